@@ -1,0 +1,50 @@
+// The network interfaces of this host that can be rails of IP transports.
+#pragma once
+
+#include <slime/result.h>
+#include <slime/socket.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace slime {
+
+struct Interface {
+  std::string name;
+  SocketAddress address;  // port 0; the first usable IPv4 address, else a global IPv6 one
+  std::string pci_path;   // realpath of the PCI function in /sys; empty: virtual
+  uint64_t guid = 0;      // from the MAC address, else from the name; the same at every start
+  uint32_t speed_mbps = 10000;
+  int numa_node = -1;  // -1: unknown
+  bool up = false;     // administratively up, with a carrier
+  bool loopback = false;
+};
+
+struct InterfaceList {
+  std::vector<Interface> interfaces;  // by PCI address, virtual ones last, then by name
+  std::vector<std::string> notes;     // interfaces that were skipped, and why
+};
+
+// One line of getifaddrs(3): an interface, or one address of it.
+struct InterfaceRecord {
+  std::string name;
+  unsigned flags = 0;  // IFF_*
+  std::optional<SocketAddress> address;
+};
+Result<std::vector<InterfaceRecord>> interface_records();
+
+// `pattern` in the syntax of NCCL_SOCKET_IFNAME: a comma-separated list of name prefixes; "^..."
+// excludes them, "=..." compares whole names. A list that includes may pick anything that is up.
+// Without one (empty, or "^..."), virtual bridges are skipped, and loopback unless nothing else
+// is left.
+InterfaceList select_interfaces(std::string_view pattern,
+                                const std::vector<InterfaceRecord>& records,
+                                const std::string& sysfs_root = "/sys");
+
+Result<InterfaceList> list_interfaces(std::string_view pattern,
+                                      const std::string& sysfs_root = "/sys");
+
+}  // namespace slime

@@ -1,0 +1,21 @@
+// Random numbers that a stranger on the network cannot guess.
+#pragma once
+
+#include <slime/result.h>
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+namespace slime {
+
+// Proves that whoever connects has seen the handle that we gave to NCCL.
+using Nonce = std::array<std::byte, 16>;
+
+Result<void> random_bytes(std::span<std::byte> bytes);
+Result<Nonce> random_nonce();
+
+// In a time that does not depend on where they differ.
+bool same_nonce(const Nonce& left, const Nonce& right);
+
+}  // namespace slime
