@@ -1,0 +1,102 @@
+# libnet-slime: plain GNU make. `make help` lists the targets; mk/compile.mk holds flags and rules.
+
+VERSION := 0.1.0
+PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
+BINDIR  ?= $(PREFIX)/bin
+DOCDIR  ?= $(PREFIX)/share/doc/libnet-slime
+
+.DEFAULT_GOAL := all
+MAKEFLAGS += --no-builtin-rules
+# These targets do their work in sub-makes that share one build directory: one after the other.
+SERIAL := run check check-sanitizers bench asan ubsan tsan install clean tidy
+ifneq ($(filter $(SERIAL),$(MAKECMDGOALS)),)
+.NOTPARALLEL:
+endif
+
+include mk/compile.mk
+
+.PHONY: all programs run check test check-sanitizers asan ubsan tsan bench install layers format \
+  format-check tidy help clean
+
+all: $(BUILD)/layers.ok $(PLUGIN_SO) $(PLUGIN_LINK) $(LIB_A) $(TOOL_BINS)
+programs: all $(TEST_BINS) $(BENCH_BINS)
+
+# The user's two commands -------------------------------------------------------------------------
+
+RUN_COMMAND ?= $(BUILD)/bin/slime-perf all_reduce --ranks 2 -b 8 -e 64M -f 2 -c 1
+
+run:
+	@mk/ensure-tools.sh build
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all
+	$(RUN_COMMAND)
+
+check:
+	@mk/ensure-tools.sh build test format
+	$(Q)$(MAKE) --no-print-directory layers
+	$(Q)$(MAKE) --no-print-directory format-check
+	$(Q)$(MAKE) --no-print-directory test
+
+# Tests, once per kind of build -------------------------------------------------------------------
+
+# The layer check reads source text: it has nothing to tell under a sanitizer.
+TEST_SCRIPTS := $(filter-out $(if $(SAN),test/layers/%),$(sort $(wildcard test/*/*.test.sh)))
+
+test:
+	@mk/ensure-tools.sh build test
+	$(Q)$(MAKE) --no-print-directory $(JOBS) programs
+	@SLIME_BUILD_DIR=$(BUILD) SLIME_SAN=$(SAN) test/run.sh $(TEST_BINS) $(TEST_SCRIPTS)
+
+asan ubsan tsan:
+	$(Q)$(MAKE) --no-print-directory SAN=$@ test
+
+# asan is built with the checks of ubsan, so two builds cover all three.
+check-sanitizers:
+	$(Q)$(MAKE) --no-print-directory asan
+	$(Q)$(MAKE) --no-print-directory tsan
+
+bench:
+	@mk/ensure-tools.sh build bench
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all $(BENCH_BINS)
+	@if [ -x bench/run.sh ]; then SLIME_BUILD_DIR=$(BUILD) bench/run.sh; \
+	else echo "make bench: bench/run.sh is missing" >&2; exit 1; fi
+
+# Source checks -----------------------------------------------------------------------------------
+
+CPP_FILES = $(shell mk/sources.sh)
+
+layers:
+	@mk/layers.sh
+
+format:
+	@mk/ensure-tools.sh format
+	$(Q)clang-format -i $(CPP_FILES)
+
+format-check:
+	@mk/ensure-tools.sh format
+	$(Q)clang-format --dry-run -Werror $(CPP_FILES) || \
+	  { echo "format-check: run 'make format' and look at the difference" >&2; exit 1; }
+
+tidy:
+	@mk/ensure-tools.sh build test tidy
+	$(Q)$(MAKE) --no-print-directory -k $(JOBS) $(TIDY_STAMPS)
+
+# Installing and the rest -------------------------------------------------------------------------
+
+install: all
+	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(BINDIR) $(DESTDIR)$(DOCDIR)
+	install -m 755 $(PLUGIN_SO) $(DESTDIR)$(LIBDIR)/libnet-slime.so
+	ln -sf libnet-slime.so $(DESTDIR)$(LIBDIR)/libnccl-net-slime.so
+ifdef DEFAULT_PLUGIN
+	ln -sf libnet-slime.so $(DESTDIR)$(LIBDIR)/libnccl-net.so
+endif
+ifneq ($(TOOL_BINS),)
+	install -m 755 $(TOOL_BINS) $(DESTDIR)$(BINDIR)
+endif
+	install -m 644 LICENSE README.md $(wildcard docs/*.md) $(DESTDIR)$(DOCDIR)
+
+clean:
+	rm -rf build
+
+help:
+	@sed 's/^/  /' mk/help.txt

@@ -1,0 +1,123 @@
+# Flags, source lists and rules. Sources are found by wildcard: a new file in a room just appears.
+
+SAN   ?=
+BUILD := build$(if $(SAN),/$(SAN))
+OPT   ?= -O2 -g
+Q     := $(if $(V),,@)
+say    = $(if $(V),,@printf '  %-6s %s\n' $(1) $(2))
+# MAKEFLAGS shows -j only inside recipes, hence the lazy assignment.
+JOBS   = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
+
+# Flags -------------------------------------------------------------------------------------------
+
+SAN_FLAGS_asan  := -fsanitize=address,undefined
+SAN_FLAGS_ubsan := -fsanitize=undefined
+SAN_FLAGS_tsan  := -fsanitize=thread
+ifneq ($(SAN),)
+ifeq ($(SAN_FLAGS_$(SAN)),)
+$(error SAN=$(SAN) is unknown; choose asan, ubsan or tsan)
+endif
+SAN_FLAGS := $(SAN_FLAGS_$(SAN)) -fno-sanitize-recover=all -fno-omit-frame-pointer
+endif
+
+CCACHE := $(shell command -v ccache 2>/dev/null)
+INCLUDES := -Iinclude -I. -I$(BUILD)/gen
+CXX_ALL := $(INCLUDES) -std=c++20 -Wall -Wextra -Werror -fPIC -pthread -fvisibility=hidden \
+  -fvisibility-inlines-hidden -ffunction-sections -fdata-sections $(OPT) $(SAN_FLAGS) \
+  $(CPPFLAGS) $(CXXFLAGS)
+LINK_ALL := -pthread $(OPT) $(SAN_FLAGS) -Wl,--gc-sections -Wl,--as-needed $(LDFLAGS)
+# The plugin lives in somebody else's process: export only NCCL's symbols, resolve everything at
+# load time, and never be unmapped while a thread may still run in it.
+PLUGIN_LINK_FLAGS := -shared -Wl,-soname,libnet-slime.so -Wl,--version-script,plugin/exports.map \
+  -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete
+
+# Sources -----------------------------------------------------------------------------------------
+
+sources = $(sort $(foreach d,$(1),$(wildcard $(d)/*.cc $(d)/*/*.cc)))
+objects = $(patsubst %.cc,$(BUILD)/obj/%.o,$(1))
+# Directories under $(1) that hold sources, without the names in $(2).
+groups  = $(filter-out $(2),$(sort $(patsubst $(1)/%/,%,$(dir $(wildcard $(1)/*/*.cc)))))
+
+LIB_SRCS  := $(call sources,base transports engine collnet plugin)
+TOOLS     := $(call groups,tools,common)
+BENCHES   := $(call groups,bench,common)
+TESTS     := $(call groups,test,support)
+ALL_SRCS  := $(LIB_SRCS) $(call sources,tools bench test)
+
+LIB_A       := $(BUILD)/lib/libslime.a
+PLUGIN_SO   := $(BUILD)/lib/libnet-slime.so
+PLUGIN_LINK := $(BUILD)/lib/libnccl-net-slime.so
+TOOL_BINS   := $(TOOLS:%=$(BUILD)/bin/slime-%)
+BENCH_BINS  := $(BENCHES:%=$(BUILD)/bin/bench-%)
+TEST_BINS   := $(TESTS:%=$(BUILD)/test/%)
+TIDY_STAMPS := $(ALL_SRCS:%.cc=$(BUILD)/tidy/%.ok)
+
+# Three small files that change only when their content does: a new flag recompiles, an added or
+# removed source relinks, a new commit recompiles whoever prints it.
+FLAGS_FILE   := $(BUILD)/gen/flags
+SOURCES_FILE := $(BUILD)/gen/sources
+VERSION_FILE := $(BUILD)/gen/slime_version.h
+ifneq ($(filter-out clean help,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(shell mkdir -p $(BUILD)/gen || echo failed),)
+$(error cannot create $(BUILD)/gen)
+endif
+update = $(if $(call differs,$(strip $(2)),$(strip $(file <$(1)))),$(file >$(1),$(strip $(2))))
+differs = $(subst x$(1)x,,x$(2)x)$(subst x$(2)x,,x$(1)x)
+$(call update,$(FLAGS_FILE),$(CXX) $(CXX_ALL) : $(LINK_ALL) $(PLUGIN_LINK_FLAGS))
+$(call update,$(SOURCES_FILE),$(ALL_SRCS))
+VERSION_STATE := $(shell mk/version.sh $(VERSION) $(VERSION_FILE))
+endif
+
+# Rules -------------------------------------------------------------------------------------------
+
+$(BUILD)/obj/%.o: %.cc $(FLAGS_FILE) $(VERSION_FILE) | $(BUILD)/gen/tools.ok
+	$(call say,CXX,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CCACHE) $(CXX) $(CXX_ALL) -MMD -MP -c $< -o $@
+-include $(patsubst %.cc,$(BUILD)/obj/%.d,$(ALL_SRCS))
+
+# Asked once per build directory; `make run` and `make check` install instead of complaining.
+$(BUILD)/gen/tools.ok:
+	@SLIME_NO_INSTALL=1 mk/ensure-tools.sh build
+	@touch $@
+
+$(BUILD)/layers.ok: mk/layers.sh mk/layers.awk mk/sources.sh $(shell mk/sources.sh)
+	$(call say,LAYERS,)
+	$(Q)mk/layers.sh
+	@touch $@
+
+$(LIB_A): $(call objects,$(LIB_SRCS)) $(SOURCES_FILE)
+	$(call say,AR,$@)
+	@mkdir -p $(@D) && rm -f $@
+	$(Q)$(AR) rcs $@ $(filter %.o,$^)
+
+$(PLUGIN_SO): $(call objects,$(LIB_SRCS)) plugin/exports.map $(SOURCES_FILE)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(PLUGIN_LINK_FLAGS) -o $@ $(filter %.o,$^) $(LINK_ALL)
+
+$(PLUGIN_LINK): $(PLUGIN_SO)
+	$(Q)ln -sf $(notdir $<) $@
+
+# $(1) program, $(2) its sources, $(3) more libraries
+define program
+$(1): $(call objects,$(2)) $(LIB_A) $(SOURCES_FILE)
+	$$(call say,LINK,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$$(CXX) -o $$@ $$(filter %.o,$$^) $$(LIB_A) $(3) $$(LINK_ALL) -ldl
+endef
+common = $(sort $(wildcard $(1)/*.cc))
+$(foreach t,$(TOOLS),$(eval $(call program,$(BUILD)/bin/slime-$t,$(call sources,tools/$t) \
+  $(call common,tools/common))))
+$(foreach b,$(BENCHES),$(eval $(call program,$(BUILD)/bin/bench-$b,$(call sources,bench/$b) \
+  $(call common,bench/common))))
+$(foreach t,$(TESTS),$(eval $(call program,$(BUILD)/test/$t,$(call sources,test/$t) \
+  $(call common,test/support),-lgmock_main -lgmock -lgtest)))
+
+# A stamp per file: tidy runs in parallel and again only where the object would be rebuilt.
+$(BUILD)/tidy/%.ok: %.cc .clang-tidy $(BUILD)/obj/%.o
+	$(call say,TIDY,$<)
+	@mkdir -p $(@D)
+	$(Q)clang-tidy --quiet $< -- $(INCLUDES) -std=c++20 -pthread 2>$@.err || \
+	  { cat $@.err >&2; exit 1; }
+	@touch $@

@@ -1,0 +1,74 @@
+#!/bin/sh
+# ensure-tools.sh GROUP...: installs, by apt, what the named groups need and the machine lacks.
+# Prints one line per missing package and nothing when all is there.
+# SLIME_NO_INSTALL=1: never installs; lists what is missing and fails.
+set -u
+missing=
+
+# has_header FILE: where g++ looks by itself, and in the directories the user added.
+has_header() {
+  for dir in $(printf %s "${CPATH:-}:${CPLUS_INCLUDE_PATH:-}" | tr : ' ') \
+    /usr/local/include /usr/include; do
+    [ -e "$dir/$1" ] && return 0
+  done
+  return 1
+}
+
+# need PACKAGE WHY PROBE...: remembers the package when the probe fails.
+need() {
+  package=$1 why=$2
+  shift 2
+  "$@" >/dev/null 2>&1 && return
+  printf '%-20s missing: %s\n' "$package" "$why" >&2
+  missing="$missing $package"
+}
+
+for group in "$@"; do
+  case $group in
+  build)
+    need g++ "compiles everything (C++20)" command -v "${CXX:-g++}"
+    need libexpected-dev "tl::expected, the result type" has_header tl/expected.hpp
+    need nlohmann-json3-dev "JSON output of the tools" has_header nlohmann/json.hpp
+    need libcli11-dev "command lines of the tools" has_header CLI/CLI.hpp
+    ;;
+  test)
+    need libgtest-dev "GoogleTest, runs the tests" has_header gtest/gtest.h
+    need libgmock-dev "GoogleMock, fakes in the tests" has_header gmock/gmock.h
+    need binutils "nm and readelf, check the plugin's symbols" command -v readelf
+    need python3 "reads JSON in the system tests" command -v python3
+    ;;
+  bench) need python3 "prints the ratios" command -v python3 ;;
+  format) need clang-format "checks the layout of the sources" command -v clang-format ;;
+  tidy) need clang-tidy "checks names and common mistakes" command -v clang-tidy ;;
+  *)
+    echo "ensure-tools: unknown group '$group' (build, test, bench, format, tidy)" >&2
+    exit 2
+    ;;
+  esac
+done
+[ -n "$missing" ] || exit 0
+
+as_root=
+[ "$(id -u)" -eq 0 ] || as_root=sudo
+refuse() {
+  echo "$1; install by hand: ${as_root:+sudo }apt-get install$missing" >&2
+  exit 1
+}
+[ "${SLIME_NO_INSTALL:-0}" != 1 ] || refuse "not installing (SLIME_NO_INSTALL=1 or plain 'make')"
+command -v apt-get >/dev/null || refuse "no apt-get on this machine (names are Debian's)"
+[ -z "$as_root" ] || command -v sudo >/dev/null || refuse "not root and no sudo"
+
+log=$(mktemp) || exit 1
+trap 'rm -f "$log"' EXIT
+apt() {
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=300 "$@" \
+    >>"$log" 2>&1
+}
+echo "installing with apt-get:$missing" >&2
+# The package lists are refreshed only when the first try fails: they may be absent or stale.
+# shellcheck disable=SC2086  # a list of names
+apt install --no-install-recommends $missing || { apt update && : >"$log" &&
+  apt install --no-install-recommends $missing; } || {
+  tail -n 15 "$log" >&2
+  refuse "apt-get failed (see above)"
+}

@@ -1,0 +1,116 @@
+# The one-way rule between rooms, read from the #include lines (CONTRIBUTING.md explains it).
+# Input: all C++ files, named from the repository root. One message per violation; exit 1 if any.
+
+BEGIN {
+  # may[room] = rooms it may include, besides its own.
+  may["include"] = ""
+  may["base"] = "include generated"
+  may["rail"] = "include"
+  may["registry"] = "include rail"
+  may["backend"] = "include rail"
+  may["engine"] = "include rail registry"
+  may["collnet"] = "include engine"
+  may["plugin"] = "include engine collnet generated"
+  may["switch"] = "include"
+  may["tools"] = "include base rail registry backend engine collnet plugin switch generated"
+  may["bench"] = may["tools"]
+  may["test"] = may["tools"] " tools bench"
+  # Part of libc on every machine we build for, and without a C++ form.
+  posix = "^((sys|net|netinet|arpa)/[a-z0-9_]+|unistd|poll|pthread|netdb|ifaddrs|fcntl)[.]h$"
+  for (i = 1; i < ARGC; i++) known[ARGV[i]] = 1
+}
+
+function room_of(path) {
+  if (path == "slime_version.h") return "generated"
+  if (path ~ /^include\/slime\/[^\/]+$/) return "include"
+  if (path == "transports/rail.h") return "rail"
+  if (path ~ /^transports\/registry\.(h|cc)$/) return "registry"
+  if (path ~ /^transports\/[^\/]+\//) return "backend"
+  if (path ~ /^(base|engine|collnet|plugin|switch|tools|bench|test)\//)
+    return substr(path, 1, index(path, "/") - 1)
+  return ""
+}
+
+function complain(rule, remedy) {
+  printf "%s:%d: %s; %s\n", FILENAME, FNR, rule, remedy > "/dev/stderr"
+  bad++
+}
+
+# backend_of("transports/tcp/rail.cc") = "tcp"
+function backend_of(path, part) { split(path, part, "/"); return part[2] }
+
+function check_system(header) {
+  if (header ~ /^slime\//) {
+    if (!(("include/" header) in known))
+      complain("<" header "> does not exist", "create include/" header " or correct the name")
+    return
+  }
+  if (header in known)
+    complain("<" header "> is a file of a room", "write #include \"" header "\"")
+  if (room == "include" && header !~ /^[a-z_]+$/ && header !~ posix && header != "tl/expected.hpp")
+    complain("include/ uses only the C++ and POSIX libraries and <tl/expected.hpp>, not <" header ">", \
+             "move what needs it to base/ or to the room that uses it")
+  if (header ~ /(^|\/)nccl[^\/]*\.h$/ && room !~ /^(plugin|tools|test|bench)$/)
+    complain("only plugin/ knows NCCL", "use the words of include/slime and translate in plugin/")
+}
+
+function check_local(header, target) {
+  target = room_of(header)
+  if (header ~ /^slime\// || header ~ /^include\//) {
+    sub(/^include\//, "", header)
+    complain("shared headers are included with angle brackets", "write #include <" header ">")
+    return
+  }
+  if (target != "generated" && !(header in known)) {
+    complain("\"" header "\" does not exist", "write the path from the repository root, as \"room/file.h\"")
+    return
+  }
+  if (target == "test" && room != "test") {
+    complain("nothing includes test/", "move what is shared out of test/")
+    return
+  }
+  if (target == "") return  # the file itself is reported as being in no room
+  if (target == room && (room != "backend" || backend_of(header) == backend_of(FILENAME))) return
+  if (FILENAME == "transports/registry.cc" && target == "backend") return
+  if (target == "backend" && room == "backend")
+    complain("backend " backend_of(FILENAME) " includes backend " backend_of(header), \
+             "share through include/slime or transports/rail.h")
+  else if (target == "backend" && room !~ /^(tools|bench|test)$/)
+    complain(room " includes a backend (" header ")", "reach it through transports/registry.h; only registry.cc names backends")
+  else if (index(" " may[room] " ", " " target " ") == 0)
+    complain(room " may include only: " may[room] " " (room == "backend" ? "and itself" : room) \
+             "; not " target " (" header ")", "turn the dependency round, or move the shared part down to include/")
+}
+
+FNR == 1 {
+  room = room_of(FILENAME)
+  if (room == "")
+    complain(FILENAME " is in no known room", "move it to a room, or add the room to mk/layers.awk and CONTRIBUTING.md")
+  in_comment = 0
+}
+
+room == "" { next }
+
+/^[ \t]*#[ \t]*include/ {
+  line = $0
+  sub(/^[ \t]*#[ \t]*include[ \t]*/, "", line)
+  if (match(line, /^<[^>]+>/)) check_system(substr(line, 2, RLENGTH - 2))
+  else if (match(line, /^"[^"]+"/)) check_local(substr(line, 2, RLENGTH - 2))
+  else complain("#include of a macro cannot be checked", "name the file")
+  next
+}
+
+room !~ /^(plugin|tools|test|bench)$/ {
+  line = $0
+  gsub(/"([^"\\]|\\.)*"/, "", line)
+  sub(/\/\/.*/, "", line)
+  if (match(line, /(^|[^A-Za-z0-9_])nccl[A-Z][A-Za-z0-9_]*_t([^A-Za-z0-9_]|$)/))
+    complain("only plugin/ knows NCCL's types", "use the words of include/slime and translate in plugin/")
+}
+
+END {
+  if (bad) {
+    printf "layers: %d violation%s of the one-way rule\n", bad, bad > 1 ? "s" : "" > "/dev/stderr"
+    exit 1
+  }
+}

@@ -1,0 +1,102 @@
+#!/bin/bash
+# run.sh TEST...: runs GoogleTest binaries and *.test.sh scripts one after the other, each under a
+# time limit, and ends with the line "N passed, N failed, N skipped".
+# A script is one test: exit 0 passed, 77 skipped (its last line says why), anything else failed.
+#   SLIME_BUILD_DIR        where the build is (default: build); results go to its results/
+#   SLIME_TEST_TIMEOUT_S   limit for each binary (default 300; 600 under a sanitizer)
+#   SLIME_TEST_FILTER      a --gtest_filter for the binaries
+#   SLIME_TOTALS_FILE      "passed failed skipped" is appended here, for .ci/run
+set -u
+export SLIME_BUILD_DIR=${SLIME_BUILD_DIR:-build} SLIME_SAN=${SLIME_SAN:-}
+results=$SLIME_BUILD_DIR/results
+here=$(dirname "$0")
+rm -rf "$results"
+mkdir -p "$results" || exit 1
+
+limit_s=${SLIME_TEST_TIMEOUT_S:-$([ -n "$SLIME_SAN" ] && echo 600 || echo 300)}
+export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}
+export UBSAN_OPTIONS=print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}
+export TSAN_OPTIONS=second_deadlock_stack=1:halt_on_error=1${TSAN_OPTIONS:+:$TSAN_OPTIONS}
+# ThreadSanitizer of GCC 12 cannot place its shadow where the kernel randomises with 32 bits
+# ("unexpected memory mapping"); without randomisation it can.
+launcher=()
+if [ "$SLIME_SAN" = tsan ] && setarch "$(uname -m)" -R true 2>/dev/null; then
+  launcher=(setarch "$(uname -m)" -R)
+fi
+
+passed=0 failed=0 skipped=0
+
+# one_line NAME PASSED FAILED SKIPPED SECONDS
+report() {
+  passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
+  printf '%-34s %5d passed %3d failed %3d skipped %6.1f s\n' "$@"
+}
+
+# How a process ended, in words.
+ending() {
+  if [ "$1" -eq 124 ] || [ "$1" -eq 137 ]; then
+    echo "killed: time limit of $limit_s s"
+  elif [ "$1" -gt 128 ]; then
+    echo "crashed: signal $(($1 - 128)) ($(kill -l $(($1 - 128))))"
+  else
+    echo "exit status $1"
+  fi
+}
+
+run_binary() {
+  local name=$1 binary=$2 log=$3 xml=$results/$1.xml code started=$EPOCHREALTIME
+  timeout -k 10 "$limit_s" "${launcher[@]}" "$binary" --gtest_output="xml:$xml" \
+    ${SLIME_TEST_FILTER:+--gtest_filter="$SLIME_TEST_FILTER"} >"$log" 2>&1 </dev/null
+  code=$?
+  local counts ok bad skips
+  counts=$(awk -v status="$code" -v ending="$(ending $code)" -f "$here/count.awk" "$log")
+  read -r ok bad skips <<<"$(head -n 1 <<<"$counts")"
+  report "$name" "$ok" "$bad" "$skips" "$(elapsed "$started")"
+  tail -n +2 <<<"$counts"
+  if [ "$bad" -gt 0 ]; then
+    echo "  --- $log, last 60 lines:"
+    grep -v '^\[ *\(RUN\|OK\|---*\) *\]' "$log" | tail -n 60 | sed 's/^/  | /'
+  fi
+}
+
+run_script() {
+  local name=$1 script=$2 log=$3 code started=$EPOCHREALTIME
+  timeout -k 10 "$limit_s" "$script" >"$log" 2>&1 </dev/null
+  code=$?
+  case $code in
+  0) report "$name" 1 0 0 "$(elapsed "$started")" ;;
+  77)
+    report "$name" 0 0 1 "$(elapsed "$started")"
+    echo "  SKIPPED $name: $(tail -n 1 "$log")"
+    ;;
+  *)
+    report "$name" 0 1 0 "$(elapsed "$started")"
+    echo "  FAILED $name: $(ending $code)"
+    tail -n 60 "$log" | sed 's/^/  | /'
+    ;;
+  esac
+}
+
+elapsed() { awk -v a="$1" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }'; }
+
+for test in "$@"; do
+  case $test in
+  *.test.sh)
+    name=${test#test/}
+    name=${name%.test.sh}
+    run_script "$name" "$test" "$results/${name//\//-}.log"
+    ;;
+  *)
+    name=$(basename "$test")
+    run_binary "$name" "$test" "$results/$name.log"
+    ;;
+  esac
+done
+
+if [ $((passed + failed)) -eq 0 ]; then
+  echo "  FAILED: no test ran"
+  failed=$((failed + 1))
+fi
+[ -z "${SLIME_TOTALS_FILE:-}" ] || echo "$passed $failed $skipped" >>"$SLIME_TOTALS_FILE"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
