@@ -32,7 +32,7 @@ function room_of(path) {
 }
 
 function complain(rule, remedy) {
-  printf "%s:%d: %s; %s\n", FILENAME, FNR, rule, remedy > "/dev/stderr"
+  printf("%s:%d: %s; %s\n", FILENAME, FNR, rule, remedy) > "/dev/stderr"
   bad++
 }
 
@@ -110,7 +110,7 @@ room !~ /^(plugin|tools|test|bench)$/ {
 
 END {
   if (bad) {
-    printf "layers: %d violation%s of the one-way rule\n", bad, bad > 1 ? "s" : "" > "/dev/stderr"
+    printf("layers: %d violation(s) of the one-way rule\n", bad) > "/dev/stderr"
     exit 1
   }
 }

@@ -1,0 +1,87 @@
+#!/bin/bash
+# Each rule of mk/layers.awk on a small tree: the clean tree passes, and one added line fails it with
+# a message that names the file, the line and the rule.
+set -u
+check=$(cd "$(dirname "$0")/../.." && pwd)/mk/layers.sh
+root=$(mktemp -d) || exit 1
+trap 'rm -rf "$root"' EXIT
+wrong=0
+
+clean_tree() {
+  rm -rf "${root:?}"/*
+  mkdir -p "$root"/{include/slime,base,transports/{tcp,sim},engine,collnet,plugin,switch,tools/x,bench/x,test/unit}
+  cd "$root" || exit 1
+  printf '#pragma once\n#include <cstdint>\n#include <sys/uio.h>\n#include <tl/expected.hpp>\n' >include/slime/a.h
+  printf '#include <slime/a.h>\n#include <zlib.h>\n' >base/a.cc
+  printf '#include <slime/a.h>\n' >transports/rail.h
+  printf '#include "transports/rail.h"\n' | tee transports/registry.h transports/tcp/tcp.h >transports/sim/sim.h
+  printf '#include "transports/registry.h"\n#include "transports/tcp/tcp.h"\n' >transports/registry.cc
+  printf '#include "transports/tcp/tcp.h"\n#include <slime/a.h>\n' >transports/tcp/tcp.cc
+  printf '#include "transports/registry.h"\n// a word about ncclResult_t\n' >engine/e.h
+  printf '#include "engine/e.h"\n' >collnet/c.h
+  printf '#include "collnet/c.h"\n#include "engine/e.h"\n#include "slime_version.h"\n' >plugin/p.h
+  printf 'ncclResult_t init();\n' >plugin/p.cc
+  printf '#include <slime/a.h>\n' >switch/s.cc
+  printf '#include "plugin/p.h"\n#include "transports/sim/sim.h"\n' | tee tools/x/t.h bench/x/b.cc >test/unit/t.h
+}
+
+# refuses FILE LINE_TEXT MESSAGE: the added line, and only it, fails the check.
+refuses() {
+  clean_tree
+  printf '%s\n' "$2" >>"$1"
+  local line output
+  line=$(wc -l <"$1")
+  if output=$("$check" "$root" 2>&1); then
+    echo "not ok: $1 was accepted with: $2"
+    wrong=1
+  elif [[ $output != *"$1:$line: "*"$3"*"; "* || $(wc -l <<<"$output") -ne 2 ]]; then
+    printf 'not ok: %s with: %s\n  wanted one message with: %s\n%s\n' "$1" "$2" "$3" "$output"
+    wrong=1
+  else
+    echo "ok: $1 refuses $2"
+  fi
+}
+
+clean_tree
+if ! output=$("$check" "$root" 2>&1); then
+  printf 'not ok: the clean tree is refused\n%s\n' "$output"
+  wrong=1
+fi
+
+refuses include/slime/a.h '#include <nlohmann/json.hpp>' 'only the C++ and POSIX libraries'
+refuses include/slime/a.h '#include "engine/e.h"' 'include may include only'
+refuses include/slime/a.h '#include <slime/none.h>' 'does not exist'
+refuses base/a.cc '#include "transports/rail.h"' 'base may include only'
+refuses transports/rail.h '#include "engine/e.h"' 'rail may include only'
+refuses transports/rail.h '#include "transports/registry.h"' 'rail may include only'
+refuses transports/rail.h '#include "transports/tcp/tcp.h"' 'includes a backend'
+refuses transports/registry.h '#include "transports/tcp/tcp.h"' 'includes a backend'
+refuses transports/registry.cc '#include "engine/e.h"' 'registry may include only'
+refuses transports/tcp/tcp.cc '#include "transports/sim/sim.h"' 'backend tcp includes backend sim'
+refuses transports/tcp/tcp.cc '#include "transports/registry.h"' 'backend may include only'
+refuses transports/tcp/tcp.cc '#include "engine/e.h"' 'backend may include only'
+refuses transports/tcp/tcp.cc '#include "tcp.h"' 'does not exist'
+refuses engine/e.h '#include "transports/tcp/tcp.h"' 'engine includes a backend'
+refuses engine/e.h '#include "collnet/c.h"' 'engine may include only'
+refuses engine/e.h '#include "plugin/p.h"' 'engine may include only'
+refuses engine/e.h 'ncclResult_t post();' "only plugin/ knows NCCL's types"
+refuses engine/e.h '#include <nccl.h>' 'only plugin/ knows NCCL'
+refuses engine/e.h '#include "slime/a.h"' 'angle brackets'
+refuses engine/e.h '#include <engine/e.h>' 'is a file of a room'
+refuses engine/e.h '#include SOME_MACRO' 'cannot be checked'
+refuses collnet/c.h '#include "plugin/p.h"' 'collnet may include only'
+refuses plugin/p.h '#include "transports/rail.h"' 'plugin may include only'
+refuses plugin/p.h '#include "tools/x/t.h"' 'plugin may include only'
+refuses switch/s.cc '#include "engine/e.h"' 'switch may include only'
+refuses tools/x/t.h '#include "test/unit/t.h"' 'nothing includes test/'
+refuses bench/x/b.cc '#include "test/unit/t.h"' 'nothing includes test/'
+
+clean_tree
+mkdir drivers
+echo 'int x;' >drivers/d.cc
+if output=$("$check" "$root" 2>&1) || [[ $output != *"drivers/d.cc:1: "*"no known room"* ]]; then
+  printf 'not ok: a file outside every room is accepted\n%s\n' "$output"
+  wrong=1
+fi
+
+exit $wrong
