@@ -108,8 +108,22 @@ Result<void> set_nodelay(const Fd& fd);
 // 0 leaves the kernel's autotuning on. Returns what was granted, which net.core.{r,w}mem_max may
 // have cut. Connections inherit the listener's.
 Result<uint64_t> set_buffers(const Fd& fd, uint64_t bytes);
-// After `seconds` of silence the kernel fails the connection with ETIMEDOUT, idle or not.
-Result<void> set_peer_timeout(const Fd& fd, double seconds);
+// Fails an idle connection with ETIMEDOUT after `seconds` of silence. The kernel sends no
+// keepalives while data is unacknowledged: that is what SilenceWatch is for.
+Result<void> set_keepalive(const Fd& fd, double seconds);
+
+// Finds a dead peer while data of ours waits for it. TCP_USER_TIMEOUT would also kill a live peer
+// that does not read for that long (linux/net/ipv4/tcp_timer.c, tcp_probe_timer): a rank stopped
+// by a debugger, or late with its receives. Here only a peer whose kernel is silent counts as dead.
+class SilenceWatch {
+ public:
+  // Costs one getsockopt: call it once in a while (a quarter of the limit), not at every poll.
+  // kTimeout: the peer has acknowledged nothing for `limit_ns` although it had to.
+  Status check(const Fd& fd, uint64_t now_ns, uint64_t limit_ns, Error* error);
+
+ private:
+  uint64_t waiting_since_ns_ = 0;  // 0: nothing waits for an acknowledgement
+};
 
 // Move bytes [*done, size) of a control message as far as they go now. kOk: complete.
 // A peer that ended the stream is kRemote with error->code 0.

@@ -1,0 +1,73 @@
+// Building an Error: the sentence is bounded, because NCCL's logger is (see base/log.cc).
+#include <slime/result.h>
+#include <slime/socket.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+namespace slime {
+namespace {
+
+std::string format_text(const char* format, va_list arguments) {
+  char text[1024];
+  const int length = vsnprintf(text, sizeof text, format, arguments);
+  if (length < 0) return format;  // an invalid conversion: the bare sentence still helps
+  if (static_cast<size_t>(length) >= sizeof text) return std::string(text) + "...";
+  return text;
+}
+
+}  // namespace
+
+Status status_of_errno(int code) {
+  switch (code) {
+    case EAGAIN:
+    case EINPROGRESS:
+      return Status::kAgain;
+    case ETIMEDOUT:
+      return Status::kTimeout;
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case ECONNABORTED:
+    case EPIPE:
+    case EHOSTUNREACH:
+    case EHOSTDOWN:
+    case ENETUNREACH:
+    case ENETDOWN:
+    case ENETRESET:
+      return Status::kRemote;
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOBUFS:
+      return Status::kNoMemory;
+    default:
+      return Status::kSystem;
+  }
+}
+
+Error make_error(Status status, int code, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::string what = format_text(format, arguments);
+  va_end(arguments);
+  return Error{status, code, std::move(what)};
+}
+
+Error system_error(int code, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::string what = format_text(format, arguments);
+  va_end(arguments);
+  char buffer[128];
+  const char* reason = strerror_r(code, buffer, sizeof buffer);  // GNU's: strerror is not
+                                                                 // thread-safe
+  what += std::string(": ") + reason + " (errno " + std::to_string(code) + ")";
+  // Whoever builds an error has given up on the call: "again" would be taken for no error.
+  const Status status = status_of_errno(code);
+  return Error{status == Status::kAgain ? Status::kSystem : status, code, std::move(what)};
+}
+
+}  // namespace slime
