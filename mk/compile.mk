@@ -70,7 +70,7 @@ endif
 
 # Rules -------------------------------------------------------------------------------------------
 
-$(BUILD)/obj/%.o: %.cc $(FLAGS_FILE) $(VERSION_FILE) | $(BUILD)/gen/tools.ok
+$(BUILD)/obj/%.o: %.cc $(FLAGS_FILE) | $(BUILD)/gen/tools.ok
 	$(call say,CXX,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CCACHE) $(CXX) $(CXX_ALL) -MMD -MP -c $< -o $@
