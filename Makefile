@@ -83,7 +83,8 @@ tidy:
 
 # Installing and the rest -------------------------------------------------------------------------
 
-install: all
+install:
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all
 	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(BINDIR) $(DESTDIR)$(DOCDIR)
 	install -m 755 $(PLUGIN_SO) $(DESTDIR)$(LIBDIR)/libnet-slime.so
 	ln -sf libnet-slime.so $(DESTDIR)$(LIBDIR)/libnccl-net-slime.so

@@ -54,7 +54,7 @@ refuse() {
   echo "$1; install by hand: ${as_root:+sudo }apt-get install$missing" >&2
   exit 1
 }
-[ "${SLIME_NO_INSTALL:-0}" != 1 ] || refuse "not installing (SLIME_NO_INSTALL=1 or plain 'make')"
+[ "${SLIME_NO_INSTALL:-0}" != 1 ] || refuse "not installing ('make run' and 'make check' do, plain 'make' and SLIME_NO_INSTALL=1 do not)"
 command -v apt-get >/dev/null || refuse "no apt-get on this machine (names are Debian's)"
 [ -z "$as_root" ] || command -v sudo >/dev/null || refuse "not root and no sudo"
 

@@ -4,12 +4,15 @@
 
 /^\[ RUN      \] / { running = $4; reason = ""; next }
 /^\[       OK \] .* \([0-9]+ ms\)$/ { ok++; running = ""; next }
-/^\[  FAILED  \] .* \([0-9]+ ms\)$/ { bad++; failures[bad] = $4; running = ""; next }
-/^\[  SKIPPED \] .* \([0-9]+ ms\)$/ { skips++; skipped[skips] = $4 ": " (reason == "" ? "no reason given" : reason); running = ""; next }
+/^\[  FAILED  \] .* \([0-9]+ ms\)$/ { sub(/,$/, "", $4); failures[++bad] = $4; running = ""; next }
+/^\[  SKIPPED \] .* \([0-9]+ ms\)$/ {
+  skipped[++skips] = $4 ": " (reason == "" ? "no reason given" : reason)
+  running = ""
+  next
+}
 running != "" && /: Skipped$/ { getline reason; next }
 
 END {
-  sub(/,$/, "", running)
   if (running != "") failures[++bad] = running ": " ending
   else if (status != 0 && bad == 0) failures[++bad] = "the program, after its tests: " ending
   else if (ok + bad + skips == 0) failures[++bad] = "the program holds no test"
