@@ -1,0 +1,132 @@
+#include "base/interface_sysfs.h"
+
+#include <fcntl.h>
+#include <slime/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <cstdlib>
+#include <optional>
+#include <vector>
+
+namespace slime {
+namespace {
+
+constexpr uint32_t kUnknownSpeedMbps = 10000;  // what NCCL assumes too (transport/net_socket.cc)
+constexpr uint32_t kMaxSpeedMbps = 10'000'000;
+constexpr int kMaxPathDepth = 64;
+
+template <typename Number>
+std::optional<Number> parse_whole(std::string_view text, int base) {
+  Number number{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number, base);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  return number;
+}
+
+// First line of a small file; nothing where it is absent, or reading it fails: a NIC without a
+// carrier answers EINVAL.
+std::optional<std::string> read_line(const std::string& path) {
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return std::nullopt;
+  char text[128];
+  ssize_t bytes = 0;
+  do {
+    bytes = read(fd.get(), text, sizeof text);
+  } while (bytes < 0 && errno == EINTR);
+  if (bytes <= 0) return std::nullopt;
+  const std::string_view line(text, static_cast<size_t>(bytes));
+  return std::string(line.substr(0, line.find('\n')));
+}
+
+std::optional<long> read_number(const std::string& path) {
+  const auto line = read_line(path);
+  return line ? parse_whole<long>(*line, 10) : std::nullopt;
+}
+
+std::vector<uint8_t> parse_hardware_address(std::string_view text) {
+  std::vector<uint8_t> octets;
+  for (size_t at = 0; at + 2 <= text.size(); at += 3) {
+    const auto octet = parse_whole<uint8_t>(text.substr(at, 2), 16);
+    const bool last = at + 2 == text.size();
+    if (!octet || (!last && text[at + 2] != ':')) return {};
+    octets.push_back(*octet);
+    if (last) return octets;
+  }
+  return {};
+}
+
+// FNV-1a. The top bit keeps it apart from MAC addresses, which have 48 bits.
+uint64_t guid_of_name(std::string_view name) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  return hash | uint64_t{1} << 63;
+}
+
+uint64_t read_guid(const std::string& device, const std::string& name) {
+  const auto line = read_line(device + "/address");
+  const std::vector<uint8_t> octets = parse_hardware_address(line ? *line : "");
+  // Ethernet has 6 octets; IPoIB has 20, of which the last 8 are the port's GUID (RFC 4391, 9.1.1).
+  if (octets.size() != 6 && octets.size() != 20) return guid_of_name(name);
+  uint64_t guid = 0;
+  for (size_t i = octets.size() == 6 ? 0 : 12; i < octets.size(); ++i) guid = guid << 8 | octets[i];
+  return guid != 0 ? guid : guid_of_name(name);
+}
+
+// The device of a virtio or other para-virtual NIC sits below its PCI function: climb to it.
+std::string find_pci_function(const std::string& device_link) {
+  char resolved[PATH_MAX];
+  if (realpath(device_link.c_str(), resolved) == nullptr) return "";
+  std::string path = resolved;
+  PciAddress address;
+  for (int depth = 0; depth < kMaxPathDepth && !path.empty(); ++depth) {
+    if (parse_pci_address(path, &address)) return path;
+    path.resize(path.find_last_of('/') == std::string::npos ? 0 : path.find_last_of('/'));
+  }
+  return "";
+}
+
+}  // namespace
+
+bool parse_pci_address(std::string_view path, PciAddress* address) {
+  const size_t slash = path.find_last_of('/');
+  const std::string_view name = slash == std::string_view::npos ? path : path.substr(slash + 1);
+  // dddd:bb:dd.f; behind Intel's VMD the domain has five digits or more.
+  const size_t domain_digits = name.find(':');
+  if (domain_digits == std::string_view::npos || domain_digits < 4 || domain_digits > 8)
+    return false;
+  const std::string_view rest = name.substr(domain_digits);
+  if (rest.size() != 8 || rest[3] != ':' || rest[6] != '.') return false;
+  const auto domain = parse_whole<uint32_t>(name.substr(0, domain_digits), 16);
+  const auto bus = parse_whole<uint32_t>(rest.substr(1, 2), 16);
+  const auto device = parse_whole<uint32_t>(rest.substr(4, 2), 16);
+  const auto function = parse_whole<uint32_t>(rest.substr(7, 1), 16);
+  if (!domain || !bus || !device || !function) return false;
+  *address = {*domain, *bus, *device, *function};
+  return true;
+}
+
+SysfsFacts read_sysfs_facts(const std::string& sysfs_root, const std::string& name) {
+  SysfsFacts facts;
+  // The kernel allows no '/' in a name (dev_valid_name); records may come from elsewhere.
+  if (name.empty() || name.find('/') != std::string::npos || name.starts_with('.')) {
+    facts.guid = guid_of_name(name);
+    return facts;
+  }
+  const std::string device = sysfs_root + "/class/net/" + name;
+  facts.guid = read_guid(device, name);
+  facts.pci_path = find_pci_function(device + "/device");
+  const auto speed = read_number(device + "/speed");
+  const bool plausible = speed && *speed > 0 && *speed <= long{kMaxSpeedMbps};
+  facts.speed_mbps = plausible ? static_cast<uint32_t>(*speed) : kUnknownSpeedMbps;
+  if (!facts.pci_path.empty()) {
+    const auto node = read_number(facts.pci_path + "/numa_node");
+    if (node && *node >= 0 && *node <= INT_MAX) facts.numa_node = static_cast<int>(*node);
+  }
+  return facts;
+}
+
+}  // namespace slime

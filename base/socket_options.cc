@@ -1,0 +1,110 @@
+// Options of a connection, and how a dead peer is noticed.
+#include <netinet/tcp.h>
+#include <slime/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cmath>
+
+namespace slime {
+namespace {
+
+constexpr int kMaxKeepaliveProbes = 127;       // linux/include/net/tcp.h, MAX_TCP_KEEPCNT
+constexpr int kMaxKeepaliveSeconds = 32767;    // the same, MAX_TCP_KEEPIDLE and _KEEPINTVL
+constexpr uint64_t kMaxBufferBytes = 1 << 30;  // the kernel doubles it within an int
+
+Result<void> set_option(const Fd& fd, int level, int option, int value, const char* name) {
+  if (setsockopt(fd.get(), level, option, &value, sizeof value) == 0) return {};
+  return fail(system_error(errno, "setsockopt %s=%d on descriptor %d", name, value, fd.get()));
+}
+
+Result<uint64_t> granted_bytes(const Fd& fd, int option, const char* name) {
+  int value = 0;
+  socklen_t bytes = sizeof value;
+  if (getsockopt(fd.get(), SOL_SOCKET, option, &value, &bytes) == 0) {
+    return static_cast<uint64_t>(value) / 2;  // socket(7): the kernel doubles what was asked for
+  }
+  return fail(system_error(errno, "getsockopt %s on descriptor %d", name, fd.get()));
+}
+
+}  // namespace
+
+Result<void> set_nodelay(const Fd& fd) {
+  return set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+}
+
+Result<uint64_t> set_buffers(const Fd& fd, uint64_t bytes) {
+  if (bytes == 0) return uint64_t{0};
+  if (bytes > kMaxBufferBytes) {
+    return fail(make_error(Status::kInvalid, 0, "socket buffer of %llu bytes: at most %llu",
+                           static_cast<unsigned long long>(bytes),
+                           static_cast<unsigned long long>(kMaxBufferBytes)));
+  }
+  const int value = static_cast<int>(bytes);
+  if (auto set = set_option(fd, SOL_SOCKET, SO_SNDBUF, value, "SO_SNDBUF"); !set) {
+    return fail(std::move(set.error()));
+  }
+  if (auto set = set_option(fd, SOL_SOCKET, SO_RCVBUF, value, "SO_RCVBUF"); !set) {
+    return fail(std::move(set.error()));
+  }
+  auto send = granted_bytes(fd, SO_SNDBUF, "SO_SNDBUF");
+  if (!send) return send;
+  auto receive = granted_bytes(fd, SO_RCVBUF, "SO_RCVBUF");
+  if (!receive) return receive;
+  return std::min(*send, *receive);
+}
+
+Result<void> set_keepalive(const Fd& fd, double seconds) {
+  if (!(seconds > 0) || seconds > INT_MAX / 2) {
+    return fail(make_error(Status::kInvalid, 0, "keepalive of %g seconds", seconds));
+  }
+  // A third of the time idle, the rest in probes about a tenth of the time apart.
+  const int total = std::max(2, static_cast<int>(std::lround(seconds)));
+  const int idle = std::clamp(total / 3, 1, kMaxKeepaliveSeconds);
+  const int interval = std::clamp(total / 10, 1, kMaxKeepaliveSeconds);
+  const int probes = std::clamp((total - idle) / interval, 1, kMaxKeepaliveProbes);
+  const struct {
+    int level, option, value;
+    const char* name;
+  } options[] = {{IPPROTO_TCP, TCP_KEEPIDLE, idle, "TCP_KEEPIDLE"},
+                 {IPPROTO_TCP, TCP_KEEPINTVL, interval, "TCP_KEEPINTVL"},
+                 {IPPROTO_TCP, TCP_KEEPCNT, probes, "TCP_KEEPCNT"},
+                 {SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE"}};
+  for (const auto& o : options) {
+    if (auto set = set_option(fd, o.level, o.option, o.value, o.name); !set) return set;
+  }
+  return {};
+}
+
+Status SilenceWatch::check(const Fd& fd, uint64_t now_ns, uint64_t limit_ns, Error* error) {
+  tcp_info info{};
+  socklen_t bytes = sizeof info;
+  if (getsockopt(fd.get(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) {
+    *error = system_error(errno, "getsockopt TCP_INFO on descriptor %d", fd.get());
+    return error->status;
+  }
+  // Sent and not acknowledged, or a probe of a full window and no answer; the kernel sets the
+  // number of probes back to 0 at every answer.
+  if (info.tcpi_unacked == 0 && info.tcpi_probes == 0) {
+    waiting_since_ns_ = 0;
+    return Status::kOk;
+  }
+  const uint64_t heard_ns = uint64_t{info.tcpi_last_ack_recv} * 1'000'000;
+  const uint64_t last_ack_ns = now_ns > heard_ns ? now_ns - heard_ns : 0;
+  if (waiting_since_ns_ == 0) waiting_since_ns_ = now_ns;
+  // An acknowledgement since then: the peer lives, whatever else it still owes.
+  waiting_since_ns_ = std::max(waiting_since_ns_, last_ack_ns);
+  if (now_ns - waiting_since_ns_ < limit_ns) return Status::kOk;
+  const auto peer = peer_address(fd);
+  *error = make_error(
+      Status::kTimeout, ETIMEDOUT,
+      "%s has acknowledged nothing for %.1f seconds (%u segments sent again, %u "
+      "probes unanswered): is the host or a link down? NCCL_SLIME_PEER_TIMEOUT "
+      "sets how long to wait",
+      peer ? peer->to_string().c_str() : "the peer", (now_ns - waiting_since_ns_) / 1e9,
+      static_cast<unsigned>(info.tcpi_retransmits), static_cast<unsigned>(info.tcpi_probes));
+  return Status::kTimeout;
+}
+
+}  // namespace slime
