@@ -1,0 +1,71 @@
+// How a simulated rail behaves, and what the network saw. All times in virtual nanoseconds.
+#pragma once
+
+#include <cstdint>
+
+namespace slime::sim {
+
+enum class Death : uint8_t {
+  kNoticed,  // the ends learn of it within notice_ns, unless one_sided
+  kSilent,   // nothing moves any more and nobody is told
+};
+
+// The defaults are an ideal rail of 100 Gb/s; every trouble has to be asked for. What RailCaps
+// says (ordered, queue depth, arrives_unpolled ...) the rail keeps, and the model adds this.
+struct RailModel {
+  // The wire: one per rail and direction, shared by its channels, first come first served. A pair
+  // of rails moves at the pace of the slower one.
+  uint64_t rate_mbps = 100'000;  // 0: no limit
+  uint64_t latency_ns = 2'000;   // one way
+  uint64_t wire_work_ns = 0;     // wire time of a work over that of its bytes
+
+  // The processor of the caller, charged to the clock.
+  uint64_t post_ns = 0;      // per work taken
+  uint64_t doorbell_ns = 0;  // per post that took something
+  uint64_t refused_ns = 0;   // per post that took nothing
+  uint64_t poll_ns = 0;      // per poll
+
+  // Disorder. On an ordered rail a delayed work holds up those behind it.
+  uint64_t jitter_ns = 0;  // unordered rails: each arrival is late by up to this
+  uint32_t delay_ppm = 0;  // this share of the works is late by up to delay_ns
+  uint64_t delay_ns = 0;
+  uint32_t repeat_sent_ppm = 0;  // completions that come a second time, within repeat_ns
+  uint32_t repeat_arrived_ppm = 0;
+  uint64_t repeat_ns = 0;
+  uint32_t connect_retries = 0;  // connect() returns kAgain up to this many times for nothing
+
+  // Without confirm_delivery: what may be kSent and not yet reported by the peer, per channel;
+  // one work of any size always may. A work counts its bytes and kWorkOverheadBytes.
+  uint64_t window_bytes = 4 << 20;
+
+  // Death of the rail. What was on the wire may be delivered, delivered late, torn or lost.
+  uint64_t dies_at_ns = 0;        // 0: never
+  uint64_t dies_after_works = 0;  // works posted on it; 0: never
+  Death death = Death::kNoticed;
+  uint64_t notice_ns = 10'000;
+  uint32_t one_sided_ppm = 0;  // share of the channels where one end learns only from the other
+};
+
+inline constexpr uint64_t kWorkOverheadBytes = 64;
+
+// Misuse of the rails: all zero unless a test means it.
+struct Violations {
+  uint64_t remote_access = 0;   // wrong key or bounds at the receiver; nothing was written
+  uint64_t local_access = 0;    // a source outside registered memory
+  uint64_t source_changed = 0;  // a source written to while its work was in flight
+  uint64_t bad_calls = 0;       // posts too long or unconnected, unknown keys deregistered
+
+  uint64_t total() const { return remote_access + local_access + source_changed + bad_calls; }
+};
+
+// What became of works whose channel failed: so that a test can see that it met such cases.
+struct Fates {
+  uint64_t delivered = 0;  // at the last moment
+  uint64_t late = 0;       // on their way when the channel failed, to arrive if not fenced off
+  uint64_t torn = 0;       // a part of the bytes landed, and no arrival is reported
+  uint64_t lost = 0;
+  uint64_t unconfirmed = 0;  // reported by the receiver, and the sender will never know
+  uint64_t fenced_off = 0;   // kept out by fence()
+};
+
+}  // namespace slime::sim

@@ -1,0 +1,71 @@
+// A simulated NIC port and its channels: slime::Rail over a sim::Network.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "transports/rail.h"
+#include "transports/sim/memory_table.h"
+#include "transports/sim/network.h"
+
+namespace slime::sim {
+
+class Rail final : public slime::Rail {
+ public:
+  ~Rail() override;
+  const RailCaps& caps() const override { return caps_; }
+  Result<MemoryKeys> register_memory(void* address, size_t bytes, MemoryKind kind) override;
+  void deregister_memory(const MemoryKeys& keys) override;
+  Result<std::unique_ptr<slime::Channel>> open_channel(const ChannelOptions& options) override;
+
+  const RailModel& model() const { return model_; }
+  // For the next schedule, after Network::reset(), while no channel is open.
+  void configure(const RailCaps& caps, const RailModel& model);
+  void kill(Death death);  // now, for all its channels
+  void kill() { kill(model_.death); }
+  void revive();  // channels opened from now on work again
+  bool dead() const { return dead_; }
+  uint64_t works_posted() const { return works_posted_; }
+
+ private:
+  friend class Network;
+  friend class Channel;
+  Rail(Network& network, Index id, uint64_t salt, const RailCaps& caps, const RailModel& model)
+      : network_(network), id_(id), caps_(caps), model_(model), memory_(salt) {}
+  void start_over();
+
+  Network& network_;
+  const Index id_;
+  RailCaps caps_;
+  RailModel model_;
+  MemoryTable memory_;
+  uint64_t wire_free_ps_ = 0;  // when the wire has sent all that was posted; picoseconds, so that
+                               // the rounding of many small works does not add up
+  uint64_t works_posted_ = 0;
+  uint32_t life_ = 0;  // a scheduled death is meant for one life only
+  bool dead_ = false;
+  Death died_of_ = Death::kNoticed;
+};
+
+class Channel final : public slime::Channel {
+ public:
+  ~Channel() override { network_.close_endpoint(end_); }
+  ChannelAddress address() const override;
+  Status connect(const ChannelAddress& peer) override { return network_.connect(end_, peer); }
+  Status post(std::span<const Work> works, size_t* taken) override;
+  Status poll(std::span<Done> done, size_t* count) override;
+  void fence() override { network_.fence(end_); }
+  const Error& failure() const override { return end_.error; }
+  std::string peer_name() const override;
+
+ private:
+  friend class Rail;
+  Channel(Network& network, Rail& rail, const ChannelOptions& options)
+      : network_(network), end_(network.open_endpoint(rail, options, &counters)) {}
+  size_t collect(std::span<Done> done);
+
+  Network& network_;
+  Endpoint& end_;
+};
+
+}  // namespace slime::sim
