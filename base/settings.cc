@@ -1,0 +1,141 @@
+// From the environment to Settings, with a warning for every name that looks like a typing error.
+#include <slime/settings.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <type_traits>
+
+#include "base/settings_table.h"
+
+namespace slime {
+namespace {
+
+constexpr size_t kMaxShown = 64;  // of a value or a name in a message
+
+struct Found {
+  const char* variable = nullptr;  // nullptr: neither the setting nor its fallback is set
+  const std::string* text = nullptr;
+};
+
+Found look_up(const SettingSpec& spec, const Environment& environment) {
+  for (const char* variable : {spec.name, spec.fallback}) {
+    const auto entry = environment.find(variable);
+    if (entry != environment.end() && !entry->second.empty()) return {variable, &entry->second};
+  }
+  return {};
+}
+
+std::string shown(std::string_view text) {
+  std::string result(text.substr(0, kMaxShown));
+  for (char& c : result) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) c = '?';
+  }
+  return text.size() > kMaxShown ? result + "..." : result;
+}
+
+Error refused(const SettingSpec& spec, const Found& found) {
+  return make_error(Status::kConfig, 0, "%s=\"%s\" is not accepted: expected %s", found.variable,
+                    shown(*found.text).c_str(), accepted_values(spec).c_str());
+}
+
+// Levenshtein's distance, one row at a time.
+size_t edit_distance(std::string_view left, std::string_view right) {
+  std::vector<size_t> row(right.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= left.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= right.size(); ++j) {
+      const size_t replaced = diagonal + (left[i - 1] == right[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row.back();
+}
+
+const char* nearest_name(std::string_view name) {
+  const auto distance = [&](const SettingSpec& spec) {
+    return edit_distance(name.substr(0, kMaxShown), spec.name);
+  };
+  return std::ranges::min_element(kSettingSpecs, {}, distance)->name;
+}
+
+bool is_setting(std::string_view name) {
+  return std::ranges::any_of(kSettingSpecs,
+                             [&](const SettingSpec& spec) { return name == spec.name; });
+}
+
+void warn_of_unknown(const Environment& environment, std::vector<std::string>* warnings) {
+  for (auto entry = environment.lower_bound(std::string(kSettingPrefix));
+       entry != environment.end() && entry->first.starts_with(kSettingPrefix); ++entry) {
+    if (is_setting(entry->first)) continue;
+    warnings->push_back(shown(entry->first) + " is no setting and has no effect; the nearest is " +
+                        nearest_name(entry->first));
+  }
+}
+
+template <typename Field>
+std::string source_of(const SettingSpec& spec, const Field& field, bool is_default,
+                      const Environment& environment) {
+  const Found found = look_up(spec, environment);
+  if (found.variable == nullptr) return is_default ? "default" : "program";
+  Field expected{};
+  const bool accounts_for_it = parse_value(spec, *found.text, &expected) && expected == field;
+  return accounts_for_it ? found.variable : "program";
+}
+
+}  // namespace
+
+Environment process_environment() {
+  Environment environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const char* equals = strchr(*entry, '=');
+    if (equals == nullptr || strncmp(*entry, "NCCL", 4) != 0) continue;
+    // emplace keeps the first of a repeated name, as getenv(3) does.
+    environment.emplace(std::string(*entry, static_cast<size_t>(equals - *entry)), equals + 1);
+  }
+  return environment;
+}
+
+Result<Settings> parse_settings(const Environment& environment,
+                                std::vector<std::string>* warnings) {
+  Settings settings;
+  std::optional<Error> error;
+  for_each_setting(settings, [&](const SettingSpec& spec, auto& field) {
+    const Found found = look_up(spec, environment);
+    if (found.variable == nullptr || error) return;
+    if (!parse_value(spec, *found.text, &field)) error = refused(spec, found);
+  });
+  if (error) return fail(std::move(*error));
+  if (warnings != nullptr) warn_of_unknown(environment, warnings);
+  return settings;
+}
+
+std::vector<SettingRow> describe(const Settings& settings, const Environment& environment) {
+  std::vector<std::string> defaults;
+  for_each_setting(Settings(), [&](const SettingSpec& spec, const auto& field) {
+    defaults.push_back(format_value(spec, field));
+  });
+  std::vector<SettingRow> rows;
+  for_each_setting(settings, [&](const SettingSpec& spec, const auto& field) {
+    SettingRow row;
+    row.name = spec.name;
+    row.value = format_value(spec, field);
+    row.default_value = defaults[rows.size()];
+    row.source = source_of(spec, field, row.value == row.default_value, environment);
+    row.type = type_name(spec.type);
+    row.unit = spec.unit;
+    row.range = accepted_values(spec);
+    row.fallback = spec.fallback;
+    row.help = spec.help;
+    rows.push_back(std::move(row));
+  });
+  return rows;
+}
+
+}  // namespace slime
