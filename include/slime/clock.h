@@ -1,0 +1,28 @@
+// Time as the engine sees it. Tests substitute a virtual clock; nothing else reads the time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace slime {
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual uint64_t now_ns() const = 0;  // monotonic
+};
+
+class SteadyClock final : public Clock {
+ public:
+  uint64_t now_ns() const override {
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                     std::chrono::steady_clock::now().time_since_epoch())
+                                     .count());
+  }
+  static const SteadyClock& instance() {
+    static const SteadyClock clock;
+    return clock;
+  }
+};
+
+}  // namespace slime
