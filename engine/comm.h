@@ -1,0 +1,90 @@
+// The two ends of a link as NCCL's proxy uses them: SendComm and RecvComm, and their set-up.
+//
+// Threads: Listener::accept, Connector::step and destruction from one thread (NCCL's service
+// thread); isend, irecv, test of one comm from one thread at a time (its progress thread). Memory
+// may be registered and released beside them.
+#pragma once
+
+#include <slime/result.h>
+#include <slime/status.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "engine/fabric.h"
+
+namespace slime {
+
+inline constexpr size_t kHandleBytes = 128;  // NCCL_NET_HANDLE_MAXSIZE since NCCL 2.12
+inline constexpr int kMaxReceives = 8;       // receives in one group: maxRecvs
+inline constexpr int kMaxRequests = 32;      // NCCL_NET_MAX_REQUESTS, per comm
+using Handle = std::array<std::byte, kHandleBytes>;
+
+class Comm;
+
+// A request lives in its comm's pool from isend/irecv until test says done.
+class Request {
+ public:
+  Comm& comm() const { return *comm_; }
+
+ protected:
+  explicit Request(Comm* comm) : comm_(comm) {}
+  ~Request() = default;
+
+ private:
+  Comm* const comm_;
+};
+
+class Comm {
+ public:
+  virtual ~Comm() = default;
+  // Moves the comm's works and says whether this request is done. `sizes` may be nullptr; for a
+  // receive it takes one entry per grouped receive. Written only when done. Errors are for good.
+  virtual Status test(Request* request, bool* done, size_t* sizes) = 0;
+  virtual Device& device() const = 0;
+  virtual const Error& failure() const = 0;  // valid once a call returned an error
+  virtual std::string peer_name() const = 0;
+};
+
+class SendComm : public Comm {
+ public:
+  // kOk with *request == nullptr: not now, call again with the same arguments.
+  virtual Status isend(const void* data, size_t bytes, int tag, const MemoryRegion* region,
+                       Request** request) = 0;
+};
+
+struct Receive {
+  void* data = nullptr;
+  size_t capacity = 0;
+  int tag = 0;
+  const MemoryRegion* region = nullptr;
+};
+
+class RecvComm : public Comm {
+ public:
+  // At most kMaxReceives. `may_complete_early`: NCCL_NET_OPTIONAL_RECV_COMPLETION.
+  virtual Status irecv(std::span<const Receive> receives, bool may_complete_early,
+                       Request** request) = 0;
+};
+
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  static Result<std::unique_ptr<Listener>> open(Fabric& fabric, int device, Handle* handle);
+  // nullptr: nobody is connected yet, call again. May be called again for further peers.
+  virtual Result<std::unique_ptr<RecvComm>> accept() = 0;
+};
+
+class Connector {
+ public:
+  virtual ~Connector() = default;
+  // Fails at once for a handle that no Listener of a compatible version made.
+  static Result<std::unique_ptr<Connector>> open(Fabric& fabric, int device, const Handle& handle);
+  virtual Result<std::unique_ptr<SendComm>> step() = 0;  // nullptr: not yet, call again
+};
+
+}  // namespace slime

@@ -1,0 +1,22 @@
+// What a work's completion is recognised by. The generation makes a completion that comes twice,
+// or late, harmless.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace slime {
+
+struct Cookie {
+  enum class Kind : uint8_t { kStripe, kCts, kEager, kControl };
+  Kind kind = Kind::kStripe;
+  uint8_t part = 0;         // stripe; control operation
+  uint16_t index = 0;       // request, slot or rail
+  uint32_t generation = 0;  // use of that index
+
+  uint64_t pack() const { return std::bit_cast<uint64_t>(*this); }
+  static Cookie unpack(uint64_t bits) { return std::bit_cast<Cookie>(bits); }
+};
+static_assert(sizeof(Cookie) == sizeof(uint64_t));
+
+}  // namespace slime

@@ -1,0 +1,70 @@
+// The 32-bit immediates of the link protocol. Each work announces itself with one; completion is
+// counted from them, never inferred from the order of arrival (EFA's SRD delivers out of order).
+//
+//   data     0 | slot 5 | sub 3 | stripe 6 | stripes-1 6 | generation 10
+//   cts      1 | slot 5 | sequence 25
+//   eager    2 | index 30
+//   control  3 | operation 4 | value 26
+#pragma once
+
+#include <cstdint>
+
+namespace slime {
+
+inline constexpr uint32_t kMaxStripes = 64;           // per message: 6 bits
+inline constexpr uint32_t kGenerationMask = 0x3ff;    // of a receive slot: 10 bits
+inline constexpr uint32_t kSequenceMask = 0x1ffffff;  // of a CTS: 25 bits
+inline constexpr uint32_t kEagerIndexMask = 0x3fffffff;
+inline constexpr uint32_t kControlValueMask = 0x3ffffff;
+
+enum class ImmediateKind : uint32_t { kData = 0, kCts = 1, kEager = 2, kControl = 3 };
+
+enum class ControlOp : uint32_t {
+  kProbe = 0,   // warms the rail up, and shows that the peer still reads this rail
+  kCredit = 1,  // value: eager messages consumed so far
+  kFenced = 2,  // value: the rail that this end has fenced
+};
+
+constexpr ImmediateKind kind_of(uint32_t immediate) {
+  return static_cast<ImmediateKind>(immediate >> 30);
+}
+
+struct DataImmediate {
+  uint32_t slot = 0;        // receive request
+  uint32_t sub = 0;         // receive within the group
+  uint32_t stripe = 0;      // which part of the message
+  uint32_t stripes = 1;     // how many parts
+  uint32_t generation = 0;  // use of the slot: a late stripe of an earlier use is recognised
+
+  constexpr uint32_t pack() const {
+    return slot << 25 | sub << 22 | stripe << 16 | (stripes - 1) << 10 | generation;
+  }
+  static constexpr DataImmediate unpack(uint32_t bits) {
+    return {bits >> 25 & 31, bits >> 22 & 7, bits >> 16 & 63, (bits >> 10 & 63) + 1,
+            bits & kGenerationMask};
+  }
+};
+
+constexpr uint32_t cts_immediate(uint32_t slot, uint32_t sequence) {
+  return 1u << 30 | slot << 25 | (sequence & kSequenceMask);
+}
+constexpr uint32_t cts_slot(uint32_t immediate) { return immediate >> 25 & 31; }
+
+constexpr uint32_t eager_immediate(uint32_t index) { return 2u << 30 | (index & kEagerIndexMask); }
+
+constexpr uint32_t control_immediate(ControlOp op, uint32_t value) {
+  return 3u << 30 | static_cast<uint32_t>(op) << 26 | (value & kControlValueMask);
+}
+constexpr ControlOp control_op(uint32_t immediate) {
+  return static_cast<ControlOp>(immediate >> 26 & 15);
+}
+constexpr uint32_t control_value(uint32_t immediate) { return immediate & kControlValueMask; }
+
+// Counters travel with fewer bits than they have: the value nearest to `known` with these low bits.
+constexpr uint32_t widen(uint32_t known, uint32_t low_bits, uint32_t mask) {
+  const uint32_t delta = (low_bits - known) & mask;
+  const bool behind = delta > mask / 2;
+  return behind ? known - ((known - low_bits) & mask) : known + delta;
+}
+
+}  // namespace slime

@@ -1,0 +1,74 @@
+// Records that the two ends of a link write into each other's inbox, and where they lie there.
+// Integers are in host order: both ends compare byte order and version when they connect.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/comm.h"
+
+namespace slime {
+
+inline constexpr uint32_t kMaxRails = 16;    // channels of one link
+inline constexpr uint32_t kEagerSlots = 32;  // eager messages that may wait at the receiver
+
+// One receive of a group, in a CTS. Followed in memory by the keys, one for each channel.
+struct CtsEntry {
+  uint64_t address = 0;
+  uint64_t capacity = 0;
+  int32_t tag = 0;
+  uint32_t ordinal = 0;  // which receive of this tag, counted from 0 over the life of the comm
+};
+
+struct CtsHeader {
+  uint32_t sequence = 0;
+  uint16_t slot = 0;
+  uint16_t generation = 0;
+  uint32_t count = 0;           // receives in the group
+  uint32_t eager_consumed = 0;  // credits for eager messages, returned on the way
+};
+
+struct EagerHeader {
+  uint32_t index = 0;
+  uint32_t length = 0;  // payload that follows
+  int32_t tag = 0;
+  uint32_t ordinal = 0;  // which message of this tag
+};
+
+// What had arrived at the receiver when it fenced a rail: the sender repeats only the rest.
+struct FenceRecord {
+  struct Slot {
+    uint32_t active = 0;
+    uint32_t generation = 0;
+    uint64_t arrived[kMaxReceives] = {};  // bit per stripe; all ones: complete
+  };
+  uint32_t rail = 0;
+  uint32_t reserved = 0;
+  Slot slots[kMaxRequests];
+};
+
+constexpr size_t cts_entry_bytes(size_t channels) {
+  return sizeof(CtsEntry) + channels * sizeof(uint64_t);
+}
+constexpr size_t cts_slot_bytes(size_t channels) {
+  return sizeof(CtsHeader) + kMaxReceives * cts_entry_bytes(channels);
+}
+constexpr size_t cts_ring_bytes(size_t channels) { return kMaxRequests * cts_slot_bytes(channels); }
+
+// Sender's inbox and receiver's outbox have one layout: the CTS ring, then the fence records.
+constexpr size_t cts_box_bytes(size_t channels) {
+  return cts_ring_bytes(channels) + channels * sizeof(FenceRecord);
+}
+constexpr size_t fence_offset(size_t channels, size_t rail) {
+  return cts_ring_bytes(channels) + rail * sizeof(FenceRecord);
+}
+
+// Receiver's inbox and sender's outbox: the eager ring. Slots start at multiples of 64 bytes.
+constexpr size_t eager_slot_bytes(size_t eager_max) {
+  return (sizeof(EagerHeader) + eager_max + 63) & ~size_t{63};
+}
+constexpr size_t eager_box_bytes(size_t eager_max) {
+  return kEagerSlots * eager_slot_bytes(eager_max);
+}
+
+}  // namespace slime
