@@ -1,0 +1,60 @@
+// A block of memory of ours that is registered on all rails of a device: a place for records.
+#pragma once
+
+#include <slime/result.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+
+#include "engine/device.h"
+
+namespace slime {
+
+class Box {
+ public:
+  Box() = default;
+  Box(Box&& other) noexcept : device_(other.device_), bytes_(std::move(other.bytes_)) {
+    region_ = other.region_;
+    other.region_ = nullptr;
+  }
+  Box& operator=(Box&&) = delete;
+  ~Box() {
+    if (region_) device_->memory().release(region_);
+  }
+
+  // Zeroed, so that no record is ever read that nobody wrote.
+  static Result<Box> make(Device& device, size_t bytes) {
+    Box box;
+    const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    box.bytes_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
+    if (!box.bytes_) {
+      return fail(make_error(Status::kNoMemory, 0,
+                             "device %s: no memory for %zu bytes of protocol records",
+                             device.properties().name.c_str(), rounded));
+    }
+    std::fill_n(box.bytes_.get(), rounded, std::byte{0});
+    auto region = device.memory().acquire(box.bytes_.get(), rounded, MemoryKind::kHost);
+    if (!region) return fail(region.error());
+    box.device_ = &device;
+    box.region_ = *region;
+    return box;
+  }
+
+  std::byte* data() const { return bytes_.get(); }
+  const MemoryRegion* region() const { return region_; }
+
+ private:
+  // Whole pages of its own: memory registered with a NIC must not share a page with anything
+  // that a forked child may write (man ibv_fork_init).
+  static constexpr size_t kAlignment = 4096;
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+
+  Device* device_ = nullptr;
+  std::unique_ptr<std::byte, Free> bytes_;
+  const MemoryRegion* region_ = nullptr;
+};
+
+}  // namespace slime

@@ -1,0 +1,40 @@
+// What NCCL is shown as one NIC: a group of rails, with the memory registered on them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/memory.h"
+#include "transports/rail.h"
+
+namespace slime {
+
+struct DeviceProperties {
+  std::string name;      // stable and unique, e.g. "eth0" or "eth0+eth1"
+  std::string pci_path;  // of the first rail; empty: virtual
+  uint64_t guid = 0;
+  int port = 0;
+  uint64_t speed_mbps = 0;      // sum over the rails
+  float latency_us = 0;         // of the slowest rail
+  uint32_t memory_kinds = 0;    // what all rails can register
+  bool lines_in_order = false;  // all rails promise it: LL128 is safe
+  std::vector<int> members;     // devices this one was merged from; its own index otherwise
+};
+
+class Device {
+ public:
+  Device(std::vector<Rail*> rails, DeviceProperties properties)
+      : rails_(std::move(rails)), properties_(std::move(properties)), memory_(rails_) {}
+
+  const DeviceProperties& properties() const { return properties_; }
+  const std::vector<Rail*>& rails() const { return rails_; }
+  MemoryCache& memory() { return memory_; }
+
+ private:
+  const std::vector<Rail*> rails_;
+  const DeviceProperties properties_;
+  MemoryCache memory_;
+};
+
+}  // namespace slime

@@ -1,0 +1,165 @@
+#include "engine/fabric.h"
+
+#include <algorithm>
+
+#include "engine/records.h"
+#include "transports/registry.h"
+
+namespace slime {
+namespace {
+
+// "eth0.1" and "eth0.2" are sockets of one interface: what they share is their NIC.
+bool same_nic(const Rail& a, const Rail& b) {
+  return a.caps().guid == b.caps().guid && a.caps().port == b.caps().port &&
+         a.caps().oob_address == b.caps().oob_address;
+}
+
+std::string interface_of(const std::string& rail_name, const std::vector<Rail*>& rails) {
+  const auto shares = [&](const Rail* rail) { return same_nic(*rail, *rails.front()); };
+  const bool one_nic = std::all_of(rails.begin(), rails.end(), shares);
+  return one_nic && rails.size() > 1 ? rail_name.substr(0, rail_name.rfind('.')) : rail_name;
+}
+
+DeviceProperties describe(const std::vector<Rail*>& rails, std::vector<int> members) {
+  const RailCaps& first = rails.front()->caps();
+  DeviceProperties properties;
+  properties.name = interface_of(first.name, rails);
+  properties.pci_path = first.pci_path;
+  properties.guid = first.guid;
+  properties.port = first.port;
+  properties.memory_kinds = ~0u;
+  properties.lines_in_order = true;
+  properties.members = std::move(members);
+  const Rail* previous = nullptr;
+  for (const Rail* rail : rails) {
+    const RailCaps& caps = rail->caps();
+    const bool new_nic = previous == nullptr || !same_nic(*previous, *rail);
+    if (new_nic) properties.speed_mbps += caps.speed_mbps;
+    if (previous != nullptr && new_nic) properties.name += "+" + caps.name;
+    properties.latency_us = std::max(properties.latency_us, caps.latency_us);
+    properties.memory_kinds &= caps.memory_kinds;
+    // Several rails deliver lines of one stripe each in order, so the promise of each is enough.
+    properties.lines_in_order &= caps.lines_in_order;
+    previous = rail;
+  }
+  return properties;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Fabric>> Fabric::open(const Settings& settings, const Clock& clock) {
+  std::unique_ptr<Fabric> fabric(new Fabric(settings, clock));
+  if (settings.disable) {
+    fabric->notes_.emplace_back("NCCL_SLIME_DISABLE is set: no devices");
+    return fabric;
+  }
+  auto rails = open_rails(settings, &fabric->notes_);
+  if (!rails) return fail(rails.error());
+  fabric->adopt(std::move(*rails));
+  return fabric;
+}
+
+std::unique_ptr<Fabric> Fabric::of_rails(std::vector<std::unique_ptr<Rail>> rails,
+                                         const Settings& settings, const Clock& clock) {
+  std::unique_ptr<Fabric> fabric(new Fabric(settings, clock));
+  fabric->adopt(std::move(rails));
+  return fabric;
+}
+
+void Fabric::adopt(std::vector<std::unique_ptr<Rail>> rails) {
+  rails_ = std::move(rails);
+  totals_.resize(rails_.size());
+  group_rails();
+}
+
+// By default a device is one NIC port with all its rails; RAILS_PER_DEVICE takes that many rails
+// in their order (PCI address, then name) instead.
+void Fabric::group_rails() {
+  const auto per_device = static_cast<size_t>(settings_.rails_per_device);
+  std::vector<Rail*> group;
+  for (const auto& rail : rails_) {
+    const bool full = per_device > 0 ? group.size() == per_device
+                                     : !group.empty() && !same_nic(*group.back(), *rail);
+    if (full || group.size() == kMaxRails) {
+      add_device(std::move(group), {});
+      group.clear();
+    }
+    group.push_back(rail.get());
+  }
+  if (!group.empty()) add_device(std::move(group), {});
+}
+
+int Fabric::add_device(std::vector<Rail*> rails, std::vector<int> members) {
+  const int index = static_cast<int>(devices_.size());
+  if (members.empty()) members.push_back(index);
+  DeviceProperties properties = describe(rails, std::move(members));
+  devices_.emplace_back(std::move(rails), std::move(properties));
+  return index;
+}
+
+size_t Fabric::device_count() const {
+  const std::lock_guard lock(mutex_);
+  return devices_.size();
+}
+
+Device* Fabric::device(int index) {
+  const std::lock_guard lock(mutex_);
+  if (index < 0 || static_cast<size_t>(index) >= devices_.size()) return nullptr;
+  return &devices_[static_cast<size_t>(index)];
+}
+
+Result<int> Fabric::merge(std::span<const int> members) {
+  const std::lock_guard lock(mutex_);
+  std::vector<int> wanted(members.begin(), members.end());
+  std::vector<Rail*> rails;
+  for (const int member : wanted) {
+    const bool known = member >= 0 && static_cast<size_t>(member) < devices_.size();
+    if (!known || devices_[static_cast<size_t>(member)].properties().members.size() != 1) {
+      return fail(make_error(Status::kInvalid, 0,
+                             "cannot merge device %d: the physical devices are 0..%zu", member,
+                             devices_.size() - 1));
+    }
+    const auto& more = devices_[static_cast<size_t>(member)].rails();
+    rails.insert(rails.end(), more.begin(), more.end());
+  }
+  std::vector<int> sorted = wanted;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end() || wanted.empty()) {
+    return fail(make_error(Status::kInvalid, 0, "cannot merge: no devices, or one named twice"));
+  }
+  if (rails.size() > kMaxRails) {
+    return fail(make_error(Status::kUnsupported, 0,
+                           "cannot merge %zu devices: %zu rails, and a link takes %u at most",
+                           wanted.size(), rails.size(), kMaxRails));
+  }
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    if (devices_[i].properties().members == wanted) return static_cast<int>(i);
+  }
+  return add_device(std::move(rails), std::move(wanted));
+}
+
+void Fabric::fold(const Rail& rail, const RailTotals& totals) {
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    if (rails_[i].get() == &rail) totals_[i].add(totals);
+  }
+}
+
+std::vector<RailReport> Fabric::report() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<RailReport> reports;
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    const RailCaps& caps = rails_[i]->caps();
+    RailReport report{"", caps.name, caps.transport, caps.oob_address, caps.speed_mbps, totals_[i]};
+    for (const Device& device : devices_) {
+      const auto& rails = device.rails();
+      if (std::find(rails.begin(), rails.end(), rails_[i].get()) == rails.end()) continue;
+      report.device = device.properties().name;
+      break;
+    }
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+}  // namespace slime

@@ -1,0 +1,65 @@
+#include "engine/memory.h"
+
+#include <algorithm>
+
+namespace slime {
+
+MemoryCache::~MemoryCache() {
+  for (const Entry& entry : entries_) deregister(entry.region, rails_.size());
+}
+
+Result<const MemoryRegion*> MemoryCache::acquire(void* address, size_t bytes, MemoryKind kind) {
+  const std::lock_guard lock(mutex_);
+  for (Entry& entry : entries_) {
+    if (entry.region.kind != kind || !entry.region.contains(address, bytes)) continue;
+    ++entry.users;
+    return &entry.region;
+  }
+  auto region = register_everywhere(address, bytes, kind);
+  if (!region) return fail(region.error());
+  entries_.push_front(Entry{std::move(*region), 1});
+  return &entries_.front().region;
+}
+
+Result<MemoryRegion> MemoryCache::register_everywhere(void* address, size_t bytes,
+                                                      MemoryKind kind) {
+  MemoryRegion region{static_cast<std::byte*>(address), bytes, kind, {}};
+  region.keys.reserve(rails_.size());
+  for (Rail* rail : rails_) {
+    auto keys = rail->register_memory(address, bytes, kind);
+    if (!keys) {
+      deregister(region, region.keys.size());
+      return fail(keys.error());
+    }
+    region.keys.push_back(*keys);
+  }
+  return region;
+}
+
+void MemoryCache::deregister(const MemoryRegion& region, size_t rails) {
+  for (size_t i = 0; i < rails; ++i) rails_[i]->deregister_memory(region.keys[i]);
+}
+
+bool MemoryCache::release(const MemoryRegion* region) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const Entry& e) { return &e.region == region; });
+  if (entry == entries_.end()) return false;
+  if (--entry->users > 0) return true;
+  deregister(entry->region, rails_.size());
+  entries_.erase(entry);
+  return true;
+}
+
+bool MemoryCache::holds(const MemoryRegion* region) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [&](const Entry& e) { return &e.region == region; });
+}
+
+size_t MemoryCache::size() const {
+  const std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+}  // namespace slime

@@ -1,0 +1,60 @@
+// Registered memory: one range known to all rails of a device, shared by all comms of the device.
+#pragma once
+
+#include <slime/result.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "transports/rail.h"
+
+namespace slime {
+
+// One range registered on every rail of a device; keys in the order of the device's rails.
+// Immutable once made, so the data path reads it without a lock.
+struct MemoryRegion {
+  std::byte* address = nullptr;
+  size_t bytes = 0;
+  MemoryKind kind = MemoryKind::kHost;
+  std::vector<MemoryKeys> keys;
+
+  bool contains(const void* data, size_t length) const {
+    const auto start = reinterpret_cast<uintptr_t>(address);
+    const auto wanted = reinterpret_cast<uintptr_t>(data);
+    return wanted >= start && length <= bytes && wanted - start <= bytes - length;
+  }
+};
+
+// The cache behind regIsGlobal: a range inside one that is registered already shares its entry.
+// Any thread may call.
+class MemoryCache {
+ public:
+  explicit MemoryCache(std::vector<Rail*> rails) : rails_(std::move(rails)) {}
+  ~MemoryCache();
+
+  Result<const MemoryRegion*> acquire(void* address, size_t bytes, MemoryKind kind);
+  // False: `region` is not of this cache (or released once too often).
+  bool release(const MemoryRegion* region);
+  bool holds(
+      const MemoryRegion* region) const;  // walks the list: for set-up, not for the data path
+  size_t size() const;
+
+ private:
+  struct Entry {
+    MemoryRegion region;
+    uint32_t users = 0;
+  };
+  Result<MemoryRegion> register_everywhere(void* address, size_t bytes, MemoryKind kind);
+  void deregister(const MemoryRegion& region, size_t rails);
+
+  std::vector<Rail*> rails_;
+  mutable std::mutex mutex_;
+  std::list<Entry> entries_;
+};
+
+}  // namespace slime
