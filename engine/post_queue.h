@@ -1,0 +1,124 @@
+// The posting queue of one rail: works wait here, and leave in batches, one doorbell each.
+//
+// Two rules make it cheap on a busy rail. Credits: post is never called without a free place in
+// the send queue, so no call is futile. Watermark: while the NIC has plenty to do (in flight above
+// `low`), nothing is posted until a batch worth a doorbell can go. A queue that waits for credits
+// waits for `watermark` of them; one that is merely short waits `flush_ns` at most. An idle rail
+// is posted to at once, so a first work never waits.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "transports/rail.h"
+
+namespace slime {
+
+struct PostPolicy {
+  uint32_t depth = 256;      // credits: works in flight at most
+  uint32_t max_batch = 64;   // works per doorbell at most
+  uint32_t watermark = 16;   // works that make a busy rail worth a doorbell
+  uint64_t flush_ns = 1000;  // a short queue is held back this long at most
+};
+
+class PostQueue {
+ public:
+  static constexpr uint32_t kCapacity = 512;  // works that may wait
+
+  explicit PostQueue(const PostPolicy& policy)
+      : policy_(policy), low_(policy.depth / 2), works_(new Work[kCapacity]) {}
+
+  // A policy that can be met: a watermark above the batch size or the depth would never be reached.
+  static PostPolicy fit(PostPolicy policy, const RailCaps& caps) {
+    const auto at_least_one = [](uint32_t n) { return n ? n : 1; };
+    policy.depth = at_least_one(caps.send_queue_depth);
+    policy.max_batch = at_least_one(std::min(policy.max_batch, caps.max_batch));
+    policy.watermark = std::min({policy.watermark, policy.max_batch, policy.depth / 2 + 1});
+    return policy;
+  }
+
+  uint32_t queued() const { return tail_ - head_; }
+  uint32_t room() const { return kCapacity - queued(); }
+  uint32_t in_flight() const { return in_flight_; }
+  uint64_t outstanding_bytes() const { return outstanding_bytes_; }
+
+  // The caller has checked room().
+  void push(const Work& work) {
+    works_[tail_ & (kCapacity - 1)] = work;
+    ++tail_;
+    outstanding_bytes_ += work.length;
+  }
+
+  // A work of `bytes` is done: its credit comes back.
+  void complete(uint64_t bytes) {
+    --in_flight_;
+    outstanding_bytes_ -= bytes;
+  }
+
+  void clear() {
+    head_ = tail_;
+    in_flight_ = 0;
+    outstanding_bytes_ = 0;
+  }
+
+  // Posts what the rules let out: at most one doorbell.
+  Status flush(Channel& channel, uint64_t now_ns) {
+    const uint32_t batch = batch_size();
+    if (batch == 0) {
+      waiting_ = waiting_ && queued() > 0;
+      return Status::kOk;
+    }
+    if (hold_back(now_ns)) {
+      channel.counters.deferred.add();
+      return Status::kOk;
+    }
+    return post(channel, batch);
+  }
+
+ private:
+  uint32_t batch_size() const {
+    uint32_t batch = queued();
+    const uint32_t credits = policy_.depth - in_flight_;
+    if (batch > credits) batch = credits;
+    if (batch > policy_.max_batch) batch = policy_.max_batch;
+    const uint32_t until_wrap = kCapacity - (head_ & (kCapacity - 1));
+    return batch < until_wrap ? batch : until_wrap;
+  }
+
+  bool hold_back(uint64_t now_ns) {
+    if (in_flight_ <= low_) return false;
+    // Completions are on their way, and each brings a credit.
+    if (policy_.depth - in_flight_ < policy_.watermark) return true;
+    if (queued() >= policy_.watermark) return false;
+    if (!waiting_) {
+      waiting_ = true;
+      waiting_since_ns_ = now_ns;
+    }
+    return now_ns - waiting_since_ns_ < policy_.flush_ns;
+  }
+
+  Status post(Channel& channel, uint32_t batch) {
+    channel.counters.queue_depth_max.raise_to(queued());
+    waiting_ = false;
+    size_t taken = 0;
+    const Status status =
+        channel.post(std::span<const Work>(&works_[head_ & (kCapacity - 1)], batch), &taken);
+    if (status != Status::kOk) return status;
+    head_ += static_cast<uint32_t>(taken);
+    in_flight_ += static_cast<uint32_t>(taken);
+    return Status::kOk;
+  }
+
+  const PostPolicy policy_;
+  const uint32_t low_;
+  uint32_t head_ = 0, tail_ = 0;  // positions; the difference is what waits
+  uint32_t in_flight_ = 0;
+  bool waiting_ = false;
+  uint64_t waiting_since_ns_ = 0;
+  uint64_t outstanding_bytes_ = 0;  // waiting or in flight
+  std::unique_ptr<Work[]> works_;
+};
+
+}  // namespace slime
