@@ -1,0 +1,183 @@
+#include "engine/link.h"
+
+#include <slime/log.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "engine/records.h"
+
+namespace slime {
+
+Link::Link(Fabric& fabric, Device& device, std::string peer, LinkUser& user)
+    : fabric_(fabric), device_(device), peer_(std::move(peer)), user_(user) {
+  rails_.reserve(kMaxRails);
+  now_ns_ = last_activity_ns_ = fabric.clock().now_ns();
+  silence_ns_ = seconds_to_ns(fabric.settings().peer_timeout);
+}
+
+Link::~Link() {
+  for (LinkRail& rail : rails_) fabric_.fold(*rail.rail, snapshot(rail.channel->counters));
+}
+
+void Link::add_rail(std::unique_ptr<Channel> channel, size_t device_rail) {
+  Rail* rail = device_.rails()[device_rail];
+  const RailCaps& caps = rail->caps();
+  PostPolicy policy;
+  policy.max_batch = static_cast<uint32_t>(settings().max_batch);
+  policy.watermark = static_cast<uint32_t>(settings().watermark);
+  policy.flush_ns = static_cast<uint64_t>(settings().flush_us) * 1000;
+  rails_.emplace_back(std::move(channel), rail, device_rail, PostQueue::fit(policy, caps));
+  rails_.back().last_done_ns = now_ns_;
+  ++up_count_;
+  const bool first = max_work_bytes_ == 0;
+  if (first || caps.max_message_bytes < max_work_bytes_) max_work_bytes_ = caps.max_message_bytes;
+}
+
+void Link::warm_up() {
+  // Some fabrics set a connection up at its first work (EFA: tens of milliseconds).
+  for (size_t i = 0; i < rails_.size(); ++i) submit_control(i, ControlOp::kProbe, 0, Work());
+}
+
+uint64_t Link::backlog_ns(const LinkRail& rail, uint64_t bytes) const {
+  const uint64_t mbps = rail.rail->caps().speed_mbps ? rail.rail->caps().speed_mbps : 1;
+  return (rail.queue.outstanding_bytes() + bytes) * 8000 / mbps;
+}
+
+size_t Link::pick(uint64_t bytes, uint64_t exclude) {
+  size_t best = rails_.size();
+  uint64_t best_ns = UINT64_MAX;
+  for (size_t k = 0; k < rails_.size(); ++k) {
+    const size_t i = (next_rail_ + k) % rails_.size();
+    if (!rails_[i].up || (exclude >> i & 1)) continue;
+    const uint64_t ns = backlog_ns(rails_[i], bytes);
+    if (ns >= best_ns) continue;
+    best = i;
+    best_ns = ns;
+  }
+  next_rail_ = best + 1 < rails_.size() ? best + 1 : 0;
+  return best;
+}
+
+// At most a handful of control works are ever in flight (a probe, a credit report, a notice for
+// each dead rail), so 64 places to tell their completions apart are never all taken.
+void Link::submit_control(size_t i, ControlOp op, uint32_t value, Work work) {
+  LinkRail& rail = rails_[i];
+  const auto place = static_cast<uint32_t>(std::countr_one(rail.control_open)) & 63;
+  rail.control_open |= uint64_t{1} << place;
+  work.immediate = control_immediate(op, value);
+  work.cookie = Cookie{Cookie::Kind::kControl, static_cast<uint8_t>(op),
+                       static_cast<uint16_t>(value), work.length << 6 | place}
+                    .pack();
+  submit(i, work);
+}
+
+Status Link::progress() {
+  if (failure_.status != Status::kOk) return failure_.status;
+  now_ns_ = fabric_.clock().now_ns();
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    if (!rails_[i].up) continue;
+    if (const Status status = progress_rail(i); status != Status::kOk) return status;
+  }
+  return Status::kOk;
+}
+
+Status Link::progress_rail(size_t i) {
+  if (const Status status = poll_rail(i); status != Status::kOk) return status;
+  LinkRail& rail = rails_[i];
+  if (!rail.up) return Status::kOk;  // it failed while its completions ran
+  if (rail.queue.queued() > 0) {
+    const bool idle = rail.queue.in_flight() == 0;
+    if (rail.queue.flush(*rail.channel, now_ns_) != Status::kOk) {
+      return fail_rail(i, rail.channel->failure());
+    }
+    if (idle) rail.busy_since_ns = now_ns_;
+  }
+  return rails_.size() > 1 && rail.queue.in_flight() > 0 ? watch(i) : Status::kOk;
+}
+
+Status Link::poll_rail(size_t i) {
+  std::array<Done, 64> done;
+  size_t count = done.size();
+  // A few rounds at most: other comms of the thread want their turn.
+  for (int round = 0; round < 4 && count == done.size() && rails_[i].up; ++round) {
+    count = 0;
+    const Status polled = rails_[i].channel->poll(done, &count);
+    for (size_t k = 0; k < count; ++k) {
+      if (const Status status = handle(i, done[k]); status != Status::kOk) return status;
+    }
+    if (polled != Status::kOk && rails_[i].up) return fail_rail(i, rails_[i].channel->failure());
+  }
+  return Status::kOk;
+}
+
+Status Link::handle(size_t i, const Done& done) {
+  last_activity_ns_ = now_ns_;
+  if (done.kind == Done::Kind::kSent) {
+    handle_sent(i, done);
+    return Status::kOk;
+  }
+  if (kind_of(done.immediate) == ImmediateKind::kControl) return handle_control(done.immediate);
+  return user_.on_arrived(done.immediate, done.bytes);
+}
+
+void Link::handle_sent(size_t i, const Done& done) {
+  LinkRail& rail = rails_[i];
+  const Cookie cookie = Cookie::unpack(done.cookie);
+  uint64_t bytes = 0;
+  const bool expected = cookie.kind == Cookie::Kind::kControl ? control_sent(rail, cookie, &bytes)
+                                                              : user_.on_sent(cookie, &bytes);
+  if (!expected) return;
+  rail.last_done_ns = rail.busy_since_ns = now_ns_;
+  if (rail.up) rail.queue.complete(bytes);
+}
+
+bool Link::control_sent(LinkRail& rail, const Cookie& cookie, uint64_t* bytes) {
+  const uint64_t place = uint64_t{1} << (cookie.generation & 63);
+  if (!(rail.control_open & place)) return false;
+  rail.control_open &= ~place;
+  *bytes = cookie.generation >> 6;
+  const bool notice = static_cast<ControlOp>(cookie.part) == ControlOp::kFenced;
+  if (notice && cookie.index < rails_.size()) rails_[cookie.index].notice_sent = true;
+  return true;
+}
+
+Status Link::handle_control(uint32_t immediate) {
+  switch (control_op(immediate)) {
+    case ControlOp::kProbe:
+      return Status::kOk;
+    case ControlOp::kFenced:
+      return on_peer_fenced(control_value(immediate));
+    case ControlOp::kCredit:
+      return user_.on_arrived(immediate, 0);
+  }
+  return fail_protocol("an unknown control operation");
+}
+
+Status Link::fail(Error error) {
+  if (failure_.status != Status::kOk) return failure_.status;
+  failure_ = std::move(error);
+  failure_.what = "peer " + peer_ + ", device " + device_.properties().name + ": " + failure_.what;
+  return failure_.status;
+}
+
+Status Link::fail_protocol(const char* what) {
+  return fail(make_error(Status::kRemote, 0,
+                         "the peer sent %s; both ends should run the same version of the plugin",
+                         what));
+}
+
+Status Link::check_deadline(uint64_t started_ns, const char* waits_for, uint64_t bytes) {
+  const uint64_t since = std::max(started_ns, last_activity_ns_);
+  if (now_ns_ <= since || now_ns_ - since < seconds_to_ns(settings().request_timeout)) {
+    return Status::kOk;
+  }
+  return fail(make_error(Status::kTimeout, 0,
+                         "waited %.0f s for %s (%llu bytes) and nothing arrived; see whether that "
+                         "process is stopped or stuck, or raise NCCL_SLIME_REQUEST_TIMEOUT",
+                         settings().request_timeout, waits_for,
+                         static_cast<unsigned long long>(bytes)));
+}
+
+}  // namespace slime
