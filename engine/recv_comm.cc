@@ -1,0 +1,211 @@
+#include "engine/recv_comm.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace slime {
+
+RecvCommImpl::RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box inbox, Box outbox)
+    : inbox_(std::move(inbox)),
+      outbox_(std::move(outbox)),
+      peer_inbox_(parts.peer_inbox),
+      eager_max_(parts.eager_max),
+      link_(fabric, device, std::move(parts.peer), *this) {
+  requests_.reserve(kMaxRequests);
+  free_.reserve(kMaxRequests);
+  for (int i = 0; i < kMaxRequests; ++i) {
+    requests_.emplace_back(this, static_cast<uint16_t>(i));
+    free_.push_back(static_cast<uint16_t>(kMaxRequests - 1 - i));
+  }
+  for (size_t i = 0; i < parts.channels.size(); ++i) {
+    arrives_unpolled_ &= device.rails()[parts.device_rails[i]]->caps().arrives_unpolled;
+    link_.add_rail(std::move(parts.channels[i]), parts.device_rails[i]);
+  }
+  link_.warm_up();
+}
+
+Status RecvCommImpl::irecv(std::span<const Receive> receives, bool may_complete_early,
+                           Request** request) {
+  *request = nullptr;
+  if (link_.status() != Status::kOk) return link_.status();
+  if (free_.empty() || link_.room(link_.pick(0)) == 0) return link_.progress();
+  ReceiveRequest* taken = take_request(receives);
+  // An eager message needs a copy by us, so with eager sending nothing completes behind our back.
+  taken->early = may_complete_early && arrives_unpolled_ && eager_max_ == 0 && taken->count == 1;
+  if (const Status status = take_early_messages(*taken); status != Status::kOk) return status;
+  if (taken->incomplete > 0) {
+    write_cts(*taken);
+    submit_cts(*taken);
+  }
+  *request = taken;
+  return Status::kOk;
+}
+
+ReceiveRequest* RecvCommImpl::take_request(std::span<const Receive> receives) {
+  ReceiveRequest* request = &requests_[free_.back()];
+  free_.pop_back();
+  request->active = true;
+  request->returned = request->cts_open = false;
+  request->generation = (request->generation + 1) & kGenerationMask;
+  request->count = request->incomplete = static_cast<uint32_t>(receives.size());
+  request->started_ns = link_.now_ns();
+  for (size_t i = 0; i < receives.size(); ++i) {
+    const Receive& receive = receives[i];
+    ReceivePart& part = request->parts[i];
+    part = ReceivePart();
+    part.data = static_cast<std::byte*>(receive.data);
+    part.capacity = receive.capacity;
+    part.region = receive.region;
+    part.tag = receive.tag;
+    part.ordinal = posted_.of(receive.tag)++;
+  }
+  return request;
+}
+
+void RecvCommImpl::write_cts(ReceiveRequest& request) {
+  request.sequence = next_cts_++;
+  const size_t channels = link_.rail_count();
+  std::byte* record = outbox_.data() + request.slot * cts_slot_bytes(channels);
+  const CtsHeader header{request.sequence, request.slot, static_cast<uint16_t>(request.generation),
+                         request.count, consumed_};
+  std::memcpy(record, &header, sizeof header);
+  record += sizeof header;
+  reported_ = consumed_;
+  for (uint32_t i = 0; i < request.count; ++i) {
+    const ReceivePart& part = request.parts[i];
+    const CtsEntry entry{reinterpret_cast<uint64_t>(part.data), part.capacity, part.tag,
+                         part.ordinal};
+    std::memcpy(record, &entry, sizeof entry);
+    record += sizeof entry;
+    for (size_t rail = 0; rail < channels; ++rail, record += sizeof(uint64_t)) {
+      const uint64_t key = part.region ? link_.remote_key(rail, part.region) : 0;
+      std::memcpy(record, &key, sizeof key);
+    }
+  }
+  request.cts_bytes =
+      static_cast<uint32_t>(sizeof header + request.count * cts_entry_bytes(channels));
+}
+
+void RecvCommImpl::submit_cts(ReceiveRequest& request) {
+  const size_t rail = link_.pick(request.cts_bytes);
+  const size_t offset = request.slot * cts_slot_bytes(link_.rail_count());
+  request.cts_rail = static_cast<uint8_t>(rail);
+  request.cts_open = true;
+  Work work;
+  work.local = outbox_.data() + offset;
+  work.local_key = link_.local_key(rail, outbox_.region());
+  work.remote_address = peer_inbox_.address + offset;
+  work.remote_key = peer_inbox_.keys[rail];
+  work.length = request.cts_bytes;
+  work.immediate = cts_immediate(request.slot, request.sequence);
+  work.cookie = Cookie{Cookie::Kind::kCts, 0, request.slot, request.generation}.pack();
+  link_.submit(rail, work);
+}
+
+Status RecvCommImpl::test(Request* request, bool* done, size_t* sizes) {
+  auto& mine = static_cast<ReceiveRequest&>(*request);
+  if (!mine.active || mine.returned) {
+    return link_.fail(make_error(Status::kInvalid, 0, "test of a receive request that is done"));
+  }
+  const Status status = link_.progress();
+  *done = mine.incomplete == 0 || (mine.early && !mine.cts_open && status == Status::kOk);
+  if (*done) {  // also after a failure: what is done stays done
+    for (uint32_t i = 0; sizes && i < mine.count; ++i) sizes[i] = mine.parts[i].bytes;
+    mine.returned = true;
+    retire_if_idle(mine);
+    return Status::kOk;
+  }
+  if (status != Status::kOk) return status;
+  return link_.check_deadline(mine.started_ns, waits_for(mine), mine.parts[0].capacity);
+}
+
+const char* RecvCommImpl::waits_for(const ReceiveRequest& request) {
+  const bool begun = std::any_of(request.parts.begin(), request.parts.begin() + request.count,
+                                 [](const ReceivePart& part) { return part.arrived != 0; });
+  return begun ? "the rest of a message" : "the sender to send";
+}
+
+// The slot is free for the next receive when the caller, the data and the CTS are done with it.
+void RecvCommImpl::retire_if_idle(ReceiveRequest& request) {
+  if (!request.returned || request.cts_open || request.incomplete > 0) return;
+  request.active = false;
+  free_.push_back(request.slot);
+}
+
+Status RecvCommImpl::on_arrived(uint32_t immediate, uint64_t bytes) {
+  switch (kind_of(immediate)) {
+    case ImmediateKind::kData:
+      return on_stripe(DataImmediate::unpack(immediate), bytes);
+    case ImmediateKind::kEager:
+      return on_eager(immediate, bytes);
+    default:
+      return link_.fail_protocol("control towards the receiving end of a link");
+  }
+}
+
+Status RecvCommImpl::on_stripe(const DataImmediate& immediate, uint64_t bytes) {
+  ReceiveRequest& request = requests_[immediate.slot];
+  const bool current = request.active && request.generation == immediate.generation;
+  if (!current || immediate.sub >= request.count) {
+    // Repeated by the NIC, or by a sender that could not know that it had arrived.
+    return Status::kOk;
+  }
+  ReceivePart& part = request.parts[immediate.sub];
+  const uint64_t bit = uint64_t{1} << immediate.stripe;
+  if (part.complete || (part.arrived & bit)) return Status::kOk;
+  if (part.stripes == 0) part.stripes = immediate.stripes;
+  if (part.stripes != immediate.stripes || immediate.stripe >= part.stripes) {
+    return link_.fail_protocol("stripes that do not fit together");
+  }
+  part.arrived |= bit;
+  part.bytes += bytes;
+  if (part.bytes > part.capacity) return link_.fail_protocol("more bytes than the receive takes");
+  if (static_cast<uint32_t>(std::popcount(part.arrived)) == part.stripes) complete(request, part);
+  if (request.returned) retire_if_idle(request);
+  return Status::kOk;
+}
+
+void RecvCommImpl::complete(ReceiveRequest& request, ReceivePart& part) {
+  part.complete = true;
+  --request.incomplete;
+}
+
+bool RecvCommImpl::on_sent(const Cookie& cookie, uint64_t* bytes) {
+  ReceiveRequest& request = requests_[cookie.index % kMaxRequests];
+  if (!request.cts_open || request.generation != cookie.generation) return false;
+  request.cts_open = false;
+  *bytes = request.cts_bytes;
+  retire_if_idle(request);
+  return true;
+}
+
+void RecvCommImpl::fence_record(size_t rail, size_t carrier, Work* work) {
+  const size_t offset = fence_offset(link_.rail_count(), rail);
+  FenceRecord record;
+  record.rail = static_cast<uint32_t>(rail);
+  for (const ReceiveRequest& request : requests_) {
+    FenceRecord::Slot& slot = record.slots[request.slot];
+    slot.active = request.active;
+    slot.generation = request.generation;
+    for (uint32_t i = 0; i < request.count; ++i) {
+      slot.arrived[i] = request.parts[i].complete ? ~uint64_t{0} : request.parts[i].arrived;
+    }
+  }
+  std::memcpy(outbox_.data() + offset, &record, sizeof record);
+  work->local = outbox_.data() + offset;
+  work->local_key = link_.local_key(carrier, outbox_.region());
+  work->remote_address = peer_inbox_.address + offset;
+  work->remote_key = peer_inbox_.keys[carrier];
+  work->length = sizeof record;
+}
+
+Status RecvCommImpl::on_fenced(size_t rail) {
+  for (ReceiveRequest& request : requests_) {
+    if (request.cts_open && request.cts_rail == rail) submit_cts(request);
+  }
+  reported_ = consumed_;
+  link_.submit_control(ControlOp::kCredit, consumed_);
+  return Status::kOk;
+}
+
+}  // namespace slime

@@ -1,0 +1,103 @@
+// The receiving end of a link: announces receives by CTS, counts stripes until each is complete,
+// and hands eager messages that came early to the receive they belong to.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "engine/comm.h"
+#include "engine/link.h"
+#include "engine/link_parts.h"
+#include "engine/records.h"
+#include "engine/tag_counters.h"
+
+namespace slime {
+
+// One receive of a group.
+struct ReceivePart {
+  std::byte* data = nullptr;
+  uint64_t capacity = 0;
+  const MemoryRegion* region = nullptr;
+  int32_t tag = 0;
+  uint32_t ordinal = 0;
+  uint64_t bytes = 0;    // arrived so far
+  uint64_t arrived = 0;  // a bit per stripe
+  uint32_t stripes = 0;  // 0: not known yet
+  bool complete = false;
+};
+
+struct ReceiveRequest final : Request {
+  ReceiveRequest(Comm* comm, uint16_t slot_in) : Request(comm), slot(slot_in) {}
+
+  const uint16_t slot;
+  bool active = false;    // in use: by the caller, or by works that are still open
+  bool returned = false;  // test has said done: only works of ours keep the slot
+  bool cts_open = false;  // the CTS record must stay as it is
+  bool early = false;     // done as soon as the CTS is out: the GPU watches the flags itself
+  uint8_t cts_rail = 0;
+  uint32_t generation = 0;
+  uint32_t sequence = 0;
+  uint32_t cts_bytes = 0;
+  uint32_t count = 0;
+  uint32_t incomplete = 0;
+  uint64_t started_ns = 0;
+  std::array<ReceivePart, kMaxReceives> parts;
+};
+
+class RecvCommImpl final : public RecvComm, private LinkUser {
+ public:
+  // `inbox` is an eager box, `outbox` a CTS box; see records.h.
+  RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box inbox, Box outbox);
+
+  Status irecv(std::span<const Receive> receives, bool may_complete_early,
+               Request** request) override;
+  Status test(Request* request, bool* done, size_t* sizes) override;
+  Device& device() const override { return link_.device(); }
+  const Error& failure() const override { return link_.failure(); }
+  std::string peer_name() const override { return link_.peer(); }
+  const Link& link() const { return link_; }
+
+ private:
+  // LinkUser
+  Status on_arrived(uint32_t immediate, uint64_t bytes) override;
+  bool on_sent(const Cookie& cookie, uint64_t* bytes) override;
+  void fence_record(size_t rail, size_t carrier, Work* work) override;
+  Status on_fenced(size_t rail) override;
+
+  ReceiveRequest* take_request(std::span<const Receive> receives);
+  Status on_stripe(const DataImmediate& immediate, uint64_t bytes);
+  void write_cts(ReceiveRequest& request);
+  void submit_cts(ReceiveRequest& request);
+  void retire_if_idle(ReceiveRequest& request);
+  static void complete(ReceiveRequest& request, ReceivePart& part);
+  static const char* waits_for(const ReceiveRequest& request);
+
+  // recv_eager.cc
+  Status on_eager(uint32_t immediate, uint64_t bytes);
+  Status take_early_messages(ReceiveRequest& request);
+  Status take(uint32_t slot, ReceiveRequest& request, ReceivePart& part);
+  bool find_receive(const EagerHeader& header, ReceiveRequest** request, ReceivePart** part);
+  void report_credits();
+
+  Box inbox_;   // eager slots, written by the peer
+  Box outbox_;  // CTS records and fence records under way
+  const RemoteBox peer_inbox_;
+  const uint32_t eager_max_;
+  bool arrives_unpolled_ = true;
+
+  std::vector<ReceiveRequest> requests_;
+  std::vector<uint16_t> free_;
+  uint32_t next_cts_ = 0;
+  TagCounters posted_;
+
+  std::array<EagerHeader, kEagerSlots> early_;  // copies, so that the peer cannot change them later
+  uint32_t early_slots_ = 0;                    // arrived, not yet taken: a bit per slot
+  uint32_t consumed_slots_ = 0;                 // taken, but an older one is not: a bit per slot
+  uint32_t consumed_ = 0;                       // all eager messages below this index are taken
+  uint32_t reported_ = 0;                       // what the sender has been told of it
+
+  Link link_;  // last: gone before the memory it uses
+};
+
+}  // namespace slime

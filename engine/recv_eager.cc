@@ -1,0 +1,84 @@
+// Eager messages at the receiver: taken by the receive they belong to, or kept until it is posted.
+#include <bit>
+
+#include "engine/recv_comm.h"
+
+namespace slime {
+
+Status RecvCommImpl::on_eager(uint32_t immediate, uint64_t bytes) {
+  const uint32_t index = widen(consumed_, immediate & kEagerIndexMask, kEagerIndexMask);
+  const auto ahead = static_cast<int32_t>(index - consumed_);
+  const uint32_t slot = index % kEagerSlots;
+  const uint32_t bit = 1u << slot;
+  if (ahead < 0 || ((early_slots_ | consumed_slots_) & bit)) return Status::kOk;  // repeated
+  EagerHeader& header = early_[slot];
+  std::memcpy(&header, inbox_.data() + slot * eager_slot_bytes(eager_max_), sizeof header);
+  if (ahead >= static_cast<int32_t>(kEagerSlots) || header.index != index ||
+      header.length > eager_max_ || bytes != sizeof header + header.length) {
+    return link_.fail_protocol("a malformed eager message");
+  }
+  early_slots_ |= bit;
+  ReceiveRequest* request = nullptr;
+  ReceivePart* part = nullptr;
+  return find_receive(header, &request, &part) ? take(slot, *request, *part) : Status::kOk;
+}
+
+bool RecvCommImpl::find_receive(const EagerHeader& header, ReceiveRequest** request,
+                                ReceivePart** part) {
+  for (ReceiveRequest& candidate : requests_) {
+    if (!candidate.active || candidate.incomplete == 0) continue;
+    for (uint32_t i = 0; i < candidate.count; ++i) {
+      ReceivePart& wanted = candidate.parts[i];
+      if (wanted.complete || wanted.tag != header.tag || wanted.ordinal != header.ordinal) continue;
+      *request = &candidate;
+      *part = &wanted;
+      return true;
+    }
+  }
+  return false;
+}
+
+Status RecvCommImpl::take_early_messages(ReceiveRequest& request) {
+  for (uint32_t i = 0; early_slots_ != 0 && i < request.count; ++i) {
+    ReceivePart& part = request.parts[i];
+    for (uint32_t left = early_slots_; left; left &= left - 1) {
+      const auto slot = static_cast<uint32_t>(std::countr_zero(left));
+      if (early_[slot].tag != part.tag || early_[slot].ordinal != part.ordinal) continue;
+      if (const Status status = take(slot, request, part); status != Status::kOk) return status;
+      break;
+    }
+  }
+  return Status::kOk;
+}
+
+Status RecvCommImpl::take(uint32_t slot, ReceiveRequest& request, ReceivePart& part) {
+  const EagerHeader& header = early_[slot];
+  if (header.length > part.capacity) {
+    return link_.fail(make_error(
+        Status::kInvalid, 0,
+        "a send of %u bytes (tag %d) meets a receive of %llu bytes; the ranks disagree on a size",
+        header.length, header.tag, static_cast<unsigned long long>(part.capacity)));
+  }
+  if (header.length > 0) {
+    const std::byte* payload = inbox_.data() + slot * eager_slot_bytes(eager_max_) + sizeof header;
+    std::memcpy(part.data, payload, header.length);
+  }
+  part.bytes = header.length;
+  complete(request, part);
+  early_slots_ &= ~(1u << slot);
+  consumed_slots_ |= 1u << slot;
+  report_credits();
+  return Status::kOk;
+}
+
+// Credits go back with each CTS; a stream of small messages that needs none reports for itself.
+void RecvCommImpl::report_credits() {
+  for (; consumed_slots_ >> (consumed_ % kEagerSlots) & 1; ++consumed_) {
+    consumed_slots_ &= ~(1u << (consumed_ % kEagerSlots));
+  }
+  if (consumed_ - reported_ < kEagerSlots / 2) return;
+  reported_ = consumed_;
+  link_.submit_control(ControlOp::kCredit, consumed_);
+}
+
+}  // namespace slime

@@ -1,0 +1,226 @@
+#include "engine/send_comm.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace slime {
+
+SendCommImpl::SendCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box inbox, Box outbox)
+    : inbox_(std::move(inbox)),
+      outbox_(std::move(outbox)),
+      peer_inbox_(parts.peer_inbox),
+      eager_max_(parts.eager_max),
+      link_(fabric, device, std::move(parts.peer), *this) {
+  requests_.reserve(kPool);
+  free_.reserve(kPool);
+  for (size_t i = 0; i < kPool; ++i) {
+    requests_.emplace_back(this, static_cast<uint16_t>(i));
+    free_.push_back(static_cast<uint16_t>(kPool - 1 - i));
+  }
+  for (size_t i = 0; i < parts.channels.size(); ++i) {
+    link_.add_rail(std::move(parts.channels[i]), parts.device_rails[i]);
+  }
+  link_.warm_up();
+}
+
+Status SendCommImpl::isend(const void* data, size_t bytes, int tag, const MemoryRegion* region,
+                           Request** request) {
+  *request = nullptr;
+  if (link_.status() != Status::kOk) return link_.status();
+  if (free_.empty()) return link_.progress();
+  Match found = match(tag);
+  if (found.group == nullptr && eager_fits(bytes, region)) {
+    start_eager(data, bytes, tag, request);
+    return Status::kOk;
+  }
+  if (found.group == nullptr) {
+    // Nothing of ours may be outstanding, so nobody but this call would look for a CTS.
+    if (const Status status = link_.progress(); status != Status::kOk) return status;
+    found = match(tag);
+    if (found.group == nullptr) return wait_for_receiver(bytes);
+  }
+  waiting_since_ns_ = 0;
+  return start(found, data, bytes, region, request);
+}
+
+Status SendCommImpl::start(const Match& found, const void* data, size_t bytes,
+                           const MemoryRegion* region, Request** request) {
+  const CtsEntry& entry = found.group->entries[found.sub];
+  if (bytes > entry.capacity) return too_long(bytes, entry);
+  const StripePlan plan = plan_stripes(bytes, static_cast<uint32_t>(link_.up_count()),
+                                       link_.settings().min_stripe, link_.max_work_bytes());
+  if (plan.stripes == 0) {
+    return link_.fail(make_error(
+        Status::kInvalid, 0, "a send of %zu bytes needs more than %u works of %llu bytes", bytes,
+        kMaxStripes, static_cast<unsigned long long>(link_.max_work_bytes())));
+  }
+  SendRequest* taken = &requests_[free_.back()];
+  if (!choose_rails(plan, bytes, taken)) return link_.progress();  // queues full: call again
+  take_request(data, bytes, region);
+  taken->plan = plan;
+  taken->remote_address = entry.address;
+  taken->target = {found.group->header.slot, found.sub, 0, plan.stripes,
+                   found.group->header.generation};
+  taken->open = plan.stripes == kMaxStripes ? ~uint64_t{0} : (uint64_t{1} << plan.stripes) - 1;
+  for (uint32_t stripe = 0; stripe < plan.stripes; ++stripe) submit_stripe(*taken, stripe);
+  found.group->used |= 1u << found.sub;
+  ++sent_.of(entry.tag);
+  *request = taken;
+  return Status::kOk;
+}
+
+// Each stripe on another rail while there are enough. False: a queue is full.
+bool SendCommImpl::choose_rails(const StripePlan& plan, uint64_t bytes, SendRequest* request) {
+  const bool spread = plan.stripes <= link_.up_count();
+  uint64_t taken = 0;
+  for (uint32_t stripe = 0; stripe < plan.stripes; ++stripe) {
+    const size_t rail = link_.pick(plan.length(stripe, bytes), spread ? taken : 0);
+    if (link_.room(rail) < plan.stripes) return false;
+    taken |= uint64_t{1} << rail;
+    request->rail[stripe] = static_cast<uint8_t>(rail);
+  }
+  return true;
+}
+
+void SendCommImpl::submit_stripe(SendRequest& request, uint32_t stripe) {
+  const size_t rail = request.rail[stripe];
+  DataImmediate immediate = request.target;
+  immediate.stripe = stripe;
+  Work work;
+  work.length = static_cast<uint32_t>(request.plan.length(stripe, request.bytes));
+  work.immediate = immediate.pack();
+  work.cookie =
+      Cookie{Cookie::Kind::kStripe, static_cast<uint8_t>(stripe), request.index, request.generation}
+          .pack();
+  if (work.length > 0) {
+    work.local = request.data + request.plan.offset(stripe);
+    work.local_key = link_.local_key(rail, request.region);
+    work.remote_address = request.remote_address + request.plan.offset(stripe);
+    work.remote_key = remote_key(request.target.slot, request.target.sub, rail);
+  }
+  link_.submit(rail, work);
+}
+
+SendRequest* SendCommImpl::take_request(const void* data, size_t bytes,
+                                        const MemoryRegion* region) {
+  SendRequest* request = &requests_[free_.back()];
+  free_.pop_back();
+  request->active = true;
+  ++request->generation;
+  request->data = static_cast<const std::byte*>(data);
+  request->region = region;
+  request->bytes = bytes;
+  request->started_ns = link_.now_ns();
+  request->open = request->lost = 0;
+  return request;
+}
+
+Status SendCommImpl::test(Request* request, bool* done, size_t* sizes) {
+  auto& mine = static_cast<SendRequest&>(*request);
+  if (!mine.active) {
+    return link_.fail(make_error(Status::kInvalid, 0, "test of a send request that is done"));
+  }
+  if (lost_requests_ > 0) resubmit_lost();
+  const Status status = link_.progress();
+  *done = mine.open == 0;
+  if (*done) {  // also after a failure: what is done stays done
+    if (sizes) sizes[0] = mine.bytes;
+    mine.active = false;
+    free_.push_back(mine.index);
+    return Status::kOk;
+  }
+  if (status != Status::kOk) return status;
+  return link_.check_deadline(mine.started_ns, "the completion of a send", mine.bytes);
+}
+
+Status SendCommImpl::on_arrived(uint32_t immediate, uint64_t bytes) {
+  switch (kind_of(immediate)) {
+    case ImmediateKind::kCts:
+      return on_cts(immediate, bytes);
+    case ImmediateKind::kControl:
+      return_credits(widen(eager_consumed_, control_value(immediate), kControlValueMask));
+      return Status::kOk;
+    default:
+      return link_.fail_protocol("data towards the sending end of a link");
+  }
+}
+
+bool SendCommImpl::on_sent(const Cookie& cookie, uint64_t* bytes) {
+  if (cookie.kind == Cookie::Kind::kEager) {
+    EagerSlot& slot = eager_[cookie.index % kEagerSlots];
+    if (!slot.open || slot.index != cookie.generation) return false;
+    slot.open = false;
+    *bytes = slot.bytes;
+    return true;
+  }
+  SendRequest& request = requests_[cookie.index % kPool];
+  const uint64_t bit = uint64_t{1} << (cookie.part % kMaxStripes);
+  if (!request.active || request.generation != cookie.generation || !(request.open & bit)) {
+    return false;
+  }
+  request.open &= ~bit;
+  *bytes = request.plan.length(cookie.part, request.bytes);
+  return true;
+}
+
+// The receiver's record says which stripes of the dead rail it has; the rest goes elsewhere.
+Status SendCommImpl::on_fenced(size_t rail) {
+  FenceRecord record;
+  std::memcpy(&record, inbox_.data() + fence_offset(link_.rail_count(), rail), sizeof record);
+  if (record.rail != rail) return link_.fail_protocol("no record of what arrived on a dead rail");
+  for (SendRequest& request : requests_) {
+    if (!request.active) continue;
+    for (uint64_t left = request.open & ~request.lost; left; left &= left - 1) {
+      const int stripe = std::countr_zero(left);
+      if (request.rail[stripe] != rail) continue;
+      const FenceRecord::Slot& slot = record.slots[request.target.slot];
+      const bool arrived = !slot.active || slot.generation != request.target.generation ||
+                           (slot.arrived[request.target.sub] >> stripe & 1);
+      const uint64_t bit = uint64_t{1} << stripe;
+      if (arrived) {
+        request.open &= ~bit;
+      } else {
+        lost_requests_ += request.lost == 0;
+        request.lost |= bit;
+      }
+    }
+  }
+  for (uint32_t slot = 0; slot < kEagerSlots; ++slot) {
+    if (eager_[slot].open && eager_[slot].rail == rail) submit_eager(slot);
+  }
+  resubmit_lost();
+  return Status::kOk;
+}
+
+// As far as the queues of the surviving rails have room; the rest at the next call.
+void SendCommImpl::resubmit_lost() {
+  if (link_.up_count() == 0) return;
+  for (SendRequest& request : requests_) {
+    if (!request.active || request.lost == 0) continue;
+    while (request.lost != 0) {
+      const auto stripe = static_cast<uint32_t>(std::countr_zero(request.lost));
+      const size_t rail = link_.pick(request.plan.length(stripe, request.bytes));
+      if (link_.room(rail) == 0) return;
+      request.rail[stripe] = static_cast<uint8_t>(rail);
+      request.lost &= ~(uint64_t{1} << stripe);
+      link_.count_retry(rail);
+      submit_stripe(request, stripe);
+    }
+    --lost_requests_;
+  }
+}
+
+Status SendCommImpl::too_long(size_t bytes, const CtsEntry& entry) {
+  return link_.fail(make_error(
+      Status::kInvalid, 0,
+      "a send of %zu bytes (tag %d) meets a receive of %llu bytes; the ranks disagree on a size",
+      bytes, entry.tag, static_cast<unsigned long long>(entry.capacity)));
+}
+
+Status SendCommImpl::wait_for_receiver(size_t bytes) {
+  if (waiting_since_ns_ == 0) waiting_since_ns_ = link_.now_ns();
+  return link_.check_deadline(waiting_since_ns_, "the receiver to be ready for a send", bytes);
+}
+
+}  // namespace slime

@@ -1,0 +1,134 @@
+// The sending end of a link: pairs sends with the receiver's CTS, cuts them into stripes, counts
+// their completions; sends small messages ahead of their CTS into the receiver's eager slots.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "engine/comm.h"
+#include "engine/link.h"
+#include "engine/link_parts.h"
+#include "engine/stripes.h"
+#include "engine/tag_counters.h"
+
+namespace slime {
+
+struct SendRequest final : Request {
+  SendRequest(Comm* comm, uint16_t index_in) : Request(comm), index(index_in) {}
+
+  const uint16_t index;
+  bool active = false;
+  uint32_t generation = 0;
+  const std::byte* data = nullptr;
+  const MemoryRegion* region = nullptr;
+  uint64_t bytes = 0;
+  uint64_t started_ns = 0;
+  StripePlan plan;
+  DataImmediate target;  // slot, sub and generation at the receiver
+  uint64_t remote_address = 0;
+  uint64_t open = 0;                           // stripes not known to be done, a bit each
+  uint64_t lost = 0;                           // of those: to be submitted again on another rail
+  std::array<uint8_t, kMaxStripes> rail = {};  // where each stripe went
+};
+
+class SendCommImpl final : public SendComm, private LinkUser {
+ public:
+  // A grouped receive takes up to kMaxReceives sends, and NCCL keeps kMaxRequests groups going.
+  static constexpr size_t kPool = size_t{kMaxRequests} * kMaxReceives;
+
+  // `inbox` is a CTS box, `outbox` an eager box; see records.h.
+  SendCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box inbox, Box outbox);
+
+  Status isend(const void* data, size_t bytes, int tag, const MemoryRegion* region,
+               Request** request) override;
+  Status test(Request* request, bool* done, size_t* sizes) override;
+  Device& device() const override { return link_.device(); }
+  const Error& failure() const override { return link_.failure(); }
+  std::string peer_name() const override { return link_.peer(); }
+  const Link& link() const { return link_; }
+
+ private:
+  // A grouped receive that the peer is ready for, in the order of its posting.
+  struct Group {
+    CtsHeader header;
+    std::array<CtsEntry, kMaxReceives> entries;
+    uint32_t used = 0;  // bit per entry: a send of ours has taken it
+    bool finished() const { return used == (1u << header.count) - 1; }
+  };
+  struct Match {
+    Group* group = nullptr;
+    uint32_t sub = 0;
+  };
+
+  // LinkUser
+  Status on_arrived(uint32_t immediate, uint64_t bytes) override;
+  bool on_sent(const Cookie& cookie, uint64_t* bytes) override;
+  void fence_record(size_t, size_t, Work*) override {}
+  Status on_fenced(size_t rail) override;
+
+  // send_match.cc: what the receiver is ready for
+  Status on_cts(uint32_t immediate, uint64_t bytes);
+  Status accept_cts(uint32_t slot);
+  Status accept_parked();
+  Match match(int tag);
+  const std::byte* cts_record(uint32_t slot) const {
+    return inbox_.data() + slot * cts_slot_bytes(link_.rail_count());
+  }
+  const std::byte* cts_entry(uint32_t slot, uint32_t sub) const {
+    return cts_record(slot) + sizeof(CtsHeader) + sub * cts_entry_bytes(link_.rail_count());
+  }
+  // Read where the peer wrote it: the slot stays as it is until this receive is complete.
+  uint64_t remote_key(uint32_t slot, uint32_t sub, size_t rail) const {
+    uint64_t key;
+    std::memcpy(&key, cts_entry(slot, sub) + sizeof(CtsEntry) + rail * sizeof key, sizeof key);
+    return key;
+  }
+
+  Status start(const Match& match, const void* data, size_t bytes, const MemoryRegion* region,
+               Request** request);
+  bool choose_rails(const StripePlan& plan, uint64_t bytes, SendRequest* request);
+  void submit_stripe(SendRequest& request, uint32_t stripe);
+  void resubmit_lost();
+  SendRequest* take_request(const void* data, size_t bytes, const MemoryRegion* region);
+  Status too_long(size_t bytes, const CtsEntry& entry);
+  Status wait_for_receiver(size_t bytes);
+
+  // send_eager.cc
+  bool eager_fits(size_t bytes, const MemoryRegion* region);
+  void start_eager(const void* data, size_t bytes, int tag, Request** request);
+  void submit_eager(uint32_t slot);
+  void return_credits(uint32_t consumed);
+
+  struct EagerSlot {
+    uint32_t index = 0;
+    uint32_t bytes = 0;  // header and payload
+    uint8_t rail = 0;
+    bool open = false;  // not known to be done: the slot's bytes must stay
+  };
+
+  Box inbox_;   // written by the peer: CTS ring and fence records
+  Box outbox_;  // eager messages under way
+  const RemoteBox peer_inbox_;
+  const uint32_t eager_max_;
+
+  std::vector<SendRequest> requests_;
+  std::vector<uint16_t> free_;
+  uint32_t lost_requests_ = 0;
+
+  std::array<Group, kMaxRequests> groups_;
+  uint32_t groups_head_ = 0, groups_tail_ = 0;
+  uint32_t next_cts_ = 0;      // sequence expected next
+  uint32_t parked_slots_ = 0;  // CTS that came too early, a bit per slot
+  TagCounters sent_;
+  uint64_t waiting_since_ns_ = 0;  // since when isend has had nobody to send to; 0: it has
+
+  std::array<EagerSlot, kEagerSlots> eager_;
+  uint32_t eager_sent_ = 0;
+  uint32_t eager_consumed_ = 0;
+
+  Link link_;  // last: gone before the memory it uses
+};
+
+}  // namespace slime

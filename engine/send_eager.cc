@@ -1,0 +1,53 @@
+// Small messages ahead of their CTS: copied here, written into a slot of the receiver, copied
+// there. Bounded by credits: a slot is written again only when the receiver has consumed what was
+// in it.
+#include <cstring>
+
+#include "engine/send_comm.h"
+
+namespace slime {
+
+bool SendCommImpl::eager_fits(size_t bytes, const MemoryRegion* region) {
+  if (bytes > eager_max_) return false;
+  if (region != nullptr && region->kind != MemoryKind::kHost) return false;
+  if (eager_sent_ - eager_consumed_ >= kEagerSlots) return false;
+  return !eager_[eager_sent_ % kEagerSlots].open && link_.room(link_.pick(bytes)) > 0;
+}
+
+void SendCommImpl::start_eager(const void* data, size_t bytes, int tag, Request** request) {
+  const uint32_t index = eager_sent_++;
+  const uint32_t slot = index % kEagerSlots;
+  std::byte* place = outbox_.data() + slot * eager_slot_bytes(eager_max_);
+  const EagerHeader header{index, static_cast<uint32_t>(bytes), tag, sent_.of(tag)++};
+  std::memcpy(place, &header, sizeof header);
+  if (bytes > 0) std::memcpy(place + sizeof header, data, bytes);
+  eager_[slot] = {index, static_cast<uint32_t>(sizeof header + bytes), 0, true};
+  submit_eager(slot);
+  waiting_since_ns_ = 0;
+  *request = take_request(data, bytes, nullptr);  // done: the user's bytes have been copied
+}
+
+void SendCommImpl::submit_eager(uint32_t slot) {
+  EagerSlot& eager = eager_[slot];
+  const size_t rail = link_.pick(eager.bytes);
+  const size_t offset = slot * eager_slot_bytes(eager_max_);
+  eager.rail = static_cast<uint8_t>(rail);
+  Work work;
+  work.local = outbox_.data() + offset;
+  work.local_key = link_.local_key(rail, outbox_.region());
+  work.remote_address = peer_inbox_.address + offset;
+  work.remote_key = peer_inbox_.keys[rail];
+  work.length = eager.bytes;
+  work.immediate = eager_immediate(eager.index);
+  work.cookie = Cookie{Cookie::Kind::kEager, 0, static_cast<uint16_t>(slot), eager.index}.pack();
+  link_.submit(rail, work);
+}
+
+void SendCommImpl::return_credits(uint32_t consumed) {
+  const auto more = static_cast<int32_t>(consumed - eager_consumed_);
+  if (more > 0 && consumed - eager_consumed_ <= eager_sent_ - eager_consumed_) {
+    eager_consumed_ = consumed;
+  }
+}
+
+}  // namespace slime

@@ -1,0 +1,85 @@
+// The sender's view of what the receiver is ready for: CTS in, matches out.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "engine/send_comm.h"
+
+namespace slime {
+
+Status SendCommImpl::on_cts(uint32_t immediate, uint64_t bytes) {
+  const uint32_t slot = cts_slot(immediate);
+  CtsHeader header;
+  std::memcpy(&header, cts_record(slot), sizeof header);
+  const size_t channels = link_.rail_count();
+  const bool sound = header.slot == slot && header.count >= 1 && header.count <= kMaxReceives &&
+                     header.generation <= kGenerationMask &&
+                     bytes == sizeof header + header.count * cts_entry_bytes(channels);
+  const uint32_t sequence = widen(next_cts_, immediate & kSequenceMask, kSequenceMask);
+  const auto ahead = static_cast<int32_t>(sequence - next_cts_);
+  if (ahead < 0) return Status::kOk;  // repeated after a rail died
+  if (!sound || header.sequence != sequence || ahead >= kMaxRequests) {
+    return link_.fail_protocol("a malformed CTS");
+  }
+  if (ahead > 0) {
+    parked_slots_ |= 1u << slot;
+    return Status::kOk;
+  }
+  if (const Status status = accept_cts(slot); status != Status::kOk) return status;
+  return accept_parked();
+}
+
+Status SendCommImpl::accept_cts(uint32_t slot) {
+  if (groups_tail_ - groups_head_ == kMaxRequests) return link_.fail_protocol("too many CTS");
+  Group& group = groups_[groups_tail_ % kMaxRequests];
+  const std::byte* record = cts_record(slot);
+  std::memcpy(&group.header, record, sizeof group.header);
+  // The record is the peer's to write: what was checked is checked again on the copy.
+  if (group.header.count < 1 || group.header.count > kMaxReceives) {
+    return link_.fail_protocol("a malformed CTS");
+  }
+  group.used = 0;
+  for (uint32_t sub = 0; sub < group.header.count; ++sub) {
+    CtsEntry& entry = group.entries[sub];
+    std::memcpy(&entry, cts_entry(slot, sub), sizeof entry);
+    // An eager message of ours has filled this receive already, or is about to.
+    const bool taken = static_cast<int32_t>(entry.ordinal - sent_.of(entry.tag)) < 0;
+    if (taken) group.used |= 1u << sub;
+  }
+  return_credits(group.header.eager_consumed);
+  ++groups_tail_;
+  ++next_cts_;
+  return Status::kOk;
+}
+
+Status SendCommImpl::accept_parked() {
+  for (bool found = true; found && parked_slots_ != 0;) {
+    found = false;
+    for (uint32_t left = parked_slots_; left; left &= left - 1) {
+      const auto slot = static_cast<uint32_t>(std::countr_zero(left));
+      CtsHeader header;
+      std::memcpy(&header, cts_record(slot), sizeof header);
+      if (header.sequence != next_cts_) continue;
+      parked_slots_ &= ~(1u << slot);
+      if (const Status status = accept_cts(slot); status != Status::kOk) return status;
+      found = true;
+    }
+  }
+  return Status::kOk;
+}
+
+// Strictly in posting order: only the oldest group with a free receive is looked at, and a tag
+// chooses within it.
+SendCommImpl::Match SendCommImpl::match(int tag) {
+  while (groups_head_ != groups_tail_ && groups_[groups_head_ % kMaxRequests].finished()) {
+    ++groups_head_;
+  }
+  if (groups_head_ == groups_tail_) return {};
+  Group& group = groups_[groups_head_ % kMaxRequests];
+  for (uint32_t sub = 0; sub < group.header.count; ++sub) {
+    if (!(group.used >> sub & 1) && group.entries[sub].tag == tag) return {&group, sub};
+  }
+  return {};
+}
+
+}  // namespace slime
