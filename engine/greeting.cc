@@ -1,0 +1,149 @@
+#include "engine/greeting.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "engine/recv_comm.h"
+
+namespace slime {
+
+Greeting::Greeting(Fabric& fabric, Device& device, const Nonce& nonce, Accepted accepted)
+    : fabric_(fabric),
+      device_(device),
+      nonce_(nonce),
+      address_(accepted.peer),
+      peer_(accepted.peer.to_string()),
+      fd_(std::move(accepted.fd)),
+      deadline_(fabric.clock(), fabric.settings().handshake_timeout) {}
+
+Status Greeting::step() {
+  Status status = Status::kOk;
+  while (status == Status::kOk && state_ != State::kDone) status = advance();
+  if (status == Status::kAgain && deadline_.passed()) {
+    status = give_up(Status::kTimeout, proven() ? "the handshake was not finished in time"
+                                                : "it connected and did not say hello in time");
+  }
+  if (status != Status::kOk && status != Status::kAgain) {
+    error_ = make_error(status, error_.code, "accept of peer %s on device %s: %s", peer_.c_str(),
+                        device_.properties().name.c_str(), error_.what.c_str());
+  }
+  return status;
+}
+
+Status Greeting::advance() {
+  const Status status = run();
+  if (status == Status::kOk) state_ = static_cast<State>(static_cast<int>(state_) + 1);
+  return status;
+}
+
+Status Greeting::run() {
+  switch (state_) {
+    case State::kHello:
+      return receive_hello();
+    case State::kWelcome:
+      return send_welcome();
+    case State::kConfirm:
+      return receive_confirm();
+    case State::kChannels:
+      return connect_channels();
+    case State::kReady:
+      return ready_.send(fd_, &error_);
+    case State::kPeerReady:
+      return receive_ready();
+    case State::kDone:
+      return Status::kOk;
+  }
+  return Status::kInternal;
+}
+
+Status Greeting::receive_hello() {
+  if (const Status status = hello_.receive(fd_, &error_); status != Status::kOk) return status;
+  const Hello& hello = hello_.value;
+  if (!valid(hello.preamble, MessageType::kHello)) {
+    return give_up(Status::kRemote, describe_mismatch(hello.preamble, MessageType::kHello));
+  }
+  if (!same_nonce(hello.nonce, nonce_)) {
+    return give_up(Status::kRemote, "it has not seen this listener's handle (wrong nonce)");
+  }
+  peer_ = peer_name(hello.name, address_);
+  deadline_.restart(fabric_.settings().connect_timeout);
+  welcome_.value.name = own_name();
+  if (hello.rails < 1 || hello.rails > kMaxRails) {
+    refuse(make_error(Status::kRemote, 0, "%u rails offered, 1 to %u are possible", hello.rails,
+                      kMaxRails));
+    return Status::kOk;
+  }
+  const auto own_rails = static_cast<uint32_t>(device_.rails().size());
+  welcome_.value.eager_max =
+      static_cast<uint32_t>(std::min<uint64_t>(hello.eager_max, fabric_.settings().eager_max));
+  auto opened = open_channels(std::max(hello.rails, own_rails));
+  if (!opened) refuse(opened.error());
+  return Status::kOk;
+}
+
+Result<void> Greeting::open_channels(uint32_t count) {
+  auto inbox = Box::make(device_, eager_box_bytes(welcome_.value.eager_max));
+  if (!inbox) return fail(inbox.error());
+  inbox_ = std::make_unique<Box>(std::move(*inbox));
+  auto outbox = Box::make(device_, cts_box_bytes(count));
+  if (!outbox) return fail(outbox.error());
+  outbox_ = std::make_unique<Box>(std::move(*outbox));
+  channels_ = std::make_unique<ChannelSet>(device_, count, false);
+  if (auto opened = channels_->open(*inbox_, &welcome_.value.side); !opened) return opened;
+  welcome_.value.channels = count;
+  return {};
+}
+
+// The peer is told why, so that both logs have the reason.
+void Greeting::refuse(Error error) {
+  std::snprintf(welcome_.value.reason.data(), welcome_.value.reason.size(), "%s",
+                error.what.c_str());
+  welcome_.value.channels = 0;
+  refusal_ = std::move(error);
+}
+
+Status Greeting::send_welcome() {
+  const Status status = welcome_.send(fd_, &error_);
+  if (status != Status::kOk || welcome_.value.channels > 0) return status;
+  error_ = refusal_;
+  return error_.status;
+}
+
+Status Greeting::give_up(Status status, std::string why) {
+  error_ = make_error(status, 0, "%s", why.c_str());
+  return status;
+}
+
+Status Greeting::receive_confirm() {
+  if (const Status status = confirm_.receive(fd_, &error_); status != Status::kOk) return status;
+  if (!valid(confirm_.value.preamble, MessageType::kConfirm)) {
+    return give_up(Status::kRemote,
+                   describe_mismatch(confirm_.value.preamble, MessageType::kConfirm));
+  }
+  return Status::kOk;
+}
+
+Status Greeting::connect_channels() {
+  const Status status = channels_->connect(confirm_.value.side);
+  if (status == Status::kOk || status == Status::kAgain) return status;
+  return give_up(status, channels_->failure());
+}
+
+Status Greeting::receive_ready() {
+  const Status status = peer_ready_.receive(fd_, &error_);
+  if (status != Status::kOk) return status;
+  if (!valid(peer_ready_.value.preamble, MessageType::kReady)) {
+    return give_up(Status::kRemote,
+                   describe_mismatch(peer_ready_.value.preamble, MessageType::kReady));
+  }
+  return Status::kOk;
+}
+
+std::unique_ptr<RecvComm> Greeting::take() {
+  return std::make_unique<RecvCommImpl>(
+      fabric_, device_,
+      channels_->take(confirm_.value.side, welcome_.value.eager_max, std::move(peer_)),
+      std::move(*inbox_), std::move(*outbox_));
+}
+
+}  // namespace slime

@@ -1,0 +1,54 @@
+// The listening end of the handshake (handshake.h) with one visitor: it becomes the receiver.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/handshake.h"
+
+namespace slime {
+
+class Greeting {
+ public:
+  Greeting(Fabric& fabric, Device& device, const Nonce& nonce, Accepted accepted);
+
+  // kAgain: call again. kOk: take() the comm. Anything else: error() says why; proven() tells a
+  // peer that failed from a stranger.
+  Status step();
+  std::unique_ptr<RecvComm> take();
+  bool proven() const { return state_ > State::kHello; }
+  const Error& error() const { return error_; }
+
+ private:
+  enum class State { kHello, kWelcome, kConfirm, kChannels, kReady, kPeerReady, kDone };
+
+  Status advance();
+  Status run();
+  Status receive_hello();
+  Status send_welcome();
+  Status receive_confirm();
+  Status receive_ready();
+  Status connect_channels();
+  Result<void> open_channels(uint32_t count);
+  void refuse(Error error);
+  Status give_up(Status status, std::string why);
+
+  Fabric& fabric_;
+  Device& device_;
+  const Nonce nonce_;
+  const SocketAddress address_;
+  std::string peer_;
+  Fd fd_;
+  Deadline deadline_;
+  State state_ = State::kHello;
+  Error error_;
+  Error refusal_;
+  Letter<Hello> hello_;
+  Letter<Welcome> welcome_;
+  Letter<Confirm> confirm_;
+  Letter<Ready> ready_, peer_ready_;
+  std::unique_ptr<Box> inbox_, outbox_;
+  std::unique_ptr<ChannelSet> channels_;  // last: channels go before the memory they write
+};
+
+}  // namespace slime

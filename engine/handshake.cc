@@ -1,0 +1,85 @@
+#include "engine/handshake.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace slime {
+
+Result<void> ChannelSet::open(const Box& inbox, Side* side) {
+  side->inbox_address = reinterpret_cast<uint64_t>(inbox.data());
+  for (uint32_t i = 0; i < count_; ++i) {
+    const size_t rail = i % device_.rails().size();
+    // With several channels works may have to be repeated elsewhere, so "sent" must mean "arrived".
+    auto channel = device_.rails()[rail]->open_channel({active_, count_ > 1});
+    if (!channel) return fail(channel.error());
+    side->channels[i] = (*channel)->address();
+    side->inbox_keys[i] = inbox.region()->keys[rail].remote;
+    channels_.push_back(std::move(*channel));
+  }
+  return {};
+}
+
+Status ChannelSet::connect(const Side& peer) {
+  bool all = true;
+  for (connected_ = 0; connected_ < channels_.size(); ++connected_) {
+    const Status status = channels_[connected_]->connect(peer.channels[connected_]);
+    if (status == Status::kAgain) {
+      all = false;
+    } else if (status != Status::kOk) {
+      return status;
+    }
+  }
+  return all ? Status::kOk : Status::kAgain;
+}
+
+std::string ChannelSet::failure() const { return channels_[connected_]->failure().what; }
+
+LinkParts ChannelSet::take(const Side& peer, uint32_t eager_max, std::string name) {
+  LinkParts parts;
+  parts.channels = std::move(channels_);
+  for (uint32_t i = 0; i < count_; ++i) parts.device_rails.push_back(i % device_.rails().size());
+  parts.peer_inbox = {peer.inbox_address, peer.inbox_keys};
+  parts.eager_max = eager_max;
+  parts.peer = std::move(name);
+  return parts;
+}
+
+std::array<char, 96> own_name() {
+  std::array<char, 96> name = {};
+  char host[64] = "unknown-host";
+  (void)gethostname(host, sizeof host - 1);
+  std::snprintf(name.data(), name.size(), "%s:%d", host, static_cast<int>(getpid()));
+  return name;
+}
+
+std::string peer_name(const std::array<char, 96>& name, const SocketAddress& address) {
+  std::string text(name.data(), strnlen(name.data(), name.size()));
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text + " (" + address.host() + ")";
+}
+
+bool valid(const Preamble& preamble, MessageType type) {
+  return preamble.magic == kMagic && preamble.version == kProtocolVersion &&
+         preamble.type == static_cast<uint16_t>(type);
+}
+
+std::string describe_mismatch(const Preamble& preamble, MessageType expected) {
+  char text[160];
+  if (preamble.magic == kMagic && preamble.version != kProtocolVersion) {
+    std::snprintf(
+        text, sizeof text,
+        "it speaks protocol version %u, this end %u: install the same plugin on all hosts",
+        preamble.version, kProtocolVersion);
+  } else if (preamble.magic == __builtin_bswap32(kMagic)) {
+    std::snprintf(text, sizeof text, "it has another byte order, which is not supported");
+  } else {
+    std::snprintf(text, sizeof text, "message %u expected, got magic 0x%08x type %u",
+                  static_cast<unsigned>(expected), preamble.magic, preamble.type);
+  }
+  return text;
+}
+
+}  // namespace slime

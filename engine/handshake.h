@@ -1,0 +1,143 @@
+// How two ends become a link: four messages over a control connection, never blocking.
+//
+//   connector                          listener
+//     Hello   nonce, rails, eager  -->            proves that it has seen the handle
+//             <--  Welcome   channels, addresses, inbox
+//     Confirm addresses, inbox     -->
+//     ... both connect their channels ...
+//     Ready                        <-->  Ready
+//
+// Messages are of fixed size and in host order; the magic number tells another byte order. The
+// connection ends with the handshake: from then on the rails say whether the peer lives.
+#pragma once
+
+#include <slime/random.h>
+#include <slime/socket.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/comm.h"
+#include "engine/link_parts.h"
+#include "engine/records.h"
+
+namespace slime {
+
+inline constexpr uint32_t kMagic = 0x534c494d;  // "SLIM"
+inline constexpr uint16_t kProtocolVersion = 1;
+
+enum class MessageType : uint16_t { kHello = 1, kWelcome, kConfirm, kReady };
+
+struct Preamble {
+  uint32_t magic = kMagic;
+  uint16_t version = kProtocolVersion;
+  uint16_t type = 0;
+};
+
+struct Hello {
+  Preamble preamble{kMagic, kProtocolVersion, static_cast<uint16_t>(MessageType::kHello)};
+  Nonce nonce = {};
+  uint32_t rails = 0;
+  uint32_t eager_max = 0;
+  std::array<char, 96> name = {};  // host and process, for people
+};
+
+// What one end tells the other about its side of the channels.
+struct Side {
+  uint64_t inbox_address = 0;
+  std::array<uint64_t, kMaxRails> inbox_keys = {};
+  std::array<ChannelAddress, kMaxRails> channels = {};
+};
+
+struct Welcome {
+  Preamble preamble{kMagic, kProtocolVersion, static_cast<uint16_t>(MessageType::kWelcome)};
+  uint32_t channels = 0;  // 0: refused, `reason` says why
+  uint32_t eager_max = 0;
+  std::array<char, 96> name = {};
+  std::array<char, 256> reason = {};
+  Side side;
+};
+
+struct Confirm {
+  Preamble preamble{kMagic, kProtocolVersion, static_cast<uint16_t>(MessageType::kConfirm)};
+  Side side;
+};
+
+struct Ready {
+  Preamble preamble{kMagic, kProtocolVersion, static_cast<uint16_t>(MessageType::kReady)};
+};
+
+// What a listener's handle says. The last 16 bytes of the 128 are the plugin's.
+struct HandleFields {
+  Preamble preamble;
+  Nonce nonce = {};
+  SocketAddress::Wire address = {};
+  std::array<std::byte, kHandleBytes - 16 - sizeof(Preamble) - 16 - SocketAddress::kWireBytes>
+      reserved = {};
+};
+static_assert(sizeof(HandleFields) <= kHandleBytes - 16);
+
+// A message on its way, in or out.
+template <typename T>
+class Letter {
+ public:
+  T value;
+  Status send(const Fd& fd, Error* error) {
+    return send_message(fd, {reinterpret_cast<const std::byte*>(&value), sizeof value}, &done_,
+                        error);
+  }
+  Status receive(const Fd& fd, Error* error) {
+    return receive_message(fd, {reinterpret_cast<std::byte*>(&value), sizeof value}, &done_, error);
+  }
+  bool begun() const { return done_ > 0; }
+
+ private:
+  size_t done_ = 0;
+};
+
+// A time by which something must have happened.
+class Deadline {
+ public:
+  Deadline(const Clock& clock, double seconds)
+      : clock_(&clock), end_ns_(clock.now_ns() + seconds_to_ns(seconds)) {}
+  bool passed() const { return clock_->now_ns() >= end_ns_; }
+  void restart(double seconds) { end_ns_ = clock_->now_ns() + seconds_to_ns(seconds); }
+
+ private:
+  const Clock* clock_;
+  uint64_t end_ns_;
+};
+
+// The channels of a link that is being set up, at one end.
+class ChannelSet {
+ public:
+  ChannelSet(Device& device, uint32_t count, bool active)
+      : device_(device), count_(count), active_(active) {}
+
+  // Channel i uses rail i modulo the rails of the device, so that both ends use all their rails
+  // when they have different numbers of them.
+  Result<void> open(const Box& inbox, Side* side);
+  Status connect(const Side& peer);  // again until not kAgain
+  std::string failure() const;       // of the channel that failed to connect
+  LinkParts take(const Side& peer, uint32_t eager_max, std::string name);
+
+ private:
+  Device& device_;
+  const uint32_t count_;
+  const bool active_;
+  std::vector<std::unique_ptr<Channel>> channels_;
+  size_t connected_ = 0;
+};
+
+// "host:pid", as others will see this process in their errors.
+std::array<char, 96> own_name();
+// Text from the peer, made printable, with the address it came from.
+std::string peer_name(const std::array<char, 96>& name, const SocketAddress& address);
+bool valid(const Preamble& preamble, MessageType type);
+// Why a preamble is not valid, in words.
+std::string describe_mismatch(const Preamble& preamble, MessageType expected);
+
+}  // namespace slime
