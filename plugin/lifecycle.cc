@@ -1,0 +1,108 @@
+// From the first init to the last finalize: opening and closing everything.
+#include <slime/log.h>
+#include <slime/settings.h>
+
+#include <utility>
+
+#include "plugin/announce.h"
+#include "plugin/state.h"
+
+namespace slime::plugin {
+namespace {
+
+// An error here is not NCCL's: it is told there are no devices, and the user is told why.
+std::unique_ptr<Fabric> open_from_environment() {
+  std::vector<std::string> warnings;
+  const auto settings = parse_settings(process_environment(), &warnings);
+  for (const std::string& warning : warnings) SLIME_WARN("%s", warning.c_str());
+  if (!settings) {
+    SLIME_WARN("%s", settings.error().what.c_str());
+    announce_nothing("a setting cannot be used");
+    return nullptr;
+  }
+  if (settings->disable) {
+    announce_nothing("NCCL_SLIME_DISABLE is set");
+    return nullptr;
+  }
+  auto fabric = Fabric::open(*settings, SteadyClock::instance());
+  if (!fabric) {
+    SLIME_WARN("%s", fabric.error().what.c_str());
+    announce_nothing("the rails cannot be opened");
+    return nullptr;
+  }
+  return std::move(*fabric);
+}
+
+std::string reason_for_none(const Fabric& fabric) {
+  std::string reason;
+  for (const std::string& note : fabric.notes()) reason += (reason.empty() ? "" : "; ") + note;
+  return reason.empty() ? "no usable network interface was found" : reason;
+}
+
+}  // namespace
+
+void State::open_fabric() {
+  initialized_ = true;
+  if (fabric_) return;
+  fabric_ = open_from_environment();
+  if (!fabric_) return;
+  if (fabric_->device_count() == 0) {
+    announce_nothing(reason_for_none(*fabric_));
+    fabric_.reset();
+    return;
+  }
+  announce(*fabric_);
+  forbid_ll128_where_unsafe(*fabric_);
+}
+
+// NCCL calls this once, or again after it has unloaded and loaded the plugin (2.24 and later, when
+// the last communicator is gone). It then expects physical devices only, so merged ones must go.
+void State::open_without_context() {
+  const std::lock_guard lock(mutex_);
+  const bool idle = contexts_.empty() && objects_.empty() && pending_.empty();
+  if (fabric_ && endless_ && idle) close_everything();
+  endless_ = true;
+  open_fabric();
+}
+
+Context* State::open_with_context(const Context& context) {
+  const std::lock_guard lock(mutex_);
+  open_fabric();
+  auto owned = std::make_unique<Context>(context);
+  Context* const raw = owned.get();
+  contexts_.emplace(raw, std::move(owned));
+  return raw;
+}
+
+bool State::finalize(const void* context) {
+  const std::lock_guard lock(mutex_);
+  if (contexts_.erase(context) == 0 || !contexts_.empty() || endless_) return false;
+  close_everything();
+  initialized_ = false;
+  return true;
+}
+
+// What an aborted communicator left behind goes here too: NCCL closes nothing of a connection that
+// was not established yet (src/transport/net.cc, sendProxyFree).
+void State::close_everything() {
+  size_t comms = 0;
+  for (const auto& [key, object] : objects_) comms += object->is_comm() ? 1 : 0;
+  if (comms + pending_.size() > 0) {
+    SLIME_INFO("closing %zu connections and %zu attempts to connect that were left open", comms,
+               pending_.size());
+  }
+  pending_.clear();
+  objects_.clear();
+  open_comms_.fetch_sub(comms);
+  if (!fabric_) return;
+  stats_.report(*fabric_);
+  stats_.retire(*fabric_);
+  fabric_.reset();
+}
+
+void State::report() {
+  const std::lock_guard lock(mutex_);
+  if (fabric_) stats_.report(*fabric_);
+}
+
+}  // namespace slime::plugin

@@ -1,0 +1,147 @@
+#include "plugin/stats.h"
+
+#include <fcntl.h>
+#include <slime/log.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "plugin/version.h"
+
+namespace slime::plugin {
+namespace {
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  if (gethostname(name, sizeof name - 1) != 0) return "unknown";
+  return name;
+}
+
+void add_to(std::vector<RailReport>* reports, const RailReport& more) {
+  for (RailReport& report : *reports) {
+    if (report.device == more.device && report.rail == more.rail) {
+      report.totals.add(more.totals);
+      return;
+    }
+  }
+  reports->push_back(more);
+}
+
+void log_rail(const RailReport& rail) {
+  std::string text;
+#define SLIME_FIELD(name, help) \
+  text += (text.empty() ? #name " " : ", " #name " ") + std::to_string(rail.totals.name);
+  SLIME_RAIL_COUNTERS(SLIME_FIELD)
+#undef SLIME_FIELD
+  SLIME_INFO("rail %s (%s %s, device %s): %s", rail.rail.c_str(), rail.transport.c_str(),
+             rail.address.c_str(), rail.device.c_str(), text.c_str());
+}
+
+Result<void> write_all(int fd, const std::string& path, const std::string& text) {
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t n = ::write(fd, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(system_error(errno, "write of the counters to %s failed", path.c_str()));
+    done += static_cast<size_t>(n);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string expand_stats_path(const std::string& pattern) {
+  std::string path;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char next = i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+    if (pattern[i] != '%' || (next != 'p' && next != 'h' && next != '%')) {
+      path += pattern[i];
+      continue;
+    }
+    if (next == 'p') path += std::to_string(getpid());
+    if (next == 'h') path += host_name();
+    if (next == '%') path += '%';
+    ++i;
+  }
+  return path;
+}
+
+std::string render_stats(const std::vector<RailReport>& rails) {
+  nlohmann::ordered_json document;
+  document["version"] = SLIME_VERSION;
+  document["commit"] = SLIME_COMMIT;
+  document["pid"] = getpid();
+  document["host"] = host_name();
+  auto& list = document["rails"] = nlohmann::ordered_json::array();
+  for (const RailReport& rail : rails) {
+    nlohmann::ordered_json row;
+    row["device"] = rail.device;
+    row["rail"] = rail.rail;
+    row["transport"] = rail.transport;
+    row["address"] = rail.address;
+    row["speed_mbps"] = rail.speed_mbps;
+#define SLIME_FIELD(name, help) row[#name] = rail.totals.name;
+    SLIME_RAIL_COUNTERS(SLIME_FIELD)
+#undef SLIME_FIELD
+    list.push_back(std::move(row));
+  }
+  // A host name need not be UTF-8; a report with a replacement character beats none.
+  return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+// To a file beside it first, so that a reader never sees half a report.
+Result<void> write_stats(const std::string& path, const std::string& text) {
+  const std::string temporary = path + ".tmp." + std::to_string(getpid());
+  const int fd =
+      open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (fd < 0) {
+    return fail(system_error(errno,
+                             "cannot create %s for the counters; NCCL_SLIME_STATS must name a file "
+                             "in a directory that this process can write to",
+                             temporary.c_str()));
+  }
+  Result<void> written = write_all(fd, temporary, text);
+  if (close(fd) != 0 && written) {
+    written = fail(system_error(errno, "close of %s failed", temporary.c_str()));
+  }
+  if (written && rename(temporary.c_str(), path.c_str()) != 0) {
+    written = fail(system_error(errno, "cannot rename %s to %s", temporary.c_str(), path.c_str()));
+  }
+  if (!written) unlink(temporary.c_str());
+  return written;
+}
+
+void Stats::mark_used() {
+  const std::lock_guard lock(mutex_);
+  used_ = true;
+}
+
+std::vector<RailReport> Stats::with_past(const std::vector<RailReport>& now) const {
+  std::vector<RailReport> all = past_;
+  for (const RailReport& report : now) add_to(&all, report);
+  return all;
+}
+
+void Stats::report(const Fabric& fabric) {
+  const std::lock_guard lock(mutex_);
+  const std::vector<RailReport> rails = with_past(fabric.report());
+  if (used_) {
+    for (const RailReport& rail : rails) log_rail(rail);
+  }
+  used_ = false;
+  if (fabric.settings().stats.empty()) return;
+  const Result<void> written =
+      write_stats(expand_stats_path(fabric.settings().stats), render_stats(rails));
+  if (!written && !write_failed_) SLIME_WARN("%s", written.error().what.c_str());
+  write_failed_ = write_failed_ || !written;
+}
+
+void Stats::retire(const Fabric& fabric) {
+  const std::lock_guard lock(mutex_);
+  for (const RailReport& report : fabric.report()) add_to(&past_, report);
+}
+
+}  // namespace slime::plugin
