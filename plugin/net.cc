@@ -1,0 +1,126 @@
+#include "plugin/net.h"
+
+#include <slime/log.h>
+
+#include <algorithm>
+#include <climits>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "plugin/logger.h"
+#include "plugin/net_check.h"
+#include "plugin/state.h"
+
+namespace slime::plugin {
+namespace {
+
+// NCCL keeps name and pciPath beyond every call we see, and never gives them back.
+const char* keep_for_ever(const std::string& text) {
+  static std::mutex mutex;
+  static auto* const kept = new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  return kept->insert(text).first->c_str();
+}
+
+int pointer_support(uint32_t kinds) {
+  int support = 0;
+  if (kinds & static_cast<uint32_t>(MemoryKind::kHost)) support |= nccl::kPointerHost;
+  if (kinds & static_cast<uint32_t>(MemoryKind::kCuda)) support |= nccl::kPointerCuda;
+  return support;
+}
+
+}  // namespace
+
+Result<Device*> find_device(int index) {
+  Fabric* const fabric = State::get().fabric();
+  if (fabric == nullptr) {
+    return fail(make_error(Status::kInvalid, 0,
+                           "device %d does not exist: the plugin has no devices, or was not "
+                           "initialized in this process",
+                           index));
+  }
+  Device* const device = fabric->device(index);
+  if (device == nullptr) {
+    return fail(make_error(Status::kInvalid, 0, "device %d does not exist: the last one is %zu",
+                           index, fabric->device_count() - 1));
+  }
+  return device;
+}
+
+Error failure_of(const Comm& comm) {
+  Error error = comm.failure();
+  if (!State::get().first_failure_of(comm)) error.what.clear();
+  return error;
+}
+
+Result<void> init(nccl::Logger logger) {
+  set_logger(logger);
+  State::get().open_without_context();
+  return {};
+}
+
+Result<void> init_context(void** context, uint64_t comm_id, const nccl::NetCommConfig* config,
+                          nccl::Logger logger) {
+  if (context == nullptr) return fail(null_argument("ctx"));
+  set_logger(logger);
+  Context wanted{comm_id, config ? config->traffic_class : nccl::kTrafficClassUndefined};
+  if (wanted.traffic_class != nccl::kTrafficClassUndefined) {
+    SLIME_INFO("communicator 0x%llx asks for traffic class %d, which no transport here applies",
+               static_cast<unsigned long long>(comm_id), wanted.traffic_class);
+  }
+  *context = State::get().open_with_context(wanted);
+  return {};
+}
+
+Result<void> finalize(void* context) {
+  if (State::get().finalize(context)) set_logger(nullptr);
+  return {};
+}
+
+Result<void> devices(int* count) {
+  if (count == nullptr) return fail(null_argument("ndev"));
+  if (!State::get().initialized()) {
+    return fail(make_error(Status::kInvalid, 0, "init was not called in this process"));
+  }
+  const Fabric* const fabric = State::get().fabric();
+  *count = fabric ? static_cast<int>(fabric->device_count()) : 0;
+  return {};
+}
+
+Result<NetProperties> properties(int index) {
+  const auto device = find_device(index);
+  if (!device) return fail(device.error());
+  const DeviceProperties& known = (*device)->properties();
+  NetProperties result;
+  result.name = keep_for_ever(known.name);
+  if (!known.pci_path.empty()) result.pci_path = keep_for_ever(known.pci_path);
+  result.guid = known.guid;
+  result.pointer_support = pointer_support(known.memory_kinds);
+  result.speed_mbps = static_cast<int>(std::min<uint64_t>(known.speed_mbps, INT_MAX));
+  result.port = known.port;
+  result.latency_us = known.latency_us;
+  result.members = known.members;
+  return result;
+}
+
+Result<void> make_virtual_device(int* device, const int* members, int count) {
+  if (device == nullptr) return fail(null_argument("d"));
+  if (members == nullptr) return fail(null_argument("props"));
+  if (count < 1 || count > nccl::kMaxDevicesPerNicV12) {
+    return fail(make_error(Status::kInvalid, 0, "cannot merge %d devices: 1 to %d are possible",
+                           count, nccl::kMaxDevicesPerNicV12));
+  }
+  for (int i = 0; i < count; ++i) {
+    const auto member = find_device(members[i]);
+    if (!member) return fail(member.error());
+  }
+  const auto merged = State::get().fabric()->merge(std::span(members, static_cast<size_t>(count)));
+  if (!merged) return fail(merged.error());
+  *device = *merged;
+  SLIME_INFO("device %d is now %d devices together: %s", *merged, count,
+             State::get().fabric()->device(*merged)->properties().name.c_str());
+  return {};
+}
+
+}  // namespace slime::plugin

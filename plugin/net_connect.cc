@@ -1,0 +1,143 @@
+// listen, connect, accept, close. None of them waits: NCCL's service thread interleaves the
+// connects and accepts of many peers, so blocking in one deadlocks (NCCL src/proxy.cc,
+// progressOps).
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "plugin/net.h"
+#include "plugin/net_check.h"
+#include "plugin/state.h"
+
+namespace slime::plugin {
+namespace {
+
+// NCCL passes the same handle memory to every retry of a connect. Its end, which the engine leaves
+// alone, holds the number under which our half-done attempt is kept; 0: none yet. A number instead
+// of a pointer, so that a handle somebody made up leads nowhere.
+constexpr size_t kReservedBytes = 16;
+constexpr size_t kAttemptOffset = kHandleBytes - kReservedBytes;
+static_assert(kHandleBytes == nccl::kHandleMaxBytes);
+
+uint64_t attempt_of(const void* handle) {
+  uint64_t attempt = 0;
+  memcpy(&attempt, static_cast<const std::byte*>(handle) + kAttemptOffset, sizeof attempt);
+  return attempt;
+}
+
+void set_attempt(void* handle, uint64_t attempt) {
+  memset(static_cast<std::byte*>(handle) + kAttemptOffset, 0, kReservedBytes);
+  memcpy(static_cast<std::byte*>(handle) + kAttemptOffset, &attempt, sizeof attempt);
+}
+
+Handle without_attempt(const void* handle) {
+  Handle copy;
+  memcpy(copy.data(), handle, copy.size());
+  set_attempt(copy.data(), 0);
+  return copy;
+}
+
+Result<std::unique_ptr<PendingConnect>> begin_connect(int device, const Handle& handle) {
+  auto pending = std::make_unique<PendingConnect>();
+  auto connector = Connector::open(*State::get().fabric(), device, handle);
+  if (!connector) return fail(connector.error());
+  pending->connector = std::move(*connector);
+  pending->handle = handle;
+  pending->device = device;
+  return pending;
+}
+
+Result<std::unique_ptr<PendingConnect>> continue_connect(int device, const Handle& handle,
+                                                         uint64_t attempt) {
+  auto pending = State::get().take(attempt);
+  if (pending && pending->device == device && pending->handle == handle) return pending;
+  if (pending) State::get().park(std::move(pending));  // it is somebody else's
+  return fail(make_error(Status::kInvalid, 0,
+                         "the handle was altered since listen made it, or belongs to an attempt to "
+                         "connect that has ended (attempt %llu, device %d): pass the bytes that "
+                         "listen returned, in memory that stays the same until connect is done",
+                         static_cast<unsigned long long>(attempt), device));
+}
+
+std::unique_ptr<NetObject> new_object(ObjectKind kind, Device* device, int index) {
+  auto object = std::make_unique<NetObject>();
+  object->kind = kind;
+  object->device = device;
+  object->device_index = index;
+  return object;
+}
+
+}  // namespace
+
+Result<void> listen(int index, void* handle, void** listen_comm) {
+  if (handle == nullptr) return fail(null_argument("handle"));
+  if (listen_comm == nullptr) return fail(null_argument("listenComm"));
+  const auto device = find_device(index);
+  if (!device) return fail(device.error());
+  auto object = new_object(ObjectKind::kListen, *device, index);
+  Handle made{};
+  auto listener = Listener::open(*State::get().fabric(), index, &made);
+  if (!listener) return fail(listener.error());
+  object->listener = std::move(*listener);
+  set_attempt(made.data(), 0);
+  *listen_comm = State::get().adopt(std::move(object));
+  memcpy(handle, made.data(), made.size());
+  return {};
+}
+
+Result<void> connect(int index, void* handle, void** send_comm) {
+  if (handle == nullptr) return fail(null_argument("handle"));
+  if (send_comm == nullptr) return fail(null_argument("sendComm"));
+  const auto device = find_device(index);
+  if (!device) return fail(device.error());
+  const uint64_t attempt = attempt_of(handle);
+  const Handle bytes = without_attempt(handle);
+  auto pending =
+      attempt == 0 ? begin_connect(index, bytes) : continue_connect(index, bytes, attempt);
+  if (!pending) return fail(pending.error());
+  auto connected = (*pending)->connector->step();
+  set_attempt(handle, 0);
+  if (!connected) return fail(connected.error());
+  if (*connected == nullptr) {
+    *send_comm = nullptr;
+    set_attempt(handle, State::get().park(std::move(*pending)));
+    return {};
+  }
+  auto object = new_object(ObjectKind::kSend, *device, index);
+  object->send = std::move(*connected);
+  *send_comm = State::get().adopt(std::move(object));
+  return {};
+}
+
+Result<void> accept(void* listen_comm, void** recv_comm) {
+  if (recv_comm == nullptr) return fail(null_argument("recvComm"));
+  NetObject* const listening = State::get().find_listen(listen_comm);
+  if (listening == nullptr) return fail(not_a("listenComm", listen_comm));
+  auto accepted = listening->listener->accept();
+  if (!accepted) return fail(accepted.error());
+  if (*accepted == nullptr) {
+    *recv_comm = nullptr;
+    return {};
+  }
+  auto object = new_object(ObjectKind::kRecv, listening->device, listening->device_index);
+  object->recv = std::move(*accepted);
+  *recv_comm = State::get().adopt(std::move(object));
+  return {};
+}
+
+Result<void> close_send(void* send_comm) {
+  if (State::get().close(send_comm, ObjectKind::kSend)) return {};
+  return fail(not_a("sendComm", send_comm));
+}
+
+Result<void> close_recv(void* recv_comm) {
+  if (State::get().close(recv_comm, ObjectKind::kRecv)) return {};
+  return fail(not_a("recvComm", recv_comm));
+}
+
+Result<void> close_listen(void* listen_comm) {
+  if (State::get().close(listen_comm, ObjectKind::kListen)) return {};
+  return fail(not_a("listenComm", listen_comm));
+}
+
+}  // namespace slime::plugin

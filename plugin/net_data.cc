@@ -1,0 +1,155 @@
+// The data path: check, call the engine, translate. No lock, no allocation, unless it fails.
+#include <array>
+#include <climits>
+#include <concepts>
+
+#include "plugin/net.h"
+#include "plugin/net_check.h"
+#include "plugin/state.h"
+
+namespace slime::plugin {
+namespace {
+
+// `comm` comes from NCCL's progress thread, which gets it from us: only its kind is looked at, a
+// lookup under a lock would cost more than the transfer of a small message.
+NetObject* as(void* comm, ObjectKind kind) {
+  auto* const object = static_cast<NetObject*>(comm);
+  return object != nullptr && object->kind == kind ? object : nullptr;
+}
+
+[[gnu::cold]] Error out_of_region(const Device& device, const void* data, size_t bytes,
+                                  const MemoryRegion* region) {
+  const char* const name = device.properties().name.c_str();
+  if (bytes > kMaxMessageBytes) {
+    return make_error(Status::kInvalid, 0,
+                      "device %s: cannot transfer %zd bytes: 0 to %zu are possible", name,
+                      static_cast<ssize_t>(bytes), kMaxMessageBytes);
+  }
+  if (region == nullptr) {
+    return make_error(Status::kInvalid, 0, "device %s: mhandle is NULL for %zu bytes at %p", name,
+                      bytes, data);
+  }
+  return make_error(
+      Status::kInvalid, 0,
+      "device %s: %zu bytes at %p are outside the registered %zu bytes at %p: pass the "
+      "mhandle that regMr returned for this buffer",
+      name, bytes, data, region->bytes, static_cast<void*>(region->address));
+}
+
+bool transferable(const void* data, size_t bytes, const MemoryRegion* region) {
+  if (bytes == 0) return true;  // NCCL sends nothing for an empty chunk, with any pointer
+  return bytes <= kMaxMessageBytes && region != nullptr && region->contains(data, bytes);
+}
+
+[[gnu::cold]] Error bad_receive(const ReceiveArguments& arguments, const void* sizes,
+                                const void* request) {
+  if (request == nullptr) return null_argument("request");
+  if (arguments.n < 1 || arguments.n > kMaxReceives) {
+    return make_error(Status::kInvalid, 0,
+                      "a group of %d receives: 1 to %d are possible (maxRecvs)", arguments.n,
+                      kMaxReceives);
+  }
+  if (arguments.data == nullptr) return null_argument("data");
+  if (sizes == nullptr) return null_argument("sizes");
+  if (arguments.tags == nullptr) return null_argument("tags");
+  return null_argument("mhandles");
+}
+
+template <std::integral Size>
+Result<void> receive(void* recv_comm, const ReceiveArguments& arguments, const Size* sizes,
+                     bool may_complete_early, void** request) {
+  NetObject* const object = as(recv_comm, ObjectKind::kRecv);
+  if (object == nullptr) return fail(not_a("recvComm", recv_comm));
+  const bool complete = request && arguments.data && sizes && arguments.tags && arguments.mhandles;
+  if (!complete || arguments.n < 1 || arguments.n > kMaxReceives) {
+    return fail(bad_receive(arguments, sizes, request));
+  }
+  std::array<Receive, kMaxReceives> receives;
+  for (int i = 0; i < arguments.n; ++i) {
+    Receive& receive = receives[static_cast<size_t>(i)];
+    receive.data = arguments.data[i];
+    receive.capacity = static_cast<size_t>(sizes[i]);
+    receive.tag = arguments.tags[i];
+    receive.region = static_cast<const MemoryRegion*>(arguments.mhandles[i]);
+    if (!transferable(receive.data, receive.capacity, receive.region)) {
+      return fail(out_of_region(*object->device, receive.data, receive.capacity, receive.region));
+    }
+  }
+  Request* posted = nullptr;
+  const std::span<const Receive> group(receives.data(), static_cast<size_t>(arguments.n));
+  const Status status = object->recv->irecv(group, may_complete_early, &posted);
+  if (status != Status::kOk && status != Status::kAgain) return fail(failure_of(*object->recv));
+  *request = posted;
+  return {};
+}
+
+// Marks the entries that the engine did not write.
+constexpr size_t kNotWritten = SIZE_MAX;
+using Sizes = std::array<size_t, kMaxReceives>;
+
+Result<void> copy_sizes(const Sizes& from, int* to) {
+  for (size_t i = 0; i < from.size() && from[i] != kNotWritten; ++i) {
+    if (from[i] > INT_MAX) {
+      return fail(
+          make_error(Status::kInternal, 0, "a message of %zu bytes does not fit an int", from[i]));
+    }
+    to[i] = static_cast<int>(from[i]);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> isend(void* send_comm, const void* data, size_t bytes, int tag, void* mhandle,
+                   void** request) {
+  NetObject* const object = as(send_comm, ObjectKind::kSend);
+  if (object == nullptr) return fail(not_a("sendComm", send_comm));
+  if (request == nullptr) return fail(null_argument("request"));
+  const auto* const region = static_cast<const MemoryRegion*>(mhandle);
+  if (!transferable(data, bytes, region)) {
+    return fail(out_of_region(*object->device, data, bytes, region));
+  }
+  Request* posted = nullptr;
+  const Status status = object->send->isend(data, bytes, tag, region, &posted);
+  if (status != Status::kOk && status != Status::kAgain) return fail(failure_of(*object->send));
+  *request = posted;
+  return {};
+}
+
+Result<void> irecv(void* recv_comm, const ReceiveArguments& arguments, const int* sizes,
+                   bool may_complete_early, void** request) {
+  return receive(recv_comm, arguments, sizes, may_complete_early, request);
+}
+
+Result<void> irecv(void* recv_comm, const ReceiveArguments& arguments, const size_t* sizes,
+                   bool may_complete_early, void** request) {
+  return receive(recv_comm, arguments, sizes, may_complete_early, request);
+}
+
+// What arrived in host memory is visible when test() says so: nothing is left to flush.
+Result<void> iflush(void* recv_comm, void** request) {
+  if (as(recv_comm, ObjectKind::kRecv) == nullptr) return fail(not_a("recvComm", recv_comm));
+  if (request == nullptr) return fail(null_argument("request"));
+  *request = nullptr;
+  return {};
+}
+
+Result<void> test(void* request, int* done, int* sizes) {
+  if (request == nullptr) return fail(null_argument("request"));
+  if (done == nullptr) return fail(null_argument("done"));
+  auto* const open = static_cast<Request*>(request);
+  Comm& comm = open->comm();  // the request is dead once test says done
+  bool finished = false;
+  Sizes actual;
+  actual.fill(kNotWritten);
+  const Status status = comm.test(open, &finished, sizes ? actual.data() : nullptr);
+  if (status != Status::kOk && status != Status::kAgain) return fail(failure_of(comm));
+  if (finished && sizes != nullptr) {
+    Result<void> copied = copy_sizes(actual, sizes);
+    if (!copied) return copied;
+  }
+  *done = finished ? 1 : 0;
+  return {};
+}
+
+}  // namespace slime::plugin

@@ -1,0 +1,78 @@
+// Registration. An mhandle is the engine's MemoryRegion: known to all rails of the device, shared
+// by its comms.
+#include <unistd.h>
+
+#include "plugin/net.h"
+#include "plugin/net_check.h"
+#include "plugin/state.h"
+
+namespace slime::plugin {
+namespace {
+
+const char* kind_name(int type) { return type == nccl::kPointerCuda ? "CUDA" : "host"; }
+
+Result<MemoryKind> kind_for(const Device& device, int type) {
+  if (type != nccl::kPointerHost && type != nccl::kPointerCuda) {
+    return fail(make_error(Status::kInvalid, 0,
+                           "memory type %d is unknown: 1 (host) and 2 (CUDA) are possible", type));
+  }
+  const auto kind = type == nccl::kPointerHost ? MemoryKind::kHost : MemoryKind::kCuda;
+  if (!(device.properties().memory_kinds & static_cast<uint32_t>(kind))) {
+    return fail(make_error(Status::kUnsupported, 0,
+                           "device %s cannot register %s memory; its ptrSupport says so, and NCCL "
+                           "stages through host memory instead",
+                           device.properties().name.c_str(), kind_name(type)));
+  }
+  return kind;
+}
+
+bool sane_range(const void* data, size_t bytes) {
+  const auto start = reinterpret_cast<uintptr_t>(data);
+  return bytes > 0 && static_cast<ssize_t>(bytes) > 0 && start + bytes > start;
+}
+
+}  // namespace
+
+Result<void> register_memory(void* comm, void* data, size_t bytes, int type, void** mhandle) {
+  const NetObject* const object = State::get().find_comm(comm);
+  if (object == nullptr) return fail(not_a("sendComm or recvComm", comm));
+  if (data == nullptr) return fail(null_argument("data"));
+  if (mhandle == nullptr) return fail(null_argument("mhandle"));
+  if (!sane_range(data, bytes)) {
+    return fail(make_error(Status::kInvalid, 0, "cannot register %zd bytes at %p: not a range",
+                           static_cast<ssize_t>(bytes), data));
+  }
+  const auto kind = kind_for(*object->device, type);
+  if (!kind) return fail(kind.error());
+  const auto region = object->device->memory().acquire(data, bytes, *kind);
+  if (!region) return fail(region.error());
+  *mhandle = const_cast<MemoryRegion*>(*region);
+  return {};
+}
+
+// NCCL calls this only where ptrSupport has the DMA-BUF bit, which no device of ours sets.
+Result<void> register_dma_buf(void* comm, void* data, size_t bytes, int type, int fd,
+                              void** mhandle) {
+  const NetObject* const object = State::get().find_comm(comm);
+  if (object == nullptr) return fail(not_a("sendComm or recvComm", comm));
+  if (mhandle == nullptr) return fail(null_argument("mhandle"));
+  return fail(
+      make_error(Status::kUnsupported, 0,
+                 "device %s cannot register DMA-BUF %d (%zu bytes at %p, type %d): its rails "
+                 "take host memory only; use regMr with host memory",
+                 object->device->properties().name.c_str(), fd, bytes, data, type));
+}
+
+// May come with requests open, after an error; the engine has let go of the range when this
+// returns, because NCCL frees it next.
+Result<void> deregister_memory(void* comm, void* mhandle) {
+  const NetObject* const object = State::get().find_comm(comm);
+  if (object == nullptr) return fail(not_a("sendComm or recvComm", comm));
+  if (object->device->memory().release(static_cast<const MemoryRegion*>(mhandle))) return {};
+  return fail(make_error(Status::kInvalid, 0,
+                         "%p is not an mhandle of device %s: it was deregistered already, or "
+                         "belongs to another device",
+                         mhandle, object->device->properties().name.c_str()));
+}
+
+}  // namespace slime::plugin

@@ -1,0 +1,31 @@
+// ncclNetPlugin_v11: NCCL 2.28 and 2.29.
+#include "plugin/net_table.h"
+
+namespace slime::plugin::table {
+
+SLIME_EXPORT const nccl::NetV11 ncclNetPlugin_v11 = {
+    .name = kName,
+    .init = init_v11,
+    .devices = devices_v6,
+    .get_properties = get_properties<nccl::PropertiesV11>,
+    .listen = listen_v11,
+    .connect = connect_v11,
+    .accept = accept_v7,
+    .reg_mr = reg_mr<size_t>,
+    .reg_mr_dma_buf = reg_mr_dma_buf,
+    .dereg_mr = dereg_mr,
+    .isend = isend_v10,
+    .irecv = irecv_v10,
+    .iflush = iflush_v6,
+    .test = test_v6,
+    .close_send = close_send_v6,
+    .close_recv = close_recv_v6,
+    .close_listen = close_listen_v6,
+    .get_device_mr = nullptr,
+    .irecv_consumed = nullptr,
+    .make_virtual_device = make_vdevice<nccl::VirtualDeviceV9>,
+    .finalize = finalize_v11,
+    .set_net_attributes = set_net_attributes_v11,
+};
+
+}  // namespace slime::plugin::table
