@@ -1,0 +1,21 @@
+// Which backends there are. The one place that knows them all; the engine asks here.
+#pragma once
+
+#include <slime/result.h>
+#include <slime/settings.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transports/rail.h"
+
+namespace slime {
+
+// Rails of all backends that settings.transports names, by PCI address, virtual ones last, then
+// by name: NCCL wants the same order in every table and at every start. No rail at all is no
+// error. What was skipped, and why, is appended to `notes` (may be nullptr).
+Result<std::vector<std::unique_ptr<Rail>>> open_rails(const Settings& settings,
+                                                      std::vector<std::string>* notes);
+
+}  // namespace slime

@@ -1,0 +1,161 @@
+#include "transports/tcp/acceptor.h"
+
+#include <slime/log.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <utility>
+
+namespace slime::tcp {
+
+namespace {
+
+constexpr int kAcceptsPerCall = 16;                 // so that a flood does not hold up set-up
+constexpr uint64_t kLogIntervalNs = 1'000'000'000;  // one line per second about strangers
+
+// The beginning of what a stranger sent, so that a person recognises the program: "GET / HTTP".
+std::string printable(std::span<const std::byte> bytes) {
+  std::string text;
+  for (const std::byte byte : bytes) {
+    const auto value = std::to_integer<unsigned char>(byte);
+    char buffer[8];
+    const bool plain = value >= 0x20 && value < 0x7f && value != '\\';
+    std::snprintf(buffer, sizeof(buffer), plain ? "%c" : "\\x%02x", value);
+    text += buffer;
+  }
+  return text;
+}
+
+// Judges by the first bytes, so that a talkative stranger need not be waited for.
+bool begins_like_a_hello(const ControlMessage<kHelloBytes>& hello) {
+  const size_t bytes = std::min(hello.done, sizeof(kHelloMagic));
+  return std::memcmp(hello.bytes.data(), &kHelloMagic, bytes) == 0;
+}
+
+}  // namespace
+
+Acceptor::Acceptor(std::string rail_name, const SocketAddress& local, const Settings& settings,
+                   const Clock& clock)
+    : rail_name_(std::move(rail_name)),
+      local_(local),
+      buffer_bytes_(settings.socket_buffer),
+      handshake_ns_(seconds_to_ns(settings.handshake_timeout)),
+      clock_(clock) {}
+
+Result<void> Acceptor::listen() {
+  auto listener = listen_on(local_);
+  if (!listener) return fail(std::move(listener.error()));
+  // Before the first connection: the window scale is chosen with the handshake (tcp(7)).
+  auto granted = set_buffers(*listener, buffer_bytes_);
+  if (!granted) return fail(std::move(granted.error()));
+  auto listening = local_address(*listener);
+  if (!listening) return fail(std::move(listening.error()));
+  listener_ = std::move(*listener);
+  listening_ = *listening;
+  return {};
+}
+
+Result<SocketAddress> Acceptor::expect(const Nonce& nonce) {
+  const std::lock_guard lock(mutex_);
+  if (!listener_) {
+    auto ready = listen();
+    if (!ready) return fail(std::move(ready.error()));
+  }
+  expected_.push_back({nonce, std::nullopt});
+  return listening_;
+}
+
+void Acceptor::forget(const Nonce& nonce) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(expected_, [&](const Expected& e) { return same_nonce(e.nonce, nonce); });
+}
+
+uint64_t Acceptor::strangers() const {
+  const std::lock_guard lock(mutex_);
+  return strangers_;
+}
+
+Status Acceptor::take(const Nonce& nonce, Arrival* arrival, Error* error) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t now_ns = clock_.now_ns();
+  const Status accepted = accept_waiting(now_ns, error);
+  std::erase_if(unmatched_, [&](Unmatched& u) { return settle(u, now_ns); });
+  Expected* expected = find(nonce);
+  if (expected && expected->arrival) {
+    *arrival = std::move(*expected->arrival);
+    expected_.remove_if([&](const Expected& e) { return &e == expected; });
+    return Status::kOk;
+  }
+  return accepted == Status::kOk ? Status::kAgain : accepted;
+}
+
+Status Acceptor::accept_waiting(uint64_t now_ns, Error* error) {
+  for (int i = 0; i < kAcceptsPerCall; ++i) {
+    Accepted accepted;
+    const Status status = accept_one(listener_, &accepted, error);
+    if (status == Status::kAgain) return Status::kOk;
+    if (status != Status::kOk) return status;
+    if (unmatched_.size() == kMaxUnmatched) {
+      drop(unmatched_.front(), "too many connections wait without a hello", now_ns);
+      unmatched_.pop_front();
+    }
+    unmatched_.push_back({std::move(accepted.fd), accepted.peer, now_ns + handshake_ns_, {}});
+  }
+  return Status::kOk;
+}
+
+bool Acceptor::settle(Unmatched& unmatched, uint64_t now_ns) {
+  Error error;
+  const Status status = unmatched.hello.receive(unmatched.fd, &error);
+  const char* why = nullptr;
+  if (status == Status::kOk) {
+    why = match(unmatched);
+  } else if (!begins_like_a_hello(unmatched.hello)) {
+    why = "it does not speak our protocol";
+  } else if (status != Status::kAgain) {
+    why = error.what.c_str();
+  } else if (now_ns >= unmatched.deadline_ns) {
+    why = "no whole hello in time";
+  } else {
+    return false;
+  }
+  if (why) drop(unmatched, why, now_ns);
+  return true;
+}
+
+const char* Acceptor::match(Unmatched& unmatched) {
+  Hello hello;
+  std::memcpy(&hello, unmatched.hello.bytes.data(), kHelloBytes);
+  if (hello.magic != kHelloMagic) return "it does not speak our protocol";
+  if (hello.version != kVersion) {
+    return "it speaks another version of our protocol; use the same libnet-slime on all hosts";
+  }
+  Expected* expected = find(hello.nonce);
+  if (!expected || expected->arrival) return "its nonce is of no channel that waits here";
+  expected->arrival = Arrival{std::move(unmatched.fd), unmatched.peer, hello.flags};
+  return nullptr;
+}
+
+Acceptor::Expected* Acceptor::find(const Nonce& nonce) {
+  for (Expected& expected : expected_) {
+    if (same_nonce(expected.nonce, nonce)) return &expected;
+  }
+  return nullptr;
+}
+
+void Acceptor::drop(const Unmatched& unmatched, const char* why, uint64_t now_ns) {
+  ++strangers_;
+  if (now_ns < next_log_ns_) {
+    ++unlogged_;
+    return;
+  }
+  next_log_ns_ = now_ns + kLogIntervalNs;
+  const auto sent = std::span(unmatched.hello.bytes).first(unmatched.hello.done);
+  SLIME_INFO("rail %s: dropped a connection from %s to %s: %s; it sent %zu bytes: \"%s\"; %" PRIu64
+             " more were dropped without a line",
+             rail_name_.c_str(), unmatched.peer.to_string().c_str(), listening_.to_string().c_str(),
+             why, sent.size(), printable(sent).c_str(), std::exchange(unlogged_, 0));
+}
+
+}  // namespace slime::tcp

@@ -1,0 +1,77 @@
+// The listening socket of one rail. Connections prove by the nonce in their hello which passive
+// channel they are for; strangers are dropped and logged. Set-up path only: a mutex guards all.
+#pragma once
+
+#include <slime/clock.h>
+#include <slime/random.h>
+#include <slime/settings.h>
+#include <slime/socket.h>
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "transports/tcp/wire.h"
+
+namespace slime::tcp {
+
+struct Arrival {
+  Fd fd;
+  SocketAddress peer;
+  uint16_t flags = 0;  // of its hello
+};
+
+class Acceptor {
+ public:
+  static constexpr size_t kMaxUnmatched = 64;  // connections that have not said hello yet
+
+  Acceptor(std::string rail_name, const SocketAddress& local, const Settings& settings,
+           const Clock& clock = SteadyClock::instance());
+
+  // Begins to listen at the first call. Returns the address to dial.
+  Result<SocketAddress> expect(const Nonce& nonce);
+  void forget(const Nonce& nonce);
+  // Moves whatever can be moved. kOk: the connection with this nonce is in *arrival.
+  Status take(const Nonce& nonce, Arrival* arrival, Error* error);
+
+  uint64_t strangers() const;  // connections that were dropped
+
+ private:
+  struct Unmatched {
+    Fd fd;
+    SocketAddress peer;
+    uint64_t deadline_ns;
+    ControlMessage<kHelloBytes> hello;
+  };
+  struct Expected {
+    Nonce nonce;
+    std::optional<Arrival> arrival;
+  };
+
+  Result<void> listen();
+  Status accept_waiting(uint64_t now_ns, Error* error);
+  bool settle(Unmatched& unmatched, uint64_t now_ns);  // true: it needs no more attention
+  const char* match(Unmatched& unmatched);             // nullptr, or why it is a stranger
+  Expected* find(const Nonce& nonce);
+  void drop(const Unmatched& unmatched, const char* why, uint64_t now_ns);
+
+  const std::string rail_name_;
+  const SocketAddress local_;
+  const uint64_t buffer_bytes_;
+  const uint64_t handshake_ns_;
+  const Clock& clock_;
+
+  mutable std::mutex mutex_;
+  Fd listener_;
+  SocketAddress listening_;
+  std::list<Expected> expected_;
+  std::deque<Unmatched> unmatched_;  // oldest first
+  uint64_t strangers_ = 0;
+  uint64_t unlogged_ = 0;
+  uint64_t next_log_ns_ = 0;
+};
+
+}  // namespace slime::tcp

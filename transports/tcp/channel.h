@@ -1,0 +1,102 @@
+// One connection over a tcp rail. Set-up is in channel_setup.cc, the data path in channel.cc,
+// sentences about failures in channel_errors.cc.
+#pragma once
+
+#include <slime/clock.h>
+#include <slime/socket.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "transports/rail.h"
+#include "transports/tcp/frame_reader.h"
+#include "transports/tcp/send_queue.h"
+#include "transports/tcp/wire.h"
+
+namespace slime::tcp {
+
+class TcpRail;
+
+class TcpChannel final : public Channel {
+ public:
+  static Result<std::unique_ptr<Channel>> open(TcpRail& rail, const ChannelOptions& options);
+  ~TcpChannel() override;
+
+  ChannelAddress address() const override { return pack_endpoint(own_); }
+  Status connect(const ChannelAddress& peer) override;
+  Status post(std::span<const Work> works, size_t* taken) override;
+  Status poll(std::span<Done> done, size_t* count) override;
+  void fence() override;
+  const Error& failure() const override { return failure_; }
+  std::string peer_name() const override;
+
+ private:
+  enum class State : uint8_t {
+    kNew,        // connect() has not been called
+    kDialing,    // active: the kernel's handshake
+    kGreeting,   // active: our hello is leaving
+    kListening,  // passive: waiting for the peer's hello; active: for the answer to ours
+    kAnswering,  // passive: the answer is leaving
+    kReady,
+    kBroken,  // failed, but arrivals may still be in the socket
+    kFailed,
+    kFenced,
+  };
+
+  TcpChannel(TcpRail& rail, const ChannelOptions& options, const Nonce& nonce);
+
+  // Set-up. Each step returns kOk when it changed state_, kAgain when it has to wait.
+  Status step(const ChannelAddress& peer, uint64_t now_ns, Error* error);
+  Status begin(const ChannelAddress& peer, uint64_t now_ns, Error* error);
+  Status dial(uint64_t now_ns, Error* error);
+  Status redial(uint64_t now_ns, Status status, Error* error);
+  Status await_answer(Error* error);
+  Status await_hello(Error* error);
+  Status check_answer(const Hello& answer, Error* error) const;
+  Status tune(Error* error);
+  void prepare_greeting();
+  void become_ready(uint16_t peer_flags);
+  Error timeout_error() const;
+
+  // Data path.
+  bool valid(const Work& work);
+  bool flush_is_due() const;
+  void flush();
+  size_t receive(std::span<Done> done);
+  void watch();
+  Status outcome(size_t reported);
+
+  // Failures. fail_with() keeps the first one.
+  void fail_with(Error error, State state);
+  Error send_error(int code) const;
+  Error read_error() const;
+  Error frame_error() const;
+  Error work_error(const Work& work) const;
+  Error ack_error() const;
+  Error early_error() const;
+  std::string where() const;  // "rail eth0 to 10.0.0.2:4711"
+
+  TcpRail& rail_;
+  const ChannelOptions options_;
+  Endpoint own_;
+  Endpoint peer_;
+  State state_ = State::kNew;
+  bool odd_poll_ = false;
+  Fd fd_;
+  uint64_t flush_at_ns_ = 0;  // while the send queue is blocked
+  uint64_t watch_at_ns_ = 0;
+  SilenceWatch silence_;
+  SendQueue queue_;
+  FrameReader reader_;
+
+  uint64_t deadline_ns_ = 0;  // of connect()
+  uint64_t dial_at_ns_ = 0;
+  uint16_t peer_flags_ = 0;
+  Error last_dial_error_;                 // of an attempt that is repeated
+  ControlMessage<kHelloBytes> greeting_;  // ours: hello or answer
+  ControlMessage<kHelloBytes> heard_;     // the peer's answer
+  Error failure_;
+};
+
+}  // namespace slime::tcp

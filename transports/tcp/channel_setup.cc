@@ -1,0 +1,202 @@
+// Set-up and end of a tcp channel.
+#include <slime/settings.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "transports/tcp/channel.h"
+#include "transports/tcp/rail.h"
+
+namespace slime::tcp {
+
+namespace {
+
+constexpr uint64_t kRedialNs = 100'000'000;
+
+uint64_t now() { return SteadyClock::instance().now_ns(); }
+
+// What a network that is being set up, or a neighbour that is not resolved yet, answers. A refusal
+// is not among them: the peer listens before it gives its address away.
+bool may_pass(int code) {
+  return code == EHOSTUNREACH || code == ENETUNREACH || code == ETIMEDOUT || code == ENETDOWN;
+}
+
+}  // namespace
+
+TcpChannel::TcpChannel(TcpRail& rail, const ChannelOptions& options, const Nonce& nonce)
+    : rail_(rail),
+      options_(options),
+      own_{rail.local(), nonce},
+      queue_(rail.caps().send_queue_depth, options.confirm_delivery),
+      reader_(rail.regions(), rail.caps().max_message_bytes) {}
+
+Result<std::unique_ptr<Channel>> TcpChannel::open(TcpRail& rail, const ChannelOptions& options) {
+  auto nonce = random_nonce();
+  if (!nonce) return fail(std::move(nonce.error()));
+  std::unique_ptr<TcpChannel> channel(new TcpChannel(rail, options, *nonce));
+  if (!options.active) {
+    auto listening = rail.acceptor().expect(*nonce);
+    if (!listening) {
+      listening.error().what = "rail " + rail.caps().name + ": " + listening.error().what;
+      return fail(std::move(listening.error()));
+    }
+    channel->own_.address = *listening;
+  }
+  return channel;
+}
+
+TcpChannel::~TcpChannel() {
+  if (!options_.active) rail_.acceptor().forget(own_.nonce);
+  if (state_ == State::kReady) queue_.flush_ack(fd_.get(), reader_.arrived(), counters);
+  if (fd_ && state_ >= State::kReady) rail_.reaper().add(std::move(fd_));
+  rail_.reaper().poll();
+}
+
+Status TcpChannel::connect(const ChannelAddress& peer) {
+  if (state_ == State::kReady) return Status::kOk;
+  if (state_ > State::kReady) return failure_.status;
+  const uint64_t now_ns = now();
+  Error error;
+  Status status = Status::kOk;
+  while (status == Status::kOk && state_ != State::kReady) status = step(peer, now_ns, &error);
+  if (status == Status::kAgain && now_ns >= deadline_ns_) {
+    error = timeout_error();
+    status = error.status;
+  } else if (status != Status::kOk && status != Status::kAgain) {
+    error.status = status;
+    error.what = where() + ": " + error.what;
+  }
+  if (status != Status::kOk && status != Status::kAgain)
+    fail_with(std::move(error), State::kFailed);
+  return status;
+}
+
+Status TcpChannel::step(const ChannelAddress& peer, uint64_t now_ns, Error* error) {
+  switch (state_) {
+    case State::kNew:
+      return begin(peer, now_ns, error);
+    case State::kDialing:
+      return dial(now_ns, error);
+    case State::kGreeting:
+    case State::kAnswering: {
+      const Status status = greeting_.send(fd_, error);
+      if (status != Status::kOk) return status;
+      if (state_ == State::kGreeting)
+        state_ = State::kListening;
+      else
+        become_ready(peer_flags_);
+      return Status::kOk;
+    }
+    case State::kListening:
+      return options_.active ? await_answer(error) : await_hello(error);
+    default:
+      return Status::kOk;
+  }
+}
+
+Status TcpChannel::begin(const ChannelAddress& peer, uint64_t now_ns, Error* error) {
+  auto endpoint = unpack_endpoint(peer);
+  if (!endpoint) {
+    *error = std::move(endpoint.error());
+    return error->status;
+  }
+  peer_ = *endpoint;
+  // A scope means an interface of the host that wrote it; ours is that of this rail.
+  if (peer_.address.is_link_local()) peer_.address.set_scope(rail_.local().scope());
+  if (peer_.address.family() != rail_.local().family()) {
+    *error = make_error(Status::kConfig, 0,
+                        "the peer's rail has the address %s, of another family than ours (%s); "
+                        "choose interfaces of one kind on all hosts with NCCL_SLIME_IFNAME",
+                        peer_.address.host().c_str(), rail_.local().host().c_str());
+    return error->status;
+  }
+  deadline_ns_ = now_ns + seconds_to_ns(rail_.settings().connect_timeout);
+  state_ = options_.active ? State::kDialing : State::kListening;
+  return Status::kOk;
+}
+
+Status TcpChannel::dial(uint64_t now_ns, Error* error) {
+  if (!fd_) {
+    if (now_ns < dial_at_ns_) return Status::kAgain;
+    auto dialing = start_connect(peer_.address, &rail_.local(), rail_.settings().socket_buffer);
+    if (!dialing) {
+      *error = std::move(dialing.error());
+      return redial(now_ns, error->status, error);
+    }
+    fd_ = std::move(*dialing);
+  }
+  const Status status = finish_connect(fd_, peer_.address, error);
+  if (status == Status::kAgain) return status;
+  if (status != Status::kOk) return redial(now_ns, status, error);
+  prepare_greeting();
+  state_ = State::kGreeting;
+  return tune(error);
+}
+
+Status TcpChannel::redial(uint64_t now_ns, Status status, Error* error) {
+  if (!may_pass(error->code)) return status;
+  fd_.reset();
+  dial_at_ns_ = now_ns + kRedialNs;
+  last_dial_error_ = std::move(*error);
+  return Status::kAgain;
+}
+
+Status TcpChannel::await_answer(Error* error) {
+  const Status status = heard_.receive(fd_, error);
+  if (status == Status::kRemote) {
+    error->what += "; the peer did not take our hello: its log says why";
+  }
+  if (status != Status::kOk) return status;
+  Hello answer;
+  std::memcpy(&answer, heard_.bytes.data(), kHelloBytes);
+  const Status checked = check_answer(answer, error);
+  if (checked == Status::kOk) become_ready(answer.flags);
+  return checked;
+}
+
+Status TcpChannel::check_answer(const Hello& answer, Error* error) const {
+  if (answer.magic == kHelloMagic && answer.version == kVersion &&
+      same_nonce(answer.nonce, own_.nonce)) {
+    return Status::kOk;
+  }
+  *error = make_error(Status::kRemote, 0,
+                      "the answer to our hello is not of the channel that we look for (magic 0x%x, "
+                      "version %u, ours is %u); use the same libnet-slime on all hosts, and check "
+                      "that no proxy answers in the peer's place",
+                      answer.magic, answer.version, kVersion);
+  return error->status;
+}
+
+Status TcpChannel::await_hello(Error* error) {
+  Arrival arrival;
+  const Status status = rail_.acceptor().take(own_.nonce, &arrival, error);
+  if (status != Status::kOk) return status;
+  fd_ = std::move(arrival.fd);
+  peer_.address = arrival.peer;
+  peer_flags_ = arrival.flags;
+  prepare_greeting();
+  state_ = State::kAnswering;
+  return tune(error);
+}
+
+Status TcpChannel::tune(Error* error) {
+  auto tuned = set_nodelay(fd_);
+  if (tuned) tuned = set_keepalive(fd_, rail_.settings().peer_timeout);
+  if (tuned) return Status::kOk;
+  *error = std::move(tuned.error());
+  return error->status;
+}
+
+void TcpChannel::prepare_greeting() {
+  Hello hello;
+  hello.flags = options_.confirm_delivery ? kWantsAcks : 0;
+  hello.nonce = peer_.nonce;
+  std::memcpy(greeting_.bytes.data(), &hello, kHelloBytes);
+}
+
+void TcpChannel::become_ready(uint16_t peer_flags) {
+  if (peer_flags & kWantsAcks) queue_.answer_with_acks();
+  state_ = State::kReady;
+}
+
+}  // namespace slime::tcp

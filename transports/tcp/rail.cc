@@ -1,0 +1,82 @@
+#include "transports/tcp/rail.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "transports/tcp/channel.h"
+
+namespace slime::tcp {
+
+namespace {
+
+// Works per channel: two requests of NCCL_NET_MAX_REQUESTS (32) for each of a few stripes.
+constexpr uint32_t kSendQueueDepth = 256;
+
+RailCaps describe(const Interface& interface, const Settings& settings, int index) {
+  const auto rails = static_cast<uint32_t>(std::max(settings.rails_per_if, 1));
+  RailCaps caps;
+  caps.name = rails == 1 ? interface.name : interface.name + "." + std::to_string(index);
+  caps.transport = "tcp";
+  caps.pci_path = interface.pci_path;
+  caps.oob_address = interface.address.host();
+  caps.guid = interface.guid;
+  caps.port = index;
+  caps.numa_node = interface.numa_node;
+  caps.speed_mbps = std::max(interface.speed_mbps / rails, 1U);  // they share one cable
+  caps.send_queue_depth = kSendQueueDepth;
+  caps.max_batch = std::min(static_cast<uint32_t>(settings.max_batch), kSendQueueDepth);
+  caps.ordered = true;
+  caps.lines_in_order = false;  // a CPU copy out of a socket keeps no order inside a line
+  caps.arrives_unpolled = false;
+  return caps;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TcpRail>> TcpRail::open(const Interface& interface, const Settings& settings,
+                                               int index) {
+  SocketAddress local = interface.address;
+  local.set_port(0);
+  return std::unique_ptr<TcpRail>(
+      new TcpRail(describe(interface, settings, index), local, settings));
+}
+
+Result<MemoryKeys> TcpRail::register_memory(void* address, size_t bytes, MemoryKind kind) {
+  if (kind != MemoryKind::kHost) {
+    return fail(make_error(Status::kUnsupported, 0,
+                           "rail %s: the kernel's TCP cannot reach device memory (%zu bytes at %p);"
+                           " register host memory",
+                           caps_.name.c_str(), bytes, address));
+  }
+  auto key = regions_.add(address, bytes);
+  if (!key) {
+    key.error().what = "rail " + caps_.name + ": " + key.error().what;
+    return fail(std::move(key.error()));
+  }
+  return MemoryKeys{.local = *key, .remote = *key};
+}
+
+void TcpRail::deregister_memory(const MemoryKeys& keys) { regions_.remove(keys.remote); }
+
+Result<std::unique_ptr<Channel>> TcpRail::open_channel(const ChannelOptions& options) {
+  reaper_.poll();
+  return TcpChannel::open(*this, options);
+}
+
+Result<std::vector<std::unique_ptr<Rail>>> open_tcp_rails(const Settings& settings,
+                                                          std::vector<std::string>* notes) {
+  auto list = list_interfaces(settings.ifname);
+  if (!list) return fail(std::move(list.error()));
+  if (notes) notes->insert(notes->end(), list->notes.begin(), list->notes.end());
+  std::vector<std::unique_ptr<Rail>> rails;
+  for (const Interface& interface : list->interfaces) {
+    for (int index = 0; index < std::max(settings.rails_per_if, 1); ++index) {
+      auto rail = TcpRail::open(interface, settings, index);
+      if (!rail) return fail(std::move(rail.error()));
+      rails.push_back(std::move(*rail));
+    }
+  }
+  return rails;
+}
+
+}  // namespace slime::tcp

@@ -1,0 +1,55 @@
+// A tcp rail: one address of one network interface. Needs nothing but the kernel.
+#pragma once
+
+#include <slime/interfaces.h>
+#include <slime/settings.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transports/rail.h"
+#include "transports/tcp/acceptor.h"
+#include "transports/tcp/reaper.h"
+#include "transports/tcp/region_table.h"
+
+namespace slime::tcp {
+
+class TcpRail final : public Rail {
+ public:
+  // `index` counts the rails of one interface, settings.rails_per_if of them.
+  static Result<std::unique_ptr<TcpRail>> open(const Interface& interface, const Settings& settings,
+                                               int index = 0);
+
+  const RailCaps& caps() const override { return caps_; }
+  Result<MemoryKeys> register_memory(void* address, size_t bytes, MemoryKind kind) override;
+  void deregister_memory(const MemoryKeys& keys) override;
+  Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) override;
+
+  // For the channels of this rail, which it must outlive.
+  const Settings& settings() const { return settings_; }
+  const SocketAddress& local() const { return local_; }
+  const RegionTable& regions() const { return regions_; }
+  Acceptor& acceptor() { return acceptor_; }
+  Reaper& reaper() { return reaper_; }
+
+ private:
+  TcpRail(RailCaps caps, const SocketAddress& local, const Settings& settings)
+      : caps_(std::move(caps)),
+        settings_(settings),
+        local_(local),
+        acceptor_(caps_.name, local, settings) {}
+
+  const RailCaps caps_;
+  const Settings settings_;
+  const SocketAddress local_;
+  RegionTable regions_;
+  Acceptor acceptor_;
+  Reaper reaper_;
+};
+
+// All tcp rails of this host, in the order of the interfaces. What was skipped goes to `notes`.
+Result<std::vector<std::unique_ptr<Rail>>> open_tcp_rails(const Settings& settings,
+                                                          std::vector<std::string>* notes);
+
+}  // namespace slime::tcp

@@ -1,0 +1,119 @@
+#include "transports/tcp/region_table.h"
+
+#include <slime/random.h>
+
+#include <cinttypes>
+#include <new>
+#include <thread>
+
+namespace slime::tcp {
+
+namespace {
+
+Result<uint32_t> new_generation() {
+  uint32_t generation = 0;
+  while (generation == 0) {  // 0 marks a free slot
+    auto filled = random_bytes(std::as_writable_bytes(std::span(&generation, 1)));
+    if (!filled) return fail(std::move(filled.error()));
+  }
+  return generation;
+}
+
+}  // namespace
+
+RegionTable::~RegionTable() {
+  for (auto& chunk : chunks_) delete chunk.load(std::memory_order_relaxed);
+}
+
+RegionTable::Slot* RegionTable::find(uint64_t key) const {
+  const uint32_t index = static_cast<uint32_t>(key);
+  if (index >= kChunkSlots * kMaxChunks) return nullptr;
+  Chunk* chunk = chunks_[index / kChunkSlots].load(std::memory_order_acquire);
+  return chunk ? &(*chunk)[index % kChunkSlots] : nullptr;
+}
+
+Result<uint32_t> RegionTable::free_index() {
+  if (!free_.empty()) {
+    const uint32_t index = free_.back();
+    free_.pop_back();
+    return index;
+  }
+  if (slots_used_ == kChunkSlots * kMaxChunks) {
+    return fail(make_error(Status::kNoMemory, 0,
+                           "%u memory ranges are registered on one tcp rail, which is the most it "
+                           "can hold; deregister ranges that are not used any more",
+                           slots_used_));
+  }
+  auto& chunk = chunks_[slots_used_ / kChunkSlots];
+  if (!chunk.load(std::memory_order_relaxed)) {
+    Chunk* fresh = new (std::nothrow) Chunk;
+    if (!fresh) {
+      return fail(make_error(Status::kNoMemory, 0,
+                             "no memory for another %zu bytes of the table "
+                             "of registered memory",
+                             sizeof(Chunk)));
+    }
+    chunk.store(fresh, std::memory_order_release);
+  }
+  return slots_used_++;
+}
+
+Result<uint64_t> RegionTable::add(void* address, size_t bytes) {
+  const auto start = reinterpret_cast<uint64_t>(address);
+  if (!address || bytes == 0 || start + bytes < start) {
+    return fail(make_error(Status::kInvalid, 0, "cannot register %zu bytes at %p: not a range",
+                           bytes, address));
+  }
+  auto generation = new_generation();
+  if (!generation) return fail(std::move(generation.error()));
+  const std::lock_guard lock(mutex_);
+  auto index = free_index();
+  if (!index) return fail(std::move(index.error()));
+  const uint64_t key = uint64_t{*generation} << 32 | *index;
+  Slot* slot = find(key);
+  slot->address = start;
+  slot->bytes = bytes;
+  slot->state.store(uint64_t{*generation} << 32, std::memory_order_release);
+  ++size_;
+  return key;
+}
+
+bool RegionTable::remove(uint64_t key) {
+  Slot* slot = find(key);
+  if (!slot) return false;
+  uint64_t state = slot->state.load(std::memory_order_relaxed);
+  do {
+    if (state >> 32 != key >> 32 || key >> 32 == 0 || state & kDead) return false;
+  } while (!slot->state.compare_exchange_weak(state, state | kDead, std::memory_order_relaxed));
+  while (slot->state.load(std::memory_order_acquire) & kPins) std::this_thread::yield();
+  slot->state.store(0, std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  free_.push_back(static_cast<uint32_t>(key));
+  --size_;
+  return true;
+}
+
+size_t RegionTable::size() const {
+  const std::lock_guard lock(mutex_);
+  return size_;
+}
+
+RegionTable::Pin::Pin(const RegionTable& table, uint64_t key, uint64_t address, uint64_t length) {
+  Slot* slot = table.find(key);
+  if (!slot || key >> 32 == 0) return;
+  uint64_t state = slot->state.load(std::memory_order_relaxed);
+  do {
+    if (state >> 32 != key >> 32 || state & kDead) return;
+  } while (!slot->state.compare_exchange_weak(state, state + 1, std::memory_order_acquire,
+                                              std::memory_order_relaxed));
+  state_ = &slot->state;
+  const uint64_t offset = address - slot->address;  // wraps to something large if it lies before
+  const bool inside = offset <= slot->bytes && length <= slot->bytes - offset;
+  access_ = inside ? Access::kGranted : Access::kOutOfBounds;
+}
+
+RegionTable::Pin::~Pin() {
+  if (state_) state_->fetch_sub(1, std::memory_order_release);
+}
+
+}  // namespace slime::tcp

@@ -1,0 +1,72 @@
+// The registered memory of one rail. Registering takes a mutex; the data path does not.
+//
+// A key is a slot's index and 32 random bits, so that neither an old key nor a guessed one opens a
+// slot that was filled again. Whoever writes into a region holds a pin on it, and deregistering
+// waits for the pins: they are held during one receive call only, which never blocks.
+#pragma once
+
+#include <slime/result.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace slime::tcp {
+
+class RegionTable {
+ public:
+  static constexpr size_t kChunkSlots = 256;
+  static constexpr size_t kMaxChunks = 4096;  // a million registrations
+
+  RegionTable() = default;
+  RegionTable(const RegionTable&) = delete;
+  RegionTable& operator=(const RegionTable&) = delete;
+  ~RegionTable();
+
+  Result<uint64_t> add(void* address, size_t bytes);
+  bool remove(uint64_t key);  // false: no such registration (any more)
+  size_t size() const;
+
+  enum class Access : uint8_t { kGranted, kUnknownKey, kOutOfBounds };
+
+  // Holds [address, address + length) of one region in place while it lives.
+  class Pin {
+   public:
+    Pin(const RegionTable& table, uint64_t key, uint64_t address, uint64_t length);
+    Pin(const Pin&) = delete;
+    Pin& operator=(const Pin&) = delete;
+    ~Pin();
+    Access access() const { return access_; }
+
+   private:
+    std::atomic<uint64_t>* state_ = nullptr;
+    Access access_ = Access::kUnknownKey;
+  };
+
+ private:
+  // state: generation (32 bits, 0: the slot is free) | dead (1) | pins (31)
+  static constexpr uint64_t kDead = uint64_t{1} << 31;
+  static constexpr uint64_t kPins = kDead - 1;
+
+  struct alignas(64) Slot {  // a line of its own: pins of two regions do not disturb each other
+    std::atomic<uint64_t> state{0};
+    uint64_t address = 0;  // these two change only while the slot is free and nobody has pinned it
+    uint64_t bytes = 0;
+  };
+  using Chunk = std::array<Slot, kChunkSlots>;
+
+  Slot* find(uint64_t key) const;
+  Result<uint32_t> free_index();
+
+  std::array<std::atomic<Chunk*>, kMaxChunks> chunks_{};  // chunks never move
+  mutable std::mutex mutex_;  // guards what follows, and the filling of chunks_
+  std::vector<uint32_t> free_;
+  uint32_t slots_used_ = 0;  // slots that were in use at least once
+  size_t size_ = 0;
+};
+
+}  // namespace slime::tcp

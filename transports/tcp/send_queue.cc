@@ -1,0 +1,132 @@
+#include "transports/tcp/send_queue.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+
+namespace slime::tcp {
+
+SendQueue::SendQueue(uint32_t depth, bool confirm_delivery)
+    : depth_(depth),
+      mask_(std::bit_ceil(depth) - 1),
+      confirm_(confirm_delivery),
+      entries_(std::make_unique<Entry[]>(mask_ + 1)) {
+  ack_frame_.type = static_cast<uint8_t>(FrameType::kAck);
+}
+
+void SendQueue::append(std::span<const Work> works) {
+  for (const Work& work : works) {
+    Entry& slot = entry(tail_++);
+    slot.header.type = static_cast<uint8_t>(FrameType::kWrite);
+    slot.header.immediate = work.immediate;
+    slot.header.length = work.length;
+    slot.header.remote_address = work.length ? work.remote_address : 0;
+    slot.header.remote_key = work.length ? work.remote_key : 0;
+    slot.local = work.local;
+    slot.cookie = work.cookie;
+  }
+}
+
+void SendQueue::add_vector(const void* data, size_t bytes) {
+  vectors_[vector_count_++] = {const_cast<void*>(data), bytes};
+  gathered_ += bytes;
+}
+
+bool SendQueue::gather_works(uint32_t arrived) {
+  uint64_t offset = offset_;
+  for (uint64_t work = next_; work != tail_; ++work, offset = 0) {
+    if (vector_count_ + 2 > kMaxVectors || gathered_ >= kMaxCallBytes) return false;
+    Entry& slot = entry(work);
+    if (offset == 0) {
+      slot.header.ack = arrived;
+      ack_rides_ = true;
+    }
+    const uint64_t payload_sent = offset > kFrameHeaderBytes ? offset - kFrameHeaderBytes : 0;
+    if (offset < kFrameHeaderBytes) {
+      add_vector(reinterpret_cast<const std::byte*>(&slot.header) + offset,
+                 kFrameHeaderBytes - offset);
+    }
+    if (slot.header.length > payload_sent) {
+      add_vector(slot.local + payload_sent, slot.header.length - payload_sent);
+    }
+  }
+  return true;
+}
+
+void SendQueue::gather_ack(uint32_t arrived) {
+  ack_frame_.ack = arrived;
+  add_vector(&ack_frame_, kFrameHeaderBytes);
+}
+
+int SendQueue::flush(int fd, uint32_t arrived, RailCounters& counters) {
+  vector_count_ = 0;
+  gathered_ = 0;
+  ack_rides_ = false;
+  if (ack_left_) {
+    add_vector(reinterpret_cast<const std::byte*>(&ack_frame_) + kFrameHeaderBytes - ack_left_,
+               ack_left_);
+  }
+  const bool all = gather_works(arrived);
+  // An acknowledgement of its own goes last, and only where it does not disturb the remainder of
+  // an earlier one, which still needs ack_frame_.
+  if (all && owes_ack(arrived) && !ack_rides_ && !ack_left_) gather_ack(arrived);
+  return vector_count_ ? send_gathered(fd, counters) : 0;
+}
+
+void SendQueue::flush_ack(int fd, uint32_t arrived, RailCounters& counters) {
+  if (offset_ != 0 || ack_left_ != 0 || !owes_ack(arrived)) return;
+  tail_ = next_;  // what has not begun to leave is dropped
+  flush(fd, arrived, counters);
+}
+
+int SendQueue::send_gathered(int fd, RailCounters& counters) {
+  msghdr message{};
+  message.msg_iov = vectors_.data();
+  message.msg_iovlen = static_cast<size_t>(vector_count_);
+  const ssize_t moved = ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  const int code = moved < 0 ? errno : 0;
+  counters.doorbells.add();
+  last_moved_ = moved > 0 ? static_cast<size_t>(moved) : 0;
+  blocked_ = last_moved_ < gathered_;
+  if (last_moved_ == 0) counters.futile_posts.add();
+  advance(last_moved_);
+  return code == EAGAIN || code == EINTR ? 0 : code;
+}
+
+void SendQueue::advance(size_t moved) {
+  const size_t of_ack = std::min(moved, ack_left_);
+  ack_left_ -= of_ack;
+  moved -= of_ack;
+  while (moved > 0 && next_ != tail_) {
+    const Entry& slot = entry(next_);
+    if (offset_ == 0) conveyed_ack_ = slot.header.ack;
+    const uint64_t left = kFrameHeaderBytes + slot.header.length - offset_;
+    const uint64_t step = std::min<uint64_t>(moved, left);
+    moved -= step;
+    offset_ = step == left ? 0 : offset_ + step;
+    next_ += step == left;
+  }
+  if (moved == 0) return;
+  conveyed_ack_ = ack_frame_.ack;  // all that is left was of gather_ack()
+  ack_left_ = kFrameHeaderBytes - moved;
+}
+
+bool SendQueue::acknowledge(uint32_t cumulative) {
+  const uint32_t more = cumulative - static_cast<uint32_t>(acked_);
+  if (more > next_ - acked_) return false;
+  acked_ += more;
+  return true;
+}
+
+size_t SendQueue::take_sent(std::span<Done> done) {
+  const size_t count = std::min(sent(), done.size());
+  for (size_t i = 0; i < count; ++i) {
+    done[i] = {
+        .kind = Done::Kind::kSent, .immediate = 0, .bytes = 0, .cookie = entry(reported_++).cookie};
+  }
+  return count;
+}
+
+}  // namespace slime::tcp

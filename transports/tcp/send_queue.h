@@ -1,0 +1,93 @@
+// The sending half of a channel: works from post() until they are reported as sent.
+//
+//     reported        acked          next            tail
+//   ------|-------------|--------------|---------------|-----> works, counted from 0
+//         |  to report  |  on the way  |  not sent yet |
+//
+// One thread. Nothing is allocated after construction.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "transports/rail.h"
+#include "transports/tcp/wire.h"
+
+namespace slime::tcp {
+
+class SendQueue {
+ public:
+  SendQueue(uint32_t depth, bool confirm_delivery);
+
+  void answer_with_acks() { peer_wants_acks_ = true; }  // known after the handshake
+
+  size_t room() const { return depth_ - (tail_ - reported_); }
+  void append(std::span<const Work> works);  // at most room()
+
+  // Something to send, the peer's arrivals up to `arrived` included.
+  bool wants_to_send(uint32_t arrived) const {
+    return next_ != tail_ || ack_left_ != 0 || owes_ack(arrived);
+  }
+  bool blocked() const { return blocked_; }  // the kernel took less than it was offered
+
+  // One sendmsg for all that is waiting. Returns 0, also when the kernel takes nothing now, or
+  // the errno that ends the channel.
+  int flush(int fd, uint32_t arrived, RailCounters& counters);
+  // For the end of the channel: works are not sent any more, an acknowledgement is if it fits.
+  void flush_ack(int fd, uint32_t arrived, RailCounters& counters);
+
+  // The peer's count of our works. False: it claims works that we have not sent.
+  bool acknowledge(uint32_t cumulative);
+  size_t sent() const { return (confirm_ ? acked_ : next_) - reported_; }  // and not yet taken
+  size_t take_sent(std::span<Done> done);
+  size_t outstanding() const { return tail_ - (confirm_ ? acked_ : next_); }
+  size_t last_moved() const { return last_moved_; }
+
+ private:
+  struct Entry {
+    FrameHeader header;
+    const std::byte* local;
+    uint64_t cookie;
+  };
+  // Per call. More bytes than any socket buffer takes; far fewer vectors than IOV_MAX (1024).
+  static constexpr size_t kMaxCallBytes = size_t{8} << 20;
+  static constexpr int kMaxVectors = 512;
+
+  Entry& entry(uint64_t work) { return entries_[work & mask_]; }
+  bool owes_ack(uint32_t arrived) const { return peer_wants_acks_ && arrived != conveyed_ack_; }
+  void add_vector(const void* data, size_t bytes);
+  bool gather_works(uint32_t arrived);  // false: not all of them fit
+  void gather_ack(uint32_t arrived);
+  int send_gathered(int fd, RailCounters& counters);
+  void advance(size_t moved);
+
+  const uint32_t depth_;
+  const uint64_t mask_;
+  const bool confirm_;
+  bool peer_wants_acks_ = false;
+  bool blocked_ = false;
+  const std::unique_ptr<Entry[]> entries_;
+
+  uint64_t tail_ = 0;      // works posted
+  uint64_t next_ = 0;      // works that the kernel has whole
+  uint64_t offset_ = 0;    // bytes of the frame of work next_ that the kernel has
+  uint64_t acked_ = 0;     // works that the peer has acknowledged
+  uint64_t reported_ = 0;  // works whose kSent was given out
+
+  FrameHeader ack_frame_;
+  size_t ack_left_ = 0;        // bytes of ack_frame_ that must go before anything else
+  uint32_t conveyed_ack_ = 0;  // newest count that is in the kernel or ahead of all else
+
+  std::array<iovec, kMaxVectors + 1> vectors_;  // one more: an acknowledgement at the end
+  int vector_count_ = 0;
+  size_t gathered_ = 0;  // bytes in vectors_
+  size_t last_moved_ = 0;
+  bool ack_rides_ = false;  // a header in vectors_ carries the newest count
+};
+
+}  // namespace slime::tcp

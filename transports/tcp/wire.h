@@ -1,0 +1,79 @@
+// What tcp rails say to each other. Every struct here is its own wire image: little-endian, no
+// padding, moved with memcpy. Nothing in it is trusted by who receives it.
+//
+//   set-up   active  -> passive   Hello with the nonce of the passive channel
+//            passive -> active    Hello with the nonce of the active channel (the answer)
+//   after    both ways            Frame*; a Frame is a FrameHeader and `length` bytes
+#pragma once
+
+#include <slime/random.h>
+#include <slime/socket.h>
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "transports/rail.h"
+
+namespace slime::tcp {
+
+static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
+
+inline constexpr uint32_t kHelloMagic = 0x6d696c73;  // "slim"
+inline constexpr uint16_t kVersion = 1;
+inline constexpr uint16_t kWantsAcks = 1;  // Hello::flags: confirm_delivery at the sender of it
+
+struct Hello {
+  uint32_t magic = kHelloMagic;
+  uint16_t version = kVersion;
+  uint16_t flags = 0;
+  Nonce nonce{};
+  uint64_t reserved = 0;
+};
+inline constexpr size_t kHelloBytes = 32;
+static_assert(sizeof(Hello) == kHelloBytes);
+
+inline constexpr uint16_t kFrameMagic = 0x5346;  // "FS"
+enum class FrameType : uint8_t { kWrite = 1, kAck = 2 };
+
+struct FrameHeader {
+  uint16_t magic = kFrameMagic;
+  uint8_t type = 0;
+  uint8_t flags = 0;  // none defined yet: must be 0
+  uint32_t ack = 0;   // works of the receiver of this frame that have arrived so far, mod 2^32
+  uint32_t immediate = 0;
+  uint32_t length = 0;
+  uint64_t remote_address = 0;
+  uint64_t remote_key = 0;
+};
+inline constexpr size_t kFrameHeaderBytes = 32;
+static_assert(sizeof(FrameHeader) == kFrameHeaderBytes);
+
+// The inside of a ChannelAddress.
+struct Endpoint {
+  SocketAddress address;  // active end: port 0, it dials from any
+  Nonce nonce{};
+};
+
+inline ChannelAddress pack_endpoint(const Endpoint& endpoint) {
+  ChannelAddress packed{};
+  const SocketAddress::Wire wire = endpoint.address.pack();
+  static_assert(sizeof(wire) + sizeof(Nonce) <= sizeof(ChannelAddress));
+  std::memcpy(packed.data(), wire.data(), wire.size());
+  std::memcpy(packed.data() + wire.size(), endpoint.nonce.data(), endpoint.nonce.size());
+  return packed;
+}
+
+inline Result<Endpoint> unpack_endpoint(const ChannelAddress& packed) {
+  Endpoint endpoint;
+  auto address =
+      SocketAddress::unpack(std::span<const std::byte>(packed).first<SocketAddress::kWireBytes>());
+  if (!address) return fail(std::move(address.error()));
+  endpoint.address = *address;
+  std::memcpy(endpoint.nonce.data(), packed.data() + SocketAddress::kWireBytes,
+              endpoint.nonce.size());
+  return endpoint;
+}
+
+}  // namespace slime::tcp
