@@ -23,6 +23,7 @@ enum class ControlOp : uint32_t {
   kProbe = 0,   // warms the rail up, and shows that the peer still reads this rail
   kCredit = 1,  // value: eager messages consumed so far
   kFenced = 2,  // value: the rail that this end has fenced
+  kSeen = 3,    // value: CTS that the sender has taken in so far
 };
 
 constexpr ImmediateKind kind_of(uint32_t immediate) {

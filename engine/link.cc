@@ -150,6 +150,7 @@ Status Link::handle_control(uint32_t immediate) {
     case ControlOp::kFenced:
       return on_peer_fenced(control_value(immediate));
     case ControlOp::kCredit:
+    case ControlOp::kSeen:
       return user_.on_arrived(immediate, 0);
   }
   return fail_protocol("an unknown control operation");

@@ -32,7 +32,9 @@ struct EagerHeader {
   uint32_t index = 0;
   uint32_t length = 0;  // payload that follows
   int32_t tag = 0;
-  uint32_t ordinal = 0;  // which message of this tag
+  uint32_t ordinal = 0;   // which message of this tag
+  uint32_t cts_seen = 0;  // CTS that the sender had taken in when it sent this
+  uint32_t reserved = 0;
 };
 
 // What had arrived at the receiver when it fenced a rail: the sender repeats only the rest.

@@ -45,6 +45,7 @@ ReceiveRequest* RecvCommImpl::take_request(std::span<const Receive> receives) {
   ReceiveRequest* request = &requests_[free_.back()];
   free_.pop_back();
   request->active = true;
+  request->cts_bytes = 0;
   request->returned = request->cts_open = false;
   request->generation = (request->generation + 1) & kGenerationMask;
   request->count = request->incomplete = static_cast<uint32_t>(receives.size());
@@ -125,11 +126,23 @@ const char* RecvCommImpl::waits_for(const ReceiveRequest& request) {
   return begun ? "the rest of a message" : "the sender to send";
 }
 
-// The slot is free for the next receive when the caller, the data and the CTS are done with it.
+// The slot is free for the next receive when the caller, the data and the CTS are done with it. A
+// receive can be complete by eager messages while its CTS is still on the way: until the sender has
+// taken that in, its record must stay.
 void RecvCommImpl::retire_if_idle(ReceiveRequest& request) {
   if (!request.returned || request.cts_open || request.incomplete > 0) return;
+  const bool seen = static_cast<int32_t>(cts_seen_ - request.sequence) > 0;
+  if (request.cts_bytes > 0 && !seen) return;
   request.active = false;
   free_.push_back(request.slot);
+}
+
+void RecvCommImpl::on_seen(uint32_t cts_seen) {
+  if (static_cast<int32_t>(cts_seen - cts_seen_) <= 0) return;
+  cts_seen_ = cts_seen;
+  for (ReceiveRequest& request : requests_) {
+    if (request.active && request.returned) retire_if_idle(request);
+  }
 }
 
 Status RecvCommImpl::on_arrived(uint32_t immediate, uint64_t bytes) {
@@ -138,9 +151,14 @@ Status RecvCommImpl::on_arrived(uint32_t immediate, uint64_t bytes) {
       return on_stripe(DataImmediate::unpack(immediate), bytes);
     case ImmediateKind::kEager:
       return on_eager(immediate, bytes);
-    default:
-      return link_.fail_protocol("control towards the receiving end of a link");
+    case ImmediateKind::kControl:
+      if (control_op(immediate) != ControlOp::kSeen) break;
+      on_seen(widen(cts_seen_, control_value(immediate), kControlValueMask));
+      return Status::kOk;
+    case ImmediateKind::kCts:
+      break;
   }
+  return link_.fail_protocol("what only a receiving end sends");
 }
 
 Status RecvCommImpl::on_stripe(const DataImmediate& immediate, uint64_t bytes) {
@@ -159,6 +177,7 @@ Status RecvCommImpl::on_stripe(const DataImmediate& immediate, uint64_t bytes) {
   }
   part.arrived |= bit;
   part.bytes += bytes;
+  on_seen(request.sequence + 1);
   if (part.bytes > part.capacity) return link_.fail_protocol("more bytes than the receive takes");
   if (static_cast<uint32_t>(std::popcount(part.arrived)) == part.stripes) complete(request, part);
   if (request.returned) retire_if_idle(request);

@@ -38,7 +38,7 @@ struct ReceiveRequest final : Request {
   uint8_t cts_rail = 0;
   uint32_t generation = 0;
   uint32_t sequence = 0;
-  uint32_t cts_bytes = 0;
+  uint32_t cts_bytes = 0;  // 0: none was needed
   uint32_t count = 0;
   uint32_t incomplete = 0;
   uint64_t started_ns = 0;
@@ -57,6 +57,7 @@ class RecvCommImpl final : public RecvComm, private LinkUser {
   const Error& failure() const override { return link_.failure(); }
   std::string peer_name() const override { return link_.peer(); }
   const Link& link() const { return link_; }
+  Status progress() { return link_.progress(); }  // see SendCommImpl::progress
 
  private:
   // LinkUser
@@ -70,6 +71,7 @@ class RecvCommImpl final : public RecvComm, private LinkUser {
   void write_cts(ReceiveRequest& request);
   void submit_cts(ReceiveRequest& request);
   void retire_if_idle(ReceiveRequest& request);
+  void on_seen(uint32_t cts_seen);
   static void complete(ReceiveRequest& request, ReceivePart& part);
   static const char* waits_for(const ReceiveRequest& request);
 
@@ -89,6 +91,7 @@ class RecvCommImpl final : public RecvComm, private LinkUser {
   std::vector<ReceiveRequest> requests_;
   std::vector<uint16_t> free_;
   uint32_t next_cts_ = 0;
+  uint32_t cts_seen_ = 0;  // CTS that the sender is known to have taken in
   TagCounters posted_;
 
   std::array<EagerHeader, kEagerSlots> early_;  // copies, so that the peer cannot change them later

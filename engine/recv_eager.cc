@@ -18,6 +18,7 @@ Status RecvCommImpl::on_eager(uint32_t immediate, uint64_t bytes) {
     return link_.fail_protocol("a malformed eager message");
   }
   early_slots_ |= bit;
+  on_seen(header.cts_seen);
   ReceiveRequest* request = nullptr;
   ReceivePart* part = nullptr;
   return find_receive(header, &request, &part) ? take(slot, *request, *part) : Status::kOk;

@@ -28,7 +28,7 @@ Status SendCommImpl::isend(const void* data, size_t bytes, int tag, const Memory
                            Request** request) {
   *request = nullptr;
   if (link_.status() != Status::kOk) return link_.status();
-  if (free_.empty()) return link_.progress();
+  if (free_.empty()) return progress();
   Match found = match(tag);
   if (found.group == nullptr && eager_fits(bytes, region)) {
     start_eager(data, bytes, tag, request);
@@ -36,7 +36,7 @@ Status SendCommImpl::isend(const void* data, size_t bytes, int tag, const Memory
   }
   if (found.group == nullptr) {
     // Nothing of ours may be outstanding, so nobody but this call would look for a CTS.
-    if (const Status status = link_.progress(); status != Status::kOk) return status;
+    if (const Status status = progress(); status != Status::kOk) return status;
     found = match(tag);
     if (found.group == nullptr) return wait_for_receiver(bytes);
   }
@@ -56,7 +56,7 @@ Status SendCommImpl::start(const Match& found, const void* data, size_t bytes,
         kMaxStripes, static_cast<unsigned long long>(link_.max_work_bytes())));
   }
   SendRequest* taken = &requests_[free_.back()];
-  if (!choose_rails(plan, bytes, taken)) return link_.progress();  // queues full: call again
+  if (!choose_rails(plan, bytes, taken)) return progress();  // queues full: call again
   take_request(data, bytes, region);
   taken->plan = plan;
   taken->remote_address = entry.address;
@@ -64,8 +64,9 @@ Status SendCommImpl::start(const Match& found, const void* data, size_t bytes,
                    found.group->header.generation};
   taken->open = plan.stripes == kMaxStripes ? ~uint64_t{0} : (uint64_t{1} << plan.stripes) - 1;
   for (uint32_t stripe = 0; stripe < plan.stripes; ++stripe) submit_stripe(*taken, stripe);
-  found.group->used |= 1u << found.sub;
   ++sent_.of(entry.tag);
+  const uint32_t seen = found.group->header.sequence + 1;
+  if (static_cast<int32_t>(seen - told_) > 0) told_ = seen;
   *request = taken;
   return Status::kOk;
 }
@@ -113,6 +114,7 @@ SendRequest* SendCommImpl::take_request(const void* data, size_t bytes,
   request->bytes = bytes;
   request->started_ns = link_.now_ns();
   request->open = request->lost = 0;
+  request->eager = false;
   return request;
 }
 
@@ -121,8 +123,7 @@ Status SendCommImpl::test(Request* request, bool* done, size_t* sizes) {
   if (!mine.active) {
     return link_.fail(make_error(Status::kInvalid, 0, "test of a send request that is done"));
   }
-  if (lost_requests_ > 0) resubmit_lost();
-  const Status status = link_.progress();
+  const Status status = progress();
   *done = mine.open == 0;
   if (*done) {  // also after a failure: what is done stays done
     if (sizes) sizes[0] = mine.bytes;
@@ -134,16 +135,24 @@ Status SendCommImpl::test(Request* request, bool* done, size_t* sizes) {
   return link_.check_deadline(mine.started_ns, "the completion of a send", mine.bytes);
 }
 
+Status SendCommImpl::progress() {
+  if (lost_requests_ > 0) resubmit_lost();
+  return link_.progress();
+}
+
 Status SendCommImpl::on_arrived(uint32_t immediate, uint64_t bytes) {
   switch (kind_of(immediate)) {
     case ImmediateKind::kCts:
       return on_cts(immediate, bytes);
     case ImmediateKind::kControl:
+      if (control_op(immediate) != ControlOp::kCredit) break;
       return_credits(widen(eager_consumed_, control_value(immediate), kControlValueMask));
       return Status::kOk;
-    default:
-      return link_.fail_protocol("data towards the sending end of a link");
+    case ImmediateKind::kData:
+    case ImmediateKind::kEager:
+      break;
   }
+  return link_.fail_protocol("what only a sending end sends");
 }
 
 bool SendCommImpl::on_sent(const Cookie& cookie, uint64_t* bytes) {
@@ -151,12 +160,14 @@ bool SendCommImpl::on_sent(const Cookie& cookie, uint64_t* bytes) {
     EagerSlot& slot = eager_[cookie.index % kEagerSlots];
     if (!slot.open || slot.index != cookie.generation) return false;
     slot.open = false;
+    requests_[slot.request].open = 0;
     *bytes = slot.bytes;
     return true;
   }
   SendRequest& request = requests_[cookie.index % kPool];
   const uint64_t bit = uint64_t{1} << (cookie.part % kMaxStripes);
-  if (!request.active || request.generation != cookie.generation || !(request.open & bit)) {
+  if (!request.active || request.eager || request.generation != cookie.generation ||
+      !(request.open & bit)) {
     return false;
   }
   request.open &= ~bit;
@@ -170,7 +181,7 @@ Status SendCommImpl::on_fenced(size_t rail) {
   std::memcpy(&record, inbox_.data() + fence_offset(link_.rail_count(), rail), sizeof record);
   if (record.rail != rail) return link_.fail_protocol("no record of what arrived on a dead rail");
   for (SendRequest& request : requests_) {
-    if (!request.active) continue;
+    if (!request.active || request.eager) continue;
     for (uint64_t left = request.open & ~request.lost; left; left &= left - 1) {
       const int stripe = std::countr_zero(left);
       if (request.rail[stripe] != rail) continue;
@@ -189,6 +200,7 @@ Status SendCommImpl::on_fenced(size_t rail) {
   for (uint32_t slot = 0; slot < kEagerSlots; ++slot) {
     if (eager_[slot].open && eager_[slot].rail == rail) submit_eager(slot);
   }
+  tell_seen();
   resubmit_lost();
   return Status::kOk;
 }

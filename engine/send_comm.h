@@ -20,6 +20,7 @@ struct SendRequest final : Request {
 
   const uint16_t index;
   bool active = false;
+  bool eager = false;  // waits for its eager slot instead of stripes
   uint32_t generation = 0;
   const std::byte* data = nullptr;
   const MemoryRegion* region = nullptr;
@@ -48,17 +49,18 @@ class SendCommImpl final : public SendComm, private LinkUser {
   const Error& failure() const override { return link_.failure(); }
   std::string peer_name() const override { return link_.peer(); }
   const Link& link() const { return link_; }
+  // What test does besides: for an end that has nothing outstanding while its peer needs it to
+  // settle the death of a rail.
+  Status progress();
 
  private:
   // A grouped receive that the peer is ready for, in the order of its posting.
   struct Group {
     CtsHeader header;
     std::array<CtsEntry, kMaxReceives> entries;
-    uint32_t used = 0;  // bit per entry: a send of ours has taken it
-    bool finished() const { return used == (1u << header.count) - 1; }
   };
   struct Match {
-    Group* group = nullptr;
+    const Group* group = nullptr;
     uint32_t sub = 0;
   };
 
@@ -72,6 +74,7 @@ class SendCommImpl final : public SendComm, private LinkUser {
   Status on_cts(uint32_t immediate, uint64_t bytes);
   Status accept_cts(uint32_t slot);
   Status accept_parked();
+  void tell_seen();
   Match match(int tag);
   const std::byte* cts_record(uint32_t slot) const {
     return inbox_.data() + slot * cts_slot_bytes(link_.rail_count());
@@ -104,6 +107,7 @@ class SendCommImpl final : public SendComm, private LinkUser {
   struct EagerSlot {
     uint32_t index = 0;
     uint32_t bytes = 0;  // header and payload
+    uint16_t request = 0;
     uint8_t rail = 0;
     bool open = false;  // not known to be done: the slot's bytes must stay
   };
@@ -120,6 +124,7 @@ class SendCommImpl final : public SendComm, private LinkUser {
   std::array<Group, kMaxRequests> groups_;
   uint32_t groups_head_ = 0, groups_tail_ = 0;
   uint32_t next_cts_ = 0;      // sequence expected next
+  uint32_t told_ = 0;          // of those before it, how many the receiver knows to be taken in
   uint32_t parked_slots_ = 0;  // CTS that came too early, a bit per slot
   TagCounters sent_;
   uint64_t waiting_since_ns_ = 0;  // since when isend has had nobody to send to; 0: it has

@@ -18,13 +18,19 @@ void SendCommImpl::start_eager(const void* data, size_t bytes, int tag, Request*
   const uint32_t index = eager_sent_++;
   const uint32_t slot = index % kEagerSlots;
   std::byte* place = outbox_.data() + slot * eager_slot_bytes(eager_max_);
-  const EagerHeader header{index, static_cast<uint32_t>(bytes), tag, sent_.of(tag)++};
+  const EagerHeader header{index, static_cast<uint32_t>(bytes), tag, sent_.of(tag)++, next_cts_, 0};
+  told_ = next_cts_;
   std::memcpy(place, &header, sizeof header);
   if (bytes > 0) std::memcpy(place + sizeof header, data, bytes);
-  eager_[slot] = {index, static_cast<uint32_t>(sizeof header + bytes), 0, true};
+  // The bytes have been copied, but the request stays open until the rail has taken them: after
+  // the last test nobody would post them.
+  SendRequest* taken = take_request(data, bytes, nullptr);
+  taken->eager = true;
+  taken->open = 1;
+  eager_[slot] = {index, static_cast<uint32_t>(sizeof header + bytes), taken->index, 0, true};
   submit_eager(slot);
   waiting_since_ns_ = 0;
-  *request = take_request(data, bytes, nullptr);  // done: the user's bytes have been copied
+  *request = taken;
 }
 
 void SendCommImpl::submit_eager(uint32_t slot) {

@@ -26,7 +26,16 @@ Status SendCommImpl::on_cts(uint32_t immediate, uint64_t bytes) {
     return Status::kOk;
   }
   if (const Status status = accept_cts(slot); status != Status::kOk) return status;
-  return accept_parked();
+  if (const Status status = accept_parked(); status != Status::kOk) return status;
+  if (next_cts_ - told_ > kMaxRequests / 2) tell_seen();
+  return Status::kOk;
+}
+
+// The receiver may write a CTS slot again once it knows that we have taken the CTS in. A stripe
+// sent to it says so, and so does each eager message; where neither does for long, this does.
+void SendCommImpl::tell_seen() {
+  told_ = next_cts_;
+  link_.submit_control(ControlOp::kSeen, next_cts_);
 }
 
 Status SendCommImpl::accept_cts(uint32_t slot) {
@@ -38,13 +47,8 @@ Status SendCommImpl::accept_cts(uint32_t slot) {
   if (group.header.count < 1 || group.header.count > kMaxReceives) {
     return link_.fail_protocol("a malformed CTS");
   }
-  group.used = 0;
   for (uint32_t sub = 0; sub < group.header.count; ++sub) {
-    CtsEntry& entry = group.entries[sub];
-    std::memcpy(&entry, cts_entry(slot, sub), sizeof entry);
-    // An eager message of ours has filled this receive already, or is about to.
-    const bool taken = static_cast<int32_t>(entry.ordinal - sent_.of(entry.tag)) < 0;
-    if (taken) group.used |= 1u << sub;
+    std::memcpy(&group.entries[sub], cts_entry(slot, sub), sizeof group.entries[sub]);
   }
   return_credits(group.header.eager_consumed);
   ++groups_tail_;
@@ -69,15 +73,18 @@ Status SendCommImpl::accept_parked() {
 }
 
 // Strictly in posting order: only the oldest group with a free receive is looked at, and a tag
-// chooses within it.
+// chooses within it. A receive whose ordinal has been passed belongs to an eager message of ours.
 SendCommImpl::Match SendCommImpl::match(int tag) {
-  while (groups_head_ != groups_tail_ && groups_[groups_head_ % kMaxRequests].finished()) {
-    ++groups_head_;
-  }
-  if (groups_head_ == groups_tail_) return {};
-  Group& group = groups_[groups_head_ % kMaxRequests];
-  for (uint32_t sub = 0; sub < group.header.count; ++sub) {
-    if (!(group.used >> sub & 1) && group.entries[sub].tag == tag) return {&group, sub};
+  for (; groups_head_ != groups_tail_; ++groups_head_) {
+    const Group& group = groups_[groups_head_ % kMaxRequests];
+    bool finished = true;
+    for (uint32_t sub = 0; sub < group.header.count; ++sub) {
+      const CtsEntry& entry = group.entries[sub];
+      const auto ahead = static_cast<int32_t>(entry.ordinal - sent_.of(entry.tag));
+      if (ahead == 0 && entry.tag == tag) return {&group, sub};
+      if (ahead >= 0) finished = false;
+    }
+    if (!finished) return {};
   }
   return {};
 }

@@ -1,0 +1,314 @@
+#include "test/engine/schedule.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include "test/support/sim_link.h"
+
+namespace slime::test {
+namespace {
+
+constexpr size_t kRails = 4;
+constexpr size_t kArena = 256 << 10;
+constexpr size_t kGap = 64;  // between receive buffers: nothing may ever be written there
+constexpr std::byte kPoison{0xee}, kReleased{0x55}, kScribble{0xaa};
+constexpr uint64_t kDeadlineNs = 20'000'000'000;
+constexpr std::array<uint32_t, 10> kSizes = {0, 1, 8, 127, 128, 129, 300, 1000, 4096, 9000};
+
+struct Message {
+  int tag = 0;
+  uint32_t bytes = 0;
+  uint64_t pattern = 0;
+  size_t send_offset = 0;
+  Request* request = nullptr;
+  bool issued = false, done = false;
+};
+
+struct Group {
+  struct Part {
+    int tag = 0;
+    size_t capacity = 0;
+    size_t offset = 0;
+    size_t message = 0;  // the one that belongs here
+  };
+  std::vector<Part> parts;
+  Request* request = nullptr;
+  bool issued = false, done = false;
+};
+
+std::byte pattern_byte(uint64_t pattern, size_t i) {
+  return static_cast<std::byte>((pattern + i * 0x9e3779b97f4a7c15) >> 32 & 0xff);
+}
+
+Settings schedule_settings() {
+  Settings settings;
+  settings.min_stripe = 128;
+  settings.peer_timeout = 0.002;
+  settings.request_timeout = 5;
+  settings.watermark = 4;
+  return settings;
+}
+
+}  // namespace
+
+struct ScheduleWorld::Parts {
+  sim::Network network{1};
+  RailCaps caps;
+  Settings settings = schedule_settings();
+  SimHost from{network, kRails, caps, settings, "a"}, to{network, kRails, caps, settings, "b"};
+  std::vector<std::byte> source, target, expected;
+  std::vector<Message> messages;
+  std::vector<Group> groups;
+  const MemoryRegion *source_region = nullptr, *target_region = nullptr;
+  sim::Random random{1};
+  ScheduleReport report;
+  uint64_t target_used = 0;
+  size_t retries_before = 0;
+
+  Parts() : source(kArena), target(kArena), expected(kArena) {
+    source_region = *from.device().memory().acquire(source.data(), kArena, MemoryKind::kHost);
+    target_region = *to.device().memory().acquire(target.data(), kArena, MemoryKind::kHost);
+  }
+
+  uint64_t below(uint64_t bound) { return random.up_to(bound - 1); }
+  bool chance(uint64_t percent) { return below(100) < percent; }
+
+  void configure_rails();
+  void make_messages();
+  void drive(SimLink& link);
+  bool send_some(SendCommImpl& sender, bool* failed);
+  bool receive_some(RecvCommImpl& receiver, bool* failed);
+  void check_received(Group& group, const size_t* sizes);
+  void check_memory();
+  bool sends_done() const;
+  bool receives_done() const;
+  void violate(const char* what) {
+    if (report.violation.empty()) report.violation = what;
+  }
+};
+
+void ScheduleWorld::Parts::configure_rails() {
+  RailCaps own = caps;
+  own.ordered = chance(50);
+  own.send_queue_depth = chance(20) ? 2 : 16;
+  own.max_batch = 8;
+  sim::RailModel model;
+  model.rate_mbps = chance(50) ? 100'000 : 1'000;
+  model.latency_ns = 500 + below(5000);
+  model.jitter_ns = own.ordered ? 0 : below(20'000);
+  model.delay_ppm = chance(50) ? 100'000 : 0;
+  model.delay_ns = 50'000;
+  model.repeat_sent_ppm = chance(30) ? 100'000 : 0;
+  model.repeat_arrived_ppm = chance(30) ? 100'000 : 0;
+  model.repeat_ns = 30'000;
+  report.rails = 1 + static_cast<uint32_t>(below(kRails));
+  const uint32_t deaths = chance(70) ? static_cast<uint32_t>(below(report.rails + 1)) : 0;
+  report.deaths = deaths;
+  for (size_t i = 0; i < kRails; ++i) {
+    sim::RailModel mine = model;
+    own.name = "a." + std::to_string(i);
+    if (i < deaths) {
+      if (chance(50)) {
+        mine.dies_after_works = 1 + below(20);
+      } else {
+        mine.dies_at_ns = 1 + below(100'000);
+      }
+      mine.death = chance(25) ? sim::Death::kSilent : sim::Death::kNoticed;
+      mine.notice_ns = below(30'000);
+      mine.one_sided_ppm = chance(50) ? 500'000 : 0;
+    }
+    from.rails[i]->configure(own, mine);
+    own.name = "b." + std::to_string(i);
+    to.rails[i]->configure(own, model);
+  }
+}
+
+void ScheduleWorld::Parts::make_messages() {
+  messages.clear();
+  groups.clear();
+  size_t send_used = 0;
+  target_used = kGap;
+  const size_t group_count = 1 + below(12);
+  const int tags = 1 + static_cast<int>(below(3));
+  for (size_t g = 0; g < group_count; ++g) {
+    Group group;
+    const size_t parts = chance(70) ? 1 : 1 + below(kMaxReceives);
+    for (size_t p = 0; p < parts; ++p) {
+      Message message;
+      message.tag = static_cast<int>(below(static_cast<uint64_t>(tags)));
+      message.bytes = kSizes[below(kSizes.size())];
+      message.pattern = random.next();
+      const size_t capacity = message.bytes + (chance(50) ? 0 : below(200));
+      if (send_used + message.bytes > kArena || target_used + capacity + kGap > kArena) break;
+      message.send_offset = send_used;
+      for (size_t i = 0; i < message.bytes; ++i) {
+        source[send_used + i] = pattern_byte(message.pattern, i);
+      }
+      send_used += message.bytes;
+      group.parts.push_back({message.tag, capacity, target_used, messages.size()});
+      target_used += capacity + kGap;
+      messages.push_back(message);
+    }
+    if (!group.parts.empty()) groups.push_back(group);
+  }
+  std::fill_n(target.begin(), target_used, kPoison);
+  std::fill_n(expected.begin(), target_used, kPoison);
+  report.messages = messages.size();
+}
+
+// One call on the sending side. Messages of one tag go in their order; tags in any.
+bool ScheduleWorld::Parts::send_some(SendCommImpl& sender, bool* failed) {
+  const size_t first = below(messages.size());
+  const bool wants_test = chance(50);
+  std::array<bool, 8> held = {};  // tags with an older message that has not been issued
+  for (Message& message : messages) {
+    if (message.done) continue;
+    const size_t position = static_cast<size_t>(&message - messages.data());
+    if (message.issued) {
+      if (!wants_test) continue;
+      bool done = false;
+      size_t bytes = 0;
+      if (sender.test(message.request, &done, &bytes) != Status::kOk) *failed = true;
+      if (done && bytes != message.bytes) violate("test of a send reports a wrong size");
+      if (done) {  // the memory is the user's again
+        message.done = true;
+        std::fill_n(&source[message.send_offset], message.bytes, kScribble);
+      }
+      return done;
+    }
+    const auto tag = static_cast<size_t>(message.tag);
+    if (held[tag] || (position < first && chance(50))) {
+      held[tag] = true;
+      continue;
+    }
+    const Status status = sender.isend(&source[message.send_offset], message.bytes, message.tag,
+                                       source_region, &message.request);
+    if (status != Status::kOk) *failed = true;
+    message.issued = message.request != nullptr;
+    return message.issued;
+  }
+  return false;
+}
+
+bool ScheduleWorld::Parts::receive_some(RecvCommImpl& receiver, bool* failed) {
+  const bool wants_test = chance(60);
+  for (Group& group : groups) {
+    if (group.done) continue;
+    if (group.issued) {
+      if (!wants_test) continue;
+      bool done = false;
+      std::array<size_t, kMaxReceives> sizes = {};
+      if (receiver.test(group.request, &done, sizes.data()) != Status::kOk) *failed = true;
+      if (done) check_received(group, sizes.data());
+      if (!done && chance(30)) continue;  // not only the oldest
+      return done;
+    }
+    std::array<Receive, kMaxReceives> receives;
+    for (size_t i = 0; i < group.parts.size(); ++i) {
+      const Group::Part& part = group.parts[i];
+      receives[i] = {&target[part.offset], part.capacity, part.tag, target_region};
+    }
+    const Status status =
+        receiver.irecv({receives.data(), group.parts.size()}, false, &group.request);
+    if (status != Status::kOk) *failed = true;
+    group.issued = group.request != nullptr;
+    return group.issued;
+  }
+  return false;
+}
+
+// The n-th send of a tag belongs to the n-th receive of that tag, and they were made in that order.
+void ScheduleWorld::Parts::check_received(Group& group, const size_t* sizes) {
+  group.done = true;
+  for (size_t p = 0; p < group.parts.size(); ++p) {
+    const Group::Part& part = group.parts[p];
+    const Message& message = messages[part.message];
+    if (sizes[p] != message.bytes) violate("test of a receive reports a wrong size");
+    for (size_t i = 0; i < part.capacity; ++i) {
+      const bool inside = i < message.bytes;
+      const std::byte wanted = inside ? pattern_byte(message.pattern, i) : kPoison;
+      if (target[part.offset + i] != wanted) {
+        violate(inside ? "a received byte is wrong" : "a byte behind the message was written");
+      }
+    }
+    // The user goes on with the memory: whatever lands there from now on is a late write.
+    std::fill_n(&target[part.offset], part.capacity, kReleased);
+    std::fill_n(&expected[part.offset], part.capacity, kReleased);
+  }
+}
+
+void ScheduleWorld::Parts::check_memory() {
+  for (const Group& group : groups) {
+    if (group.done) continue;  // an unfinished receive may be partly written
+    for (const Group::Part& part : group.parts) {
+      std::copy_n(&target[part.offset], part.capacity, &expected[part.offset]);
+    }
+  }
+  if (std::memcmp(target.data(), expected.data(), target_used) != 0) {
+    violate("memory was written that no receive was waiting for");
+  }
+  if (network.violations().total() != 0) violate("a rail was misused");
+}
+
+bool ScheduleWorld::Parts::sends_done() const {
+  return std::all_of(messages.begin(), messages.end(), [](const auto& m) { return m.done; });
+}
+
+bool ScheduleWorld::Parts::receives_done() const {
+  return std::all_of(groups.begin(), groups.end(), [](const auto& g) { return g.done; });
+}
+
+void ScheduleWorld::Parts::drive(SimLink& link) {
+  bool send_failed = false, receive_failed = false;
+  uint32_t idle = 0;
+  while (!(send_failed || sends_done()) || !(receive_failed || receives_done())) {
+    bool moved = false;
+    if (!send_failed) moved |= send_some(*link.sender, &send_failed);
+    if (!receive_failed) moved |= receive_some(*link.receiver, &receive_failed);
+    // An end that has nothing outstanding is needed only to settle the death of a rail.
+    if (report.deaths > 0 && sends_done()) (void)link.sender->progress();
+    if (report.deaths > 0 && receives_done()) (void)link.receiver->progress();
+    idle = moved ? 0 : idle + 1;
+    if (chance(50)) network.advance(below(2000));
+    // Nothing left to happen by itself: only time-outs can move things on.
+    if (idle > 50 && !network.step()) network.advance(500'000);
+    if (network.now_ns() > kDeadlineNs) return violate("the link hangs");
+  }
+  report.failed = send_failed || receive_failed;
+  if (report.failed && report.deaths < report.rails) {
+    violate("an error though a rail was left");
+    const Error& error = send_failed ? link.sender->failure() : link.receiver->failure();
+    report.violation += ": " + error.what;
+  }
+}
+
+ScheduleWorld::ScheduleWorld() : parts_(std::make_unique<Parts>()) {}
+ScheduleWorld::~ScheduleWorld() = default;
+
+ScheduleReport ScheduleWorld::run(uint64_t seed) {
+  Parts& world = *parts_;
+  world.random = sim::Random(seed);
+  world.report = ScheduleReport();
+  world.network.reset(seed);
+  world.configure_rails();
+  world.make_messages();
+  const uint32_t eager_max = std::array<uint32_t, 3>{0, 256, 4096}[world.below(3)];
+  for (const Message& message : world.messages) world.report.eager += message.bytes <= eager_max;
+  {
+    SimLink link = connect(world.network, world.from, world.to, world.report.rails, eager_max);
+    world.drive(link);
+    for (int i = 0; i < 100 && world.network.step(); ++i) {
+    }
+    world.check_memory();
+  }
+  for (const RailReport& rail : world.from.fabric->report()) {
+    world.report.retries += rail.totals.retries;
+  }
+  world.report.retries -= std::exchange(world.retries_before, world.report.retries);
+  return world.report;
+}
+
+}  // namespace slime::test
