@@ -12,6 +12,8 @@ namespace {
 
 constexpr int kMaxKeepaliveProbes = 127;       // linux/include/net/tcp.h, MAX_TCP_KEEPCNT
 constexpr int kMaxKeepaliveSeconds = 32767;    // the same, MAX_TCP_KEEPIDLE and _KEEPINTVL
+constexpr uint8_t kMinProbes = 3;              // unanswered, of a full window
+constexpr uint64_t kTickNs = 20'000'000;       // TCP_INFO counts in jiffies of at most 10 ms
 constexpr uint64_t kMaxBufferBytes = 1 << 30;  // the kernel doubles it within an int
 
 Result<void> set_option(const Fd& fd, int level, int option, int value, const char* name) {
@@ -90,12 +92,14 @@ Status SilenceWatch::check(const Fd& fd, uint64_t now_ns, uint64_t limit_ns, Err
     waiting_since_ns_ = 0;
     return Status::kOk;
   }
-  const uint64_t heard_ns = uint64_t{info.tcpi_last_ack_recv} * 1'000'000;
-  const uint64_t last_ack_ns = now_ns > heard_ns ? now_ns - heard_ns : 0;
-  if (waiting_since_ns_ == 0) waiting_since_ns_ = now_ns;
-  // An acknowledgement since then: the peer lives, whatever else it still owes.
-  waiting_since_ns_ = std::max(waiting_since_ns_, last_ack_ns);
+  // Without an acknowledgement since the last check, what waited then still waits.
+  const uint64_t silent_ns = uint64_t{info.tcpi_last_ack_recv} * 1'000'000;
+  const bool heard = now_ns - std::min(silent_ns, now_ns) + kTickNs > checked_ns_;
+  if (waiting_since_ns_ == 0 || heard) waiting_since_ns_ = now_ns;
+  checked_ns_ = now_ns;
   if (now_ns - waiting_since_ns_ < limit_ns) return Status::kOk;
+  // Probes are up to two minutes apart: a single lost one says nothing.
+  if (info.tcpi_unacked == 0 && info.tcpi_probes < kMinProbes) return Status::kOk;
   const auto peer = peer_address(fd);
   *error = make_error(
       Status::kTimeout, ETIMEDOUT,

@@ -123,6 +123,7 @@ class SilenceWatch {
 
  private:
   uint64_t waiting_since_ns_ = 0;  // 0: nothing waits for an acknowledgement
+  uint64_t checked_ns_ = 0;
 };
 
 // Move bytes [*done, size) of a control message as far as they go now. kOk: complete.

@@ -1,0 +1,244 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <net/if.h>
+#include <slime/interfaces.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace slime {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr unsigned kUp = IFF_UP | IFF_RUNNING;
+
+InterfaceRecord record(const char* name, const char* address, unsigned flags = kUp) {
+  return {name, flags, SocketAddress::parse(address).value()};
+}
+
+std::vector<std::string> names(const InterfaceList& list) {
+  std::vector<std::string> result;
+  for (const Interface& interface : list.interfaces) result.push_back(interface.name);
+  return result;
+}
+
+// A /sys of our own, under the directory for temporary files.
+class Interfaces : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "slime-sysfs-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    root_ = fs::canonical(pattern);
+    fs::create_directories(root_ / "class/net");
+  }
+  void TearDown() override {
+    std::error_code ignored;
+    fs::remove_all(root_, ignored);
+  }
+
+  void write(const fs::path& path, const std::string& text) {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  // A NIC whose device is `device`, a path below devices/.
+  void add_nic(const std::string& name, const std::string& device) {
+    fs::create_directories(root_ / "devices" / device);
+    fs::create_directories(root_ / "class/net" / name);
+    fs::create_symlink(root_ / "devices" / device, root_ / "class/net" / name / "device");
+  }
+  void set(const std::string& name, const std::string& file, const std::string& text) {
+    write(fs::path("class/net") / name / file, text);
+  }
+  InterfaceList select(const char* pattern, const std::vector<InterfaceRecord>& records) {
+    return select_interfaces(pattern, records, root_.string());
+  }
+  Interface only(const char* name) {
+    const InterfaceList list = select("", {record(name, "10.0.0.1")});
+    EXPECT_EQ(list.interfaces.size(), 1u);
+    return list.interfaces.empty() ? Interface() : list.interfaces[0];
+  }
+
+  fs::path root_;
+  const std::vector<InterfaceRecord> host_ = {record("lo", "127.0.0.1", kUp | IFF_LOOPBACK),
+                                              record("eth0", "10.0.0.1"),
+                                              record("eth1", "10.0.1.1"),
+                                              record("docker0", "172.17.0.1"),
+                                              record("br-7f00", "172.18.0.1"),
+                                              record("virbr0", "192.168.122.1"),
+                                              record("ib0", "10.1.0.1"),
+                                              record("eth2", "10.0.2.1", 0)};
+};
+
+TEST_F(Interfaces, DefaultChoiceSkipsWhatCannotReachAPeer) {
+  const InterfaceList list = select("", host_);
+  EXPECT_THAT(names(list), ElementsAre("eth0", "eth1", "ib0"));
+  EXPECT_THAT(list.notes,
+              testing::UnorderedElementsAre(
+                  "lo is loopback, and other interfaces are up",
+                  "docker0 is a virtual bridge or tunnel (name it in NCCL_SLIME_IFNAME to use it)",
+                  HasSubstr("br-7f00 is a virtual bridge"), HasSubstr("virbr0 is a virtual bridge"),
+                  "eth2 is down (ip link set eth2 up)"));
+}
+
+TEST_F(Interfaces, PatternsOfNccl) {
+  const struct {
+    const char* pattern;
+    std::vector<std::string> expected;
+  } cases[] = {
+      {"eth", {"eth0", "eth1"}},
+      {"eth1,ib", {"eth1", "ib0"}},
+      {" eth1 , ib0 ", {"eth1", "ib0"}},
+      {",,eth0,", {"eth0"}},
+      {"=eth", {}},
+      {"=eth0,ib0", {"eth0", "ib0"}},
+      {"^eth", {"ib0"}},
+      {"^eth,docker", {"ib0"}},
+      {"^=eth0", {"eth1", "ib0"}},
+      {"^=eth", {"eth0", "eth1", "ib0"}},
+      {"docker", {"docker0"}},
+      {"lo", {"lo"}},
+      {"lo,eth0", {"eth0", "lo"}},
+      {"=eth2", {}},
+      {"^", {"eth0", "eth1", "ib0"}},
+      {"=", {"eth0", "eth1", "ib0"}},
+      {"nothing", {}},
+      {"^eth,ib", {"lo"}},
+      {"^eth,ib,lo", {}},
+  };
+  for (const auto& c : cases) EXPECT_EQ(names(select(c.pattern, host_)), c.expected) << c.pattern;
+  EXPECT_THAT(select("=eth2", host_).notes, testing::Contains(HasSubstr("eth2 is down")));
+  EXPECT_THAT(select("nothing", host_).notes, testing::Contains("eth0 does not match \"nothing\""));
+}
+
+TEST_F(Interfaces, LongPatternIsHarmless) {
+  const std::string pattern = "eth0," + std::string(100000, ',') + std::string(100000, 'x');
+  EXPECT_THAT(names(select(pattern.c_str(), host_)), ElementsAre("eth0"));
+}
+
+TEST_F(Interfaces, LoopbackWhenItIsAllThereIs) {
+  const InterfaceList list =
+      select("", {record("lo", "127.0.0.1", kUp | IFF_LOOPBACK), record("docker0", "172.17.0.1")});
+  ASSERT_THAT(names(list), ElementsAre("lo"));
+  EXPECT_TRUE(list.interfaces[0].loopback);
+  EXPECT_TRUE(list.interfaces[0].up);
+}
+
+TEST_F(Interfaces, NoInterfaceIsNoError) {
+  EXPECT_THAT(select("", {}).interfaces, IsEmpty());
+  EXPECT_THAT(select("eth0", {}).interfaces, IsEmpty());
+}
+
+TEST_F(Interfaces, ChoosesTheAddressThatAPeerCanUse) {
+  const auto chosen = [&](std::vector<const char*> addresses) -> std::string {
+    std::vector<InterfaceRecord> records = {{"eth0", kUp, std::nullopt}};
+    for (const char* text : addresses) records.push_back(record("eth0", text));
+    const InterfaceList list = select("", records);
+    return list.interfaces.empty() ? "" : list.interfaces[0].address.to_string();
+  };
+  EXPECT_EQ(chosen({"10.0.0.1", "10.0.0.2"}), "10.0.0.1:0");
+  EXPECT_EQ(chosen({"fd00::1", "10.0.0.1"}), "10.0.0.1:0");
+  EXPECT_EQ(chosen({"169.254.0.9", "10.0.0.1"}), "10.0.0.1:0");
+  EXPECT_EQ(chosen({"fe80::1%1", "fd00::1", "fd00::2"}), "[fd00::1]:0");
+  EXPECT_EQ(chosen({"169.254.0.9", "fd00::1"}), "[fd00::1]:0");
+  EXPECT_EQ(chosen({"fe80::1%1", "169.254.0.9"}), "169.254.0.9:0");
+  EXPECT_EQ(chosen({"fe80::1%1"}), "");
+  EXPECT_EQ(chosen({"0.0.0.0", "127.0.0.1"}), "");
+  EXPECT_EQ(chosen({}), "");
+}
+
+TEST_F(Interfaces, AddressLabelsBelongToTheirInterface) {
+  EXPECT_THAT(names(select("eth0", {record("eth0:1", "10.0.0.2"), record("eth0", "10.0.0.1")})),
+              ElementsAre("eth0"));
+}
+
+TEST_F(Interfaces, PciFunctionSpeedAndNumaNode) {
+  add_nic("eth0", "pci0000:00/0000:00:01.0/0000:17:00.1");
+  set("eth0", "address", "02:00:5e:10:00:ff\n");
+  set("eth0", "speed", "100000\n");
+  write("devices/pci0000:00/0000:00:01.0/0000:17:00.1/numa_node", "1\n");
+  const Interface nic = only("eth0");
+  EXPECT_EQ(nic.pci_path, (root_ / "devices/pci0000:00/0000:00:01.0/0000:17:00.1").string());
+  EXPECT_EQ(nic.guid, 0x02005e1000ffu);
+  EXPECT_EQ(nic.speed_mbps, 100000u);
+  EXPECT_EQ(nic.numa_node, 1);
+  EXPECT_FALSE(nic.loopback);
+}
+
+TEST_F(Interfaces, VirtioClimbsToItsPciFunction) {
+  add_nic("eth0", "pci0000:00/0000:00:05.0/virtio3");
+  EXPECT_EQ(only("eth0").pci_path, (root_ / "devices/pci0000:00/0000:00:05.0").string());
+}
+
+TEST_F(Interfaces, DevicesWithoutPciAreVirtual) {
+  add_nic("eth0", "LNXSYSTM:00/VMBUS:01/f8615163-df3e-46c5-913f-f2d2f965ed0e");
+  const Interface nic = only("eth0");
+  EXPECT_EQ(nic.pci_path, "");
+  EXPECT_EQ(nic.numa_node, -1);
+}
+
+TEST_F(Interfaces, GuidOfIpoibIsThePortsGuid) {
+  set("ib0", "address", "00:00:10:29:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:0a:1b:2c\n");
+  EXPECT_EQ(only("ib0").guid, 0xb8599f03000a1b2cu);
+}
+
+TEST_F(Interfaces, GuidWithoutAMacComesFromTheName) {
+  const uint64_t absent = only("tun0").guid;
+  EXPECT_NE(absent, 0u);
+  EXPECT_EQ(absent, only("tun0").guid);
+  EXPECT_NE(absent, only("tun1").guid);
+  for (const char* bad : {"00:00:00:00:00:00", "02:00:5e", "02:00:5e:10:00:f", "zz:00:5e:10:00:ff",
+                          "02-00-5e-10-00-ff", "02:00:5e:10:00:ff:", "", ":::::"}) {
+    set("tun0", "address", std::string(bad) + "\n");
+    EXPECT_EQ(only("tun0").guid, absent) << bad;
+  }
+}
+
+TEST_F(Interfaces, ImplausibleSpeedsCountAsUnknown) {
+  for (const char* bad : {"-1", "0", "", "fast", "100x", "4294967296", "99999999999999999999"}) {
+    set("eth0", "speed", std::string(bad) + "\n");
+    EXPECT_EQ(only("eth0").speed_mbps, 10000u) << bad;
+  }
+  set("eth0", "speed", "25000");
+  EXPECT_EQ(only("eth0").speed_mbps, 25000u);
+}
+
+TEST_F(Interfaces, NamesCannotLeaveTheirDirectory) {
+  write("class/net/speed", "40000\n");
+  write("class/speed", "40000\n");
+  for (const char* name : {"..", ".", "../net", "eth0/../.."}) {
+    EXPECT_EQ(only(name).speed_mbps, 10000u) << name;
+  }
+}
+
+TEST_F(Interfaces, SortedByPciAddressThenName) {
+  add_nic("a", "pci0000:80/0000:80:00.0");
+  add_nic("b", "pci0000:00/0000:09:00.0");
+  add_nic("c2", "pci0000:00/0000:0a:00.0");
+  add_nic("c1", "pci0000:00/0000:0a:00.0");
+  add_nic("d", "pci10000:00/10000:01:00.0");
+  std::vector<InterfaceRecord> records;
+  for (const char* name : {"virtual", "d", "a", "c2", "b", "c1", "also"}) {
+    records.push_back(record(name, "10.0.0.1"));
+  }
+  EXPECT_THAT(names(select("", records)),
+              ElementsAre("b", "c1", "c2", "a", "d", "also", "virtual"));
+}
+
+TEST(HostInterfaces, LoopbackOfThisMachine) {
+  const auto list = list_interfaces("=lo");
+  ASSERT_TRUE(list) << list.error().what;
+  if (list->interfaces.empty()) GTEST_SKIP() << "no loopback: " << list->notes.front();
+  const Interface& lo = list->interfaces[0];
+  EXPECT_EQ(lo.name, "lo");
+  EXPECT_EQ(lo.address.to_string(), "127.0.0.1:0");
+  EXPECT_TRUE(lo.loopback);
+  EXPECT_EQ(lo.pci_path, "");
+  EXPECT_TRUE(listen_on(lo.address));
+}
+
+}  // namespace
+}  // namespace slime

@@ -1,0 +1,222 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <slime/settings.h>
+
+#include <cstdlib>
+
+namespace slime {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const SettingRow& row_of(const std::vector<SettingRow>& rows, const std::string& name) {
+  for (const SettingRow& row : rows) {
+    if (row.name == name) return row;
+  }
+  ADD_FAILURE() << name << " is not in the table";
+  return rows.front();
+}
+
+struct Case {
+  const char* name;
+  std::string text;
+  std::string shown;  // how the value is shown once accepted
+};
+
+TEST(Settings, AcceptsWhatTheTableAllows) {
+  const Case cases[] = {
+      {"NCCL_SLIME_DISABLE", "1", "1"},
+      {"NCCL_SLIME_DISABLE", "0", "0"},
+      {"NCCL_SLIME_DISABLE", "Yes", "1"},
+      {"NCCL_SLIME_DISABLE", "TRUE", "1"},
+      {"NCCL_SLIME_DISABLE", "off", "0"},
+      {"NCCL_SLIME_RAILS_PER_IF", "16", "16"},
+      {"NCCL_SLIME_RAILS_PER_IF", "007", "7"},
+      {"NCCL_SLIME_FLUSH_US", "0", "0"},
+      {"NCCL_SLIME_MIN_STRIPE", "128", "128"},
+      {"NCCL_SLIME_MIN_STRIPE", "65536", "64K"},
+      {"NCCL_SLIME_MIN_STRIPE", "64k", "64K"},
+      {"NCCL_SLIME_MIN_STRIPE", "3M", "3M"},
+      {"NCCL_SLIME_MIN_STRIPE", "1G", "1G"},
+      {"NCCL_SLIME_MIN_STRIPE", "1048576K", "1G"},
+      {"NCCL_SLIME_EAGER_MAX", "0", "0"},
+      {"NCCL_SLIME_EAGER_MAX", "0K", "0"},
+      {"NCCL_SLIME_PEER_TIMEOUT", "2.5", "2.5"},
+      {"NCCL_SLIME_PEER_TIMEOUT", "600", "600"},
+      {"NCCL_SLIME_STATS", "/tmp/with space/%h.%p.json", "/tmp/with space/%h.%p.json"},
+      {"NCCL_SLIME_STATS", std::string(4095, 'x'), std::string(4095, 'x')},
+  };
+  for (const Case& c : cases) {
+    const Environment environment{{c.name, c.text}};
+    const auto settings = parse_settings(environment);
+    ASSERT_TRUE(settings) << settings.error().what;
+    const auto rows = describe(*settings, environment);
+    EXPECT_EQ(row_of(rows, c.name).value, c.shown) << c.name << "=" << c.text;
+    EXPECT_EQ(row_of(rows, c.name).source, c.name);
+  }
+}
+
+TEST(Settings, RefusesMalformedAndOutOfRange) {
+  const std::pair<const char*, std::string> cases[] = {
+      {"DISABLE", "2"},
+      {"DISABLE", "y"},
+      {"DISABLE", "yes please"},
+      {"DISABLE", "truetruetrue"},
+      {"RAILS_PER_IF", "0"},
+      {"RAILS_PER_IF", "17"},
+      {"RAILS_PER_IF", "-1"},
+      {"RAILS_PER_IF", "+1"},
+      {"RAILS_PER_IF", " 1"},
+      {"RAILS_PER_IF", "1 "},
+      {"RAILS_PER_IF", "1,2"},
+      {"RAILS_PER_IF", "0x2"},
+      {"RAILS_PER_IF", "2K"},
+      {"RAILS_PER_IF", "four"},
+      {"RAILS_PER_IF", "4294967298"},
+      {"RAILS_PER_IF", "99999999999999999999999"},
+      {"RAILS_PER_IF", std::string("4\0", 2)},
+      {"RAILS_PER_IF", std::string(100000, '1')},
+      {"MIN_STRIPE", "1.5K"},
+      {"MIN_STRIPE", "K"},
+      {"MIN_STRIPE", "64KB"},
+      {"MIN_STRIPE", "64 K"},
+      {"MIN_STRIPE", "64KK"},
+      {"MIN_STRIPE", "64T"},
+      {"MIN_STRIPE", "-128"},
+      {"MIN_STRIPE", "0"},
+      {"MIN_STRIPE", "127"},
+      {"MIN_STRIPE", "2G"},
+      {"MIN_STRIPE", "1073741952"},
+      {"MIN_STRIPE", "17179869184G"},  // 2^64: would wrap around to 0
+      {"MIN_STRIPE", "8589934592G"},   // 2^63
+      {"MIN_STRIPE", "18446744073709551744"},
+      {"MIN_STRIPE", std::string("64K\0K", 5)},
+      {"MIN_STRIPE", "130"},  // no multiple of 128
+      {"PEER_TIMEOUT", "0.99"},
+      {"PEER_TIMEOUT", "600.01"},
+      {"PEER_TIMEOUT", "nan"},
+      {"PEER_TIMEOUT", "inf"},
+      {"PEER_TIMEOUT", "1e2"},
+      {"PEER_TIMEOUT", "10s"},
+      {"PEER_TIMEOUT", "."},
+      {"PEER_TIMEOUT", "-5"},
+      {"STATS", "line\nbreak"},
+      {"STATS", std::string("cut\0here", 8)},
+      {"STATS", std::string(4096, 'x')},
+  };
+  for (const auto& [suffix, text] : cases) {
+    const std::string name = std::string("NCCL_SLIME_") + suffix;
+    const auto settings = parse_settings({{name, text}});
+    ASSERT_FALSE(settings) << name << "=" << text;
+    EXPECT_EQ(settings.error().status, Status::kConfig);
+    EXPECT_THAT(settings.error().what, HasSubstr(name + "=\""));
+    EXPECT_THAT(settings.error().what, HasSubstr("expected "));
+    EXPECT_THAT(settings.error().what, Not(HasSubstr("\n")));
+    EXPECT_LT(settings.error().what.size(), 400u);
+  }
+}
+
+TEST(Settings, ErrorSaysWhatIsAccepted) {
+  EXPECT_EQ(parse_settings({{"NCCL_SLIME_MIN_STRIPE", "100"}}).error().what,
+            "NCCL_SLIME_MIN_STRIPE=\"100\" is not accepted: expected a number of bytes from 128 to "
+            "1G, a multiple of 128; K, M and G are understood");
+  EXPECT_EQ(parse_settings({{"NCCL_SLIME_WATERMARK", "0"}}).error().what,
+            "NCCL_SLIME_WATERMARK=\"0\" is not accepted: expected a whole number of credits from 1 "
+            "to 1024");
+}
+
+TEST(Settings, EmptyCountsAsNotSet) {
+  const Environment environment{{"NCCL_SLIME_RAILS_PER_IF", ""}, {"NCCL_SLIME_IFNAME", ""}};
+  const auto settings = parse_settings(environment);
+  ASSERT_TRUE(settings);
+  EXPECT_EQ(settings->rails_per_if, 1);
+  EXPECT_EQ(row_of(describe(*settings, environment), "NCCL_SLIME_RAILS_PER_IF").source, "default");
+}
+
+TEST(Settings, FallbackOnlyWhereOursIsNotSet) {
+  const auto parse = [](const Environment& environment) {
+    const auto settings = parse_settings(environment);
+    EXPECT_TRUE(settings);
+    return std::pair(settings->ifname,
+                     row_of(describe(*settings, environment), "NCCL_SLIME_IFNAME").source);
+  };
+  EXPECT_THAT(parse({{"NCCL_SOCKET_IFNAME", "eth"}}), testing::Pair("eth", "NCCL_SOCKET_IFNAME"));
+  EXPECT_THAT(parse({{"NCCL_SOCKET_IFNAME", "eth"}, {"NCCL_SLIME_IFNAME", ""}}),
+              testing::Pair("eth", "NCCL_SOCKET_IFNAME"));
+  EXPECT_THAT(parse({{"NCCL_SOCKET_IFNAME", "eth"}, {"NCCL_SLIME_IFNAME", "=ib0"}}),
+              testing::Pair("=ib0", "NCCL_SLIME_IFNAME"));
+  const auto refused = parse_settings({{"NCCL_SOCKET_IFNAME", "\x1b[2J"}});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().what, HasSubstr("NCCL_SOCKET_IFNAME=\"?[2J\""));
+}
+
+TEST(Settings, NamesTheSourceOfEachValue) {
+  const Environment environment{{"NCCL_SLIME_MAX_BATCH", "8"}, {"NCCL_SLIME_WATERMARK", "4"}};
+  Settings settings = *parse_settings(environment);
+  settings.watermark = 2;
+  settings.flush_us = 7;
+  const auto rows = describe(settings, environment);
+  EXPECT_EQ(row_of(rows, "NCCL_SLIME_MAX_BATCH").source, "NCCL_SLIME_MAX_BATCH");
+  EXPECT_EQ(row_of(rows, "NCCL_SLIME_WATERMARK").source, "program");
+  EXPECT_EQ(row_of(rows, "NCCL_SLIME_FLUSH_US").source, "program");
+  EXPECT_EQ(row_of(rows, "NCCL_SLIME_EAGER_MAX").source, "default");
+}
+
+TEST(Settings, WarnsOfUnknownNames) {
+  std::vector<std::string> warnings;
+  const Environment environment{{"NCCL_SLIME_MIN_STRIP", "64K"},
+                                {"NCCL_SLIME_RAIL_PER_IFS", "2"},
+                                {"NCCL_SLIMEY", "1"},
+                                {"NCCL_SLIME_WATERMARK", "4"},
+                                {"NCCL_DEBUG", "INFO"},
+                                {"NCCL_SLIME_" + std::string(100000, 'A'), "1"}};
+  ASSERT_TRUE(parse_settings(environment, &warnings));
+  ASSERT_EQ(warnings.size(), 3u);
+  EXPECT_LT(warnings[0].size(), 200u);  // the hundred thousand letters
+  EXPECT_EQ(warnings[1],
+            "NCCL_SLIME_MIN_STRIP is no setting and has no effect; the nearest is "
+            "NCCL_SLIME_MIN_STRIPE");
+  EXPECT_THAT(warnings[2], HasSubstr("the nearest is NCCL_SLIME_RAILS_PER_IF"));
+}
+
+TEST(Settings, NoWarningsForKnownNames) {
+  std::vector<std::string> warnings;
+  Environment environment;
+  for (const SettingRow& row : describe(Settings(), {})) environment[row.name] = "";
+  ASSERT_TRUE(parse_settings(environment, &warnings));
+  EXPECT_THAT(warnings, IsEmpty());
+}
+
+TEST(Settings, DefaultsAreAcceptedValues) {
+  const auto rows = describe(Settings(), {});
+  EXPECT_GE(rows.size(), 16u);
+  for (const SettingRow& row : rows) {
+    const Environment environment{{row.name, row.default_value}};
+    const auto settings = parse_settings(environment);
+    ASSERT_TRUE(settings) << settings.error().what;
+    EXPECT_EQ(row_of(describe(*settings, {}), row.name).source, "default") << row.name;
+    EXPECT_THAT(row.help, testing::EndsWith(".")) << row.name;
+  }
+}
+
+TEST(Settings, ReadsTheProcessEnvironment) {
+  ASSERT_EQ(setenv("NCCL_SLIME_RAILS_PER_IF", "3", 1), 0);
+  ASSERT_EQ(setenv("SLIME_UNIT_TEST_OTHER", "1", 1), 0);
+  const Environment environment = process_environment();
+  ASSERT_EQ(unsetenv("NCCL_SLIME_RAILS_PER_IF"), 0);
+  ASSERT_EQ(unsetenv("SLIME_UNIT_TEST_OTHER"), 0);
+  ASSERT_EQ(environment.count("NCCL_SLIME_RAILS_PER_IF"), 1u);
+  EXPECT_EQ(environment.at("NCCL_SLIME_RAILS_PER_IF"), "3");
+  EXPECT_EQ(environment.count("SLIME_UNIT_TEST_OTHER"), 0u);
+}
+
+TEST(Settings, SecondsInNanoseconds) {
+  EXPECT_EQ(seconds_to_ns(10), 10'000'000'000u);
+  EXPECT_EQ(seconds_to_ns(0.25), 250'000'000u);
+  EXPECT_EQ(seconds_to_ns(86400), 86'400'000'000'000u);
+}
+
+}  // namespace
+}  // namespace slime
