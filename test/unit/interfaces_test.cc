@@ -133,7 +133,7 @@ TEST_F(Interfaces, NoInterfaceIsNoError) {
 }
 
 TEST_F(Interfaces, ChoosesTheAddressThatAPeerCanUse) {
-  const auto chosen = [&](std::vector<const char*> addresses) -> std::string {
+  const auto chosen = [&](const std::vector<const char*>& addresses) -> std::string {
     std::vector<InterfaceRecord> records = {{"eth0", kUp, std::nullopt}};
     for (const char* text : addresses) records.push_back(record("eth0", text));
     const InterfaceList list = select("", records);

@@ -95,6 +95,7 @@ TEST(LogThreads, SinkMayChangeWhileOthersWrite) {
   constexpr int kThreads = 4, kLines = 2000;
   g_count = 0;
   std::vector<std::thread> writers;
+  writers.reserve(kThreads);
   log::set_sink(count);
   for (int t = 0; t < kThreads; ++t) {
     writers.emplace_back([] {
