@@ -74,25 +74,28 @@ Status Link::settle(size_t i) {
   return user_.on_fenced(i);
 }
 
-// A rail on which nothing completes while others do is dead too, though nobody was told. Others are
-// made to show life by a probe, so that a peer that reads nothing is not mistaken for a dead rail.
+// A rail on which nothing completes while others do is dead too, though nobody was told. The others
+// are made to show life by a probe, so that a peer that reads nothing for a while is not mistaken
+// for a dead rail; and when it reads again, its answers may come a little later on one rail than on
+// another, so the suspect is given as much time again.
 Status Link::watch(size_t i) {
   LinkRail& rail = rails_[i];
-  const uint64_t quiet_since = rail.busy_since_ns;
-  if (up_count_ < 2 || now_ns_ - quiet_since < silence_ns_ / 2) return Status::kOk;
-  bool others_alive = false;
+  if (up_count_ < 2 || now_ns_ - rail.busy_since_ns < silence_ns_ / 2) return Status::kOk;
   for (size_t k = 0; k < rails_.size(); ++k) {
     if (k == i || !rails_[k].up) continue;
-    if (rails_[k].last_done_ns > quiet_since + silence_ns_ / 2) others_alive = true;
+    const bool alive = rails_[k].last_done_ns > rail.busy_since_ns + silence_ns_ / 2;
+    if (alive && rail.suspect_since_ns == 0) rail.suspect_since_ns = now_ns_;
     if (rails_[k].probed_ns + silence_ns_ / 4 > now_ns_ || rails_[k].queue.room() == 0) continue;
     rails_[k].probed_ns = now_ns_;
     submit_control(k, ControlOp::kProbe, 0, Work());
   }
-  if (!others_alive || now_ns_ - quiet_since < silence_ns_) return Status::kOk;
+  const bool silent =
+      rail.suspect_since_ns != 0 && now_ns_ - rail.suspect_since_ns >= silence_ns_ / 2;
+  if (!silent) return Status::kOk;
   return fail_rail(i, make_error(Status::kTimeout, 0,
-                                 "nothing completed for %llu s while other rails carried on; check "
+                                 "nothing completed for %.1f s while other rails carried on; check "
                                  "this path (cable, switch port, routing, firewall)",
-                                 static_cast<unsigned long long>(silence_ns_ / 1'000'000'000)));
+                                 static_cast<double>(now_ns_ - rail.busy_since_ns) * 1e-9));
 }
 
 }  // namespace slime

@@ -92,7 +92,10 @@ Status Link::progress_rail(size_t i) {
     if (rail.queue.flush(*rail.channel, now_ns_) != Status::kOk) {
       return fail_rail(i, rail.channel->failure());
     }
-    if (idle) rail.busy_since_ns = now_ns_;
+    if (idle) {
+      rail.busy_since_ns = now_ns_;
+      rail.suspect_since_ns = 0;
+    }
   }
   return rails_.size() > 1 && rail.queue.in_flight() > 0 ? watch(i) : Status::kOk;
 }
@@ -130,6 +133,7 @@ void Link::handle_sent(size_t i, const Done& done) {
                                                               : user_.on_sent(cookie, &bytes);
   if (!expected) return;
   rail.last_done_ns = rail.busy_since_ns = now_ns_;
+  rail.suspect_since_ns = 0;
   if (rail.up) rail.queue.complete(bytes);
 }
 

@@ -45,12 +45,13 @@ struct LinkRail {
   size_t key_index;  // this rail's place in MemoryRegion::keys
   PostQueue queue;
   bool up = true;
-  bool peer_fenced = false;    // the peer said so
-  bool settled = false;        // both ends have fenced, and the lost works were repeated
-  size_t notice_rail = 0;      // where our kFenced for this rail travels
-  bool notice_sent = false;    // and whether it arrived
-  uint64_t last_done_ns = 0;   // for finding a silent rail
-  uint64_t busy_since_ns = 0;  // oldest time since which something has been in flight
+  bool peer_fenced = false;       // the peer said so
+  bool settled = false;           // both ends have fenced, and the lost works were repeated
+  size_t notice_rail = 0;         // where our kFenced for this rail travels
+  bool notice_sent = false;       // and whether it arrived
+  uint64_t last_done_ns = 0;      // for finding a silent rail
+  uint64_t busy_since_ns = 0;     // oldest time since which something has been in flight
+  uint64_t suspect_since_ns = 0;  // others have shown life since; 0: not suspected
   uint64_t probed_ns = 0;
   uint64_t control_open = 0;  // control works in flight, by the low bits of their cookies
 };

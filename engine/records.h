@@ -40,12 +40,12 @@ struct EagerHeader {
 // What had arrived at the receiver when it fenced a rail: the sender repeats only the rest.
 struct FenceRecord {
   struct Slot {
-    uint32_t active = 0;
-    uint32_t generation = 0;
+    uint32_t active = 0;                  // holds a receive that was announced by CTS
+    uint32_t sequence = 0;                // of that CTS
     uint64_t arrived[kMaxReceives] = {};  // bit per stripe; all ones: complete
   };
   uint32_t rail = 0;
-  uint32_t reserved = 0;
+  uint32_t next_cts = 0;  // from this sequence on: announced after the fence, so nothing arrived
   Slot slots[kMaxRequests];
 };
 

@@ -202,10 +202,11 @@ void RecvCommImpl::fence_record(size_t rail, size_t carrier, Work* work) {
   const size_t offset = fence_offset(link_.rail_count(), rail);
   FenceRecord record;
   record.rail = static_cast<uint32_t>(rail);
+  record.next_cts = next_cts_;
   for (const ReceiveRequest& request : requests_) {
     FenceRecord::Slot& slot = record.slots[request.slot];
-    slot.active = request.active;
-    slot.generation = request.generation;
+    slot.active = request.active && request.cts_bytes > 0;
+    slot.sequence = request.sequence;
     for (uint32_t i = 0; i < request.count; ++i) {
       slot.arrived[i] = request.parts[i].complete ? ~uint64_t{0} : request.parts[i].arrived;
     }

@@ -60,12 +60,13 @@ Status SendCommImpl::start(const Match& found, const void* data, size_t bytes,
   take_request(data, bytes, region);
   taken->plan = plan;
   taken->remote_address = entry.address;
+  taken->cts_sequence = found.group->header.sequence;
   taken->target = {found.group->header.slot, found.sub, 0, plan.stripes,
                    found.group->header.generation};
   taken->open = plan.stripes == kMaxStripes ? ~uint64_t{0} : (uint64_t{1} << plan.stripes) - 1;
   for (uint32_t stripe = 0; stripe < plan.stripes; ++stripe) submit_stripe(*taken, stripe);
   ++sent_.of(entry.tag);
-  const uint32_t seen = found.group->header.sequence + 1;
+  const uint32_t seen = taken->cts_sequence + 1;
   if (static_cast<int32_t>(seen - told_) > 0) told_ = seen;
   *request = taken;
   return Status::kOk;
@@ -175,6 +176,15 @@ bool SendCommImpl::on_sent(const Cookie& cookie, uint64_t* bytes) {
   return true;
 }
 
+// A receive that the record no longer shows was complete; one that is younger than the record was
+// announced when the rail was fenced already.
+bool SendCommImpl::had_arrived(const FenceRecord& record, const SendRequest& request, int stripe) {
+  if (static_cast<int32_t>(request.cts_sequence - record.next_cts) >= 0) return false;
+  const FenceRecord::Slot& slot = record.slots[request.target.slot];
+  if (!slot.active || slot.sequence != request.cts_sequence) return true;
+  return slot.arrived[request.target.sub] >> stripe & 1;
+}
+
 // The receiver's record says which stripes of the dead rail it has; the rest goes elsewhere.
 Status SendCommImpl::on_fenced(size_t rail) {
   FenceRecord record;
@@ -185,11 +195,8 @@ Status SendCommImpl::on_fenced(size_t rail) {
     for (uint64_t left = request.open & ~request.lost; left; left &= left - 1) {
       const int stripe = std::countr_zero(left);
       if (request.rail[stripe] != rail) continue;
-      const FenceRecord::Slot& slot = record.slots[request.target.slot];
-      const bool arrived = !slot.active || slot.generation != request.target.generation ||
-                           (slot.arrived[request.target.sub] >> stripe & 1);
       const uint64_t bit = uint64_t{1} << stripe;
-      if (arrived) {
+      if (had_arrived(record, request, stripe)) {
         request.open &= ~bit;
       } else {
         lost_requests_ += request.lost == 0;

@@ -28,6 +28,7 @@ struct SendRequest final : Request {
   uint64_t started_ns = 0;
   StripePlan plan;
   DataImmediate target;  // slot, sub and generation at the receiver
+  uint32_t cts_sequence = 0;
   uint64_t remote_address = 0;
   uint64_t open = 0;                           // stripes not known to be done, a bit each
   uint64_t lost = 0;                           // of those: to be submitted again on another rail
@@ -94,6 +95,7 @@ class SendCommImpl final : public SendComm, private LinkUser {
   bool choose_rails(const StripePlan& plan, uint64_t bytes, SendRequest* request);
   void submit_stripe(SendRequest& request, uint32_t stripe);
   void resubmit_lost();
+  static bool had_arrived(const FenceRecord& record, const SendRequest& request, int stripe);
   SendRequest* take_request(const void* data, size_t bytes, const MemoryRegion* region);
   Status too_long(size_t bytes, const CtsEntry& entry);
   Status wait_for_receiver(size_t bytes);
