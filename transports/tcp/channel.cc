@@ -12,9 +12,6 @@ namespace slime::tcp {
 
 namespace {
 
-// How long a full socket is left alone.
-constexpr uint64_t kBlockedPauseNs = 20'000;
-
 uint64_t now() { return SteadyClock::instance().now_ns(); }
 
 }  // namespace
@@ -22,7 +19,6 @@ uint64_t now() { return SteadyClock::instance().now_ns(); }
 Status TcpChannel::post(std::span<const Work> works, size_t* taken) {
   *taken = 0;
   if (state_ != State::kReady) {
-    if (state_ == State::kFenced) return Status::kOk;
     if (state_ < State::kReady) fail_with(early_error(), State::kFailed);
     return failure_.status;
   }
@@ -39,7 +35,7 @@ Status TcpChannel::post(std::span<const Work> works, size_t* taken) {
   queue_.append(works);
   counters.works.add(works.size());
   counters.bytes_sent.add(bytes);
-  if (flush_is_due()) flush();
+  if (!queue_.blocked() || pacer_.due(now())) flush();
   *taken = works.size();
   return Status::kOk;
 }
@@ -62,10 +58,15 @@ Status TcpChannel::poll(std::span<Done> done, size_t* count) {
   odd_poll_ = !odd_poll_;
   const size_t reserved = std::min(queue_.sent(), (done.size() + odd_poll_) / 2);
   size_t reported = state_ == State::kFailed ? 0 : receive(done.first(done.size() - reserved));
-  if (state_ == State::kReady && queue_.wants_to_send(reader_.arrived()) && flush_is_due()) flush();
+  uint64_t now_ns = 0;
+  if (state_ == State::kReady && queue_.wants_to_send(reader_.arrived())) {
+    if (!queue_.blocked() || pacer_.due(now_ns = now())) flush();
+  }
   reported += queue_.take_sent(done.subspan(reported));
   *count = reported;
-  return outcome(reported);
+  if (reported > 0) return Status::kOk;
+  counters.empty_polls.add();
+  return nothing_to_report(now_ns ? now_ns : now());
 }
 
 size_t TcpChannel::receive(std::span<Done> done) {
@@ -83,18 +84,14 @@ size_t TcpChannel::receive(std::span<Done> done) {
   return arrivals;
 }
 
-Status TcpChannel::outcome(size_t reported) {
-  if (reported > 0) return Status::kOk;
-  counters.empty_polls.add();
-  if (state_ == State::kReady) watch();
-  if (state_ == State::kBroken && reader_.drained()) state_ = State::kFailed;
+Status TcpChannel::nothing_to_report(uint64_t now_ns) {
+  // Only now: whatever happens shows that the peer lives.
+  if (state_ == State::kReady && now_ns >= watch_at_ns_) watch(now_ns);
+  if (state_ == State::kBroken && reader_.drained()) fail_with({}, State::kFailed);
   return state_ == State::kFailed ? failure_.status : Status::kOk;
 }
 
-// Only while nothing happens: whatever happens shows that the peer lives.
-void TcpChannel::watch() {
-  const uint64_t now_ns = now();
-  if (now_ns < watch_at_ns_) return;
+void TcpChannel::watch(uint64_t now_ns) {
   const uint64_t limit_ns = seconds_to_ns(rail_.settings().peer_timeout);
   watch_at_ns_ = now_ns + limit_ns / 4;
   Error error;
@@ -103,18 +100,24 @@ void TcpChannel::watch() {
   fail_with(std::move(error), State::kFailed);
 }
 
-bool TcpChannel::flush_is_due() const { return !queue_.blocked() || now() >= flush_at_ns_; }
-
 void TcpChannel::flush() {
   const int code = queue_.flush(fd_.get(), reader_.arrived(), counters);
   // Not kFailed: what the peer sent before may still be read.
   if (code != 0) fail_with(send_error(code), State::kBroken);
-  if (queue_.blocked()) flush_at_ns_ = now() + kBlockedPauseNs;
+  pacer_.flushed(queue_.blocked() ? now() : 0, queue_.last_moved(), queue_.blocked());
 }
 
 void TcpChannel::fence() {
-  if (fd_) ::shutdown(fd_.get(), SHUT_RDWR);
-  state_ = State::kFenced;
+  if (state_ == State::kFenced) return;
+  fail_with(fence_error(), State::kFenced);
+  hang_up();
+}
+
+// The peer shall notice that nothing more is read or written here. Only our output ends: with the
+// input ended too, what the peer still sends would make the kernel reset the connection and throw
+// away what the peer has not got yet (linux/net/ipv4/tcp_input.c, tcp_rcv_state_process).
+void TcpChannel::hang_up() {
+  if (fd_) ::shutdown(fd_.get(), SHUT_WR);
 }
 
 }  // namespace slime::tcp

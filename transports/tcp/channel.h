@@ -11,6 +11,7 @@
 
 #include "transports/rail.h"
 #include "transports/tcp/frame_reader.h"
+#include "transports/tcp/pacer.h"
 #include "transports/tcp/send_queue.h"
 #include "transports/tcp/wire.h"
 
@@ -61,11 +62,11 @@ class TcpChannel final : public Channel {
 
   // Data path.
   bool valid(const Work& work);
-  bool flush_is_due() const;
   void flush();
+  void hang_up();
   size_t receive(std::span<Done> done);
-  void watch();
-  Status outcome(size_t reported);
+  void watch(uint64_t now_ns);
+  Status nothing_to_report(uint64_t now_ns);
 
   // Failures. fail_with() keeps the first one.
   void fail_with(Error error, State state);
@@ -75,6 +76,7 @@ class TcpChannel final : public Channel {
   Error work_error(const Work& work) const;
   Error ack_error() const;
   Error early_error() const;
+  Error fence_error() const;
   std::string where() const;  // "rail eth0 to 10.0.0.2:4711"
 
   TcpRail& rail_;
@@ -84,7 +86,7 @@ class TcpChannel final : public Channel {
   State state_ = State::kNew;
   bool odd_poll_ = false;
   Fd fd_;
-  uint64_t flush_at_ns_ = 0;  // while the send queue is blocked
+  Pacer pacer_;  // while the send queue is blocked
   uint64_t watch_at_ns_ = 0;
   SilenceWatch silence_;
   SendQueue queue_;

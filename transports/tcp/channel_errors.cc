@@ -42,8 +42,14 @@ std::string TcpChannel::where() const {
 std::string TcpChannel::peer_name() const { return peer_.address.to_string(); }
 
 void TcpChannel::fail_with(Error error, State state) {
-  if (state_ != State::kBroken && state_ != State::kFailed) failure_ = std::move(error);
+  if (state_ < State::kBroken) failure_ = std::move(error);
   state_ = state;
+  if (state == State::kFailed) hang_up();
+}
+
+Error TcpChannel::fence_error() const {
+  return make_error(Status::kRemote, 0, "%s: the channel was fenced off at this end",
+                    where().c_str());
 }
 
 Error TcpChannel::timeout_error() const {
