@@ -83,21 +83,17 @@ Status Link::progress() {
   return Status::kOk;
 }
 
+// Posting comes first: what a rail takes at once (tcp) is then reported by the poll of the same
+// call.
 Status Link::progress_rail(size_t i) {
-  if (const Status status = poll_rail(i); status != Status::kOk) return status;
   LinkRail& rail = rails_[i];
-  if (!rail.up) return Status::kOk;  // it failed while its completions ran
   if (rail.queue.queued() > 0) {
-    const bool idle = rail.queue.in_flight() == 0;
-    if (rail.queue.flush(*rail.channel, now_ns_) != Status::kOk) {
-      return fail_rail(i, rail.channel->failure());
-    }
-    if (idle) {
-      rail.busy_since_ns = now_ns_;
-      rail.suspect_since_ns = 0;
-    }
+    if (rail.queue.in_flight() == 0) begin_busy(rail);
+    // A channel that cannot send may still have arrivals: poll returns them, then the failure.
+    (void)rail.queue.flush(*rail.channel, now_ns_);
   }
-  return rails_.size() > 1 && rail.queue.in_flight() > 0 ? watch(i) : Status::kOk;
+  if (const Status status = poll_rail(i); status != Status::kOk) return status;
+  return rail.up && rails_.size() > 1 && rail.queue.in_flight() > 0 ? watch(i) : Status::kOk;
 }
 
 Status Link::poll_rail(size_t i) {
@@ -132,8 +128,8 @@ void Link::handle_sent(size_t i, const Done& done) {
   const bool expected = cookie.kind == Cookie::Kind::kControl ? control_sent(rail, cookie, &bytes)
                                                               : user_.on_sent(cookie, &bytes);
   if (!expected) return;
-  rail.last_done_ns = rail.busy_since_ns = now_ns_;
-  rail.suspect_since_ns = 0;
+  rail.last_done_ns = now_ns_;
+  begin_busy(rail);
   if (rail.up) rail.queue.complete(bytes);
 }
 

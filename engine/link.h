@@ -116,6 +116,10 @@ class Link {
   Status poll_rail(size_t rail);
   Status handle(size_t rail, const Done& done);
   void handle_sent(size_t rail, const Done& done);
+  void begin_busy(LinkRail& rail) {
+    rail.busy_since_ns = now_ns_;
+    rail.suspect_since_ns = 0;
+  }
   bool control_sent(LinkRail& rail, const Cookie& cookie, uint64_t* bytes);
   Status handle_control(uint32_t immediate);
   uint64_t backlog_ns(const LinkRail& rail, uint64_t bytes) const;

@@ -90,7 +90,8 @@ class Channel {
 
   // Data path. post takes the first works of the span and rings one doorbell; `taken` less than
   // the span's size means that the queue is full, which is no error. poll also moves whatever
-  // post left to be moved. Both return kOk, or the channel's failure for good: see failure().
+  // post left to be moved. Both return kOk, or the channel's failure for good: see failure(). After
+  // a failure of post, poll returns what had arrived before it returns the failure too.
   virtual Status post(std::span<const Work> works, size_t* taken) = 0;
   virtual Status poll(std::span<Done> done, size_t* count) = 0;
 
