@@ -1,0 +1,142 @@
+#include "engine/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "engine/fabric.h"
+#include "test/support/fake_rail.h"
+
+namespace slime::test {
+namespace {
+
+class MemoryCacheTest : public ::testing::Test {
+ protected:
+  FakeRail first{fake_caps("a")}, second{fake_caps("b")};
+  MemoryCache cache{{&first, &second}};
+  std::array<std::byte, 4096> bytes;
+};
+
+TEST_F(MemoryCacheTest, ARangeIsRegisteredOnceOnEveryRail) {
+  const auto region = cache.acquire(bytes.data(), bytes.size(), MemoryKind::kHost);
+  ASSERT_TRUE(region);
+  EXPECT_EQ((*region)->keys.size(), 2u);
+  const auto inside = cache.acquire(&bytes[100], 50, MemoryKind::kHost);
+  ASSERT_TRUE(inside);
+  EXPECT_EQ(*inside, *region);
+  EXPECT_EQ(first.registered.size(), 1u);
+  EXPECT_EQ(second.registered.size(), 1u);
+}
+
+TEST_F(MemoryCacheTest, TheLastUserDeregisters) {
+  const auto region = *cache.acquire(bytes.data(), bytes.size(), MemoryKind::kHost);
+  (void)*cache.acquire(bytes.data(), bytes.size(), MemoryKind::kHost);
+  EXPECT_TRUE(cache.release(region));
+  EXPECT_EQ(first.registered.size(), 1u);
+  EXPECT_TRUE(cache.release(region));
+  EXPECT_TRUE(first.registered.empty());
+  EXPECT_FALSE(cache.release(region)) << "released once too often";
+}
+
+TEST_F(MemoryCacheTest, AnOverlapIsAnEntryOfItsOwn) {
+  const auto left = *cache.acquire(&bytes[0], 100, MemoryKind::kHost);
+  const auto right = *cache.acquire(&bytes[50], 100, MemoryKind::kHost);
+  EXPECT_NE(left, right);
+  EXPECT_EQ(cache.size(), 2u);
+}
+
+TEST_F(MemoryCacheTest, HostAndDeviceMemoryAreNotMixedUp) {
+  const auto host = *cache.acquire(bytes.data(), 100, MemoryKind::kHost);
+  const auto cuda = *cache.acquire(bytes.data(), 100, MemoryKind::kCuda);
+  EXPECT_NE(host, cuda);
+}
+
+TEST_F(MemoryCacheTest, AFailureOnOneRailLeavesNothingBehind) {
+  second.registrations_left = 0;
+  const auto region = cache.acquire(bytes.data(), bytes.size(), MemoryKind::kHost);
+  ASSERT_FALSE(region);
+  EXPECT_EQ(region.error().status, Status::kNoMemory);
+  EXPECT_TRUE(first.registered.empty());
+  EXPECT_EQ(cache.size(), 0u);
+}
+
+TEST_F(MemoryCacheTest, ContainsDoesNotOverflow) {
+  const auto region = *cache.acquire(bytes.data(), bytes.size(), MemoryKind::kHost);
+  EXPECT_TRUE(region->contains(bytes.data(), bytes.size()));
+  EXPECT_TRUE(region->contains(bytes.data() + bytes.size(), 0));
+  EXPECT_FALSE(region->contains(bytes.data() + 1, bytes.size()));
+  EXPECT_FALSE(region->contains(bytes.data() - 1, 1));
+  EXPECT_FALSE(region->contains(bytes.data() + 1, SIZE_MAX));
+}
+
+TEST_F(MemoryCacheTest, ThreadsShareIt) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 500; ++i) {
+        const auto region =
+            cache.acquire(&bytes[static_cast<size_t>(t * 64)], 64 + i % 3, MemoryKind::kHost);
+        ASSERT_TRUE(region);
+        EXPECT_TRUE(cache.release(*region));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(cache.size(), 0u);
+  EXPECT_TRUE(first.registered.empty());
+}
+
+std::unique_ptr<Fabric> fabric_of(const std::vector<RailCaps>& caps, int rails_per_device = 0) {
+  std::vector<std::unique_ptr<Rail>> rails;
+  for (const RailCaps& each : caps) rails.push_back(std::make_unique<FakeRail>(each));
+  Settings settings;
+  settings.rails_per_device = rails_per_device;
+  return Fabric::of_rails(std::move(rails), settings, SteadyClock::instance());
+}
+
+RailCaps at(const char* name, uint64_t guid, const char* address) {
+  RailCaps caps = fake_caps(name, guid);
+  caps.oob_address = address;
+  return caps;
+}
+
+TEST(Fabric, RailsOfOneInterfaceAreOneDevice) {
+  const auto fabric = fabric_of({at("eth0.0", 1, "10.0.0.1"), at("eth0.1", 1, "10.0.0.1"),
+                                 at("eth1.0", 2, "10.0.1.1"), at("eth1.1", 2, "10.0.1.1")});
+  ASSERT_EQ(fabric->device_count(), 2u);
+  const DeviceProperties& properties = fabric->device(0)->properties();
+  EXPECT_EQ(properties.name, "eth0");
+  EXPECT_EQ(properties.speed_mbps, 10000u) << "two sockets do not make the NIC faster";
+  EXPECT_EQ(fabric->device(0)->rails().size(), 2u);
+  EXPECT_EQ(fabric->device(2), nullptr);
+  EXPECT_EQ(fabric->device(-1), nullptr);
+}
+
+TEST(Fabric, RailsPerDeviceJoinsInterfaces) {
+  const auto fabric = fabric_of({at("eth0", 1, "10.0.0.1"), at("eth1", 2, "10.0.1.1")}, 2);
+  ASSERT_EQ(fabric->device_count(), 1u);
+  EXPECT_EQ(fabric->device(0)->properties().name, "eth0+eth1");
+  EXPECT_EQ(fabric->device(0)->properties().speed_mbps, 20000u);
+}
+
+TEST(Fabric, MergeMakesADeviceAndKnowsItAgain) {
+  const auto fabric = fabric_of({at("eth0", 1, "10.0.0.1"), at("eth1", 2, "10.0.1.1")});
+  const std::array<int, 2> both{0, 1};
+  const auto merged = fabric->merge(both);
+  ASSERT_TRUE(merged);
+  EXPECT_EQ(*merged, 2);
+  EXPECT_EQ(fabric->device(2)->properties().members, (std::vector<int>{0, 1}));
+  EXPECT_EQ(*fabric->merge(both), 2);
+}
+
+TEST(Fabric, MergeRefusesWhatItCannotDo) {
+  const auto fabric = fabric_of({at("eth0", 1, "10.0.0.1"), at("eth1", 2, "10.0.1.1")});
+  const std::array<int, 2> unknown{0, 2}, twice{1, 1};
+  EXPECT_FALSE(fabric->merge(unknown));
+  EXPECT_FALSE(fabric->merge(twice));
+  EXPECT_FALSE(fabric->merge({}));
+  EXPECT_EQ(fabric->device_count(), 2u);
+}
+
+}  // namespace
+}  // namespace slime::test
