@@ -8,10 +8,10 @@
 namespace slime {
 namespace {
 
-// "eth0.1" and "eth0.2" are sockets of one interface: what they share is their NIC.
+// "eth0.0" and "eth0.1" are sockets of one interface: what they share is NIC and address. Ports of
+// one NIC with addresses of their own are devices of their own; NCCL may merge them.
 bool same_nic(const Rail& a, const Rail& b) {
-  return a.caps().guid == b.caps().guid && a.caps().port == b.caps().port &&
-         a.caps().oob_address == b.caps().oob_address;
+  return a.caps().guid == b.caps().guid && a.caps().oob_address == b.caps().oob_address;
 }
 
 std::string interface_of(const std::string& rail_name, const std::vector<Rail*>& rails) {
@@ -34,7 +34,7 @@ DeviceProperties describe(const std::vector<Rail*>& rails, std::vector<int> memb
   for (const Rail* rail : rails) {
     const RailCaps& caps = rail->caps();
     const bool new_nic = previous == nullptr || !same_nic(*previous, *rail);
-    if (new_nic) properties.speed_mbps += caps.speed_mbps;
+    properties.speed_mbps += caps.speed_mbps;
     if (previous != nullptr && new_nic) properties.name += "+" + caps.name;
     properties.latency_us = std::max(properties.latency_us, caps.latency_us);
     properties.memory_kinds &= caps.memory_kinds;

@@ -1,0 +1,297 @@
+// The whole engine over real sockets: set-up, data, strangers, silence, the death of rails.
+#include <slime/socket.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "engine/handshake.h"
+#include "test/support/tcp_link.h"
+
+namespace slime::test {
+namespace {
+
+Settings rails(int per_interface) {
+  Settings settings;
+  settings.rails_per_if = per_interface;
+  settings.min_stripe = 4096;
+  return settings;
+}
+
+// Buffers of both ends, registered.
+struct Buffers {
+  Buffers(TcpHost& from, TcpHost& to, size_t bytes) : source(bytes), target(bytes) {
+    for (size_t i = 0; i < bytes; ++i) source[i] = static_cast<std::byte>(i * 7 + i / 251);
+    auto s = from.fabric->device(0)->memory().acquire(source.data(), bytes, MemoryKind::kHost);
+    auto t = to.fabric->device(0)->memory().acquire(target.data(), bytes, MemoryKind::kHost);
+    EXPECT_TRUE(s && t);
+    source_region = *s;
+    target_region = *t;
+  }
+  std::vector<std::byte> source, target;
+  const MemoryRegion *source_region = nullptr, *target_region = nullptr;
+};
+
+struct Outcome {
+  Status sent = Status::kAgain, received = Status::kAgain;
+  size_t bytes = 0;
+};
+
+// One message, both ends driven in turn; `between` runs at every step.
+Outcome transfer(
+    TcpLink& link, Buffers& buffers, size_t bytes, const std::function<void()>& between = [] {}) {
+  Request *send = nullptr, *receive = nullptr;
+  Outcome outcome;
+  const Receive wanted{buffers.target.data(), buffers.target.size(), 0, buffers.target_region};
+  const auto drive = [](Comm& comm, Request* request, size_t* sizes, Status* status) {
+    bool done = false;
+    const Status tested = comm.test(request, &done, sizes);
+    if (tested != Status::kOk) *status = tested;
+    if (done) *status = Status::kOk;
+  };
+  const bool ended = within_10_s([&] {
+    between();
+    if (outcome.received == Status::kAgain) {
+      if (receive != nullptr) drive(*link.receiver, receive, &outcome.bytes, &outcome.received);
+      const Status posted =
+          receive ? Status::kOk : link.receiver->irecv({&wanted, 1}, false, &receive);
+      if (posted != Status::kOk) outcome.received = posted;
+    }
+    if (outcome.sent == Status::kAgain) {
+      size_t size = 0;
+      if (send != nullptr) drive(*link.sender, send, &size, &outcome.sent);
+      const Status posted =
+          send ? Status::kOk
+               : link.sender->isend(buffers.source.data(), bytes, 0, buffers.source_region, &send);
+      if (posted != Status::kOk) outcome.sent = posted;
+    }
+    return outcome.sent != Status::kAgain && outcome.received != Status::kAgain;
+  });
+  EXPECT_TRUE(ended) << "hangs";
+  return outcome;
+}
+
+void expect_transfer(
+    TcpLink& link, Buffers& buffers, size_t bytes, const std::function<void()>& between = [] {}) {
+  std::fill(buffers.target.begin(), buffers.target.end(), std::byte{0xee});
+  const Outcome outcome = transfer(link, buffers, bytes, between);
+  ASSERT_EQ(outcome.sent, Status::kOk) << link.sender->failure().what;
+  ASSERT_EQ(outcome.received, Status::kOk) << link.receiver->failure().what;
+  EXPECT_EQ(outcome.bytes, bytes);
+  EXPECT_EQ(std::memcmp(buffers.target.data(), buffers.source.data(), bytes), 0);
+  for (size_t i = bytes; i < std::min(bytes + 64, buffers.target.size()); ++i) {
+    ASSERT_EQ(buffers.target[i], std::byte{0xee}) << "written behind the message";
+  }
+}
+
+TEST(TcpLink, CarriesEverySizeOverAnyNumberOfRails) {
+  for (const auto& [mine, theirs] : {std::pair{1, 1}, {2, 2}, {4, 4}, {1, 3}, {3, 2}}) {
+    TcpHost from(rails(mine)), to(rails(theirs));
+    TcpLink link;
+    ASSERT_NO_FATAL_FAILURE(link.connect(from, to));
+    Buffers buffers(from, to, 3 << 20);
+    for (const size_t bytes : {0, 1, 127, 4096, 4097, 65536, 1000003, 3 << 20}) {
+      ASSERT_NO_FATAL_FAILURE(expect_transfer(link, buffers, bytes)) << mine << " " << theirs;
+    }
+  }
+}
+
+TEST(TcpLink, SurvivesTheDeathOfAllRailsButOne) {
+  TcpHost from(rails(4)), to(rails(4));
+  TcpLink link;
+  ASSERT_NO_FATAL_FAILURE(link.connect(from, to));
+  Buffers buffers(from, to, 3 << 20);
+  ASSERT_NO_FATAL_FAILURE(expect_transfer(link, buffers, 3 << 20));
+  for (int dead = 0; dead < 3; ++dead) {
+    MortalRail* victim = (dead % 2 ? to : from).rails[static_cast<size_t>(dead)];
+    int steps = 0;
+    ASSERT_NO_FATAL_FAILURE(expect_transfer(link, buffers, 3 << 20,
+                                            [&] {
+                                              victim->dead =
+                                                  victim->dead ||
+                                                  ++steps == 5;  // in the middle of the message
+                                            }))
+        << "rail " << dead;
+  }
+  ASSERT_NO_FATAL_FAILURE(expect_transfer(link, buffers, 1000));
+}
+
+TEST(TcpLink, FailsAtBothEndsWithItsLastRail) {
+  TcpHost from(rails(2)), to(rails(2));
+  TcpLink link;
+  ASSERT_NO_FATAL_FAILURE(link.connect(from, to));
+  Buffers buffers(from, to, 3 << 20);
+  for (MortalRail* rail : from.rails) rail->dead = true;
+  const Outcome outcome = transfer(link, buffers, 3 << 20);
+  EXPECT_EQ(outcome.sent, Status::kRemote);
+  EXPECT_EQ(outcome.received, Status::kRemote);
+  EXPECT_NE(link.receiver->failure().what.find("last rail"), std::string::npos);
+  EXPECT_NE(link.receiver->failure().what.find(link.receiver->peer_name()), std::string::npos);
+}
+
+TEST(TcpLink, APeerThatGoesAwayIsARemoteErrorThatNamesIt) {
+  TcpHost from(rails(1)), to(rails(1));
+  TcpLink link;
+  ASSERT_NO_FATAL_FAILURE(link.connect(from, to));
+  Buffers buffers(from, to, 4096);
+  const Receive wanted{buffers.target.data(), 4096, 0, buffers.target_region};
+  Request* receive = nullptr;
+  ASSERT_EQ(link.receiver->irecv({&wanted, 1}, false, &receive), Status::kOk);
+  const std::string name = link.receiver->peer_name();
+  link.sender.reset();
+  Status status = Status::kOk;
+  ASSERT_TRUE(within_10_s([&] {
+    bool done = false;
+    status = link.receiver->test(receive, &done, nullptr);
+    return status != Status::kOk;
+  }));
+  EXPECT_EQ(status, Status::kRemote);
+  EXPECT_NE(link.receiver->failure().what.find(name), std::string::npos);
+  EXPECT_EQ(link.receiver->irecv({&wanted, 1}, false, &receive), Status::kRemote) << "not sticky";
+}
+
+TEST(TcpLink, ASilentPeerIsATimeOutThatSaysWhatWasWaitedFor) {
+  Settings settings = rails(1);
+  settings.request_timeout = 0.2;
+  TcpHost from(settings), to(settings);
+  TcpLink link;
+  ASSERT_NO_FATAL_FAILURE(link.connect(from, to));
+  Buffers buffers(from, to, 1 << 20);
+  Request* request = nullptr;
+  Status status = Status::kOk;
+  ASSERT_TRUE(within_10_s([&] {  // the receiver never posts
+    status = link.sender->isend(buffers.source.data(), 1 << 20, 0, buffers.source_region, &request);
+    return status != Status::kOk;
+  }));
+  EXPECT_EQ(status, Status::kTimeout);
+  EXPECT_NE(link.sender->failure().what.find("receiver"), std::string::npos);
+}
+
+TEST(TcpLink, ASendThatIsTooLongNamesBothSizes) {
+  TcpHost from(rails(1)), to(rails(1));
+  TcpLink link;
+  ASSERT_NO_FATAL_FAILURE(link.connect(from, to));
+  Buffers buffers(from, to, 1 << 20);
+  const Receive small{buffers.target.data(), 5000, 0, buffers.target_region};
+  Request *receive = nullptr, *send = nullptr;
+  ASSERT_EQ(link.receiver->irecv({&small, 1}, false, &receive), Status::kOk);
+  Status status = Status::kOk;
+  ASSERT_TRUE(within_10_s([&] {
+    bool done = false;
+    (void)link.receiver->test(receive, &done, nullptr);
+    status = link.sender->isend(buffers.source.data(), 6000, 0, buffers.source_region, &send);
+    return status != Status::kOk;
+  }));
+  EXPECT_EQ(status, Status::kInvalid);
+  EXPECT_NE(link.sender->failure().what.find("6000"), std::string::npos);
+  EXPECT_NE(link.sender->failure().what.find("5000"), std::string::npos);
+}
+
+// A stranger at the listener: whatever it sends, it is turned away and the right peer gets in.
+class StrangerTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(StrangerTest, IsTurnedAway) {
+  Settings settings = rails(1);
+  settings.handshake_timeout = 0.2;
+  TcpHost from(settings), to(settings);
+  Handle handle;
+  auto listener = Listener::open(*to.fabric, 0, &handle);
+  ASSERT_TRUE(listener);
+  HandleFields fields;
+  std::memcpy(&fields, handle.data(), sizeof fields);
+  auto stranger = start_connect(*SocketAddress::unpack(fields.address));
+  ASSERT_TRUE(stranger);
+  Error error;
+  ASSERT_TRUE(within_10_s([&] {
+    return finish_connect(*stranger, *SocketAddress::unpack(fields.address), &error) == Status::kOk;
+  }));
+  Letter<Hello> hello;
+  if (GetParam() == 1) std::memset(static_cast<void*>(&hello.value), 'G', sizeof hello.value);
+  if (GetParam() == 3) hello.value.preamble.version = 99;
+  // 0 stays silent, 2 is a right hello but for the nonce.
+  if (GetParam() > 0) {
+    ASSERT_EQ(hello.send(*stranger, &error), Status::kOk);
+  }
+  // It is dropped: the stranger sees the end of its connection.
+  Letter<Welcome> welcome;
+  ASSERT_TRUE(within_10_s([&] {
+    auto accepted = (*listener)->accept();
+    EXPECT_TRUE(accepted) << accepted.error().what;
+    EXPECT_TRUE(!accepted || *accepted == nullptr);
+    const Status status = welcome.receive(*stranger, &error);
+    return status != Status::kAgain;
+  }));
+  EXPECT_FALSE(welcome.begun()) << "a stranger was answered";
+  TcpLink link;
+  EXPECT_NO_FATAL_FAILURE(link.connect(from, to));
+}
+INSTANTIATE_TEST_SUITE_P(Strangers, StrangerTest, ::testing::Values(0, 1, 2, 3));
+
+TEST(Connector, RefusesAHandleThatIsNone) {
+  TcpHost from(rails(1));
+  Handle handle = {};
+  auto connector = Connector::open(*from.fabric, 0, handle);
+  ASSERT_FALSE(connector);
+  EXPECT_EQ(connector.error().status, Status::kInvalid);
+  EXPECT_NE(connector.error().what.find("handle"), std::string::npos);
+  EXPECT_FALSE(Connector::open(*from.fabric, 7, handle));
+}
+
+TEST(Connector, ReportsAListenerThatIsGone) {
+  TcpHost from(rails(1)), to(rails(1));
+  Handle handle;
+  { ASSERT_TRUE(Listener::open(*to.fabric, 0, &handle)); }
+  Error error;
+  ASSERT_TRUE(within_10_s([&] {
+    auto connector = Connector::open(*from.fabric, 0, handle);
+    if (!connector) {
+      error = connector.error();
+      return true;
+    }
+    for (;;) {
+      auto step = (*connector)->step();
+      if (!step) {
+        error = step.error();
+        return true;
+      }
+    }
+  }));
+  EXPECT_EQ(error.status, Status::kRemote) << error.what;
+}
+
+TEST(Connector, GivesUpOnAPeerThatNeverAccepts) {
+  Settings settings = rails(1);
+  settings.request_timeout = 0.2;
+  TcpHost from(settings), to(settings);
+  Handle handle;
+  auto listener = Listener::open(*to.fabric, 0, &handle);
+  ASSERT_TRUE(listener);
+  auto connector = Connector::open(*from.fabric, 0, handle);
+  ASSERT_TRUE(connector);
+  Error error;
+  ASSERT_TRUE(within_10_s([&] {
+    auto step = (*connector)->step();
+    if (!step) error = step.error();
+    return !step;
+  }));
+  EXPECT_EQ(error.status, Status::kTimeout);
+  EXPECT_NE(error.what.find("accept"), std::string::npos) << error.what;
+}
+
+TEST(Listener, GivesUpWhenNobodyComes) {
+  Settings settings = rails(1);
+  settings.request_timeout = 0.2;
+  TcpHost to(settings);
+  Handle handle;
+  auto listener = Listener::open(*to.fabric, 0, &handle);
+  ASSERT_TRUE(listener);
+  Error error;
+  ASSERT_TRUE(within_10_s([&] {
+    auto accepted = (*listener)->accept();
+    if (!accepted) error = accepted.error();
+    return !accepted;
+  }));
+  EXPECT_EQ(error.status, Status::kTimeout);
+}
+
+}  // namespace
+}  // namespace slime::test

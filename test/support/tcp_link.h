@@ -1,0 +1,122 @@
+// Two ends of a link over real tcp rails on loopback, in one process and one thread.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "engine/comm.h"
+#include "engine/fabric.h"
+#include "transports/registry.h"
+
+namespace slime::test {
+
+// A rail that can be made to die: its channels then fail at this end, and the peer sees them close.
+class MortalRail final : public Rail {
+ public:
+  explicit MortalRail(std::unique_ptr<Rail> inner) : inner_(std::move(inner)) {}
+  const RailCaps& caps() const override { return inner_->caps(); }
+  Result<MemoryKeys> register_memory(void* address, size_t bytes, MemoryKind kind) override {
+    return inner_->register_memory(address, bytes, kind);
+  }
+  void deregister_memory(const MemoryKeys& keys) override { inner_->deregister_memory(keys); }
+  Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) override {
+    auto channel = inner_->open_channel(options);
+    if (!channel) return channel;
+    return std::make_unique<MortalChannel>(*this, std::move(*channel));
+  }
+
+  bool dead = false;
+
+ private:
+  class MortalChannel final : public Channel {
+   public:
+    MortalChannel(const MortalRail& rail, std::unique_ptr<Channel> inner)
+        : rail_(rail), inner_(std::move(inner)) {}
+    ChannelAddress address() const override { return inner_->address(); }
+    Status connect(const ChannelAddress& peer) override { return inner_->connect(peer); }
+    Status post(std::span<const Work> works, size_t* taken) override {
+      *taken = 0;
+      return rail_.dead ? Status::kRemote : inner_->post(works, taken);
+    }
+    Status poll(std::span<Done> done, size_t* count) override {
+      *count = 0;
+      return rail_.dead && !fenced_ ? Status::kRemote : inner_->poll(done, count);
+    }
+    void fence() override {
+      fenced_ = true;
+      inner_->fence();
+    }
+    const Error& failure() const override { return rail_.dead ? error_ : inner_->failure(); }
+    std::string peer_name() const override { return inner_->peer_name(); }
+
+   private:
+    const MortalRail& rail_;
+    std::unique_ptr<Channel> inner_;
+    bool fenced_ = false;
+    Error error_{Status::kRemote, 0, "the test made this rail die"};
+  };
+
+  std::unique_ptr<Rail> inner_;
+};
+
+struct TcpHost {
+  explicit TcpHost(Settings settings) {
+    settings.ifname = "=lo";
+    std::vector<std::string> notes;
+    auto opened = open_rails(settings, &notes);
+    EXPECT_TRUE(opened) << opened.error().what;
+    std::vector<std::unique_ptr<Rail>> wrapped;
+    for (auto& rail : *opened) {
+      auto mortal = std::make_unique<MortalRail>(std::move(rail));
+      rails.push_back(mortal.get());
+      wrapped.push_back(std::move(mortal));
+    }
+    fabric = Fabric::of_rails(std::move(wrapped), settings, SteadyClock::instance());
+  }
+
+  std::vector<MortalRail*> rails;
+  std::unique_ptr<Fabric> fabric;
+};
+
+// A guard against hanging tests, not a measurement.
+inline bool within_10_s(const std::function<bool()>& step) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!step()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+  }
+  return true;
+}
+
+struct TcpLink {
+  std::unique_ptr<Listener> listener;
+  std::unique_ptr<SendComm> sender;
+  std::unique_ptr<RecvComm> receiver;
+
+  void connect(TcpHost& from, TcpHost& to) {
+    Handle handle;
+    auto opened = Listener::open(*to.fabric, 0, &handle);
+    ASSERT_TRUE(opened) << opened.error().what;
+    listener = std::move(*opened);
+    auto connector = Connector::open(*from.fabric, 0, handle);
+    ASSERT_TRUE(connector) << connector.error().what;
+    ASSERT_TRUE(within_10_s([&] {
+      if (!sender) {
+        auto step = (*connector)->step();
+        EXPECT_TRUE(step) << step.error().what;
+        if (step) sender = std::move(*step);
+      }
+      if (!receiver) {
+        auto step = listener->accept();
+        EXPECT_TRUE(step) << step.error().what;
+        if (step) receiver = std::move(*step);
+      }
+      return sender && receiver;
+    }));
+  }
+};
+
+}  // namespace slime::test
