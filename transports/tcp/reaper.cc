@@ -16,12 +16,13 @@ namespace {
 // Bytes of input thrown away per look; the rest waits for the next look.
 constexpr size_t kDiscardBytes = size_t{4} << 20;
 
-// True when closing loses nothing: the connection is over, or the peer's kernel has acknowledged
-// all output (SIOCOUTQ, tcp(7)); what happens to our input then is of no interest.
+// True when closing loses nothing: no more input can come, so that the kernel goes on sending by
+// itself; or the peer's kernel has acknowledged all output (SIOCOUTQ, tcp(7)), and a reset does not
+// take from the peer what its kernel has.
 bool may_close(const Fd& fd) {
   // MSG_TRUNC: thrown away inside the kernel (tcp(7)).
   const ssize_t got = ::recv(fd.get(), nullptr, kDiscardBytes, MSG_TRUNC | MSG_DONTWAIT);
-  if (got < 0 && errno != EAGAIN && errno != EINTR) return true;
+  if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return true;
   int unacknowledged = 0;
   return ::ioctl(fd.get(), SIOCOUTQ, &unacknowledged) != 0 || unacknowledged == 0;
 }

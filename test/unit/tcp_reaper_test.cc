@@ -1,0 +1,162 @@
+// Sockets of closed channels: what was sent arrives, nothing waits, nothing piles up.
+#include <netinet/tcp.h>
+
+#include "test/unit/socket_pair.h"
+#include "test/unit/tcp_support.h"
+#include "transports/tcp/reaper.h"
+
+namespace slime::tcp {
+namespace {
+
+class ManualClock final : public Clock {
+ public:
+  uint64_t now_ns() const override { return now_ns_; }
+  uint64_t now_ns_ = 1'000'000'000;
+};
+
+struct TcpPair {
+  Fd left, right;
+};
+
+TcpPair tcp_pair(uint64_t buffer_bytes = 0) {
+  test::SocketPair pair("127.0.0.1", nullptr, buffer_bytes);
+  return {std::move(pair.active), std::move(pair.passive.fd)};
+}
+
+size_t send_all_it_takes(const Fd& fd) {
+  const std::vector<std::byte> data(1 << 16, std::byte{1});
+  size_t total = 0;
+  ssize_t took;
+  while ((took = ::send(fd.get(), data.data(), data.size(), MSG_DONTWAIT | MSG_NOSIGNAL)) > 0) {
+    total += static_cast<size_t>(took);
+  }
+  return total;
+}
+
+// Reads slowly to the end of the stream. -1: reset before it.
+ssize_t receive_all(const Fd& fd, const std::function<void()>& meanwhile) {
+  std::vector<std::byte> buffer(1 << 16);
+  ssize_t total = 0, got = -1;
+  const bool ended = eventually([&] {
+    meanwhile();
+    got = ::recv(fd.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    total += got > 0 ? got : 0;
+    return got == 0 || (got < 0 && errno != EAGAIN);
+  });
+  EXPECT_TRUE(ended);
+  return got == 0 ? total : -1;
+}
+
+TEST(TcpReaper, OutputArrivesThoughInputWasUnread) {
+  TcpPair pair = tcp_pair(256 << 10);
+  ASSERT_GT(send_all_it_takes(pair.right), 0u);  // unread input of the left side
+  const size_t sent = send_all_it_takes(pair.left);
+  ASSERT_GT(sent, 0u);
+  Reaper reaper;
+  reaper.add(std::move(pair.left));
+  EXPECT_EQ(reaper.size(), 1u) << "the peer has not read, so output is left";
+  EXPECT_EQ(receive_all(pair.right, [&] { reaper.poll(); }), static_cast<ssize_t>(sent));
+  EXPECT_TRUE(eventually([&] {
+    reaper.poll();
+    return reaper.size() == 0;
+  }));
+}
+
+TEST(TcpReaper, OutputArrivesThoughInputComesLater) {
+  TcpPair pair = tcp_pair(256 << 10);
+  const size_t sent = send_all_it_takes(pair.left);
+  Reaper reaper;
+  reaper.add(std::move(pair.left));
+  const auto talk = [&] {
+    (void)::send(pair.right.get(), "late", 4, MSG_DONTWAIT | MSG_NOSIGNAL);
+    reaper.poll();
+  };
+  EXPECT_EQ(receive_all(pair.right, talk), static_cast<ssize_t>(sent));
+}
+
+// Why an acknowledged socket may be closed though input is unread: the reset that follows does not
+// take from the peer what its kernel has.
+TEST(TcpReaper, AResetLeavesWhatThePeersKernelHas) {
+  TcpPair pair = tcp_pair(256 << 10);
+  const std::string text(50'000, 'x');
+  ASSERT_EQ(::send(pair.right.get(), "unread", 6, 0), 6);
+  ASSERT_EQ(::send(pair.left.get(), text.data(), text.size(), 0), ssize_t(text.size()));
+  Reaper reaper;
+  reaper.add(std::move(pair.left));
+  ASSERT_TRUE(eventually([&] {
+    reaper.poll();
+    return reaper.size() == 0;
+  }));
+  ASSERT_EQ(::send(pair.right.get(), "late", 4, MSG_NOSIGNAL), 4) << "provokes the reset";
+  ASSERT_TRUE(eventually([&] { return ::send(pair.right.get(), "late", 4, MSG_NOSIGNAL) < 0; }));
+  std::vector<char> buffer(text.size() + 1);
+  EXPECT_EQ(::recv(pair.right.get(), buffer.data(), buffer.size(), 0), ssize_t(text.size()));
+}
+
+TEST(TcpReaper, NothingLeftToSendIsClosedAtOnce) {
+  TcpPair pair = tcp_pair();
+  Reaper reaper;
+  reaper.add(std::move(pair.left));
+  EXPECT_TRUE(eventually([&] {
+    reaper.poll();
+    return reaper.size() == 0;
+  })) << "the other end is still open, and nothing waits for it";
+}
+
+TEST(TcpReaper, AConnectionThatNeverWasIsClosedAtOnce) {
+  const SocketAddress nobody = *SocketAddress::parse("127.0.0.1:1");
+  Fd fd = std::move(*start_connect(nobody));
+  Error error;
+  ASSERT_TRUE(eventually([&] { return finish_connect(fd, nobody, &error) != Status::kAgain; }));
+  Reaper reaper;
+  reaper.add(std::move(fd));
+  EXPECT_EQ(reaper.size(), 0u);
+}
+
+TEST(TcpReaper, GivesUpAtTheDeadline) {
+  ManualClock clock;
+  Reaper reaper(clock);
+  TcpPair pair = tcp_pair(64 << 10);
+  send_all_it_takes(pair.left);
+  reaper.add(std::move(pair.left));
+  clock.now_ns_ += Reaper::kLingerNs - 1;
+  reaper.poll();
+  EXPECT_EQ(reaper.size(), 1u);
+  clock.now_ns_ += 1;
+  reaper.poll();
+  EXPECT_EQ(reaper.size(), 0u);
+}
+
+TEST(TcpReaper, HoldsNoMoreThanItsCapacity) {
+  ManualClock clock;
+  Reaper reaper(clock);
+  std::vector<Fd> others;
+  for (size_t i = 0; i < Reaper::kCapacity + 10; ++i) {
+    TcpPair pair = tcp_pair(4 << 10);
+    send_all_it_takes(pair.left);
+    others.push_back(std::move(pair.right));
+    reaper.add(std::move(pair.left));
+    ASSERT_LE(reaper.size(), Reaper::kCapacity);
+  }
+  EXPECT_EQ(reaper.size(), Reaper::kCapacity);
+  clock.now_ns_ += Reaper::kLingerNs;
+  reaper.poll();
+}
+
+TEST(TcpReaper, TheEndWaitsForOutputThatIsStillRead) {
+  TcpPair pair = tcp_pair(256 << 10);
+  send_all_it_takes(pair.right);
+  const size_t sent = send_all_it_takes(pair.left);
+  std::thread reader;
+  ssize_t received = 0;
+  {
+    Reaper reaper;
+    reaper.add(std::move(pair.left));
+    reader = std::thread([&] { received = receive_all(pair.right, [] {}); });
+  }
+  reader.join();
+  EXPECT_EQ(received, static_cast<ssize_t>(sent));
+}
+
+}  // namespace
+}  // namespace slime::tcp

@@ -1,0 +1,83 @@
+// The registry of backends, and the rails that tcp finds.
+#include <gtest/gtest.h>
+#include <slime/interfaces.h>
+
+#include <algorithm>
+#include <set>
+
+#include "transports/registry.h"
+#include "transports/tcp/rail.h"
+
+namespace slime {
+namespace {
+
+TEST(Registry, UnknownTransportIsAnErrorThatNamesTheKnownOnes) {
+  Settings settings;
+  settings.transports = "tcp,carrier-pigeon";
+  const auto rails = open_rails(settings, nullptr);
+  ASSERT_FALSE(rails);
+  EXPECT_EQ(rails.error().status, Status::kConfig);
+  EXPECT_NE(rails.error().what.find("\"carrier-pigeon\""), std::string::npos);
+  EXPECT_NE(rails.error().what.find("known: tcp"), std::string::npos);
+  EXPECT_NE(rails.error().what.find("NCCL_SLIME_TRANSPORTS"), std::string::npos);
+}
+
+TEST(Registry, LoopbackGivesTcpRails) {
+  Settings settings;
+  settings.ifname = "=lo";
+  settings.transports = " tcp ,,tcp";
+  std::vector<std::string> notes;
+  const auto rails = open_rails(settings, &notes);
+  ASSERT_TRUE(rails) << rails.error().what;
+  ASSERT_EQ(rails->size(), 1u);
+  const RailCaps& caps = (*rails)[0]->caps();
+  EXPECT_EQ(caps.name, "lo");
+  EXPECT_EQ(caps.transport, "tcp");
+  EXPECT_EQ(caps.oob_address, "127.0.0.1");
+  EXPECT_FALSE(caps.lines_in_order);
+  EXPECT_FALSE(caps.arrives_unpolled);
+  EXPECT_TRUE(caps.ordered);
+  EXPECT_EQ(caps.memory_kinds, static_cast<uint32_t>(MemoryKind::kHost));
+}
+
+TEST(Registry, SeveralRailsPerInterfaceShareItsSpeed) {
+  Settings settings;
+  settings.ifname = "=lo";
+  const auto one = open_rails(settings, nullptr);
+  settings.rails_per_if = 12;
+  const auto twelve = open_rails(settings, nullptr);
+  ASSERT_TRUE(one && twelve);
+  ASSERT_EQ(twelve->size(), 12u);
+  for (int i = 0; i < 12; ++i) {
+    const RailCaps& caps = (*twelve)[i]->caps();
+    EXPECT_EQ(caps.name, "lo." + std::to_string(i)) << "in the order of their numbers";
+    EXPECT_EQ(caps.guid, (*one)[0]->caps().guid);
+    EXPECT_EQ(caps.port, i);
+    EXPECT_EQ(caps.speed_mbps, (*one)[0]->caps().speed_mbps / 12);
+  }
+}
+
+TEST(Registry, NoRailIsNoError) {
+  Settings settings;
+  settings.ifname = "=no-such-interface";
+  std::vector<std::string> notes;
+  const auto rails = open_rails(settings, &notes);
+  ASSERT_TRUE(rails) << rails.error().what;
+  EXPECT_TRUE(rails->empty());
+  EXPECT_FALSE(notes.empty()) << "somebody will want to know why";
+}
+
+TEST(Registry, DeviceMemoryIsUnsupported) {
+  Interface interface;
+  interface.name = "lo";
+  interface.address = *SocketAddress::parse("127.0.0.1");
+  auto rail = tcp::TcpRail::open(interface, Settings());
+  ASSERT_TRUE(rail);
+  char memory[16];
+  const auto keys = (*rail)->register_memory(memory, sizeof(memory), MemoryKind::kCuda);
+  ASSERT_FALSE(keys);
+  EXPECT_EQ(keys.error().status, Status::kUnsupported);
+}
+
+}  // namespace
+}  // namespace slime

@@ -1,0 +1,178 @@
+// Connecting two tcp channels, and every way in which that may fail.
+#include "test/unit/tcp_support.h"
+
+namespace slime::tcp {
+namespace {
+
+std::unique_ptr<Channel> open(Rail& rail, bool active) {
+  auto channel = rail.open_channel({.active = active, .confirm_delivery = false});
+  EXPECT_TRUE(channel) << channel.error().what;
+  return channel ? std::move(*channel) : nullptr;
+}
+
+Status outcome(Channel& channel, const ChannelAddress& peer) {
+  Status status = Status::kAgain;
+  EXPECT_TRUE(eventually([&] { return (status = channel.connect(peer)) != Status::kAgain; }));
+  return status;
+}
+
+Settings hasty() {
+  Settings settings;
+  settings.connect_timeout = 0.2;
+  return settings;
+}
+
+bool mentions(const Channel& channel, const std::string& text) {
+  return channel.failure().what.find(text) != std::string::npos;
+}
+
+TEST(TcpSetup, NeitherEndIsReadyBeforeBothKnow) {
+  const auto left = loopback_rail(), right = loopback_rail();
+  const auto active = open(*left, true), passive = open(*right, false);
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(active->connect(passive->address()), Status::kAgain);
+  EXPECT_EQ(passive->connect(active->address()), Status::kOk);
+  EXPECT_EQ(outcome(*active, passive->address()), Status::kOk);
+  EXPECT_EQ(active->connect(passive->address()), Status::kOk) << "and so it stays";
+}
+
+TEST(TcpSetup, TheAddressesOfOneRailShareAListener) {
+  const auto rail = loopback_rail();
+  const auto first = open(*rail, false), second = open(*rail, false);
+  const auto one = *unpack_endpoint(first->address()), two = *unpack_endpoint(second->address());
+  EXPECT_EQ(one.address, two.address);
+  EXPECT_FALSE(same_nonce(one.nonce, two.nonce));
+}
+
+TEST(TcpSetup, NobodyListens) {
+  const auto rail = loopback_rail();
+  const auto active = open(*rail, true);
+  Endpoint nobody{*SocketAddress::parse("127.0.0.1:1"), {}};
+  EXPECT_EQ(outcome(*active, pack_endpoint(nobody)), Status::kRemote);
+  EXPECT_EQ(active->failure().code, ECONNREFUSED);
+  EXPECT_TRUE(mentions(*active, "127.0.0.1:1")) << active->failure().what;
+  EXPECT_TRUE(mentions(*active, "rail lo")) << active->failure().what;
+  EXPECT_EQ(active->connect(pack_endpoint(nobody)), Status::kRemote) << "it does not try again";
+}
+
+TEST(TcpSetup, ThePeerNeverAnswers) {
+  const auto rail = loopback_rail(hasty()), other = loopback_rail();
+  const auto active = open(*rail, true), passive = open(*other, false);
+  EXPECT_EQ(outcome(*active, passive->address()), Status::kTimeout);
+  EXPECT_TRUE(mentions(*active, unpack_endpoint(passive->address())->address.to_string()));
+  EXPECT_TRUE(mentions(*active, "NCCL_SLIME_CONNECT_TIMEOUT")) << active->failure().what;
+}
+
+TEST(TcpSetup, ThePeerNeverComes) {
+  const auto rail = loopback_rail(hasty()), other = loopback_rail();
+  const auto active = open(*other, true), passive = open(*rail, false);
+  EXPECT_EQ(outcome(*passive, active->address()), Status::kTimeout);
+  EXPECT_TRUE(mentions(*passive, "has not connected")) << passive->failure().what;
+}
+
+TEST(TcpSetup, ThePeerClosesBeforeItAnswers) {
+  const auto rail = loopback_rail(), other = loopback_rail();
+  const auto active = open(*rail, true);
+  auto passive = open(*other, false);
+  const ChannelAddress address = passive->address();
+  EXPECT_EQ(active->connect(address), Status::kAgain);
+  passive.reset();
+  // Another channel of the rail keeps its acceptor going: our hello is a stranger's now.
+  const auto bystander = open(*other, false);
+  const ChannelAddress nobody = open(*rail, true)->address();
+  Status status = Status::kAgain;
+  EXPECT_TRUE(eventually([&] {
+    EXPECT_EQ(bystander->connect(nobody), Status::kAgain);
+    return (status = active->connect(address)) != Status::kAgain;
+  }));
+  EXPECT_EQ(status, Status::kRemote);
+  EXPECT_TRUE(mentions(*active, "its log says why")) << active->failure().what;
+}
+
+TEST(TcpSetup, SomebodyElseAnswers) {
+  Fd listener = std::move(*listen_on(*SocketAddress::parse("127.0.0.1")));
+  const auto rail = loopback_rail();
+  const auto active = open(*rail, true);
+  const ChannelAddress address = pack_endpoint({*local_address(listener), {}});
+  Accepted accepted;
+  Error error;
+  EXPECT_TRUE(eventually([&] {
+    EXPECT_EQ(active->connect(address), Status::kAgain);
+    return accept_one(listener, &accepted, &error) == Status::kOk;
+  }));
+  const std::string answer = "220 mail.example.org ESMTP ready";
+  ASSERT_EQ(answer.size(), kHelloBytes);
+  ASSERT_EQ(::send(accepted.fd.get(), answer.data(), answer.size(), 0), ssize_t(kHelloBytes));
+  EXPECT_EQ(outcome(*active, address), Status::kRemote);
+  EXPECT_TRUE(mentions(*active, "proxy")) << active->failure().what;
+}
+
+TEST(TcpSetup, AddressesThatAreNone) {
+  const auto rail = loopback_rail();
+  ChannelAddress garbage;
+  garbage.fill(std::byte{0xff});
+  EXPECT_NE(outcome(*open(*rail, true), garbage), Status::kOk);
+  EXPECT_NE(outcome(*open(*rail, false), garbage), Status::kOk);
+}
+
+TEST(TcpSetup, FamiliesThatCannotMeet) {
+  const auto rail = loopback_rail();
+  const auto active = open(*rail, true);
+  Endpoint other{*SocketAddress::parse("[::1]:80"), {}};
+  EXPECT_EQ(outcome(*active, pack_endpoint(other)), Status::kConfig);
+  EXPECT_TRUE(mentions(*active, "NCCL_SLIME_IFNAME")) << active->failure().what;
+}
+
+TEST(TcpSetup, OverIpv6) {
+  Interface interface = loopback_interface();
+  interface.address = *SocketAddress::parse("::1");
+  auto rail = std::move(*TcpRail::open(interface, Settings()));
+  const auto active = open(*rail, true);
+  auto passive = rail->open_channel({});
+  if (!passive) GTEST_SKIP() << "no IPv6 here: " << passive.error().what;
+  EXPECT_TRUE(eventually([&] {
+    const Status left = active->connect((*passive)->address());
+    const Status right = (*passive)->connect(active->address());
+    EXPECT_TRUE(left == Status::kOk || left == Status::kAgain) << active->failure().what;
+    return left == Status::kOk && right == Status::kOk;
+  }));
+  EXPECT_EQ(active->peer_name().substr(0, 6), "[::1]:");
+}
+
+TEST(TcpSetup, ManyPairsInAnyOrder) {
+  const auto left = loopback_rail(), right = loopback_rail();
+  std::vector<std::unique_ptr<Channel>> active, passive;
+  for (int i = 0; i < 30; ++i) {
+    active.push_back(open(*left, true));
+    passive.push_back(open(*right, false));
+  }
+  EXPECT_TRUE(eventually([&] {
+    bool all = true;
+    for (size_t i = 0; i < active.size(); ++i) {
+      all &= passive[i]->connect(active[i]->address()) == Status::kOk;
+      const size_t k = active.size() - 1 - i;
+      all &= active[k]->connect(passive[k]->address()) == Status::kOk;
+    }
+    return all;
+  }));
+  for (auto& channel : passive) {
+    const Work empty{};
+    post_one(*channel, empty);
+  }
+  for (auto& channel : active) {
+    Status status = Status::kOk;
+    EXPECT_TRUE(eventually([&] { return !poll_once(*channel, &status).empty(); }));
+  }
+}
+
+TEST(TcpSetup, PostingTooEarlyIsAnErrorOfTheCaller) {
+  const auto rail = loopback_rail();
+  const auto channel = open(*rail, true);
+  const Work work{};
+  size_t taken = 1;
+  EXPECT_EQ(channel->post({&work, 1}, &taken), Status::kInvalid);
+  EXPECT_EQ(taken, 0u);
+  EXPECT_TRUE(mentions(*channel, "before the channel was connected"));
+}
+
+}  // namespace
+}  // namespace slime::tcp
