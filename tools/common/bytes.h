@@ -1,0 +1,15 @@
+// Sizes as people write them: 8, 64K, 1.5M, 1GiB. K, M and G are powers of 1024, as in nccl-tests.
+#pragma once
+
+#include <slime/result.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace slime::tools {
+
+Result<uint64_t> parse_bytes(std::string_view text);
+std::string format_bytes(uint64_t bytes);  // "64 KiB"; exact, or with two digits
+
+}  // namespace slime::tools

@@ -1,0 +1,25 @@
+// What a reader of a result must know of the machine it was taken on.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace slime::tools {
+
+struct Machine {
+  std::string host;
+  std::string kernel;  // "Linux 6.1.0 x86_64"
+  std::string cpu;     // model name
+  unsigned cores = 0;  // that this process may use
+  uint64_t memory_bytes = 0;
+  uint64_t available_bytes = 0;  // what can be allocated without swapping
+};
+
+Machine describe_machine();
+nlohmann::json to_json(const Machine& machine);
+
+// Variables of the environment whose names begin with `prefix`.
+nlohmann::json environment_with(const char* prefix);
+
+}  // namespace slime::tools

@@ -1,0 +1,83 @@
+// Runs the rows of the table: timed operations, then checked ones, out of place and in place.
+#pragma once
+
+#include <slime/result.h>
+
+#include <functional>
+#include <vector>
+
+#include "tools/perf/buffer.h"
+#include "tools/perf/communicator.h"
+#include "tools/perf/options.h"
+#include "tools/perf/plan.h"
+#include "tools/perf/result.h"
+#include "tools/perf/values.h"
+
+namespace slime::perf {
+
+struct BenchmarkSetup {
+  const Options* options = nullptr;
+  Member* member = nullptr;
+  Communicator* communicator = nullptr;
+  Pulse* pulse = nullptr;
+  Buffer* send_buffer = nullptr;
+  Buffer* receive_buffer = nullptr;
+  int rank = 0, ranks = 2, channels = 1;
+  BufferSizes sizes;
+  AllowedProtocols protocols;
+  NetSpeed speed;
+};
+
+// Bytes that the send buffer and the receive buffer need, each.
+size_t buffer_bytes(const Options& options, int ranks);
+
+class Benchmark {
+ public:
+  explicit Benchmark(const BenchmarkSetup& setup) : setup_(setup) {}
+
+  size_t row_count() const { return cases().size(); }
+
+  // Calls `show` on every rank after each row; the figures are the same everywhere.
+  Result<void> run(const std::function<void(const Row&)>& show);
+
+ private:
+  struct Case {  // what a row is about
+    DataType type;
+    std::optional<RedOp> op;
+    int root;
+    uint64_t bytes;
+  };
+  // One row, or one half of it, in the terms of the plan.
+  struct Half {
+    Shape shape;
+    Counts counts;
+    Pattern pattern;
+    size_t stride = 0;  // bytes of one operation
+  };
+  struct Timing {
+    double mean_us = 0;
+    std::vector<uint64_t> samples_ns;
+  };
+
+  std::vector<Case> cases() const;
+  Result<Row> run_row(const Case& one);
+  Half half_of(const Case& one, const Row& row, bool in_place) const;
+  Result<Measurement> measure(const Half& half);
+  Job job_of(const Half& half, const std::vector<Flow>& flows, uint32_t operations,
+             uint32_t repeats) const;
+  Result<Timing> time(const Half& half, const std::vector<Flow>& flows);
+  Result<uint64_t> check(const Half& half, const std::vector<Flow>& flows);
+  void prepare_check(const Half& half, uint32_t operation, char* input);
+  uint64_t verify(const Half& half, uint32_t operation, const char* output);
+  uint64_t verify_guard(size_t used) const;
+  void clean(DataType type, size_t used);
+  bool is_checked(const Half& half) const;
+  Result<Measurement> gather(const Half& half, const Timing& timing, uint64_t wrong);
+
+  const BenchmarkSetup setup_;
+  uint32_t repetition_ = 0;         // of checked data; another one for every operation
+  std::optional<DataType> filled_;  // with ones of this type ...
+  size_t dirty_bytes_ = 0;          // ... but for this many bytes at the start
+};
+
+}  // namespace slime::perf

@@ -1,0 +1,33 @@
+// Page-aligned host memory.
+#pragma once
+
+#include <slime/result.h>
+
+#include <cstddef>
+#include <utility>
+
+namespace slime::perf {
+
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Buffer();
+
+  static Result<Buffer> allocate(size_t bytes);
+
+  char* data() const { return data_; }
+  size_t size() const { return bytes_; }
+
+ private:
+  char* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+}  // namespace slime::perf

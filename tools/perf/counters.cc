@@ -1,0 +1,82 @@
+#include "tools/perf/counters.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace slime::perf {
+namespace {
+
+constexpr const char* kVariable = "NCCL_SLIME_STATS";
+
+// As the plugin does: %p is the process, %h the host, %% a percent sign.
+std::string expand(const std::string& pattern) {
+  char host[256] = "";
+  (void)gethostname(host, sizeof host - 1);
+  std::string path;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char next = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+    if (next == 'p') path += std::to_string(getpid());
+    if (next == 'h') path += host;
+    if (next == '%') path += '%';
+    if (next == 'p' || next == 'h' || next == '%') {
+      ++i;
+    } else {
+      path += pattern[i];
+    }
+  }
+  return path;
+}
+
+}  // namespace
+
+CounterFile::CounterFile() {
+  const char* set = std::getenv(kVariable);
+  if (set != nullptr && *set != '\0') {
+    path_ = expand(set);
+    return;
+  }
+  const char* directory = std::getenv("TMPDIR");
+  std::string name = directory != nullptr && *directory != '\0' ? directory : "/tmp";
+  name += "/slime-perf-XXXXXX";
+  const int fd = mkstemp(name.data());
+  if (fd < 0) return;
+  close(fd);
+  path_ = name;
+  own_ = true;
+  setenv(kVariable, path_.c_str(), 1);
+}
+
+CounterFile::~CounterFile() {
+  if (own_) (void)unlink(path_.c_str());
+}
+
+Result<nlohmann::json> CounterFile::read() const {
+  std::ifstream file(path_);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file || text.str().empty()) {
+    return fail(make_error(Status::kUnsupported, 0, "the plugin wrote no counters to %s=%s",
+                           kVariable, path_.c_str()));
+  }
+  return parse_counters(text.str());
+}
+
+Result<nlohmann::json> parse_counters(const std::string& text) {
+  const auto bad = [](const char* why) {
+    return fail(make_error(Status::kInvalid, 0, "the plugin's counters are unreadable: %s", why));
+  };
+  const auto parsed = nlohmann::json::parse(text, nullptr, false);
+  if (parsed.is_discarded() || !parsed.is_object()) return bad("no JSON object");
+  const auto rails = parsed.find("rails");
+  if (rails == parsed.end() || !rails->is_array()) return bad("no array \"rails\"");
+  for (const auto& rail : *rails) {
+    if (!rail.is_object()) return bad("a rail is no object");
+  }
+  return *rails;
+}
+
+}  // namespace slime::perf

@@ -1,0 +1,28 @@
+// The rails' counters, from the file that the plugin writes when NCCL_SLIME_STATS names one.
+#pragma once
+
+#include <slime/result.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace slime::perf {
+
+class CounterFile {
+ public:
+  // Sets NCCL_SLIME_STATS to a file of our own, unless the user has set it.
+  CounterFile();
+  ~CounterFile();  // removes a file of our own
+
+  // The array "rails" of what the plugin wrote; fails with the reason for a report.
+  Result<nlohmann::json> read() const;
+
+ private:
+  std::string path_;
+  bool own_ = false;
+};
+
+// {"rails": [...]} -> the array, each entry checked.
+Result<nlohmann::json> parse_counters(const std::string& text);
+
+}  // namespace slime::perf

@@ -1,0 +1,21 @@
+#include "tools/perf/kernels.h"
+
+namespace slime::perf {
+
+namespace {
+
+const Kernels& best() {
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c")) return *kernels_avx2();
+#endif
+  return *kernels_portable();
+}
+
+}  // namespace
+
+const Kernels& kernels() {
+  static const Kernels& chosen = best();
+  return chosen;
+}
+
+}  // namespace slime::perf

@@ -1,0 +1,174 @@
+#include "tools/perf/launcher.h"
+
+#include <fcntl.h>
+#include <slime/clock.h>
+#include <slime/random.h>
+#include <slime/socket.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "tools/perf/exit_code.h"
+#include "tools/perf/identity.h"
+
+namespace slime::perf {
+namespace {
+
+constexpr uint64_t kSecond = 1000000000;
+// After one rank has failed the others end by themselves, within seconds: the coordinator tells
+// them. A rank that is stopped cannot, and is ended.
+constexpr uint64_t kFailureGrace = 12 * kSecond;
+constexpr uint64_t kInterruptGrace = 3 * kSecond;
+
+volatile sig_atomic_t interrupted = 0;
+void on_signal(int) { interrupted = 1; }
+
+uint64_t now_ns() { return SteadyClock::instance().now_ns(); }
+
+struct Child {
+  pid_t pid = 0;
+  bool running = false;
+};
+
+std::string make_token() {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  const auto nonce = random_nonce();
+  std::string token;
+  if (!nonce) return token;
+  for (const std::byte byte : *nonce) {
+    token += kDigits[static_cast<unsigned>(byte) >> 4];
+    token += kDigits[static_cast<unsigned>(byte) & 15];
+  }
+  return token;
+}
+
+// In the child: never returns. Only what is safe between fork and exec; there is no thread yet.
+[[noreturn]] void become_rank(const Identity& identity, pid_t parent, char** argv) {
+  // Dies with the launcher, however that ends. The launcher may have died before the call.
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(kExitFailure);
+  (void)signal(SIGINT, SIG_IGN);  // a Ctrl-C is the launcher's to pass on
+  (void)signal(SIGTERM, SIG_DFL);
+  if (identity.listen_fd >= 0) fcntl(identity.listen_fd, F_SETFD, 0);
+  for (const auto& [name, value] : variables_for(identity)) setenv(name.c_str(), value.c_str(), 1);
+  execv("/proc/self/exe", argv);
+  fprintf(stderr, "slime-perf: cannot start rank %d: %s\n", identity.rank, strerror(errno));
+  _exit(kExitFailure);
+}
+
+class Launcher {
+ public:
+  int run(int ranks, char** argv) {
+    Identity identity;
+    Fd listener;
+    if (!listen(ranks, &identity, &listener)) return kExitFailure;
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
+    if (!start(identity, listener.get(), ranks, argv)) {
+      end_all(SIGKILL);
+      failed_ = true;
+    }
+    listener.reset();
+    wait_for_all();
+    if (interrupted != 0) return kExitInterrupted;
+    return failed_ ? kExitFailure : code_;
+  }
+
+ private:
+  bool listen(int ranks, Identity* identity, Fd* listener) {
+    auto address = SocketAddress::parse("127.0.0.1");
+    auto fd = address ? listen_on(*address) : Result<Fd>(fail(address.error()));
+    auto bound = fd ? local_address(*fd) : Result<SocketAddress>(fail(fd.error()));
+    if (!bound) {
+      fprintf(stderr, "slime-perf: %s\n", bound.error().what.c_str());
+      return false;
+    }
+    identity->size = ranks;
+    identity->host = "127.0.0.1";
+    identity->port = bound->port();
+    identity->token = make_token();
+    *listener = std::move(*fd);
+    return true;
+  }
+
+  bool start(Identity identity, int listener, int ranks, char** argv) {
+    const pid_t parent = getpid();
+    for (int rank = 0; rank < ranks; ++rank) {
+      identity.rank = identity.local_rank = rank;
+      identity.listen_fd = rank == 0 ? listener : -1;
+      const pid_t pid = fork();
+      if (pid == 0) become_rank(identity, parent, argv);
+      if (pid < 0) {
+        fprintf(stderr, "slime-perf: cannot start rank %d: %s\n", rank, strerror(errno));
+        return false;
+      }
+      children_.push_back({pid, true});
+    }
+    return true;
+  }
+
+  void wait_for_all() {
+    uint64_t deadline = UINT64_MAX;
+    bool told = false;
+    while (std::any_of(children_.begin(), children_.end(),
+                       [](const Child& child) { return child.running; })) {
+      int status = 0;
+      const pid_t pid = waitpid(-1, &status, WNOHANG);
+      if (pid > 0 && note(pid, status)) deadline = std::min(deadline, now_ns() + kFailureGrace);
+      if (interrupted != 0 && !told) {
+        told = true;
+        end_all(SIGTERM);
+        deadline = std::min(deadline, now_ns() + kInterruptGrace);
+      }
+      if (now_ns() > deadline) {
+        end_all(SIGKILL);
+        deadline = UINT64_MAX;
+      }
+      if (pid <= 0) usleep(20000);
+    }
+  }
+
+  // True: this end means that the others must end too.
+  bool note(pid_t pid, int status) {
+    const auto child = std::find_if(children_.begin(), children_.end(),
+                                    [pid](const Child& one) { return one.pid == pid; });
+    if (child == children_.end()) return false;
+    child->running = false;
+    const auto rank = child - children_.begin();
+    if (WIFSIGNALED(status)) {
+      if (interrupted == 0) {
+        fprintf(stderr, "slime-perf: rank %td (process %d) was killed by signal %d (%s)\n", rank,
+                pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
+      }
+      failed_ = true;
+      return true;
+    }
+    const int code = WEXITSTATUS(status);
+    code_ = std::max(code_, code);
+    return code > kExitWrong;
+  }
+
+  void end_all(int number) {
+    for (const Child& child : children_) {
+      if (child.running) kill(child.pid, number);
+    }
+  }
+
+  std::vector<Child> children_;
+  int code_ = kExitOk;
+  bool failed_ = false;  // a rank was killed
+};
+
+}  // namespace
+
+int launch(int ranks, char** argv) { return Launcher().run(ranks, argv); }
+
+}  // namespace slime::perf

@@ -1,0 +1,38 @@
+// slime-perf: what nccl-tests does, over a network plugin alone.
+#include <cstdio>
+#include <string>
+
+#include "tools/perf/exit_code.h"
+#include "tools/perf/identity.h"
+#include "tools/perf/launcher.h"
+#include "tools/perf/options.h"
+#include "tools/perf/rank.h"
+
+namespace {
+
+constexpr int kDefaultRanks = 2;
+
+std::string command_line(int argc, char** argv) {
+  std::string text = "slime-perf";
+  for (int i = 1; i < argc; ++i) text += std::string(" ") + argv[i];
+  return text;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace slime::perf;
+  const auto parsed = parse_options(argc, argv);
+  if (const int* code = std::get_if<int>(&parsed)) return *code;
+  const Options& options = std::get<Options>(parsed);
+  Variables variables = all_variables();
+  const bool child = variables.count("SLIME_PERF_RANK") != 0;
+  if (options.ranks > 0 && !child) return launch(options.ranks, argv);
+  const auto identity = find_identity(variables, options.rendezvous);
+  if (!identity) {
+    fprintf(stderr, "slime-perf: %s\n", identity.error().what.c_str());
+    return kExitUsage;
+  }
+  if (!identity->has_value()) return launch(kDefaultRanks, argv);
+  return run_rank(options, **identity, command_line(argc, argv));
+}

@@ -1,0 +1,264 @@
+#include "tools/perf/member.h"
+
+#include <netdb.h>
+#include <poll.h>
+#include <slime/clock.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace slime::perf {
+namespace {
+
+constexpr uint64_t kSecond = 1000000000;
+constexpr int kTickMs = 250;
+constexpr uint64_t kRetryMs = 100;
+constexpr auto kVerdictWait = std::chrono::seconds(5);
+
+uint64_t now_ns() { return SteadyClock::instance().now_ns(); }
+
+std::vector<SocketAddress> resolve(const Identity& identity, std::string* why) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int code = getaddrinfo(identity.host.c_str(), nullptr, &hints, &found);
+  if (code != 0) *why = gai_strerror(code);
+  std::vector<SocketAddress> addresses;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    auto address = SocketAddress::from_sockaddr(one->ai_addr, one->ai_addrlen);
+    if (!address) continue;
+    address->set_port(identity.port);
+    addresses.push_back(*address);
+  }
+  if (found != nullptr) freeaddrinfo(found);
+  return addresses;
+}
+
+Result<Fd> connect_once(const SocketAddress& address, uint64_t deadline_ns) {
+  auto fd = start_connect(address);
+  while (fd) {
+    Error error;
+    const Status status = finish_connect(*fd, address, &error);
+    if (status == Status::kOk) return fd;
+    if (status != Status::kAgain) return fail(std::move(error));
+    if (now_ns() > deadline_ns) {
+      return fail(
+          make_error(Status::kTimeout, 0, "no answer from %s", address.to_string().c_str()));
+    }
+    pollfd wait{fd->get(), POLLOUT, 0};
+    (void)poll(&wait, 1, static_cast<int>(kRetryMs));
+  }
+  return fd;
+}
+
+// Rank 0 may start later than we do, so a refusal is tried again until the deadline.
+Result<Fd> reach(const Identity& identity, double timeout_s) {
+  const uint64_t deadline = now_ns() + static_cast<uint64_t>(timeout_s * 1e9);
+  std::string why = "it has no address";
+  do {
+    for (const SocketAddress& address : resolve(identity, &why)) {
+      auto fd = connect_once(address, std::min(deadline, now_ns() + 10 * kSecond));
+      if (fd) return fd;
+      why = fd.error().what;
+    }
+    usleep(kRetryMs * 1000);
+  } while (now_ns() < deadline);
+  return fail(make_error(Status::kTimeout, 0, "rank %d cannot reach rank 0 at %s:%u: %s",
+                         identity.rank, identity.host.c_str(), identity.port, why.c_str()));
+}
+
+std::vector<nlohmann::json> list_in(const nlohmann::json& body, const char* key) {
+  if (!body.is_object()) return {};
+  const auto found = body.find(key);
+  return found != body.end() && found->is_array() ? found->get<std::vector<nlohmann::json>>()
+                                                  : std::vector<nlohmann::json>();
+}
+
+std::string host_name() {
+  char name[256] = "";
+  (void)gethostname(name, sizeof name - 1);
+  return name;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Member>> Member::join(const Identity& identity, const Agreement& agreement,
+                                             double timeout_s, Pulse* pulse,
+                                             std::function<void()> tick) {
+  auto fd = reach(identity, timeout_s);
+  if (!fd) return fail(fd.error());
+  std::unique_ptr<Member> member(
+      new Member(Wire(std::move(*fd), kMaxFrameBytes), timeout_s, pulse, std::move(tick)));
+  nlohmann::json hello = to_json(agreement);
+  hello["rank"] = identity.rank;
+  hello["host"] = host_name();
+  hello["pid"] = getpid();
+  member->wire_.queue(FrameType::kHello, hello);
+  // The coordinator gives up first and says who is missing; this limit is for a lost coordinator.
+  if (auto welcome = member->wait_for_welcome(timeout_s + 10); !welcome) {
+    return fail(welcome.error());
+  }
+  member->thread_ = std::thread([raw = member.get()] { raw->run(); });
+  return member;
+}
+
+Member::Member(Wire wire, double timeout_s, Pulse* pulse, std::function<void()> tick)
+    : pulse_(pulse),
+      tick_(std::move(tick)),
+      timeout_ns_(static_cast<uint64_t>(timeout_s * 1e9)),
+      wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      wire_(std::move(wire)) {}
+
+Member::~Member() {
+  if (!thread_.joinable()) return;
+  leave();
+  thread_.join();
+}
+
+Result<void> Member::wait_for_welcome(double timeout_s) {
+  const uint64_t deadline = now_ns() + static_cast<uint64_t>(timeout_s * 1e9);
+  uint64_t beat = now_ns();
+  while (now_ns() < deadline) {
+    std::vector<Frame> frames;
+    if (!wire_.flush() || !wire_.receive(&frames)) {
+      return fail(make_error(Status::kRemote, 0, "rank 0 is gone: %s", wire_.why().c_str()));
+    }
+    for (const Frame& frame : frames) {
+      if (frame.type == FrameType::kWelcome) {
+        for (const auto& rank : list_in(frame.body, "ranks")) {
+          ranks_.push_back({text_in(rank, "host"), number_in(rank, "pid", 0)});
+        }
+        heard_ns_ = now_ns();
+        return {};
+      }
+      if (frame.type == FrameType::kRefused || frame.type == FrameType::kVerdict) {
+        return fail(make_error(Status::kConfig, 0, "%s%s",
+                               frame.type == FrameType::kRefused ? "rank 0 refused us: " : "",
+                               text_in(frame.body, "text").c_str()));
+      }
+    }
+    if (now_ns() > beat + kSecond) {
+      beat = now_ns();
+      wire_.queue(FrameType::kHeartbeat, {{"pulse", 0}, {"where", "joining"}});
+    }
+    pollfd wait{wire_.fd(), POLLIN, 0};
+    (void)poll(&wait, 1, kTickMs);
+  }
+  return fail(make_error(Status::kTimeout, 0, "rank 0 did not answer for %.0f s", timeout_s));
+}
+
+void Member::run() {
+  for (;;) {
+    pollfd fds[2] = {{wake_.get(), POLLIN, 0}, {-1, 0, 0}};
+    {
+      const std::lock_guard lock(mutex_);
+      if (leaving_ && !wire_.has_output()) return;
+      fds[1].events = static_cast<short>(POLLIN | (wire_.has_output() ? POLLOUT : 0));
+      if (!failed_) fds[1].fd = wire_.fd();
+    }
+    (void)poll(fds, 2, kTickMs);
+    uint64_t ignored = 0;
+    (void)!read(wake_.get(), &ignored, sizeof ignored);
+    const std::lock_guard lock(mutex_);
+    if (failed_ && leaving_) return;
+    if (!failed_) serve();
+    if (now_ns() >= stop_ns_) stop_.store(true);
+    if (tick_) tick_();
+  }
+}
+
+void Member::serve() {
+  std::vector<Frame> frames;
+  const bool alive = wire_.receive(&frames) && wire_.flush();
+  for (const Frame& frame : frames) handle(frame);
+  const uint64_t now = now_ns();
+  if (!alive && !leaving_) {
+    return set_verdict("rank 0, the coordinator, is gone: " + wire_.why() +
+                       " (killed, or crashed)");
+  }
+  if (!alive) {  // after our farewell: nothing is left to be said
+    failed_.store(true);
+    return;
+  }
+  if (now > heard_ns_ + timeout_ns_ + 10 * kSecond) {
+    return set_verdict("rank 0, the coordinator, has not been heard from for " +
+                       std::to_string((now - heard_ns_) / kSecond) + " s (--timeout)");
+  }
+  if (now > beat_ns_ + kSecond) {
+    beat_ns_ = now;
+    wire_.queue(FrameType::kHeartbeat, {{"pulse", pulse_->count()}, {"where", pulse_->where()}});
+    (void)wire_.flush();
+  }
+}
+
+void Member::handle(const Frame& frame) {
+  heard_ns_ = now_ns();
+  if (frame.type == FrameType::kWhole) {
+    if (number_in(frame.body, "number", -1) != static_cast<int64_t>(exchange_)) return;
+    whole_ = list_in(frame.body, "parts");
+    if (whole_.size() != ranks_.size()) return set_verdict("rank 0 sent a malformed exchange");
+    has_whole_ = true;
+    changed_.notify_all();
+  } else if (frame.type == FrameType::kVerdict) {
+    const std::string text = text_in(frame.body, "text");
+    set_verdict(text.empty() ? "the run failed" : text, number_in(frame.body, "usage", 0) != 0,
+                static_cast<int>(number_in(frame.body, "grace_s", 0)));
+  }
+}
+
+void Member::set_verdict(const std::string& text, bool usage, int grace_s) {
+  if (verdict_.what.empty()) verdict_ = Error{usage ? Status::kConfig : Status::kRemote, 0, text};
+  stop_ns_ = std::min(stop_ns_, now_ns() + static_cast<uint64_t>(grace_s) * kSecond);
+  if (grace_s == 0) stop_.store(true);
+  failed_.store(true);
+  changed_.notify_all();
+}
+
+void Member::wake() {
+  const uint64_t one = 1;
+  (void)!write(wake_.get(), &one, sizeof one);
+}
+
+Result<std::vector<nlohmann::json>> Member::exchange(const char* label, nlohmann::json part) {
+  std::unique_lock lock(mutex_);
+  has_whole_ = false;
+  wire_.queue(FrameType::kPart,
+              {{"number", exchange_}, {"label", label}, {"data", std::move(part)}});
+  (void)wire_.flush();
+  if (wire_.has_output()) wake();
+  changed_.wait(lock, [this] { return has_whole_ || failed_; });
+  if (!has_whole_) return fail(verdict_);
+  ++exchange_;
+  pulse_->beat();
+  return std::move(whole_);
+}
+
+Error Member::fail_run(const Error& error) {
+  std::unique_lock lock(mutex_);
+  if (!failed_) {
+    wire_.queue(FrameType::kFailure,
+                {{"text", error.what}, {"usage", error.status == Status::kConfig ? 1 : 0}});
+    (void)wire_.flush();
+    wake();
+    changed_.wait_for(lock, kVerdictWait, [this] { return failed_.load(); });
+  }
+  return verdict_.what.empty() ? error : verdict_;
+}
+
+Error Member::verdict() const {
+  const std::lock_guard lock(mutex_);
+  return verdict_;
+}
+
+void Member::leave() {
+  const std::lock_guard lock(mutex_);
+  if (leaving_) return;
+  leaving_ = true;
+  if (!failed_) wire_.queue(FrameType::kFarewell, nlohmann::json::object());
+  wake();
+}
+
+}  // namespace slime::perf

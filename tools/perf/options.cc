@@ -1,0 +1,174 @@
+#include "tools/perf/options.h"
+
+#include <slime_version.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+
+#include "tools/common/bytes.h"
+#include "tools/perf/exit_code.h"
+
+namespace slime::perf {
+namespace {
+
+constexpr const char* kFooter =
+    "Ranks: with --ranks N, N processes on this host; else as started by mpirun, srun or torchrun\n"
+    "(OMPI_COMM_WORLD_*, PMI_*, SLURM_*, RANK/WORLD_SIZE/LOCAL_RANK); else two local processes.\n"
+    "Honoured: NCCL_NET_PLUGIN, NCCL_NET, NCCL_PROTO, NCCL_BUFFSIZE, NCCL_LL_BUFFSIZE,\n"
+    "NCCL_LL128_BUFFSIZE, NCCL_P2P_NET_CHUNKSIZE, NCCL_DEBUG, and what the plugin reads.\n"
+    "Exit code: 0 all right, 1 wrong results, 2 usage, 3 plugin, network or a rank failed.";
+
+const CLI::Validator kBytesCheck(
+    [](std::string& text) {
+      const auto bytes = tools::parse_bytes(text);
+      if (!bytes) return bytes.error().what;
+      text = std::to_string(*bytes);
+      return std::string();
+    },
+    "SIZE");
+
+// "all" or a comma-separated list of names.
+template <typename Word, size_t kCount>
+bool read_words(const std::string& text, const std::array<std::string_view, kCount>& names,
+                const char* option, std::vector<Word>* words) {
+  words->clear();
+  for (const std::string& part : CLI::detail::split(text, ',')) {
+    const auto found = std::find(names.begin(), names.end(), part);
+    if (part == "all") {
+      for (size_t i = 0; i < kCount; ++i) words->push_back(static_cast<Word>(i));
+    } else if (found != names.end()) {
+      words->push_back(static_cast<Word>(found - names.begin()));
+    } else {
+      std::string known;
+      for (const std::string_view name : names) known += " " + std::string(name);
+      fprintf(stderr, "slime-perf: %s: '%s' is none of: all%s\n", option, part.c_str(),
+              known.c_str());
+      return false;
+    }
+  }
+  return !words->empty();
+}
+
+struct Texts {
+  std::string collective, type = "float", op = "sum", protocol = "auto", version;
+  bool staged = false;
+};
+
+void add_workload(CLI::App& app, Options* options, Texts* texts) {
+  app.add_option("collective", texts->collective, "What to run")
+      ->required()
+      ->check(CLI::IsMember(
+          std::vector<std::string>(kCollectiveNames.begin(), kCollectiveNames.end())));
+  app.add_option("-b,--minbytes", options->min_bytes, "Smallest size")->transform(kBytesCheck);
+  app.add_option("-e,--maxbytes", options->max_bytes, "Largest size")->transform(kBytesCheck);
+  auto* factor = app.add_option("-f,--stepfactor", options->step_factor, "Multiply the size by")
+                     ->check(CLI::Range(1, 1 << 20));
+  app.add_option("-i,--stepbytes", options->step_bytes, "Add to the size instead")
+      ->transform(kBytesCheck)
+      ->excludes(factor);
+  app.add_option("-n,--iters", options->iterations, "Timed operations per size")
+      ->check(CLI::Range(0, 10000000));
+  app.add_option("-w,--warmup_iters", options->warmups, "Operations before the timed ones")
+      ->check(CLI::Range(0, 10000000));
+  app.add_option("-c,--check", options->checks, "Checked runs per size; 0: do not check")
+      ->check(CLI::Range(0, 10000));
+  app.add_option("-d,--datatype", texts->type, "Data types: a list, or all");
+  app.add_option("-o,--op", texts->op, "Reductions: sum, prod, max, min, avg, a list, or all");
+  app.add_option("-r,--root", options->root, "Root of a broadcast; -1: every rank in turn")
+      ->check(CLI::Range(-1, 65535));
+}
+
+void add_set_up(CLI::App& app, Options* options, Texts* texts) {
+  app.add_option("--ranks", options->ranks, "Start this many processes on this host")
+      ->check(CLI::Range(2, 1024));
+  app.add_option("--rails", options->rails, "Set NCCL_SLIME_RAILS_PER_IF where it is not set")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--channels", options->channels, "Connections to each neighbour (default: chosen)")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--proto", texts->protocol, "Message pattern")
+      ->check(CLI::IsMember({"auto", "simple", "ll", "ll128"}, CLI::ignore_case));
+  auto* staged = app.add_flag("--staged", texts->staged,
+                              "Through NCCL's FIFO buffers (default; NCCL without registration)");
+  app.add_flag("--direct", options->direct,
+               "From and into the user's buffers (NCCL with registered buffers)")
+      ->excludes(staged);
+  app.add_option("--api", options->max_api, "Highest version of the plugin's table to use")
+      ->check(CLI::Range(6, 12));
+  app.add_option("--plugin", options->plugin,
+                 "Like NCCL_NET_PLUGIN, which it overrides (default: libnet-slime.so in ../lib)");
+  app.add_option("--net-dev", options->devices, "Devices to use, channel by channel")
+      ->delimiter(',')
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--rendezvous", options->rendezvous,
+                 "HOST:PORT where rank 0 listens (default: MASTER_ADDR and MASTER_PORT, or the "
+                 "first host of the Slurm step)");
+  app.add_option("--timeout", options->timeout_s, "Seconds without progress before giving up")
+      ->check(CLI::Range(1, 1000000));
+}
+
+void add_output(CLI::App& app, Options* options) {
+  app.add_option("--json", options->json_path, "Also write everything here as JSON; -: stdout");
+  app.add_flag("--quiet", options->quiet, "Only errors and the JSON");
+  app.add_flag("--inject-error", options->inject_error,
+               "Self-test: flip one bit of every checked result on the last rank");
+  app.set_version_flag("--version", "slime-perf " SLIME_VERSION " (" SLIME_COMMIT ")");
+}
+
+bool interpret(const Texts& texts, Options* options) {
+  const auto collective =
+      std::find(kCollectiveNames.begin(), kCollectiveNames.end(), texts.collective);
+  options->collective = static_cast<Collective>(collective - kCollectiveNames.begin());
+  const std::string protocol = CLI::detail::to_lower(texts.protocol);
+  if (protocol == "simple") options->protocol = Protocol::kSimple;
+  if (protocol == "ll") options->protocol = Protocol::kLl;
+  if (protocol == "ll128") options->protocol = Protocol::kLl128;
+  if (!read_words(texts.type, kDataTypeNames, "-d", &options->types)) return false;
+  if (!read_words(texts.op, kRedOpNames, "-o", &options->ops)) return false;
+  if (options->min_bytes > options->max_bytes) {
+    fprintf(stderr, "slime-perf: -b %s is more than -e %s\n",
+            tools::format_bytes(options->min_bytes).c_str(),
+            tools::format_bytes(options->max_bytes).c_str());
+    return false;
+  }
+  if (options->max_bytes > (uint64_t{1} << 40)) {
+    fprintf(stderr, "slime-perf: -e takes at most 1T\n");
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::variant<Options, int> parse_options(int argc, char** argv) {
+  CLI::App app("Measures and checks collectives over an NCCL network plugin, without NCCL or a GPU",
+               "slime-perf");
+  app.footer(kFooter);
+  app.option_defaults()->always_capture_default();
+  Options options;
+  Texts texts;
+  add_workload(app, &options, &texts);
+  add_set_up(app, &options, &texts);
+  add_output(app, &options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {  // CLI11 has no other way to say it
+    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+  }
+  if (!interpret(texts, &options)) return static_cast<int>(kExitUsage);
+  return options;
+}
+
+std::vector<uint64_t> sizes_of(const Options& options) {
+  std::vector<uint64_t> sizes;
+  for (uint64_t size = options.min_bytes; size <= options.max_bytes;) {
+    sizes.push_back(size);
+    const uint64_t next =
+        options.step_bytes > 0 ? size + options.step_bytes : size * options.step_factor;
+    if (next <= size) break;  // -f 1, or a size of 0: one row
+    size = next;
+  }
+  return sizes;
+}
+
+}  // namespace slime::perf

@@ -1,0 +1,48 @@
+// The command line.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tools/perf/words.h"
+
+namespace slime::perf {
+
+struct Options {
+  Collective collective = Collective::kAllReduce;
+  uint64_t min_bytes = 8;
+  uint64_t max_bytes = 64 << 20;
+  uint64_t step_bytes = 0;  // 0: multiply by step_factor
+  uint32_t step_factor = 2;
+  uint32_t iterations = 20;
+  uint32_t warmups = 5;
+  uint32_t checks = 1;
+  std::vector<DataType> types = {DataType::kFloat};
+  std::vector<RedOp> ops = {RedOp::kSum};
+  int root = 0;  // -1: every rank in turn
+
+  int ranks = 0;     // 0: from the launcher's environment, else 2
+  int rails = 0;     // 0: not set here
+  int channels = 0;  // 0: chosen
+  std::optional<Protocol> protocol;
+  bool direct = false;
+  int max_api = 12;
+  std::string plugin;        // empty: NCCL_NET_PLUGIN, else the one built beside this program
+  std::vector<int> devices;  // empty: all, one channel after the other
+  std::string rendezvous;
+  double timeout_s = 120;
+  std::string json_path;
+  bool quiet = false;
+  bool inject_error = false;
+};
+
+// Exit code, when the program is to end now (0 after --help; 2 for a bad command line).
+std::variant<Options, int> parse_options(int argc, char** argv);
+
+// The sizes of one table, in order.
+std::vector<uint64_t> sizes_of(const Options& options);
+
+}  // namespace slime::perf

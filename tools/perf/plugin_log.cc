@@ -1,0 +1,66 @@
+// The logger that NCCL gives to a plugin (src/debug.cc), to stderr.
+#include <strings.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+#include "tools/perf/net_api.h"
+
+namespace slime::perf {
+namespace {
+
+std::mutex log_mutex;
+std::string last_warning_text;
+int log_rank = 0;
+
+// Unlike NCCL, warnings are shown unless NCCL_DEBUG=NONE: nobody else would show them here.
+nccl::LogLevel chosen_level() {
+  const char* value = std::getenv("NCCL_DEBUG");
+  if (value == nullptr) return nccl::kLogWarn;
+  if (strcasecmp(value, "NONE") == 0) return nccl::kLogNone;
+  if (strcasecmp(value, "VERSION") == 0) return nccl::kLogVersion;
+  if (strcasecmp(value, "INFO") == 0) return nccl::kLogInfo;
+  if (strcasecmp(value, "TRACE") == 0) return nccl::kLogTrace;
+  return nccl::kLogWarn;
+}
+
+const char* level_name(nccl::LogLevel level) {
+  return level == nccl::kLogWarn ? "WARN" : level == nccl::kLogTrace ? "TRACE" : "INFO";
+}
+
+}  // namespace
+
+void plugin_log(nccl::LogLevel level, unsigned long, const char* file, int line, const char* format,
+                ...) {
+  static const nccl::LogLevel chosen = chosen_level();
+  char text[1024];  // NCCL's limit
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  const std::lock_guard lock(log_mutex);
+  if (level == nccl::kLogWarn) last_warning_text = text;
+  if (level > chosen) return;
+  if (level == nccl::kLogWarn) {
+    fprintf(stderr, "[rank %d:%d] %s:%d NCCL %s %s\n", log_rank, getpid(),
+            file != nullptr ? file : "?", line, level_name(level), text);
+  } else {
+    fprintf(stderr, "[rank %d:%d] NCCL %s %s\n", log_rank, getpid(), level_name(level), text);
+  }
+}
+
+void set_log_rank(int rank) {
+  const std::lock_guard lock(log_mutex);
+  log_rank = rank;
+}
+
+std::string last_warning() {
+  const std::lock_guard lock(log_mutex);
+  return last_warning_text;
+}
+
+}  // namespace slime::perf

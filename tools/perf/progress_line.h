@@ -1,0 +1,33 @@
+// Shows on stderr that a long run is alive: a line that rewrites itself on a terminal, elsewhere a
+// line every ten seconds. Rank 0 only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "tools/perf/pulse.h"
+
+namespace slime::perf {
+
+class ProgressLine {
+ public:
+  ProgressLine(const Pulse* pulse, bool wanted);
+
+  void set_total(size_t rows);
+  void tick();        // about four times a second, from any thread
+  void before_row();  // something is about to be printed
+  void after_row();
+
+ private:
+  void erase();
+
+  const Pulse* const pulse_;
+  const bool wanted_, terminal_;
+  std::mutex mutex_;
+  size_t rows_ = 0, total_ = 0;
+  uint64_t last_output_ns_;
+  bool shown_ = false;
+};
+
+}  // namespace slime::perf

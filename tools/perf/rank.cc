@@ -1,0 +1,367 @@
+#include "tools/perf/rank.h"
+
+#include <slime_version.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+
+#include "tools/common/bytes.h"
+#include "tools/common/machine.h"
+#include "tools/perf/benchmark.h"
+#include "tools/perf/counters.h"
+#include "tools/perf/exit_code.h"
+#include "tools/perf/progress_line.h"
+#include "tools/perf/report.h"
+
+namespace slime::perf {
+namespace {
+
+// After a failure a plugin may hang in its close calls; the process ends all the same.
+constexpr unsigned kCloseLimitS = 5;
+
+double seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+}
+
+class Rank {
+ public:
+  Rank(const Options& options, const Identity& identity, const std::string& command)
+      : options_(options),
+        identity_(identity),
+        progress_(&pulse_, identity.rank == 0 && !options.quiet),
+        table_(table_file(options, identity)) {
+    report_.info.command = command;
+  }
+
+  int run() {
+    set_log_rank(identity_.rank);
+    Result<void> done = join();
+    if (!done) return give_up(done.error());
+    done = prepare();
+    if (done) done = measure();
+    if (done) done = finish();
+    if (!done) return give_up(done.error());
+    write_json();
+    member_->leave();
+    return report_.exit_code;
+  }
+
+ private:
+  static FILE* table_file(const Options& options, const Identity& identity) {
+    if (identity.rank != 0 || options.quiet) return nullptr;
+    return options.json_path == "-" ? stderr : stdout;
+  }
+
+  Result<void> join();
+  Result<void> prepare();
+  Result<void> check_memory(size_t bytes) const;
+  Result<void> start_plugin();
+  Result<void> choose_devices();
+  Result<void> check_protocol();
+  Result<void> measure();
+  Result<void> finish();
+  Result<void> collect_rails(const std::vector<nlohmann::json>& parts);
+  void describe_run();
+  int give_up(const Error& error);
+  void write_json();
+
+  const Options& options_;
+  const Identity& identity_;
+  Pulse pulse_;
+  ProgressLine progress_;
+  Table table_;
+  Report report_;
+  CounterFile counters_;
+  Buffer send_buffer_, receive_buffer_;  // outlive the connections that know them
+  BenchmarkSetup setup_;
+  CommunicatorSetup connections_;
+  Plugin plugin_;
+  bool initialized_ = false;
+  std::unique_ptr<Coordinator> coordinator_;
+  std::unique_ptr<Member> member_;
+  std::unique_ptr<Communicator> communicator_;
+};
+
+Result<void> Rank::join() {
+  const Agreement agreement{identity_.token, identity_.size,
+                            std::string(SLIME_VERSION) + " " + SLIME_COMMIT, report_.info.command};
+  if (identity_.rank == 0) {
+    auto coordinator = Coordinator::start(identity_, agreement, options_.timeout_s);
+    if (!coordinator) return fail(coordinator.error());
+    coordinator_ = std::move(*coordinator);
+  }
+  auto member =
+      Member::join(identity_, agreement, options_.timeout_s, &pulse_, [this] { progress_.tick(); });
+  if (!member) return fail(member.error());
+  member_ = std::move(*member);
+  return {};
+}
+
+Result<void> Rank::prepare() {
+  pulse_.enter("starting the plugin");
+  if (options_.rails > 0) {
+    setenv("NCCL_SLIME_RAILS_PER_IF", std::to_string(options_.rails).c_str(), 0);
+  }
+  auto sizes = buffer_sizes_from_environment();
+  if (!sizes) return fail(sizes.error());
+  setup_.sizes = *sizes;
+  if (options_.root >= identity_.size) {
+    return fail(make_error(Status::kConfig, 0, "-r %d: there are ranks 0 to %d", options_.root,
+                           identity_.size - 1));
+  }
+  Result<void> done = start_plugin();
+  if (done) done = choose_devices();
+  if (done) done = check_protocol();
+  if (!done) return done;
+  const size_t bytes = buffer_bytes(options_, identity_.size);
+  done = check_memory(bytes);
+  if (!done) return done;
+  for (Buffer* buffer : {&send_buffer_, &receive_buffer_}) {
+    auto allocated = Buffer::allocate(bytes);
+    if (!allocated) return fail(allocated.error());
+    *buffer = std::move(*allocated);
+  }
+  return {};
+}
+
+Result<void> Rank::check_memory(size_t bytes) const {
+  const uint64_t available = tools::describe_machine().available_bytes;
+  const auto& ranks = member_->ranks();
+  const auto here =
+      static_cast<uint64_t>(std::count_if(ranks.begin(), ranks.end(), [&](const RankInfo& rank) {
+        return rank.host == ranks[static_cast<size_t>(identity_.rank)].host;
+      }));
+  if (available == 0 || 2 * bytes * here <= available) return {};
+  return fail(make_error(Status::kConfig, 0,
+                         "%lu ranks on this host need %s for their buffers and %s are free; choose "
+                         "a smaller -e",
+                         here, tools::format_bytes(2 * bytes * here).c_str(),
+                         tools::format_bytes(available).c_str()));
+}
+
+Result<void> Rank::start_plugin() {
+  auto plugin = load_plugin(options_.plugin, options_.max_api);
+  if (!plugin) return fail(plugin.error());
+  plugin_ = std::move(*plugin);
+  // NCCL's commId is a hash of the communicator's id: the same at all ranks.
+  const uint64_t comm_id = std::hash<std::string>{}(identity_.token);
+  const auto code = plugin_.net->init(plugin_log, comm_id);
+  if (code != nccl::kSuccess) {
+    return fail(make_error(Status::kSystem, code, "init of %s: %s (%d); plugin: %s",
+                           plugin_.path.c_str(), result_name(code), code, last_warning().c_str()));
+  }
+  initialized_ = true;
+  report_.info.plugin_path = plugin_.path;
+  report_.info.plugin_name = plugin_.net->name();
+  report_.info.api_version = plugin_.net->version();
+  return {};
+}
+
+Result<void> Rank::choose_devices() {
+  int count = 0;
+  const auto code = plugin_.net->devices(&count);
+  if (code != nccl::kSuccess || count <= 0) {
+    return fail(make_error(
+        Status::kConfig, code,
+        "%s has no network device (%s, %d devices), so NCCL would not use it; "
+        "plugin: %s",
+        plugin_.path.c_str(), result_name(code), count,
+        last_warning().empty() ? "(NCCL_DEBUG=INFO says more)" : last_warning().c_str()));
+  }
+  connections_.devices = options_.devices;
+  for (int i = 0; options_.devices.empty() && i < count; ++i) connections_.devices.push_back(i);
+  setup_.speed.speed_mbps = 0;
+  for (const int device : connections_.devices) {
+    NetProperties properties;
+    if (device >= count || plugin_.net->properties(device, &properties) != nccl::kSuccess) {
+      return fail(make_error(Status::kConfig, 0, "--net-dev %d: there are devices 0 to %d", device,
+                             count - 1));
+    }
+    if (!properties.on_host || properties.max_p2p_bytes == 0) {
+      return fail(
+          make_error(Status::kUnsupported, 0, "device %d needs a GPU (device offload)", device));
+    }
+    setup_.speed.speed_mbps += properties.speed_mbps > 0 ? properties.speed_mbps : 10000;
+    setup_.speed.latency_us = std::max(setup_.speed.latency_us, properties.latency_us);
+    report_.info.devices.push_back({{"index", device},
+                                    {"name", properties.name},
+                                    {"pci_path", properties.pci_path},
+                                    {"speed_mbps", properties.speed_mbps},
+                                    {"latency_us", properties.latency_us},
+                                    {"max_receives", properties.max_receives}});
+  }
+  return {};
+}
+
+// After init: a plugin may forbid LL128 there.
+Result<void> Rank::check_protocol() {
+  auto allowed = allowed_protocols(std::getenv("NCCL_PROTO"));
+  if (!allowed) return fail(allowed.error());
+  setup_.protocols = *allowed;
+  if (!options_.protocol || allowed->allowed[static_cast<size_t>(*options_.protocol)]) return {};
+  return fail(make_error(Status::kConfig, 0,
+                         "--proto %s: NCCL_PROTO=%s forbids it (set by you, or by the plugin "
+                         "because its rails do not keep the order that LL128 needs)",
+                         name_of(*options_.protocol).data(), std::getenv("NCCL_PROTO")));
+}
+
+void Rank::describe_run() {
+  RunInfo& info = report_.info;
+  info.ranks = identity_.size;
+  info.launcher = identity_.launcher;
+  info.direct = options_.direct;
+  info.channels = setup_.channels;
+  info.protocol = options_.protocol ? name_of(*options_.protocol) : "as NCCL chooses";
+  for (const RankInfo& rank : member_->ranks()) {
+    info.members.push_back({{"host", rank.host}, {"pid", rank.pid}});
+  }
+}
+
+Result<void> Rank::measure() {
+  const int devices = static_cast<int>(connections_.devices.size());
+  setup_.options = &options_;
+  setup_.member = member_.get();
+  setup_.pulse = &pulse_;
+  setup_.send_buffer = &send_buffer_;
+  setup_.receive_buffer = &receive_buffer_;
+  setup_.rank = connections_.rank = identity_.rank;
+  setup_.ranks = connections_.ranks = identity_.size;
+  setup_.channels = connections_.channels =
+      options_.channels > 0 ? options_.channels : std::max(1, devices);
+  connections_.net = plugin_.net.get();
+  connections_.member = member_.get();
+  connections_.pulse = &pulse_;
+  connections_.collective = options_.collective;
+  connections_.sizes = setup_.sizes;
+  connections_.timeout_s = options_.timeout_s;
+  if (options_.direct) {
+    connections_.send_buffer = &send_buffer_;
+    connections_.receive_buffer = &receive_buffer_;
+  }
+  describe_run();
+  auto communicator = Communicator::create(connections_);
+  if (!communicator) return fail(communicator.error());
+  communicator_ = std::move(*communicator);
+  setup_.communicator = communicator_.get();
+  table_.begin(options_, report_.info);
+  Benchmark benchmark(setup_);
+  progress_.set_total(benchmark.row_count());
+  return benchmark.run([this](const Row& row) {
+    progress_.before_row();
+    table_.row(row);
+    progress_.after_row();
+    report_.rows.push_back(row);
+  });
+}
+
+Result<void> Rank::finish() {
+  pulse_.enter("closing");
+  if (auto closed = communicator_->close(); !closed) return closed;
+  const auto code = plugin_.net->finalize();
+  initialized_ = false;
+  if (code != nccl::kSuccess) {
+    return fail(make_error(Status::kSystem, code, "finalize: %s; plugin: %s", result_name(code),
+                           last_warning().c_str()));
+  }
+  nlohmann::json part = nlohmann::json::object();
+  if (const auto rails = counters_.read()) {
+    part["rails"] = *rails;
+  } else {
+    part["note"] = rails.error().what;
+  }
+  rusage usage{};
+  (void)getrusage(RUSAGE_SELF, &usage);
+  part["user_s"] = seconds(usage.ru_utime);
+  part["system_s"] = seconds(usage.ru_stime);
+  part["context_switches"] = usage.ru_nvcsw + usage.ru_nivcsw;
+  auto parts = member_->exchange("counters", std::move(part));
+  if (!parts) return fail(parts.error());
+  if (auto collected = collect_rails(*parts); !collected) return collected;
+  report_.exit_code = wrong_values(report_.rows) > 0 ? kExitWrong : kExitOk;
+  progress_.before_row();
+  table_.end(report_, options_.collective);
+  return {};
+}
+
+Result<void> Rank::collect_rails(const std::vector<nlohmann::json>& parts) {
+  for (size_t rank = 0; rank < parts.size(); ++rank) {
+    const nlohmann::json& part = parts[rank];
+    if (!part.is_object()) return fail(make_error(Status::kRemote, 0, "malformed counters"));
+    const std::string note = text_in(part, "note");
+    if (!note.empty()) report_.rails_note = note;
+    nlohmann::json process = part;
+    process.erase("rails");
+    process.erase("note");
+    report_.processes.push_back(std::move(process));
+    for (const nlohmann::json& rail : part.value("rails", nlohmann::json::array())) {
+      if (!rail.is_object()) continue;
+      RailLine line{static_cast<int>(rank),
+                    member_->ranks()[rank].host,
+                    text_in(rail, "device"),
+                    text_in(rail, "rail"),
+                    text_in(rail, "transport"),
+                    text_in(rail, "address"),
+                    0,
+                    nlohmann::json::object()};
+      line.speed_mbps = static_cast<uint64_t>(number_in(rail, "speed_mbps", 0));
+      for (const auto& [name, value] : rail.items()) {
+        if (value.is_number_unsigned() && name != "speed_mbps") line.counters[name] = value;
+      }
+      report_.rails.push_back(std::move(line));
+    }
+  }
+  return {};
+}
+
+void Rank::write_json() {
+  if (identity_.rank != 0 || options_.json_path.empty()) return;
+  const std::string text =
+      to_json(report_, options_).dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (options_.json_path == "-") {
+    puts(text.c_str());
+    fflush(stdout);
+    return;
+  }
+  std::ofstream file(options_.json_path);
+  file << text << '\n';
+  file.close();
+  if (file) return;
+  fprintf(stderr, "slime-perf: cannot write %s\n", options_.json_path.c_str());
+  if (report_.exit_code == kExitOk) report_.exit_code = kExitUsage;
+}
+
+int Rank::give_up(const Error& error) {
+  const Error verdict = member_ != nullptr ? member_->fail_run(error) : error;
+  // A signal that ends all ranks arrives at them one after the other; do not report its effects.
+  usleep(200000);
+  progress_.before_row();
+  const bool told = verdict.what.find(error.what) != std::string::npos;
+  const bool usage = verdict.status == Status::kConfig;
+  if (identity_.rank == 0 || !usage || !told) {  // all ranks have the same command line
+    fprintf(stderr, "slime-perf: rank %d: %s%s%s\n", identity_.rank, verdict.what.c_str(),
+            told ? "" : "\n  seen here as: ", told ? "" : error.what.c_str());
+  }
+  report_.error = verdict.what;
+  report_.exit_code = usage ? kExitUsage : kExitFailure;
+  write_json();
+  fflush(nullptr);
+  (void)signal(SIGALRM, [](int) { _exit(kExitFailure); });
+  alarm(kCloseLimitS);
+  communicator_.reset();
+  if (initialized_) (void)plugin_.net->finalize();
+  if (member_) member_->leave();
+  return report_.exit_code;
+}
+
+}  // namespace
+
+int run_rank(const Options& options, const Identity& identity, const std::string& command) {
+  Rank rank(options, identity, command);
+  return rank.run();
+}
+
+}  // namespace slime::perf

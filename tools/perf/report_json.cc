@@ -1,0 +1,101 @@
+#include <slime_version.h>
+
+#include <ctime>
+
+#include "tools/common/machine.h"
+#include "tools/perf/report.h"
+
+namespace slime::perf {
+namespace {
+
+using nlohmann::json;
+
+json to_json(const Measurement& measurement) {
+  return {{"time_us", measurement.mean_us},
+          {"slowest_rank_us", measurement.slowest_us},
+          {"best_us", measurement.best_us},
+          {"median_us", measurement.median_us},
+          {"algbw_gbps", measurement.algorithm_gbps},
+          {"busbw_gbps", measurement.bus_gbps},
+          {"best_busbw_gbps", measurement.best_bus_gbps},
+          {"wrong", measurement.wrong ? json(*measurement.wrong) : json(nullptr)}};
+}
+
+json to_json(const Row& row) {
+  return {{"size", row.bytes},
+          {"count", row.count},
+          {"type", name_of(row.type)},
+          {"redop", row.op ? name_of(*row.op) : "none"},
+          {"root", row.root},
+          {"protocol", name_of(row.protocol)},
+          {"channels", row.channels},
+          {"out_of_place", to_json(row.out_of_place)},
+          {"in_place", to_json(row.in_place)}};
+}
+
+json to_json(const RailLine& rail) {
+  json line = {{"rank", rail.rank},
+               {"host", rail.host},
+               {"device", rail.device},
+               {"rail", rail.rail},
+               {"transport", rail.transport},
+               {"address", rail.address},
+               {"speed_mbps", rail.speed_mbps}};
+  line.update(rail.counters);
+  return line;
+}
+
+template <typename T>
+json list_of(const std::vector<T>& items) {
+  json list = json::array();
+  for (const T& item : items) list.push_back(to_json(item));
+  return list;
+}
+
+std::string utc_now() {
+  const time_t now = time(nullptr);
+  tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+}  // namespace
+
+nlohmann::json to_json(const Report& report, const Options& options) {
+  const RunInfo& info = report.info;
+  return {
+      {"tool", "slime-perf"},
+      {"version", SLIME_VERSION},
+      {"commit", SLIME_COMMIT},
+      {"time", utc_now()},
+      {"command", info.command},
+      {"collective", name_of(options.collective)},
+      {"machine", tools::to_json(tools::describe_machine())},
+      {"environment", tools::environment_with("NCCL_")},
+      {"launcher", info.launcher},
+      {"ranks", info.ranks},
+      {"members", info.members},
+      {"plugin",
+       {{"path", info.plugin_path},
+        {"name", info.plugin_name},
+        {"api_version", info.api_version},
+        {"devices", info.devices}}},
+      {"buffers", info.direct ? "direct" : "staged"},
+      {"channels", info.channels},
+      {"protocol", info.protocol},
+      {"iterations", options.iterations},
+      {"warmups", options.warmups},
+      {"checks", options.checks},
+      {"rows", list_of(report.rows)},
+      {"rails", list_of(report.rails)},
+      {"processes", report.processes},
+      {"out_of_bounds", wrong_values(report.rows)},
+      {"average_busbw_gbps", average_bus_gbps(report.rows)},
+      {"error", report.error.empty() ? json(nullptr) : json(report.error)},
+      {"exit_code", report.exit_code},
+  };
+}
+
+}  // namespace slime::perf
