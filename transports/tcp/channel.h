@@ -66,7 +66,7 @@ class TcpChannel final : public Channel {
   void hang_up();
   size_t receive(std::span<Done> done);
   void watch(uint64_t now_ns);
-  Status nothing_to_report(uint64_t now_ns);
+  Status nothing_to_report();
 
   // Failures. fail_with() keeps the first one.
   void fail_with(Error error, State state);
@@ -87,6 +87,7 @@ class TcpChannel final : public Channel {
   bool odd_poll_ = false;
   Fd fd_;
   Pacer pacer_;  // while the send queue is blocked
+  uint32_t idle_polls_ = 0;
   uint64_t watch_at_ns_ = 0;
   SilenceWatch silence_;
   SendQueue queue_;

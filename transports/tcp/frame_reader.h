@@ -38,8 +38,9 @@ struct ReadFault {
 
 class FrameReader {
  public:
-  // One poll stops at the first of these, to be fair to other channels of the thread.
-  static constexpr size_t kMaxBytes = size_t{1} << 20;
+  // One poll stops at the first of these: to be fair to other channels of the thread, and because
+  // the socket is locked during a call, so that a long one makes the peer wait for its window.
+  static constexpr size_t kMaxBytes = size_t{256} << 10;
   static constexpr size_t kMaxArrivals = 64;
   static constexpr size_t kStagingBytes = 8 << 10;
 

@@ -14,7 +14,7 @@ namespace slime::tcp {
 class Pacer {
  public:
   static constexpr uint64_t kShortestNs = 5'000;
-  static constexpr uint64_t kLongestNs = 160'000;  // 100 Gb/s empty 2 MB in that time
+  static constexpr uint64_t kLongestNs = 80'000;  // 100 Gb/s empty 1 MB in that time
 
   bool due(uint64_t now_ns) const { return now_ns >= next_ns_; }
 

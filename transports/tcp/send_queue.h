@@ -54,8 +54,9 @@ class SendQueue {
     const std::byte* local;
     uint64_t cookie;
   };
-  // Per call. More bytes than any socket buffer takes; far fewer vectors than IOV_MAX (1024).
-  static constexpr size_t kMaxCallBytes = size_t{8} << 20;
+  // Per call. With more bytes the caller stays in the kernel while its own input waits, and what it
+  // sends falls out of the cache before the peer reads it. Far fewer vectors than IOV_MAX (1024).
+  static constexpr size_t kMaxCallBytes = size_t{2} << 20;
   static constexpr int kMaxVectors = 512;
 
   Entry& entry(uint64_t work) { return entries_[work & mask_]; }
