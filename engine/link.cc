@@ -97,14 +97,13 @@ Status Link::progress_rail(size_t i) {
 }
 
 Status Link::poll_rail(size_t i) {
-  std::array<Done, 64> done;
-  size_t count = done.size();
+  size_t count = done_.size();
   // A few rounds at most: other comms of the thread want their turn.
-  for (int round = 0; round < 4 && count == done.size() && rails_[i].up; ++round) {
+  for (int round = 0; round < 4 && count == done_.size() && rails_[i].up; ++round) {
     count = 0;
-    const Status polled = rails_[i].channel->poll(done, &count);
+    const Status polled = rails_[i].channel->poll(done_, &count);
     for (size_t k = 0; k < count; ++k) {
-      if (const Status status = handle(i, done[k]); status != Status::kOk) return status;
+      if (const Status status = handle(i, done_[k]); status != Status::kOk) return status;
     }
     if (polled != Status::kOk && rails_[i].up) return fail_rail(i, rails_[i].channel->failure());
   }

@@ -8,6 +8,7 @@
 // try it again.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -144,6 +145,7 @@ class Link {
   uint64_t now_ns_ = 0;
   uint64_t last_activity_ns_ = 0;
   uint64_t silence_ns_ = 0;
+  std::array<Done, 64> done_;  // what poll returned; here so that no call has to clear it
   Error failure_{Status::kOk, 0, {}};
 };
 

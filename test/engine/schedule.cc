@@ -274,7 +274,7 @@ void ScheduleWorld::Parts::drive(SimLink& link) {
     idle = moved ? 0 : idle + 1;
     if (chance(50)) network.advance(below(2000));
     // Nothing left to happen by itself: only time-outs can move things on.
-    if (idle > 50 && !network.step()) network.advance(500'000);
+    if (idle > 20 && !network.step()) network.advance(500'000);
     if (network.now_ns() > kDeadlineNs) return violate("the link hangs");
   }
   report.failed = send_failed || receive_failed;
