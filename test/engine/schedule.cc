@@ -6,7 +6,7 @@
 #include <deque>
 #include <vector>
 
-#include "test/support/sim_link.h"
+#include "test/support/sim_hosts.h"
 
 namespace slime::test {
 namespace {

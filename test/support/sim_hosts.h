@@ -1,0 +1,74 @@
+// Two ends of a link over simulated rails, without a control connection: what the engine tests
+// drive in virtual time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/handshake.h"
+#include "engine/recv_comm.h"
+#include "engine/send_comm.h"
+#include "transports/sim/sim_rail.h"
+
+namespace slime::test {
+
+// One host: a device with simulated rails.
+struct SimHost {
+  SimHost(sim::Network& network, size_t rail_count, const RailCaps& caps, const Settings& settings,
+          const std::string& name) {
+    std::vector<std::unique_ptr<Rail>> owned;
+    for (size_t i = 0; i < rail_count; ++i) {
+      RailCaps own = caps;
+      own.name = name + "." + std::to_string(i);
+      auto rail = network.open_rail(own, sim::RailModel());
+      rails.push_back(static_cast<sim::Rail*>(rail.get()));
+      owned.push_back(std::move(rail));
+    }
+    fabric = Fabric::of_rails(std::move(owned), settings, network);
+  }
+
+  Device& device() const { return *fabric->device(0); }
+
+  std::vector<sim::Rail*> rails;
+  std::unique_ptr<Fabric> fabric;
+};
+
+struct SimLink {
+  std::unique_ptr<SendCommImpl> sender;
+  std::unique_ptr<RecvCommImpl> receiver;
+};
+
+// Aborts the test program when the simulated rails do not connect: then nothing else is testable.
+inline SimLink connect(sim::Network& network, SimHost& from, SimHost& to, uint32_t channels,
+                       uint32_t eager_max) {
+  const auto must = [](auto result) {
+    if (!result) std::abort();
+    return std::move(*result);
+  };
+  Box send_inbox = must(Box::make(from.device(), cts_box_bytes(channels)));
+  Box send_outbox = must(Box::make(from.device(), eager_box_bytes(eager_max)));
+  Box recv_inbox = must(Box::make(to.device(), eager_box_bytes(eager_max)));
+  Box recv_outbox = must(Box::make(to.device(), cts_box_bytes(channels)));
+  ChannelSet active(from.device(), channels, true), passive(to.device(), channels, false);
+  Side active_side, passive_side;
+  if (!active.open(send_inbox, &active_side) || !passive.open(recv_inbox, &passive_side)) {
+    std::abort();
+  }
+  for (int i = 0;; ++i) {
+    const Status a = active.connect(passive_side), p = passive.connect(active_side);
+    if (a == Status::kOk && p == Status::kOk) break;
+    if (i == 1000) std::abort();
+    network.advance(1000);
+  }
+  SimLink link;
+  link.sender = std::make_unique<SendCommImpl>(*from.fabric, from.device(),
+                                               active.take(passive_side, eager_max, "receiver"),
+                                               std::move(send_inbox), std::move(send_outbox));
+  link.receiver = std::make_unique<RecvCommImpl>(*to.fabric, to.device(),
+                                                 passive.take(active_side, eager_max, "sender"),
+                                                 std::move(recv_inbox), std::move(recv_outbox));
+  return link;
+}
+
+}  // namespace slime::test
