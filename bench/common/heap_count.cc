@@ -1,0 +1,1 @@
+#include "bench/common/heap_hooks.h"

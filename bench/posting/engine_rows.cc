@@ -1,0 +1,134 @@
+// The engine in place of the loops: the same NICs and costs, the engine's own posting queue.
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "bench/common/bare_link.h"
+#include "bench/common/comm_load.h"
+#include "bench/common/heap_count.h"
+#include "bench/posting/model.h"
+#include "bench/posting/world.h"
+
+namespace slime::bench {
+namespace {
+
+constexpr uint32_t kThreads = 8;
+constexpr uint64_t kWarmUp = 2'000;  // works per rail: they fill the send queues at once
+
+std::unique_ptr<Fabric> make_fabric(sim::Network& network, const std::string& name,
+                                    const sim::RailModel& model) {
+  std::vector<std::unique_ptr<Rail>> rails;
+  for (uint32_t i = 0; i < kGroupNics; ++i) {
+    RailCaps caps = sim_caps(name + "." + std::to_string(i));
+    caps.ordered = false;
+    rails.push_back(network.open_rail(caps, model));
+  }
+  return Fabric::of_rails(std::move(rails), Settings(), network);
+}
+
+sim::RailModel with_jitter(sim::RailModel model) {
+  model.jitter_ns = 3'000;
+  return model;
+}
+
+// Both hosts of one thread, and their clock.
+struct Hosts {
+  Hosts(const Regime& regime, uint64_t seed)
+      : network(seed),
+        from(make_fabric(network, "nic", with_jitter(sender_model(regime)))),
+        to(make_fabric(network, "peer", receiver_model())) {
+    network.check_sources(false);
+  }
+  sim::Network network;
+  std::unique_ptr<Fabric> from, to;
+};
+
+// Works submitted to a Link as fast as it has room for them.
+class LinkLoad {
+ public:
+  explicit LinkLoad(Hosts& hosts)
+      : hosts_(hosts), link_(*hosts.from, *hosts.to, kGroupNics, kWorkBytes, [&hosts] {
+          hosts.network.advance(1000);
+        }) {}
+  void turn() {
+    for (uint32_t i = 0; i < 16 && link_.submit(); ++i) hosts_.network.advance(kGenerateNs);
+    link_.progress();
+    link_.drain_peer();
+  }
+  uint64_t completed() const { return link_.done(); }
+  const std::vector<const Channel*>& channels() const { return link_.channels(); }
+
+ private:
+  Hosts& hosts_;
+  BareLink link_;
+};
+
+// Messages of 64 stripes, as many as a comm takes at once.
+class MessageLoad {
+ public:
+  static constexpr uint32_t kStripes = 64;
+
+  explicit MessageLoad(Hosts& hosts)
+      : hosts_(hosts),
+        load_(*hosts.from, *hosts.to, {kGroupNics, 0, size_t{kStripes} * kWorkBytes},
+              [&hosts] { hosts.network.advance(1000); }) {}
+
+  void turn() {
+    load_.receive();
+    if (load_.send()) hosts_.network.advance(kGenerateNs * kStripes);
+    load_.test_receive();
+    load_.test_send();
+  }
+  uint64_t completed() const { return load_.arrivals(); }
+  const std::vector<const Channel*>& channels() const { return load_.pair().send_channels; }
+
+ private:
+  Hosts& hosts_;
+  CommLoad load_;
+};
+
+template <typename Load>
+void run_thread(const Regime& regime, const RunLength& length, uint64_t seed, Outcome* outcome) {
+  Hosts hosts(regime, seed);
+  Load load(hosts);
+  const auto run = [&load](uint64_t works) {
+    for (const uint64_t end = load.completed() + works; load.completed() < end;) load.turn();
+  };
+  run(kWarmUp * kGroupNics);
+  const RailTotals before = sum_counters(load.channels());
+  const uint64_t started_ns = hosts.network.now_ns(), heap_before = heap_allocations();
+  const uint64_t completed = load.completed();
+  run(length.counted * kGroupNics);
+  outcome->allocations += heap_allocations() - heap_before;
+  const RailTotals totals = difference(sum_counters(load.channels()), before);
+  outcome->works += totals.works;
+  outcome->doorbells += totals.doorbells;
+  outcome->futile += totals.futile_posts;
+  outcome->polls += totals.polls;
+  outcome->depth_max = std::max(outcome->depth_max, totals.queue_depth_max);
+  const double line_rate = kGroupNics / static_cast<double>(kWireNs);  // works per ns
+  outcome->line_share += static_cast<double>(load.completed() - completed) /
+                         static_cast<double>(hosts.network.now_ns() - started_ns) / line_rate /
+                         kThreads;
+}
+
+template <typename Load>
+Outcome run_threads(const Regime& regime, const RunLength& length, uint64_t seed) {
+  Outcome outcome;
+  for (uint32_t i = 0; i < kThreads; ++i) {
+    run_thread<Load>(regime, length, seed + i * 1000, &outcome);
+  }
+  return outcome;
+}
+
+}  // namespace
+
+Outcome run_engine_link(const Regime& regime, const RunLength& length, uint64_t seed) {
+  return run_threads<LinkLoad>(regime, length, seed);
+}
+
+Outcome run_engine_comms(const Regime& regime, const RunLength& length, uint64_t seed) {
+  return run_threads<MessageLoad>(regime, length, seed);
+}
+
+}  // namespace slime::bench
