@@ -1,0 +1,97 @@
+#include "tools/info/child.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <slime/clock.h>
+#include <slime/settings.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+namespace slime::info {
+namespace {
+
+constexpr size_t kMaxAnswer = 4 << 20;
+
+[[noreturn]] void be_the_child(const std::function<nlohmann::json()>& work, int answer_fd) {
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+  // Bytes that are no UTF-8 may come from a plugin's strings; they must not end the program.
+  const std::string text = work().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  for (size_t sent = 0; sent < text.size();) {
+    const ssize_t n = write(answer_fd, text.data() + sent, text.size() - sent);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    sent += static_cast<size_t>(n);
+  }
+  _exit(0);  // no destructors of ours or of the libraries: their threads may still run
+}
+
+// False: the limit passed before the child closed its end.
+bool read_all(int fd, double limit_s, std::string* text) {
+  const SteadyClock& clock = SteadyClock::instance();
+  const uint64_t deadline = clock.now_ns() + seconds_to_ns(limit_s);
+  for (char buffer[4096]; text->size() < kMaxAnswer;) {
+    const uint64_t now = clock.now_ns();
+    if (now >= deadline) return false;
+    pollfd waiting{fd, POLLIN, 0};
+    const int ready = poll(&waiting, 1, static_cast<int>((deadline - now) / 1000000) + 1);
+    if (ready < 0 && errno != EINTR) return true;
+    if (ready <= 0) continue;
+    const ssize_t n = read(fd, buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return true;
+    text->append(buffer, static_cast<size_t>(n));
+  }
+  return true;
+}
+
+std::string ending(int status) {
+  if (WIFSIGNALED(status)) {
+    return "ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
+           strsignal(WTERMSIG(status)) + ")";
+  }
+  return "ended with exit status " + std::to_string(WEXITSTATUS(status));
+}
+
+}  // namespace
+
+Result<nlohmann::json> run_in_child(const std::function<nlohmann::json()>& work, double limit_s,
+                                    const std::string& what) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    return fail(system_error(errno, "%s: no pipe to a child process", what.c_str()));
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    be_the_child(work, ends[1]);
+  }
+  const int fork_error = errno;
+  close(ends[1]);
+  if (child < 0) {
+    close(ends[0]);
+    return fail(system_error(fork_error, "%s: no child process", what.c_str()));
+  }
+  std::string text;
+  const bool in_time = read_all(ends[0], limit_s, &text);
+  close(ends[0]);
+  if (!in_time) kill(child, SIGKILL);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!in_time) {
+    return fail(
+        make_error(Status::kTimeout, 0, "%s did not end within %.0f s", what.c_str(), limit_s));
+  }
+  auto answer = nlohmann::json::parse(text, nullptr, false);
+  if (answer.is_discarded() || !answer.is_object()) {
+    return fail(make_error(Status::kInternal, 0, "%s: the process %s", what.c_str(),
+                           ending(status).c_str()));
+  }
+  return answer;
+}
+
+}  // namespace slime::info

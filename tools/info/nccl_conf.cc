@@ -1,0 +1,42 @@
+#include "tools/info/nccl_conf.h"
+
+#include <cstdlib>
+#include <fstream>
+
+namespace slime::info {
+namespace {
+
+constexpr size_t kMaxLine = 4096;  // as NCCL reads them (src/misc/param.cc, setEnvFile)
+
+void apply_file(const std::string& path, std::map<std::string, std::string>* sources) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    const size_t equals = line.find('=');
+    if (line.starts_with('#') || line.size() >= kMaxLine || equals == std::string::npos ||
+        equals == 0 || line.find('\0') != std::string::npos) {
+      continue;
+    }
+    const std::string name = line.substr(0, equals);
+    if (getenv(name.c_str()) != nullptr) continue;
+    setenv(name.c_str(), line.substr(equals + 1).c_str(), 0);
+    (*sources)[name] = path;
+  }
+}
+
+}  // namespace
+
+std::map<std::string, std::string> apply_nccl_conf() {
+  std::map<std::string, std::string> sources;
+  const char* const chosen = getenv("NCCL_CONF_FILE");
+  const char* const home = getenv("HOME");
+  if (chosen != nullptr && chosen[0] != '\0') {
+    apply_file(chosen, &sources);
+  } else if (home != nullptr) {
+    apply_file(std::string(home) + "/.nccl.conf", &sources);
+  }
+  apply_file("/etc/nccl.conf", &sources);
+  return sources;
+}
+
+}  // namespace slime::info
