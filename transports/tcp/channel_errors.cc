@@ -95,9 +95,9 @@ Error TcpChannel::read_error() const {
   const ReadFault& fault = reader_.fault();
   if (fault.kind == ReadFault::Kind::kEnded) {
     return make_error(Status::kRemote, 0,
-                      "%s: the peer closed the connection %s, with %zu of our works not delivered; "
+                      "%s: the peer closed the connection%s, with %zu of our works not delivered; "
                       "its process ended or closed: look at its log first",
-                      where().c_str(), reader_.mid_frame() ? "in the middle of a work" : "",
+                      where().c_str(), reader_.mid_frame() ? " in the middle of a work" : "",
                       queue_.outstanding());
   }
   if (fault.kind == ReadFault::Kind::kSocket) {

@@ -110,11 +110,13 @@ ssize_t FrameReader::fetch_payload(int fd, size_t budget) {
   const RegionTable::Pin pin(regions_, header_.remote_key, header_.remote_address, header_.length);
   if (!granted(pin)) return -1;
   const size_t wanted = std::min<uint64_t>(remaining_, budget);
-  std::array<iovec, 2> vectors{iovec{place(), wanted}, iovec{staging_.data(), staging_.size()}};
+  size_t behind = header_.length >= kLargePayload ? kStagedBehindLarge : staging_.size();
+  if (wanted < remaining_) behind = 0;
+  std::array<iovec, 2> vectors{iovec{place(), wanted}, iovec{staging_.data(), behind}};
   msghdr message{};
   message.msg_iov = vectors.data();
-  message.msg_iovlen = wanted == remaining_ ? 2 : 1;
-  const size_t asked = wanted + (wanted == remaining_ ? staging_.size() : 0);
+  message.msg_iovlen = behind ? 2 : 1;
+  const size_t asked = wanted + behind;
   const ssize_t got = took(::recvmsg(fd, &message, MSG_DONTWAIT), asked);
   if (got <= 0) return got;
   const size_t of_payload = std::min(static_cast<size_t>(got), wanted);

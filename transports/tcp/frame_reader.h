@@ -42,7 +42,11 @@ class FrameReader {
   // the socket is locked during a call, so that a long one makes the peer wait for its window.
   static constexpr size_t kMaxBytes = size_t{256} << 10;
   static constexpr size_t kMaxArrivals = 64;
-  static constexpr size_t kStagingBytes = 8 << 10;
+  // What is staged is copied once more. So behind a large payload, which tends to be followed by
+  // another, only a little is staged: its header and the beginning.
+  static constexpr size_t kStagingBytes = 32 << 10;
+  static constexpr size_t kLargePayload = 64 << 10;
+  static constexpr size_t kStagedBehindLarge = 1 << 10;
 
   FrameReader(const RegionTable& regions, uint64_t max_message_bytes)
       : regions_(regions), max_message_bytes_(max_message_bytes) {}
