@@ -1,6 +1,7 @@
 #!/bin/bash
 # slime-info against real files: our plugin under several names, and small plugins made here that
 # are of another make, too old, damaged, or crash.
+# shellcheck disable=SC2317  # functions called through check
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=$PWD/${SLIME_BUILD_DIR:-build}
