@@ -5,12 +5,6 @@
 
 namespace slime::sim {
 
-std::string Channel::peer_name() const {
-  const Endpoint* peer = network_.find(end_.peer);
-  if (peer == nullptr) return "sim:unknown";
-  return "sim:" + peer->rail->caps().name + "#" + std::to_string(peer->name.index);
-}
-
 Status Channel::post(std::span<const Work> works, size_t* taken) {
   *taken = 0;
   network_.run_due();
@@ -43,7 +37,8 @@ Status Channel::post(std::span<const Work> works, size_t* taken) {
 
 size_t Channel::collect(std::span<Done> done) {
   size_t count = 0;
-  while (count < done.size() && !end_.sent.empty() && !end_.fenced) {
+  const bool sent_lost = end_.fenced || (end_.noticed && end_.abrupt);
+  while (count < done.size() && !end_.sent.empty() && !sent_lost) {
     const Sent sent = end_.sent.front();
     end_.sent.pop();
     if (!sent.repeat) --end_.outstanding;
@@ -58,13 +53,12 @@ size_t Channel::collect(std::span<Done> done) {
 Status Channel::poll(std::span<Done> done, size_t* count) {
   network_.charge(end_.rail->model().poll_ns);
   counters.polls.add();
-  *count = 0;
-  const bool hidden = end_.noticed && !end_.fenced && (end_.abrupt || end_.told);
-  if (!hidden) *count = collect(done);
+  *count = end_.told && !end_.fenced ? 0 : collect(done);
   if (*count > 0) return Status::kOk;
   counters.empty_polls.add();
   if (!end_.noticed || end_.fenced) return Status::kOk;
-  if (!hidden && !(end_.sent.empty() && end_.arrivals.empty())) return Status::kOk;
+  // What had arrived comes first; without room for it, the failure has to wait.
+  if (!end_.told && done.empty() && !end_.arrivals.empty()) return Status::kOk;
   end_.told = true;
   return end_.error.status;
 }

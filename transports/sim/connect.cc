@@ -46,6 +46,7 @@ Endpoint& Network::open_endpoint(Rail& rail, const ChannelOptions& options,
   const uint32_t retries = rail.model().connect_retries;
   end.retries_left = retries == 0 ? 0 : static_cast<uint32_t>(random_.up_to(retries));
   end.peer = {};
+  end.peer_label = "sim:unknown";
   end.open = true;
   end.paired = end.connected = end.cut = end.noticed = end.abrupt = end.told = end.fenced = false;
   end.outstanding = end.flights = 0;
@@ -100,6 +101,7 @@ Status Network::connect_to(Endpoint& end, Endpoint& peer) {
     return end.error.status;
   }
   end.peer = peer.name;
+  end.peer_label = "sim:" + peer.rail->caps().name + "#" + std::to_string(peer.name.index);
   for (const Rail* rail : {end.rail, peer.rail}) {
     if (!rail->dead()) continue;
     if (rail->died_of_ == Death::kNoticed) notice(end, Reason::kPathDied, true);

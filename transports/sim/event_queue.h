@@ -29,6 +29,7 @@ struct Event {
 class EventQueue {
  public:
   bool empty() const { return heap_.empty(); }
+  const Event& next() const { return heap_.front(); }
   uint64_t next_ns() const { return heap_.empty() ? UINT64_MAX : heap_.front().time_ns; }
   void push(Event event) {
     event.sequence = ++sequence_;

@@ -24,8 +24,7 @@ void Network::kill(Rail& rail) {
     const RailModel& model = rail.model();
     const bool one_sided = random_.chance(model.one_sided_ppm);
     const Endpoint* last = random_.coin() ? &end : peer;
-    for (const Endpoint* each :
-         {static_cast<const Endpoint*>(&end), static_cast<const Endpoint*>(peer)}) {
+    for (Endpoint* each : {&end, peer}) {
       if (one_sided && each == last) continue;
       notify(*each, now_ns_ + random_.up_to(model.notice_ns), Reason::kPathDied, random_.coin());
     }
@@ -66,11 +65,10 @@ void Network::refuse(Endpoint& receiver, const Flight& flight) {
   if (!receiver.noticed) {
     fail(receiver, false,
          make_error(Status::kRemote, 0,
-                    "sim rail %s: refused %u bytes that peer sim:%s#%u wrote to 0x%llx with key "
+                    "sim rail %s: refused %u bytes that peer %s wrote to 0x%llx with key "
                     "0x%llx: no such registered memory; nothing was written",
-                    receiver.rail->caps().name.c_str(), work.length,
-                    sender == nullptr ? "closed" : sender->rail->caps().name.c_str(),
-                    flight.sender.index, static_cast<unsigned long long>(work.remote_address),
+                    receiver.rail->caps().name.c_str(), work.length, receiver.peer_label.c_str(),
+                    static_cast<unsigned long long>(work.remote_address),
                     static_cast<unsigned long long>(work.remote_key)));
   }
   drop_unlanded(receiver);
@@ -112,11 +110,9 @@ void Network::notice(Endpoint& end, Reason reason, bool abrupt) {
       "the peer fenced the channel off",
       "the peer refused a write: wrong key or bounds",
   };
-  const Endpoint* peer = find(end.peer);
   fail(end, abrupt,
-       make_error(Status::kRemote, 0, "sim rail %s: channel to peer sim:%s#%u failed: %s",
-                  end.rail->caps().name.c_str(),
-                  peer == nullptr ? "closed" : peer->rail->caps().name.c_str(), end.peer.index,
+       make_error(Status::kRemote, 0, "sim rail %s: channel to peer %s failed: %s",
+                  end.rail->caps().name.c_str(), end.peer_label.c_str(),
                   kSentences[static_cast<size_t>(reason)]));
 }
 

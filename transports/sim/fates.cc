@@ -76,10 +76,8 @@ void Network::lose(Flight& flight, bool may_tear) {
 
 void Network::settle_arrived(Flight& flight, Cause cause) {
   if (flight.receiver_waits) {  // in the receiver's queue, and stays there
-    const bool wanted = cause == Cause::kDeath || cause == Cause::kSenderLeft;
-    flight.counted = false;
-    flight.sender_waits = false;
-    if (wanted) keep_copy(flight);
+    keep_copy(flight);
+    flight.sender_waits = flight.counted = false;
     return;
   }
   if (cause == Cause::kReceiverLeft || cause == Cause::kRefused) return;  // its word is on its way

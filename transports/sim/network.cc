@@ -32,12 +32,33 @@ void Network::advance_to(uint64_t time_ns) {
 }
 
 bool Network::step() {
+  while (!events_.empty() && is_void(events_.next())) events_.pop();
   if (events_.empty()) return false;
   advance_to(std::max(events_.next_ns(), now_ns_));
   return true;
 }
 
+// Meant for what is gone by now.
+bool Network::is_void(const Event& event) {
+  switch (event.kind) {
+    case Event::Kind::kLeave:
+    case Event::Kind::kArrive:
+    case Event::Kind::kConfirm:
+      return flights_[event.index].generation != event.generation;
+    case Event::Kind::kRepeatSent:
+    case Event::Kind::kRepeatArrived:
+    case Event::Kind::kNotice:
+      return find({event.index, event.generation}) == nullptr;
+    case Event::Kind::kDeath: {
+      const Rail* rail = rails_[event.index];
+      return rail == nullptr || rail->life_ != event.generation;
+    }
+  }
+  return true;
+}
+
 void Network::handle(const Event& event) {
+  if (is_void(event)) return;
   switch (event.kind) {
     case Event::Kind::kLeave:
     case Event::Kind::kArrive:
@@ -47,17 +68,13 @@ void Network::handle(const Event& event) {
     case Event::Kind::kRepeatArrived:
     case Event::Kind::kNotice:
       return handle_endpoint(event);
-    case Event::Kind::kDeath: {
-      Rail* rail = rails_[event.index];
-      if (rail != nullptr && rail->life_ == event.generation) rail->kill();
-      return;
-    }
+    case Event::Kind::kDeath:
+      return rails_[event.index]->kill();
   }
 }
 
 void Network::handle_flight(const Event& event) {
   Flight& flight = flights_[event.index];
-  if (flight.generation != event.generation) return;
   if (event.kind == Event::Kind::kLeave) return leave(flight);
   if (event.kind == Event::Kind::kConfirm) return confirm(flight);
   // A failure may have made the arrival earlier or later than it was planned.
@@ -65,14 +82,13 @@ void Network::handle_flight(const Event& event) {
 }
 
 void Network::handle_endpoint(const Event& event) {
-  Endpoint* end = find({event.index, event.generation});
-  if (end == nullptr) return;
+  Endpoint& end = endpoints_[event.index];
   if (event.kind == Event::Kind::kNotice) {
-    return notice(*end, static_cast<Reason>(event.payload >> 1), (event.payload & 1) != 0);
+    return notice(end, static_cast<Reason>(event.payload >> 1), (event.payload & 1) != 0);
   }
-  if (end->noticed || end->fenced) return;
-  if (event.kind == Event::Kind::kRepeatSent) return end->sent.push({event.payload, true});
-  end->arrivals.push(
+  if (end.noticed || end.fenced) return;
+  if (event.kind == Event::Kind::kRepeatSent) return end.sent.push({event.payload, true});
+  end.arrivals.push(
       {kNone, static_cast<uint32_t>(event.payload), static_cast<uint32_t>(event.payload >> 32)});
 }
 

@@ -100,6 +100,7 @@ class Network final : public Clock {
     if (events_.next_ns() <= now_ns_) advance_to(now_ns_);
   }
   void charge(uint64_t ns) { advance_to(now_ns_ + ns); }
+  bool is_void(const Event& event);
   void handle(const Event& event);
   void handle_flight(const Event& event);
   void handle_endpoint(const Event& event);

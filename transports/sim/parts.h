@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <string>
 
 #include "transports/rail.h"
 #include "transports/sim/buffers.h"
@@ -63,6 +63,7 @@ struct Endpoint {
   uint64_t nonce = 0;
   uint32_t retries_left = 0;  // connect() says kAgain this often for nothing
   Name peer;                  // once connect() was called
+  std::string peer_label;     // the same in words; outlives the peer
   bool open = false;
   bool paired = false;     // both ends have named each other
   bool connected = false;  // and connect() has said so here

@@ -19,7 +19,7 @@ class Rail final : public slime::Rail {
   Result<std::unique_ptr<slime::Channel>> open_channel(const ChannelOptions& options) override;
 
   const RailModel& model() const { return model_; }
-  // For the next schedule, after Network::reset(), while no channel is open.
+  // For the next schedule, beside Network::reset(), while no channel is open.
   void configure(const RailCaps& caps, const RailModel& model);
   void kill(Death death);  // now, for all its channels
   void kill() { kill(model_.death); }
@@ -56,7 +56,7 @@ class Channel final : public slime::Channel {
   Status poll(std::span<Done> done, size_t* count) override;
   void fence() override { network_.fence(end_); }
   const Error& failure() const override { return end_.error; }
-  std::string peer_name() const override;
+  std::string peer_name() const override { return end_.peer_label; }
 
  private:
   friend class Rail;
