@@ -1,0 +1,128 @@
+// The tests of this directory, tested: each broken promise is caught by the check that is for it,
+// and a rail that keeps all of them passes the same checks.
+#include <gmock/gmock.h>
+
+#include "test/contract/broken_rail.h"
+#include "test/contract/checks.h"
+#include "test/contract/worlds.h"
+
+namespace slime::contract {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* kIncomplete = "not everything arrived";
+
+struct Case {
+  Fault fault;
+  bool confirm;
+  const char* problem;  // what the check has to say; nullptr: nothing at all
+};
+
+class Broken : public ::testing::Test {
+ protected:
+  void open(Fault fault, bool confirm) {
+    world_ = make_broken_world(make_sim_world({true, true, 7}), fault);
+    pair_ = std::make_unique<Pair>(*world_, PairOptions{confirm});
+    ASSERT_TRUE(pair_->connect());
+  }
+  void TearDown() override { pair_.reset(); }
+
+  static void expect(const Case& expected, const Problems& problems) {
+    SCOPED_TRACE(static_cast<int>(expected.fault));
+    if (expected.problem == nullptr) {
+      EXPECT_THAT(problems, IsEmpty());
+    } else {
+      EXPECT_THAT(problems, Contains(HasSubstr(expected.problem)));
+    }
+  }
+
+  std::unique_ptr<World> world_;
+  std::unique_ptr<Pair> pair_;
+};
+
+TEST_F(Broken, DataChecksCatchEachFault) {
+  const Case kCases[] = {
+      {Fault::kNone, false, nullptr},
+      {Fault::kNone, true, nullptr},
+      {Fault::kSpoilsAByte, false, "wrong byte at 299 when it was reported"},
+      {Fault::kWritesBeyond, false, "written between works"},
+      {Fault::kWritesOutside, false, "written outside the registered range"},
+      {Fault::kSpoilsLater, false, "at the end"},
+      {Fault::kRepeatsSent, false, "kSent twice"},
+      {Fault::kRepeatsSent, true, "kSent twice"},
+      {Fault::kRepeatsArrived, false, "kArrived twice"},
+      {Fault::kLosesSent, false, kIncomplete},
+      {Fault::kLosesArrived, true, kIncomplete},
+      {Fault::kMakesUpImmediate, false, "unknown immediate"},
+      {Fault::kMakesUpCookie, true, "unknown cookie"},
+      {Fault::kMiscountsBytes, false, "kArrived with 301 bytes"},
+      {Fault::kSwapsArrivals, false, "overtook another on an ordered rail"},
+      {Fault::kSendsLate, false, "wrong byte at 0 when it was reported"},
+      {Fault::kConfirmsItself, true, "confirmed before the peer reported kArrived"},
+  };
+  for (const Case& each : kCases) {
+    open(each.fault, each.confirm);
+    pair_->transfer(pair_->left, std::vector<uint32_t>(40, 300));
+    const bool all = pair_->run();
+    pair_->settle();
+    Problems problems = pair_->problems();
+    if (!all) problems.emplace_back(kIncomplete);
+    expect(each, problems);
+    pair_.reset();
+  }
+}
+
+TEST_F(Broken, FenceChecksCatchEachFault) {
+  const Case kCases[] = {
+      {Fault::kNone, false, nullptr},
+      {Fault::kNone, true, nullptr},
+      {Fault::kWritesThroughFence, false, "written after the fence"},
+      {Fault::kReportsAfterFence, false, "arrivals did not come to an end"},
+      {Fault::kHidesFailure, false, "the peer never noticed the fence"},
+  };
+  for (const Case& each : kCases) {
+    open(each.fault, each.confirm);
+    expect(each, fence_problems(*pair_, 12));
+    pair_.reset();
+  }
+}
+
+TEST_F(Broken, AccessChecksCatchEachFault) {
+  const Case kCases[] = {
+      {Fault::kNone, false, nullptr},
+      {Fault::kIgnoresKeys, false, "written all the same"},
+      {Fault::kHidesFailure, false, "the receiver took it"},
+      {Fault::kHidesFailure, true, "the sender never noticed"},
+      {Fault::kNamesNobody, false, nullptr},  // has a sentence; the peer's name is not due here
+  };
+  for (const Case& each : kCases) {
+    open(each.fault, each.confirm);
+    Transfer& ledger = pair_->transfer(pair_->left, {100, 200, 300});
+    Work bad = ledger.works()[1];
+    bad.remote_key ^= 2;
+    expect(each, refusal_problems(*pair_, ledger, bad));
+    pair_.reset();
+  }
+}
+
+TEST_F(Broken, CloseChecksCatchEachFault) {
+  const Case kCases[] = {
+      {Fault::kNone, false, nullptr},
+      {Fault::kNone, true, nullptr},
+      {Fault::kForgetsWhatItSent, false, "kSent, but lost"},
+      {Fault::kNamesNobody, false, "does not name the peer"},
+      {Fault::kHidesFailure, false, "the end was not reported"},
+      {Fault::kSpoilsAByte, false, "wrong byte"},
+  };
+  for (const Case& each : kCases) {
+    open(each.fault, each.confirm);
+    expect(each, close_problems(*pair_, 20));
+    pair_.reset();
+  }
+}
+
+}  // namespace
+}  // namespace slime::contract

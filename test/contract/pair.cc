@@ -1,0 +1,162 @@
+#include "test/contract/pair.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+namespace slime::contract {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kQuiet{20};  // of settle(), on rails that live in real time
+constexpr int kEndless = 20'000;                 // polls of settle() that find something
+constexpr int kIdleRounds = 100;                 // of a world where nothing will happen any more
+
+std::unique_ptr<Channel> open_channel(Rail& rail, const ChannelOptions& options) {
+  auto channel = rail.open_channel(options);
+  EXPECT_TRUE(channel) << channel.error().what;
+  return channel ? std::move(*channel) : nullptr;
+}
+
+}  // namespace
+
+Pair::Pair(World& world, const PairOptions& options) : world_(world), options_(options) {
+  left.rail = &world.left();
+  right.rail = options.same_rail ? &world.left() : &world.right();
+  left.channel = open_channel(*left.rail, {options.left_active, options.confirm_delivery});
+  right.channel = open_channel(*right.rail, {!options.left_active, options.confirm_delivery});
+}
+
+Pair::~Pair() {
+  left.channel.reset();
+  right.channel.reset();
+}
+
+// Calls `condition` until it is true; gives up when nothing moved for a while.
+template <typename Condition>
+bool Pair::until(Condition condition) {
+  auto give_up = Clock::now() + kHangGuard;
+  for (int idle = 0; idle < kIdleRounds; ++idle) {
+    bool moved = false;
+    if (condition(&moved)) return true;
+    if (moved) give_up = Clock::now() + kHangGuard;
+    if (world_.pump() || moved) idle = 0;
+    if (Clock::now() > give_up) return false;
+  }
+  return false;
+}
+
+bool Pair::connect() {
+  const ChannelAddress left_address = left.channel->address();
+  const ChannelAddress right_address = right.channel->address();
+  bool failed = false;
+  until([&](bool*) {
+    left.status = left.channel->connect(right_address);
+    right.status = right.channel->connect(left_address);
+    const auto wrong = [](Status s) { return s != Status::kOk && s != Status::kAgain; };
+    failed = wrong(left.status) || wrong(right.status);
+    return failed || (left.status == Status::kOk && right.status == Status::kOk);
+  });
+  return left.status == Status::kOk && right.status == Status::kOk;
+}
+
+Transfer& Pair::transfer(End& from, const std::vector<uint32_t>& lengths) {
+  End& to = other(from);
+  const TransferOptions options{options_.confirm_delivery,
+                                static_cast<uint32_t>(transfers_.size()) + 1};
+  transfers_.push_back(std::make_unique<Transfer>(*from.rail, *to.rail, lengths, options));
+  Transfer* transfer = transfers_.back().get();
+  from.outgoing.push_back(transfer);
+  to.incoming.push_back(transfer);
+  return *transfer;
+}
+
+bool Pair::post(End& end, size_t batch) {
+  if (end.status != Status::kOk) return false;
+  for (Transfer* transfer : end.outgoing) {
+    const auto works = transfer->unposted();
+    if (works.empty()) continue;
+    size_t taken = 0;
+    end.status = end.channel->post(works.first(std::min(batch, works.size())), &taken);
+    transfer->took(taken);
+    return taken > 0;
+  }
+  return false;
+}
+
+bool Pair::poll(End& end, size_t room) {
+  std::vector<Done> done(room);
+  size_t count = 0;
+  const Status status = end.channel->poll(done, &count);
+  if (end.status == Status::kOk) end.status = status;
+  EXPECT_LE(count, room);
+  EXPECT_TRUE(status == Status::kOk || count == 0);
+  for (size_t i = 0; i < std::min(count, room); ++i) dispatch(end, done[i]);
+  return count > 0;
+}
+
+void Pair::dispatch(End& end, const Done& done) {
+  const bool sent = done.kind == Done::Kind::kSent;
+  auto& transfers = sent ? end.outgoing : end.incoming;
+  ASSERT_FALSE(transfers.empty()) << "a completion where there was no work";
+  Transfer* found = transfers.front();
+  for (Transfer* transfer : transfers) {
+    const bool fits =
+        sent ? transfer->knows_cookie(done.cookie) : transfer->knows_immediate(done.immediate);
+    if (fits) found = transfer;
+  }
+  if (sent) {
+    found->sent(done);
+  } else {
+    found->arrived(done);
+  }
+}
+
+bool Pair::complete() const {
+  return std::ranges::all_of(transfers_, [](const auto& t) { return t->complete(); });
+}
+
+bool Pair::run(const Pace& pace) {
+  const bool ended = until([&](bool* moved) {
+    for (End* end : {&left, &right}) {
+      const bool posted = post(*end, pace.batch);
+      *moved |= poll(*end, pace.done) || posted;
+    }
+    return complete() || left.status != Status::kOk || right.status != Status::kOk;
+  });
+  return ended && complete();
+}
+
+bool Pair::await_failure(End& end) {
+  return until([&](bool* moved) {
+    for (End* each : {&left, &right}) {
+      if (each->channel != nullptr) *moved |= poll(*each, 16);
+    }
+    return end.status != Status::kOk;
+  });
+}
+
+void Pair::settle() {
+  auto quiet = Clock::now() + kQuiet;
+  int moves_left = kEndless;
+  until([&](bool* moved) {
+    for (End* each : {&left, &right}) {
+      if (each->channel != nullptr) *moved |= poll(*each, 16);
+    }
+    if (*moved) quiet = Clock::now() + kQuiet;
+    return Clock::now() > quiet || (*moved && --moves_left == 0);
+  });
+}
+
+std::vector<std::string> Pair::problems() const {
+  std::vector<std::string> problems;
+  for (const auto& transfer : transfers_) {
+    for (std::string& problem : transfer->problems()) problems.push_back(std::move(problem));
+  }
+  if (world_.violations() != 0) problems.emplace_back("the backend counted violations");
+  return problems;
+}
+
+}  // namespace slime::contract

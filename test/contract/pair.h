@@ -1,0 +1,74 @@
+// The two ends of one channel, moved and watched together.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "test/contract/transfer.h"
+#include "test/contract/world.h"
+#include "transports/rail.h"
+
+namespace slime::contract {
+
+// Long: for hangs only. Nothing in a test depends on how fast the machine is.
+inline constexpr std::chrono::seconds kHangGuard{10};
+
+struct End {
+  Rail* rail = nullptr;
+  std::unique_ptr<Channel> channel;
+  Status status = Status::kOk;  // the first that was not kOk, of post or poll
+  std::vector<Transfer*> outgoing, incoming;
+};
+
+struct PairOptions {
+  bool confirm_delivery = false;  // both ends
+  bool left_active = true;
+  bool same_rail = false;  // both ends on the left rail
+};
+
+struct Pace {
+  size_t batch = 64;  // works offered per post
+  size_t done = 16;   // room per poll
+};
+
+class Pair {
+ public:
+  Pair(World& world, const PairOptions& options);
+  ~Pair();  // the channels before the memory that they use
+
+  End left, right;
+
+  bool connect();  // both ends; false: one failed, or it hung
+  // A transfer from one end to the other, owned by the pair.
+  Transfer& transfer(End& from, const std::vector<uint32_t>& lengths);
+  // Posts and polls at both ends until all transfers are complete. False: an end failed, or
+  // nothing moved any more.
+  bool run(const Pace& pace = {});
+  // One post of what is not posted yet, or one poll. Return whether anything moved.
+  bool post(End& end, size_t batch);
+  bool poll(End& end, size_t room);
+  // Polls both ends until this one fails. False: it did not.
+  bool await_failure(End& end);
+  // Polls both ends for as long as anything moves, and a while longer.
+  void settle();
+
+  End& other(const End& end) { return &end == &left ? right : left; }
+  bool complete() const;
+  // Of the pair and all its transfers, and of the backend.
+  std::vector<std::string> problems() const;
+  World& world() { return world_; }
+
+ private:
+  template <typename Condition>
+  bool until(Condition condition);
+  void dispatch(End& end, const Done& done);
+
+  World& world_;
+  const PairOptions options_;
+  std::vector<std::unique_ptr<Transfer>> transfers_;
+};
+
+}  // namespace slime::contract

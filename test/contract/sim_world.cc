@@ -1,0 +1,64 @@
+#include <utility>
+
+#include "test/contract/pattern.h"
+#include "test/contract/worlds.h"
+#include "transports/sim/sim_rail.h"
+
+namespace slime::contract {
+namespace {
+
+class SimWorld final : public World {
+ public:
+  explicit SimWorld(const SimWorldOptions& options) : network_(options.seed) {
+    RailCaps caps;
+    caps.transport = "sim";
+    caps.send_queue_depth = 24;
+    caps.max_batch = 16;
+    caps.ordered = options.ordered;
+    caps.arrives_unpolled = options.arrives_unpolled;
+    sim::RailModel model;
+    model.post_ns = 50;
+    model.doorbell_ns = 150;
+    model.refused_ns = 60;
+    model.poll_ns = 80;
+    model.jitter_ns = 5'000;
+    model.delay_ppm = 50'000;
+    model.delay_ns = 40'000;
+    model.connect_retries = 3;
+    model.window_bytes = 64 << 10;  // small: so that works wait for it
+    caps.name = "sim0";
+    left_ = network_.open_rail(caps, model);
+    caps.name = "sim1";
+    right_ = network_.open_rail(caps, model);
+  }
+
+  Rail& left() override { return *left_; }
+  Rail& right() override { return *right_; }
+  bool pump() override {
+    if (network_.step()) return true;
+    network_.advance(1'000);
+    return false;
+  }
+  std::vector<ChannelAddress> alien_addresses(const ChannelAddress& real) override {
+    std::vector<ChannelAddress> aliens(1);  // all zero
+    for (size_t i = 0; i < real.size(); ++i) {
+      aliens.push_back(real);
+      aliens.back()[i] ^= std::byte{0x10};
+    }
+    fill(aliens.emplace_back(), 4711);
+    return aliens;
+  }
+  uint64_t violations() const override { return network_.violations().total(); }
+
+ private:
+  sim::Network network_;
+  std::unique_ptr<sim::Rail> left_, right_;
+};
+
+}  // namespace
+
+std::unique_ptr<World> make_sim_world(const SimWorldOptions& options) {
+  return std::make_unique<SimWorld>(options);
+}
+
+}  // namespace slime::contract

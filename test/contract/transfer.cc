@@ -1,0 +1,130 @@
+#include "test/contract/transfer.h"
+
+#include <algorithm>
+
+#include "test/contract/pattern.h"
+
+namespace slime::contract {
+
+size_t Transfer::room_for(std::span<const uint32_t> lengths) {
+  size_t bytes = kGapBytes;
+  for (const uint32_t length : lengths) bytes += length + kGapBytes;
+  return bytes;
+}
+
+Transfer::Transfer(Rail& from, Rail& to, std::span<const uint32_t> lengths,
+                   const TransferOptions& options)
+    : seed_(options.seed),
+      confirm_(options.confirm_delivery),
+      ordered_(from.caps().ordered),
+      source_(from, room_for(lengths)),
+      target_(to, room_for(lengths)) {
+  size_t offset = kGapBytes;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    Work work;
+    work.local = &source_.bytes()[offset];
+    work.local_key = source_.keys().local;
+    work.remote_address = target_.address() + offset;
+    work.remote_key = target_.keys().remote;
+    work.length = lengths[i];
+    // All bits in use: the multiplication by an odd number is one to one.
+    work.immediate = (static_cast<uint32_t>(i) + seed_ * 0x10001) * 2654435761U;
+    work.cookie = mix(key_of(i) + 1);
+    fill(source_.bytes().subspan(offset, lengths[i]), key_of(i));
+    works_.push_back(work);
+    fates_.push_back({offset, false, false});
+    by_cookie_[work.cookie] = i;
+    by_immediate_[work.immediate] = i;
+    offset += lengths[i] + kGapBytes;
+  }
+}
+
+uint64_t Transfer::bytes() const {
+  uint64_t bytes = 0;
+  for (const Work& work : works_) bytes += work.length;
+  return bytes;
+}
+
+std::string Transfer::name(size_t index) const {
+  return "work " + std::to_string(index) + " of " + std::to_string(works_[index].length) + " bytes";
+}
+
+void Transfer::complain(size_t index, const std::string& what) {
+  problems_.push_back(name(index) + ": " + what);
+}
+
+void Transfer::sent(const Done& done) {
+  const auto found = by_cookie_.find(done.cookie);
+  if (found == by_cookie_.end()) {
+    problems_.push_back("kSent with unknown cookie " + std::to_string(done.cookie));
+    return;
+  }
+  const size_t index = found->second;
+  Fate& fate = fates_[index];
+  if (index >= posted_) complain(index, "kSent before it was posted");
+  if (fate.sent) return complain(index, "kSent twice");
+  if (confirm_ && !fate.arrived) complain(index, "confirmed before the peer reported kArrived");
+  fate.sent = true;
+  ++sent_;
+  // Its memory may be reused from now on: reuse it, and see whether the old bytes still arrive.
+  const auto source = source_.bytes().subspan(fate.offset, works_[index].length);
+  std::ranges::fill(source, std::byte{0xee});
+}
+
+void Transfer::arrived(const Done& done) {
+  const auto found = by_immediate_.find(done.immediate);
+  if (found == by_immediate_.end()) {
+    problems_.push_back("kArrived with unknown immediate " + std::to_string(done.immediate));
+    return;
+  }
+  const size_t index = found->second;
+  Fate& fate = fates_[index];
+  if (index >= posted_) complain(index, "kArrived before it was posted");
+  if (fate.arrived) return complain(index, "kArrived twice");
+  if (ordered_ && index != arrived_) complain(index, "overtook another on an ordered rail");
+  if (done.bytes != works_[index].length) {
+    complain(index, "kArrived with " + std::to_string(done.bytes) + " bytes");
+  }
+  fate.arrived = true;
+  ++arrived_;
+  check_bytes(index, "when it was reported", &problems_);
+}
+
+std::span<const std::byte> Transfer::landed(size_t index) const {
+  return target_.bytes().subspan(fates_[index].offset, works_[index].length);
+}
+
+bool Transfer::untouched(size_t index) const {
+  return std::ranges::all_of(landed(index), [](std::byte b) { return b == Region::kUntouched; });
+}
+
+void Transfer::check_bytes(size_t index, const char* when,
+                           std::vector<std::string>* problems) const {
+  const auto differs = first_difference(landed(index), key_of(index));
+  if (!differs) return;
+  problems->push_back(name(index) + ": wrong byte at " + std::to_string(*differs) + " " + when);
+}
+
+void Transfer::check_gaps(std::vector<std::string>* problems) const {
+  const auto all = target_.bytes();
+  size_t gap = 0;
+  for (size_t i = 0; i <= works_.size(); ++i) {
+    const auto bytes = all.subspan(gap, kGapBytes);
+    if (!std::ranges::all_of(bytes, [](std::byte b) { return b == Region::kUntouched; })) {
+      problems->push_back("written between works " + std::to_string(i) + " and the one before");
+    }
+    if (i < works_.size()) gap = fates_[i].offset + works_[i].length;
+  }
+  if (!target_.guards_intact()) problems->push_back("written outside the registered range");
+}
+
+std::vector<std::string> Transfer::problems() const {
+  std::vector<std::string> problems = problems_;
+  for (size_t i = 0; i < works_.size(); ++i) {
+    if (fates_[i].arrived) check_bytes(i, "at the end", &problems);
+  }
+  check_gaps(&problems);
+  return problems;
+}
+
+}  // namespace slime::contract

@@ -1,0 +1,24 @@
+// Two rails that can reach each other, whatever backend they belong to.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "transports/rail.h"
+
+namespace slime::contract {
+
+class World {
+ public:
+  virtual ~World() = default;
+  virtual Rail& left() = 0;
+  virtual Rail& right() = 0;
+  // Lets time pass. False: nothing will ever happen by itself any more.
+  virtual bool pump() = 0;
+  // Addresses that no channel has, made from the address of one that is open.
+  virtual std::vector<ChannelAddress> alien_addresses(const ChannelAddress& real) = 0;
+  // What the backend itself counted as misuse or corruption.
+  virtual uint64_t violations() const { return 0; }
+};
+
+}  // namespace slime::contract

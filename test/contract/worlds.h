@@ -1,0 +1,98 @@
+// Every rail that keeps the contract. A new backend joins the list below and nothing else.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "test/contract/pair.h"
+#include "test/contract/world.h"
+
+namespace slime::contract {
+
+struct SimWorldOptions {
+  bool ordered = true;
+  bool arrives_unpolled = false;  // as a NIC writes; otherwise as the kernel's TCP
+  uint64_t seed = 1;
+};
+std::unique_ptr<World> make_sim_world(const SimWorldOptions& options);
+std::unique_ptr<World> make_tcp_world();
+
+// "sim" like tcp, but unordered too; "rc" like RDMA reliable connections; "srd" like EFA.
+struct Tcp {
+  static constexpr const char* kName = "tcp";
+  static std::unique_ptr<World> make() { return make_tcp_world(); }
+};
+struct SimOrdered {
+  static constexpr const char* kName = "sim_ordered";
+  static std::unique_ptr<World> make() { return make_sim_world({true, false}); }
+};
+struct SimUnordered {
+  static constexpr const char* kName = "sim_unordered";
+  static std::unique_ptr<World> make() { return make_sim_world({false, false}); }
+};
+struct SimRc {
+  static constexpr const char* kName = "sim_rc";
+  static std::unique_ptr<World> make() { return make_sim_world({true, true}); }
+};
+struct SimSrd {
+  static constexpr const char* kName = "sim_srd";
+  static std::unique_ptr<World> make() { return make_sim_world({false, true}); }
+};
+
+using AllRails = ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd>;
+
+struct RailName {
+  template <typename T>
+  static std::string GetName(int) {
+    return T::kName;
+  }
+};
+
+// One test over one kind of rail.
+template <typename T>
+class Contract : public ::testing::Test {
+ protected:
+  Contract() : world_(T::make()) {}
+
+  // The body once for each way of use: either end active, with and without confirm_delivery.
+  template <typename Body>
+  void in_each_mode(Body body) {
+    for (const bool confirm : {false, true}) {
+      for (const bool left_active : {true, false}) {
+        SCOPED_TRACE(std::string(confirm ? "with" : "without") + " confirm_delivery, left is " +
+                     (left_active ? "active" : "passive"));
+        Pair pair(*world_, {confirm, left_active});
+        ASSERT_TRUE(pair.connect()) << failures_of(pair);
+        body(pair);
+        if (this->HasFailure()) return;  // the other modes would tell the same, slowly
+      }
+    }
+  }
+
+  static std::string failures_of(Pair& pair) {
+    std::string text;
+    for (End* end : {&pair.left, &pair.right}) {
+      if (end->status != Status::kOk && end->channel != nullptr) {
+        text += end->channel->failure().what + "\n";
+      }
+    }
+    return text;
+  }
+
+  static void expect_clean(const Pair& pair) {
+    for (const std::string& problem : pair.problems()) ADD_FAILURE() << problem;
+  }
+
+  // Everything that was set up arrives, once, and the ledger is clean.
+  static void expect_delivery(Pair& pair, const Pace& pace = {}) {
+    EXPECT_TRUE(pair.run(pace)) << failures_of(pair);
+    pair.settle();  // a second completion would come now
+    expect_clean(pair);
+  }
+
+  std::unique_ptr<World> world_;
+};
+
+}  // namespace slime::contract
