@@ -20,7 +20,7 @@ include mk/compile.mk
   format-check tidy help clean
 
 all: $(BUILD)/layers.ok $(PLUGIN_SO) $(PLUGIN_LINK) $(LIB_A) $(TOOL_BINS)
-programs: all $(TEST_BINS) $(BENCH_BINS)
+programs: all $(TEST_BINS) $(if $(SAN),,$(BENCH_BINS))
 
 # The user's two commands -------------------------------------------------------------------------
 
