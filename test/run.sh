@@ -59,8 +59,8 @@ run_binary() {
   report "$name" "$ok" "$bad" "$skips" "$(elapsed "$started")"
   tail -n +2 <<<"$counts"
   if [ "$bad" -gt 0 ]; then
-    echo "  --- $log, last 60 lines:"
-    grep -v '^\[ *\(RUN\|OK\|---*\) *\]' "$log" | tail -n 60 | sed 's/^/  | /'
+    echo "  --- $log, last 100 lines, without what passed:"
+    grep -vE '^(\[ *(RUN|OK|PASSED|-+|=+) *\].*|)$' "$log" | tail -n 100 | sed 's/^/  | /'
   fi
 }
 
