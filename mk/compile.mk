@@ -2,7 +2,7 @@
 
 SAN   ?=
 BUILD := build$(if $(SAN),/$(SAN))
-OPT   ?= -O2 -g1
+OPT   ?= $(if $(SAN),-O1,-O2) -g1
 Q     := $(if $(V),,@)
 say    = $(if $(V),,@printf '  %-6s %s\n' $(1) $(2))
 # MAKEFLAGS shows -j only inside recipes, hence the lazy assignment.
@@ -71,11 +71,9 @@ endif
 # Rules -------------------------------------------------------------------------------------------
 
 # Tests and what only parses command lines gain nothing from -O2, and compile in half the time
-# without it; so does everything under a sanitizer.
-ifneq ($(SAN),)
-OPT_HERE := -O1
-endif
-$(BUILD)/obj/test/%.o $(BUILD)/obj/tools/info/%.o $(BUILD)/obj/tools/perf/options.o: OPT_HERE = -O1
+# without it. An OPT of the user's holds everywhere.
+$(BUILD)/obj/test/%.o $(BUILD)/obj/tools/info/%.o $(BUILD)/obj/tools/perf/options.o: \
+  OPT_HERE = $(if $(filter file,$(origin OPT)),-O1)
 
 $(BUILD)/obj/%.o: %.cc $(FLAGS_FILE) | $(BUILD)/gen/tools.ok
 	$(call say,CXX,$<)
