@@ -1,0 +1,84 @@
+#!/bin/bash
+# run.sh [--quick] [--rounds N] [--json FILE]: all benchmarks in one run, then one table of ratios.
+# What is compared is taken by turns, round after round, so that whatever else the machine does
+# disturbs both alike. Progress goes to stderr. docs/performance.md says what the figures mean.
+#   SLIME_BUILD_DIR   where the build is (default: build)
+set -u
+bin=${SLIME_BUILD_DIR:-build}/bin
+here=$(dirname "$0")
+rounds=5 quick='' json=''
+iterations=10
+
+usage() {
+  echo "usage: bench/run.sh [--quick] [--rounds N] [--json FILE]" >&2
+  exit 2
+}
+while [ $# -gt 0 ]; do
+  case $1 in
+  --quick) quick=--quick rounds=2 iterations=5 ;;
+  --rounds)
+    [[ ${2:-} =~ ^[1-9][0-9]?$ ]] || usage
+    rounds=$2
+    shift
+    ;;
+  --json)
+    [ -n "${2:-}" ] || usage
+    json=$2
+    shift
+    ;;
+  *) usage ;;
+  esac
+  shift
+done
+
+for program in bench-stream bench-latency bench-engine bench-posting slime-perf; do
+  [ -x "$bin/$program" ] || {
+    echo "bench/run.sh: $bin/$program is missing; run 'make bench'" >&2
+    exit 1
+  }
+done
+results=$(mktemp -d) || exit 1
+trap 'rm -rf "$results"' EXIT
+# The user's settings must not decide what is measured.
+for name in "${!NCCL_@}"; do unset "$name"; done
+
+say() { echo "bench: [$SECONDS s] $*" >&2; }
+
+# run LIMIT_S NAME PROGRAM...: its output is shown only when it fails.
+run() {
+  local limit_s=$1 name=$2
+  shift 2
+  timeout -k 5 "$limit_s" "$@" >"$results/log" 2>&1 </dev/null && return
+  echo "bench/run.sh: $name failed: $*" >&2
+  tail -n 20 "$results/log" >&2
+  exit 1
+}
+
+# perf ROUND NAME COLLECTIVE OPTION...
+perf() {
+  local file=$results/perf.$2.$1.json name=$2 collective=$3
+  shift 3
+  run 100 "slime-perf ($name)" "$bin/slime-perf" "$collective" --ranks 2 -b 1M -e 64M -f 4 \
+    -n "$iterations" -w 2 -c 0 --quiet --json "$file" "$@"
+}
+
+date -u +%s >"$results/started"
+cat /proc/loadavg >"$results/loadavg" 2>/dev/null
+# A slow machine gets fewer rounds rather than more time.
+for ((round = 1; round <= rounds && (round <= 2 || SECONDS < 120); ++round)); do
+  say "round $round of $rounds: plain TCP, then slime-perf with 1, 2 and 4 rails"
+  # shellcheck disable=SC2086  # --quick or nothing
+  run 100 bench-stream "$bin/bench-stream" $quick --json "$results/stream.$round.json"
+  perf "$round" rails1 all_reduce --rails 1
+  perf "$round" rails2 all_reduce --rails 2
+  perf "$round" rails4 all_reduce --rails 4
+  perf "$round" direct all_reduce --rails 1 --direct
+  perf "$round" sendrecv sendrecv --rails 1
+done
+for name in latency engine posting; do
+  say "bench-$name"
+  # shellcheck disable=SC2086
+  run 150 "bench-$name" "$bin/bench-$name" $quick --json "$results/$name.json"
+done
+say "done"
+python3 "$here/report.py" "$results" ${json:+--json "$json"}
