@@ -56,7 +56,8 @@ std::string disagreement(const Agreement& wanted, const nlohmann::json& hello) {
     return "you are version " + text_in(hello, "version") + ", rank 0 is " + wanted.version;
   }
   if (text_in(hello, "arguments") != wanted.arguments) {
-    return "your arguments differ from rank 0's: " + wanted.arguments;
+    return "your arguments differ: " + text_in(hello, "arguments") +
+           "; rank 0's: " + wanted.arguments;
   }
   const int64_t rank = number_in(hello, "rank", -1);
   return rank < 0 || rank >= wanted.size ? "your rank is out of range" : "";
@@ -133,12 +134,20 @@ void Coordinator::serve_strangers() {
 bool Coordinator::seat(Stranger* stranger, const nlohmann::json& hello) {
   std::string why = disagreement(agreement_, hello);
   const int64_t rank = number_in(hello, "rank", -1);
-  if (why.empty() && (seats_[static_cast<size_t>(rank)].wire != nullptr || judged_ns_ != 0)) {
+  if (why.empty() && judged_ns_ != 0) why = verdict_;
+  if (why.empty() && seats_[static_cast<size_t>(rank)].wire != nullptr) {
     why = "rank " + std::to_string(rank) + " is here already";
   }
   if (!why.empty()) {
     stranger->wire.queue(FrameType::kRefused, {{"text", why}});
     (void)stranger->wire.flush();
+    // One of ours, started otherwise: it will not come back.
+    if (text_in(hello, "token") == agreement_.token && judged_ns_ == 0) {
+      judge(
+          static_cast<int>(rank),
+          "rank " + std::to_string(rank) + " on " + text_in(hello, "host") + " was refused: " + why,
+          true);
+    }
     return false;
   }
   Seat& seat = seats_[static_cast<size_t>(rank)];
@@ -249,7 +258,7 @@ void Coordinator::blame_stall(uint64_t idle_s) {
     const Seat& seat = seats_[rank];
     if (!seat.wire) {
       missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
-    } else if (now > seat.heard_ns + kSilence) {
+    } else if (now > seat.heard_ns + std::min(kSilence, timeout_ns_ * 6 / 10)) {
       culprit = static_cast<int>(rank);
       silent += (silent.empty() ? "" : ", ") + describe(rank);
     } else {
@@ -274,6 +283,7 @@ void Coordinator::blame_stall(uint64_t idle_s) {
 void Coordinator::judge(int culprit, const std::string& text, bool usage, int grace_s) {
   if (judged_ns_ != 0) return;
   judged_ns_ = now_ns();
+  verdict_ = text;
   broadcast(FrameType::kVerdict,
             {{"culprit", culprit}, {"text", text}, {"usage", usage ? 1 : 0}, {"grace_s", grace_s}});
 }
@@ -292,9 +302,12 @@ std::string Coordinator::describe(size_t rank) const {
          seat.host + ")";
 }
 
+// After a verdict nobody else is waited for.
 bool Coordinator::all_left() const {
-  return seated_ == seats_.size() &&
-         std::all_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.left; });
+  if (judged_ns_ == 0 && seated_ < seats_.size()) return false;
+  return std::all_of(seats_.begin(), seats_.end(), [this](const Seat& seat) {
+    return judged_ns_ == 0 ? seat.left : seat.wire == nullptr;
+  });
 }
 
 }  // namespace slime::perf

@@ -21,7 +21,7 @@ struct Agreement {
   std::string token;
   int size = 0;
   std::string version;    // of slime-perf
-  std::string arguments;  // the command line
+  std::string arguments;  // what of the command line must be alike
 };
 nlohmann::json to_json(const Agreement& agreement);
 // Empty: they agree. Otherwise the sentence that a refused rank is told.
@@ -83,7 +83,8 @@ class Coordinator {
   int failed_rank_ = -1;
   std::string failure_;
   bool usage_failure_ = false;
-  uint64_t judged_ns_ = 0;
+  uint64_t judged_ns_ = 0;  // 0: the run goes on
+  std::string verdict_;
   std::thread thread_;
 };
 

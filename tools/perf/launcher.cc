@@ -14,6 +14,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "tools/perf/exit_code.h"
@@ -24,7 +26,7 @@ namespace {
 
 constexpr uint64_t kSecond = 1000000000;
 // After one rank has failed the others end by themselves, within seconds: the coordinator tells
-// them. A rank that is stopped cannot, and is ended.
+// them. Stopped ranks cannot, and are ended when nobody else is left; others after this time.
 constexpr uint64_t kFailureGrace = 12 * kSecond;
 constexpr uint64_t kInterruptGrace = 3 * kSecond;
 
@@ -37,6 +39,15 @@ struct Child {
   pid_t pid = 0;
   bool running = false;
 };
+
+// Stopped by a signal: the third field of /proc/PID/stat (proc(5)), behind the name in brackets.
+bool is_stopped(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const size_t bracket = text.rfind(") ");
+  return bracket != std::string::npos && text.size() > bracket + 2 && text[bracket + 2] == 'T';
+}
 
 std::string make_token() {
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -128,12 +139,18 @@ class Launcher {
         end_all(SIGTERM);
         deadline = std::min(deadline, now_ns() + kInterruptGrace);
       }
-      if (now_ns() > deadline) {
+      const bool only_stopped = deadline != UINT64_MAX && only_stopped_left();
+      if (now_ns() > deadline || only_stopped) {
         end_all(SIGKILL);
         deadline = UINT64_MAX;
       }
       if (pid <= 0) usleep(20000);
     }
+  }
+
+  bool only_stopped_left() const {
+    return std::all_of(children_.begin(), children_.end(),
+                       [](const Child& child) { return !child.running || is_stopped(child.pid); });
   }
 
   // True: this end means that the others must end too.

@@ -25,14 +25,22 @@ int main(int argc, char** argv) {
   const auto parsed = parse_options(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const Options& options = std::get<Options>(parsed);
-  Variables variables = all_variables();
+  const Variables variables = all_variables();
   const bool child = variables.count("SLIME_PERF_RANK") != 0;
-  if (options.ranks > 0 && !child) return launch(options.ranks, argv);
-  const auto identity = find_identity(variables, options.rendezvous);
+  const bool local = options.ranks > 0 && !child;
+  const auto identity = local ? slime::Result<std::optional<Identity>>(std::nullopt)
+                              : find_identity(variables, options.rendezvous);
   if (!identity) {
     fprintf(stderr, "slime-perf: %s\n", identity.error().what.c_str());
     return kExitUsage;
   }
-  if (!identity->has_value()) return launch(kDefaultRanks, argv);
+  if (!identity->has_value()) {
+    if (options.rendezvous.empty()) {
+      return launch(options.ranks > 0 ? options.ranks : kDefaultRanks, argv);
+    }
+    fprintf(stderr, "slime-perf: --rendezvous is for ranks that mpirun, srun or torchrun start%s\n",
+            local ? "; --ranks starts them here" : ", and none of them started this one");
+    return kExitUsage;
+  }
   return run_rank(options, **identity, command_line(argc, argv));
 }

@@ -123,9 +123,7 @@ Result<void> Member::wait_for_welcome(double timeout_s) {
   uint64_t beat = now_ns();
   while (now_ns() < deadline) {
     std::vector<Frame> frames;
-    if (!wire_.flush() || !wire_.receive(&frames)) {
-      return fail(make_error(Status::kRemote, 0, "rank 0 is gone: %s", wire_.why().c_str()));
-    }
+    const bool alive = wire_.flush() && wire_.receive(&frames);
     for (const Frame& frame : frames) {
       if (frame.type == FrameType::kWelcome) {
         for (const auto& rank : list_in(frame.body, "ranks")) {
@@ -134,11 +132,17 @@ Result<void> Member::wait_for_welcome(double timeout_s) {
         heard_ns_ = now_ns();
         return {};
       }
-      if (frame.type == FrameType::kRefused || frame.type == FrameType::kVerdict) {
-        return fail(make_error(Status::kConfig, 0, "%s%s",
-                               frame.type == FrameType::kRefused ? "rank 0 refused us: " : "",
-                               text_in(frame.body, "text").c_str()));
+      const std::string text = text_in(frame.body, "text");
+      if (frame.type == FrameType::kRefused) {
+        return fail(make_error(Status::kConfig, 0, "rank 0 refused us: %s", text.c_str()));
       }
+      if (frame.type == FrameType::kVerdict) {
+        const bool usage = number_in(frame.body, "usage", 0) != 0;
+        return fail(Error{usage ? Status::kConfig : Status::kRemote, 0, text});
+      }
+    }
+    if (!alive) {
+      return fail(make_error(Status::kRemote, 0, "rank 0 is gone: %s", wire_.why().c_str()));
     }
     if (now_ns() > beat + kSecond) {
       beat = now_ns();

@@ -12,6 +12,9 @@
 namespace slime::perf {
 namespace {
 
+constexpr uint64_t kMaxBytes = uint64_t{1} << 40;
+constexpr uint64_t kMaxSizes = 100000;
+
 constexpr const char* kFooter =
     "Ranks: with --ranks N, N processes on this host; else as started by mpirun, srun or torchrun\n"
     "(OMPI_COMM_WORLD_*, PMI_*, SLURM_*, RANK/WORLD_SIZE/LOCAL_RANK); else two local processes.\n"
@@ -131,8 +134,14 @@ bool interpret(const Texts& texts, Options* options) {
             tools::format_bytes(options->max_bytes).c_str());
     return false;
   }
-  if (options->max_bytes > (uint64_t{1} << 40)) {
-    fprintf(stderr, "slime-perf: -e takes at most 1T\n");
+  if (options->max_bytes > kMaxBytes) {
+    fprintf(stderr, "slime-perf: -e takes at most %s\n", tools::format_bytes(kMaxBytes).c_str());
+    return false;
+  }
+  const uint64_t range = options->max_bytes - options->min_bytes;
+  if (options->step_bytes > 0 && range / options->step_bytes >= kMaxSizes) {
+    fprintf(stderr, "slime-perf: -i %lu makes more than %lu sizes\n", options->step_bytes,
+            kMaxSizes);
     return false;
   }
   return true;
@@ -157,6 +166,29 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   }
   if (!interpret(texts, &options)) return static_cast<int>(kExitUsage);
   return options;
+}
+
+std::string common_arguments(const Options& options) {
+  std::string text(name_of(options.collective));
+  const auto add = [&text](const char* flag, const auto& value) {
+    text += std::string(" ") + flag + " " + std::to_string(value);
+  };
+  add("-b", options.min_bytes);
+  add("-e", options.max_bytes);
+  if (options.step_bytes > 0) add("-i", options.step_bytes);
+  if (options.step_bytes == 0) add("-f", options.step_factor);
+  add("-n", options.iterations);
+  add("-w", options.warmups);
+  add("-c", options.checks);
+  add("-r", options.root);
+  add("--channels", options.channels);
+  text += " -d";
+  for (const DataType type : options.types) text += " " + std::string(name_of(type));
+  text += " -o";
+  for (const RedOp op : options.ops) text += " " + std::string(name_of(op));
+  if (options.protocol) text += " --proto " + std::string(name_of(*options.protocol));
+  if (options.direct) text += " --direct";
+  return text;
 }
 
 std::vector<uint64_t> sizes_of(const Options& options) {

@@ -42,6 +42,9 @@ struct Options {
 // Exit code, when the program is to end now (0 after --help; 2 for a bad command line).
 std::variant<Options, int> parse_options(int argc, char** argv);
 
+// What all ranks must be given alike; not, for example, --json.
+std::string common_arguments(const Options& options);
+
 // The sizes of one table, in order.
 std::vector<uint64_t> sizes_of(const Options& options);
 

@@ -88,7 +88,8 @@ class Rank {
 
 Result<void> Rank::join() {
   const Agreement agreement{identity_.token, identity_.size,
-                            std::string(SLIME_VERSION) + " " + SLIME_COMMIT, report_.info.command};
+                            std::string(SLIME_VERSION) + " " + SLIME_COMMIT,
+                            common_arguments(options_)};
   if (identity_.rank == 0) {
     auto coordinator = Coordinator::start(identity_, agreement, options_.timeout_s);
     if (!coordinator) return fail(coordinator.error());
@@ -341,7 +342,8 @@ int Rank::give_up(const Error& error) {
   progress_.before_row();
   const bool told = verdict.what.find(error.what) != std::string::npos;
   const bool usage = verdict.status == Status::kConfig;
-  if (identity_.rank == 0 || !usage || !told) {  // all ranks have the same command line
+  if (identity_.rank == 0 || member_ == nullptr || !usage ||
+      !told) {  // all ranks have the same command line
     fprintf(stderr, "slime-perf: rank %d: %s%s%s\n", identity_.rank, verdict.what.c_str(),
             told ? "" : "\n  seen here as: ", told ? "" : error.what.c_str());
   }
@@ -349,7 +351,9 @@ int Rank::give_up(const Error& error) {
   report_.exit_code = usage ? kExitUsage : kExitFailure;
   write_json();
   fflush(nullptr);
-  (void)signal(SIGALRM, [](int) { _exit(kExitFailure); });
+  static volatile sig_atomic_t code = 0;
+  code = report_.exit_code;
+  (void)signal(SIGALRM, [](int) { _exit(code); });
   alarm(kCloseLimitS);
   communicator_.reset();
   if (initialized_) (void)plugin_.net->finalize();

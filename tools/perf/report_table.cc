@@ -138,6 +138,7 @@ std::vector<RailLine> sum_rails(const std::vector<RailLine>& rails) {
     }
   }
   std::vector<RailLine> result;
+  result.reserve(sums.size());
   for (auto& [key, rail] : sums) result.push_back(std::move(rail));
   return result;
 }

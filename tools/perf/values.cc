@@ -212,6 +212,13 @@ void fill_as(const Pattern& pattern, int rank, uint64_t first, size_t count, voi
   }
 }
 
+// Bits, not values: a NaN must be that NaN, and -0 is not 0.
+template <typename T>
+bool same_bits(const T* a, const T* b, size_t count) {
+  return std::memcmp(reinterpret_cast<const char*>(a), reinterpret_cast<const char*>(b),
+                     count * sizeof(T)) == 0;
+}
+
 template <typename T>
 uint64_t count_wrong_as(const Pattern& pattern, int source, uint64_t first, size_t count,
                         const void* got, Pulse* pulse) {
@@ -227,8 +234,8 @@ uint64_t count_wrong_as(const Pattern& pattern, int source, uint64_t first, size
     const size_t part = std::min(kBlock, count - done);
     const T* block = static_cast<const T*>(got) + done;
     expect(inputs, first + done, part, expected);
-    if (std::memcmp(expected, block, part * sizeof(T)) == 0) continue;
-    for (size_t i = 0; i < part; ++i) wrong += std::memcmp(expected + i, block + i, sizeof(T)) != 0;
+    if (same_bits(expected, block, part)) continue;
+    for (size_t i = 0; i < part; ++i) wrong += same_bits(expected + i, block + i, 1) ? 0 : 1;
   }
   return wrong;
 }

@@ -1,0 +1,74 @@
+#!/bin/bash
+# slime-perf when things go wrong: bad command lines, no plugin, killed and stopped ranks,
+# interruption. Every run ends, in time, with the right status and a sentence that says why, and
+# leaves no process behind.
+. "$(dirname "$0")/perf_support.sh"
+
+# refused NAME TEXT ARGUMENT...: a usage error that mentions TEXT
+refused() {
+  local name=$1 text=$2
+  shift 2
+  run "$name" 2 "$@"
+  says "$name" "$text"
+}
+refused no_collective 'collective'
+refused unknown_collective 'collective' all_shuffle
+refused unknown_flag 'frobnicate' all_reduce --frobnicate
+refused bad_size "'12Q'" all_reduce -b 12Q
+refused sizes_swapped '-b .* -e' all_reduce -b 1M -e 1K
+refused too_many_sizes 'sizes' all_reduce -b 1 -e 1G -i 1
+refused bad_type "'float9'" all_reduce -d float,float9
+refused bad_op "'mean'" all_reduce -o mean
+refused one_rank '--ranks' all_reduce --ranks 1
+refused bad_root '-r 2: there are ranks 0 to 1' broadcast --ranks 2 -r 2
+refused staged_and_direct 'excludes' all_reduce --staged --direct
+refused bad_api 'api' all_reduce --api 5
+refused bad_device '--net-dev 7: there are devices 0 to' all_reduce --ranks 2 --net-dev 7
+refused no_plugin '/no/such/libnet.so' all_reduce --ranks 2 --plugin /no/such/libnet.so
+refused no_table 'has no ncclNetPlugin' all_reduce --ranks 2 --plugin libm.so.6
+refused no_memory 'smaller -e' all_reduce --ranks 2 -b 512G -e 512G
+NCCL_NET=Socket refused wrong_name 'NCCL_NET=Socket' all_reduce --ranks 2
+NCCL_SLIME_DISABLE=1 refused no_device 'no network device' all_reduce --ranks 2
+NCCL_PROTO=Fast refused bad_protocol "NCCL_PROTO=Fast: 'Fast'" all_reduce --ranks 2
+NCCL_BUFFSIZE=12345 refused bad_buffer 'NCCL_BUFFSIZE=12345' all_reduce --ranks 2
+# The TCP rails cannot keep LL128's order, so the plugin forbids it.
+refused ll128_forbidden 'NCCL_PROTO=.* forbids it' all_reduce --ranks 2 --proto ll128
+"${perf[@]}" --help >"$work/help.out" 2>&1 && grep -q -- --ranks "$work/help.out" ||
+  not_ok "--help fails" "$work/help.out"
+"${perf[@]}" --version 2>&1 | grep -q '^slime-perf [0-9]' || not_ok "--version fails"
+
+start killed all_reduce --ranks 3
+kill -9 "${ranks[1]}"
+await killed 3 15
+says killed "rank 0: rank 1 \(process ${ranks[1]} on .*\) is gone"
+says killed "rank 2: rank 1 \(process ${ranks[1]} on .*\) is gone"
+says killed "seen here as: .* peer rank 1: ncclRemoteError"
+all_gone killed
+holds killed "r['exit_code'] == 3 and 'rank 1' in r['error']" "the JSON says it too"
+
+start killed_first all_reduce --ranks 3
+kill -9 "${ranks[0]}"
+await killed_first 3 15
+says killed_first "rank 1: rank 0, the coordinator, is gone"
+says killed_first "rank 2: rank 0, the coordinator, is gone"
+all_gone killed_first
+
+start stopped alltoall --ranks 3 --timeout 3
+kill -STOP "${ranks[2]}"
+await stopped 3 40
+says stopped "rank 0: rank 2 \(process ${ranks[2]} on .*\) has not been heard from"
+says stopped "rank 1: rank 2 \(process ${ranks[2]} on .*\) has not been heard from"
+all_gone stopped
+
+start interrupted all_reduce --ranks 2
+kill -INT "$run_pid"
+await interrupted 130 10
+[ ! -s "$work/interrupted.err" ] && ok "interrupted: nothing to say" ||
+  not_ok "interrupted: it should end quietly" "$work/interrupted.err"
+all_gone interrupted
+
+start orphaned all_reduce --ranks 2
+kill -9 "$run_pid"
+wait "$run_pid" 2>/dev/null
+all_gone orphaned
+exit $wrong

@@ -1,0 +1,95 @@
+# Shared by perf_*.test.sh: where things are, and how a check reports. To be sourced.
+# shellcheck shell=bash
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+build=${SLIME_BUILD_DIR:-build}
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+wrong=0
+launcher=()
+# GCC 12's ThreadSanitizer needs a layout without randomisation (see test/run.sh).
+[ "${SLIME_SAN:-}" = tsan ] && launcher=(setarch "$(uname -m)" -R)
+perf=("${launcher[@]}" "$build/bin/slime-perf")
+export NCCL_SLIME_IFNAME=lo # the same devices on every machine
+unset NCCL_NET NCCL_NET_PLUGIN NCCL_PROTO NCCL_DEBUG NCCL_SLIME_STATS NCCL_SLIME_RAILS_PER_IF
+unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT TORCHELASTIC_RUN_ID
+for name in $(compgen -v | grep -E '^(OMPI_|PMI_|PMIX_|SLURM_)'); do unset "$name"; done
+
+ok() { echo "ok: $1"; }
+not_ok() {
+  printf 'not ok: %s\n' "$1"
+  [ $# -lt 2 ] || tail -n 20 "$2" | sed 's/^/  | /'
+  wrong=1
+}
+
+# run NAME EXIT ARGUMENT...: runs slime-perf; its output is in $work/NAME.{out,err,json}
+run() {
+  local name=$1 want=$2 code
+  shift 2
+  timeout -k 5 120 "${perf[@]}" "$@" --json "$work/$name.json" \
+    >"$work/$name.out" 2>"$work/$name.err" </dev/null
+  code=$?
+  if [ "$code" -eq "$want" ]; then ok "$name: exit status $want"; else
+    not_ok "$name: exit status $code, not $want ($*)" "$work/$name.err"
+  fi
+}
+
+# says NAME TEXT: what the run printed to stderr contains TEXT (an extended regular expression)
+says() {
+  if grep -qE -- "$2" "$work/$1.err"; then ok "$1 says: $2"; else
+    not_ok "$1 does not say: $2" "$work/$1.err"
+  fi
+}
+
+# holds NAME CONDITION WHAT: a Python condition on the run's JSON, which it sees as r
+holds() {
+  if python3 -c "import json, sys
+r = json.load(open(sys.argv[1]))
+halves = [row[h] for row in r['rows'] for h in ('out_of_place', 'in_place')]
+sys.exit(0 if ($2) else 1)" "$work/$1.json" 2>"$work/$1.python"; then ok "$1: $3"; else
+    not_ok "$1: $3" "$work/$1.json"
+  fi
+}
+
+# start NAME ARGUMENT...: starts a run that will not end by itself, and waits until its ranks have
+# begun. Sets $run_pid (the launcher) and the array $ranks (process ids).
+start() {
+  local name=$1
+  shift
+  "${perf[@]}" "$@" -b 64K -e 64K -n 10000000 --json "$work/$name.json" \
+    >"$work/$name.out" 2>"$work/$name.err" </dev/null &
+  run_pid=$!
+  for _ in $(seq 600); do
+    grep -q '(elements)' "$work/$name.out" && break
+    sleep 0.1
+  done
+  mapfile -t ranks < <(sed -n 's/^#  Rank .* Pid *\([0-9]*\) on .*/\1/p' "$work/$name.out")
+  sleep 1 # into the timed operations
+}
+
+# await NAME EXIT SECONDS: the run started last ends with this status in this time
+await() {
+  local began=$EPOCHREALTIME code took
+  (sleep "$3" && kill -9 "$run_pid" 2>/dev/null) &
+  local guard=$!
+  wait "$run_pid" 2>/dev/null
+  code=$?
+  kill "$guard" 2>/dev/null
+  took=$(awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }')
+  if [ "$code" -eq "$2" ]; then ok "$1: exit status $2 after $took s"; else
+    not_ok "$1: exit status $code, not $2, after $took s" "$work/$1.err"
+  fi
+}
+
+# all_gone NAME: no rank is left
+all_gone() {
+  for _ in $(seq 30); do
+    local left=0 pid
+    for pid in "${ranks[@]}"; do
+      grep -q '^State:[[:space:]]*[^ZX]' "/proc/$pid/status" 2>/dev/null && left=1
+    done
+    [ $left -eq 0 ] && break
+    sleep 0.1
+  done
+  if [ "$left" -eq 0 ]; then ok "$1: no rank is left"; else not_ok "$1: rank $pid is left"; fi
+}

@@ -1,0 +1,112 @@
+// Protocols, channels and sizes as NCCL chooses them.
+#include "tools/perf/tuning.cc"  // NOLINT(bugprone-suspicious-include)
+
+#include <gtest/gtest.h>
+
+namespace slime::perf {
+namespace {
+
+constexpr NetSpeed kHundredGigabit{100000, 0};
+
+Protocol chosen(size_t bytes, const NetSpeed& speed = kHundredGigabit,
+                const AllowedProtocols& allowed = {}) {
+  return choose_protocol(Collective::kAllReduce, bytes, 2, 1, speed, allowed);
+}
+
+TEST(TuningTest, SmallMessagesAreLlAndLargeOnesSimple) {
+  EXPECT_EQ(chosen(8), Protocol::kLl);
+  EXPECT_EQ(chosen(16 << 10), Protocol::kLl);
+  EXPECT_EQ(chosen(4 << 20), Protocol::kSimple);
+  EXPECT_EQ(chosen(1 << 30), Protocol::kSimple);
+}
+
+TEST(TuningTest, SlowerNetworksLeaveLlEarlier) {
+  size_t slow = 8, fast = 8;
+  while (chosen(slow, {10000, 0}) == Protocol::kLl) slow *= 2;
+  while (chosen(fast) == Protocol::kLl) fast *= 2;
+  EXPECT_LT(slow, fast);
+}
+
+TEST(TuningTest, PointToPointUsesNcclsThreshold) {
+  const AllowedProtocols allowed;
+  EXPECT_EQ(choose_protocol(Collective::kAllToAll, 16384, 4, 1, {}, allowed), Protocol::kLl);
+  EXPECT_EQ(choose_protocol(Collective::kAllToAll, 16385, 4, 1, {}, allowed), Protocol::kSimple);
+  EXPECT_EQ(choose_protocol(Collective::kSendRecv, 32768, 4, 2, {}, allowed), Protocol::kLl);
+}
+
+TEST(TuningTest, Ll128IsChosenOnlyWhereItIsAskedFor) {
+  for (size_t bytes = 8; bytes < size_t{1} << 30; bytes *= 2) {
+    EXPECT_NE(chosen(bytes), Protocol::kLl128) << bytes;
+  }
+  const auto asked = allowed_protocols("LL128");
+  ASSERT_TRUE(asked);
+  EXPECT_EQ(chosen(1 << 20, kHundredGigabit, *asked), Protocol::kLl128);
+}
+
+TEST(TuningTest, NcclProtoIsReadAsNcclReadsIt) {
+  const auto without = allowed_protocols("^LL128");
+  ASSERT_TRUE(without);
+  EXPECT_EQ(without->allowed, (std::array<bool, 3>{true, false, true}));
+  EXPECT_EQ(without->automatic, (std::array<bool, 3>{true, false, true}));
+  const auto listed = allowed_protocols("simple,LL");
+  ASSERT_TRUE(listed);
+  EXPECT_EQ(listed->allowed, (std::array<bool, 3>{true, false, true}));
+  const auto unset = allowed_protocols(nullptr);
+  ASSERT_TRUE(unset);
+  EXPECT_EQ(unset->allowed, (std::array<bool, 3>{true, true, true}));
+  const auto wrong = allowed_protocols("LL,Complicated");
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().what.find("Complicated"), std::string::npos);
+}
+
+TEST(TuningTest, GeometryIsNccls) {
+  const BufferSizes sizes;
+  const Geometry simple = ring_geometry(Collective::kAllReduce, Protocol::kSimple, sizes);
+  EXPECT_EQ(simple.slot_bytes(), 1u << 20);
+  EXPECT_EQ(simple.chunk_data, 2u << 20);
+  EXPECT_EQ(simple.depth(), 4);
+  const Geometry ll = ring_geometry(Collective::kAllReduce, Protocol::kLl, sizes);
+  EXPECT_EQ(ll.slot_bytes(), 64u << 10);
+  EXPECT_EQ(ll.chunk_data, 32u << 10);
+  EXPECT_EQ(ll.depth(), 8);
+  const Geometry ll128 = ring_geometry(Collective::kAllReduce, Protocol::kLl128, sizes);
+  EXPECT_EQ(ll128.slot_bytes(), 614400u);
+  EXPECT_EQ(ll128.chunk_data, 576000u);
+  const Geometry pipeline = ring_geometry(Collective::kBroadcast, Protocol::kSimple, sizes);
+  EXPECT_EQ(pipeline.slot_bytes(), 512u << 10);
+  const Geometry p2p = p2p_geometry(Protocol::kSimple, 8 << 20, sizes);
+  EXPECT_EQ(p2p.chunk_data, 128u << 10);
+  EXPECT_EQ(p2p_geometry(Protocol::kSimple, 512 << 10, sizes).chunk_data, 64u << 10);
+  EXPECT_EQ(p2p_geometry(Protocol::kSimple, 100 << 10, sizes).chunk_data, 32u << 10);
+}
+
+TEST(TuningTest, MessagesOfLinesAreLongerThanTheirData) {
+  EXPECT_EQ(message_bytes(Protocol::kSimple, 1001), 1001u);
+  EXPECT_EQ(message_bytes(Protocol::kLl, 8), 16u);
+  EXPECT_EQ(message_bytes(Protocol::kLl, 9), 32u);
+  EXPECT_EQ(message_bytes(Protocol::kLl128, 120), 128u);
+  EXPECT_EQ(message_bytes(Protocol::kLl128, 121), 256u);
+  EXPECT_EQ(message_bytes(Protocol::kLl, 0), 0u);
+}
+
+TEST(TuningTest, ShortOperationsUseFewerChannels) {
+  EXPECT_EQ(choose_channels(Protocol::kSimple, 8, 2, 4), 1);
+  EXPECT_EQ(choose_channels(Protocol::kSimple, 96 << 10, 2, 4), 3);
+  EXPECT_EQ(choose_channels(Protocol::kSimple, 64 << 20, 2, 4), 4);
+  EXPECT_EQ(choose_channels(Protocol::kLl, 16 << 10, 2, 4), 2);
+}
+
+TEST(TuningTest, BufferSizesComeFromNcclsVariables) {
+  setenv("NCCL_BUFFSIZE", "1M", 1);
+  const auto sizes = buffer_sizes_from_environment();
+  setenv("NCCL_BUFFSIZE", "1000", 1);
+  const auto wrong = buffer_sizes_from_environment();
+  unsetenv("NCCL_BUFFSIZE");
+  ASSERT_TRUE(sizes);
+  EXPECT_EQ(sizes->fifo[2], 1u << 20);
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().what.find("NCCL_BUFFSIZE=1000"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace slime::perf

@@ -1,0 +1,100 @@
+// The reference against the kernels, for every type, operation and instruction set: they share no
+// code, so agreement on exact bits says that both are right.
+#include "tools/perf/values.cc"  // NOLINT(bugprone-suspicious-include)
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tools/perf/kernels.h"
+
+namespace slime::perf {
+namespace {
+
+constexpr size_t kCount = 2003;  // no multiple of any vector or block
+constexpr uint64_t kFirst = 5;
+
+class ValuesTest : public testing::TestWithParam<std::tuple<DataType, RedOp, int>> {};
+
+// As a ring does it: from some rank on, in order, the quotient taken at the last rank.
+std::vector<char> ring_result(const Kernels& kernels, const Pattern& pattern, RedOp op) {
+  const auto type = static_cast<size_t>(pattern.type);
+  const bool average = op == RedOp::kAvg;
+  Pulse pulse;
+  std::vector<char> result(kCount * size_of(pattern.type)), own(result.size());
+  std::vector<char> copy(result.size());
+  fill(pattern, 1 % pattern.ranks, kFirst, kCount, result.data(), &pulse);
+  for (int i = 1; i < pattern.ranks; ++i) {
+    fill(pattern, (1 + i) % pattern.ranks, kFirst, kCount, own.data(), &pulse);
+    const bool last = i + 1 == pattern.ranks;
+    const ReduceFunction reduce = average && last
+                                      ? kernels.sum_and_divide[type]
+                                      : kernels.reduce[type][average ? 0 : static_cast<size_t>(op)];
+    reduce(result.data(), copy.data(), result.data(), own.data(), kCount,
+           static_cast<uint32_t>(pattern.ranks));
+    EXPECT_EQ(result, copy) << "both outputs must be alike";
+  }
+  return result;
+}
+
+TEST_P(ValuesTest, KernelsAgreeWithTheDefinition) {
+  const auto [type, op, ranks] = GetParam();
+  const Pattern pattern{type, combine_of(op), ranks, 7};
+  Pulse pulse;
+  for (const Kernels* kernels : {kernels_portable(), &slime::perf::kernels()}) {
+    std::vector<char> result = ring_result(*kernels, pattern, op);
+    ASSERT_EQ(count_wrong(pattern, -1, kFirst, kCount, result.data(), &pulse), 0u) << kernels->name;
+    result[result.size() / 3] ^= 0x10;
+    EXPECT_EQ(count_wrong(pattern, -1, kFirst, kCount, result.data(), &pulse), 1u)
+        << "one flipped bit must be one wrong element";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ValuesTest,
+                         testing::Combine(testing::Values(DataType::kInt8, DataType::kUint8,
+                                                          DataType::kInt32, DataType::kUint32,
+                                                          DataType::kInt64, DataType::kUint64,
+                                                          DataType::kHalf, DataType::kFloat,
+                                                          DataType::kDouble, DataType::kBfloat16),
+                                          testing::Values(RedOp::kSum, RedOp::kProd, RedOp::kMax,
+                                                          RedOp::kMin, RedOp::kAvg),
+                                          testing::Values(2, 3, 8, 300)),
+                         [](const auto& info) {
+                           return std::string(name_of(std::get<0>(info.param))) + "_" +
+                                  std::string(name_of(std::get<1>(info.param))) + "_" +
+                                  std::to_string(std::get<2>(info.param));
+                         });
+
+TEST(ValuesTest, CopiesOfAnotherRankPlaceOrRepetitionAreWrong) {
+  Pulse pulse;
+  for (size_t type = 0; type < kDataTypes; ++type) {
+    Pattern pattern{static_cast<DataType>(type), Combine::kCopy, 4, 1};
+    std::vector<char> data(kCount * size_of(pattern.type));
+    fill(pattern, 2, 0, kCount, data.data(), &pulse);
+    EXPECT_EQ(count_wrong(pattern, 2, 0, kCount, data.data(), &pulse), 0u);
+    EXPECT_GT(count_wrong(pattern, 3, 0, kCount, data.data(), &pulse), kCount / 2);
+    EXPECT_GT(count_wrong(pattern, 2, 1, kCount, data.data(), &pulse), kCount / 2);
+    pattern.repetition = 2;
+    EXPECT_GT(count_wrong(pattern, 2, 0, kCount, data.data(), &pulse), kCount / 2);
+    std::memset(data.data(), kPoison, data.size());
+    EXPECT_GT(count_wrong(pattern, 2, 0, kCount, data.data(), &pulse), kCount / 2);
+  }
+}
+
+TEST(ValuesTest, EveryElementPulses) {
+  Pulse pulse;
+  std::vector<float> data(10 * kBlock);
+  fill({DataType::kFloat, Combine::kSum, 2, 0}, 0, 0, data.size(), data.data(), &pulse);
+  EXPECT_EQ(pulse.count(), 10u);
+}
+
+TEST(ValuesTest, OnesAreOnes) {
+  std::vector<uint16_t> half(8), bfloat(8);
+  fill_ones(DataType::kHalf, 16, half.data());
+  fill_ones(DataType::kBfloat16, 16, bfloat.data());
+  EXPECT_EQ(half[7], 0x3c00);
+  EXPECT_EQ(bfloat[7], 0x3f80);
+}
+
+}  // namespace
+}  // namespace slime::perf
