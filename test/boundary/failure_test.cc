@@ -1,0 +1,113 @@
+// Connections that end badly: aborted, left by the peer, used wrongly.
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "test/boundary/traffic.h"
+
+namespace slime::boundary {
+namespace {
+
+class Failure : public Traffic {};
+SLIME_FOR_ALL_VERSIONS(Failure);
+
+// NCCL's order when a communicator is aborted: deregMr, then close; requests are never tested.
+TEST_P(Failure, AbortWithRequestsInFlight) {
+  constexpr size_t kBytes = 4 << 20;
+  void* const memory =
+      mmap(nullptr, 2 * kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  std::byte* const from = static_cast<std::byte*>(memory);
+  std::byte* const to = from + kBytes;
+  void *send_mhandle = nullptr, *recv_mhandle = nullptr;
+  ASSERT_EQ(net_.reg(pair_->send, from, kBytes, nccl::kPointerHost, &send_mhandle), nccl::kSuccess);
+  ASSERT_EQ(net_.reg(pair_->recv, to, kBytes, nccl::kPointerHost, &recv_mhandle), nccl::kSuccess);
+  std::array<Open, 4> sent, received;
+  for (Open& open : received) {
+    ASSERT_EQ(net_.irecv_one(pair_->recv, to, kBytes, 0, recv_mhandle, &open.request),
+              nccl::kSuccess);
+    ASSERT_NE(open.request, nullptr);
+  }
+  ASSERT_TRUE(wait_until([&] {  // until some of the bytes are under way
+    for (Open& open : sent) {
+      if (open.request) continue;
+      EXPECT_EQ(net_.isend(pair_->send, from, kBytes, 0, send_mhandle, &open.request),
+                nccl::kSuccess);
+      break;
+    }
+    poll(net_, &received[0]);
+    return sent.back().request != nullptr || HasFailure();
+  }));
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(net_.dereg(pair_->send, send_mhandle), nccl::kSuccess);
+  EXPECT_EQ(net_.dereg(pair_->recv, recv_mhandle), nccl::kSuccess);
+  ASSERT_EQ(munmap(memory, 2 * kBytes), 0);  // whoever still touches it, crashes
+  pair_->close();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+}
+
+TEST_P(Failure, APeerThatIsGoneIsARemoteErrorToldOnce) {
+  // More than what the sockets on both sides hold: else all of it may have left before the end.
+  constexpr size_t kBytes = 64 << 20;
+  Buffer from(net_, pair_->send, kBytes);
+  Open sent;
+  {
+    Buffer to(net_, pair_->recv, kBytes);
+    void* received = nullptr;
+    ASSERT_EQ(net_.irecv_one(pair_->recv, to.data(), to.bytes, 0, to.mhandle, &received),
+              nccl::kSuccess);
+    ASSERT_NE(received, nullptr);
+    ASSERT_TRUE(wait_until([&] {
+      int done = 0;
+      EXPECT_EQ(net_.test(received, &done, nullptr), nccl::kSuccess);
+      EXPECT_EQ(net_.isend(pair_->send, from.data(), from.bytes, 0, from.mhandle, &sent.request),
+                nccl::kSuccess);
+      return sent.request != nullptr || HasFailure();
+    }));
+  }
+  EXPECT_EQ(net_.close_recv(pair_->recv), nccl::kSuccess);
+  pair_->recv = nullptr;
+  ResultCode code = nccl::kSuccess;
+  int done = 0;
+  ASSERT_TRUE(wait_until([&] {
+    code = net_.test(sent.request, &done, nullptr);
+    return code != nccl::kSuccess || done;
+  }));
+  EXPECT_EQ(code, nccl::kRemoteError) << Log::text();
+  EXPECT_EQ(done, 0);
+  for (int again = 0; again < 3; ++again) {  // for good, and not told again
+    EXPECT_EQ(net_.test(sent.request, &done, nullptr), nccl::kRemoteError);
+    void* request = nullptr;
+    EXPECT_EQ(net_.isend(pair_->send, from.data(), 8, 0, from.mhandle, &request),
+              nccl::kRemoteError);
+  }
+  const size_t told =
+      Log::count(nccl::kLogWarn, " test: ") + Log::count(nccl::kLogWarn, " isend: ");
+  EXPECT_EQ(told, 1u) << Log::text();
+  EXPECT_LE(Log::count(nccl::kLogWarn), 2u) << "one for each of the two rails" << Log::text();
+  expected_warnings_ = Log::count(nccl::kLogWarn);
+}
+
+TEST_P(Failure, AMessageLongerThanItsReceiveFailsWithBothSizes) {
+  Buffer from(net_, pair_->send, 100000);
+  Buffer to(net_, pair_->recv, 50000);
+  void* received = nullptr;
+  ASSERT_EQ(net_.irecv_one(pair_->recv, to.data(), to.bytes, 0, to.mhandle, &received),
+            nccl::kSuccess);
+  ResultCode code = nccl::kSuccess;
+  Open sent;
+  ASSERT_TRUE(wait_until([&] {
+    int done = 0;
+    net_.test(received, &done, nullptr);
+    code = sent.request
+               ? net_.test(sent.request, &done, nullptr)
+               : net_.isend(pair_->send, from.data(), from.bytes, 0, from.mhandle, &sent.request);
+    return code != nccl::kSuccess;
+  }));
+  EXPECT_EQ(Log::count(nccl::kLogWarn, "100000"), 1u) << Log::text();
+  EXPECT_EQ(Log::count(nccl::kLogWarn, "50000"), 1u) << Log::text();
+  expected_warnings_ = Log::count(nccl::kLogWarn);
+}
+
+}  // namespace
+}  // namespace slime::boundary

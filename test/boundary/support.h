@@ -1,0 +1,73 @@
+// The plugin as NCCL meets it: a shared object opened with dlopen, reached through its tables only.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "plugin/nccl_net_tables.h"
+
+namespace slime::boundary {
+
+// What the plugin said through NCCL's logger.
+struct LogLine {
+  nccl::LogLevel level = nccl::kLogNone;
+  unsigned long flags = 0;
+  std::string text;
+};
+
+class Log {
+ public:
+  static nccl::Logger logger();
+  static void clear();
+  static std::vector<LogLine> lines();
+  static size_t count(nccl::LogLevel level, const std::string& part = "");
+  static std::string text();  // all of it, for messages of failed tests
+};
+
+// One loaded copy of the plugin. Every copy comes from a file of its own and has its own state.
+class Plugin {
+ public:
+  Plugin();
+  static std::string path();  // SLIME_PLUGIN, else lib/libnet-slime.so of the build directory
+  const void* find(const std::string& symbol) const;
+
+ private:
+  void* library_ = nullptr;
+};
+
+// Removes all NCCL variables for the time of a test and puts them back afterwards.
+class CleanEnvironment {
+ public:
+  CleanEnvironment();
+  ~CleanEnvironment();
+
+ private:
+  static void remove_all();
+  std::vector<std::pair<std::string, std::string>> saved_;
+};
+
+size_t open_descriptors();
+size_t allocated_bytes();
+
+inline constexpr std::chrono::seconds kPatience(20);
+
+// Calls `step` until it returns true. False: it did not within the time.
+bool wait_until(const std::function<bool()>& step, std::chrono::milliseconds limit = kPatience);
+
+// A test on the loopback interface.
+class PluginTest : public testing::Test {
+ protected:
+  PluginTest();
+  void set(const char* name, const char* value) { setenv(name, value, 1); }
+
+  CleanEnvironment environment_;
+};
+
+std::vector<std::byte> pattern(size_t bytes, unsigned seed);
+
+}  // namespace slime::boundary
