@@ -29,6 +29,11 @@ NetObject* as(void* comm, ObjectKind kind) {
     return make_error(Status::kInvalid, 0, "device %s: mhandle is NULL for %zu bytes at %p", name,
                       bytes, data);
   }
+  if (region->contains(data, bytes)) {
+    return make_error(Status::kInvalid, 0,
+                      "device %s: mhandle %p was registered with another device", name,
+                      static_cast<const void*>(region));
+  }
   return make_error(
       Status::kInvalid, 0,
       "device %s: %zu bytes at %p are outside the registered %zu bytes at %p: pass the "
@@ -36,9 +41,11 @@ NetObject* as(void* comm, ObjectKind kind) {
       name, bytes, data, region->bytes, static_cast<void*>(region->address));
 }
 
-bool transferable(const void* data, size_t bytes, const MemoryRegion* region) {
-  if (bytes == 0) return true;  // NCCL sends nothing for an empty chunk, with any pointer
-  return bytes <= kMaxMessageBytes && region != nullptr && region->contains(data, bytes);
+bool transferable(const Device& device, const void* data, size_t bytes,
+                  const MemoryRegion* region) {
+  if (bytes == 0) return true;  // an empty chunk touches nothing, whatever its pointer
+  return bytes <= kMaxMessageBytes && region != nullptr && region->contains(data, bytes) &&
+         region->keys.size() == device.rails().size();
 }
 
 [[gnu::cold]] Error bad_receive(const ReceiveArguments& arguments, const void* sizes,
@@ -71,7 +78,7 @@ Result<void> receive(void* recv_comm, const ReceiveArguments& arguments, const S
     receive.capacity = static_cast<size_t>(sizes[i]);
     receive.tag = arguments.tags[i];
     receive.region = static_cast<const MemoryRegion*>(arguments.mhandles[i]);
-    if (!transferable(receive.data, receive.capacity, receive.region)) {
+    if (!transferable(*object->device, receive.data, receive.capacity, receive.region)) {
       return fail(out_of_region(*object->device, receive.data, receive.capacity, receive.region));
     }
   }
@@ -106,7 +113,7 @@ Result<void> isend(void* send_comm, const void* data, size_t bytes, int tag, voi
   if (object == nullptr) return fail(not_a("sendComm", send_comm));
   if (request == nullptr) return fail(null_argument("request"));
   const auto* const region = static_cast<const MemoryRegion*>(mhandle);
-  if (!transferable(data, bytes, region)) {
+  if (!transferable(*object->device, data, bytes, region)) {
     return fail(out_of_region(*object->device, data, bytes, region));
   }
   Request* posted = nullptr;

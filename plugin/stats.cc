@@ -141,7 +141,9 @@ void Stats::report(const Fabric& fabric) {
 
 void Stats::retire(const Fabric& fabric) {
   const std::lock_guard lock(mutex_);
-  for (const RailReport& report : fabric.report()) add_to(&past_, report);
+  for (const RailReport& report : fabric.report()) {
+    if (report.totals.works + report.totals.arrivals > 0) add_to(&past_, report);
+  }
 }
 
 }  // namespace slime::plugin
