@@ -74,20 +74,20 @@ Status Link::settle(size_t i) {
   return user_.on_fenced(i);
 }
 
-// A rail on which nothing completes while others do is dead too, though nobody was told. The others
-// are made to show life by a probe, so that a peer that reads nothing for a while is not mistaken
-// for a dead rail; and when it reads again, its answers may come a little later on one rail than on
-// another, so the suspect is given as much time again.
+// A rail on which nothing completes while others do is dead too, though nobody was told. Only an
+// answer to a probe sent after the silence began shows that: other completions may be old ones,
+// found late because this process was busy elsewhere. An answer means that the peer reads its rails;
+// its answers may come a little later on one rail than on another, so the suspect is given as much
+// time again.
 Status Link::watch(size_t i) {
   LinkRail& rail = rails_[i];
   if (up_count_ < 2 || now_ns_ - rail.busy_since_ns < silence_ns_ / 2) return Status::kOk;
   for (size_t k = 0; k < rails_.size(); ++k) {
     if (k == i || !rails_[k].up) continue;
-    const bool alive = rails_[k].last_done_ns > rail.busy_since_ns + silence_ns_ / 2;
+    const LinkRail& other = rails_[k];
+    const bool alive = !other.probing && other.probed_ns > rail.busy_since_ns + silence_ns_ / 2;
     if (alive && rail.suspect_since_ns == 0) rail.suspect_since_ns = now_ns_;
-    if (rails_[k].probed_ns + silence_ns_ / 4 > now_ns_ || rails_[k].queue.room() == 0) continue;
-    rails_[k].probed_ns = now_ns_;
-    submit_control(k, ControlOp::kProbe, 0, Work());
+    if (!alive && !other.probing && other.queue.room() > 0) probe(k);
   }
   const bool silent =
       rail.suspect_since_ns != 0 && now_ns_ - rail.suspect_since_ns >= silence_ns_ / 2;

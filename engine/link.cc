@@ -29,7 +29,6 @@ void Link::add_rail(std::unique_ptr<Channel> channel, size_t device_rail) {
   policy.watermark = static_cast<uint32_t>(settings().watermark);
   policy.flush_ns = static_cast<uint64_t>(settings().flush_us) * 1000;
   rails_.emplace_back(std::move(channel), rail, device_rail, PostQueue::fit(policy, caps));
-  rails_.back().last_done_ns = now_ns_;
   ++up_count_;
   const bool first = max_work_bytes_ == 0;
   if (first || caps.max_message_bytes < max_work_bytes_) max_work_bytes_ = caps.max_message_bytes;
@@ -37,7 +36,13 @@ void Link::add_rail(std::unique_ptr<Channel> channel, size_t device_rail) {
 
 void Link::warm_up() {
   // Some fabrics set a connection up at its first work (EFA: tens of milliseconds).
-  for (size_t i = 0; i < rails_.size(); ++i) submit_control(i, ControlOp::kProbe, 0, Work());
+  for (size_t i = 0; i < rails_.size(); ++i) probe(i);
+}
+
+void Link::probe(size_t i) {
+  rails_[i].probing = true;
+  rails_[i].probed_ns = now_ns_;
+  submit_control(i, ControlOp::kProbe, 0, Work());
 }
 
 uint64_t Link::backlog_ns(const LinkRail& rail, uint64_t bytes) const {
@@ -63,12 +68,14 @@ size_t Link::pick(uint64_t bytes, uint64_t exclude) {
 // At most a handful of control works are ever in flight (a probe, a credit report, a notice for
 // each dead rail), so 64 places to tell their completions apart are never all taken.
 void Link::submit_control(size_t i, ControlOp op, uint32_t value, Work work) {
-  LinkRail& rail = rails_[i];
-  const auto place = static_cast<uint32_t>(std::countr_one(rail.control_open)) & 63;
-  rail.control_open |= uint64_t{1} << place;
+  ControlWorks& controls = rails_[i].controls;
+  const auto place = static_cast<uint32_t>(std::countr_one(controls.open)) % kControlRoom;
+  controls.open |= uint64_t{1} << place;
+  controls.bytes[place] = work.length;
+  const uint32_t generation = ++controls.generation[place] * kControlRoom + place;
   work.immediate = control_immediate(op, value);
   work.cookie = Cookie{Cookie::Kind::kControl, static_cast<uint8_t>(op),
-                       static_cast<uint16_t>(value), work.length << 6 | place}
+                       static_cast<uint16_t>(value), generation}
                     .pack();
   submit(i, work);
 }
@@ -127,18 +134,23 @@ void Link::handle_sent(size_t i, const Done& done) {
   const bool expected = cookie.kind == Cookie::Kind::kControl ? control_sent(rail, cookie, &bytes)
                                                               : user_.on_sent(cookie, &bytes);
   if (!expected) return;
-  rail.last_done_ns = now_ns_;
   begin_busy(rail);
   if (rail.up) rail.queue.complete(bytes);
 }
 
 bool Link::control_sent(LinkRail& rail, const Cookie& cookie, uint64_t* bytes) {
-  const uint64_t place = uint64_t{1} << (cookie.generation & 63);
-  if (!(rail.control_open & place)) return false;
-  rail.control_open &= ~place;
-  *bytes = cookie.generation >> 6;
-  const bool notice = static_cast<ControlOp>(cookie.part) == ControlOp::kFenced;
-  if (notice && cookie.index < rails_.size()) rails_[cookie.index].notice_sent = true;
+  ControlWorks& controls = rail.controls;
+  const uint32_t place = cookie.generation % kControlRoom;
+  const uint64_t bit = uint64_t{1} << place;
+  const bool newest = controls.generation[place] * kControlRoom + place == cookie.generation;
+  if (!(controls.open & bit) || !newest) return false;
+  controls.open &= ~bit;
+  *bytes = controls.bytes[place];
+  const auto op = static_cast<ControlOp>(cookie.part);
+  if (op == ControlOp::kProbe) rail.probing = false;
+  if (op == ControlOp::kFenced && cookie.index < rails_.size()) {
+    rails_[cookie.index].notice_sent = true;
+  }
   return true;
 }
 

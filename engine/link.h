@@ -36,6 +36,16 @@ class LinkUser {
   virtual Status on_fenced(size_t rail) = 0;
 };
 
+inline constexpr uint32_t kControlRoom = 64;
+
+// The control works of a rail that are queued or in flight, each in a place of its own. A completion
+// that comes twice finds another generation in its place.
+struct ControlWorks {
+  uint64_t open = 0;  // a bit per place
+  std::array<uint32_t, kControlRoom> generation = {};
+  std::array<uint32_t, kControlRoom> bytes = {};
+};
+
 struct LinkRail {
   LinkRail(std::unique_ptr<Channel> channel_in, Rail* rail_in, size_t key_index_in,
            const PostPolicy& policy)
@@ -50,11 +60,11 @@ struct LinkRail {
   bool settled = false;           // both ends have fenced, and the lost works were repeated
   size_t notice_rail = 0;         // where our kFenced for this rail travels
   bool notice_sent = false;       // and whether it arrived
-  uint64_t last_done_ns = 0;      // for finding a silent rail
-  uint64_t busy_since_ns = 0;     // oldest time since which something has been in flight
-  uint64_t suspect_since_ns = 0;  // others have shown life since; 0: not suspected
-  uint64_t probed_ns = 0;
-  uint64_t control_open = 0;  // control works in flight, by the low bits of their cookies
+  uint64_t busy_since_ns = 0;     // nothing has completed since, though something is in flight
+  uint64_t suspect_since_ns = 0;  // another rail has answered a probe since; 0: not suspected
+  uint64_t probed_ns = 0;         // when the newest probe was submitted
+  bool probing = false;           // and whether its answer is still to come
+  ControlWorks controls;
 };
 
 class Link {
@@ -110,9 +120,8 @@ class Link {
   const Settings& settings() const { return fabric_.settings(); }
 
  private:
-  static constexpr uint32_t kControlRoom = 64;
-
   void submit_control(size_t rail, ControlOp op, uint32_t value, Work work);
+  void probe(size_t rail);
   Status progress_rail(size_t rail);
   Status poll_rail(size_t rail);
   Status handle(size_t rail, const Done& done);

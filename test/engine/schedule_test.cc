@@ -1,5 +1,6 @@
 // A million random lives of a link. A violation prints its seed, and the seed replays it:
 //   SLIME_SEED=n build/test/engine --gtest_filter=Schedules.*
+// and SLIME_SCHEDULES=m runs m of them, from that seed on.
 #include "test/engine/schedule.h"
 
 #include <gtest/gtest.h>
@@ -76,7 +77,7 @@ Totals run_schedules(uint64_t first, uint64_t count) {
 
 TEST(Schedules, HoldWhateverTheRailsDo) {
   const uint64_t seed = from_environment("SLIME_SEED", 0);
-  const uint64_t count = seed ? 1 : from_environment("SLIME_SCHEDULES", kSchedules);
+  const uint64_t count = from_environment("SLIME_SCHEDULES", seed ? 1 : kSchedules);
   const Totals totals = run_schedules(seed ? seed : 1, count);
   for (const std::string& violation : totals.violations) ADD_FAILURE() << violation;
   const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
