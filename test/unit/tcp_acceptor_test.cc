@@ -128,6 +128,7 @@ TEST_F(TcpAcceptor, GarbageIsDroppedByItsFirstBytesAndShown) {
   expect_dropped(stranger);
   const std::string line = only_line();
   EXPECT_NE(line.find("GET / HTTP\\x0d\\x0a"), std::string::npos) << line;
+  EXPECT_NE(line.find("does not speak our protocol"), std::string::npos) << line;
 }
 
 TEST_F(TcpAcceptor, SilenceIsDroppedAtTheDeadline) {

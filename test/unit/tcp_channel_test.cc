@@ -116,5 +116,30 @@ TEST(TcpChannel, BothWaysAtOnceConfirmed) { stream_both_ways(true, 64); }
 TEST(TcpChannel, BothWaysAtOnceWithRoomForOneCompletion) { stream_both_ways(false, 1); }
 TEST(TcpChannel, BothWaysAtOnceConfirmedWithRoomForOneCompletion) { stream_both_ways(true, 1); }
 
+// Whoever asks for one completion at a time gets both kinds, however many there are of one.
+TEST(TcpChannel, NeitherKindOfCompletionStarvesTheOther) {
+  TestPair pair = connected_pair();
+  const std::vector<Work> empty(64);
+  size_t taken = 0;
+  ASSERT_EQ(pair.passive->post(empty, &taken), Status::kOk);
+  ASSERT_EQ(pair.active->post(empty, &taken), Status::kOk);
+  int sent = 0, arrived = 0;
+  Status status = Status::kOk;
+  ASSERT_TRUE(eventually([&] {
+    for (const Done& done : poll_once(*pair.active, &status, 1)) {
+      ++(done.kind == Done::Kind::kSent ? sent : arrived);
+    }
+    return arrived > 0;
+  }));
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_EQ(pair.active->post(std::span(empty).first(2), &taken), Status::kOk);
+    for (const Done& done : poll_once(*pair.active, &status, 1)) {
+      ++(done.kind == Done::Kind::kSent ? sent : arrived);
+    }
+  }
+  EXPECT_GE(sent, 20);
+  EXPECT_GE(arrived, 20);
+}
+
 }  // namespace
 }  // namespace slime::tcp

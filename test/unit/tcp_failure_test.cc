@@ -11,16 +11,22 @@ namespace {
 
 // A connected channel and, at its other end, a plain socket that has shaken hands.
 struct HandMade {
-  std::unique_ptr<TcpRail> rail = loopback_rail();
+  std::unique_ptr<TcpRail> rail = loopback_rail(roomy());
   std::unique_ptr<Channel> channel;
   Fd peer;
-  TestBuffer memory{*rail, 100'000, 0xee};
+  TestBuffer memory{*rail, 1'000'000, 0xee};
+
+  static Settings roomy() {
+    Settings settings;
+    settings.socket_buffer = 2 << 20;  // the channel can be late with reading
+    return settings;
+  }
 
   explicit HandMade(bool confirm_delivery = false, uint16_t peer_flags = 0) {
     auto opened = rail->open_channel({.active = false, .confirm_delivery = confirm_delivery});
     channel = std::move(*opened);
     const Endpoint there = *unpack_endpoint(channel->address());
-    peer = std::move(*start_connect(there.address));
+    peer = std::move(*start_connect(there.address, nullptr, roomy().socket_buffer));
     EXPECT_TRUE(set_nodelay(peer));
     Hello hello;
     hello.flags = peer_flags;
@@ -47,8 +53,10 @@ struct HandMade {
   void send(const FrameHeader& header, size_t payload) {
     std::vector<std::byte> stream;
     append_frame(&stream, header, std::vector<std::byte>(payload, std::byte{1}));
-    ASSERT_EQ(::send(peer.get(), stream.data(), stream.size(), MSG_NOSIGNAL),
-              ssize_t(stream.size()));
+    size_t done = 0;
+    Error error;
+    ASSERT_TRUE(
+        eventually([&] { return send_message(peer, stream, &done, &error) == Status::kOk; }));
   }
   // Polls to the failure; what arrives before it is counted.
   size_t await_failure(Status* status) {
@@ -150,7 +158,9 @@ TEST(TcpFailure, AnEndInTheMiddleOfAWorkIsCalledThat) {
 // Posting meets the broken connection first; what the peer sent before is still reported.
 TEST(TcpFailure, ABrokenConnectionGivesItsArrivalsFirst) {
   HandMade end;
-  for (uint32_t i = 0; i < 90; ++i) end.send(end.write(100, i), 100);
+  constexpr uint32_t kLarge = 900'000;  // takes several polls
+  for (uint32_t i = 0; i < 70; ++i) end.send(end.write(100, i), 100);
+  end.send(end.write(kLarge), kLarge);
   int unacknowledged = 1;  // a reset takes back what the channel's kernel does not have yet
   ASSERT_TRUE(eventually([&] {
     return ::ioctl(end.peer.get(), SIOCOUTQ, &unacknowledged) == 0 && unacknowledged == 0;
@@ -163,7 +173,7 @@ TEST(TcpFailure, ABrokenConnectionGivesItsArrivalsFirst) {
   EXPECT_EQ(end.channel->post({&work, 1}, &taken), Status::kOk);
   EXPECT_EQ(end.channel->post({&work, 1}, &taken), Status::kRemote);
   Status status = Status::kOk;
-  EXPECT_EQ(end.await_failure(&status), 90u);
+  EXPECT_EQ(end.await_failure(&status), 71u);
   EXPECT_EQ(status, Status::kRemote);
   EXPECT_TRUE(end.channel->failure().code == ECONNRESET || end.channel->failure().code == EPIPE);
 }

@@ -140,6 +140,20 @@ TEST_F(FrameReaderTest, NeverReportsMoreThanThereIsRoomFor) {
   for (uint32_t i = 0; i < 200; ++i) EXPECT_EQ(arrivals[i].immediate, i);
 }
 
+TEST_F(FrameReaderTest, OneReadTakesAllThatThereIs) {
+  constexpr uint32_t kFrames = 60, kBytes = 1'200;  // twice the staging buffer
+  static_assert(kFrames * kBytes > 2 * FrameReader::kStagingBytes);
+  std::vector<std::byte> stream;
+  for (uint32_t i = 0; i < kFrames; ++i) {
+    append_frame(&stream, write_header(i * kBytes, kBytes), std::vector<std::byte>(kBytes));
+  }
+  stream_.write(stream);
+  std::vector<Done> arrivals;
+  ASSERT_TRUE(read(&arrivals));
+  EXPECT_EQ(arrivals.size(), kFrames);
+  EXPECT_TRUE(reader_.drained());
+}
+
 TEST_F(FrameReaderTest, EndIsAFaultAfterTheArrivalsBeforeIt) {
   const std::vector<std::byte> payload(100, std::byte{1});
   std::vector<std::byte> stream;

@@ -81,6 +81,24 @@ TEST(TcpRegionTable, GrowsWithoutMovingAndFillsHolesAgain) {
   }
 }
 
+TEST(TcpRegionTable, RemoveWaitsForThePinsAndLetsNoneIn) {
+  RegionTable table;
+  char memory[8];
+  const uint64_t key = *table.add(memory, sizeof(memory));
+  std::atomic<bool> removed{false};
+  std::thread remover;
+  {
+    const RegionTable::Pin pin(table, key, reinterpret_cast<uint64_t>(memory), 8);
+    ASSERT_EQ(pin.access(), Access::kGranted);
+    remover = std::thread([&] { removed = table.remove(key); });
+    EXPECT_TRUE(eventually([&] { return access_to(table, key, memory, 8) != Access::kGranted; }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_FALSE(removed);
+  }
+  remover.join();
+  EXPECT_TRUE(removed);
+}
+
 // Writers write only under a pin; whoever deregisters may use the memory alone afterwards, which
 // ThreadSanitizer and the check of the contents both see.
 TEST(TcpRegionTable, NobodyWritesAfterRemove) {

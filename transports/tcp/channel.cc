@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "transports/tcp/rail.h"
@@ -104,10 +105,20 @@ void TcpChannel::watch(uint64_t now_ns) {
 }
 
 void TcpChannel::flush() {
-  const int code = queue_.flush(fd_.get(), reader_.arrived(), counters);
+  const std::span<iovec> vectors = queue_.gather(reader_.arrived());
+  if (vectors.empty()) return;
+  msghdr message{};
+  message.msg_iov = vectors.data();
+  message.msg_iovlen = vectors.size();
+  const ssize_t result = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  const int code = result < 0 ? errno : 0;
+  const size_t bytes = result > 0 ? static_cast<size_t>(result) : 0;
+  counters.doorbells.add();
+  if (bytes == 0) counters.futile_posts.add();
+  queue_.moved(bytes);
+  pacer_.flushed(queue_.blocked() ? now() : 0, bytes, queue_.blocked());
   // Not kFailed: what the peer sent before may still be read.
-  if (code != 0) fail_with(send_error(code), State::kBroken);
-  pacer_.flushed(queue_.blocked() ? now() : 0, queue_.last_moved(), queue_.blocked());
+  if (code != 0 && code != EAGAIN && code != EINTR) fail_with(send_error(code), State::kBroken);
 }
 
 void TcpChannel::fence() {

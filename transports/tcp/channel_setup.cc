@@ -47,7 +47,6 @@ Result<std::unique_ptr<Channel>> TcpChannel::open(TcpRail& rail, const ChannelOp
 
 TcpChannel::~TcpChannel() {
   if (!options_.active) rail_.acceptor().forget(own_.nonce);
-  if (state_ == State::kReady) queue_.flush_ack(fd_.get(), reader_.arrived(), counters);
   if (fd_ && state_ >= State::kReady) rail_.reaper().add(std::move(fd_));
   rail_.reaper().poll();
 }

@@ -1,10 +1,7 @@
 #include "transports/tcp/send_queue.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 
 namespace slime::tcp {
 
@@ -60,7 +57,7 @@ void SendQueue::gather_ack(uint32_t arrived) {
   add_vector(&ack_frame_, kFrameHeaderBytes);
 }
 
-int SendQueue::flush(int fd, uint32_t arrived, RailCounters& counters) {
+std::span<iovec> SendQueue::gather(uint32_t arrived) {
   vector_count_ = 0;
   gathered_ = 0;
   ack_rides_ = false;
@@ -72,45 +69,26 @@ int SendQueue::flush(int fd, uint32_t arrived, RailCounters& counters) {
   // An acknowledgement of its own goes last, and only where it does not disturb the remainder of
   // an earlier one, which still needs ack_frame_.
   if (all && owes_ack(arrived) && !ack_rides_ && !ack_left_) gather_ack(arrived);
-  return vector_count_ ? send_gathered(fd, counters) : 0;
+  return std::span(vectors_).first(vector_count_);
 }
 
-void SendQueue::flush_ack(int fd, uint32_t arrived, RailCounters& counters) {
-  if (offset_ != 0 || ack_left_ != 0 || !owes_ack(arrived)) return;
-  tail_ = next_;  // what has not begun to leave is dropped
-  flush(fd, arrived, counters);
-}
-
-int SendQueue::send_gathered(int fd, RailCounters& counters) {
-  msghdr message{};
-  message.msg_iov = vectors_.data();
-  message.msg_iovlen = static_cast<size_t>(vector_count_);
-  const ssize_t moved = ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  const int code = moved < 0 ? errno : 0;
-  counters.doorbells.add();
-  last_moved_ = moved > 0 ? static_cast<size_t>(moved) : 0;
-  blocked_ = last_moved_ < gathered_;
-  if (last_moved_ == 0) counters.futile_posts.add();
-  advance(last_moved_);
-  return code == EAGAIN || code == EINTR ? 0 : code;
-}
-
-void SendQueue::advance(size_t moved) {
-  const size_t of_ack = std::min(moved, ack_left_);
+void SendQueue::moved(size_t bytes) {
+  blocked_ = bytes < gathered_;
+  const size_t of_ack = std::min(bytes, ack_left_);
   ack_left_ -= of_ack;
-  moved -= of_ack;
-  while (moved > 0 && next_ != tail_) {
+  bytes -= of_ack;
+  while (bytes > 0 && next_ != tail_) {
     const Entry& slot = entry(next_);
     if (offset_ == 0) conveyed_ack_ = slot.header.ack;
     const uint64_t left = kFrameHeaderBytes + slot.header.length - offset_;
-    const uint64_t step = std::min<uint64_t>(moved, left);
-    moved -= step;
+    const uint64_t step = std::min<uint64_t>(bytes, left);
+    bytes -= step;
     offset_ = step == left ? 0 : offset_ + step;
     next_ += step == left;
   }
-  if (moved == 0) return;
+  if (bytes == 0) return;
   conveyed_ack_ = ack_frame_.ack;  // all that is left was of gather_ack()
-  ack_left_ = kFrameHeaderBytes - moved;
+  ack_left_ = kFrameHeaderBytes - bytes;
 }
 
 bool SendQueue::acknowledge(uint32_t cumulative) {

@@ -33,20 +33,17 @@ class SendQueue {
   bool wants_to_send(uint32_t arrived) const {
     return next_ != tail_ || ack_left_ != 0 || owes_ack(arrived);
   }
+  // What is to be sent now, in this order; then moved() with the bytes that the kernel took. The
+  // vectors are valid until then. `arrived` is the newest count of the peer's works that arrived.
+  std::span<iovec> gather(uint32_t arrived);
+  void moved(size_t bytes);
   bool blocked() const { return blocked_; }  // the kernel took less than it was offered
-
-  // One sendmsg for all that is waiting. Returns 0, also when the kernel takes nothing now, or
-  // the errno that ends the channel.
-  int flush(int fd, uint32_t arrived, RailCounters& counters);
-  // For the end of the channel: works are not sent any more, an acknowledgement is if it fits.
-  void flush_ack(int fd, uint32_t arrived, RailCounters& counters);
 
   // The peer's count of our works. False: it claims works that we have not sent.
   bool acknowledge(uint32_t cumulative);
   size_t sent() const { return (confirm_ ? acked_ : next_) - reported_; }  // and not yet taken
   size_t take_sent(std::span<Done> done);
   size_t outstanding() const { return tail_ - (confirm_ ? acked_ : next_); }
-  size_t last_moved() const { return last_moved_; }
 
  private:
   struct Entry {
@@ -57,15 +54,13 @@ class SendQueue {
   // Per call. With more bytes the caller stays in the kernel while its own input waits, and what it
   // sends falls out of the cache before the peer reads it. Far fewer vectors than IOV_MAX (1024).
   static constexpr size_t kMaxCallBytes = size_t{2} << 20;
-  static constexpr int kMaxVectors = 512;
+  static constexpr size_t kMaxVectors = 512;
 
   Entry& entry(uint64_t work) { return entries_[work & mask_]; }
   bool owes_ack(uint32_t arrived) const { return peer_wants_acks_ && arrived != conveyed_ack_; }
   void add_vector(const void* data, size_t bytes);
   bool gather_works(uint32_t arrived);  // false: not all of them fit
   void gather_ack(uint32_t arrived);
-  int send_gathered(int fd, RailCounters& counters);
-  void advance(size_t moved);
 
   const uint32_t depth_;
   const uint64_t mask_;
@@ -85,9 +80,8 @@ class SendQueue {
   uint32_t conveyed_ack_ = 0;  // newest count that is in the kernel or ahead of all else
 
   std::array<iovec, kMaxVectors + 1> vectors_;  // one more: an acknowledgement at the end
-  int vector_count_ = 0;
-  size_t gathered_ = 0;  // bytes in vectors_
-  size_t last_moved_ = 0;
+  size_t vector_count_ = 0;
+  size_t gathered_ = 0;     // bytes in vectors_
   bool ack_rides_ = false;  // a header in vectors_ carries the newest count
 };
 
