@@ -255,10 +255,11 @@ void Coordinator::blame_stall(uint64_t idle_s) {
   std::string missing, silent, others;
   int culprit = -1;
   for (size_t rank = 0; rank < seats_.size(); ++rank) {
-    const Seat& seat = seats_[rank];
+    Seat& seat = seats_[rank];
     if (!seat.wire) {
       missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
     } else if (now > seat.heard_ns + std::min(kSilence, timeout_ns_ * 6 / 10)) {
+      seat.silent = true;
       culprit = static_cast<int>(rank);
       silent += (silent.empty() ? "" : ", ") + describe(rank);
     } else {
@@ -302,11 +303,11 @@ std::string Coordinator::describe(size_t rank) const {
          seat.host + ")";
 }
 
-// After a verdict nobody else is waited for.
+// After a verdict nobody else is waited for, and no rank that does not answer.
 bool Coordinator::all_left() const {
   if (judged_ns_ == 0 && seated_ < seats_.size()) return false;
   return std::all_of(seats_.begin(), seats_.end(), [this](const Seat& seat) {
-    return judged_ns_ == 0 ? seat.left : seat.wire == nullptr;
+    return judged_ns_ == 0 ? seat.left : seat.wire == nullptr || seat.silent;
   });
 }
 

@@ -45,6 +45,7 @@ class Coordinator {
     bool has_part = false;
     nlohmann::json part;
     bool left = false;
+    bool silent = false;  // when the verdict was found
   };
   struct Stranger {
     Wire wire;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -49,6 +50,14 @@ bool is_stopped(pid_t pid) {
   return bracket != std::string::npos && text.size() > bracket + 2 && text[bracket + 2] == 'T';
 }
 
+// By its name, so that ps and pgrep show it.
+std::string own_path() {
+  char path[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  return length > 0 && length < PATH_MAX ? std::string(path, static_cast<size_t>(length))
+                                         : "/proc/self/exe";
+}
+
 std::string make_token() {
   static constexpr char kDigits[] = "0123456789abcdef";
   const auto nonce = random_nonce();
@@ -62,14 +71,15 @@ std::string make_token() {
 }
 
 // In the child: never returns. Only what is safe between fork and exec; there is no thread yet.
-[[noreturn]] void become_rank(const Identity& identity, pid_t parent, char** argv) {
+[[noreturn]] void become_rank(const Identity& identity, pid_t parent, const char* program,
+                              char** argv) {
   // Dies with the launcher, however that ends. The launcher may have died before the call.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(kExitFailure);
   (void)signal(SIGINT, SIG_IGN);  // a Ctrl-C is the launcher's to pass on
   (void)signal(SIGTERM, SIG_DFL);
   if (identity.listen_fd >= 0) fcntl(identity.listen_fd, F_SETFD, 0);
   for (const auto& [name, value] : variables_for(identity)) setenv(name.c_str(), value.c_str(), 1);
-  execv("/proc/self/exe", argv);
+  execv(program, argv);
   fprintf(stderr, "slime-perf: cannot start rank %d: %s\n", identity.rank, strerror(errno));
   _exit(kExitFailure);
 }
@@ -112,11 +122,12 @@ class Launcher {
 
   bool start(Identity identity, int listener, int ranks, char** argv) {
     const pid_t parent = getpid();
+    const std::string program = own_path();
     for (int rank = 0; rank < ranks; ++rank) {
       identity.rank = identity.local_rank = rank;
       identity.listen_fd = rank == 0 ? listener : -1;
       const pid_t pid = fork();
-      if (pid == 0) become_rank(identity, parent, argv);
+      if (pid == 0) become_rank(identity, parent, program.c_str(), argv);
       if (pid < 0) {
         fprintf(stderr, "slime-perf: cannot start rank %d: %s\n", rank, strerror(errno));
         return false;
