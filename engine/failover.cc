@@ -76,9 +76,9 @@ Status Link::settle(size_t i) {
 
 // A rail on which nothing completes while others do is dead too, though nobody was told. Only an
 // answer to a probe sent after the silence began shows that: other completions may be old ones,
-// found late because this process was busy elsewhere. An answer means that the peer reads its rails;
-// its answers may come a little later on one rail than on another, so the suspect is given as much
-// time again.
+// found late because this process was busy elsewhere. An answer means that the peer reads its
+// rails; its answers may come a little later on one rail than on another, so the suspect is given
+// as much time again.
 Status Link::watch(size_t i) {
   LinkRail& rail = rails_[i];
   if (up_count_ < 2 || now_ns_ - rail.busy_since_ns < silence_ns_ / 2) return Status::kOk;

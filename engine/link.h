@@ -38,8 +38,8 @@ class LinkUser {
 
 inline constexpr uint32_t kControlRoom = 64;
 
-// The control works of a rail that are queued or in flight, each in a place of its own. A completion
-// that comes twice finds another generation in its place.
+// The control works of a rail that are queued or in flight, each in a place of its own. A
+// completion that comes twice finds another generation in its place.
 struct ControlWorks {
   uint64_t open = 0;  // a bit per place
   std::array<uint32_t, kControlRoom> generation = {};

@@ -84,12 +84,21 @@ std::string make_token() {
   _exit(kExitFailure);
 }
 
+// Works whatever else this host has, firewalls included. A NIC is not tried by talking to oneself:
+// the kernel takes the way over loopback for every address of its own.
+void prefer_loopback() {
+  if (!getenv("NCCL_SLIME_IFNAME") && !getenv("NCCL_SOCKET_IFNAME")) {
+    setenv("NCCL_SLIME_IFNAME", "=lo", 1);
+  }
+}
+
 class Launcher {
  public:
   int run(int ranks, char** argv) {
     Identity identity;
     Fd listener;
     if (!listen(ranks, &identity, &listener)) return kExitFailure;
+    prefer_loopback();
     struct sigaction action {};
     action.sa_handler = on_signal;
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);

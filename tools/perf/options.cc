@@ -18,6 +18,9 @@ constexpr uint64_t kMaxSizes = 100000;
 constexpr const char* kFooter =
     "Ranks: with --ranks N, N processes on this host; else as started by mpirun, srun or torchrun\n"
     "(OMPI_COMM_WORLD_*, PMI_*, SLURM_*, RANK/WORLD_SIZE/LOCAL_RANK); else two local processes.\n"
+    "Local processes use the loopback interface unless NCCL_SLIME_IFNAME or NCCL_SOCKET_IFNAME "
+    "names\n"
+    "others.\n"
     "Honoured: NCCL_NET_PLUGIN, NCCL_NET, NCCL_PROTO, NCCL_BUFFSIZE, NCCL_LL_BUFFSIZE,\n"
     "NCCL_LL128_BUFFSIZE, NCCL_P2P_NET_CHUNKSIZE, NCCL_DEBUG, and what the plugin reads.\n"
     "Exit code: 0 all right, 1 wrong results, 2 usage, 3 plugin, network or a rank failed.";
