@@ -67,8 +67,7 @@ holds table "r['machine']['host'] and r['machine']['kernel'] and r['machine']['c
 holds table "r['environment']['NCCL_SLIME_IFNAME'] == 'lo'" "environment"
 holds table "[row['size'] for row in r['rows']] == [8, 32, 128]" "sizes"
 holds table "[row['count'] for row in r['rows']] == [2, 8, 32]" "counts"
-holds table "all(0 < h['best_us'] <= h['median_us'] and h['best_us'] <= h['slowest_rank_us'] * 1.001
-  for h in halves)" "best <= median"
+holds table "all(0 < h['best_us'] <= h['median_us'] for h in halves)" "best <= median"
 holds table "all(abs(h['busbw_gbps'] - row['size'] / h['time_us'] / 1e3) < 1e-9 for row in r['rows']
   for h in (row['out_of_place'], row['in_place']))" "busbw of 2 ranks is size / time"
 holds table "len(r['rails']) == 4 and {x['rank'] for x in r['rails']} == {0, 1}" "rails of each rank"
