@@ -169,6 +169,14 @@ Result<SocketAddress> local_address(const Fd& fd) {
       fd, [](int f, sockaddr* a, socklen_t* n) { return getsockname(f, a, n); }, "getsockname");
 }
 
+bool is_within_host(const Fd& fd) {
+  auto local = local_address(fd), peer = peer_address(fd);
+  if (!local || !peer) return false;
+  local->set_port(0);
+  peer->set_port(0);
+  return *local == *peer;
+}
+
 Result<SocketAddress> peer_address(const Fd& fd) {
   return name_of(
       fd, [](int f, sockaddr* a, socklen_t* n) { return getpeername(f, a, n); }, "getpeername");

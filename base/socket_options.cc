@@ -36,6 +36,13 @@ Result<void> set_nodelay(const Fd& fd) {
   return set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
 }
 
+Result<void> set_congestion_control(const Fd& fd, const std::string& name) {
+  const auto length = static_cast<socklen_t>(name.size());
+  if (setsockopt(fd.get(), IPPROTO_TCP, TCP_CONGESTION, name.data(), length) == 0) return {};
+  return fail(
+      system_error(errno, "setsockopt TCP_CONGESTION=%s on descriptor %d", name.c_str(), fd.get()));
+}
+
 Result<uint64_t> set_buffers(const Fd& fd, uint64_t bytes) {
   if (bytes == 0) return uint64_t{0};
   if (bytes > kMaxBufferBytes) {

@@ -7,7 +7,7 @@ set -u
 bin=${SLIME_BUILD_DIR:-build}/bin
 here=$(dirname "$0")
 rounds=5 quick='' json=''
-iterations=10
+iterations=40
 
 usage() {
   echo "usage: bench/run.sh [--quick] [--rounds N] [--json FILE]" >&2
@@ -15,7 +15,7 @@ usage() {
 }
 while [ $# -gt 0 ]; do
   case $1 in
-  --quick) quick=--quick rounds=2 iterations=5 ;;
+  --quick) quick=--quick rounds=2 iterations=10 ;;
   --rounds)
     [[ ${2:-} =~ ^[1-9][0-9]?$ ]] || usage
     rounds=$2
@@ -54,12 +54,12 @@ run() {
   exit 1
 }
 
-# perf ROUND NAME COLLECTIVE OPTION...
+# perf ROUND NAME COLLECTIVE OPTION... The kernel takes many operations to open its windows.
 perf() {
   local file=$results/perf.$2.$1.json name=$2 collective=$3
   shift 3
   run 100 "slime-perf ($name)" "$bin/slime-perf" "$collective" --ranks 2 -b 1M -e 64M -f 4 \
-    -n "$iterations" -w 2 -c 0 --quiet --json "$file" "$@"
+    -n "$iterations" -w 20 -c 0 --quiet --json "$file" "$@"
 }
 
 date -u +%s >"$results/started"
@@ -74,6 +74,7 @@ for ((round = 1; round <= rounds && (round <= 2 || SECONDS < 120); ++round)); do
   perf "$round" rails4 all_reduce --rails 4
   perf "$round" direct all_reduce --rails 1 --direct
   perf "$round" sendrecv sendrecv --rails 1
+  perf "$round" pure sendrecv --rails 1 --direct
 done
 for name in latency engine posting; do
   say "bench-$name"

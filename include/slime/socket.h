@@ -103,11 +103,14 @@ Status accept_one(const Fd& listener, Accepted* accepted, Error* error);
 
 Result<SocketAddress> local_address(const Fd& fd);
 Result<SocketAddress> peer_address(const Fd& fd);
+bool is_within_host(const Fd& fd);  // both ends have the same address
 
 Result<void> set_nodelay(const Fd& fd);
 // 0 leaves the kernel's autotuning on. Returns what was granted, which net.core.{r,w}mem_max may
 // have cut. Connections inherit the listener's.
 Result<uint64_t> set_buffers(const Fd& fd, uint64_t bytes);
+// As /proc/sys/net/ipv4/tcp_available_congestion_control names them.
+Result<void> set_congestion_control(const Fd& fd, const std::string& name);
 // Fails an idle connection with ETIMEDOUT after `seconds` of silence. The kernel sends no
 // keepalives while data is unacknowledged: that is what SilenceWatch is for.
 Result<void> set_keepalive(const Fd& fd, double seconds);

@@ -211,6 +211,20 @@ TEST(Socket, BuffersReportWhatWasGranted) {
   EXPECT_EQ(set_buffers(Fd(), 4096).error().code, EBADF);
 }
 
+TEST(Socket, CongestionControlIsChosenByName) {
+  const SocketPair pair("127.0.0.1");
+  EXPECT_TRUE(is_within_host(pair.active));
+  EXPECT_TRUE(set_congestion_control(pair.active, "reno"));
+  char name[16] = {};
+  socklen_t length = sizeof name;
+  ASSERT_EQ(getsockopt(pair.active.get(), IPPROTO_TCP, TCP_CONGESTION, name, &length), 0);
+  EXPECT_STREQ(name, "reno");
+  const auto unknown = set_congestion_control(pair.active, "nosuch");
+  ASSERT_FALSE(unknown);
+  EXPECT_NE(unknown.error().what.find("TCP_CONGESTION=nosuch"), std::string::npos);
+  EXPECT_FALSE(is_within_host(Fd()));
+}
+
 TEST(Socket, AcceptedConnectionsInheritTheBuffers) {
   const SocketPair pair("127.0.0.1", nullptr, 32 << 10);
   EXPECT_EQ(option_of(pair.active, SOL_SOCKET, SO_SNDBUF), 64 << 10);

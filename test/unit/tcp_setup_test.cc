@@ -62,6 +62,16 @@ TEST(TcpSetup, ThePeerNeverAnswers) {
   EXPECT_TRUE(mentions(*active, "NCCL_SLIME_CONNECT_TIMEOUT")) << active->failure().what;
 }
 
+TEST(TcpSetup, CongestionControlThatIsNotThere) {
+  Settings settings = hasty();
+  settings.tcp_congestion = "nosuch";
+  const auto rail = loopback_rail(settings), other = loopback_rail();
+  const auto active = open(*rail, true), passive = open(*other, false);
+  EXPECT_EQ(passive->connect(active->address()), Status::kAgain);
+  EXPECT_EQ(outcome(*active, passive->address()), Status::kConfig);
+  EXPECT_TRUE(mentions(*active, "NCCL_SLIME_TCP_CONGESTION=nosuch")) << active->failure().what;
+}
+
 TEST(TcpSetup, ThePeerNeverComes) {
   const auto rail = loopback_rail(hasty()), other = loopback_rail();
   const auto active = open(*other, true), passive = open(*rail, false);

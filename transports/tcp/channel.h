@@ -56,6 +56,7 @@ class TcpChannel final : public Channel {
   Status await_hello(Error* error);
   Status check_answer(const Hello& answer, Error* error) const;
   Status tune(Error* error);
+  Result<void> choose_congestion_control();
   void prepare_greeting();
   void become_ready(uint16_t peer_flags);
   Error timeout_error() const;

@@ -181,9 +181,26 @@ Status TcpChannel::await_hello(Error* error) {
 Status TcpChannel::tune(Error* error) {
   auto tuned = set_nodelay(fd_);
   if (tuned) tuned = set_keepalive(fd_, rail_.settings().peer_timeout);
+  if (tuned) tuned = choose_congestion_control();
   if (tuned) return Status::kOk;
   *error = std::move(tuned.error());
   return error->status;
+}
+
+// Some algorithms (bbr) pace what they send by timers. Within a host there is nothing to protect,
+// and that costs a third of the throughput. Every kernel has reno, and lets everybody use it.
+Result<void> TcpChannel::choose_congestion_control() {
+  const std::string& name = rail_.settings().tcp_congestion;
+  if (name.empty()) {
+    if (is_within_host(fd_)) (void)set_congestion_control(fd_, "reno");
+    return {};
+  }
+  auto set = set_congestion_control(fd_, name);
+  if (set) return {};
+  return fail(make_error(Status::kConfig, set.error().code,
+                         "NCCL_SLIME_TCP_CONGESTION=%s cannot be used here (%s); see "
+                         "/proc/sys/net/ipv4/tcp_allowed_congestion_control",
+                         name.c_str(), set.error().what.c_str()));
 }
 
 void TcpChannel::prepare_greeting() {
