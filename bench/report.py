@@ -74,8 +74,13 @@ def stream_best(round_data, walking):
     return best
 
 
-def perf_best(round_data):
-    return {row["size"]: row["out_of_place"]["best_us"] for row in round_data["rows"]}
+def perf_rounds(directory, name):
+    """Best microseconds by size, for each round: results/perf.NAME.ROUND.MIB.json."""
+    rounds = []
+    while paths := glob.glob(os.path.join(directory, f"perf.{name}.{len(rounds) + 1}.*.json")):
+        rounds.append({row["size"]: row["out_of_place"]["best_us"]
+                       for path in paths for row in load(path)["rows"]})
+    return rounds
 
 
 def gbps(size, us):
@@ -84,7 +89,7 @@ def gbps(size, us):
 
 def report_stream(report, directory):
     streams = load_rounds(directory, "stream")
-    perfs = {name: [perf_best(r) for r in load_rounds(directory, f"perf.{name}")]
+    perfs = {name: perf_rounds(directory, name)
              for name in ("rails1", "rails2", "rails4", "direct", "sendrecv", "pure")}
     limits = [stream_best(r, walking=False) for r in streams]
     walking = [stream_best(r, walking=True) for r in streams]

@@ -7,7 +7,6 @@ set -u
 bin=${SLIME_BUILD_DIR:-build}/bin
 here=$(dirname "$0")
 rounds=5 quick='' json=''
-iterations=40
 
 usage() {
   echo "usage: bench/run.sh [--quick] [--rounds N] [--json FILE]" >&2
@@ -15,7 +14,7 @@ usage() {
 }
 while [ $# -gt 0 ]; do
   case $1 in
-  --quick) quick=--quick rounds=2 iterations=10 ;;
+  --quick) quick=--quick rounds=2 ;;
   --rounds)
     [[ ${2:-} =~ ^[1-9][0-9]?$ ]] || usage
     rounds=$2
@@ -54,12 +53,17 @@ run() {
   exit 1
 }
 
-# perf ROUND NAME COLLECTIVE OPTION... The kernel takes many operations to open its windows.
+# perf ROUND NAME COLLECTIVE OPTION... Each size by itself: with several, each operation of the
+# small ones would find its buffers out of the cache, which the limit's are not. The kernel takes
+# many operations to open its windows, hence the warm-up.
 perf() {
-  local file=$results/perf.$2.$1.json name=$2 collective=$3
+  local file=$results/perf.$2.$1 name=$2 collective=$3 mib
   shift 3
-  run 100 "slime-perf ($name)" "$bin/slime-perf" "$collective" --ranks 2 -b 1M -e 64M -f 4 \
-    -n "$iterations" -w 20 -c 0 --quiet --json "$file" "$@"
+  for mib in 1 4 16 64; do
+    run 100 "slime-perf ($name)" "$bin/slime-perf" "$collective" --ranks 2 -b "${mib}M" \
+      -e "${mib}M" -n $((320 / mib)) -w $((64 / mib + 4)) -c 0 --quiet \
+      --json "$file.$mib.json" "$@"
+  done
 }
 
 date -u +%s >"$results/started"
