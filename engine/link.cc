@@ -94,13 +94,17 @@ Status Link::progress() {
 // call.
 Status Link::progress_rail(size_t i) {
   LinkRail& rail = rails_[i];
-  if (rail.queue.queued() > 0) {
-    if (rail.queue.in_flight() == 0) begin_busy(rail);
-    // A channel that cannot send may still have arrivals: poll returns them, then the failure.
-    (void)rail.queue.flush(*rail.channel, now_ns_);
-  }
+  flush(i);
   if (const Status status = poll_rail(i); status != Status::kOk) return status;
   return rail.up && rails_.size() > 1 && rail.queue.in_flight() > 0 ? watch(i) : Status::kOk;
+}
+
+// A channel that cannot send may still have arrivals: poll returns them, then the failure.
+void Link::flush(size_t i) {
+  LinkRail& rail = rails_[i];
+  if (rail.queue.queued() == 0) return;
+  if (rail.queue.in_flight() == 0) begin_busy(rail);
+  (void)rail.queue.flush(*rail.channel, now_ns_);
 }
 
 Status Link::poll_rail(size_t i) {

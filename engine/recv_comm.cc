@@ -33,10 +33,7 @@ Status RecvCommImpl::irecv(std::span<const Receive> receives, bool may_complete_
   // An eager message needs a copy by us, so with eager sending nothing completes behind our back.
   taken->early = may_complete_early && arrives_unpolled_ && eager_max_ == 0 && taken->count == 1;
   if (const Status status = take_early_messages(*taken); status != Status::kOk) return status;
-  if (taken->incomplete > 0) {
-    write_cts(*taken);
-    submit_cts(*taken);
-  }
+  if (taken->incomplete > 0) announce(*taken);
   *request = taken;
   return Status::kOk;
 }
@@ -46,7 +43,7 @@ ReceiveRequest* RecvCommImpl::take_request(std::span<const Receive> receives) {
   free_.pop_back();
   request->active = true;
   request->cts_bytes = 0;
-  request->returned = request->cts_open = false;
+  request->returned = request->cts_open = request->held = false;
   request->generation = (request->generation + 1) & kGenerationMask;
   request->count = request->incomplete = static_cast<uint32_t>(receives.size());
   request->started_ns = link_.now_ns();
@@ -109,6 +106,7 @@ Status RecvCommImpl::test(Request* request, bool* done, size_t* sizes) {
     return link_.fail(make_error(Status::kInvalid, 0, "test of a receive request that is done"));
   }
   const Status status = link_.progress();
+  announce_overdue();
   *done = mine.incomplete == 0 || (mine.early && !mine.cts_open && status == Status::kOk);
   if (*done) {  // also after a failure: what is done stays done
     for (uint32_t i = 0; sizes && i < mine.count; ++i) sizes[i] = mine.parts[i].bytes;
@@ -175,6 +173,7 @@ Status RecvCommImpl::on_stripe(const DataImmediate& immediate, uint64_t bytes) {
   if (part.stripes != immediate.stripes || immediate.stripe >= part.stripes) {
     return link_.fail_protocol("stripes that do not fit together");
   }
+  eager_streak_ = 0;
   part.arrived |= bit;
   part.bytes += bytes;
   on_seen(request.sequence + 1);

@@ -34,6 +34,7 @@ struct ReceiveRequest final : Request {
   bool active = false;    // in use: by the caller, or by works that are still open
   bool returned = false;  // test has said done: only works of ours keep the slot
   bool cts_open = false;  // the CTS record must stay as it is
+  bool held = false;      // its CTS is held back
   bool early = false;     // done as soon as the CTS is out: the GPU watches the flags itself
   uint8_t cts_rail = 0;
   uint32_t generation = 0;
@@ -71,6 +72,13 @@ class RecvCommImpl final : public RecvComm, private LinkUser {
   void write_cts(ReceiveRequest& request);
   void submit_cts(ReceiveRequest& request);
   void retire_if_idle(ReceiveRequest& request);
+
+  // recv_announce.cc
+  void announce(ReceiveRequest& request);
+  void announce_overdue();
+  void announce_held();
+  void unhold(ReceiveRequest& request);
+
   void on_seen(uint32_t cts_seen);
   static void complete(ReceiveRequest& request, ReceivePart& part);
   static const char* waits_for(const ReceiveRequest& request);
@@ -99,6 +107,11 @@ class RecvCommImpl final : public RecvComm, private LinkUser {
   uint32_t consumed_slots_ = 0;                 // taken, but an older one is not: a bit per slot
   uint32_t consumed_ = 0;                       // all eager messages below this index are taken
   uint32_t reported_ = 0;                       // what the sender has been told of it
+
+  std::array<uint16_t, kMaxRequests> held_;  // slots whose CTS is held back, oldest first
+  uint32_t held_count_ = 0;
+  uint64_t held_since_ns_ = 0;  // without an eager message since; 0: not known yet
+  uint32_t eager_streak_ = 0;   // messages in a row that came eagerly
 
   Link link_;  // last: gone before the memory it uses
 };

@@ -29,11 +29,12 @@ Status SendCommImpl::isend(const void* data, size_t bytes, int tag, const Memory
   *request = nullptr;
   if (link_.status() != Status::kOk) return link_.status();
   if (free_.empty()) return progress();
-  Match found = match(tag);
-  if (found.group == nullptr && eager_fits(bytes, region)) {
+  // Even where a CTS has come: while small messages go eagerly, the receiver need not send any.
+  if (eager_fits(bytes, region)) {
     start_eager(data, bytes, tag, request);
     return Status::kOk;
   }
+  Match found = match(tag);
   if (found.group == nullptr) {
     // Nothing of ours may be outstanding, so nobody but this call would look for a CTS.
     if (const Status status = progress(); status != Status::kOk) return status;

@@ -77,6 +77,7 @@ class SendCommImpl final : public SendComm, private LinkUser {
   Status accept_parked();
   void tell_seen();
   Match match(int tag);
+  void drop_passed();
   const std::byte* cts_record(uint32_t slot) const {
     return inbox_.data() + slot * cts_slot_bytes(link_.rail_count());
   }

@@ -29,6 +29,7 @@ void SendCommImpl::start_eager(const void* data, size_t bytes, int tag, Request*
   taken->open = 1;
   eager_[slot] = {index, static_cast<uint32_t>(sizeof header + bytes), taken->index, 0, true};
   submit_eager(slot);
+  link_.hurry(eager_[slot].rail);
   waiting_since_ns_ = 0;
   *request = taken;
 }

@@ -39,6 +39,7 @@ void SendCommImpl::tell_seen() {
 }
 
 Status SendCommImpl::accept_cts(uint32_t slot) {
+  if (groups_tail_ - groups_head_ == kMaxRequests) drop_passed();
   if (groups_tail_ - groups_head_ == kMaxRequests) return link_.fail_protocol("too many CTS");
   Group& group = groups_[groups_tail_ % kMaxRequests];
   const std::byte* record = cts_record(slot);
@@ -73,20 +74,27 @@ Status SendCommImpl::accept_parked() {
 }
 
 // Strictly in posting order: only the oldest group with a free receive is looked at, and a tag
-// chooses within it. A receive whose ordinal has been passed belongs to an eager message of ours.
+// chooses within it.
 SendCommImpl::Match SendCommImpl::match(int tag) {
-  for (; groups_head_ != groups_tail_; ++groups_head_) {
-    const Group& group = groups_[groups_head_ % kMaxRequests];
-    bool finished = true;
-    for (uint32_t sub = 0; sub < group.header.count; ++sub) {
-      const CtsEntry& entry = group.entries[sub];
-      const auto ahead = static_cast<int32_t>(entry.ordinal - sent_.of(entry.tag));
-      if (ahead == 0 && entry.tag == tag) return {&group, sub};
-      if (ahead >= 0) finished = false;
-    }
-    if (!finished) return {};
+  drop_passed();
+  if (groups_head_ == groups_tail_) return {};
+  const Group& group = groups_[groups_head_ % kMaxRequests];
+  for (uint32_t sub = 0; sub < group.header.count; ++sub) {
+    const CtsEntry& entry = group.entries[sub];
+    if (entry.tag == tag && entry.ordinal == sent_.of(tag)) return {&group, sub};
   }
   return {};
+}
+
+// A receive whose ordinal has been passed has its message, or will get it eagerly.
+void SendCommImpl::drop_passed() {
+  for (; groups_head_ != groups_tail_; ++groups_head_) {
+    const Group& group = groups_[groups_head_ % kMaxRequests];
+    for (uint32_t sub = 0; sub < group.header.count; ++sub) {
+      const CtsEntry& entry = group.entries[sub];
+      if (static_cast<int32_t>(entry.ordinal - sent_.of(entry.tag)) >= 0) return;
+    }
+  }
 }
 
 }  // namespace slime
