@@ -13,7 +13,8 @@ namespace slime::bench {
 namespace {
 
 constexpr uint32_t kThreads = 8;
-constexpr uint64_t kWarmUp = 2'000;  // works per rail: they fill the send queues at once
+constexpr uint64_t kWarmUp =
+    6'000;  // works per rail: until all of the simulator's queues have been full
 
 std::unique_ptr<Fabric> make_fabric(sim::Network& network, const std::string& name,
                                     const sim::RailModel& model) {
