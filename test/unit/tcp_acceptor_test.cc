@@ -85,7 +85,7 @@ TEST_F(TcpAcceptor, TheRightNonceGetsIn) {
   say(peer, hello);
   ASSERT_TRUE(eventually([&] { return take() != Status::kAgain; }));
   EXPECT_TRUE(arrival_.fd);
-  EXPECT_EQ(arrival_.flags, kWantsAcks);
+  EXPECT_EQ(arrival_.hello.flags, kWantsAcks);
   EXPECT_EQ(arrival_.peer, *local_address(peer));
   EXPECT_EQ(acceptor_.strangers(), 0u);
 }

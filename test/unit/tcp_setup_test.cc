@@ -98,7 +98,7 @@ TEST(TcpSetup, ThePeerClosesBeforeItAnswers) {
   EXPECT_TRUE(mentions(*active, "its log says why")) << active->failure().what;
 }
 
-// What a channel makes of an answer of `answer`, 32 bytes.
+// What a channel makes of an answer of `answer`, as long as a hello.
 std::string verdict_on(std::span<const std::byte> answer) {
   Fd listener = std::move(*listen_on(*SocketAddress::parse("127.0.0.1")));
   const auto rail = loopback_rail();
@@ -116,7 +116,7 @@ std::string verdict_on(std::span<const std::byte> answer) {
 }
 
 TEST(TcpSetup, SomebodyElseAnswers) {
-  const std::string answer = "220 mail.example.org ESMTP ready";
+  const std::string answer = "220 mail.example.org ESMTP ready for you";
   const std::string verdict = verdict_on(std::as_bytes(std::span(answer)));
   EXPECT_NE(verdict.find("proxy"), std::string::npos) << verdict;
 }

@@ -133,7 +133,7 @@ const char* Acceptor::match(Unmatched& unmatched) {
   }
   Expected* expected = find(hello.nonce);
   if (!expected || expected->arrival) return "its nonce is of no channel that waits here";
-  expected->arrival = Arrival{std::move(unmatched.fd), unmatched.peer, hello.flags};
+  expected->arrival = Arrival{std::move(unmatched.fd), unmatched.peer, hello};
   return nullptr;
 }
 

@@ -21,7 +21,7 @@ namespace slime::tcp {
 struct Arrival {
   Fd fd;
   SocketAddress peer;
-  uint16_t flags = 0;  // of its hello
+  Hello hello;
 };
 
 class Acceptor {

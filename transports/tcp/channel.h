@@ -58,7 +58,7 @@ class TcpChannel final : public Channel {
   Status tune(Error* error);
   Result<void> choose_congestion_control();
   void prepare_greeting();
-  void become_ready(uint16_t peer_flags);
+  void become_ready();
   Error timeout_error() const;
 
   // Data path.
@@ -74,6 +74,7 @@ class TcpChannel final : public Channel {
   Error send_error(int code) const;
   Error read_error() const;
   Error frame_error() const;
+  Error loan_error(int code) const;
   Error work_error(const Work& work) const;
   Error ack_error() const;
   Error early_error() const;
@@ -92,11 +93,13 @@ class TcpChannel final : public Channel {
   uint64_t watch_at_ns_ = 0;
   SilenceWatch silence_;
   SendQueue queue_;
+  Ledger ledger_;
+  Borrower borrower_;
   FrameReader reader_;
 
   uint64_t deadline_ns_ = 0;  // of connect()
   uint64_t dial_at_ns_ = 0;
-  uint16_t peer_flags_ = 0;
+  Hello peer_hello_;
   Error last_dial_error_;                 // of an attempt that is repeated
   ControlMessage<kHelloBytes> greeting_;  // ours: hello or answer
   ControlMessage<kHelloBytes> heard_;     // the peer's answer

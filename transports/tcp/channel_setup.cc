@@ -1,5 +1,6 @@
 // Set-up and end of a tcp channel.
 #include <slime/settings.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -28,7 +29,8 @@ TcpChannel::TcpChannel(TcpRail& rail, const ChannelOptions& options, const Nonce
       options_(options),
       own_{rail.local(), nonce},
       queue_(rail.caps().send_queue_depth, options.confirm_delivery),
-      reader_(rail.regions(), rail.caps().max_message_bytes) {}
+      ledger_(nonce),
+      reader_(rail.regions(), rail.caps().max_message_bytes, borrower_) {}
 
 Result<std::unique_ptr<Channel>> TcpChannel::open(TcpRail& rail, const ChannelOptions& options) {
   auto nonce = random_nonce();
@@ -83,7 +85,7 @@ Status TcpChannel::step(const ChannelAddress& peer, uint64_t now_ns, Error* erro
       if (state_ == State::kGreeting)
         state_ = State::kListening;
       else
-        become_ready(peer_flags_);
+        become_ready();
       return Status::kOk;
     }
     case State::kListening:
@@ -146,10 +148,9 @@ Status TcpChannel::await_answer(Error* error) {
     error->what += "; the peer did not take our hello: its log says why";
   }
   if (status != Status::kOk) return status;
-  Hello answer;
-  std::memcpy(&answer, heard_.bytes.data(), kHelloBytes);
-  const Status checked = check_answer(answer, error);
-  if (checked == Status::kOk) become_ready(answer.flags);
+  std::memcpy(&peer_hello_, heard_.bytes.data(), kHelloBytes);
+  const Status checked = check_answer(peer_hello_, error);
+  if (checked == Status::kOk) become_ready();
   return checked;
 }
 
@@ -172,7 +173,11 @@ Status TcpChannel::await_hello(Error* error) {
   if (status != Status::kOk) return status;
   fd_ = std::move(arrival.fd);
   peer_.address = arrival.peer;
-  peer_flags_ = arrival.flags;
+  peer_hello_ = arrival.hello;
+  const bool lent = peer_hello_.flags & kLends;
+  if (lent && is_within_host(fd_)) {
+    borrower_.open(static_cast<pid_t>(peer_hello_.process), peer_hello_.ledger, peer_.nonce);
+  }
   prepare_greeting();
   state_ = State::kAnswering;
   return tune(error);
@@ -207,11 +212,19 @@ void TcpChannel::prepare_greeting() {
   Hello hello;
   hello.flags = options_.confirm_delivery ? kWantsAcks : 0;
   hello.nonce = peer_.nonce;
+  if (borrower_.is_open()) hello.flags |= kBorrows;
+  if (options_.active && rail_.settings().tcp_cma_min > 0 && is_within_host(fd_)) {
+    hello.flags |= kLends;
+    hello.ledger = ledger_.address();
+    hello.process = static_cast<uint32_t>(::getpid());
+  }
   std::memcpy(greeting_.bytes.data(), &hello, kHelloBytes);
 }
 
-void TcpChannel::become_ready(uint16_t peer_flags) {
-  if (peer_flags & kWantsAcks) queue_.answer_with_acks();
+void TcpChannel::become_ready() {
+  if (peer_hello_.flags & kWantsAcks) queue_.answer_with_acks();
+  const bool lends = options_.active && (peer_hello_.flags & kBorrows) != 0;
+  if (lends) queue_.lend(rail_.regions(), rail_.settings().tcp_cma_min);
   state_ = State::kReady;
 }
 

@@ -35,7 +35,10 @@ bool FrameReader::read(int fd, std::span<Done> done, size_t* count) {
   for (size_t moved = 0;;) {
     if (!consume(room, count)) return false;
     if (*count == room.size() || drained_ || moved >= kMaxBytes) return true;
-    const ssize_t got = remaining_ ? fetch_payload(fd, kMaxBytes - moved) : fetch_header(fd);
+    const size_t budget = kMaxBytes - moved;
+    const ssize_t got = !remaining_  ? fetch_header(fd)
+                        : is_loan() ? borrow(budget)
+                                    : fetch_payload(fd, budget);
     if (got < 0) return false;
     moved += static_cast<size_t>(got);
   }
@@ -48,7 +51,8 @@ bool FrameReader::consume(std::span<Done> done, size_t* count) {
       if (!open_frame()) return false;
       if (!open_) continue;  // it was an acknowledgement
     }
-    if (remaining_ && staged() && !place_staged()) return false;
+    if (awaits_loan_ && !take_loan()) return true;
+    if (remaining_ && !is_loan() && staged() && !place_staged()) return false;
     if (remaining_) return true;
     done[(*count)++] = complete();
   }
@@ -61,14 +65,25 @@ bool FrameReader::open_frame() {
   if (header_.magic != kFrameMagic || header_.flags != 0) return stop(ReadFault::Kind::kNotAFrame);
   if (header_.type == static_cast<uint8_t>(FrameType::kAck)) {
     if (header_.length != 0) return stop(ReadFault::Kind::kNotAFrame);
-  } else if (header_.type == static_cast<uint8_t>(FrameType::kWrite)) {
+  } else if (header_.type == static_cast<uint8_t>(FrameType::kWrite) ||
+             (is_loan() && borrower_.is_open())) {
     if (header_.length > max_message_bytes_) return stop(ReadFault::Kind::kTooLong);
     open_ = true;
-    remaining_ = header_.length;
+    awaits_loan_ = is_loan();
+    remaining_ = awaits_loan_ ? 0 : header_.length;
   } else {
     return stop(ReadFault::Kind::kNotAFrame);
   }
   peer_ack_ = header_.ack;
+  return true;
+}
+
+bool FrameReader::take_loan() {
+  if (staged() < kLoanBytes) return false;
+  std::memcpy(&loan_, &staging_[begin_], kLoanBytes);
+  begin_ += kLoanBytes;
+  awaits_loan_ = false;
+  remaining_ = header_.length;
   return true;
 }
 
@@ -89,6 +104,7 @@ bool FrameReader::place_staged() {
 Done FrameReader::complete() {
   open_ = false;
   ++arrived_;
+  if (is_loan()) arrived_by_loan_ = arrived_;
   bytes_ += header_.length;
   return {.kind = Done::Kind::kArrived,
           .immediate = header_.immediate,
@@ -96,11 +112,25 @@ Done FrameReader::complete() {
           .cookie = 0};
 }
 
+ssize_t FrameReader::borrow(size_t budget) {
+  const RegionTable::Pin pin(regions_, header_.remote_key, header_.remote_address, header_.length);
+  if (!granted(pin)) return -1;
+  const size_t bytes = std::min<uint64_t>(remaining_, budget);
+  const int code = borrower_.copy(place(), loan_, header_.length - remaining_, bytes);
+  if (code != 0) {
+    stop(ReadFault::Kind::kNoLoan, code);
+    return -1;
+  }
+  remaining_ -= bytes;
+  return static_cast<ssize_t>(bytes);
+}
+
 ssize_t FrameReader::fetch_header(int fd) {
-  std::memmove(staging_.data(), &staging_[begin_], staged());  // less than one header
+  std::memmove(staging_.data(), &staging_[begin_], staged());  // less than one header and loan
   end_ = staged();
   begin_ = 0;
-  const size_t asked = staging_.size() - end_;
+  const bool after_large = !is_loan() && header_.length >= kLargePayload;
+  const size_t asked = (after_large ? kStagedBehindLarge : staging_.size()) - end_;
   const ssize_t got = took(::recv(fd, &staging_[end_], asked, MSG_DONTWAIT), asked);
   if (got > 0) end_ += static_cast<size_t>(got);
   return got;
