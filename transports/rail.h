@@ -65,7 +65,8 @@ struct Work {
 
 struct Done {
   enum class Kind : uint8_t {
-    kSent,     // a work of ours: its memory may be reused; with confirm_delivery: it arrived
+    kSent,     // a work of ours: its memory may be reused (a rail may need the receiver's polls
+               // for that); with confirm_delivery: it arrived
     kArrived,  // a work of the peer: its bytes are visible in our memory
   };
   Kind kind = Kind::kSent;

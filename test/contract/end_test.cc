@@ -96,11 +96,12 @@ TYPED_TEST(RailEnd, WhatWasSentArrivesThoughTheReceiverSlept) {
     pair.poll(pair.left, 8);
     this->world_->pump();
   }
-  ASSERT_EQ(ledger.sent_count(), ledger.size());
+  const size_t sent = ledger.sent_count();
+  ASSERT_EQ(sent, this->world_->needs_the_receiver() ? 0U : ledger.size());
   pair.left.channel.reset();
   EXPECT_TRUE(pair.await_failure(pair.right));
   EXPECT_EQ(pair.right.status, Status::kRemote);
-  EXPECT_EQ(ledger.arrived_count(), ledger.size());
+  EXPECT_EQ(ledger.arrived_count(), sent);
   this->expect_clean(pair);
 }
 

@@ -17,6 +17,8 @@ class World {
   virtual bool pump() = 0;
   // Addresses that no channel has, made from the address of one that is open.
   virtual std::vector<ChannelAddress> alien_addresses(const ChannelAddress& real) = 0;
+  // Works are not kSent before the receiver has polled.
+  virtual bool needs_the_receiver() const { return false; }
   // What the backend itself counted as misuse or corruption.
   virtual uint64_t violations() const { return 0; }
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "test/unit/tcp_support.h"
+#include "transports/tcp/loan.h"
 
 namespace slime::tcp {
 namespace {
@@ -144,6 +145,17 @@ TEST(TcpFailure, TheEndOfThePeerComesAfterItsWorks) {
   EXPECT_EQ(end.await_failure(&status), 100u);
   EXPECT_EQ(status, Status::kRemote);
   EXPECT_TRUE(mentions(*end.channel, "look at its log first")) << end.channel->failure().what;
+}
+
+TEST(TcpFailure, ALoanOfAPeerThatDidNotOfferAny) {
+  HandMade end;
+  FrameHeader header = end.write(100);
+  header.type = static_cast<uint8_t>(FrameType::kLend);
+  end.send(header, kLoanBytes);
+  Status status = Status::kOk;
+  EXPECT_EQ(end.await_failure(&status), 0u);
+  EXPECT_EQ(status, Status::kRemote);
+  EXPECT_NE(end.channel->failure().what.find("not a frame"), std::string::npos);
 }
 
 TEST(TcpFailure, AnEndInTheMiddleOfAWorkIsCalledThat) {

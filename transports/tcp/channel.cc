@@ -75,12 +75,14 @@ size_t TcpChannel::receive(std::span<Done> done) {
   if (done.empty()) return 0;
   size_t arrivals = 0;
   const uint64_t bytes_before = reader_.bytes();
+  const uint64_t borrowed_before = reader_.bytes_borrowed();
   if (!reader_.read(fd_.get(), done, &arrivals)) fail_with(read_error(), State::kFailed);
   if (!queue_.acknowledge(reader_.peer_ack())) fail_with(ack_error(), State::kFailed);
   queue_.owe_ack(reader_.arrived_by_loan());
   if (arrivals > 0) {
     counters.arrivals.add(arrivals);
     counters.bytes_received.add(reader_.bytes() - bytes_before);
+    counters.bytes_borrowed.add(reader_.bytes_borrowed() - borrowed_before);
   }
   return arrivals;
 }

@@ -36,7 +36,7 @@ bool FrameReader::read(int fd, std::span<Done> done, size_t* count) {
     if (!consume(room, count)) return false;
     if (*count == room.size() || drained_ || moved >= kMaxBytes) return true;
     const size_t budget = kMaxBytes - moved;
-    const ssize_t got = !remaining_  ? fetch_header(fd)
+    const ssize_t got = !remaining_ ? fetch_header(fd)
                         : is_loan() ? borrow(budget)
                                     : fetch_payload(fd, budget);
     if (got < 0) return false;
@@ -104,7 +104,10 @@ bool FrameReader::place_staged() {
 Done FrameReader::complete() {
   open_ = false;
   ++arrived_;
-  if (is_loan()) arrived_by_loan_ = arrived_;
+  if (is_loan()) {
+    arrived_by_loan_ = arrived_;
+    bytes_borrowed_ += header_.length;
+  }
   bytes_ += header_.length;
   return {.kind = Done::Kind::kArrived,
           .immediate = header_.immediate,

@@ -60,10 +60,11 @@ class FrameReader {
 
   bool drained() const { return drained_; }  // the last read() left nothing in the socket
   bool mid_frame() const { return open_ || begin_ != end_; }
-  uint32_t arrived() const { return arrived_; }  // works reported so far, mod 2^32
+  uint32_t arrived() const { return arrived_; }                  // works reported so far, mod 2^32
   uint32_t arrived_by_loan() const { return arrived_by_loan_; }  // of those, up to the newest loan
   uint32_t peer_ack() const { return peer_ack_; }
   uint64_t bytes() const { return bytes_; }  // of payload, in works reported so far
+  uint64_t bytes_borrowed() const { return bytes_borrowed_; }  // of those, read from the peer
   const ReadFault& fault() const { return fault_; }
   const FrameHeader& header() const { return header_; }  // of the latest frame
 
@@ -91,13 +92,14 @@ class FrameReader {
   uint64_t remaining_ = 0;  // bytes of the open frame's payload that are still to come
   bool open_ = false;       // header_ is of a frame that is not complete yet
   bool is_loan() const { return header_.type == static_cast<uint8_t>(FrameType::kLend); }
-  Loan loan_;                // of the open frame
+  Loan loan_;                 // of the open frame
   bool awaits_loan_ = false;  // its loan is still to come
   bool drained_ = false;
   uint32_t arrived_ = 0;
   uint32_t arrived_by_loan_ = 0;
   uint32_t peer_ack_ = 0;
   uint64_t bytes_ = 0;
+  uint64_t bytes_borrowed_ = 0;
   ReadFault fault_;
 
   size_t begin_ = 0;  // staging_[begin_, end_) is not consumed yet

@@ -91,10 +91,10 @@ class SendQueue {
   uint64_t lend_min_bytes_ = UINT64_MAX;
   const std::unique_ptr<Entry[]> entries_;
 
-  uint64_t tail_ = 0;      // works posted
-  uint64_t next_ = 0;      // works that the kernel has whole
-  uint64_t offset_ = 0;    // bytes of the frame of work next_ that the kernel has
-  uint64_t acked_ = 0;     // works that the peer has acknowledged
+  uint64_t tail_ = 0;    // works posted
+  uint64_t next_ = 0;    // works that the kernel has whole
+  uint64_t offset_ = 0;  // bytes of the frame of work next_ that the kernel has
+  uint64_t acked_ = 0;   // works that the peer has acknowledged
   uint64_t done_ = 0;
   uint64_t reported_ = 0;  // works whose kSent was given out
 
