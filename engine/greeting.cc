@@ -109,7 +109,7 @@ Status Greeting::send_welcome() {
   return error_.status;
 }
 
-Status Greeting::give_up(Status status, std::string why) {
+Status Greeting::give_up(Status status, const std::string& why) {
   error_ = make_error(status, 0, "%s", why.c_str());
   return status;
 }

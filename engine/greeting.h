@@ -31,7 +31,7 @@ class Greeting {
   Status connect_channels();
   Result<void> open_channels(uint32_t count);
   void refuse(Error error);
-  Status give_up(Status status, std::string why);
+  Status give_up(Status status, const std::string& why);
 
   Fabric& fabric_;
   Device& device_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -21,7 +22,8 @@ class Samples {
   double quantile(double share) const {
     if (values_.empty()) return 0;
     std::vector<double> sorted = values_;
-    const auto place = static_cast<size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5);
+    const auto place =
+        static_cast<size_t>(std::lround(share * static_cast<double>(sorted.size() - 1)));
     std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(place),
                      sorted.end());
     return sorted[place];

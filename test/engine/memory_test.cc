@@ -71,11 +71,10 @@ TEST_F(MemoryCacheTest, ContainsDoesNotOverflow) {
 
 TEST_F(MemoryCacheTest, ThreadsShareIt) {
   std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
+  for (size_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
-      for (int i = 0; i < 500; ++i) {
-        const auto region =
-            cache.acquire(&bytes[static_cast<size_t>(t * 64)], 64 + i % 3, MemoryKind::kHost);
+      for (size_t i = 0; i < 500; ++i) {
+        const auto region = cache.acquire(&bytes[t * 64], 64 + i % 3, MemoryKind::kHost);
         ASSERT_TRUE(region);
         EXPECT_TRUE(cache.release(*region));
       }
