@@ -1,5 +1,6 @@
 // Replaces operator new and delete by ones that count. Include it in exactly one source file of a
-// program. The array and nothrow forms end here too ([new.delete]).
+// program. The array forms end here too ([new.delete]); so would the nothrow ones, but a sanitizer
+// brings its own.
 #pragma once
 
 #include <cstddef>
@@ -30,6 +31,12 @@ void* operator new(std::size_t bytes) {
   return slime::bench::counted_allocation(bytes, alignof(std::max_align_t));
 }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return slime::bench::counted_allocation(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return slime::bench::counted_allocation(bytes, alignof(std::max_align_t));
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
   return slime::bench::counted_allocation(bytes, static_cast<std::size_t>(alignment));
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
