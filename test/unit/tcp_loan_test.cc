@@ -127,9 +127,19 @@ TEST(TcpLoan, AnEndThatClosesTakesItsLoansBack) {
   Status status = Status::kOk;
   EXPECT_EQ(arrivals_until_failure(*pair.passive, &status), 0u);
   EXPECT_EQ(status, Status::kRemote);
-  EXPECT_NE(pair.passive->failure().what.find("closed the channel or deregistered"),
+  EXPECT_NE(pair.passive->failure().what.find("closed the channel, or deregistered"),
             std::string::npos)
       << pair.passive->failure().what;
+}
+
+TEST(TcpLoan, AnEndThatFencesTakesItsLoansBack) {
+  TestPair pair = connected_pair(false, lending());
+  TestBuffer from(*pair.left_rail, 4096), to(*pair.right_rail, 4096, 0xee);
+  ASSERT_EQ(post_one(*pair.active, work_of(from, 0, to, 0, 4096)), 1u);
+  pair.active->fence();
+  Status status = Status::kOk;
+  EXPECT_EQ(arrivals_until_failure(*pair.passive, &status), 0u);
+  EXPECT_EQ(status, Status::kRemote);
 }
 
 TEST(TcpLoan, DeregisteringTakesALoanBack) {

@@ -207,12 +207,16 @@ void unpack_ll(void* data, const void* lines, size_t bytes) {
   __builtin_memcpy(to + words, line + 2 * words, bytes % sizeof(Word));
 }
 
+// What the network wrote before this word is visible with it.
+uint64_t load_acquire(const Long* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+
 size_t ready_ll(const void* lines, size_t count, uint32_t flag) {
-  const auto* line = static_cast<const volatile uint64_t*>(lines);
-  const uint64_t wanted = flag;
+  const auto* half = static_cast<const Long*>(lines);
   size_t i = 0;
-  while (i < count && line[2 * i] >> 32 == wanted && line[2 * i + 1] >> 32 == wanted) ++i;
-  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  while (i < count && load_acquire(&half[2 * i]) >> 32 == flag &&
+         load_acquire(&half[2 * i + 1]) >> 32 == flag) {
+    ++i;
+  }
   return i;
 }
 
@@ -236,10 +240,9 @@ void unpack_ll128(void* data, const void* lines, size_t bytes) {
 }
 
 size_t ready_ll128(const void* lines, size_t count, uint64_t flag) {
-  const auto* line = static_cast<const volatile uint64_t*>(lines);
+  const auto* word = static_cast<const Long*>(lines);
   size_t i = 0;
-  while (i < count && line[16 * i + 15] == flag) ++i;
-  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  while (i < count && load_acquire(&word[16 * i + 15]) == flag) ++i;
   return i;
 }
 

@@ -131,7 +131,11 @@ void TcpChannel::fence() {
 // The peer shall notice that nothing more is read or written here. Only our output ends: with the
 // input ended too, what the peer still sends would make the kernel reset the connection and throw
 // away what the peer has not got yet (linux/net/ipv4/tcp_input.c, tcp_rcv_state_process).
+//
+// Loans end too: once this end has failed, the memory of works that are not delivered may be used
+// for something else.
 void TcpChannel::hang_up() {
+  ledger_.close();
   if (fd_) ::shutdown(fd_.get(), SHUT_WR);
 }
 

@@ -113,8 +113,8 @@ Error TcpChannel::read_error() const {
 Error TcpChannel::loan_error(int code) const {
   if (code == EOWNERDEAD) {
     return make_error(Status::kRemote, code,
-                      "%s: the peer closed the channel or deregistered the memory of a work of %u "
-                      "bytes that was under way; look at its log first",
+                      "%s: the peer gave up or closed the channel, or deregistered the memory of a "
+                      "work of %u bytes that was under way; look at its log first",
                       where().c_str(), reader_.header().length);
   }
   Error error = system_error(code,

@@ -2,9 +2,8 @@
 
 #include <sys/uio.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cerrno>
+#include <cstring>
 
 #include "transports/tcp/region_table.h"
 
@@ -16,10 +15,16 @@ void* at(uint64_t address) { return reinterpret_cast<void*>(address); }
 
 }  // namespace
 
+Ledger::Ledger(const Nonce& nonce) {
+  for (size_t i = 0; i < words_.size(); ++i) {
+    uint64_t word = 0;
+    std::memcpy(&word, &nonce[i * sizeof word], sizeof word);
+    words_[i].store(word);
+  }
+}
+
 void Ledger::close() {
-  volatile std::byte* bytes = nonce_.data();  // written even though nobody here reads it again
-  for (size_t i = 0; i < nonce_.size(); ++i) bytes[i] = std::byte{0};
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (auto& word : words_) word.exchange(0);
 }
 
 bool Borrower::open(pid_t process, uint64_t ledger, const Nonce& nonce) {

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -25,18 +26,20 @@ struct Loan {
 inline constexpr size_t kLoanBytes = 24;
 static_assert(sizeof(Loan) == kLoanBytes);
 
-// Of a sending end: holds the channel's nonce while the channel is open.
+// Of a sending end: holds the channel's nonce until the channel fails, is fenced or is closed.
 class Ledger {
  public:
-  explicit Ledger(const Nonce& nonce) : nonce_(nonce) {}
+  explicit Ledger(const Nonce& nonce);
   ~Ledger() { close(); }
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
-  uint64_t address() const { return reinterpret_cast<uint64_t>(&nonce_); }
+  uint64_t address() const { return reinterpret_cast<uint64_t>(&words_); }
   void close();
 
  private:
-  Nonce nonce_;
+  // The nonce. Atomic, as what this process does with its memory next must not be seen before.
+  std::array<std::atomic<uint64_t>, sizeof(Nonce) / sizeof(uint64_t)> words_;
+  static_assert(sizeof(words_) == sizeof(Nonce));
 };
 
 // Of a receiving end.
