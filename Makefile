@@ -16,8 +16,8 @@ endif
 
 include mk/compile.mk
 
-.PHONY: all programs run check test check-sanitizers asan ubsan tsan bench install layers format \
-  format-check tidy help clean
+.PHONY: all programs run check test check-sanitizers asan ubsan tsan model-check bench install \
+  layers format format-check tidy help clean
 
 all: $(BUILD)/layers.ok $(PLUGIN_SO) $(PLUGIN_LINK) $(LIB_A) $(TOOL_BINS)
 programs: all $(TEST_BINS) $(if $(SAN),,$(BENCH_BINS))
@@ -54,6 +54,12 @@ asan ubsan tsan:
 check-sanitizers:
 	$(Q)$(MAKE) --no-print-directory asan
 	$(Q)$(MAKE) --no-print-directory tsan
+
+# The bounds that every `make check` explores, and wider ones: about a minute and 4 GiB.
+model-check:
+	@mk/ensure-tools.sh build test
+	$(Q)$(MAKE) --no-print-directory $(JOBS) $(BUILD)/test/model
+	SLIME_MODEL=full $(BUILD)/test/model
 
 bench:
 	@mk/ensure-tools.sh build bench

@@ -1,0 +1,211 @@
+// SAP/1, the slime aggregation protocol: the packets between workers and switches.
+//
+// A packet is one UDP datagram: this header, then `lanes` 32-bit words of payload. Multi-byte
+// fields are big-endian on the wire and in host order in `Header`. The payload stays big-endian
+// words; what they mean is `format`. Nothing a decoder returns is trusted beyond what it says it
+// has checked.
+//
+// Thread rules: pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace slime::sap {
+
+inline constexpr uint8_t kMagic = 0xA;
+inline constexpr uint8_t kVersion = 1;
+inline constexpr size_t kHeaderBytes = 28;
+inline constexpr uint16_t kPortBase = 0xBEF0;  // destination port of shard 0; the port is the shard
+inline constexpr uint32_t kMaxShards = 16;
+inline constexpr uint32_t kMaxChildren = 32;  // contributors below one switch: a bit each
+inline constexpr uint32_t kMaxLanes = 2048;   // 32-bit words; fits an MTU of 9000
+inline constexpr size_t kMaxPacketBytes = kHeaderBytes + 4 * kMaxLanes;
+
+enum class Type : uint8_t {
+  kContribution = 1,  // worker, or inner switch's child, to switch
+  kResult,            // switch to all its children
+  kResultAgain,       // switch to one child that asked again
+  kPartial,           // inner switch to its parent: a contribution of all its children
+  kParentResult,      // parent to inner switch
+  kQuery,             // worker to switch: how far is this slot? no payload
+  kStatus,            // the answer; payload: a word, the children that have contributed
+  kReject,            // switch to worker; payload: a word, a Rejection
+};
+
+// What the 32-bit words hold. Sums wrap.
+enum class Format : uint8_t {
+  kI32 = 0,
+  kU32 = 1,
+  kI16 = 2,  // two a word
+  kI8 = 3,   // four a word
+  kI64 = 4,  // two words a number, high word first
+  kU8 = 6,   // 5 stays free for raw float32, which no switch here adds yet
+  kU64 = 7,
+};
+inline constexpr uint32_t kKnownFormats = 0b1101'1111;  // a bit each
+
+enum class Op : uint8_t { kSum, kMin, kMax, kOr };
+inline constexpr uint8_t kOps = 4;
+
+namespace flag {
+inline constexpr uint8_t kRetransmission = 1;
+inline constexpr uint8_t kExponentsOnly =
+    2;                               // a round without payload, for the exponents it brings
+inline constexpr uint8_t kLast = 4;  // of an operation
+inline constexpr uint8_t kSpecial = 8;
+inline constexpr uint8_t kCongestionEcho = 16;
+inline constexpr uint8_t kFallback = 32;
+inline constexpr uint8_t kKnown = 63;
+}  // namespace flag
+
+// OR-reduced, about the next round on the slot.
+namespace special {
+inline constexpr uint8_t kNan = 1;
+inline constexpr uint8_t kPlusInfinity = 2;
+inline constexpr uint8_t kMinusInfinity = 4;
+inline constexpr uint8_t kOverflowRisk = 8;
+inline constexpr uint8_t kPoison = 16;
+inline constexpr uint8_t kUnknown = 32;  // a contributor does not know its next round yet
+}  // namespace special
+
+enum class Rejection : uint32_t {
+  kNoJob = 1,       // no such job, or it has ended
+  kGeneration = 2,  // the job lives on in another generation
+  kSource = 3,      // not the address that is bound to this child
+  kSlot = 4,        // beyond the job's slots
+  kShape = 5,       // lanes, format or op that the job did not ask for
+};
+
+// No block has a value other than zero.
+inline constexpr int8_t kExponentOfZero = -127;
+
+struct Header {
+  Type type = Type::kContribution;
+  Format format = Format::kI32;
+  Op op = Op::kSum;
+  uint8_t flags = 0;
+  uint16_t job = 0;
+  uint8_t generation = 0;
+  uint8_t child = 0;                                         // below kMaxChildren
+  uint16_t slot = 0;                                         // counted within the job
+  uint16_t lanes = 0;                                        // 32-bit words of payload
+  uint32_t epoch = 0;                                        // of the slot; see slot_machine.h
+  uint32_t cookie = 0;                                       // the switch returns it as it is
+  int8_t exponents[2] = {kExponentOfZero, kExponentOfZero};  // of the next round's two blocks
+  uint8_t special = 0;
+  uint8_t level = 0;   // kPartial: levels below; otherwise 0
+  uint32_t check = 0;  // linear in the lanes; see check.h
+};
+
+enum class Fault : uint8_t {
+  kNone,
+  kShort,   // less than a header
+  kNotSap,  // another magic or version
+  kType,    // unknown type, format, op or flag
+  kLength,  // `lanes` and the datagram's length disagree, or are beyond what the type may have
+  kField,   // child or level out of range
+};
+
+constexpr const char* fault_name(Fault fault) {
+  constexpr const char* kNames[] = {"none", "short", "not SAP/1", "type", "length", "field"};
+  return kNames[static_cast<uint8_t>(fault)];
+}
+
+namespace wire {
+
+constexpr void put16(std::byte* at, uint16_t value) {
+  at[0] = static_cast<std::byte>(value >> 8);
+  at[1] = static_cast<std::byte>(value);
+}
+constexpr void put32(std::byte* at, uint32_t value) {
+  put16(at, static_cast<uint16_t>(value >> 16));
+  put16(at + 2, static_cast<uint16_t>(value));
+}
+constexpr uint8_t get8(const std::byte* at) { return static_cast<uint8_t>(*at); }
+constexpr uint16_t get16(const std::byte* at) {
+  return static_cast<uint16_t>(get8(at) << 8 | get8(at + 1));
+}
+constexpr uint32_t get32(const std::byte* at) {
+  return static_cast<uint32_t>(get16(at)) << 16 | get16(at + 2);
+}
+
+}  // namespace wire
+
+constexpr void encode(const Header& header, std::byte* to) {
+  const auto pair = [](auto high, auto low) {
+    return static_cast<std::byte>(static_cast<uint8_t>(high) << 4 | static_cast<uint8_t>(low));
+  };
+  to[0] = pair(kMagic, kVersion);
+  to[1] = static_cast<std::byte>(header.type);
+  to[2] = pair(header.format, header.op);
+  to[3] = static_cast<std::byte>(header.flags);
+  wire::put16(to + 4, header.job);
+  to[6] = static_cast<std::byte>(header.generation);
+  to[7] = static_cast<std::byte>(header.child);
+  wire::put16(to + 8, header.slot);
+  wire::put16(to + 10, header.lanes);
+  wire::put32(to + 12, header.epoch);
+  wire::put32(to + 16, header.cookie);
+  to[20] = static_cast<std::byte>(header.exponents[0]);
+  to[21] = static_cast<std::byte>(header.exponents[1]);
+  to[22] = static_cast<std::byte>(header.special);
+  to[23] = static_cast<std::byte>(header.level);
+  wire::put32(to + 24, header.check);
+}
+
+// How many words a packet of this type may have: any number up to kMaxLanes, exactly one, or none.
+constexpr bool length_fits(const Header& header) {
+  switch (header.type) {
+    case Type::kQuery:
+      return header.lanes == 0;
+    case Type::kStatus:
+    case Type::kReject:
+      return header.lanes == 1;
+    default:
+      return (header.flags & flag::kExponentsOnly) ? header.lanes == 0
+                                                   : header.lanes > 0 && header.lanes <= kMaxLanes;
+  }
+}
+
+// `header` is written only if the answer is kNone; then datagram.size() is kHeaderBytes + 4 *
+// lanes.
+constexpr Fault decode(std::span<const std::byte> datagram, Header* header) {
+  if (datagram.size() < kHeaderBytes) return Fault::kShort;
+  const std::byte* from = datagram.data();
+  const auto byte = [from](size_t at) { return wire::get8(from + at); };
+  if (byte(0) != (kMagic << 4 | kVersion)) return Fault::kNotSap;
+  if (byte(1) < static_cast<uint8_t>(Type::kContribution) ||
+      byte(1) > static_cast<uint8_t>(Type::kReject) || (kKnownFormats >> (byte(2) >> 4) & 1) == 0 ||
+      (byte(2) & 15) >= kOps || (byte(3) & ~flag::kKnown) != 0) {
+    return Fault::kType;
+  }
+  Header found;
+  found.type = static_cast<Type>(byte(1));
+  found.format = static_cast<Format>(byte(2) >> 4);
+  found.op = static_cast<Op>(byte(2) & 15);
+  found.flags = byte(3);
+  found.job = wire::get16(from + 4);
+  found.generation = byte(6);
+  found.child = byte(7);
+  found.slot = wire::get16(from + 8);
+  found.lanes = wire::get16(from + 10);
+  found.epoch = wire::get32(from + 12);
+  found.cookie = wire::get32(from + 16);
+  found.exponents[0] = static_cast<int8_t>(byte(20));
+  found.exponents[1] = static_cast<int8_t>(byte(21));
+  found.special = byte(22);
+  found.level = byte(23);
+  found.check = wire::get32(from + 24);
+  if (!length_fits(found) || datagram.size() != kHeaderBytes + 4 * size_t{found.lanes}) {
+    return Fault::kLength;
+  }
+  if (found.child >= kMaxChildren || (found.level != 0 && found.type != Type::kPartial)) {
+    return Fault::kField;
+  }
+  *header = found;
+  return Fault::kNone;
+}
+
+}  // namespace slime::sap

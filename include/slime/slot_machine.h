@@ -1,0 +1,138 @@
+// The slot machine of SAP/1: what a switch does with a packet for a slot, and what a worker does
+// with the answer. Pure functions, without clock or memory of their own; whoever calls them moves
+// the payload. The software switch, the workers, the simulator and the model checker compile this
+// file, and the P4 program mirrors it.
+//
+// A slot is stop-and-wait: all children contribute to round `epoch`, the switch answers with the
+// result, and only then does a worker contribute to the next round. Round r lives in half r & 1, so
+// a result stays until every worker has moved on twice: a worker that lost it can still ask.
+//
+//     half:   older  ──newer──▶ [ arrived ⊂ all ] ──last one──▶ [ arrived = all ] ──parent──▶ done
+//                                                               (a root is done at once)
+//
+// kBits is the width of an epoch; less than 32 only where a test wants to see it wrap.
+// Thread rules: a slot belongs to one thread.
+#pragma once
+
+#include <cstdint>
+
+namespace slime::sap {
+
+// How far round `to` is ahead of `from` on a circle of 2^kBits rounds; negative: it is behind.
+template <unsigned kBits = 32>
+constexpr int32_t rounds_ahead(uint32_t to, uint32_t from) {
+  static_assert(kBits >= 2 && kBits <= 32);
+  return static_cast<int32_t>((to - from) << (32 - kBits)) >> (32 - kBits);
+}
+
+struct Half {
+  uint32_t epoch = 0;
+  uint32_t arrived = 0;  // a bit per child
+  bool done = false;     // inner switch: it holds the parent's result
+};
+
+inline constexpr uint32_t kFirstEpoch = 1;
+
+template <unsigned kBits = 32>
+constexpr uint32_t wrapped(uint32_t epoch) {
+  return kBits == 32 ? epoch : epoch & ((1u << (kBits % 32)) - 1);
+}
+
+// Of a generation that begins: as if the two rounds before the first were over.
+template <unsigned kBits = 32>
+constexpr Half fresh_half(uint32_t index) {
+  static_assert(kFirstEpoch == 1);
+  return {.epoch = wrapped<kBits>(0 - index), .arrived = 0, .done = false};
+}
+
+// Where a switch stands, for one job.
+struct Place {
+  uint32_t all = 0;  // a bit per child
+  bool root = true;  // has no parent
+};
+
+enum class Event : uint8_t {
+  kStale,      // of a round that is over: changes nothing
+  kOpened,     // first of its round
+  kFolded,     // one more of its round
+  kDuplicate,  // folded before, and the round is not complete
+  kRepeated,   // folded before, and the round is complete: an answer was lost
+};
+
+// In this order: the payload is stored or folded as the event says, then `send` happens.
+enum class Send : uint8_t {
+  kNothing,
+  kResult,       // the half's values to all children
+  kResultAgain,  // ... to the sender
+  kPartial,      // ... to the parent
+  kStatus,       // the half's `arrived` to the sender
+};
+
+struct Verdict {
+  Event event = Event::kStale;
+  Send send = Send::kNothing;
+};
+
+// A child's contribution. Validity of job, generation, source, slot and shape is settled before.
+template <unsigned kBits = 32>
+constexpr Verdict on_contribution(Half& half, uint32_t epoch, uint32_t child, const Place& place) {
+  const int32_t ahead = rounds_ahead<kBits>(epoch, half.epoch);
+  // Without this a late packet would take a half away from workers that still need its result.
+  if (ahead < 0) return {};
+  const uint32_t bit = 1u << child;
+  const bool first = ahead > 0 || half.arrived == 0;
+  if (first) half = {.epoch = epoch, .arrived = 0, .done = false};
+  if (half.arrived & bit) {
+    if (half.arrived != place.all) return {.event = Event::kDuplicate, .send = Send::kNothing};
+    const bool answered = place.root || half.done;
+    return {.event = Event::kRepeated, .send = answered ? Send::kResultAgain : Send::kPartial};
+  }
+  half.arrived |= bit;
+  Verdict verdict{.event = first ? Event::kOpened : Event::kFolded, .send = Send::kNothing};
+  if (half.arrived == place.all) verdict.send = place.root ? Send::kResult : Send::kPartial;
+  return verdict;
+}
+
+// A child asks how far its round is: the answer, or who is missing. Changes nothing.
+template <unsigned kBits = 32>
+constexpr Send on_query(const Half& half, uint32_t epoch, const Place& place) {
+  const int32_t ahead = rounds_ahead<kBits>(epoch, half.epoch);
+  if (ahead < 0) return Send::kNothing;
+  if (ahead > 0 || half.arrived != place.all) return Send::kStatus;
+  return place.root || half.done ? Send::kResultAgain : Send::kPartial;
+}
+
+// Whose contributions to `epoch` have come, for the answer to a query.
+constexpr uint32_t arrived_for(const Half& half, uint32_t epoch) {
+  return half.epoch == epoch ? half.arrived : 0;
+}
+
+// At an inner switch. True: the payload replaces the half's values and goes to all children.
+constexpr bool on_parent_result(Half& half, uint32_t epoch, const Place& place) {
+  if (half.epoch != epoch || half.arrived != place.all || half.done) return false;
+  half.done = true;
+  return true;
+}
+
+// Worker.
+// -------------------------------------------------------------------------------------------
+
+// Chunk c of the job's stream goes over slot c mod `slots`, the same on all workers for as long as
+// the generation lasts. A window other than the ring of slots would let a worker run two rounds
+// ahead of another, beyond what two halves can hold.
+constexpr uint32_t slot_of(uint64_t chunk, uint32_t slots) {
+  return static_cast<uint32_t>(chunk % slots);
+}
+
+// A result counts only for the round that the worker waits for. The next round may begin after
+// that.
+constexpr bool answers(uint32_t result_epoch, uint32_t waiting_epoch) {
+  return result_epoch == waiting_epoch;
+}
+
+template <unsigned kBits = 32>
+constexpr uint32_t next_epoch(uint32_t epoch) {
+  return wrapped<kBits>(epoch + 1);
+}
+
+}  // namespace slime::sap

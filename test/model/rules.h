@@ -1,0 +1,101 @@
+// What a switch and a worker decide: the real slot machine, and mutants of it that a model checker
+// worth its name must tell from the real one.
+#pragma once
+
+#include <slime/slot_machine.h>
+
+#include <array>
+
+namespace slime::model {
+
+using Halves = std::array<sap::Half, 2>;
+
+struct Rules {
+  virtual ~Rules() = default;
+  virtual sap::Verdict on_contribution(Halves& halves, uint32_t epoch, uint32_t child,
+                                       const sap::Place& place) const = 0;
+  virtual bool on_parent_result(Halves& halves, uint32_t epoch, const sap::Place& place) const = 0;
+  virtual bool answers(uint32_t result, uint32_t waiting) const {
+    return sap::answers(result, waiting);
+  }
+  virtual bool same_generation(uint8_t packet, uint8_t own) const { return packet == own; }
+  virtual uint32_t window() const { return 1; }  // rounds that a worker may have open on one slot
+  virtual sap::Half fresh_half(uint32_t index) const = 0;
+  virtual uint32_t epoch_bits() const = 0;
+};
+
+template <unsigned kBits>
+struct RealRules : Rules {
+  sap::Verdict on_contribution(Halves& halves, uint32_t epoch, uint32_t child,
+                               const sap::Place& place) const override {
+    return sap::on_contribution<kBits>(halves[epoch & 1], epoch, child, place);
+  }
+  bool on_parent_result(Halves& halves, uint32_t epoch, const sap::Place& place) const override {
+    return sap::on_parent_result(halves[epoch & 1], epoch, place);
+  }
+  sap::Half fresh_half(uint32_t index) const override { return sap::fresh_half<kBits>(index); }
+  uint32_t epoch_bits() const override { return kBits; }
+};
+
+// A packet of any other round opens its half anew.
+struct WithoutStaleGuard : RealRules<8> {
+  sap::Verdict on_contribution(Halves& halves, uint32_t epoch, uint32_t child,
+                               const sap::Place& place) const override {
+    sap::Half& half = halves[epoch & 1];
+    if (sap::rounds_ahead<8>(epoch, half.epoch) < 0) half.epoch = (epoch - 2) & 0xff;
+    return RealRules::on_contribution(halves, epoch, child, place);
+  }
+};
+
+// A child's contribution is folded as often as it comes.
+struct WithoutDedup : RealRules<8> {
+  sap::Verdict on_contribution(Halves& halves, uint32_t epoch, uint32_t child,
+                               const sap::Place& place) const override {
+    sap::Half& half = halves[epoch & 1];
+    if (half.epoch == epoch) half.arrived &= ~(1u << child);
+    return RealRules::on_contribution(halves, epoch, child, place);
+  }
+};
+
+// The result of any round counts for the one in the half.
+struct WithoutParentEpoch : RealRules<8> {
+  bool on_parent_result(Halves& halves, uint32_t epoch, const sap::Place& place) const override {
+    sap::Half& half = halves[epoch & 1];
+    return sap::on_parent_result(half, half.epoch, place);
+  }
+};
+
+struct WithoutGeneration : RealRules<8> {
+  bool same_generation(uint8_t, uint8_t) const override { return true; }
+};
+
+// A window larger than the ring of slots: a round begins before the one before it is accepted.
+struct WindowBeyondRing : RealRules<8> {
+  uint32_t window() const override { return 2; }
+};
+
+// A slot is known by one bit, and who contributes to one half leaves the other: as in SwitchML.
+struct ClearBitForEpoch : RealRules<8> {
+  sap::Verdict on_contribution(Halves& halves, uint32_t epoch, uint32_t child,
+                               const sap::Place& place) const override {
+    sap::Half &half = halves[epoch & 1], &other = halves[~epoch & 1];
+    const uint32_t bit = 1u << child;
+    const bool was_complete = half.done;
+    const bool seen = half.arrived & bit;
+    if (half.arrived == 0) half.done = false;
+    const sap::Event event = half.arrived == 0 ? sap::Event::kOpened : sap::Event::kFolded;
+    half.arrived |= bit;
+    half.epoch = epoch & 1;
+    other.arrived &= ~bit;
+    if (seen) {
+      return {sap::Event::kDuplicate, was_complete ? sap::Send::kResultAgain : sap::Send::kNothing};
+    }
+    half.done = half.arrived == place.all;
+    return {event, half.done ? sap::Send::kResult : sap::Send::kNothing};
+  }
+  bool answers(uint32_t result, uint32_t waiting) const override {
+    return (result & 1) == (waiting & 1);
+  }
+};
+
+}  // namespace slime::model
