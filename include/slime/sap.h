@@ -96,7 +96,7 @@ struct Header {
   int8_t exponents[2] = {kExponentOfZero, kExponentOfZero};  // of the next round's two blocks
   uint8_t special = 0;
   uint8_t level = 0;   // kPartial: levels below; otherwise 0
-  uint32_t check = 0;  // linear in the lanes; see check.h
+  uint32_t check = 0;  // linear in the lanes; see sap_check.h
 };
 
 enum class Fault : uint8_t {

@@ -1,0 +1,19 @@
+#include "collnet/number/kernels.h"
+
+#ifdef __x86_64__
+
+// Nobody looks at exception flags here, and with them no choice between floats is vectorised.
+#pragma GCC optimize("O3", "no-trapping-math")
+#pragma GCC target("avx2,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
+#define SLIME_NUMBER_KERNELS_NAME "AVX-512"
+#include "collnet/number/kernels_body.h"
+
+namespace slime::number {
+const Kernels* kernels_avx512() { return &kBodies; }
+}  // namespace slime::number
+
+#else
+namespace slime::number {
+const Kernels* kernels_avx512() { return nullptr; }
+}  // namespace slime::number
+#endif
