@@ -39,10 +39,11 @@ objects = $(patsubst %.cc,$(BUILD)/obj/%.o,$(1))
 groups  = $(filter-out $(2),$(sort $(patsubst $(1)/%/,%,$(dir $(wildcard $(1)/*/*.cc)))))
 
 LIB_SRCS  := $(call sources,base transports engine collnet plugin)
+SWITCH_SRCS := $(call sources,switch)
 TOOLS     := $(call groups,tools,common)
 BENCHES   := $(call groups,bench,common)
 TESTS     := $(call groups,test,support)
-ALL_SRCS  := $(LIB_SRCS) $(call sources,tools bench test)
+ALL_SRCS  := $(LIB_SRCS) $(SWITCH_SRCS) $(call sources,tools bench test)
 
 LIB_A       := $(BUILD)/lib/libslime.a
 PLUGIN_SO   := $(BUILD)/lib/libnet-slime.so
@@ -91,7 +92,8 @@ $(BUILD)/layers.ok: mk/layers.sh mk/layers.awk mk/sources.sh $(shell mk/sources.
 	$(Q)mk/layers.sh
 	@touch $@
 
-$(LIB_A): $(call objects,$(LIB_SRCS)) $(SOURCES_FILE)
+# The static library has the switch too; the plugin has not.
+$(LIB_A): $(call objects,$(LIB_SRCS) $(SWITCH_SRCS)) $(SOURCES_FILE)
 	$(call say,AR,$@)
 	@mkdir -p $(@D) && rm -f $@
 	$(Q)$(AR) rcs $@ $(filter %.o,$^)

@@ -1,0 +1,61 @@
+// A job: one group of contributors on a switch, with its own slots.
+#pragma once
+
+#include <slime/metrics.h>
+#include <slime/sap.h>
+#include <slime/socket.h>
+
+#include <optional>
+#include <vector>
+
+namespace slime::net {
+
+// Where an inner switch sends its sums; the job has the same number and generation there.
+struct Parent {
+  SocketAddress address;
+  uint8_t child = 0;  // what this switch is to it
+};
+
+struct JobSpec {
+  uint16_t job = 0;
+  uint8_t generation = 0;
+  uint32_t slots = 0;      // of the whole job; shard i of n has slots i, i + n, i + 2n, ...
+  uint32_t max_lanes = 0;  // 32-bit words per packet
+  uint32_t formats = sap::kKnownFormats;  // a bit each
+  std::vector<SocketAddress> children;    // contributions to child i count only from address i
+  bool children_are_switches = false;
+  std::optional<Parent> parent;  // absent: this switch is the root
+};
+
+// X(name, help)
+#define SLIME_JOB_COUNTERS(X)                                                      \
+  X(contributions, "contributions that were folded")                               \
+  X(rounds, "rounds completed at this switch")                                     \
+  X(results_again, "results or partial sums sent again because one was lost")      \
+  X(duplicates, "contributions that came again before their round was complete")   \
+  X(stale, "packets of rounds that are over")                                      \
+  X(queries, "queries answered")                                                   \
+  X(parent_results, "results of the parent passed on")                             \
+  X(rejected_generation, "packets of another generation")                          \
+  X(rejected_source, "packets from an address that is not bound to their child")   \
+  X(rejected_slot, "packets for a slot that the job has not, or not on this port") \
+  X(rejected_shape, "packets with lanes, format or op that do not fit")
+
+struct alignas(64) JobCounters {
+#define SLIME_FIELD(name, help) Counter name;
+  SLIME_JOB_COUNTERS(SLIME_FIELD)
+#undef SLIME_FIELD
+};
+
+struct JobTotals {
+#define SLIME_FIELD(name, help) uint64_t name = 0;
+  SLIME_JOB_COUNTERS(SLIME_FIELD)
+#undef SLIME_FIELD
+  void add(const JobCounters& counters) {
+#define SLIME_FIELD(name, help) name += counters.name.get();
+    SLIME_JOB_COUNTERS(SLIME_FIELD)
+#undef SLIME_FIELD
+  }
+};
+
+}  // namespace slime::net

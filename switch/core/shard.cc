@@ -1,0 +1,292 @@
+#include "switch/core/shard.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "switch/core/arithmetic.h"
+
+namespace slime::net {
+namespace {
+
+template <typename Enum>
+size_t index_of(Enum value) {
+  return static_cast<size_t>(value);
+}
+
+Error bad_job(const JobSpec& spec, const char* what) {
+  return make_error(Status::kInvalid, 0, "job %u: %s", spec.job, what);
+}
+
+}  // namespace
+
+Result<void> Shard::add_job(const JobSpec& spec) {
+  auto job = make_job(spec);
+  if (!job) return fail(std::move(job.error()));
+  install(std::move(*job));
+  return {};
+}
+
+Result<std::unique_ptr<Shard::Job>> Shard::make_job(const JobSpec& spec) const {
+  if (spec.children.empty() || spec.children.size() > sap::kMaxChildren) {
+    return fail(bad_job(spec, "a switch takes 1 to 32 children; build a tree for more"));
+  }
+  if (spec.slots == 0 || spec.slots > 65536) return fail(bad_job(spec, "1 to 65536 slots"));
+  if (spec.max_lanes == 0 || spec.max_lanes > sap::kMaxLanes) {
+    return fail(bad_job(spec, "1 to 2048 lanes (32-bit words per packet)"));
+  }
+  auto job = std::make_unique<Job>();
+  job->spec = spec;
+  const uint32_t here = spec.slots / count_ + (index_ < spec.slots % count_ ? 1 : 0);
+  job->slots = Slots(here, spec.max_lanes);
+  if (here > 0 && job->slots.empty()) {
+    return fail(make_error(Status::kNoMemory, ENOMEM, "job %u: no memory for %zu bytes of slots",
+                           spec.job, Slots::bytes_for(here, spec.max_lanes)));
+  }
+  const auto all = static_cast<uint32_t>((uint64_t{1} << spec.children.size()) - 1);
+  job->place = {.all = all, .root = !spec.parent};
+  return job;
+}
+
+std::unique_ptr<Shard::Job> Shard::install(std::unique_ptr<Job> job) {
+  std::unique_ptr<Job>& place = jobs_[job->spec.job];
+  std::swap(place, job);
+  return job;
+}
+
+std::unique_ptr<Shard::Job> Shard::take(uint16_t job) {
+  auto node = jobs_.extract(job);
+  return node ? std::move(node.mapped()) : nullptr;
+}
+
+bool Shard::fence(uint16_t job, uint8_t generation) {
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return false;
+  found->second->spec.generation = generation;
+  found->second->slots.clear();
+  return true;
+}
+
+const JobCounters* Shard::counters_of(uint16_t job) const {
+  const auto found = jobs_.find(job);
+  return found == jobs_.end() ? nullptr : &found->second->counters;
+}
+
+void Shard::handle(std::span<const std::byte> datagram, const SocketAddress& from, uint64_t now_ns,
+                   Outbox& outbox) {
+  counters_.packets.add();
+  sap::Header header;
+  if (sap::decode(datagram, &header) != sap::Fault::kNone) return counters_.malformed.add();
+  const Packet packet{header, datagram.subspan(sap::kHeaderBytes), from, now_ns, outbox};
+  const bool from_above = header.type == sap::Type::kParentResult;
+  if (!from_above && header.type != sap::Type::kContribution && header.type != sap::Type::kQuery &&
+      header.type != sap::Type::kPartial) {
+    return counters_.unexpected.add();
+  }
+  const auto found = jobs_.find(header.job);
+  if (found == jobs_.end()) {
+    return reject(sap::Rejection::kNoJob, counters_.unknown_job, packet);
+  }
+  Job& job = *found->second;
+  if (!admit(job, packet)) return;
+  if (from_above) return parent_result(job, packet);
+  if (header.type == sap::Type::kQuery) return query(job, packet);
+  contribute(job, packet);
+}
+
+// The first row of the protocol's table, in its order.
+bool Shard::admit(Job& job, const Packet& packet) {
+  const sap::Header& header = packet.header;
+  const bool from_above = header.type == sap::Type::kParentResult;
+  const auto refuse = [&](sap::Rejection why, Counter& counter) {
+    // The parent is no worker: it could do nothing with an answer.
+    if (from_above)
+      counter.add();
+    else
+      reject(why, counter, packet);
+    return false;
+  };
+  if (header.generation != job.spec.generation) {
+    return refuse(sap::Rejection::kGeneration, job.counters.rejected_generation);
+  }
+  const bool bound = from_above ? job.spec.parent && packet.from == job.spec.parent->address
+                                : header.child < job.spec.children.size() &&
+                                      packet.from == job.spec.children[header.child];
+  if (!bound) return refuse(sap::Rejection::kSource, job.counters.rejected_source);
+  if (!slot_fits(job, header.slot)) {
+    return refuse(sap::Rejection::kSlot, job.counters.rejected_slot);
+  }
+  if (!shape_fits(job, header)) {
+    return refuse(sap::Rejection::kShape, job.counters.rejected_shape);
+  }
+  return true;
+}
+
+bool Shard::slot_fits(const Job& job, uint16_t slot) const {
+  return slot < job.spec.slots && slot % count_ == index_;
+}
+
+bool Shard::shape_fits(const Job& job, const sap::Header& header) {
+  const bool wide = header.format == sap::Format::kI64 || header.format == sap::Format::kU64;
+  const bool by_worker = header.type == sap::Type::kContribution;
+  const bool by_switch = header.type == sap::Type::kPartial;
+  return !(job.spec.children_are_switches ? by_worker : by_switch) &&
+         header.lanes <= job.spec.max_lanes && !(wide && header.lanes % 2 != 0) &&
+         (job.spec.formats >> index_of(header.format) & 1) != 0;
+}
+
+void Shard::contribute(Job& job, const Packet& packet) {
+  const sap::Header& header = packet.header;
+  const uint32_t slot = local(header.slot);
+  SlotHalf& half = job.slots.half(slot, header.epoch);
+  const bool joins = half.half.arrived != 0 && half.half.epoch == header.epoch;
+  if (joins && half.shape != shape_of(header)) {
+    return reject(sap::Rejection::kShape, job.counters.rejected_shape, packet);
+  }
+  const sap::Verdict verdict =
+      sap::on_contribution(half.half, header.epoch, header.child, job.place);
+  switch (verdict.event) {
+    case sap::Event::kStale:
+      return job.counters.stale.add();
+    case sap::Event::kDuplicate:
+      return job.counters.duplicates.add();
+    case sap::Event::kRepeated:
+      job.counters.results_again.add();
+      break;
+    case sap::Event::kOpened:
+    case sap::Event::kFolded:
+      take_in(half, job.slots.values(slot, header.epoch), packet,
+              verdict.event == sap::Event::kOpened);
+      job.counters.contributions.add();
+      if (verdict.send != sap::Send::kNothing) {
+        job.counters.rounds.add();
+        if (header.lanes > 0) {
+          arithmetic().seal[index_of(header.format)](job.slots.values(slot, header.epoch),
+                                                     header.lanes);
+        }
+      }
+      break;
+  }
+  answer(job, verdict.send, packet);
+}
+
+void Shard::take_in(SlotHalf& half, std::byte* values, const Packet& packet, bool opens) {
+  const sap::Header& header = packet.header;
+  const size_t format = index_of(header.format);
+  Scalars& scalars = half.scalars;
+  if (opens) {
+    half.shape = shape_of(header);
+    scalars = {.exponents = {header.exponents[0], header.exponents[1]},
+               .special = header.special,
+               .flags = header.flags,
+               .check = header.check,
+               .cookie = header.cookie};
+    arithmetic().load[format](values, packet.payload.data(), header.lanes);
+    return;
+  }
+  for (int block : {0, 1}) {
+    scalars.exponents[block] = std::max(scalars.exponents[block], header.exponents[block]);
+  }
+  scalars.special |= header.special;
+  scalars.check += header.check;
+  arithmetic().fold[format][index_of(header.op)](values, packet.payload.data(), header.lanes);
+}
+
+void Shard::query(Job& job, const Packet& packet) {
+  const SlotHalf& half = job.slots.half(local(packet.header.slot), packet.header.epoch);
+  job.counters.queries.add();
+  answer(job, sap::on_query(half.half, packet.header.epoch, job.place), packet);
+}
+
+void Shard::parent_result(Job& job, const Packet& packet) {
+  const sap::Header& header = packet.header;
+  const uint32_t slot = local(header.slot);
+  SlotHalf& half = job.slots.half(slot, header.epoch);
+  if (half.half.epoch == header.epoch && half.shape != shape_of(header)) {
+    return job.counters.rejected_shape.add();
+  }
+  if (!sap::on_parent_result(half.half, header.epoch, job.place)) return job.counters.stale.add();
+  job.counters.parent_results.add();
+  half.scalars = {.exponents = {header.exponents[0], header.exponents[1]},
+                  .special = header.special,
+                  .flags = header.flags,
+                  .check = header.check,
+                  .cookie = header.cookie};
+  std::copy(packet.payload.begin(), packet.payload.end(), job.slots.values(slot, header.epoch));
+  answer(job, sap::Send::kResult, packet);
+}
+
+void Shard::answer(Job& job, sap::Send send, const Packet& packet) {
+  const std::span<const SocketAddress> children(job.spec.children);
+  const bool below = job.spec.children_are_switches;
+  switch (send) {
+    case sap::Send::kNothing:
+      return;
+    case sap::Send::kResult:
+      return send_values(job, below ? sap::Type::kParentResult : sap::Type::kResult, packet,
+                         children);
+    case sap::Send::kResultAgain:
+      return send_values(job, below ? sap::Type::kParentResult : sap::Type::kResultAgain, packet,
+                         children.subspan(packet.header.child, 1));
+    case sap::Send::kPartial:
+      return send_values(job, sap::Type::kPartial, packet, std::span(&job.spec.parent->address, 1));
+    case sap::Send::kStatus: {
+      const SlotHalf& half = job.slots.half(local(packet.header.slot), packet.header.epoch);
+      return send_word(sap::Type::kStatus, sap::arrived_for(half.half, packet.header.epoch),
+                       packet);
+    }
+  }
+}
+
+void Shard::send_values(Job& job, sap::Type type, const Packet& packet,
+                        std::span<const SocketAddress> to) {
+  const uint32_t slot = local(packet.header.slot);
+  const SlotHalf& half = job.slots.half(slot, packet.header.epoch);
+  sap::Header header = packet.header;
+  header.type = type;
+  header.format = half.shape.format;
+  header.op = half.shape.op;
+  header.lanes = half.shape.lanes;
+  header.flags = half.scalars.flags & static_cast<uint8_t>(~sap::flag::kRetransmission);
+  header.cookie = half.scalars.cookie;
+  header.exponents[0] = half.scalars.exponents[0];
+  header.exponents[1] = half.scalars.exponents[1];
+  header.special = half.scalars.special;
+  header.check = half.scalars.check;
+  header.level = 0;
+  if (type == sap::Type::kPartial) {
+    header.child = job.spec.parent->child;
+    header.level = 1;
+  }
+  Outgoing outgoing;
+  sap::encode(header, outgoing.header.data());
+  outgoing.payload = {job.slots.values(slot, packet.header.epoch), 4 * size_t{header.lanes}};
+  packet.outbox.send(outgoing, to);
+}
+
+void Shard::send_word(sap::Type type, uint32_t word, const Packet& packet) {
+  sap::Header header = packet.header;
+  header.type = type;
+  header.flags = 0;
+  header.lanes = 1;
+  header.level = 0;
+  Outgoing outgoing;
+  sap::encode(header, outgoing.header.data());
+  std::byte payload[4];
+  sap::wire::put32(payload, word);
+  outgoing.payload = payload;
+  packet.outbox.send(outgoing, std::span(&packet.from, 1));
+}
+
+void Shard::reject(sap::Rejection why, Counter& counter, const Packet& packet) {
+  counter.add();
+  constexpr uint64_t kSecond = 1'000'000'000;
+  if (packet.now_ns - rejects_since_ns_ >= kSecond) {
+    rejects_since_ns_ = packet.now_ns;
+    rejects_ = 0;
+  }
+  if (rejects_++ >= kRejectsPerSecond) return counters_.rejects_spared.add();
+  counters_.rejects_sent.add();
+  send_word(sap::Type::kReject, static_cast<uint32_t>(why), packet);
+}
+
+}  // namespace slime::net

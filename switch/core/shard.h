@@ -1,0 +1,103 @@
+// One shard of a switch: the slots that are reached through one port. It turns datagrams into
+// datagrams and does no I/O of its own, so that the software switch, the simulator and the fuzzer
+// run the same code.
+//
+// Thread rules: one thread. Counters may be read from any.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <unordered_map>
+
+#include "switch/core/job.h"
+#include "switch/core/slots.h"
+
+namespace slime::net {
+
+// A datagram to be sent. `payload` stays as it is until the next packet for the same slot; a payload
+// of one word only until send() returns.
+struct Outgoing {
+  std::array<std::byte, sap::kHeaderBytes> header;
+  std::span<const std::byte> payload;
+};
+
+class Outbox {
+ public:
+  virtual ~Outbox() = default;
+  // `to` is valid until send() returns.
+  virtual void send(const Outgoing& packet, std::span<const SocketAddress> to) = 0;
+};
+
+// Of datagrams that belong to no job.
+struct alignas(64) ShardCounters {
+  Counter packets;         // all that came
+  Counter malformed;       // not SAP/1
+  Counter unknown_job;     // no such job
+  Counter unexpected;      // a type that no switch takes
+  Counter rejects_sent;    // answers to what was refused
+  Counter rejects_spared;  // not sent: more than kRejectsPerSecond
+};
+
+class Shard {
+ public:
+  static constexpr uint32_t kRejectsPerSecond = 1000;
+
+  // Shard `index` of `count`.
+  Shard(uint32_t index, uint32_t count) : index_(index), count_(count) {}
+
+  struct Job {
+    JobSpec spec;
+    sap::Place place;
+    Slots slots;
+    JobCounters counters;
+  };
+
+  // Replaces a job of the same number. Fails for lack of memory or a spec that cannot be.
+  Result<void> add_job(const JobSpec& spec);
+  bool remove_job(uint16_t job) { return take(job) != nullptr; }
+  // The same in steps, for whoever shall not wait for memory to come or go: make_job() is for any
+  // thread, and so is the destruction of what was in the way.
+  Result<std::unique_ptr<Job>> make_job(const JobSpec& spec) const;
+  std::unique_ptr<Job> install(std::unique_ptr<Job> job);
+  std::unique_ptr<Job> take(uint16_t job);
+  // The job goes on in another generation, with fresh slots. False: no such job.
+  bool fence(uint16_t job, uint8_t generation);
+  const JobCounters* counters_of(uint16_t job) const;
+  const ShardCounters& counters() const { return counters_; }
+
+  void handle(std::span<const std::byte> datagram, const SocketAddress& from, uint64_t now_ns,
+              Outbox& outbox);
+
+ private:
+  struct Packet {
+    const sap::Header& header;
+    std::span<const std::byte> payload;
+    const SocketAddress& from;
+    uint64_t now_ns;
+    Outbox& outbox;
+  };
+
+  bool admit(Job& job, const Packet& packet);
+  bool slot_fits(const Job& job, uint16_t slot) const;
+  static bool shape_fits(const Job& job, const sap::Header& header);
+  void contribute(Job& job, const Packet& packet);
+  void take_in(SlotHalf& half, std::byte* values, const Packet& packet, bool opens);
+  void query(Job& job, const Packet& packet);
+  void parent_result(Job& job, const Packet& packet);
+  void answer(Job& job, sap::Send send, const Packet& packet);
+  void send_values(Job& job, sap::Type type, const Packet& packet,
+                   std::span<const SocketAddress> to);
+  void send_word(sap::Type type, uint32_t word, const Packet& packet);
+  void reject(sap::Rejection why, Counter& counter, const Packet& packet);
+  uint32_t local(uint16_t slot) const { return slot / count_; }
+
+  const uint32_t index_;
+  const uint32_t count_;
+  ShardCounters counters_;
+  std::unordered_map<uint16_t, std::unique_ptr<Job>> jobs_;
+  uint64_t rejects_since_ns_ = 0;
+  uint32_t rejects_ = 0;
+};
+
+}  // namespace slime::net

@@ -1,0 +1,76 @@
+// The slots of one job in one shard: two halves each, and the numbers in them.
+//
+// Memory: slots * 2 * (64 + 4 * max_lanes rounded up to 64) bytes, taken once, zeroed.
+#pragma once
+
+#include <slime/sap.h>
+#include <slime/slot_machine.h>
+
+#include <cstdlib>
+#include <memory>
+
+namespace slime::net {
+
+// What all contributions to one round must agree in.
+struct Shape {
+  sap::Format format = sap::Format::kI32;
+  sap::Op op = sap::Op::kSum;
+  bool exponents_only = false;
+  uint16_t lanes = 0;
+  bool operator==(const Shape&) const = default;
+};
+
+inline Shape shape_of(const sap::Header& header) {
+  return {header.format, header.op, (header.flags & sap::flag::kExponentsOnly) != 0, header.lanes};
+}
+
+// The header's fields that are reduced, and those that results repeat.
+struct Scalars {
+  int8_t exponents[2] = {sap::kExponentOfZero, sap::kExponentOfZero};
+  uint8_t special = 0;
+  uint8_t flags = 0;
+  uint32_t check = 0;
+  uint32_t cookie = 0;
+};
+
+struct SlotHalf {
+  sap::Half half;
+  Shape shape;
+  Scalars scalars;
+};
+
+class Slots {
+ public:
+  static constexpr size_t kHalfBytes = 64;
+  static size_t bytes_for(uint32_t slots, uint32_t max_lanes) {
+    return size_t{slots} * 2 * (kHalfBytes + stride_of(max_lanes));
+  }
+
+  Slots() = default;
+  // empty() afterwards: there is not enough memory.
+  Slots(uint32_t slots, uint32_t max_lanes);
+  bool empty() const { return !memory_; }
+  void clear();  // a generation begins
+
+  uint32_t count() const { return slots_; }
+  SlotHalf& half(uint32_t slot, uint32_t epoch) {
+    return *reinterpret_cast<SlotHalf*>(at(slot, epoch));
+  }
+  std::byte* values(uint32_t slot, uint32_t epoch) { return at(slot, epoch) + kHalfBytes; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  static size_t stride_of(uint32_t lanes) { return (4 * size_t{lanes} + 63) / 64 * 64; }
+  std::byte* at(uint32_t slot, uint32_t epoch) {
+    return memory_.get() + (2 * size_t{slot} + (epoch & 1)) * stride_;
+  }
+
+  uint32_t slots_ = 0;
+  size_t stride_ = 0;
+  std::unique_ptr<std::byte, Free> memory_;
+};
+static_assert(sizeof(SlotHalf) <= Slots::kHalfBytes);
+
+}  // namespace slime::net
