@@ -1,0 +1,64 @@
+// How the elements of an operation become the lanes of packets, and results become elements. Glue
+// between the worker and collnet/number; no state.
+#pragma once
+
+#include <slime/sap.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "collnet/number/number.h"
+
+namespace slime {
+
+// What a contributor says of one packet's elements before it sends them.
+struct Scales {
+  int8_t exponents[2] = {sap::kExponentOfZero, sap::kExponentOfZero};
+  uint8_t special = 0;
+};
+inline constexpr uint8_t kNotFinite =
+    sap::special::kNan | sap::special::kPlusInfinity | sap::special::kMinusInfinity;
+
+class Payload {
+ public:
+  Payload() = default;
+  // `lanes`: 32-bit words of a full packet. `workers`: of the whole job.
+  Payload(number::DataType type, sap::Op op, uint32_t lanes, uint32_t workers);
+
+  // False: no packet can carry it (the minimum of quantised numbers).
+  static bool supports(number::DataType type, sap::Op op);
+
+  sap::Format format() const { return full_.format; }
+  sap::Op op() const { return op_; }
+  uint32_t elements_per_packet() const;
+  uint16_t lanes_for(uint32_t elements) const;                  // the last packet may be shorter
+  bool scaled() const { return number::is_float(full_.type); }  // needs agreed exponents
+  bool checked() const { return op_ == sap::Op::kSum; }
+
+  Scales scales_of(const std::byte* elements, uint32_t count) const;
+  // The payload's part of the check.
+  uint32_t pack(const std::byte* elements, uint32_t count, const Scales& scales,
+                std::byte* lanes) const;
+  uint32_t image_of(const std::byte* lanes, uint32_t count) const;
+  void unpack(const std::byte* lanes, uint32_t count, const Scales& scales,
+              std::byte* elements) const;
+
+  // Where NaN and infinities are, 4 bits an element, to be OR-reduced in a round of their own. That
+  // round's lanes are at most those of the data.
+  static uint16_t flag_lanes_for(uint32_t elements) {
+    return static_cast<uint16_t>((elements + 7) / 8);
+  }
+  void pack_flags(const std::byte* elements, uint32_t count, std::byte* lanes) const;
+  // `data` of a packet with NaN and infinities: these as 0, so that they can be packed.
+  void copy_finite(const std::byte* elements, uint32_t count, std::byte* to) const;
+  void put_specials(const std::byte* flags, uint32_t count, std::byte* elements) const;
+
+ private:
+  number::Coding coding_for(uint32_t count) const;
+
+  number::Coding full_;
+  sap::Op op_ = sap::Op::kSum;
+};
+
+}  // namespace slime

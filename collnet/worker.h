@@ -1,0 +1,186 @@
+// One worker's end of a job: operations become rounds on slots, results become output.
+//
+// Chunk c of the job's stream, which runs on across operations, goes over slot c mod S; each slot
+// is stop-and-wait (slime/slot_machine.h). A chunk takes up to three rounds, the same at all
+// workers because each follows from a result that all have seen:
+//
+//     exponents   only if the round before on this slot could not bring them: not all workers knew
+//                 yet what comes next (special::kUnknown)
+//     flags       only if a worker has a NaN or infinity there: where they are, by OR
+//     data        the sum; with it, the exponents of the next chunk on this slot
+//
+// So NaN and infinities reach the user where IEEE 754 puts them without another path than the
+// switch, and garbage in a chunk's tail costs that chunk one small round and nobody else anything.
+//
+// No I/O and no clock of its own: whoever owns it moves datagrams and tells the time, so that the
+// simulator runs this code. Thread rules: one thread. Nothing is allocated after open().
+#pragma once
+
+#include <slime/result.h>
+#include <slime/sap_check.h>
+#include <slime/slot_machine.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "collnet/payload.h"
+#include "collnet/rtt.h"
+
+namespace slime {
+
+struct WorkerOptions {
+  uint16_t job = 0;
+  uint8_t generation = 0;
+  uint8_t child = 0;          // at its switch
+  uint32_t rank = 0;          // in the job
+  uint32_t contributors = 1;  // ranks of the job, at all switches
+  uint32_t slots = 64;
+  uint32_t lanes = 256;  // 32-bit words per packet
+  uint32_t shards = 1;   // slot s is served on port (that of shard 0) + s mod shards
+  RoundTrip::Limits round_trip;
+  uint64_t suspect_ns = 300'000'000;  // then the switch is asked who is missing
+  uint64_t dead_ns = 30'000'000'000;  // then the job has failed
+};
+
+struct Operation {
+  const void* send = nullptr;
+  void* receive = nullptr;  // may be `send`
+  uint64_t count = 0;       // elements
+  number::DataType type = number::DataType::kInt32;
+  sap::Op op = sap::Op::kSum;
+};
+
+// X(name, help)
+#define SLIME_WORKER_COUNTERS(X)                            \
+  X(sent, "packets sent, retransmissions included")         \
+  X(retransmitted, "packets sent again")                    \
+  X(results, "results accepted")                            \
+  X(stale, "results of other rounds, dropped")              \
+  X(foreign, "datagrams that are not of this job, dropped") \
+  X(corrupt, "results whose check lane is wrong, dropped")  \
+  X(exponent_rounds, "rounds for exponents alone")          \
+  X(flag_rounds, "rounds for NaN and infinities")           \
+  X(queries, "questions to the switch who is missing")      \
+  X(bytes, "payload bytes of operations that are complete")
+
+struct WorkerCounters {
+#define SLIME_FIELD(name, help) uint64_t name = 0;
+  SLIME_WORKER_COUNTERS(SLIME_FIELD)
+#undef SLIME_FIELD
+};
+
+class Datagrams {
+ public:
+  virtual ~Datagrams() = default;
+  // To port (that of shard 0) + shard. May lose it.
+  virtual void send(uint32_t shard, std::span<const std::byte> datagram) = 0;
+};
+
+class Worker {
+ public:
+  static constexpr uint32_t kMaxOperations = 64;  // outstanding
+
+  static Result<std::unique_ptr<Worker>> open(const WorkerOptions& options, Datagrams& network);
+
+  // kAgain: kMaxOperations are outstanding. All workers start the same operations in one order.
+  Status start(const Operation& operation, uint64_t now_ns, uint64_t* ticket);
+  bool done(uint64_t ticket) const;
+  void on_datagram(std::span<const std::byte> datagram, uint64_t now_ns);
+  void poll(uint64_t now_ns);  // timers; call at least every millisecond
+
+  // kOk until the job has failed; then nothing more is sent, and the sentence is in failure().
+  Status status() const { return failed_ ? failure_.status : Status::kOk; }
+  const Error& failure() const { return failure_; }
+  const WorkerCounters& counters() const { return counters_; }
+  uint64_t round_trip_ns() const { return round_trip_.smoothed_ns(); }
+  // Ranks that have not contributed to a round this one waits for, as the switch told; one report
+  // per silence. Empty: nothing new.
+  std::optional<std::string> take_suspicion();
+
+ private:
+  enum class Stage : uint8_t { kExponents, kFlags, kData };
+
+  struct Slot {
+    uint64_t chunk = 0;  // of the job's stream: worked on, or next
+    uint32_t epoch = sap::kFirstEpoch;
+    Stage stage = Stage::kData;
+    bool waiting = false;
+    bool agreed = false;   // `scales` are of `chunk`, and all workers have them
+    bool flagged = false;  // the flags of `chunk` are in
+    bool resent = false;
+    Scales scales;
+    Scales own_next;  // what this worker said of the chunk after it
+    uint32_t attempts = 0;
+    uint64_t first_sent_ns = 0;
+    uint64_t deadline_ns = 0;
+    uint64_t query_ns = 0;
+    uint32_t packet_bytes = 0;
+  };
+  struct Running {
+    Operation operation;
+    Payload payload;
+    uint64_t first_chunk = 0;
+    uint64_t chunks = 0;
+    uint64_t left = 0;  // chunks without a result
+  };
+  struct Piece {  // of an operation: what one chunk covers
+    const std::byte* from;
+    std::byte* to;
+    uint32_t count;
+  };
+
+  Worker(const WorkerOptions& options, Datagrams& network);
+
+  Running& running(uint64_t ticket) { return operations_[ticket % kMaxOperations]; }
+  Running* operation_of(uint64_t chunk);
+  void retire();
+  Piece piece_of(const Running& running, uint64_t chunk) const;
+  std::byte* packet_of(uint32_t index) { return packets_.get() + index * packet_stride_; }
+  std::byte* flags_of(uint32_t index) { return flags_.get() + index * flags_stride_; }
+
+  // worker_rounds.cc
+  void begin_round(uint32_t index, uint64_t now_ns);
+  void fill(uint32_t index, const Running& running, const Piece& piece, sap::Header* header);
+  void fill_data(uint32_t index, const Running& running, const Piece& piece, sap::Header* header);
+  Scales scales_of(uint64_t chunk);
+  void transmit(uint32_t index, uint64_t now_ns);
+
+  // worker_results.cc
+  void on_result(const sap::Header& header, std::span<const std::byte> payload, uint64_t now_ns);
+  bool fits(const Slot& slot, const Running& running, const sap::Header& header) const;
+  bool is_intact(const Slot& slot, const Running& running, const sap::Header& header,
+                 std::span<const std::byte> payload) const;
+  void finish_round(uint32_t index, Running& running, const sap::Header& header,
+                    std::span<const std::byte> payload);
+  void deliver(uint32_t index, Running& running, std::span<const std::byte> payload);
+
+  // worker_timers.cc
+  void check_timers(uint64_t now_ns);
+  void on_timeout(uint32_t index, uint64_t now_ns);
+  void ask(uint32_t index, uint64_t now_ns);
+  void on_status(const sap::Header& header, uint32_t arrived);
+  void on_reject(const sap::Header& header, uint32_t reason);
+  void fail_job(Error error);
+  Error silence(const Slot& slot, uint64_t now_ns) const;
+  std::string missing_ranks(uint32_t arrived) const;
+
+  const WorkerOptions options_;
+  Datagrams& network_;
+  RoundTrip round_trip_;
+  std::vector<Slot> slots_;
+  std::array<Running, kMaxOperations> operations_;
+  uint64_t head_ = 0, tail_ = 0;  // operations: oldest that is not done, next ticket
+  uint64_t next_chunk_ = 0;
+  uint64_t next_check_ns_ = 0;
+  size_t packet_stride_ = 0, flags_stride_ = 0;
+  std::unique_ptr<std::byte[]> packets_, flags_, scratch_;
+  WorkerCounters counters_;
+  bool failed_ = false;
+  Error failure_;
+  std::optional<uint32_t> last_arrived_;  // by the newest answer to a question
+  std::optional<std::string> suspicion_;
+};
+
+}  // namespace slime

@@ -1,0 +1,97 @@
+// What a worker makes of a result.
+#include <cstring>
+
+#include "collnet/worker.h"
+
+namespace slime {
+
+void Worker::on_result(const sap::Header& header, std::span<const std::byte> payload,
+                       uint64_t now_ns) {
+  Slot& slot = slots_[header.slot];
+  if (!slot.waiting || !sap::answers(header.epoch, slot.epoch)) {
+    ++counters_.stale;
+    return;
+  }
+  Running& running = *operation_of(slot.chunk);
+  if (!fits(slot, running, header) || !is_intact(slot, running, header, payload)) {
+    ++counters_.corrupt;  // the time-out asks again
+    return;
+  }
+  ++counters_.results;
+  last_arrived_.reset();
+  if (!slot.resent) round_trip_.measured(now_ns - slot.first_sent_ns);
+  slot.waiting = false;
+  slot.epoch = sap::next_epoch(slot.epoch);
+  finish_round(header.slot, running, header, payload);
+  begin_round(header.slot, now_ns);
+}
+
+// The switch has folded only what had the shape of the first; this worker's must have had it too.
+bool Worker::fits(const Slot& slot, const Running& running, const sap::Header& header) const {
+  const uint32_t count = piece_of(running, slot.chunk).count;
+  const bool exponents_only = header.flags & sap::flag::kExponentsOnly;
+  switch (slot.stage) {
+    case Stage::kExponents:
+      return exponents_only;
+    case Stage::kFlags:
+      return header.op == sap::Op::kOr && header.lanes == Payload::flag_lanes_for(count);
+    case Stage::kData:
+      return !exponents_only && header.format == running.payload.format() &&
+             header.op == running.payload.op() && header.lanes == running.payload.lanes_for(count);
+  }
+  return false;
+}
+
+// The check lane covers the payload. Scales are maxima, so they are at least what this worker said:
+// less would have its numbers clamped.
+bool Worker::is_intact(const Slot& slot, const Running& running, const sap::Header& header,
+                       std::span<const std::byte> payload) const {
+  for (int i : {0, 1}) {
+    if (header.exponents[i] < slot.own_next.exponents[i]) return false;
+  }
+  if ((header.special & slot.own_next.special) != slot.own_next.special) return false;
+  const uint32_t salt = sap::salt(header);
+  const uint32_t workers = options_.contributors;
+  switch (slot.stage) {
+    case Stage::kExponents:
+      return header.check == workers * salt;
+    case Stage::kFlags:
+      return true;
+    case Stage::kData:
+      break;
+  }
+  if (!running.payload.checked()) return true;
+  const uint32_t count = piece_of(running, slot.chunk).count;
+  const uint32_t image = running.payload.image_of(payload.data(), count);
+  return sap::agrees(header.format, image, header.check, salt, workers);
+}
+
+void Worker::finish_round(uint32_t index, Running& running, const sap::Header& header,
+                          std::span<const std::byte> payload) {
+  Slot& slot = slots_[index];
+  if (slot.stage == Stage::kFlags) {
+    std::memcpy(flags_of(index), payload.data(), payload.size());
+    slot.flagged = true;
+    return;
+  }
+  if (slot.stage == Stage::kData) {
+    deliver(index, running, payload);
+    slot.chunk += options_.slots;
+    slot.flagged = false;
+  }
+  slot.scales = {.exponents = {header.exponents[0], header.exponents[1]},
+                 .special = header.special};
+  slot.agreed = !(header.special & sap::special::kUnknown);
+}
+
+void Worker::deliver(uint32_t index, Running& running, std::span<const std::byte> payload) {
+  const Slot& slot = slots_[index];
+  const Piece piece = piece_of(running, slot.chunk);
+  running.payload.unpack(payload.data(), piece.count, slot.scales, piece.to);
+  if (slot.flagged) running.payload.put_specials(flags_of(index), piece.count, piece.to);
+  --running.left;
+  counters_.bytes += piece.count * number::element_bytes(running.operation.type);
+  retire();
+}
+
+}  // namespace slime

@@ -1,0 +1,100 @@
+// How a worker contributes to a round: which one is next, and what its packet says.
+#include <cstring>
+
+#include "collnet/worker.h"
+
+namespace slime {
+
+void Worker::begin_round(uint32_t index, uint64_t now_ns) {
+  Slot& slot = slots_[index];
+  Running* running = operation_of(slot.chunk);
+  if (!running) return;  // start() will be back
+  const bool scaled = running->payload.scaled();
+  slot.stage = Stage::kData;
+  if (scaled && !slot.agreed) {
+    slot.stage = Stage::kExponents;
+  } else if (scaled && (slot.scales.special & kNotFinite) && !slot.flagged) {
+    slot.stage = Stage::kFlags;
+  }
+  sap::Header header{.type = sap::Type::kContribution,
+                     .format = running->payload.format(),
+                     .op = running->payload.op(),
+                     .flags = 0,
+                     .job = options_.job,
+                     .generation = options_.generation,
+                     .child = options_.child,
+                     .slot = static_cast<uint16_t>(index),
+                     .lanes = 0,
+                     .epoch = slot.epoch,
+                     .cookie = static_cast<uint32_t>(slot.chunk)};
+  fill(index, *running, piece_of(*running, slot.chunk), &header);
+  sap::encode(header, packet_of(index));
+  slot.packet_bytes = static_cast<uint32_t>(sap::kHeaderBytes + 4 * size_t{header.lanes});
+  slot.waiting = true;
+  slot.resent = false;
+  slot.attempts = 0;
+  slot.first_sent_ns = now_ns;
+  slot.query_ns = now_ns + options_.suspect_ns;
+  transmit(index, now_ns);
+}
+
+void Worker::fill(uint32_t index, const Running& running, const Piece& piece, sap::Header* header) {
+  std::byte* const lanes = packet_of(index) + sap::kHeaderBytes;
+  Slot& slot = slots_[index];
+  switch (slot.stage) {
+    case Stage::kExponents:
+      ++counters_.exponent_rounds;
+      slot.own_next = running.payload.scales_of(piece.from, piece.count);
+      header->flags = sap::flag::kExponentsOnly;
+      header->check = sap::salt(*header);
+      break;
+    case Stage::kFlags:
+      ++counters_.flag_rounds;
+      slot.own_next = {};
+      header->format = sap::Format::kI32;
+      header->op = sap::Op::kOr;
+      header->flags = sap::flag::kSpecial;
+      header->lanes = Payload::flag_lanes_for(piece.count);
+      running.payload.pack_flags(piece.from, piece.count, lanes);
+      break;
+    case Stage::kData:
+      fill_data(index, running, piece, header);
+      break;
+  }
+  header->exponents[0] = slot.own_next.exponents[0];
+  header->exponents[1] = slot.own_next.exponents[1];
+  header->special = slot.own_next.special;
+}
+
+void Worker::fill_data(uint32_t index, const Running& running, const Piece& piece,
+                       sap::Header* header) {
+  Slot& slot = slots_[index];
+  const std::byte* elements = piece.from;
+  if (slot.flagged) {
+    running.payload.copy_finite(piece.from, piece.count, scratch_.get());
+    elements = scratch_.get();
+  }
+  header->lanes = running.payload.lanes_for(piece.count);
+  const uint32_t image = running.payload.pack(elements, piece.count, slot.scales,
+                                              packet_of(index) + sap::kHeaderBytes);
+  if (running.payload.checked()) header->check = image + sap::salt(*header);
+  slot.own_next = scales_of(slot.chunk + options_.slots);
+}
+
+// What this worker can say of a chunk now.
+Scales Worker::scales_of(uint64_t chunk) {
+  const Running* running = operation_of(chunk);
+  if (!running) return {.special = sap::special::kUnknown};
+  const Piece piece = piece_of(*running, chunk);
+  return running->payload.scales_of(piece.from, piece.count);
+}
+
+void Worker::transmit(uint32_t index, uint64_t now_ns) {
+  Slot& slot = slots_[index];
+  ++counters_.sent;
+  slot.deadline_ns = now_ns + round_trip_.timeout_ns(slot.attempts++);
+  if (next_check_ns_ > slot.deadline_ns) next_check_ns_ = slot.deadline_ns;
+  network_.send(index % options_.shards, {packet_of(index), slot.packet_bytes});
+}
+
+}  // namespace slime

@@ -1,0 +1,163 @@
+#include "test/collnet/simulation.h"
+
+#include <cstdlib>
+#include <string>
+
+namespace slime {
+namespace {
+
+constexpr uint32_t kWorkerNode = 100;  // 10.0.0.100 and on; switches are 10.0.0.1 and on
+constexpr uint64_t kPollNs = 500'000;
+
+uint32_t node_of(const SocketAddress& address) {
+  const std::string host = address.host();
+  return static_cast<uint32_t>(std::strtoul(host.c_str() + host.rfind('.') + 1, nullptr, 10));
+}
+
+net::JobSpec spec_of(const Simulation::Options& options) {
+  net::JobSpec spec;
+  spec.job = 7;
+  spec.generation = 3;
+  spec.slots = options.slots;
+  spec.max_lanes = options.lanes;
+  return spec;
+}
+
+}  // namespace
+
+class Simulation::Port final : public Datagrams {
+ public:
+  Port(Simulation& simulation, SocketAddress own, SocketAddress peer)
+      : simulation_(simulation), own_(own), peer_(peer) {}
+  void send(uint32_t shard, std::span<const std::byte> datagram) override {
+    SocketAddress to = peer_;
+    to.set_port(static_cast<uint16_t>(to.port() + shard));
+    simulation_.send(own_, to, {datagram.begin(), datagram.end()});
+  }
+
+ private:
+  Simulation& simulation_;
+  const SocketAddress own_, peer_;
+};
+
+SocketAddress Simulation::address_of(uint32_t node, uint32_t port) {
+  return *SocketAddress::parse("10.0.0." + std::to_string(node) + ":" + std::to_string(port));
+}
+
+Simulation::Simulation(const Options& options)
+    : network_(options.network), random_(options.network.seed) {
+  const bool tree = options.leaves.size() > 1;
+  const auto leaves = static_cast<uint32_t>(options.leaves.size());
+  const SocketAddress root = address_of(tree ? leaves + 1 : 1, sap::kPortBase);
+  uint32_t total = 0;
+  for (uint32_t below : options.leaves) total += below;
+  uint32_t rank = 0;
+  for (uint32_t leaf = 0; leaf < leaves; ++leaf) {
+    net::JobSpec spec = spec_of(options);
+    if (tree) spec.parent = net::Parent{root, static_cast<uint8_t>(leaf)};
+    const SocketAddress above = address_of(leaf + 1, sap::kPortBase);
+    for (uint32_t child = 0; child < options.leaves[leaf]; ++child, ++rank) {
+      const SocketAddress own = address_of(kWorkerNode + rank, 4000);
+      spec.children.push_back(own);
+      ports_.push_back(std::make_unique<Port>(*this, own, above));
+      const WorkerOptions worker{.job = 7,
+                                 .generation = 3,
+                                 .child = static_cast<uint8_t>(child),
+                                 .rank = rank,
+                                 .contributors = total,
+                                 .slots = options.slots,
+                                 .lanes = options.lanes,
+                                 .shards = options.shards,
+                                 .round_trip = {},
+                                 .dead_ns = options.dead_ns};
+      workers_.push_back(std::move(*Worker::open(worker, *ports_.back())));
+    }
+    add_switch(options, leaf + 1, spec);
+  }
+  stopped_.resize(workers_.size());
+  if (!tree) return;
+  net::JobSpec spec = spec_of(options);
+  spec.children_are_switches = true;
+  for (uint32_t leaf = 0; leaf < leaves; ++leaf) {
+    spec.children.push_back(address_of(leaf + 1, sap::kPortBase));
+  }
+  add_switch(options, leaves + 1, spec);
+}
+
+Simulation::~Simulation() = default;
+
+void Simulation::add_switch(const Options& options, uint32_t at, const net::JobSpec& spec) {
+  Switch fresh{.address = address_of(at, sap::kPortBase), .shards = {}};
+  for (uint32_t index = 0; index < options.shards; ++index) {
+    fresh.shards.push_back(std::make_unique<net::Shard>(index, options.shards));
+    if (!fresh.shards.back()->add_job(spec)) std::abort();
+  }
+  switches_.push_back(std::move(fresh));
+}
+
+void Simulation::send(const SocketAddress& from, const SocketAddress& to,
+                      std::vector<std::byte> bytes) {
+  std::uniform_real_distribution<double> chance;
+  const int copies = 1 + (chance(random_) < network_.duplication);
+  for (int copy = 0; copy < copies; ++copy) {
+    if (chance(random_) < network_.loss) continue;
+    const uint64_t jitter = network_.jitter_ns ? random_() % network_.jitter_ns : 0;
+    flights_.push({now_ns_ + network_.latency_ns + jitter, order_++, from, to, bytes});
+  }
+}
+
+void Simulation::inject(uint32_t at, uint32_t shard, std::span<const std::byte> datagram,
+                        uint32_t from_rank) {
+  SocketAddress to = switches_[at].address;
+  to.set_port(static_cast<uint16_t>(to.port() + shard));
+  flights_.push({now_ns_,
+                 order_++,
+                 address_of(kWorkerNode + from_rank, 4000),
+                 to,
+                 {datagram.begin(), datagram.end()}});
+}
+
+void Simulation::step() {
+  if (!flights_.empty() && flights_.top().at_ns <= poll_ns_) {
+    const Flight flight = flights_.top();
+    flights_.pop();
+    now_ns_ = std::max(now_ns_, flight.at_ns);
+    return land(flight);
+  }
+  now_ns_ = std::max(now_ns_, poll_ns_);
+  poll_ns_ = now_ns_ + kPollNs;
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
+    if (!stopped_[rank]) workers_[rank]->poll(now_ns_);
+  }
+}
+
+void Simulation::land(const Flight& flight) {
+  const uint32_t node = node_of(flight.to);
+  if (node >= kWorkerNode) {
+    const uint32_t rank = node - kWorkerNode;
+    if (!stopped_[rank]) workers_[rank]->on_datagram(flight.bytes, now_ns_);
+    return;
+  }
+  struct Answers final : net::Outbox {
+    void send(const net::Outgoing& packet, std::span<const SocketAddress> to) override {
+      std::vector<std::byte> bytes(packet.header.begin(), packet.header.end());
+      bytes.insert(bytes.end(), packet.payload.begin(), packet.payload.end());
+      for (const SocketAddress& one : to) {
+        // Below a switch that is a switch's own port, above it that of the slot's shard.
+        SocketAddress target = one;
+        if (node_of(one) < kWorkerNode) target.set_port(own.port());
+        simulation->send(source, target, bytes);
+      }
+    }
+    Simulation* simulation = nullptr;
+    SocketAddress own, source;
+  } answers;
+  Switch& target = switches_[node - 1];
+  answers.simulation = this;
+  answers.own = flight.to;
+  answers.source = target.address;  // one address, whatever the shard
+  const uint32_t index = flight.to.port() - sap::kPortBase;
+  target.shards[index]->handle(flight.bytes, flight.from, now_ns_, answers);
+}
+
+}  // namespace slime

@@ -1,0 +1,89 @@
+// Workers and a switch, or a root and leaves, over a network in virtual time that loses, duplicates
+// and reorders. The workers are collnet/worker, the switches switch/core; the seed replays a run.
+#pragma once
+
+#include <memory>
+#include <queue>
+#include <random>
+#include <vector>
+
+#include "collnet/worker.h"
+#include "switch/core/shard.h"
+
+namespace slime {
+
+struct NetworkOptions {
+  uint64_t seed = 1;
+  double loss = 0;
+  double duplication = 0;
+  uint64_t latency_ns = 10'000;
+  uint64_t jitter_ns = 0;  // added at random: packets overtake each other
+};
+
+class Simulation {
+ public:
+  struct Options {
+    std::vector<uint32_t> leaves = {};  // workers below each; one entry: a single switch
+    uint32_t slots = 4;
+    uint32_t lanes = 16;
+    uint32_t shards = 1;
+    uint64_t dead_ns = 60'000'000'000;
+    NetworkOptions network = {};
+  };
+  explicit Simulation(const Options& options);
+  ~Simulation();
+
+  uint32_t workers() const { return static_cast<uint32_t>(workers_.size()); }
+  Worker& worker(uint32_t rank) { return *workers_[rank]; }
+  net::Shard& shard(uint32_t at, uint32_t index) { return *switches_[at].shards[index]; }
+  uint64_t now_ns() const { return now_ns_; }
+
+  // Until `condition`, at most `limit_ns` of virtual time. False: the limit.
+  template <typename Condition>
+  bool run_until(Condition condition, uint64_t limit_ns = 3'600'000'000'000) {
+    const uint64_t end = now_ns_ + limit_ns;
+    while (!condition()) {
+      if (now_ns_ > end) return false;
+      step();
+    }
+    return true;
+  }
+  void stop_worker(uint32_t rank) { stopped_[rank] = true; }
+  void resume_worker(uint32_t rank) { stopped_[rank] = false; }
+  void inject(uint32_t at, uint32_t shard, std::span<const std::byte> datagram, uint32_t from_rank);
+
+ private:
+  struct Flight {
+    uint64_t at_ns;
+    uint64_t order;
+    SocketAddress from, to;
+    std::vector<std::byte> bytes;
+    bool operator>(const Flight& other) const {
+      return at_ns != other.at_ns ? at_ns > other.at_ns : order > other.order;
+    }
+  };
+  struct Switch {
+    SocketAddress address;
+    std::vector<std::unique_ptr<net::Shard>> shards;
+  };
+  class Port;
+
+  void step();
+  void land(const Flight& flight);
+  void send(const SocketAddress& from, const SocketAddress& to, std::vector<std::byte> bytes);
+  static SocketAddress address_of(uint32_t node, uint32_t port);
+  void add_switch(const Options& options, uint32_t at, const net::JobSpec& spec);
+
+  const NetworkOptions network_;
+  std::mt19937_64 random_;
+  uint64_t now_ns_ = 1;
+  uint64_t order_ = 0;
+  uint64_t poll_ns_ = 0;
+  std::priority_queue<Flight, std::vector<Flight>, std::greater<>> flights_;
+  std::vector<Switch> switches_;  // the root is the last
+  std::vector<std::unique_ptr<Port>> ports_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<bool> stopped_;
+};
+
+}  // namespace slime

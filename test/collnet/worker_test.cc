@@ -1,0 +1,315 @@
+// Allreduce by workers and switches over a simulated network, every element checked at every rank.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "test/collnet/simulation.h"
+
+namespace slime {
+namespace {
+
+using number::DataType;
+
+struct Job {
+  Simulation simulation;
+  std::mt19937_64 random;
+  explicit Job(const Simulation::Options& options)
+      : simulation(options), random(options.network.seed + 1) {}
+
+  template <typename T>
+  std::vector<std::vector<T>> inputs(size_t count, T (*draw)(std::mt19937_64&)) {
+    std::vector<std::vector<T>> all(simulation.workers(), std::vector<T>(count));
+    for (auto& one : all) {
+      for (T& value : one) value = draw(random);
+    }
+    return all;
+  }
+
+  // In place. All operations of the list at once.
+  template <typename T>
+  testing::AssertionResult reduce(std::vector<std::vector<T>*> buffers, DataType type,
+                                  sap::Op op = sap::Op::kSum) {
+    std::vector<uint64_t> tickets(buffers.size());
+    for (uint32_t rank = 0; rank < buffers.size(); ++rank) {
+      const Operation operation{.send = buffers[rank]->data(),
+                                .receive = buffers[rank]->data(),
+                                .count = buffers[rank]->size(),
+                                .type = type,
+                                .op = op};
+      const Status status =
+          simulation.worker(rank).start(operation, simulation.now_ns(), &tickets[rank]);
+      if (status != Status::kOk) return testing::AssertionFailure() << status_name(status);
+    }
+    const bool ended = simulation.run_until([&] {
+      for (uint32_t rank = 0; rank < tickets.size(); ++rank) {
+        if (simulation.worker(rank).status() != Status::kOk) return true;
+        if (!simulation.worker(rank).done(tickets[rank])) return false;
+      }
+      return true;
+    });
+    if (!ended) return testing::AssertionFailure() << "not done after an hour";
+    for (uint32_t rank = 0; rank < tickets.size(); ++rank) {
+      if (simulation.worker(rank).status() == Status::kOk) continue;
+      return testing::AssertionFailure() << simulation.worker(rank).failure().what;
+    }
+    return testing::AssertionSuccess();
+  }
+};
+
+template <typename T>
+std::vector<std::vector<T>*> pointers(std::vector<std::vector<T>>& all) {
+  std::vector<std::vector<T>*> pointers;
+  for (auto& one : all) pointers.push_back(&one);
+  return pointers;
+}
+
+int32_t any_int(std::mt19937_64& random) { return static_cast<int32_t>(random()); }
+
+void expect_exact_sum(Job& job, size_t count) {
+  auto buffers = job.inputs<int32_t>(count, any_int);
+  std::vector<int32_t> want(count);
+  for (const auto& one : buffers) {
+    for (size_t i = 0; i < count; ++i) {
+      want[i] =
+          static_cast<int32_t>(static_cast<uint32_t>(want[i]) + static_cast<uint32_t>(one[i]));
+    }
+  }
+  ASSERT_TRUE(job.reduce(pointers(buffers), DataType::kInt32));
+  for (const auto& one : buffers) ASSERT_EQ(one, want);
+}
+
+TEST(Worker, SumsIntegersExactly) {
+  Job job({.leaves = {3}});
+  for (size_t count : {0, 1, 7, 16, 17, 64, 65, 1000}) expect_exact_sum(job, count);
+}
+
+TEST(Worker, UsesAllShards) {
+  Job job({.leaves = {2}, .slots = 5, .shards = 4});
+  expect_exact_sum(job, 500);
+}
+
+TEST(Worker, IsAloneInItsJob) {
+  Job job({.leaves = {1}, .slots = 1});
+  expect_exact_sum(job, 100);
+}
+
+// The matrix: loss, duplication, reordering, workers, slots, and counts around every edge.
+struct Weather {
+  double loss, duplication;
+  uint64_t jitter_ns;
+};
+class WorkerMatrix : public testing::TestWithParam<Weather> {};
+
+TEST_P(WorkerMatrix, ExactInAnyWeather) {
+  uint64_t seed = 1;
+  for (uint32_t workers : {1, 2, 3, 8, 31, 32}) {
+    for (uint32_t slots : {1, 2, 64}) {
+      Job job({.leaves = {workers},
+               .slots = slots,
+               .lanes = 8,
+               .network = {.seed = ++seed,
+                           .loss = GetParam().loss,
+                           .duplication = GetParam().duplication,
+                           .jitter_ns = GetParam().jitter_ns}});
+      const size_t ring = size_t{slots} * 8;
+      for (size_t count : {size_t{1}, size_t{8}, size_t{9}, ring - 1, ring + 1, ring * 3 / 4 + 1}) {
+        ASSERT_NO_FATAL_FAILURE(expect_exact_sum(job, count)) << "seed " << seed;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Weather, WorkerMatrix,
+    testing::Values(Weather{0, 0, 0}, Weather{0.001, 0, 0}, Weather{0.01, 0.01, 100'000},
+                    Weather{0.05, 0.1, 1'000'000}, Weather{0.2, 0.1, 10'000'000}),
+    [](const auto& info) {
+      return "Loss" + std::to_string(static_cast<int>(info.param.loss * 1000)) + "Permille";
+    });
+
+TEST(Worker, TwoLevels) {
+  for (const std::vector<uint32_t>& leaves :
+       {std::vector<uint32_t>{1, 1}, {2, 1}, {3, 4, 5}, {8, 8, 8, 8}}) {
+    Job job({.leaves = leaves,
+             .slots = 8,
+             .shards = 2,
+             .network = {.loss = 0.02, .duplication = 0.02, .jitter_ns = 200'000}});
+    for (size_t count : {1, 300}) ASSERT_NO_FATAL_FAILURE(expect_exact_sum(job, count));
+  }
+}
+
+// Log-uniform, so that neighbours differ by many powers of two.
+float any_float(std::mt19937_64& random) {
+  const double exponent = static_cast<double>(random() % 2000) / 100 - 10;
+  return static_cast<float>((random() & 1 ? -1 : 1) * std::exp2(exponent));
+}
+
+void expect_close_and_equal(const std::vector<std::vector<float>>& inputs,
+                            const std::vector<std::vector<float>>& results, uint32_t lanes) {
+  const size_t count = inputs[0].size();
+  for (const auto& one : results) {
+    ASSERT_EQ(std::memcmp(one.data(), results[0].data(), count * sizeof(float)), 0);
+  }
+  const double workers = static_cast<double>(inputs.size());
+  for (size_t i = 0; i < count; ++i) {
+    double sum = 0, largest = 0;
+    const size_t first = i / lanes * lanes;  // the whole packet: at least the block
+    for (const auto& one : inputs) {
+      sum += one[i];
+      for (size_t j = first; j < std::min(count, first + lanes); ++j) {
+        if (std::isfinite(one[j])) largest = std::max(largest, std::fabs(double{one[j]}));
+      }
+    }
+    if (!std::isfinite(sum)) {
+      ASSERT_EQ(std::isnan(results[0][i]), std::isnan(sum)) << i;
+      if (!std::isnan(sum)) {
+        ASSERT_EQ(results[0][i], sum) << i;
+      }
+      continue;
+    }
+    const double bound =
+        workers * workers * 2 * std::ldexp(2 * largest, -32) + std::fabs(sum) * std::ldexp(1, -24);
+    ASSERT_NEAR(results[0][i], sum, bound) << i;
+  }
+}
+
+TEST(Worker, SumsFloats) {
+  Job job({.leaves = {3}, .network = {.loss = 0.02, .duplication = 0.02, .jitter_ns = 100'000}});
+  for (size_t count : {1, 15, 16, 17, 64, 500}) {
+    const auto inputs = job.inputs<float>(count, any_float);
+    auto buffers = inputs;
+    ASSERT_TRUE(job.reduce(pointers(buffers), DataType::kFloat32));
+    ASSERT_NO_FATAL_FAILURE(expect_close_and_equal(inputs, buffers, 16));
+  }
+}
+
+TEST(Worker, PutsNanAndInfinityWhereIeeeDoes) {
+  Job job({.leaves = {3}, .network = {.loss = 0.05, .jitter_ns = 100'000}});
+  auto inputs = job.inputs<float>(200, any_float);
+  const float infinity = std::numeric_limits<float>::infinity();
+  inputs[0][3] = std::nanf("");
+  inputs[1][20] = infinity;
+  inputs[2][21] = -infinity;
+  inputs[0][22] = infinity;
+  inputs[1][22] = -infinity;
+  inputs[0][23] = inputs[2][23] = -infinity;
+  inputs[2][199] = std::nanf("");
+  auto buffers = inputs;
+  ASSERT_TRUE(job.reduce(pointers(buffers), DataType::kFloat32));
+  expect_close_and_equal(inputs, buffers, 16);
+  EXPECT_EQ(job.simulation.worker(0).counters().flag_rounds, 3u);
+}
+
+TEST(Worker, OverlapsOperations) {
+  Job job({.leaves = {2}, .slots = 4, .network = {.loss = 0.02, .jitter_ns = 100'000}});
+  constexpr size_t kOperations = 30;
+  std::vector<std::vector<std::vector<float>>> inputs, buffers;
+  std::vector<std::vector<uint64_t>> tickets(2, std::vector<uint64_t>(kOperations));
+  for (size_t i = 0; i < kOperations; ++i) inputs.push_back(job.inputs<float>(i * 7, any_float));
+  buffers = inputs;
+  // The ranks do not know of the operations at the same time.
+  for (size_t i = 0; i < kOperations; ++i) {
+    for (uint32_t rank : {0, 1}) {
+      auto& buffer = buffers[i][rank];
+      ASSERT_EQ(job.simulation.worker(rank).start({.send = buffer.data(),
+                                                   .receive = buffer.data(),
+                                                   .count = buffer.size(),
+                                                   .type = DataType::kFloat32},
+                                                  job.simulation.now_ns(), &tickets[rank][i]),
+                Status::kOk);
+      const uint64_t until = job.simulation.now_ns() + job.random() % 300'000;
+      job.simulation.run_until([&] { return job.simulation.now_ns() >= until; });
+    }
+  }
+  ASSERT_TRUE(job.simulation.run_until([&] {
+    return job.simulation.worker(0).done(tickets[0].back()) &&
+           job.simulation.worker(1).done(tickets[1].back());
+  }));
+  for (size_t i = 0; i < kOperations; ++i) {
+    for (uint32_t rank : {0, 1}) EXPECT_TRUE(job.simulation.worker(rank).done(tickets[rank][i]));
+    ASSERT_NO_FATAL_FAILURE(expect_close_and_equal(inputs[i], buffers[i], 16));
+  }
+}
+
+TEST(Worker, OneRoundPerPacketWhereNextOperationsAreKnown) {
+  Job job({.leaves = {2}, .slots = 4, .lanes = 16});
+  auto inputs = job.inputs<float>(16 * 400, any_float);
+  ASSERT_TRUE(job.reduce(pointers(inputs), DataType::kFloat32));
+  EXPECT_EQ(job.simulation.worker(0).counters().exponent_rounds, 4u) << "one per slot";
+}
+
+TEST(Worker, NamesAStraggler) {
+  Job job({.leaves = {3}});
+  auto buffers = job.inputs<int32_t>(100, any_int);
+  job.simulation.stop_worker(2);
+  uint64_t ticket;
+  for (uint32_t rank : {0, 1, 2}) {
+    ASSERT_EQ(job.simulation.worker(rank).start({.send = buffers[rank].data(),
+                                                 .receive = buffers[rank].data(),
+                                                 .count = rank == 2 ? size_t{0} : size_t{100}},
+                                                job.simulation.now_ns(), &ticket),
+              Status::kOk);
+  }
+  std::optional<std::string> suspicion;
+  ASSERT_TRUE(job.simulation.run_until(
+      [&] { return (suspicion = job.simulation.worker(0).take_suspicion()).has_value(); },
+      2'000'000'000));
+  EXPECT_EQ(*suspicion, "2");
+  EXPECT_FALSE(job.simulation.worker(0).done(ticket));
+}
+
+TEST(Worker, GivesUpOnADeadRankAndNamesIt) {
+  Job job({.leaves = {2}, .dead_ns = 5'000'000'000});
+  auto buffers = job.inputs<int32_t>(100, any_int);
+  uint64_t ticket;
+  ASSERT_EQ(job.simulation.worker(0).start(
+                {.send = buffers[0].data(), .receive = buffers[0].data(), .count = 100},
+                job.simulation.now_ns(), &ticket),
+            Status::kOk);
+  ASSERT_TRUE(job.simulation.run_until(
+      [&] { return job.simulation.worker(0).status() != Status::kOk; }, 10'000'000'000));
+  EXPECT_EQ(job.simulation.worker(0).status(), Status::kRemote);
+  EXPECT_NE(job.simulation.worker(0).failure().what.find("rank 1 has not contributed"),
+            std::string::npos)
+      << job.simulation.worker(0).failure().what;
+}
+
+TEST(Worker, SaysThatTheJobIsGone) {
+  Job job({.leaves = {2}});
+  job.simulation.shard(0, 0).remove_job(7);
+  auto buffers = job.inputs<int32_t>(10, any_int);
+  const auto result = job.reduce(pointers(buffers), DataType::kInt32);
+  EXPECT_NE(std::string(result.message()).find("the job has ended there"), std::string::npos)
+      << result.message();
+}
+
+TEST(Worker, RefusesWhatCannotBeQuantised) {
+  Job job({.leaves = {1}});
+  float value = 1;
+  uint64_t ticket;
+  EXPECT_EQ(job.simulation.worker(0).start({.send = &value,
+                                            .receive = &value,
+                                            .count = 1,
+                                            .type = DataType::kFloat32,
+                                            .op = sap::Op::kMin},
+                                           1, &ticket),
+            Status::kUnsupported);
+}
+
+TEST(Worker, MinAndMaxOfIntegers) {
+  Job job({.leaves = {3}});
+  for (const sap::Op op : {sap::Op::kMin, sap::Op::kMax}) {
+    const auto inputs = job.inputs<int32_t>(50, any_int);
+    auto buffers = inputs;
+    ASSERT_TRUE(job.reduce(pointers(buffers), DataType::kInt32, op));
+    for (size_t i = 0; i < 50; ++i) {
+      const auto all = {inputs[0][i], inputs[1][i], inputs[2][i]};
+      EXPECT_EQ(buffers[0][i], op == sap::Op::kMin ? std::min(all) : std::max(all));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace slime
