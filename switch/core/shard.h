@@ -15,8 +15,8 @@
 
 namespace slime::net {
 
-// A datagram to be sent. `payload` stays as it is until the next packet for the same slot; a payload
-// of one word only until send() returns.
+// A datagram to be sent. `payload` stays as it is until the next packet for the same slot; one of a
+// single word only until send() returns.
 struct Outgoing {
   std::array<std::byte, sap::kHeaderBytes> header;
   std::span<const std::byte> payload;

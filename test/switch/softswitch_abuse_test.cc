@@ -1,0 +1,154 @@
+// The software switch among garbage, dead children and packets of the wrong length; and trees.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "switch/softswitch/softswitch.h"
+#include "test/switch/udp_worker.h"
+
+namespace slime::net {
+namespace {
+
+using test::open_switch;
+using test::options_on;
+using test::run_round;
+using test::Team;
+using test::Words;
+using test::Worker;
+
+// SLIME_TEST_SEED replays a run.
+uint32_t seed() {
+  const char* text = std::getenv("SLIME_TEST_SEED");
+  return text ? static_cast<uint32_t>(std::strtoul(text, nullptr, 0)) : std::random_device()();
+}
+
+// Bytes of any kind, or a packet of the job with some bits turned.
+std::vector<std::byte> garbage(std::mt19937& random, const Worker& stranger) {
+  std::vector<std::byte> bytes(random() % 300);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  if (random() % 4 == 0) return bytes;
+  const auto type = static_cast<sap::Type>(1 + random() % 8);
+  sap::Header header = stranger.header(type, random() % 16, random() % 8, random() % 70);
+  header.child = random() % 32;
+  bytes = test::encode_packet(header, Words(header.lanes, random()));
+  for (uint32_t flips = random() % 3; flips > 0; --flips) {
+    bytes[random() % bytes.size()] ^= static_cast<std::byte>(1u << random() % 8);
+  }
+  return bytes;
+}
+
+TEST(SoftSwitchAbuse, GarbageChangesNothing) {
+  const uint32_t used_seed = seed();
+  SCOPED_TRACE("SLIME_TEST_SEED=" + std::to_string(used_seed));
+  std::mt19937 random(used_seed);
+  const auto soft = open_switch();
+  Team team(*soft, 2);
+  team.join(*soft);
+  Worker stranger(soft->shape());
+  stranger.be(1, team.spec.generation, 0);
+  constexpr uint32_t kPackets = 100'000, kBetween = 500;
+  uint32_t epoch = 0;
+  for (uint32_t i = 0; i < kPackets; ++i) {
+    stranger.send_bytes(garbage(random, stranger), random() % 2);
+    if (i % kBetween == 0) {
+      run_round(team.workers, static_cast<uint16_t>(epoch % 8), epoch / 8 + 1, 64, test::kResendMs);
+      if (testing::Test::HasFatalFailure()) return;
+      ++epoch;
+    }
+  }
+  const auto totals = soft->totals(1);
+  ASSERT_TRUE(totals);
+  EXPECT_EQ(totals->rounds, kPackets / kBetween);
+  EXPECT_EQ(totals->contributions, 2 * kPackets / kBetween);
+  EXPECT_GT(totals->rejected_source, 0u);
+  EXPECT_GT(soft->shard_counters(0).malformed.get(), 0u);
+  // The kernel may have dropped some, but not most.
+  EXPECT_GT(soft->io_totals().packets_in, kPackets / 2);
+}
+
+TEST(SoftSwitchAbuse, APacketThatIsTooLongIsNotCutToFit) {
+  const auto soft = open_switch();
+  Team team(*soft, 1);
+  team.join(*soft);
+  auto bytes = test::encode_packet(team.workers[0].header(sap::Type::kContribution, 0, 1, 256),
+                                   Words(256, 5));
+  bytes.resize(bytes.size() + 4);
+  team.workers[0].send_bytes(bytes);
+  run_round(team.workers, 0, 1, 256);  // would be a repetition with another sum
+  EXPECT_EQ(soft->io_totals().truncated, 1u);
+  EXPECT_EQ(soft->shard_counters(0).malformed.get(), 1u);
+}
+
+// Nobody listens at the port of a child that is gone: the kernel gets ICMP's "port unreachable".
+TEST(SoftSwitchAbuse, ADeadChildDisturbsNobody) {
+  const auto soft = open_switch();
+  Team broken(*soft, 2, 1), sound(*soft, 2, 2);
+  broken.join(*soft);
+  sound.join(*soft);
+  for (uint32_t epoch = 1; epoch <= 50; ++epoch) {
+    if (epoch == 2) broken.workers[0].close();
+    for (uint16_t slot = 0; slot < 8; ++slot) {
+      for (Worker& worker : broken.workers) worker.contribute(slot, epoch, Words(64, 1));
+      run_round(sound.workers, slot, epoch, 64);
+    }
+  }
+}
+
+TEST(SoftSwitchAbuse, EmptyPacketsAreNoBell) {
+  const auto soft = open_switch();
+  Team team(*soft, 1);
+  team.join(*soft);
+  Worker stranger(soft->shape());
+  for (int i = 0; i < 10; ++i) stranger.send_bytes({});
+  run_round(team.workers, 0, 1, 8);
+  EXPECT_EQ(soft->shard_counters(0).malformed.get(), 10u);
+}
+
+// Two leaves of two workers each below a root.
+TEST(SoftSwitchTree, SumsOverTwoLevels) {
+  const auto root = open_switch();
+  const std::unique_ptr<SoftSwitch> leaves[] = {open_switch(), open_switch()};
+  JobSpec top;
+  top.job = 1;
+  top.generation = 7;
+  top.slots = 8;
+  top.max_lanes = 256;
+  top.children_are_switches = true;
+  std::vector<Worker> workers;
+  for (uint8_t leaf : {0, 1}) {
+    Team team(*leaves[leaf], 2);
+    team.spec.parent = {.address = root->shape().address, .child = leaf};
+    team.join(*leaves[leaf]);
+    top.children.push_back(leaves[leaf]->shape().address);
+    for (Worker& worker : team.workers) workers.push_back(std::move(worker));
+  }
+  ASSERT_TRUE(root->add_job(top));
+  for (uint32_t epoch = 1; epoch <= 10; ++epoch) {
+    for (uint16_t slot = 0; slot < 8; ++slot) {
+      run_round(workers, slot, epoch, 200);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+  EXPECT_EQ(root->totals(1)->rounds, 80u);
+  EXPECT_EQ(leaves[0]->totals(1)->parent_results, 80u);
+  // Lost on the way down: the leaf has it.
+  workers[0].contribute(0, 10, test::words_of(0, 0, 10, 200));
+  const auto again = workers[0].result(0, 10);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->words, test::sum_of(4, 0, 10, 200));
+  EXPECT_EQ(root->totals(1)->results_again, 0u);
+}
+
+TEST(SoftSwitch, PollsBusily) {
+  SoftSwitchOptions options = options_on();
+  options.busy_poll_us = 100;
+  const auto soft = open_switch(options);
+  Team team(*soft, 2);
+  team.join(*soft);
+  for (uint32_t epoch = 1; epoch <= 20; ++epoch) run_round(team.workers, 0, epoch, 64);
+  EXPECT_EQ(soft->totals(1)->rounds, 20u);
+}
+
+}  // namespace
+}  // namespace slime::net
