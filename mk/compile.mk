@@ -38,9 +38,12 @@ objects = $(patsubst %.cc,$(BUILD)/obj/%.o,$(1))
 # Directories under $(1) that hold sources, without the names in $(2).
 groups  = $(filter-out $(2),$(sort $(patsubst $(1)/%/,%,$(dir $(wildcard $(1)/*/*.cc)))))
 
-LIB_SRCS  := $(call sources,base transports engine collnet plugin)
-SWITCH_SRCS := $(call sources,switch)
+# Where there is no switch, the ranks are switches to each other: the plugin has switch/core too.
+LIB_SRCS  := $(call sources,base transports engine collnet plugin switch/core)
+SWITCH_SRCS := $(filter-out $(LIB_SRCS),$(call sources,switch))
 TOOLS     := $(call groups,tools,common)
+# What a tool links besides our own library: LIBS_<tool>.
+LIBS_switchd := -lyaml-cpp -lmicrohttpd
 BENCHES   := $(call groups,bench,common)
 TESTS     := $(call groups,test,support)
 ALL_SRCS  := $(LIB_SRCS) $(SWITCH_SRCS) $(call sources,tools bench test)
@@ -82,8 +85,9 @@ $(BUILD)/obj/%.o: %.cc $(FLAGS_FILE) | $(BUILD)/gen/tools.ok
 	$(Q)$(CCACHE) $(CXX) $(CXX_ALL) $(OPT_HERE) -MMD -MP -c $< -o $@
 -include $(patsubst %.cc,$(BUILD)/obj/%.d,$(ALL_SRCS))
 
-# Asked once per build directory; `make run` and `make check` install instead of complaining.
-$(BUILD)/gen/tools.ok:
+# Asked once per build directory and list of needs; `make run` and `make check` install instead of
+# complaining.
+$(BUILD)/gen/tools.ok: mk/ensure-tools.sh
 	@SLIME_NO_INSTALL=1 mk/ensure-tools.sh build
 	@touch $@
 
@@ -115,7 +119,7 @@ $(1): $(call objects,$(2)) $(LIB_A) $(SOURCES_FILE)
 endef
 common = $(sort $(wildcard $(1)/*.cc))
 $(foreach t,$(TOOLS),$(eval $(call program,$(BUILD)/bin/slime-$t,$(call sources,tools/$t) \
-  $(call common,tools/common))))
+  $(call common,tools/common),$(LIBS_$t))))
 $(foreach b,$(BENCHES),$(eval $(call program,$(BUILD)/bin/bench-$b,$(call sources,bench/$b) \
   $(call common,bench/common))))
 $(foreach t,$(TESTS),$(eval $(call program,$(BUILD)/test/$t,$(call sources,test/$t) \

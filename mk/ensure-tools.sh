@@ -14,6 +14,11 @@ has_header() {
   return 1
 }
 
+# has_library NAME: where programs look for it when they run. Not every user's PATH has ldconfig.
+has_library() {
+  PATH=$PATH:/usr/sbin:/sbin ldconfig -p | grep -qF "$1 "
+}
+
 # need PACKAGE WHY PROBE...: remembers the package when the probe fails.
 need() {
   package=$1 why=$2
@@ -30,10 +35,13 @@ for group in "$@"; do
     need libexpected-dev "tl::expected, the result type" has_header tl/expected.hpp
     need nlohmann-json3-dev "JSON output of the tools" has_header nlohmann/json.hpp
     need libcli11-dev "command lines of the tools" has_header CLI/CLI.hpp
+    need libyaml-cpp-dev "configuration of slime-switchd" has_header yaml-cpp/yaml.h
+    need libmicrohttpd-dev "metrics of slime-switchd" has_header microhttpd.h
     ;;
   test)
     need libgtest-dev "GoogleTest, runs the tests" has_header gtest/gtest.h
     need libgmock-dev "GoogleMock, fakes in the tests" has_header gmock/gmock.h
+    need libssl3 "keys of a switch's control channel" has_library libcrypto.so.3
     need binutils "nm and readelf, check the plugin's symbols" command -v readelf
     need python3 "reads JSON in the system tests" command -v python3
     ;;

@@ -1,0 +1,196 @@
+// The control channel between workers, operators and a switch: TCP, a request at a time.
+//
+//   client                                switch
+//     | Hello {nonce}          -->          |     not signed
+//     |          <--  Challenge {nonce}     |     not signed
+//     | request 1, 2, 3 ...    -->          |     signed with the key both have
+//     |                  <--  answer 1 ...  |     signed, same sequence number
+//
+// A frame: header (16 bytes, little-endian like all here), payload, MAC. The MAC is HMAC-SHA256
+// over direction, both nonces, header (with its sequence number) and payload: a frame is worth
+// nothing on another connection, in another place, or in the other direction. Where no key is
+// configured it is zeros. Nothing is encrypted, nothing here is secret.
+//
+// Thread rules: pure functions; an object belongs to one thread.
+#pragma once
+
+#include <slime/hmac.h>
+#include <slime/random.h>
+#include <slime/sap.h>
+#include <slime/socket.h>
+
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace slime::control {
+
+inline constexpr uint32_t kMagic = 0x434d4c53;  // "SLMC" on the wire
+inline constexpr uint8_t kVersion = 1;
+inline constexpr uint16_t kDefaultPort = 48900;
+inline constexpr size_t kHeaderBytes = 16;
+inline constexpr size_t kMacBytes = sizeof(Mac);
+inline constexpr size_t kMaxRequestBytes = 1024;    // payload: 32 children and the rest
+inline constexpr size_t kMaxAnswerBytes = 1 << 20;  // payload: a report
+inline constexpr size_t kMaxTenantBytes = 32;
+inline constexpr size_t kMaxReasonBytes = 512;
+inline constexpr uint32_t kMaxSlots = 65536;  // SAP/1 counts them in 16 bits
+
+struct Hello {
+  Nonce nonce{};
+};
+struct Challenge {
+  Nonce nonce{};
+  bool key_wanted = false;
+};
+
+// Numbers are used again; `id` is never, so that a late worker cannot mean somebody else's job.
+struct JobRef {
+  uint64_t id = 0;
+  uint16_t job = 0;
+  uint8_t generation = 0;
+  bool operator==(const JobRef&) const = default;
+};
+
+// The switch grants at most what is wanted and at least `least`, or refuses.
+struct CreateJob {
+  std::string tenant;  // letters, digits, '.', '_', '-'
+  uint32_t slots_wanted = 0, slots_least = 1;
+  uint32_t lanes_wanted = 0, lanes_least = 1;  // 32-bit words per packet
+  uint32_t formats = 0;                        // a bit each, as in sap::kKnownFormats
+  std::vector<SocketAddress> children;         // where each contributes from: UDP
+};
+struct Heartbeat {
+  JobRef job;
+};
+struct CloseJob {
+  JobRef job;
+};
+// A worker names the generation it has seen: of many that ask at once only the first changes
+// anything. An operator names a number only.
+struct Fence {
+  JobRef job;
+  bool by_operator = false;
+};
+struct Report {
+  bool counters = false;  // of each job: asks every shard
+};
+struct Drain {
+  bool on = false;
+};
+
+struct JobGrant {
+  JobRef job;
+  SocketAddress address;  // of shard 0; shard i has the i-th port from there
+  uint32_t shards = 1;
+  uint32_t slots = 0;
+  uint32_t lanes = 0;
+  uint32_t lease_ms = 0;  // without a heartbeat for so long the job is gone
+};
+enum class State : uint8_t { kAlive, kGone, kFenced };  // kFenced: lives on in `generation`
+struct JobState {
+  State state = State::kGone;
+  uint8_t generation = 0;
+};
+struct Done {};
+struct Text {
+  std::string text;  // JSON
+};
+enum class Refusal : uint16_t {
+  kMalformed = 1,  // not understood; the connection ends
+  kUnauthorized,   // a wrong key, or none; the connection ends
+  kSequence,       // replayed or lost; the connection ends
+  kFull,           // too many connections
+  kDraining,
+  kQuota,   // of the tenant
+  kMemory,  // of the switch
+  kShape,   // children, lanes or formats that cannot be
+  kNoJob,
+  kBusy,      // try again in a moment
+  kInternal,  // the switch failed to do it
+};
+struct Refused {
+  Refusal why = Refusal::kInternal;
+  std::string text;
+};
+
+// In the order of Type.
+using Message = std::variant<Hello, Challenge, CreateJob, Heartbeat, CloseJob, Fence, Report, Drain,
+                             JobGrant, JobState, Done, Text, Refused>;
+// Index in Message, plus one: zeros are no frame.
+enum class Type : uint8_t {
+  kHello = 1,
+  kChallenge,
+  kCreateJob,
+  kHeartbeat,
+  kCloseJob,
+  kFence,
+  kReport,
+  kDrain,
+  kJobGrant,
+  kJobState,
+  kDone,
+  kText,
+  kRefused,
+};
+
+const char* name_of(Type type);       // "create a job", as in "asked to ..."
+const char* name_of(Refusal reason);  // "quota"
+constexpr bool is_request(Type type) { return type >= Type::kCreateJob && type <= Type::kDrain; }
+inline Type type_of(const Message& message) { return static_cast<Type>(message.index() + 1); }
+bool is_tenant_name(std::string_view name);
+
+struct Header {
+  Type type = Type::kHello;
+  uint32_t sequence = 0;
+  uint32_t payload_bytes = 0;
+};
+
+// A whole frame, with zeros for the MAC.
+std::vector<std::byte> encode(const Message& message, uint32_t sequence);
+// Checks everything that can be seen in the bytes alone; `max_payload` is the receiver's.
+Result<Header> decode_header(std::span<const std::byte> bytes, size_t max_payload);
+Result<Message> decode_payload(Type type, std::span<const std::byte> payload);
+
+enum class Direction : uint8_t { kRequest = 1, kAnswer = 2 };
+
+// Signs the frames of one connection, and checks signatures.
+class Signer {
+ public:
+  Signer() = default;  // no key
+  Signer(const SecretKey& key, const Nonce& client, const Nonce& server)
+      : key_(key), client_(client), server_(server) {}
+
+  Result<void> sign(Direction direction, std::span<std::byte> frame) const;
+  Result<bool> check(Direction direction, std::span<const std::byte> frame) const;
+
+ private:
+  Result<Mac> mac_of(Direction direction, std::span<const std::byte> signed_part) const;
+
+  SecretKey key_;
+  Nonce client_{}, server_{};
+};
+
+// Collects one frame at a time from a socket. Memory is taken only for a header that fits.
+class FrameReader {
+ public:
+  explicit FrameReader(size_t max_payload) : max_payload_(max_payload) {}
+
+  // kOk: a whole frame is there; kAgain: not yet; kInvalid: the peer does not speak this.
+  Status read(const Fd& fd, Error* error);
+  void next();  // the frame is done with
+  bool begun() const { return done_ > 0; }
+  const Header& header() const { return header_; }
+  std::span<const std::byte> frame() const { return bytes_; }
+  std::span<const std::byte> payload() const {
+    return frame().subspan(kHeaderBytes, header_.payload_bytes);
+  }
+
+ private:
+  const size_t max_payload_;
+  Header header_;
+  std::vector<std::byte> bytes_ = std::vector<std::byte>(kHeaderBytes);
+  size_t done_ = 0;
+};
+
+}  // namespace slime::control

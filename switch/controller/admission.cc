@@ -1,0 +1,95 @@
+#include "switch/controller/admission.h"
+
+#include <algorithm>
+
+#include "switch/core/slots.h"
+
+namespace slime::net {
+
+using control::Refusal;
+using control::Refused;
+
+namespace {
+
+tl::unexpected<Refused> refuse(Refusal why, std::string text) {
+  return tl::unexpected<Refused>(Refused{why, std::move(text)});
+}
+
+std::string number(uint64_t value) { return std::to_string(value); }
+
+// 224.0.0.0/4 and 255.255.255.255 (RFC 1112, RFC 919), ff00::/8 (RFC 4291): one child could make
+// the switch flood a network.
+bool reaches_many(const SocketAddress& address) {
+  if (!address.is_ipv6()) {
+    const auto* v4 = reinterpret_cast<const sockaddr_in*>(address.data());
+    return ntohl(v4->sin_addr.s_addr) >> 28 == 0xe || v4->sin_addr.s_addr == INADDR_BROADCAST;
+  }
+  return IN6_IS_ADDR_MULTICAST(&reinterpret_cast<const sockaddr_in6*>(address.data())->sin6_addr);
+}
+
+uint64_t left(uint64_t limit, uint64_t taken) { return limit > taken ? limit - taken : 0; }
+
+std::string memory_words(const control::CreateJob& wanted, uint32_t lanes, uint64_t free_bytes,
+                         const char* whose) {
+  return "at least " + number(wanted.slots_least) + " slots of " + number(lanes) + " lanes need " +
+         number(Slots::bytes_for(wanted.slots_least, lanes)) + " bytes, and " + number(free_bytes) +
+         " are left " + whose;
+}
+
+}  // namespace
+
+tl::expected<void, Refused> check_children(const std::vector<SocketAddress>& children,
+                                           const SocketAddress& switch_address) {
+  for (size_t i = 0; i < children.size(); ++i) {
+    const SocketAddress& child = children[i];
+    const char* why = child.port() == 0         ? "has no port"
+                      : child.is_any()          ? "is no address of a host"
+                      : reaches_many(child)     ? "is a multicast or broadcast address"
+                      : child == switch_address ? "is the switch itself"
+                      : child.family() != switch_address.family() ? "is of the other IP version"
+                                                                  : nullptr;
+    if (why == nullptr && std::find(children.begin(), children.begin() + static_cast<long>(i),
+                                    child) != children.begin() + static_cast<long>(i)) {
+      why = "is there twice";
+    }
+    if (why != nullptr) {
+      return refuse(Refusal::kShape, "child " + number(i) + ", " + child.to_string() + ", " + why);
+    }
+  }
+  return {};
+}
+
+Admission admit(const control::CreateJob& wanted, const SwitchShape& shape,
+                const TenantQuota& quota, const Usage& all, const Usage& own) {
+  if ((wanted.formats & ~shape.formats) != 0) {
+    return refuse(Refusal::kShape, "formats " + number(wanted.formats & ~shape.formats) +
+                                       " (a bit each) are beyond this switch, which has " +
+                                       number(shape.formats));
+  }
+  if (wanted.lanes_least > shape.max_lanes) {
+    return refuse(Refusal::kShape, "packets of " + number(wanted.lanes_least) +
+                                       " lanes at least; this switch takes " +
+                                       number(shape.max_lanes));
+  }
+  if (own.jobs >= quota.max_jobs) {
+    return refuse(Refusal::kQuota, "tenant " + wanted.tenant + " has " + number(own.jobs) +
+                                       " jobs and may have " + number(quota.max_jobs));
+  }
+  const uint32_t lanes = std::min(wanted.lanes_wanted, shape.max_lanes);
+  // Slots::bytes_for grows evenly, so how slots are spread over shards does not matter.
+  const uint64_t each = Slots::bytes_for(1, lanes);
+  const uint64_t of_quota = left(quota.max_slot_bytes, own.slot_bytes);
+  const uint64_t of_switch = left(shape.slot_bytes, all.slot_bytes);
+  if (of_quota / each < wanted.slots_least) {
+    return refuse(Refusal::kQuota,
+                  memory_words(wanted, lanes, of_quota, ("to tenant " + wanted.tenant).c_str()));
+  }
+  if (of_switch / each < wanted.slots_least) {
+    return refuse(Refusal::kMemory, memory_words(wanted, lanes, of_switch, "in the switch"));
+  }
+  const uint64_t fit = std::min(of_quota, of_switch) / each;
+  const auto slots = static_cast<uint32_t>(std::min<uint64_t>(wanted.slots_wanted, fit));
+  return Grant{slots, lanes, each * slots};
+}
+
+}  // namespace slime::net

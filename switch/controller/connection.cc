@@ -1,0 +1,184 @@
+#include "switch/controller/connection.h"
+
+#include <slime/log.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace slime::net {
+
+using control::Refusal;
+using control::Refused;
+
+namespace {
+
+// Requests of one connection in one turn: the others wait no longer than that.
+constexpr int kRequestsPerTurn = 16;
+constexpr int kFarewellReads = 64;
+
+}  // namespace
+
+std::optional<Refused> refuse_stranger(const ServerOptions& options, const SocketAddress& peer) {
+  if (!options.key.empty() || options.allow_unauthenticated || peer.is_loopback()) return {};
+  return Refused{Refusal::kUnauthorized,
+                 "this switch has no key and therefore takes requests from its own host only, not "
+                 "from " +
+                     peer.host() +
+                     "; give it control.key_file, or control.allow_unauthenticated: true where "
+                     "everybody who reaches it may use it"};
+}
+
+const char* Connection::late_with() const {
+  if (phase_ == Phase::kFarewell) return "closing";
+  if (wants_to_write()) return "reading an answer";
+  if (phase_ == Phase::kGreeting) return "the greeting";
+  if (phase_ == Phase::kProving) return "its first request";
+  return reader_.begun() ? "the rest of a request" : "a sign of life";
+}
+
+bool Connection::advance(Controller& controller) {
+  for (int i = 0; i < kRequestsPerTurn; ++i) {
+    if (phase_ == Phase::kFarewell) return say_farewell();
+    if (!flush(controller.now_ns())) return false;
+    if (wants_to_write()) return true;
+    if (phase_ == Phase::kFarewell) continue;
+    const Status status = take_frame(controller);
+    if (status == Status::kAgain) return true;
+    if (status != Status::kOk && !leaving_) return false;
+  }
+  return true;  // poll says again that there is more
+}
+
+bool Connection::flush(uint64_t now_ns) {
+  if (!wants_to_write()) return true;
+  Error error;
+  const Status status = send_message(fd_, output_, &sent_, &error);
+  if (status == Status::kAgain) return true;
+  if (status != Status::kOk) return false;
+  output_ = {};  // a report's memory goes at once
+  sent_ = 0;
+  if (leaving_) {
+    phase_ = Phase::kFarewell;
+    deadline_ns_ = now_ns + kFarewellNs;
+    (void)shutdown(fd_.get(), SHUT_WR);
+  } else if (phase_ == Phase::kServing) {
+    deadline_ns_ = now_ns + options_.idle_ns;
+  }
+  return true;
+}
+
+// Reads until the peer has closed: to close with bytes unread resets the connection (RFC 2525,
+// 2.17), and the peer might never see why it was turned away.
+bool Connection::say_farewell() {
+  std::byte scrap[1024];
+  for (int i = 0; i < kFarewellReads; ++i) {
+    const ssize_t got = recv(fd_.get(), scrap, sizeof scrap, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    if (got == 0) return false;
+  }
+  return true;
+}
+
+Status Connection::take_frame(Controller& controller) {
+  Error error;
+  const Status status = reader_.read(fd_, &error);
+  if (status == Status::kAgain) {
+    if (phase_ == Phase::kServing && reader_.begun() && !request_begun_) {
+      request_begun_ = true;
+      deadline_ns_ = std::min(deadline_ns_, controller.now_ns() + options_.request_ns);
+    }
+    return status;
+  }
+  if (status == Status::kInvalid) {
+    turn_away(Refusal::kMalformed, error.what, controller);
+  }
+  if (status != Status::kOk) return status;
+  request_begun_ = false;
+  if (phase_ == Phase::kGreeting) {
+    greet(controller);
+  } else {
+    serve(controller);
+  }
+  reader_.next();
+  return Status::kOk;
+}
+
+void Connection::greet(Controller& controller) {
+  const auto message = control::decode_payload(reader_.header().type, reader_.payload());
+  const auto* hello = message ? std::get_if<control::Hello>(&*message) : nullptr;
+  if (hello == nullptr || reader_.header().sequence != 0) {
+    return turn_away(Refusal::kMalformed,
+                     message ? "a connection begins with a greeting" : message.error().what,
+                     controller);
+  }
+  if (auto refused = refuse_stranger(options_, peer_)) {
+    return turn_away(refused->why, refused->text, controller);
+  }
+  const auto nonce = random_nonce();
+  if (!nonce) return turn_away(Refusal::kInternal, nonce.error().what, controller);
+  answer(control::Challenge{*nonce, !options_.key.empty()}, 0);
+  signer_ = control::Signer(options_.key, hello->nonce, *nonce);
+  phase_ = Phase::kProving;  // the deadline stays: a greeting proves nothing
+}
+
+// Says no by itself.
+bool Connection::is_authentic(Controller& controller) {
+  const auto genuine = signer_.check(control::Direction::kRequest, reader_.frame());
+  if (genuine && *genuine) return true;
+  turn_away(Refusal::kUnauthorized,
+            !genuine               ? genuine.error().what
+            : options_.key.empty() ? "the request is signed, and this switch has no key"
+                                   : "the request is not signed with this switch's key",
+            controller);
+  return false;
+}
+
+void Connection::serve(Controller& controller) {
+  const control::Header header = reader_.header();
+  if (!is_authentic(controller)) return;
+  signs_ = true;
+  if (header.sequence != sequence_ + 1 || header.sequence == 0) {
+    return turn_away(Refusal::kSequence,
+                     "request number " + std::to_string(header.sequence) + " came where number " +
+                         std::to_string(sequence_ + 1) + " was due: replayed, or lost on the way",
+                     controller);
+  }
+  const auto message = control::decode_payload(header.type, reader_.payload());
+  if (!message || !control::is_request(header.type)) {
+    return turn_away(
+        Refusal::kMalformed,
+        message ? std::string("this is no request: ") + name_of(header.type) : message.error().what,
+        controller);
+  }
+  sequence_ = header.sequence;
+  phase_ = Phase::kServing;
+  answer(controller.handle(*message), sequence_);
+  deadline_ns_ = controller.now_ns() + options_.request_ns;
+}
+
+void Connection::answer(const control::Message& message, uint32_t sequence) {
+  output_ = control::encode(message, sequence);
+  sent_ = 0;
+  if (!signs_) return;
+  // A failure leaves zeros, which a client with a key will not take.
+  if (auto done = signer_.sign(control::Direction::kAnswer, output_); !done) {
+    SLIME_WARN("%s", done.error().what.c_str());
+  }
+}
+
+void Connection::turn_away(Refusal why, const std::string& text, Controller& controller) {
+  ControlCounters& counters = controller.counters();
+  Counter& counter = why == Refusal::kUnauthorized ? counters.unauthorized
+                     : why == Refusal::kSequence   ? counters.replayed
+                     : why == Refusal::kMalformed  ? counters.malformed
+                                                   : counters.connections_refused;
+  counter.add();
+  SLIME_WARN("control connection from %s: %s", peer_.to_string().c_str(), text.c_str());
+  leaving_ = true;
+  answer(Refused{why, text}, sequence_);
+  deadline_ns_ = std::min(deadline_ns_, controller.now_ns() + options_.request_ns);
+}
+
+}  // namespace slime::net

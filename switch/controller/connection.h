@@ -1,0 +1,76 @@
+// One control connection at the switch's end: greeting, requests in turn, farewell.
+//
+// Bounded: one request and one answer in memory, and a deadline for everything the peer must do.
+// Thread rules: one thread. Nothing here waits.
+#pragma once
+
+#include <slime/switch_control.h>
+
+#include <optional>
+
+#include "switch/controller/controller.h"
+
+namespace slime::net {
+
+struct ServerOptions {
+  SocketAddress listen;
+  SecretKey key;
+  bool allow_unauthenticated = false;
+  uint32_t max_connections = 256;
+  uint64_t greeting_ns = 5'000'000'000;  // from the connection to the first request that counts
+  uint64_t request_ns = 5'000'000'000;  // from a request's first byte to its last; same for answers
+  uint64_t idle_ns = 120'000'000'000;   // between requests
+};
+
+// Nothing: who comes from there may talk. Without a key only this host may.
+std::optional<control::Refused> refuse_stranger(const ServerOptions& options,
+                                                const SocketAddress& peer);
+
+class Connection {
+ public:
+  static constexpr uint64_t kFarewellNs = 1'000'000'000;
+
+  Connection(Fd fd, const SocketAddress& peer, const ServerOptions& options, uint64_t now_ns)
+      : fd_(std::move(fd)),
+        peer_(peer),
+        options_(options),
+        deadline_ns_(now_ns + options.greeting_ns) {}
+
+  const Fd& fd() const { return fd_; }
+  uint64_t deadline_ns() const { return deadline_ns_; }
+  bool wants_to_write() const { return sent_ < output_.size(); }
+
+  // Does what can be done now. False: the connection is over.
+  bool advance(Controller& controller);
+  // Its deadline passed: what it was late with.
+  const char* late_with() const;
+  const SocketAddress& peer() const { return peer_; }
+
+ private:
+  enum class Phase : uint8_t { kGreeting, kProving, kServing, kFarewell };
+
+  bool flush(uint64_t now_ns);
+  bool say_farewell();
+  Status take_frame(Controller& controller);
+  void greet(Controller& controller);
+  void serve(Controller& controller);
+  bool is_authentic(Controller& controller);
+  void answer(const control::Message& message, uint32_t sequence);
+  void turn_away(control::Refusal why, const std::string& text, Controller& controller);
+
+  const Fd fd_;
+  const SocketAddress peer_;
+  const ServerOptions& options_;
+  Phase phase_ = Phase::kGreeting;
+  uint64_t deadline_ns_;
+  control::Signer signer_;
+  uint32_t sequence_ = 0;  // of the last request
+  bool signs_ = false;
+  bool request_begun_ = false;
+  bool leaving_ = false;  // after the answer that is being sent
+  control::FrameReader reader_{control::kMaxRequestBytes};
+  std::vector<std::byte> output_;
+  size_t sent_ = 0;
+};
+
+}  // namespace slime::net

@@ -1,0 +1,176 @@
+#include "switch/controller/controller.h"
+
+#include <slime/log.h>
+
+#include <algorithm>
+
+#include "switch/controller/report.h"
+
+namespace slime::net {
+
+using control::JobState;
+using control::Message;
+using control::Refusal;
+using control::Refused;
+using control::State;
+
+namespace {
+
+constexpr uint64_t kRemoveAgainNs = 1'000'000'000;
+
+}  // namespace
+
+Controller::Controller(SwitchDriver& driver, ControllerOptions options, const Clock& clock)
+    : driver_(driver),
+      options_(std::move(options)),
+      clock_(clock),
+      shape_(driver.shape()),
+      numbers_(options_.job_numbers, options_.seed),
+      next_id_(options_.seed | 1) {}
+
+Message Controller::handle(const Message& request) {
+  counters_.requests.add();
+  return std::visit([this](const auto& kind) { return on(kind); }, request);
+}
+
+template <typename NoRequest>
+Message Controller::on(const NoRequest&) {
+  return Refused{Refusal::kMalformed, "this message is no request"};
+}
+
+// An ended job is gone for everybody but the memory count.
+Controller::Job* Controller::find(const control::JobRef& ref) {
+  const auto at = jobs_.find(ref.job);
+  return at == jobs_.end() || at->second.ended || at->second.ref.id != ref.id ? nullptr
+                                                                              : &at->second;
+}
+
+Usage Controller::usage() const {
+  Usage all;
+  for (const auto& [number, job] : jobs_) {
+    ++all.jobs;
+    all.slot_bytes += job.slot_bytes;
+  }
+  return all;
+}
+
+std::map<std::string, Usage> Controller::usage_by_tenant() const {
+  std::map<std::string, Usage> usage;
+  for (const auto& [number, job] : jobs_) {
+    Usage& own = usage[job.tenant];
+    ++own.jobs;
+    own.slot_bytes += job.slot_bytes;
+  }
+  return usage;
+}
+
+// A worker of an ended generation does not keep the job alive.
+Message Controller::on(const control::Heartbeat& request) {
+  Job* job = find(request.job);
+  if (job == nullptr) return JobState{State::kGone, 0};
+  if (job->ref.generation != request.job.generation) {
+    return JobState{State::kFenced, job->ref.generation};
+  }
+  job->lease_until_ns = now_ns() + options_.lease_ns;
+  return JobState{State::kAlive, job->ref.generation};
+}
+
+// To close what is gone is no failure: the worker whose answer was lost asks again.
+Message Controller::on(const control::CloseJob& request) {
+  Job* job = find(request.job);
+  if (job == nullptr) return control::Done{};
+  if (job->ref.generation != request.job.generation) {
+    return Refused{Refusal::kNoJob, "job " + std::to_string(request.job.job) +
+                                        " lives on in generation " +
+                                        std::to_string(job->ref.generation)};
+  }
+  counters_.jobs_closed.add();
+  SLIME_INFO("job %u: closed by its workers", request.job.job);
+  remove(jobs_.find(request.job.job));
+  return control::Done{};
+}
+
+Message Controller::on(const control::Fence& request) {
+  const auto at = jobs_.find(request.job.job);
+  const bool known = at != jobs_.end() && !at->second.ended;
+  Job* job = request.by_operator ? (known ? &at->second : nullptr) : find(request.job);
+  if (job == nullptr) {
+    return Refused{Refusal::kNoJob, "there is no job " + std::to_string(request.job.job) +
+                                        (known ? " of that id" : "")};
+  }
+  if (!request.by_operator && job->ref.generation != request.job.generation) {
+    return JobState{State::kFenced, job->ref.generation};
+  }
+  const auto generation = numbers_.advance(job->ref.job, now_ns());
+  if (!generation) {
+    const uint64_t wait_ms = numbers_.wait_ns(job->ref.job, now_ns()) / 1'000'000 + 1;
+    return Refused{Refusal::kBusy, "its generation began just now; it may change again in " +
+                                       std::to_string(wait_ms) + " ms"};
+  }
+  if (auto fenced = driver_.fence(job->ref.job, *generation); !fenced) {
+    return driver_failed("fence", job->ref.job, fenced.error());
+  }
+  counters_.fences.add();
+  job->ref.generation = job->spec.generation = *generation;
+  job->lease_until_ns = now_ns() + options_.lease_ns;  // time to join the new generation
+  SLIME_INFO("job %u: fenced, now generation %u", job->ref.job, *generation);
+  return JobState{State::kFenced, *generation};
+}
+
+Message Controller::on(const control::Report& request) {
+  std::string text = report_json(*this, request.counters);
+  if (text.size() > control::kMaxAnswerBytes) {
+    return Refused{Refusal::kInternal, "the report is longer than a message; ask without counters"};
+  }
+  return control::Text{std::move(text)};
+}
+
+Message Controller::on(const control::Drain& request) {
+  draining_ = request.on;
+  SLIME_INFO("drain %s, %zu jobs", draining_ ? "on" : "off", jobs_.size());
+  return control::Done{};
+}
+
+void Controller::expire() {
+  const uint64_t now = now_ns();
+  for (auto at = jobs_.begin(); at != jobs_.end();) {
+    const auto next = std::next(at);
+    if (at->second.lease_until_ns <= now) {
+      if (!at->second.ended) {
+        counters_.jobs_expired.add();
+        SLIME_WARN("job %u of tenant %s: no heartbeat for %g s, removed", at->first,
+                   at->second.tenant.c_str(), static_cast<double>(options_.lease_ns) * 1e-9);
+      }
+      remove(at);
+    }
+    at = next;
+  }
+}
+
+uint64_t Controller::next_expiry_ns() const {
+  uint64_t next = UINT64_MAX;
+  for (const auto& [number, job] : jobs_) next = std::min(next, job.lease_until_ns);
+  return next;
+}
+
+// The number and the memory stay taken until the switch has let go of them.
+void Controller::remove(std::map<uint16_t, Job>::iterator at) {
+  if (auto removed = driver_.remove_job(at->first); !removed) {
+    (void)driver_failed("remove", at->first, removed.error());
+    at->second.ended = true;
+    at->second.lease_until_ns = now_ns() + kRemoveAgainNs;
+    return;
+  }
+  numbers_.give_back(at->first);
+  jobs_.erase(at);
+}
+
+Message Controller::driver_failed(const char* what, uint16_t job, const Error& error) {
+  counters_.driver_failures.add();
+  SLIME_WARN("switch failed to %s job %u: %s", what, job, error.what.c_str());
+  const Refusal why = error.status == Status::kNoMemory ? Refusal::kMemory : Refusal::kInternal;
+  return Refused{why, std::string("the switch failed to ") + what + " job " + std::to_string(job) +
+                          ": " + error.what};
+}
+
+}  // namespace slime::net

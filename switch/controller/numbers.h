@@ -1,0 +1,44 @@
+// Numbers and generations of jobs. A packet names its job by both, so a pair must not come back
+// while a packet of its last owner may still be under way.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace slime::net {
+
+struct JobNumber {
+  uint16_t job = 0;
+  uint8_t generation = 0;
+};
+
+class JobNumbers {
+ public:
+  // A pair comes back after 256 generations of one number: so far apart, that is 128 seconds, and
+  // TCP counts on packets being gone after 120 (RFC 9293, 3.4.1, maximum segment lifetime).
+  static constexpr uint64_t kSpacingNs = 500'000'000;
+
+  // Numbers 1..count; 0 is nobody's. `seed` differs between runs of the daemon: the jobs of an
+  // earlier run, whose workers may still send, had other generations.
+  JobNumbers(uint16_t count, uint64_t seed);
+
+  // The number that has rested longest. Nothing: all are in use, or were until just now.
+  std::optional<JobNumber> take(uint64_t now_ns);
+  void give_back(uint16_t job) { entries_[job].used = false; }
+  // The next generation of a number in use. Nothing: too soon.
+  std::optional<uint8_t> advance(uint16_t job, uint64_t now_ns);
+  uint64_t wait_ns(uint16_t job, uint64_t now_ns) const;  // until advance() may work
+
+ private:
+  struct Entry {
+    uint64_t changed_ns = 0;
+    uint8_t generation = 0;
+    bool used = false;
+    bool fresh = true;  // changed_ns means nothing yet
+  };
+  std::vector<Entry> entries_;
+  uint16_t last_ = 0;
+};
+
+}  // namespace slime::net

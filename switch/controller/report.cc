@@ -1,0 +1,96 @@
+#include "switch/controller/report.h"
+
+#include <nlohmann/json.hpp>
+
+namespace slime::net {
+
+using nlohmann::ordered_json;
+
+namespace {
+
+ordered_json format_names(uint32_t formats) {
+  ordered_json names = ordered_json::array();
+  for (uint32_t i = 0; i < 8; ++i) {
+    if ((formats >> i & 1) != 0) names.push_back(name_of(static_cast<sap::Format>(i)));
+  }
+  return names;
+}
+
+template <typename Totals>
+ordered_json job_counters_json(const Totals& totals) {
+  ordered_json counters;
+#define SLIME_FIELD(name, help) counters[#name] = totals.name;
+  SLIME_JOB_COUNTERS(SLIME_FIELD)
+#undef SLIME_FIELD
+  return counters;
+}
+
+ordered_json control_counters_json(const ControlCounters& control) {
+  ordered_json counters;
+#define SLIME_FIELD(name, help) counters[#name] = control.name.get();
+  SLIME_CONTROL_COUNTERS(SLIME_FIELD)
+#undef SLIME_FIELD
+  return counters;
+}
+
+ordered_json job_json(const Controller& controller, const Controller::Job& job, bool counters) {
+  const uint64_t now = controller.now_ns();
+  ordered_json children = ordered_json::array();
+  for (const SocketAddress& child : job.spec.children) children.push_back(child.to_string());
+  ordered_json row = {
+      {"job", job.ref.job},
+      {"generation", job.ref.generation},
+      {"tenant", job.tenant},
+      {"slots", job.spec.slots},
+      {"lanes", job.spec.max_lanes},
+      {"slot_bytes", job.slot_bytes},
+      {"formats", format_names(job.spec.formats)},
+      {"age_ms", (now - job.created_ns) / 1'000'000},
+      {"lease_left_ms", job.lease_until_ns > now ? (job.lease_until_ns - now) / 1'000'000 : 0},
+      {"ended", job.ended},
+      {"children", children}};
+  if (!counters) return row;
+  const auto totals = controller.driver().totals(job.ref.job);
+  row["counters"] = totals ? job_counters_json(*totals) : ordered_json(nullptr);
+  return row;
+}
+
+ordered_json switch_json(const Controller& controller) {
+  const SwitchShape shape = controller.driver().shape();
+  const Usage usage = controller.usage();
+  return {{"address", shape.address.to_string()},
+          {"shards", shape.shards},
+          {"max_lanes", shape.max_lanes},
+          {"formats", format_names(shape.formats)},
+          {"slot_bytes", shape.slot_bytes},
+          {"slot_bytes_used", usage.slot_bytes},
+          {"jobs", usage.jobs},
+          {"max_jobs", controller.options().max_jobs},
+          {"lease_ms", controller.options().lease_ns / 1'000'000},
+          {"draining", controller.draining()}};
+}
+
+}  // namespace
+
+const char* name_of(sap::Format format) {
+  constexpr const char* kNames[] = {"i32", "u32", "i16", "i8", "i64", "f32", "u8", "u64"};
+  return kNames[static_cast<size_t>(format) & 7];
+}
+
+std::string report_json(const Controller& controller, bool counters) {
+  ordered_json jobs = ordered_json::array(), tenants = ordered_json::array();
+  for (const auto& [number, job] : controller.jobs()) {
+    jobs.push_back(job_json(controller, job, counters));
+  }
+  for (const auto& [name, own] : controller.usage_by_tenant()) {
+    tenants.push_back({{"tenant", name}, {"jobs", own.jobs}, {"slot_bytes", own.slot_bytes}});
+  }
+  const ordered_json whole = {{"switch", switch_json(controller)},
+                              {"jobs", jobs},
+                              {"tenants", tenants},
+                              {"control", control_counters_json(controller.counters())}};
+  // No byte that came from a stranger may make this throw.
+  return whole.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace slime::net

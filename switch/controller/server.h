@@ -1,0 +1,45 @@
+// The control channel's end at the switch: accepts connections and lets the controller answer.
+//
+// It waits for nothing by itself: the program polls descriptor() for as long as timeout_ms() and
+// calls run(). Thread rules: one thread, the controller's.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "switch/controller/connection.h"
+
+namespace slime::net {
+
+class ControlServer {
+ public:
+  static Result<std::unique_ptr<ControlServer>> open(Controller& controller, ServerOptions options);
+
+  SocketAddress address() const { return address_; }  // with the port that the kernel chose
+  int descriptor() const { return poller_.get(); }    // readable: run() has something to do
+  int timeout_ms() const;                             // until a deadline or a lease; at least 1
+  // Everything that can be done now, and removes what is late.
+  void run();
+  size_t connections() const { return connections_.size(); }
+
+ private:
+  ControlServer(Controller& controller, ServerOptions options)
+      : controller_(controller), options_(std::move(options)) {}
+
+  void accept_all();
+  void admit(Accepted accepted);
+  void advance(int fd);
+  void end_late();
+  bool watch(int fd, uint32_t events, bool known) const;
+  void pause_listener();
+  void resume_listener();
+
+  Controller& controller_;
+  const ServerOptions options_;
+  SocketAddress address_;
+  Fd poller_, listener_;
+  uint64_t paused_until_ns_ = 0;  // 0: the listener is watched
+  std::map<int, std::unique_ptr<Connection>> connections_;
+};
+
+}  // namespace slime::net

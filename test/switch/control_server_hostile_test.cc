@@ -1,0 +1,192 @@
+// The control channel over TCP: wrong keys, replays, strangers, and peers that take their time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <thread>
+
+#include "test/switch/control_server.h"
+
+namespace slime::net {
+namespace {
+
+using control::Refusal;
+using control::Refused;
+using test::key_of;
+using test::kKey;
+using test::kMs;
+using test::kSecond;
+using test::Stranger;
+using test::wanted;
+using testing::HasSubstr;
+
+class HostileControlTest : public test::ControlServerFixture {};
+
+TEST_F(HostileControlTest, AWrongKeyIsRefused) {
+  start(kKey);
+  auto worker = client(key_of("another key of sixteen bytes"));
+  const auto refused = std::get<Refused>(ask(*worker, wanted()));
+  EXPECT_THAT(refused.text, HasSubstr("CONNECTION"));
+  EXPECT_THAT(refused.text, HasSubstr("not signed with this switch's key"));
+  EXPECT_EQ(error_.status, Status::kConfig);
+  EXPECT_TRUE(driver_.jobs.empty());
+  EXPECT_EQ(counters().unauthorized.get(), 1u);
+  EXPECT_NE(worker->post(wanted(), kSecond, &error_), Status::kOk) << "the error is final";
+}
+
+TEST_F(HostileControlTest, NoKeyWhereOneIsWanted) {
+  start(kKey);
+  auto worker = client(SecretKey());
+  EXPECT_EQ(finish(*worker), Status::kConfig);
+  EXPECT_THAT(error_.what, HasSubstr("wants a key"));
+  // Who ignores that is refused too.
+  Stranger stranger(server_->address());
+  stranger.send(control::encode(control::Hello{}, 0));
+  stranger.send(control::encode(control::Drain{true}, 1));
+  EXPECT_TRUE(turn_until([&] {
+    stranger.receive();
+    const auto message = stranger.last();
+    return message && std::holds_alternative<Refused>(*message);
+  }));
+  EXPECT_FALSE(controller_->draining());
+}
+
+TEST_F(HostileControlTest, AKeyWhereNoneIsWanted) {
+  start(SecretKey());
+  auto worker = client(kKey);
+  EXPECT_EQ(finish(*worker), Status::kConfig);
+  EXPECT_THAT(error_.what, HasSubstr("has no key"));
+}
+
+TEST_F(HostileControlTest, WithoutAKeyOnlyThisHostMayTalk) {
+  ServerOptions options;
+  const auto parse = [](const char* text) { return SocketAddress::parse(text).value(); };
+  EXPECT_FALSE(refuse_stranger(options, parse("127.0.0.1:5")));
+  EXPECT_FALSE(refuse_stranger(options, parse("[::1]:5")));
+  for (const char* far : {"10.0.0.1:5", "[fd00::1]:5", "[::ffff:127.0.0.1]:5", "0.0.0.0:5"}) {
+    const auto refused = refuse_stranger(options, parse(far));
+    ASSERT_TRUE(refused) << far;
+    EXPECT_THAT(refused->text, HasSubstr("control.key_file"));
+    EXPECT_THAT(refused->text, HasSubstr("allow_unauthenticated"));
+  }
+  options.allow_unauthenticated = true;
+  EXPECT_FALSE(refuse_stranger(options, parse("10.0.0.1:5")));
+  options = {};
+  options.key = kKey;
+  EXPECT_FALSE(refuse_stranger(options, parse("10.0.0.1:5"))) << "the key decides";
+}
+
+// What a listener between them could record and send again.
+TEST_F(HostileControlTest, AReplayedRequestIsRefused) {
+  start(kKey);
+  const Nonce nonce{};
+  auto hello = control::encode(control::Hello{nonce}, 0);
+  const auto challenged = [&](Stranger& stranger) {
+    stranger.send(hello);
+    EXPECT_TRUE(turn_until([&] {
+      stranger.receive();
+      return stranger.last().has_value();
+    }));
+    return std::get<control::Challenge>(*stranger.last()).nonce;
+  };
+  Stranger first(server_->address());
+  const control::Signer signer(kKey, nonce, challenged(first));
+  auto request = control::encode(wanted(), 1);
+  ASSERT_TRUE(signer.sign(control::Direction::kRequest, request));
+  first.send(request);
+  ASSERT_TRUE(turn_until([&] { return driver_.jobs.size() == 1; }));
+
+  Stranger second(server_->address());
+  (void)challenged(second);
+  second.send(request);
+  EXPECT_TRUE(is_closed(second));
+  EXPECT_EQ(std::get<Refused>(*second.last()).why, Refusal::kUnauthorized);
+
+  first.send(request);
+  EXPECT_TRUE(is_closed(first));
+  EXPECT_EQ(std::get<Refused>(*first.last()).why, Refusal::kSequence);
+  EXPECT_EQ(driver_.jobs.size(), 1u);
+  EXPECT_EQ(counters().replayed.get(), 1u);
+}
+
+TEST_F(HostileControlTest, AnswersOfAnotherSwitchAreNotBelieved) {
+  const Fd listener = listen_on(SocketAddress::parse("127.0.0.1").value()).value();
+  auto worker =
+      SwitchClient::start(local_address(listener).value(), kKey, 5 * kSecond, clock_).value();
+  ASSERT_EQ(worker->post(wanted(), kSecond, &error_), Status::kOk);
+  Accepted accepted;
+  while (accept_one(listener, &accepted, &error_) == Status::kAgain) std::this_thread::yield();
+  const auto send = [&](const std::vector<std::byte>& frame) {
+    size_t done = 0;
+    EXPECT_EQ(send_message(accepted.fd, frame, &done, &error_), Status::kOk);
+  };
+  send(control::encode(control::Challenge{Nonce{}, true}, 0));
+  send(
+      control::encode(control::JobGrant{{1, 1, 1}, test::address_of_child(0), 1, 16, 64, 1000}, 1));
+  Status status = Status::kAgain;
+  while ((status = worker->progress(&error_)) == Status::kAgain) std::this_thread::yield();
+  EXPECT_EQ(status, Status::kConfig);
+  EXPECT_THAT(error_.what, HasSubstr("not signed with our key"));
+}
+
+TEST_F(HostileControlTest, GarbageEndsTheConnectionAndNothingElse) {
+  start(kKey);
+  auto worker = client(kKey);
+  ASSERT_EQ(finish(*worker), Status::kOk);
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 200; ++i) {
+    Stranger stranger(server_->address());
+    std::vector<std::byte> noise(1 + random() % 4096);
+    for (std::byte& byte : noise) byte = static_cast<std::byte>(random());
+    if (i % 2 == 0) {  // a header that is right, then noise
+      const auto hello = control::encode(control::Hello{}, 0);
+      std::copy_n(hello.begin(), std::min(noise.size(), control::kHeaderBytes), noise.begin());
+    }
+    stranger.send(noise);
+    ASSERT_EQ(shutdown(stranger.fd.get(), SHUT_WR), 0);
+    ASSERT_TRUE(is_closed(stranger)) << i;
+  }
+  EXPECT_EQ(server_->connections(), 1u);
+  EXPECT_GT(counters().malformed.get(), 90u);
+  EXPECT_TRUE(std::holds_alternative<control::JobGrant>(ask(*worker, wanted())));
+}
+
+TEST_F(HostileControlTest, SilenceBeforeTheFirstRequestHasADeadline) {
+  start(kKey);
+  Stranger silent(server_->address()), greeted(server_->address());
+  greeted.send(control::encode(control::Hello{}, 0));
+  ASSERT_TRUE(turn_until([&] {
+    greeted.receive();
+    return greeted.last().has_value() && server_->connections() == 2;
+  }));
+  clock_.pass(5 * kSecond);
+  EXPECT_TRUE(is_closed(silent));
+  EXPECT_TRUE(is_closed(greeted));
+  EXPECT_EQ(counters().connections_late.get(), 2u);
+}
+
+TEST_F(HostileControlTest, ASlowRequestHasADeadline) {
+  start(SecretKey());
+  Stranger slow(server_->address());
+  slow.send(control::encode(control::Hello{}, 0));
+  slow.send(control::encode(control::Report{}, 1));
+  ASSERT_TRUE(turn_until([&] {
+    slow.receive();
+    const auto last = slow.last();
+    return last && std::holds_alternative<control::Text>(*last);
+  }));
+  const auto request = control::encode(control::Report{}, 2);
+  for (size_t i = 0; i < request.size() && !slow.closed; ++i) {  // a byte in half a second
+    slow.send(std::span(request).subspan(i, 1));
+    turn_until([left = 3]() mutable { return --left == 0; });
+    clock_.pass(500 * kMs);
+    turn_until([left = 3]() mutable { return --left == 0; });
+    slow.receive();
+    ASSERT_LE(i, 12u);
+  }
+  EXPECT_TRUE(slow.closed);
+  EXPECT_EQ(server_->connections(), 0u);
+}
+
+}  // namespace
+}  // namespace slime::net

@@ -1,0 +1,249 @@
+#!/bin/bash
+# slime-switchd and slime-switchctl as processes, and a worker written in Python from the
+# description in <slime/switch_control.h>, so that the wire format is read by somebody else too.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+build=$PWD/${SLIME_BUILD_DIR:-build}
+work=$(mktemp -d) || exit 1
+daemon=
+trap '[ -z "$daemon" ] || kill -9 "$daemon" 2>/dev/null; rm -rf "$work"' EXIT
+wrong=0
+launcher=()
+# GCC 12's ThreadSanitizer needs a layout without randomisation (see test/run.sh).
+[ "${SLIME_SAN:-}" = tsan ] && launcher=(setarch "$(uname -m)" -R)
+unset "${!NCCL_@}"
+
+command -v python3 >/dev/null || { echo "python3 is missing: the worker is written in it"; exit 77; }
+PATH=$PATH:/usr/sbin:/sbin ldconfig -p | grep -qF 'libcrypto.so.3 ' ||
+  { echo "libcrypto.so.3 is missing: keys need it (Debian: libssl3)"; exit 77; }
+
+ok() { echo "ok: $1"; }
+not_ok() {
+  printf 'not ok: %s\n' "$1"
+  [ $# -lt 2 ] || tail -n 20 "$2" | sed 's/^/  | /'
+  wrong=1
+}
+switchd() { timeout -k 5 60 "${launcher[@]}" "$build/bin/slime-switchd" "$@"; }
+
+# expect WHAT EXIT TEXT COMMAND...: exit status, and an extended regular expression in its output
+expect() {
+  local what=$1 want=$2 text=$3 code
+  shift 3
+  "$@" >"$work/output" 2>&1 </dev/null
+  code=$?
+  if [ $code -ne "$want" ]; then
+    not_ok "$what: exit status $code, not $want" "$work/output"
+  elif ! grep -qE -- "$text" "$work/output"; then
+    not_ok "$what: does not say: $text" "$work/output"
+  else
+    ok "$what"
+  fi
+}
+
+# check WHAT EVIDENCE COMMAND...: the command succeeds
+check() {
+  local what=$1 evidence=$2
+  shift 2
+  if "$@"; then ok "$what"; else not_ok "not $what" "$evidence"; fi
+}
+
+# config TEXT: a configuration file of this content
+config() {
+  printf '%b' "$1" >"$work/config.yaml"
+  echo "$work/config.yaml"
+}
+
+# --- configuration -------------------------------------------------------------------------------
+
+expect "help" 0 'Exit code' switchd --help
+expect "version" 0 '^slime-switchd [0-9]' switchd --version
+expect "unknown option" 2 'colour' switchd --colour
+expect "the example is right" 0 fine switchd --config switch/switch.example.yaml --check-config
+switchd --print-config >"$work/defaults.yaml"
+expect "what --print-config prints is right" 0 fine \
+  switchd --config "$work/defaults.yaml" --check-config
+switchd --config "$work/defaults.yaml" --print-config >"$work/again.yaml"
+check "and printed the same again" "$work/again.yaml" cmp -s "$work/defaults.yaml" "$work/again.yaml"
+expect "no such file" 2 'nothere' switchd --config "$work/nothere"
+expect "unknown key" 2 'config.yaml:2: data.shard is no key; the nearest is data.shards' \
+  switchd --config "$(config 'data:\n  shard: 2\n')"
+expect "unknown section" 2 'dta is no key; the nearest is data' \
+  switchd --config "$(config 'dta:\n  shards: 2\n')"
+expect "unknown key of a tenant" 2 'nearest is tenants.a.slot_memory' \
+  switchd --config "$(config 'tenants: {a: {slots_memory: 1M}}')"
+expect "value out of range" 2 'config.yaml:2: data.shards: "17" is not a number from 1 to 16' \
+  switchd --config "$(config 'data:\n  shards: 17\n')"
+expect "a key twice" 2 'jobs.max is there twice, first in line 1' \
+  switchd --config "$(config 'jobs: {max: 2,\n max: 3}')"
+expect "no YAML" 2 'config.yaml:[0-9]+: ' switchd --config "$(config 'data: [1')"
+expect "no address that workers could be told" 2 'workers are told' \
+  switchd --config "$(config 'data: {listen: 0.0.0.0:0}')" --check-config
+expect "no key file" 2 'control.key_file: open key file' \
+  switchd --config "$(config 'control: {key_file: /nonexistent}')" --check-config
+echo short >"$work/short"
+expect "a key too short" 2 '16 to 256 bytes' \
+  switchd --config "$(config "control: {key_file: $work/short}")" --check-config
+
+# --- a daemon, a worker, an operator -------------------------------------------------------------
+
+key=$work/key
+echo "0123456789abcdef0123456789abcdef" >"$key"
+echo "another key, as long as the first" >"$work/other"
+config "data: {listen: '127.0.0.1:0', shards: 2, slot_memory: 1M, socket_buffer: 64K}
+control: {listen: '127.0.0.1:0', key_file: $key}
+jobs: {lease_s: 6, tenant_max_jobs: 0}
+tenants: {physics: {max_jobs: 2}}
+metrics: {listen: '127.0.0.1:0'}" >/dev/null
+"${launcher[@]}" "$build/bin/slime-switchd" --config "$work/config.yaml" \
+  >"$work/ready" 2>"$work/log" </dev/null &
+daemon=$!
+for _ in $(seq 300); do
+  grep -q ready "$work/ready" && break
+  kill -0 $daemon 2>/dev/null || break
+  sleep 0.1
+done
+line='^slime-switchd: ready: data 127.0.0.1:[0-9]+-[0-9]+, control 127.0.0.1:[0-9]+, key, metrics '
+if grep -qE "$line" "$work/ready"; then ok "ready"; else
+  not_ok "not ready" "$work/log"
+  exit 1
+fi
+control=$(sed -n 's/.*control \([0-9.:]*\),.*/\1/p' "$work/ready")
+metrics=$(sed -n 's/.*metrics \([0-9.:]*\).*/\1/p' "$work/ready")
+# ctl_with KEY ARGUMENT...
+ctl_with() {
+  timeout -k 5 60 "${launcher[@]}" "$build/bin/slime-switchctl" --switch "$control" \
+    --key-file "$1" "${@:2}"
+}
+ctl() { ctl_with "$key" "$@"; }
+
+cat >"$work/worker.py" <<'PYTHON'
+import hashlib, hmac, os, socket, struct, sys
+port, key = int(sys.argv[1].rsplit(":", 1)[1]), open(sys.argv[2], "rb").read().strip()
+switch = socket.create_connection(("127.0.0.1", port), timeout=20)
+mine, sequence = os.urandom(16), 0
+
+def header(kind, payload):
+    return b"SLMC" + struct.pack("<BBHII", 1, kind, 0, sequence, len(payload))
+
+def exactly(size):
+    data = b""
+    while len(data) < size:
+        part = switch.recv(size - len(data))
+        assert part, "closed"
+        data += part
+    return data
+
+def answer():
+    head = exactly(16)
+    payload = exactly(struct.unpack("<I", head[12:])[0])
+    return head, payload, exactly(32)
+
+def mac(direction, signed):
+    return hmac.new(key, bytes([direction]) + mine + theirs + signed, hashlib.sha256).digest()
+
+switch.sendall(header(1, mine) + mine + bytes(32))
+theirs = answer()[1][:16]
+
+def ask(kind, payload):
+    global sequence
+    sequence += 1
+    signed = header(kind, payload) + payload
+    switch.sendall(signed + mac(1, signed))
+    head, payload, signature = answer()
+    assert hmac.compare_digest(signature, mac(2, head + payload)), "answer is not signed"
+    assert struct.unpack("<I", head[8:12])[0] == sequence
+    return head[5], payload
+
+def child(port):
+    return struct.pack(">BBH4s", 4, 0, port, socket.inet_aton("127.0.0.1")) + bytes(20)
+
+def create(tenant):
+    return ask(3, tenant.ljust(32, b"\0") + struct.pack("<IIIIII", 64, 8, 256, 64, 1, 2) +
+               child(9001) + child(9002))
+
+kind, payload = create(b"nobody")
+assert kind == 13 and b"tenant nobody" in payload, (kind, payload)
+kind, payload = create(b"physics")
+assert kind == 9, (kind, payload)
+identity, job, generation = struct.unpack("<QHB", payload[:11])
+shards, slots, lanes, lease = struct.unpack("<IIII", payload[39:55])
+assert (shards, slots, lanes, lease) == (2, 64, 256, 6000), (shards, slots, lanes, lease)
+print(job, generation, flush=True)
+for line in sys.stdin:  # "beat": what the switch says of the job
+    kind, payload = ask(4, struct.pack("<QHB", identity, job, generation))
+    assert kind == 10
+    print("alive gone fenced".split()[payload[0]], payload[1], flush=True)
+PYTHON
+
+coproc worker { python3 "$work/worker.py" "$control" "$key" 2>"$work/worker.log"; }
+read -r -t 30 job generation <&"${worker[0]}" ||
+  not_ok "the worker in Python got no job" "$work/worker.log"
+beat() {
+  echo beat >&"${worker[1]}"
+  read -r -t 30 state now <&"${worker[0]}"
+}
+state='' now=''
+beat
+check "alive after a heartbeat" "$work/worker.log" [ "$state" = alive ]
+expect "show" 0 "^$job +$generation +physics +2 +64 +256 " ctl show
+beat
+expect "show --json" 0 '"tenant": "physics"' ctl show --json
+ctl stats --json >"$work/stats.json"
+if python3 -c "import json, sys
+r = json.load(open(sys.argv[1]))
+job = r['jobs'][0]
+sys.exit(not (job['job'] == $job and job['counters']['rounds'] == 0 and job['slots'] == 64 and
+              r['control']['jobs_refused'] == 1))" "$work/stats.json"; then ok "stats"; else
+  not_ok "stats" "$work/stats.json"
+fi
+beat
+sleep 0.6 # generations keep their distance, see switch/controller/numbers.h
+expect "fence" 0 "job $job: now generation $(((generation + 1) % 256))" ctl fence "$job"
+beat
+check "told to the worker: $state $now" "$work/worker.log" \
+  [ "$state $now" = "fenced $(((generation + 1) % 256))" ]
+cat >"$work/get.py" <<'PYTHON'
+import sys, urllib.error, urllib.request
+try:
+    with urllib.request.urlopen("http://" + sys.argv[1], timeout=20) as answer:
+        print(answer.status, answer.headers["content-type"])
+        print(answer.read().decode())
+except urllib.error.HTTPError as error:
+    print(error.code)
+PYTHON
+expect "metrics" 0 '^slime_job_rounds_total\{job="[0-9]+",tenant="physics"\} 0$' \
+  python3 "$work/get.py" "$metrics/metrics"
+expect "metrics of the control channel" 0 '^slime_control_fences_total 1$' \
+  python3 "$work/get.py" "$metrics/metrics"
+expect "nothing else there" 0 '^404$' python3 "$work/get.py" "$metrics/"
+
+expect "fence of no job" 1 'no_job' ctl fence 65000
+expect "drain on" 0 'draining: yes' ctl drain on
+expect "and shown" 0 'takes no new jobs' ctl show
+expect "drain off, as JSON" 0 '"draining": false' ctl drain off --json
+expect "another word for drain" 2 'on' ctl drain maybe
+expect "another command" 2 'Exit code|required|expected' ctl dance
+
+expect "another key" 1 "not signed with this switch's key" ctl_with "$work/other" show
+expect "no key" 1 'wants a key' timeout 60 "${launcher[@]}" "$build/bin/slime-switchctl" \
+  --switch "$control" show
+expect "a key file that is none" 2 'open key file' ctl_with "$work/nothere" show
+
+gone=
+for _ in $(seq 100); do # the lease is six seconds
+  ctl show --json | grep -q '"jobs": \[\]' && gone=1 && break
+  sleep 0.1
+done
+check "gone after its lease" "$work/log" [ -n "$gone" ]
+
+# --- the end -------------------------------------------------------------------------------------
+
+kill -TERM $daemon
+wait $daemon
+code=$?
+daemon=
+check "ended cleanly by SIGTERM: exit status $code" "$work/log" [ $code -eq 0 ]
+expect "nobody there" 1 "switch $control.*nobody listens" ctl show
+expect "an address in use" 1 'no interface of this host|Cannot assign' \
+  switchd --config "$(config 'data: {listen: "192.0.2.1:48880"}')"
+exit $wrong

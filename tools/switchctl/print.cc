@@ -1,0 +1,96 @@
+#include "tools/switchctl/print.h"
+
+#include <string>
+
+#include "tools/common/bytes.h"
+#include "tools/info/columns.h"
+
+namespace slime::switchctl {
+namespace {
+
+using info::Columns;
+using nlohmann::ordered_json;
+
+const ordered_json& at(const ordered_json& whole, const char* name) {
+  static const ordered_json nothing = nullptr;
+  if (!whole.is_object()) return nothing;
+  const auto found = whole.find(name);
+  return found == whole.end() ? nothing : *found;
+}
+
+std::string cell(const ordered_json& value) {
+  if (value.is_number_unsigned()) return std::to_string(value.get<uint64_t>());
+  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  if (value.is_array()) {
+    std::string all;
+    for (const auto& one : value) all += (all.empty() ? "" : ",") + cell(one);
+    return all;
+  }
+  if (!value.is_string()) return "-";
+  auto text = value.get<std::string>();
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';  // no escapes to the terminal
+  }
+  return text;
+}
+
+std::string size(const ordered_json& value) {
+  return value.is_number_unsigned() ? tools::format_bytes(value.get<uint64_t>()) : "-";
+}
+
+std::string seconds(const ordered_json& milliseconds) {
+  if (!milliseconds.is_number_unsigned()) return "-";
+  char text[32];
+  snprintf(text, sizeof text, "%.1f s", static_cast<double>(milliseconds.get<uint64_t>()) * 1e-3);
+  return text;
+}
+
+std::string count(const ordered_json& list) {
+  return list.is_array() ? std::to_string(list.size()) : "-";
+}
+
+}  // namespace
+
+void print_show(const ordered_json& report, FILE* out) {
+  const ordered_json& self = at(report, "switch");
+  fprintf(out, "switch %s: %s shards, at most %s lanes, formats %s\n",
+          cell(at(self, "address")).c_str(), cell(at(self, "shards")).c_str(),
+          cell(at(self, "max_lanes")).c_str(), cell(at(self, "formats")).c_str());
+  fprintf(out, "%s of %s jobs, %s of %s slot memory%s\n", cell(at(self, "jobs")).c_str(),
+          cell(at(self, "max_jobs")).c_str(), size(at(self, "slot_bytes_used")).c_str(),
+          size(at(self, "slot_bytes")).c_str(),
+          cell(at(self, "draining")) == "yes" ? ", draining: takes no new jobs" : "");
+  const ordered_json& jobs = at(report, "jobs");
+  if (!jobs.is_array() || jobs.empty()) return;
+  Columns table;
+  table.add({"job", "gen", "tenant", "workers", "slots", "lanes", "memory", "age", "lease left"});
+  for (const auto& job : jobs) {
+    table.add({cell(at(job, "job")), cell(at(job, "generation")), cell(at(job, "tenant")),
+               count(at(job, "children")), cell(at(job, "slots")), cell(at(job, "lanes")),
+               size(at(job, "slot_bytes")), seconds(at(job, "age_ms")),
+               seconds(at(job, "lease_left_ms"))});
+  }
+  fprintf(out, "\n");
+  table.print("", out);
+}
+
+void print_stats(const ordered_json& report, FILE* out) {
+  const ordered_json& jobs = at(report, "jobs");
+  const auto counters = [out](const std::string& title, const ordered_json& values) {
+    Columns table;
+    fprintf(out, "%s\n", title.c_str());
+    if (!values.is_object()) return;
+    for (const auto& [name, value] : values.items()) table.add({cell(name), cell(value)});
+    table.print("  ", out);
+  };
+  if (jobs.is_array()) {
+    for (const auto& job : jobs) {
+      counters("job " + cell(at(job, "job")) + ", generation " + cell(at(job, "generation")) +
+                   ", tenant " + cell(at(job, "tenant")),
+               at(job, "counters"));
+    }
+  }
+  counters("control", at(report, "control"));
+}
+
+}  // namespace slime::switchctl

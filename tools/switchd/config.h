@@ -1,0 +1,49 @@
+// The daemon's configuration: a YAML file of two levels, every key with a default.
+#pragma once
+
+#include <slime/result.h>
+
+#include <map>
+#include <string>
+
+#include "switch/controller/controller.h"
+
+namespace slime::switchd {
+
+struct Config {
+  SocketAddress data_listen;
+  uint32_t shards = 0;
+  uint32_t max_lanes = 0;
+  uint64_t slot_bytes = 0;
+  uint64_t socket_buffer_bytes = 0;
+  uint32_t busy_poll_us = 0;
+
+  SocketAddress control_listen;
+  std::string key_file;  // empty: no key
+  bool allow_unauthenticated = false;
+  uint32_t max_connections = 0;
+
+  uint32_t max_jobs = 0;
+  uint32_t lease_s = 0;
+  net::TenantQuota tenant_quota;  // of tenants that are not named
+  std::map<std::string, net::TenantQuota> tenants;
+
+  std::string metrics_listen;  // empty: no metrics
+};
+
+// Values as the user writes them, under names like "data.shards" and "tenants.physics.max_jobs".
+using Values = std::map<std::string, std::string>;
+
+// Defaults, then `values`. An error names the key, the value and what is accepted.
+Result<Config> make_config(const Values& values);
+bool is_key(const std::string& name);
+bool is_section(const std::string& name);  // "data", "tenants.physics"
+std::string nearest_key(const std::string& name);
+
+// The file that would give these values, with every key and what it means.
+std::string print_config(const Values& values);
+
+// Reads the file. An error names file and line.
+Result<Config> read_config(const std::string& path, Values* values);
+
+}  // namespace slime::switchd

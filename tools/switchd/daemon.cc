@@ -1,0 +1,152 @@
+#include "tools/switchd/daemon.h"
+
+#include <poll.h>
+#include <slime/log.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+#include "switch/controller/server.h"
+#include "tools/switchd/make_driver.h"
+#include "tools/switchd/metrics_http.h"
+
+namespace slime::switchd {
+namespace {
+
+// In the order of their lives: each uses those before it.
+struct Parts {
+  Fd signals;
+  std::unique_ptr<net::SwitchDriver> driver;
+  std::unique_ptr<net::Controller> controller;
+  std::unique_ptr<net::ControlServer> control;
+  std::unique_ptr<MetricsHttp> metrics;  // may be absent
+};
+
+// Before any thread starts, so that all leave these signals to the loop.
+Result<Fd> take_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  const int code = pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  if (code != 0) return fail(system_error(code, "block SIGTERM and SIGINT"));
+  (void)signal(SIGPIPE, SIG_IGN);  // a closed pipe or connection is an error code to us
+  Fd fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) return fail(system_error(errno, "signalfd for SIGTERM and SIGINT"));
+  return fd;
+}
+
+Result<net::ControllerOptions> controller_options(const Config& config) {
+  net::ControllerOptions options;
+  options.max_jobs = config.max_jobs;
+  options.lease_ns = config.lease_s * uint64_t{1'000'000'000};
+  options.default_quota = config.tenant_quota;
+  options.tenants = config.tenants;
+  auto filled = random_bytes(std::as_writable_bytes(std::span(&options.seed, 1)));
+  if (!filled) return fail(std::move(filled.error()));
+  return options;
+}
+
+net::ServerOptions server_options(const Config& config, const SecretKey& key) {
+  net::ServerOptions options;
+  options.listen = config.control_listen;
+  options.key = key;
+  options.allow_unauthenticated = config.allow_unauthenticated;
+  options.max_connections = config.max_connections;
+  // Workers speak several times in a lease; who does not for two of them has no job any more.
+  options.idle_ns = std::max(options.idle_ns, 2 * config.lease_s * uint64_t{1'000'000'000});
+  return options;
+}
+
+Result<void> open_metrics(const Config& config, Parts* parts) {
+  if (config.metrics_listen.empty()) return {};
+  const auto address = SocketAddress::parse(config.metrics_listen);
+  if (!address) return fail(address.error());
+  auto metrics = MetricsHttp::open(*address, *parts->controller);
+  if (!metrics) return fail(std::move(metrics.error()));
+  parts->metrics = std::move(*metrics);
+  return {};
+}
+
+Result<Parts> open_parts(const Config& config) {
+  Parts parts;
+  const auto key = load_key(config);
+  if (!key) return fail(key.error());
+  auto signals = take_signals();
+  if (!signals) return fail(std::move(signals.error()));
+  parts.signals = std::move(*signals);
+  auto driver = make_driver(config);
+  if (!driver) return fail(std::move(driver.error()));
+  parts.driver = std::move(*driver);
+  const auto options = controller_options(config);
+  if (!options) return fail(options.error());
+  parts.controller =
+      std::make_unique<net::Controller>(*parts.driver, *options, SteadyClock::instance());
+  auto control = net::ControlServer::open(*parts.controller, server_options(config, *key));
+  if (!control) return fail(std::move(control.error()));
+  parts.control = std::move(*control);
+  if (auto opened = open_metrics(config, &parts); !opened) return fail(opened.error());
+  return parts;
+}
+
+void say_ready(const Config& config, const Parts& parts) {
+  const net::SwitchShape shape = parts.driver->shape();
+  const SocketAddress control = parts.control->address();
+  if (config.key_file.empty() && !control.is_loopback()) {
+    SLIME_WARN("no key (control.key_file): %s can create and end jobs",
+               config.allow_unauthenticated ? "everybody who reaches the control channel"
+                                            : "everybody on this host");
+  }
+  printf("slime-switchd: ready: data %s-%u, control %s, %s", shape.address.to_string().c_str(),
+         shape.address.port() + shape.shards - 1, control.to_string().c_str(),
+         config.key_file.empty() ? "no key" : "key");
+  if (parts.metrics) printf(", metrics %s", parts.metrics->address().to_string().c_str());
+  printf("\n");
+  (void)fflush(stdout);  // nobody may read it: no reason to end
+}
+
+Result<void> turn(Parts& parts) {
+  pollfd fds[3] = {{parts.signals.get(), POLLIN, 0},
+                   {parts.control->descriptor(), POLLIN, 0},
+                   {parts.metrics ? parts.metrics->descriptor() : -1, POLLIN, 0}};
+  for (;;) {
+    int timeout = parts.control->timeout_ms();
+    if (parts.metrics) timeout = parts.metrics->timeout_ms(timeout);
+    if (poll(fds, 3, timeout) < 0 && errno != EINTR) {
+      return fail(system_error(errno, "poll in the daemon's loop"));
+    }
+    parts.control->run();
+    if (parts.metrics) parts.metrics->run();
+    signalfd_siginfo signal{};
+    if (read(parts.signals.get(), &signal, sizeof signal) == sizeof signal) {
+      SLIME_INFO("%s: ending, with %zu jobs", strsignal(static_cast<int>(signal.ssi_signo)),
+                 parts.controller->jobs().size());
+      return {};
+    }
+  }
+}
+
+}  // namespace
+
+Result<SecretKey> load_key(const Config& config) {
+  if (config.key_file.empty()) return SecretKey();
+  if (auto loaded = load_hmac(); !loaded) return fail(std::move(loaded.error()));
+  auto key = SecretKey::read_file(config.key_file);
+  if (!key) key.error().what = "control.key_file: " + key.error().what;
+  return key;
+}
+
+Result<void> serve(const Config& config) {
+  auto parts = open_parts(config);
+  if (!parts) return fail(std::move(parts.error()));
+  say_ready(config, *parts);
+  return turn(*parts);
+}
+
+}  // namespace slime::switchd

@@ -1,0 +1,17 @@
+// The daemon: switch, controller, control channel and metrics, and the loop that turns them.
+#pragma once
+
+#include "tools/switchd/config.h"
+
+namespace slime::switchd {
+
+// What can be checked without starting anything: the key file, and OpenSSL where there is a key.
+Result<SecretKey> load_key(const Config& config);
+
+// Until SIGTERM or SIGINT. An error: it could not start.
+Result<void> serve(const Config& config);
+
+// Log lines go to standard error; so many in a second and no more, because strangers cause some.
+void log_to_stderr();
+
+}  // namespace slime::switchd

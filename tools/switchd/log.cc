@@ -1,0 +1,40 @@
+#include <slime/clock.h>
+#include <slime/log.h>
+
+#include <cstdio>
+#include <mutex>
+
+#include "tools/switchd/daemon.h"
+
+namespace slime::switchd {
+namespace {
+
+constexpr int kLinesPerSecond = 50;
+constexpr uint64_t kSecondNs = 1'000'000'000;
+
+struct Window {
+  std::mutex mutex;  // shards log too
+  uint64_t since_ns = 0;
+  int lines = 0;
+};
+
+void write_line(log::Level level, const char* /*file*/, int /*line*/, const char* text) {
+  static Window window;
+  if (level == log::Level::kTrace) return;
+  const std::lock_guard lock(window.mutex);
+  const uint64_t now = SteadyClock::instance().now_ns();
+  if (now - window.since_ns >= kSecondNs) {
+    const int left_out = window.lines - kLinesPerSecond;
+    if (left_out > 0) fprintf(stderr, "slime-switchd: %d more lines left out\n", left_out);
+    window.since_ns = now;
+    window.lines = 0;
+  }
+  if (++window.lines > kLinesPerSecond) return;
+  fprintf(stderr, "slime-switchd: %s%s\n", level == log::Level::kWarn ? "warning: " : "", text);
+}
+
+}  // namespace
+
+void log_to_stderr() { log::set_sink(write_line); }
+
+}  // namespace slime::switchd
