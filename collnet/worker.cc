@@ -35,7 +35,10 @@ Worker::Worker(const WorkerOptions& options, Datagrams& network)
       flags_stride_(4 * size_t{Payload::flag_lanes_for(options.lanes)}),
       packets_(std::make_unique<std::byte[]>(options.slots * packet_stride_)),
       flags_(std::make_unique<std::byte[]>(options.slots * flags_stride_)),
-      scratch_(std::make_unique<std::byte[]>(4 * size_t{options.lanes})) {
+      scratch_(std::make_unique<std::byte[]>(4 * size_t{options.lanes})),
+      kept_(std::make_unique<std::byte[]>(options.slots * packet_stride_)),
+      generation_(options.generation),
+      shards_(options.shards) {
   for (uint32_t i = 0; i < options.slots; ++i) slots_[i].chunk = i;
 }
 
@@ -93,13 +96,21 @@ void Worker::on_datagram(std::span<const std::byte> datagram, uint64_t now_ns) {
     return;
   }
   const std::span<const std::byte> payload = datagram.subspan(sap::kHeaderBytes);
+  const bool by_peer = header.flags & sap::flag::kFallback;
+  if (by_peer && header.type == sap::Type::kQuery) return answer_peer(header);
+  if (paused_) return;
+  if (by_peer && header.type == sap::Type::kResultAgain) {
+    if (slots_[header.slot].holder != kNobody) on_result(header, payload, now_ns);
+    return;
+  }
   if (header.type == sap::Type::kReject) {
     return on_reject(header, sap::wire::get32(payload.data()));
   }
-  if (header.generation != options_.generation) {
+  if (header.generation != generation_) {
     ++counters_.foreign;
     return;
   }
+  heard_ns_ = now_ns;
   switch (header.type) {
     case sap::Type::kResult:
     case sap::Type::kResultAgain:
@@ -112,7 +123,7 @@ void Worker::on_datagram(std::span<const std::byte> datagram, uint64_t now_ns) {
 }
 
 void Worker::poll(uint64_t now_ns) {
-  if (!failed_ && now_ns >= next_check_ns_) check_timers(now_ns);
+  if (!failed_ && !paused_ && now_ns >= next_check_ns_) check_timers(now_ns);
 }
 
 std::optional<std::string> Worker::take_suspicion() { return std::exchange(suspicion_, {}); }

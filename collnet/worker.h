@@ -40,8 +40,9 @@ struct WorkerOptions {
   uint32_t lanes = 256;  // 32-bit words per packet
   uint32_t shards = 1;   // slot s is served on port (that of shard 0) + s mod shards
   RoundTrip::Limits round_trip;
-  uint64_t suspect_ns = 300'000'000;  // then the switch is asked who is missing
-  uint64_t dead_ns = 30'000'000'000;  // then the job has failed
+  uint64_t suspect_ns = 300'000'000;     // then the switch is asked who is missing
+  uint64_t silent_ns = 2'000'000'000;    // without a word from the switch: it is gone
+  uint64_t dead_ns = 1'800'000'000'000;  // of one round: then the job has failed
 };
 
 struct Operation {
@@ -71,11 +72,27 @@ struct WorkerCounters {
 #undef SLIME_FIELD
 };
 
+// A shard of the switch, or another worker.
+struct Destination {
+  enum class Kind : uint8_t { kShard, kRank };
+  Kind kind = Kind::kShard;
+  uint32_t index = 0;
+  bool operator==(const Destination&) const = default;
+};
+
 class Datagrams {
  public:
   virtual ~Datagrams() = default;
-  // To port (that of shard 0) + shard. May lose it.
-  virtual void send(uint32_t shard, std::span<const std::byte> datagram) = 0;
+  virtual void send(const Destination& to, std::span<const std::byte> datagram) = 0;  // may lose it
+};
+
+// Where a job goes on when its switch is gone, or back.
+struct Move {
+  uint8_t generation = 0;
+  bool direct = false;  // without a switch: rank s mod contributors serves slot s
+  uint32_t shards = 1;  // of the switch
+  // The epochs() of all ranks, by rank, as they were when all had paused.
+  std::span<const uint32_t> epochs;
 };
 
 class Worker {
@@ -89,6 +106,15 @@ class Worker {
   bool done(uint64_t ticket) const;
   void on_datagram(std::span<const std::byte> datagram, uint64_t now_ns);
   void poll(uint64_t now_ns);  // timers; call at least every millisecond
+  void give_up(Error error);   // the first reason counts
+
+  // What is wrong with the switch: it refused us, or is silent. The job can go on elsewhere, if all
+  // workers pause, tell each other their epochs, and resume (worker_move.cc).
+  const std::optional<Error>& trouble() const { return trouble_; }
+  void pause() { paused_ = true; }
+  bool paused() const { return paused_; }
+  void epochs(std::span<uint32_t> by_slot) const;
+  void resume(const Move& move, uint64_t now_ns);
 
   // kOk until the job has failed; then nothing more is sent, and the sentence is in failure().
   Status status() const { return failed_ ? failure_.status : Status::kOk; }
@@ -100,6 +126,7 @@ class Worker {
   std::optional<std::string> take_suspicion();
 
  private:
+  static constexpr uint32_t kNobody = ~0u;
   enum class Stage : uint8_t { kExponents, kFlags, kData };
 
   struct Slot {
@@ -110,6 +137,7 @@ class Worker {
     bool agreed = false;   // `scales` are of `chunk`, and all workers have them
     bool flagged = false;  // the flags of `chunk` are in
     bool resent = false;
+    bool salted = false;  // the packet has a check
     Scales scales;
     Scales own_next;  // what this worker said of the chunk after it
     uint32_t attempts = 0;
@@ -117,6 +145,8 @@ class Worker {
     uint64_t deadline_ns = 0;
     uint64_t query_ns = 0;
     uint32_t packet_bytes = 0;
+    uint32_t kept_bytes = 0;    // of the result before this round
+    uint32_t holder = kNobody;  // rank that has this round's result, where this one has not
   };
   struct Running {
     Operation operation;
@@ -139,6 +169,7 @@ class Worker {
   Piece piece_of(const Running& running, uint64_t chunk) const;
   std::byte* packet_of(uint32_t index) { return packets_.get() + index * packet_stride_; }
   std::byte* flags_of(uint32_t index) { return flags_.get() + index * flags_stride_; }
+  std::byte* kept_of(uint32_t index) { return kept_.get() + index * packet_stride_; }
 
   // worker_rounds.cc
   void begin_round(uint32_t index, uint64_t now_ns);
@@ -156,13 +187,20 @@ class Worker {
                     std::span<const std::byte> payload);
   void deliver(uint32_t index, Running& running, std::span<const std::byte> payload);
 
+  // worker_move.cc
+  void keep(const sap::Header& header, std::span<const std::byte> payload);
+  void answer_peer(const sap::Header& query);
+  uint32_t holder_of(uint32_t index, std::span<const uint32_t> epochs) const;
+  void readdress(uint32_t index);
+  Destination served_by(uint32_t index) const;
+  void query(uint32_t index, const Destination& to, uint8_t flags);
+
   // worker_timers.cc
   void check_timers(uint64_t now_ns);
   void on_timeout(uint32_t index, uint64_t now_ns);
   void ask(uint32_t index, uint64_t now_ns);
   void on_status(const sap::Header& header, uint32_t arrived);
   void on_reject(const sap::Header& header, uint32_t reason);
-  void fail_job(Error error);
   Error silence(const Slot& slot, uint64_t now_ns) const;
   std::string missing_ranks(uint32_t arrived) const;
 
@@ -176,6 +214,13 @@ class Worker {
   uint64_t next_check_ns_ = 0;
   size_t packet_stride_ = 0, flags_stride_ = 0;
   std::unique_ptr<std::byte[]> packets_, flags_, scratch_;
+  std::unique_ptr<std::byte[]> kept_;  // newest result per slot: a peer may need it
+  uint8_t generation_;
+  bool direct_ = false;
+  bool paused_ = false;
+  uint32_t shards_;
+  uint64_t heard_ns_ = 0;  // from the switch
+  std::optional<Error> trouble_;
   WorkerCounters counters_;
   bool failed_ = false;
   Error failure_;

@@ -21,6 +21,8 @@ void Worker::on_result(const sap::Header& header, std::span<const std::byte> pay
   last_arrived_.reset();
   if (!slot.resent) round_trip_.measured(now_ns - slot.first_sent_ns);
   slot.waiting = false;
+  slot.holder = kNobody;
+  keep(header, payload);
   slot.epoch = sap::next_epoch(slot.epoch);
   finish_round(header.slot, running, header, payload);
   begin_round(header.slot, now_ns);

@@ -21,7 +21,7 @@ void Worker::begin_round(uint32_t index, uint64_t now_ns) {
                      .op = running->payload.op(),
                      .flags = 0,
                      .job = options_.job,
-                     .generation = options_.generation,
+                     .generation = generation_,
                      .child = options_.child,
                      .slot = static_cast<uint16_t>(index),
                      .lanes = 0,
@@ -29,6 +29,7 @@ void Worker::begin_round(uint32_t index, uint64_t now_ns) {
                      .cookie = static_cast<uint32_t>(slot.chunk)};
   fill(index, *running, piece_of(*running, slot.chunk), &header);
   sap::encode(header, packet_of(index));
+  slot.salted = slot.stage != Stage::kFlags && running->payload.checked();
   slot.packet_bytes = static_cast<uint32_t>(sap::kHeaderBytes + 4 * size_t{header.lanes});
   slot.waiting = true;
   slot.resent = false;
@@ -94,7 +95,11 @@ void Worker::transmit(uint32_t index, uint64_t now_ns) {
   ++counters_.sent;
   slot.deadline_ns = now_ns + round_trip_.timeout_ns(slot.attempts++);
   if (next_check_ns_ > slot.deadline_ns) next_check_ns_ = slot.deadline_ns;
-  network_.send(index % options_.shards, {packet_of(index), slot.packet_bytes});
+  if (paused_) return;
+  if (slot.holder != kNobody) {
+    return query(index, {Destination::Kind::kRank, slot.holder}, sap::flag::kFallback);
+  }
+  network_.send(served_by(index), {packet_of(index), slot.packet_bytes});
 }
 
 }  // namespace slime

@@ -1,5 +1,6 @@
 // Loss, silence and refusal: when a worker sends again, asks who is missing, and gives up.
 #include <algorithm>
+#include <utility>
 
 #include "collnet/worker.h"
 
@@ -18,7 +19,9 @@ void Worker::check_timers(uint64_t now_ns) {
 
 void Worker::on_timeout(uint32_t index, uint64_t now_ns) {
   Slot& slot = slots_[index];
-  if (now_ns - slot.first_sent_ns >= options_.dead_ns) return fail_job(silence(slot, now_ns));
+  if (now_ns - slot.first_sent_ns >= options_.dead_ns) return give_up(silence(slot, now_ns));
+  const bool silent = now_ns - std::max(heard_ns_, slot.first_sent_ns) >= options_.silent_ns;
+  if (silent && !direct_ && !trouble_) trouble_ = silence(slot, now_ns);
   ++counters_.retransmitted;
   slot.resent = true;
   transmit(index, now_ns);
@@ -29,15 +32,7 @@ void Worker::ask(uint32_t index, uint64_t now_ns) {
   Slot& slot = slots_[index];
   slot.query_ns = now_ns + options_.suspect_ns;
   ++counters_.queries;
-  const sap::Header header{.type = sap::Type::kQuery,
-                           .job = options_.job,
-                           .generation = options_.generation,
-                           .child = options_.child,
-                           .slot = static_cast<uint16_t>(index),
-                           .epoch = slot.epoch};
-  std::byte packet[sap::kHeaderBytes];
-  sap::encode(header, packet);
-  network_.send(index % options_.shards, packet);
+  query(index, served_by(index), 0);
 }
 
 void Worker::on_status(const sap::Header& header, uint32_t arrived) {
@@ -65,7 +60,7 @@ Error Worker::silence(const Slot& slot, uint64_t now_ns) const {
                       "in-network allreduce: the switch has not answered for %.1f s (job %u, "
                       "generation %u, %u retransmissions in this round); check that it runs and "
                       "that UDP reaches it",
-                      seconds, options_.job, options_.generation, slot.attempts - 1);
+                      seconds, options_.job, generation_, slot.attempts - 1);
   }
   return make_error(Status::kRemote, 0,
                     "in-network allreduce: rank %s has not contributed for %.1f s; look at its log "
@@ -73,41 +68,48 @@ Error Worker::silence(const Slot& slot, uint64_t now_ns) const {
                     missing_ranks(*last_arrived_).c_str(), seconds);
 }
 
-void Worker::on_reject(const sap::Header& header, uint32_t reason) {
-  const Slot& slot = slots_[header.slot];
-  if (!slot.waiting || header.epoch != slot.epoch || header.generation != options_.generation) {
-    ++counters_.foreign;  // perhaps forged: an answer to nothing that this worker has sent
-    return;
-  }
-  const char* why = "no known reason";
-  switch (static_cast<sap::Rejection>(reason)) {
+namespace {
+
+const char* meaning_of(sap::Rejection reason) {
+  switch (reason) {
     case sap::Rejection::kNoJob:
-      why = "the job has ended there: its lease ran out, or the switch was started again";
-      break;
+      return "the job has ended there: its lease ran out, or the switch was started again";
     case sap::Rejection::kGeneration:
-      why = "the job was fenced and goes on in another generation";
-      break;
+      return "the job was fenced and goes on in another generation";
     case sap::Rejection::kSource:
-      why = "our address is not the one that the job was made with; is there a NAT between?";
-      break;
+      return "our address is not the one that the job was made with; is there a NAT between?";
     case sap::Rejection::kSlot:
-      why = "the slot is not the job's, or not on that port";
-      break;
+      return "the slot is not the job's, or not on that port";
     case sap::Rejection::kShape:
-      why =
-          "another rank contributed other lanes, type or operation: do all ranks call the same "
-          "collectives in the same order?";
-      break;
+      return "another rank contributed other lanes, type or operation: do all ranks call the same "
+             "collectives in the same order?";
   }
-  fail_job(make_error(Status::kRemote, static_cast<int>(reason),
-                      "in-network allreduce: the switch refused job %u, generation %u, slot %u "
-                      "(reason %u): %s",
-                      options_.job, options_.generation, header.slot, reason, why));
+  return "for a reason that this version does not know";
 }
 
-void Worker::fail_job(Error error) {
-  failed_ = true;
-  failure_ = std::move(error);
+}  // namespace
+
+void Worker::on_reject(const sap::Header& header, uint32_t code) {
+  const Slot& slot = slots_[header.slot];
+  const auto reason = static_cast<sap::Rejection>(code);
+  const bool disagree = reason == sap::Rejection::kShape;
+  // Perhaps forged: an answer to nothing that this worker has sent. And a rank that serves a slot
+  // refuses what comes before it has moved too: the time-out sends it again.
+  if (!slot.waiting || header.epoch != slot.epoch || header.generation != generation_ ||
+      (direct_ && !disagree)) {
+    ++counters_.foreign;
+    return;
+  }
+  Error error = make_error(Status::kRemote, static_cast<int>(code),
+                           "in-network allreduce: job %u, generation %u, slot %u was refused "
+                           "(reason %u): %s",
+                           options_.job, generation_, header.slot, code, meaning_of(reason));
+  if (disagree) return give_up(std::move(error));  // the same would happen anywhere
+  trouble_ = std::move(error);
+}
+
+void Worker::give_up(Error error) {
+  if (!std::exchange(failed_, true)) failure_ = std::move(error);
 }
 
 }  // namespace slime

@@ -45,6 +45,9 @@ class Comm {
   // Moves the comm's works and says whether this request is done. `sizes` may be nullptr; for a
   // receive it takes one entry per grouped receive. Written only when done. Errors are for good.
   virtual Status test(Request* request, bool* done, size_t* sizes) = 0;
+  // What test does besides, for who has no request open: takes in what came, and says whether the
+  // link still stands.
+  virtual Status progress() = 0;
   virtual Device& device() const = 0;
   virtual const Error& failure() const = 0;  // valid once a call returned an error
   virtual std::string peer_name() const = 0;
@@ -69,6 +72,8 @@ class RecvComm : public Comm {
   // At most kMaxReceives. `may_complete_early`: NCCL_NET_OPTIONAL_RECV_COMPLETION.
   virtual Status irecv(std::span<const Receive> receives, bool may_complete_early,
                        Request** request) = 0;
+  // A message of this tag has come that no receive was posted for. Only eager ones show.
+  virtual bool has_unexpected(int tag) const = 0;
 };
 
 class Listener {

@@ -58,7 +58,8 @@ class RecvCommImpl final : public RecvComm, private LinkUser {
   const Error& failure() const override { return link_.failure(); }
   std::string peer_name() const override { return link_.peer(); }
   const Link& link() const { return link_; }
-  Status progress() { return link_.progress(); }  // see SendCommImpl::progress
+  Status progress() override { return link_.progress(); }
+  bool has_unexpected(int tag) const override;
 
  private:
   // LinkUser

@@ -39,6 +39,13 @@ bool RecvCommImpl::find_receive(const EagerHeader& header, ReceiveRequest** requ
   return false;
 }
 
+bool RecvCommImpl::has_unexpected(int tag) const {
+  for (uint32_t left = early_slots_; left; left &= left - 1) {
+    if (early_[static_cast<size_t>(std::countr_zero(left))].tag == tag) return true;
+  }
+  return false;
+}
+
 Status RecvCommImpl::take_early_messages(ReceiveRequest& request) {
   for (uint32_t i = 0; early_slots_ != 0 && i < request.count; ++i) {
     ReceivePart& part = request.parts[i];

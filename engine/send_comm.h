@@ -50,9 +50,7 @@ class SendCommImpl final : public SendComm, private LinkUser {
   const Error& failure() const override { return link_.failure(); }
   std::string peer_name() const override { return link_.peer(); }
   const Link& link() const { return link_; }
-  // What test does besides: for an end that has nothing outstanding while its peer needs it to
-  // settle the death of a rail.
-  Status progress();
+  Status progress() override;
 
  private:
   // A grouped receive that the peer is ready for, in the order of its posting.

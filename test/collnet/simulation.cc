@@ -29,9 +29,12 @@ class Simulation::Port final : public Datagrams {
  public:
   Port(Simulation& simulation, SocketAddress own, SocketAddress peer)
       : simulation_(simulation), own_(own), peer_(peer) {}
-  void send(uint32_t shard, std::span<const std::byte> datagram) override {
+  void send(const Destination& destination, std::span<const std::byte> datagram) override {
     SocketAddress to = peer_;
-    to.set_port(static_cast<uint16_t>(to.port() + shard));
+    to.set_port(static_cast<uint16_t>(to.port() + destination.index));
+    if (destination.kind == Destination::Kind::kRank) {
+      to = address_of(kWorkerNode + destination.index, 4000);
+    }
     simulation_.send(own_, to, {datagram.begin(), datagram.end()});
   }
 
@@ -45,7 +48,7 @@ SocketAddress Simulation::address_of(uint32_t node, uint32_t port) {
 }
 
 Simulation::Simulation(const Options& options)
-    : network_(options.network), random_(options.network.seed) {
+    : network_(options.network), random_(options.network.seed), options_(options) {
   const bool tree = options.leaves.size() > 1;
   const auto leaves = static_cast<uint32_t>(options.leaves.size());
   const SocketAddress root = address_of(tree ? leaves + 1 : 1, sap::kPortBase);
@@ -131,11 +134,36 @@ void Simulation::step() {
   }
 }
 
+void Simulation::move_to_ranks(uint8_t generation) {
+  std::vector<uint32_t> epochs(size_t{options_.slots} * workers());
+  net::JobSpec spec = spec_of(options_);
+  spec.generation = generation;
+  for (uint32_t rank = 0; rank < workers(); ++rank) {
+    workers_[rank]->pause();
+    workers_[rank]->epochs(
+        std::span(epochs).subspan(size_t{rank} * options_.slots, options_.slots));
+    spec.children.push_back(address_of(kWorkerNode + rank, 4000));
+  }
+  for (uint32_t rank = 0; rank < workers(); ++rank) {
+    ranks_.push_back(std::make_unique<net::Shard>(rank, workers()));
+    if (!ranks_.back()->add_job(spec)) std::abort();
+    workers_[rank]->resume({.generation = generation, .direct = true, .epochs = epochs}, now_ns_);
+  }
+}
+
 void Simulation::land(const Flight& flight) {
   const uint32_t node = node_of(flight.to);
+  const bool for_shard =
+      flight.bytes.size() > 3 &&
+      (flight.bytes[1] == std::byte{static_cast<uint8_t>(sap::Type::kContribution)} ||
+       (flight.bytes[1] == std::byte{static_cast<uint8_t>(sap::Type::kQuery)} &&
+        (flight.bytes[3] & std::byte{sap::flag::kFallback}) == std::byte{0}));
   if (node >= kWorkerNode) {
     const uint32_t rank = node - kWorkerNode;
-    if (!stopped_[rank]) workers_[rank]->on_datagram(flight.bytes, now_ns_);
+    if (stopped_[rank]) return;
+    if (!for_shard) return workers_[rank]->on_datagram(flight.bytes, now_ns_);
+    if (ranks_.empty()) return;
+  } else if (switches_.empty()) {
     return;
   }
   struct Answers final : net::Outbox {
@@ -145,16 +173,21 @@ void Simulation::land(const Flight& flight) {
       for (const SocketAddress& one : to) {
         // Below a switch that is a switch's own port, above it that of the slot's shard.
         SocketAddress target = one;
-        if (node_of(one) < kWorkerNode) target.set_port(own.port());
+        if (node_of(one) < kWorkerNode && node_of(own) < kWorkerNode) target.set_port(own.port());
         simulation->send(source, target, bytes);
       }
     }
     Simulation* simulation = nullptr;
     SocketAddress own, source;
   } answers;
-  Switch& target = switches_[node - 1];
   answers.simulation = this;
   answers.own = flight.to;
+  answers.source = flight.to;
+  if (node >= kWorkerNode) {
+    ranks_[node - kWorkerNode]->handle(flight.bytes, flight.from, now_ns_, answers);
+    return;
+  }
+  Switch& target = switches_[node - 1];
   answers.source = target.address;  // one address, whatever the shard
   const uint32_t index = flight.to.port() - sap::kPortBase;
   target.shards[index]->handle(flight.bytes, flight.from, now_ns_, answers);

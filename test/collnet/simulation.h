@@ -48,6 +48,11 @@ class Simulation {
     }
     return true;
   }
+  // From now on the switch is gone: what is sent to it is lost.
+  void kill_switch() { switches_.clear(); }
+  // What the members of a job do between them: pause, tell each other their epochs, go on as
+  // switches to each other.
+  void move_to_ranks(uint8_t generation);
   void stop_worker(uint32_t rank) { stopped_[rank] = true; }
   void resume_worker(uint32_t rank) { stopped_[rank] = false; }
   void inject(uint32_t at, uint32_t shard, std::span<const std::byte> datagram, uint32_t from_rank);
@@ -80,7 +85,9 @@ class Simulation {
   uint64_t order_ = 0;
   uint64_t poll_ns_ = 0;
   std::priority_queue<Flight, std::vector<Flight>, std::greater<>> flights_;
-  std::vector<Switch> switches_;  // the root is the last
+  std::vector<Switch> switches_;                    // the root is the last
+  std::vector<std::unique_ptr<net::Shard>> ranks_;  // after move_to_ranks()
+  Options options_;
   std::vector<std::unique_ptr<Port>> ports_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<bool> stopped_;

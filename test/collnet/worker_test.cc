@@ -279,11 +279,82 @@ TEST(Worker, GivesUpOnADeadRankAndNamesIt) {
 TEST(Worker, SaysThatTheJobIsGone) {
   Job job({.leaves = {2}});
   job.simulation.shard(0, 0).remove_job(7);
-  auto buffers = job.inputs<int32_t>(10, any_int);
-  const auto result = job.reduce(pointers(buffers), DataType::kInt32);
-  EXPECT_NE(std::string(result.message()).find("the job has ended there"), std::string::npos)
-      << result.message();
+  int32_t value = 1;
+  uint64_t ticket;
+  Worker& worker = job.simulation.worker(0);
+  ASSERT_EQ(worker.start({.send = &value, .receive = &value, .count = 1}, 1, &ticket), Status::kOk);
+  ASSERT_TRUE(job.simulation.run_until([&] { return worker.trouble().has_value(); }));
+  EXPECT_NE(worker.trouble()->what.find("the job has ended there"), std::string::npos)
+      << worker.trouble()->what;
 }
+
+TEST(Worker, NoticesThatTheSwitchIsSilent) {
+  Job job({.leaves = {2}});
+  job.simulation.kill_switch();
+  int32_t value = 1;
+  uint64_t ticket;
+  Worker& worker = job.simulation.worker(0);
+  ASSERT_EQ(worker.start({.send = &value, .receive = &value, .count = 1}, 1, &ticket), Status::kOk);
+  ASSERT_TRUE(
+      job.simulation.run_until([&] { return worker.trouble().has_value(); }, 5'000'000'000));
+  EXPECT_NE(worker.trouble()->what.find("the switch has not answered"), std::string::npos);
+}
+
+TEST(Worker, AStragglerIsNoTroubleWithTheSwitch) {
+  Job job({.leaves = {2}});
+  int32_t value = 1;
+  uint64_t ticket;
+  Worker& worker = job.simulation.worker(0);
+  ASSERT_EQ(worker.start({.send = &value, .receive = &value, .count = 1}, 1, &ticket), Status::kOk);
+  EXPECT_FALSE(job.simulation.run_until(
+      [&] { return worker.trouble().has_value() || worker.status() != Status::kOk; },
+      30'000'000'000));
+}
+
+// The switch dies at any moment of a run in any weather; the sums are those it would have made.
+class WorkerMove : public testing::TestWithParam<int> {};
+
+TEST_P(WorkerMove, GoesOnWithoutTheSwitchToTheSameBits) {
+  const auto seed = static_cast<uint64_t>(GetParam());
+  for (const bool killed : {false, true}) {
+    Job job({.leaves = {3},
+             .slots = 8,
+             .network = {.seed = seed, .loss = 0.05, .duplication = 0.02, .jitter_ns = 300'000}});
+    auto inputs = job.inputs<float>(3000, any_float);
+    inputs[1][700] = std::numeric_limits<float>::infinity();
+    auto buffers = inputs;
+    std::vector<uint64_t> tickets(3);
+    for (uint32_t rank = 0; rank < 3; ++rank) {
+      ASSERT_EQ(job.simulation.worker(rank).start({.send = buffers[rank].data(),
+                                                   .receive = buffers[rank].data(),
+                                                   .count = 3000,
+                                                   .type = DataType::kFloat32},
+                                                  1, &tickets[rank]),
+                Status::kOk);
+    }
+    if (killed) {
+      const uint64_t at_ns = 1'000'000 + seed * 700'000;
+      ASSERT_TRUE(job.simulation.run_until([&] { return job.simulation.now_ns() >= at_ns; }));
+      job.simulation.kill_switch();
+      job.simulation.move_to_ranks(4);
+    }
+    ASSERT_TRUE(job.simulation.run_until([&] {
+      bool all = true;
+      for (uint32_t rank = 0; rank < 3; ++rank)
+        all &= job.simulation.worker(rank).done(tickets[rank]);
+      return all;
+    })) << "seed "
+        << seed;
+    static std::vector<float> by_switch;
+    if (!killed) by_switch = buffers[0];
+    for (const auto& one : buffers) {
+      ASSERT_EQ(std::memcmp(one.data(), by_switch.data(), one.size() * sizeof(float)), 0);
+    }
+    if (!killed) expect_close_and_equal(inputs, buffers, 16);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, WorkerMove, testing::Range(1, 60));
 
 TEST(Worker, RefusesWhatCannotBeQuantised) {
   Job job({.leaves = {1}});

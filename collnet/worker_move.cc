@@ -1,0 +1,94 @@
+// How a job goes on elsewhere: without its switch, or on it again.
+//
+// A slot's workers are at most one round apart, and whoever is ahead has kept the result that the
+// others lack. So all pause, tell each other their epochs, and resume: who lacks a result asks a
+// worker that has it; all other rounds are contributed again, the same numbers, in the new
+// generation. Nothing is summed twice, because whoever serves the slot now has seen none of it.
+//
+// Without a switch the workers are switches to each other: the same packets, slot machine and sums,
+// so the same bits, and 2 (n - 1) / n times the bytes in each direction, as in a ring.
+#include <cstring>
+
+#include "collnet/worker.h"
+
+namespace slime {
+
+void Worker::epochs(std::span<uint32_t> by_slot) const {
+  for (uint32_t index = 0; index < options_.slots; ++index) by_slot[index] = slots_[index].epoch;
+}
+
+void Worker::resume(const Move& move, uint64_t now_ns) {
+  generation_ = move.generation;
+  direct_ = move.direct;
+  shards_ = move.shards;
+  paused_ = false;
+  trouble_.reset();
+  last_arrived_.reset();
+  heard_ns_ = now_ns;
+  for (uint32_t index = 0; index < options_.slots; ++index) {
+    Slot& slot = slots_[index];
+    if (!slot.waiting) continue;
+    slot.holder = holder_of(index, move.epochs);
+    slot.resent = true;
+    slot.attempts = 0;
+    slot.first_sent_ns = now_ns;
+    slot.query_ns = now_ns + options_.suspect_ns;
+    if (slot.holder == kNobody) readdress(index);
+    transmit(index, now_ns);
+  }
+}
+
+uint32_t Worker::holder_of(uint32_t index, std::span<const uint32_t> epochs) const {
+  for (uint32_t rank = 0; rank < options_.contributors; ++rank) {
+    const uint32_t theirs = epochs[size_t{rank} * options_.slots + index];
+    if (sap::rounds_ahead(theirs, slots_[index].epoch) > 0) return rank;
+  }
+  return kNobody;
+}
+
+// The packet of the open round, as one of the new generation.
+void Worker::readdress(uint32_t index) {
+  sap::Header header;
+  (void)sap::decode({packet_of(index), slots_[index].packet_bytes}, &header);  // our own
+  const uint32_t old_salt = sap::salt(header);
+  header.generation = generation_;
+  if (slots_[index].salted) header.check += sap::salt(header) - old_salt;
+  sap::encode(header, packet_of(index));
+}
+
+void Worker::keep(const sap::Header& header, std::span<const std::byte> payload) {
+  sap::Header kept = header;
+  kept.type = sap::Type::kResultAgain;
+  kept.flags |= sap::flag::kFallback;
+  std::byte* const to = kept_of(header.slot);
+  sap::encode(kept, to);
+  std::memcpy(to + sap::kHeaderBytes, payload.data(), payload.size());
+  slots_[header.slot].kept_bytes = static_cast<uint32_t>(sap::kHeaderBytes + payload.size());
+}
+
+void Worker::answer_peer(const sap::Header& query) {
+  const Slot& slot = slots_[query.slot];
+  const bool ours = slot.kept_bytes > 0 && sap::next_epoch(query.epoch) == slot.epoch;
+  if (!ours || query.child >= options_.contributors) return;
+  network_.send({Destination::Kind::kRank, query.child}, {kept_of(query.slot), slot.kept_bytes});
+}
+
+Destination Worker::served_by(uint32_t index) const {
+  if (direct_) return {Destination::Kind::kRank, index % options_.contributors};
+  return {Destination::Kind::kShard, index % shards_};
+}
+
+void Worker::query(uint32_t index, const Destination& to, uint8_t flags) {
+  const sap::Header header{.type = sap::Type::kQuery,
+                           .flags = flags,
+                           .job = options_.job,
+                           .generation = generation_,
+                           .child = flags ? static_cast<uint8_t>(options_.rank) : options_.child,
+                           .slot = static_cast<uint16_t>(index),
+                           .epoch = slots_[index].epoch};
+  std::byte packet[sap::kHeaderBytes];
+  sap::encode(header, packet);
+  network_.send(to, packet);
+}
+
+}  // namespace slime
