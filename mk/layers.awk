@@ -9,10 +9,11 @@ BEGIN {
   may["registry"] = "include rail"
   may["backend"] = "include rail"
   may["engine"] = "include rail registry"
-  may["collnet"] = "include engine"
+  may["shard"] = "include"
+  may["collnet"] = "include engine shard"
   may["plugin"] = "include engine collnet generated"
-  may["switch"] = "include"
-  may["tools"] = "include base rail registry backend engine collnet plugin switch generated"
+  may["switch"] = "include shard"
+  may["tools"] = "include base rail registry backend engine collnet plugin shard switch generated"
   may["bench"] = may["tools"]
   may["test"] = may["tools"] " tools bench"
   # Part of libc on every machine we build for, and without a C++ form.
@@ -26,6 +27,7 @@ function room_of(path) {
   if (path == "transports/rail.h") return "rail"
   if (path ~ /^transports\/registry\.(h|cc)$/) return "registry"
   if (path ~ /^transports\/[^\/]+\//) return "backend"
+  if (path ~ /^switch\/core\//) return "shard"
   if (path ~ /^(base|engine|collnet|plugin|switch|tools|bench|test)\//)
     return substr(path, 1, index(path, "/") - 1)
   return ""

@@ -59,7 +59,7 @@ void State::open_fabric() {
 // the last communicator is gone). It then expects physical devices only, so merged ones must go.
 void State::open_without_context() {
   const std::lock_guard lock(mutex_);
-  const bool idle = contexts_.empty() && objects_.empty() && pending_.empty();
+  const bool idle = contexts_.empty() && objects_.empty() && pending_.empty() && colls_.empty();
   if (fabric_ && endless_ && idle) close_everything();
   endless_ = true;
   open_fabric();
@@ -93,6 +93,7 @@ void State::close_everything() {
   }
   pending_.clear();
   objects_.clear();
+  colls_.clear();
   open_comms_.fetch_sub(comms);
   if (!fabric_) return;
   stats_.report(*fabric_);

@@ -2,6 +2,7 @@
 // sizeof and offsetof give for NCCL's own headers, compared from v2.13.4 to v2.30.7.
 #include <cstddef>
 
+#include "plugin/nccl_collnet_tables.h"
 #include "plugin/nccl_net_tables.h"
 
 namespace slime::nccl {
@@ -281,6 +282,30 @@ SLIME_AT(NetV12, irecv_consumed, 144);
 SLIME_AT(NetV12, make_virtual_device, 152);
 SLIME_AT(NetV12, finalize, 160);
 SLIME_AT(NetV12, set_net_attributes, 168);
+
+// One pointer a function: size says how many there are, the offsets which stand where versions
+// differ.
+using CollNetV7 = CollNetV6<PropertiesV7>;
+using CollNetV12 = CollNetV11<PropertiesV12, VirtualDeviceV12>;
+SLIME_SIZE(CollNetV7, 120);
+SLIME_AT(CollNetV7, connect, 40);
+SLIME_AT(CollNetV7, iallreduce, 80);
+SLIME_AT(CollNetV7, iflush, 88);
+SLIME_AT(CollNetV7, close_listen, 112);
+SLIME_SIZE(CollNetV8, 136);
+SLIME_AT(CollNetV8, reduce_support, 48);
+SLIME_AT(CollNetV8, iallgather, 88);
+SLIME_AT(CollNetV8, iflush, 104);
+SLIME_AT(CollNetV8, close_listen, 128);
+SLIME_SIZE(CollNetV9, 144);
+SLIME_AT(CollNetV9, close_listen, 128);
+SLIME_AT(CollNetV9, make_virtual_device, 136);
+SLIME_SIZE(CollNetV12, 152);
+SLIME_AT(CollNetV12, listen, 32);
+SLIME_AT(CollNetV12, make_virtual_device, 136);
+SLIME_AT(CollNetV12, finalize, 144);
+SLIME_SIZE(DataType, 4);
+SLIME_SIZE(ReduceOp, 4);
 
 #undef SLIME_AT
 #undef SLIME_SIZE

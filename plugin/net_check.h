@@ -22,6 +22,10 @@ inline Error not_a(const char* what, const void* object) {
 // The device NCCL means, or an error that says which there are.
 Result<Device*> find_device(int index);
 
+// regMr and deregMr of any kind of comm on this device. (net_memory.cc)
+Result<void> register_on(Device& device, void* data, size_t bytes, int type, void** mhandle);
+Result<void> deregister_on(Device& device, void* mhandle);
+
 // A connection's failure, with an empty sentence if it was logged before.
 Error failure_of(const Comm& comm);
 

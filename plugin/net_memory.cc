@@ -36,15 +36,19 @@ bool sane_range(const void* data, size_t bytes) {
 Result<void> register_memory(void* comm, void* data, size_t bytes, int type, void** mhandle) {
   const NetObject* const object = State::get().find_comm(comm);
   if (object == nullptr) return fail(not_a("sendComm or recvComm", comm));
+  return register_on(*object->device, data, bytes, type, mhandle);
+}
+
+Result<void> register_on(Device& device, void* data, size_t bytes, int type, void** mhandle) {
   if (data == nullptr) return fail(null_argument("data"));
   if (mhandle == nullptr) return fail(null_argument("mhandle"));
   if (!sane_range(data, bytes)) {
     return fail(make_error(Status::kInvalid, 0, "cannot register %zd bytes at %p: not a range",
                            static_cast<ssize_t>(bytes), data));
   }
-  const auto kind = kind_for(*object->device, type);
+  const auto kind = kind_for(device, type);
   if (!kind) return fail(kind.error());
-  const auto region = object->device->memory().acquire(data, bytes, *kind);
+  const auto region = device.memory().acquire(data, bytes, *kind);
   if (!region) return fail(region.error());
   *mhandle = const_cast<MemoryRegion*>(*region);
   return {};
@@ -68,11 +72,15 @@ Result<void> register_dma_buf(void* comm, void* data, size_t bytes, int type, in
 Result<void> deregister_memory(void* comm, void* mhandle) {
   const NetObject* const object = State::get().find_comm(comm);
   if (object == nullptr) return fail(not_a("sendComm or recvComm", comm));
-  if (object->device->memory().release(static_cast<const MemoryRegion*>(mhandle))) return {};
+  return deregister_on(*object->device, mhandle);
+}
+
+Result<void> deregister_on(Device& device, void* mhandle) {
+  if (device.memory().release(static_cast<const MemoryRegion*>(mhandle))) return {};
   return fail(make_error(Status::kInvalid, 0,
                          "%p is not an mhandle of device %s: it was deregistered already, or "
                          "belongs to another device",
-                         mhandle, object->device->properties().name.c_str()));
+                         mhandle, device.properties().name.c_str()));
 }
 
 }  // namespace slime::plugin

@@ -82,6 +82,29 @@ bool State::first_failure_of(const Comm& comm) {
   return true;
 }
 
+CollObject* State::adopt(std::unique_ptr<CollObject> object) {
+  CollObject* const raw = object.get();
+  const std::lock_guard lock(mutex_);
+  colls_.emplace(raw, std::move(object));
+  return raw;
+}
+
+CollObject* State::find_coll(const void* object) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = colls_.find(object);
+  return found == colls_.end() ? nullptr : found->second.get();
+}
+
+bool State::close_coll(const void* object) {
+  std::unique_ptr<CollObject> closed;
+  const std::lock_guard lock(mutex_);
+  const auto found = colls_.find(object);
+  if (found == colls_.end()) return false;
+  closed = std::move(found->second);
+  colls_.erase(found);
+  return true;
+}
+
 uint64_t State::park(std::unique_ptr<PendingConnect> pending) {
   const std::lock_guard lock(mutex_);
   if (pending->attempt == 0) pending->attempt = ++last_attempt_;

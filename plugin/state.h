@@ -13,6 +13,7 @@
 
 #include "engine/comm.h"
 #include "engine/fabric.h"
+#include "plugin/coll_object.h"
 #include "plugin/nccl_abi.h"
 #include "plugin/stats.h"
 
@@ -70,6 +71,11 @@ class State {
   bool close(const void* object, ObjectKind kind);
   bool first_failure_of(const Comm& comm);  // true once for each connection
 
+  // The same for CollNet.
+  CollObject* adopt(std::unique_ptr<CollObject> object);
+  CollObject* find_coll(const void* object) const;
+  bool close_coll(const void* object);
+
   uint64_t park(std::unique_ptr<PendingConnect> pending);  // the number to take it back with
   std::unique_ptr<PendingConnect> take(uint64_t attempt);
 
@@ -88,6 +94,7 @@ class State {
   std::unique_ptr<Fabric> fabric_;
   std::unordered_map<const void*, std::unique_ptr<Context>> contexts_;
   std::unordered_map<const void*, std::unique_ptr<NetObject>> objects_;
+  std::unordered_map<const void*, std::unique_ptr<CollObject>> colls_;
   std::unordered_map<uint64_t, std::unique_ptr<PendingConnect>> pending_;
   uint64_t last_attempt_ = 0;
 

@@ -1,0 +1,83 @@
+#include "collnet/housekeeper.h"
+
+#include <signal.h>
+#include <slime/clock.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace slime {
+namespace {
+
+uint64_t now() { return SteadyClock::instance().now_ns(); }
+
+}  // namespace
+
+std::shared_ptr<Housekeeper> Housekeeper::get() {
+  static std::mutex mutex;
+  static std::weak_ptr<Housekeeper> current;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<Housekeeper> keeper = current.lock();
+  if (!keeper) {
+    keeper.reset(new Housekeeper);
+    current = keeper;
+  }
+  return keeper;
+}
+
+// The host application's signals are not this thread's.
+Housekeeper::Housekeeper() {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Housekeeper::~Housekeeper() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Housekeeper::take(Chore* chore, uint64_t due_ns) {
+  const std::lock_guard lock(mutex_);
+  entries_.push_back({chore, due_ns});
+  changed_.notify_all();
+}
+
+void Housekeeper::release(Chore* chore) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this, chore] { return attended_ != chore; });
+  entries_.remove_if([chore](const Entry& entry) { return entry.chore == chore; });
+}
+
+void Housekeeper::run() {
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    const auto due = std::min_element(
+        entries_.begin(), entries_.end(),
+        [](const Entry& left, const Entry& right) { return left.due_ns < right.due_ns; });
+    if (due == entries_.end() || due->due_ns == UINT64_MAX) {
+      changed_.wait(lock);
+      continue;
+    }
+    const uint64_t now_ns = now();
+    if (due->due_ns > now_ns) {
+      changed_.wait_for(lock, std::chrono::nanoseconds(due->due_ns - now_ns));
+      continue;
+    }
+    attended_ = due->chore;
+    lock.unlock();
+    const uint64_t next_ns = attended_->attend(now_ns);
+    lock.lock();
+    due->due_ns = next_ns;  // release() has waited for us, so the entry is still there
+    attended_ = nullptr;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace slime

@@ -1,0 +1,40 @@
+// Keeps a job alive on its switch by heartbeats, and closes it at the end.
+#pragma once
+
+#include <slime/switch_client.h>
+
+#include <atomic>
+#include <memory>
+
+#include "collnet/housekeeper.h"
+
+namespace slime {
+
+struct LeaseTerms {
+  SocketAddress address;  // of the switch's control channel
+  SecretKey key;
+  control::JobRef job;
+  uint32_t lease_ms = 0;
+};
+
+class Lease final : private Chore {
+ public:
+  Lease(LeaseTerms terms, std::unique_ptr<SwitchClient> client);
+  ~Lease() override;
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  // The switch is not there any more: no heartbeats, and no farewell at the end. Never waits.
+  void let_lapse() { lapsing_ = true; }
+
+ private:
+  uint64_t attend(uint64_t now_ns) override;
+  Result<control::JobState> renew();
+
+  const LeaseTerms terms_;
+  std::unique_ptr<SwitchClient> client_;
+  std::atomic<bool> lapsing_{false};
+  bool warned_ = false;
+  const std::shared_ptr<Housekeeper> keeper_;
+};
+
+}  // namespace slime

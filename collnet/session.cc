@@ -1,0 +1,93 @@
+#include "collnet/session.h"
+
+#include <slime/log.h>
+
+#include <vector>
+
+namespace slime {
+
+namespace {
+
+constexpr uint64_t kLookNs = 20'000'000;
+constexpr uint64_t kCalledNs = 5'000'000;  // no longer ago: NCCL's thread does it
+constexpr uint64_t kServeNs = 200'000;
+// A member may leave while the last result that another needs is lost: the switch gives it again.
+constexpr uint64_t kGraceNs = 1'000'000'000;
+
+}  // namespace
+
+// The job ends with rank 0's session, so that one waits until nobody needs the switch any more.
+Session::~Session() {
+  if (keeper_) keeper_->release(this);
+  if (!worker_) return;
+  if (worker_->status() == Status::kOk) {
+    std::vector<std::byte> done(ring_->size());
+    (void)ring_->all_gather(done, 1, fabric_.clock().now_ns() + kGraceNs, Ring::Topic::kLeave);
+  }
+  const WorkerCounters& counters = worker_->counters();
+  SLIME_INFO(
+      "%s: %llu packets sent, %llu of them again, %llu results, %llu of other rounds, %llu "
+      "damaged, "
+      "%llu rounds for exponents, %llu for NaN and infinity, round trip %.1f us",
+      name_.c_str(), static_cast<unsigned long long>(counters.sent),
+      static_cast<unsigned long long>(counters.retransmitted),
+      static_cast<unsigned long long>(counters.results),
+      static_cast<unsigned long long>(counters.stale),
+      static_cast<unsigned long long>(counters.corrupt),
+      static_cast<unsigned long long>(counters.exponent_rounds),
+      static_cast<unsigned long long>(counters.flag_rounds),
+      static_cast<double>(worker_->round_trip_ns()) / 1e3);
+}
+
+Status Session::start(const Operation& operation, uint64_t* ticket) {
+  const std::lock_guard lock(mutex_);
+  const Status status = worker_->start(operation, fabric_.clock().now_ns(), ticket);
+  port_->flush();
+  return status;
+}
+
+Status Session::test(uint64_t ticket, bool* done) {
+  const std::lock_guard lock(mutex_);
+  called_ns_ = fabric_.clock().now_ns();
+  progress(called_ns_);
+  *done = worker_->done(ticket);
+  return *done ? Status::kOk : worker_->status();
+}
+
+uint64_t Session::attend(uint64_t now_ns) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock || now_ns - called_ns_ < kCalledNs) return now_ns + kCalledNs;
+  progress(now_ns);
+  // Where the ranks sum up for each other, one that is not called serves the others all the same.
+  return now_ns + (served_ ? kServeNs : kLookNs);
+}
+
+void Session::progress(uint64_t now_ns) {
+  port_->receive(*this, now_ns);
+  worker_->poll(now_ns);
+  port_->flush();
+  if (stage_ != Stage::kStill) continue_move(now_ns);
+  if (now_ns >= look_ns_) look_after(now_ns);
+  if (const auto missing = worker_->take_suspicion(); missing && !missing->empty()) {
+    SLIME_WARN("%s: rank %s has not contributed for 300 ms", name_.c_str(), missing->c_str());
+  }
+}
+
+// The switch cannot tell a slow rank from a dead one; its neighbours in the ring can.
+void Session::look_after(uint64_t now_ns) {
+  look_ns_ = now_ns + kLookNs;
+  const uint64_t results = worker_->counters().results;
+  const bool moves = results != results_;
+  results_ = results;
+  const auto whole = ring_->check();
+  const bool wanted = worker_->trouble() || ring_->invited(Ring::Topic::kMove);
+  if (wanted && stage_ == Stage::kStill && !served_) begin_move();
+  if (whole || moves) {
+    lost_since_ns_ = 0;
+    return;
+  }
+  if (lost_since_ns_ == 0) lost_since_ns_ = now_ns;
+  if (now_ns - lost_since_ns_ >= kGraceNs) worker_->give_up(whole.error());
+}
+
+}  // namespace slime

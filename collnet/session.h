@@ -1,0 +1,99 @@
+// A CollNet communicator: the ring of its members, and the job on the switch that they share.
+//
+// connect() succeeds at all members or at none: the members agree on it at the end, after each has
+// seen one sum come back from the switch. If the switch goes away later, the members go on without
+// it (session_move.cc): operations under way end with the same bits, and NCCL sees no error.
+//
+// Thread rules: connect from NCCL's service thread, it waits; the rest from one thread. While
+// nobody calls, the housekeeper looks after the session: another rank may still need what this one
+// has.
+#pragma once
+
+#include <slime/settings.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collnet/lease.h"
+#include "collnet/ring.h"
+#include "collnet/udp_port.h"
+#include "collnet/worker.h"
+#include "switch/core/shard.h"
+
+namespace slime {
+
+class Session final : private DatagramUser, private net::Outbox, private Chore {
+ public:
+  static Result<std::unique_ptr<Session>> connect(Fabric& fabric, int device, Listener& listener,
+                                                  std::span<const Handle> handles, uint32_t rank);
+  ~Session() override;
+
+  // kAgain: too many operations are outstanding.
+  Status start(const Operation& operation, uint64_t* ticket);
+  // Moves packets; whether the operation is done. Errors are for good: see failure().
+  Status test(uint64_t ticket, bool* done);
+  const Error& failure() const { return worker_->failure(); }
+  const std::string& name() const { return name_; }
+
+ private:
+  Session(Fabric& fabric, std::string name) : fabric_(fabric), name_(std::move(name)) {}
+
+  void progress(uint64_t now_ns);
+  void look_after(uint64_t now_ns);
+  uint64_t attend(uint64_t now_ns) override;
+  void on_datagram(std::span<const std::byte> datagram, const SocketAddress& from,
+                   uint64_t now_ns) override;
+  void send(const net::Outgoing& packet, std::span<const SocketAddress> to) override;
+
+  // session_connect.cc
+  struct Member;  // what a member tells the others
+  struct Grant;   // what rank 0 got for all
+  Result<void> set_up(int device, Listener& listener, std::span<const Handle> handles,
+                      uint32_t rank);
+  Result<void> open_port();
+  Result<void> meet(std::vector<Member>* members);
+  Result<void> obtain_job(std::span<const Member> members, Grant* grant);
+  control::CreateJob wanted_job(std::span<const Member> members) const;
+  Result<control::JobGrant> ask_for_job(std::span<const Member> members);
+  Result<void> join(const Grant& grant);
+  Result<void> try_it();
+  Result<void> agree(const Result<void>& own, const char* on);
+  static Result<void> verdict(const Result<void>& own, std::span<const uint8_t> well,
+                              const char* on);
+
+  // session_move.cc
+  enum class Stage : uint8_t { kStill, kAnnouncing, kComparing };
+  void begin_move();
+  void continue_move(uint64_t now_ns);
+  Result<void> next_stage(uint64_t now_ns);
+  Result<void> serve(uint8_t generation);
+
+  Fabric& fabric_;
+  const std::string name_;  // "CollNet on eth0, rank 1 of 4"
+  uint64_t deadline_ns_ = 0;
+  SocketAddress control_address_;
+  SecretKey key_;
+  std::unique_ptr<Ring> ring_;
+  std::unique_ptr<UdpPort> port_;
+  std::unique_ptr<Worker> worker_;
+  WorkerOptions job_;                   // what the worker was made with
+  std::vector<SocketAddress> members_;  // by rank
+  std::optional<Lease> lease_;          // rank 0's
+  uint64_t look_ns_ = 0;                // when to look after the members again
+  uint64_t results_ = 0;                // of the worker, then
+  uint64_t lost_since_ns_ = 0;          // a neighbour has gone, and no result has come since; 0: no
+
+  Stage stage_ = Stage::kStill;
+  std::vector<uint32_t> epochs_;        // of the slots, by rank
+  std::vector<std::byte> announced_;    // a byte per rank: only that they have come counts
+  std::unique_ptr<net::Shard> served_;  // slots that this rank sums up for all
+
+  std::mutex mutex_;                     // guards all of the above, once connected
+  uint64_t called_ns_ = 0;               // by NCCL, last
+  std::shared_ptr<Housekeeper> keeper_;  // once connected
+};
+
+}  // namespace slime

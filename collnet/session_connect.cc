@@ -1,0 +1,268 @@
+// How a session comes to be: ring, address, job, one sum, agreement.
+#include <netdb.h>
+#include <sched.h>
+#include <slime/log.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "collnet/session.h"
+
+namespace slime {
+namespace {
+
+constexpr uint64_t kControlTimeoutNs = 5'000'000'000;
+constexpr uint64_t kTrialTimeoutNs = 5'000'000'000;
+constexpr uint32_t kDefaultSlots = 64;
+constexpr uint32_t kLeastPacketBytes = sap::kHeaderBytes + 4 * 8;
+
+// "host:port", "host", numbers or a name.
+Result<SocketAddress> resolve(const std::string& text) {
+  if (auto numeric = SocketAddress::parse(text)) {
+    if (numeric->port() == 0) numeric->set_port(control::kDefaultPort);
+    return numeric;
+  }
+  const size_t colon = text.rfind(':');
+  const std::string host = text.substr(0, colon);
+  const std::string port =
+      colon == std::string::npos ? std::to_string(control::kDefaultPort) : text.substr(colon + 1);
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  const int code = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  if (code != 0) {
+    return fail(make_error(Status::kConfig, code,
+                           "NCCL_SLIME_SWITCH=%s: %s; give the address of the switch's control "
+                           "channel as host:port",
+                           text.c_str(), ::gai_strerror(code)));
+  }
+  auto address = SocketAddress::from_sockaddr(found->ai_addr, found->ai_addrlen);
+  ::freeaddrinfo(found);
+  return address;
+}
+
+}  // namespace
+
+// Both travel in a Ring's blobs.
+struct Session::Member {
+  SocketAddress::Wire address;
+  uint32_t lanes = 0;
+  uint32_t well = 0;
+};
+struct Session::Grant {
+  enum class From : uint32_t { kNobody, kSwitch, kRanks };
+  SocketAddress::Wire address;
+  From from = From::kNobody;
+  uint32_t shards = 1, slots = 0, lanes = 0;
+  uint16_t job = 0;
+  uint8_t generation = 0;
+  uint8_t reserved = 0;
+};
+
+Result<std::unique_ptr<Session>> Session::connect(Fabric& fabric, int device, Listener& listener,
+                                                  std::span<const Handle> handles, uint32_t rank) {
+  std::unique_ptr<Session> session(
+      new Session(fabric, "CollNet on " + fabric.device(device)->properties().name + ", rank " +
+                              std::to_string(rank) + " of " + std::to_string(handles.size())));
+  session->deadline_ns_ =
+      fabric.clock().now_ns() + static_cast<uint64_t>(fabric.settings().connect_timeout * 1e9);
+  auto done = session->set_up(device, listener, handles, rank);
+  if (done) {
+    session->keeper_ = Housekeeper::get();
+    session->keeper_->take(session.get(), fabric.clock().now_ns());
+    return session;
+  }
+  done.error().what = session->name_ + ": " + done.error().what;
+  return fail(std::move(done.error()));
+}
+
+// After each step that one member may fail at alone, all learn of it.
+Result<void> Session::set_up(int device, Listener& listener, std::span<const Handle> handles,
+                             uint32_t rank) {
+  auto ring = Ring::connect(fabric_, device, listener, handles, rank, deadline_ns_);
+  if (!ring) return fail(std::move(ring.error()));
+  ring_ = std::move(*ring);
+  std::vector<Member> members(handles.size());
+  Result<void> done = meet(&members);
+  Grant grant;
+  if (done) done = obtain_job(members, &grant);
+  if (!done) return done;
+  // All are ready to receive before the first sends.
+  done = agree(join(grant), "joining the job");
+  return done ? agree(try_it(), "a first sum") : done;
+}
+
+Result<void> Session::meet(std::vector<Member>* members) {
+  const Result<void> opened = open_port();
+  if (opened) {
+    const uint32_t lanes = (port_->max_packet_bytes() - uint32_t{sap::kHeaderBytes}) / 4;
+    (*members)[ring_->rank()] = {.address = port_->address().pack(), .lanes = lanes, .well = 1};
+  }
+  auto told =
+      ring_->all_gather(std::as_writable_bytes(std::span(*members)), sizeof(Member), deadline_ns_);
+  if (!told) return told;
+  std::vector<uint8_t> well;
+  for (const Member& member : *members) well.push_back(member.well == 1);
+  auto agreed = verdict(opened, well, "opening a UDP socket towards the switch");
+  if (!agreed) return agreed;
+  for (const Member& member : *members) {
+    auto address = SocketAddress::unpack(member.address);
+    if (!address) return fail(std::move(address.error()));
+    members_.push_back(*address);
+  }
+  return {};
+}
+
+// Rank 0 asks, all learn what it got.
+Result<void> Session::obtain_job(std::span<const Member> members, Grant* grant) {
+  std::vector<Grant> grants(members.size());
+  Result<control::JobGrant> asked = control::JobGrant{};
+  if (ring_->rank() == 0) {
+    asked = ask_for_job(members);
+    if (asked) {
+      grants[0] = {.address = asked->address.pack(),
+                   .from = Grant::From::kSwitch,
+                   .shards = asked->shards,
+                   .slots = asked->slots,
+                   .lanes = asked->lanes,
+                   .job = asked->job.job,
+                   .generation = asked->job.generation};
+    } else if (fabric_.settings().switch_optional) {
+      SLIME_WARN("%s: without a switch, the ranks sum up for each other: %s", name_.c_str(),
+                 asked.error().what.c_str());
+      const control::CreateJob wanted = wanted_job(members);
+      grants[0].from = Grant::From::kRanks;
+      grants[0].slots = wanted.slots_wanted;
+      grants[0].lanes = wanted.lanes_wanted;
+      asked = control::JobGrant{};
+    }
+  }
+  auto told =
+      ring_->all_gather(std::as_writable_bytes(std::span(grants)), sizeof(Grant), deadline_ns_);
+  if (!asked) return fail(std::move(asked.error()));
+  if (!told) return told;
+  *grant = grants[0];
+  if (grant->from != Grant::From::kNobody) return {};
+  return fail(make_error(Status::kRemote, 0,
+                         "rank 0 got no job from the switch at %s; its log says why",
+                         control_address_.to_string().c_str()));
+}
+
+Result<void> Session::open_port() {
+  const Settings& settings = fabric_.settings();
+  auto address = resolve(settings.switch_address);
+  if (!address) return fail(std::move(address.error()));
+  control_address_ = *address;
+  if (!settings.switch_key_file.empty()) {
+    auto key = SecretKey::read_file(settings.switch_key_file);
+    if (!key) return fail(std::move(key.error()));
+    key_ = *key;
+  }
+  auto port = UdpPort::open({.peer = control_address_, .buffer_bytes = settings.socket_buffer});
+  if (!port) return fail(std::move(port.error()));
+  port_ = std::move(*port);
+  if (port_->max_packet_bytes() >= kLeastPacketBytes) return {};
+  return fail(make_error(Status::kConfig, 0,
+                         "the path to the switch at %s takes %u bytes a packet; "
+                         "%u are needed: raise the MTU",
+                         control_address_.to_string().c_str(), port_->max_packet_bytes(),
+                         kLeastPacketBytes));
+}
+
+control::CreateJob Session::wanted_job(std::span<const Member> members) const {
+  const Settings& settings = fabric_.settings();
+  control::CreateJob wanted;
+  wanted.tenant = settings.switch_tenant;
+  wanted.formats = sap::kKnownFormats;
+  wanted.slots_wanted =
+      settings.switch_slots > 0 ? static_cast<uint32_t>(settings.switch_slots) : kDefaultSlots;
+  wanted.slots_least = 1;
+  wanted.lanes_least = 8;
+  wanted.lanes_wanted =
+      settings.switch_lanes > 0 ? static_cast<uint32_t>(settings.switch_lanes) : sap::kMaxLanes;
+  for (const Member& member : members) {
+    wanted.lanes_wanted = std::min(wanted.lanes_wanted, member.lanes);
+  }
+  wanted.children = members_;
+  return wanted;
+}
+
+Result<control::JobGrant> Session::ask_for_job(std::span<const Member> members) {
+  auto client = SwitchClient::open(control_address_, key_, kControlTimeoutNs);
+  if (!client) return fail(std::move(client.error()));
+  auto grant = (*client)->create_job(wanted_job(members), kControlTimeoutNs);
+  if (!grant) return grant;
+  lease_.emplace(LeaseTerms{control_address_, key_, grant->job, grant->lease_ms},
+                 std::move(*client));
+  return grant;
+}
+
+Result<void> Session::join(const Grant& grant) {
+  const Settings& settings = fabric_.settings();
+  job_.job = grant.job;
+  job_.generation = grant.generation;
+  job_.child = static_cast<uint8_t>(ring_->rank());
+  job_.rank = ring_->rank();
+  job_.contributors = ring_->size();
+  job_.slots = grant.slots;
+  job_.lanes = grant.lanes;
+  job_.silent_ns = static_cast<uint64_t>(settings.switch_timeout * 1e9);
+  job_.dead_ns = static_cast<uint64_t>(settings.request_timeout * 1e9);
+  const bool direct = grant.from == Grant::From::kRanks;
+  job_.shards = direct ? 1 : grant.shards;
+  auto worker = Worker::open(job_, *port_);
+  if (!worker) return fail(std::move(worker.error()));
+  worker_ = std::move(*worker);
+  port_->set_ranks(members_);
+  if (direct) {
+    worker_->resume({.generation = job_.generation, .direct = true, .shards = 1, .epochs = {}},
+                    fabric_.clock().now_ns());
+    return serve(job_.generation);
+  }
+  auto address = SocketAddress::unpack(grant.address);
+  if (!address) return fail(std::move(address.error()));
+  port_->set_switch(*address, grant.shards);
+  return {};
+}
+
+Result<void> Session::try_it() {
+  int32_t one = 1;
+  uint64_t ticket = 0;
+  const Operation operation{.send = &one, .receive = &one, .count = 1};
+  const uint64_t until_ns = std::min(deadline_ns_, fabric_.clock().now_ns() + kTrialTimeoutNs);
+  Status status = start(operation, &ticket);
+  bool done = false;
+  while (status == Status::kOk && !done && fabric_.clock().now_ns() < until_ns) {
+    status = test(ticket, &done);
+    sched_yield();
+  }
+  if (done && one == static_cast<int32_t>(ring_->size())) return {};
+  if (status != Status::kOk) return fail(worker_->failure());
+  return fail(make_error(Status::kTimeout, 0,
+                         "the switch at %s answers, but no sum came back over UDP within 5 s; does "
+                         "a firewall stop it?",
+                         control_address_.to_string().c_str()));
+}
+
+Result<void> Session::agree(const Result<void>& own, const char* on) {
+  std::vector<uint8_t> well(ring_->size());
+  well[ring_->rank()] = own ? 1 : 0;
+  auto told = ring_->all_gather(std::as_writable_bytes(std::span(well)), 1, deadline_ns_);
+  if (own && !told) return told;
+  return verdict(own, well, on);
+}
+
+// What a member failed at is told by itself; the others say who it was.
+Result<void> Session::verdict(const Result<void>& own, std::span<const uint8_t> well,
+                              const char* on) {
+  if (!own) return own;
+  std::string who;
+  for (uint32_t rank = 0; rank < well.size(); ++rank) {
+    if (well[rank] == 0) who += (who.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  if (who.empty()) return {};
+  return fail(make_error(Status::kRemote, 0, "%s failed at rank %s, so at all; its log says why",
+                         on, who.c_str()));
+}
+
+}  // namespace slime

@@ -1,0 +1,95 @@
+// A worker's UDP socket: many packets per system call both ways.
+//
+// What is sent waits in a buffer, side by side, until flush(): packets of one size to one port
+// leave with one sendmsg, which the kernel cuts up (UDP_SEGMENT, udp(7), Linux 4.18) where it can.
+// One thread. Nothing is allocated after open().
+#pragma once
+
+#include <slime/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "collnet/worker.h"
+
+namespace slime {
+
+struct UdpPortOptions {
+  SocketAddress peer;         // whoever: the route to it decides which address is ours
+  uint64_t buffer_bytes = 0;  // of the socket, each way; 0: the system's default
+};
+
+// X(name, help)
+#define SLIME_UDP_COUNTERS(X)                                              \
+  X(send_calls, "system calls that sent packets")                          \
+  X(receive_calls, "system calls that received packets")                   \
+  X(strangers, "datagrams that came from neither the switch nor a member") \
+  X(send_drops, "packets that the kernel refused: they are sent again")
+
+struct UdpCounters {
+#define SLIME_FIELD(name, help) uint64_t name = 0;
+  SLIME_UDP_COUNTERS(SLIME_FIELD)
+#undef SLIME_FIELD
+};
+
+// Who takes what comes.
+class DatagramUser {
+ public:
+  virtual ~DatagramUser() = default;
+  virtual void on_datagram(std::span<const std::byte> datagram, const SocketAddress& from,
+                           uint64_t now_ns) = 0;
+};
+
+class UdpPort final : public Datagrams {
+ public:
+  static Result<std::unique_ptr<UdpPort>> open(const UdpPortOptions& options);
+
+  const SocketAddress& address() const { return own_; }
+  // Of the path to the peer: the most that a packet may have, headers of IP and UDP not counted.
+  uint32_t max_packet_bytes() const { return max_packet_bytes_; }
+  // Packets go to, and are taken from, these only: the shards of a switch and the other members.
+  void set_switch(const SocketAddress& address, uint32_t shards);
+  void set_ranks(std::vector<SocketAddress> ranks) { ranks_ = std::move(ranks); }
+
+  void send(const Destination& to, std::span<const std::byte> datagram) override;
+  void send(const SocketAddress& to, std::span<const std::byte> datagram);
+  void flush();
+  // Hands over at most a batch. False: there was nothing.
+  bool receive(DatagramUser& user, uint64_t now_ns);
+  const UdpCounters& counters() const { return counters_; }
+
+ private:
+  static constexpr size_t kBatch = 32;
+  static constexpr size_t kMaxSegments = 64;      // UDP_MAX_SEGMENTS, linux/udp.h
+  static constexpr size_t kMaxDatagram = 65'507;  // what one sendmsg may carry: 65,535 - 20 - 8
+  static constexpr size_t kPacketBytes = (sap::kMaxPacketBytes + 63) / 64 * 64;
+
+  UdpPort() = default;
+  SocketAddress address_of(const Destination& destination) const;
+  bool is_known(const SocketAddress& from) const;
+  void send_buffer(size_t segment_bytes);
+  bool send_one_by_one(msghdr message, size_t segment_bytes);
+
+  Fd fd_;
+  SocketAddress own_;
+  SocketAddress switch_;
+  uint32_t shards_ = 0;
+  std::vector<SocketAddress> ranks_;
+  uint32_t max_packet_bytes_ = 0;
+  bool segments_ = true;  // the kernel takes UDP_SEGMENT on this path
+
+  SocketAddress to_;           // where the buffered packets go
+  size_t segment_bytes_ = 0;   // size of each
+  size_t buffered_bytes_ = 0;  // 0: nothing is buffered
+  std::unique_ptr<std::byte[]> outgoing_;
+  std::unique_ptr<std::byte[]> incoming_;
+  std::array<mmsghdr, kBatch> messages_{};
+  std::array<iovec, kBatch> vectors_{};
+  std::array<sockaddr_in6, kBatch> sources_{};
+  UdpCounters counters_;
+};
+
+}  // namespace slime
