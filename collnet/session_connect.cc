@@ -14,7 +14,11 @@ namespace {
 
 constexpr uint64_t kControlTimeoutNs = 5'000'000'000;
 constexpr uint64_t kTrialTimeoutNs = 5'000'000'000;
-constexpr uint32_t kDefaultSlots = 64;
+// On the way per rank: what socket buffers of 208 KiB (net.core.rmem_max, as kernels have it) hold
+// of a few ranks, and enough for 1 GB/s at 100 us.
+constexpr uint32_t kBytesOnTheWay = 128 << 10;
+constexpr uint32_t kFewestSlots = 16, kMostSlots = 64;
+constexpr uint64_t kSocketBufferBytes = 4 << 20;  // wanted; the kernel grants what it allows
 constexpr uint32_t kLeastPacketBytes = sap::kHeaderBytes + 4 * 8;
 
 // "host:port", "host", numbers or a name.
@@ -158,7 +162,9 @@ Result<void> Session::open_port() {
     if (!key) return fail(std::move(key.error()));
     key_ = *key;
   }
-  auto port = UdpPort::open({.peer = control_address_, .buffer_bytes = settings.socket_buffer});
+  auto port = UdpPort::open(
+      {.peer = control_address_,
+       .buffer_bytes = settings.socket_buffer > 0 ? settings.socket_buffer : kSocketBufferBytes});
   if (!port) return fail(std::move(port.error()));
   port_ = std::move(*port);
   if (port_->max_packet_bytes() >= kLeastPacketBytes) return {};
@@ -174,8 +180,6 @@ control::CreateJob Session::wanted_job(std::span<const Member> members) const {
   control::CreateJob wanted;
   wanted.tenant = settings.switch_tenant;
   wanted.formats = sap::kKnownFormats;
-  wanted.slots_wanted =
-      settings.switch_slots > 0 ? static_cast<uint32_t>(settings.switch_slots) : kDefaultSlots;
   wanted.slots_least = 1;
   wanted.lanes_least = 8;
   wanted.lanes_wanted =
@@ -183,6 +187,10 @@ control::CreateJob Session::wanted_job(std::span<const Member> members) const {
   for (const Member& member : members) {
     wanted.lanes_wanted = std::min(wanted.lanes_wanted, member.lanes);
   }
+  wanted.slots_wanted =
+      settings.switch_slots > 0
+          ? static_cast<uint32_t>(settings.switch_slots)
+          : std::clamp(kBytesOnTheWay / (4 * wanted.lanes_wanted), kFewestSlots, kMostSlots);
   wanted.children = members_;
   return wanted;
 }
