@@ -9,15 +9,15 @@ DOCDIR  ?= $(PREFIX)/share/doc/libnet-slime
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-builtin-rules
 # These targets do their work in sub-makes that share one build directory: one after the other.
-SERIAL := run check check-sanitizers bench asan ubsan tsan install clean tidy
+SERIAL := run run-switch check check-sanitizers bench asan ubsan tsan install clean tidy
 ifneq ($(filter $(SERIAL),$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
 
 include mk/compile.mk
 
-.PHONY: all programs run check test check-sanitizers asan ubsan tsan model-check bench install \
-  layers format format-check tidy help clean
+.PHONY: all programs run run-switch check test check-sanitizers asan ubsan tsan model-check \
+  bench install layers format format-check tidy help clean
 
 all: $(BUILD)/layers.ok $(PLUGIN_SO) $(PLUGIN_LINK) $(LIB_A) $(TOOL_BINS)
 programs: all $(TEST_BINS) $(if $(SAN),,$(BENCH_BINS))
@@ -30,6 +30,13 @@ run:
 	@mk/ensure-tools.sh build
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all
 	$(RUN_COMMAND)
+
+RANKS ?= 2
+
+run-switch:
+	@mk/ensure-tools.sh build
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all
+	@mk/run-switch.sh $(BUILD) $(RANKS)
 
 check:
 	@mk/ensure-tools.sh build test format

@@ -220,11 +220,15 @@ Result<void> test(void* request, int* done, int* size) {
 }
 
 Result<void> close_coll(void* comm) {
+  const CollObject* const object = State::get().find_coll(comm);
+  if (object == nullptr || !object->session) return fail(not_a("collComm", comm));
   if (State::get().close_coll(comm)) return {};
   return fail(not_a("collComm", comm));
 }
 
 Result<void> close_listen(void* listen_comm) {
+  const CollObject* const object = State::get().find_coll(listen_comm);
+  if (object == nullptr || !object->listener) return fail(not_a("listenComm", listen_comm));
   if (State::get().close_coll(listen_comm)) return {};
   return fail(not_a("listenComm", listen_comm));
 }

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "tools/common/bytes.h"
+#include "tools/perf/coll_plan.h"
 
 namespace slime::perf {
 namespace {
@@ -80,11 +81,7 @@ Result<Row> Benchmark::run_row(const Case& one) {
   row.root = one.root;
   const size_t bytes =
       is_point_to_point(options.collective) ? counts.param * size_of(one.type) : row.bytes;
-  row.protocol = options.protocol.value_or(choose_protocol(
-      options.collective, bytes, setup_.ranks, setup_.channels, setup_.speed, setup_.protocols));
-  row.channels = is_point_to_point(options.collective)
-                     ? setup_.channels
-                     : choose_channels(row.protocol, bytes, setup_.ranks, setup_.channels);
+  choose_path(&row, bytes);
   for (const bool in_place : {false, true}) {
     setup_.pulse->enter(
         std::string(name_of(options.collective)) + " " + std::string(name_of(one.type)) + " " +
@@ -95,6 +92,21 @@ Result<Row> Benchmark::run_row(const Case& one) {
     (in_place ? row.in_place : row.out_of_place) = *measured;
   }
   return row;
+}
+
+// The protocol and the channels that NCCL would use for these bytes.
+void Benchmark::choose_path(Row* row, size_t bytes) const {
+  const Options& options = *setup_.options;
+  if (options.algorithm == Algorithm::kCollNet) {
+    row->protocol = Protocol::kSimple;  // the only one that NCCL has for CollNet
+    row->channels = choose_coll_channels(bytes, setup_.channels);
+    return;
+  }
+  row->protocol = options.protocol.value_or(choose_protocol(
+      options.collective, bytes, setup_.ranks, setup_.channels, setup_.speed, setup_.protocols));
+  row->channels = is_point_to_point(options.collective)
+                      ? setup_.channels
+                      : choose_channels(row->protocol, bytes, setup_.ranks, setup_.channels);
 }
 
 Benchmark::Half Benchmark::half_of(const Case& one, const Row& row, bool in_place) const {
@@ -120,16 +132,15 @@ Benchmark::Half Benchmark::half_of(const Case& one, const Row& row, bool in_plac
 }
 
 Result<Measurement> Benchmark::measure(const Half& half) {
-  const std::vector<Flow> flows = make_plan(half.shape, setup_.sizes);
   Timing timing;
   if (setup_.options->iterations > 0) {
-    auto timed = time(half, flows);
+    auto timed = time(half);
     if (!timed) return fail(timed.error());
     timing = std::move(*timed);
   }
   uint64_t wrong = 0;
   for (uint32_t i = 0; is_checked(half) && i < setup_.options->checks; ++i) {
-    const auto found = check(half, flows);
+    const auto found = check(half);
     if (!found) return fail(found.error());
     wrong += *found;
   }
@@ -142,17 +153,15 @@ bool Benchmark::is_checked(const Half& half) const {
          !(half.shape.in_place && is_point_to_point(half.shape.collective));
 }
 
-Job Benchmark::job_of(const Half& half, const std::vector<Flow>& flows, uint32_t operations,
-                      uint32_t repeats) const {
+Job Benchmark::job_of(const Half& half, uint32_t operations, uint32_t repeats) const {
   const auto offset = [&](size_t elements) {
     return elements * static_cast<size_t>(setup_.rank) * half.shape.element_bytes;
   };
   Job job;
-  job.flows = &flows;
+  job.shape = half.shape;
   job.type = half.pattern.type;
   job.op = half.pattern.combine == Combine::kCopy ? RedOp::kSum
                                                   : static_cast<RedOp>(half.pattern.combine);
-  job.ranks = setup_.ranks;
   job.operations = operations;
   job.users.in_place = half.shape.in_place;
   job.users.stride = half.stride;
@@ -174,11 +183,11 @@ static uint32_t fitting(const Buffer& buffer, size_t stride) {
       std::clamp<size_t>((buffer.size() - kGuardBytes) / stride, 1, UINT32_MAX));
 }
 
-Result<Benchmark::Timing> Benchmark::time(const Half& half, const std::vector<Flow>& flows) {
+Result<Benchmark::Timing> Benchmark::time(const Half& half) {
   const Options& options = *setup_.options;
   const uint32_t repeats = fitting(*setup_.send_buffer, half.stride);
   clean(half.pattern.type, setup_.send_buffer->size());
-  Job job = job_of(half, flows, options.warmups + options.iterations, repeats);
+  Job job = job_of(half, options.warmups + options.iterations, repeats);
   if (auto ready = setup_.member->exchange("ready", true); !ready) return fail(ready.error());
   if (auto done = setup_.communicator->run(&job); !done) return fail(done.error());
   const uint64_t begin = options.warmups > 0 ? job.end_ns[options.warmups - 1] : job.start_ns;
@@ -202,12 +211,14 @@ void Benchmark::clean(DataType type, size_t used) {
   dirty_bytes_ = 0;
 }
 
-Result<uint64_t> Benchmark::check(const Half& half, const std::vector<Flow>& flows) {
+Result<uint64_t> Benchmark::check(const Half& half) {
   uint32_t burst = std::min(kBurst, fitting(*setup_.send_buffer, half.stride));
   while (burst > 1 && half.stride * burst > kBurstBytes) --burst;
   const size_t used = half.stride * burst;
   dirty_bytes_ = std::max(dirty_bytes_, used + kGuardBytes);
-  Job job = job_of(half, flows, burst, burst);
+  Job job = job_of(half, burst, burst);
+  job.is_checked = true;
+  job.wild_tails = setup_.options->wild_tails;
   std::memset(setup_.receive_buffer->data(), kPoison, used + kGuardBytes);
   for (uint32_t i = 0; i < burst; ++i) {
     prepare_check(half, i, job.users.input_of(i));

@@ -9,7 +9,6 @@
 #include "tools/perf/buffer.h"
 #include "tools/perf/communicator.h"
 #include "tools/perf/options.h"
-#include "tools/perf/plan.h"
 #include "tools/perf/result.h"
 #include "tools/perf/values.h"
 
@@ -23,7 +22,6 @@ struct BenchmarkSetup {
   Buffer* send_buffer = nullptr;
   Buffer* receive_buffer = nullptr;
   int rank = 0, ranks = 2, channels = 1;
-  BufferSizes sizes;
   AllowedProtocols protocols;
   NetSpeed speed;
 };
@@ -63,10 +61,10 @@ class Benchmark {
   Result<Row> run_row(const Case& one);
   Half half_of(const Case& one, const Row& row, bool in_place) const;
   Result<Measurement> measure(const Half& half);
-  Job job_of(const Half& half, const std::vector<Flow>& flows, uint32_t operations,
-             uint32_t repeats) const;
-  Result<Timing> time(const Half& half, const std::vector<Flow>& flows);
-  Result<uint64_t> check(const Half& half, const std::vector<Flow>& flows);
+  void choose_path(Row* row, size_t bytes) const;
+  Job job_of(const Half& half, uint32_t operations, uint32_t repeats) const;
+  Result<Timing> time(const Half& half);
+  Result<uint64_t> check(const Half& half);
   void prepare_check(const Half& half, uint32_t operation, char* input);
   uint64_t verify(const Half& half, uint32_t operation, const char* output);
   uint64_t verify_guard(size_t used) const;

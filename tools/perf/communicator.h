@@ -1,26 +1,45 @@
-// One rank's connections: made, registered and closed on the service thread, used on the progress
-// thread, as NCCL does (src/proxy.cc, src/transport/net.cc).
+// What runs jobs: this rank's connections to the others, as a ring (ring_communicator.h) or through
+// the network's own allreduce (coll_communicator.h).
 #pragma once
 
 #include <slime/result.h>
 
-#include <atomic>
-#include <map>
-#include <memory>
-#include <string>
+#include <cstdint>
 #include <vector>
 
-#include "tools/perf/link.h"
+#include "tools/perf/buffer.h"
 #include "tools/perf/member.h"
-#include "tools/perf/net_api.h"
-#include "tools/perf/runner.h"
-#include "tools/perf/tuning.h"
-#include "tools/perf/worker.h"
+#include "tools/perf/plan.h"
+#include "tools/perf/pulse.h"
 
 namespace slime::perf {
 
+// The user's buffers of one operation, and of its repetitions.
+struct UserBuffers {
+  char* input = nullptr;
+  char* output = nullptr;
+  size_t stride = 0;  // repetition k uses base + stride * (k % repeats)
+  uint32_t repeats = 1;
+  bool in_place = false;  // both lie in the receive buffer
+
+  char* input_of(uint64_t operation) const { return input + stride * (operation % repeats); }
+  char* output_of(uint64_t operation) const { return output + stride * (operation % repeats); }
+};
+
+// A number of equal operations, one after the other, as on one CUDA stream.
+struct Job {
+  Shape shape;
+  DataType type = DataType::kFloat;
+  RedOp op = RedOp::kSum;
+  UserBuffers users;
+  uint32_t operations = 1;
+  bool is_checked = false;
+  bool wild_tails = false;       // see garbage.h
+  uint64_t start_ns = 0;         // out
+  std::vector<uint64_t> end_ns;  // out: when each operation's kernel ended
+};
+
 struct CommunicatorSetup {
-  NetApi* net = nullptr;
   Member* member = nullptr;
   Pulse* pulse = nullptr;
   int rank = 0, ranks = 2;
@@ -29,61 +48,20 @@ struct CommunicatorSetup {
   std::vector<int> devices;  // channel c uses devices[c % size]
   BufferSizes sizes;
   double timeout_s = 120;
-  // --direct: the user's buffers are registered with every connection.
+  // --direct: the user's buffers are registered too.
   const Buffer* send_buffer = nullptr;
   const Buffer* receive_buffer = nullptr;
 };
 
 class Communicator {
  public:
-  // Collective over all ranks.
-  static Result<std::unique_ptr<Communicator>> create(const CommunicatorSetup& setup);
-  ~Communicator();  // closes whatever is still open, without waiting for peers
+  virtual ~Communicator() = default;
 
-  // Runs the job on the progress thread. `job->flows` is set; links are found here.
-  Result<void> run(Job* job);
+  // Runs the job on the progress thread.
+  virtual Result<void> run(Job* job) = 0;
 
   // Deregisters and closes on the service thread. The first error, or nothing.
-  Result<void> close();
-
- private:
-  struct Key {
-    int peer, channel;
-    auto operator<=>(const Key&) const = default;
-  };
-  struct Listening {
-    Key key;
-    void* comm = nullptr;
-    std::array<std::byte, nccl::kHandleMaxBytes> handle{};
-  };
-  struct Connecting {
-    Key key;
-    // Stays where it is: plugins may keep the state of an attempt in it.
-    std::array<std::byte, nccl::kHandleMaxBytes> handle{};
-  };
-
-  explicit Communicator(const CommunicatorSetup& setup) : setup_(setup) {}
-  std::vector<int> send_peers() const;
-  std::vector<int> receive_peers() const;
-  int device_of(int channel) const;
-  Result<void> listen();
-  Result<void> exchange_handles();
-  Result<void> connect_all();
-  Result<bool> connect_some();
-  Result<bool> accept_some();
-  Result<void> register_fifos(Link* link);
-  Result<void> register_users(Link* link);
-  Error call_failed(const char* call, const Key& key, nccl::ResultCode code) const;
-  std::string missing() const;
-  void release(Link* link, bool send, Result<void>* first);
-
-  const CommunicatorSetup setup_;
-  std::vector<Listening> listening_;
-  std::vector<Connecting> connecting_;
-  std::map<Key, std::unique_ptr<SendLink>> sends_;
-  std::map<Key, std::unique_ptr<RecvLink>> receives_;
-  Worker service_{"slime-service"};
-  Worker progress_{"slime-progress"};
+  virtual Result<void> close() = 0;
 };
 
 }  // namespace slime::perf

@@ -14,25 +14,12 @@
 #include <span>
 #include <string>
 
-#include "tools/perf/buffer.h"
+#include "tools/perf/communicator.h"
 #include "tools/perf/net_api.h"
-#include "tools/perf/plan.h"
 
 namespace slime::perf {
 
 enum class Activity : uint8_t { kIdle, kMoved, kFailed };
-
-// The user's buffers of one operation, and of its repetitions.
-struct UserBuffers {
-  char* input = nullptr;
-  char* output = nullptr;
-  size_t stride = 0;  // repetition k uses base + stride * (k % repeats)
-  uint32_t repeats = 1;
-  bool in_place = false;  // both lie in the receive buffer
-
-  char* input_of(uint64_t operation) const { return input + stride * (operation % repeats); }
-  char* output_of(uint64_t operation) const { return output + stride * (operation % repeats); }
-};
 
 // Memory handles of one connection.
 struct LinkMemory {

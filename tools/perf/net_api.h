@@ -3,11 +3,8 @@
 // that we always pass alike.
 #pragma once
 
-#include <slime/result.h>
-
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "plugin/nccl_abi.h"
@@ -58,16 +55,6 @@ class NetApi {
 };
 
 const char* result_name(nccl::ResultCode code);
-
-// One loaded plugin library with the table that NCCL would choose from it.
-struct Plugin {
-  std::unique_ptr<NetApi> net;
-  std::string path;
-  int highest_version = 0;  // that the library has, up to v12
-};
-
-// `value` as NCCL_NET_PLUGIN; empty: that variable, else libnet-slime.so in ../lib.
-Result<Plugin> load_plugin(const std::string& value, int max_api);
 
 // The logger we give to plugins: NCCL_DEBUG=WARN (the default here), INFO, TRACE, NONE to stderr.
 void plugin_log(nccl::LogLevel level, unsigned long flags, const char* file, int line,

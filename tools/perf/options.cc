@@ -57,7 +57,8 @@ bool read_words(const std::string& text, const std::array<std::string_view, kCou
 }
 
 struct Texts {
-  std::string collective, type = "float", op = "sum", protocol = "auto", version;
+  std::string collective, algorithm = "ring", type = "float", op = "sum", protocol = "auto",
+                          version;
   bool staged = false;
 };
 
@@ -90,6 +91,9 @@ void add_set_up(CLI::App& app, Options* options, Texts* texts) {
       ->check(CLI::Range(2, 1024));
   app.add_option("--rails", options->rails, "Set NCCL_SLIME_RAILS_PER_IF where it is not set")
       ->check(CLI::Range(1, 64));
+  app.add_option("--algo", texts->algorithm,
+                 "Who computes all_reduce: the ranks in a ring, or a switch (NCCL_SLIME_SWITCH)")
+      ->check(CLI::IsMember({"ring", "collnet"}, CLI::ignore_case));
   app.add_option("--channels", options->channels, "Connections to each neighbour (default: chosen)")
       ->check(CLI::Range(1, 64));
   app.add_option("--proto", texts->protocol, "Message pattern")
@@ -118,17 +122,35 @@ void add_output(CLI::App& app, Options* options) {
   app.add_flag("--quiet", options->quiet, "Only errors and the JSON");
   app.add_flag("--inject-error", options->inject_error,
                "Self-test: flip one bit of every checked result on the last rank");
+  app.add_flag("--wild-tails", options->wild_tails,
+               "Self-test of --algo collnet: leave numbers of all sizes behind the user's in the "
+               "FIFOs, not only NaN and infinities");
   app.set_version_flag("--version", "slime-perf " SLIME_VERSION " (" SLIME_COMMIT ")");
+}
+
+// What NCCL does not do over CollNet.
+bool check_algorithm(const Options& options) {
+  if (options.algorithm == Algorithm::kRing) return true;
+  const char* wrong = nullptr;
+  if (options.collective != Collective::kAllReduce) wrong = "is for all_reduce only";
+  if (options.protocol.value_or(Protocol::kSimple) != Protocol::kSimple) {
+    wrong = "has no protocol but simple";
+  }
+  if (options.devices.size() > 1) wrong = "uses one device: name one with --net-dev";
+  if (wrong != nullptr) fprintf(stderr, "slime-perf: --algo collnet %s\n", wrong);
+  return wrong == nullptr;
 }
 
 bool interpret(const Texts& texts, Options* options) {
   const auto collective =
       std::find(kCollectiveNames.begin(), kCollectiveNames.end(), texts.collective);
   options->collective = static_cast<Collective>(collective - kCollectiveNames.begin());
+  if (CLI::detail::to_lower(texts.algorithm) == "collnet") options->algorithm = Algorithm::kCollNet;
   const std::string protocol = CLI::detail::to_lower(texts.protocol);
   if (protocol == "simple") options->protocol = Protocol::kSimple;
   if (protocol == "ll") options->protocol = Protocol::kLl;
   if (protocol == "ll128") options->protocol = Protocol::kLl128;
+  if (!check_algorithm(*options)) return false;
   if (!read_words(texts.type, kDataTypeNames, "-d", &options->types)) return false;
   if (!read_words(texts.op, kRedOpNames, "-o", &options->ops)) return false;
   if (options->min_bytes > options->max_bytes) {
@@ -185,6 +207,7 @@ std::string common_arguments(const Options& options) {
   add("-c", options.checks);
   add("-r", options.root);
   add("--channels", options.channels);
+  text += " --algo " + std::string(name_of(options.algorithm));
   text += " -d";
   for (const DataType type : options.types) text += " " + std::string(name_of(type));
   text += " -o";

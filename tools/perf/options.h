@@ -13,6 +13,7 @@ namespace slime::perf {
 
 struct Options {
   Collective collective = Collective::kAllReduce;
+  Algorithm algorithm = Algorithm::kRing;
   uint64_t min_bytes = 8;
   uint64_t max_bytes = 64 << 20;
   uint64_t step_bytes = 0;  // 0: multiply by step_factor
@@ -37,6 +38,7 @@ struct Options {
   std::string json_path;
   bool quiet = false;
   bool inject_error = false;
+  bool wild_tails = false;
 };
 
 // Exit code, when the program is to end now (0 after --help; 2 for a bad command line).

@@ -1,11 +1,11 @@
 #include <dlfcn.h>
 #include <strings.h>
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "tools/common/plugin_file.h"
 #include "tools/perf/net_adapter.h"
+#include "tools/perf/plugin.h"
 
 namespace slime::perf {
 namespace {
@@ -69,36 +69,36 @@ const char* result_name(nccl::ResultCode code) {
   return "an unknown result code";
 }
 
-Result<Plugin> load_plugin(const std::string& value, int max_api) {
+Result<void> Plugin::load(const std::string& value, int max_api) {
   const std::string directory = tools::library_directory();
   std::string name = value.empty() ? value_of("NCCL_NET_PLUGIN") : value;
   if (name.empty()) name = directory + "/libnet-slime.so";
   auto library = tools::open_plugin(name, directory, nullptr);
   if (!library) return fail(library.error());
-  Plugin plugin;
-  plugin.path = library->path;
-  for (int version = 12; version >= 6; --version) {
+  path_ = library->path;
+  max_api_ = max_api;
+  bool has_newer = false;
+  for (int version = 12; version >= 6 && net_ == nullptr; --version) {
     auto table = table_of(library->handle, version);
     if (table == nullptr) continue;
-    plugin.highest_version = std::max(plugin.highest_version, version);
-    if (version > max_api) continue;
-    plugin.net = std::move(table);
-    break;
+    has_newer |= version > max_api;
+    if (version <= max_api) net_ = std::move(table);
   }
-  if (plugin.net == nullptr) {
-    return fail(make_error(
-        Status::kConfig, 0, "%s has no ncclNetPlugin_v6 to _v%d%s: NCCL would not take it either",
-        plugin.path.c_str(), max_api, plugin.highest_version > 0 ? " (only newer ones)" : ""));
+  if (net_ == nullptr) {
+    return fail(make_error(Status::kConfig, 0,
+                           "%s has no ncclNetPlugin_v6 to _v%d%s: NCCL would not take it either",
+                           path_.c_str(), max_api, has_newer ? " (only newer ones)" : ""));
   }
+  coll_ = find_coll_table(library->handle, max_api);
   // NCCL_NET filters by the name in the table (src/plugin/net.cc).
   const std::string wanted = value_of("NCCL_NET");
-  if (!wanted.empty() && strcasecmp(wanted.c_str(), plugin.net->name()) != 0) {
+  if (!wanted.empty() && strcasecmp(wanted.c_str(), net_->name()) != 0) {
     return fail(make_error(Status::kConfig, 0,
                            "NCCL_NET=%s, but %s calls itself %s: NCCL would not use it; unset "
                            "NCCL_NET or correct it",
-                           wanted.c_str(), plugin.path.c_str(), plugin.net->name()));
+                           wanted.c_str(), path_.c_str(), net_->name()));
   }
-  return plugin;
+  return {};
 }
 
 }  // namespace slime::perf

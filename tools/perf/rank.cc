@@ -12,10 +12,13 @@
 #include "tools/common/bytes.h"
 #include "tools/common/machine.h"
 #include "tools/perf/benchmark.h"
+#include "tools/perf/coll_communicator.h"
 #include "tools/perf/counters.h"
 #include "tools/perf/exit_code.h"
+#include "tools/perf/plugin.h"
 #include "tools/perf/progress_line.h"
 #include "tools/perf/report.h"
+#include "tools/perf/ring_communicator.h"
 
 namespace slime::perf {
 namespace {
@@ -61,8 +64,10 @@ class Rank {
   Result<void> check_memory(size_t bytes) const;
   Result<void> start_plugin();
   Result<void> choose_devices();
+  Result<void> choose_coll_device();
   Result<void> check_protocol();
   Result<void> measure();
+  Result<std::unique_ptr<Communicator>> connect();
   Result<void> finish();
   Result<void> collect_rails(const std::vector<nlohmann::json>& parts);
   void describe_run();
@@ -79,8 +84,8 @@ class Rank {
   Buffer send_buffer_, receive_buffer_;  // outlive the connections that know them
   BenchmarkSetup setup_;
   CommunicatorSetup connections_;
+  CollSetup coll_;
   Plugin plugin_;
-  bool initialized_ = false;
   std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<Member> member_;
   std::unique_ptr<Communicator> communicator_;
@@ -109,13 +114,14 @@ Result<void> Rank::prepare() {
   }
   auto sizes = buffer_sizes_from_environment();
   if (!sizes) return fail(sizes.error());
-  setup_.sizes = *sizes;
+  connections_.sizes = *sizes;
   if (options_.root >= identity_.size) {
     return fail(make_error(Status::kConfig, 0, "-r %d: there are ranks 0 to %d", options_.root,
                            identity_.size - 1));
   }
   Result<void> done = start_plugin();
   if (done) done = choose_devices();
+  if (done && options_.algorithm == Algorithm::kCollNet) done = choose_coll_device();
   if (done) done = check_protocol();
   if (!done) return done;
   const size_t bytes = buffer_bytes(options_, identity_.size);
@@ -145,32 +151,26 @@ Result<void> Rank::check_memory(size_t bytes) const {
 }
 
 Result<void> Rank::start_plugin() {
-  auto plugin = load_plugin(options_.plugin, options_.max_api);
-  if (!plugin) return fail(plugin.error());
-  plugin_ = std::move(*plugin);
+  if (auto loaded = plugin_.load(options_.plugin, options_.max_api); !loaded) return loaded;
   // NCCL's commId is a hash of the communicator's id: the same at all ranks.
   const uint64_t comm_id = std::hash<std::string>{}(identity_.token);
-  const auto code = plugin_.net->init(plugin_log, comm_id);
-  if (code != nccl::kSuccess) {
-    return fail(make_error(Status::kSystem, code, "init of %s: %s (%d); plugin: %s",
-                           plugin_.path.c_str(), result_name(code), code, last_warning().c_str()));
-  }
-  initialized_ = true;
-  report_.info.plugin_path = plugin_.path;
-  report_.info.plugin_name = plugin_.net->name();
-  report_.info.api_version = plugin_.net->version();
+  if (auto ready = plugin_.init(options_.algorithm, comm_id); !ready) return ready;
+  report_.info.plugin_path = plugin_.path();
+  report_.info.plugin_name = plugin_.net()->name();
+  report_.info.api_version = options_.algorithm == Algorithm::kCollNet ? plugin_.coll()->version()
+                                                                       : plugin_.net()->version();
   return {};
 }
 
 Result<void> Rank::choose_devices() {
   int count = 0;
-  const auto code = plugin_.net->devices(&count);
+  const auto code = plugin_.net()->devices(&count);
   if (code != nccl::kSuccess || count <= 0) {
     return fail(make_error(
         Status::kConfig, code,
         "%s has no network device (%s, %d devices), so NCCL would not use it; "
         "plugin: %s",
-        plugin_.path.c_str(), result_name(code), count,
+        plugin_.path().c_str(), result_name(code), count,
         last_warning().empty() ? "(NCCL_DEBUG=INFO says more)" : last_warning().c_str()));
   }
   connections_.devices = options_.devices;
@@ -178,7 +178,7 @@ Result<void> Rank::choose_devices() {
   setup_.speed.speed_mbps = 0;
   for (const int device : connections_.devices) {
     NetProperties properties;
-    if (device >= count || plugin_.net->properties(device, &properties) != nccl::kSuccess) {
+    if (device >= count || plugin_.net()->properties(device, &properties) != nccl::kSuccess) {
       return fail(make_error(Status::kConfig, 0, "--net-dev %d: there are devices 0 to %d", device,
                              count - 1));
     }
@@ -198,11 +198,28 @@ Result<void> Rank::choose_devices() {
   return {};
 }
 
+// NCCL opens one collComm on one device, the same as the net's of that number.
+Result<void> Rank::choose_coll_device() {
+  connections_.devices.resize(1);
+  auto properties = plugin_.coll_device(connections_.devices[0]);
+  if (!properties) return fail(properties.error());
+  coll_ = {plugin_.coll(), properties->max_collective_bytes, options_.types, options_.ops};
+  report_.info.devices.erase(report_.info.devices.begin() + 1, report_.info.devices.end());
+  return {};
+}
+
 // After init: a plugin may forbid LL128 there.
 Result<void> Rank::check_protocol() {
   auto allowed = allowed_protocols(std::getenv("NCCL_PROTO"));
   if (!allowed) return fail(allowed.error());
   setup_.protocols = *allowed;
+  const bool has_simple = allowed->allowed[static_cast<size_t>(Protocol::kSimple)];
+  if (options_.algorithm == Algorithm::kCollNet && !has_simple) {
+    return fail(make_error(Status::kConfig, 0,
+                           "NCCL_PROTO=%s forbids Simple, the only protocol that NCCL has for "
+                           "CollNet",
+                           std::getenv("NCCL_PROTO")));
+  }
   if (!options_.protocol || allowed->allowed[static_cast<size_t>(*options_.protocol)]) return {};
   return fail(make_error(Status::kConfig, 0,
                          "--proto %s: NCCL_PROTO=%s forbids it (set by you, or by the plugin "
@@ -216,6 +233,7 @@ void Rank::describe_run() {
   info.launcher = identity_.launcher;
   info.direct = options_.direct;
   info.channels = setup_.channels;
+  info.algorithm = name_of(options_.algorithm);
   info.protocol = options_.protocol ? name_of(*options_.protocol) : "as NCCL chooses";
   for (const RankInfo& rank : member_->ranks()) {
     info.members.push_back({{"host", rank.host}, {"pid", rank.pid}});
@@ -233,18 +251,16 @@ Result<void> Rank::measure() {
   setup_.ranks = connections_.ranks = identity_.size;
   setup_.channels = connections_.channels =
       options_.channels > 0 ? options_.channels : std::max(1, devices);
-  connections_.net = plugin_.net.get();
   connections_.member = member_.get();
   connections_.pulse = &pulse_;
   connections_.collective = options_.collective;
-  connections_.sizes = setup_.sizes;
   connections_.timeout_s = options_.timeout_s;
   if (options_.direct) {
     connections_.send_buffer = &send_buffer_;
     connections_.receive_buffer = &receive_buffer_;
   }
   describe_run();
-  auto communicator = Communicator::create(connections_);
+  auto communicator = connect();
   if (!communicator) return fail(communicator.error());
   communicator_ = std::move(*communicator);
   setup_.communicator = communicator_.get();
@@ -259,15 +275,16 @@ Result<void> Rank::measure() {
   });
 }
 
+Result<std::unique_ptr<Communicator>> Rank::connect() {
+  if (options_.algorithm == Algorithm::kCollNet)
+    return CollCommunicator::create(coll_, connections_);
+  return RingCommunicator::create(plugin_.net(), connections_);
+}
+
 Result<void> Rank::finish() {
   pulse_.enter("closing");
   if (auto closed = communicator_->close(); !closed) return closed;
-  const auto code = plugin_.net->finalize();
-  initialized_ = false;
-  if (code != nccl::kSuccess) {
-    return fail(make_error(Status::kSystem, code, "finalize: %s; plugin: %s", result_name(code),
-                           last_warning().c_str()));
-  }
+  if (auto ended = plugin_.finalize(); !ended) return ended;
   nlohmann::json part = nlohmann::json::object();
   if (const auto rails = counters_.read()) {
     part["rails"] = *rails;
@@ -356,7 +373,7 @@ int Rank::give_up(const Error& error) {
   (void)signal(SIGALRM, [](int) { _exit(code); });
   alarm(kCloseLimitS);
   communicator_.reset();
-  if (initialized_) (void)plugin_.net->finalize();
+  (void)plugin_.finalize();
   if (member_) member_->leave();
   return report_.exit_code;
 }

@@ -82,6 +82,7 @@ nlohmann::json to_json(const Report& report, const Options& options) {
         {"name", info.plugin_name},
         {"api_version", info.api_version},
         {"devices", info.devices}}},
+      {"algorithm", name_of(options.algorithm)},
       {"buffers", info.direct ? "direct" : "staged"},
       {"channels", info.channels},
       {"protocol", info.protocol},

@@ -39,9 +39,10 @@ void Table::begin(const Options& options, const RunInfo& info) {
   const bool factor = options.step_bytes == 0;
   fprintf(out_, "# slime-perf %s (%s)  %s\n", SLIME_VERSION, SLIME_COMMIT,
           info.plugin_path.c_str());
-  fprintf(out_, "# plugin %s, net API v%d, %s buffers, %d channel%s, protocol %s\n",
-          info.plugin_name.c_str(), info.api_version, info.direct ? "registered user" : "staged",
-          info.channels, info.channels == 1 ? "" : "s", info.protocol.c_str());
+  fprintf(out_, "# plugin %s, %s API v%d, %s buffers, %d channel%s, protocol %s\n",
+          info.plugin_name.c_str(), options.algorithm == Algorithm::kCollNet ? "CollNet" : "net",
+          info.api_version, info.direct ? "registered user" : "staged", info.channels,
+          info.channels == 1 ? "" : "s", info.protocol.c_str());
   fprintf(out_,
           "# minBytes %lu maxBytes %lu step: %lu(%s) warmup iters: %u iters: %u validation: %u\n",
           options.min_bytes, options.max_bytes, factor ? options.step_factor : options.step_bytes,

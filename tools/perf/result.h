@@ -41,11 +41,12 @@ struct RailLine {
 
 struct RunInfo {
   std::string command, plugin_path, plugin_name;
-  int api_version = 0;
+  int api_version = 0;  // of the table that carried the data: net, or CollNet
   int ranks = 0;
   std::string launcher;
   bool direct = false;
   int channels = 0;
+  std::string algorithm;                             // ring or collnet
   std::string protocol;                              // as asked for
   nlohmann::json devices = nlohmann::json::array();  // of rank 0
   nlohmann::json members = nlohmann::json::array();  // host and pid of every rank

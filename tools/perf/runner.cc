@@ -19,39 +19,33 @@ size_t lines_piece(Protocol protocol) {
 
 }  // namespace
 
-Runner::Runner(Job* job, const std::atomic<bool>* stop, Pulse* pulse)
+Runner::Runner(Job* job, std::span<const Lane> lanes, const std::atomic<bool>* stop, Pulse* pulse)
     : job_(job),
       stop_(stop),
       pulse_(pulse),
       functions_(kernels()),
       element_bytes_(size_of(job->type)) {
-  prepare();
-}
-
-void Runner::prepare() {
-  for (size_t i = 0; i < job_->flows->size(); ++i) {
-    const Flow& flow = (*job_->flows)[i];
-    Kernel kernel;
-    kernel.flow = &flow;
-    kernel.send = job_->send_links[i];
-    kernel.recv = job_->recv_links[i];
-    uint64_t sends = 0, receives = 0;
-    for (const Step& step : flow.steps) {
-      sends += step.send_from != Place::kNowhere;
-      receives += step.receive_into != Place::kNowhere;
-      kernel.sends_user_memory |=
-          step.send_from == Place::kInput || step.send_from == Place::kOutput;
-    }
-    if (kernel.send != nullptr) kernel.send->begin(flow.geometry, sends, job_->operations);
-    if (kernel.recv != nullptr) {
-      kernel.recv->begin(flow.geometry, flow.steps, receives, job_->operations, &job_->users,
-                         &operation_);
-    }
-    last_batch_ = std::max(last_batch_, flow.batch);
-    kernels_.push_back(kernel);
-  }
+  for (const Lane& lane : lanes) prepare(lane);
   job_->end_ns.clear();
   job_->end_ns.reserve(job_->operations);
+}
+
+void Runner::prepare(const Lane& lane) {
+  const Flow& flow = *lane.flow;
+  Kernel kernel{lane};
+  uint64_t sends = 0, receives = 0;
+  for (const Step& step : flow.steps) {
+    sends += step.send_from != Place::kNowhere;
+    receives += step.receive_into != Place::kNowhere;
+    kernel.sends_user_memory |= step.send_from == Place::kInput || step.send_from == Place::kOutput;
+  }
+  if (kernel.send != nullptr) kernel.send->begin(flow.geometry, sends, job_->operations);
+  if (kernel.recv != nullptr) {
+    kernel.recv->begin(flow.geometry, flow.steps, receives, job_->operations, &job_->users,
+                       &operation_);
+  }
+  last_batch_ = std::max(last_batch_, flow.batch);
+  kernels_.push_back(kernel);
 }
 
 Result<void> Runner::run() {
@@ -174,7 +168,7 @@ void Runner::combine(const Step& step, void* out, void* out2, const void* receiv
   const size_t count = bytes / element_bytes_;
   if (step.divide && job_->op == RedOp::kAvg) {
     return functions_.sum_and_divide[type](out, out2, received, own, count,
-                                           static_cast<uint32_t>(job_->ranks));
+                                           static_cast<uint32_t>(job_->shape.ranks));
   }
   const size_t op = job_->op == RedOp::kAvg ? 0 : static_cast<size_t>(job_->op);
   functions_.reduce[type][op](out, out2, received, own, count, 0);

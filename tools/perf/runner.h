@@ -6,8 +6,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "tools/perf/communicator.h"
 #include "tools/perf/kernels.h"
 #include "tools/perf/link.h"
 #include "tools/perf/plan.h"
@@ -15,37 +17,27 @@
 
 namespace slime::perf {
 
-// A number of equal operations, one after the other, as on one CUDA stream.
-struct Job {
-  const std::vector<Flow>* flows = nullptr;
-  std::vector<SendLink*> send_links;  // by flow; null: sends nothing
-  std::vector<RecvLink*> recv_links;
-  DataType type = DataType::kFloat;
-  RedOp op = RedOp::kSum;
-  int ranks = 2;
-  UserBuffers users;
-  uint32_t operations = 1;
-  uint64_t start_ns = 0;         // out
-  std::vector<uint64_t> end_ns;  // out: when each operation's kernel ended
+// A flow with the connections that it uses.
+struct Lane {
+  const Flow* flow = nullptr;
+  SendLink* send = nullptr;  // null: sends nothing
+  RecvLink* recv = nullptr;
 };
 
 class Runner {
  public:
-  Runner(Job* job, const std::atomic<bool>* stop, Pulse* pulse);
+  Runner(Job* job, std::span<const Lane> lanes, const std::atomic<bool>* stop, Pulse* pulse);
   Result<void> run();
 
  private:
-  struct Kernel {
-    const Flow* flow = nullptr;
-    SendLink* send = nullptr;
-    RecvLink* recv = nullptr;
+  struct Kernel : Lane {
     bool sends_user_memory = false;
     size_t step = 0;
     size_t done_bytes = 0;  // of the step
     bool leaving = false;   // all steps done, and messages still leave the user's memory
   };
 
-  void prepare();
+  void prepare(const Lane& lane);
   Activity advance(Kernel* kernel);
   bool drained() const;
   void hand_on(Kernel* kernel, const Step& step);

@@ -43,6 +43,10 @@ inline constexpr size_t kRedOps = 5;
 inline constexpr std::array<std::string_view, kRedOps> kRedOpNames = {"sum", "prod", "max", "min",
                                                                       "avg"};
 
+// How all_reduce is carried out: by the ranks in a ring, or by the network (ncclCollNet).
+enum class Algorithm : uint8_t { kRing, kCollNet };
+inline constexpr std::array<std::string_view, 2> kAlgorithmNames = {"ring", "collnet"};
+
 enum class Protocol : uint8_t { kLl, kLl128, kSimple };
 inline constexpr size_t kProtocols = 3;
 inline constexpr std::array<std::string_view, kProtocols> kProtocolNames = {"LL", "LL128",
@@ -53,6 +57,9 @@ inline std::string_view name_of(Collective collective) {
 }
 inline std::string_view name_of(DataType type) { return kDataTypeNames[static_cast<size_t>(type)]; }
 inline std::string_view name_of(RedOp op) { return kRedOpNames[static_cast<size_t>(op)]; }
+inline std::string_view name_of(Algorithm algorithm) {
+  return kAlgorithmNames[static_cast<size_t>(algorithm)];
+}
 inline std::string_view name_of(Protocol proto) {
   return kProtocolNames[static_cast<size_t>(proto)];
 }

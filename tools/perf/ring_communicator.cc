@@ -1,40 +1,16 @@
-#include "tools/perf/communicator.h"
+#include "tools/perf/ring_communicator.h"
 
 #include <sched.h>
 #include <slime/clock.h>
 
-#include <algorithm>
-#include <charconv>
+#include "tools/perf/runner.h"
 
 namespace slime::perf {
-namespace {
 
-std::string to_hex(std::span<const std::byte> bytes) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const std::byte byte : bytes) {
-    text += kDigits[static_cast<unsigned>(byte) >> 4];
-    text += kDigits[static_cast<unsigned>(byte) & 15];
-  }
-  return text;
-}
-
-bool from_hex(const std::string& text, std::span<std::byte> bytes) {
-  if (text.size() != 2 * bytes.size()) return false;
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    unsigned value = 0;
-    const char* start = text.data() + 2 * i;
-    if (std::from_chars(start, start + 2, value, 16).ptr != start + 2) return false;
-    bytes[i] = static_cast<std::byte>(value);
-  }
-  return true;
-}
-
-}  // namespace
-
-Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorSetup& setup) {
-  std::unique_ptr<Communicator> made(new Communicator(setup));
-  Communicator* communicator = made.get();
+Result<std::unique_ptr<Communicator>> RingCommunicator::create(NetApi* net,
+                                                               const CommunicatorSetup& setup) {
+  std::unique_ptr<RingCommunicator> made(new RingCommunicator(net, setup));
+  RingCommunicator* communicator = made.get();
   setup.pulse->enter("connecting");
   auto done = communicator->service_.call([communicator] { return communicator->listen(); });
   if (done) done = communicator->exchange_handles();
@@ -46,16 +22,16 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorSet
   return made;
 }
 
-Communicator::~Communicator() { (void)close(); }
+RingCommunicator::~RingCommunicator() { (void)close(); }
 
-std::vector<int> Communicator::send_peers() const {
+std::vector<int> RingCommunicator::send_peers() const {
   if (setup_.collective != Collective::kAllToAll) return {(setup_.rank + 1) % setup_.ranks};
   std::vector<int> peers;
   for (int i = 1; i < setup_.ranks; ++i) peers.push_back((setup_.rank + i) % setup_.ranks);
   return peers;
 }
 
-std::vector<int> Communicator::receive_peers() const {
+std::vector<int> RingCommunicator::receive_peers() const {
   const int ranks = setup_.ranks;
   if (setup_.collective != Collective::kAllToAll) return {(setup_.rank + ranks - 1) % ranks};
   std::vector<int> peers;
@@ -63,22 +39,22 @@ std::vector<int> Communicator::receive_peers() const {
   return peers;
 }
 
-int Communicator::device_of(int channel) const {
+int RingCommunicator::device_of(int channel) const {
   return setup_.devices[static_cast<size_t>(channel) % setup_.devices.size()];
 }
 
-Error Communicator::call_failed(const char* call, const Key& key, nccl::ResultCode code) const {
-  const std::string warning = last_warning();
-  return make_error(Status::kRemote, code, "%s for rank %d, channel %d, device %d: %s (%d)%s%s",
-                    call, key.peer, key.channel, device_of(key.channel), result_name(code), code,
-                    warning.empty() ? "" : "; plugin: ", warning.c_str());
+Error RingCommunicator::call_failed(const char* call, const Key& key, nccl::ResultCode code) const {
+  char call_on[160];
+  snprintf(call_on, sizeof call_on, "%s for rank %d, channel %d, device %d", call, key.peer,
+           key.channel, device_of(key.channel));
+  return call_error(Status::kRemote, call_on, code);
 }
 
-Result<void> Communicator::listen() {
+Result<void> RingCommunicator::listen() {
   for (const int peer : receive_peers()) {
     for (int channel = 0; channel < setup_.channels; ++channel) {
       Listening one{{peer, channel}, nullptr, {}};
-      const auto code = setup_.net->listen(device_of(channel), one.handle.data(), &one.comm);
+      const auto code = net_->listen(device_of(channel), one.handle.data(), &one.comm);
       if (code != nccl::kSuccess) return fail(call_failed("listen", one.key, code));
       if (one.comm == nullptr) {
         return fail(make_error(Status::kInternal, 0, "listen on device %d succeeded without a comm",
@@ -90,7 +66,7 @@ Result<void> Communicator::listen() {
   return {};
 }
 
-Result<void> Communicator::exchange_handles() {
+Result<void> RingCommunicator::exchange_handles() {
   nlohmann::json mine = nlohmann::json::object();  // "peer/channel" -> handle
   for (const Listening& one : listening_) {
     mine[std::to_string(one.key.peer) + "/" + std::to_string(one.key.channel)] = to_hex(one.handle);
@@ -113,7 +89,7 @@ Result<void> Communicator::exchange_handles() {
 }
 
 // Connects and accepts turn about: blocking in either could wait for a peer that waits for us.
-Result<void> Communicator::connect_all() {
+Result<void> RingCommunicator::connect_all() {
   const Clock& clock = SteadyClock::instance();
   const uint64_t deadline = clock.now_ns() + static_cast<uint64_t>(setup_.timeout_s * 1e9);
   while (!connecting_.empty() || !listening_.empty()) {
@@ -134,18 +110,18 @@ Result<void> Communicator::connect_all() {
   return {};
 }
 
-Result<bool> Communicator::connect_some() {
+Result<bool> RingCommunicator::connect_some() {
   bool moved = false;
   for (size_t i = 0; i < connecting_.size();) {
     Connecting& one = connecting_[i];
     void* comm = nullptr;
-    const auto code = setup_.net->connect(device_of(one.key.channel), one.handle.data(), &comm);
+    const auto code = net_->connect(device_of(one.key.channel), one.handle.data(), &comm);
     if (code != nccl::kSuccess) return fail(call_failed("connect", one.key, code));
     if (comm == nullptr) {
       ++i;
       continue;
     }
-    auto link = std::make_unique<SendLink>(setup_.net, comm, one.key.peer, setup_.rank);
+    auto link = std::make_unique<SendLink>(net_, comm, one.key.peer, setup_.rank);
     SendLink* raw = link.get();
     sends_[one.key] = std::move(link);
     connecting_.erase(connecting_.begin() + static_cast<ptrdiff_t>(i));
@@ -156,23 +132,23 @@ Result<bool> Communicator::connect_some() {
   return moved;
 }
 
-Result<bool> Communicator::accept_some() {
+Result<bool> RingCommunicator::accept_some() {
   bool moved = false;
   for (size_t i = 0; i < listening_.size();) {
     const Listening one = listening_[i];
     void* comm = nullptr;
-    const auto code = setup_.net->accept(one.comm, &comm);
+    const auto code = net_->accept(one.comm, &comm);
     if (code != nccl::kSuccess) return fail(call_failed("accept", one.key, code));
     if (comm == nullptr) {
       ++i;
       continue;
     }
-    auto link = std::make_unique<RecvLink>(setup_.net, comm, one.key.peer, one.key.peer);
+    auto link = std::make_unique<RecvLink>(net_, comm, one.key.peer, one.key.peer);
     RecvLink* raw = link.get();
     receives_[one.key] = std::move(link);
     listening_.erase(listening_.begin() + static_cast<ptrdiff_t>(i));
     moved = true;
-    const auto closed = setup_.net->close_listen(one.comm);
+    const auto closed = net_->close_listen(one.comm);
     if (closed != nccl::kSuccess) return fail(call_failed("closeListen", one.key, closed));
     if (auto done = register_fifos(raw); !done) return fail(done.error());
     if (auto done = register_users(raw); !done) return fail(done.error());
@@ -182,7 +158,7 @@ Result<bool> Communicator::accept_some() {
 
 // NCCL allocates and registers the FIFOs of all protocols whether or not they will be used;
 // point-to-point connections have no LL128.
-Result<void> Communicator::register_fifos(Link* link) {
+Result<void> RingCommunicator::register_fifos(Link* link) {
   for (size_t p = 0; p < kProtocols; ++p) {
     const auto protocol = static_cast<Protocol>(p);
     size_t bytes = setup_.sizes.fifo[p];
@@ -192,17 +168,17 @@ Result<void> Communicator::register_fifos(Link* link) {
     auto buffer = Buffer::allocate(bytes);
     if (!buffer) return fail(buffer.error());
     link->memory().fifo[p] = std::move(*buffer);
-    const auto code = setup_.net->reg_mr(link->comm(), link->memory().fifo[p].data(), bytes,
-                                         &link->memory().fifo_handle[p]);
+    const auto code = net_->reg_mr(link->comm(), link->memory().fifo[p].data(), bytes,
+                                   &link->memory().fifo_handle[p]);
     if (code != nccl::kSuccess) return fail(call_failed("regMr", {link->peer(), 0}, code));
   }
   return {};
 }
 
-Result<void> Communicator::register_users(Link* link) {
+Result<void> RingCommunicator::register_users(Link* link) {
   const auto add = [&](const Buffer* buffer, void** handle) -> Result<void> {
     if (buffer == nullptr) return {};
-    const auto code = setup_.net->reg_mr(link->comm(), buffer->data(), buffer->size(), handle);
+    const auto code = net_->reg_mr(link->comm(), buffer->data(), buffer->size(), handle);
     if (code == nccl::kSuccess && *handle != nullptr) return {};
     return fail(call_failed("regMr of the user's buffer (--direct)", {link->peer(), 0}, code));
   };
@@ -210,7 +186,7 @@ Result<void> Communicator::register_users(Link* link) {
   return add(setup_.receive_buffer, &link->memory().receive_buffer_handle);
 }
 
-std::string Communicator::missing() const {
+std::string RingCommunicator::missing() const {
   std::string text;
   for (const Connecting& one : connecting_) {
     text += " to rank " + std::to_string(one.key.peer) + " (channel " +
@@ -223,22 +199,22 @@ std::string Communicator::missing() const {
   return text;
 }
 
-Result<void> Communicator::run(Job* job) {
-  job->send_links.clear();
-  job->recv_links.clear();
-  for (const Flow& flow : *job->flows) {
+Result<void> RingCommunicator::run(Job* job) {
+  const std::vector<Flow> flows = make_plan(job->shape, setup_.sizes);
+  std::vector<Lane> lanes;
+  for (const Flow& flow : flows) {
     const auto send = sends_.find({flow.send_peer, flow.channel});
     const auto receive = receives_.find({flow.receive_peer, flow.channel});
-    job->send_links.push_back(send != sends_.end() ? send->second.get() : nullptr);
-    job->recv_links.push_back(receive != receives_.end() ? receive->second.get() : nullptr);
+    lanes.push_back({&flow, send != sends_.end() ? send->second.get() : nullptr,
+                     receive != receives_.end() ? receive->second.get() : nullptr});
   }
-  return progress_.call([this, job] {
-    Runner runner(job, &setup_.member->stop(), setup_.pulse);
+  return progress_.call([this, job, &lanes] {
+    Runner runner(job, lanes, &setup_.member->stop(), setup_.pulse);
     return runner.run();
   });
 }
 
-void Communicator::release(Link* link, bool send, Result<void>* first) {
+void RingCommunicator::release(Link* link, bool send, Result<void>* first) {
   const auto note = [&](const char* call, nccl::ResultCode code) {
     if (code != nccl::kSuccess && first->has_value()) {
       *first = fail(call_failed(call, {link->peer(), 0}, code));
@@ -249,18 +225,18 @@ void Communicator::release(Link* link, bool send, Result<void>* first) {
   handles.push_back(memory.send_buffer_handle);
   handles.push_back(memory.receive_buffer_handle);
   for (void* handle : handles) {
-    if (handle != nullptr) note("deregMr", setup_.net->dereg_mr(link->comm(), handle));
+    if (handle != nullptr) note("deregMr", net_->dereg_mr(link->comm(), handle));
   }
   note(send ? "closeSend" : "closeRecv",
-       send ? setup_.net->close_send(link->comm()) : setup_.net->close_recv(link->comm()));
+       send ? net_->close_send(link->comm()) : net_->close_recv(link->comm()));
 }
 
-Result<void> Communicator::close() {
+Result<void> RingCommunicator::close() {
   return service_.call([this] {
     Result<void> first;
     for (const auto& [key, link] : sends_) release(link.get(), true, &first);
     for (const auto& [key, link] : receives_) release(link.get(), false, &first);
-    for (const Listening& one : listening_) (void)setup_.net->close_listen(one.comm);
+    for (const Listening& one : listening_) (void)net_->close_listen(one.comm);
     sends_.clear();
     receives_.clear();
     listening_.clear();

@@ -1,0 +1,244 @@
+// Two ranks of a CollNet in one process, over a software switch in the same process.
+#include <poll.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "switch/controller/server.h"
+#include "switch/softswitch/softswitch.h"
+#include "test/boundary/coll_api.h"
+
+namespace slime::boundary {
+namespace {
+
+// What slime-switchd is made of, on ports of its own.
+class Switch {
+ public:
+  Switch() {
+    const SocketAddress any_port = SocketAddress::parse("127.0.0.1:0").value();
+    driver_ =
+        net::SoftSwitch::open({.address = any_port, .shards = 2, .slot_bytes = 64 << 20}).value();
+    net::ControllerOptions options;
+    options.seed = 1;
+    controller_ = std::make_unique<net::Controller>(*driver_, options, SteadyClock::instance());
+    net::ServerOptions server;
+    server.listen = any_port;
+    control_ = net::ControlServer::open(*controller_, server).value();
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~Switch() {
+    ending_ = true;
+    thread_.join();
+  }
+  std::string address() const { return control_->address().to_string(); }
+
+ private:
+  void serve() {
+    while (!ending_) {
+      pollfd waited{control_->descriptor(), POLLIN, 0};
+      (void)poll(&waited, 1, std::clamp(control_->timeout_ms(), 1, 20));
+      control_->run();
+    }
+  }
+
+  std::unique_ptr<net::SoftSwitch> driver_;
+  std::unique_ptr<net::Controller> controller_;
+  std::unique_ptr<net::ControlServer> control_;
+  std::atomic<bool> ending_{false};
+  std::thread thread_;
+};
+
+struct Rank {
+  void* comm = nullptr;
+  void* mhandle = nullptr;
+  std::vector<int32_t> memory;  // send, then receive
+  ResultCode connected = nccl::kInProgress;
+};
+
+class CollSwitch : public CollTest {
+ protected:
+  static constexpr size_t kElements = 3000;
+
+  void SetUp() override {
+    set("NCCL_SLIME_SWITCH", switch_.address().c_str());
+    init();
+    connect();
+    for (Rank& rank : ranks_) {
+      ASSERT_EQ(rank.connected, nccl::kSuccess) << Log::text();
+      ASSERT_NE(rank.comm, nullptr);
+      rank.memory.resize(2 * kElements);
+      ASSERT_EQ(coll_.reg(rank.comm, rank.memory.data(),
+                          static_cast<int64_t>(rank.memory.size() * sizeof(int32_t)),
+                          nccl::kPointerHost, &rank.mhandle),
+                nccl::kSuccess);
+    }
+    Log::clear();
+  }
+
+  void TearDown() override {
+    for (Rank& rank : ranks_) {
+      if (rank.mhandle == nullptr) continue;
+      EXPECT_EQ(coll_.dereg(rank.comm, rank.mhandle), nccl::kSuccess);
+    }
+    // Rank 0 gives the job back when the other has left.
+    each([this](Rank& rank) {
+      if (rank.comm == nullptr) return;
+      EXPECT_EQ(coll_.close_coll(rank.comm), nccl::kSuccess);
+    });
+    finalize_both();
+  }
+
+  void each(const std::function<void(Rank&)>& task) {
+    std::thread other([&] { task(ranks_[1]); });
+    task(ranks_[0]);
+    other.join();
+  }
+
+  void connect() {
+    std::array<HandleBytes, 2> bytes{};
+    void *listening[2] = {}, *handles[2] = {bytes[0].data(), bytes[1].data()};
+    for (size_t i = 0; i < 2; ++i) {
+      ASSERT_EQ(coll_.listen(0, handles[i], &listening[i]), nccl::kSuccess);
+    }
+    each([&](Rank& rank) {
+      const size_t i = &rank == &ranks_[0] ? 0 : 1;
+      rank.connected = coll_.connect(handles, 2, static_cast<int>(i), listening[i], &rank.comm);
+      if (rank.connected == nccl::kSuccess) {
+        EXPECT_EQ(coll_.close_listen(listening[i]), nccl::kSuccess);
+      }
+    });
+  }
+
+  AllreduceCall call_of(Rank& rank, size_t first = 0, size_t count = kElements) const {
+    return {.send = rank.memory.data() + first,
+            .receive = rank.memory.data() + kElements + first,
+            .count = static_cast<int64_t>(count),
+            .send_mhandle = rank.mhandle,
+            .receive_mhandle = rank.mhandle};
+  }
+  void* start(Rank& rank, const AllreduceCall& call) {
+    void* request = nullptr;
+    EXPECT_EQ(coll_.iallreduce(rank.comm, call, &request), nccl::kSuccess) << Log::text();
+    return request;
+  }
+  // Both requests done.
+  bool wait_for(void* first, void* second) {
+    void* requests[2] = {first, second};
+    return wait_until([&] {
+      for (void*& request : requests) {
+        int done = 0, size = -1;
+        if (request == nullptr) continue;
+        EXPECT_EQ(coll_.test(request, &done, &size), nccl::kSuccess) << Log::text();
+        if (done != 0) request = nullptr;
+      }
+      return HasFailure() || (requests[0] == nullptr && requests[1] == nullptr);
+    });
+  }
+  void fill() {
+    for (size_t i = 0; i < kElements; ++i) {
+      ranks_[0].memory[i] = static_cast<int32_t>(i * 7919);
+      ranks_[1].memory[i] = -static_cast<int32_t>(i * 7907);
+    }
+  }
+  bool has_sums(const Rank& rank) const {
+    for (size_t i = 0; i < kElements; ++i) {
+      if (rank.memory[kElements + i] != static_cast<int32_t>(i * 12)) return false;
+    }
+    return true;
+  }
+
+  Switch switch_;
+  Rank ranks_[2];
+};
+SLIME_FOR_ALL_VERSIONS(CollSwitch);
+
+TEST_P(CollSwitch, AddsUp) {
+  fill();
+  void* const first = start(ranks_[0], call_of(ranks_[0]));
+  void* const second = start(ranks_[1], call_of(ranks_[1]));
+  ASSERT_TRUE(wait_for(first, second));
+  EXPECT_TRUE(has_sums(ranks_[0]));
+  EXPECT_TRUE(has_sums(ranks_[1]));
+  int done = 0;
+  refused(coll_.test(first, &done, nullptr), "done");
+  void* request = this;
+  EXPECT_EQ(coll_.iflush(ranks_[0].comm, &request), nccl::kSuccess);
+  EXPECT_EQ(request, nullptr) << "host memory needs no flush";
+  refused(coll_.iflush(ranks_[0].comm, nullptr), "request is NULL");
+  EXPECT_EQ(Log::count(nccl::kLogWarn), 0u) << Log::text();
+}
+
+// NCCL offers the same operation again where it gets no request.
+TEST_P(CollSwitch, TakesAsManyAsNcclMayHaveOutstanding) {
+  constexpr size_t kMost = 64, kMore = 80;
+  std::vector<void*> open[2];
+  for (size_t i = 0; i <= kMost; ++i) {
+    void* const request = start(ranks_[0], call_of(ranks_[0], i, 1));
+    if (request == nullptr) break;
+    open[0].push_back(request);
+  }
+  ASSERT_EQ(open[0].size(), kMost) << "and then no more, without an error";
+  size_t issued[2] = {kMost, 0}, ended[2] = {};
+  const bool all = wait_until([&] {
+    for (size_t r = 0; r < 2; ++r) {
+      void* const request =
+          issued[r] < kMore ? start(ranks_[r], call_of(ranks_[r], issued[r], 1)) : nullptr;
+      if (request != nullptr) {
+        open[r].push_back(request);
+        ++issued[r];
+      }
+      int done = 0;
+      if (ended[r] == open[r].size()) continue;
+      EXPECT_EQ(coll_.test(open[r][ended[r]], &done, nullptr), nccl::kSuccess) << Log::text();
+      ended[r] += done != 0;
+    }
+    return HasFailure() || (ended[0] == kMore && ended[1] == kMore);
+  });
+  EXPECT_TRUE(all) << ended[0] << " and " << ended[1] << " ended";
+}
+
+TEST_P(CollSwitch, RefusesWhatItDidNotPromise) {
+  Rank& rank = ranks_[0];
+  void* request = this;
+  const auto bad = [&](const AllreduceCall& call) {
+    request = this;
+    refused(coll_.iallreduce(rank.comm, call, &request), "iallreduce of");
+    EXPECT_EQ(request, nullptr);
+  };
+  AllreduceCall call = call_of(rank);
+  refused(coll_.iallreduce(rank.comm, call, nullptr), "request is NULL");
+  call.type = nccl::kFloat64;
+  bad(call);
+  call = call_of(rank);
+  call.op = nccl::kProd;
+  bad(call);
+  call = call_of(rank);
+  call.send_mhandle = nullptr;
+  bad(call);
+  call = call_of(rank, 1);
+  bad(call);  // one element beyond the registration
+  call = call_of(rank);
+  call.count = -1;
+  bad(call);
+  void* mhandle = nullptr;
+  refused(coll_.reg(rank.comm, nullptr, 8, nccl::kPointerHost, &mhandle), "data is NULL");
+  refused(coll_.reg(rank.comm, rank.memory.data(), 0, nccl::kPointerHost, &mhandle),
+          "cannot register 0 bytes");
+  refused(coll_.reg(rank.comm, rank.memory.data(), 8, nccl::kPointerCuda, &mhandle),
+          "cannot register CUDA memory", nccl::kInternalError);
+  refused(coll_.reg_dma_buf(rank.comm, rank.memory.data(), 8, 3, &mhandle), "DMA-BUF",
+          nccl::kInternalError);
+  refused(coll_.dereg(rank.comm, nullptr), "not an mhandle");
+  EXPECT_EQ(mhandle, nullptr);
+  refused(coll_.close_listen(rank.comm), "listenComm");
+}
+
+// NCCL's order when a communicator is aborted: deregMr, then close; requests are never tested.
+TEST_P(CollSwitch, ClosesWithOperationsOutstanding) {
+  void* const request = start(ranks_[0], call_of(ranks_[0]));
+  EXPECT_NE(request, nullptr) << "the other rank never comes";
+}
+
+}  // namespace
+}  // namespace slime::boundary

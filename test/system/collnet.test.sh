@@ -1,0 +1,162 @@
+#!/bin/bash
+# All_reduce by the software switch, through the plugin as NCCL drives it: right bits with 2 to 8
+# ranks in every type and version, staged and direct, two jobs at once, with garbage on the wire;
+# and when a rank or the switch dies, or was never there, every rank says so and ends.
+. "$(dirname "$0")/perf_support.sh"
+switchd=$build/bin/slime-switchd
+[ -x "$switchd" ] || { echo "skipped: $switchd is not built"; exit 77; }
+unset NCCL_SLIME_SWITCH NCCL_SLIME_SWITCH_KEY_FILE NCCL_SLIME_SWITCH_TIMEOUT
+switch_pid=
+stop_switch() {
+  [ -z "$switch_pid" ] || { kill "$1" "$switch_pid" && wait "$switch_pid"; } 2>/dev/null
+  switch_pid=
+}
+trap 'stop_switch -KILL; rm -rf "$work"' EXIT
+
+# start_switch: a new one, on ports that nobody has; sets NCCL_SLIME_SWITCH and $data_port.
+start_switch() {
+  for _ in $(seq 10); do
+    data_port=$((20000 + RANDOM % 12000))
+    printf 'data:\n  listen: 127.0.0.1:%d\n  shards: 2\ncontrol:\n  listen: 127.0.0.1:%d\n' \
+      "$data_port" $((data_port + 10)) >"$work/switch.yaml"
+    "${launcher[@]}" "$switchd" --config "$work/switch.yaml" >"$work/ready" 2>"$work/switch.log" &
+    switch_pid=$!
+    export NCCL_SLIME_SWITCH=127.0.0.1:$((data_port + 10))
+    for _ in $(seq 200); do
+      grep -qs ready "$work/ready" && return
+      kill -0 "$switch_pid" 2>/dev/null || break
+      sleep 0.05
+    done
+    stop_switch -KILL
+  done
+  not_ok "slime-switchd does not start" "$work/switch.log"
+  exit 1
+}
+
+# correct NAME RANKS ARGUMENT...: nothing is wrong, everything was checked, the switch did it
+correct() {
+  local name=$1 count=$2
+  shift 2
+  run "$name" 0 all_reduce --algo collnet --ranks "$count" -n 2 -w 1 "$@"
+  holds "$name" "r['algorithm'] == 'collnet' and len(r['rows']) > 0 and
+    all(h['wrong'] == 0 for h in halves)" "0 wrong"
+}
+
+# refused NAME TEXT ARGUMENT...: a usage error that mentions TEXT
+refused() {
+  local name=$1 text=$2
+  shift 2
+  run "$name" 2 "$@" --ranks 2
+  says "$name" "$text"
+}
+
+# within SECONDS COMMAND...: the command, which must not take longer
+within() {
+  local limit=$1 began=$SECONDS
+  shift
+  "$@"
+  if [ $((SECONDS - began)) -le "$limit" ]; then ok "in $limit s: $2"; else
+    not_ok "$((SECONDS - began)) s, not $limit: $*"
+  fi
+}
+
+refused other_collective 'all_reduce only' all_gather --algo collnet
+refused other_protocol 'no protocol but simple' all_reduce --algo collnet --proto ll
+refused two_devices 'one device' all_reduce --algo collnet --net-dev 0,1
+refused no_switch 'NCCL_SLIME_SWITCH is not set' all_reduce --algo collnet
+NCCL_SLIME_SWITCH=127.0.0.1:1 within 15 run nobody_there 3 all_reduce --algo collnet --ranks 3
+for rank in 0 1 2; do says nobody_there "rank $rank: .*CollNet connect"; done
+says nobody_there '127.0.0.1:1'
+
+start_switch
+exact=-d\ int8,uint8,int32,uint32,int64,uint64
+types=$exact,half,float,bfloat16
+# shellcheck disable=SC2086  # two words
+{
+  correct sums_2 2 $types -o sum,avg -b 4 -e 600K -f 71
+  correct sums_3 3 $types -o sum,avg -b 20 -e 600K -f 97 --direct
+  correct extremes_4 4 $exact -o max,min -b 4 -e 300K -f 300 --channels 12
+  correct extremes_2 2 $exact -o max,min -b 12 -e 300K -f 500 --direct
+}
+correct ranks_4 4 -d float,int32 -b 4 -e 2M -f 128 --staged
+correct ranks_8 8 -d float,int32 -b 4 -e 200K -f 333
+correct ranks_8_direct 8 -d half,uint64 -b 4 -e 200K -f 333 --direct
+for api in 6 7 8 9 10 11 12; do
+  correct "api_$api" 2 -b 8 -e 64K -f 8192 --api $api
+  holds "api_$api" "r['plugin']['api_version'] == $api" "version $api was used"
+done
+refused unsupported 'does not reduce double by sum .* it supports sum and avg of int8 .*float' \
+  all_reduce --algo collnet -d float,double
+run injected 1 all_reduce --algo collnet --ranks 2 -b 64K -e 64K -n 2 --inject-error
+holds injected "all(h['wrong'] == 1 for h in halves)" "the checker sees one flipped bit"
+run ring 0 all_reduce --ranks 2 -b 64K -e 64K
+holds ring "r['algorithm'] == 'ring'" "the ring is the default"
+
+# Two jobs at once, while others throw garbage at the switch: anything, and headers that are right
+# in their first bytes (include/slime/sap.h) and small numbers in the rest.
+python3 - "$data_port" <<'PY' &
+import random, socket, sys, time
+random.seed(1)
+garbage = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+end = time.monotonic() + 60
+sent = 0
+while time.monotonic() < end:
+    body = random.randbytes(random.choice((0, 1, 4, 27, 28, 32, 1024, 4096)))
+    if sent % 4:
+        start = [0xA1, random.randint(1, 8), random.choice((0, 1, 16, 64, 112)), 0]
+        body = bytes(start + random.choices((0, 0, 0, 1, 2, 8, 255), k=24)) + body
+    garbage.sendto(body, ("127.0.0.1", int(sys.argv[1]) + sent % 2))
+    sent += 1
+    time.sleep(0.0005)
+PY
+thrower=$!
+correct first_job 2 -b 4 -e 1M -f 8 -d int32 -c 2 >"$work/first_job.checks" &
+first=$!
+correct second_job 3 -b 4 -e 300K -f 8 -d float -c 2
+wait "$first"
+cat "$work/first_job.checks"
+grep -q '^not ok' "$work/first_job.checks" && wrong=1
+if kill "$thrower" 2>/dev/null; then ok "garbage came all the time"; else
+  not_ok "the garbage ended too soon"
+fi
+wait "$thrower" 2>/dev/null
+
+start killed_rank all_reduce --algo collnet --ranks 3
+kill -9 "${ranks[1]}"
+await killed_rank 3 15
+for rank in 0 2; do says killed_rank "rank $rank: rank 1 \(process ${ranks[1]} on .*\) is gone"; done
+all_gone killed_rank
+
+# The ranks end, each with a sentence; or they go on without the switch, and nothing is wrong.
+export NCCL_SLIME_SWITCH_TIMEOUT=3
+"${perf[@]}" all_reduce --algo collnet --ranks 3 -b 64K -e 64K -n 3000 -c 2 \
+  --json "$work/killed_switch.json" >"$work/killed_switch.out" 2>"$work/killed_switch.err" &
+run_pid=$!
+for _ in $(seq 600); do
+  grep -qs '(elements)' "$work/killed_switch.out" && break
+  sleep 0.1
+done
+mapfile -t ranks < <(sed -n 's/^#  Rank .* Pid *\([0-9]*\) on .*/\1/p' "$work/killed_switch.out")
+sleep 0.3
+if kill -0 "$run_pid" 2>/dev/null; then ok "killed_switch: in the middle"; else
+  not_ok "killed_switch: the run was over too soon" "$work/killed_switch.out"
+fi
+stop_switch -KILL
+began=$SECONDS
+(sleep 30 && kill -9 "$run_pid" 2>/dev/null) &
+guard=$!
+wait "$run_pid" 2>/dev/null
+code=$?
+kill "$guard" 2>/dev/null
+case $code in
+0)
+  holds killed_switch "all(h['wrong'] == 0 for h in halves)" "went on without the switch, 0 wrong"
+  ;;
+3)
+  [ $((SECONDS - began)) -le 15 ] || not_ok "killed_switch: it took $((SECONDS - began)) s"
+  for rank in 0 1 2; do says killed_switch "rank $rank: .*(switch|gone)"; done
+  ;;
+*) not_ok "killed_switch: exit status $code, neither 0 nor 3" "$work/killed_switch.err" ;;
+esac
+all_gone killed_switch
+exit $wrong

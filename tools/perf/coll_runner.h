@@ -1,0 +1,61 @@
+// Runs allreduces over a collComm on the progress thread: NCCL's proxy (src/transport/coll_net.cc)
+// and, in its pauses, what the GPU kernels would do.
+//
+// An operation is cut into calls (coll_plan.h). Through FIFOs, call c uses slot c mod depth, and
+// its way is: copied in, issued, done, copied out. Direct ones need no copies. One operation ends
+// before the next begins, and all ranks issue the same calls in the same order.
+#pragma once
+
+#include <slime/result.h>
+
+#include <atomic>
+
+#include "tools/perf/coll_api.h"
+#include "tools/perf/coll_plan.h"
+#include "tools/perf/communicator.h"
+
+namespace slime::perf {
+
+struct CollPath {
+  CollApi* api = nullptr;
+  void* comm = nullptr;
+  CollPlan plan;
+  bool direct = false;
+  // Where calls read and write: the FIFOs, or the user's buffers.
+  void* send_handle = nullptr;
+  void* receive_handle = nullptr;
+  char* send_fifo = nullptr;
+  char* receive_fifo = nullptr;
+};
+
+class CollRunner {
+ public:
+  CollRunner(Job* job, const CollPath& path, const std::atomic<bool>* stop, Pulse* pulse);
+  Result<void> run();
+
+ private:
+  Result<bool> visit();
+  bool copy_in();
+  Result<bool> issue();
+  Result<bool> test();
+  bool copy_out();
+  void end_operations();
+  void store(char* to, const char* from, size_t bytes) const;
+  CollCall call(uint64_t index) const;
+  size_t slot(uint64_t index) const { return (first_call_ + index) % path_.plan.depth; }
+  size_t bytes_of(uint64_t index) const;
+
+  Job* const job_;
+  const CollPath path_;
+  const std::atomic<bool>* const stop_;
+  Pulse* const pulse_;
+  const size_t element_bytes_, bytes_;  // of an operation
+  uint32_t operation_ = 0;
+  // Calls of this operation, each count at most the one before it.
+  uint64_t copied_in_ = 0, issued_ = 0, done_ = 0, copied_out_ = 0;
+  size_t in_bytes_ = 0, out_bytes_ = 0;  // of the call that is being copied
+  uint64_t first_call_ = 0;              // of this operation, in all
+  std::vector<void*> requests_;          // by slot
+};
+
+}  // namespace slime::perf
