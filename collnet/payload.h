@@ -44,6 +44,20 @@ class Payload {
   void unpack(const std::byte* lanes, uint32_t count, const Scales& scales,
               std::byte* elements) const;
 
+  // Whether numbers were, or are going to be, lost beside much larger ones of the same block. NCCL
+  // hands over whole chunks: behind the user's elements lies what an earlier operation left there,
+  // of any size. So a block is coarse if what it begins with is far below what it is scaled for.
+  bool is_coarse(const std::byte* elements, uint32_t count, const Scales& scales) const;
+  // Then every element gets an exponent of its own: a byte each, max-reduced in a round of its own.
+  static uint16_t fine_lanes_for(uint32_t elements) {
+    return static_cast<uint16_t>((elements + 3) / 4);
+  }
+  void pack_fine_exponents(const std::byte* elements, uint32_t count, std::byte* lanes) const;
+  uint32_t pack_fine(const std::byte* elements, uint32_t count, const std::byte* exponents,
+                     std::byte* lanes) const;
+  void unpack_fine(const std::byte* lanes, uint32_t count, const std::byte* exponents,
+                   std::byte* elements) const;
+
   // Where NaN and infinities are, 4 bits an element, to be OR-reduced in a round of their own. That
   // round's lanes are at most those of the data.
   static uint16_t flag_lanes_for(uint32_t elements) {

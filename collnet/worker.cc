@@ -35,6 +35,7 @@ Worker::Worker(const WorkerOptions& options, Datagrams& network)
       flags_stride_(4 * size_t{Payload::flag_lanes_for(options.lanes)}),
       packets_(std::make_unique<std::byte[]>(options.slots * packet_stride_)),
       flags_(std::make_unique<std::byte[]>(options.slots * flags_stride_)),
+      fine_(std::make_unique<std::byte[]>(options.slots * 4 * size_t{options.lanes})),
       scratch_(std::make_unique<std::byte[]>(4 * size_t{options.lanes})),
       kept_(std::make_unique<std::byte[]>(options.slots * packet_stride_)),
       generation_(options.generation),

@@ -9,6 +9,11 @@
 //     flags       only if a worker has a NaN or infinity there: where they are, by OR
 //     data        the sum; with it, the exponents of the next chunk on this slot
 //
+// and two more if a worker's numbers are lost beside others of their block (special::kCoarse):
+//
+//     fine        an exponent for every element
+//     data        again, scaled by those
+//
 // So NaN and infinities reach the user where IEEE 754 puts them without another path than the
 // switch, and garbage in a chunk's tail costs that chunk one small round and nobody else anything.
 //
@@ -63,6 +68,7 @@ struct Operation {
   X(corrupt, "results whose check lane is wrong, dropped")  \
   X(exponent_rounds, "rounds for exponents alone")          \
   X(flag_rounds, "rounds for NaN and infinities")           \
+  X(fine_rounds, "rounds for exponents of single elements") \
   X(queries, "questions to the switch who is missing")      \
   X(bytes, "payload bytes of operations that are complete")
 
@@ -127,7 +133,7 @@ class Worker {
 
  private:
   static constexpr uint32_t kNobody = ~0u;
-  enum class Stage : uint8_t { kExponents, kFlags, kData };
+  enum class Stage : uint8_t { kExponents, kFlags, kFine, kData };
 
   struct Slot {
     uint64_t chunk = 0;  // of the job's stream: worked on, or next
@@ -135,6 +141,8 @@ class Worker {
     Stage stage = Stage::kData;
     bool waiting = false;
     bool agreed = false;   // `scales` are of `chunk`, and all workers have them
+    bool coarse = false;   // numbers were lost: `chunk` needs a finer round
+    bool fine = false;     // the exponents of single elements of `chunk` are in
     bool flagged = false;  // the flags of `chunk` are in
     bool resent = false;
     bool salted = false;  // the packet has a check
@@ -169,11 +177,13 @@ class Worker {
   Piece piece_of(const Running& running, uint64_t chunk) const;
   std::byte* packet_of(uint32_t index) { return packets_.get() + index * packet_stride_; }
   std::byte* flags_of(uint32_t index) { return flags_.get() + index * flags_stride_; }
+  std::byte* fine_of(uint32_t index) { return fine_.get() + size_t{index} * 4 * options_.lanes; }
   std::byte* kept_of(uint32_t index) { return kept_.get() + index * packet_stride_; }
 
   // worker_rounds.cc
   void begin_round(uint32_t index, uint64_t now_ns);
   void fill(uint32_t index, const Running& running, const Piece& piece, sap::Header* header);
+  const std::byte* finite(uint32_t index, const Running& running, const Piece& piece);
   void fill_data(uint32_t index, const Running& running, const Piece& piece, sap::Header* header);
   Scales scales_of(uint64_t chunk);
   void transmit(uint32_t index, uint64_t now_ns);
@@ -213,7 +223,7 @@ class Worker {
   uint64_t next_chunk_ = 0;
   uint64_t next_check_ns_ = 0;
   size_t packet_stride_ = 0, flags_stride_ = 0;
-  std::unique_ptr<std::byte[]> packets_, flags_, scratch_;
+  std::unique_ptr<std::byte[]> packets_, flags_, fine_, scratch_;
   std::unique_ptr<std::byte[]> kept_;  // newest result per slot: a peer may need it
   uint8_t generation_;
   bool direct_ = false;

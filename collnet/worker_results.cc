@@ -37,6 +37,8 @@ bool Worker::fits(const Slot& slot, const Running& running, const sap::Header& h
       return exponents_only;
     case Stage::kFlags:
       return header.op == sap::Op::kOr && header.lanes == Payload::flag_lanes_for(count);
+    case Stage::kFine:
+      return header.op == sap::Op::kMax && header.lanes == Payload::fine_lanes_for(count);
     case Stage::kData:
       return !exponents_only && header.format == running.payload.format() &&
              header.op == running.payload.op() && header.lanes == running.payload.lanes_for(count);
@@ -58,6 +60,7 @@ bool Worker::is_intact(const Slot& slot, const Running& running, const sap::Head
     case Stage::kExponents:
       return header.check == workers * salt;
     case Stage::kFlags:
+    case Stage::kFine:
       return true;
     case Stage::kData:
       break;
@@ -76,10 +79,17 @@ void Worker::finish_round(uint32_t index, Running& running, const sap::Header& h
     slot.flagged = true;
     return;
   }
+  if (slot.stage == Stage::kFine) {
+    std::memcpy(fine_of(index), payload.data(), payload.size());
+    slot.fine = true;
+    return;
+  }
   if (slot.stage == Stage::kData) {
+    slot.coarse = !slot.fine && (header.special & sap::special::kCoarse) != 0;
+    if (slot.coarse) return;  // once more, finer
     deliver(index, running, payload);
     slot.chunk += options_.slots;
-    slot.flagged = false;
+    slot.flagged = slot.fine = false;
   }
   slot.scales = {.exponents = {header.exponents[0], header.exponents[1]},
                  .special = header.special};
@@ -89,7 +99,10 @@ void Worker::finish_round(uint32_t index, Running& running, const sap::Header& h
 void Worker::deliver(uint32_t index, Running& running, std::span<const std::byte> payload) {
   const Slot& slot = slots_[index];
   const Piece piece = piece_of(running, slot.chunk);
-  running.payload.unpack(payload.data(), piece.count, slot.scales, piece.to);
+  if (slot.fine)
+    running.payload.unpack_fine(payload.data(), piece.count, fine_of(index), piece.to);
+  else
+    running.payload.unpack(payload.data(), piece.count, slot.scales, piece.to);
   if (slot.flagged) running.payload.put_specials(flags_of(index), piece.count, piece.to);
   --running.left;
   counters_.bytes += piece.count * number::element_bytes(running.operation.type);

@@ -15,6 +15,8 @@ void Worker::begin_round(uint32_t index, uint64_t now_ns) {
     slot.stage = Stage::kExponents;
   } else if (scaled && (slot.scales.special & kNotFinite) && !slot.flagged) {
     slot.stage = Stage::kFlags;
+  } else if (slot.coarse && !slot.fine) {
+    slot.stage = Stage::kFine;
   }
   sap::Header header{.type = sap::Type::kContribution,
                      .format = running->payload.format(),
@@ -29,7 +31,8 @@ void Worker::begin_round(uint32_t index, uint64_t now_ns) {
                      .cookie = static_cast<uint32_t>(slot.chunk)};
   fill(index, *running, piece_of(*running, slot.chunk), &header);
   sap::encode(header, packet_of(index));
-  slot.salted = slot.stage != Stage::kFlags && running->payload.checked();
+  slot.salted =
+      slot.stage != Stage::kFlags && slot.stage != Stage::kFine && running->payload.checked();
   slot.packet_bytes = static_cast<uint32_t>(sap::kHeaderBytes + 4 * size_t{header.lanes});
   slot.waiting = true;
   slot.resent = false;
@@ -58,6 +61,14 @@ void Worker::fill(uint32_t index, const Running& running, const Piece& piece, sa
       header->lanes = Payload::flag_lanes_for(piece.count);
       running.payload.pack_flags(piece.from, piece.count, lanes);
       break;
+    case Stage::kFine:
+      ++counters_.fine_rounds;
+      slot.own_next = {};
+      header->format = sap::Format::kU8;
+      header->op = sap::Op::kMax;
+      header->lanes = Payload::fine_lanes_for(piece.count);
+      running.payload.pack_fine_exponents(finite(index, running, piece), piece.count, lanes);
+      break;
     case Stage::kData:
       fill_data(index, running, piece, header);
       break;
@@ -70,16 +81,24 @@ void Worker::fill(uint32_t index, const Running& running, const Piece& piece, sa
 void Worker::fill_data(uint32_t index, const Running& running, const Piece& piece,
                        sap::Header* header) {
   Slot& slot = slots_[index];
-  const std::byte* elements = piece.from;
-  if (slot.flagged) {
-    running.payload.copy_finite(piece.from, piece.count, scratch_.get());
-    elements = scratch_.get();
-  }
-  header->lanes = running.payload.lanes_for(piece.count);
-  const uint32_t image = running.payload.pack(elements, piece.count, slot.scales,
-                                              packet_of(index) + sap::kHeaderBytes);
-  if (running.payload.checked()) header->check = image + sap::salt(*header);
+  const Payload& payload = running.payload;
+  const std::byte* const elements = finite(index, running, piece);
+  std::byte* const lanes = packet_of(index) + sap::kHeaderBytes;
+  header->lanes = payload.lanes_for(piece.count);
+  const uint32_t image = slot.fine ? payload.pack_fine(elements, piece.count, fine_of(index), lanes)
+                                   : payload.pack(elements, piece.count, slot.scales, lanes);
+  if (payload.checked()) header->check = image + sap::salt(*header);
   slot.own_next = scales_of(slot.chunk + options_.slots);
+  if (payload.scaled() && !slot.fine && payload.is_coarse(elements, piece.count, slot.scales)) {
+    slot.own_next.special |= sap::special::kCoarse;
+  }
+}
+
+// The elements, with zeros for NaN and infinities.
+const std::byte* Worker::finite(uint32_t index, const Running& running, const Piece& piece) {
+  if (!slots_[index].flagged) return piece.from;
+  running.payload.copy_finite(piece.from, piece.count, scratch_.get());
+  return scratch_.get();
 }
 
 // What this worker can say of a chunk now.

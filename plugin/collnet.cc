@@ -154,14 +154,14 @@ Result<void> register_memory(void* comm, void* data, size_t bytes, int type, voi
 
 Result<void> register_dma_buf(void* comm, size_t bytes, int fd) {
   CollObject* const object = State::get().find_coll(comm);
-  if (object == nullptr) return fail(not_a("collComm", comm));
+  if (object == nullptr || !object->session) return fail(not_a("collComm", comm));
   return fail(make_error(Status::kUnsupported, 0,
                          "CollNet takes host memory only, not DMA-BUF %d of %zu bytes", fd, bytes));
 }
 
 Result<void> deregister_memory(void* comm, void* mhandle) {
   CollObject* const object = State::get().find_coll(comm);
-  if (object == nullptr) return fail(not_a("collComm", comm));
+  if (object == nullptr || !object->session) return fail(not_a("collComm", comm));
   return deregister_on(*object->device, mhandle);
 }
 

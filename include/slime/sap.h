@@ -60,7 +60,7 @@ inline constexpr uint8_t kFallback = 32;
 inline constexpr uint8_t kKnown = 63;
 }  // namespace flag
 
-// OR-reduced, about the next round on the slot.
+// OR-reduced, about the next round on the slot; kCoarse about this one.
 namespace special {
 inline constexpr uint8_t kNan = 1;
 inline constexpr uint8_t kPlusInfinity = 2;
@@ -68,6 +68,7 @@ inline constexpr uint8_t kMinusInfinity = 4;
 inline constexpr uint8_t kOverflowRisk = 8;
 inline constexpr uint8_t kPoison = 16;
 inline constexpr uint8_t kUnknown = 32;  // a contributor does not know its next round yet
+inline constexpr uint8_t kCoarse = 64;   // a contributor's numbers lost too much in this round
 }  // namespace special
 
 enum class Rejection : uint32_t {

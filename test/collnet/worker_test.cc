@@ -202,6 +202,35 @@ TEST(Worker, PutsNanAndInfinityWhereIeeeDoes) {
   EXPECT_EQ(job.simulation.worker(0).counters().flag_rounds, 3u);
 }
 
+// NCCL's chunks end in what an earlier operation left there, of any size.
+TEST(Worker, KeepsSmallNumbersBeforeLargeOnes) {
+  Job job({.leaves = {3}, .lanes = 64, .network = {.loss = 0.02, .jitter_ns = 100'000}});
+  for (const size_t users : {1, 2, 5, 31, 33, 40}) {
+    auto inputs = job.inputs<float>(200, any_float);
+    for (uint32_t rank = 0; rank < 3; ++rank) {
+      for (size_t i = users; i < 200; ++i) inputs[rank][i] = rank == 1 ? 3e38F : 1e-30F;
+    }
+    if (users % 2) inputs[0][0] = 0;
+    auto buffers = inputs;
+    ASSERT_TRUE(job.reduce(pointers(buffers), DataType::kFloat32));
+    for (size_t i = 0; i < users; ++i) {
+      double sum = 0, largest = 0;
+      for (const auto& one : inputs) {
+        sum += one[i];
+        largest = std::max(largest, std::fabs(double{one[i]}));
+      }
+      for (const auto& one : buffers) {
+        ASSERT_NEAR(one[i], sum, largest * 9 * std::ldexp(1, -29) + std::fabs(sum) * 6e-8)
+            << users << " users, element " << i;
+      }
+    }
+    for (const auto& one : buffers) {
+      ASSERT_EQ(std::memcmp(one.data(), buffers[0].data(), 200 * sizeof(float)), 0);
+    }
+  }
+  EXPECT_GT(job.simulation.worker(0).counters().fine_rounds, 0u);
+}
+
 TEST(Worker, OverlapsOperations) {
   Job job({.leaves = {2}, .slots = 4, .network = {.loss = 0.02, .jitter_ns = 100'000}});
   constexpr size_t kOperations = 30;

@@ -76,6 +76,7 @@ types=$exact,half,float,bfloat16
   correct sums_2 2 $types -o sum,avg -b 4 -e 600K -f 71
   correct sums_3 3 $types -o sum,avg -b 20 -e 600K -f 97 --direct
   correct extremes_4 4 $exact -o max,min -b 4 -e 300K -f 300 --channels 12
+  correct wild_2 2 -d half,float,bfloat16 -b 8 -e 64K -f 8 --wild-tails
   correct extremes_2 2 $exact -o max,min -b 12 -e 300K -f 500 --direct
 }
 correct ranks_4 4 -d float,int32 -b 4 -e 2M -f 128 --staged
