@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <slime/clock.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,11 +17,13 @@ uint64_t now() { return SteadyClock::instance().now_ns(); }
 std::shared_ptr<Housekeeper> Housekeeper::get() {
   static std::mutex mutex;
   static std::weak_ptr<Housekeeper> current;
+  static pid_t owner = 0;  // a forked child has the object of its parent, but not the thread
   const std::lock_guard lock(mutex);
-  std::shared_ptr<Housekeeper> keeper = current.lock();
+  std::shared_ptr<Housekeeper> keeper = owner == ::getpid() ? current.lock() : nullptr;
   if (!keeper) {
     keeper.reset(new Housekeeper);
     current = keeper;
+    owner = ::getpid();
   }
   return keeper;
 }

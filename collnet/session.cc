@@ -81,7 +81,10 @@ void Session::look_after(uint64_t now_ns) {
   results_ = results;
   const auto whole = ring_->check();
   const bool wanted = worker_->trouble() || ring_->invited(Ring::Topic::kMove);
-  if (wanted && stage_ == Stage::kStill && !served_) begin_move();
+  // While they connect, the ring is needed for agreement, and a switch that fails then fails
+  // connect.
+  const bool connected = keeper_ != nullptr;
+  if (wanted && connected && stage_ == Stage::kStill && !served_) begin_move();
   if (whole || moves) {
     lost_since_ns_ = 0;
     return;

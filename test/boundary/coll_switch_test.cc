@@ -12,13 +12,34 @@
 namespace slime::boundary {
 namespace {
 
+// Promises slots on a port where nobody listens, as behind a firewall that lets only TCP through.
+class DeafDriver final : public net::SwitchDriver {
+ public:
+  net::SwitchShape shape() const override {
+    net::SwitchShape shape;
+    shape.address = SocketAddress::parse("127.0.0.1:9").value();
+    shape.max_lanes = sap::kMaxLanes;
+    shape.slot_bytes = 64 << 20;
+    shape.formats = sap::kKnownFormats;
+    return shape;
+  }
+  Result<void> add_job(const net::JobSpec&) override { return {}; }
+  Result<void> remove_job(uint16_t) override { return {}; }
+  Result<void> fence(uint16_t, uint8_t) override { return {}; }
+  Result<net::JobTotals> totals(uint16_t) const override { return net::JobTotals{}; }
+};
+
 // What slime-switchd is made of, on ports of its own.
 class Switch {
  public:
-  Switch() {
+  explicit Switch(bool deaf = false) {
     const SocketAddress any_port = SocketAddress::parse("127.0.0.1:0").value();
-    driver_ =
-        net::SoftSwitch::open({.address = any_port, .shards = 2, .slot_bytes = 64 << 20}).value();
+    if (deaf) {
+      driver_ = std::make_unique<DeafDriver>();
+    } else {
+      driver_ =
+          net::SoftSwitch::open({.address = any_port, .shards = 2, .slot_bytes = 64 << 20}).value();
+    }
     net::ControllerOptions options;
     options.seed = 1;
     controller_ = std::make_unique<net::Controller>(*driver_, options, SteadyClock::instance());
@@ -42,7 +63,7 @@ class Switch {
     }
   }
 
-  std::unique_ptr<net::SoftSwitch> driver_;
+  std::unique_ptr<net::SwitchDriver> driver_;
   std::unique_ptr<net::Controller> controller_;
   std::unique_ptr<net::ControlServer> control_;
   std::atomic<bool> ending_{false};
@@ -56,7 +77,33 @@ struct Rank {
   ResultCode connected = nccl::kInProgress;
 };
 
-class CollSwitch : public CollTest {
+class CollPair : public CollTest {
+ protected:
+  void each(const std::function<void(Rank&)>& task) {
+    std::thread other([&] { task(ranks_[1]); });
+    task(ranks_[0]);
+    other.join();
+  }
+
+  void connect() {
+    std::array<HandleBytes, 2> bytes{};
+    void *listening[2] = {}, *handles[2] = {bytes[0].data(), bytes[1].data()};
+    for (size_t i = 0; i < 2; ++i) {
+      ASSERT_EQ(coll_.listen(0, handles[i], &listening[i]), nccl::kSuccess);
+    }
+    each([&](Rank& rank) {
+      const size_t i = &rank == &ranks_[0] ? 0 : 1;
+      rank.connected = coll_.connect(handles, 2, static_cast<int>(i), listening[i], &rank.comm);
+      if (rank.connected == nccl::kSuccess) {
+        EXPECT_EQ(coll_.close_listen(listening[i]), nccl::kSuccess);
+      }
+    });
+  }
+
+  Rank ranks_[2];
+};
+
+class CollSwitch : public CollPair {
  protected:
   static constexpr size_t kElements = 3000;
 
@@ -87,27 +134,6 @@ class CollSwitch : public CollTest {
       EXPECT_EQ(coll_.close_coll(rank.comm), nccl::kSuccess);
     });
     finalize_both();
-  }
-
-  void each(const std::function<void(Rank&)>& task) {
-    std::thread other([&] { task(ranks_[1]); });
-    task(ranks_[0]);
-    other.join();
-  }
-
-  void connect() {
-    std::array<HandleBytes, 2> bytes{};
-    void *listening[2] = {}, *handles[2] = {bytes[0].data(), bytes[1].data()};
-    for (size_t i = 0; i < 2; ++i) {
-      ASSERT_EQ(coll_.listen(0, handles[i], &listening[i]), nccl::kSuccess);
-    }
-    each([&](Rank& rank) {
-      const size_t i = &rank == &ranks_[0] ? 0 : 1;
-      rank.connected = coll_.connect(handles, 2, static_cast<int>(i), listening[i], &rank.comm);
-      if (rank.connected == nccl::kSuccess) {
-        EXPECT_EQ(coll_.close_listen(listening[i]), nccl::kSuccess);
-      }
-    });
   }
 
   AllreduceCall call_of(Rank& rank, size_t first = 0, size_t count = kElements) const {
@@ -149,7 +175,6 @@ class CollSwitch : public CollTest {
   }
 
   Switch switch_;
-  Rank ranks_[2];
 };
 SLIME_FOR_ALL_VERSIONS(CollSwitch);
 
@@ -238,6 +263,25 @@ TEST_P(CollSwitch, RefusesWhatItDidNotPromise) {
 TEST_P(CollSwitch, ClosesWithOperationsOutstanding) {
   void* const request = start(ranks_[0], call_of(ranks_[0]));
   EXPECT_NE(request, nullptr) << "the other rank never comes";
+}
+
+class CollDeafSwitch : public CollPair {};
+// It takes 5 s, and the version makes no difference.
+INSTANTIATE_TEST_SUITE_P(Net, CollDeafSwitch, testing::Values(8));
+
+// NCCL then uses rings, which are better than what the ranks could do for each other.
+TEST_P(CollDeafSwitch, FailsToConnectAtAllRanks) {
+  const Switch deaf(true);
+  set("NCCL_SLIME_SWITCH", deaf.address().c_str());
+  init();
+  connect();
+  for (const Rank& rank : ranks_) {
+    EXPECT_NE(rank.connected, nccl::kSuccess);
+    EXPECT_EQ(rank.comm, nullptr);
+  }
+  EXPECT_NE(Log::text().find("no sum came back over UDP within 5 s"), std::string::npos)
+      << Log::text();
+  finalize_both();
 }
 
 }  // namespace
