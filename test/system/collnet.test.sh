@@ -82,7 +82,8 @@ types=$exact,half,float,bfloat16
 correct ranks_4 4 -d float,int32 -b 4 -e 2M -f 128 --staged
 correct ranks_8 8 -d float,int32 -b 4 -e 200K -f 333
 correct ranks_8_direct 8 -d half,uint64 -b 4 -e 200K -f 333 --direct
-for api in 6 7 8 9 10 11 12; do
+# What differs between versions is tables of pointers: a sanitizer need not see every one.
+for api in $([ -n "${SLIME_SAN:-}" ] && echo 6 9 12 || echo 6 7 8 9 10 11 12); do
   correct "api_$api" 2 -b 8 -e 64K -f 8192 --api $api
   holds "api_$api" "r['plugin']['api_version'] == $api" "version $api was used"
 done
@@ -128,9 +129,12 @@ await killed_rank 3 15
 for rank in 0 2; do says killed_rank "rank $rank: rank 1 \(process ${ranks[1]} on .*\) is gone"; done
 all_gone killed_rank
 
-# The ranks end, each with a sentence; or they go on without the switch, and nothing is wrong.
+# The ranks end, each with a sentence; or they go on without the switch, and nothing is wrong. As
+# many operations as are not over before the switch is killed, and not many more: without it each
+# takes several times longer, and a sanitizer makes that ten times longer still.
+operations=$([ -n "${SLIME_SAN:-}" ] && echo 500 || echo 3000)
 export NCCL_SLIME_SWITCH_TIMEOUT=3
-"${perf[@]}" all_reduce --algo collnet --ranks 3 -b 64K -e 64K -n 3000 -c 2 \
+"${perf[@]}" all_reduce --algo collnet --ranks 3 -b 64K -e 64K -n "$operations" -c 2 \
   --json "$work/killed_switch.json" >"$work/killed_switch.out" 2>"$work/killed_switch.err" &
 run_pid=$!
 for _ in $(seq 600); do
@@ -144,7 +148,7 @@ if kill -0 "$run_pid" 2>/dev/null; then ok "killed_switch: in the middle"; else
 fi
 stop_switch -KILL
 began=$SECONDS
-(sleep 30 && kill -9 "$run_pid" 2>/dev/null) &
+(sleep 60 && kill -9 "$run_pid" 2>/dev/null) &
 guard=$!
 wait "$run_pid" 2>/dev/null
 code=$?
