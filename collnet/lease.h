@@ -25,6 +25,7 @@ class Lease final : private Chore {
   Lease& operator=(const Lease&) = delete;
   // The switch is not there any more: no heartbeats, and no farewell at the end. Never waits.
   void let_lapse() { lapsing_ = true; }
+  const LeaseTerms& terms() const { return terms_; }
 
  private:
   uint64_t attend(uint64_t now_ns) override;

@@ -1,4 +1,4 @@
-#include "collnet/session.h"
+#include "collnet/session_blobs.h"
 
 #include <slime/log.h>
 
@@ -15,6 +15,8 @@ constexpr uint64_t kServeNs = 200'000;
 constexpr uint64_t kGraceNs = 1'000'000'000;
 
 }  // namespace
+
+Session::Session(Fabric& fabric, std::string name) : fabric_(fabric), name_(std::move(name)) {}
 
 // The job ends with rank 0's session, so that one waits until nobody needs the switch any more.
 Session::~Session() {
@@ -66,6 +68,7 @@ void Session::progress(uint64_t now_ns) {
   port_->receive(*this, now_ns);
   worker_->poll(now_ns);
   port_->flush();
+  if (way_back_) way_back_->poll(now_ns);
   if (stage_ != Stage::kStill) continue_move(now_ns);
   if (now_ns >= look_ns_) look_after(now_ns);
   if (const auto missing = worker_->take_suspicion(); missing && !missing->empty()) {
@@ -80,11 +83,7 @@ void Session::look_after(uint64_t now_ns) {
   const bool moves = results != results_;
   results_ = results;
   const auto whole = ring_->check();
-  const bool wanted = worker_->trouble() || ring_->invited(Ring::Topic::kMove);
-  // While they connect, the ring is needed for agreement, and a switch that fails then fails
-  // connect.
-  const bool connected = keeper_ != nullptr;
-  if (wanted && connected && stage_ == Stage::kStill && !served_) begin_move();
+  if (must_move()) begin_move();
   if (whole || moves) {
     lost_since_ns_ = 0;
     return;

@@ -2,7 +2,8 @@
 //
 // connect() succeeds at all members or at none: the members agree on it at the end, after each has
 // seen one sum come back from the switch. If the switch goes away later, the members go on without
-// it (session_move.cc): operations under way end with the same bits, and NCCL sees no error.
+// it, and on it again when it is back (session_move.cc): operations under way end with the same
+// bits, and NCCL sees no error.
 //
 // Thread rules: connect from NCCL's service thread, it waits; the rest from one thread. While
 // nobody calls, the housekeeper looks after the session: another rank may still need what this one
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "collnet/lease.h"
+#include "collnet/reattachment.h"
 #include "collnet/ring.h"
 #include "collnet/udp_port.h"
 #include "collnet/worker.h"
@@ -39,7 +41,7 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   const std::string& name() const { return name_; }
 
  private:
-  Session(Fabric& fabric, std::string name) : fabric_(fabric), name_(std::move(name)) {}
+  Session(Fabric& fabric, std::string name);
 
   void progress(uint64_t now_ns);
   void look_after(uint64_t now_ns);
@@ -50,7 +52,7 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
 
   // session_connect.cc
   struct Member;  // what a member tells the others
-  struct Grant;   // what rank 0 got for all
+  struct Grant;   // what rank 0 got for all: where the job runs
   Result<void> set_up(int device, Listener& listener, std::span<const Handle> handles,
                       uint32_t rank);
   Result<void> open_port();
@@ -58,6 +60,7 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   Result<void> obtain_job(std::span<const Member> members, Grant* grant);
   control::CreateJob wanted_job(std::span<const Member> members) const;
   Result<control::JobGrant> ask_for_job(std::span<const Member> members);
+  static Grant grant_of(const control::JobGrant& grant);
   Result<void> join(const Grant& grant);
   Result<void> try_it();
   Result<void> agree(const Result<void>& own, const char* on);
@@ -66,9 +69,14 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
 
   // session_move.cc
   enum class Stage : uint8_t { kStill, kAnnouncing, kComparing };
+  bool must_move() const;
   void begin_move();
   void continue_move(uint64_t now_ns);
   Result<void> next_stage(uint64_t now_ns);
+  Result<void> compare();
+  Result<void> leave_switch(uint64_t now_ns);
+  Result<void> return_to_switch(const Grant& grant, uint64_t now_ns);
+  void seek_switch(uint64_t now_ns);
   Result<void> serve(uint8_t generation);
 
   Fabric& fabric_;
@@ -88,8 +96,11 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
 
   Stage stage_ = Stage::kStill;
   std::vector<uint32_t> epochs_;        // of the slots, by rank
-  std::vector<std::byte> announced_;    // a byte per rank: only that they have come counts
-  std::unique_ptr<net::Shard> served_;  // slots that this rank sums up for all
+  std::vector<Grant> announced_;        // by rank; that of rank 0 says where to
+  std::unique_ptr<net::Shard> served_;  // slots that this rank sums up for all: there is no switch
+  std::optional<Reattachment> way_back_;  // rank 0's, then
+  uint64_t pause_ns_ = 0;                 // before it is tried
+  uint64_t arrived_ns_ = 0;               // on the switch, last
 
   std::mutex mutex_;                     // guards all of the above, once connected
   uint64_t called_ns_ = 0;               // by NCCL, last

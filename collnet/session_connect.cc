@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "collnet/session.h"
+#include "collnet/session_blobs.h"
 
 namespace slime {
 namespace {
@@ -46,22 +46,6 @@ Result<SocketAddress> resolve(const std::string& text) {
 }
 
 }  // namespace
-
-// Both travel in a Ring's blobs.
-struct Session::Member {
-  SocketAddress::Wire address;
-  uint32_t lanes = 0;
-  uint32_t well = 0;
-};
-struct Session::Grant {
-  enum class From : uint32_t { kNobody, kSwitch, kRanks };
-  SocketAddress::Wire address;
-  From from = From::kNobody;
-  uint32_t shards = 1, slots = 0, lanes = 0;
-  uint16_t job = 0;
-  uint8_t generation = 0;
-  uint8_t reserved = 0;
-};
 
 Result<std::unique_ptr<Session>> Session::connect(Fabric& fabric, int device, Listener& listener,
                                                   std::span<const Handle> handles, uint32_t rank) {
@@ -124,13 +108,7 @@ Result<void> Session::obtain_job(std::span<const Member> members, Grant* grant) 
   if (ring_->rank() == 0) {
     asked = ask_for_job(members);
     if (asked) {
-      grants[0] = {.address = asked->address.pack(),
-                   .from = Grant::From::kSwitch,
-                   .shards = asked->shards,
-                   .slots = asked->slots,
-                   .lanes = asked->lanes,
-                   .job = asked->job.job,
-                   .generation = asked->job.generation};
+      grants[0] = grant_of(*asked);
     } else if (fabric_.settings().switch_optional) {
       SLIME_WARN("%s: without a switch, the ranks sum up for each other: %s", name_.c_str(),
                  asked.error().what.c_str());
@@ -150,6 +128,16 @@ Result<void> Session::obtain_job(std::span<const Member> members, Grant* grant) 
   return fail(make_error(Status::kRemote, 0,
                          "rank 0 got no job from the switch at %s; its log says why",
                          control_address_.to_string().c_str()));
+}
+
+Session::Grant Session::grant_of(const control::JobGrant& grant) {
+  return {.address = grant.address.pack(),
+          .from = Grant::From::kSwitch,
+          .shards = grant.shards,
+          .slots = grant.slots,
+          .lanes = grant.lanes,
+          .job = grant.job.job,
+          .generation = grant.job.generation};
 }
 
 Result<void> Session::open_port() {
@@ -223,8 +211,9 @@ Result<void> Session::join(const Grant& grant) {
   worker_ = std::move(*worker);
   port_->set_ranks(members_);
   if (direct) {
-    worker_->resume({.generation = job_.generation, .direct = true, .shards = 1, .epochs = {}},
+    worker_->resume({.job = job_.job, .generation = job_.generation, .direct = true, .epochs = {}},
                     fabric_.clock().now_ns());
+    seek_switch(fabric_.clock().now_ns());
     return serve(job_.generation);
   }
   auto address = SocketAddress::unpack(grant.address);

@@ -1,21 +1,42 @@
 // What the members do when their switch is gone: each becomes the switch of a part of the slots.
+// And when it is back: they return to it.
 //
 //   1. whoever notices pauses its worker and begins a gather in the ring; the others see that they
-//      are waited for, pause and join in, so that nobody accepts a result any more
+//      are waited for, pause and join in, so that nobody accepts a result any more. With it rank 0
+//      says where to: it may have got a new job from the switch
 //   2. all tell each other the epochs of their slots
 //   3. all resume: see worker_move.cc
 #include <slime/log.h>
 
-#include "collnet/session.h"
+#include <algorithm>
+
+#include "collnet/session_blobs.h"
 
 namespace slime {
+namespace {
+
+// A switch on which the job stayed for so long was not lost at once: the next try need not wait.
+constexpr uint64_t kSteadyNs = 60'000'000'000;
+
+}  // namespace
+
+// While the members connect, the ring is needed for agreement, and a switch that fails then fails
+// connect.
+bool Session::must_move() const {
+  if (!keeper_ || stage_ != Stage::kStill) return false;
+  const bool lost = !served_ && worker_->trouble();
+  const bool found = way_back_ && way_back_->grant();
+  return lost || found || ring_->invited(Ring::Topic::kMove);
+}
 
 void Session::begin_move() {
   if (worker_->trouble()) SLIME_WARN("%s: %s", name_.c_str(), worker_->trouble()->what.c_str());
   worker_->pause();
-  announced_.assign(ring_->size(), std::byte{1});
+  announced_.assign(ring_->size(), Grant{});
+  if (way_back_ && way_back_->grant()) announced_[ring_->rank()] = grant_of(*way_back_->grant());
   stage_ = Stage::kAnnouncing;
-  auto begun = ring_->begin_gather(announced_, 1, Ring::Topic::kMove);
+  auto begun = ring_->begin_gather(std::as_writable_bytes(std::span(announced_)), sizeof(Grant),
+                                   Ring::Topic::kMove);
   if (!begun) worker_->give_up(std::move(begun.error()));
 }
 
@@ -29,20 +50,30 @@ void Session::continue_move(uint64_t now_ns) {
 }
 
 Result<void> Session::next_stage(uint64_t now_ns) {
-  if (stage_ == Stage::kAnnouncing) {
-    stage_ = Stage::kComparing;
-    epochs_.assign(size_t{job_.slots} * ring_->size(), 0);
-    worker_->epochs(std::span(epochs_).subspan(size_t{job_.slots} * ring_->rank(), job_.slots));
-    return ring_->begin_gather(std::as_writable_bytes(std::span(epochs_)),
-                               size_t{job_.slots} * sizeof(uint32_t), Ring::Topic::kMove);
-  }
+  if (stage_ == Stage::kAnnouncing) return compare();
   stage_ = Stage::kStill;
+  const Grant& grant = announced_[0];
+  return grant.from == Grant::From::kSwitch ? return_to_switch(grant, now_ns)
+                                            : leave_switch(now_ns);
+}
+
+Result<void> Session::compare() {
+  stage_ = Stage::kComparing;
+  epochs_.assign(size_t{job_.slots} * ring_->size(), 0);
+  worker_->epochs(std::span(epochs_).subspan(size_t{job_.slots} * ring_->rank(), job_.slots));
+  return ring_->begin_gather(std::as_writable_bytes(std::span(epochs_)),
+                             size_t{job_.slots} * sizeof(uint32_t), Ring::Topic::kMove);
+}
+
+Result<void> Session::leave_switch(uint64_t now_ns) {
   const auto generation = static_cast<uint8_t>(job_.generation + 1);
   auto serving = serve(generation);
   if (!serving) return serving;
-  worker_->resume({.generation = generation, .direct = true, .shards = 1, .epochs = epochs_},
-                  now_ns);
+  worker_->resume(
+      {.job = job_.job, .generation = generation, .direct = true, .shards = 1, .epochs = epochs_},
+      now_ns);
   if (lease_) lease_->let_lapse();
+  seek_switch(now_ns);
   if (ring_->rank() == 0) {
     SLIME_WARN(
         "%s: going on without the switch: the ranks sum up for each other, slower, with the "
@@ -50,6 +81,51 @@ Result<void> Session::next_stage(uint64_t now_ns) {
         name_.c_str());
   }
   return {};
+}
+
+Result<void> Session::return_to_switch(const Grant& grant, uint64_t now_ns) {
+  auto address = SocketAddress::unpack(grant.address);
+  if (!address) return fail(std::move(address.error()));
+  if (grant.shards == 0 || grant.shards > sap::kMaxShards) {
+    return fail(
+        make_error(Status::kRemote, 0, "rank 0 says that the switch has %u shards", grant.shards));
+  }
+  job_.job = grant.job;
+  job_.generation = grant.generation;
+  job_.shards = grant.shards;
+  port_->set_switch(*address, grant.shards);
+  worker_->resume(
+      {.job = grant.job, .generation = grant.generation, .shards = grant.shards, .epochs = epochs_},
+      now_ns);
+  served_.reset();
+  arrived_ns_ = now_ns;
+  if (!way_back_) return {};
+  const LeaseTerms terms{control_address_, key_, way_back_->grant()->job,
+                         way_back_->grant()->lease_ms};
+  lease_.emplace(terms, way_back_->take_client());
+  way_back_.reset();
+  SLIME_INFO("%s: on the switch at %s again, job %u", name_.c_str(),
+             control_address_.to_string().c_str(), grant.job);
+  return {};
+}
+
+// A switch that the ranks lose again and again, because packets do not reach it, say, is tried less
+// and less often.
+void Session::seek_switch(uint64_t now_ns) {
+  const uint64_t first_ns = seconds_to_ns(fabric_.settings().switch_retry);
+  if (ring_->rank() != 0 || first_ns == 0) return;
+  const bool steady = now_ns - arrived_ns_ >= kSteadyNs;
+  pause_ns_ = arrived_ns_ == 0 || steady ? first_ns
+                                         : std::min(2 * pause_ns_, Reattachment::kLongestPauseNs);
+  control::CreateJob wanted;
+  wanted.tenant = fabric_.settings().switch_tenant;
+  wanted.formats = sap::kKnownFormats;
+  wanted.slots_wanted = wanted.slots_least = job_.slots;
+  wanted.lanes_wanted = wanted.lanes_least = job_.lanes;
+  wanted.children = members_;
+  LeaseTerms terms{.address = control_address_, .key = key_, .job = {}, .lease_ms = 0};
+  if (lease_) terms.job = lease_->terms().job;
+  way_back_.emplace(terms, std::move(wanted), pause_ns_, now_ns);
 }
 
 Result<void> Session::serve(uint8_t generation) {

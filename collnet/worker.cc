@@ -38,6 +38,7 @@ Worker::Worker(const WorkerOptions& options, Datagrams& network)
       fine_(std::make_unique<std::byte[]>(options.slots * 4 * size_t{options.lanes})),
       scratch_(std::make_unique<std::byte[]>(4 * size_t{options.lanes})),
       kept_(std::make_unique<std::byte[]>(options.slots * packet_stride_)),
+      job_(options.job),
       generation_(options.generation),
       shards_(options.shards) {
   for (uint32_t i = 0; i < options.slots; ++i) slots_[i].chunk = i;
@@ -91,13 +92,14 @@ Worker::Piece Worker::piece_of(const Running& running, uint64_t chunk) const {
 
 void Worker::on_datagram(std::span<const std::byte> datagram, uint64_t now_ns) {
   sap::Header header;
-  if (failed_ || sap::decode(datagram, &header) != sap::Fault::kNone ||
-      header.job != options_.job || header.slot >= options_.slots) {
+  // A peer may have kept a result since the job had another number.
+  const bool whole = !failed_ && sap::decode(datagram, &header) == sap::Fault::kNone;
+  const bool by_peer = header.flags & sap::flag::kFallback;
+  if (!whole || (header.job != job_ && !by_peer) || header.slot >= options_.slots) {
     ++counters_.foreign;
     return;
   }
   const std::span<const std::byte> payload = datagram.subspan(sap::kHeaderBytes);
-  const bool by_peer = header.flags & sap::flag::kFallback;
   if (by_peer && header.type == sap::Type::kQuery) return answer_peer(header);
   if (paused_) return;
   if (by_peer && header.type == sap::Type::kResultAgain) {

@@ -94,6 +94,7 @@ class Datagrams {
 
 // Where a job goes on when its switch is gone, or back.
 struct Move {
+  uint16_t job = 0;
   uint8_t generation = 0;
   bool direct = false;  // without a switch: rank s mod contributors serves slot s
   uint32_t shards = 1;  // of the switch
@@ -114,8 +115,8 @@ class Worker {
   void poll(uint64_t now_ns);  // timers; call at least every millisecond
   void give_up(Error error);   // the first reason counts
 
-  // What is wrong with the switch: it refused us, or is silent. The job can go on elsewhere, if all
-  // workers pause, tell each other their epochs, and resume (worker_move.cc).
+  // What is wrong with the switch: it refused us, is silent, or adds up wrongly. The job can go on
+  // elsewhere, if all workers pause, tell each other their epochs, and resume (worker_move.cc).
   const std::optional<Error>& trouble() const { return trouble_; }
   void pause() { paused_ = true; }
   bool paused() const { return paused_; }
@@ -149,6 +150,7 @@ class Worker {
     Scales scales;
     Scales own_next;  // what this worker said of the chunk after it
     uint32_t attempts = 0;
+    uint32_t damaged = 0;  // results of this round that the check found wrong
     uint64_t first_sent_ns = 0;
     uint64_t deadline_ns = 0;
     uint64_t query_ns = 0;
@@ -193,6 +195,7 @@ class Worker {
   bool fits(const Slot& slot, const Running& running, const sap::Header& header) const;
   bool is_intact(const Slot& slot, const Running& running, const sap::Header& header,
                  std::span<const std::byte> payload) const;
+  void on_damaged(Slot& slot, const sap::Header& header);
   void finish_round(uint32_t index, Running& running, const sap::Header& header,
                     std::span<const std::byte> payload);
   void deliver(uint32_t index, Running& running, std::span<const std::byte> payload);
@@ -225,6 +228,7 @@ class Worker {
   size_t packet_stride_ = 0, flags_stride_ = 0;
   std::unique_ptr<std::byte[]> packets_, flags_, fine_, scratch_;
   std::unique_ptr<std::byte[]> kept_;  // newest result per slot: a peer may need it
+  uint16_t job_;
   uint8_t generation_;
   bool direct_ = false;
   bool paused_ = false;

@@ -18,6 +18,7 @@ void Worker::epochs(std::span<uint32_t> by_slot) const {
 }
 
 void Worker::resume(const Move& move, uint64_t now_ns) {
+  job_ = move.job;
   generation_ = move.generation;
   direct_ = move.direct;
   shards_ = move.shards;
@@ -30,7 +31,7 @@ void Worker::resume(const Move& move, uint64_t now_ns) {
     if (!slot.waiting) continue;
     slot.holder = holder_of(index, move.epochs);
     slot.resent = true;
-    slot.attempts = 0;
+    slot.attempts = slot.damaged = 0;
     slot.first_sent_ns = now_ns;
     slot.query_ns = now_ns + options_.suspect_ns;
     if (slot.holder == kNobody) readdress(index);
@@ -46,11 +47,12 @@ uint32_t Worker::holder_of(uint32_t index, std::span<const uint32_t> epochs) con
   return kNobody;
 }
 
-// The packet of the open round, as one of the new generation.
+// The packet of the open round, as one of the new job and generation.
 void Worker::readdress(uint32_t index) {
   sap::Header header;
   (void)sap::decode({packet_of(index), slots_[index].packet_bytes}, &header);  // our own
   const uint32_t old_salt = sap::salt(header);
+  header.job = job_;
   header.generation = generation_;
   if (slots_[index].salted) header.check += sap::salt(header) - old_salt;
   sap::encode(header, packet_of(index));
@@ -81,7 +83,7 @@ Destination Worker::served_by(uint32_t index) const {
 void Worker::query(uint32_t index, const Destination& to, uint8_t flags) {
   const sap::Header header{.type = sap::Type::kQuery,
                            .flags = flags,
-                           .job = options_.job,
+                           .job = job_,
                            .generation = generation_,
                            .child = flags ? static_cast<uint8_t>(options_.rank) : options_.child,
                            .slot = static_cast<uint16_t>(index),

@@ -1,9 +1,15 @@
 // What a worker makes of a result.
 #include <cstring>
+#include <utility>
 
 #include "collnet/worker.h"
 
 namespace slime {
+namespace {
+
+constexpr uint32_t kMostDamaged = 8;  // results of one round
+
+}  // namespace
 
 void Worker::on_result(const sap::Header& header, std::span<const std::byte> payload,
                        uint64_t now_ns) {
@@ -14,8 +20,7 @@ void Worker::on_result(const sap::Header& header, std::span<const std::byte> pay
   }
   Running& running = *operation_of(slot.chunk);
   if (!fits(slot, running, header) || !is_intact(slot, running, header, payload)) {
-    ++counters_.corrupt;  // the time-out asks again
-    return;
+    return on_damaged(slot, header);
   }
   ++counters_.results;
   last_arrived_.reset();
@@ -26,6 +31,19 @@ void Worker::on_result(const sap::Header& header, std::span<const std::byte> pay
   slot.epoch = sap::next_epoch(slot.epoch);
   finish_round(header.slot, running, header, payload);
   begin_round(header.slot, now_ns);
+}
+
+// Damage on the way is gone when the time-out has asked again; damage in the switch's memory stays.
+void Worker::on_damaged(Slot& slot, const sap::Header& header) {
+  ++counters_.corrupt;
+  if (++slot.damaged < kMostDamaged) return;
+  Error error = make_error(Status::kRemote, 0,
+                           "in-network allreduce: %u results of slot %u, round %u (job %u, "
+                           "generation %u) were not the sum of what the ranks sent, by the check "
+                           "that travels with it; whoever summed up has a fault, likely in memory",
+                           slot.damaged, header.slot, header.epoch, job_, generation_);
+  if (direct_) return give_up(std::move(error));
+  if (!trouble_) trouble_ = std::move(error);
 }
 
 // The switch has folded only what had the shape of the first; this worker's must have had it too.

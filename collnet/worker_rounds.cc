@@ -22,7 +22,7 @@ void Worker::begin_round(uint32_t index, uint64_t now_ns) {
                      .format = running->payload.format(),
                      .op = running->payload.op(),
                      .flags = 0,
-                     .job = options_.job,
+                     .job = job_,
                      .generation = generation_,
                      .child = options_.child,
                      .slot = static_cast<uint16_t>(index),
@@ -36,7 +36,7 @@ void Worker::begin_round(uint32_t index, uint64_t now_ns) {
   slot.packet_bytes = static_cast<uint32_t>(sap::kHeaderBytes + 4 * size_t{header.lanes});
   slot.waiting = true;
   slot.resent = false;
-  slot.attempts = 0;
+  slot.attempts = slot.damaged = 0;
   slot.first_sent_ns = now_ns;
   slot.query_ns = now_ns + options_.suspect_ns;
   transmit(index, now_ns);

@@ -60,7 +60,7 @@ Error Worker::silence(const Slot& slot, uint64_t now_ns) const {
                       "in-network allreduce: the switch has not answered for %.1f s (job %u, "
                       "generation %u, %u retransmissions in this round); check that it runs and "
                       "that UDP reaches it",
-                      seconds, options_.job, generation_, slot.attempts - 1);
+                      seconds, job_, generation_, slot.attempts - 1);
   }
   return make_error(Status::kRemote, 0,
                     "in-network allreduce: rank %s has not contributed for %.1f s; look at its log "
@@ -103,7 +103,7 @@ void Worker::on_reject(const sap::Header& header, uint32_t code) {
   Error error = make_error(Status::kRemote, static_cast<int>(code),
                            "in-network allreduce: job %u, generation %u, slot %u was refused "
                            "(reason %u): %s",
-                           options_.job, generation_, header.slot, code, meaning_of(reason));
+                           job_, generation_, header.slot, code, meaning_of(reason));
   if (disagree) return give_up(std::move(error));  // the same would happen anywhere
   trouble_ = std::move(error);
 }

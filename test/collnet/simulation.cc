@@ -109,6 +109,15 @@ void Simulation::send(const SocketAddress& from, const SocketAddress& to,
   }
 }
 
+// The network's own checksum would find it; that of a switch whose memory has a fault is right.
+void Simulation::damage(std::span<std::byte> bytes) {
+  if (network_.damage == 0 || bytes.size() <= sap::kHeaderBytes) return;
+  std::uniform_real_distribution<double> chance;
+  if (chance(random_) >= network_.damage) return;
+  const size_t bit = random_() % (8 * (bytes.size() - sap::kHeaderBytes));
+  bytes[sap::kHeaderBytes + bit / 8] ^= std::byte{1} << (bit % 8);
+}
+
 void Simulation::inject(uint32_t at, uint32_t shard, std::span<const std::byte> datagram,
                         uint32_t from_rank) {
   SocketAddress to = switches_[at].address;
@@ -134,20 +143,51 @@ void Simulation::step() {
   }
 }
 
-void Simulation::move_to_ranks(uint8_t generation) {
+std::vector<uint32_t> Simulation::pause() {
   std::vector<uint32_t> epochs(size_t{options_.slots} * workers());
-  net::JobSpec spec = spec_of(options_);
-  spec.generation = generation;
   for (uint32_t rank = 0; rank < workers(); ++rank) {
     workers_[rank]->pause();
     workers_[rank]->epochs(
         std::span(epochs).subspan(size_t{rank} * options_.slots, options_.slots));
-    spec.children.push_back(address_of(kWorkerNode + rank, 4000));
   }
+  return epochs;
+}
+
+std::vector<SocketAddress> Simulation::worker_addresses() const {
+  std::vector<SocketAddress> addresses;
+  for (uint32_t rank = 0; rank < workers(); ++rank) {
+    addresses.push_back(address_of(kWorkerNode + rank, 4000));
+  }
+  return addresses;
+}
+
+void Simulation::move_to_ranks(uint8_t generation) {
+  const std::vector<uint32_t> epochs = pause();
+  net::JobSpec spec = spec_of(options_);
+  spec.generation = generation;
+  spec.children = worker_addresses();
+  ranks_.clear();
   for (uint32_t rank = 0; rank < workers(); ++rank) {
     ranks_.push_back(std::make_unique<net::Shard>(rank, workers()));
     if (!ranks_.back()->add_job(spec)) std::abort();
-    workers_[rank]->resume({.generation = generation, .direct = true, .epochs = epochs}, now_ns_);
+    workers_[rank]->resume(
+        {.job = spec.job, .generation = generation, .direct = true, .epochs = epochs}, now_ns_);
+  }
+}
+
+void Simulation::move_to_switch(uint16_t job, uint8_t generation) {
+  const std::vector<uint32_t> epochs = pause();
+  net::JobSpec spec = spec_of(options_);
+  spec.job = job;
+  spec.generation = generation;
+  spec.children = worker_addresses();
+  switches_.clear();
+  add_switch(options_, 1, spec);
+  ranks_.clear();
+  for (auto& worker : workers_) {
+    worker->resume(
+        {.job = job, .generation = generation, .shards = options_.shards, .epochs = epochs},
+        now_ns_);
   }
 }
 
@@ -170,6 +210,7 @@ void Simulation::land(const Flight& flight) {
     void send(const net::Outgoing& packet, std::span<const SocketAddress> to) override {
       std::vector<std::byte> bytes(packet.header.begin(), packet.header.end());
       bytes.insert(bytes.end(), packet.payload.begin(), packet.payload.end());
+      simulation->damage(bytes);
       for (const SocketAddress& one : to) {
         // Below a switch that is a switch's own port, above it that of the slot's shard.
         SocketAddress target = one;

@@ -16,6 +16,7 @@ struct NetworkOptions {
   uint64_t seed = 1;
   double loss = 0;
   double duplication = 0;
+  double damage = 0;  // of packets with numbers that a switch sends: one bit
   uint64_t latency_ns = 10'000;
   uint64_t jitter_ns = 0;  // added at random: packets overtake each other
 };
@@ -48,11 +49,14 @@ class Simulation {
     }
     return true;
   }
+  void repair() { network_.damage = 0; }
   // From now on the switch is gone: what is sent to it is lost.
   void kill_switch() { switches_.clear(); }
   // What the members of a job do between them: pause, tell each other their epochs, go on as
   // switches to each other.
   void move_to_ranks(uint8_t generation);
+  // The same towards a switch that has just been started, with this job.
+  void move_to_switch(uint16_t job, uint8_t generation);
   void stop_worker(uint32_t rank) { stopped_[rank] = true; }
   void resume_worker(uint32_t rank) { stopped_[rank] = false; }
   void inject(uint32_t at, uint32_t shard, std::span<const std::byte> datagram, uint32_t from_rank);
@@ -75,11 +79,14 @@ class Simulation {
 
   void step();
   void land(const Flight& flight);
+  void damage(std::span<std::byte> bytes);
   void send(const SocketAddress& from, const SocketAddress& to, std::vector<std::byte> bytes);
   static SocketAddress address_of(uint32_t node, uint32_t port);
+  std::vector<uint32_t> pause();
+  std::vector<SocketAddress> worker_addresses() const;
   void add_switch(const Options& options, uint32_t at, const net::JobSpec& spec);
 
-  const NetworkOptions network_;
+  NetworkOptions network_;
   std::mt19937_64 random_;
   uint64_t now_ns_ = 1;
   uint64_t order_ = 0;

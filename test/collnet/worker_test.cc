@@ -344,9 +344,10 @@ TEST(Worker, AStragglerIsNoTroubleWithTheSwitch) {
 // The switch dies at any moment of a run in any weather; the sums are those it would have made.
 class WorkerMove : public testing::TestWithParam<int> {};
 
-TEST_P(WorkerMove, GoesOnWithoutTheSwitchToTheSameBits) {
+TEST_P(WorkerMove, GoesOnWithoutTheSwitchAndBackOnItToTheSameBits) {
   const auto seed = static_cast<uint64_t>(GetParam());
-  for (const bool killed : {false, true}) {
+  enum class Fate { kStays, kGoes, kGoesAndReturns };
+  for (const Fate fate : {Fate::kStays, Fate::kGoes, Fate::kGoesAndReturns}) {
     Job job({.leaves = {3},
              .slots = 8,
              .network = {.seed = seed, .loss = 0.05, .duplication = 0.02, .jitter_ns = 300'000}});
@@ -362,11 +363,18 @@ TEST_P(WorkerMove, GoesOnWithoutTheSwitchToTheSameBits) {
                                                   1, &tickets[rank]),
                 Status::kOk);
     }
-    if (killed) {
-      const uint64_t at_ns = 1'000'000 + seed * 700'000;
+    const uint64_t moment_ns = 1'000'000 + seed * 350'000;
+    const auto wait_until = [&](uint64_t at_ns) {
       ASSERT_TRUE(job.simulation.run_until([&] { return job.simulation.now_ns() >= at_ns; }));
+    };
+    if (fate != Fate::kStays) {
+      wait_until(2 * moment_ns);
       job.simulation.kill_switch();
       job.simulation.move_to_ranks(4);
+    }
+    if (fate == Fate::kGoesAndReturns) {
+      wait_until(3 * moment_ns);
+      job.simulation.move_to_switch(9, 200);
     }
     ASSERT_TRUE(job.simulation.run_until([&] {
       bool all = true;
@@ -376,15 +384,49 @@ TEST_P(WorkerMove, GoesOnWithoutTheSwitchToTheSameBits) {
     })) << "seed "
         << seed;
     static std::vector<float> by_switch;
-    if (!killed) by_switch = buffers[0];
+    if (fate == Fate::kStays) by_switch = buffers[0];
     for (const auto& one : buffers) {
       ASSERT_EQ(std::memcmp(one.data(), by_switch.data(), one.size() * sizeof(float)), 0);
     }
-    if (!killed) expect_close_and_equal(inputs, buffers, 16);
+    if (fate == Fate::kStays) expect_close_and_equal(inputs, buffers, 16);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, WorkerMove, testing::Range(1, 60));
+
+TEST(Worker, FindsDamagedSumsAndAsksAgain) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Job job({.leaves = {3}, .network = {.seed = seed, .damage = 0.2}});
+    ASSERT_NO_FATAL_FAILURE(expect_exact_sum(job, 1000)) << "seed " << seed;
+    uint64_t found = 0;
+    for (uint32_t rank = 0; rank < 3; ++rank)
+      found += job.simulation.worker(rank).counters().corrupt;
+    EXPECT_GT(found, 0u);
+  }
+}
+
+// A switch whose memory has a fault gives the same wrong sum again and again: like one that is
+// gone.
+TEST(Worker, GoesOnWithoutASwitchThatCannotAdd) {
+  Job job({.leaves = {2}, .network = {.damage = 1}});
+  std::vector<int32_t> buffers[2] = {std::vector<int32_t>(500, 3), std::vector<int32_t>(500, 4)};
+  uint64_t tickets[2];
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    int32_t* const data = buffers[rank].data();
+    ASSERT_EQ(job.simulation.worker(rank).start({.send = data, .receive = data, .count = 500}, 1,
+                                                &tickets[rank]),
+              Status::kOk);
+  }
+  Worker& first = job.simulation.worker(0);
+  ASSERT_TRUE(job.simulation.run_until([&] { return first.trouble().has_value(); }));
+  EXPECT_NE(first.trouble()->what.find("likely in memory"), std::string::npos);
+  EXPECT_FALSE(first.done(tickets[0]));
+  job.simulation.repair();
+  job.simulation.move_to_ranks(4);
+  ASSERT_TRUE(job.simulation.run_until(
+      [&] { return first.done(tickets[0]) && job.simulation.worker(1).done(tickets[1]); }));
+  for (const auto& one : buffers) EXPECT_EQ(one, std::vector<int32_t>(500, 7));
+}
 
 TEST(Worker, RefusesWhatCannotBeQuantised) {
   Job job({.leaves = {1}});

@@ -1,0 +1,188 @@
+// Two ranks of a CollNet in one process, and a software switch in the same process.
+#pragma once
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "switch/controller/server.h"
+#include "switch/softswitch/softswitch.h"
+#include "test/boundary/coll_api.h"
+
+namespace slime::boundary {
+
+// Promises slots on a port where nobody listens, as behind a firewall that lets only TCP through.
+class DeafDriver final : public net::SwitchDriver {
+ public:
+  net::SwitchShape shape() const override {
+    net::SwitchShape shape;
+    shape.address = SocketAddress::parse("127.0.0.1:9").value();
+    shape.max_lanes = sap::kMaxLanes;
+    shape.slot_bytes = 64 << 20;
+    shape.formats = sap::kKnownFormats;
+    return shape;
+  }
+  Result<void> add_job(const net::JobSpec&) override { return {}; }
+  Result<void> remove_job(uint16_t) override { return {}; }
+  Result<void> fence(uint16_t, uint8_t) override { return {}; }
+  Result<net::JobTotals> totals(uint16_t) const override { return net::JobTotals{}; }
+};
+
+// What slime-switchd is made of. Where to listen is for one that is started again.
+class Switch {
+ public:
+  explicit Switch(bool deaf = false, const std::string& listen = "127.0.0.1:0") {
+    const SocketAddress any_port = SocketAddress::parse("127.0.0.1:0").value();
+    if (deaf) {
+      driver_ = std::make_unique<DeafDriver>();
+    } else {
+      driver_ =
+          net::SoftSwitch::open({.address = any_port, .shards = 2, .slot_bytes = 64 << 20}).value();
+    }
+    net::ControllerOptions options;
+    options.seed = 1;
+    controller_ = std::make_unique<net::Controller>(*driver_, options, SteadyClock::instance());
+    net::ServerOptions server;
+    server.listen = SocketAddress::parse(listen).value();
+    control_ = net::ControlServer::open(*controller_, server).value();
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~Switch() {
+    ending_ = true;
+    thread_.join();
+  }
+  std::string address() const { return control_->address().to_string(); }
+
+ private:
+  void serve() {
+    while (!ending_) {
+      pollfd waited{control_->descriptor(), POLLIN, 0};
+      (void)poll(&waited, 1, std::clamp(control_->timeout_ms(), 1, 20));
+      control_->run();
+    }
+  }
+
+  std::unique_ptr<net::SwitchDriver> driver_;
+  std::unique_ptr<net::Controller> controller_;
+  std::unique_ptr<net::ControlServer> control_;
+  std::atomic<bool> ending_{false};
+  std::thread thread_;
+};
+
+struct Rank {
+  void* comm = nullptr;
+  void* mhandle = nullptr;
+  std::vector<int32_t> memory;  // send, then receive
+  ResultCode connected = nccl::kInProgress;
+};
+
+class CollPair : public CollTest {
+ protected:
+  void each(const std::function<void(Rank&)>& task) {
+    std::thread other([&] { task(ranks_[1]); });
+    task(ranks_[0]);
+    other.join();
+  }
+
+  void connect() {
+    std::array<HandleBytes, 2> bytes{};
+    void *listening[2] = {}, *handles[2] = {bytes[0].data(), bytes[1].data()};
+    for (size_t i = 0; i < 2; ++i) {
+      ASSERT_EQ(coll_.listen(0, handles[i], &listening[i]), nccl::kSuccess);
+    }
+    each([&](Rank& rank) {
+      const size_t i = &rank == &ranks_[0] ? 0 : 1;
+      rank.connected = coll_.connect(handles, 2, static_cast<int>(i), listening[i], &rank.comm);
+      if (rank.connected == nccl::kSuccess) {
+        EXPECT_EQ(coll_.close_listen(listening[i]), nccl::kSuccess);
+      }
+    });
+  }
+
+  Rank ranks_[2];
+};
+
+class CollSwitch : public CollPair {
+ protected:
+  static constexpr size_t kElements = 3000;
+  virtual void settings() {}
+
+  void SetUp() override {
+    settings();
+    set("NCCL_SLIME_SWITCH", switch_->address().c_str());
+    init();
+    connect();
+    for (Rank& rank : ranks_) {
+      ASSERT_EQ(rank.connected, nccl::kSuccess) << Log::text();
+      ASSERT_NE(rank.comm, nullptr);
+      rank.memory.resize(2 * kElements);
+      ASSERT_EQ(coll_.reg(rank.comm, rank.memory.data(),
+                          static_cast<int64_t>(rank.memory.size() * sizeof(int32_t)),
+                          nccl::kPointerHost, &rank.mhandle),
+                nccl::kSuccess);
+    }
+    Log::clear();
+  }
+
+  void TearDown() override {
+    for (Rank& rank : ranks_) {
+      if (rank.mhandle == nullptr) continue;
+      EXPECT_EQ(coll_.dereg(rank.comm, rank.mhandle), nccl::kSuccess);
+    }
+    // Rank 0 gives the job back when the other has left.
+    each([this](Rank& rank) {
+      if (rank.comm == nullptr) return;
+      EXPECT_EQ(coll_.close_coll(rank.comm), nccl::kSuccess);
+    });
+    finalize_both();
+  }
+
+  AllreduceCall call_of(Rank& rank, size_t first = 0, size_t count = kElements) const {
+    return {.send = rank.memory.data() + first,
+            .receive = rank.memory.data() + kElements + first,
+            .count = static_cast<int64_t>(count),
+            .send_mhandle = rank.mhandle,
+            .receive_mhandle = rank.mhandle};
+  }
+  void* start(Rank& rank, const AllreduceCall& call) {
+    void* request = nullptr;
+    EXPECT_EQ(coll_.iallreduce(rank.comm, call, &request), nccl::kSuccess) << Log::text();
+    return request;
+  }
+  // Both requests done.
+  bool wait_for(void* first, void* second) {
+    void* requests[2] = {first, second};
+    return wait_until([&] {
+      for (void*& request : requests) {
+        int done = 0, size = -1;
+        if (request == nullptr) continue;
+        EXPECT_EQ(coll_.test(request, &done, &size), nccl::kSuccess) << Log::text();
+        if (done != 0) request = nullptr;
+      }
+      return HasFailure() || (requests[0] == nullptr && requests[1] == nullptr);
+    });
+  }
+  void fill() {
+    for (size_t i = 0; i < kElements; ++i) {
+      ranks_[0].memory[i] = static_cast<int32_t>(i * 7919);
+      ranks_[1].memory[i] = -static_cast<int32_t>(i * 7907);
+    }
+  }
+  bool has_sums(const Rank& rank) const {
+    for (size_t i = 0; i < kElements; ++i) {
+      if (rank.memory[kElements + i] != static_cast<int32_t>(i * 12)) return false;
+    }
+    return true;
+  }
+
+  std::unique_ptr<Switch> switch_ = std::make_unique<Switch>();
+};
+
+}  // namespace slime::boundary
