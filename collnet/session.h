@@ -70,6 +70,7 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   // session_move.cc
   enum class Stage : uint8_t { kStill, kAnnouncing, kComparing };
   bool must_move() const;
+  bool is_stuck();
   void begin_move();
   void continue_move(uint64_t now_ns);
   Result<void> next_stage(uint64_t now_ns);
@@ -77,7 +78,7 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   Result<void> leave_switch(uint64_t now_ns);
   Result<void> return_to_switch(const Grant& grant, uint64_t now_ns);
   void seek_switch(uint64_t now_ns);
-  Result<void> serve(uint8_t generation);
+  Result<void> serve();
 
   Fabric& fabric_;
   const std::string name_;  // "CollNet on eth0, rank 1 of 4"
@@ -99,6 +100,8 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   std::vector<Grant> announced_;        // by rank; that of rank 0 says where to
   std::unique_ptr<net::Shard> served_;  // slots that this rank sums up for all: there is no switch
   std::optional<Reattachment> way_back_;  // rank 0's, then
+  uint32_t retries_ = 0;                  // moves from ranks to ranks, while only
+  uint64_t retried_at_ = 0;               // so many bytes were done
   uint64_t pause_ns_ = 0;                 // before it is tried
   uint64_t arrived_ns_ = 0;               // on the switch, last
 

@@ -214,7 +214,7 @@ Result<void> Session::join(const Grant& grant) {
     worker_->resume({.job = job_.job, .generation = job_.generation, .direct = true, .epochs = {}},
                     fabric_.clock().now_ns());
     seek_switch(fabric_.clock().now_ns());
-    return serve(job_.generation);
+    return serve();
   }
   auto address = SocketAddress::unpack(grant.address);
   if (!address) return fail(std::move(address.error()));

@@ -17,6 +17,7 @@ namespace {
 
 // A switch on which the job stayed for so long was not lost at once: the next try need not wait.
 constexpr uint64_t kSteadyNs = 60'000'000'000;
+constexpr uint32_t kMostRetries = 4;
 
 }  // namespace
 
@@ -24,13 +25,15 @@ constexpr uint64_t kSteadyNs = 60'000'000'000;
 // connect.
 bool Session::must_move() const {
   if (!keeper_ || stage_ != Stage::kStill) return false;
-  const bool lost = !served_ && worker_->trouble();
   const bool found = way_back_ && way_back_->grant();
-  return lost || found || ring_->invited(Ring::Topic::kMove);
+  return worker_->trouble() || found || ring_->invited(Ring::Topic::kMove);
 }
 
 void Session::begin_move() {
-  if (worker_->trouble()) SLIME_WARN("%s: %s", name_.c_str(), worker_->trouble()->what.c_str());
+  if (worker_->trouble()) {
+    SLIME_WARN("%s: %s", name_.c_str(), worker_->trouble()->what.c_str());
+    if (is_stuck()) return worker_->give_up(*worker_->trouble());
+  }
   worker_->pause();
   announced_.assign(ring_->size(), Grant{});
   if (way_back_ && way_back_->grant()) announced_[ring_->rank()] = grant_of(*way_back_->grant());
@@ -38,6 +41,16 @@ void Session::begin_move() {
   auto begun = ring_->begin_gather(std::as_writable_bytes(std::span(announced_)), sizeof(Grant),
                                    Ring::Topic::kMove);
   if (!begun) worker_->give_up(std::move(begun.error()));
+}
+
+// Between ranks trouble is a sum that got damaged: they try that round again, afresh. A few times;
+// if nothing is completed meanwhile, then it is not chance.
+bool Session::is_stuck() {
+  if (!served_) return false;
+  const uint64_t bytes = worker_->counters().bytes;
+  retries_ = bytes == retried_at_ ? retries_ + 1 : 1;
+  retried_at_ = bytes;
+  return retries_ > kMostRetries;
 }
 
 void Session::continue_move(uint64_t now_ns) {
@@ -66,12 +79,17 @@ Result<void> Session::compare() {
 }
 
 Result<void> Session::leave_switch(uint64_t now_ns) {
-  const auto generation = static_cast<uint8_t>(job_.generation + 1);
-  auto serving = serve(generation);
+  const bool left_before = served_ != nullptr;
+  ++job_.generation;
+  auto serving = serve();
   if (!serving) return serving;
-  worker_->resume(
-      {.job = job_.job, .generation = generation, .direct = true, .shards = 1, .epochs = epochs_},
-      now_ns);
+  worker_->resume({.job = job_.job,
+                   .generation = job_.generation,
+                   .direct = true,
+                   .shards = 1,
+                   .epochs = epochs_},
+                  now_ns);
+  if (left_before) return {};
   if (lease_) lease_->let_lapse();
   seek_switch(now_ns);
   if (ring_->rank() == 0) {
@@ -128,10 +146,10 @@ void Session::seek_switch(uint64_t now_ns) {
   way_back_.emplace(terms, std::move(wanted), pause_ns_, now_ns);
 }
 
-Result<void> Session::serve(uint8_t generation) {
+Result<void> Session::serve() {
   net::JobSpec spec;
   spec.job = job_.job;
-  spec.generation = generation;
+  spec.generation = job_.generation;
   spec.slots = job_.slots;
   spec.max_lanes = job_.lanes;
   spec.children = members_;

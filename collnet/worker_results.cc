@@ -42,7 +42,6 @@ void Worker::on_damaged(Slot& slot, const sap::Header& header) {
                            "generation %u) were not the sum of what the ranks sent, by the check "
                            "that travels with it; whoever summed up has a fault, likely in memory",
                            slot.damaged, header.slot, header.epoch, job_, generation_);
-  if (direct_) return give_up(std::move(error));
   if (!trouble_) trouble_ = std::move(error);
 }
 

@@ -19,6 +19,11 @@ has_library() {
   PATH=$PATH:/usr/sbin:/sbin ldconfig -p | grep -qF "$1 "
 }
 
+# has_program NAME: also one for administrators
+has_program() {
+  PATH=$PATH:/usr/sbin:/sbin command -v "$1"
+}
+
 # need PACKAGE WHY PROBE...: remembers the package when the probe fails.
 need() {
   package=$1 why=$2
@@ -44,6 +49,8 @@ for group in "$@"; do
     need libssl3 "keys of a switch's control channel" has_library libcrypto.so.3
     need binutils "nm and readelf, check the plugin's symbols" command -v readelf
     need python3 "reads JSON in the system tests" command -v python3
+    need iproute2 "network namespaces of the rack test" has_program tc
+    need nftables "loses and doubles packets there" has_program nft
     ;;
   bench) need python3 "prints the ratios" command -v python3 ;;
   format) need clang-format "checks the layout of the sources" command -v clang-format ;;

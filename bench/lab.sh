@@ -1,0 +1,177 @@
+# shellcheck shell=bash
+# lab.sh: a rack in network namespaces, made without privileges and gone with the script. To be
+# sourced as the first thing, with the script's arguments: . bench/lab.sh "$@"
+#
+#     w0 eth0 ==+
+#     w1 eth0 ==+== switch (br0)        == is a veth pair, shaped at both ends
+#     ...       |
+#
+# The switch's namespace has a port to every worker, so it can give each its full rate, as a switch
+# does and a host with one NIC cannot. Everything happens in user, network, mount and process
+# namespaces of its own: nothing outside changes, and no process survives.
+# Addresses are those that RFC 2544 sets aside for benchmarks.
+switch_address=198.18.0.1
+
+if [ -z "${SLIME_LAB:-}" ]; then
+  enter=(unshare --user --map-root-user --net --mount --pid --fork --kill-child --mount-proc)
+  for tool in ip tc nft unshare; do
+    [ -n "$(PATH=$PATH:/usr/sbin:/sbin command -v $tool)" ] || {
+      echo "skipped: $tool is not installed (packages iproute2, nftables, util-linux)"
+      exit 77
+    }
+  done
+  "${enter[@]}" true 2>/dev/null || {
+    echo "skipped: this kernel or container allows no user namespaces (unshare --user)"
+    exit 77
+  }
+  export SLIME_LAB=1 PATH=$PATH:/usr/sbin:/sbin
+  exec "${enter[@]}" "$0" "$@"
+fi
+
+worker_address() { echo "198.18.0.$((10 + $1))"; }
+
+# in_switch COMMAND..., in_worker I COMMAND...
+in_switch() { ip netns exec switch "$@"; }
+in_worker() {
+  local worker=$1
+  shift
+  ip netns exec "w$worker" "$@"
+}
+
+# lab_make WORKERS MTU [RATE]: RATE as tc(8) says it, as 200mbit; none: as fast as the kernel can.
+lab_make() {
+  local workers=$1 mtu=$2 rate=${3:-} i
+  mount -t tmpfs tmpfs /run && mkdir /run/netns || return
+  lab_space switch || return
+  # An address of its own: otherwise it is that of a port, and changes with the ports.
+  ip -n switch link add br0 address 02:00:00:00:00:01 mtu "$mtu" type bridge &&
+    ip -n switch addr add $switch_address/24 dev br0 && ip -n switch link set br0 up || return
+  for ((i = 0; i < workers; ++i)); do
+    lab_space "w$i" && lab_link "$i" "$mtu" || return
+    [ -z "$rate" ] || lab_shape "$i" "$rate" || return
+  done
+}
+
+# lab_link I MTU: from worker I to the switch
+lab_link() {
+  ip -n switch link add "p$1" mtu "$2" type veth peer name eth0 mtu "$2" netns "w$1" &&
+    ip -n "w$1" addr add "$(worker_address "$1")/24" dev eth0 && ip -n "w$1" link set eth0 up &&
+    ip -n switch link set "p$1" master br0 up
+}
+
+lab_space() { ip netns add "$1" && ip -n "$1" link set lo up; }
+
+# The queue holds 50 ms: what a window of many packets needs, and what TCP fills until it loses.
+lab_shape() {
+  tc -n "w$1" qdisc replace dev eth0 root tbf rate "$2" burst 32k latency 50ms &&
+    tc -n switch qdisc replace dev "p$1" root tbf rate "$2" burst 32k latency 50ms
+}
+
+# lab_relay I ARGUMENT...: puts a relay (test/system/relay.py) into the link of worker I. Sets
+# $relay_pid.
+lab_relay() {
+  local i=$1 mtu relay=test/system/relay.py
+  shift
+  mtu=$(in_worker "$i" cat /sys/class/net/eth0/mtu)
+  ip -n switch link del "p$i" && lab_space "r$i" &&
+    ip -n "w$i" link add eth0 mtu "$mtu" type veth peer name near mtu "$mtu" netns "r$i" &&
+    ip -n switch link add "p$i" mtu "$mtu" type veth peer name far mtu "$mtu" netns "r$i" || return
+  in_worker "$i" $relay --plain eth0 && in_switch $relay --plain "p$i" || return
+  ip -n "r$i" link set near up && ip -n "r$i" link set far up && ip -n "w$i" link set eth0 up &&
+    ip -n "w$i" addr add "$(worker_address "$i")/24" dev eth0 &&
+    ip -n switch link set "p$i" master br0 up || return
+  ip netns exec "r$i" $relay near far "$@" >"$work/relay.$i" 2>&1 &
+  relay_pid=$!
+  for _ in $(seq 100); do
+    grep -qs ready "$work/relay.$i" && return
+    sleep 0.05
+  done
+  cat "$work/relay.$i" >&2
+  return 1
+}
+
+# lab_no_relay I MTU: the link as it was
+lab_no_relay() {
+  kill "$relay_pid"
+  wait "$relay_pid" 2>/dev/null
+  ip -n "w$1" link del eth0 && ip -n switch link del "p$1" && ip netns del "r$1" && lab_link "$1" "$2"
+}
+
+# lab_spoil SPACE DEVICE LOST TWICE: of 1000 packets that leave there, so many are lost or doubled.
+lab_spoil() {
+  local nft=(ip netns exec "$1" nft) chance="meta protocol ip numgen random mod 1000 <"
+  "${nft[@]}" add table netdev spoil &&
+    "${nft[@]}" "add chain netdev spoil $2 { type filter hook egress device $2 priority 0; }" &&
+    "${nft[@]}" flush chain netdev spoil "$2" || return
+  # shellcheck disable=SC2086 # words
+  [ "$3" -eq 0 ] || "${nft[@]}" add rule netdev spoil "$2" $chance "$3" counter drop || return
+  # shellcheck disable=SC2086
+  [ "$4" -eq 0 ] || "${nft[@]}" add rule netdev spoil "$2" $chance "$4" counter dup to "$2"
+}
+
+# lab_spoil_all WORKERS LOST TWICE: at both ends of every link
+lab_spoil_all() {
+  local i
+  for ((i = 0; i < $1; ++i)); do
+    lab_spoil "w$i" eth0 "$2" "$3" && lab_spoil switch "p$i" "$2" "$3" || return
+  done
+}
+
+# lab_switchd FILE [LINE...]: starts slime-switchd there, with more lines of configuration. Sets
+# NCCL_SLIME_SWITCH and $switchd_pid; its log is FILE.log.
+lab_switchd() {
+  local file=$1
+  shift
+  head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$file.key" && chmod 600 "$file.key"
+  {
+    printf 'data:\n  listen: %s:48880\n  shards: 1\n' $switch_address
+    printf 'control:\n  listen: %s:48900\n  key_file: %s\n' $switch_address "$file.key"
+    printf '%s\n' "$@"
+  } >"$file"
+  export NCCL_SLIME_SWITCH=$switch_address:48900 NCCL_SLIME_SWITCH_KEY_FILE=$file.key
+  lab_switchd_again "$file"
+}
+
+# Not in_switch: $! is to be slime-switchd itself. The same below.
+lab_switchd_again() {
+  : >"$1.ready"
+  ip netns exec switch "${launcher[@]}" "$build/bin/slime-switchd" --config "$1" \
+    >"$1.ready" 2>>"$1.log" &
+  switchd_pid=$!
+  for _ in $(seq 200); do
+    grep -qs ready "$1.ready" && return
+    kill -0 "$switchd_pid" 2>/dev/null || break
+    sleep 0.05
+  done
+  echo "lab: slime-switchd does not start:" >&2
+  tail -n 20 "$1.log" >&2
+  return 1
+}
+
+# lab_perf NAME WORKERS ARGUMENT...: slime-perf, a rank in each worker's namespace, as torchrun
+# starts it; what rank R prints is in $work/NAME.R.{out,err}, the result in $work/NAME.R.json.
+# Sets the array $rank_pids; lab_wait waits for them and returns the first that was not 0.
+lab_perf() {
+  local name=$1 workers=$2 rank
+  shift 2
+  lab_port=$((${lab_port:-29000} + 1))
+  rank_pids=()
+  for ((rank = 0; rank < workers; ++rank)); do
+    RANK=$rank WORLD_SIZE=$workers LOCAL_RANK=0 MASTER_ADDR=$(worker_address 0) \
+      MASTER_PORT=$lab_port TORCHELASTIC_RUN_ID=$name NCCL_SLIME_IFNAME=eth0 \
+      NCCL_SLIME_TCP_CMA_MIN=0 \
+      ip netns exec "w$rank" "${launcher[@]}" "$build/bin/slime-perf" "$@" \
+      --json "$work/$name.$rank.json" >"$work/$name.$rank.out" 2>"$work/$name.$rank.err" </dev/null &
+    rank_pids+=($!)
+  done
+}
+
+lab_wait() {
+  local code first=0 pid
+  for pid in "${rank_pids[@]}"; do
+    wait "$pid"
+    code=$?
+    [ "$first" -ne 0 ] || first=$code
+  done
+  return "$first"
+}

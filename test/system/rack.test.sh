@@ -1,0 +1,146 @@
+#!/bin/bash
+# All_reduce by the software switch on a rack of network namespaces: loss, duplication, delay and
+# reordering, flipped bits, a switch that is killed and comes back, ranks that are stopped or killed,
+# two jobs at once, and a hostile neighbour.
+. "$(dirname "$0")/../../bench/lab.sh"
+. "$(dirname "$0")/perf_support.sh"
+shopt -s extglob
+export NCCL_DEBUG=INFO NCCL_SLIME_SWITCH_TIMEOUT=2
+[ -x "$build/bin/slime-switchd" ] || { echo "skipped: slime-switchd is not built"; exit 77; }
+# A sanitizer makes each operation many times slower.
+slow=${SLIME_SAN:+1}
+rounds() { echo $((${slow:+0} + $1 / (${slow:-0} * 9 + 1))); }
+
+lab_make 4 9000 || { echo "skipped: network namespaces cannot be made here"; exit 77; }
+lab_switchd "$work/switch" || exit 1
+
+# finish NAME EXIT: the run ends so
+finish() {
+  local code
+  lab_wait 2>/dev/null
+  code=$?
+  if [ $code -eq "$2" ]; then ok "$1: exit status $2"; else
+    not_ok "$1: exit status $code, not $2" "$work/$1.0.err"
+  fi
+}
+# right NAME RANKS ARGUMENT...: nothing is wrong, and the switch did it
+right() {
+  local name=$1 ranks=$2
+  shift 2
+  lab_perf "$name" "$ranks" all_reduce --algo collnet -w 1 "$@"
+  finish "$name" 0
+  holds "$name.0" "len(r['rows']) > 0 and all(h['wrong'] == 0 for h in halves)" "0 wrong"
+  says "$name.0" 'packets sent'
+}
+# count NAME RANK TEXT: the number before TEXT in what this rank said at the end
+count() { sed -nE "s/.*[ :]([0-9]+) $3.*/\1/p" "$work/$1.$2.err" | tail -n 1; }
+# counted NAME RANK TEXT: it is not 0
+counted() {
+  local number
+  number=$(count "$@")
+  if [ "${number:-0}" -gt 0 ]; then ok "$1: $number $3"; else
+    not_ok "$1: rank $2 counts no $3" "$work/$1.$2.err"
+  fi
+}
+# begun NAME: rank 0 is in the timed operations
+begun() {
+  for _ in $(seq 600); do
+    grep -qs '(elements)' "$work/$1.0.out" && break
+    sleep 0.1
+  done
+  sleep 0.5
+}
+running() {
+  if kill -0 "${rank_pids[0]}" 2>/dev/null; then ok "$1: in the middle"; else
+    not_ok "$1: the run was over too soon" "$work/$1.0.out"
+  fi
+}
+
+right calm 4 -n 4 -b 4 -e 1M -f 64 -d float,int32
+
+lab_spoil_all 4 10 10 # of 1000
+right lossy 4 -n 4 -b 4 -e 4M -f 64 -d float,int8
+counted lossy 1 'of them again'
+counted lossy 1 'of other rounds'
+lab_spoil_all 4 0 0
+
+# A relay delays and reorders all that rank 1 sends and gets, and flips bits that only the check can
+# find: their checksums are right.
+lab_relay 1 --delay-us 0 2000 --flip 0.002 || not_ok "no relay"
+right relayed 3 -n 4 -b 4 -e 1M -f 64 -d float,int32
+counted relayed 1 damaged
+lab_no_relay 1 9000 || exit 1
+
+# Two jobs at once, beside a neighbour who sends the switch anything, also in the name of rank 0.
+ip netns exec w3 test/system/hostile.py "$switch_address" 48880 "$(worker_address 0)" 1 \
+  2>"$work/hostile" &
+hostile_pid=$!
+lab_perf first 2 all_reduce --algo collnet -b 4 -e 1M -f 64 -d int32 -n "$(rounds 200)"
+first_pids=("${rank_pids[@]}")
+right second 3 -b 4 -e 1M -f 64 -d float -n "$(rounds 100)"
+rank_pids=("${first_pids[@]}")
+finish first 0
+holds first.0 "len(r['rows']) > 0 and all(h['wrong'] == 0 for h in halves)" "0 wrong"
+if kill "$hostile_pid"; then ok "the neighbour was hostile to the end"; else
+  not_ok "the neighbour gave up" "$work/hostile"
+fi
+wait "$hostile_pid" 2>/dev/null
+
+# Bits in the switch's memory, in the middle of an operation: what one rank has contributed lies
+# there, and the other is held up until they are flipped.
+NCCL_SLIME_SWITCH_SLOTS=1200 lab_perf flipped 2 \
+  all_reduce --algo collnet -d int32 -b 256K -e 256K -n "$(rounds 6000)" -c 2
+begun flipped
+running flipped
+kill -STOP "${rank_pids[1]}"
+sleep 0.3
+if test/system/flip_memory.py "$switchd_pid" >"$work/flips" 2>&1; then ok "flipped: $(cat "$work/flips")"; else
+  not_ok "flipped: nothing was flipped" "$work/flips"
+fi
+kill -CONT "${rank_pids[1]}"
+finish flipped 0
+holds flipped.0 "all(h['wrong'] == 0 for h in halves)" "0 wrong"
+counted flipped 0 damaged
+cat "$work"/flipped.[01].err >"$work/flipped.err" # whoever found it first says so
+says flipped 'a fault, likely in memory'
+says flipped 'on the switch at .* again'
+
+# A rank that is stopped is waited for, named, and not left out.
+stopped_s=$([ -n "$slow" ] && echo 12 || echo 30)
+lab_perf stopped 3 all_reduce --algo collnet -d int32 -b 256K -e 256K -n "$(rounds 2000)" -c 2
+begun stopped
+kill -STOP "${rank_pids[1]}"
+sleep "$stopped_s"
+kill -CONT "${rank_pids[1]}"
+finish stopped 0
+holds stopped.0 "all(h['wrong'] == 0 for h in halves)" "0 wrong"
+says stopped.0 'rank 1 has not contributed for 300 ms'
+
+# The switch is killed in the middle, and another takes its place.
+lab_perf returned 3 all_reduce --algo collnet -d float -b 256K -e 256K -n "$(rounds 9000)" -c 2
+begun returned
+running returned
+kill -KILL "$switchd_pid"
+wait "$switchd_pid" 2>/dev/null
+sleep 4
+lab_switchd_again "$work/switch" || exit 1
+sleep 3
+finish returned 0
+holds returned.0 "all(h['wrong'] == 0 for h in halves)" "0 wrong"
+says returned.0 'going on without the switch'
+says returned.0 'on the switch at .* again'
+
+# A rank that is killed is named by the others.
+lab_perf killed 3 all_reduce --algo collnet -b 64K -e 64K -n 10000000
+begun killed
+kill -KILL "${rank_pids[1]}"
+wait "${rank_pids[1]}" 2>/dev/null
+began=$SECONDS
+wait "${rank_pids[0]}" && not_ok "killed: rank 0 ended well"
+wait "${rank_pids[2]}" && not_ok "killed: rank 2 ended well"
+if [ $((SECONDS - began)) -le 15 ]; then ok "killed: the others end within 15 s"; else
+  not_ok "killed: the others took $((SECONDS - began)) s"
+fi
+says killed.0 'rank 1'
+
+exit $wrong
