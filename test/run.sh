@@ -1,9 +1,10 @@
 #!/bin/bash
-# run.sh TEST...: runs GoogleTest binaries and *.test.sh scripts one after the other, each under a
-# time limit, and ends with the line "N passed, N failed, N skipped".
+# run.sh TEST...: runs GoogleTest binaries and *.test.sh scripts, each under a time limit, and ends
+# with the line "N passed, N failed, N skipped". Binaries run one after the other; so do scripts,
+# beside them: they mostly wait.
 # A script is one test: exit 0 passed, 77 skipped (its last line says why), anything else failed.
 #   SLIME_BUILD_DIR        where the build is (default: build); results go to its results/
-#   SLIME_TEST_TIMEOUT_S   limit for each binary (default 300; 600 under a sanitizer)
+#   SLIME_TEST_TIMEOUT_S   limit for each binary or script (default 400; 600 under a sanitizer)
 #   SLIME_TEST_FILTER      a --gtest_filter for the binaries
 #   SLIME_TOTALS_FILE      "passed failed skipped" is appended here, for .ci/run
 set -u
@@ -13,7 +14,7 @@ here=$(dirname "$0")
 rm -rf "$results"
 mkdir -p "$results" || exit 1
 
-limit_s=${SLIME_TEST_TIMEOUT_S:-$([ -n "$SLIME_SAN" ] && echo 600 || echo 300)}
+limit_s=${SLIME_TEST_TIMEOUT_S:-$([ -n "$SLIME_SAN" ] && echo 600 || echo 400)}
 export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 export UBSAN_OPTIONS=print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}
 export TSAN_OPTIONS=second_deadlock_stack=1:halt_on_error=1${TSAN_OPTIONS:+:$TSAN_OPTIONS}
@@ -28,11 +29,9 @@ fi
 for name in "${!NCCL_@}"; do unset "$name"; done
 ulimit -c 0
 
-passed=0 failed=0 skipped=0
-
 # report NAME PASSED FAILED SKIPPED SECONDS
 report() {
-  passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
+  echo "$2 $3 $4" >>"$results/counts"
   printf '%-34s %5d passed %3d failed %3d skipped %6.1f s\n' "$@"
 }
 
@@ -84,22 +83,51 @@ run_script() {
 
 elapsed() { awk -v a="$1" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }'; }
 
-for test in "$@"; do
-  case $test in
+run_test() {
+  local name
+  case $1 in
   *.test.sh)
-    name=${test#test/}
+    name=${1#test/}
     name=${name%.test.sh}
-    run_script "$name" "$test" "$results/${name//\//-}.log"
+    run_script "$name" "$1" "$results/${name//\//-}.log"
     ;;
   *)
-    name=$(basename "$test")
-    run_binary "$name" "$test" "$results/$name.log"
+    name=$(basename "$1")
+    run_binary "$name" "$1" "$results/$name.log"
     ;;
   esac
-done
+}
 
+# lane TEST...: what one test prints stays together.
+lane() {
+  local test
+  for test in "$@"; do
+    run_test "$test" >"$results/lane.$BASHPID"
+    flock "$results/counts" cat "$results/lane.$BASHPID"
+  done
+}
+
+binaries=() scripts=()
+for test in "$@"; do
+  case $test in
+  *.test.sh) scripts+=("$test") ;;
+  *) binaries+=("$test") ;;
+  esac
+done
+: >"$results/counts"
+lane "${scripts[@]}" &
+lane "${binaries[@]}"
+wait
+
+read -r passed failed skipped < <(
+  awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }' "$results/counts")
 if [ $((passed + failed)) -eq 0 ]; then
   echo "  FAILED: no test ran"
+  failed=$((failed + 1))
+fi
+# A test whose end nobody saw has not passed.
+if [ "$(wc -l <"$results/counts")" -ne $# ]; then
+  echo "  FAILED: $# tests were to run, and $(wc -l <"$results/counts") did"
   failed=$((failed + 1))
 fi
 [ -z "${SLIME_TOTALS_FILE:-}" ] || echo "$passed $failed $skipped" >>"$SLIME_TOTALS_FILE"
