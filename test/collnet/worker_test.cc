@@ -394,6 +394,15 @@ TEST_P(WorkerMove, GoesOnWithoutTheSwitchAndBackOnItToTheSameBits) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, WorkerMove, testing::Range(1, 60));
 
+// Longer than the first time-out: that is measured, not worked around for ever.
+TEST(Worker, LearnsLongRoundTrips) {
+  Job job({.leaves = {2}, .network = {.latency_ns = 40'000'000}});
+  ASSERT_NO_FATAL_FAILURE(expect_exact_sum(job, 16 * 400));
+  const WorkerCounters& counters = job.simulation.worker(0).counters();
+  EXPECT_LT(counters.retransmitted, counters.results / 10);
+  EXPECT_NEAR(static_cast<double>(job.simulation.worker(0).round_trip_ns()), 80e6, 5e6);
+}
+
 TEST(Worker, FindsDamagedSumsAndAsksAgain) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     Job job({.leaves = {3}, .network = {.seed = seed, .damage = 0.2}});
