@@ -1,0 +1,80 @@
+#!/bin/bash
+# rack.sh [--rate RATE] [--mtu BYTES] [--size SIZE] [--json FILE]: all_reduce by the software switch
+# on a rack of network namespaces whose links are shaped to one rate, as ratios: to what the protocol
+# can give on such a link, to the ranks' own ring on the same links, to itself with losses; and the
+# latency of a small one to a bare UDP round trip. Progress goes to stderr.
+#   SLIME_BUILD_DIR   where the build is (default: build)
+# RATE must be slow enough that the processors are not the limit: docs/performance.md.
+. "$(dirname "$0")/lab.sh"
+set -u
+cd "$(dirname "$0")/.." || exit 1
+build=${SLIME_BUILD_DIR:-build} launcher=()
+rate=100mbit mtu=9000 size=64M json=''
+while [ $# -gt 0 ]; do
+  case $1 in
+  --rate) rate=$2 ;;
+  --mtu) mtu=$2 ;;
+  --size) size=$2 ;;
+  --json) json=$2 ;;
+  *)
+    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | head -n 7
+    exit 2
+    ;;
+  esac
+  shift 2
+done
+for name in "${!NCCL_@}"; do unset "$name"; done
+for program in slime-perf slime-switchd bench-udp; do
+  [ -x "$build/bin/$program" ] || {
+    echo "bench/rack.sh: $build/bin/$program is missing; run 'make bench' once" >&2
+    exit 1
+  }
+done
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+say() { echo "rack: [$SECONDS s] $*" >&2; }
+
+# measure NAME RANKS ARGUMENT...: a run whose result is $work/NAME.0.json
+measure() {
+  local name=$1 ranks=$2
+  shift 2
+  say "$name: $ranks ranks: $*"
+  lab_perf "$name" "$ranks" all_reduce -b "$size" -e "$size" -n 2 -w 1 -c 0 --quiet "$@"
+  lab_wait && return
+  echo "bench/rack.sh: $name failed" >&2
+  tail -n 5 "$work/$name".*.err >&2
+  exit 1
+}
+
+lab_make 8 "$mtu" "$rate" || exit 1
+lab_switchd "$work/switch" || exit 1
+for ranks in 2 4 8; do
+  measure "collnet-float-$ranks" $ranks --algo collnet -d float
+  measure "ring-float-$ranks" $ranks --algo ring -d float
+done
+NCCL_SLIME_SWITCH_HALF_BITS=16 measure collnet-bfloat16-8 8 --algo collnet -d bfloat16
+measure ring-bfloat16-8 8 --algo ring -d bfloat16
+for lost in 1 10; do # of 1000, at both ends of every link
+  lab_spoil_all 4 $lost 0
+  measure "collnet-float-4-lost-$lost" 4 --algo collnet -d float
+done
+lab_spoil_all 4 0 0
+
+# Latency: links as fast as they are, one operation after the other.
+for ((i = 0; i < 8; ++i)); do
+  tc -n "w$i" qdisc del dev eth0 root && tc -n switch qdisc del dev "p$i" root
+done
+ip netns exec switch "$build/bin/bench-udp" serve $switch_address:7000 >"$work/serve" &
+for _ in $(seq 50); do grep -qs ready "$work/serve" && break || sleep 0.1; done
+size=4K
+for turn in 1 2 3; do
+  say "round trips, turn $turn of 3"
+  in_worker 0 "$build/bin/bench-udp" ask $switch_address:7000 4096 3000 >"$work/udp.$turn" || exit 1
+  for type in int32 float; do
+    lab_perf "latency-$type-$turn" 2 all_reduce --algo collnet -d $type -b 4K -e 4K -n 3000 -w 50 -c 0 \
+      --quiet
+    lab_wait || exit 1
+  done
+done
+say "done"
+python3 bench/rack_report.py "$work" --rate "$rate" --mtu "$mtu" ${json:+--json "$json"}

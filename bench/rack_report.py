@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""The ratios of bench/rack.sh, from the results that it left in a directory."""
+import argparse
+import glob
+import json
+import os
+import re
+
+HEADERS = 14 + 20 + 8 + 28  # Ethernet, IPv4, UDP, SAP/1: what the links' shapers count per packet
+
+
+def algbw(work, name):
+    """GB/s of the operation, and the microseconds; the mean of both halves of the only row."""
+    with open(os.path.join(work, f"{name}.0.json")) as file:
+        row = json.load(file)["rows"][0]
+    halves = [row["out_of_place"], row["in_place"]]
+    if any(half.get("wrong") for half in halves):
+        raise SystemExit(f"rack: {name}: wrong results")
+    best = min(half["time_us"] for half in halves)
+    return row["size"] / best / 1e3, best
+
+
+def bits_per_second(rate):
+    number, unit = re.fullmatch(r"(\d+)([kmg]?)bit", rate).groups()
+    return int(number) * {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}[unit]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("work")
+    parser.add_argument("--rate", required=True)
+    parser.add_argument("--mtu", type=int, required=True)
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    lanes = min((options.mtu - 20 - 8 - 28) // 4, 2048) // 8 * 8
+    goodput = bits_per_second(options.rate) / 8e9 * 4 * lanes / (4 * lanes + HEADERS)
+    rows = []
+
+    def row(what, value, aim, better=">="):
+        rows.append({"what": what, "ratio": round(value, 3), "aim": aim})
+        mark = "" if aim is None else f"aim {better} {aim}"
+        print(f"{what:<66} {value:6.2f}   {mark}")
+
+    print(f"# links of {options.rate}, packets of {lanes} lanes: goodput {goodput:.4f} GB/s")
+    collnet = {n: algbw(options.work, f"collnet-float-{n}")[0] for n in (2, 4, 8)}
+    for n, value in collnet.items():
+        row(f"float 64 MiB, {n} ranks: algbw / goodput limit of the link", value / goodput, 0.92)
+    row("the slowest of these / the fastest", min(collnet.values()) / max(collnet.values()), 0.95)
+    for n in (2, 4, 8):
+        limit = 2 * (n - 1) / n
+        ring = algbw(options.work, f"ring-float-{n}")[0]
+        row(f"float, {n} ranks: switch / ring (limit {limit:.2f})", collnet[n] / ring, 1.6 if n == 8 else None)
+    half = algbw(options.work, "collnet-bfloat16-8")[0] / algbw(options.work, "ring-bfloat16-8")[0]
+    row("bfloat16 in 16 bits, 8 ranks: switch / ring (limit 1.75)", half, 1.6)
+    for lost, aim in ((1, 0.85), (10, 0.6)):
+        lossy = algbw(options.work, f"collnet-float-4-lost-{lost}")[0]
+        row(f"float, 4 ranks, {lost / 10} % of packets lost / none lost", lossy / collnet[4], aim)
+    trips = []
+    for file in sorted(glob.glob(os.path.join(options.work, "udp.*"))):
+        with open(file) as text:
+            trips.append(json.load(text)["median_us"])
+    for kind in ("int32", "float"):
+        times = [algbw(options.work, f"latency-{kind}-{turn + 1}")[1] for turn in range(len(trips))]
+        row(f"{kind} 4 KiB, 2 ranks: time / bare UDP round trip", min(times) / min(trips), 1.5, "<=")
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"rate": options.rate, "lanes": lanes, "goodput_gbs": goodput, "rows": rows}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
