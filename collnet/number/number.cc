@@ -101,6 +101,19 @@ void fill_neutral(const Coding& coding, sap::Op op, std::byte* from, const std::
 
 }  // namespace
 
+bool narrow_suffices(DataType type, uint32_t workers) {
+  const uint64_t error = uint64_t{workers} << std::bit_width(workers - 1);
+  return element_bytes(type) == 2 && is_float(type) &&
+         error <= uint64_t{1} << (15 - significand_bits(type));
+}
+
+Lanes lanes_of(DataType type, uint32_t workers, HalfBits bits) {
+  const bool narrow =
+      bits == HalfBits::k16 ||
+      (bits == HalfBits::kAuto && type == DataType::kBfloat16 && narrow_suffices(type, workers));
+  return narrow ? Lanes::kNarrow : Lanes::kWide;
+}
+
 sap::Format format_of(DataType type, Lanes lanes) {
   using enum sap::Format;
   constexpr sap::Format kFormats[kDataTypes] = {kI8, kU8, kI32, kU32, kI64, kU64, kI32, kI32, kI32};

@@ -22,6 +22,11 @@
 // for bf16 in 16 bits and fp32. Blocks of denormals in 32 bits are exact: fp32 for n <= 128, others
 // always. A sum of 0 gives +0; -0 goes in as 0; a negative sum may round to -0.
 //
+// 16 bits a lane. With p bits of significand (bf16 8, fp16 11), what the lanes add to the error is
+// at most half an ulp of the block's greatest value, 2^(x - p), where n * 2^c <= 2^(15 - p):
+// for bf16 up to 8 workers, for fp16 up to 4. Numbers down to x - (15 - p - c) are carried exactly
+// (bf16: 2^6 below the greatest at n = 2, 2^4 at n = 8), those below 2^(x + c - 15) as nothing.
+//
 // Special blocks (NaN, infinity) must not be packed. If they are: numbers within the clamp, the
 // same on every processor. The same holds for values beyond the exponent.
 //
@@ -55,8 +60,21 @@ constexpr size_t element_bytes(DataType type) {
 }
 constexpr bool is_float(DataType type) { return type >= DataType::kFloat16; }
 
-// Bits per lane of 16-bit floats. Narrow: half the bytes, good to about 8 workers.
+// Of normal numbers, the leading one included.
+constexpr uint32_t significand_bits(DataType type) {
+  return type == DataType::kFloat32 ? 24 : type == DataType::kFloat16 ? 11 : 8;
+}
+
+// Bits per lane of 16-bit floats: 32 or 16.
 enum class Lanes : uint8_t { kWide, kNarrow };
+
+// Whether narrow lanes add at most half an ulp of a block's greatest value to the error.
+bool narrow_suffices(DataType type, uint32_t workers);
+
+// Who decides about lanes: the same at all workers of a job. kAuto: narrow for bf16 where that
+// suffices. Not for fp16: who takes it wants its 11 bits, and few would be left of small numbers.
+enum class HalfBits : uint8_t { k32, k16, kAuto };
+Lanes lanes_of(DataType type, uint32_t workers, HalfBits bits);
 
 // What goes on the wire for this type. `lanes` counts for fp16 and bf16 only.
 sap::Format format_of(DataType type, Lanes lanes = Lanes::kWide);

@@ -146,6 +146,7 @@ class OracleTest : public testing::TestWithParam<FloatCase> {
   const FloatCase case_ = GetParam();
   const Shape shape_{case_.type};
   const size_t block_ = packet_elements(case_.coding(kWords, 1)) / 2;
+  const int bits_ = static_cast<int>(significand_bits(case_.type));
 };
 
 TEST_P(OracleTest, AllFiniteValuesMeetTheBound) {
@@ -311,6 +312,87 @@ TEST_P(OracleTest, EveryCountMeetsTheBound) {
     const auto a = allreduce(case_, 3, count, random_,
                              [&](Random& r, size_t, size_t) { return any_finite(shape_, r()); });
     expect_within_bound(case_, a);
+  }
+}
+
+// Half an ulp of a block's greatest value, 2^(x - p).
+long double half_ulp_of_block(const FloatCase& c, const Allreduce& a, size_t i) {
+  const int8_t x = a.exponents[i / (packet_elements(a.coding) / 2)];
+  return std::ldexp(1.0L, int{x} - static_cast<int>(significand_bits(c.type)));
+}
+
+// One at the beginning of the block; the rest is 3/2 of a unit, which rounds to 2, at all.
+Allreduce worst_case(const FloatCase& c, uint32_t workers, size_t count, Random& random) {
+  const int unit = test::log2_ceil(workers) - 14;
+  const test::FloatFormat format = test::float_format(c.type);
+  const auto one = static_cast<uint32_t>(format.bias()) << format.fraction_bits;
+  const uint32_t three_halves =
+      (static_cast<uint32_t>(format.bias() + unit) << format.fraction_bits) |
+      1u << (format.fraction_bits - 1);
+  return allreduce(c, workers, count, random,
+                   [=](Random&, size_t, size_t i) { return i ? three_halves : one; });
+}
+
+// Of what the lanes add to the error, in half ulps of the block's greatest value.
+long double error_of_lanes(const FloatCase& c, const Allreduce& a, size_t i) {
+  const long double reference = a.reference(i), result = a.result(i);
+  if (std::isinf(a.result(i))) return 0;  // rightly, as other tests see
+  const auto near = static_cast<double>(std::max(std::abs(reference), std::abs(result)));
+  const long double rounded = test::ulp(c.type, near) / 2;
+  return (std::abs(result - reference) - rounded) / half_ulp_of_block(c, a, i);
+}
+
+void expect_half_an_ulp(const FloatCase& c, const Allreduce& a) {
+  for (size_t i = 0; i < a.count; ++i) ASSERT_LE(error_of_lanes(c, a, i), 1) << "element " << i;
+}
+
+// The bound that makes narrow lanes as good as the type is kept for as many workers as it says, and
+// reached, to the last bit, by the worst there is: for one more it would be broken.
+TEST_P(OracleTest, NarrowLanesAddAtMostHalfAnUlpOfTheBlocksGreatest) {
+  if (case_.lanes != Lanes::kNarrow) return;
+  const uint32_t most = case_.type == DataType::kBfloat16 ? 8 : 4;
+  for (uint32_t n = 1; n <= 32; ++n) {
+    SCOPED_TRACE("workers " + std::to_string(n));
+    const auto worst = worst_case(case_, n, block_, random_);
+    const long double error = std::abs(worst.result(1) - worst.reference(1));
+    const double half_ulps = std::ldexp(n, test::log2_ceil(n) - 15 + bits_);
+    EXPECT_EQ(error / half_ulp_of_block(case_, worst, 1), half_ulps);
+    ASSERT_EQ(narrow_suffices(case_.type, n), half_ulps <= 1);
+    ASSERT_EQ(narrow_suffices(case_.type, n), n <= most);
+    for (int trial = 0; n <= most && trial < 50; ++trial) {
+      const auto any = [&](Random& r, size_t, size_t) { return any_finite(shape_, r()); };
+      ASSERT_NO_FATAL_FAILURE(
+          expect_half_an_ulp(case_, allreduce(case_, n, 4 * block_, random_, any)));
+      const uint32_t field = any_finite(shape_, random_()) & shape_.exponent_field;
+      const auto alike = [&](Random& r, size_t, size_t) {
+        return field | (static_cast<uint32_t>(r()) & (shape_.fraction | shape_.sign));
+      };
+      ASSERT_NO_FATAL_FAILURE(
+          expect_half_an_ulp(case_, allreduce(case_, n, 4 * block_, random_, alike)));
+    }
+  }
+}
+
+// Exact down to x - (15 - p - c), and not below: there a number with all bits set is rounded.
+TEST_P(OracleTest, NarrowLanesCarryNumbersNearTheGreatestExactly) {
+  if (case_.lanes != Lanes::kNarrow) return;
+  for (const uint32_t n : {1u, 2u, 3u, 4u, 8u}) {
+    const int depth = 15 - bits_ - test::log2_ceil(n);
+    for (const bool beyond : {false, true}) {
+      const int below = depth + beyond;
+      if (below < 0) continue;
+      const uint32_t step = shape_.fraction + 1, middle = shape_.exponent_field / step / 2;
+      // One worker has a number, so that the sum needs no rounding; the first makes the scale.
+      const auto a = allreduce(case_, n, block_, random_, [&](Random& r, size_t w, size_t i) {
+        if (i == 0) return middle * step;
+        if (w != i % n) return 0u;
+        const auto any = static_cast<uint32_t>(r()) & (shape_.fraction | shape_.sign);
+        return (middle - static_cast<uint32_t>(below)) * step | (beyond ? shape_.fraction : any);
+      });
+      for (size_t i = 1; i < block_; ++i) {
+        EXPECT_EQ(a.result(i) == a.reference(i), !beyond) << n << " workers, element " << i;
+      }
+    }
   }
 }
 
