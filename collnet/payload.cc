@@ -55,9 +55,9 @@ uint8_t class_of(const FloatLayout& layout, uint32_t bits) {
 
 }  // namespace
 
-Payload::Payload(DataType type, sap::Op op, uint32_t lanes, uint32_t workers)
+Payload::Payload(DataType type, sap::Op op, uint32_t lanes, uint32_t workers, number::HalfBits bits)
     : full_{.type = type,
-            .format = number::format_of(type),
+            .format = number::format_of(type, number::lanes_of(type, workers, bits)),
             .lanes = lanes / kLaneStep * kLaneStep,
             .workers = workers},
       op_(op) {}

@@ -23,8 +23,9 @@ inline constexpr uint8_t kNotFinite =
 class Payload {
  public:
   Payload() = default;
-  // `lanes`: 32-bit words of a full packet. `workers`: of the whole job.
-  Payload(number::DataType type, sap::Op op, uint32_t lanes, uint32_t workers);
+  // `lanes`: 32-bit words of a full packet. `workers`: of the whole job. `bits`: of 16-bit floats.
+  Payload(number::DataType type, sap::Op op, uint32_t lanes, uint32_t workers,
+          number::HalfBits bits = number::HalfBits::k32);
 
   // False: no packet can carry it (the minimum of quantised numbers).
   static bool supports(number::DataType type, sap::Op op);
@@ -44,10 +45,17 @@ class Payload {
   void unpack(const std::byte* lanes, uint32_t count, const Scales& scales,
               std::byte* elements) const;
 
-  // Whether numbers were, or are going to be, lost beside much larger ones of the same block. NCCL
-  // hands over whole chunks: behind the user's elements lies what an earlier operation left there,
-  // of any size. So a block is coarse if what it begins with is far below what it is scaled for.
-  bool is_coarse(const std::byte* elements, uint32_t count, const Scales& scales) const;
+  // Whether numbers are lost beside much larger ones of the same block. NCCL hands over whole
+  // chunks: behind the user's elements lies what an earlier operation left there, of any size. So a
+  // block is coarse if what it begins with is far below what it is scaled for. It begins near its
+  // scale, is anchored, if its first element does at one contributor; or else if the first other
+  // than zero does at all of them. What this contributor says of that, as bits of sap::special:
+  uint8_t coarseness(const std::byte* elements, uint32_t count, const Scales& scales) const;
+  // What all of them say.
+  static bool is_coarse(uint8_t special) {
+    constexpr uint8_t kAnchored = sap::special::kAnchored0 | sap::special::kAnchored1;
+    return (special & sap::special::kCoarse) && (special & kAnchored) != kAnchored;
+  }
   // Then every element gets an exponent of its own: a byte each, max-reduced in a round of its own.
   static uint16_t fine_lanes_for(uint32_t elements) {
     return static_cast<uint16_t>((elements + 3) / 4);
@@ -58,11 +66,12 @@ class Payload {
   void unpack_fine(const std::byte* lanes, uint32_t count, const std::byte* exponents,
                    std::byte* elements) const;
 
-  // Where NaN and infinities are, 4 bits an element, to be OR-reduced in a round of their own. That
-  // round's lanes are at most those of the data.
+  // Where NaN and infinities are, 4 bits an element, to be OR-reduced in a round of their own.
   static uint16_t flag_lanes_for(uint32_t elements) {
     return static_cast<uint16_t>((elements + 7) / 8);
   }
+  // Of floats, in a packet of `lanes` words.
+  static constexpr uint32_t most_floats(uint32_t lanes) { return 2 * lanes; }
   void pack_flags(const std::byte* elements, uint32_t count, std::byte* lanes) const;
   // `data` of a packet with NaN and infinities: these as 0, so that they can be packed.
   void copy_finite(const std::byte* elements, uint32_t count, std::byte* to) const;
@@ -70,6 +79,12 @@ class Payload {
 
  private:
   number::Coding coding_for(uint32_t count) const;
+  int reach() const;
+  struct First {
+    uint32_t at;
+    int8_t exponent;
+  };
+  First first_of(const std::byte* elements, uint32_t count) const;  // number other than zero
 
   number::Coding full_;
   sap::Op op_ = sap::Op::kSum;

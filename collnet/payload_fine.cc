@@ -1,5 +1,7 @@
 // Packets in which every element has an exponent of its own. Rare, so simplicity counts: each
 // element is packed as a packet of its own by the code that packs all others.
+#include <slime/sap_check.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -8,32 +10,57 @@
 namespace slime {
 namespace {
 
-// Powers of two that the beginning of a block may lie below its greatest number. The error of what
-// comes there is then at most 2^(ceil(log2 n) - 20) of it.
-constexpr int kCoarse = 10;
-
 constexpr uint32_t kWords = 8;  // the least packet that there is
 constexpr int kBias = 127;      // exponents travel as bytes from 0: no value but zero
 
 }  // namespace
 
-bool Payload::is_coarse(const std::byte* elements, uint32_t count, const Scales& scales) const {
+// Powers of two that the beginning of a block may lie below its greatest number. Let 2^m be what a
+// contributor has there, x <= m + reach. Then the lanes' error (number.h) is at most
+//   32 bits: n * 2^(c - 21) of 2^m;
+//   16 bits: n * 2^(c - 2) half ulps of 2^m. That is less than n * n / 2, and less than what adding
+//   up
+//            in the type, one after the other, may be off: 2 + 3 + ... + n of them.
+int Payload::reach() const {
+  const bool narrow = full_.format == sap::Format::kI16;
+  return narrow ? 13 - static_cast<int>(number::significand_bits(full_.type)) : 10;
+}
+
+// In steps that double, and then back.
+Payload::First Payload::first_of(const std::byte* elements, uint32_t count) const {
   const size_t size = number::element_bytes(full_.type);
-  const uint32_t block = static_cast<uint32_t>(number::packet_elements(coding_for(count)) / 2);
+  number::Block found;
+  bool passed = false;
+  for (uint32_t at = 0, some = 1; at < count;) {
+    some = std::min(some, count - at);
+    number::block_exponents(full_.type, elements + at * size, some, some, &found);
+    const bool zeros = found.exponent == sap::kExponentOfZero;
+    if (!zeros && some == 1) return {at, found.exponent};
+    passed |= !zeros;
+    if (zeros) at += some;
+    some = passed ? std::max(some / 2, 1u) : 2 * some;
+  }
+  return {count, sap::kExponentOfZero};
+}
+
+uint8_t Payload::coarseness(const std::byte* elements, uint32_t count, const Scales& scales) const {
+  const size_t size = number::element_bytes(full_.type);
+  const auto block = static_cast<uint32_t>(number::packet_elements(coding_for(count)) / 2);
+  uint8_t said = 0;
   for (uint32_t index : {0u, 1u}) {
-    const uint32_t first = index * block, end = std::min(count, first + block);
-    // The first 1, 2, 4, ... elements, until there is a number other than zero.
-    number::Block found;
-    for (uint32_t at = first, some = 1; at < end && found.exponent == sap::kExponentOfZero;
-         at += some, some = std::min(at - first, end - at)) {
-      number::block_exponents(full_.type, elements + at * size, some, some, &found);
-    }
-    if (found.exponent != sap::kExponentOfZero &&
-        found.exponent < scales.exponents[index] - kCoarse) {
-      return true;
+    const uint8_t anchored = index ? sap::special::kAnchored1 : sap::special::kAnchored0;
+    const uint32_t begin = std::min(count, index * block), end = std::min(count, begin + block);
+    const int8_t scale = scales.exponents[index];
+    if (scale == sap::kExponentOfZero) said |= anchored;
+    const First first = first_of(elements + begin * size, end - begin);
+    if (first.exponent == sap::kExponentOfZero) continue;
+    if (first.exponent < scale - reach()) {
+      said |= sap::special::kCoarse;
+    } else if (first.at == 0) {
+      said |= anchored;
     }
   }
-  return false;
+  return said;
 }
 
 void Payload::pack_fine_exponents(const std::byte* elements, uint32_t count,
@@ -50,6 +77,7 @@ void Payload::pack_fine_exponents(const std::byte* elements, uint32_t count,
 uint32_t Payload::pack_fine(const std::byte* elements, uint32_t count, const std::byte* exponents,
                             std::byte* lanes) const {
   const size_t size = number::element_bytes(full_.type);
+  const size_t width = sap::width_of(full_.format) / 8;
   number::Coding one = full_;
   one.lanes = kWords;
   std::fill_n(lanes, 4 * size_t{lanes_for(count)}, std::byte{0});
@@ -58,7 +86,7 @@ uint32_t Payload::pack_fine(const std::byte* elements, uint32_t count, const std
     const int8_t both[2] = {exponent, sap::kExponentOfZero};
     std::byte packet[4 * kWords];
     number::pack(one, op_, both, elements + i * size, 1, packet);
-    std::memcpy(lanes + 4 * size_t{i}, packet, 4);
+    std::memcpy(lanes + width * i, packet, width);
   }
   return image_of(lanes, count);
 }
@@ -66,13 +94,14 @@ uint32_t Payload::pack_fine(const std::byte* elements, uint32_t count, const std
 void Payload::unpack_fine(const std::byte* lanes, uint32_t count, const std::byte* exponents,
                           std::byte* elements) const {
   const size_t size = number::element_bytes(full_.type);
+  const size_t width = sap::width_of(full_.format) / 8;
   number::Coding one = full_;
   one.lanes = kWords;
   for (uint32_t i = 0; i < count; ++i) {
     const auto exponent = static_cast<int8_t>(static_cast<int>(exponents[i]) - kBias);
     const int8_t both[2] = {exponent, sap::kExponentOfZero};
     std::byte packet[4 * kWords] = {};
-    std::memcpy(packet, lanes + 4 * size_t{i}, 4);
+    std::memcpy(packet, lanes + width * i, width);
     number::unpack(one, both, packet, elements + i * size, 1);
   }
 }

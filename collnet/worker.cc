@@ -32,7 +32,7 @@ Worker::Worker(const WorkerOptions& options, Datagrams& network)
       round_trip_(options.round_trip),
       slots_(options.slots),
       packet_stride_((sap::kHeaderBytes + 4 * size_t{options.lanes} + 63) / 64 * 64),
-      flags_stride_(4 * size_t{Payload::flag_lanes_for(options.lanes)}),
+      flags_stride_(4 * size_t{Payload::flag_lanes_for(Payload::most_floats(options.lanes))}),
       packets_(std::make_unique<std::byte[]>(options.slots * packet_stride_)),
       flags_(std::make_unique<std::byte[]>(options.slots * flags_stride_)),
       fine_(std::make_unique<std::byte[]>(options.slots * 4 * size_t{options.lanes})),
@@ -50,7 +50,8 @@ Status Worker::start(const Operation& operation, uint64_t now_ns, uint64_t* tick
   if (tail_ - head_ == kMaxOperations) return Status::kAgain;
   Running& fresh = running(tail_);
   fresh.operation = operation;
-  fresh.payload = Payload(operation.type, operation.op, options_.lanes, options_.contributors);
+  fresh.payload = Payload(operation.type, operation.op, options_.lanes, options_.contributors,
+                          options_.half_bits);
   const uint64_t per_packet = fresh.payload.elements_per_packet();
   fresh.first_chunk = next_chunk_;
   fresh.chunks = fresh.left = (operation.count + per_packet - 1) / per_packet;

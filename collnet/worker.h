@@ -9,7 +9,7 @@
 //     flags       only if a worker has a NaN or infinity there: where they are, by OR
 //     data        the sum; with it, the exponents of the next chunk on this slot
 //
-// and two more if a worker's numbers are lost beside others of their block (special::kCoarse):
+// and two more if numbers are lost beside others of their block (special::kCoarse):
 //
 //     fine        an exponent for every element
 //     data        again, scaled by those
@@ -43,7 +43,8 @@ struct WorkerOptions {
   uint32_t contributors = 1;  // ranks of the job, at all switches
   uint32_t slots = 64;
   uint32_t lanes = 256;  // 32-bit words per packet
-  uint32_t shards = 1;   // slot s is served on port (that of shard 0) + s mod shards
+  number::HalfBits half_bits = number::HalfBits::k32;
+  uint32_t shards = 1;  // slot s is served on port (that of shard 0) + s mod shards
   RoundTrip::Limits round_trip;
   uint64_t suspect_ns = 300'000'000;     // then the switch is asked who is missing
   uint64_t silent_ns = 2'000'000'000;    // without a word from the switch: it is gone

@@ -102,7 +102,7 @@ void Worker::finish_round(uint32_t index, Running& running, const sap::Header& h
     return;
   }
   if (slot.stage == Stage::kData) {
-    slot.coarse = !slot.fine && (header.special & sap::special::kCoarse) != 0;
+    slot.coarse = !slot.fine && Payload::is_coarse(header.special);
     if (slot.coarse) return;  // once more, finer
     deliver(index, running, payload);
     slot.chunk += options_.slots;

@@ -89,8 +89,8 @@ void Worker::fill_data(uint32_t index, const Running& running, const Piece& piec
                                    : payload.pack(elements, piece.count, slot.scales, lanes);
   if (payload.checked()) header->check = image + sap::salt(*header);
   slot.own_next = scales_of(slot.chunk + options_.slots);
-  if (payload.scaled() && !slot.fine && payload.is_coarse(elements, piece.count, slot.scales)) {
-    slot.own_next.special |= sap::special::kCoarse;
+  if (payload.scaled() && !slot.fine) {
+    slot.own_next.special |= payload.coarseness(elements, piece.count, slot.scales);
   }
 }
 

@@ -60,15 +60,16 @@ inline constexpr uint8_t kFallback = 32;
 inline constexpr uint8_t kKnown = 63;
 }  // namespace flag
 
-// OR-reduced, about the next round on the slot; kCoarse about this one.
+// OR-reduced, about the next round on the slot; kCoarse and kAnchored about this one.
 namespace special {
 inline constexpr uint8_t kNan = 1;
 inline constexpr uint8_t kPlusInfinity = 2;
 inline constexpr uint8_t kMinusInfinity = 4;
-inline constexpr uint8_t kOverflowRisk = 8;
+inline constexpr uint8_t kAnchored0 = 8;  // block 0 begins near its scale, at a contributor
 inline constexpr uint8_t kPoison = 16;
 inline constexpr uint8_t kUnknown = 32;  // a contributor does not know its next round yet
-inline constexpr uint8_t kCoarse = 64;   // a contributor's numbers lost too much in this round
+inline constexpr uint8_t kCoarse = 64;   // a contributor's block begins far below its scale
+inline constexpr uint8_t kAnchored1 = 128;
 }  // namespace special
 
 enum class Rejection : uint32_t {

@@ -70,6 +70,7 @@ Simulation::Simulation(const Options& options)
                                  .contributors = total,
                                  .slots = options.slots,
                                  .lanes = options.lanes,
+                                 .half_bits = options.half_bits,
                                  .shards = options.shards,
                                  .round_trip = {},
                                  .dead_ns = options.dead_ns};

@@ -28,6 +28,7 @@ class Simulation {
     uint32_t slots = 4;
     uint32_t lanes = 16;
     uint32_t shards = 1;
+    number::HalfBits half_bits = number::HalfBits::k32;
     uint64_t dead_ns = 60'000'000'000;
     NetworkOptions network = {};
   };
