@@ -129,7 +129,7 @@ std::vector<SettingRow> describe(const Settings& settings, const Environment& en
     row.default_value = defaults[rows.size()];
     row.source = source_of(spec, field, row.value == row.default_value, environment);
     row.type = type_name(spec.type);
-    row.unit = spec.unit;
+    row.unit = spec.type == SettingType::kChoice ? "" : spec.unit;
     row.range = accepted_values(spec);
     row.fallback = spec.fallback;
     row.help = spec.help;

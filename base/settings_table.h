@@ -11,7 +11,7 @@
 
 namespace slime {
 
-enum class SettingType : uint8_t { kBool, kInt, kBytes, kSeconds, kText };
+enum class SettingType : uint8_t { kBool, kInt, kBytes, kSeconds, kText, kChoice };
 
 struct SettingSpec {
   SettingType type;

@@ -41,6 +41,29 @@ std::string range_text(const SettingSpec& spec) {
   return text;
 }
 
+// visit(word) for the words of a Choice.
+template <typename Visit>
+void for_each_word(const SettingSpec& spec, Visit visit) {
+  for (std::string_view left = spec.unit; !left.empty();) {
+    const size_t end = std::min(left.find('|'), left.size());
+    visit(left.substr(0, end));
+    left.remove_prefix(std::min(end + 1, left.size()));
+  }
+}
+
+bool is_word(const SettingSpec& spec, std::string_view text) {
+  bool found = false;
+  for_each_word(spec, [&](std::string_view word) { found |= word == text; });
+  return found;
+}
+
+std::string words_text(const SettingSpec& spec) {
+  std::string text;
+  for_each_word(
+      spec, [&](std::string_view word) { text += (text.empty() ? "" : ", ") + std::string(word); });
+  return "one of " + text;
+}
+
 }  // namespace
 
 bool parse_value(const SettingSpec&, std::string_view text, bool* value) {
@@ -92,6 +115,11 @@ bool parse_value(const SettingSpec& spec, std::string_view text, double* value) 
 }
 
 bool parse_value(const SettingSpec& spec, std::string_view text, std::string* value) {
+  if (spec.type == SettingType::kChoice) {
+    if (!is_word(spec, text)) return false;
+    *value = text;
+    return true;
+  }
   const bool has_control = std::ranges::any_of(text, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return byte < 0x20 || byte == 0x7f;
@@ -129,6 +157,8 @@ std::string accepted_values(const SettingSpec& spec) {
       return "a number of seconds" + range_text(spec);
     case SettingType::kText:
       return "at most " + std::to_string(spec.maximum) + " printable characters";
+    case SettingType::kChoice:
+      return words_text(spec);
   }
   return "?";
 }
@@ -145,6 +175,8 @@ const char* type_name(SettingType type) {
       return "seconds";
     case SettingType::kText:
       return "text";
+    case SettingType::kChoice:
+      return "choice";
   }
   return "?";
 }

@@ -57,6 +57,7 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
                       uint32_t rank);
   Result<void> open_port();
   Result<void> meet(std::vector<Member>* members);
+  number::HalfBits common_half_bits(std::span<const Member> members) const;
   Result<void> obtain_job(std::span<const Member> members, Grant* grant);
   control::CreateJob wanted_job(std::span<const Member> members) const;
   Result<control::JobGrant> ask_for_job(std::span<const Member> members);

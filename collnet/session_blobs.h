@@ -9,6 +9,7 @@ struct Session::Member {
   SocketAddress::Wire address;
   uint32_t lanes = 0;
   uint32_t well = 0;
+  uint32_t half_bits = 0;
 };
 struct Session::Grant {
   enum class From : uint32_t { kNobody, kSwitch, kRanks };

@@ -45,6 +45,11 @@ Result<SocketAddress> resolve(const std::string& text) {
   return address;
 }
 
+number::HalfBits half_bits_of(const Settings& settings) {
+  if (settings.switch_half_bits == "16") return number::HalfBits::k16;
+  return settings.switch_half_bits == "auto" ? number::HalfBits::kAuto : number::HalfBits::k32;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::connect(Fabric& fabric, int device, Listener& listener,
@@ -84,7 +89,11 @@ Result<void> Session::meet(std::vector<Member>* members) {
   const Result<void> opened = open_port();
   if (opened) {
     const uint32_t lanes = (port_->max_packet_bytes() - uint32_t{sap::kHeaderBytes}) / 4;
-    (*members)[ring_->rank()] = {.address = port_->address().pack(), .lanes = lanes, .well = 1};
+    (*members)[ring_->rank()] = {
+        .address = port_->address().pack(),
+        .lanes = lanes,
+        .well = 1,
+        .half_bits = static_cast<uint32_t>(half_bits_of(fabric_.settings()))};
   }
   auto told =
       ring_->all_gather(std::as_writable_bytes(std::span(*members)), sizeof(Member), deadline_ns_);
@@ -98,7 +107,22 @@ Result<void> Session::meet(std::vector<Member>* members) {
     if (!address) return fail(std::move(address.error()));
     members_.push_back(*address);
   }
+  job_.half_bits = common_half_bits(*members);
   return {};
+}
+
+// Ranks that differed would send what the switch cannot add up. 32 bits suit everybody.
+number::HalfBits Session::common_half_bits(std::span<const Member> members) const {
+  const number::HalfBits own = half_bits_of(fabric_.settings());
+  for (size_t rank = 0; rank < members.size(); ++rank) {
+    if (members[rank].half_bits == static_cast<uint32_t>(own)) continue;
+    SLIME_WARN(
+        "%s: NCCL_SLIME_SWITCH_HALF_BITS is %s here and something else at rank %zu, so all ranks "
+        "use 32 bits; give all the same value",
+        name_.c_str(), fabric_.settings().switch_half_bits.c_str(), rank);
+    return number::HalfBits::k32;
+  }
+  return own;
 }
 
 // Rank 0 asks, all learn what it got.

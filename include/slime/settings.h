@@ -16,6 +16,7 @@ using Int = int;
 using Bytes = uint64_t;
 using Seconds = double;
 using Text = std::string;
+using Choice = std::string;
 }  // namespace setting
 
 struct Settings {
@@ -42,7 +43,7 @@ struct SettingRow {
   std::string value;          // as one would write it: "64K"
   std::string default_value;  // the same
   std::string source;         // "default", the variable it came from, or "program"
-  std::string type;           // "bool", "int", "bytes", "seconds", "text"
+  std::string type;           // "bool", "int", "bytes", "seconds", "text", "choice"
   std::string unit;           // "bytes", "seconds", ...; empty: none
   std::string range;          // what is accepted, in words
   std::string fallback;       // variable used when `name` is not set; empty: none

@@ -47,6 +47,9 @@ TEST(Settings, AcceptsWhatTheTableAllows) {
       {"NCCL_SLIME_PEER_TIMEOUT", "600", "600"},
       {"NCCL_SLIME_STATS", "/tmp/with space/%h.%p.json", "/tmp/with space/%h.%p.json"},
       {"NCCL_SLIME_STATS", std::string(4095, 'x'), std::string(4095, 'x')},
+      {"NCCL_SLIME_SWITCH_HALF_BITS", "32", "32"},
+      {"NCCL_SLIME_SWITCH_HALF_BITS", "16", "16"},
+      {"NCCL_SLIME_SWITCH_HALF_BITS", "auto", "auto"},
   };
   for (const Case& c : cases) {
     const Environment environment{{c.name, c.text}};
@@ -105,6 +108,12 @@ TEST(Settings, RefusesMalformedAndOutOfRange) {
       {"STATS", "line\nbreak"},
       {"STATS", std::string("cut\0here", 8)},
       {"STATS", std::string(4096, 'x')},
+      {"SWITCH_HALF_BITS", "8"},
+      {"SWITCH_HALF_BITS", "AUTO"},
+      {"SWITCH_HALF_BITS", "32|16"},
+      {"SWITCH_HALF_BITS", "|"},
+      {"SWITCH_HALF_BITS", "1"},
+      {"SWITCH_HALF_BITS", " 16"},
   };
   for (const auto& [suffix, text] : cases) {
     const std::string name = std::string("NCCL_SLIME_") + suffix;
