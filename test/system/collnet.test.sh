@@ -94,6 +94,52 @@ holds injected "all(h['wrong'] == 1 for h in halves)" "the checker sees one flip
 run ring 0 all_reduce --ranks 2 -b 64K -e 64K
 holds ring "r['algorithm'] == 'ring'" "the ring is the default"
 
+# Floats of 16 bits in 16-bit lanes: the same sums in half the packets.
+for count in 2 3 4 8; do
+  NCCL_SLIME_SWITCH_HALF_BITS=16 correct half_lanes_$count $count -d half,bfloat16 -o sum,avg \
+    -b 4 -e 300K -f 333
+done
+NCCL_SLIME_SWITCH_HALF_BITS=16 correct half_lanes_wild 2 -d half,bfloat16 -b 8 -e 64K -f 8 \
+  --wild-tails
+NCCL_SLIME_SWITCH_HALF_BITS=auto correct half_lanes_auto 3 -d half,float,bfloat16 -b 8 -e 64K -f 8 \
+  --wild-tails --direct
+
+# packets BITS TYPE: how many rank 0 sends for 8 MiB, those that it sends again left out
+packets() {
+  NCCL_SLIME_SWITCH_HALF_BITS=$1 NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ALL run "packets_$1_$2" 0 \
+    all_reduce --algo collnet --ranks 2 -d "$2" -b 8M -e 8M -n 1 -w 0 -c 0 >>"$work/packets.checks"
+  cat "$work/packets_$1_$2".{out,err} |
+    sed -nE 's/.*rank 0 of 2: ([0-9]+) packets sent, ([0-9]+) of them again.*/\1 - \2/p' |
+    head -n 1 | { read -r sum && echo $((sum)); }
+}
+wide=$(packets 32 bfloat16) half=$(packets 16 half) bfloat=$(packets auto bfloat16)
+cautious=$(packets auto half)
+grep -q '^not ok' "$work/packets.checks" && { cat "$work/packets.checks" && wrong=1; }
+if [ "${wide:-0}" -gt 1000 ] && [ $((2 * half)) -lt $((wide * 21 / 20)) ] &&
+  [ $((2 * bfloat)) -lt $((wide * 21 / 20)) ] && [ "$cautious" -gt $((wide * 19 / 20)) ]; then
+  ok "half the packets: $half and $bfloat of $wide"
+else
+  not_ok "packets: 32 $wide, 16 $half, auto $bfloat, auto for half $cautious"
+fi
+
+# differing RANK BITS: ranks that were told different things
+differing() {
+  env RANK="$1" WORLD_SIZE=2 LOCAL_RANK="$1" MASTER_ADDR=127.0.0.1 MASTER_PORT=$((data_port + 20)) \
+    NCCL_SLIME_SWITCH_HALF_BITS="$2" NCCL_DEBUG=WARN timeout -k 5 60 "${perf[@]}" all_reduce \
+    --algo collnet -d bfloat16 -b 64K -e 64K -n 2 -w 1 >"$work/differing_$1.out" \
+    2>"$work/differing_$1.err" </dev/null
+}
+differing 1 auto &
+differing 0 16
+code=$?
+if wait $! && [ $code -eq 0 ]; then ok "ranks that differ add up all the same"; else
+  not_ok "ranks that differ: exit status $code" "$work/differing_0.err"
+fi
+for rank in 0 1; do
+  cat "$work/differing_$rank.out" >>"$work/differing_$rank.err"
+  says differing_$rank "SWITCH_HALF_BITS is .* something else at rank $((1 - rank)), so all ranks use"
+done
+
 # Two jobs at once, while others throw garbage at the switch: anything, and headers that are right
 # in their first bytes (include/slime/sap.h) and small numbers in the rest.
 python3 - "$data_port" <<'PY' &
