@@ -4,7 +4,7 @@
 // the common copy in the whole program. The loops are written for the compiler to vectorise: no
 // branches, and every float is brought to double, where scaling is exact and rounding is one
 // addition. As all products are exact, it does not matter whether the compiler fuses them with
-// additions.
+// additions. 16-bit floats in 16-bit lanes need no more than float: twice as many fit a vector.
 #include "collnet/number/kernels.h"
 
 namespace slime::number {
@@ -55,6 +55,8 @@ inline uint64_t bits_of(double value) { return __builtin_bit_cast(uint64_t, valu
 // the integer in the low bits.
 constexpr double kIntegers = 0x1.8p52;
 
+constexpr float kSmallIntegers = 0x1.8p23F;  // the same in float
+
 // To kBits significant bits, the last one never below that of 2^kLeast. As above, with integers
 // replaced by multiples of the last bit: 2^E of the value, times 2^(1 - kBits), takes the place
 // of 1.
@@ -68,20 +70,47 @@ inline double rounded(double value) {
   const double unit = double_of(bits_of(above) & kExponent) * (kIntegers * kLast);
   return (value + unit) - unit;
 }
+template <int kBits, int kLeast>
+inline float rounded(float value) {
+  constexpr uint32_t kMagnitude = ~uint32_t{0} >> 1, kExponent = uint32_t{0xff} << 23;
+  const float magnitude = float_of(bits_of(value) & kMagnitude);
+  constexpr float kFloor = __builtin_bit_cast(float, uint32_t{127 + kLeast} << 23);
+  const float above = magnitude > kFloor ? magnitude : kFloor;
+  constexpr float kLast = 1.0F / (1 << (kBits - 1));
+  const float unit = float_of(bits_of(above) & kExponent) * (kSmallIntegers * kLast);
+  return (value + unit) - unit;
+}
+
+// 2^k as a product of two floats: k may be beyond the range of one.
+struct Powers {
+  float first, second;
+};
+inline Powers powers_of(double power) {
+  const int k = static_cast<int>(bits_of(power) >> 52) - 1023;
+  const auto single = [](int exponent) {
+    return float_of(static_cast<uint32_t>(127 + exponent) << 23);
+  };
+  return {single(k / 2), single(k - k / 2)};
+}
 
 struct Single : Memory32 {
   static constexpr Signed kMagnitude = 0x7fffffff, kInfinity = 0x7f800000;
-  static double widened(Unsigned bits) { return float_of(bits); }
+  static float widened(Unsigned bits) { return float_of(bits); }
   static Unsigned narrowed(double value) { return bits_of(static_cast<float>(value)); }
 };
 
 struct Bfloat : Memory16 {
   static constexpr Signed kMagnitude = 0x7fff, kInfinity = 0x7f80;
-  static double widened(Unsigned bits) { return float_of(uint32_t{bits} << 16); }
+  static float widened(Unsigned bits) { return float_of(uint32_t{bits} << 16); }
   // What was rounded to eight bits is a float; what is too large becomes infinity in both.
   static Unsigned narrowed(double value) {
     const uint32_t bits = bits_of(static_cast<float>(rounded<8, -126>(value)));
     return static_cast<Unsigned>((bits & 0x7fffffff) >> 16 | (bits_of(value) >> 63) << 15);
+  }
+  // The upper half of the bits, to nearest even; the carry ends at infinity.
+  static Unsigned narrowed(float value) {
+    const uint32_t bits = bits_of(value);
+    return static_cast<Unsigned>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
   }
 };
 
@@ -89,7 +118,7 @@ struct Half : Memory16 {
   static constexpr Signed kMagnitude = 0x7fff, kInfinity = 0x7c00;
   // Denormals are multiples of 2^-24; others need a larger exponent. Infinity and NaN come out as
   // numbers: nobody packs them.
-  static double widened(Unsigned bits) {
+  static float widened(Unsigned bits) {
     const uint32_t magnitude = bits & 0x7fffu;
     const float denormal = static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24f;
     const float normal = float_of((magnitude << 13) + (112u << 23));
@@ -97,12 +126,18 @@ struct Half : Memory16 {
     return float_of(bits_of(value) | (bits & 0x8000u) << 16);
   }
   static Unsigned narrowed(double value) {
-    const uint32_t bits = bits_of(static_cast<float>(rounded<11, -14>(value))) & 0x7fffffff;
+    return assembled(static_cast<float>(rounded<11, -14>(value)), bits_of(value) >> 63);
+  }
+  static Unsigned narrowed(float value) {
+    return assembled(rounded<11, -14>(value), bits_of(value) >> 31);
+  }
+  static Unsigned assembled(float value, uint64_t sign) {
+    const uint32_t bits = bits_of(value) & 0x7fffffff;
     const uint32_t denormal = bits_of(float_of(bits) + 0.5f) - bits_of(0.5f);
     const uint32_t normal = (bits - (112u << 23)) >> 13;
     const uint32_t finite = bits < (113u << 23) ? denormal : normal;
     const uint32_t magnitude = bits >= (143u << 23) ? 0x7c00 : finite;  // 2^16
-    return static_cast<Unsigned>(magnitude | (bits_of(value) >> 63) << 15);
+    return static_cast<Unsigned>(magnitude | sign << 15);
   }
 };
 
@@ -129,7 +164,7 @@ Found find(const void* from, size_t count) {
   return {static_cast<uint32_t>(finite), nan != 0, plus != 0, minus != 0};
 }
 
-template <typename Float, typename Lane>
+template <typename Float, typename Lane = Memory32>
 uint64_t quantise(void* to, const void* from, size_t count, Scale scale, const void* weights) {
   const auto* in = static_cast<const typename Float::Loose*>(from);
   const auto* weight = static_cast<const typename Lane::Loose*>(weights);
@@ -139,7 +174,7 @@ uint64_t quantise(void* to, const void* from, size_t count, Scale scale, const v
 #pragma GCC ivdep
   for (size_t i = 0; i < count; ++i) {
     // This way round NaN becomes a number.
-    double value = Float::widened(in[i].value) * factor;
+    double value = static_cast<double>(Float::widened(in[i].value)) * factor;
     value = value > -limit ? value : -limit;
     value = value < limit ? value : limit;
     const auto number = static_cast<typename Lane::Unsigned>(bits_of(value + kIntegers));
@@ -149,7 +184,29 @@ uint64_t quantise(void* to, const void* from, size_t count, Scale scale, const v
   return sum;
 }
 
-template <typename Float, typename Lane>
+// What is lost of products in float, below 2^-126, is far below a half and rounds to 0 either way.
+template <typename Float, typename Lane = Memory16>
+uint64_t quantise_narrow(void* to, const void* from, size_t count, Scale scale,
+                         const void* weights) {
+  const auto* in = static_cast<const typename Float::Loose*>(from);
+  const auto* weight = static_cast<const typename Lane::Loose*>(weights);
+  auto* out = static_cast<typename Lane::Loose*>(to);
+  const auto limit = static_cast<float>(scale.limit);
+  const Powers factor = powers_of(scale.factor);
+  typename Lane::Unsigned sum = 0;
+#pragma GCC ivdep
+  for (size_t i = 0; i < count; ++i) {
+    float value = Float::widened(in[i].value) * factor.first * factor.second;
+    value = value > -limit ? value : -limit;
+    value = value < limit ? value : limit;
+    const auto number = static_cast<typename Lane::Unsigned>(bits_of(value + kSmallIntegers));
+    out[i].value = Lane::swapped(number);
+    sum = static_cast<typename Lane::Unsigned>(sum + 1u * number * weight[i].value);
+  }
+  return sum;
+}
+
+template <typename Float, typename Lane = Memory32>
 void dequantise(void* to, const void* from, size_t count, double factor) {
   const auto* in = static_cast<const typename Lane::Loose*>(from);
   auto* out = static_cast<typename Float::Loose*>(to);
@@ -157,6 +214,19 @@ void dequantise(void* to, const void* from, size_t count, double factor) {
   for (size_t i = 0; i < count; ++i) {
     const auto number = static_cast<typename Lane::Signed>(Lane::swapped(in[i].value));
     out[i].value = Float::narrowed(static_cast<double>(number) * factor);
+  }
+}
+
+// 16 bits are exact in float, down to its least denormal: the unit of no block is less than 2^-140.
+template <typename Float, typename Lane = Memory16>
+void dequantise_narrow(void* to, const void* from, size_t count, double factor) {
+  const auto* in = static_cast<const typename Lane::Loose*>(from);
+  auto* out = static_cast<typename Float::Loose*>(to);
+  const Powers powers = powers_of(factor);
+#pragma GCC ivdep
+  for (size_t i = 0; i < count; ++i) {
+    const auto number = static_cast<typename Lane::Signed>(Lane::swapped(in[i].value));
+    out[i].value = Float::narrowed(static_cast<float>(number) * powers.first * powers.second);
   }
 }
 
@@ -197,12 +267,12 @@ uint64_t weigh(const void* from, size_t count, const void* weights) {
 constexpr Kernels kBodies = {
     SLIME_NUMBER_KERNELS_NAME,
     {find<Half>, find<Single>, find<Bfloat>},
-    {{quantise<Half, Memory16>, quantise<Half, Memory32>},
-     {nullptr, quantise<Single, Memory32>},
-     {quantise<Bfloat, Memory16>, quantise<Bfloat, Memory32>}},
-    {{dequantise<Half, Memory16>, dequantise<Half, Memory32>},
-     {nullptr, dequantise<Single, Memory32>},
-     {dequantise<Bfloat, Memory16>, dequantise<Bfloat, Memory32>}},
+    {{quantise_narrow<Half>, quantise<Half>},
+     {nullptr, quantise<Single>},
+     {quantise_narrow<Bfloat>, quantise<Bfloat>}},
+    {{dequantise_narrow<Half>, dequantise<Half>},
+     {nullptr, dequantise<Single>},
+     {dequantise_narrow<Bfloat>, dequantise<Bfloat>}},
     {pack<Memory8>, pack<Memory16>, pack<Memory32>, pack<Memory64>},
     {unpack<Memory8>, unpack<Memory16>, unpack<Memory32>, unpack<Memory64>},
     {weigh<Memory8>, weigh<Memory16>, weigh<Memory32>, weigh<Memory64>},
