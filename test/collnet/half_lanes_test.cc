@@ -168,6 +168,25 @@ INSTANTIATE_TEST_SUITE_P(Types, HalfLanes, testing::ValuesIn(all_cases()), [](co
          std::to_string(info.param.workers);
 });
 
+TEST(HalfLanesTree, TheSameBitsAsOneSwitch) {
+  for (const DataType type : {DataType::kBfloat16, DataType::kFloat16}) {
+    Halves by_one;
+    for (const std::vector<uint32_t>& leaves : {std::vector<uint32_t>{8}, {3, 5}, {2, 1, 4, 1}}) {
+      Job job({.leaves = leaves,
+               .lanes = kLanes,
+               .shards = 2,
+               .half_bits = HalfBits::k16,
+               .network = {.loss = 0.02, .duplication = 0.02, .jitter_ns = 200'000}});
+      const Halves inputs = inputs_of(job, type, 1000, normal);
+      Halves buffers = inputs;
+      ASSERT_TRUE(job.reduce(pointers(buffers), type));
+      ASSERT_NO_FATAL_FAILURE(expect_close(type, inputs, buffers));
+      if (by_one.empty()) by_one = buffers;
+      EXPECT_EQ(buffers, by_one);
+    }
+  }
+}
+
 uint64_t packets_for(HalfBits bits, DataType type, uint32_t workers, size_t count) {
   Job job({.leaves = {workers}, .lanes = kLanes, .half_bits = bits});
   Halves inputs = inputs_of(job, type, count, [](std::mt19937_64&) { return 1.0; });
