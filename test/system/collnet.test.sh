@@ -104,12 +104,13 @@ NCCL_SLIME_SWITCH_HALF_BITS=16 correct half_lanes_wild 2 -d half,bfloat16 -b 8 -
 NCCL_SLIME_SWITCH_HALF_BITS=auto correct half_lanes_auto 3 -d half,float,bfloat16 -b 8 -e 64K -f 8 \
   --wild-tails --direct
 
-# packets BITS TYPE: how many rank 0 sends for 8 MiB, those that it sends again left out
+# packets BITS TYPE: how many with numbers rank 0 sends for 8 MiB, once each
 packets() {
   NCCL_SLIME_SWITCH_HALF_BITS=$1 NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ALL run "packets_$1_$2" 0 \
     all_reduce --algo collnet --ranks 2 -d "$2" -b 8M -e 8M -n 1 -w 0 -c 0 >>"$work/packets.checks"
   cat "$work/packets_$1_$2".{out,err} |
-    sed -nE 's/.*rank 0 of 2: ([0-9]+) packets sent, ([0-9]+) of them again.*/\1 - \2/p' |
+    sed -nE 's/.*rank 0 of 2: ([0-9]+) packets sent, ([0-9]+) of them again,.* ([0-9]+) rounds for '\
+'exponents.*/\1 - \2 - \3/p' |
     head -n 1 | { read -r sum && echo $((sum)); }
 }
 wide=$(packets 32 bfloat16) half=$(packets 16 half) bfloat=$(packets auto bfloat16)
