@@ -357,14 +357,11 @@ TEST_P(OracleTest, NarrowLanesAddAtMostHalfAnUlpOfTheBlocksGreatest) {
     const long double error = std::abs(worst.result(1) - worst.reference(1));
     const double half_ulps = std::ldexp(n, test::log2_ceil(n) - 15 + bits_);
     EXPECT_EQ(error / half_ulp_of_block(case_, worst, 1), half_ulps);
-    ASSERT_EQ(narrow_suffices(case_.type, n), half_ulps <= 1);
-    ASSERT_EQ(narrow_suffices(case_.type, n), n <= most);
+    ASSERT_TRUE(narrow_suffices(case_.type, n) == (n <= most) && (half_ulps <= 1) == (n <= most));
     for (int trial = 0; n <= most && trial < 50; ++trial) {
-      const auto any = [&](Random& r, size_t, size_t) { return any_finite(shape_, r()); };
-      ASSERT_NO_FATAL_FAILURE(
-          expect_half_an_ulp(case_, allreduce(case_, n, 4 * block_, random_, any)));
       const uint32_t field = any_finite(shape_, random_()) & shape_.exponent_field;
-      const auto alike = [&](Random& r, size_t, size_t) {
+      const auto alike = [&](Random& r, size_t, size_t i) {
+        if (trial % 2 && i % 3) return any_finite(shape_, r());
         return field | (static_cast<uint32_t>(r()) & (shape_.fraction | shape_.sign));
       };
       ASSERT_NO_FATAL_FAILURE(
