@@ -29,8 +29,11 @@ namespace slime {
 
 class Session final : private DatagramUser, private net::Outbox, private Chore {
  public:
+  // `advice`: which all_reduce are to come by CollNet, as a digest. Members that differ in it would
+  // sooner or later choose different algorithms for one operation and hang, so they do not connect.
   static Result<std::unique_ptr<Session>> connect(Fabric& fabric, int device, Listener& listener,
-                                                  std::span<const Handle> handles, uint32_t rank);
+                                                  std::span<const Handle> handles, uint32_t rank,
+                                                  uint64_t advice = 0);
   ~Session() override;
 
   // kAgain: too many operations are outstanding.
@@ -58,6 +61,7 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   Result<void> open_port();
   Result<void> meet(std::vector<Member>* members);
   number::HalfBits common_half_bits(std::span<const Member> members) const;
+  Result<void> compare_advice(std::span<const Member> members) const;
   Result<void> obtain_job(std::span<const Member> members, Grant* grant);
   control::CreateJob wanted_job(std::span<const Member> members) const;
   Result<control::JobGrant> ask_for_job(std::span<const Member> members);
@@ -83,6 +87,7 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
 
   Fabric& fabric_;
   const std::string name_;  // "CollNet on eth0, rank 1 of 4"
+  uint64_t advice_ = 0;
   uint64_t deadline_ns_ = 0;
   SocketAddress control_address_;
   SecretKey key_;

@@ -10,6 +10,8 @@ struct Session::Member {
   uint32_t lanes = 0;
   uint32_t well = 0;
   uint32_t half_bits = 0;
+  uint32_t reserved = 0;
+  uint64_t advice = 0;  // digest of what a tuner tells NCCL
 };
 struct Session::Grant {
   enum class From : uint32_t { kNobody, kSwitch, kRanks };

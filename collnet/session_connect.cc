@@ -53,10 +53,12 @@ number::HalfBits half_bits_of(const Settings& settings) {
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::connect(Fabric& fabric, int device, Listener& listener,
-                                                  std::span<const Handle> handles, uint32_t rank) {
+                                                  std::span<const Handle> handles, uint32_t rank,
+                                                  uint64_t advice) {
   std::unique_ptr<Session> session(
       new Session(fabric, "CollNet on " + fabric.device(device)->properties().name + ", rank " +
                               std::to_string(rank) + " of " + std::to_string(handles.size())));
+  session->advice_ = advice;
   session->deadline_ns_ =
       fabric.clock().now_ns() + static_cast<uint64_t>(fabric.settings().connect_timeout * 1e9);
   auto done = session->set_up(device, listener, handles, rank);
@@ -93,7 +95,8 @@ Result<void> Session::meet(std::vector<Member>* members) {
         .address = port_->address().pack(),
         .lanes = lanes,
         .well = 1,
-        .half_bits = static_cast<uint32_t>(half_bits_of(fabric_.settings()))};
+        .half_bits = static_cast<uint32_t>(half_bits_of(fabric_.settings())),
+        .advice = advice_};
   }
   auto told =
       ring_->all_gather(std::as_writable_bytes(std::span(*members)), sizeof(Member), deadline_ns_);
@@ -101,6 +104,7 @@ Result<void> Session::meet(std::vector<Member>* members) {
   std::vector<uint8_t> well;
   for (const Member& member : *members) well.push_back(member.well == 1);
   auto agreed = verdict(opened, well, "opening a UDP socket towards the switch");
+  if (agreed) agreed = compare_advice(*members);
   if (!agreed) return agreed;
   for (const Member& member : *members) {
     auto address = SocketAddress::unpack(member.address);
@@ -123,6 +127,19 @@ number::HalfBits Session::common_half_bits(std::span<const Member> members) cons
     return number::HalfBits::k32;
   }
   return own;
+}
+
+// All have the same list, so all come to the same end.
+Result<void> Session::compare_advice(std::span<const Member> members) const {
+  for (size_t rank = 1; rank < members.size(); ++rank) {
+    if (members[rank].advice == members[0].advice) continue;
+    return fail(make_error(Status::kConfig, 0,
+                           "the ranks 0 and %zu were told differently where to use CollNet, and "
+                           "would hang; give all ranks the same NCCL_SLIME_TUNER and the same "
+                           "NCCL_SLIME_TUNER_FILE",
+                           rank));
+  }
+  return {};
 }
 
 // Rank 0 asks, all learn what it got.

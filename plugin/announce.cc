@@ -66,11 +66,11 @@ void announce_nothing(const std::string& reason) {
              SLIME_VERSION, SLIME_COMMIT, reason.c_str());
 }
 
-bool allows_ll128(const std::string& proto) {
+bool allows_protocol(const std::string& proto, const char* name) {
   std::string lower = proto;
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  const bool named = lower.find("ll128") != std::string::npos;
+  const bool named = lower.find(name) != std::string::npos;
   if (lower.find_first_of(":;") != std::string::npos) return named;
   const bool excluding = !lower.empty() && lower[0] == '^';
   return named != excluding;
@@ -90,7 +90,7 @@ void forbid_ll128_where_unsafe(Fabric& fabric) {
         "NCCL_PROTO set to %s: %s cannot keep the order inside a 128-byte line that the "
         "LL128 protocol needs; set NCCL_PROTO yourself to choose otherwise",
         kForbidLl128, unsafe.c_str());
-  } else if (allows_ll128(chosen)) {
+  } else if (allows_protocol(chosen, "ll128")) {
     SLIME_WARN(
         "NCCL_PROTO=%s allows LL128, but %s cannot keep the order inside a 128-byte line "
         "that LL128 needs: results may be wrong; unset NCCL_PROTO or set it to %s",

@@ -16,8 +16,8 @@ void announce_nothing(const std::string& reason);
 // our init; src/graph/tuning.cc). A value that the user set stays.
 void forbid_ll128_where_unsafe(Fabric& fabric);
 
-// Whether a value of NCCL_PROTO lets NCCL pick LL128. Values with one list per function
-// (NCCL 2.24 and later, "allreduce:ll128;...") count as allowing it if they name it at all.
-bool allows_ll128(const std::string& proto);
+// Whether a value of NCCL_PROTO lets NCCL pick a protocol: "ll128" or "simple". Values with one
+// list per function (NCCL 2.24 and later, "allreduce:ll128;...") allow what they name at all.
+bool allows_protocol(const std::string& proto, const char* name);
 
 }  // namespace slime::plugin

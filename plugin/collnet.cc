@@ -129,8 +129,10 @@ Result<void> connect(void* handles[], int ranks, int rank, void* listen_comm, vo
     if (handles[i] == nullptr) return end(null_argument("a handle"));
     memcpy(all[i].data(), handles[i], all[i].size());
   }
-  auto session = Session::connect(*State::get().fabric(), listening->device_index,
-                                  *listening->listener, all, static_cast<uint32_t>(rank));
+  const auto policy = State::get().tuner_policy();
+  auto session =
+      Session::connect(*State::get().fabric(), listening->device_index, *listening->listener, all,
+                       static_cast<uint32_t>(rank), policy != nullptr ? policy->digest() : 0);
   if (!session) return end(std::move(session.error()));
   auto object = std::make_unique<CollObject>();
   object->session = std::move(*session);

@@ -52,6 +52,7 @@ void State::open_fabric() {
     return;
   }
   announce(*fabric_);
+  tuner_policy_ = std::make_shared<const TunerPolicy>(read_tuner_policy(fabric_->settings()));
   forbid_ll128_where_unsafe(*fabric_);
 }
 
@@ -96,6 +97,7 @@ void State::close_everything() {
   colls_.clear();
   open_comms_.fetch_sub(comms);
   if (!fabric_) return;
+  tuner_policy_.reset();
   stats_.report(*fabric_);
   stats_.retire(*fabric_);
   fabric_.reset();

@@ -4,6 +4,7 @@
 
 #include "plugin/nccl_collnet_tables.h"
 #include "plugin/nccl_net_tables.h"
+#include "plugin/nccl_tuner_tables.h"
 
 namespace slime::nccl {
 namespace {
@@ -306,6 +307,25 @@ SLIME_AT(CollNetV12, make_virtual_device, 136);
 SLIME_AT(CollNetV12, finalize, 144);
 SLIME_SIZE(DataType, 4);
 SLIME_SIZE(ReduceOp, 4);
+
+// The tuner's tables are all of one size: what differs is behind the pointers.
+SLIME_SIZE(TunerV2, 32);
+SLIME_AT(TunerV2, init, 8);
+SLIME_AT(TunerV2, get_coll_info, 16);
+SLIME_AT(TunerV2, destroy, 24);
+SLIME_SIZE(TunerV3, 32);
+SLIME_AT(TunerV3, init, 8);
+SLIME_AT(TunerV3, get_coll_info, 16);
+SLIME_AT(TunerV3, destroy, 24);
+SLIME_SIZE(TunerV4, 32);
+SLIME_AT(TunerV4, init, 8);
+SLIME_AT(TunerV4, get_coll_info, 16);
+SLIME_AT(TunerV4, destroy, 24);
+SLIME_SIZE(TunerV5, 32);
+SLIME_AT(TunerV5, init, 8);
+SLIME_AT(TunerV5, get_coll_info, 16);
+SLIME_AT(TunerV5, finalize, 24);
+SLIME_SIZE(Function, 4);
 
 #undef SLIME_AT
 #undef SLIME_SIZE

@@ -28,6 +28,11 @@ Fabric* State::fabric() const {
   return fabric_.get();
 }
 
+std::shared_ptr<const TunerPolicy> State::tuner_policy() const {
+  const std::lock_guard lock(mutex_);
+  return tuner_policy_;
+}
+
 NetObject* State::adopt(std::unique_ptr<NetObject> object) {
   NetObject* const raw = object.get();
   const bool is_comm = raw->is_comm();

@@ -16,6 +16,7 @@
 #include "plugin/coll_object.h"
 #include "plugin/nccl_abi.h"
 #include "plugin/stats.h"
+#include "plugin/tuner_policy.h"
 
 namespace slime::plugin {
 
@@ -63,7 +64,8 @@ class State {
   bool finalize(const void* context);
 
   bool initialized() const;
-  Fabric* fabric() const;  // nullptr: no devices
+  Fabric* fabric() const;                                   // nullptr: no devices
+  std::shared_ptr<const TunerPolicy> tuner_policy() const;  // nullptr: no fabric
 
   NetObject* adopt(std::unique_ptr<NetObject> object);
   NetObject* find_listen(const void* object) const;  // nullptr: no such object
@@ -92,6 +94,7 @@ class State {
   bool initialized_ = false;
   bool endless_ = false;  // initialised through a table before v11, which has no finalize
   std::unique_ptr<Fabric> fabric_;
+  std::shared_ptr<const TunerPolicy> tuner_policy_;  // as the fabric: read once, used until closed
   std::unordered_map<const void*, std::unique_ptr<Context>> contexts_;
   std::unordered_map<const void*, std::unique_ptr<NetObject>> objects_;
   std::unordered_map<const void*, std::unique_ptr<CollObject>> colls_;

@@ -71,10 +71,10 @@ TEST_F(Wall, StopsExceptions) {
 
 TEST(Ll128, IsRecognisedInNcclProto) {
   for (const char* yes : {"LL128", "ll,ll128,Simple", "^LL", "^Simple", "allreduce:ll128"}) {
-    EXPECT_TRUE(plugin::allows_ll128(yes)) << yes;
+    EXPECT_TRUE(plugin::allows_protocol(yes, "ll128")) << yes;
   }
   for (const char* no : {"^LL128", "^ll128,ll", "Simple", "LL", "LL,Simple", "allreduce:simple"}) {
-    EXPECT_FALSE(plugin::allows_ll128(no)) << no;
+    EXPECT_FALSE(plugin::allows_protocol(no, "ll128")) << no;
   }
 }
 

@@ -1,0 +1,54 @@
+// What was measured, as NCCL_SLIME_TUNER_FILE says it: for which sizes of all_reduce, between how
+// many ranks, CollNet was faster than NCCL's other algorithms, and for which it was slower.
+//
+//     slime-tuner 1                      the first line; 1 is the version of the format
+//     prefer 65536 1048576 4 4           from, to (bytes, both included), ranks, nodes
+//     avoid  1024  65535   4 4
+//     # a comment; empty lines do not matter
+//
+// What no line covers is left to NCCL. All ranks need the same file: two ranks that choose
+// different algorithms for one operation hang, so the ranks compare digests when they connect.
+#pragma once
+
+#include <slime/result.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace slime::plugin {
+
+enum class Verdict : uint8_t { kUnknown, kPrefer, kAvoid };
+
+struct TunerRule {
+  Verdict verdict = Verdict::kUnknown;
+  uint64_t from_bytes = 0, to_bytes = 0;
+  uint64_t ranks = 0, nodes = 0;
+  bool operator==(const TunerRule&) const = default;
+};
+
+class TunerFile {
+ public:
+  static constexpr size_t kMaxBytes = 64 << 10, kMaxRules = 1024, kMaxLine = 200;
+  static constexpr uint64_t kMaxSize = uint64_t{1} << 62, kMaxRanks = 1 << 20;
+
+  static Result<TunerFile> read(const std::string& path);
+  static Result<TunerFile> parse(std::string_view text);
+
+  // The rules for one shape of communicator, by size; none overlap.
+  std::vector<TunerRule> rules_for(uint64_t ranks, uint64_t nodes) const;
+  // Of what the file means, whatever its comments and the order of its lines. Never 0.
+  uint64_t digest() const;
+
+ private:
+  // Takes a rule in. Not nullptr: why the line is refused.
+  const char* refuse_line(size_t number, std::string_view line);
+
+  std::vector<TunerRule> rules_;  // sorted by ranks, nodes, size
+};
+
+// `rules`: of rules_for.
+Verdict verdict_on(const std::vector<TunerRule>& rules, uint64_t bytes);
+
+}  // namespace slime::plugin
