@@ -138,6 +138,20 @@ TEST_F(TunerFileOnDisk, IsRead) {
   EXPECT_EQ(file->rules_for(3, 3).size(), 1u);
 }
 
+// The other half of test/system/tuner_table.test.sh.
+TEST(TunerTool, WritesWhatIsRead) {
+  const auto file = TunerFile::read("test/system/data/tuner.conf");
+  ASSERT_TRUE(file.has_value()) << file.error().what;
+  EXPECT_EQ(verdict_on(file->rules_for(2, 2), 2000), Verdict::kPrefer);
+  const auto rules = file->rules_for(4, 4);
+  EXPECT_EQ(verdict_on(rules, 7), Verdict::kUnknown);
+  EXPECT_EQ(verdict_on(rules, 65535), Verdict::kAvoid);
+  EXPECT_EQ(verdict_on(rules, 65536), Verdict::kPrefer);
+  EXPECT_EQ(verdict_on(rules, 131073), Verdict::kAvoid);
+  EXPECT_EQ(verdict_on(rules, 8388608), Verdict::kPrefer);
+  EXPECT_EQ(verdict_on(rules, 8388609), Verdict::kUnknown);
+}
+
 TEST_F(TunerFileOnDisk, IsNamedWhereItCannotBeUsed) {
   EXPECT_THAT(refused(), HasSubstr("tuner file " + path_ + ": cannot open it"));
   std::ofstream(path_) << "nonsense\n";
