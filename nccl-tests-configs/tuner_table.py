@@ -4,8 +4,9 @@
 Takes results of run.sh, or of slime-perf --json; several on each side count together, whatever
 their types, reductions and numbers of ranks. A size is preferred if CollNet was faster there by
 the margin in every type, reduction and place that both sides measured: NCCL does not tell the
-tuner what type an operation has, so measure those that your job uses. Every other size between the
-smallest and the largest measured one is avoided; beyond them NCCL chooses by its own model.
+tuner what type an operation has, so measure those that your job uses. Sizes between two measured
+ones that follow each other and were both won count as won. All else, other numbers of ranks too,
+is avoided ("otherwise avoid"; without that line NCCL chooses by its own model).
 
 Exit code: 0 written, 2 usage or a file that cannot be used, 3 nothing that both sides measured."""
 import argparse
@@ -111,22 +112,16 @@ def judge(ring, collnet, margin):
     return [(size, ratio, ratio >= 1 + margin / 100) for size, ratio in ratios.items()]
 
 
-def rules(judged):
-    """(verdict, from, to): runs of sizes that won; what lies between belongs to the losers."""
-    found = []
-    free, last = judged[0][0], None  # from where no rule is yet; the last size, if it won
+def preferred(judged):
+    """(first, last) of each run of sizes that won."""
+    runs, running = [], False
     for size, _, won in judged:
-        if won and last is None and size > free:
-            found.append(("avoid", free, size - 1))
-        if won and last is None:
-            found.append(("prefer", size, size))
-        if won:
-            found[-1] = ("prefer", found[-1][1], size)
-            free = size + 1
-        last = size if won else None
-    if free <= judged[-1][0]:
-        found.append(("avoid", free, judged[-1][0]))
-    return found
+        if won and running:
+            runs[-1] = (runs[-1][0], size)
+        elif won:
+            runs.append((size, size))
+        running = won
+    return runs
 
 
 def lines_for(ranks, nodes, judged):
@@ -134,8 +129,8 @@ def lines_for(ranks, nodes, judged):
         % (ranks, nodes)
     for size, ratio, won in judged:
         yield "# %12d %8.2f%s" % (size, ratio, "" if won else "  (not won)")
-    for verdict, first, last in rules(judged):
-        yield "%-6s %d %d %d %d" % (verdict, first, last, ranks, nodes)
+    for first, last in preferred(judged):
+        yield "prefer %d %d %d %d" % (first, last, ranks, nodes)
 
 
 def table(ring, collnet, nodes, margin):
@@ -147,7 +142,7 @@ def table(ring, collnet, nodes, margin):
         if nodes is not None and not 2 <= nodes <= ranks:
             raise Unusable("--nodes %d: with %d ranks, from 2 to %d" % (nodes, ranks, ranks))
         lines += lines_for(ranks, nodes or ranks, judged)
-        count += len(rules(judged))
+        count += len(preferred(judged))
     if count > MAX_RULES:
         raise Unusable("%d ranges; a tuner file takes %d: measure fewer sizes" % (count, MAX_RULES))
     return lines
@@ -181,7 +176,8 @@ def main():
         print("tuner_table.py: nothing that both sides measured with as many ranks",
               file=sys.stderr)
         return 3
-    print("\n".join([FIRST_LINE, "# CollNet had to be faster by %g %%" % options.margin] + lines))
+    head = [FIRST_LINE, "# CollNet had to be faster by %g %%" % options.margin]
+    print("\n".join(head + lines + ["otherwise avoid"]))
     return 0
 
 

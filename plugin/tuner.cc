@@ -21,21 +21,16 @@ constexpr float kFree = 0;
 // this much comes last, and is still taken where there is nothing else.
 constexpr float kLastResort = 3.0e9F;
 
-// Of one communicator.
-struct Tuner {
-  std::vector<TunerRule> rules;
-};
-
 const char* set_variable(const char* name) {
   const char* const value = getenv(name);
   return value != nullptr && *value != '\0' ? value : nullptr;  // NCCL takes empty lists for none
 }
 
-std::string ranges(const std::vector<TunerRule>& rules, Verdict verdict) {
+std::string ranges(const TunerAdvice& advice, Verdict verdict) {
   constexpr size_t kMostShown = 8;
   std::string text;
   size_t count = 0;
-  for (const TunerRule& rule : rules) {
+  for (const TunerRule& rule : advice.rules) {
     if (rule.verdict != verdict || count++ >= kMostShown) continue;
     text += (text.empty() ? "" : ", ") + std::to_string(rule.from_bytes) + " to " +
             std::to_string(rule.to_bytes);
@@ -44,22 +39,22 @@ std::string ranges(const std::vector<TunerRule>& rules, Verdict verdict) {
   return text.empty() ? "none" : text;
 }
 
-// The reason why NCCL is left alone; empty with no rules: nothing worth a line.
-std::string find_rules(size_t ranks, size_t nodes, std::vector<TunerRule>* rules) {
+// Returns the reason why NCCL is left alone; "": nothing that the user would want to read.
+std::string find_advice(size_t ranks, size_t nodes, TunerAdvice* advice) {
   const auto policy = State::get().tuner_policy();
   if (policy == nullptr) return {};
   if (!policy->file) return policy->why_not;
   if (const char* const chosen = set_variable("NCCL_ALGO")) {
     return "NCCL_ALGO=" + std::string(chosen) + " is set";
   }
-  *rules = policy->file->rules_for(ranks, nodes);
-  return rules->empty() ? "the tuner file has no line for this shape" : "";
+  *advice = policy->file->advice_for(ranks, nodes);
+  return advice->empty() ? "the tuner file has no line for this shape" : "";
 }
 
 Verdict verdict_for(const void* context, const Question& question) {
-  const auto* const tuner = static_cast<const Tuner*>(context);
-  if (tuner == nullptr || question.function != nccl::kFuncAllReduce) return Verdict::kUnknown;
-  return verdict_on(tuner->rules, question.bytes);
+  const auto* const advice = static_cast<const TunerAdvice*>(context);
+  if (advice == nullptr || question.function != nccl::kFuncAllReduce) return Verdict::kUnknown;
+  return advice->on(question.bytes);
 }
 
 }  // namespace
@@ -68,19 +63,20 @@ void init(size_t ranks, size_t nodes, nccl::Logger logger, void** context) {
   if (context == nullptr) return;
   *context = nullptr;
   if (logger != nullptr) set_logger(logger);
-  auto tuner = std::make_unique<Tuner>();
-  const std::string reason = find_rules(ranks, nodes, &tuner->rules);
+  auto advice = std::make_unique<TunerAdvice>();
+  const std::string reason = find_advice(ranks, nodes, advice.get());
   if (!reason.empty()) {
     SLIME_INFO("tuner: %zu ranks on %zu nodes: NCCL chooses by its own model: %s", ranks, nodes,
                reason.c_str());
   }
-  if (tuner->rules.empty()) return;
+  if (advice->empty()) return;
   SLIME_INFO(
       "tuner: %zu ranks on %zu nodes: all_reduce by CollNet where supported and measured to win, "
-      "bytes: %s; not where it lost: %s; NCCL chooses the rest",
-      ranks, nodes, ranges(tuner->rules, Verdict::kPrefer).c_str(),
-      ranges(tuner->rules, Verdict::kAvoid).c_str());
-  *context = tuner.release();
+      "bytes: %s; not where it lost: %s; the rest %s",
+      ranks, nodes, ranges(*advice, Verdict::kPrefer).c_str(),
+      ranges(*advice, Verdict::kAvoid).c_str(),
+      advice->otherwise == Verdict::kAvoid ? "not either" : "as NCCL chooses");
+  *context = advice.release();
 }
 
 void adjust(const void* context, const Question& question, const CostTable& table) {
@@ -109,6 +105,6 @@ void choose(const void* context, const Question& question, bool supported, int* 
   *protocol = nccl::kProtoSimple;
 }
 
-void destroy(void* context) { delete static_cast<Tuner*>(context); }
+void destroy(void* context) { delete static_cast<TunerAdvice*>(context); }
 
 }  // namespace slime::plugin::tuner

@@ -146,22 +146,27 @@ const char* TunerFile::refuse_line(size_t number, std::string_view line) {
   if (number == 1) return line == kFirstLine ? nullptr : "a tuner file begins with slime-tuner 1";
   const auto words = words_of(line);
   if (words.empty() || words[0].front() == '#') return nullptr;
+  if (words.size() == 2 && words[0] == "otherwise" && words[1] == "avoid") {
+    if (otherwise_ != Verdict::kUnknown) return "it was said before; take one of them out";
+    otherwise_ = Verdict::kAvoid;
+    return nullptr;
+  }
   const auto rule = rule_of(words);
   if (!rule) {
     return "expected \"prefer\" or \"avoid\", first and last size in bytes, ranks, and nodes "
-           "(from 2 to ranks)";
+           "(from 2 to ranks); or \"otherwise avoid\"";
   }
   if (rules_.size() == kMaxRules) return "1024 rules are the most; merge some";
   rules_.push_back(*rule);
   return nullptr;
 }
 
-std::vector<TunerRule> TunerFile::rules_for(uint64_t ranks, uint64_t nodes) const {
-  std::vector<TunerRule> found;
-  std::ranges::copy_if(rules_, std::back_inserter(found), [&](const TunerRule& rule) {
+TunerAdvice TunerFile::advice_for(uint64_t ranks, uint64_t nodes) const {
+  TunerAdvice advice{.rules = {}, .otherwise = otherwise_};
+  std::ranges::copy_if(rules_, std::back_inserter(advice.rules), [&](const TunerRule& rule) {
     return rule.ranks == ranks && rule.nodes == nodes;
   });
-  return found;
+  return advice;
 }
 
 // FNV-1a, 64 bits: it has to tell different files apart, not to withstand anybody.
@@ -172,6 +177,7 @@ uint64_t TunerFile::digest() const {
       hash = (hash ^ ((value >> shift) & 0xff)) * 0x100000001b3;
     }
   };
+  mix(static_cast<uint64_t>(otherwise_));
   for (const TunerRule& rule : rules_) {
     for (const uint64_t value : {static_cast<uint64_t>(rule.verdict), rule.from_bytes,
                                  rule.to_bytes, rule.ranks, rule.nodes}) {
@@ -181,11 +187,10 @@ uint64_t TunerFile::digest() const {
   return hash == 0 ? 1 : hash;
 }
 
-Verdict verdict_on(const std::vector<TunerRule>& rules, uint64_t bytes) {
-  auto after = std::ranges::upper_bound(rules, bytes, {}, &TunerRule::from_bytes);
-  if (after == rules.begin()) return Verdict::kUnknown;
-  const TunerRule& rule = *std::prev(after);
-  return bytes <= rule.to_bytes ? rule.verdict : Verdict::kUnknown;
+Verdict TunerAdvice::on(uint64_t bytes) const {
+  const auto after = std::ranges::upper_bound(rules, bytes, {}, &TunerRule::from_bytes);
+  if (after == rules.begin() || std::prev(after)->to_bytes < bytes) return otherwise;
+  return std::prev(after)->verdict;
 }
 
 }  // namespace slime::plugin

@@ -4,10 +4,11 @@
 //     slime-tuner 1                      the first line; 1 is the version of the format
 //     prefer 65536 1048576 4 4           from, to (bytes, both included), ranks, nodes
 //     avoid  1024  65535   4 4
+//     otherwise avoid                    what no line covers; without this line: NCCL chooses
 //     # a comment; empty lines do not matter
 //
-// What no line covers is left to NCCL. All ranks need the same file: two ranks that choose
-// different algorithms for one operation hang, so the ranks compare digests when they connect.
+// All ranks need the same file: two ranks that choose different algorithms for one operation hang,
+// so the ranks compare digests when they connect.
 #pragma once
 
 #include <slime/result.h>
@@ -28,6 +29,15 @@ struct TunerRule {
   bool operator==(const TunerRule&) const = default;
 };
 
+// What concerns one shape of communicator.
+struct TunerAdvice {
+  std::vector<TunerRule> rules;           // by size; none overlap
+  Verdict otherwise = Verdict::kUnknown;  // or kAvoid
+
+  bool empty() const { return rules.empty() && otherwise == Verdict::kUnknown; }
+  Verdict on(uint64_t bytes) const;
+};
+
 class TunerFile {
  public:
   static constexpr size_t kMaxBytes = 64 << 10, kMaxRules = 1024, kMaxLine = 200;
@@ -36,19 +46,16 @@ class TunerFile {
   static Result<TunerFile> read(const std::string& path);
   static Result<TunerFile> parse(std::string_view text);
 
-  // The rules for one shape of communicator, by size; none overlap.
-  std::vector<TunerRule> rules_for(uint64_t ranks, uint64_t nodes) const;
+  TunerAdvice advice_for(uint64_t ranks, uint64_t nodes) const;
   // Of what the file means, whatever its comments and the order of its lines. Never 0.
   uint64_t digest() const;
 
  private:
-  // Takes a rule in. Not nullptr: why the line is refused.
+  // Takes a line in. Not nullptr: why the line is refused.
   const char* refuse_line(size_t number, std::string_view line);
 
   std::vector<TunerRule> rules_;  // sorted by ranks, nodes, size
+  Verdict otherwise_ = Verdict::kUnknown;
 };
-
-// `rules`: of rules_for.
-Verdict verdict_on(const std::vector<TunerRule>& rules, uint64_t bytes);
 
 }  // namespace slime::plugin

@@ -25,7 +25,7 @@ TunerPolicy read_tuner_policy(const Settings& settings) {
     policy.file = std::move(*file);
     return policy;
   }
-  SLIME_WARN("%s; until then NCCL chooses by its own model", file.error().what.c_str());
+  SLIME_WARN("%s; NCCL chooses by its own model", file.error().what.c_str());
   policy.why_not = "NCCL_SLIME_TUNER_FILE cannot be used";
   return policy;
 }

@@ -92,7 +92,7 @@ TEST_P(Tuner, TakesCollNetWhereItWon) {
   }
   EXPECT_EQ(Log::count(nccl::kLogInfo,
                        "CollNet where supported and measured to win, bytes: 65536 "
-                       "to 1048576; not where it lost: 0 to 65535"),
+                       "to 1048576; not where it lost: 0 to 65535; the rest as NCCL chooses"),
             1u)
       << Log::text();
   EXPECT_EQ(Log::count(nccl::kLogWarn), 0u) << Log::text();
@@ -124,6 +124,21 @@ TEST_P(Tuner, SpeaksOfItsShapeOnly) {
     start(ranks, nodes);
     expect_silence();
     EXPECT_EQ(Log::count(nccl::kLogInfo, "no line for this shape"), 1u) << Log::text();
+    stop();
+  }
+}
+
+TEST_P(Tuner, AvoidsWhatWasNotMeasuredIfToldSo) {
+  write(std::string(kRules) + "otherwise avoid\n");
+  Costs costs = usual();
+  costs.of[kChain][kSimple] = 1;
+  const Choice expected = GetParam() == 2 ? Choice{kChain, kSimple} : Choice{kRing, kSimple};
+  for (const size_t ranks : {4, 5}) {
+    start(ranks, ranks);
+    EXPECT_EQ(tuner_->decide(kAllReduce, kUnmeasured, costs), expected);
+    EXPECT_EQ(tuner_->decide(kAllReduce + 1, kUnmeasured, costs), (Choice{kChain, kSimple}));
+    EXPECT_EQ(Log::count(nccl::kLogInfo, "the rest not either"), 1u) << Log::text();
+    Log::clear();
     stop();
   }
 }

@@ -28,24 +28,36 @@ TEST(TunerFile, SaysWhatWasMeasured) {
   const TunerFile file = file_of(
       "# by hand\n\n\tprefer  65536 1048576 4 4 \navoid 0 1023 4 4\n"
       "prefer 1024 1024 4 4\nprefer 0 4611686018427387904 1048576 2");
-  const auto rules = file.rules_for(4, 4);
-  ASSERT_EQ(rules.size(), 3u);
-  EXPECT_EQ(verdict_on(rules, 0), Verdict::kAvoid);
-  EXPECT_EQ(verdict_on(rules, 1023), Verdict::kAvoid);
-  EXPECT_EQ(verdict_on(rules, 1024), Verdict::kPrefer);
-  EXPECT_EQ(verdict_on(rules, 1025), Verdict::kUnknown);
-  EXPECT_EQ(verdict_on(rules, 65535), Verdict::kUnknown);
-  EXPECT_EQ(verdict_on(rules, 65536), Verdict::kPrefer);
-  EXPECT_EQ(verdict_on(rules, 1048576), Verdict::kPrefer);
-  EXPECT_EQ(verdict_on(rules, 1048577), Verdict::kUnknown);
-  EXPECT_EQ(verdict_on(rules, UINT64_MAX), Verdict::kUnknown);
-  EXPECT_TRUE(file.rules_for(4, 2).empty());
-  EXPECT_EQ(file.rules_for(1048576, 2).size(), 1u);
-  EXPECT_EQ(verdict_on({}, 5), Verdict::kUnknown);
+  const TunerAdvice advice = file.advice_for(4, 4);
+  ASSERT_EQ(advice.rules.size(), 3u);
+  EXPECT_EQ(advice.on(0), Verdict::kAvoid);
+  EXPECT_EQ(advice.on(1023), Verdict::kAvoid);
+  EXPECT_EQ(advice.on(1024), Verdict::kPrefer);
+  EXPECT_EQ(advice.on(1025), Verdict::kUnknown);
+  EXPECT_EQ(advice.on(65535), Verdict::kUnknown);
+  EXPECT_EQ(advice.on(65536), Verdict::kPrefer);
+  EXPECT_EQ(advice.on(1048576), Verdict::kPrefer);
+  EXPECT_EQ(advice.on(1048577), Verdict::kUnknown);
+  EXPECT_EQ(advice.on(UINT64_MAX), Verdict::kUnknown);
+  EXPECT_TRUE(file.advice_for(4, 2).empty());
+  EXPECT_EQ(file.advice_for(1048576, 2).rules.size(), 1u);
+  EXPECT_EQ(TunerAdvice().on(5), Verdict::kUnknown);
+}
+
+TEST(TunerFile, MaySpeakOfTheRest) {
+  const TunerFile file = file_of("otherwise  avoid\nprefer 10 20 4 4\n");
+  EXPECT_EQ(file.advice_for(4, 4).on(9), Verdict::kAvoid);
+  EXPECT_EQ(file.advice_for(4, 4).on(20), Verdict::kPrefer);
+  EXPECT_EQ(file.advice_for(4, 4).on(21), Verdict::kAvoid);
+  EXPECT_EQ(file.advice_for(3, 3).on(15), Verdict::kAvoid);
+  EXPECT_FALSE(file.advice_for(3, 3).empty());
+  EXPECT_NE(file.digest(), file_of("prefer 10 20 4 4\n").digest());
+  EXPECT_THAT(refusal(std::string(kHead) + "otherwise avoid\notherwise avoid\n"),
+              HasSubstr("line 3, \"otherwise avoid\": it was said before"));
 }
 
 TEST(TunerFile, MayHaveNothingToSay) {
-  EXPECT_TRUE(file_of("").rules_for(2, 2).empty());
+  EXPECT_TRUE(file_of("").advice_for(2, 2).empty());
   EXPECT_NE(file_of("").digest(), 0u);
   EXPECT_EQ(refusal("slime-tuner 1"), "accepted") << "without a newline";
 }
@@ -57,17 +69,33 @@ TEST(TunerFile, RefusesWhatItDoesNotUnderstand) {
     EXPECT_THAT(refusal(head), HasSubstr("line 1, ")) << head;
     EXPECT_THAT(refusal(head), HasSubstr("begins with slime-tuner 1")) << head;
   }
-  for (const char* line :
-       {"prefer", "prefer 1 2 4", "prefer 1 2 4 4 5", "Prefer 1 2 4 4", "use 1 2 4 4",
-        "prefer -1 2 4 4", "prefer +1 2 4 4", "prefer 0x1 2 4 4", "prefer 1K 2K 4 4",
-        "prefer 1.0 2 4 4", "prefer 2 1 4 4", "prefer 1 4611686018427387905 4 4",
-        "prefer 1 18446744073709551616 4 4", "prefer 1 2 1 1", "prefer 1 2 4 1", "prefer 1 2 4 5",
-        "prefer 1 2 1048577 2", "prefer 1 2 4 4 # why", "1 2 4 4"}) {
+  for (const char* line : {"prefer",
+                           "prefer 1 2 4",
+                           "prefer 1 2 4 4 5",
+                           "Prefer 1 2 4 4",
+                           "use 1 2 4 4",
+                           "prefer -1 2 4 4",
+                           "prefer +1 2 4 4",
+                           "prefer 0x1 2 4 4",
+                           "prefer 1K 2K 4 4",
+                           "prefer 1.0 2 4 4",
+                           "prefer 2 1 4 4",
+                           "prefer 1 4611686018427387905 4 4",
+                           "prefer 1 18446744073709551616 4 4",
+                           "prefer 1 2 1 1",
+                           "prefer 1 2 4 1",
+                           "prefer 1 2 4 5",
+                           "prefer 1 2 1048577 2",
+                           "prefer 1 2 4 4 # why",
+                           "otherwise prefer",
+                           "otherwise",
+                           "otherwise avoid 4",
+                           "1 2 4 4"}) {
     EXPECT_THAT(refusal(std::string(kHead) + "# fine\n" + line + "\n"),
                 HasSubstr(std::string("line 3, \"") + line + "\": expected \"prefer\""))
         << line;
   }
-  for (const std::string bad :
+  for (const std::string& bad :
        {std::string("prefer 1 2 4 4\r"), std::string("pre\0fer", 7), std::string("# caf\xc3\xa9"),
         std::string("\x7f"), std::string("\x1b[2J")}) {
     EXPECT_THAT(refusal(kHead + bad + "\n"), HasSubstr("only printable ASCII"));
@@ -135,21 +163,21 @@ TEST_F(TunerFileOnDisk, IsRead) {
   std::ofstream(path_) << kHead << "prefer 1 2 3 3\n";
   const auto file = TunerFile::read(path_);
   ASSERT_TRUE(file.has_value()) << file.error().what;
-  EXPECT_EQ(file->rules_for(3, 3).size(), 1u);
+  EXPECT_EQ(file->advice_for(3, 3).rules.size(), 1u);
 }
 
 // The other half of test/system/tuner_table.test.sh.
 TEST(TunerTool, WritesWhatIsRead) {
   const auto file = TunerFile::read("test/system/data/tuner.conf");
   ASSERT_TRUE(file.has_value()) << file.error().what;
-  EXPECT_EQ(verdict_on(file->rules_for(2, 2), 2000), Verdict::kPrefer);
-  const auto rules = file->rules_for(4, 4);
-  EXPECT_EQ(verdict_on(rules, 7), Verdict::kUnknown);
-  EXPECT_EQ(verdict_on(rules, 65535), Verdict::kAvoid);
-  EXPECT_EQ(verdict_on(rules, 65536), Verdict::kPrefer);
-  EXPECT_EQ(verdict_on(rules, 131073), Verdict::kAvoid);
-  EXPECT_EQ(verdict_on(rules, 8388608), Verdict::kPrefer);
-  EXPECT_EQ(verdict_on(rules, 8388609), Verdict::kUnknown);
+  EXPECT_EQ(file->advice_for(2, 2).on(2000), Verdict::kPrefer);
+  const TunerAdvice advice = file->advice_for(4, 4);
+  EXPECT_EQ(advice.on(65535), Verdict::kAvoid);
+  EXPECT_EQ(advice.on(65536), Verdict::kPrefer);
+  EXPECT_EQ(advice.on(131073), Verdict::kAvoid);
+  EXPECT_EQ(advice.on(8388608), Verdict::kPrefer);
+  EXPECT_EQ(advice.on(8388609), Verdict::kAvoid);
+  EXPECT_EQ(file->advice_for(3, 3).on(2000), Verdict::kAvoid);
 }
 
 TEST_F(TunerFileOnDisk, IsNamedWhereItCannotBeUsed) {
