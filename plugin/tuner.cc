@@ -36,7 +36,7 @@ std::string ranges(const TunerAdvice& advice, Verdict verdict) {
             std::to_string(rule.to_bytes);
   }
   if (count > kMostShown) text += ", and " + std::to_string(count - kMostShown) + " more ranges";
-  return text.empty() ? "none" : text;
+  return text.empty() ? "no" : text;
 }
 
 // Returns the reason why NCCL is left alone; "": nothing that the user would want to read.
@@ -71,11 +71,12 @@ void init(size_t ranks, size_t nodes, nccl::Logger logger, void** context) {
   }
   if (advice->empty()) return;
   SLIME_INFO(
-      "tuner: %zu ranks on %zu nodes: all_reduce by CollNet where supported and measured to win, "
-      "bytes: %s; not where it lost: %s; the rest %s",
+      "tuner: %zu ranks on %zu nodes: all_reduce by CollNet, where supported, for %s bytes; not "
+      "for "
+      "%s bytes; otherwise %s",
       ranks, nodes, ranges(*advice, Verdict::kPrefer).c_str(),
       ranges(*advice, Verdict::kAvoid).c_str(),
-      advice->otherwise == Verdict::kAvoid ? "not either" : "as NCCL chooses");
+      advice->otherwise == Verdict::kAvoid ? "not" : "as NCCL chooses");
   *context = advice.release();
 }
 

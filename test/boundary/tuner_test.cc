@@ -91,8 +91,8 @@ TEST_P(Tuner, TakesCollNetWhereItWon) {
     EXPECT_EQ(tuner_->decide(other, kWon, usual()), (Choice{kRing, kSimple})) << other;
   }
   EXPECT_EQ(Log::count(nccl::kLogInfo,
-                       "CollNet where supported and measured to win, bytes: 65536 "
-                       "to 1048576; not where it lost: 0 to 65535; the rest as NCCL chooses"),
+                       "all_reduce by CollNet, where supported, for 65536 to 1048576 bytes; not "
+                       "for 0 to 65535 bytes; otherwise as NCCL chooses"),
             1u)
       << Log::text();
   EXPECT_EQ(Log::count(nccl::kLogWarn), 0u) << Log::text();
@@ -137,7 +137,7 @@ TEST_P(Tuner, AvoidsWhatWasNotMeasuredIfToldSo) {
     start(ranks, ranks);
     EXPECT_EQ(tuner_->decide(kAllReduce, kUnmeasured, costs), expected);
     EXPECT_EQ(tuner_->decide(kAllReduce + 1, kUnmeasured, costs), (Choice{kChain, kSimple}));
-    EXPECT_EQ(Log::count(nccl::kLogInfo, "the rest not either"), 1u) << Log::text();
+    EXPECT_EQ(Log::count(nccl::kLogInfo, "; otherwise not"), 1u) << Log::text();
     Log::clear();
     stop();
   }

@@ -19,7 +19,8 @@ constexpr int kOldestTable = 4, kNewestTable = 16;  // newer than known ones are
 nlohmann::json tables_of(const std::string& name) {
   void* handle = open_as_nccl(name);
   if (handle == nullptr) return {{"error", last_dl_error()}};
-  nlohmann::json net = nlohmann::json::object(), collnet = nlohmann::json::array();
+  nlohmann::json net = nlohmann::json::object();
+  nlohmann::json collnet = nlohmann::json::array(), tuner = nlohmann::json::array();
   for (int version = kOldestTable; version <= kNewestTable; ++version) {
     const std::string suffix = "Plugin_v" + std::to_string(version);
     const void* table = dlsym(handle, ("ncclNet" + suffix).c_str());
@@ -29,7 +30,14 @@ nlohmann::json tables_of(const std::string& name) {
     }
     if (dlsym(handle, ("ncclCollNet" + suffix).c_str()) != nullptr) collnet.push_back(version);
   }
-  return {{"path", path_of_library(handle, name)}, {"net", net}, {"collnet", collnet}};
+  for (int version = 1; version <= kNewestTable; ++version) {
+    const std::string symbol = "ncclTunerPlugin_v" + std::to_string(version);
+    if (dlsym(handle, symbol.c_str()) != nullptr) tuner.push_back(version);
+  }
+  return {{"path", path_of_library(handle, name)},
+          {"net", net},
+          {"collnet", collnet},
+          {"tuner", tuner}};
 }
 
 // glibc: "<name>: cannot open shared object file: No such file or directory"; a library that one
@@ -58,6 +66,7 @@ Library ask(const std::string& name) {
     library.net_tables[std::stoi(version)] = called.get<std::string>();
   }
   library.collnet_tables = answer->value("collnet", std::vector<int>());
+  library.tuner_tables = answer->value("tuner", std::vector<int>());
   return library;
 }
 

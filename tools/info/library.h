@@ -17,6 +17,7 @@ struct Library {
   std::string error;                      // dlerror(), or how the process ended that tried
   std::map<int, std::string> net_tables;  // n of ncclNetPlugin_v<n> -> name in the table
   std::vector<int> collnet_tables;        // n of ncclCollNetPlugin_v<n>
+  std::vector<int> tuner_tables;          // n of ncclTunerPlugin_v<n>
 
   int newest_table_within(int oldest, int newest) const;  // 0: none
 };

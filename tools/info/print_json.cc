@@ -24,7 +24,8 @@ json library_json(const Library& library) {
           {"missing", library.missing},
           {"error", library.error},
           {"net_tables", tables},
-          {"collnet_tables", library.collnet_tables}};
+          {"collnet_tables", library.collnet_tables},
+          {"tuner_tables", library.tuner_tables}};
 }
 
 const char* word_for(Verdict verdict) {

@@ -35,6 +35,8 @@ std::string tables_of(const Library& library) {
   for (const auto& [version, called] : library.net_tables) text += " v" + std::to_string(version);
   if (!library.collnet_tables.empty()) text += ", CollNet";
   for (const int version : library.collnet_tables) text += " v" + std::to_string(version);
+  if (!library.tuner_tables.empty()) text += ", tuner";
+  for (const int version : library.tuner_tables) text += " v" + std::to_string(version);
   return text;
 }
 
