@@ -69,7 +69,7 @@ expect "the word works everywhere" 0 \
    [x["attempts"][-1]["table"] for x in l["releases"]] == [6, 7, 8, 8, 8, 9, 10, 10, 10, 11, 12]' \
   "$ours" NCCL_NET_PLUGIN=slime -- --loading --nccl all
 expect "all kinds of tables are named" 0 \
-  '[(x["collnet_tables"], x["tuner_tables"]) for x in l["libraries"] if x["opened"]][:1] ==
+  '[(x["collnet_tables"], x["tuner_tables"]) for x in l["files"] if x["opened"]][:1] ==
    [(list(range(6, 13)), [2, 3, 4, 5])]' \
   "$ours" NCCL_NET_PLUGIN=slime -- --loading --nccl 2.28.9
 expect "a file name works from 2.21" 0 \
