@@ -8,7 +8,7 @@
 #include <sstream>
 #include <vector>
 
-#include "plugin/nccl_abi.h"
+#include "plugin/nccl_tuner_tables.h"
 
 namespace slime::boundary {
 namespace {
@@ -59,6 +59,34 @@ TEST(NcclHeader, AgreesWithOurConstants) {
     ASSERT_TRUE(theirs.has_value()) << name << " is not in " << path;
     EXPECT_EQ(*theirs, value) << name << " in " << path;
   }
+}
+
+// The same for "#define name number".
+std::optional<int> definition(const std::string& text, const std::string& name) {
+  const size_t at = text.find("#define " + name + " ");
+  if (at == std::string::npos) return std::nullopt;
+  std::istringstream rest(text.substr(at + name.size() + 9, 40));
+  int value = 0;
+  return rest >> value ? std::optional<int>(value) : std::nullopt;
+}
+
+// What the tuner needs stands in no header that NCCL installs.
+TEST(NcclHeader, AgreesWithOurTunerConstants) {
+  const char* const source = getenv("NCCL_SRC");
+  if (source == nullptr) {
+    GTEST_SKIP() << "NCCL_SRC names no source tree of NCCL: NOT COMPARED";
+  }
+  std::ostringstream content;
+  for (const char* file : {"nccl_common.h", "plugin/nccl_tuner.h", "nccl_tuner.h"}) {
+    std::ifstream header(std::string(source) + "/src/include/" + file);
+    if (header) content << header.rdbuf();
+  }
+  const std::string text = content.str();
+  EXPECT_EQ(enumerator(text, "ncclFuncAllReduce"), nccl::kFuncAllReduce);
+  EXPECT_EQ(definition(text, "NCCL_ALGO_COLLNET_DIRECT"), nccl::kAlgoCollNetDirect);
+  EXPECT_EQ(definition(text, "NCCL_ALGO_COLLNET_CHAIN"), nccl::kAlgoCollNetChain);
+  EXPECT_EQ(definition(text, "NCCL_PROTO_SIMPLE"), nccl::kProtoSimple);
+  EXPECT_EQ(definition(text, "NCCL_ALGO_PROTO_IGNORE"), static_cast<int>(nccl::kCostIgnore));
 }
 
 }  // namespace
