@@ -99,8 +99,7 @@ class ConnectorImpl final : public Connector {
     }
     peer_ = peer_name(welcome.name, listener_);
     if (welcome.channels == 0) {
-      return refuse("it refused: " +
-                    std::string(welcome.reason.data(), strnlen(welcome.reason.data(), 256)));
+      return refuse("it refused: " + printable(welcome.reason));
     }
     if (welcome.channels > kMaxRails || welcome.channels < device_.rails().size() ||
         welcome.eager_max > hello_.value.eager_max) {

@@ -54,11 +54,15 @@ std::array<char, 96> own_name() {
   return name;
 }
 
-std::string peer_name(const std::array<char, 96>& name, const SocketAddress& address) {
-  std::string text(name.data(), strnlen(name.data(), name.size()));
+std::string printable(std::span<const char> text) {
+  std::string shown(text.data(), strnlen(text.data(), text.size()));
   std::replace_if(
-      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return text + " (" + address.host() + ")";
+      shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return shown;
+}
+
+std::string peer_name(const std::array<char, 96>& name, const SocketAddress& address) {
+  return printable(name) + " (" + address.host() + ")";
 }
 
 bool valid(const Preamble& preamble, MessageType type) {

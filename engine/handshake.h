@@ -134,7 +134,9 @@ class ChannelSet {
 
 // "host:pid", as others will see this process in their errors.
 std::array<char, 96> own_name();
-// Text from the peer, made printable, with the address it came from.
+// Text from the peer, up to the first zero; what a terminal would obey becomes '?'.
+std::string printable(std::span<const char> text);
+// The same with the address it came from.
 std::string peer_name(const std::array<char, 96>& name, const SocketAddress& address);
 bool valid(const Preamble& preamble, MessageType type);
 // Why a preamble is not valid, in words.
