@@ -7,14 +7,22 @@
 
 namespace slime {
 
+namespace {
+
+bool is_sound(const CtsHeader& header, uint32_t slot) {
+  return header.slot == slot && header.count >= 1 && header.count <= kMaxReceives &&
+         header.generation <= kGenerationMask;
+}
+
+}  // namespace
+
 Status SendCommImpl::on_cts(uint32_t immediate, uint64_t bytes) {
   const uint32_t slot = cts_slot(immediate);
   CtsHeader header;
   std::memcpy(&header, cts_record(slot), sizeof header);
   const size_t channels = link_.rail_count();
-  const bool sound = header.slot == slot && header.count >= 1 && header.count <= kMaxReceives &&
-                     header.generation <= kGenerationMask &&
-                     bytes == sizeof header + header.count * cts_entry_bytes(channels);
+  const bool sound =
+      is_sound(header, slot) && bytes == sizeof header + header.count * cts_entry_bytes(channels);
   const uint32_t sequence = widen(next_cts_, immediate & kSequenceMask, kSequenceMask);
   const auto ahead = static_cast<int32_t>(sequence - next_cts_);
   if (ahead < 0) return Status::kOk;  // repeated after a rail died
@@ -45,7 +53,7 @@ Status SendCommImpl::accept_cts(uint32_t slot) {
   const std::byte* record = cts_record(slot);
   std::memcpy(&group.header, record, sizeof group.header);
   // The record is the peer's to write: what was checked is checked again on the copy.
-  if (group.header.count < 1 || group.header.count > kMaxReceives) {
+  if (!is_sound(group.header, slot)) {
     return link_.fail_protocol("a malformed CTS");
   }
   for (uint32_t sub = 0; sub < group.header.count; ++sub) {
