@@ -102,7 +102,8 @@ void Worker::finish_round(uint32_t index, Running& running, const sap::Header& h
     return;
   }
   if (slot.stage == Stage::kData) {
-    slot.coarse = !slot.fine && Payload::is_coarse(header.special);
+    // No worker says so of whole numbers, but nothing checks that the switch does not.
+    slot.coarse = running.payload.scaled() && !slot.fine && Payload::is_coarse(header.special);
     if (slot.coarse) return;  // once more, finer
     deliver(index, running, payload);
     slot.chunk += options_.slots;
