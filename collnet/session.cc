@@ -1,4 +1,4 @@
-#include "collnet/session_blobs.h"
+#include "collnet/session.h"
 
 #include <slime/log.h>
 

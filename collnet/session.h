@@ -21,6 +21,7 @@
 #include "collnet/lease.h"
 #include "collnet/reattachment.h"
 #include "collnet/ring.h"
+#include "collnet/session_blobs.h"
 #include "collnet/udp_port.h"
 #include "collnet/worker.h"
 #include "switch/core/shard.h"
@@ -54,8 +55,8 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   void send(const net::Outgoing& packet, std::span<const SocketAddress> to) override;
 
   // session_connect.cc
-  struct Member;  // what a member tells the others
-  struct Grant;   // what rank 0 got for all: where the job runs
+  using Member = SessionMember;
+  using Grant = SessionGrant;  // where the job runs
   Result<void> set_up(int device, Listener& listener, std::span<const Handle> handles,
                       uint32_t rank);
   Result<void> open_port();

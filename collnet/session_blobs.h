@@ -1,19 +1,29 @@
-// What the members of a session tell each other in a Ring's gathers.
+// What the members of a session tell each other while it comes to be: blobs in a Ring. They come
+// from other processes, perhaps of another build, so nothing in them is used unchecked.
 #pragma once
 
-#include "collnet/session.h"
+#include <slime/result.h>
+#include <slime/sap.h>
+#include <slime/socket.h>
+
+#include <span>
+#include <vector>
 
 namespace slime {
 
-struct Session::Member {
+inline constexpr uint32_t kLeastSessionLanes = 8;  // of a packet: two blocks of four words
+
+struct SessionMember {
   SocketAddress::Wire address;
-  uint32_t lanes = 0;
+  uint32_t lanes = 0;  // that the path to the switch takes
   uint32_t well = 0;
   uint32_t half_bits = 0;
   uint32_t reserved = 0;
   uint64_t advice = 0;  // digest of what a tuner tells NCCL
 };
-struct Session::Grant {
+
+// What rank 0 got for all.
+struct SessionGrant {
   enum class From : uint32_t { kNobody, kSwitch, kRanks };
   SocketAddress::Wire address;
   From from = From::kNobody;
@@ -22,5 +32,11 @@ struct Session::Grant {
   uint8_t generation = 0;
   uint8_t reserved = 0;
 };
+
+// Their addresses, by rank. An error names the rank whose blob cannot be.
+Result<std::vector<SocketAddress>> addresses_of(std::span<const SessionMember> members);
+
+// Whether a worker can be made of it. kNobody is sound: it says that there is no job.
+Result<void> check_grant(const SessionGrant& grant);
 
 }  // namespace slime

@@ -19,7 +19,7 @@ constexpr uint64_t kTrialTimeoutNs = 5'000'000'000;
 constexpr uint32_t kBytesOnTheWay = 128 << 10;
 constexpr uint32_t kFewestSlots = 16, kMostSlots = 64;
 constexpr uint64_t kSocketBufferBytes = 4 << 20;  // wanted; the kernel grants what it allows
-constexpr uint32_t kLeastPacketBytes = sap::kHeaderBytes + 4 * 8;
+constexpr uint32_t kLeastPacketBytes = sap::kHeaderBytes + 4 * kLeastSessionLanes;
 
 // "host:port", "host", numbers or a name.
 Result<SocketAddress> resolve(const std::string& text) {
@@ -106,11 +106,9 @@ Result<void> Session::meet(std::vector<Member>* members) {
   auto agreed = verdict(opened, well, "opening a UDP socket towards the switch");
   if (agreed) agreed = compare_advice(*members);
   if (!agreed) return agreed;
-  for (const Member& member : *members) {
-    auto address = SocketAddress::unpack(member.address);
-    if (!address) return fail(std::move(address.error()));
-    members_.push_back(*address);
-  }
+  auto addresses = addresses_of(*members);
+  if (!addresses) return fail(std::move(addresses.error()));
+  members_ = std::move(*addresses);
   job_.half_bits = common_half_bits(*members);
   return {};
 }
@@ -165,7 +163,7 @@ Result<void> Session::obtain_job(std::span<const Member> members, Grant* grant) 
   if (!asked) return fail(std::move(asked.error()));
   if (!told) return told;
   *grant = grants[0];
-  if (grant->from != Grant::From::kNobody) return {};
+  if (grant->from != Grant::From::kNobody) return check_grant(*grant);
   return fail(make_error(Status::kRemote, 0,
                          "rank 0 got no job from the switch at %s; its log says why",
                          control_address_.to_string().c_str()));
@@ -210,7 +208,7 @@ control::CreateJob Session::wanted_job(std::span<const Member> members) const {
   wanted.tenant = settings.switch_tenant;
   wanted.formats = sap::kKnownFormats;
   wanted.slots_least = 1;
-  wanted.lanes_least = 8;
+  wanted.lanes_least = kLeastSessionLanes;
   wanted.lanes_wanted =
       settings.switch_lanes > 0 ? static_cast<uint32_t>(settings.switch_lanes) : sap::kMaxLanes;
   for (const Member& member : members) {

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-#include "collnet/session_blobs.h"
+#include "collnet/session.h"
 
 namespace slime {
 namespace {

@@ -1,0 +1,56 @@
+#include "collnet/session_blobs.h"
+
+namespace slime {
+namespace {
+
+constexpr uint32_t kMaxSlots = 65536;  // SAP/1 counts them in 16 bits
+
+tl::unexpected<Error> bad(const char* whose, const std::string& what) {
+  return fail(make_error(Status::kRemote, 0,
+                         "%s tells us of %s, which cannot be; do all ranks load the same plugin?",
+                         whose, what.c_str()));
+}
+
+}  // namespace
+
+Result<std::vector<SocketAddress>> addresses_of(std::span<const SessionMember> members) {
+  std::vector<SocketAddress> addresses;
+  for (const SessionMember& member : members) {
+    const std::string whose = "rank " + std::to_string(addresses.size());
+    auto address = SocketAddress::unpack(member.address);
+    if (!address) return bad(whose.c_str(), "an address that is none");
+    if (address->port() == 0 || address->is_any()) {
+      return bad(whose.c_str(), "the address " + address->to_string());
+    }
+    if (member.lanes < kLeastSessionLanes) {
+      return bad(whose.c_str(), "packets of " + std::to_string(member.lanes) + " lanes");
+    }
+    addresses.push_back(*address);
+  }
+  return addresses;
+}
+
+Result<void> check_grant(const SessionGrant& grant) {
+  using From = SessionGrant::From;
+  if (grant.from == From::kNobody) return {};
+  if (grant.from != From::kSwitch && grant.from != From::kRanks) {
+    return bad("rank 0", "a job from nowhere");
+  }
+  if (grant.slots < 1 || grant.slots > kMaxSlots) {
+    return bad("rank 0", "a job of " + std::to_string(grant.slots) + " slots");
+  }
+  if (grant.lanes < kLeastSessionLanes || grant.lanes > sap::kMaxLanes) {
+    return bad("rank 0", "packets of " + std::to_string(grant.lanes) + " lanes");
+  }
+  if (grant.from == From::kRanks) return {};
+  const auto address = SocketAddress::unpack(grant.address);
+  if (!address) return bad("rank 0", "a switch at an address that is none");
+  if (grant.shards < 1 || grant.shards > sap::kMaxShards || address->port() == 0 ||
+      address->port() + grant.shards - 1 > UINT16_MAX) {
+    return bad("rank 0", "a switch at " + address->to_string() + " with " +
+                             std::to_string(grant.shards) + " shards");
+  }
+  return {};
+}
+
+}  // namespace slime
