@@ -161,6 +161,11 @@ std::string scalar(const std::string& text) {
   }
   std::string out = "\"";
   for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {  // a line end would be read as a space
+      constexpr char kDigits[] = "0123456789abcdef";
+      out += std::string("\\x") + kDigits[c >> 4] + kDigits[c & 15];
+      continue;
+    }
     if (c == '"' || c == '\\') out += '\\';
     out += c;
   }
