@@ -9,14 +9,14 @@ DOCDIR  ?= $(PREFIX)/share/doc/libnet-slime
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-builtin-rules
 # These targets do their work in sub-makes that share one build directory: one after the other.
-SERIAL := run run-switch check check-sanitizers bench asan ubsan tsan install clean tidy
+SERIAL := run run-switch check check-sanitizers bench vectors asan ubsan tsan install clean tidy
 ifneq ($(filter $(SERIAL),$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
 
 include mk/compile.mk
 
-.PHONY: all programs run run-switch check test check-sanitizers asan ubsan tsan model-check \
+.PHONY: all programs run run-switch check test check-sanitizers asan ubsan tsan model-check vectors \
   bench install layers format format-check tidy help clean
 
 all: $(BUILD)/layers.ok $(PLUGIN_SO) $(PLUGIN_LINK) $(LIB_A) $(TOOL_BINS)
@@ -67,6 +67,12 @@ model-check:
 	@mk/ensure-tools.sh build test
 	$(Q)$(MAKE) --no-print-directory $(JOBS) $(BUILD)/test/model
 	SLIME_MODEL=full $(BUILD)/test/model
+
+# Writes the packet traces of test/vectors again; `make check` compares them with what is there.
+vectors:
+	@mk/ensure-tools.sh build test
+	$(Q)$(MAKE) --no-print-directory $(JOBS) $(BUILD)/test/vectors
+	SLIME_WRITE_VECTORS=test/vectors $(BUILD)/test/vectors --gtest_filter='Generator.*'
 
 bench:
 	@mk/ensure-tools.sh build bench

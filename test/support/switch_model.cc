@@ -1,0 +1,244 @@
+#include "test/support/switch_model.h"
+
+#include <algorithm>
+
+namespace slime::test {
+namespace {
+
+using sap::Type;
+
+uint32_t bytes_of(sap::Format format) {
+  switch (format) {
+    case sap::Format::kI8:
+    case sap::Format::kU8:
+      return 1;
+    case sap::Format::kI16:
+      return 2;
+    case sap::Format::kI64:
+    case sap::Format::kU64:
+      return 8;
+    default:
+      return 4;
+  }
+}
+
+bool is_signed(sap::Format format) {
+  return format == sap::Format::kI8 || format == sap::Format::kI16 || format == sap::Format::kI32 ||
+         format == sap::Format::kI64;
+}
+
+uint64_t number_at(const std::vector<std::byte>& payload, size_t at, uint32_t width) {
+  uint64_t value = 0;
+  for (uint32_t i = 0; i < width; ++i) {
+    value = value << 8 | std::to_integer<uint64_t>(payload[at + i]);
+  }
+  return value;
+}
+
+uint64_t combined(uint64_t a, uint64_t b, sap::Op op, bool with_sign, uint32_t width) {
+  // Turning the sign bit makes the order of signed numbers that of unsigned ones.
+  const uint64_t turn = with_sign ? uint64_t{1} << (8 * width - 1) : 0;
+  switch (op) {
+    case sap::Op::kMin:
+      return (a ^ turn) < (b ^ turn) ? a : b;
+    case sap::Op::kMax:
+      return (a ^ turn) > (b ^ turn) ? a : b;
+    case sap::Op::kOr:
+      return a | b;
+    default:
+      return a + b;
+  }
+}
+
+std::vector<std::byte> word_of(uint32_t word) {
+  std::vector<std::byte> bytes(4);
+  sap::wire::put32(bytes.data(), word);
+  return bytes;
+}
+
+std::vector<std::byte> whole(const sap::Header& header, const std::vector<std::byte>& payload) {
+  std::vector<std::byte> bytes(sap::kHeaderBytes);
+  sap::encode(header, bytes.data());
+  bytes.insert(bytes.end(), payload.begin(), payload.end());
+  return bytes;
+}
+
+// An answer of one word, to whoever asked.
+Answer word_answer(const sap::Header& asked, Type type, uint32_t word, const SocketAddress& to) {
+  sap::Header header = asked;
+  header.type = type;
+  header.flags = header.level = 0;
+  header.lanes = 1;
+  return {whole(header, word_of(word)), {to}};
+}
+
+bool same_shape(const sap::Header& a, const sap::Header& b) {
+  const auto exponents_only = [](const sap::Header& h) {
+    return (h.flags & sap::flag::kExponentsOnly) != 0;
+  };
+  return a.format == b.format && a.op == b.op && a.lanes == b.lanes &&
+         exponents_only(a) == exponents_only(b);
+}
+
+}  // namespace
+
+std::vector<std::byte> reduce_payloads(sap::Format format, sap::Op op,
+                                       const std::vector<std::vector<std::byte>>& payloads) {
+  const uint32_t width = bytes_of(format);
+  std::vector<std::byte> result = payloads.front();
+  for (size_t at = 0; at + width <= result.size(); at += width) {
+    uint64_t value = number_at(payloads.front(), at, width);
+    for (size_t i = 1; i < payloads.size(); ++i) {
+      value = combined(value, number_at(payloads[i], at, width), op, is_signed(format), width);
+    }
+    for (uint32_t i = 0; i < width; ++i) {
+      result[at + i] = static_cast<std::byte>(value >> 8 * (width - 1 - i));
+    }
+  }
+  return result;
+}
+
+void SwitchModel::fence(uint16_t job, uint8_t generation) {
+  const auto at = jobs_.find(job);
+  if (at == jobs_.end()) return;
+  at->second.spec.generation = generation;
+  at->second.rounds.clear();
+}
+
+// A generation begins as if the two rounds before the first were over: epochs 0 and -1.
+SwitchModel::Round& SwitchModel::round_of(Job& job, const sap::Header& header) const {
+  const uint32_t half = header.epoch & 1;
+  const Round fresh{.epoch = half ? UINT32_MAX : 0, .contributions = {}, .from_parent = {}};
+  return job.rounds.try_emplace({header.slot, half}, fresh).first->second;
+}
+
+std::optional<Answer> SwitchModel::handle(std::span<const std::byte> datagram,
+                                          const SocketAddress& from, uint64_t now_ns) {
+  Packet packet;
+  if (sap::decode(datagram, &packet.header) != sap::Fault::kNone) return {};
+  packet.payload.assign(datagram.begin() + sap::kHeaderBytes, datagram.end());
+  const Type type = packet.header.type;
+  if (type != Type::kContribution && type != Type::kPartial && type != Type::kQuery &&
+      type != Type::kParentResult) {
+    return {};
+  }
+  const auto at = jobs_.find(packet.header.job);
+  if (at == jobs_.end()) return reject(sap::Rejection::kNoJob, packet, from, now_ns);
+  if (const auto why = refusal(at->second, packet.header, from)) {
+    if (type == Type::kParentResult) return {};
+    return reject(*why, packet, from, now_ns);
+  }
+  if (type == Type::kParentResult) return from_parent(at->second, packet);
+  if (type == Type::kQuery) return query(at->second, packet, from);
+  return contribute(at->second, packet, from, now_ns);
+}
+
+std::optional<sap::Rejection> SwitchModel::refusal(const Job& job, const sap::Header& header,
+                                                   const SocketAddress& from) const {
+  const net::JobSpec& spec = job.spec;
+  if (header.generation != spec.generation) return sap::Rejection::kGeneration;
+  if (header.type == Type::kParentResult) {
+    if (!spec.parent || !(spec.parent->address == from)) return sap::Rejection::kSource;
+  } else if (header.child >= spec.children.size() || !(spec.children[header.child] == from)) {
+    return sap::Rejection::kSource;
+  }
+  if (header.slot >= spec.slots || header.slot % count_ != index_) return sap::Rejection::kSlot;
+  const Type of_others = spec.children_are_switches ? Type::kContribution : Type::kPartial;
+  const bool half_a_number = bytes_of(header.format) == 8 && header.lanes % 2 == 1;
+  const bool wanted = (spec.formats >> static_cast<uint32_t>(header.format) & 1) == 1;
+  if (header.type == of_others || header.lanes > spec.max_lanes || half_a_number || !wanted) {
+    return sap::Rejection::kShape;
+  }
+  return {};
+}
+
+std::optional<Answer> SwitchModel::reject(sap::Rejection why, const Packet& packet,
+                                          const SocketAddress& from, uint64_t now_ns) {
+  if (now_ns - second_began_ns_ >= 1'000'000'000) {
+    second_began_ns_ = now_ns;
+    rejects_ = 0;
+  }
+  if (rejects_++ >= net::Shard::kRejectsPerSecond) return {};
+  return word_answer(packet.header, Type::kReject, static_cast<uint32_t>(why), from);
+}
+
+std::optional<Answer> SwitchModel::contribute(Job& job, const Packet& packet,
+                                              const SocketAddress& from, uint64_t now_ns) {
+  Round& round = round_of(job, packet.header);
+  const auto ahead = static_cast<int32_t>(packet.header.epoch - round.epoch);
+  const bool open = !round.contributions.empty();
+  if (ahead == 0 && open && !same_shape(round.contributions.front().header, packet.header)) {
+    return reject(sap::Rejection::kShape, packet, from, now_ns);
+  }
+  if (ahead < 0) return {};
+  if (ahead > 0) round = {.epoch = packet.header.epoch, .contributions = {}, .from_parent = {}};
+  const size_t all = job.spec.children.size();
+  for (const Packet& known : round.contributions) {
+    if (known.header.child != packet.header.child) continue;
+    if (round.contributions.size() < all) return {};
+    return values(job, round, packet, false);
+  }
+  round.contributions.push_back(packet);
+  if (round.contributions.size() < all) return {};
+  return values(job, round, packet, true);
+}
+
+std::optional<Answer> SwitchModel::query(Job& job, const Packet& packet,
+                                         const SocketAddress& from) const {
+  const Round& round = round_of(job, packet.header);
+  if (static_cast<int32_t>(packet.header.epoch - round.epoch) < 0) return {};
+  const bool current = packet.header.epoch == round.epoch;
+  if (current && round.contributions.size() == job.spec.children.size()) {
+    return values(job, round, packet, false);
+  }
+  uint32_t arrived = 0;
+  for (const Packet& known : round.contributions) arrived |= 1u << known.header.child;
+  return word_answer(packet.header, Type::kStatus, current ? arrived : 0, from);
+}
+
+std::optional<Answer> SwitchModel::from_parent(Job& job, const Packet& packet) const {
+  Round& round = round_of(job, packet.header);
+  const bool complete = round.contributions.size() == job.spec.children.size();
+  if (round.epoch != packet.header.epoch || !complete || round.from_parent) return {};
+  if (!same_shape(round.contributions.front().header, packet.header)) return {};
+  round.from_parent = packet;
+  return values(job, round, packet, true);
+}
+
+SwitchModel::Packet SwitchModel::reduced(const Round& round) {
+  Packet sum = round.contributions.front();
+  std::vector<std::vector<std::byte>> payloads;
+  for (const Packet& one : round.contributions) {
+    payloads.push_back(one.payload);
+    if (payloads.size() == 1) continue;
+    for (int block : {0, 1}) {
+      sum.header.exponents[block] =
+          std::max(sum.header.exponents[block], one.header.exponents[block]);
+    }
+    sum.header.special |= one.header.special;
+    sum.header.check += one.header.check;
+  }
+  sum.payload = reduce_payloads(sum.header.format, sum.header.op, payloads);
+  return sum;
+}
+
+// To all children, or to the one that asked; a sum that is not complete goes up instead.
+Answer SwitchModel::values(const Job& job, const Round& round, const Packet& packet, bool to_all) {
+  const net::JobSpec& spec = job.spec;
+  const bool up = spec.parent && !round.from_parent;
+  Packet answer = round.from_parent ? *round.from_parent : reduced(round);
+  sap::Header& header = answer.header;
+  header.flags &= static_cast<uint8_t>(~sap::flag::kRetransmission);
+  header.child = up ? spec.parent->child : packet.header.child;
+  header.level = up ? 1 : 0;
+  header.type = up                           ? Type::kPartial
+                : spec.children_are_switches ? Type::kParentResult
+                : to_all                     ? Type::kResult
+                                             : Type::kResultAgain;
+  std::vector<SocketAddress> to = spec.children;
+  if (!to_all) to = {spec.children[packet.header.child]};
+  if (up) to = {spec.parent->address};
+  return {whole(header, answer.payload), std::move(to)};
+}
+
+}  // namespace slime::test
