@@ -9,14 +9,14 @@ DOCDIR  ?= $(PREFIX)/share/doc/libnet-slime
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-builtin-rules
 # These targets do their work in sub-makes that share one build directory: one after the other.
-SERIAL := run run-switch check check-sanitizers bench vectors asan ubsan tsan install clean tidy
+SERIAL := run run-switch check check-sanitizers bench fuzz fuzz-merge vectors asan ubsan tsan install clean tidy
 ifneq ($(filter $(SERIAL),$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
 
 include mk/compile.mk
 
-.PHONY: all programs run run-switch check test check-sanitizers asan ubsan tsan model-check vectors \
+.PHONY: all programs run run-switch check test check-sanitizers asan ubsan tsan model-check fuzz fuzz-merge vectors \
   bench install layers format format-check tidy help clean
 
 all: $(BUILD)/layers.ok $(PLUGIN_SO) $(PLUGIN_LINK) $(LIB_A) $(TOOL_BINS)
@@ -67,6 +67,15 @@ model-check:
 	@mk/ensure-tools.sh build test
 	$(Q)$(MAKE) --no-print-directory $(JOBS) $(BUILD)/test/model
 	SLIME_MODEL=full $(BUILD)/test/model
+
+# Ten minutes for all, or FUZZ_SECONDS for each; the kept corpus is part of `make check`.
+fuzz fuzz-merge:
+	@mk/ensure-tools.sh build test fuzz
+	$(Q)$(MAKE) --no-print-directory $(JOBS) SAN=fuzz fuzzers
+	@FUZZ_MERGE=$(if $(filter fuzz-merge,$@),1) mk/fuzz.sh $(FUZZ_TARGETS)
+
+.PHONY: fuzzers
+fuzzers: $(FUZZ_BINS)
 
 # Writes the packet traces of test/vectors again; `make check` compares them with what is there.
 vectors:

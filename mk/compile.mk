@@ -13,9 +13,18 @@ JOBS   = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
 SAN_FLAGS_asan  := -fsanitize=address,undefined
 SAN_FLAGS_ubsan := -fsanitize=undefined
 SAN_FLAGS_tsan  := -fsanitize=thread
+# libFuzzer is clang's: `make fuzz` builds what it needs here, and only that.
+SAN_FLAGS_fuzz  := -fsanitize=fuzzer-no-link,address,undefined
+ifeq ($(SAN),fuzz)
+ifeq ($(origin CXX),default)
+CXX := clang++
+endif
+# The pragmas that choose instruction sets are GCC's.
+FUZZ_FLAGS := -DSLIME_LIBFUZZER -Wno-unknown-pragmas
+endif
 ifneq ($(SAN),)
 ifeq ($(SAN_FLAGS_$(SAN)),)
-$(error SAN=$(SAN) is unknown; choose asan, ubsan or tsan)
+$(error SAN=$(SAN) is unknown; choose asan, ubsan, tsan or fuzz)
 endif
 SAN_FLAGS := $(SAN_FLAGS_$(SAN)) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
@@ -24,7 +33,7 @@ CCACHE := $(shell command -v ccache 2>/dev/null)
 INCLUDES := -Iinclude -I. -I$(BUILD)/gen
 CXX_ALL := $(INCLUDES) -std=c++20 -Wall -Wextra -Werror -fPIC -pthread -fvisibility=hidden \
   -fvisibility-inlines-hidden -ffunction-sections -fdata-sections $(OPT) $(SAN_FLAGS) \
-  $(CPPFLAGS) $(CXXFLAGS)
+  $(FUZZ_FLAGS) $(CPPFLAGS) $(CXXFLAGS)
 LINK_ALL := -pthread $(OPT) $(SAN_FLAGS) -Wl,--gc-sections -Wl,--as-needed $(LDFLAGS)
 # The plugin lives in somebody else's process: export only NCCL's symbols, resolve everything at
 # load time, and never be unmapped while a thread may still run in it.
@@ -44,9 +53,16 @@ SWITCH_SRCS := $(filter-out $(LIB_SRCS),$(call sources,switch))
 TOOLS     := $(call groups,tools,common)
 # What a tool links besides our own library: LIBS_<tool>.
 LIBS_switchd := -lyaml-cpp -lmicrohttpd
+# The same for a test, and sources of tools that it tests: SRCS_TEST_<test>.
+LIBS_TEST_fuzz := -lyaml-cpp
+SRCS_TEST_fuzz := tools/switchd/config.cc tools/switchd/config_file.cc tools/common/bytes.cc \
+  tools/perf/wire.cc
 BENCHES   := $(call groups,bench,common)
 # The model checker has one thread and takes a minute: it has nothing to tell ThreadSanitizer.
 TESTS     := $(call groups,test,support $(if $(filter tsan,$(SAN)),model))
+# A fuzz target is a file of test/fuzz; what they share is below, and *_test.cc is for GoogleTest.
+FUZZ_TARGETS := $(patsubst test/fuzz/%.cc,%,$(filter-out %_test.cc,$(sort $(wildcard test/fuzz/*.cc))))
+FUZZ_SHARED  := $(wildcard test/fuzz/support/*.cc test/support/*.cc) $(SRCS_TEST_fuzz)
 ALL_SRCS  := $(LIB_SRCS) $(SWITCH_SRCS) $(call sources,tools bench test)
 
 LIB_A       := $(BUILD)/lib/libslime.a
@@ -55,6 +71,7 @@ PLUGIN_LINK := $(BUILD)/lib/libnccl-net-slime.so
 TOOL_BINS   := $(TOOLS:%=$(BUILD)/bin/slime-%)
 BENCH_BINS  := $(BENCHES:%=$(BUILD)/bin/bench-%)
 TEST_BINS   := $(TESTS:%=$(BUILD)/test/%)
+FUZZ_BINS   := $(FUZZ_TARGETS:%=$(BUILD)/bin/fuzz-%)
 TIDY_STAMPS := $(ALL_SRCS:%.cc=$(BUILD)/tidy/%.ok)
 
 # Three small files that change only when their content does: a new flag recompiles, an added or
@@ -124,7 +141,11 @@ $(foreach t,$(TOOLS),$(eval $(call program,$(BUILD)/bin/slime-$t,$(call sources,
 $(foreach b,$(BENCHES),$(eval $(call program,$(BUILD)/bin/bench-$b,$(call sources,bench/$b) \
   $(call common,bench/common))))
 $(foreach t,$(TESTS),$(eval $(call program,$(BUILD)/test/$t,$(call sources,test/$t) \
-  $(call common,test/support),-lgmock_main -lgmock -lgtest)))
+  $(SRCS_TEST_$t) $(call common,test/support),-lgmock_main -lgmock -lgtest $(LIBS_TEST_$t))))
+ifeq ($(SAN),fuzz)
+$(foreach t,$(FUZZ_TARGETS),$(eval $(call program,$(BUILD)/bin/fuzz-$t,test/fuzz/$t.cc \
+  $(FUZZ_SHARED),-fsanitize=fuzzer $(LIBS_TEST_fuzz))))
+endif
 
 # A stamp per file: tidy runs in parallel and again only where the object would be rebuilt.
 $(BUILD)/tidy/%.ok: %.cc .clang-tidy $(BUILD)/obj/%.o

@@ -52,11 +52,12 @@ for group in "$@"; do
     need iproute2 "network namespaces of the rack test" has_program tc
     need nftables "loses and doubles packets there" has_program nft
     ;;
+  fuzz) need clang "libFuzzer, and the sanitizers that go with it" command -v clang++ ;;
   bench) need python3 "prints the ratios" command -v python3 ;;
   format) need clang-format "checks the layout of the sources" command -v clang-format ;;
   tidy) need clang-tidy "checks names and common mistakes" command -v clang-tidy ;;
   *)
-    echo "ensure-tools: unknown group '$group' (build, test, bench, format, tidy)" >&2
+    echo "ensure-tools: unknown group '$group' (build, test, fuzz, bench, format, tidy)" >&2
     exit 2
     ;;
   esac

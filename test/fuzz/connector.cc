@@ -1,0 +1,83 @@
+// The connecting end of the handshake: any handle, and any answer of whoever listens there.
+#include "engine/handshake.h"
+#include "test/fuzz/support/fuzz_rail.h"
+#include "test/fuzz/support/stream.h"
+
+namespace slime {
+
+// One listener for all runs; connections are reset, so that no port rests.
+static const Fd& listener() {
+  static const Fd fd = *listen_on(*SocketAddress::parse("127.0.0.1"));
+  return fd;
+}
+
+static void hang_up(Accepted& accepted) {
+  const linger now{.l_onoff = 1, .l_linger = 0};
+  (void)setsockopt(accepted.fd.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  accepted.fd.reset();
+}
+
+// The fuzzer's handle, but never another address than ours.
+static Handle handle_of(fuzz::Input& input) {
+  Handle handle{};
+  HandleFields fields;
+  fields.address = local_address(listener())->pack();
+  std::memcpy(handle.data(), &fields, sizeof fields);
+  const uint32_t damage = input.below(64);
+  for (uint32_t i = 0; damage >= 48 && i < damage - 47; ++i) {
+    const uint32_t at = input.below(sizeof fields);
+    const bool of_address =
+        at >= offsetof(HandleFields, address) + 2 && at < offsetof(HandleFields, address) + 8;
+    if (!of_address) handle[at] ^= static_cast<std::byte>(input.take<uint8_t>());
+  }
+  return handle;
+}
+
+static std::vector<std::byte> welcome_of(fuzz::Input& input) {
+  Welcome welcome;
+  welcome.channels = input.below(20);
+  welcome.eager_max = input.take<uint32_t>() % 8192;
+  const auto reason = input.bytes(input.below(256));
+  if (!reason.empty()) std::memcpy(welcome.reason.data(), reason.data(), reason.size());
+  const auto side = input.bytes(input.below(256));
+  if (!side.empty()) std::memcpy(&welcome.side, side.data(), side.size());
+  const auto bytes = fuzz::bytes_of(welcome);
+  return {bytes.begin(), bytes.end()};
+}
+
+SLIME_FUZZ_TARGET(connector, input) {
+  fuzz::ManualClock clock;
+  const auto fabric = fuzz::fabric_of(2, clock);
+  auto connector = Connector::open(*fabric, 0, handle_of(input));
+  if (!connector) return;
+  Error error;
+  Accepted accepted;
+  std::vector<std::byte> script;
+  if (input.below(4) > 0) script = welcome_of(input);
+  if (input.below(2)) {
+    const Ready message;
+    const auto ready = fuzz::bytes_of(message);
+    script.insert(script.end(), ready.begin(), ready.end());
+  }
+  const auto rest = input.rest();
+  script.insert(script.end(), rest.begin(), rest.end());
+  for (int i = 0; i < 50; ++i) {
+    auto comm = (*connector)->step();
+    if (!comm) {
+      for (const char c : comm.error().what) FUZZ_CHECK(static_cast<unsigned char>(c) >= 0x20);
+      break;
+    }
+    if (*comm) {
+      (void)(*comm)->progress();
+      break;
+    }
+    if (!accepted.fd && accept_one(listener(), &accepted, &error) == Status::kOk) {
+      size_t done = 0;
+      (void)send_message(accepted.fd, script, &done, &error);
+    }
+  }
+  while (accept_one(listener(), &accepted, &error) == Status::kOk) hang_up(accepted);
+  if (accepted.fd) hang_up(accepted);
+}
+
+}  // namespace slime

@@ -1,0 +1,42 @@
+// What members of a session tell each other: what passes the checks can be worked with.
+#include "collnet/session_blobs.h"
+
+#include "collnet/worker.h"
+#include "test/fuzz/support/target.h"
+
+namespace slime {
+
+class Nowhere final : public Datagrams {
+ public:
+  void send(const Destination&, std::span<const std::byte>) override {}
+};
+
+static void fill(std::span<const std::byte> from, void* to) {
+  if (!from.empty()) std::memcpy(to, from.data(), from.size());
+}
+
+SLIME_FUZZ_TARGET(session_blobs, input) {
+  std::vector<SessionMember> members(input.below(4) + 1);
+  for (SessionMember& member : members) fill(input.bytes(sizeof member), &member);
+  const auto addresses = addresses_of(members);
+  if (addresses) {
+    FUZZ_CHECK(addresses->size() == members.size());
+    for (const SessionMember& member : members) FUZZ_CHECK(member.lanes >= 8);
+  }
+  SessionGrant grant;
+  fill(input.bytes(sizeof grant), static_cast<void*>(&grant));
+  if (!check_grant(grant) || grant.from == SessionGrant::From::kNobody || grant.slots > 64) return;
+  Nowhere nowhere;
+  const auto worker =
+      Worker::open({.job = grant.job,
+                    .generation = grant.generation,
+                    .contributors = static_cast<uint32_t>(members.size()),
+                    .slots = grant.slots,
+                    .lanes = grant.lanes,
+                    .shards = grant.from == SessionGrant::From::kRanks ? 1 : grant.shards,
+                    .round_trip = {}},
+                   nowhere);
+  FUZZ_CHECK(worker);
+}
+
+}  // namespace slime
