@@ -46,7 +46,7 @@ TEST(Corpora, BelongToTargets) {
     EXPECT_TRUE(std::ranges::any_of(targets(), [&](const Target& t) { return t.name == name; }))
         << entry.path();
   }
-  EXPECT_GE(targets().size(), 18u);
+  EXPECT_GE(targets().size(), 20u);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Corpus, testing::ValuesIn(targets()),
