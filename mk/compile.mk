@@ -63,7 +63,8 @@ TESTS     := $(call groups,test,support $(if $(filter tsan,$(SAN)),model))
 # A fuzz target is a file of test/fuzz; what they share is below, and *_test.cc is for GoogleTest.
 FUZZ_TARGETS := $(patsubst test/fuzz/%.cc,%,$(filter-out %_test.cc,$(sort $(wildcard test/fuzz/*.cc))))
 FUZZ_SHARED  := $(wildcard test/fuzz/support/*.cc test/support/*.cc) $(SRCS_TEST_fuzz)
-ALL_SRCS  := $(LIB_SRCS) $(SWITCH_SRCS) $(call sources,tools bench test)
+ALL_SRCS  := $(LIB_SRCS) $(SWITCH_SRCS) $(call sources,tools bench test) \
+  $(wildcard test/fuzz/support/*.cc)
 
 LIB_A       := $(BUILD)/lib/libslime.a
 PLUGIN_SO   := $(BUILD)/lib/libnet-slime.so
