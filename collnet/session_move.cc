@@ -102,12 +102,10 @@ Result<void> Session::leave_switch(uint64_t now_ns) {
 }
 
 Result<void> Session::return_to_switch(const Grant& grant, uint64_t now_ns) {
+  auto sound = check_grant(grant);
+  if (!sound) return sound;
   auto address = SocketAddress::unpack(grant.address);
   if (!address) return fail(std::move(address.error()));
-  if (grant.shards == 0 || grant.shards > sap::kMaxShards) {
-    return fail(
-        make_error(Status::kRemote, 0, "rank 0 says that the switch has %u shards", grant.shards));
-  }
   job_.job = grant.job;
   job_.generation = grant.generation;
   job_.shards = grant.shards;
