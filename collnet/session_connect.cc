@@ -1,7 +1,7 @@
 // How a session comes to be: ring, address, job, one sum, agreement.
-#include <netdb.h>
 #include <sched.h>
 #include <slime/log.h>
+#include <slime/resolve.h>
 
 #include <algorithm>
 #include <cstring>
@@ -20,30 +20,6 @@ constexpr uint32_t kBytesOnTheWay = 128 << 10;
 constexpr uint32_t kFewestSlots = 16, kMostSlots = 64;
 constexpr uint64_t kSocketBufferBytes = 4 << 20;  // wanted; the kernel grants what it allows
 constexpr uint32_t kLeastPacketBytes = sap::kHeaderBytes + 4 * kLeastSessionLanes;
-
-// "host:port", "host", numbers or a name.
-Result<SocketAddress> resolve(const std::string& text) {
-  if (auto numeric = SocketAddress::parse(text)) {
-    if (numeric->port() == 0) numeric->set_port(control::kDefaultPort);
-    return numeric;
-  }
-  const size_t colon = text.rfind(':');
-  const std::string host = text.substr(0, colon);
-  const std::string port =
-      colon == std::string::npos ? std::to_string(control::kDefaultPort) : text.substr(colon + 1);
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  const int code = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
-  if (code != 0) {
-    return fail(make_error(Status::kConfig, code,
-                           "NCCL_SLIME_SWITCH=%s: %s; give the address of the switch's control "
-                           "channel as host:port",
-                           text.c_str(), ::gai_strerror(code)));
-  }
-  auto address = SocketAddress::from_sockaddr(found->ai_addr, found->ai_addrlen);
-  ::freeaddrinfo(found);
-  return address;
-}
 
 number::HalfBits half_bits_of(const Settings& settings) {
   if (settings.switch_half_bits == "16") return number::HalfBits::k16;
@@ -181,7 +157,8 @@ Session::Grant Session::grant_of(const control::JobGrant& grant) {
 
 Result<void> Session::open_port() {
   const Settings& settings = fabric_.settings();
-  auto address = resolve(settings.switch_address);
+  auto address = resolve(settings.switch_address, control::kDefaultPort,
+                         "NCCL_SLIME_SWITCH, the control channel of the switch");
   if (!address) return fail(std::move(address.error()));
   control_address_ = *address;
   if (!settings.switch_key_file.empty()) {
