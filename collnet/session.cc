@@ -26,19 +26,16 @@ Session::~Session() {
     std::vector<std::byte> done(ring_->size());
     (void)ring_->all_gather(done, 1, fabric_.clock().now_ns() + kGraceNs, Ring::Topic::kLeave);
   }
-  const WorkerCounters& counters = worker_->counters();
-  SLIME_INFO(
-      "%s: %llu packets sent, %llu of them again, %llu results, %llu of other rounds, %llu "
-      "damaged, "
-      "%llu rounds for exponents, %llu for NaN and infinity, round trip %.1f us",
-      name_.c_str(), static_cast<unsigned long long>(counters.sent),
-      static_cast<unsigned long long>(counters.retransmitted),
-      static_cast<unsigned long long>(counters.results),
-      static_cast<unsigned long long>(counters.stale),
-      static_cast<unsigned long long>(counters.corrupt),
-      static_cast<unsigned long long>(counters.exponent_rounds),
-      static_cast<unsigned long long>(counters.flag_rounds),
-      static_cast<double>(worker_->round_trip_ns()) / 1e3);
+  log_report(report());
+}
+
+WorkerReport Session::report() {
+  const std::lock_guard lock(mutex_);
+  return {.name = name_,
+          .worker = worker_->counters(),
+          .port = port_->counters(),
+          .round_trip_ns = worker_->round_trip_ns(),
+          .without_switch = served_ != nullptr};
 }
 
 Status Session::start(const Operation& operation, uint64_t* ticket) {

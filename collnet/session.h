@@ -20,6 +20,7 @@
 
 #include "collnet/lease.h"
 #include "collnet/reattachment.h"
+#include "collnet/report.h"
 #include "collnet/ring.h"
 #include "collnet/session_blobs.h"
 #include "collnet/udp_port.h"
@@ -43,6 +44,7 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   Status test(uint64_t ticket, bool* done);
   const Error& failure() const { return worker_->failure(); }
   const std::string& name() const { return name_; }
+  WorkerReport report();  // any thread
 
  private:
   Session(Fabric& fabric, std::string name);

@@ -57,6 +57,7 @@ Status Worker::start(const Operation& operation, uint64_t now_ns, uint64_t* tick
   fresh.chunks = fresh.left = (operation.count + per_packet - 1) / per_packet;
   next_chunk_ += fresh.chunks;
   *ticket = tail_++;
+  ++counters_.operations;
   retire();  // there may be nothing to do
   const uint64_t end = fresh.first_chunk + std::min<uint64_t>(fresh.chunks, options_.slots);
   for (uint64_t chunk = fresh.first_chunk; chunk < end; ++chunk) {

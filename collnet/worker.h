@@ -61,7 +61,9 @@ struct Operation {
 
 // X(name, help)
 #define SLIME_WORKER_COUNTERS(X)                            \
+  X(operations, "operations started, the trial included")   \
   X(sent, "packets sent, retransmissions included")         \
+  X(timeouts, "times that no result came in time")          \
   X(retransmitted, "packets sent again")                    \
   X(results, "results accepted")                            \
   X(stale, "results of other rounds, dropped")              \

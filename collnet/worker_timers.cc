@@ -19,6 +19,7 @@ void Worker::check_timers(uint64_t now_ns) {
 
 void Worker::on_timeout(uint32_t index, uint64_t now_ns) {
   Slot& slot = slots_[index];
+  ++counters_.timeouts;
   if (now_ns - slot.first_sent_ns >= options_.dead_ns) return give_up(silence(slot, now_ns));
   const bool silent = now_ns - std::max(heard_ns_, slot.first_sent_ns) >= options_.silent_ns;
   if (silent && !direct_ && !trouble_) trouble_ = silence(slot, now_ns);

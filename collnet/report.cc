@@ -1,0 +1,20 @@
+#include "collnet/report.h"
+
+#include <slime/log.h>
+
+namespace slime {
+
+void log_report(const WorkerReport& report) {
+  std::string text;
+#define SLIME_FIELD(name, help) text += #name " " + std::to_string(report.worker.name) + ", ";
+  SLIME_WORKER_COUNTERS(SLIME_FIELD)
+#undef SLIME_FIELD
+#define SLIME_FIELD(name, help) text += #name " " + std::to_string(report.port.name) + ", ";
+  SLIME_UDP_COUNTERS(SLIME_FIELD)
+#undef SLIME_FIELD
+  SLIME_INFO("%s: %sround trip %.1f us%s", report.name.c_str(), text.c_str(),
+             static_cast<double>(report.round_trip_ns) / 1e3,
+             report.without_switch ? ", without the switch at the end" : "");
+}
+
+}  // namespace slime
