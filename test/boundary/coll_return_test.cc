@@ -52,7 +52,7 @@ TEST_P(CollReturn, IsUsedAgainAsOftenAsItComes) {
     switch_.reset();
     ASSERT_NO_FATAL_FAILURE(sum_until("going on without the switch"));
     sum();
-    switch_ = std::make_unique<Switch>(false, address);
+    switch_ = std::make_unique<LocalSwitch>(false, address);
     ASSERT_NO_FATAL_FAILURE(sum_until("on the switch at " + address + " again"));
     const uint64_t before = contributions();
     sum();
