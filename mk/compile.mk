@@ -50,6 +50,9 @@ groups  = $(filter-out $(2),$(sort $(patsubst $(1)/%/,%,$(dir $(wildcard $(1)/*/
 # Where there is no switch, the ranks are switches to each other: the plugin has switch/core too.
 LIB_SRCS  := $(call sources,base transports engine collnet plugin switch/core)
 SWITCH_SRCS := $(filter-out $(LIB_SRCS),$(call sources,switch))
+# The interface for programs without NCCL: in the static library only.
+AGGREGATION_SRCS := $(call sources,aggregation)
+EXAMPLES  := $(sort $(patsubst examples/%.cc,%,$(wildcard examples/*.cc)))
 TOOLS     := $(call groups,tools,common)
 # What a tool links besides our own library: LIBS_<tool>.
 LIBS_switchd := -lyaml-cpp -lmicrohttpd
@@ -63,7 +66,7 @@ TESTS     := $(call groups,test,support $(if $(filter tsan,$(SAN)),model))
 # A fuzz target is a file of test/fuzz; what they share is below, and *_test.cc is for GoogleTest.
 FUZZ_TARGETS := $(patsubst test/fuzz/%.cc,%,$(filter-out %_test.cc,$(sort $(wildcard test/fuzz/*.cc))))
 FUZZ_SHARED  := $(wildcard test/fuzz/support/*.cc test/support/*.cc) $(SRCS_TEST_fuzz)
-ALL_SRCS  := $(LIB_SRCS) $(SWITCH_SRCS) $(call sources,tools bench test) \
+ALL_SRCS  := $(LIB_SRCS) $(SWITCH_SRCS) $(AGGREGATION_SRCS) $(call sources,tools bench test examples) \
   $(wildcard test/fuzz/support/*.cc)
 
 LIB_A       := $(BUILD)/lib/libslime.a
@@ -71,6 +74,7 @@ PLUGIN_SO   := $(BUILD)/lib/libnet-slime.so
 PLUGIN_LINK := $(BUILD)/lib/libnccl-net-slime.so
 TOOL_BINS   := $(TOOLS:%=$(BUILD)/bin/slime-%)
 BENCH_BINS  := $(BENCHES:%=$(BUILD)/bin/bench-%)
+EXAMPLE_BINS := $(foreach e,$(EXAMPLES),$(BUILD)/bin/example-$(subst _,-,$e))
 TEST_BINS   := $(TESTS:%=$(BUILD)/test/%)
 FUZZ_BINS   := $(FUZZ_TARGETS:%=$(BUILD)/bin/fuzz-%)
 TIDY_STAMPS := $(ALL_SRCS:%.cc=$(BUILD)/tidy/%.ok)
@@ -115,8 +119,8 @@ $(BUILD)/layers.ok: mk/layers.sh mk/layers.awk mk/sources.sh $(shell mk/sources.
 	$(Q)mk/layers.sh
 	@touch $@
 
-# The static library has the switch too; the plugin has not.
-$(LIB_A): $(call objects,$(LIB_SRCS) $(SWITCH_SRCS)) $(SOURCES_FILE)
+# The static library has the switch too, and the C++ interface; the plugin has not.
+$(LIB_A): $(call objects,$(LIB_SRCS) $(SWITCH_SRCS) $(AGGREGATION_SRCS)) $(SOURCES_FILE)
 	$(call say,AR,$@)
 	@mkdir -p $(@D) && rm -f $@
 	$(Q)$(AR) rcs $@ $(filter %.o,$^)
@@ -141,6 +145,7 @@ $(foreach t,$(TOOLS),$(eval $(call program,$(BUILD)/bin/slime-$t,$(call sources,
   $(call common,tools/common),$(LIBS_$t))))
 $(foreach b,$(BENCHES),$(eval $(call program,$(BUILD)/bin/bench-$b,$(call sources,bench/$b) \
   $(call common,bench/common))))
+$(foreach e,$(EXAMPLES),$(eval $(call program,$(BUILD)/bin/example-$(subst _,-,$e),examples/$e.cc,)))
 $(foreach t,$(TESTS),$(eval $(call program,$(BUILD)/test/$t,$(call sources,test/$t) \
   $(SRCS_TEST_$t) $(call common,test/support),-lgmock_main -lgmock -lgtest $(LIBS_TEST_$t))))
 ifeq ($(SAN),fuzz)

@@ -12,8 +12,10 @@ BEGIN {
   may["shard"] = "include"
   may["collnet"] = "include engine shard"
   may["plugin"] = "include engine collnet generated"
+  may["aggregation"] = "include engine collnet shard"
   may["switch"] = "include shard"
-  may["tools"] = "include base rail registry backend engine collnet plugin shard switch generated"
+  may["examples"] = "include"
+  may["tools"] = "include base rail registry backend engine collnet plugin aggregation shard switch generated"
   may["bench"] = may["tools"]
   may["test"] = may["tools"] " tools bench"
   # Part of libc on every machine we build for, and without a C++ form.
@@ -28,7 +30,7 @@ function room_of(path) {
   if (path ~ /^transports\/registry\.(h|cc)$/) return "registry"
   if (path ~ /^transports\/[^\/]+\//) return "backend"
   if (path ~ /^switch\/core\//) return "shard"
-  if (path ~ /^(base|engine|collnet|plugin|switch|tools|bench|test)\//)
+  if (path ~ /^(base|engine|collnet|plugin|aggregation|switch|tools|bench|test|examples)\//)
     return substr(path, 1, index(path, "/") - 1)
   return ""
 }

@@ -1,0 +1,47 @@
+// What is behind a Context.
+#pragma once
+
+#include <mutex>
+
+#include "aggregation/open.h"
+#include "aggregation/path.h"
+
+namespace slime::aggregation {
+
+class Context::Impl {
+ public:
+  Impl(const Options& options, Opened opened);
+  ~Impl();
+
+  Outcome start(const Reduction& reduction, Request* request);
+  Outcome run(const Reduction& reduction, double timeout_s);
+  Outcome test(const Request& request, bool* done);
+  Outcome wait(const Request& request, double timeout_s);
+  WorkerReport report() const;
+  uint32_t rank() const { return rank_; }
+  uint32_t ranks() const { return ranks_; }
+
+ private:
+  Outcome check(const Reduction& reduction) const;
+  Operation operation_of(const Reduction& reduction) const;
+  // Both with the mutex held.
+  Outcome try_start(const Reduction& reduction, Request* request);
+  Outcome step(uint64_t ticket, bool* done, uint64_t* results);
+  Outcome wait_until(const Request& request, uint64_t deadline_ns);
+  Outcome start_until(const Reduction& reduction, Request* request, uint64_t deadline_ns);
+  Outcome abandon(Outcome why);
+  uint64_t deadline_of(double timeout_s) const;
+  Outcome late(const char* what) const;
+
+  const uint32_t rank_, ranks_;
+  const Mode mode_;
+  const double timeout_s_;  // of an operation
+
+  mutable std::mutex mutex_;    // guards what follows
+  std::unique_ptr<Path> path_;  // nullptr: abandoned
+  WorkerReport last_report_;    // of a path that is gone
+  Outcome failure_;             // for good
+  uint64_t newest_ = 0;         // id of a Request; 0: none yet
+};
+
+}  // namespace slime::aggregation

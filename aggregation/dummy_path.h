@@ -1,0 +1,46 @@
+// A switch in this process: the worker and the slot machine, without a network between them. Each
+// contribution of the worker is folded once for every rank.
+#pragma once
+
+#include <slime/settings.h>
+
+#include <memory>
+#include <vector>
+
+#include "aggregation/path.h"
+#include "switch/core/shard.h"
+
+namespace slime::aggregation {
+
+class DummyPath final : public Path, private Datagrams, private net::Outbox {
+ public:
+  static Result<std::unique_ptr<Path>> open(const Settings& settings, uint32_t rank,
+                                            uint32_t ranks);
+  ~DummyPath() override;
+
+  Status start(const Operation& operation, uint64_t* ticket) override;
+  Status test(uint64_t ticket, bool* done) override;
+  const Error& failure() const override { return worker_->failure(); }
+  WorkerReport report() override;
+
+ private:
+  DummyPath() = default;
+  void send(const Destination& to, std::span<const std::byte> datagram) override;
+  void send(const net::Outgoing& packet, std::span<const SocketAddress> to) override;
+  std::span<std::byte> place(size_t index) {
+    return std::span(waiting_).subspan(index % places_ * sap::kMaxPacketBytes,
+                                       sap::kMaxPacketBytes);
+  }
+
+  std::string name_;
+  uint64_t now_ns_ = 0;  // of the call under way
+  std::vector<SocketAddress> children_;
+  std::unique_ptr<net::Shard> shard_;
+  std::unique_ptr<Worker> worker_;
+  // Answers on their way to the worker, oldest first.
+  size_t places_ = 0, first_ = 0, last_ = 0;
+  std::vector<std::byte> waiting_;
+  std::vector<size_t> sizes_;
+};
+
+}  // namespace slime::aggregation

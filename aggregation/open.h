@@ -1,0 +1,20 @@
+// From options to a path.
+#pragma once
+
+#include <slime/aggregation.h>
+#include <slime/settings.h>
+
+#include <memory>
+
+#include "aggregation/path.h"
+
+namespace slime::aggregation {
+
+struct Opened {
+  std::unique_ptr<Path> path;
+  Settings settings;
+  Mode mode = Mode::kNormal;
+};
+Result<Opened> open_path(const Options& options);
+
+}  // namespace slime::aggregation

@@ -1,0 +1,264 @@
+// Rank 0's end of a rendezvous.
+#include <poll.h>
+#include <slime/log.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <list>
+#include <utility>
+
+#include "aggregation/rendezvous.h"
+#include "aggregation/rendezvous_wire.h"
+
+namespace slime::aggregation {
+namespace {
+
+// Visitors that have not said who they are: more wait in the kernel's backlog.
+constexpr size_t kMaxStrangers = 64;
+constexpr int kPollMs = 20;
+
+struct Visitor {
+  Fd fd;
+  SocketAddress peer;
+  uint64_t deadline_ns = 0;
+  Greeting greeting;
+  Joining joining;
+  size_t greeted = 0, joined = 0, told = 0;  // bytes
+  bool member = false;
+  std::vector<std::byte> verdict;
+};
+
+class Host {
+ public:
+  Host(const Meeting& meeting, const Card& own) : meeting_(meeting), own_(own) {}
+  Result<std::vector<Card>> run();
+
+ private:
+  Result<void> gather();
+  Result<void> tell_all();
+  void tell_failure(const Error& why);
+  void refuse(Visitor& visitor, const Error& why);
+  Result<void> admit();
+  void wait() const;
+  Result<void> step(Visitor& visitor);  // an error: turn it away
+  Result<void> take_joining(Visitor& visitor);
+  Result<void> prepare(Visitor& visitor, const Verdict& verdict, std::span<const Card> cards);
+  void turn_away(Visitor& visitor, const Error& why);
+  Visitor* member_of(uint32_t rank);
+  std::string missing();
+  bool is_late() const { return meeting_.clock.now_ns() >= meeting_.deadline_ns; }
+
+  const Meeting& meeting_;
+  const Card& own_;
+  Fd listener_;
+  std::list<Visitor> visitors_;
+  std::string last_refusal_;
+};
+
+Result<std::vector<Card>> Host::run() {
+  auto listener = listen_on(meeting_.address);
+  if (!listener) return fail(std::move(listener.error()));
+  listener_ = std::move(*listener);
+  auto done = gather();
+  if (!done) tell_failure(done.error());
+  if (done) done = tell_all();
+  if (!done) return fail(std::move(done.error()));
+  std::vector<Card> cards(own_.ranks);
+  cards[0] = own_;
+  for (const Visitor& visitor : visitors_) {
+    if (visitor.member) cards[visitor.joining.card.rank] = visitor.joining.card;
+  }
+  return cards;
+}
+
+Result<void> Host::gather() {
+  for (;;) {
+    auto admitted = admit();
+    if (!admitted) return admitted;
+    for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {
+      const auto stepped = step(*visitor);
+      if (stepped) {
+        ++visitor;
+        continue;
+      }
+      turn_away(*visitor, stepped.error());
+      visitor = visitors_.erase(visitor);
+    }
+    const std::string who = missing();
+    if (who.empty()) return {};
+    if (is_late()) {
+      return fail(make_error(
+          Status::kTimeout, 0, "rendezvous at %s: rank %s of %u did not come in time%s%s",
+          meeting_.address.to_string().c_str(), who.c_str(), own_.ranks,
+          last_refusal_.empty() ? "; look at their logs" : "; last turned away: ",
+          last_refusal_.c_str()));
+    }
+    wait();
+  }
+}
+
+Result<void> Host::admit() {
+  const auto strangers = static_cast<size_t>(std::count_if(
+      visitors_.begin(), visitors_.end(), [](const Visitor& one) { return !one.member; }));
+  for (size_t count = strangers; count < kMaxStrangers; ++count) {
+    Accepted accepted;
+    Error error;
+    const Status status = accept_one(listener_, &accepted, &error);
+    if (status == Status::kAgain) return {};
+    if (status != Status::kOk) return fail(std::move(error));
+    auto nonce = random_nonce();
+    if (!nonce) return fail(std::move(nonce.error()));
+    Visitor& visitor = visitors_.emplace_back();
+    visitor.fd = std::move(accepted.fd);
+    visitor.peer = accepted.peer;
+    visitor.deadline_ns = meeting_.clock.now_ns() + meeting_.patience_ns;
+    visitor.greeting.nonce = *nonce;
+    visitor.greeting.key_wanted = meeting_.key.empty() ? 0 : 1;
+  }
+  return {};
+}
+
+void Host::wait() const {
+  std::vector<pollfd> waited{{listener_.get(), POLLIN, 0}};
+  for (const Visitor& visitor : visitors_) waited.push_back({visitor.fd.get(), POLLIN, 0});
+  (void)::poll(waited.data(), waited.size(), kPollMs);
+}
+
+Result<void> Host::step(Visitor& visitor) {
+  Error error;
+  if (visitor.member) {  // says nothing more; only its end can be heard
+    std::byte more;
+    const ssize_t count = ::recv(visitor.fd.get(), &more, 1, MSG_PEEK | MSG_DONTWAIT);
+    const bool waits = count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+    if (waits) return {};
+    return fail(make_error(Status::kRemote, 0, "it went away again"));
+  }
+  Status status = send_message(visitor.fd, bytes_of(visitor.greeting), &visitor.greeted, &error);
+  if (status == Status::kOk) {
+    status = receive_message(visitor.fd, bytes_of(visitor.joining), &visitor.joined, &error);
+  }
+  if (status == Status::kOk) return take_joining(visitor);
+  if (status != Status::kAgain) return fail(std::move(error));
+  if (meeting_.clock.now_ns() < visitor.deadline_ns) return {};
+  return fail(make_error(Status::kTimeout, 0, "it connected and did not say who it is in time"));
+}
+
+Result<void> Host::take_joining(Visitor& visitor) {
+  const Joining& joining = visitor.joining;
+  if (!valid(joining.prefix, MessageType::kJoining)) {
+    return fail(make_error(Status::kRemote, 0, "it speaks another protocol"));
+  }
+  const Seal seal{meeting_.key, visitor.greeting.nonce, joining.nonce};
+  const auto text = bytes_of(joining).first(sizeof joining - sizeof(Mac));
+  auto proven = proves(seal, MessageType::kJoining, text, joining.mac);
+  if (!proven) return fail(std::move(proven.error()));
+  if (!*proven) {
+    return fail(make_error(Status::kRemote, 0,
+                           "it does not have our key: give all ranks the same "
+                           "NCCL_SLIME_SWITCH_KEY_FILE"));
+  }
+  auto member = check_member(joining.card, own_, "it");
+  if (!member) return member;
+  const Visitor* const first = member_of(joining.card.rank);
+  if (first != nullptr || joining.card.rank == own_.rank) {
+    return fail(make_error(Status::kInvalid, 0,
+                           "it says that it is rank %u, which has come already (%s); give every "
+                           "rank a number of its own",
+                           joining.card.rank,
+                           first ? first->peer.to_string().c_str() : "this is rank 0"));
+  }
+  visitor.member = true;
+  return {};
+}
+
+Visitor* Host::member_of(uint32_t rank) {
+  for (Visitor& visitor : visitors_) {
+    if (visitor.member && visitor.joining.card.rank == rank) return &visitor;
+  }
+  return nullptr;
+}
+
+std::string Host::missing() {
+  std::string who;
+  for (uint32_t rank = 1; rank < own_.ranks; ++rank) {
+    if (!member_of(rank)) who += (who.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  return who;
+}
+
+void Host::turn_away(Visitor& visitor, const Error& why) {
+  const std::string text = visitor.peer.to_string() + ": " + why.what;
+  SLIME_WARN("rendezvous at %s: turned away %s", meeting_.address.to_string().c_str(),
+             text.c_str());
+  if (visitor.joined < sizeof visitor.joining || visitor.member) return;
+  last_refusal_ = text;
+  refuse(visitor, why);
+}
+
+// Those that have come; the others hear nothing but that nobody is there any more.
+void Host::tell_failure(const Error& why) {
+  for (Visitor& visitor : visitors_) {
+    if (visitor.member) refuse(visitor, why);
+  }
+}
+
+// Says why, if it takes it at once: nobody is waited for.
+void Host::refuse(Visitor& visitor, const Error& why) {
+  Verdict verdict;
+  verdict.status = static_cast<uint32_t>(why.status);
+  std::snprintf(verdict.reason.data(), verdict.reason.size(), "%s", why.what.c_str());
+  Error error;
+  if (!prepare(visitor, verdict, {})) return;
+  (void)send_message(visitor.fd, visitor.verdict, &visitor.told, &error);
+}
+
+Result<void> Host::prepare(Visitor& visitor, const Verdict& verdict, std::span<const Card> cards) {
+  const auto append = [&visitor](std::span<const std::byte> bytes) {
+    visitor.verdict.insert(visitor.verdict.end(), bytes.begin(), bytes.end());
+  };
+  append(bytes_of(verdict));
+  append(std::as_bytes(cards));
+  const Seal seal{meeting_.key, visitor.greeting.nonce, visitor.joining.nonce};
+  auto mac = sign(seal, MessageType::kVerdict, visitor.verdict);
+  if (!mac) return fail(std::move(mac.error()));
+  append(*mac);
+  return {};
+}
+
+Result<void> Host::tell_all() {
+  visitors_.remove_if([](const Visitor& visitor) { return !visitor.member; });
+  std::vector<Card> cards(own_.ranks);
+  cards[0] = own_;
+  for (const Visitor& visitor : visitors_) cards[visitor.joining.card.rank] = visitor.joining.card;
+  Verdict verdict;
+  verdict.cards = own_.ranks;
+  for (Visitor& visitor : visitors_) {
+    auto prepared = prepare(visitor, verdict, cards);
+    if (!prepared) return prepared;
+  }
+  for (Visitor& visitor : visitors_) {
+    Error error;
+    Status status = Status::kAgain;
+    while ((status = send_message(visitor.fd, visitor.verdict, &visitor.told, &error)) ==
+               Status::kAgain &&
+           !is_late()) {
+      wait();
+    }
+    if (status == Status::kOk) continue;
+    return fail(make_error(Status::kRemote, 0,
+                           "rendezvous at %s: rank %u at %s cannot be told who the others are: %s",
+                           meeting_.address.to_string().c_str(), visitor.joining.card.rank,
+                           visitor.peer.to_string().c_str(), error.what.c_str()));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<Card>> host_meeting(const Meeting& meeting, const Card& own) {
+  return Host(meeting, own).run();
+}
+
+}  // namespace slime::aggregation

@@ -1,0 +1,296 @@
+// The rendezvous itself: strangers, liars, keys and deadlines.
+#include <unistd.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "aggregation/rendezvous.h"
+#include "aggregation/rendezvous_wire.h"
+#include "test/aggregation/support.h"
+
+namespace slime::aggregation {
+namespace {
+
+Card card_of(uint32_t rank, uint32_t ranks) {
+  Card card;
+  card.rank = rank;
+  card.ranks = ranks;
+  card.well = 1;
+  card.handle.fill(static_cast<std::byte>(rank + 1));
+  return card;
+}
+
+SecretKey key_of(const std::string& text) {
+  return SecretKey::from_bytes(std::as_bytes(std::span(text))).value();
+}
+
+class Rendezvous : public testing::Test {
+ protected:
+  Meeting meeting(double seconds = 10) const {
+    Meeting meeting;
+    meeting.address = address_;
+    meeting.deadline_ns = meeting.clock.now_ns() + static_cast<uint64_t>(seconds * 1e9);
+    meeting.patience_ns = 300'000'000;
+    return meeting;
+  }
+  // Rank 0 in the background; `rest` meanwhile.
+  Result<std::vector<Card>> host(const Meeting& where, uint32_t ranks,
+                                 const std::function<void()>& rest) const {
+    Result<std::vector<Card>> met = fail(Error{});
+    std::thread thread([&] { met = host_meeting(where, card_of(0, ranks)); });
+    rest();
+    thread.join();
+    return met;
+  }
+  // A stranger's connection, once somebody listens.
+  Fd visit() const {
+    for (int i = 0; i < 500; ++i) {
+      auto fd = start_connect(address_);
+      Error error;
+      Status status = Status::kAgain;
+      while (fd && (status = finish_connect(*fd, address_, &error)) == Status::kAgain) usleep(1000);
+      if (fd && status == Status::kOk) return std::move(*fd);
+      usleep(10'000);
+    }
+    return Fd();
+  }
+  template <typename T>
+  static bool receive(const Fd& fd, T* message) {
+    size_t done = 0;
+    Error error;
+    for (int i = 0; i < 5000; ++i) {
+      const Status status = receive_message(fd, bytes_of(*message), &done, &error);
+      if (status == Status::kOk) return true;
+      if (status != Status::kAgain) return false;
+      usleep(1000);
+    }
+    return false;
+  }
+  template <typename T>
+  static void send(const Fd& fd, const T& message) {
+    size_t done = 0;
+    Error error;
+    EXPECT_EQ(send_message(fd, bytes_of(message), &done, &error), Status::kOk) << error.what;
+  }
+  static void expect_fails(const Result<std::vector<Card>>& met, const std::string& part) {
+    ASSERT_FALSE(met);
+    EXPECT_NE(met.error().what.find(part), std::string::npos) << met.error().what;
+  }
+
+  const SocketAddress address_ = SocketAddress::parse(free_address()).value();
+  LogCapture log_;
+};
+
+TEST_F(Rendezvous, AllGetAllCards) {
+  std::vector<Result<std::vector<Card>>> met(4, fail(Error{}));
+  each_rank(4, [&](uint32_t rank) {
+    // Rank 0 last: the others try until it is there.
+    if (rank == 0) usleep(200'000);
+    met[rank] = rank == 0 ? host_meeting(meeting(), card_of(0, 4))
+                          : join_meeting(meeting(), card_of(rank, 4));
+  });
+  for (const auto& cards : met) {
+    ASSERT_TRUE(cards) << cards.error().what;
+    ASSERT_EQ(cards->size(), 4u);
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      EXPECT_EQ((*cards)[rank].rank, rank);
+      EXPECT_EQ((*cards)[rank].handle[5], static_cast<std::byte>(rank + 1));
+    }
+    EXPECT_TRUE(handles_of(*cards, card_of(0, 4)));
+  }
+}
+
+TEST_F(Rendezvous, StrangersChangeNothing) {
+  std::mt19937 random(7);
+  Result<std::vector<Card>> joined = fail(Error{});
+  const auto met = host(meeting(), 2, [&] {
+    std::vector<Fd> silent;
+    for (int i = 0; i < 70; ++i) silent.push_back(visit());  // more than it listens to at once
+    for (int i = 0; i < 30; ++i) {
+      const Fd garbage = visit();
+      std::vector<std::byte> bytes(random() % 400);
+      for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+      size_t done = 0;
+      Error error;
+      (void)send_message(garbage, bytes, &done, &error);
+    }
+    Joining other_version;
+    other_version.prefix.version = 2;
+    other_version.card = card_of(1, 2);
+    send(visit(), other_version);
+    Joining other_card;
+    other_card.card = card_of(1, 2);
+    other_card.card.magic = 5;
+    send(visit(), other_card);
+    joined = join_meeting(meeting(), card_of(1, 2));
+  });
+  ASSERT_TRUE(met) << met.error().what;
+  ASSERT_TRUE(joined) << joined.error().what;
+  EXPECT_EQ((*met)[1].handle, card_of(1, 2).handle);
+  EXPECT_GE(log_.count(LogLevel::kWarning, "did not say who it is in time"), 7u);
+  EXPECT_GE(log_.count(LogLevel::kWarning, "turned away"), 9u);
+}
+
+TEST_F(Rendezvous, ARankThatGoesAwayMayComeAgain) {
+  Result<std::vector<Card>> joined = fail(Error{});
+  const auto met = host(meeting(), 2, [&] {
+    {
+      const Fd first = visit();
+      Greeting greeting;
+      EXPECT_TRUE(receive(first, &greeting));
+      Joining joining;
+      joining.card = card_of(1, 3);  // and is turned away, so rank 1 is free
+      send(first, joining);
+      Verdict verdict;
+      EXPECT_TRUE(receive(first, &verdict));
+      EXPECT_EQ(verdict.cards, 0u);
+      EXPECT_NE(std::string(verdict.reason.data()).find("1 of 3"), std::string::npos);
+    }
+    joined = join_meeting(meeting(), card_of(1, 2));
+  });
+  EXPECT_TRUE(met) << met.error().what;
+  EXPECT_TRUE(joined) << joined.error().what;
+}
+
+TEST_F(Rendezvous, ARankThatDiesWhileOthersAreAwaitedMayComeAgain) {
+  Result<std::vector<Card>> joined[2] = {fail(Error{}), fail(Error{})};
+  const auto met = host(meeting(), 3, [&] {
+    {
+      const Fd first = visit();
+      Joining joining;
+      joining.card = card_of(1, 3);
+      send(first, joining);
+      usleep(100'000);
+    }
+    while (log_.count(LogLevel::kWarning, "went away again") == 0) usleep(10'000);
+    each_rank(2, [&](uint32_t i) { joined[i] = join_meeting(meeting(), card_of(i + 1, 3)); });
+  });
+  EXPECT_TRUE(met) << met.error().what;
+  for (const auto& cards : joined) EXPECT_TRUE(cards) << cards.error().what;
+}
+
+TEST_F(Rendezvous, NamesWhoIsMissing) {
+  const auto met = host(meeting(0.3), 4, [&] {
+    expect_fails(join_meeting(meeting(0.3), card_of(2, 4)), "rank 1, 3 of 4 did not come in time");
+  });
+  expect_fails(met, "rank 1, 3 of 4 did not come in time");
+}
+
+TEST_F(Rendezvous, KeysMustAgree) {
+  if (auto loaded = load_hmac(); !loaded) GTEST_SKIP() << loaded.error().what;
+  const SecretKey right = key_of("0123456789abcdef0123456789abcdef");
+  const SecretKey wrong = key_of("fedcba9876543210fedcba9876543210");
+  Meeting keyed = meeting(1.5), other = meeting(1.5), good = meeting(1.5);
+  keyed.key = good.key = right;
+  other.key = wrong;
+  Result<std::vector<Card>> joined = fail(Error{});
+  const auto met = host(keyed, 2, [&] {
+    expect_fails(join_meeting(meeting(1), card_of(1, 2)),
+                 "rank 0 at " + address_.to_string() + " has a key, and rank 1 has none");
+    expect_fails(join_meeting(other, card_of(1, 2)), "does not have our key");
+    joined = join_meeting(good, card_of(1, 2));
+  });
+  EXPECT_TRUE(met) << met.error().what;
+  EXPECT_TRUE(joined) << joined.error().what;
+  const auto open = host(meeting(0.5), 2, [&] {
+    expect_fails(join_meeting(keyed, card_of(1, 2)), "has no key, and rank 1 has one");
+  });
+  expect_fails(open, "rank 1 of 2 did not come in time");
+}
+
+// Somebody listens where rank 0 should.
+class FalseHost : public Rendezvous {
+ protected:
+  Result<std::vector<Card>> join_at(const std::function<void(const Fd&)>& act,
+                                    const SecretKey& key = {}) {
+    const Fd listener = listen_on(address_).value();
+    Result<std::vector<Card>> joined = fail(Error{});
+    Meeting where = meeting(1);
+    where.key = key;
+    std::thread guest([&] { joined = join_meeting(where, card_of(1, 3)); });
+    Accepted accepted;
+    Error error;
+    while (accept_one(listener, &accepted, &error) == Status::kAgain) usleep(1000);
+    act(accepted.fd);
+    guest.join();
+    return joined;
+  }
+  static Joining greet(const Fd& fd, const Greeting& greeting) {
+    Joining joining;
+    send(fd, greeting);
+    EXPECT_TRUE(receive(fd, &joining));
+    return joining;
+  }
+};
+
+TEST_F(FalseHost, IsSeenThrough) {
+  expect_fails(join_at([](const Fd& fd) { send(fd, Joining{}); }), "no rank 0 of this library");
+  expect_fails(join_at([](const Fd&) {}), "does another program listen there?");
+  expect_fails(join_at([](const Fd& fd) {
+                 greet(fd, {});
+                 Verdict verdict;
+                 verdict.cards = 1u << 30;
+                 send(fd, verdict);
+               }),
+               "no verdict that can be (1073741824 cards, 3 ranks)");
+  expect_fails(join_at([](const Fd& fd) {
+                 greet(fd, {});
+                 Verdict verdict;
+                 verdict.reason.fill('\x1b');  // no end, and nothing for a terminal
+                 send(fd, verdict);
+                 send(fd, Mac{});
+               }),
+               "turned rank 1 away: ????");
+  expect_fails(join_at([](const Fd& fd) {
+                 greet(fd, {});
+                 Verdict verdict;
+                 verdict.cards = 3;
+                 send(fd, verdict);
+                 send(fd, card_of(0, 3));
+               }),
+               "did not say who the others are in time");
+}
+
+TEST_F(FalseHost, CannotForgeWhatAKeyProves) {
+  if (auto loaded = load_hmac(); !loaded) GTEST_SKIP() << loaded.error().what;
+  const auto joined = join_at(
+      [](const Fd& fd) {
+        Greeting greeting;
+        greeting.key_wanted = 1;
+        greet(fd, greeting);
+        Verdict verdict;
+        verdict.cards = 3;
+        send(fd, verdict);
+        for (uint32_t rank = 0; rank < 3; ++rank) send(fd, card_of(rank, 3));
+        send(fd, Mac{});
+      },
+      key_of("0123456789abcdef0123456789abcdef"));
+  expect_fails(joined, "does not have our key");
+}
+
+// Cards that came whole, but are not those of a group.
+TEST(Cards, AreChecked) {
+  const Card own = card_of(0, 2);
+  const auto fails = [&](const Card& other, const std::string& part) {
+    const Card cards[] = {own, other};
+    const auto handles = handles_of(cards, own);
+    ASSERT_FALSE(handles);
+    EXPECT_NE(handles.error().what.find(part), std::string::npos) << handles.error().what;
+  };
+  Card card = card_of(1, 2);
+  card.version = 9;
+  fails(card, "version 9");
+  fails(card_of(1, 3), "rank 1 of 3");
+  fails(card_of(2, 2), "rank 2 of 2");
+  fails(card_of(0, 2), "do two ranks have one number");
+  card = card_of(1, 2);
+  card.mode = 200;
+  fails(card, "mode unknown");
+  card = card_of(1, 2);
+  card.well = 0;
+  fails(card, "rank 1 failed before the ranks met");
+}
+
+}  // namespace
+}  // namespace slime::aggregation
