@@ -3,6 +3,7 @@
 VERSION := 0.1.0
 PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
 BINDIR  ?= $(PREFIX)/bin
 DOCDIR  ?= $(PREFIX)/share/doc/libnet-slime
 
@@ -19,7 +20,7 @@ include mk/compile.mk
 .PHONY: all programs run run-switch check test check-sanitizers asan ubsan tsan model-check fuzz fuzz-merge vectors \
   bench install layers format format-check tidy help clean
 
-all: $(BUILD)/layers.ok $(PLUGIN_SO) $(PLUGIN_LINK) $(LIB_A) $(TOOL_BINS)
+all: $(BUILD)/layers.ok $(PLUGIN_SO) $(PLUGIN_LINK) $(LIB_A) $(TOOL_BINS) $(EXAMPLE_BINS)
 programs: all $(TEST_BINS) $(if $(SAN),,$(BENCH_BINS))
 
 # The user's two commands -------------------------------------------------------------------------
@@ -113,16 +114,22 @@ tidy:
 
 install:
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all
-	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(BINDIR) $(DESTDIR)$(DOCDIR)
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(BINDIR) $(DESTDIR)$(DOCDIR)/examples \
+	  $(DESTDIR)$(INCLUDEDIR)/slime
 	install -m 755 $(PLUGIN_SO) $(DESTDIR)$(LIBDIR)/libnet-slime.so
 	ln -sf libnet-slime.so $(DESTDIR)$(LIBDIR)/libnccl-net-slime.so
 ifdef DEFAULT_PLUGIN
 	ln -sf libnet-slime.so $(DESTDIR)$(LIBDIR)/libnccl-net.so
 endif
+	install -m 644 $(LIB_A) $(DESTDIR)$(LIBDIR)
+	install -m 644 include/slime/aggregation.h $(DESTDIR)$(INCLUDEDIR)/slime
+	sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+	  -e 's|@VERSION@|$(VERSION)|' mk/slime.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/slime.pc
 ifneq ($(TOOL_BINS),)
 	install -m 755 $(TOOL_BINS) $(DESTDIR)$(BINDIR)
 endif
 	install -m 644 LICENSE README.md $(wildcard docs/*.md) $(DESTDIR)$(DOCDIR)
+	install -m 644 $(wildcard examples/*.cc) $(DESTDIR)$(DOCDIR)/examples
 
 clean:
 	rm -rf build

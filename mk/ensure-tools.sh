@@ -51,6 +51,7 @@ for group in "$@"; do
     need python3 "reads JSON in the system tests" command -v python3
     need iproute2 "network namespaces of the rack test" has_program tc
     need nftables "loses and doubles packets there" has_program nft
+    need pkgconf "finds the installed library, as its users do" command -v pkg-config
     ;;
   fuzz) need clang "libFuzzer, and the sanitizers that go with it" command -v clang++ ;;
   bench) need python3 "prints the ratios" command -v python3 ;;
