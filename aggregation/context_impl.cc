@@ -52,7 +52,7 @@ Outcome Context::Impl::try_start(const Reduction& reduction, Request* request) {
 Outcome Context::Impl::step(uint64_t ticket, bool* done, uint64_t* results) {
   if (!failure_) return failure_;
   const Status status = path_->test(ticket, done);
-  if (results != nullptr) *results = path_->report().worker.results;
+  if (results != nullptr) *results = path_->results();
   if (status != Status::kOk) return failure_ = outcome_of(path_->failure());
   return {};
 }

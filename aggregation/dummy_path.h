@@ -21,6 +21,7 @@ class DummyPath final : public Path, private Datagrams, private net::Outbox {
   Status start(const Operation& operation, uint64_t* ticket) override;
   Status test(uint64_t ticket, bool* done) override;
   const Error& failure() const override { return worker_->failure(); }
+  uint64_t results() override { return worker_->counters().results; }
   WorkerReport report() override;
 
  private:

@@ -22,6 +22,7 @@ class InstantPath final : public Path {
     return Status::kOk;
   }
   const Error& failure() const override { return failure_; }
+  uint64_t results() override { return 0; }
   WorkerReport report() override { return report_; }
 
  private:

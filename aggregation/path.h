@@ -17,6 +17,7 @@ class Path {
   // Moves packets. Errors are for good: see failure().
   virtual Status test(uint64_t ticket, bool* done) = 0;
   virtual const Error& failure() const = 0;
+  virtual uint64_t results() = 0;  // packets so far: whether anything moves
   virtual WorkerReport report() = 0;
 };
 

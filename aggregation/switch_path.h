@@ -24,6 +24,7 @@ class SwitchPath final : public Path {
   }
   Status test(uint64_t ticket, bool* done) override { return session_->test(ticket, done); }
   const Error& failure() const override { return session_->failure(); }
+  uint64_t results() override { return session_->results(); }
   WorkerReport report() override { return session_->report(); }
 
  private:

@@ -38,6 +38,11 @@ WorkerReport Session::report() {
           .without_switch = served_ != nullptr};
 }
 
+uint64_t Session::results() {
+  const std::lock_guard lock(mutex_);
+  return worker_->counters().results;
+}
+
 Status Session::start(const Operation& operation, uint64_t* ticket) {
   const std::lock_guard lock(mutex_);
   const Status status = worker_->start(operation, fabric_.clock().now_ns(), ticket);

@@ -45,6 +45,7 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   const Error& failure() const { return worker_->failure(); }
   const std::string& name() const { return name_; }
   WorkerReport report();  // any thread
+  uint64_t results();     // of the report, without the rest
 
  private:
   Session(Fabric& fabric, std::string name);

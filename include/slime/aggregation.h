@@ -166,7 +166,8 @@ class Context {
   Outcome all_reduce(const Reduction& reduction, double timeout_s = 0);
   // Starts. The caller leaves the buffers alone until the operation `*request` is done. Operations
   // may end in any order.
-  // kWouldBlock: nothing was started, and nothing is queued.
+  // kWouldBlock: nothing was started, and nothing is queued: kMaxOutstanding have been started
+  // since the oldest that is not done.
   Outcome all_reduce_async(const Reduction& reduction, Request* request);
   // Moves packets; whether the operation is done. Never waits. May be asked again when done.
   Outcome test(const Request& request, bool* done);
