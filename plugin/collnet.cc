@@ -1,5 +1,7 @@
 #include "plugin/collnet.h"
 
+#include <slime/log.h>
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -83,6 +85,16 @@ Error failure_of(CollObject& object) {
                     arguments.receive);
 }
 
+// A training run must not go on with results that mean nothing.
+bool is_for_measurement(const Settings& settings) {
+  if (settings.debug_mode.empty() || settings.debug_mode == "normal") return false;
+  SLIME_WARN(
+      "no CollNet: NCCL_SLIME_DEBUG_MODE=%s is for measurements with slime/aggregation.h, "
+      "not for NCCL; unset it",
+      settings.debug_mode.c_str());
+  return true;
+}
+
 }  // namespace
 
 Result<void> devices(int* count) {
@@ -90,6 +102,7 @@ Result<void> devices(int* count) {
   if (!known) return known;
   const Fabric* const fabric = State::get().fabric();
   if (fabric == nullptr || fabric->settings().switch_address.empty()) *count = 0;
+  if (*count > 0 && is_for_measurement(fabric->settings())) *count = 0;
   return {};
 }
 

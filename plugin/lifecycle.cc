@@ -94,18 +94,16 @@ void State::close_everything() {
   }
   pending_.clear();
   objects_.clear();
+  for (const auto& [key, coll] : colls_) {
+    if (coll->session) stats_.keep(coll->session->report());
+  }
   colls_.clear();
   open_comms_.fetch_sub(comms);
   if (!fabric_) return;
   tuner_policy_.reset();
-  stats_.report(*fabric_);
+  stats_.report(*fabric_, {});
   stats_.retire(*fabric_);
   fabric_.reset();
-}
-
-void State::report() {
-  const std::lock_guard lock(mutex_);
-  if (fabric_) stats_.report(*fabric_);
 }
 
 }  // namespace slime::plugin

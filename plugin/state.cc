@@ -76,6 +76,16 @@ bool State::close(const void* object, ObjectKind kind) {
   return true;
 }
 
+void State::report() {
+  const std::lock_guard lock(mutex_);
+  if (!fabric_) return;
+  std::vector<WorkerReport> open;
+  for (const auto& [key, coll] : colls_) {
+    if (coll->session) open.push_back(coll->session->report());
+  }
+  stats_.report(*fabric_, open);
+}
+
 bool State::first_failure_of(const Comm& comm) {
   const std::lock_guard lock(mutex_);
   for (const auto& [key, object] : objects_) {
@@ -102,11 +112,17 @@ CollObject* State::find_coll(const void* object) const {
 
 bool State::close_coll(const void* object) {
   std::unique_ptr<CollObject> closed;
-  const std::lock_guard lock(mutex_);
-  const auto found = colls_.find(object);
-  if (found == colls_.end()) return false;
-  closed = std::move(found->second);
-  colls_.erase(found);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = colls_.find(object);
+    if (found == colls_.end()) return false;
+    closed = std::move(found->second);
+    colls_.erase(found);
+    if (closed->session) stats_.keep(closed->session->report());
+  }
+  const bool was_comm = closed->session != nullptr;
+  closed.reset();  // outside the lock: it waits for the other members
+  if (was_comm && open_comms_ == 0) report();
   return true;
 }
 

@@ -9,10 +9,14 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "collnet/report_json.h"
 #include "plugin/version.h"
 
 namespace slime::plugin {
 namespace {
+
+// Programs may open communicators without end.
+constexpr size_t kMostPastWorkers = 256;
 
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
@@ -38,6 +42,19 @@ void log_rail(const RailReport& rail) {
 #undef SLIME_FIELD
   SLIME_INFO("rail %s (%s %s, device %s): %s", rail.rail.c_str(), rail.transport.c_str(),
              rail.address.c_str(), rail.device.c_str(), text.c_str());
+}
+
+nlohmann::ordered_json json_of(const RailReport& rail) {
+  nlohmann::ordered_json row;
+  row["device"] = rail.device;
+  row["rail"] = rail.rail;
+  row["transport"] = rail.transport;
+  row["address"] = rail.address;
+  row["speed_mbps"] = rail.speed_mbps;
+#define SLIME_FIELD(name, help) row[#name] = rail.totals.name;
+  SLIME_RAIL_COUNTERS(SLIME_FIELD)
+#undef SLIME_FIELD
+  return row;
 }
 
 Result<void> write_all(int fd, const std::string& path, const std::string& text) {
@@ -69,25 +86,17 @@ std::string expand_stats_path(const std::string& pattern) {
   return path;
 }
 
-std::string render_stats(const std::vector<RailReport>& rails) {
+std::string render_stats(const StatsReport& report) {
   nlohmann::ordered_json document;
   document["version"] = SLIME_VERSION;
   document["commit"] = SLIME_COMMIT;
   document["pid"] = getpid();
   document["host"] = host_name();
   auto& list = document["rails"] = nlohmann::ordered_json::array();
-  for (const RailReport& rail : rails) {
-    nlohmann::ordered_json row;
-    row["device"] = rail.device;
-    row["rail"] = rail.rail;
-    row["transport"] = rail.transport;
-    row["address"] = rail.address;
-    row["speed_mbps"] = rail.speed_mbps;
-#define SLIME_FIELD(name, help) row[#name] = rail.totals.name;
-    SLIME_RAIL_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
-    list.push_back(std::move(row));
-  }
+  for (const RailReport& rail : report.rails) list.push_back(json_of(rail));
+  auto& workers = document["collnet"] = nlohmann::ordered_json::array();
+  for (const WorkerReport& worker : report.workers) workers.push_back(slime::json_of(worker));
+  document["collnet_forgotten"] = report.forgotten_workers;
   // A host name need not be UTF-8; a report with a replacement character beats none.
   return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
@@ -125,16 +134,27 @@ std::vector<RailReport> Stats::with_past(const std::vector<RailReport>& now) con
   return all;
 }
 
-void Stats::report(const Fabric& fabric) {
+void Stats::keep(WorkerReport report) {
   const std::lock_guard lock(mutex_);
-  const std::vector<RailReport> rails = with_past(fabric.report());
+  past_workers_.push_back(std::move(report));
+  if (past_workers_.size() <= kMostPastWorkers) return;
+  past_workers_.pop_front();
+  ++forgotten_workers_;
+}
+
+void Stats::report(const Fabric& fabric, const std::vector<WorkerReport>& open) {
+  const std::lock_guard lock(mutex_);
+  StatsReport report{.rails = with_past(fabric.report()),
+                     .workers = {past_workers_.begin(), past_workers_.end()},
+                     .forgotten_workers = forgotten_workers_};
+  report.workers.insert(report.workers.end(), open.begin(), open.end());
   if (used_) {
-    for (const RailReport& rail : rails) log_rail(rail);
+    for (const RailReport& rail : report.rails) log_rail(rail);
   }
   used_ = false;
   if (fabric.settings().stats.empty()) return;
   const Result<void> written =
-      write_stats(expand_stats_path(fabric.settings().stats), render_stats(rails));
+      write_stats(expand_stats_path(fabric.settings().stats), render_stats(report));
   if (!written && !write_failed_) SLIME_WARN("%s", written.error().what.c_str());
   write_failed_ = write_failed_ || !written;
 }

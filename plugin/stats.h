@@ -1,18 +1,22 @@
 // The counters of this process: log lines, and the file that NCCL_SLIME_STATS names.
 #pragma once
 
+#include <deque>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "collnet/report.h"
 #include "engine/fabric.h"
 
 namespace slime::plugin {
 
 class Stats {
  public:
-  void mark_used();  // a connection was made: the next report is worth its lines
-  void report(const Fabric& fabric);
+  void mark_used();                // a connection was made: the next report is worth its lines
+  void keep(WorkerReport report);  // of a CollNet communicator that closes
+  // `open`: of the CollNet communicators that are open.
+  void report(const Fabric& fabric, const std::vector<WorkerReport>& open);
   void retire(const Fabric& fabric);  // keeps the counters of a fabric that is about to close
 
  private:
@@ -20,13 +24,21 @@ class Stats {
 
   std::mutex mutex_;
   std::vector<RailReport> past_;
+  std::deque<WorkerReport> past_workers_;  // the newest
+  uint64_t forgotten_workers_ = 0;
   bool used_ = false;
   bool write_failed_ = false;  // one warning is enough
 };
 
 // %p: process id, %h: host name, %%: a percent sign; anything else stays as it is.
 std::string expand_stats_path(const std::string& pattern);
-std::string render_stats(const std::vector<RailReport>& rails);  // JSON
+// What the file says.
+struct StatsReport {
+  std::vector<RailReport> rails = {};
+  std::vector<WorkerReport> workers = {};
+  uint64_t forgotten_workers = 0;  // closed so long ago that nobody has kept them
+};
+std::string render_stats(const StatsReport& report);  // JSON
 Result<void> write_stats(const std::string& path, const std::string& text);
 
 }  // namespace slime::plugin

@@ -1,4 +1,10 @@
 // Two ranks of a CollNet in one process, over a software switch in the same process.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
 #include "test/boundary/coll_switch.h"
 
 namespace slime::boundary {
@@ -91,6 +97,43 @@ TEST_P(CollSwitch, RefusesWhatItDidNotPromise) {
 TEST_P(CollSwitch, ClosesWithOperationsOutstanding) {
   void* const request = start(ranks_[0], call_of(ranks_[0]));
   EXPECT_NE(request, nullptr) << "the other rank never comes";
+}
+
+class CollStats : public CollPair {};
+// The version makes no difference.
+INSTANTIATE_TEST_SUITE_P(Net, CollStats, testing::Values(8, 12));
+
+TEST_P(CollStats, HoldTheWorkersOfEveryCommunicator) {
+  const LocalSwitch local;
+  const std::string path = testing::TempDir() + "slime-collnet-" + std::to_string(getpid());
+  set("NCCL_SLIME_SWITCH", local.address().c_str());
+  set("NCCL_SLIME_STATS", path.c_str());
+  init();
+  size_t rows = 0;  // tests before this one have left theirs
+  for (size_t round = 0; round < 2; ++round) {
+    connect();
+    each([this](Rank& rank) {
+      ASSERT_NE(rank.comm, nullptr) << Log::text();
+      EXPECT_EQ(coll_.close_coll(rank.comm), nccl::kSuccess);
+    });
+    EXPECT_TRUE(std::filesystem::exists(path)) << Log::text();
+    auto document = nlohmann::json::parse(std::ifstream(path), nullptr, false);
+    auto& workers = document["collnet"];
+    if (round > 0) {
+      EXPECT_EQ(workers.size(), rows + 2) << "those that are closed, too";
+    }
+    rows = workers.size();
+    EXPECT_GE(rows, 2u);
+    for (size_t i = rows - 2; i < rows; ++i) {
+      EXPECT_NE(workers[i]["name"].get<std::string>().find("of 2"), std::string::npos);
+      EXPECT_EQ(workers[i]["operations"], 1) << "the trial";
+      EXPECT_GE(workers[i]["sent"], workers[i]["results"]);
+      EXPECT_GT(workers[i]["results"], 0);
+    }
+  }
+  finalize_both();
+  EXPECT_EQ(nlohmann::json::parse(std::ifstream(path))["collnet"].size(), rows);
+  std::filesystem::remove(path);
 }
 
 class CollDeafSwitch : public CollPair {};

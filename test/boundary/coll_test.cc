@@ -25,6 +25,20 @@ TEST_P(Coll, HasNoDevicesWithoutASwitch) {
   finalize_both();
 }
 
+// Results that mean nothing are not for a training run.
+TEST_P(Coll, HasNoDevicesInADebuggingMode) {
+  set("NCCL_SLIME_SWITCH", kNobody);
+  set("NCCL_SLIME_DEBUG_MODE", "instant");
+  init();
+  int count = -1;
+  EXPECT_EQ(coll_.devices(&count), nccl::kSuccess);
+  EXPECT_EQ(count, 0);
+  EXPECT_EQ(Log::count(nccl::kLogWarn, "NCCL_SLIME_DEBUG_MODE=instant"), 1u) << Log::text();
+  EXPECT_EQ(net_.devices(&count), nccl::kSuccess);
+  EXPECT_EQ(count, 1) << "the net has";
+  finalize_both();
+}
+
 // NCCL puts both into one topology by path and name, and uses one's numbers for the other.
 TEST_P(Coll, HasTheDevicesOfTheNetWithASwitch) {
   set("NCCL_SLIME_SWITCH", kNobody);

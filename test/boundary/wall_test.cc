@@ -89,7 +89,7 @@ TEST(StatsFile, HoldsEveryRailAndCounter) {
   RailReport rail{"eth0", "eth0.1", "tcp", "10.0.0.1", 25000, {}};
   rail.totals.bytes_sent = 1ull << 40;
   rail.totals.doorbells = 3;
-  const auto document = nlohmann::json::parse(plugin::render_stats({rail, rail}));
+  const auto document = nlohmann::json::parse(plugin::render_stats({.rails = {rail, rail}}));
   EXPECT_EQ(document.at("pid"), getpid());
   EXPECT_TRUE(document.at("version").is_string());
   EXPECT_TRUE(document.at("commit").is_string());
@@ -102,6 +102,27 @@ TEST(StatsFile, HoldsEveryRailAndCounter) {
   EXPECT_EQ(row.at("bytes_sent"), 1ull << 40);
 #define SLIME_FIELD(name, help) EXPECT_TRUE(row.contains(#name));
   SLIME_RAIL_COUNTERS(SLIME_FIELD)
+#undef SLIME_FIELD
+}
+
+TEST(StatsFile, HoldsEveryCollNetWorkerAndCounter) {
+  WorkerReport worker;
+  worker.name = "CollNet on eth\xff, rank 1 of 4";  // an interface's name need not be UTF-8
+  worker.worker.timeouts = 7;
+  worker.round_trip_ns = 12'345;
+  const auto document = nlohmann::json::parse(
+      plugin::render_stats({.workers = {worker, worker}, .forgotten_workers = 3}));
+  EXPECT_EQ(document.at("rails").size(), 0u);
+  ASSERT_EQ(document.at("collnet").size(), 2u);
+  EXPECT_EQ(document.at("collnet_forgotten"), 3);
+  const auto& row = document.at("collnet")[0];
+  EXPECT_NE(row.at("name").get<std::string>().find("rank 1 of 4"), std::string::npos);
+  EXPECT_EQ(row.at("timeouts"), 7);
+  EXPECT_EQ(row.at("round_trip_ns"), 12'345);
+  EXPECT_EQ(row.at("without_switch"), false);
+#define SLIME_FIELD(name, help) EXPECT_TRUE(row.contains(#name));
+  SLIME_WORKER_COUNTERS(SLIME_FIELD)
+  SLIME_UDP_COUNTERS(SLIME_FIELD)
 #undef SLIME_FIELD
 }
 
