@@ -29,7 +29,7 @@ enum class Type : uint8_t {
   kResultAgain,       // switch to one child that asked again
   kPartial,           // inner switch to its parent: a contribution of all its children
   kParentResult,      // parent to inner switch
-  kQuery,             // worker to switch: how far is this slot? no payload
+  kQuery,             // child to switch: how far is this slot? no payload
   kStatus,            // the answer; payload: a word, the children that have contributed
   kReject,            // switch to worker; payload: a word, a Rejection
 };
@@ -97,7 +97,7 @@ struct Header {
   uint32_t cookie = 0;                                       // the switch returns it as it is
   int8_t exponents[2] = {kExponentOfZero, kExponentOfZero};  // of the next round's two blocks
   uint8_t special = 0;
-  uint8_t level = 0;   // kPartial: levels below; otherwise 0
+  uint8_t level = 0;   // kPartial: levels below; kStatus: 1 if the root tells of leaves; else 0
   uint32_t check = 0;  // linear in the lanes; see sap_check.h
 };
 
@@ -203,7 +203,8 @@ constexpr Fault decode(std::span<const std::byte> datagram, Header* header) {
   if (!length_fits(found) || datagram.size() != kHeaderBytes + 4 * size_t{found.lanes}) {
     return Fault::kLength;
   }
-  if (found.child >= kMaxChildren || (found.level != 0 && found.type != Type::kPartial)) {
+  if (found.child >= kMaxChildren ||
+      (found.level != 0 && found.type != Type::kPartial && found.type != Type::kStatus)) {
     return Fault::kField;
   }
   *header = found;

@@ -36,6 +36,7 @@ struct JobSpec {
   X(stale, "packets of rounds that are over")                                      \
   X(queries, "queries answered")                                                   \
   X(parent_results, "results of the parent passed on")                             \
+  X(parent_words, "refusals and answers of the parent passed on")                  \
   X(rejected_generation, "packets of another generation")                          \
   X(rejected_source, "packets from an address that is not bound to their child")   \
   X(rejected_slot, "packets for a slot that the job has not, or not on this port") \

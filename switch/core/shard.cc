@@ -13,6 +13,12 @@ size_t index_of(Enum value) {
   return static_cast<size_t>(value);
 }
 
+// What only a parent sends. To refuse it would be to answer an answer.
+bool is_from_above(sap::Type type) {
+  return type == sap::Type::kParentResult || type == sap::Type::kStatus ||
+         type == sap::Type::kReject;
+}
+
 Error bad_job(const JobSpec& spec, const char* what) {
   return make_error(Status::kInvalid, 0, "job %u: %s", spec.job, what);
 }
@@ -77,18 +83,19 @@ void Shard::handle(std::span<const std::byte> datagram, const SocketAddress& fro
   sap::Header header;
   if (sap::decode(datagram, &header) != sap::Fault::kNone) return counters_.malformed.add();
   const Packet packet{header, datagram.subspan(sap::kHeaderBytes), from, now_ns, outbox};
-  const bool from_above = header.type == sap::Type::kParentResult;
+  const bool from_above = is_from_above(header.type);
   if (!from_above && header.type != sap::Type::kContribution && header.type != sap::Type::kQuery &&
       header.type != sap::Type::kPartial) {
     return counters_.unexpected.add();
   }
   const auto found = jobs_.find(header.job);
   if (found == jobs_.end()) {
+    if (from_above) return counters_.unknown_job.add();
     return reject(sap::Rejection::kNoJob, counters_.unknown_job, packet);
   }
   Job& job = *found->second;
   if (!admit(job, packet)) return;
-  if (from_above) return parent_result(job, packet);
+  if (from_above) return hear_parent(job, packet);
   if (header.type == sap::Type::kQuery) return query(job, packet);
   contribute(job, packet);
 }
@@ -96,9 +103,8 @@ void Shard::handle(std::span<const std::byte> datagram, const SocketAddress& fro
 // The first row of the protocol's table, in its order.
 bool Shard::admit(Job& job, const Packet& packet) {
   const sap::Header& header = packet.header;
-  const bool from_above = header.type == sap::Type::kParentResult;
+  const bool from_above = is_from_above(header.type);
   const auto refuse = [&](sap::Rejection why, Counter& counter) {
-    // The parent is no worker: it could do nothing with an answer.
     if (from_above)
       counter.add();
     else
@@ -194,7 +200,37 @@ void Shard::take_in(SlotHalf& half, std::byte* values, const Packet& packet, boo
 void Shard::query(Job& job, const Packet& packet) {
   const SlotHalf& half = job.slots.half(local(packet.header.slot), packet.header.epoch);
   job.counters.queries.add();
-  answer(job, sap::on_query(half.half, packet.header.epoch, job.place), packet);
+  const sap::Send send = sap::on_query(half.half, packet.header.epoch, job.place);
+  answer(job, send, packet);
+  if (send == sap::Send::kPartial) ask_parent(job, packet);
+}
+
+// All have contributed here, so it is the root that knows who is missing. The cookie remembers for
+// us who asked.
+void Shard::ask_parent(const Job& job, const Packet& packet) {
+  sap::Header header = packet.header;
+  header.cookie = header.child;
+  header.child = job.spec.parent->child;
+  Outgoing outgoing;
+  sap::encode(header, outgoing.header.data());
+  packet.outbox.send(outgoing, std::span(&job.spec.parent->address, 1));
+}
+
+// What the parent says of a round, other than its result, is for those below.
+void Shard::hear_parent(Job& job, const Packet& packet) {
+  if (packet.header.type == sap::Type::kParentResult) return parent_result(job, packet);
+  const std::span<const SocketAddress> children(job.spec.children);
+  Outgoing outgoing;
+  sap::Header header = packet.header;
+  if (header.type == sap::Type::kStatus) {
+    if (header.cookie >= children.size()) return job.counters.rejected_shape.add();
+    header.child = static_cast<uint8_t>(header.cookie);
+  }
+  sap::encode(header, outgoing.header.data());
+  outgoing.payload = packet.payload;
+  job.counters.parent_words.add();
+  packet.outbox.send(
+      outgoing, header.type == sap::Type::kStatus ? children.subspan(header.child, 1) : children);
 }
 
 void Shard::parent_result(Job& job, const Packet& packet) {
@@ -231,8 +267,8 @@ void Shard::answer(Job& job, sap::Send send, const Packet& packet) {
       return send_values(job, sap::Type::kPartial, packet, std::span(&job.spec.parent->address, 1));
     case sap::Send::kStatus: {
       const SlotHalf& half = job.slots.half(local(packet.header.slot), packet.header.epoch);
-      return send_word(sap::Type::kStatus, sap::arrived_for(half.half, packet.header.epoch),
-                       packet);
+      return send_word(sap::Type::kStatus, sap::arrived_for(half.half, packet.header.epoch), packet,
+                       below ? 1 : 0);
     }
   }
 }
@@ -263,12 +299,12 @@ void Shard::send_values(Job& job, sap::Type type, const Packet& packet,
   packet.outbox.send(outgoing, to);
 }
 
-void Shard::send_word(sap::Type type, uint32_t word, const Packet& packet) {
+void Shard::send_word(sap::Type type, uint32_t word, const Packet& packet, uint8_t level) {
   sap::Header header = packet.header;
   header.type = type;
   header.flags = 0;
   header.lanes = 1;
-  header.level = 0;
+  header.level = level;
   Outgoing outgoing;
   sap::encode(header, outgoing.header.data());
   std::byte payload[4];

@@ -84,11 +84,13 @@ class Shard {
   void contribute(Job& job, const Packet& packet);
   void take_in(SlotHalf& half, std::byte* values, const Packet& packet, bool opens);
   void query(Job& job, const Packet& packet);
+  void ask_parent(const Job& job, const Packet& packet);
+  void hear_parent(Job& job, const Packet& packet);
   void parent_result(Job& job, const Packet& packet);
   void answer(Job& job, sap::Send send, const Packet& packet);
   void send_values(Job& job, sap::Type type, const Packet& packet,
                    std::span<const SocketAddress> to);
-  void send_word(sap::Type type, uint32_t word, const Packet& packet);
+  void send_word(sap::Type type, uint32_t word, const Packet& packet, uint8_t level = 0);
   void reject(sap::Rejection why, Counter& counter, const Packet& packet);
   uint32_t local(uint16_t slot) const { return slot / count_; }
 
