@@ -15,6 +15,7 @@ namespace {
 Type answer_to(Type request) {
   switch (request) {
     case Type::kCreateJob:
+    case Type::kJoinTree:
       return Type::kJobGrant;
     case Type::kHeartbeat:
     case Type::kFence:
@@ -218,7 +219,10 @@ Status SwitchClient::check_answer(Error* error) {
   }
   const Type expected = ready ? answer_to(control::type_of(request_)) : Type::kChallenge;
   const Type found = reader_.header().type;
-  if ((found != expected && found != Type::kRefused) || !in_turn) {
+  // Of a tree, a switch may say that it is not complete yet.
+  const bool waits =
+      found == Type::kTreeWait && ready && control::type_of(request_) == Type::kJoinTree;
+  if ((found != expected && found != Type::kRefused && !waits) || !in_turn) {
     *error = make_error(Status::kRemote, 0, "%s: message \"%s\", number %u, is no answer to \"%s\"",
                         name().c_str(), control::name_of(found), reader_.header().sequence,
                         control::name_of(ready ? control::type_of(request_) : Type::kHello));

@@ -13,6 +13,8 @@ using control::Type;
 
 namespace {
 
+constexpr int kTreePauseMs = 10;
+
 struct Meaning {
   Status status;
   const char* advice;
@@ -100,6 +102,38 @@ Result<Answer> SwitchClient::ask(const Message& request, uint64_t timeout_ns) {
 Result<control::JobGrant> SwitchClient::create_job(const control::CreateJob& wanted,
                                                    uint64_t timeout_ns) {
   return ask<control::JobGrant>(wanted, timeout_ns);
+}
+
+Result<control::JobGrant> SwitchClient::join_tree(const control::JoinTree& wanted,
+                                                  uint64_t timeout_ns) {
+  const uint64_t end_ns = clock_.now_ns() + timeout_ns;
+  for (;;) {
+    const uint64_t now = clock_.now_ns();
+    Error error;
+    Status status = post(wanted, end_ns > now ? end_ns - now : 1, &error);
+    if (status == Status::kOk) status = wait(&error);
+    if (status != Status::kOk) return fail(std::move(error));
+    if (const auto* refused = std::get_if<control::Refused>(&answer_)) {
+      return fail(error_of(*refused, Type::kJoinTree));
+    }
+    if (const auto* grant = std::get_if<control::JobGrant>(&answer_)) return *grant;
+    if (clock_.now_ns() >= end_ns) return fail(incomplete(wanted));
+    (void)poll(nullptr, 0, kTreePauseMs);
+  }
+}
+
+Error SwitchClient::incomplete(const control::JoinTree& wanted) const {
+  const auto* wait = std::get_if<control::TreeWait>(&answer_);
+  std::string who;
+  for (uint32_t branch = 0; wait != nullptr && branch < wanted.branches; ++branch) {
+    if ((wait->missing >> branch & 1) != 0) {
+      who += (who.empty() ? "" : ", ") + std::to_string(branch);
+    }
+  }
+  return make_error(Status::kTimeout, 0,
+                    "%s: the tree of %u switches was not complete in time, branch %s is missing; "
+                    "look at the logs of the leaves, and of their root",
+                    name().c_str(), wanted.branches, who.empty() ? "?" : who.c_str());
 }
 
 Result<control::JobState> SwitchClient::heartbeat(const control::JobRef& job, uint64_t timeout_ns) {

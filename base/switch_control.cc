@@ -20,6 +20,42 @@ void fields_of(Io& io, Ref& job) {
 }
 
 template <typename Io>
+void fields_of_wanted(Io& io, auto& m) {
+  io.padded(m.tenant, kMaxTenantBytes);
+  for (auto* number : {&m.slots_wanted, &m.slots_least, &m.lanes_wanted, &m.lanes_least}) {
+    io.number(*number);
+  }
+  io.number(m.formats);
+  io.addresses(m.children);
+  io.require(is_tenant_name(m.tenant), "the tenant's name is empty or has odd characters");
+  io.require(m.slots_least >= 1 && m.slots_least <= m.slots_wanted && m.slots_wanted <= kMaxSlots,
+             "the number of slots is out of range");
+  io.require(
+      m.lanes_least >= 1 && m.lanes_least <= m.lanes_wanted && m.lanes_wanted <= sap::kMaxLanes,
+      "the number of lanes is out of range");
+  io.require(m.formats != 0 && (m.formats & ~sap::kKnownFormats) == 0,
+             "the set of formats is empty or has unknown ones");
+}
+
+template <typename Io>
+void fields_of_tree(Io& io, auto& m) {
+  io.number(m.tree);
+  for (auto* number : {&m.contributors, &m.workers, &m.branches, &m.branch, &m.shards}) {
+    io.number(*number);
+  }
+  fields_of_wanted(io, m.part);
+  io.require(m.tree != 0, "the tree has no name");
+  io.require(m.branches >= 2 && m.branches <= sap::kMaxChildren && m.branch < m.branches,
+             "the number of branches is out of range");
+  io.require(m.workers >= 1 && m.workers <= sap::kMaxChildren &&
+                 m.contributors >= m.workers + m.branches - 1 &&
+                 m.contributors <= m.branches * sap::kMaxChildren,
+             "the number of workers is out of range");
+  io.require(m.shards <= sap::kMaxShards && m.part.children.size() == (m.shards ? 1 : m.workers),
+             "the number of children is another than that of workers, or a leaf's shards are odd");
+}
+
+template <typename Io>
 struct Fields {
   Io& io;
 
@@ -28,22 +64,7 @@ struct Fields {
     io.bytes(m.nonce);
     io.flag(m.key_wanted);
   }
-  void operator()(auto& m, CreateJob*) {
-    io.padded(m.tenant, kMaxTenantBytes);
-    for (auto* number : {&m.slots_wanted, &m.slots_least, &m.lanes_wanted, &m.lanes_least}) {
-      io.number(*number);
-    }
-    io.number(m.formats);
-    io.addresses(m.children);
-    io.require(is_tenant_name(m.tenant), "the tenant's name is empty or has odd characters");
-    io.require(m.slots_least >= 1 && m.slots_least <= m.slots_wanted && m.slots_wanted <= kMaxSlots,
-               "the number of slots is out of range");
-    io.require(
-        m.lanes_least >= 1 && m.lanes_least <= m.lanes_wanted && m.lanes_wanted <= sap::kMaxLanes,
-        "the number of lanes is out of range");
-    io.require(m.formats != 0 && (m.formats & ~sap::kKnownFormats) == 0,
-               "the set of formats is empty or has unknown ones");
-  }
+  void operator()(auto& m, CreateJob*) { fields_of_wanted(io, m); }
   void operator()(auto& m, Heartbeat*) { fields_of(io, m.job); }
   void operator()(auto& m, CloseJob*) { fields_of(io, m.job); }
   void operator()(auto& m, Fence*) {
@@ -73,6 +94,8 @@ struct Fields {
     io.choice(m.why, Refusal::kMalformed, Refusal::kInternal);
     io.rest(m.text, kMaxReasonBytes);
   }
+  void operator()(auto& m, JoinTree*) { fields_of_tree(io, m); }
+  void operator()(auto& m, TreeWait*) { io.number(m.missing); }
 };
 
 template <size_t kIndex>
@@ -138,7 +161,7 @@ Result<Header> decode_header(std::span<const std::byte> bytes, size_t max_payloa
                            "%u; use the same release at both ends",
                            version, kVersion));
   }
-  reader.choice(header.type, Type::kHello, Type::kRefused);
+  reader.choice(header.type, Type::kHello, Type::kTreeWait);
   reader.zeros(2);
   reader.number(header.sequence);
   reader.number(header.payload_bytes);
@@ -163,7 +186,7 @@ const char* name_of(Type type) {
   constexpr const char* kNames[] = {
       "greet",       "challenge",     "create a job", "renew a lease",  "close a job",
       "fence a job", "report",        "drain",        "grant of a job", "state of a job",
-      "done",        "report's text", "refusal"};
+      "done",        "report's text", "refusal",      "join a tree",    "wait for a tree"};
   static_assert(std::size(kNames) == std::variant_size_v<Message>);
   const auto index = static_cast<size_t>(type) - 1;
   return index < std::size(kNames) ? kNames[index] : "?";

@@ -36,6 +36,8 @@ class SwitchClient {
   static Result<std::unique_ptr<SwitchClient>> open(const SocketAddress& address,
                                                     const SecretKey& key, uint64_t timeout_ns);
   Result<control::JobGrant> create_job(const control::CreateJob& wanted, uint64_t timeout_ns);
+  // Asks again until the tree is complete.
+  Result<control::JobGrant> join_tree(const control::JoinTree& wanted, uint64_t timeout_ns);
   Result<control::JobState> heartbeat(const control::JobRef& job, uint64_t timeout_ns);
   Result<void> close_job(const control::JobRef& job, uint64_t timeout_ns);
   Result<control::JobState> fence(const control::JobRef& job, uint64_t timeout_ns);
@@ -61,6 +63,7 @@ class SwitchClient {
   Status check_answer(Error* error);
   Status salvage(Status status, Error* error);
   Error late() const;
+  Error incomplete(const control::JoinTree& wanted) const;
   Status wait(Error* error);
   template <typename Answer>
   Result<Answer> ask(const control::Message& request, uint64_t timeout_ns);

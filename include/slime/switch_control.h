@@ -35,6 +35,9 @@ inline constexpr size_t kMaxAnswerBytes = 1 << 20;  // payload: a report
 inline constexpr size_t kMaxTenantBytes = 32;
 inline constexpr size_t kMaxReasonBytes = 512;
 inline constexpr uint32_t kMaxSlots = 65536;  // SAP/1 counts them in 16 bits
+// Jobs of a tree have one number at all its switches. Only roots allot these, so no switch below
+// one can have given such a number to a job of its own.
+inline constexpr uint16_t kFirstTreeJob = 0x8000;
 
 struct Hello {
   Nonce nonce{};
@@ -59,6 +62,17 @@ struct CreateJob {
   uint32_t lanes_wanted = 0, lanes_least = 1;  // 32-bit words per packet
   uint32_t formats = 0;                        // a bit each, as in sap::kKnownFormats
   std::vector<SocketAddress> children;         // where each contributes from: UDP
+};
+// A part of a job on a tree of two levels: what all workers of one leaf ask their leaf for, and
+// each leaf its root. To be repeated until the answer is no TreeWait; what is repeated changes
+// nothing.
+struct JoinTree {
+  uint64_t tree = 0;                  // the same for all parts; drawn at random
+  uint32_t contributors = 0;          // workers below all leaves
+  uint32_t workers = 0;               // below this one
+  uint32_t branches = 0, branch = 0;  // leaves, and which this is
+  uint32_t shards = 0;                // of the leaf that asks its root; 0: workers ask their leaf
+  CreateJob part;                     // children: the workers; or the leaf, its shard 0
 };
 struct Heartbeat {
   JobRef job;
@@ -92,6 +106,9 @@ struct JobState {
   State state = State::kGone;
   uint8_t generation = 0;
 };
+struct TreeWait {
+  uint32_t missing = 0;  // leaves that the root waits for: a bit each
+};
 struct Done {};
 struct Text {
   std::string text;  // JSON
@@ -116,7 +133,7 @@ struct Refused {
 
 // In the order of Type.
 using Message = std::variant<Hello, Challenge, CreateJob, Heartbeat, CloseJob, Fence, Report, Drain,
-                             JobGrant, JobState, Done, Text, Refused>;
+                             JobGrant, JobState, Done, Text, Refused, JoinTree, TreeWait>;
 // Index in Message, plus one: zeros are no frame.
 enum class Type : uint8_t {
   kHello = 1,
@@ -132,11 +149,15 @@ enum class Type : uint8_t {
   kDone,
   kText,
   kRefused,
+  kJoinTree,
+  kTreeWait,
 };
 
 const char* name_of(Type type);       // "create a job", as in "asked to ..."
 const char* name_of(Refusal reason);  // "quota"
-constexpr bool is_request(Type type) { return type >= Type::kCreateJob && type <= Type::kDrain; }
+constexpr bool is_request(Type type) {
+  return (type >= Type::kCreateJob && type <= Type::kDrain) || type == Type::kJoinTree;
+}
 inline Type type_of(const Message& message) { return static_cast<Type>(message.index() + 1); }
 bool is_tenant_name(std::string_view name);
 

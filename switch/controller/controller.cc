@@ -25,7 +25,8 @@ Controller::Controller(SwitchDriver& driver, ControllerOptions options, const Cl
       options_(std::move(options)),
       clock_(clock),
       shape_(driver.shape()),
-      numbers_(options_.job_numbers, options_.seed),
+      numbers_(1, options_.job_numbers, options_.seed),
+      tree_numbers_(control::kFirstTreeJob, options_.job_numbers, options_.seed),
       next_id_(options_.seed | 1) {}
 
 Message Controller::handle(const Message& request) {
@@ -41,8 +42,22 @@ Message Controller::on(const NoRequest&) {
 // An ended job is gone for everybody but the memory count.
 Controller::Job* Controller::find(const control::JobRef& ref) {
   const auto at = jobs_.find(ref.job);
-  return at == jobs_.end() || at->second.ended || at->second.ref.id != ref.id ? nullptr
-                                                                              : &at->second;
+  if (at == jobs_.end() || at->second.ended) return nullptr;
+  const uint64_t holders = std::max<size_t>(at->second.leaf_until_ns.size(), 1);
+  return ref.id - at->second.ref.id < holders ? &at->second : nullptr;
+}
+
+// A root's job lives as long as all its leaves hold it.
+void Controller::renew(Job& job, uint64_t id) {
+  job.lease_until_ns = now_ns() + options_.lease_ns;
+  if (job.leaf_until_ns.empty()) return;
+  job.leaf_until_ns[id - job.ref.id] = job.lease_until_ns;
+  job.lease_until_ns = *std::ranges::min_element(job.leaf_until_ns);
+}
+
+uint64_t Controller::ends_ns(const Job& job) const {
+  return job.above && !job.ended ? std::min(job.lease_until_ns, job.above->until_ns)
+                                 : job.lease_until_ns;
 }
 
 Usage Controller::usage() const {
@@ -50,6 +65,11 @@ Usage Controller::usage() const {
   for (const auto& [number, job] : jobs_) {
     ++all.jobs;
     all.slot_bytes += job.slot_bytes;
+  }
+  for (const auto& [name, tree] : pending_) {
+    if (tree.failed) continue;
+    ++all.jobs;
+    all.slot_bytes += tree.reserved.slot_bytes;
   }
   return all;
 }
@@ -61,6 +81,12 @@ std::map<std::string, Usage> Controller::usage_by_tenant() const {
     ++own.jobs;
     own.slot_bytes += job.slot_bytes;
   }
+  for (const auto& [name, tree] : pending_) {
+    if (tree.failed) continue;
+    Usage& own = usage[tree.terms.part.tenant];
+    ++own.jobs;
+    own.slot_bytes += tree.reserved.slot_bytes;
+  }
   return usage;
 }
 
@@ -71,7 +97,7 @@ Message Controller::on(const control::Heartbeat& request) {
   if (job->ref.generation != request.job.generation) {
     return JobState{State::kFenced, job->ref.generation};
   }
-  job->lease_until_ns = now_ns() + options_.lease_ns;
+  renew(*job, request.job.id);
   return JobState{State::kAlive, job->ref.generation};
 }
 
@@ -100,6 +126,13 @@ Message Controller::on(const control::Fence& request) {
   }
   if (!request.by_operator && job->ref.generation != request.job.generation) {
     return JobState{State::kFenced, job->ref.generation};
+  }
+  if (job->tree != 0) {  // the other switches of the tree cannot follow at once: it ends
+    counters_.fences.add();
+    SLIME_INFO("job %u: fenced, so the tree ends", job->ref.job);
+    const JobState ended{State::kGone, job->ref.generation};
+    remove(jobs_.find(job->ref.job));
+    return ended;
   }
   const auto generation = numbers_.advance(job->ref.job, now_ns());
   if (!generation) {
@@ -135,34 +168,49 @@ void Controller::expire() {
   const uint64_t now = now_ns();
   for (auto at = jobs_.begin(); at != jobs_.end();) {
     const auto next = std::next(at);
-    if (at->second.lease_until_ns <= now) {
+    if (ends_ns(at->second) <= now) {
       if (!at->second.ended) {
         counters_.jobs_expired.add();
-        SLIME_WARN("job %u of tenant %s: no heartbeat for %g s, removed", at->first,
-                   at->second.tenant.c_str(), static_cast<double>(options_.lease_ns) * 1e-9);
+        const bool by_root = at->second.lease_until_ns > now;
+        SLIME_WARN(
+            "job %u of tenant %s: no heartbeat %s for %g s, removed", at->first,
+            at->second.tenant.c_str(), by_root ? "answered by the root" : "came",
+            static_cast<double>(by_root ? at->second.above->lease_ns : options_.lease_ns) * 1e-9);
       }
       remove(at);
     }
     at = next;
   }
+  expire_trees();
 }
 
 uint64_t Controller::next_expiry_ns() const {
   uint64_t next = UINT64_MAX;
-  for (const auto& [number, job] : jobs_) next = std::min(next, job.lease_until_ns);
+  for (const auto& [number, job] : jobs_) next = std::min(next, ends_ns(job));
+  for (const auto& [name, tree] : pending_) next = std::min(next, tree.deadline_ns);
   return next;
 }
 
 // The number and the memory stay taken until the switch has let go of them.
 void Controller::remove(std::map<uint16_t, Job>::iterator at) {
+  if (at->second.above) close_above(at->second.above->job);
+  at->second.above.reset();
   if (auto removed = driver_.remove_job(at->first); !removed) {
     (void)driver_failed("remove", at->first, removed.error());
     at->second.ended = true;
     at->second.lease_until_ns = now_ns() + kRemoveAgainNs;
     return;
   }
-  numbers_.give_back(at->first);
+  give_back(at->second);
   jobs_.erase(at);
+}
+
+// A leaf's number is its root's to give back.
+void Controller::give_back(const Job& job) {
+  if (job.tree == 0)
+    numbers_.give_back(job.ref.job);
+  else if (job.spec.children_are_switches)
+    tree_numbers_.give_back(job.ref.job);
 }
 
 Message Controller::driver_failed(const char* what, uint16_t job, const Error& error) {

@@ -10,6 +10,9 @@ namespace slime::net {
   X(requests, "requests carried out or refused")                              \
   X(jobs_created, "jobs created")                                             \
   X(jobs_refused, "jobs refused")                                             \
+  X(trees_created, "jobs created as the root of a tree")                      \
+  X(trees_failed, "trees of switches that got no job")                        \
+  X(parent_failures, "questions to the parent that got no answer")            \
   X(jobs_closed, "jobs closed by their workers")                              \
   X(jobs_expired, "jobs whose lease ran out")                                 \
   X(fences, "generations ended")                                              \

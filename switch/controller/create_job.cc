@@ -21,7 +21,7 @@ Admission Controller::may_create(const control::CreateJob& wanted) const {
     return tl::unexpected<Refused>(Refused{why, text});
   };
   if (draining_) return refuse(Refusal::kDraining, "this switch takes no new jobs");
-  if (jobs_.size() >= options_.max_jobs) {
+  if (usage().jobs >= options_.max_jobs) {
     return refuse(Refusal::kMemory, "as many jobs as this switch may have (jobs.max) are there");
   }
   if (auto fine = check_children(wanted.children, shape_.address); !fine) {
@@ -47,10 +47,11 @@ Message Controller::on(const control::CreateJob& request) {
     counters_.jobs_refused.add();
     return Refused{Refusal::kBusy, "all job numbers are in use, or were until just now"};
   }
-  return add(wanted, *grant, *number);
+  return add(job_of(wanted, *grant, *number));
 }
 
-Message Controller::add(const control::CreateJob& wanted, const Grant& grant, JobNumber number) {
+Controller::Job Controller::job_of(const control::CreateJob& wanted, const Grant& grant,
+                                   JobNumber number) {
   Job job;
   job.ref = {next_id_++, number.job, number.generation};
   job.tenant = wanted.tenant;
@@ -64,16 +65,23 @@ Message Controller::add(const control::CreateJob& wanted, const Grant& grant, Jo
               .formats = wanted.formats,
               .children = wanted.children,
               .parent = std::nullopt};
+  return job;
+}
+
+Message Controller::add(Job job) {
   if (auto added = driver_.add_job(job.spec); !added) {
-    numbers_.give_back(number.job);
+    give_back(job);
     counters_.jobs_refused.add();
-    return driver_failed("add", number.job, added.error());
+    return driver_failed("add", job.ref.job, added.error());
   }
   counters_.jobs_created.add();
-  SLIME_INFO("job %u, generation %u: tenant %s, %zu children, %u slots of %u lanes", number.job,
-             number.generation, job.tenant.c_str(), job.spec.children.size(), grant.slots,
-             grant.lanes);
-  const auto at = jobs_.emplace(number.job, std::move(job)).first;
+  SLIME_INFO("job %u, generation %u: tenant %s, %zu children%s, %u slots of %u lanes", job.ref.job,
+             job.ref.generation, job.tenant.c_str(), job.spec.children.size(),
+             job.spec.children_are_switches ? " that are switches"
+             : job.spec.parent              ? " and a parent"
+                                            : "",
+             job.spec.slots, job.spec.max_lanes);
+  const auto at = jobs_.emplace(job.ref.job, std::move(job)).first;
   return grant_of(at->second);
 }
 

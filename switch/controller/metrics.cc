@@ -51,6 +51,28 @@ void job_families(std::string* out, const Controller& controller) {
 #undef SLIME_FIELD
 }
 
+// Which jobs are parts of trees.
+void tree_families(std::string* out, const Controller& controller) {
+  if (controller.options().parent) {
+    gauge(out, "slime_switch_parent_well", "1 unless the parent did not answer when asked last",
+          controller.parent_trouble().empty());
+  }
+  gauge(out, "slime_switch_trees_pending", "trees of switches that wait for a member, or failed",
+        controller.pending_trees().size());
+  std::vector<Sample> samples;
+  for (const auto& [number, job] : controller.jobs()) {
+    if (job.tree == 0) continue;
+    const bool root = job.spec.children_are_switches;
+    samples.push_back({"{job=\"" + std::to_string(number) + "\",level=\"" + (root ? "1" : "0") +
+                           "\",parent=\"" +
+                           (job.spec.parent ? job.spec.parent->address.to_string() : "") + "\"}",
+                       job.spec.children.size()});
+  }
+  if (samples.empty()) return;
+  family(out, "slime_job_tree_children", "gauge",
+         "children of a job on a tree: workers (level 0), or switches (level 1)", samples);
+}
+
 void tenant_families(std::string* out, const Controller& controller) {
   const auto usage = controller.usage_by_tenant();
   if (usage.empty()) return;
@@ -82,6 +104,7 @@ std::string metrics_text(const Controller& controller) {
   SLIME_CONTROL_COUNTERS(SLIME_FIELD)
 #undef SLIME_FIELD
   tenant_families(&out, controller);
+  tree_families(&out, controller);
   job_families(&out, controller);
   return out;
 }

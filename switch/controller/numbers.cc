@@ -13,21 +13,22 @@ uint64_t mixed(uint64_t value) {
 
 }  // namespace
 
-JobNumbers::JobNumbers(uint16_t count, uint64_t seed) : entries_(size_t{count} + 1) {
+JobNumbers::JobNumbers(uint16_t first, uint16_t count, uint64_t seed)
+    : first_(first), entries_(count) {
   for (size_t i = 0; i < entries_.size(); ++i) {
-    entries_[i].generation = static_cast<uint8_t>(mixed(seed ^ mixed(i)));
+    entries_[i].generation = static_cast<uint8_t>(mixed(seed ^ mixed(first + i)));
   }
 }
 
 std::optional<JobNumber> JobNumbers::take(uint64_t now_ns) {
-  const size_t count = entries_.size() - 1;
-  for (size_t i = 0; i < count; ++i) {
-    const auto job = static_cast<uint16_t>((last_ + i) % count + 1);
-    if (entries_[job].used) continue;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const size_t at = (next_ + i) % entries_.size();
+    const auto job = static_cast<uint16_t>(first_ + at);
+    if (entries_[at].used) continue;
     const auto generation = advance(job, now_ns);
     if (!generation) continue;
-    entries_[job].used = true;
-    last_ = job;
+    entries_[at].used = true;
+    next_ = at + 1;
     return JobNumber{job, *generation};
   }
   return std::nullopt;
@@ -35,16 +36,16 @@ std::optional<JobNumber> JobNumbers::take(uint64_t now_ns) {
 
 std::optional<uint8_t> JobNumbers::advance(uint16_t job, uint64_t now_ns) {
   if (wait_ns(job, now_ns) > 0) return std::nullopt;
-  Entry& entry = entries_[job];
-  entry.changed_ns = now_ns;
-  entry.fresh = false;
-  return ++entry.generation;
+  Entry& changed = entry(job);
+  changed.changed_ns = now_ns;
+  changed.fresh = false;
+  return ++changed.generation;
 }
 
 uint64_t JobNumbers::wait_ns(uint16_t job, uint64_t now_ns) const {
-  const Entry& entry = entries_[job];
-  const uint64_t since = now_ns - entry.changed_ns;
-  return entry.fresh || since >= kSpacingNs ? 0 : kSpacingNs - since;
+  const Entry& changed = entries_[job - first_];
+  const uint64_t since = now_ns - changed.changed_ns;
+  return changed.fresh || since >= kSpacingNs ? 0 : kSpacingNs - since;
 }
 
 }  // namespace slime::net

@@ -19,13 +19,13 @@ class JobNumbers {
   // TCP counts on packets being gone after 120 (RFC 9293, 3.4.1, maximum segment lifetime).
   static constexpr uint64_t kSpacingNs = 500'000'000;
 
-  // Numbers 1..count; 0 is nobody's. `seed` differs between runs of the daemon: the jobs of an
+  // Numbers first..first + count - 1. `seed` differs between runs of the daemon: the jobs of an
   // earlier run, whose workers may still send, had other generations.
-  JobNumbers(uint16_t count, uint64_t seed);
+  JobNumbers(uint16_t first, uint16_t count, uint64_t seed);
 
   // The number that has rested longest. Nothing: all are in use, or were until just now.
   std::optional<JobNumber> take(uint64_t now_ns);
-  void give_back(uint16_t job) { entries_[job].used = false; }
+  void give_back(uint16_t job) { entry(job).used = false; }
   // The next generation of a number in use. Nothing: too soon.
   std::optional<uint8_t> advance(uint16_t job, uint64_t now_ns);
   uint64_t wait_ns(uint16_t job, uint64_t now_ns) const;  // until advance() may work
@@ -37,8 +37,11 @@ class JobNumbers {
     bool used = false;
     bool fresh = true;  // changed_ns means nothing yet
   };
+  Entry& entry(uint16_t job) { return entries_[job - first_]; }
+
+  const uint16_t first_;
   std::vector<Entry> entries_;
-  uint16_t last_ = 0;
+  size_t next_ = 0;
 };
 
 }  // namespace slime::net

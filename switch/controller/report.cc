@@ -33,6 +33,14 @@ ordered_json control_counters_json(const ControlCounters& control) {
   return counters;
 }
 
+// 0: its children are workers; 1: they are switches.
+uint32_t level_of(const Controller::Job& job) { return job.spec.children_are_switches ? 1 : 0; }
+
+ordered_json parent_json(const Controller::Job& job) {
+  if (!job.spec.parent) return nullptr;
+  return job.spec.parent->address.to_string();
+}
+
 ordered_json job_json(const Controller& controller, const Controller::Job& job, bool counters) {
   const uint64_t now = controller.now_ns();
   ordered_json children = ordered_json::array();
@@ -48,6 +56,8 @@ ordered_json job_json(const Controller& controller, const Controller::Job& job, 
       {"age_ms", (now - job.created_ns) / 1'000'000},
       {"lease_left_ms", job.lease_until_ns > now ? (job.lease_until_ns - now) / 1'000'000 : 0},
       {"ended", job.ended},
+      {"level", level_of(job)},
+      {"parent", parent_json(job)},
       {"children", children}};
   if (!counters) return row;
   const auto totals = controller.driver().totals(job.ref.job);
@@ -67,7 +77,12 @@ ordered_json switch_json(const Controller& controller) {
           {"jobs", usage.jobs},
           {"max_jobs", controller.options().max_jobs},
           {"lease_ms", controller.options().lease_ns / 1'000'000},
-          {"draining", controller.draining()}};
+          {"draining", controller.draining()},
+          {"parent", controller.options().parent
+                         ? ordered_json(controller.options().parent->to_string())
+                         : ordered_json(nullptr)},
+          {"parent_trouble", controller.parent_trouble()},
+          {"trees_pending", controller.pending_trees().size()}};
 }
 
 }  // namespace

@@ -38,7 +38,9 @@ std::vector<Message> one_of_each() {
           JobState{State::kFenced, 255},
           Done{},
           Text{R"({"jobs":[]})"},
-          Refused{Refusal::kQuota, "tenant a has 2 jobs and may have 2"}};
+          Refused{Refusal::kQuota, "tenant a has 2 jobs and may have 2"},
+          JoinTree{0x1122334455667788, 1024, 32, 32, 31, 0, wanted(32, kMaxSlots)},
+          TreeWait{0x80000001}};
 }
 
 Result<Message> decode(std::span<const std::byte> frame) {
@@ -123,6 +125,27 @@ TEST(ControlWire, ValuesOutOfRangeAreRefused) {
   EXPECT_TRUE(refused([](CreateJob& job) { job.children.resize(33, job.children[0]); }));
 }
 
+TEST(ControlWire, PartsOfTreesOutOfRangeAreRefused) {
+  const auto refused = [](auto change) {
+    JoinTree join{7, 6, 2, 3, 1, 0, wanted(2)};
+    change(join);
+    return !decode(encode(join, 1));
+  };
+  EXPECT_FALSE(refused([](JoinTree&) {}));
+  EXPECT_FALSE(refused([](JoinTree& join) { join = {7, 33, 32, 2, 1, 4, wanted(1)}; }));
+  EXPECT_TRUE(refused([](JoinTree& join) { join.tree = 0; }));
+  EXPECT_TRUE(refused([](JoinTree& join) { join.branches = 1; }));
+  EXPECT_TRUE(refused([](JoinTree& join) { join.branches = 33; }));
+  EXPECT_TRUE(refused([](JoinTree& join) { join.branch = 3; }));
+  EXPECT_TRUE(refused([](JoinTree& join) { join.workers = 3; }));
+  EXPECT_TRUE(refused([](JoinTree& join) { join.workers = 0; }));
+  EXPECT_TRUE(refused([](JoinTree& join) { join.contributors = 3; })) << "a leaf without workers";
+  EXPECT_TRUE(refused([](JoinTree& join) { join.contributors = 97; }));
+  EXPECT_TRUE(refused([](JoinTree& join) { join.shards = 4; })) << "a switch is one child";
+  EXPECT_TRUE(refused([](JoinTree& join) { join.shards = 17, join.part = wanted(1); }));
+  EXPECT_TRUE(refused([](JoinTree& join) { join.part.tenant.clear(); }));
+}
+
 TEST(ControlWire, HeadersThatCannotBeAreRefused) {
   const auto frame = encode(Report{}, 1);
   const auto with = [&](size_t at, uint8_t value) {
@@ -134,7 +157,7 @@ TEST(ControlWire, HeadersThatCannotBeAreRefused) {
   EXPECT_FALSE(with(0, 'G'));
   EXPECT_THAT(with(4, 2).error().what, HasSubstr("version 2"));
   EXPECT_FALSE(with(5, 0));
-  EXPECT_FALSE(with(5, 14));
+  EXPECT_FALSE(with(5, 16));
   EXPECT_FALSE(with(6, 1));
   EXPECT_FALSE(with(13, 5)) << "longer than a request may be";
   EXPECT_FALSE(with(15, 0x80));
@@ -159,7 +182,7 @@ TEST(ControlWire, RandomBytesDoNoHarm) {
     }
     std::vector<std::byte> noise(random() % 1200);
     std::ranges::generate(noise, [&] { return static_cast<std::byte>(random()); });
-    (void)decode_payload(static_cast<Type>(1 + random() % 13), noise);
+    (void)decode_payload(static_cast<Type>(1 + random() % 15), noise);
     (void)decode_header(noise, kMaxRequestBytes);
   }
 }

@@ -73,6 +73,11 @@ Result<void> carry_out(SwitchClient& client, const Options& options, uint64_t ti
   if (options.command != Command::kFence) return print_report(client, options, timeout_ns);
   const auto state = client.fence_number(options.job, timeout_ns);
   if (!state) return fail(state.error());
+  if (state->state == control::State::kGone) {
+    printf(options.json ? "{\"job\": %u, \"ended\": true}\n" : "job %u: ended, at the whole tree\n",
+           options.job);
+    return {};
+  }
   printf(options.json ? "{\"job\": %u, \"generation\": %u}\n" : "job %u: now generation %u\n",
          options.job, state->generation);
   return {};

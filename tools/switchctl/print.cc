@@ -45,6 +45,12 @@ std::string seconds(const ordered_json& milliseconds) {
   return text;
 }
 
+// Where in a tree; nothing if it is in none.
+std::string place(const ordered_json& job) {
+  if (at(job, "parent").is_string()) return ", level 0, parent " + cell(at(job, "parent"));
+  return cell(at(job, "level")) == "1" ? ", level 1: its children are switches" : "";
+}
+
 std::string count(const ordered_json& list) {
   return list.is_array() ? std::to_string(list.size()) : "-";
 }
@@ -60,15 +66,21 @@ void print_show(const ordered_json& report, FILE* out) {
           cell(at(self, "max_jobs")).c_str(), size(at(self, "slot_bytes_used")).c_str(),
           size(at(self, "slot_bytes")).c_str(),
           cell(at(self, "draining")) == "yes" ? ", draining: takes no new jobs" : "");
+  if (at(self, "parent").is_string()) {
+    const std::string trouble = cell(at(self, "parent_trouble"));
+    fprintf(out, "parent %s%s%s\n", cell(at(self, "parent")).c_str(),
+            trouble.empty() || trouble == "-" ? "" : ": ", trouble == "-" ? "" : trouble.c_str());
+  }
   const ordered_json& jobs = at(report, "jobs");
   if (!jobs.is_array() || jobs.empty()) return;
   Columns table;
-  table.add({"job", "gen", "tenant", "workers", "slots", "lanes", "memory", "age", "lease left"});
+  table.add({"job", "gen", "tenant", "children", "slots", "lanes", "memory", "age", "lease left",
+             "level", "parent"});
   for (const auto& job : jobs) {
     table.add({cell(at(job, "job")), cell(at(job, "generation")), cell(at(job, "tenant")),
                count(at(job, "children")), cell(at(job, "slots")), cell(at(job, "lanes")),
                size(at(job, "slot_bytes")), seconds(at(job, "age_ms")),
-               seconds(at(job, "lease_left_ms"))});
+               seconds(at(job, "lease_left_ms")), cell(at(job, "level")), cell(at(job, "parent"))});
   }
   fprintf(out, "\n");
   table.print("", out);
@@ -86,7 +98,7 @@ void print_stats(const ordered_json& report, FILE* out) {
   if (jobs.is_array()) {
     for (const auto& job : jobs) {
       counters("job " + cell(at(job, "job")) + ", generation " + cell(at(job, "generation")) +
-                   ", tenant " + cell(at(job, "tenant")),
+                   ", tenant " + cell(at(job, "tenant")) + place(job),
                at(job, "counters"));
     }
   }

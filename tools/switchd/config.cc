@@ -90,6 +90,21 @@ const Key kKeys[] = {
      [](const std::string& text, Config* c) {
        return take_number(text, 1, 10000, &c->max_connections);
      }},
+    {"parent.control", "",
+     "Control channel of the switch above this one, which sums up what its leaves have summed up; "
+     "empty: none",
+     [](const std::string& text, Config* c) -> Taken {
+       SocketAddress address;
+       c->parent_control = text;
+       if (text.empty()) return "";
+       if (auto wrong = take_address(text, &address); !wrong.empty()) return wrong;
+       return address.is_any() || address.port() == 0 ? "one address with a port" : "";
+     }},
+    {"parent.key_file", "", "File with the parent's key (its control.key_file)",
+     [](const std::string& text, Config* c) -> Taken {
+       c->parent_key_file = text;
+       return {};
+     }},
     {"jobs.max", "64", "Jobs at a time",
      [](const std::string& text, Config* c) {
        return take_number(text, 1, net::ControllerOptions::kMaxJobs, &c->max_jobs);
@@ -224,6 +239,14 @@ Result<Config> make_config(const Values& values) {
     if (auto accepted = take_tenant(tenant, key, text, &config); !accepted.empty()) {
       return fail(wrong_value(name, text, accepted));
     }
+  }
+  if (config.parent_control.empty() && !config.parent_key_file.empty()) {
+    return fail(wrong_value("parent.key_file", config.parent_key_file,
+                            "of use without parent.control, the parent's address"));
+  }
+  if (config.parent_control == config.control_listen.to_string()) {
+    return fail(wrong_value("parent.control", config.parent_control,
+                            "another switch: this one listens there (control.listen)"));
   }
   return config;
 }

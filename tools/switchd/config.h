@@ -23,6 +23,9 @@ struct Config {
   bool allow_unauthenticated = false;
   uint32_t max_connections = 0;
 
+  std::string parent_control;  // empty: no parent
+  std::string parent_key_file;
+
   uint32_t max_jobs = 0;
   uint32_t lease_s = 0;
   net::TenantQuota tenant_quota;  // of tenants that are not named

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "switch/controller/server.h"
+#include "switch/controller/uplink.h"
 #include "tools/switchd/make_driver.h"
 #include "tools/switchd/metrics_http.h"
 
@@ -26,7 +27,16 @@ struct Parts {
   std::unique_ptr<net::Controller> controller;
   std::unique_ptr<net::ControlServer> control;
   std::unique_ptr<MetricsHttp> metrics;  // may be absent
+  std::unique_ptr<net::Uplink> uplink;   // may be absent
 };
+
+Result<SecretKey> read_key(const char* name, const std::string& path) {
+  if (path.empty()) return SecretKey();
+  if (auto loaded = load_hmac(); !loaded) return fail(std::move(loaded.error()));
+  auto key = SecretKey::read_file(path);
+  if (!key) key.error().what = std::string(name) + ": " + key.error().what;
+  return key;
+}
 
 // Before any thread starts, so that all leave these signals to the loop.
 Result<Fd> take_signals() {
@@ -48,6 +58,11 @@ Result<net::ControllerOptions> controller_options(const Config& config) {
   options.lease_ns = config.lease_s * uint64_t{1'000'000'000};
   options.default_quota = config.tenant_quota;
   options.tenants = config.tenants;
+  if (!config.parent_control.empty()) {
+    auto parent = SocketAddress::parse(config.parent_control);
+    if (!parent) return fail(std::move(parent.error()));
+    options.parent = *parent;
+  }
   auto filled = random_bytes(std::as_writable_bytes(std::span(&options.seed, 1)));
   if (!filled) return fail(std::move(filled.error()));
   return options;
@@ -74,6 +89,17 @@ Result<void> open_metrics(const Config& config, Parts* parts) {
   return {};
 }
 
+Result<void> open_uplink(const Config& config, Parts* parts) {
+  const auto& parent = parts->controller->options().parent;
+  if (!parent) return {};
+  auto key = load_parent_key(config);
+  if (!key) return fail(std::move(key.error()));
+  parts->uplink = std::make_unique<net::Uplink>(*parts->controller,
+                                                net::UplinkOptions{.parent = *parent, .key = *key},
+                                                SteadyClock::instance());
+  return {};
+}
+
 Result<Parts> open_parts(const Config& config) {
   Parts parts;
   const auto key = load_key(config);
@@ -92,6 +118,7 @@ Result<Parts> open_parts(const Config& config) {
   if (!control) return fail(std::move(control.error()));
   parts.control = std::move(*control);
   if (auto opened = open_metrics(config, &parts); !opened) return fail(opened.error());
+  if (auto opened = open_uplink(config, &parts); !opened) return fail(opened.error());
   return parts;
 }
 
@@ -107,21 +134,28 @@ void say_ready(const Config& config, const Parts& parts) {
          shape.address.port() + shape.shards - 1, control.to_string().c_str(),
          config.key_file.empty() ? "no key" : "key");
   if (parts.metrics) printf(", metrics %s", parts.metrics->address().to_string().c_str());
+  if (parts.uplink) printf(", parent %s", config.parent_control.c_str());
   printf("\n");
   (void)fflush(stdout);  // nobody may read it: no reason to end
 }
 
 Result<void> turn(Parts& parts) {
-  pollfd fds[3] = {{parts.signals.get(), POLLIN, 0},
+  pollfd fds[4] = {{parts.signals.get(), POLLIN, 0},
                    {parts.control->descriptor(), POLLIN, 0},
-                   {parts.metrics ? parts.metrics->descriptor() : -1, POLLIN, 0}};
+                   {parts.metrics ? parts.metrics->descriptor() : -1, POLLIN, 0},
+                   {-1, 0, 0}};
   for (;;) {
     int timeout = parts.control->timeout_ms();
     if (parts.metrics) timeout = parts.metrics->timeout_ms(timeout);
-    if (poll(fds, 3, timeout) < 0 && errno != EINTR) {
+    if (parts.uplink) {
+      fds[3] = {parts.uplink->descriptor(), parts.uplink->events(), 0};
+      timeout = parts.uplink->timeout_ms(timeout);
+    }
+    if (poll(fds, 4, timeout) < 0 && errno != EINTR) {
       return fail(system_error(errno, "poll in the daemon's loop"));
     }
     parts.control->run();
+    if (parts.uplink) parts.uplink->run();
     if (parts.metrics) parts.metrics->run();
     signalfd_siginfo signal{};
     if (read(parts.signals.get(), &signal, sizeof signal) == sizeof signal) {
@@ -135,11 +169,11 @@ Result<void> turn(Parts& parts) {
 }  // namespace
 
 Result<SecretKey> load_key(const Config& config) {
-  if (config.key_file.empty()) return SecretKey();
-  if (auto loaded = load_hmac(); !loaded) return fail(std::move(loaded.error()));
-  auto key = SecretKey::read_file(config.key_file);
-  if (!key) key.error().what = "control.key_file: " + key.error().what;
-  return key;
+  return read_key("control.key_file", config.key_file);
+}
+
+Result<SecretKey> load_parent_key(const Config& config) {
+  return read_key("parent.key_file", config.parent_key_file);
 }
 
 Result<void> serve(const Config& config) {

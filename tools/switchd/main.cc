@@ -31,6 +31,7 @@ int run(int argc, char** argv) {
     return finish();
   }
   if (auto key = load_key(*config); !key) return complain(key.error(), kExitUsage);
+  if (auto key = load_parent_key(*config); !key) return complain(key.error(), kExitUsage);
   if (options.check) {
     printf("slime-switchd: %s: fine\n",
            options.config.empty() ? "defaults" : options.config.c_str());

@@ -1,0 +1,114 @@
+// The root's part in making a job on a tree: it waits for all leaves, takes the least of what they
+// can, and allots number and generation.
+#include <algorithm>
+
+#include "switch/controller/controller.h"
+
+namespace slime::net {
+
+using control::Message;
+using control::Refusal;
+using control::Refused;
+
+Message Controller::join_at_root(const control::JoinTree& request) {
+  if (auto refused = refuse_leaf(request)) return *refused;
+  auto at = pending_.find(request.tree);
+  if (at == pending_.end()) {
+    if (draining_) return Refused{Refusal::kDraining, "this switch takes no new jobs"};
+    if (usage().jobs >= options_.max_jobs || pending_.size() >= 2 * size_t{options_.max_jobs}) {
+      return Refused{Refusal::kMemory,
+                     "as many jobs as this switch may have (jobs.max) are there, or begin"};
+    }
+    begin_tree(request, options_.tree_ns).branches.resize(request.branches);
+    at = pending_.find(request.tree);
+  }
+  PendingTree& tree = at->second;
+  if (tree.failed) return *tree.failed;
+  if (auto refused = take_in(tree, request)) return fail_tree(tree, *refused);
+  if (tree.missing != 0) return control::TreeWait{tree.missing};
+  if (auto refused = create_at_root(request.tree)) return *refused;
+  return on(request);  // there is a job now
+}
+
+std::optional<Refused> Controller::refuse_leaf(const control::JoinTree& request) const {
+  if (options_.parent) {
+    return Refused{Refusal::kShape, "this switch has a parent itself (parent.control: " +
+                                        options_.parent->to_string() +
+                                        "), and trees have two levels"};
+  }
+  if (request.shards != shape_.shards) {
+    return Refused{Refusal::kShape, "the leaf has " + std::to_string(request.shards) +
+                                        " shards and its root " + std::to_string(shape_.shards) +
+                                        ": give both the same data.shards"};
+  }
+  const auto child = check_children(request.part.children, shape_.address);
+  return child ? std::nullopt : std::optional(child.error());
+}
+
+// What all must say alike, and the least of what each can.
+std::optional<Refused> Controller::take_in(PendingTree& tree, const control::JoinTree& request) {
+  control::CreateJob& part = tree.terms.part;
+  if (request.branches != tree.terms.branches || request.contributors != tree.terms.contributors ||
+      request.part.tenant != part.tenant || request.part.formats != part.formats) {
+    return Refused{Refusal::kShape,
+                   "the leaves of one tree ask for different numbers of switches or workers, "
+                   "tenants or formats"};
+  }
+  TreeBranch& branch = tree.branches[request.branch];
+  const SocketAddress& leaf = request.part.children[0];
+  if (branch.workers != 0 && branch.leaf != leaf) {
+    return Refused{Refusal::kShape, "branch " + std::to_string(request.branch) + " is " +
+                                        branch.leaf.to_string() + " already, not " +
+                                        leaf.to_string()};
+  }
+  branch = {leaf, request.workers};
+  tree.missing &= ~(1u << request.branch);
+  part.slots_wanted = std::min(part.slots_wanted, request.part.slots_wanted);
+  part.lanes_wanted = std::min(part.lanes_wanted, request.part.lanes_wanted);
+  part.slots_least = std::max(part.slots_least, request.part.slots_least);
+  part.lanes_least = std::max(part.lanes_least, request.part.lanes_least);
+  if (part.slots_least <= part.slots_wanted && part.lanes_least <= part.lanes_wanted) return {};
+  return Refused{Refusal::kShape, "a switch of the tree can do " +
+                                      std::to_string(part.slots_wanted) + " slots of " +
+                                      std::to_string(part.lanes_wanted) + " lanes only, and " +
+                                      std::to_string(part.slots_least) + " of " +
+                                      std::to_string(part.lanes_least) + " are needed"};
+}
+
+// The pending tree holds a place itself, so that goes first.
+std::optional<Refused> Controller::create_at_root(uint64_t name) {
+  auto node = pending_.extract(name);
+  PendingTree& tree = node.mapped();
+  const auto failed = [&](Refused why) {
+    fail_tree(tree, why);
+    pending_.insert(std::move(node));
+    return std::optional(std::move(why));
+  };
+  control::CreateJob wanted = tree.terms.part;
+  uint32_t workers = 0;
+  wanted.children.clear();
+  for (const TreeBranch& branch : tree.branches) {
+    wanted.children.push_back(branch.leaf);
+    workers += branch.workers;
+  }
+  if (workers != tree.terms.contributors) {
+    return failed({Refusal::kShape, "the leaves have " + std::to_string(workers) +
+                                        " workers together and should have " +
+                                        std::to_string(tree.terms.contributors)});
+  }
+  const auto grant = may_create(wanted);
+  if (!grant) return failed(grant.error());
+  const auto number = tree_numbers_.take(now_ns());
+  if (!number) return failed({Refusal::kBusy, "all numbers for trees are in use"});
+  Job job = job_of(wanted, *grant, *number);
+  next_id_ += wanted.children.size() - 1;
+  job.tree = name;
+  job.spec.children_are_switches = true;
+  job.leaf_until_ns.assign(wanted.children.size(), job.lease_until_ns);
+  const Message answer = add(std::move(job));
+  if (const auto* refused = std::get_if<Refused>(&answer)) return failed(*refused);
+  counters_.trees_created.add();
+  return {};
+}
+
+}  // namespace slime::net
