@@ -76,6 +76,12 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   static Result<void> verdict(const Result<void>& own, std::span<const uint8_t> well,
                               const char* on);
 
+  // session_tree.cc
+  Result<void> find_place(std::span<const Member> members);
+  Result<void> obtain_part(std::span<const Member> members, Grant* grant);
+  Result<control::JobGrant> ask_for_part(std::span<const Member> members);
+  Result<void> check_parts(std::span<const Grant> grants) const;
+
   // session_move.cc
   enum class Stage : uint8_t { kStill, kAnnouncing, kComparing };
   bool must_move() const;
@@ -100,7 +106,7 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   std::unique_ptr<Worker> worker_;
   WorkerOptions job_;                   // what the worker was made with
   std::vector<SocketAddress> members_;  // by rank
-  std::optional<Lease> lease_;          // rank 0's
+  std::optional<Lease> lease_;          // rank 0's; in a tree, of the first at each leaf
   uint64_t look_ns_ = 0;                // when to look after the members again
   uint64_t results_ = 0;                // of the worker, then
   uint64_t lost_since_ns_ = 0;          // a neighbour has gone, and no result has come since; 0: no

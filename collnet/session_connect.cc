@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "collnet/session_blobs.h"
+#include "collnet/session.h"
 
 namespace slime {
 namespace {
@@ -64,11 +64,15 @@ Result<void> Session::set_up(int device, Listener& listener, std::span<const Han
 }
 
 Result<void> Session::meet(std::vector<Member>* members) {
-  const Result<void> opened = open_port();
+  uint64_t tree = 0;
+  Result<void> opened = open_port();
+  if (opened) opened = random_bytes(std::as_writable_bytes(std::span(&tree, 1)));
   if (opened) {
     const uint32_t lanes = (port_->max_packet_bytes() - uint32_t{sap::kHeaderBytes}) / 4;
     (*members)[ring_->rank()] = {
         .address = port_->address().pack(),
+        .control = control_address_.pack(),
+        .tree = tree | 1,
         .lanes = lanes,
         .well = 1,
         .half_bits = static_cast<uint32_t>(half_bits_of(fabric_.settings())),
@@ -86,7 +90,7 @@ Result<void> Session::meet(std::vector<Member>* members) {
   if (!addresses) return fail(std::move(addresses.error()));
   members_ = std::move(*addresses);
   job_.half_bits = common_half_bits(*members);
-  return {};
+  return find_place(*members);
 }
 
 // Ranks that differed would send what the switch cannot add up. 32 bits suit everybody.
@@ -118,6 +122,7 @@ Result<void> Session::compare_advice(std::span<const Member> members) const {
 
 // Rank 0 asks, all learn what it got.
 Result<void> Session::obtain_job(std::span<const Member> members, Grant* grant) {
+  if (job_.branches.size() > 1) return obtain_part(members, grant);
   std::vector<Grant> grants(members.size());
   Result<control::JobGrant> asked = control::JobGrant{};
   if (ring_->rank() == 0) {
@@ -213,7 +218,6 @@ Result<void> Session::join(const Grant& grant) {
   const Settings& settings = fabric_.settings();
   job_.job = grant.job;
   job_.generation = grant.generation;
-  job_.child = static_cast<uint8_t>(ring_->rank());
   job_.rank = ring_->rank();
   job_.contributors = ring_->size();
   job_.slots = grant.slots;

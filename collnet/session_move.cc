@@ -126,10 +126,10 @@ Result<void> Session::return_to_switch(const Grant& grant, uint64_t now_ns) {
 }
 
 // A switch that the ranks lose again and again, because packets do not reach it, say, is tried less
-// and less often.
+// and less often. A tree is not tried: its leaves would have to be asked at once, by a rank each.
 void Session::seek_switch(uint64_t now_ns) {
   const uint64_t first_ns = seconds_to_ns(fabric_.settings().switch_retry);
-  if (ring_->rank() != 0 || first_ns == 0) return;
+  if (ring_->rank() != 0 || first_ns == 0 || job_.branches.size() > 1) return;
   const bool steady = now_ns - arrived_ns_ >= kSteadyNs;
   pause_ns_ = arrived_ns_ == 0 || steady ? first_ns
                                          : std::min(2 * pause_ns_, Reattachment::kLongestPauseNs);
@@ -145,6 +145,12 @@ void Session::seek_switch(uint64_t now_ns) {
 }
 
 Result<void> Session::serve() {
+  if (ring_->size() > sap::kMaxChildren) {
+    return fail(make_error(Status::kRemote, 0,
+                           "%s: %u ranks cannot sum up for each other, at most %u can, and the "
+                           "switches are gone; start them again, and then the job",
+                           name_.c_str(), ring_->size(), sap::kMaxChildren));
+  }
   net::JobSpec spec;
   spec.job = job_.job;
   spec.generation = job_.generation;

@@ -40,6 +40,7 @@ Worker::Worker(const WorkerOptions& options, Datagrams& network)
       kept_(std::make_unique<std::byte[]>(options.slots * packet_stride_)),
       job_(options.job),
       generation_(options.generation),
+      child_(options.child),
       shards_(options.shards) {
   for (uint32_t i = 0; i < options.slots; ++i) slots_[i].chunk = i;
 }

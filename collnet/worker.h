@@ -30,6 +30,7 @@
 #include <optional>
 #include <vector>
 
+#include "collnet/branches.h"
 #include "collnet/payload.h"
 #include "collnet/rtt.h"
 
@@ -38,9 +39,11 @@ namespace slime {
 struct WorkerOptions {
   uint16_t job = 0;
   uint8_t generation = 0;
-  uint8_t child = 0;          // at its switch
-  uint32_t rank = 0;          // in the job
-  uint32_t contributors = 1;  // ranks of the job, at all switches
+  uint8_t child = 0;                  // at its switch
+  uint32_t rank = 0;                  // in the job
+  uint32_t contributors = 1;          // ranks of the job, at all switches
+  std::vector<Branch> branches = {};  // for words about who is missing; empty: child i is rank i
+  uint32_t branch = 0;                // that of this rank
   uint32_t slots = 64;
   uint32_t lanes = 256;  // 32-bit words per packet
   number::HalfBits half_bits = number::HalfBits::k32;
@@ -215,10 +218,11 @@ class Worker {
   void check_timers(uint64_t now_ns);
   void on_timeout(uint32_t index, uint64_t now_ns);
   void ask(uint32_t index, uint64_t now_ns);
-  void on_status(const sap::Header& header, uint32_t arrived);
+  void on_status(const sap::Header& header, uint32_t bits);
   void on_reject(const sap::Header& header, uint32_t reason);
   Error silence(const Slot& slot, uint64_t now_ns) const;
-  std::string missing_ranks(uint32_t arrived) const;
+  std::string missing_ranks() const;
+  std::string missing_branches() const;
 
   const WorkerOptions options_;
   Datagrams& network_;
@@ -233,6 +237,7 @@ class Worker {
   std::unique_ptr<std::byte[]> kept_;  // newest result per slot: a peer may need it
   uint16_t job_;
   uint8_t generation_;
+  uint8_t child_;  // at whoever sums up: our switch, or the other ranks
   bool direct_ = false;
   bool paused_ = false;
   uint32_t shards_;
@@ -241,7 +246,12 @@ class Worker {
   WorkerCounters counters_;
   bool failed_ = false;
   Error failure_;
-  std::optional<uint32_t> last_arrived_;  // by the newest answer to a question
+  struct Arrived {  // children of our switch, or, at the root, leaves: a bit each
+    uint32_t bits = 0;
+    bool at_root = false;
+    bool operator==(const Arrived&) const = default;
+  };
+  std::optional<Arrived> last_arrived_;  // by the newest answer to a question
   std::optional<std::string> suspicion_;
 };
 

@@ -21,6 +21,7 @@ void Worker::resume(const Move& move, uint64_t now_ns) {
   job_ = move.job;
   generation_ = move.generation;
   direct_ = move.direct;
+  child_ = direct_ ? static_cast<uint8_t>(options_.rank) : options_.child;
   shards_ = move.shards;
   paused_ = false;
   trouble_.reset();
@@ -54,6 +55,7 @@ void Worker::readdress(uint32_t index) {
   const uint32_t old_salt = sap::salt(header);
   header.job = job_;
   header.generation = generation_;
+  header.child = child_;
   if (slots_[index].salted) header.check += sap::salt(header) - old_salt;
   sap::encode(header, packet_of(index));
 }
@@ -85,7 +87,7 @@ void Worker::query(uint32_t index, const Destination& to, uint8_t flags) {
                            .flags = flags,
                            .job = job_,
                            .generation = generation_,
-                           .child = flags ? static_cast<uint8_t>(options_.rank) : options_.child,
+                           .child = flags ? static_cast<uint8_t>(options_.rank) : child_,
                            .slot = static_cast<uint16_t>(index),
                            .epoch = slots_[index].epoch};
   std::byte packet[sap::kHeaderBytes];

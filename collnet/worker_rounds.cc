@@ -24,7 +24,7 @@ void Worker::begin_round(uint32_t index, uint64_t now_ns) {
                      .flags = 0,
                      .job = job_,
                      .generation = generation_,
-                     .child = options_.child,
+                     .child = child_,
                      .slot = static_cast<uint16_t>(index),
                      .lanes = 0,
                      .epoch = slot.epoch,

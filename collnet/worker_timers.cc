@@ -1,5 +1,6 @@
 // Loss, silence and refusal: when a worker sends again, asks who is missing, and gives up.
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "collnet/worker.h"
@@ -37,20 +38,35 @@ void Worker::ask(uint32_t index, uint64_t now_ns) {
   query(index, served_by(index), 0);
 }
 
-void Worker::on_status(const sap::Header& header, uint32_t arrived) {
+void Worker::on_status(const sap::Header& header, uint32_t bits) {
   const Slot& slot = slots_[header.slot];
   if (!slot.waiting || header.epoch != slot.epoch) return;
   // One report per silence: many slots wait for the same rank.
+  const Arrived arrived{bits, header.level > 0};
   if (last_arrived_ == arrived) return;
   last_arrived_ = arrived;
-  suspicion_ = missing_ranks(arrived);
+  suspicion_ = missing_ranks();
 }
 
-std::string Worker::missing_ranks(uint32_t arrived) const {
+std::string Worker::missing_ranks() const {
+  if (!direct_ && !options_.branches.empty()) {
+    return last_arrived_->at_root
+               ? missing_branches()
+               : ranks_without(options_.branches[options_.branch].ranks, last_arrived_->bits);
+  }
+  std::vector<uint32_t> all(std::min(options_.contributors, sap::kMaxChildren));
+  std::iota(all.begin(), all.end(), 0);
+  return ranks_without(all, last_arrived_->bits);
+}
+
+// The root knows leaves only: one of the ranks below is late, or the leaf itself is gone.
+std::string Worker::missing_branches() const {
   std::string text;
-  for (uint32_t rank = 0; rank < std::min(options_.contributors, sap::kMaxChildren); ++rank) {
-    if (arrived >> rank & 1) continue;
-    text += (text.empty() ? "" : ", ") + std::to_string(rank);
+  for (uint32_t i = 0; i < options_.branches.size() && i < sap::kMaxChildren; ++i) {
+    if (last_arrived_->bits >> i & 1) continue;
+    const Branch& branch = options_.branches[i];
+    text += (text.empty() ? "" : "; ") + ranks_without(branch.ranks, 0) + " (below the switch at " +
+            branch.control.to_string() + ")";
   }
   return text;
 }
@@ -67,7 +83,7 @@ Error Worker::silence(const Slot& slot, uint64_t now_ns) const {
   return make_error(Status::kRemote, 0,
                     "in-network allreduce: rank %s has not contributed for %.1f s; look at its log "
                     "first",
-                    missing_ranks(*last_arrived_).c_str(), seconds);
+                    missing_ranks().c_str(), seconds);
 }
 
 namespace {
