@@ -54,6 +54,10 @@ Simulation::Simulation(const Options& options)
   const SocketAddress root = address_of(tree ? leaves + 1 : 1, sap::kPortBase);
   uint32_t total = 0;
   for (uint32_t below : options.leaves) total += below;
+  std::vector<SocketAddress> controls;
+  for (uint32_t leaf = 0; leaf < leaves; ++leaf) {
+    controls.insert(controls.end(), options.leaves[leaf], control_of(leaf));
+  }
   uint32_t rank = 0;
   for (uint32_t leaf = 0; leaf < leaves; ++leaf) {
     net::JobSpec spec = spec_of(options);
@@ -68,6 +72,8 @@ Simulation::Simulation(const Options& options)
                                  .child = static_cast<uint8_t>(child),
                                  .rank = rank,
                                  .contributors = total,
+                                 .branches = branches_of(controls),
+                                 .branch = leaf,
                                  .slots = options.slots,
                                  .lanes = options.lanes,
                                  .half_bits = options.half_bits,
@@ -231,6 +237,7 @@ void Simulation::land(const Flight& flight) {
   }
   Switch& target = switches_[node - 1];
   answers.source = target.address;  // one address, whatever the shard
+  if (target.shards.empty()) return;
   const uint32_t index = flight.to.port() - sap::kPortBase;
   target.shards[index]->handle(flight.bytes, flight.from, now_ns_, answers);
 }

@@ -290,14 +290,78 @@ TEST(Worker, AStragglerIsNoTroubleWithTheSwitch) {
       30'000'000'000));
 }
 
-// The switch dies at any moment of a run in any weather; the sums are those it would have made.
-class WorkerMove : public testing::TestWithParam<int> {};
+// Words that cross the root. The root knows which leaf it waits for; that leaf knows which rank.
+TEST(Worker, AStragglerBelowAnotherLeafIsNamedAndIsNoTrouble) {
+  Job job({.leaves = {2, 2}, .shards = 2});
+  auto buffers = job.inputs<int32_t>(100, any_int);
+  uint64_t ticket;
+  for (uint32_t rank : {0, 1, 2}) {
+    ASSERT_EQ(job.simulation.worker(rank).start(
+                  {.send = buffers[rank].data(), .receive = buffers[rank].data(), .count = 100},
+                  job.simulation.now_ns(), &ticket),
+              Status::kOk);
+  }
+  std::optional<std::string> far, near;
+  ASSERT_TRUE(job.simulation.run_until(
+      [&] {
+        if (!far) far = job.simulation.worker(0).take_suspicion();
+        if (!near) near = job.simulation.worker(2).take_suspicion();
+        return far && near;
+      },
+      2'000'000'000));
+  EXPECT_EQ(*far, "2, 3 (below the switch at 10.0.0.2:48900)");
+  EXPECT_EQ(*near, "3");
+  EXPECT_FALSE(job.simulation.run_until(
+      [&] {
+        for (uint32_t rank : {0, 1, 2}) {
+          if (job.simulation.worker(rank).trouble()) return true;
+        }
+        return false;
+      },
+      30'000'000'000))
+      << "the switches are there, and say so";
+}
 
-TEST_P(WorkerMove, GoesOnWithoutTheSwitchAndBackOnItToTheSameBits) {
-  const auto seed = static_cast<uint64_t>(GetParam());
-  enum class Fate { kStays, kGoes, kGoesAndReturns };
-  for (const Fate fate : {Fate::kStays, Fate::kGoes, Fate::kGoesAndReturns}) {
-    Job job({.leaves = {3},
+TEST(Worker, TheRootsRefusalReachesAllBelow) {
+  Job job({.leaves = {2, 1}});
+  job.simulation.shard(2, 0).remove_job(7);
+  std::vector<int32_t> values(3, 1);
+  uint64_t ticket;
+  for (uint32_t rank : {0, 1, 2}) {
+    Worker& worker = job.simulation.worker(rank);
+    ASSERT_EQ(
+        worker.start({.send = &values[rank], .receive = &values[rank], .count = 1}, 1, &ticket),
+        Status::kOk);
+  }
+  for (uint32_t rank : {0, 1, 2}) {
+    Worker& worker = job.simulation.worker(rank);
+    ASSERT_TRUE(
+        job.simulation.run_until([&] { return worker.trouble().has_value(); }, 1'000'000'000));
+    EXPECT_NE(worker.trouble()->what.find("the job has ended there"), std::string::npos)
+        << worker.trouble()->what;
+  }
+}
+
+TEST(Worker, NoticesThatTheRootIsSilent) {
+  Job job({.leaves = {1, 1}});
+  job.simulation.kill_root();
+  int32_t value = 1;
+  uint64_t ticket;
+  Worker& worker = job.simulation.worker(0);
+  ASSERT_EQ(worker.start({.send = &value, .receive = &value, .count = 1}, 1, &ticket), Status::kOk);
+  ASSERT_TRUE(
+      job.simulation.run_until([&] { return worker.trouble().has_value(); }, 5'000'000'000));
+  EXPECT_NE(worker.trouble()->what.find("the switch has not answered"), std::string::npos);
+}
+
+// The switch dies at any moment of a run in any weather, and perhaps another takes its place; the
+// sums are those it would have made.
+enum class Fate { kStays, kGoes, kGoesAndReturns };
+void expect_same_bits(uint64_t seed, const std::vector<uint32_t>& leaves,
+                      const std::vector<Fate>& fates) {
+  std::vector<float> by_switch;
+  for (const Fate fate : fates) {
+    Job job({.leaves = leaves,
              .slots = 8,
              .network = {.seed = seed, .loss = 0.05, .duplication = 0.02, .jitter_ns = 300'000}});
     auto inputs = job.inputs<float>(3000, any_float);
@@ -332,13 +396,24 @@ TEST_P(WorkerMove, GoesOnWithoutTheSwitchAndBackOnItToTheSameBits) {
       return all;
     })) << "seed "
         << seed;
-    static std::vector<float> by_switch;
     if (fate == Fate::kStays) by_switch = buffers[0];
     for (const auto& one : buffers) {
       ASSERT_EQ(std::memcmp(one.data(), by_switch.data(), one.size() * sizeof(float)), 0);
     }
     if (fate == Fate::kStays) expect_close_and_equal(inputs, buffers, 16);
   }
+}
+
+class WorkerMove : public testing::TestWithParam<int> {};
+
+TEST_P(WorkerMove, GoesOnWithoutTheSwitchAndBackOnItToTheSameBits) {
+  expect_same_bits(static_cast<uint64_t>(GetParam()), {3},
+                   {Fate::kStays, Fate::kGoes, Fate::kGoesAndReturns});
+}
+
+// At its leaf a worker is another child than among the ranks.
+TEST_P(WorkerMove, GoesOnWithoutTheTreeToTheSameBits) {
+  expect_same_bits(static_cast<uint64_t>(GetParam()), {1, 2}, {Fate::kStays, Fate::kGoes});
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, WorkerMove, testing::Range(1, 60));
