@@ -30,6 +30,7 @@ bool Session::must_move() const {
 }
 
 void Session::begin_move() {
+  if (worker_->status() != Status::kOk) return;  // a job that has failed stays where it is
   if (worker_->trouble()) {
     SLIME_WARN("%s: %s", name_.c_str(), worker_->trouble()->what.c_str());
     if (is_stuck()) return worker_->give_up(*worker_->trouble());

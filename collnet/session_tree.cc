@@ -11,7 +11,7 @@ namespace slime {
 namespace {
 
 constexpr uint64_t kConnectNs = 5'000'000'000;
-constexpr uint64_t kJoinNs = 15'000'000'000;  // longer than root and leaf wait for each other
+constexpr uint64_t kJoinNs = 15'000'000'000;  // longer than the switches wait: jobs.tree_s, and 2 s
 
 bool agree_on(const auto& one, const auto& other) {
   return one.from == other.from && one.job == other.job && one.generation == other.generation &&

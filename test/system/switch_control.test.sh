@@ -78,6 +78,17 @@ expect "a key twice" 2 'jobs.max is there twice, first in line 1' \
 expect "no YAML" 2 'config.yaml:[0-9]+: ' switchd --config "$(config 'data: [1')"
 expect "no address that workers could be told" 2 'workers are told' \
   switchd --config "$(config 'data: {listen: 0.0.0.0:0}')" --check-config
+expect "a parent without a port" 2 'parent.control: "10.0.0.1" is not one address with a port' \
+  switchd --config "$(config 'parent: {control: 10.0.0.1}')" --check-config
+expect "a parent that is no address" 2 'parent.control: "root" is not a numeric address' \
+  switchd --config "$(config 'parent: {control: root}')" --check-config
+expect "its own parent" 2 'parent.control: "127.0.0.1:48900" is not another switch' \
+  switchd --config "$(config 'parent: {control: "127.0.0.1:48900"}')" --check-config
+expect "a parent's key without a parent" 2 'parent.key_file: .* without parent.control' \
+  switchd --config "$(config 'parent: {key_file: /tmp/x}')" --check-config
+expect "no key file of the parent" 2 'parent.key_file: open key file' \
+  switchd --config "$(config 'parent: {control: "10.0.0.1:48900", key_file: /nonexistent}')" \
+  --check-config
 expect "no key file" 2 'control.key_file: open key file' \
   switchd --config "$(config 'control: {key_file: /nonexistent}')" --check-config
 echo short >"$work/short"

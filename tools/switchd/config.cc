@@ -111,6 +111,8 @@ const Key kKeys[] = {
      }},
     {"jobs.lease_s", "30", "Seconds without a heartbeat after which a job is removed",
      [](const std::string& text, Config* c) { return take_number(text, 1, 3600, &c->lease_s); }},
+    {"jobs.tree_s", "8", "At the root of a tree: seconds in which all leaves of a job must join",
+     [](const std::string& text, Config* c) { return take_number(text, 1, 10, &c->tree_s); }},
     {"jobs.tenant_max_jobs", "64", "Jobs of a tenant that is not named below; 0: no such tenants",
      [](const std::string& text, Config* c) {
        return take_number(text, 0, UINT32_MAX, &c->tenant_quota.max_jobs);

@@ -28,6 +28,7 @@ struct Config {
 
   uint32_t max_jobs = 0;
   uint32_t lease_s = 0;
+  uint32_t tree_s = 0;
   net::TenantQuota tenant_quota;  // of tenants that are not named
   std::map<std::string, net::TenantQuota> tenants;
 

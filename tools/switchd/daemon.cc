@@ -56,6 +56,7 @@ Result<net::ControllerOptions> controller_options(const Config& config) {
   net::ControllerOptions options;
   options.max_jobs = config.max_jobs;
   options.lease_ns = config.lease_s * uint64_t{1'000'000'000};
+  options.tree_ns = config.tree_s * uint64_t{1'000'000'000};
   options.default_quota = config.tenant_quota;
   options.tenants = config.tenants;
   if (!config.parent_control.empty()) {
