@@ -13,6 +13,8 @@ using control::Type;
 
 namespace {
 
+// Of one question. So the end of all is between two questions, and says who is missing.
+constexpr uint64_t kTreeQuestionNs = 3'000'000'000;
 constexpr int kTreePauseMs = 10;
 
 struct Meaning {
@@ -108,9 +110,8 @@ Result<control::JobGrant> SwitchClient::join_tree(const control::JoinTree& wante
                                                   uint64_t timeout_ns) {
   const uint64_t end_ns = clock_.now_ns() + timeout_ns;
   for (;;) {
-    const uint64_t now = clock_.now_ns();
     Error error;
-    Status status = post(wanted, end_ns > now ? end_ns - now : 1, &error);
+    Status status = post(wanted, kTreeQuestionNs, &error);
     if (status == Status::kOk) status = wait(&error);
     if (status != Status::kOk) return fail(std::move(error));
     if (const auto* refused = std::get_if<control::Refused>(&answer_)) {

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "test/switch/control_server.h"
 
 namespace slime::net {
@@ -147,6 +150,42 @@ TEST_F(UplinkTest, ASilentRootIsNotWaitedForForEver) {
   const auto answer = leaves_[0].controller->handle(part(0));
   ASSERT_TRUE(std::holds_alternative<Refused>(answer));
   EXPECT_THAT(std::get<Refused>(answer).text, HasSubstr("did not greet in time"));
+}
+
+// The call that waits: asks until the tree is complete, or time is up.
+TEST_F(UplinkTest, WaitingForATree) {
+  start(kKey);
+  std::atomic<bool> stop{false};
+  std::thread serving([&] {
+    while (!stop) {
+      pollfd ready{server_->descriptor(), POLLIN, 0};
+      (void)poll(&ready, 1, 5);
+      server_->run();
+    }
+  });
+  JoinTree leaves[] = {part(0), part(1)};
+  for (uint32_t i : {0, 1}) {
+    leaves[i].shards = driver_.shape_.shards;
+    leaves[i].part.children = {test::address_of_child(int(i))};
+  }
+  std::unique_ptr<SwitchClient> clients[2];
+  for (auto& client : clients) {
+    client = std::move(*SwitchClient::open(server_->address(), kKey, 10 * kSecond));
+  }
+  const auto alone = clients[0]->join_tree(leaves[0], 100 * kMs);
+  EXPECT_THAT(alone ? "" : alone.error().what, HasSubstr("branch 1 is missing"));
+  Result<JobGrant> first = JobGrant{};
+  std::thread other([&] { first = clients[0]->join_tree(leaves[0], 10 * kSecond); });
+  const auto second = clients[1]->join_tree(leaves[1], 10 * kSecond);
+  other.join();
+  EXPECT_TRUE(first && second && first->job.job == second->job.job);
+  leaves[0].part.tenant = "chemistry";
+  leaves[0].tree = leaves[1].tree = 6;
+  (void)clients[0]->join_tree(leaves[0], kMs);
+  const auto odd = clients[1]->join_tree(leaves[1], 10 * kSecond);
+  EXPECT_THAT(odd ? "" : odd.error().what, HasSubstr("asked to join a tree and refused (shape)"));
+  stop = true;
+  serving.join();
 }
 
 }  // namespace

@@ -198,6 +198,7 @@ killed killed_root root
 begin no_root a,b -b 4 -e 4
 ends no_root 3
 says no_root "${control[root]}.*nobody listens"
+NCCL_SLIME_SWITCH_OPTIONAL=1 right optional b,a,a,b -d int32,float -b 4 -e 64K -f 97 -n 2 -w 1
 
 # The root's key is the leaves'; and a switch without a parent is no leaf.
 start_root
