@@ -40,8 +40,8 @@ Message Controller::join_at_leaf(const control::JoinTree& request) {
 Message Controller::begin_at_leaf(const control::JoinTree& request) {
   if (!options_.parent) {
     return Refused{Refusal::kShape,
-                   "the ranks name several switches, and this one has no parent (parent.control) "
-                   "that could sum up theirs"};
+                   "the ranks name several switches, or this one by several addresses, and it has "
+                   "no parent (parent.control) that could sum up what they do"};
   }
   if (pending_.size() >= 2 * size_t{options_.max_jobs}) {
     return Refused{Refusal::kMemory, "as many jobs as this switch may have (jobs.max) begin"};

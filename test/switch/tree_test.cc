@@ -214,7 +214,7 @@ TEST_F(TreeTest, ShapesThatCannotBeAreRefused) {
   EXPECT_THAT(refused(1, part(1)).text, HasSubstr("2 shards and its root 4"));
 
   restart(leaves_[2], {.seed = 4});
-  EXPECT_THAT(refused(2, part(1)).text, HasSubstr("has no parent"));
+  EXPECT_THAT(refused(2, part(1)).text, HasSubstr("no parent (parent.control)"));
   restart(leaves_[2], {.seed = 4, .parent = kRootControl});
   JoinTree from_leaf = part(1);
   from_leaf.shards = 4;

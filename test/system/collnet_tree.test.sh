@@ -212,5 +212,5 @@ stop_switch b -TERM
 start_switch b '' ''
 begin no_parent a,b -b 4 -e 4
 ends no_parent 3
-says no_parent 'this one has no parent'
+says no_parent 'no parent \(parent.control\)'
 exit $wrong
