@@ -39,7 +39,7 @@ measure() {
   local name=$1 ranks=$2
   shift 2
   say "$name: $ranks ranks: $*"
-  lab_perf "$name" "$ranks" all_reduce -b "$size" -e "$size" -n 2 -w 1 -c 0 --quiet "$@"
+  lab_perf "$name" "$ranks" all_reduce -b "$size" -e "$size" -n 1 -w 1 -c 0 --quiet "$@"
   lab_wait && return
   echo "bench/rack.sh: $name failed" >&2
   tail -n 5 "$work/$name".*.err >&2
@@ -66,13 +66,16 @@ for ((i = 0; i < 8; ++i)); do
 done
 ip netns exec switch "$build/bin/bench-udp" serve $switch_address:7000 >"$work/serve" &
 for _ in $(seq 50); do grep -qs ready "$work/serve" && break || sleep 0.1; done
-size=4K
-for turn in 1 2 3; do
-  say "round trips, turn $turn of 3"
-  in_worker 0 "$build/bin/bench-udp" ask $switch_address:7000 4096 3000 >"$work/udp.$turn" || exit 1
+ask() { in_worker "$1" "$build/bin/bench-udp" ask $switch_address:7000 4096 3000; }
+for turn in 1 2 3 4 5; do
+  say "round trips, turn $turn of 5"
+  ask 0 >"$work/alone.$turn" || exit 1
+  ask 1 >"$work/other.$turn" &
+  other=$!
+  ask 0 >"$work/two.$turn" && wait "$other" || exit 1
   for type in int32 float; do
-    lab_perf "latency-$type-$turn" 2 all_reduce --algo collnet -d $type -b 4K -e 4K -n 3000 -w 50 -c 0 \
-      --quiet
+    lab_perf "latency-$type-$turn" 2 all_reduce --algo collnet -d $type -b 4K -e 4K -n 3000 -w 50 \
+      -c 0 --quiet
     lab_wait || exit 1
   done
 done

@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import re
+import statistics
 
 HEADERS = 14 + 20 + 8 + 28  # Ethernet, IPv4, UDP, SAP/1: what the links' shapers count per packet
 
@@ -55,13 +56,18 @@ def main():
     for lost, aim in ((1, 0.85), (10, 0.6)):
         lossy = algbw(options.work, f"collnet-float-4-lost-{lost}")[0]
         row(f"float, 4 ranks, {lost / 10} % of packets lost / none lost", lossy / collnet[4], aim)
-    trips = []
-    for file in sorted(glob.glob(os.path.join(options.work, "udp.*"))):
-        with open(file) as text:
-            trips.append(json.load(text)["median_us"])
-    for kind in ("int32", "float"):
-        times = [algbw(options.work, f"latency-{kind}-{turn + 1}")[1] for turn in range(len(trips))]
-        row(f"{kind} 4 KiB, 2 ranks: time / bare UDP round trip", min(times) / min(trips), 1.5, "<=")
+    turns = len(glob.glob(os.path.join(options.work, "alone.*")))
+    for what, clients in (("alone", "one client"), ("two", "two clients at once")):
+        trips = []
+        for turn in range(1, turns + 1):
+            with open(os.path.join(options.work, f"{what}.{turn}")) as text:
+                trips.append(json.load(text)["median_us"])
+        bare = statistics.median(trips)
+        print(f"# bare UDP round trip of 4 KiB, {clients}: medians {min(trips):.1f} to {max(trips):.1f} us")
+        for kind in ("int32", "float"):
+            times = [algbw(options.work, f"latency-{kind}-{turn}")[1] for turn in range(1, turns + 1)]
+            took = statistics.median(times)
+            row(f"{kind} 4 KiB, 2 ranks, {took:.0f} us / that", took / bare, 1.5, "<=")
     if options.json:
         with open(options.json, "w") as file:
             json.dump({"rate": options.rate, "lanes": lanes, "goodput_gbs": goodput, "rows": rows}, file, indent=1)

@@ -2,6 +2,10 @@
 // its deviation, from rounds that were sent once (Karn). What a time-out has doubled stays doubled
 // until such a round has been measured (section 5, note after 5.7): otherwise, once round trips
 // have become longer than the time-out, every round would be sent twice and none ever measured.
+//
+// On a full link round trips hardly differ, and four times next to nothing is no margin: a worker
+// that the scheduler holds up for a moment would send a whole window again. So the margin is a
+// round trip at least.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +43,8 @@ class RoundTrip {
 
   // Doubled per attempt, capped.
   uint64_t timeout_ns(uint32_t attempts) const {
-    const uint64_t base = smoothed_ns_ == 0 ? limits_.initial_ns : smoothed_ns_ + 4 * deviation_ns_;
+    const uint64_t margin = std::max(4 * deviation_ns_, smoothed_ns_);
+    const uint64_t base = smoothed_ns_ == 0 ? limits_.initial_ns : smoothed_ns_ + margin;
     const uint64_t first = std::clamp(base, limits_.min_ns, limits_.max_ns);
     const uint32_t doublings = std::min(std::max(attempts, backoff_), kMostDoublings);
     return std::min(first << doublings, limits_.max_ns);

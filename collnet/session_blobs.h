@@ -17,7 +17,7 @@ struct SessionMember {
   SocketAddress::Wire address;
   SocketAddress::Wire control;  // of the switch that it was told to use
   uint64_t tree = 0;            // rank 0's counts: the name of a job on a tree
-  uint32_t lanes = 0;  // that the path to the switch takes
+  uint32_t lanes = 0;           // that the path to the switch takes
   uint32_t well = 0;
   uint32_t half_bits = 0;
   uint32_t reserved = 0;
