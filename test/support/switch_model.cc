@@ -64,12 +64,23 @@ std::vector<std::byte> whole(const sap::Header& header, const std::vector<std::b
 }
 
 // An answer of one word, to whoever asked.
-Answer word_answer(const sap::Header& asked, Type type, uint32_t word, const SocketAddress& to) {
+Answer word_answer(const sap::Header& asked, Type type, uint32_t word, const SocketAddress& to,
+                   uint8_t level = 0) {
   sap::Header header = asked;
   header.type = type;
-  header.flags = header.level = 0;
+  header.flags = 0;
+  header.level = level;
   header.lanes = 1;
   return {whole(header, word_of(word)), {to}};
+}
+
+bool is_from_above(Type type) {
+  return type == Type::kParentResult || type == Type::kStatus || type == Type::kReject;
+}
+
+std::vector<Answer> all_of(std::optional<Answer> answer) {
+  if (!answer) return {};
+  return {std::move(*answer)};
 }
 
 bool same_shape(const sap::Header& a, const sap::Header& b) {
@@ -112,32 +123,35 @@ SwitchModel::Round& SwitchModel::round_of(Job& job, const sap::Header& header) c
   return job.rounds.try_emplace({header.slot, half}, fresh).first->second;
 }
 
-std::optional<Answer> SwitchModel::handle(std::span<const std::byte> datagram,
-                                          const SocketAddress& from, uint64_t now_ns) {
+std::vector<Answer> SwitchModel::handle(std::span<const std::byte> datagram,
+                                        const SocketAddress& from, uint64_t now_ns) {
   Packet packet;
   if (sap::decode(datagram, &packet.header) != sap::Fault::kNone) return {};
   packet.payload.assign(datagram.begin() + sap::kHeaderBytes, datagram.end());
   const Type type = packet.header.type;
+  const bool from_above = is_from_above(type);
   if (type != Type::kContribution && type != Type::kPartial && type != Type::kQuery &&
-      type != Type::kParentResult) {
+      !from_above) {
     return {};
   }
+  // What a parent says is never refused: that would be an answer to an answer.
+  const auto refuse = [&](sap::Rejection why) {
+    return from_above ? std::vector<Answer>() : all_of(reject(why, packet, from, now_ns));
+  };
   const auto at = jobs_.find(packet.header.job);
-  if (at == jobs_.end()) return reject(sap::Rejection::kNoJob, packet, from, now_ns);
-  if (const auto why = refusal(at->second, packet.header, from)) {
-    if (type == Type::kParentResult) return {};
-    return reject(*why, packet, from, now_ns);
-  }
-  if (type == Type::kParentResult) return from_parent(at->second, packet);
+  if (at == jobs_.end()) return refuse(sap::Rejection::kNoJob);
+  if (const auto why = refusal(at->second, packet.header, from)) return refuse(*why);
+  if (type == Type::kParentResult) return all_of(from_parent(at->second, packet));
+  if (from_above) return all_of(word_from_parent(at->second, packet));
   if (type == Type::kQuery) return query(at->second, packet, from);
-  return contribute(at->second, packet, from, now_ns);
+  return all_of(contribute(at->second, packet, from, now_ns));
 }
 
 std::optional<sap::Rejection> SwitchModel::refusal(const Job& job, const sap::Header& header,
                                                    const SocketAddress& from) const {
   const net::JobSpec& spec = job.spec;
   if (header.generation != spec.generation) return sap::Rejection::kGeneration;
-  if (header.type == Type::kParentResult) {
+  if (is_from_above(header.type)) {
     if (!spec.parent || !(spec.parent->address == from)) return sap::Rejection::kSource;
   } else if (header.child >= spec.children.size() || !(spec.children[header.child] == from)) {
     return sap::Rejection::kSource;
@@ -183,17 +197,36 @@ std::optional<Answer> SwitchModel::contribute(Job& job, const Packet& packet,
   return values(job, round, packet, true);
 }
 
-std::optional<Answer> SwitchModel::query(Job& job, const Packet& packet,
-                                         const SocketAddress& from) const {
+// Where all have contributed, the parent is asked as well; the cookie tells whom its answer is for.
+std::vector<Answer> SwitchModel::query(Job& job, const Packet& packet,
+                                       const SocketAddress& from) const {
   const Round& round = round_of(job, packet.header);
   if (static_cast<int32_t>(packet.header.epoch - round.epoch) < 0) return {};
   const bool current = packet.header.epoch == round.epoch;
   if (current && round.contributions.size() == job.spec.children.size()) {
-    return values(job, round, packet, false);
+    std::vector<Answer> answers = {values(job, round, packet, false)};
+    if (!job.spec.parent || round.from_parent) return answers;
+    sap::Header question = packet.header;
+    question.cookie = question.child;
+    question.child = job.spec.parent->child;
+    answers.push_back({whole(question, {}), {job.spec.parent->address}});
+    return answers;
   }
   uint32_t arrived = 0;
   for (const Packet& known : round.contributions) arrived |= 1u << known.header.child;
-  return word_answer(packet.header, Type::kStatus, current ? arrived : 0, from);
+  return {word_answer(packet.header, Type::kStatus, current ? arrived : 0, from,
+                      job.spec.children_are_switches ? 1 : 0)};
+}
+
+// A status goes to the child that had asked, a refusal to all.
+std::optional<Answer> SwitchModel::word_from_parent(const Job& job, const Packet& packet) {
+  const std::vector<SocketAddress>& children = job.spec.children;
+  if (packet.header.type == Type::kReject)
+    return Answer{whole(packet.header, packet.payload), children};
+  if (packet.header.cookie >= children.size()) return {};
+  sap::Header header = packet.header;
+  header.child = static_cast<uint8_t>(header.cookie);
+  return Answer{whole(header, packet.payload), {children[header.child]}};
 }
 
 std::optional<Answer> SwitchModel::from_parent(Job& job, const Packet& packet) const {

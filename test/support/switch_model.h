@@ -24,8 +24,8 @@ class SwitchModel {
   void add_job(const net::JobSpec& spec) { jobs_[spec.job] = {spec, {}}; }
   void remove_job(uint16_t job) { jobs_.erase(job); }
   void fence(uint16_t job, uint8_t generation);
-  std::optional<Answer> handle(std::span<const std::byte> datagram, const SocketAddress& from,
-                               uint64_t now_ns);
+  std::vector<Answer> handle(std::span<const std::byte> datagram, const SocketAddress& from,
+                             uint64_t now_ns);
 
  private:
   struct Packet {
@@ -49,7 +49,8 @@ class SwitchModel {
                                uint64_t now_ns);
   std::optional<Answer> contribute(Job& job, const Packet& packet, const SocketAddress& from,
                                    uint64_t now_ns);
-  std::optional<Answer> query(Job& job, const Packet& packet, const SocketAddress& from) const;
+  std::vector<Answer> query(Job& job, const Packet& packet, const SocketAddress& from) const;
+  static std::optional<Answer> word_from_parent(const Job& job, const Packet& packet);
   std::optional<Answer> from_parent(Job& job, const Packet& packet) const;
   static Answer values(const Job& job, const Round& round, const Packet& packet, bool to_all);
   static Packet reduced(const Round& round);
