@@ -103,6 +103,10 @@ std::string metrics_text(const Controller& controller) {
   family(&out, "slime_control_" #name "_total", "counter", help, {{"", control.name.get()}});
   SLIME_CONTROL_COUNTERS(SLIME_FIELD)
 #undef SLIME_FIELD
+  for (const DeviceCounter& one : controller.driver().counters()) {
+    family(&out, std::string("slime_data_") + one.name + "_total", "counter", one.help,
+           {{"", one.value}});
+  }
   tenant_families(&out, controller);
   tree_families(&out, controller);
   job_families(&out, controller);

@@ -33,6 +33,12 @@ ordered_json control_counters_json(const ControlCounters& control) {
   return counters;
 }
 
+ordered_json data_counters_json(const Controller& controller) {
+  ordered_json counters = ordered_json::object();
+  for (const DeviceCounter& one : controller.driver().counters()) counters[one.name] = one.value;
+  return counters;
+}
+
 // 0: its children are workers; 1: they are switches.
 uint32_t level_of(const Controller::Job& job) { return job.spec.children_are_switches ? 1 : 0; }
 
@@ -100,10 +106,11 @@ std::string report_json(const Controller& controller, bool counters) {
   for (const auto& [name, own] : controller.usage_by_tenant()) {
     tenants.push_back({{"tenant", name}, {"jobs", own.jobs}, {"slot_bytes", own.slot_bytes}});
   }
-  const ordered_json whole = {{"switch", switch_json(controller)},
-                              {"jobs", jobs},
-                              {"tenants", tenants},
-                              {"control", control_counters_json(controller.counters())}};
+  ordered_json whole = {{"switch", switch_json(controller)},
+                        {"jobs", jobs},
+                        {"tenants", tenants},
+                        {"control", control_counters_json(controller.counters())}};
+  if (counters) whole["data"] = data_counters_json(controller);
   // No byte that came from a stranger may make this throw.
   return whole.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }

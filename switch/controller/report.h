@@ -9,7 +9,7 @@ namespace slime::net {
 
 const char* name_of(sap::Format format);  // "i32"
 
-// `counters`: those of each job too, which asks the switch.
+// `counters`: those of each job and of the data path too, which asks the switch.
 std::string report_json(const Controller& controller, bool counters);
 
 // Text format 0.0.4 (Prometheus manual, "Exposition formats").

@@ -4,6 +4,7 @@
 #include <slime/result.h>
 
 #include <string>
+#include <vector>
 
 #include "switch/core/job.h"
 
@@ -17,6 +18,14 @@ struct SwitchShape {
   uint32_t formats = 0;     // a bit each
 };
 
+// One that the device keeps, of all jobs together. Both texts last as long as the program: the name
+// is a word of [a-z0-9_], which becomes a part of names in reports and metrics.
+struct DeviceCounter {
+  const char* name = "";
+  const char* help = "";
+  uint64_t value = 0;
+};
+
 class SwitchDriver {
  public:
   virtual ~SwitchDriver() = default;
@@ -26,6 +35,8 @@ class SwitchDriver {
   virtual Result<void> remove_job(uint16_t job) = 0;
   virtual Result<void> fence(uint16_t job, uint8_t generation) = 0;
   virtual Result<JobTotals> totals(uint16_t job) const = 0;  // over all shards
+  // What its data path counts besides that: each device has its own. Names are the same every time.
+  virtual std::vector<DeviceCounter> counters() const { return {}; }
 };
 
 }  // namespace slime::net

@@ -29,14 +29,19 @@ class Outbox {
   virtual void send(const Outgoing& packet, std::span<const SocketAddress> to) = 0;
 };
 
-// Of datagrams that belong to no job.
+// Of datagrams that belong to no job. X(name, help)
+#define SLIME_SHARD_COUNTERS(X)                           \
+  X(malformed, "packets that are not of the protocol")    \
+  X(unknown_job, "packets of jobs that are not here")     \
+  X(unexpected, "packets of a type that no switch takes") \
+  X(rejects_sent, "refusals sent, of any job or none")    \
+  X(rejects_spared, "refusals not sent: too many in a second")
+
 struct alignas(64) ShardCounters {
-  Counter packets;         // all that came
-  Counter malformed;       // not SAP/1
-  Counter unknown_job;     // no such job
-  Counter unexpected;      // a type that no switch takes
-  Counter rejects_sent;    // answers to what was refused
-  Counter rejects_spared;  // not sent: more than kRejectsPerSecond
+  Counter packets;  // all that came; operators see those of the socket
+#define SLIME_FIELD(name, help) Counter name;
+  SLIME_SHARD_COUNTERS(SLIME_FIELD)
+#undef SLIME_FIELD
 };
 
 class Shard {

@@ -185,6 +185,20 @@ IoTotals SoftSwitch::io_totals() const {
   return totals;
 }
 
+std::vector<DeviceCounter> SoftSwitch::counters() const {
+  const IoTotals io = io_totals();
+  std::vector<DeviceCounter> all;
+#define SLIME_FIELD(name, help)    \
+  all.push_back({#name, help, 0}); \
+  for (const auto& thread : threads_) all.back().value += thread->shard().counters().name.get();
+  SLIME_SHARD_COUNTERS(SLIME_FIELD)
+#undef SLIME_FIELD
+#define SLIME_FIELD(name, help) all.push_back({#name, help, io.name});
+  SLIME_IO_COUNTERS(SLIME_FIELD)
+#undef SLIME_FIELD
+  return all;
+}
+
 Error SoftSwitch::no_job(uint16_t job) const {
   return make_error(Status::kInvalid, ENOENT, "the switch at %s has no job %u",
                     shape_.address.to_string().c_str(), job);

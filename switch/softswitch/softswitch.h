@@ -42,6 +42,7 @@ class SoftSwitch final : public SwitchDriver {
   Result<void> remove_job(uint16_t job) override;
   Result<void> fence(uint16_t job, uint8_t generation) override;
   Result<JobTotals> totals(uint16_t job) const override;
+  std::vector<DeviceCounter> counters() const override;  // all shards together
 
   uint64_t slot_bytes_used() const { return used_bytes_; }
   const IoCounters& io(uint32_t shard) const { return threads_[shard]->io(); }

@@ -50,6 +50,10 @@ class FakeDriver final : public SwitchDriver {
     return totals;
   }
 
+  std::vector<DeviceCounter> counters() const override {
+    return {{.name = "recirculated", .help = "packets that went around again", .value = 77}};
+  }
+
   std::optional<Error> failure() const {
     if (!broken) return {};
     return make_error(Status::kSystem, 5, "the switch is on fire");

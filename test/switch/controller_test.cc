@@ -282,6 +282,8 @@ TEST_F(ControllerTest, ReportsAsJson) {
     EXPECT_EQ(report["jobs"][0]["formats"][0], "i32");
     EXPECT_EQ(report["jobs"][0]["lease_left_ms"], 30000);
     EXPECT_EQ(report["jobs"][0].contains("counters"), counters);
+    EXPECT_EQ(report.contains("data"), counters);
+    EXPECT_EQ(report.value("/data/recirculated"_json_pointer, 0), counters ? 77 : 0);
     EXPECT_EQ(report["tenants"][0]["tenant"], "physics");
     EXPECT_EQ(report["control"]["jobs_created"], 1);
   }
@@ -310,6 +312,10 @@ TEST_F(ControllerTest, MetricsAreWhatPrometheusReads) {
   const std::string text = metrics_text(*controller_);
   EXPECT_THAT(text, HasSubstr("# TYPE slime_switch_jobs gauge\nslime_switch_jobs 1\n"));
   EXPECT_THAT(text, HasSubstr("slime_control_jobs_created_total 1\n"));
+  EXPECT_THAT(text,
+              HasSubstr("# HELP slime_data_recirculated_total packets that went around again\n"
+                        "# TYPE slime_data_recirculated_total counter\n"
+                        "slime_data_recirculated_total 77\n"));
   const std::string number = std::to_string(grant.job.job);
   EXPECT_THAT(text, HasSubstr("slime_job_rounds_total{job=\"" + number + "\",tenant=\"physics\"} " +
                               std::to_string(1000 + grant.job.job) + "\n"));

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
 #include <set>
 
 #include "test/switch/udp_worker.h"
@@ -215,6 +216,29 @@ TEST(SoftSwitch, CountsWhatItDoes) {
   EXPECT_EQ(totals.send_drops, 0u);
   EXPECT_EQ(soft->shard_counters(0).packets.get(), 2u);
   EXPECT_EQ(soft->shard_counters(1).packets.get(), 0u);
+}
+
+TEST(SoftSwitch, ListsCountersOfAllShards) {
+  const auto soft = open_switch();
+  ASSERT_EQ(soft->shape().shards, 2u);
+  Worker stranger(soft->shape());
+  for (uint32_t shard : {0u, 1u, 1u}) {
+    stranger.send_bytes(std::vector<std::byte>(3, std::byte{9}), shard);
+  }
+  std::map<std::string, uint64_t> counters;
+  const uint64_t end_ms = test::now_ms() + test::kPatienceMs;
+  while (counters["malformed"] < 3 && test::now_ms() < end_ms) {
+    counters.clear();
+    for (const DeviceCounter& one : soft->counters()) {
+      EXPECT_STRNE(one.help, "");
+      EXPECT_TRUE(counters.emplace(one.name, one.value).second) << one.name << " is there twice";
+    }
+  }
+  EXPECT_EQ(counters["malformed"], 3u);
+  EXPECT_EQ(counters["packets_in"], 3u);
+  EXPECT_EQ(counters["bytes_in"], 9u);
+  EXPECT_EQ(counters["packets_out"], 0u);
+  EXPECT_EQ(counters["unknown_job"], 0u);
 }
 
 }  // namespace

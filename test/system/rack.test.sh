@@ -85,6 +85,18 @@ if kill "$hostile_pid"; then ok "the neighbour was hostile to the end"; else
   not_ok "the neighbour gave up" "$work/hostile"
 fi
 wait "$hostile_pid" 2>/dev/null
+# The operator sees it, from a worker's host too.
+in_worker 0 "${launcher[@]}" "$build/bin/slime-switchctl" --switch "$NCCL_SLIME_SWITCH" \
+  --key-file "$NCCL_SLIME_SWITCH_KEY_FILE" stats --json >"$work/stats.json" 2>"$work/stats.err" ||
+  not_ok "hostile: no counters from the switch" "$work/stats.err"
+if malformed=$(python3 -c "import json, sys
+n = json.load(open(sys.argv[1]))['data']['malformed']
+print(n)
+sys.exit(not n > 0)" "$work/stats.json" 2>>"$work/stats.err"); then
+  ok "hostile: the switch counted $malformed malformed packets"
+else
+  not_ok "hostile: the switch counted no malformed packets" "$work/stats.err"
+fi
 
 # Bits in the switch's memory, in the middle of an operation: what one rank has contributed lies
 # there, and the other is held up until they are flipped.

@@ -199,14 +199,23 @@ check "alive after a heartbeat" "$work/worker.log" [ "$state" = alive ]
 expect "show" 0 "^$job +$generation +physics +2 +64 +256 " ctl show
 beat
 expect "show --json" 0 '"tenant": "physics"' ctl show --json
-ctl stats --json >"$work/stats.json"
+data=$(sed -n 's/.*data 127.0.0.1:\([0-9]*\)-.*/\1/p' "$work/ready")
+printf 'no packet of SAP' >"/dev/udp/127.0.0.1/$data"
+for _ in $(seq 100); do # until a shard's thread has seen it
+  ctl stats --json >"$work/stats.json"
+  grep -q '"malformed": 1,' "$work/stats.json" && break
+  sleep 0.05
+done
 if python3 -c "import json, sys
 r = json.load(open(sys.argv[1]))
 job = r['jobs'][0]
 sys.exit(not (job['job'] == $job and job['counters']['rounds'] == 0 and job['slots'] == 64 and
-              r['control']['jobs_refused'] == 1))" "$work/stats.json"; then ok "stats"; else
+              r['control']['jobs_refused'] == 1 and r['data']['malformed'] == 1 and
+              r['data']['bytes_in'] == 16))" "$work/stats.json"; then ok "stats"; else
   not_ok "stats" "$work/stats.json"
 fi
+beat
+expect "counters of the data path, as text" 0 '^  malformed +1$' ctl stats
 beat
 sleep 0.6 # generations keep their distance, see switch/controller/numbers.h
 expect "fence" 0 "job $job: now generation $(((generation + 1) % 256))" ctl fence "$job"
@@ -225,6 +234,8 @@ PYTHON
 expect "metrics" 0 '^slime_job_rounds_total\{job="[0-9]+",tenant="physics"\} 0$' \
   python3 "$work/get.py" "$metrics/metrics"
 expect "metrics of the control channel" 0 '^slime_control_fences_total 1$' \
+  python3 "$work/get.py" "$metrics/metrics"
+expect "metrics of the data path" 0 '^slime_data_malformed_total 1$' \
   python3 "$work/get.py" "$metrics/metrics"
 expect "nothing else there" 0 '^404$' python3 "$work/get.py" "$metrics/"
 

@@ -19,7 +19,8 @@ void add_commands(CLI::App* app, Options* options, std::string* state) {
     return added;
   };
   command("show", "The switch and its jobs", Command::kShow);
-  command("stats", "Counters of every job and of the control channel", Command::kStats);
+  command("stats", "Counters of every job, of the control channel and of the data path",
+          Command::kStats);
   command("fence", "End a job's generation: what its workers still send counts no more",
           Command::kFence)
       ->add_option("JOB", options->job, "Number of the job")

@@ -103,6 +103,7 @@ void print_stats(const ordered_json& report, FILE* out) {
     }
   }
   counters("control", at(report, "control"));
+  counters("data", at(report, "data"));
 }
 
 }  // namespace slime::switchctl
