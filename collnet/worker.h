@@ -71,7 +71,7 @@ struct Operation {
   X(results, "results accepted")                            \
   X(stale, "results of other rounds, dropped")              \
   X(foreign, "datagrams that are not of this job, dropped") \
-  X(corrupt, "results whose check lane is wrong, dropped")  \
+  X(corrupt, "results that were found damaged, dropped")    \
   X(exponent_rounds, "rounds for exponents alone")          \
   X(flag_rounds, "rounds for NaN and infinities")           \
   X(fine_rounds, "rounds for exponents of single elements") \
@@ -183,7 +183,7 @@ class Worker {
   Running* operation_of(uint64_t chunk);
   void retire();
   Piece piece_of(const Running& running, uint64_t chunk) const;
-  std::byte* packet_of(uint32_t index) { return packets_.get() + index * packet_stride_; }
+  std::byte* packet_of(uint32_t index) const { return packets_.get() + index * packet_stride_; }
   std::byte* flags_of(uint32_t index) { return flags_.get() + index * flags_stride_; }
   std::byte* fine_of(uint32_t index) { return fine_.get() + size_t{index} * 4 * options_.lanes; }
   std::byte* kept_of(uint32_t index) { return kept_.get() + index * packet_stride_; }

@@ -9,6 +9,19 @@ namespace {
 
 constexpr uint32_t kMostDamaged = 8;  // results of one round
 
+// An OR, a maximum by bytes, with what this worker sent among the terms. They look at every byte,
+// so that the compiler can take many at a time.
+bool is_or_with(std::span<const std::byte> result, const std::byte* own) {
+  std::byte lost{0};
+  for (size_t i = 0; i < result.size(); ++i) lost |= own[i] & ~result[i];
+  return lost == std::byte{0};
+}
+bool is_maximum_with(std::span<const std::byte> result, const std::byte* own) {
+  unsigned char less = 0;
+  for (size_t i = 0; i < result.size(); ++i) less |= result[i] < own[i];
+  return less == 0;
+}
+
 }  // namespace
 
 void Worker::on_result(const sap::Header& header, std::span<const std::byte> payload,
@@ -40,7 +53,8 @@ void Worker::on_damaged(Slot& slot, const sap::Header& header) {
   Error error = make_error(Status::kRemote, 0,
                            "in-network allreduce: %u results of slot %u, round %u (job %u, "
                            "generation %u) were not the sum of what the ranks sent, by the check "
-                           "that travels with it; whoever summed up has a fault, likely in memory",
+                           "that travels with it or by what this rank sent; whoever summed up has "
+                           "a fault, likely in memory",
                            slot.damaged, header.slot, header.epoch, job_, generation_);
   if (!trouble_) trouble_ = std::move(error);
 }
@@ -63,8 +77,9 @@ bool Worker::fits(const Slot& slot, const Running& running, const sap::Header& h
   return false;
 }
 
-// The check lane covers the payload. Scales are maxima, so they are at least what this worker said:
-// less would have its numbers clamped.
+// The check lane covers the payload of sums. Scales are maxima, so they are at least what this
+// worker said: less would have its numbers clamped. So are the exponents of single elements; and
+// flags are an OR.
 bool Worker::is_intact(const Slot& slot, const Running& running, const sap::Header& header,
                        std::span<const std::byte> payload) const {
   for (int i : {0, 1}) {
@@ -77,8 +92,9 @@ bool Worker::is_intact(const Slot& slot, const Running& running, const sap::Head
     case Stage::kExponents:
       return header.check == workers * salt;
     case Stage::kFlags:
+      return is_or_with(payload, packet_of(header.slot) + sap::kHeaderBytes);
     case Stage::kFine:
-      return true;
+      return is_maximum_with(payload, packet_of(header.slot) + sap::kHeaderBytes);
     case Stage::kData:
       break;
   }

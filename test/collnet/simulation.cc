@@ -121,8 +121,26 @@ void Simulation::damage(std::span<std::byte> bytes) {
   if (network_.damage == 0 || bytes.size() <= sap::kHeaderBytes) return;
   std::uniform_real_distribution<double> chance;
   if (chance(random_) >= network_.damage) return;
+  if (network_.damaged_op) {
+    sap::Header header;
+    (void)sap::decode(bytes, &header);  // the switch's own
+    if (header.op == *network_.damaged_op) lose_bit(bytes.subspan(sap::kHeaderBytes));
+    return;
+  }
   const size_t bit = random_() % (8 * (bytes.size() - sap::kHeaderBytes));
   bytes[sap::kHeaderBytes + bit / 8] ^= std::byte{1} << (bit % 8);
+}
+
+// The next that is set, from any byte on.
+void Simulation::lose_bit(std::span<std::byte> payload) {
+  const size_t first = random_() % payload.size();
+  for (size_t i = 0; i < payload.size(); ++i) {
+    std::byte& byte = payload[(first + i) % payload.size()];
+    if (byte == std::byte{0}) continue;
+    byte = static_cast<std::byte>(std::to_integer<unsigned>(byte) &
+                                  (std::to_integer<unsigned>(byte) - 1));
+    return;
+  }
 }
 
 void Simulation::inject(uint32_t at, uint32_t shard, std::span<const std::byte> datagram,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <queue>
 #include <random>
 #include <vector>
@@ -17,6 +18,8 @@ struct NetworkOptions {
   double loss = 0;
   double duplication = 0;
   double damage = 0;  // of packets with numbers that a switch sends: one bit
+  // Only of those with this operation, and bits get lost: all that an OR or a maximum can tell.
+  std::optional<sap::Op> damaged_op = {};
   uint64_t latency_ns = 10'000;
   uint64_t jitter_ns = 0;  // added at random: packets overtake each other
 };
@@ -83,6 +86,7 @@ class Simulation {
   void step();
   void land(const Flight& flight);
   void damage(std::span<std::byte> bytes);
+  void lose_bit(std::span<std::byte> payload);
   void send(const SocketAddress& from, const SocketAddress& to, std::vector<std::byte> bytes);
   static SocketAddress address_of(uint32_t node, uint32_t port);
   std::vector<uint32_t> pause();

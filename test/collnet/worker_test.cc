@@ -438,6 +438,41 @@ TEST(Worker, FindsDamagedSumsAndAsksAgain) {
   }
 }
 
+// All ranks have the same numbers, so that each can tell what is missing of every element.
+std::vector<std::vector<float>> sums_of_specials(const NetworkOptions& network, uint64_t* found) {
+  Job job({.leaves = {3}, .lanes = 64, .network = network});
+  std::vector<float> numbers(500);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = (i % 64 < 5 ? 1e-20F : 1e20F) * static_cast<float>(i + 1);
+    if (i % 50 == 7) numbers[i] = std::nanf("");
+    if (i % 50 == 9) numbers[i] = -std::numeric_limits<float>::infinity();
+  }
+  std::vector<std::vector<float>> buffers(3, numbers);
+  EXPECT_TRUE(job.reduce(pointers(buffers), DataType::kFloat32));
+  EXPECT_GT(job.simulation.worker(0).counters().flag_rounds, 0u);
+  EXPECT_GT(job.simulation.worker(0).counters().fine_rounds, 0u);
+  *found = 0;
+  for (uint32_t rank : {0, 1, 2}) *found += job.simulation.worker(rank).counters().corrupt;
+  return buffers;
+}
+
+// Rounds whose results no check lane covers.
+TEST(Worker, FindsLostFlagsAndExponentsAndAsksAgain) {
+  uint64_t found = 0;
+  const auto want = sums_of_specials({}, &found);
+  ASSERT_EQ(found, 0u);
+  for (const sap::Op op : {sap::Op::kOr, sap::Op::kMax}) {
+    for (uint64_t seed = 1; seed <= 20; ++seed) {
+      const auto sums = sums_of_specials({.seed = seed, .damage = 0.3, .damaged_op = op}, &found);
+      EXPECT_GT(found, 0u) << "seed " << seed;
+      for (uint32_t rank : {0, 1, 2}) {
+        ASSERT_EQ(std::memcmp(sums[rank].data(), want[rank].data(), 500 * sizeof(float)), 0)
+            << "seed " << seed << ", rank " << rank;
+      }
+    }
+  }
+}
+
 // A switch whose memory has a fault gives the same wrong sum again and again: like one that is
 // gone.
 TEST(Worker, GoesOnWithoutASwitchThatCannotAdd) {
