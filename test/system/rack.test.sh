@@ -30,15 +30,15 @@ right() {
   lab_perf "$name" "$ranks" all_reduce --algo collnet -w 1 "$@"
   finish "$name" 0
   holds "$name.0" "len(r['rows']) > 0 and all(h['wrong'] == 0 for h in halves)" "0 wrong"
-  says "$name.0" 'packets sent'
+  says "$name.0" 'operations [1-9][0-9]*, sent [1-9]'
 }
-# count NAME RANK TEXT: the number before TEXT in what this rank said at the end
-count() { sed -nE "s/.*[ :]([0-9]+) $3.*/\1/p" "$work/$1.$2.err" | tail -n 1; }
-# counted NAME RANK TEXT: it is not 0
+# count NAME RANK COUNTER: as this rank said at the end
+count() { sed -nE "s/.*[ :]$3 ([0-9]+),.*/\1/p" "$work/$1.$2.err" | tail -n 1; }
+# counted NAME RANK COUNTER: it is not 0
 counted() {
   local number
   number=$(count "$@")
-  if [ "${number:-0}" -gt 0 ]; then ok "$1: $number $3"; else
+  if [ "${number:-0}" -gt 0 ]; then ok "$1: $3 $number"; else
     not_ok "$1: rank $2 counts no $3" "$work/$1.$2.err"
   fi
 }
@@ -60,15 +60,15 @@ right calm 4 -n 4 -b 4 -e 1M -f 64 -d float,int32
 
 lab_spoil_all 4 10 10 # of 1000
 right lossy 4 -n 4 -b 4 -e 4M -f 64 -d float,int8
-counted lossy 1 'of them again'
-counted lossy 1 'of other rounds'
+counted lossy 1 retransmitted
+counted lossy 1 stale
 lab_spoil_all 4 0 0
 
 # A relay delays and reorders all that rank 1 sends and gets, and flips bits that only the check can
 # find: their checksums are right.
 lab_relay 1 --delay-us 0 2000 --flip 0.002 || not_ok "no relay"
 right relayed 3 -n 4 -b 4 -e 1M -f 64 -d float,int32
-counted relayed 1 damaged
+counted relayed 1 corrupt
 lab_no_relay 1 9000 || exit 1
 
 # Two jobs at once, beside a neighbour who sends the switch anything, also in the name of rank 0.
@@ -112,7 +112,7 @@ fi
 kill -CONT "${rank_pids[1]}"
 finish flipped 0
 holds flipped.0 "all(h['wrong'] == 0 for h in halves)" "0 wrong"
-counted flipped 0 damaged
+counted flipped 0 corrupt
 cat "$work"/flipped.[01].err >"$work/flipped.err" # whoever found it first says so
 says flipped 'a fault, likely in memory'
 says flipped 'on the switch at .* again'
