@@ -1,6 +1,9 @@
 // Fields of the control channel's messages to bytes and back, little-endian. Writer and Reader have
 // the same functions, so that one description of a message serves both.
 //
+// Children are counted in the low half of a word, the rails beyond the first in the high half:
+// those of one rail look as they did before there were more.
+//
 // A Reader never fails in the middle: it remembers the first fault, and reads zeros from then on.
 #pragma once
 
@@ -42,8 +45,9 @@ class Writer {
     number(static_cast<std::underlying_type_t<Enum>>(value));
   }
   void zeros(size_t count) { to_->resize(to_->size() + count); }
-  void addresses(const std::vector<SocketAddress>& list) {
-    number(static_cast<uint32_t>(list.size()));
+  void addresses(const std::vector<SocketAddress>& list, uint32_t rails) {
+    number(static_cast<uint16_t>(list.size() / rails));
+    number(static_cast<uint16_t>(rails - 1));
     for (const SocketAddress& one : list) address(one);
   }
   void require(bool, const char*) {}  // what we send is ours to get right
@@ -104,10 +108,15 @@ class Reader {
     require(std::ranges::all_of(take(count), [](std::byte b) { return b == std::byte{0}; }),
             "what must be zero is not");
   }
-  void addresses(std::vector<SocketAddress>& list) {
-    uint32_t count = 0;
-    number(count);
-    require(count >= 1 && count <= sap::kMaxChildren, "the number of children is out of range");
+  void addresses(std::vector<SocketAddress>& list, uint32_t& rails) {
+    uint16_t children = 0, more_rails = 0;
+    number(children);
+    number(more_rails);
+    require(children >= 1 && children <= sap::kMaxChildren,
+            "the number of children is out of range");
+    require(more_rails < sap::kMaxRails, "the number of rails is out of range");
+    rails = fault_ == nullptr ? more_rails + 1u : 1;
+    const uint32_t count = rails * children;
     for (uint32_t i = 0; i < count && fault_ == nullptr; ++i) address(list.emplace_back());
   }
   void require(bool holds, const char* otherwise) {

@@ -26,7 +26,7 @@ void fields_of_wanted(Io& io, auto& m) {
     io.number(*number);
   }
   io.number(m.formats);
-  io.addresses(m.children);
+  io.addresses(m.children, m.rails);
   io.require(is_tenant_name(m.tenant), "the tenant's name is empty or has odd characters");
   io.require(m.slots_least >= 1 && m.slots_least <= m.slots_wanted && m.slots_wanted <= kMaxSlots,
              "the number of slots is out of range");
@@ -51,7 +51,8 @@ void fields_of_tree(Io& io, auto& m) {
                  m.contributors >= m.workers + m.branches - 1 &&
                  m.contributors <= m.branches * sap::kMaxChildren,
              "the number of workers is out of range");
-  io.require(m.shards <= sap::kMaxShards && m.part.children.size() == (m.shards ? 1 : m.workers),
+  io.require(m.shards <= sap::kMaxShards &&
+                 m.part.children.size() == (m.shards ? 1 : m.workers * size_t{m.part.rails}),
              "the number of children is another than that of workers, or a leaf's shards are odd");
 }
 

@@ -117,6 +117,12 @@ constexpr bool on_parent_result(Half& half, uint32_t epoch, const Place& place) 
 // Worker.
 // -------------------------------------------------------------------------------------------
 
+// Which of its `rails` local addresses a contributor uses for a slot, and is answered at. Slot s is
+// served by shard s mod `shards`, so every rail reaches every shard.
+constexpr uint32_t rail_of(uint32_t slot, uint32_t shards, uint32_t rails) {
+  return rails == 1 ? 0 : slot / shards % rails;
+}
+
 // Chunk c of the job's stream goes over slot c mod `slots`, the same on all workers for as long as
 // the generation lasts. A window other than the ring of slots would let a worker run two rounds
 // ahead of another, beyond what two halves can hold.

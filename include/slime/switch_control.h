@@ -30,8 +30,8 @@ inline constexpr uint8_t kVersion = 1;
 inline constexpr uint16_t kDefaultPort = 48900;
 inline constexpr size_t kHeaderBytes = 16;
 inline constexpr size_t kMacBytes = sizeof(Mac);
-inline constexpr size_t kMaxRequestBytes = 1024;    // payload: 32 children and the rest
-inline constexpr size_t kMaxAnswerBytes = 1 << 20;  // payload: a report
+inline constexpr size_t kMaxRequestBytes = 8192;     // payload: 32 children of 8 rails and the rest
+inline constexpr size_t kMaxAnswerBytes = 17 << 16;  // payload: a report
 inline constexpr size_t kMaxTenantBytes = 32;
 inline constexpr size_t kMaxReasonBytes = 512;
 inline constexpr uint32_t kMaxSlots = 65536;  // SAP/1 counts them in 16 bits
@@ -61,7 +61,9 @@ struct CreateJob {
   uint32_t slots_wanted = 0, slots_least = 1;
   uint32_t lanes_wanted = 0, lanes_least = 1;  // 32-bit words per packet
   uint32_t formats = 0;                        // a bit each, as in sap::kKnownFormats
-  std::vector<SocketAddress> children;         // where each contributes from: UDP
+  // Where each contributes from: UDP; rail by rail, all children on the first and so on.
+  std::vector<SocketAddress> children;
+  uint32_t rails = 1;  // local addresses of each child: rail r carries the slots of sap::rail_of
 };
 // A part of a job on a tree of two levels: what all workers of one leaf ask their leaf for, and
 // each leaf its root. To be repeated until the answer is no TreeWait; what is repeated changes

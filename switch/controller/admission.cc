@@ -39,7 +39,13 @@ std::string memory_words(const control::CreateJob& wanted, uint32_t lanes, uint6
 }  // namespace
 
 tl::expected<void, Refused> check_children(const std::vector<SocketAddress>& children,
-                                           const SocketAddress& switch_address) {
+                                           uint32_t rails, const SocketAddress& switch_address) {
+  if (rails < 1 || rails > sap::kMaxRails || children.size() % rails != 0) {
+    return refuse(Refusal::kShape, number(children.size()) + " addresses of children on " +
+                                       number(rails) + " rails each; 1 to " +
+                                       number(sap::kMaxRails) + " rails are possible");
+  }
+  const size_t count = children.size() / rails;
   for (size_t i = 0; i < children.size(); ++i) {
     const SocketAddress& child = children[i];
     const char* why = child.port() == 0         ? "has no port"
@@ -53,7 +59,9 @@ tl::expected<void, Refused> check_children(const std::vector<SocketAddress>& chi
       why = "is there twice";
     }
     if (why != nullptr) {
-      return refuse(Refusal::kShape, "child " + number(i) + ", " + child.to_string() + ", " + why);
+      const std::string rail = rails > 1 ? " on rail " + number(i / count) : "";
+      return refuse(Refusal::kShape,
+                    "child " + number(i % count) + rail + ", " + child.to_string() + ", " + why);
     }
   }
   return {};

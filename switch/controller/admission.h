@@ -26,8 +26,9 @@ struct Grant {
 
 using Admission = tl::expected<Grant, control::Refused>;
 
-// Refuses children that no switch could serve.
+// Refuses children that no switch could serve; rail by rail, as in CreateJob.
 tl::expected<void, control::Refused> check_children(const std::vector<SocketAddress>& children,
+                                                    uint32_t rails,
                                                     const SocketAddress& switch_address);
 
 // `all` and `own`: what all jobs and those of the tenant hold.

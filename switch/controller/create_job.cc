@@ -11,6 +11,14 @@ using control::Message;
 using control::Refusal;
 using control::Refused;
 
+namespace {
+
+std::string rails_words(uint32_t rails) {
+  return rails > 1 ? " on " + std::to_string(rails) + " rails each" : "";
+}
+
+}  // namespace
+
 TenantQuota Controller::quota_of(const std::string& tenant) const {
   const auto at = options_.tenants.find(tenant);
   return at == options_.tenants.end() ? options_.default_quota : at->second;
@@ -24,7 +32,7 @@ Admission Controller::may_create(const control::CreateJob& wanted) const {
   if (usage().jobs >= options_.max_jobs) {
     return refuse(Refusal::kMemory, "as many jobs as this switch may have (jobs.max) are there");
   }
-  if (auto fine = check_children(wanted.children, shape_.address); !fine) {
+  if (auto fine = check_children(wanted.children, wanted.rails, shape_.address); !fine) {
     return tl::unexpected<Refused>(std::move(fine.error()));
   }
   const auto by_tenant = usage_by_tenant();
@@ -64,6 +72,7 @@ Controller::Job Controller::job_of(const control::CreateJob& wanted, const Grant
               .max_lanes = grant.lanes,
               .formats = wanted.formats,
               .children = wanted.children,
+              .rails = wanted.rails,
               .parent = std::nullopt};
   return job;
 }
@@ -75,12 +84,12 @@ Message Controller::add(Job job) {
     return driver_failed("add", job.ref.job, added.error());
   }
   counters_.jobs_created.add();
-  SLIME_INFO("job %u, generation %u: tenant %s, %zu children%s, %u slots of %u lanes", job.ref.job,
-             job.ref.generation, job.tenant.c_str(), job.spec.children.size(),
+  SLIME_INFO("job %u, generation %u: tenant %s, %zu children%s%s, %u slots of %u lanes",
+             job.ref.job, job.ref.generation, job.tenant.c_str(), job.spec.child_count(),
              job.spec.children_are_switches ? " that are switches"
              : job.spec.parent              ? " and a parent"
                                             : "",
-             job.spec.slots, job.spec.max_lanes);
+             rails_words(job.spec.rails).c_str(), job.spec.slots, job.spec.max_lanes);
   const auto at = jobs_.emplace(job.ref.job, std::move(job)).first;
   return grant_of(at->second);
 }

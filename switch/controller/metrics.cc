@@ -66,7 +66,7 @@ void tree_families(std::string* out, const Controller& controller) {
     samples.push_back({"{job=\"" + std::to_string(number) + "\",level=\"" + (root ? "1" : "0") +
                            "\",parent=\"" +
                            (job.spec.parent ? job.spec.parent->address.to_string() : "") + "\"}",
-                       job.spec.children.size()});
+                       job.spec.child_count()});
   }
   if (samples.empty()) return;
   family(out, "slime_job_tree_children", "gauge",

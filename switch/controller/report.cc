@@ -50,7 +50,10 @@ ordered_json parent_json(const Controller::Job& job) {
 ordered_json job_json(const Controller& controller, const Controller::Job& job, bool counters) {
   const uint64_t now = controller.now_ns();
   ordered_json children = ordered_json::array();
-  for (const SocketAddress& child : job.spec.children) children.push_back(child.to_string());
+  for (size_t i = 0; i < job.spec.child_count();
+       ++i) {  // on their first rails: a report is bounded
+    children.push_back(job.spec.children[i].to_string());
+  }
   ordered_json row = {
       {"job", job.ref.job},
       {"generation", job.ref.generation},
@@ -64,6 +67,7 @@ ordered_json job_json(const Controller& controller, const Controller::Job& job, 
       {"ended", job.ended},
       {"level", level_of(job)},
       {"parent", parent_json(job)},
+      {"rails", job.spec.rails},
       {"children", children}};
   if (!counters) return row;
   const auto totals = controller.driver().totals(job.ref.job);

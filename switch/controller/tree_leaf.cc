@@ -80,6 +80,7 @@ std::optional<control::JoinTree> Controller::part_due() {
     control::JoinTree part = tree.terms;
     part.shards = shape_.shards;
     part.part.children = {shape_.address};
+    part.part.rails = 1;
     part.part.slots_wanted = tree.reserved.slots;
     part.part.lanes_wanted = tree.reserved.lanes;
     return part;

@@ -41,7 +41,7 @@ std::optional<Refused> Controller::refuse_leaf(const control::JoinTree& request)
                                         " shards and its root " + std::to_string(shape_.shards) +
                                         ": give both the same data.shards"};
   }
-  const auto child = check_children(request.part.children, shape_.address);
+  const auto child = check_children(request.part.children, 1, shape_.address);
   return child ? std::nullopt : std::optional(child.error());
 }
 

@@ -22,9 +22,14 @@ struct JobSpec {
   uint32_t slots = 0;      // of the whole job; shard i of n has slots i, i + n, i + 2n, ...
   uint32_t max_lanes = 0;  // 32-bit words per packet
   uint32_t formats = sap::kKnownFormats;  // a bit each
-  std::vector<SocketAddress> children;    // contributions to child i count only from address i
+  // Rail by rail: child c on rail r of n children is address r * n + c. Contributions count only
+  // from the address of their child on the rail of their slot (sap::rail_of).
+  std::vector<SocketAddress> children;
+  uint32_t rails = 1;  // local addresses of each child
   bool children_are_switches = false;
   std::optional<Parent> parent;  // absent: this switch is the root
+
+  size_t child_count() const { return children.size() / rails; }
 };
 
 // X(name, help)

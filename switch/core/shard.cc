@@ -33,8 +33,14 @@ Result<void> Shard::add_job(const JobSpec& spec) {
 }
 
 Result<std::unique_ptr<Shard::Job>> Shard::make_job(const JobSpec& spec) const {
-  if (spec.children.empty() || spec.children.size() > sap::kMaxChildren) {
+  if (spec.rails < 1 || spec.rails > sap::kMaxRails || spec.children.size() % spec.rails != 0) {
+    return fail(bad_job(spec, "all children have the same 1 to 8 rails"));
+  }
+  if (spec.children.empty() || spec.child_count() > sap::kMaxChildren) {
     return fail(bad_job(spec, "a switch takes 1 to 32 children; build a tree for more"));
+  }
+  if (spec.rails > 1 && spec.children_are_switches) {
+    return fail(bad_job(spec, "switches have one rail each"));
   }
   if (spec.slots == 0 || spec.slots > 65536) return fail(bad_job(spec, "1 to 65536 slots"));
   if (spec.max_lanes == 0 || spec.max_lanes > sap::kMaxLanes) {
@@ -48,7 +54,7 @@ Result<std::unique_ptr<Shard::Job>> Shard::make_job(const JobSpec& spec) const {
     return fail(make_error(Status::kNoMemory, ENOMEM, "job %u: no memory for %zu bytes of slots",
                            spec.job, Slots::bytes_for(here, spec.max_lanes)));
   }
-  const auto all = static_cast<uint32_t>((uint64_t{1} << spec.children.size()) - 1);
+  const auto all = static_cast<uint32_t>((uint64_t{1} << spec.child_count()) - 1);
   job->place = {.all = all, .root = !spec.parent};
   return job;
 }
@@ -115,8 +121,7 @@ bool Shard::admit(Job& job, const Packet& packet) {
     return refuse(sap::Rejection::kGeneration, job.counters.rejected_generation);
   }
   const bool bound = from_above ? job.spec.parent && packet.from == job.spec.parent->address
-                                : header.child < job.spec.children.size() &&
-                                      packet.from == job.spec.children[header.child];
+                                : is_from_child(children_of(job, header.slot), packet);
   if (!bound) return refuse(sap::Rejection::kSource, job.counters.rejected_source);
   if (!slot_fits(job, header.slot)) {
     return refuse(sap::Rejection::kSlot, job.counters.rejected_slot);
@@ -125,6 +130,18 @@ bool Shard::admit(Job& job, const Packet& packet) {
     return refuse(sap::Rejection::kShape, job.counters.rejected_shape);
   }
   return true;
+}
+
+bool Shard::is_from_child(std::span<const SocketAddress> children, const Packet& packet) {
+  return packet.header.child < children.size() && packet.from == children[packet.header.child];
+}
+
+// Their addresses on the rail of the slot, which may still be any.
+std::span<const SocketAddress> Shard::children_of(const Job& job, uint16_t slot) const {
+  const std::span<const SocketAddress> all(job.spec.children);
+  if (job.spec.rails == 1) return all;
+  const size_t count = job.spec.child_count();
+  return all.subspan(sap::rail_of(slot, count_, job.spec.rails) * count, count);
 }
 
 bool Shard::slot_fits(const Job& job, uint16_t slot) const {
@@ -219,7 +236,7 @@ void Shard::ask_parent(const Job& job, const Packet& packet) {
 // What the parent says of a round, other than its result, is for those below.
 void Shard::hear_parent(Job& job, const Packet& packet) {
   if (packet.header.type == sap::Type::kParentResult) return parent_result(job, packet);
-  const std::span<const SocketAddress> children(job.spec.children);
+  const std::span<const SocketAddress> children = children_of(job, packet.header.slot);
   Outgoing outgoing;
   sap::Header header = packet.header;
   if (header.type == sap::Type::kStatus) {
@@ -252,7 +269,7 @@ void Shard::parent_result(Job& job, const Packet& packet) {
 }
 
 void Shard::answer(Job& job, sap::Send send, const Packet& packet) {
-  const std::span<const SocketAddress> children(job.spec.children);
+  const std::span<const SocketAddress> children = children_of(job, packet.header.slot);
   const bool below = job.spec.children_are_switches;
   switch (send) {
     case sap::Send::kNothing:

@@ -84,7 +84,9 @@ class Shard {
   };
 
   bool admit(Job& job, const Packet& packet);
+  static bool is_from_child(std::span<const SocketAddress> children, const Packet& packet);
   bool slot_fits(const Job& job, uint16_t slot) const;
+  std::span<const SocketAddress> children_of(const Job& job, uint16_t slot) const;
   static bool shape_fits(const Job& job, const sap::Header& header);
   void contribute(Job& job, const Packet& packet);
   void take_in(SlotHalf& half, std::byte* values, const Packet& packet, bool opens);

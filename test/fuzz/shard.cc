@@ -27,19 +27,20 @@ class Answers final : public Outbox {
   std::vector<test::Answer> all;
 };
 
-// A root of workers, an inner switch, a root of switches, and a small job of one. Child c of job j
-// is at port 100 j + c.
+// A root of workers with two rails each, an inner switch, a root of switches, and a small job of
+// one. Address i of job j is at port 100 j + i.
 static JobSpec spec_of(uint16_t job) {
-  static constexpr uint8_t kChildren[] = {3, 2, 2, 1};
+  static constexpr uint8_t kAddresses[] = {6, 2, 2, 1};
   JobSpec spec{.job = job,
                .generation = 5,
                .slots = job == 4 ? 1u : 4u,
                .max_lanes = job == 4 ? 2u : 8u,
                .formats = job == 4 ? 0b1000u : sap::kKnownFormats,
                .children = {},
+               .rails = job == 1 ? 2u : 1u,
                .children_are_switches = job == 3,
                .parent = {}};
-  for (uint16_t c = 0; c < kChildren[job - 1]; ++c) {
+  for (uint16_t c = 0; c < kAddresses[job - 1]; ++c) {
     spec.children.push_back(address_of(static_cast<uint16_t>(100 * job + c)));
   }
   if (job == 2) spec.parent = Parent{address_of(kStranger - 1), 1};
@@ -110,7 +111,8 @@ class Bench {
     header.cookie = header.check = input_.take<uint32_t>();
     header.exponents[0] = header.exponents[1] = static_cast<int8_t>(header.check);
     header.special = static_cast<uint8_t>(header.check >> 8);
-    SocketAddress sender = address_of(static_cast<uint16_t>(100 * job + header.child));
+    const uint32_t rail = job == 1 ? header.slot / shards_ % 2 : 0;
+    SocketAddress sender = address_of(static_cast<uint16_t>(100 * job + 3 * rail + header.child));
     const bool word = header.check % 16 == 3;
     if (word) {
       header.type = header.check & 16 ? sap::Type::kStatus : sap::Type::kReject;

@@ -153,7 +153,8 @@ std::optional<sap::Rejection> SwitchModel::refusal(const Job& job, const sap::He
   if (header.generation != spec.generation) return sap::Rejection::kGeneration;
   if (is_from_above(header.type)) {
     if (!spec.parent || !(spec.parent->address == from)) return sap::Rejection::kSource;
-  } else if (header.child >= spec.children.size() || !(spec.children[header.child] == from)) {
+  } else if (header.child >= spec.children.size() / spec.rails ||
+             !(child_at(spec, header.child, header.slot) == from)) {
     return sap::Rejection::kSource;
   }
   if (header.slot >= spec.slots || header.slot % count_ != index_) return sap::Rejection::kSlot;
@@ -186,7 +187,7 @@ std::optional<Answer> SwitchModel::contribute(Job& job, const Packet& packet,
   }
   if (ahead < 0) return {};
   if (ahead > 0) round = {.epoch = packet.header.epoch, .contributions = {}, .from_parent = {}};
-  const size_t all = job.spec.children.size();
+  const size_t all = job.spec.children.size() / job.spec.rails;
   for (const Packet& known : round.contributions) {
     if (known.header.child != packet.header.child) continue;
     if (round.contributions.size() < all) return {};
@@ -203,7 +204,7 @@ std::vector<Answer> SwitchModel::query(Job& job, const Packet& packet,
   const Round& round = round_of(job, packet.header);
   if (static_cast<int32_t>(packet.header.epoch - round.epoch) < 0) return {};
   const bool current = packet.header.epoch == round.epoch;
-  if (current && round.contributions.size() == job.spec.children.size()) {
+  if (current && round.contributions.size() == job.spec.children.size() / job.spec.rails) {
     std::vector<Answer> answers = {values(job, round, packet, false)};
     if (!job.spec.parent || round.from_parent) return answers;
     sap::Header question = packet.header;
@@ -220,18 +221,22 @@ std::vector<Answer> SwitchModel::query(Job& job, const Packet& packet,
 
 // A status goes to the child that had asked, a refusal to all.
 std::optional<Answer> SwitchModel::word_from_parent(const Job& job, const Packet& packet) {
-  const std::vector<SocketAddress>& children = job.spec.children;
-  if (packet.header.type == Type::kReject)
-    return Answer{whole(packet.header, packet.payload), children};
-  if (packet.header.cookie >= children.size()) return {};
+  const net::JobSpec& spec = job.spec;
+  const size_t count = spec.children.size() / spec.rails;
+  if (packet.header.type == Type::kReject) {
+    Answer to_all{whole(packet.header, packet.payload), {}};
+    for (size_t i = 0; i < count; ++i) to_all.to.push_back(child_at(spec, i, packet.header.slot));
+    return to_all;
+  }
+  if (packet.header.cookie >= count) return {};
   sap::Header header = packet.header;
   header.child = static_cast<uint8_t>(header.cookie);
-  return Answer{whole(header, packet.payload), {children[header.child]}};
+  return Answer{whole(header, packet.payload), {child_at(spec, header.child, header.slot)}};
 }
 
 std::optional<Answer> SwitchModel::from_parent(Job& job, const Packet& packet) const {
   Round& round = round_of(job, packet.header);
-  const bool complete = round.contributions.size() == job.spec.children.size();
+  const bool complete = round.contributions.size() == job.spec.children.size() / job.spec.rails;
   if (round.epoch != packet.header.epoch || !complete || round.from_parent) return {};
   if (!same_shape(round.contributions.front().header, packet.header)) return {};
   round.from_parent = packet;
@@ -255,8 +260,16 @@ SwitchModel::Packet SwitchModel::reduced(const Round& round) {
   return sum;
 }
 
+// Shards take turns with slots, and rails take turns with the slots of a shard.
+SocketAddress SwitchModel::child_at(const net::JobSpec& spec, size_t child, uint16_t slot) const {
+  const size_t children = spec.children.size() / spec.rails;
+  const size_t turn = (slot - slot % count_) / count_;
+  return spec.children[turn % spec.rails * children + child];
+}
+
 // To all children, or to the one that asked; a sum that is not complete goes up instead.
-Answer SwitchModel::values(const Job& job, const Round& round, const Packet& packet, bool to_all) {
+Answer SwitchModel::values(const Job& job, const Round& round, const Packet& packet,
+                           bool to_all) const {
   const net::JobSpec& spec = job.spec;
   const bool up = spec.parent && !round.from_parent;
   Packet answer = round.from_parent ? *round.from_parent : reduced(round);
@@ -268,8 +281,12 @@ Answer SwitchModel::values(const Job& job, const Round& round, const Packet& pac
                 : spec.children_are_switches ? Type::kParentResult
                 : to_all                     ? Type::kResult
                                              : Type::kResultAgain;
-  std::vector<SocketAddress> to = spec.children;
-  if (!to_all) to = {spec.children[packet.header.child]};
+  std::vector<SocketAddress> to;
+  for (size_t child = 0; child < spec.children.size() / spec.rails; ++child) {
+    if (to_all || child == packet.header.child) {
+      to.push_back(child_at(spec, child, packet.header.slot));
+    }
+  }
   if (up) to = {spec.parent->address};
   return {whole(header, answer.payload), std::move(to)};
 }

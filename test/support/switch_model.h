@@ -52,7 +52,8 @@ class SwitchModel {
   std::vector<Answer> query(Job& job, const Packet& packet, const SocketAddress& from) const;
   static std::optional<Answer> word_from_parent(const Job& job, const Packet& packet);
   std::optional<Answer> from_parent(Job& job, const Packet& packet) const;
-  static Answer values(const Job& job, const Round& round, const Packet& packet, bool to_all);
+  Answer values(const Job& job, const Round& round, const Packet& packet, bool to_all) const;
+  SocketAddress child_at(const net::JobSpec& spec, size_t child, uint16_t slot) const;
   static Packet reduced(const Round& round);
 
   const uint32_t index_, count_;

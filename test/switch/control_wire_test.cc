@@ -125,6 +125,56 @@ TEST(ControlWire, ValuesOutOfRangeAreRefused) {
   EXPECT_TRUE(refused([](CreateJob& job) { job.children.resize(33, job.children[0]); }));
 }
 
+CreateJob wanted_on_rails(int children, uint32_t rails) {
+  CreateJob job = wanted(children * static_cast<int>(rails));
+  job.rails = rails;
+  return job;
+}
+
+TEST(ControlWire, ChildrenOfSeveralRailsComeBack) {
+  for (const auto& [children, rails] : {std::pair(1, 8u), {3, 2u}, {32, 8u}}) {
+    const CreateJob job = wanted_on_rails(children, rails);
+    const auto frame = encode(job, 1);
+    EXPECT_LE(frame.size(), kHeaderBytes + kMaxRequestBytes + kMacBytes);
+    const auto back = decode(frame);
+    ASSERT_TRUE(back) << back.error().what;
+    EXPECT_EQ(std::get<CreateJob>(*back).rails, rails);
+    EXPECT_EQ(std::get<CreateJob>(*back).children, job.children);
+  }
+  const auto part = encode(JoinTree{7, 33, 32, 2, 1, 0, wanted_on_rails(32, 8)}, 1);
+  EXPECT_LE(part.size(), kHeaderBytes + kMaxRequestBytes + kMacBytes);
+  EXPECT_TRUE(decode(part));
+}
+
+// The counts come before the addresses: children, and rails beyond the first, 16 bits each.
+TEST(ControlWire, CountsOfRailsThatCannotBeAreRefused) {
+  const auto frame = encode(wanted_on_rails(2, 2), 1);
+  const size_t at = frame.size() - kMacBytes - 4 * SocketAddress::kWireBytes - 4;
+  const auto with = [&](uint8_t children, uint8_t more_rails, uint8_t high = 0) {
+    auto bytes = frame;
+    bytes[at] = std::byte{children};
+    bytes[at + 2] = std::byte{more_rails};
+    bytes[at + 3] = std::byte{high};
+    return decode(bytes).has_value();
+  };
+  EXPECT_TRUE(with(2, 1));
+  EXPECT_TRUE(with(4, 0)) << "one rail looks as it always did";
+  EXPECT_TRUE(with(1, 3));
+  EXPECT_FALSE(with(2, 2)) << "more than there are";
+  EXPECT_FALSE(with(2, 0)) << "fewer than there are";
+  EXPECT_FALSE(with(0, 1));
+  EXPECT_FALSE(with(33, 0));
+  EXPECT_FALSE(with(1, 8));
+  EXPECT_FALSE(with(2, 0xff, 0xff)) << "as many as wrap around to 0";
+  EXPECT_FALSE(with(2, 1, 1));
+  JoinTree join{7, 6, 2, 3, 1, 0, wanted_on_rails(2, 2)};
+  EXPECT_TRUE(decode(encode(join, 1)));
+  join.workers = 4;
+  EXPECT_FALSE(decode(encode(join, 1))) << "addresses are no workers";
+  EXPECT_FALSE(decode(encode(JoinTree{7, 6, 2, 3, 1, 4, wanted_on_rails(1, 2)}, 1)))
+      << "a switch has one rail";
+}
+
 TEST(ControlWire, PartsOfTreesOutOfRangeAreRefused) {
   const auto refused = [](auto change) {
     JoinTree join{7, 6, 2, 3, 1, 0, wanted(2)};
@@ -159,7 +209,7 @@ TEST(ControlWire, HeadersThatCannotBeAreRefused) {
   EXPECT_FALSE(with(5, 0));
   EXPECT_FALSE(with(5, 16));
   EXPECT_FALSE(with(6, 1));
-  EXPECT_FALSE(with(13, 5)) << "longer than a request may be";
+  EXPECT_FALSE(with(13, 0x21)) << "longer than a request may be";
   EXPECT_FALSE(with(15, 0x80));
 }
 

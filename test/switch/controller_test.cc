@@ -161,6 +161,20 @@ TEST_F(ControllerTest, HeartbeatsKeepAJobAndSilenceEndsIt) {
   EXPECT_EQ(controller_->next_expiry_ns(), UINT64_MAX);
 }
 
+TEST_F(ControllerTest, ChildrenOnSeveralRails) {
+  auto job = wanted(6);
+  job.rails = 3;
+  const JobGrant grant = create(job);
+  EXPECT_EQ(driver_.jobs.at(grant.job.job).rails, 3u);
+  EXPECT_EQ(driver_.jobs.at(grant.job.job).children, job.children);
+  EXPECT_THAT(report_json(*controller_, false),
+              HasSubstr(R"("rails":3,"children":["127.0.0.1:9000","127.0.0.1:9001"])"));
+  job.children[5] = job.children[0];
+  EXPECT_THAT(refusal(job).text, HasSubstr("child 1 on rail 2, 127.0.0.1:9000, is there twice"));
+  job.children.resize(5);
+  EXPECT_EQ(refusal(job).why, Refusal::kShape);
+}
+
 TEST_F(ControllerTest, OnlyTheFirstOfManyFencesCounts) {
   const JobGrant grant = create();
   pass(kSecond);
