@@ -23,7 +23,7 @@
 #include "collnet/report.h"
 #include "collnet/ring.h"
 #include "collnet/session_blobs.h"
-#include "collnet/udp_port.h"
+#include "collnet/udp_rails.h"
 #include "collnet/worker.h"
 #include "switch/core/shard.h"
 
@@ -62,8 +62,10 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   using Grant = SessionGrant;  // where the job runs
   Result<void> set_up(int device, Listener& listener, std::span<const Handle> handles,
                       uint32_t rank);
-  Result<void> open_port();
-  Result<void> meet(std::vector<Member>* members);
+  Result<void> open_rails(int device);
+  Result<void> come_together(int device);
+  Result<void> meet(int device, std::vector<Member>* members);
+  Member own_member(uint64_t tree) const;
   number::HalfBits common_half_bits(std::span<const Member> members) const;
   Result<void> compare_advice(std::span<const Member> members) const;
   Result<void> obtain_job(std::span<const Member> members, Grant* grant);
@@ -75,6 +77,15 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   Result<void> agree(const Result<void>& own, const char* on);
   static Result<void> verdict(const Result<void>& own, std::span<const uint8_t> well,
                               const char* on);
+
+  // session_rails.cc
+  std::vector<UdpRail> rails_of_device(int device) const;
+  void take(SessionAddresses addresses);
+  std::span<const SocketAddress> on_rail(uint32_t rail) const;
+  Result<bool> all_rails_work(const Grant& grant);
+  uint8_t answering_rails();
+  void leave_job();
+  void drop_lost_rails();
 
   // session_tree.cc
   Result<void> find_place(std::span<const Member> members);
@@ -102,14 +113,14 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   SocketAddress control_address_;
   SecretKey key_;
   std::unique_ptr<Ring> ring_;
-  std::unique_ptr<UdpPort> port_;
+  std::unique_ptr<UdpRails> port_;
   std::unique_ptr<Worker> worker_;
-  WorkerOptions job_;                   // what the worker was made with
-  std::vector<SocketAddress> members_;  // by rank
-  std::optional<Lease> lease_;          // rank 0's; in a tree, of the first at each leaf
-  uint64_t look_ns_ = 0;                // when to look after the members again
-  uint64_t results_ = 0;                // of the worker, then
-  uint64_t lost_since_ns_ = 0;          // a neighbour has gone, and no result has come since; 0: no
+  WorkerOptions job_;           // what the worker was made with
+  SessionAddresses members_;    // rail by rail, each by rank
+  std::optional<Lease> lease_;  // rank 0's; in a tree, of the first at each leaf
+  uint64_t look_ns_ = 0;        // when to look after the members again
+  uint64_t results_ = 0;        // of the worker, then
+  uint64_t lost_since_ns_ = 0;  // a neighbour has gone, and no result has come since; 0: no
 
   Stage stage_ = Stage::kStill;
   std::vector<uint32_t> epochs_;        // of the slots, by rank

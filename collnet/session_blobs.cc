@@ -1,5 +1,7 @@
 #include "collnet/session_blobs.h"
 
+#include <algorithm>
+
 namespace slime {
 namespace {
 
@@ -13,19 +15,29 @@ tl::unexpected<Error> bad(const char* whose, const std::string& what) {
 
 }  // namespace
 
-Result<std::vector<SocketAddress>> addresses_of(std::span<const SessionMember> members) {
-  std::vector<SocketAddress> addresses;
-  for (const SessionMember& member : members) {
-    const std::string whose = "rank " + std::to_string(addresses.size());
-    auto address = SocketAddress::unpack(member.address);
-    if (!address) return bad(whose.c_str(), "an address that is none");
-    if (address->port() == 0 || address->is_any()) {
-      return bad(whose.c_str(), "the address " + address->to_string());
+Result<SessionAddresses> addresses_of(std::span<const SessionMember> members) {
+  SessionAddresses addresses{.rails = sap::kMaxRails, .all = {}};
+  for (size_t rank = 0; rank < members.size(); ++rank) {
+    const SessionMember& member = members[rank];
+    const std::string whose = "rank " + std::to_string(rank);
+    if (member.rails < 1 || member.rails > sap::kMaxRails) {
+      return bad(whose.c_str(), std::to_string(member.rails) + " rails");
     }
     if (member.lanes < kLeastSessionLanes) {
       return bad(whose.c_str(), "packets of " + std::to_string(member.lanes) + " lanes");
     }
-    addresses.push_back(*address);
+    addresses.rails = std::min(addresses.rails, member.rails);
+  }
+  for (uint32_t rail = 0; rail < addresses.rails; ++rail) {
+    for (size_t rank = 0; rank < members.size(); ++rank) {
+      const std::string whose = "rank " + std::to_string(rank);
+      auto address = SocketAddress::unpack(members[rank].addresses[rail]);
+      if (!address) return bad(whose.c_str(), "an address that is none");
+      if (address->port() == 0 || address->is_any()) {
+        return bad(whose.c_str(), "the address " + address->to_string());
+      }
+      addresses.all.push_back(*address);
+    }
   }
   return addresses;
 }

@@ -6,6 +6,7 @@
 #include <slime/sap.h>
 #include <slime/socket.h>
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -14,14 +15,15 @@ namespace slime {
 inline constexpr uint32_t kLeastSessionLanes = 8;  // of a packet: two blocks of four words
 
 struct SessionMember {
-  SocketAddress::Wire address;
-  SocketAddress::Wire control;  // of the switch that it was told to use
-  uint64_t tree = 0;            // rank 0's counts: the name of a job on a tree
-  uint32_t lanes = 0;           // that the path to the switch takes
+  uint64_t tree = 0;    // rank 0's counts: the name of a job on a tree
+  uint64_t advice = 0;  // digest of what a tuner tells NCCL
+  uint32_t lanes = 0;   // that the path to the switch takes
   uint32_t well = 0;
   uint32_t half_bits = 0;
+  uint32_t rails = 0;  // that it has
   uint32_t reserved = 0;
-  uint64_t advice = 0;  // digest of what a tuner tells NCCL
+  SocketAddress::Wire control{};  // of the switch that it was told to use
+  std::array<SocketAddress::Wire, sap::kMaxRails> addresses{};  // by rail
 };
 
 // What rank 0 got for all.
@@ -32,11 +34,16 @@ struct SessionGrant {
   uint32_t shards = 1, slots = 0, lanes = 0;
   uint16_t job = 0;
   uint8_t generation = 0;
-  uint8_t reserved = 0;
+  uint8_t lost_rails = 0;  // when leaving a switch, of each rank: Worker::lost_rails
 };
 
-// Their addresses, by rank. An error names the rank whose blob cannot be.
-Result<std::vector<SocketAddress>> addresses_of(std::span<const SessionMember> members);
+// Rail by rail, each by rank, of the rails that all have. An error names the rank whose blob cannot
+// be.
+struct SessionAddresses {
+  uint32_t rails = 1;
+  std::vector<SocketAddress> all;
+};
+Result<SessionAddresses> addresses_of(std::span<const SessionMember> members);
 
 // Whether a worker can be made of it. kNobody is sound: it says that there is no job.
 Result<void> check_grant(const SessionGrant& grant);

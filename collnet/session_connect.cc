@@ -53,31 +53,46 @@ Result<void> Session::set_up(int device, Listener& listener, std::span<const Han
   auto ring = Ring::connect(fabric_, device, listener, handles, rank, deadline_ns_);
   if (!ring) return fail(std::move(ring.error()));
   ring_ = std::move(*ring);
-  std::vector<Member> members(handles.size());
-  Result<void> done = meet(&members);
-  Grant grant;
-  if (done) done = obtain_job(members, &grant);
-  if (!done) return done;
-  // All are ready to receive before the first sends.
-  done = agree(join(grant), "joining the job");
+  Result<void> done = come_together(device);
   return done ? agree(try_it(), "a first sum") : done;
 }
 
-Result<void> Session::meet(std::vector<Member>* members) {
-  uint64_t tree = 0;
-  Result<void> opened = open_port();
-  if (opened) opened = random_bytes(std::as_writable_bytes(std::span(&tree, 1)));
-  if (opened) {
-    const uint32_t lanes = (port_->max_packet_bytes() - uint32_t{sap::kHeaderBytes}) / 4;
-    (*members)[ring_->rank()] = {
-        .address = port_->address().pack(),
-        .control = control_address_.pack(),
-        .tree = tree | 1,
-        .lanes = lanes,
-        .well = 1,
-        .half_bits = static_cast<uint32_t>(half_bits_of(fabric_.settings())),
-        .advice = advice_};
+// Once more, over fewer rails, for as long as some do not reach the switch.
+Result<void> Session::come_together(int device) {
+  for (;;) {
+    std::vector<Member> members(ring_->size());
+    Result<void> done = meet(device, &members);
+    Grant grant;
+    if (done) done = obtain_job(members, &grant);
+    if (!done) return done;
+    // All are ready to receive before the first sends.
+    done = agree(join(grant), "joining the job");
+    if (!done) return done;
+    auto work = all_rails_work(grant);
+    if (!work) return fail(std::move(work.error()));
+    if (*work) return {};
+    leave_job();
   }
+}
+
+Session::Member Session::own_member(uint64_t tree) const {
+  Member own{.tree = tree | 1,
+             .advice = advice_,
+             .lanes = (port_->max_packet_bytes() - uint32_t{sap::kHeaderBytes}) / 4,
+             .well = 1,
+             .half_bits = static_cast<uint32_t>(half_bits_of(fabric_.settings())),
+             .rails = port_->count(),
+             .control = control_address_.pack(),
+             .addresses = {}};
+  for (uint32_t i = 0; i < own.rails; ++i) own.addresses[i] = port_->port(i).address().pack();
+  return own;
+}
+
+Result<void> Session::meet(int device, std::vector<Member>* members) {
+  uint64_t tree = 0;
+  Result<void> opened = port_ ? Result<void>{} : open_rails(device);
+  if (opened) opened = random_bytes(std::as_writable_bytes(std::span(&tree, 1)));
+  if (opened) (*members)[ring_->rank()] = own_member(tree);
   auto told =
       ring_->all_gather(std::as_writable_bytes(std::span(*members)), sizeof(Member), deadline_ns_);
   if (!told) return told;
@@ -88,7 +103,7 @@ Result<void> Session::meet(std::vector<Member>* members) {
   if (!agreed) return agreed;
   auto addresses = addresses_of(*members);
   if (!addresses) return fail(std::move(addresses.error()));
-  members_ = std::move(*addresses);
+  take(std::move(*addresses));
   job_.half_bits = common_half_bits(*members);
   return find_place(*members);
 }
@@ -160,7 +175,7 @@ Session::Grant Session::grant_of(const control::JobGrant& grant) {
           .generation = grant.job.generation};
 }
 
-Result<void> Session::open_port() {
+Result<void> Session::open_rails(int device) {
   const Settings& settings = fabric_.settings();
   auto address = resolve(settings.switch_address, control::kDefaultPort,
                          "NCCL_SLIME_SWITCH, the control channel of the switch");
@@ -171,9 +186,11 @@ Result<void> Session::open_port() {
     if (!key) return fail(std::move(key.error()));
     key_ = *key;
   }
-  auto port = UdpPort::open(
+  const auto most = static_cast<uint32_t>(settings.switch_rails);
+  auto port = UdpRails::open(
       {.peer = control_address_,
-       .buffer_bytes = settings.socket_buffer > 0 ? settings.socket_buffer : kSocketBufferBytes});
+       .buffer_bytes = settings.socket_buffer > 0 ? settings.socket_buffer : kSocketBufferBytes},
+      rails_of_device(device), most > 0 ? most : sap::kMaxRails);
   if (!port) return fail(std::move(port.error()));
   port_ = std::move(*port);
   if (port_->max_packet_bytes() >= kLeastPacketBytes) return {};
@@ -200,7 +217,8 @@ control::CreateJob Session::wanted_job(std::span<const Member> members) const {
       settings.switch_slots > 0
           ? static_cast<uint32_t>(settings.switch_slots)
           : std::clamp(kBytesOnTheWay / (4 * wanted.lanes_wanted), kFewestSlots, kMostSlots);
-  wanted.children = members_;
+  wanted.children = members_.all;
+  wanted.rails = members_.rails;
   return wanted;
 }
 
@@ -226,10 +244,11 @@ Result<void> Session::join(const Grant& grant) {
   job_.dead_ns = static_cast<uint64_t>(settings.request_timeout * 1e9);
   const bool direct = grant.from == Grant::From::kRanks;
   job_.shards = direct ? 1 : grant.shards;
+  job_.rails = direct ? 1 : members_.rails;
   auto worker = Worker::open(job_, *port_);
   if (!worker) return fail(std::move(worker.error()));
   worker_ = std::move(*worker);
-  port_->set_ranks(members_);
+  port_->set_ranks({on_rail(0).begin(), on_rail(0).end()});
   if (direct) {
     worker_->resume({.job = job_.job, .generation = job_.generation, .direct = true, .epochs = {}},
                     fabric_.clock().now_ns());

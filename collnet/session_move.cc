@@ -37,6 +37,7 @@ void Session::begin_move() {
   }
   worker_->pause();
   announced_.assign(ring_->size(), Grant{});
+  announced_[ring_->rank()].lost_rails = static_cast<uint8_t>(worker_->lost_rails());
   if (way_back_ && way_back_->grant()) announced_[ring_->rank()] = grant_of(*way_back_->grant());
   stage_ = Stage::kAnnouncing;
   auto begun = ring_->begin_gather(std::as_writable_bytes(std::span(announced_)), sizeof(Grant),
@@ -82,12 +83,14 @@ Result<void> Session::compare() {
 Result<void> Session::leave_switch(uint64_t now_ns) {
   const bool left_before = served_ != nullptr;
   ++job_.generation;
+  drop_lost_rails();
   auto serving = serve();
   if (!serving) return serving;
   worker_->resume({.job = job_.job,
                    .generation = job_.generation,
                    .direct = true,
                    .shards = 1,
+                   .rails = 1,
                    .epochs = epochs_},
                   now_ns);
   if (left_before) return {};
@@ -111,9 +114,12 @@ Result<void> Session::return_to_switch(const Grant& grant, uint64_t now_ns) {
   job_.generation = grant.generation;
   job_.shards = grant.shards;
   port_->set_switch(*address, grant.shards);
-  worker_->resume(
-      {.job = grant.job, .generation = grant.generation, .shards = grant.shards, .epochs = epochs_},
-      now_ns);
+  worker_->resume({.job = grant.job,
+                   .generation = grant.generation,
+                   .shards = grant.shards,
+                   .rails = members_.rails,
+                   .epochs = epochs_},
+                  now_ns);
   served_.reset();
   arrived_ns_ = now_ns;
   if (!way_back_) return {};
@@ -139,7 +145,8 @@ void Session::seek_switch(uint64_t now_ns) {
   wanted.formats = sap::kKnownFormats;
   wanted.slots_wanted = wanted.slots_least = job_.slots;
   wanted.lanes_wanted = wanted.lanes_least = job_.lanes;
-  wanted.children = members_;
+  wanted.children = members_.all;
+  wanted.rails = members_.rails;
   LeaseTerms terms{.address = control_address_, .key = key_, .job = {}, .lease_ms = 0};
   if (lease_) terms.job = lease_->terms().job;
   way_back_.emplace(terms, std::move(wanted), pause_ns_, now_ns);
@@ -157,7 +164,7 @@ Result<void> Session::serve() {
   spec.generation = job_.generation;
   spec.slots = job_.slots;
   spec.max_lanes = job_.lanes;
-  spec.children = members_;
+  spec.children.assign(on_rail(0).begin(), on_rail(0).end());
   served_ = std::make_unique<net::Shard>(ring_->rank(), ring_->size());
   return served_->add_job(spec);
 }

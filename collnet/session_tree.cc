@@ -50,7 +50,9 @@ Result<control::JobGrant> Session::ask_for_part(std::span<const Member> members)
                          .shards = 0,
                          .part = wanted_job(members)};
   part.part.children.clear();
-  for (const uint32_t rank : own.ranks) part.part.children.push_back(members_[rank]);
+  for (uint32_t rail = 0; rail < members_.rails; ++rail) {
+    for (const uint32_t rank : own.ranks) part.part.children.push_back(on_rail(rail)[rank]);
+  }
   auto client = SwitchClient::open(control_address_, key_, kConnectNs);
   if (!client) return fail(std::move(client.error()));
   auto grant = (*client)->join_tree(part, kJoinNs);

@@ -21,10 +21,24 @@ Error failed(const char* call, const SocketAddress& peer) {
   return error;
 }
 
+// Anybody may say so once, from Linux 5.7 on (net/core/sock.c, sock_bindtoindex). Elsewhere it is
+// the routes that decide, for which the address may be enough.
+void bind_to_interface(const Fd& fd, const std::string& interface) {
+  if (interface.empty()) return;
+  (void)::setsockopt(fd.get(), SOL_SOCKET, SO_BINDTODEVICE, interface.c_str(),
+                     static_cast<socklen_t>(interface.size()));
+}
+
 // Connecting a UDP socket sends nothing: it asks for the route, and so for our address and the MTU.
-Result<uint32_t> path_mtu(const SocketAddress& peer, SocketAddress* own) {
+Result<uint32_t> path_mtu(const UdpPortOptions& options, SocketAddress* own) {
+  const SocketAddress& peer = options.peer;
   const Fd probe(::socket(peer.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!probe) return fail(failed("socket", peer));
+  bind_to_interface(probe, options.interface);
+  if (!options.interface.empty() &&
+      ::bind(probe.get(), options.address.data(), options.address.size()) != 0) {
+    return fail(failed("bind", peer));
+  }
   if (::connect(probe.get(), peer.data(), peer.size()) != 0) return fail(failed("connect", peer));
   auto local = local_address(probe);
   if (!local) return fail(std::move(local.error()));
@@ -45,12 +59,14 @@ Result<uint32_t> path_mtu(const SocketAddress& peer, SocketAddress* own) {
 
 Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortOptions& options) {
   std::unique_ptr<UdpPort> port(new UdpPort);
-  auto bytes = path_mtu(options.peer, &port->own_);
+  auto bytes = path_mtu(options, &port->own_);
   if (!bytes) return fail(std::move(bytes.error()));
   port->max_packet_bytes_ = *bytes;
+  port->interface_ = options.interface;
   port->fd_.reset(
       ::socket(port->own_.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP));
   if (!port->fd_) return fail(failed("socket", options.peer));
+  bind_to_interface(port->fd_, options.interface);
   if (::bind(port->fd_.get(), port->own_.data(), port->own_.size()) != 0) {
     return fail(failed("bind", options.peer));
   }

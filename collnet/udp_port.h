@@ -10,6 +10,7 @@
 
 #include <array>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,8 +19,10 @@
 namespace slime {
 
 struct UdpPortOptions {
-  SocketAddress peer;         // whoever: the route to it decides which address is ours
-  uint64_t buffer_bytes = 0;  // of the socket, each way; 0: the system's default
+  SocketAddress peer;          // whoever: the route to it decides which address is ours
+  uint64_t buffer_bytes = 0;   // of the socket, each way; 0: the system's default
+  std::string interface = {};  // packets leave over it, where we may say so; empty: as routed
+  SocketAddress address = {};  // ours, with an interface
 };
 
 // X(name, help)
@@ -48,6 +51,7 @@ class UdpPort final : public Datagrams {
   static Result<std::unique_ptr<UdpPort>> open(const UdpPortOptions& options);
 
   const SocketAddress& address() const { return own_; }
+  const std::string& interface() const { return interface_; }
   // Of the path to the peer: the most that a packet may have, headers of IP and UDP not counted.
   uint32_t max_packet_bytes() const { return max_packet_bytes_; }
   // Packets go to, and are taken from, these only: the shards of a switch and the other members.
@@ -75,6 +79,7 @@ class UdpPort final : public Datagrams {
 
   Fd fd_;
   SocketAddress own_;
+  std::string interface_;
   SocketAddress switch_;
   uint32_t shards_ = 0;
   std::vector<SocketAddress> ranks_;

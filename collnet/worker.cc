@@ -20,7 +20,7 @@ Result<std::unique_ptr<Worker>> Worker::open(const WorkerOptions& options, Datag
   }
   if (options.contributors == 0 || options.contributors > number::kMaxWorkers ||
       options.child >= sap::kMaxChildren || options.shards == 0 ||
-      options.shards > sap::kMaxShards) {
+      options.shards > sap::kMaxShards || options.rails == 0 || options.rails > sap::kMaxRails) {
     return fail(bad("a job of this shape cannot be"));
   }
   return std::unique_ptr<Worker>(new Worker(options, network));
@@ -41,7 +41,8 @@ Worker::Worker(const WorkerOptions& options, Datagrams& network)
       job_(options.job),
       generation_(options.generation),
       child_(options.child),
-      shards_(options.shards) {
+      shards_(options.shards),
+      rails_(options.rails) {
   for (uint32_t i = 0; i < options.slots; ++i) slots_[i].chunk = i;
 }
 
@@ -116,7 +117,7 @@ void Worker::on_datagram(std::span<const std::byte> datagram, uint64_t now_ns) {
     ++counters_.foreign;
     return;
   }
-  heard_ns_ = now_ns;
+  heard_ns_[rail_of(header.slot)] = now_ns;
   switch (header.type) {
     case sap::Type::kResult:
     case sap::Type::kResultAgain:

@@ -48,6 +48,7 @@ struct WorkerOptions {
   uint32_t lanes = 256;  // 32-bit words per packet
   number::HalfBits half_bits = number::HalfBits::k32;
   uint32_t shards = 1;  // slot s is served on port (that of shard 0) + s mod shards
+  uint32_t rails = 1;   // local addresses; slot s uses that of sap::rail_of
   RoundTrip::Limits round_trip;
   uint64_t suspect_ns = 300'000'000;     // then the switch is asked who is missing
   uint64_t silent_ns = 2'000'000'000;    // without a word from the switch: it is gone
@@ -84,11 +85,12 @@ struct WorkerCounters {
 #undef SLIME_FIELD
 };
 
-// A shard of the switch, or another worker.
+// A shard of the switch, over one of our rails; or another worker, from rail 0 to rail 0.
 struct Destination {
   enum class Kind : uint8_t { kShard, kRank };
   Kind kind = Kind::kShard;
   uint32_t index = 0;
+  uint32_t rail = 0;
   bool operator==(const Destination&) const = default;
 };
 
@@ -104,6 +106,7 @@ struct Move {
   uint8_t generation = 0;
   bool direct = false;  // without a switch: rank s mod contributors serves slot s
   uint32_t shards = 1;  // of the switch
+  uint32_t rails = 1;   // towards it
   // The epochs() of all ranks, by rank, as they were when all had paused.
   std::span<const uint32_t> epochs;
 };
@@ -124,6 +127,9 @@ class Worker {
   // What is wrong with the switch: it refused us, is silent, or adds up wrongly. The job can go on
   // elsewhere, if all workers pause, tell each other their epochs, and resume (worker_move.cc).
   const std::optional<Error>& trouble() const { return trouble_; }
+  // A bit for each rail that is silent while others are not: the job can do without these. Of the
+  // last trouble; 0: that was not of rails.
+  uint32_t lost_rails() const { return lost_rails_; }
   void pause() { paused_ = true; }
   bool paused() const { return paused_; }
   void epochs(std::span<uint32_t> by_slot) const;
@@ -212,15 +218,19 @@ class Worker {
   uint32_t holder_of(uint32_t index, std::span<const uint32_t> epochs) const;
   void readdress(uint32_t index);
   Destination served_by(uint32_t index) const;
+  uint32_t rail_of(uint32_t index) const { return sap::rail_of(index, shards_, rails_); }
   void query(uint32_t index, const Destination& to, uint8_t flags);
 
   // worker_timers.cc
   void check_timers(uint64_t now_ns);
   void on_timeout(uint32_t index, uint64_t now_ns);
   void ask(uint32_t index, uint64_t now_ns);
+  void ask_on_other_rails(uint32_t index, uint64_t now_ns);
   void on_status(const sap::Header& header, uint32_t bits);
   void on_reject(const sap::Header& header, uint32_t reason);
-  Error silence(const Slot& slot, uint64_t now_ns) const;
+  bool is_silent(uint32_t index, uint64_t now_ns) const;
+  void find_lost_rails(uint64_t now_ns);
+  Error silence(uint32_t index, uint64_t now_ns) const;
   std::string missing_ranks() const;
   std::string missing_branches() const;
 
@@ -241,7 +251,10 @@ class Worker {
   bool direct_ = false;
   bool paused_ = false;
   uint32_t shards_;
-  uint64_t heard_ns_ = 0;  // from the switch
+  uint32_t rails_;                                   // 1 without a switch
+  std::array<uint64_t, sap::kMaxRails> heard_ns_{};  // from the switch, by rail
+  uint64_t rails_asked_ns_ = 0;
+  uint32_t lost_rails_ = 0;
   std::optional<Error> trouble_;
   WorkerCounters counters_;
   bool failed_ = false;

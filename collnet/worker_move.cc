@@ -23,10 +23,12 @@ void Worker::resume(const Move& move, uint64_t now_ns) {
   direct_ = move.direct;
   child_ = direct_ ? static_cast<uint8_t>(options_.rank) : options_.child;
   shards_ = move.shards;
+  rails_ = move.rails;
   paused_ = false;
   trouble_.reset();
+  lost_rails_ = 0;
   last_arrived_.reset();
-  heard_ns_ = now_ns;
+  heard_ns_.fill(now_ns);
   for (uint32_t index = 0; index < options_.slots; ++index) {
     Slot& slot = slots_[index];
     if (!slot.waiting) continue;
@@ -74,12 +76,12 @@ void Worker::answer_peer(const sap::Header& query) {
   const Slot& slot = slots_[query.slot];
   const bool ours = slot.kept_bytes > 0 && sap::next_epoch(query.epoch) == slot.epoch;
   if (!ours || query.child >= options_.contributors) return;
-  network_.send({Destination::Kind::kRank, query.child}, {kept_of(query.slot), slot.kept_bytes});
+  network_.send({Destination::Kind::kRank, query.child, 0}, {kept_of(query.slot), slot.kept_bytes});
 }
 
 Destination Worker::served_by(uint32_t index) const {
-  if (direct_) return {Destination::Kind::kRank, index % options_.contributors};
-  return {Destination::Kind::kShard, index % shards_};
+  if (direct_) return {Destination::Kind::kRank, index % options_.contributors, 0};
+  return {Destination::Kind::kShard, index % shards_, rail_of(index)};
 }
 
 void Worker::query(uint32_t index, const Destination& to, uint8_t flags) {

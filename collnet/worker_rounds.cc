@@ -116,7 +116,7 @@ void Worker::transmit(uint32_t index, uint64_t now_ns) {
   if (next_check_ns_ > slot.deadline_ns) next_check_ns_ = slot.deadline_ns;
   if (paused_) return;
   if (slot.holder != kNobody) {
-    return query(index, {Destination::Kind::kRank, slot.holder}, sap::flag::kFallback);
+    return query(index, {Destination::Kind::kRank, slot.holder, 0}, sap::flag::kFallback);
   }
   network_.send(served_by(index), {packet_of(index), slot.packet_bytes});
 }

@@ -21,9 +21,11 @@ void Worker::check_timers(uint64_t now_ns) {
 void Worker::on_timeout(uint32_t index, uint64_t now_ns) {
   Slot& slot = slots_[index];
   ++counters_.timeouts;
-  if (now_ns - slot.first_sent_ns >= options_.dead_ns) return give_up(silence(slot, now_ns));
-  const bool silent = now_ns - std::max(heard_ns_, slot.first_sent_ns) >= options_.silent_ns;
-  if (silent && !direct_ && !trouble_) trouble_ = silence(slot, now_ns);
+  if (now_ns - slot.first_sent_ns >= options_.dead_ns) return give_up(silence(index, now_ns));
+  if (!direct_ && !trouble_ && is_silent(index, now_ns)) {
+    find_lost_rails(now_ns);
+    trouble_ = silence(index, now_ns);
+  }
   round_trip_.timed_out(now_ns);
   ++counters_.retransmitted;
   slot.resent = true;
@@ -31,11 +33,42 @@ void Worker::on_timeout(uint32_t index, uint64_t now_ns) {
   if (now_ns >= slot.query_ns) ask(index, now_ns);
 }
 
+bool Worker::is_silent(uint32_t index, uint64_t now_ns) const {
+  const Slot& slot = slots_[index];
+  const uint64_t heard_ns = heard_ns_[rail_of(index)];
+  return slot.waiting && now_ns - std::max(heard_ns, slot.first_sent_ns) >= options_.silent_ns;
+}
+
+// A switch that is heard on other rails is there. On a rail without open rounds nothing is heard,
+// and nothing is missing.
+void Worker::find_lost_rails(uint64_t now_ns) {
+  uint32_t silent = 0, heard = 0;
+  for (uint32_t index = 0; index < options_.slots; ++index) {
+    if (is_silent(index, now_ns)) silent |= 1u << rail_of(index);
+  }
+  for (uint32_t rail = 0; rail < rails_; ++rail) {
+    if (now_ns - heard_ns_[rail] < options_.silent_ns) heard |= 1u << rail;
+  }
+  lost_rails_ = heard != 0 ? silent & ~heard : 0;
+}
+
 void Worker::ask(uint32_t index, uint64_t now_ns) {
   Slot& slot = slots_[index];
   slot.query_ns = now_ns + options_.suspect_ns;
   ++counters_.queries;
   query(index, served_by(index), 0);
+  if (rails_ > 1) ask_on_other_rails(index, now_ns);
+}
+
+// Those without open rounds hear nothing by themselves, and are needed to tell a lost rail from a
+// lost switch.
+void Worker::ask_on_other_rails(uint32_t index, uint64_t now_ns) {
+  if (now_ns - rails_asked_ns_ < options_.suspect_ns) return;
+  rails_asked_ns_ = now_ns;
+  for (uint32_t rail = 0; rail < rails_; ++rail) {
+    const uint32_t first = rail * shards_;
+    if (rail != rail_of(index) && first < options_.slots) query(first, served_by(first), 0);
+  }
 }
 
 void Worker::on_status(const sap::Header& header, uint32_t bits) {
@@ -71,7 +104,8 @@ std::string Worker::missing_branches() const {
   return text;
 }
 
-Error Worker::silence(const Slot& slot, uint64_t now_ns) const {
+Error Worker::silence(uint32_t index, uint64_t now_ns) const {
+  const Slot& slot = slots_[index];
   const double seconds = static_cast<double>(now_ns - slot.first_sent_ns) / 1e9;
   if (!last_arrived_) {
     return make_error(Status::kTimeout, 0,

@@ -6,7 +6,8 @@
 namespace slime {
 namespace {
 
-constexpr uint32_t kWorkerNode = 100;  // 10.0.0.100 and on; switches are 10.0.0.1 and on
+constexpr uint32_t kWorkerNode = 100;   // 10.0.0.100 and on; switches are 10.0.0.1 and on
+constexpr uint32_t kWorkerPort = 4000;  // on rail 0; the ports after it are the other rails
 constexpr uint64_t kPollNs = 500'000;
 
 uint32_t node_of(const SocketAddress& address) {
@@ -20,6 +21,7 @@ net::JobSpec spec_of(const Simulation::Options& options) {
   spec.generation = 3;
   spec.slots = options.slots;
   spec.max_lanes = options.lanes;
+  spec.rails = options.rails;
   return spec;
 }
 
@@ -33,9 +35,12 @@ class Simulation::Port final : public Datagrams {
     SocketAddress to = peer_;
     to.set_port(static_cast<uint16_t>(to.port() + destination.index));
     if (destination.kind == Destination::Kind::kRank) {
-      to = address_of(kWorkerNode + destination.index, 4000);
+      to = address_of(kWorkerNode + destination.index, kWorkerPort);
     }
-    simulation_.send(own_, to, {datagram.begin(), datagram.end()});
+    SocketAddress own = own_;
+    own.set_port(static_cast<uint16_t>(own.port() + destination.rail));
+    ++simulation_.sent_on_[destination.rail];
+    simulation_.send(own, to, {datagram.begin(), datagram.end()});
   }
 
  private:
@@ -63,9 +68,9 @@ Simulation::Simulation(const Options& options)
     net::JobSpec spec = spec_of(options);
     if (tree) spec.parent = net::Parent{root, static_cast<uint8_t>(leaf)};
     const SocketAddress above = address_of(leaf + 1, sap::kPortBase);
+    spec.children = worker_addresses(rank, options.leaves[leaf], options.rails);
     for (uint32_t child = 0; child < options.leaves[leaf]; ++child, ++rank) {
-      const SocketAddress own = address_of(kWorkerNode + rank, 4000);
-      spec.children.push_back(own);
+      const SocketAddress own = address_of(kWorkerNode + rank, kWorkerPort);
       ports_.push_back(std::make_unique<Port>(*this, own, above));
       const WorkerOptions worker{.job = 7,
                                  .generation = 3,
@@ -78,6 +83,7 @@ Simulation::Simulation(const Options& options)
                                  .lanes = options.lanes,
                                  .half_bits = options.half_bits,
                                  .shards = options.shards,
+                                 .rails = options.rails,
                                  .round_trip = {},
                                  .dead_ns = options.dead_ns};
       workers_.push_back(std::move(*Worker::open(worker, *ports_.back())));
@@ -88,6 +94,7 @@ Simulation::Simulation(const Options& options)
   if (!tree) return;
   net::JobSpec spec = spec_of(options);
   spec.children_are_switches = true;
+  spec.rails = 1;
   for (uint32_t leaf = 0; leaf < leaves; ++leaf) {
     spec.children.push_back(address_of(leaf + 1, sap::kPortBase));
   }
@@ -108,6 +115,9 @@ void Simulation::add_switch(const Options& options, uint32_t at, const net::JobS
 void Simulation::send(const SocketAddress& from, const SocketAddress& to,
                       std::vector<std::byte> bytes) {
   std::uniform_real_distribution<double> chance;
+  for (const SocketAddress& lost : cut_) {
+    if (lost == from || lost == to) return;
+  }
   const int copies = 1 + (chance(random_) < network_.duplication);
   for (int copy = 0; copy < copies; ++copy) {
     if (chance(random_) < network_.loss) continue;
@@ -149,7 +159,7 @@ void Simulation::inject(uint32_t at, uint32_t shard, std::span<const std::byte> 
   to.set_port(static_cast<uint16_t>(to.port() + shard));
   flights_.push({now_ns_,
                  order_++,
-                 address_of(kWorkerNode + from_rank, 4000),
+                 address_of(kWorkerNode + from_rank, kWorkerPort),
                  to,
                  {datagram.begin(), datagram.end()}});
 }
@@ -178,19 +188,27 @@ std::vector<uint32_t> Simulation::pause() {
   return epochs;
 }
 
-std::vector<SocketAddress> Simulation::worker_addresses() const {
+std::vector<SocketAddress> Simulation::worker_addresses(uint32_t first, uint32_t count,
+                                                        uint32_t rails) const {
   std::vector<SocketAddress> addresses;
-  for (uint32_t rank = 0; rank < workers(); ++rank) {
-    addresses.push_back(address_of(kWorkerNode + rank, 4000));
+  for (uint32_t rail = 0; rail < rails; ++rail) {
+    for (uint32_t rank = first; rank < first + count; ++rank) {
+      addresses.push_back(address_of(kWorkerNode + rank, kWorkerPort + rail));
+    }
   }
   return addresses;
+}
+
+void Simulation::cut_rail(uint32_t rank, uint32_t rail) {
+  cut_.push_back(address_of(kWorkerNode + rank, kWorkerPort + rail));
 }
 
 void Simulation::move_to_ranks(uint8_t generation) {
   const std::vector<uint32_t> epochs = pause();
   net::JobSpec spec = spec_of(options_);
   spec.generation = generation;
-  spec.children = worker_addresses();
+  spec.rails = 1;
+  spec.children = worker_addresses(0, workers(), 1);
   ranks_.clear();
   for (uint32_t rank = 0; rank < workers(); ++rank) {
     ranks_.push_back(std::make_unique<net::Shard>(rank, workers()));
@@ -205,14 +223,17 @@ void Simulation::move_to_switch(uint16_t job, uint8_t generation) {
   net::JobSpec spec = spec_of(options_);
   spec.job = job;
   spec.generation = generation;
-  spec.children = worker_addresses();
+  spec.children = worker_addresses(0, workers(), options_.rails);
   switches_.clear();
   add_switch(options_, 1, spec);
   ranks_.clear();
   for (auto& worker : workers_) {
-    worker->resume(
-        {.job = job, .generation = generation, .shards = options_.shards, .epochs = epochs},
-        now_ns_);
+    worker->resume({.job = job,
+                    .generation = generation,
+                    .shards = options_.shards,
+                    .rails = options_.rails,
+                    .epochs = epochs},
+                   now_ns_);
   }
 }
 

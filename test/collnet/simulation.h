@@ -2,6 +2,7 @@
 // and reorders. The workers are collnet/worker, the switches switch/core; the seed replays a run.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <queue>
@@ -31,6 +32,7 @@ class Simulation {
     uint32_t slots = 4;
     uint32_t lanes = 16;
     uint32_t shards = 1;
+    uint32_t rails = 1;
     number::HalfBits half_bits = number::HalfBits::k32;
     uint64_t dead_ns = 60'000'000'000;
     NetworkOptions network = {};
@@ -63,6 +65,9 @@ class Simulation {
   void move_to_ranks(uint8_t generation);
   // The same towards a switch that has just been started, with this job.
   void move_to_switch(uint16_t job, uint8_t generation);
+  // What this worker sends there is lost from now on, and what is sent to it.
+  void cut_rail(uint32_t rank, uint32_t rail);
+  uint64_t sent_on(uint32_t rail) const { return sent_on_[rail]; }  // by workers
   void stop_worker(uint32_t rank) { stopped_[rank] = true; }
   void resume_worker(uint32_t rank) { stopped_[rank] = false; }
   void inject(uint32_t at, uint32_t shard, std::span<const std::byte> datagram, uint32_t from_rank);
@@ -90,7 +95,7 @@ class Simulation {
   void send(const SocketAddress& from, const SocketAddress& to, std::vector<std::byte> bytes);
   static SocketAddress address_of(uint32_t node, uint32_t port);
   std::vector<uint32_t> pause();
-  std::vector<SocketAddress> worker_addresses() const;
+  std::vector<SocketAddress> worker_addresses(uint32_t first, uint32_t count, uint32_t rails) const;
   void add_switch(const Options& options, uint32_t at, const net::JobSpec& spec);
 
   NetworkOptions network_;
@@ -105,6 +110,8 @@ class Simulation {
   std::vector<std::unique_ptr<Port>> ports_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<bool> stopped_;
+  std::vector<SocketAddress> cut_;
+  std::array<uint64_t, sap::kMaxRails> sent_on_{};
 };
 
 }  // namespace slime

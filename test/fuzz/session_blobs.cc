@@ -20,8 +20,11 @@ SLIME_FUZZ_TARGET(session_blobs, input) {
   for (SessionMember& member : members) fill(input.bytes(sizeof member), &member);
   const auto addresses = addresses_of(members);
   if (addresses) {
-    FUZZ_CHECK(addresses->size() == members.size());
-    for (const SessionMember& member : members) FUZZ_CHECK(member.lanes >= 8);
+    FUZZ_CHECK(addresses->rails >= 1 && addresses->rails <= sap::kMaxRails);
+    FUZZ_CHECK(addresses->all.size() == addresses->rails * members.size());
+    for (const SessionMember& member : members) {
+      FUZZ_CHECK(member.lanes >= 8 && member.rails >= addresses->rails);
+    }
   }
   SessionGrant grant;
   fill(input.bytes(sizeof grant), static_cast<void*>(&grant));
@@ -34,6 +37,7 @@ SLIME_FUZZ_TARGET(session_blobs, input) {
                     .slots = grant.slots,
                     .lanes = grant.lanes,
                     .shards = grant.from == SessionGrant::From::kRanks ? 1 : grant.shards,
+                    .rails = addresses ? addresses->rails : 1,
                     .round_trip = {}},
                    nowhere);
   FUZZ_CHECK(worker);

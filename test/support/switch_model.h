@@ -50,7 +50,7 @@ class SwitchModel {
   std::optional<Answer> contribute(Job& job, const Packet& packet, const SocketAddress& from,
                                    uint64_t now_ns);
   std::vector<Answer> query(Job& job, const Packet& packet, const SocketAddress& from) const;
-  static std::optional<Answer> word_from_parent(const Job& job, const Packet& packet);
+  std::optional<Answer> word_from_parent(const Job& job, const Packet& packet) const;
   std::optional<Answer> from_parent(Job& job, const Packet& packet) const;
   Answer values(const Job& job, const Round& round, const Packet& packet, bool to_all) const;
   SocketAddress child_at(const net::JobSpec& spec, size_t child, uint16_t slot) const;
