@@ -59,6 +59,22 @@ lab_link() {
     ip -n switch link set "p$1" master br0 up
 }
 
+# lab_second_rails WORKERS MTU: the same once more beside it, eth1 == br1, in a network of its own; the
+# switch's address is reached over either.
+lab_second_rails() {
+  local i
+  ip -n switch link add br1 address 02:00:00:00:00:02 mtu "$2" type bridge &&
+    ip -n switch addr add 198.19.0.1/24 dev br1 && ip -n switch link set br1 up || return
+  for ((i = 0; i < $1; ++i)); do
+    ip -n switch link add "q$i" mtu "$2" type veth peer name eth1 mtu "$2" netns "w$i" &&
+      ip -n "w$i" addr add "198.19.0.$((10 + i))/24" dev eth1 && ip -n "w$i" link set eth1 up &&
+      ip -n switch link set "q$i" master br1 up &&
+      ip -n "w$i" route add 198.18.0.0/24 via 198.19.0.1 dev eth1 metric 100 || return
+    # Answers to eth1 come from an address that eth0 has the better route to.
+    in_worker "$i" sh -c 'echo 2 >/proc/sys/net/ipv4/conf/all/rp_filter' || return
+  done
+}
+
 lab_space() { ip netns add "$1" && ip -n "$1" link set lo up; }
 
 # The queue holds 50 ms: what a window of many packets needs, and what TCP fills until it loses.
@@ -158,7 +174,7 @@ lab_perf() {
   rank_pids=()
   for ((rank = 0; rank < workers; ++rank)); do
     RANK=$rank WORLD_SIZE=$workers LOCAL_RANK=0 MASTER_ADDR=$(worker_address 0) \
-      MASTER_PORT=$lab_port TORCHELASTIC_RUN_ID=$name NCCL_SLIME_IFNAME=eth0 \
+      MASTER_PORT=$lab_port TORCHELASTIC_RUN_ID=$name NCCL_SLIME_IFNAME=${lab_interfaces:-eth0} \
       NCCL_SLIME_TCP_CMA_MIN=0 \
       ip netns exec "w$rank" "${launcher[@]}" "$build/bin/slime-perf" "$@" \
       --json "$work/$name.$rank.json" >"$work/$name.$rank.out" 2>"$work/$name.$rank.err" </dev/null &
