@@ -220,8 +220,7 @@ std::vector<Answer> SwitchModel::query(Job& job, const Packet& packet,
 }
 
 // A status goes to the child that had asked, a refusal to all.
-std::optional<Answer> SwitchModel::word_from_parent(const Job& job,
-                                                        const Packet& packet) const {
+std::optional<Answer> SwitchModel::word_from_parent(const Job& job, const Packet& packet) const {
   const net::JobSpec& spec = job.spec;
   const size_t count = spec.children.size() / spec.rails;
   if (packet.header.type == Type::kReject) {

@@ -109,7 +109,7 @@ packets() {
   NCCL_SLIME_SWITCH_HALF_BITS=$1 NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ALL run "packets_$1_$2" 0 \
     all_reduce --algo collnet --ranks 2 -d "$2" -b 8M -e 8M -n 1 -w 0 -c 0 >>"$work/packets.checks"
   cat "$work/packets_$1_$2".{out,err} |
-    sed -nE 's/.*rank 0 of 2: .*sent ([0-9]+), retransmitted ([0-9]+),.*exponent_rounds ([0-9]+),'\
+    sed -nE 's/.*rank 0 of 2: .*sent ([0-9]+),.* retransmitted ([0-9]+),.*exponent_rounds ([0-9]+),'\
 '.*/\1 - \2 - \3/p' |
     head -n 1 | { read -r sum && echo $((sum)); }
 }
