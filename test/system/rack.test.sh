@@ -100,22 +100,26 @@ fi
 
 # Bits in the switch's memory, in the middle of an operation: what one rank has contributed lies
 # there, and the other is held up until they are flipped.
-NCCL_SLIME_SWITCH_SLOTS=1200 lab_perf flipped 2 \
-  all_reduce --algo collnet -d int32 -b 256K -e 256K -n "$(rounds 6000)" -c 2
-begun flipped
-running flipped
-kill -STOP "${rank_pids[1]}"
-sleep 0.3
-if test/system/flip_memory.py "$switchd_pid" >"$work/flips" 2>&1; then ok "flipped: $(cat "$work/flips")"; else
-  not_ok "flipped: nothing was flipped" "$work/flips"
-fi
-kill -CONT "${rank_pids[1]}"
-finish flipped 0
-holds flipped.0 "all(h['wrong'] == 0 for h in halves)" "0 wrong"
-counted flipped 0 corrupt
-cat "$work"/flipped.[01].err >"$work/flipped.err" # whoever found it first says so
-says flipped 'a fault, likely in memory'
-says flipped 'on the switch at .* again'
+# A sanitizer's allocator puts the slots where flip_memory.py cannot find them.
+flipped() {
+  NCCL_SLIME_SWITCH_SLOTS=1200 lab_perf flipped 2 \
+    all_reduce --algo collnet -d int32 -b 256K -e 256K -n "$(rounds 6000)" -c 2
+  begun flipped
+  running flipped
+  kill -STOP "${rank_pids[1]}"
+  sleep 0.3
+  if test/system/flip_memory.py "$switchd_pid" >"$work/flips" 2>&1; then ok "flipped: $(cat "$work/flips")"; else
+    not_ok "flipped: nothing was flipped" "$work/flips"
+  fi
+  kill -CONT "${rank_pids[1]}"
+  finish flipped 0
+  holds flipped.0 "all(h['wrong'] == 0 for h in halves)" "0 wrong"
+  counted flipped 0 corrupt
+  cat "$work"/flipped.[01].err >"$work/flipped.err" # whoever found it first says so
+  says flipped 'a fault, likely in memory'
+  says flipped 'on the switch at .* again'
+}
+if [ -z "$slow" ]; then flipped; else echo "not tried under a sanitizer: flipped bits"; fi
 
 # A rank that is stopped is waited for, named, and not left out.
 stopped_s=$([ -n "$slow" ] && echo 12 || echo 30)
