@@ -10,14 +10,14 @@
 set -u
 export SLIME_BUILD_DIR=${SLIME_BUILD_DIR:-build} SLIME_SAN=${SLIME_SAN:-}
 results=$SLIME_BUILD_DIR/results
-here=$(dirname "$0")
+here=$(cd "$(dirname "$0")" && pwd)
 rm -rf "$results"
 mkdir -p "$results" || exit 1
 
 limit_s=${SLIME_TEST_TIMEOUT_S:-$([ -n "$SLIME_SAN" ] && echo 600 || echo 400)}
 export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 export UBSAN_OPTIONS=print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}
-export TSAN_OPTIONS=second_deadlock_stack=1:halt_on_error=1${TSAN_OPTIONS:+:$TSAN_OPTIONS}
+export TSAN_OPTIONS=suppressions=\"$here/tsan.supp\":second_deadlock_stack=1:halt_on_error=1${TSAN_OPTIONS:+:$TSAN_OPTIONS}
 # ThreadSanitizer of GCC 12 cannot place its shadow where the kernel randomises with 32 bits
 # ("unexpected memory mapping"); without randomisation it can.
 launcher=()
