@@ -74,12 +74,12 @@ void print_show(const ordered_json& report, FILE* out) {
   const ordered_json& jobs = at(report, "jobs");
   if (!jobs.is_array() || jobs.empty()) return;
   Columns table;
-  table.add({"job", "gen", "tenant", "children", "slots", "lanes", "memory", "age", "lease left",
-             "level", "parent"});
+  table.add({"job", "gen", "tenant", "children", "rails", "slots", "lanes", "memory", "age",
+             "lease left", "level", "parent"});
   for (const auto& job : jobs) {
     table.add({cell(at(job, "job")), cell(at(job, "generation")), cell(at(job, "tenant")),
-               count(at(job, "children")), cell(at(job, "slots")), cell(at(job, "lanes")),
-               size(at(job, "slot_bytes")), seconds(at(job, "age_ms")),
+               count(at(job, "children")), cell(at(job, "rails")), cell(at(job, "slots")),
+               cell(at(job, "lanes")), size(at(job, "slot_bytes")), seconds(at(job, "age_ms")),
                seconds(at(job, "lease_left_ms")), cell(at(job, "level")), cell(at(job, "parent"))});
   }
   fprintf(out, "\n");
