@@ -8,8 +8,9 @@ shopt -s extglob
 export NCCL_DEBUG=INFO NCCL_SLIME_SWITCH_TIMEOUT=2
 [ -x "$build/bin/slime-switchd" ] || { echo "skipped: slime-switchd is not built"; exit 77; }
 # A sanitizer makes each operation many times slower.
-slow=${SLIME_SAN:+1}
-rounds() { echo $((${slow:+0} + $1 / (${slow:-0} * 9 + 1))); }
+slow=${SLIME_SAN:+10}
+[ "${SLIME_SAN:-}" = tsan ] && slow=30
+rounds() { echo $(($1 / ${slow:-1})); }
 
 lab_make 4 9000 || { echo "skipped: network namespaces cannot be made here"; exit 77; }
 lab_switchd "$work/switch" || exit 1
