@@ -4,35 +4,42 @@
 
 #include <algorithm>
 #include <utility>
-#include <variant>
 
 namespace slime {
 namespace {
 
 constexpr uint64_t kTimeoutNs = 2'000'000'000;  // of connecting, and of each question
 constexpr uint64_t kStepNs = 1'000'000;         // between looks at an answer that is to come
+constexpr uint64_t kAskAgainNs = 20'000'000;    // while the tree is not complete
+constexpr uint64_t kTreeNs = 15'000'000'000;  // longer than the switches wait: jobs.tree_s, and 2 s
+constexpr uint64_t kSettleNs = 200'000'000;   // the leaves of a tree hear of it within so long
+
+uint64_t after(uint64_t now_ns, uint64_t pause_ns) {
+  return pause_ns == Reattachment::kWhenTold ? UINT64_MAX : now_ns + pause_ns;
+}
 
 }  // namespace
 
-Reattachment::Reattachment(const LeaseTerms& terms, control::CreateJob wanted, uint64_t pause_ns,
+Reattachment::Reattachment(const LeaseTerms& terms, Wanted wanted, uint64_t pause_ns,
                            uint64_t now_ns)
-    : terms_(terms), wanted_(std::move(wanted)), pause_ns_(pause_ns), due_ns_(now_ns + pause_ns) {}
+    : terms_(terms),
+      wanted_(std::move(wanted)),
+      of_tree_(std::holds_alternative<control::JoinTree>(wanted_)),
+      pause_ns_(pause_ns),
+      due_ns_(after(now_ns, pause_ns)) {}
 
 Reattachment::~Reattachment() {
   if (client_ && grant_) (void)client_->close_job(grant_->job, kTimeoutNs);
 }
 
 void Reattachment::poll(uint64_t now_ns) {
-  if (stage_ == Stage::kDone || now_ns < due_ns_) return;
-  const Status status = step();
-  if (status == Status::kOk || status == Status::kAgain) {
-    due_ns_ = now_ns + kStepNs;
-  } else {
-    rest(now_ns);
-  }
+  if (stage_ == Stage::kDone || stage_ == Stage::kReady || now_ns < due_ns_) return;
+  due_ns_ = now_ns + kStepNs;
+  const Status status = step(now_ns);
+  if (status != Status::kOk && status != Status::kAgain) rest(now_ns);
 }
 
-Status Reattachment::step() {
+Status Reattachment::step(uint64_t now_ns) {
   if (stage_ == Stage::kResting) {
     auto client = SwitchClient::start(terms_.address, terms_.key, kTimeoutNs);
     if (!client) return client.error().status;
@@ -41,9 +48,11 @@ Status Reattachment::step() {
   }
   const Status status = client_->progress(&error_);
   if (status != Status::kOk) return status;
+  if (stage_ == Stage::kAsking) return take_answer(now_ns);
   // That it knows no such job is an answer like any other: it was started again.
-  if (stage_ == Stage::kClosing) return ask(wanted_, Stage::kCreating);
-  return take_answer();
+  if (!of_tree_ || told_to_go_) return ask_for_job();
+  stage_ = Stage::kReady;
+  return Status::kOk;
 }
 
 Status Reattachment::ask(const control::Message& request, Stage stage) {
@@ -51,29 +60,69 @@ Status Reattachment::ask(const control::Message& request, Stage stage) {
   return client_->post(request, kTimeoutNs, &error_);
 }
 
-Status Reattachment::take_answer() {
+Status Reattachment::ask_for_job() {
+  return std::visit([&](const auto& wanted) { return ask(wanted, Stage::kAsking); }, wanted_);
+}
+
+void Reattachment::go(uint64_t tree, uint64_t now_ns) {
+  std::get<control::JoinTree>(wanted_).tree = tree;
+  told_to_go_ = true;
+  until_ns_ = now_ns + kTreeNs;
+  if (stage_ == Stage::kReady && ask_for_job() == Status::kOk) {
+    due_ns_ = now_ns;
+  } else {
+    start_over(now_ns);
+  }
+}
+
+Status Reattachment::take_answer(uint64_t now_ns) {
   if (const auto* const refused = std::get_if<control::Refused>(&client_->answer())) {
-    if (!std::exchange(told_, true)) {
+    if (!std::exchange(complained_, true)) {
+      const auto asked = of_tree_ ? control::Type::kJoinTree : control::Type::kCreateJob;
       SLIME_INFO("CollNet: the switch is there again, but: %s",
-                 client_->error_of(*refused, control::Type::kCreateJob).what.c_str());
+                 client_->error_of(*refused, asked).what.c_str());
     }
     return Status::kRemote;
   }
-  const auto* const grant = std::get_if<control::JobGrant>(&client_->answer());
-  if (grant == nullptr || grant->slots != wanted_.slots_wanted ||
-      grant->lanes != wanted_.lanes_wanted) {
-    return Status::kRemote;
+  if (std::holds_alternative<control::TreeWait>(client_->answer())) {
+    due_ns_ = now_ns + kAskAgainNs;
+    return now_ns < until_ns_ ? ask_for_job() : Status::kTimeout;
   }
+  const auto* const grant = std::get_if<control::JobGrant>(&client_->answer());
+  if (grant == nullptr || !is_as_wanted(*grant)) return Status::kRemote;
   grant_ = *grant;
+  granted_ns_ = now_ns;
   stage_ = Stage::kDone;
   return Status::kOk;
 }
 
+bool Reattachment::is_as_wanted(const control::JobGrant& grant) const {
+  const auto* const part = std::get_if<control::JoinTree>(&wanted_);
+  const auto& wanted = part != nullptr ? part->part : std::get<control::CreateJob>(wanted_);
+  return grant.slots == wanted.slots_wanted && grant.lanes == wanted.lanes_wanted;
+}
+
+bool Reattachment::has_come(uint64_t now_ns) const {
+  return grant_ && (!of_tree_ || now_ns - granted_ns_ >= kSettleNs);
+}
+
+void Reattachment::give_back(uint64_t now_ns) {
+  if (grant_) rest(now_ns);
+}
+
 void Reattachment::rest(uint64_t now_ns) {
+  told_to_go_ = false;
+  if (pause_ns_ != kWhenTold) pause_ns_ = std::min(2 * pause_ns_, kLongestPauseNs);
+  start_over(after(now_ns, pause_ns_));
+}
+
+// What it was granted in the meantime is closed before anything else is asked for.
+void Reattachment::start_over(uint64_t due_ns) {
+  if (grant_) terms_.job = grant_->job;
+  grant_.reset();
   client_.reset();
   stage_ = Stage::kResting;
-  pause_ns_ = std::min(2 * pause_ns_, kLongestPauseNs);
-  due_ns_ = now_ns + pause_ns_;
+  due_ns_ = due_ns;
 }
 
 }  // namespace slime

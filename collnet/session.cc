@@ -85,7 +85,7 @@ void Session::look_after(uint64_t now_ns) {
   const bool moves = results != results_;
   results_ = results;
   const auto whole = ring_->check();
-  if (must_move()) begin_move();
+  if (must_move(now_ns)) begin_move();
   if (whole || moves) {
     lost_since_ns_ = 0;
     return;

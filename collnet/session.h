@@ -90,20 +90,26 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   // session_tree.cc
   Result<void> find_place(std::span<const Member> members);
   Result<void> obtain_part(std::span<const Member> members, Grant* grant);
+  bool is_tree() const { return job_.branches.size() > 1; }
+  // Who asks the switch that this rank is below.
+  uint32_t leader() const { return job_.branches[job_.branch].ranks.front(); }
+  control::JoinTree part_of(control::CreateJob job, uint64_t tree) const;
   Result<control::JobGrant> ask_for_part(std::span<const Member> members);
   Result<void> check_parts(std::span<const Grant> grants) const;
 
   // session_move.cc
   enum class Stage : uint8_t { kStill, kAnnouncing, kComparing };
-  bool must_move() const;
+  bool must_move(uint64_t now_ns) const;
   bool is_stuck();
   void begin_move();
+  void announce(Grant* own) const;
   void continue_move(uint64_t now_ns);
   Result<void> next_stage(uint64_t now_ns);
   Result<void> compare();
   Result<void> leave_switch(uint64_t now_ns);
   Result<void> return_to_switch(const Grant& grant, uint64_t now_ns);
   void seek_switch(uint64_t now_ns);
+  control::CreateJob lost_job() const;
   Result<void> serve();
 
   Fabric& fabric_;
@@ -125,8 +131,10 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   Stage stage_ = Stage::kStill;
   std::vector<uint32_t> epochs_;        // of the slots, by rank
   std::vector<Grant> announced_;        // by rank; that of rank 0 says where to
+  uint64_t tree_ = 0;                   // the name of the job on a tree
+  uint64_t trees_ = 0;                  // those that were tried after it are the next names
   std::unique_ptr<net::Shard> served_;  // slots that this rank sums up for all: there is no switch
-  std::optional<Reattachment> way_back_;  // rank 0's, then
+  std::optional<Reattachment> way_back_;  // rank 0's, then; in a tree, of the first at each leaf
   uint32_t retries_ = 0;                  // moves from ranks to ranks, while only
   uint64_t retried_at_ = 0;               // so many bytes were done
   uint64_t pause_ns_ = 0;                 // before it is tried

@@ -28,7 +28,8 @@ struct SessionMember {
 
 // What rank 0 got for all.
 struct SessionGrant {
-  enum class From : uint32_t { kNobody, kSwitch, kRanks };
+  // kSought: nobody yet; in a tree, now is the time to ask all leaves.
+  enum class From : uint32_t { kNobody, kSwitch, kRanks, kSought };
   SocketAddress::Wire address;
   From from = From::kNobody;
   uint32_t shards = 1, slots = 0, lanes = 0;

@@ -137,7 +137,7 @@ Result<void> Session::compare_advice(std::span<const Member> members) const {
 
 // Rank 0 asks, all learn what it got.
 Result<void> Session::obtain_job(std::span<const Member> members, Grant* grant) {
-  if (job_.branches.size() > 1) return obtain_part(members, grant);
+  if (is_tree()) return obtain_part(members, grant);
   std::vector<Grant> grants(members.size());
   Result<control::JobGrant> asked = control::JobGrant{};
   if (ring_->rank() == 0) {

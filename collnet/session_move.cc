@@ -6,6 +6,10 @@
 //      says where to: it may have got a new job from the switch
 //   2. all tell each other the epochs of their slots
 //   3. all resume: see worker_move.cc
+//
+// On a tree each leaf must be asked, by the first rank below it, and at once: when rank 0's leaf is
+// there again, a move from ranks to ranks tells them to. A second one brings them together on what
+// they got, if that is one job.
 #include <slime/log.h>
 
 #include <algorithm>
@@ -23,9 +27,10 @@ constexpr uint32_t kMostRetries = 4;
 
 // While the members connect, the ring is needed for agreement, and a switch that fails then fails
 // connect.
-bool Session::must_move() const {
+bool Session::must_move(uint64_t now_ns) const {
   if (!keeper_ || stage_ != Stage::kStill) return false;
-  const bool found = way_back_ && way_back_->grant();
+  const bool found =
+      way_back_ && ring_->rank() == 0 && (way_back_->ready() || way_back_->has_come(now_ns));
   return worker_->trouble() || found || ring_->invited(Ring::Topic::kMove);
 }
 
@@ -38,11 +43,16 @@ void Session::begin_move() {
   worker_->pause();
   announced_.assign(ring_->size(), Grant{});
   announced_[ring_->rank()].lost_rails = static_cast<uint8_t>(worker_->lost_rails());
-  if (way_back_ && way_back_->grant()) announced_[ring_->rank()] = grant_of(*way_back_->grant());
+  if (way_back_) announce(&announced_[ring_->rank()]);
   stage_ = Stage::kAnnouncing;
   auto begun = ring_->begin_gather(std::as_writable_bytes(std::span(announced_)), sizeof(Grant),
                                    Ring::Topic::kMove);
   if (!begun) worker_->give_up(std::move(begun.error()));
+}
+
+void Session::announce(Grant* own) const {
+  if (way_back_->ready()) own->from = Grant::From::kSought;
+  if (way_back_->grant()) *own = grant_of(*way_back_->grant());
 }
 
 // Between ranks trouble is a sum that got damaged: they try that round again, afresh. A few times;
@@ -67,9 +77,18 @@ void Session::continue_move(uint64_t now_ns) {
 Result<void> Session::next_stage(uint64_t now_ns) {
   if (stage_ == Stage::kAnnouncing) return compare();
   stage_ = Stage::kStill;
-  const Grant& grant = announced_[0];
-  return grant.from == Grant::From::kSwitch ? return_to_switch(grant, now_ns)
-                                            : leave_switch(now_ns);
+  if (announced_[0].from == Grant::From::kSwitch && (!is_tree() || check_parts(announced_))) {
+    return return_to_switch(announced_[leader()], now_ns);
+  }
+  auto left = leave_switch(now_ns);
+  if (announced_[0].from == Grant::From::kSought) ++trees_;
+  if (!way_back_ || !left) return left;
+  if (announced_[0].from == Grant::From::kSought) {
+    way_back_->go(tree_ + trees_, now_ns);
+  } else {
+    way_back_->give_back(now_ns);
+  }
+  return {};
 }
 
 Result<void> Session::compare() {
@@ -133,13 +152,23 @@ Result<void> Session::return_to_switch(const Grant& grant, uint64_t now_ns) {
 }
 
 // A switch that the ranks lose again and again, because packets do not reach it, say, is tried less
-// and less often. A tree is not tried: its leaves would have to be asked at once, by a rank each.
+// and less often.
 void Session::seek_switch(uint64_t now_ns) {
   const uint64_t first_ns = seconds_to_ns(fabric_.settings().switch_retry);
-  if (ring_->rank() != 0 || first_ns == 0 || job_.branches.size() > 1) return;
+  if (ring_->rank() != leader() || first_ns == 0) return;
   const bool steady = now_ns - arrived_ns_ >= kSteadyNs;
   pause_ns_ = arrived_ns_ == 0 || steady ? first_ns
                                          : std::min(2 * pause_ns_, Reattachment::kLongestPauseNs);
+  LeaseTerms terms{.address = control_address_, .key = key_, .job = {}, .lease_ms = 0};
+  if (lease_) terms.job = lease_->terms().job;
+  control::CreateJob job = lost_job();
+  auto wanted = is_tree() ? Reattachment::Wanted(part_of(std::move(job), tree_))
+                          : Reattachment::Wanted(std::move(job));
+  way_back_.emplace(terms, std::move(wanted),
+                    ring_->rank() == 0 ? pause_ns_ : Reattachment::kWhenTold, now_ns);
+}
+
+control::CreateJob Session::lost_job() const {
   control::CreateJob wanted;
   wanted.tenant = fabric_.settings().switch_tenant;
   wanted.formats = sap::kKnownFormats;
@@ -147,9 +176,7 @@ void Session::seek_switch(uint64_t now_ns) {
   wanted.lanes_wanted = wanted.lanes_least = job_.lanes;
   wanted.children = members_.all;
   wanted.rails = members_.rails;
-  LeaseTerms terms{.address = control_address_, .key = key_, .job = {}, .lease_ms = 0};
-  if (lease_) terms.job = lease_->terms().job;
-  way_back_.emplace(terms, std::move(wanted), pause_ns_, now_ns);
+  return wanted;
 }
 
 Result<void> Session::serve() {

@@ -40,22 +40,27 @@ Result<void> Session::find_place(std::span<const Member> members) {
   return check_branches(job_.branches);
 }
 
-Result<control::JobGrant> Session::ask_for_part(std::span<const Member> members) {
+// Of the whole job, what the ranks below one's own leaf are.
+control::JoinTree Session::part_of(control::CreateJob job, uint64_t tree) const {
   const Branch& own = job_.branches[job_.branch];
-  control::JoinTree part{.tree = members[0].tree,
+  control::JoinTree part{.tree = tree,
                          .contributors = ring_->size(),
                          .workers = static_cast<uint32_t>(own.ranks.size()),
                          .branches = static_cast<uint32_t>(job_.branches.size()),
                          .branch = job_.branch,
                          .shards = 0,
-                         .part = wanted_job(members)};
+                         .part = std::move(job)};
   part.part.children.clear();
   for (uint32_t rail = 0; rail < members_.rails; ++rail) {
     for (const uint32_t rank : own.ranks) part.part.children.push_back(on_rail(rail)[rank]);
   }
+  return part;
+}
+
+Result<control::JobGrant> Session::ask_for_part(std::span<const Member> members) {
   auto client = SwitchClient::open(control_address_, key_, kConnectNs);
   if (!client) return fail(std::move(client.error()));
-  auto grant = (*client)->join_tree(part, kJoinNs);
+  auto grant = (*client)->join_tree(part_of(wanted_job(members), tree_), kJoinNs);
   if (!grant) return grant;
   lease_.emplace(LeaseTerms{control_address_, key_, grant->job, grant->lease_ms},
                  std::move(*client));
@@ -67,7 +72,8 @@ Result<void> Session::obtain_part(std::span<const Member> members, Grant* grant)
   std::vector<Grant> grants(members.size());
   Grant& own = grants[ring_->rank()];
   Result<control::JobGrant> asked = control::JobGrant{};
-  if (job_.branches[job_.branch].ranks.front() == ring_->rank()) {
+  tree_ = members[0].tree;
+  if (leader() == ring_->rank()) {
     const control::CreateJob wanted = wanted_job(members);
     own.slots = wanted.slots_wanted;
     own.lanes = wanted.lanes_wanted;
@@ -85,11 +91,12 @@ Result<void> Session::obtain_part(std::span<const Member> members, Grant* grant)
     grant->from = Grant::From::kRanks;
     grant->slots = grants[0].slots;
     grant->lanes = grants[0].lanes;
-    return {};
+    return check_grant(*grant);
   }
   if (!asked) return fail(std::move(asked.error()));
-  *grant = grants[job_.branches[job_.branch].ranks.front()];
-  return whole;
+  if (!whole) return whole;
+  *grant = grants[leader()];
+  return check_grant(*grant);
 }
 
 // The same answer at all ranks.

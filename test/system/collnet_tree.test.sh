@@ -6,6 +6,7 @@
 switchd=$build/bin/slime-switchd
 [ -x "$switchd" ] || { echo "skipped: $switchd is not built"; exit 77; }
 unset NCCL_SLIME_SWITCH NCCL_SLIME_SWITCH_KEY_FILE NCCL_SLIME_SWITCH_TIMEOUT
+export NCCL_DEBUG=INFO
 declare -A switch_pid control
 stop_switch() { # NAME SIGNAL
   [ -z "${switch_pid[$1]:-}" ] || { kill "$2" "${switch_pid[$1]}" && wait "${switch_pid[$1]}"; } \
@@ -157,6 +158,7 @@ finish counted
 # more: without switches each takes longer, and a sanitizer makes that ten times longer still.
 export NCCL_SLIME_SWITCH_TIMEOUT=2
 operations=$([ -n "${SLIME_SAN:-}" ] && echo 300 || echo 2500)
+operations_and_back=$([ -n "${SLIME_SAN:-}" ] && echo 300 || echo 4000)
 killed() {
   local name=$1 victim=$2 code rank=0
   begin "$name" a,a,b,b -d int32 -b 64K -e 64K -n "$operations" -c 2
@@ -185,6 +187,29 @@ killed() {
   done
 }
 killed killed_leaf b
+
+# A leaf that is there again: all ranks go back, in the middle of an operation.
+start_leaf b
+returned() { # NAME VICTIM, and how it is started again
+  local name=$1 victim=$2
+  shift 2
+  begin "$name" a,a,b,b -d float -b 64K -e 64K -n "$operations_and_back" -c 2
+  for _ in $(seq 600); do
+    grep -qs '(elements)' "$work/${name}_0.out" && break
+    sleep 0.1
+  done
+  sleep 0.3
+  stop_switch "$victim" -KILL
+  sleep 3
+  "$@"
+  ends "$name" 0
+  holds "${name}_0" "all(h['wrong'] == 0 for h in halves)" "0 wrong"
+  says "$name" 'going on without the switch'
+  says "$name" "on the switch at ${control[a]} again"
+  says "$name" "on the switch at ${control[b]} again"
+}
+returned leaf_returned b start_leaf b
+stop_switch b -KILL
 
 # A leaf that is not there: its ranks say so, and the root tells the others.
 begin no_leaf a,b -b 4 -e 4
