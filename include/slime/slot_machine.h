@@ -27,7 +27,7 @@ constexpr int32_t rounds_ahead(uint32_t to, uint32_t from) {
 
 struct Half {
   uint32_t epoch = 0;
-  uint32_t arrived = 0;  // a bit per child
+  uint32_t arrived = 0;  // a bit per child; 0: fresh, no round of this generation was here yet
   bool done = false;     // inner switch: it holds the parent's result
 };
 
@@ -36,13 +36,6 @@ inline constexpr uint32_t kFirstEpoch = 1;
 template <unsigned kBits = 32>
 constexpr uint32_t wrapped(uint32_t epoch) {
   return kBits == 32 ? epoch : epoch & ((1u << (kBits % 32)) - 1);
-}
-
-// Of a generation that begins: as if the two rounds before the first were over.
-template <unsigned kBits = 32>
-constexpr Half fresh_half(uint32_t index) {
-  static_assert(kFirstEpoch == 1);
-  return {.epoch = wrapped<kBits>(0 - index), .arrived = 0, .done = false};
 }
 
 // Where a switch stands, for one job.
@@ -76,11 +69,13 @@ struct Verdict {
 // A child's contribution. Validity of job, generation, source, slot and shape is settled before.
 template <unsigned kBits = 32>
 constexpr Verdict on_contribution(Half& half, uint32_t epoch, uint32_t child, const Place& place) {
-  const int32_t ahead = rounds_ahead<kBits>(epoch, half.epoch);
+  // Workers keep their epochs when a generation begins, so whatever comes first is the newest.
+  const bool fresh = half.arrived == 0;
+  const int32_t ahead = fresh ? 1 : rounds_ahead<kBits>(epoch, half.epoch);
   // Without this a late packet would take a half away from workers that still need its result.
   if (ahead < 0) return {};
   const uint32_t bit = 1u << child;
-  const bool first = ahead > 0 || half.arrived == 0;
+  const bool first = ahead > 0;
   if (first) half = {.epoch = epoch, .arrived = 0, .done = false};
   if (half.arrived & bit) {
     if (half.arrived != place.all) return {.event = Event::kDuplicate, .send = Send::kNothing};
@@ -96,7 +91,8 @@ constexpr Verdict on_contribution(Half& half, uint32_t epoch, uint32_t child, co
 // A child asks how far its round is: the answer, or who is missing. Changes nothing.
 template <unsigned kBits = 32>
 constexpr Send on_query(const Half& half, uint32_t epoch, const Place& place) {
-  const int32_t ahead = rounds_ahead<kBits>(epoch, half.epoch);
+  const bool fresh = half.arrived == 0;
+  const int32_t ahead = fresh ? 1 : rounds_ahead<kBits>(epoch, half.epoch);
   if (ahead < 0) return Send::kNothing;
   if (ahead > 0 || half.arrived != place.all) return Send::kStatus;
   return place.root || half.done ? Send::kResultAgain : Send::kPartial;

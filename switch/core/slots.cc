@@ -16,9 +16,7 @@ Slots::Slots(uint32_t slots, uint32_t max_lanes)
 
 void Slots::clear() {
   for (uint32_t slot = 0; slot < slots_; ++slot) {
-    for (uint32_t index = 0; index < 2; ++index) {
-      new (at(slot, index)) SlotHalf{.half = sap::fresh_half(index), .shape = {}, .scalars = {}};
-    }
+    for (uint32_t index = 0; index < 2; ++index) new (at(slot, index)) SlotHalf;
   }
 }
 

@@ -47,7 +47,7 @@ struct NetworkState {
   std::array<SwitchState, kMaxLeaves + 1> switches;  // the root is the last one in use
   std::array<Packets, kMaxLinks> up, down;           // per worker, then per leaf
   uint8_t generation = 0;
-  uint8_t base = 0;  // round that the generation began with
+  uint8_t base = 0;  // round that has the first epoch
   bool violated = false;
 };
 

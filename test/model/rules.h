@@ -20,7 +20,6 @@ struct Rules {
   }
   virtual bool same_generation(uint8_t packet, uint8_t own) const { return packet == own; }
   virtual uint32_t window() const { return 1; }  // rounds that a worker may have open on one slot
-  virtual sap::Half fresh_half(uint32_t index) const = 0;
   virtual uint32_t epoch_bits() const = 0;
 };
 
@@ -33,7 +32,6 @@ struct RealRules : Rules {
   bool on_parent_result(Halves& halves, uint32_t epoch, const sap::Place& place) const override {
     return sap::on_parent_result(halves[epoch & 1], epoch, place);
   }
-  sap::Half fresh_half(uint32_t index) const override { return sap::fresh_half<kBits>(index); }
   uint32_t epoch_bits() const override { return kBits; }
 };
 
@@ -43,6 +41,15 @@ struct WithoutStaleGuard : RealRules<8> {
                                const sap::Place& place) const override {
     sap::Half& half = halves[epoch & 1];
     if (sap::rounds_ahead<8>(epoch, half.epoch) < 0) half.epoch = (epoch - 2) & 0xff;
+    return RealRules::on_contribution(halves, epoch, child, place);
+  }
+};
+
+// As if a generation began at round 0, and not where the workers are.
+struct FreshAtZero : RealRules<3> {
+  sap::Verdict on_contribution(Halves& halves, uint32_t epoch, uint32_t child,
+                               const sap::Place& place) const override {
+    if (halves[epoch & 1].arrived == 0 && sap::rounds_ahead<3>(epoch, 0) < 0) return {};
     return RealRules::on_contribution(halves, epoch, child, place);
   }
 };

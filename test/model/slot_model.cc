@@ -219,12 +219,9 @@ class Walk {
       furthest = std::max(furthest, now_.workers[i].round);
     }
     now_.generation = 1;
-    now_.base = furthest;
+    if (bounds_.renumber) now_.base = furthest;
     for (uint32_t i = 0; i < model_.workers_; ++i) now_.workers[i].round = furthest;
-    for (uint32_t i = 0; i <= root(); ++i) {
-      now_.switches[i] = {};
-      for (uint32_t h = 0; h < 2; ++h) now_.switches[i].halves[h] = rules_.fresh_half(h);
-    }
+    for (uint32_t i = 0; i <= root(); ++i) now_.switches[i] = {};
     hand_out("fenced at", 0, furthest);
   }
 
@@ -256,9 +253,6 @@ std::string SlotModel::initial() const {
                     .generation = 0,
                     .round = 0,
                     .value = contribution(i, 0)}};
-  }
-  for (SwitchState& at : state.switches) {
-    for (uint32_t h = 0; h < 2; ++h) at.halves[h] = rules_.fresh_half(h);
   }
   return pack(state, Walk::shape(*this));
 }

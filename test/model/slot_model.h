@@ -19,6 +19,7 @@ struct Bounds {
   bool duplicates = false;
   bool ordered = false;     // queues whose packets are told apart by age, still taken in any order
   bool fence = false;       // once, at any time, the job moves to its next generation
+  bool renumber = false;    // ... and begins with the first epoch again, as another job would
   uint32_t life = 1u << 8;  // rounds after which the network has lost a packet for good
 };
 

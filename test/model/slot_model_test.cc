@@ -48,6 +48,8 @@ void expect_wedged(const char* name, const Rules& rules, const Bounds& bounds) {
 }
 
 const RealRules<8> kReal;
+const Bounds kWrapAndFence{
+    .leaves = {2}, .rounds = 8, .capacity = 1, .capacity_down = 1, .fence = true, .life = 3};
 
 TEST(SlotModel, OneSwitch) {
   expect_sound("2 workers, 3 rounds", kReal, {.leaves = {2}, .rounds = 3});
@@ -71,10 +73,16 @@ TEST(SlotModel, Tree) {
 }
 
 TEST(SlotModel, Generations) {
-  expect_sound("2 workers, 3 rounds, a fence", kReal,
-               {.leaves = {2}, .rounds = 3, .capacity = 1, .fence = true});
-  expect_sound("leaves of 1 and 1, 2 rounds, a fence", kReal,
-               {.leaves = {1, 1}, .rounds = 2, .capacity = 1, .fence = true});
+  for (const bool renumber : {false, true}) {
+    expect_sound("2 workers, 3 rounds, a fence", kReal,
+                 {.leaves = {2}, .rounds = 3, .capacity = 1, .fence = true, .renumber = renumber});
+    expect_sound("leaves of 1 and 1, 2 rounds, a fence", kReal,
+                 {.leaves = {1, 1},
+                  .rounds = 2,
+                  .capacity = 1,
+                  .fence = true,
+                  .renumber = renumber});
+  }
 }
 
 // An epoch of k bits is safe as long as the network has lost every packet that is 2^(k-1) + 2
@@ -110,6 +118,17 @@ TEST(SlotModel, CountsWhatAnEarlierModelCounted) {
             98'712u);
 }
 
+// A generation may begin anywhere on the circle.
+TEST(SlotModel, GenerationsOfEpochsThatWrap) {
+  const RealRules<3> three;
+  expect_sound("3-bit epochs, 8 rounds, a fence", three, kWrapAndFence);
+}
+
+TEST(SlotModelMutant, FreshAtZeroWedges) {
+  const FreshAtZero mutant;
+  expect_wedged("generations begin at round 0", mutant, kWrapAndFence);
+}
+
 TEST(SlotModelMutant, WithoutStaleGuardWedges) {
   const WithoutStaleGuard mutant;
   expect_wedged("no stale guard", mutant, {.leaves = {2}, .rounds = 3});
@@ -127,7 +146,8 @@ TEST(SlotModelMutant, WithoutParentEpochMixesRounds) {
 
 TEST(SlotModelMutant, WithoutGenerationMixesGenerations) {
   const WithoutGeneration mutant;
-  expect_wrong("no generation", mutant, {.leaves = {2}, .rounds = 3, .capacity = 1, .fence = true});
+  expect_wrong("no generation", mutant,
+               {.leaves = {2}, .rounds = 3, .capacity = 1, .fence = true, .renumber = true});
 }
 
 TEST(SlotModelMutant, WindowBeyondTheRing) {

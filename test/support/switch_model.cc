@@ -116,11 +116,13 @@ void SwitchModel::fence(uint16_t job, uint8_t generation) {
   at->second.rounds.clear();
 }
 
-// A generation begins as if the two rounds before the first were over: epochs 0 and -1.
+// The first of a generation may be any: workers go on where they were.
 SwitchModel::Round& SwitchModel::round_of(Job& job, const sap::Header& header) const {
   const uint32_t half = header.epoch & 1;
-  const Round fresh{.epoch = half ? UINT32_MAX : 0, .contributions = {}, .from_parent = {}};
-  return job.rounds.try_emplace({header.slot, half}, fresh).first->second;
+  const Round fresh{.epoch = header.epoch, .contributions = {}, .from_parent = {}};
+  Round& round = job.rounds.try_emplace({header.slot, half}, fresh).first->second;
+  if (round.contributions.empty()) round = fresh;
+  return round;
 }
 
 std::vector<Answer> SwitchModel::handle(std::span<const std::byte> datagram,
