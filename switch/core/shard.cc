@@ -320,6 +320,7 @@ void Shard::send_word(sap::Type type, uint32_t word, const Packet& packet, uint8
   sap::Header header = packet.header;
   header.type = type;
   header.flags = 0;
+  header.format = sap::Format::kI32;  // not of the numbers: a word is no half of a wide one
   header.lanes = 1;
   header.level = level;
   Outgoing outgoing;

@@ -70,6 +70,7 @@ Answer word_answer(const sap::Header& asked, Type type, uint32_t word, const Soc
   header.type = type;
   header.flags = 0;
   header.level = level;
+  header.format = sap::Format::kI32;
   header.lanes = 1;
   return {whole(header, word_of(word)), {to}};
 }

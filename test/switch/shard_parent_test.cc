@@ -1,6 +1,8 @@
 // What a leaf does with the words of its root, packet by packet.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "switch/core/shard.h"
 
 namespace slime::net {
@@ -106,6 +108,43 @@ TEST_F(ShardParent, TheRootsRefusalGoesToAll) {
   ASSERT_EQ(out_.sent.size(), 1u);
   EXPECT_EQ(out_.sent[0].header.type, sap::Type::kReject);
   EXPECT_EQ(out_.sent[0].to, workers_);
+}
+
+// A word in an answer to numbers of 64 bits is no half of such a number.
+TEST_F(ShardParent, ARefusalOfWideNumbersReachesTheWorkers) {
+  Shard root(0, 1);
+  JobSpec spec;
+  spec.job = 0x8001;
+  spec.generation = 5;
+  spec.slots = 2;
+  spec.max_lanes = 8;
+  spec.children = {address("10.0.0.1:48880"), address("10.0.0.2:48880")};
+  spec.children_are_switches = true;
+  ASSERT_TRUE(root.add_job(spec));
+  Recorder refusals;
+  for (const uint16_t lanes : {4, 2}) {
+    const sap::Header header{.type = sap::Type::kPartial,
+                             .format = sap::Format::kI64,
+                             .job = 0x8001,
+                             .generation = 5,
+                             .child = uint8_t(lanes == 4 ? 0 : 1),
+                             .slot = 1,
+                             .lanes = lanes,
+                             .epoch = 1,
+                             .level = 1};
+    std::vector<std::byte> bytes(sap::kHeaderBytes + 4 * size_t{lanes});
+    sap::encode(header, bytes.data());
+    root.handle(bytes, spec.children[header.child], 1, refusals);
+  }
+  ASSERT_EQ(refusals.sent.size(), 1u);
+  ASSERT_EQ(refusals.sent[0].header.type, sap::Type::kReject);
+  std::vector<std::byte> refusal(sap::kHeaderBytes + 4);
+  sap::encode(refusals.sent[0].header, refusal.data());
+  std::ranges::copy(refusals.sent[0].payload, &refusal[sap::kHeaderBytes]);
+  contribute_all();
+  shard_.handle(refusal, root_, 1, out_);
+  ASSERT_EQ(out_.sent.size(), 1u);
+  EXPECT_EQ(out_.sent[0].header.type, sap::Type::kReject);
 }
 
 TEST_F(ShardParent, OnlyTheRootSpeaksForTheRoot) {
