@@ -32,6 +32,10 @@ Result<uint64_t> granted_bytes(const Fd& fd, int option, const char* name) {
 
 }  // namespace
 
+bool refuses_segments(int code) {
+  return code == EINVAL || code == EMSGSIZE || code == EIO || code == EOPNOTSUPP;
+}
+
 Result<void> set_nodelay(const Fd& fd) {
   return set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
 }

@@ -126,7 +126,7 @@ void UdpPort::send_buffer(size_t segment_bytes) {
   message.msg_iov = &vector;
   message.msg_iovlen = 1;
   const bool many = buffered_bytes_ > segment_bytes;
-  if (many && !segments_) return (void)send_one_by_one(message, segment_bytes);
+  if (many && !segments_) return send_one_by_one(message, segment_bytes);
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(uint16_t))] = {};
   if (many) {
     message.msg_control = control;
@@ -140,17 +140,16 @@ void UdpPort::send_buffer(size_t segment_bytes) {
   }
   ++counters_.send_calls;
   if (::sendmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return;
-  // EINVAL, EIO: this path cannot segment (no checksum offload, or IPsec; linux/net/ipv4/udp.c).
-  if (many && (errno == EINVAL || errno == EIO)) {
+  if (many && refuses_segments(errno)) {
     segments_ = false;
     message.msg_control = nullptr;
     message.msg_controllen = 0;
-    return (void)send_one_by_one(message, segment_bytes);
+    return send_one_by_one(message, segment_bytes);
   }
   counters_.send_drops += (buffered_bytes_ + segment_bytes - 1) / segment_bytes;
 }
 
-bool UdpPort::send_one_by_one(msghdr message, size_t segment_bytes) {
+void UdpPort::send_one_by_one(msghdr message, size_t segment_bytes) {
   std::array<mmsghdr, kMaxSegments> messages{};
   std::array<iovec, kMaxSegments> vectors{};
   size_t count = 0;
@@ -163,7 +162,6 @@ bool UdpPort::send_one_by_one(msghdr message, size_t segment_bytes) {
   const int sent = ::sendmmsg(fd_.get(), messages.data(), static_cast<unsigned>(count),
                               MSG_DONTWAIT | MSG_NOSIGNAL);
   counters_.send_drops += count - static_cast<size_t>(sent < 0 ? 0 : sent);
-  return sent >= 0;
 }
 
 bool UdpPort::is_known(const SocketAddress& from) const {

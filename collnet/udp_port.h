@@ -75,7 +75,7 @@ class UdpPort final : public Datagrams {
   SocketAddress address_of(const Destination& destination) const;
   bool is_known(const SocketAddress& from) const;
   void send_buffer(size_t segment_bytes);
-  bool send_one_by_one(msghdr message, size_t segment_bytes);
+  void send_one_by_one(msghdr message, size_t segment_bytes);
 
   Fd fd_;
   SocketAddress own_;

@@ -20,6 +20,11 @@
 
 namespace slime {
 
+// What the kernel answers to UDP_SEGMENT when it cannot cut a message into packets on this route:
+// longer than its MTU, a device without checksums, IPsec, an old kernel (linux/net/ipv4/udp.c,
+// udp_send_skb).
+bool refuses_segments(int code);
+
 // Owns one file descriptor.
 class Fd {
  public:

@@ -1,6 +1,7 @@
 #include "switch/softswitch/send_batch.h"
 
 #include <netinet/udp.h>
+#include <slime/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,12 +14,6 @@ constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
 
 iovec as_iovec(std::span<const std::byte> bytes) {
   return {.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
-}
-
-// What the kernel answers when it cannot cut this message into packets: longer than the route's
-// MTU, a device without checksums, an old kernel (linux/net/ipv4/udp.c, udp_send_skb).
-bool cannot_be_cut(int code) {
-  return code == EINVAL || code == EMSGSIZE || code == EIO || code == EOPNOTSUPP;
 }
 
 }  // namespace
@@ -117,7 +112,7 @@ void SendBatch::flush() {
 
 void SendBatch::refused(uint32_t index, int code) {
   Group& group = groups_[index];
-  if (group.packets == 1 || !cannot_be_cut(code)) return counters_.send_drops.add(group.packets);
+  if (group.packets == 1 || !refuses_segments(code)) return counters_.send_drops.add(group.packets);
   segment_limit_ = std::min(segment_limit_, group.bytes - 1);
   send_singly(group);
 }
