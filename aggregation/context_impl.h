@@ -24,9 +24,10 @@ class Context::Impl {
  private:
   Outcome check(const Reduction& reduction) const;
   Operation operation_of(const Reduction& reduction) const;
-  // Both with the mutex held.
+  // These two with the mutex held; the others take it.
   Outcome try_start(const Reduction& reduction, Request* request);
   Outcome step(uint64_t ticket, bool* done, uint64_t* results);
+
   Outcome wait_until(const Request& request, uint64_t deadline_ns);
   Outcome start_until(const Reduction& reduction, Request* request, uint64_t deadline_ns);
   Outcome abandon(Outcome why);

@@ -30,14 +30,19 @@ Result<Mode> choose_mode(const Options& options, const Settings& settings) {
                          static_cast<unsigned>(options.mode)));
 }
 
-// Whatever this rank fails at, it meets the others first, so that they learn of it.
-Result<std::unique_ptr<Path>> open_switch_path(const Options& options, const Settings& settings,
-                                               Mode mode) {
-  if (auto means = check_means(options); !means) return fail(std::move(means.error()));
+Card card_of(const Options& options, Mode mode) {
   Card own;
   own.mode = static_cast<uint8_t>(mode);
   own.rank = options.rank;
   own.ranks = options.ranks;
+  return own;
+}
+
+// Whatever this rank fails at here, it meets the others first, so that they learn of it.
+Result<std::unique_ptr<Path>> open_switch_path(const Options& options, const Settings& settings,
+                                               Mode mode) {
+  if (auto means = check_means(options); !means) return fail(std::move(means.error()));
+  Card own = card_of(options, mode);
   auto path = SwitchPath::open(settings, options.device, &own.handle);
   own.well = path ? 1 : 0;
   auto cards = exchange(options, settings, own);
@@ -53,13 +58,37 @@ Result<std::unique_ptr<Path>> open_switch_path(const Options& options, const Set
 Result<std::unique_ptr<Path>> open_in(Mode mode, const Options& options, const Settings& settings) {
   if (mode == Mode::kInstant) return std::make_unique<InstantPath>(options.rank, options.ranks);
   if (mode == Mode::kDummy) return DummyPath::open(settings, options.rank, options.ranks);
-  if (settings.switch_address.empty()) {
+  return open_switch_path(options, settings, mode);
+}
+
+struct Choice {
+  Settings settings;
+  Mode mode = Mode::kNormal;
+};
+
+Result<Choice> choose(const Options& options) {
+  auto settings = settings_of(options, process_environment());
+  if (!settings) return fail(std::move(settings.error()));
+  auto mode = choose_mode(options, *settings);
+  if (!mode) return fail(std::move(mode.error()));
+  const bool needs_switch = *mode == Mode::kNormal || *mode == Mode::kBypass;
+  if (needs_switch && settings->switch_address.empty()) {
     return fail(
         make_error(Status::kConfig, 0,
                    "no switch is named: set Options::switch_address or NCCL_SLIME_SWITCH to "
                    "the host:port of its control channel"));
   }
-  return open_switch_path(options, settings, mode);
+  return Choice{std::move(*settings), *mode};
+}
+
+// The program's own all-gather has no deadline, so the others must not be left alone in it. Those
+// at a rendezvous, which needs the settings, hear after its time-out that a rank did not come.
+void tell_others(const Options& options) {
+  const bool alone = options.mode == Mode::kDummy || options.mode == Mode::kInstant;
+  if (alone || !options.all_gather || !check_means(options)) return;
+  Card own = card_of(options, options.mode);
+  own.well = 0;
+  (void)exchange(options, Settings(), own);
 }
 
 }  // namespace
@@ -67,17 +96,18 @@ Result<std::unique_ptr<Path>> open_in(Mode mode, const Options& options, const S
 Result<Opened> open_path(const Options& options) {
   auto checked = check(options);
   if (!checked) return fail(std::move(checked.error()));
-  auto settings = settings_of(options, process_environment());
-  if (!settings) return fail(std::move(settings.error()));
-  auto mode = choose_mode(options, *settings);
-  if (!mode) return fail(std::move(mode.error()));
-  auto path = open_in(*mode, options, *settings);
-  if (!path) return fail(std::move(path.error()));
-  if (*mode != Mode::kNormal) {
-    SLIME_WARN("debugging mode %s, rank %u of %u: %s", name_of(*mode), options.rank, options.ranks,
-               warning_of(*mode));
+  auto choice = choose(options);
+  if (!choice) {
+    tell_others(options);
+    return fail(std::move(choice.error()));
   }
-  return Opened{std::move(*path), std::move(*settings), *mode};
+  auto path = open_in(choice->mode, options, choice->settings);
+  if (!path) return fail(std::move(path.error()));
+  if (choice->mode != Mode::kNormal) {
+    SLIME_WARN("debugging mode %s, rank %u of %u: %s", name_of(choice->mode), options.rank,
+               options.ranks, warning_of(choice->mode));
+  }
+  return Opened{std::move(*path), std::move(choice->settings), choice->mode};
 }
 
 }  // namespace slime::aggregation

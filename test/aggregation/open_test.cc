@@ -231,6 +231,19 @@ TEST_F(Open, TheCallersMeansMayFail) {
   }
 }
 
+// A program's all-gather has no deadline: who fails before must take part in it all the same.
+TEST_F(Open, OptionsThatFailAtOneRankAreToldToAll) {
+  const auto change = [](Options& options) {
+    if (options.rank == 1) options.switch_address.clear();
+    if (options.rank == 2) options.slots = 70'000;
+  };
+  ThreadGather gather(3);
+  const auto outcomes = open_all(gather, options_for(3, switch_.address()), change);
+  expect_fails(outcomes[0], Code::kRemote, "rank 1");
+  expect_fails(outcomes[1], Code::kConfig, "no switch is named");
+  expect_fails(outcomes[2], Code::kConfig, "NCCL_SLIME_SWITCH_SLOTS");
+}
+
 TEST_F(Open, WhatOneRankFailsAtAloneIsToldToAll) {
   ThreadGather gather(3);
   const auto outcomes = open_all(gather, options_for(3, switch_.address()), [](Options& options) {
