@@ -123,7 +123,7 @@ void Worker::on_datagram(std::span<const std::byte> datagram, uint64_t now_ns) {
     case sap::Type::kResultAgain:
       return on_result(header, payload, now_ns);
     case sap::Type::kStatus:
-      return on_status(header, sap::wire::get32(payload.data()));
+      return on_status(header, sap::wire::get32(payload.data()), now_ns);
     default:
       ++counters_.foreign;
   }

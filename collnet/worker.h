@@ -140,8 +140,8 @@ class Worker {
   const Error& failure() const { return failure_; }
   const WorkerCounters& counters() const { return counters_; }
   uint64_t round_trip_ns() const { return round_trip_.smoothed_ns(); }
-  // Ranks that have not contributed to a round this one waits for, as the switch told; one report
-  // per silence. Empty: nothing new.
+  // Ranks that have not contributed to a round this one waits for, as the switch told; a report
+  // every few seconds. Empty: nothing new.
   std::optional<std::string> take_suspicion();
 
  private:
@@ -226,11 +226,12 @@ class Worker {
   void on_timeout(uint32_t index, uint64_t now_ns);
   void ask(uint32_t index, uint64_t now_ns);
   void ask_on_other_rails(uint32_t index, uint64_t now_ns);
-  void on_status(const sap::Header& header, uint32_t bits);
+  void on_status(const sap::Header& header, uint32_t bits, uint64_t now_ns);
   void on_reject(const sap::Header& header, uint32_t reason);
   bool is_silent(uint32_t index, uint64_t now_ns) const;
   void find_lost_rails(uint64_t now_ns);
-  Error silence(uint32_t index, uint64_t now_ns) const;
+  Error unanswered(uint32_t index, uint64_t now_ns) const;
+  Error overdue(uint32_t index, uint64_t now_ns) const;
   std::string missing_ranks() const;
   std::string missing_branches() const;
 
@@ -265,7 +266,9 @@ class Worker {
     bool operator==(const Arrived&) const = default;
   };
   std::optional<Arrived> last_arrived_;  // by the newest answer to a question
+  std::optional<Arrived> suspected_;     // in this silence
   std::optional<std::string> suspicion_;
+  uint64_t suspect_again_ns_ = 0;
 };
 
 }  // namespace slime

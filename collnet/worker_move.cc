@@ -28,6 +28,7 @@ void Worker::resume(const Move& move, uint64_t now_ns) {
   trouble_.reset();
   lost_rails_ = 0;
   last_arrived_.reset();
+  suspected_.reset();
   heard_ns_.fill(now_ns);
   for (uint32_t index = 0; index < options_.slots; ++index) {
     Slot& slot = slots_[index];

@@ -37,6 +37,7 @@ void Worker::on_result(const sap::Header& header, std::span<const std::byte> pay
   }
   ++counters_.results;
   last_arrived_.reset();
+  suspected_.reset();
   if (!slot.resent) round_trip_.measured(now_ns - slot.first_sent_ns);
   slot.waiting = false;
   slot.holder = kNobody;

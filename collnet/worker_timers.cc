@@ -6,6 +6,11 @@
 #include "collnet/worker.h"
 
 namespace slime {
+namespace {
+
+constexpr uint64_t kSuspectAgainNs = 5'000'000'000;
+
+}  // namespace
 
 void Worker::check_timers(uint64_t now_ns) {
   uint64_t next = UINT64_MAX;
@@ -21,10 +26,10 @@ void Worker::check_timers(uint64_t now_ns) {
 void Worker::on_timeout(uint32_t index, uint64_t now_ns) {
   Slot& slot = slots_[index];
   ++counters_.timeouts;
-  if (now_ns - slot.first_sent_ns >= options_.dead_ns) return give_up(silence(index, now_ns));
+  if (now_ns - slot.first_sent_ns >= options_.dead_ns) return give_up(overdue(index, now_ns));
   if (!direct_ && !trouble_ && is_silent(index, now_ns)) {
     find_lost_rails(now_ns);
-    trouble_ = silence(index, now_ns);
+    trouble_ = unanswered(index, now_ns);
   }
   round_trip_.timed_out(now_ns);
   ++counters_.retransmitted;
@@ -39,15 +44,17 @@ bool Worker::is_silent(uint32_t index, uint64_t now_ns) const {
   return slot.waiting && now_ns - std::max(heard_ns, slot.first_sent_ns) >= options_.silent_ns;
 }
 
-// A switch that is heard on other rails is there. On a rail without open rounds nothing is heard,
-// and nothing is missing.
+// A switch that is heard on other rails is there: one that has just died was heard on all of them
+// some time ago. On a rail without open rounds nothing is heard but answers to questions, and
+// nothing is missing.
 void Worker::find_lost_rails(uint64_t now_ns) {
   uint32_t silent = 0, heard = 0;
+  const uint64_t lately_ns = std::max(options_.silent_ns / 2, 2 * options_.suspect_ns);
   for (uint32_t index = 0; index < options_.slots; ++index) {
     if (is_silent(index, now_ns)) silent |= 1u << rail_of(index);
   }
   for (uint32_t rail = 0; rail < rails_; ++rail) {
-    if (now_ns - heard_ns_[rail] < options_.silent_ns) heard |= 1u << rail;
+    if (now_ns - heard_ns_[rail] < lately_ns) heard |= 1u << rail;
   }
   lost_rails_ = heard != 0 ? silent & ~heard : 0;
 }
@@ -71,13 +78,14 @@ void Worker::ask_on_other_rails(uint32_t index, uint64_t now_ns) {
   }
 }
 
-void Worker::on_status(const sap::Header& header, uint32_t bits) {
+// Many slots wait, perhaps for different ranks: somebody else is named some time later.
+void Worker::on_status(const sap::Header& header, uint32_t bits, uint64_t now_ns) {
   const Slot& slot = slots_[header.slot];
   if (!slot.waiting || header.epoch != slot.epoch) return;
-  // One report per silence: many slots wait for the same rank.
-  const Arrived arrived{bits, header.level > 0};
-  if (last_arrived_ == arrived) return;
-  last_arrived_ = arrived;
+  last_arrived_ = Arrived{bits, header.level > 0};
+  if (suspected_ == last_arrived_ || now_ns < suspect_again_ns_) return;
+  suspect_again_ns_ = now_ns + kSuspectAgainNs;
+  suspected_ = last_arrived_;
   suspicion_ = missing_ranks();
 }
 
@@ -104,20 +112,30 @@ std::string Worker::missing_branches() const {
   return text;
 }
 
-Error Worker::silence(uint32_t index, uint64_t now_ns) const {
+Error Worker::unanswered(uint32_t index, uint64_t now_ns) const {
   const Slot& slot = slots_[index];
   const double seconds = static_cast<double>(now_ns - slot.first_sent_ns) / 1e9;
-  if (!last_arrived_) {
+  if (direct_) {
     return make_error(Status::kTimeout, 0,
-                      "in-network allreduce: the switch has not answered for %.1f s (job %u, "
-                      "generation %u, %u retransmissions in this round); check that it runs and "
-                      "that UDP reaches it",
-                      seconds, job_, generation_, slot.attempts - 1);
+                      "in-network allreduce, without a switch: rank %u, which sums up a part, has "
+                      "not answered for %.1f s; look at its log first",
+                      served_by(index).index, seconds);
   }
+  const std::string rail = rails_ > 1 ? " over rail " + std::to_string(rail_of(index)) : "";
+  return make_error(Status::kTimeout, 0,
+                    "in-network allreduce: the switch has not answered%s for %.1f s (job %u, "
+                    "generation %u, %u retransmissions in this round); check that it runs and "
+                    "that UDP reaches it",
+                    rail.c_str(), seconds, job_, generation_, slot.attempts - 1);
+}
+
+Error Worker::overdue(uint32_t index, uint64_t now_ns) const {
+  if (!last_arrived_) return unanswered(index, now_ns);
   return make_error(Status::kRemote, 0,
                     "in-network allreduce: rank %s has not contributed for %.1f s; look at its log "
                     "first",
-                    missing_ranks().c_str(), seconds);
+                    missing_ranks().c_str(),
+                    static_cast<double>(now_ns - slots_[index].first_sent_ns) / 1e9);
 }
 
 namespace {
@@ -157,7 +175,7 @@ void Worker::on_reject(const sap::Header& header, uint32_t code) {
                            "(reason %u): %s",
                            job_, generation_, header.slot, code, meaning_of(reason));
   if (disagree) return give_up(std::move(error));  // the same would happen anywhere
-  trouble_ = std::move(error);
+  if (!trouble_) trouble_ = std::move(error);
 }
 
 void Worker::give_up(Error error) {

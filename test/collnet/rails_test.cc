@@ -66,5 +66,34 @@ TEST(WorkerRails, ALostSwitchIsNoLostRail) {
   EXPECT_EQ(worker.lost_rails(), 0u);
 }
 
+// The rails fell silent one after the other; none of them is to blame.
+TEST(WorkerRails, ASwitchThatDiesSlowlyIsNoLostRail) {
+  Job job({.leaves = {2}, .slots = 4, .rails = 2});
+  std::vector<std::vector<int32_t>> values(2, std::vector<int32_t>(100'000, 3));
+  uint64_t ticket;
+  for (uint32_t rank : {0, 1}) {
+    ASSERT_EQ(job.simulation.worker(rank).start({.send = values[rank].data(),
+                                                 .receive = values[rank].data(),
+                                                 .count = values[rank].size()},
+                                                job.simulation.now_ns(), &ticket),
+              Status::kOk);
+  }
+  const auto wait = [&job](uint64_t ns) {
+    const uint64_t until_ns = job.simulation.now_ns() + ns;
+    job.simulation.run_until([&] { return job.simulation.now_ns() >= until_ns; });
+  };
+  wait(1'000'000);
+  for (uint32_t rank : {0, 1}) job.simulation.cut_rail(rank, 1);
+  wait(800'000'000);
+  job.simulation.kill_switch();
+  ASSERT_FALSE(job.simulation.worker(0).done(ticket));
+  for (uint32_t rank : {0, 1}) {
+    Worker& worker = job.simulation.worker(rank);
+    ASSERT_TRUE(
+        job.simulation.run_until([&] { return worker.trouble().has_value(); }, 9'000'000'000));
+    EXPECT_EQ(worker.lost_rails(), 0u) << "rank " << rank;
+  }
+}
+
 }  // namespace
 }  // namespace slime::test

@@ -1,4 +1,5 @@
 // Allreduce by workers and switches over a simulated network, every element checked at every rank.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -237,6 +238,28 @@ TEST(Worker, NamesAStraggler) {
       2'000'000'000));
   EXPECT_EQ(*suspicion, "2");
   EXPECT_FALSE(job.simulation.worker(0).done(ticket));
+}
+
+// Some slots wait for one rank, others for two.
+TEST(Worker, NamesStragglersNotAllTheTime) {
+  Job job({.leaves = {3}, .slots = 8, .lanes = 16});
+  auto buffers = job.inputs<int32_t>(1000, any_int);
+  uint64_t ticket;
+  for (uint32_t rank : {0, 2}) {
+    ASSERT_EQ(job.simulation.worker(rank).start({.send = buffers[rank].data(),
+                                                 .receive = buffers[rank].data(),
+                                                 .count = rank == 2 ? size_t{80} : size_t{1000}},
+                                                job.simulation.now_ns(), &ticket),
+              Status::kOk);
+  }
+  std::vector<std::string> reports;
+  job.simulation.run_until(
+      [&] {
+        if (auto report = job.simulation.worker(0).take_suspicion()) reports.push_back(*report);
+        return false;
+      },
+      22'000'000'000);
+  EXPECT_THAT(reports, testing::ElementsAre("1", "1, 2", "1", "1, 2", "1"));
 }
 
 TEST(Worker, GivesUpOnADeadRankAndNamesIt) {
