@@ -145,10 +145,6 @@ Result<void> SwitchClient::close_job(const control::JobRef& job, uint64_t timeou
   return ask<control::Done>(control::CloseJob{job}, timeout_ns).map([](control::Done) {});
 }
 
-Result<control::JobState> SwitchClient::fence(const control::JobRef& job, uint64_t timeout_ns) {
-  return ask<control::JobState>(control::Fence{job, false}, timeout_ns);
-}
-
 Result<control::JobState> SwitchClient::fence_number(uint16_t job, uint64_t timeout_ns) {
   return ask<control::JobState>(control::Fence{{0, job, 0}, true}, timeout_ns);
 }

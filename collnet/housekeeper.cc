@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace slime {
 namespace {
@@ -14,7 +15,7 @@ uint64_t now() { return SteadyClock::instance().now_ns(); }
 
 }  // namespace
 
-std::shared_ptr<Housekeeper> Housekeeper::get() {
+Result<std::shared_ptr<Housekeeper>> Housekeeper::get() {
   static std::mutex mutex;
   static std::weak_ptr<Housekeeper> current;
   static pid_t owner = 0;  // a forked child has the object of its parent, but not the thread
@@ -22,28 +23,40 @@ std::shared_ptr<Housekeeper> Housekeeper::get() {
   std::shared_ptr<Housekeeper> keeper = owner == ::getpid() ? current.lock() : nullptr;
   if (!keeper) {
     keeper.reset(new Housekeeper);
+    if (auto launched = keeper->launch(); !launched) return fail(std::move(launched.error()));
     current = keeper;
     owner = ::getpid();
   }
   return keeper;
 }
 
-// The host application's signals are not this thread's.
-Housekeeper::Housekeeper() {
+// The host application's signals are not this thread's: it inherits the mask of its maker
+// (pthread_sigmask(3)).
+Result<void> Housekeeper::launch() {
+  const auto body = [](void* self) -> void* {
+    static_cast<Housekeeper*>(self)->run();
+    return nullptr;
+  };
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
+  const int code = pthread_create(&thread_, nullptr, body, this);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  launched_ = code == 0;
+  if (launched_) return {};
+  return fail(system_error(code,
+                           "start CollNet's thread, which keeps jobs on the switch alive; raise "
+                           "the limit of processes (ulimit -u, or the container's pids.max)"));
 }
 
 Housekeeper::~Housekeeper() {
+  if (!launched_) return;
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  pthread_join(thread_, nullptr);
 }
 
 void Housekeeper::take(Chore* chore, uint64_t due_ns) {

@@ -5,26 +5,29 @@
 // another rank lacks. So somebody must be at home.
 #pragma once
 
+#include <pthread.h>
+#include <slime/result.h>
+
 #include <condition_variable>
 #include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
-#include <thread>
 
 namespace slime {
 
 class Chore {
  public:
   virtual ~Chore() = default;
-  // Called by the housekeeper, never twice at a time. Answers when to come again. May wait for a
-  // second, not longer.
+  // Called by the housekeeper, never twice at a time. Answers when to come again. Others wait as
+  // long as this takes: two seconds at most.
   virtual uint64_t attend(uint64_t now_ns) = 0;
 };
 
 class Housekeeper {
  public:
-  static std::shared_ptr<Housekeeper> get();
+  // Fails if no thread can be had.
+  static Result<std::shared_ptr<Housekeeper>> get();
   ~Housekeeper();
 
   void take(Chore* chore, uint64_t due_ns);
@@ -36,7 +39,8 @@ class Housekeeper {
     uint64_t due_ns;
   };
 
-  Housekeeper();
+  Housekeeper() = default;
+  Result<void> launch();
   void run();
 
   std::mutex mutex_;
@@ -44,7 +48,8 @@ class Housekeeper {
   std::list<Entry> entries_;
   Chore* attended_ = nullptr;
   bool ending_ = false;
-  std::thread thread_;
+  bool launched_ = false;
+  pthread_t thread_{};
 };
 
 }  // namespace slime

@@ -16,8 +16,9 @@ uint64_t pause_of(const LeaseTerms& terms) {
 
 }  // namespace
 
-Lease::Lease(LeaseTerms terms, std::unique_ptr<SwitchClient> client)
-    : terms_(std::move(terms)), client_(std::move(client)), keeper_(Housekeeper::get()) {
+Lease::Lease(LeaseTerms terms, std::unique_ptr<SwitchClient> client,
+             std::shared_ptr<Housekeeper> keeper)
+    : terms_(std::move(terms)), client_(std::move(client)), keeper_(std::move(keeper)) {
   keeper_->take(this, SteadyClock::instance().now_ns() + pause_of(terms_));
 }
 

@@ -19,7 +19,8 @@ struct LeaseTerms {
 
 class Lease final : private Chore {
  public:
-  Lease(LeaseTerms terms, std::unique_ptr<SwitchClient> client);
+  Lease(LeaseTerms terms, std::unique_ptr<SwitchClient> client,
+        std::shared_ptr<Housekeeper> keeper);
   ~Lease() override;
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;

@@ -1,5 +1,6 @@
 // The members of a CollNet communicator in a ring of engine links: how they agree before there is a
-// switch, and when it has failed. Set-up only; every call waits, with a deadline.
+// switch, and when they leave it or go back. connect() and all_gather() wait, with a deadline; the
+// rest never waits.
 #pragma once
 
 #include <memory>

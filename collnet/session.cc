@@ -1,5 +1,6 @@
 #include "collnet/session.h"
 
+#include <sched.h>
 #include <slime/log.h>
 
 #include <vector>
@@ -11,7 +12,7 @@ namespace {
 constexpr uint64_t kLookNs = 20'000'000;
 constexpr uint64_t kCalledNs = 5'000'000;  // no longer ago: NCCL's thread does it
 constexpr uint64_t kServeNs = 200'000;
-// A member may leave while the last result that another needs is lost: the switch gives it again.
+// How long members wait for each other at the end.
 constexpr uint64_t kGraceNs = 1'000'000'000;
 
 }  // namespace
@@ -20,13 +21,25 @@ Session::Session(Fabric& fabric, std::string name) : fabric_(fabric), name_(std:
 
 // The job ends with rank 0's session, so that one waits until nobody needs the switch any more.
 Session::~Session() {
-  if (keeper_) keeper_->release(this);
+  if (connected_) keeper_->release(this);
   if (!worker_) return;
-  if (worker_->status() == Status::kOk) {
-    std::vector<std::byte> done(ring_->size());
-    (void)ring_->all_gather(done, 1, fabric_.clock().now_ns() + kGraceNs, Ring::Topic::kLeave);
-  }
+  if (worker_->status() == Status::kOk && stage_ == Stage::kStill) take_leave();
   log_report(report());
+}
+
+// The last result that another member needs may be lost, and this one the only one that has it.
+void Session::take_leave() {
+  std::vector<std::byte> done(ring_->size());
+  if (!ring_->begin_gather(done, 1, Ring::Topic::kLeave)) return;
+  const uint64_t until_ns = fabric_.clock().now_ns() + kGraceNs;
+  Error error;
+  while (ring_->step(&error) == Status::kAgain) {
+    const uint64_t now_ns = fabric_.clock().now_ns();
+    if (now_ns > until_ns) return;
+    port_->receive(*this, now_ns);
+    port_->flush();
+    sched_yield();
+  }
 }
 
 WorkerReport Session::report() {
@@ -60,6 +73,7 @@ Status Session::test(uint64_t ticket, bool* done) {
 
 uint64_t Session::attend(uint64_t now_ns) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock) now_ns = fabric_.clock().now_ns();  // NCCL's thread may have been here since
   if (!lock || now_ns - called_ns_ < kCalledNs) return now_ns + kCalledNs;
   progress(now_ns);
   // Where the ranks sum up for each other, one that is not called serves the others all the same.

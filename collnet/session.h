@@ -50,6 +50,7 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
  private:
   Session(Fabric& fabric, std::string name);
 
+  void take_leave();
   void progress(uint64_t now_ns);
   void look_after(uint64_t now_ns);
   uint64_t attend(uint64_t now_ns) override;
@@ -62,6 +63,7 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   using Grant = SessionGrant;  // where the job runs
   Result<void> set_up(int device, Listener& listener, std::span<const Handle> handles,
                       uint32_t rank);
+  Result<void> check_settings() const;
   Result<void> open_rails(int device);
   Result<void> come_together(int device);
   Result<void> meet(int device, std::vector<Member>* members);
@@ -69,6 +71,7 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   number::HalfBits common_half_bits(std::span<const Member> members) const;
   Result<void> compare_advice(std::span<const Member> members) const;
   Result<void> obtain_job(std::span<const Member> members, Grant* grant);
+  control::CreateJob job_of_all() const;
   control::CreateJob wanted_job(std::span<const Member> members) const;
   Result<control::JobGrant> ask_for_job(std::span<const Member> members);
   static Grant grant_of(const control::JobGrant& grant);
@@ -113,6 +116,7 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   Result<void> serve();
 
   Fabric& fabric_;
+  std::shared_ptr<Housekeeper> keeper_;
   const std::string name_;  // "CollNet on eth0, rank 1 of 4"
   uint64_t advice_ = 0;
   uint64_t deadline_ns_ = 0;
@@ -140,9 +144,9 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   uint64_t pause_ns_ = 0;                 // before it is tried
   uint64_t arrived_ns_ = 0;               // on the switch, last
 
-  std::mutex mutex_;                     // guards all of the above, once connected
-  uint64_t called_ns_ = 0;               // by NCCL, last
-  std::shared_ptr<Housekeeper> keeper_;  // once connected
+  std::mutex mutex_;        // guards all of the above, once connected
+  uint64_t called_ns_ = 0;  // by NCCL, last
+  bool connected_ = false;
 };
 
 }  // namespace slime

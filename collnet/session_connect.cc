@@ -39,7 +39,7 @@ Result<std::unique_ptr<Session>> Session::connect(Fabric& fabric, int device, Li
       fabric.clock().now_ns() + static_cast<uint64_t>(fabric.settings().connect_timeout * 1e9);
   auto done = session->set_up(device, listener, handles, rank);
   if (done) {
-    session->keeper_ = Housekeeper::get();
+    session->connected_ = true;
     session->keeper_->take(session.get(), fabric.clock().now_ns());
     return session;
   }
@@ -175,7 +175,29 @@ Session::Grant Session::grant_of(const control::JobGrant& grant) {
           .generation = grant.job.generation};
 }
 
+// Members learn that others wait for them (Ring::invited) from a message that has come unasked.
+Result<void> Session::check_settings() const {
+  const Settings& settings = fabric_.settings();
+  if (settings.eager_max < sizeof(Grant)) {
+    return fail(make_error(Status::kConfig, 0,
+                           "CollNet needs NCCL_SLIME_EAGER_MAX of at least %zu, and it is %llu",
+                           sizeof(Grant), static_cast<unsigned long long>(settings.eager_max)));
+  }
+  if (!control::is_tenant_name(settings.switch_tenant)) {
+    return fail(make_error(Status::kConfig, 0,
+                           "NCCL_SLIME_SWITCH_TENANT is \"%s\"; a tenant's name has letters, "
+                           "digits, '-', '_' and '.', and at most %zu of them",
+                           settings.switch_tenant.c_str(), control::kMaxTenantBytes));
+  }
+  return {};
+}
+
 Result<void> Session::open_rails(int device) {
+  auto sound = check_settings();
+  if (!sound) return sound;
+  auto keeper = Housekeeper::get();
+  if (!keeper) return fail(std::move(keeper.error()));
+  keeper_ = std::move(*keeper);
   const Settings& settings = fabric_.settings();
   auto address = resolve(settings.switch_address, control::kDefaultPort,
                          "NCCL_SLIME_SWITCH, the control channel of the switch");
@@ -201,11 +223,18 @@ Result<void> Session::open_rails(int device) {
                          kLeastPacketBytes));
 }
 
+control::CreateJob Session::job_of_all() const {
+  control::CreateJob job;
+  job.tenant = fabric_.settings().switch_tenant;
+  job.formats = sap::kKnownFormats;
+  job.children = members_.all;
+  job.rails = members_.rails;
+  return job;
+}
+
 control::CreateJob Session::wanted_job(std::span<const Member> members) const {
   const Settings& settings = fabric_.settings();
-  control::CreateJob wanted;
-  wanted.tenant = settings.switch_tenant;
-  wanted.formats = sap::kKnownFormats;
+  control::CreateJob wanted = job_of_all();
   wanted.slots_least = 1;
   wanted.lanes_least = kLeastSessionLanes;
   wanted.lanes_wanted =
@@ -217,8 +246,6 @@ control::CreateJob Session::wanted_job(std::span<const Member> members) const {
       settings.switch_slots > 0
           ? static_cast<uint32_t>(settings.switch_slots)
           : std::clamp(kBytesOnTheWay / (4 * wanted.lanes_wanted), kFewestSlots, kMostSlots);
-  wanted.children = members_.all;
-  wanted.rails = members_.rails;
   return wanted;
 }
 
@@ -228,7 +255,7 @@ Result<control::JobGrant> Session::ask_for_job(std::span<const Member> members) 
   auto grant = (*client)->create_job(wanted_job(members), kControlTimeoutNs);
   if (!grant) return grant;
   lease_.emplace(LeaseTerms{control_address_, key_, grant->job, grant->lease_ms},
-                 std::move(*client));
+                 std::move(*client), keeper_);
   return grant;
 }
 

@@ -28,7 +28,7 @@ constexpr uint32_t kMostRetries = 4;
 // While the members connect, the ring is needed for agreement, and a switch that fails then fails
 // connect.
 bool Session::must_move(uint64_t now_ns) const {
-  if (!keeper_ || stage_ != Stage::kStill) return false;
+  if (!connected_ || stage_ != Stage::kStill) return false;
   const bool found =
       way_back_ && ring_->rank() == 0 && (way_back_->ready() || way_back_->has_come(now_ns));
   return worker_->trouble() || found || ring_->invited(Ring::Topic::kMove);
@@ -144,7 +144,7 @@ Result<void> Session::return_to_switch(const Grant& grant, uint64_t now_ns) {
   if (!way_back_) return {};
   const LeaseTerms terms{control_address_, key_, way_back_->grant()->job,
                          way_back_->grant()->lease_ms};
-  lease_.emplace(terms, way_back_->take_client());
+  lease_.emplace(terms, way_back_->take_client(), keeper_);
   way_back_.reset();
   SLIME_INFO("%s: on the switch at %s again, job %u", name_.c_str(),
              control_address_.to_string().c_str(), grant.job);
@@ -169,21 +169,18 @@ void Session::seek_switch(uint64_t now_ns) {
 }
 
 control::CreateJob Session::lost_job() const {
-  control::CreateJob wanted;
-  wanted.tenant = fabric_.settings().switch_tenant;
-  wanted.formats = sap::kKnownFormats;
+  control::CreateJob wanted = job_of_all();
   wanted.slots_wanted = wanted.slots_least = job_.slots;
   wanted.lanes_wanted = wanted.lanes_least = job_.lanes;
-  wanted.children = members_.all;
-  wanted.rails = members_.rails;
   return wanted;
 }
 
 Result<void> Session::serve() {
   if (ring_->size() > sap::kMaxChildren) {
     return fail(make_error(Status::kRemote, 0,
-                           "%s: %u ranks cannot sum up for each other, at most %u can, and the "
-                           "switches are gone; start them again, and then the job",
+                           "%s: %u ranks cannot sum up for each other, at most %u can, so that "
+                           "the job ends with its switches, or with a rail to one; see to these, "
+                           "and start the job again",
                            name_.c_str(), ring_->size(), sap::kMaxChildren));
   }
   net::JobSpec spec;

@@ -63,7 +63,7 @@ Result<control::JobGrant> Session::ask_for_part(std::span<const Member> members)
   auto grant = (*client)->join_tree(part_of(wanted_job(members), tree_), kJoinNs);
   if (!grant) return grant;
   lease_.emplace(LeaseTerms{control_address_, key_, grant->job, grant->lease_ms},
-                 std::move(*client));
+                 std::move(*client), keeper_);
   return grant;
 }
 

@@ -51,7 +51,7 @@ enum class Op : uint8_t { kSum, kMin, kMax, kOr };
 inline constexpr uint8_t kOps = 4;
 
 namespace flag {
-inline constexpr uint8_t kRetransmission = 1;
+inline constexpr uint8_t kRetransmission = 1;  // reserved, as kLast and kCongestionEcho are
 inline constexpr uint8_t kExponentsOnly =
     2;                               // a round without payload, for the exponents it brings
 inline constexpr uint8_t kLast = 4;  // of an operation
@@ -67,9 +67,9 @@ inline constexpr uint8_t kNan = 1;
 inline constexpr uint8_t kPlusInfinity = 2;
 inline constexpr uint8_t kMinusInfinity = 4;
 inline constexpr uint8_t kAnchored0 = 8;  // block 0 begins near its scale, at a contributor
-inline constexpr uint8_t kPoison = 16;
-inline constexpr uint8_t kUnknown = 32;  // a contributor does not know its next round yet
-inline constexpr uint8_t kCoarse = 64;   // a contributor's block begins far below its scale
+inline constexpr uint8_t kPoison = 16;    // reserved
+inline constexpr uint8_t kUnknown = 32;   // a contributor does not know its next round yet
+inline constexpr uint8_t kCoarse = 64;    // a contributor's block begins far below its scale
 inline constexpr uint8_t kAnchored1 = 128;
 }  // namespace special
 

@@ -40,7 +40,6 @@ class SwitchClient {
   Result<control::JobGrant> join_tree(const control::JoinTree& wanted, uint64_t timeout_ns);
   Result<control::JobState> heartbeat(const control::JobRef& job, uint64_t timeout_ns);
   Result<void> close_job(const control::JobRef& job, uint64_t timeout_ns);
-  Result<control::JobState> fence(const control::JobRef& job, uint64_t timeout_ns);
   // Whatever generation the job is in: for operators.
   Result<control::JobState> fence_number(uint16_t job, uint64_t timeout_ns);
   Result<std::string> report(bool counters, uint64_t timeout_ns);

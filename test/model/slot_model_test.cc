@@ -76,12 +76,9 @@ TEST(SlotModel, Generations) {
   for (const bool renumber : {false, true}) {
     expect_sound("2 workers, 3 rounds, a fence", kReal,
                  {.leaves = {2}, .rounds = 3, .capacity = 1, .fence = true, .renumber = renumber});
-    expect_sound("leaves of 1 and 1, 2 rounds, a fence", kReal,
-                 {.leaves = {1, 1},
-                  .rounds = 2,
-                  .capacity = 1,
-                  .fence = true,
-                  .renumber = renumber});
+    expect_sound(
+        "leaves of 1 and 1, 2 rounds, a fence", kReal,
+        {.leaves = {1, 1}, .rounds = 2, .capacity = 1, .fence = true, .renumber = renumber});
   }
 }
 

@@ -69,6 +69,10 @@ for rank in 0 1 2; do says nobody_there "rank $rank: .*CollNet connect"; done
 says nobody_there '127.0.0.1:1'
 
 start_switch
+NCCL_SLIME_EAGER_MAX=16 run small_eager 3 all_reduce --algo collnet --ranks 2
+says small_eager 'CollNet needs NCCL_SLIME_EAGER_MAX of at least'
+NCCL_SLIME_SWITCH_TENANT='my team' run odd_tenant 3 all_reduce --algo collnet --ranks 2
+says odd_tenant 'NCCL_SLIME_SWITCH_TENANT is "my team"'
 exact=-d\ int8,uint8,int32,uint32,int64,uint64
 types=$exact,half,float,bfloat16
 # shellcheck disable=SC2086  # two words
