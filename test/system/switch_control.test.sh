@@ -196,7 +196,7 @@ beat() {
 state='' now=''
 beat
 check "alive after a heartbeat" "$work/worker.log" [ "$state" = alive ]
-expect "show" 0 "^$job +$generation +physics +2 +64 +256 " ctl show
+expect "show" 0 "^$job +$generation +physics +2 +1 +64 +256 " ctl show
 beat
 expect "show --json" 0 '"tenant": "physics"' ctl show --json
 data=$(sed -n 's/.*data 127.0.0.1:\([0-9]*\)-.*/\1/p' "$work/ready")
