@@ -214,6 +214,28 @@ def report_engine(report, directory):
     return data
 
 
+def report_switch(report, directory):
+    data = load(os.path.join(directory, "switch.json"))
+    report.title("(f) The software switch: packets that one shard takes in per second of its thread's "
+                 "processor time, and a bare echo")
+    report.line(f"{'lanes':>6} {'children':>9} {'switch k/s':>11} {'echo k/s':>9}   "
+                f"{'ratio: min / median / max':28}")
+    for row in data["rates"]:
+        ratio = row["ratio"]
+        report.line(f"{row['lanes']:6} {row['children']:9} "
+                    f"{row['switch_packets_per_cpu_s']['median'] / 1e3:11.0f} "
+                    f"{row['echo_packets_per_cpu_s']['median'] / 1e3:9.0f}   "
+                    f"{ratio['min']:.2f} / {ratio['median']:.2f} / {ratio['max']:.2f}")
+    report.line(f"{'a round of 4 KiB, 2 children':46} {'switch us':>9} {'echo us':>8} {'ratio':>6}")
+    for row in data["latencies"]:
+        report.line(f"{row['mode']:46} {row['switch_us']['median']:9.1f} "
+                    f"{row['echo_us']['median']:8.1f} {row['ratio']['median']:6.2f}")
+    worst = min(row["ratio"]["median"] for row in data["rates"])
+    report.conclude("f", "software switch / bare echo, packets per core, worst median", worst,
+                    f">= {data['aim_rate_ratio']}", worst >= data["aim_rate_ratio"])
+    return data
+
+
 def describe_machine(directory):
     def first_line(name):
         with open(os.path.join(directory, name), encoding="utf-8") as file:
@@ -240,7 +262,7 @@ def main():
     report = Report()
     parts = {"stream": report_stream(report, arguments.directory)}
     for name, function in (("latency", report_latency), ("posting", report_posting),
-                           ("engine", report_engine)):
+                           ("engine", report_engine), ("switch", report_switch)):
         parts[name] = function(report, arguments.directory)
     report.print_summary()
     if arguments.json:

@@ -30,7 +30,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-for program in bench-stream bench-latency bench-engine bench-posting slime-perf; do
+for program in bench-stream bench-latency bench-engine bench-posting bench-switch slime-perf; do
   [ -x "$bin/$program" ] || {
     echo "bench/run.sh: $bin/$program is missing; run 'make bench'" >&2
     exit 1
@@ -83,10 +83,10 @@ for ((round = 1; round <= rounds && (round <= 2 || SECONDS < 120); ++round)); do
   perf "$round" pure-tcp sendrecv --rails 1 --direct
   unset NCCL_SLIME_TCP_CMA_MIN
 done
-for name in latency engine posting; do
+for name in latency engine posting switch; do
   say "bench-$name"
   # shellcheck disable=SC2086
-  run 150 "bench-$name" "$bin/bench-$name" $quick --json "$results/$name.json"
+  run 300 "bench-$name" "$bin/bench-$name" $quick --json "$results/$name.json"
 done
 say "done"
 python3 "$here/report.py" "$results" ${json:+--json "$json"}
