@@ -84,6 +84,12 @@ per_rank_variables() {
   echo "${names[*]}"
 }
 
+# slime-perf is told what NCCL_COLLNET_ENABLE tells NCCL, unless the arguments say something else.
+choose_algorithm() {
+  [ "$tool" = slime-perf ] && [ "$op" = all_reduce ] && [ "${NCCL_COLLNET_ENABLE:-0}" = 1 ] || return
+  [[ " ${arguments[*]} " == *" --algo"* ]] || arguments+=(--algo collnet)
+}
+
 make_command() {
   local per_rank words name
   lib=${lib:-$top/build/lib}

@@ -12,6 +12,9 @@ usage() {
   cat <<'EOF'
 usage: run.sh SCENARIO [OPTION]... [-- ARGUMENT...]
        run.sh --list
+SCENARIO is a name that --list shows, or a file: NAME=VALUE lines for the environment (%r: the rank's
+number), and ranks=N, launcher=local|mpirun|srun, hosts=one|many, tool=auto|nccl-tests|slime-perf.
+compare.py A.json B.json sets two results side by side, tuner_table.py makes a tuner file of them.
 
   --op NAME          collective (default all_reduce): all_reduce, all_gather, reduce_scatter,
                      broadcast, alltoall, sendrecv; nccl-tests also reduce, gather, scatter
@@ -100,6 +103,7 @@ done
 read_scenario "$scenario"
 choose_tool
 choose_ranks
+choose_algorithm
 make_command
 
 if [ -n "$dry_run" ]; then

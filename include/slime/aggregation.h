@@ -5,6 +5,7 @@
 //     options.rank = rank, options.ranks = 4;
 //     options.rendezvous = "10.0.0.1:5000";  // rank 0 listens there
 //     options.switch_address = "10.0.0.9:48900";
+//     options.key_file = "/etc/slime/switch.key";  // needed where the switch is another host
 //     std::unique_ptr<slime::aggregation::Context> context;
 //     auto outcome = slime::aggregation::Context::open(options, &context);
 //     if (outcome) outcome = context->all_reduce({data, data, count});
@@ -16,7 +17,8 @@
 //
 // Errors are values: a code and one sentence that says what, where and what to try. Nothing here
 // throws, except std::bad_alloc. An error of a Context, other than kInvalid, kUnsupported,
-// kWouldBlock and a time-out of wait(), is for good: close it and open another.
+// kWouldBlock, a time-out of wait() and one of all_reduce() that has not started yet, is for good:
+// close it and open another.
 //
 // Threads: any thread may call a Context, several at a time; it is up to the caller that operations
 // start in the same order at all ranks. Packets move while somebody is in all_reduce, wait or test,
@@ -151,8 +153,8 @@ class Context {
   static constexpr uint32_t kMaxOutstanding = 64;
 
   // All ranks call it; it succeeds at all or at none, after a first sum over the switch. Waits at
-  // most twice the connect time-out, and 11 s for rank 0 and the switch. Host names cost what the
-  // resolver takes.
+  // most twice the connect time-out, and 11 s for rank 0 and the switch, 21 s where ranks name
+  // leaves of a tree. Host names cost what the resolver takes.
   static Outcome open(const Options& options, std::unique_ptr<Context>* context);
   // Waits up to a second for the other ranks to close too. Operations under way are abandoned:
   // their buffers are not touched any more. No other call may be under way.

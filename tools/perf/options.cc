@@ -90,7 +90,7 @@ void add_set_up(CLI::App& app, Options* options, Texts* texts) {
   app.add_option("--ranks", options->ranks, "Start this many processes on this host")
       ->check(CLI::Range(2, 1024));
   app.add_option("--rails", options->rails, "Set NCCL_SLIME_RAILS_PER_IF where it is not set")
-      ->check(CLI::Range(1, 64));
+      ->check(CLI::Range(1, 16));
   app.add_option("--algo", texts->algorithm,
                  "Who computes all_reduce: the ranks in a ring, or a switch (NCCL_SLIME_SWITCH)")
       ->check(CLI::IsMember({"ring", "collnet"}, CLI::ignore_case));

@@ -61,7 +61,8 @@ const Key kKeys[] = {
      [](const std::string& text, Config* c) {
        return take_number(text, 1, sap::kMaxShards, &c->shards);
      }},
-    {"data.max_lanes", "2048", "32-bit words per packet; 256 fit an Ethernet of 1500 bytes",
+    {"data.max_lanes", "2048",
+     "32-bit words per packet; 360 fit an Ethernet of 1500 bytes (352 over IPv6), 2048 one of 9000",
      [](const std::string& text, Config* c) {
        return take_number(text, 1, sap::kMaxLanes, &c->max_lanes);
      }},
