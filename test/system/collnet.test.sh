@@ -99,7 +99,7 @@ run ring 0 all_reduce --ranks 2 -b 64K -e 64K
 holds ring "r['algorithm'] == 'ring'" "the ring is the default"
 
 # Floats of 16 bits in 16-bit lanes: the same sums in half the packets.
-for count in 2 3 4 8; do
+for count in $([ -n "${SLIME_SAN:-}" ] && echo 3 || echo 2 3 4 8); do
   NCCL_SLIME_SWITCH_HALF_BITS=16 correct half_lanes_$count $count -d half,bfloat16 -o sum,avg \
     -b 4 -e 300K -f 333
 done
