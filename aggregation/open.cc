@@ -81,12 +81,24 @@ Result<Choice> choose(const Options& options) {
   return Choice{std::move(*settings), *mode};
 }
 
+// As well as can be told where the settings cannot be read.
+Mode likely_mode(const Options& options) {
+  if (options.mode != Mode::kNormal) return options.mode;
+  const std::string name = "NCCL_SLIME_DEBUG_MODE";
+  const Environment environment = process_environment();
+  std::string text;
+  if (const auto at = environment.find(name); at != environment.end()) text = at->second;
+  if (const auto at = options.settings.find(name); at != options.settings.end()) text = at->second;
+  return mode_of(text).value_or(Mode::kNormal);
+}
+
 // The program's own all-gather has no deadline, so the others must not be left alone in it. Those
 // at a rendezvous, which needs the settings, hear after its time-out that a rank did not come.
 void tell_others(const Options& options) {
-  const bool alone = options.mode == Mode::kDummy || options.mode == Mode::kInstant;
+  const Mode mode = likely_mode(options);
+  const bool alone = mode == Mode::kDummy || mode == Mode::kInstant;
   if (alone || !options.all_gather || !check_means(options)) return;
-  Card own = card_of(options, options.mode);
+  Card own = card_of(options, mode);
   own.well = 0;
   (void)exchange(options, Settings(), own);
 }

@@ -1,7 +1,7 @@
 // The slot machine of SAP/1: what a switch does with a packet for a slot, and what a worker does
 // with the answer. Pure functions, without clock or memory of their own; whoever calls them moves
 // the payload. The software switch, the workers, the simulator and the model checker compile this
-// file, and the P4 program mirrors it.
+// file, and a P4 program can mirror it.
 //
 // A slot is stop-and-wait: all children contribute to round `epoch`, the switch answers with the
 // result, and only then does a worker contribute to the next round. Round r lives in half r & 1, so
