@@ -12,7 +12,8 @@ constexpr uint64_t kTimeoutNs = 2'000'000'000;  // of connecting, and of each qu
 constexpr uint64_t kStepNs = 1'000'000;         // between looks at an answer that is to come
 constexpr uint64_t kAskAgainNs = 20'000'000;    // while the tree is not complete
 constexpr uint64_t kTreeNs = 15'000'000'000;  // longer than the switches wait: jobs.tree_s, and 2 s
-constexpr uint64_t kSettleNs = 200'000'000;   // the leaves of a tree hear of it within so long
+constexpr uint64_t kAgainNs = 100'000'000;    // after a failure, while the others still wait
+constexpr uint64_t kSettleNs = 2'000'000'000;  // the others hear of a grant within so long
 
 uint64_t after(uint64_t now_ns, uint64_t pause_ns) {
   return pause_ns == Reattachment::kWhenTold ? UINT64_MAX : now_ns + pause_ns;
@@ -36,13 +37,16 @@ void Reattachment::poll(uint64_t now_ns) {
   if (stage_ == Stage::kDone || stage_ == Stage::kReady || now_ns < due_ns_) return;
   due_ns_ = now_ns + kStepNs;
   const Status status = step(now_ns);
-  if (status != Status::kOk && status != Status::kAgain) rest(now_ns);
+  if (status != Status::kOk && status != Status::kAgain) fall_back(now_ns);
 }
 
 Status Reattachment::step(uint64_t now_ns) {
   if (stage_ == Stage::kResting) {
     auto client = SwitchClient::start(terms_.address, terms_.key, kTimeoutNs);
-    if (!client) return client.error().status;
+    if (!client) {
+      error_ = std::move(client.error());
+      return error_.status;
+    }
     client_ = std::move(*client);
     return ask(control::CloseJob{terms_.job}, Stage::kClosing);
   }
@@ -77,16 +81,16 @@ void Reattachment::go(uint64_t tree, uint64_t now_ns) {
 
 Status Reattachment::take_answer(uint64_t now_ns) {
   if (const auto* const refused = std::get_if<control::Refused>(&client_->answer())) {
-    if (!std::exchange(complained_, true)) {
-      const auto asked = of_tree_ ? control::Type::kJoinTree : control::Type::kCreateJob;
-      SLIME_INFO("CollNet: the switch is there again, but: %s",
-                 client_->error_of(*refused, asked).what.c_str());
-    }
+    complain(client_->error_of(*refused,
+                               of_tree_ ? control::Type::kJoinTree : control::Type::kCreateJob));
+    told_to_go_ = false;
     return Status::kRemote;
   }
   if (std::holds_alternative<control::TreeWait>(client_->answer())) {
     due_ns_ = now_ns + kAskAgainNs;
-    return now_ns < until_ns_ ? ask_for_job() : Status::kTimeout;
+    if (now_ns < until_ns_) return ask_for_job();
+    error_ = make_error(Status::kTimeout, 0, "the tree was not complete in time");
+    return Status::kTimeout;
   }
   const auto* const grant = std::get_if<control::JobGrant>(&client_->answer());
   if (grant == nullptr || !is_as_wanted(*grant)) return Status::kRemote;
@@ -106,8 +110,23 @@ bool Reattachment::has_come(uint64_t now_ns) const {
   return grant_ && (!of_tree_ || now_ns - granted_ns_ >= kSettleNs);
 }
 
-void Reattachment::give_back(uint64_t now_ns) {
-  if (grant_) rest(now_ns);
+void Reattachment::give_back(const Error& why, uint64_t now_ns) {
+  if (!grant_) return;
+  complain(why);
+  rest(now_ns);
+}
+
+void Reattachment::complain(const Error& why) {
+  if (std::exchange(complained_, true)) return;
+  SLIME_INFO("CollNet: the switch at %s is there again, but: %s",
+             terms_.address.to_string().c_str(), why.what.c_str());
+}
+
+// A leaf that is just being started refuses connections for a moment, and the others wait for it.
+void Reattachment::fall_back(uint64_t now_ns) {
+  if (told_to_go_ && now_ns < until_ns_) return start_over(now_ns + kAgainNs);
+  if (told_to_go_) complain(error_);
+  rest(now_ns);
 }
 
 void Reattachment::rest(uint64_t now_ns) {
@@ -116,9 +135,14 @@ void Reattachment::rest(uint64_t now_ns) {
   start_over(after(now_ns, pause_ns_));
 }
 
-// What it was granted in the meantime is closed before anything else is asked for.
+// What it was granted in the meantime is closed; should that be lost, then before the next try.
 void Reattachment::start_over(uint64_t due_ns) {
-  if (grant_) terms_.job = grant_->job;
+  if (grant_) {
+    terms_.job = grant_->job;
+    if (ask(control::CloseJob{grant_->job}, Stage::kClosing) == Status::kOk) {
+      (void)client_->progress(&error_);
+    }
+  }
   grant_.reset();
   client_.reset();
   stage_ = Stage::kResting;

@@ -35,15 +35,16 @@ class Reattachment {
   void poll(uint64_t now_ns);
   // The leaf is there; the others must be told.
   bool ready() const { return stage_ == Stage::kReady; }
-  // To ask for a part of a tree of this name, once, from now on.
+  // To ask for a part of a tree of this name, from now on, until it is granted or refused or the
+  // others cannot wait any more.
   void go(uint64_t tree, uint64_t now_ns);
   // What the switch has promised, some time ago: all who asked should have heard by then. The
   // connection that the promise came over is its lease's.
   bool has_come(uint64_t now_ns) const;
   const std::optional<control::JobGrant>& grant() const { return grant_; }
   std::unique_ptr<SwitchClient> take_client() { return std::move(client_); }
-  // Others got nothing: gives it back, later tries again.
-  void give_back(uint64_t now_ns);
+  // Others got something else, or nothing: gives it back, later tries again.
+  void give_back(const Error& why, uint64_t now_ns);
 
  private:
   enum class Stage : uint8_t { kResting, kClosing, kReady, kAsking, kDone };
@@ -53,6 +54,8 @@ class Reattachment {
   Status step(uint64_t now_ns);
   Status take_answer(uint64_t now_ns);
   bool is_as_wanted(const control::JobGrant& grant) const;
+  void complain(const Error& why);
+  void fall_back(uint64_t now_ns);
   void rest(uint64_t now_ns);
   void start_over(uint64_t due_ns);
 
@@ -68,7 +71,7 @@ class Reattachment {
   std::unique_ptr<SwitchClient> client_;
   std::optional<control::JobGrant> grant_;
   Error error_;
-  bool complained_ = false;  // why a switch that answers gives us no job
+  bool complained_ = false;  // once is enough
 };
 
 }  // namespace slime

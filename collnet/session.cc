@@ -12,23 +12,39 @@ namespace {
 constexpr uint64_t kLookNs = 20'000'000;
 constexpr uint64_t kCalledNs = 5'000'000;  // no longer ago: NCCL's thread does it
 constexpr uint64_t kServeNs = 200'000;
-// How long members wait for each other at the end.
+// How long members wait for each other at the end, and for one that has gone to matter.
 constexpr uint64_t kGraceNs = 1'000'000'000;
 
 }  // namespace
 
 Session::Session(Fabric& fabric, std::string name) : fabric_(fabric), name_(std::move(name)) {}
 
-// The job ends with rank 0's session, so that one waits until nobody needs the switch any more.
+// The job ends with the session that has its lease, so members wait until nobody needs the switch
+// any more, nor a result that only one of them has.
 Session::~Session() {
   if (connected_) keeper_->release(this);
   if (!worker_) return;
+  finish_move();
   if (worker_->status() == Status::kOk && stage_ == Stage::kStill) take_leave();
   log_report(report());
 }
 
-// The last result that another member needs may be lost, and this one the only one that has it.
+void Session::finish_move() {
+  const uint64_t until_ns = fabric_.clock().now_ns() + kGraceNs;
+  while (stage_ != Stage::kStill && worker_->status() == Status::kOk) {
+    const uint64_t now_ns = fabric_.clock().now_ns();
+    if (now_ns > until_ns) return;
+    port_->receive(*this, now_ns);
+    port_->flush();
+    continue_move(now_ns);
+    sched_yield();
+  }
+}
+
+// Operations may be outstanding, and their buffers gone: a paused worker touches none, and answers
+// the others all the same.
 void Session::take_leave() {
+  worker_->pause();
   std::vector<std::byte> done(ring_->size());
   if (!ring_->begin_gather(done, 1, Ring::Topic::kLeave)) return;
   const uint64_t until_ns = fabric_.clock().now_ns() + kGraceNs;

@@ -50,6 +50,7 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
  private:
   Session(Fabric& fabric, std::string name);
 
+  void finish_move();
   void take_leave();
   void progress(uint64_t now_ns);
   void look_after(uint64_t now_ns);

@@ -26,7 +26,7 @@ struct SessionMember {
   std::array<SocketAddress::Wire, sap::kMaxRails> addresses{};  // by rail
 };
 
-// What rank 0 got for all.
+// What rank 0 got for all; on a tree, what the first rank of each leaf got for those below it.
 struct SessionGrant {
   // kSought: nobody yet; in a tree, now is the time to ask all leaves.
   enum class From : uint32_t { kNobody, kSwitch, kRanks, kSought };

@@ -98,7 +98,7 @@ Result<void> Session::meet(int device, std::vector<Member>* members) {
   if (!told) return told;
   std::vector<uint8_t> well;
   for (const Member& member : *members) well.push_back(member.well == 1);
-  auto agreed = verdict(opened, well, "opening a UDP socket towards the switch");
+  auto agreed = verdict(opened, well, "preparing for the switch");
   if (agreed) agreed = compare_advice(*members);
   if (!agreed) return agreed;
   auto addresses = addresses_of(*members);
@@ -178,7 +178,7 @@ Session::Grant Session::grant_of(const control::JobGrant& grant) {
 // Members learn that others wait for them (Ring::invited) from a message that has come unasked.
 Result<void> Session::check_settings() const {
   const Settings& settings = fabric_.settings();
-  if (settings.eager_max < sizeof(Grant)) {
+  if (ring_->size() > 1 && settings.eager_max < sizeof(Grant)) {
     return fail(make_error(Status::kConfig, 0,
                            "CollNet needs NCCL_SLIME_EAGER_MAX of at least %zu, and it is %llu",
                            sizeof(Grant), static_cast<unsigned long long>(settings.eager_max)));

@@ -29,8 +29,9 @@ constexpr uint32_t kMostRetries = 4;
 // connect.
 bool Session::must_move(uint64_t now_ns) const {
   if (!connected_ || stage_ != Stage::kStill) return false;
-  const bool found =
-      way_back_ && ring_->rank() == 0 && (way_back_->ready() || way_back_->has_come(now_ns));
+  // Who leaves does not move any more.
+  const bool may_seek = way_back_ && ring_->rank() == 0 && !ring_->invited(Ring::Topic::kLeave);
+  const bool found = may_seek && (way_back_->ready() || way_back_->has_come(now_ns));
   return worker_->trouble() || found || ring_->invited(Ring::Topic::kMove);
 }
 
@@ -77,17 +78,18 @@ void Session::continue_move(uint64_t now_ns) {
 Result<void> Session::next_stage(uint64_t now_ns) {
   if (stage_ == Stage::kAnnouncing) return compare();
   stage_ = Stage::kStill;
-  if (announced_[0].from == Grant::From::kSwitch && (!is_tree() || check_parts(announced_))) {
-    return return_to_switch(announced_[leader()], now_ns);
+  Result<void> whole;
+  if (announced_[0].from == Grant::From::kSwitch) {
+    if (is_tree()) whole = check_parts(announced_);
+    if (whole) return return_to_switch(announced_[leader()], now_ns);
   }
   auto left = leave_switch(now_ns);
-  if (announced_[0].from == Grant::From::kSought) ++trees_;
-  if (!way_back_ || !left) return left;
+  if (!left) return left;
   if (announced_[0].from == Grant::From::kSought) {
-    way_back_->go(tree_ + trees_, now_ns);
-  } else {
-    way_back_->give_back(now_ns);
+    ++trees_;
+    if (way_back_) way_back_->go(tree_ + trees_, now_ns);
   }
+  if (!whole && way_back_) way_back_->give_back(whole.error(), now_ns);
   return {};
 }
 
