@@ -1,0 +1,118 @@
+// The way back to a switch, against one in this process.
+#include "collnet/reattachment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <slime/clock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "test/support/local_switch.h"
+
+namespace slime {
+namespace {
+
+constexpr uint64_t kSoonNs = 1'000'000, kPatienceNs = 5'000'000'000;
+
+uint64_t now() { return SteadyClock::instance().now_ns(); }
+
+control::CreateJob a_job() {
+  control::CreateJob job;
+  job.tenant = "default";
+  job.formats = sap::kKnownFormats;
+  job.slots_wanted = job.slots_least = 16;
+  job.lanes_wanted = job.lanes_least = 64;
+  job.children = {SocketAddress::parse("127.0.0.1:40000").value()};
+  return job;
+}
+
+control::JoinTree a_part() {
+  control::JoinTree part{
+      .tree = 1, .contributors = 2, .workers = 1, .branches = 2, .part = a_job()};
+  return part;
+}
+
+LeaseTerms terms_for(const std::string& address) {
+  return {.address = SocketAddress::parse(address).value(), .key = {}, .job = {}, .lease_ms = 0};
+}
+
+template <typename Condition>
+bool poll_until(Reattachment* way, Condition condition, uint64_t limit_ns = kPatienceNs) {
+  const uint64_t end_ns = now() + limit_ns;
+  while (!condition() && now() < end_ns) {
+    way->poll(now());
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return condition();
+}
+
+size_t jobs_at(const std::string& address) {
+  auto client = SwitchClient::open(SocketAddress::parse(address).value(), {}, kPatienceNs).value();
+  return nlohmann::json::parse(client->report(false, kPatienceNs).value())["jobs"].size();
+}
+
+std::string free_address() {
+  const LocalSwitch gone;
+  return gone.address();
+}
+
+TEST(Reattachment, WaitsForASwitchToComeBack) {
+  const std::string address = free_address();
+  Reattachment way(terms_for(address), a_job(), kSoonNs, now());
+  EXPECT_FALSE(poll_until(
+      &way, [&] { return way.grant().has_value(); }, 50'000'000));
+  const LocalSwitch back(false, address);
+  ASSERT_TRUE(poll_until(&way, [&] { return way.grant().has_value(); }));
+  EXPECT_TRUE(way.has_come(now())) << "nobody else has to hear of it";
+  EXPECT_EQ(way.grant()->slots, 16u);
+  EXPECT_EQ(jobs_at(address), 1u);
+}
+
+TEST(Reattachment, ClosesWhatItIsNotToKeep) {
+  const LocalSwitch there;
+  Reattachment way(terms_for(there.address()), a_job(), kSoonNs, now());
+  ASSERT_TRUE(poll_until(&way, [&] { return way.grant().has_value(); }));
+  way.give_back(make_error(Status::kRemote, 0, "the others got nothing"), now() + 60 * kPatienceNs);
+  EXPECT_FALSE(way.grant());
+  EXPECT_TRUE(poll_until(&way, [&] { return jobs_at(there.address()) == 0; }))
+      << "not only when its lease has run out";
+  {
+    Reattachment other(terms_for(there.address()), a_job(), kSoonNs, now());
+    ASSERT_TRUE(poll_until(&other, [&] { return other.grant().has_value(); }));
+  }
+  EXPECT_EQ(jobs_at(there.address()), 0u);
+}
+
+TEST(Reattachment, OnATreeItWaitsToBeTold) {
+  const LocalSwitch no_leaf;  // so it refuses, when asked
+  const std::string address = no_leaf.address();
+  Reattachment first(terms_for(address), a_part(), kSoonNs, now());
+  Reattachment other(terms_for(address), a_part(), Reattachment::kWhenTold, now());
+  ASSERT_TRUE(poll_until(&first, [&] { return first.ready(); }));
+  EXPECT_FALSE(poll_until(
+      &other, [&] { return other.ready(); }, 50'000'000));
+  first.go(2, now());
+  EXPECT_FALSE(first.ready());
+  EXPECT_TRUE(poll_until(&first, [&] { return first.ready(); })) << "refused, and there again";
+  EXPECT_FALSE(first.grant());
+}
+
+// Its leaf is a little later than the others', who wait.
+TEST(Reattachment, OnATreeItTriesAgainWhileTheOthersWait) {
+  const std::string address = free_address();
+  Reattachment way(terms_for(address), a_part(), Reattachment::kWhenTold, now());
+  way.go(2, now());
+  EXPECT_FALSE(poll_until(
+      &way, [&] { return way.grant().has_value(); }, 200'000'000));
+  const LocalSwitch back(false, address);
+  const auto asked = [&] {
+    auto client =
+        SwitchClient::open(SocketAddress::parse(address).value(), {}, kPatienceNs).value();
+    const auto report = nlohmann::json::parse(client->report(true, kPatienceNs).value());
+    return report["control"].value("jobs_refused", 0) > 0;
+  };
+  EXPECT_TRUE(poll_until(&way, asked));
+}
+
+}  // namespace
+}  // namespace slime
