@@ -93,7 +93,10 @@ Status Reattachment::take_answer(uint64_t now_ns) {
     return Status::kTimeout;
   }
   const auto* const grant = std::get_if<control::JobGrant>(&client_->answer());
-  if (grant == nullptr || !is_as_wanted(*grant)) return Status::kRemote;
+  if (grant == nullptr || !is_as_wanted(*grant)) {
+    error_ = make_error(Status::kRemote, 0, "it grants another job than the one it was asked for");
+    return Status::kRemote;
+  }
   grant_ = *grant;
   granted_ns_ = now_ns;
   stage_ = Stage::kDone;
