@@ -80,4 +80,4 @@ for turn in 1 2 3 4 5; do
   done
 done
 say "done"
-python3 bench/rack_report.py "$work" --rate "$rate" --mtu "$mtu" ${json:+--json "$json"}
+python3 bench/rack_report.py "$work" --rate "$rate" --mtu "$mtu" --size "$size" ${json:+--json "$json"}

@@ -31,6 +31,7 @@ def main():
     parser.add_argument("work")
     parser.add_argument("--rate", required=True)
     parser.add_argument("--mtu", type=int, required=True)
+    parser.add_argument("--size", required=True)
     parser.add_argument("--json")
     options = parser.parse_args()
     lanes = min((options.mtu - 20 - 8 - 28) // 4, 2048) // 8 * 8
@@ -42,10 +43,10 @@ def main():
         mark = "" if aim is None else f"aim {better} {aim}"
         print(f"{what:<66} {value:6.2f}   {mark}")
 
-    print(f"# links of {options.rate}, packets of {lanes} lanes: goodput {goodput:.4f} GB/s")
+    print(f"# links of {options.rate}, {options.size}, packets of {lanes} lanes: goodput {goodput:.4f} GB/s")
     collnet = {n: algbw(options.work, f"collnet-float-{n}")[0] for n in (2, 4, 8)}
     for n, value in collnet.items():
-        row(f"float 64 MiB, {n} ranks: algbw / goodput limit of the link", value / goodput, 0.92)
+        row(f"float, {n} ranks: algbw / goodput limit of the link", value / goodput, 0.92)
     row("the slowest of these / the fastest", min(collnet.values()) / max(collnet.values()), 0.95)
     for n in (2, 4, 8):
         limit = 2 * (n - 1) / n
@@ -70,7 +71,7 @@ def main():
             row(f"{kind} 4 KiB, 2 ranks, {took:.0f} us / that", took / bare, 1.5, "<=")
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"rate": options.rate, "lanes": lanes, "goodput_gbs": goodput, "rows": rows}, file, indent=1)
+            json.dump({"rate": options.rate, "size": options.size, "lanes": lanes, "goodput_gbs": goodput, "rows": rows}, file, indent=1)
 
 
 if __name__ == "__main__":
