@@ -98,7 +98,7 @@ bool is_for_measurement(const Settings& settings) {
 }  // namespace
 
 Result<void> devices(int* count) {
-  const auto known = plugin::devices(count);
+  auto known = plugin::devices(count);
   if (!known) return known;
   const Fabric* const fabric = State::get().fabric();
   if (fabric == nullptr || fabric->settings().switch_address.empty()) *count = 0;

@@ -22,8 +22,8 @@ const Arithmetic* best() {
 }  // namespace
 
 const Arithmetic& arithmetic() {
-  static const Arithmetic* const kBest = best();
-  return *kBest;
+  static const Arithmetic* const chosen = best();
+  return *chosen;
 }
 
 }  // namespace slime::net
