@@ -105,9 +105,10 @@ float input_of(size_t i, int rank) {
 size_t count_wrong(const std::vector<float>& sums, const Arguments& arguments, int rank) {
   size_t wrong = 0;
   const int ranks = arguments.ranks;
+  const int all_ranks = ranks * (ranks - 1) / 2;
   for (size_t i = 0; i < sums.size(); ++i) {
-    float expected = static_cast<float>(ranks) * static_cast<float>(i % 1000) +
-                     static_cast<float>(ranks * (ranks - 1) / 2);
+    float expected =
+        static_cast<float>(ranks) * static_cast<float>(i % 1000) + static_cast<float>(all_ranks);
     if (arguments.mode == agg::Mode::kDummy) {
       expected = static_cast<float>(ranks) * input_of(i, rank);
     }
@@ -157,6 +158,7 @@ int main(int argc, char** argv) {
   if (arguments.rank >= 0) return run_rank(arguments, arguments.rank);
   std::atomic<int> failures{0};
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(arguments.ranks));
   for (int rank = 0; rank < arguments.ranks; ++rank) {
     threads.emplace_back([&, rank] { failures += run_rank(arguments, rank); });
   }

@@ -63,7 +63,7 @@ TEST(Coarseness, ReachFitsTheLanes) {
     for (int8_t scale = 0; scale < 16; ++scale) {
       const uint8_t said =
           payload.coarseness(reinterpret_cast<const std::byte*>(&one), 1, {.exponents = {scale}});
-      if (said & kAnchored0) found = scale;
+      if (said & kAnchored0) found = int{scale};
     }
     return found;
   };

@@ -176,7 +176,8 @@ TEST(Worker, KeepsSmallNumbersBeforeLargeOnes) {
       }
     }
     for (const auto& one : buffers) {
-      ASSERT_EQ(std::memcmp(one.data(), buffers[0].data(), 200 * sizeof(float)), 0);
+      ASSERT_TRUE(
+          std::ranges::equal(std::as_bytes(std::span(one)), std::as_bytes(std::span(buffers[0]))));
     }
   }
   EXPECT_GT(job.simulation.worker(0).counters().fine_rounds, 0u);
@@ -489,7 +490,8 @@ TEST(Worker, FindsLostFlagsAndExponentsAndAsksAgain) {
       const auto sums = sums_of_specials({.seed = seed, .damage = 0.3, .damaged_op = op}, &found);
       EXPECT_GT(found, 0u) << "seed " << seed;
       for (uint32_t rank : {0, 1, 2}) {
-        ASSERT_EQ(std::memcmp(sums[rank].data(), want[rank].data(), 500 * sizeof(float)), 0)
+        ASSERT_TRUE(std::ranges::equal(std::as_bytes(std::span(sums[rank])),
+                                       std::as_bytes(std::span(want[rank]))))
             << "seed " << seed << ", rank " << rank;
       }
     }

@@ -18,7 +18,7 @@ bool full() {
 }
 
 Report check(const char* name, const Rules& rules, const Bounds& bounds) {
-  const Report report = explore(SlotModel(rules, bounds), uint64_t{50} << 20);
+  Report report = explore(SlotModel(rules, bounds), uint64_t{50} << 20);
   std::printf("  %-36s %9" PRIu64 " states %8" PRIu64 " ends %6" PRIu64 " wedged %7.2f s  %s\n",
               name, report.states, report.finished, report.wedged, report.seconds,
               !report.violation.empty() ? report.violation.c_str()

@@ -67,8 +67,9 @@ class Tree {
       return recorder.vector().is_input(packet) &&
              std::to_integer<int>(packet.payload[1]) == int(type);
     });
-    const auto copy = *last;
-    spread(recorder.deliver(copy.from, copy.payload));
+    const auto from = last->from;  // what is delivered joins the packets
+    const auto payload = last->payload;
+    spread(recorder.deliver(from, payload));
   }
   std::vector<Vector> done() const {
     return {root_.vector(), leaves_[0].vector(), leaves_[1].vector()};
