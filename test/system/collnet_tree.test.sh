@@ -159,14 +159,17 @@ finish counted
 export NCCL_SLIME_SWITCH_TIMEOUT=2
 operations=$([ -n "${SLIME_SAN:-}" ] && echo 300 || echo 2500)
 operations_and_back=$([ -n "${SLIME_SAN:-}" ] && echo 300 || echo 4000)
-killed() {
-  local name=$1 victim=$2 code rank=0
-  begin "$name" a,a,b,b -d int32 -b 64K -e 64K -n "$operations" -c 2
+under_way() { # NAME: rank 0 is in the timed operations
   for _ in $(seq 600); do
-    grep -qs '(elements)' "$work/${name}_0.out" && break
+    grep -qs '(elements)' "$work/$1_0.out" && break
     sleep 0.1
   done
   sleep 0.3
+}
+killed() {
+  local name=$1 victim=$2 code rank=0
+  begin "$name" a,a,b,b -d int32 -b 64K -e 64K -n "$operations" -c 2
+  under_way "$name"
   if kill -0 "${pids[0]}" 2>/dev/null; then ok "$name: in the middle"; else
     not_ok "$name: the run was over too soon" "$work/${name}_0.out"
   fi
@@ -194,11 +197,7 @@ returned() { # NAME VICTIM, and how it is started again
   local name=$1 victim=$2
   shift 2
   begin "$name" a,a,b,b -d float -b 64K -e 64K -n "$operations_and_back" -c 2
-  for _ in $(seq 600); do
-    grep -qs '(elements)' "$work/${name}_0.out" && break
-    sleep 0.1
-  done
-  sleep 0.3
+  under_way "$name"
   stop_switch "$victim" -KILL
   sleep 3
   "$@"
