@@ -6,7 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <cstdlib>
+
+#include "test/support/environment.h"
 
 namespace slime::test {
 namespace {
@@ -20,11 +21,6 @@ constexpr uint64_t kRounds = 50'000;
 constexpr uint64_t kRounds = 1'000'000;
 #endif
 constexpr uint32_t kMostViolations = 10;  // enough to see a pattern
-
-uint64_t from_environment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 0) : otherwise;
-}
 
 struct Totals {
   uint64_t jobs = 0, left = 0, returned = 0;

@@ -7,10 +7,11 @@
 
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "test/support/environment.h"
 
 namespace slime::test {
 namespace {
@@ -24,11 +25,6 @@ constexpr uint64_t kSchedules = 20'000;
 constexpr uint64_t kSchedules = 1'000'000;
 #endif
 constexpr size_t kMostViolations = 10;  // enough to see a pattern
-
-uint64_t from_environment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 0) : otherwise;
-}
 
 struct Totals {
   uint64_t schedules = 0, messages = 0, eager = 0, with_death = 0, retries = 0, failed = 0;
