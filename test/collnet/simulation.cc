@@ -113,7 +113,7 @@ void Simulation::add_switch(const Options& options, uint32_t at, const net::JobS
 }
 
 void Simulation::send(const SocketAddress& from, const SocketAddress& to,
-                      std::vector<std::byte> bytes) {
+                      const std::vector<std::byte>& bytes) {
   std::uniform_real_distribution<double> chance;
   for (const SocketAddress& lost : cut_) {
     if (lost == from || lost == to) return;

@@ -92,7 +92,8 @@ class Simulation {
   void land(const Flight& flight);
   void damage(std::span<std::byte> bytes);
   void lose_bit(std::span<std::byte> payload);
-  void send(const SocketAddress& from, const SocketAddress& to, std::vector<std::byte> bytes);
+  void send(const SocketAddress& from, const SocketAddress& to,
+            const std::vector<std::byte>& bytes);
   static SocketAddress address_of(uint32_t node, uint32_t port);
   std::vector<uint32_t> pause();
   std::vector<SocketAddress> worker_addresses(uint32_t first, uint32_t count, uint32_t rails) const;
