@@ -134,10 +134,9 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   uint64_t lost_since_ns_ = 0;  // a neighbour has gone, and no result has come since; 0: no
 
   Stage stage_ = Stage::kStill;
-  std::vector<uint32_t> epochs_;        // of the slots, by rank
-  std::vector<Grant> announced_;        // by rank; that of rank 0 says where to
-  uint64_t tree_ = 0;                   // the name of the job on a tree
-  uint64_t trees_ = 0;                  // those that were tried after it are the next names
+  std::vector<uint32_t> epochs_;  // of the slots, by rank
+  std::vector<Grant> announced_;  // by rank; that of rank 0 says where to
+  uint64_t tree_ = 0;             // the name of the job on a tree, or of the newest try for one
   std::unique_ptr<net::Shard> served_;  // slots that this rank sums up for all: there is no switch
   std::optional<Reattachment> way_back_;  // rank 0's, then; in a tree, of the first at each leaf
   uint32_t retries_ = 0;                  // moves from ranks to ranks, while only

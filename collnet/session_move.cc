@@ -86,8 +86,8 @@ Result<void> Session::next_stage(uint64_t now_ns) {
   auto left = leave_switch(now_ns);
   if (!left) return left;
   if (announced_[0].from == Grant::From::kSought) {
-    ++trees_;
-    if (way_back_) way_back_->go(tree_ + trees_, now_ns);
+    ++tree_;
+    if (way_back_) way_back_->go(tree_, now_ns);
   }
   if (!whole && way_back_) way_back_->give_back(whole.error(), now_ns);
   return {};
