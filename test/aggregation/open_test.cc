@@ -6,6 +6,7 @@
 
 #include "test/aggregation/support.h"
 #include "test/support/local_switch.h"
+#include "test/support/unused_address.h"
 
 namespace slime::aggregation {
 namespace {
@@ -204,7 +205,7 @@ TEST_F(Open, RendezvousThatNeverCompletes) {
   expect_fails(outcomes[0], Code::kTimeout, "rank 2 of 3 did not come in time");
   expect_fails(outcomes[1], Code::kTimeout, "rank 2 of 3 did not come in time");
   options.rank = 1;
-  options.rendezvous = free_address();
+  options.rendezvous = test::unused_address();
   expect_fails(open(options), Code::kTimeout, "nobody listens there");
 }
 

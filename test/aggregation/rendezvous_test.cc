@@ -8,6 +8,7 @@
 #include "aggregation/rendezvous.h"
 #include "aggregation/rendezvous_wire.h"
 #include "test/aggregation/support.h"
+#include "test/support/unused_address.h"
 
 namespace slime::aggregation {
 namespace {
@@ -78,7 +79,7 @@ class Rendezvous : public testing::Test {
     EXPECT_NE(met.error().what.find(part), std::string::npos) << met.error().what;
   }
 
-  const SocketAddress address_ = SocketAddress::parse(free_address()).value();
+  const SocketAddress address_ = SocketAddress::parse(test::unused_address()).value();
   LogCapture log_;
 };
 

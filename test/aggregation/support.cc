@@ -1,11 +1,11 @@
 #include "test/aggregation/support.h"
 
-#include <slime/socket.h>
-
 #include <cmath>
 #include <cstring>
 #include <mutex>
 #include <thread>
+
+#include "test/support/unused_address.h"
 
 namespace slime::aggregation {
 namespace {
@@ -55,18 +55,13 @@ int whole_of_brain(uint16_t brain) {
 
 }  // namespace
 
-std::string free_address() {
-  const Fd fd = listen_on(SocketAddress::parse("127.0.0.1:0").value()).value();
-  return local_address(fd).value().to_string();
-}
-
 Options options_for(uint32_t ranks, const std::string& switch_address) {
   Options options;
   options.ranks = ranks;
   options.interfaces = "lo";
   options.switch_address = switch_address;
   options.connect_timeout_s = 20;
-  if (ranks > 1) options.rendezvous = free_address();
+  if (ranks > 1) options.rendezvous = test::unused_address();
   return options;
 }
 

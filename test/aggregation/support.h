@@ -11,9 +11,6 @@
 
 namespace slime::aggregation {
 
-// "127.0.0.1:port", where nobody listens now.
-std::string free_address();
-
 // What all ranks have in common in these tests; `rank` is filled in.
 Options options_for(uint32_t ranks, const std::string& switch_address);
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "test/support/local_switch.h"
+#include "test/support/unused_address.h"
 
 namespace slime {
 namespace {
@@ -51,13 +52,8 @@ size_t jobs_at(const std::string& address) {
   return nlohmann::json::parse(client->report(false, kPatienceNs).value())["jobs"].size();
 }
 
-std::string free_address() {
-  const LocalSwitch gone;
-  return gone.address();
-}
-
 TEST(Reattachment, WaitsForASwitchToComeBack) {
-  const std::string address = free_address();
+  const std::string address = test::unused_address();
   Reattachment way(terms_for(address), a_job(), kSoonNs, now());
   EXPECT_FALSE(poll_until(
       &way, [&] { return way.grant().has_value(); }, 50'000'000));
@@ -99,7 +95,7 @@ TEST(Reattachment, OnATreeItWaitsToBeTold) {
 
 // Its leaf is a little later than the others', who wait.
 TEST(Reattachment, OnATreeItTriesAgainWhileTheOthersWait) {
-  const std::string address = free_address();
+  const std::string address = test::unused_address();
   Reattachment way(terms_for(address), a_part(), Reattachment::kWhenTold, now());
   way.go(2, now());
   EXPECT_FALSE(poll_until(

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <random>
 
+#include "test/support/unused_address.h"
+
 namespace slime {
 namespace {
 
@@ -81,11 +83,7 @@ TEST(Socket, AcceptWithoutAConnectionIsAgain) {
 }
 
 TEST(Socket, RefusedConnectionNamesThePeer) {
-  SocketAddress there;
-  {
-    const Fd listener = listen_on(loopback()).value();
-    there = *local_address(listener);
-  }
+  const SocketAddress there = SocketAddress::parse(test::unused_address()).value();
   Error error;
   auto fd = start_connect(there);
   if (fd) {
