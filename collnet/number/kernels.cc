@@ -5,11 +5,12 @@ namespace {
 
 const Kernels& best() {
 #ifdef __x86_64__
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+  const bool halves = __builtin_cpu_supports("f16c");
+  if (halves && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
     return *kernels_avx512();
   }
-  if (__builtin_cpu_supports("avx2")) return *kernels_avx2();
+  if (halves && __builtin_cpu_supports("avx2")) return *kernels_avx2();
 #endif
   return *kernels_portable();
 }

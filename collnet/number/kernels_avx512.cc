@@ -4,7 +4,8 @@
 
 // Nobody looks at exception flags here, and with them no choice between floats is vectorised.
 #pragma GCC optimize("O3", "no-trapping-math")
-#pragma GCC target("avx2,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
+#pragma GCC target("avx2,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512,f16c")
+#define SLIME_NUMBER_KERNELS_F16C
 #define SLIME_NUMBER_KERNELS_NAME "AVX-512"
 #include "collnet/number/kernels_body.h"
 

@@ -2,52 +2,20 @@
 // defines SLIME_NUMBER_KERNELS_NAME. Only the compiler's own functions are used here: a template or
 // inline function of the standard library, instantiated for a newer instruction set, could replace
 // the common copy in the whole program. The loops are written for the compiler to vectorise: no
-// branches, and every float is brought to double, where scaling is exact and rounding is one
+// branches, and every float32 is brought to double, where scaling is exact and rounding is one
 // addition. As all products are exact, it does not matter whether the compiler fuses them with
-// additions. 16-bit floats in 16-bit lanes need no more than float: twice as many fit a vector.
+// additions. 16-bit floats need no more than float: twice as many fit a vector.
 #include "collnet/number/kernels.h"
+
+#if defined SLIME_NUMBER_KERNELS_F16C && !defined __clang__  // which knows no `#pragma GCC target`
+#include "collnet/number/kernels_half_f16c.h"
+#else
+#include "collnet/number/kernels_half.h"
+#endif
 
 namespace slime::number {
 namespace {
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are swapped unconditionally");
-
-// Elements and numbers in memory, at any address and of any type. (A type that is merely declared
-// unaligned loses that in templates.)
-struct Memory8 {
-  using Unsigned = uint8_t;
-  using Signed = int8_t;
-  struct __attribute__((packed, may_alias)) Loose {
-    Unsigned value;
-  };
-  static Unsigned swapped(Unsigned value) { return value; }
-};
-struct Memory16 {
-  using Unsigned = uint16_t;
-  using Signed = int16_t;
-  struct __attribute__((packed, may_alias)) Loose {
-    Unsigned value;
-  };
-  static Unsigned swapped(Unsigned value) { return __builtin_bswap16(value); }
-};
-struct Memory32 {
-  using Unsigned = uint32_t;
-  using Signed = int32_t;
-  struct __attribute__((packed, may_alias)) Loose {
-    Unsigned value;
-  };
-  static Unsigned swapped(Unsigned value) { return __builtin_bswap32(value); }
-};
-struct Memory64 {
-  using Unsigned = uint64_t;
-  struct __attribute__((packed, may_alias)) Loose {
-    Unsigned value;
-  };
-  static Unsigned swapped(Unsigned value) { return __builtin_bswap64(value); }
-};
-
-inline float float_of(uint32_t bits) { return __builtin_bit_cast(float, bits); }
-inline uint32_t bits_of(float value) { return __builtin_bit_cast(uint32_t, value); }
 inline double double_of(uint64_t bits) { return __builtin_bit_cast(double, bits); }
 inline uint64_t bits_of(double value) { return __builtin_bit_cast(uint64_t, value); }
 
@@ -56,30 +24,6 @@ inline uint64_t bits_of(double value) { return __builtin_bit_cast(uint64_t, valu
 constexpr double kIntegers = 0x1.8p52;
 
 constexpr float kSmallIntegers = 0x1.8p23F;  // the same in float
-
-// To kBits significant bits, the last one never below that of 2^kLeast. As above, with integers
-// replaced by multiples of the last bit: 2^E of the value, times 2^(1 - kBits), takes the place
-// of 1.
-template <int kBits, int kLeast>
-inline double rounded(double value) {
-  constexpr uint64_t kMagnitude = ~uint64_t{0} >> 1, kExponent = uint64_t{0x7ff} << 52;
-  const double magnitude = double_of(bits_of(value) & kMagnitude);
-  constexpr double kFloor = __builtin_bit_cast(double, uint64_t{1023 + kLeast} << 52);
-  const double above = magnitude > kFloor ? magnitude : kFloor;
-  constexpr double kLast = 1.0 / (1 << (kBits - 1));
-  const double unit = double_of(bits_of(above) & kExponent) * (kIntegers * kLast);
-  return (value + unit) - unit;
-}
-template <int kBits, int kLeast>
-inline float rounded(float value) {
-  constexpr uint32_t kMagnitude = ~uint32_t{0} >> 1, kExponent = uint32_t{0xff} << 23;
-  const float magnitude = float_of(bits_of(value) & kMagnitude);
-  constexpr float kFloor = __builtin_bit_cast(float, uint32_t{127 + kLeast} << 23);
-  const float above = magnitude > kFloor ? magnitude : kFloor;
-  constexpr float kLast = 1.0F / (1 << (kBits - 1));
-  const float unit = float_of(bits_of(above) & kExponent) * (kSmallIntegers * kLast);
-  return (value + unit) - unit;
-}
 
 // 2^k as a product of two floats: k may be beyond the range of one.
 struct Powers {
@@ -93,20 +37,21 @@ inline Powers powers_of(double power) {
   return {single(k / 2), single(k - k / 2)};
 }
 
+// The greatest float that is not above it.
+inline float float_within(int32_t limit) {
+  const auto nearest = static_cast<float>(limit);
+  return static_cast<double>(nearest) > limit ? float_of(bits_of(nearest) - 1) : nearest;
+}
+
 struct Single : Memory32 {
   static constexpr Signed kMagnitude = 0x7fffffff, kInfinity = 0x7f800000;
   static float widened(Unsigned bits) { return float_of(bits); }
-  static Unsigned narrowed(double value) { return bits_of(static_cast<float>(value)); }
+  static Unsigned narrowed(float value) { return bits_of(value); }
 };
 
 struct Bfloat : Memory16 {
   static constexpr Signed kMagnitude = 0x7fff, kInfinity = 0x7f80;
   static float widened(Unsigned bits) { return float_of(uint32_t{bits} << 16); }
-  // What was rounded to eight bits is a float; what is too large becomes infinity in both.
-  static Unsigned narrowed(double value) {
-    const uint32_t bits = bits_of(static_cast<float>(rounded<8, -126>(value)));
-    return static_cast<Unsigned>((bits & 0x7fffffff) >> 16 | (bits_of(value) >> 63) << 15);
-  }
   // The upper half of the bits, to nearest even; the carry ends at infinity.
   static Unsigned narrowed(float value) {
     const uint32_t bits = bits_of(value);
@@ -116,29 +61,6 @@ struct Bfloat : Memory16 {
 
 struct Half : Memory16 {
   static constexpr Signed kMagnitude = 0x7fff, kInfinity = 0x7c00;
-  // Denormals are multiples of 2^-24; others need a larger exponent. Infinity and NaN come out as
-  // numbers: nobody packs them.
-  static float widened(Unsigned bits) {
-    const uint32_t magnitude = bits & 0x7fffu;
-    const float denormal = static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24f;
-    const float normal = float_of((magnitude << 13) + (112u << 23));
-    const float value = magnitude < 0x400 ? denormal : normal;
-    return float_of(bits_of(value) | (bits & 0x8000u) << 16);
-  }
-  static Unsigned narrowed(double value) {
-    return assembled(static_cast<float>(rounded<11, -14>(value)), bits_of(value) >> 63);
-  }
-  static Unsigned narrowed(float value) {
-    return assembled(rounded<11, -14>(value), bits_of(value) >> 31);
-  }
-  static Unsigned assembled(float value, uint64_t sign) {
-    const uint32_t bits = bits_of(value) & 0x7fffffff;
-    const uint32_t denormal = bits_of(float_of(bits) + 0.5f) - bits_of(0.5f);
-    const uint32_t normal = (bits - (112u << 23)) >> 13;
-    const uint32_t finite = bits < (113u << 23) ? denormal : normal;
-    const uint32_t magnitude = bits >= (143u << 23) ? 0x7c00 : finite;  // 2^16
-    return static_cast<Unsigned>(magnitude | sign << 15);
-  }
 };
 
 template <typename Float>
@@ -164,34 +86,55 @@ Found find(const void* from, size_t count) {
   return {static_cast<uint32_t>(finite), nan != 0, plus != 0, minus != 0};
 }
 
-template <typename Float, typename Lane = Memory32>
-uint64_t quantise(void* to, const void* from, size_t count, Scale scale, const void* weights) {
-  const auto* in = static_cast<const typename Float::Loose*>(from);
-  const auto* weight = static_cast<const typename Lane::Loose*>(weights);
-  auto* out = static_cast<typename Lane::Loose*>(to);
+uint64_t quantise_single(void* to, const void* from, size_t count, Scale scale,
+                         const void* weights) {
+  const auto* in = static_cast<const Single::Loose*>(from);
+  const auto* weight = static_cast<const Memory32::Loose*>(weights);
+  auto* out = static_cast<Memory32::Loose*>(to);
   const double limit = scale.limit, factor = scale.factor;
-  typename Lane::Unsigned sum = 0;
+  uint32_t sum = 0;
 #pragma GCC ivdep
   for (size_t i = 0; i < count; ++i) {
     // This way round NaN becomes a number.
-    double value = static_cast<double>(Float::widened(in[i].value)) * factor;
+    double value = static_cast<double>(Single::widened(in[i].value)) * factor;
     value = value > -limit ? value : -limit;
     value = value < limit ? value : limit;
-    const auto number = static_cast<typename Lane::Unsigned>(bits_of(value + kIntegers));
-    out[i].value = Lane::swapped(number);
-    sum = static_cast<typename Lane::Unsigned>(sum + 1u * number * weight[i].value);
+    const auto number = static_cast<uint32_t>(bits_of(value + kIntegers));
+    out[i].value = Memory32::swapped(number);
+    sum += number * weight[i].value;
   }
   return sum;
 }
 
-// What is lost of products in float, below 2^-126, is far below a half and rounds to 0 either way.
-template <typename Float, typename Lane = Memory16>
-uint64_t quantise_narrow(void* to, const void* from, size_t count, Scale scale,
-                         const void* weights) {
+void dequantise_single(void* to, const void* from, size_t count, double factor) {
+  const auto* in = static_cast<const Memory32::Loose*>(from);
+  auto* out = static_cast<Single::Loose*>(to);
+#pragma GCC ivdep
+  for (size_t i = 0; i < count; ++i) {
+    const auto number = static_cast<int32_t>(Memory32::swapped(in[i].value));
+    out[i].value = bits_of(static_cast<float>(static_cast<double>(number) * factor));
+  }
+}
+
+// 16-bit floats: at most 11 bits of each are significant, so that from 2^22 on all are integers.
+inline uint16_t number_of(float value, Memory16) {
+  return static_cast<uint16_t>(bits_of(value + kSmallIntegers));
+}
+inline uint32_t number_of(float value, Memory32) {
+  const float whole = (value + kSmallIntegers) - kSmallIntegers;
+  const float magnitude = float_of(bits_of(value) & 0x7fffffff);
+  return static_cast<uint32_t>(static_cast<int32_t>(magnitude < 0x1p22F ? whole : value));
+}
+
+// `Float` tells in what the 16-bit floats come. What is lost of products in float, below 2^-126, is
+// far below a half and rounds to 0 either way.
+template <typename Float, typename Lane>
+uint64_t quantise_short(void* to, const void* from, size_t count, Scale scale,
+                        const void* weights) {
   const auto* in = static_cast<const typename Float::Loose*>(from);
   const auto* weight = static_cast<const typename Lane::Loose*>(weights);
   auto* out = static_cast<typename Lane::Loose*>(to);
-  const auto limit = static_cast<float>(scale.limit);
+  const float limit = float_within(scale.limit);
   const Powers factor = powers_of(scale.factor);
   typename Lane::Unsigned sum = 0;
 #pragma GCC ivdep
@@ -199,34 +142,64 @@ uint64_t quantise_narrow(void* to, const void* from, size_t count, Scale scale,
     float value = Float::widened(in[i].value) * factor.first * factor.second;
     value = value > -limit ? value : -limit;
     value = value < limit ? value : limit;
-    const auto number = static_cast<typename Lane::Unsigned>(bits_of(value + kSmallIntegers));
+    const typename Lane::Unsigned number = number_of(value, Lane{});
     out[i].value = Lane::swapped(number);
     sum = static_cast<typename Lane::Unsigned>(sum + 1u * number * weight[i].value);
   }
   return sum;
 }
 
-template <typename Float, typename Lane = Memory32>
-void dequantise(void* to, const void* from, size_t count, double factor) {
-  const auto* in = static_cast<const typename Lane::Loose*>(from);
-  auto* out = static_cast<typename Float::Loose*>(to);
-#pragma GCC ivdep
-  for (size_t i = 0; i < count; ++i) {
-    const auto number = static_cast<typename Lane::Signed>(Lane::swapped(in[i].value));
-    out[i].value = Float::narrowed(static_cast<double>(number) * factor);
-  }
+// A sum as a float that rounds to the same 16-bit float: of 25 bits and more, the last eight only
+// matter by not being zero, which the last one kept tells (round to odd).
+inline float float_to_round(int16_t number) { return number; }
+inline float float_to_round(int32_t number) {
+  const int32_t odd = (number | ((number & 0xff) + 0xff)) & ~0xff;
+  const auto bits = static_cast<uint32_t>(number);
+  const auto magnitude = static_cast<int32_t>(number < 0 ? 0 - bits : bits);  // -2^31 stays
+  return static_cast<float>(magnitude < 1 << 24 ? number : odd);
 }
 
-// 16 bits are exact in float, down to its least denormal: the unit of no block is less than 2^-140.
-template <typename Float, typename Lane = Memory16>
-void dequantise_narrow(void* to, const void* from, size_t count, double factor) {
+// Products of sums with the unit are exact in float: what is below 2^-133 comes from no 16-bit
+// float, and the unit of 16-bit numbers is never less than 2^-140.
+template <typename Float, typename Lane>
+void dequantise_short(void* to, const void* from, size_t count, double factor) {
   const auto* in = static_cast<const typename Lane::Loose*>(from);
   auto* out = static_cast<typename Float::Loose*>(to);
   const Powers powers = powers_of(factor);
 #pragma GCC ivdep
   for (size_t i = 0; i < count; ++i) {
     const auto number = static_cast<typename Lane::Signed>(Lane::swapped(in[i].value));
-    out[i].value = Float::narrowed(static_cast<float>(number) * powers.first * powers.second);
+    out[i].value = Float::narrowed(float_to_round(number) * powers.first * powers.second);
+  }
+}
+
+// Halves become floats and come from them a stage at a time, which the first-level cache holds.
+constexpr size_t kStage = 512;
+
+template <typename Lane>
+uint64_t quantise_half(void* to, const void* from, size_t count, Scale scale, const void* weights) {
+  const auto* in = static_cast<const Half::Loose*>(from);
+  const auto* weight = static_cast<const typename Lane::Loose*>(weights);
+  auto* out = static_cast<typename Lane::Loose*>(to);
+  float stage[kStage];
+  uint64_t sum = 0;
+  for (size_t i = 0; i < count; i += kStage) {
+    const size_t here = count - i < kStage ? count - i : kStage;
+    widen_halves(stage, in + i, here);
+    sum += quantise_short<Single, Lane>(out + i, stage, here, scale, weight + i);
+  }
+  return static_cast<typename Lane::Unsigned>(sum);
+}
+
+template <typename Lane>
+void dequantise_half(void* to, const void* from, size_t count, double factor) {
+  const auto* in = static_cast<const typename Lane::Loose*>(from);
+  auto* out = static_cast<Half::Loose*>(to);
+  float stage[kStage];
+  for (size_t i = 0; i < count; i += kStage) {
+    const size_t here = count - i < kStage ? count - i : kStage;
+    dequantise_short<Single, Lane>(stage, in + i, here, factor);
+    narrow_to_halves(out + i, stage, here);
   }
 }
 
@@ -267,12 +240,12 @@ uint64_t weigh(const void* from, size_t count, const void* weights) {
 constexpr Kernels kBodies = {
     SLIME_NUMBER_KERNELS_NAME,
     {find<Half>, find<Single>, find<Bfloat>},
-    {{quantise_narrow<Half>, quantise<Half>},
-     {nullptr, quantise<Single>},
-     {quantise_narrow<Bfloat>, quantise<Bfloat>}},
-    {{dequantise_narrow<Half>, dequantise<Half>},
-     {nullptr, dequantise<Single>},
-     {dequantise_narrow<Bfloat>, dequantise<Bfloat>}},
+    {{quantise_half<Memory16>, quantise_half<Memory32>},
+     {nullptr, quantise_single},
+     {quantise_short<Bfloat, Memory16>, quantise_short<Bfloat, Memory32>}},
+    {{dequantise_half<Memory16>, dequantise_half<Memory32>},
+     {nullptr, dequantise_single},
+     {dequantise_short<Bfloat, Memory16>, dequantise_short<Bfloat, Memory32>}},
     {pack<Memory8>, pack<Memory16>, pack<Memory32>, pack<Memory64>},
     {unpack<Memory8>, unpack<Memory16>, unpack<Memory32>, unpack<Memory64>},
     {weigh<Memory8>, weigh<Memory16>, weigh<Memory32>, weigh<Memory64>},

@@ -12,9 +12,10 @@
 // unsaturated. The least e with |v| < 2^e is x + 1. Denormals of fp32 and bf16 have x = -126.
 //
 // Scale. 2^k with k = b - 1 - c - (x + 1), b bits a lane, c = ceil(log2(n)), n workers in all.
-// q = v * 2^k is exact in double, rounded to nearest even, clamped to +-floor((2^(b-1) - 1) / n):
-// no sum overflows, whatever n and v. The sum is scaled back exactly and rounded once, to nearest
-// even, to the type: beyond its range by half an ulp it is infinity.
+// q = v * 2^k is exact (in double; in float, if v has 16 bits), rounded to nearest even, clamped to
+// +-floor((2^(b-1) - 1) / n), for v of 16 bits to the next float within: no sum overflows, whatever
+// n and v. The sum is scaled back exactly and rounded once, to nearest even, to the type: beyond
+// its range by half an ulp it is infinity.
 //
 // Error of a result against the exact sum: at most n * 2^(c + x + 1 - b), which is half a unit of
 // 2^-k for each worker, and half an ulp of the type. It is a whole unit for each worker where the

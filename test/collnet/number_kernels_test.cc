@@ -19,30 +19,34 @@ using test::random_bytes;
 using test::seed_or;
 
 constexpr std::byte kGuard{0x5a};
+constexpr size_t kMostElements = 530;
 
 class KernelsTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
 #ifdef __x86_64__
     const std::string name = GetParam();
-    const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    if (name == "AVX2" && __builtin_cpu_supports("avx2")) mine_ = kernels_avx2();
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                        __builtin_cpu_supports("avx512vl");
+    if (name == "AVX2" && avx2) mine_ = kernels_avx2();
     if (name == "AVX512" && avx512) mine_ = kernels_avx512();
 #endif
     if (mine_ != nullptr) return;
     GTEST_SKIP() << "this processor lacks " << GetParam() << ": its kernels are NOT tested here";
   }
-  // Counts around every vector length; elements of at most 8 bytes at an odd address.
+  // Counts around every vector length and around what halves are staged by; elements of at most 8
+  // bytes at an odd address.
   template <typename Check>
   void for_buffers(Check check) {
-    for (size_t count = 0; count < 140; ++count) {
+    for (size_t count = 0; count < kMostElements; count += count == 140 ? 360 : 1) {
       const Bytes in = random_bytes(random_, 8 * count + 1);
       check(in.data() + 1, count);
     }
   }
   static Bytes written(const auto& write) {
-    Bytes out(8 * 140 + 8, kGuard);
+    Bytes out(8 * kMostElements + 8, kGuard);
     const uint64_t answer = write(out.data() + 1);
     std::memcpy(out.data() + out.size() - 7, &answer, 7);
     return out;
