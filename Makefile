@@ -47,8 +47,13 @@ check:
 
 # Tests, once per kind of build -------------------------------------------------------------------
 
-# The checks of the checks run no code of ours: they have nothing to tell under a sanitizer.
-TEST_SCRIPTS := $(filter-out $(if $(SAN),test/layers/% test/runner/%),$(sort $(wildcard test/*/*.test.sh)))
+# The checks of the checks run no code of ours: they have nothing to tell under a sanitizer. Nor have
+# command lines and their processes to ThreadSanitizer, which is about threads.
+NOT_SAN  := layers/layers runner/runner
+NOT_TSAN := gpu/gpu system/configs system/info system/perf_failures system/perf_launch \
+  system/perf_results system/tuner_table
+TEST_SCRIPTS := $(filter-out $(if $(SAN),$(NOT_SAN:%=test/%.test.sh)) \
+  $(if $(filter tsan,$(SAN)),$(NOT_TSAN:%=test/%.test.sh)),$(sort $(wildcard test/*/*.test.sh)))
 
 test:
 	@mk/ensure-tools.sh build test

@@ -1,8 +1,8 @@
 #!/bin/bash
 # rack.sh [--rate RATE] [--mtu BYTES] [--size SIZE] [--json FILE]: all_reduce by the software switch
 # on a rack of network namespaces whose links are shaped to one rate, as ratios: to what the protocol
-# can give on such a link, to the ranks' own ring on the same links, to itself with losses; and the
-# latency of a small one to a bare UDP round trip. Progress goes to stderr.
+# can give on such a link, to the ranks' own ring on the same links, and to itself with losses.
+# Progress goes to stderr. Latency: bench/round_trip.sh.
 #   SLIME_BUILD_DIR   where the build is (default: build)
 # RATE must be slow enough that the processors are not the limit: docs/performance.md.
 . "$(dirname "$0")/lab.sh"
@@ -24,7 +24,7 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 for name in "${!NCCL_@}"; do unset "$name"; done
-for program in slime-perf slime-switchd bench-udp; do
+for program in slime-perf slime-switchd; do
   [ -x "$build/bin/$program" ] || {
     echo "bench/rack.sh: $build/bin/$program is missing; run 'make bench' once" >&2
     exit 1
@@ -60,24 +60,5 @@ for lost in 1 10; do # of 1000, at both ends of every link
 done
 lab_spoil_all 4 0 0
 
-# Latency: links as fast as they are, one operation after the other.
-for ((i = 0; i < 8; ++i)); do
-  tc -n "w$i" qdisc del dev eth0 root && tc -n switch qdisc del dev "p$i" root
-done
-ip netns exec switch "$build/bin/bench-udp" serve $switch_address:7000 >"$work/serve" &
-for _ in $(seq 50); do grep -qs ready "$work/serve" && break || sleep 0.1; done
-ask() { in_worker "$1" "$build/bin/bench-udp" ask $switch_address:7000 4096 3000; }
-for turn in 1 2 3 4 5; do
-  say "round trips, turn $turn of 5"
-  ask 0 >"$work/alone.$turn" || exit 1
-  ask 1 >"$work/other.$turn" &
-  other=$!
-  ask 0 >"$work/two.$turn" && wait "$other" || exit 1
-  for type in int32 float; do
-    lab_perf "latency-$type-$turn" 2 all_reduce --algo collnet -d $type -b 4K -e 4K -n 3000 -w 50 \
-      -c 0 --quiet
-    lab_wait || exit 1
-  done
-done
 say "done"
 python3 bench/rack_report.py "$work" --rate "$rate" --mtu "$mtu" --size "$size" ${json:+--json "$json"}

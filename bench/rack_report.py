@@ -1,24 +1,22 @@
 #!/usr/bin/env python3
 """The ratios of bench/rack.sh, from the results that it left in a directory."""
 import argparse
-import glob
 import json
 import os
 import re
-import statistics
 
 HEADERS = 14 + 20 + 8 + 28  # Ethernet, IPv4, UDP, SAP/1: what the links' shapers count per packet
 
 
 def algbw(work, name):
-    """GB/s of the operation, and the microseconds; the mean of both halves of the only row."""
+    """GB/s of the operation: the better half of the only row."""
     with open(os.path.join(work, f"{name}.0.json")) as file:
         row = json.load(file)["rows"][0]
     halves = [row["out_of_place"], row["in_place"]]
     if any(half.get("wrong") for half in halves):
         raise SystemExit(f"rack: {name}: wrong results")
     best = min(half["time_us"] for half in halves)
-    return row["size"] / best / 1e3, best
+    return row["size"] / best / 1e3
 
 
 def bits_per_second(rate):
@@ -44,31 +42,19 @@ def main():
         print(f"{what:<66} {value:6.2f}   {mark}")
 
     print(f"# links of {options.rate}, {options.size}, packets of {lanes} lanes: goodput {goodput:.4f} GB/s")
-    collnet = {n: algbw(options.work, f"collnet-float-{n}")[0] for n in (2, 4, 8)}
+    collnet = {n: algbw(options.work, f"collnet-float-{n}") for n in (2, 4, 8)}
     for n, value in collnet.items():
         row(f"float, {n} ranks: algbw / goodput limit of the link", value / goodput, 0.92)
     row("the slowest of these / the fastest", min(collnet.values()) / max(collnet.values()), 0.95)
     for n in (2, 4, 8):
         limit = 2 * (n - 1) / n
-        ring = algbw(options.work, f"ring-float-{n}")[0]
+        ring = algbw(options.work, f"ring-float-{n}")
         row(f"float, {n} ranks: switch / ring (limit {limit:.2f})", collnet[n] / ring, 1.6 if n == 8 else None)
-    half = algbw(options.work, "collnet-bfloat16-8")[0] / algbw(options.work, "ring-bfloat16-8")[0]
+    half = algbw(options.work, "collnet-bfloat16-8") / algbw(options.work, "ring-bfloat16-8")
     row("bfloat16 in 16 bits, 8 ranks: switch / ring (limit 1.75)", half, 1.6)
     for lost, aim in ((1, 0.85), (10, 0.6)):
-        lossy = algbw(options.work, f"collnet-float-4-lost-{lost}")[0]
+        lossy = algbw(options.work, f"collnet-float-4-lost-{lost}")
         row(f"float, 4 ranks, {lost / 10} % of packets lost / none lost", lossy / collnet[4], aim)
-    turns = len(glob.glob(os.path.join(options.work, "alone.*")))
-    for what, clients in (("alone", "one client"), ("two", "two clients at once")):
-        trips = []
-        for turn in range(1, turns + 1):
-            with open(os.path.join(options.work, f"{what}.{turn}")) as text:
-                trips.append(json.load(text)["median_us"])
-        bare = statistics.median(trips)
-        print(f"# bare UDP round trip of 4 KiB, {clients}: medians {min(trips):.1f} to {max(trips):.1f} us")
-        for kind in ("int32", "float"):
-            times = [algbw(options.work, f"latency-{kind}-{turn}")[1] for turn in range(1, turns + 1)]
-            took = statistics.median(times)
-            row(f"{kind} 4 KiB, 2 ranks, {took:.0f} us / that", took / bare, 1.5, "<=")
     if options.json:
         with open(options.json, "w") as file:
             json.dump({"rate": options.rate, "size": options.size, "lanes": lanes, "goodput_gbs": goodput, "rows": rows}, file, indent=1)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # run.sh TEST...: runs GoogleTest binaries and *.test.sh scripts, each under a time limit, and ends
-# with the line "N passed, N failed, N skipped". Binaries run one after the other; so do scripts,
-# beside them: they mostly wait.
+# with the line "N passed, N failed, N skipped". Two at a time: a binary, and beside it a script, as
+# these mostly wait; whichever are over first, the others go on in twos.
 # A script is one test: exit 0 passed, 77 skipped (its last line says why), anything else failed.
 #   SLIME_BUILD_DIR        where the build is (default: build); results go to its results/
 #   SLIME_TEST_TIMEOUT_S   limit for each binary or script (default 400; 600 under a sanitizer)
@@ -98,25 +98,44 @@ run_test() {
   esac
 }
 
-# lane TEST...: what one test prints stays together.
+# take first|last: of the tests that nobody has taken; answers its index
+take() {
+  local first last
+  {
+    flock 9
+    read -r first last <"$results/left"
+    [ "$first" -le "$last" ] || return
+    if [ "$1" = first ]; then
+      echo $((first + 1)) "$last" >"$results/left" && echo "$first"
+    else
+      echo "$first" $((last - 1)) >"$results/left" && echo "$last"
+    fi
+  } 9>"$results/left.lock"
+}
+
+# lane first|last: what one test prints stays together.
 lane() {
-  local test
-  for test in "$@"; do
-    run_test "$test" >"$results/lane.$BASHPID"
+  local index
+  while index=$(take "$1"); do
+    run_test "${tests[index]}" >"$results/lane.$BASHPID"
     flock "$results/counts" cat "$results/lane.$BASHPID"
   done
 }
 
-binaries=() scripts=()
+# Scripts whose time is a rack's or a tree's come first: nothing waits for them at the end.
+binaries=() long=() scripts=()
 for test in "$@"; do
   case $test in
+  */rack.test.sh | */collnet*.test.sh | */rails.test.sh) long+=("$test") ;;
   *.test.sh) scripts+=("$test") ;;
-  *) binaries+=("$test") ;;
+  *) binaries=("$test" "${binaries[@]}") ;;
   esac
 done
+tests=("${long[@]}" "${scripts[@]}" "${binaries[@]}")
+echo 0 $((${#tests[@]} - 1)) >"$results/left"
 : >"$results/counts"
-lane "${scripts[@]}" &
-lane "${binaries[@]}"
+lane first &
+lane last
 wait
 
 read -r passed failed skipped < <(

@@ -158,6 +158,7 @@ finish counted
 # more: without switches each takes longer, and a sanitizer makes that ten times longer still.
 export NCCL_SLIME_SWITCH_TIMEOUT=2
 operations=$([ -n "${SLIME_SAN:-}" ] && echo 300 || echo 2500)
+operations_and_left=$([ -n "${SLIME_SAN:-}" ] && echo 200 || echo 1500)
 operations_and_back=$([ -n "${SLIME_SAN:-}" ] && echo 300 || echo 4000)
 under_way() { # NAME: rank 0 is in the timed operations
   for _ in $(seq 600); do
@@ -166,13 +167,16 @@ under_way() { # NAME: rank 0 is in the timed operations
   done
   sleep 0.3
 }
+in_the_middle() {
+  if kill -0 "${pids[0]}" 2>/dev/null; then ok "$1: in the middle"; else
+    not_ok "$1: the run was over too soon" "$work/${1}_0.out"
+  fi
+}
 killed() {
   local name=$1 victim=$2 code rank=0
   begin "$name" a,a,b,b -d int32 -b 64K -e 64K -n "$operations" -c 2
   under_way "$name"
-  if kill -0 "${pids[0]}" 2>/dev/null; then ok "$name: in the middle"; else
-    not_ok "$name: the run was over too soon" "$work/${name}_0.out"
-  fi
+  in_the_middle "$name"
   stop_switch "$victim" -KILL
   finish "$name"
   if [ "${codes[*]}" = "0 0 0 0" ]; then
@@ -208,6 +212,32 @@ returned() { # NAME VICTIM, and how it is started again
   says "$name" "on the switch at ${control[b]} again"
 }
 returned leaf_returned b start_leaf b
+
+# stuck NAME OPERATIONS: as above, but the root does not answer, so that the way back does not end
+stuck() {
+  begin "$1" a,a,b,b -d float -b 64K -e 64K -n "$2" -c 2
+  under_way "$1"
+  stop_switch b -KILL
+  sleep 2.5 # until its ranks have taken notice
+  kill -STOP "${switch_pid[root]}"
+  start_leaf b
+  sleep 2 # rank 0 looks for its leaf every second
+  in_the_middle "$1"
+}
+# Trouble in the middle of the way back: they stay without a switch, and try again.
+stuck troubled "$operations_and_back"
+stop_switch b -KILL
+kill -CONT "${switch_pid[root]}"
+start_leaf b
+ends troubled 0
+holds troubled_0 "all(h['wrong'] == 0 for h in halves)" "0 wrong"
+says troubled "on the switch at ${control[b]} again"
+
+# Ranks that are through with their work in the middle of it.
+stuck leaving "$operations_and_left"
+ends leaving 0
+holds leaving_0 "all(h['wrong'] == 0 for h in halves)" "0 wrong"
+kill -CONT "${switch_pid[root]}"
 stop_switch b -KILL
 
 # A leaf that is not there: its ranks say so, and the root tells the others.

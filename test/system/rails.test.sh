@@ -7,7 +7,9 @@ export NCCL_DEBUG=INFO NCCL_SLIME_SWITCH_TIMEOUT=2 NCCL_SLIME_RAILS_PER_DEVICE=2
 lab_interfaces=eth0,eth1
 [ -x "$build/bin/slime-switchd" ] || { echo "skipped: slime-switchd is not built"; exit 77; }
 # A sanitizer makes each operation many times slower.
-slow=${SLIME_SAN:+1}
+operations=5000
+[ -z "${SLIME_SAN:-}" ] || operations=600
+[ "${SLIME_SAN:-}" != tsan ] || operations=200
 
 lab_make 2 9000 && lab_second_rails 2 9000 || {
   echo "skipped: network namespaces cannot be made here"
@@ -102,7 +104,7 @@ shares deaf w0 eth0 eth1 0 5
 mend 1
 
 # One that dies in the middle: the ranks leave the switch, and come back without it.
-lab_perf dying 2 all_reduce --algo collnet -d float -b 256K -e 256K -n "$([ -n "$slow" ] && echo 600 || echo 5000)" -c 2
+lab_perf dying 2 all_reduce --algo collnet -d float -b 256K -e 256K -n "$operations" -c 2
 for _ in $(seq 600); do
   grep -qs '(elements)' "$work/dying.0.out" && break
   sleep 0.1

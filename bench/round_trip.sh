@@ -1,0 +1,51 @@
+#!/bin/bash
+# round_trip.sh [--mtu BYTES] [--turns N] [--json FILE]: how long an allreduce of 4 KiB by a switch
+# takes two ranks, as a ratio to bare UDP round trips of 4 KiB through the same network namespaces,
+# of one client and of two at once, by turns. Progress goes to stderr.
+#   SLIME_BUILD_DIR   where the build is (default: build)
+. "$(dirname "$0")/lab.sh"
+set -u
+cd "$(dirname "$0")/.." || exit 1
+build=${SLIME_BUILD_DIR:-build} launcher=()
+mtu=9000 turns=5 json=''
+while [ $# -gt 0 ]; do
+  case $1 in
+  --mtu) mtu=$2 ;;
+  --turns) turns=$2 ;;
+  --json) json=$2 ;;
+  *)
+    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | head -n 4
+    exit 2
+    ;;
+  esac
+  shift 2
+done
+for name in "${!NCCL_@}"; do unset "$name"; done
+for program in slime-perf slime-switchd bench-udp; do
+  [ -x "$build/bin/$program" ] || {
+    echo "bench/round_trip.sh: $build/bin/$program is missing; run 'make bench' once" >&2
+    exit 1
+  }
+done
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+
+lab_make 2 "$mtu" || exit 1
+lab_switchd "$work/switch" || exit 1
+ip netns exec switch "$build/bin/bench-udp" serve $switch_address:7000 >"$work/serve" &
+for _ in $(seq 50); do grep -qs ready "$work/serve" && break || sleep 0.1; done
+ask() { in_worker "$1" "$build/bin/bench-udp" ask $switch_address:7000 4096 3000; }
+for ((turn = 1; turn <= turns; ++turn)); do
+  echo "round_trip: [$SECONDS s] turn $turn of $turns" >&2
+  ask 0 >"$work/one.$turn" || exit 1
+  ask 1 >"$work/other.$turn" &
+  other=$!
+  ask 0 >"$work/two.$turn" && wait "$other" || exit 1
+  for type in int32 float; do
+    # --direct: staged, a call would be of 32 KiB at least, as NCCL's buffers are cut.
+    lab_perf "$type.$turn" 2 all_reduce --algo collnet --direct -d $type -b 4K -e 4K -n 3000 -w 50 \
+      -c 0 --quiet
+    lab_wait || exit 1
+  done
+done
+python3 bench/round_trip_report.py "$work" --turns "$turns" --mtu "$mtu" ${json:+--json "$json"}
