@@ -74,6 +74,8 @@ struct Operation {
   X(foreign, "datagrams that are not of this job, dropped") \
   X(corrupt, "results that were found damaged, dropped")    \
   X(exponent_rounds, "rounds for exponents alone")          \
+  X(guess_rounds, "rounds with exponents as before")        \
+  X(wrong_guesses, "of these, in vain")                     \
   X(flag_rounds, "rounds for NaN and infinities")           \
   X(fine_rounds, "rounds for exponents of single elements") \
   X(queries, "questions to the switch who is missing")      \
@@ -146,7 +148,7 @@ class Worker {
 
  private:
   static constexpr uint32_t kNobody = ~0u;
-  enum class Stage : uint8_t { kExponents, kFlags, kFine, kData };
+  enum class Stage : uint8_t { kExponents, kGuess, kFlags, kFine, kData };
 
   struct Slot {
     uint64_t chunk = 0;  // of the job's stream: worked on, or next
@@ -159,7 +161,9 @@ class Worker {
     bool flagged = false;  // the flags of `chunk` are in
     bool resent = false;
     bool salted = false;  // the packet has a check
+    bool steady = false;  // the last two chunks delivered had `guess`
     Scales scales;
+    Scales guess;     // of the last chunk delivered
     Scales own_next;  // what this worker said of the chunk after it
     uint32_t attempts = 0;
     uint32_t damaged = 0;  // results of this round that the check found wrong
@@ -198,6 +202,7 @@ class Worker {
   void begin_round(uint32_t index, uint64_t now_ns);
   void fill(uint32_t index, const Running& running, const Piece& piece, sap::Header* header);
   const std::byte* finite(uint32_t index, const Running& running, const Piece& piece);
+  static bool may_guess(const Slot& slot, const Running& running);
   void fill_data(uint32_t index, const Running& running, const Piece& piece, sap::Header* header);
   Scales scales_of(uint64_t chunk);
   void transmit(uint32_t index, uint64_t now_ns);
@@ -210,6 +215,10 @@ class Worker {
   void on_damaged(Slot& slot, const sap::Header& header);
   void finish_round(uint32_t index, Running& running, const sap::Header& header,
                     std::span<const std::byte> payload);
+  void finish_guess(uint32_t index, Running& running, const sap::Header& header,
+                    std::span<const std::byte> payload);
+  bool finish_data(uint32_t index, Running& running, const sap::Header& header,
+                   std::span<const std::byte> payload);
   void deliver(uint32_t index, Running& running, std::span<const std::byte> payload);
 
   // worker_move.cc

@@ -71,6 +71,7 @@ bool Worker::fits(const Slot& slot, const Running& running, const sap::Header& h
       return header.op == sap::Op::kOr && header.lanes == Payload::flag_lanes_for(count);
     case Stage::kFine:
       return header.op == sap::Op::kMax && header.lanes == Payload::fine_lanes_for(count);
+    case Stage::kGuess:
     case Stage::kData:
       return !exponents_only && header.format == running.payload.format() &&
              header.op == running.payload.op() && header.lanes == running.payload.lanes_for(count);
@@ -96,6 +97,7 @@ bool Worker::is_intact(const Slot& slot, const Running& running, const sap::Head
       return is_or_with(payload, packet_of(header.slot) + sap::kHeaderBytes);
     case Stage::kFine:
       return is_maximum_with(payload, packet_of(header.slot) + sap::kHeaderBytes);
+    case Stage::kGuess:
     case Stage::kData:
       break;
   }
@@ -118,17 +120,44 @@ void Worker::finish_round(uint32_t index, Running& running, const sap::Header& h
     slot.fine = true;
     return;
   }
-  if (slot.stage == Stage::kData) {
-    // No worker says so of whole numbers, but nothing checks that the switch does not.
-    slot.coarse = running.payload.scaled() && !slot.fine && Payload::is_coarse(header.special);
-    if (slot.coarse) return;  // once more, finer
-    deliver(index, running, payload);
-    slot.chunk += options_.slots;
-    slot.flagged = slot.fine = false;
-  }
+  if (slot.stage == Stage::kGuess) return finish_guess(index, running, header, payload);
+  if (slot.stage == Stage::kData && !finish_data(index, running, header, payload)) return;
   slot.scales = {.exponents = {header.exponents[0], header.exponents[1]},
                  .special = header.special};
   slot.agreed = !(header.special & sap::special::kUnknown);
+}
+
+void Worker::finish_guess(uint32_t index, Running& running, const sap::Header& header,
+                          std::span<const std::byte> payload) {
+  Slot& slot = slots_[index];
+  const bool right = header.exponents[0] == slot.guess.exponents[0] &&
+                     header.exponents[1] == slot.guess.exponents[1] &&
+                     !(header.special & kNotFinite);
+  slot.agreed = true;
+  if (right) {
+    if (finish_data(index, running, header, payload)) slot.agreed = false;
+    return;
+  }
+  ++counters_.wrong_guesses;
+  slot.scales = {.exponents = {header.exponents[0], header.exponents[1]},
+                 .special = header.special};
+}
+
+// False: numbers were lost; once more, finer.
+bool Worker::finish_data(uint32_t index, Running& running, const sap::Header& header,
+                         std::span<const std::byte> payload) {
+  Slot& slot = slots_[index];
+  const bool scaled = running.payload.scaled();
+  // No worker says so of whole numbers, but nothing checks that the switch does not.
+  slot.coarse = scaled && !slot.fine && Payload::is_coarse(header.special);
+  if (slot.coarse) return false;
+  deliver(index, running, payload);
+  slot.chunk += options_.slots;
+  slot.flagged = slot.fine = false;
+  slot.steady = scaled && slot.scales.exponents[0] == slot.guess.exponents[0] &&
+                slot.scales.exponents[1] == slot.guess.exponents[1];
+  if (scaled) slot.guess = slot.scales;
+  return true;
 }
 
 void Worker::deliver(uint32_t index, Running& running, std::span<const std::byte> payload) {

@@ -5,6 +5,17 @@
 
 namespace slime {
 
+// A small float operation that comes alone would take a round trip for its exponents and one for
+// its numbers. Where the exponents were the same twice, both go at once: numbers scaled as before,
+// and the exponents that they need. If these turn out to be the same again, then the sum is what
+// two rounds would have given, bit for bit; if not, it was the round for exponents. All workers
+// decide alike, as all have accepted the same results of this slot and have the same operations.
+// Larger ones are not worth sending twice.
+bool Worker::may_guess(const Slot& slot, const Running& running) {
+  constexpr uint64_t kMostChunks = 4;
+  return slot.steady && running.chunks <= kMostChunks;
+}
+
 void Worker::begin_round(uint32_t index, uint64_t now_ns) {
   Slot& slot = slots_[index];
   Running* running = operation_of(slot.chunk);
@@ -12,7 +23,7 @@ void Worker::begin_round(uint32_t index, uint64_t now_ns) {
   const bool scaled = running->payload.scaled();
   slot.stage = Stage::kData;
   if (scaled && !slot.agreed) {
-    slot.stage = Stage::kExponents;
+    slot.stage = may_guess(slot, *running) ? Stage::kGuess : Stage::kExponents;
   } else if (scaled && (slot.scales.special & kNotFinite) && !slot.flagged) {
     slot.stage = Stage::kFlags;
   } else if (slot.coarse && !slot.fine) {
@@ -69,7 +80,14 @@ void Worker::fill(uint32_t index, const Running& running, const Piece& piece, sa
       header->lanes = Payload::fine_lanes_for(piece.count);
       running.payload.pack_fine_exponents(finite(index, running, piece), piece.count, lanes);
       break;
+    case Stage::kGuess:
+      ++counters_.guess_rounds;
+      slot.scales = slot.guess;
+      slot.own_next = running.payload.scales_of(piece.from, piece.count);
+      fill_data(index, running, piece, header);
+      break;
     case Stage::kData:
+      slot.own_next = scales_of(slot.chunk + options_.slots);
       fill_data(index, running, piece, header);
       break;
   }
@@ -88,7 +106,6 @@ void Worker::fill_data(uint32_t index, const Running& running, const Piece& piec
   const uint32_t image = slot.fine ? payload.pack_fine(elements, piece.count, fine_of(index), lanes)
                                    : payload.pack(elements, piece.count, slot.scales, lanes);
   if (payload.checked()) header->check = image + sap::salt(*header);
-  slot.own_next = scales_of(slot.chunk + options_.slots);
   if (payload.scaled() && !slot.fine) {
     slot.own_next.special |= payload.coarseness(elements, piece.count, slot.scales);
   }

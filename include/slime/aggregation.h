@@ -132,6 +132,8 @@ struct Statistics {
   uint64_t corrupt = 0;          // results with a wrong checksum, dropped
   uint64_t foreign = 0;          // datagrams that are not of this job, dropped
   uint64_t exponent_rounds = 0;  // rounds for exponents alone
+  uint64_t guess_rounds = 0;     // rounds with exponents as before
+  uint64_t wrong_guesses = 0;    // of these, in vain
   uint64_t flag_rounds = 0;      // rounds for NaN and infinities
   uint64_t fine_rounds = 0;      // rounds for exponents of single elements
   uint64_t queries = 0;          // questions to the switch who is missing

@@ -71,6 +71,8 @@ class Life {
       report.stale += counters.stale;
       report.flag_rounds += counters.flag_rounds;
       report.fine_rounds += counters.fine_rounds;
+      report.guess_rounds += counters.guess_rounds;
+      report.wrong_guesses += counters.wrong_guesses;
     }
     report.rounds /= workers();
     report.left = moves_done_ > 0;

@@ -378,6 +378,91 @@ TEST(Worker, NoticesThatTheRootIsSilent) {
   EXPECT_NE(worker.trouble()->what.find("the switch has not answered"), std::string::npos);
 }
 
+// Floats of one magnitude, and what else a small operation may bring after some of these.
+float any_of_one_magnitude(std::mt19937_64& random) {
+  return static_cast<float>(1 + static_cast<double>(random() % 1000) / 1000);
+}
+
+TEST(Worker, OneRoundForSmallOperationsWhoseExponentsStay) {
+  Job job({.leaves = {2}, .slots = 1, .lanes = 16});
+  for (int operation = 0; operation < 10; ++operation) {
+    const auto inputs = job.inputs<float>(16, any_of_one_magnitude);
+    auto buffers = inputs;
+    ASSERT_TRUE(job.reduce(pointers(buffers), DataType::kFloat32));
+    ASSERT_NO_FATAL_FAILURE(expect_close_and_equal(inputs, buffers, 16));
+  }
+  const WorkerCounters& counters = job.simulation.worker(0).counters();
+  EXPECT_EQ(counters.exponent_rounds, 2u) << "what was the same twice is taken for granted";
+  EXPECT_EQ(counters.guess_rounds, 8u);
+  EXPECT_EQ(counters.wrong_guesses, 0u);
+  EXPECT_EQ(counters.results, 12u);
+}
+
+TEST(Worker, LargeOperationsGuessNothing) {
+  Job job({.leaves = {2}, .slots = 2, .lanes = 16});
+  for (int operation = 0; operation < 10; ++operation) {
+    auto buffers = job.inputs<float>(16 * 5, any_of_one_magnitude);
+    ASSERT_TRUE(job.reduce(pointers(buffers), DataType::kFloat32));
+  }
+  EXPECT_EQ(job.simulation.worker(0).counters().guess_rounds, 0u);
+}
+
+// The same bits as without a history to guess from.
+TEST(Worker, WrongGuessesCostARoundAndNothingElse) {
+  using Inputs = std::vector<std::vector<float>>;
+  struct Surprise {
+    const char* name;
+    uint32_t wrong;  // guesses
+    void (*make)(Inputs&);
+  };
+  const std::vector<Surprise> surprises = {
+      {"none", 0, [](Inputs&) {}},
+      {"larger", 1, [](Inputs& inputs) { inputs[1][3] = 1e30F; }},
+      {"a little larger", 1, [](Inputs& inputs) { inputs[2][15] = 2; }},
+      {"smaller", 1,
+       [](Inputs& inputs) {
+         for (auto& one : inputs) {
+           for (float& value : one) value *= 1e-20F;
+         }
+       }},
+      {"smaller in one block", 1,
+       [](Inputs& inputs) {
+         for (auto& one : inputs) std::fill_n(one.begin(), 8, 0.25F);
+       }},
+      {"zeros", 1, [](Inputs& inputs) { inputs.assign(3, std::vector<float>(16)); }},
+      {"NaN", 1, [](Inputs& inputs) { inputs[0][7] = std::nanf(""); }},
+      {"infinity", 1,
+       [](Inputs& inputs) { inputs[2][0] = std::numeric_limits<float>::infinity(); }},
+      {"small numbers before large ones", 0,
+       [](Inputs& inputs) {
+         for (auto& one : inputs) std::fill_n(one.begin(), 3, 1e-12F);
+       }},
+  };
+  for (const auto& [name, wrong, surprise] : surprises) {
+    SCOPED_TRACE(name);
+    Job job({.leaves = {2, 1},
+             .slots = 1,
+             .lanes = 16,
+             .network = {.loss = 0.1, .duplication = 0.1, .jitter_ns = 300'000}});
+    Job fresh({.leaves = {3}, .slots = 1, .lanes = 16});
+    for (int operation = 0; operation < 5; ++operation) {
+      auto buffers = job.inputs<float>(16, any_of_one_magnitude);
+      ASSERT_TRUE(job.reduce(pointers(buffers), DataType::kFloat32));
+    }
+    auto inputs = job.inputs<float>(16, any_of_one_magnitude);
+    surprise(inputs);
+    auto buffers = inputs, by_fresh = inputs;
+    ASSERT_TRUE(job.reduce(pointers(buffers), DataType::kFloat32));
+    ASSERT_TRUE(fresh.reduce(pointers(by_fresh), DataType::kFloat32));
+    for (const auto& one : buffers) {
+      EXPECT_EQ(std::memcmp(one.data(), by_fresh[0].data(), 16 * sizeof(float)), 0);
+    }
+    const WorkerCounters& counters = job.simulation.worker(0).counters();
+    EXPECT_EQ(counters.guess_rounds, 4u);
+    EXPECT_EQ(counters.wrong_guesses, wrong);
+  }
+}
+
 // The switch dies at any moment of a run in any weather, and perhaps another takes its place; the
 // sums are those it would have made.
 enum class Fate { kStays, kGoes, kGoesAndReturns };
