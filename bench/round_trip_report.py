@@ -30,9 +30,9 @@ def bare(work, who):
 
 def allreduce(work, kind):
     def of_turn(turn):
-        row = load(work, f"{kind}.{turn}.0.json")["rows"][0]
-        halves = [row["out_of_place"], row["in_place"]]
-        return min(half["best_us"] for half in halves), statistics.median(half["median_us"] for half in halves)
+        # In place, every sum is the next one's input: floats soon are infinite.
+        half = load(work, f"{kind}.{turn}.0.json")["rows"][0]["out_of_place"]
+        return half["best_us"], half["median_us"]
 
     return of_turn
 

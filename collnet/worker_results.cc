@@ -153,10 +153,10 @@ bool Worker::finish_data(uint32_t index, Running& running, const sap::Header& he
   if (slot.coarse) return false;
   deliver(index, running, payload);
   slot.chunk += options_.slots;
-  slot.flagged = slot.fine = false;
-  slot.steady = scaled && slot.scales.exponents[0] == slot.guess.exponents[0] &&
+  slot.steady = scaled && !slot.flagged && slot.scales.exponents[0] == slot.guess.exponents[0] &&
                 slot.scales.exponents[1] == slot.guess.exponents[1];
   if (scaled) slot.guess = slot.scales;
+  slot.flagged = slot.fine = false;
   return true;
 }
 

@@ -398,6 +398,16 @@ TEST(Worker, OneRoundForSmallOperationsWhoseExponentsStay) {
   EXPECT_EQ(counters.results, 12u);
 }
 
+TEST(Worker, NothingIsGuessedWhereNumbersAreNotFinite) {
+  Job job({.leaves = {2}, .slots = 1, .lanes = 16});
+  for (int operation = 0; operation < 10; ++operation) {
+    auto buffers = job.inputs<float>(16, any_of_one_magnitude);
+    buffers[1][4] = std::numeric_limits<float>::infinity();
+    ASSERT_TRUE(job.reduce(pointers(buffers), DataType::kFloat32));
+  }
+  EXPECT_EQ(job.simulation.worker(0).counters().guess_rounds, 0u);
+}
+
 TEST(Worker, LargeOperationsGuessNothing) {
   Job job({.leaves = {2}, .slots = 2, .lanes = 16});
   for (int operation = 0; operation < 10; ++operation) {
