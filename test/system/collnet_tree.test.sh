@@ -158,7 +158,6 @@ finish counted
 # more: without switches each takes longer, and a sanitizer makes that ten times longer still.
 export NCCL_SLIME_SWITCH_TIMEOUT=2
 operations=$([ -n "${SLIME_SAN:-}" ] && echo 300 || echo 2500)
-operations_and_left=$([ -n "${SLIME_SAN:-}" ] && echo 200 || echo 1500)
 operations_and_back=$([ -n "${SLIME_SAN:-}" ] && echo 300 || echo 4000)
 under_way() { # NAME: rank 0 is in the timed operations
   for _ in $(seq 600); do
@@ -234,7 +233,7 @@ holds troubled_0 "all(h['wrong'] == 0 for h in halves)" "0 wrong"
 says troubled "on the switch at ${control[b]} again"
 
 # Ranks that are through with their work in the middle of it.
-stuck leaving "$operations_and_left"
+stuck leaving "$operations_and_back"
 ends leaving 0
 holds leaving_0 "all(h['wrong'] == 0 for h in halves)" "0 wrong"
 kill -CONT "${switch_pid[root]}"
