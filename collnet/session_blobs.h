@@ -20,8 +20,8 @@ struct SessionMember {
   uint32_t lanes = 0;   // that the path to the switch takes
   uint32_t well = 0;
   uint32_t half_bits = 0;
-  uint32_t rails = 0;  // that it has
-  uint32_t reserved = 0;
+  uint32_t rails = 0;             // that it has
+  uint32_t guesses = 0;           // 1: it knows of them (Worker::may_guess)
   SocketAddress::Wire control{};  // of the switch that it was told to use
   std::array<SocketAddress::Wire, sap::kMaxRails> addresses{};  // by rail
 };

@@ -82,6 +82,7 @@ Session::Member Session::own_member(uint64_t tree) const {
              .well = 1,
              .half_bits = static_cast<uint32_t>(half_bits_of(fabric_.settings())),
              .rails = port_->count(),
+             .guesses = 1,
              .control = control_address_.pack(),
              .addresses = {}};
   for (uint32_t i = 0; i < own.rails; ++i) own.addresses[i] = port_->port(i).address().pack();
@@ -105,6 +106,7 @@ Result<void> Session::meet(int device, std::vector<Member>* members) {
   if (!addresses) return fail(std::move(addresses.error()));
   take(std::move(*addresses));
   job_.half_bits = common_half_bits(*members);
+  job_.guesses = std::ranges::all_of(*members, [](const Member& m) { return m.guesses == 1; });
   return find_place(*members);
 }
 

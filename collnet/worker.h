@@ -5,7 +5,8 @@
 // workers because each follows from a result that all have seen:
 //
 //     exponents   only if the round before on this slot could not bring them: not all workers knew
-//                 yet what comes next (special::kUnknown)
+//                 yet what comes next (special::kUnknown). Or a guess, where they stayed the same:
+//                 exponents and data at once; in vain, it was a round for exponents
 //     flags       only if a worker has a NaN or infinity there: where they are, by OR
 //     data        the sum; with it, the exponents of the next chunk on this slot
 //
@@ -47,6 +48,7 @@ struct WorkerOptions {
   uint32_t slots = 64;
   uint32_t lanes = 256;  // 32-bit words per packet
   number::HalfBits half_bits = number::HalfBits::k32;
+  bool guesses = true;  // of exponents; alike at all
   uint32_t shards = 1;  // slot s is served on port (that of shard 0) + s mod shards
   uint32_t rails = 1;   // local addresses; slot s uses that of sap::rail_of
   RoundTrip::Limits round_trip;
@@ -161,9 +163,9 @@ class Worker {
     bool flagged = false;  // the flags of `chunk` are in
     bool resent = false;
     bool salted = false;  // the packet has a check
-    bool steady = false;  // the last two chunks delivered had `guess`
+    bool steady = false;  // the last chunk was finite, and had the scales of the one before
     Scales scales;
-    Scales guess;     // of the last chunk delivered
+    Scales guess;     // of the last chunk of floats
     Scales own_next;  // what this worker said of the chunk after it
     uint32_t attempts = 0;
     uint32_t damaged = 0;  // results of this round that the check found wrong
@@ -202,7 +204,7 @@ class Worker {
   void begin_round(uint32_t index, uint64_t now_ns);
   void fill(uint32_t index, const Running& running, const Piece& piece, sap::Header* header);
   const std::byte* finite(uint32_t index, const Running& running, const Piece& piece);
-  static bool may_guess(const Slot& slot, const Running& running);
+  bool may_guess(const Slot& slot, const Running& running) const;
   void fill_data(uint32_t index, const Running& running, const Piece& piece, sap::Header* header);
   Scales scales_of(uint64_t chunk);
   void transmit(uint32_t index, uint64_t now_ns);

@@ -6,14 +6,14 @@
 namespace slime {
 
 // A small float operation that comes alone would take a round trip for its exponents and one for
-// its numbers. Where the exponents were the same twice, both go at once: numbers scaled as before,
+// its numbers. Where these did not change the last time, both go at once: numbers scaled as before,
 // and the exponents that they need. If these turn out to be the same again, then the sum is what
 // two rounds would have given, bit for bit; if not, it was the round for exponents. All workers
 // decide alike, as all have accepted the same results of this slot and have the same operations.
 // Larger ones are not worth sending twice.
-bool Worker::may_guess(const Slot& slot, const Running& running) {
+bool Worker::may_guess(const Slot& slot, const Running& running) const {
   constexpr uint64_t kMostChunks = 4;
-  return slot.steady && running.chunks <= kMostChunks;
+  return options_.guesses && slot.steady && running.chunks <= kMostChunks;
 }
 
 void Worker::begin_round(uint32_t index, uint64_t now_ns) {

@@ -10,8 +10,8 @@ JOBS   = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 # Flags -------------------------------------------------------------------------------------------
 
-# A null pointer or one beyond its object is AddressSanitizer's to find; ubsan's checks of both are
-# a quarter of what there is to compile.
+# Whoever reads by a null pointer, or beyond an object, meets AddressSanitizer; ubsan's checks of both,
+# before the access, are a quarter of what there is to compile. `make ubsan` has them.
 SAN_FLAGS_asan  := -fsanitize=address,undefined -fno-sanitize=null,object-size
 SAN_FLAGS_ubsan := -fsanitize=undefined
 SAN_FLAGS_tsan  := -fsanitize=thread
@@ -100,10 +100,10 @@ endif
 # Rules -------------------------------------------------------------------------------------------
 
 # Tests and what only parses command lines gain nothing from -O2, and compile in half the time
-# without it; with address and ubsan in a third. Some tests do move much data or simulate for long,
-# and with ThreadSanitizer all are slow. An OPT of the user's holds everywhere.
+# without it. With address and ubsan even -O1 doubles it, and only tests that simulate for long gain
+# by that. An OPT of the user's holds everywhere.
 BUSY_TESTS := collnet engine model support
-TEST_OPT = $(if $(filter file,$(origin OPT)),$(if $(filter tsan,$(SAN)),-O1,-O0))
+TEST_OPT = $(if $(filter file,$(origin OPT)),$(if $(filter asan,$(SAN)),-O0,-O1))
 $(BUILD)/obj/test/%.o $(BUILD)/obj/tools/info/%.o $(BUILD)/obj/tools/%/options.o: \
   OPT_HERE = $(TEST_OPT)
 $(foreach d,$(BUSY_TESTS),$(BUILD)/obj/test/$d/%.o): OPT_HERE = $(TEST_OPT:-O0=-O1)
@@ -113,9 +113,9 @@ $(foreach d,$(BUSY_TESTS),$(BUILD)/obj/test/$d/%.o): OPT_HERE = $(TEST_OPT:-O0=-
 ifneq ($(filter asan ubsan tsan,$(SAN)),)
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 PCH_OF = $(BUILD)/pch$(or $(1),-own)/tests.h
-PCHS := $(sort $(foreach level,-O0 -O1,$(call PCH_OF,$(TEST_OPT:-O0=$(level)))))
+PCHS := $(sort $(call PCH_OF,$(TEST_OPT)) $(call PCH_OF,$(TEST_OPT:-O0=-O1)))
 $(BUILD)/obj/test/%.o: PCH_HERE = -fpch-preprocess -Winvalid-pch -include $(call PCH_OF,$(OPT_HERE))
-$(call objects,$(call sources,test)): | $(PCHS:%=%.gch)
+$(call objects,$(filter test/%,$(ALL_SRCS))): | $(PCHS:%=%.gch)
 $(BUILD)/pch-%/tests.h.gch: $(FLAGS_FILE) | $(BUILD)/gen/tools.ok
 	$(call say,PCH,$@)
 	@mkdir -p $(@D)

@@ -40,7 +40,11 @@ struct Kernels {
   uint64_t (*weigh[kWidths])(const void* from, size_t count, const void* weights);
 };
 
-const Kernels& kernels();
+const Kernels& kernels();  // the best that this processor has
+
+// What those below need, conversion of halves included.
+bool has_avx2();
+bool has_avx512();
 
 // One per instruction set, for the choice and for tests. Null: not for this type of processor.
 const Kernels* kernels_portable();

@@ -96,7 +96,7 @@ struct Header {
   uint16_t lanes = 0;                                        // 32-bit words of payload
   uint32_t epoch = 0;                                        // of the slot; see slot_machine.h
   uint32_t cookie = 0;                                       // the switch returns it as it is
-  int8_t exponents[2] = {kExponentOfZero, kExponentOfZero};  // of the next round's two blocks
+  int8_t exponents[2] = {kExponentOfZero, kExponentOfZero};  // of two blocks of numbers
   uint8_t special = 0;
   uint8_t level = 0;   // kPartial: levels below; kStatus: 1 if the root tells of leaves; else 0
   uint32_t check = 0;  // linear in the lanes; see sap_check.h

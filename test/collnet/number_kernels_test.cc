@@ -24,15 +24,9 @@ constexpr size_t kMostElements = 530;
 class KernelsTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-#ifdef __x86_64__
     const std::string name = GetParam();
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
-    const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
-                        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                        __builtin_cpu_supports("avx512vl");
-    if (name == "AVX2" && avx2) mine_ = kernels_avx2();
-    if (name == "AVX512" && avx512) mine_ = kernels_avx512();
-#endif
+    if (name == "AVX2" && has_avx2()) mine_ = kernels_avx2();
+    if (name == "AVX512" && has_avx512()) mine_ = kernels_avx512();
     if (mine_ != nullptr) return;
     GTEST_SKIP() << "this processor lacks " << GetParam() << ": its kernels are NOT tested here";
   }

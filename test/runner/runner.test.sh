@@ -42,12 +42,15 @@ program leaks "$pass; exit 23"
 program empty 'exit 0'
 program dies_at_start 'exit 127'
 program good.test.sh 'exit 0'
+program one.test.sh 'exit 0'
+program other.test.sh 'exit 0'
 program bad.test.sh 'exit 3'
 program skipped.test.sh 'echo first; echo "no namespaces"; exit 77'
 program hanging.test.sh 'sleep 20'
 
 expect 0 '1 passed, 0 failed, 0 skipped' '' "$root/passes"
 expect 0 '2 passed, 0 failed, 0 skipped' '' "$root/passes" "$root/good.test.sh"
+expect 0 '4 passed, 0 failed, 0 skipped' '' "$root/passes" "$root"/{good,one,other}.test.sh
 expect 1 '1 passed, 1 failed, 0 skipped' 'FAILED P/A.Bad/1' "$root/fails"
 expect 0 '1 passed, 0 failed, 1 skipped' 'SKIPPED A.Later: no NIC' "$root/skips"
 expect 1 '1 passed, 1 failed, 0 skipped' 'FAILED A.Next: crashed: signal 11 (SEGV)' "$root/crashes"

@@ -14,7 +14,7 @@ stop_switch() { # NAME SIGNAL
   unset "switch_pid[$1]"
 }
 trap 'for name in "${!switch_pid[@]}"; do stop_switch "$name" -KILL; done; rm -rf "$work"' EXIT
-port=$((20000 + RANDOM % 12000))
+port=$(any_port)
 echo "0123456789abcdef0123456789abcdef" >"$work/root.key"
 
 # start_switch NAME KEY_LINE PARENT_LINE: on ports that nobody has; ${control[NAME]} is where it
@@ -217,7 +217,10 @@ stuck() {
   begin "$1" a,a,b,b -d float -b 64K -e 64K -n "$2" -c 2
   under_way "$1"
   stop_switch b -KILL
-  sleep 2.5 # until its ranks have taken notice
+  for _ in $(seq 600); do
+    cat "$work/$1"_*.err | grep -q 'going on without the switch' && break
+    sleep 0.05
+  done
   kill -STOP "${switch_pid[root]}"
   start_leaf b
   sleep 2 # rank 0 looks for its leaf every second

@@ -16,7 +16,7 @@ trap 'stop_switch; rm -rf "$work"' EXIT
 # start_switch: on ports that nobody has; sets $switch and $port, the first of 20 that are free.
 start_switch() {
   for _ in $(seq 10); do
-    port=$((20000 + RANDOM % 12000))
+    port=$(any_port)
     printf 'data:\n  listen: 127.0.0.1:%d\n  shards: 2\ncontrol:\n  listen: 127.0.0.1:%d\n' \
       "$port" $((port + 10)) >"$work/switch.yaml"
     "${launcher[@]}" "$switchd" --config "$work/switch.yaml" >"$work/ready" 2>"$work/switch.log" &

@@ -2,7 +2,7 @@
 # slime-perf as mpirun, srun and torchrun start it, played by setting the variables they set; and
 # strangers on rank 0's port.
 . "$(dirname "$0")/perf_support.sh"
-port=$((20000 + RANDOM % 12000))
+port=$(any_port)
 
 # rank NAME NUMBER VARIABLE=VALUE... -- ARGUMENT...: starts one rank in the background
 started=()

@@ -15,6 +15,9 @@ unset NCCL_NET NCCL_NET_PLUGIN NCCL_PROTO NCCL_DEBUG NCCL_SLIME_STATS NCCL_SLIME
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT TORCHELASTIC_RUN_ID
 for name in $(compgen -v | grep -E '^(OMPI_|PMI_|PMIX_|SLURM_)'); do unset "$name"; done
 
+# The first of some 20 that likely nobody has; the kernel gives none below 32768 by itself.
+any_port() { echo $((${SLIME_TEST_PORTS:-20000} + RANDOM % 5800)); }
+
 ok() { echo "ok: $1"; }
 not_ok() {
   printf 'not ok: %s\n' "$1"
