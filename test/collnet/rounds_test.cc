@@ -72,8 +72,8 @@ TEST(Rounds, HoldInAnyWeather) {
   EXPECT_GT(totals.all.stale, rounds / 100);
   EXPECT_GT(totals.all.flag_rounds, 0u);
   EXPECT_GT(totals.all.fine_rounds, 0u);
-  EXPECT_GT(totals.all.guess_rounds, totals.all.wrong_guesses + rounds / 1000);
-  EXPECT_GT(totals.all.wrong_guesses, rounds / 1000);
+  EXPECT_GT(totals.all.guess_rounds, totals.all.wrong_guesses);
+  EXPECT_GT(totals.all.wrong_guesses, 0u);
   EXPECT_GT(totals.left, totals.jobs / 10);
   EXPECT_GT(totals.returned, 0u);
 }
