@@ -158,7 +158,9 @@ finish counted
 # more: without switches each takes longer, and a sanitizer makes that ten times longer still.
 export NCCL_SLIME_SWITCH_TIMEOUT=2
 operations=$([ -n "${SLIME_SAN:-}" ] && echo 300 || echo 2500)
-operations_and_back=$([ -n "${SLIME_SAN:-}" ] && echo 900 || echo 6000)
+operations_and_back=6000
+[ -z "${SLIME_SAN:-}" ] || operations_and_back=900
+[ "${SLIME_SAN:-}" != tsan ] || operations_and_back=450
 under_way() { # NAME: rank 0 is in the timed operations
   for _ in $(seq 600); do
     grep -qs '(elements)' "$work/$1_0.out" && break
