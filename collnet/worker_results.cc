@@ -22,6 +22,13 @@ bool is_maximum_with(std::span<const std::byte> result, const std::byte* own) {
   return less == 0;
 }
 
+Scales scales_in(const sap::Header& header) {
+  return {.exponents = {header.exponents[0], header.exponents[1]}, .special = header.special};
+}
+bool same_exponents(const Scales& one, const Scales& other) {
+  return one.exponents[0] == other.exponents[0] && one.exponents[1] == other.exponents[1];
+}
+
 }  // namespace
 
 void Worker::on_result(const sap::Header& header, std::span<const std::byte> payload,
@@ -122,25 +129,22 @@ void Worker::finish_round(uint32_t index, Running& running, const sap::Header& h
   }
   if (slot.stage == Stage::kGuess) return finish_guess(index, running, header, payload);
   if (slot.stage == Stage::kData && !finish_data(index, running, header, payload)) return;
-  slot.scales = {.exponents = {header.exponents[0], header.exponents[1]},
-                 .special = header.special};
+  slot.scales = scales_in(header);
   slot.agreed = !(header.special & sap::special::kUnknown);
 }
 
 void Worker::finish_guess(uint32_t index, Running& running, const sap::Header& header,
                           std::span<const std::byte> payload) {
   Slot& slot = slots_[index];
-  const bool right = header.exponents[0] == slot.guess.exponents[0] &&
-                     header.exponents[1] == slot.guess.exponents[1] &&
-                     !(header.special & kNotFinite);
+  const Scales found = scales_in(header);
+  const bool right = same_exponents(found, slot.guess) && !(found.special & kNotFinite);
   slot.agreed = true;
   if (right) {
     if (finish_data(index, running, header, payload)) slot.agreed = false;
     return;
   }
   ++counters_.wrong_guesses;
-  slot.scales = {.exponents = {header.exponents[0], header.exponents[1]},
-                 .special = header.special};
+  slot.scales = found;
 }
 
 // False: numbers were lost; once more, finer.
@@ -153,8 +157,7 @@ bool Worker::finish_data(uint32_t index, Running& running, const sap::Header& he
   if (slot.coarse) return false;
   deliver(index, running, payload);
   slot.chunk += options_.slots;
-  slot.steady = scaled && !slot.flagged && slot.scales.exponents[0] == slot.guess.exponents[0] &&
-                slot.scales.exponents[1] == slot.guess.exponents[1];
+  slot.steady = scaled && !slot.flagged && same_exponents(slot.scales, slot.guess);
   if (scaled) slot.guess = slot.scales;
   slot.flagged = slot.fine = false;
   return true;
