@@ -67,6 +67,32 @@ await interrupted 130 10
   not_ok "interrupted: it should end quietly" "$work/interrupted.err"
 all_gone interrupted
 
+# With --duration the same is a request: the rest is left out, and what was measured is reported.
+"${perf[@]}" all_reduce --ranks 3 -b 4K -e 64M -d all --duration 1000 --json "$work/enough.json" \
+  >"$work/enough.out" 2>"$work/enough.err" </dev/null &
+run_pid=$!
+under_way "$work/enough.out"
+kill -INT "$run_pid"
+await enough 0 30
+holds enough "len(r['rows']) == 1 and r['duration_s'] == 1000 and r['error'] is None and all(
+  h['wrong'] == 0 and h['operations'] >= 20 and h['operations'] % 20 == 0 and
+  h['operations'] // 20 * 8 == h['checked'] for h in halves)" "what it has done is reported"
+
+# It reaches every rank, whichever was told; and what lasts as long as it should ends by itself.
+run lasting 0 all_reduce --ranks 2 -b 4K -e 16K -n 3 -w 0 --duration 1
+holds lasting "len(r['rows']) == 3 and all(h['operations'] > 3 for h in halves)" "again and again"
+run lasting_checks 0 alltoall --ranks 2 -b 4K -e 4K -n 0 --duration 1
+holds lasting_checks "r['rows'][0]['out_of_place']['checked'] > 8" "checks alone, again and again"
+iterations=7 start told all_reduce --ranks 3 --duration 1000
+kill -TERM "${ranks[1]}"
+await told 0 30
+start impatient all_reduce --ranks 2 --duration 1000
+kill -INT "$run_pid"
+sleep 1.5
+kill -INT "$run_pid"
+await impatient 130 10
+all_gone impatient
+
 start orphaned all_reduce --ranks 2
 kill -9 "$run_pid"
 wait "$run_pid" 2>/dev/null

@@ -55,19 +55,39 @@ sys.exit(0 if ($2) else 1)" "$work/$1.json" 2>"$work/$1.python"; then ok "$1: $3
 }
 
 # start NAME ARGUMENT...: starts a run that will not end by itself, and waits until its ranks have
-# begun. Sets $run_pid (the launcher) and the array $ranks (process ids).
+# begun; $iterations: operations of it. Sets $run_pid (the launcher) and the array $ranks (process ids).
 start() {
   local name=$1
   shift
-  "${perf[@]}" "$@" -b 64K -e 64K -n 10000000 --json "$work/$name.json" \
+  "${perf[@]}" "$@" -b 64K -e 64K -n "${iterations:-10000000}" --json "$work/$name.json" \
     >"$work/$name.out" 2>"$work/$name.err" </dev/null &
   run_pid=$!
-  for _ in $(seq 600); do
-    grep -q '(elements)' "$work/$name.out" && break
-    sleep 0.1
-  done
+  under_way "$work/$name.out"
   mapfile -t ranks < <(sed -n 's/^#  Rank .* Pid *\([0-9]*\) on .*/\1/p' "$work/$name.out")
   sleep 1 # into the timed operations
+}
+
+# For a run that goes on until its ranks are told to end (kill), whatever happens meanwhile and
+# however fast the machine is: operations, two of three of them checked.
+lasting=(-b 256K -e 256K -n 20 -c 5 --duration 300)
+# under_way FILE: rank 0, which prints to FILE, is in its operations
+under_way() {
+  for _ in $(seq 600); do
+    grep -qs '(elements)' "$1" && break
+    sleep 0.1
+  done
+  sleep 0.3
+}
+# heard TEXT PID FILE...: one of the files says so before the process has ended, and soon
+heard() {
+  local text=$1 pid=$2
+  shift 2
+  for _ in $(seq 600); do
+    cat "$@" | grep -qE -- "$text" && return
+    kill -0 "$pid" 2>/dev/null || return
+    sleep 0.1
+  done
+  return 1
 }
 
 # await NAME EXIT SECONDS: the run started last ends with this status in this time

@@ -1,11 +1,14 @@
 #include "tools/perf/benchmark.h"
 
+#include <slime/clock.h>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 
 #include "tools/common/bytes.h"
 #include "tools/perf/coll_plan.h"
+#include "tools/perf/end_request.h"
 
 namespace slime::perf {
 namespace {
@@ -16,7 +19,6 @@ constexpr size_t kGuardBytes = 4096;
 // single operations would not show a mix-up between one operation and the next.
 constexpr uint32_t kBurst = 8;
 constexpr size_t kBurstBytes = 4 << 20;
-constexpr size_t kMaxSamples = 1000;  // of operation times that every rank reports
 
 Counts counts_for(const Options& options, DataType type, uint64_t bytes, int ranks) {
   return counts_of(options.collective, bytes / size_of(type), size_of(type), ranks);
@@ -62,7 +64,9 @@ std::vector<Benchmark::Case> Benchmark::cases() const {
 }
 
 Result<void> Benchmark::run(const std::function<void(const Row&)>& show) {
+  if (setup_.options->duration_s > 0) catch_end_requests();
   for (const Case& one : cases()) {
+    if (ending_) break;
     auto row = run_row(one);
     if (!row) return fail(row.error());
     show(*row);
@@ -132,19 +136,38 @@ Benchmark::Half Benchmark::half_of(const Case& one, const Row& row, bool in_plac
 }
 
 Result<Measurement> Benchmark::measure(const Half& half) {
-  Timing timing;
-  if (setup_.options->iterations > 0) {
-    auto timed = time(half);
-    if (!timed) return fail(timed.error());
-    timing = std::move(*timed);
+  const uint64_t began_ns = SteadyClock::instance().now_ns();
+  Tally tally;
+  Result<bool> again = true;
+  while (again && *again) {
+    if (setup_.options->iterations > 0) {
+      if (auto timed = time(half, &tally); !timed) return fail(timed.error());
+    }
+    for (uint32_t i = 0; is_checked(half) && i < setup_.options->checks; ++i) {
+      if (auto checked = check(half, &tally); !checked) return fail(checked.error());
+    }
+    again = goes_on(half, began_ns);
   }
-  uint64_t wrong = 0;
-  for (uint32_t i = 0; is_checked(half) && i < setup_.options->checks; ++i) {
-    const auto found = check(half);
-    if (!found) return fail(found.error());
-    wrong += *found;
+  if (!again) return fail(again.error());
+  return gather(half, tally);
+}
+
+// Whether a half is repeated. All ranks agree: clocks differ, and a signal may have reached one
+// only.
+Result<bool> Benchmark::goes_on(const Half& half, uint64_t began_ns) {
+  const Options& options = *setup_.options;
+  if (options.duration_s == 0 || (options.iterations == 0 && !is_checked(half))) return false;
+  const double seconds = static_cast<double>(SteadyClock::instance().now_ns() - began_ns) / 1e9;
+  const bool over = seconds >= options.duration_s / 2;
+  auto all = setup_.member->exchange("another round",
+                                     {{"over", over ? 1 : 0}, {"ending", end_requested() ? 1 : 0}});
+  if (!all) return fail(all.error());
+  bool all_go_on = true;
+  for (const nlohmann::json& part : *all) {
+    all_go_on = all_go_on && number_in(part, "over", 1) == 0;
+    ending_ = ending_ || number_in(part, "ending", 1) != 0;
   }
-  return gather(half, timing, wrong);
+  return all_go_on && !ending_;
 }
 
 // nccl-tests runs alltoall and sendrecv in place too, and shows N/A for what then comes out.
@@ -183,7 +206,7 @@ static uint32_t fitting(const Buffer& buffer, size_t stride) {
       std::clamp<size_t>((buffer.size() - kGuardBytes) / stride, 1, UINT32_MAX));
 }
 
-Result<Benchmark::Timing> Benchmark::time(const Half& half) {
+Result<void> Benchmark::time(const Half& half, Tally* tally) {
   const Options& options = *setup_.options;
   const uint32_t repeats = fitting(*setup_.send_buffer, half.stride);
   clean(half.pattern.type, setup_.send_buffer->size());
@@ -191,15 +214,14 @@ Result<Benchmark::Timing> Benchmark::time(const Half& half) {
   if (auto ready = setup_.member->exchange("ready", true); !ready) return fail(ready.error());
   if (auto done = setup_.communicator->run(&job); !done) return fail(done.error());
   const uint64_t begin = options.warmups > 0 ? job.end_ns[options.warmups - 1] : job.start_ns;
-  Timing timing;
-  timing.mean_us = static_cast<double>(job.end_ns.back() - begin) / 1e3 /
-                   static_cast<double>(options.iterations);
+  tally->timed_ns += job.end_ns.back() - begin;
+  tally->operations += options.iterations;
   uint64_t before = begin;
   for (size_t i = options.warmups; i < job.end_ns.size(); ++i) {
-    if (timing.samples_ns.size() < kMaxSamples) timing.samples_ns.push_back(job.end_ns[i] - before);
+    tally->samples.add(job.end_ns[i] - before);
     before = job.end_ns[i];
   }
-  return timing;
+  return {};
 }
 
 // Puts ones where checked runs have left other values.
@@ -211,7 +233,7 @@ void Benchmark::clean(DataType type, size_t used) {
   dirty_bytes_ = 0;
 }
 
-Result<uint64_t> Benchmark::check(const Half& half) {
+Result<void> Benchmark::check(const Half& half, Tally* tally) {
   uint32_t burst = std::min(kBurst, fitting(*setup_.send_buffer, half.stride));
   while (burst > 1 && half.stride * burst > kBurstBytes) --burst;
   const size_t used = half.stride * burst;
@@ -226,10 +248,11 @@ Result<uint64_t> Benchmark::check(const Half& half) {
   if (auto done = setup_.communicator->run(&job); !done) return fail(done.error());
   const bool inject = setup_.options->inject_error && setup_.rank == setup_.ranks - 1;
   if (inject && half.stride > 0) job.users.output_of(0)[half.shape.element_bytes / 2] ^= 1;
-  uint64_t wrong = verify_guard(used);
-  for (uint32_t i = 0; i < burst; ++i) wrong += verify(half, i, job.users.output_of(i));
+  tally->wrong += verify_guard(used);
+  for (uint32_t i = 0; i < burst; ++i) tally->wrong += verify(half, i, job.users.output_of(i));
+  tally->checked += burst;
   repetition_ += burst;
-  return wrong;
+  return {};
 }
 
 void Benchmark::prepare_check(const Half& half, uint32_t operation, char* input) {
@@ -276,13 +299,17 @@ uint64_t Benchmark::verify_guard(size_t used) const {
       guard, guard + kGuardBytes, [](char byte) { return byte != static_cast<char>(kPoison); }));
 }
 
-Result<Measurement> Benchmark::gather(const Half& half, const Timing& timing, uint64_t wrong) {
+Result<Measurement> Benchmark::gather(const Half& half, const Tally& tally) {
+  const double own_mean_us = static_cast<double>(tally.timed_ns) / 1e3 /
+                             static_cast<double>(std::max<uint64_t>(1, tally.operations));
+  const std::vector<uint64_t>& samples_ns = tally.samples.times_ns();
   auto all = setup_.member->exchange(
-      "results",
-      {{"mean_us", timing.mean_us}, {"samples_ns", timing.samples_ns}, {"wrong", wrong}});
+      "results", {{"mean_us", own_mean_us}, {"samples_ns", samples_ns}, {"wrong", tally.wrong}});
   if (!all) return fail(all.error());
   Measurement result;
-  std::vector<uint64_t> slowest(timing.samples_ns.size(), 0);
+  result.operations = tally.operations;
+  result.checked = tally.checked;
+  std::vector<uint64_t> slowest(samples_ns.size(), 0);
   uint64_t all_wrong = 0;
   for (const nlohmann::json& part : *all) {
     // Every rank runs this same program, but what comes over a socket is looked at all the same.

@@ -1,4 +1,5 @@
-// Runs the rows of the table: timed operations, then checked ones, out of place and in place.
+// Runs the rows of the table: timed operations, then checked ones, out of place and in place; each
+// half once, or again and again until its time is over (--duration).
 #pragma once
 
 #include <slime/result.h>
@@ -10,6 +11,7 @@
 #include "tools/perf/communicator.h"
 #include "tools/perf/options.h"
 #include "tools/perf/result.h"
+#include "tools/perf/samples.h"
 #include "tools/perf/values.h"
 
 namespace slime::perf {
@@ -52,9 +54,11 @@ class Benchmark {
     Pattern pattern;
     size_t stride = 0;  // bytes of one operation
   };
-  struct Timing {
-    double mean_us = 0;
-    std::vector<uint64_t> samples_ns;
+  // What this rank has seen of a half.
+  struct Tally {
+    uint64_t timed_ns = 0, operations = 0;
+    Samples samples;
+    uint64_t checked = 0, wrong = 0;  // operations, elements
   };
 
   std::vector<Case> cases() const;
@@ -63,16 +67,18 @@ class Benchmark {
   Result<Measurement> measure(const Half& half);
   void choose_path(Row* row, size_t bytes) const;
   Job job_of(const Half& half, uint32_t operations, uint32_t repeats) const;
-  Result<Timing> time(const Half& half);
-  Result<uint64_t> check(const Half& half);
+  Result<bool> goes_on(const Half& half, uint64_t began_ns);
+  Result<void> time(const Half& half, Tally* tally);
+  Result<void> check(const Half& half, Tally* tally);
   void prepare_check(const Half& half, uint32_t operation, char* input);
   uint64_t verify(const Half& half, uint32_t operation, const char* output);
   uint64_t verify_guard(size_t used) const;
   void clean(DataType type, size_t used);
   bool is_checked(const Half& half) const;
-  Result<Measurement> gather(const Half& half, const Timing& timing, uint64_t wrong);
+  Result<Measurement> gather(const Half& half, const Tally& tally);
 
   const BenchmarkSetup setup_;
+  bool ending_ = false;             // somebody has asked for it, and all ranks know
   uint32_t repetition_ = 0;         // of checked data; another one for every operation
   std::optional<DataType> filled_;  // with ones of this type ...
   size_t dirty_bytes_ = 0;          // ... but for this many bytes at the start

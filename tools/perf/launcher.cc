@@ -29,10 +29,10 @@ constexpr uint64_t kSecond = 1000000000;
 // After one rank has failed the others end by themselves, within seconds: the coordinator tells
 // them. Stopped ranks cannot, and are ended when nobody else is left; others after this time.
 constexpr uint64_t kFailureGrace = 12 * kSecond;
-constexpr uint64_t kInterruptGrace = 3 * kSecond;
+constexpr uint64_t kImpatientGrace = 3 * kSecond;  // after another Ctrl-C
 
 volatile sig_atomic_t interrupted = 0;
-void on_signal(int) { interrupted = 1; }
+void on_signal(int) { interrupted = interrupted + 1; }
 
 uint64_t now_ns() { return SteadyClock::instance().now_ns(); }
 
@@ -94,6 +94,8 @@ void prefer_loopback() {
 
 class Launcher {
  public:
+  explicit Launcher(double end_grace_s) : end_grace_ns_(static_cast<uint64_t>(end_grace_s * 1e9)) {}
+
   int run(int ranks, char** argv) {
     Identity identity;
     Fd listener;
@@ -108,8 +110,8 @@ class Launcher {
     }
     listener.reset();
     wait_for_all();
-    if (interrupted != 0) return kExitInterrupted;
-    return failed_ ? kExitFailure : code_;
+    if (!failed_) return code_;
+    return interrupted != 0 ? kExitInterrupted : kExitFailure;
   }
 
  private:
@@ -148,17 +150,12 @@ class Launcher {
 
   void wait_for_all() {
     uint64_t deadline = UINT64_MAX;
-    bool told = false;
     while (std::any_of(children_.begin(), children_.end(),
                        [](const Child& child) { return child.running; })) {
       int status = 0;
       const pid_t pid = waitpid(-1, &status, WNOHANG);
       if (pid > 0 && note(pid, status)) deadline = std::min(deadline, now_ns() + kFailureGrace);
-      if (interrupted != 0 && !told) {
-        told = true;
-        end_all(SIGTERM);
-        deadline = std::min(deadline, now_ns() + kInterruptGrace);
-      }
+      deadline = std::min(deadline, pass_on_signals());
       const bool only_stopped = deadline != UINT64_MAX && only_stopped_left();
       if (now_ns() > deadline || only_stopped) {
         end_all(SIGKILL);
@@ -166,6 +163,17 @@ class Launcher {
       }
       if (pid <= 0) usleep(20000);
     }
+  }
+
+  // Returns when ranks that are still there are to be ended.
+  uint64_t pass_on_signals() {
+    if (interrupted == passed_on_) return UINT64_MAX;
+    passed_on_ = interrupted;
+    end_all(SIGTERM);
+    const uint64_t now = now_ns();
+    if (first_signal_ns_ == 0) first_signal_ns_ = now;
+    const bool again = now > first_signal_ns_ + kSecond;  // as ranks see it (end_request.h)
+    return now + (again ? std::min(kImpatientGrace, end_grace_ns_) : end_grace_ns_);
   }
 
   bool only_stopped_left() const {
@@ -199,13 +207,18 @@ class Launcher {
     }
   }
 
+  const uint64_t end_grace_ns_;
   std::vector<Child> children_;
+  sig_atomic_t passed_on_ = 0;  // signals
+  uint64_t first_signal_ns_ = 0;
   int code_ = kExitOk;
   bool failed_ = false;  // a rank was killed
 };
 
 }  // namespace
 
-int launch(int ranks, char** argv) { return Launcher().run(ranks, argv); }
+int launch(int ranks, double end_grace_s, char** argv) {
+  return Launcher(end_grace_s).run(ranks, argv);
+}
 
 }  // namespace slime::perf

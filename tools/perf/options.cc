@@ -80,6 +80,10 @@ void add_workload(CLI::App& app, Options* options, Texts* texts) {
       ->check(CLI::Range(0, 10000000));
   app.add_option("-c,--check", options->checks, "Checked runs per size; 0: do not check")
       ->check(CLI::Range(0, 10000));
+  app.add_option("--duration", options->duration_s,
+                 "Seconds per size, half of them in place: -n and -c again and again. SIGINT or "
+                 "SIGTERM then ends the run early and well (default: once)")
+      ->check(CLI::Range(1, 1000000));
   app.add_option("-d,--datatype", texts->type, "Data types: a list, or all");
   app.add_option("-o,--op", texts->op, "Reductions: sum, prod, max, min, avg, a list, or all");
   app.add_option("-r,--root", options->root, "Root of a broadcast; -1: every rank in turn")
@@ -205,6 +209,7 @@ std::string common_arguments(const Options& options) {
   add("-n", options.iterations);
   add("-w", options.warmups);
   add("-c", options.checks);
+  if (options.duration_s > 0) add("--duration", options.duration_s);
   add("-r", options.root);
   add("--channels", options.channels);
   text += " --algo " + std::string(name_of(options.algorithm));

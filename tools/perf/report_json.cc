@@ -11,13 +11,15 @@ namespace {
 using nlohmann::json;
 
 json to_json(const Measurement& measurement) {
-  return {{"time_us", measurement.mean_us},
+  return {{"operations", measurement.operations},
+          {"time_us", measurement.mean_us},
           {"slowest_rank_us", measurement.slowest_us},
           {"best_us", measurement.best_us},
           {"median_us", measurement.median_us},
           {"algbw_gbps", measurement.algorithm_gbps},
           {"busbw_gbps", measurement.bus_gbps},
           {"best_busbw_gbps", measurement.best_bus_gbps},
+          {"checked", measurement.checked},
           {"wrong", measurement.wrong ? json(*measurement.wrong) : json(nullptr)}};
 }
 
@@ -89,6 +91,7 @@ nlohmann::json to_json(const Report& report, const Options& options) {
       {"iterations", options.iterations},
       {"warmups", options.warmups},
       {"checks", options.checks},
+      {"duration_s", options.duration_s},
       {"rows", list_of(report.rows)},
       {"rails", list_of(report.rails)},
       {"processes", report.processes},

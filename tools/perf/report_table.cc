@@ -47,6 +47,9 @@ void Table::begin(const Options& options, const RunInfo& info) {
           "# minBytes %lu maxBytes %lu step: %lu(%s) warmup iters: %u iters: %u validation: %u\n",
           options.min_bytes, options.max_bytes, factor ? options.step_factor : options.step_bytes,
           factor ? "factor" : "bytes", options.warmups, options.iterations, options.checks);
+  if (options.duration_s > 0) {
+    fprintf(out_, "# for %g s each; SIGINT or SIGTERM ends the run\n", options.duration_s);
+  }
   fprintf(out_, "#\n# Using devices\n");
   for (size_t rank = 0; rank < info.members.size(); ++rank) {
     std::string names;

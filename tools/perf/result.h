@@ -18,6 +18,8 @@ struct Measurement {
   double best_us = 0;     // the fastest operation; each one counts as long as its slowest rank took
   double median_us = 0;
   double algorithm_gbps = 0, bus_gbps = 0, best_bus_gbps = 0;  // 10^9 bytes per second
+  uint64_t operations = 0;                                     // timed
+  uint64_t checked = 0;                                        // operations, these not timed
   std::optional<uint64_t> wrong;  // elements, over all ranks; nullopt: not checked
 };
 
