@@ -69,7 +69,7 @@ begin() {
   for leaf in "${leaves[@]}"; do
     RANK=$rank WORLD_SIZE=${#leaves[@]} LOCAL_RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
       SLIME_PERF_TOKEN=tree$port NCCL_SLIME_SWITCH=${control[$leaf]} \
-      timeout -k 5 150 "${perf[@]}" all_reduce --algo collnet "$@" \
+      timeout --foreground -k 30 400 "${perf[@]}" all_reduce --algo collnet "$@" \
       --json "$work/${name}_$rank.json" >"$work/${name}_$rank.out" 2>"$work/${name}_$rank.err" \
       </dev/null &
     pids+=($!)
@@ -154,31 +154,32 @@ fi
 kill "${pids[@]}"
 finish counted
 
-# killed NAME SWITCH: in the middle of a run; more operations than are over by then, and not many
-# more: without switches each takes longer, and a sanitizer makes that ten times longer still.
+# begin_lasting NAME TYPE: a run that goes on until its ranks are told to end
 export NCCL_SLIME_SWITCH_TIMEOUT=2
-operations=$([ -n "${SLIME_SAN:-}" ] && echo 300 || echo 2500)
-under_way() { # NAME: rank 0 is in the timed operations
-  for _ in $(seq 600); do
-    grep -qs '(elements)' "$work/$1_0.out" && break
-    sleep 0.1
-  done
-  sleep 0.3
+begin_lasting() {
+  begin "$1" a,a,b,b -d "$2" "${lasting[@]}"
+  under_way "$work/$1_0.out"
 }
-in_the_middle() {
-  if kill -0 "${pids[0]}" 2>/dev/null; then ok "$1: in the middle"; else
-    not_ok "$1: the run was over too soon" "$work/${1}_0.out"
-  fi
+# until_said NAME TEXT: a rank says so
+until_said() { heard "$2" "${pids[0]}" "$work/$1"_*.err; }
+# unharmed NAME: all ranks end when they are told to, and nothing is wrong
+unharmed() {
+  kill "${pids[@]}"
+  ends "$1" 0
+  holds "$1_0" "all(h['checked'] > 0 and h['wrong'] == 0 for h in halves)" "0 wrong"
 }
+
+# killed NAME SWITCH: in the middle of a run
 killed() {
   local name=$1 victim=$2 code rank=0
-  begin "$name" a,a,b,b -d int32 -b 64K -e 64K -n "$operations" -c 2
-  under_way "$name"
-  in_the_middle "$name"
+  begin_lasting "$name" int32
   stop_switch "$victim" -KILL
+  until_said "$name" 'going on without the switch'
+  kill "${pids[@]}"
   finish "$name"
   if [ "${codes[*]}" = "0 0 0 0" ]; then
     holds "${name}_0" "all(h['wrong'] == 0 for h in halves)" "went on without $victim, 0 wrong"
+    says "$name" 'going on without the switch'
     return
   fi
   for code in "${codes[@]}"; do
@@ -192,64 +193,42 @@ killed() {
   done
 }
 killed killed_leaf b
-# More than take some seconds without the switch, on this machine now: the second half of that run was
-# without. A sanitizer slows these, of floats, less than those.
-operations_and_back=$(python3 - "$work/killed_leaf_0.json" "${SLIME_SAN:-}" <<'PY' || echo 6000
-import json, sys
-time_us = json.load(open(sys.argv[1]))["rows"][0]["in_place"]["time_us"]
-print(1500 + int((5e6 if sys.argv[2] else 1e6) / time_us))
-PY
-)
 
 # A leaf that is there again: all ranks go back, in the middle of an operation.
 start_leaf b
-returned() { # NAME VICTIM, and how it is started again
-  local name=$1 victim=$2
-  shift 2
-  begin "$name" a,a,b,b -d float -b 64K -e 64K -n "$operations_and_back" -c 2
-  under_way "$name"
-  stop_switch "$victim" -KILL
-  sleep 3
-  "$@"
-  ends "$name" 0
-  holds "${name}_0" "all(h['wrong'] == 0 for h in halves)" "0 wrong"
-  says "$name" 'going on without the switch'
-  says "$name" "on the switch at ${control[a]} again"
-  says "$name" "on the switch at ${control[b]} again"
-}
-returned leaf_returned b start_leaf b
+begin_lasting leaf_returned float
+stop_switch b -KILL
+until_said leaf_returned 'going on without the switch'
+start_leaf b
+until_said leaf_returned "on the switch at ${control[a]} again"
+until_said leaf_returned "on the switch at ${control[b]} again"
+unharmed leaf_returned
+says leaf_returned 'going on without the switch'
+says leaf_returned "on the switch at ${control[a]} again"
+says leaf_returned "on the switch at ${control[b]} again"
 
-# stuck NAME OPERATIONS: as above, but the root does not answer, so that the way back does not end
+# stuck NAME: as above, but the root does not answer, so that the way back does not end
 stuck() {
-  begin "$1" a,a,b,b -d float -b 64K -e 64K -n "$2" -c 2
-  under_way "$1"
+  begin_lasting "$1" float
   stop_switch b -KILL
-  for _ in $(seq 600); do
-    cat "$work/$1"_*.err | grep -q 'going on without the switch' && break
-    sleep 0.05
-  done
+  until_said "$1" 'going on without the switch'
   kill -STOP "${switch_pid[root]}"
   start_leaf b
   sleep 2 # rank 0 looks for its leaf every second
-  in_the_middle "$1"
 }
-# Both need a run to last for so long, which a sanitizer makes hard to foretell.
-if [ -z "${SLIME_SAN:-}" ]; then
-  # Trouble in the middle of the way back: they stay without a switch, and try again.
-  stuck troubled "$operations_and_back"
-  stop_switch b -KILL
-  kill -CONT "${switch_pid[root]}"
-  start_leaf b
-  ends troubled 0
-  holds troubled_0 "all(h['wrong'] == 0 for h in halves)" "0 wrong"
-  says troubled "on the switch at ${control[b]} again"
+# Trouble in the middle of the way back: they stay without a switch, and try again.
+stuck troubled
+stop_switch b -KILL
+kill -CONT "${switch_pid[root]}"
+start_leaf b
+until_said troubled "on the switch at ${control[b]} again"
+unharmed troubled
+says troubled "on the switch at ${control[b]} again"
 
-  # Ranks that are through with their work in the middle of it.
-  stuck leaving "$operations_and_back"
-  ends leaving 0
-  holds leaving_0 "all(h['wrong'] == 0 for h in halves)" "0 wrong"
-  kill -CONT "${switch_pid[root]}"
-fi
+# Ranks that are through with their work in the middle of it.
+stuck leaving
+unharmed leaving
+kill -CONT "${switch_pid[root]}"
 stop_switch b -KILL
 
 # A leaf that is not there: its ranks say so, and the root tells the others.

@@ -43,18 +43,18 @@ counted() {
     not_ok "$1: rank $2 counts no $3" "$work/$1.$2.err"
   fi
 }
-# begun NAME: rank 0 is in the timed operations
-begun() {
-  for _ in $(seq 600); do
-    grep -qs '(elements)' "$work/$1.0.out" && break
-    sleep 0.1
-  done
-  sleep 0.5
+# begin NAME RANKS TYPE: a run that goes on until it is told to end
+begin() {
+  lab_perf "$1" "$2" all_reduce --algo collnet -d "$3" "${lasting[@]}"
+  under_way "$work/$1.0.out"
 }
-running() {
-  if kill -0 "${rank_pids[0]}" 2>/dev/null; then ok "$1: in the middle"; else
-    not_ok "$1: the run was over too soon" "$work/$1.0.out"
-  fi
+# until_said NAME TEXT: a rank says so
+until_said() { heard "$2" "${rank_pids[0]}" "$work/$1".[0-9].err; }
+# end NAME: its ranks are told to, and nothing is wrong
+end() {
+  kill "${rank_pids[@]}"
+  finish "$1" 0
+  holds "$1.0" "all(h['checked'] > 0 and h['wrong'] == 0 for h in halves)" "0 wrong"
 }
 
 right calm 4 -n 4 -b 4 -e 1M -f 64 -d float,int32
@@ -99,22 +99,34 @@ else
   not_ok "hostile: the switch counted no malformed packets" "$work/stats.err"
 fi
 
+# stop_rank_1 NAME: in the middle of an operation, as rank 0 confirms; there are pauses between them
+stop_rank_1() {
+  local before
+  for _ in $(seq 20); do
+    before=$(missed_1 "$1")
+    kill -STOP "${rank_pids[1]}"
+    sleep 1
+    [ "$(missed_1 "$1")" -gt "$before" ] && return
+    kill -CONT "${rank_pids[1]}"
+    sleep 0.1
+  done
+  not_ok "$1: rank 0 does not miss rank 1" "$work/$1.0.err"
+}
+
+missed_1() { grep -c 'rank 1 has not contributed' "$work/$1.0.err"; }
+
 # Bits in the switch's memory, in the middle of an operation: what one rank has contributed lies
 # there, and the other is held up until they are flipped.
 # A sanitizer's allocator puts the slots where flip_memory.py cannot find them.
 flipped() {
-  NCCL_SLIME_SWITCH_SLOTS=1200 lab_perf flipped 2 \
-    all_reduce --algo collnet -d int32 -b 256K -e 256K -n "$(rounds 6000)" -c 2
-  begun flipped
-  running flipped
-  kill -STOP "${rank_pids[1]}"
-  sleep 0.3
+  NCCL_SLIME_SWITCH_SLOTS=1200 begin flipped 2 int32
+  stop_rank_1 flipped
   if test/system/flip_memory.py "$switchd_pid" >"$work/flips" 2>&1; then ok "flipped: $(cat "$work/flips")"; else
     not_ok "flipped: nothing was flipped" "$work/flips"
   fi
   kill -CONT "${rank_pids[1]}"
-  finish flipped 0
-  holds flipped.0 "all(h['wrong'] == 0 for h in halves)" "0 wrong"
+  until_said flipped 'on the switch at .* again'
+  end flipped
   counted flipped 0 corrupt
   cat "$work"/flipped.[01].err >"$work/flipped.err" # whoever found it first says so
   says flipped 'a fault, likely in memory'
@@ -124,32 +136,26 @@ if [ -z "$slow" ]; then flipped; else echo "not tried under a sanitizer: flipped
 
 # A rank that is stopped is waited for, named, and not left out.
 stopped_s=$([ -n "$slow" ] && echo 12 || echo 30)
-lab_perf stopped 3 all_reduce --algo collnet -d int32 -b 256K -e 256K -n "$(rounds 2000)" -c 2
-begun stopped
-kill -STOP "${rank_pids[1]}"
+begin stopped 3 int32
+stop_rank_1 stopped
 sleep "$stopped_s"
 kill -CONT "${rank_pids[1]}"
-finish stopped 0
-holds stopped.0 "all(h['wrong'] == 0 for h in halves)" "0 wrong"
+end stopped
 says stopped.0 'rank 1 has not contributed for 300 ms'
 
 # The switch is killed in the middle, and another takes its place.
-lab_perf returned 3 all_reduce --algo collnet -d float -b 256K -e 256K -n "$(rounds 9000)" -c 2
-begun returned
-running returned
+begin returned 3 float
 kill -KILL "$switchd_pid"
 wait "$switchd_pid" 2>/dev/null
-sleep 4
+until_said returned 'going on without the switch'
 lab_switchd_again "$work/switch" || exit 1
-sleep 3
-finish returned 0
-holds returned.0 "all(h['wrong'] == 0 for h in halves)" "0 wrong"
+until_said returned 'on the switch at .* again'
+end returned
 says returned.0 'going on without the switch'
 says returned.0 'on the switch at .* again'
 
 # A rank that is killed is named by the others.
-lab_perf killed 3 all_reduce --algo collnet -b 64K -e 64K -n 10000000
-begun killed
+begin killed 3 float
 kill -KILL "${rank_pids[1]}"
 wait "${rank_pids[1]}" 2>/dev/null
 began=$SECONDS
