@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace slime::number {
 namespace {
@@ -11,37 +12,26 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are swapped un
 
 // Elements and numbers in memory, at any address and of any type. (A type that is merely declared
 // unaligned loses that in templates.)
-struct Memory8 {
-  using Unsigned = uint8_t;
-  using Signed = int8_t;
+template <typename T>
+struct Memory {
+  using Unsigned = T;
+  using Signed = std::make_signed_t<T>;
   struct __attribute__((packed, may_alias)) Loose {
-    Unsigned value;
+    T value;
   };
-  static Unsigned swapped(Unsigned value) { return value; }
+  static_assert(alignof(Loose) == 1 && sizeof(Loose) == sizeof(T));
+
+  static T swapped(T value) {
+    if constexpr (sizeof(T) == 2) return __builtin_bswap16(value);
+    if constexpr (sizeof(T) == 4) return __builtin_bswap32(value);
+    if constexpr (sizeof(T) == 8) return __builtin_bswap64(value);
+    return value;
+  }
 };
-struct Memory16 {
-  using Unsigned = uint16_t;
-  using Signed = int16_t;
-  struct __attribute__((packed, may_alias)) Loose {
-    Unsigned value;
-  };
-  static Unsigned swapped(Unsigned value) { return __builtin_bswap16(value); }
-};
-struct Memory32 {
-  using Unsigned = uint32_t;
-  using Signed = int32_t;
-  struct __attribute__((packed, may_alias)) Loose {
-    Unsigned value;
-  };
-  static Unsigned swapped(Unsigned value) { return __builtin_bswap32(value); }
-};
-struct Memory64 {
-  using Unsigned = uint64_t;
-  struct __attribute__((packed, may_alias)) Loose {
-    Unsigned value;
-  };
-  static Unsigned swapped(Unsigned value) { return __builtin_bswap64(value); }
-};
+using Memory8 = Memory<uint8_t>;
+using Memory16 = Memory<uint16_t>;
+using Memory32 = Memory<uint32_t>;
+using Memory64 = Memory<uint64_t>;
 
 inline float float_of(uint32_t bits) { return __builtin_bit_cast(float, bits); }
 inline uint32_t bits_of(float value) { return __builtin_bit_cast(uint32_t, value); }
