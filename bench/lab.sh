@@ -28,6 +28,38 @@ if [ -z "${SLIME_LAB:-}" ]; then
   exec "${enter[@]}" "$0" "$@"
 fi
 
+# lab_options NAMES ARGUMENT...: --NAME VALUE sets the variable of that name. Anything else prints the
+# comment that the script begins with, and ends it.
+lab_options() {
+  local names=" $1 "
+  shift
+  while [ $# -gt 0 ]; do
+    if [[ $1 != --* || $names != *" ${1#--} "* || $# -lt 2 ]]; then
+      sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+      [ "$1" = --help ]
+      exit $((2 * $?))
+    fi
+    printf -v "${1#--}" %s "$2"
+    shift 2
+  done
+}
+
+# lab_bench PROGRAM...: what a benchmark needs: these programs, $build, $work, and nothing of the
+# user's settings.
+lab_bench() {
+  local name
+  build=${SLIME_BUILD_DIR:-$(dirname "$0")/../build} launcher=()
+  for name in "${!NCCL_@}"; do unset "$name"; done
+  for name in "$@"; do
+    [ -x "$build/bin/$name" ] || {
+      echo "$0: $build/bin/$name is missing; run 'make bench' once" >&2
+      exit 1
+    }
+  done
+  work=$(mktemp -d) || exit 1
+  trap 'rm -rf "$work"' EXIT
+}
+
 worker_address() { echo "198.18.0.$((10 + $1))"; }
 
 # in_switch COMMAND..., in_worker I COMMAND...

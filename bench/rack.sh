@@ -7,31 +7,9 @@
 # RATE must be slow enough that the processors are not the limit: docs/performance.md.
 . "$(dirname "$0")/lab.sh"
 set -u
-cd "$(dirname "$0")/.." || exit 1
-build=${SLIME_BUILD_DIR:-build} launcher=()
 rate=100mbit mtu=9000 size=64M json=''
-while [ $# -gt 0 ]; do
-  case $1 in
-  --rate) rate=$2 ;;
-  --mtu) mtu=$2 ;;
-  --size) size=$2 ;;
-  --json) json=$2 ;;
-  *)
-    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | head -n 7
-    exit 2
-    ;;
-  esac
-  shift 2
-done
-for name in "${!NCCL_@}"; do unset "$name"; done
-for program in slime-perf slime-switchd; do
-  [ -x "$build/bin/$program" ] || {
-    echo "bench/rack.sh: $build/bin/$program is missing; run 'make bench' once" >&2
-    exit 1
-  }
-done
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
+lab_options "rate mtu size json" "$@"
+lab_bench slime-perf slime-switchd
 say() { echo "rack: [$SECONDS s] $*" >&2; }
 
 # measure NAME RANKS ARGUMENT...: a run whose result is $work/NAME.0.json
@@ -61,4 +39,4 @@ done
 lab_spoil_all 4 0 0
 
 say "done"
-python3 bench/rack_report.py "$work" --rate "$rate" --mtu "$mtu" --size "$size" ${json:+--json "$json"}
+python3 "$(dirname "$0")/rack_report.py" "$work" --rate "$rate" --mtu "$mtu" --size "$size" ${json:+--json "$json"}

@@ -5,30 +5,9 @@
 #   SLIME_BUILD_DIR   where the build is (default: build)
 . "$(dirname "$0")/lab.sh"
 set -u
-cd "$(dirname "$0")/.." || exit 1
-build=${SLIME_BUILD_DIR:-build} launcher=()
 mtu=9000 turns=5 json=''
-while [ $# -gt 0 ]; do
-  case $1 in
-  --mtu) mtu=$2 ;;
-  --turns) turns=$2 ;;
-  --json) json=$2 ;;
-  *)
-    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | head -n 4
-    exit 2
-    ;;
-  esac
-  shift 2
-done
-for name in "${!NCCL_@}"; do unset "$name"; done
-for program in slime-perf slime-switchd bench-udp; do
-  [ -x "$build/bin/$program" ] || {
-    echo "bench/round_trip.sh: $build/bin/$program is missing; run 'make bench' once" >&2
-    exit 1
-  }
-done
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
+lab_options "mtu turns json" "$@"
+lab_bench slime-perf slime-switchd bench-udp
 
 lab_make 2 "$mtu" || exit 1
 lab_switchd "$work/switch" || exit 1
@@ -53,4 +32,4 @@ for ((turn = 1; turn <= turns; ++turn)); do
     lab_wait || failed "allreduce of $type"
   done
 done
-python3 bench/round_trip_report.py "$work" --turns "$turns" --mtu "$mtu" ${json:+--json "$json"}
+python3 "$(dirname "$0")/round_trip_report.py" "$work" --turns "$turns" --mtu "$mtu" ${json:+--json "$json"}
