@@ -64,7 +64,6 @@ std::vector<Benchmark::Case> Benchmark::cases() const {
 }
 
 Result<void> Benchmark::run(const std::function<void(const Row&)>& show) {
-  if (setup_.options->duration_s > 0) catch_end_requests();
   for (const Case& one : cases()) {
     if (ending_) break;
     auto row = run_row(one);
@@ -138,23 +137,21 @@ Benchmark::Half Benchmark::half_of(const Case& one, const Row& row, bool in_plac
 Result<Measurement> Benchmark::measure(const Half& half) {
   const uint64_t began_ns = SteadyClock::instance().now_ns();
   Tally tally;
-  Result<bool> again = true;
-  while (again && *again) {
+  for (;;) {
     if (setup_.options->iterations > 0) {
       if (auto timed = time(half, &tally); !timed) return fail(timed.error());
     }
     for (uint32_t i = 0; is_checked(half) && i < setup_.options->checks; ++i) {
       if (auto checked = check(half, &tally); !checked) return fail(checked.error());
     }
-    again = goes_on(half, began_ns);
+    const auto again = agree_to_go_on(half, began_ns);
+    if (!again) return fail(again.error());
+    if (!*again) return gather(half, tally);
   }
-  if (!again) return fail(again.error());
-  return gather(half, tally);
 }
 
-// Whether a half is repeated. All ranks agree: clocks differ, and a signal may have reached one
-// only.
-Result<bool> Benchmark::goes_on(const Half& half, uint64_t began_ns) {
+// Whether a half is repeated: clocks differ, and a signal may have reached one rank only.
+Result<bool> Benchmark::agree_to_go_on(const Half& half, uint64_t began_ns) {
   const Options& options = *setup_.options;
   if (options.duration_s == 0 || (options.iterations == 0 && !is_checked(half))) return false;
   const double seconds = static_cast<double>(SteadyClock::instance().now_ns() - began_ns) / 1e9;
@@ -164,8 +161,12 @@ Result<bool> Benchmark::goes_on(const Half& half, uint64_t began_ns) {
   if (!all) return fail(all.error());
   bool all_go_on = true;
   for (const nlohmann::json& part : *all) {
-    all_go_on = all_go_on && number_in(part, "over", 1) == 0;
-    ending_ = ending_ || number_in(part, "ending", 1) != 0;
+    const int64_t is_over = number_in(part, "over", -1), is_ending = number_in(part, "ending", -1);
+    if (is_over < 0 || is_ending < 0) {
+      return fail(make_error(Status::kRemote, 0, "a rank sent malformed words on going on"));
+    }
+    all_go_on = all_go_on && is_over == 0;
+    ending_ = ending_ || is_ending != 0;
   }
   return all_go_on && !ending_;
 }

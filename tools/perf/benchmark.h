@@ -37,6 +37,9 @@ class Benchmark {
 
   size_t row_count() const { return cases().size(); }
 
+  // Somebody has asked for it (end_request.h), and all ranks know: rows may be missing.
+  bool ended_early() const { return ending_; }
+
   // Calls `show` on every rank after each row; the figures are the same everywhere.
   Result<void> run(const std::function<void(const Row&)>& show);
 
@@ -67,7 +70,7 @@ class Benchmark {
   Result<Measurement> measure(const Half& half);
   void choose_path(Row* row, size_t bytes) const;
   Job job_of(const Half& half, uint32_t operations, uint32_t repeats) const;
-  Result<bool> goes_on(const Half& half, uint64_t began_ns);
+  Result<bool> agree_to_go_on(const Half& half, uint64_t began_ns);
   Result<void> time(const Half& half, Tally* tally);
   Result<void> check(const Half& half, Tally* tally);
   void prepare_check(const Half& half, uint32_t operation, char* input);
@@ -78,7 +81,7 @@ class Benchmark {
   Result<Measurement> gather(const Half& half, const Tally& tally);
 
   const BenchmarkSetup setup_;
-  bool ending_ = false;             // somebody has asked for it, and all ranks know
+  bool ending_ = false;
   uint32_t repetition_ = 0;         // of checked data; another one for every operation
   std::optional<DataType> filled_;  // with ones of this type ...
   size_t dirty_bytes_ = 0;          // ... but for this many bytes at the start

@@ -9,15 +9,13 @@
 namespace slime::perf {
 namespace {
 
-constexpr uint64_t kSecond = 1000000000;
-
 std::atomic<uint64_t> requested_ns{0};  // 0: not yet
 static_assert(decltype(requested_ns)::is_always_lock_free, "a signal handler may hold no lock");
 
 void on_signal(int number) {
   const uint64_t now = SteadyClock::instance().now_ns();
   uint64_t first = 0;
-  if (requested_ns.compare_exchange_strong(first, now) || now < first + kSecond) return;
+  if (requested_ns.compare_exchange_strong(first, now) || now < first + kSameRequestNs) return;
   (void)signal(number, SIG_DFL);
   (void)raise(number);
 }

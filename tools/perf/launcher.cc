@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/perf/end_request.h"
 #include "tools/perf/exit_code.h"
 #include "tools/perf/identity.h"
 
@@ -29,10 +30,10 @@ constexpr uint64_t kSecond = 1000000000;
 // After one rank has failed the others end by themselves, within seconds: the coordinator tells
 // them. Stopped ranks cannot, and are ended when nobody else is left; others after this time.
 constexpr uint64_t kFailureGrace = 12 * kSecond;
-constexpr uint64_t kImpatientGrace = 3 * kSecond;  // after another Ctrl-C
+constexpr uint64_t kSignalGrace = 3 * kSecond;
 
-volatile sig_atomic_t interrupted = 0;
-void on_signal(int) { interrupted = interrupted + 1; }
+volatile sig_atomic_t signals = 0;  // that came
+void on_signal(int) { signals = signals + 1; }
 
 uint64_t now_ns() { return SteadyClock::instance().now_ns(); }
 
@@ -94,7 +95,7 @@ void prefer_loopback() {
 
 class Launcher {
  public:
-  explicit Launcher(double end_grace_s) : end_grace_ns_(static_cast<uint64_t>(end_grace_s * 1e9)) {}
+  explicit Launcher(bool ends_on_request) : ends_on_request_(ends_on_request) {}
 
   int run(int ranks, char** argv) {
     Identity identity;
@@ -110,8 +111,8 @@ class Launcher {
     }
     listener.reset();
     wait_for_all();
-    if (!failed_) return code_;
-    return interrupted != 0 ? kExitInterrupted : kExitFailure;
+    if (failed_) return kExitFailure;
+    return interrupted_ ? kExitInterrupted : code_;
   }
 
  private:
@@ -159,21 +160,22 @@ class Launcher {
       const bool only_stopped = deadline != UINT64_MAX && only_stopped_left();
       if (now_ns() > deadline || only_stopped) {
         end_all(SIGKILL);
+        killed_ = true;
         deadline = UINT64_MAX;
       }
       if (pid <= 0) usleep(20000);
     }
   }
 
-  // Returns when ranks that are still there are to be ended.
+  // Returns when ranks that are still there then are to be killed.
   uint64_t pass_on_signals() {
-    if (interrupted == passed_on_) return UINT64_MAX;
-    passed_on_ = interrupted;
+    if (signals == passed_on_) return UINT64_MAX;
+    passed_on_ = signals;
     end_all(SIGTERM);
     const uint64_t now = now_ns();
-    if (first_signal_ns_ == 0) first_signal_ns_ = now;
-    const bool again = now > first_signal_ns_ + kSecond;  // as ranks see it (end_request.h)
-    return now + (again ? std::min(kImpatientGrace, end_grace_ns_) : end_grace_ns_);
+    if (asked_ns_ == 0) asked_ns_ = now;
+    const bool may_finish = ends_on_request_ && now < asked_ns_ + kSameRequestNs;
+    return may_finish ? UINT64_MAX : now + kSignalGrace;
   }
 
   bool only_stopped_left() const {
@@ -189,16 +191,23 @@ class Launcher {
     child->running = false;
     const auto rank = child - children_.begin();
     if (WIFSIGNALED(status)) {
-      if (interrupted == 0) {
-        fprintf(stderr, "slime-perf: rank %td (process %d) was killed by signal %d (%s)\n", rank,
-                pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
-      }
-      failed_ = true;
+      note_signal(rank, pid, WTERMSIG(status));
       return true;
     }
     const int code = WEXITSTATUS(status);
     code_ = std::max(code_, code);
     return code > kExitWrong;
+  }
+
+  void note_signal(ptrdiff_t rank, pid_t pid, int number) {
+    const bool passed_on = number == SIGTERM || number == SIGHUP || (number == SIGKILL && killed_);
+    if (signals != 0 && passed_on) {
+      interrupted_ = true;
+      return;
+    }
+    fprintf(stderr, "slime-perf: rank %td (process %d) was killed by signal %d (%s)\n", rank, pid,
+            number, strsignal(number));
+    failed_ = true;
   }
 
   void end_all(int number) {
@@ -207,18 +216,20 @@ class Launcher {
     }
   }
 
-  const uint64_t end_grace_ns_;
+  const bool ends_on_request_;
   std::vector<Child> children_;
   sig_atomic_t passed_on_ = 0;  // signals
-  uint64_t first_signal_ns_ = 0;
+  uint64_t asked_ns_ = 0;       // when the first was
+  bool killed_ = false;         // ranks that had not ended
   int code_ = kExitOk;
-  bool failed_ = false;  // a rank was killed
+  bool interrupted_ = false;  // a rank ended by a signal that was passed on
+  bool failed_ = false;       // by another one
 };
 
 }  // namespace
 
-int launch(int ranks, double end_grace_s, char** argv) {
-  return Launcher(end_grace_s).run(ranks, argv);
+int launch(int ranks, bool ends_on_request, char** argv) {
+  return Launcher(ends_on_request).run(ranks, argv);
 }
 
 }  // namespace slime::perf

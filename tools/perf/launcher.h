@@ -4,8 +4,9 @@
 
 namespace slime::perf {
 
-// Returns the exit code of the run. SIGINT and SIGTERM are passed on; ranks that are not gone
-// `end_grace_s` after that are ended, and soon where such a signal comes again.
-int launch(int ranks, double end_grace_s, char** argv);
+// Returns the exit code of the run. SIGINT, SIGTERM and SIGHUP reach the ranks as SIGTERM; those
+// that are still there 3 s later are killed. With `ends_on_request` the first is a request
+// (end_request.h) that they may take their time for.
+int launch(int ranks, bool ends_on_request, char** argv);
 
 }  // namespace slime::perf

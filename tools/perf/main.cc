@@ -18,11 +18,6 @@ std::string command_line(int argc, char** argv) {
   return text;
 }
 
-// For ranks to end after a signal: nothing to do, or what is going on and the report.
-double end_grace_s(const slime::perf::Options& options) {
-  return options.duration_s > 0 ? options.timeout_s : 3;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -41,7 +36,8 @@ int main(int argc, char** argv) {
   }
   if (!identity->has_value()) {
     if (options.rendezvous.empty()) {
-      return launch(options.ranks > 0 ? options.ranks : kDefaultRanks, end_grace_s(options), argv);
+      const int ranks = options.ranks > 0 ? options.ranks : kDefaultRanks;
+      return launch(ranks, options.duration_s > 0, argv);
     }
     fprintf(stderr, "slime-perf: --rendezvous is for ranks that mpirun, srun or torchrun start%s\n",
             local ? "; --ranks starts them here" : ", and none of them started this one");

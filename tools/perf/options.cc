@@ -82,8 +82,8 @@ void add_workload(CLI::App& app, Options* options, Texts* texts) {
       ->check(CLI::Range(0, 10000));
   app.add_option("--duration", options->duration_s,
                  "Seconds per size, half of them in place: -n and -c again and again. SIGINT or "
-                 "SIGTERM then ends the run early and well (default: once)")
-      ->check(CLI::Range(1, 1000000));
+                 "SIGTERM then ends the run early and well, a second one at once (default: once)")
+      ->check(CLI::Range(1.0, 1e6));
   app.add_option("-d,--datatype", texts->type, "Data types: a list, or all");
   app.add_option("-o,--op", texts->op, "Reductions: sum, prod, max, min, avg, a list, or all");
   app.add_option("-r,--root", options->root, "Root of a broadcast; -1: every rank in turn")
@@ -165,6 +165,10 @@ bool interpret(const Texts& texts, Options* options) {
   }
   if (options->max_bytes > kMaxBytes) {
     fprintf(stderr, "slime-perf: -e takes at most %s\n", tools::format_bytes(kMaxBytes).c_str());
+    return false;
+  }
+  if (options->duration_s > 0 && options->iterations == 0 && options->checks == 0) {
+    fprintf(stderr, "slime-perf: --duration with -n 0 and -c 0 has nothing to repeat\n");
     return false;
   }
   const uint64_t range = options->max_bytes - options->min_bytes;

@@ -14,6 +14,7 @@
 #include "tools/perf/benchmark.h"
 #include "tools/perf/coll_communicator.h"
 #include "tools/perf/counters.h"
+#include "tools/perf/end_request.h"
 #include "tools/perf/exit_code.h"
 #include "tools/perf/plugin.h"
 #include "tools/perf/progress_line.h"
@@ -260,6 +261,7 @@ Result<void> Rank::measure() {
     connections_.receive_buffer = &receive_buffer_;
   }
   describe_run();
+  if (options_.duration_s > 0) catch_end_requests();
   auto communicator = connect();
   if (!communicator) return fail(communicator.error());
   communicator_ = std::move(*communicator);
@@ -267,12 +269,14 @@ Result<void> Rank::measure() {
   table_.begin(options_, report_.info);
   Benchmark benchmark(setup_);
   progress_.set_total(benchmark.row_count());
-  return benchmark.run([this](const Row& row) {
+  auto done = benchmark.run([this](const Row& row) {
     progress_.before_row();
     table_.row(row);
     progress_.after_row();
     report_.rows.push_back(row);
   });
+  report_.ended_early = benchmark.ended_early();
+  return done;
 }
 
 Result<std::unique_ptr<Communicator>> Rank::connect() {

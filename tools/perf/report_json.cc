@@ -97,6 +97,7 @@ nlohmann::json to_json(const Report& report, const Options& options) {
       {"processes", report.processes},
       {"out_of_bounds", wrong_values(report.rows)},
       {"average_busbw_gbps", average_bus_gbps(report.rows)},
+      {"ended_early", report.ended_early},
       {"error", report.error.empty() ? json(nullptr) : json(report.error)},
       {"exit_code", report.exit_code},
   };

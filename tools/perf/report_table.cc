@@ -96,6 +96,7 @@ void Table::row(const Row& row) {
 void Table::end(const Report& report, Collective collective) {
   if (out_ == nullptr) return;
   const uint64_t wrong = wrong_values(report.rows);
+  if (report.ended_early) fprintf(out_, "# Ended early, as asked: the rows above are all\n");
   fprintf(out_, "# %-20s : %lu %s\n", "Out of bounds values", wrong, wrong > 0 ? "FAILED" : "OK");
   fprintf(out_, "# %-20s : %g\n", "Avg bus bandwidth", average_bus_gbps(report.rows));
   fprintf(out_, "#\n");

@@ -60,6 +60,7 @@ struct Report {
   std::vector<RailLine> rails;
   std::string rails_note;                              // why there are none
   nlohmann::json processes = nlohmann::json::array();  // CPU seconds of every rank
+  bool ended_early = false;                            // somebody asked for it
   std::string error;                                   // empty: the run came to its end
   int exit_code = 0;
 };

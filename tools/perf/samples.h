@@ -15,12 +15,13 @@ class Samples {
   void add(uint64_t time_ns) {
     if (seen_++ % every_ != 0) return;
     if (times_ns_.size() == kMost) thin_out();
-    if ((seen_ - 1) % every_ == 0) times_ns_.push_back(time_ns);
+    times_ns_.push_back(time_ns);
   }
   const std::vector<uint64_t>& times_ns() const { return times_ns_; }
 
  private:
-  // Keeps every second one, from here on too.
+  // Keeps every second one, from here on too; the next one is one of them.
+  static_assert(kMost % 2 == 0);
   void thin_out() {
     for (size_t i = 0; i < kMost / 2; ++i) times_ns_[i] = times_ns_[2 * i];
     times_ns_.resize(kMost / 2);
