@@ -11,7 +11,7 @@ stop_switch() {
   [ -z "$switch_pid" ] || { kill "$1" "$switch_pid" && wait "$switch_pid"; } 2>/dev/null
   switch_pid=
 }
-trap 'stop_switch -KILL; rm -rf "$work"' EXIT
+trap 'clean_up; stop_switch -KILL' EXIT
 
 # start_switch: a new one, on ports that nobody has; sets NCCL_SLIME_SWITCH and $data_port.
 start_switch() {
@@ -182,15 +182,16 @@ for rank in 0 2; do says killed_rank "rank $rank: rank 1 \(process ${ranks[1]} o
 all_gone killed_rank
 
 # The ranks end, each with a sentence; or they go on without the switch, and nothing is wrong.
-export NCCL_SLIME_SWITCH_TIMEOUT=3 NCCL_DEBUG=INFO
+export NCCL_SLIME_SWITCH_TIMEOUT=3
 "${perf[@]}" all_reduce --algo collnet --ranks 3 "${lasting[@]}" \
   --json "$work/killed_switch.json" >"$work/killed_switch.out" 2>"$work/killed_switch.err" &
 run_pid=$!
-under_way "$work/killed_switch.out"
+under_way killed_switch
 mapfile -t ranks < <(sed -n 's/^#  Rank .* Pid *\([0-9]*\) on .*/\1/p' "$work/killed_switch.out")
 stop_switch -KILL
 began=$SECONDS
-heard 'going on without the switch' "$run_pid" "$work/killed_switch.err" && kill "$run_pid"
+until_said killed_switch 'going on without the switch|^slime-perf: rank'
+kill "$run_pid" 2>/dev/null
 (sleep 60 && kill -9 "$run_pid" 2>/dev/null) &
 guard=$!
 wait "$run_pid" 2>/dev/null
@@ -199,7 +200,6 @@ kill "$guard" 2>/dev/null
 case $code in
 0)
   holds killed_switch "all(h['wrong'] == 0 for h in halves)" "went on without the switch, 0 wrong"
-  says killed_switch 'going on without the switch'
   ;;
 3)
   [ $((SECONDS - began)) -le 15 ] || not_ok "killed_switch: it took $((SECONDS - began)) s"

@@ -71,27 +71,43 @@ all_gone interrupted
 "${perf[@]}" all_reduce --ranks 3 -b 4K -e 64M -d all --duration 1000 --json "$work/enough.json" \
   >"$work/enough.out" 2>"$work/enough.err" </dev/null &
 run_pid=$!
-under_way "$work/enough.out"
+under_way enough
 kill -INT "$run_pid"
 await enough 0 30
-holds enough "len(r['rows']) == 1 and r['duration_s'] == 1000 and r['error'] is None and all(
+holds enough "len(r['rows']) == 1 and r['ended_early'] and r['duration_s'] == 1000 and r['error'] is None and all(
   h['wrong'] == 0 and h['operations'] >= 20 and h['operations'] % 20 == 0 and
   h['operations'] // 20 * 8 == h['checked'] for h in halves)" "what it has done is reported"
 
-# It reaches every rank, whichever was told; and what lasts as long as it should ends by itself.
-run lasting 0 all_reduce --ranks 2 -b 4K -e 16K -n 3 -w 0 --duration 1
-holds lasting "len(r['rows']) == 3 and all(h['operations'] > 3 for h in halves)" "again and again"
-run lasting_checks 0 alltoall --ranks 2 -b 4K -e 4K -n 0 --duration 1
-holds lasting_checks "r['rows'][0]['out_of_place']['checked'] > 8" "checks alone, again and again"
+# What lasts as long as it should ends by itself.
+began=$SECONDS
+run again 0 all_reduce --ranks 2 -b 4K -e 16K -n 3 -w 0 --duration 2.5
+holds again "len(r['rows']) == 3 and not r['ended_early'] and
+  sum(h['operations'] for h in halves) > 3 * len(halves)" "again and again"
+[ $((SECONDS - began)) -ge 7 ] || not_ok "again: it lasted $((SECONDS - began)) s, not 7.5"
+run again_checks 0 alltoall --ranks 2 -b 4K -e 4K -n 0 --duration 5
+holds again_checks "r['rows'][0]['out_of_place']['checked'] > 8" "checks alone, again and again"
+refused nothing_again 'nothing to repeat' all_reduce -n 0 -c 0 --duration 5
+
+# One rank is told, as timeout(1) does it: twice. All end.
 iterations=7 start told all_reduce --ranks 3 --duration 1000
-kill -TERM "${ranks[1]}"
-await told 0 30
+kill -TERM "${ranks[1]}" "${ranks[1]}"
+await told 0 60
+holds told "r['ended_early']" "it says that it ended early"
+# In the middle of so many operations nobody looks at a first request; a second one is no request.
 start impatient all_reduce --ranks 2 --duration 1000
 kill -INT "$run_pid"
-sleep 1.5
-kill -INT "$run_pid"
+sleep 3
+kill -INT "$run_pid" || not_ok "impatient: the first signal has ended it"
 await impatient 130 10
 all_gone impatient
+# A rank that dies of something else meanwhile is named.
+start crashing all_reduce --ranks 2 --duration 1000
+kill -INT "$run_pid"
+sleep 0.1
+kill -SEGV "${ranks[1]}"
+await crashing 3 15
+says crashing "rank 1 \(process ${ranks[1]}\) was killed by signal 11"
+all_gone crashing
 
 start orphaned all_reduce --ranks 2
 kill -9 "$run_pid"

@@ -4,7 +4,13 @@ set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 build=${SLIME_BUILD_DIR:-build}
 work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
+# What a script has started and not waited for ends with it: it would disturb the next one.
+clean_up() {
+  # shellcheck disable=SC2046 # words
+  kill $(jobs -p) 2>/dev/null
+  rm -rf "$work"
+}
+trap clean_up EXIT
 wrong=0
 launcher=()
 # GCC 12's ThreadSanitizer needs a layout without randomisation (see test/run.sh).
@@ -62,32 +68,33 @@ start() {
   "${perf[@]}" "$@" -b 64K -e 64K -n "${iterations:-10000000}" --json "$work/$name.json" \
     >"$work/$name.out" 2>"$work/$name.err" </dev/null &
   run_pid=$!
-  under_way "$work/$name.out"
+  under_way "$name"
   mapfile -t ranks < <(sed -n 's/^#  Rank .* Pid *\([0-9]*\) on .*/\1/p' "$work/$name.out")
   sleep 1 # into the timed operations
 }
 
 # For a run that goes on until its ranks are told to end (kill), whatever happens meanwhile and
-# however fast the machine is: operations, two of three of them checked.
+# however fast the machine is: operations, and twice as many that are checked.
 lasting=(-b 256K -e 256K -n 20 -c 5 --duration 300)
-# under_way FILE: rank 0, which prints to FILE, is in its operations
+# under_way NAME: its ranks are connected and begin
 under_way() {
   for _ in $(seq 600); do
-    grep -qs '(elements)' "$1" && break
+    cat "$work/$1".out "$work/$1".0.out 2>/dev/null | grep -q '(elements)' && sleep 0.3 && return
     sleep 0.1
   done
-  sleep 0.3
+  not_ok "$1: the ranks do not begin"
+  exit 1
 }
-# heard TEXT PID FILE...: one of the files says so before the process has ended, and soon
-heard() {
-  local text=$1 pid=$2
-  shift 2
+# until_said NAME TEXT: a rank says so; what follows would make no sense otherwise
+until_said() {
   for _ in $(seq 600); do
-    cat "$@" | grep -qE -- "$text" && return
-    kill -0 "$pid" 2>/dev/null || return
+    cat "$work/$1".err "$work/$1".[0-9].err 2>/dev/null | grep -qE -- "$2" &&
+      ok "$1 says: $2" && return
     sleep 0.1
   done
-  return 1
+  not_ok "$1 does not say: $2"
+  tail -n 20 "$work/$1"*.err | sed 's/^/  | /'
+  exit 1
 }
 
 # await NAME EXIT SECONDS: the run started last ends with this status in this time

@@ -101,16 +101,15 @@ mend 1
 
 # One that dies in the middle: the ranks leave the switch, and come back without it.
 lab_perf dying 2 all_reduce --algo collnet -d float "${lasting[@]}"
-under_way "$work/dying.0.out"
+under_way dying
 cut 0 eth1
 mark
-heard 'on the switch at .* again' "${rank_pids[0]}" "$work/dying.0.err"
+until_said dying 'on the switch at .* again'
 sleep 1 # and all that follows goes over the other
 kill "${rank_pids[@]}"
 finish dying
 says dying.0 'going on without eth1 .*, which does not reach the switch any more'
 says dying.1 'going on without eth1 .*, which does not reach the switch any more'
-says dying.0 'on the switch at .* again'
 shares dying w1 eth0 eth1 0 20
 
 exit $wrong
