@@ -29,20 +29,25 @@ if [ -z "${SLIME_LAB:-}" ]; then
 fi
 
 # lab_options NAMES ARGUMENT...: --NAME VALUE sets the variable of that name. Anything else prints the
-# comment that the script begins with, and ends it.
+# comment at the script's beginning, and the script ends.
 lab_options() {
   local names=" $1 "
   shift
   while [ $# -gt 0 ]; do
+    if [ "$1" = --help ]; then
+      lab_usage
+      exit 0
+    fi
     if [[ $1 != --* || $names != *" ${1#--} "* || $# -lt 2 ]]; then
-      sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
-      [ "$1" = --help ]
-      exit $((2 * $?))
+      lab_usage >&2
+      exit 2
     fi
     printf -v "${1#--}" %s "$2"
     shift 2
   done
 }
+
+lab_usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; }
 
 # lab_bench PROGRAM...: what a benchmark needs: these programs, $build, $work, and nothing of the
 # user's settings.

@@ -3,7 +3,7 @@
 # on a rack of network namespaces whose links are shaped to one rate, as ratios: to what the protocol
 # can give on such a link, to the ranks' own ring on the same links, and to itself with losses.
 # Progress goes to stderr. Latency: bench/round_trip.sh.
-#   SLIME_BUILD_DIR   where the build is (default: build)
+#   SLIME_BUILD_DIR   where the build is (default: build of this checkout)
 # RATE must be slow enough that the processors are not the limit: docs/performance.md.
 . "$(dirname "$0")/lab.sh"
 set -u

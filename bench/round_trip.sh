@@ -2,7 +2,7 @@
 # round_trip.sh [--mtu BYTES] [--turns N] [--json FILE]: how long an allreduce of 4 KiB by a switch
 # takes two ranks, as a ratio to bare UDP round trips of 4 KiB through the same network namespaces,
 # of one client and of two at once, by turns. Progress goes to stderr.
-#   SLIME_BUILD_DIR   where the build is (default: build)
+#   SLIME_BUILD_DIR   where the build is (default: build of this checkout)
 . "$(dirname "$0")/lab.sh"
 set -u
 mtu=9000 turns=5 json=''

@@ -32,8 +32,29 @@ constexpr uint64_t kSecond = 1000000000;
 constexpr uint64_t kFailureGrace = 12 * kSecond;
 constexpr uint64_t kSignalGrace = 3 * kSecond;
 
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 volatile sig_atomic_t signals = 0;  // that came
 void on_signal(int) { signals = signals + 1; }
+
+void change_mask(int how) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : kSignals) sigaddset(&set, number);
+  sigprocmask(how, &set, nullptr);
+}
+void block_signals() { change_mask(SIG_BLOCK); }
+void unblock_signals() { change_mask(SIG_UNBLOCK); }
+
+void catch_signals() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  for (const int number : kSignals) {
+    struct sigaction before {};
+    sigaction(number, nullptr, &before);
+    // nohup(1) wants a run to outlive its terminal.
+    if (number != SIGHUP || before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
+  }
+}
 
 uint64_t now_ns() { return SteadyClock::instance().now_ns(); }
 
@@ -77,7 +98,9 @@ std::string make_token() {
   // Dies with the launcher, however that ends. The launcher may have died before the call.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(kExitFailure);
   (void)signal(SIGINT, SIG_IGN);  // a Ctrl-C is the launcher's to pass on
+  (void)signal(SIGHUP, SIG_IGN);  // and so is a terminal that closes
   (void)signal(SIGTERM, SIG_DFL);
+  unblock_signals();
   if (identity.listen_fd >= 0) fcntl(identity.listen_fd, F_SETFD, 0);
   for (const auto& [name, value] : variables_for(identity)) setenv(name.c_str(), value.c_str(), 1);
   execv(program, argv);
@@ -102,10 +125,12 @@ class Launcher {
     Fd listener;
     if (!listen(ranks, &identity, &listener)) return kExitFailure;
     prefer_loopback();
-    struct sigaction action {};
-    action.sa_handler = on_signal;
-    for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
-    if (!start(identity, listener.get(), ranks, argv)) {
+    catch_signals();
+    // One that comes before a rank is itself would be lost on it.
+    block_signals();
+    const bool started = start(identity, listener.get(), ranks, argv);
+    unblock_signals();
+    if (!started) {
       end_all(SIGKILL);
       failed_ = true;
     }
@@ -160,7 +185,7 @@ class Launcher {
       const bool only_stopped = deadline != UINT64_MAX && only_stopped_left();
       if (now_ns() > deadline || only_stopped) {
         end_all(SIGKILL);
-        killed_ = true;
+        killed_on_request_ = !failed_ && code_ <= kExitWrong;
         deadline = UINT64_MAX;
       }
       if (pid <= 0) usleep(20000);
@@ -200,8 +225,8 @@ class Launcher {
   }
 
   void note_signal(ptrdiff_t rank, pid_t pid, int number) {
-    const bool passed_on = number == SIGTERM || number == SIGHUP || (number == SIGKILL && killed_);
-    if (signals != 0 && passed_on) {
+    const bool ours = number == SIGTERM || (number == SIGKILL && killed_on_request_);
+    if (signals != 0 && ours) {
       interrupted_ = true;
       return;
     }
@@ -220,10 +245,10 @@ class Launcher {
   std::vector<Child> children_;
   sig_atomic_t passed_on_ = 0;  // signals
   uint64_t asked_ns_ = 0;       // when the first was
-  bool killed_ = false;         // ranks that had not ended
+  bool killed_on_request_ = false;
   int code_ = kExitOk;
-  bool interrupted_ = false;  // a rank ended by a signal that was passed on
-  bool failed_ = false;       // by another one
+  bool interrupted_ = false;  // a signal to the launcher has ended a rank
+  bool failed_ = false;       // another one has
 };
 
 }  // namespace

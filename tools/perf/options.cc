@@ -23,7 +23,8 @@ constexpr const char* kFooter =
     "others.\n"
     "Honoured: NCCL_NET_PLUGIN, NCCL_NET, NCCL_PROTO, NCCL_BUFFSIZE, NCCL_LL_BUFFSIZE,\n"
     "NCCL_LL128_BUFFSIZE, NCCL_P2P_NET_CHUNKSIZE, NCCL_DEBUG, and what the plugin reads.\n"
-    "Exit code: 0 all right, 1 wrong results, 2 usage, 3 plugin, network or a rank failed.";
+    "Exit code: 0 all right, 1 wrong results, 2 usage, 3 plugin, network or a rank failed,\n"
+    "130 interrupted.";
 
 const CLI::Validator kBytesCheck(
     [](std::string& text) {
@@ -80,10 +81,12 @@ void add_workload(CLI::App& app, Options* options, Texts* texts) {
       ->check(CLI::Range(0, 10000000));
   app.add_option("-c,--check", options->checks, "Checked runs per size; 0: do not check")
       ->check(CLI::Range(0, 10000));
-  app.add_option("--duration", options->duration_s,
-                 "Seconds per size, half of them in place: -n and -c again and again. SIGINT or "
-                 "SIGTERM then ends the run early and well, a second one at once (default: once)")
-      ->check(CLI::Range(1.0, 1e6));
+  app.add_option(
+         "--duration", options->duration_s,
+         "Seconds for each row, half of them in place: -n and -c again and again. SIGINT or "
+         "SIGTERM then ends the run well, with what is going on; another one at once")
+      ->default_str("")
+      ->check(CLI::Range(1.0, 1e6, "SECONDS"));
   app.add_option("-d,--datatype", texts->type, "Data types: a list, or all");
   app.add_option("-o,--op", texts->op, "Reductions: sum, prod, max, min, avg, a list, or all");
   app.add_option("-r,--root", options->root, "Root of a broadcast; -1: every rank in turn")
