@@ -37,7 +37,7 @@ refused ll128_forbidden 'NCCL_PROTO=.* forbids it' all_reduce --ranks 2 --proto 
   not_ok "--help fails" "$work/help.out"
 "${perf[@]}" --version 2>&1 | grep -q '^slime-perf [0-9]' || not_ok "--version fails"
 
-start killed all_reduce --ranks 3
+start killed all_reduce --ranks 3 "${endless[@]}"
 kill -9 "${ranks[1]}"
 await killed 3 15
 says killed "rank 0: rank 1 \(process ${ranks[1]} on .*\) is gone"
@@ -46,21 +46,21 @@ says killed "seen here as: .* peer rank 1: ncclRemoteError"
 all_gone killed
 holds killed "r['exit_code'] == 3 and 'rank 1' in r['error']" "the JSON says it too"
 
-start killed_first all_reduce --ranks 3
+start killed_first all_reduce --ranks 3 "${endless[@]}"
 kill -9 "${ranks[0]}"
 await killed_first 3 15
 says killed_first "rank 1: rank 0, the coordinator, is gone"
 says killed_first "rank 2: rank 0, the coordinator, is gone"
 all_gone killed_first
 
-start stopped alltoall --ranks 3 --timeout 3
+start stopped alltoall --ranks 3 --timeout 3 "${endless[@]}"
 kill -STOP "${ranks[2]}"
 await stopped 3 40
 says stopped "rank 0: rank 2 \(process ${ranks[2]} on .*\) has not been heard from"
 says stopped "rank 1: rank 2 \(process ${ranks[2]} on .*\) has not been heard from"
 all_gone stopped
 
-start interrupted all_reduce --ranks 2
+start interrupted all_reduce --ranks 2 "${endless[@]}"
 kill -INT "$run_pid"
 await interrupted 130 10
 [ ! -s "$work/interrupted.err" ] && ok "interrupted: nothing to say" ||
@@ -68,10 +68,7 @@ await interrupted 130 10
 all_gone interrupted
 
 # With --duration the same is a request: the rest is left out, and what was measured is reported.
-"${perf[@]}" all_reduce --ranks 3 -b 4K -e 64M -d all --duration 1000 --json "$work/enough.json" \
-  >"$work/enough.out" 2>"$work/enough.err" </dev/null &
-run_pid=$!
-under_way enough
+start enough all_reduce --ranks 3 -b 4K -e 64M -d all --duration 1000
 kill -INT "$run_pid"
 await enough 0 30
 holds enough "len(r['rows']) == 1 and r['ended_early'] and r['duration_s'] == 1000 and r['error'] is None and all(
@@ -84,32 +81,32 @@ run again 0 all_reduce --ranks 2 -b 4K -e 16K -n 3 -w 0 --duration 2.5
 holds again "len(r['rows']) == 3 and not r['ended_early'] and
   sum(h['operations'] for h in halves) > 3 * len(halves)" "again and again"
 [ $((SECONDS - began)) -ge 7 ] || not_ok "again: it lasted $((SECONDS - began)) s, not 7.5"
-run again_checks 0 alltoall --ranks 2 -b 4K -e 4K -n 0 --duration 5
+run again_checks 0 alltoall --ranks 2 -b 4K -e 64K -f 16 -n 0 --duration 3
 holds again_checks "r['rows'][0]['out_of_place']['checked'] > 8" "checks alone, again and again"
 refused nothing_again 'nothing to repeat' all_reduce -n 0 -c 0 --duration 5
 
 # One rank is told, as timeout(1) does it: twice. All end.
-iterations=7 start told all_reduce --ranks 3 --duration 1000
+start told all_reduce --ranks 3 "${lasting[@]}"
 kill -TERM "${ranks[1]}" "${ranks[1]}"
 await told 0 60
 holds told "r['ended_early']" "it says that it ended early"
 # In the middle of so many operations nobody looks at a first request; a second one is no request.
-start impatient all_reduce --ranks 2 --duration 1000
+start impatient all_reduce --ranks 2 "${endless[@]}" --duration 1000
 kill -INT "$run_pid"
 sleep 3
 kill -INT "$run_pid" || not_ok "impatient: the first signal has ended it"
 await impatient 130 10
 all_gone impatient
-# A rank that dies of something else meanwhile is named.
-start crashing all_reduce --ranks 2 --duration 1000
+# A rank that dies of something else meanwhile is named, and so is that the run has failed.
+start crashing all_reduce --ranks 2 "${endless[@]}" --duration 1000
 kill -INT "$run_pid"
 sleep 0.1
-kill -SEGV "${ranks[1]}"
+kill -KILL "${ranks[1]}"
 await crashing 3 15
-says crashing "rank 1 \(process ${ranks[1]}\) was killed by signal 11"
+says crashing "rank 1 \(process ${ranks[1]}\) was killed by signal 9"
 all_gone crashing
 
-start orphaned all_reduce --ranks 2
+start orphaned all_reduce --ranks 2 "${endless[@]}"
 kill -9 "$run_pid"
 wait "$run_pid" 2>/dev/null
 all_gone orphaned

@@ -5,10 +5,20 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 build=${SLIME_BUILD_DIR:-build}
 work=$(mktemp -d) || exit 1
 # What a script has started and not waited for ends with it: it would disturb the next one.
+# Twice, as the first signal is a request to a run with --duration; ranks whose launcher is killed
+# would stay, so nothing is killed.
 clean_up() {
   # shellcheck disable=SC2046 # words
-  kill $(jobs -p) 2>/dev/null
+  kill $(jobs -pr) 2>/dev/null && ! all_ended 12 && kill $(jobs -pr) 2>/dev/null && all_ended 50
   rm -rf "$work"
+}
+# all_ended TENTHS: what runs in the background has ended, in so many tenths of a second
+all_ended() {
+  for _ in $(seq "$1"); do
+    [ -z "$(jobs -pr)" ] && return
+    sleep 0.1
+  done
+  return 1
 }
 trap clean_up EXIT
 wrong=0
@@ -60,53 +70,59 @@ sys.exit(0 if ($2) else 1)" "$work/$1.json" 2>"$work/$1.python"; then ok "$1: $3
   fi
 }
 
-# start NAME ARGUMENT...: starts a run that will not end by itself, and waits until its ranks have
-# begun; $iterations: operations of it. Sets $run_pid (the launcher) and the array $ranks (process ids).
-start() {
-  local name=$1
-  shift
-  "${perf[@]}" "$@" -b 64K -e 64K -n "${iterations:-10000000}" --json "$work/$name.json" \
-    >"$work/$name.out" 2>"$work/$name.err" </dev/null &
-  run_pid=$!
-  under_way "$name"
-  mapfile -t ranks < <(sed -n 's/^#  Rank .* Pid *\([0-9]*\) on .*/\1/p' "$work/$name.out")
-  sleep 1 # into the timed operations
-}
-
 # For a run that goes on until its ranks are told to end (kill), whatever happens meanwhile and
-# however fast the machine is: operations, and twice as many that are checked.
-lasting=(-b 256K -e 256K -n 20 -c 5 --duration 300)
+# however fast the machine is: operations, and twice as many that are checked, eight at a time.
+lasting=(-b 256K -e 2M -f 8 -n 20 -c 5 --duration 300)
+# For one that neither ends by itself nor well.
+endless=(-b 64K -e 64K -n 10000000)
 # under_way NAME: its ranks are connected and begin
 under_way() {
   for _ in $(seq 600); do
     cat "$work/$1".out "$work/$1".0.out 2>/dev/null | grep -q '(elements)' && sleep 0.3 && return
     sleep 0.1
   done
-  not_ok "$1: the ranks do not begin"
-  exit 1
+  give_up "$1" "$1: the ranks do not begin"
 }
-# until_said NAME TEXT: a rank says so; what follows would make no sense otherwise
+# until_said NAME TEXT: a rank says so
 until_said() {
   for _ in $(seq 600); do
     cat "$work/$1".err "$work/$1".[0-9].err 2>/dev/null | grep -qE -- "$2" &&
       ok "$1 says: $2" && return
     sleep 0.1
   done
-  not_ok "$1 does not say: $2"
-  tail -n 20 "$work/$1"*.err | sed 's/^/  | /'
+  give_up "$1" "$1 does not say: $2"
+}
+# give_up NAME SENTENCE: what follows depends on this run
+give_up() {
+  not_ok "$2"
+  tail -n 20 "$work/$1".err "$work/$1".[0-9].err 2>/dev/null | sed 's/^/  | /'
   exit 1
 }
 
-# await NAME EXIT SECONDS: the run started last ends with this status in this time
+# start NAME ARGUMENT...: starts a run, and waits until its ranks have begun. Sets $run_pid (the
+# launcher) and the array $ranks (process ids).
+start() {
+  local name=$1
+  shift
+  "${perf[@]}" "$@" --json "$work/$name.json" >"$work/$name.out" 2>"$work/$name.err" </dev/null &
+  run_pid=$!
+  under_way "$name"
+  mapfile -t ranks < <(sed -n 's/^#  Rank .* Pid *\([0-9]*\) on .*/\1/p' "$work/$name.out")
+}
+
+# await NAME EXIT SECONDS: the run started last ends in this time, and with such a status (0, or
+# 0|3), which then is $code
 await() {
-  local began=$EPOCHREALTIME code took
-  (sleep "$3" && kill -9 "$run_pid" 2>/dev/null) &
-  local guard=$!
+  local began=$EPOCHREALTIME took
+  for _ in $(seq $((10 * $3))); do
+    kill -0 "$run_pid" 2>/dev/null || break
+    sleep 0.1
+  done
+  kill -9 "$run_pid" 2>/dev/null
   wait "$run_pid" 2>/dev/null
   code=$?
-  kill "$guard" 2>/dev/null
   took=$(awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }')
-  if [ "$code" -eq "$2" ]; then ok "$1: exit status $2 after $took s"; else
+  if [[ $code =~ ^($2)$ ]]; then ok "$1: exit status $code after $took s"; else
     not_ok "$1: exit status $code, not $2, after $took s" "$work/$1.err"
   fi
 }
