@@ -71,8 +71,9 @@ sys.exit(0 if ($2) else 1)" "$work/$1.json" 2>"$work/$1.python"; then ok "$1: $3
 }
 
 # For a run that goes on until its ranks are told to end (kill), whatever happens meanwhile and
-# however fast the machine is: operations, and twice as many that are checked, eight at a time.
-lasting=(-b 256K -e 2M -f 8 -n 20 -c 5 --duration 300)
+# however fast the machine is: operations, and more that are checked, eight at a time. Rounds are
+# short, as the last one is waited for.
+lasting=(-b 256K -e 2M -f 8 -n 10 -w 0 -c 2 --duration 300)
 # For one that neither ends by itself nor well.
 endless=(-b 64K -e 64K -n 10000000)
 # under_way NAME: its ranks are connected and begin
