@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # lab.sh: a rack in network namespaces, made without privileges and gone with the script. To be
-# sourced as the first thing, with the script's arguments: . bench/lab.sh "$@"
+# sourced before the script does anything: it starts it once more, in there.
 #
 #     w0 eth0 ==+
 #     w1 eth0 ==+== switch (br0)        == is a veth pair, shaped at both ends
@@ -27,43 +27,6 @@ if [ -z "${SLIME_LAB:-}" ]; then
   export SLIME_LAB=1 PATH=$PATH:/usr/sbin:/sbin
   exec "${enter[@]}" "$0" "$@"
 fi
-
-# lab_options NAMES ARGUMENT...: --NAME VALUE sets the variable of that name. Anything else prints the
-# comment at the script's beginning, and the script ends.
-lab_options() {
-  local names=" $1 "
-  shift
-  while [ $# -gt 0 ]; do
-    if [ "$1" = --help ]; then
-      lab_usage
-      exit 0
-    fi
-    if [[ $1 != --* || $names != *" ${1#--} "* || $# -lt 2 ]]; then
-      lab_usage >&2
-      exit 2
-    fi
-    printf -v "${1#--}" %s "$2"
-    shift 2
-  done
-}
-
-lab_usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; }
-
-# lab_bench PROGRAM...: what a benchmark needs: these programs, $build, $work, and nothing of the
-# user's settings.
-lab_bench() {
-  local name
-  build=${SLIME_BUILD_DIR:-$(dirname "$0")/../build} launcher=()
-  for name in "${!NCCL_@}"; do unset "$name"; done
-  for name in "$@"; do
-    [ -x "$build/bin/$name" ] || {
-      echo "$0: $build/bin/$name is missing; run 'make bench' once" >&2
-      exit 1
-    }
-  done
-  work=$(mktemp -d) || exit 1
-  trap 'rm -rf "$work"' EXIT
-}
 
 worker_address() { echo "198.18.0.$((10 + $1))"; }
 

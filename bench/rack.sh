@@ -5,11 +5,12 @@
 # Progress goes to stderr. Latency: bench/round_trip.sh.
 #   SLIME_BUILD_DIR   where the build is (default: build of this checkout)
 # RATE must be slow enough that the processors are not the limit: docs/performance.md.
-. "$(dirname "$0")/lab.sh"
 set -u
-rate=100mbit mtu=9000 size=64M json=''
-lab_options "rate mtu size json" "$@"
-lab_bench slime-perf slime-switchd
+. "$(dirname "$0")/begin.sh"
+rate=100mbit mtu=9000 size=64M json='' launcher=()
+bench_options "rate mtu size json" "$@"
+. "$(dirname "$0")/lab.sh"
+bench_begin slime-perf slime-switchd
 say() { echo "rack: [$SECONDS s] $*" >&2; }
 
 # measure NAME RANKS ARGUMENT...: a run whose result is $work/NAME.0.json

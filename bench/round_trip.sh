@@ -3,11 +3,12 @@
 # takes two ranks, as a ratio to bare UDP round trips of 4 KiB through the same network namespaces,
 # of one client and of two at once, by turns. Progress goes to stderr.
 #   SLIME_BUILD_DIR   where the build is (default: build of this checkout)
-. "$(dirname "$0")/lab.sh"
 set -u
-mtu=9000 turns=5 json=''
-lab_options "mtu turns json" "$@"
-lab_bench slime-perf slime-switchd bench-udp
+. "$(dirname "$0")/begin.sh"
+mtu=9000 turns=5 json='' launcher=()
+bench_options "mtu turns json" "$@"
+. "$(dirname "$0")/lab.sh"
+bench_begin slime-perf slime-switchd bench-udp
 
 lab_make 2 "$mtu" || exit 1
 lab_switchd "$work/switch" || exit 1

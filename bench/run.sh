@@ -2,10 +2,10 @@
 # run.sh [--quick] [--rounds N] [--json FILE]: all benchmarks in one run, then one table of ratios.
 # What is compared is taken by turns, round after round, so that whatever else the machine does
 # disturbs both alike. Progress goes to stderr. docs/performance.md says what the figures mean.
-#   SLIME_BUILD_DIR   where the build is (default: build)
+#   SLIME_BUILD_DIR   where the build is (default: build of this checkout)
 set -u
-bin=${SLIME_BUILD_DIR:-build}/bin
 here=$(dirname "$0")
+. "$here/begin.sh"
 rounds=5 quick='' json=''
 
 usage() {
@@ -30,16 +30,8 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-for program in bench-stream bench-latency bench-engine bench-posting bench-switch slime-perf; do
-  [ -x "$bin/$program" ] || {
-    echo "bench/run.sh: $bin/$program is missing; run 'make bench'" >&2
-    exit 1
-  }
-done
-results=$(mktemp -d) || exit 1
-trap 'rm -rf "$results"' EXIT
-# The user's settings must not decide what is measured.
-for name in "${!NCCL_@}"; do unset "$name"; done
+bench_begin bench-stream bench-latency bench-engine bench-posting bench-switch slime-perf
+bin=$build/bin results=$work
 
 say() { echo "bench: [$SECONDS s] $*" >&2; }
 
