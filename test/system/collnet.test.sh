@@ -113,7 +113,8 @@ NCCL_SLIME_SWITCH_HALF_BITS=auto correct half_lanes_auto 3 -d half,float,bfloat1
 much=$([ -n "${SLIME_SAN:-}" ] && echo 4M || echo 8M)
 packets() {
   NCCL_SLIME_SWITCH_HALF_BITS=$1 NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ALL run "packets_$1_$2" 0 \
-    all_reduce --algo collnet --ranks 2 -d "$2" -b $much -e $much -n 1 -w 0 -c 0 >>"$work/packets.checks"
+    all_reduce --algo collnet --ranks 2 -d "$2" -b "$much" -e "$much" -n 1 -w 0 -c 0 \
+    >>"$work/packets.checks"
   cat "$work/packets_$1_$2".{out,err} |
     sed -nE 's/.*rank 0 of 2: .*sent ([0-9]+),.* retransmitted ([0-9]+),.*exponent_rounds ([0-9]+),'\
 '.*/\1 - \2 - \3/p' |

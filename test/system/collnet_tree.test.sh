@@ -200,14 +200,10 @@ unharmed leaf_returned
 
 # until_pending NAME: leaf b, which is new, waits for the root to answer
 until_pending() {
-  for _ in $(seq 300); do
-    ctl b show --json 2>/dev/null | grep -qE '"trees_pending": *[1-9]' &&
-      ok "$1: in the middle of the way back" && return
-    sleep 0.1
-  done
-  not_ok "$1: the way back does not begin" "$work/b.log"
-  exit 1
+  retry 300 is_pending || give_up "$1" "$1: the way back does not begin"
+  ok "$1: in the middle of the way back"
 }
+is_pending() { ctl b show --json 2>/dev/null | grep -qE '"trees_pending": *[1-9]'; }
 # stuck NAME: as above, but the root does not answer, so that the way back does not end
 stuck() {
   begin_lasting "$1" float

@@ -9,13 +9,17 @@ work=$(mktemp -d) || exit 1
 # would stay, so nothing is killed.
 clean_up() {
   # shellcheck disable=SC2046 # words
-  kill $(jobs -pr) 2>/dev/null && ! all_ended 12 && kill $(jobs -pr) 2>/dev/null && all_ended 50
+  kill $(jobs -pr) 2>/dev/null && ! retry 12 all_ended && kill $(jobs -pr) 2>/dev/null &&
+    retry 50 all_ended
   rm -rf "$work"
 }
-# all_ended TENTHS: what runs in the background has ended, in so many tenths of a second
-all_ended() {
-  for _ in $(seq "$1"); do
-    [ -z "$(jobs -pr)" ] && return
+all_ended() { [ -z "$(jobs -pr)" ]; }
+# retry TENTHS COMMAND...: until it works, for so many tenths of a second
+retry() {
+  local tenths=$1
+  shift
+  for _ in $(seq "$tenths"); do
+    "$@" && return
     sleep 0.1
   done
   return 1
@@ -78,20 +82,21 @@ lasting=(-b 256K -e 2M -f 8 -n 10 -w 0 -c 2 --duration 300)
 endless=(-b 64K -e 64K -n 10000000)
 # under_way NAME: its ranks are connected and begin
 under_way() {
-  for _ in $(seq 600); do
-    cat "$work/$1".out "$work/$1".0.out 2>/dev/null | grep -q '(elements)' && sleep 0.3 && return
-    sleep 0.1
-  done
-  give_up "$1" "$1: the ranks do not begin"
+  retry 600 stands_in '\(elements\)' "$work/$1".out "$work/$1".0.out ||
+    give_up "$1" "$1: the ranks do not begin"
+  sleep 0.3
 }
 # until_said NAME TEXT: a rank says so
 until_said() {
-  for _ in $(seq 600); do
-    cat "$work/$1".err "$work/$1".[0-9].err 2>/dev/null | grep -qE -- "$2" &&
-      ok "$1 says: $2" && return
-    sleep 0.1
-  done
-  give_up "$1" "$1 does not say: $2"
+  retry 600 stands_in "$2" "$work/$1".err "$work/$1".[0-9].err ||
+    give_up "$1" "$1 does not say: $2"
+  ok "$1 says: $2"
+}
+# stands_in TEXT FILE...: in one of those that are there
+stands_in() {
+  local text=$1
+  shift
+  cat "$@" 2>/dev/null | grep -qE -- "$text"
 }
 # give_up NAME SENTENCE: what follows depends on this run
 give_up() {
@@ -111,15 +116,12 @@ start() {
   mapfile -t ranks < <(sed -n 's/^#  Rank .* Pid *\([0-9]*\) on .*/\1/p' "$work/$name.out")
 }
 
+has_ended() { ! kill -0 "$1" 2>/dev/null; }
 # await NAME EXIT SECONDS: the run started last ends in this time, and with such a status (0, or
 # 0|3), which then is $code
 await() {
   local began=$EPOCHREALTIME took
-  for _ in $(seq $((10 * $3))); do
-    kill -0 "$run_pid" 2>/dev/null || break
-    sleep 0.1
-  done
-  kill -9 "$run_pid" 2>/dev/null
+  retry $((10 * $3)) has_ended "$run_pid" || kill -9 "$run_pid" 2>/dev/null
   wait "$run_pid" 2>/dev/null
   code=$?
   took=$(awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }')

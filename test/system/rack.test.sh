@@ -97,6 +97,7 @@ else
   not_ok "hostile: the switch counted no malformed packets" "$work/stats.err"
 fi
 
+missed_1() { grep -c 'rank 1 has not contributed' "$work/$1.0.err"; }
 # stop_rank_1 NAME: in the middle of an operation, as rank 0 confirms (every 5 s at most); between
 # operations there are pauses.
 stop_rank_1() {
@@ -111,8 +112,6 @@ stop_rank_1() {
   done
   not_ok "$1: rank 0 does not miss rank 1" "$work/$1.0.err"
 }
-
-missed_1() { grep -c 'rank 1 has not contributed' "$work/$1.0.err"; }
 
 # Bits in the switch's memory, in the middle of an operation: what one rank has contributed lies
 # there, and the other is held up until they are flipped.
