@@ -40,4 +40,5 @@ done
 lab_spoil_all 4 0 0
 
 say "done"
-python3 "$(dirname "$0")/rack_report.py" "$work" --rate "$rate" --mtu "$mtu" --size "$size" ${json:+--json "$json"}
+python3 "$(dirname "$0")/rack_report.py" "$work" --rate "$rate" --mtu "$mtu" --size "$size" \
+  ${json:+--json "$json"}

@@ -33,4 +33,5 @@ for ((turn = 1; turn <= turns; ++turn)); do
     lab_wait || failed "allreduce of $type"
   done
 done
-python3 "$(dirname "$0")/round_trip_report.py" "$work" --turns "$turns" --mtu "$mtu" ${json:+--json "$json"}
+python3 "$(dirname "$0")/round_trip_report.py" "$work" --turns "$turns" --mtu "$mtu" \
+  ${json:+--json "$json"}

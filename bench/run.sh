@@ -31,7 +31,6 @@ while [ $# -gt 0 ]; do
 done
 
 bench_begin bench-stream bench-latency bench-engine bench-posting bench-switch slime-perf
-bin=$build/bin results=$work
 
 say() { echo "bench: [$SECONDS s] $*" >&2; }
 
@@ -39,9 +38,9 @@ say() { echo "bench: [$SECONDS s] $*" >&2; }
 run() {
   local limit_s=$1 name=$2
   shift 2
-  timeout -k 5 "$limit_s" "$@" >"$results/log" 2>&1 </dev/null && return
+  timeout -k 5 "$limit_s" "$@" >"$work/log" 2>&1 </dev/null && return
   echo "bench/run.sh: $name failed: $*" >&2
-  tail -n 20 "$results/log" >&2
+  tail -n 20 "$work/log" >&2
   exit 1
 }
 
@@ -49,22 +48,22 @@ run() {
 # small ones would find its buffers out of the cache, which the limit's are not. The kernel takes
 # many operations to open its windows, hence the warm-up.
 perf() {
-  local file=$results/perf.$2.$1 name=$2 collective=$3 mib
+  local file=$work/perf.$2.$1 name=$2 collective=$3 mib
   shift 3
   for mib in 1 4 16 64; do
-    run 100 "slime-perf ($name)" "$bin/slime-perf" "$collective" --ranks 2 -b "${mib}M" \
+    run 100 "slime-perf ($name)" "$build/bin/slime-perf" "$collective" --ranks 2 -b "${mib}M" \
       -e "${mib}M" -n $((320 / mib)) -w $((64 / mib + 4)) -c 0 --quiet \
       --json "$file.$mib.json" "$@"
   done
 }
 
-date -u +%s >"$results/started"
-cat /proc/loadavg >"$results/loadavg" 2>/dev/null
+date -u +%s >"$work/started"
+cat /proc/loadavg >"$work/loadavg" 2>/dev/null
 # A slow machine gets fewer rounds rather than more time.
 for ((round = 1; round <= rounds && (round <= 2 || SECONDS < 120); ++round)); do
   say "round $round of $rounds: plain TCP, then slime-perf with 1, 2 and 4 rails"
   # shellcheck disable=SC2086  # --quick or nothing
-  run 100 bench-stream "$bin/bench-stream" $quick --json "$results/stream.$round.json"
+  run 100 bench-stream "$build/bin/bench-stream" $quick --json "$work/stream.$round.json"
   perf "$round" rails1 all_reduce --rails 1
   perf "$round" rails2 all_reduce --rails 2
   perf "$round" rails4 all_reduce --rails 4
@@ -78,7 +77,7 @@ done
 for name in latency engine posting switch; do
   say "bench-$name"
   # shellcheck disable=SC2086
-  run 300 "bench-$name" "$bin/bench-$name" $quick --json "$results/$name.json"
+  run 300 "bench-$name" "$build/bin/bench-$name" $quick --json "$work/$name.json"
 done
 say "done"
-python3 "$here/report.py" "$results" ${json:+--json "$json"}
+python3 "$here/report.py" "$work" ${json:+--json "$json"}
