@@ -21,7 +21,7 @@ struct Options {
   uint32_t iterations = 20;
   uint32_t warmups = 5;
   uint32_t checks = 1;
-  double duration_s = 0;  // of each size; 0: iterations and checks once
+  double duration_s = 0;  // of each row; 0: iterations and checks once
   std::vector<DataType> types = {DataType::kFloat};
   std::vector<RedOp> ops = {RedOp::kSum};
   int root = 0;  // -1: every rank in turn
