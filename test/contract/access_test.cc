@@ -168,8 +168,7 @@ TYPED_TEST(RailAccess, TheSameRangeTwiceHasIndependentKeys) {
     ASSERT_EQ(pair.left.channel->post({works.data(), 1}, &taken), Status::kOk);
     first.took(taken);
     ASSERT_EQ(taken, 1U);
-    pair.settle();
-    EXPECT_TRUE(first.has_arrived(0))
+    EXPECT_TRUE(pair.await_arrival(first, 0))
         << "one key stopped working with the other" << this->failures_of(pair);
     ASSERT_EQ(pair.left.channel->post({&stale, 1}, &taken), Status::kOk);
     first.took(taken);

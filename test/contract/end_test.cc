@@ -68,11 +68,7 @@ TYPED_TEST(RailEnd, WhatHadArrivedIsReportedBeforeTheFailure) {
   ASSERT_TRUE(pair.connect()) << this->failures_of(pair);
   Transfer& ledger = pair.transfer(pair.right, std::vector<uint32_t>(15, 600));
   Transfer& unlucky = pair.transfer(pair.left, {50});
-  for (int idle = 0; idle < 200; ++idle) {
-    const bool posted = pair.post(pair.right, 8);
-    if (pair.poll(pair.right, 8) || posted) idle = 0;
-    this->world_->pump();
-  }
+  pair.run_alone(pair.right);
   ASSERT_EQ(ledger.sent_count(), ledger.size());
   Work bad = unlucky.works()[0];
   bad.local -= 1'000;
@@ -91,11 +87,7 @@ TYPED_TEST(RailEnd, WhatWasSentArrivesThoughTheReceiverSlept) {
   Pair pair(*this->world_, {});
   ASSERT_TRUE(pair.connect()) << this->failures_of(pair);
   Transfer& ledger = pair.transfer(pair.left, std::vector<uint32_t>(20, 1'500));
-  for (int idle = 0; ledger.sent_count() < ledger.size() && idle < 100'000; ++idle) {
-    pair.post(pair.left, 8);
-    pair.poll(pair.left, 8);
-    this->world_->pump();
-  }
+  pair.run_alone(pair.left);
   const size_t sent = ledger.sent_count();
   ASSERT_EQ(sent, this->world_->needs_the_receiver() ? 0U : ledger.size());
   pair.left.channel.reset();

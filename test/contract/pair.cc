@@ -13,6 +13,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kQuiet{20};  // of settle(), on rails that live in real time
 constexpr int kEndless = 20'000;                 // polls of settle() that find something
 constexpr int kIdleRounds = 100;                 // of a world where nothing will happen any more
+constexpr int kIdleAlone = 200;                  // of one end, while the other does nothing
 
 std::unique_ptr<Channel> open_channel(Rail& rail, const ChannelOptions& options) {
   auto channel = rail.open_channel(options);
@@ -129,24 +130,46 @@ bool Pair::run(const Pace& pace) {
   return ended && complete();
 }
 
+void Pair::run_alone(End& end) {
+  for (int idle = 0; idle < kIdleAlone; ++idle) {
+    const bool posted = post(end, 8);
+    if (poll(end, 8) || posted) idle = 0;
+    world_.pump();
+  }
+}
+
 bool Pair::await_failure(End& end) {
   return until([&](bool* moved) {
-    for (End* each : {&left, &right}) {
-      if (each->channel != nullptr) *moved |= poll(*each, 16);
-    }
+    *moved = poll_both();
     return end.status != Status::kOk;
   });
 }
 
+bool Pair::poll_both() {
+  bool moved = false;
+  for (End* each : {&left, &right}) {
+    if (each->channel != nullptr) moved |= poll(*each, 16);
+  }
+  return moved;
+}
+
+bool Pair::await_arrival(const Transfer& transfer, size_t index) {
+  until([&](bool* moved) {
+    *moved = poll_both();
+    return transfer.has_arrived(index) || left.status != Status::kOk || right.status != Status::kOk;
+  });
+  return transfer.has_arrived(index);
+}
+
+// Who was held up for longer than that has to look once more before it may say that all is quiet.
 void Pair::settle() {
   auto quiet = Clock::now() + kQuiet;
   int moves_left = kEndless;
   until([&](bool* moved) {
-    for (End* each : {&left, &right}) {
-      if (each->channel != nullptr) *moved |= poll(*each, 16);
-    }
+    const bool late = world_.in_real_time() && Clock::now() > quiet;
+    *moved = poll_both();
     if (*moved) quiet = Clock::now() + kQuiet;
-    return Clock::now() > quiet || (*moved && --moves_left == 0);
+    return (late && !*moved) || (*moved && --moves_left == 0);
   });
 }
 

@@ -14,7 +14,7 @@
 namespace slime::contract {
 
 // Long: for hangs only. Nothing in a test depends on how fast the machine is.
-inline constexpr std::chrono::seconds kHangGuard{10};
+inline constexpr std::chrono::seconds kHangGuard{60};
 
 struct End {
   Rail* rail = nullptr;
@@ -50,8 +50,12 @@ class Pair {
   // One post of what is not posted yet, or one poll. Return whether anything moved.
   bool post(End& end, size_t batch);
   bool poll(End& end, size_t room);
+  // Posts and polls at this end alone until nothing has moved for many rounds.
+  void run_alone(End& end);
   // Polls both ends until this one fails. False: it did not.
   bool await_failure(End& end);
+  // Polls both ends until this work of the transfer has arrived. False: an end failed, or it hung.
+  bool await_arrival(const Transfer& transfer, size_t index);
   // Polls both ends for as long as anything moves, and a while longer.
   void settle();
 
@@ -64,6 +68,7 @@ class Pair {
  private:
   template <typename Condition>
   bool until(Condition condition);
+  bool poll_both();  // each that still has a channel
   void dispatch(End& end, const Done& done);
 
   World& world_;

@@ -20,7 +20,7 @@ std::unique_ptr<Rail> open_loopback(const char* name, uint64_t cma_min) {
   EXPECT_TRUE(address) << address.error().what;
   if (address) interface.address = *address;
   Settings settings;
-  settings.connect_timeout = 5;  // inside kHangGuard
+  settings.connect_timeout = 30;  // inside kHangGuard
   settings.tcp_cma_min = cma_min;
   auto rail = tcp::TcpRail::open(interface, settings);
   EXPECT_TRUE(rail) << rail.error().what;
@@ -41,6 +41,7 @@ class TcpWorld final : public World {
     return true;
   }
   bool needs_the_receiver() const override { return lends_; }
+  bool in_real_time() const override { return true; }
   // Only such as lead to this host: a test may not dial strangers.
   std::vector<ChannelAddress> alien_addresses(const ChannelAddress& real) override {
     std::vector<ChannelAddress> aliens(1);  // 0.0.0.0:0 or no address at all

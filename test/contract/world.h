@@ -19,6 +19,8 @@ class World {
   virtual std::vector<ChannelAddress> alien_addresses(const ChannelAddress& real) = 0;
   // Works are not kSent before the receiver has polled.
   virtual bool needs_the_receiver() const { return false; }
+  // Things happen between calls too, not in pump() alone.
+  virtual bool in_real_time() const { return false; }
   // What the backend itself counted as misuse or corruption.
   virtual uint64_t violations() const { return 0; }
 };
