@@ -1,5 +1,6 @@
 // Options of a connection, and how a dead peer is noticed.
 #include <netinet/tcp.h>
+#include <slime/clock.h>
 #include <slime/socket.h>
 
 #include <algorithm>
@@ -103,9 +104,11 @@ Status SilenceWatch::check(const Fd& fd, uint64_t now_ns, uint64_t limit_ns, Err
     waiting_since_ns_ = 0;
     return Status::kOk;
   }
-  // Without an acknowledgement since the last check, what waited then still waits.
+  // Without an acknowledgement since the last check, what waited then still waits. The kernel's
+  // answer may be much younger than now_ns, if this thread was held up on the way to it.
+  const uint64_t answered_ns = std::max(now_ns, SteadyClock::instance().now_ns());
   const uint64_t silent_ns = uint64_t{info.tcpi_last_ack_recv} * 1'000'000;
-  const bool heard = now_ns - std::min(silent_ns, now_ns) + kTickNs > checked_ns_;
+  const bool heard = answered_ns - std::min(silent_ns, answered_ns) + kTickNs > checked_ns_;
   if (waiting_since_ns_ == 0 || heard) waiting_since_ns_ = now_ns;
   checked_ns_ = now_ns;
   if (now_ns - waiting_since_ns_ < limit_ns) return Status::kOk;

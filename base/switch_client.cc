@@ -68,8 +68,9 @@ Status SwitchClient::post(const Message& request, uint64_t timeout_ns, Error* er
 }
 
 Status SwitchClient::progress(Error* error) {
+  const uint64_t now_ns = clock_.now_ns();  // before the look: a held up process looks once more
   Status status = step(error);
-  if (status == Status::kAgain && clock_.now_ns() >= deadline_ns_) {
+  if (status == Status::kAgain && now_ns >= deadline_ns_) {
     *error = late();
     status = Status::kTimeout;
   }

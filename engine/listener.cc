@@ -1,6 +1,7 @@
 // A listener: one control socket, any number of peers, strangers turned away.
 #include <slime/log.h>
 
+#include <algorithm>
 #include <list>
 #include <optional>
 
@@ -24,6 +25,7 @@ class ListenerImpl final : public Listener {
 
   Result<std::unique_ptr<RecvComm>> accept() override {
     if (!deadline_) deadline_ = Deadline(fabric_.clock(), fabric_.settings().request_timeout);
+    const bool late = deadline_->passed();  // before the look: a held up process looks once more
     if (auto admitted = admit(); !admitted) return fail(admitted.error());
     for (auto greeting = greetings_.begin(); greeting != greetings_.end();) {
       const Status status = greeting->step();
@@ -40,7 +42,8 @@ class ListenerImpl final : public Listener {
       if (finished.proven()) return fail(finished.error());
       SLIME_WARN("turned a stranger away: %s", finished.error().what.c_str());
     }
-    if (deadline_->passed()) return fail(nobody_came());
+    // Who has proven itself has come, and has a deadline of its own.
+    if (late && std::ranges::none_of(greetings_, &Greeting::proven)) return fail(nobody_came());
     return nullptr;
   }
 

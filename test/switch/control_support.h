@@ -1,27 +1,20 @@
-// A switch without packets, a clock without time, and what the control plane's tests ask for.
+// A switch without packets, and what the control plane's tests ask for.
 #pragma once
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <map>
 #include <string>
 
 #include "switch/controller/controller.h"
+#include "test/support/manual_clock.h"
 
 namespace slime::net::test {
 
 inline constexpr uint64_t kMs = 1'000'000, kSecond = 1000 * kMs;
 
-class ManualClock final : public Clock {
- public:
-  uint64_t now_ns() const override { return now_.load(); }
-  void pass(uint64_t ns) { now_ += ns; }
-
- private:
-  std::atomic<uint64_t> now_{1000 * kSecond};
-};
+using slime::test::ManualClock;
 
 class FakeDriver final : public SwitchDriver {
  public:

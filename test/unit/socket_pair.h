@@ -18,10 +18,10 @@ inline uint64_t now_ns() { return SteadyClock::instance().now_ns(); }
 
 inline void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
-// Repeats `step` while it returns kAgain; kAgain after ten seconds.
+// Repeats `step` while it returns kAgain; kAgain after a minute.
 template <typename Step>
 Status wait_for(Step step) {
-  const uint64_t deadline = now_ns() + 10'000'000'000;
+  const uint64_t deadline = now_ns() + 60'000'000'000;
   for (;;) {
     const Status status = step();
     if (status != Status::kAgain || now_ns() > deadline) return status;

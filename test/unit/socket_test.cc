@@ -99,15 +99,19 @@ TEST(Socket, RefusedConnectionNamesThePeer) {
 TEST(Socket, ConnectingToItselfIsARefusal) {
   // A client bound to the port that it connects to meets itself, as an unlucky choice of the
   // ephemeral port does.
-  SocketAddress self = loopback();
-  {
-    const Fd listener = listen_on(self).value();
-    self = *local_address(listener);
-  }
-  auto fd = start_connect(self, &self);
-  ASSERT_TRUE(fd) << fd.error().what;
+  SocketAddress self;
+  Fd fd;
+  ASSERT_EQ(wait_for([&] {  // until nobody else got the port in between
+              self = *local_address(listen_on(loopback()).value());
+              auto started = start_connect(self, &self);
+              if (!started)
+                return started.error().code == EADDRINUSE ? Status::kAgain : Status::kSystem;
+              fd = std::move(*started);
+              return Status::kOk;
+            }),
+            Status::kOk);
   Error error;
-  EXPECT_EQ(wait_for([&] { return finish_connect(*fd, self, &error); }), Status::kRemote);
+  EXPECT_EQ(wait_for([&] { return finish_connect(fd, self, &error); }), Status::kRemote);
   EXPECT_EQ(error.code, ECONNREFUSED);
 }
 
@@ -161,7 +165,7 @@ TEST_F(OutOfDescriptors, AcceptSaysWhatToRaiseAndTheConnectionWaits) {
   ASSERT_EQ(wait_for([&] { return finish_connect(active, there, &error); }), Status::kOk);
   exhaust();
   Accepted accepted;
-  EXPECT_EQ(accept_one(listener, &accepted, &error), Status::kNoMemory);
+  EXPECT_EQ(wait_for([&] { return accept_one(listener, &accepted, &error); }), Status::kNoMemory);
   EXPECT_EQ(error.code, EMFILE);
   EXPECT_THAT(error.what, HasSubstr(there.to_string()));
   EXPECT_THAT(error.what, HasSubstr("ulimit -n"));

@@ -1,6 +1,7 @@
 // Sockets of closed channels: what was sent arrives, nothing waits, nothing piles up.
 #include <netinet/tcp.h>
 
+#include "test/support/manual_clock.h"
 #include "test/unit/socket_pair.h"
 #include "test/unit/tcp_support.h"
 #include "transports/tcp/reaper.h"
@@ -8,11 +9,7 @@
 namespace slime::tcp {
 namespace {
 
-class ManualClock final : public Clock {
- public:
-  uint64_t now_ns() const override { return now_ns_; }
-  uint64_t now_ns_ = 1'000'000'000;
-};
+using test::ManualClock;
 
 struct TcpPair {
   Fd left, right;
@@ -52,7 +49,8 @@ TEST(TcpReaper, OutputArrivesThoughInputWasUnread) {
   ASSERT_GT(send_all_it_takes(pair.right), 0u);  // unread input of the left side
   const size_t sent = send_all_it_takes(pair.left);
   ASSERT_GT(sent, 0u);
-  Reaper reaper;
+  const ManualClock clock;
+  Reaper reaper(clock);
   reaper.add(std::move(pair.left));
   EXPECT_EQ(reaper.size(), 1u) << "the peer has not read, so output is left";
   EXPECT_EQ(receive_all(pair.right, [&] { reaper.poll(); }), static_cast<ssize_t>(sent));
@@ -65,7 +63,8 @@ TEST(TcpReaper, OutputArrivesThoughInputWasUnread) {
 TEST(TcpReaper, OutputArrivesThoughInputComesLater) {
   TcpPair pair = tcp_pair(256 << 10);
   const size_t sent = send_all_it_takes(pair.left);
-  Reaper reaper;
+  const ManualClock clock;
+  Reaper reaper(clock);
   reaper.add(std::move(pair.left));
   const auto talk = [&] {
     (void)::send(pair.right.get(), "late", 4, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -81,7 +80,8 @@ TEST(TcpReaper, AResetLeavesWhatThePeersKernelHas) {
   const std::string text(50'000, 'x');
   ASSERT_EQ(::send(pair.right.get(), "unread", 6, 0), 6);
   ASSERT_EQ(::send(pair.left.get(), text.data(), text.size(), 0), ssize_t(text.size()));
-  Reaper reaper;
+  const ManualClock clock;
+  Reaper reaper(clock);
   reaper.add(std::move(pair.left));
   ASSERT_TRUE(eventually([&] {
     reaper.poll();
@@ -95,7 +95,8 @@ TEST(TcpReaper, AResetLeavesWhatThePeersKernelHas) {
 
 TEST(TcpReaper, NothingLeftToSendIsClosedAtOnce) {
   TcpPair pair = tcp_pair();
-  Reaper reaper;
+  const ManualClock clock;
+  Reaper reaper(clock);
   reaper.add(std::move(pair.left));
   EXPECT_TRUE(eventually([&] {
     reaper.poll();
@@ -108,7 +109,8 @@ TEST(TcpReaper, AConnectionThatNeverWasIsClosedAtOnce) {
   Fd fd = std::move(*start_connect(nobody));
   Error error;
   ASSERT_TRUE(eventually([&] { return finish_connect(fd, nobody, &error) != Status::kAgain; }));
-  Reaper reaper;
+  const ManualClock clock;
+  Reaper reaper(clock);
   reaper.add(std::move(fd));
   EXPECT_EQ(reaper.size(), 0u);
 }
@@ -119,11 +121,24 @@ TEST(TcpReaper, GivesUpAtTheDeadline) {
   TcpPair pair = tcp_pair(64 << 10);
   send_all_it_takes(pair.left);
   reaper.add(std::move(pair.left));
-  clock.now_ns_ += Reaper::kLingerNs - 1;
+  clock.pass(Reaper::kLingerNs - 1);
   reaper.poll();
   EXPECT_EQ(reaper.size(), 1u);
-  clock.now_ns_ += 1;
+  clock.pass(1);
   reaper.poll();
+  EXPECT_EQ(reaper.size(), 0u);
+}
+
+// Nobody may have looked for longer than that: input has to go before the socket does.
+TEST(TcpReaper, GivingUpLateTakesNothingBack) {
+  ManualClock clock;
+  Reaper reaper(clock);
+  TcpPair pair = tcp_pair(256 << 10);
+  const size_t sent = send_all_it_takes(pair.left);
+  reaper.add(std::move(pair.left));
+  ASSERT_EQ(::send(pair.right.get(), "unread", 6, 0), 6);
+  clock.pass(Reaper::kLingerNs);
+  EXPECT_EQ(receive_all(pair.right, [&] { reaper.poll(); }), static_cast<ssize_t>(sent));
   EXPECT_EQ(reaper.size(), 0u);
 }
 
@@ -139,7 +154,7 @@ TEST(TcpReaper, HoldsNoMoreThanItsCapacity) {
     ASSERT_LE(reaper.size(), Reaper::kCapacity);
   }
   EXPECT_EQ(reaper.size(), Reaper::kCapacity);
-  clock.now_ns_ += Reaper::kLingerNs;
+  clock.pass(Reaper::kLingerNs);
   reaper.poll();
 }
 
@@ -150,7 +165,8 @@ TEST(TcpReaper, TheEndWaitsForOutputThatIsStillRead) {
   std::thread reader;
   ssize_t received = 0;
   {
-    Reaper reaper;
+    const ManualClock clock;
+    Reaper reaper(clock);
     reaper.add(std::move(pair.left));
     reader = std::thread([&] { received = receive_all(pair.right, [] {}); });
   }

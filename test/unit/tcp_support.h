@@ -24,7 +24,7 @@
 
 namespace slime::tcp {
 
-inline constexpr int kTestPatienceMs = 10'000;  // for what must happen; nothing waits this long
+inline constexpr int kTestPatienceMs = 60'000;  // for what must happen; nothing waits this long
 
 inline bool eventually(const std::function<bool()>& condition, int patience_ms = kTestPatienceMs) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);

@@ -53,7 +53,7 @@ void Reaper::poll() {
 
 void Reaper::poll_locked(uint64_t now_ns) {
   std::erase_if(resting_, [now_ns](const Resting& resting) {
-    return now_ns >= resting.deadline_ns || may_close(resting.fd);
+    return may_close(resting.fd) || now_ns >= resting.deadline_ns;  // input goes in any case
   });
 }
 

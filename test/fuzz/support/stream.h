@@ -1,7 +1,6 @@
 // A stream whose other end the fuzzer holds, and a clock that only the fuzzer moves.
 #pragma once
 
-#include <slime/clock.h>
 #include <slime/socket.h>
 #include <sys/socket.h>
 
@@ -9,17 +8,11 @@
 #include <vector>
 
 #include "test/fuzz/support/target.h"
+#include "test/support/manual_clock.h"
 
 namespace slime::fuzz {
 
-class ManualClock final : public Clock {
- public:
-  uint64_t now_ns() const override { return now_ns_; }
-  void pass(uint64_t ns) { now_ns_ += ns; }
-
- private:
-  uint64_t now_ns_ = 1'000'000'000'000;
-};
+using test::ManualClock;
 
 struct Stream {
   Fd ours, theirs;
