@@ -48,6 +48,9 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   uint64_t results();     // of the report, without the rest
 
  private:
+  // For a first sum over UDP, and for a first answer there.
+  static constexpr uint64_t kTrialTimeoutNs = 5'000'000'000;
+
   Session(Fabric& fabric, std::string name);
 
   void finish_move();

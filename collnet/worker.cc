@@ -42,7 +42,8 @@ Worker::Worker(const WorkerOptions& options, Datagrams& network)
       generation_(options.generation),
       child_(options.child),
       shards_(options.shards),
-      rails_(options.rails) {
+      rails_(options.rails),
+      attention_(options.silent_ns / 4) {
   for (uint32_t i = 0; i < options.slots; ++i) slots_[i].chunk = i;
 }
 
@@ -50,6 +51,7 @@ Status Worker::start(const Operation& operation, uint64_t now_ns, uint64_t* tick
   if (failed_) return failure_.status;
   if (!Payload::supports(operation.type, operation.op)) return Status::kUnsupported;
   if (tail_ - head_ == kMaxOperations) return Status::kAgain;
+  attention_.look(now_ns);
   Running& fresh = running(tail_);
   fresh.operation = operation;
   fresh.payload = Payload(operation.type, operation.op, options_.lanes, options_.contributors,
@@ -95,6 +97,7 @@ Worker::Piece Worker::piece_of(const Running& running, uint64_t chunk) const {
 }
 
 void Worker::on_datagram(std::span<const std::byte> datagram, uint64_t now_ns) {
+  attention_.look(now_ns);
   sap::Header header;
   // A peer may have kept a result since the job had another number.
   const bool whole = !failed_ && sap::decode(datagram, &header) == sap::Fault::kNone;
@@ -117,7 +120,7 @@ void Worker::on_datagram(std::span<const std::byte> datagram, uint64_t now_ns) {
     ++counters_.foreign;
     return;
   }
-  heard_ns_[rail_of(header.slot)] = now_ns;
+  heard_on(rail_of(header.slot));
   switch (header.type) {
     case sap::Type::kResult:
     case sap::Type::kResultAgain:
@@ -130,6 +133,7 @@ void Worker::on_datagram(std::span<const std::byte> datagram, uint64_t now_ns) {
 }
 
 void Worker::poll(uint64_t now_ns) {
+  attention_.look(now_ns);
   if (!failed_ && !paused_ && now_ns >= next_check_ns_) check_timers(now_ns);
 }
 

@@ -31,6 +31,7 @@
 #include <optional>
 #include <vector>
 
+#include "collnet/attention.h"
 #include "collnet/branches.h"
 #include "collnet/payload.h"
 #include "collnet/rtt.h"
@@ -53,7 +54,7 @@ struct WorkerOptions {
   uint32_t rails = 1;   // local addresses; slot s uses that of sap::rail_of
   RoundTrip::Limits round_trip;
   uint64_t suspect_ns = 300'000'000;     // then the switch is asked who is missing
-  uint64_t silent_ns = 2'000'000'000;    // without a word from the switch: it is gone
+  uint64_t silent_ns = 2'000'000'000;    // of attention without a word from the switch: it is gone
   uint64_t dead_ns = 1'800'000'000'000;  // of one round: then the job has failed
 };
 
@@ -128,8 +129,9 @@ class Worker {
   void poll(uint64_t now_ns);  // timers; call at least every millisecond
   void give_up(Error error);   // the first reason counts
 
-  // What is wrong with the switch: it refused us, is silent, or adds up wrongly. The job can go on
-  // elsewhere, if all workers pause, tell each other their epochs, and resume (worker_move.cc).
+  // What is wrong with the switch: it refused us, is silent, or adds up wrongly. A silence ends
+  // when something is heard after all; the rest stays. The job can go on elsewhere, if all workers
+  // pause, tell each other their epochs, and resume (worker_move.cc).
   const std::optional<Error>& trouble() const { return trouble_; }
   // A bit for each rail that is silent while others are not: the job can do without these. Of the
   // last trouble; 0: that was not of rails.
@@ -170,6 +172,7 @@ class Worker {
     uint32_t attempts = 0;
     uint32_t damaged = 0;  // results of this round that the check found wrong
     uint64_t first_sent_ns = 0;
+    uint64_t asked_at = 0;  // then too, as attention_ counts
     uint64_t deadline_ns = 0;
     uint64_t query_ns = 0;
     uint32_t packet_bytes = 0;
@@ -239,8 +242,9 @@ class Worker {
   void ask_on_other_rails(uint32_t index, uint64_t now_ns);
   void on_status(const sap::Header& header, uint32_t bits, uint64_t now_ns);
   void on_reject(const sap::Header& header, uint32_t reason);
-  bool is_silent(uint32_t index, uint64_t now_ns) const;
-  void find_lost_rails(uint64_t now_ns);
+  bool is_silent(uint32_t index) const;
+  void find_lost_rails();
+  void heard_on(uint32_t rail);
   Error unanswered(uint32_t index, uint64_t now_ns) const;
   Error overdue(uint32_t index, uint64_t now_ns) const;
   std::string missing_ranks() const;
@@ -263,11 +267,13 @@ class Worker {
   bool direct_ = false;
   bool paused_ = false;
   uint32_t shards_;
-  uint32_t rails_;                                   // 1 without a switch
-  std::array<uint64_t, sap::kMaxRails> heard_ns_{};  // from the switch, by rail
+  uint32_t rails_;  // 1 without a switch
+  Attention attention_;
+  std::array<uint64_t, sap::kMaxRails> heard_at_{};  // from the switch, by rail, as that counts
   uint64_t rails_asked_ns_ = 0;
   uint32_t lost_rails_ = 0;
   std::optional<Error> trouble_;
+  std::optional<uint32_t> silent_rail_;  // that is the trouble
   WorkerCounters counters_;
   bool failed_ = false;
   Error failure_;

@@ -26,10 +26,12 @@ void Worker::resume(const Move& move, uint64_t now_ns) {
   rails_ = move.rails;
   paused_ = false;
   trouble_.reset();
+  silent_rail_.reset();
   lost_rails_ = 0;
   last_arrived_.reset();
   suspected_.reset();
-  heard_ns_.fill(now_ns);
+  attention_.look(now_ns);
+  heard_at_.fill(attention_.ns());
   for (uint32_t index = 0; index < options_.slots; ++index) {
     Slot& slot = slots_[index];
     if (!slot.waiting) continue;
@@ -37,6 +39,7 @@ void Worker::resume(const Move& move, uint64_t now_ns) {
     slot.resent = true;
     slot.attempts = slot.damaged = 0;
     slot.first_sent_ns = now_ns;
+    slot.asked_at = attention_.ns();
     slot.query_ns = now_ns + options_.suspect_ns;
     if (slot.holder == kNobody) readdress(index);
     transmit(index, now_ns);

@@ -49,6 +49,7 @@ void Worker::begin_round(uint32_t index, uint64_t now_ns) {
   slot.resent = false;
   slot.attempts = slot.damaged = 0;
   slot.first_sent_ns = now_ns;
+  slot.asked_at = attention_.ns();
   slot.query_ns = now_ns + options_.suspect_ns;
   transmit(index, now_ns);
 }

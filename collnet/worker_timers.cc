@@ -27,9 +27,10 @@ void Worker::on_timeout(uint32_t index, uint64_t now_ns) {
   Slot& slot = slots_[index];
   ++counters_.timeouts;
   if (now_ns - slot.first_sent_ns >= options_.dead_ns) return give_up(overdue(index, now_ns));
-  if (!direct_ && !trouble_ && is_silent(index, now_ns)) {
-    find_lost_rails(now_ns);
+  if (!direct_ && !trouble_ && is_silent(index)) {
+    find_lost_rails();
     trouble_ = unanswered(index, now_ns);
+    silent_rail_ = rail_of(index);
   }
   round_trip_.timed_out(now_ns);
   ++counters_.retransmitted;
@@ -38,23 +39,32 @@ void Worker::on_timeout(uint32_t index, uint64_t now_ns) {
   if (now_ns >= slot.query_ns) ask(index, now_ns);
 }
 
-bool Worker::is_silent(uint32_t index, uint64_t now_ns) const {
+bool Worker::is_silent(uint32_t index) const {
   const Slot& slot = slots_[index];
-  const uint64_t heard_ns = heard_ns_[rail_of(index)];
-  return slot.waiting && now_ns - std::max(heard_ns, slot.first_sent_ns) >= options_.silent_ns;
+  const uint64_t since = std::max(heard_at_[rail_of(index)], slot.asked_at);
+  return slot.waiting && attention_.ns() - since >= options_.silent_ns;
+}
+
+// It may have been late only, or this process was, and found what lay in its socket.
+void Worker::heard_on(uint32_t rail) {
+  heard_at_[rail] = attention_.ns();
+  if (silent_rail_ != rail) return;
+  silent_rail_.reset();
+  trouble_.reset();
+  lost_rails_ = 0;
 }
 
 // A switch that is heard on other rails is there: one that has just died was heard on all of them
 // some time ago. On a rail without open rounds nothing is heard but answers to questions, and
 // nothing is missing.
-void Worker::find_lost_rails(uint64_t now_ns) {
+void Worker::find_lost_rails() {
   uint32_t silent = 0, heard = 0;
   const uint64_t lately_ns = std::max(options_.silent_ns / 2, 2 * options_.suspect_ns);
   for (uint32_t index = 0; index < options_.slots; ++index) {
-    if (is_silent(index, now_ns)) silent |= 1u << rail_of(index);
+    if (is_silent(index)) silent |= 1u << rail_of(index);
   }
   for (uint32_t rail = 0; rail < rails_; ++rail) {
-    if (now_ns - heard_ns_[rail] < lately_ns) heard |= 1u << rail;
+    if (attention_.ns() - heard_at_[rail] < lately_ns) heard |= 1u << rail;
   }
   lost_rails_ = heard != 0 ? silent & ~heard : 0;
 }

@@ -67,6 +67,7 @@ class Simulation {
   void move_to_switch(uint16_t job, uint8_t generation);
   // What this worker sends there is lost from now on, and what is sent to it.
   void cut_rail(uint32_t rank, uint32_t rail);
+  void mend_rails() { cut_.clear(); }
   uint64_t sent_on(uint32_t rail) const { return sent_on_[rail]; }  // by workers
   void stop_worker(uint32_t rank) { stopped_[rank] = true; }
   void resume_worker(uint32_t rank) { stopped_[rank] = false; }

@@ -303,6 +303,45 @@ TEST(Worker, NoticesThatTheSwitchIsSilent) {
   EXPECT_NE(worker.trouble()->what.find("the switch has not answered"), std::string::npos);
 }
 
+// It was late, or we were.
+TEST(Worker, ASilenceThatEndsIsNoTroubleAnyMore) {
+  Job job({.leaves = {2}});
+  job.simulation.cut_rail(0, 0);
+  int32_t value = 1;
+  uint64_t ticket;
+  Worker& worker = job.simulation.worker(0);
+  ASSERT_EQ(worker.start({.send = &value, .receive = &value, .count = 1}, 1, &ticket), Status::kOk);
+  ASSERT_TRUE(
+      job.simulation.run_until([&] { return worker.trouble().has_value(); }, 5'000'000'000));
+  job.simulation.mend_rails();
+  EXPECT_TRUE(job.simulation.run_until([&] { return !worker.trouble(); }, 5'000'000'000));
+}
+
+// While a rank that others keep waiting is stopped, by a debugger, say, it hears nothing.
+TEST(Worker, ItsOwnAbsenceIsNoSilenceOfTheSwitch) {
+  Job job({.leaves = {2}});
+  int32_t value = 1;
+  uint64_t ticket;
+  Worker& worker = job.simulation.worker(0);
+  ASSERT_EQ(worker.start({.send = &value, .receive = &value, .count = 1}, 1, &ticket), Status::kOk);
+  const auto wait = [&job](uint64_t ns) {
+    const uint64_t until_ns = job.simulation.now_ns() + ns;
+    job.simulation.run_until([&] { return job.simulation.now_ns() >= until_ns; });
+  };
+  for (const uint64_t absent_ns : {2'500'000'000, 20'000'000'000}) {
+    wait(500'000'000);
+    job.simulation.stop_worker(0);
+    wait(absent_ns);
+    job.simulation.resume_worker(0);
+    EXPECT_FALSE(
+        job.simulation.run_until([&] { return worker.trouble().has_value(); }, 5'000'000'000))
+        << worker.trouble()->what;
+  }
+  job.simulation.kill_switch();
+  EXPECT_TRUE(
+      job.simulation.run_until([&] { return worker.trouble().has_value(); }, 5'000'000'000));
+}
+
 TEST(Worker, AStragglerIsNoTroubleWithTheSwitch) {
   Job job({.leaves = {2}});
   int32_t value = 1;
