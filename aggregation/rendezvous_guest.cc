@@ -23,6 +23,9 @@ class Guest {
   Result<std::vector<Card>> run();
 
  private:
+  // Tries until it is done; kAgain: the time is over. Who was held up looks once more.
+  template <typename Step>
+  Status keep_trying(short events, uint64_t deadline_ns, Step step);
   // False: nobody is there yet.
   Result<bool> greet();
   Result<bool> connect();
@@ -32,7 +35,6 @@ class Guest {
   Result<void> check(const Verdict& verdict, std::span<const std::byte> cards, const Mac& mac);
   Error late(const char* what) const;
   std::string host() const { return "rank 0 at " + meeting_.address.to_string(); }
-  bool is_late() const { return meeting_.clock.now_ns() >= meeting_.deadline_ns; }
 
   const Meeting& meeting_;
   const Card& own_;
@@ -42,6 +44,17 @@ class Guest {
   std::string nobody_;  // why not, when last tried
 };
 
+template <typename Step>
+Status Guest::keep_trying(short events, uint64_t deadline_ns, Step step) {
+  for (;;) {
+    const bool late = meeting_.clock.now_ns() >= deadline_ns;
+    const Status status = step();
+    if (status != Status::kAgain || late) return status;
+    pollfd waited{fd_.get(), events, 0};
+    (void)::poll(&waited, 1, kPollMs);
+  }
+}
+
 Error Guest::late(const char* what) const {
   return make_error(Status::kTimeout, 0, "rendezvous with %s: %s in time%s%s", host().c_str(), what,
                     nobody_.empty() ? "; look at its log" : ": ", nobody_.c_str());
@@ -49,10 +62,11 @@ Error Guest::late(const char* what) const {
 
 Result<std::vector<Card>> Guest::run() {
   for (;;) {
+    const bool last = meeting_.clock.now_ns() >= meeting_.deadline_ns;
     auto greeted = greet();
     if (!greeted) return fail(std::move(greeted.error()));
     if (*greeted) break;
-    if (is_late()) return fail(late("it was not there"));
+    if (last) return fail(late("it was not there"));
     (void)::poll(nullptr, 0, kRetryMs);
   }
   auto joined = join();
@@ -69,13 +83,10 @@ Result<bool> Guest::connect() {
   }
   fd_ = std::move(*fd);
   Error error;
-  Status status = Status::kAgain;
-  while ((status = finish_connect(fd_, meeting_.address, &error)) == Status::kAgain) {
-    if (is_late()) return fail(late("no connection stood"));
-    pollfd waited{fd_.get(), POLLOUT, 0};
-    (void)::poll(&waited, 1, kPollMs);
-  }
+  const Status status = keep_trying(POLLOUT, meeting_.deadline_ns,
+                                    [&] { return finish_connect(fd_, meeting_.address, &error); });
   if (status == Status::kOk) return true;
+  if (status == Status::kAgain) return fail(late("no connection stood"));
   nobody_ = error.what;
   return false;
 }
@@ -86,11 +97,11 @@ Result<bool> Guest::greet() {
   if (!connected || !*connected) return connected;
   size_t done = 0;
   Error error;
-  Status status = Status::kAgain;
-  while ((status = receive_message(fd_, bytes_of(greeting_), &done, &error)) == Status::kAgain) {
-    if (is_late()) return fail(late("no greeting came; does another program listen there?"));
-    pollfd waited{fd_.get(), POLLIN, 0};
-    (void)::poll(&waited, 1, kPollMs);
+  const Status status = keep_trying(POLLIN, meeting_.deadline_ns, [&] {
+    return receive_message(fd_, bytes_of(greeting_), &done, &error);
+  });
+  if (status == Status::kAgain) {
+    return fail(late("no greeting came; does another program listen there?"));
   }
   if (status != Status::kOk && done == 0) {
     nobody_ = error.what;
@@ -120,12 +131,10 @@ Result<void> Guest::join() {
   joining_.mac = *mac;
   size_t done = 0;
   Error error;
-  Status status = Status::kAgain;
-  while ((status = send_message(fd_, bytes_of(joining_), &done, &error)) == Status::kAgain) {
-    if (is_late()) return fail(late("it took nothing"));
-    pollfd waited{fd_.get(), POLLOUT, 0};
-    (void)::poll(&waited, 1, kPollMs);
-  }
+  const Status status = keep_trying(POLLOUT, meeting_.deadline_ns, [&] {
+    return send_message(fd_, bytes_of(joining_), &done, &error);
+  });
+  if (status == Status::kAgain) return fail(late("it took nothing"));
   if (status != Status::kOk) return fail(std::move(error));
   return {};
 }
@@ -133,15 +142,10 @@ Result<void> Guest::join() {
 Result<void> Guest::receive(std::span<std::byte> message) {
   size_t done = 0;
   Error error;
-  Status status = Status::kAgain;
-  while ((status = receive_message(fd_, message, &done, &error)) == Status::kAgain) {
-    if (meeting_.clock.now_ns() >= meeting_.deadline_ns + kGraceNs) {
-      return fail(late("it did not say who the others are"));
-    }
-    pollfd waited{fd_.get(), POLLIN, 0};
-    (void)::poll(&waited, 1, kPollMs);
-  }
+  const Status status = keep_trying(POLLIN, meeting_.deadline_ns + kGraceNs,
+                                    [&] { return receive_message(fd_, message, &done, &error); });
   if (status == Status::kOk) return {};
+  if (status == Status::kAgain) return fail(late("it did not say who the others are"));
   return fail(make_error(Status::kRemote, error.code,
                          "rendezvous: %s gave up before all ranks had come (its log says why): %s",
                          host().c_str(), error.what.c_str()));

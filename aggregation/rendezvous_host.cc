@@ -75,6 +75,7 @@ Result<std::vector<Card>> Host::run() {
 
 Result<void> Host::gather() {
   for (;;) {
+    const bool late = is_late();  // before the look: who was held up looks once more
     auto admitted = admit();
     if (!admitted) return admitted;
     for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {
@@ -88,7 +89,7 @@ Result<void> Host::gather() {
     }
     const std::string who = missing();
     if (who.empty()) return {};
-    if (is_late()) {
+    if (late) {
       return fail(make_error(
           Status::kTimeout, 0, "rendezvous at %s: rank %s of %u did not come in time%s%s",
           meeting_.address.to_string().c_str(), who.c_str(), own_.ranks,
@@ -135,13 +136,18 @@ Result<void> Host::step(Visitor& visitor) {
     if (waits) return {};
     return fail(make_error(Status::kRemote, 0, "it went away again"));
   }
+  const bool late = meeting_.clock.now_ns() >= visitor.deadline_ns;
+  const bool greeted_before = visitor.greeted == sizeof visitor.greeting;
   Status status = send_message(visitor.fd, bytes_of(visitor.greeting), &visitor.greeted, &error);
   if (status == Status::kOk) {
+    // From now on it is the visitor who is waited for.
+    if (!greeted_before) visitor.deadline_ns = meeting_.clock.now_ns() + meeting_.patience_ns;
     status = receive_message(visitor.fd, bytes_of(visitor.joining), &visitor.joined, &error);
   }
   if (status == Status::kOk) return take_joining(visitor);
   if (status != Status::kAgain) return fail(std::move(error));
-  if (meeting_.clock.now_ns() < visitor.deadline_ns) return {};
+  const bool greeted_now = !greeted_before && visitor.greeted == sizeof visitor.greeting;
+  if (!late || greeted_now) return {};
   return fail(make_error(Status::kTimeout, 0, "it connected and did not say who it is in time"));
 }
 

@@ -8,6 +8,7 @@
 #include "aggregation/rendezvous.h"
 #include "aggregation/rendezvous_wire.h"
 #include "test/aggregation/support.h"
+#include "test/support/manual_clock.h"
 #include "test/support/unused_address.h"
 
 namespace slime::aggregation {
@@ -26,14 +27,19 @@ SecretKey key_of(const std::string& text) {
   return SecretKey::from_bytes(std::as_bytes(std::span(text))).value();
 }
 
+using test::ManualClock;
+
 class Rendezvous : public testing::Test {
  protected:
-  Meeting meeting(double seconds = 10) const {
-    Meeting meeting;
-    meeting.address = address_;
-    meeting.deadline_ns = meeting.clock.now_ns() + static_cast<uint64_t>(seconds * 1e9);
-    meeting.patience_ns = 300'000'000;
-    return meeting;
+  static constexpr uint64_t kMinuteNs = 60'000'000'000, kHourNs = 60 * kMinuteNs;
+
+  // Long: what must happen in time happens. Who is to be late has a clock of its own.
+  Meeting meeting(const Clock& clock = SteadyClock::instance()) const {
+    return {.address = address_,
+            .key = {},
+            .deadline_ns = clock.now_ns() + kMinuteNs,
+            .patience_ns = kMinuteNs,
+            .clock = clock};
   }
   // Rank 0 in the background; `rest` meanwhile.
   Result<std::vector<Card>> host(const Meeting& where, uint32_t ranks,
@@ -46,7 +52,7 @@ class Rendezvous : public testing::Test {
   }
   // A stranger's connection, once somebody listens.
   Fd visit() const {
-    for (int i = 0; i < 500; ++i) {
+    for (int i = 0; i < 6000; ++i) {
       auto fd = start_connect(address_);
       Error error;
       Status status = Status::kAgain;
@@ -60,7 +66,7 @@ class Rendezvous : public testing::Test {
   static bool receive(const Fd& fd, T* message) {
     size_t done = 0;
     Error error;
-    for (int i = 0; i < 5000; ++i) {
+    for (int i = 0; i < 60'000; ++i) {
       const Status status = receive_message(fd, bytes_of(*message), &done, &error);
       if (status == Status::kOk) return true;
       if (status != Status::kAgain) return false;
@@ -103,9 +109,17 @@ TEST_F(Rendezvous, AllGetAllCards) {
 }
 
 TEST_F(Rendezvous, StrangersChangeNothing) {
+  constexpr uint64_t kPatienceNs = 300'000'000;
   std::mt19937 random(7);
   Result<std::vector<Card>> joined = fail(Error{});
-  const auto met = host(meeting(), 2, [&] {
+  ManualClock clock;
+  Meeting impatient = meeting(clock);
+  impatient.deadline_ns += kHourNs;
+  impatient.patience_ns = kPatienceNs;
+  const auto not_in_time = [this] {
+    return log_.count(LogLevel::kWarning, "did not say who it is in time");
+  };
+  const auto met = host(impatient, 2, [&] {
     std::vector<Fd> silent;
     for (int i = 0; i < 70; ++i) silent.push_back(visit());  // more than it listens to at once
     for (int i = 0; i < 30; ++i) {
@@ -124,12 +138,16 @@ TEST_F(Rendezvous, StrangersChangeNothing) {
     other_card.card = card_of(1, 2);
     other_card.card.magic = 5;
     send(visit(), other_card);
+    for (int i = 0; i < 3000 && not_in_time() < 7; ++i) {
+      clock.pass(kPatienceNs);
+      usleep(20'000);
+    }
     joined = join_meeting(meeting(), card_of(1, 2));
   });
   ASSERT_TRUE(met) << met.error().what;
   ASSERT_TRUE(joined) << joined.error().what;
   EXPECT_EQ((*met)[1].handle, card_of(1, 2).handle);
-  EXPECT_GE(log_.count(LogLevel::kWarning, "did not say who it is in time"), 7u);
+  EXPECT_GE(not_in_time(), 7u);
   EXPECT_GE(log_.count(LogLevel::kWarning, "turned away"), 9u);
 }
 
@@ -164,38 +182,66 @@ TEST_F(Rendezvous, ARankThatDiesWhileOthersAreAwaitedMayComeAgain) {
       send(first, joining);
       usleep(100'000);
     }
-    while (log_.count(LogLevel::kWarning, "went away again") == 0) usleep(10'000);
+    for (int i = 0; i < 6000 && log_.count(LogLevel::kWarning, "went away again") == 0; ++i) {
+      usleep(10'000);
+    }
     each_rank(2, [&](uint32_t i) { joined[i] = join_meeting(meeting(), card_of(i + 1, 3)); });
   });
   EXPECT_TRUE(met) << met.error().what;
   for (const auto& cards : joined) EXPECT_TRUE(cards) << cards.error().what;
 }
 
-TEST_F(Rendezvous, NamesWhoIsMissing) {
-  const auto met = host(meeting(0.3), 4, [&] {
-    expect_fails(join_meeting(meeting(0.3), card_of(2, 4)), "rank 1, 3 of 4 did not come in time");
+// Of two with one number the second hears that the first is there, so that the time may pass then.
+TEST_F(Rendezvous, NamesWhoIsMissingAndWhoIsThereTwice) {
+  ManualClock clock;
+  Result<std::vector<Card>> joined[2] = {fail(Error{}), fail(Error{})};
+  const auto met = host(meeting(clock), 4, [&] {
+    each_rank(2, [&](uint32_t i) {
+      joined[i] = join_meeting(meeting(), card_of(2, 4));
+      clock.pass(kMinuteNs);
+    });
   });
-  expect_fails(met, "rank 1, 3 of 4 did not come in time");
+  expect_fails(met, "rank 1, 3 of 4 did not come in time; last turned away: ");
+  expect_fails(met, "has come already");
+  ASSERT_FALSE(joined[0] || joined[1]);
+  const bool second_refused = joined[1].error().status == Status::kInvalid;
+  EXPECT_EQ(joined[second_refused ? 1 : 0].error().status, Status::kInvalid);
+  expect_fails(joined[second_refused ? 1 : 0], "rank 2, which has come already");
+  expect_fails(joined[second_refused ? 0 : 1], "rank 1, 3 of 4 did not come in time");
+}
+
+TEST_F(Rendezvous, NumbersOfRanksMustAgree) {
+  ManualClock clock;
+  const auto met = host(meeting(clock), 2, [&] {
+    const auto joined = join_meeting(meeting(), card_of(1, 3));
+    clock.pass(kMinuteNs);
+    expect_fails(joined, "rank 1 of 3, and rank 0 says there are 2");
+    EXPECT_EQ(joined.error().status, Status::kInvalid);
+  });
+  expect_fails(met, "rank 1 of 2 did not come in time");
+  expect_fails(met, "rank 1 of 3");
 }
 
 TEST_F(Rendezvous, KeysMustAgree) {
   if (auto loaded = load_hmac(); !loaded) GTEST_SKIP() << loaded.error().what;
   const SecretKey right = key_of("0123456789abcdef0123456789abcdef");
   const SecretKey wrong = key_of("fedcba9876543210fedcba9876543210");
-  Meeting keyed = meeting(1.5), other = meeting(1.5), good = meeting(1.5);
+  Meeting keyed = meeting(), other = meeting(), good = meeting();
   keyed.key = good.key = right;
   other.key = wrong;
   Result<std::vector<Card>> joined = fail(Error{});
   const auto met = host(keyed, 2, [&] {
-    expect_fails(join_meeting(meeting(1), card_of(1, 2)),
+    expect_fails(join_meeting(meeting(), card_of(1, 2)),
                  "rank 0 at " + address_.to_string() + " has a key, and rank 1 has none");
     expect_fails(join_meeting(other, card_of(1, 2)), "does not have our key");
     joined = join_meeting(good, card_of(1, 2));
   });
   EXPECT_TRUE(met) << met.error().what;
   EXPECT_TRUE(joined) << joined.error().what;
-  const auto open = host(meeting(0.5), 2, [&] {
+  ManualClock clock;
+  const auto open = host(meeting(clock), 2, [&] {
     expect_fails(join_meeting(keyed, card_of(1, 2)), "has no key, and rank 1 has one");
+    clock.pass(kMinuteNs);
   });
   expect_fails(open, "rank 1 of 2 did not come in time");
 }
@@ -207,7 +253,7 @@ class FalseHost : public Rendezvous {
                                     const SecretKey& key = {}) {
     const Fd listener = listen_on(address_).value();
     Result<std::vector<Card>> joined = fail(Error{});
-    Meeting where = meeting(1);
+    Meeting where = meeting(clock_);
     where.key = key;
     std::thread guest([&] { joined = join_meeting(where, card_of(1, 3)); });
     Accepted accepted;
@@ -223,11 +269,16 @@ class FalseHost : public Rendezvous {
     EXPECT_TRUE(receive(fd, &joining));
     return joining;
   }
+  void let_the_time_pass() { clock_.pass(kHourNs); }
+
+ private:
+  ManualClock clock_;  // of the guest
 };
 
 TEST_F(FalseHost, IsSeenThrough) {
   expect_fails(join_at([](const Fd& fd) { send(fd, Joining{}); }), "no rank 0 of this library");
-  expect_fails(join_at([](const Fd&) {}), "does another program listen there?");
+  expect_fails(join_at([this](const Fd&) { let_the_time_pass(); }),
+               "does another program listen there?");
   expect_fails(join_at([](const Fd& fd) {
                  greet(fd, {});
                  Verdict verdict;
@@ -243,12 +294,13 @@ TEST_F(FalseHost, IsSeenThrough) {
                  send(fd, Mac{});
                }),
                "turned rank 1 away: ????");
-  expect_fails(join_at([](const Fd& fd) {
+  expect_fails(join_at([this](const Fd& fd) {
                  greet(fd, {});
                  Verdict verdict;
                  verdict.cards = 3;
                  send(fd, verdict);
                  send(fd, card_of(0, 3));
+                 let_the_time_pass();
                }),
                "did not say who the others are in time");
 }

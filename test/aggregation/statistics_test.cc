@@ -30,7 +30,7 @@ TEST(AggregationStatistics, AddUp) {
     EXPECT_EQ(now.timeouts, now.retransmitted);
     EXPECT_EQ(now.corrupt + now.foreign + now.strangers, 0u);
     EXPECT_GT(now.send_calls, 0u);
-    EXPECT_GE(now.sent, now.send_calls);
+    EXPECT_GE(now.sent + now.queries, now.send_calls);
     EXPECT_GT(now.round_trip_ns, 0u);
     EXPECT_FALSE(now.without_switch);
   }
@@ -78,10 +78,15 @@ TEST(AggregationStatistics, CountTimeouts) {
   int32_t data = 1;
   Request request;
   EXPECT_OK(group[0].all_reduce_async({&data, &data, 1, DataType::kInt32}, &request));
-  expect_fails(group[0].wait(request, 0.6), Code::kTimeout, "rank 0 of 2");
+  const auto named = [] {
+    return LogCapture::count(LogLevel::kWarning, "rank 1 has not contributed for 300 ms");
+  };
+  for (int i = 0; i < 600 && named() == 0; ++i) {
+    expect_fails(group[0].wait(request, 0.1), Code::kTimeout, "rank 0 of 2");
+  }
   EXPECT_GT(group[0].statistics().timeouts, before);
   EXPECT_GT(group[0].statistics().queries, 0u);
-  EXPECT_EQ(LogCapture::count(LogLevel::kWarning, "rank 1 has not contributed for 300 ms"), 1u);
+  EXPECT_GE(named(), 1u);
 }
 
 }  // namespace

@@ -60,7 +60,9 @@ Options options_for(uint32_t ranks, const std::string& switch_address) {
   options.ranks = ranks;
   options.interfaces = "lo";
   options.switch_address = switch_address;
-  options.connect_timeout_s = 20;
+  options.connect_timeout_s = 60;
+  options.switch_timeout_s = 60;  // and no test needs it
+  options.settings["NCCL_SLIME_HANDSHAKE_TIMEOUT"] = "60";
   if (ranks > 1) options.rendezvous = test::unused_address();
   return options;
 }
