@@ -20,6 +20,7 @@ constexpr uint64_t kLinger = 6 * kSecond;  // for the ranks to leave after a ver
 // worth seeing: the ranks go on for a little, until their plugin reports it or this time is over.
 constexpr int kPluginGraceS = 3;
 constexpr uint64_t kSilence = 5 * kSecond;  // heartbeats come once a second
+constexpr uint64_t kAbsence = kSecond / 2;  // of this thread, which waits for kTickMs at most
 
 uint64_t now_ns() { return SteadyClock::instance().now_ns(); }
 
@@ -76,7 +77,7 @@ Coordinator::Coordinator(Fd listener, Agreement agreement, double timeout_s)
       agreement_(std::move(agreement)),
       timeout_ns_(static_cast<uint64_t>(timeout_s * 1e9)),
       seats_(static_cast<size_t>(agreement_.size)) {
-  started_ns_ = moved_ns_ = beat_ns_ = now_ns();
+  started_ns_ = moved_ns_ = beat_ns_ = looked_ns_ = now_ns();
   thread_ = std::thread([this] { run(); });
 }
 
@@ -85,6 +86,7 @@ Coordinator::~Coordinator() { thread_.join(); }
 void Coordinator::run() {
   while (!all_left()) {
     wait_for_events();
+    excuse_absence();
     accept_strangers();
     serve_strangers();
     serve_seats();
@@ -103,6 +105,15 @@ void Coordinator::wait_for_events() {
     if (seat.wire) add(*seat.wire);
   }
   (void)poll(fds.data(), fds.size(), kTickMs);
+}
+
+// A thread that was held up has heard nobody meanwhile; that is no silence of theirs.
+void Coordinator::excuse_absence() {
+  const uint64_t now = now_ns(), away_ns = now - looked_ns_;
+  looked_ns_ = now;
+  if (away_ns < kAbsence) return;
+  moved_ns_ = std::min(now, moved_ns_ + away_ns);
+  for (Seat& seat : seats_) seat.heard_ns = std::min(now, seat.heard_ns + away_ns);
 }
 
 void Coordinator::accept_strangers() {

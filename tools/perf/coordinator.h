@@ -55,6 +55,7 @@ class Coordinator {
   Coordinator(Fd listener, Agreement agreement, double timeout_s);
   void run();
   void wait_for_events();
+  void excuse_absence();
   void accept_strangers();
   void serve_strangers();
   bool seat(Stranger* stranger, const nlohmann::json& hello);
@@ -79,7 +80,7 @@ class Coordinator {
   uint64_t exchange_ = 0;
   size_t parts_ = 0;
   std::string label_;
-  uint64_t started_ns_ = 0, moved_ns_ = 0, beat_ns_ = 0;
+  uint64_t started_ns_ = 0, moved_ns_ = 0, beat_ns_ = 0, looked_ns_ = 0;
   uint64_t failure_ns_ = 0;  // when the first rank reported a failure
   int failed_rank_ = -1;
   std::string failure_;

@@ -93,6 +93,8 @@ Result<void> RingCommunicator::connect_all() {
   const Clock& clock = SteadyClock::instance();
   const uint64_t deadline = clock.now_ns() + static_cast<uint64_t>(setup_.timeout_s * 1e9);
   while (!connecting_.empty() || !listening_.empty()) {
+    const bool late =
+        clock.now_ns() > deadline;  // before the look: who was held up looks once more
     const auto connected = connect_some();
     if (!connected) return fail(connected.error());
     const auto accepted = accept_some();
@@ -100,7 +102,7 @@ Result<void> RingCommunicator::connect_all() {
     if (setup_.member->stop()) return fail(setup_.member->verdict());
     if (*connected || *accepted) {
       setup_.pulse->beat();
-    } else if (clock.now_ns() > deadline) {
+    } else if (late) {
       return fail(make_error(Status::kTimeout, 0, "not connected after %.0f s (--timeout):%s",
                              setup_.timeout_s, missing().c_str()));
     } else {
