@@ -162,12 +162,12 @@ Result<void> SoftSwitch::remove_job(uint16_t job) {
 
 Result<void> SoftSwitch::fence(uint16_t job, uint8_t generation) {
   if (!jobs_.contains(job)) return fail(no_job(job));
-  for (const auto& thread : threads_) {
-    if (auto called = thread->call([&](Shard& shard) { shard.fence(job, generation); }); !called) {
-      return called;
-    }
+  Result<void> result;
+  for (const auto& thread : threads_) {  // all of them, whatever one says: they go on together
+    auto called = thread->call([&](Shard& shard) { shard.fence(job, generation); });
+    if (!called) result = std::move(called);
   }
-  return {};
+  return result;
 }
 
 Result<JobTotals> SoftSwitch::totals(uint16_t job) const {
