@@ -98,7 +98,7 @@ lab_relay() {
     ip -n switch link set "p$i" master br0 up || return
   ip netns exec "r$i" $relay near far "$@" >"$work/relay.$i" 2>&1 &
   relay_pid=$!
-  for _ in $(seq 100); do
+  for _ in $(seq 1200); do
     grep -qs ready "$work/relay.$i" && return
     sleep 0.05
   done
@@ -154,7 +154,7 @@ lab_switchd_again() {
   ip netns exec switch "${launcher[@]}" "$build/bin/slime-switchd" --config "$1" \
     >"$1.ready" 2>>"$1.log" &
   switchd_pid=$!
-  for _ in $(seq 200); do
+  for _ in $(seq 1200); do
     grep -qs ready "$1.ready" && return
     kill -0 "$switchd_pid" 2>/dev/null || break
     sleep 0.05

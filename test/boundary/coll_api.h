@@ -60,11 +60,16 @@ class CollTest : public EveryVersion {
     EXPECT_EQ(coll_.finalize(), nccl::kSuccess);
     finalize();
   }
+  // Without those about ranks that are late, which come whenever a machine is busy.
+  static size_t warnings() {
+    return Log::count(nccl::kLogWarn) -
+           Log::count(nccl::kLogWarn, "has not contributed for 300 ms");
+  }
   // The call was refused with one sentence that holds `part`.
   void refused(ResultCode code, const std::string& part,
                ResultCode expected = nccl::kInvalidArgument) {
     EXPECT_EQ(code, expected) << part;
-    EXPECT_EQ(Log::count(nccl::kLogWarn), 1u) << part << "\n" << Log::text();
+    EXPECT_EQ(warnings(), 1u) << part << "\n" << Log::text();
     EXPECT_EQ(Log::count(nccl::kLogWarn, part), 1u) << part << "\n" << Log::text();
     Log::clear();
   }

@@ -49,7 +49,7 @@ class CollPair : public CollTest {
 class CollSwitch : public CollPair {
  protected:
   static constexpr size_t kElements = 3000;
-  virtual void settings() {}
+  virtual void settings() { set("NCCL_SLIME_SWITCH_TIMEOUT", "60"); }
 
   void SetUp() override {
     settings();

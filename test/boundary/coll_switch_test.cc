@@ -25,7 +25,7 @@ TEST_P(CollSwitch, AddsUp) {
   EXPECT_EQ(coll_.iflush(ranks_[0].comm, &request), nccl::kSuccess);
   EXPECT_EQ(request, nullptr) << "host memory needs no flush";
   refused(coll_.iflush(ranks_[0].comm, nullptr), "request is NULL");
-  EXPECT_EQ(Log::count(nccl::kLogWarn), 0u) << Log::text();
+  EXPECT_EQ(warnings(), 0u) << Log::text();
 }
 
 // NCCL offers the same operation again where it gets no request.

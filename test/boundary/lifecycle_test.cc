@@ -232,6 +232,7 @@ TEST_F(Lifecycle, SaysThatATrafficClassIsNotApplied) {
 
 TEST_F(Lifecycle, WritesItsCountersWhenTheLastConnectionCloses) {
   const std::string path = testing::TempDir() + "slime-stats-" + std::to_string(getpid());
+  std::filesystem::remove(path);
   set("NCCL_SLIME_STATS", (path.substr(0, path.rfind('-')) + "-%p").c_str());
   ASSERT_EQ(net_.init(), nccl::kSuccess);
   {

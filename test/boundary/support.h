@@ -54,7 +54,7 @@ class CleanEnvironment {
 size_t open_descriptors();
 size_t allocated_bytes();
 
-inline constexpr std::chrono::seconds kPatience(20);
+inline constexpr std::chrono::seconds kPatience(60);
 
 // Calls `step` until it returns true. False: it did not within the time.
 bool wait_until(const std::function<bool()>& step, std::chrono::milliseconds limit = kPatience);

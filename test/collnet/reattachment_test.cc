@@ -13,7 +13,7 @@
 namespace slime {
 namespace {
 
-constexpr uint64_t kSoonNs = 1'000'000, kPatienceNs = 5'000'000'000;
+constexpr uint64_t kSoonNs = 1'000'000, kPatienceNs = 60'000'000'000;
 
 uint64_t now() { return SteadyClock::instance().now_ns(); }
 
@@ -61,7 +61,8 @@ TEST(Reattachment, WaitsForASwitchToComeBack) {
   ASSERT_TRUE(poll_until(&way, [&] { return way.grant().has_value(); }));
   EXPECT_TRUE(way.has_come(now())) << "nobody else has to hear of it";
   EXPECT_EQ(way.grant()->slots, 16u);
-  EXPECT_EQ(jobs_at(address), 1u);
+  // One that was granted too late for it goes when its lease has run out.
+  EXPECT_TRUE(poll_until(&way, [&] { return jobs_at(address) == 1; }));
 }
 
 TEST(Reattachment, ClosesWhatItIsNotToKeep) {

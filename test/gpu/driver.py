@@ -92,7 +92,7 @@ class Rank:
             self.process.kill()
             self.process.wait()
             code = None
-        self.reader.join(5)
+        self.reader.join(60)
         return code
 
     def last_words(self):

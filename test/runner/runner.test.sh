@@ -17,7 +17,7 @@ expect() {
   local want=$1 last=$2 mention=$3 output code
   shift 3
   output=$(env -u SLIME_TOTALS_FILE -u SLIME_SAN -u SLIME_TEST_FILTER SLIME_BUILD_DIR="$root/build" \
-    SLIME_TEST_TIMEOUT_S=1 test/run.sh "$@" 2>&1)
+    SLIME_TEST_TIMEOUT_S="${limit_s:-60}" test/run.sh "$@" 2>&1)
   code=$?
   if [ "$code" -eq "$want" ] && [ "$(tail -n 1 <<<"$output")" = "$last" ] &&
     [[ $output == *"$mention"* ]]; then
@@ -37,7 +37,7 @@ program passes "$pass"
 program fails "$pass; $fail; exit 1"
 program skips "$pass; $skip"
 program crashes "$pass; $run; kill -SEGV \$\$"
-program hangs "$pass; $run; sleep 20"
+program hangs "$pass; $run; sleep 100"
 program leaks "$pass; exit 23"
 program empty 'exit 0'
 program dies_at_start 'exit 127'
@@ -46,7 +46,7 @@ program one.test.sh 'exit 0'
 program other.test.sh 'exit 0'
 program bad.test.sh 'exit 3'
 program skipped.test.sh 'echo first; echo "no namespaces"; exit 77'
-program hanging.test.sh 'sleep 20'
+program hanging.test.sh 'sleep 100'
 
 expect 0 '1 passed, 0 failed, 0 skipped' '' "$root/passes"
 expect 0 '2 passed, 0 failed, 0 skipped' '' "$root/passes" "$root/good.test.sh"
@@ -54,12 +54,13 @@ expect 0 '4 passed, 0 failed, 0 skipped' '' "$root/passes" "$root"/{good,one,oth
 expect 1 '1 passed, 1 failed, 0 skipped' 'FAILED P/A.Bad/1' "$root/fails"
 expect 0 '1 passed, 0 failed, 1 skipped' 'SKIPPED A.Later: no NIC' "$root/skips"
 expect 1 '1 passed, 1 failed, 0 skipped' 'FAILED A.Next: crashed: signal 11 (SEGV)' "$root/crashes"
-expect 1 '1 passed, 1 failed, 0 skipped' 'FAILED A.Next: killed: time limit of 1 s' "$root/hangs"
+limit_s=6 expect 1 '1 passed, 1 failed, 0 skipped' 'FAILED A.Next: killed: time limit of 6 s' \
+  "$root/hangs"
 expect 1 '1 passed, 1 failed, 0 skipped' 'after its tests: exit status 23' "$root/leaks"
 expect 1 '0 passed, 1 failed, 0 skipped' 'holds no test' "$root/empty"
 expect 1 '0 passed, 1 failed, 0 skipped' 'exit status 127' "$root/dies_at_start"
 expect 1 '0 passed, 1 failed, 0 skipped' 'exit status 3' "$root/bad.test.sh"
-expect 1 '0 passed, 1 failed, 0 skipped' 'killed: time limit' "$root/hanging.test.sh"
+limit_s=6 expect 1 '0 passed, 1 failed, 0 skipped' 'killed: time limit' "$root/hanging.test.sh"
 expect 1 '0 passed, 1 failed, 1 skipped' 'no namespaces' "$root/skipped.test.sh"
 expect 1 '0 passed, 1 failed, 0 skipped' 'no test ran'
 exit $wrong

@@ -47,6 +47,7 @@ class LocalSwitch {
     controller_ = std::make_unique<net::Controller>(*driver_, options, SteadyClock::instance());
     net::ServerOptions server;
     server.listen = SocketAddress::parse(listen).value();
+    server.greeting_ns = server.request_ns = 60'000'000'000;  // no test is about them
     control_ = net::ControlServer::open(*controller_, server).value();
     thread_ = std::thread([this] { serve(); });
   }

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "switch/softswitch/softswitch.h"
@@ -126,7 +127,8 @@ TEST(SoftSwitchControl, JobsComeAndGoUnderTraffic) {
   busy.workers.clear();
   Team again(*soft, 2, 1);
   again.join(*soft);
-  run_round(again.workers, 0, 1, 64);
+  run_round(again.workers, 0, 1, 64,
+            test::kResendMs);  // what is left of the flood may be before it
 }
 
 TEST(SoftSwitchControl, StopsUnderTraffic) {
@@ -138,21 +140,28 @@ TEST(SoftSwitchControl, StopsUnderTraffic) {
     traffic.wait_for(200);
     const uint64_t begin = now_ms();
     soft.reset();
-    EXPECT_LT(now_ms() - begin, 5000u);
+    EXPECT_LT(now_ms() - begin, uint64_t{test::kPatienceMs});
   }
 }
 
-// Stopping and commands do not wait until an idle thread looks up by itself.
+// Stopping and commands do not wait until an idle thread looks up by itself. Of some series of
+// waits one is undisturbed; without a bell all are as slow.
 TEST(SoftSwitchControl, TheBellIsHeard) {
+  constexpr int kWaits = 10;
   SoftSwitchOptions options = options_on();
-  options.shards = 8;
-  const uint64_t begin = now_ms();
+  options.shards = 1;
+  const auto is_quick = [&](const std::function<void()>& step) {
+    for (const uint64_t end = now_ms() + test::kPatienceMs; now_ms() < end;) {
+      const uint64_t begin = now_ms();
+      for (int i = 0; i < kWaits; ++i) step();
+      if (now_ms() - begin < kWaits * ShardThread::kIdleUs / 1000 / 4) return true;
+    }
+    return false;
+  };
   auto soft = open_switch(options);
   Team team(*soft, 1);
-  for (int i = 0; i < 5; ++i) team.join(*soft);
-  soft.reset();
-  // 48 waits; without a bell each takes up to kIdleUs.
-  EXPECT_LT(now_ms() - begin, 48 * ShardThread::kIdleUs / 1000 / 4);
+  EXPECT_TRUE(is_quick([&] { team.join(*soft); }));
+  EXPECT_TRUE(is_quick([&] { soft = open_switch(options); }));
 }
 
 TEST(SoftSwitchControl, MemoryIsLimited) {

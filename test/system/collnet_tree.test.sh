@@ -25,7 +25,7 @@ start_switch() {
     at=${control[$name]:-}
     at=${at#*:}
     [ -n "$at" ] || at=$((port += 20))
-    printf 'data:\n  listen: 127.0.0.1:%d\n  shards: 2\ncontrol:\n  listen: 127.0.0.1:%d\n%s\njobs:\n  lease_s: 6\n  tree_s: 2\n%s\n' \
+    printf 'data:\n  listen: 127.0.0.1:%d\n  shards: 2\ncontrol:\n  listen: 127.0.0.1:%d\n%s\njobs:\n  lease_s: 20\n%s\n' \
       $((at + 1)) "$at" "$2" "$3" >"$work/$name.yaml"
     rm -f "$work/$name.ready" # that of the one before
     "${launcher[@]}" "$switchd" --config "$work/$name.yaml" >"$work/$name.ready" \
@@ -144,7 +144,11 @@ grep -qE '^327[0-9]+ .* 0 +127.0.0.1:[0-9]+$' "$work/show" && grep -q "^parent $
   "$work/show" && ok "show names level and parent" || not_ok "show: level and parent" "$work/show"
 
 # A fence at the root ends the tree; the ranks go on without it.
-job=$(ctl root show --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["jobs"][0]["job"])')
+job=
+has_job() {
+  job=$(ctl root show --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["jobs"][0]["job"])')
+} 2>/dev/null
+retry 600 has_job || give_up counted "the root has no job"
 ctl root fence "$job" >"$work/fence"
 grep -q "job $job: ended" "$work/fence" && ok "a fence ends the tree" || not_ok "fence" "$work/fence"
 until_said counted 'going on without the switch'

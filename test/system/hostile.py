@@ -6,6 +6,7 @@
 From a raw socket: nothing, random bytes, headers of SAP/1 (include/slime/sap.h) that are right where
 they can be guessed, with lengths that are not; from its own address and, forged, from VICTIM's.
 """
+import itertools
 import random
 import socket
 import struct
@@ -41,7 +42,9 @@ def main():
     own.connect((switch, first_port))
     address = own.getsockname()[0]
     raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
-    while True:
+    for count in itertools.count():
+        if count == 100:
+            print("ready", flush=True)
         payload = sap(chance) if chance.random() < 0.8 else chance.randbytes(chance.choice((0, 1, 27, 28, 4000)))
         source = chance.choice((address, victim))
         port = chance.randrange(32768, 61000)

@@ -88,7 +88,7 @@ ended different 2 2
 says different_0 'rank 1 on .* was refused: your arguments differ: all_gather'
 says different_1 'your arguments differ: all_gather'
 rank alone 0 RANK=0 WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((port + 6)) -- \
-  all_reduce --timeout 2
+  all_reduce --timeout 8
 ended alone 3
 says alone_0 'missing: rank 1, 2 of 3'
 run nowhere 2 all_reduce --rendezvous 127.0.0.1:4000

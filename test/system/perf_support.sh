@@ -105,7 +105,22 @@ give_up() {
   exit 1
 }
 
-# start NAME ARGUMENT...: starts a run, and waits until its ranks have begun. Sets $run_pid (the
+# all_operate: the ranks are in the middle of operations; their progress threads have work
+all_operate() {
+  local pid
+  for pid in "${ranks[@]}"; do operates "$pid" || return; done
+}
+operates() { # PID
+  local task used
+  for task in /proc/"$1"/task/*; do
+    grep -qs '^slime-progress' "$task/comm" || continue
+    # "id (name) state ...", user and system time as words 14 and 15: proc(5)
+    read -r -a used <"$task/stat" && [ $((used[13] + used[14])) -gt 0 ] && return
+  done 2>/dev/null
+  return 1
+}
+
+# start NAME ARGUMENT...: starts a run, and waits until its ranks are at it. Sets $run_pid (the
 # launcher) and the array $ranks (process ids).
 start() {
   local name=$1
@@ -114,6 +129,7 @@ start() {
   run_pid=$!
   under_way "$name"
   mapfile -t ranks < <(sed -n 's/^#  Rank .* Pid *\([0-9]*\) on .*/\1/p' "$work/$name.out")
+  retry 600 all_operate || give_up "$name" "$name: the ranks do not operate"
 }
 
 has_ended() { ! kill -0 "$1" 2>/dev/null; }
@@ -132,7 +148,7 @@ await() {
 
 # all_gone NAME: no rank is left
 all_gone() {
-  for _ in $(seq 30); do
+  for _ in $(seq 600); do
     local left=0 pid
     for pid in "${ranks[@]}"; do
       grep -q '^State:[[:space:]]*[^ZX]' "/proc/$pid/status" 2>/dev/null && left=1

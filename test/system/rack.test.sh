@@ -72,8 +72,9 @@ lab_no_relay 1 9000 || exit 1
 
 # Two jobs at once, beside a neighbour who sends the switch anything, also in the name of rank 0.
 ip netns exec w3 test/system/hostile.py "$switch_address" 48880 "$(worker_address 0)" 1 \
-  2>"$work/hostile" &
+  >"$work/hostile.ready" 2>"$work/hostile" &
 hostile_pid=$!
+retry 600 grep -qs ready "$work/hostile.ready" || not_ok "no hostile neighbour" "$work/hostile"
 lab_perf first 2 all_reduce --algo collnet -b 4 -e 1M -f 64 -d int32 -n "$(rounds 200)"
 first_pids=("${rank_pids[@]}")
 right second 3 -b 4 -e 1M -f 64 -d float -n "$(rounds 100)"
@@ -86,8 +87,8 @@ fi
 wait "$hostile_pid" 2>/dev/null
 # The operator sees it, from a worker's host too.
 in_worker 0 "${launcher[@]}" "$build/bin/slime-switchctl" --switch "$NCCL_SLIME_SWITCH" \
-  --key-file "$NCCL_SLIME_SWITCH_KEY_FILE" stats --json >"$work/stats.json" 2>"$work/stats.err" ||
-  not_ok "hostile: no counters from the switch" "$work/stats.err"
+  --key-file "$NCCL_SLIME_SWITCH_KEY_FILE" --timeout 30 stats --json >"$work/stats.json" \
+  2>"$work/stats.err" || not_ok "hostile: no counters from the switch" "$work/stats.err"
 if malformed=$(python3 -c "import json, sys
 n = json.load(open(sys.argv[1]))['data']['malformed']
 print(n)
@@ -117,7 +118,8 @@ stop_rank_1() {
 # there, and the other is held up until they are flipped.
 # A sanitizer's allocator puts the slots where flip_memory.py cannot find them.
 flipped() {
-  NCCL_SLIME_SWITCH_SLOTS=1200 begin flipped 2 int32
+  # A busy switch must not be left before it has sent what was flipped.
+  NCCL_SLIME_SWITCH_TIMEOUT=20 NCCL_SLIME_SWITCH_SLOTS=1200 begin flipped 2 int32
   stop_rank_1 flipped
   if test/system/flip_memory.py "$switchd_pid" >"$work/flips" 2>&1; then ok "flipped: $(cat "$work/flips")"; else
     not_ok "flipped: nothing was flipped" "$work/flips"
@@ -155,7 +157,8 @@ wait "${rank_pids[1]}" 2>/dev/null
 began=$SECONDS
 wait "${rank_pids[0]}" && not_ok "killed: rank 0 ended well"
 wait "${rank_pids[2]}" && not_ok "killed: rank 2 ended well"
-if [ $((SECONDS - began)) -le 15 ]; then ok "killed: the others end within 15 s"; else
+# Not as late as CONNECT_TIMEOUT or REQUEST_TIMEOUT would be.
+if [ $((SECONDS - began)) -le 50 ]; then ok "killed: the others end after $((SECONDS - began)) s"; else
   not_ok "killed: the others took $((SECONDS - began)) s"
 fi
 says killed.0 'rank 1'

@@ -3,7 +3,7 @@
 # Both carry half; ranks with fewer rails, a rail that never works, and one that dies in the middle.
 . "$(dirname "$0")/../../bench/lab.sh"
 . "$(dirname "$0")/perf_support.sh"
-export NCCL_DEBUG=INFO NCCL_SLIME_SWITCH_TIMEOUT=2 NCCL_SLIME_RAILS_PER_DEVICE=2
+export NCCL_DEBUG=INFO NCCL_SLIME_SWITCH_TIMEOUT=20 NCCL_SLIME_RAILS_PER_DEVICE=2
 lab_interfaces=eth0,eth1
 [ -x "$build/bin/slime-switchd" ] || { echo "skipped: slime-switchd is not built"; exit 77; }
 
@@ -100,7 +100,7 @@ shares deaf w0 eth0 eth1 0 5
 mend 1
 
 # One that dies in the middle: the ranks leave the switch, and come back without it.
-lab_perf dying 2 all_reduce --algo collnet -d float "${lasting[@]}"
+NCCL_SLIME_SWITCH_TIMEOUT=2 lab_perf dying 2 all_reduce --algo collnet -d float "${lasting[@]}"
 under_way dying
 cut 0 eth1
 mark
