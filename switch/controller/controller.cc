@@ -164,14 +164,13 @@ Message Controller::on(const control::Drain& request) {
   return control::Done{};
 }
 
-void Controller::expire() {
-  const uint64_t now = now_ns();
+void Controller::expire(uint64_t looked_ns) {
   for (auto at = jobs_.begin(); at != jobs_.end();) {
     const auto next = std::next(at);
-    if (ends_ns(at->second) <= now) {
+    if (ends_ns(at->second) <= looked_ns) {
       if (!at->second.ended) {
         counters_.jobs_expired.add();
-        const bool by_root = at->second.lease_until_ns > now;
+        const bool by_root = at->second.lease_until_ns > looked_ns;
         SLIME_WARN(
             "job %u of tenant %s: no heartbeat %s for %g s, removed", at->first,
             at->second.tenant.c_str(), by_root ? "answered by the root" : "came",
@@ -181,7 +180,7 @@ void Controller::expire() {
     }
     at = next;
   }
-  expire_trees();
+  expire_trees(looked_ns);
 }
 
 uint64_t Controller::next_expiry_ns() const {

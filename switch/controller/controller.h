@@ -52,8 +52,9 @@ class Controller {
 
   // `request` is one (control::is_request); a refusal is an answer.
   control::Message handle(const control::Message& request);
-  // Removes the jobs whose lease is over.
-  void expire();
+  // Removes the jobs whose lease was over at that time: when the requests that are handled were
+  // looked for.
+  void expire(uint64_t looked_ns);
   uint64_t next_expiry_ns() const;  // UINT64_MAX: no job
 
   // Of a leaf: what to ask the parent now, one thing at a time, and what came of it.
@@ -116,7 +117,7 @@ class Controller {
   control::Message again(const Job& job, const control::JoinTree& request) const;
   PendingTree& begin_tree(const control::JoinTree& request, uint64_t within_ns);
   control::Refused fail_tree(PendingTree& tree, control::Refused why);
-  void expire_trees();
+  void expire_trees(uint64_t looked_ns);
   control::Message driver_failed(const char* what, uint16_t job, const Error& error);
 
   SwitchDriver& driver_;

@@ -55,7 +55,9 @@ int ControlServer::timeout_ms() const {
   return next <= now ? 1 : static_cast<int>((next - now) / 1'000'000 + 1);
 }
 
+// What came while this process was held up is read before anybody is called late.
 void ControlServer::run() {
+  const uint64_t looked_ns = controller_.now_ns();
   epoll_event events[kEventsPerTurn];
   const int count = epoll_wait(poller_.get(), events, kEventsPerTurn, 0);
   for (int i = 0; i < count; ++i) {
@@ -65,8 +67,8 @@ void ControlServer::run() {
       advance(events[i].data.fd);
     }
   }
-  end_late();
-  controller_.expire();
+  end_late(looked_ns);
+  controller_.expire(looked_ns);
   if (paused_until_ns_ != 0 && controller_.now_ns() >= paused_until_ns_) resume_listener();
 }
 
@@ -126,11 +128,10 @@ void ControlServer::advance(int fd) {
   }
 }
 
-void ControlServer::end_late() {
-  const uint64_t now = controller_.now_ns();
+void ControlServer::end_late(uint64_t looked_ns) {
   for (auto at = connections_.begin(); at != connections_.end();) {
     const Connection& connection = *at->second;
-    if (connection.deadline_ns() > now) {
+    if (connection.deadline_ns() > looked_ns) {
       ++at;
       continue;
     }

@@ -29,7 +29,7 @@ class ControlServer {
   void accept_all();
   void admit(Accepted accepted);
   void advance(int fd);
-  void end_late();
+  void end_late(uint64_t looked_ns);
   bool watch(int fd, uint32_t events, bool known) const;
   void pause_listener();
   void resume_listener();

@@ -72,11 +72,10 @@ Refused Controller::fail_tree(PendingTree& tree, Refused why) {
   return why;
 }
 
-void Controller::expire_trees() {
-  const uint64_t now = now_ns();
+void Controller::expire_trees(uint64_t looked_ns) {
   for (auto at = pending_.begin(); at != pending_.end();) {
     PendingTree& tree = at->second;
-    if (tree.deadline_ns > now) {
+    if (tree.deadline_ns > looked_ns) {
       ++at;
     } else if (tree.failed) {
       at = pending_.erase(at);

@@ -11,7 +11,7 @@ namespace slime::net {
 namespace {
 
 // Far beyond the longest batch; a thread that is later than this is not being scheduled.
-constexpr std::chrono::seconds kCommandDeadline{15};
+constexpr std::chrono::seconds kCommandDeadline{5};
 
 }  // namespace
 

@@ -163,7 +163,7 @@ Result<void> SoftSwitch::remove_job(uint16_t job) {
 Result<void> SoftSwitch::fence(uint16_t job, uint8_t generation) {
   if (!jobs_.contains(job)) return fail(no_job(job));
   Result<void> result;
-  for (const auto& thread : threads_) {  // all of them, whatever one says: they go on together
+  for (const auto& thread : threads_) {  // all, whatever one says; who is told of it fences again
     auto called = thread->call([&](Shard& shard) { shard.fence(job, generation); });
     if (!called) result = std::move(called);
   }

@@ -60,7 +60,7 @@ class ServerBench {
         break;
       case 1:
         clock_.pass(uint64_t{input_.take<uint16_t>()} * 1'000'000);
-        controller_.expire();
+        controller_.expire(clock_.now_ns());
         break;
       case 2:
         sequence_ += input_.below(3);

@@ -53,7 +53,7 @@ class ControllerTest : public testing::Test {
   }
   void pass(uint64_t ns) {
     clock_.pass(ns);
-    controller_->expire();
+    controller_->expire(clock_.now_ns());
   }
 
   test::ManualClock clock_;

@@ -87,8 +87,8 @@ class TreeTest : public testing::Test {
     for (const uint64_t end = clock_.now_ns() + ns; clock_.now_ns() < end;) {
       clock_.pass(std::min<uint64_t>(100 * kMs, end - clock_.now_ns()));
       talk();
-      for (Node& leaf : leaves_) leaf.controller->expire();
-      root_.controller->expire();
+      for (Node& leaf : leaves_) leaf.controller->expire(clock_.now_ns());
+      root_.controller->expire(clock_.now_ns());
     }
   }
   void settle() { pass(300 * kMs); }  // every leaf asks, and asks again
