@@ -36,6 +36,7 @@ Result<void> Ring::open_links(Listener& listener, int device, const Handle& next
   auto connector = Connector::open(fabric_, device, next);
   if (!connector) return fail(std::move(connector.error()));
   while (!next_ || !previous_) {
+    const uint64_t now_ns = fabric_.clock().now_ns();  // before the look, as everywhere
     if (!next_) {
       auto step = (*connector)->step();
       if (!step) return fail(std::move(step.error()));
@@ -46,9 +47,7 @@ Result<void> Ring::open_links(Listener& listener, int device, const Handle& next
       if (!accepted) return fail(std::move(accepted.error()));
       previous_ = std::move(*accepted);
     }
-    if (fabric_.clock().now_ns() > deadline_ns) {
-      return fail(late("the ring of members was not connected"));
-    }
+    if (now_ns > deadline_ns) return fail(late("the ring of members was not connected"));
     sched_yield();
   }
   return {};
@@ -60,10 +59,11 @@ Result<void> Ring::all_gather(std::span<std::byte> all, size_t bytes, uint64_t d
   if (!begun) return begun;
   Error error;
   for (;;) {
+    const uint64_t now_ns = fabric_.clock().now_ns();
     const Status status = step(&error);
     if (status == Status::kOk) return {};
     if (status != Status::kAgain) return fail(std::move(error));
-    if (fabric_.clock().now_ns() > deadline_ns) return fail(late("the members did not agree"));
+    if (now_ns > deadline_ns) return fail(late("the members did not agree"));
     sched_yield();
   }
 }

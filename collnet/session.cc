@@ -33,10 +33,10 @@ void Session::finish_move() {
   const uint64_t until_ns = fabric_.clock().now_ns() + kGraceNs;
   while (stage_ != Stage::kStill && worker_->status() == Status::kOk) {
     const uint64_t now_ns = fabric_.clock().now_ns();
-    if (now_ns > until_ns) return;
     port_->receive(*this, now_ns);
     port_->flush();
     continue_move(now_ns);
+    if (now_ns > until_ns) return;
     sched_yield();
   }
 }
@@ -49,9 +49,9 @@ void Session::take_leave() {
   if (!ring_->begin_gather(done, 1, Ring::Topic::kLeave)) return;
   const uint64_t until_ns = fabric_.clock().now_ns() + kGraceNs;
   Error error;
-  while (ring_->step(&error) == Status::kAgain) {
+  for (;;) {
     const uint64_t now_ns = fabric_.clock().now_ns();
-    if (now_ns > until_ns) return;
+    if (ring_->step(&error) != Status::kAgain || now_ns > until_ns) return;
     port_->receive(*this, now_ns);
     port_->flush();
     sched_yield();

@@ -297,8 +297,8 @@ Result<void> Session::try_it() {
   Status status = start(operation, &ticket);
   bool done = false;
   for (bool late = false; status == Status::kOk && !done && !late;) {
-    late =
-        fabric_.clock().now_ns() >= until_ns;  // before the look: who was held up looks once more
+    // Before the look: who was held up looks once more.
+    late = fabric_.clock().now_ns() >= until_ns;
     status = test(ticket, &done);
     sched_yield();
   }

@@ -109,21 +109,27 @@ Result<bool> Session::all_rails_work(const Grant& grant) {
   return work;
 }
 
+// A rail that is silent is waited for a second longer than the first that answers: a switch that is
+// busy answers on none. If all are silent, half of the time is left for the members to say so.
 uint8_t Session::answering_rails() {
   RailProbe probe(*port_, job_);
+  const uint8_t without_slots = probe.answered();
   uint64_t now_ns = fabric_.clock().now_ns(), ask_ns = now_ns;
-  uint64_t until_ns = std::min(deadline_ns_, now_ns + kTrialTimeoutNs);
+  const uint64_t left_ns = deadline_ns_ - std::min(now_ns, deadline_ns_);
+  uint64_t until_ns = now_ns + std::min(kTrialTimeoutNs, left_ns / 2);
   for (bool late = false; probe.answered() != all_of(members_.rails) && !late;) {
-    late = now_ns >= until_ns;  // before the look: a held up process looks once more
+    late = now_ns >= until_ns;  // before the look: who was held up looks once more
     if (now_ns >= ask_ns) {
       probe.ask();
       ask_ns = now_ns + kProbeAgainNs;
     }
-    const bool first = probe.answered() == 0;
+    const bool all_silent = probe.answered() == without_slots;
     probe.hear(now_ns);
     sched_yield();
     now_ns = fabric_.clock().now_ns();
-    if (first && probe.answered() != 0) until_ns = std::min(until_ns, now_ns + kOthersNs);
+    if (all_silent && probe.answered() != without_slots) {
+      until_ns = std::min(until_ns, now_ns + kOthersNs);
+    }
   }
   return probe.answered();
 }

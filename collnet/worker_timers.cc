@@ -48,6 +48,7 @@ bool Worker::is_silent(uint32_t index) const {
 // It may have been late only, or this process was, and found what lay in its socket.
 void Worker::heard_on(uint32_t rail) {
   heard_at_[rail] = attention_.ns();
+  lost_rails_ &= ~(1u << rail);
   if (silent_rail_ != rail) return;
   silent_rail_.reset();
   trouble_.reset();

@@ -10,7 +10,7 @@
 namespace slime {
 namespace {
 
-constexpr int kPatienceMs = 10'000;
+constexpr int kPatienceMs = 60'000;
 
 // A socket bound to `host`, without an owner in this project.
 class PlainSocket {
