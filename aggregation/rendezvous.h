@@ -27,7 +27,7 @@ struct Meeting {
   SocketAddress address;  // where rank 0 listens
   SecretKey key;          // may be empty
   uint64_t deadline_ns = 0;
-  uint64_t patience_ns = 5'000'000'000;  // rank 0's, with a visitor that says nothing
+  uint64_t patience_ns = 5'000'000'000;  // rank 0's, with a visitor that it has greeted
   const Clock& clock = SteadyClock::instance();
 };
 

@@ -64,9 +64,10 @@ Result<std::vector<Card>> Guest::run() {
   for (;;) {
     const bool last = meeting_.clock.now_ns() >= meeting_.deadline_ns;
     auto greeted = greet();
+    if (greeted && *greeted) break;
+    const bool was_there = !greeted && greeted.error().status != Status::kTimeout;
+    if (last && !was_there) return fail(late("it was not there"));
     if (!greeted) return fail(std::move(greeted.error()));
-    if (*greeted) break;
-    if (last) return fail(late("it was not there"));
     (void)::poll(nullptr, 0, kRetryMs);
   }
   auto joined = join();

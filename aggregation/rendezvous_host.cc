@@ -146,8 +146,7 @@ Result<void> Host::step(Visitor& visitor) {
   }
   if (status == Status::kOk) return take_joining(visitor);
   if (status != Status::kAgain) return fail(std::move(error));
-  const bool greeted_now = !greeted_before && visitor.greeted == sizeof visitor.greeting;
-  if (!late || greeted_now) return {};
+  if (!late || meeting_.clock.now_ns() < visitor.deadline_ns) return {};
   return fail(make_error(Status::kTimeout, 0, "it connected and did not say who it is in time"));
 }
 

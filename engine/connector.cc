@@ -23,7 +23,8 @@ class ConnectorImpl final : public Connector {
   }
 
   Result<std::unique_ptr<SendComm>> step() override {
-    const bool late = deadline_.passed();  // before the look: a held up process looks once more
+    // Before the look: who was held up looks once more. That may begin another wait.
+    const bool late = deadline_.passed();
     Status status = Status::kOk;
     while (status == Status::kOk && state_ != State::kDone) status = advance();
     if (status == Status::kAgain && late && deadline_.passed()) {

@@ -17,7 +17,8 @@ Greeting::Greeting(Fabric& fabric, Device& device, const Nonce& nonce, Accepted 
       deadline_(fabric.clock(), fabric.settings().handshake_timeout) {}
 
 Status Greeting::step() {
-  const bool late = deadline_.passed();  // before the look: a held up process looks once more
+  // Before the look: who was held up looks once more. That may begin another wait.
+  const bool late = deadline_.passed();
   Status status = Status::kOk;
   while (status == Status::kOk && state_ != State::kDone) status = advance();
   if (status == Status::kAgain && late && deadline_.passed()) {

@@ -126,7 +126,8 @@ Result<void> set_keepalive(const Fd& fd, double seconds);
 class SilenceWatch {
  public:
   // Costs one getsockopt: call it once in a while (a quarter of the limit), not at every poll.
-  // kTimeout: the peer has acknowledged nothing for `limit_ns` although it had to.
+  // kTimeout: the peer has acknowledged nothing for `limit_ns` although it had to. `now_ns` is of
+  // SteadyClock, which this reads once more: what the kernel answers is of its own time.
   Status check(const Fd& fd, uint64_t now_ns, uint64_t limit_ns, Error* error);
 
  private:

@@ -170,6 +170,7 @@ class BrokenWorld final : public World {
   Rail& left() override { return left_; }
   Rail& right() override { return right_; }
   bool pump() override { return inner_->pump(); }
+  bool in_real_time() const override { return inner_->in_real_time(); }
   std::vector<ChannelAddress> alien_addresses(const ChannelAddress& real) override {
     return inner_->alien_addresses(real);
   }

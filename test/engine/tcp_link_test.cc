@@ -285,6 +285,49 @@ TEST(Connector, GivesUpOnAPeerThatNeverAccepts) {
   EXPECT_NE(error.what.find("accept"), std::string::npos) << error.what;
 }
 
+// The listener's time is over while a peer, which has proven that it knows the handle, is in the
+// middle of the handshake.
+TEST(Listener, APeerThatHasProvenItselfIsNotNobody) {
+  ManualClock clock;
+  Settings settings = rails(1);
+  settings.request_timeout = 1;
+  TcpHost to(settings, clock);
+  Handle handle;
+  auto listener = Listener::open(*to.fabric, 0, &handle);
+  ASSERT_TRUE(listener);
+  const auto nobody_yet = [&] {
+    auto accepted = (*listener)->accept();
+    EXPECT_TRUE(accepted) << accepted.error().what;
+    return accepted && *accepted == nullptr;
+  };
+  ASSERT_TRUE(nobody_yet());  // its time begins
+  HandleFields fields;
+  std::memcpy(&fields, handle.data(), sizeof fields);
+  const auto address = SocketAddress::unpack(fields.address);
+  auto peer = start_connect(*address);
+  ASSERT_TRUE(peer);
+  Error error;
+  ASSERT_TRUE(in_time([&] { return finish_connect(*peer, *address, &error) == Status::kOk; }));
+  Letter<Hello> hello;
+  hello.value.nonce = fields.nonce;
+  hello.value.rails = 1;
+  ASSERT_EQ(hello.send(*peer, &error), Status::kOk);
+  Letter<Welcome> welcome;
+  ASSERT_TRUE(in_time([&] {
+    EXPECT_TRUE(nobody_yet());
+    return welcome.receive(*peer, &error) == Status::kOk;
+  }));
+  clock.pass(seconds_to_ns(settings.request_timeout));
+  EXPECT_TRUE(nobody_yet());
+  peer->reset();  // and of it one hears
+  ASSERT_TRUE(in_time([&] {
+    auto accepted = (*listener)->accept();
+    if (!accepted) error = accepted.error();
+    return !accepted;
+  }));
+  EXPECT_EQ(error.status, Status::kRemote) << error.what;
+}
+
 TEST(Listener, GivesUpWhenNobodyComes) {
   Settings settings = rails(1);
   settings.request_timeout = 0.2;

@@ -15,7 +15,7 @@
 
 namespace slime::net::test {
 
-inline constexpr int kPatienceMs = 20'000;  // until something that must come is missing
+inline constexpr int kPatienceMs = 60'000;  // until something that must come is missing
 inline constexpr int kQuietMs = 30;         // until something that must not come counts as absent
 inline constexpr int kResendMs = 50;
 

@@ -22,7 +22,7 @@ start_switch() {
     "${launcher[@]}" "$switchd" --config "$work/switch.yaml" >"$work/ready" 2>"$work/switch.log" &
     switch_pid=$!
     export NCCL_SLIME_SWITCH=127.0.0.1:$((data_port + 10))
-    for _ in $(seq 200); do
+    for _ in $(seq 1200); do
       grep -qs ready "$work/ready" && return
       kill -0 "$switch_pid" 2>/dev/null || break
       sleep 0.05

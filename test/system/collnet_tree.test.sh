@@ -32,7 +32,7 @@ start_switch() {
       2>>"$work/$name.log" &
     switch_pid[$name]=$!
     control[$name]=127.0.0.1:$at
-    for _ in $(seq 200); do
+    for _ in $(seq 1200); do
       grep -qs ready "$work/$name.ready" && return
       kill -0 "${switch_pid[$name]}" 2>/dev/null || break
       sleep 0.05
@@ -55,7 +55,7 @@ ctl() {
   local key=() name=$1
   shift
   [ "$name" = root ] && key=(--key-file "$work/root.key")
-  "${launcher[@]}" "$build/bin/slime-switchctl" --switch "${control[$name]}" "${key[@]}" "$@"
+  "${launcher[@]}" "$build/bin/slime-switchctl" --switch "${control[$name]}" "${key[@]}" --timeout 30 "$@"
 }
 
 # begin NAME LEAF,LEAF,... ARGUMENT...: a rank per leaf named, each in a process of its own
@@ -115,7 +115,7 @@ right extremes a,a,b,b -d int32 -o max -b 4 -e 64K -f 97 -n 2 -w 1
 right one_leaf b,b -d int32 -b 4 -e 64K -f 97 -n 2 -w 1
 
 # What the root counts while a job runs: sums of both leaves, and results that they passed on.
-begin counted a,a,b,b -d int32 "${endless[@]}"
+NCCL_SLIME_SWITCH_TIMEOUT=20 begin counted a,a,b,b -d int32 "${endless[@]}"
 for _ in $(seq 200); do
   ctl root stats --json >"$work/root.json" 2>/dev/null
   ctl b stats --json >"$work/b.json" 2>/dev/null

@@ -105,9 +105,10 @@ give_up() {
   exit 1
 }
 
-# all_operate: the ranks are in the middle of operations; their progress threads have work
+# all_operate: the ranks' progress threads have had work for a while
 all_operate() {
   local pid
+  [ ${#ranks[@]} -gt 0 ] || return
   for pid in "${ranks[@]}"; do operates "$pid" || return; done
 }
 operates() { # PID

@@ -114,6 +114,8 @@ void Coordinator::excuse_absence() {
   if (away_ns < kAbsence) return;
   moved_ns_ = std::min(now, moved_ns_ + away_ns);
   for (Seat& seat : seats_) seat.heard_ns = std::min(now, seat.heard_ns + away_ns);
+  for (Stranger& stranger : strangers_)
+    stranger.since_ns = std::min(now, stranger.since_ns + away_ns);
 }
 
 void Coordinator::accept_strangers() {

@@ -41,10 +41,11 @@ Result<Fd> connect_once(const SocketAddress& address, uint64_t deadline_ns) {
   auto fd = start_connect(address);
   while (fd) {
     Error error;
+    const uint64_t now = now_ns();
     const Status status = finish_connect(*fd, address, &error);
     if (status == Status::kOk) return fd;
     if (status != Status::kAgain) return fail(std::move(error));
-    if (now_ns() > deadline_ns) {
+    if (now > deadline_ns) {
       return fail(
           make_error(Status::kTimeout, 0, "no answer from %s", address.to_string().c_str()));
     }

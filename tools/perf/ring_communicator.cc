@@ -93,8 +93,8 @@ Result<void> RingCommunicator::connect_all() {
   const Clock& clock = SteadyClock::instance();
   const uint64_t deadline = clock.now_ns() + static_cast<uint64_t>(setup_.timeout_s * 1e9);
   while (!connecting_.empty() || !listening_.empty()) {
-    const bool late =
-        clock.now_ns() > deadline;  // before the look: who was held up looks once more
+    // Before the look: who was held up looks once more.
+    const bool late = clock.now_ns() > deadline;
     const auto connected = connect_some();
     if (!connected) return fail(connected.error());
     const auto accepted = accept_some();

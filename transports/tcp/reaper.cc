@@ -31,9 +31,10 @@ bool may_close(const Fd& fd) {
 
 Reaper::~Reaper() {
   const uint64_t give_up_ns = clock_.now_ns() + kLastLingerNs;
-  while (size() > 0 && clock_.now_ns() < give_up_ns) {
+  for (bool late = false; size() > 0 && !late;) {
+    late = clock_.now_ns() >= give_up_ns;
     poll();
-    if (size() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (size() > 0 && !late) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 
@@ -53,7 +54,7 @@ void Reaper::poll() {
 
 void Reaper::poll_locked(uint64_t now_ns) {
   std::erase_if(resting_, [now_ns](const Resting& resting) {
-    return may_close(resting.fd) || now_ns >= resting.deadline_ns;  // input goes in any case
+    return may_close(resting.fd) || now_ns >= resting.deadline_ns;  // input goes first
   });
 }
 
