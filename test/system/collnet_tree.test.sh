@@ -25,7 +25,7 @@ start_switch() {
     at=${control[$name]:-}
     at=${at#*:}
     [ -n "$at" ] || at=$((port += 20))
-    printf 'data:\n  listen: 127.0.0.1:%d\n  shards: 2\ncontrol:\n  listen: 127.0.0.1:%d\n%s\njobs:\n  lease_s: 20\n%s\n' \
+    printf 'data:\n  listen: 127.0.0.1:%d\n  shards: 2\ncontrol:\n  listen: 127.0.0.1:%d\n%s\njobs:\n  lease_s: 20\n  tree_s: 4\n%s\n' \
       $((at + 1)) "$at" "$2" "$3" >"$work/$name.yaml"
     rm -f "$work/$name.ready" # that of the one before
     "${launcher[@]}" "$switchd" --config "$work/$name.yaml" >"$work/$name.ready" \

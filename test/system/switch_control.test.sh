@@ -102,7 +102,7 @@ echo "0123456789abcdef0123456789abcdef" >"$key"
 echo "another key, as long as the first" >"$work/other"
 config "data: {listen: '127.0.0.1:0', shards: 2, slot_memory: 1M, socket_buffer: 64K}
 control: {listen: '127.0.0.1:0', key_file: $key}
-jobs: {lease_s: 20, tenant_max_jobs: 0}
+jobs: {lease_s: 10, tenant_max_jobs: 0}
 tenants: {physics: {max_jobs: 2}}
 metrics: {listen: '127.0.0.1:0'}" >/dev/null
 "${launcher[@]}" "$build/bin/slime-switchd" --config "$work/config.yaml" \
@@ -178,7 +178,7 @@ kind, payload = create(b"physics")
 assert kind == 9, (kind, payload)
 identity, job, generation = struct.unpack("<QHB", payload[:11])
 shards, slots, lanes, lease = struct.unpack("<IIII", payload[39:55])
-assert (shards, slots, lanes, lease) == (2, 64, 256, 20000), (shards, slots, lanes, lease)
+assert (shards, slots, lanes, lease) == (2, 64, 256, 10000), (shards, slots, lanes, lease)
 print(job, generation, flush=True)
 for line in sys.stdin:  # "beat": what the switch says of the job
     kind, payload = ask(4, struct.pack("<QHB", identity, job, generation))
@@ -255,7 +255,7 @@ expect "no key" 1 'wants a key' timeout 60 "${launcher[@]}" "$build/bin/slime-sw
 expect "a key file that is none" 2 'open key file' ctl_with "$work/nothere" show
 
 gone=
-for _ in $(seq 600); do # the lease is twenty seconds
+for _ in $(seq 600); do # the lease is ten seconds
   ctl show --json | grep -q '"jobs": \[\]' && gone=1 && break
   sleep 0.1
 done
