@@ -279,13 +279,22 @@ TEST(Worker, GivesUpOnADeadRankAndNamesIt) {
       << job.simulation.worker(0).failure().what;
 }
 
+// Rank 0 in an operation that no other rank begins.
+struct Waiting {
+  explicit Waiting(Job& job) : worker(job.simulation.worker(0)) {
+    EXPECT_EQ(worker.start({.send = &value, .receive = &value, .count = 1}, 1, &ticket),
+              Status::kOk);
+  }
+  Worker& worker;
+  int32_t value = 1;
+  uint64_t ticket = 0;
+};
+
 TEST(Worker, SaysThatTheJobIsGone) {
   Job job({.leaves = {2}});
   job.simulation.shard(0, 0).remove_job(7);
-  int32_t value = 1;
-  uint64_t ticket;
-  Worker& worker = job.simulation.worker(0);
-  ASSERT_EQ(worker.start({.send = &value, .receive = &value, .count = 1}, 1, &ticket), Status::kOk);
+  Waiting alone(job);
+  Worker& worker = alone.worker;
   ASSERT_TRUE(job.simulation.run_until([&] { return worker.trouble().has_value(); }));
   EXPECT_NE(worker.trouble()->what.find("the job has ended there"), std::string::npos)
       << worker.trouble()->what;
@@ -294,10 +303,8 @@ TEST(Worker, SaysThatTheJobIsGone) {
 TEST(Worker, NoticesThatTheSwitchIsSilent) {
   Job job({.leaves = {2}});
   job.simulation.kill_switch();
-  int32_t value = 1;
-  uint64_t ticket;
-  Worker& worker = job.simulation.worker(0);
-  ASSERT_EQ(worker.start({.send = &value, .receive = &value, .count = 1}, 1, &ticket), Status::kOk);
+  Waiting alone(job);
+  Worker& worker = alone.worker;
   ASSERT_TRUE(
       job.simulation.run_until([&] { return worker.trouble().has_value(); }, 5'000'000'000));
   EXPECT_NE(worker.trouble()->what.find("the switch has not answered"), std::string::npos);
@@ -307,10 +314,8 @@ TEST(Worker, NoticesThatTheSwitchIsSilent) {
 TEST(Worker, ASilenceThatEndsIsNoTroubleAnyMore) {
   Job job({.leaves = {2}});
   job.simulation.cut_rail(0, 0);
-  int32_t value = 1;
-  uint64_t ticket;
-  Worker& worker = job.simulation.worker(0);
-  ASSERT_EQ(worker.start({.send = &value, .receive = &value, .count = 1}, 1, &ticket), Status::kOk);
+  Waiting alone(job);
+  Worker& worker = alone.worker;
   ASSERT_TRUE(
       job.simulation.run_until([&] { return worker.trouble().has_value(); }, 5'000'000'000));
   job.simulation.mend_rails();
@@ -320,10 +325,8 @@ TEST(Worker, ASilenceThatEndsIsNoTroubleAnyMore) {
 // While a rank that others keep waiting is stopped, by a debugger, say, it hears nothing.
 TEST(Worker, ItsOwnAbsenceIsNoSilenceOfTheSwitch) {
   Job job({.leaves = {2}});
-  int32_t value = 1;
-  uint64_t ticket;
-  Worker& worker = job.simulation.worker(0);
-  ASSERT_EQ(worker.start({.send = &value, .receive = &value, .count = 1}, 1, &ticket), Status::kOk);
+  Waiting alone(job);
+  Worker& worker = alone.worker;
   const auto wait = [&job](uint64_t ns) {
     const uint64_t until_ns = job.simulation.now_ns() + ns;
     job.simulation.run_until([&] { return job.simulation.now_ns() >= until_ns; });
@@ -344,10 +347,8 @@ TEST(Worker, ItsOwnAbsenceIsNoSilenceOfTheSwitch) {
 
 TEST(Worker, AStragglerIsNoTroubleWithTheSwitch) {
   Job job({.leaves = {2}});
-  int32_t value = 1;
-  uint64_t ticket;
-  Worker& worker = job.simulation.worker(0);
-  ASSERT_EQ(worker.start({.send = &value, .receive = &value, .count = 1}, 1, &ticket), Status::kOk);
+  Waiting alone(job);
+  Worker& worker = alone.worker;
   EXPECT_FALSE(job.simulation.run_until(
       [&] { return worker.trouble().has_value() || worker.status() != Status::kOk; },
       30'000'000'000));
