@@ -114,8 +114,7 @@ void Coordinator::excuse_absence() {
   if (away_ns < kAbsence) return;
   moved_ns_ = std::min(now, moved_ns_ + away_ns);
   for (Seat& seat : seats_) seat.heard_ns = std::min(now, seat.heard_ns + away_ns);
-  for (Stranger& stranger : strangers_)
-    stranger.since_ns = std::min(now, stranger.since_ns + away_ns);
+  for (Stranger& one : strangers_) one.since_ns = std::min(now, one.since_ns + away_ns);
 }
 
 void Coordinator::accept_strangers() {
