@@ -11,7 +11,7 @@ MemoryCache::~MemoryCache() {
 Result<const MemoryRegion*> MemoryCache::acquire(void* address, size_t bytes, MemoryKind kind) {
   const std::lock_guard lock(mutex_);
   for (Entry& entry : entries_) {
-    if (entry.region.kind != kind || !entry.region.contains(address, bytes)) continue;
+    if (!entry.region.is(address, bytes, kind)) continue;
     ++entry.users;
     return &entry.region;
   }

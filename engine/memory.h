@@ -23,6 +23,9 @@ struct MemoryRegion {
   MemoryKind kind = MemoryKind::kHost;
   std::vector<MemoryKeys> keys;
 
+  bool is(const void* data, size_t length, MemoryKind of_kind) const {
+    return address == data && bytes == length && kind == of_kind;
+  }
   bool contains(const void* data, size_t length) const {
     const auto start = reinterpret_cast<uintptr_t>(address);
     const auto wanted = reinterpret_cast<uintptr_t>(data);
@@ -30,8 +33,10 @@ struct MemoryRegion {
   }
 };
 
-// The cache behind regIsGlobal: a range inside one that is registered already shares its entry.
-// Any thread may call.
+// The cache behind regIsGlobal: users of the same range share its entry, and the last of them
+// deregisters it. A part of a registered range is registered by itself: if it shared the entry of
+// the whole, it would keep the key of the whole valid after the owner of that memory had
+// deregistered it. Any thread may call.
 class MemoryCache {
  public:
   explicit MemoryCache(std::vector<Rail*> rails) : rails_(std::move(rails)) {}

@@ -1,7 +1,9 @@
-// How many messages (or receives) of each tag a comm has seen. The n-th send of a tag belongs to
-// the n-th receive of that tag, so both ends agree on the pairing whatever the order of arrival.
+// How many messages (or receives) of each tag this end of a link has posted. The n-th send of a tag
+// belongs to the n-th receive of that tag, so both ends agree on the pairing whatever the order of
+// arrival. Only tags of the caller get a counter: a peer that invents tags costs no memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 
@@ -17,6 +19,15 @@ class TagCounters {
     }
     return *last_;
   }
+
+  // The same for a tag that the peer named: 0 if this end has never used it.
+  uint32_t peek(int32_t tag) const {
+    if (last_ != nullptr && last_tag_ == tag) return *last_;
+    const auto found = counters_.find(tag);
+    return found == counters_.end() ? 0 : found->second;
+  }
+
+  size_t size() const { return counters_.size(); }
 
  private:
   std::unordered_map<int32_t, uint32_t> counters_;

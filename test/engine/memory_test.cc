@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "engine/fabric.h"
+#include "engine/tag_counters.h"
 #include "test/support/fake_rail.h"
 
 namespace slime::test {
@@ -21,9 +22,9 @@ TEST_F(MemoryCacheTest, ARangeIsRegisteredOnceOnEveryRail) {
   const auto region = cache.acquire(bytes.data(), bytes.size(), MemoryKind::kHost);
   ASSERT_TRUE(region);
   EXPECT_EQ((*region)->keys.size(), 2u);
-  const auto inside = cache.acquire(&bytes[100], 50, MemoryKind::kHost);
-  ASSERT_TRUE(inside);
-  EXPECT_EQ(*inside, *region);
+  const auto same = cache.acquire(bytes.data(), bytes.size(), MemoryKind::kHost);
+  ASSERT_TRUE(same);
+  EXPECT_EQ(*same, *region);
   EXPECT_EQ(first.registered.size(), 1u);
   EXPECT_EQ(second.registered.size(), 1u);
 }
@@ -36,6 +37,16 @@ TEST_F(MemoryCacheTest, TheLastUserDeregisters) {
   EXPECT_TRUE(cache.release(region));
   EXPECT_TRUE(first.registered.empty());
   EXPECT_FALSE(cache.release(region)) << "released once too often";
+}
+
+TEST_F(MemoryCacheTest, APartDoesNotKeepTheKeyOfTheWholeValid) {
+  const auto whole = *cache.acquire(bytes.data(), bytes.size(), MemoryKind::kHost);
+  const auto part = *cache.acquire(&bytes[100], 50, MemoryKind::kHost);
+  EXPECT_NE(part, whole);
+  EXPECT_TRUE(cache.release(whole));
+  ASSERT_EQ(first.registered.size(), 1u);
+  EXPECT_EQ(part->bytes, 50u);
+  EXPECT_EQ(first.registered.begin()->first, part->keys[0].local);
 }
 
 TEST_F(MemoryCacheTest, AnOverlapIsAnEntryOfItsOwn) {
@@ -83,6 +94,17 @@ TEST_F(MemoryCacheTest, ThreadsShareIt) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(cache.size(), 0u);
   EXPECT_TRUE(first.registered.empty());
+}
+
+TEST(TagCounters, TagsThatThePeerNamesCostNoMemory) {
+  TagCounters counters;
+  for (int32_t tag = 0; tag < 10'000; ++tag) EXPECT_EQ(counters.peek(tag), 0u);
+  EXPECT_EQ(counters.size(), 0u);
+  ++counters.of(7);
+  ++counters.of(8);
+  EXPECT_EQ(counters.peek(7), 1u);
+  EXPECT_EQ(counters.peek(8), 1u);
+  EXPECT_EQ(counters.size(), 2u);
 }
 
 std::unique_ptr<Fabric> fabric_of(const std::vector<RailCaps>& caps, int rails_per_device = 0) {
