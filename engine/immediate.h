@@ -1,8 +1,8 @@
 // The 32-bit immediates of the link protocol. Each work announces itself with one; completion is
 // counted from them, never inferred from the order of arrival (EFA's SRD delivers out of order).
 //
-//   data     0 | slot 5 | sub 3 | stripe 6 | stripes-1 6 | generation 10
-//   cts      1 | slot 5 | sequence 25
+//   data     0 | slot 6 | sub 3 | stripe 6 | stripes-1 6 | generation 9
+//   cts      1 | slot 6 | sequence 24
 //   eager    2 | index 30
 //   control  3 | operation 4 | value 26
 #pragma once
@@ -11,9 +11,10 @@
 
 namespace slime {
 
-inline constexpr uint32_t kMaxStripes = 64;           // per message: 6 bits
-inline constexpr uint32_t kGenerationMask = 0x3ff;    // of a receive slot: 10 bits
-inline constexpr uint32_t kSequenceMask = 0x1ffffff;  // of a CTS: 25 bits
+inline constexpr uint32_t kMaxStripes = 64;          // per message: 6 bits
+inline constexpr uint32_t kSlotMask = 0x3f;          // receive slots: 6 bits
+inline constexpr uint32_t kGenerationMask = 0x1ff;   // of a receive slot: 9 bits
+inline constexpr uint32_t kSequenceMask = 0xffffff;  // of a CTS: 24 bits
 inline constexpr uint32_t kEagerIndexMask = 0x3fffffff;
 inline constexpr uint32_t kControlValueMask = 0x3ffffff;
 
@@ -38,18 +39,18 @@ struct DataImmediate {
   uint32_t generation = 0;  // use of the slot: a late stripe of an earlier use is recognised
 
   constexpr uint32_t pack() const {
-    return slot << 25 | sub << 22 | stripe << 16 | (stripes - 1) << 10 | generation;
+    return slot << 24 | sub << 21 | stripe << 15 | (stripes - 1) << 9 | generation;
   }
   static constexpr DataImmediate unpack(uint32_t bits) {
-    return {bits >> 25 & 31, bits >> 22 & 7, bits >> 16 & 63, (bits >> 10 & 63) + 1,
+    return {bits >> 24 & kSlotMask, bits >> 21 & 7, bits >> 15 & 63, (bits >> 9 & 63) + 1,
             bits & kGenerationMask};
   }
 };
 
 constexpr uint32_t cts_immediate(uint32_t slot, uint32_t sequence) {
-  return 1u << 30 | slot << 25 | (sequence & kSequenceMask);
+  return 1u << 30 | slot << 24 | (sequence & kSequenceMask);
 }
-constexpr uint32_t cts_slot(uint32_t immediate) { return immediate >> 25 & 31; }
+constexpr uint32_t cts_slot(uint32_t immediate) { return immediate >> 24 & kSlotMask; }
 
 constexpr uint32_t eager_immediate(uint32_t index) { return 2u << 30 | (index & kEagerIndexMask); }
 

@@ -8,6 +8,7 @@
 // try it again.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -81,6 +82,12 @@ class Link {
   size_t rail_count() const { return rails_.size(); }
   size_t up_count() const { return up_count_; }
   bool up(size_t rail) const { return rails_[rail].up; }
+  // Works that are queued or in flight.
+  bool has_work() const {
+    return std::any_of(rails_.begin(), rails_.end(), [](const LinkRail& rail) {
+      return rail.queue.queued() + rail.queue.in_flight() > 0;
+    });
+  }
   // Works that may still be submitted; some places are kept for control works.
   uint32_t room(size_t rail) const {
     const uint32_t room = rails_[rail].queue.room();

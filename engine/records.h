@@ -6,11 +6,15 @@
 #include <cstdint>
 
 #include "engine/comm.h"
+#include "engine/immediate.h"
 
 namespace slime {
 
 inline constexpr uint32_t kMaxRails = 16;    // channels of one link
 inline constexpr uint32_t kEagerSlots = 32;  // eager messages that may wait at the receiver
+// CTS records. Twice as many as receives: a receive can be complete by eager messages before the
+// sender has read its CTS, and the record must stay until then.
+inline constexpr uint32_t kReceiveSlots = 2 * kMaxRequests;
 
 // One receive of a group, in a CTS. Followed in memory by the keys, one for each channel.
 struct CtsEntry {
@@ -46,8 +50,10 @@ struct FenceRecord {
   };
   uint32_t rail = 0;
   uint32_t next_cts = 0;  // from this sequence on: announced after the fence, so nothing arrived
-  Slot slots[kMaxRequests];
+  Slot slots[kReceiveSlots];
 };
+
+static_assert(kReceiveSlots == kSlotMask + 1);
 
 constexpr size_t cts_entry_bytes(size_t channels) {
   return sizeof(CtsEntry) + channels * sizeof(uint64_t);
@@ -55,7 +61,9 @@ constexpr size_t cts_entry_bytes(size_t channels) {
 constexpr size_t cts_slot_bytes(size_t channels) {
   return sizeof(CtsHeader) + kMaxReceives * cts_entry_bytes(channels);
 }
-constexpr size_t cts_ring_bytes(size_t channels) { return kMaxRequests * cts_slot_bytes(channels); }
+constexpr size_t cts_ring_bytes(size_t channels) {
+  return kReceiveSlots * cts_slot_bytes(channels);
+}
 
 // Sender's inbox and receiver's outbox have one layout: the CTS ring, then the fence records.
 constexpr size_t cts_box_bytes(size_t channels) {

@@ -11,11 +11,11 @@ RecvCommImpl::RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box 
       peer_inbox_(parts.peer_inbox),
       eager_max_(parts.eager_max),
       link_(fabric, device, std::move(parts.peer), *this) {
-  requests_.reserve(kMaxRequests);
-  free_.reserve(kMaxRequests);
-  for (int i = 0; i < kMaxRequests; ++i) {
+  requests_.reserve(kReceiveSlots);
+  free_.reserve(kReceiveSlots);
+  for (uint32_t i = 0; i < kReceiveSlots; ++i) {
     requests_.emplace_back(this, static_cast<uint16_t>(i));
-    free_.push_back(static_cast<uint16_t>(kMaxRequests - 1 - i));
+    free_.push_back(static_cast<uint16_t>(kReceiveSlots - 1 - i));
   }
   for (size_t i = 0; i < parts.channels.size(); ++i) {
     arrives_unpolled_ &= device.rails()[parts.device_rails[i]]->caps().arrives_unpolled;
@@ -26,9 +26,14 @@ RecvCommImpl::RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box 
 
 Status RecvCommImpl::irecv(std::span<const Receive> receives, bool may_complete_early,
                            Request** request) {
+  enter();
   *request = nullptr;
-  if (link_.status() != Status::kOk) return link_.status();
-  if (free_.empty() || link_.room(link_.pick(0)) == 0) return link_.progress();
+  if (link_.status() != Status::kOk && !all_arrived(receives)) return link_.status();
+  if (outstanding_ == kMaxRequests || free_.empty() || !has_room()) {
+    const Status status = progress();
+    waited();
+    return status;
+  }
   ReceiveRequest* taken = take_request(receives);
   // An eager message needs a copy by us, so with eager sending nothing completes behind our back.
   taken->early = may_complete_early && arrives_unpolled_ && eager_max_ == 0 && taken->count == 1;
@@ -41,6 +46,7 @@ Status RecvCommImpl::irecv(std::span<const Receive> receives, bool may_complete_
 ReceiveRequest* RecvCommImpl::take_request(std::span<const Receive> receives) {
   ReceiveRequest* request = &requests_[free_.back()];
   free_.pop_back();
+  ++outstanding_;
   request->active = true;
   request->cts_bytes = 0;
   request->returned = request->cts_open = request->held = false;
@@ -101,21 +107,29 @@ void RecvCommImpl::submit_cts(ReceiveRequest& request) {
 }
 
 Status RecvCommImpl::test(Request* request, bool* done, size_t* sizes) {
+  enter();
   auto& mine = static_cast<ReceiveRequest&>(*request);
   if (!mine.active || mine.returned) {
     return link_.fail(make_error(Status::kInvalid, 0, "test of a receive request that is done"));
   }
-  const Status status = link_.progress();
-  announce_overdue();
+  const Status status = progress();
   *done = mine.incomplete == 0 || (mine.early && !mine.cts_open && status == Status::kOk);
   if (*done) {  // also after a failure: what is done stays done
     for (uint32_t i = 0; sizes && i < mine.count; ++i) sizes[i] = mine.parts[i].bytes;
     mine.returned = true;
+    --outstanding_;
     retire_if_idle(mine);
     return Status::kOk;
   }
   if (status != Status::kOk) return status;
+  waited();
   return link_.check_deadline(mine.started_ns, waits_for(mine), mine.parts[0].capacity);
+}
+
+Status RecvCommImpl::progress() {
+  const Status status = link_.progress();
+  announce_overdue();
+  return status;
 }
 
 const char* RecvCommImpl::waits_for(const ReceiveRequest& request) {
@@ -126,11 +140,12 @@ const char* RecvCommImpl::waits_for(const ReceiveRequest& request) {
 
 // The slot is free for the next receive when the caller, the data and the CTS are done with it. A
 // receive can be complete by eager messages while its CTS is still on the way: until the sender has
-// taken that in, its record must stay.
+// read that, its record must stay. After a failure of the link nobody reads it any more.
 void RecvCommImpl::retire_if_idle(ReceiveRequest& request) {
-  if (!request.returned || request.cts_open || request.incomplete > 0) return;
+  if (!request.returned || request.incomplete > 0) return;
   const bool seen = static_cast<int32_t>(cts_seen_ - request.sequence) > 0;
-  if (request.cts_bytes > 0 && !seen) return;
+  const bool record_free = !request.cts_open && (request.cts_bytes == 0 || seen);
+  if (!record_free && link_.status() == Status::kOk) return;
   request.active = false;
   free_.push_back(request.slot);
 }
@@ -189,7 +204,7 @@ void RecvCommImpl::complete(ReceiveRequest& request, ReceivePart& part) {
 }
 
 bool RecvCommImpl::on_sent(const Cookie& cookie, uint64_t* bytes) {
-  ReceiveRequest& request = requests_[cookie.index % kMaxRequests];
+  ReceiveRequest& request = requests_[cookie.index % kReceiveSlots];
   if (!request.cts_open || request.generation != cookie.generation) return false;
   request.cts_open = false;
   *bytes = request.cts_bytes;

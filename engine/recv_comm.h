@@ -1,5 +1,6 @@
 // The receiving end of a link: announces receives by CTS, counts stripes until each is complete,
-// and hands eager messages that came early to the receive they belong to.
+// and hands eager messages that came early to the receive they belong to. What has arrived is
+// handed out also after the link has failed, to receives that are posted then.
 #pragma once
 
 #include <array>
@@ -11,6 +12,7 @@
 #include "engine/link_parts.h"
 #include "engine/records.h"
 #include "engine/tag_counters.h"
+#include "engine/thread_progress.h"
 
 namespace slime {
 
@@ -46,10 +48,11 @@ struct ReceiveRequest final : Request {
   std::array<ReceivePart, kMaxReceives> parts;
 };
 
-class RecvCommImpl final : public RecvComm, private LinkUser {
+class RecvCommImpl final : public RecvComm, private LinkUser, private ThreadProgress {
  public:
   // `inbox` is an eager box, `outbox` a CTS box; see records.h.
   RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box inbox, Box outbox);
+  ~RecvCommImpl() override { leave(); }
 
   Status irecv(std::span<const Receive> receives, bool may_complete_early,
                Request** request) override;
@@ -58,7 +61,7 @@ class RecvCommImpl final : public RecvComm, private LinkUser {
   const Error& failure() const override { return link_.failure(); }
   std::string peer_name() const override { return link_.peer(); }
   const Link& link() const { return link_; }
-  Status progress() override { return link_.progress(); }
+  Status progress() override;
   bool has_unexpected(int tag) const override;
 
  private:
@@ -68,6 +71,11 @@ class RecvCommImpl final : public RecvComm, private LinkUser {
   void fence_record(size_t rail, size_t carrier, Work* work) override;
   Status on_fenced(size_t rail) override;
 
+  // ThreadProgress
+  bool has_work() const override { return outstanding_ > 0 || link_.has_work(); }
+  void advance() override { (void)progress(); }
+
+  bool has_room() { return link_.up_count() == 0 || link_.room(link_.pick(0)) > 0; }
   ReceiveRequest* take_request(std::span<const Receive> receives);
   Status on_stripe(const DataImmediate& immediate, uint64_t bytes);
   void write_cts(ReceiveRequest& request);
@@ -86,6 +94,7 @@ class RecvCommImpl final : public RecvComm, private LinkUser {
 
   // recv_eager.cc
   Status on_eager(uint32_t immediate, uint64_t bytes);
+  bool all_arrived(std::span<const Receive> receives) const;
   Status take_early_messages(ReceiveRequest& request);
   Status take(uint32_t slot, ReceiveRequest& request, ReceivePart& part);
   bool find_receive(const EagerHeader& header, ReceiveRequest** request, ReceivePart** part);
@@ -99,6 +108,7 @@ class RecvCommImpl final : public RecvComm, private LinkUser {
 
   std::vector<ReceiveRequest> requests_;
   std::vector<uint16_t> free_;
+  uint32_t outstanding_ = 0;  // requests that the caller holds
   uint32_t next_cts_ = 0;
   uint32_t cts_seen_ = 0;  // CTS that the sender is known to have taken in
   TagCounters posted_;

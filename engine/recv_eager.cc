@@ -1,4 +1,5 @@
 // Eager messages at the receiver: taken by the receive they belong to, or kept until it is posted.
+#include <algorithm>
 #include <bit>
 
 #include "engine/recv_comm.h"
@@ -46,6 +47,23 @@ bool RecvCommImpl::has_unexpected(int tag) const {
   return false;
 }
 
+// Whether these receives, posted now, would be complete at once.
+bool RecvCommImpl::all_arrived(std::span<const Receive> receives) const {
+  for (size_t i = 0; i < receives.size(); ++i) {
+    const int tag = receives[i].tag;
+    const auto same = std::count_if(receives.begin(), receives.begin() + static_cast<ptrdiff_t>(i),
+                                    [tag](const Receive& other) { return other.tag == tag; });
+    const uint32_t ordinal = posted_.peek(tag) + static_cast<uint32_t>(same);
+    bool found = false;
+    for (uint32_t left = early_slots_; left && !found; left &= left - 1) {
+      const EagerHeader& header = early_[static_cast<size_t>(std::countr_zero(left))];
+      found = header.tag == tag && header.ordinal == ordinal;
+    }
+    if (!found) return false;
+  }
+  return true;
+}
+
 Status RecvCommImpl::take_early_messages(ReceiveRequest& request) {
   for (uint32_t i = 0; early_slots_ != 0 && i < request.count; ++i) {
     ReceivePart& part = request.parts[i];
@@ -87,7 +105,7 @@ void RecvCommImpl::report_credits() {
   for (; consumed_slots_ >> (consumed_ % kEagerSlots) & 1; ++consumed_) {
     consumed_slots_ &= ~(1u << (consumed_ % kEagerSlots));
   }
-  if (consumed_ - reported_ < kEagerSlots / 2) return;
+  if (consumed_ - reported_ < kEagerSlots / 2 || link_.status() != Status::kOk) return;
   reported_ = consumed_;
   link_.submit_control(ControlOp::kCredit, consumed_);
 }

@@ -26,9 +26,10 @@ SendCommImpl::SendCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box 
 
 Status SendCommImpl::isend(const void* data, size_t bytes, int tag, const MemoryRegion* region,
                            Request** request) {
+  enter();
   *request = nullptr;
   if (link_.status() != Status::kOk) return link_.status();
-  if (free_.empty()) return progress();
+  if (free_.empty()) return not_now();
   // Even where a CTS has come: while small messages go eagerly, the receiver need not send any.
   if (eager_fits(bytes, region)) {
     start_eager(data, bytes, tag, request);
@@ -39,7 +40,10 @@ Status SendCommImpl::isend(const void* data, size_t bytes, int tag, const Memory
     // Nothing of ours may be outstanding, so nobody but this call would look for a CTS.
     if (const Status status = progress(); status != Status::kOk) return status;
     found = match(tag);
-    if (found.group == nullptr) return wait_for_receiver(bytes);
+    if (found.group == nullptr) {
+      waited();
+      return wait_for_receiver(bytes);
+    }
   }
   waiting_since_ns_ = 0;
   return start(found, data, bytes, region, request);
@@ -57,7 +61,7 @@ Status SendCommImpl::start(const Match& found, const void* data, size_t bytes,
         kMaxStripes, static_cast<unsigned long long>(link_.max_work_bytes())));
   }
   SendRequest* taken = &requests_[free_.back()];
-  if (!choose_rails(plan, bytes, taken)) return progress();  // queues full: call again
+  if (!choose_rails(plan, bytes, taken)) return not_now();  // queues full
   take_request(data, bytes, region);
   taken->plan = plan;
   taken->remote_address = entry.address;
@@ -120,7 +124,14 @@ SendRequest* SendCommImpl::take_request(const void* data, size_t bytes,
   return request;
 }
 
+Status SendCommImpl::not_now() {
+  const Status status = progress();
+  waited();
+  return status;
+}
+
 Status SendCommImpl::test(Request* request, bool* done, size_t* sizes) {
+  enter();
   auto& mine = static_cast<SendRequest&>(*request);
   if (!mine.active) {
     return link_.fail(make_error(Status::kInvalid, 0, "test of a send request that is done"));
@@ -134,6 +145,7 @@ Status SendCommImpl::test(Request* request, bool* done, size_t* sizes) {
     return Status::kOk;
   }
   if (status != Status::kOk) return status;
+  waited();
   return link_.check_deadline(mine.started_ns, "the completion of a send", mine.bytes);
 }
 

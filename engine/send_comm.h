@@ -12,6 +12,7 @@
 #include "engine/link_parts.h"
 #include "engine/stripes.h"
 #include "engine/tag_counters.h"
+#include "engine/thread_progress.h"
 
 namespace slime {
 
@@ -35,13 +36,14 @@ struct SendRequest final : Request {
   std::array<uint8_t, kMaxStripes> rail = {};  // where each stripe went
 };
 
-class SendCommImpl final : public SendComm, private LinkUser {
+class SendCommImpl final : public SendComm, private LinkUser, private ThreadProgress {
  public:
   // A grouped receive takes up to kMaxReceives sends, and NCCL keeps kMaxRequests groups going.
   static constexpr size_t kPool = size_t{kMaxRequests} * kMaxReceives;
 
   // `inbox` is a CTS box, `outbox` an eager box; see records.h.
   SendCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box inbox, Box outbox);
+  ~SendCommImpl() override { leave(); }
 
   Status isend(const void* data, size_t bytes, int tag, const MemoryRegion* region,
                Request** request) override;
@@ -69,13 +71,19 @@ class SendCommImpl final : public SendComm, private LinkUser {
   void fence_record(size_t, size_t, Work*) override {}
   Status on_fenced(size_t rail) override;
 
+  // ThreadProgress
+  bool has_work() const override { return free_.size() < kPool || link_.has_work(); }
+  void advance() override { (void)progress(); }
+
   // send_match.cc: what the receiver is ready for
   Status on_cts(uint32_t immediate, uint64_t bytes);
   Status accept_cts(uint32_t slot);
   Status accept_parked();
+  bool passed(const Group& group) const;
   void tell_seen();
   Match match(int tag);
   void drop_passed();
+  void drop_all_passed();
   const std::byte* cts_record(uint32_t slot) const {
     return inbox_.data() + slot * cts_slot_bytes(link_.rail_count());
   }
@@ -89,6 +97,7 @@ class SendCommImpl final : public SendComm, private LinkUser {
     return key;
   }
 
+  Status not_now();
   Status start(const Match& match, const void* data, size_t bytes, const MemoryRegion* region,
                Request** request);
   bool choose_rails(const StripePlan& plan, uint64_t bytes, SendRequest* request);
@@ -126,7 +135,7 @@ class SendCommImpl final : public SendComm, private LinkUser {
   uint32_t groups_head_ = 0, groups_tail_ = 0;
   uint32_t next_cts_ = 0;      // sequence expected next
   uint32_t told_ = 0;          // of those before it, how many the receiver knows to be taken in
-  uint32_t parked_slots_ = 0;  // CTS that came too early, a bit per slot
+  uint64_t parked_slots_ = 0;  // CTS that came too early, a bit per slot
   TagCounters sent_;
   uint64_t waiting_since_ns_ = 0;  // since when isend has had nobody to send to; 0: it has
 

@@ -26,11 +26,11 @@ Status SendCommImpl::on_cts(uint32_t immediate, uint64_t bytes) {
   const uint32_t sequence = widen(next_cts_, immediate & kSequenceMask, kSequenceMask);
   const auto ahead = static_cast<int32_t>(sequence - next_cts_);
   if (ahead < 0) return Status::kOk;  // repeated after a rail died
-  if (!sound || header.sequence != sequence || ahead >= kMaxRequests) {
+  if (!sound || header.sequence != sequence || ahead >= static_cast<int32_t>(kReceiveSlots)) {
     return link_.fail_protocol("a malformed CTS");
   }
   if (ahead > 0) {
-    parked_slots_ |= 1u << slot;
+    parked_slots_ |= uint64_t{1} << slot;
     return Status::kOk;
   }
   if (const Status status = accept_cts(slot); status != Status::kOk) return status;
@@ -47,7 +47,7 @@ void SendCommImpl::tell_seen() {
 }
 
 Status SendCommImpl::accept_cts(uint32_t slot) {
-  if (groups_tail_ - groups_head_ == kMaxRequests) drop_passed();
+  if (groups_tail_ - groups_head_ == kMaxRequests) drop_all_passed();
   if (groups_tail_ - groups_head_ == kMaxRequests) return link_.fail_protocol("too many CTS");
   Group& group = groups_[groups_tail_ % kMaxRequests];
   const std::byte* record = cts_record(slot);
@@ -68,12 +68,12 @@ Status SendCommImpl::accept_cts(uint32_t slot) {
 Status SendCommImpl::accept_parked() {
   for (bool found = true; found && parked_slots_ != 0;) {
     found = false;
-    for (uint32_t left = parked_slots_; left; left &= left - 1) {
+    for (uint64_t left = parked_slots_; left; left &= left - 1) {
       const auto slot = static_cast<uint32_t>(std::countr_zero(left));
       CtsHeader header;
       std::memcpy(&header, cts_record(slot), sizeof header);
       if (header.sequence != next_cts_) continue;
-      parked_slots_ &= ~(1u << slot);
+      parked_slots_ &= ~(uint64_t{1} << slot);
       if (const Status status = accept_cts(slot); status != Status::kOk) return status;
       found = true;
     }
@@ -89,19 +89,33 @@ SendCommImpl::Match SendCommImpl::match(int tag) {
   const Group& group = groups_[groups_head_ % kMaxRequests];
   for (uint32_t sub = 0; sub < group.header.count; ++sub) {
     const CtsEntry& entry = group.entries[sub];
-    if (entry.tag == tag && entry.ordinal == sent_.of(tag)) return {&group, sub};
+    if (entry.tag == tag && entry.ordinal == sent_.peek(tag)) return {&group, sub};
   }
   return {};
 }
 
 // A receive whose ordinal has been passed has its message, or will get it eagerly.
+bool SendCommImpl::passed(const Group& group) const {
+  const auto* const end = group.entries.data() + group.header.count;
+  return std::all_of(group.entries.data(), end, [this](const CtsEntry& entry) {
+    return static_cast<int32_t>(entry.ordinal - sent_.peek(entry.tag)) < 0;
+  });
+}
+
 void SendCommImpl::drop_passed() {
-  for (; groups_head_ != groups_tail_; ++groups_head_) {
-    const Group& group = groups_[groups_head_ % kMaxRequests];
-    for (uint32_t sub = 0; sub < group.header.count; ++sub) {
-      const CtsEntry& entry = group.entries[sub];
-      if (static_cast<int32_t>(entry.ordinal - sent_.of(entry.tag)) >= 0) return;
-    }
+  while (groups_head_ != groups_tail_ && passed(groups_[groups_head_ % kMaxRequests])) {
+    ++groups_head_;
+  }
+}
+
+// Also behind one that waits: eager messages pass receives that were posted later. The receiver has
+// at most kMaxRequests receives that are not complete, so there is room for all of them.
+void SendCommImpl::drop_all_passed() {
+  const uint32_t end = groups_tail_;
+  groups_tail_ = groups_head_;
+  for (uint32_t i = groups_head_; i != end; ++i) {
+    const Group& group = groups_[i % kMaxRequests];
+    if (!passed(group)) groups_[groups_tail_++ % kMaxRequests] = group;
   }
 }
 
