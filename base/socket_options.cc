@@ -91,6 +91,14 @@ Result<void> set_keepalive(const Fd& fd, double seconds) {
   return {};
 }
 
+bool is_silent(const Fd& fd, uint64_t ns) {
+  tcp_info info{};
+  socklen_t bytes = sizeof info;
+  if (getsockopt(fd.get(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return false;
+  const bool owes = info.tcpi_unacked > 0 || info.tcpi_probes > 0;
+  return owes && uint64_t{info.tcpi_last_ack_recv} * 1'000'000 >= ns;
+}
+
 Status SilenceWatch::check(const Fd& fd, uint64_t now_ns, uint64_t limit_ns, Error* error) {
   tcp_info info{};
   socklen_t bytes = sizeof info;

@@ -9,6 +9,7 @@
 // the service thread while connecting, then the progress thread).
 #pragma once
 
+#include <slime/carrier.h>
 #include <slime/metrics.h>
 #include <slime/result.h>
 #include <slime/status.h>
@@ -100,6 +101,14 @@ class Channel {
   // returns the arrivals that had been confirmed to the peer, and then kOk with none.
   virtual void fence() = 0;
 
+  // Asked when no work has completed for a while: false if the peer's NIC (or kernel) has
+  // acknowledged bytes of this channel within `ns`, or owes no acknowledgement. Then the path is
+  // alive, and a work merely takes long. A rail that cannot tell says true.
+  virtual bool silent_for(uint64_t ns) {
+    (void)ns;
+    return true;
+  }
+
   virtual const Error& failure() const = 0;  // valid once connect, post or poll returned an error
   virtual std::string peer_name() const = 0;
 
@@ -110,6 +119,8 @@ class Rail {
  public:
   virtual ~Rail() = default;
   virtual const RailCaps& caps() const = 0;
+  // The engine asks some ten times a second, from any thread.
+  virtual Carrier carrier() { return Carrier::kUnknown; }
   // A range may be registered any number of times; each registration has keys of its own.
   // deregister_memory returns only when no channel writes into the range any more.
   virtual Result<MemoryKeys> register_memory(void* address, size_t bytes, MemoryKind kind) = 0;

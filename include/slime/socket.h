@@ -135,6 +135,10 @@ class SilenceWatch {
   uint64_t checked_ns_ = 0;
 };
 
+// Whether the peer's kernel owes an acknowledgement and has sent none for `ns`. False also where the
+// kernel cannot be asked.
+bool is_silent(const Fd& fd, uint64_t ns);
+
 // Move bytes [*done, size) of a control message as far as they go now. kOk: complete.
 // A peer that ended the stream is kRemote with error->code 0.
 Status send_message(const Fd& fd, std::span<const std::byte> message, size_t* done, Error* error);

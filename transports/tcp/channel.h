@@ -29,6 +29,7 @@ class TcpChannel final : public Channel {
   Status post(std::span<const Work> works, size_t* taken) override;
   Status poll(std::span<Done> done, size_t* count) override;
   void fence() override;
+  bool silent_for(uint64_t ns) override { return is_silent(fd_, ns); }
   const Error& failure() const override { return failure_; }
   std::string peer_name() const override;
 

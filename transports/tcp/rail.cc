@@ -38,7 +38,7 @@ Result<std::unique_ptr<TcpRail>> TcpRail::open(const Interface& interface, const
   SocketAddress local = interface.address;
   local.set_port(0);
   return std::unique_ptr<TcpRail>(
-      new TcpRail(describe(interface, settings, index), local, settings));
+      new TcpRail(describe(interface, settings, index), interface, local, settings));
 }
 
 Result<MemoryKeys> TcpRail::register_memory(void* address, size_t bytes, MemoryKind kind) {

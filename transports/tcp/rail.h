@@ -1,6 +1,8 @@
 // A tcp rail: one address of one network interface. Needs nothing but the kernel.
 #pragma once
 
+#include <slime/carrier.h>
+#include <slime/clock.h>
 #include <slime/interfaces.h>
 #include <slime/settings.h>
 
@@ -24,6 +26,7 @@ class TcpRail final : public Rail {
   const RailCaps& caps() const override { return caps_; }
   Result<MemoryKeys> register_memory(void* address, size_t bytes, MemoryKind kind) override;
   void deregister_memory(const MemoryKeys& keys) override;
+  Carrier carrier() override { return carrier_.look(SteadyClock::instance().now_ns()); }
   Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) override;
 
   // For the channels of this rail, which it must outlive.
@@ -34,15 +37,18 @@ class TcpRail final : public Rail {
   Reaper& reaper() { return reaper_; }
 
  private:
-  TcpRail(RailCaps caps, const SocketAddress& local, const Settings& settings)
+  TcpRail(RailCaps caps, const Interface& interface, const SocketAddress& local,
+          const Settings& settings)
       : caps_(std::move(caps)),
         settings_(settings),
         local_(local),
+        carrier_(interface.name),
         acceptor_(caps_.name, local, settings) {}
 
   const RailCaps caps_;
   const Settings settings_;
   const SocketAddress local_;
+  CarrierSense carrier_;
   RegionTable regions_;
   Acceptor acceptor_;
   Reaper reaper_;
