@@ -115,7 +115,8 @@ class ConnectorImpl final : public Connector {
     auto inbox = Box::make(device_, cts_box_bytes(welcome_.value.channels));
     if (!inbox) return take(inbox.error());
     inbox_ = std::make_unique<Box>(std::move(*inbox));
-    auto outbox = Box::make(device_, eager_box_bytes(welcome_.value.eager_max));
+    auto outbox =
+        Box::make(device_, eager_box_bytes(welcome_.value.eager_max, welcome_.value.channels));
     if (!outbox) return take(outbox.error());
     outbox_ = std::make_unique<Box>(std::move(*outbox));
     channels_ = std::make_unique<ChannelSet>(device_, welcome_.value.channels, true);

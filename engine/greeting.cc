@@ -84,7 +84,7 @@ Status Greeting::receive_hello() {
 }
 
 Result<void> Greeting::open_channels(uint32_t count) {
-  auto inbox = Box::make(device_, eager_box_bytes(welcome_.value.eager_max));
+  auto inbox = Box::make(device_, eager_box_bytes(welcome_.value.eager_max, count));
   if (!inbox) return fail(inbox.error());
   inbox_ = std::make_unique<Box>(std::move(*inbox));
   auto outbox = Box::make(device_, cts_box_bytes(count));

@@ -40,6 +40,7 @@ LinkParts ChannelSet::take(const Side& peer, uint32_t eager_max, std::string nam
   LinkParts parts;
   parts.channels = std::move(channels_);
   for (uint32_t i = 0; i < count_; ++i) parts.device_rails.push_back(i % device_.rails().size());
+  parts.active = active_;
   parts.peer_inbox = {peer.inbox_address, peer.inbox_keys};
   parts.eager_max = eager_max;
   parts.peer = std::move(name);

@@ -23,8 +23,11 @@ enum class ImmediateKind : uint32_t { kData = 0, kCts = 1, kEager = 2, kControl 
 enum class ControlOp : uint32_t {
   kProbe = 0,   // warms the rail up, and shows that the peer still reads this rail
   kCredit = 1,  // value: eager messages consumed so far
-  kFenced = 2,  // value: the rail that this end has fenced
+  kFenced = 2,  // value: a life of a rail (RailLife) that this end has fenced
   kSeen = 3,    // value: CTS that the sender has taken in so far
+  kJoin = 4,    // value: the life that a dead rail shall get; comes with a JoinRecord
+  kJoined = 5,  // value: the life whose channel is connected at this end
+  kRetry = 6,   // value: a rail that may work again: the active end should try it now
 };
 
 constexpr ImmediateKind kind_of(uint32_t immediate) {
@@ -61,6 +64,22 @@ constexpr ControlOp control_op(uint32_t immediate) {
   return static_cast<ControlOp>(immediate >> 26 & 15);
 }
 constexpr uint32_t control_value(uint32_t immediate) { return immediate & kControlValueMask; }
+
+// Which use of a rail a control work is about. A rail that returns to its link gets a new epoch, so
+// that what was said about an earlier life is recognised.
+struct RailLife {
+  static constexpr uint32_t kRailBits = 5;
+  static constexpr uint32_t kEpochMask = kControlValueMask >> kRailBits;
+
+  uint32_t rail = 0;
+  uint32_t epoch = 0;
+
+  constexpr uint32_t pack() const { return (epoch & kEpochMask) << kRailBits | rail; }
+  static constexpr RailLife unpack(uint32_t value) {
+    return {value & ((1u << kRailBits) - 1), value >> kRailBits & kEpochMask};
+  }
+  static constexpr uint32_t next(uint32_t epoch) { return (epoch + 1) & kEpochMask; }
+};
 
 // Counters travel with fewer bits than they have: the value nearest to `known` with these low bits.
 constexpr uint32_t widen(uint32_t known, uint32_t low_bits, uint32_t mask) {

@@ -10,11 +10,16 @@
 
 namespace slime {
 
-Link::Link(Fabric& fabric, Device& device, std::string peer, LinkUser& user)
-    : fabric_(fabric), device_(device), peer_(std::move(peer)), user_(user) {
+Link::Link(Fabric& fabric, Device& device, std::string peer, bool active, LinkUser& user)
+    : fabric_(fabric),
+      device_(device),
+      peer_(std::move(peer)),
+      active_(active),
+      user_(user),
+      silence_ns_(seconds_to_ns(fabric.settings().rail_timeout)),
+      first_pause_ns_(seconds_to_ns(fabric.settings().rail_retry)) {
   rails_.reserve(kMaxRails);
   now_ns_ = last_activity_ns_ = fabric.clock().now_ns();
-  silence_ns_ = seconds_to_ns(fabric.settings().peer_timeout);
 }
 
 Link::~Link() {
@@ -29,6 +34,8 @@ void Link::add_rail(std::unique_ptr<Channel> channel, size_t device_rail) {
   policy.watermark = static_cast<uint32_t>(settings().watermark);
   policy.flush_ns = static_cast<uint64_t>(settings().flush_us) * 1000;
   rails_.emplace_back(std::move(channel), rail, device_rail, PostQueue::fit(policy, caps));
+  rails_.back().since_ns = now_ns_;
+  rails_.back().join.pause_ns = first_pause_ns_;
   ++up_count_;
   const bool first = max_work_bytes_ == 0;
   if (first || caps.max_message_bytes < max_work_bytes_) max_work_bytes_ = caps.max_message_bytes;
@@ -41,8 +48,7 @@ void Link::warm_up() {
 
 void Link::probe(size_t i) {
   rails_[i].probing = true;
-  rails_[i].probed_ns = now_ns_;
-  submit_control(i, ControlOp::kProbe, 0, Work());
+  (void)submit_control(i, ControlOp::kProbe, 0, Work());
 }
 
 uint64_t Link::backlog_ns(const LinkRail& rail, uint64_t bytes) const {
@@ -55,7 +61,7 @@ size_t Link::pick(uint64_t bytes, uint64_t exclude) {
   uint64_t best_ns = UINT64_MAX;
   for (size_t k = 0; k < rails_.size(); ++k) {
     const size_t i = (next_rail_ + k) % rails_.size();
-    if (!rails_[i].up || (exclude >> i & 1)) continue;
+    if (!rails_[i].up() || (exclude >> i & 1)) continue;
     const uint64_t ns = backlog_ns(rails_[i], bytes);
     if (ns >= best_ns) continue;
     best = i;
@@ -65,29 +71,37 @@ size_t Link::pick(uint64_t bytes, uint64_t exclude) {
   return best;
 }
 
-// At most a handful of control works are ever in flight (a probe, a credit report, a notice for
-// each dead rail), so 64 places to tell their completions apart are never all taken.
-void Link::submit_control(size_t i, ControlOp op, uint32_t value, Work work) {
+// Few control works are ever in flight: a probe, a credit report, and for each dead rail a notice
+// and two words about its return. So 64 places to tell their completions apart are never all taken.
+uint64_t Link::submit_control(size_t i, ControlOp op, uint32_t value, Work work) {
   ControlWorks& controls = rails_[i].controls;
   const auto place = static_cast<uint32_t>(std::countr_one(controls.open)) % kControlRoom;
   controls.open |= uint64_t{1} << place;
   controls.bytes[place] = work.length;
   const uint32_t generation = ++controls.generation[place] * kControlRoom + place;
   work.immediate = control_immediate(op, value);
-  work.cookie = Cookie{Cookie::Kind::kControl, static_cast<uint8_t>(op),
-                       static_cast<uint16_t>(value), generation}
-                    .pack();
+  work.cookie = Cookie{Cookie::Kind::kControl, static_cast<uint8_t>(op), 0, generation}.pack();
   submit(i, work);
+  return work.cookie;
+}
+
+void Link::read_clock() {
+  const uint64_t before_ns = now_ns_;
+  now_ns_ = fabric_.clock().now_ns();
+  attended_ns_ += std::min(now_ns_ - before_ns, silence_ns_ / 16);
 }
 
 Status Link::progress() {
   if (failure_.status != Status::kOk) return failure_.status;
-  now_ns_ = fabric_.clock().now_ns();
+  read_clock();
   for (size_t i = 0; i < rails_.size(); ++i) {
-    if (!rails_[i].up) continue;
+    if (!rails_[i].up()) continue;
     if (const Status status = progress_rail(i); status != Status::kOk) return status;
   }
-  return Status::kOk;
+  if (now_ns_ >= carriers_due_ns_) {
+    if (const Status status = watch_carriers(); status != Status::kOk) return status;
+  }
+  return up_count_ < rails_.size() ? progress_dead_rails() : Status::kOk;
 }
 
 // Posting comes first: what a rail takes at once (tcp) is then reported by the poll of the same
@@ -96,33 +110,34 @@ Status Link::progress_rail(size_t i) {
   LinkRail& rail = rails_[i];
   flush(i);
   if (const Status status = poll_rail(i); status != Status::kOk) return status;
-  return rail.up && rails_.size() > 1 && rail.queue.in_flight() > 0 ? watch(i) : Status::kOk;
+  return rail.up() && up_count_ > 1 && rail.queue.in_flight() > 0 ? watch_silence(i) : Status::kOk;
 }
 
 // A channel that cannot send may still have arrivals: poll returns them, then the failure.
 void Link::flush(size_t i) {
   LinkRail& rail = rails_[i];
   if (rail.queue.queued() == 0) return;
-  if (rail.queue.in_flight() == 0) begin_busy(rail);
+  if (rail.queue.in_flight() == 0) rail.busy_since_ns = attended_ns_;
   (void)rail.queue.flush(*rail.channel, now_ns_);
 }
 
 Status Link::poll_rail(size_t i) {
   size_t count = done_.size();
   // A few rounds at most: other comms of the thread want their turn.
-  for (int round = 0; round < 4 && count == done_.size() && rails_[i].up; ++round) {
+  for (int round = 0; round < 4 && count == done_.size() && rails_[i].up(); ++round) {
     count = 0;
     const Status polled = rails_[i].channel->poll(done_, &count);
     for (size_t k = 0; k < count; ++k) {
       if (const Status status = handle(i, done_[k]); status != Status::kOk) return status;
     }
-    if (polled != Status::kOk && rails_[i].up) return fail_rail(i, rails_[i].channel->failure());
+    if (polled != Status::kOk && rails_[i].up()) return fail_rail(i, rails_[i].channel->failure());
   }
   return Status::kOk;
 }
 
 Status Link::handle(size_t i, const Done& done) {
   last_activity_ns_ = now_ns_;
+  rails_[i].heard_ns = attended_ns_;
   if (done.kind == Done::Kind::kSent) {
     handle_sent(i, done);
     return Status::kOk;
@@ -135,14 +150,16 @@ void Link::handle_sent(size_t i, const Done& done) {
   LinkRail& rail = rails_[i];
   const Cookie cookie = Cookie::unpack(done.cookie);
   uint64_t bytes = 0;
-  const bool expected = cookie.kind == Cookie::Kind::kControl ? control_sent(rail, cookie, &bytes)
-                                                              : user_.on_sent(cookie, &bytes);
+  const bool expected = cookie.kind == Cookie::Kind::kControl
+                            ? control_sent(rail, done.cookie, &bytes)
+                            : user_.on_sent(cookie, &bytes);
   if (!expected) return;
-  begin_busy(rail);
-  if (rail.up) rail.queue.complete(bytes);
+  rail.busy_since_ns = attended_ns_;
+  if (rail.up()) rail.queue.complete(bytes);
 }
 
-bool Link::control_sent(LinkRail& rail, const Cookie& cookie, uint64_t* bytes) {
+bool Link::control_sent(LinkRail& rail, uint64_t packed, uint64_t* bytes) {
+  const Cookie cookie = Cookie::unpack(packed);
   ControlWorks& controls = rail.controls;
   const uint32_t place = cookie.generation % kControlRoom;
   const uint64_t bit = uint64_t{1} << place;
@@ -150,23 +167,35 @@ bool Link::control_sent(LinkRail& rail, const Cookie& cookie, uint64_t* bytes) {
   if (!(controls.open & bit) || !newest) return false;
   controls.open &= ~bit;
   *bytes = controls.bytes[place];
-  const auto op = static_cast<ControlOp>(cookie.part);
-  if (op == ControlOp::kProbe) rail.probing = false;
-  if (op == ControlOp::kFenced && cookie.index < rails_.size()) {
-    rails_[cookie.index].notice_sent = true;
+  switch (static_cast<ControlOp>(cookie.part)) {
+    case ControlOp::kProbe:
+      rail.probing = false;
+      break;
+    case ControlOp::kFenced:
+    case ControlOp::kJoin:
+      finish_errand(static_cast<size_t>(&rail - rails_.data()), packed);
+      break;
+    default:
+      break;
   }
   return true;
 }
 
 Status Link::handle_control(uint32_t immediate) {
+  const uint32_t value = control_value(immediate);
+  const RailLife life = RailLife::unpack(value);
   switch (control_op(immediate)) {
     case ControlOp::kProbe:
       return Status::kOk;
-    case ControlOp::kFenced:
-      return on_peer_fenced(control_value(immediate));
     case ControlOp::kCredit:
     case ControlOp::kSeen:
       return user_.on_arrived(immediate, 0);
+    case ControlOp::kFenced:
+    case ControlOp::kJoin:
+    case ControlOp::kJoined:
+    case ControlOp::kRetry:
+      if (life.rail >= rails_.size()) return fail_protocol("a word about a rail that is not there");
+      return on_rail_word(control_op(immediate), life);
   }
   return fail_protocol("an unknown control operation");
 }

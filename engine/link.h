@@ -4,8 +4,13 @@
 // A rail that fails is fenced at both ends before anything that may have been lost is sent again:
 // each end closes its own channel and then tells the other so over a surviving rail (kFenced). Only
 // when both have done so are the works of the dead rail repeated elsewhere, so no late write of the
-// dead rail can land in memory that has been reused. A dead rail stays out of its link; new links
-// try it again.
+// dead rail can land in memory that has been reused. After that the active end tries to get the
+// rail back over a new channel, again and again while the link lives. link_rail.h has the states.
+//
+// Data path: link.cc. Death of a rail: failover.cc. Its return: rejoin.cc.
+//
+// Threads: as a comm, one at a time. Every wait has a deadline: a silent rail rail_timeout, a try
+// to get one back kJoinTimeout, a request request_timeout.
 #pragma once
 
 #include <algorithm>
@@ -17,60 +22,39 @@
 #include "engine/cookie.h"
 #include "engine/fabric.h"
 #include "engine/immediate.h"
-#include "engine/post_queue.h"
-#include "transports/rail.h"
+#include "engine/link_parts.h"
+#include "engine/link_rail.h"
 
 namespace slime {
+
+// Where the JoinRecords of a rail lie.
+struct JoinPlace {
+  const std::byte* from_peer;  // in our inbox
+  std::byte* to_peer;          // in our outbox
+  const MemoryRegion* region;  // of the outbox
+  uint64_t remote_address;     // where the peer expects ours
+  const RemoteBox* peer_inbox;
+};
 
 // The end of a link (sender or receiver), as the link sees it.
 class LinkUser {
  public:
   virtual ~LinkUser() = default;
-  // A work of the peer arrived (never kControl with kProbe or kFenced).
+  // A work of the peer arrived; of control works only kCredit and kSeen.
   virtual Status on_arrived(uint32_t immediate, uint64_t bytes) = 0;
   // A work of ours is done. False: not expected (a repeated completion), nothing changed.
   virtual bool on_sent(const Cookie& cookie, uint64_t* bytes) = 0;
-  // This end has fenced `rail`. A user whose peer needs a record of what arrived fills in the write
-  // that takes it there over `carrier`; the others leave `work` as it is.
-  virtual void fence_record(size_t rail, size_t carrier, Work* work) = 0;
-  // Both ends have fenced `rail`: submit again what it still owed.
-  virtual Status on_fenced(size_t rail) = 0;
-};
-
-inline constexpr uint32_t kControlRoom = 64;
-
-// The control works of a rail that are queued or in flight, each in a place of its own. A
-// completion that comes twice finds another generation in its place.
-struct ControlWorks {
-  uint64_t open = 0;  // a bit per place
-  std::array<uint32_t, kControlRoom> generation = {};
-  std::array<uint32_t, kControlRoom> bytes = {};
-};
-
-struct LinkRail {
-  LinkRail(std::unique_ptr<Channel> channel_in, Rail* rail_in, size_t key_index_in,
-           const PostPolicy& policy)
-      : channel(std::move(channel_in)), rail(rail_in), key_index(key_index_in), queue(policy) {}
-
-  std::unique_ptr<Channel> channel;
-  Rail* rail;
-  size_t key_index;  // this rail's place in MemoryRegion::keys
-  PostQueue queue;
-  bool up = true;
-  bool peer_fenced = false;       // the peer said so
-  bool settled = false;           // both ends have fenced, and the lost works were repeated
-  size_t notice_rail = 0;         // where our kFenced for this rail travels
-  bool notice_sent = false;       // and whether it arrived
-  uint64_t busy_since_ns = 0;     // nothing has completed since, though something is in flight
-  uint64_t suspect_since_ns = 0;  // another rail has answered a probe since; 0: not suspected
-  uint64_t probed_ns = 0;         // when the newest probe was submitted
-  bool probing = false;           // and whether its answer is still to come
-  ControlWorks controls;
+  // This end has fenced this life of a rail. A user whose peer needs a record of what arrived fills
+  // in the write that takes it there over `carrier`; the others leave `work` as it is.
+  virtual void fence_record(const RailLife& life, size_t carrier, Work* work) = 0;
+  // Both ends have fenced this life: submit again what the rail still owed.
+  virtual Status on_fenced(const RailLife& life) = 0;
+  virtual JoinPlace join_place(size_t rail) const = 0;
 };
 
 class Link {
  public:
-  Link(Fabric& fabric, Device& device, std::string peer, LinkUser& user);
+  Link(Fabric& fabric, Device& device, std::string peer, bool active, LinkUser& user);
   ~Link();  // folds the counters into the fabric
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
@@ -81,12 +65,14 @@ class Link {
 
   size_t rail_count() const { return rails_.size(); }
   size_t up_count() const { return up_count_; }
-  bool up(size_t rail) const { return rails_[rail].up; }
-  // Works that are queued or in flight.
+  bool up(size_t rail) const { return rails_[rail].up(); }
+  uint64_t rejoins() const { return rejoins_; }  // rails that have returned so far
+  // Works that are queued or in flight, or rails that may return.
   bool has_work() const {
-    return std::any_of(rails_.begin(), rails_.end(), [](const LinkRail& rail) {
-      return rail.queue.queued() + rail.queue.in_flight() > 0;
-    });
+    return up_count_ < rails_.size() ||
+           std::any_of(rails_.begin(), rails_.end(), [](const LinkRail& rail) {
+             return rail.queue.queued() + rail.queue.in_flight() > 0;
+           });
   }
   // Works that may still be submitted; some places are kept for control works.
   uint32_t room(size_t rail) const {
@@ -107,7 +93,7 @@ class Link {
   // Lazy: the NIC is not touched. The caller has checked room(rail).
   void submit(size_t rail, const Work& work) { rails_[rail].queue.push(work); }
   void submit_control(ControlOp op, uint32_t value) {
-    if (up_count_ > 0) submit_control(pick(0), op, value, Work());
+    if (up_count_ > 0) (void)submit_control(pick(0), op, value, Work());
   }
 
   // For a small message that somebody waits for: posts at once where nothing is in flight, instead
@@ -133,33 +119,54 @@ class Link {
   const Settings& settings() const { return fabric_.settings(); }
 
  private:
-  void submit_control(size_t rail, ControlOp op, uint32_t value, Work work);
+  uint64_t submit_control(size_t rail, ControlOp op, uint32_t value, Work work);
   void probe(size_t rail);
+  void read_clock();
   Status progress_rail(size_t rail);
   void flush(size_t rail);
   Status poll_rail(size_t rail);
   Status handle(size_t rail, const Done& done);
   void handle_sent(size_t rail, const Done& done);
-  void begin_busy(LinkRail& rail) {
-    rail.busy_since_ns = now_ns_;
-    rail.suspect_since_ns = 0;
-  }
-  bool control_sent(LinkRail& rail, const Cookie& cookie, uint64_t* bytes);
+  bool control_sent(LinkRail& rail, uint64_t cookie, uint64_t* bytes);
   Status handle_control(uint32_t immediate);
   uint64_t backlog_ns(const LinkRail& rail, uint64_t bytes) const;
+  const char* name_of(const LinkRail& rail) const { return rail.rail->caps().name.c_str(); }
 
   // failover.cc
-  Status fail_rail(size_t rail, const Error& why);
+  Status fail_rail(size_t rail, Error why);
+  Error with_carrier(const LinkRail& rail, Error why) const;
   Status take_last_arrivals(size_t rail);
   void send_notice(size_t rail);
-  void resend_notices(size_t dead_rail);
-  Status on_peer_fenced(uint32_t rail);
+  void finish_errand(size_t carrier, uint64_t cookie);
+  void drop_errands(size_t dead_rail);
+  Status on_rail_word(ControlOp op, const RailLife& life);
+  Status on_peer_fenced(const RailLife& life);
   Status settle(size_t rail);
-  Status watch(size_t rail);
+  Status watch_silence(size_t rail);
+  Status watch_carriers();
+
+  // rejoin.cc
+  Status progress_dead_rails();
+  void plan_try(LinkRail& rail);
+  bool may_try(const LinkRail& rail) const;
+  void begin_join(size_t rail);
+  void grant_join(size_t rail);
+  bool open_again(size_t rail);
+  void send_join(size_t rail);
+  Status on_join(const RailLife& life);
+  Status on_skipped(const RailLife& life);
+  void end_skipped(size_t rail);
+  void on_joined(const RailLife& life);
+  void on_retry(uint32_t rail);
+  void carrier_returned(size_t rail);
+  Status step_join(size_t rail);
+  Status give_join_up(size_t rail, const std::string& why);
+  void bring_up(size_t rail);
 
   Fabric& fabric_;
   Device& device_;
   const std::string peer_;
+  const bool active_;
   LinkUser& user_;
   std::vector<LinkRail> rails_;
   size_t up_count_ = 0;
@@ -167,7 +174,14 @@ class Link {
   uint64_t max_work_bytes_ = 0;
   uint64_t now_ns_ = 0;
   uint64_t last_activity_ns_ = 0;
-  uint64_t silence_ns_ = 0;
+  // Time in which this end looked at its rails. It does not run on while nobody calls: what was not
+  // looked for is no silence.
+  uint64_t attended_ns_ = 0;
+  const uint64_t silence_ns_;
+  const uint64_t first_pause_ns_;  // of tries to get a rail back; 0: none
+  uint64_t carriers_due_ns_ = 0;
+  bool warned_of_carrier_ = false;
+  uint64_t rejoins_ = 0;
   std::array<Done, 64> done_;  // what poll returned; here so that no call has to clear it
   Error failure_{Status::kOk, 0, {}};
 };

@@ -7,10 +7,12 @@
 
 #include "engine/comm.h"
 #include "engine/immediate.h"
+#include "transports/rail.h"
 
 namespace slime {
 
-inline constexpr uint32_t kMaxRails = 16;    // channels of one link
+inline constexpr uint32_t kMaxRails = 16;  // channels of one link
+static_assert(kMaxRails <= 1u << RailLife::kRailBits);
 inline constexpr uint32_t kEagerSlots = 32;  // eager messages that may wait at the receiver
 // CTS records. Twice as many as receives: a receive can be complete by eager messages before the
 // sender has read its CTS, and the record must stay until then.
@@ -49,8 +51,17 @@ struct FenceRecord {
     uint64_t arrived[kMaxReceives] = {};  // bit per stripe; all ones: complete
   };
   uint32_t rail = 0;
+  uint32_t epoch = 0;     // of the rail: which of its lives has ended
   uint32_t next_cts = 0;  // from this sequence on: announced after the fence, so nothing arrived
+  uint32_t reserved = 0;
   Slot slots[kReceiveSlots];
+};
+
+// How the peer reaches the channel of a rail that is to return to its link.
+struct JoinRecord {
+  uint32_t rail = 0;
+  uint32_t epoch = 0;
+  ChannelAddress address = {};
 };
 
 static_assert(kReceiveSlots == kSlotMask + 1);
@@ -65,20 +76,26 @@ constexpr size_t cts_ring_bytes(size_t channels) {
   return kReceiveSlots * cts_slot_bytes(channels);
 }
 
-// Sender's inbox and receiver's outbox have one layout: the CTS ring, then the fence records.
-constexpr size_t cts_box_bytes(size_t channels) {
-  return cts_ring_bytes(channels) + channels * sizeof(FenceRecord);
-}
+// Sender's inbox and receiver's outbox have one layout: the CTS ring, the fence records, the join
+// records.
 constexpr size_t fence_offset(size_t channels, size_t rail) {
   return cts_ring_bytes(channels) + rail * sizeof(FenceRecord);
 }
+constexpr size_t cts_join_offset(size_t channels, size_t rail) {
+  return fence_offset(channels, channels) + rail * sizeof(JoinRecord);
+}
+constexpr size_t cts_box_bytes(size_t channels) { return cts_join_offset(channels, channels); }
 
-// Receiver's inbox and sender's outbox: the eager ring. Slots start at multiples of 64 bytes.
+// Receiver's inbox and sender's outbox: the eager ring, the join records. Slots start at multiples
+// of 64 bytes.
 constexpr size_t eager_slot_bytes(size_t eager_max) {
   return (sizeof(EagerHeader) + eager_max + 63) & ~size_t{63};
 }
-constexpr size_t eager_box_bytes(size_t eager_max) {
-  return kEagerSlots * eager_slot_bytes(eager_max);
+constexpr size_t eager_join_offset(size_t eager_max, size_t rail) {
+  return kEagerSlots * eager_slot_bytes(eager_max) + rail * sizeof(JoinRecord);
+}
+constexpr size_t eager_box_bytes(size_t eager_max, size_t channels) {
+  return eager_join_offset(eager_max, channels);
 }
 
 }  // namespace slime

@@ -10,7 +10,7 @@ RecvCommImpl::RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box 
       outbox_(std::move(outbox)),
       peer_inbox_(parts.peer_inbox),
       eager_max_(parts.eager_max),
-      link_(fabric, device, std::move(parts.peer), *this) {
+      link_(fabric, device, std::move(parts.peer), parts.active, *this) {
   requests_.reserve(kReceiveSlots);
   free_.reserve(kReceiveSlots);
   for (uint32_t i = 0; i < kReceiveSlots; ++i) {
@@ -212,10 +212,11 @@ bool RecvCommImpl::on_sent(const Cookie& cookie, uint64_t* bytes) {
   return true;
 }
 
-void RecvCommImpl::fence_record(size_t rail, size_t carrier, Work* work) {
-  const size_t offset = fence_offset(link_.rail_count(), rail);
+void RecvCommImpl::fence_record(const RailLife& life, size_t carrier, Work* work) {
+  const size_t offset = fence_offset(link_.rail_count(), life.rail);
   FenceRecord record;
-  record.rail = static_cast<uint32_t>(rail);
+  record.rail = life.rail;
+  record.epoch = life.epoch;
   record.next_cts = next_cts_;
   for (const ReceiveRequest& request : requests_) {
     FenceRecord::Slot& slot = record.slots[request.slot];
@@ -233,13 +234,19 @@ void RecvCommImpl::fence_record(size_t rail, size_t carrier, Work* work) {
   work->length = sizeof record;
 }
 
-Status RecvCommImpl::on_fenced(size_t rail) {
+Status RecvCommImpl::on_fenced(const RailLife& life) {
   for (ReceiveRequest& request : requests_) {
-    if (request.cts_open && request.cts_rail == rail) submit_cts(request);
+    if (request.cts_open && request.cts_rail == life.rail) submit_cts(request);
   }
   reported_ = consumed_;
   link_.submit_control(ControlOp::kCredit, consumed_);
   return Status::kOk;
+}
+
+JoinPlace RecvCommImpl::join_place(size_t rail) const {
+  const size_t theirs = cts_join_offset(link_.rail_count(), rail);
+  return {inbox_.data() + eager_join_offset(eager_max_, rail), outbox_.data() + theirs,
+          outbox_.region(), peer_inbox_.address + theirs, &peer_inbox_};
 }
 
 }  // namespace slime

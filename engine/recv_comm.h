@@ -68,8 +68,9 @@ class RecvCommImpl final : public RecvComm, private LinkUser, private ThreadProg
   // LinkUser
   Status on_arrived(uint32_t immediate, uint64_t bytes) override;
   bool on_sent(const Cookie& cookie, uint64_t* bytes) override;
-  void fence_record(size_t rail, size_t carrier, Work* work) override;
-  Status on_fenced(size_t rail) override;
+  void fence_record(const RailLife& life, size_t carrier, Work* work) override;
+  Status on_fenced(const RailLife& life) override;
+  JoinPlace join_place(size_t rail) const override;
 
   // ThreadProgress
   bool has_work() const override { return outstanding_ > 0 || link_.has_work(); }

@@ -11,7 +11,7 @@ SendCommImpl::SendCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box 
       outbox_(std::move(outbox)),
       peer_inbox_(parts.peer_inbox),
       eager_max_(parts.eager_max),
-      link_(fabric, device, std::move(parts.peer), *this) {
+      link_(fabric, device, std::move(parts.peer), parts.active, *this) {
   requests_.reserve(kPool);
   free_.reserve(kPool);
   for (size_t i = 0; i < kPool; ++i) {
@@ -199,10 +199,13 @@ bool SendCommImpl::had_arrived(const FenceRecord& record, const SendRequest& req
 }
 
 // The receiver's record says which stripes of the dead rail it has; the rest goes elsewhere.
-Status SendCommImpl::on_fenced(size_t rail) {
+Status SendCommImpl::on_fenced(const RailLife& life) {
+  const size_t rail = life.rail;
   FenceRecord record;
   std::memcpy(&record, inbox_.data() + fence_offset(link_.rail_count(), rail), sizeof record);
-  if (record.rail != rail) return link_.fail_protocol("no record of what arrived on a dead rail");
+  if (record.rail != rail || record.epoch != life.epoch) {
+    return link_.fail_protocol("no record of what arrived on a dead rail");
+  }
   for (SendRequest& request : requests_) {
     if (!request.active || request.eager) continue;
     for (uint64_t left = request.open & ~request.lost; left; left &= left - 1) {
@@ -223,6 +226,12 @@ Status SendCommImpl::on_fenced(size_t rail) {
   tell_seen();
   resubmit_lost();
   return Status::kOk;
+}
+
+JoinPlace SendCommImpl::join_place(size_t rail) const {
+  const size_t theirs = eager_join_offset(eager_max_, rail);
+  return {inbox_.data() + cts_join_offset(link_.rail_count(), rail), outbox_.data() + theirs,
+          outbox_.region(), peer_inbox_.address + theirs, &peer_inbox_};
 }
 
 // As far as the queues of the surviving rails have room; the rest at the next call.

@@ -10,8 +10,12 @@
 // Threads: enter() and waited() come from the thread that calls the comm, leave() from any. A list
 // is walked and changed only under one mutex. A thread walks only its own list, and a comm that
 // another thread calls joins the list of that thread first: so nobody moves a comm beside its
-// caller.
+// caller. A thread is known by its pthread_t, not by a thread_local, which would make the plugin
+// need the dynamic loader as a library. The list of a thread that has ended waits for a thread
+// that gets the same pthread_t, or for its comms to leave it.
 #pragma once
+
+#include <pthread.h>
 
 #include <cstdint>
 
@@ -28,32 +32,30 @@ class ThreadProgress {
 
   // At the beginning of each call.
   void enter() {
-    if (list_ != &own_list()) join();
+    if (list_ == nullptr || !pthread_equal(list_->thread, pthread_self())) join();
   }
   // At the end of a call that says "not now" or "not done".
-  static void waited() {
-    if (--own_list().patience <= 0) move_all();
+  void waited() {
+    if (--list_->patience <= 0) move_all();
   }
   // In the destructor of the most derived class, before its members are gone.
   void leave();
 
  private:
+  friend class ThreadLists;
+
   // Works that are queued or under way, or a request of the caller's that is open.
   virtual bool has_work() const = 0;
   virtual void advance() = 0;
 
   struct List {
-    ~List();  // of a thread that ends: its comms belong to no thread
+    pthread_t thread = {};
     ThreadProgress* first = nullptr;
     int32_t size = 0;
     int32_t patience = 0;  // calls that may achieve nothing until all comms are moved
   };
-  static List& own_list() {
-    thread_local List list;
-    return list;
-  }
-  static void move_all();
   void join();
+  void move_all();
   void unlink();
 
   List* list_ = nullptr;

@@ -22,7 +22,8 @@ class BareLink final : private LinkUser {
     ChannelPair parts =
         connect_channels(*from.device(0), source_, *to.device(0), target_, channels, 0, pass_time);
     peer_ = std::move(parts.to.channels);
-    link_.reset(new Link(from, *from.device(0), "receiver", *this));  // a private base of ours
+    link_.reset(
+        new Link(from, *from.device(0), "receiver", true, *this));  // a private base of ours
     for (size_t i = 0; i < parts.from.channels.size(); ++i) {
       channels_.push_back(parts.from.channels[i].get());
       link_->add_rail(std::move(parts.from.channels[i]), parts.from.device_rails[i]);
@@ -64,8 +65,9 @@ class BareLink final : private LinkUser {
     ++done_;
     return true;
   }
-  void fence_record(size_t, size_t, Work*) override {}
-  Status on_fenced(size_t) override { return Status::kOk; }
+  void fence_record(const RailLife&, size_t, Work*) override {}
+  Status on_fenced(const RailLife&) override { return Status::kOk; }
+  JoinPlace join_place(size_t) const override { return {}; }  // null rails do not die
 
   const uint32_t bytes_;
   Box source_, target_;

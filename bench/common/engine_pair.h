@@ -59,8 +59,8 @@ EnginePair connect_engines(Fabric& from, Fabric& to, uint32_t channels, uint32_t
                            PassTime pass_time) {
   Device &source = *from.device(0), &target = *to.device(0);
   Box cts_in = value_of(Box::make(source, cts_box_bytes(channels)));
-  Box eager_out = value_of(Box::make(source, eager_box_bytes(eager_max)));
-  Box eager_in = value_of(Box::make(target, eager_box_bytes(eager_max)));
+  Box eager_out = value_of(Box::make(source, eager_box_bytes(eager_max, channels)));
+  Box eager_in = value_of(Box::make(target, eager_box_bytes(eager_max, channels)));
   Box cts_out = value_of(Box::make(target, cts_box_bytes(channels)));
   ChannelPair parts =
       connect_channels(source, cts_in, target, eager_in, channels, eager_max, pass_time);

@@ -46,7 +46,9 @@ std::byte pattern_byte(uint64_t pattern, size_t i) {
 Settings schedule_settings() {
   Settings settings;
   settings.min_stripe = 128;
-  settings.peer_timeout = 0.002;
+  settings.rail_timeout = 0.002;
+  settings.rail_retry = 20e-6;
+  settings.connect_timeout = 0.001;
   settings.request_timeout = 5;
   settings.watermark = 4;
   return settings;
@@ -67,6 +69,7 @@ struct ScheduleWorld::Parts {
   ScheduleReport report;
   uint64_t target_used = 0;
   size_t retries_before = 0;
+  uint32_t turns_left = 0;  // how often a mortal rail may still die or return
 
   Parts() : source(kArena), target(kArena), expected(kArena) {
     source_region = *from.device().memory().acquire(source.data(), kArena, MemoryKind::kHost);
@@ -83,6 +86,8 @@ struct ScheduleWorld::Parts {
   bool receive_some(RecvCommImpl& receiver, bool* failed);
   void check_received(Group& group, const size_t* sizes);
   void check_memory();
+  void turn_a_rail();
+  void expect_all_rails_back(SimLink& link);
   bool sends_done() const;
   bool receives_done() const;
   void violate(const char* what) {
@@ -104,9 +109,11 @@ void ScheduleWorld::Parts::configure_rails() {
   model.repeat_sent_ppm = chance(30) ? 100'000 : 0;
   model.repeat_arrived_ppm = chance(30) ? 100'000 : 0;
   model.repeat_ns = 30'000;
+  model.connect_retries = chance(30) ? 10 : 0;
   report.rails = 1 + static_cast<uint32_t>(below(kRails));
   const uint32_t deaths = chance(70) ? static_cast<uint32_t>(below(report.rails + 1)) : 0;
   report.deaths = deaths;
+  turns_left = deaths > 0 && chance(60) ? 1 + static_cast<uint32_t>(below(8)) : 0;
   for (size_t i = 0; i < kRails; ++i) {
     sim::RailModel mine = model;
     own.name = "a." + std::to_string(i);
@@ -261,6 +268,34 @@ bool ScheduleWorld::Parts::receives_done() const {
   return std::all_of(groups.begin(), groups.end(), [](const auto& g) { return g.done; });
 }
 
+// One of the rails that may die does so, or works again.
+void ScheduleWorld::Parts::turn_a_rail() {
+  --turns_left;
+  const size_t i = below(report.deaths);
+  for (sim::Rail* rail : {from.rails[i], to.rails[i]}) {
+    if (rail->dead()) return rail->revive();
+  }
+  (chance(50) ? from : to).rails[i]->kill(chance(25) ? sim::Death::kSilent : sim::Death::kNoticed);
+}
+
+// From now on all rails work, and one never died. Each that had died returns to the link.
+void ScheduleWorld::Parts::expect_all_rails_back(SimLink& link) {
+  const auto complete = [this](const Link& end) { return end.up_count() == report.rails; };
+  const uint64_t end_ns = network.now_ns() + kDeadlineNs;
+  while (!complete(link.sender->link()) || !complete(link.receiver->link())) {
+    for (size_t i = 0; i < report.rails; ++i) {
+      for (sim::Rail* rail : {from.rails[i], to.rails[i]}) {
+        if (rail->dead()) rail->revive();
+      }
+    }
+    if (link.sender->progress() != Status::kOk || link.receiver->progress() != Status::kOk) {
+      return violate("the link fails though its rails work again");
+    }
+    network.advance(1'000 + below(20'000));
+    if (network.now_ns() > end_ns) return violate("a rail that works again does not return");
+  }
+}
+
 void ScheduleWorld::Parts::drive(SimLink& link) {
   bool send_failed = false, receive_failed = false;
   uint32_t idle = 0;
@@ -273,6 +308,8 @@ void ScheduleWorld::Parts::drive(SimLink& link) {
     if (report.deaths > 0 && receives_done()) (void)link.receiver->progress();
     idle = moved ? 0 : idle + 1;
     if (chance(50)) network.advance(below(2000));
+    if (turns_left > 0 && chance(2)) turn_a_rail();
+    if (turns_left > 0 && chance(5)) network.advance(below(60'000));
     // Nothing left to happen by itself: only time-outs can move things on.
     if (idle > 20 && !network.step()) network.advance(500'000);
     if (network.now_ns() > kDeadlineNs) return violate("the link hangs");
@@ -300,6 +337,11 @@ ScheduleReport ScheduleWorld::run(uint64_t seed) {
   {
     SimLink link = connect(world.network, world.from, world.to, world.report.rails, eager_max);
     world.drive(link);
+    const bool one_lives = world.report.deaths < world.report.rails;
+    if (one_lives && world.report.violation.empty() && world.chance(30)) {
+      world.expect_all_rails_back(link);
+    }
+    world.report.rejoins = link.sender->link().rejoins();
     for (int i = 0; i < 100 && world.network.step(); ++i) {
     }
     world.check_memory();

@@ -27,7 +27,8 @@ constexpr uint64_t kSchedules = 1'000'000;
 constexpr size_t kMostViolations = 10;  // enough to see a pattern
 
 struct Totals {
-  uint64_t schedules = 0, messages = 0, eager = 0, with_death = 0, retries = 0, failed = 0;
+  uint64_t schedules = 0, messages = 0, eager = 0, with_death = 0, retries = 0, rejoins = 0,
+           failed = 0;
   std::vector<std::string> violations;
 
   void add(uint64_t seed, const ScheduleReport& report) {
@@ -36,6 +37,7 @@ struct Totals {
     eager += report.eager;
     with_death += report.deaths > 0;
     retries += report.retries;
+    rejoins += report.rejoins;
     failed += report.failed;
     if (report.violation.empty()) return;
     violations.push_back("seed " + std::to_string(seed) + ": " + report.violation + " (" +
@@ -48,6 +50,7 @@ struct Totals {
     eager += other.eager;
     with_death += other.with_death;
     retries += other.retries;
+    rejoins += other.rejoins;
     failed += other.failed;
     violations.insert(violations.end(), other.violations.begin(), other.violations.end());
   }
@@ -82,13 +85,15 @@ TEST(Schedules, HoldWhateverTheRailsDo) {
   const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
   std::printf(
       "%llu schedules, %llu messages (%llu small enough for eager), %llu with dying rails, "
-      "%llu works repeated on another rail, %llu links lost with their last rail, %zu violations\n",
+      "%llu works repeated on another rail, %llu rails back, %llu links lost with their last rail, "
+      "%zu violations\n",
       number(totals.schedules), number(totals.messages), number(totals.eager),
-      number(totals.with_death), number(totals.retries), number(totals.failed),
-      totals.violations.size());
+      number(totals.with_death), number(totals.retries), number(totals.rejoins),
+      number(totals.failed), totals.violations.size());
   if (count < 10'000) return;
   // The schedules did meet what they are meant to meet.
   EXPECT_GT(totals.retries, count / 100);
+  EXPECT_GT(totals.rejoins, count / 10);
   EXPECT_GT(totals.failed, 0u);
   EXPECT_GT(totals.eager, count);
 }

@@ -51,28 +51,41 @@ TEST(Stripes, RefuseWhatDoesNotFitTheImmediate) {
 }
 
 TEST(Immediate, DataSurvivesPacking) {
-  for (const uint32_t slot : {0u, 31u}) {
+  for (const uint32_t slot : {0u, 63u}) {
     for (const uint32_t stripes : {1u, 2u, 64u}) {
-      const DataImmediate in{slot, 7, stripes - 1, stripes, 0x3ff};
+      const DataImmediate in{slot, 7, stripes - 1, stripes, 0x1ff};
       ASSERT_EQ(kind_of(in.pack()), ImmediateKind::kData);
       const DataImmediate out = DataImmediate::unpack(in.pack());
       EXPECT_EQ(out.slot, slot);
       EXPECT_EQ(out.sub, 7u);
       EXPECT_EQ(out.stripe, stripes - 1);
       EXPECT_EQ(out.stripes, stripes);
-      EXPECT_EQ(out.generation, 0x3ffu);
+      EXPECT_EQ(out.generation, 0x1ffu);
     }
   }
 }
 
 TEST(Immediate, KindsAreToldApart) {
-  EXPECT_EQ(kind_of(cts_immediate(31, UINT32_MAX)), ImmediateKind::kCts);
-  EXPECT_EQ(cts_slot(cts_immediate(31, UINT32_MAX)), 31u);
+  EXPECT_EQ(kind_of(cts_immediate(63, UINT32_MAX)), ImmediateKind::kCts);
+  EXPECT_EQ(cts_slot(cts_immediate(63, UINT32_MAX)), 63u);
   EXPECT_EQ(kind_of(eager_immediate(UINT32_MAX)), ImmediateKind::kEager);
   const uint32_t control = control_immediate(ControlOp::kFenced, 15);
   EXPECT_EQ(kind_of(control), ImmediateKind::kControl);
   EXPECT_EQ(control_op(control), ControlOp::kFenced);
   EXPECT_EQ(control_value(control), 15u);
+}
+
+TEST(Immediate, LivesOfRailsSurvivePackingAndWrap) {
+  for (const uint32_t rail : {0u, 31u}) {
+    for (const uint32_t epoch : {0u, 1u, RailLife::kEpochMask}) {
+      const uint32_t value = RailLife{rail, epoch}.pack();
+      const uint32_t control = control_immediate(ControlOp::kJoined, value);
+      const RailLife out = RailLife::unpack(control_value(control));
+      EXPECT_EQ(out.rail, rail);
+      EXPECT_EQ(out.epoch, epoch);
+    }
+  }
+  EXPECT_EQ(RailLife::next(RailLife::kEpochMask), 0u);
 }
 
 TEST(Immediate, CountersWidenAcrossTheWrap) {

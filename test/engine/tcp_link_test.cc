@@ -1,6 +1,7 @@
 // The whole engine over real sockets: set-up, data, strangers, silence, the death of rails.
 #include <slime/socket.h>
 
+#include <chrono>
 #include <cstring>
 #include <numeric>
 
@@ -123,6 +124,86 @@ TEST(TcpLink, SurvivesTheDeathOfAllRailsButOne) {
         << "rail " << dead;
   }
   ASSERT_NO_FATAL_FAILURE(expect_transfer(link, buffers, 1000));
+}
+
+bool all_up(TcpLink& link, size_t count) {
+  return as_impl(*link.sender).link().up_count() == count &&
+         as_impl(*link.receiver).link().up_count() == count;
+}
+
+// Both ends are driven until each has so many rails up.
+void await_rails(TcpLink& link, size_t count) {
+  ASSERT_TRUE(in_time([&] {
+    EXPECT_EQ(link.sender->progress(), Status::kOk) << link.sender->failure().what;
+    EXPECT_EQ(link.receiver->progress(), Status::kOk) << link.receiver->failure().what;
+    return all_up(link, count) || ::testing::Test::HasFailure();
+  }));
+}
+
+TEST(TcpLink, ADeadRailReturnsAndCarriesTraffic) {
+  Settings settings = rails(2);
+  settings.rail_retry = 0.01;
+  TcpHost from(settings), to(settings);
+  TcpLink link;
+  ASSERT_NO_FATAL_FAILURE(link.connect(from, to));
+  Buffers buffers(from, to, 3 << 20);
+  for (int life = 1; life <= 6; ++life) {
+    MortalRail* victim = (life % 2 ? to : from).rails[static_cast<size_t>(life % 2)];
+    victim->dead = true;
+    ASSERT_NO_FATAL_FAILURE(await_rails(link, 1));
+    ASSERT_NO_FATAL_FAILURE(expect_transfer(link, buffers, 1 << 20));
+    victim->dead = false;
+    ASSERT_NO_FATAL_FAILURE(await_rails(link, 2));
+    EXPECT_EQ(as_impl(*link.sender).link().rejoins(), static_cast<uint64_t>(life));
+    ASSERT_NO_FATAL_FAILURE(expect_transfer(link, buffers, 3 << 20));
+  }
+}
+
+// One end has a port without a carrier. It says so, and the pause before a try is over as soon as
+// the port has its carrier back: at the end that begins tries, and at the other, which tells it.
+TEST(TcpLink, ARailWithoutACarrierIsLeftAndTakenBackAtOnce) {
+  for (const bool active : {true, false}) {
+    SCOPED_TRACE(active);
+    Settings settings = rails(2);
+    settings.rail_retry = 3600;
+    TcpHost from(settings), to(settings);
+    TcpLink link;
+    ASSERT_NO_FATAL_FAILURE(link.connect(from, to));
+    Buffers buffers(from, to, 3 << 20);
+    MortalRail* rail = (active ? from : to).rails[1];
+    rail->port = Carrier::kDown;
+    ASSERT_NO_FATAL_FAILURE(await_rails(link, 1));
+    ASSERT_NO_FATAL_FAILURE(expect_transfer(link, buffers, 1 << 20));
+    rail->port = Carrier::kUp;
+    ASSERT_NO_FATAL_FAILURE(await_rails(link, 2));
+    ASSERT_NO_FATAL_FAILURE(expect_transfer(link, buffers, 3 << 20));
+  }
+}
+
+TEST(TcpLink, NoRailIsLeftWhereNoneHasACarrier) {
+  TcpHost from(rails(2)), to(rails(2));
+  TcpLink link;
+  ASSERT_NO_FATAL_FAILURE(link.connect(from, to));
+  Buffers buffers(from, to, 3 << 20);
+  for (MortalRail* rail : from.rails) rail->port = Carrier::kDown;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  while (std::chrono::steady_clock::now() < end) {
+    ASSERT_NO_FATAL_FAILURE(expect_transfer(link, buffers, 1 << 20));
+  }
+  EXPECT_TRUE(all_up(link, 2));
+}
+
+TEST(TcpLink, TheErrorNamesAPortWithoutACarrier) {
+  TcpHost from(rails(1)), to(rails(1));
+  TcpLink link;
+  ASSERT_NO_FATAL_FAILURE(link.connect(from, to));
+  Buffers buffers(from, to, 4096);
+  to.rails[0]->port = Carrier::kDown;
+  to.rails[0]->dead = true;
+  EXPECT_EQ(transfer(link, buffers, 4096).received, Status::kRemote);
+  const std::string& why = link.receiver->failure().what;
+  EXPECT_NE(why.find("lo has no carrier"), std::string::npos) << why;
+  EXPECT_EQ(link.sender->failure().what.find("carrier"), std::string::npos);
 }
 
 TEST(TcpLink, FailsAtBothEndsWithItsLastRail) {

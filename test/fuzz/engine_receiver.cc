@@ -15,7 +15,7 @@ class ReceiverBench {
   explicit ReceiverBench(fuzz::Input& input)
       : input_(input), fabric_(fuzz::fabric_of(kRails, clock_)) {
     Device& device = *fabric_->device(0);
-    auto inbox = Box::make(device, eager_box_bytes(kEagerMax));
+    auto inbox = Box::make(device, eager_box_bytes(kEagerMax, kRails));
     auto outbox = Box::make(device, cts_box_bytes(kRails));
     FUZZ_CHECK(inbox && outbox);
     inbox_ = inbox->data();
@@ -60,9 +60,9 @@ class ReceiverBench {
   };
 
   void write() {
-    const size_t at = input_.take<uint16_t>() % eager_box_bytes(kEagerMax);
+    const size_t at = input_.take<uint16_t>() % eager_box_bytes(kEagerMax, kRails);
     const auto bytes =
-        input_.bytes(std::min<size_t>(input_.below(64), eager_box_bytes(kEagerMax) - at));
+        input_.bytes(std::min<size_t>(input_.below(64), eager_box_bytes(kEagerMax, kRails) - at));
     std::copy(bytes.begin(), bytes.end(), inbox_ + at);
   }
   void arrive(uint32_t immediate, uint64_t bytes) {

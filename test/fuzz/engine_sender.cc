@@ -16,7 +16,7 @@ class SenderBench {
       : input_(input), fabric_(fuzz::fabric_of(kRails, clock_)), data_(kBytes) {
     Device& device = *fabric_->device(0);
     auto inbox = Box::make(device, cts_box_bytes(kRails));
-    auto outbox = Box::make(device, eager_box_bytes(kEagerMax));
+    auto outbox = Box::make(device, eager_box_bytes(kEagerMax, kRails));
     FUZZ_CHECK(inbox && outbox);
     inbox_ = inbox->data();
     LinkParts parts;

@@ -47,8 +47,8 @@ inline SimLink connect(sim::Network& network, SimHost& from, SimHost& to, uint32
     return std::move(*result);
   };
   Box send_inbox = must(Box::make(from.device(), cts_box_bytes(channels)));
-  Box send_outbox = must(Box::make(from.device(), eager_box_bytes(eager_max)));
-  Box recv_inbox = must(Box::make(to.device(), eager_box_bytes(eager_max)));
+  Box send_outbox = must(Box::make(from.device(), eager_box_bytes(eager_max, channels)));
+  Box recv_inbox = must(Box::make(to.device(), eager_box_bytes(eager_max, channels)));
   Box recv_outbox = must(Box::make(to.device(), cts_box_bytes(channels)));
   ChannelSet active(from.device(), channels, true), passive(to.device(), channels, false);
   Side active_side, passive_side;

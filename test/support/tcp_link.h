@@ -28,8 +28,10 @@ class MortalRail final : public Rail {
     if (!channel) return channel;
     return std::make_unique<MortalChannel>(*this, std::move(*channel));
   }
+  Carrier carrier() override { return port; }
 
   bool dead = false;
+  Carrier port = Carrier::kUp;
 
  private:
   class MortalChannel final : public Channel {
@@ -37,7 +39,9 @@ class MortalRail final : public Rail {
     MortalChannel(const MortalRail& rail, std::unique_ptr<Channel> inner)
         : rail_(rail), inner_(std::move(inner)) {}
     ChannelAddress address() const override { return inner_->address(); }
-    Status connect(const ChannelAddress& peer) override { return inner_->connect(peer); }
+    Status connect(const ChannelAddress& peer) override {
+      return rail_.dead ? Status::kRemote : inner_->connect(peer);
+    }
     Status post(std::span<const Work> works, size_t* taken) override {
       *taken = 0;
       return rail_.dead ? Status::kRemote : inner_->post(works, taken);

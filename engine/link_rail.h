@@ -1,0 +1,83 @@
+// One rail of a link, at one end: its channel and posting queue, and where it is in its life.
+//
+//              fails, or the peer's does            the peer has fenced it too
+//        kUp -------------------------> kFenced ------------------------------> kDown
+//         ^                                ^                                      |
+//         |                                | it fails, or the peer gives up       | a try begins,
+//         |        both ends are connected |                                      | epoch + 1
+//         +----------------------------- kJoining <-------------------------------+
+//
+// Both ends count the lives of a rail (epoch). What a notice says of an earlier life is ignored.
+// Of the channel of an ended life nothing reaches memory any more once this end has fenced it; what
+// it still owed is submitted again only when both ends have.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "engine/post_queue.h"
+#include "transports/rail.h"
+
+namespace slime {
+
+inline constexpr uint32_t kControlRoom = 64;
+
+// The control works of a rail that are queued or in flight, each in a place of its own. A
+// completion that comes twice finds another generation in its place.
+struct ControlWorks {
+  uint64_t open = 0;  // a bit per place
+  std::array<uint32_t, kControlRoom> generation = {};
+  std::array<uint32_t, kControlRoom> bytes = {};
+};
+
+// A control work about one rail that travels over another: a notice, or a request to join.
+struct Errand {
+  bool under_way = false;  // not known to have arrived
+  size_t carrier = 0;      // the rail that it travels on
+  uint64_t cookie = 0;
+};
+
+// The way of a dead rail back into its link: when to try, and the try under way.
+struct RailJoin {
+  uint64_t pause_ns = 0;     // before the next try
+  uint64_t next_try_ns = 0;  // of the active end, which begins all tries
+  uint64_t deadline_ns = 0;  // of the try under way
+  Errand request;            // our JoinRecord must stay as it is while it is under way
+  ChannelAddress peer = {};
+  bool asked = false;           // passive end: a request waits until it can be granted
+  bool skipped = false;         // passive end: the peer gave a try up that never began here
+  bool has_peer = false;        // `peer` is of this try
+  bool connected = false;       // our end of the channel is
+  bool peer_connected = false;  // the peer said that its end is
+};
+
+enum class RailState : uint8_t { kUp, kFenced, kDown, kJoining };
+
+struct LinkRail {
+  LinkRail(std::unique_ptr<Channel> channel_in, Rail* rail_in, size_t key_index_in,
+           const PostPolicy& policy)
+      : channel(std::move(channel_in)), rail(rail_in), key_index(key_index_in), queue(policy) {}
+
+  bool up() const { return state == RailState::kUp; }
+
+  std::unique_ptr<Channel> channel;  // of the present life; nullptr: it could not be opened
+  Rail* rail;
+  size_t key_index;  // this rail's place in MemoryRegion::keys
+  PostQueue queue;
+  RailState state = RailState::kUp;
+  uint32_t epoch = 0;        // of the present life; at kDown: of the one that has ended
+  bool peer_fenced = false;  // the peer has fenced this life
+  Errand notice;             // our kFenced for this life
+  uint64_t since_ns = 0;     // when the rail became up, or ceased to be
+  // Attended time (Link::attended_ns_).
+  uint64_t busy_since_ns = 0;  // nothing of ours has completed since, though something is in flight
+  uint64_t heard_ns = 0;       // when something last completed or arrived
+  uint64_t judged_ns = 0;      // when its silence was last judged
+  bool probing = false;        // a probe is under way
+  ControlWorks controls;
+  Carrier carrier = Carrier::kUnknown;  // when it was last looked at
+  RailJoin join;
+};
+
+}  // namespace slime
