@@ -59,10 +59,10 @@ lab_link() {
     ip -n switch link set "p$1" master br0 up
 }
 
-# lab_second_rails WORKERS MTU: the same once more beside it, eth1 == br1, in a network of its own; the
-# switch's address is reached over either.
+# lab_second_rails WORKERS MTU [RATE]: the same once more beside it, eth1 == br1, in a network of its
+# own; the switch's address is reached over either.
 lab_second_rails() {
-  local i
+  local i rate=${3:-}
   ip -n switch link add br1 address 02:00:00:00:00:02 mtu "$2" type bridge &&
     ip -n switch addr add 198.19.0.1/24 dev br1 && ip -n switch link set br1 up || return
   for ((i = 0; i < $1; ++i)); do
@@ -72,15 +72,17 @@ lab_second_rails() {
       ip -n "w$i" route add 198.18.0.0/24 via 198.19.0.1 dev eth1 metric 100 || return
     # Answers to eth1 come from an address that eth0 has the better route to.
     in_worker "$i" sh -c 'echo 2 >/proc/sys/net/ipv4/conf/all/rp_filter' || return
+    [ -z "$rate" ] || lab_shape "$i" "$rate" eth1 q || return
   done
 }
 
 lab_space() { ip netns add "$1" && ip -n "$1" link set lo up; }
 
+# lab_shape I RATE [DEVICE PORTS]: both ends of a link of worker I
 # The queue holds 50 ms: what a window of many packets needs, and what TCP fills until it loses.
 lab_shape() {
-  tc -n "w$1" qdisc replace dev eth0 root tbf rate "$2" burst 32k latency 50ms &&
-    tc -n switch qdisc replace dev "p$1" root tbf rate "$2" burst 32k latency 50ms
+  tc -n "w$1" qdisc replace dev "${3:-eth0}" root tbf rate "$2" burst 32k latency 50ms &&
+    tc -n switch qdisc replace dev "${4:-p}$1" root tbf rate "$2" burst 32k latency 50ms
 }
 
 # lab_relay I ARGUMENT...: puts a relay (test/system/relay.py) into the link of worker I. Sets
