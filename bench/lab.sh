@@ -177,7 +177,6 @@ lab_perf() {
   for ((rank = 0; rank < workers; ++rank)); do
     RANK=$rank WORLD_SIZE=$workers LOCAL_RANK=0 MASTER_ADDR=$(worker_address 0) \
       MASTER_PORT=$lab_port TORCHELASTIC_RUN_ID=$name NCCL_SLIME_IFNAME=${lab_interfaces:-eth0} \
-      NCCL_SLIME_TCP_CMA_MIN=0 \
       ip netns exec "w$rank" "${launcher[@]}" "$build/bin/slime-perf" "$@" \
       --json "$work/$name.$rank.json" >"$work/$name.$rank.out" 2>"$work/$name.$rank.err" </dev/null &
     rank_pids+=($!)

@@ -90,7 +90,7 @@ def gbps(size, us):
 def report_stream(report, directory):
     streams = load_rounds(directory, "stream")
     perfs = {name: perf_rounds(directory, name)
-             for name in ("rails1", "rails2", "rails4", "direct", "pure", "rails1-tcp", "pure-tcp")}
+             for name in ("rails1", "rails2", "rails4", "direct", "pure")}
     limits = [stream_best(r, walking=False) for r in streams]
     walking = [stream_best(r, walking=True) for r in streams]
     sizes = sorted(limits[0])
@@ -111,20 +111,17 @@ def report_stream(report, directory):
                         ">= 0.85", ratio >= 0.85)
     report.line("limit, bus bw: GB/s per direction")
 
-    report.title("    The same limit against other work. Stream only: NCCL_SLIME_TCP_CMA_MIN=0, so that "
-                 "all bytes go through TCP")
-    report.line(f"{'':7} {'plain TCP, every byte':>22} {'all_reduce':>11} {'sendrecv':>9} "
-                f"{'stream only:':>13} {'':>9}")
-    report.line(f"{'size':>7} {'in its own place':>22} {'--direct':>11} {'--direct':>9} "
-                f"{'all_reduce':>13} {'sendrecv --direct':>18}")
+    report.title("    The same limit against other work")
+    report.line(f"{'':7} {'plain TCP, every byte':>22} {'all_reduce':>11} {'sendrecv':>9}")
+    report.line(f"{'size':>7} {'in its own place':>22} {'--direct':>11} {'--direct':>9}")
     for size in sizes:
         limit_us = min(limit[size][0] for limit in limits)
         walking_us = min(w[size][0] for w in walking)
-        share = {name: limit_us / min(p[size] for p in perfs[name]) for name in perfs}
+        share = {name: limit_us / min(p[size] for p in perfs[name]) for name in ("direct", "pure")}
         report.line(f"{size // MIB:3} MiB {limit_us / walking_us:22.2f} {share['direct']:11.2f} "
-                    f"{share['pure']:9.2f} {share['rails1-tcp']:13.2f} {share['pure-tcp']:18.2f}")
-        report.conclude("a", f"stream only: sendrecv --direct of {size // MIB} MiB / plain TCP with "
-                        "the same memory", share["pure-tcp"] * walking_us / limit_us, "", None)
+                    f"{share['pure']:9.2f}")
+        report.conclude("a", f"sendrecv --direct of {size // MIB} MiB / plain TCP with the same "
+                        "memory", share["pure"] * walking_us / limit_us, "", None)
 
     report_rails(report, perfs, sizes)
     return {"limit": streams, "perf": perfs}

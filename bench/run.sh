@@ -69,10 +69,6 @@ for ((round = 1; round <= rounds && (round <= 2 || SECONDS < 120); ++round)); do
   perf "$round" rails4 all_reduce --rails 4
   perf "$round" direct all_reduce --rails 1 --direct
   perf "$round" pure sendrecv --rails 1 --direct
-  export NCCL_SLIME_TCP_CMA_MIN=0 # all bytes through the stream
-  perf "$round" rails1-tcp all_reduce --rails 1
-  perf "$round" pure-tcp sendrecv --rails 1 --direct
-  unset NCCL_SLIME_TCP_CMA_MIN
 done
 for name in latency engine posting switch; do
   say "bench-$name"

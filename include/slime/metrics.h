@@ -22,18 +22,17 @@ class Counter {
 };
 
 // X(name, help): the table from which readers, JSON and the documentation are made.
-#define SLIME_RAIL_COUNTERS(X)                                                \
-  X(works, "work requests posted")                                            \
-  X(bytes_sent, "payload bytes posted")                                       \
-  X(bytes_received, "payload bytes that arrived")                             \
-  X(bytes_borrowed, "of those, bytes read from a peer's memory on this host") \
-  X(arrivals, "work requests of the peer that arrived")                       \
-  X(doorbells, "calls that made the NIC or the kernel look at posted works")  \
-  X(futile_posts, "doorbells that moved nothing because the queue was full")  \
-  X(polls, "polls for completions")                                           \
-  X(empty_polls, "polls that found nothing")                                  \
-  X(deferred, "times the watermark held a batch back")                        \
-  X(retries, "works posted again on this rail after another rail failed")     \
+#define SLIME_RAIL_COUNTERS(X)                                               \
+  X(works, "work requests posted")                                           \
+  X(bytes_sent, "payload bytes posted")                                      \
+  X(bytes_received, "payload bytes that arrived")                            \
+  X(arrivals, "work requests of the peer that arrived")                      \
+  X(doorbells, "calls that made the NIC or the kernel look at posted works") \
+  X(futile_posts, "doorbells that moved nothing because the queue was full") \
+  X(polls, "polls for completions")                                          \
+  X(empty_polls, "polls that found nothing")                                 \
+  X(deferred, "times the watermark held a batch back")                       \
+  X(retries, "works posted again on this rail after another rail failed")    \
   X(queue_depth_max, "most works that ever waited in the posting queue")
 
 struct alignas(64) RailCounters {

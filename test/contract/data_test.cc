@@ -143,8 +143,7 @@ TYPED_TEST(RailData, EmptyPostsAndEmptyPollsDoNothing) {
   });
 }
 
-// The ledger overwrites each source at its kSent; here the receiver sleeps until all are sent, or
-// none more will be.
+// The ledger overwrites each source at its kSent; here the receiver sleeps until all are sent.
 TYPED_TEST(RailData, SentMemoryMayBeReusedThoughThePeerSleeps) {
   this->in_each_mode([this](Pair& pair) {
     pair.transfer(pair.left, random_lengths(5, 200, 60'000));

@@ -12,7 +12,7 @@
 namespace slime::contract {
 namespace {
 
-std::unique_ptr<Rail> open_loopback(const char* name, uint64_t cma_min) {
+std::unique_ptr<Rail> open_loopback(const char* name) {
   Interface interface;
   interface.name = name;
   interface.up = interface.loopback = true;
@@ -21,7 +21,6 @@ std::unique_ptr<Rail> open_loopback(const char* name, uint64_t cma_min) {
   if (address) interface.address = *address;
   Settings settings;
   settings.connect_timeout = 30;  // inside kHangGuard
-  settings.tcp_cma_min = cma_min;
   auto rail = tcp::TcpRail::open(interface, settings);
   EXPECT_TRUE(rail) << rail.error().what;
   return rail ? std::move(*rail) : nullptr;
@@ -29,10 +28,7 @@ std::unique_ptr<Rail> open_loopback(const char* name, uint64_t cma_min) {
 
 class TcpWorld final : public World {
  public:
-  explicit TcpWorld(uint64_t cma_min)
-      : lends_(cma_min > 0),
-        left_(open_loopback("lo0", cma_min)),
-        right_(open_loopback("lo1", cma_min)) {}
+  TcpWorld() : left_(open_loopback("lo0")), right_(open_loopback("lo1")) {}
 
   Rail& left() override { return *left_; }
   Rail& right() override { return *right_; }
@@ -40,7 +36,6 @@ class TcpWorld final : public World {
     std::this_thread::yield();
     return true;
   }
-  bool needs_the_receiver() const override { return lends_; }
   bool in_real_time() const override { return true; }
   // Only such as lead to this host: a test may not dial strangers.
   std::vector<ChannelAddress> alien_addresses(const ChannelAddress& real) override {
@@ -59,14 +54,11 @@ class TcpWorld final : public World {
   }
 
  private:
-  const bool lends_;
   std::unique_ptr<Rail> left_, right_;
 };
 
 }  // namespace
 
-std::unique_ptr<World> make_tcp_world(uint64_t cma_min) {
-  return std::make_unique<TcpWorld>(cma_min);
-}
+std::unique_ptr<World> make_tcp_world() { return std::make_unique<TcpWorld>(); }
 
 }  // namespace slime::contract

@@ -17,8 +17,6 @@ class World {
   virtual bool pump() = 0;
   // Addresses that no channel has, made from the address of one that is open.
   virtual std::vector<ChannelAddress> alien_addresses(const ChannelAddress& real) = 0;
-  // Works are not kSent before the receiver has polled.
-  virtual bool needs_the_receiver() const { return false; }
   // Things happen between calls too, not in pump() alone.
   virtual bool in_real_time() const { return false; }
   // What the backend itself counted as misuse or corruption.

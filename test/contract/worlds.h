@@ -17,17 +17,12 @@ struct SimWorldOptions {
   uint64_t seed = 1;
 };
 std::unique_ptr<World> make_sim_world(const SimWorldOptions& options);
-// Works of at least `cma_min` bytes are read from the sender's memory; 0: none.
-std::unique_ptr<World> make_tcp_world(uint64_t cma_min);
+std::unique_ptr<World> make_tcp_world();
 
 // "sim" like tcp, but unordered too; "rc" like RDMA reliable connections; "srd" like EFA.
 struct Tcp {
   static constexpr const char* kName = "tcp";
-  static std::unique_ptr<World> make() { return make_tcp_world(0); }
-};
-struct TcpCma {
-  static constexpr const char* kName = "tcp_cma";
-  static std::unique_ptr<World> make() { return make_tcp_world(16); }
+  static std::unique_ptr<World> make() { return make_tcp_world(); }
 };
 struct SimOrdered {
   static constexpr const char* kName = "sim_ordered";
@@ -46,7 +41,7 @@ struct SimSrd {
   static std::unique_ptr<World> make() { return make_sim_world({false, true}); }
 };
 
-using AllRails = ::testing::Types<Tcp, TcpCma, SimOrdered, SimUnordered, SimRc, SimSrd>;
+using AllRails = ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd>;
 
 struct RailName {
   template <typename T>

@@ -1,7 +1,5 @@
 // Frames of a tcp rail: whatever the stream says, only registered bytes are written, and only by
-// whoever knows the key. Loans are read from this process's own memory.
-#include <unistd.h>
-
+// whoever knows the key.
 #include <algorithm>
 
 #include "test/fuzz/support/stream.h"
@@ -14,25 +12,19 @@ class FrameBench {
   static constexpr size_t kRange = 5000, kGuard = 64, kMaxMessage = 100'000;
 
   explicit FrameBench(fuzz::Input& input)
-      : input_(input), memory_(kRange + 2 * kGuard, std::byte{0xee}), lent_(kRange) {
+      : input_(input), memory_(kRange + 2 * kGuard, std::byte{0xee}) {
     key_ = *regions_.add(range(), kRange);
-    lent_key_ = *regions_.add(lent_.data(), lent_.size());
-    if (input_.below(2)) {
-      FUZZ_CHECK(borrower_.open(::getpid(), ledger_.address(), nonce_));
-    }
+    other_key_ = *regions_.add(other_.data(), other_.size());
   }
 
   // False: the reader has given up.
   bool step() {
-    switch (input_.below(6)) {
+    switch (input_.below(5)) {
       case 0:
         stream_.say(input_.bytes(input_.below(256)));
         break;
       case 1:
         for (uint32_t i = input_.below(64); i > 0; --i) say_frame(FrameType::kAck, 0);
-        break;
-      case 2:
-        say_loan();
         break;
       default:
         say_write();
@@ -59,7 +51,7 @@ class FrameBench {
     if (damage == 1) header.remote_key ^= uint64_t{1} << input_.below(64);
     if (damage == 2) header.remote_address -= input_.take<uint16_t>();
     if (damage == 3) header.length = input_.take<uint32_t>();
-    if (damage == 4) header.remote_key = lent_key_;
+    if (damage == 4) header.remote_key = other_key_;
     return header;
   }
   void say_frame(FrameType type, uint32_t length) {
@@ -71,18 +63,6 @@ class FrameBench {
     say_frame(FrameType::kWrite, length);
     const std::vector<std::byte> payload(length, std::byte{0x55});
     stream_.say(std::span(payload).first(length - input_.below(2) * length / 2));
-  }
-  void say_loan() {
-    say_frame(FrameType::kLend, input_.take<uint16_t>() % kRange);
-    Loan loan{.source = reinterpret_cast<uint64_t>(lent_.data()),
-              .region = reinterpret_cast<uint64_t>(regions_.state_of(lent_key_)),
-              .region_mark = static_cast<uint32_t>(lent_key_ >> 32),
-              .reserved = 0};
-    const uint32_t damage = input_.below(16);
-    if (damage == 1) loan.source = input_.take<uint64_t>();
-    if (damage == 2) loan.region = input_.take<uint64_t>();
-    if (damage == 3) loan.region_mark = input_.take<uint32_t>();
-    stream_.say(fuzz::bytes_of(loan));
   }
 
   bool read() {
@@ -105,13 +85,10 @@ class FrameBench {
   fuzz::Input& input_;
   bool going_ = true;
   fuzz::Stream stream_;
-  std::vector<std::byte> memory_, lent_;
+  std::vector<std::byte> memory_, other_ = std::vector<std::byte>(kRange);
   RegionTable regions_;
-  uint64_t key_ = 0, lent_key_ = 0;
-  const Nonce nonce_{std::byte{1}, std::byte{2}};
-  Ledger ledger_{nonce_};
-  Borrower borrower_;
-  FrameReader reader_{regions_, kMaxMessage, borrower_};
+  uint64_t key_ = 0, other_key_ = 0;
+  FrameReader reader_{regions_, kMaxMessage};
 };
 
 SLIME_FUZZ_TARGET(tcp_frames, input) {

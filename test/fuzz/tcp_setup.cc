@@ -28,7 +28,7 @@ static Visitor visit(const SocketAddress& listener, const Nonce& nonce, fuzz::In
   Error error;
   (void)finish_connect(visitor.fd, listener, &error);
   Hello hello;
-  hello.flags = input.take<uint8_t>();
+  hello.flags = input.take<uint8_t>() % 4;
   hello.nonce = nonce;
   const uint32_t kind = input.below(4);
   visitor.knows = kind == 0;

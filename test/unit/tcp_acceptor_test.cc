@@ -126,6 +126,15 @@ TEST_F(TcpAcceptor, AnotherVersionIsDroppedAndSaid) {
   EXPECT_NE(only_line().find("another version"), std::string::npos);
 }
 
+TEST_F(TcpAcceptor, AnUnknownFlagIsDroppedAndSaid) {
+  const Fd stranger = dial();
+  Hello hello = good_hello();
+  hello.flags = 2;
+  say(stranger, hello);
+  expect_dropped(stranger);
+  EXPECT_NE(only_line().find("asks for something"), std::string::npos);
+}
+
 TEST_F(TcpAcceptor, GarbageIsDroppedByItsFirstBytesAndShown) {
   const Fd stranger = dial();
   const std::string request = "GET / HTTP\r\n";

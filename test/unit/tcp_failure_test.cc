@@ -1,11 +1,11 @@
 // Tcp channels whose peer is hostile, gone or closing. The peer is a socket in the test's hand.
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 
 #include "test/unit/tcp_support.h"
-#include "transports/tcp/loan.h"
 
 namespace slime::tcp {
 namespace {
@@ -148,15 +148,34 @@ TEST(TcpFailure, TheEndOfThePeerComesAfterItsWorks) {
   EXPECT_TRUE(mentions(*end.channel, "look at its log first")) << end.channel->failure().what;
 }
 
-TEST(TcpFailure, ALoanOfAPeerThatDidNotOfferAny) {
-  HandMade end;
-  FrameHeader header = end.write(100);
-  header.type = static_cast<uint8_t>(FrameType::kLend);
-  end.send(header, kLoanBytes);
-  Status status = Status::kOk;
-  EXPECT_EQ(end.await_failure(&status), 0u);
-  EXPECT_EQ(status, Status::kRemote);
-  EXPECT_NE(end.channel->failure().what.find("not a frame"), std::string::npos);
+// Version 1 had an offer to read the peer's memory: a process and an address in it, both chosen by
+// the peer, read with the rights of this process.
+TEST(TcpFailure, NobodyMakesAChannelReadAProcess) {
+  const auto rail = loopback_rail();
+  const auto channel = std::move(*rail->open_channel({.active = false}));
+  const Endpoint there = *unpack_endpoint(channel->address());
+  const Nonce ours = *random_nonce();
+  struct {
+    uint32_t magic = kHelloMagic;
+    uint16_t version = 1, flags = 2;
+    Nonce nonce;
+    const void* address;
+    uint32_t process, reserved = 0;
+  } const offer{.nonce = there.nonce, .address = &ours, .process = uint32_t(::getpid())};
+  const Fd peer = std::move(*start_connect(there.address));
+  size_t done = 0;
+  Error error;
+  ASSERT_TRUE(eventually([&] {
+    return send_message(peer, std::as_bytes(std::span(&offer, 1)), &done, &error) == Status::kOk;
+  }));
+  const ChannelAddress own = pack_endpoint({*SocketAddress::parse("127.0.0.1"), ours});
+  ASSERT_TRUE(eventually([&] {
+    EXPECT_EQ(channel->connect(own), Status::kAgain);
+    char answer;
+    const ssize_t got = ::recv(peer.get(), &answer, 1, MSG_DONTWAIT);
+    EXPECT_LE(got, 0) << "an answer";
+    return testing::Test::HasFailure() || got == 0 || errno == ECONNRESET;
+  }));
 }
 
 TEST(TcpFailure, AnEndInTheMiddleOfAWorkIsCalledThat) {

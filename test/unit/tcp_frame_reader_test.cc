@@ -52,8 +52,7 @@ class FrameReaderTest : public testing::Test {
   std::vector<std::byte> memory_;
   uint64_t key_ = 0;
   TestStream stream_;
-  Borrower borrower_;
-  FrameReader reader_{regions_, kMaxMessage, borrower_};
+  FrameReader reader_{regions_, kMaxMessage};
 };
 
 // Frames of all kinds whose payloads lie side by side in the range.
@@ -96,7 +95,7 @@ TEST_F(FrameReaderTest, AnySplitGivesTheSameWorks) {
     const Script script =
         make_script([this](size_t o, uint32_t l, uint32_t i) { return write_header(o, l, i); },
                     tiny_pieces ? 5 : 7, random);
-    FrameReader reader(regions_, kMaxMessage, borrower_);
+    FrameReader reader(regions_, kMaxMessage);
     std::vector<Done> arrivals;
     const size_t largest = seed == 0 ? 1 : tiny_pieces ? 40 : 30'000;  // seed 0: byte by byte
     for (size_t fed = 0; fed < script.stream.size();) {
@@ -213,7 +212,7 @@ class HostileFrame : public FrameReaderTest, public testing::WithParamInterface<
 TEST_P(HostileFrame, WritesNothing) {
   for (const bool in_pieces : {false, true}) {
     TestStream stream;
-    FrameReader reader(regions_, kMaxMessage, borrower_);
+    FrameReader reader(regions_, kMaxMessage);
     FrameHeader header = write_header(0, 5'000);
     GetParam().spoil(&header, kRange);
     std::vector<std::byte> bytes;

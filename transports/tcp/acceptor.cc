@@ -131,6 +131,7 @@ const char* Acceptor::match(Unmatched& unmatched) {
   if (hello.version != kVersion) {
     return "it speaks another version of our protocol; use the same libnet-slime on all hosts";
   }
+  if (hello.flags & ~kWantsAcks) return "its hello asks for something that this version has not";
   Expected* expected = find(hello.nonce);
   if (!expected || expected->arrival) return "its nonce is of no channel that waits here";
   expected->arrival = Arrival{std::move(unmatched.fd), unmatched.peer, hello};

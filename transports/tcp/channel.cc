@@ -75,14 +75,11 @@ size_t TcpChannel::receive(std::span<Done> done) {
   if (done.empty()) return 0;
   size_t arrivals = 0;
   const uint64_t bytes_before = reader_.bytes();
-  const uint64_t borrowed_before = reader_.bytes_borrowed();
   if (!reader_.read(fd_.get(), done, &arrivals)) fail_with(read_error(), State::kFailed);
   if (!queue_.acknowledge(reader_.peer_ack())) fail_with(ack_error(), State::kFailed);
-  queue_.owe_ack(reader_.arrived_by_loan());
   if (arrivals > 0) {
     counters.arrivals.add(arrivals);
     counters.bytes_received.add(reader_.bytes() - bytes_before);
-    counters.bytes_borrowed.add(reader_.bytes_borrowed() - borrowed_before);
   }
   return arrivals;
 }
@@ -131,11 +128,7 @@ void TcpChannel::fence() {
 // The peer shall notice that nothing more is read or written here. Only our output ends: with the
 // input ended too, what the peer still sends would make the kernel reset the connection and throw
 // away what the peer has not got yet (linux/net/ipv4/tcp_input.c, tcp_rcv_state_process).
-//
-// Loans end too: once this end has failed, the memory of works that are not delivered may be used
-// for something else.
 void TcpChannel::hang_up() {
-  ledger_.close();
   if (fd_) ::shutdown(fd_.get(), SHUT_WR);
 }
 

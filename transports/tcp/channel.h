@@ -75,7 +75,6 @@ class TcpChannel final : public Channel {
   Error send_error(int code) const;
   Error read_error() const;
   Error frame_error() const;
-  Error loan_error(int code) const;
   Error work_error(const Work& work) const;
   Error ack_error() const;
   Error early_error() const;
@@ -94,8 +93,6 @@ class TcpChannel final : public Channel {
   uint64_t watch_at_ns_ = 0;
   SilenceWatch silence_;
   SendQueue queue_;
-  Ledger ledger_;
-  Borrower borrower_;
   FrameReader reader_;
 
   uint64_t deadline_ns_ = 0;  // of connect()

@@ -106,23 +106,7 @@ Error TcpChannel::read_error() const {
     error.status = status_of_errno(fault.code);
     return error;
   }
-  if (fault.kind == ReadFault::Kind::kNoLoan) return loan_error(fault.code);
   return frame_error();
-}
-
-Error TcpChannel::loan_error(int code) const {
-  if (code == EOWNERDEAD) {
-    return make_error(Status::kRemote, code,
-                      "%s: the peer gave up or closed the channel, or deregistered the memory of a "
-                      "work of %u bytes that was under way; look at its log first",
-                      where().c_str(), reader_.header().length);
-  }
-  Error error = system_error(code,
-                             "%s: cannot read a work of %u bytes in the peer's memory (its process "
-                             "ended? NCCL_SLIME_TCP_CMA_MIN=0 does without such reads)",
-                             where().c_str(), reader_.header().length);
-  error.status = Status::kRemote;
-  return error;
 }
 
 Error TcpChannel::frame_error() const {

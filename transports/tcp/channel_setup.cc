@@ -1,6 +1,5 @@
 // Set-up and end of a tcp channel.
 #include <slime/settings.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -29,8 +28,7 @@ TcpChannel::TcpChannel(TcpRail& rail, const ChannelOptions& options, const Nonce
       options_(options),
       own_{rail.local(), nonce},
       queue_(rail.caps().send_queue_depth, options.confirm_delivery),
-      ledger_(nonce),
-      reader_(rail.regions(), rail.caps().max_message_bytes, borrower_) {}
+      reader_(rail.regions(), rail.caps().max_message_bytes) {}
 
 Result<std::unique_ptr<Channel>> TcpChannel::open(TcpRail& rail, const ChannelOptions& options) {
   auto nonce = random_nonce();
@@ -155,7 +153,7 @@ Status TcpChannel::await_answer(Error* error) {
 }
 
 Status TcpChannel::check_answer(const Hello& answer, Error* error) const {
-  if (answer.magic == kHelloMagic && answer.version == kVersion &&
+  if (answer.magic == kHelloMagic && answer.version == kVersion && !(answer.flags & ~kWantsAcks) &&
       same_nonce(answer.nonce, own_.nonce)) {
     return Status::kOk;
   }
@@ -174,10 +172,6 @@ Status TcpChannel::await_hello(Error* error) {
   fd_ = std::move(arrival.fd);
   peer_.address = arrival.peer;
   peer_hello_ = arrival.hello;
-  const bool lent = peer_hello_.flags & kLends;
-  if (lent && is_within_host(fd_)) {
-    borrower_.open(static_cast<pid_t>(peer_hello_.process), peer_hello_.ledger, peer_.nonce);
-  }
   prepare_greeting();
   state_ = State::kAnswering;
   return tune(error);
@@ -212,19 +206,11 @@ void TcpChannel::prepare_greeting() {
   Hello hello;
   hello.flags = options_.confirm_delivery ? kWantsAcks : 0;
   hello.nonce = peer_.nonce;
-  if (borrower_.is_open()) hello.flags |= kBorrows;
-  if (options_.active && rail_.settings().tcp_cma_min > 0 && is_within_host(fd_)) {
-    hello.flags |= kLends;
-    hello.ledger = ledger_.address();
-    hello.process = static_cast<uint32_t>(::getpid());
-  }
   std::memcpy(greeting_.bytes.data(), &hello, kHelloBytes);
 }
 
 void TcpChannel::become_ready() {
   if (peer_hello_.flags & kWantsAcks) queue_.answer_with_acks();
-  const bool lends = options_.active && (peer_hello_.flags & kBorrows) != 0;
-  if (lends) queue_.lend(rail_.regions(), rail_.settings().tcp_cma_min);
   state_ = State::kReady;
 }
 

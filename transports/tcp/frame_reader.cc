@@ -35,10 +35,7 @@ bool FrameReader::read(int fd, std::span<Done> done, size_t* count) {
   for (size_t moved = 0;;) {
     if (!consume(room, count)) return false;
     if (*count == room.size() || drained_ || moved >= kMaxBytes) return true;
-    const size_t budget = kMaxBytes - moved;
-    const ssize_t got = !remaining_ ? fetch_header(fd)
-                        : is_loan() ? borrow(budget)
-                                    : fetch_payload(fd, budget);
+    const ssize_t got = remaining_ ? fetch_payload(fd, kMaxBytes - moved) : fetch_header(fd);
     if (got < 0) return false;
     moved += static_cast<size_t>(got);
   }
@@ -51,8 +48,7 @@ bool FrameReader::consume(std::span<Done> done, size_t* count) {
       if (!open_frame()) return false;
       if (!open_) continue;  // it was an acknowledgement
     }
-    if (awaits_loan_ && !take_loan()) return true;
-    if (remaining_ && !is_loan() && staged() && !place_staged()) return false;
+    if (remaining_ && staged() && !place_staged()) return false;
     if (remaining_) return true;
     done[(*count)++] = complete();
   }
@@ -65,25 +61,14 @@ bool FrameReader::open_frame() {
   if (header_.magic != kFrameMagic || header_.flags != 0) return stop(ReadFault::Kind::kNotAFrame);
   if (header_.type == static_cast<uint8_t>(FrameType::kAck)) {
     if (header_.length != 0) return stop(ReadFault::Kind::kNotAFrame);
-  } else if (header_.type == static_cast<uint8_t>(FrameType::kWrite) ||
-             (is_loan() && borrower_.is_open())) {
+  } else if (header_.type == static_cast<uint8_t>(FrameType::kWrite)) {
     if (header_.length > max_message_bytes_) return stop(ReadFault::Kind::kTooLong);
     open_ = true;
-    awaits_loan_ = is_loan();
-    remaining_ = awaits_loan_ ? 0 : header_.length;
+    remaining_ = header_.length;
   } else {
     return stop(ReadFault::Kind::kNotAFrame);
   }
   peer_ack_ = header_.ack;
-  return true;
-}
-
-bool FrameReader::take_loan() {
-  if (staged() < kLoanBytes) return false;
-  std::memcpy(&loan_, &staging_[begin_], kLoanBytes);
-  begin_ += kLoanBytes;
-  awaits_loan_ = false;
-  remaining_ = header_.length;
   return true;
 }
 
@@ -104,10 +89,6 @@ bool FrameReader::place_staged() {
 Done FrameReader::complete() {
   open_ = false;
   ++arrived_;
-  if (is_loan()) {
-    arrived_by_loan_ = arrived_;
-    bytes_borrowed_ += header_.length;
-  }
   bytes_ += header_.length;
   return {.kind = Done::Kind::kArrived,
           .immediate = header_.immediate,
@@ -115,24 +96,11 @@ Done FrameReader::complete() {
           .cookie = 0};
 }
 
-ssize_t FrameReader::borrow(size_t budget) {
-  const RegionTable::Pin pin(regions_, header_.remote_key, header_.remote_address, header_.length);
-  if (!granted(pin)) return -1;
-  const size_t bytes = std::min<uint64_t>(remaining_, budget);
-  const int code = borrower_.copy(place(), loan_, header_.length - remaining_, bytes);
-  if (code != 0) {
-    stop(ReadFault::Kind::kNoLoan, code);
-    return -1;
-  }
-  remaining_ -= bytes;
-  return static_cast<ssize_t>(bytes);
-}
-
 ssize_t FrameReader::fetch_header(int fd) {
-  std::memmove(staging_.data(), &staging_[begin_], staged());  // less than one header and loan
+  std::memmove(staging_.data(), &staging_[begin_], staged());  // less than one header
   end_ = staged();
   begin_ = 0;
-  const bool after_large = !is_loan() && header_.length >= kLargePayload;
+  const bool after_large = header_.length >= kLargePayload;
   const size_t asked = (after_large ? kStagedBehindLarge : staging_.size()) - end_;
   const ssize_t got = took(::recv(fd, &staging_[end_], asked, MSG_DONTWAIT), asked);
   if (got > 0) end_ += static_cast<size_t>(got);

@@ -16,7 +16,6 @@
 #include <span>
 
 #include "transports/rail.h"
-#include "transports/tcp/loan.h"
 #include "transports/tcp/region_table.h"
 #include "transports/tcp/wire.h"
 
@@ -32,7 +31,6 @@ struct ReadFault {
     kTooLong,      // longer than a work may be
     kUnknownKey,   // never registered, or deregistered since
     kOutOfBounds,  // not inside the registered range
-    kNoLoan,       // a loan could not be read: errno in `code`, EOWNERDEAD: it was withdrawn
   };
   Kind kind = Kind::kNone;
   int code = 0;
@@ -50,9 +48,8 @@ class FrameReader {
   static constexpr size_t kLargePayload = 64 << 10;
   static constexpr size_t kStagedBehindLarge = 1 << 10;
 
-  // Loans are read through `borrower`; while it is not open, they are faults.
-  FrameReader(const RegionTable& regions, uint64_t max_message_bytes, const Borrower& borrower)
-      : regions_(regions), max_message_bytes_(max_message_bytes), borrower_(borrower) {}
+  FrameReader(const RegionTable& regions, uint64_t max_message_bytes)
+      : regions_(regions), max_message_bytes_(max_message_bytes) {}
 
   // Takes what the socket has and appends a Done per work that is complete in memory. False: see
   // fault(); works that were appended before it are valid. Never call again then.
@@ -60,11 +57,9 @@ class FrameReader {
 
   bool drained() const { return drained_; }  // the last read() left nothing in the socket
   bool mid_frame() const { return open_ || begin_ != end_; }
-  uint32_t arrived() const { return arrived_; }                  // works reported so far, mod 2^32
-  uint32_t arrived_by_loan() const { return arrived_by_loan_; }  // of those, up to the newest loan
+  uint32_t arrived() const { return arrived_; }  // works reported so far, mod 2^32
   uint32_t peer_ack() const { return peer_ack_; }
   uint64_t bytes() const { return bytes_; }  // of payload, in works reported so far
-  uint64_t bytes_borrowed() const { return bytes_borrowed_; }  // of those, read from the peer
   const ReadFault& fault() const { return fault_; }
   const FrameHeader& header() const { return header_; }  // of the latest frame
 
@@ -72,13 +67,11 @@ class FrameReader {
   size_t staged() const { return end_ - begin_; }
   bool consume(std::span<Done> done, size_t* count);
   bool open_frame();
-  bool take_loan();
   bool place_staged();
   Done complete();
   // Bytes moved; -1: see fault_.
   ssize_t fetch_header(int fd);
   ssize_t fetch_payload(int fd, size_t budget);
-  ssize_t borrow(size_t budget);
   ssize_t took(ssize_t result, size_t asked);
   bool granted(const RegionTable::Pin& pin);
   std::byte* place() const;  // where the open frame's next byte goes
@@ -86,20 +79,14 @@ class FrameReader {
 
   const RegionTable& regions_;
   const uint64_t max_message_bytes_;
-  const Borrower& borrower_;
 
   FrameHeader header_;
   uint64_t remaining_ = 0;  // bytes of the open frame's payload that are still to come
   bool open_ = false;       // header_ is of a frame that is not complete yet
-  bool is_loan() const { return header_.type == static_cast<uint8_t>(FrameType::kLend); }
-  Loan loan_;                 // of the open frame
-  bool awaits_loan_ = false;  // its loan is still to come
   bool drained_ = false;
   uint32_t arrived_ = 0;
-  uint32_t arrived_by_loan_ = 0;
   uint32_t peer_ack_ = 0;
   uint64_t bytes_ = 0;
-  uint64_t bytes_borrowed_ = 0;
   ReadFault fault_;
 
   size_t begin_ = 0;  // staging_[begin_, end_) is not consumed yet

@@ -21,14 +21,8 @@ Result<uint32_t> new_generation() {
 
 }  // namespace
 
-// States are cleared because other processes may still look at them; see loan.h.
 RegionTable::~RegionTable() {
-  for (auto& entry : chunks_) {
-    Chunk* chunk = entry.load(std::memory_order_relaxed);
-    if (!chunk) continue;
-    for (Slot& slot : *chunk) slot.state.store(0, std::memory_order_seq_cst);
-    delete chunk;
-  }
+  for (auto& chunk : chunks_) delete chunk.load(std::memory_order_relaxed);
 }
 
 RegionTable::Slot* RegionTable::find(uint64_t key) const {
@@ -36,11 +30,6 @@ RegionTable::Slot* RegionTable::find(uint64_t key) const {
   if (index >= kChunkSlots * kMaxChunks) return nullptr;
   Chunk* chunk = chunks_[index / kChunkSlots].load(std::memory_order_acquire);
   return chunk ? &(*chunk)[index % kChunkSlots] : nullptr;
-}
-
-const void* RegionTable::state_of(uint64_t key) const {
-  const Slot* slot = find(key);
-  return slot ? &slot->state : nullptr;
 }
 
 Result<uint32_t> RegionTable::free_index() {

@@ -30,12 +30,6 @@ class RegionTable {
   Result<uint64_t> add(void* address, size_t bytes);
   bool remove(uint64_t key);  // false: no such registration (any more)
   size_t size() const;
-  // Where another process finds out whether the registration `key` still lasts: the address of the
-  // slot's state. nullptr: there is no such slot. Slots stay where they are as long as the table.
-  const void* state_of(uint64_t key) const;
-  static bool is_registered(uint64_t state, uint32_t mark) {
-    return mark != 0 && state >> 32 == mark && !(state & kDead);
-  }
 
   enum class Access : uint8_t { kGranted, kUnknownKey, kOutOfBounds };
 

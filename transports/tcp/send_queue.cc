@@ -21,20 +21,9 @@ void SendQueue::append(std::span<const Work> works) {
     slot.header.length = work.length;
     slot.header.remote_address = work.length ? work.remote_address : 0;
     slot.header.remote_key = work.length ? work.remote_key : 0;
-    slot.body = work.local;
-    slot.body_bytes = work.length;
+    slot.payload = work.local;
     slot.cookie = work.cookie;
-    if (work.length >= lend_min_bytes_) lend(slot, work);
   }
-}
-
-void SendQueue::lend(Entry& slot, const Work& work) {
-  slot.header.type = static_cast<uint8_t>(FrameType::kLend);
-  slot.loan.source = reinterpret_cast<uint64_t>(work.local);
-  slot.loan.region = reinterpret_cast<uint64_t>(regions_->state_of(work.local_key));
-  slot.loan.region_mark = static_cast<uint32_t>(work.local_key >> 32);
-  slot.body = reinterpret_cast<const std::byte*>(&slot.loan);
-  slot.body_bytes = kLoanBytes;
 }
 
 void SendQueue::add_vector(const void* data, size_t bytes) {
@@ -51,13 +40,13 @@ bool SendQueue::gather_works(uint32_t arrived) {
       slot.header.ack = arrived;
       ack_rides_ = true;
     }
-    const uint64_t body_sent = offset > kFrameHeaderBytes ? offset - kFrameHeaderBytes : 0;
+    const uint64_t payload_sent = offset > kFrameHeaderBytes ? offset - kFrameHeaderBytes : 0;
     if (offset < kFrameHeaderBytes) {
       add_vector(reinterpret_cast<const std::byte*>(&slot.header) + offset,
                  kFrameHeaderBytes - offset);
     }
-    if (slot.body_bytes > body_sent) {
-      add_vector(slot.body + body_sent, slot.body_bytes - body_sent);
+    if (slot.header.length > payload_sent) {
+      add_vector(slot.payload + payload_sent, slot.header.length - payload_sent);
     }
   }
   return true;
@@ -91,13 +80,12 @@ void SendQueue::moved(size_t bytes) {
   while (bytes > 0 && next_ != tail_) {
     const Entry& slot = entry(next_);
     if (offset_ == 0) conveyed_ack_ = slot.header.ack;
-    const uint64_t left = kFrameHeaderBytes + slot.body_bytes - offset_;
+    const uint64_t left = kFrameHeaderBytes + slot.header.length - offset_;
     const uint64_t step = std::min<uint64_t>(bytes, left);
     bytes -= step;
     offset_ = step == left ? 0 : offset_ + step;
     next_ += step == left;
   }
-  find_done();
   if (bytes == 0) return;
   conveyed_ack_ = ack_frame_.ack;  // all that is left was of gather_ack()
   ack_left_ = kFrameHeaderBytes - bytes;
@@ -107,15 +95,7 @@ bool SendQueue::acknowledge(uint32_t cumulative) {
   const uint32_t more = cumulative - static_cast<uint32_t>(acked_);
   if (more > next_ - acked_) return false;
   acked_ += more;
-  find_done();
   return true;
-}
-
-void SendQueue::find_done() {
-  const auto waits_for_ack = [this](uint64_t work) {
-    return confirm_ || entry(work).header.type == static_cast<uint8_t>(FrameType::kLend);
-  };
-  while (done_ != next_ && (done_ < acked_ || !waits_for_ack(done_))) ++done_;
 }
 
 size_t SendQueue::take_sent(std::span<Done> done) {

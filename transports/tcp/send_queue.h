@@ -4,8 +4,8 @@
 //   ------|-------------|--------------|---------------|-----> works, counted from 0
 //         |  to report  |  on the way  |  not sent yet |
 //
-// A work is done when the kernel has it whole; a loan, and with confirm_delivery every work, when
-// the peer has acknowledged it. Works are done in their order.
+// A work is done when the kernel has it whole; with confirm_delivery, when the peer has
+// acknowledged it. Works are done in their order.
 //
 // One thread. Nothing is allocated after construction.
 #pragma once
@@ -19,8 +19,6 @@
 #include <span>
 
 #include "transports/rail.h"
-#include "transports/tcp/loan.h"
-#include "transports/tcp/region_table.h"
 #include "transports/tcp/wire.h"
 
 namespace slime::tcp {
@@ -29,15 +27,7 @@ class SendQueue {
  public:
   SendQueue(uint32_t depth, bool confirm_delivery);
 
-  // Known after the handshake: the peer wants every work acknowledged; the peer reads works of at
-  // least `min_bytes` from our memory.
-  void answer_with_acks() { peer_wants_acks_ = true; }
-  void lend(const RegionTable& regions, uint64_t min_bytes) {
-    regions_ = &regions;
-    lend_min_bytes_ = min_bytes;
-  }
-  // A loan of the peer's was read: it waits for `arrived` to be acknowledged.
-  void owe_ack(uint32_t arrived) { ack_due_ = arrived; }
+  void answer_with_acks() { peer_wants_acks_ = true; }  // known after the handshake
 
   size_t room() const { return depth_ - (tail_ - reported_); }
   void append(std::span<const Work> works);  // at most room()
@@ -54,16 +44,14 @@ class SendQueue {
 
   // The peer's count of our works. False: it claims works that we have not sent.
   bool acknowledge(uint32_t cumulative);
-  size_t sent() const { return done_ - reported_; }  // and not yet taken
+  size_t sent() const { return done() - reported_; }  // and not yet taken
   size_t take_sent(std::span<Done> done);
-  size_t outstanding() const { return tail_ - done_; }
+  size_t outstanding() const { return tail_ - done(); }
 
  private:
   struct Entry {
     FrameHeader header;
-    const std::byte* body;  // what follows the header: the payload, or the loan
-    uint64_t body_bytes;
-    Loan loan;
+    const std::byte* payload;
     uint64_t cookie;
   };
   // Per call. With more bytes the caller stays in the kernel while its own input waits, and what it
@@ -72,12 +60,8 @@ class SendQueue {
   static constexpr size_t kMaxVectors = 512;
 
   Entry& entry(uint64_t work) { return entries_[work & mask_]; }
-  bool owes_ack(uint32_t arrived) const {
-    return peer_wants_acks_ ? arrived != conveyed_ack_
-                            : static_cast<int32_t>(ack_due_ - conveyed_ack_) > 0;
-  }
-  void lend(Entry& slot, const Work& work);
-  void find_done();
+  bool owes_ack(uint32_t arrived) const { return peer_wants_acks_ && arrived != conveyed_ack_; }
+  uint64_t done() const { return confirm_ ? acked_ : next_; }
   void add_vector(const void* data, size_t bytes);
   bool gather_works(uint32_t arrived);  // false: not all of them fit
   void gather_ack(uint32_t arrived);
@@ -87,20 +71,16 @@ class SendQueue {
   const bool confirm_;
   bool peer_wants_acks_ = false;
   bool blocked_ = false;
-  const RegionTable* regions_ = nullptr;
-  uint64_t lend_min_bytes_ = UINT64_MAX;
   const std::unique_ptr<Entry[]> entries_;
 
-  uint64_t tail_ = 0;    // works posted
-  uint64_t next_ = 0;    // works that the kernel has whole
-  uint64_t offset_ = 0;  // bytes of the frame of work next_ that the kernel has
-  uint64_t acked_ = 0;   // works that the peer has acknowledged
-  uint64_t done_ = 0;
+  uint64_t tail_ = 0;      // works posted
+  uint64_t next_ = 0;      // works that the kernel has whole
+  uint64_t offset_ = 0;    // bytes of the frame of work next_ that the kernel has
+  uint64_t acked_ = 0;     // works that the peer has acknowledged
   uint64_t reported_ = 0;  // works whose kSent was given out
 
   FrameHeader ack_frame_;
   size_t ack_left_ = 0;        // bytes of ack_frame_ that must go before anything else
-  uint32_t ack_due_ = 0;       // count that a lender waits for
   uint32_t conveyed_ack_ = 0;  // newest count that is in the kernel or ahead of all else
 
   std::array<iovec, kMaxVectors + 1> vectors_;  // one more: an acknowledgement at the end

@@ -3,8 +3,7 @@
 //
 //   set-up   active  -> passive   Hello with the nonce of the passive channel
 //            passive -> active    Hello with the nonce of the active channel (the answer)
-//   after    both ways            Frame*; a Frame is a FrameHeader and `length` bytes, or, of type
-//                                 kLend, a FrameHeader and a Loan (loan.h)
+//   after    both ways            Frame*; a Frame is a FrameHeader and `length` bytes
 #pragma once
 
 #include <slime/random.h>
@@ -22,26 +21,21 @@ namespace slime::tcp {
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr uint32_t kHelloMagic = 0x6d696c73;  // "slim"
-inline constexpr uint16_t kVersion = 1;
+inline constexpr uint16_t kVersion = 2;
 // Hello::flags
 inline constexpr uint16_t kWantsAcks = 1;  // confirm_delivery at the sender of it
-inline constexpr uint16_t kLends = 2;      // of the active end: its memory may be read
-inline constexpr uint16_t kBorrows = 4;    // of the passive end: it can read the active end's
 
 struct Hello {
   uint32_t magic = kHelloMagic;
   uint16_t version = kVersion;
   uint16_t flags = 0;
   Nonce nonce{};
-  uint64_t ledger = 0;   // kLends: see loan.h
-  uint32_t process = 0;  // kLends: process id
-  uint32_t reserved = 0;
 };
-inline constexpr size_t kHelloBytes = 40;
+inline constexpr size_t kHelloBytes = 24;
 static_assert(sizeof(Hello) == kHelloBytes);
 
 inline constexpr uint16_t kFrameMagic = 0x5346;  // "FS"
-enum class FrameType : uint8_t { kWrite = 1, kAck = 2, kLend = 3 };
+enum class FrameType : uint8_t { kWrite = 1, kAck = 2 };
 
 struct FrameHeader {
   uint16_t magic = kFrameMagic;
