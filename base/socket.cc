@@ -164,6 +164,13 @@ Status accept_one(const Fd& listener, Accepted* accepted, Error* error) {
   return Status::kAgain;
 }
 
+void abort_connection(Fd fd) {
+  const linger now{.l_onoff = 1, .l_linger = 0};  // socket(7), SO_LINGER
+  (void)setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
+bool is_abort(const Error& error) { return error.code == ECONNRESET || error.code == EPIPE; }
+
 Result<SocketAddress> local_address(const Fd& fd) {
   return name_of(
       fd, [](int f, sockaddr* a, socklen_t* n) { return getsockname(f, a, n); }, "getsockname");

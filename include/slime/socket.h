@@ -91,7 +91,8 @@ class SocketAddress {
 Status status_of_errno(int code);
 
 // Port 0: the kernel picks one, see local_address().
-Result<Fd> listen_on(const SocketAddress& address, int backlog = 1024);
+// The backlog is as long as the kernel lets it be: while it is full, connecting takes seconds.
+Result<Fd> listen_on(const SocketAddress& address, int backlog = SOMAXCONN);
 
 // `source` (its port is normally 0) chooses the local address and so the rail; nullptr: the
 // kernel's choice. `buffer_bytes` as in set_buffers(): it must be known before the connection is.
@@ -105,6 +106,11 @@ struct Accepted {
 };
 // kNoMemory: out of descriptors; the connection stays in the backlog.
 Status accept_one(const Fd& listener, Accepted* accepted, Error* error);
+
+// Closes with a reset, which tells the peer "not now" (it may try again) from an orderly end.
+void abort_connection(Fd fd);
+// Whether a failed call found that.
+bool is_abort(const Error& error);
 
 Result<SocketAddress> local_address(const Fd& fd);
 Result<SocketAddress> peer_address(const Fd& fd);

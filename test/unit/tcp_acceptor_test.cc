@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "test/support/manual_clock.h"
+#include "test/support/strangers.h"
 #include "test/unit/tcp_support.h"
 #include "transports/tcp/acceptor.h"
 
@@ -172,13 +173,17 @@ TEST_F(TcpAcceptor, AHelloThatIsRepeatedGetsInOnce) {
 
 TEST_F(TcpAcceptor, AFloodOfStrangersKeepsNobodyOutAndTheLogShort) {
   std::vector<Fd> strangers;
-  for (size_t i = 0; i < Acceptor::kMaxUnmatched + 20; ++i) {
+  for (size_t i = 0; i < Acceptor::kPlaces + 20; ++i) {
     strangers.push_back(dial());
     if (i % 3 == 0) say(strangers.back(), std::as_bytes(std::span("garbage that is no hello")));
   }
   const Fd peer = dial();
   say(peer, good_hello());
-  EXPECT_TRUE(eventually([&] { return take() == Status::kOk; }));
+  EXPECT_TRUE(eventually([&] {
+    const bool came = take() == Status::kOk;
+    if (!came) clock_.pass(Acceptor::kGraceNs);
+    return came;
+  }));
   clock_.pass(kHandshakeNs);  // of those that are silent; they were accepted before the peer
   EXPECT_TRUE(eventually([&] {
     EXPECT_EQ(take(), Status::kAgain);
@@ -186,6 +191,36 @@ TEST_F(TcpAcceptor, AFloodOfStrangersKeepsNobodyOutAndTheLogShort) {
   }));
   const std::lock_guard lock(log_mutex);
   EXPECT_EQ(log_lines.size(), 1u) << "one a second";
+}
+
+TEST_F(TcpAcceptor, ManyStrangersDoNotDelayAPeer) {
+  test::Strangers strangers;
+  SLIME_NEEDS_MANY(strangers);
+  Settings patient;
+  patient.handshake_timeout = 60;
+  Acceptor acceptor("lo", *SocketAddress::parse("127.0.0.1"), patient, clock_);
+  const SocketAddress address = *acceptor.expect(expected_);
+  uint64_t passed_ns = 0;
+  const auto look = [&] {
+    constexpr uint64_t kMillisecond = 1'000'000, kSecond = 1'000'000'000;
+    if ((passed_ns += kMillisecond) <= kSecond) clock_.pass(kMillisecond);
+    return acceptor.take(expected_, &arrival_, &error_);
+  };
+  strangers.come(address, test::Strangers::kMany, [&] { EXPECT_EQ(look(), Status::kAgain); });
+  passed_ns = 0;
+  const Fd peer = *start_connect(address);
+  const Hello hello = good_hello();
+  size_t done = 0;
+  Status sent = Status::kAgain;
+  ASSERT_TRUE(eventually([&] {
+    Error error;
+    if (sent != Status::kOk && finish_connect(peer, address, &error) == Status::kOk) {
+      sent = send_message(peer, std::as_bytes(std::span(&hello, 1)), &done, &error);
+    }
+    return look() == Status::kOk;
+  }));
+  const std::lock_guard lock(log_mutex);
+  EXPECT_LE(log_lines.size(), 3u) << "one a second";
 }
 
 TEST_F(TcpAcceptor, AForgottenNonceIsAStranger) {

@@ -72,6 +72,32 @@ TEST(TcpSetup, CongestionControlThatIsNotThere) {
   EXPECT_TRUE(mentions(*active, "NCCL_SLIME_TCP_CONGESTION=nosuch")) << active->failure().what;
 }
 
+TEST(TcpSetup, TheErrorAboutAPeerThatNeverCameCountsStrangers) {
+  const auto rail = loopback_rail(hasty()), other = loopback_rail();
+  const auto active = open(*other, true), passive = open(*rail, false);
+  const Fd stranger = *start_connect(unpack_endpoint(passive->address())->address);
+  ASSERT_EQ(::send(stranger.get(), "GET /", 5, MSG_NOSIGNAL), 5);
+  EXPECT_EQ(outcome(*passive, active->address()), Status::kTimeout);
+  EXPECT_TRUE(mentions(*passive, "1 stranger")) << passive->failure().what;
+}
+
+// A reset before the answer: the peer had more visitors than places.
+TEST(TcpSetup, APeerThatResetsIsDialedAgain) {
+  const Fd listener = *listen_on(*SocketAddress::parse("127.0.0.1"));
+  const auto rail = loopback_rail();
+  const auto active = open(*rail, true);
+  const ChannelAddress address = pack_endpoint({*local_address(listener), {}});
+  Accepted visitor;
+  Error error;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(eventually([&] {
+      EXPECT_EQ(active->connect(address), Status::kAgain) << active->failure().what;
+      return accept_one(listener, &visitor, &error) == Status::kOk;
+    }));
+    abort_connection(std::move(visitor.fd));
+  }
+}
+
 TEST(TcpSetup, ThePeerNeverComes) {
   const auto rail = loopback_rail(hasty()), other = loopback_rail();
   const auto active = open(*other, true), passive = open(*rail, false);

@@ -3,16 +3,12 @@
 #include <slime/log.h>
 
 #include <algorithm>
-#include <cinttypes>
 #include <cstdio>
 #include <utility>
 
 namespace slime::tcp {
 
 namespace {
-
-constexpr int kAcceptsPerCall = 16;                 // so that a flood does not hold up set-up
-constexpr uint64_t kLogIntervalNs = 1'000'000'000;  // one line per second about strangers
 
 // The beginning of what a stranger sent, so that a person recognises the program: "GET / HTTP".
 std::string printable(std::span<const std::byte> bytes) {
@@ -73,35 +69,46 @@ void Acceptor::forget(const Nonce& nonce) {
 
 uint64_t Acceptor::strangers() const {
   const std::lock_guard lock(mutex_);
-  return strangers_;
+  return strangers_.count();
+}
+
+std::string Acceptor::summary_of_strangers() const {
+  const std::lock_guard lock(mutex_);
+  return strangers_.summary();
 }
 
 Status Acceptor::take(const Nonce& nonce, Arrival* arrival, Error* error) {
   const std::lock_guard lock(mutex_);
   const uint64_t now_ns = clock_.now_ns();
-  const Status accepted = accept_waiting(now_ns, error);
   std::erase_if(unmatched_, [&](Unmatched& u) { return settle(u, now_ns); });
+  const Status accepted = accept_visitors(listener_, now_ns, error);
   Expected* expected = find(nonce);
   if (expected && expected->arrival) {
     *arrival = std::move(*expected->arrival);
     expected_.remove_if([&](const Expected& e) { return &e == expected; });
     return Status::kOk;
   }
-  return accepted == Status::kOk ? Status::kAgain : accepted;
+  const bool fine = accepted == Status::kOk || accepted == Status::kAgain;
+  return fine ? Status::kAgain : accepted;
 }
 
-Status Acceptor::accept_waiting(uint64_t now_ns, Error* error) {
-  for (int i = 0; i < kAcceptsPerCall; ++i) {
-    Accepted accepted;
-    const Status status = accept_one(listener_, &accepted, error);
-    if (status == Status::kAgain) return Status::kOk;
-    if (status != Status::kOk) return status;
-    if (unmatched_.size() == kMaxUnmatched) {
-      drop(unmatched_.front(), "too many connections wait without a hello", now_ns);
-      unmatched_.pop_front();
-    }
-    unmatched_.push_back({std::move(accepted.fd), accepted.peer, now_ns + handshake_ns_, {}});
-  }
+std::vector<Visit> Acceptor::visits() const {
+  std::vector<Visit> all;
+  for (const Unmatched& unmatched : unmatched_) all.push_back({unmatched.peer, unmatched.since_ns});
+  return all;
+}
+
+void Acceptor::drop_visit(size_t index) {
+  const auto dropped = unmatched_.begin() + static_cast<ptrdiff_t>(index);
+  drop(*dropped, "too many connections wait without a hello", clock_.now_ns());
+  abort_connection(std::move(dropped->fd));
+  unmatched_.erase(dropped);
+}
+
+Status Acceptor::admit(Accepted accepted, Error* /*error*/) {
+  const uint64_t now_ns = clock_.now_ns();
+  unmatched_.push_back({std::move(accepted.fd), accepted.peer, now_ns, {}});
+  if (settle(unmatched_.back(), now_ns)) unmatched_.pop_back();
   return Status::kOk;
 }
 
@@ -115,7 +122,7 @@ bool Acceptor::settle(Unmatched& unmatched, uint64_t now_ns) {
     why = "it does not speak our protocol";
   } else if (status != Status::kAgain) {
     why = error.what.c_str();
-  } else if (now_ns >= unmatched.deadline_ns) {
+  } else if (now_ns >= unmatched.since_ns + handshake_ns_) {
     why = "no whole hello in time";
   } else {
     return false;
@@ -146,17 +153,12 @@ Acceptor::Expected* Acceptor::find(const Nonce& nonce) {
 }
 
 void Acceptor::drop(const Unmatched& unmatched, const char* why, uint64_t now_ns) {
-  ++strangers_;
-  if (now_ns < next_log_ns_) {
-    ++unlogged_;
-    return;
-  }
-  next_log_ns_ = now_ns + kLogIntervalNs;
+  const auto end = strangers_.turned_away(now_ns);
+  if (!end) return;
   const auto sent = std::span(unmatched.hello.bytes).first(unmatched.hello.done);
-  SLIME_INFO("rail %s: dropped a connection from %s to %s: %s; it sent %zu bytes: \"%s\"; %" PRIu64
-             " more were dropped without a line",
+  SLIME_INFO("rail %s: dropped a connection from %s to %s: %s; it sent %zu bytes: \"%s\"%s",
              rail_name_.c_str(), unmatched.peer.to_string().c_str(), listening_.to_string().c_str(),
-             why, sent.size(), printable(sent).c_str(), std::exchange(unlogged_, 0));
+             why, sent.size(), printable(sent).c_str(), end->c_str());
 }
 
 }  // namespace slime::tcp

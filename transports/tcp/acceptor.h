@@ -1,11 +1,13 @@
 // The listening socket of one rail. Connections prove by the nonce in their hello which passive
-// channel they are for; strangers are dropped and logged. Set-up path only: a mutex guards all.
+// channel they are for; strangers are dropped and logged (slime/visitors.h). Set-up path only: a
+// mutex guards all.
 #pragma once
 
 #include <slime/clock.h>
 #include <slime/random.h>
 #include <slime/settings.h>
 #include <slime/socket.h>
+#include <slime/visitors.h>
 
 #include <cstdint>
 #include <deque>
@@ -13,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "transports/tcp/wire.h"
 
@@ -24,9 +27,10 @@ struct Arrival {
   Hello hello;
 };
 
-class Acceptor {
+class Acceptor final : private VisitorPort {
  public:
-  static constexpr size_t kMaxUnmatched = 64;  // connections that have not said hello yet
+  using VisitorPort::kGraceNs;
+  using VisitorPort::kPlaces;
 
   Acceptor(std::string rail_name, const SocketAddress& local, const Settings& settings,
            const Clock& clock = SteadyClock::instance());
@@ -37,13 +41,14 @@ class Acceptor {
   // Moves whatever can be moved. kOk: the connection with this nonce is in *arrival.
   Status take(const Nonce& nonce, Arrival* arrival, Error* error);
 
-  uint64_t strangers() const;  // connections that were dropped
+  uint64_t strangers() const;                // connections that were dropped
+  std::string summary_of_strangers() const;  // for the error about a peer that never came
 
  private:
   struct Unmatched {
     Fd fd;
     SocketAddress peer;
-    uint64_t deadline_ns;
+    uint64_t since_ns;
     ControlMessage<kHelloBytes> hello;
   };
   struct Expected {
@@ -52,7 +57,9 @@ class Acceptor {
   };
 
   Result<void> listen();
-  Status accept_waiting(uint64_t now_ns, Error* error);
+  std::vector<Visit> visits() const override;
+  void drop_visit(size_t index) override;
+  Status admit(Accepted accepted, Error* error) override;
   bool settle(Unmatched& unmatched, uint64_t now_ns);  // true: it needs no more attention
   const char* match(Unmatched& unmatched);             // nullptr, or why it is a stranger
   Expected* find(const Nonce& nonce);
@@ -69,9 +76,7 @@ class Acceptor {
   SocketAddress listening_;
   std::list<Expected> expected_;
   std::deque<Unmatched> unmatched_;  // oldest first
-  uint64_t strangers_ = 0;
-  uint64_t unlogged_ = 0;
-  uint64_t next_log_ns_ = 0;
+  StrangerLog strangers_;
 };
 
 }  // namespace slime::tcp

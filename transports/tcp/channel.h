@@ -53,7 +53,8 @@ class TcpChannel final : public Channel {
   Status begin(const ChannelAddress& peer, uint64_t now_ns, Error* error);
   Status dial(uint64_t now_ns, Error* error);
   Status redial(uint64_t now_ns, Status status, Error* error);
-  Status await_answer(Error* error);
+  Status greet(uint64_t now_ns, Error* error);
+  Status await_answer(uint64_t now_ns, Error* error);
   Status await_hello(Error* error);
   Status check_answer(const Hello& answer, Error* error) const;
   Status tune(Error* error);

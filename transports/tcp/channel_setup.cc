@@ -15,10 +15,12 @@ constexpr uint64_t kRedialNs = 100'000'000;
 
 uint64_t now() { return SteadyClock::instance().now_ns(); }
 
-// What a network that is being set up, or a neighbour that is not resolved yet, answers. A refusal
-// is not among them: the peer listens before it gives its address away.
-bool may_pass(int code) {
-  return code == EHOSTUNREACH || code == ENETUNREACH || code == ETIMEDOUT || code == ENETDOWN;
+// What a network that is being set up, a neighbour that is not resolved yet, or a peer that has too
+// many visitors answers. A refusal is not among them: the peer listens before it gives its address
+// away.
+bool may_pass(const Error& error) {
+  return error.code == EHOSTUNREACH || error.code == ENETUNREACH || error.code == ETIMEDOUT ||
+         error.code == ENETDOWN || is_abort(error);
 }
 
 }  // namespace
@@ -77,17 +79,10 @@ Status TcpChannel::step(const ChannelAddress& peer, uint64_t now_ns, Error* erro
     case State::kDialing:
       return dial(now_ns, error);
     case State::kGreeting:
-    case State::kAnswering: {
-      const Status status = greeting_.send(fd_, error);
-      if (status != Status::kOk) return status;
-      if (state_ == State::kGreeting)
-        state_ = State::kListening;
-      else
-        become_ready();
-      return Status::kOk;
-    }
+    case State::kAnswering:
+      return greet(now_ns, error);
     case State::kListening:
-      return options_.active ? await_answer(error) : await_hello(error);
+      return options_.active ? await_answer(now_ns, error) : await_hello(error);
     default:
       return Status::kOk;
   }
@@ -133,15 +128,29 @@ Status TcpChannel::dial(uint64_t now_ns, Error* error) {
 }
 
 Status TcpChannel::redial(uint64_t now_ns, Status status, Error* error) {
-  if (!may_pass(error->code)) return status;
+  if (!may_pass(*error)) return status;
   fd_.reset();
+  greeting_.done = heard_.done = 0;
+  state_ = State::kDialing;
   dial_at_ns_ = now_ns + kRedialNs;
   last_dial_error_ = std::move(*error);
   return Status::kAgain;
 }
 
-Status TcpChannel::await_answer(Error* error) {
+Status TcpChannel::greet(uint64_t now_ns, Error* error) {
+  const Status status = greeting_.send(fd_, error);
+  if (status == Status::kAgain) return status;
+  if (status != Status::kOk) return options_.active ? redial(now_ns, status, error) : status;
+  if (state_ == State::kGreeting)
+    state_ = State::kListening;
+  else
+    become_ready();
+  return Status::kOk;
+}
+
+Status TcpChannel::await_answer(uint64_t now_ns, Error* error) {
   const Status status = heard_.receive(fd_, error);
+  if (status == Status::kRemote && is_abort(*error)) return redial(now_ns, status, error);
   if (status == Status::kRemote) {
     error->what += "; the peer did not take our hello: its log says why";
   }
