@@ -1,4 +1,6 @@
 // The connecting end of the handshake (handshake.h): it becomes the sender.
+#include <optional>
+
 #include "engine/handshake.h"
 #include "engine/send_comm.h"
 
@@ -43,8 +45,12 @@ class ConnectorImpl final : public Connector {
  private:
   enum class State { kConnect, kHello, kWelcome, kConfirm, kChannels, kReady, kPeerReady, kDone };
 
+  // A listener with more visitors than places resets the connections of some.
+  static constexpr double kAgainSeconds = 0.02;
+
   Status advance() {
-    const Status status = run();
+    Status status = run();
+    if (status == Status::kRemote && is_abort(error_) && may_dial_again()) status = dial_again();
     if (status == Status::kOk && state_ != State::kDone) {
       state_ = static_cast<State>(static_cast<int>(state_) + 1);
     }
@@ -54,7 +60,7 @@ class ConnectorImpl final : public Connector {
   Status run() {
     switch (state_) {
       case State::kConnect:
-        return finish_connect(fd_, listener_, &error_);
+        return connect();
       case State::kHello:
         return send_hello();
       case State::kWelcome:
@@ -71,6 +77,32 @@ class ConnectorImpl final : public Connector {
         return Status::kOk;
     }
     return Status::kInternal;
+  }
+
+  bool may_dial_again() const {
+    if (state_ > State::kWelcome || welcome_.begun()) return false;
+    return !again_until_ || !again_until_->passed();
+  }
+
+  Status dial_again() {
+    const Clock& clock = fabric_.clock();
+    if (!again_until_) again_until_ = Deadline(clock, fabric_.settings().connect_timeout);
+    pause_ = Deadline(clock, kAgainSeconds);
+    fd_.reset();
+    hello_.restart();
+    deadline_.restart(fabric_.settings().connect_timeout);
+    state_ = State::kConnect;
+    return Status::kAgain;
+  }
+
+  Status connect() {
+    if (!fd_) {
+      if (!pause_->passed()) return Status::kAgain;
+      auto dialing = start_connect(listener_);
+      if (!dialing) return take(std::move(dialing.error()));
+      fd_ = std::move(*dialing);
+    }
+    return finish_connect(fd_, listener_, &error_);
   }
 
   const char* waits_for() const {
@@ -159,6 +191,7 @@ class ConnectorImpl final : public Connector {
   std::string peer_;
   Fd fd_;
   Deadline deadline_;
+  std::optional<Deadline> again_until_, pause_;
   State state_ = State::kConnect;
   Error error_;
   Letter<Hello> hello_;

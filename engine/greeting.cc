@@ -14,9 +14,15 @@ Greeting::Greeting(Fabric& fabric, Device& device, const Nonce& nonce, Accepted 
       address_(accepted.peer),
       peer_(accepted.peer.to_string()),
       fd_(std::move(accepted.fd)),
+      since_ns_(fabric.clock().now_ns()),
       deadline_(fabric.clock(), fabric.settings().handshake_timeout) {}
 
 Status Greeting::step() {
+  if (status_ == Status::kAgain) status_ = step_on();
+  return status_;
+}
+
+Status Greeting::step_on() {
   // Before the look: who was held up looks once more. That may begin another wait.
   const bool late = deadline_.passed();
   Status status = Status::kOk;

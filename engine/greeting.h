@@ -1,6 +1,8 @@
 // The listening end of the handshake (handshake.h) with one visitor: it becomes the receiver.
 #pragma once
 
+#include <slime/visitors.h>
+
 #include <memory>
 #include <string>
 
@@ -18,10 +20,14 @@ class Greeting {
   std::unique_ptr<RecvComm> take();
   bool proven() const { return state_ > State::kHello; }
   const Error& error() const { return error_; }
+  const std::string& peer() const { return peer_; }
+  Visit visit() const { return {address_, since_ns_}; }
+  void abort() { abort_connection(std::move(fd_)); }
 
  private:
   enum class State { kHello, kWelcome, kConfirm, kChannels, kReady, kPeerReady, kDone };
 
+  Status step_on();
   Status advance();
   Status run();
   Status receive_hello();
@@ -39,8 +45,10 @@ class Greeting {
   const SocketAddress address_;
   std::string peer_;
   Fd fd_;
+  const uint64_t since_ns_;
   Deadline deadline_;
   State state_ = State::kHello;
+  Status status_ = Status::kAgain;  // of the last step()
   Error error_;
   Error refusal_;
   Letter<Hello> hello_;

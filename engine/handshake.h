@@ -93,6 +93,7 @@ class Letter {
     return receive_message(fd, {reinterpret_cast<std::byte*>(&value), sizeof value}, &done_, error);
   }
   bool begun() const { return done_ > 0; }
+  void restart() { done_ = 0; }
 
  private:
   size_t done_ = 0;

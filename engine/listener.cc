@@ -10,7 +10,7 @@
 namespace slime {
 namespace {
 
-class ListenerImpl final : public Listener {
+class ListenerImpl final : public Listener, private VisitorPort {
  public:
   ListenerImpl(Fabric& fabric, Device& device, const Nonce& nonce, SocketAddress address, Fd fd)
       : fabric_(fabric), device_(device), nonce_(nonce), address_(address), fd_(std::move(fd)) {}
@@ -26,7 +26,6 @@ class ListenerImpl final : public Listener {
   Result<std::unique_ptr<RecvComm>> accept() override {
     if (!deadline_) deadline_ = Deadline(fabric_.clock(), fabric_.settings().request_timeout);
     const bool late = deadline_->passed();  // before the look: a held up process looks once more
-    if (auto admitted = admit(); !admitted) return fail(admitted.error());
     for (auto greeting = greetings_.begin(); greeting != greetings_.end();) {
       const Status status = greeting->step();
       if (status == Status::kAgain) {
@@ -40,36 +39,54 @@ class ListenerImpl final : public Listener {
         return finished.take();
       }
       if (finished.proven()) return fail(finished.error());
-      SLIME_WARN("turned a stranger away: %s", finished.error().what.c_str());
+      turn_away(finished.error().what);
     }
+    Error error;
+    const Status status = accept_visitors(fd_, fabric_.clock().now_ns(), &error);
+    if (status != Status::kOk && status != Status::kAgain) return fail(std::move(error));
     // Who has proven itself has come, and has a deadline of its own.
     if (late && std::ranges::none_of(greetings_, &Greeting::proven)) return fail(nobody_came());
     return nullptr;
   }
 
  private:
-  // Visitors that have not proven themselves yet are bounded: more wait in the kernel's backlog.
-  static constexpr size_t kMaxGreetings = 64;
-
-  Result<void> admit() {
-    while (greetings_.size() < kMaxGreetings) {
-      Accepted accepted;
-      Error error;
-      const Status status = accept_one(fd_, &accepted, &error);
-      if (status == Status::kAgain) return {};
-      if (status != Status::kOk) return fail(std::move(error));
-      greetings_.emplace_back(fabric_, device_, nonce_, std::move(accepted));
+  std::vector<Visit> visits() const override {
+    std::vector<Visit> all;
+    for (const Greeting& greeting : greetings_) {
+      if (!greeting.proven()) all.push_back(greeting.visit());
     }
-    return {};
+    return all;
+  }
+
+  void drop_visit(size_t index) override {
+    const auto dropped = std::ranges::find_if(greetings_, [&index](const Greeting& greeting) {
+      return !greeting.proven() && index-- == 0;
+    });
+    turn_away(dropped->peer() + " said no hello, and others wait for its place");
+    dropped->abort();
+    greetings_.erase(dropped);
+  }
+
+  Status admit(Accepted accepted, Error* /*error*/) override {
+    Greeting& greeting = greetings_.emplace_back(fabric_, device_, nonce_, std::move(accepted));
+    if (greeting.step() == Status::kAgain || greeting.proven()) return Status::kOk;
+    turn_away(greeting.error().what);
+    greetings_.pop_back();
+    return Status::kOk;
+  }
+
+  void turn_away(const std::string& why) {
+    const auto end = strangers_.turned_away(fabric_.clock().now_ns());
+    if (end) SLIME_WARN("turned a stranger away: %s%s", why.c_str(), end->c_str());
   }
 
   Error nobody_came() const {
     return make_error(Status::kTimeout, 0,
                       "accept on device %s: nobody connected to %s for %.0f s; see whether the "
                       "other rank lives and can reach this address, or raise "
-                      "NCCL_SLIME_REQUEST_TIMEOUT",
+                      "NCCL_SLIME_REQUEST_TIMEOUT%s",
                       device_.properties().name.c_str(), address_.to_string().c_str(),
-                      fabric_.settings().request_timeout);
+                      fabric_.settings().request_timeout, strangers_.summary().c_str());
   }
 
   Fabric& fabric_;
@@ -78,7 +95,8 @@ class ListenerImpl final : public Listener {
   const SocketAddress address_;
   const Fd fd_;
   std::optional<Deadline> deadline_;  // for a peer to come, from the first accept on
-  std::list<Greeting> greetings_;
+  std::list<Greeting> greetings_;     // oldest first
+  StrangerLog strangers_;
 };
 
 // Control connections take the address of the device's first rail, so that they stay on the

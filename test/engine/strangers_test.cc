@@ -1,0 +1,141 @@
+// A listener that anybody may reach: strangers take neither the places nor the log from the peers.
+#include <slime/log.h>
+
+#include <cstring>
+
+#include "engine/handshake.h"
+#include "test/support/manual_clock.h"
+#include "test/support/strangers.h"
+#include "test/support/tcp_link.h"
+
+namespace slime::test {
+namespace {
+
+std::vector<std::string> log_lines;
+
+class ListenerStrangers : public ::testing::Test {
+ protected:
+  ListenerStrangers() {
+    log_lines.clear();
+    log::set_sink(
+        [](log::Level, const char*, int, const char* text) { log_lines.emplace_back(text); });
+    auto opened = Listener::open(*to_.fabric, 0, &handle_);
+    EXPECT_TRUE(opened) << opened.error().what;
+    if (opened) listener_ = std::move(*opened);
+    std::memcpy(&fields_, handle_.data(), sizeof fields_);
+    address_ = *SocketAddress::unpack(fields_.address);
+  }
+  ~ListenerStrangers() override { log::set_sink(nullptr); }
+
+  static Settings settings() {
+    Settings settings;
+    settings.handshake_timeout = 60;
+    settings.request_timeout = 100;
+    return settings;
+  }
+  // A look of the listener; nothing comes of it but, perhaps, `receiver_`.
+  void look() {
+    auto accepted = listener_->accept();
+    ASSERT_TRUE(accepted) << accepted.error().what;
+    if (*accepted) receiver_ = std::move(*accepted);
+  }
+  // The listener looks once in a millisecond of its time, of which one second passes at most.
+  void look_later() {
+    constexpr uint64_t kMillisecond = 1'000'000, kSecond = 1'000'000'000;
+    if (passed_ns_ < kSecond) clock_.pass(kMillisecond);
+    passed_ns_ += kMillisecond;
+    look();
+  }
+  // Something that is no hello, from somebody who stays until turned away.
+  void send_garbage() {
+    Fd fd = std::move(*start_connect(address_));
+    Error error;
+    ASSERT_TRUE(in_time([&] { return finish_connect(fd, address_, &error) == Status::kOk; }));
+    Letter<Hello> garbage;
+    garbage.value.preamble.magic = 1;
+    ASSERT_EQ(garbage.send(fd, &error), Status::kOk) << error.what;
+    Letter<Welcome> answer;
+    ASSERT_TRUE(in_time([&] {
+      look();
+      return answer.receive(fd, &error) != Status::kAgain;
+    }));
+  }
+
+  ManualClock clock_;
+  TcpHost from_{settings()}, to_{settings(), clock_};
+  uint64_t passed_ns_ = 0;
+  Handle handle_;
+  HandleFields fields_;
+  SocketAddress address_;
+  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<RecvComm> receiver_;
+};
+
+TEST_F(ListenerStrangers, DoNotDelayAPeer) {
+  Strangers strangers;
+  SLIME_NEEDS_MANY(strangers);
+  strangers.come(address_, Strangers::kMany, [this] { look_later(); });
+  passed_ns_ = 0;
+  auto connector = std::move(*Connector::open(*from_.fabric, 0, handle_));
+  std::unique_ptr<SendComm> sender;
+  ASSERT_TRUE(in_time([&] {
+    look_later();
+    auto step = sender ? nullptr : connector->step();
+    EXPECT_TRUE(step) << step.error().what;
+    if (step && *step) sender = std::move(*step);
+    return HasFailure() || (sender && receiver_);
+  }));
+}
+
+TEST_F(ListenerStrangers, AreInTheErrorOfAPeerThatNeverCame) {
+  for (int i = 0; i < 3; ++i) ASSERT_NO_FATAL_FAILURE(send_garbage());
+  clock_.pass(seconds_to_ns(settings().request_timeout));
+  auto accepted = listener_->accept();
+  ASSERT_FALSE(accepted);
+  EXPECT_NE(accepted.error().what.find("3 strangers"), std::string::npos) << accepted.error().what;
+}
+
+TEST_F(ListenerStrangers, HaveOneLineASecond) {
+  for (int i = 0; i < 20; ++i) ASSERT_NO_FATAL_FAILURE(send_garbage());
+  EXPECT_EQ(log_lines.size(), 1u);
+  clock_.pass(1'000'000'000);
+  ASSERT_NO_FATAL_FAILURE(send_garbage());
+  ASSERT_EQ(log_lines.size(), 2u);
+  EXPECT_NE(log_lines[1].find("19 more"), std::string::npos) << log_lines[1];
+}
+
+// A reset before the welcome means that the place went to somebody else; an orderly end means no.
+TEST(ConnectorAtAFullListener, TriesAgainAfterAResetButNotAfterAnEnd) {
+  TcpHost from{Settings()};
+  const Fd listener = *listen_on(*SocketAddress::parse("127.0.0.1"));
+  HandleFields fields;
+  fields.address = local_address(listener)->pack();
+  Handle handle;
+  handle.fill(std::byte{0});
+  std::memcpy(handle.data(), &fields, sizeof fields);
+  auto connector = std::move(*Connector::open(*from.fabric, 0, handle));
+  Error error;
+  Accepted visitor;
+  const auto steps_until_accepted = [&] {
+    return in_time([&] {
+      auto step = connector->step();
+      EXPECT_TRUE(step) << step.error().what;
+      return !step || accept_one(listener, &visitor, &error) == Status::kOk;
+    });
+  };
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(steps_until_accepted());
+    abort_connection(std::move(visitor.fd));
+  }
+  ASSERT_TRUE(steps_until_accepted());
+  Letter<Hello> hello;
+  ASSERT_TRUE(in_time([&] {
+    EXPECT_TRUE(connector->step());
+    return hello.receive(visitor.fd, &error) == Status::kOk;
+  }));
+  visitor.fd.reset();
+  ASSERT_TRUE(in_time([&] { return !connector->step(); }));
+}
+
+}  // namespace
+}  // namespace slime::test
