@@ -29,7 +29,8 @@ class Guest {
   // False: nobody is there yet.
   Result<bool> greet();
   Result<bool> connect();
-  Result<void> join();
+  Result<std::vector<Card>> join();
+  Result<void> say_who();
   Result<std::vector<Card>> take_verdict();
   Result<void> receive(std::span<std::byte> message);
   Result<void> check(const Verdict& verdict, std::span<const std::byte> cards, const Mac& mac);
@@ -41,7 +42,8 @@ class Guest {
   Fd fd_;
   Greeting greeting_;
   Joining joining_;
-  std::string nobody_;  // why not, when last tried
+  std::string nobody_;    // why not, when last tried
+  bool aborted_ = false;  // rank 0 had no place for us just then
 };
 
 template <typename Step>
@@ -64,15 +66,18 @@ Result<std::vector<Card>> Guest::run() {
   for (;;) {
     const bool last = meeting_.clock.now_ns() >= meeting_.deadline_ns;
     auto greeted = greet();
-    if (greeted && *greeted) break;
+    if (greeted && *greeted) {
+      aborted_ = false;
+      auto cards = join();
+      if (cards || !aborted_ || last) return cards;
+      nobody_ = cards.error().what;
+      greeted = false;
+    }
     const bool was_there = !greeted && greeted.error().status != Status::kTimeout;
     if (last && !was_there) return fail(late("it was not there"));
     if (!greeted) return fail(std::move(greeted.error()));
     (void)::poll(nullptr, 0, kRetryMs);
   }
-  auto joined = join();
-  if (!joined) return fail(std::move(joined.error()));
-  return take_verdict();
 }
 
 Result<bool> Guest::connect() {
@@ -114,7 +119,13 @@ Result<bool> Guest::greet() {
                          meeting_.address.to_string().c_str()));
 }
 
-Result<void> Guest::join() {
+Result<std::vector<Card>> Guest::join() {
+  auto said = say_who();
+  if (!said) return fail(std::move(said.error()));
+  return take_verdict();
+}
+
+Result<void> Guest::say_who() {
   if ((greeting_.key_wanted != 0) != !meeting_.key.empty()) {
     return fail(make_error(Status::kConfig, 0,
                            "rendezvous: %s has %s key, and rank %u has %s; give all ranks the same "
@@ -136,6 +147,7 @@ Result<void> Guest::join() {
     return send_message(fd_, bytes_of(joining_), &done, &error);
   });
   if (status == Status::kAgain) return fail(late("it took nothing"));
+  aborted_ = status != Status::kOk && is_abort(error);
   if (status != Status::kOk) return fail(std::move(error));
   return {};
 }
@@ -147,6 +159,7 @@ Result<void> Guest::receive(std::span<std::byte> message) {
                                     [&] { return receive_message(fd_, message, &done, &error); });
   if (status == Status::kOk) return {};
   if (status == Status::kAgain) return fail(late("it did not say who the others are"));
+  aborted_ = is_abort(error);
   return fail(make_error(Status::kRemote, error.code,
                          "rendezvous: %s gave up before all ranks had come (its log says why): %s",
                          host().c_str(), error.what.c_str()));

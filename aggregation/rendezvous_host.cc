@@ -1,6 +1,7 @@
 // Rank 0's end of a rendezvous.
 #include <poll.h>
 #include <slime/log.h>
+#include <slime/visitors.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,13 +16,12 @@
 namespace slime::aggregation {
 namespace {
 
-// Visitors that have not said who they are: more wait in the kernel's backlog.
-constexpr size_t kMaxStrangers = 64;
 constexpr int kPollMs = 20;
 
 struct Visitor {
   Fd fd;
   SocketAddress peer;
+  uint64_t since_ns = 0;
   uint64_t deadline_ns = 0;
   Greeting greeting;
   Joining joining;
@@ -30,7 +30,7 @@ struct Visitor {
   std::vector<std::byte> verdict;
 };
 
-class Host {
+class Host final : private VisitorPort {
  public:
   Host(const Meeting& meeting, const Card& own) : meeting_(meeting), own_(own) {}
   Result<std::vector<Card>> run();
@@ -40,8 +40,11 @@ class Host {
   Result<void> tell_all();
   void tell_failure(const Error& why);
   void refuse(Visitor& visitor, const Error& why);
-  Result<void> admit();
+  std::vector<Visit> visits() const override;
+  void drop_visit(size_t index) override;
+  Status admit(Accepted accepted, Error* error) override;
   void wait() const;
+  bool stays(Visitor& visitor);
   Result<void> step(Visitor& visitor);  // an error: turn it away
   Result<void> take_joining(Visitor& visitor);
   Result<void> prepare(Visitor& visitor, const Verdict& verdict, std::span<const Card> cards);
@@ -53,8 +56,9 @@ class Host {
   const Meeting& meeting_;
   const Card& own_;
   Fd listener_;
-  std::list<Visitor> visitors_;
+  std::list<Visitor> visitors_;  // oldest first
   std::string last_refusal_;
+  StrangerLog strangers_, gone_;  // gone_: members that went away
 };
 
 Result<std::vector<Card>> Host::run() {
@@ -76,49 +80,61 @@ Result<std::vector<Card>> Host::run() {
 Result<void> Host::gather() {
   for (;;) {
     const bool late = is_late();  // before the look: who was held up looks once more
-    auto admitted = admit();
-    if (!admitted) return admitted;
-    for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {
-      const auto stepped = step(*visitor);
-      if (stepped) {
-        ++visitor;
-        continue;
-      }
-      turn_away(*visitor, stepped.error());
-      visitor = visitors_.erase(visitor);
-    }
+    visitors_.remove_if([this](Visitor& visitor) { return !stays(visitor); });
+    Error error;
+    const Status accepted = accept_visitors(listener_, meeting_.clock.now_ns(), &error);
+    if (accepted != Status::kOk && accepted != Status::kAgain) return fail(std::move(error));
     const std::string who = missing();
     if (who.empty()) return {};
     if (late) {
       return fail(make_error(
-          Status::kTimeout, 0, "rendezvous at %s: rank %s of %u did not come in time%s%s",
+          Status::kTimeout, 0, "rendezvous at %s: rank %s of %u did not come in time%s%s%s",
           meeting_.address.to_string().c_str(), who.c_str(), own_.ranks,
           last_refusal_.empty() ? "; look at their logs" : "; last turned away: ",
-          last_refusal_.c_str()));
+          last_refusal_.c_str(), strangers_.summary().c_str()));
     }
     wait();
   }
 }
 
-Result<void> Host::admit() {
-  const auto strangers = static_cast<size_t>(std::count_if(
-      visitors_.begin(), visitors_.end(), [](const Visitor& one) { return !one.member; }));
-  for (size_t count = strangers; count < kMaxStrangers; ++count) {
-    Accepted accepted;
-    Error error;
-    const Status status = accept_one(listener_, &accepted, &error);
-    if (status == Status::kAgain) return {};
-    if (status != Status::kOk) return fail(std::move(error));
-    auto nonce = random_nonce();
-    if (!nonce) return fail(std::move(nonce.error()));
-    Visitor& visitor = visitors_.emplace_back();
-    visitor.fd = std::move(accepted.fd);
-    visitor.peer = accepted.peer;
-    visitor.deadline_ns = meeting_.clock.now_ns() + meeting_.patience_ns;
-    visitor.greeting.nonce = *nonce;
-    visitor.greeting.key_wanted = meeting_.key.empty() ? 0 : 1;
+std::vector<Visit> Host::visits() const {
+  std::vector<Visit> all;
+  for (const Visitor& visitor : visitors_) {
+    if (!visitor.member) all.push_back({visitor.peer, visitor.since_ns});
   }
-  return {};
+  return all;
+}
+
+void Host::drop_visit(size_t index) {
+  const auto dropped = std::ranges::find_if(
+      visitors_, [&index](const Visitor& visitor) { return !visitor.member && index-- == 0; });
+  turn_away(*dropped, make_error(Status::kRemote, 0,
+                                 "it did not say who it is, and others wait for its place"));
+  abort_connection(std::move(dropped->fd));
+  visitors_.erase(dropped);
+}
+
+Status Host::admit(Accepted accepted, Error* error) {
+  auto nonce = random_nonce();
+  if (!nonce) {
+    *error = std::move(nonce.error());
+    return error->status;
+  }
+  Visitor& visitor = visitors_.emplace_back();
+  visitor.fd = std::move(accepted.fd);
+  visitor.peer = accepted.peer;
+  visitor.since_ns = meeting_.clock.now_ns();
+  visitor.deadline_ns = visitor.since_ns + meeting_.patience_ns;
+  visitor.greeting.nonce = *nonce;
+  visitor.greeting.key_wanted = meeting_.key.empty() ? 0 : 1;
+  if (!stays(visitor)) visitors_.pop_back();
+  return Status::kOk;
+}
+
+bool Host::stays(Visitor& visitor) {
+  const auto stepped = step(visitor);
+  if (!stepped) turn_away(visitor, stepped.error());
+  return stepped.has_value();
 }
 
 void Host::wait() const {
@@ -195,8 +211,11 @@ std::string Host::missing() {
 
 void Host::turn_away(Visitor& visitor, const Error& why) {
   const std::string text = visitor.peer.to_string() + ": " + why.what;
-  SLIME_WARN("rendezvous at %s: turned away %s", meeting_.address.to_string().c_str(),
-             text.c_str());
+  StrangerLog& log = visitor.member ? gone_ : strangers_;
+  if (const auto end = log.turned_away(meeting_.clock.now_ns())) {
+    SLIME_WARN("rendezvous at %s: turned away %s%s", meeting_.address.to_string().c_str(),
+               text.c_str(), end->c_str());
+  }
   if (visitor.joined < sizeof visitor.joining || visitor.member) return;
   last_refusal_ = text;
   refuse(visitor, why);
