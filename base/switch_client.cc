@@ -70,6 +70,7 @@ Status SwitchClient::post(const Message& request, uint64_t timeout_ns, Error* er
 Status SwitchClient::progress(Error* error) {
   const uint64_t now_ns = clock_.now_ns();  // before the look: a held up process looks once more
   Status status = step(error);
+  if (status == Status::kRemote && is_abort(*error)) status = start_again(error);
   if (status == Status::kAgain && now_ns >= deadline_ns_) {
     *error = late();
     status = Status::kTimeout;
@@ -80,6 +81,26 @@ Status SwitchClient::progress(Error* error) {
     fd_.reset();
   }
   return status;
+}
+
+// A switch with more visitors than places resets the connections of some, before it has read what
+// they asked. So an answer must not have come yet.
+Status SwitchClient::start_again(Error* error) {
+  if (answered_ || phase_ == Phase::kFailed || ++starts_ > kMaxStarts) return error->status;
+  auto fd = start_connect(address_);
+  if (!fd) {
+    *error = make_error(fd.error().status, fd.error().code, "%s: %s", name().c_str(),
+                        fd.error().what.c_str());
+    return error->status;
+  }
+  fd_ = std::move(*fd);
+  phase_ = Phase::kConnecting;
+  output_.clear();
+  sent_ = 0;
+  sequence_ = 0;
+  signer_ = {};
+  reader_.next();
+  return Status::kAgain;
 }
 
 Error SwitchClient::late() const {
@@ -173,6 +194,7 @@ Status SwitchClient::exchange(Error* error) {
   status = take_frame(error);
   if (status != Status::kOk) return status;
   asked_ = false;
+  answered_ = true;
   reader_.next();
   return Status::kOk;
 }

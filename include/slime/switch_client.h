@@ -54,7 +54,10 @@ class SwitchClient {
   SwitchClient(const SocketAddress& address, const SecretKey& key, const Clock& clock)
       : address_(address), key_(key), clock_(clock) {}
 
+  static constexpr int kMaxStarts = 8;
+
   Status step(Error* error);
+  Status start_again(Error* error);
   Status greet(Error* error);
   Status take_challenge(Error* error);
   Status exchange(Error* error);
@@ -83,7 +86,9 @@ class SwitchClient {
   size_t sent_ = 0;
   control::FrameReader reader_{control::kMaxAnswerBytes};
 
-  bool asked_ = false;  // a request waits to be sent or answered
+  bool answered_ = false;  // a request, at least once
+  int starts_ = 1;         // connections that were tried
+  bool asked_ = false;     // a request waits to be sent or answered
   control::Message request_;
   control::Message answer_;
   uint32_t sequence_ = 0;

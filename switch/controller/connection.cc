@@ -154,6 +154,7 @@ void Connection::serve(Controller& controller) {
   }
   sequence_ = header.sequence;
   phase_ = Phase::kServing;
+  proven_ = true;
   answer(controller.handle(*message), sequence_);
   deadline_ns_ = controller.now_ns() + options_.request_ns;
 }
@@ -175,7 +176,10 @@ void Connection::turn_away(Refusal why, const std::string& text, Controller& con
                      : why == Refusal::kMalformed  ? counters.malformed
                                                    : counters.connections_refused;
   counter.add();
-  SLIME_WARN("control connection from %s: %s", peer_.to_string().c_str(), text.c_str());
+  if (const auto end = strangers_.turned_away(controller.now_ns())) {
+    SLIME_WARN("control connection from %s: %s%s", peer_.to_string().c_str(), text.c_str(),
+               end->c_str());
+  }
   leaving_ = true;
   answer(Refused{why, text}, sequence_);
   deadline_ns_ = std::min(deadline_ns_, controller.now_ns() + options_.request_ns);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <slime/switch_control.h>
+#include <slime/visitors.h>
 
 #include <optional>
 
@@ -30,13 +31,19 @@ class Connection {
  public:
   static constexpr uint64_t kFarewellNs = 1'000'000'000;
 
-  Connection(Fd fd, const SocketAddress& peer, const ServerOptions& options, uint64_t now_ns)
-      : fd_(std::move(fd)),
-        peer_(peer),
+  // `strangers` is for the log.
+  Connection(Accepted accepted, const ServerOptions& options, StrangerLog& strangers,
+             uint64_t now_ns)
+      : fd_(std::move(accepted.fd)),
+        peer_(accepted.peer),
         options_(options),
+        strangers_(strangers),
+        since_ns_(now_ns),
         deadline_ns_(now_ns + options.greeting_ns) {}
 
-  const Fd& fd() const { return fd_; }
+  Visit visit() const { return {peer_, since_ns_}; }
+  bool proven() const { return proven_; }  // it has made a request that counts
+  void abort() { abort_connection(std::move(fd_)); }
   uint64_t deadline_ns() const { return deadline_ns_; }
   bool wants_to_write() const { return sent_ < output_.size(); }
 
@@ -58,9 +65,12 @@ class Connection {
   void answer(const control::Message& message, uint32_t sequence);
   void turn_away(control::Refusal why, const std::string& text, Controller& controller);
 
-  const Fd fd_;
+  Fd fd_;
   const SocketAddress peer_;
   const ServerOptions& options_;
+  StrangerLog& strangers_;
+  const uint64_t since_ns_;
+  bool proven_ = false;
   Phase phase_ = Phase::kGreeting;
   uint64_t deadline_ns_;
   control::Signer signer_;

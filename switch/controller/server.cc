@@ -10,8 +10,6 @@
 namespace slime::net {
 namespace {
 
-constexpr int kBacklog = 128;
-constexpr int kAcceptsPerTurn = 64;
 constexpr int kEventsPerTurn = 64;
 constexpr uint64_t kPauseNs = 100'000'000;
 constexpr uint64_t kMaxWaitMs = 1000;
@@ -24,7 +22,7 @@ Result<std::unique_ptr<ControlServer>> ControlServer::open(Controller& controlle
     if (auto loaded = load_hmac(); !loaded) return fail(std::move(loaded.error()));
   }
   std::unique_ptr<ControlServer> server(new ControlServer(controller, std::move(options)));
-  auto listener = listen_on(server->options_.listen, kBacklog);
+  auto listener = listen_on(server->options_.listen);
   if (!listener) return fail(std::move(listener.error()));
   server->listener_ = std::move(*listener);
   auto address = local_address(server->listener_);
@@ -73,72 +71,109 @@ void ControlServer::run() {
 }
 
 void ControlServer::accept_all() {
-  for (int i = 0; i < kAcceptsPerTurn; ++i) {
-    Accepted accepted;
-    Error error;
-    const Status status = accept_one(listener_, &accepted, &error);
-    if (status == Status::kAgain) return;
-    if (status != Status::kOk) {
-      SLIME_WARN("control channel: %s", error.what.c_str());
-      return pause_listener();
-    }
-    admit(std::move(accepted));
-  }
+  Error error;
+  const Status status = accept_visitors(listener_, controller_.now_ns(), &error);
+  if (status == Status::kOk) return;
+  if (status == Status::kAgain) return pause_listener(kGraceNs);
+  SLIME_WARN("control channel: %s", error.what.c_str());
+  pause_listener(kPauseNs);
 }
 
-// Out of descriptors, the connection stays in the backlog and poll would say so without end.
-void ControlServer::pause_listener() {
+// The connection stays in the backlog, and poll would say so without end.
+void ControlServer::pause_listener(uint64_t pause_ns) {
   (void)epoll_ctl(poller_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
-  paused_until_ns_ = controller_.now_ns() + kPauseNs;
+  paused_until_ns_ = controller_.now_ns() + pause_ns;
 }
 
 void ControlServer::resume_listener() {
   paused_until_ns_ = watch(listener_.get(), EPOLLIN, false) ? 0 : controller_.now_ns() + kPauseNs;
 }
 
-void ControlServer::admit(Accepted accepted) {
-  ControlCounters& counters = controller_.counters();
+std::vector<Visit> ControlServer::visits() const {
+  std::vector<Visit> all;
+  for (const int fd : visitors_) all.push_back(connections_.at(fd)->visit());
+  return all;
+}
+
+// One at least: who finds all taken by clients that have proven themselves is told so.
+size_t ControlServer::places() const {
+  const size_t proven = connections_.size() - visitors_.size();
+  const size_t free = options_.max_connections - std::min<size_t>(proven, options_.max_connections);
+  return std::clamp<size_t>(free, 1, kPlaces);
+}
+
+void ControlServer::drop_visit(size_t index) {
+  const int fd = visitors_[index];
+  Connection& connection = *connections_.at(fd);
+  controller_.counters().connections_refused.add();
+  if (const auto end = strangers_.turned_away(controller_.now_ns())) {
+    SLIME_INFO("control connection from %s: late with %s while others wait for its place, reset%s",
+               connection.peer().to_string().c_str(), connection.late_with(), end->c_str());
+  }
+  connection.abort();
+  remove(fd);
+}
+
+void ControlServer::refuse(const Accepted& accepted) {
+  controller_.counters().connections_refused.add();
+  const auto frame =
+      control::encode(control::Refused{control::Refusal::kFull,
+                                       "all " + std::to_string(options_.max_connections) +
+                                           " control connections (control.max_connections) are "
+                                           "in use"},
+                      0);
+  size_t done = 0;
+  Error error;
+  (void)send_message(accepted.fd, frame, &done, &error);  // fits an empty socket buffer
+}
+
+Status ControlServer::admit(Accepted accepted, Error* /*error*/) {
   if (connections_.size() >= options_.max_connections) {
-    counters.connections_refused.add();
-    const auto frame = control::encode(
-        control::Refused{control::Refusal::kFull,
-                         "all " + std::to_string(options_.max_connections) +
-                             " control connections (control.max_connections) are in use"},
-        0);
-    size_t done = 0;
-    Error error;
-    (void)send_message(accepted.fd, frame, &done, &error);  // fits an empty socket buffer
-    return;
+    refuse(accepted);
+    return Status::kOk;
   }
   const int fd = accepted.fd.get();
-  if (!watch(fd, EPOLLIN, false)) return;
+  if (!watch(fd, EPOLLIN, false)) return Status::kOk;
   (void)set_nodelay(accepted.fd);
-  counters.connections.add();
-  connections_[fd] = std::make_unique<Connection>(std::move(accepted.fd), accepted.peer, options_,
-                                                  controller_.now_ns());
+  controller_.counters().connections.add();
+  connections_[fd] =
+      std::make_unique<Connection>(std::move(accepted), options_, strangers_, controller_.now_ns());
+  visitors_.push_back(fd);
+  advance(fd);
+  return Status::kOk;
+}
+
+// Closing takes it off the poller (epoll(7), question 6).
+void ControlServer::remove(int fd) {
+  std::erase(visitors_, fd);
+  connections_.erase(fd);
 }
 
 void ControlServer::advance(int fd) {
   const auto at = connections_.find(fd);
   if (at == connections_.end()) return;
-  // Closing takes it off the poller (epoll(7), question 6).
-  if (!at->second->advance(controller_) ||
-      !watch(fd, at->second->wants_to_write() ? EPOLLOUT : EPOLLIN, true)) {
-    connections_.erase(at);
+  Connection& connection = *at->second;
+  const bool proven = connection.proven();
+  if (!connection.advance(controller_) ||
+      !watch(fd, connection.wants_to_write() ? EPOLLOUT : EPOLLIN, true)) {
+    return remove(fd);
   }
+  if (!proven && connection.proven()) std::erase(visitors_, fd);
 }
 
 void ControlServer::end_late(uint64_t looked_ns) {
-  for (auto at = connections_.begin(); at != connections_.end();) {
-    const Connection& connection = *at->second;
-    if (connection.deadline_ns() > looked_ns) {
-      ++at;
-      continue;
-    }
+  std::vector<int> late;
+  for (const auto& [fd, connection] : connections_) {
+    if (connection->deadline_ns() <= looked_ns) late.push_back(fd);
+  }
+  for (const int fd : late) {
+    const Connection& connection = *connections_.at(fd);
     controller_.counters().connections_late.add();
-    SLIME_INFO("control connection from %s: late with %s, closed",
-               connection.peer().to_string().c_str(), connection.late_with());
-    at = connections_.erase(at);
+    if (const auto end = strangers_.turned_away(looked_ns)) {
+      SLIME_INFO("control connection from %s: late with %s, closed%s",
+                 connection.peer().to_string().c_str(), connection.late_with(), end->c_str());
+    }
+    remove(fd);
   }
 }
 

@@ -6,12 +6,13 @@
 
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "switch/controller/connection.h"
 
 namespace slime::net {
 
-class ControlServer {
+class ControlServer final : private VisitorPort {
  public:
   static Result<std::unique_ptr<ControlServer>> open(Controller& controller, ServerOptions options);
 
@@ -27,11 +28,16 @@ class ControlServer {
       : controller_(controller), options_(std::move(options)) {}
 
   void accept_all();
-  void admit(Accepted accepted);
+  void refuse(const Accepted& accepted);
+  std::vector<Visit> visits() const override;
+  size_t places() const override;
+  void drop_visit(size_t index) override;
+  Status admit(Accepted accepted, Error* error) override;
   void advance(int fd);
   void end_late(uint64_t looked_ns);
   bool watch(int fd, uint32_t events, bool known) const;
-  void pause_listener();
+  void remove(int fd);
+  void pause_listener(uint64_t pause_ns);
   void resume_listener();
 
   Controller& controller_;
@@ -40,6 +46,8 @@ class ControlServer {
   Fd poller_, listener_;
   uint64_t paused_until_ns_ = 0;  // 0: the listener is watched
   std::map<int, std::unique_ptr<Connection>> connections_;
+  std::vector<int> visitors_;  // of those, who has not proven itself; oldest first
+  StrangerLog strangers_;
 };
 
 }  // namespace slime::net

@@ -48,8 +48,8 @@ class ServerBench {
     static const SecretKey key =
         *SecretKey::from_bytes(std::as_bytes(std::span("0123456789abcdef")));
     if (input_.below(2)) options_.key = key;
-    connection_.emplace(std::move(stream_.theirs), *SocketAddress::parse("127.0.0.1:7"), options_,
-                        clock_.now_ns());
+    connection_.emplace(Accepted{std::move(stream_.theirs), *SocketAddress::parse("127.0.0.1:7")},
+                        options_, strangers_, clock_.now_ns());
     if (input_.below(4) > 0) greet();
   }
 
@@ -161,6 +161,7 @@ class ServerBench {
   Controller controller_{driver_, {.max_jobs = 4, .job_numbers = 6, .seed = 9}, clock_};
   ServerOptions options_;
   fuzz::Stream stream_;
+  StrangerLog strangers_;
   std::optional<Connection> connection_;
   control::Signer signer_;
   std::optional<control::Challenge> challenge_;

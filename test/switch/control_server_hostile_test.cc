@@ -1,10 +1,12 @@
 // The control channel over TCP: wrong keys, replays, strangers, and peers that take their time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <slime/log.h>
 
 #include <random>
 #include <thread>
 
+#include "test/support/strangers.h"
 #include "test/switch/control_server.h"
 
 namespace slime::net {
@@ -149,6 +151,73 @@ TEST_F(HostileControlTest, GarbageEndsTheConnectionAndNothingElse) {
   EXPECT_EQ(server_->connections(), 1u);
   EXPECT_GT(counters().malformed.get(), 90u);
   EXPECT_TRUE(std::holds_alternative<control::JobGrant>(ask(*worker, wanted())));
+}
+
+TEST_F(HostileControlTest, ManyStrangersDoNotDelayAClient) {
+  slime::test::Strangers strangers;
+  SLIME_NEEDS_MANY(strangers);
+  ServerOptions options;
+  options.key = kKey;
+  options.greeting_ns = 3600 * kSecond;
+  start(options);
+  constexpr uint64_t kMillisecond = kSecond / 1000;
+  strangers.come(server_->address(), slime::test::Strangers::kMany, [this] {
+    clock_.pass(kMillisecond);
+    server_->run();
+  });
+  auto worker = client(kKey);
+  Status status = worker->post(wanted(), 5 * kSecond, &error_);
+  uint64_t passed_ns = 0;
+  ASSERT_TRUE(turn_until([&] {
+    if ((passed_ns += kMillisecond) <= kSecond) clock_.pass(kMillisecond);
+    if (status == Status::kOk || status == Status::kAgain) status = worker->progress(&error_);
+    return status != Status::kAgain;
+  }));
+  EXPECT_EQ(status, Status::kOk) << error_.what;
+  EXPECT_EQ(counters().connections_late.get(), 0u);
+}
+
+TEST_F(HostileControlTest, StrangersHaveOneLineASecond) {
+  static std::vector<std::string> lines;
+  lines.clear();
+  start(kKey);
+  log::set_sink([](log::Level, const char*, int, const char* text) { lines.emplace_back(text); });
+  const auto send_garbage = [this](int strangers) {
+    for (int i = 0; i < strangers; ++i) {
+      Stranger stranger(server_->address());
+      stranger.send(std::vector<std::byte>(100, std::byte{7}));
+      ASSERT_EQ(shutdown(stranger.fd.get(), SHUT_WR), 0);
+      ASSERT_TRUE(is_closed(stranger));
+    }
+  };
+  send_garbage(20);
+  EXPECT_EQ(lines.size(), 1u);
+  clock_.pass(kSecond);
+  send_garbage(1);
+  log::set_sink(nullptr);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_THAT(lines[1], HasSubstr("19 more"));
+}
+
+// A switch with more visitors than places resets some; who always is gives up.
+TEST_F(HostileControlTest, AClientThatWasResetTriesAgain) {
+  const Fd listener = *listen_on(*SocketAddress::parse("127.0.0.1"));
+  auto worker = *SwitchClient::start(*local_address(listener), kKey, 5 * kSecond, clock_);
+  const auto& real = SteadyClock::instance();
+  const uint64_t end = real.now_ns() + 60 * kSecond;
+  Status status = Status::kAgain;
+  int visits = 0;
+  while (status == Status::kAgain && real.now_ns() < end) {
+    Accepted visitor;
+    Error error;
+    if (accept_one(listener, &visitor, &error) == Status::kOk) {
+      ++visits;
+      abort_connection(std::move(visitor.fd));
+    }
+    status = worker->progress(&error_);
+  }
+  EXPECT_EQ(status, Status::kRemote) << error_.what;
+  EXPECT_EQ(visits, 8);
 }
 
 TEST_F(HostileControlTest, SilenceBeforeTheFirstRequestHasADeadline) {
