@@ -152,7 +152,7 @@ all_gone() {
   for _ in $(seq 600); do
     local left=0 pid
     for pid in "${ranks[@]}"; do
-      grep -q '^State:[[:space:]]*[^ZX]' "/proc/$pid/status" 2>/dev/null && left=1
+      grep -q '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$pid/status" 2>/dev/null && left=1
     done
     [ $left -eq 0 ] && break
     sleep 0.1
