@@ -10,18 +10,18 @@ DOCDIR  ?= $(PREFIX)/share/doc/libnet-slime
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-builtin-rules
 # These targets do their work in sub-makes that share one build directory: one after the other.
-SERIAL := run run-switch check check-sanitizers bench fuzz fuzz-merge vectors asan ubsan tsan install clean tidy
+SERIAL := run run-switch check check-sanitizers bench fuzz fuzz-merge vectors asan ubsan tsan pause install clean tidy
 ifneq ($(filter $(SERIAL),$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
 
 include mk/compile.mk
 
-.PHONY: all programs run run-switch check test check-sanitizers asan ubsan tsan model-check fuzz fuzz-merge vectors \
+.PHONY: all programs run run-switch check test check-sanitizers asan ubsan tsan pause model-check fuzz fuzz-merge vectors \
   bench install layers format format-check tidy help clean
 
 all: $(BUILD)/layers.ok $(PLUGIN_SO) $(PLUGIN_LINK) $(LIB_A) $(TOOL_BINS) $(EXAMPLE_BINS)
-programs: all $(TEST_BINS) $(if $(SAN),,$(BENCH_BINS))
+programs: all $(TEST_BINS) $(TEST_PROGRAM_BINS) $(if $(SAN),,$(BENCH_BINS))
 
 # The user's two commands -------------------------------------------------------------------------
 
@@ -49,7 +49,7 @@ check:
 
 # The checks of the checks run no code of ours: they have nothing to tell under a sanitizer. Nor have
 # command lines and their processes to ThreadSanitizer, which is about threads.
-NOT_SAN  := layers/layers runner/runner
+NOT_SAN  := layers/layers runner/runner pause/pause
 NOT_TSAN := gpu/gpu system/configs system/info system/perf_failures system/perf_launch \
   system/perf_results system/tuner_table
 TEST_SCRIPTS := $(filter-out $(if $(SAN),$(NOT_SAN:%=test/%.test.sh)) \
@@ -67,6 +67,18 @@ asan ubsan tsan:
 check-sanitizers:
 	$(Q)$(MAKE) --no-print-directory asan
 	$(Q)$(MAKE) --no-print-directory tsan
+
+# Random threads are stopped for random times; see test/pause/run.sh for its variables. What has
+# threads, or peers that wait for each other; bounded, and not part of `make check`.
+PAUSE_TESTS ?= $(filter-out $(NOT_PAUSED:%=$(BUILD)/test/%),$(TEST_BINS)) \
+  $(PAUSED_SCRIPTS:%=test/system/%.test.sh)
+NOT_PAUSED     := fuzz model
+PAUSED_SCRIPTS := rack rails collnet_tree perf_failures perf_launch switch_control
+
+pause:
+	@mk/ensure-tools.sh build test
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all $(TEST_PROGRAM_BINS) $(filter $(BUILD)/%,$(PAUSE_TESTS))
+	@SLIME_BUILD_DIR=$(BUILD) SLIME_SAN=$(SAN) test/pause/run.sh $(PAUSE_TESTS)
 
 # The bounds that every `make check` explores, and wider ones: about a minute and 4 GiB.
 model-check:

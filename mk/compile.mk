@@ -63,8 +63,10 @@ LIBS_TEST_fuzz := -lyaml-cpp
 SRCS_TEST_fuzz := tools/switchd/config.cc tools/switchd/config_file.cc tools/common/bytes.cc \
   tools/perf/wire.cc
 BENCHES   := $(call groups,bench,common)
+# Directories of test/ that are plain programs, which tests are run under.
+TEST_PROGRAMS := pause
 # What has one thread has nothing to tell ThreadSanitizer.
-TESTS     := $(call groups,test,support $(if $(filter tsan,$(SAN)),fuzz model vectors))
+TESTS     := $(call groups,test,support $(TEST_PROGRAMS) $(if $(filter tsan,$(SAN)),fuzz model vectors))
 # A fuzz target is a file of test/fuzz; what they share is below, and *_test.cc is for GoogleTest.
 FUZZ_TARGETS := $(patsubst test/fuzz/%.cc,%,$(filter-out %_test.cc,$(sort $(wildcard test/fuzz/*.cc))))
 FUZZ_SHARED  := $(wildcard test/fuzz/support/*.cc test/support/*.cc) $(SRCS_TEST_fuzz)
@@ -78,6 +80,7 @@ TOOL_BINS   := $(TOOLS:%=$(BUILD)/bin/slime-%)
 BENCH_BINS  := $(BENCHES:%=$(BUILD)/bin/bench-%)
 EXAMPLE_BINS := $(foreach e,$(EXAMPLES),$(BUILD)/bin/example-$(subst _,-,$e))
 TEST_BINS   := $(TESTS:%=$(BUILD)/test/%)
+TEST_PROGRAM_BINS := $(TEST_PROGRAMS:%=$(BUILD)/test/%)
 FUZZ_BINS   := $(FUZZ_TARGETS:%=$(BUILD)/bin/fuzz-%)
 TIDY_STAMPS := $(ALL_SRCS:%.cc=$(BUILD)/tidy/%.ok)
 
@@ -170,6 +173,7 @@ $(foreach b,$(BENCHES),$(eval $(call program,$(BUILD)/bin/bench-$b,$(call source
 $(foreach e,$(EXAMPLES),$(eval $(call program,$(BUILD)/bin/example-$(subst _,-,$e),examples/$e.cc,)))
 $(foreach t,$(TESTS),$(eval $(call program,$(BUILD)/test/$t,$(call sources,test/$t) \
   $(SRCS_TEST_$t) $(call common,test/support),-lgmock_main -lgmock -lgtest $(LIBS_TEST_$t))))
+$(foreach t,$(TEST_PROGRAMS),$(eval $(call program,$(BUILD)/test/$t,$(call sources,test/$t),)))
 ifeq ($(SAN),fuzz)
 $(foreach t,$(FUZZ_TARGETS),$(eval $(call program,$(BUILD)/bin/fuzz-$t,test/fuzz/$t.cc \
   $(FUZZ_SHARED),-fsanitize=fuzzer $(LIBS_TEST_fuzz))))

@@ -7,9 +7,12 @@
 #   SLIME_TEST_TIMEOUT_S   limit for each binary or script (default 600)
 #   SLIME_TEST_FILTER      a --gtest_filter for the binaries
 #   SLIME_TOTALS_FILE      "passed failed skipped" is appended here, for .ci/run
+#   SLIME_TEST_UNDER       the words of a command that runs each binary or script (make pause)
+#   SLIME_RESULTS_DIR      where results go instead
 set -u
 export SLIME_BUILD_DIR=${SLIME_BUILD_DIR:-build} SLIME_SAN=${SLIME_SAN:-}
-results=$SLIME_BUILD_DIR/results
+results=${SLIME_RESULTS_DIR:-$SLIME_BUILD_DIR/results}
+read -r -a under <<<"${SLIME_TEST_UNDER:-}"
 here=$(cd "$(dirname "$0")" && pwd)
 rm -rf "$results"
 mkdir -p "$results" || exit 1
@@ -49,7 +52,7 @@ ending() {
 run_binary() {
   local name=$1 binary=$2 log=$3 xml=$results/$1.xml code started=$EPOCHREALTIME
   # The braces keep the shell's own "Segmentation fault" line out: ending() says it.
-  { timeout -k 10 "$limit_s" "${launcher[@]}" "$binary" --gtest_output="xml:$xml" \
+  { timeout -k 10 "$limit_s" "${under[@]}" "${launcher[@]}" "$binary" --gtest_output="xml:$xml" \
     ${SLIME_TEST_FILTER:+--gtest_filter="$SLIME_TEST_FILTER"} >"$log" 2>&1 </dev/null; } 2>/dev/null
   code=$?
   local counts ok bad skips
@@ -65,7 +68,7 @@ run_binary() {
 
 run_script() {
   local name=$1 script=$2 log=$3 code started=$EPOCHREALTIME
-  timeout -k 10 "$limit_s" "$script" >"$log" 2>&1 </dev/null
+  timeout -k 10 "$limit_s" "${under[@]}" "$script" >"$log" 2>&1 </dev/null
   code=$?
   case $code in
   0) report "$name" 1 0 0 "$(elapsed "$started")" ;;

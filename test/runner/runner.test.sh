@@ -16,7 +16,8 @@ program() {
 expect() {
   local want=$1 last=$2 mention=$3 output code
   shift 3
-  output=$(env -u SLIME_TOTALS_FILE -u SLIME_SAN -u SLIME_TEST_FILTER SLIME_BUILD_DIR="$root/build" \
+  output=$(env -u SLIME_TOTALS_FILE -u SLIME_SAN -u SLIME_TEST_FILTER \
+    -u SLIME_RESULTS_DIR SLIME_TEST_UNDER="${under:-}" SLIME_BUILD_DIR="$root/build" \
     SLIME_TEST_TIMEOUT_S="${limit_s:-60}" test/run.sh "$@" 2>&1)
   code=$?
   if [ "$code" -eq "$want" ] && [ "$(tail -n 1 <<<"$output")" = "$last" ] &&
@@ -63,4 +64,6 @@ expect 1 '0 passed, 1 failed, 0 skipped' 'exit status 3' "$root/bad.test.sh"
 limit_s=6 expect 1 '0 passed, 1 failed, 0 skipped' 'killed: time limit' "$root/hanging.test.sh"
 expect 1 '0 passed, 1 failed, 1 skipped' 'no namespaces' "$root/skipped.test.sh"
 expect 1 '0 passed, 1 failed, 0 skipped' 'no test ran'
+under="$root/one.test.sh --" expect 1 '1 passed, 1 failed, 0 skipped' 'holds no test' \
+  "$root/passes" "$root/bad.test.sh"
 exit $wrong
