@@ -1,15 +1,13 @@
 #include "plugin/stats.h"
 
-#include <fcntl.h>
 #include <slime/log.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <climits>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "collnet/report_json.h"
+#include "plugin/stats_file.h"
 #include "plugin/version.h"
 
 namespace slime::plugin {
@@ -57,17 +55,6 @@ nlohmann::ordered_json json_of(const RailReport& rail) {
   return row;
 }
 
-Result<void> write_all(int fd, const std::string& path, const std::string& text) {
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t n = ::write(fd, text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail(system_error(errno, "write of the counters to %s failed", path.c_str()));
-    done += static_cast<size_t>(n);
-  }
-  return {};
-}
-
 }  // namespace
 
 std::string expand_stats_path(const std::string& pattern) {
@@ -99,28 +86,6 @@ std::string render_stats(const StatsReport& report) {
   document["collnet_forgotten"] = report.forgotten_workers;
   // A host name need not be UTF-8; a report with a replacement character beats none.
   return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
-
-// To a file beside it first, so that a reader never sees half a report.
-Result<void> write_stats(const std::string& path, const std::string& text) {
-  const std::string temporary = path + ".tmp." + std::to_string(getpid());
-  const int fd =
-      open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-  if (fd < 0) {
-    return fail(system_error(errno,
-                             "cannot create %s for the counters; NCCL_SLIME_STATS must name a file "
-                             "in a directory that this process can write to",
-                             temporary.c_str()));
-  }
-  Result<void> written = write_all(fd, temporary, text);
-  if (close(fd) != 0 && written) {
-    written = fail(system_error(errno, "close of %s failed", temporary.c_str()));
-  }
-  if (written && rename(temporary.c_str(), path.c_str()) != 0) {
-    written = fail(system_error(errno, "cannot rename %s to %s", temporary.c_str(), path.c_str()));
-  }
-  if (!written) unlink(temporary.c_str());
-  return written;
 }
 
 void Stats::mark_used() {

@@ -39,6 +39,5 @@ struct StatsReport {
   uint64_t forgotten_workers = 0;  // closed so long ago that nobody has kept them
 };
 std::string render_stats(const StatsReport& report);  // JSON
-Result<void> write_stats(const std::string& path, const std::string& text);
 
 }  // namespace slime::plugin

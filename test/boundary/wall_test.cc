@@ -3,8 +3,6 @@
 #include <slime/log.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -124,24 +122,6 @@ TEST(StatsFile, HoldsEveryCollNetWorkerAndCounter) {
   SLIME_WORKER_COUNTERS(SLIME_FIELD)
   SLIME_UDP_COUNTERS(SLIME_FIELD)
 #undef SLIME_FIELD
-}
-
-TEST(StatsFile, ReplacesAnOlderOneAndLeavesNothingBeside) {
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("slime-" + std::to_string(getpid()));
-  std::filesystem::create_directory(folder);
-  const std::string path = folder / "stats.json";
-  ASSERT_TRUE(plugin::write_stats(path, "old"));
-  ASSERT_TRUE(plugin::write_stats(path, "new"));
-  std::string content;
-  std::ifstream(path) >> content;
-  EXPECT_EQ(content, "new");
-  const auto entries = std::filesystem::directory_iterator(folder);
-  EXPECT_EQ(std::distance(begin(entries), end(entries)), 1);
-  const auto failed = plugin::write_stats(folder / "missing" / "stats.json", "x");
-  ASSERT_FALSE(failed);
-  EXPECT_NE(failed.error().what.find("NCCL_SLIME_STATS"), std::string::npos);
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
