@@ -57,8 +57,8 @@ Outcome Context::Impl::check(const Reduction& reduction) const {
             "allreduce: a switch has minimum and maximum of integers only, floats can be summed"};
   }
   if (reduction.count > PTRDIFF_MAX / width) {
-    return {Code::kInvalid,
-            "allreduce: " + std::to_string(reduction.count) + " elements do not fit into memory"};
+    return {Code::kInvalid, "allreduce: " + std::to_string(reduction.count) + " elements of " +
+                                std::to_string(width) + " bytes do not fit into memory"};
   }
   if (reduction.count > 0 && (reduction.send == nullptr || reduction.receive == nullptr)) {
     return {Code::kInvalid, "allreduce: a buffer is NULL"};

@@ -3,6 +3,7 @@
 #include <slime/log.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -83,6 +84,13 @@ Error failure_of(CollObject& object) {
                     "registration",
                     arguments.count, arguments.type, arguments.op, arguments.send,
                     arguments.receive);
+}
+
+// A negative int of the older tables is shown as such.
+[[gnu::cold]] Error impossible_count(const AllreduceArguments& arguments, size_t width) {
+  return make_error(Status::kInvalid, 0,
+                    "iallreduce of %zd elements of %zu bytes: no memory holds that many",
+                    static_cast<ssize_t>(arguments.count), width);
 }
 
 // A training run must not go on with results that mean nothing.
@@ -191,7 +199,9 @@ Result<void> iallreduce(void* comm, const AllreduceArguments& arguments, void** 
                             .count = arguments.count,
                             .type = *type_of(arguments.type),
                             .op = *op_of(arguments.op)};
-  const size_t bytes = arguments.count * number::element_bytes(operation.type);
+  const size_t width = number::element_bytes(operation.type);
+  if (arguments.count > PTRDIFF_MAX / width) return fail(impossible_count(arguments, width));
+  const size_t bytes = arguments.count * width;
   if (!covers(arguments.send_mhandle, arguments.send, bytes) ||
       !covers(arguments.receive_mhandle, arguments.receive, bytes)) {
     return fail(bad_allreduce(arguments));

@@ -50,7 +50,7 @@ inline ResultCode coll_dereg_mr(void* comm, void* mhandle) noexcept {
   return boundary("deregMr", [&] { return coll::deregister_memory(comm, mhandle); });
 }
 
-// A negative int arrives as a count that no registration covers.
+// A negative int arrives as a count that no memory holds.
 template <typename Count>
 ResultCode coll_iallreduce(void* comm, void* send_data, void* recv_data, Count count,
                            nccl::DataType type, nccl::ReduceOp op, void* send_mhandle,

@@ -197,7 +197,7 @@ TEST_F(AllReduce, NamesWhatIsWrongWithArguments) {
   ASSERT_TRUE(group.well());
   Context& context = group[0];
   std::vector<float> data(8);
-  const auto refused = [&](const Reduction& reduction, Code code, const char* part) {
+  const auto refused = [&](const Reduction& reduction, Code code, const std::string& part) {
     Request request;
     expect_fails(context.all_reduce(reduction), code, part);
     expect_fails(context.all_reduce_async(reduction, &request), code, part);
@@ -208,7 +208,10 @@ TEST_F(AllReduce, NamesWhatIsWrongWithArguments) {
   refused({at, nullptr, 1}, Code::kInvalid, "NULL");
   refused({at, at + 1, 2}, Code::kInvalid, "overlap");
   refused({at + 1, at, 2}, Code::kInvalid, "overlap");
-  refused({at, at, SIZE_MAX / 2}, Code::kInvalid, "do not fit into memory");
+  for (const size_t count : {SIZE_MAX / 2, size_t{1} << 62, size_t{1} << 61}) {
+    refused({at, at, count}, Code::kInvalid,
+            std::to_string(count) + " elements of 4 bytes do not fit into memory");
+  }
   refused({at, at, 1, static_cast<DataType>(9)}, Code::kInvalid, "no type 9");
   refused({at, at, 1, DataType::kInt32, static_cast<Op>(3)}, Code::kInvalid, "operation 3");
   refused({at, at, 1, DataType::kFloat32, Op::kMax}, Code::kUnsupported, "of integers only");

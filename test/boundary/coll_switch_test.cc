@@ -79,7 +79,7 @@ TEST_P(CollSwitch, RefusesWhatItDidNotPromise) {
   bad(call);  // one element beyond the registration
   call = call_of(rank);
   call.count = -1;
-  bad(call);
+  refused(coll_.iallreduce(rank.comm, call, &request), "iallreduce of -1 elements of 4 bytes");
   void* mhandle = nullptr;
   refused(coll_.reg(rank.comm, nullptr, 8, nccl::kPointerHost, &mhandle), "data is NULL");
   refused(coll_.reg(rank.comm, rank.memory.data(), 0, nccl::kPointerHost, &mhandle),
@@ -91,6 +91,22 @@ TEST_P(CollSwitch, RefusesWhatItDidNotPromise) {
   refused(coll_.dereg(rank.comm, nullptr), "not an mhandle");
   EXPECT_EQ(mhandle, nullptr);
   refused(coll_.close_listen(rank.comm), "listenComm");
+}
+
+// The bytes of this many floats wrap to 0, which any registration covers.
+class CollHugeCount : public CollSwitch {};
+INSTANTIATE_TEST_SUITE_P(Net, CollHugeCount, testing::Values(9, 12));
+
+TEST_P(CollHugeCount, IsRefused) {
+  AllreduceCall call = call_of(ranks_[0]);
+  call.type = nccl::kFloat32;
+  for (const int64_t count : {int64_t{1} << 62, (int64_t{1} << 62) + 1, int64_t{1} << 61}) {
+    void* request = this;
+    call.count = count;
+    refused(coll_.iallreduce(ranks_[0].comm, call, &request),
+            "iallreduce of " + std::to_string(count) + " elements of 4 bytes");
+    EXPECT_EQ(request, nullptr);
+  }
 }
 
 // NCCL's order when a communicator is aborted: deregMr, then close; requests are never tested.
