@@ -1,6 +1,7 @@
 // slime-info: libnet-slime as NCCL sees it, without NCCL.
 #include <cstdio>
 
+#include "tools/common/resources.h"
 #include "tools/info/exit_code.h"
 #include "tools/info/nccl_conf.h"
 #include "tools/info/options.h"
@@ -17,6 +18,7 @@ int finish(int code) {
 }
 
 int run(int argc, char** argv) {
+  tools::end_on_exceptions("slime-info", kExitUsage, "raise ulimit -v");
   const auto parsed = parse_options(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& options = std::get<Options>(parsed);

@@ -3,16 +3,27 @@
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <utility>
+
+#include "tools/common/bytes.h"
+#include "tools/common/resources.h"
 
 namespace slime::perf {
 
-Result<Buffer> Buffer::allocate(size_t bytes) {
+Result<Buffer> Buffer::allocate(size_t bytes, const char* what) {
   Buffer buffer;
   const size_t pages = (bytes + 4095) / 4096 * 4096;
   void* data = mmap(nullptr, pages > 0 ? pages : 4096, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) {
-    return fail(system_error(errno, "cannot allocate %zu bytes; choose a smaller -e", pages));
+    const int code = errno;
+    const std::string limit = tools::memory_limit();
+    Error error =
+        system_error(code, "out of memory: %s for %s%s%s; choose a smaller -e%s",
+                     tools::format_bytes(pages).c_str(), what, limit.empty() ? "" : ", and ",
+                     limit.c_str(), limit.empty() ? "" : " or raise ulimit -v");
+    error.status = Status::kNoMemory;
+    return fail(std::move(error));
   }
   buffer.data_ = static_cast<char*>(data);
   buffer.bytes_ = pages > 0 ? pages : 4096;

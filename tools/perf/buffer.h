@@ -20,7 +20,8 @@ class Buffer {
   }
   ~Buffer();
 
-  static Result<Buffer> allocate(size_t bytes);
+  // `what` it is for: "the send buffer".
+  static Result<Buffer> allocate(size_t bytes, const char* what);
 
   char* data() const { return data_; }
   size_t size() const { return bytes_; }

@@ -11,10 +11,12 @@ Result<std::unique_ptr<Communicator>> CollCommunicator::create(const CollSetup& 
   std::unique_ptr<CollCommunicator> made(new CollCommunicator(coll, setup));
   CollCommunicator* communicator = made.get();
   setup.pulse->enter("connecting to the switch");
-  auto done = communicator->service_.call([communicator] { return communicator->listen(); });
+  auto done = communicator->workers_.start();
+  if (!done) return fail(done.error());
+  done = communicator->workers_.service.call([communicator] { return communicator->listen(); });
   if (done) done = communicator->exchange_handles();
   if (done) {
-    done = communicator->service_.call([communicator]() -> Result<void> {
+    done = communicator->workers_.service.call([communicator]() -> Result<void> {
       auto ready = communicator->connect();
       if (ready) ready = communicator->check_support();
       if (ready) ready = communicator->register_memory();
@@ -107,7 +109,7 @@ Result<void> CollCommunicator::add_region(const Buffer& buffer, void** handle) {
 
 Result<void> CollCommunicator::register_memory() {
   const size_t fifo = setup_.sizes.fifo[static_cast<size_t>(Protocol::kSimple)];
-  auto buffer = Buffer::allocate(2 * static_cast<size_t>(setup_.channels) * fifo);
+  auto buffer = Buffer::allocate(2 * static_cast<size_t>(setup_.channels) * fifo, "the FIFOs");
   if (!buffer) return fail(buffer.error());
   fifos_ = std::move(*buffer);
   auto done = add_region(fifos_, &send_fifo_handle_);
@@ -160,14 +162,14 @@ void CollCommunicator::soil_fifos(const Job& job, const CollPath& path) const {
 Result<void> CollCommunicator::run(Job* job) {
   const CollPath path = path_of(*job);
   if (!path.direct) soil_fifos(*job, path);
-  return progress_.call([this, job, &path] {
+  return workers_.progress.call([this, job, &path] {
     CollRunner runner(job, path, &setup_.member->stop(), setup_.pulse);
     return runner.run();
   });
 }
 
 Result<void> CollCommunicator::close() {
-  return service_.call([this] {
+  return workers_.service.call([this] {
     Result<void> first;
     const auto note = [&first](const char* call, nccl::ResultCode code) {
       if (code == nccl::kSuccess || !first) return;

@@ -55,8 +55,7 @@ class CollCommunicator final : public Communicator {
   Buffer fifos_;
   void *send_fifo_handle_ = nullptr, *receive_fifo_handle_ = nullptr;
   void *send_buffer_handle_ = nullptr, *receive_buffer_handle_ = nullptr;
-  Worker service_{"slime-service"};
-  Worker progress_{"slime-progress"};
+  Workers workers_;
 };
 
 }  // namespace slime::perf

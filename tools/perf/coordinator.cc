@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "tools/common/resources.h"
+
 namespace slime::perf {
 namespace {
 
@@ -68,8 +70,13 @@ Result<std::unique_ptr<Coordinator>> Coordinator::start(const Identity& identity
                                                         Agreement agreement, double timeout_s) {
   auto listener = open_listener(identity);
   if (!listener) return fail(listener.error());
-  return std::unique_ptr<Coordinator>(
+  std::unique_ptr<Coordinator> coordinator(
       new Coordinator(std::move(*listener), std::move(agreement), timeout_s));
+  auto thread =
+      tools::start_thread("the coordinator's thread", [raw = coordinator.get()] { raw->run(); });
+  if (!thread) return fail(thread.error());
+  coordinator->thread_ = std::move(*thread);
+  return coordinator;
 }
 
 Coordinator::Coordinator(Fd listener, Agreement agreement, double timeout_s)
@@ -78,10 +85,11 @@ Coordinator::Coordinator(Fd listener, Agreement agreement, double timeout_s)
       timeout_ns_(static_cast<uint64_t>(timeout_s * 1e9)),
       seats_(static_cast<size_t>(agreement_.size)) {
   started_ns_ = moved_ns_ = beat_ns_ = looked_ns_ = now_ns();
-  thread_ = std::thread([this] { run(); });
 }
 
-Coordinator::~Coordinator() { thread_.join(); }
+Coordinator::~Coordinator() {
+  if (thread_.joinable()) thread_.join();
+}
 
 void Coordinator::run() {
   while (!all_left()) {

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <string>
 
+#include "tools/common/resources.h"
 #include "tools/perf/exit_code.h"
 #include "tools/perf/identity.h"
 #include "tools/perf/launcher.h"
@@ -11,6 +12,7 @@
 namespace {
 
 constexpr int kDefaultRanks = 2;
+constexpr const char* kMemoryAdvice = "lower -e or --channels, or raise ulimit -v and ulimit -u";
 
 std::string command_line(int argc, char** argv) {
   std::string text = "slime-perf";
@@ -22,6 +24,7 @@ std::string command_line(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace slime::perf;
+  slime::tools::end_on_exceptions("slime-perf", kExitFailure, kMemoryAdvice);
   const auto parsed = parse_options(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const Options& options = std::get<Options>(parsed);
@@ -43,5 +46,7 @@ int main(int argc, char** argv) {
             local ? "; --ranks starts them here" : ", and none of them started this one");
     return kExitUsage;
   }
+  slime::tools::end_on_exceptions("slime-perf: rank " + std::to_string((*identity)->rank),
+                                  kExitFailure, kMemoryAdvice);
   return run_rank(options, **identity, command_line(argc, argv));
 }

@@ -10,6 +10,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "tools/common/resources.h"
+
 namespace slime::perf {
 namespace {
 
@@ -102,7 +104,10 @@ Result<std::unique_ptr<Member>> Member::join(const Identity& identity, const Agr
   if (auto welcome = member->wait_for_welcome(timeout_s + 10); !welcome) {
     return fail(welcome.error());
   }
-  member->thread_ = std::thread([raw = member.get()] { raw->run(); });
+  auto thread = tools::start_thread("the thread of the control connection",
+                                    [raw = member.get()] { raw->run(); });
+  if (!thread) return fail(thread.error());
+  member->thread_ = std::move(*thread);
   return member;
 }
 

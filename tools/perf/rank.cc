@@ -128,10 +128,10 @@ Result<void> Rank::prepare() {
   const size_t bytes = buffer_bytes(options_, identity_.size);
   done = check_memory(bytes);
   if (!done) return done;
-  for (Buffer* buffer : {&send_buffer_, &receive_buffer_}) {
-    auto allocated = Buffer::allocate(bytes);
+  for (const bool send : {true, false}) {
+    auto allocated = Buffer::allocate(bytes, send ? "the send buffer" : "the receive buffer");
     if (!allocated) return fail(allocated.error());
-    *buffer = std::move(*allocated);
+    (send ? send_buffer_ : receive_buffer_) = std::move(*allocated);
   }
   return {};
 }

@@ -12,10 +12,13 @@ Result<std::unique_ptr<Communicator>> RingCommunicator::create(NetApi* net,
   std::unique_ptr<RingCommunicator> made(new RingCommunicator(net, setup));
   RingCommunicator* communicator = made.get();
   setup.pulse->enter("connecting");
-  auto done = communicator->service_.call([communicator] { return communicator->listen(); });
+  auto done = communicator->workers_.start();
+  if (!done) return fail(done.error());
+  done = communicator->workers_.service.call([communicator] { return communicator->listen(); });
   if (done) done = communicator->exchange_handles();
   if (done)
-    done = communicator->service_.call([communicator] { return communicator->connect_all(); });
+    done =
+        communicator->workers_.service.call([communicator] { return communicator->connect_all(); });
   if (!done) return fail(done.error());
   // NCCL's bootstrap ends with a barrier too: nobody sends to a rank that has not accepted.
   if (auto all = setup.member->exchange("connected", true); !all) return fail(all.error());
@@ -167,7 +170,7 @@ Result<void> RingCommunicator::register_fifos(Link* link) {
     if (protocol == Protocol::kSimple && is_point_to_point(setup_.collective)) {
       bytes = setup_.sizes.p2p_chunk * kSteps;
     }
-    auto buffer = Buffer::allocate(bytes);
+    auto buffer = Buffer::allocate(bytes, "the FIFOs of a connection");
     if (!buffer) return fail(buffer.error());
     link->memory().fifo[p] = std::move(*buffer);
     const auto code = net_->reg_mr(link->comm(), link->memory().fifo[p].data(), bytes,
@@ -210,7 +213,7 @@ Result<void> RingCommunicator::run(Job* job) {
     lanes.push_back({&flow, send != sends_.end() ? send->second.get() : nullptr,
                      receive != receives_.end() ? receive->second.get() : nullptr});
   }
-  return progress_.call([this, job, &lanes] {
+  return workers_.progress.call([this, job, &lanes] {
     Runner runner(job, lanes, &setup_.member->stop(), setup_.pulse);
     return runner.run();
   });
@@ -234,7 +237,7 @@ void RingCommunicator::release(Link* link, bool send, Result<void>* first) {
 }
 
 Result<void> RingCommunicator::close() {
-  return service_.call([this] {
+  return workers_.service.call([this] {
     Result<void> first;
     for (const auto& [key, link] : sends_) release(link.get(), true, &first);
     for (const auto& [key, link] : receives_) release(link.get(), false, &first);

@@ -64,8 +64,7 @@ class RingCommunicator final : public Communicator {
   std::vector<Connecting> connecting_;
   std::map<Key, std::unique_ptr<SendLink>> sends_;
   std::map<Key, std::unique_ptr<RecvLink>> receives_;
-  Worker service_{"slime-service"};
-  Worker progress_{"slime-progress"};
+  Workers workers_;
 };
 
 }  // namespace slime::perf

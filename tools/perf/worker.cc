@@ -2,13 +2,20 @@
 
 #include <pthread.h>
 
+#include "tools/common/resources.h"
+
 namespace slime::perf {
 
-Worker::Worker(const char* name) : thread_([this] { run(); }) {
+Result<void> Worker::start(const char* name) {
+  auto thread = tools::start_thread(name, [this] { run(); });
+  if (!thread) return fail(thread.error());
+  thread_ = std::move(*thread);
   pthread_setname_np(thread_.native_handle(), name);
+  return {};
 }
 
 Worker::~Worker() {
+  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -18,6 +25,7 @@ Worker::~Worker() {
 }
 
 Result<void> Worker::call(const std::function<Result<void>()>& task) {
+  if (!thread_.joinable()) return fail(make_error(Status::kNoMemory, 0, "no thread to run this"));
   std::unique_lock lock(mutex_);
   task_ = &task;
   changed_.notify_all();
@@ -37,6 +45,11 @@ void Worker::run() {
     task_ = nullptr;
     changed_.notify_all();
   }
+}
+
+Result<void> Workers::start() {
+  if (auto started = service.start("slime-service"); !started) return started;
+  return progress.start("slime-progress");
 }
 
 }  // namespace slime::perf

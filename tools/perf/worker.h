@@ -12,10 +12,11 @@ namespace slime::perf {
 
 class Worker {
  public:
-  explicit Worker(const char* name);
+  Worker() = default;
   ~Worker();
+  Result<void> start(const char* name);  // once, before the first call
 
-  // Runs `task` on the thread and returns what it returns.
+  // Runs `task` on the thread and returns what it returns; an error where none was started.
   Result<void> call(const std::function<Result<void>()>& task);
 
  private:
@@ -27,6 +28,12 @@ class Worker {
   Result<void> result_;
   bool ending_ = false;
   std::thread thread_;
+};
+
+// The two that NCCL has for its plugin.
+struct Workers {
+  Worker service, progress;
+  Result<void> start();
 };
 
 }  // namespace slime::perf

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "tools/common/resources.h"
 #include "tools/switchctl/options.h"
 #include "tools/switchctl/print.h"
 
@@ -84,6 +85,7 @@ Result<void> carry_out(SwitchClient& client, const Options& options, uint64_t ti
 }
 
 int run(int argc, char** argv) {
+  tools::end_on_exceptions("slime-switchctl", kExitFailure, "raise ulimit -v");
   const auto parsed = parse_options(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& options = std::get<Options>(parsed);

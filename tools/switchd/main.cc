@@ -1,6 +1,7 @@
 // slime-switchd: the software switch as a program.
 #include <cstdio>
 
+#include "tools/common/resources.h"
 #include "tools/switchd/daemon.h"
 #include "tools/switchd/exit_code.h"
 #include "tools/switchd/options.h"
@@ -20,6 +21,9 @@ int finish() {
 }
 
 int run(int argc, char** argv) {
+  tools::end_on_exceptions(
+      "slime-switchd", kExitFailure,
+      "lower data.slot_memory or data.shards, or raise ulimit -v and ulimit -u");
   const auto parsed = parse_options(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& options = std::get<Options>(parsed);
