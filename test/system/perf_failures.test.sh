@@ -113,8 +113,11 @@ await crashing 3 50
 says crashing "rank 1 \(process ${ranks[1]}\) was killed by signal 9"
 all_gone crashing
 
-start orphaned all_reduce --ranks 2 "${endless[@]}"
+mkdir "$work/tmp"
+TMPDIR=$work/tmp start orphaned all_reduce --ranks 2 "${endless[@]}"
 kill -9 "$run_pid"
 wait "$run_pid" 2>/dev/null
 all_gone orphaned
+rmdir "$work/tmp" 2>/dev/null && ok "orphaned: no file is left" ||
+  not_ok "orphaned: files are left: $(ls "$work/tmp")"
 exit $wrong

@@ -1,5 +1,7 @@
 #include "tools/perf/counters.h"
 
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -39,22 +41,20 @@ CounterFile::CounterFile() {
     path_ = expand(set);
     return;
   }
-  const char* directory = std::getenv("TMPDIR");
-  std::string name = directory != nullptr && *directory != '\0' ? directory : "/tmp";
-  name += "/slime-perf-XXXXXX";
-  const int fd = mkstemp(name.data());
-  if (fd < 0) return;
-  close(fd);
-  path_ = name;
-  own_ = true;
+  own_.reset(memfd_create("slime-perf counters", MFD_CLOEXEC));
+  if (!own_) return;
+  path_ = "/proc/self/fd/" + std::to_string(own_.get());
   setenv(kVariable, path_.c_str(), 1);
 }
 
-CounterFile::~CounterFile() {
-  if (own_) (void)unlink(path_.c_str());
-}
-
 Result<nlohmann::json> CounterFile::read() const {
+  struct stat found {};
+  if (stat(path_.c_str(), &found) == 0 && !S_ISREG(found.st_mode)) {
+    return fail(
+        make_error(Status::kUnsupported, 0,
+                   "the plugin's counters went to %s=%s, which is no file to read them from",
+                   kVariable, path_.c_str()));
+  }
   std::ifstream file(path_);
   std::stringstream text;
   text << file.rdbuf();

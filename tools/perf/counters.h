@@ -2,6 +2,7 @@
 #pragma once
 
 #include <slime/result.h>
+#include <slime/socket.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,16 +11,16 @@ namespace slime::perf {
 
 class CounterFile {
  public:
-  // Sets NCCL_SLIME_STATS to a file of our own, unless the user has set it.
+  // Sets NCCL_SLIME_STATS to a file of our own, unless the user has set it. Ours has no name:
+  // nothing stays behind, however this process ends.
   CounterFile();
-  ~CounterFile();  // removes a file of our own
 
   // The array "rails" of what the plugin wrote; fails with the reason for a report.
   Result<nlohmann::json> read() const;
 
  private:
   std::string path_;
-  bool own_ = false;
+  Fd own_;
 };
 
 // {"rails": [...]} -> the array, each entry checked.
