@@ -74,16 +74,22 @@ start enough all_reduce --ranks 3 -b 4K -e 64M -d all --duration 1000
 kill -INT "$run_pid"
 await enough 0 60
 holds enough "len(r['rows']) == 1 and r['ended_early'] and r['duration_s'] == 1000 and r['error'] is None and all(
-  h['wrong'] == 0 and h['operations'] >= 20 and h['operations'] % 20 == 0 and
-  h['operations'] // 20 * 8 == h['checked'] for h in halves)" "what it has done is reported"
+  h['wrong'] == 0 and h['checked'] >= 8 and h['checked'] % 8 == 0 for h in halves)" \
+  "what it has done is reported"
+says enough 'stopping after this operation; a second request stops at once'
+grep -qE '^#   out of place: [0-9]+ operations of .* us, p99 .* us, max .* us$' "$work/enough.out" ||
+  not_ok "enough: no p99 and max" "$work/enough.out"
 
-# What lasts as long as it should ends by itself.
+# What lasts as long as it should ends by itself, and says meanwhile how far it is.
+run shown 0 all_reduce --ranks 2 -b 4K -e 4K -c 1 --duration 11
+says shown '^slime-perf: 1[01] s of 11 s, row 1 of 1: all_reduce float sum 4 KiB, .* [0-9]+ operations'
+says shown 'operations of [0-9.]+ us, [0-9.]+ GB/s, [0-9]+ checked, 0 elements wrong$'
 began=$SECONDS
 run again 0 all_reduce --ranks 2 -b 4K -e 16K -f 4 -n 3 -w 0 --duration 2.5
 holds again "len(r['rows']) == 2 and not r['ended_early'] and
   sum(h['operations'] for h in halves) > 3 * len(halves)" "again and again"
 [ $((SECONDS - began)) -ge 4 ] || not_ok "again: it lasted $((SECONDS - began)) s, not 5"
-run again_checks 0 alltoall --ranks 2 -b 4K -e 4K -n 0 --duration 5
+run again_checks 0 alltoall --ranks 2 -b 4K -e 4K -n 0 --duration 2
 holds again_checks "any(h['checked'] > 8 for h in halves)" "checks alone, again and again"
 refused nothing_again 'nothing to repeat' all_reduce -n 0 -c 0 --duration 5
 
@@ -92,8 +98,15 @@ start told all_reduce --ranks 3 "${lasting[@]}"
 kill -TERM "${ranks[1]}" "${ranks[1]}"
 await told 0 60
 holds told "r['ended_early']" "it says that it ended early"
-# In the middle of so many operations nobody looks at a first request; a second one is no request.
+# Also in the middle of so many operations.
+start prompt all_reduce --ranks 2 "${endless[@]}" --duration 1000
+kill -INT "$run_pid"
+await prompt 0 60
+holds prompt "r['ended_early'] and len(halves) == 1 and halves[0]['wrong'] == 0 and
+  halves[0]['max_us'] >= halves[0]['p99_us'] >= halves[0]['median_us'] > 0" "the rest is left out"
+# Who cannot answer a first request ends by a second one.
 start impatient all_reduce --ranks 2 "${endless[@]}" --duration 1000
+kill -STOP "${ranks[1]}"
 kill -INT "$run_pid"
 sleep 3
 kill -INT "$run_pid" || not_ok "impatient: the first signal has ended it"
@@ -106,6 +119,7 @@ await impatient 130 50
 all_gone impatient
 # A rank that dies of something else meanwhile is named, and so is that the run has failed.
 start crashing all_reduce --ranks 2 "${endless[@]}" --duration 1000
+kill -STOP "${ranks[1]}"
 kill -INT "$run_pid"
 sleep 0.1
 kill -KILL "${ranks[1]}"

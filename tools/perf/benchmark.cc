@@ -1,14 +1,11 @@
 #include "tools/perf/benchmark.h"
 
-#include <slime/clock.h>
-
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 
 #include "tools/common/bytes.h"
 #include "tools/perf/coll_plan.h"
-#include "tools/perf/end_request.h"
 
 namespace slime::perf {
 namespace {
@@ -86,10 +83,10 @@ Result<Row> Benchmark::run_row(const Case& one) {
       is_point_to_point(options.collective) ? counts.param * size_of(one.type) : row.bytes;
   choose_path(&row, bytes);
   for (const bool in_place : {false, true}) {
-    setup_.pulse->enter(
-        std::string(name_of(options.collective)) + " " + std::string(name_of(one.type)) + " " +
-        (one.op ? std::string(name_of(*one.op)) + " " : "") + tools::format_bytes(row.bytes) +
-        (in_place ? ", in place" : ", out of place"));
+    where_ = std::string(name_of(options.collective)) + " " + std::string(name_of(one.type)) + " " +
+             (one.op ? std::string(name_of(*one.op)) + " " : "") + tools::format_bytes(row.bytes) +
+             (in_place ? ", in place" : ", out of place");
+    setup_.pulse->enter(where_);
     auto measured = measure(half_of(one, row, in_place));
     if (!measured) return fail(measured.error());
     (in_place ? row.in_place : row.out_of_place) = *measured;
@@ -134,43 +131,6 @@ Benchmark::Half Benchmark::half_of(const Case& one, const Row& row, bool in_plac
   return half;
 }
 
-Result<Measurement> Benchmark::measure(const Half& half) {
-  const uint64_t began_ns = SteadyClock::instance().now_ns();
-  Tally tally;
-  for (;;) {
-    if (setup_.options->iterations > 0) {
-      if (auto timed = time(half, &tally); !timed) return fail(timed.error());
-    }
-    for (uint32_t i = 0; is_checked(half) && i < setup_.options->checks; ++i) {
-      if (auto checked = check(half, &tally); !checked) return fail(checked.error());
-    }
-    const auto again = agree_to_go_on(half, began_ns);
-    if (!again) return fail(again.error());
-    if (!*again) return gather(half, tally);
-  }
-}
-
-// Whether a half is repeated: clocks differ, and a signal may have reached one rank only.
-Result<bool> Benchmark::agree_to_go_on(const Half& half, uint64_t began_ns) {
-  const Options& options = *setup_.options;
-  if (options.duration_s == 0 || (options.iterations == 0 && !is_checked(half))) return false;
-  const double seconds = static_cast<double>(SteadyClock::instance().now_ns() - began_ns) / 1e9;
-  const bool over = seconds >= options.duration_s / 2;
-  auto all = setup_.member->exchange("another round",
-                                     {{"over", over ? 1 : 0}, {"ending", end_requested() ? 1 : 0}});
-  if (!all) return fail(all.error());
-  bool all_go_on = true;
-  for (const nlohmann::json& part : *all) {
-    const int64_t is_over = number_in(part, "over", -1), is_ending = number_in(part, "ending", -1);
-    if (is_over < 0 || is_ending < 0) {
-      return fail(make_error(Status::kRemote, 0, "a rank sent malformed words on going on"));
-    }
-    all_go_on = all_go_on && is_over == 0;
-    ending_ = ending_ || is_ending != 0;
-  }
-  return all_go_on && !ending_;
-}
-
 // nccl-tests runs alltoall and sendrecv in place too, and shows N/A for what then comes out.
 bool Benchmark::is_checked(const Half& half) const {
   return setup_.options->checks > 0 &&
@@ -201,28 +161,10 @@ Job Benchmark::job_of(const Half& half, uint32_t operations, uint32_t repeats) c
 
 // How often an operation fits into the buffers: like nccl-tests, every repetition uses other
 // memory, so that caches do not hold it.
-static uint32_t fitting(const Buffer& buffer, size_t stride) {
+uint32_t Benchmark::fitting(size_t stride) const {
   if (stride == 0) return 1;
   return static_cast<uint32_t>(
-      std::clamp<size_t>((buffer.size() - kGuardBytes) / stride, 1, UINT32_MAX));
-}
-
-Result<void> Benchmark::time(const Half& half, Tally* tally) {
-  const Options& options = *setup_.options;
-  const uint32_t repeats = fitting(*setup_.send_buffer, half.stride);
-  clean(half.pattern.type, setup_.send_buffer->size());
-  Job job = job_of(half, options.warmups + options.iterations, repeats);
-  if (auto ready = setup_.member->exchange("ready", true); !ready) return fail(ready.error());
-  if (auto done = setup_.communicator->run(&job); !done) return fail(done.error());
-  const uint64_t begin = options.warmups > 0 ? job.end_ns[options.warmups - 1] : job.start_ns;
-  tally->timed_ns += job.end_ns.back() - begin;
-  tally->operations += options.iterations;
-  uint64_t before = begin;
-  for (size_t i = options.warmups; i < job.end_ns.size(); ++i) {
-    tally->samples.add(job.end_ns[i] - before);
-    before = job.end_ns[i];
-  }
-  return {};
+      std::clamp<size_t>((setup_.send_buffer->size() - kGuardBytes) / stride, 1, UINT32_MAX));
 }
 
 // Puts ones where checked runs have left other values.
@@ -235,7 +177,7 @@ void Benchmark::clean(DataType type, size_t used) {
 }
 
 Result<void> Benchmark::check(const Half& half, Tally* tally) {
-  uint32_t burst = std::min(kBurst, fitting(*setup_.send_buffer, half.stride));
+  uint32_t burst = std::min(kBurst, fitting(half.stride));
   while (burst > 1 && half.stride * burst > kBurstBytes) --burst;
   const size_t used = half.stride * burst;
   dirty_bytes_ = std::max(dirty_bytes_, used + kGuardBytes);
@@ -304,8 +246,10 @@ Result<Measurement> Benchmark::gather(const Half& half, const Tally& tally) {
   const double own_mean_us = static_cast<double>(tally.timed_ns) / 1e3 /
                              static_cast<double>(std::max<uint64_t>(1, tally.operations));
   const std::vector<uint64_t>& samples_ns = tally.samples.times_ns();
-  auto all = setup_.member->exchange(
-      "results", {{"mean_us", own_mean_us}, {"samples_ns", samples_ns}, {"wrong", tally.wrong}});
+  auto all = setup_.member->exchange("results", {{"mean_us", own_mean_us},
+                                                 {"samples_ns", samples_ns},
+                                                 {"longest_ns", tally.longest_ns},
+                                                 {"wrong", tally.wrong}});
   if (!all) return fail(all.error());
   Measurement result;
   result.operations = tally.operations;
@@ -321,17 +265,20 @@ Result<Measurement> Benchmark::gather(const Half& half, const Tally& tally) {
     const double mean = part["mean_us"].get<double>();
     result.mean_us += mean / setup_.ranks;
     result.slowest_us = std::max(result.slowest_us, mean);
+    const auto longest_ns = static_cast<double>(number_in(part, "longest_ns", 0));
+    result.max_us = std::max(result.max_us, longest_ns / 1e3);
     for (size_t i = 0; i < slowest.size(); ++i) {
       const nlohmann::json& sample = part["samples_ns"][i];
       if (sample.is_number_unsigned()) slowest[i] = std::max(slowest[i], sample.get<uint64_t>());
     }
     all_wrong += static_cast<uint64_t>(number_in(part, "wrong", 1));
   }
-  if (is_checked(half)) result.wrong = all_wrong;
+  if (tally.checked > 0) result.wrong = all_wrong;
   if (slowest.empty()) return result;
   std::sort(slowest.begin(), slowest.end());
   result.best_us = static_cast<double>(slowest.front()) / 1e3;
   result.median_us = static_cast<double>(slowest[slowest.size() / 2]) / 1e3;
+  result.p99_us = static_cast<double>(slowest[slowest.size() * 99 / 100]) / 1e3;
   const auto bytes = static_cast<double>(
       algorithm_bytes(half.shape.collective, half.counts, half.shape.element_bytes, setup_.ranks));
   const double factor = bus_factor(half.shape.collective, setup_.ranks);

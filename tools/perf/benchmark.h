@@ -1,5 +1,6 @@
 // Runs the rows of the table: timed operations, then checked ones, out of place and in place; each
-// half once, or again and again until its time is over (--duration).
+// half once, or again and again until its time is over (--duration). Then a request to end is
+// looked at every fifth of a second, or after every operation that takes longer.
 #pragma once
 
 #include <slime/result.h>
@@ -60,6 +61,8 @@ class Benchmark {
   // What this rank has seen of a half.
   struct Tally {
     uint64_t timed_ns = 0, operations = 0;
+    uint64_t longest_ns = 0;    // operation
+    uint64_t operation_ns = 0;  // of late, warm-ups included; 0: not known yet
     Samples samples;
     uint64_t checked = 0, wrong = 0;  // operations, elements
   };
@@ -70,8 +73,14 @@ class Benchmark {
   Result<Measurement> measure(const Half& half);
   void choose_path(Row* row, size_t bytes) const;
   Job job_of(const Half& half, uint32_t operations, uint32_t repeats) const;
-  Result<bool> agree_to_go_on(const Half& half, uint64_t began_ns);
+  uint32_t fitting(size_t stride) const;
+  bool lasts(const Half& half) const;
+  Result<bool> agree_to_go_on(uint64_t began_ns);
+  Result<uint32_t> agree_on_operations(const Tally& tally);
   Result<void> time(const Half& half, Tally* tally);
+  Result<void> run_timed(const Half& half, uint32_t warmups, uint32_t timed, Tally* tally);
+  Result<void> check_some(const Half& half, uint64_t began_ns, Tally* tally);
+  void show_progress(const Half& half, const Tally& tally);
   Result<void> check(const Half& half, Tally* tally);
   void prepare_check(const Half& half, uint32_t operation, char* input);
   uint64_t verify(const Half& half, uint32_t operation, const char* output);
@@ -83,6 +92,7 @@ class Benchmark {
   const BenchmarkSetup setup_;
   bool ending_ = false;
   uint32_t repetition_ = 0;         // of checked data; another one for every operation
+  std::string where_;               // the row and its half
   std::optional<DataType> filled_;  // with ones of this type ...
   size_t dirty_bytes_ = 0;          // ... but for this many bytes at the start
 };

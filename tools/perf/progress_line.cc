@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+#include "tools/perf/end_request.h"
+
 namespace slime::perf {
 namespace {
 
@@ -22,28 +24,56 @@ ProgressLine::ProgressLine(const Pulse* pulse, bool wanted)
       terminal_(isatty(STDERR_FILENO) == 1),
       last_output_ns_(now_ns()) {}
 
-void ProgressLine::set_total(size_t rows) {
+void ProgressLine::set_total(size_t rows, double duration_s) {
   const std::lock_guard lock(mutex_);
   total_ = rows;
+  seconds_ = static_cast<double>(rows) * duration_s;
+  began_ns_ = now_ns();
+}
+
+std::string ProgressLine::text(uint64_t now) const {
+  char text[96] = "";
+  if (began_ns_ != 0) {
+    const double elapsed_s = static_cast<double>(now - began_ns_) / 1e9;
+    int used = snprintf(text, sizeof text, "%.0f s", elapsed_s);
+    if (seconds_ > 0) {
+      used +=
+          snprintf(text + used, sizeof text - static_cast<size_t>(used), " of %.0f s", seconds_);
+    }
+    snprintf(text + used, sizeof text - static_cast<size_t>(used), ", row %zu of %zu: ", rows_ + 1,
+             total_);
+  }
+  return text + pulse_->where();
+}
+
+// At once, as the ranks may be in an operation that takes a while.
+void ProgressLine::answer_end_request() {
+  if (answered_ || !end_requested()) return;
+  answered_ = true;
+  erase();
+  fputs("slime-perf: stopping after this operation; a second request stops at once\n", stderr);
 }
 
 void ProgressLine::tick() {
   const std::lock_guard lock(mutex_);
-  if (!wanted_ || now_ns() < last_output_ns_ + (terminal_ ? kQuietTerminal : kQuietLog)) return;
+  const uint64_t now = now_ns();
+  if (!wanted_) return;
+  answer_end_request();
+  if (now < last_output_ns_ + (terminal_ ? kQuietTerminal : kQuietLog)) return;
   if (terminal_) {
-    fprintf(stderr, "\r\033[Kslime-perf: row %zu of %zu: %s", rows_ + 1, total_,
-            pulse_->where().c_str());
+    fprintf(stderr, "\r\033[Kslime-perf: %s", text(now).c_str());
     fflush(stderr);
     shown_ = true;
     return;
   }
-  fprintf(stderr, "slime-perf: row %zu of %zu: %s\n", rows_ + 1, total_, pulse_->where().c_str());
-  last_output_ns_ = now_ns();
+  fprintf(stderr, "slime-perf: %s\n", text(now).c_str());
+  last_output_ns_ = now;
 }
 
 void ProgressLine::before_row() {
   const std::lock_guard lock(mutex_);
   erase();
+  if (wanted_) answer_end_request();
 }
 
 void ProgressLine::after_row() {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <string>
 
 #include "tools/perf/pulse.h"
 
@@ -14,18 +15,24 @@ class ProgressLine {
  public:
   ProgressLine(const Pulse* pulse, bool wanted);
 
-  void set_total(size_t rows);
+  // `duration_s`: of each row; 0: as long as it takes.
+  void set_total(size_t rows, double duration_s);
   void tick();        // about four times a second, from any thread
   void before_row();  // something is about to be printed
   void after_row();
 
  private:
   void erase();
+  std::string text(uint64_t now) const;
+  void answer_end_request();
 
   const Pulse* const pulse_;
   const bool wanted_, terminal_;
   std::mutex mutex_;
   size_t rows_ = 0, total_ = 0;
+  uint64_t began_ns_ = 0;  // the first row; 0: not yet
+  double seconds_ = 0;     // that all rows will take; 0: unknown
+  bool answered_ = false;  // a request to end
   uint64_t last_output_ns_;
   bool shown_ = false;
 };

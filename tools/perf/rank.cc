@@ -268,7 +268,7 @@ Result<void> Rank::measure() {
   setup_.communicator = communicator_.get();
   table_.begin(options_, report_.info);
   Benchmark benchmark(setup_);
-  progress_.set_total(benchmark.row_count());
+  progress_.set_total(benchmark.row_count(), options_.duration_s);
   auto done = benchmark.run([this](const Row& row) {
     progress_.before_row();
     table_.row(row);

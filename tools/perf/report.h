@@ -21,10 +21,12 @@ class Table {
 
  private:
   void half(const Measurement& measurement);
+  void spread(const char* which, const Measurement& measurement);
   FILE* const out_;
+  bool shows_spread_ = false;  // --duration: what a mean over so long hides
 };
 
-// Of all measured halves, as nccl-tests: the mean busbw.
+// Of all halves that were timed, as nccl-tests: the mean busbw.
 double average_bus_gbps(const std::vector<Row>& rows);
 uint64_t wrong_values(const std::vector<Row>& rows);  // halves with a wrong element
 

@@ -16,6 +16,8 @@ json to_json(const Measurement& measurement) {
           {"slowest_rank_us", measurement.slowest_us},
           {"best_us", measurement.best_us},
           {"median_us", measurement.median_us},
+          {"p99_us", measurement.p99_us},
+          {"max_us", measurement.max_us},
           {"algbw_gbps", measurement.algorithm_gbps},
           {"busbw_gbps", measurement.bus_gbps},
           {"best_busbw_gbps", measurement.best_bus_gbps},

@@ -50,6 +50,7 @@ void Table::begin(const Options& options, const RunInfo& info) {
   if (options.duration_s > 0) {
     fprintf(out_, "# for %g s each; SIGINT or SIGTERM ends the run\n", options.duration_s);
   }
+  shows_spread_ = options.duration_s > 0;
   fprintf(out_, "#\n# Using devices\n");
   for (size_t rank = 0; rank < info.members.size(); ++rank) {
     std::string names;
@@ -90,7 +91,20 @@ void Table::row(const Row& row) {
   half(row.out_of_place);
   half(row.in_place);
   fputc('\n', out_);
+  if (shows_spread_) {
+    spread("out of place", row.out_of_place);
+    spread("in place", row.in_place);
+  }
   fflush(out_);
+}
+
+void Table::spread(const char* which, const Measurement& measurement) {
+  if (measurement.operations == 0) {
+    fprintf(out_, "#   %s: not timed\n", which);
+    return;
+  }
+  fprintf(out_, "#   %s: %lu operations of %.1f us, p99 %.1f us, max %.1f us\n", which,
+          measurement.operations, measurement.mean_us, measurement.p99_us, measurement.max_us);
 }
 
 void Table::end(const Report& report, Collective collective) {
@@ -115,9 +129,14 @@ void Table::end(const Report& report, Collective collective) {
 }
 
 double average_bus_gbps(const std::vector<Row>& rows) {
-  double sum = 0;
-  for (const Row& row : rows) sum += row.out_of_place.bus_gbps + row.in_place.bus_gbps;
-  return rows.empty() ? 0 : sum / (2 * static_cast<double>(rows.size()));
+  double sum = 0, halves = 0;
+  for (const Row& row : rows) {
+    for (const Measurement* half : {&row.out_of_place, &row.in_place}) {
+      sum += half->bus_gbps;
+      halves += half->operations > 0 ? 1 : 0;
+    }
+  }
+  return halves > 0 ? sum / halves : 0;
 }
 
 uint64_t wrong_values(const std::vector<Row>& rows) {

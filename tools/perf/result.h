@@ -17,6 +17,8 @@ struct Measurement {
   double slowest_us = 0;  // the slowest rank's mean
   double best_us = 0;     // the fastest operation; each one counts as long as its slowest rank took
   double median_us = 0;
+  double p99_us = 0;  // of the operations kept, see samples.h
+  double max_us = 0;  // of all
   double algorithm_gbps = 0, bus_gbps = 0, best_bus_gbps = 0;  // 10^9 bytes per second
   uint64_t operations = 0;                                     // timed
   uint64_t checked = 0;                                        // operations, these not timed
