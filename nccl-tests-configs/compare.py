@@ -61,7 +61,7 @@ def differences(a, b):
     return found
 
 
-MEASURES = {False: ("time_us", "busbw_gbps"), True: ("best_us", "best_busbw_gbps")}
+MEASURES = {False: ("time_us", "busbw_GBps"), True: ("best_us", "best_busbw_GBps")}
 
 
 def print_table(a, b, place, best):

@@ -3,7 +3,7 @@ import re
 
 # mpirun --tag-output and srun --label put the rank before each line.
 _LABEL = re.compile(r"^(\[\d+,\d+\]<std(?:out|err)>:|\s*\d+: )")
-_MEASURES = {"time": "time_us", "cputime": "time_us", "algbw": "algbw_gbps", "busbw": "busbw_gbps",
+_MEASURES = {"time": "time_us", "cputime": "time_us", "algbw": "algbw_GBps", "busbw": "busbw_GBps",
              "#wrong": "wrong", "error": "error"}
 
 
@@ -64,7 +64,7 @@ def _version(code):
 
 def parse(text):
     """Rows and what is said around them; lines of a log in between do not matter."""
-    result = {"rows": [], "out_of_bounds": None, "average_busbw_gbps": None, "nccl_version": None}
+    result = {"rows": [], "out_of_bounds": None, "average_busbw_GBps": None, "nccl_version": None}
     columns = []
     for line in text.splitlines():
         line = _LABEL.sub("", line.rstrip())
@@ -75,7 +75,7 @@ def parse(text):
         elif line.startswith("#") and "Out of bounds values" in line:
             result["out_of_bounds"] = _after_colon(line)
         elif line.startswith("#") and "Avg bus bandwidth" in line:
-            result["average_busbw_gbps"] = _after_colon(line)
+            result["average_busbw_GBps"] = _after_colon(line)
         elif library:
             result["nccl_version"] = _version(int(library.group(1)))
         elif banner:

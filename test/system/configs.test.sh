@@ -90,16 +90,16 @@ logged "its arguments" "all_reduce_perf -g 2 -b 8 -e 32K -f 64"
 logged "the scenario's variables" "NCCL_NET=SLIME.*NCCL_SLIME_RAILS_PER_IF=4.*NCCL_SOCKET_IFNAME=lo"
 result "the rows of a new nccl-tests" 'len(r["rows"]) == 3 and r["rows"][2] == {"size": 32768, "count": 8192,
   "type": "float", "redop": "sum", "root": -1,
-  "out_of_place": {"time_us": 87.4, "algbw_gbps": 0.37, "busbw_gbps": 0.37, "wrong": 0},
-  "in_place": {"time_us": 86.92, "algbw_gbps": 0.38, "busbw_gbps": 0.38, "wrong": 0}}'
+  "out_of_place": {"time_us": 87.4, "algbw_GBps": 0.37, "busbw_GBps": 0.37, "wrong": 0},
+  "in_place": {"time_us": 86.92, "algbw_GBps": 0.38, "busbw_GBps": 0.38, "wrong": 0}}'
 result "what describes the run" 'r["scenario"] == "loopback-4rails" and r["ranks"] == 2 and
-  r["nccl_version"] == "2.30.7" and r["average_busbw_gbps"] == 0.131667 and r["tool"] == "nccl-tests" and
+  r["nccl_version"] == "2.30.7" and r["average_busbw_GBps"] == 0.131667 and r["tool"] == "nccl-tests" and
   r["environment"]["NCCL_SLIME_RAILS_PER_IF"] == "4" and r["machine"]["cores"] > 0 and
   r["date"].endswith("Z") and r["exit_code"] == 0 and "commit" in r'
 FAKE_TABLE=$data/nccl-tests-legacy.txt run "an old nccl-tests" 0 'kept' go loopback-4rails --set NCCL_DEBUG=WARN
 logged "variables by --set" "NCCL_DEBUG=WARN"
 result "has other columns" 'r["nccl_version"] == "2.18.5" and r["rows"][0]["redop"] == "sum" and
-  r["rows"][0]["in_place"] == {"time_us": 41, "algbw_gbps": 0.02, "busbw_gbps": 0.02, "error": 1e-7} and
+  r["rows"][0]["in_place"] == {"time_us": 41, "algbw_GBps": 0.02, "busbw_GBps": 0.02, "error": 1e-7} and
   r["rows"][1]["out_of_place"]["error"] is None'
 FAKE_TABLE=$data/nccl-tests-wrong.txt FAKE_EXIT=1 run "wrong results" 1 'kept' go loopback-2ranks --op broadcast
 result "are kept, from labelled lines with time stamps" 'r["out_of_bounds"] == 2 and
@@ -138,8 +138,8 @@ result "is kept with its details" 'r["tool"] == "slime-perf" and [x["size"] for 
 result_of() { # SCENARIO TIME BUSBW
   printf '{"schema": "slime-run/1", "scenario": "%s", "operation": "all_reduce", "ranks": 2, "commit": "c%s",
     "machine": {"host": "h"}, "rows": [{"size": 8, "count": 2, "type": "float", "redop": "sum", "root": -1,
-    "out_of_place": {"time_us": %s, "busbw_gbps": %s, "wrong": 0},
-    "in_place": {"time_us": null, "busbw_gbps": null, "wrong": null}}]}' "$1" "$2" "$2" "$3"
+    "out_of_place": {"time_us": %s, "busbw_GBps": %s, "wrong": 0},
+    "in_place": {"time_us": null, "busbw_GBps": null, "wrong": null}}]}' "$1" "$2" "$2" "$3"
 }
 result_of x 40 1.5 >"$root/a.json"
 result_of x 10 6 >"$root/b.json"

@@ -27,6 +27,15 @@ refused bad_device '--net-dev 7: there are devices 0 to' all_reduce --ranks 2 --
 refused no_plugin '/no/such/libnet.so' all_reduce --ranks 2 --plugin /no/such/libnet.so
 refused no_table 'has no ncclNetPlugin' all_reduce --ranks 2 --plugin libm.so.6
 refused no_memory 'smaller -e' all_reduce --ranks 2 -b 512G -e 512G
+# Before the run, not at its end.
+"${perf[@]}" all_reduce --ranks 2 -b 8 -e 8 --json /no/such/file >"$work/no_json.out" 2>"$work/no_json.err"
+code=$?
+if [ $code -eq 2 ] && ! grep -q elements "$work/no_json.out"; then
+  ok "no_json: exit status 2, and nothing was run"
+else
+  not_ok "no_json: exit status $code, or it was run" "$work/no_json.out"
+fi
+says no_json '--json /no/such/file: cannot write there: No such file'
 NCCL_NET=Socket refused wrong_name 'NCCL_NET=Socket' all_reduce --ranks 2
 NCCL_SLIME_DISABLE=1 refused no_device 'no network device' all_reduce --ranks 2
 NCCL_PROTO=Fast refused bad_protocol "NCCL_PROTO=Fast: 'Fast'" all_reduce --ranks 2

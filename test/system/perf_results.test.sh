@@ -71,7 +71,7 @@ holds table "r['environment']['NCCL_SLIME_IFNAME'] == 'lo'" "environment"
 holds table "[row['size'] for row in r['rows']] == [8, 32, 128]" "sizes"
 holds table "[row['count'] for row in r['rows']] == [2, 8, 32]" "counts"
 holds table "all(0 < h['best_us'] <= h['median_us'] for h in halves)" "best <= median"
-holds table "all(abs(h['busbw_gbps'] - row['size'] / h['time_us'] / 1e3) < 1e-9 for row in r['rows']
+holds table "all(abs(h['busbw_GBps'] - row['size'] / h['time_us'] / 1e3) < 1e-9 for row in r['rows']
   for h in (row['out_of_place'], row['in_place']))" "busbw of 2 ranks is size / time"
 holds table "len(r['rails']) == 4 and {x['rank'] for x in r['rails']} == {0, 1}" "rails of each rank"
 holds table "sum(x['bytes_sent'] for x in r['rails']) == sum(x['bytes_received'] for x in r['rails'])" \

@@ -282,9 +282,9 @@ Result<Measurement> Benchmark::gather(const Half& half, const Tally& tally) {
   const auto bytes = static_cast<double>(
       algorithm_bytes(half.shape.collective, half.counts, half.shape.element_bytes, setup_.ranks));
   const double factor = bus_factor(half.shape.collective, setup_.ranks);
-  if (result.mean_us > 0) result.algorithm_gbps = bytes / result.mean_us / 1e3;
-  result.bus_gbps = result.algorithm_gbps * factor;
-  if (result.best_us > 0) result.best_bus_gbps = bytes / result.best_us / 1e3 * factor;
+  if (result.mean_us > 0) result.algorithm_gb_s = bytes / result.mean_us / 1e3;
+  result.bus_gb_s = result.algorithm_gb_s * factor;
+  if (result.best_us > 0) result.best_bus_gb_s = bytes / result.best_us / 1e3 * factor;
   return result;
 }
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
 
 #include "tools/common/bytes.h"
 #include "tools/common/machine.h"
@@ -16,6 +15,7 @@
 #include "tools/perf/counters.h"
 #include "tools/perf/end_request.h"
 #include "tools/perf/exit_code.h"
+#include "tools/perf/json_file.h"
 #include "tools/perf/plugin.h"
 #include "tools/perf/progress_line.h"
 #include "tools/perf/report.h"
@@ -62,6 +62,7 @@ class Rank {
 
   Result<void> join();
   Result<void> prepare();
+  Result<void> open_json();
   Result<void> check_memory(size_t bytes) const;
   Result<void> start_plugin();
   Result<void> choose_devices();
@@ -82,6 +83,7 @@ class Rank {
   Table table_;
   Report report_;
   CounterFile counters_;
+  JsonFile json_file_;
   Buffer send_buffer_, receive_buffer_;  // outlive the connections that know them
   BenchmarkSetup setup_;
   CommunicatorSetup connections_;
@@ -120,7 +122,8 @@ Result<void> Rank::prepare() {
     return fail(make_error(Status::kConfig, 0, "-r %d: there are ranks 0 to %d", options_.root,
                            identity_.size - 1));
   }
-  Result<void> done = start_plugin();
+  Result<void> done = open_json();
+  if (done) done = start_plugin();
   if (done) done = choose_devices();
   if (done && options_.algorithm == Algorithm::kCollNet) done = choose_coll_device();
   if (done) done = check_protocol();
@@ -134,6 +137,11 @@ Result<void> Rank::prepare() {
     (send ? send_buffer_ : receive_buffer_) = std::move(*allocated);
   }
   return {};
+}
+
+Result<void> Rank::open_json() {
+  if (identity_.rank != 0 || options_.json_path.empty() || options_.json_path == "-") return {};
+  return json_file_.open(options_.json_path);
 }
 
 Result<void> Rank::check_memory(size_t bytes) const {
@@ -348,11 +356,10 @@ void Rank::write_json() {
     fflush(stdout);
     return;
   }
-  std::ofstream file(options_.json_path);
-  file << text << '\n';
-  file.close();
-  if (file) return;
-  fprintf(stderr, "slime-perf: cannot write %s\n", options_.json_path.c_str());
+  if (!json_file_) return;  // it could not be opened, which is why this run fails
+  const auto written = json_file_.write(text + "\n");
+  if (written) return;
+  fprintf(stderr, "slime-perf: %s\n", written.error().what.c_str());
   if (report_.exit_code == kExitOk) report_.exit_code = kExitUsage;
 }
 

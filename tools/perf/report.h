@@ -27,7 +27,7 @@ class Table {
 };
 
 // Of all halves that were timed, as nccl-tests: the mean busbw.
-double average_bus_gbps(const std::vector<Row>& rows);
+double average_bus_gb_s(const std::vector<Row>& rows);
 uint64_t wrong_values(const std::vector<Row>& rows);  // halves with a wrong element
 
 // Rails of the same name, transport and host, summed over the ranks that used them.

@@ -18,9 +18,9 @@ json to_json(const Measurement& measurement) {
           {"median_us", measurement.median_us},
           {"p99_us", measurement.p99_us},
           {"max_us", measurement.max_us},
-          {"algbw_gbps", measurement.algorithm_gbps},
-          {"busbw_gbps", measurement.bus_gbps},
-          {"best_busbw_gbps", measurement.best_bus_gbps},
+          {"algbw_GBps", measurement.algorithm_gb_s},
+          {"busbw_GBps", measurement.bus_gb_s},
+          {"best_busbw_GBps", measurement.best_bus_gb_s},
           {"checked", measurement.checked},
           {"wrong", measurement.wrong ? json(*measurement.wrong) : json(nullptr)}};
 }
@@ -98,7 +98,7 @@ nlohmann::json to_json(const Report& report, const Options& options) {
       {"rails", list_of(report.rails)},
       {"processes", report.processes},
       {"out_of_bounds", wrong_values(report.rows)},
-      {"average_busbw_gbps", average_bus_gbps(report.rows)},
+      {"average_busbw_GBps", average_bus_gb_s(report.rows)},
       {"ended_early", report.ended_early},
       {"error", report.error.empty() ? json(nullptr) : json(report.error)},
       {"exit_code", report.exit_code},

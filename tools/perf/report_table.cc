@@ -80,7 +80,7 @@ void Table::half(const Measurement& measurement) {
   const std::string wrong =
       measurement.wrong ? std::to_string(*measurement.wrong) : std::string("N/A");
   fprintf(out_, "  %s  %s  %s  %6s", number(measurement.mean_us, 7).c_str(),
-          number(measurement.algorithm_gbps, 6).c_str(), number(measurement.bus_gbps, 6).c_str(),
+          number(measurement.algorithm_gb_s, 6).c_str(), number(measurement.bus_gb_s, 6).c_str(),
           wrong.c_str());
 }
 
@@ -112,7 +112,7 @@ void Table::end(const Report& report, Collective collective) {
   const uint64_t wrong = wrong_values(report.rows);
   if (report.ended_early) fprintf(out_, "# Ended early, as asked: the rows above are all\n");
   fprintf(out_, "# %-20s : %lu %s\n", "Out of bounds values", wrong, wrong > 0 ? "FAILED" : "OK");
-  fprintf(out_, "# %-20s : %g\n", "Avg bus bandwidth", average_bus_gbps(report.rows));
+  fprintf(out_, "# %-20s : %g\n", "Avg bus bandwidth", average_bus_gb_s(report.rows));
   fprintf(out_, "#\n");
   for (const RailLine& rail : sum_rails(report.rails)) {
     fprintf(out_, "# rail %s on %s (device %s, %s %s, %lu Mb/s):", rail.rail.c_str(),
@@ -128,11 +128,11 @@ void Table::end(const Report& report, Collective collective) {
   fflush(out_);
 }
 
-double average_bus_gbps(const std::vector<Row>& rows) {
+double average_bus_gb_s(const std::vector<Row>& rows) {
   double sum = 0, halves = 0;
   for (const Row& row : rows) {
     for (const Measurement* half : {&row.out_of_place, &row.in_place}) {
-      sum += half->bus_gbps;
+      sum += half->bus_gb_s;
       halves += half->operations > 0 ? 1 : 0;
     }
   }

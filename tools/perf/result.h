@@ -19,7 +19,7 @@ struct Measurement {
   double median_us = 0;
   double p99_us = 0;  // of the operations kept, see samples.h
   double max_us = 0;  // of all
-  double algorithm_gbps = 0, bus_gbps = 0, best_bus_gbps = 0;  // 10^9 bytes per second
+  double algorithm_gb_s = 0, bus_gb_s = 0, best_bus_gb_s = 0;  // 10^9 bytes per second
   uint64_t operations = 0;                                     // timed
   uint64_t checked = 0;                                        // operations, these not timed
   std::optional<uint64_t> wrong;  // elements, over all ranks; nullopt: not checked
