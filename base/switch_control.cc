@@ -130,6 +130,12 @@ bool is_tenant_name(std::string_view name) {
              "._-") == std::string_view::npos;
 }
 
+std::string shard_range(const SocketAddress& first, uint32_t shards) {
+  const std::string text = first.to_string();
+  if (shards <= 1 || first.port() == 0) return text;
+  return text + "-" + std::to_string(first.port() + shards - 1);
+}
+
 std::vector<std::byte> encode(const Message& message, uint32_t sequence) {
   std::vector<std::byte> frame;
   Writer writer(&frame);

@@ -142,11 +142,11 @@ lab_switchd() {
   shift
   head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$file.key" && chmod 600 "$file.key"
   {
-    printf 'data:\n  listen: %s:48880\n  shards: 1\n' $switch_address
-    printf 'control:\n  listen: %s:48900\n  key_file: %s\n' $switch_address "$file.key"
+    printf 'data:\n  listen: %s:28880\n  shards: 1\n' $switch_address
+    printf 'control:\n  listen: %s:28900\n  key_file: %s\n' $switch_address "$file.key"
     printf '%s\n' "$@"
   } >"$file"
-  export NCCL_SLIME_SWITCH=$switch_address:48900 NCCL_SLIME_SWITCH_KEY_FILE=$file.key
+  export NCCL_SLIME_SWITCH=$switch_address:28900 NCCL_SLIME_SWITCH_KEY_FILE=$file.key
   lab_switchd_again "$file"
 }
 

@@ -125,6 +125,7 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   uint64_t advice_ = 0;
   uint64_t deadline_ns_ = 0;
   SocketAddress control_address_;
+  std::string data_name_;  // where the switch takes packets, for messages
   SecretKey key_;
   std::unique_ptr<Ring> ring_;
   std::unique_ptr<UdpRails> port_;

@@ -286,6 +286,7 @@ Result<void> Session::join(const Grant& grant) {
   auto address = SocketAddress::unpack(grant.address);
   if (!address) return fail(std::move(address.error()));
   port_->set_switch(*address, grant.shards);
+  data_name_ = control::shard_range(*address, grant.shards);
   return {};
 }
 
@@ -305,9 +306,10 @@ Result<void> Session::try_it() {
   if (done && one == static_cast<int32_t>(ring_->size())) return {};
   if (status != Status::kOk) return fail(worker_->failure());
   return fail(make_error(Status::kTimeout, 0,
-                         "the switch at %s answers, but no sum came back over UDP within 5 s; does "
-                         "a firewall stop it?",
-                         control_address_.to_string().c_str()));
+                         "the switch at %s answers, but no sum came back over UDP within 5 s from "
+                         "its data address, %s; does this host reach that (the switch's "
+                         "data.listen), and does a firewall let UDP through?",
+                         control_address_.to_string().c_str(), data_name_.c_str()));
 }
 
 Result<void> Session::agree(const Result<void>& own, const char* on) {

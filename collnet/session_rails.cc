@@ -100,9 +100,10 @@ Result<bool> Session::all_rails_work(const Grant& grant) {
   for (uint32_t rail = 0; rail < members_.rails; ++rail) {
     if ((own >> rail & 1) != 0) continue;
     SLIME_WARN(
-        "%s: nothing came back from the switch at %s over %s, so CollNet does without it; check "
-        "that both ends have a route, and rp_filter, or set NCCL_SLIME_SWITCH_RAILS=1",
-        name_.c_str(), control_address_.to_string().c_str(), port_->name_of(rail).c_str());
+        "%s: nothing came back from the switch's data address, %s, over %s, so CollNet does "
+        "without it; check that both ends have a route, and rp_filter, or set "
+        "NCCL_SLIME_SWITCH_RAILS=1",
+        name_.c_str(), data_name_.c_str(), port_->name_of(rail).c_str());
   }
   // Where none works, the first sum is what fails, and says so.
   if (!work) port_->keep(own != 0 ? own : 1);

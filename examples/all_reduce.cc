@@ -1,8 +1,8 @@
 // Allreduce of a float tensor over a switch, without NCCL. Every rank checks the sums, rank 0 says
 // how long it took: algbw is the tensor's bytes by the time of one operation.
 //
-//     example-all-reduce --switch 127.0.0.1:48900 --ranks 4               # threads of this process
-//     example-all-reduce --switch S:48900 --ranks 4 --rank 1 --rendezvous H:5000   # one rank of it
+//     example-all-reduce --switch 127.0.0.1:28900 --ranks 4               # threads of this process
+//     example-all-reduce --switch S:28900 --ranks 4 --rank 1 --rendezvous H:5000   # one rank of it
 //
 // Built from an installed libnet-slime:
 //     g++ -std=c++17 all_reduce.cc -o all_reduce $(pkg-config --cflags --libs slime)

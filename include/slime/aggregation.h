@@ -4,7 +4,7 @@
 //     slime::aggregation::Options options;
 //     options.rank = rank, options.ranks = 4;
 //     options.rendezvous = "10.0.0.1:5000";  // rank 0 listens there
-//     options.switch_address = "10.0.0.9:48900";
+//     options.switch_address = "10.0.0.9:28900";
 //     options.key_file = "/etc/slime/switch.key";  // needed where the switch is another host
 //     std::unique_ptr<slime::aggregation::Context> context;
 //     auto outcome = slime::aggregation::Context::open(options, &context);

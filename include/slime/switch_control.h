@@ -27,7 +27,9 @@ namespace slime::control {
 
 inline constexpr uint32_t kMagic = 0x434d4c53;  // "SLMC" on the wire
 inline constexpr uint8_t kVersion = 1;
-inline constexpr uint16_t kDefaultPort = 48900;
+// Below Linux's ephemeral ports (32768 to 60999), which any program may hold for a while.
+inline constexpr uint16_t kDefaultPort = 28900;
+inline constexpr uint16_t kDefaultDataPort = 28880;  // of shard 0
 inline constexpr size_t kHeaderBytes = 16;
 inline constexpr size_t kMacBytes = sizeof(Mac);
 inline constexpr size_t kMaxRequestBytes = 8192;     // payload: 32 children of 8 rails and the rest
@@ -108,6 +110,8 @@ struct JobState {
   State state = State::kGone;
   uint8_t generation = 0;
 };
+// "10.0.0.1:28880-28883": shard i has the i-th port from that of shard 0.
+std::string shard_range(const SocketAddress& first, uint32_t shards);
 struct TreeWait {
   uint32_t missing = 0;  // leaves that the root waits for: a bit each
 };

@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 
 SocketAddress control(uint32_t number) {
-  return SocketAddress::parse("10.0.0." + std::to_string(number + 1) + ":48900").value();
+  return SocketAddress::parse("10.0.0." + std::to_string(number + 1) + ":28900").value();
 }
 
 std::vector<SocketAddress> controls(const std::vector<uint32_t>& of_rank) {
@@ -37,7 +37,7 @@ TEST(Branches, ThirtyTwoOfThirtyTwoAreTheMost) {
   of_rank.push_back(0);
   const auto full = check_branches(branches_of(controls(of_rank)));
   ASSERT_FALSE(full);
-  EXPECT_THAT(full.error().what, HasSubstr("33 ranks name the switch at 10.0.0.1:48900"));
+  EXPECT_THAT(full.error().what, HasSubstr("33 ranks name the switch at 10.0.0.1:28900"));
   of_rank.back() = 32;
   const auto wide = check_branches(branches_of(controls(of_rank)));
   ASSERT_FALSE(wide);

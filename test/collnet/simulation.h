@@ -59,7 +59,7 @@ class Simulation {
   // From now on the switch is gone: what is sent to it is lost.
   void kill_switch() { switches_.clear(); }
   void kill_root() { switches_.back().shards.clear(); }
-  static SocketAddress control_of(uint32_t leaf) { return address_of(leaf + 1, 48900); }
+  static SocketAddress control_of(uint32_t leaf) { return address_of(leaf + 1, 28900); }
   // What the members of a job do between them: pause, tell each other their epochs, go on as
   // switches to each other.
   void move_to_ranks(uint8_t generation);

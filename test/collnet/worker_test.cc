@@ -373,7 +373,7 @@ TEST(Worker, AStragglerBelowAnotherLeafIsNamedAndIsNoTrouble) {
         return far && near;
       },
       2'000'000'000));
-  EXPECT_EQ(*far, "2, 3 (below the switch at 10.0.0.2:48900)");
+  EXPECT_EQ(*far, "2, 3 (below the switch at 10.0.0.2:28900)");
   EXPECT_EQ(*near, "3");
   EXPECT_FALSE(job.simulation.run_until(
       [&] {

@@ -13,7 +13,7 @@ namespace slime::net {
 class OneShard final : public SwitchDriver {
  public:
   SwitchShape shape() const override {
-    return {.address = *SocketAddress::parse("127.0.0.1:48880"),
+    return {.address = *SocketAddress::parse("127.0.0.1:28880"),
             .shards = 1,
             .max_lanes = 64,
             .slot_bytes = 1 << 16,

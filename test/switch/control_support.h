@@ -52,7 +52,7 @@ class FakeDriver final : public SwitchDriver {
     return make_error(Status::kSystem, 5, "the switch is on fire");
   }
 
-  SwitchShape shape_{.address = SocketAddress::parse("127.0.0.1:48880").value(),
+  SwitchShape shape_{.address = SocketAddress::parse("127.0.0.1:28880").value(),
                      .shards = 4,
                      .max_lanes = 256,
                      .slot_bytes = 1 << 20,

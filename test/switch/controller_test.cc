@@ -111,7 +111,7 @@ TEST_F(ControllerTest, RefusesFormatsThatTheSwitchLacks) {
 
 TEST_F(ControllerTest, RefusesChildrenThatCannotBe) {
   const char* bad[] = {"127.0.0.1:9000", "0.0.0.0:1",       "10.0.0.1:0",  "224.0.0.1:5",
-                       "[::1]:9000",     "127.0.0.1:48880", "[ff02::1]:1", "255.255.255.255:9"};
+                       "[::1]:9000",     "127.0.0.1:28880", "[ff02::1]:1", "255.255.255.255:9"};
   for (const char* text : bad) {
     auto job = wanted(1);
     job.children.push_back(SocketAddress::parse(text).value());
@@ -290,7 +290,7 @@ TEST_F(ControllerTest, ReportsAsJson) {
   for (const bool counters : {false, true}) {
     const Message answer = controller_->handle(control::Report{counters});
     const auto report = nlohmann::json::parse(std::get<control::Text>(answer).text);
-    EXPECT_EQ(report["switch"]["address"], "127.0.0.1:48880");
+    EXPECT_EQ(report["switch"]["address"], "127.0.0.1:28880");
     EXPECT_EQ(report["switch"]["slot_bytes_used"], Slots::bytes_for(16, 64));
     EXPECT_EQ(report["jobs"][0]["job"], grant.job.job);
     EXPECT_EQ(report["jobs"][0]["formats"][0], "i32");
@@ -306,7 +306,7 @@ TEST_F(ControllerTest, ReportsAsJson) {
 TEST_F(ControllerTest, TheLargestReportFitsAMessage) {
   driver_.shape_.slot_bytes = 1ull << 40;
   driver_.shape_.address =
-      SocketAddress::parse("[2001:db8:1111:2222:3333:4444:5555:6666]:48880").value();
+      SocketAddress::parse("[2001:db8:1111:2222:3333:4444:5555:6666]:28880").value();
   start({.max_jobs = ControllerOptions::kMaxJobs,
          .default_quota = {.max_jobs = UINT32_MAX, .max_slot_bytes = UINT64_MAX}});
   auto job = wanted(0, 1024);

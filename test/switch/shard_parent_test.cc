@@ -31,7 +31,7 @@ SocketAddress address(const char* text) { return SocketAddress::parse(text).valu
 
 class ShardParent : public testing::Test {
  protected:
-  const SocketAddress root_ = address("10.0.0.9:48880");
+  const SocketAddress root_ = address("10.0.0.9:28880");
   const std::vector<SocketAddress> workers_ = {address("10.0.1.1:1000"), address("10.0.1.2:1000")};
   Shard shard_{0, 1};
   Recorder out_;
@@ -118,7 +118,7 @@ TEST_F(ShardParent, ARefusalOfWideNumbersReachesTheWorkers) {
   spec.generation = 5;
   spec.slots = 2;
   spec.max_lanes = 8;
-  spec.children = {address("10.0.0.1:48880"), address("10.0.0.2:48880")};
+  spec.children = {address("10.0.0.1:28880"), address("10.0.0.2:28880")};
   spec.children_are_switches = true;
   ASSERT_TRUE(root.add_job(spec));
   Recorder refusals;
@@ -151,7 +151,7 @@ TEST_F(ShardParent, OnlyTheRootSpeaksForTheRoot) {
   contribute_all();
   for (const sap::Type type : {sap::Type::kStatus, sap::Type::kReject, sap::Type::kParentResult}) {
     take(type, 0, workers_[0]);
-    take(type, 3, address("10.0.0.9:48881"));
+    take(type, 3, address("10.0.0.9:28881"));
     take(type, 3, root_, 0, 4);          // another generation
     take(type, 3, root_, 0, 5, 0x8002);  // no such job
   }

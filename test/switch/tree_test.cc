@@ -25,7 +25,7 @@ using test::kMs;
 using test::kSecond;
 using testing::HasSubstr;
 
-const SocketAddress kRootControl = SocketAddress::parse("127.0.0.9:48900").value();
+const SocketAddress kRootControl = SocketAddress::parse("127.0.0.9:28900").value();
 
 struct Node {
   test::FakeDriver driver;
@@ -45,7 +45,7 @@ class TreeTest : public testing::Test {
     }
   }
   void start_root(uint64_t seed) {
-    root_.driver.shape_.address = SocketAddress::parse("127.0.0.9:48880").value();
+    root_.driver.shape_.address = SocketAddress::parse("127.0.0.9:28880").value();
     root_.driver.jobs.clear();
     restart(root_, {.max_jobs = 4, .seed = seed});
   }
@@ -53,7 +53,7 @@ class TreeTest : public testing::Test {
     node.controller = std::make_unique<Controller>(node.driver, std::move(options), clock_);
   }
   static SocketAddress leaf_address(uint32_t leaf) {
-    return SocketAddress::parse("127.0.1." + std::to_string(leaf + 1) + ":48880").value();
+    return SocketAddress::parse("127.0.1." + std::to_string(leaf + 1) + ":28880").value();
   }
   static JoinTree part(uint32_t branch, uint32_t branches = 2, int workers = 2) {
     JoinTree join{.tree = kTree,
@@ -201,7 +201,7 @@ TEST_F(TreeTest, TheRootsRefusalReachesAllWorkers) {
   for (uint32_t i : {0, 1}) {
     const Refused why = refused(i, part(i));
     EXPECT_EQ(why.why, Refusal::kQuota);
-    EXPECT_THAT(why.text, HasSubstr("the root at 127.0.0.9:48900 refused: tenant physics"));
+    EXPECT_THAT(why.text, HasSubstr("the root at 127.0.0.9:28900 refused: tenant physics"));
     EXPECT_EQ(jobs_of(i), 0u);
   }
 }
@@ -380,10 +380,10 @@ TEST_F(TreeTest, ReportsSayWhereInTheTree) {
   EXPECT_EQ(top["jobs"][0]["level"], 1);
   EXPECT_EQ(top["jobs"][0]["parent"], nullptr);
   EXPECT_EQ(leaf["jobs"][0]["level"], 0);
-  EXPECT_EQ(leaf["jobs"][0]["parent"], "127.0.0.9:48880");
-  EXPECT_EQ(leaf["switch"]["parent"], "127.0.0.9:48900");
+  EXPECT_EQ(leaf["jobs"][0]["parent"], "127.0.0.9:28880");
+  EXPECT_EQ(leaf["switch"]["parent"], "127.0.0.9:28900");
   EXPECT_THAT(metrics_text(*leaves_[1].controller),
-              HasSubstr("level=\"0\",parent=\"127.0.0.9:48880\"} 2\n"));
+              HasSubstr("level=\"0\",parent=\"127.0.0.9:28880\"} 2\n"));
   EXPECT_THAT(metrics_text(*leaves_[1].controller), HasSubstr("slime_switch_parent_well 1\n"));
 }
 

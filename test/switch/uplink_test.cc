@@ -29,7 +29,7 @@ class UplinkTest : public test::ControlServerFixture {
   };
   void start_leaf(Leaf& leaf, uint32_t number, const SecretKey& key, const SocketAddress& parent) {
     leaf.driver.shape_.address =
-        SocketAddress::parse("127.0.1." + std::to_string(number + 1) + ":48880").value();
+        SocketAddress::parse("127.0.1." + std::to_string(number + 1) + ":28880").value();
     leaf.controller = std::make_unique<Controller>(
         leaf.driver, ControllerOptions{.seed = number, .parent = parent}, clock_);
     leaf.uplink = std::make_unique<Uplink>(*leaf.controller,

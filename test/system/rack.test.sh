@@ -77,7 +77,7 @@ counted damaged 1 corrupt
 lab_no_relay 1 9000 || exit 1
 
 # Two jobs at once, beside a neighbour who sends the switch anything, also in the name of rank 0.
-ip netns exec w3 test/system/hostile.py "$switch_address" 48880 "$(worker_address 0)" 1 \
+ip netns exec w3 test/system/hostile.py "$switch_address" 28880 "$(worker_address 0)" 1 \
   >"$work/hostile.ready" 2>"$work/hostile" &
 hostile_pid=$!
 retry 600 grep -qs ready "$work/hostile.ready" || not_ok "no hostile neighbour" "$work/hostile"

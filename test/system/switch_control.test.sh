@@ -5,6 +5,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=$PWD/${SLIME_BUILD_DIR:-build}
 work=$(mktemp -d) || exit 1
+umask 077 # key files
 daemon=
 trap '[ -z "$daemon" ] || kill -9 "$daemon" 2>/dev/null; rm -rf "$work"' EXIT
 wrong=0
@@ -78,16 +79,27 @@ expect "a key twice" 2 'jobs.max is there twice, first in line 1' \
 expect "no YAML" 2 'config.yaml:[0-9]+: ' switchd --config "$(config 'data: [1')"
 expect "no address that workers could be told" 2 'workers are told' \
   switchd --config "$(config 'data: {listen: 0.0.0.0:0}')" --check-config
+expect "data follows control's address" 0 'fine: data 10.77.0.1:28880-28883, control 10.77.0.1:28900$' \
+  switchd --config "$(config 'control: {listen: "10.77.0.1:28900", allow_unauthenticated: true}')" \
+  --check-config
+expect "but not every address" 2 'control.listen: "0.0.0.0:1" is every address .* add data.listen' \
+  switchd --config "$(config 'control: {listen: "0.0.0.0:1"}')" --check-config
+expect "data on loopback, control not" 2 \
+  'config.yaml:2: data.listen: "127.0.0.1:1" is reached from this host only, .* 10.77.0.1:28900' \
+  switchd --config "$(config 'control: {listen: "10.77.0.1:28900"}\ndata: {listen: "127.0.0.1:1"}')" \
+  --check-config
+expect "default ports outside of Linux's ephemeral range" 0 \
+  'fine: data 127.0.0.1:28880-28883, control 127.0.0.1:28900$' switchd --check-config
 expect "a parent without a port" 2 'parent.control: "10.0.0.1" is not one address with a port' \
   switchd --config "$(config 'parent: {control: 10.0.0.1}')" --check-config
 expect "a parent that is no address" 2 'parent.control: "root" is not a numeric address' \
   switchd --config "$(config 'parent: {control: root}')" --check-config
-expect "its own parent" 2 'parent.control: "127.0.0.1:48900" is not another switch' \
-  switchd --config "$(config 'parent: {control: "127.0.0.1:48900"}')" --check-config
+expect "its own parent" 2 'parent.control: "127.0.0.1:28900" is not another switch' \
+  switchd --config "$(config 'parent: {control: "127.0.0.1:28900"}')" --check-config
 expect "a parent's key without a parent" 2 'parent.key_file: .* without parent.control' \
   switchd --config "$(config 'parent: {key_file: /tmp/x}')" --check-config
 expect "no key file of the parent" 2 'parent.key_file: open key file' \
-  switchd --config "$(config 'parent: {control: "10.0.0.1:48900", key_file: /nonexistent}')" \
+  switchd --config "$(config 'parent: {control: "10.0.0.1:28900", key_file: /nonexistent}')" \
   --check-config
 expect "no key file" 2 'control.key_file: open key file' \
   switchd --config "$(config 'control: {key_file: /nonexistent}')" --check-config
@@ -270,5 +282,5 @@ daemon=
 check "ended cleanly by SIGTERM: exit status $code" "$work/log" [ $code -eq 0 ]
 expect "nobody there" 1 "switch $control.*nobody listens" ctl show
 expect "an address in use" 1 'no interface of this host|Cannot assign' \
-  switchd --config "$(config 'data: {listen: "192.0.2.1:48880"}')"
+  switchd --config "$(config 'data: {listen: "192.0.2.1:28880"}')"
 exit $wrong

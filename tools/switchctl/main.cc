@@ -30,7 +30,7 @@ Result<SocketAddress> look_up(const std::string& text) {
   const int code = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
   if (code != 0) {
     return fail(make_error(Status::kConfig, code,
-                           "--switch %s: %s; write HOST:PORT, 10.0.0.1:48900 or [fd00::1]:48900",
+                           "--switch %s: %s; write HOST:PORT, 10.0.0.1:28900 or [fd00::1]:28900",
                            text.c_str(), gai_strerror(code)));
   }
   auto address = SocketAddress::from_sockaddr(found->ai_addr, found->ai_addrlen);

@@ -40,7 +40,7 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   Options options;
   std::string state;
   app.add_option("--switch", options.address,
-                 "HOST[:PORT] of its control channel. Default: 127.0.0.1:48900");
+                 "HOST[:PORT] of its control channel. Default: 127.0.0.1:28900");
   app.add_option("--key-file", options.key_file, "The switch's key (control.key_file)");
   app.add_option("--timeout", options.timeout_s, "Seconds to wait for the switch. Default: 5")
       ->check(CLI::Range(0.1, 3600.0));

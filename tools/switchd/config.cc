@@ -40,7 +40,7 @@ Taken take_bytes(const std::string& text, uint64_t* to) {
 
 Taken take_address(const std::string& text, SocketAddress* to) {
   const auto address = SocketAddress::parse(text);
-  if (!address) return "a numeric address with a port, such as 10.0.0.1:48880";
+  if (!address) return "a numeric address with a port, such as 10.0.0.1:28880";
   *to = *address;
   return {};
 }
@@ -51,9 +51,12 @@ Taken take_flag(const std::string& text, bool* to) {
 }
 
 const Key kKeys[] = {
-    {"data.listen", "127.0.0.1:48880",
-     "Where workers send packets: this host's address as they see it, and the UDP port of shard 0",
+    {"data.listen", "",
+     "Where workers send packets: this host's address as they see it, and the UDP port of shard 0; "
+     "empty: the address of control.listen, port 28880",
      [](const std::string& text, Config* c) -> Taken {
+       c->data_listen = {};
+       if (text.empty()) return "";
        if (auto wrong = take_address(text, &c->data_listen); !wrong.empty()) return wrong;
        return c->data_listen.is_any() ? "one address, because workers are told it" : "";
      }},
@@ -76,7 +79,7 @@ const Key kKeys[] = {
      [](const std::string& text, Config* c) {
        return take_number(text, 0, 1'000'000, &c->busy_poll_us);
      }},
-    {"control.listen", "127.0.0.1:48900", "Where workers and operators connect: TCP",
+    {"control.listen", "127.0.0.1:28900", "Where workers and operators connect: TCP",
      [](const std::string& text, Config* c) { return take_address(text, &c->control_listen); }},
     {"control.key_file", "",
      "File with the key that workers and operators must have too; make one: openssl rand -hex 32",
@@ -195,6 +198,32 @@ Error wrong_value(const std::string& name, const std::string& text, const Taken&
                     accepted.c_str());
 }
 
+// Workers are told the data address over the control channel, so whoever reaches that must reach
+// this: packets to another host's loopback address end at the sender.
+Result<void> settle_data_address(const Values& values, Config* config) {
+  const SocketAddress& control = config->control_listen;
+  const bool follows = value_of(values, "data.listen", "").empty();
+  if (follows) {
+    config->data_listen = control;
+    config->data_listen.set_port(control::kDefaultDataPort);
+  }
+  const std::string data = config->data_listen.to_string();
+  if (follows && control.is_any()) {
+    return fail(make_error(Status::kConfig, 0,
+                           "control.listen: \"%s\" is every address of this host, and workers are "
+                           "told one to send packets to; add data.listen, such as 10.0.0.1:%u",
+                           control.to_string().c_str(), control::kDefaultDataPort));
+  }
+  if (config->data_listen.is_loopback() && !control.is_loopback()) {
+    return fail(make_error(Status::kConfig, 0,
+                           "data.listen: \"%s\" is reached from this host only, and workers of "
+                           "other hosts may connect to control.listen, %s; give data.listen an "
+                           "address that they reach, or leave it out: it is control's then",
+                           data.c_str(), control.to_string().c_str()));
+  }
+  return {};
+}
+
 }  // namespace
 
 bool is_key(const std::string& name) {
@@ -243,6 +272,7 @@ Result<Config> make_config(const Values& values) {
       return fail(wrong_value(name, text, accepted));
     }
   }
+  if (auto settled = settle_data_address(values, &config); !settled) return fail(settled.error());
   if (config.parent_control.empty() && !config.parent_key_file.empty()) {
     return fail(wrong_value("parent.key_file", config.parent_key_file,
                             "of use without parent.control, the parent's address"));

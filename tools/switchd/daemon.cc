@@ -131,8 +131,8 @@ void say_ready(const Config& config, const Parts& parts) {
                config.allow_unauthenticated ? "everybody who reaches the control channel"
                                             : "everybody on this host");
   }
-  printf("slime-switchd: ready: data %s-%u, control %s, %s", shape.address.to_string().c_str(),
-         shape.address.port() + shape.shards - 1, control.to_string().c_str(),
+  printf("slime-switchd: ready: data %s, control %s, %s",
+         control::shard_range(shape.address, shape.shards).c_str(), control.to_string().c_str(),
          config.key_file.empty() ? "no key" : "key");
   if (parts.metrics) printf(", metrics %s", parts.metrics->address().to_string().c_str());
   if (parts.uplink) printf(", parent %s", config.parent_control.c_str());

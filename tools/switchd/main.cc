@@ -37,12 +37,14 @@ int run(int argc, char** argv) {
   if (auto key = load_key(*config); !key) return complain(key.error(), kExitUsage);
   if (auto key = load_parent_key(*config); !key) return complain(key.error(), kExitUsage);
   if (options.check) {
-    printf("slime-switchd: %s: fine\n",
-           options.config.empty() ? "defaults" : options.config.c_str());
+    printf("slime-switchd: %s: fine: data %s, control %s\n",
+           options.config.empty() ? "defaults" : options.config.c_str(),
+           control::shard_range(config->data_listen, config->shards).c_str(),
+           config->control_listen.to_string().c_str());
     return finish();
   }
   log_to_stderr();
-  const auto served = serve(*config);
+  const auto served = serve(*config, options.config);
   return served ? kExitOk : complain(served.error(), kExitFailure);
 }
 
