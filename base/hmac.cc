@@ -56,6 +56,28 @@ const unsigned char* unsigned_bytes(const std::byte* bytes) {
   return reinterpret_cast<const unsigned char*>(bytes);
 }
 
+// A key that others have read, or may replace, proves nothing. Read access for a group is how
+// users of a cluster get one that root owns.
+Result<void> check_private(const std::string& path, const struct stat& status) {
+  const char* name = path.c_str();
+  if (status.st_uid != 0 && status.st_uid != geteuid()) {
+    return fail(
+        make_error(Status::kConfig, 0,
+                   "key file %s belongs to user %u, who can change it: chown %u %s, after a "
+                   "look at who wrote it (root's files and one's own are taken)",
+                   name, status.st_uid, geteuid(), name));
+  }
+  if ((status.st_mode & (S_IWGRP | S_IRWXO)) != 0) {
+    return fail(
+        make_error(Status::kConfig, 0,
+                   "key file %s has mode %03o, so that others can %s it: chmod 640 %s, or "
+                   "600 where no group needs it, and make a new key if strangers had access",
+                   name, status.st_mode & 0777,
+                   (status.st_mode & (S_IWGRP | S_IWOTH)) != 0 ? "change" : "read", name));
+  }
+  return {};
+}
+
 // Reads at most `room.size()` bytes; *got == room.size() may mean that there are more.
 Result<void> read_up_to(const std::string& path, std::span<std::byte> room, size_t* got) {
   // O_NONBLOCK: a pipe of that name must not make us wait.
@@ -64,6 +86,10 @@ Result<void> read_up_to(const std::string& path, std::span<std::byte> room, size
   struct stat status {};
   int code = fstat(fd, &status) == 0 ? (S_ISREG(status.st_mode) ? 0 : EINVAL) : errno;
   *got = 0;
+  if (auto sound = code == 0 ? check_private(path, status) : Result<void>{}; !sound) {
+    (void)close(fd);
+    return sound;
+  }
   while (code == 0 && *got < room.size()) {
     const ssize_t moved = read(fd, room.data() + *got, room.size() - *got);
     if (moved == 0) break;

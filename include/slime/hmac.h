@@ -4,6 +4,7 @@
 
 #include <slime/result.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
@@ -24,10 +25,14 @@ class SecretKey {
   SecretKey& operator=(const SecretKey&) = default;
   ~SecretKey();
   static Result<SecretKey> from_bytes(std::span<const std::byte> bytes);
-  // The file's bytes as they are, without spaces and line ends at the end.
+  // The file's bytes as they are, without spaces and line ends at the end. The file is root's or
+  // this user's own, and nobody but the owner and those in its group may read it.
   static Result<SecretKey> read_file(const std::string& path);
 
   bool empty() const { return size_ == 0; }
+  bool operator==(const SecretKey& other) const {
+    return std::ranges::equal(bytes(), other.bytes());
+  }
   std::span<const std::byte> bytes() const { return {bytes_.data(), size_}; }
 
  private:

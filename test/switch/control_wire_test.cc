@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <slime/switch_control.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -272,6 +274,7 @@ TEST(Hmac, KeysComeFromFiles) {
   const std::string path = testing::TempDir() + "slime_key_" + std::to_string(getpid());
   const auto with = [&](const std::string& content) {
     std::ofstream(path, std::ios::binary) << content;
+    chmod(path.c_str(), 0600);
     return SecretKey::read_file(path);
   };
   const auto key = with("0123456789abcdef\r\n");
@@ -286,6 +289,30 @@ TEST(Hmac, KeysComeFromFiles) {
   remove(path.c_str());
   EXPECT_FALSE(SecretKey::read_file(path));
   EXPECT_FALSE(SecretKey::read_file(testing::TempDir()));
+}
+
+TEST(Hmac, KeyFilesThatOthersMayReadOrChangeAreRefused) {
+  const std::string path = testing::TempDir() + "slime_modes_" + std::to_string(getpid());
+  std::ofstream(path) << "0123456789abcdef\n";
+  for (const mode_t mode : {0400, 0600, 0640, 0440}) {
+    ASSERT_EQ(chmod(path.c_str(), mode), 0);
+    EXPECT_TRUE(SecretKey::read_file(path)) << std::oct << mode;
+  }
+  for (const mode_t mode : {0644, 0604, 0660, 0602, 0641}) {
+    ASSERT_EQ(chmod(path.c_str(), mode), 0);
+    const auto key = SecretKey::read_file(path);
+    ASSERT_FALSE(key) << std::oct << mode;
+    EXPECT_EQ(key.error().status, Status::kConfig);
+    EXPECT_THAT(key.error().what, HasSubstr("chmod 640 " + path));
+  }
+  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
+  if (chown(path.c_str(), 65534, 65534) == 0) {  // root's to do
+    const auto key = SecretKey::read_file(path);
+    ASSERT_FALSE(key);
+    EXPECT_THAT(key.error().what, HasSubstr("belongs to user 65534"));
+    EXPECT_THAT(key.error().what, HasSubstr("chown 0 " + path));
+  }
+  remove(path.c_str());
 }
 
 TEST(ControlSigner, ASignatureHoldsInOnePlaceOnly) {

@@ -15,7 +15,7 @@ stop_switch() { # NAME SIGNAL
 }
 trap 'for name in "${!switch_pid[@]}"; do stop_switch "$name" -KILL; done; clean_up' EXIT
 port=$(any_port)
-echo "0123456789abcdef0123456789abcdef" >"$work/root.key"
+(umask 077 && echo "0123456789abcdef0123456789abcdef" >"$work/root.key")
 
 # start_switch NAME KEY_LINE PARENT_LINE: on ports that nobody has; ${control[NAME]} is where it
 # listens. One that was there before comes back to its ports.
@@ -249,7 +249,7 @@ NCCL_SLIME_SWITCH_OPTIONAL=1 right optional b,a,a,b -d int32,float -b 4 -e 64K -
 # The root's key is the leaves'; and a switch without a parent is no leaf.
 start_root
 stop_switch b -TERM
-echo "another key, as long as the first" >"$work/other.key"
+(umask 077 && echo "another key, as long as the first" >"$work/other.key")
 start_leaf b "$work/other.key"
 begin wrong_key a,b -b 4 -e 4
 ends wrong_key 3

@@ -107,6 +107,15 @@ echo short >"$work/short"
 expect "a key too short" 2 '16 to 256 bytes' \
   switchd --config "$(config "control: {key_file: $work/short}")" --check-config
 
+echo "0123456789abcdef" >"$work/open" && chmod 644 "$work/open"
+expect "a key that everybody may read" 2 "control.key_file: key file .*/open has mode 644, .*chmod 640 " \
+  switchd --config "$(config "control: {key_file: $work/open}")" --check-config
+expect "the same at an operator" 2 "key file .*/open has mode 644, .*chmod 640 " \
+  "${launcher[@]}" "$build/bin/slime-switchctl" --key-file "$work/open" show
+chmod 640 "$work/open"
+expect "a key for a group" 0 fine \
+  switchd --config "$(config "control: {key_file: $work/open}")" --check-config
+
 # --- a daemon, a worker, an operator -------------------------------------------------------------
 
 key=$work/key
