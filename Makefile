@@ -6,11 +6,14 @@ LIBDIR  ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 BINDIR  ?= $(PREFIX)/bin
 DOCDIR  ?= $(PREFIX)/share/doc/libnet-slime
+DATADIR ?= $(PREFIX)/share/libnet-slime
+UNITDIR ?= $(PREFIX)/lib/systemd/system
 
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-builtin-rules
 # These targets do their work in sub-makes that share one build directory: one after the other.
-SERIAL := run run-switch check check-sanitizers bench fuzz fuzz-merge vectors asan ubsan tsan pause install clean tidy
+SERIAL := run run-switch check check-sanitizers bench fuzz fuzz-merge vectors asan ubsan tsan pause install uninstall \
+  clean tidy
 ifneq ($(filter $(SERIAL),$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
@@ -18,7 +21,7 @@ endif
 include mk/compile.mk
 
 .PHONY: all programs run run-switch check test check-sanitizers asan ubsan tsan pause model-check fuzz fuzz-merge vectors \
-  bench install layers format format-check tidy help clean
+  bench install uninstall layers format format-check tidy help clean
 
 all: $(BUILD)/layers.ok $(PLUGIN_SO) $(PLUGIN_LINK) $(LIB_A) $(TOOL_BINS) $(EXAMPLE_BINS)
 programs: all $(TEST_BINS) $(TEST_PROGRAM_BINS) $(if $(SAN),,$(BENCH_BINS))
@@ -50,7 +53,7 @@ check:
 # The checks of the checks run no code of ours: they have nothing to tell under a sanitizer, which
 # does not begin under a small ulimit -v. Nor have command lines and their processes to
 # ThreadSanitizer, which is about threads.
-NOT_SAN  := layers/layers runner/runner pause/pause system/limits
+NOT_SAN  := layers/layers runner/runner pause/pause system/install system/limits
 NOT_TSAN := gpu/gpu system/configs system/info system/perf_failures system/perf_launch \
   system/perf_results system/tuner_table
 TEST_SCRIPTS := $(filter-out $(if $(SAN),$(NOT_SAN:%=test/%.test.sh)) \
@@ -130,24 +133,7 @@ tidy:
 
 # Installing and the rest -------------------------------------------------------------------------
 
-install:
-	$(Q)$(MAKE) --no-print-directory $(JOBS) all
-	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(BINDIR) $(DESTDIR)$(DOCDIR)/examples \
-	  $(DESTDIR)$(INCLUDEDIR)/slime
-	install -m 755 $(PLUGIN_SO) $(DESTDIR)$(LIBDIR)/libnet-slime.so
-	ln -sf libnet-slime.so $(DESTDIR)$(LIBDIR)/libnccl-net-slime.so
-ifdef DEFAULT_PLUGIN
-	ln -sf libnet-slime.so $(DESTDIR)$(LIBDIR)/libnccl-net.so
-endif
-	install -m 644 $(LIB_A) $(DESTDIR)$(LIBDIR)
-	install -m 644 include/slime/aggregation.h $(DESTDIR)$(INCLUDEDIR)/slime
-	sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-	  -e 's|@VERSION@|$(VERSION)|' mk/slime.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/slime.pc
-ifneq ($(TOOL_BINS),)
-	install -m 755 $(TOOL_BINS) $(DESTDIR)$(BINDIR)
-endif
-	install -m 644 LICENSE README.md $(wildcard docs/*.md) $(DESTDIR)$(DOCDIR)
-	install -m 644 $(wildcard examples/*.cc) $(DESTDIR)$(DOCDIR)/examples
+include mk/install.mk
 
 clean:
 	rm -rf build

@@ -12,7 +12,7 @@ find_nccl_tests() {
 }
 
 find_slime_perf() {
-  program=${SLIME_PERF:-$top/build/bin/slime-perf}
+  program=${SLIME_PERF:-$bin/slime-perf}
   [ -x "$program" ] || { [ -z "${SLIME_PERF:-}" ] && program=$(command -v slime-perf); }
 }
 
@@ -23,7 +23,7 @@ choose_tool() {
     die 3 "neither ${op}_perf (set NCCL_TESTS_DIR) nor slime-perf (run make) is here"
   fi ;;
   nccl-tests) find_nccl_tests || die 3 "${op}_perf is not in ${NCCL_TESTS_DIR:-PATH}; build nccl-tests and set NCCL_TESTS_DIR" ;;
-  slime-perf) find_slime_perf || die 3 "there is no slime-perf at ${SLIME_PERF:-$top/build/bin}; run make" ;;
+  slime-perf) find_slime_perf || die 3 "there is no slime-perf at ${SLIME_PERF:-$bin}; run make" ;;
   *) die 2 "--tool $tool: nccl-tests, slime-perf or auto" ;;
   esac
   [ "$scenario_tool" = auto ] || [ "$scenario_tool" = "$tool" ] ||
@@ -92,7 +92,7 @@ choose_algorithm() {
 
 make_command() {
   local per_rank words name
-  lib=${lib:-$top/build/lib}
+  lib=${lib:-$libraries}
   if [ -d "$lib" ]; then
     lib=$(cd "$lib" && pwd)
     share LD_LIBRARY_PATH "$lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"

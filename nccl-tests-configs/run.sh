@@ -5,6 +5,9 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 2
 top=$(dirname "$here")
+# Installed, this is PREFIX/share/libnet-slime/nccl-tests-configs; in a checkout all is in build/.
+bin=$top/../../bin libraries=$top/../../lib results=$PWD/nccl-tests-results
+[ ! -e "$top/mk/compile.mk" ] || { bin=$top/build/bin libraries=$top/build/lib results=$top/build/nccl-tests; }
 . "$here/scenario.sh"
 . "$here/launch.sh"
 
@@ -24,14 +27,16 @@ compare.py A.json B.json sets two results side by side, tuner_table.py makes a t
   --hosts FILE       one host per line, for scenarios over several hosts
   --ranks-per-host N (default 1)
   --set NAME=VALUE   one more variable; wins over the scenario's, which win over the environment's
-  --lib DIR          directory of libnet-slime.so (default: build/lib of this checkout)
-  --out DIR          where results go (default: build/nccl-tests of this checkout)
+  --lib DIR          directory of libnet-slime.so (default: build/lib of the checkout, or where
+                     this was installed)
+  --out DIR          where results go (default: build/nccl-tests of the checkout, or
+                     ./nccl-tests-results where this was installed)
   --timeout S        end the run after S seconds (default 3600)
   --dry-run          print variables and command, run nothing
   ARGUMENT...        for the program as they are
 
 environment: NCCL_TESTS_DIR  directory of nccl-tests' programs (else PATH)
-             SLIME_PERF      path of slime-perf (else build/bin of this checkout, else PATH)
+             SLIME_PERF      path of slime-perf (else of the checkout or installation, else PATH)
              MPIRUN, SRUN    the launchers, with options of your own if need be
 exit code:   0 all right, 1 wrong results, 2 usage, 3 the run failed or could not start
 EOF
@@ -114,7 +119,7 @@ if [ -n "$dry_run" ]; then
 fi
 
 command -v python3 >/dev/null || die 3 "python3 is needed to keep the result (apt-get install python3)"
-out=${out:-$top/build/nccl-tests}
+out=${out:-$results}
 mkdir -p "$out" || die 3 "cannot create $out; name another directory with --out"
 work=$(mktemp -d) || exit 3
 trap 'rm -rf "$work"' EXIT

@@ -65,6 +65,12 @@ class Controller {
   // Empty: the parent answered, or was not needed yet.
   const std::string& parent_trouble() const { return parent_trouble_; }
 
+  // For jobs that are asked for from now on.
+  void set_quotas(const TenantQuota& others, std::map<std::string, TenantQuota> tenants) {
+    options_.default_quota = others;
+    options_.tenants = std::move(tenants);
+  }
+
   const SwitchDriver& driver() const { return driver_; }
   const ControllerOptions& options() const { return options_; }
   const std::map<uint16_t, Job>& jobs() const { return jobs_; }
@@ -121,7 +127,7 @@ class Controller {
   control::Message driver_failed(const char* what, uint16_t job, const Error& error);
 
   SwitchDriver& driver_;
-  const ControllerOptions options_;
+  ControllerOptions options_;
   const Clock& clock_;
   const SwitchShape shape_;
   JobNumbers numbers_;

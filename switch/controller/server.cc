@@ -36,6 +36,12 @@ Result<std::unique_ptr<ControlServer>> ControlServer::open(Controller& controlle
   return server;
 }
 
+void ControlServer::set_key(const SecretKey& key) {
+  if (key == options_.key) return;
+  options_.key = key;
+  connections_.clear();
+}
+
 bool ControlServer::watch(int fd, uint32_t events, bool known) const {
   epoll_event event{};
   event.events = events;

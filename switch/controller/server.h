@@ -21,6 +21,9 @@ class ControlServer final : private VisitorPort {
   int timeout_ms() const;                             // until a deadline or a lease; at least 1
   // Everything that can be done now, and removes what is late.
   void run();
+  const SecretKey& key() const { return options_.key; }
+  // Connections that were signed with another key end; their clients connect again.
+  void set_key(const SecretKey& key);
   size_t connections() const { return connections_.size(); }
 
  private:
@@ -41,7 +44,7 @@ class ControlServer final : private VisitorPort {
   void resume_listener();
 
   Controller& controller_;
-  const ServerOptions options_;
+  ServerOptions options_;
   SocketAddress address_;
   Fd poller_, listener_;
   uint64_t paused_until_ns_ = 0;  // 0: the listener is watched

@@ -30,7 +30,8 @@ class Uplink {
   int descriptor() const { return asked_ ? client_->descriptor() : -1; }
   short events() const { return asked_ ? client_->events() : short{0}; }
   int timeout_ms(int most) const;
-  void run();  // everything that can be done now
+  void run();                                                 // everything that can be done now
+  void set_key(const SecretKey& key) { options_.key = key; }  // of connections from now on
 
  private:
   bool ask();
@@ -40,7 +41,7 @@ class Uplink {
   void lose(const Error& error);
 
   Controller& controller_;
-  const UplinkOptions options_;
+  UplinkOptions options_;
   const Clock& clock_;
   std::unique_ptr<SwitchClient> client_;
   bool fresh_ = true;                      // no answer came over it yet

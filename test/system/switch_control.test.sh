@@ -261,6 +261,10 @@ expect "metrics of the control channel" 0 '^slime_control_fences_total 1$' \
   python3 "$work/get.py" "$metrics/metrics"
 expect "metrics of the data path" 0 '^slime_data_malformed_total 1$' \
   python3 "$work/get.py" "$metrics/metrics"
+expect "build and uptime" 0 '^slime_switch_build_info\{version="[0-9.]+",commit="[^"]+"\} 1$' \
+  python3 "$work/get.py" "$metrics/metrics"
+expect "uptime" 0 '^slime_switch_uptime_seconds [0-9]+$' python3 "$work/get.py" "$metrics/metrics"
+expect "health" 0 '^ok$' python3 "$work/get.py" "$metrics/healthz"
 expect "nothing else there" 0 '^404$' python3 "$work/get.py" "$metrics/"
 
 expect "fence of no job" 1 'no_job' ctl fence 65000
@@ -281,6 +285,33 @@ for _ in $(seq 600); do # the lease is ten seconds
   sleep 0.1
 done
 check "gone after its lease" "$work/log" [ -n "$gone" ]
+
+# --- keys and quotas anew ------------------------------------------------------------------------
+
+# hang_up TEXT: SIGHUP, until the log says so
+hang_up() {
+  local before
+  before=$(wc -l <"$work/log")
+  kill -HUP $daemon
+  for _ in $(seq 300); do
+    tail -n +$((before + 1)) "$work/log" | grep -qE "$1" && break
+    sleep 0.1
+  done
+  check "SIGHUP: $1" "$work/log" grep -qE "$1" <(tail -n +$((before + 1)) "$work/log")
+}
+cp "$work/config.yaml" "$work/sound.yaml"
+echo 'jobs: {lease_s: forever}' >"$work/config.yaml"
+cp "$work/other" "$key"
+hang_up 'SIGHUP: nothing is changed: .*config.yaml:1: jobs.lease_s: "forever"'
+expect "the old key holds" 1 "not signed with this switch's key" ctl show
+sed 's/physics/chemistry/' "$work/sound.yaml" >"$work/config.yaml"
+hang_up 'SIGHUP: keys and quotas were read again'
+expect "the new key holds" 0 'of 64 jobs' ctl show
+check "another tenant has a quota now" "$work/worker.log" \
+  [ "$(sed 's/b"physics"/b"chemistry"/' "$work/worker.py" >"$work/again.py" &&
+    python3 "$work/again.py" "$control" "$key" 2>"$work/worker.log" </dev/null | wc -l)" = 1 ]
+check "lines of the log have a time" "$work/log" \
+  [ "$(grep -cvE '^2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z slime-switchd: ' "$work/log")" = 0 ]
 
 # --- the end -------------------------------------------------------------------------------------
 

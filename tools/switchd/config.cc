@@ -126,7 +126,8 @@ const Key kKeys[] = {
        return take_bytes(text, &c->tenant_quota.max_slot_bytes);
      }},
     {"metrics.listen", "",
-     "Where GET /metrics is answered for Prometheus, to everybody who asks; empty: nowhere",
+     "Where GET /metrics (for Prometheus) and GET /healthz are answered, to everybody who asks; "
+     "empty: nowhere; usual: this host's address, port 28901",
      [](const std::string& text, Config* c) -> Taken {
        SocketAddress address;
        c->metrics_listen = text;

@@ -44,11 +44,12 @@ Result<Fd> take_signals() {
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGHUP);
   const int code = pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  if (code != 0) return fail(system_error(code, "block SIGTERM and SIGINT"));
+  if (code != 0) return fail(system_error(code, "block SIGTERM, SIGINT and SIGHUP"));
   (void)signal(SIGPIPE, SIG_IGN);  // a closed pipe or connection is an error code to us
   Fd fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd) return fail(system_error(errno, "signalfd for SIGTERM and SIGINT"));
+  if (!fd) return fail(system_error(errno, "signalfd for SIGTERM, SIGINT and SIGHUP"));
   return fd;
 }
 
@@ -140,7 +141,43 @@ void say_ready(const Config& config, const Parts& parts) {
   (void)fflush(stdout);  // nobody may read it: no reason to end
 }
 
-Result<void> turn(Parts& parts) {
+// Everything is read before anything is taken, so a mistake changes nothing.
+Result<void> read_again(const std::string& path, Parts* parts) {
+  Values values;
+  auto config = path.empty() ? make_config(values) : read_config(path, &values);
+  if (!config) return fail(std::move(config.error()));
+  auto key = load_key(*config);
+  if (!key) return fail(std::move(key.error()));
+  auto parent_key = load_parent_key(*config);
+  if (!parent_key) return fail(std::move(parent_key.error()));
+  if (key->empty() != parts->control->key().empty()) {
+    return fail(make_error(Status::kConfig, 0,
+                           "control.key_file came or went: start the daemon again to use a switch "
+                           "with a key, or without one"));
+  }
+  parts->control->set_key(*key);
+  if (parts->uplink) parts->uplink->set_key(*parent_key);
+  parts->controller->set_quotas(config->tenant_quota, config->tenants);
+  return {};
+}
+
+// False: the daemon is to end.
+bool take_signal(int number, const std::string& path, Parts* parts) {
+  if (number != SIGHUP) {
+    SLIME_INFO("%s: ending, with %zu jobs", strsignal(number), parts->controller->jobs().size());
+    return false;
+  }
+  if (auto read = read_again(path, parts); !read) {
+    SLIME_WARN("SIGHUP: nothing is changed: %s", read.error().what.c_str());
+  } else {
+    SLIME_INFO(
+        "SIGHUP: keys and quotas were read again; other keys of the configuration take "
+        "effect when the daemon is started again");
+  }
+  return true;
+}
+
+Result<void> turn(const std::string& path, Parts& parts) {
   pollfd fds[4] = {{parts.signals.get(), POLLIN, 0},
                    {parts.control->descriptor(), POLLIN, 0},
                    {parts.metrics ? parts.metrics->descriptor() : -1, POLLIN, 0},
@@ -159,9 +196,8 @@ Result<void> turn(Parts& parts) {
     if (parts.uplink) parts.uplink->run();
     if (parts.metrics) parts.metrics->run();
     signalfd_siginfo signal{};
-    if (read(parts.signals.get(), &signal, sizeof signal) == sizeof signal) {
-      SLIME_INFO("%s: ending, with %zu jobs", strsignal(static_cast<int>(signal.ssi_signo)),
-                 parts.controller->jobs().size());
+    if (read(parts.signals.get(), &signal, sizeof signal) == sizeof signal &&
+        !take_signal(static_cast<int>(signal.ssi_signo), path, &parts)) {
       return {};
     }
   }
@@ -177,11 +213,11 @@ Result<SecretKey> load_parent_key(const Config& config) {
   return read_key("parent.key_file", config.parent_key_file);
 }
 
-Result<void> serve(const Config& config) {
+Result<void> serve(const Config& config, const std::string& path) {
   auto parts = open_parts(config);
   if (!parts) return fail(std::move(parts.error()));
   say_ready(config, *parts);
-  return turn(*parts);
+  return turn(path, *parts);
 }
 
 }  // namespace slime::switchd

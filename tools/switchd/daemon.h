@@ -9,8 +9,9 @@ namespace slime::switchd {
 Result<SecretKey> load_key(const Config& config);
 Result<SecretKey> load_parent_key(const Config& config);
 
-// Until SIGTERM or SIGINT. An error: it could not start.
-Result<void> serve(const Config& config);
+// Until SIGTERM or SIGINT; SIGHUP reads keys and quotas again, and `path` before (empty: there is
+// no file). An error: it could not start.
+Result<void> serve(const Config& config, const std::string& path);
 
 // Log lines go to standard error; so many in a second and no more, because strangers cause some.
 void log_to_stderr();

@@ -2,6 +2,7 @@
 #include <slime/log.h>
 
 #include <cstdio>
+#include <ctime>
 #include <mutex>
 
 #include "tools/switchd/daemon.h"
@@ -11,6 +12,23 @@ namespace {
 
 constexpr int kLinesPerSecond = 50;
 constexpr uint64_t kSecondNs = 1'000'000'000;
+
+// "2026-11-22T04:40:16.123Z": logs of several hosts are read side by side.
+struct Stamp {
+  char text[32];
+};
+
+Stamp stamp() {
+  timespec now{};
+  tm parts{};
+  Stamp result{};
+  (void)clock_gettime(CLOCK_REALTIME, &now);
+  (void)gmtime_r(&now.tv_sec, &parts);
+  const size_t length = strftime(result.text, sizeof result.text, "%Y-%m-%dT%H:%M:%S", &parts);
+  (void)snprintf(result.text + length, sizeof result.text - length, ".%03ldZ",
+                 now.tv_nsec / 1'000'000);
+  return result;
+}
 
 struct Window {
   std::mutex mutex;  // shards log too
@@ -25,12 +43,15 @@ void write_line(log::Level level, const char* /*file*/, int /*line*/, const char
   const uint64_t now = SteadyClock::instance().now_ns();
   if (now - window.since_ns >= kSecondNs) {
     const int left_out = window.lines - kLinesPerSecond;
-    if (left_out > 0) fprintf(stderr, "slime-switchd: %d more lines left out\n", left_out);
+    if (left_out > 0) {
+      fprintf(stderr, "%s slime-switchd: %d more lines left out\n", stamp().text, left_out);
+    }
     window.since_ns = now;
     window.lines = 0;
   }
   if (++window.lines > kLinesPerSecond) return;
-  fprintf(stderr, "slime-switchd: %s%s\n", level == log::Level::kWarn ? "warning: " : "", text);
+  fprintf(stderr, "%s slime-switchd: %s%s\n", stamp().text,
+          level == log::Level::kWarn ? "warning: " : "", text);
 }
 
 }  // namespace

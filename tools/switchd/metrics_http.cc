@@ -4,6 +4,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include <slime/clock.h>
+#include <slime_version.h>
+
 #include "switch/controller/report.h"
 
 namespace slime::switchd {
@@ -25,6 +28,18 @@ MHD_Result send(MHD_Connection* connection, unsigned status, const std::string& 
   const MHD_Result queued = MHD_queue_response(connection, status, response);
   MHD_destroy_response(response);
   return queued;
+}
+
+std::string process_metrics(uint64_t started_ns) {
+  const uint64_t up_ns = SteadyClock::instance().now_ns() - started_ns;
+  return "# HELP slime_switch_build_info Version and commit of slime-switchd; the value is 1\n"
+         "# TYPE slime_switch_build_info gauge\n"
+         "slime_switch_build_info{version=\"" SLIME_VERSION "\",commit=\"" SLIME_COMMIT
+         "\"} 1\n"
+         "# HELP slime_switch_uptime_seconds Time since the daemon was ready\n"
+         "# TYPE slime_switch_uptime_seconds gauge\n"
+         "slime_switch_uptime_seconds " +
+         std::to_string(up_ns / 1'000'000'000) + "\n";
 }
 
 }  // namespace
@@ -74,13 +89,21 @@ MHD_Result MetricsHttp::answer(void* self, MHD_Connection* connection, const cha
   constexpr const char* kPlain = "text/plain; charset=utf-8";
   if (*upload_bytes != 0) return MHD_NO;  // nobody sends us anything
   if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
-    return send(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "GET /metrics is all there is\n", kPlain);
-  }
-  if (strcmp(url, "/metrics") != 0) {
-    return send(connection, MHD_HTTP_NOT_FOUND, "there is only /metrics\n", kPlain);
+    return send(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+                "GET /metrics and GET /healthz are all there is\n", kPlain);
   }
   const auto* server = static_cast<const MetricsHttp*>(self);
-  return send(connection, MHD_HTTP_OK, net::metrics_text(server->controller_), net::kMetricsType);
+  if (strcmp(url, "/healthz") == 0) {  // that it answers is the news: one loop serves everybody
+    const bool draining = server->controller_.draining();
+    return send(connection, MHD_HTTP_OK, draining ? "ok, draining: takes no new jobs\n" : "ok\n",
+                kPlain);
+  }
+  if (strcmp(url, "/metrics") != 0) {
+    return send(connection, MHD_HTTP_NOT_FOUND, "there are only /metrics and /healthz\n", kPlain);
+  }
+  return send(connection, MHD_HTTP_OK,
+              process_metrics(server->started_ns_) + net::metrics_text(server->controller_),
+              net::kMetricsType);
 }
 
 }  // namespace slime::switchd

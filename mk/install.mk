@@ -1,0 +1,41 @@
+# What `make install` places, and `make uninstall` removes. DOCDIR and DATADIR are ours alone.
+
+STRIP ?= strip
+install_binary := install -m 755 $(if $(STRIP),-s --strip-program=$(STRIP))
+INSTALLED_LIBS := libnet-slime.so libnccl-net-slime.so libnccl-net.so libslime.a pkgconfig/slime.pc
+DIRS := $(LIBDIR)/pkgconfig $(BINDIR) $(UNITDIR) $(INCLUDEDIR)/slime $(DOCDIR)/docs $(DOCDIR)/examples \
+  $(DATADIR)/nccl-tests-configs
+TOP_DOCS := LICENSE $(wildcard README.md SECURITY.md)
+filled = sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+  -e 's|@VERSION@|$(VERSION)|; s|@BINDIR@|$(BINDIR)|; s|@DOCDIR@|$(DOCDIR)|' $(1) >$(DESTDIR)$(2)
+
+install:
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all
+	install -d $(DIRS:%=$(DESTDIR)%)
+	$(install_binary) $(PLUGIN_SO) $(DESTDIR)$(LIBDIR)/libnet-slime.so
+	ln -sf libnet-slime.so $(DESTDIR)$(LIBDIR)/libnccl-net-slime.so
+ifdef DEFAULT_PLUGIN
+	ln -sf libnet-slime.so $(DESTDIR)$(LIBDIR)/libnccl-net.so
+endif
+	install -m 644 $(LIB_A) $(DESTDIR)$(LIBDIR)
+	$(if $(STRIP),$(STRIP) --strip-debug $(DESTDIR)$(LIBDIR)/$(notdir $(LIB_A)))
+	install -m 644 include/slime/aggregation.h $(DESTDIR)$(INCLUDEDIR)/slime
+	$(call filled,mk/slime.pc.in,$(LIBDIR)/pkgconfig/slime.pc)
+ifneq ($(TOOL_BINS),)
+	$(install_binary) $(TOOL_BINS) $(DESTDIR)$(BINDIR)
+endif
+	$(call filled,mk/slime-switchd.service.in,$(UNITDIR)/slime-switchd.service)
+	install -m 644 $(TOP_DOCS) $(DESTDIR)$(DOCDIR)
+	install -m 644 $(wildcard docs/*.md) $(DESTDIR)$(DOCDIR)/docs
+	install -m 644 $(wildcard examples/*.cc) switch/switch.example.yaml $(DESTDIR)$(DOCDIR)/examples
+	install -m 644 $(wildcard $(addprefix nccl-tests-configs/*.,conf md)) \
+	  $(DESTDIR)$(DATADIR)/nccl-tests-configs
+	install -m 755 $(wildcard $(addprefix nccl-tests-configs/*.,sh py)) \
+	  $(DESTDIR)$(DATADIR)/nccl-tests-configs
+	mk/settle-links.sh $(DESTDIR)$(DOCDIR) $(DESTDIR)$(DATADIR)
+
+uninstall:
+	rm -f $(INSTALLED_LIBS:%=$(DESTDIR)$(LIBDIR)/%) $(DESTDIR)$(UNITDIR)/slime-switchd.service \
+	  $(TOOL_BINS:$(BUILD)/bin/%=$(DESTDIR)$(BINDIR)/%) $(DESTDIR)$(INCLUDEDIR)/slime/aggregation.h
+	rm -rf $(DESTDIR)$(DOCDIR) $(DESTDIR)$(DATADIR)
+	rmdir $(DESTDIR)$(INCLUDEDIR)/slime 2>/dev/null || true
