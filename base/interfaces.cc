@@ -29,7 +29,10 @@ struct Pattern {
       return exact ? name == wanted : name.starts_with(wanted);
     });
   }
-  bool includes() const { return !exclude && !names.empty(); }
+  // Without names there is no pattern, whatever signs there are (misc/socket.cc,
+  // ncclFindInterfaces).
+  bool is_given() const { return !names.empty(); }
+  bool includes() const { return !exclude && is_given(); }
 };
 
 std::string_view trim(std::string_view text) {
@@ -102,17 +105,14 @@ std::optional<SocketAddress> usable_address(const Candidate& candidate) {
 
 // Why the interface is not used; empty: it is.
 std::string reason_to_skip(const Candidate& candidate, const Pattern& pattern,
-                           std::string_view text) {
-  if (pattern.includes() && !pattern.matches(candidate.name)) {
-    return "does not match \"" + std::string(text) + "\"";
-  }
-  if (pattern.exclude && pattern.matches(candidate.name)) {
-    return "is excluded by \"" + std::string(text) + "\"";
-  }
+                           const std::string& source) {
+  const bool named = pattern.matches(candidate.name);
+  if (pattern.includes() && !named) return "does not match " + source;
+  if (pattern.exclude && named) return "is excluded by " + source;
   if ((candidate.flags & IFF_UP) == 0) return "is down (ip link set " + candidate.name + " up)";
   if (!candidate.up()) return "has no carrier";
   if (!usable_address(candidate)) return "has no IPv4 and no global IPv6 address";
-  if (pattern.includes()) return "";
+  if (pattern.is_given()) return "";
   const bool is_virtual = std::ranges::any_of(
       kVirtualPrefixes, [&](const char* prefix) { return candidate.name.starts_with(prefix); });
   if (is_virtual) return "is a virtual bridge or tunnel (name it in NCCL_SLIME_IFNAME to use it)";
@@ -165,15 +165,16 @@ Result<std::vector<InterfaceRecord>> interface_records() {
 
 InterfaceList select_interfaces(std::string_view pattern_text,
                                 const std::vector<InterfaceRecord>& records,
-                                const std::string& sysfs_root) {
+                                const std::string& sysfs_root, const std::string& variable) {
   const Pattern pattern = parse_pattern(pattern_text);
+  const std::string source = variable + "=\"" + std::string(pattern_text) + "\"";
   InterfaceList list;
   std::vector<Candidate> loopbacks;
   for (const Candidate& candidate : group(records)) {
-    const std::string reason = reason_to_skip(candidate, pattern, pattern_text);
+    const std::string reason = reason_to_skip(candidate, pattern, source);
     if (!reason.empty()) {
       list.notes.push_back(candidate.name + " " + reason);
-    } else if (candidate.loopback() && !pattern.includes()) {
+    } else if (candidate.loopback() && !pattern.is_given()) {
       loopbacks.push_back(candidate);
     } else {
       list.interfaces.push_back(describe_interface(candidate, sysfs_root));
@@ -191,10 +192,10 @@ InterfaceList select_interfaces(std::string_view pattern_text,
   return list;
 }
 
-Result<InterfaceList> list_interfaces(std::string_view pattern, const std::string& sysfs_root) {
+Result<InterfaceList> list_interfaces(std::string_view pattern, const std::string& variable) {
   auto records = interface_records();
   if (!records) return fail(std::move(records.error()));
-  return select_interfaces(pattern, *records, sysfs_root);
+  return select_interfaces(pattern, *records, "/sys", variable);
 }
 
 }  // namespace slime

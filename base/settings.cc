@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <optional>
 #include <type_traits>
 
+#include "base/edit_distance.h"
 #include "base/settings_table.h"
 
 namespace slime {
@@ -40,22 +40,6 @@ std::string shown(std::string_view text) {
 Error refused(const SettingSpec& spec, const Found& found) {
   return make_error(Status::kConfig, 0, "%s=\"%s\" is not accepted: expected %s", found.variable,
                     shown(*found.text).c_str(), accepted_values(spec).c_str());
-}
-
-// Levenshtein's distance, one row at a time.
-size_t edit_distance(std::string_view left, std::string_view right) {
-  std::vector<size_t> row(right.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= left.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= right.size(); ++j) {
-      const size_t replaced = diagonal + (left[i - 1] == right[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row.back();
 }
 
 const char* nearest_name(std::string_view name) {
@@ -114,6 +98,14 @@ Result<Settings> parse_settings(const Environment& environment,
   if (error) return fail(std::move(*error));
   if (warnings != nullptr) warn_of_unknown(environment, warnings);
   return settings;
+}
+
+std::string variable_of(const std::string& name, const Environment& environment) {
+  for (const SettingSpec& spec : kSettingSpecs) {
+    const Found found = name == spec.name ? look_up(spec, environment) : Found{};
+    if (found.variable != nullptr) return found.variable;
+  }
+  return name;
 }
 
 std::vector<SettingRow> describe(const Settings& settings, const Environment& environment) {

@@ -60,6 +60,7 @@ measure() {
 compare() {
   echo
   echo "# out of place, microseconds per operation, $ranks ranks on this host"
+  echo "# On one host the ring wins: ranks and switch share its cores, and a switch spares links between hosts, of which there are none here (docs/switch.md, What it costs and when it pays)."
   awk '
     !/^ / { next }
     FNR == NR { ring[$1] = $6; next }

@@ -33,6 +33,25 @@ choose_tool() {
   fi
 }
 
+# Without what its name speaks of, a scenario would measure something else under that name.
+check_needs() {
+  local rails
+  case $needs in
+  gpu)
+    [ "$tool" = nccl-tests ] || skip "$scenario is about GPUs, and slime-perf uses none: build nccl-tests and set NCCL_TESTS_DIR"
+    "${NVIDIA_SMI:-nvidia-smi}" -L 2>/dev/null | grep -q '^GPU ' || skip "$scenario needs a GPU, and nvidia-smi -L shows none"
+    ;;
+  rails)
+    [ -x "$bin/slime-info" ] || return 0
+    rails=$("$bin/slime-info" --devices --json 2>/dev/null | python3 -c '
+import json, sys
+devices = json.load(sys.stdin)["devices"]["devices"]
+print(max([len({r["address"] for r in d["rails"]}) for d in devices], default=0))' 2>/dev/null)
+    [ "${rails:-0}" -ge 2 ] || skip "$scenario needs a device of two interfaces, and this host has ${rails:-0} to make one of; slime-info --devices says why"
+    ;;
+  esac
+}
+
 # One name per line; comments and what follows the name (slots=...) are left out.
 host_names() { sed -e 's/#.*//' -e 's/^[[:space:]]*//' -e 's/[[:space:]:].*//' -e '/^$/d' "$hosts_file"; }
 

@@ -15,8 +15,10 @@ usage() {
   cat <<'EOF'
 usage: run.sh SCENARIO [OPTION]... [-- ARGUMENT...]
        run.sh --list
+       run.sh --all [OPTION]...     every scenario for one host in turn, and a count of them
 SCENARIO is a name that --list shows, or a file: NAME=VALUE lines for the environment (%r: the rank's
-number), and ranks=N, launcher=local|mpirun|srun, hosts=one|many, tool=auto|nccl-tests|slime-perf.
+number), and ranks=N, launcher=local|mpirun|srun, hosts=one|many, tool=auto|nccl-tests|slime-perf,
+needs=gpu|rails (without it the scenario is skipped: it would measure something else).
 compare.py A.json B.json sets two results side by side, tuner_table.py makes a tuner file of them.
 
   --op NAME          collective (default all_reduce): all_reduce, all_gather, reduce_scatter,
@@ -38,13 +40,38 @@ compare.py A.json B.json sets two results side by side, tuner_table.py makes a t
 environment: NCCL_TESTS_DIR  directory of nccl-tests' programs (else PATH)
              SLIME_PERF      path of slime-perf (else of the checkout or installation, else PATH)
              MPIRUN, SRUN    the launchers, with options of your own if need be
-exit code:   0 all right, 1 wrong results, 2 usage, 3 the run failed or could not start
+exit code:   0 all right, 1 wrong results, 2 usage, 3 the run failed or could not start,
+             77 skipped: this host lacks what the scenario is about
 EOF
 }
 
 die() { # EXIT MESSAGE
   echo "run.sh: $2" >&2
   exit "$1"
+}
+
+skip() { # REASON
+  echo "run.sh: skipped: $1" >&2
+  exit 77
+}
+
+# Those for one host; the last line counts them.
+run_all() { # OPTION...
+  local file name code measured=0 failed=0 skipped=0
+  for file in "$here"/*.conf; do
+    name=$(basename "$file" .conf)
+    { [ "$name" = common ] || grep -q '^hosts=many' "$file"; } && continue
+    "$here/run.sh" "$name" "$@"
+    code=$?
+    case $code in
+    0) measured=$((measured + 1)) ;;
+    2) return 2 ;;
+    77) skipped=$((skipped + 1)) ;;
+    *) failed=$((failed + 1)) ;;
+    esac
+  done
+  echo "run.sh: $measured measured, $failed failed, $skipped skipped"
+  [ "$failed" = 0 ] || return 3
 }
 
 list_scenarios() {
@@ -80,6 +107,7 @@ while [ $# -gt 0 ]; do
   case $option in
   --help | -h) usage; exit 0 ;;
   --list) list_scenarios; exit 0 ;;
+  --all) [ -z "$scenario" ] || die 2 "--all, or a scenario"; shift; run_all "$@"; exit ;;
   --dry-run) dry_run=1; shift; continue ;;
   --) shift; arguments+=("$@"); break ;;
   -*) [ $# -ge 2 ] || die 2 "$option wants a value" ;;
@@ -110,6 +138,7 @@ choose_tool
 choose_ranks
 choose_algorithm
 make_command
+[ -n "$dry_run" ] || check_needs
 
 if [ -n "$dry_run" ]; then
   for name in "${variables[@]}"; do printf '%s=%s\n' "$name" "${!name}"; done

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154  # variables shared with run.sh and launch.sh
 
-variables=() launcher=local hosts=one scenario_ranks='' scenario_tool=auto
+variables=() launcher=local hosts=one scenario_ranks='' scenario_tool=auto needs=''
 
 assign() { # WHERE LINE
   local name=${2%%=*} value=${2#*=}
@@ -12,6 +12,7 @@ assign() { # WHERE LINE
   launcher) [[ $value =~ ^(local|mpirun|srun)$ ]] || die 2 "$1: launcher is local, mpirun or srun"; launcher=$value ;;
   hosts) [[ $value =~ ^(one|many)$ ]] || die 2 "$1: hosts is one or many"; hosts=$value ;;
   tool) scenario_tool=$value ;;
+  needs) [[ $value =~ ^(gpu|rails)$ ]] || die 2 "$1: needs is gpu or rails"; needs=$value ;;
   *)
     [[ $name =~ ^(NCCL|UCX|OMPI|CUDA|SLIME)_[A-Z0-9_]+$ ]] ||
       die 2 "$1: '$name' is no variable of NCCL, UCX, Open MPI, CUDA or SLIME"

@@ -37,14 +37,16 @@ struct InterfaceRecord {
 Result<std::vector<InterfaceRecord>> interface_records();
 
 // `pattern` in the syntax of NCCL_SOCKET_IFNAME: a comma-separated list of name prefixes; "^..."
-// excludes them, "=..." compares whole names. A list that includes may pick anything that is up.
-// Without one (empty, or "^..."), virtual bridges are skipped, and loopback unless nothing else
-// is left.
+// excludes them, "=..." compares whole names. As in NCCL, any list picks all that it lets through
+// and that is up: "^eth0" takes loopback and docker0 too. Without one, virtual bridges are skipped,
+// and loopback unless nothing else is left. `variable`: where the pattern comes from, for the
+// notes.
 InterfaceList select_interfaces(std::string_view pattern,
                                 const std::vector<InterfaceRecord>& records,
-                                const std::string& sysfs_root = "/sys");
+                                const std::string& sysfs_root = "/sys",
+                                const std::string& variable = "NCCL_SLIME_IFNAME");
 
 Result<InterfaceList> list_interfaces(std::string_view pattern,
-                                      const std::string& sysfs_root = "/sys");
+                                      const std::string& variable = "NCCL_SLIME_IFNAME");
 
 }  // namespace slime

@@ -38,6 +38,11 @@ Environment process_environment();  // the variables whose names begin with NCCL
 Result<Settings> parse_settings(const Environment& environment,
                                 std::vector<std::string>* warnings = nullptr);
 
+// For messages: the variable that setting `name` (NCCL_SLIME_X) has its value from, which may be
+// its fallback; `name` itself where none is set.
+std::string variable_of(const std::string& name,
+                        const Environment& environment = process_environment());
+
 struct SettingRow {
   std::string name;           // NCCL_SLIME_X
   std::string value;          // as one would write it: "64K"

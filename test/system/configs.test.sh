@@ -72,7 +72,7 @@ for bad in "" "nosuch" "common" "loopback-2ranks --op ../x" "loopback-2ranks --o
   "loopback-2ranks --ranks 1" "loopback-2ranks --tool mpi" "loopback-2ranks --set PATH=/" \
   "loopback-2ranks --set NCCL_NET" "loopback-2ranks -e" "loopback-2ranks --nosuch 1" \
   "loopback-2ranks loopback-4rails" "hosts-mpirun" "hosts-mpirun --hosts /nonexistent" \
-  "socket-2ranks --tool slime-perf"; do
+  "socket-2ranks --tool slime-perf" "loopback-2ranks --all"; do
   # shellcheck disable=SC2086  # words of one command line
   run "refused: $bad" 2 '^run.sh: ' "$configs/run.sh" --dry-run --tool slime-perf $bad
 done
@@ -109,7 +109,9 @@ FAKE_TABLE=/dev/null run "a run without a table" 3 'no result: .* printed no row
 
 # Launchers.
 : >"$root/log"
+printf '#!/bin/sh\necho "GPU 0: none"\n' >"$root/bin/nvidia-smi" && chmod +x "$root/bin/nvidia-smi"
 run "two ranks on one GPU" 0 'kept' go two-ranks-one-gpu
+NVIDIA_SMI=/nonexistent run "no GPU: skipped" 77 'skipped: two-ranks-one-gpu needs a GPU' go two-ranks-one-gpu
 logged "by mpirun" "mpirun -n 2 --oversubscribe .*-x NCCL_HOSTID .*all_reduce_perf -g 1"
 logged "each with a host id" "NCCL_HOSTID=slime1"
 printf 'one slots=4\n# two\ntwo:4\n\n' >"$root/hosts"
@@ -133,6 +135,21 @@ run "slime-perf where nccl-tests is not" 0 'by slime-perf.*#wrong.*kept' \
 result "is kept with its details" 'r["tool"] == "slime-perf" and [x["size"] for x in r["rows"]] == [8, 256, 8192] and
   all(x["out_of_place"]["wrong"] == 0 for x in r["rows"]) and r["details"]["tool"] == "slime-perf" and
   r["rows"][0]["out_of_place"]["best_us"] > 0 and r["details"]["plugin"]["name"] == "SLIME"'
+
+run "a scenario about GPUs, and slime-perf" 77 'skipped: two-ranks-one-gpu is about GPUs' go two-ranks-one-gpu
+run "several interfaces: not on loopback alone" 77 'skipped: .* has 1 to make one of' \
+  go one-device-all-interfaces --set NCCL_SLIME_IFNAME=lo
+run "its interfaces are not slime-perf's choice" 0 $'\nNCCL_SLIME_IFNAME=\n' "$configs/run.sh" \
+  one-device-all-interfaces --dry-run
+# What --all does with each outcome; the scenarios themselves are measured above.
+mkdir "$root/all"
+cp "$configs"/*.sh "$configs"/*.py "$configs"/common.conf "$root/all"
+printf 'ranks=2\nNCCL_SOCKET_IFNAME=lo\n' >"$root/all/a.conf"
+printf 'ranks=2\nneeds=gpu\n' >"$root/all/b.conf"
+printf 'ranks=2\nNCCL_SLIME_DISABLE=1\n' >"$root/all/c.conf"
+printf 'hosts=many\n' >"$root/all/d.conf"
+run "all scenarios, counted" 3 'run.sh: 1 measured, 1 failed, 1 skipped$' "${launcher[@]}" \
+  "$root/all/run.sh" --all --lib "$build/lib" --out "$root/out" -b 8 -e 8 -n 1 -w 0
 
 # compare.py
 result_of() { # SCENARIO TIME BUSBW

@@ -95,10 +95,11 @@ TEST_F(Interfaces, PatternsOfNccl) {
       {",,eth0,", {"eth0"}},
       {"=eth", {}},
       {"=eth0,ib0", {"eth0", "ib0"}},
-      {"^eth", {"ib0"}},
-      {"^eth,docker", {"ib0"}},
-      {"^=eth0", {"eth1", "ib0"}},
-      {"^=eth", {"eth0", "eth1", "ib0"}},
+      {"^eth", {"br-7f00", "docker0", "ib0", "lo", "virbr0"}},  // all others, as in NCCL
+      {"^eth,docker", {"br-7f00", "ib0", "lo", "virbr0"}},
+      {"^docker,lo,br-,virbr", {"eth0", "eth1", "ib0"}},
+      {"^=eth0", {"br-7f00", "docker0", "eth1", "ib0", "lo", "virbr0"}},
+      {"^=eth,docker0,lo,br-7f00,virbr0", {"eth0", "eth1", "ib0"}},
       {"docker", {"docker0"}},
       {"lo", {"lo"}},
       {"lo,eth0", {"eth0", "lo"}},
@@ -106,12 +107,15 @@ TEST_F(Interfaces, PatternsOfNccl) {
       {"^", {"eth0", "eth1", "ib0"}},
       {"=", {"eth0", "eth1", "ib0"}},
       {"nothing", {}},
-      {"^eth,ib", {"lo"}},
-      {"^eth,ib,lo", {}},
+      {"^eth,ib,docker,br-,virbr", {"lo"}},
+      {"^eth,ib,lo,docker,br-,virbr", {}},
   };
   for (const auto& c : cases) EXPECT_EQ(names(select(c.pattern, host_)), c.expected) << c.pattern;
   EXPECT_THAT(select("=eth2", host_).notes, testing::Contains(HasSubstr("eth2 is down")));
-  EXPECT_THAT(select("nothing", host_).notes, testing::Contains("eth0 does not match \"nothing\""));
+  EXPECT_THAT(select("nothing", host_).notes,
+              testing::Contains("eth0 does not match NCCL_SLIME_IFNAME=\"nothing\""));
+  EXPECT_THAT(select_interfaces("^eth0", host_, root_, "NCCL_SOCKET_IFNAME").notes,
+              testing::Contains("eth0 is excluded by NCCL_SOCKET_IFNAME=\"^eth0\""));
 }
 
 TEST_F(Interfaces, LongPatternIsHarmless) {

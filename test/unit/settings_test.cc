@@ -190,6 +190,21 @@ TEST(Settings, WarnsOfUnknownNames) {
   EXPECT_THAT(warnings[2], HasSubstr("the nearest is NCCL_SLIME_RAILS_PER_IF"));
 }
 
+TEST(Settings, SuggestsTheNameThatWasSpelledOut) {
+  std::vector<std::string> warnings;
+  ASSERT_TRUE(parse_settings({{"NCCL_SLIME_RAILS_PER_INTERFACE", "2"}}, &warnings));
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_TRUE(warnings[0].ends_with("the nearest is NCCL_SLIME_RAILS_PER_IF")) << warnings[0];
+}
+
+TEST(Settings, NamesTheVariableThatAValueComesFrom) {
+  EXPECT_EQ(variable_of("NCCL_SLIME_IFNAME", {{"NCCL_SOCKET_IFNAME", "a"}}), "NCCL_SOCKET_IFNAME");
+  EXPECT_EQ(
+      variable_of("NCCL_SLIME_IFNAME", {{"NCCL_SOCKET_IFNAME", "a"}, {"NCCL_SLIME_IFNAME", "b"}}),
+      "NCCL_SLIME_IFNAME");
+  EXPECT_EQ(variable_of("NCCL_SLIME_IFNAME", {}), "NCCL_SLIME_IFNAME");
+}
+
 TEST(Settings, NoWarningsForKnownNames) {
   std::vector<std::string> warnings;
   Environment environment;

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/edit_distance.h"
 #include "tools/common/bytes.h"
 
 namespace slime::switchd {
@@ -152,21 +153,6 @@ Taken take_tenant(const std::string& tenant, const std::string& key, const std::
   auto& quota = config->tenants.try_emplace(tenant, config->tenant_quota).first->second;
   return key == kTenantKeys[0] ? take_number(text, 0, UINT32_MAX, &quota.max_jobs)
                                : take_bytes(text, &quota.max_slot_bytes);
-}
-
-// Levenshtein's distance, one row at a time.
-size_t edit_distance(std::string_view left, std::string_view right) {
-  std::vector<size_t> row(right.size() + 1);
-  for (size_t i = 0; i < row.size(); ++i) row[i] = i;
-  for (size_t i = 0; i < left.size(); ++i) {
-    size_t diagonal = row[0]++;
-    for (size_t j = 0; j < right.size(); ++j) {
-      const size_t changed = diagonal + (left[i] == right[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
 }
 
 std::string value_of(const Values& values, const std::string& name, const char* otherwise) {

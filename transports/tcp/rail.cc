@@ -65,7 +65,7 @@ Result<std::unique_ptr<Channel>> TcpRail::open_channel(const ChannelOptions& opt
 
 Result<std::vector<std::unique_ptr<Rail>>> open_tcp_rails(const Settings& settings,
                                                           std::vector<std::string>* notes) {
-  auto list = list_interfaces(settings.ifname);
+  auto list = list_interfaces(settings.ifname, variable_of("NCCL_SLIME_IFNAME"));
   if (!list) return fail(std::move(list.error()));
   if (notes) notes->insert(notes->end(), list->notes.begin(), list->notes.end());
   std::vector<std::unique_ptr<Rail>> rails;
