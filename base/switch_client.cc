@@ -164,7 +164,9 @@ Status SwitchClient::take_challenge(Error* error) {
     *error = make_error(
         challenge == nullptr ? Status::kRemote : Status::kConfig, 0, "%s %s", name().c_str(),
         challenge == nullptr ? "greets with another message than a challenge"
-        : key_.empty()       ? "wants a key and none is configured here; name the switch's key file"
+        : key_.empty()       ? "wants a key and none is given here; name its key file: "
+                               "NCCL_SLIME_SWITCH_KEY_FILE for ranks, --key-file for "
+                               "slime-switchctl, parent.key_file for a switch below it"
                              : "has no key, and one is configured here; give the switch the key "
                                "(control.key_file), or name none here");
     return error->status;

@@ -62,6 +62,10 @@ done
 check "docs/configuration.md is what --settings-markdown prints" "" \
   cmp "$root/configuration.md" docs/configuration.md
 
+"${launcher[@]}" "$build/bin/slime-info" --nccl 99.9 >"$root/out" 2>&1
+check "NCCL 99.9: what is known" "$(cat "$root/out")" \
+  grep -q 'NCCL 99.9 is none that is known here: versions are 2.x' "$root/out"
+
 # Names and tables, release by release.
 ours=LD_LIBRARY_PATH=$lib
 expect "the word works everywhere" 0 \
@@ -218,8 +222,9 @@ expect "the fields of an old table" 0 \
 expect "devices also where NCCL would not load it" 0 \
   'not d["would_load"] and d["plugin"].endswith("lib/libnet-slime.so") and len(d["devices"]) == 1' \
   -- --devices --nccl 2.28.9
-expect "no interface: why" 3 'd["devices"] == [] and any("does not match" in x for x in d["skipped"])' \
-  "$ours" NCCL_NET_PLUGIN=slime NCCL_SLIME_IFNAME=nothing0 -- --devices
+expect "no interface: why" 3 'd["devices"] == [] and 
+  "lo does not match NCCL_SOCKET_IFNAME=\"foo\"" in d["skipped"]' \
+  "$ours" NCCL_NET_PLUGIN=slime NCCL_SLIME_IFNAME= NCCL_SOCKET_IFNAME=foo -- --devices
 expect "switched off" 3 'verdicts()[-1] == "no_devices" and "DISABLE" in problems()' \
   "$ours" NCCL_NET_PLUGIN=slime NCCL_SLIME_DISABLE=1 -- --loading --nccl 2.28.9
 expect "settings with their sources" 0 \

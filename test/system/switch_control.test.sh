@@ -76,6 +76,11 @@ expect "value out of range" 2 'config.yaml:2: data.shards: "17" is not a number 
   switchd --config "$(config 'data:\n  shards: 17\n')"
 expect "a key twice" 2 'jobs.max is there twice, first in line 1' \
   switchd --config "$(config 'jobs: {max: 2,\n max: 3}')"
+expect "a section with a value" 2 'config.yaml:1: data is a section: its keys go below it' \
+  switchd --config "$(config 'data: 5\n')"
+expect "a brace that is open" 2 'config.yaml:2: the \{ in this line is not closed by a \}' \
+  switchd --config "$(config 'jobs: {max: 3} # {\ndata: {shards: 2\n\ncontrol:\n  max_connections: 9\n')"
+expect "a directory" 2 'configuration file /etc is a directory' switchd --config /etc
 expect "no YAML" 2 'config.yaml:[0-9]+: ' switchd --config "$(config 'data: [1')"
 expect "no address that workers could be told" 2 'workers are told' \
   switchd --config "$(config 'data: {listen: 0.0.0.0:0}')" --check-config
@@ -272,10 +277,11 @@ expect "drain on" 0 'draining: yes' ctl drain on
 expect "and shown" 0 'takes no new jobs' ctl show
 expect "drain off, as JSON" 0 '"draining": false' ctl drain off --json
 expect "another word for drain" 2 'on' ctl drain maybe
-expect "another command" 2 'Exit code|required|expected' ctl dance
+expect "another command" 2 'shwo is no command; the nearest is show' ctl shwo
+expect "no command" 2 'required' ctl
 
 expect "another key" 1 "not signed with this switch's key" ctl_with "$work/other" show
-expect "no key" 1 'wants a key' timeout 60 "${launcher[@]}" "$build/bin/slime-switchctl" \
+expect "no key" 1 'wants a key .* NCCL_SLIME_SWITCH_KEY_FILE for ranks, --key-file for slime-switchctl' timeout 60 "${launcher[@]}" "$build/bin/slime-switchctl" \
   --switch "$control" show
 expect "a key file that is none" 2 'open key file' ctl_with "$work/nothere" show
 

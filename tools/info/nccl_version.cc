@@ -41,7 +41,14 @@ Result<NcclVersion> parse_nccl_version(std::string_view text) {
     if (at == end || *at != '.') break;
     ++at;
   }
-  if (at != end || count < 2 || text.back() == '.' || parts[0] != 2) {
+  if (at == end && count >= 2 && text.back() != '.' && parts[0] != 2) {
+    return fail(
+        make_error(Status::kConfig, 0,
+                   "NCCL %.*s is none that is known here: versions are 2.x, such as 2.20.5; a "
+                   "newer 2.x is answered for as the newest that is known",
+                   static_cast<int>(text.size()), text.data()));
+  }
+  if (at != end || count < 2 || text.back() == '.') {
     return fail(make_error(Status::kConfig, 0,
                            "'%.*s' is no NCCL version; write it as in 2.20.5 or 2.28",
                            static_cast<int>(text.size()), text.data()));

@@ -3,6 +3,9 @@
 #include <slime_version.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "base/edit_distance.h"
 
 namespace slime::switchctl {
 namespace {
@@ -32,6 +35,28 @@ void add_commands(CLI::App* app, Options* options, std::string* state) {
   app->require_subcommand(1);
 }
 
+// CLI11 says that a command is missing, and not that this word is none.
+bool complain_of_unknown_command(const CLI::App& app, int argc, char** argv) {
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--switch" || word == "--key-file" || word == "--timeout") ++i;
+    if (word.starts_with('-')) continue;
+    std::string nearest;
+    for (const CLI::App* command : commands) {
+      const std::string& name = command->get_name();
+      if (name == word) return false;
+      if (nearest.empty() || edit_distance(word, name) < edit_distance(word, nearest)) {
+        nearest = name;
+      }
+    }
+    fprintf(stderr, "slime-switchctl: %s is no command; the nearest is %s (--help lists them)\n",
+            word.c_str(), nearest.c_str());
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::variant<Options, int> parse_options(int argc, char** argv) {
@@ -50,6 +75,9 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {  // CLI11 has no other way to say it
+    if (error.get_exit_code() != 0 && complain_of_unknown_command(app, argc, argv)) {
+      return static_cast<int>(kExitUsage);
+    }
     return app.exit(error) == 0 ? static_cast<int>(kExitOk) : static_cast<int>(kExitUsage);
   }
   options.on = state == "on";

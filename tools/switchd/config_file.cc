@@ -1,9 +1,11 @@
 // The YAML file. yaml-cpp throws; nothing leaves this file but a Result.
+#include <sys/stat.h>
 #include <yaml-cpp/yaml.h>
 
 #include <cerrno>
 #include <fstream>
-#include <sstream>
+#include <optional>
+#include <vector>
 
 #include "tools/switchd/config.h"
 
@@ -23,6 +25,12 @@ Error wrong(const Reading& reading, int line, const std::string& what) {
 }
 
 Result<void> take(const YAML::Node& node, const std::string& name, int line, Reading* reading) {
+  if (is_section(name) && name.find('.') == std::string::npos) {
+    return fail(wrong(*reading, line,
+                      name +
+                          " is a section: its keys go below it, each with a value (--print-config "
+                          "shows them)"));
+  }
   if (!is_key(name)) {
     return fail(wrong(*reading, line, name + " is no key; the nearest is " + nearest_key(name)));
   }
@@ -53,16 +61,53 @@ Result<void> walk(const YAML::Node& node, const std::string& prefix, Reading* re
 }
 
 Result<std::string> load(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) {
+    return fail(system_error(errno, "configuration file %s", path.c_str()));
+  }
+  if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) {
+    return fail(make_error(Status::kConfig, 0,
+                           "configuration file %s is %s; name a file, such as "
+                           "/etc/slime/switch.yaml",
+                           path.c_str(),
+                           S_ISDIR(status.st_mode) ? "a directory" : "no file of text"));
+  }
   std::ifstream file(path, std::ios::binary);
   std::string text(kMaxFileBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file.eof() || file.bad()) {
     return fail(make_error(Status::kConfig, 0,
-                           "%s: cannot be read, or has more than %zu bytes; is the name right?",
+                           "%s: cannot be read, or has more than %zu bytes; may this user read it?",
                            path.c_str(), kMaxFileBytes));
   }
   text.resize(static_cast<size_t>(file.gcount()));
   return text;
+}
+
+// yaml-cpp says where it gave up, which is the end of the file. The innermost bracket that is open
+// there is what to look for.
+std::optional<Error> unclosed_bracket(const Reading& reading, const std::string& text) {
+  std::vector<std::pair<char, int>> open;
+  int line = 1;
+  char quote = 0, before = '\n';
+  for (size_t i = 0; i < text.size(); before = text[i++]) {
+    const char c = text[i];
+    if (c == '\n') ++line;
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+      continue;
+    }
+    const bool begins = std::string_view(" \t\n{[,:").find(before) != std::string_view::npos;
+    if ((c == '"' || c == '\'') && begins) quote = c;
+    if (c == '#' && begins) i = std::min(text.find('\n', i), text.size()) - 1;
+    if ((c == '{' || c == '[') && begins) open.emplace_back(c, line);
+    if ((c == '}' || c == ']') && !open.empty()) open.pop_back();
+  }
+  if (open.empty()) return std::nullopt;
+  const bool brace = open.back().first == '{';
+  return wrong(reading, open.back().second,
+               std::string("the ") + (brace ? "{" : "[") + " in this line is not closed by a " +
+                   (brace ? "}" : "]"));
 }
 
 }  // namespace
@@ -78,7 +123,8 @@ Result<Config> read_config(const std::string& path, Values* values) {
     }
     if (auto walked = walk(root, "", &reading); !walked) return fail(walked.error());
   } catch (const YAML::Exception& error) {
-    return fail(wrong(reading, error.mark.line + 1, error.msg));
+    auto open = unclosed_bracket(reading, *text);
+    return fail(open ? std::move(*open) : wrong(reading, error.mark.line + 1, error.msg));
   }
   auto config = make_config(*values);
   if (!config) {
