@@ -161,9 +161,8 @@ Result<void> Session::obtain_job(std::span<const Member> members, Grant* grant) 
   if (!told) return told;
   *grant = grants[0];
   if (grant->from != Grant::From::kNobody) return check_grant(*grant);
-  return fail(make_error(Status::kRemote, 0,
-                         "rank 0 got no job from the switch at %s; its log says why",
-                         control_address_.to_string().c_str()));
+  return fail(make_error(Status::kRemote, 0, "rank 0 got no job from the switch at %s; %s",
+                         control_address_.to_string().c_str(), kToldElsewhere));
 }
 
 Session::Grant Session::grant_of(const control::JobGrant& grant) {
@@ -329,8 +328,8 @@ Result<void> Session::verdict(const Result<void>& own, std::span<const uint8_t> 
     if (well[rank] == 0) who += (who.empty() ? "" : ", ") + std::to_string(rank);
   }
   if (who.empty()) return {};
-  return fail(make_error(Status::kRemote, 0, "%s failed at rank %s, so at all; its log says why",
-                         on, who.c_str()));
+  return fail(make_error(Status::kRemote, 0, "%s failed at rank %s, so at all; %s", on, who.c_str(),
+                         kToldElsewhere));
 }
 
 }  // namespace slime

@@ -112,9 +112,8 @@ Result<void> Session::check_parts(std::span<const Grant> grants) const {
   }
   if (!who.empty()) {
     return fail(make_error(Status::kRemote, 0,
-                           "rank %s got no part of a job on a tree of %zu switches; its log says "
-                           "why",
-                           who.c_str(), job_.branches.size()));
+                           "rank %s got no part of a job on a tree of %zu switches; %s",
+                           who.c_str(), job_.branches.size(), kToldElsewhere));
   }
   if (same) return {};
   return fail(make_error(Status::kRemote, 0,

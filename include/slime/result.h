@@ -22,6 +22,9 @@ using Result = tl::expected<T, Error>;
 // printf-style; the caller names the status, the exact code and the sentence.
 [[gnu::format(printf, 3, 4)]] Error make_error(Status status, int code, const char* format, ...);
 
+// How an error ends that only says that another process has failed: the cause is told there.
+inline constexpr char kToldElsewhere[] = "its log says why";
+
 // For failed system calls: appends strerror(code) and the code itself.
 [[gnu::format(printf, 2, 3)]] Error system_error(int code, const char* format, ...);
 

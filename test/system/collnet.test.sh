@@ -65,8 +65,12 @@ refused other_protocol 'no protocol but simple' all_reduce --algo collnet --prot
 refused two_devices 'one device' all_reduce --algo collnet --net-dev 0,1
 refused no_switch 'NCCL_SLIME_SWITCH is not set' all_reduce --algo collnet
 NCCL_SLIME_SWITCH=127.0.0.1:1 within 50 run nobody_there 3 all_reduce --algo collnet --ranks 3
-for rank in 0 1 2; do says nobody_there "rank $rank: .*CollNet connect"; done
-says nobody_there '127.0.0.1:1'
+says nobody_there '127.0.0.1:1: .*nobody listens'
+says nobody_there "slime-perf: rank 0: rank 0 .*CollNet connect: .*; all ranks end"
+# One cause, one report: the plugin's warning, then the program's line; no rank repeats it.
+if [ "$(wc -l <"$work/nobody_there.err")" = 2 ] &&
+  [ "$(grep -c 'nobody listens' "$work/nobody_there.err")" = 1 ]; then ok "nobody_there: said once"
+else not_ok "nobody_there: not said once" "$work/nobody_there.err"; fi
 
 start_switch
 NCCL_SLIME_EAGER_MAX=16 run small_eager 3 all_reduce --algo collnet --ranks 2

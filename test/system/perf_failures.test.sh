@@ -14,6 +14,12 @@ refused() {
 refused no_collective 'collective'
 refused unknown_collective 'collective' all_shuffle
 refused unknown_flag 'frobnicate' all_reduce --frobnicate
+refused option_of_nccl_tests '-g and -t are .* each rank is a process here: give --ranks' -g 2 all_reduce
+refused unknown_option 'there is no option -x' -x 2 all_reduce
+refused factor_one 'a factor is 2 to' all_reduce -f 1
+RANK=5 WORLD_SIZE=2 refused rank_five 'RANK and WORLD_SIZE in the environment say rank 5 of 2' all_reduce
+RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=9 run far_port 3 all_reduce --timeout 1
+says far_port 'cannot reach rank 0 at 127.0.0.1:10 \(MASTER_PORT \+ 1: torchrun has MASTER_PORT itself\)'
 refused bad_size "'12Q'" all_reduce -b 12Q
 refused sizes_swapped '-b .* -e' all_reduce -b 1M -e 1K
 refused too_many_sizes 'sizes' all_reduce -b 1 -e 1G -i 1
@@ -38,6 +44,8 @@ fi
 says no_json '--json /no/such/file: cannot write there: No such file'
 NCCL_NET=Socket refused wrong_name 'NCCL_NET=Socket' all_reduce --ranks 2
 NCCL_SLIME_DISABLE=1 refused no_device 'no network device' all_reduce --ranks 2
+NCCL_SLIME_IFNAME='' NCCL_SOCKET_IFNAME=foo refused no_interface 'lo does not match NCCL_SOCKET_IFNAME="foo"' \
+  all_reduce --ranks 2
 NCCL_PROTO=Fast refused bad_protocol "NCCL_PROTO=Fast: 'Fast'" all_reduce --ranks 2
 NCCL_BUFFSIZE=12345 refused bad_buffer 'NCCL_BUFFSIZE=12345' all_reduce --ranks 2
 # The TCP rails cannot keep LL128's order, so the plugin forbids it.

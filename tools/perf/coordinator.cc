@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tools/common/resources.h"
+#include "tools/perf/net_api.h"
 
 namespace slime::perf {
 namespace {
@@ -37,7 +38,8 @@ Result<Fd> open_listener(const Identity& identity) {
   address->set_port(identity.port);
   auto listener = listen_on(*address);
   if (!listener) {
-    listener.error().what += "; rank 0 must listen there: choose another --rendezvous port";
+    listener.error().what += "; rank 0 must listen on port " + std::to_string(identity.port) +
+                             identity.port_source + ": choose another by --rendezvous HOST:PORT";
   }
   return listener;
 }
@@ -215,18 +217,22 @@ void Coordinator::handle(size_t rank, const Frame& frame) {
       return;
     }
     case FrameType::kFailure:
-      if (failure_ns_ != 0) return;
-      failure_ns_ = seat.heard_ns;
-      failed_rank_ = static_cast<int>(rank);
-      failure_ = describe(rank) + ": " + text_in(frame.body, "text");
-      usage_failure_ = number_in(frame.body, "usage", 0) != 0;
-      return;
+      return take_failure(rank, frame.body);
     case FrameType::kFarewell:
       seat.left = true;
       return;
     default:
       return judge(static_cast<int>(rank), describe(rank) + " sent a message out of order");
   }
+}
+
+// The first one counts, unless it only says that another rank has failed.
+void Coordinator::take_failure(size_t rank, const nlohmann::json& body) {
+  if (failure_ns_ != 0 && !is_consequence(failure_)) return;
+  if (failure_ns_ == 0) failure_ns_ = now_ns();
+  failed_rank_ = static_cast<int>(rank);
+  failure_ = describe(rank) + ": " + text_in(body, "text");
+  usage_failure_ = number_in(body, "usage", 0) != 0;
 }
 
 void Coordinator::take_part(size_t rank, const nlohmann::json& body) {
@@ -261,6 +267,7 @@ void Coordinator::watch() {
   const uint64_t now = now_ns();
   if (judged_ns_ != 0) return;
   if (failure_ns_ != 0 && now > failure_ns_ + kFailureGrace) {
+    reported_ = true;
     return judge(failed_rank_, failure_, usage_failure_);
   }
   if (now > beat_ns_ + kSecond) {
@@ -305,8 +312,11 @@ void Coordinator::judge(int culprit, const std::string& text, bool usage, int gr
   if (judged_ns_ != 0) return;
   judged_ns_ = now_ns();
   verdict_ = text;
-  broadcast(FrameType::kVerdict,
-            {{"culprit", culprit}, {"text", text}, {"usage", usage ? 1 : 0}, {"grace_s", grace_s}});
+  broadcast(FrameType::kVerdict, {{"culprit", culprit},
+                                  {"text", text},
+                                  {"usage", usage ? 1 : 0},
+                                  {"grace_s", grace_s},
+                                  {"reported", reported_ ? 1 : 0}});
 }
 
 void Coordinator::broadcast(FrameType type, const nlohmann::json& body) {

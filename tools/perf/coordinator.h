@@ -62,6 +62,7 @@ class Coordinator {
   void serve_seats();
   void handle(size_t rank, const Frame& frame);
   void take_part(size_t rank, const nlohmann::json& body);
+  void take_failure(size_t rank, const nlohmann::json& body);
   void complete_exchange();
   void watch();
   void blame_stall(uint64_t idle_s);
@@ -85,6 +86,7 @@ class Coordinator {
   int failed_rank_ = -1;
   std::string failure_;
   bool usage_failure_ = false;
+  bool reported_ = false;   // the verdict is what a rank has said of itself
   uint64_t judged_ns_ = 0;  // 0: the run goes on
   std::string verdict_;
   std::thread thread_;

@@ -44,6 +44,7 @@ std::optional<Identity> from_own_launcher(Reader& reader) {
   if (!reader.has("SLIME_PERF_RANK")) return std::nullopt;
   Identity identity;
   identity.launcher = "local";
+  identity.variables = "SLIME_PERF_RANK and SLIME_PERF_SIZE";
   identity.rank = reader.number({"SLIME_PERF_RANK"}, -1);
   identity.local_rank = identity.rank;
   identity.size = reader.number({"SLIME_PERF_SIZE"}, 0);
@@ -60,6 +61,7 @@ std::optional<Identity> from_torchrun(Reader& reader) {
   if (!reader.has("RANK") || !reader.has("WORLD_SIZE")) return std::nullopt;
   Identity identity;
   identity.launcher = "torchrun";
+  identity.variables = "RANK and WORLD_SIZE";
   identity.rank = reader.number({"RANK"}, -1);
   identity.size = reader.number({"WORLD_SIZE"}, 0);
   identity.local_rank = reader.number({"LOCAL_RANK"}, 0);
@@ -71,6 +73,7 @@ std::optional<Identity> from_mpirun(Reader& reader) {
   Identity identity;
   identity.launcher = "mpirun";
   if (reader.has("OMPI_COMM_WORLD_RANK")) {
+    identity.variables = "OMPI_COMM_WORLD_RANK and _SIZE";
     identity.rank = reader.number({"OMPI_COMM_WORLD_RANK"}, -1);
     identity.size = reader.number({"OMPI_COMM_WORLD_SIZE"}, 0);
     identity.local_rank = reader.number({"OMPI_COMM_WORLD_LOCAL_RANK"}, 0);
@@ -85,6 +88,7 @@ std::optional<Identity> from_mpirun(Reader& reader) {
   if (!reader.has("PMI_RANK") || !reader.has("PMI_SIZE") || reader.has("SLURM_PROCID")) {
     return std::nullopt;
   }
+  identity.variables = "PMI_RANK and PMI_SIZE";
   identity.rank = reader.number({"PMI_RANK"}, -1);
   identity.size = reader.number({"PMI_SIZE"}, 0);
   identity.local_rank = reader.number({"MPI_LOCALRANKID"}, 0);
@@ -99,6 +103,7 @@ std::optional<Identity> from_srun(Reader& reader) {
   if (!reader.has("SLURM_PROCID") || step.empty() || step.size() >= 10) return std::nullopt;
   Identity identity;
   identity.launcher = "srun";
+  identity.variables = "SLURM_PROCID and SLURM_STEP_NUM_TASKS";
   identity.rank = reader.number({"SLURM_PROCID", "PMIX_RANK"}, -1);
   identity.size = reader.number({"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, 0);
   identity.local_rank = reader.number({"SLURM_LOCALID"}, 0);
@@ -139,7 +144,11 @@ Result<void> complete(Reader& reader, const std::string& rendezvous, Identity* i
     // torchrun's own store listens on MASTER_PORT itself.
     const int port = reader.number({"MASTER_PORT"}, 0);
     const int next = port < 65535 ? port + 1 : port - 1;
-    identity->port = static_cast<uint16_t>(identity->launcher == "torchrun" ? next : port);
+    const bool stepped = identity->launcher == "torchrun";
+    identity->port = static_cast<uint16_t>(stepped ? next : port);
+    identity->port_source = !stepped      ? " (MASTER_PORT)"
+                            : next > port ? " (MASTER_PORT + 1: torchrun has MASTER_PORT itself)"
+                                          : " (MASTER_PORT - 1: torchrun has MASTER_PORT itself)";
   }
   if (identity->port == 0) identity->port = port_of(identity->token);
   if (!identity->host.empty()) return {};
@@ -156,10 +165,13 @@ Result<void> validate(const Reader& reader, const Identity& identity) {
   }
   if (identity.size < 2 || identity.size > kMaxRanks || identity.rank < 0 ||
       identity.rank >= identity.size) {
-    return fail(make_error(Status::kConfig, 0,
-                           "%s started rank %d of %d; there must be 2 to %d ranks, or give --ranks "
-                           "to start them here",
-                           identity.launcher.c_str(), identity.rank, identity.size, kMaxRanks));
+    return fail(
+        make_error(Status::kConfig, 0,
+                   "%s in the environment say rank %d of %d, as %s sets them; there must be 2 "
+                   "to %d ranks, numbered from 0: correct the variables, or unset them and "
+                   "give --ranks N to start N ranks here",
+                   identity.variables.c_str(), identity.rank, identity.size,
+                   identity.launcher.c_str(), kMaxRanks));
   }
   return {};
 }

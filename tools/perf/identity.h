@@ -18,8 +18,10 @@ struct Identity {
   std::string launcher;  // "local", "torchrun", "mpirun", "srun"
   std::string host;      // of rank 0; numeric or a name
   uint16_t port = 0;
-  std::string token;   // the same at all ranks of a run and different in another run
-  int listen_fd = -1;  // rank 0 of a local run: the socket that already listens on `port`
+  std::string port_source;  // for messages: " (MASTER_PORT + 1)"; may be empty
+  std::string variables;    // that said so, for messages: "RANK and WORLD_SIZE"
+  std::string token;        // the same at all ranks of a run and different in another run
+  int listen_fd = -1;       // rank 0 of a local run: the socket that already listens on `port`
 };
 
 // Variable -> value; tests make their own.

@@ -69,8 +69,9 @@ Result<Fd> reach(const Identity& identity, double timeout_s) {
     }
     usleep(kRetryMs * 1000);
   } while (now_ns() < deadline);
-  return fail(make_error(Status::kTimeout, 0, "rank %d cannot reach rank 0 at %s:%u: %s",
-                         identity.rank, identity.host.c_str(), identity.port, why.c_str()));
+  return fail(make_error(Status::kTimeout, 0, "rank %d cannot reach rank 0 at %s:%u%s: %s",
+                         identity.rank, identity.host.c_str(), identity.port,
+                         identity.port_source.c_str(), why.c_str()));
 }
 
 std::vector<nlohmann::json> list_in(const nlohmann::json& body, const char* key) {
@@ -214,6 +215,7 @@ void Member::handle(const Frame& frame) {
     changed_.notify_all();
   } else if (frame.type == FrameType::kVerdict) {
     const std::string text = text_in(frame.body, "text");
+    if (!failed_) reported_ = number_in(frame.body, "reported", 0) != 0;
     set_verdict(text.empty() ? "the run failed" : text, number_in(frame.body, "usage", 0) != 0,
                 static_cast<int>(number_in(frame.body, "grace_s", 0)));
   }

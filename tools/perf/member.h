@@ -46,6 +46,8 @@ class Member {
   // another rank.
   Error fail_run(const Error& error);
   Error verdict() const;
+  // The verdict is what a rank has said of itself, and rank 0 shows it.
+  bool was_reported() const { return reported_; }
   void leave();
 
  private:
@@ -63,7 +65,7 @@ class Member {
   const uint64_t timeout_ns_;
   Fd wake_;
   std::vector<RankInfo> ranks_;
-  std::atomic<bool> failed_{false}, stop_{false};
+  std::atomic<bool> failed_{false}, stop_{false}, reported_{false};
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   Wire wire_;

@@ -57,6 +57,22 @@ bool read_words(const std::string& text, const std::array<std::string_view, kCou
   return !words->empty();
 }
 
+// Options of nccl-tests that mean threads and GPUs of a process.
+const CLI::Validator kNotHere(
+    [](std::string&) {
+      return std::string(
+          "-g and -t are nccl-tests' (GPUs and threads of a process); each rank is a process here: "
+          "give --ranks N");
+    },
+    "");
+const CLI::Validator kFactorCheck(
+    [](std::string& text) {
+      int64_t factor = 0;
+      if (CLI::detail::lexical_cast(text, factor) && factor >= 2 && factor <= 1 << 20) return "";
+      return "a factor is 2 to 1048576 (1 would never get beyond -b); or give -i BYTES to add";
+    },
+    "FACTOR");
+
 struct Texts {
   std::string collective, algorithm = "ring", type = "float", op = "sum", protocol = "auto",
                           version;
@@ -71,7 +87,7 @@ void add_workload(CLI::App& app, Options* options, Texts* texts) {
   app.add_option("-b,--minbytes", options->min_bytes, "Smallest size")->transform(kBytesCheck);
   app.add_option("-e,--maxbytes", options->max_bytes, "Largest size")->transform(kBytesCheck);
   auto* factor = app.add_option("-f,--stepfactor", options->step_factor, "Multiply the size by")
-                     ->check(CLI::Range(1, 1 << 20));
+                     ->check(kFactorCheck);
   app.add_option("-i,--stepbytes", options->step_bytes, "Add to the size instead")
       ->transform(kBytesCheck)
       ->excludes(factor);
@@ -94,6 +110,8 @@ void add_workload(CLI::App& app, Options* options, Texts* texts) {
 }
 
 void add_set_up(CLI::App& app, Options* options, Texts* texts) {
+  app.add_option("-g,--ngpus", texts->version, "")->group("")->check(kNotHere);
+  app.add_option("-t,--nthreads", texts->version, "")->group("")->check(kNotHere);
   app.add_option("--ranks", options->ranks, "Start this many processes on this host")
       ->check(CLI::Range(2, 1024));
   app.add_option("--rails", options->rails, "Set NCCL_SLIME_RAILS_PER_IF where it is not set")
@@ -117,9 +135,11 @@ void add_set_up(CLI::App& app, Options* options, Texts* texts) {
   app.add_option("--net-dev", options->devices, "Devices to use, channel by channel")
       ->delimiter(',')
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--rendezvous", options->rendezvous,
-                 "HOST:PORT where rank 0 listens (default: MASTER_ADDR and MASTER_PORT, or the "
-                 "first host of the Slurm step)");
+  app.add_option(
+      "--rendezvous", options->rendezvous,
+      "HOST:PORT where rank 0 listens (default: MASTER_ADDR and MASTER_PORT, under torchrun "
+      "MASTER_PORT + 1, as its own store has MASTER_PORT; or the first host of the Slurm "
+      "step)");
   app.add_option("--timeout", options->timeout_s, "Seconds without progress before giving up")
       ->check(CLI::Range(1, 1000000));
 }
@@ -183,6 +203,20 @@ bool interpret(const Texts& texts, Options* options) {
   return true;
 }
 
+// The value of an option that is unknown would be taken for the collective, and blamed.
+bool complain_of_unknown_option(const CLI::App& app, int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool is_long = word.starts_with("--");
+    if (word.size() < 2 || word[0] != '-' || (!is_long && isalpha(word[1]) == 0)) continue;
+    const std::string name = is_long ? word.substr(0, word.find('=')) : word.substr(0, 2);
+    if (name == "--" || name == "-h" || app.get_option_no_throw(name) != nullptr) continue;
+    fprintf(stderr, "slime-perf: there is no option %s; --help lists them\n", name.c_str());
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::variant<Options, int> parse_options(int argc, char** argv) {
@@ -198,6 +232,8 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {  // CLI11 has no other way to say it
+    if (error.get_exit_code() != 0 && complain_of_unknown_option(app, argc, argv))
+      return kExitUsage;
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
   if (!interpret(texts, &options)) return static_cast<int>(kExitUsage);
@@ -235,7 +271,7 @@ std::vector<uint64_t> sizes_of(const Options& options) {
     sizes.push_back(size);
     const uint64_t next =
         options.step_bytes > 0 ? size + options.step_bytes : size * options.step_factor;
-    if (next <= size) break;  // -f 1, or a size of 0: one row
+    if (next <= size) break;  // a size of 0: one row
     size = next;
   }
   return sizes;

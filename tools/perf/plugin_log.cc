@@ -1,4 +1,5 @@
 // The logger that NCCL gives to a plugin (src/debug.cc), to stderr.
+#include <slime/result.h>
 #include <strings.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -6,6 +7,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 
 #include "tools/perf/net_api.h"
@@ -15,6 +17,7 @@ namespace {
 
 std::mutex log_mutex;
 std::string last_warning_text;
+std::string why_no_devices_text;
 int log_rank = 0;
 
 // Unlike NCCL, warnings are shown unless NCCL_DEBUG=NONE: nobody else would show them here.
@@ -28,6 +31,11 @@ nccl::LogLevel chosen_level() {
   return nccl::kLogWarn;
 }
 
+nccl::LogLevel shown_level() {
+  static const nccl::LogLevel chosen = chosen_level();
+  return chosen;
+}
+
 const char* level_name(nccl::LogLevel level) {
   return level == nccl::kLogWarn ? "WARN" : level == nccl::kLogTrace ? "TRACE" : "INFO";
 }
@@ -36,7 +44,7 @@ const char* level_name(nccl::LogLevel level) {
 
 void plugin_log(nccl::LogLevel level, unsigned long, const char* file, int line, const char* format,
                 ...) {
-  static const nccl::LogLevel chosen = chosen_level();
+  const nccl::LogLevel chosen = shown_level();
   char text[1024];  // NCCL's limit
   va_list arguments;
   va_start(arguments, format);
@@ -44,7 +52,9 @@ void plugin_log(nccl::LogLevel level, unsigned long, const char* file, int line,
   va_end(arguments);
   const std::lock_guard lock(log_mutex);
   if (level == nccl::kLogWarn) last_warning_text = text;
-  if (level > chosen) return;
+  // Our plugin says it as information only, as NCCL has other transports then.
+  if (strstr(text, "no devices:") != nullptr) why_no_devices_text = text;
+  if (level > chosen || (chosen <= nccl::kLogWarn && is_consequence(text))) return;
   if (level == nccl::kLogWarn) {
     fprintf(stderr, "[rank %d:%d] %s:%d NCCL %s %s\n", log_rank, getpid(),
             file != nullptr ? file : "?", line, level_name(level), text);
@@ -58,9 +68,20 @@ void set_log_rank(int rank) {
   log_rank = rank;
 }
 
+bool warnings_are_shown() { return shown_level() >= nccl::kLogWarn; }
+
+bool is_consequence(const std::string& text) {
+  return text.find(kToldElsewhere) != std::string::npos;
+}
+
 std::string last_warning() {
   const std::lock_guard lock(log_mutex);
   return last_warning_text;
+}
+
+std::string why_no_devices() {
+  const std::lock_guard lock(log_mutex);
+  return why_no_devices_text.empty() ? last_warning_text : why_no_devices_text;
 }
 
 }  // namespace slime::perf

@@ -15,6 +15,7 @@
 #include "tools/perf/counters.h"
 #include "tools/perf/end_request.h"
 #include "tools/perf/exit_code.h"
+#include "tools/perf/failure.h"
 #include "tools/perf/json_file.h"
 #include "tools/perf/plugin.h"
 #include "tools/perf/progress_line.h"
@@ -175,12 +176,12 @@ Result<void> Rank::choose_devices() {
   int count = 0;
   const auto code = plugin_.net()->devices(&count);
   if (code != nccl::kSuccess || count <= 0) {
-    return fail(make_error(
-        Status::kConfig, code,
-        "%s has no network device (%s, %d devices), so NCCL would not use it; "
-        "plugin: %s",
-        plugin_.path().c_str(), result_name(code), count,
-        last_warning().empty() ? "(NCCL_DEBUG=INFO says more)" : last_warning().c_str()));
+    return fail(
+        make_error(Status::kConfig, code,
+                   "%s has no network device (%s, %d devices), so NCCL would not use it; "
+                   "it says: %s",
+                   plugin_.path().c_str(), result_name(code), count,
+                   why_no_devices().empty() ? "(it does not say why)" : why_no_devices().c_str()));
   }
   connections_.devices = options_.devices;
   for (int i = 0; options_.devices.empty() && i < count; ++i) connections_.devices.push_back(i);
@@ -368,13 +369,8 @@ int Rank::give_up(const Error& error) {
   // A signal that ends all ranks arrives at them one after the other; do not report its effects.
   usleep(200000);
   progress_.before_row();
-  const bool told = verdict.what.find(error.what) != std::string::npos;
   const bool usage = verdict.status == Status::kConfig;
-  if (identity_.rank == 0 || member_ == nullptr || !usage ||
-      !told) {  // all ranks have the same command line
-    fprintf(stderr, "slime-perf: rank %d: %s%s%s\n", identity_.rank, verdict.what.c_str(),
-            told ? "" : "\n  seen here as: ", told ? "" : error.what.c_str());
-  }
+  show_failure(identity_.rank, member_.get(), verdict, error);
   report_.error = verdict.what;
   report_.exit_code = usage ? kExitUsage : kExitFailure;
   write_json();
