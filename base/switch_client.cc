@@ -30,12 +30,12 @@ Type answer_to(Type request) {
 }  // namespace
 
 Result<std::unique_ptr<SwitchClient>> SwitchClient::start(const SocketAddress& address,
-                                                          const SecretKey& key, uint64_t timeout_ns,
-                                                          const Clock& clock) {
-  if (!key.empty()) {
+                                                          const Credentials& who,
+                                                          uint64_t timeout_ns, const Clock& clock) {
+  if (!who.key.empty()) {
     if (auto loaded = load_hmac(); !loaded) return fail(std::move(loaded.error()));
   }
-  std::unique_ptr<SwitchClient> client(new SwitchClient(address, key, clock));
+  std::unique_ptr<SwitchClient> client(new SwitchClient(address, who, clock));
   auto fd = start_connect(address);
   if (!fd) {
     fd.error().what = client->name() + ": " + fd.error().what;
@@ -142,7 +142,7 @@ Status SwitchClient::greet(Error* error) {
     return error->status;
   }
   nonce_ = *nonce;
-  output_ = encode(control::Hello{nonce_}, 0);
+  output_ = encode(control::Hello{nonce_, who_.tenant}, 0);
   sent_ = 0;
   phase_ = Phase::kGreeting;
   if (auto fast = set_nodelay(fd_); !fast) {
@@ -160,18 +160,18 @@ Status SwitchClient::take_challenge(Error* error) {
   status = take_frame(error);
   if (status != Status::kOk) return status;
   const auto* challenge = std::get_if<control::Challenge>(&answer_);
-  if (challenge == nullptr || challenge->key_wanted == key_.empty()) {
+  if (challenge == nullptr || challenge->key_wanted == who_.key.empty()) {
     *error = make_error(
         challenge == nullptr ? Status::kRemote : Status::kConfig, 0, "%s %s", name().c_str(),
         challenge == nullptr ? "greets with another message than a challenge"
-        : key_.empty()       ? "wants a key and none is given here; name its key file: "
+        : who_.key.empty()   ? "wants a key and none is given here; name its key file: "
                                "NCCL_SLIME_SWITCH_KEY_FILE for ranks, --key-file for "
                                "slime-switchctl, parent.key_file for a switch below it"
                              : "has no key, and one is configured here; give the switch the key "
                                "(control.key_file), or name none here");
     return error->status;
   }
-  signer_ = control::Signer(key_, nonce_, challenge->nonce);
+  signer_ = control::Signer(who_.key, who_.tenant, nonce_, challenge->nonce);
   phase_ = Phase::kReady;
   output_.clear();
   reader_.next();

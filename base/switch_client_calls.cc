@@ -25,7 +25,14 @@ struct Meaning {
 Meaning meaning_of(Refusal reason) {
   switch (reason) {
     case Refusal::kUnauthorized:
-      return {Status::kConfig, "use the key file of this switch"};
+      return {Status::kConfig,
+              "use the key file of this switch, and of the tenant that is named "
+              "(NCCL_SLIME_SWITCH_TENANT)"};
+    case Refusal::kForbidden:
+      return {
+          Status::kConfig,
+          "name the tenant whose key this is (NCCL_SLIME_SWITCH_TENANT), or use the operators' key "
+          "(control.key_file of the switch)"};
     case Refusal::kFull:
     case Refusal::kBusy:
       return {Status::kNoMemory, "try again in a moment"};
@@ -77,9 +84,9 @@ Status SwitchClient::wait(Error* error) {
 }
 
 Result<std::unique_ptr<SwitchClient>> SwitchClient::open(const SocketAddress& address,
-                                                         const SecretKey& key,
+                                                         const Credentials& who,
                                                          uint64_t timeout_ns) {
-  auto client = start(address, key, timeout_ns);
+  auto client = start(address, who, timeout_ns);
   Error error;
   if (client && (*client)->wait(&error) != Status::kOk) return fail(std::move(error));
   return client;
@@ -146,7 +153,7 @@ Result<void> SwitchClient::close_job(const control::JobRef& job, uint64_t timeou
 }
 
 Result<control::JobState> SwitchClient::fence_number(uint16_t job, uint64_t timeout_ns) {
-  return ask<control::JobState>(control::Fence{{0, job, 0}, true}, timeout_ns);
+  return ask<control::JobState>(control::Fence{{{}, job, 0}, true}, timeout_ns);
 }
 
 Result<std::string> SwitchClient::report(bool counters, uint64_t timeout_ns) {

@@ -14,7 +14,7 @@ constexpr size_t kLengthAt = 12;
 // Io is Writer or Reader.
 template <typename Io, typename Ref>
 void fields_of(Io& io, Ref& job) {
-  io.number(job.id);
+  io.bytes(job.id);
   io.number(job.job);
   io.number(job.generation);
 }
@@ -60,7 +60,12 @@ template <typename Io>
 struct Fields {
   Io& io;
 
-  void operator()(auto& m, Hello*) { io.bytes(m.nonce); }
+  void operator()(auto& m, Hello*) {
+    io.bytes(m.nonce);
+    io.padded(m.tenant, kMaxTenantBytes);
+    io.require(m.tenant.empty() || is_tenant_name(m.tenant),
+               "the tenant's name has odd characters");
+  }
   void operator()(auto& m, Challenge*) {
     io.bytes(m.nonce);
     io.flag(m.key_wanted);
@@ -92,7 +97,7 @@ struct Fields {
   void operator()(auto&, Done*) {}
   void operator()(auto& m, Text*) { io.rest(m.text, kMaxAnswerBytes); }
   void operator()(auto& m, Refused*) {
-    io.choice(m.why, Refusal::kMalformed, Refusal::kInternal);
+    io.choice(m.why, Refusal::kMalformed, Refusal::kForbidden);
     io.rest(m.text, kMaxReasonBytes);
   }
   void operator()(auto& m, JoinTree*) { fields_of_tree(io, m); }
@@ -202,7 +207,7 @@ const char* name_of(Type type) {
 const char* name_of(Refusal reason) {
   constexpr const char* kNames[] = {"malformed", "unauthorized", "sequence", "full",
                                     "draining",  "quota",        "memory",   "shape",
-                                    "no_job",    "busy",         "internal"};
+                                    "no_job",    "busy",         "internal", "forbidden"};
   const auto index = static_cast<size_t>(reason) - 1;
   return index < std::size(kNames) ? kNames[index] : "?";
 }

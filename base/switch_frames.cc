@@ -7,10 +7,13 @@ namespace slime::control {
 
 Result<Mac> Signer::mac_of(Direction direction, std::span<const std::byte> signed_part) const {
   std::vector<std::byte> message;
-  message.reserve(1 + 2 * sizeof(Nonce) + signed_part.size());
+  message.reserve(1 + 2 * sizeof(Nonce) + kMaxTenantBytes + signed_part.size());
   message.push_back(static_cast<std::byte>(direction));
   message.insert(message.end(), client_.begin(), client_.end());
   message.insert(message.end(), server_.begin(), server_.end());
+  for (size_t i = 0; i < kMaxTenantBytes; ++i) {
+    message.push_back(static_cast<std::byte>(i < tenant_.size() ? tenant_[i] : '\0'));
+  }
   message.insert(message.end(), signed_part.begin(), signed_part.end());
   return hmac_sha256(key_, message);
 }

@@ -43,7 +43,7 @@ uint64_t Lease::attend(uint64_t now_ns) {
 
 Result<control::JobState> Lease::renew() {
   if (!client_) {
-    auto client = SwitchClient::open(terms_.address, terms_.key, kTimeoutNs);
+    auto client = SwitchClient::open(terms_.address, terms_.who, kTimeoutNs);
     if (!client) return fail(std::move(client.error()));
     client_ = std::move(*client);
   }

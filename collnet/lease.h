@@ -12,7 +12,7 @@ namespace slime {
 
 struct LeaseTerms {
   SocketAddress address;  // of the switch's control channel
-  SecretKey key;
+  Credentials who;
   control::JobRef job;
   uint32_t lease_ms = 0;
 };

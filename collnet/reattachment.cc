@@ -42,7 +42,7 @@ void Reattachment::poll(uint64_t now_ns) {
 
 Status Reattachment::step(uint64_t now_ns) {
   if (stage_ == Stage::kResting) {
-    auto client = SwitchClient::start(terms_.address, terms_.key, kTimeoutNs);
+    auto client = SwitchClient::start(terms_.address, terms_.who, kTimeoutNs);
     if (!client) {
       error_ = std::move(client.error());
       return error_.status;

@@ -126,7 +126,7 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   uint64_t deadline_ns_ = 0;
   SocketAddress control_address_;
   std::string data_name_;  // where the switch takes packets, for messages
-  SecretKey key_;
+  Credentials who_;
   std::unique_ptr<Ring> ring_;
   std::unique_ptr<UdpRails> port_;
   std::unique_ptr<Worker> worker_;

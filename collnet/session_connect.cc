@@ -203,10 +203,11 @@ Result<void> Session::open_rails(int device) {
                          "NCCL_SLIME_SWITCH, the control channel of the switch");
   if (!address) return fail(std::move(address.error()));
   control_address_ = *address;
+  who_.tenant = settings.switch_tenant;
   if (!settings.switch_key_file.empty()) {
     auto key = SecretKey::read_file(settings.switch_key_file);
     if (!key) return fail(std::move(key.error()));
-    key_ = *key;
+    who_.key = *key;
   }
   const auto most = static_cast<uint32_t>(settings.switch_rails);
   auto port = UdpRails::open(
@@ -250,11 +251,11 @@ control::CreateJob Session::wanted_job(std::span<const Member> members) const {
 }
 
 Result<control::JobGrant> Session::ask_for_job(std::span<const Member> members) {
-  auto client = SwitchClient::open(control_address_, key_, kControlTimeoutNs);
+  auto client = SwitchClient::open(control_address_, who_, kControlTimeoutNs);
   if (!client) return fail(std::move(client.error()));
   auto grant = (*client)->create_job(wanted_job(members), kControlTimeoutNs);
   if (!grant) return grant;
-  lease_.emplace(LeaseTerms{control_address_, key_, grant->job, grant->lease_ms},
+  lease_.emplace(LeaseTerms{control_address_, who_, grant->job, grant->lease_ms},
                  std::move(*client), keeper_);
   return grant;
 }

@@ -144,7 +144,7 @@ Result<void> Session::return_to_switch(const Grant& grant, uint64_t now_ns) {
   served_.reset();
   arrived_ns_ = now_ns;
   if (!way_back_) return {};
-  const LeaseTerms terms{control_address_, key_, way_back_->grant()->job,
+  const LeaseTerms terms{control_address_, who_, way_back_->grant()->job,
                          way_back_->grant()->lease_ms};
   lease_.emplace(terms, way_back_->take_client(), keeper_);
   way_back_.reset();
@@ -161,7 +161,7 @@ void Session::seek_switch(uint64_t now_ns) {
   const bool steady = now_ns - arrived_ns_ >= kSteadyNs;
   pause_ns_ = arrived_ns_ == 0 || steady ? first_ns
                                          : std::min(2 * pause_ns_, Reattachment::kLongestPauseNs);
-  LeaseTerms terms{.address = control_address_, .key = key_, .job = {}, .lease_ms = 0};
+  LeaseTerms terms{.address = control_address_, .who = who_, .job = {}, .lease_ms = 0};
   if (lease_) terms.job = lease_->terms().job;
   control::CreateJob job = lost_job();
   auto wanted = is_tree() ? Reattachment::Wanted(part_of(std::move(job), tree_))

@@ -58,11 +58,11 @@ control::JoinTree Session::part_of(control::CreateJob job, uint64_t tree) const 
 }
 
 Result<control::JobGrant> Session::ask_for_part(std::span<const Member> members) {
-  auto client = SwitchClient::open(control_address_, key_, kConnectNs);
+  auto client = SwitchClient::open(control_address_, who_, kConnectNs);
   if (!client) return fail(std::move(client.error()));
   auto grant = (*client)->join_tree(part_of(wanted_job(members), tree_), kJoinNs);
   if (!grant) return grant;
-  lease_.emplace(LeaseTerms{control_address_, key_, grant->job, grant->lease_ms},
+  lease_.emplace(LeaseTerms{control_address_, who_, grant->job, grant->lease_ms},
                  std::move(*client), keeper_);
   return grant;
 }

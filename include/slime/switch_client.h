@@ -16,11 +16,20 @@
 
 namespace slime {
 
+// Who asks: a tenant with its key, or, without a name, an operator with the switch's own.
+struct Credentials {
+  // No key: SecretKey(), for a switch that has none.
+  Credentials(SecretKey own_key = {}, std::string own_tenant = {})  // NOLINT: a key is one
+      : key(own_key), tenant(std::move(own_tenant)) {}
+  SecretKey key;
+  std::string tenant;
+};
+
 class SwitchClient {
  public:
-  // `timeout_ns` is for connecting and the greeting together. No key: SecretKey().
+  // `timeout_ns` is for connecting and the greeting together.
   static Result<std::unique_ptr<SwitchClient>> start(const SocketAddress& address,
-                                                     const SecretKey& key, uint64_t timeout_ns,
+                                                     const Credentials& who, uint64_t timeout_ns,
                                                      const Clock& clock = SteadyClock::instance());
 
   // May be called before the connection stands. kAgain: another request is under way.
@@ -34,7 +43,7 @@ class SwitchClient {
 
   // From here on: waits. A refusal is an error whose code is the control::Refusal.
   static Result<std::unique_ptr<SwitchClient>> open(const SocketAddress& address,
-                                                    const SecretKey& key, uint64_t timeout_ns);
+                                                    const Credentials& who, uint64_t timeout_ns);
   Result<control::JobGrant> create_job(const control::CreateJob& wanted, uint64_t timeout_ns);
   // Asks again until the tree is complete.
   Result<control::JobGrant> join_tree(const control::JoinTree& wanted, uint64_t timeout_ns);
@@ -51,8 +60,8 @@ class SwitchClient {
  private:
   enum class Phase : uint8_t { kConnecting, kGreeting, kReady, kFailed };
 
-  SwitchClient(const SocketAddress& address, const SecretKey& key, const Clock& clock)
-      : address_(address), key_(key), clock_(clock) {}
+  SwitchClient(const SocketAddress& address, const Credentials& who, const Clock& clock)
+      : address_(address), who_(who), clock_(clock) {}
 
   static constexpr int kMaxStarts = 8;
 
@@ -72,7 +81,7 @@ class SwitchClient {
   std::string name() const { return "switch " + address_.to_string(); }
 
   const SocketAddress address_;
-  const SecretKey key_;
+  const Credentials who_;
   const Clock& clock_;
   Fd fd_;
   Phase phase_ = Phase::kConnecting;

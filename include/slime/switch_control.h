@@ -1,14 +1,14 @@
 // The control channel between workers, operators and a switch: TCP, a request at a time.
 //
 //   client                                switch
-//     | Hello {nonce}          -->          |     not signed
+//     | Hello {nonce, tenant}  -->          |     not signed
 //     |          <--  Challenge {nonce}     |     not signed
-//     | request 1, 2, 3 ...    -->          |     signed with the key both have
+//     | request 1, 2, 3 ...    -->          |     signed with the tenant's key, or the operators'
 //     |                  <--  answer 1 ...  |     signed, same sequence number
 //
 // A frame: header (16 bytes, little-endian like all here), payload, MAC. The MAC is HMAC-SHA256
-// over direction, both nonces, header (with its sequence number) and payload: a frame is worth
-// nothing on another connection, in another place, or in the other direction. Where no key is
+// over direction, both nonces, tenant, header (with its sequence number) and payload: a frame is
+// worth nothing on another connection, in another place, or in the other direction. Where no key is
 // configured it is zeros. Nothing is encrypted, nothing here is secret.
 //
 // Thread rules: pure functions; an object belongs to one thread.
@@ -26,7 +26,7 @@
 namespace slime::control {
 
 inline constexpr uint32_t kMagic = 0x434d4c53;  // "SLMC" on the wire
-inline constexpr uint8_t kVersion = 1;
+inline constexpr uint8_t kVersion = 2;
 // Below Linux's ephemeral ports (32768 to 60999), which any program may hold for a while.
 inline constexpr uint16_t kDefaultPort = 28900;
 inline constexpr uint16_t kDefaultDataPort = 28880;  // of shard 0
@@ -43,15 +43,18 @@ inline constexpr uint16_t kFirstTreeJob = 0x8000;
 
 struct Hello {
   Nonce nonce{};
+  std::string tenant = {};  // whose key will sign; empty: the operators'
 };
 struct Challenge {
   Nonce nonce{};
   bool key_wanted = false;
 };
 
-// Numbers are used again; `id` is never, so that a late worker cannot mean somebody else's job.
+// Numbers are used again; `id` is never, so that a late worker cannot mean somebody else's job. It
+// is random: who has not been told it cannot name the job.
+using JobId = Nonce;
 struct JobRef {
-  uint64_t id = 0;
+  JobId id{};
   uint16_t job = 0;
   uint8_t generation = 0;
   bool operator==(const JobRef&) const = default;
@@ -129,8 +132,9 @@ enum class Refusal : uint16_t {
   kMemory,  // of the switch
   kShape,   // children, lanes or formats that cannot be
   kNoJob,
-  kBusy,      // try again in a moment
-  kInternal,  // the switch failed to do it
+  kBusy,       // try again in a moment
+  kInternal,   // the switch failed to do it
+  kForbidden,  // another tenant's, or for operators
 };
 struct Refused {
   Refusal why = Refusal::kInternal;
@@ -185,8 +189,8 @@ enum class Direction : uint8_t { kRequest = 1, kAnswer = 2 };
 class Signer {
  public:
   Signer() = default;  // no key
-  Signer(const SecretKey& key, const Nonce& client, const Nonce& server)
-      : key_(key), client_(client), server_(server) {}
+  Signer(const SecretKey& key, const std::string& tenant, const Nonce& client, const Nonce& server)
+      : key_(key), tenant_(tenant), client_(client), server_(server) {}
 
   Result<void> sign(Direction direction, std::span<std::byte> frame) const;
   Result<bool> check(Direction direction, std::span<const std::byte> frame) const;
@@ -195,6 +199,7 @@ class Signer {
   Result<Mac> mac_of(Direction direction, std::span<const std::byte> signed_part) const;
 
   SecretKey key_;
+  std::string tenant_;
   Nonce client_{}, server_{};
 };
 

@@ -20,7 +20,7 @@ constexpr int kFarewellReads = 64;
 }  // namespace
 
 std::optional<Refused> refuse_stranger(const ServerOptions& options, const SocketAddress& peer) {
-  if (!options.key.empty() || options.allow_unauthenticated || peer.is_loopback()) return {};
+  if (options.keys.wanted() || options.allow_unauthenticated || peer.is_loopback()) return {};
   return Refused{Refusal::kUnauthorized,
                  "this switch has no key and therefore takes requests from its own host only, not "
                  "from " +
@@ -118,9 +118,33 @@ void Connection::greet(Controller& controller) {
   }
   const auto nonce = random_nonce();
   if (!nonce) return turn_away(Refusal::kInternal, nonce.error().what, controller);
-  answer(control::Challenge{*nonce, !options_.key.empty()}, 0);
-  signer_ = control::Signer(options_.key, hello->nonce, *nonce);
+  caller_.tenant = hello->tenant;
+  if (auto chosen = choose_key(); !chosen) {
+    return turn_away(Refusal::kInternal, chosen.error().what, controller);
+  }
+  answer(control::Challenge{*nonce, options_.keys.wanted()}, 0);
+  signer_ = control::Signer(key_, caller_.tenant, hello->nonce, *nonce);
   phase_ = Phase::kProving;  // the deadline stays: a greeting proves nothing
+}
+
+// A tenant that is not there is told apart from a wrong key by nobody: who tries names learns
+// nothing.
+Result<void> Connection::choose_key() {
+  if (const SecretKey* key = options_.keys.of(caller_.tenant)) {
+    key_ = *key;
+    return {};
+  }
+  std::array<std::byte, SecretKey::kMinBytes> nobodys;
+  if (auto filled = random_bytes(nobodys); !filled) return filled;
+  auto key = SecretKey::from_bytes(nobodys);
+  if (!key) return fail(std::move(key.error()));
+  key_ = *key;
+  return {};
+}
+
+bool Connection::holds_key_of(const KeyRing& keys) const {
+  const SecretKey* key = keys.of(caller_.tenant);
+  return phase_ == Phase::kGreeting || (key != nullptr && *key == key_);
 }
 
 // Says no by itself.
@@ -128,9 +152,12 @@ bool Connection::is_authentic(Controller& controller) {
   const auto genuine = signer_.check(control::Direction::kRequest, reader_.frame());
   if (genuine && *genuine) return true;
   turn_away(Refusal::kUnauthorized,
-            !genuine               ? genuine.error().what
-            : options_.key.empty() ? "the request is signed, and this switch has no key"
-                                   : "the request is not signed with this switch's key",
+            !genuine                  ? genuine.error().what
+            : !options_.keys.wanted() ? "the request is signed, and this switch has no key"
+            : options_.keys.tenants && !caller_.is_operator()
+                ? "the request is not signed with the key of tenant " + caller_.tenant +
+                      ", which is the file of that name in control.tenant_keys"
+                : "the request is not signed with this switch's key",
             controller);
   return false;
 }
@@ -155,7 +182,7 @@ void Connection::serve(Controller& controller) {
   sequence_ = header.sequence;
   phase_ = Phase::kServing;
   proven_ = true;
-  answer(controller.handle(*message), sequence_);
+  answer(controller.handle(*message, caller_), sequence_);
   deadline_ns_ = controller.now_ns() + options_.request_ns;
 }
 

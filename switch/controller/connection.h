@@ -10,12 +10,13 @@
 #include <optional>
 
 #include "switch/controller/controller.h"
+#include "switch/controller/keys.h"
 
 namespace slime::net {
 
 struct ServerOptions {
   SocketAddress listen;
-  SecretKey key;
+  KeyRing keys;
   bool allow_unauthenticated = false;
   uint32_t max_connections = 256;
   uint64_t greeting_ns = 5'000'000'000;  // from the connection to the first request that counts
@@ -52,6 +53,8 @@ class Connection {
   // Its deadline passed: what it was late with.
   const char* late_with() const;
   const SocketAddress& peer() const { return peer_; }
+  // Its key is still the one that these have for its tenant, or it has shown none yet.
+  bool holds_key_of(const KeyRing& keys) const;
 
  private:
   enum class Phase : uint8_t { kGreeting, kProving, kServing, kFarewell };
@@ -60,6 +63,7 @@ class Connection {
   bool say_farewell();
   Status take_frame(Controller& controller);
   void greet(Controller& controller);
+  Result<void> choose_key();
   void serve(Controller& controller);
   bool is_authentic(Controller& controller);
   void answer(const control::Message& message, uint32_t sequence);
@@ -73,6 +77,8 @@ class Connection {
   bool proven_ = false;
   Phase phase_ = Phase::kGreeting;
   uint64_t deadline_ns_;
+  Caller caller_;
+  SecretKey key_;
   control::Signer signer_;
   uint32_t sequence_ = 0;  // of the last request
   bool signs_ = false;

@@ -26,11 +26,37 @@ Controller::Controller(SwitchDriver& driver, ControllerOptions options, const Cl
       clock_(clock),
       shape_(driver.shape()),
       numbers_(1, options_.job_numbers, options_.seed),
-      tree_numbers_(control::kFirstTreeJob, options_.job_numbers, options_.seed),
-      next_id_(options_.seed | 1) {}
+      tree_numbers_(control::kFirstTreeJob, options_.job_numbers, options_.seed) {}
 
-Message Controller::handle(const Message& request) {
+// What only operators may do, and whose job is asked for.
+std::optional<Refused> Controller::refuse_caller(const Message& request) const {
+  if (caller_.is_operator()) return std::nullopt;
+  const auto* create = std::get_if<control::CreateJob>(&request);
+  const auto* join = std::get_if<control::JoinTree>(&request);
+  const auto* fence = std::get_if<control::Fence>(&request);
+  const std::string* tenant = create != nullptr ? &create->tenant
+                              : join != nullptr ? &join->part.tenant
+                                                : nullptr;
+  if (tenant != nullptr && !caller_.may_act_for(*tenant)) {
+    return Refused{Refusal::kForbidden,
+                   "tenant " + caller_.tenant + " asks for a job of tenant " + *tenant};
+  }
+  if (std::holds_alternative<control::Drain>(request) ||
+      std::holds_alternative<control::Report>(request) ||
+      (fence != nullptr && fence->by_operator)) {
+    return Refused{Refusal::kForbidden,
+                   "this is for operators, and tenant " + caller_.tenant + " asks for it"};
+  }
+  return std::nullopt;
+}
+
+Message Controller::handle(const Message& request, const Caller& caller) {
   counters_.requests.add();
+  caller_ = caller;
+  if (auto refused = refuse_caller(request)) {
+    counters_.forbidden.add();
+    return *refused;
+  }
   return std::visit([this](const auto& kind) { return on(kind); }, request);
 }
 
@@ -43,15 +69,19 @@ Message Controller::on(const NoRequest&) {
 Controller::Job* Controller::find(const control::JobRef& ref) {
   const auto at = jobs_.find(ref.job);
   if (at == jobs_.end() || at->second.ended) return nullptr;
-  const uint64_t holders = std::max<size_t>(at->second.leaf_until_ns.size(), 1);
-  return ref.id - at->second.ref.id < holders ? &at->second : nullptr;
+  Job& job = at->second;
+  if (!caller_.may_act_for(job.tenant)) return nullptr;
+  const bool known = job.leaf_ids.empty() ? same_nonce(job.ref.id, ref.id)
+                                          : std::ranges::count(job.leaf_ids, ref.id) != 0;
+  return known ? &job : nullptr;
 }
 
 // A root's job lives as long as all its leaves hold it.
-void Controller::renew(Job& job, uint64_t id) {
+void Controller::renew(Job& job, const control::JobId& id) {
   job.lease_until_ns = now_ns() + options_.lease_ns;
   if (job.leaf_until_ns.empty()) return;
-  job.leaf_until_ns[id - job.ref.id] = job.lease_until_ns;
+  const auto leaf = std::ranges::find(job.leaf_ids, id) - job.leaf_ids.begin();
+  job.leaf_until_ns[static_cast<size_t>(leaf)] = job.lease_until_ns;
   job.lease_until_ns = *std::ranges::min_element(job.leaf_until_ns);
 }
 

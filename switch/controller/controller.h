@@ -14,6 +14,7 @@
 
 #include "switch/controller/admission.h"
 #include "switch/controller/counters.h"
+#include "switch/controller/keys.h"
 #include "switch/controller/numbers.h"
 #include "switch/controller/tree.h"
 
@@ -44,14 +45,16 @@ class Controller {
     uint64_t created_ns = 0;
     uint64_t lease_until_ns = 0;
     bool ended = false;  // the switch failed to remove it; tried again at lease_until_ns
-    std::vector<uint64_t> leaf_until_ns = {};  // at a root; leaf i knows the job by ref.id + i
-    std::optional<RootLease> above = {};       // at a leaf
+    std::vector<control::JobId> leaf_ids = {};  // at a root: by which each leaf knows the job
+    std::vector<uint64_t> leaf_until_ns = {};
+    std::optional<RootLease> above = {};  // at a leaf
   };
 
   Controller(SwitchDriver& driver, ControllerOptions options, const Clock& clock);
 
-  // `request` is one (control::is_request); a refusal is an answer.
-  control::Message handle(const control::Message& request);
+  // `request` is one (control::is_request); a refusal is an answer. A tenant's requests are about
+  // its own jobs, and all others are as if they were not there.
+  control::Message handle(const control::Message& request, const Caller& caller = {});
   // Removes the jobs whose lease was over at that time: when the requests that are handled were
   // looked for.
   void expire(uint64_t looked_ns);
@@ -93,15 +96,16 @@ class Controller {
   template <typename NoRequest>
   control::Message on(const NoRequest&);
 
+  std::optional<control::Refused> refuse_caller(const control::Message& request) const;
   Job* find(const control::JobRef& ref);
   TenantQuota quota_of(const std::string& tenant) const;
   Admission may_create(const control::CreateJob& wanted) const;
-  Job job_of(const control::CreateJob& wanted, const Grant& grant, JobNumber number);
+  Result<Job> job_of(const control::CreateJob& wanted, const Grant& grant, JobNumber number);
   control::Message add(Job job);
   control::JobGrant grant_of(const Job& job) const;
   void give_back(const Job& job);
   void remove(std::map<uint16_t, Job>::iterator at);
-  void renew(Job& job, uint64_t id);
+  void renew(Job& job, const control::JobId& id);
   uint64_t ends_ns(const Job& job) const;
 
   // tree_root.cc
@@ -133,7 +137,7 @@ class Controller {
   JobNumbers numbers_;
   JobNumbers tree_numbers_;  // a root's
   std::map<uint16_t, Job> jobs_;
-  uint64_t next_id_;
+  Caller caller_;  // of the request that is being handled
   bool draining_ = false;
   std::map<uint64_t, PendingTree> pending_;   // by the name of the tree
   std::deque<control::JobRef> closed_above_;  // that the root was not told of

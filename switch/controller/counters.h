@@ -21,6 +21,7 @@ namespace slime::net {
   X(connections_refused, "control connections refused or reset, all places are taken") \
   X(connections_late, "control connections ended because a deadline passed")           \
   X(unauthorized, "control connections ended for a wrong key, or none")                \
+  X(forbidden, "requests of tenants for what is another's, or operators'")             \
   X(replayed, "control connections ended for a request out of sequence")               \
   X(malformed, "control connections ended for bytes that are no request")
 

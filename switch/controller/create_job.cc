@@ -55,13 +55,20 @@ Message Controller::on(const control::CreateJob& request) {
     counters_.jobs_refused.add();
     return Refused{Refusal::kBusy, "all job numbers are in use, or were until just now"};
   }
-  return add(job_of(wanted, *grant, *number));
+  auto job = job_of(wanted, *grant, *number);
+  if (!job) {
+    numbers_.give_back(number->job);
+    return Refused{Refusal::kInternal, job.error().what};
+  }
+  return add(std::move(*job));
 }
 
-Controller::Job Controller::job_of(const control::CreateJob& wanted, const Grant& grant,
-                                   JobNumber number) {
+Result<Controller::Job> Controller::job_of(const control::CreateJob& wanted, const Grant& grant,
+                                           JobNumber number) {
   Job job;
-  job.ref = {next_id_++, number.job, number.generation};
+  const auto id = random_nonce();
+  if (!id) return fail(id.error());
+  job.ref = {*id, number.job, number.generation};
   job.tenant = wanted.tenant;
   job.slot_bytes = grant.slot_bytes;
   job.created_ns = now_ns();

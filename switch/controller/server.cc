@@ -18,7 +18,7 @@ constexpr uint64_t kMaxWaitMs = 1000;
 
 Result<std::unique_ptr<ControlServer>> ControlServer::open(Controller& controller,
                                                            ServerOptions options) {
-  if (!options.key.empty()) {
+  if (options.keys.wanted()) {
     if (auto loaded = load_hmac(); !loaded) return fail(std::move(loaded.error()));
   }
   std::unique_ptr<ControlServer> server(new ControlServer(controller, std::move(options)));
@@ -36,10 +36,10 @@ Result<std::unique_ptr<ControlServer>> ControlServer::open(Controller& controlle
   return server;
 }
 
-void ControlServer::set_key(const SecretKey& key) {
-  if (key == options_.key) return;
-  options_.key = key;
-  connections_.clear();
+void ControlServer::set_keys(KeyRing keys) {
+  options_.keys = std::move(keys);
+  std::erase_if(connections_,
+                [this](const auto& entry) { return !entry.second->holds_key_of(options_.keys); });
 }
 
 bool ControlServer::watch(int fd, uint32_t events, bool known) const {

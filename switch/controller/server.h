@@ -21,9 +21,9 @@ class ControlServer final : private VisitorPort {
   int timeout_ms() const;                             // until a deadline or a lease; at least 1
   // Everything that can be done now, and removes what is late.
   void run();
-  const SecretKey& key() const { return options_.key; }
-  // Connections that were signed with another key end; their clients connect again.
-  void set_key(const SecretKey& key);
+  const KeyRing& keys() const { return options_.keys; }
+  // Connections whose key is no more their tenant's end; their clients connect again.
+  void set_keys(KeyRing keys);
   size_t connections() const { return connections_.size(); }
 
  private:

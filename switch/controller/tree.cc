@@ -39,11 +39,14 @@ Message Controller::on(const control::JoinTree& request) {
 // The answer was lost, or it is the first after the tree was complete.
 Message Controller::again(const Job& job, const control::JoinTree& request) const {
   control::JobGrant grant = grant_of(job);
+  if (job.tenant != request.part.tenant) {
+    return Refused{Refusal::kForbidden, "a tree of this name is another tenant's"};
+  }
   if (job.spec.children_are_switches) {
     const auto& leaves = job.spec.children;
     if (request.shards > 0 && request.branch < leaves.size() &&
         request.part.children[0] == leaves[request.branch]) {
-      grant.job.id += request.branch;
+      grant.job.id = job.leaf_ids[request.branch];
       return grant;
     }
   } else if (request.shards == 0 && job.spec.parent && job.spec.parent->child == request.branch) {

@@ -28,6 +28,9 @@ Message Controller::join_at_leaf(const control::JoinTree& request) {
   const auto at = pending_.find(request.tree);
   if (at == pending_.end()) return begin_at_leaf(request);
   const PendingTree& tree = at->second;
+  if (tree.terms.part.tenant != request.part.tenant) {
+    return Refused{Refusal::kForbidden, "a tree of this name is another tenant's"};
+  }
   if (tree.terms.branch != request.branch) {
     return Refused{Refusal::kShape,
                    "this switch is in that tree already, as another branch: do all ranks below it "
@@ -174,7 +177,9 @@ void Controller::take_part(uint64_t name, const control::JobGrant& grant) {
   tree.reserved.slots = grant.slots;
   tree.reserved.lanes = grant.lanes;
   tree.reserved.slot_bytes = Slots::bytes_for(grant.slots, grant.lanes);
-  Job job = job_of(tree.terms.part, tree.reserved, {grant.job.job, grant.job.generation});
+  auto made = job_of(tree.terms.part, tree.reserved, {grant.job.job, grant.job.generation});
+  if (!made) return failed({Refusal::kInternal, made.error().what});
+  Job job = std::move(*made);
   job.tree = name;
   job.spec.parent = Parent{grant.address, static_cast<uint8_t>(tree.terms.branch)};
   const uint64_t lease_ns = uint64_t{grant.lease_ms} * 1'000'000;

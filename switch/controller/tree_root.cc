@@ -100,8 +100,14 @@ std::optional<Refused> Controller::create_at_root(uint64_t name) {
   if (!grant) return failed(grant.error());
   const auto number = tree_numbers_.take(now_ns());
   if (!number) return failed({Refusal::kBusy, "all numbers for trees are in use"});
-  Job job = job_of(wanted, *grant, *number);
-  next_id_ += wanted.children.size() - 1;
+  auto made = job_of(wanted, *grant, *number);
+  if (!made) return failed({Refusal::kInternal, made.error().what});
+  Job job = std::move(*made);
+  job.leaf_ids.resize(wanted.children.size());
+  if (auto drawn = random_bytes(std::as_writable_bytes(std::span(job.leaf_ids))); !drawn) {
+    tree_numbers_.give_back(number->job);
+    return failed({Refusal::kInternal, drawn.error().what});
+  }
   job.tree = name;
   job.spec.children_are_switches = true;
   job.leaf_until_ns.assign(wanted.children.size(), job.lease_until_ns);

@@ -39,7 +39,7 @@ bool Uplink::ask() {
 
 bool Uplink::connect() {
   fresh_ = true;
-  auto client = SwitchClient::start(options_.parent, options_.key, options_.timeout_ns, clock_);
+  auto client = SwitchClient::start(options_.parent, {options_.key}, options_.timeout_ns, clock_);
   if (!client) {
     lose(client.error());
     return false;

@@ -47,7 +47,7 @@ class ServerBench {
   explicit ServerBench(fuzz::Input& input) : input_(input) {
     static const SecretKey key =
         *SecretKey::from_bytes(std::as_bytes(std::span("0123456789abcdef")));
-    if (input_.below(2)) options_.key = key;
+    if (input_.below(2)) options_.keys.common = key;
     connection_.emplace(Accepted{std::move(stream_.theirs), *SocketAddress::parse("127.0.0.1:7")},
                         options_, strangers_, clock_.now_ns());
     if (input_.below(4) > 0) greet();
@@ -77,7 +77,8 @@ class ServerBench {
     hello.nonce.fill(std::byte{3});
     stream_.say(control::encode(hello, 0));
     (void)advance();
-    if (challenge_) signer_ = control::Signer(options_.key, hello.nonce, challenge_->nonce);
+    if (challenge_)
+      signer_ = control::Signer(options_.keys.common, {}, hello.nonce, challenge_->nonce);
   }
 
   // A frame around the fuzzer's payload, or around a request that may well be granted.

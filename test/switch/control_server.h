@@ -74,7 +74,7 @@ class ControlServerFixture : public testing::Test {
   }
   void start(const SecretKey& key) {
     ServerOptions options;
-    options.key = key;
+    options.keys.common = key;
     start(options);
   }
 
@@ -90,8 +90,8 @@ class ControlServerFixture : public testing::Test {
     } while (real.now_ns() < end);
     return false;
   }
-  std::unique_ptr<SwitchClient> client(const SecretKey& key) {
-    auto client = SwitchClient::start(server_->address(), key, 5 * kSecond, clock_);
+  std::unique_ptr<SwitchClient> client(const SecretKey& key, const std::string& tenant = {}) {
+    auto client = SwitchClient::start(server_->address(), {key, tenant}, 5 * kSecond, clock_);
     EXPECT_TRUE(client) << client.error().what;
     return client ? std::move(*client) : nullptr;
   }

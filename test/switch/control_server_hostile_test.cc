@@ -74,7 +74,7 @@ TEST_F(HostileControlTest, WithoutAKeyOnlyThisHostMayTalk) {
   options.allow_unauthenticated = true;
   EXPECT_FALSE(refuse_stranger(options, parse("10.0.0.1:5")));
   options = {};
-  options.key = kKey;
+  options.keys.common = kKey;
   EXPECT_FALSE(refuse_stranger(options, parse("10.0.0.1:5"))) << "the key decides";
 }
 
@@ -92,7 +92,7 @@ TEST_F(HostileControlTest, AReplayedRequestIsRefused) {
     return std::get<control::Challenge>(*stranger.last()).nonce;
   };
   Stranger first(server_->address());
-  const control::Signer signer(kKey, nonce, challenged(first));
+  const control::Signer signer(kKey, {}, nonce, challenged(first));
   auto request = control::encode(wanted(), 1);
   ASSERT_TRUE(signer.sign(control::Direction::kRequest, request));
   first.send(request);
@@ -123,8 +123,8 @@ TEST_F(HostileControlTest, AnswersOfAnotherSwitchAreNotBelieved) {
     EXPECT_EQ(send_message(accepted.fd, frame, &done, &error_), Status::kOk);
   };
   send(control::encode(control::Challenge{Nonce{}, true}, 0));
-  send(
-      control::encode(control::JobGrant{{1, 1, 1}, test::address_of_child(0), 1, 16, 64, 1000}, 1));
+  send(control::encode(control::JobGrant{{{}, 1, 1}, test::address_of_child(0), 1, 16, 64, 1000},
+                       1));
   Status status = Status::kAgain;
   while ((status = worker->progress(&error_)) == Status::kAgain) std::this_thread::yield();
   EXPECT_EQ(status, Status::kConfig);

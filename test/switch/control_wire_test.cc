@@ -25,10 +25,10 @@ Nonce nonce_of(uint8_t value) {
   return nonce;
 }
 
-const JobRef kRef{0x0123456789abcdef, 0x1234, 0xfe};
+const JobRef kRef{nonce_of(0xab), 0x1234, 0xfe};
 
 std::vector<Message> one_of_each() {
-  return {Hello{nonce_of(7)},
+  return {Hello{nonce_of(7), "physics"},
           Challenge{nonce_of(9), false},
           wanted(32, kMaxSlots),
           Heartbeat{kRef},
@@ -75,11 +75,11 @@ TEST(ControlWire, WhatGoesOutComesBack) {
 
 TEST(ControlWire, FieldsLieWhereTheyAlwaysLay) {
   const auto frame = encode(Fence{kRef, true}, 0x01020304);
-  const uint8_t expected[] = {'S',  'L',  'M',  'C',  1,    6,    0,    0,    4,    3,
-                              2,    1,    12,   0,    0,    0,    0xef, 0xcd, 0xab, 0x89,
-                              0x67, 0x45, 0x23, 0x01, 0x34, 0x12, 0xfe, 1};
-  ASSERT_EQ(frame.size(), sizeof expected + kMacBytes);
-  for (size_t i = 0; i < sizeof expected; ++i) EXPECT_EQ(uint8_t(frame[i]), expected[i]) << i;
+  std::vector<uint8_t> expected = {'S', 'L', 'M', 'C', 2, 6, 0, 0, 4, 3, 2, 1, 20, 0, 0, 0};
+  expected.insert(expected.end(), sizeof(JobId), 0xab);
+  for (const int byte : {0x34, 0x12, 0xfe, 1}) expected.push_back(static_cast<uint8_t>(byte));
+  ASSERT_EQ(frame.size(), expected.size() + kMacBytes);
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(uint8_t(frame[i]), expected[i]) << i;
 }
 
 TEST(ControlWire, EveryTruncationAndExtensionIsRefused) {
@@ -207,7 +207,7 @@ TEST(ControlWire, HeadersThatCannotBeAreRefused) {
   };
   EXPECT_TRUE(with(0, 'S'));
   EXPECT_FALSE(with(0, 'G'));
-  EXPECT_THAT(with(4, 2).error().what, HasSubstr("version 2"));
+  EXPECT_THAT(with(4, kVersion + 1).error().what, HasSubstr("version 3"));
   EXPECT_FALSE(with(5, 0));
   EXPECT_FALSE(with(5, 16));
   EXPECT_FALSE(with(6, 1));
@@ -317,16 +317,17 @@ TEST(Hmac, KeyFilesThatOthersMayReadOrChangeAreRefused) {
 
 TEST(ControlSigner, ASignatureHoldsInOnePlaceOnly) {
   const SecretKey key = key_of("0123456789abcdef");
-  const Signer signer(key, nonce_of(1), nonce_of(2));
+  const Signer signer(key, "a", nonce_of(1), nonce_of(2));
   auto frame = encode(Heartbeat{kRef}, 5);
   ASSERT_TRUE(signer.sign(Direction::kRequest, frame));
   EXPECT_EQ(signer.check(Direction::kRequest, frame), true);
   EXPECT_EQ(signer.check(Direction::kAnswer, frame), false);
-  EXPECT_EQ(Signer(key, nonce_of(3), nonce_of(2)).check(Direction::kRequest, frame), false);
-  EXPECT_EQ(Signer(key, nonce_of(1), nonce_of(3)).check(Direction::kRequest, frame), false);
+  EXPECT_EQ(Signer(key, "a", nonce_of(3), nonce_of(2)).check(Direction::kRequest, frame), false);
+  EXPECT_EQ(Signer(key, "a", nonce_of(1), nonce_of(3)).check(Direction::kRequest, frame), false);
+  EXPECT_EQ(Signer(key, "b", nonce_of(1), nonce_of(2)).check(Direction::kRequest, frame), false);
   EXPECT_EQ(Signer().check(Direction::kRequest, frame), false) << "signed, and we have no key";
   const SecretKey other = key_of("0123456789abcdeX");
-  EXPECT_EQ(Signer(other, nonce_of(1), nonce_of(2)).check(Direction::kRequest, frame), false);
+  EXPECT_EQ(Signer(other, "a", nonce_of(1), nonce_of(2)).check(Direction::kRequest, frame), false);
   for (size_t i = 0; i < frame.size(); ++i) {
     frame[i] ^= std::byte{1};
     EXPECT_EQ(signer.check(Direction::kRequest, frame), false) << "byte " << i;

@@ -202,7 +202,7 @@ TEST_F(ControllerTest, AFencedGenerationDoesNotKeepTheJob) {
 
 TEST_F(ControllerTest, GenerationsKeepTheirDistance) {
   const JobGrant grant = create();
-  const control::Fence by_operator{{0, grant.job.job, 0}, true};
+  const control::Fence by_operator{{{}, grant.job.job, 0}, true};
   const Refused refused = refusal(by_operator);
   EXPECT_EQ(refused.why, Refusal::kBusy);
   EXPECT_THAT(refused.text, HasSubstr("in 501 ms"));

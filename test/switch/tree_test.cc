@@ -297,7 +297,7 @@ TEST_F(TreeTest, FencingAnywhereEndsTheTree) {
   for (const bool at_root : {true, false}) {
     const auto grants = make_job();
     Controller& fenced = at_root ? *root_.controller : *leaves_[1].controller;
-    const Message answer = fenced.handle(control::Fence{{0, grants[0].job.job, 0}, true});
+    const Message answer = fenced.handle(control::Fence{{{}, grants[0].job.job, 0}, true});
     EXPECT_EQ(std::get<JobState>(answer).state, State::kGone);
     pass(11 * kSecond);
     EXPECT_TRUE(root_.driver.jobs.empty());

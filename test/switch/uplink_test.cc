@@ -113,7 +113,7 @@ TEST_F(UplinkTest, ARootThatWasStartedAgainIsAskedOnceMore) {
   const SocketAddress address = server_->address();
   driver_.jobs.clear();
   ServerOptions options;
-  options.key = kKey;
+  options.keys.common = kKey;
   options.listen = address;
   server_.reset();
   controller_ =

@@ -11,16 +11,17 @@ etc=$work/etc/slime
 mkdir "$work/etc"
 export PATH=$PWD/$build/bin:$PATH LD_LIBRARY_PATH=$PWD/$build/lib
 
-# block N: the N-th indented block of "Use it"
+# block HEADING N: the N-th indented block below it
 block() {
-  awk -v wanted="$1" '
-    /^## / { inside = $0 == "## Use it" }
+  awk -v heading="$1" -v wanted="$2" '
+    /^##/ { inside = $0 == heading }
     inside && /^    / { if (!in_block) count++; in_block = 1; if (count == wanted) print substr($0, 5); next }
     { in_block = 0 }' docs/switch.md |
-    sed -e "s|/etc/slime|$etc|g" -e "s|10\.0\.0\.9|$host|g" -e "s|-g slime|-g $group|"
+    sed -E -e "s|/etc/slime|$etc|g" -e "s|10\.0\.0\.9|$host|g" -e "s/-g (slime|physics)/-g $group/"
 }
-block 1 >"$work/switch.sh"
-block 2 >"$work/worker.sh"
+block '## Use it' 1 >"$work/switch.sh"
+block '## Use it' 2 >"$work/worker.sh"
+block '### Tenants' 1 >"$work/tenants.sh"
 start=$(tail -n 1 "$work/switch.sh")
 case $start in
 "slime-switchd --config $etc/switch.yaml") ok "the last step starts the switch" ;;
@@ -41,6 +42,7 @@ for mask in 022 077; do
 done
 
 "${launcher[@]}" slime-switchd --config "$etc/switch.yaml" >"$work/ready" 2>"$work/switch.err" &
+switch_pid=$!
 if retry 300 grep -qs "ready: data $host:28880-28883, control $host:28900, key" "$work/ready"; then
   ok "the switch is ready"
 else
@@ -54,4 +56,16 @@ if grep -qE "generation [0-9]+: tenant default, 2 children" "$work/switch.err"; 
 else
   not_ok "the ranks had no job" "$work/switch.err"
 fi
+
+# A key for each tenant, taken by the switch that runs.
+if (set -e; . "$work/tenants.sh") >"$work/steps.err" 2>&1; then ok "the steps for tenants"; else
+  not_ok "the steps for tenants" "$work/steps.err"
+fi
+kill -HUP $switch_pid
+retry 300 grep -qs 'SIGHUP: keys and quotas were read again' "$work/switch.err" ||
+  not_ok "the switch does not read its keys again" "$work/switch.err"
+run with_old_key 3 all_reduce --algo collnet --ranks 2 -b 4 -e 4 -n 1 -w 0
+says with_old_key 'not signed with the key of tenant default'
+export NCCL_SLIME_SWITCH_TENANT=physics NCCL_SLIME_SWITCH_KEY_FILE=$etc/tenants/physics
+run tenant 0 all_reduce --algo collnet --ranks 2 -b 4 -e 4 -n 1 -w 0 -c 1
 exit $wrong

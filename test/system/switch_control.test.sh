@@ -121,13 +121,28 @@ chmod 640 "$work/open"
 expect "a key for a group" 0 fine \
   switchd --config "$(config "control: {key_file: $work/open}")" --check-config
 
+mkdir "$work/keys" && cp "$work/open" "$work/keys/a b"
+expect "a key of no tenant" 2 'control.tenant_keys: .*/a b is not named as a tenant' \
+  switchd --config "$(config "control: {key_file: $work/open, tenant_keys: $work/keys}")" --check-config
+mv "$work/keys/a b" "$work/keys/a"
+expect "an operators' key for a tenant" 2 "control.tenant_keys: .*/a holds the operators' key" \
+  switchd --config "$(config "control: {key_file: $work/open, tenant_keys: $work/keys}")" --check-config
+chmod 777 "$work/keys"
+expect "a directory of keys where others write" 2 'chmod 755 .*/keys' \
+  switchd --config "$(config "control: {key_file: $work/open, tenant_keys: $work/keys}")" --check-config
+expect "tenants' keys and no operators'" 2 'control.tenant_keys: .* without control.key_file' \
+  switchd --config "$(config "control: {tenant_keys: $work/keys}")" --check-config
+expect "default quotas leave room for others" 0 'tenant_max_jobs: 16' switchd --print-config
+
 # --- a daemon, a worker, an operator -------------------------------------------------------------
 
 key=$work/key
 echo "0123456789abcdef0123456789abcdef" >"$key"
 echo "another key, as long as the first" >"$work/other"
+mkdir "$work/tenants"
+echo "the key of physics, long enough" >"$work/tenants/physics"
 config "data: {listen: '127.0.0.1:0', shards: 2, slot_memory: 1M, socket_buffer: 64K}
-control: {listen: '127.0.0.1:0', key_file: $key}
+control: {listen: '127.0.0.1:0', key_file: $key, tenant_keys: $work/tenants}
 jobs: {lease_s: 10, tenant_max_jobs: 0}
 tenants: {physics: {max_jobs: 2}}
 metrics: {listen: '127.0.0.1:0'}" >/dev/null
@@ -139,7 +154,7 @@ for _ in $(seq 300); do
   kill -0 $daemon 2>/dev/null || break
   sleep 0.1
 done
-line='^slime-switchd: ready: data 127.0.0.1:[0-9]+-[0-9]+, control 127.0.0.1:[0-9]+, key, metrics '
+line='^slime-switchd: ready: data 127.0.0.1:[0-9]+-[0-9]+, control 127.0.0.1:[0-9]+, a key per tenant, metrics '
 if grep -qE "$line" "$work/ready"; then ok "ready"; else
   not_ok "not ready" "$work/log"
   exit 1
@@ -155,12 +170,13 @@ ctl() { ctl_with "$key" "$@"; }
 
 cat >"$work/worker.py" <<'PYTHON'
 import hashlib, hmac, os, socket, struct, sys
-port, key = int(sys.argv[1].rsplit(":", 1)[1]), open(sys.argv[2], "rb").read().strip()
+port, path = int(sys.argv[1].rsplit(":", 1)[1]), sys.argv[2]
+key, tenant = open(path, "rb").read().strip(), os.path.basename(path).encode()
 switch = socket.create_connection(("127.0.0.1", port), timeout=20)
 mine, sequence = os.urandom(16), 0
 
 def header(kind, payload):
-    return b"SLMC" + struct.pack("<BBHII", 1, kind, 0, sequence, len(payload))
+    return b"SLMC" + struct.pack("<BBHII", 2, kind, 0, sequence, len(payload))
 
 def exactly(size):
     data = b""
@@ -176,9 +192,10 @@ def answer():
     return head, payload, exactly(32)
 
 def mac(direction, signed):
-    return hmac.new(key, bytes([direction]) + mine + theirs + signed, hashlib.sha256).digest()
+    return hmac.new(key, bytes([direction]) + mine + theirs + tenant.ljust(32, b"\0") + signed,
+                    hashlib.sha256).digest()
 
-switch.sendall(header(1, mine) + mine + bytes(32))
+switch.sendall(header(1, mine + bytes(32)) + mine + tenant.ljust(32, b"\0") + bytes(32))
 theirs = answer()[1][:16]
 
 def ask(kind, payload):
@@ -199,20 +216,22 @@ def create(tenant):
                child(9001) + child(9002))
 
 kind, payload = create(b"nobody")
-assert kind == 13 and b"tenant nobody" in payload, (kind, payload)
-kind, payload = create(b"physics")
+assert kind == 13 and b"asks for a job of tenant nobody" in payload, (kind, payload)
+kind, payload = ask(8, b"\1")  # drain
+assert kind == 13 and b"this is for operators" in payload, (kind, payload)
+kind, payload = create(tenant)
 assert kind == 9, (kind, payload)
-identity, job, generation = struct.unpack("<QHB", payload[:11])
-shards, slots, lanes, lease = struct.unpack("<IIII", payload[39:55])
+identity, job, generation = struct.unpack("<16sHB", payload[:19])
+shards, slots, lanes, lease = struct.unpack("<IIII", payload[47:63])
 assert (shards, slots, lanes, lease) == (2, 64, 256, 10000), (shards, slots, lanes, lease)
 print(job, generation, flush=True)
 for line in sys.stdin:  # "beat": what the switch says of the job
-    kind, payload = ask(4, struct.pack("<QHB", identity, job, generation))
+    kind, payload = ask(4, struct.pack("<16sHB", identity, job, generation))
     assert kind == 10
     print("alive gone fenced".split()[payload[0]], payload[1], flush=True)
 PYTHON
 
-coproc worker { python3 "$work/worker.py" "$control" "$key" 2>"$work/worker.log"; }
+coproc worker { python3 "$work/worker.py" "$control" "$work/tenants/physics" 2>"$work/worker.log"; }
 read -r -t 30 job generation <&"${worker[0]}" ||
   not_ok "the worker in Python got no job" "$work/worker.log"
 beat() {
@@ -234,7 +253,7 @@ counted() {
 r = json.load(open(sys.argv[1]))
 job = r['jobs'][0]
 sys.exit(not (job['job'] == $job and job['counters']['rounds'] == 0 and job['slots'] == 64 and
-              r['control']['jobs_refused'] == 1 and r['data']['malformed'] == 1 and
+              r['control']['forbidden'] == 2 and r['data']['malformed'] == 1 and
               r['data']['bytes_in'] == 16))" "$work/stats.json"
 }
 for _ in $(seq 100); do
@@ -281,6 +300,8 @@ expect "another command" 2 'shwo is no command; the nearest is show' ctl shwo
 expect "no command" 2 'required' ctl
 
 expect "another key" 1 "not signed with this switch's key" ctl_with "$work/other" show
+expect "a tenant's key for an operator" 1 "not signed with this switch's key" \
+  ctl_with "$work/tenants/physics" drain on
 expect "no key" 1 'wants a key .* NCCL_SLIME_SWITCH_KEY_FILE for ranks, --key-file for slime-switchctl' timeout 60 "${launcher[@]}" "$build/bin/slime-switchctl" \
   --switch "$control" show
 expect "a key file that is none" 2 'open key file' ctl_with "$work/nothere" show
@@ -311,11 +332,12 @@ cp "$work/other" "$key"
 hang_up 'SIGHUP: nothing is changed: .*config.yaml:1: jobs.lease_s: "forever"'
 expect "the old key holds" 1 "not signed with this switch's key" ctl show
 sed 's/physics/chemistry/' "$work/sound.yaml" >"$work/config.yaml"
+echo "the key of chemistry, long enough" >"$work/tenants/chemistry"
 hang_up 'SIGHUP: keys and quotas were read again'
 expect "the new key holds" 0 'of 64 jobs' ctl show
 check "another tenant has a quota now" "$work/worker.log" \
-  [ "$(sed 's/b"physics"/b"chemistry"/' "$work/worker.py" >"$work/again.py" &&
-    python3 "$work/again.py" "$control" "$key" 2>"$work/worker.log" </dev/null | wc -l)" = 1 ]
+  [ "$(python3 "$work/worker.py" "$control" "$work/tenants/chemistry" 2>"$work/worker.log" \
+    </dev/null | wc -l)" = 1 ]
 check "lines of the log have a time" "$work/log" \
   [ "$(grep -cvE '^2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z slime-switchd: ' "$work/log")" = 0 ]
 

@@ -98,7 +98,7 @@ int run(int argc, char** argv) {
   const auto address = address_of(options.address);
   if (!address) return complain(address.error(), kExitUsage);
   const auto timeout_ns = static_cast<uint64_t>(options.timeout_s * 1e9);
-  auto client = SwitchClient::open(*address, key, timeout_ns);
+  auto client = SwitchClient::open(*address, {key}, timeout_ns);
   if (!client) return complain(client.error(), kExitFailure);
   if (auto done = carry_out(**client, options, timeout_ns); !done) {
     return complain(done.error(), kExitFailure);

@@ -83,9 +83,18 @@ const Key kKeys[] = {
     {"control.listen", "127.0.0.1:28900", "Where workers and operators connect: TCP",
      [](const std::string& text, Config* c) { return take_address(text, &c->control_listen); }},
     {"control.key_file", "",
-     "File with the key that workers and operators must have too; make one: openssl rand -hex 32",
+     "File with the key of operators, and of workers where tenants have no keys of their own; "
+     "docs/switch.md says how to make one",
      [](const std::string& text, Config* c) -> Taken {
        c->key_file = text;
+       return {};
+     }},
+    {"control.tenant_keys", "",
+     "Directory with a key file for each tenant, under the tenant's name; empty: all have the key "
+     "of "
+     "control.key_file, and nothing keeps tenants apart",
+     [](const std::string& text, Config* c) -> Taken {
+       c->tenant_keys = text;
        return {};
      }},
     {"control.allow_unauthenticated", "false",
@@ -118,11 +127,11 @@ const Key kKeys[] = {
      [](const std::string& text, Config* c) { return take_number(text, 1, 3600, &c->lease_s); }},
     {"jobs.tree_s", "8", "At the root of a tree: seconds in which all leaves of a job must join",
      [](const std::string& text, Config* c) { return take_number(text, 1, 10, &c->tree_s); }},
-    {"jobs.tenant_max_jobs", "64", "Jobs of a tenant that is not named below; 0: no such tenants",
+    {"jobs.tenant_max_jobs", "16", "Jobs of a tenant that is not named below; 0: no such tenants",
      [](const std::string& text, Config* c) {
        return take_number(text, 0, UINT32_MAX, &c->tenant_quota.max_jobs);
      }},
-    {"jobs.tenant_slot_memory", "256M", "Slot memory of a tenant that is not named below",
+    {"jobs.tenant_slot_memory", "64M", "Slot memory of a tenant that is not named below",
      [](const std::string& text, Config* c) {
        return take_bytes(text, &c->tenant_quota.max_slot_bytes);
      }},
@@ -260,6 +269,10 @@ Result<Config> make_config(const Values& values) {
     }
   }
   if (auto settled = settle_data_address(values, &config); !settled) return fail(settled.error());
+  if (config.key_file.empty() && !config.tenant_keys.empty()) {
+    return fail(wrong_value("control.tenant_keys", config.tenant_keys,
+                            "of use without control.key_file, the operators' key"));
+  }
   if (config.parent_control.empty() && !config.parent_key_file.empty()) {
     return fail(wrong_value("parent.key_file", config.parent_key_file,
                             "of use without parent.control, the parent's address"));

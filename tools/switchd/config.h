@@ -19,7 +19,8 @@ struct Config {
   uint32_t busy_poll_us = 0;
 
   SocketAddress control_listen;
-  std::string key_file;  // empty: no key
+  std::string key_file;     // empty: no key
+  std::string tenant_keys;  // a directory; empty: tenants have the key of key_file
   bool allow_unauthenticated = false;
   uint32_t max_connections = 0;
 

@@ -14,6 +14,7 @@
 
 #include "switch/controller/server.h"
 #include "switch/controller/uplink.h"
+#include "tools/switchd/keys.h"
 #include "tools/switchd/make_driver.h"
 #include "tools/switchd/metrics_http.h"
 
@@ -29,14 +30,6 @@ struct Parts {
   std::unique_ptr<MetricsHttp> metrics;  // may be absent
   std::unique_ptr<net::Uplink> uplink;   // may be absent
 };
-
-Result<SecretKey> read_key(const char* name, const std::string& path) {
-  if (path.empty()) return SecretKey();
-  if (auto loaded = load_hmac(); !loaded) return fail(std::move(loaded.error()));
-  auto key = SecretKey::read_file(path);
-  if (!key) key.error().what = std::string(name) + ": " + key.error().what;
-  return key;
-}
 
 // Before any thread starts, so that all leave these signals to the loop.
 Result<Fd> take_signals() {
@@ -70,10 +63,10 @@ Result<net::ControllerOptions> controller_options(const Config& config) {
   return options;
 }
 
-net::ServerOptions server_options(const Config& config, const SecretKey& key) {
+net::ServerOptions server_options(const Config& config, const net::KeyRing& keys) {
   net::ServerOptions options;
   options.listen = config.control_listen;
-  options.key = key;
+  options.keys = keys;
   options.allow_unauthenticated = config.allow_unauthenticated;
   options.max_connections = config.max_connections;
   // Workers speak several times in a lease; who does not for two of them has no job any more.
@@ -104,8 +97,8 @@ Result<void> open_uplink(const Config& config, Parts* parts) {
 
 Result<Parts> open_parts(const Config& config) {
   Parts parts;
-  const auto key = load_key(config);
-  if (!key) return fail(key.error());
+  const auto keys = load_keys(config);
+  if (!keys) return fail(keys.error());
   auto signals = take_signals();
   if (!signals) return fail(std::move(signals.error()));
   parts.signals = std::move(*signals);
@@ -116,7 +109,7 @@ Result<Parts> open_parts(const Config& config) {
   if (!options) return fail(options.error());
   parts.controller =
       std::make_unique<net::Controller>(*parts.driver, *options, SteadyClock::instance());
-  auto control = net::ControlServer::open(*parts.controller, server_options(config, *key));
+  auto control = net::ControlServer::open(*parts.controller, server_options(config, *keys));
   if (!control) return fail(std::move(control.error()));
   parts.control = std::move(*control);
   if (auto opened = open_metrics(config, &parts); !opened) return fail(opened.error());
@@ -134,7 +127,9 @@ void say_ready(const Config& config, const Parts& parts) {
   }
   printf("slime-switchd: ready: data %s, control %s, %s",
          control::shard_range(shape.address, shape.shards).c_str(), control.to_string().c_str(),
-         config.key_file.empty() ? "no key" : "key");
+         config.key_file.empty()      ? "no key"
+         : config.tenant_keys.empty() ? "key"
+                                      : "a key per tenant");
   if (parts.metrics) printf(", metrics %s", parts.metrics->address().to_string().c_str());
   if (parts.uplink) printf(", parent %s", config.parent_control.c_str());
   printf("\n");
@@ -146,16 +141,16 @@ Result<void> read_again(const std::string& path, Parts* parts) {
   Values values;
   auto config = path.empty() ? make_config(values) : read_config(path, &values);
   if (!config) return fail(std::move(config.error()));
-  auto key = load_key(*config);
-  if (!key) return fail(std::move(key.error()));
+  auto keys = load_keys(*config);
+  if (!keys) return fail(std::move(keys.error()));
   auto parent_key = load_parent_key(*config);
   if (!parent_key) return fail(std::move(parent_key.error()));
-  if (key->empty() != parts->control->key().empty()) {
+  if (keys->wanted() != parts->control->keys().wanted()) {
     return fail(make_error(Status::kConfig, 0,
                            "control.key_file came or went: start the daemon again to use a switch "
                            "with a key, or without one"));
   }
-  parts->control->set_key(*key);
+  parts->control->set_keys(std::move(*keys));
   if (parts->uplink) parts->uplink->set_key(*parent_key);
   parts->controller->set_quotas(config->tenant_quota, config->tenants);
   return {};
@@ -204,14 +199,6 @@ Result<void> turn(const std::string& path, Parts& parts) {
 }
 
 }  // namespace
-
-Result<SecretKey> load_key(const Config& config) {
-  return read_key("control.key_file", config.key_file);
-}
-
-Result<SecretKey> load_parent_key(const Config& config) {
-  return read_key("parent.key_file", config.parent_key_file);
-}
 
 Result<void> serve(const Config& config, const std::string& path) {
   auto parts = open_parts(config);

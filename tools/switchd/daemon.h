@@ -5,10 +5,6 @@
 
 namespace slime::switchd {
 
-// What can be checked without starting anything: the key file, and OpenSSL where there is a key.
-Result<SecretKey> load_key(const Config& config);
-Result<SecretKey> load_parent_key(const Config& config);
-
 // Until SIGTERM or SIGINT; SIGHUP reads keys and quotas again, and `path` before (empty: there is
 // no file). An error: it could not start.
 Result<void> serve(const Config& config, const std::string& path);

@@ -4,6 +4,7 @@
 #include "tools/common/resources.h"
 #include "tools/switchd/daemon.h"
 #include "tools/switchd/exit_code.h"
+#include "tools/switchd/keys.h"
 #include "tools/switchd/options.h"
 
 namespace slime::switchd {
@@ -34,7 +35,7 @@ int run(int argc, char** argv) {
     fputs(print_config(values).c_str(), stdout);
     return finish();
   }
-  if (auto key = load_key(*config); !key) return complain(key.error(), kExitUsage);
+  if (auto key = load_keys(*config); !key) return complain(key.error(), kExitUsage);
   if (auto key = load_parent_key(*config); !key) return complain(key.error(), kExitUsage);
   if (options.check) {
     printf("slime-switchd: %s: fine: data %s, control %s\n",
