@@ -54,7 +54,7 @@ check:
 # does not begin under a small ulimit -v. Nor have command lines and their processes to
 # ThreadSanitizer, which is about threads.
 NOT_SAN  := layers/layers runner/runner pause/pause system/install system/limits
-NOT_TSAN := gpu/gpu system/configs system/info system/perf_failures system/perf_launch \
+NOT_TSAN := gpu/gpu system/configs system/first_steps system/info system/outage system/perf_failures system/perf_launch \
   system/perf_results system/tuner_table
 TEST_SCRIPTS := $(filter-out $(if $(SAN),$(NOT_SAN:%=test/%.test.sh)) \
   $(if $(filter tsan,$(SAN)),$(NOT_TSAN:%=test/%.test.sh)),$(sort $(wildcard test/*/*.test.sh)))
