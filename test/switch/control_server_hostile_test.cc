@@ -157,7 +157,7 @@ TEST_F(HostileControlTest, ManyStrangersDoNotDelayAClient) {
   slime::test::Strangers strangers;
   SLIME_NEEDS_MANY(strangers);
   ServerOptions options;
-  options.key = kKey;
+  options.keys.common = kKey;
   options.greeting_ns = 3600 * kSecond;
   start(options);
   constexpr uint64_t kMillisecond = kSecond / 1000;
