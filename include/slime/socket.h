@@ -141,8 +141,8 @@ class SilenceWatch {
   uint64_t checked_ns_ = 0;
 };
 
-// Whether the peer's kernel owes an acknowledgement and has sent none for `ns`. False also where the
-// kernel cannot be asked.
+// Whether the peer's kernel owes an acknowledgement and has sent none for `ns`. False also where
+// the kernel cannot be asked.
 bool is_silent(const Fd& fd, uint64_t ns);
 
 // Move bytes [*done, size) of a control message as far as they go now. kOk: complete.

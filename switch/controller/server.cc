@@ -38,8 +38,11 @@ Result<std::unique_ptr<ControlServer>> ControlServer::open(Controller& controlle
 
 void ControlServer::set_keys(KeyRing keys) {
   options_.keys = std::move(keys);
-  std::erase_if(connections_,
-                [this](const auto& entry) { return !entry.second->holds_key_of(options_.keys); });
+  std::vector<int> outdated;
+  for (const auto& [fd, connection] : connections_) {
+    if (!connection->holds_key_of(options_.keys)) outdated.push_back(fd);
+  }
+  for (const int fd : outdated) remove(fd);
 }
 
 bool ControlServer::watch(int fd, uint32_t events, bool known) const {

@@ -1,6 +1,8 @@
 // The whole engine over real sockets: set-up, data, strangers, silence, the death of rails.
+#include <slime/log.h>
 #include <slime/socket.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <numeric>
@@ -180,17 +182,29 @@ TEST(TcpLink, ARailWithoutACarrierIsLeftAndTakenBackAtOnce) {
   }
 }
 
+std::atomic<int> carrier_warnings = 0;
+void count_carrier_warnings(log::Level level, const char*, int, const char* text) {
+  if (level == log::Level::kWarn && std::strstr(text, "no rail has a carrier")) ++carrier_warnings;
+}
+
 TEST(TcpLink, NoRailIsLeftWhereNoneHasACarrier) {
+  log::set_sink(count_carrier_warnings);
   TcpHost from(rails(2)), to(rails(2));
   TcpLink link;
   ASSERT_NO_FATAL_FAILURE(link.connect(from, to));
   Buffers buffers(from, to, 3 << 20);
   for (MortalRail* rail : from.rails) rail->port = Carrier::kDown;
+  ASSERT_TRUE(in_time([&] {
+    expect_transfer(link, buffers, 1 << 20);
+    return carrier_warnings > 0 || ::testing::Test::HasFailure();
+  }));
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
   while (std::chrono::steady_clock::now() < end) {
     ASSERT_NO_FATAL_FAILURE(expect_transfer(link, buffers, 1 << 20));
   }
   EXPECT_TRUE(all_up(link, 2));
+  EXPECT_EQ(carrier_warnings, 1) << "said again and again";
+  log::set_sink(nullptr);
 }
 
 TEST(TcpLink, TheErrorNamesAPortWithoutACarrier) {

@@ -94,7 +94,7 @@ ip -n w1 route add 198.18.0.0/24 via 198.19.0.1 dev eth1 metric 100
 cut 1 eth1 || not_ok "cannot cut a rail"
 mark
 right deaf -w 1 -n 4 -b 4 -e 4M -f 64 -d float,int32
-says deaf.1 'nothing came back from the switch at .* over eth1 .*, so CollNet does without it'
+says deaf.1 'nothing came back from the switch.s data address, .* over eth1 .*, so CollNet does without it'
 says deaf.0 '1 of 2 rails to the switch are used'
 shares deaf w0 eth0 eth1 0 5
 mend 1
