@@ -2,7 +2,6 @@
 #include <slime/carrier.h>
 #include <sys/ioctl.h>
 
-#include <cerrno>
 #include <cstring>
 
 namespace slime {
@@ -28,9 +27,7 @@ Carrier CarrierSense::ask() const {
   ifreq request{};
   if (!socket_ || interface_.size() >= sizeof request.ifr_name) return Carrier::kUnknown;
   std::memcpy(request.ifr_name, interface_.data(), interface_.size());
-  if (::ioctl(socket_.get(), SIOCGIFFLAGS, &request) != 0) {
-    return errno == ENODEV ? Carrier::kDown : Carrier::kUnknown;
-  }
+  if (::ioctl(socket_.get(), SIOCGIFFLAGS, &request) != 0) return Carrier::kUnknown;
   return (request.ifr_flags & IFF_RUNNING) != 0 ? Carrier::kUp : Carrier::kDown;
 }
 

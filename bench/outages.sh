@@ -1,5 +1,5 @@
 #!/bin/bash
-# outages.sh [--times N] [--seconds S] [--json FILE]: how long traffic stands still when one rail of
+# outages.sh [--times N] [--seconds S] [--limit S] [--json FILE]: how long traffic stands still when one rail of
 # two dies, and how soon it is used again. Two workers in network namespaces with two links of 400
 # Mbit/s each, an allreduce of slime-perf that lasts, N outages of S seconds (5 of 15) of each kind:
 #   carrier   the port of the second link of worker 1 loses its carrier
@@ -7,11 +7,12 @@
 # A row per outage: `stall`, the longest time in which neither link carried a byte, from the beginning
 # of the outage until 3 s after its end; `back`, from the end of the outage until the second link
 # carried data again; `share`, what it carried in the second after 2 s, of what it had before.
+# With --limit the exit status is 1 if a stall, or what it takes after a carrier's return, is longer.
 #   SLIME_BUILD_DIR   where the build is (default: build of this checkout)
 set -u
 . "$(dirname "$0")/begin.sh"
-times=5 seconds=15 json='' launcher=()
-bench_options "times seconds json" "$@"
+times=5 seconds=15 limit='' json='' launcher=()
+bench_options "times seconds limit json" "$@"
 . "$(dirname "$0")/lab.sh"
 bench_begin slime-perf
 report=$(dirname "$0")/outages_report.py
@@ -52,5 +53,6 @@ for kind in carrier silent; do
 done
 kill "$sampler" "${rank_pids[@]}"
 lab_wait || failed "a rank failed"
-grep -q '"wrong": [1-9]' "$work/run.0.json" && failed "results are wrong"
-python3 "$report" report "$work/events" "$work/samples" ${json:+--json "$json"}
+grep -q '"wrong": [1-9]' "$work"/run.?.json && failed "results are wrong"
+python3 "$report" report "$work/events" "$work/samples" ${limit:+--limit "$limit"} \
+  ${json:+--json "$json"}

@@ -19,7 +19,7 @@ def sample(devices):
 
 
 def longest_stall(samples, begin, end):
-    """Seconds without a byte of data on either device; a few packets of set-up are no data."""
+    """The longest time in seconds without a byte of data on either device; a few packets of set-up are no data."""
     stall, since, seen = 0.0, begin, None
     for at, first, second in samples:
         if not begin <= at <= end:
@@ -69,6 +69,11 @@ def report(arguments):
         print(f"{row['kind']:8} {row['stall_s']:8.2f} {back:>8} {share:>6}")
     if arguments.json:
         pathlib.Path(arguments.json).write_text(json.dumps({"rows": rows}, indent=1) + "\n")
+    if arguments.limit is None:
+        return 0
+    never = float("inf")
+    backs = [never if r["back_s"] is None else r["back_s"] for r in rows if r["kind"] == "carrier"]
+    return int(max([r["stall_s"] for r in rows] + backs) > arguments.limit)
 
 
 def main():
@@ -79,6 +84,7 @@ def main():
     reporting = actions.add_parser("report")
     reporting.add_argument("events")
     reporting.add_argument("samples")
+    reporting.add_argument("--limit", type=float, help="seconds")
     reporting.add_argument("--json")
     arguments = parser.parse_args()
     if arguments.action == "sample":
@@ -86,7 +92,7 @@ def main():
             sample(arguments.devices)
         except (KeyboardInterrupt, BrokenPipeError):
             sys.exit(0)
-    report(arguments)
+    sys.exit(report(arguments))
 
 
 if __name__ == "__main__":

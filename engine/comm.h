@@ -73,7 +73,7 @@ class RecvComm : public Comm {
   virtual Status irecv(std::span<const Receive> receives, bool may_complete_early,
                        Request** request) = 0;
   // A message of this tag has come that no receive was posted for. Only eager ones show.
-  virtual bool has_unexpected(int tag) const = 0;
+  virtual bool has_unexpected(int tag) = 0;
 };
 
 class Listener {

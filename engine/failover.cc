@@ -10,7 +10,7 @@ namespace slime {
 namespace {
 
 constexpr uint64_t kCarrierIntervalNs = 100'000'000;
-constexpr uint64_t kStableLifePauses = 10;  // a life as long as this forgets earlier failures
+constexpr uint64_t kStableLifePauses = 3;  // a life as long as this forgets earlier failures
 
 }  // namespace
 
@@ -42,8 +42,8 @@ Status Link::fail_rail(size_t i, Error why) {
 
 // Whatever ended the channel, a port without a carrier is the cause that a person can mend, and
 // only the rank that has it can tell.
-Error Link::with_carrier(const LinkRail& rail, Error why) const {
-  if (rail.rail->carrier() != Carrier::kDown) return why;
+Error Link::with_carrier(LinkRail& rail, Error why) const {
+  if (!rail.lacks_carrier()) return why;
   return make_error(
       why.status, why.code,
       "%s has no carrier; check its cable, its switch port and `ip link` (noticed by: "
@@ -66,33 +66,49 @@ Status Link::take_last_arrivals(size_t i) {
 
 void Link::send_notice(size_t i) {
   LinkRail& rail = rails_[i];
-  const RailLife life{static_cast<uint32_t>(i), rail.epoch};
+  const RailLife life = life_of(i);
   Work work;
-  const size_t carrier = pick(0);
-  user_.fence_record(life, carrier, &work);
-  const uint64_t cookie = submit_control(carrier, ControlOp::kFenced, life.pack(), work);
-  rail.notice = {true, carrier, cookie};
+  const size_t bearer = pick(0);
+  user_.fence_record(life, bearer, &work);
+  const uint64_t cookie = submit_control(bearer, ControlOp::kFenced, life.pack(), work);
+  rail.notice = {true, bearer, cookie};
 }
 
-void Link::finish_errand(size_t carrier, uint64_t cookie) {
+Errand Link::send_errand(ControlOp op, const RailLife& life) {
+  const size_t bearer = pick(0);
+  return {true, bearer, submit_control(bearer, op, life.pack(), Work())};
+}
+
+void Link::finish_errand(size_t bearer, uint64_t cookie) {
   for (LinkRail& rail : rails_) {
-    for (Errand* errand : {&rail.notice, &rail.join.request}) {
-      if (errand->carrier == carrier && errand->cookie == cookie) errand->under_way = false;
+    RailJoin& join = rail.join;
+    for (Errand* errand : {&rail.notice, &join.request, &join.joined, &join.retry}) {
+      if (errand->bearer == bearer && errand->cookie == cookie) errand->under_way = false;
     }
   }
 }
 
-// What travelled on the rail that just died may be lost. A notice is sent again, which is harmless
-// if it was not; a request to join is answered by the time-out of its try.
+// What travelled on the rail that just died may be lost. Notices are sent again, and so is the word
+// that a channel is connected, which is harmless if they were not lost. A request to join is
+// answered by the time-out of its try, and a hint to try by the end of the pause.
 void Link::drop_errands(size_t dead_rail) {
   for (size_t i = 0; i < rails_.size(); ++i) {
     LinkRail& rail = rails_[i];
-    if (rail.join.request.carrier == dead_rail) rail.join.request.under_way = false;
-    if (i != dead_rail && rail.notice.under_way && rail.notice.carrier == dead_rail) send_notice(i);
+    RailJoin& join = rail.join;
+    if (join.request.bearer == dead_rail) join.request.under_way = false;
+    if (join.retry.bearer == dead_rail) join.retry.under_way = false;
+    if (join.joined.under_way && join.joined.bearer == dead_rail) {
+      join.joined = {};
+      const bool still_due = rail.up() || rail.state == RailState::kJoining;
+      if (still_due) join.joined = send_errand(ControlOp::kJoined, life_of(i));
+    }
+    if (i != dead_rail && rail.notice.under_way && rail.notice.bearer == dead_rail) send_notice(i);
   }
 }
 
+// Without a rail there is nobody to answer, and the link is about to fail.
 Status Link::on_rail_word(ControlOp op, const RailLife& life) {
+  if (up_count_ == 0) return Status::kOk;
   switch (op) {
     case ControlOp::kFenced:
       return on_peer_fenced(life);
@@ -131,7 +147,7 @@ Status Link::settle(size_t i) {
   if (rail.state != RailState::kFenced) return Status::kOk;
   rail.state = RailState::kDown;
   plan_try(rail);
-  return user_.on_fenced({static_cast<uint32_t>(i), rail.epoch});
+  return user_.on_fenced(life_of(i));
 }
 
 // A rail on which nothing completes while others carry traffic is dead too, though nobody was told.
@@ -168,14 +184,13 @@ Status Link::watch_carriers() {
   size_t usable = 0;
   for (size_t i = 0; i < rails_.size(); ++i) {
     LinkRail& rail = rails_[i];
-    const Carrier before = std::exchange(rail.carrier, rail.rail->carrier());
-    const bool lost = rail.carrier == Carrier::kDown;
-    usable += rail.up() && !lost;
-    if (!rail.up() && before == Carrier::kDown && !lost) carrier_returned(i);
+    const bool before = std::exchange(rail.lost_carrier, rail.lacks_carrier());
+    usable += rail.up() && !rail.lost_carrier;
+    if (!rail.up() && before && !rail.lost_carrier) carrier_returned(i);
   }
   for (size_t i = 0; usable > 0 && i < rails_.size(); ++i) {
-    if (!rails_[i].up() || rails_[i].carrier != Carrier::kDown) continue;
-    const Error why = make_error(Status::kRemote, 0, "its port");
+    if (!rails_[i].up() || !rails_[i].lost_carrier) continue;
+    const Error why = make_error(Status::kRemote, 0, "its port lost the carrier");
     if (const Status status = fail_rail(i, why); status != Status::kOk) return status;
   }
   const bool all_lost = usable == 0 && up_count_ > 0;

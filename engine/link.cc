@@ -36,6 +36,7 @@ void Link::add_rail(std::unique_ptr<Channel> channel, size_t device_rail) {
   rails_.emplace_back(std::move(channel), rail, device_rail, PostQueue::fit(policy, caps));
   rails_.back().since_ns = now_ns_;
   rails_.back().join.pause_ns = first_pause_ns_;
+  (void)rails_.back().lacks_carrier();  // remembers that it has one
   ++up_count_;
   const bool first = max_work_bytes_ == 0;
   if (first || caps.max_message_bytes < max_work_bytes_) max_work_bytes_ = caps.max_message_bytes;
@@ -71,11 +72,17 @@ size_t Link::pick(uint64_t bytes, uint64_t exclude) {
   return best;
 }
 
-// Few control works are ever in flight: a probe, a credit report, and for each dead rail a notice
-// and two words about its return. So 64 places to tell their completions apart are never all taken.
+// Few control works are in flight at a time: a probe, reports of credits, and the errands of each
+// dead rail. So 64 places to tell their completions apart suffice, but for a peer that confirms
+// none.
 uint64_t Link::submit_control(size_t i, ControlOp op, uint32_t value, Work work) {
   ControlWorks& controls = rails_[i].controls;
-  const auto place = static_cast<uint32_t>(std::countr_one(controls.open)) % kControlRoom;
+  if (~controls.open == 0) {
+    (void)fail(make_error(Status::kRemote, 0, "rail %s: the peer confirms none of %u control works",
+                          name_of(rails_[i]), kControlRoom));
+    return 0;
+  }
+  const auto place = static_cast<uint32_t>(std::countr_one(controls.open));
   controls.open |= uint64_t{1} << place;
   controls.bytes[place] = work.length;
   const uint32_t generation = ++controls.generation[place] * kControlRoom + place;
@@ -173,6 +180,8 @@ bool Link::control_sent(LinkRail& rail, uint64_t packed, uint64_t* bytes) {
       break;
     case ControlOp::kFenced:
     case ControlOp::kJoin:
+    case ControlOp::kJoined:
+    case ControlOp::kRetry:
       finish_errand(static_cast<size_t>(&rail - rails_.data()), packed);
       break;
     default:

@@ -45,8 +45,8 @@ class LinkUser {
   // A work of ours is done. False: not expected (a repeated completion), nothing changed.
   virtual bool on_sent(const Cookie& cookie, uint64_t* bytes) = 0;
   // This end has fenced this life of a rail. A user whose peer needs a record of what arrived fills
-  // in the write that takes it there over `carrier`; the others leave `work` as it is.
-  virtual void fence_record(const RailLife& life, size_t carrier, Work* work) = 0;
+  // in the write that takes it there over `bearer`; the others leave `work` as it is.
+  virtual void fence_record(const RailLife& life, size_t bearer, Work* work) = 0;
   // Both ends have fenced this life: submit again what the rail still owed.
   virtual Status on_fenced(const RailLife& life) = 0;
   virtual JoinPlace join_place(size_t rail) const = 0;
@@ -120,6 +120,7 @@ class Link {
 
  private:
   uint64_t submit_control(size_t rail, ControlOp op, uint32_t value, Work work);
+  Errand send_errand(ControlOp op, const RailLife& life);
   void probe(size_t rail);
   void read_clock();
   Status progress_rail(size_t rail);
@@ -130,14 +131,15 @@ class Link {
   bool control_sent(LinkRail& rail, uint64_t cookie, uint64_t* bytes);
   Status handle_control(uint32_t immediate);
   uint64_t backlog_ns(const LinkRail& rail, uint64_t bytes) const;
+  RailLife life_of(size_t rail) const { return {static_cast<uint32_t>(rail), rails_[rail].epoch}; }
   const char* name_of(const LinkRail& rail) const { return rail.rail->caps().name.c_str(); }
 
   // failover.cc
   Status fail_rail(size_t rail, Error why);
-  Error with_carrier(const LinkRail& rail, Error why) const;
+  Error with_carrier(LinkRail& rail, Error why) const;
   Status take_last_arrivals(size_t rail);
   void send_notice(size_t rail);
-  void finish_errand(size_t carrier, uint64_t cookie);
+  void finish_errand(size_t bearer, uint64_t cookie);
   void drop_errands(size_t dead_rail);
   Status on_rail_word(ControlOp op, const RailLife& life);
   Status on_peer_fenced(const RailLife& life);
@@ -147,6 +149,7 @@ class Link {
 
   // rejoin.cc
   Status progress_dead_rails();
+  uint64_t least_pause_ns() const;
   void plan_try(LinkRail& rail);
   bool may_try(const LinkRail& rail) const;
   void begin_join(size_t rail);

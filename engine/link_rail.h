@@ -7,6 +7,9 @@
 //         |        both ends are connected |                                      | epoch + 1
 //         +----------------------------- kJoining <-------------------------------+
 //
+// At the passive end a try may also go from kDown to kFenced, if its channel cannot be opened, or
+// stay kDown with epoch + 1, if the peer gave it up before it was granted.
+//
 // Both ends count the lives of a rail (epoch). What a notice says of an earlier life is ignored.
 // Of the channel of an ended life nothing reaches memory any more once this end has fenced it; what
 // it still owed is submitted again only when both ends have.
@@ -31,10 +34,10 @@ struct ControlWorks {
   std::array<uint32_t, kControlRoom> bytes = {};
 };
 
-// A control work about one rail that travels over another: a notice, or a request to join.
+// A control work about one rail that travels over another. One of a kind is under way at a time.
 struct Errand {
   bool under_way = false;  // not known to have arrived
-  size_t carrier = 0;      // the rail that it travels on
+  size_t bearer = 0;       // the rail that it travels on
   uint64_t cookie = 0;
 };
 
@@ -43,7 +46,10 @@ struct RailJoin {
   uint64_t pause_ns = 0;     // before the next try
   uint64_t next_try_ns = 0;  // of the active end, which begins all tries
   uint64_t deadline_ns = 0;  // of the try under way
-  Errand request;            // our JoinRecord must stay as it is while it is under way
+  uint64_t tried_ns = 0;     // when the latest try began
+  Errand request;            // kJoin: our JoinRecord must stay as it is while it is under way
+  Errand joined;             // kJoined
+  Errand retry;              // kRetry
   ChannelAddress peer = {};
   bool asked = false;           // passive end: a request waits until it can be granted
   bool skipped = false;         // passive end: the peer gave a try up that never began here
@@ -60,8 +66,14 @@ struct LinkRail {
       : channel(std::move(channel_in)), rail(rail_in), key_index(key_index_in), queue(policy) {}
 
   bool up() const { return state == RailState::kUp; }
+  // The port has lost the carrier that it had. Some interfaces never show one, and work.
+  bool lacks_carrier() {
+    const Carrier now = rail->carrier();
+    had_carrier |= now == Carrier::kUp;
+    return had_carrier && now == Carrier::kDown;
+  }
 
-  std::unique_ptr<Channel> channel;  // of the present life; nullptr: it could not be opened
+  std::unique_ptr<Channel> channel;  // of the present life, or of the last that had one
   Rail* rail;
   size_t key_index;  // this rail's place in MemoryRegion::keys
   PostQueue queue;
@@ -76,7 +88,8 @@ struct LinkRail {
   uint64_t judged_ns = 0;      // when its silence was last judged
   bool probing = false;        // a probe is under way
   ControlWorks controls;
-  Carrier carrier = Carrier::kUnknown;  // when it was last looked at
+  bool had_carrier = false;   // its port has had a carrier
+  bool lost_carrier = false;  // and had none when it was last looked at
   RailJoin join;
 };
 

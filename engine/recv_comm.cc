@@ -39,6 +39,7 @@ Status RecvCommImpl::irecv(std::span<const Receive> receives, bool may_complete_
   taken->early = may_complete_early && arrives_unpolled_ && eager_max_ == 0 && taken->count == 1;
   if (const Status status = take_early_messages(*taken); status != Status::kOk) return status;
   if (taken->incomplete > 0) announce(*taken);
+  achieved();
   *request = taken;
   return Status::kOk;
 }
@@ -116,6 +117,7 @@ Status RecvCommImpl::test(Request* request, bool* done, size_t* sizes) {
   *done = mine.incomplete == 0 || (mine.early && !mine.cts_open && status == Status::kOk);
   if (*done) {  // also after a failure: what is done stays done
     for (uint32_t i = 0; sizes && i < mine.count; ++i) sizes[i] = mine.parts[i].bytes;
+    achieved();
     mine.returned = true;
     --outstanding_;
     retire_if_idle(mine);
@@ -127,6 +129,7 @@ Status RecvCommImpl::test(Request* request, bool* done, size_t* sizes) {
 }
 
 Status RecvCommImpl::progress() {
+  enter();
   const Status status = link_.progress();
   announce_overdue();
   return status;
@@ -212,7 +215,7 @@ bool RecvCommImpl::on_sent(const Cookie& cookie, uint64_t* bytes) {
   return true;
 }
 
-void RecvCommImpl::fence_record(const RailLife& life, size_t carrier, Work* work) {
+void RecvCommImpl::fence_record(const RailLife& life, size_t bearer, Work* work) {
   const size_t offset = fence_offset(link_.rail_count(), life.rail);
   FenceRecord record;
   record.rail = life.rail;
@@ -228,9 +231,9 @@ void RecvCommImpl::fence_record(const RailLife& life, size_t carrier, Work* work
   }
   std::memcpy(outbox_.data() + offset, &record, sizeof record);
   work->local = outbox_.data() + offset;
-  work->local_key = link_.local_key(carrier, outbox_.region());
+  work->local_key = link_.local_key(bearer, outbox_.region());
   work->remote_address = peer_inbox_.address + offset;
-  work->remote_key = peer_inbox_.keys[carrier];
+  work->remote_key = peer_inbox_.keys[bearer];
   work->length = sizeof record;
 }
 

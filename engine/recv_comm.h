@@ -62,13 +62,13 @@ class RecvCommImpl final : public RecvComm, private LinkUser, private ThreadProg
   std::string peer_name() const override { return link_.peer(); }
   const Link& link() const { return link_; }
   Status progress() override;
-  bool has_unexpected(int tag) const override;
+  bool has_unexpected(int tag) override;
 
  private:
   // LinkUser
   Status on_arrived(uint32_t immediate, uint64_t bytes) override;
   bool on_sent(const Cookie& cookie, uint64_t* bytes) override;
-  void fence_record(const RailLife& life, size_t carrier, Work* work) override;
+  void fence_record(const RailLife& life, size_t bearer, Work* work) override;
   Status on_fenced(const RailLife& life) override;
   JoinPlace join_place(size_t rail) const override;
 

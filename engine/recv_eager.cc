@@ -40,7 +40,8 @@ bool RecvCommImpl::find_receive(const EagerHeader& header, ReceiveRequest** requ
   return false;
 }
 
-bool RecvCommImpl::has_unexpected(int tag) const {
+bool RecvCommImpl::has_unexpected(int tag) {
+  enter();
   for (uint32_t left = early_slots_; left; left &= left - 1) {
     if (early_[static_cast<size_t>(std::countr_zero(left))].tag == tag) return true;
   }

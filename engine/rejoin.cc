@@ -27,9 +27,13 @@ namespace slime {
 namespace {
 
 constexpr uint64_t kMaxPauses = 60;  // the longest pause, in first pauses
+constexpr uint64_t kLeastPauseNs = 1'000'000'000;
 constexpr uint64_t kJoinTimeoutNs = 5'000'000'000;
 
 }  // namespace
+
+// Whatever the peer and the ports do, a rail does not return more often than that.
+uint64_t Link::least_pause_ns() const { return std::min(first_pause_ns_, kLeastPauseNs); }
 
 void Link::plan_try(LinkRail& rail) {
   rail.join.next_try_ns = now_ns_ + rail.join.pause_ns;
@@ -57,8 +61,8 @@ Status Link::progress_dead_rails() {
     if (rail.join.skipped) {
       end_skipped(i);
     } else if (rail.join.asked) {
-      grant_join(i);
-    } else if (due && rail.rail->carrier() != Carrier::kDown) {
+      if (now_ns_ - rail.join.tried_ns >= least_pause_ns()) grant_join(i);
+    } else if (due && !rail.lacks_carrier()) {
       begin_join(i);
     }
   }
@@ -66,6 +70,7 @@ Status Link::progress_dead_rails() {
 }
 
 void Link::begin_join(size_t i) {
+  rails_[i].join.tried_ns = now_ns_;
   if (open_again(i)) {
     send_join(i);
   } else {
@@ -79,7 +84,8 @@ void Link::grant_join(size_t i) {
   LinkRail& rail = rails_[i];
   const uint32_t epoch = RailLife::next(rail.epoch);
   rail.join.asked = false;
-  if (rail.rail->carrier() != Carrier::kDown && open_again(i)) {
+  rail.join.tried_ns = now_ns_;
+  if (!rail.lacks_carrier() && open_again(i)) {
     rail.join.has_peer = true;
     return send_join(i);
   }
@@ -110,18 +116,18 @@ bool Link::open_again(size_t i) {
 
 void Link::send_join(size_t i) {
   LinkRail& rail = rails_[i];
-  const RailLife life{static_cast<uint32_t>(i), rail.epoch};
+  const RailLife life = life_of(i);
   const JoinRecord record{life.rail, life.epoch, rail.channel->address()};
   const JoinPlace place = user_.join_place(i);
   std::memcpy(place.to_peer, &record, sizeof record);
-  const size_t carrier = pick(sizeof record);
+  const size_t bearer = pick(sizeof record);
   Work work;
   work.local = place.to_peer;
-  work.local_key = local_key(carrier, place.region);
+  work.local_key = local_key(bearer, place.region);
   work.remote_address = place.remote_address;
-  work.remote_key = place.peer_inbox->keys[carrier];
+  work.remote_key = place.peer_inbox->keys[bearer];
   work.length = sizeof record;
-  rail.join.request = {true, carrier, submit_control(carrier, ControlOp::kJoin, life.pack(), work)};
+  rail.join.request = {true, bearer, submit_control(bearer, ControlOp::kJoin, life.pack(), work)};
 }
 
 // At the passive end a request, at the active end the answer to one. A request means that the peer
@@ -177,12 +183,13 @@ void Link::on_retry(uint32_t i) {
   LinkRail& rail = rails_[i];
   if (rail.up() || !active_) return;
   rail.join.pause_ns = 0;
-  rail.join.next_try_ns = now_ns_;
+  rail.join.next_try_ns = std::max(now_ns_, rail.join.tried_ns + least_pause_ns());
 }
 
 void Link::carrier_returned(size_t i) {
   if (active_) return on_retry(static_cast<uint32_t>(i));
-  submit_control(ControlOp::kRetry, RailLife{static_cast<uint32_t>(i), rails_[i].epoch}.pack());
+  Errand& retry = rails_[i].join.retry;
+  if (!retry.under_way) retry = send_errand(ControlOp::kRetry, life_of(i));
 }
 
 Status Link::step_join(size_t i) {
@@ -194,8 +201,7 @@ Status Link::step_join(size_t i) {
       return give_join_up(i, rail.channel->failure().what);
     }
     join.connected = status == Status::kOk;
-    const RailLife life{static_cast<uint32_t>(i), rail.epoch};
-    if (join.connected) submit_control(ControlOp::kJoined, life.pack());
+    if (join.connected) join.joined = send_errand(ControlOp::kJoined, life_of(i));
   }
   if (join.connected && join.peer_connected) {
     bring_up(i);

@@ -73,6 +73,7 @@ Status SendCommImpl::start(const Match& found, const void* data, size_t bytes,
   ++sent_.of(entry.tag);
   const uint32_t seen = taken->cts_sequence + 1;
   if (static_cast<int32_t>(seen - told_) > 0) told_ = seen;
+  achieved();
   *request = taken;
   return Status::kOk;
 }
@@ -139,6 +140,7 @@ Status SendCommImpl::test(Request* request, bool* done, size_t* sizes) {
   const Status status = progress();
   *done = mine.open == 0;
   if (*done) {  // also after a failure: what is done stays done
+    achieved();
     if (sizes) sizes[0] = mine.bytes;
     mine.active = false;
     free_.push_back(mine.index);
@@ -150,6 +152,7 @@ Status SendCommImpl::test(Request* request, bool* done, size_t* sizes) {
 }
 
 Status SendCommImpl::progress() {
+  enter();
   if (lost_requests_ > 0) resubmit_lost();
   return link_.progress();
 }

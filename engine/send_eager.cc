@@ -31,6 +31,7 @@ void SendCommImpl::start_eager(const void* data, size_t bytes, int tag, Request*
   submit_eager(slot);
   link_.hurry(eager_[slot].rail);
   waiting_since_ns_ = 0;
+  achieved();
   *request = taken;
 }
 

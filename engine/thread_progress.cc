@@ -1,13 +1,14 @@
 #include "engine/thread_progress.h"
 
-#include <map>
+#include <algorithm>
+#include <list>
 #include <mutex>
 
 namespace slime {
 namespace {
 
-// A caller that calls its comms by turns, as NCCL does, moves them itself. So all comms are moved
-// rarely enough to cost it nothing that can be measured.
+// A caller that calls its comms by turns, as NCCL does, moves them itself, and achieves something
+// before this many calls.
 constexpr int32_t kPatience = 64;
 constexpr int32_t kPatiencePerComm = 16;
 
@@ -21,21 +22,52 @@ class ThreadLists {
     return *lists;
   }
 
+  ThreadProgress::List& of_this_thread() {
+    if (ThreadProgress::List* const mine = find(pthread_self())) return *mine;
+    const auto unused = std::ranges::find(lists_, 0, &ThreadProgress::List::size);
+    ThreadProgress::List& list = unused == lists_.end() ? lists_.emplace_back() : *unused;
+    list.thread.store(pthread_self(), std::memory_order_relaxed);
+    if (has_key_) (void)pthread_setspecific(key_, this);  // any value: see at_thread_end
+    return list;
+  }
+
   std::mutex mutex;
-  std::map<pthread_t, ThreadProgress::List> of;  // nodes do not move
+
+ private:
+  ThreadLists() : has_key_(pthread_key_create(&key_, at_thread_end) == 0) {}
+
+  // The next thread may get the same pthread_t.
+  static void at_thread_end(void*) {
+    ThreadLists& lists = get();
+    const std::lock_guard lock(lists.mutex);
+    ThreadProgress::List* const list = lists.find(pthread_self());
+    while (list != nullptr && list->size > 0) list->first->unlink();
+  }
+
+  ThreadProgress::List* find(pthread_t thread) {
+    const auto found = std::ranges::find_if(lists_, [thread](const auto& list) {
+      return list.size > 0 && pthread_equal(list.thread.load(std::memory_order_relaxed), thread);
+    });
+    return found == lists_.end() ? nullptr : &*found;
+  }
+
+  // Empty ones are used again and never freed: another thread's enter() may be looking at one.
+  std::list<ThreadProgress::List> lists_;
+  pthread_key_t key_ = {};
+  const bool has_key_;
 };
 
 void ThreadProgress::join() {
   ThreadLists& lists = ThreadLists::get();
   const std::lock_guard lock(lists.mutex);
   unlink();
-  const pthread_t self = pthread_self();
-  list_ = &lists.of[self];
-  list_->thread = self;
-  next_ = list_->first;
+  List& list = lists.of_this_thread();
+  list_.store(&list, std::memory_order_relaxed);
+  next_ = list.first;
   if (next_ != nullptr) next_->previous_ = this;
-  list_->first = this;
-  ++list_->size;
+  list.first = this;
+  ++list.size;
+  list.full_patience = kPatience + kPatiencePerComm * list.size;
 }
 
 void ThreadProgress::leave() {
@@ -44,21 +76,20 @@ void ThreadProgress::leave() {
 }
 
 void ThreadProgress::unlink() {
-  if (list_ == nullptr) return;
-  (previous_ != nullptr ? previous_->next_ : list_->first) = next_;
+  List* const list = own_list();
+  if (list == nullptr) return;
+  (previous_ != nullptr ? previous_->next_ : list->first) = next_;
   if (next_ != nullptr) next_->previous_ = previous_;
-  if (--list_->size == 0) ThreadLists::get().of.erase(list_->thread);
-  list_ = nullptr;
+  --list->size;
+  list_.store(nullptr, std::memory_order_relaxed);
   next_ = previous_ = nullptr;
 }
 
 void ThreadProgress::move_all() {
-  List& list = *list_;
-  list.patience = kPatience;
+  achieved();
   const std::unique_lock lock(ThreadLists::get().mutex, std::try_to_lock);
   if (!lock.owns_lock()) return;  // another thread opens or closes a comm: the next time, then
-  list.patience += kPatiencePerComm * list.size;
-  for (ThreadProgress* comm = list.first; comm != nullptr; comm = comm->next_) {
+  for (ThreadProgress* comm = own_list()->first; comm != nullptr; comm = comm->next_) {
     if (comm->has_work()) comm->advance();
   }
 }

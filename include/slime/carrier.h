@@ -11,10 +11,10 @@ namespace slime {
 
 enum class Carrier : uint8_t { kUnknown, kUp, kDown };
 
-// The carrier of a network interface; an interface that is not up, or that is gone, has none. The
-// kernel is asked every 50 ms at most, by one ioctl; any thread may call. A netlink socket would
-// report each change at once, but every process would have to read and parse those of all
-// interfaces; nobody needs to know sooner.
+// The carrier of a network interface; one that is not up has none, and of one that is gone, or has
+// another name now, nothing is known. The kernel is asked every 50 ms at most, by one ioctl; any
+// thread may call. A netlink socket would report each change at once, but every process would have
+// to read and parse those of all interfaces; nobody needs to know sooner.
 //
 // Knows the interfaces of the network namespace that it was made in.
 class CarrierSense {

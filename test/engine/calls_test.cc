@@ -1,10 +1,14 @@
 // What a caller of the engine may rely on, over every kind of rail: messages outlive their sender,
 // every call makes progress, and the promised number of receives is always possible.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 #include "test/support/sim_hosts.h"
@@ -267,6 +271,48 @@ TYPED_TEST(Calls, AReceiveThatWaitsStopsNoOther) {
   }
   Request* late = this->send(*ends.sender, 0, 64, 1);
   EXPECT_TRUE(this->complete(*ends.sender, late));
+}
+
+// Comms go from thread to thread, are driven by progress() beside others, and are closed by a
+// thread that has never called them, while both threads wait for something all the time.
+TEST(Threads, CommsMayChangeTheirThread) {
+  constexpr int kRounds = 40;
+  Settings settings;
+  std::mutex mutex;
+  std::vector<Ends> handed_over;
+  std::atomic<int> running = 2;
+  const auto drive = [&](int rounds) {
+    TcpHost a(settings), b(settings);
+    std::vector<std::byte> bytes(256);
+    for (int i = 0; i < rounds; ++i) {
+      TcpLink link;
+      link.connect(a, b);
+      const auto* region =
+          *b.fabric->device(0)->memory().acquire(bytes.data(), bytes.size(), MemoryKind::kHost);
+      const Receive wanted{bytes.data(), bytes.size(), 0, region};
+      Request* receive = nullptr;
+      EXPECT_EQ(link.receiver->irecv({&wanted, 1}, false, &receive), Status::kOk);
+      bool done = false;
+      for (int k = 0; k < 300 && !done; ++k) {  // nothing comes: all comms of the thread are moved
+        EXPECT_EQ(link.receiver->test(receive, &done, nullptr), Status::kOk);
+      }
+      const std::lock_guard lock(mutex);
+      for (Ends& other : handed_over) {
+        (void)other.sender->progress();
+        (void)other.receiver->progress();
+      }
+      if (i % 2 == 0) handed_over.clear();  // closed here
+      handed_over.push_back({std::move(link.sender), std::move(link.receiver)});
+      EXPECT_TRUE(b.fabric->device(0)->memory().release(region));
+    }
+    --running;
+    while (running > 0) usleep(1000);  // hosts outlive what others hold of them
+    const std::lock_guard lock(mutex);
+    handed_over.clear();
+  };
+  std::thread other(drive, kRounds);
+  drive(kRounds);
+  other.join();
 }
 
 }  // namespace

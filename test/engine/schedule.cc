@@ -69,7 +69,8 @@ struct ScheduleWorld::Parts {
   ScheduleReport report;
   uint64_t target_used = 0;
   size_t retries_before = 0;
-  uint32_t turns_left = 0;  // how often a mortal rail may still die or return
+  std::array<uint64_t, 2> stopped_until_ns = {};  // sender, receiver: nobody calls it
+  uint32_t turns_left = 0;                        // how often a mortal rail may still die or return
 
   Parts() : source(kArena), target(kArena), expected(kArena) {
     source_region = *from.device().memory().acquire(source.data(), kArena, MemoryKind::kHost);
@@ -98,6 +99,7 @@ struct ScheduleWorld::Parts {
 void ScheduleWorld::Parts::configure_rails() {
   RailCaps own = caps;
   own.ordered = chance(50);
+  own.arrives_unpolled = chance(50);
   own.send_queue_depth = chance(20) ? 2 : 16;
   own.max_batch = 8;
   sim::RailModel model;
@@ -113,6 +115,7 @@ void ScheduleWorld::Parts::configure_rails() {
   report.rails = 1 + static_cast<uint32_t>(below(kRails));
   const uint32_t deaths = chance(70) ? static_cast<uint32_t>(below(report.rails + 1)) : 0;
   report.deaths = deaths;
+  stopped_until_ns = {};
   turns_left = deaths > 0 && chance(60) ? 1 + static_cast<uint32_t>(below(8)) : 0;
   for (size_t i = 0; i < kRails; ++i) {
     sim::RailModel mine = model;
@@ -301,14 +304,19 @@ void ScheduleWorld::Parts::drive(SimLink& link) {
   uint32_t idle = 0;
   while (!(send_failed || sends_done()) || !(receive_failed || receives_done())) {
     bool moved = false;
-    if (!send_failed) moved |= send_some(*link.sender, &send_failed);
-    if (!receive_failed) moved |= receive_some(*link.receiver, &receive_failed);
+    const bool sender_runs = network.now_ns() >= stopped_until_ns[0];
+    const bool receiver_runs = network.now_ns() >= stopped_until_ns[1];
+    if (sender_runs && !send_failed) moved |= send_some(*link.sender, &send_failed);
+    if (receiver_runs && !receive_failed) moved |= receive_some(*link.receiver, &receive_failed);
     // An end that has nothing outstanding is needed only to settle the death of a rail.
-    if (report.deaths > 0 && sends_done()) (void)link.sender->progress();
-    if (report.deaths > 0 && receives_done()) (void)link.receiver->progress();
+    if (sender_runs && report.deaths > 0 && sends_done()) (void)link.sender->progress();
+    if (receiver_runs && report.deaths > 0 && receives_done()) (void)link.receiver->progress();
     idle = moved ? 0 : idle + 1;
     if (chance(50)) network.advance(below(2000));
     if (turns_left > 0 && chance(2)) turn_a_rail();
+    // As long as a try to get a rail back may take, and longer.
+    if (turns_left > 0 && chance(1))
+      stopped_until_ns[below(2)] = network.now_ns() + below(3'000'000);
     if (turns_left > 0 && chance(5)) network.advance(below(60'000));
     // Nothing left to happen by itself: only time-outs can move things on.
     if (idle > 20 && !network.step()) network.advance(500'000);

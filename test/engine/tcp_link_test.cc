@@ -156,7 +156,7 @@ TEST(TcpLink, ADeadRailReturnsAndCarriesTraffic) {
     ASSERT_NO_FATAL_FAILURE(expect_transfer(link, buffers, 1 << 20));
     victim->dead = false;
     ASSERT_NO_FATAL_FAILURE(await_rails(link, 2));
-    EXPECT_EQ(as_impl(*link.sender).link().rejoins(), static_cast<uint64_t>(life));
+    EXPECT_GE(as_impl(*link.sender).link().rejoins(), static_cast<uint64_t>(life));
     ASSERT_NO_FATAL_FAILURE(expect_transfer(link, buffers, 3 << 20));
   }
 }

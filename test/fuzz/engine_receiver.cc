@@ -83,7 +83,7 @@ class ReceiverBench {
   }
   void stripe() {
     const auto dice = input_.take<uint16_t>();
-    const DataImmediate immediate{.slot = dice & 31u,
+    const DataImmediate immediate{.slot = dice & kSlotMask,
                                   .sub = dice >> 5 & 1u,
                                   .stripe = dice >> 6 & 1u,
                                   .stripes = (dice >> 7 & 1u) + 1,

@@ -26,6 +26,7 @@ class SenderBench {
     }
     parts.eager_max = kEagerMax;
     parts.peer = "fuzzer";
+    parts.active = true;
     comm_ = std::make_unique<SendCommImpl>(*fabric_, device, std::move(parts), std::move(*inbox),
                                            std::move(*outbox));
     region_ = *device.memory().acquire(data_.data(), data_.size(), MemoryKind::kHost);
@@ -67,7 +68,7 @@ class SenderBench {
   }
   // A field of a record that may have been announced already.
   void damage() {
-    const size_t at = input_.below(32) * cts_slot_bytes(kRails) + 2 * input_.below(24);
+    const size_t at = input_.below(kReceiveSlots) * cts_slot_bytes(kRails) + 2 * input_.below(24);
     const auto value = input_.take<uint16_t>();
     std::memcpy(inbox_ + at, &value, sizeof value);
   }
@@ -80,7 +81,7 @@ class SenderBench {
   void clear_to_send() {
     const uint32_t ahead = input_.below(4);
     CtsHeader header{.sequence = sequence_ + ahead,
-                     .slot = static_cast<uint16_t>(input_.below(32)),
+                     .slot = static_cast<uint16_t>(input_.below(kReceiveSlots)),
                      .generation = 1,
                      .count = input_.below(3) + 1,
                      .eager_consumed = 0};

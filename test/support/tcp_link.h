@@ -54,6 +54,7 @@ class MortalRail final : public Rail {
       fenced_ = true;
       inner_->fence();
     }
+    bool silent_for(uint64_t ns) override { return rail_.dead || inner_->silent_for(ns); }
     const Error& failure() const override { return rail_.dead ? error_ : inner_->failure(); }
     std::string peer_name() const override { return inner_->peer_name(); }
 

@@ -18,26 +18,27 @@ lab_make 2 9000 400mbit && lab_second_rails 2 9000 400mbit || {
 sent() { ip netns exec "w$1" cat "/sys/class/net/$2/statistics/tx_bytes"; }
 # carries I DEVICE BYTES: it has sent so many bytes more than $before
 carries() { [ $(($(sent "$1" "$2") - before)) -ge "$3" ]; }
-# count_said NAME TEXT N: rank 0 and rank 1 have said it so often
-count_said() {
-  local rank
-  for rank in 0 1; do [ "$(grep -cE -- "$2" "$work/$1.$rank.err")" -ge "$3" ] || return; done
-}
+# said RANK TEXT: how often; more_said TEXT: both ranks have said it oftener than $said0 and $said1
+said() { grep -cE -- "$2" "$work/two.$1.err"; }
+more_said() { [ "$(said 0 "$1")" -gt "$said0" ] && [ "$(said 1 "$1")" -gt "$said1" ]; }
 
 lab_perf two 2 all_reduce -d float "${lasting[@]}"
 under_way two
 for ((n = 1; n <= outages; ++n)); do
   before=$(sent 0 eth1)
   retry 600 carries 0 eth1 1000000 || give_up two "outage $n: eth1 carries nothing before it"
+  dead='rail eth1 is down, 1 of 2 rails carry on' back='rail eth1 carries traffic again'
+  said0=$(said 0 "$dead") said1=$(said 1 "$dead")
   ip -n w1 link set eth1 down
-  retry 600 count_said two 'rail eth1 is down, 1 of 2 rails carry on' "$n" ||
+  retry 600 more_said "$dead" ||
     give_up two "outage $n: a rank does not say that rail eth1 is down"
   before=$(sent 0 eth0)
   retry 600 carries 0 eth0 1000000 || give_up two "outage $n: eth0 does not carry on"
   sleep "$outage_s"
+  said0=$(said 0 "$back") said1=$(said 1 "$back")
   ip -n w1 link set eth1 up
   ip -n w1 route add 198.18.0.0/24 via 198.19.0.1 dev eth1 metric 100
-  retry 600 count_said two 'rail eth1 carries traffic again' "$n" ||
+  retry 600 more_said "$back" ||
     give_up two "outage $n: rail eth1 does not return"
   before=$(sent 1 eth1)
   retry 600 carries 1 eth1 1000000 || give_up two "outage $n: eth1 carries nothing after it"

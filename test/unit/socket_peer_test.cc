@@ -103,6 +103,19 @@ TEST_F(SilentPeer, IsFoundWhenItAcknowledgesNothing) {
   EXPECT_THAT(watched.error.what, HasSubstr("NCCL_SLIME_PEER_TIMEOUT"));
 }
 
+TEST_F(SilentPeer, OwesAnAcknowledgement) {
+  const SocketPair pair;
+  fall_silent(pair.passive.fd);
+  sleep_ms(60);
+  EXPECT_FALSE(is_silent(pair.active, 50 * kMs)) << "nothing waits for an acknowledgement";
+  send_bytes(pair.active, 100);
+  EXPECT_EQ(test::wait_for(
+                [&] { return is_silent(pair.active, 200 * kMs) ? Status::kOk : Status::kAgain; }),
+            Status::kOk);
+  EXPECT_FALSE(is_silent(pair.active, 3600 * 1000 * kMs));
+  EXPECT_FALSE(is_silent(Fd(), 0));
+}
+
 TEST(SilenceWatch, LeavesAPeerThatDoesNotReadAlone) {
   // A rank under a debugger: its kernel answers probes of the full window, its process does not
   // read.
