@@ -1,7 +1,6 @@
 #include "tools/perf/rank.h"
 
 #include <slime_version.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "tools/perf/benchmark.h"
 #include "tools/perf/coll_communicator.h"
 #include "tools/perf/counters.h"
+#include "tools/perf/devices.h"
 #include "tools/perf/end_request.h"
 #include "tools/perf/exit_code.h"
 #include "tools/perf/failure.h"
@@ -20,6 +20,7 @@
 #include "tools/perf/plugin.h"
 #include "tools/perf/progress_line.h"
 #include "tools/perf/report.h"
+#include "tools/perf/report_parts.h"
 #include "tools/perf/ring_communicator.h"
 
 namespace slime::perf {
@@ -27,10 +28,6 @@ namespace {
 
 // After a failure a plugin may hang in its close calls; the process ends all the same.
 constexpr unsigned kCloseLimitS = 5;
-
-double seconds(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-}
 
 class Rank {
  public:
@@ -72,7 +69,6 @@ class Rank {
   Result<void> measure();
   Result<std::unique_ptr<Communicator>> connect();
   Result<void> finish();
-  Result<void> collect_rails(const std::vector<nlohmann::json>& parts);
   void describe_run();
   int give_up(const Error& error);
   void write_json();
@@ -173,38 +169,11 @@ Result<void> Rank::start_plugin() {
 }
 
 Result<void> Rank::choose_devices() {
-  int count = 0;
-  const auto code = plugin_.net()->devices(&count);
-  if (code != nccl::kSuccess || count <= 0) {
-    return fail(
-        make_error(Status::kConfig, code,
-                   "%s has no network device (%s, %d devices), so NCCL would not use it; "
-                   "it says: %s",
-                   plugin_.path().c_str(), result_name(code), count,
-                   why_no_devices().empty() ? "(it does not say why)" : why_no_devices().c_str()));
-  }
-  connections_.devices = options_.devices;
-  for (int i = 0; options_.devices.empty() && i < count; ++i) connections_.devices.push_back(i);
-  setup_.speed.speed_mbps = 0;
-  for (const int device : connections_.devices) {
-    NetProperties properties;
-    if (device >= count || plugin_.net()->properties(device, &properties) != nccl::kSuccess) {
-      return fail(make_error(Status::kConfig, 0, "--net-dev %d: there are devices 0 to %d", device,
-                             count - 1));
-    }
-    if (!properties.on_host || properties.max_p2p_bytes == 0) {
-      return fail(
-          make_error(Status::kUnsupported, 0, "device %d needs a GPU (device offload)", device));
-    }
-    setup_.speed.speed_mbps += properties.speed_mbps > 0 ? properties.speed_mbps : 10000;
-    setup_.speed.latency_us = std::max(setup_.speed.latency_us, properties.latency_us);
-    report_.info.devices.push_back({{"index", device},
-                                    {"name", properties.name},
-                                    {"pci_path", properties.pci_path},
-                                    {"speed_mbps", properties.speed_mbps},
-                                    {"latency_us", properties.latency_us},
-                                    {"max_receives", properties.max_receives}});
-  }
+  auto chosen = perf::choose_devices(plugin_, options_.devices);
+  if (!chosen) return fail(chosen.error());
+  connections_.devices = std::move(chosen->indices);
+  setup_.speed = chosen->speed;
+  report_.info.devices = std::move(chosen->described);
   return {};
 }
 
@@ -298,53 +267,12 @@ Result<void> Rank::finish() {
   pulse_.enter("closing");
   if (auto closed = communicator_->close(); !closed) return closed;
   if (auto ended = plugin_.finalize(); !ended) return ended;
-  nlohmann::json part = nlohmann::json::object();
-  if (const auto rails = counters_.read()) {
-    part["rails"] = *rails;
-  } else {
-    part["note"] = rails.error().what;
-  }
-  rusage usage{};
-  (void)getrusage(RUSAGE_SELF, &usage);
-  part["user_s"] = seconds(usage.ru_utime);
-  part["system_s"] = seconds(usage.ru_stime);
-  part["context_switches"] = usage.ru_nvcsw + usage.ru_nivcsw;
-  auto parts = member_->exchange("counters", std::move(part));
+  auto parts = member_->exchange("counters", part_of_report(counters_));
   if (!parts) return fail(parts.error());
-  if (auto collected = collect_rails(*parts); !collected) return collected;
+  if (auto added = add_parts(*parts, member_->ranks(), &report_); !added) return added;
   report_.exit_code = wrong_values(report_.rows) > 0 ? kExitWrong : kExitOk;
   progress_.before_row();
   table_.end(report_, options_.collective);
-  return {};
-}
-
-Result<void> Rank::collect_rails(const std::vector<nlohmann::json>& parts) {
-  for (size_t rank = 0; rank < parts.size(); ++rank) {
-    const nlohmann::json& part = parts[rank];
-    if (!part.is_object()) return fail(make_error(Status::kRemote, 0, "malformed counters"));
-    const std::string note = text_in(part, "note");
-    if (!note.empty()) report_.rails_note = note;
-    nlohmann::json process = part;
-    process.erase("rails");
-    process.erase("note");
-    report_.processes.push_back(std::move(process));
-    for (const nlohmann::json& rail : part.value("rails", nlohmann::json::array())) {
-      if (!rail.is_object()) continue;
-      RailLine line{static_cast<int>(rank),
-                    member_->ranks()[rank].host,
-                    text_in(rail, "device"),
-                    text_in(rail, "rail"),
-                    text_in(rail, "transport"),
-                    text_in(rail, "address"),
-                    0,
-                    nlohmann::json::object()};
-      line.speed_mbps = static_cast<uint64_t>(number_in(rail, "speed_mbps", 0));
-      for (const auto& [name, value] : rail.items()) {
-        if (value.is_number_unsigned() && name != "speed_mbps") line.counters[name] = value;
-      }
-      report_.rails.push_back(std::move(line));
-    }
-  }
   return {};
 }
 

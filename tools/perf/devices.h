@@ -1,0 +1,23 @@
+// The network devices that this rank uses.
+#pragma once
+
+#include <slime/result.h>
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "tools/perf/plugin.h"
+#include "tools/perf/tuning.h"
+
+namespace slime::perf {
+
+struct DeviceChoice {
+  std::vector<int> indices;
+  NetSpeed speed;  // of all of them together
+  nlohmann::json described = nlohmann::json::array();
+};
+
+// `wanted`: their indices; empty: all that the plugin has.
+Result<DeviceChoice> choose_devices(const Plugin& plugin, const std::vector<int>& wanted);
+
+}  // namespace slime::perf

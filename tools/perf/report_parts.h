@@ -1,0 +1,22 @@
+// What each rank adds to the report: the counters of its rails, and what it has used.
+#pragma once
+
+#include <slime/result.h>
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "tools/perf/counters.h"
+#include "tools/perf/member.h"
+#include "tools/perf/result.h"
+
+namespace slime::perf {
+
+// Once the plugin has written its counters.
+nlohmann::json part_of_report(const CounterFile& counters);
+
+// `parts`: of all ranks, in their order.
+Result<void> add_parts(const std::vector<nlohmann::json>& parts, const std::vector<RankInfo>& ranks,
+                       Report* report);
+
+}  // namespace slime::perf
