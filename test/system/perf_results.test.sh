@@ -78,6 +78,27 @@ holds table "sum(x['bytes_sent'] for x in r['rails']) == sum(x['bytes_received']
   "what was sent was received"
 "${perf[@]}" sendrecv --ranks 2 -b 8 -e 8 --json - >"$work/dash.json" 2>"$work/dash.err"
 holds dash "len(r['rows']) == 1" "--json - writes only JSON to stdout"
+# What is for programs is alone on stdout, by whatever name, in a file and in a pipe.
+alone() { # FILE VALUES CONDITION WHAT: it holds so many JSON values, v, and nothing else
+  if python3 -c "import json, sys
+text, v, decoder = open(sys.argv[1]).read().strip(), [], json.JSONDecoder()
+while text:
+  value, end = decoder.raw_decode(text)
+  v, text = v + [value], text[end:].strip()
+sys.exit(0 if len(v) == $2 and ($3) else 1)" "$work/$1" 2>"$work/$1.python"; then ok "$1: $4"; else
+    not_ok "$1: $4" "$work/$1"
+  fi
+}
+small=(sendrecv --ranks 2 -b 8 -e 8)
+echo '"before"' >"$work/own.file"
+"${perf[@]}" "${small[@]}" --json /dev/stdout >>"$work/own.file" 2>"$work/own.err"
+alone own.file 2 "v[0] == 'before' and v[1]['exit_code'] == 0" "--json /dev/stdout adds only JSON"
+NCCL_SLIME_STATS=/dev/stdout "${perf[@]}" "${small[@]}" 2>"$work/stats.err" | cat >"$work/stats.pipe"
+alone stats.pipe 2 "all(x['rails'] for x in v)" "NCCL_SLIME_STATS=/dev/stdout: each rank's JSON only"
+grep -q '^# rail lo' "$work/stats.err" && ok "stats: the table is on stderr, with the rails" ||
+  not_ok "stats: no table on stderr, or no rails" "$work/stats.err"
+NCCL_SLIME_STATS=/dev/stdout "${perf[@]}" "${small[@]}" --json - >"$work/both.file" 2>"$work/both.err"
+alone both.file 1 "v[0]['rails']" "both: one report, with the counters in it"
 "${perf[@]}" sendrecv --ranks 2 -b 8 -e 8 --quiet >"$work/quiet.out" 2>&1
 if [ ! -s "$work/quiet.out" ]; then ok "--quiet prints nothing"; else
   not_ok "--quiet prints something" "$work/quiet.out"

@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+
+#include "tools/perf/own_output.h"
 
 namespace slime::perf {
 namespace {
@@ -33,13 +36,21 @@ std::string expand(const std::string& pattern) {
   return path;
 }
 
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
 }  // namespace
 
 CounterFile::CounterFile() {
   const char* set = std::getenv(kVariable);
   if (set != nullptr && *set != '\0') {
     path_ = expand(set);
-    return;
+    for_output_ = names_own_output(path_);
+    if (!for_output_) return;
   }
   own_.reset(memfd_create("slime-perf counters", MFD_CLOEXEC));
   if (!own_) return;
@@ -55,14 +66,20 @@ Result<nlohmann::json> CounterFile::read() const {
                    "the plugin's counters went to %s=%s, which is no file to read them from",
                    kVariable, path_.c_str()));
   }
-  std::ifstream file(path_);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file || text.str().empty()) {
+  const std::string text = text_of(path_);
+  if (text.empty()) {
     return fail(make_error(Status::kUnsupported, 0, "the plugin wrote no counters to %s=%s",
                            kVariable, path_.c_str()));
   }
-  return parse_counters(text.str());
+  return parse_counters(text);
+}
+
+void CounterFile::print() const {
+  if (!for_output_ || !own_) return;  // without a file of our own the plugin has written there
+  const std::string text = text_of(path_);
+  // One write, as the other ranks write to the same place.
+  fflush(stdout);
+  (void)!::write(STDOUT_FILENO, text.data(), text.size());
 }
 
 Result<nlohmann::json> parse_counters(const std::string& text) {

@@ -11,9 +11,14 @@ namespace slime::perf {
 
 class CounterFile {
  public:
-  // Sets NCCL_SLIME_STATS to a file of our own, unless the user has set it. Ours has no name:
-  // nothing stays behind, however this process ends.
+  // Sets NCCL_SLIME_STATS to a file of our own, unless the user has set it to another than our
+  // standard output. Ours has no name: nothing stays behind, however this process ends.
   CounterFile();
+
+  // The user wants them there. The table then goes elsewhere.
+  bool for_output() const { return for_output_; }
+  // Writes there what the plugin has written.
+  void print() const;
 
   // The array "rails" of what the plugin wrote; fails with the reason for a report.
   Result<nlohmann::json> read() const;
@@ -21,6 +26,7 @@ class CounterFile {
  private:
   std::string path_;
   Fd own_;
+  bool for_output_ = false;
 };
 
 // {"rails": [...]} -> the array, each entry checked.

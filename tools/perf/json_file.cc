@@ -6,10 +6,20 @@
 
 #include <cerrno>
 
+#include "tools/perf/own_output.h"
+
 namespace slime::perf {
 
 Result<void> JsonFile::open(const std::string& path) {
   path_ = path;
+  is_output_ = path == "-" || names_own_output(path);
+  if (is_output_) {
+    file_.reset(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
+    if (file_) return {};
+    Error error = system_error(errno, "--json %s: there is no standard output", path.c_str());
+    error.status = Status::kConfig;
+    return fail(std::move(error));
+  }
   // Without O_NONBLOCK the open of a FIFO that nobody reads would wait.
   file_.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666));
   if (!file_) {
@@ -25,7 +35,7 @@ Result<void> JsonFile::open(const std::string& path) {
 
 Result<void> JsonFile::write(const std::string& text) {
   struct stat found {};
-  const bool regular = fstat(file_.get(), &found) == 0 && S_ISREG(found.st_mode);
+  const bool regular = !is_output_ && fstat(file_.get(), &found) == 0 && S_ISREG(found.st_mode);
   if (regular && ftruncate(file_.get(), 0) != 0) {
     return fail(system_error(errno, "--json %s: cannot empty it", path_.c_str()));
   }

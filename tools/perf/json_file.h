@@ -1,5 +1,5 @@
-// The file that --json names. Opened before the run: what cannot be written is said at once, and
-// not after an hour.
+// What --json names: a file, or our standard output. Opened before the run: what cannot be written
+// is said at once, and not after an hour.
 #pragma once
 
 #include <slime/result.h>
@@ -11,8 +11,8 @@ namespace slime::perf {
 
 class JsonFile {
  public:
-  // Creates it where it is missing; what is in it stays until the report is written. An empty path
-  // is no file.
+  // Creates it where it is missing; what is in it stays until the report is written. "-" is our
+  // standard output, as is a path that names the same, like /dev/stdout.
   Result<void> open(const std::string& path);
   explicit operator bool() const { return static_cast<bool>(file_); }
   Result<void> write(const std::string& text);
@@ -20,6 +20,7 @@ class JsonFile {
  private:
   std::string path_;
   Fd file_;
+  bool is_output_ = false;  // ours: what is there already stays
 };
 
 }  // namespace slime::perf

@@ -145,7 +145,8 @@ void add_set_up(CLI::App& app, Options* options, Texts* texts) {
 }
 
 void add_output(CLI::App& app, Options* options) {
-  app.add_option("--json", options->json_path, "Also write everything here as JSON; -: stdout");
+  app.add_option("--json", options->json_path,
+                 "Also write everything here as JSON; -: stdout (the table goes to stderr then)");
   app.add_flag("--quiet", options->quiet, "Only errors and the JSON");
   app.add_flag("--inject-error", options->inject_error,
                "Self-test: flip one bit of every checked result on the last rank");

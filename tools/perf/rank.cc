@@ -17,6 +17,7 @@
 #include "tools/perf/exit_code.h"
 #include "tools/perf/failure.h"
 #include "tools/perf/json_file.h"
+#include "tools/perf/own_output.h"
 #include "tools/perf/plugin.h"
 #include "tools/perf/progress_line.h"
 #include "tools/perf/report.h"
@@ -35,13 +36,16 @@ class Rank {
       : options_(options),
         identity_(identity),
         progress_(&pulse_, identity.rank == 0 && !options.quiet),
-        table_(table_file(options, identity)) {
+        json_to_output_(options.json_path == "-" || names_own_output(options.json_path)),
+        table_(table_file()) {
     report_.info.command = command;
   }
 
   int run() {
     set_log_rank(identity_.rank);
     Result<void> done = join();
+    const Result<void> opened = open_json();  // also for the report that no rank came
+    if (done) done = opened;
     if (!done) return give_up(done.error());
     done = prepare();
     if (done) done = measure();
@@ -53,9 +57,9 @@ class Rank {
   }
 
  private:
-  static FILE* table_file(const Options& options, const Identity& identity) {
-    if (identity.rank != 0 || options.quiet) return nullptr;
-    return options.json_path == "-" ? stderr : stdout;
+  FILE* table_file() const {
+    if (identity_.rank != 0 || options_.quiet) return nullptr;
+    return json_to_output_ || counters_.for_output() ? stderr : stdout;
   }
 
   Result<void> join();
@@ -71,15 +75,17 @@ class Rank {
   Result<void> finish();
   void describe_run();
   int give_up(const Error& error);
+  void print_counters() const;
   void write_json();
 
   const Options& options_;
   const Identity& identity_;
   Pulse pulse_;
   ProgressLine progress_;
+  CounterFile counters_;
+  const bool json_to_output_;
   Table table_;
   Report report_;
-  CounterFile counters_;
   JsonFile json_file_;
   Buffer send_buffer_, receive_buffer_;  // outlive the connections that know them
   BenchmarkSetup setup_;
@@ -119,8 +125,7 @@ Result<void> Rank::prepare() {
     return fail(make_error(Status::kConfig, 0, "-r %d: there are ranks 0 to %d", options_.root,
                            identity_.size - 1));
   }
-  Result<void> done = open_json();
-  if (done) done = start_plugin();
+  Result<void> done = start_plugin();
   if (done) done = choose_devices();
   if (done && options_.algorithm == Algorithm::kCollNet) done = choose_coll_device();
   if (done) done = check_protocol();
@@ -137,7 +142,7 @@ Result<void> Rank::prepare() {
 }
 
 Result<void> Rank::open_json() {
-  if (identity_.rank != 0 || options_.json_path.empty() || options_.json_path == "-") return {};
+  if (identity_.rank != 0 || options_.json_path.empty()) return {};
   return json_file_.open(options_.json_path);
 }
 
@@ -267,6 +272,7 @@ Result<void> Rank::finish() {
   pulse_.enter("closing");
   if (auto closed = communicator_->close(); !closed) return closed;
   if (auto ended = plugin_.finalize(); !ended) return ended;
+  print_counters();
   auto parts = member_->exchange("counters", part_of_report(counters_));
   if (!parts) return fail(parts.error());
   if (auto added = add_parts(*parts, member_->ranks(), &report_); !added) return added;
@@ -276,16 +282,15 @@ Result<void> Rank::finish() {
   return {};
 }
 
+// A report on the same output has them: it is one JSON value.
+void Rank::print_counters() const {
+  if (!json_to_output_) counters_.print();
+}
+
 void Rank::write_json() {
-  if (identity_.rank != 0 || options_.json_path.empty()) return;
+  if (!json_file_) return;  // none is wanted, or it could not be opened, which ends the run
   const std::string text =
       to_json(report_, options_).dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
-  if (options_.json_path == "-") {
-    puts(text.c_str());
-    fflush(stdout);
-    return;
-  }
-  if (!json_file_) return;  // it could not be opened, which is why this run fails
   const auto written = json_file_.write(text + "\n");
   if (written) return;
   fprintf(stderr, "slime-perf: %s\n", written.error().what.c_str());
@@ -309,6 +314,7 @@ int Rank::give_up(const Error& error) {
   alarm(kCloseLimitS);
   communicator_.reset();
   (void)plugin_.finalize();
+  print_counters();
   if (member_) member_->leave();
   return report_.exit_code;
 }
