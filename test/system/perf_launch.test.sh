@@ -40,6 +40,7 @@ for number in 0 1 2; do
 done
 ended torchrun 0 0 0
 holds torchrun_0 "r['launcher'] == 'torchrun' and r['ranks'] == 3 and r['out_of_bounds'] == 0" "ran"
+holds torchrun_0 "[m['devices'] for m in r['members']] == [['lo']] * 3" "the devices of each rank"
 [ ! -s "$work/torchrun_1.out" ] && ok "torchrun: only rank 0 prints" ||
   not_ok "torchrun: rank 1 prints" "$work/torchrun_1.out"
 

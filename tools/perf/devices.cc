@@ -48,4 +48,10 @@ Result<DeviceChoice> choose_devices(const Plugin& plugin, const std::vector<int>
   return choice;
 }
 
+nlohmann::json names_of(const nlohmann::json& described) {
+  nlohmann::json names = nlohmann::json::array();
+  for (const auto& device : described) names.push_back(device["name"]);
+  return names;
+}
+
 }  // namespace slime::perf

@@ -20,4 +20,7 @@ struct DeviceChoice {
 // `wanted`: their indices; empty: all that the plugin has.
 Result<DeviceChoice> choose_devices(const Plugin& plugin, const std::vector<int>& wanted);
 
+// Of what is described, in its order.
+nlohmann::json names_of(const nlohmann::json& described);
+
 }  // namespace slime::perf

@@ -73,7 +73,8 @@ class Rank {
   Result<void> measure();
   Result<std::unique_ptr<Communicator>> connect();
   Result<void> finish();
-  void describe_run();
+  Result<void> describe_run();
+  Result<void> exchange_devices();
   int give_up(const Error& error);
   void print_counters() const;
   void write_json();
@@ -211,7 +212,7 @@ Result<void> Rank::check_protocol() {
                          name_of(*options_.protocol).data(), std::getenv("NCCL_PROTO")));
 }
 
-void Rank::describe_run() {
+Result<void> Rank::describe_run() {
   RunInfo& info = report_.info;
   info.ranks = identity_.size;
   info.launcher = identity_.launcher;
@@ -219,9 +220,18 @@ void Rank::describe_run() {
   info.channels = setup_.channels;
   info.algorithm = name_of(options_.algorithm);
   info.protocol = options_.protocol ? name_of(*options_.protocol) : "as NCCL chooses";
-  for (const RankInfo& rank : member_->ranks()) {
-    info.members.push_back({{"host", rank.host}, {"pid", rank.pid}});
+  return exchange_devices();
+}
+
+Result<void> Rank::exchange_devices() {
+  auto parts = member_->exchange("devices", names_of(report_.info.devices));
+  if (!parts) return fail(parts.error());
+  for (size_t rank = 0; rank < parts->size(); ++rank) {
+    const RankInfo& from = member_->ranks()[rank];
+    report_.info.members.push_back(
+        {{"host", from.host}, {"pid", from.pid}, {"devices", texts_of((*parts)[rank])}});
   }
+  return {};
 }
 
 Result<void> Rank::measure() {
@@ -243,7 +253,7 @@ Result<void> Rank::measure() {
     connections_.send_buffer = &send_buffer_;
     connections_.receive_buffer = &receive_buffer_;
   }
-  describe_run();
+  if (auto described = describe_run(); !described) return described;
   if (options_.duration_s > 0) catch_end_requests();
   auto communicator = connect();
   if (!communicator) return fail(communicator.error());

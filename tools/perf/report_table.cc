@@ -54,8 +54,8 @@ void Table::begin(const Options& options, const RunInfo& info) {
   fprintf(out_, "#\n# Using devices\n");
   for (size_t rank = 0; rank < info.members.size(); ++rank) {
     std::string names;
-    for (const auto& device : info.devices) {
-      names += (names.empty() ? "" : ", ") + device["name"].get<std::string>();
+    for (const auto& device : info.members[rank]["devices"]) {
+      names += (names.empty() ? "" : ", ") + device.get<std::string>();
     }
     fprintf(out_, "#  Rank %2zu Pid %6ld on %10s device %s\n", rank,
             info.members[rank]["pid"].get<long>(),

@@ -52,8 +52,8 @@ struct RunInfo {
   int channels = 0;
   std::string algorithm;                             // ring or collnet
   std::string protocol;                              // as asked for
-  nlohmann::json devices = nlohmann::json::array();  // of rank 0
-  nlohmann::json members = nlohmann::json::array();  // host and pid of every rank
+  nlohmann::json devices = nlohmann::json::array();  // of rank 0, in full
+  nlohmann::json members = nlohmann::json::array();  // host, pid and devices of every rank
 };
 
 struct Report {

@@ -30,6 +30,15 @@ int64_t number_in(const nlohmann::json& body, const char* key, int64_t missing) 
   return found != body.end() && found->is_number_integer() ? found->get<int64_t>() : missing;
 }
 
+nlohmann::json texts_of(const nlohmann::json& list) {
+  nlohmann::json texts = nlohmann::json::array();
+  if (!list.is_array()) return texts;
+  for (const auto& one : list) {
+    if (one.is_string()) texts.push_back(one);
+  }
+  return texts;
+}
+
 bool Wire::fail_with(std::string why) {
   if (why_.empty()) why_ = std::move(why);
   return false;

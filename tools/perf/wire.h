@@ -27,6 +27,8 @@ enum class FrameType : uint32_t {
 // The value of a key where it is what it should be.
 std::string text_in(const nlohmann::json& body, const char* key);
 int64_t number_in(const nlohmann::json& body, const char* key, int64_t missing);
+// The texts in an array; what else is in it is left out.
+nlohmann::json texts_of(const nlohmann::json& list);
 
 struct Frame {
   FrameType type{};

@@ -1,0 +1,34 @@
+// The head of slime-perf's table.
+#include "tools/perf/report_table.cc"  // NOLINT(bugprone-suspicious-include)
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace slime::perf {
+namespace {
+
+std::string head_of(const RunInfo& info) {
+  char* text = nullptr;
+  size_t bytes = 0;
+  FILE* const out = open_memstream(&text, &bytes);
+  Table(out).begin(Options{}, info);
+  fclose(out);
+  std::string head(text, bytes);
+  free(text);
+  return head;
+}
+
+TEST(PerfTable, ShowsEachRankItsOwnDevices) {
+  RunInfo info;
+  info.devices = {{{"index", 0}, {"name", "eth0"}}};
+  info.members = {{{"host", "a"}, {"pid", 1}, {"devices", {"eth0"}}},
+                  {{"host", "b"}, {"pid", 2}, {"devices", {"eth1", "eth2"}}}};
+  const std::string head = head_of(info);
+  EXPECT_NE(head.find("Rank  0 Pid      1 on          a device eth0\n"), std::string::npos) << head;
+  EXPECT_NE(head.find("Rank  1 Pid      2 on          b device eth1, eth2\n"), std::string::npos)
+      << head;
+}
+
+}  // namespace
+}  // namespace slime::perf
