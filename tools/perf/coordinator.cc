@@ -13,8 +13,6 @@ namespace {
 
 constexpr uint64_t kSecond = 1000000000;
 constexpr uint64_t kTickMs = 100;
-constexpr uint64_t kHelloLimit = 10 * kSecond;  // a stranger must say who it is
-constexpr size_t kMoreStrangers = 64;           // beyond the ranks still missing
 // A dead rank shows as a broken connection here and as a plugin's error elsewhere, and either may
 // come first. The connection names the culprit, so a reported failure waits for it a little.
 constexpr uint64_t kFailureGrace = kSecond;
@@ -82,7 +80,7 @@ Result<std::unique_ptr<Coordinator>> Coordinator::start(const Identity& identity
 }
 
 Coordinator::Coordinator(Fd listener, Agreement agreement, double timeout_s)
-    : listener_(std::move(listener)),
+    : port_(std::move(listener)),
       agreement_(std::move(agreement)),
       timeout_ns_(static_cast<uint64_t>(timeout_s * 1e9)),
       seats_(static_cast<size_t>(agreement_.size)) {
@@ -97,8 +95,7 @@ void Coordinator::run() {
   while (!all_left()) {
     wait_for_events();
     excuse_absence();
-    accept_strangers();
-    serve_strangers();
+    for (Caller& caller : port_.look()) seat(std::move(caller));
     serve_seats();
     watch();
     if (judged_ns_ != 0 && now_ns() > judged_ns_ + kLinger) return;
@@ -106,11 +103,11 @@ void Coordinator::run() {
 }
 
 void Coordinator::wait_for_events() {
-  std::vector<pollfd> fds = {{listener_.get(), POLLIN, 0}};
+  std::vector<pollfd> fds;
+  port_.add_to(&fds);
   const auto add = [&fds](const Wire& wire) {
     fds.push_back({wire.fd(), static_cast<short>(POLLIN | (wire.has_output() ? POLLOUT : 0)), 0});
   };
-  for (const Stranger& stranger : strangers_) add(stranger.wire);
   for (const Seat& seat : seats_) {
     if (seat.wire) add(*seat.wire);
   }
@@ -124,36 +121,11 @@ void Coordinator::excuse_absence() {
   if (away_ns < kAbsence) return;
   moved_ns_ = std::min(now, moved_ns_ + away_ns);
   for (Seat& seat : seats_) seat.heard_ns = std::min(now, seat.heard_ns + away_ns);
-  for (Stranger& one : strangers_) one.since_ns = std::min(now, one.since_ns + away_ns);
+  port_.excuse(away_ns);
 }
 
-void Coordinator::accept_strangers() {
-  while (strangers_.size() < seats_.size() - seated_ + kMoreStrangers) {
-    Accepted accepted;
-    Error error;
-    if (accept_one(listener_, &accepted, &error) != Status::kOk) return;
-    strangers_.push_back({Wire(std::move(accepted.fd)), now_ns()});
-  }
-}
-
-void Coordinator::serve_strangers() {
-  for (size_t i = 0; i < strangers_.size();) {
-    Stranger& stranger = strangers_[i];
-    std::vector<Frame> frames;
-    bool keep = stranger.wire.receive(&frames) && now_ns() < stranger.since_ns + kHelloLimit;
-    if (keep && !frames.empty()) {
-      if (frames[0].type == FrameType::kHello) seat(&stranger, frames[0].body);
-      keep = false;  // seated, or turned away
-    }
-    if (keep) {
-      ++i;
-    } else {
-      strangers_.erase(strangers_.begin() + static_cast<ptrdiff_t>(i));
-    }
-  }
-}
-
-bool Coordinator::seat(Stranger* stranger, const nlohmann::json& hello) {
+void Coordinator::seat(Caller caller) {
+  const nlohmann::json& hello = caller.hello;
   std::string why = disagreement(agreement_, hello);
   const int64_t rank = number_in(hello, "rank", -1);
   if (why.empty() && judged_ns_ != 0) why = verdict_;
@@ -161,28 +133,29 @@ bool Coordinator::seat(Stranger* stranger, const nlohmann::json& hello) {
     why = "rank " + std::to_string(rank) + " is here already";
   }
   if (!why.empty()) {
-    stranger->wire.queue(FrameType::kRefused, {{"text", why}});
-    (void)stranger->wire.flush();
+    caller.wire.queue(FrameType::kRefused, {{"text", why}});
+    (void)caller.wire.flush();
+    const bool ours = text_in(hello, "token") == agreement_.token;
+    if (!ours) port_.note_stranger();
     // One of ours, started otherwise: it will not come back.
-    if (text_in(hello, "token") == agreement_.token && judged_ns_ == 0) {
+    if (ours && judged_ns_ == 0) {
       judge(
           static_cast<int>(rank),
           "rank " + std::to_string(rank) + " on " + text_in(hello, "host") + " was refused: " + why,
           true);
     }
-    return false;
+    return;
   }
   Seat& seat = seats_[static_cast<size_t>(rank)];
-  seat.wire = std::make_unique<Wire>(std::move(stranger->wire));
+  seat.wire = std::make_unique<Wire>(std::move(caller.wire));
   seat.wire->allow(kMaxFrameBytes);
   seat.host = text_in(hello, "host");
   seat.pid = number_in(hello, "pid", 0);
   seat.heard_ns = moved_ns_ = now_ns();
-  if (++seated_ < seats_.size()) return true;
+  if (++seated_ < seats_.size()) return;
   nlohmann::json ranks = nlohmann::json::array();
   for (const Seat& one : seats_) ranks.push_back({{"host", one.host}, {"pid", one.pid}});
   broadcast(FrameType::kWelcome, {{"ranks", ranks}});
-  return true;
 }
 
 void Coordinator::serve_seats() {
@@ -296,7 +269,7 @@ void Coordinator::blame_stall(uint64_t idle_s) {
   const std::string idle = std::to_string(idle_s) + " s";
   if (seated_ < seats_.size()) {
     return judge(-1, "no rank joined for " + idle + "; missing: rank " + missing + " of " +
-                         std::to_string(seats_.size()));
+                         std::to_string(seats_.size()) + port_.summary_of_strangers());
   }
   if (!silent.empty()) {
     return judge(culprit, silent +

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "tools/perf/hello_port.h"
 #include "tools/perf/identity.h"
 #include "tools/perf/wire.h"
 
@@ -47,18 +48,12 @@ class Coordinator {
     bool left = false;
     bool silent = false;  // when the verdict was found
   };
-  struct Stranger {
-    Wire wire;
-    uint64_t since_ns;
-  };
 
   Coordinator(Fd listener, Agreement agreement, double timeout_s);
   void run();
   void wait_for_events();
   void excuse_absence();
-  void accept_strangers();
-  void serve_strangers();
-  bool seat(Stranger* stranger, const nlohmann::json& hello);
+  void seat(Caller caller);
   void serve_seats();
   void handle(size_t rank, const Frame& frame);
   void take_part(size_t rank, const nlohmann::json& body);
@@ -72,10 +67,9 @@ class Coordinator {
   std::string describe(size_t rank) const;
   bool all_left() const;
 
-  Fd listener_;
+  HelloPort port_;
   const Agreement agreement_;
   const uint64_t timeout_ns_;
-  std::vector<Stranger> strangers_;
   std::vector<Seat> seats_;
   size_t seated_ = 0;
   uint64_t exchange_ = 0;

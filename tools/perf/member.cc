@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 
@@ -57,16 +58,19 @@ Result<Fd> connect_once(const SocketAddress& address, uint64_t deadline_ns) {
   return fd;
 }
 
-// Rank 0 may start later than we do, so a refusal is tried again until the deadline.
-Result<Fd> reach(const Identity& identity, double timeout_s) {
-  const uint64_t deadline = now_ns() + static_cast<uint64_t>(timeout_s * 1e9);
+// Rank 0 may start later than we do, so a refusal is tried again until the deadline; not where it
+// `was_there`, as it does not start twice.
+Result<Fd> reach(const Identity& identity, uint64_t deadline, bool was_there) {
   std::string why = "it has no address";
   do {
+    bool nobody = true;
     for (const SocketAddress& address : resolve(identity, &why)) {
       auto fd = connect_once(address, std::min(deadline, now_ns() + 10 * kSecond));
       if (fd) return fd;
       why = fd.error().what;
+      nobody = nobody && fd.error().code == ECONNREFUSED;
     }
+    if (was_there && nobody) break;
     usleep(kRetryMs * 1000);
   } while (now_ns() < deadline);
   return fail(make_error(Status::kTimeout, 0, "rank %d cannot reach rank 0 at %s:%u%s: %s",
@@ -92,7 +96,8 @@ std::string host_name() {
 Result<std::unique_ptr<Member>> Member::join(const Identity& identity, const Agreement& agreement,
                                              double timeout_s, Pulse* pulse,
                                              std::function<void()> tick) {
-  auto fd = reach(identity, timeout_s);
+  const uint64_t deadline = now_ns() + static_cast<uint64_t>(timeout_s * 1e9);
+  auto fd = reach(identity, deadline, false);
   if (!fd) return fail(fd.error());
   std::unique_ptr<Member> member(
       new Member(Wire(std::move(*fd), kMaxFrameBytes), timeout_s, pulse, std::move(tick)));
@@ -100,11 +105,20 @@ Result<std::unique_ptr<Member>> Member::join(const Identity& identity, const Agr
   hello["rank"] = identity.rank;
   hello["host"] = host_name();
   hello["pid"] = getpid();
-  member->wire_.queue(FrameType::kHello, hello);
   // The coordinator gives up first and says who is missing; this limit is for a lost coordinator.
-  if (auto welcome = member->wait_for_welcome(timeout_s + 10); !welcome) {
-    return fail(welcome.error());
+  const auto ask = [&] {
+    member->wire_.queue(FrameType::kHello, hello);
+    return member->wait_for_welcome(timeout_s + 10);
+  };
+  auto welcome = ask();
+  // A reset is no answer: strangers took our place at rank 0's port before our hello was there.
+  while (!welcome && member->wire_.was_reset() && member->heard_ns_ == 0) {
+    fd = reach(identity, deadline, true);
+    if (!fd) break;
+    member->wire_ = Wire(std::move(*fd), kMaxFrameBytes);
+    welcome = ask();
   }
+  if (!welcome) return fail(welcome.error());
   auto thread = tools::start_thread("the thread of the control connection",
                                     [raw = member.get()] { raw->run(); });
   if (!thread) return fail(thread.error());
@@ -131,12 +145,12 @@ Result<void> Member::wait_for_welcome(double timeout_s) {
   while (now_ns() < deadline) {
     std::vector<Frame> frames;
     const bool alive = wire_.flush() && wire_.receive(&frames);
+    if (!frames.empty()) heard_ns_ = now_ns();
     for (const Frame& frame : frames) {
       if (frame.type == FrameType::kWelcome) {
         for (const auto& rank : list_in(frame.body, "ranks")) {
           ranks_.push_back({text_in(rank, "host"), number_in(rank, "pid", 0)});
         }
-        heard_ns_ = now_ns();
         return {};
       }
       const std::string text = text_in(frame.body, "text");

@@ -51,16 +51,20 @@ class Wire {
   bool flush();
   bool receive(std::vector<Frame>* frames);
   const std::string& why() const { return why_; }
+  bool was_reset() const { return was_reset_; }  // "not now", see abort_connection()
+  void abort() { abort_connection(std::move(fd_)); }
 
  private:
   bool parse(std::vector<Frame>* frames);
   bool fail_with(std::string why);
+  bool fail_with_errno();
 
   Fd fd_;
   size_t max_body_bytes_;
   std::string in_, out_;
   size_t sent_ = 0;
   std::string why_;
+  bool was_reset_ = false;
 };
 
 // Large enough for the parts of 1024 ranks.
