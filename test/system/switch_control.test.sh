@@ -168,6 +168,31 @@ ctl_with() {
 }
 ctl() { ctl_with "$key" "$@"; }
 
+# A scraper is served behind 1,500 connections that say nothing.
+python3 - "$metrics" >"$work/scrape" 2>&1 <<'PYTHON'
+import resource, socket, sys, time, urllib.request
+most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+if most != resource.RLIM_INFINITY and most < 2000:
+    sys.exit(77)
+resource.setrlimit(resource.RLIMIT_NOFILE, (2000, most))
+host, port = sys.argv[1].rsplit(":", 1)
+idle = [socket.create_connection((host, int(port)), timeout=60) for _ in range(1500)]
+end = time.monotonic() + 60
+while True:
+    try:
+        answer = urllib.request.urlopen(f"http://{sys.argv[1]}/healthz", timeout=60).read()
+        sys.exit(0 if answer.startswith(b"ok") else 1)
+    except OSError as error:
+        print(error)
+        if time.monotonic() > end:
+            sys.exit(1)
+PYTHON
+case $? in
+0) ok "metrics: answered behind 1,500 idle connections" ;;
+77) echo "metrics: 1,500 connections need a higher limit of descriptors: not tried" ;;
+*) not_ok "metrics: no answer behind 1,500 idle connections" "$work/scrape" ;;
+esac
+
 cat >"$work/worker.py" <<'PYTHON'
 import hashlib, hmac, os, socket, struct, sys
 port, path = int(sys.argv[1].rsplit(":", 1)[1]), sys.argv[2]

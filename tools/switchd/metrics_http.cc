@@ -1,20 +1,26 @@
 #include "tools/switchd/metrics_http.h"
 
+#include <fcntl.h>
+#include <slime/clock.h>
+#include <slime_version.h>
+#include <sys/epoll.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-
-#include <slime/clock.h>
-#include <slime_version.h>
 
 #include "switch/controller/report.h"
 
 namespace slime::switchd {
 namespace {
 
-constexpr unsigned kMaxConnections = 16;
+// More than there are places: one that has lost its place may not have been closed yet.
+constexpr unsigned kMaxConnections = 2 * VisitorPort::kPlaces;
+constexpr int kPauseMs = 10;
 constexpr unsigned kTimeoutSeconds = 5;
 constexpr size_t kConnectionBytes = 16 << 10;
+
+uint64_t now_ns() { return SteadyClock::instance().now_ns(); }
 
 MHD_Result send(MHD_Connection* connection, unsigned status, const std::string& text,
                 const char* type) {
@@ -52,36 +58,102 @@ Result<std::unique_ptr<MetricsHttp>> MetricsHttp::open(const SocketAddress& addr
   if (!local) return fail(std::move(local.error()));
   std::unique_ptr<MetricsHttp> server(new MetricsHttp(controller));
   server->address_ = *local;
-  server->daemon_ =
-      MHD_start_daemon(MHD_USE_EPOLL, 0, nullptr, nullptr, &MetricsHttp::answer, server.get(),
-                       MHD_OPTION_LISTEN_SOCKET, listener->get(), MHD_OPTION_CONNECTION_LIMIT,
-                       kMaxConnections, MHD_OPTION_CONNECTION_TIMEOUT, kTimeoutSeconds,
-                       MHD_OPTION_CONNECTION_MEMORY_LIMIT, kConnectionBytes, MHD_OPTION_END);
-  const MHD_DaemonInfo* info = server->daemon_ == nullptr
-                                   ? nullptr
-                                   : MHD_get_daemon_info(server->daemon_, MHD_DAEMON_INFO_EPOLL_FD);
-  if (info == nullptr) {
-    return fail(make_error(Status::kSystem, errno,
-                           "libmicrohttpd does not start on %s; configure no metrics.listen to go "
-                           "on without metrics",
-                           address.to_string().c_str()));
-  }
-  (void)listener->release();  // MHD_stop_daemon closes it
-  server->descriptor_ = info->epoll_fd;
+  server->listener_ = std::move(*listener);
+  if (auto started = server->start(); !started) return fail(std::move(started.error()));
   return server;
+}
+
+Result<void> MetricsHttp::start() {
+  daemon_ = MHD_start_daemon(
+      MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, nullptr, nullptr, &MetricsHttp::answer, this,
+      MHD_OPTION_CONNECTION_LIMIT, kMaxConnections, MHD_OPTION_CONNECTION_TIMEOUT, kTimeoutSeconds,
+      MHD_OPTION_CONNECTION_MEMORY_LIMIT, kConnectionBytes, MHD_OPTION_NOTIFY_CONNECTION,
+      &MetricsHttp::ended, this, MHD_OPTION_END);
+  const MHD_DaemonInfo* info =
+      daemon_ == nullptr ? nullptr : MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_EPOLL_FD);
+  poller_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+  if (info != nullptr && poller_ && watch(info->epoll_fd, EPOLL_CTL_ADD) &&
+      watch(listener_.get(), EPOLL_CTL_ADD)) {
+    return {};
+  }
+  return fail(make_error(Status::kSystem, errno,
+                         "libmicrohttpd does not start on %s; configure no metrics.listen to go "
+                         "on without metrics",
+                         address_.to_string().c_str()));
 }
 
 MetricsHttp::~MetricsHttp() {
   if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
 }
 
+bool MetricsHttp::watch(int fd, int operation) const {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  return epoll_ctl(poller_.get(), operation, fd, &event) == 0;
+}
+
 int MetricsHttp::timeout_ms(int most) const {
+  if (paused_until_ns_ != 0) most = std::min(most, kPauseMs);
   MHD_UNSIGNED_LONG_LONG timeout = 0;
   if (MHD_get_timeout(daemon_, &timeout) != MHD_YES) return most;
   return static_cast<int>(std::min<uint64_t>(timeout, static_cast<uint64_t>(most)));
 }
 
-void MetricsHttp::run() { (void)MHD_run(daemon_); }
+void MetricsHttp::run() {
+  (void)MHD_run(daemon_);
+  if (now_ns() >= paused_until_ns_) accept_all();
+}
+
+// Who is not accepted stays in the backlog, and poll would say so without end.
+void MetricsHttp::accept_all() {
+  if (paused_until_ns_ != 0 && !watch(listener_.get(), EPOLL_CTL_ADD)) return;
+  paused_until_ns_ = 0;
+  Error error;
+  if (accept_visitors(listener_, now_ns(), &error) == Status::kOk) return;
+  (void)watch(listener_.get(), EPOLL_CTL_DEL);
+  paused_until_ns_ = now_ns() + kPauseMs * 1'000'000ULL;
+}
+
+std::vector<Visit> MetricsHttp::visits() const {
+  std::vector<Visit> all;
+  for (const Visitor& visitor : visitors_) all.push_back({visitor.from, visitor.since_ns});
+  return all;
+}
+
+// libmicrohttpd finds the end of the connection, and closes it.
+void MetricsHttp::drop_visit(size_t index) {
+  const auto dropped = visitors_.begin() + static_cast<ptrdiff_t>(index);
+  (void)shutdown(dropped->fd.get(), SHUT_RDWR);
+  visitors_.erase(dropped);
+  (void)MHD_run(daemon_);
+}
+
+Status MetricsHttp::admit(Accepted accepted, Error* /*error*/) {
+  Fd own(fcntl(accepted.fd.get(), F_DUPFD_CLOEXEC, 0));
+  if (!own) return Status::kOk;  // out of descriptors: the connection is closed
+  const int number = accepted.fd.get();
+  forget(number);
+  visitors_.push_back({number, std::move(own), accepted.peer, now_ns()});
+  if (MHD_add_connection(daemon_, accepted.fd.release(), accepted.peer.data(),
+                         accepted.peer.size()) != MHD_YES) {
+    forget(number);
+  }
+  (void)MHD_run(daemon_);  // what it has said already is answered at once
+  return Status::kOk;
+}
+
+void MetricsHttp::forget(int number) {
+  std::erase_if(visitors_, [number](const Visitor& one) { return one.number == number; });
+}
+
+void MetricsHttp::ended(void* self, MHD_Connection* connection, void** /*state*/,
+                        MHD_ConnectionNotificationCode what) {
+  const MHD_ConnectionInfo* info =
+      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+  if (what != MHD_CONNECTION_NOTIFY_CLOSED || info == nullptr) return;
+  static_cast<MetricsHttp*>(self)->forget(info->connect_fd);
+}
 
 MHD_Result MetricsHttp::answer(void* self, MHD_Connection* connection, const char* url,
                                const char* method, const char* /*version*/, const char* /*upload*/,
