@@ -30,7 +30,7 @@ Status RecvCommImpl::irecv(std::span<const Receive> receives, bool may_complete_
   *request = nullptr;
   if (link_.status() != Status::kOk && !all_arrived(receives)) return link_.status();
   if (outstanding_ == kMaxRequests || free_.empty() || !has_room()) {
-    const Status status = progress();
+    const Status status = move();
     waited();
     return status;
   }
@@ -113,7 +113,7 @@ Status RecvCommImpl::test(Request* request, bool* done, size_t* sizes) {
   if (!mine.active || mine.returned) {
     return link_.fail(make_error(Status::kInvalid, 0, "test of a receive request that is done"));
   }
-  const Status status = progress();
+  const Status status = move();
   *done = mine.incomplete == 0 || (mine.early && !mine.cts_open && status == Status::kOk);
   if (*done) {  // also after a failure: what is done stays done
     for (uint32_t i = 0; sizes && i < mine.count; ++i) sizes[i] = mine.parts[i].bytes;
@@ -130,6 +130,10 @@ Status RecvCommImpl::test(Request* request, bool* done, size_t* sizes) {
 
 Status RecvCommImpl::progress() {
   enter();
+  return move();
+}
+
+Status RecvCommImpl::move() {
   const Status status = link_.progress();
   announce_overdue();
   return status;

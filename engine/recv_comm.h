@@ -74,7 +74,9 @@ class RecvCommImpl final : public RecvComm, private LinkUser, private ThreadProg
 
   // ThreadProgress
   bool has_work() const override { return outstanding_ > 0 || link_.has_work(); }
-  void advance() override { (void)progress(); }
+  void advance() override { (void)move(); }
+
+  Status move();  // progress, for a call that has entered
 
   bool has_room() { return link_.up_count() == 0 || link_.room(link_.pick(0)) > 0; }
   ReceiveRequest* take_request(std::span<const Receive> receives);

@@ -38,7 +38,7 @@ Status SendCommImpl::isend(const void* data, size_t bytes, int tag, const Memory
   Match found = match(tag);
   if (found.group == nullptr) {
     // Nothing of ours may be outstanding, so nobody but this call would look for a CTS.
-    if (const Status status = progress(); status != Status::kOk) return status;
+    if (const Status status = move(); status != Status::kOk) return status;
     found = match(tag);
     if (found.group == nullptr) {
       waited();
@@ -126,7 +126,7 @@ SendRequest* SendCommImpl::take_request(const void* data, size_t bytes,
 }
 
 Status SendCommImpl::not_now() {
-  const Status status = progress();
+  const Status status = move();
   waited();
   return status;
 }
@@ -137,7 +137,7 @@ Status SendCommImpl::test(Request* request, bool* done, size_t* sizes) {
   if (!mine.active) {
     return link_.fail(make_error(Status::kInvalid, 0, "test of a send request that is done"));
   }
-  const Status status = progress();
+  const Status status = move();
   *done = mine.open == 0;
   if (*done) {  // also after a failure: what is done stays done
     achieved();
@@ -153,6 +153,10 @@ Status SendCommImpl::test(Request* request, bool* done, size_t* sizes) {
 
 Status SendCommImpl::progress() {
   enter();
+  return move();
+}
+
+Status SendCommImpl::move() {
   if (lost_requests_ > 0) resubmit_lost();
   return link_.progress();
 }

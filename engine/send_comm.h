@@ -74,7 +74,9 @@ class SendCommImpl final : public SendComm, private LinkUser, private ThreadProg
 
   // ThreadProgress
   bool has_work() const override { return free_.size() < kPool || link_.has_work(); }
-  void advance() override { (void)progress(); }
+  void advance() override { (void)move(); }
+
+  Status move();  // progress, for a call that has entered
 
   // send_match.cc: what the receiver is ready for
   Status on_cts(uint32_t immediate, uint64_t bytes);
