@@ -5,8 +5,8 @@ PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 BINDIR  ?= $(PREFIX)/bin
-DOCDIR  ?= $(PREFIX)/share/doc/libnet-slime
-DATADIR ?= $(PREFIX)/share/libnet-slime
+DOCDIR  := $(PREFIX)/share/doc/libnet-slime
+DATADIR := $(PREFIX)/share/libnet-slime
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 
 .DEFAULT_GOAL := all

@@ -47,6 +47,11 @@ Status VisitorPort::accept_visitors(const Fd& listener, uint64_t now_ns, Error* 
     Accepted accepted;
     Status status = accept_one(listener, &accepted, error);
     if (status == Status::kAgain) return Status::kOk;
+    if (status == Status::kNoMemory && !taken.empty()) {
+      // Out of descriptors, of which visitors have some: one of them has to go.
+      if (const auto oldest = visit_to_drop(taken, now_ns)) drop_visit(*oldest);
+      return Status::kAgain;
+    }
     if (status != Status::kOk) return status;
     if (dropped) drop_visit(*dropped);
     status = admit(std::move(accepted), error);

@@ -1,10 +1,11 @@
-# What `make install` places, and `make uninstall` removes. DOCDIR and DATADIR are ours alone.
+# What `make install` places, and `make uninstall` removes, and no more.
 
 STRIP ?= strip
 install_binary := install -m 755 $(if $(STRIP),-s --strip-program=$(STRIP))
 INSTALLED_LIBS := libnet-slime.so libnccl-net-slime.so libnccl-net.so libslime.a pkgconfig/slime.pc
-DIRS := $(LIBDIR)/pkgconfig $(BINDIR) $(UNITDIR) $(INCLUDEDIR)/slime $(DOCDIR)/docs $(DOCDIR)/examples \
-  $(DATADIR)/nccl-tests-configs
+# Nobody else puts anything there. DOCDIR and DATADIR may be shared with others.
+OWN_DIRS := $(DOCDIR)/docs $(DOCDIR)/examples $(DATADIR)/nccl-tests-configs
+DIRS := $(LIBDIR)/pkgconfig $(BINDIR) $(UNITDIR) $(INCLUDEDIR)/slime $(OWN_DIRS)
 TOP_DOCS := LICENSE $(wildcard README.md SECURITY.md)
 filled = sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|' \
   -e 's|@VERSION@|$(VERSION)|; s|@BINDIR@|$(BINDIR)|; s|@DOCDIR@|$(DOCDIR)|' $(1) >$(DESTDIR)$(2)
@@ -32,10 +33,11 @@ endif
 	  $(DESTDIR)$(DATADIR)/nccl-tests-configs
 	install -m 755 $(wildcard $(addprefix nccl-tests-configs/*.,sh py)) \
 	  $(DESTDIR)$(DATADIR)/nccl-tests-configs
-	mk/settle-links.sh $(DESTDIR)$(DOCDIR) $(DESTDIR)$(DATADIR)
+	mk/settle-links.sh $(OWN_DIRS:%=$(DESTDIR)%) $(TOP_DOCS:%=$(DESTDIR)$(DOCDIR)/%)
 
 uninstall:
 	rm -f $(INSTALLED_LIBS:%=$(DESTDIR)$(LIBDIR)/%) $(DESTDIR)$(UNITDIR)/slime-switchd.service \
 	  $(TOOL_BINS:$(BUILD)/bin/%=$(DESTDIR)$(BINDIR)/%) $(DESTDIR)$(INCLUDEDIR)/slime/aggregation.h
-	rm -rf $(DESTDIR)$(DOCDIR) $(DESTDIR)$(DATADIR)
-	rmdir $(DESTDIR)$(INCLUDEDIR)/slime 2>/dev/null || true
+	rm -f $(TOP_DOCS:%=$(DESTDIR)$(DOCDIR)/%)
+	rm -rf $(OWN_DIRS:%=$(DESTDIR)%)
+	rmdir $(DESTDIR)$(DOCDIR) $(DESTDIR)$(DATADIR) $(DESTDIR)$(INCLUDEDIR)/slime 2>/dev/null || true

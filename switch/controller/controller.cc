@@ -148,7 +148,9 @@ Message Controller::on(const control::CloseJob& request) {
 
 Message Controller::on(const control::Fence& request) {
   const auto at = jobs_.find(request.job.job);
-  const bool known = at != jobs_.end() && !at->second.ended;
+  // Another tenant's job is to the caller as if it were not there.
+  const bool known =
+      at != jobs_.end() && !at->second.ended && caller_.may_act_for(at->second.tenant);
   Job* job = request.by_operator ? (known ? &at->second : nullptr) : find(request.job);
   if (job == nullptr) {
     return Refused{Refusal::kNoJob, "there is no job " + std::to_string(request.job.job) +

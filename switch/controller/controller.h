@@ -111,6 +111,7 @@ class Controller {
   // tree_root.cc
   control::Message join_at_root(const control::JoinTree& request);
   std::optional<control::Refused> refuse_leaf(const control::JoinTree& request) const;
+  std::optional<control::Refused> refuse_tree(const std::string& tenant) const;
   std::optional<control::Refused> take_in(PendingTree& tree, const control::JoinTree& request);
   std::optional<control::Refused> create_at_root(uint64_t tree);
   // tree_leaf.cc

@@ -19,6 +19,7 @@ Message Controller::join_at_root(const control::JoinTree& request) {
       return Refused{Refusal::kMemory,
                      "as many jobs as this switch may have (jobs.max) are there, or begin"};
     }
+    if (auto refused = refuse_tree(request.part.tenant)) return *refused;
     begin_tree(request, options_.tree_ns).branches.resize(request.branches);
     at = pending_.find(request.tree);
   }
@@ -43,6 +44,21 @@ std::optional<Refused> Controller::refuse_leaf(const control::JoinTree& request)
   }
   const auto child = check_children(request.part.children, 1, shape_.address);
   return child ? std::nullopt : std::optional(child.error());
+}
+
+// Trees that begin, and those that failed and are remembered, count for their tenant: otherwise one
+// tenant's could take all places.
+std::optional<Refused> Controller::refuse_tree(const std::string& tenant) const {
+  const TenantQuota quota = quota_of(tenant);
+  const auto usage = usage_by_tenant();
+  const auto own = usage.find(tenant);
+  const bool full = (own == usage.end() ? 0 : own->second.jobs) >= quota.max_jobs;
+  const auto trees = std::ranges::count_if(
+      pending_, [&](const auto& entry) { return entry.second.terms.part.tenant == tenant; });
+  if (!full && static_cast<uint64_t>(trees) < 2 * uint64_t{quota.max_jobs}) return {};
+  return Refused{Refusal::kQuota, "tenant " + tenant + " has, or begins, the " +
+                                      std::to_string(quota.max_jobs) +
+                                      " jobs that it may have (tenants, jobs.tenant_max_jobs)"};
 }
 
 // What all must say alike, and the least of what each can.

@@ -46,7 +46,9 @@ TEST_F(TenantsTest, ATenantReachesItsOwnJobsOnly) {
   EXPECT_TRUE(std::holds_alternative<control::Done>(ask(*chemistry, control::CloseJob{job})));
   EXPECT_EQ(driver_.jobs.size(), 1u) << "closed another's";
   clock_.pass(kSecond);
-  EXPECT_EQ(std::get<Refused>(ask(*chemistry, control::Fence{job, false})).why, Refusal::kNoJob);
+  const auto refused = std::get<Refused>(ask(*chemistry, control::Fence{job, false}));
+  EXPECT_EQ(refused.why, Refusal::kNoJob);
+  EXPECT_EQ(refused.text, "there is no job " + std::to_string(job.job)) << "tells that it is there";
   EXPECT_EQ(state(*physics, job), State::kAlive);
   EXPECT_TRUE(std::holds_alternative<control::Done>(ask(*physics, control::CloseJob{job})));
   EXPECT_TRUE(driver_.jobs.empty());

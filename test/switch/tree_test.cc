@@ -206,6 +206,26 @@ TEST_F(TreeTest, TheRootsRefusalReachesAllWorkers) {
   }
 }
 
+// Trees that only begin count, so that one tenant cannot take the places of others.
+TEST_F(TreeTest, TreesThatBeginCountForTheirTenant) {
+  restart(root_, {.max_jobs = 8, .seed = 1, .default_quota = {.max_jobs = 2}});
+  JoinTree from_leaf = part(0);
+  from_leaf.shards = 4;
+  from_leaf.part.children = {leaf_address(0)};
+  for (uint64_t tree = 1; tree <= 5; ++tree) {
+    from_leaf.tree = tree;
+    const Message answer = root_.controller->handle(from_leaf);
+    const auto* refused = std::get_if<Refused>(&answer);
+    ASSERT_EQ(refused != nullptr, tree > 2) << tree;
+    if (refused != nullptr) {
+      EXPECT_EQ(refused->why, Refusal::kQuota);
+    }
+  }
+  from_leaf.tree = 6;
+  from_leaf.part.tenant = "chemistry";
+  EXPECT_TRUE(std::holds_alternative<TreeWait>(root_.controller->handle(from_leaf)));
+}
+
 TEST_F(TreeTest, ShapesThatCannotBeAreRefused) {
   leaves_[1].driver.shape_.shards = 2;
   restart(leaves_[1], {.seed = 3, .parent = kRootControl});

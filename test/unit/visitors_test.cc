@@ -1,5 +1,6 @@
 // The rules of listening ports for those who have not proven who they are.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <slime/visitors.h>
 
 #include <chrono>
@@ -98,6 +99,8 @@ TEST_F(VisitorPortTest, LeavesWhoHasJustComeAlone) {
   strangers_.come(address_, VisitorPort::kPlaces);
   look_until(VisitorPort::kPlaces, 0);
   strangers_.come(address_, 1);
+  pollfd backlog{listener_.get(), POLLIN, 0};
+  ASSERT_EQ(poll(&backlog, 1, 60'000), 1);
   EXPECT_EQ(port_.accept_visitors(listener_, 0, &error_), Status::kAgain);
   EXPECT_EQ(port_.dropped_, 0u);
   look_until(VisitorPort::kPlaces + 1, kLate);

@@ -112,7 +112,8 @@ Result<std::unique_ptr<Member>> Member::join(const Identity& identity, const Agr
   };
   auto welcome = ask();
   // A reset is no answer: strangers took our place at rank 0's port before our hello was there.
-  while (!welcome && member->wire_.was_reset() && member->heard_ns_ == 0) {
+  while (!welcome && member->wire_.was_reset() && member->heard_ns_ == 0 && now_ns() < deadline) {
+    usleep(kRetryMs * 1000);
     fd = reach(identity, deadline, true);
     if (!fd) break;
     member->wire_ = Wire(std::move(*fd), kMaxFrameBytes);

@@ -1,6 +1,7 @@
 #include "tools/switchd/keys.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -28,6 +29,9 @@ Result<void> check_directory(const std::string& path) {
     return fail(system_error(errno, "control.tenant_keys: %s", path.c_str()));
   }
   if (!S_ISDIR(status.st_mode)) return fail(wrong(path + " is no directory"));
+  if (status.st_uid != 0 && status.st_uid != geteuid()) {
+    return fail(wrong(path + " belongs to neither root nor this user: chown root " + path));
+  }
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
   return fail(wrong(path + " can be written by others than its owner: chmod 755 " + path));
 }
