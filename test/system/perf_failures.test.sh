@@ -91,7 +91,7 @@ start enough all_reduce --ranks 3 -b 4K -e 64M -d all --duration 1000
 kill -INT "$run_pid"
 await enough 0 60
 holds enough "len(r['rows']) == 1 and r['ended_early'] and r['duration_s'] == 1000 and r['error'] is None and all(
-  h['wrong'] == 0 and h['checked'] >= 8 and h['checked'] % 8 == 0 for h in halves)" \
+  h['wrong'] == 0 for h in halves)" \
   "what it has done is reported"
 says enough 'stopping after this operation; a second request stops at once'
 grep -qE '^#   out of place: [0-9]+ operations of .* us, p99 .* us, max .* us$' "$work/enough.out" ||

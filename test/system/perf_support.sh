@@ -71,6 +71,8 @@ holds() {
 r = json.load(open(sys.argv[1]))
 halves = [row[h] for row in r['rows'] for h in ('out_of_place', 'in_place')
           if row[h]['operations'] or row[h]['checked']]
+if r.get('ended_early'):  # before anything of a half was checked, on a slow machine
+    halves = [h for h in halves if h['checked']]
 sys.exit(0 if ($2) else 1)" "$work/$1.json" 2>"$work/$1.python"; then ok "$1: $3"; else
     not_ok "$1: $3" "$work/$1.json"
   fi
