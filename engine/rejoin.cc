@@ -82,14 +82,13 @@ void Link::begin_join(size_t i) {
 // it.
 void Link::grant_join(size_t i) {
   LinkRail& rail = rails_[i];
-  const uint32_t epoch = RailLife::next(rail.epoch);
   rail.join.asked = false;
   rail.join.tried_ns = now_ns_;
   if (!rail.lacks_carrier() && open_again(i)) {
     rail.join.has_peer = true;
     return send_join(i);
   }
-  rail.epoch = epoch;
+  rail.epoch = RailLife::next(rail.epoch);
   rail.peer_fenced = false;
   rail.state = RailState::kFenced;
   send_notice(i);
