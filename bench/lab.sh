@@ -28,7 +28,14 @@ if [ -z "${SLIME_LAB:-}" ]; then
   exec "${enter[@]}" "$0" "$@"
 fi
 
-worker_address() { echo "198.18.0.$((10 + $1))"; }
+# worker_address I [RAIL]: 0 is the first one, in the network of the switch's address.
+worker_address() { echo "$(lab_net "${2:-0}").$((10 + $1))"; }
+lab_net() { if [ "$1" -eq 0 ]; then echo 198.18.0; else echo "198.19.$(($1 - 1))"; fi; }
+# lab_port RAIL I: the switch's end of such a rail of worker I: p0, q0, ...
+lab_port() {
+  local letters=pqrstuvw
+  echo "${letters:$1:1}$2"
+}
 
 # in_switch COMMAND..., in_worker I COMMAND...
 in_switch() { ip netns exec switch "$@"; }
@@ -38,51 +45,62 @@ in_worker() {
   ip netns exec "w$worker" "$@"
 }
 
-# lab_make WORKERS MTU [RATE]: RATE as tc(8) says it, as 200mbit; none: as fast as the kernel can.
+# lab_make WORKERS MTU [RATE...]: a rail of every worker for each RATE (8 at most), as tc(8) says it, as
+# 200mbit; - or none: one as fast as the kernel can. Rail K is ethK == brK, in a network of its own; the
+# switch's address is reached over each.
 lab_make() {
-  local workers=$1 mtu=$2 rate=${3:-} i
+  local workers=$1 mtu=$2 i rail=0 rate
+  shift 2
   mount -t tmpfs tmpfs /run && mkdir /run/netns || return
   lab_space switch || return
-  # An address of its own: otherwise it is that of a port, and changes with the ports.
-  ip -n switch link add br0 address 02:00:00:00:00:01 mtu "$mtu" type bridge &&
-    ip -n switch addr add $switch_address/24 dev br0 && ip -n switch link set br0 up || return
   for ((i = 0; i < workers; ++i)); do
-    lab_space "w$i" && lab_link "$i" "$mtu" || return
-    [ -z "$rate" ] || lab_shape "$i" "$rate" || return
-  done
-}
-
-# lab_link I MTU: from worker I to the switch
-lab_link() {
-  ip -n switch link add "p$1" mtu "$2" type veth peer name eth0 mtu "$2" netns "w$1" &&
-    ip -n "w$1" addr add "$(worker_address "$1")/24" dev eth0 && ip -n "w$1" link set eth0 up &&
-    ip -n switch link set "p$1" master br0 up
-}
-
-# lab_second_rails WORKERS MTU [RATE]: the same once more beside it, eth1 == br1, in a network of its
-# own; the switch's address is reached over either.
-lab_second_rails() {
-  local i rate=${3:-}
-  ip -n switch link add br1 address 02:00:00:00:00:02 mtu "$2" type bridge &&
-    ip -n switch addr add 198.19.0.1/24 dev br1 && ip -n switch link set br1 up || return
-  for ((i = 0; i < $1; ++i)); do
-    ip -n switch link add "q$i" mtu "$2" type veth peer name eth1 mtu "$2" netns "w$i" &&
-      ip -n "w$i" addr add "198.19.0.$((10 + i))/24" dev eth1 && ip -n "w$i" link set eth1 up &&
-      ip -n switch link set "q$i" master br1 up &&
-      ip -n "w$i" route add 198.18.0.0/24 via 198.19.0.1 dev eth1 metric 100 || return
+    lab_space "w$i" || return
     # Answers to eth1 come from an address that eth0 has the better route to.
     in_worker "$i" sh -c 'echo 2 >/proc/sys/net/ipv4/conf/all/rp_filter' || return
-    [ -z "$rate" ] || lab_shape "$i" "$rate" eth1 q || return
   done
+  for rate in "${@:--}"; do
+    # An address of its own: otherwise it is that of a port, and changes with the ports.
+    ip -n switch link add "br$rail" address "02:00:00:00:00:0$((rail + 1))" mtu "$mtu" type bridge &&
+      ip -n switch addr add "$(lab_net $rail).1/24" dev "br$rail" &&
+      ip -n switch link set "br$rail" up || return
+    for ((i = 0; i < workers; ++i)); do
+      lab_link "$i" "$mtu" $rail && lab_shape "$i" "$rate" $rail || return
+    done
+    rail=$((rail + 1))
+  done
+}
+
+# lab_link I MTU [RAIL]: from worker I to the switch
+lab_link() {
+  local rail=${3:-0} port
+  port=$(lab_port "$rail" "$1")
+  ip -n switch link add "$port" mtu "$2" type veth peer name "eth$rail" mtu "$2" netns "w$1" &&
+    ip -n "w$1" addr add "$(worker_address "$1" "$rail")/24" dev "eth$rail" &&
+    ip -n "w$1" link set "eth$rail" up &&
+    ip -n switch link set "$port" master "br$rail" up || return
+  [ "$rail" -eq 0 ] || lab_route "$1" "$rail"
+}
+
+# lab_route I RAIL: over it to the switch's address, if none of a lower number can; the kernel forgets
+# it when the interface goes down.
+lab_route() {
+  ip -n "w$1" route add "$(lab_net 0).0/24" via "$(lab_net "$2").1" dev "eth$2" metric $((99 + $2))
 }
 
 lab_space() { ip netns add "$1" && ip -n "$1" link set lo up; }
 
-# lab_shape I RATE [DEVICE PORTS]: both ends of a link of worker I
+# lab_shape I RATE [RAIL]: both ends of such a link of worker I; -: as fast as the kernel can
 # The queue holds 50 ms: what a window of many packets needs, and what TCP fills until it loses.
 lab_shape() {
-  tc -n "w$1" qdisc replace dev "${3:-eth0}" root tbf rate "$2" burst 32k latency 50ms &&
-    tc -n switch qdisc replace dev "${4:-p}$1" root tbf rate "$2" burst 32k latency 50ms
+  local rail=${3:-0} port shape=(root tbf rate "$2" burst 32k latency 50ms)
+  port=$(lab_port "$rail" "$1")
+  if [ "$2" = - ]; then
+    tc -n "w$1" qdisc replace dev "eth$rail" root noqueue &&
+      tc -n switch qdisc replace dev "$port" root noqueue
+  else
+    tc -n "w$1" qdisc replace dev "eth$rail" "${shape[@]}" &&
+      tc -n switch qdisc replace dev "$port" "${shape[@]}"
+  fi
 }
 
 # lab_relay I ARGUMENT...: puts a relay (test/system/relay.py) into the link of worker I. Sets

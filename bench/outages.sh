@@ -34,7 +34,7 @@ down_silent() {
 up_silent() { in_worker 1 nft delete table netdev cut; }
 event() { echo "$1 $2 $EPOCHREALTIME" >>"$work/events"; }
 
-lab_make 2 9000 400mbit && lab_second_rails 2 9000 400mbit || exit 1
+lab_make 2 9000 400mbit 400mbit || exit 1
 lab_perf run 2 all_reduce -b 4M -e 4M -n 20 -w 0 -c 2 -d float --duration 100000
 for _ in $(seq 100); do grep -qs '(elements)' "$work/run.0.out" && break || sleep 0.1; done
 ip netns exec switch python3 "$report" sample p1 q1 >"$work/samples" &

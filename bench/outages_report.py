@@ -54,13 +54,18 @@ def rows_of(events, samples):
         }
 
 
-def report(arguments):
-    events = [(k, w, float(t)) for k, w, t in map(str.split, open(arguments.events))]
+def load(samples_path, events_path):
+    events = [(k, w, float(t)) for k, w, t in map(str.split, open(events_path))]
     samples = []
-    for line in open(arguments.samples):
+    for line in open(samples_path):
         words = line.split()
         if len(words) == 3:
             samples.append((float(words[0]), int(words[1]), int(words[2])))
+    return samples, events
+
+
+def report(arguments):
+    samples, events = load(arguments.samples, arguments.events)
     rows = list(rows_of(events, samples))
     print(f"{'kind':8} {'stall s':>8} {'back s':>8} {'share':>6}")
     for row in rows:

@@ -10,7 +10,7 @@ export NCCL_DEBUG=WARN NCCL_SLIME_RAILS_PER_DEVICE=2
 lab_interfaces=eth0,eth1
 outages=2 outage_s=2
 
-lab_make 2 9000 400mbit && lab_second_rails 2 9000 400mbit || {
+lab_make 2 9000 400mbit 400mbit || {
   echo "skipped: network namespaces cannot be made here"
   exit 77
 }
@@ -37,7 +37,7 @@ for ((n = 1; n <= outages; ++n)); do
   sleep "$outage_s"
   said0=$(said 0 "$back") said1=$(said 1 "$back")
   ip -n w1 link set eth1 up
-  ip -n w1 route add 198.18.0.0/24 via 198.19.0.1 dev eth1 metric 100
+  lab_route 1 1
   retry 600 more_said "$back" ||
     give_up two "outage $n: rail eth1 does not return"
   before=$(sent 1 eth1)

@@ -1,0 +1,121 @@
+#!/bin/bash
+# networks.sh [--rows NAME,NAME...] [--rounds N] [--mtu BYTES] [--congestion NAME] [--json FILE]: what the
+# plugin makes of uneven, changing and lossy networks, as ratios of figures that are taken by turns.
+# Two workers in network namespaces, on links that tbf shapes; an allreduce of 16 MiB by slime-perf's
+# ring, whose results are checked. A line per figure: the median of N rounds (3), the least and the
+# most, the aim. Progress goes to stderr. The rows:
+#   even      two links of 500 Mbit/s as one device, to one of them alone
+#   uneven    500 and 250 Mbit/s, to the sum of what each gives alone
+#   four      400, 200, 200 and 100 Mbit/s, to the same
+#   slowed    two links of 500 Mbit/s; one falls to a tenth for 6 s in mid-run, N times: what both carry
+#             from 1 s to 3 s after that, to what is left; seconds until each carries 0.9 of what it did
+#             before, after its recovery
+# --congestion is the workers' TCP congestion control (default: the system's).
+#   SLIME_BUILD_DIR   where the build is (default: build of this checkout)
+set -u
+. "$(dirname "$0")/begin.sh"
+all_rows=even,uneven,four,slowed
+rows=$all_rows rounds=3 mtu=9000 congestion='' json='' launcher=()
+bench_options "rows rounds mtu congestion json" "$@"
+for row in ${rows//,/ }; do
+  [[ ,$all_rows, == *,"$row",* ]] || {
+    echo "bench/networks.sh: no row is called $row; there are $all_rows" >&2
+    exit 2
+  }
+done
+. "$(dirname "$0")/lab.sh"
+bench_begin slime-perf
+export PYTHONDONTWRITEBYTECODE=1 NCCL_DEBUG=WARN
+report=(python3 "$(dirname "$0")/networks_report.py" "$work")
+size=16M rails=4
+
+say() { echo "networks: [$SECONDS s] $*" >&2; }
+failed() {
+  echo "bench/networks.sh: $1" >&2
+  tail -n 5 "$work"/*.err >&2
+  exit 1
+}
+
+# shape RATE...: of the links in their order, of both workers
+shape() {
+  local worker rail=0 rate
+  for rate in "$@"; do
+    for worker in 0 1; do lab_shape $worker "$rate" $rail || failed "cannot shape a link"; done
+    rail=$((rail + 1))
+  done
+}
+
+# measure NAME FIRST RAILS MBITS ARGUMENT...: an allreduce over so many links from that one on, as one
+# device. Long enough for half a second at MBITS, and a second more that is not measured: the windows
+# of TCP open, and the shares of the links are found.
+measure() {
+  local name=$1 first=$2 count=$3 mbits=$4 operations
+  shift 4
+  interfaces "$first" "$count"
+  operations=$((mbits / 268 + 1)) # of 134 Mbit each
+  say "$name: $lab_interfaces"
+  lab_perf "$name" 2 all_reduce -b $size -e $size -n $operations -w $((2 * operations)) -c 1 --quiet "$@"
+  lab_wait || failed "$name failed"
+}
+# interfaces FIRST RAILS: which ones are used
+interfaces() {
+  local rail
+  lab_interfaces=''
+  for ((rail = $1; rail < $1 + $2; ++rail)); do lab_interfaces+=${lab_interfaces:+,}eth$rail; done
+  export NCCL_SLIME_RAILS_PER_DEVICE=$2
+}
+
+# links NAME RATE...: all together, and one of each rate alone
+links() {
+  local name=$1 round rail rate sum=0 done_rates
+  shift
+  shape "${@/%/mbit}"
+  for rate in "$@"; do sum=$((sum + rate)); done
+  for ((round = 1; round <= rounds; ++round)); do
+    measure "$name.all.$round" 0 $# $sum
+    rail=0 done_rates=' '
+    for rate in "$@"; do
+      [[ $done_rates == *" $rate "* ]] || measure "$name.$rate.$round" $rail 1 "$rate"
+      done_rates+="$rate " rail=$((rail + 1))
+    done
+  done
+  "${report[@]}" links "$name" "$@"
+}
+row_even() { links even 500 500; }
+row_uneven() { links uneven 500 250; }
+row_four() { links four 400 200 200 100; }
+
+row_slowed() {
+  local sampler n
+  shape 500mbit 500mbit
+  interfaces 0 2
+  lab_perf slowed 2 all_reduce -b $size -e $size -n 100 -w 0 -c 1 -d float --duration 100000
+  for _ in $(seq 100); do grep -qs '(elements)' "$work/slowed.0.out" && break || sleep 0.1; done
+  ip netns exec switch python3 "$(dirname "$0")/outages_report.py" sample p1 q1 >"$work/slowed.samples" &
+  sampler=$!
+  sleep 4
+  for ((n = 1; n <= rounds; ++n)); do
+    say "slowed: $n of $rounds"
+    echo "slowed down $EPOCHREALTIME" >>"$work/slowed.events"
+    lab_shape 1 50mbit 1 || failed "cannot shape a link"
+    sleep 6
+    echo "slowed up $EPOCHREALTIME" >>"$work/slowed.events"
+    lab_shape 1 500mbit 1 || failed "cannot shape a link"
+    sleep 6
+  done
+  kill "$sampler" "${rank_pids[@]}"
+  lab_wait || failed "slowed: a rank failed"
+  "${report[@]}" slowed
+}
+
+# shellcheck disable=SC2046 # words
+lab_make 2 "$mtu" $(yes - | head -n $rails) || exit 1
+for worker in 0 1; do
+  [ -z "$congestion" ] ||
+    in_worker $worker sysctl -qw net.ipv4.tcp_congestion_control="$congestion" || exit 1
+done
+"${report[@]}" begin --mtu "$mtu" --rounds "$rounds" --congestion \
+  "$(in_worker 0 cat /proc/sys/net/ipv4/tcp_congestion_control)"
+for row in ${rows//,/ }; do "row_$row" || exit 1; done
+say "done"
+[ -z "$json" ] || cp "$work/report.json" "$json"
