@@ -46,15 +46,15 @@ shape() {
 }
 
 # measure NAME FIRST RAILS MBITS ARGUMENT...: an allreduce over so many links from that one on, as one
-# device. Long enough for half a second at MBITS, and a second more that is not measured: the windows
+# device. Long enough for a second at MBITS, and one more that is not measured: the windows
 # of TCP open, and the shares of the links are found.
 measure() {
   local name=$1 first=$2 count=$3 mbits=$4 operations
   shift 4
   interfaces "$first" "$count"
-  operations=$((mbits / 268 + 1)) # of 134 Mbit each
+  operations=$((mbits / 134 + 1)) # of 134 Mbit each
   say "$name: $lab_interfaces"
-  lab_perf "$name" 2 all_reduce -b $size -e $size -n $operations -w $((2 * operations)) -c 1 --quiet "$@"
+  lab_perf "$name" 2 all_reduce -b $size -e $size -n $operations -w $operations -c 1 --quiet "$@"
   lab_wait || failed "$name failed"
 }
 # interfaces FIRST RAILS: which ones are used
