@@ -1,6 +1,7 @@
 // What NCCL is shown as one NIC: a group of rails, with the memory registered on them.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,11 +31,20 @@ class Device {
   const DeviceProperties& properties() const { return properties_; }
   const std::vector<Rail*>& rails() const { return rails_; }
   MemoryCache& memory() { return memory_; }
+  // For one warning a rail, whatever many links have cause for it. From any thread.
+  bool first_to_find_slow(size_t rail) {
+    const uint64_t bit = uint64_t{1} << rail;
+    return !(found_slow_.fetch_or(bit, std::memory_order_relaxed) & bit);
+  }
+  // Spreads the links of a device over its rails.
+  size_t number_link() { return links_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
   const std::vector<Rail*> rails_;
   const DeviceProperties properties_;
   MemoryCache memory_;
+  std::atomic<uint64_t> found_slow_ = 0;  // a bit per rail
+  std::atomic<size_t> links_ = 0;
 };
 
 }  // namespace slime

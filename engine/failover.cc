@@ -20,13 +20,13 @@ Status Link::fail_rail(size_t i, Error why) {
   if (now_ns_ - rail.since_ns >= kStableLifePauses * first_pause_ns_) {
     rail.join.pause_ns = first_pause_ns_;
   }
-  rail.state = RailState::kFenced;
-  rail.since_ns = now_ns_;
-  --up_count_;
+  set_down(i);
   rail.channel->fence();
   if (const Status status = take_last_arrivals(i); status != Status::kOk) return status;
   rail.queue.clear();
   rail.controls.open = 0;
+  loads_[i].outstanding = 0;
+  busy_ &= ~bit(i);
   if (up_count_ == 0) {
     return fail(make_error(Status::kRemote, why.code, "rail %s: %s%s", name_of(rail),
                            why.what.c_str(),
@@ -166,7 +166,7 @@ Status Link::watch_silence(size_t i) {
     if (!other.up()) continue;
     const bool lives = k != i && other.heard_ns > rail.busy_since_ns + half;
     others_live |= lives;
-    if (!lives && !other.probing && other.queue.room() > 0) probe(k);
+    if (!lives && !other.probing && other.queue.room() > 0) probe(k, false);
   }
   if (!others_live || silent_ns < silence_ns_) return Status::kOk;
   if (attended_ns_ - rail.judged_ns < silence_ns_ / 16) return Status::kOk;

@@ -9,6 +9,14 @@
 #include "engine/records.h"
 
 namespace slime {
+namespace {
+
+constexpr uint32_t kQuietPolls = 64;  // after so many without an arrival a rail is not hot any more
+constexpr uint32_t kHurriesPerTiming = 32;
+constexpr uint64_t kAwayNs =
+    20'000'000;  // without a look at the rails: what was timed says nothing
+
+}  // namespace
 
 Link::Link(Fabric& fabric, Device& device, std::string peer, bool active, LinkUser& user)
     : fabric_(fabric),
@@ -34,42 +42,48 @@ void Link::add_rail(std::unique_ptr<Channel> channel, size_t device_rail) {
   policy.watermark = static_cast<uint32_t>(settings().watermark);
   policy.flush_ns = static_cast<uint64_t>(settings().flush_us) * 1000;
   rails_.emplace_back(std::move(channel), rail, device_rail, PostQueue::fit(policy, caps));
-  rails_.back().since_ns = now_ns_;
+  loads_.emplace_back();
   rails_.back().join.pause_ns = first_pause_ns_;
   (void)rails_.back().lacks_carrier();  // remembers that it has one
-  ++up_count_;
+  set_up(rails_.size() - 1);
   const bool first = max_work_bytes_ == 0;
   if (first || caps.max_message_bytes < max_work_bytes_) max_work_bytes_ = caps.max_message_bytes;
 }
 
 void Link::warm_up() {
   // Some fabrics set a connection up at its first work (EFA: tens of milliseconds).
-  for (size_t i = 0; i < rails_.size(); ++i) probe(i);
+  for (size_t i = 0; i < rails_.size(); ++i) probe(i, false);
+  // Links of the same rails shall not all prefer the first one.
+  favourite_ = device_.number_link() % rails_.size();
 }
 
-void Link::probe(size_t i) {
+void Link::probe(size_t i, bool with_bytes) {
   rails_[i].probing = true;
-  (void)submit_control(i, ControlOp::kProbe, 0, Work());
+  Work work;
+  if (with_bytes) user_.fill_probe(i, &work);
+  (void)submit_control(i, ControlOp::kProbe, 0, work);
 }
 
-uint64_t Link::backlog_ns(const LinkRail& rail, uint64_t bytes) const {
-  const uint64_t mbps = rail.rail->caps().speed_mbps ? rail.rail->caps().speed_mbps : 1;
-  return (rail.queue.outstanding_bytes() + bytes) * 8000 / mbps;
+void Link::set_up(size_t i) {
+  LinkRail& rail = rails_[i];
+  rail.state = RailState::kUp;
+  rail.since_ns = now_ns_;
+  rail.busy_since_ns = rail.heard_ns = attended_ns_;
+  rail.rate = RailRate(rail.rail->caps().speed_mbps);
+  update_load(i);
+  if (++up_count_ == 1) favourite_ = i;
 }
 
-size_t Link::pick(uint64_t bytes, uint64_t exclude) {
-  size_t best = rails_.size();
-  uint64_t best_ns = UINT64_MAX;
-  for (size_t k = 0; k < rails_.size(); ++k) {
-    const size_t i = (next_rail_ + k) % rails_.size();
-    if (!rails_[i].up() || (exclude >> i & 1)) continue;
-    const uint64_t ns = backlog_ns(rails_[i], bytes);
-    if (ns >= best_ns) continue;
-    best = i;
-    best_ns = ns;
+void Link::set_down(size_t i) {
+  LinkRail& rail = rails_[i];
+  rail.state = RailState::kFenced;
+  rail.since_ns = now_ns_;
+  loads_[i].up = false;
+  hot_ &= ~bit(i);
+  --up_count_;
+  for (size_t k = 0; up_count_ == 1 && k < rails_.size(); ++k) {
+    if (rails_[k].up()) favourite_ = k;
   }
-  next_rail_ = best + 1 < rails_.size() ? best + 1 : 0;
-  return best;
 }
 
 // Few control works are in flight at a time: a probe, reports of credits, and the errands of each
@@ -92,22 +106,43 @@ uint64_t Link::submit_control(size_t i, ControlOp op, uint32_t value, Work work)
   return work.cookie;
 }
 
+// Those with works of ours or with lately arrived ones of the peer, and one of the others: a rail
+// that is not in use costs little, and what arrives there first is seen a few calls later.
+uint32_t Link::rails_to_look_at() {
+  if (++next_cold_ >= rails_.size()) next_cold_ = 0;
+  return busy_ | hot_ | bit(next_cold_);
+}
+
+// The clock was read by the last progress(), maybe long ago. Reading it costs as much as the rest
+// of a small send, so only some are timed.
+bool Link::may_time() {
+  if (rails_.size() == 1 || ++hurries_ % kHurriesPerTiming != 0) return false;
+  read_clock();
+  return true;
+}
+
 void Link::read_clock() {
   const uint64_t before_ns = now_ns_;
   now_ns_ = fabric_.clock().now_ns();
-  attended_ns_ += std::min(now_ns_ - before_ns, silence_ns_ / 16);
+  const uint64_t away_ns = now_ns_ - before_ns;
+  attended_ns_ += std::min(away_ns, silence_ns_ / 16);
+  if (away_ns < kAwayNs) return;
+  for (LinkRail& rail : rails_) rail.rate.cancel();
 }
 
 Status Link::progress() {
   if (failure_.status != Status::kOk) return failure_.status;
   read_clock();
-  for (size_t i = 0; i < rails_.size(); ++i) {
+  for (uint32_t left = rails_to_look_at(); left != 0; left &= left - 1) {
+    const auto i = static_cast<size_t>(std::countr_zero(left));
     if (!rails_[i].up()) continue;
     if (const Status status = progress_rail(i); status != Status::kOk) return status;
   }
   if (now_ns_ >= carriers_due_ns_) {
     if (const Status status = watch_carriers(); status != Status::kOk) return status;
+    if (up_count_ > 1) judge_rails();
   }
+  if (up_count_ > 1 && now_ns_ >= overdue_due_ns_) check_overdue();
   return up_count_ < rails_.size() ? progress_dead_rails() : Status::kOk;
 }
 
@@ -115,16 +150,20 @@ Status Link::progress() {
 // call.
 Status Link::progress_rail(size_t i) {
   LinkRail& rail = rails_[i];
-  flush(i);
+  flush(i, true);
+  if (++rail.quiet_polls == kQuietPolls) hot_ &= ~bit(i);
   if (const Status status = poll_rail(i); status != Status::kOk) return status;
   return rail.up() && up_count_ > 1 && rail.queue.in_flight() > 0 ? watch_silence(i) : Status::kOk;
 }
 
 // A channel that cannot send may still have arrivals: poll returns them, then the failure.
-void Link::flush(size_t i) {
+void Link::flush(size_t i, bool now_known) {
   LinkRail& rail = rails_[i];
   if (rail.queue.queued() == 0) return;
-  if (rail.queue.in_flight() == 0) rail.busy_since_ns = attended_ns_;
+  if (rail.queue.in_flight() == 0) {
+    rail.busy_since_ns = attended_ns_;
+    if (now_known) rail.rate.begin(attended_ns_, rail.queue.outstanding_bytes());
+  }
   (void)rail.queue.flush(*rail.channel, now_ns_);
 }
 
@@ -139,6 +178,7 @@ Status Link::poll_rail(size_t i) {
     }
     if (polled != Status::kOk && rails_[i].up()) return fail_rail(i, rails_[i].channel->failure());
   }
+  if (rails_[i].up() && rails_[i].rate.has_news()) observe(i);
   return Status::kOk;
 }
 
@@ -149,6 +189,8 @@ Status Link::handle(size_t i, const Done& done) {
     handle_sent(i, done);
     return Status::kOk;
   }
+  hot_ |= bit(i);
+  rails_[i].quiet_polls = 0;
   if (kind_of(done.immediate) == ImmediateKind::kControl) return handle_control(done.immediate);
   return user_.on_arrived(done.immediate, done.bytes);
 }
@@ -162,7 +204,10 @@ void Link::handle_sent(size_t i, const Done& done) {
                             : user_.on_sent(cookie, &bytes);
   if (!expected) return;
   rail.busy_since_ns = attended_ns_;
-  if (rail.up()) rail.queue.complete(bytes);
+  if (!rail.up()) return;
+  rail.queue.complete(bytes);
+  if (rails_.size() > 1) rail.rate.completed(bytes);
+  if (rail.queue.queued() + rail.queue.in_flight() == 0) busy_ &= ~bit(i);
 }
 
 bool Link::control_sent(LinkRail& rail, uint64_t packed, uint64_t* bytes) {

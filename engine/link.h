@@ -7,7 +7,8 @@
 // dead rail can land in memory that has been reused. After that the active end tries to get the
 // rail back over a new channel, again and again while the link lives. link_rail.h has the states.
 //
-// Data path: link.cc. Death of a rail: failover.cc. Its return: rejoin.cc.
+// Data path: link.cc. Shares of the rails: link_shares.cc. Death of a rail: failover.cc. Its
+// return: rejoin.cc.
 //
 // Threads: as a comm, one at a time. Every wait has a deadline: a silent rail rail_timeout, a try
 // to get one back kJoinTimeout, a request request_timeout.
@@ -24,6 +25,7 @@
 #include "engine/immediate.h"
 #include "engine/link_parts.h"
 #include "engine/link_rail.h"
+#include "engine/rail_choice.h"
 
 namespace slime {
 
@@ -50,6 +52,9 @@ class LinkUser {
   // Both ends have fenced this life: submit again what the rail still owed.
   virtual Status on_fenced(const RailLife& life) = 0;
   virtual JoinPlace join_place(size_t rail) const = 0;
+  // Fills in a write of kProbeBytes that shows what a rail delivers. An end that sends no stripes
+  // leaves `work` as it is.
+  virtual void fill_probe(size_t rail, Work* work) const = 0;
 };
 
 class Link {
@@ -68,12 +73,7 @@ class Link {
   bool up(size_t rail) const { return rails_[rail].up(); }
   uint64_t rejoins() const { return rejoins_; }  // rails that have returned so far
   // Works that are queued or in flight, or rails that may return.
-  bool has_work() const {
-    return up_count_ < rails_.size() ||
-           std::any_of(rails_.begin(), rails_.end(), [](const LinkRail& rail) {
-             return rail.queue.queued() + rail.queue.in_flight() > 0;
-           });
-  }
+  bool has_work() const { return up_count_ < rails_.size() || busy_ != 0; }
   // Works that may still be submitted; some places are kept for control works.
   uint32_t room(size_t rail) const {
     const uint32_t room = rails_[rail].queue.room();
@@ -87,11 +87,19 @@ class Link {
     return region->keys[rails_[rail].key_index].remote;
   }
 
-  // The rail that would be done first with `bytes` more, among those not in `exclude` (bit set).
-  // At least one such rail must be up.
-  size_t pick(uint64_t bytes, uint64_t exclude = 0);
+  // The rail that would be done first with a small work. At least one rail must be up.
+  size_t pick(uint64_t bytes) {
+    if (up_count_ > 1) favourite_ = quickest_rail(loads_, bytes, favourite_);
+    return favourite_;
+  }
+  // The rail for a stripe, the first of `waiting` bytes; kNoRail: let it wait.
+  size_t pick_for_stripe(uint64_t bytes, uint64_t waiting);
   // Lazy: the NIC is not touched. The caller has checked room(rail).
-  void submit(size_t rail, const Work& work) { rails_[rail].queue.push(work); }
+  void submit(size_t rail, const Work& work) {
+    rails_[rail].queue.push(work);
+    loads_[rail].outstanding += work.length;
+    busy_ |= bit(rail);
+  }
   void submit_control(ControlOp op, uint32_t value) {
     if (up_count_ > 0) (void)submit_control(pick(0), op, value, Work());
   }
@@ -99,11 +107,13 @@ class Link {
   // For a small message that somebody waits for: posts at once where nothing is in flight, instead
   // of at the next call of progress().
   void hurry(size_t rail) {
-    if (rails_[rail].queue.in_flight() == 0) flush(rail);
+    if (rails_[rail].queue.in_flight() == 0) flush(rail, may_time());
   }
 
   // Polls, runs completions, posts what the rules let out, on every rail that is up.
   Status progress();
+  // Posts what was submitted since the poll of progress().
+  void post_more();
   // The end of the link: every later call returns this error.
   Status fail(Error error);
   Status fail_protocol(const char* what);
@@ -121,18 +131,30 @@ class Link {
  private:
   uint64_t submit_control(size_t rail, ControlOp op, uint32_t value, Work work);
   Errand send_errand(ControlOp op, const RailLife& life);
-  void probe(size_t rail);
+  void probe(size_t rail, bool with_bytes);
   void read_clock();
   Status progress_rail(size_t rail);
-  void flush(size_t rail);
+  void flush(size_t rail, bool now_known);
+  bool may_time();
   Status poll_rail(size_t rail);
   Status handle(size_t rail, const Done& done);
   void handle_sent(size_t rail, const Done& done);
   bool control_sent(LinkRail& rail, uint64_t cookie, uint64_t* bytes);
   Status handle_control(uint32_t immediate);
-  uint64_t backlog_ns(const LinkRail& rail, uint64_t bytes) const;
   RailLife life_of(size_t rail) const { return {static_cast<uint32_t>(rail), rails_[rail].epoch}; }
   const char* name_of(const LinkRail& rail) const { return rail.rail->caps().name.c_str(); }
+
+  static uint32_t bit(size_t rail) { return 1u << rail; }
+  uint32_t rails_to_look_at();
+  void set_up(size_t rail);
+  void set_down(size_t rail);
+
+  // link_shares.cc
+  void update_load(size_t rail);
+  void observe(size_t rail);
+  void judge_rails();
+  void check_overdue();
+  void warn_of_slow_rail();
 
   // failover.cc
   Status fail_rail(size_t rail, Error why);
@@ -172,8 +194,17 @@ class Link {
   const bool active_;
   LinkUser& user_;
   std::vector<LinkRail> rails_;
+  std::vector<RailLoad> loads_;  // of rails_, close together: each work chooses among them
   size_t up_count_ = 0;
-  size_t next_rail_ = 0;  // round robin on ties
+  size_t favourite_ = 0;  // of small works; the only rail that is up, if there is one only
+  uint32_t busy_ = 0;     // rails with works queued or in flight, a bit each
+  uint32_t hot_ = 0;      // rails on which something arrived lately
+  size_t next_cold_ = 0;  // the others are looked at by turns
+  uint32_t hurries_ = 0;
+  uint64_t overdue_due_ns_ = 0;
+  double least_latency_ns_ = 0;  // of the rails; 0: not known
+  bool stripes_wait_ = false;    // for a rail with room
+  bool had_stripes_ = false;     // since rails were last judged
   uint64_t max_work_bytes_ = 0;
   uint64_t now_ns_ = 0;
   uint64_t last_activity_ns_ = 0;

@@ -20,6 +20,7 @@
 #include <memory>
 
 #include "engine/post_queue.h"
+#include "engine/rail_rate.h"
 #include "transports/rail.h"
 
 namespace slime {
@@ -63,7 +64,11 @@ enum class RailState : uint8_t { kUp, kFenced, kDown, kJoining };
 struct LinkRail {
   LinkRail(std::unique_ptr<Channel> channel_in, Rail* rail_in, size_t key_index_in,
            const PostPolicy& policy)
-      : channel(std::move(channel_in)), rail(rail_in), key_index(key_index_in), queue(policy) {}
+      : channel(std::move(channel_in)),
+        rail(rail_in),
+        key_index(key_index_in),
+        queue(policy),
+        rate(rail_in->caps().speed_mbps) {}
 
   bool up() const { return state == RailState::kUp; }
   // The port has lost the carrier that it had. Some interfaces never show one, and work.
@@ -77,6 +82,8 @@ struct LinkRail {
   Rail* rail;
   size_t key_index;  // this rail's place in MemoryRegion::keys
   PostQueue queue;
+  RailRate rate;             // of the present life; not kept by a link of one rail
+  uint32_t quiet_polls = 0;  // in a row in which nothing arrived
   RailState state = RailState::kUp;
   uint32_t epoch = 0;        // of the present life; at kDown: of the one that has ended
   bool peer_fenced = false;  // the peer has fenced this life
@@ -87,6 +94,7 @@ struct LinkRail {
   uint64_t heard_ns = 0;       // when something last completed or arrived
   uint64_t judged_ns = 0;      // when its silence was last judged
   bool probing = false;        // a probe is under way
+  uint64_t slow_since_ns = 0;  // it has delivered less than half of its siblings; 0: it does not
   ControlWorks controls;
   bool had_carrier = false;   // its port has had a carrier
   bool lost_carrier = false;  // and had none when it was last looked at

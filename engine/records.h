@@ -86,16 +86,21 @@ constexpr size_t cts_join_offset(size_t channels, size_t rail) {
 }
 constexpr size_t cts_box_bytes(size_t channels) { return cts_join_offset(channels, channels); }
 
-// Receiver's inbox and sender's outbox: the eager ring, the join records. Slots start at multiples
-// of 64 bytes.
+// Receiver's inbox and sender's outbox: the eager ring, the join records, the place for probes.
+// Slots start at multiples of 64 bytes.
 constexpr size_t eager_slot_bytes(size_t eager_max) {
   return (sizeof(EagerHeader) + eager_max + 63) & ~size_t{63};
 }
 constexpr size_t eager_join_offset(size_t eager_max, size_t rail) {
   return kEagerSlots * eager_slot_bytes(eager_max) + rail * sizeof(JoinRecord);
 }
-constexpr size_t eager_box_bytes(size_t eager_max, size_t channels) {
+// Behind them a place that is written to and never read: what probes of a rail's rate carry.
+inline constexpr size_t kProbeBytes = 16 << 10;
+constexpr size_t eager_probe_offset(size_t eager_max, size_t channels) {
   return eager_join_offset(eager_max, channels);
+}
+constexpr size_t eager_box_bytes(size_t eager_max, size_t channels) {
+  return eager_probe_offset(eager_max, channels) + (channels > 1 ? kProbeBytes : 0);
 }
 
 }  // namespace slime

@@ -71,6 +71,7 @@ class RecvCommImpl final : public RecvComm, private LinkUser, private ThreadProg
   void fence_record(const RailLife& life, size_t bearer, Work* work) override;
   Status on_fenced(const RailLife& life) override;
   JoinPlace join_place(size_t rail) const override;
+  void fill_probe(size_t, Work*) const override {}
 
   // ThreadProgress
   bool has_work() const override { return outstanding_ > 0 || link_.has_work(); }

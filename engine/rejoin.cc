@@ -227,12 +227,9 @@ void Link::bring_up(size_t i) {
   SLIME_WARN("peer %s, device %s: rail %s carries traffic again after %.1f s", peer_.c_str(),
              device_.properties().name.c_str(), name_of(rail),
              static_cast<double>(now_ns_ - rail.since_ns) * 1e-9);
-  rail.state = RailState::kUp;
-  rail.since_ns = now_ns_;
-  rail.busy_since_ns = rail.heard_ns = attended_ns_;
-  ++up_count_;
+  set_up(i);
   ++rejoins_;
-  probe(i);
+  probe(i, false);
 }
 
 }  // namespace slime

@@ -60,16 +60,17 @@ Status SendCommImpl::start(const Match& found, const void* data, size_t bytes,
         Status::kInvalid, 0, "a send of %zu bytes needs more than %u works of %llu bytes", bytes,
         kMaxStripes, static_cast<unsigned long long>(link_.max_work_bytes())));
   }
-  SendRequest* taken = &requests_[free_.back()];
-  if (!choose_rails(plan, bytes, taken)) return not_now();  // queues full
-  take_request(data, bytes, region);
+  SendRequest* taken = take_request(data, bytes, region);
   taken->plan = plan;
   taken->remote_address = entry.address;
   taken->cts_sequence = found.group->header.sequence;
   taken->target = {found.group->header.slot, found.sub, 0, plan.stripes,
                    found.group->header.generation};
-  taken->open = plan.stripes == kMaxStripes ? ~uint64_t{0} : (uint64_t{1} << plan.stripes) - 1;
-  for (uint32_t stripe = 0; stripe < plan.stripes; ++stripe) submit_stripe(*taken, stripe);
+  taken->open = ~uint64_t{0} >> (kMaxStripes - plan.stripes);
+  taken->unsent = taken->open;
+  waiting_bytes_ += bytes;
+  const bool first = waiting_head_ == waiting_tail_;
+  if (!first || !submit_stripes(*taken)) waiting_[waiting_tail_++ % kPool] = taken->index;
   ++sent_.of(entry.tag);
   const uint32_t seen = taken->cts_sequence + 1;
   if (static_cast<int32_t>(seen - told_) > 0) told_ = seen;
@@ -78,21 +79,35 @@ Status SendCommImpl::start(const Match& found, const void* data, size_t bytes,
   return Status::kOk;
 }
 
-// Each stripe on another rail while there are enough. False: a queue is full.
-bool SendCommImpl::choose_rails(const StripePlan& plan, uint64_t bytes, SendRequest* request) {
-  const bool spread = plan.stripes <= link_.up_count();
-  uint64_t taken = 0;
-  for (uint32_t stripe = 0; stripe < plan.stripes; ++stripe) {
-    const size_t rail = link_.pick(plan.length(stripe, bytes), spread ? taken : 0);
-    if (link_.room(rail) < plan.stripes) return false;
-    taken |= uint64_t{1} << rail;
-    request->rail[stripe] = static_cast<uint8_t>(rail);
+// False: no rail has room for the next one.
+bool SendCommImpl::submit_stripes(SendRequest& request) {
+  while (request.unsent != 0) {
+    const auto stripe = static_cast<uint32_t>(std::countr_zero(request.unsent));
+    const uint64_t bytes = request.plan.length(stripe, request.bytes);
+    const size_t rail = link_.pick_for_stripe(bytes, waiting_bytes_);
+    if (rail == kNoRail) return false;
+    waiting_bytes_ -= bytes;
+    request.unsent &= request.unsent - 1;
+    submit_stripe(request, stripe, rail);
   }
   return true;
 }
 
-void SendCommImpl::submit_stripe(SendRequest& request, uint32_t stripe) {
-  const size_t rail = request.rail[stripe];
+// Stripes of older messages first, and of a message in their order: the receiver's user waits for
+// the oldest.
+void SendCommImpl::submit_waiting() {
+  while (waiting_head_ != waiting_tail_) {
+    if (!submit_stripes(requests_[waiting_[waiting_head_ % kPool]])) return;
+    ++waiting_head_;
+  }
+}
+
+void SendCommImpl::submit_stripe(SendRequest& request, uint32_t stripe, size_t rail) {
+  request.rail[stripe] = static_cast<uint8_t>(rail);
+  if (request.lost >> stripe & 1) {
+    request.lost &= ~(uint64_t{1} << stripe);
+    link_.count_retry(rail);
+  }
   DataImmediate immediate = request.target;
   immediate.stripe = stripe;
   Work work;
@@ -120,7 +135,7 @@ SendRequest* SendCommImpl::take_request(const void* data, size_t bytes,
   request->region = region;
   request->bytes = bytes;
   request->started_ns = link_.now_ns();
-  request->open = request->lost = 0;
+  request->open = request->unsent = request->lost = 0;
   request->eager = false;
   return request;
 }
@@ -157,8 +172,12 @@ Status SendCommImpl::progress() {
 }
 
 Status SendCommImpl::move() {
-  if (lost_requests_ > 0) resubmit_lost();
-  return link_.progress();
+  const Status status = link_.progress();
+  if (waiting_head_ != waiting_tail_ && status == Status::kOk) {
+    submit_waiting();
+    link_.post_more();
+  }
+  return status;
 }
 
 Status SendCommImpl::on_arrived(uint32_t immediate, uint64_t bytes) {
@@ -215,23 +234,27 @@ Status SendCommImpl::on_fenced(const RailLife& life) {
   }
   for (SendRequest& request : requests_) {
     if (!request.active || request.eager) continue;
-    for (uint64_t left = request.open & ~request.lost; left; left &= left - 1) {
+    const bool queued = request.unsent != 0;
+    for (uint64_t left = request.open & ~request.unsent; left; left &= left - 1) {
       const int stripe = std::countr_zero(left);
       if (request.rail[stripe] != rail) continue;
       const uint64_t bit = uint64_t{1} << stripe;
       if (had_arrived(record, request, stripe)) {
         request.open &= ~bit;
       } else {
-        lost_requests_ += request.lost == 0;
         request.lost |= bit;
+        request.unsent |= bit;
+        waiting_bytes_ += request.plan.length(static_cast<uint32_t>(stripe), request.bytes);
       }
     }
+    // Before those that have waited: it is older than most of them.
+    if (!queued && request.unsent != 0) waiting_[--waiting_head_ % kPool] = request.index;
   }
   for (uint32_t slot = 0; slot < kEagerSlots; ++slot) {
     if (eager_[slot].open && eager_[slot].rail == rail) submit_eager(slot);
   }
   tell_seen();
-  resubmit_lost();
+  submit_waiting();
   return Status::kOk;
 }
 
@@ -241,22 +264,13 @@ JoinPlace SendCommImpl::join_place(size_t rail) const {
           outbox_.region(), peer_inbox_.address + theirs, &peer_inbox_};
 }
 
-// As far as the queues of the surviving rails have room; the rest at the next call.
-void SendCommImpl::resubmit_lost() {
-  if (link_.up_count() == 0) return;
-  for (SendRequest& request : requests_) {
-    if (!request.active || request.lost == 0) continue;
-    while (request.lost != 0) {
-      const auto stripe = static_cast<uint32_t>(std::countr_zero(request.lost));
-      const size_t rail = link_.pick(request.plan.length(stripe, request.bytes));
-      if (link_.room(rail) == 0) return;
-      request.rail[stripe] = static_cast<uint8_t>(rail);
-      request.lost &= ~(uint64_t{1} << stripe);
-      link_.count_retry(rail);
-      submit_stripe(request, stripe);
-    }
-    --lost_requests_;
-  }
+void SendCommImpl::fill_probe(size_t rail, Work* work) const {
+  const size_t offset = eager_probe_offset(eager_max_, link_.rail_count());
+  work->local = outbox_.data() + offset;
+  work->local_key = link_.local_key(rail, outbox_.region());
+  work->remote_address = peer_inbox_.address + offset;
+  work->remote_key = peer_inbox_.keys[rail];
+  work->length = kProbeBytes;
 }
 
 Status SendCommImpl::too_long(size_t bytes, const CtsEntry& entry) {

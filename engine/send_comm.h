@@ -32,7 +32,8 @@ struct SendRequest final : Request {
   uint32_t cts_sequence = 0;
   uint64_t remote_address = 0;
   uint64_t open = 0;                           // stripes not known to be done, a bit each
-  uint64_t lost = 0;                           // of those: to be submitted again on another rail
+  uint64_t unsent = 0;                         // of those: on no rail yet
+  uint64_t lost = 0;                           // of those: were on a rail that died
   std::array<uint8_t, kMaxStripes> rail = {};  // where each stripe went
 };
 
@@ -71,6 +72,7 @@ class SendCommImpl final : public SendComm, private LinkUser, private ThreadProg
   void fence_record(const RailLife&, size_t, Work*) override {}
   Status on_fenced(const RailLife& life) override;
   JoinPlace join_place(size_t rail) const override;
+  void fill_probe(size_t rail, Work* work) const override;
 
   // ThreadProgress
   bool has_work() const override { return free_.size() < kPool || link_.has_work(); }
@@ -103,9 +105,9 @@ class SendCommImpl final : public SendComm, private LinkUser, private ThreadProg
   Status not_now();
   Status start(const Match& match, const void* data, size_t bytes, const MemoryRegion* region,
                Request** request);
-  bool choose_rails(const StripePlan& plan, uint64_t bytes, SendRequest* request);
-  void submit_stripe(SendRequest& request, uint32_t stripe);
-  void resubmit_lost();
+  bool submit_stripes(SendRequest& request);
+  void submit_stripe(SendRequest& request, uint32_t stripe, size_t rail);
+  void submit_waiting();
   static bool had_arrived(const FenceRecord& record, const SendRequest& request, int stripe);
   SendRequest* take_request(const void* data, size_t bytes, const MemoryRegion* region);
   Status too_long(size_t bytes, const CtsEntry& entry);
@@ -132,7 +134,11 @@ class SendCommImpl final : public SendComm, private LinkUser, private ThreadProg
 
   std::vector<SendRequest> requests_;
   std::vector<uint16_t> free_;
-  uint32_t lost_requests_ = 0;
+
+  // Requests with stripes on no rail yet, the oldest first, each once; and the bytes of those.
+  std::array<uint16_t, kPool> waiting_;
+  uint32_t waiting_head_ = 0, waiting_tail_ = 0;
+  uint64_t waiting_bytes_ = 0;
 
   std::array<Group, kMaxRequests> groups_;
   uint32_t groups_head_ = 0, groups_tail_ = 0;

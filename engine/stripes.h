@@ -21,13 +21,19 @@ struct StripePlan {
   }
 };
 
-// At most one stripe a rail, none under min_stripe, unless the message is larger than the rails
-// take in one work: then as many as that needs. stripes == 0: more than kMaxStripes needed.
+// A link of several rails gets several stripes a rail, so that each can take its share; a link of
+// one needs no more than one.
+inline constexpr uint32_t kStripesPerRail = 4;
+
+// At most kStripesPerRail for each of several rails, none under min_stripe, unless the message is
+// larger than the rails take in one work: then as many as that needs. stripes == 0: more than
+// kMaxStripes needed.
 constexpr StripePlan plan_stripes(uint64_t bytes, uint32_t rails, uint64_t min_stripe,
                                   uint64_t max_work) {
   const auto divide_up = [](uint64_t a, uint64_t b) { return (a + b - 1) / b; };
+  const uint64_t most = rails > 1 ? uint64_t{rails} * kStripesPerRail : 1;
   uint64_t wanted = bytes / (min_stripe ? min_stripe : 1);
-  if (wanted > rails) wanted = rails;
+  if (wanted > most) wanted = most;
   if (wanted < 1) wanted = 1;
   uint64_t length = divide_up(divide_up(bytes, wanted), kLineBytes) * kLineBytes;
   const uint64_t largest = max_work / kLineBytes * kLineBytes;

@@ -68,6 +68,7 @@ class BareLink final : private LinkUser {
   void fence_record(const RailLife&, size_t, Work*) override {}
   Status on_fenced(const RailLife&) override { return Status::kOk; }
   JoinPlace join_place(size_t) const override { return {}; }  // null rails do not die
+  void fill_probe(size_t, Work*) const override {}
 
   const uint32_t bytes_;
   Box source_, target_;

@@ -33,10 +33,12 @@ TEST(Stripes, CoverTheMessageWithoutGapsAtLineBoundaries) {
   }
 }
 
-TEST(Stripes, OneARailAndNoneBelowTheMinimum) {
+TEST(Stripes, SeveralARailAndNoneBelowTheMinimum) {
   EXPECT_EQ(plan_stripes(65536 * 4, 4, 65536, 1 << 30).stripes, 4u);
   EXPECT_EQ(plan_stripes(65536 * 4 - 1, 4, 65536, 1 << 30).stripes, 3u);
-  EXPECT_EQ(plan_stripes(65536 * 100, 4, 65536, 1 << 30).stripes, 4u);
+  EXPECT_EQ(plan_stripes(65536 * 100, 4, 65536, 1 << 30).stripes, 4 * kStripesPerRail);
+  EXPECT_EQ(plan_stripes(65536 * 1000, 16, 65536, 1 << 30).stripes, kMaxStripes);
+  EXPECT_EQ(plan_stripes(65536 * 100, 1, 65536, 1 << 30).stripes, 1u);
   EXPECT_EQ(plan_stripes(65535, 4, 65536, 1 << 30).stripes, 1u);
 }
 

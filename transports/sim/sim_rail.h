@@ -21,7 +21,8 @@ class Rail final : public slime::Rail {
   const RailModel& model() const { return model_; }
   // For the next schedule, beside Network::reset(), while no channel is open.
   void configure(const RailCaps& caps, const RailModel& model);
-  void kill(Death death);  // now, for all its channels
+  void set_rate(uint64_t mbps) { model_.rate_mbps = mbps; }  // of works posted from now on
+  void kill(Death death);                                    // now, for all its channels
   void kill() { kill(model_.death); }
   void revive();  // channels opened from now on work again
   bool dead() const { return dead_; }

@@ -1,0 +1,120 @@
+// What the rails of a link deliver, and what follows from it: which rail takes a stripe, which rail
+// is tried again, of which a person should know. See rail_rate.h and rail_choice.h.
+#include <slime/log.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "engine/link.h"
+
+namespace slime {
+namespace {
+
+constexpr uint64_t kOverdueIntervalNs = 10'000'000;
+constexpr uint64_t kUnseenNs = 1'000'000'000;  // a rail that nothing has completed on is asked
+constexpr uint64_t kRetryNs = 250'000'000;     // a slow rail that gets no stripes is tried
+constexpr uint64_t kSlowNs = 5'000'000'000;    // a rail that stays slow is worth a warning
+
+}  // namespace
+
+void Link::update_load(size_t i) {
+  const LinkRail& rail = rails_[i];
+  loads_[i] = {rail.rate.ns_per_byte(), rail.rate.latency_ns(), rail.queue.outstanding_bytes(),
+               rail.rate.window(), rail.up()};
+}
+
+void Link::observe(size_t i) {
+  RailRate& rate = rails_[i].rate;
+  if (rate.is_timed()) read_clock();
+  rate.observe(attended_ns_, least_latency_ns_);
+  if (stripes_wait_ && rate.measured() && !(busy_ & bit(i))) rate.ran_dry();
+  update_load(i);
+  rate.go_on(attended_ns_, loads_[i].outstanding);
+}
+
+size_t Link::pick_for_stripe(uint64_t bytes, uint64_t waiting) {
+  if (up_count_ <= 1) return up_count_ == 1 && room(favourite_) > 0 ? favourite_ : kNoRail;
+  const size_t chosen = rail_with_room(loads_, bytes, waiting);
+  stripes_wait_ = chosen == kNoRail;
+  had_stripes_ = true;
+  return chosen != kNoRail && room(chosen) > 0 ? chosen : kNoRail;
+}
+
+void Link::post_more() {
+  for (uint32_t left = busy_; left != 0; left &= left - 1) {
+    const auto i = static_cast<size_t>(std::countr_zero(left));
+    flush(i, true);
+    if (rails_.size() > 1) rails_[i].rate.go_on(attended_ns_, loads_[i].outstanding);
+  }
+}
+
+void Link::check_overdue() {
+  overdue_due_ns_ = now_ns_ + kOverdueIntervalNs;
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    if (!rails_[i].up()) continue;
+    rails_[i].rate.check_overdue(attended_ns_);
+    update_load(i);
+  }
+}
+
+void Link::judge_rails() {
+  double fastest = 0;  // ns per byte
+  least_latency_ns_ = 0;
+  const auto lower = [](double* least, double ns) {
+    if (ns > 0 && (*least == 0 || ns < *least)) *least = ns;
+  };
+  for (const RailLoad& load : loads_) {
+    if (!load.up) continue;
+    lower(&fastest, load.ns_per_byte);
+    lower(&least_latency_ns_, load.latency_ns);
+  }
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    LinkRail& rail = rails_[i];
+    if (!rail.up()) continue;
+    const uint64_t unseen_ns = attended_ns_ - rail.rate.observed_ns();
+    const bool unused = !(busy_ & bit(i)) && !rail.probing;
+    const bool passed_over = had_stripes_ && loads_[i].ns_per_byte > 2 * fastest;
+    if (unused && passed_over && unseen_ns >= kRetryNs) {
+      probe(i, true);
+    } else if (unused && unseen_ns >= kUnseenNs && now_ns_ - last_activity_ns_ < kUnseenNs) {
+      probe(i, false);
+    }
+  }
+  warn_of_slow_rail();
+  had_stripes_ = false;
+}
+
+// Measured against what each advertises: a link of rails of several speeds is no cause for alarm.
+// Said once in a process for each rail, whatever many links notice it.
+void Link::warn_of_slow_rail() {
+  const auto share = [](const LinkRail& rail) {
+    return 8000.0 / rail.rate.ns_per_byte() / std::max(rail.rail->caps().speed_mbps, 1u);
+  };
+  const auto fresh = [this](const LinkRail& rail) {
+    return rail.up() && rail.rate.measured() && attended_ns_ - rail.rate.measured_ns() < kSlowNs;
+  };
+  double best = 0;
+  for (const LinkRail& rail : rails_) {
+    if (fresh(rail)) best = std::max(best, share(rail));
+  }
+  for (LinkRail& rail : rails_) {
+    if (!fresh(rail) || 2 * share(rail) >= best) {
+      rail.slow_since_ns = 0;
+      continue;
+    }
+    if (rail.slow_since_ns == 0) rail.slow_since_ns = attended_ns_;
+    if (attended_ns_ - rail.slow_since_ns < kSlowNs ||
+        !device_.first_to_find_slow(rail.key_index)) {
+      continue;
+    }
+    const double mbps = 8000.0 / rail.rate.ns_per_byte();
+    SLIME_WARN(
+        "peer %s, device %s: rail %s delivers %.0f Mbit/s, less than half of what its siblings do "
+        "(%.0f); it gets less of each message; check its link speed (ethtool), its errors "
+        "(`ip -s link`) and its switch port",
+        peer_.c_str(), device_.properties().name.c_str(), name_of(rail), mbps,
+        mbps * best / share(rail));
+  }
+}
+
+}  // namespace slime

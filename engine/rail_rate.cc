@@ -1,0 +1,83 @@
+#include "engine/rail_rate.h"
+
+namespace slime {
+namespace {
+
+constexpr double kMemoryNs = 30e6;
+constexpr double kDeeper = 2, kShallower = 31.0 / 32;
+constexpr double kLatencyDrift = 1.0 / 16;
+constexpr uint64_t kStaleNs = 100'000'000;
+constexpr double kRiseByProbe = 8;
+constexpr double kOverdue = 1.5;  // times as long as expected
+constexpr uint64_t kSmall =
+    16 << 10;  // below, a work alone tells of the latency; above, of the rate
+constexpr double kLargestWindow = 1 << 30;
+constexpr double kFastest = 1e-3, kSlowest = 1e6;  // ns per byte: 8 Tbit/s, 8 kbit/s
+
+}  // namespace
+
+void RailRate::observe(uint64_t now_ns, double path_ns) {
+  observed_ns_ = now_ns;
+  has_news_ = false;
+  if (!is_timed()) return;
+  const double ns = static_cast<double>(now_ns - started_ns_);
+  const double bytes = static_cast<double>(completed_);
+  if (completed_ >= kLeastWindow) {
+    measured_ns_ = now_ns;
+    depth_ns_ = std::max(kLeastDepthNs, depth_ns_ * kShallower);
+    take_rate(bytes, std::max(ns - path_ns, ns / 2));
+  } else if (completed_ < kSmall) {
+    take_latency(ns - bytes * ns_per_byte_);
+  } else if (now_ns - measured_ns_ > kStaleNs && ns < bytes * ns_per_byte_) {
+    // With the latency in it, so the rail is at least as fast. It was one work only, so some steps.
+    sum_bytes_ = sum_ns_ = 0;
+    take_rate(bytes, std::max(ns, bytes * ns_per_byte_ / kRiseByProbe));
+  }
+  timed_ = false;
+}
+
+// Quick to fall and slow to rise: most works take longer than the path does, because somebody looks
+// late.
+void RailRate::take_latency(double ns) {
+  ns = std::max(ns, 1.0);
+  if (latency_ns_ == 0 || ns < latency_ns_) {
+    latency_ns_ = ns;
+  } else {
+    latency_ns_ += (std::min(ns, 2 * latency_ns_) - latency_ns_) * kLatencyDrift;
+  }
+}
+
+// The quotient of two sums, not a mean of quotients: completions come in bunches, and the quotient
+// of one time may be several times too high or too low.
+void RailRate::take_rate(double bytes, double ns) {
+  sum_bytes_ += bytes;
+  sum_ns_ += std::max(ns, 1.0);
+  set_rate(sum_ns_ / sum_bytes_);
+  const double keep = std::min(1.0, kMemoryNs / sum_ns_);
+  sum_bytes_ *= keep;
+  sum_ns_ *= keep;
+}
+
+void RailRate::set_rate(double ns_per_byte) {
+  ns_per_byte_ = std::clamp(ns_per_byte, kFastest, kSlowest);
+  if (!measured()) return;
+  const double window = (depth_ns_ + 2 * latency_ns_) / ns_per_byte_;
+  window_ = std::max(kLeastWindow, static_cast<uint64_t>(std::min(window, kLargestWindow)));
+}
+
+void RailRate::ran_dry() {
+  depth_ns_ = std::min(kMostDepthNs, depth_ns_ * kDeeper);
+  set_rate(ns_per_byte_);
+}
+
+void RailRate::check_overdue(uint64_t now_ns) {
+  if (!timed_ || expected_ < kSmall) return;
+  const double ns = static_cast<double>(now_ns - started_ns_) - latency_ns_;
+  const double bytes = static_cast<double>(expected_);
+  if (ns < kOverdue * bytes * ns_per_byte_) return;
+  sum_bytes_ = bytes;
+  sum_ns_ = ns;
+  set_rate(ns / bytes);
+}
+
+}  // namespace slime

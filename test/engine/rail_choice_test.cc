@@ -1,0 +1,137 @@
+#include "engine/rail_choice.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "engine/rail_rate.h"
+
+namespace slime::test {
+namespace {
+
+constexpr uint64_t kStripe = 64 << 10;
+
+// ns per byte 8 is 1 Gbit/s.
+RailLoad rail(double ns_per_byte, uint64_t outstanding, uint64_t window = 1 << 20) {
+  return {ns_per_byte, 1000, outstanding, window, true};
+}
+
+TEST(RailChoice, ASmallMessageTakesTheRailThatIsDoneFirst) {
+  EXPECT_EQ(quickest_rail(std::vector{rail(8, 0), rail(2, 0)}, 4096, 0), 1u);
+  EXPECT_EQ(quickest_rail(std::vector{rail(8, 0), rail(2, 100'000)}, 4096, 0), 0u);
+  std::vector rails{rail(2, 0), rail(2, 0)};
+  rails[0].latency_ns = 100'000;
+  EXPECT_EQ(quickest_rail(rails, 8, 0), 1u);
+}
+
+TEST(RailChoice, ASmallMessageStaysOnItsRailUnlessAnotherIsMuchBetter) {
+  const std::vector equal{rail(2, 0), rail(2, 0), rail(1.9, 0)};
+  for (size_t favourite = 0; favourite < 3; ++favourite) {
+    EXPECT_EQ(quickest_rail(equal, 4096, favourite), favourite);
+  }
+  EXPECT_EQ(quickest_rail(std::vector{rail(2, 0), rail(1, 0)}, 4096, 0), 1u);
+}
+
+TEST(RailChoice, ARailThatIsDownIsNotChosen) {
+  std::vector rails{rail(1, 0), rail(8, 1 << 20)};
+  rails[0].up = false;
+  EXPECT_EQ(quickest_rail(rails, 8, 0), 1u);
+  EXPECT_EQ(rail_with_room(rails, kStripe, kStripe), kNoRail);  // full
+  rails[1].outstanding = 0;
+  EXPECT_EQ(rail_with_room(rails, kStripe, kStripe), 1u);
+}
+
+TEST(RailChoice, AStripeTakesTheBestRailThatHasRoom) {
+  EXPECT_EQ(rail_with_room(std::vector{rail(8, 0), rail(2, 0)}, kStripe, kStripe), 1u);
+  // With much more waiting, the slower rail is worth its while beside the full one.
+  const std::vector rails{rail(8, 0), rail(2, 1 << 20)};
+  EXPECT_EQ(rail_with_room(rails, kStripe, 8 << 20), 0u);
+}
+
+// The full rail is done with everything in 2.2 ms; the idle one would take 52 ms for this stripe.
+TEST(RailChoice, TheLastStripesDoNotWaitForASlowRail) {
+  const std::vector rails{rail(800, 0), rail(2, 1 << 20)};
+  EXPECT_EQ(rail_with_room(rails, kStripe, kStripe), kNoRail);
+  EXPECT_EQ(rail_with_room(rails, kStripe, 10 << 20), kNoRail);
+  EXPECT_EQ(rail_with_room(rails, kStripe, 30 << 20), 0u);
+}
+
+TEST(RailChoice, AFullRailGetsOneWorkMoreThanIsInFlight) {
+  const std::vector rails{rail(2, 4 << 20)};
+  EXPECT_EQ(rail_with_room(rails, 1 << 20, 1 << 20), kNoRail);
+  EXPECT_EQ(rail_with_room(rails, 4 << 20, 4 << 20), 0u);
+}
+
+// A rail of 1 Gbit/s that always has `outstanding` bytes.
+void load(RailRate& rate, uint64_t* now_ns, uint64_t outstanding, int times, double ns_per_byte) {
+  for (int i = 0; i < times; ++i) {
+    rate.go_on(*now_ns, outstanding);
+    *now_ns += static_cast<uint64_t>(static_cast<double>(outstanding) * ns_per_byte);
+    rate.completed(outstanding);
+    rate.observe(*now_ns, 0);
+  }
+}
+
+TEST(RailRate, IsTheAdvertisedOneUntilTheRailIsLoaded) {
+  RailRate rate(10'000);
+  EXPECT_DOUBLE_EQ(rate.ns_per_byte(), 0.8);
+  EXPECT_EQ(rate.window(), RailRate::kFirstWindow);
+  uint64_t now_ns = 1;
+  load(rate, &now_ns, RailRate::kLeastWindow - 1, 100, 8);
+  EXPECT_DOUBLE_EQ(rate.ns_per_byte(), 0.8);
+  load(rate, &now_ns, RailRate::kLeastWindow, 1, 8);
+  EXPECT_NEAR(rate.ns_per_byte(), 8, 0.1);
+  EXPECT_NEAR(static_cast<double>(rate.window()), RailRate::kLeastDepthNs / 8, 20'000);
+}
+
+TEST(RailRate, FollowsChangesBothWays) {
+  RailRate rate(10'000);
+  uint64_t now_ns = 1;
+  load(rate, &now_ns, 1 << 20, 20, 8);
+  const uint64_t slowed_ns = now_ns;
+  while (rate.ns_per_byte() < 70) load(rate, &now_ns, 256 << 10, 1, 80);
+  EXPECT_LT(now_ns - slowed_ns, 300'000'000u);
+  const uint64_t recovered_ns = now_ns;
+  while (rate.ns_per_byte() > 9) load(rate, &now_ns, 256 << 10, 1, 8);
+  EXPECT_LT(now_ns - recovered_ns, 300'000'000u);
+}
+
+TEST(RailRate, FallsWhileNothingCompletes) {
+  RailRate rate(10'000);
+  uint64_t now_ns = 1;
+  load(rate, &now_ns, 1 << 20, 20, 8);
+  rate.go_on(now_ns, 1 << 20);  // 8.4 ms
+  rate.check_overdue(now_ns + 10'000'000);
+  EXPECT_NEAR(rate.ns_per_byte(), 8, 0.1);
+  rate.check_overdue(now_ns + 84'000'000);
+  EXPECT_NEAR(rate.ns_per_byte(), 80, 1);
+}
+
+TEST(RailRate, LearnsTheLatencyFromSmallWorksOnAnIdleRail) {
+  RailRate rate(10'000);
+  uint64_t now_ns = 1;
+  for (const uint64_t latency_ns : {500'000, 20'000, 90'000}) {
+    rate.begin(now_ns, 64);
+    rate.completed(64);
+    rate.observe(now_ns + latency_ns, 0);
+    now_ns += 1'000'000;
+  }
+  EXPECT_GT(rate.latency_ns(), 19'000);
+  EXPECT_LT(rate.latency_ns(), 25'000);
+}
+
+TEST(RailRate, DeepensTheWindowOfARailThatRunsDry) {
+  RailRate rate(10'000);
+  uint64_t now_ns = 1;
+  load(rate, &now_ns, 1 << 20, 20, 8);
+  const uint64_t window = rate.window();
+  rate.ran_dry();
+  EXPECT_NEAR(static_cast<double>(rate.window()), 2 * static_cast<double>(window), 100);
+  for (int i = 0; i < 100; ++i) rate.ran_dry();
+  EXPECT_LE(static_cast<double>(rate.window()), RailRate::kMostDepthNs / 7.9);
+  load(rate, &now_ns, 1 << 20, 100, 8);
+  EXPECT_NEAR(static_cast<double>(rate.window()), static_cast<double>(window), 1000);
+}
+
+}  // namespace
+}  // namespace slime::test
