@@ -89,6 +89,18 @@ std::string find_pci_function(const std::string& device_link) {
   return "";
 }
 
+// A virtio NIC's link leads to the virtio driver, not to that of its PCI function. A bond has no
+// device below it, but a directory of its own (linux/drivers/net/bonding/bond_sysfs.c).
+std::string read_driver(const std::string& device) {
+  char target[PATH_MAX];
+  const ssize_t bytes = readlink((device + "/device/driver").c_str(), target, sizeof target);
+  if (bytes > 0) {
+    const std::string_view path(target, static_cast<size_t>(bytes));
+    return std::string(path.substr(path.find_last_of('/') + 1));  // npos + 1 is 0
+  }
+  return access((device + "/bonding").c_str(), F_OK) == 0 ? "bonding" : "";
+}
+
 }  // namespace
 
 bool parse_pci_address(std::string_view path, PciAddress* address) {
@@ -119,9 +131,10 @@ SysfsFacts read_sysfs_facts(const std::string& sysfs_root, const std::string& na
   const std::string device = sysfs_root + "/class/net/" + name;
   facts.guid = read_guid(device, name);
   facts.pci_path = find_pci_function(device + "/device");
+  facts.driver = read_driver(device);
   const auto speed = read_number(device + "/speed");
-  const bool plausible = speed && *speed > 0 && *speed <= long{kMaxSpeedMbps};
-  facts.speed_mbps = plausible ? static_cast<uint32_t>(*speed) : kUnknownSpeedMbps;
+  facts.speed_known = speed && *speed > 0 && *speed <= long{kMaxSpeedMbps};
+  facts.speed_mbps = facts.speed_known ? static_cast<uint32_t>(*speed) : kUnknownSpeedMbps;
   if (!facts.pci_path.empty()) {
     const auto node = read_number(facts.pci_path + "/numa_node");
     if (node && *node >= 0 && *node <= INT_MAX) facts.numa_node = static_cast<int>(*node);

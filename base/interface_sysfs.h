@@ -10,8 +10,10 @@ namespace slime {
 
 struct SysfsFacts {
   std::string pci_path;  // empty: virtual
+  std::string driver;    // empty: not known
   uint64_t guid = 0;
   uint32_t speed_mbps = 10000;
+  bool speed_known = false;
   int numa_node = -1;
 };
 

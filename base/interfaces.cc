@@ -125,8 +125,10 @@ Interface describe_interface(const Candidate& candidate, const std::string& sysf
   result.name = candidate.name;
   result.address = *usable_address(candidate);
   result.pci_path = facts.pci_path;
+  result.driver = facts.driver;
   result.guid = facts.guid;
   result.speed_mbps = facts.speed_mbps;
+  result.speed_known = facts.speed_known;
   result.numa_node = facts.numa_node;
   result.up = candidate.up();
   result.loopback = candidate.loopback();

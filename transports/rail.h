@@ -30,6 +30,7 @@ struct RailCaps {
   std::string transport;    // "tcp", "sim", ...
   std::string pci_path;     // realpath of the PCI function in /sys; empty: virtual
   std::string oob_address;  // numeric IP address for the link's control connection; empty: any
+  std::string reason;       // for people: why its interface has as many rails; empty: unsaid
   uint64_t guid = 0;        // of the NIC; ports of one NIC share it
   int port = 0;
   int numa_node = -1;  // -1: unknown

@@ -16,10 +16,12 @@ struct Interface {
   std::string name;
   SocketAddress address;  // port 0; the first usable IPv4 address, else a global IPv6 one
   std::string pci_path;   // realpath of the PCI function in /sys; empty: virtual
+  std::string driver;     // as /sys names it, "ena"; "bonding" for a bond; empty: not known
   uint64_t guid = 0;      // from the MAC address, else from the name; the same at every start
   uint32_t speed_mbps = 10000;
-  int numa_node = -1;  // -1: unknown
-  bool up = false;     // administratively up, with a carrier
+  bool speed_known = false;  // the driver told the speed
+  int numa_node = -1;        // -1: unknown
+  bool up = false;           // administratively up, with a carrier
   bool loopback = false;
 };
 

@@ -97,7 +97,7 @@ void expect_transfer(
 }
 
 TEST(TcpLink, CarriesEverySizeOverAnyNumberOfRails) {
-  for (const auto& [mine, theirs] : {std::pair{1, 1}, {2, 2}, {4, 4}, {1, 3}, {3, 2}}) {
+  for (const auto& [mine, theirs] : {std::pair{1, 1}, {2, 2}, {4, 4}, {1, 3}, {3, 2}, {8, 1}}) {
     TcpHost from(rails(mine)), to(rails(theirs));
     TcpLink link;
     ASSERT_NO_FATAL_FAILURE(link.connect(from, to));

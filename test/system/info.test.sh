@@ -214,6 +214,7 @@ expect "devices with rails" 0 \
    len(d["devices"][0]["rails"]) == 3 and d["devices"][0]["maxRecvs"] == 8 and
    d["devices"][0]["ptrSupport"] == ["host"] and d["devices"][0]["regIsGlobal"] and
    d["devices"][0]["rails"][0]["address"].startswith("127.") and
+   d["devices"][0]["rails"][0]["reason"] == "NCCL_SLIME_RAILS_PER_IF" and
    d["environment_set_by_init"].get("NCCL_PROTO") == "^LL128"' \
   "$ours" NCCL_NET_PLUGIN=slime NCCL_SLIME_RAILS_PER_IF=3 -- --devices --nccl 2.30
 expect "the fields of an old table" 0 \

@@ -177,6 +177,30 @@ TEST_F(Interfaces, VirtioClimbsToItsPciFunction) {
   EXPECT_EQ(only("eth0").pci_path, (root_ / "devices/pci0000:00/0000:00:05.0").string());
 }
 
+TEST_F(Interfaces, DriverOfTheNicAndNotOfWhatIsBelowIt) {
+  add_nic("eth0", "pci0000:00/0000:00:05.0/virtio3");
+  const auto drive = [&](const std::string& device, const std::string& driver) {
+    fs::create_directories(root_ / "bus/drivers" / driver);
+    fs::create_symlink(root_ / "bus/drivers" / driver, root_ / "devices" / device / "driver");
+  };
+  EXPECT_EQ(only("eth0").driver, "") << "no driver is bound to it";
+  drive("pci0000:00/0000:00:05.0", "virtio-pci");
+  drive("pci0000:00/0000:00:05.0/virtio3", "virtio_net");
+  EXPECT_EQ(only("eth0").driver, "virtio_net");
+  add_nic("ens5", "pci0000:00/0000:00:06.0");
+  drive("pci0000:00/0000:00:06.0", "ena");
+  EXPECT_EQ(only("ens5").driver, "ena");
+  EXPECT_EQ(only("tun0").driver, "") << "no device at all";
+}
+
+TEST_F(Interfaces, BondsAreKnownByTheirDirectory) {
+  set("bond0", "bonding/slaves", "eth0 eth1\n");
+  set("bond0", "speed", "50000\n");
+  const Interface bond = only("bond0");
+  EXPECT_EQ(bond.driver, "bonding");
+  EXPECT_EQ(bond.speed_mbps, 50000u);
+}
+
 TEST_F(Interfaces, DevicesWithoutPciAreVirtual) {
   add_nic("eth0", "LNXSYSTM:00/VMBUS:01/f8615163-df3e-46c5-913f-f2d2f965ed0e");
   const Interface nic = only("eth0");
@@ -205,9 +229,11 @@ TEST_F(Interfaces, ImplausibleSpeedsCountAsUnknown) {
   for (const char* bad : {"-1", "0", "", "fast", "100x", "4294967296", "99999999999999999999"}) {
     set("eth0", "speed", std::string(bad) + "\n");
     EXPECT_EQ(only("eth0").speed_mbps, 10000u) << bad;
+    EXPECT_FALSE(only("eth0").speed_known) << bad;
   }
   set("eth0", "speed", "25000");
   EXPECT_EQ(only("eth0").speed_mbps, 25000u);
+  EXPECT_TRUE(only("eth0").speed_known);
 }
 
 TEST_F(Interfaces, NamesCannotLeaveTheirDirectory) {

@@ -67,7 +67,6 @@ TEST(Settings, RefusesMalformedAndOutOfRange) {
       {"DISABLE", "y"},
       {"DISABLE", "yes please"},
       {"DISABLE", "truetruetrue"},
-      {"RAILS_PER_IF", "0"},
       {"RAILS_PER_IF", "17"},
       {"RAILS_PER_IF", "-1"},
       {"RAILS_PER_IF", "+1"},
@@ -140,7 +139,7 @@ TEST(Settings, EmptyCountsAsNotSet) {
   const Environment environment{{"NCCL_SLIME_RAILS_PER_IF", ""}, {"NCCL_SLIME_IFNAME", ""}};
   const auto settings = parse_settings(environment);
   ASSERT_TRUE(settings);
-  EXPECT_EQ(settings->rails_per_if, 1);
+  EXPECT_EQ(settings->rails_per_if, 0);
   EXPECT_EQ(row_of(describe(*settings, environment), "NCCL_SLIME_RAILS_PER_IF").source, "default");
 }
 

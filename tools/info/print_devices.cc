@@ -51,10 +51,29 @@ std::string details_of(const json& device) {
   return text;
 }
 
+// How many rails have each reason, in their order: "4 rails on 10.0.0.1: driver ena, ..."
+void print_reasons(const json& rails, FILE* out) {
+  std::string line;
+  size_t count = 0;
+  const auto print = [&] {
+    if (count == 0) return;
+    fprintf(out, "       %zu rail%s on %s\n", count, count == 1 ? "" : "s", line.c_str());
+  };
+  for (const json& rail : rails) {
+    if (text_of(rail.at("reason")).empty()) continue;
+    const std::string next = text_of(rail.at("address")) + ": " + text_of(rail.at("reason"));
+    if (next != line) print(), count = 0;
+    line = next;
+    ++count;
+  }
+  print();
+}
+
 void print_rails(const json& name, const RailsReport& report, FILE* out) {
   Columns columns;
   for (const json& device : report.devices) {
     if (device.at("name") != name) continue;
+    print_reasons(device.at("rails"), out);
     for (const json& rail : device.at("rails")) {
       const int node = rail.at("numa_node").get<int>();
       columns.add({"rail " + text_of(rail.at("name")), text_of(rail.at("transport")),

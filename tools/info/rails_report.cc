@@ -11,6 +11,7 @@ nlohmann::json rail_json(const RailCaps& caps) {
       {"name", caps.name},
       {"transport", caps.transport},
       {"address", caps.oob_address},
+      {"reason", caps.reason},
       {"pciPath", caps.pci_path.empty() ? nlohmann::json(nullptr) : nlohmann::json(caps.pci_path)},
       {"guid", hex(caps.guid)},
       {"port", caps.port},

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "transports/tcp/channel.h"
+#include "transports/tcp/socket_count.h"
 
 namespace slime::tcp {
 
@@ -13,12 +14,14 @@ namespace {
 constexpr uint32_t kSendQueueDepth = 256;
 
 RailCaps describe(const Interface& interface, const Settings& settings, int index) {
-  const auto rails = static_cast<uint32_t>(std::max(settings.rails_per_if, 1));
+  SocketCount count = count_sockets(interface, settings.rails_per_if);
+  const auto rails = static_cast<uint32_t>(count.sockets);
   RailCaps caps;
   caps.name = rails == 1 ? interface.name : interface.name + "." + std::to_string(index);
   caps.transport = "tcp";
   caps.pci_path = interface.pci_path;
   caps.oob_address = interface.address.host();
+  caps.reason = std::move(count.reason);
   caps.guid = interface.guid;
   caps.port = index;
   caps.numa_node = interface.numa_node;
@@ -70,7 +73,8 @@ Result<std::vector<std::unique_ptr<Rail>>> open_tcp_rails(const Settings& settin
   if (notes) notes->insert(notes->end(), list->notes.begin(), list->notes.end());
   std::vector<std::unique_ptr<Rail>> rails;
   for (const Interface& interface : list->interfaces) {
-    for (int index = 0; index < std::max(settings.rails_per_if, 1); ++index) {
+    const int sockets = count_sockets(interface, settings.rails_per_if).sockets;
+    for (int index = 0; index < sockets; ++index) {
       auto rail = TcpRail::open(interface, settings, index);
       if (!rail) return fail(std::move(rail.error()));
       rails.push_back(std::move(*rail));

@@ -19,7 +19,7 @@ namespace slime::tcp {
 
 class TcpRail final : public Rail {
  public:
-  // `index` counts the rails of one interface, settings.rails_per_if of them.
+  // `index` counts the rails of one interface: socket_count.h says how many there are.
   static Result<std::unique_ptr<TcpRail>> open(const Interface& interface, const Settings& settings,
                                                int index = 0);
 
