@@ -1,12 +1,15 @@
 // Options of a connection, and how a dead peer is noticed.
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <slime/clock.h>
 #include <slime/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cmath>
+#include <cstdlib>
 
 namespace slime {
 namespace {
@@ -16,10 +19,20 @@ constexpr int kMaxKeepaliveSeconds = 32767;    // the same, MAX_TCP_KEEPIDLE and
 constexpr uint8_t kMinProbes = 3;              // unanswered, of a full window
 constexpr uint64_t kTickNs = 20'000'000;       // TCP_INFO counts in jiffies of at most 10 ms
 constexpr uint64_t kMaxBufferBytes = 1 << 30;  // the kernel doubles it within an int
+constexpr int kTcpRtoMaxMs = 44;               // TCP_RTO_MAX_MS, linux/tcp.h since Linux 6.15
+constexpr int kUsualRetries = 15;              // tcp_retries2, ip-sysctl.rst
 
 Result<void> set_option(const Fd& fd, int level, int option, int value, const char* name) {
   if (setsockopt(fd.get(), level, option, &value, sizeof value) == 0) return {};
   return fail(system_error(errno, "setsockopt %s=%d on descriptor %d", name, value, fd.get()));
+}
+
+// How often the kernel sends again before it gives a connection up.
+int tcp_retries() {
+  const Fd fd(open("/proc/sys/net/ipv4/tcp_retries2", O_RDONLY | O_CLOEXEC));
+  char text[16] = {};
+  if (!fd || read(fd.get(), text, sizeof text - 1) <= 0) return kUsualRetries;
+  return std::atoi(text);
 }
 
 Result<uint64_t> granted_bytes(const Fd& fd, int option, const char* name) {
@@ -67,6 +80,16 @@ Result<uint64_t> set_buffers(const Fd& fd, uint64_t bytes) {
   auto receive = granted_bytes(fd, SO_RCVBUF, "SO_RCVBUF");
   if (!receive) return receive;
   return std::min(*send, *receive);
+}
+
+// The kernel gives up after so many tries, whatever time they took. With the usual 15 that is later
+// than `seconds` for every pause that is set here; with fewer it would be earlier.
+Result<void> set_longest_resend_pause(const Fd& fd, double seconds) {
+  if (tcp_retries() < kUsualRetries) return {};
+  const int pause_ms = static_cast<int>(std::clamp(seconds * 1000 / 8, 1000.0, 120'000.0));
+  auto set = set_option(fd, IPPROTO_TCP, kTcpRtoMaxMs, pause_ms, "TCP_RTO_MAX_MS");
+  if (!set && set.error().code == ENOPROTOOPT) return {};
+  return set;
 }
 
 Result<void> set_keepalive(const Fd& fd, double seconds) {

@@ -122,6 +122,10 @@ Result<void> set_nodelay(const Fd& fd);
 Result<uint64_t> set_buffers(const Fd& fd, uint64_t bytes);
 // As /proc/sys/net/ipv4/tcp_available_congestion_control names them.
 Result<void> set_congestion_control(const Fd& fd, const std::string& name);
+// The longest pause between two tries of the kernel to send again what was lost (TCP_RTO_MAX_MS,
+// Linux 6.15): an eighth of `seconds`, 1 s to 2 min. Without it the pauses double up to 2 minutes,
+// and a path that returns after an outage stays unused for as long as the outage was.
+Result<void> set_longest_resend_pause(const Fd& fd, double seconds);
 // Fails an idle connection with ETIMEDOUT after `seconds` of silence. The kernel sends no
 // keepalives while data is unacknowledged: that is what SilenceWatch is for.
 Result<void> set_keepalive(const Fd& fd, double seconds);

@@ -1,3 +1,4 @@
+#include "test/support/own_sockets.h"
 #include "test/unit/socket_pair.h"
 
 #include <fcntl.h>
@@ -211,6 +212,23 @@ TEST(Socket, BuffersReportWhatWasGranted) {
                       2);
   EXPECT_EQ(set_buffers(fd, (1u << 30) + 1).error().status, Status::kInvalid);
   EXPECT_EQ(set_buffers(Fd(), 4096).error().code, EBADF);
+}
+
+TEST(Socket, LongestResendPauseIsAnEighthOfThePatience) {
+  constexpr int kRtoMaxMs = 44;  // TCP_RTO_MAX_MS
+  const SocketPair pair;
+  const auto usual = test::socket_option(pair.active.get(), IPPROTO_TCP, kRtoMaxMs);
+  if (!usual) GTEST_SKIP() << "NOT TESTED: this kernel has no TCP_RTO_MAX_MS (Linux 6.15)";
+  EXPECT_GE(*usual, 100'000) << "what the kernel does by itself";
+  const struct {
+    double seconds;
+    int pause_ms;
+  } cases[] = {{60, 7500}, {1, 1000}, {16, 2000}, {600, 75'000}, {3600, 120'000}};
+  for (const auto& c : cases) {
+    ASSERT_TRUE(set_longest_resend_pause(pair.active, c.seconds));
+    EXPECT_EQ(option_of(pair.active, IPPROTO_TCP, kRtoMaxMs), c.pause_ms) << c.seconds;
+  }
+  EXPECT_EQ(set_longest_resend_pause(Fd(), 60).error().code, EBADF);
 }
 
 TEST(Socket, CongestionControlIsChosenByName) {

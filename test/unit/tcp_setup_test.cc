@@ -1,4 +1,5 @@
 // Connecting two tcp channels, and every way in which that may fail.
+#include "test/support/own_sockets.h"
 #include "test/unit/tcp_support.h"
 
 namespace slime::tcp {
@@ -183,6 +184,20 @@ TEST(TcpSetup, OverIpv6) {
     return left == Status::kOk && right == Status::kOk;
   }));
   EXPECT_EQ(active->peer_name().substr(0, 6), "[::1]:");
+}
+
+TEST(TcpSetup, ThePauseBeforeLostBytesAreSentAgainFollowsThePatience) {
+  constexpr int kRtoMaxMs = 44;  // TCP_RTO_MAX_MS
+  Settings settings;
+  settings.peer_timeout = 24;
+  const TestPair pair = connected_pair(false, settings);
+  const std::vector<int> sockets = test::own_sockets();
+  ASSERT_EQ(sockets.size(), 2u);
+  for (const int fd : sockets) {
+    const auto pause_ms = test::socket_option(fd, IPPROTO_TCP, kRtoMaxMs);
+    if (!pause_ms) GTEST_SKIP() << "NOT TESTED: this kernel has no TCP_RTO_MAX_MS (Linux 6.15)";
+    EXPECT_EQ(*pause_ms, 3000);
+  }
 }
 
 TEST(TcpSetup, ManyPairsInAnyOrder) {

@@ -189,6 +189,7 @@ Status TcpChannel::await_hello(Error* error) {
 Status TcpChannel::tune(Error* error) {
   auto tuned = set_nodelay(fd_);
   if (tuned) tuned = set_keepalive(fd_, rail_.settings().peer_timeout);
+  if (tuned) tuned = set_longest_resend_pause(fd_, rail_.settings().peer_timeout);
   if (tuned) tuned = choose_congestion_control();
   if (tuned) return Status::kOk;
   *error = std::move(tuned.error());
