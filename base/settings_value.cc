@@ -150,7 +150,8 @@ std::string accepted_values(const SettingSpec& spec) {
     case SettingType::kBool:
       return "1, yes, true, on or 0, no, false, off";
     case SettingType::kInt:
-      return "a whole number of " + (spec.unit + range_text(spec));
+      return "a whole number" + (*spec.unit ? std::string(" of ") + spec.unit : "") +
+             range_text(spec);
     case SettingType::kBytes:
       return "a number of bytes" + range_text(spec) + "; K, M and G are understood";
     case SettingType::kSeconds:

@@ -19,6 +19,8 @@ constexpr int kMaxKeepaliveSeconds = 32767;    // the same, MAX_TCP_KEEPIDLE and
 constexpr uint8_t kMinProbes = 3;              // unanswered, of a full window
 constexpr uint64_t kTickNs = 20'000'000;       // TCP_INFO counts in jiffies of at most 10 ms
 constexpr uint64_t kMaxBufferBytes = 1 << 30;  // the kernel doubles it within an int
+constexpr int kEcnBits = 3;                    // RFC 3168, 5
+constexpr int kMostPriority = 6;               // socket(7): more needs CAP_NET_ADMIN
 constexpr int kTcpRtoMaxMs = 44;               // TCP_RTO_MAX_MS, linux/tcp.h since Linux 6.15
 constexpr int kUsualRetries = 15;              // tcp_retries2, ip-sysctl.rst
 
@@ -80,6 +82,22 @@ Result<uint64_t> set_buffers(const Fd& fd, uint64_t bytes) {
   auto receive = granted_bytes(fd, SO_RCVBUF, "SO_RCVBUF");
   if (!receive) return receive;
   return std::min(*send, *receive);
+}
+
+Result<void> set_traffic_class(const Fd& fd, int value) {
+  int domain = 0;
+  socklen_t bytes = sizeof domain;
+  if (getsockopt(fd.get(), SOL_SOCKET, SO_DOMAIN, &domain, &bytes) != 0) {
+    return fail(system_error(errno, "getsockopt SO_DOMAIN on descriptor %d", fd.get()));
+  }
+  const int marks = value & ~kEcnBits;
+  auto set = domain == AF_INET6 ? set_option(fd, IPPROTO_IPV6, IPV6_TCLASS, marks, "IPV6_TCLASS")
+                                : set_option(fd, IPPROTO_IP, IP_TOS, marks, "IP_TOS");
+  // IP_TOS has set a priority already, but by the bits that TOS had before DSCP
+  // (linux/include/net/route.h, rt_tos2priority), and IPV6_TCLASS none.
+  const int precedence = std::min(value >> 5, kMostPriority);
+  if (!set || precedence == 0) return set;
+  return set_option(fd, SOL_SOCKET, SO_PRIORITY, precedence, "SO_PRIORITY");
 }
 
 // The kernel gives up after so many tries, whatever time they took. With the usual 15 that is later

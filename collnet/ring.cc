@@ -9,11 +9,12 @@ namespace slime {
 
 Result<std::unique_ptr<Ring>> Ring::connect(Fabric& fabric, int device, Listener& listener,
                                             std::span<const Handle> handles, uint32_t rank,
-                                            uint64_t deadline_ns) {
+                                            uint64_t deadline_ns, const CommOptions& options) {
   const RingMember member{rank, static_cast<uint32_t>(handles.size())};
   std::unique_ptr<Ring> ring(new Ring(fabric, *fabric.device(device), member));
   if (member.size == 1) return ring;
-  auto opened = ring->open_links(listener, device, handles[(rank + 1) % member.size], deadline_ns);
+  auto opened =
+      ring->open_links(listener, device, handles[(rank + 1) % member.size], deadline_ns, options);
   if (!opened) return fail(std::move(opened.error()));
   return ring;
 }
@@ -32,8 +33,8 @@ Error Ring::late(const char* what) const {
 }
 
 Result<void> Ring::open_links(Listener& listener, int device, const Handle& next,
-                              uint64_t deadline_ns) {
-  auto connector = Connector::open(fabric_, device, next);
+                              uint64_t deadline_ns, const CommOptions& options) {
+  auto connector = Connector::open(fabric_, device, next, options);
   if (!connector) return fail(std::move(connector.error()));
   while (!next_ || !previous_) {
     const uint64_t now_ns = fabric_.clock().now_ns();  // before the look, as everywhere

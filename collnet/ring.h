@@ -21,7 +21,8 @@ class Ring {
   // Each member calls it, with the handles of all in the order of ranks; `listener` made ours.
   static Result<std::unique_ptr<Ring>> connect(Fabric& fabric, int device, Listener& listener,
                                                std::span<const Handle> handles, uint32_t rank,
-                                               uint64_t deadline_ns);
+                                               uint64_t deadline_ns,
+                                               const CommOptions& options = {});
   ~Ring();
 
   // Of a gather: members that mean different things must not take each other's blobs.
@@ -45,7 +46,8 @@ class Ring {
  private:
   Ring(Fabric& fabric, Device& device, RingMember member)
       : fabric_(fabric), device_(device), member_(member) {}
-  Result<void> open_links(Listener& listener, int device, const Handle& next, uint64_t deadline_ns);
+  Result<void> open_links(Listener& listener, int device, const Handle& next, uint64_t deadline_ns,
+                          const CommOptions& options);
   Status exchange(Error* error);
   std::span<std::byte> blob(uint32_t back) const;
   Error late(const char* what) const;

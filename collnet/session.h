@@ -35,7 +35,8 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   // sooner or later choose different algorithms for one operation and hang, so they do not connect.
   static Result<std::unique_ptr<Session>> connect(Fabric& fabric, int device, Listener& listener,
                                                   std::span<const Handle> handles, uint32_t rank,
-                                                  uint64_t advice = 0);
+                                                  uint64_t advice = 0,
+                                                  const CommOptions& options = {});
   ~Session() override;
 
   // kAgain: too many operations are outstanding.
@@ -123,6 +124,7 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   std::shared_ptr<Housekeeper> keeper_;
   const std::string name_;  // "CollNet on eth0, rank 1 of 4"
   uint64_t advice_ = 0;
+  CommOptions options_;
   uint64_t deadline_ns_ = 0;
   SocketAddress control_address_;
   std::string data_name_;  // where the switch takes packets, for messages

@@ -29,11 +29,12 @@ number::HalfBits half_bits_of(const Settings& settings) {
 
 Result<std::unique_ptr<Session>> Session::connect(Fabric& fabric, int device, Listener& listener,
                                                   std::span<const Handle> handles, uint32_t rank,
-                                                  uint64_t advice) {
+                                                  uint64_t advice, const CommOptions& options) {
   std::unique_ptr<Session> session(
       new Session(fabric, "CollNet on " + fabric.device(device)->properties().name + ", rank " +
                               std::to_string(rank) + " of " + std::to_string(handles.size())));
   session->advice_ = advice;
+  session->options_ = options;
   session->deadline_ns_ =
       fabric.clock().now_ns() + static_cast<uint64_t>(fabric.settings().connect_timeout * 1e9);
   auto done = session->set_up(device, listener, handles, rank);
@@ -49,7 +50,7 @@ Result<std::unique_ptr<Session>> Session::connect(Fabric& fabric, int device, Li
 // After each step that one member may fail at alone, all learn of it.
 Result<void> Session::set_up(int device, Listener& listener, std::span<const Handle> handles,
                              uint32_t rank) {
-  auto ring = Ring::connect(fabric_, device, listener, handles, rank, deadline_ns_);
+  auto ring = Ring::connect(fabric_, device, listener, handles, rank, deadline_ns_, options_);
   if (!ring) return fail(std::move(ring.error()));
   ring_ = std::move(*ring);
   Result<void> done = come_together(device);
@@ -212,7 +213,8 @@ Result<void> Session::open_rails(int device) {
   const auto most = static_cast<uint32_t>(settings.switch_rails);
   auto port = UdpRails::open(
       {.peer = control_address_,
-       .buffer_bytes = settings.socket_buffer > 0 ? settings.socket_buffer : kSocketBufferBytes},
+       .buffer_bytes = settings.socket_buffer > 0 ? settings.socket_buffer : kSocketBufferBytes,
+       .traffic_class = options_.chosen_class(settings)},
       rails_of_device(device), most > 0 ? most : sap::kMaxRails);
   if (!port) return fail(std::move(port.error()));
   port_ = std::move(*port);

@@ -2,6 +2,7 @@
 
 #include <netinet/in.h>
 #include <netinet/udp.h>
+#include <slime/log.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -27,6 +28,16 @@ void bind_to_interface(const Fd& fd, const std::string& interface) {
   if (interface.empty()) return;
   (void)::setsockopt(fd.get(), SOL_SOCKET, SO_BINDTODEVICE, interface.c_str(),
                      static_cast<socklen_t>(interface.size()));
+}
+
+void mark(const Fd& fd, const UdpPortOptions& options) {
+  if (options.traffic_class == kNoTrafficClass) return;
+  const auto marked = set_traffic_class(fd, options.traffic_class);
+  if (marked) return;
+  SLIME_WARN(
+      "in-network allreduce: the traffic class cannot be set (%s), so packets to the switch go "
+      "without it; allow it, or unset NCCL_SLIME_TRAFFIC_CLASS and the communicator's trafficClass",
+      marked.error().what.c_str());
 }
 
 // Connecting a UDP socket sends nothing: it asks for the route, and so for our address and the MTU.
@@ -70,6 +81,7 @@ Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortOptions& options) {
   if (::bind(port->fd_.get(), port->own_.data(), port->own_.size()) != 0) {
     return fail(failed("bind", options.peer));
   }
+  mark(port->fd_, options);
   auto bound = local_address(port->fd_);
   if (!bound) return fail(std::move(bound.error()));
   port->own_ = *bound;

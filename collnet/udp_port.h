@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "collnet/worker.h"
+#include "engine/comm.h"
 
 namespace slime {
 
@@ -23,6 +24,7 @@ struct UdpPortOptions {
   uint64_t buffer_bytes = 0;   // of the socket, each way; 0: the system's default
   std::string interface = {};  // packets leave over it, where we may say so; empty: as routed
   SocketAddress address = {};  // ours, with an interface
+  int traffic_class = kNoTrafficClass;
 };
 
 // X(name, help)

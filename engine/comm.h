@@ -76,10 +76,21 @@ class RecvComm : public Comm {
   virtual bool has_unexpected(int tag) = 0;
 };
 
+// What a communicator asks of its links.
+struct CommOptions {
+  int traffic_class = kNoTrafficClass;  // of what this end sends
+
+  // The user's word comes first.
+  int chosen_class(const Settings& settings) const {
+    return settings.traffic_class != kNoTrafficClass ? settings.traffic_class : traffic_class;
+  }
+};
+
 class Listener {
  public:
   virtual ~Listener() = default;
-  static Result<std::unique_ptr<Listener>> open(Fabric& fabric, int device, Handle* handle);
+  static Result<std::unique_ptr<Listener>> open(Fabric& fabric, int device, Handle* handle,
+                                                const CommOptions& options = {});
   // nullptr: nobody is connected yet, call again. May be called again for further peers.
   virtual Result<std::unique_ptr<RecvComm>> accept() = 0;
 };
@@ -88,7 +99,8 @@ class Connector {
  public:
   virtual ~Connector() = default;
   // Fails at once for a handle that no Listener of a compatible version made.
-  static Result<std::unique_ptr<Connector>> open(Fabric& fabric, int device, const Handle& handle);
+  static Result<std::unique_ptr<Connector>> open(Fabric& fabric, int device, const Handle& handle,
+                                                 const CommOptions& options = {});
   virtual Result<std::unique_ptr<SendComm>> step() = 0;  // nullptr: not yet, call again
 };
 

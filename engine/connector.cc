@@ -9,9 +9,11 @@ namespace {
 
 class ConnectorImpl final : public Connector {
  public:
-  ConnectorImpl(Fabric& fabric, Device& device, const SocketAddress& listener, Fd fd)
+  ConnectorImpl(Fabric& fabric, Device& device, const SocketAddress& listener, Fd fd,
+                const CommOptions& options)
       : fabric_(fabric),
         device_(device),
+        traffic_class_(options.chosen_class(fabric.settings())),
         listener_(listener),
         peer_(listener.to_string()),
         fd_(std::move(fd)),
@@ -151,7 +153,8 @@ class ConnectorImpl final : public Connector {
         Box::make(device_, eager_box_bytes(welcome_.value.eager_max, welcome_.value.channels));
     if (!outbox) return take(outbox.error());
     outbox_ = std::make_unique<Box>(std::move(*outbox));
-    channels_ = std::make_unique<ChannelSet>(device_, welcome_.value.channels, true);
+    channels_ =
+        std::make_unique<ChannelSet>(device_, welcome_.value.channels, true, traffic_class_);
     auto opened = channels_->open(*inbox_, &confirm_.value.side);
     return opened ? Status::kOk : take(opened.error());
   }
@@ -187,6 +190,7 @@ class ConnectorImpl final : public Connector {
 
   Fabric& fabric_;
   Device& device_;
+  const int traffic_class_;
   const SocketAddress listener_;
   std::string peer_;
   Fd fd_;
@@ -205,7 +209,8 @@ class ConnectorImpl final : public Connector {
 }  // namespace
 
 Result<std::unique_ptr<Connector>> Connector::open(Fabric& fabric, int device_index,
-                                                   const Handle& handle) {
+                                                   const Handle& handle,
+                                                   const CommOptions& options) {
   Device* device = fabric.device(device_index);
   if (device == nullptr) {
     return fail(make_error(Status::kInvalid, 0, "connect: no device %d", device_index));
@@ -224,7 +229,8 @@ Result<std::unique_ptr<Connector>> Connector::open(Fabric& fabric, int device_in
   if (!listener) return fail(listener.error());
   auto fd = start_connect(*listener);
   if (!fd) return fail(fd.error());
-  auto connector = std::make_unique<ConnectorImpl>(fabric, *device, *listener, std::move(*fd));
+  auto connector =
+      std::make_unique<ConnectorImpl>(fabric, *device, *listener, std::move(*fd), options);
   connector->greet(fields.nonce);
   return connector;
 }

@@ -7,10 +7,12 @@
 
 namespace slime {
 
-Greeting::Greeting(Fabric& fabric, Device& device, const Nonce& nonce, Accepted accepted)
+Greeting::Greeting(Fabric& fabric, Device& device, const Nonce& nonce, Accepted accepted,
+                   int traffic_class)
     : fabric_(fabric),
       device_(device),
       nonce_(nonce),
+      traffic_class_(traffic_class),
       address_(accepted.peer),
       peer_(accepted.peer.to_string()),
       fd_(std::move(accepted.fd)),
@@ -96,7 +98,7 @@ Result<void> Greeting::open_channels(uint32_t count) {
   auto outbox = Box::make(device_, cts_box_bytes(count));
   if (!outbox) return fail(outbox.error());
   outbox_ = std::make_unique<Box>(std::move(*outbox));
-  channels_ = std::make_unique<ChannelSet>(device_, count, false);
+  channels_ = std::make_unique<ChannelSet>(device_, count, false, traffic_class_);
   if (auto opened = channels_->open(*inbox_, &welcome_.value.side); !opened) return opened;
   welcome_.value.channels = count;
   return {};

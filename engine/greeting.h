@@ -12,7 +12,8 @@ namespace slime {
 
 class Greeting {
  public:
-  Greeting(Fabric& fabric, Device& device, const Nonce& nonce, Accepted accepted);
+  Greeting(Fabric& fabric, Device& device, const Nonce& nonce, Accepted accepted,
+           int traffic_class = kNoTrafficClass);
 
   // kAgain: call again. kOk: take() the comm. Anything else: error() says why; proven() tells a
   // peer that failed from a stranger.
@@ -42,6 +43,7 @@ class Greeting {
   Fabric& fabric_;
   Device& device_;
   const Nonce nonce_;
+  const int traffic_class_;
   const SocketAddress address_;
   std::string peer_;
   Fd fd_;

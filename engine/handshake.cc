@@ -12,7 +12,7 @@ Result<void> ChannelSet::open(const Box& inbox, Side* side) {
   for (uint32_t i = 0; i < count_; ++i) {
     const size_t rail = i % device_.rails().size();
     // With several channels works may have to be repeated elsewhere, so "sent" must mean "arrived".
-    auto channel = device_.rails()[rail]->open_channel({active_, count_ > 1});
+    auto channel = device_.rails()[rail]->open_channel({active_, count_ > 1, traffic_class_});
     if (!channel) return fail(channel.error());
     side->channels[i] = (*channel)->address();
     side->inbox_keys[i] = inbox.region()->keys[rail].remote;
@@ -41,6 +41,7 @@ LinkParts ChannelSet::take(const Side& peer, uint32_t eager_max, std::string nam
   parts.channels = std::move(channels_);
   for (uint32_t i = 0; i < count_; ++i) parts.device_rails.push_back(i % device_.rails().size());
   parts.active = active_;
+  parts.traffic_class = traffic_class_;
   parts.peer_inbox = {peer.inbox_address, peer.inbox_keys};
   parts.eager_max = eager_max;
   parts.peer = std::move(name);

@@ -115,8 +115,8 @@ class Deadline {
 // The channels of a link that is being set up, at one end.
 class ChannelSet {
  public:
-  ChannelSet(Device& device, uint32_t count, bool active)
-      : device_(device), count_(count), active_(active) {}
+  ChannelSet(Device& device, uint32_t count, bool active, int traffic_class = kNoTrafficClass)
+      : device_(device), count_(count), active_(active), traffic_class_(traffic_class) {}
 
   // Channel i uses rail i modulo the rails of the device, so that both ends use all their rails
   // when they have different numbers of them.
@@ -129,6 +129,7 @@ class ChannelSet {
   Device& device_;
   const uint32_t count_;
   const bool active_;
+  const int traffic_class_;
   std::vector<std::unique_ptr<Channel>> channels_;
   size_t connected_ = 0;
 };

@@ -18,11 +18,13 @@ constexpr uint64_t kAwayNs =
 
 }  // namespace
 
-Link::Link(Fabric& fabric, Device& device, std::string peer, bool active, LinkUser& user)
+Link::Link(Fabric& fabric, Device& device, std::string peer, bool active, LinkUser& user,
+           int traffic_class)
     : fabric_(fabric),
       device_(device),
       peer_(std::move(peer)),
       active_(active),
+      traffic_class_(traffic_class),
       user_(user),
       silence_ns_(seconds_to_ns(fabric.settings().rail_timeout)),
       first_pause_ns_(seconds_to_ns(fabric.settings().rail_retry)) {

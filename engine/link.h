@@ -59,7 +59,8 @@ class LinkUser {
 
 class Link {
  public:
-  Link(Fabric& fabric, Device& device, std::string peer, bool active, LinkUser& user);
+  Link(Fabric& fabric, Device& device, std::string peer, bool active, LinkUser& user,
+       int traffic_class = kNoTrafficClass);
   ~Link();  // folds the counters into the fabric
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
@@ -192,6 +193,7 @@ class Link {
   Device& device_;
   const std::string peer_;
   const bool active_;
+  const int traffic_class_;  // of channels that replace dead ones, as of the first
   LinkUser& user_;
   std::vector<LinkRail> rails_;
   std::vector<RailLoad> loads_;  // of rails_, close together: each work chooses among them

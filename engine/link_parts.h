@@ -22,6 +22,7 @@ struct LinkParts {
   std::vector<std::unique_ptr<Channel>> channels;  // in the order both ends agreed on
   std::vector<size_t> device_rails;  // for each channel, the position of its rail in the device
   bool active = false;               // this end connects, and tries to get dead rails back
+  int traffic_class = kNoTrafficClass;
   RemoteBox peer_inbox;
   uint32_t eager_max = 0;  // agreed: the smaller of both ends' settings
   std::string peer;        // for errors: host, process, address

@@ -12,8 +12,14 @@ namespace {
 
 class ListenerImpl final : public Listener, private VisitorPort {
  public:
-  ListenerImpl(Fabric& fabric, Device& device, const Nonce& nonce, SocketAddress address, Fd fd)
-      : fabric_(fabric), device_(device), nonce_(nonce), address_(address), fd_(std::move(fd)) {}
+  ListenerImpl(Fabric& fabric, Device& device, const Nonce& nonce, SocketAddress address, Fd fd,
+               const CommOptions& options)
+      : fabric_(fabric),
+        device_(device),
+        nonce_(nonce),
+        address_(address),
+        fd_(std::move(fd)),
+        traffic_class_(options.chosen_class(fabric.settings())) {}
 
   void describe(Handle* handle) const {
     HandleFields fields;
@@ -68,7 +74,8 @@ class ListenerImpl final : public Listener, private VisitorPort {
   }
 
   Status admit(Accepted accepted, Error* /*error*/) override {
-    Greeting& greeting = greetings_.emplace_back(fabric_, device_, nonce_, std::move(accepted));
+    Greeting& greeting =
+        greetings_.emplace_back(fabric_, device_, nonce_, std::move(accepted), traffic_class_);
     if (greeting.step() == Status::kAgain || greeting.proven()) return Status::kOk;
     turn_away(greeting.error().what);
     greetings_.pop_back();
@@ -94,6 +101,7 @@ class ListenerImpl final : public Listener, private VisitorPort {
   const Nonce nonce_;
   const SocketAddress address_;
   const Fd fd_;
+  const int traffic_class_;
   std::optional<Deadline> deadline_;  // for a peer to come, from the first accept on
   std::list<Greeting> greetings_;     // oldest first
   StrangerLog strangers_;
@@ -110,7 +118,8 @@ Result<SocketAddress> control_address(const Device& device) {
 
 }  // namespace
 
-Result<std::unique_ptr<Listener>> Listener::open(Fabric& fabric, int device_index, Handle* handle) {
+Result<std::unique_ptr<Listener>> Listener::open(Fabric& fabric, int device_index, Handle* handle,
+                                                 const CommOptions& options) {
   Device* device = fabric.device(device_index);
   if (device == nullptr) {
     return fail(make_error(Status::kInvalid, 0, "listen: no device %d", device_index));
@@ -123,7 +132,8 @@ Result<std::unique_ptr<Listener>> Listener::open(Fabric& fabric, int device_inde
   if (!bound) return fail(bound.error());
   auto nonce = random_nonce();
   if (!nonce) return fail(nonce.error());
-  auto listener = std::make_unique<ListenerImpl>(fabric, *device, *nonce, *bound, std::move(*fd));
+  auto listener =
+      std::make_unique<ListenerImpl>(fabric, *device, *nonce, *bound, std::move(*fd), options);
   listener->describe(handle);
   return listener;
 }

@@ -10,7 +10,7 @@ RecvCommImpl::RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box 
       outbox_(std::move(outbox)),
       peer_inbox_(parts.peer_inbox),
       eager_max_(parts.eager_max),
-      link_(fabric, device, std::move(parts.peer), parts.active, *this) {
+      link_(fabric, device, std::move(parts.peer), parts.active, *this, parts.traffic_class) {
   requests_.reserve(kReceiveSlots);
   free_.reserve(kReceiveSlots);
   for (uint32_t i = 0; i < kReceiveSlots; ++i) {

@@ -96,7 +96,7 @@ void Link::grant_join(size_t i) {
 
 bool Link::open_again(size_t i) {
   LinkRail& rail = rails_[i];
-  auto channel = rail.rail->open_channel({active_, true});
+  auto channel = rail.rail->open_channel({active_, true, traffic_class_});
   if (!channel) {
     SLIME_INFO("peer %s, device %s: rail %s cannot be opened again yet: %s", peer_.c_str(),
                device_.properties().name.c_str(), name_of(rail), channel.error().what.c_str());

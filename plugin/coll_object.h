@@ -19,6 +19,7 @@ struct CollRequest {
 
 struct CollObject {
   std::unique_ptr<Listener> listener;  // of a listenComm
+  CommOptions options;                 // the same
   std::unique_ptr<Session> session;    // of a collComm
   Device* device = nullptr;
   int device_index = 0;

@@ -114,15 +114,16 @@ Result<void> devices(int* count) {
   return {};
 }
 
-Result<void> listen(int index, void* handle, void** listen_comm) {
+Result<void> listen(int index, void* handle, void** listen_comm, int traffic_class) {
   if (handle == nullptr) return fail(null_argument("handle"));
   if (listen_comm == nullptr) return fail(null_argument("listenComm"));
   const auto device = find_device(index);
   if (!device) return fail(device.error());
   Handle made{};
-  auto listener = Listener::open(*State::get().fabric(), index, &made);
-  if (!listener) return fail(std::move(listener.error()));
   auto object = std::make_unique<CollObject>();
+  object->options.traffic_class = traffic_class;
+  auto listener = Listener::open(*State::get().fabric(), index, &made, object->options);
+  if (!listener) return fail(std::move(listener.error()));
   object->listener = std::move(*listener);
   object->device = *device;
   object->device_index = index;
@@ -151,9 +152,9 @@ Result<void> connect(void* handles[], int ranks, int rank, void* listen_comm, vo
     memcpy(all[i].data(), handles[i], all[i].size());
   }
   const auto policy = State::get().tuner_policy();
-  auto session =
-      Session::connect(*State::get().fabric(), listening->device_index, *listening->listener, all,
-                       static_cast<uint32_t>(rank), policy != nullptr ? policy->digest() : 0);
+  auto session = Session::connect(*State::get().fabric(), listening->device_index,
+                                  *listening->listener, all, static_cast<uint32_t>(rank),
+                                  policy != nullptr ? policy->digest() : 0, listening->options);
   if (!session) return end(std::move(session.error()));
   auto object = std::make_unique<CollObject>();
   object->session = std::move(*session);

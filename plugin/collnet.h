@@ -9,7 +9,7 @@ namespace slime::plugin::coll {
 
 // The devices of the net, in their order; none unless NCCL_SLIME_SWITCH names a switch.
 Result<void> devices(int* count);
-Result<void> listen(int device, void* handle, void** listen_comm);
+Result<void> listen(int device, void* handle, void** listen_comm, int traffic_class);
 // Waits. Whoever fails, all members fail; the listenComm is gone then.
 Result<void> connect(void* handles[], int ranks, int rank, void* listen_comm, void** coll_comm);
 Result<void> reduce_support(nccl::DataType type, nccl::ReduceOp op, int* supported);

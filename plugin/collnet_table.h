@@ -15,12 +15,16 @@ inline ResultCode coll_devices(int* count) noexcept {
 }
 
 inline ResultCode coll_listen_v6(int device, void* handle, void** listen_comm) noexcept {
-  return boundary("listen", [&] { return coll::listen(device, handle, listen_comm); });
+  return boundary("listen", [&] {
+    return coll::listen(device, handle, listen_comm, nccl::kTrafficClassUndefined);
+  });
 }
 
-inline ResultCode coll_listen_v11(void* /*context*/, int device, void* handle,
+inline ResultCode coll_listen_v11(void* context, int device, void* handle,
                                   void** listen_comm) noexcept {
-  return boundary("listen", [&] { return coll::listen(device, handle, listen_comm); });
+  return boundary("listen", [&] {
+    return coll::listen(device, handle, listen_comm, traffic_class_of(context));
+  });
 }
 
 inline ResultCode coll_connect(void* handles[], int ranks, int rank, void* listen_comm,

@@ -3,6 +3,7 @@
 #include <slime/log.h>
 
 #include <algorithm>
+#include <atomic>
 #include <climits>
 #include <mutex>
 #include <set>
@@ -64,14 +65,33 @@ Result<void> init_context(void** context, uint64_t comm_id, const nccl::NetCommC
                           nccl::Logger logger) {
   if (context == nullptr) return fail(null_argument("ctx"));
   set_logger(logger);
-  Context wanted{comm_id, config ? config->traffic_class : nccl::kTrafficClassUndefined};
-  if (wanted.traffic_class != nccl::kTrafficClassUndefined) {
-    SLIME_INFO("communicator 0x%llx asks for traffic class %d, which no transport here applies",
-               static_cast<unsigned long long>(comm_id), wanted.traffic_class);
-  }
+  const Context wanted{comm_id, checked_traffic_class(config)};
   *context = State::get().open_with_context(wanted);
+  const Fabric* const fabric = State::get().fabric();
+  if (wanted.traffic_class == nccl::kTrafficClassUndefined || fabric == nullptr) return {};
+  const int chosen = CommOptions{wanted.traffic_class}.chosen_class(fabric->settings());
+  SLIME_INFO("communicator 0x%llx asks for traffic class %d, and gets %d%s",
+             static_cast<unsigned long long>(comm_id), wanted.traffic_class, chosen,
+             chosen == wanted.traffic_class ? "" : " (NCCL_SLIME_TRAFFIC_CLASS)");
   return {};
 }
+
+int checked_traffic_class(const nccl::NetCommConfig* config) {
+  if (config == nullptr) return nccl::kTrafficClassUndefined;
+  const int wanted = config->traffic_class;
+  if (wanted == nccl::kTrafficClassUndefined || (wanted >= 0 && wanted <= 255)) return wanted;
+  static std::atomic<bool> warned{false};
+  if (!warned.exchange(true)) {
+    SLIME_WARN(
+        "trafficClass %d in the configuration of a communicator is not from 0 to 255, so its "
+        "packets go unmarked; give the TOS byte, which is DSCP times 4 (104 for AF31), or leave it "
+        "undefined",
+        wanted);
+  }
+  return nccl::kTrafficClassUndefined;
+}
+
+int traffic_class_of(const void* context) { return State::get().traffic_class_of(context); }
 
 Result<void> finalize(void* context) {
   if (State::get().finalize(context)) set_logger(nullptr);

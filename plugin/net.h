@@ -38,10 +38,16 @@ Result<void> finalize(void* context);
 Result<void> devices(int* count);
 Result<NetProperties> properties(int device);
 Result<void> make_virtual_device(int* device, const int* members, int count);
+// What a communicator's configuration says (nullptr: it has none); a value that is no TOS byte is
+// warned of, once, and counts as undefined.
+int checked_traffic_class(const nccl::NetCommConfig* config);
+int traffic_class_of(const void* context);  // of the communicator that init made `context` for
 
 // net_connect.cc
-Result<void> listen(int device, void* handle, void** listen_comm);
-Result<void> connect(int device, void* handle, void** send_comm);
+// `traffic_class`: as checked_traffic_class() returned it. The two ends of a link each mark what
+// they send.
+Result<void> listen(int device, void* handle, void** listen_comm, int traffic_class);
+Result<void> connect(int device, void* handle, void** send_comm, int traffic_class);
 Result<void> accept(void* listen_comm, void** recv_comm);
 Result<void> close_send(void* send_comm);
 Result<void> close_recv(void* recv_comm);

@@ -37,9 +37,10 @@ Handle without_attempt(const void* handle) {
   return copy;
 }
 
-Result<std::unique_ptr<PendingConnect>> begin_connect(int device, const Handle& handle) {
+Result<std::unique_ptr<PendingConnect>> begin_connect(int device, const Handle& handle,
+                                                      int traffic_class) {
   auto pending = std::make_unique<PendingConnect>();
-  auto connector = Connector::open(*State::get().fabric(), device, handle);
+  auto connector = Connector::open(*State::get().fabric(), device, handle, {traffic_class});
   if (!connector) return fail(connector.error());
   pending->connector = std::move(*connector);
   pending->handle = handle;
@@ -69,14 +70,14 @@ std::unique_ptr<NetObject> new_object(ObjectKind kind, Device* device, int index
 
 }  // namespace
 
-Result<void> listen(int index, void* handle, void** listen_comm) {
+Result<void> listen(int index, void* handle, void** listen_comm, int traffic_class) {
   if (handle == nullptr) return fail(null_argument("handle"));
   if (listen_comm == nullptr) return fail(null_argument("listenComm"));
   const auto device = find_device(index);
   if (!device) return fail(device.error());
   auto object = new_object(ObjectKind::kListen, *device, index);
   Handle made{};
-  auto listener = Listener::open(*State::get().fabric(), index, &made);
+  auto listener = Listener::open(*State::get().fabric(), index, &made, {traffic_class});
   if (!listener) return fail(listener.error());
   object->listener = std::move(*listener);
   set_attempt(made.data(), 0);
@@ -85,15 +86,15 @@ Result<void> listen(int index, void* handle, void** listen_comm) {
   return {};
 }
 
-Result<void> connect(int index, void* handle, void** send_comm) {
+Result<void> connect(int index, void* handle, void** send_comm, int traffic_class) {
   if (handle == nullptr) return fail(null_argument("handle"));
   if (send_comm == nullptr) return fail(null_argument("sendComm"));
   const auto device = find_device(index);
   if (!device) return fail(device.error());
   const uint64_t attempt = attempt_of(handle);
   const Handle bytes = without_attempt(handle);
-  auto pending =
-      attempt == 0 ? begin_connect(index, bytes) : continue_connect(index, bytes, attempt);
+  auto pending = attempt == 0 ? begin_connect(index, bytes, traffic_class)
+                              : continue_connect(index, bytes, attempt);
   if (!pending) return fail(pending.error());
   auto connected = (*pending)->connector->step();
   set_attempt(handle, 0);

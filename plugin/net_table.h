@@ -84,15 +84,18 @@ ResultCode get_properties(int device, Properties* to) noexcept {
 }
 
 inline ResultCode listen_v6(int device, void* handle, void** comm) noexcept {
-  return boundary("listen", [&] { return listen(device, handle, comm); });
+  return boundary("listen",
+                  [&] { return listen(device, handle, comm, nccl::kTrafficClassUndefined); });
 }
 
-inline ResultCode listen_v11(void* /*context*/, int device, void* handle, void** comm) noexcept {
-  return listen_v6(device, handle, comm);
+inline ResultCode listen_v11(void* context, int device, void* handle, void** comm) noexcept {
+  return boundary("listen",
+                  [&] { return listen(device, handle, comm, traffic_class_of(context)); });
 }
 
 inline ResultCode connect_v6(int device, void* handle, void** comm) noexcept {
-  return boundary("connect", [&] { return connect(device, handle, comm); });
+  return boundary("connect",
+                  [&] { return connect(device, handle, comm, nccl::kTrafficClassUndefined); });
 }
 
 // *device_handle belongs to device offload, which we do not offer: it stays as it is.
@@ -101,14 +104,17 @@ inline ResultCode connect_v7(int device, void* handle, void** comm,
   return connect_v6(device, handle, comm);
 }
 
-inline ResultCode connect_v10(int device, const nccl::NetCommConfig* /*config*/, void* handle,
+// This version tells the connecting end alone.
+inline ResultCode connect_v10(int device, const nccl::NetCommConfig* config, void* handle,
                               void** comm, NetDeviceHandle** /*device_handle*/) noexcept {
-  return connect_v6(device, handle, comm);
+  return boundary("connect",
+                  [&] { return connect(device, handle, comm, checked_traffic_class(config)); });
 }
 
-inline ResultCode connect_v11(void* /*context*/, int device, void* handle, void** comm,
+inline ResultCode connect_v11(void* context, int device, void* handle, void** comm,
                               NetDeviceHandle** /*device_handle*/) noexcept {
-  return connect_v6(device, handle, comm);
+  return boundary("connect",
+                  [&] { return connect(device, handle, comm, traffic_class_of(context)); });
 }
 
 inline ResultCode accept_v6(void* listen_comm, void** comm) noexcept {

@@ -33,6 +33,20 @@ std::shared_ptr<const TunerPolicy> State::tuner_policy() const {
   return tuner_policy_;
 }
 
+int State::traffic_class_of(const void* context) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = contexts_.find(context);
+  if (found == contexts_.end()) return nccl::kTrafficClassUndefined;
+  if (found->second->traffic_class != nccl::kTrafficClassUndefined) {
+    return found->second->traffic_class;
+  }
+  for (const auto& [key, other] : contexts_) {
+    const bool same = other->comm_id == found->second->comm_id;
+    if (same && other->traffic_class != nccl::kTrafficClassUndefined) return other->traffic_class;
+  }
+  return nccl::kTrafficClassUndefined;
+}
+
 NetObject* State::adopt(std::unique_ptr<NetObject> object) {
   NetObject* const raw = object.get();
   const bool is_comm = raw->is_comm();

@@ -60,6 +60,8 @@ class State {
   // NCCL then finds no devices and falls back to its own transports.
   void open_without_context();
   Context* open_with_context(const Context& context);
+  // Of the communicator's context. A CollNet's own has none: it is that of the network's.
+  int traffic_class_of(const void* context) const;
   // True: that was the last context; everything is closed. Unknown ones are ignored.
   bool finalize(const void* context);
 

@@ -77,9 +77,13 @@ struct Done {
   uint64_t cookie = 0;     // kSent
 };
 
+inline constexpr int kNoTrafficClass = -1;
+
 struct ChannelOptions {
   bool active = false;            // true at the end that connects
   bool confirm_delivery = false;  // kSent only once the peer's rail has reported kArrived
+  // Of what this end sends: IP's TOS byte, 0 to 255. A rail that cannot mark it warns and goes on.
+  int traffic_class = kNoTrafficClass;
 };
 
 // One connection over one rail.

@@ -122,6 +122,9 @@ Result<void> set_nodelay(const Fd& fd);
 Result<uint64_t> set_buffers(const Fd& fd, uint64_t bytes);
 // As /proc/sys/net/ipv4/tcp_available_congestion_control names them.
 Result<void> set_congestion_control(const Fd& fd, const std::string& name);
+// Marks what is sent: IP_TOS or IPV6_TCLASS without the two ECN bits, and its precedence as the
+// packets' priority in the queues of this host. `value`: the TOS byte, 0 to 255.
+Result<void> set_traffic_class(const Fd& fd, int value);
 // The longest pause between two tries of the kernel to send again what was lost (TCP_RTO_MAX_MS,
 // Linux 6.15): an eighth of `seconds`, 1 s to 2 min. Without it the pauses double up to 2 minutes,
 // and a path that returns after an outage stays unused for as long as the outage was.

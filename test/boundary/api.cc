@@ -72,8 +72,8 @@ class ApiOf final : public Api {
   }
 
   ResultCode init(nccl::Logger logger, int traffic_class) override {
+    config.traffic_class = traffic_class;
     if constexpr (kVersion >= 11) {
-      const nccl::NetCommConfig config{traffic_class};
       return table_->init(&context, 0x51e, &config, logger, nullptr);
     } else if constexpr (kVersion == 10) {
       return table_->init(logger, nullptr);
@@ -122,7 +122,8 @@ class ApiOf final : public Api {
     if constexpr (kVersion >= 11) {
       code = table_->connect(context, device, handle, comm, &offload);
     } else if constexpr (kVersion == 10) {
-      code = table_->connect(device, nullptr, handle, comm, &offload);
+      const bool defined = config.traffic_class != nccl::kTrafficClassUndefined;
+      code = table_->connect(device, defined ? &config : nullptr, handle, comm, &offload);
     } else if constexpr (kVersion >= 7) {
       code = table_->connect(device, handle, comm, &offload);
     } else {

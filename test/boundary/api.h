@@ -40,7 +40,8 @@ class Api {
   virtual ~Api() = default;
 
   int version = 0;
-  void* context = nullptr;  // of the last init, for v11 and later
+  void* context = nullptr;                                   // of the last init, for v11 and later
+  nccl::NetCommConfig config{nccl::kTrafficClassUndefined};  // of the last init, for v10's connect
 
   virtual const char* name() const = 0;
   virtual bool complete() const = 0;  // all that NCCL calls is there, and no more than it may be

@@ -48,11 +48,13 @@ class CollApi {
 // A test of one version's tables, net and CollNet.
 class CollTest : public EveryVersion {
  protected:
+  int traffic_class_ = nccl::kTrafficClassUndefined;  // of the net's configuration
+
   CollTest() : owned_(CollApi::of(plugin_, GetParam())), coll_(*owned_) {}
 
   // As NCCL: the net first.
   void init() {
-    ASSERT_EQ(net_.init(), nccl::kSuccess) << Log::text();
+    ASSERT_EQ(net_.init(Log::logger(), traffic_class_), nccl::kSuccess) << Log::text();
     ASSERT_EQ(coll_.init(), nccl::kSuccess) << Log::text();
     Log::clear();
   }

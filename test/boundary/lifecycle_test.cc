@@ -224,12 +224,6 @@ TEST_F(Lifecycle, ForkedChildMayStartAnew) {
   finalize();
 }
 
-TEST_F(Lifecycle, SaysThatATrafficClassIsNotApplied) {
-  ASSERT_EQ(net_.init(Log::logger(), 3), nccl::kSuccess);
-  EXPECT_EQ(Log::count(nccl::kLogInfo, "traffic class 3"), 1u) << Log::text();
-  finalize();
-}
-
 TEST_F(Lifecycle, WritesItsCountersWhenTheLastConnectionCloses) {
   const std::string path = testing::TempDir() + "slime-stats-" + std::to_string(getpid());
   std::filesystem::remove(path);

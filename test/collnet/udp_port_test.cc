@@ -7,6 +7,8 @@
 
 #include <string>
 
+#include "test/support/own_sockets.h"
+
 namespace slime {
 namespace {
 
@@ -86,6 +88,13 @@ TEST_P(UdpPortTest, SendsAndReceives) {
   ASSERT_TRUE(port) << port.error().what;
   EXPECT_EQ((*port)->address().is_ipv6(), switch_.address().is_ipv6());
   EXPECT_GT((*port)->max_packet_bytes(), 1000u);
+  exchange(port->get());
+}
+
+TEST_P(UdpPortTest, MarksItsPackets) {
+  const auto port = UdpPort::open({.peer = switch_.address(), .traffic_class = 0x68});
+  ASSERT_TRUE(port) << port.error().what;
+  EXPECT_EQ(test::count_marked(0x68, SOCK_DGRAM), 1u);
   exchange(port->get());
 }
 

@@ -36,4 +36,16 @@ inline std::vector<int> own_sockets(int type = SOCK_STREAM) {
   return found;
 }
 
+// How many sockets of this type send with this TOS byte.
+inline size_t count_marked(int traffic_class, int type = SOCK_STREAM) {
+  size_t count = 0;
+  for (const int fd : own_sockets(type)) {
+    const bool ipv6 = socket_option(fd, SOL_SOCKET, SO_DOMAIN) == AF_INET6;
+    const auto value =
+        ipv6 ? socket_option(fd, IPPROTO_IPV6, IPV6_TCLASS) : socket_option(fd, IPPROTO_IP, IP_TOS);
+    count += value == traffic_class;
+  }
+  return count;
+}
+
 }  // namespace slime::test

@@ -101,12 +101,14 @@ struct TcpLink {
   std::unique_ptr<SendComm> sender;
   std::unique_ptr<RecvComm> receiver;
 
-  void connect(TcpHost& from, TcpHost& to) {
+  // `sends`, `receives`: what the two ends' communicators ask for.
+  void connect(TcpHost& from, TcpHost& to, const CommOptions& sends = {},
+               const CommOptions& receives = {}) {
     Handle handle;
-    auto opened = Listener::open(*to.fabric, 0, &handle);
+    auto opened = Listener::open(*to.fabric, 0, &handle, receives);
     ASSERT_TRUE(opened) << opened.error().what;
     listener = std::move(*opened);
-    auto connector = Connector::open(*from.fabric, 0, handle);
+    auto connector = Connector::open(*from.fabric, 0, handle, sends);
     ASSERT_TRUE(connector) << connector.error().what;
     ASSERT_TRUE(in_time([&] {
       if (!sender) {

@@ -214,6 +214,26 @@ TEST(Socket, BuffersReportWhatWasGranted) {
   EXPECT_EQ(set_buffers(Fd(), 4096).error().code, EBADF);
 }
 
+TEST(Socket, TrafficClassMarksPacketsAndTheirPriority) {
+  for (const char* host : {"127.0.0.1", "::1"}) {
+    const Fd fd(socket(loopback(host).family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!fd) continue;  // no IPv6 here
+    const bool ipv6 = loopback(host).is_ipv6();
+    const auto marks = [&] {
+      return option_of(fd, ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, ipv6 ? IPV6_TCLASS : IP_TOS);
+    };
+    ASSERT_TRUE(set_traffic_class(fd, 106));
+    EXPECT_EQ(marks(), 104) << "AF31 without the ECN bits";
+    EXPECT_EQ(option_of(fd, SOL_SOCKET, SO_PRIORITY), 3);
+    ASSERT_TRUE(set_traffic_class(fd, 255)) << "more than 6 needs CAP_NET_ADMIN";
+    EXPECT_EQ(marks(), 252);
+    EXPECT_EQ(option_of(fd, SOL_SOCKET, SO_PRIORITY), 6);
+    ASSERT_TRUE(set_traffic_class(fd, 0));
+    EXPECT_EQ(marks(), 0);
+  }
+  EXPECT_EQ(set_traffic_class(Fd(), 104).error().code, EBADF);
+}
+
 TEST(Socket, LongestResendPauseIsAnEighthOfThePatience) {
   constexpr int kRtoMaxMs = 44;  // TCP_RTO_MAX_MS
   const SocketPair pair;

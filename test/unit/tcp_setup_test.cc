@@ -186,6 +186,20 @@ TEST(TcpSetup, OverIpv6) {
   EXPECT_EQ(active->peer_name().substr(0, 6), "[::1]:");
 }
 
+// Each end marks what it sends with the class that it was given.
+TEST(TcpSetup, TheTrafficClassOfEachEnd) {
+  const auto left = loopback_rail(), right = loopback_rail();
+  const auto active = std::move(*left->open_channel({.active = true, .traffic_class = 0x28}));
+  const auto passive = std::move(*right->open_channel({.active = false, .traffic_class = 0x4c}));
+  EXPECT_EQ(passive->connect(active->address()), Status::kAgain);
+  EXPECT_TRUE(eventually([&] {
+    const Status there = active->connect(passive->address());
+    return passive->connect(active->address()) == Status::kOk && there == Status::kOk;
+  }));
+  EXPECT_EQ(test::count_marked(0x28), 1u);
+  EXPECT_EQ(test::count_marked(0x4c), 1u);
+}
+
 TEST(TcpSetup, ThePauseBeforeLostBytesAreSentAgainFollowsThePatience) {
   constexpr int kRtoMaxMs = 44;  // TCP_RTO_MAX_MS
   Settings settings;

@@ -59,6 +59,7 @@ class TcpChannel final : public Channel {
   Status check_answer(const Hello& answer, Error* error) const;
   Status tune(Error* error);
   Result<void> choose_congestion_control();
+  void mark();
   void prepare_greeting();
   void become_ready();
   Error timeout_error() const;

@@ -191,6 +191,7 @@ Status TcpChannel::tune(Error* error) {
   if (tuned) tuned = set_keepalive(fd_, rail_.settings().peer_timeout);
   if (tuned) tuned = set_longest_resend_pause(fd_, rail_.settings().peer_timeout);
   if (tuned) tuned = choose_congestion_control();
+  if (tuned) mark();
   if (tuned) return Status::kOk;
   *error = std::move(tuned.error());
   return error->status;
@@ -210,6 +211,12 @@ Result<void> TcpChannel::choose_congestion_control() {
                          "NCCL_SLIME_TCP_CONGESTION=%s cannot be used here (%s); see "
                          "/proc/sys/net/ipv4/tcp_allowed_congestion_control",
                          name.c_str(), set.error().what.c_str()));
+}
+
+void TcpChannel::mark() {
+  if (options_.traffic_class == kNoTrafficClass) return;
+  auto marked = set_traffic_class(fd_, options_.traffic_class);
+  if (!marked) rail_.warn_unmarked(marked.error());
 }
 
 void TcpChannel::prepare_greeting() {

@@ -1,5 +1,7 @@
 #include "transports/tcp/rail.h"
 
+#include <slime/log.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -64,6 +66,14 @@ void TcpRail::deregister_memory(const MemoryKeys& keys) { regions_.remove(keys.r
 Result<std::unique_ptr<Channel>> TcpRail::open_channel(const ChannelOptions& options) {
   reaper_.poll();
   return TcpChannel::open(*this, options);
+}
+
+void TcpRail::warn_unmarked(const Error& why) {
+  if (warned_unmarked_.exchange(true)) return;
+  SLIME_WARN(
+      "rail %s: the traffic class cannot be set (%s), so packets go without it; allow it, or unset "
+      "NCCL_SLIME_TRAFFIC_CLASS and the communicator's trafficClass",
+      caps_.name.c_str(), why.what.c_str());
 }
 
 Result<std::vector<std::unique_ptr<Rail>>> open_tcp_rails(const Settings& settings,

@@ -6,6 +6,7 @@
 #include <slime/interfaces.h>
 #include <slime/settings.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,7 @@ class TcpRail final : public Rail {
   const RegionTable& regions() const { return regions_; }
   Acceptor& acceptor() { return acceptor_; }
   Reaper& reaper() { return reaper_; }
+  void warn_unmarked(const Error& why);  // once
 
  private:
   TcpRail(RailCaps caps, const Interface& interface, const SocketAddress& local,
@@ -52,6 +54,7 @@ class TcpRail final : public Rail {
   RegionTable regions_;
   Acceptor acceptor_;
   Reaper reaper_;
+  std::atomic<bool> warned_unmarked_{false};
 };
 
 // All tcp rails of this host, in the order of the interfaces. What was skipped goes to `notes`.
