@@ -28,6 +28,7 @@ enum class ControlOp : uint32_t {
   kJoin = 4,    // value: the life that a dead rail shall get; comes with a JoinRecord
   kJoined = 5,  // value: the life whose channel is connected at this end
   kRetry = 6,   // value: a rail that may work again: the active end should try it now
+  kWanted = 7,  // value: the sequence of the CTS that the sender waits for
 };
 
 constexpr ImmediateKind kind_of(uint32_t immediate) {

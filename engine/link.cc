@@ -245,6 +245,7 @@ Status Link::handle_control(uint32_t immediate) {
       return Status::kOk;
     case ControlOp::kCredit:
     case ControlOp::kSeen:
+    case ControlOp::kWanted:
       return user_.on_arrived(immediate, 0);
     case ControlOp::kFenced:
     case ControlOp::kJoin:

@@ -42,7 +42,7 @@ struct JoinPlace {
 class LinkUser {
  public:
   virtual ~LinkUser() = default;
-  // A work of the peer arrived; of control works only kCredit and kSeen.
+  // A work of the peer arrived; of control works only kCredit, kSeen, kWanted.
   virtual Status on_arrived(uint32_t immediate, uint64_t bytes) = 0;
   // A work of ours is done. False: not expected (a repeated completion), nothing changed.
   virtual bool on_sent(const Cookie& cookie, uint64_t* bytes) = 0;

@@ -14,6 +14,9 @@ namespace slime {
 inline constexpr uint32_t kMaxRails = 16;  // channels of one link
 static_assert(kMaxRails <= 1u << RailLife::kRailBits);
 inline constexpr uint32_t kEagerSlots = 32;  // eager messages that may wait at the receiver
+// So many eager messages in a row let the receiver hold CTS back (recv_announce.cc), and let the
+// sender ask for one (send_match.cc). NCCL keeps 8 receives posted.
+inline constexpr uint32_t kEagerStreak = 8;
 // CTS records. Twice as many as receives: a receive can be complete by eager messages before the
 // sender has read its CTS, and the record must stay until then.
 inline constexpr uint32_t kReceiveSlots = 2 * kMaxRequests;

@@ -172,6 +172,9 @@ Status RecvCommImpl::on_arrived(uint32_t immediate, uint64_t bytes) {
     case ImmediateKind::kEager:
       return on_eager(immediate, bytes);
     case ImmediateKind::kControl:
+      if (control_op(immediate) == ControlOp::kWanted) {
+        return on_wanted(widen(next_cts_, control_value(immediate), kControlValueMask));
+      }
       if (control_op(immediate) != ControlOp::kSeen) break;
       on_seen(widen(cts_seen_, control_value(immediate), kControlValueMask));
       return Status::kOk;

@@ -91,6 +91,8 @@ class RecvCommImpl final : public RecvComm, private LinkUser, private ThreadProg
   void announce_overdue();
   void announce_held();
   void unhold(ReceiveRequest& request);
+  bool may_hold() const;
+  Status on_wanted(uint32_t cts);
 
   void on_seen(uint32_t cts_seen);
   static void complete(ReceiveRequest& request, ReceivePart& part);
@@ -125,8 +127,9 @@ class RecvCommImpl final : public RecvComm, private LinkUser, private ThreadProg
 
   std::array<uint16_t, kMaxRequests> held_;  // slots whose CTS is held back, oldest first
   uint32_t held_count_ = 0;
-  uint64_t held_since_ns_ = 0;  // without an eager message since; 0: not known yet
-  uint32_t eager_streak_ = 0;   // messages in a row that came eagerly
+  uint32_t eager_streak_ = 0;  // messages in a row that came eagerly
+  uint64_t last_eager_ns_ = 0;
+  uint32_t wanted_ = 0;  // CTS below this one are not held back: the sender waits for them
 
   Link link_;  // last: gone before the memory it uses
 };

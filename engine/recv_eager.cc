@@ -93,7 +93,7 @@ Status RecvCommImpl::take(uint32_t slot, ReceiveRequest& request, ReceivePart& p
   part.bytes = header.length;
   complete(request, part);
   ++eager_streak_;
-  held_since_ns_ = 0;
+  last_eager_ns_ = link_.now_ns();
   if (request.held && request.incomplete == 0) unhold(request);
   early_slots_ &= ~(1u << slot);
   consumed_slots_ |= 1u << slot;

@@ -41,6 +41,7 @@ Status SendCommImpl::isend(const void* data, size_t bytes, int tag, const Memory
     if (const Status status = move(); status != Status::kOk) return status;
     found = match(tag);
     if (found.group == nullptr) {
+      ask_for_cts();
       waited();
       return wait_for_receiver(bytes);
     }
@@ -72,6 +73,7 @@ Status SendCommImpl::start(const Match& found, const void* data, size_t bytes,
   const bool first = waiting_head_ == waiting_tail_;
   if (!first || !submit_stripes(*taken)) waiting_[waiting_tail_++ % kPool] = taken->index;
   ++sent_.of(entry.tag);
+  eager_streak_ = 0;
   const uint32_t seen = taken->cts_sequence + 1;
   if (static_cast<int32_t>(seen - told_) > 0) told_ = seen;
   achieved();

@@ -86,6 +86,7 @@ class SendCommImpl final : public SendComm, private LinkUser, private ThreadProg
   Status accept_parked();
   bool passed(const Group& group) const;
   void tell_seen();
+  void ask_for_cts();
   Match match(int tag);
   void drop_passed();
   void drop_all_passed();
@@ -151,6 +152,7 @@ class SendCommImpl final : public SendComm, private LinkUser, private ThreadProg
   std::array<EagerSlot, kEagerSlots> eager_;
   uint32_t eager_sent_ = 0;
   uint32_t eager_consumed_ = 0;
+  uint32_t eager_streak_ = 0;  // messages in a row that went eagerly; 0 once a CTS was asked for
 
   Link link_;  // last: gone before the memory it uses
 };

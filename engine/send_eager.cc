@@ -20,6 +20,7 @@ void SendCommImpl::start_eager(const void* data, size_t bytes, int tag, Request*
   std::byte* place = outbox_.data() + slot * eager_slot_bytes(eager_max_);
   const EagerHeader header{index, static_cast<uint32_t>(bytes), tag, sent_.of(tag)++, next_cts_, 0};
   told_ = next_cts_;
+  ++eager_streak_;
   std::memcpy(place, &header, sizeof header);
   if (bytes > 0) std::memcpy(place + sizeof header, data, bytes);
   // The bytes have been copied, but the request stays open until the rail has taken them: after

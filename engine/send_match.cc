@@ -46,6 +46,15 @@ void SendCommImpl::tell_seen() {
   link_.submit_control(ControlOp::kSeen, next_cts_);
 }
 
+// After eager messages in a row the receiver may hold its CTS back. Where it does not, this costs a
+// work, but only the first time that a message waits after them. It is posted at once.
+void SendCommImpl::ask_for_cts() {
+  if (eager_streak_ < kEagerStreak || groups_head_ != groups_tail_ || link_.up_count() == 0) return;
+  eager_streak_ = 0;
+  link_.submit_control(ControlOp::kWanted, next_cts_);
+  (void)link_.progress();  // the next call reports a failure
+}
+
 Status SendCommImpl::accept_cts(uint32_t slot) {
   if (groups_tail_ - groups_head_ == kMaxRequests) drop_all_passed();
   if (groups_tail_ - groups_head_ == kMaxRequests) return link_.fail_protocol("too many CTS");
