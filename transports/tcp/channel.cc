@@ -56,11 +56,14 @@ Status TcpChannel::poll(std::span<Done> done, size_t* count) {
   *count = 0;
   counters.polls.add();
   if (state_ == State::kFenced || state_ < State::kReady) return Status::kOk;
-  // Arrivals and completions each get half of the room, so that neither can starve the other; of
-  // an odd room (it may be one) they get the middle by turns.
-  odd_poll_ = !odd_poll_;
-  const size_t reserved = std::min(queue_.sent(), (done.size() + odd_poll_) / 2);
-  size_t reported = state_ == State::kFailed ? 0 : receive(done.first(done.size() - reserved));
+  // What is done is reported without a look at the socket: after a small send nothing has come,
+  // mostly. Not twice in a row, and of a poll with a look completions get half of the room at most,
+  // so that neither kind can starve the other.
+  reports_only_ = !reports_only_ && queue_.sent() > 0;
+  size_t reported = 0;
+  if (!reports_only_ && state_ != State::kFailed) {
+    reported = receive(done.first(done.size() - std::min(queue_.sent(), done.size() / 2)));
+  }
   if (state_ == State::kReady && queue_.wants_to_send(reader_.arrived())) {
     if (!queue_.blocked() || pacer_.due(now())) flush();
   }
