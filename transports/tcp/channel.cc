@@ -14,6 +14,7 @@ namespace slime::tcp {
 namespace {
 
 constexpr uint32_t kPollsPerWatch = 32;
+constexpr uint32_t kSkips = 8;
 
 uint64_t now() { return SteadyClock::instance().now_ns(); }
 
@@ -57,12 +58,14 @@ Status TcpChannel::poll(std::span<Done> done, size_t* count) {
   counters.polls.add();
   if (state_ == State::kFenced || state_ < State::kReady) return Status::kOk;
   // What is done is reported without a look at the socket: after a small send nothing has come,
-  // mostly. Not twice in a row, and of a poll with a look completions get half of the room at most,
-  // so that neither kind can starve the other.
-  reports_only_ = !reports_only_ && queue_.sent() > 0;
+  // mostly. Few times in a row, only once while there are arrivals, and of a poll with a look
+  // completions get half of the room at most: so neither kind can starve the other.
   size_t reported = 0;
-  if (!reports_only_ && state_ != State::kFailed) {
+  if (queue_.sent() > 0 && skips_left_ > 0) {
+    --skips_left_;
+  } else if (state_ != State::kFailed) {
     reported = receive(done.first(done.size() - std::min(queue_.sent(), done.size() / 2)));
+    skips_left_ = reported > 0 ? 1 : kSkips;
   }
   if (state_ == State::kReady && queue_.wants_to_send(reader_.arrived())) {
     if (!queue_.blocked() || pacer_.due(now())) flush();

@@ -88,7 +88,7 @@ class TcpChannel final : public Channel {
   Endpoint own_;
   Endpoint peer_;
   State state_ = State::kNew;
-  bool reports_only_ = false;  // the last poll did not look at the socket
+  uint32_t skips_left_ = 1;  // polls that may report what is sent, and not look at the socket
   Fd fd_;
   Pacer pacer_;  // while the send queue is blocked
   uint32_t idle_polls_ = 0;
