@@ -2,10 +2,12 @@
 #pragma once
 
 #include <slime/result.h>
+#include <sys/mman.h>
 
+#include <cerrno>
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include "engine/device.h"
 
@@ -23,17 +25,18 @@ class Box {
     if (region_) device_->memory().release(region_);
   }
 
-  // Zeroed, so that no record is ever read that nobody wrote.
+  // Zeroed, so that no record is ever read that nobody wrote; by the kernel, as it is used.
   static Result<Box> make(Device& device, size_t bytes) {
     Box box;
     const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    box.bytes_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
-    if (!box.bytes_) {
-      return fail(make_error(Status::kNoMemory, 0,
+    void* const pages =
+        ::mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) {
+      return fail(make_error(Status::kNoMemory, errno,
                              "device %s: no memory for %zu bytes of protocol records",
                              device.properties().name.c_str(), rounded));
     }
-    std::fill_n(box.bytes_.get(), rounded, std::byte{0});
+    box.bytes_ = Bytes(static_cast<std::byte*>(pages), Unmap{rounded});
     auto region = device.memory().acquire(box.bytes_.get(), rounded, MemoryKind::kHost);
     if (!region) return fail(region.error());
     box.device_ = &device;
@@ -48,12 +51,14 @@ class Box {
   // Whole pages of its own: memory registered with a NIC must not share a page with anything
   // that a forked child may write (man ibv_fork_init).
   static constexpr size_t kAlignment = 4096;
-  struct Free {
-    void operator()(std::byte* p) const { std::free(p); }
+  struct Unmap {
+    size_t bytes;
+    void operator()(std::byte* p) const { ::munmap(p, bytes); }
   };
+  using Bytes = std::unique_ptr<std::byte, Unmap>;
 
   Device* device_ = nullptr;
-  std::unique_ptr<std::byte, Free> bytes_;
+  Bytes bytes_;
   const MemoryRegion* region_ = nullptr;
 };
 

@@ -1,12 +1,15 @@
 #include "engine/memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "engine/fabric.h"
 #include "engine/tag_counters.h"
 #include "test/support/fake_rail.h"
+#include "test/support/sim_hosts.h"
 
 namespace slime::test {
 namespace {
@@ -157,6 +160,20 @@ TEST(Fabric, MergeRefusesWhatItCannotDo) {
   EXPECT_FALSE(fabric->merge(twice));
   EXPECT_FALSE(fabric->merge({}));
   EXPECT_EQ(fabric->device_count(), 2u);
+}
+
+// A comm has a place for 32 eager messages of the largest size, and hundreds of comms are usual.
+TEST(BoxTest, TakesMemoryOnlyAsItIsUsed) {
+  constexpr size_t kBytes = 1 << 20, kPage = 4096;
+  sim::Network network(1);
+  SimHost host(network, 1, RailCaps(), Settings(), "a");
+  const auto box = Box::make(host.device(), kBytes);
+  ASSERT_TRUE(box);
+  std::array<unsigned char, kBytes / kPage> pages;
+  ASSERT_EQ(mincore(box->data(), kBytes, pages.data()), 0);
+  EXPECT_EQ(std::ranges::count_if(pages, [](unsigned char page) { return page & 1; }), 0);
+  EXPECT_TRUE(std::all_of(box->data(), box->data() + kBytes,
+                          [](std::byte byte) { return byte == std::byte{0}; }));
 }
 
 }  // namespace
