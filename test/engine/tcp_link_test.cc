@@ -102,7 +102,7 @@ TEST(TcpLink, CarriesEverySizeOverAnyNumberOfRails) {
     TcpLink link;
     ASSERT_NO_FATAL_FAILURE(link.connect(from, to));
     Buffers buffers(from, to, 3 << 20);
-    for (const size_t bytes : {0, 1, 127, 4096, 4097, 65536, 1000003, 3 << 20}) {
+    for (const size_t bytes : {0, 1, 127, 4096, 4097, 16384, 16385, 65536, 1000003, 3 << 20}) {
       ASSERT_NO_FATAL_FAILURE(expect_transfer(link, buffers, bytes)) << mine << " " << theirs;
     }
   }
@@ -277,19 +277,19 @@ TEST(TcpLink, ASendThatIsTooLongNamesBothSizes) {
   TcpLink link;
   ASSERT_NO_FATAL_FAILURE(link.connect(from, to));
   Buffers buffers(from, to, 1 << 20);
-  const Receive small{buffers.target.data(), 5000, 0, buffers.target_region};
+  const Receive small{buffers.target.data(), 50'000, 0, buffers.target_region};
   Request *receive = nullptr, *send = nullptr;
   ASSERT_EQ(link.receiver->irecv({&small, 1}, false, &receive), Status::kOk);
   Status status = Status::kOk;
   ASSERT_TRUE(in_time([&] {
     bool done = false;
     (void)link.receiver->test(receive, &done, nullptr);
-    status = link.sender->isend(buffers.source.data(), 6000, 0, buffers.source_region, &send);
+    status = link.sender->isend(buffers.source.data(), 60'000, 0, buffers.source_region, &send);
     return status != Status::kOk;
   }));
   EXPECT_EQ(status, Status::kInvalid);
-  EXPECT_NE(link.sender->failure().what.find("6000"), std::string::npos);
-  EXPECT_NE(link.sender->failure().what.find("5000"), std::string::npos);
+  EXPECT_NE(link.sender->failure().what.find("60000"), std::string::npos);
+  EXPECT_NE(link.sender->failure().what.find("50000"), std::string::npos);
 }
 
 // A stranger at the listener: whatever it sends, it is turned away and the right peer gets in.
