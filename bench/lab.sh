@@ -184,10 +184,10 @@ lab_switchd_again() {
   return 1
 }
 
-# lab_perf NAME WORKERS ARGUMENT...: slime-perf, a rank in each worker's namespace, as torchrun
-# starts it; what rank R prints is in $work/NAME.R.{out,err}, the result in $work/NAME.R.json.
+# lab_ranks NAME WORKERS COMMAND...: a rank in each worker's namespace, as torchrun starts it; what rank R
+# prints is in $work/NAME.R.{out,err}, the result in $work/NAME.R.json.
 # Sets the array $rank_pids; lab_wait waits for them and returns the first that was not 0.
-lab_perf() {
+lab_ranks() {
   local name=$1 workers=$2 rank
   shift 2
   lab_port=$((${lab_port:-29000} + 1))
@@ -195,10 +195,17 @@ lab_perf() {
   for ((rank = 0; rank < workers; ++rank)); do
     RANK=$rank WORLD_SIZE=$workers LOCAL_RANK=0 MASTER_ADDR=$(worker_address 0) \
       MASTER_PORT=$lab_port TORCHELASTIC_RUN_ID=$name NCCL_SLIME_IFNAME=${lab_interfaces:-eth0} \
-      ip netns exec "w$rank" "${launcher[@]}" "$build/bin/slime-perf" "$@" \
-      --json "$work/$name.$rank.json" >"$work/$name.$rank.out" 2>"$work/$name.$rank.err" </dev/null &
+      ip netns exec "w$rank" "${launcher[@]}" "$@" --json "$work/$name.$rank.json" \
+      >"$work/$name.$rank.out" 2>"$work/$name.$rank.err" </dev/null &
     rank_pids+=($!)
   done
+}
+
+# lab_perf NAME WORKERS ARGUMENT...: ranks of slime-perf
+lab_perf() {
+  local name=$1 workers=$2
+  shift 2
+  lab_ranks "$name" "$workers" "$build/bin/slime-perf" "$@"
 }
 
 lab_wait() {

@@ -1,22 +1,29 @@
 #!/bin/bash
-# networks.sh [--rows NAME,NAME...] [--rounds N] [--mtu BYTES] [--congestion NAME] [--json FILE]: what the
-# plugin makes of uneven, changing and lossy networks, as ratios of figures that are taken by turns.
-# Two workers in network namespaces, on links that tbf shapes; an allreduce of 16 MiB by slime-perf's
-# ring, whose results are checked. A line per figure: the median of N rounds (3), the least and the
-# most, the aim. Progress goes to stderr. The rows:
+# networks.sh [--rows NAME,NAME...] [--rounds N] [--mtu BYTES] [--congestion NAME] [--sockets N]
+# [--nccl PATH] [--json FILE]: what the plugin makes of uneven, changing, capped and lossy networks, as
+# ratios of figures that are taken by turns. Two workers in network namespaces, on links that tbf shapes;
+# an allreduce of 16 MiB by slime-perf's ring, whose results are checked. A line per figure: the median
+# of N rounds (3), the least and the most, the aim. Progress goes to stderr. The rows:
 #   even      two links of 500 Mbit/s as one device, to one of them alone
 #   uneven    500 and 250 Mbit/s, to the sum of what each gives alone
 #   four      400, 200, 200 and 100 Mbit/s, to the same
 #   slowed    two links of 500 Mbit/s; one falls to a tenth for 6 s in mid-run, N times: what both carry
 #             from 1 s to 3 s after that, to what is left; seconds until each carries 0.9 of what it did
 #             before, after its recovery
-# --congestion is the workers' TCP congestion control (default: the system's).
+#   capped    a link of 1 Gbit/s that polices each TCP flow to 250 Mbit/s, to what the link can give
+#   lossy     two links of 500 Mbit/s, one loses 0.1 % of the packets, to the sum of what each gives alone
+#   small     64 KiB over one device of two links, to one link: time
+# --sockets sets NCCL_SLIME_RAILS_PER_IF in the row capped (default: the plugin's choice).
+# --nccl: NCCL's library, or its directory: NCCL over the plugin and over its own Socket transport, too, in
+# the rows even, uneven and capped. Each rank needs a GPU, which may be the same.
+# --congestion is the workers' TCP congestion control (default: the system's). At an MTU of 1500 the
+# links are too fast for two cores.
 #   SLIME_BUILD_DIR   where the build is (default: build of this checkout)
 set -u
 . "$(dirname "$0")/begin.sh"
-all_rows=even,uneven,four,slowed
-rows=$all_rows rounds=3 mtu=9000 congestion='' json='' launcher=()
-bench_options "rows rounds mtu congestion json" "$@"
+all_rows=even,uneven,four,slowed,capped,lossy,small
+rows=$all_rows rounds=3 mtu=9000 congestion='' sockets='' nccl='' json='' launcher=()
+bench_options "rows rounds mtu congestion sockets nccl json" "$@"
 for row in ${rows//,/ }; do
   [[ ,$all_rows, == *,"$row",* ]] || {
     echo "bench/networks.sh: no row is called $row; there are $all_rows" >&2
@@ -54,15 +61,31 @@ measure() {
   interfaces "$first" "$count"
   operations=$((mbits / 134 + 1)) # of 134 Mbit each
   say "$name: $lab_interfaces"
-  lab_perf "$name" 2 all_reduce -b $size -e $size -n $operations -w $operations -c 1 --quiet "$@"
+  lab_perf "$name" 2 all_reduce -b $size -e $size -n $operations -w "${warm_up:-$operations}" -c 1 --quiet "$@"
   lab_wait || failed "$name failed"
 }
-# interfaces FIRST RAILS: which ones are used
+# interfaces FIRST RAILS: which ones are used, as one device
 interfaces() {
   local rail
   lab_interfaces=''
   for ((rail = $1; rail < $1 + $2; ++rail)); do lab_interfaces+=${lab_interfaces:+,}eth$rail; done
-  export NCCL_SLIME_RAILS_PER_DEVICE=$2
+  export NCCL_SLIME_RAILS_PER_DEVICE=$(($2 == 1 ? 0 : $2)) # 0: all that one interface has
+}
+
+# nccl NAME TRANSPORT RAILS MBITS: the same by NCCL, over the plugin or its own Socket; nothing where
+# there is no NCCL
+nccl() {
+  local name=$1 transport=$2 operations=$(($4 / 134 + 1)) plugin=none
+  [ -n "$nccl" ] || return 0
+  interfaces 0 "$3"
+  [ "$transport" = Socket ] || plugin=$(realpath "$build")/lib/libnet-slime.so
+  say "$name: $lab_interfaces"
+  # One host's GPUs would talk by shared memory. LL128 and PAT are not for networks as slow as this.
+  NCCL_NET=$transport NCCL_NET_PLUGIN=$plugin NCCL_SOCKET_IFNAME==$lab_interfaces \
+    NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_CUMEM_ENABLE=0 NCCL_PAT_ENABLE=0 NCCL_PROTO=^LL128 \
+    lab_ranks "$name" 2 python3 "$(dirname "$0")/nccl_rank.py" --nccl "$nccl" -n $operations \
+    -w "${warm_up:-$operations}"
+  lab_wait || failed "$name failed"
 }
 
 # links NAME RATE...: all together, and one of each rate alone
@@ -73,6 +96,8 @@ links() {
   for rate in "$@"; do sum=$((sum + rate)); done
   for ((round = 1; round <= rounds; ++round)); do
     measure "$name.all.$round" 0 $# $sum
+    [ $# -ne 2 ] || nccl "$name.slime.$round" SLIME 2 $sum
+    [ $# -ne 2 ] || nccl "$name.socket.$round" Socket 2 $sum
     rail=0 done_rates=' '
     for rate in "$@"; do
       [[ $done_rates == *" $rate "* ]] || measure "$name.$rate.$round" $rail 1 "$rate"
@@ -106,6 +131,71 @@ row_slowed() {
   kill "$sampler" "${rank_pids[@]}"
   lab_wait || failed "slowed: a rank failed"
   "${report[@]}" slowed
+}
+
+# police MBITS PORT...: what comes in there, each TCP flow by itself. nft lets what was not used in the
+# last second through, too, so what is measured comes after more than that (one flow alone is measured,
+# too). With much less, as 20 ms of it, one flow would get a seventh: it loses all that is on the way at
+# once and waits 200 ms for TCP's timer.
+police() {
+  local flow="ip saddr . tcp sport . ip daddr . tcp dport" port limit="$(($1 * 125)) kbytes/second"
+  shift
+  printf 'table netdev police {\n set flows { typeof %s; flags dynamic; size 1000; timeout 1m; }\n' "$flow"
+  for port in "$@"; do
+    printf ' chain %s { type filter hook ingress device %s priority 0; ip protocol tcp' "$port" "$port"
+    printf ' update @flows { %s limit rate over %s } drop; }\n' "$flow" "$limit"
+  done
+  echo '}'
+}
+row_capped() {
+  local round warm_up=12
+  shape 1gbit
+  police 250 p0 p1 | in_switch nft -f - || failed "cannot police a link"
+  for ((round = 1; round <= rounds; ++round)); do
+    warm_up=4 NCCL_SLIME_RAILS_PER_IF=1 measure "capped.one.$round" 0 1 500
+    (
+      [ -z "$sockets" ] || export NCCL_SLIME_RAILS_PER_IF=$sockets
+      measure "capped.all.$round" 0 1 1000 && nccl "capped.slime.$round" SLIME 1 1000
+    ) || exit 1
+    nccl "capped.socket.$round" Socket 1 500
+  done
+  in_switch nft delete table netdev police || exit 1
+  "${report[@]}" capped
+}
+
+row_lossy() {
+  local round
+  shape 500mbit 500mbit
+  # Packets of one segment: what is lost are packets of the wire, not 64 KiB at once.
+  for worker in 0 1; do
+    ip -n w$worker link set eth1 gso_max_segs 1 || failed "cannot limit segments"
+    lab_spoil switch q$worker 1 0 || failed "cannot lose packets"
+  done
+  for ((round = 1; round <= rounds; ++round)); do
+    measure "lossy.all.$round" 0 2 1000
+    measure "lossy.clean.$round" 0 1 500
+    measure "lossy.spoilt.$round" 1 1 500
+  done
+  for worker in 0 1; do ip -n w$worker link set eth1 gso_max_segs 65535 || exit 1; done
+  in_switch nft delete table netdev spoil || exit 1
+  "${report[@]}" lossy
+}
+
+row_small() {
+  local round links kind rate
+  for ((round = 1; round <= rounds; ++round)); do
+    for rate in - 500mbit; do
+      shape $rate $rate
+      kind=${rate/-/free}
+      for links in 1 2; do
+        interfaces 0 $links
+        say "small.$kind.$links.$round: $lab_interfaces"
+        lab_perf "small.$kind.$links.$round" 2 all_reduce -b 64K -e 64K -n 400 -w 100 -c 1 --quiet
+        lab_wait || failed "small failed"
+      done
+    done
+  done
+  "${report[@]}" small
 }
 
 # shellcheck disable=SC2046 # words

@@ -17,15 +17,14 @@ class Report:
         self.path = os.path.join(work, "report.json")
         self.content = {"rows": []}
         if os.path.exists(self.path):
-            with open(self.path) as file:
-                self.content = json.load(file)
+            self.content = load(self.path)
 
     def line(self, row, what, values, aim, better=">="):
-        """A figure: one value for each round. None: there was none."""
+        """A figure: one value for each round; None: it was not reached. No values: not run."""
         known = [value for value in values if value is not None]
-        middle = statistics.median(known) if len(known) == len(values) else None
+        middle = statistics.median(known) if known and len(known) == len(values) else None
         self.content["rows"].append({"row": row, "what": what, "value": middle, "each": values, "aim": aim, "better": better})
-        shown = f"{'never':>8}" if middle is None else f"{middle:8.3f}"
+        shown = f"{middle:8.3f}" if middle is not None else f"{'never' if values else 'not run':>8}"
         spread = f"({min(known):.3f} to {max(known):.3f})" if len(values) > 1 and known else ""
         print(f"{row:8} {what:<62} {shown} {spread:18} {'' if aim is None else f'aim {better} {aim}'}", flush=True)
 
@@ -34,9 +33,13 @@ class Report:
             json.dump(self.content, file, indent=1)
 
 
-def halves(path):
+def load(path):
     with open(path) as file:
-        result = json.load(file)
+        return json.load(file)
+
+
+def halves(path):
+    result = load(path)
     row = result["rows"][0]
     both = [half for half in (row["out_of_place"], row["in_place"]) if half["operations"] or half["checked"]]
     if any(half["wrong"] for half in both) or not any(half["checked"] for half in both):
@@ -50,12 +53,27 @@ def busbw(work, name):
     return size * 8 / min(half["time_us"] for half in both)
 
 
-def rounds_of(work, name):
-    return range(1, len(glob.glob(os.path.join(work, f"{name}.[0-9]*.0.json"))) + 1)
+def each(work, name):
+    """Of all rounds; nothing where it was not run."""
+    rounds = len(glob.glob(os.path.join(work, f"{name}.[0-9]*.0.json")))
+    return [busbw(work, f"{name}.{n + 1}") for n in range(rounds)]
 
 
-def each(work, name, rounds):
-    return [busbw(work, f"{name}.{n}") for n in rounds]
+def each_nccl(work, name):
+    rounds = len(glob.glob(os.path.join(work, f"{name}.[0-9]*.0.json")))
+    results = [load(os.path.join(work, f"{name}.{n + 1}.0.json")) for n in range(rounds)]
+    return [result["size"] * 8 / result["time_us"] for result in results]
+
+
+def quotients(these, those):
+    return [a / b for a, b in zip(these, those)]
+
+
+def nccl_lines(report, options, name, aim):
+    over_plugin, over_socket = (each_nccl(options.work, f"{name}.{transport}") for transport in ("slime", "socket"))
+    report.line(name, "  NCCL over the plugin / NCCL over its Socket", quotients(over_plugin, over_socket), aim)
+    if over_socket:
+        report.line(name, "  Mbit/s of NCCL over its Socket", over_socket, None)
 
 
 AIMS = {"even": 1.98, "uneven": 0.95, "four": 0.93}
@@ -63,17 +81,18 @@ AIMS = {"even": 1.98, "uneven": 0.95, "four": 0.93}
 
 def links(report, options):
     work, name = options.work, options.name
-    rounds = rounds_of(work, f"{name}.all")
-    alone = {rate: each(work, f"{name}.{rate}", rounds) for rate in set(options.rates)}
-    together = each(work, f"{name}.all", rounds)
+    alone = {rate: each(work, f"{name}.{rate}") for rate in set(options.rates)}
+    together = each(work, f"{name}.all")
     what = " + ".join(map(str, options.rates)) + " Mbit/s"
     if name == "even":
         of, limits = "one alone", alone[options.rates[0]]
     else:
-        of, limits = "the sum of each alone", [sum(alone[rate][n] for rate in options.rates) for n in range(len(rounds))]
-    report.line(name, f"{what} / {of}", [a / b for a, b in zip(together, limits)], AIMS[name])
+        of, limits = "the sum of each alone", [sum(rates) for rates in zip(*(alone[rate] for rate in options.rates))]
+    report.line(name, f"{what} / {of}", quotients(together, limits), AIMS[name])
     for rate in sorted(alone, reverse=True):
         report.line(name, f"  {rate} Mbit/s alone, share of the rate", [got / rate for got in alone[rate]], None)
+    if len(options.rates) == 2:
+        nccl_lines(report, options, name, 1.45 if name == "uneven" else None)
 
 
 def first_time(samples, begin, end, reached):
@@ -104,6 +123,35 @@ def slowed(report, options):
     report.line("slowed", "  seconds from the recovery to 0.9 of each link", back, 2, "<=")
 
 
+def capped(report, options):
+    mtu = report.content["mtu"]
+    link = 1000 * (mtu - 52) / (mtu + 14)  # Mbit/s after Ethernet, IPv4 and TCP with timestamps
+    report.line("capped", "flows of 250 Mbit/s at most, 1 Gbit/s / the link", [got / link for got in each(options.work, "capped.all")], 0.93)
+    report.line("capped", "  one flow alone, share of its 250 Mbit/s", [got / 250 for got in each(options.work, "capped.one")], None)
+    nccl_lines(report, options, "capped", 2)
+
+
+def lossy(report, options):
+    clean, spoilt = each(options.work, "lossy.clean"), each(options.work, "lossy.spoilt")
+    limits = [a + b for a, b in zip(clean, spoilt)]
+    what = "500 + 500 Mbit/s, one loses 0.1 % / the sum of each alone"
+    report.line("lossy", what, quotients(each(options.work, "lossy.all"), limits), 0.9)
+    report.line("lossy", "  the lossy link alone, share of the rate", [got / 500 for got in spoilt], None)
+
+
+def median_us(work, name):
+    """Microseconds of an operation in each round: the median of the better half."""
+    rounds = len(glob.glob(os.path.join(work, f"{name}.[0-9]*.0.json")))
+    return [min(half["median_us"] for half in halves(os.path.join(work, f"{name}.{n + 1}.0.json"))[1]) for n in range(rounds)]
+
+
+def small(report, options):
+    for kind, links in (("free", "links as fast as they are"), ("500mbit", "links of 500 Mbit/s")):
+        two, one = (median_us(options.work, f"small.{kind}.{count}") for count in (2, 1))
+        report.line("small", f"64 KiB, {links}: time of two rails / of one", quotients(two, one), 1, "<=")
+        report.line("small", "  microseconds over one", one, None)
+
+
 def begin(report, options):
     report.content.update(mtu=options.mtu, rounds=options.rounds, congestion=options.congestion)
     print(f"# MTU {options.mtu}, {options.congestion}: rounds: {options.rounds}, the median (least to most)", flush=True)
@@ -120,10 +168,11 @@ def main():
     linking = actions.add_parser("links")
     linking.add_argument("name")
     linking.add_argument("rates", nargs="+", type=int)
-    actions.add_parser("slowed")
+    for row in (slowed, capped, lossy, small):
+        actions.add_parser(row.__name__)
     options = parser.parse_args()
     report = Report(options.work)
-    {"begin": begin, "links": links, "slowed": slowed}[options.action](report, options)
+    globals()[options.action](report, options)
     report.save()
 
 
