@@ -13,6 +13,8 @@
 #   capped    a link of 1 Gbit/s that polices each TCP flow to 250 Mbit/s, to what the link can give
 #   lossy     two links of 500 Mbit/s, one loses 0.1 % of the packets, to the sum of what each gives alone
 #   small     64 KiB over one device of two links, to one link: time
+#   trips     half round trips of 8 B, 4 KiB and 64 KiB, and processor time per byte at 16 MiB, over a link
+#             as fast as it is: the plugin, to the system calls of NCCL's own socket transport
 # --sockets sets NCCL_SLIME_RAILS_PER_IF in the row capped (default: the plugin's choice).
 # --nccl: NCCL's library, or its directory: NCCL over the plugin and over its own Socket transport, too, in
 # the rows even, uneven and capped. Each rank needs a GPU, which may be the same.
@@ -21,7 +23,7 @@
 #   SLIME_BUILD_DIR   where the build is (default: build of this checkout)
 set -u
 . "$(dirname "$0")/begin.sh"
-all_rows=even,uneven,four,slowed,capped,lossy,small
+all_rows=even,uneven,four,slowed,capped,lossy,small,trips
 rows=$all_rows rounds=3 mtu=9000 congestion='' sockets='' nccl='' json='' launcher=()
 bench_options "rows rounds mtu congestion sockets nccl json" "$@"
 for row in ${rows//,/ }; do
@@ -31,7 +33,7 @@ for row in ${rows//,/ }; do
   }
 done
 . "$(dirname "$0")/lab.sh"
-bench_begin slime-perf
+bench_begin slime-perf bench-latency
 export PYTHONDONTWRITEBYTECODE=1 NCCL_DEBUG=WARN
 report=(python3 "$(dirname "$0")/networks_report.py" "$work")
 size=16M rails=4
@@ -81,7 +83,7 @@ nccl() {
   [ "$transport" = Socket ] || plugin=$(realpath "$build")/lib/libnet-slime.so
   say "$name: $lab_interfaces"
   # One host's GPUs would talk by shared memory. LL128 and PAT are not for networks as slow as this.
-  NCCL_NET=$transport NCCL_NET_PLUGIN=$plugin NCCL_SOCKET_IFNAME==$lab_interfaces \
+  NCCL_NET=$transport NCCL_NET_PLUGIN=$plugin NCCL_SOCKET_IFNAME="=$lab_interfaces" \
     NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_CUMEM_ENABLE=0 NCCL_PAT_ENABLE=0 NCCL_PROTO=^LL128 \
     lab_ranks "$name" 2 python3 "$(dirname "$0")/nccl_rank.py" --nccl "$nccl" -n $operations \
     -w "${warm_up:-$operations}"
@@ -196,6 +198,18 @@ row_small() {
     done
   done
   "${report[@]}" small
+}
+
+row_trips() {
+  local round
+  shape -
+  for ((round = 1; round <= rounds; ++round)); do
+    say "trips.$round"
+    NCCL_SLIME_IFNAME=eth0 in_worker 0 "$build/bin/bench-latency" --sizes 8,4096,65536,16777216 \
+      --rounds 10 --peer-netns /run/netns/w1 --json "$work/trips.$round.0.json" \
+      >/dev/null 2>"$work/trips.err" || failed "trips failed"
+  done
+  "${report[@]}" trips
 }
 
 # shellcheck disable=SC2046 # words

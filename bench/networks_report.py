@@ -47,21 +47,24 @@ def halves(path):
     return row["size"], both
 
 
-def busbw(work, name):
+def busbw(path):
     """Mbit/s that the ring gives the user: the better half of the only row. Each of two ranks sends its size."""
-    size, both = halves(os.path.join(work, f"{name}.0.json"))
+    size, both = halves(path)
     return size * 8 / min(half["time_us"] for half in both)
 
 
+def rounds_of(work, name):
+    """The result of each round; none where it was not run."""
+    count = len(glob.glob(os.path.join(work, f"{name}.[0-9]*.0.json")))
+    return [os.path.join(work, f"{name}.{n + 1}.0.json") for n in range(count)]
+
+
 def each(work, name):
-    """Of all rounds; nothing where it was not run."""
-    rounds = len(glob.glob(os.path.join(work, f"{name}.[0-9]*.0.json")))
-    return [busbw(work, f"{name}.{n + 1}") for n in range(rounds)]
+    return [busbw(path) for path in rounds_of(work, name)]
 
 
 def each_nccl(work, name):
-    rounds = len(glob.glob(os.path.join(work, f"{name}.[0-9]*.0.json")))
-    results = [load(os.path.join(work, f"{name}.{n + 1}.0.json")) for n in range(rounds)]
+    results = [load(path) for path in rounds_of(work, name)]
     return [result["size"] * 8 / result["time_us"] for result in results]
 
 
@@ -139,17 +142,37 @@ def lossy(report, options):
     report.line("lossy", "  the lossy link alone, share of the rate", [got / 500 for got in spoilt], None)
 
 
-def median_us(work, name):
-    """Microseconds of an operation in each round: the median of the better half."""
-    rounds = len(glob.glob(os.path.join(work, f"{name}.[0-9]*.0.json")))
-    return [min(half["median_us"] for half in halves(os.path.join(work, f"{name}.{n + 1}.0.json"))[1]) for n in range(rounds)]
+def times_us(work, name, which):
+    """Microseconds of an operation in each round, of the better half: median_us or best_us."""
+    return [min(half[which] for half in halves(path)[1]) for path in rounds_of(work, name)]
 
 
 def small(report, options):
     for kind, links in (("free", "links as fast as they are"), ("500mbit", "links of 500 Mbit/s")):
-        two, one = (median_us(options.work, f"small.{kind}.{count}") for count in (2, 1))
-        report.line("small", f"64 KiB, {links}: time of two rails / of one", quotients(two, one), 1, "<=")
-        report.line("small", "  microseconds over one", one, None)
+        for which in ("median", "best"):
+            two, one = (times_us(options.work, f"small.{kind}.{count}", f"{which}_us") for count in (2, 1))
+            report.line("small", f"64 KiB, {links}, {which}: two rails / one", quotients(two, one), 1, "<=")
+            report.line("small", "  microseconds over one", one, None)
+
+
+TRIP_AIMS = {8: 0.75, 4096: 0.75, 65536: 0.95}
+
+
+def trips(report, options):
+    """Of each round of the script: the median of the program's rounds, and the best of all."""
+    results = [load(path) for path in rounds_of(options.work, "trips")]
+
+    def ratio(result, size, key, of):
+        sockets, plugin = next(row["networks"] for row in result["rows"] if row["size"] == size)
+        return of(plugin[key]) / of(sockets[key])
+
+    for size, aim in TRIP_AIMS.items():
+        name = f"{size} B" if size < 1024 else f"{size // 1024} KiB"
+        for what, key, of in (("median", "median_us", statistics.median), ("best", "best_us", min)):
+            values = [ratio(result, size, key, of) for result in results]
+            report.line("trips", f"{name}, half round trip, {what}: plugin / Socket's calls", values, aim, "<=")
+    values = [ratio(result, 16 << 20, "cpu_ns_per_byte", statistics.median) for result in results]
+    report.line("trips", "16 MiB, processor time per byte: plugin / Socket's calls", values, 1, "<=")
 
 
 def begin(report, options):
@@ -168,7 +191,7 @@ def main():
     linking = actions.add_parser("links")
     linking.add_argument("name")
     linking.add_argument("rates", nargs="+", type=int)
-    for row in (slowed, capped, lossy, small):
+    for row in (slowed, capped, lossy, small, trips):
         actions.add_parser(row.__name__)
     options = parser.parse_args()
     report = Report(options.work)

@@ -1,5 +1,6 @@
 // bench-latency: 8 bytes there and back, by plain sockets and by the plugin's isend and irecv, by
-// turns between the same two processes.
+// turns between the same two processes. With --sizes: messages of these by the plugin, and by the
+// system calls of NCCL's own socket transport.
 #include <getopt.h>
 
 #include <array>
@@ -12,6 +13,7 @@
 #include "bench/common/statistics.h"
 #include "bench/common/two_processes.h"
 #include "bench/latency/modes.h"
+#include "bench/latency/networks.h"
 
 namespace slime::bench {
 namespace {
@@ -53,7 +55,7 @@ bool run_rank(int rank, const Options& options, const Sockets& sockets, Barrier*
   const std::array<std::unique_ptr<PingPong>, kModes> ends = {
       make_polling(rank, sockets.polling.ends[own]),
       make_blocking(rank, sockets.blocking.ends[own]),
-      make_plugin(rank, sockets.handles.ends[own], options.plugin)};
+      make_network(rank, sockets.handles.ends[own], load_plugin(options.plugin), kMessageBytes)};
   if (ends.back() == nullptr) return false;
   for (unsigned round = 0; round <= options.rounds; ++round) {
     for (size_t i = 0; i < kModes; ++i) {
@@ -104,13 +106,36 @@ nlohmann::json to_json(const std::array<Mode, kModes>& modes) {
   return {{"bench", "latency"}, {"aim_ratio", kAimRatio}, {"rows", std::move(records)}};
 }
 
+// "8,65536": each at least 8, as messages are numbered, and at most 64 MiB. Empty: it is none.
+std::vector<size_t> parse_sizes(const char* text) {
+  std::vector<size_t> sizes;
+  for (const char* at = text; at != nullptr;) {
+    char* end = nullptr;
+    const size_t size = std::strtoull(at, &end, 10);
+    if (end == at || (*end != ',' && *end != '\0') || size < 8 || size > 64 << 20) return {};
+    sizes.push_back(size);
+    at = *end == ',' ? end + 1 : nullptr;
+  }
+  return sizes;
+}
+
+int usage() {
+  std::fprintf(stderr,
+               "usage: bench-latency [--quick] [--rounds N] [--plugin FILE] [--json FILE]\n"
+               "                     [--sizes BYTES,... [--peer-netns FILE]]\n");
+  return 2;
+}
+
 int parse_and_run(int argc, char** argv) {
   Options options;
+  NetworksOptions networks;
   options.plugin = default_plugin(argv[0]);
   const option names[] = {{"json", required_argument, nullptr, 'j'},
                           {"plugin", required_argument, nullptr, 'p'},
                           {"rounds", required_argument, nullptr, 'r'},
                           {"quick", no_argument, nullptr, 'q'},
+                          {"sizes", required_argument, nullptr, 's'},
+                          {"peer-netns", required_argument, nullptr, 'n'},
                           {nullptr, 0, nullptr, 0}};
   for (int option; (option = getopt_long(argc, argv, "", names, nullptr)) != -1;) {
     switch (option) {
@@ -126,11 +151,22 @@ int parse_and_run(int argc, char** argv) {
       case 'q':
         options.rounds = 5;
         break;
+      case 's':
+        networks.sizes = parse_sizes(optarg);
+        if (networks.sizes.empty()) return usage();
+        break;
+      case 'n':
+        networks.peer_netns = optarg;
+        break;
       default:
-        std::fprintf(stderr,
-                     "usage: bench-latency [--quick] [--rounds N] [--plugin FILE] [--json FILE]\n");
-        return 2;
+        return usage();
     }
+  }
+  if (!networks.sizes.empty()) {
+    networks.plugin = options.plugin;
+    networks.rounds = options.rounds;
+    networks.json = options.json;
+    return compare_networks(networks);
   }
   const Sockets sockets;
   auto* barrier = make_shared_memory<Barrier>();

@@ -1,14 +1,17 @@
-// Ways to send 8 bytes there and back between two processes.
+// Ways to send a message there and back between two processes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "plugin/nccl_net_tables.h"
+
 namespace slime::bench {
 
-inline constexpr size_t kMessageBytes = 8;
+inline constexpr size_t kMessageBytes = 8;  // of the ways that are not told a size
 
 // One end of a ping-pong. Both processes make one of each, in the same order.
 class PingPong {
@@ -23,8 +26,13 @@ class PingPong {
 std::unique_ptr<PingPong> make_polling(int rank, int fd);   // recv without waiting, again and again
 std::unique_ptr<PingPong> make_blocking(int rank, int fd);  // recv waits in the kernel
 
-// Two connections of the plugin, one for each direction, as between two neighbours of a ring.
-// `handle_fd` takes the handles to the other process. nullptr, after a message: it failed.
-std::unique_ptr<PingPong> make_plugin(int rank, int handle_fd, const std::string& path);
+// Two connections of a network, one for each direction, as between two neighbours of a ring, by its
+// table of functions. `handle_fd` takes the handles to the other process. nullptr, after a message:
+// it failed, or `net` is nullptr.
+std::unique_ptr<PingPong> make_network(int rank, int handle_fd, const nccl::NetV8* net,
+                                       size_t bytes);
+
+const nccl::NetV8* load_plugin(const std::string& path);  // nullptr, after a message: it failed
+const nccl::NetV8* socket_calls();  // what NCCL's own socket transport asks of the kernel
 
 }  // namespace slime::bench
