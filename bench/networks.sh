@@ -1,8 +1,8 @@
 #!/bin/bash
-# networks.sh [--rows NAME,NAME...] [--rounds N] [--mtu BYTES] [--congestion NAME] [--sockets N]
-# [--nccl PATH] [--json FILE]: what the plugin makes of uneven, changing, capped and lossy networks, as
+# networks.sh [--rows NAME,NAME...] [--rounds N] [--size SIZE] [--mtu BYTES] [--congestion NAME]
+# [--sockets N] [--nccl PATH] [--json FILE]: what the plugin makes of uneven, changing, capped and lossy networks, as
 # ratios of figures that are taken by turns. Two workers in network namespaces, on links that tbf shapes;
-# an allreduce of 16 MiB by slime-perf's ring, whose results are checked. A line per figure: the median
+# an allreduce of SIZE (16M) by slime-perf's ring, whose results are checked. A line per figure: the median
 # of N rounds (3), the least and the most, the aim. Progress goes to stderr. The rows:
 #   even      two links of 500 Mbit/s as one device, to one of them alone
 #   uneven    500 and 250 Mbit/s, to the sum of what each gives alone
@@ -18,14 +18,14 @@
 # --sockets sets NCCL_SLIME_RAILS_PER_IF in the row capped (default: the plugin's choice).
 # --nccl: NCCL's library, or its directory: NCCL over the plugin and over its own Socket transport, too, in
 # the rows even, uneven and capped. Each rank needs a GPU, which may be the same.
-# --congestion is the workers' TCP congestion control (default: the system's). At an MTU of 1500 the
+# --congestion is the workers' TCP congestion control (default: the system's). With an MTU of 1500 the
 # links are too fast for two cores.
 #   SLIME_BUILD_DIR   where the build is (default: build of this checkout)
 set -u
 . "$(dirname "$0")/begin.sh"
 all_rows=even,uneven,four,slowed,capped,lossy,small,trips
-rows=$all_rows rounds=3 mtu=9000 congestion='' sockets='' nccl='' json='' launcher=()
-bench_options "rows rounds mtu congestion sockets nccl json" "$@"
+rows=$all_rows rounds=3 size=16M mtu=9000 congestion='' sockets='' nccl='' json='' launcher=()
+bench_options "rows rounds size mtu congestion sockets nccl json" "$@"
 for row in ${rows//,/ }; do
   [[ ,$all_rows, == *,"$row",* ]] || {
     echo "bench/networks.sh: no row is called $row; there are $all_rows" >&2
@@ -36,7 +36,7 @@ done
 bench_begin slime-perf bench-latency
 export PYTHONDONTWRITEBYTECODE=1 NCCL_DEBUG=WARN
 report=(python3 "$(dirname "$0")/networks_report.py" "$work")
-size=16M rails=4
+rails=4
 
 say() { echo "networks: [$SECONDS s] $*" >&2; }
 failed() {
@@ -63,7 +63,7 @@ measure() {
   interfaces "$first" "$count"
   operations=$((mbits / 134 + 1)) # of 134 Mbit each
   say "$name: $lab_interfaces"
-  lab_perf "$name" 2 all_reduce -b $size -e $size -n $operations -w "${warm_up:-$operations}" -c 1 --quiet "$@"
+  lab_perf "$name" 2 all_reduce -b "$size" -e "$size" -n $operations -w "${warm_up:-$operations}" -c 1 --quiet "$@"
   lab_wait || failed "$name failed"
 }
 # interfaces FIRST RAILS: which ones are used, as one device
@@ -85,8 +85,8 @@ nccl() {
   # One host's GPUs would talk by shared memory. LL128 and PAT are not for networks as slow as this.
   NCCL_NET=$transport NCCL_NET_PLUGIN=$plugin NCCL_SOCKET_IFNAME="=$lab_interfaces" \
     NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_CUMEM_ENABLE=0 NCCL_PAT_ENABLE=0 NCCL_PROTO=^LL128 \
-    lab_ranks "$name" 2 python3 "$(dirname "$0")/nccl_rank.py" --nccl "$nccl" -n $operations \
-    -w "${warm_up:-$operations}"
+    lab_ranks "$name" 2 python3 "$(dirname "$0")/nccl_rank.py" --nccl "$nccl" \
+    --size "$(numfmt --from=iec "$size")" -n $operations -w "${warm_up:-$operations}"
   lab_wait || failed "$name failed"
 }
 
@@ -116,7 +116,7 @@ row_slowed() {
   local sampler n
   shape 500mbit 500mbit
   interfaces 0 2
-  lab_perf slowed 2 all_reduce -b $size -e $size -n 100 -w 0 -c 1 -d float --duration 100000
+  lab_perf slowed 2 all_reduce -b "$size" -e "$size" -n 100 -w 0 -c 1 -d float --duration 100000
   for _ in $(seq 100); do grep -qs '(elements)' "$work/slowed.0.out" && break || sleep 0.1; done
   ip netns exec switch python3 "$(dirname "$0")/outages_report.py" sample p1 q1 >"$work/slowed.samples" &
   sampler=$!
