@@ -140,7 +140,7 @@ row_slowed() {
 # too). With much less, as 20 ms of it, one flow would get a seventh: it loses all that is on the way at
 # once and waits 200 ms for TCP's timer.
 police() {
-  local flow="ip saddr . tcp sport . ip daddr . tcp dport" port limit="$(($1 * 125)) kbytes/second"
+  local flow="ip saddr . tcp sport . ip daddr . tcp dport" port limit="$(($1 * 125000)) bytes/second"
   shift
   printf 'table netdev police {\n set flows { typeof %s; flags dynamic; size 1000; timeout 1m; }\n' "$flow"
   for port in "$@"; do
