@@ -45,9 +45,9 @@ in_worker() {
   ip netns exec "w$worker" "$@"
 }
 
-# lab_make WORKERS MTU [RATE...]: a rail of every worker for each RATE (8 at most), as tc(8) says it, as
-# 200mbit; - or none: one as fast as the kernel can. Rail K is ethK == brK, in a network of its own; the
-# switch's address is reached over each.
+# lab_make WORKERS MTU [RATE...]: a rail of every worker for each RATE (8 at most), as tc(8) says
+# it, as 200mbit; - or none: one as fast as the kernel can. Rail K is ethK == brK, in a network of
+# its own; the switch's address is reached over each.
 lab_make() {
   local workers=$1 mtu=$2 i rail=0 rate
   shift 2
@@ -81,8 +81,8 @@ lab_link() {
   [ "$rail" -eq 0 ] || lab_route "$1" "$rail"
 }
 
-# lab_route I RAIL: over it to the switch's address, if none of a lower number can; the kernel forgets
-# it when the interface goes down.
+# lab_route I RAIL: over it to the switch's address, if none of a lower number can; the kernel
+# forgets it when the interface goes down.
 lab_route() {
   ip -n "w$1" route add "$(lab_net 0).0/24" via "$(lab_net "$2").1" dev "eth$2" metric $((99 + $2))
 }
@@ -184,9 +184,9 @@ lab_switchd_again() {
   return 1
 }
 
-# lab_ranks NAME WORKERS COMMAND...: a rank in each worker's namespace, as torchrun starts it; what rank R
-# prints is in $work/NAME.R.{out,err}, the result in $work/NAME.R.json.
-# Sets the array $rank_pids; lab_wait waits for them and returns the first that was not 0.
+# lab_ranks NAME WORKERS COMMAND...: a rank in each worker's namespace, as torchrun starts it; what
+# rank R prints is in $work/NAME.R.{out,err}, the result in $work/NAME.R.json. Sets the array
+# $rank_pids; lab_wait waits for them and returns the first that was not 0.
 lab_ranks() {
   local name=$1 workers=$2 rank
   shift 2

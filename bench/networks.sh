@@ -1,25 +1,29 @@
 #!/bin/bash
 # networks.sh [--rows NAME,NAME...] [--rounds N] [--size SIZE] [--mtu BYTES] [--congestion NAME]
-# [--sockets N] [--nccl PATH] [--json FILE]: what the plugin makes of uneven, changing, capped and lossy networks, as
-# ratios of figures that are taken by turns. Two workers in network namespaces, on links that tbf shapes;
-# an allreduce of SIZE (16M) by slime-perf's ring, whose results are checked. A line per figure: the median
-# of N rounds (3), the least and the most, the aim. Progress goes to stderr. The rows:
+# [--sockets N] [--nccl PATH] [--json FILE]: what the plugin makes of uneven, changing, capped and
+# lossy networks, as ratios of figures that are taken by turns. Two workers in network namespaces,
+# on links that tbf shapes; an allreduce of SIZE (16M) by slime-perf's ring, whose results are
+# checked. A line per figure: the median of N rounds (3), the least and the most, the aim. Progress
+# goes to stderr. The rows:
 #   even      two links of 500 Mbit/s as one device, to one of them alone
 #   uneven    500 and 250 Mbit/s, to the sum of what each gives alone
 #   four      400, 200, 200 and 100 Mbit/s, to the same
-#   slowed    two links of 500 Mbit/s; one falls to a tenth for 6 s in mid-run, N times: what both carry
-#             from 1 s to 3 s after that, to what is left; seconds until each carries 0.9 of what it did
-#             before, after its recovery
-#   capped    a link of 1 Gbit/s that polices each TCP flow to 250 Mbit/s, to what the link can give
-#   lossy     two links of 500 Mbit/s, one loses 0.1 % of the packets, to the sum of what each gives alone
+#   slowed    two links of 500 Mbit/s; one falls to a tenth for 6 s in mid-run, N times: what both
+#             carry from 1 s to 3 s after that, to what is left; seconds until each carries 0.9 of
+#             what it did before, after its recovery
+#   capped    a link of 1 Gbit/s that polices each TCP flow to 250 Mbit/s, to what the link can
+#             give
+#   lossy     two links of 500 Mbit/s, one loses 0.1 % of the packets, to the sum of what each
+#             gives alone
 #   small     64 KiB over one device of two links, to one link: time
-#   trips     half round trips of 8 B, 4 KiB and 64 KiB, and processor time per byte at 16 MiB, over a link
-#             as fast as it is: the plugin, to the system calls of NCCL's own socket transport
+#   trips     half round trips of 8 B, 4 KiB and 64 KiB, and processor time per byte at 16 MiB,
+#             over a link as fast as it is: the plugin, to the system calls of NCCL's own socket
+#             transport
 # --sockets sets NCCL_SLIME_RAILS_PER_IF in the row capped (default: the plugin's choice).
-# --nccl: NCCL's library, or its directory: NCCL over the plugin and over its own Socket transport, too, in
-# the rows even, uneven and capped. Each rank needs a GPU, which may be the same.
-# --congestion is the workers' TCP congestion control (default: the system's). With an MTU of 1500 the
-# links are too fast for two cores.
+# --nccl: NCCL's library, or its directory: NCCL over the plugin and over its own Socket transport,
+# too, in the rows even, uneven and capped. Each rank needs a GPU, which may be the same.
+# --congestion is the workers' TCP congestion control (default: the system's). With an MTU of 1500
+# the links are too fast for two cores.
 #   SLIME_BUILD_DIR   where the build is (default: build of this checkout)
 set -u
 . "$(dirname "$0")/begin.sh"
@@ -54,9 +58,9 @@ shape() {
   done
 }
 
-# measure NAME FIRST RAILS MBITS ARGUMENT...: an allreduce over so many links from that one on, as one
-# device. Long enough for a second at MBITS, and one more that is not measured: the windows
-# of TCP open, and the shares of the links are found.
+# measure NAME FIRST RAILS MBITS ARGUMENT...: an allreduce over so many links from that one on, as
+# one device. Long enough for a second at MBITS, and one more that is not measured: the windows of
+# TCP open, and the shares of the links are found.
 measure() {
   local name=$1 first=$2 count=$3 mbits=$4 operations
   shift 4
@@ -74,8 +78,8 @@ interfaces() {
   export NCCL_SLIME_RAILS_PER_DEVICE=$(($2 == 1 ? 0 : $2)) # 0: all that one interface has
 }
 
-# nccl NAME TRANSPORT RAILS MBITS: the same by NCCL, over the plugin or its own Socket; nothing where
-# there is no NCCL
+# nccl NAME TRANSPORT RAILS MBITS: the same by NCCL, over the plugin or its own Socket; nothing
+# where there is no NCCL
 nccl() {
   local name=$1 transport=$2 operations=$(($4 / 134 + 1)) plugin=none
   [ -n "$nccl" ] || return 0
@@ -135,10 +139,10 @@ row_slowed() {
   "${report[@]}" slowed
 }
 
-# police MBITS PORT...: what comes in there, each TCP flow by itself. nft lets what was not used in the
-# last second through, too, so what is measured comes after more than that (one flow alone is measured,
-# too). With much less, as 20 ms of it, one flow would get a seventh: it loses all that is on the way at
-# once and waits 200 ms for TCP's timer.
+# police MBITS PORT...: what comes in there, each TCP flow by itself. nft lets what was not used in
+# the last second through, too, so what is measured comes after more than that (one flow alone is
+# measured, too). With much less, as 20 ms of it, one flow would get a seventh: it loses all that
+# is on the way at once and waits 200 ms for TCP's timer.
 police() {
   local flow="ip saddr . tcp sport . ip daddr . tcp dport" port limit="$(($1 * 125000)) bytes/second"
   shift
