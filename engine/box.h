@@ -6,6 +6,8 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -25,18 +27,18 @@ class Box {
     if (region_) device_->memory().release(region_);
   }
 
-  // Zeroed, so that no record is ever read that nobody wrote; by the kernel, as it is used.
+  // Zeroed, so that no record is ever read that nobody wrote; a large one by the kernel, as it is
+  // used. For a small one that would only cost: the kernel stops all threads to unmap it.
   static Result<Box> make(Device& device, size_t bytes) {
     Box box;
     const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    void* const pages =
-        ::mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED) {
+    void* const pages = allocate(rounded);
+    if (pages == nullptr) {
       return fail(make_error(Status::kNoMemory, errno,
                              "device %s: no memory for %zu bytes of protocol records",
                              device.properties().name.c_str(), rounded));
     }
-    box.bytes_ = Bytes(static_cast<std::byte*>(pages), Unmap{rounded});
+    box.bytes_ = Bytes(static_cast<std::byte*>(pages), Free{rounded});
     auto region = device.memory().acquire(box.bytes_.get(), rounded, MemoryKind::kHost);
     if (!region) return fail(region.error());
     box.device_ = &device;
@@ -51,11 +53,28 @@ class Box {
   // Whole pages of its own: memory registered with a NIC must not share a page with anything
   // that a forked child may write (man ibv_fork_init).
   static constexpr size_t kAlignment = 4096;
-  struct Unmap {
+  static constexpr size_t kLarge = 256 << 10;
+
+  static void* allocate(size_t bytes) {
+    if (bytes < kLarge) {
+      void* const block = std::aligned_alloc(kAlignment, bytes);
+      return block == nullptr ? nullptr : std::memset(block, 0, bytes);
+    }
+    void* const pages =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return pages == MAP_FAILED ? nullptr : pages;
+  }
+  struct Free {
     size_t bytes;
-    void operator()(std::byte* p) const { ::munmap(p, bytes); }
+    void operator()(std::byte* p) const {
+      if (bytes < kLarge) {
+        std::free(p);
+      } else {
+        ::munmap(p, bytes);
+      }
+    }
   };
-  using Bytes = std::unique_ptr<std::byte, Unmap>;
+  using Bytes = std::unique_ptr<std::byte, Free>;
 
   Device* device_ = nullptr;
   Bytes bytes_;

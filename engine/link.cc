@@ -29,6 +29,7 @@ Link::Link(Fabric& fabric, Device& device, std::string peer, bool active, LinkUs
       silence_ns_(seconds_to_ns(fabric.settings().rail_timeout)),
       first_pause_ns_(seconds_to_ns(fabric.settings().rail_retry)) {
   rails_.reserve(kMaxRails);
+  stripe_limits_.least = static_cast<uint64_t>(settings().min_stripe);
   now_ns_ = last_activity_ns_ = fabric.clock().now_ns();
 }
 
@@ -48,8 +49,7 @@ void Link::add_rail(std::unique_ptr<Channel> channel, size_t device_rail) {
   rails_.back().join.pause_ns = first_pause_ns_;
   (void)rails_.back().lacks_carrier();  // remembers that it has one
   set_up(rails_.size() - 1);
-  const bool first = max_work_bytes_ == 0;
-  if (first || caps.max_message_bytes < max_work_bytes_) max_work_bytes_ = caps.max_message_bytes;
+  stripe_limits_.most = std::min(stripe_limits_.most, caps.max_message_bytes);
 }
 
 void Link::warm_up() {

@@ -26,6 +26,7 @@
 #include "engine/link_parts.h"
 #include "engine/link_rail.h"
 #include "engine/rail_choice.h"
+#include "engine/stripes.h"
 
 namespace slime {
 
@@ -75,12 +76,13 @@ class Link {
   uint64_t rejoins() const { return rejoins_; }  // rails that have returned so far
   // Works that are queued or in flight, or rails that may return.
   bool has_work() const { return up_count_ < rails_.size() || busy_ != 0; }
+  bool busy() const { return busy_ != 0; }  // works of ours are queued or in flight
   // Works that may still be submitted; some places are kept for control works.
   uint32_t room(size_t rail) const {
     const uint32_t room = rails_[rail].queue.room();
     return room > kControlRoom ? room - kControlRoom : 0;
   }
-  uint64_t max_work_bytes() const { return max_work_bytes_; }
+  const StripeLimits& stripe_limits() const { return stripe_limits_; }
   uint64_t local_key(size_t rail, const MemoryRegion* region) const {
     return region->keys[rails_[rail].key_index].local;
   }
@@ -207,7 +209,7 @@ class Link {
   double least_latency_ns_ = 0;  // of the rails; 0: not known
   bool stripes_wait_ = false;    // for a rail with room
   bool had_stripes_ = false;     // since rails were last judged
-  uint64_t max_work_bytes_ = 0;
+  StripeLimits stripe_limits_;
   uint64_t now_ns_ = 0;
   uint64_t last_activity_ns_ = 0;
   // Time in which this end looked at its rails. It does not run on while nobody calls: what was not

@@ -11,6 +11,8 @@ namespace slime {
 namespace {
 
 constexpr uint64_t kOverdueIntervalNs = 10'000'000;
+// A message waits for its last stripe: that shall not keep a rail much longer than the others.
+constexpr double kStripeNs = 1e6;
 constexpr uint64_t kUnseenNs = 1'000'000'000;  // a rail that nothing has completed on is asked
 constexpr uint64_t kRetryNs = 250'000'000;     // a slow rail that gets no stripes is tried
 constexpr uint64_t kSlowNs = 5'000'000'000;    // a rail that stays slow is worth a warning
@@ -50,11 +52,14 @@ void Link::post_more() {
 
 void Link::check_overdue() {
   overdue_due_ns_ = now_ns_ + kOverdueIntervalNs;
+  double slowest = 0;
   for (size_t i = 0; i < rails_.size(); ++i) {
     if (!rails_[i].up()) continue;
     rails_[i].rate.check_overdue(attended_ns_);
     update_load(i);
+    slowest = std::max(slowest, loads_[i].ns_per_byte);
   }
+  stripe_limits_.wieldy = static_cast<uint64_t>(kStripeNs / slowest) + 1;
 }
 
 void Link::judge_rails() {

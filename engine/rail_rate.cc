@@ -3,12 +3,12 @@
 namespace slime {
 namespace {
 
-constexpr double kMemoryNs = 30e6;
+constexpr double kMemoryNs = 100e6;
 constexpr double kDeeper = 2, kShallower = 31.0 / 32;
 constexpr double kLatencyDrift = 1.0 / 16;
 constexpr uint64_t kStaleNs = 100'000'000;
 constexpr double kRiseByProbe = 8;
-constexpr double kOverdue = 1.5;  // times as long as expected
+constexpr double kOverdue = 2;  // times as long as expected
 constexpr uint64_t kSmall =
     16 << 10;  // below, a work alone tells of the latency; above, of the rate
 constexpr double kLargestWindow = 1 << 30;
@@ -25,7 +25,7 @@ void RailRate::observe(uint64_t now_ns, double path_ns) {
   if (completed_ >= kLeastWindow) {
     measured_ns_ = now_ns;
     depth_ns_ = std::max(kLeastDepthNs, depth_ns_ * kShallower);
-    take_rate(bytes, std::max(ns - path_ns, ns / 2));
+    take_rate(bytes, was_idle_ ? std::max(ns - path_ns, ns / 2) : ns);
   } else if (completed_ < kSmall) {
     take_latency(ns - bytes * ns_per_byte_);
   } else if (now_ns - measured_ns_ > kStaleNs && ns < bytes * ns_per_byte_) {
@@ -74,7 +74,7 @@ void RailRate::check_overdue(uint64_t now_ns) {
   if (!timed_ || expected_ < kSmall) return;
   const double ns = static_cast<double>(now_ns - started_ns_) - latency_ns_;
   const double bytes = static_cast<double>(expected_);
-  if (ns < kOverdue * bytes * ns_per_byte_) return;
+  if (ns < kOverdue * bytes * ns_per_byte_ + kLeastDepthNs) return;
   sum_bytes_ = bytes;
   sum_ns_ = ns;
   set_rate(ns / bytes);

@@ -36,7 +36,7 @@ class RailRate {
 
   // `outstanding` bytes are on their way, on a rail that was idle.
   void begin(uint64_t now_ns, uint64_t outstanding) {
-    timed_ = true;
+    timed_ = was_idle_ = true;
     started_ns_ = now_ns;
     expected_ = outstanding;
     completed_ = 0;
@@ -44,7 +44,9 @@ class RailRate {
   // After a poll, or what was posted because of one: so many bytes are really outstanding.
   void go_on(uint64_t now_ns, uint64_t outstanding) {
     const bool telling = timed_ && expected_ >= kLeastWindow;
-    if (!telling && outstanding >= kLeastWindow) begin(now_ns, outstanding);
+    if (telling || outstanding < kLeastWindow) return;
+    begin(now_ns, outstanding);
+    was_idle_ = false;
   }
   void completed(uint64_t bytes) {
     completed_ += bytes;
@@ -68,6 +70,7 @@ class RailRate {
   void set_rate(double ns_per_byte);
 
   bool timed_ = false;
+  bool was_idle_ = false;  // when that began: it includes the latency
   bool has_news_ = false;
   double ns_per_byte_;
   double latency_ns_ = 0;

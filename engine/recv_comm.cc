@@ -113,7 +113,8 @@ Status RecvCommImpl::test(Request* request, bool* done, size_t* sizes) {
   if (!mine.active || mine.returned) {
     return link_.fail(make_error(Status::kInvalid, 0, "test of a receive request that is done"));
   }
-  const Status status = move();
+  const bool settled = mine.incomplete == 0 && !link_.busy();  // as in SendCommImpl::test
+  const Status status = settled ? Status::kOk : move();
   *done = mine.incomplete == 0 || (mine.early && !mine.cts_open && status == Status::kOk);
   if (*done) {  // also after a failure: what is done stays done
     for (uint32_t i = 0; sizes && i < mine.count; ++i) sizes[i] = mine.parts[i].bytes;

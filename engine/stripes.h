@@ -1,6 +1,7 @@
 // How a message is cut over rails.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "engine/immediate.h"
@@ -25,18 +26,26 @@ struct StripePlan {
 // one needs no more than one.
 inline constexpr uint32_t kStripesPerRail = 4;
 
-// At most kStripesPerRail for each of several rails, none under min_stripe, unless the message is
-// larger than the rails take in one work: then as many as that needs. stripes == 0: more than
-// kMaxStripes needed.
-constexpr StripePlan plan_stripes(uint64_t bytes, uint32_t rails, uint64_t min_stripe,
-                                  uint64_t max_work) {
+struct StripeLimits {
+  uint64_t least = 1;       // NCCL_SLIME_MIN_STRIPE: none is shorter, unless the message is
+  uint64_t most = ~0ull;    // what all rails take in one work
+  uint64_t wieldy = ~0ull;  // what takes no rail long; more stripes than usual for that
+};
+
+// stripes == 0: more than kMaxStripes needed.
+constexpr StripePlan plan_stripes(uint64_t bytes, uint32_t rails, const StripeLimits& limits) {
   const auto divide_up = [](uint64_t a, uint64_t b) { return (a + b - 1) / b; };
-  const uint64_t most = rails > 1 ? uint64_t{rails} * kStripesPerRail : 1;
-  uint64_t wanted = bytes / (min_stripe ? min_stripe : 1);
-  if (wanted > most) wanted = most;
-  if (wanted < 1) wanted = 1;
+  const bool one = (rails == 1 || bytes / 2 < limits.least) && bytes <= limits.most;
+  if (one) return {1, bytes};  // without the divisions: most small messages
+  uint64_t wanted = 1;
+  if (rails > 1) {
+    const uint64_t usual = uint64_t{rails} * kStripesPerRail;
+    wanted = std::max(usual, divide_up(bytes, limits.wieldy));
+    wanted = std::min({wanted, bytes / limits.least, uint64_t{kMaxStripes}});
+    wanted = std::max<uint64_t>(wanted, 1);
+  }
   uint64_t length = divide_up(divide_up(bytes, wanted), kLineBytes) * kLineBytes;
-  const uint64_t largest = max_work / kLineBytes * kLineBytes;
+  const uint64_t largest = limits.most / kLineBytes * kLineBytes;
   if (length > largest) length = largest;
   if (length == 0) return {bytes == 0 ? 1u : 0u, 0};
   const uint64_t stripes = bytes == 0 ? 1 : divide_up(bytes, length);

@@ -27,29 +27,29 @@ TEST(Stripes, CoverTheMessageWithoutGapsAtLineBoundaries) {
                                131072ul, 1000003ul, 1048576ul, 268435455ul, 1073741824ul}) {
     for (uint32_t rails = 1; rails <= 16; ++rails) {
       for (const uint64_t min_stripe : {128ul, 65536ul, 1048576ul}) {
-        expect_sound(bytes, plan_stripes(bytes, rails, min_stripe, 1 << 30), 1 << 30);
+        expect_sound(bytes, plan_stripes(bytes, rails, {min_stripe, 1 << 30}), 1 << 30);
       }
     }
   }
 }
 
 TEST(Stripes, SeveralARailAndNoneBelowTheMinimum) {
-  EXPECT_EQ(plan_stripes(65536 * 4, 4, 65536, 1 << 30).stripes, 4u);
-  EXPECT_EQ(plan_stripes(65536 * 4 - 1, 4, 65536, 1 << 30).stripes, 3u);
-  EXPECT_EQ(plan_stripes(65536 * 100, 4, 65536, 1 << 30).stripes, 4 * kStripesPerRail);
-  EXPECT_EQ(plan_stripes(65536 * 1000, 16, 65536, 1 << 30).stripes, kMaxStripes);
-  EXPECT_EQ(plan_stripes(65536 * 100, 1, 65536, 1 << 30).stripes, 1u);
-  EXPECT_EQ(plan_stripes(65535, 4, 65536, 1 << 30).stripes, 1u);
+  EXPECT_EQ(plan_stripes(65536 * 4, 4, {65536, 1 << 30}).stripes, 4u);
+  EXPECT_EQ(plan_stripes(65536 * 4 - 1, 4, {65536, 1 << 30}).stripes, 3u);
+  EXPECT_EQ(plan_stripes(65536 * 100, 4, {65536, 1 << 30}).stripes, 4 * kStripesPerRail);
+  EXPECT_EQ(plan_stripes(65536 * 1000, 16, {65536, 1 << 30}).stripes, kMaxStripes);
+  EXPECT_EQ(plan_stripes(65536 * 100, 1, {65536, 1 << 30}).stripes, 1u);
+  EXPECT_EQ(plan_stripes(65535, 4, {65536, 1 << 30}).stripes, 1u);
 }
 
 TEST(Stripes, AsManyAsTheLargestWorkNeeds) {
-  const StripePlan plan = plan_stripes(10'000, 1, 65536, 1024);
+  const StripePlan plan = plan_stripes(10'000, 1, {65536, 1024});
   EXPECT_EQ(plan.stripes, 10u);
   expect_sound(10'000, plan, 1024);
 }
 
 TEST(Stripes, RefuseWhatDoesNotFitTheImmediate) {
-  EXPECT_EQ(plan_stripes(1024 * (kMaxStripes + 1), 1, 65536, 1024).stripes, 0u);
+  EXPECT_EQ(plan_stripes(1024 * (kMaxStripes + 1), 1, {65536, 1024}).stripes, 0u);
 }
 
 TEST(Immediate, DataSurvivesPacking) {
