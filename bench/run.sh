@@ -70,6 +70,8 @@ for ((round = 1; round <= rounds && (round <= 2 || SECONDS < 120); ++round)); do
   perf "$round" direct all_reduce --rails 1 --direct
   perf "$round" pure sendrecv --rails 1 --direct
 done
+# As many sockets as all rows above: by default it depends on the driver of the machine's NIC.
+export NCCL_SLIME_RAILS_PER_IF=1
 for name in latency engine posting switch; do
   say "bench-$name"
   # shellcheck disable=SC2086

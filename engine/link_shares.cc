@@ -13,6 +13,9 @@ namespace {
 constexpr uint64_t kOverdueIntervalNs = 10'000'000;
 // A message waits for its last stripe: that shall not keep a rail much longer than the others.
 constexpr double kStripeNs = 1e6;
+// What a rail does in this time is not worth a doorbell and an acknowledgement on another one too.
+constexpr double kWorthNs = 50e3;
+constexpr uint64_t kUsualStripe = 64 << 10;
 constexpr uint64_t kUnseenNs = 1'000'000'000;  // a rail that nothing has completed on is asked
 constexpr uint64_t kRetryNs = 250'000'000;     // a slow rail that gets no stripes is tried
 constexpr uint64_t kSlowNs = 5'000'000'000;    // a rail that stays slow is worth a warning
@@ -52,13 +55,18 @@ void Link::post_more() {
 
 void Link::check_overdue() {
   overdue_due_ns_ = now_ns_ + kOverdueIntervalNs;
-  double slowest = 0;
+  double slowest = 0, fastest = 0;
   for (size_t i = 0; i < rails_.size(); ++i) {
     if (!rails_[i].up()) continue;
     rails_[i].rate.check_overdue(attended_ns_);
     update_load(i);
-    slowest = std::max(slowest, loads_[i].ns_per_byte);
+    const double ns = loads_[i].ns_per_byte;
+    slowest = std::max(slowest, ns);
+    fastest = fastest == 0 ? ns : std::min(fastest, ns);
   }
+  const auto worth = static_cast<uint64_t>(kWorthNs / fastest);
+  const auto least = static_cast<uint64_t>(settings().min_stripe);
+  stripe_limits_.least = std::max(least, std::min(worth, kUsualStripe));
   stripe_limits_.wieldy = static_cast<uint64_t>(kStripeNs / slowest) + 1;
 }
 

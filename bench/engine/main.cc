@@ -37,6 +37,7 @@ std::vector<Row> make_rows() {
   add("isend/test, 64 stripes, 4 rails", true, make_message_load(4, 64));
   add("isend/test, 1 stripe, 1 rail", true, make_message_load(1, 1));
   add("isend/test, 1 stripe, 4 rails", true, make_message_load(4, 1));
+  add("isend/test, 1 stripe, 16 rails", true, make_message_load(16, 1));
   add("isend/test, 8 B eager, 1 rail", false, make_eager_load());
   return rows;
 }
