@@ -127,6 +127,15 @@ Result<int> Fabric::merge(std::span<const int> members) {
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end() || wanted.empty()) {
     return fail(make_error(Status::kInvalid, 0, "cannot merge: no devices, or one named twice"));
   }
+  // NICs that got many sockets each: fewer of each NIC rather than no device.
+  if (rails.size() > kMaxRails && wanted.size() <= kMaxRails) {
+    rails.clear();
+    for (const int member : wanted) {
+      const auto& all = devices_[static_cast<size_t>(member)].rails();
+      const size_t count = std::min(all.size(), kMaxRails / wanted.size());
+      rails.insert(rails.end(), all.begin(), all.begin() + static_cast<ptrdiff_t>(count));
+    }
+  }
   if (rails.size() > kMaxRails) {
     return fail(make_error(Status::kUnsupported, 0,
                            "cannot merge %zu devices: %zu rails, and a link takes %u at most",

@@ -13,8 +13,18 @@ namespace {
 
 constexpr uint32_t kQuietPolls = 64;  // after so many without an arrival a rail is not hot any more
 constexpr uint32_t kHurriesPerTiming = 32;
-constexpr uint64_t kAwayNs =
-    20'000'000;  // without a look at the rails: what was timed says nothing
+// Without a look at the rails for so long: what was timed meanwhile says nothing.
+constexpr uint64_t kAwayNs = 20'000'000;
+
+bool is_probe(const Done& done) {
+  if (done.kind == Done::Kind::kArrived) {
+    return kind_of(done.immediate) == ImmediateKind::kControl &&
+           control_op(done.immediate) == ControlOp::kProbe;
+  }
+  const Cookie cookie = Cookie::unpack(done.cookie);
+  return cookie.kind == Cookie::Kind::kControl &&
+         cookie.part == static_cast<uint8_t>(ControlOp::kProbe);
+}
 
 }  // namespace
 
@@ -29,7 +39,9 @@ Link::Link(Fabric& fabric, Device& device, std::string peer, bool active, LinkUs
       silence_ns_(seconds_to_ns(fabric.settings().rail_timeout)),
       first_pause_ns_(seconds_to_ns(fabric.settings().rail_retry)) {
   rails_.reserve(kMaxRails);
-  stripe_limits_.least = static_cast<uint64_t>(settings().min_stripe);
+  if (settings().min_stripe > 0) {
+    stripe_limits_.least = static_cast<uint64_t>(settings().min_stripe);
+  }
   now_ns_ = last_activity_ns_ = fabric.clock().now_ns();
 }
 
@@ -185,7 +197,8 @@ Status Link::poll_rail(size_t i) {
 }
 
 Status Link::handle(size_t i, const Done& done) {
-  last_activity_ns_ = now_ns_;
+  // Probes show that a rail works, not that a request gets on.
+  if (!is_probe(done)) last_activity_ns_ = now_ns_;
   rails_[i].heard_ns = attended_ns_;
   if (done.kind == Done::Kind::kSent) {
     handle_sent(i, done);
@@ -199,6 +212,8 @@ Status Link::handle(size_t i, const Done& done) {
 
 void Link::handle_sent(size_t i, const Done& done) {
   LinkRail& rail = rails_[i];
+  if (rail.state == RailState::kDown)
+    return;  // settled in this poll: all that was open is repeated
   const Cookie cookie = Cookie::unpack(done.cookie);
   uint64_t bytes = 0;
   const bool expected = cookie.kind == Cookie::Kind::kControl

@@ -15,7 +15,7 @@ constexpr uint64_t kOverdueIntervalNs = 10'000'000;
 constexpr double kStripeNs = 1e6;
 // What a rail does in this time is not worth a doorbell and an acknowledgement on another one too.
 constexpr double kWorthNs = 50e3;
-constexpr uint64_t kUsualStripe = 64 << 10;
+constexpr uint64_t kLeastStripe = 16 << 10, kMostLeastStripe = 64 << 10;
 constexpr uint64_t kUnseenNs = 1'000'000'000;  // a rail that nothing has completed on is asked
 constexpr uint64_t kRetryNs = 250'000'000;     // a slow rail that gets no stripes is tried
 constexpr uint64_t kSlowNs = 5'000'000'000;    // a rail that stays slow is worth a warning
@@ -64,9 +64,10 @@ void Link::check_overdue() {
     slowest = std::max(slowest, ns);
     fastest = fastest == 0 ? ns : std::min(fastest, ns);
   }
-  const auto worth = static_cast<uint64_t>(kWorthNs / fastest);
-  const auto least = static_cast<uint64_t>(settings().min_stripe);
-  stripe_limits_.least = std::max(least, std::min(worth, kUsualStripe));
+  if (settings().min_stripe == 0) {
+    const auto worth = static_cast<uint64_t>(kWorthNs / fastest);
+    stripe_limits_.least = std::clamp(worth, kLeastStripe, kMostLeastStripe);
+  }
   stripe_limits_.wieldy = static_cast<uint64_t>(kStripeNs / slowest) + 1;
 }
 

@@ -187,7 +187,8 @@ Status RecvCommImpl::on_arrived(uint32_t immediate, uint64_t bytes) {
 
 Status RecvCommImpl::on_stripe(const DataImmediate& immediate, uint64_t bytes) {
   ReceiveRequest& request = requests_[immediate.slot];
-  const bool current = request.active && request.generation == immediate.generation;
+  const bool announced = request.active && request.cts_bytes > 0;
+  const bool current = announced && request.generation == immediate.generation;
   if (!current || immediate.sub >= request.count) {
     // Repeated by the NIC, or by a sender that could not know that it had arrived.
     return Status::kOk;

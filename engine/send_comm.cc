@@ -211,7 +211,7 @@ bool SendCommImpl::on_sent(const Cookie& cookie, uint64_t* bytes) {
   SendRequest& request = requests_[cookie.index % kPool];
   const uint64_t bit = uint64_t{1} << (cookie.part % kMaxStripes);
   if (!request.active || request.eager || request.generation != cookie.generation ||
-      !(request.open & bit)) {
+      !(request.open & ~request.unsent & bit)) {
     return false;
   }
   request.open &= ~bit;

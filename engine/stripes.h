@@ -27,9 +27,9 @@ struct StripePlan {
 inline constexpr uint32_t kStripesPerRail = 4;
 
 struct StripeLimits {
-  uint64_t least = 1;       // NCCL_SLIME_MIN_STRIPE: none is shorter, unless the message is
-  uint64_t most = ~0ull;    // what all rails take in one work
-  uint64_t wieldy = ~0ull;  // what takes no rail long; more stripes than usual for that
+  uint64_t least = 64 << 10;  // NCCL_SLIME_MIN_STRIPE: none is shorter, unless the message is
+  uint64_t most = ~0ull;      // what all rails take in one work
+  uint64_t wieldy = ~0ull;    // what takes no rail long; more stripes than usual for that
 };
 
 // stripes == 0: more than kMaxStripes needed.

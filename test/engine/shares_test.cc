@@ -212,5 +212,27 @@ TEST(Shares, ARailThatGetsNothingIsFoundAgain) {
   EXPECT_GE(stream.run(500 * kMs) / 2000, 0.95);
 }
 
+// Both ends are called, and their rails answer probes; but the send waits for a receive of its tag.
+TEST(Shares, ProbesDoNotKeepARequestWaitingForEver) {
+  sim::Network network(1);
+  Settings settings;
+  settings.request_timeout = 20;
+  SimHost from(network, 2, {}, settings, "a"), to(network, 2, {}, settings, "b");
+  SimLink link = connect(network, from, to, 2, 0);
+  std::vector<std::byte> memory(4096);
+  const MemoryRegion* region =
+      *from.device().memory().acquire(memory.data(), memory.size(), MemoryKind::kHost);
+  Status status = Status::kOk;
+  while (status == Status::kOk && network.now_ns() < 100'000 * kMs) {
+    Request* request = nullptr;
+    status = link.sender->isend(memory.data(), memory.size(), 5, region, &request);
+    ASSERT_EQ(request, nullptr);
+    ASSERT_EQ(link.receiver->progress(), Status::kOk);
+    network.advance(kMs);
+  }
+  EXPECT_EQ(status, Status::kTimeout);
+  EXPECT_LT(network.now_ns(), 30'000 * kMs);
+}
+
 }  // namespace
 }  // namespace slime::test
