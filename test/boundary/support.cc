@@ -68,16 +68,18 @@ std::string Plugin::path() {
 }
 
 Plugin::Plugin() {
-  char copy[] = "/tmp/libnet-slime-XXXXXX";
-  const int fd = mkstemp(copy);
+  const int fd = mkstemp(copy_.data());
   if (fd < 0) throw std::runtime_error("cannot create a file in /tmp");
   close(fd);
-  std::filesystem::copy_file(path(), copy, std::filesystem::copy_options::overwrite_existing);
-  library_ = dlopen(copy, RTLD_NOW | RTLD_LOCAL);  // the flags that NCCL uses
+  std::filesystem::copy_file(path(), copy_, std::filesystem::copy_options::overwrite_existing);
+  library_ = dlopen(copy_.c_str(), RTLD_NOW | RTLD_LOCAL);  // the flags that NCCL uses
   const std::string reason = library_ ? "" : dlerror();
-  unlink(copy);
-  if (library_ == nullptr) throw std::runtime_error(path() + " cannot be loaded: " + reason);
+  if (library_ != nullptr) return;
+  unlink(copy_.c_str());
+  throw std::runtime_error(path() + " cannot be loaded: " + reason);
 }
+
+Plugin::~Plugin() { unlink(copy_.c_str()); }
 
 const void* Plugin::find(const std::string& symbol) const {
   return dlsym(library_, symbol.c_str());

@@ -33,10 +33,15 @@ class Log {
 class Plugin {
  public:
   Plugin();
+  ~Plugin();
+  Plugin(const Plugin&) = delete;
+  Plugin& operator=(const Plugin&) = delete;
   static std::string path();  // SLIME_PLUGIN, else lib/libnet-slime.so of the build directory
   const void* find(const std::string& symbol) const;
 
  private:
+  // The copy of the plugin stays until the end: a sanitizer reads its symbols when it reports.
+  std::string copy_ = "/tmp/libnet-slime-XXXXXX";
   void* library_ = nullptr;
 };
 
