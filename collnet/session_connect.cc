@@ -196,7 +196,7 @@ Result<void> Session::check_settings() const {
 Result<void> Session::open_rails(int device) {
   auto sound = check_settings();
   if (!sound) return sound;
-  auto keeper = Housekeeper::get();
+  auto keeper = Housekeeper::get("keeps jobs on the switch alive");
   if (!keeper) return fail(std::move(keeper.error()));
   keeper_ = std::move(*keeper);
   const Settings& settings = fabric_.settings();

@@ -22,11 +22,12 @@ RecvCommImpl::RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box 
     link_.add_rail(std::move(parts.channels[i]), parts.device_rails[i]);
   }
   link_.warm_up();
+  if (fabric.attends_idle_comms() && link_.rail_count() > 1) attend_when_idle(link_.rail_count());
 }
 
 Status RecvCommImpl::irecv(std::span<const Receive> receives, bool may_complete_early,
                            Request** request) {
-  enter();
+  const Call call(*this);
   *request = nullptr;
   if (link_.status() != Status::kOk && !all_arrived(receives)) return link_.status();
   if (outstanding_ == kMaxRequests || free_.empty() || !has_room()) {
@@ -108,7 +109,7 @@ void RecvCommImpl::submit_cts(ReceiveRequest& request) {
 }
 
 Status RecvCommImpl::test(Request* request, bool* done, size_t* sizes) {
-  enter();
+  const Call call(*this);
   auto& mine = static_cast<ReceiveRequest&>(*request);
   if (!mine.active || mine.returned) {
     return link_.fail(make_error(Status::kInvalid, 0, "test of a receive request that is done"));
@@ -130,7 +131,7 @@ Status RecvCommImpl::test(Request* request, bool* done, size_t* sizes) {
 }
 
 Status RecvCommImpl::progress() {
-  enter();
+  const Call call(*this);
   return move();
 }
 

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "engine/comm.h"
+#include "engine/comm_progress.h"
 #include "engine/link.h"
 #include "engine/link_parts.h"
 #include "engine/records.h"
 #include "engine/tag_counters.h"
-#include "engine/thread_progress.h"
 
 namespace slime {
 
@@ -48,7 +48,7 @@ struct ReceiveRequest final : Request {
   std::array<ReceivePart, kMaxReceives> parts;
 };
 
-class RecvCommImpl final : public RecvComm, private LinkUser, private ThreadProgress {
+class RecvCommImpl final : public RecvComm, private LinkUser, private CommProgress {
  public:
   // `inbox` is an eager box, `outbox` a CTS box; see records.h.
   RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box inbox, Box outbox);
@@ -73,8 +73,9 @@ class RecvCommImpl final : public RecvComm, private LinkUser, private ThreadProg
   JoinPlace join_place(size_t rail) const override;
   void fill_probe(size_t, Work*) const override {}
 
-  // ThreadProgress
-  bool has_work() const override { return outstanding_ > 0 || link_.has_work(); }
+  // CommProgress
+  bool has_requests() const override { return outstanding_ > 0; }
+  bool has_work() const override { return link_.has_work(); }
   void advance() override { (void)move(); }
 
   Status move();  // progress, for a call that has entered

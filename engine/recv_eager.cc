@@ -41,7 +41,7 @@ bool RecvCommImpl::find_receive(const EagerHeader& header, ReceiveRequest** requ
 }
 
 bool RecvCommImpl::has_unexpected(int tag) {
-  enter();
+  const Call call(*this);
   for (uint32_t left = early_slots_; left; left &= left - 1) {
     if (early_[static_cast<size_t>(std::countr_zero(left))].tag == tag) return true;
   }

@@ -22,11 +22,12 @@ SendCommImpl::SendCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box 
     link_.add_rail(std::move(parts.channels[i]), parts.device_rails[i]);
   }
   link_.warm_up();
+  if (fabric.attends_idle_comms() && link_.rail_count() > 1) attend_when_idle(link_.rail_count());
 }
 
 Status SendCommImpl::isend(const void* data, size_t bytes, int tag, const MemoryRegion* region,
                            Request** request) {
-  enter();
+  const Call call(*this);
   *request = nullptr;
   if (link_.status() != Status::kOk) return link_.status();
   if (free_.empty()) return not_now();
@@ -149,7 +150,7 @@ Status SendCommImpl::not_now() {
 }
 
 Status SendCommImpl::test(Request* request, bool* done, size_t* sizes) {
-  enter();
+  const Call call(*this);
   auto& mine = static_cast<SendRequest&>(*request);
   if (!mine.active) {
     return link_.fail(make_error(Status::kInvalid, 0, "test of a send request that is done"));
@@ -171,7 +172,7 @@ Status SendCommImpl::test(Request* request, bool* done, size_t* sizes) {
 }
 
 Status SendCommImpl::progress() {
-  enter();
+  const Call call(*this);
   return move();
 }
 

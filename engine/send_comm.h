@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "engine/comm.h"
+#include "engine/comm_progress.h"
 #include "engine/link.h"
 #include "engine/link_parts.h"
 #include "engine/stripes.h"
 #include "engine/tag_counters.h"
-#include "engine/thread_progress.h"
 
 namespace slime {
 
@@ -37,7 +37,7 @@ struct SendRequest final : Request {
   std::array<uint8_t, kMaxStripes> rail = {};  // where each stripe went
 };
 
-class SendCommImpl final : public SendComm, private LinkUser, private ThreadProgress {
+class SendCommImpl final : public SendComm, private LinkUser, private CommProgress {
  public:
   // A grouped receive takes up to kMaxReceives sends, and NCCL keeps kMaxRequests groups going.
   static constexpr size_t kPool = size_t{kMaxRequests} * kMaxReceives;
@@ -74,8 +74,9 @@ class SendCommImpl final : public SendComm, private LinkUser, private ThreadProg
   JoinPlace join_place(size_t rail) const override;
   void fill_probe(size_t rail, Work* work) const override;
 
-  // ThreadProgress
-  bool has_work() const override { return free_.size() < kPool || link_.has_work(); }
+  // CommProgress
+  bool has_requests() const override { return free_.size() < kPool; }
+  bool has_work() const override { return link_.has_work(); }
   void advance() override { (void)move(); }
 
   Status move();  // progress, for a call that has entered

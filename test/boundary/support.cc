@@ -67,19 +67,20 @@ std::string Plugin::path() {
   return std::string(build ? build : "build") + "/lib/libnet-slime.so";
 }
 
-Plugin::Plugin() {
-  const int fd = mkstemp(copy_.data());
+Plugin::TemporaryFile::TemporaryFile() {
+  const int fd = mkstemp(path_.data());
   if (fd < 0) throw std::runtime_error("cannot create a file in /tmp");
   close(fd);
-  std::filesystem::copy_file(path(), copy_, std::filesystem::copy_options::overwrite_existing);
-  library_ = dlopen(copy_.c_str(), RTLD_NOW | RTLD_LOCAL);  // the flags that NCCL uses
-  const std::string reason = library_ ? "" : dlerror();
-  if (library_ != nullptr) return;
-  unlink(copy_.c_str());
-  throw std::runtime_error(path() + " cannot be loaded: " + reason);
 }
 
-Plugin::~Plugin() { unlink(copy_.c_str()); }
+Plugin::TemporaryFile::~TemporaryFile() { unlink(path_.c_str()); }
+
+Plugin::Plugin() {
+  std::filesystem::copy_file(path(), copy_.path(),
+                             std::filesystem::copy_options::overwrite_existing);
+  library_ = dlopen(copy_.path().c_str(), RTLD_NOW | RTLD_LOCAL);  // the flags that NCCL uses
+  if (library_ == nullptr) throw std::runtime_error(path() + " cannot be loaded: " + dlerror());
+}
 
 const void* Plugin::find(const std::string& symbol) const {
   return dlsym(library_, symbol.c_str());

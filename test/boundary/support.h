@@ -33,15 +33,24 @@ class Log {
 class Plugin {
  public:
   Plugin();
-  ~Plugin();
-  Plugin(const Plugin&) = delete;
-  Plugin& operator=(const Plugin&) = delete;
   static std::string path();  // SLIME_PLUGIN, else lib/libnet-slime.so of the build directory
   const void* find(const std::string& symbol) const;
 
  private:
-  // The copy of the plugin stays until the end: a sanitizer reads its symbols when it reports.
-  std::string copy_ = "/tmp/libnet-slime-XXXXXX";
+  // Stays as long as the object: a sanitizer reads the symbols in it when it reports.
+  class TemporaryFile {
+   public:
+    TemporaryFile();
+    ~TemporaryFile();
+    TemporaryFile(const TemporaryFile&) = delete;
+    TemporaryFile& operator=(const TemporaryFile&) = delete;
+    const std::string& path() const { return path_; }
+
+   private:
+    std::string path_ = "/tmp/libnet-slime-XXXXXX";
+  };
+
+  TemporaryFile copy_;
   void* library_ = nullptr;
 };
 

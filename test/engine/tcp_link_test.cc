@@ -128,6 +128,37 @@ TEST(TcpLink, SurvivesTheDeathOfAllRailsButOne) {
   ASSERT_NO_FATAL_FAILURE(expect_transfer(link, buffers, 1000));
 }
 
+// A receiver that has its message is not called any more. The rail dies with the acknowledgement of
+// a stripe, so that only this receiver can say what had arrived.
+TEST(TcpLink, AnIdleReceiverTellsWhatHadArrivedOverADeadRail) {
+  TcpHost from(rails(2)), to(rails(2), SteadyClock::instance(), true);
+  TcpLink link;
+  ASSERT_NO_FATAL_FAILURE(link.connect(from, to));
+  constexpr size_t kBytes = 64 << 10;
+  Buffers buffers(from, to, kBytes);
+  const Receive wanted{buffers.target.data(), kBytes, 0, buffers.target_region};
+  Request *send = nullptr, *receive = nullptr;
+  bool sent = false, received = false;
+  ASSERT_TRUE(in_time([&] {
+    if (receive == nullptr) (void)link.receiver->irecv({&wanted, 1}, false, &receive);
+    EXPECT_EQ(link.receiver->progress(), Status::kOk);
+    EXPECT_EQ(link.sender->isend(buffers.source.data(), kBytes, 0, buffers.source_region, &send),
+              Status::kOk);
+    return send != nullptr;
+  }));
+  ASSERT_EQ(link.sender->test(send, &sent, nullptr), Status::kOk);
+  ASSERT_FALSE(sent) << "the receiver has not looked yet";
+  ASSERT_TRUE(in_time([&] {
+    EXPECT_EQ(link.receiver->test(receive, &received, nullptr), Status::kOk);
+    return received || ::testing::Test::HasFailure();
+  }));
+  from.rails[static_cast<SendRequest&>(*send).rail[0]]->dead = true;
+  ASSERT_TRUE(in_time([&] {
+    EXPECT_EQ(link.sender->test(send, &sent, nullptr), Status::kOk);
+    return sent || ::testing::Test::HasFailure();
+  })) << "the sender waits for ever";
+}
+
 bool all_up(TcpLink& link, size_t count) {
   return as_impl(*link.sender).link().up_count() == count &&
          as_impl(*link.receiver).link().up_count() == count;

@@ -69,7 +69,9 @@ class MortalRail final : public Rail {
 };
 
 struct TcpHost {
-  explicit TcpHost(Settings settings, const Clock& clock = SteadyClock::instance()) {
+  // Idle comms are attended to only if a test says so: most look into both ends by themselves.
+  explicit TcpHost(Settings settings, const Clock& clock = SteadyClock::instance(),
+                   bool attends_idle_comms = false) {
     settings.ifname = "=lo";
     std::vector<std::string> notes;
     auto opened = open_rails(settings, &notes);
@@ -80,7 +82,7 @@ struct TcpHost {
       rails.push_back(mortal.get());
       wrapped.push_back(std::move(mortal));
     }
-    fabric = Fabric::of_rails(std::move(wrapped), settings, clock);
+    fabric = Fabric::of_rails(std::move(wrapped), settings, clock, attends_idle_comms);
   }
 
   std::vector<MortalRail*> rails;

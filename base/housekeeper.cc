@@ -1,10 +1,8 @@
-#include "collnet/housekeeper.h"
-
 #include <signal.h>
 #include <slime/clock.h>
+#include <slime/housekeeper.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -15,7 +13,7 @@ uint64_t now() { return SteadyClock::instance().now_ns(); }
 
 }  // namespace
 
-Result<std::shared_ptr<Housekeeper>> Housekeeper::get() {
+Result<std::shared_ptr<Housekeeper>> Housekeeper::get(const char* does) {
   static std::mutex mutex;
   static std::weak_ptr<Housekeeper> current;
   static pid_t owner = 0;  // a forked child has the object of its parent, but not the thread
@@ -23,7 +21,7 @@ Result<std::shared_ptr<Housekeeper>> Housekeeper::get() {
   std::shared_ptr<Housekeeper> keeper = owner == ::getpid() ? current.lock() : nullptr;
   if (!keeper) {
     keeper.reset(new Housekeeper);
-    if (auto launched = keeper->launch(); !launched) return fail(std::move(launched.error()));
+    if (auto launched = keeper->launch(does); !launched) return fail(std::move(launched.error()));
     current = keeper;
     owner = ::getpid();
   }
@@ -32,7 +30,7 @@ Result<std::shared_ptr<Housekeeper>> Housekeeper::get() {
 
 // The host application's signals are not this thread's: it inherits the mask of its maker
 // (pthread_sigmask(3)).
-Result<void> Housekeeper::launch() {
+Result<void> Housekeeper::launch(const char* does) {
   const auto body = [](void* self) -> void* {
     static_cast<Housekeeper*>(self)->run();
     return nullptr;
@@ -45,8 +43,9 @@ Result<void> Housekeeper::launch() {
   launched_ = code == 0;
   if (launched_) return {};
   return fail(system_error(code,
-                           "start CollNet's thread, which keeps jobs on the switch alive; raise "
-                           "the limit of processes (ulimit -u, or the container's pids.max)"));
+                           "start the housekeeping thread, which %s; raise the limit of processes "
+                           "(ulimit -u, or the container's pids.max)",
+                           does));
 }
 
 Housekeeper::~Housekeeper() {
@@ -61,36 +60,35 @@ Housekeeper::~Housekeeper() {
 
 void Housekeeper::take(Chore* chore, uint64_t due_ns) {
   const std::lock_guard lock(mutex_);
-  entries_.push_back({chore, due_ns});
+  due_.emplace(due_ns, chore);
   changed_.notify_all();
 }
 
 void Housekeeper::release(Chore* chore) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this, chore] { return attended_ != chore; });
-  entries_.remove_if([chore](const Entry& entry) { return entry.chore == chore; });
+  std::erase_if(due_, [chore](const auto& entry) { return entry.second == chore; });
 }
 
 void Housekeeper::run() {
   std::unique_lock lock(mutex_);
   while (!ending_) {
-    const auto due = std::min_element(
-        entries_.begin(), entries_.end(),
-        [](const Entry& left, const Entry& right) { return left.due_ns < right.due_ns; });
-    if (due == entries_.end() || due->due_ns == UINT64_MAX) {
+    const auto next = due_.begin();
+    if (next == due_.end() || next->first == UINT64_MAX) {
       changed_.wait(lock);
       continue;
     }
     const uint64_t now_ns = now();
-    if (due->due_ns > now_ns) {
-      changed_.wait_for(lock, std::chrono::nanoseconds(due->due_ns - now_ns));
+    if (next->first > now_ns) {
+      changed_.wait_for(lock, std::chrono::nanoseconds(next->first - now_ns));
       continue;
     }
-    attended_ = due->chore;
+    attended_ = next->second;
+    due_.erase(next);
     lock.unlock();
     const uint64_t next_ns = attended_->attend(now_ns);
     lock.lock();
-    due->due_ns = next_ns;  // release() has waited for us, so the entry is still there
+    due_.emplace(next_ns, attended_);  // release() has waited for us
     attended_ = nullptr;
     changed_.notify_all();
   }

@@ -1,0 +1,148 @@
+#include "engine/comm_progress.h"
+
+#include <sched.h>
+#include <slime/log.h>
+
+#include <algorithm>
+#include <list>
+#include <mutex>
+
+namespace slime {
+namespace {
+
+// A caller that calls its comms by turns, as NCCL does, moves them itself, and achieves something
+// before this many calls.
+constexpr int32_t kPatience = 64;
+constexpr int32_t kPatiencePerComm = 16;
+constexpr uint64_t kIdleIntervalNs = 100'000'000;  // between looks at an idle comm
+
+}  // namespace
+
+// The lists of all threads that have comms.
+class ThreadLists {
+ public:
+  static ThreadLists& get() {
+    static ThreadLists* const lists = new ThreadLists;  // never destroyed: threads outlive main
+    return *lists;
+  }
+
+  CommProgress::List& of_this_thread() {
+    if (CommProgress::List* const mine = find(pthread_self())) return *mine;
+    const auto unused = std::ranges::find(lists_, 0, &CommProgress::List::size);
+    CommProgress::List& list = unused == lists_.end() ? lists_.emplace_back() : *unused;
+    list.thread.store(pthread_self(), std::memory_order_relaxed);
+    if (has_key_) (void)pthread_setspecific(key_, this);  // any value: see at_thread_end
+    return list;
+  }
+
+  std::mutex mutex;
+
+ private:
+  ThreadLists() : has_key_(pthread_key_create(&key_, at_thread_end) == 0) {}
+
+  // The next thread may get the same pthread_t.
+  static void at_thread_end(void*) {
+    ThreadLists& lists = get();
+    const std::lock_guard lock(lists.mutex);
+    CommProgress::List* const list = lists.find(pthread_self());
+    while (list != nullptr && list->size > 0) list->first->unlink();
+  }
+
+  CommProgress::List* find(pthread_t thread) {
+    const auto found = std::ranges::find_if(lists_, [thread](const auto& list) {
+      return list.size > 0 && pthread_equal(list.thread.load(std::memory_order_relaxed), thread);
+    });
+    return found == lists_.end() ? nullptr : &*found;
+  }
+
+  // Empty ones are used again and never freed: another thread's enter() may be looking at one.
+  std::list<CommProgress::List> lists_;
+  pthread_key_t key_ = {};
+  const bool has_key_;
+};
+
+void CommProgress::join() {
+  ThreadLists& lists = ThreadLists::get();
+  const std::lock_guard lock(lists.mutex);
+  unlink();
+  List& list = lists.of_this_thread();
+  list_.store(&list, std::memory_order_relaxed);
+  next_ = list.first;
+  if (next_ != nullptr) next_->previous_ = this;
+  list.first = this;
+  ++list.size;
+  list.full_patience = kPatience + kPatiencePerComm * list.size;
+}
+
+void CommProgress::unlink() {
+  List* const list = own_list();
+  if (list == nullptr) return;
+  (previous_ != nullptr ? previous_->next_ : list->first) = next_;
+  if (next_ != nullptr) next_->previous_ = previous_;
+  --list->size;
+  list_.store(nullptr, std::memory_order_relaxed);
+  next_ = previous_ = nullptr;
+}
+
+void CommProgress::leave() {
+  if (keeper_ != nullptr) keeper_->release(this);
+  const std::lock_guard lock(ThreadLists::get().mutex);
+  unlink();
+}
+
+void CommProgress::move_all() {
+  achieved();
+  const std::unique_lock lock(ThreadLists::get().mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return;  // another thread opens or closes a comm: the next time, then
+  for (CommProgress* comm = own_list()->first; comm != nullptr; comm = comm->next_) {
+    comm->move_if_working();
+  }
+}
+
+// Of a comm of this thread, which may be inside a call of it.
+void CommProgress::move_if_working() {
+  const bool called = state_.load(std::memory_order_relaxed) == State::kCalled;
+  if (!called && !take_idle(State::kAttended)) return;
+  if (has_requests() || has_work()) advance();
+  if (!called) set(State::kIdle);
+}
+
+// Without the thread all works but this, so that is no error.
+void CommProgress::attend_when_idle(size_t turns) {
+  static std::atomic<bool> warned = false;
+  auto keeper = Housekeeper::get("looks after idle communicators of several rails");
+  if (!keeper) {
+    if (!warned.exchange(true)) {
+      SLIME_WARN(
+          "%s; a rail that dies while a communicator is idle is noticed with its next operation",
+          keeper.error().what.c_str());
+    }
+    return;
+  }
+  turns_ = turns;
+  keeper_ = std::move(*keeper);
+  set(State::kIdle);
+  keeper_->take(this, 0);
+}
+
+// By the housekeeper.
+uint64_t CommProgress::attend(uint64_t now_ns) {
+  if (take_idle(State::kAttended)) {
+    for (size_t turn = 0; turn < turns_; ++turn) advance();
+    set(State::kIdle);
+  }
+  return now_ns + kIdleIntervalNs;
+}
+
+bool CommProgress::take_idle(State state) {
+  State idle = State::kIdle;
+  return state_.compare_exchange_strong(idle, state, std::memory_order_acquire,
+                                        std::memory_order_relaxed);
+}
+
+// Whoever attends to it is about to be done.
+void CommProgress::take_back() {
+  while (!take_idle(State::kCalled)) sched_yield();
+}
+
+}  // namespace slime
