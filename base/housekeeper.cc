@@ -84,11 +84,11 @@ void Housekeeper::run() {
       continue;
     }
     attended_ = next->second;
-    due_.erase(next);
+    auto entry = due_.extract(next);
     lock.unlock();
-    const uint64_t next_ns = attended_->attend(now_ns);
+    entry.key() = attended_->attend(now_ns);
     lock.lock();
-    due_.emplace(next_ns, attended_);  // release() has waited for us
+    due_.insert(std::move(entry));  // release() has waited for us
     attended_ = nullptr;
     changed_.notify_all();
   }

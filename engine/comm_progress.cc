@@ -93,7 +93,7 @@ void CommProgress::leave() {
 void CommProgress::move_all() {
   achieved();
   const std::unique_lock lock(ThreadLists::get().mutex, std::try_to_lock);
-  if (!lock.owns_lock()) return;  // another thread opens or closes a comm: the next time, then
+  if (!lock.owns_lock()) return;  // another thread has the lists: the next time, then
   for (CommProgress* comm = own_list()->first; comm != nullptr; comm = comm->next_) {
     comm->move_if_working();
   }
@@ -101,10 +101,10 @@ void CommProgress::move_all() {
 
 // Of a comm of this thread, which may be inside a call of it.
 void CommProgress::move_if_working() {
-  const bool called = state_.load(std::memory_order_relaxed) == State::kCalled;
-  if (!called && !take_idle(State::kAttended)) return;
-  if (has_requests() || has_work()) advance();
-  if (!called) set(State::kIdle);
+  // Acquire: another thread may be in enter() of it, and wait for our lists in join().
+  const bool called = state_.load(std::memory_order_acquire) == State::kCalled;
+  const Attendance attendance(*this);
+  if ((called || attendance.began()) && (has_requests() || has_work())) advance();
 }
 
 // Without the thread all works but this, so that is no error.
@@ -114,7 +114,8 @@ void CommProgress::attend_when_idle(size_t turns) {
   if (!keeper) {
     if (!warned.exchange(true)) {
       SLIME_WARN(
-          "%s; a rail that dies while a communicator is idle is noticed with its next operation",
+          "%s; where a rail dies while a communicator of this process is idle, its peers may wait "
+          "until its next operation",
           keeper.error().what.c_str());
     }
     return;
@@ -127,10 +128,8 @@ void CommProgress::attend_when_idle(size_t turns) {
 
 // By the housekeeper.
 uint64_t CommProgress::attend(uint64_t now_ns) {
-  if (take_idle(State::kAttended)) {
-    for (size_t turn = 0; turn < turns_; ++turn) advance();
-    set(State::kIdle);
-  }
+  const Attendance attendance(*this);
+  for (size_t turn = 0; attendance.began() && turn < turns_; ++turn) advance();
   return now_ns + kIdleIntervalNs;
 }
 
@@ -140,7 +139,7 @@ bool CommProgress::take_idle(State state) {
                                         std::memory_order_relaxed);
 }
 
-// Whoever attends to it is about to be done.
+// Whoever attends to it looks at its rails once, which takes microseconds where it is not stopped.
 void CommProgress::take_back() {
   while (!take_idle(State::kCalled)) sched_yield();
 }

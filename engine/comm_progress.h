@@ -1,11 +1,10 @@
 // Who moves a comm besides its own calls: the other calls of its thread and, while it has no
 // request open, the housekeeper.
 //
-// The thread. Posting is lazy, and a comm moves only inside calls. A caller may wait at one comm
-// for what its peer can send only after it has got something that still lies in the queue of
-// another comm: two ranks that post receives, then repeat isend until it is taken, and call test
-// later. So when the calls of a thread have achieved nothing for a while, each comm of this thread
-// that has work gets its progress.
+// The thread. Posting is lazy, and a caller may wait at one comm for what its peer can send only
+// after it has got something that still lies in the queue of another comm: two ranks that post
+// receives, then repeat isend until it is taken, and call test later. So when the calls of a thread
+// have achieved nothing for a while, each comm of this thread that has work gets its progress.
 //
 // The housekeeper. A receiver that has all it asked for is not called any more, but its peer may
 // still need it: when a rail dies and takes a confirmation with it, the sender must learn what had
@@ -15,7 +14,7 @@
 // States
 //   kCalled    inside a call, or with requests open: only its caller moves it
 //   kIdle      nobody moves it
-//   kAttended  somebody else moves it: the housekeeper, or a thread that waits at another comm
+//   kAttended  moved by the housekeeper, or by its thread while that waits at another comm
 // kCalled becomes kIdle at the end of a call that leaves no request open, and the next call waits
 // until it is kIdle. A comm that nobody attends to is always kCalled.
 //
@@ -97,6 +96,23 @@ class CommProgress : protected Chore {
   void unlink();
   void move_all();
   void move_if_working();
+
+  // kAttended while this lives, if the comm was idle.
+  class Attendance {
+   public:
+    explicit Attendance(CommProgress& comm)
+        : comm_(comm), began_(comm.take_idle(State::kAttended)) {}
+    ~Attendance() {
+      if (began_) comm_.set(State::kIdle);
+    }
+    Attendance(const Attendance&) = delete;
+    Attendance& operator=(const Attendance&) = delete;
+    bool began() const { return began_; }
+
+   private:
+    CommProgress& comm_;
+    const bool began_;
+  };
 
   uint64_t attend(uint64_t now_ns) override;
   void take_back();

@@ -32,9 +32,7 @@ Status Link::fail_rail(size_t i, Error why) {
                            why.what.c_str(),
                            rails_.size() > 1 ? " (it was the last rail of the link)" : ""));
   }
-  SLIME_WARN("peer %s, device %s: rail %s is down, %zu of %zu rails carry on: %s", peer_.c_str(),
-             device_.properties().name.c_str(), name_of(rail), up_count_, rails_.size(),
-             why.what.c_str());
+  rail.down_because = std::move(why.what);
   drop_errands(i);
   send_notice(i);
   return rail.peer_fenced ? settle(i) : Status::kOk;
@@ -142,9 +140,17 @@ Status Link::on_peer_fenced(const RailLife& life) {
   return Status::kOk;
 }
 
+// Only now the rail is worth a warning: a peer that has closed its comm ends all rails, one after
+// the other, and says nothing.
 Status Link::settle(size_t i) {
   LinkRail& rail = rails_[i];
   if (rail.state != RailState::kFenced) return Status::kOk;
+  if (!rail.down_because.empty()) {
+    SLIME_WARN("peer %s, device %s: rail %s is down, %zu of %zu rails carry on: %s", peer_.c_str(),
+               device_.properties().name.c_str(), name_of(rail), up_count_, rails_.size(),
+               rail.down_because.c_str());
+    rail.down_because.clear();
+  }
   rail.state = RailState::kDown;
   plan_try(rail);
   return user_.on_fenced(life_of(i));

@@ -87,6 +87,7 @@ struct LinkRail {
   RailState state = RailState::kUp;
   uint32_t epoch = 0;        // of the present life; at kDown: of the one that has ended
   bool peer_fenced = false;  // the peer has fenced this life
+  std::string down_because;  // why this life ended, until both ends have fenced it
   Errand notice;             // our kFenced for this life
   uint64_t since_ns = 0;     // when the rail became up, or ceased to be
   // Attended time (Link::attended_ns_).

@@ -5,7 +5,8 @@
 // out meanwhile; and a rank that has all its results may be the only one that has what another rank
 // still needs: a result that was lost on the way, or the word which stripes of a dead rail arrived.
 //
-// Threads: any.
+// Threads: any but its own, which neither releases a chore that it attends to nor drops the last
+// reference.
 #pragma once
 
 #include <pthread.h>

@@ -213,6 +213,30 @@ TEST(TcpLink, ARailWithoutACarrierIsLeftAndTakenBackAtOnce) {
   }
 }
 
+std::atomic<int> down_warnings = 0;
+void count_down_warnings(log::Level level, const char*, int, const char* text) {
+  if (level == log::Level::kWarn && std::strstr(text, " is down")) ++down_warnings;
+}
+
+// Ranks end one after the other, and their rails too: that is no death of a rail.
+TEST(TcpLink, NoRailIsReportedDownWhereThePeerHasClosed) {
+  log::set_sink(count_down_warnings);
+  for (const bool sender_closes : {true, false}) {
+    TcpHost from(rails(3)), to(rails(3));
+    TcpLink link;
+    ASSERT_NO_FATAL_FAILURE(link.connect(from, to));
+    if (sender_closes) {
+      link.sender.reset();
+    } else {
+      link.receiver.reset();
+    }
+    Comm& other = sender_closes ? static_cast<Comm&>(*link.receiver) : *link.sender;
+    EXPECT_TRUE(in_time([&] { return other.progress() == Status::kRemote; }));
+  }
+  EXPECT_EQ(down_warnings, 0);
+  log::set_sink(nullptr);
+}
+
 std::atomic<int> carrier_warnings = 0;
 void count_carrier_warnings(log::Level level, const char*, int, const char* text) {
   if (level == log::Level::kWarn && std::strstr(text, "no rail has a carrier")) ++carrier_warnings;
