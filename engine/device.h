@@ -11,6 +11,12 @@
 
 namespace slime {
 
+// "eth0.0" and "eth0.1" are sockets of one interface: what they share is NIC and address. Ports of
+// one NIC with addresses of their own are devices of their own; NCCL may merge them.
+inline bool same_nic(const Rail& a, const Rail& b) {
+  return a.caps().guid == b.caps().guid && a.caps().oob_address == b.caps().oob_address;
+}
+
 struct DeviceProperties {
   std::string name;      // stable and unique, e.g. "eth0" or "eth0+eth1"
   std::string pci_path;  // of the first rail; empty: virtual

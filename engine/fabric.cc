@@ -8,12 +8,6 @@
 namespace slime {
 namespace {
 
-// "eth0.0" and "eth0.1" are sockets of one interface: what they share is NIC and address. Ports of
-// one NIC with addresses of their own are devices of their own; NCCL may merge them.
-bool same_nic(const Rail& a, const Rail& b) {
-  return a.caps().guid == b.caps().guid && a.caps().oob_address == b.caps().oob_address;
-}
-
 std::string interface_of(const std::string& rail_name, const std::vector<Rail*>& rails) {
   const auto shares = [&](const Rail* rail) { return same_nic(*rail, *rails.front()); };
   const bool one_nic = std::all_of(rails.begin(), rails.end(), shares);

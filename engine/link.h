@@ -158,6 +158,9 @@ class Link {
   void judge_rails();
   void check_overdue();
   void warn_of_slow_rail();
+  double expected_share(const LinkRail& rail) const;
+  static double share(const LinkRail& rail);
+  bool recently_measured(const LinkRail& rail) const;
 
   // failover.cc
   Status fail_rail(size_t rail, Error why);

@@ -98,21 +98,13 @@ void Link::judge_rails() {
   had_stripes_ = false;
 }
 
-// Measured against what each advertises: a link of rails of several speeds is no cause for alarm.
-// Said once in a process for each rail, whatever many links notice it.
+// Rails of other NICs are its siblings. Sockets of one NIC share its port, and how a network treats
+// each flow is not for the user to mend. Said once in a process for each rail, whatever many links
+// notice it.
 void Link::warn_of_slow_rail() {
-  const auto share = [](const LinkRail& rail) {
-    return 8000.0 / rail.rate.ns_per_byte() / std::max(rail.rail->caps().speed_mbps, 1u);
-  };
-  const auto fresh = [this](const LinkRail& rail) {
-    return rail.up() && rail.rate.measured() && attended_ns_ - rail.rate.measured_ns() < kSlowNs;
-  };
-  double best = 0;
-  for (const LinkRail& rail : rails_) {
-    if (fresh(rail)) best = std::max(best, share(rail));
-  }
   for (LinkRail& rail : rails_) {
-    if (!fresh(rail) || 2 * share(rail) >= best) {
+    const double expected = expected_share(rail);
+    if (!recently_measured(rail) || 2 * share(rail) >= expected) {
       rail.slow_since_ns = 0;
       continue;
     }
@@ -127,8 +119,27 @@ void Link::warn_of_slow_rail() {
         "(%.0f); it gets less of each message; check its link speed (ethtool), its errors "
         "(`ip -s link`) and its switch port",
         peer_.c_str(), device_.properties().name.c_str(), name_of(rail), mbps,
-        mbps * best / share(rail));
+        mbps * expected / share(rail));
   }
+}
+
+// The best share of a rail of another NIC; 0: none is known.
+double Link::expected_share(const LinkRail& rail) const {
+  double best = 0;
+  for (const LinkRail& other : rails_) {
+    if (!recently_measured(other) || same_nic(*other.rail, *rail.rail)) continue;
+    best = std::max(best, share(other));
+  }
+  return best;
+}
+
+// Of what it advertises: a link of rails of several speeds is no cause for alarm.
+double Link::share(const LinkRail& rail) {
+  return 8000.0 / rail.rate.ns_per_byte() / std::max(rail.rail->caps().speed_mbps, 1u);
+}
+
+bool Link::recently_measured(const LinkRail& rail) const {
+  return rail.up() && rail.rate.measured() && attended_ns_ - rail.rate.measured_ns() < kSlowNs;
 }
 
 }  // namespace slime

@@ -1,7 +1,10 @@
 // How rails of unequal and changing rates share a stream of large messages, in virtual time.
 #include <gtest/gtest.h>
 
+#include <slime/log.h>
+
 #include <cstdio>
+#include <cstring>
 #include <numeric>
 
 #include "test/support/sim_hosts.h"
@@ -23,6 +26,7 @@ constexpr int kTrials = 40;
 struct Options {
   uint64_t latency_ns = 50'000;
   uint64_t step_ns = 20'000;  // between calls of an end
+  bool one_nic = true;
   // Threads that are away from their rails: now and then, for so long.
   uint64_t away_every_ns = 0, away_ns = 0;
 };
@@ -32,8 +36,8 @@ class Stream {
  public:
   explicit Stream(const Rates& rates, const Options& options = {})
       : options_(options),
-        from_(network_, rates.size(), caps(), settings(), "a"),
-        to_(network_, rates.size(), caps(), settings(), "b") {
+        from_(network_, rates.size(), caps(options), settings(), "a"),
+        to_(network_, rates.size(), caps(options), settings(), "b") {
     network_.check_sources(false);
     for (size_t i = 0; i < rates.size(); ++i) {
       sim::RailModel model;
@@ -68,12 +72,17 @@ class Stream {
   }
 
  private:
-  static RailCaps caps() {
+  static RailCaps caps(const Options& options) {
     RailCaps caps;
+    caps.guid = options.one_nic ? 0 : 1;
     caps.speed_mbps = 10'000;  // what a veth says, whatever is behind it
     return caps;
   }
-  static Settings settings() { return {}; }
+  static Settings settings() {
+    Settings settings;
+    settings.rails_per_device = kMaxRails;
+    return settings;
+  }
 
   void go_away() {
     (turn_++ % 2 ? sender_back_ns_ : receiver_back_ns_) = network_.now_ns() + options_.away_ns;
@@ -210,6 +219,33 @@ TEST(Shares, ARailThatGetsNothingIsFoundAgain) {
   stream.set_rate(1, 1000);
   stream.run(2000 * kMs);
   EXPECT_GE(stream.run(500 * kMs) / 2000, 0.95);
+}
+
+std::string slow_warnings;
+void keep_slow_warnings(log::Level level, const char*, int, const char* text) {
+  if (level == log::Level::kWarn && std::strstr(text, " delivers ")) slow_warnings += text;
+}
+
+// Of a NIC, and once. Sockets of one NIC do not warn of each other.
+TEST(Shares, ANicThatStaysSlowIsReportedOnce) {
+  for (const bool one_nic : {true, false}) {
+    slow_warnings.clear();
+    log::set_sink(keep_slow_warnings);
+    Options options;
+    options.step_ns = 100'000;
+    options.one_nic = one_nic;
+    Stream stream({500, 500, 150}, options);
+    stream.run(4'000 * kMs);
+    EXPECT_EQ(slow_warnings, "") << "not slow for 5 s yet";
+    stream.run(12'000 * kMs);
+    log::set_sink(nullptr);
+    if (one_nic) {
+      EXPECT_EQ(slow_warnings, "");
+      continue;
+    }
+    EXPECT_NE(slow_warnings.find("rail a.2 delivers 1"), std::string::npos) << slow_warnings;
+    EXPECT_EQ(slow_warnings.find("peer"), slow_warnings.rfind("peer")) << slow_warnings;
+  }
 }
 
 // Both ends are called, and their rails answer probes; but the send waits for a receive of its tag.

@@ -13,7 +13,8 @@
 
 namespace slime::test {
 
-// One host: a device with simulated rails.
+// One host: a device with simulated rails. Each is of a NIC of its own if `caps` has a guid (and
+// the settings join NICs), else they share one.
 struct SimHost {
   SimHost(sim::Network& network, size_t rail_count, const RailCaps& caps, const Settings& settings,
           const std::string& name) {
@@ -21,6 +22,7 @@ struct SimHost {
     for (size_t i = 0; i < rail_count; ++i) {
       RailCaps own = caps;
       own.name = name + "." + std::to_string(i);
+      if (caps.guid != 0) own.guid = caps.guid + i;
       auto rail = network.open_rail(own, sim::RailModel());
       rails.push_back(static_cast<sim::Rail*>(rail.get()));
       owned.push_back(std::move(rail));
