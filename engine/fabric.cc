@@ -14,6 +14,25 @@ std::string interface_of(const std::string& rail_name, const std::vector<Rail*>&
   return one_nic && rails.size() > 1 ? rail_name.substr(0, rail_name.rfind('.')) : rail_name;
 }
 
+// How many of the rails before this one are of its NIC.
+size_t place_in_nic(const std::vector<Rail*>& rails, size_t rail) {
+  return static_cast<size_t>(
+      std::count_if(rails.begin(), rails.begin() + static_cast<ptrdiff_t>(rail),
+                    [&](const Rail* earlier) { return same_nic(*earlier, *rails[rail]); }));
+}
+
+// One rail of each NIC, then the next one of each. Channel i of a link takes rail i at both ends,
+// so NICs of the same place meet also where the ends have unlike numbers of sockets for each.
+std::vector<Rail*> by_turns(const std::vector<Rail*>& rails) {
+  std::vector<Rail*> ordered;
+  for (size_t turn = 0; ordered.size() < rails.size(); ++turn) {
+    for (size_t i = 0; i < rails.size(); ++i) {
+      if (place_in_nic(rails, i) == turn) ordered.push_back(rails[i]);
+    }
+  }
+  return ordered;
+}
+
 DeviceProperties describe(const std::vector<Rail*>& rails, std::vector<int> members) {
   const RailCaps& first = rails.front()->caps();
   DeviceProperties properties;
@@ -24,17 +43,14 @@ DeviceProperties describe(const std::vector<Rail*>& rails, std::vector<int> memb
   properties.memory_kinds = ~0u;
   properties.lines_in_order = true;
   properties.members = std::move(members);
-  const Rail* previous = nullptr;
-  for (const Rail* rail : rails) {
-    const RailCaps& caps = rail->caps();
-    const bool new_nic = previous == nullptr || !same_nic(*previous, *rail);
+  for (size_t i = 0; i < rails.size(); ++i) {
+    const RailCaps& caps = rails[i]->caps();
     properties.speed_mbps += caps.speed_mbps;
-    if (previous != nullptr && new_nic) properties.name += "+" + caps.name;
+    if (i > 0 && place_in_nic(rails, i) == 0) properties.name += "+" + caps.name;
     properties.latency_us = std::max(properties.latency_us, caps.latency_us);
     properties.memory_kinds &= caps.memory_kinds;
     // Several rails deliver lines of one stripe each in order, so the promise of each is enough.
     properties.lines_in_order &= caps.lines_in_order;
-    previous = rail;
   }
   return properties;
 }
@@ -77,19 +93,19 @@ void Fabric::group_rails() {
     const bool full = per_device > 0 ? group.size() == per_device
                                      : !group.empty() && !same_nic(*group.back(), *rail);
     if (full || group.size() == kMaxRails) {
-      add_device(std::move(group), {});
+      add_device(group, {});
       group.clear();
     }
     group.push_back(rail.get());
   }
-  if (!group.empty()) add_device(std::move(group), {});
+  if (!group.empty()) add_device(group, {});
 }
 
-int Fabric::add_device(std::vector<Rail*> rails, std::vector<int> members) {
+int Fabric::add_device(const std::vector<Rail*>& rails, std::vector<int> members) {
   const int index = static_cast<int>(devices_.size());
   if (members.empty()) members.push_back(index);
   DeviceProperties properties = describe(rails, std::move(members));
-  devices_.emplace_back(std::move(rails), std::move(properties));
+  devices_.emplace_back(by_turns(rails), std::move(properties));
   return index;
 }
 
@@ -140,7 +156,7 @@ Result<int> Fabric::merge(std::span<const int> members) {
   for (size_t i = 0; i < devices_.size(); ++i) {
     if (devices_[i].properties().members == wanted) return static_cast<int>(i);
   }
-  return add_device(std::move(rails), std::move(wanted));
+  return add_device(rails, std::move(wanted));
 }
 
 void Fabric::fold(const Rail& rail, const RailTotals& totals) {

@@ -53,7 +53,7 @@ class Fabric {
   Fabric(const Settings& settings, const Clock& clock) : settings_(settings), clock_(clock) {}
   void adopt(std::vector<std::unique_ptr<Rail>> rails);
   void group_rails();
-  int add_device(std::vector<Rail*> rails, std::vector<int> members);
+  int add_device(const std::vector<Rail*>& rails, std::vector<int> members);
 
   const Settings settings_;
   const Clock& clock_;

@@ -136,6 +136,15 @@ TEST(Fabric, RailsOfOneInterfaceAreOneDevice) {
   EXPECT_EQ(fabric->device(-1), nullptr);
 }
 
+TEST(Fabric, ADeviceTakesItsInterfacesByTurns) {
+  const auto fabric = fabric_of({at("eth0.0", 1, "10.0.0.1"), at("eth0.1", 1, "10.0.0.1"),
+                                 at("eth1.0", 2, "10.0.1.1"), at("eth1.1", 2, "10.0.1.1")},
+                                4);
+  std::vector<std::string> names;
+  for (const Rail* rail : fabric->device(0)->rails()) names.push_back(rail->caps().name);
+  EXPECT_EQ(names, (std::vector<std::string>{"eth0.0", "eth1.0", "eth0.1", "eth1.1"}));
+}
+
 TEST(Fabric, RailsPerDeviceJoinsInterfaces) {
   const auto fabric = fabric_of({at("eth0", 1, "10.0.0.1"), at("eth1", 2, "10.0.1.1")}, 2);
   ASSERT_EQ(fabric->device_count(), 1u);
