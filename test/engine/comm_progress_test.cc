@@ -3,12 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 namespace slime::test {
 namespace {
 
-// Counts without atomics: whoever moves it beside another loses counts, and is a data race.
+// Its counters are not atomic: two threads in it at once lose counts, and race.
 class CountingComm : public CommProgress {
  public:
   CountingComm() { attend_when_idle(3); }

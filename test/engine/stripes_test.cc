@@ -42,6 +42,12 @@ TEST(Stripes, SeveralARailAndNoneBelowTheMinimum) {
   EXPECT_EQ(plan_stripes(65535, 4, {65536, 1 << 30}).stripes, 1u);
 }
 
+TEST(Stripes, MoreOfThemWhereALongOneKeepsTheSlowestRailTooLong) {
+  EXPECT_EQ(plan_stripes(1 << 20, 2, {16384, 1 << 30, 32768}).stripes, 32u);
+  EXPECT_EQ(plan_stripes(1 << 20, 2, {65536, 1 << 30, 32768}).stripes, 16u);
+  EXPECT_EQ(plan_stripes(8 << 20, 2, {16384, 1 << 30, 32768}).stripes, kMaxStripes);
+}
+
 TEST(Stripes, AsManyAsTheLargestWorkNeeds) {
   const StripePlan plan = plan_stripes(10'000, 1, {65536, 1024});
   EXPECT_EQ(plan.stripes, 10u);

@@ -1,5 +1,4 @@
 // The whole engine over real sockets: set-up, data, strangers, silence, the death of rails.
-#include <slime/log.h>
 #include <slime/socket.h>
 
 #include <atomic>
@@ -10,6 +9,7 @@
 #include "engine/handshake.h"
 #include "engine/recv_comm.h"
 #include "engine/send_comm.h"
+#include "test/support/kept_warnings.h"
 #include "test/support/manual_clock.h"
 #include "test/support/tcp_link.h"
 #include "test/support/unused_address.h"
@@ -213,14 +213,9 @@ TEST(TcpLink, ARailWithoutACarrierIsLeftAndTakenBackAtOnce) {
   }
 }
 
-std::atomic<int> down_warnings = 0;
-void count_down_warnings(log::Level level, const char*, int, const char* text) {
-  if (level == log::Level::kWarn && std::strstr(text, " is down")) ++down_warnings;
-}
-
 // Ranks end one after the other, and their rails too: that is no death of a rail.
 TEST(TcpLink, NoRailIsReportedDownWhereThePeerHasClosed) {
-  log::set_sink(count_down_warnings);
+  const KeptWarnings down(" is down");
   for (const bool sender_closes : {true, false}) {
     TcpHost from(rails(3)), to(rails(3));
     TcpLink link;
@@ -233,17 +228,11 @@ TEST(TcpLink, NoRailIsReportedDownWhereThePeerHasClosed) {
     Comm& other = sender_closes ? static_cast<Comm&>(*link.receiver) : *link.sender;
     EXPECT_TRUE(in_time([&] { return other.progress() == Status::kRemote; }));
   }
-  EXPECT_EQ(down_warnings, 0);
-  log::set_sink(nullptr);
-}
-
-std::atomic<int> carrier_warnings = 0;
-void count_carrier_warnings(log::Level level, const char*, int, const char* text) {
-  if (level == log::Level::kWarn && std::strstr(text, "no rail has a carrier")) ++carrier_warnings;
+  EXPECT_EQ(down.lines(), std::vector<std::string>());
 }
 
 TEST(TcpLink, NoRailIsLeftWhereNoneHasACarrier) {
-  log::set_sink(count_carrier_warnings);
+  const KeptWarnings warnings("no rail has a carrier");
   TcpHost from(rails(2)), to(rails(2));
   TcpLink link;
   ASSERT_NO_FATAL_FAILURE(link.connect(from, to));
@@ -251,15 +240,14 @@ TEST(TcpLink, NoRailIsLeftWhereNoneHasACarrier) {
   for (MortalRail* rail : from.rails) rail->port = Carrier::kDown;
   ASSERT_TRUE(in_time([&] {
     expect_transfer(link, buffers, 1 << 20);
-    return carrier_warnings > 0 || ::testing::Test::HasFailure();
+    return !warnings.lines().empty() || ::testing::Test::HasFailure();
   }));
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
   while (std::chrono::steady_clock::now() < end) {
     ASSERT_NO_FATAL_FAILURE(expect_transfer(link, buffers, 1 << 20));
   }
   EXPECT_TRUE(all_up(link, 2));
-  EXPECT_EQ(carrier_warnings, 1) << "said again and again";
-  log::set_sink(nullptr);
+  EXPECT_EQ(warnings.lines().size(), 1u) << "said again and again";
 }
 
 TEST(TcpLink, TheErrorNamesAPortWithoutACarrier) {
