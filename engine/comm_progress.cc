@@ -139,7 +139,7 @@ bool CommProgress::take_idle(State state) {
                                         std::memory_order_relaxed);
 }
 
-// Whoever attends to it looks at its rails once, which takes microseconds where it is not stopped.
+// Spins while another thread attends to the comm: for one look at its rails, some microseconds.
 void CommProgress::take_back() {
   while (!take_idle(State::kCalled)) sched_yield();
 }

@@ -58,7 +58,7 @@ class CommProgress : protected Chore {
     CommProgress& comm_;
   };
 
-  // Something was begun or finished: the thread does not wait in vain.
+  // A request was begun or finished: the count of calls that achieve nothing starts again.
   void achieved() { own_list()->patience = own_list()->full_patience; }
   // At the end of a call that says "not now" or "not done".
   void waited() {

@@ -123,7 +123,6 @@ Device* Fabric::device(int index) {
 Result<int> Fabric::merge(std::span<const int> members) {
   const std::lock_guard lock(mutex_);
   std::vector<int> wanted(members.begin(), members.end());
-  std::vector<Rail*> rails;
   for (const int member : wanted) {
     const bool known = member >= 0 && static_cast<size_t>(member) < devices_.size();
     if (!known || devices_[static_cast<size_t>(member)].properties().members.size() != 1) {
@@ -131,22 +130,25 @@ Result<int> Fabric::merge(std::span<const int> members) {
                              "cannot merge device %d: the physical devices are 0..%zu", member,
                              devices_.size() - 1));
     }
-    const auto& more = devices_[static_cast<size_t>(member)].rails();
-    rails.insert(rails.end(), more.begin(), more.end());
   }
   std::vector<int> sorted = wanted;
   std::sort(sorted.begin(), sorted.end());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end() || wanted.empty()) {
     return fail(make_error(Status::kInvalid, 0, "cannot merge: no devices, or one named twice"));
   }
-  // NICs that got many sockets each: fewer of each NIC rather than no device.
-  if (rails.size() > kMaxRails && wanted.size() <= kMaxRails) {
-    rails.clear();
+  const auto rails_of = [&](size_t most_of_each) {
+    std::vector<Rail*> rails;
     for (const int member : wanted) {
       const auto& all = devices_[static_cast<size_t>(member)].rails();
-      const size_t count = std::min(all.size(), kMaxRails / wanted.size());
-      rails.insert(rails.end(), all.begin(), all.begin() + static_cast<ptrdiff_t>(count));
+      const auto count = static_cast<ptrdiff_t>(std::min(all.size(), most_of_each));
+      rails.insert(rails.end(), all.begin(), all.begin() + count);
     }
+    return rails;
+  };
+  std::vector<Rail*> rails = rails_of(kMaxRails);
+  // NICs that got many sockets each: fewer of each NIC rather than no device.
+  if (rails.size() > kMaxRails && wanted.size() <= kMaxRails) {
+    rails = rails_of(kMaxRails / wanted.size());
   }
   if (rails.size() > kMaxRails) {
     return fail(make_error(Status::kUnsupported, 0,

@@ -212,8 +212,8 @@ Status Link::handle(size_t i, const Done& done) {
 
 void Link::handle_sent(size_t i, const Done& done) {
   LinkRail& rail = rails_[i];
-  if (rail.state == RailState::kDown)
-    return;  // settled in this poll: all that was open is repeated
+  // Both ends have fenced it in this poll: all that was open is repeated elsewhere.
+  if (rail.state == RailState::kDown) return;
   const Cookie cookie = Cookie::unpack(done.cookie);
   uint64_t bytes = 0;
   const bool expected = cookie.kind == Cookie::Kind::kControl

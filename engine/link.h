@@ -157,6 +157,7 @@ class Link {
   void observe(size_t rail);
   void judge_rails();
   void check_overdue();
+  void limit_stripes();
   void warn_of_slow_rail();
   double expected_share(const LinkRail& rail) const;
   static double share(const LinkRail& rail);

@@ -55,14 +55,21 @@ void Link::post_more() {
 
 void Link::check_overdue() {
   overdue_due_ns_ = now_ns_ + kOverdueIntervalNs;
-  double slowest = 0, fastest = 0;
   for (size_t i = 0; i < rails_.size(); ++i) {
     if (!rails_[i].up()) continue;
     rails_[i].rate.check_overdue(attended_ns_);
     update_load(i);
-    const double ns = loads_[i].ns_per_byte;
-    slowest = std::max(slowest, ns);
-    fastest = fastest == 0 ? ns : std::min(fastest, ns);
+  }
+  limit_stripes();
+}
+
+// At least one rail is up.
+void Link::limit_stripes() {
+  double slowest = 0, fastest = 0;  // ns per byte
+  for (const RailLoad& load : loads_) {
+    if (!load.up) continue;
+    slowest = std::max(slowest, load.ns_per_byte);
+    fastest = fastest == 0 ? load.ns_per_byte : std::min(fastest, load.ns_per_byte);
   }
   if (settings().min_stripe == 0) {
     const auto worth = static_cast<uint64_t>(kWorthNs / fastest);

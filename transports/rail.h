@@ -6,7 +6,7 @@
 // framed stream on tcp. Completions are counted by the engine, so works may arrive in any order.
 //
 // Threads: a Rail may be used from any thread. A Channel belongs to one thread at a time (NCCL:
-// the service thread while connecting, then the progress thread, or ours while it is idle).
+// the service thread while connecting, the progress thread, the housekeeping one if it is idle).
 #pragma once
 
 #include <slime/carrier.h>
