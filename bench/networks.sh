@@ -15,7 +15,8 @@
 #             give
 #   lossy     two links of 500 Mbit/s, one loses 0.1 % of the packets, to the sum of what each
 #             gives alone
-#   small     64 KiB over one device of two links, to one link: time
+#   small     64 KiB over one device of two links, to one link: time, by one protocol (Simple), and
+#             by what NCCL chooses for the speed of each device
 #   trips     half round trips of 8 B, 4 KiB and 64 KiB, and processor time per byte at 16 MiB,
 #             over a link as fast as it is: the plugin, to the system calls of NCCL's own socket
 #             transport
@@ -188,16 +189,19 @@ row_lossy() {
 }
 
 row_small() {
-  local round links kind rate
+  local round links kind rate protocol name
   for ((round = 1; round <= rounds; ++round)); do
     for rate in - 500mbit; do
       shape $rate $rate
       kind=${rate/-/free}
-      for links in 1 2; do
-        interfaces 0 $links
-        say "small.$kind.$links.$round: $lab_interfaces"
-        lab_perf "small.$kind.$links.$round" 2 all_reduce -b 64K -e 64K -n 400 -w 100 -c 1 --quiet
-        lab_wait || failed "small failed"
+      for protocol in simple auto; do
+        for links in 1 2; do
+          interfaces 0 $links
+          name=small.$protocol.$kind.$links.$round
+          say "$name: $lab_interfaces"
+          lab_perf "$name" 2 all_reduce --proto $protocol -b 64K -e 64K -n 400 -w 100 -c 1 --quiet
+          lab_wait || failed "small failed"
+        done
       done
     done
   done

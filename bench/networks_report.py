@@ -148,11 +148,16 @@ def times_us(work, name, which):
 
 
 def small(report, options):
-    for kind, links in (("free", "links as fast as they are"), ("500mbit", "links of 500 Mbit/s")):
-        for which in ("median", "best"):
-            two, one = (times_us(options.work, f"small.{kind}.{count}", f"{which}_us") for count in (2, 1))
-            report.line("small", f"64 KiB, {links}, {which}: two rails / one", quotients(two, one), 1, "<=")
-            report.line("small", "  microseconds over one", one, None)
+    kinds = (("free", "links as fast as they are"), ("500mbit", "links of 500 Mbit/s"))
+    protocols = (("simple", "Simple", 1), ("auto", "protocol as chosen", None))
+    for kind, links in kinds:
+        for protocol, words, aim in protocols:
+            for which in ("median", "best"):
+                name = f"small.{protocol}.{kind}"
+                two, one = (times_us(options.work, f"{name}.{count}", f"{which}_us") for count in (2, 1))
+                what = f"64 KiB, {words}, {links}, {which}: two rails / one"
+                report.line("small", what, quotients(two, one), aim, "<=")
+                report.line("small", "  microseconds over one", one, None)
 
 
 TRIP_AIMS = {8: 0.75, 4096: 0.75, 65536: 0.95}

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "engine/link.h"
 
@@ -182,6 +183,21 @@ Status Link::watch_silence(size_t i) {
                                  "nothing completed for %.1f s while other rails carried on; check "
                                  "this path (cable, switch port, routing, firewall)",
                                  static_cast<double>(silent_ns) * 1e-9));
+}
+
+void Link::begin_unproven(size_t i) {
+  unproven_ |= bit(i);
+  rails_[i].unproven_ns = attended_ns_;
+}
+
+// Of unconfirmed works nobody would notice that their rail has died silently. So a probe, which is
+// confirmed, follows them.
+void Link::prove_rails() {
+  for (uint32_t left = unproven_; left != 0; left &= left - 1) {
+    const auto i = static_cast<size_t>(std::countr_zero(left));
+    if (attended_ns_ - rails_[i].unproven_ns < silence_ns_ / 4) continue;
+    if (!rails_[i].probing && rails_[i].queue.room() > 0) probe(i, false);
+  }
 }
 
 // A rail whose own port has lost its carrier is left at once, if another has one.

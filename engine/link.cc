@@ -12,7 +12,6 @@ namespace slime {
 namespace {
 
 constexpr uint32_t kQuietPolls = 64;  // after so many without an arrival a rail is not hot any more
-constexpr uint32_t kHurriesPerTiming = 32;
 // Without a look at the rails for so long: what was timed meanwhile says nothing.
 constexpr uint64_t kAwayNs = 20'000'000;
 
@@ -73,6 +72,7 @@ void Link::warm_up() {
 
 void Link::probe(size_t i, bool with_bytes) {
   rails_[i].probing = true;
+  unproven_ &= ~bit(i);
   Work work;
   if (with_bytes) user_.fill_probe(i, &work);
   (void)submit_control(i, ControlOp::kProbe, 0, work);
@@ -94,6 +94,7 @@ void Link::set_down(size_t i) {
   rail.since_ns = now_ns_;
   loads_[i].up = false;
   hot_ &= ~bit(i);
+  unproven_ &= ~bit(i);
   --up_count_;
   for (size_t k = 0; up_count_ == 1 && k < rails_.size(); ++k) {
     if (rails_[k].up()) favourite_ = k;
@@ -127,14 +128,6 @@ uint32_t Link::rails_to_look_at() {
   return busy_ | hot_ | bit(next_cold_);
 }
 
-// The clock was read by the last progress(), maybe long ago. Reading it costs as much as the rest
-// of a small send, so only some are timed.
-bool Link::may_time() {
-  if (rails_.size() == 1 || ++hurries_ % kHurriesPerTiming != 0) return false;
-  read_clock();
-  return true;
-}
-
 void Link::read_clock() {
   const uint64_t before_ns = now_ns_;
   now_ns_ = fabric_.clock().now_ns();
@@ -154,7 +147,10 @@ Status Link::progress() {
   }
   if (now_ns_ >= carriers_due_ns_) {
     if (const Status status = watch_carriers(); status != Status::kOk) return status;
-    if (up_count_ > 1) judge_rails();
+    if (up_count_ > 1) {
+      judge_rails();
+      prove_rails();
+    }
   }
   if (up_count_ > 1 && now_ns_ >= overdue_due_ns_) check_overdue();
   return up_count_ < rails_.size() ? progress_dead_rails() : Status::kOk;
@@ -176,7 +172,9 @@ void Link::flush(size_t i, bool now_known) {
   if (rail.queue.queued() == 0) return;
   if (rail.queue.in_flight() == 0) {
     rail.busy_since_ns = attended_ns_;
-    if (now_known) rail.rate.begin(attended_ns_, rail.queue.outstanding_bytes());
+    if (now_known && rail.queue.wants_confirmation()) {
+      rail.rate.begin(attended_ns_, rail.queue.outstanding_bytes());
+    }
   }
   (void)rail.queue.flush(*rail.channel, now_ns_);
 }

@@ -95,22 +95,27 @@ class Link {
     if (up_count_ > 1) favourite_ = quickest_rail(loads_, bytes, favourite_);
     return favourite_;
   }
-  // The rail for a stripe, the first of `waiting` bytes; kNoRail: let it wait.
-  size_t pick_for_stripe(uint64_t bytes, uint64_t waiting);
+  // The rail for a stripe, the first of `waiting` bytes; kNoRail: let it wait. `whole`: it is a
+  // message of its own.
+  size_t pick_for_stripe(uint64_t bytes, uint64_t waiting, bool whole);
   // Lazy: the NIC is not touched. The caller has checked room(rail).
   void submit(size_t rail, const Work& work) {
     rails_[rail].queue.push(work);
     loads_[rail].outstanding += work.length;
     busy_ |= bit(rail);
+    if (work.unconfirmed && !(unproven_ & bit(rail))) begin_unproven(rail);
   }
+  // For what is said again when a rail dies.
   void submit_control(ControlOp op, uint32_t value) {
-    if (up_count_ > 0) (void)submit_control(pick(0), op, value, Work());
+    Work work;
+    work.unconfirmed = true;
+    if (up_count_ > 0) (void)submit_control(pick(0), op, value, work);
   }
 
   // For a small message that somebody waits for: posts at once where nothing is in flight, instead
   // of at the next call of progress().
   void hurry(size_t rail) {
-    if (rails_[rail].queue.in_flight() == 0) flush(rail, may_time());
+    if (rails_[rail].queue.in_flight() == 0) flush(rail, false);
   }
 
   // Polls, runs completions, posts what the rules let out, on every rail that is up.
@@ -138,7 +143,6 @@ class Link {
   void read_clock();
   Status progress_rail(size_t rail);
   void flush(size_t rail, bool now_known);
-  bool may_time();
   Status poll_rail(size_t rail);
   Status handle(size_t rail, const Done& done);
   void handle_sent(size_t rail, const Done& done);
@@ -174,6 +178,8 @@ class Link {
   Status on_peer_fenced(const RailLife& life);
   Status settle(size_t rail);
   Status watch_silence(size_t rail);
+  void begin_unproven(size_t rail);
+  void prove_rails();
   Status watch_carriers();
 
   // rejoin.cc
@@ -204,11 +210,11 @@ class Link {
   std::vector<LinkRail> rails_;
   std::vector<RailLoad> loads_;  // of rails_, close together: each work chooses among them
   size_t up_count_ = 0;
-  size_t favourite_ = 0;  // of small works; the only rail that is up, if there is one only
-  uint32_t busy_ = 0;     // rails with works queued or in flight, a bit each
-  uint32_t hot_ = 0;      // rails on which something arrived lately
-  size_t next_cold_ = 0;  // the others are looked at by turns
-  uint32_t hurries_ = 0;
+  size_t favourite_ = 0;   // of small works; the only rail that is up, if there is one only
+  uint32_t busy_ = 0;      // rails with works queued or in flight, a bit each
+  uint32_t hot_ = 0;       // rails on which something arrived lately
+  uint32_t unproven_ = 0;  // rails that carried unconfirmed works since their last probe
+  size_t next_cold_ = 0;   // the others are looked at by turns
   uint64_t overdue_due_ns_ = 0;
   double least_latency_ns_ = 0;  // of the rails; 0: not known
   bool stripes_wait_ = false;    // for a rail with room

@@ -95,6 +95,7 @@ struct LinkRail {
   uint64_t heard_ns = 0;       // when something last completed or arrived
   uint64_t judged_ns = 0;      // when its silence was last judged
   bool probing = false;        // a probe is under way
+  uint64_t unproven_ns = 0;    // when the first unconfirmed work after the last probe was submitted
   uint64_t slow_since_ns = 0;  // it has delivered less than half of its siblings; 0: it does not
   ControlWorks controls;
   bool had_carrier = false;   // its port has had a carrier

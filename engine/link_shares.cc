@@ -37,9 +37,12 @@ void Link::observe(size_t i) {
   rate.go_on(attended_ns_, loads_[i].outstanding);
 }
 
-size_t Link::pick_for_stripe(uint64_t bytes, uint64_t waiting) {
+// A message that is not cut stays with the favourite, as a small one does: its rail is warm, and
+// what is sent there together needs fewer calls.
+size_t Link::pick_for_stripe(uint64_t bytes, uint64_t waiting, bool whole) {
   if (up_count_ <= 1) return up_count_ == 1 && room(favourite_) > 0 ? favourite_ : kNoRail;
-  const size_t chosen = rail_with_room(loads_, bytes, waiting);
+  size_t chosen = whole ? pick(bytes) : kNoRail;
+  if (!whole || !loads_[chosen].has_room(bytes)) chosen = rail_with_room(loads_, bytes, waiting);
   stripes_wait_ = chosen == kNoRail;
   had_stripes_ = true;
   return chosen != kNoRail && room(chosen) > 0 ? chosen : kNoRail;

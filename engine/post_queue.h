@@ -44,6 +44,14 @@ class PostQueue {
   uint32_t in_flight() const { return in_flight_; }
   uint64_t outstanding_bytes() const { return outstanding_bytes_; }
 
+  // Of what waits.
+  bool wants_confirmation() const {
+    for (uint32_t i = head_; i != tail_; ++i) {
+      if (!works_[i & (kCapacity - 1)].unconfirmed) return true;
+    }
+    return false;
+  }
+
   // The caller has checked room().
   void push(const Work& work) {
     works_[tail_ & (kCapacity - 1)] = work;

@@ -92,7 +92,10 @@ void RecvCommImpl::write_cts(ReceiveRequest& request) {
       static_cast<uint32_t>(sizeof header + request.count * cts_entry_bytes(channels));
 }
 
-void RecvCommImpl::submit_cts(ReceiveRequest& request) {
+// What the sender has seen is known without a confirmation. A CTS that is sent again needs one: the
+// sender may have seen the first copy, and the record must not change before the second has
+// arrived.
+void RecvCommImpl::submit_cts(ReceiveRequest& request, bool again) {
   const size_t rail = link_.pick(request.cts_bytes);
   const size_t offset = request.slot * cts_slot_bytes(link_.rail_count());
   request.cts_rail = static_cast<uint8_t>(rail);
@@ -104,6 +107,7 @@ void RecvCommImpl::submit_cts(ReceiveRequest& request) {
   work.remote_key = peer_inbox_.keys[rail];
   work.length = request.cts_bytes;
   work.immediate = cts_immediate(request.slot, request.sequence);
+  work.unconfirmed = !again;
   work.cookie = Cookie{Cookie::Kind::kCts, 0, request.slot, request.generation}.pack();
   link_.submit(rail, work);
 }
@@ -152,8 +156,7 @@ const char* RecvCommImpl::waits_for(const ReceiveRequest& request) {
 // read that, its record must stay. After a failure of the link nobody reads it any more.
 void RecvCommImpl::retire_if_idle(ReceiveRequest& request) {
   if (!request.returned || request.incomplete > 0) return;
-  const bool seen = static_cast<int32_t>(cts_seen_ - request.sequence) > 0;
-  const bool record_free = !request.cts_open && (request.cts_bytes == 0 || seen);
+  const bool record_free = !request.cts_open && (request.cts_bytes == 0 || seen(request));
   if (!record_free && link_.status() == Status::kOk) return;
   request.active = false;
   free_.push_back(request.slot);
@@ -249,7 +252,8 @@ void RecvCommImpl::fence_record(const RailLife& life, size_t bearer, Work* work)
 
 Status RecvCommImpl::on_fenced(const RailLife& life) {
   for (ReceiveRequest& request : requests_) {
-    if (request.cts_open && request.cts_rail == life.rail) submit_cts(request);
+    if (!request.active || request.cts_bytes == 0 || request.cts_rail != life.rail) continue;
+    if (request.cts_open || !seen(request)) submit_cts(request, true);
   }
   reported_ = consumed_;
   link_.submit_control(ControlOp::kCredit, consumed_);

@@ -35,7 +35,7 @@ struct ReceiveRequest final : Request {
   const uint16_t slot;
   bool active = false;    // in use: by the caller, or by works that are still open
   bool returned = false;  // test has said done: only works of ours keep the slot
-  bool cts_open = false;  // the CTS record must stay as it is
+  bool cts_open = false;  // the work that carries its CTS is not done
   bool held = false;      // its CTS is held back
   bool early = false;     // done as soon as the CTS is out: the GPU watches the flags itself
   uint8_t cts_rail = 0;
@@ -84,7 +84,10 @@ class RecvCommImpl final : public RecvComm, private LinkUser, private CommProgre
   ReceiveRequest* take_request(std::span<const Receive> receives);
   Status on_stripe(const DataImmediate& immediate, uint64_t bytes);
   void write_cts(ReceiveRequest& request);
-  void submit_cts(ReceiveRequest& request);
+  void submit_cts(ReceiveRequest& request, bool again = false);
+  bool seen(const ReceiveRequest& request) const {
+    return static_cast<int32_t>(cts_seen_ - request.sequence) > 0;
+  }
   void retire_if_idle(ReceiveRequest& request);
 
   // recv_announce.cc

@@ -87,7 +87,7 @@ bool SendCommImpl::submit_stripes(SendRequest& request) {
   while (request.unsent != 0) {
     const auto stripe = static_cast<uint32_t>(std::countr_zero(request.unsent));
     const uint64_t bytes = request.plan.length(stripe, request.bytes);
-    const size_t rail = link_.pick_for_stripe(bytes, waiting_bytes_);
+    const size_t rail = link_.pick_for_stripe(bytes, waiting_bytes_, request.plan.stripes == 1);
     if (rail == kNoRail) return false;
     waiting_bytes_ -= bytes;
     request.unsent &= request.unsent - 1;
@@ -204,8 +204,7 @@ bool SendCommImpl::on_sent(const Cookie& cookie, uint64_t* bytes) {
   if (cookie.kind == Cookie::Kind::kEager) {
     EagerSlot& slot = eager_[cookie.index % kEagerSlots];
     if (!slot.open || slot.index != cookie.generation) return false;
-    slot.open = false;
-    requests_[slot.request].open = 0;
+    finish_eager(slot);
     *bytes = slot.bytes;
     return true;
   }
@@ -255,9 +254,7 @@ Status SendCommImpl::on_fenced(const RailLife& life) {
     // Before those that have waited: it is older than most of them.
     if (!queued && request.unsent != 0) waiting_[--waiting_head_ % kPool] = request.index;
   }
-  for (uint32_t slot = 0; slot < kEagerSlots; ++slot) {
-    if (eager_[slot].open && eager_[slot].rail == rail) submit_eager(slot);
-  }
+  repeat_eager(rail);
   tell_seen();
   submit_waiting();
   return Status::kOk;

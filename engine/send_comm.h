@@ -116,18 +116,20 @@ class SendCommImpl final : public SendComm, private LinkUser, private CommProgre
   Status wait_for_receiver(size_t bytes);
 
   // send_eager.cc
-  bool eager_fits(size_t bytes, const MemoryRegion* region);
-  void start_eager(const void* data, size_t bytes, int tag, Request** request);
-  void submit_eager(uint32_t slot);
-  void return_credits(uint32_t consumed);
-
   struct EagerSlot {
     uint32_t index = 0;
-    uint32_t bytes = 0;  // header and payload
-    uint16_t request = 0;
-    uint8_t rail = 0;
-    bool open = false;  // not known to be done: the slot's bytes must stay
+    uint32_t bytes = 0;             // header and payload
+    uint16_t request = kNoRequest;  // that waits for the rail to take it
+    uint8_t rail = UINT8_MAX;       // none yet
+    bool open = false;              // its work is not done
   };
+  static constexpr uint16_t kNoRequest = UINT16_MAX;
+  bool eager_fits(size_t bytes, const MemoryRegion* region);
+  void start_eager(const void* data, size_t bytes, int tag, Request** request);
+  void submit_eager(uint32_t slot, bool again);
+  void repeat_eager(size_t dead_rail);
+  void finish_eager(EagerSlot& eager);
+  void return_credits(uint32_t consumed);
 
   Box inbox_;   // written by the peer: CTS ring and fence records
   Box outbox_;  // eager messages under way

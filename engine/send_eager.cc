@@ -29,14 +29,17 @@ void SendCommImpl::start_eager(const void* data, size_t bytes, int tag, Request*
   taken->eager = true;
   taken->open = 1;
   eager_[slot] = {index, static_cast<uint32_t>(sizeof header + bytes), taken->index, 0, true};
-  submit_eager(slot);
+  submit_eager(slot, false);
   link_.hurry(eager_[slot].rail);
   waiting_since_ns_ = 0;
   achieved();
   *request = taken;
 }
 
-void SendCommImpl::submit_eager(uint32_t slot) {
+// The receiver's credits say which messages have arrived, so they need no confirmation. A message
+// that is sent again does: its first copy may have brought the credit to use the slot for another,
+// which the second must not overwrite.
+void SendCommImpl::submit_eager(uint32_t slot, bool again) {
   EagerSlot& eager = eager_[slot];
   const size_t rail = link_.pick(eager.bytes);
   const size_t offset = slot * eager_slot_bytes(eager_max_);
@@ -48,8 +51,28 @@ void SendCommImpl::submit_eager(uint32_t slot) {
   work.remote_key = peer_inbox_.keys[rail];
   work.length = eager.bytes;
   work.immediate = eager_immediate(eager.index);
+  work.unconfirmed = !again;
   work.cookie = Cookie{Cookie::Kind::kEager, 0, static_cast<uint16_t>(slot), eager.index}.pack();
   link_.submit(rail, work);
+}
+
+void SendCommImpl::repeat_eager(size_t dead_rail) {
+  for (uint32_t slot = 0; slot < kEagerSlots; ++slot) {
+    EagerSlot& eager = eager_[slot];
+    if (eager.rail != dead_rail) continue;
+    if (static_cast<int32_t>(eager.index - eager_consumed_) < 0) {
+      finish_eager(eager);
+    } else {
+      eager.open = true;
+      submit_eager(slot, true);
+    }
+  }
+}
+
+void SendCommImpl::finish_eager(EagerSlot& eager) {
+  eager.open = false;
+  if (eager.request != kNoRequest) requests_[eager.request].open = 0;
+  eager.request = kNoRequest;
 }
 
 void SendCommImpl::return_credits(uint32_t consumed) {

@@ -63,6 +63,9 @@ struct Work {
   uint32_t length = 0;  // bytes; 0: only the immediate travels, address and key are ignored
   uint32_t immediate = 0;
   uint64_t cookie = 0;  // returned with the completion
+  // With confirm_delivery: kSent may come as it does without, and the peer's rail need not
+  // acknowledge it. For works whose fate the poster learns in another way.
+  bool unconfirmed = false;
 };
 
 struct Done {

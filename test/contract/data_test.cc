@@ -165,6 +165,17 @@ TYPED_TEST(RailData, ConfirmationWaitsForTheReportOfThePeer) {
   this->expect_delivery(pair);
 }
 
+// A rail may report them as sent before they arrive, and need not. Each is reported once, its
+// memory may be reused from then on, and the works around it are confirmed as always.
+TYPED_TEST(RailData, UnconfirmedWorksAmongConfirmedOnes) {
+  Pair pair(*this->world_, {.confirm_delivery = true, .some_unconfirmed = true});
+  ASSERT_TRUE(pair.connect()) << this->failures_of(pair);
+  pair.transfer(pair.left, random_lengths(10, 200, 9'000));
+  pair.transfer(pair.right, random_lengths(11, 100, 9'000));
+  pair.run_alone(pair.left);
+  this->expect_delivery(pair);
+}
+
 TYPED_TEST(RailData, ManyChannelsOverTwoRails) {
   for (const bool confirm : {false, true}) {
     std::vector<std::unique_ptr<Pair>> pairs;

@@ -27,6 +27,7 @@ struct PairOptions {
   bool confirm_delivery = false;  // both ends
   bool left_active = true;
   bool same_rail = false;  // both ends on the left rail
+  bool some_unconfirmed = false;
 };
 
 struct Pace {

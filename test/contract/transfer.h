@@ -18,6 +18,7 @@ namespace slime::contract {
 struct TransferOptions {
   bool confirm_delivery = false;  // as in the sender's ChannelOptions
   uint32_t seed = 1;              // immediates, cookies and bytes of two transfers differ by it
+  bool some_unconfirmed = false;  // every other work
 };
 
 class Transfer {

@@ -39,7 +39,7 @@ Work plain_work(std::span<const std::byte> data, uint32_t immediate, uint64_t co
 size_t send(SendQueue& queue, std::vector<std::byte>* stream, uint32_t arrived = 0,
             size_t most = SIZE_MAX) {
   size_t taken = 0;
-  for (const iovec& vector : queue.gather(arrived)) {
+  for (const iovec& vector : queue.gather(arrived, arrived)) {
     const size_t bytes = std::min(vector.iov_len, most - taken);
     const auto* from = static_cast<const std::byte*>(vector.iov_base);
     stream->insert(stream->end(), from, from + bytes);
@@ -104,7 +104,7 @@ TEST_F(SendQueueTest, OneCallIsBounded) {
   const std::vector<Work> works(1000, plain_work(large, 0, 0));
   queue.append(works);
   size_t bytes = 0;
-  for (const iovec& vector : queue.gather(0)) bytes += vector.iov_len;
+  for (const iovec& vector : queue.gather(0, 0)) bytes += vector.iov_len;
   EXPECT_LE(bytes, size_t{4} << 20);
   queue.moved(bytes);
   EXPECT_FALSE(queue.blocked());
@@ -113,7 +113,7 @@ TEST_F(SendQueueTest, OneCallIsBounded) {
   SendQueue tiny(1024, false);
   const std::vector<Work> many(1000, plain_work(std::span(large).first(1), 0, 0));
   tiny.append(many);
-  EXPECT_LE(tiny.gather(0).size(), 1024u) << "IOV_MAX";
+  EXPECT_LE(tiny.gather(0, 0).size(), 1024u) << "IOV_MAX";
 }
 
 TEST_F(SendQueueTest, ConfirmedWorksWaitForThePeer) {
@@ -129,6 +129,37 @@ TEST_F(SendQueueTest, ConfirmedWorksWaitForThePeer) {
   EXPECT_TRUE(queue.acknowledge(5));
   EXPECT_EQ(sent(queue), 3u);
   EXPECT_EQ(queue.outstanding(), 0u);
+}
+
+// They are done as soon as the kernel has them, but in their order.
+TEST_F(SendQueueTest, UnconfirmedWorksDoNotWaitForThePeer) {
+  SendQueue queue(kDepth, true);
+  std::vector<Work> works(5, plain_work({}, 0, 0));
+  works[0].unconfirmed = works[1].unconfirmed = works[3].unconfirmed = true;
+  queue.append(works);
+  EXPECT_EQ(sent(queue), 0u);
+  send(queue, &stream_);
+  EXPECT_EQ(sent(queue), 2u);
+  EXPECT_TRUE(queue.acknowledge(2));
+  EXPECT_EQ(sent(queue), 0u);
+  EXPECT_TRUE(queue.acknowledge(3));
+  EXPECT_EQ(sent(queue), 2u);
+  EXPECT_TRUE(queue.acknowledge(5));
+  EXPECT_EQ(sent(queue), 1u);
+  const auto headers = parse(stream_);
+  ASSERT_EQ(headers.size(), 5u);
+  for (size_t i = 0; i < 5; ++i) EXPECT_EQ(headers[i].flags != 0, works[i].unconfirmed) << i;
+}
+
+TEST_F(SendQueueTest, ArrivalsThatNeedNoAcknowledgementGetOneOnlyOnAWork) {
+  SendQueue queue(kDepth, false);
+  queue.answer_with_acks();
+  EXPECT_FALSE(queue.wants_to_send(0)) << "five have arrived, and none of them wants one";
+  const Work work = plain_work({}, 0, 0);
+  queue.append({&work, 1});
+  queue.moved(queue.gather(5, 0).front().iov_len);
+  EXPECT_FALSE(queue.wants_to_send(4)) << "the work has said so already";
+  EXPECT_TRUE(queue.wants_to_send(6));
 }
 
 TEST_F(SendQueueTest, RefusesAcknowledgementsOfWhatWasNotSent) {

@@ -9,6 +9,10 @@ namespace {
 
 uint64_t cost_of(const Flight& flight) { return flight.work.length + kWorkOverheadBytes; }
 
+bool is_confirmed(const Endpoint& sender, const Work& work) {
+  return sender.options.confirm_delivery && !work.unconfirmed;
+}
+
 uint64_t pair_rate_mbps(const Rail& a, const Rail& b) {
   const uint64_t mine = a.model().rate_mbps;
   const uint64_t other = b.model().rate_mbps;
@@ -55,7 +59,7 @@ void Network::take_off(Endpoint& end, const Endpoint& peer, const Work& work) {
   Flight& flight = new_flight(end, peer, work);
   flight.arrives_ns = plan_arrival(end, peer, left_ns);
   const Name name{flight.index, flight.generation};
-  if (!end.options.confirm_delivery) schedule(left_ns, Event::Kind::kLeave, name);
+  if (!is_confirmed(end, work)) schedule(left_ns, Event::Kind::kLeave, name);
   schedule(flight.arrives_ns, Event::Kind::kArrive, name);
 }
 
@@ -158,7 +162,7 @@ void Network::reported(const Endpoint& end, Flight& flight) {
     sender->unreported_bytes -= cost_of(flight);
     release_withheld(*sender);
   }
-  if (sender != nullptr && flight.sender_waits && sender->options.confirm_delivery) {
+  if (sender != nullptr && flight.sender_waits && is_confirmed(*sender, flight.work)) {
     schedule(now_ns_ + latency_ns(end, *sender), Event::Kind::kConfirm,
              {flight.index, flight.generation});
   }

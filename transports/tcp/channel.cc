@@ -67,7 +67,7 @@ Status TcpChannel::poll(std::span<Done> done, size_t* count) {
     reported = receive(done.first(done.size() - std::min(queue_.sent(), done.size() / 2)));
     skips_left_ = reported > 0 ? 1 : kSkips;
   }
-  if (state_ == State::kReady && queue_.wants_to_send(reader_.arrived())) {
+  if (state_ == State::kReady && queue_.wants_to_send(reader_.awaited())) {
     if (!queue_.blocked() || pacer_.due(now())) flush();
   }
   reported += queue_.take_sent(done.subspan(reported));
@@ -109,7 +109,7 @@ void TcpChannel::watch(uint64_t now_ns) {
 }
 
 void TcpChannel::flush() {
-  const std::span<iovec> vectors = queue_.gather(reader_.arrived());
+  const std::span<iovec> vectors = queue_.gather(reader_.arrived(), reader_.awaited());
   if (vectors.empty()) return;
   msghdr message{};
   message.msg_iov = vectors.data();

@@ -58,9 +58,10 @@ bool FrameReader::consume(std::span<Done> done, size_t* count) {
 bool FrameReader::open_frame() {
   std::memcpy(&header_, &staging_[begin_], kFrameHeaderBytes);
   begin_ += kFrameHeaderBytes;
-  if (header_.magic != kFrameMagic || header_.flags != 0) return stop(ReadFault::Kind::kNotAFrame);
+  if (header_.magic != kFrameMagic) return stop(ReadFault::Kind::kNotAFrame);
+  if ((header_.flags & ~kNeedsNoAck) != 0) return stop(ReadFault::Kind::kNotAFrame);
   if (header_.type == static_cast<uint8_t>(FrameType::kAck)) {
-    if (header_.length != 0) return stop(ReadFault::Kind::kNotAFrame);
+    if (header_.length != 0 || header_.flags != 0) return stop(ReadFault::Kind::kNotAFrame);
   } else if (header_.type == static_cast<uint8_t>(FrameType::kWrite)) {
     if (header_.length > max_message_bytes_) return stop(ReadFault::Kind::kTooLong);
     open_ = true;
@@ -89,6 +90,7 @@ bool FrameReader::place_staged() {
 Done FrameReader::complete() {
   open_ = false;
   ++arrived_;
+  if ((header_.flags & kNeedsNoAck) == 0) awaited_ = arrived_;
   bytes_ += header_.length;
   return {.kind = Done::Kind::kArrived,
           .immediate = header_.immediate,

@@ -58,6 +58,7 @@ class FrameReader {
   bool drained() const { return drained_; }  // the last read() left nothing in the socket
   bool mid_frame() const { return open_ || begin_ != end_; }
   uint32_t arrived() const { return arrived_; }  // works reported so far, mod 2^32
+  uint32_t awaited() const { return awaited_; }  // arrived() at the last that wants an ack
   uint32_t peer_ack() const { return peer_ack_; }
   uint64_t bytes() const { return bytes_; }  // of payload, in works reported so far
   const ReadFault& fault() const { return fault_; }
@@ -85,6 +86,7 @@ class FrameReader {
   bool open_ = false;       // header_ is of a frame that is not complete yet
   bool drained_ = false;
   uint32_t arrived_ = 0;
+  uint32_t awaited_ = 0;
   uint32_t peer_ack_ = 0;
   uint64_t bytes_ = 0;
   ReadFault fault_;

@@ -17,6 +17,7 @@ void SendQueue::append(std::span<const Work> works) {
   for (const Work& work : works) {
     Entry& slot = entry(tail_++);
     slot.header.type = static_cast<uint8_t>(FrameType::kWrite);
+    slot.header.flags = work.unconfirmed ? kNeedsNoAck : 0;
     slot.header.immediate = work.immediate;
     slot.header.length = work.length;
     slot.header.remote_address = work.length ? work.remote_address : 0;
@@ -57,7 +58,7 @@ void SendQueue::gather_ack(uint32_t arrived) {
   add_vector(&ack_frame_, kFrameHeaderBytes);
 }
 
-std::span<iovec> SendQueue::gather(uint32_t arrived) {
+std::span<iovec> SendQueue::gather(uint32_t arrived, uint32_t awaited) {
   vector_count_ = 0;
   gathered_ = 0;
   ack_rides_ = false;
@@ -68,7 +69,7 @@ std::span<iovec> SendQueue::gather(uint32_t arrived) {
   const bool all = gather_works(arrived);
   // An acknowledgement of its own goes last, and only where it does not disturb the remainder of
   // an earlier one, which still needs ack_frame_.
-  if (all && owes_ack(arrived) && !ack_rides_ && !ack_left_) gather_ack(arrived);
+  if (all && owes_ack(awaited) && !ack_rides_ && !ack_left_) gather_ack(arrived);
   return std::span(vectors_).first(vector_count_);
 }
 
@@ -86,6 +87,7 @@ void SendQueue::moved(size_t bytes) {
     offset_ = step == left ? 0 : offset_ + step;
     next_ += step == left;
   }
+  find_done();
   if (bytes == 0) return;
   conveyed_ack_ = ack_frame_.ack;  // all that is left was of gather_ack()
   ack_left_ = kFrameHeaderBytes - bytes;
@@ -95,6 +97,7 @@ bool SendQueue::acknowledge(uint32_t cumulative) {
   const uint32_t more = cumulative - static_cast<uint32_t>(acked_);
   if (more > next_ - acked_) return false;
   acked_ += more;
+  find_done();
   return true;
 }
 

@@ -21,7 +21,7 @@ namespace slime::tcp {
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr uint32_t kHelloMagic = 0x6d696c73;  // "slim"
-inline constexpr uint16_t kVersion = 2;
+inline constexpr uint16_t kVersion = 3;
 // Hello::flags
 inline constexpr uint16_t kWantsAcks = 1;  // confirm_delivery at the sender of it
 
@@ -36,11 +36,13 @@ static_assert(sizeof(Hello) == kHelloBytes);
 
 inline constexpr uint16_t kFrameMagic = 0x5346;  // "FS"
 enum class FrameType : uint8_t { kWrite = 1, kAck = 2 };
+// FrameHeader::flags of a kWrite
+inline constexpr uint8_t kNeedsNoAck = 1;  // Work::unconfirmed
 
 struct FrameHeader {
   uint16_t magic = kFrameMagic;
   uint8_t type = 0;
-  uint8_t flags = 0;  // none defined yet: must be 0
+  uint8_t flags = 0;  // others must be 0
   uint32_t ack = 0;   // works of the receiver of this frame that have arrived so far, mod 2^32
   uint32_t immediate = 0;
   uint32_t length = 0;
