@@ -26,7 +26,7 @@ Status Link::fail_rail(size_t i, Error why) {
   if (const Status status = take_last_arrivals(i); status != Status::kOk) return status;
   rail.queue.clear();
   rail.controls.open = 0;
-  loads_[i].outstanding = 0;
+  update_load(i);
   busy_ &= ~bit(i);
   if (up_count_ == 0) {
     return fail(make_error(Status::kRemote, why.code, "rail %s: %s%s", name_of(rail),

@@ -56,7 +56,7 @@ void Link::add_rail(std::unique_ptr<Channel> channel, size_t device_rail) {
   policy.watermark = static_cast<uint32_t>(settings().watermark);
   policy.flush_ns = static_cast<uint64_t>(settings().flush_us) * 1000;
   rails_.emplace_back(std::move(channel), rail, device_rail, PostQueue::fit(policy, caps));
-  loads_.emplace_back();
+  loads_.add();
   rails_.back().join.pause_ns = first_pause_ns_;
   (void)rails_.back().lacks_carrier();  // remembers that it has one
   set_up(rails_.size() - 1);
@@ -92,7 +92,7 @@ void Link::set_down(size_t i) {
   LinkRail& rail = rails_[i];
   rail.state = RailState::kFenced;
   rail.since_ns = now_ns_;
-  loads_[i].up = false;
+  update_load(i);
   hot_ &= ~bit(i);
   unproven_ &= ~bit(i);
   --up_count_;

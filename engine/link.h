@@ -92,7 +92,7 @@ class Link {
 
   // The rail that would be done first with a small work. At least one rail must be up.
   size_t pick(uint64_t bytes) {
-    if (up_count_ > 1) favourite_ = quickest_rail(loads_, bytes, favourite_);
+    if (up_count_ > 1) favourite_ = loads_.quickest(bytes, favourite_);
     return favourite_;
   }
   // The rail for a stripe, the first of `waiting` bytes; kNoRail: let it wait. `whole`: it is a
@@ -101,7 +101,7 @@ class Link {
   // Lazy: the NIC is not touched. The caller has checked room(rail).
   void submit(size_t rail, const Work& work) {
     rails_[rail].queue.push(work);
-    loads_[rail].outstanding += work.length;
+    loads_.submitted(rail, work.length);
     busy_ |= bit(rail);
     if (work.unconfirmed && !(unproven_ & bit(rail))) begin_unproven(rail);
   }
@@ -208,7 +208,7 @@ class Link {
   const int traffic_class_;  // of channels that replace dead ones, as of the first
   LinkUser& user_;
   std::vector<LinkRail> rails_;
-  std::vector<RailLoad> loads_;  // of rails_, close together: each work chooses among them
+  RailLoads loads_;  // of rails_
   size_t up_count_ = 0;
   size_t favourite_ = 0;   // of small works; the only rail that is up, if there is one only
   uint32_t busy_ = 0;      // rails with works queued or in flight, a bit each

@@ -24,8 +24,8 @@ constexpr uint64_t kSlowNs = 5'000'000'000;    // a rail that stays slow is wort
 
 void Link::update_load(size_t i) {
   const LinkRail& rail = rails_[i];
-  loads_[i] = {rail.rate.ns_per_byte(), rail.rate.latency_ns(), rail.queue.outstanding_bytes(),
-               rail.rate.window(), rail.up()};
+  loads_.set(i, {rail.rate.ns_per_byte(), rail.rate.latency_ns(), rail.queue.outstanding_bytes(),
+                 rail.rate.window(), rail.up()});
 }
 
 void Link::observe(size_t i) {
@@ -42,7 +42,8 @@ void Link::observe(size_t i) {
 size_t Link::pick_for_stripe(uint64_t bytes, uint64_t waiting, bool whole) {
   if (up_count_ <= 1) return up_count_ == 1 && room(favourite_) > 0 ? favourite_ : kNoRail;
   size_t chosen = whole ? pick(bytes) : kNoRail;
-  if (!whole || !loads_[chosen].has_room(bytes)) chosen = rail_with_room(loads_, bytes, waiting);
+  if (!whole || !loads_[chosen].has_room(bytes))
+    chosen = rail_with_room(loads_.all(), bytes, waiting);
   stripes_wait_ = chosen == kNoRail;
   had_stripes_ = true;
   return chosen != kNoRail && room(chosen) > 0 ? chosen : kNoRail;
@@ -69,7 +70,7 @@ void Link::check_overdue() {
 // At least one rail is up.
 void Link::limit_stripes() {
   double slowest = 0, fastest = 0;  // ns per byte
-  for (const RailLoad& load : loads_) {
+  for (const RailLoad& load : loads_.all()) {
     if (!load.up) continue;
     slowest = std::max(slowest, load.ns_per_byte);
     fastest = fastest == 0 ? load.ns_per_byte : std::min(fastest, load.ns_per_byte);
@@ -87,7 +88,7 @@ void Link::judge_rails() {
   const auto lower = [](double* least, double ns) {
     if (ns > 0 && (*least == 0 || ns < *least)) *least = ns;
   };
-  for (const RailLoad& load : loads_) {
+  for (const RailLoad& load : loads_.all()) {
     if (!load.up) continue;
     lower(&fastest, load.ns_per_byte);
     lower(&least_latency_ns_, load.latency_ns);

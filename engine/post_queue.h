@@ -54,8 +54,15 @@ class PostQueue {
 
   // The caller has checked room().
   void push(const Work& work) {
-    works_[tail_ & (kCapacity - 1)] = work;
-    ++tail_;
+    Work& slot = works_[tail_++ & (kCapacity - 1)];
+    slot.local = work.local;
+    slot.local_key = work.local_key;
+    slot.remote_address = work.remote_address;
+    slot.remote_key = work.remote_key;
+    slot.length = work.length;
+    slot.immediate = work.immediate;
+    slot.cookie = work.cookie;
+    slot.unconfirmed = work.unconfirmed;
     outstanding_bytes_ += work.length;
   }
 
@@ -116,6 +123,7 @@ class PostQueue {
     if (status != Status::kOk) return status;
     head_ += static_cast<uint32_t>(taken);
     in_flight_ += static_cast<uint32_t>(taken);
+    if (head_ == tail_) head_ = tail_ = 0;  // the next works go where the cache is warm
     return Status::kOk;
   }
 

@@ -9,9 +9,15 @@
 // docs/striping.md draws it.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
+
+#include "engine/records.h"
 
 namespace slime {
 
@@ -30,21 +36,6 @@ struct RailLoad {
 };
 
 inline constexpr size_t kNoRail = SIZE_MAX;
-
-// For a small message. The favourite is the rail of the last one: warm at both ends, so another
-// must be better by an eighth.
-inline size_t quickest_rail(std::span<const RailLoad> rails, uint64_t bytes, size_t favourite) {
-  size_t best = kNoRail;
-  double best_ns = 0;
-  for (size_t i = 0; i < rails.size(); ++i) {
-    if (!rails[i].up) continue;
-    const double ns = rails[i].done_ns(bytes) * (i == favourite ? 7.0 / 8 : 1.0);
-    if (best != kNoRail && ns >= best_ns) continue;
-    best = i;
-    best_ns = ns;
-  }
-  return best;
-}
 
 // For a stripe, the first of `waiting` bytes. kNoRail: it waits.
 inline size_t rail_with_room(std::span<const RailLoad> rails, uint64_t bytes, uint64_t waiting) {
@@ -68,5 +59,68 @@ inline size_t rail_with_room(std::span<const RailLoad> rails, uint64_t bytes, ui
   }
   return chosen_ns * rate <= bytes_left ? chosen : kNoRail;
 }
+
+// The loads of the rails of a link. Each small message looks at all of them, so what that needs
+// lies in arrays beside them, and four rails are looked at in one step.
+class RailLoads {
+ public:
+  RailLoads() { ready_ns_.fill(kNever); }
+
+  size_t size() const { return size_; }
+  const RailLoad& operator[](size_t rail) const { return loads_[rail]; }
+  std::span<const RailLoad> all() const { return std::span(loads_).first(size_); }
+
+  void add() { ++size_; }
+  void set(size_t rail, const RailLoad& load) {
+    loads_[rail] = load;
+    ns_per_byte_[rail] = static_cast<float>(load.ns_per_byte);
+    ready_ns_[rail] = load.up ? static_cast<float>(load.done_ns(0)) : kNever;
+  }
+  void submitted(size_t rail, uint32_t bytes) {
+    loads_[rail].outstanding += bytes;
+    ready_ns_[rail] += static_cast<float>(bytes) * ns_per_byte_[rail];
+  }
+
+  // For a small message. The favourite is the rail of the last one: warm at both ends, so another
+  // must be better by an eighth.
+  size_t quickest(uint64_t bytes, size_t favourite) const {
+    const auto length = static_cast<float>(static_cast<int64_t>(bytes));
+    Keys best = Keys{} + INT32_MAX;
+    for (size_t i = 0; i < size_; i += kLanes) {
+      const Floats done = load(&ready_ns_[i]) + load(&ns_per_byte_[i]) * length;
+      const Keys key =
+          (std::bit_cast<Keys>(done) & ~kIndexMask) | (kFirst + static_cast<int32_t>(i));
+      best = key < best ? key : best;
+    }
+    const int32_t least = std::min(std::min(best[0], best[1]), std::min(best[2], best[3]));
+    const auto quickest = static_cast<size_t>(least & kIndexMask);
+    const auto done_ns = [&](size_t rail) { return ready_ns_[rail] + ns_per_byte_[rail] * length; };
+    if (size_ == 0 || done_ns(quickest) >= kNever) return kNoRail;
+    return done_ns(favourite) * (7.0F / 8) <= done_ns(quickest) ? favourite : quickest;
+  }
+
+ private:
+  // Vectors of GCC and clang, for any processor. A key is a rail's time to done and its index in
+  // one number: the bits of floats that are not negative are in their order, and the lowest ones
+  // hold the index.
+  static constexpr size_t kLanes = 4;
+  using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
+  using Keys = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
+  static constexpr Keys kFirst = {0, 1, 2, 3};
+  static constexpr int32_t kIndexMask = 31;
+  static_assert(kMaxRails <= kIndexMask + 1 && kMaxRails % kLanes == 0);
+  static constexpr float kNever = 1e30F;
+
+  static Floats load(const float* from) {
+    Floats lanes;
+    std::memcpy(&lanes, from, sizeof lanes);
+    return lanes;
+  }
+
+  size_t size_ = 0;
+  std::array<RailLoad, kMaxRails> loads_;
+  std::array<float, kMaxRails> ready_ns_;  // latency and what is outstanding; kNever: down
+  std::array<float, kMaxRails> ns_per_byte_ = {};
+};
 
 }  // namespace slime

@@ -157,7 +157,10 @@ const char* RecvCommImpl::waits_for(const ReceiveRequest& request) {
 void RecvCommImpl::retire_if_idle(ReceiveRequest& request) {
   if (!request.returned || request.incomplete > 0) return;
   const bool record_free = !request.cts_open && (request.cts_bytes == 0 || seen(request));
+  const uint64_t bit = uint64_t{1} << request.slot;
+  unretired_ |= bit;
   if (!record_free && link_.status() == Status::kOk) return;
+  unretired_ &= ~bit;
   request.active = false;
   free_.push_back(request.slot);
 }
@@ -165,8 +168,8 @@ void RecvCommImpl::retire_if_idle(ReceiveRequest& request) {
 void RecvCommImpl::on_seen(uint32_t cts_seen) {
   if (static_cast<int32_t>(cts_seen - cts_seen_) <= 0) return;
   cts_seen_ = cts_seen;
-  for (ReceiveRequest& request : requests_) {
-    if (request.active && request.returned) retire_if_idle(request);
+  for (uint64_t left = unretired_; left != 0; left &= left - 1) {
+    retire_if_idle(requests_[static_cast<size_t>(std::countr_zero(left))]);
   }
 }
 
@@ -209,7 +212,7 @@ Status RecvCommImpl::on_stripe(const DataImmediate& immediate, uint64_t bytes) {
   part.bytes += bytes;
   on_seen(request.sequence + 1);
   if (part.bytes > part.capacity) return link_.fail_protocol("more bytes than the receive takes");
-  if (static_cast<uint32_t>(std::popcount(part.arrived)) == part.stripes) complete(request, part);
+  if (part.arrived == ~uint64_t{0} >> (kMaxStripes - part.stripes)) complete(request, part);
   if (request.returned) retire_if_idle(request);
   return Status::kOk;
 }

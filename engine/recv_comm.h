@@ -119,6 +119,7 @@ class RecvCommImpl final : public RecvComm, private LinkUser, private CommProgre
   std::vector<ReceiveRequest> requests_;
   std::vector<uint16_t> free_;
   uint32_t outstanding_ = 0;  // requests that the caller holds
+  uint64_t unretired_ = 0;    // slots that were returned and are still in use: a bit each
   uint32_t next_cts_ = 0;
   uint32_t cts_seen_ = 0;  // CTS that the sender is known to have taken in
   TagCounters posted_;

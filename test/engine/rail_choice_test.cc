@@ -16,12 +16,40 @@ RailLoad rail(double ns_per_byte, uint64_t outstanding, uint64_t window = 1 << 2
   return {ns_per_byte, 1000, outstanding, window, true};
 }
 
+size_t quickest_rail(const std::vector<RailLoad>& rails, uint64_t bytes, size_t favourite) {
+  RailLoads loads;
+  for (size_t i = 0; i < rails.size(); ++i) {
+    loads.add();
+    loads.set(i, rails[i]);
+  }
+  return loads.quickest(bytes, favourite);
+}
+
 TEST(RailChoice, ASmallMessageTakesTheRailThatIsDoneFirst) {
   EXPECT_EQ(quickest_rail(std::vector{rail(8, 0), rail(2, 0)}, 4096, 0), 1u);
   EXPECT_EQ(quickest_rail(std::vector{rail(8, 0), rail(2, 100'000)}, 4096, 0), 0u);
   std::vector rails{rail(2, 0), rail(2, 0)};
   rails[0].latency_ns = 100'000;
   EXPECT_EQ(quickest_rail(rails, 8, 0), 1u);
+}
+
+// Wherever it lies among them, and after works as after a measurement.
+TEST(RailChoice, TheQuickestOfAnyNumberOfRailsIsFound) {
+  for (size_t count = 1; count <= kMaxRails; ++count) {
+    for (size_t best = 0; best < count; ++best) {
+      std::vector<RailLoad> rails(count, rail(2, 10'000));
+      rails[best].outstanding = 100;
+      EXPECT_EQ(quickest_rail(rails, 8, 0), best) << "of " << count;
+      RailLoads loads;
+      for (size_t i = 0; i < count; ++i) {
+        loads.add();
+        loads.set(i, rail(2, 0));
+        loads.submitted(i, i == best ? 100 : 10'000);
+      }
+      EXPECT_EQ(loads.quickest(8, 0), best) << "of " << count;
+      EXPECT_EQ(loads[best].outstanding, 100u);
+    }
+  }
 }
 
 TEST(RailChoice, ASmallMessageStaysOnItsRailUnlessAnotherIsMuchBetter) {
@@ -36,6 +64,7 @@ TEST(RailChoice, ARailThatIsDownIsNotChosen) {
   std::vector rails{rail(1, 0), rail(8, 1 << 20)};
   rails[0].up = false;
   EXPECT_EQ(quickest_rail(rails, 8, 0), 1u);
+  EXPECT_EQ(quickest_rail({rails[0], rails[0]}, 8, 0), kNoRail);
   EXPECT_EQ(rail_with_room(rails, kStripe, kStripe), kNoRail);  // full
   rails[1].outstanding = 0;
   EXPECT_EQ(rail_with_room(rails, kStripe, kStripe), 1u);
