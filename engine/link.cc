@@ -15,12 +15,7 @@ constexpr uint32_t kQuietPolls = 64;  // after so many without an arrival a rail
 // Without a look at the rails for so long: what was timed meanwhile says nothing.
 constexpr uint64_t kAwayNs = 20'000'000;
 
-bool is_probe(const Done& done) {
-  if (done.kind == Done::Kind::kArrived) {
-    return kind_of(done.immediate) == ImmediateKind::kControl &&
-           control_op(done.immediate) == ControlOp::kProbe;
-  }
-  const Cookie cookie = Cookie::unpack(done.cookie);
+bool is_probe(const Cookie& cookie) {
   return cookie.kind == Cookie::Kind::kControl &&
          cookie.part == static_cast<uint8_t>(ControlOp::kProbe);
 }
@@ -195,8 +190,6 @@ Status Link::poll_rail(size_t i) {
 }
 
 Status Link::handle(size_t i, const Done& done) {
-  // Probes show that a rail works, not that a request gets on.
-  if (!is_probe(done)) last_activity_ns_ = now_ns_;
   rails_[i].heard_ns = attended_ns_;
   if (done.kind == Done::Kind::kSent) {
     handle_sent(i, done);
@@ -205,6 +198,7 @@ Status Link::handle(size_t i, const Done& done) {
   hot_ |= bit(i);
   rails_[i].quiet_polls = 0;
   if (kind_of(done.immediate) == ImmediateKind::kControl) return handle_control(done.immediate);
+  last_activity_ns_ = now_ns_;
   return user_.on_arrived(done.immediate, done.bytes);
 }
 
@@ -213,6 +207,8 @@ void Link::handle_sent(size_t i, const Done& done) {
   // Both ends have fenced it in this poll: all that was open is repeated elsewhere.
   if (rail.state == RailState::kDown) return;
   const Cookie cookie = Cookie::unpack(done.cookie);
+  // Probes show that a rail works, not that a request gets on.
+  if (!is_probe(cookie)) last_activity_ns_ = now_ns_;
   uint64_t bytes = 0;
   const bool expected = cookie.kind == Cookie::Kind::kControl
                             ? control_sent(rail, done.cookie, &bytes)
@@ -253,6 +249,7 @@ bool Link::control_sent(LinkRail& rail, uint64_t packed, uint64_t* bytes) {
 Status Link::handle_control(uint32_t immediate) {
   const uint32_t value = control_value(immediate);
   const RailLife life = RailLife::unpack(value);
+  if (control_op(immediate) != ControlOp::kProbe) last_activity_ns_ = now_ns_;
   switch (control_op(immediate)) {
     case ControlOp::kProbe:
       return Status::kOk;
@@ -290,9 +287,20 @@ Status Link::check_deadline(uint64_t started_ns, const char* waits_for, uint64_t
   }
   return fail(make_error(Status::kTimeout, 0,
                          "waited %.0f s for %s (%llu bytes) and nothing arrived; see whether that "
-                         "process is stopped or stuck, or raise NCCL_SLIME_REQUEST_TIMEOUT",
+                         "process is stopped or stuck, or raise NCCL_SLIME_REQUEST_TIMEOUT%s",
                          settings().request_timeout, waits_for,
-                         static_cast<unsigned long long>(bytes)));
+                         static_cast<unsigned long long>(bytes), unanswered_deaths().c_str()));
+}
+
+// Of these nobody has been told yet: see settle().
+std::string Link::unanswered_deaths() const {
+  std::string deaths;
+  for (const LinkRail& rail : rails_) {
+    if (rail.down_because.empty()) continue;
+    deaths += std::string("; rail ") + name_of(rail) +
+              " is down, and the peer has not answered that: " + rail.down_because;
+  }
+  return deaths;
 }
 
 }  // namespace slime

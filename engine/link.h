@@ -151,6 +151,8 @@ class Link {
   RailLife life_of(size_t rail) const { return {static_cast<uint32_t>(rail), rails_[rail].epoch}; }
   const char* name_of(const LinkRail& rail) const { return rail.rail->caps().name.c_str(); }
 
+  std::string unanswered_deaths() const;
+
   static uint32_t bit(size_t rail) { return 1u << rail; }
   uint32_t rails_to_look_at();
   void set_up(size_t rail);

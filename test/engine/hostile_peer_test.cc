@@ -1,0 +1,217 @@
+// What a peer, or a NIC, may claim of works that never were: stripes of a receive that was not
+// announced, completions of stripes that were not posted.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "engine/recv_comm.h"
+#include "engine/send_comm.h"
+#include "test/fuzz/support/fuzz_rail.h"
+#include "test/support/manual_clock.h"
+
+namespace slime::test {
+namespace {
+
+constexpr size_t kRails = 2;
+constexpr size_t kEagerMax = 128;
+
+// One end of a link; the other end and the NICs are the test.
+template <typename Comm>
+class End {
+ public:
+  End(size_t inbox_bytes, size_t outbox_bytes)
+      : fabric_(fuzz::fabric_of(kRails, clock_)),
+        inbox_(*Box::make(device(), inbox_bytes)),
+        written_(inbox_.data()) {
+    auto outbox = Box::make(device(), outbox_bytes);
+    LinkParts parts;
+    for (size_t i = 0; i < kRails; ++i) {
+      parts.channels.push_back(std::make_unique<fuzz::FuzzChannel>(wires_[i]));
+      parts.device_rails.push_back(i);
+    }
+    parts.eager_max = kEagerMax;
+    parts.peer = "hostile";
+    comm_ = std::make_unique<Comm>(*fabric_, device(), std::move(parts), std::move(inbox_),
+                                   std::move(*outbox));
+    EXPECT_EQ(comm_->progress(), Status::kOk);
+  }
+
+  Device& device() { return *fabric_->device(0); }
+  Comm& comm() { return *comm_; }
+  const fuzz::Wire& wire(size_t i) const { return wires_[i]; }
+  void kill(size_t i) { wires_[i].dead = true; }
+  void pass(uint64_t ns) { clock_.pass(ns); }
+  std::byte* inbox() { return written_; }
+
+  void arrive(uint32_t immediate, uint64_t bytes) {
+    wires_[0].arrivals.push_back({Done::Kind::kArrived, immediate, bytes, 0});
+    settle();
+  }
+  void complete(size_t wire, uint64_t cookie) {
+    wires_[wire].arrivals.push_back({Done::Kind::kSent, 0, 0, cookie});
+    settle();
+  }
+  bool done(Request* request) {
+    bool is_done = false;
+    EXPECT_EQ(comm_->test(request, &is_done, nullptr), Status::kOk);
+    return is_done;
+  }
+
+ private:
+  void settle() {
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(comm_->progress(), Status::kOk);
+  }
+
+  ManualClock clock_;
+  fuzz::Wire wires_[kRails];
+  std::unique_ptr<Fabric> fabric_;
+  Box inbox_;
+  std::byte* const written_;
+  std::unique_ptr<Comm> comm_;
+};
+
+struct Receiver : End<RecvCommImpl> {
+  Receiver() : End(eager_box_bytes(kEagerMax, kRails), cts_box_bytes(kRails)) {}
+
+  Request* receive() {
+    Request* request = nullptr;
+    const Receive one{buffer.data(), buffer.size(), 0, nullptr};
+    EXPECT_EQ(comm().irecv({&one, 1}, false, &request), Status::kOk);
+    return request;
+  }
+  void send_eager(uint32_t index) {
+    const EagerHeader header{index, 8, 0, index, 0, 0};
+    std::byte* const slot = inbox() + index % kEagerSlots * eager_slot_bytes(kEagerMax);
+    std::memcpy(slot, &header, sizeof header);
+    arrive(eager_immediate(index), sizeof header + 8);
+  }
+
+  std::vector<std::byte> buffer = std::vector<std::byte>(100);
+};
+
+void send_all_stripes_that_could_be(Receiver& receiver) {
+  for (uint32_t slot = 0; slot < kReceiveSlots; ++slot) {
+    for (uint32_t generation = 0; generation < 16; ++generation) {
+      receiver.arrive(DataImmediate{slot, 0, 0, 1, generation}.pack(), 8);
+    }
+  }
+}
+
+TEST(HostilePeer, AStripeForNobodyChangesNothing) {
+  Receiver receiver;
+  send_all_stripes_that_could_be(receiver);
+  Request* const request = receiver.receive();
+  ASSERT_NE(request, nullptr);
+  EXPECT_FALSE(receiver.done(request));
+}
+
+// After some eager messages CTS are held back: then not even the right generation makes a stripe
+// of a receive that the sender cannot know.
+TEST(HostilePeer, AStripeOfAReceiveThatWasNotAnnouncedChangesNothing) {
+  Receiver receiver;
+  uint32_t index = 0;
+  for (; index < kEagerStreak; ++index) {
+    Request* const request = receiver.receive();
+    receiver.send_eager(index);
+    ASSERT_TRUE(receiver.done(request));
+  }
+  Request* const held = receiver.receive();
+  send_all_stripes_that_could_be(receiver);
+  EXPECT_FALSE(receiver.done(held));
+  receiver.send_eager(index);
+  EXPECT_TRUE(receiver.done(held));
+}
+
+// A rail is reported as down once the peer says so too. A peer that never does is the cause that
+// the user sees, but the rail is what can be mended.
+TEST(HostilePeer, TheTimeOutNamesARailWhoseEndThePeerHasNotAnswered) {
+  Receiver receiver;
+  Request* const request = receiver.receive();
+  receiver.kill(1);
+  Status status = Status::kOk;
+  for (int i = 0; i < 40 && status == Status::kOk; ++i) {
+    receiver.pass(100'000'000'000);
+    bool done = false;
+    status = receiver.comm().test(request, &done, nullptr);
+    EXPECT_FALSE(done);
+  }
+  EXPECT_EQ(status, Status::kTimeout);
+  EXPECT_THAT(receiver.comm().failure().what,
+              testing::HasSubstr("rail f.1 is down, and the peer has not answered that: the fuzzer "
+                                 "ended this rail"));
+}
+
+struct Sender : End<SendCommImpl> {
+  Sender() : End(cts_box_bytes(kRails), eager_box_bytes(kEagerMax, kRails)) {
+    region = *device().memory().acquire(data.data(), data.size(), MemoryKind::kHost);
+  }
+  ~Sender() { device().memory().release(region); }
+
+  void clear_to_send() {
+    const CtsHeader header{0, 0, 1, 1, 0};
+    const CtsEntry entry{0x1000, data.size(), 0, 0};
+    std::memcpy(inbox(), &header, sizeof header);
+    std::memcpy(inbox() + sizeof header, &entry, sizeof entry);
+    arrive(cts_immediate(0, 0), sizeof header + cts_entry_bytes(kRails));
+  }
+  // The stripes that were posted so far, as they are known to the rail: a bit each.
+  std::vector<std::vector<Cookie>> posted() const {
+    std::vector<std::vector<Cookie>> stripes(kRails);
+    for (size_t i = 0; i < kRails; ++i) {
+      for (const Work& work : wire(i).posted) {
+        const Cookie cookie = Cookie::unpack(work.cookie);
+        if (cookie.kind == Cookie::Kind::kStripe) stripes[i].push_back(cookie);
+      }
+    }
+    return stripes;
+  }
+
+  std::vector<std::byte> data = std::vector<std::byte>(16 << 20);
+  const MemoryRegion* region = nullptr;
+};
+
+// Most stripes of a large message wait until a rail has room for them.
+TEST(HostilePeer, ACompletionOfAStripeThatWasNotPostedChangesNothing) {
+  Sender sender;
+  sender.clear_to_send();
+  Request* request = nullptr;
+  ASSERT_EQ(sender.comm().isend(sender.data.data(), sender.data.size(), 0, sender.region, &request),
+            Status::kOk);
+  ASSERT_NE(request, nullptr);
+  EXPECT_FALSE(sender.done(request));
+  const auto first = sender.posted();
+  ASSERT_FALSE(first[0].empty());
+  Cookie claimed = first[0].front();
+  uint64_t on_rails = 0;
+  for (const auto& rail : first) {
+    for (const Cookie& cookie : rail) on_rails |= uint64_t{1} << cookie.part;
+  }
+  for (uint8_t part = 0; part < kMaxStripes; ++part) {
+    claimed.part = part;
+    if (!(on_rails >> part & 1)) sender.complete(0, claimed.pack());
+  }
+  EXPECT_EQ(sender.posted()[0].size(), first[0].size()) << "room that a claim has made";
+
+  // All stripes are posted and completed in the end, each once.
+  std::vector<size_t> completed(kRails);
+  for (bool done = false; !done; done = sender.done(request)) {
+    const auto now = sender.posted();
+    ASSERT_TRUE(completed[0] < now[0].size() || completed[1] < now[1].size());
+    for (size_t i = 0; i < kRails; ++i) {
+      for (; completed[i] < now[i].size(); ++completed[i]) {
+        sender.complete(i, now[i][completed[i]].pack());
+      }
+    }
+  }
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < kRails; ++i) {
+    for (const Work& work : sender.wire(i).posted) {
+      if (Cookie::unpack(work.cookie).kind == Cookie::Kind::kStripe) bytes += work.length;
+    }
+  }
+  EXPECT_EQ(bytes, sender.data.size());
+}
+
+}  // namespace
+}  // namespace slime::test
