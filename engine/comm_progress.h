@@ -6,10 +6,11 @@
 // receives, then repeat isend until it is taken, and call test later. So when the calls of a thread
 // have achieved nothing for a while, each comm of this thread that has work gets its progress.
 //
-// The housekeeper. A receiver that has all it asked for is not called any more, but its peer may
-// still need it: when a rail dies and takes a confirmation with it, the sender must learn what had
-// arrived before its request is done. NCCL's progress thread sleeps meanwhile. So a comm whose link
-// can fail over is looked at ten times a second while it is idle.
+// The housekeeper. A comm that has all it asked for is not called any more, but its peer may still
+// need it. When a rail dies and takes a confirmation with it, the sender must learn what had
+// arrived before its request is done; when it dies with small messages, which are done already, the
+// sender must send them again. NCCL's progress thread sleeps meanwhile. So a comm whose link can
+// fail over is looked at ten times a second while it is idle.
 //
 // States
 //   kCalled    inside a call, or with requests open: only its caller moves it

@@ -26,6 +26,7 @@ Status Link::fail_rail(size_t i, Error why) {
   if (const Status status = take_last_arrivals(i); status != Status::kOk) return status;
   rail.queue.clear();
   rail.controls.open = 0;
+  rail.confirmed = 0;
   update_load(i);
   busy_ &= ~bit(i);
   if (up_count_ == 0) {
@@ -188,6 +189,15 @@ Status Link::watch_silence(size_t i) {
 void Link::begin_unproven(size_t i) {
   unproven_ |= bit(i);
   rails_[i].unproven_ns = attended_ns_;
+}
+
+bool Link::has_delivered(size_t i) {
+  LinkRail& rail = rails_[i];
+  if (!rail.up()) return false;
+  const bool proven = !(unproven_ & bit(i)) && !rail.probing;
+  if (proven || !rail.channel->silent_for(0)) return true;
+  if (!rail.probing && rail.queue.room() > 0) probe(i, false);
+  return false;
 }
 
 // Of unconfirmed works nobody would notice that their rail has died silently. So a probe, which is

@@ -31,6 +31,11 @@ enum class ControlOp : uint32_t {
   kWanted = 7,  // value: the sequence of the CTS that the sender waits for
 };
 
+// Said again when its rail dies (kCredit, kSeen), or not needed in the end (kWanted).
+constexpr bool needs_no_confirmation(ControlOp op) {
+  return op == ControlOp::kCredit || op == ControlOp::kSeen || op == ControlOp::kWanted;
+}
+
 constexpr ImmediateKind kind_of(uint32_t immediate) {
   return static_cast<ImmediateKind>(immediate >> 30);
 }

@@ -111,6 +111,7 @@ uint64_t Link::submit_control(size_t i, ControlOp op, uint32_t value, Work work)
   controls.bytes[place] = work.length;
   const uint32_t generation = ++controls.generation[place] * kControlRoom + place;
   work.immediate = control_immediate(op, value);
+  work.unconfirmed = needs_no_confirmation(op);
   work.cookie = Cookie{Cookie::Kind::kControl, static_cast<uint8_t>(op), 0, generation}.pack();
   submit(i, work);
   return work.cookie;
@@ -158,18 +159,17 @@ Status Link::progress_rail(size_t i) {
   flush(i, true);
   if (++rail.quiet_polls == kQuietPolls) hot_ &= ~bit(i);
   if (const Status status = poll_rail(i); status != Status::kOk) return status;
-  return rail.up() && up_count_ > 1 && rail.queue.in_flight() > 0 ? watch_silence(i) : Status::kOk;
+  return rail.up() && up_count_ > 1 && rail.confirmed > 0 ? watch_silence(i) : Status::kOk;
 }
 
 // A channel that cannot send may still have arrivals: poll returns them, then the failure.
 void Link::flush(size_t i, bool now_known) {
   LinkRail& rail = rails_[i];
   if (rail.queue.queued() == 0) return;
-  if (rail.queue.in_flight() == 0) {
-    rail.busy_since_ns = attended_ns_;
-    if (now_known && rail.queue.wants_confirmation()) {
-      rail.rate.begin(attended_ns_, rail.queue.outstanding_bytes());
-    }
+  // Unconfirmed works are done too early to tell anything.
+  const bool telling = now_known && rail.confirmed == rail.queue.queued();
+  if (telling && rail.queue.in_flight() == 0) {
+    rail.rate.begin(attended_ns_, rail.queue.outstanding_bytes());
   }
   (void)rail.queue.flush(*rail.channel, now_ns_);
 }
@@ -190,11 +190,11 @@ Status Link::poll_rail(size_t i) {
 }
 
 Status Link::handle(size_t i, const Done& done) {
-  rails_[i].heard_ns = attended_ns_;
   if (done.kind == Done::Kind::kSent) {
     handle_sent(i, done);
     return Status::kOk;
   }
+  rails_[i].heard_ns = attended_ns_;
   hot_ |= bit(i);
   rails_[i].quiet_polls = 0;
   if (kind_of(done.immediate) == ImmediateKind::kControl) return handle_control(done.immediate);
@@ -214,8 +214,11 @@ void Link::handle_sent(size_t i, const Done& done) {
                             ? control_sent(rail, done.cookie, &bytes)
                             : user_.on_sent(cookie, &bytes);
   if (!expected) return;
-  rail.busy_since_ns = attended_ns_;
   if (!rail.up()) return;
+  if (cookie.confirmed()) {
+    --rail.confirmed;
+    rail.busy_since_ns = rail.heard_ns = attended_ns_;
+  }
   rail.queue.complete(bytes);
   if (rails_.size() > 1) rail.rate.completed(bytes);
   if (rail.queue.queued() + rail.queue.in_flight() == 0) busy_ &= ~bit(i);
@@ -292,7 +295,7 @@ Status Link::check_deadline(uint64_t started_ns, const char* waits_for, uint64_t
                          static_cast<unsigned long long>(bytes), unanswered_deaths().c_str()));
 }
 
-// Of these nobody has been told yet: see settle().
+// The log has not named these rails yet: settle() does, once the peer has answered.
 std::string Link::unanswered_deaths() const {
   std::string deaths;
   for (const LinkRail& rail : rails_) {

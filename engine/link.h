@@ -73,6 +73,10 @@ class Link {
   size_t rail_count() const { return rails_.size(); }
   size_t up_count() const { return up_count_; }
   bool up(size_t rail) const { return rails_[rail].up(); }
+  bool ordered(size_t rail) const { return rails_[rail].ordered; }
+  // What this rail has carried has arrived, or nothing can stop it any more. If that is not known,
+  // the rail is asked.
+  bool has_delivered(size_t rail);
   uint64_t rejoins() const { return rejoins_; }  // rails that have returned so far
   // Works that are queued or in flight, or rails that may return.
   bool has_work() const { return up_count_ < rails_.size() || busy_ != 0; }
@@ -103,13 +107,14 @@ class Link {
     rails_[rail].queue.push(work);
     loads_.submitted(rail, work.length);
     busy_ |= bit(rail);
-    if (work.unconfirmed && !(unproven_ & bit(rail))) begin_unproven(rail);
+    if (!work.unconfirmed) {
+      if (rails_[rail].confirmed++ == 0) rails_[rail].busy_since_ns = attended_ns_;
+    } else if (!(unproven_ & bit(rail))) {
+      begin_unproven(rail);
+    }
   }
-  // For what is said again when a rail dies.
   void submit_control(ControlOp op, uint32_t value) {
-    Work work;
-    work.unconfirmed = true;
-    if (up_count_ > 0) (void)submit_control(pick(0), op, value, work);
+    if (up_count_ > 0) (void)submit_control(pick(0), op, value, Work());
   }
 
   // For a small message that somebody waits for: posts at once where nothing is in flight, instead

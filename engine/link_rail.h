@@ -67,6 +67,7 @@ struct LinkRail {
       : channel(std::move(channel_in)),
         rail(rail_in),
         key_index(key_index_in),
+        ordered(rail_in->caps().ordered),
         queue(policy),
         rate(rail_in->caps().speed_mbps) {}
 
@@ -81,6 +82,7 @@ struct LinkRail {
   std::unique_ptr<Channel> channel;  // of the present life, or of the last that had one
   Rail* rail;
   size_t key_index;  // this rail's place in MemoryRegion::keys
+  bool ordered;      // RailCaps::ordered
   PostQueue queue;
   RailRate rate;             // of the present life; not kept by a link of one rail
   uint32_t quiet_polls = 0;  // in a row in which nothing arrived
@@ -90,8 +92,9 @@ struct LinkRail {
   std::string down_because;  // why this life ended, until both ends have fenced it
   Errand notice;             // our kFenced for this life
   uint64_t since_ns = 0;     // when the rail became up, or ceased to be
+  uint32_t confirmed = 0;    // works queued or in flight whose arrival the peer's rail confirms
   // Attended time (Link::attended_ns_).
-  uint64_t busy_since_ns = 0;  // nothing of ours has completed since, though something is in flight
+  uint64_t busy_since_ns = 0;  // none of those has completed since, though there were some
   uint64_t heard_ns = 0;       // when something last completed or arrived
   uint64_t judged_ns = 0;      // when its silence was last judged
   bool probing = false;        // a probe is under way

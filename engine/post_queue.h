@@ -44,16 +44,10 @@ class PostQueue {
   uint32_t in_flight() const { return in_flight_; }
   uint64_t outstanding_bytes() const { return outstanding_bytes_; }
 
-  // Of what waits.
-  bool wants_confirmation() const {
-    for (uint32_t i = head_; i != tail_; ++i) {
-      if (!works_[i & (kCapacity - 1)].unconfirmed) return true;
-    }
-    return false;
-  }
-
-  // The caller has checked room().
+  // The caller has checked room(). Member by member: a caller has just stored them so, and a copy
+  // of the whole, with wider loads, waits until those stores are done.
   void push(const Work& work) {
+    static_assert(sizeof(Work) == 7 * sizeof(uint64_t), "copy each member");
     Work& slot = works_[tail_++ & (kCapacity - 1)];
     slot.local = work.local;
     slot.local_key = work.local_key;

@@ -1,12 +1,12 @@
-// Which rail a work goes over: pure functions of what is known of the rails.
+// Which rail a work goes over, by what is known of the rails.
 //
 // A rail's time to done is its latency, and the time that its rate needs for what is outstanding on
-// it and for the work. Small messages take the rail with the least. A stripe of a large message
-// does too, but is posted only when the rail's window has room; until then it waits with the
-// others, and may go over another rail that has room, if that is done before the better rails would
-// be done with all that waits. So rails that are never idle share large messages by what they
-// deliver, whatever they advertise, and the last stripes do not wait for a slow one.
-// docs/striping.md draws it.
+// it and for the work. Small messages, and those that are not cut, take the rail with the least. A
+// stripe of a large message does too, but is posted only when the rail's window has room; until
+// then it waits with the others, and may go over another rail that has room, if that is done before
+// the better rails would be done with all that waits. So rails that are never idle share large
+// messages by what they deliver, whatever they advertise, and the last stripes do not wait for a
+// slow one. docs/striping.md draws it.
 #pragma once
 
 #include <algorithm>

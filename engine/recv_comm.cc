@@ -108,7 +108,7 @@ void RecvCommImpl::submit_cts(ReceiveRequest& request, bool again) {
   work.length = request.cts_bytes;
   work.immediate = cts_immediate(request.slot, request.sequence);
   work.unconfirmed = !again;
-  work.cookie = Cookie{Cookie::Kind::kCts, 0, request.slot, request.generation}.pack();
+  work.cookie = Cookie{Cookie::Kind::kCts, again, request.slot, request.generation}.pack();
   link_.submit(rail, work);
 }
 

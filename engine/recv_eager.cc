@@ -92,6 +92,7 @@ Status RecvCommImpl::take(uint32_t slot, ReceiveRequest& request, ReceivePart& p
   }
   part.bytes = header.length;
   complete(request, part);
+  if (request.returned) retire_if_idle(request);
   ++eager_streak_;
   last_eager_ns_ = link_.now_ns();
   if (request.held && request.incomplete == 0) unhold(request);

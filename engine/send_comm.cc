@@ -11,6 +11,7 @@ SendCommImpl::SendCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box 
       outbox_(std::move(outbox)),
       peer_inbox_(parts.peer_inbox),
       eager_max_(parts.eager_max),
+      settles_(fabric.attends_idle_comms() && parts.channels.size() > 1),
       link_(fabric, device, std::move(parts.peer), parts.active, *this, parts.traffic_class) {
   requests_.reserve(kPool);
   free_.reserve(kPool);
@@ -22,7 +23,12 @@ SendCommImpl::SendCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box 
     link_.add_rail(std::move(parts.channels[i]), parts.device_rails[i]);
   }
   link_.warm_up();
-  if (fabric.attends_idle_comms() && link_.rail_count() > 1) attend_when_idle(link_.rail_count());
+  if (settles_) attend_when_idle(link_.rail_count());
+}
+
+SendCommImpl::~SendCommImpl() {
+  if (settles_) settle();
+  leave();
 }
 
 Status SendCommImpl::isend(const void* data, size_t bytes, int tag, const MemoryRegion* region,

@@ -44,7 +44,7 @@ class SendCommImpl final : public SendComm, private LinkUser, private CommProgre
 
   // `inbox` is a CTS box, `outbox` an eager box; see records.h.
   SendCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box inbox, Box outbox);
-  ~SendCommImpl() override { leave(); }
+  ~SendCommImpl() override;
 
   Status isend(const void* data, size_t bytes, int tag, const MemoryRegion* region,
                Request** request) override;
@@ -54,6 +54,9 @@ class SendCommImpl final : public SendComm, private LinkUser, private CommProgre
   std::string peer_name() const override { return link_.peer(); }
   const Link& link() const { return link_; }
   Status progress() override;
+  // Whether no message can be lost any more by the end of this comm. A small message is done when
+  // its rail has taken it, and is sent again only while the comm lives. If not, call progress().
+  bool settled();
 
  private:
   // A grouped receive that the peer is ready for, in the order of its posting.
@@ -117,11 +120,12 @@ class SendCommImpl final : public SendComm, private LinkUser, private CommProgre
 
   // send_eager.cc
   struct EagerSlot {
+    static constexpr uint8_t kNoRail = UINT8_MAX;  // never used
     uint32_t index = 0;
     uint32_t bytes = 0;             // header and payload
     uint16_t request = kNoRequest;  // that waits for the rail to take it
-    uint8_t rail = UINT8_MAX;       // none yet
-    bool open = false;              // its work is not done
+    uint8_t rail = kNoRail;
+    bool open = false;  // its work is not done
   };
   static constexpr uint16_t kNoRequest = UINT16_MAX;
   bool eager_fits(size_t bytes, const MemoryRegion* region);
@@ -129,6 +133,7 @@ class SendCommImpl final : public SendComm, private LinkUser, private CommProgre
   void submit_eager(uint32_t slot, bool again);
   void repeat_eager(size_t dead_rail);
   void finish_eager(EagerSlot& eager);
+  void settle();
   void return_credits(uint32_t consumed);
 
   Box inbox_;   // written by the peer: CTS ring and fence records
@@ -156,6 +161,8 @@ class SendCommImpl final : public SendComm, private LinkUser, private CommProgre
   uint32_t eager_sent_ = 0;
   uint32_t eager_consumed_ = 0;
   uint32_t eager_streak_ = 0;  // messages in a row that went eagerly; 0 once a CTS was asked for
+
+  const bool settles_;  // before its end
 
   Link link_;  // last: gone before the memory it uses
 };

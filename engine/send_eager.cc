@@ -1,14 +1,18 @@
 // Small messages ahead of their CTS: copied here, written into a slot of the receiver, copied
 // there. Bounded by credits: a slot is written again only when the receiver has consumed what was
 // in it.
+#include <slime/log.h>
+
+#include <bit>
 #include <cstring>
+#include <ctime>
 
 #include "engine/send_comm.h"
 
 namespace slime {
 
 bool SendCommImpl::eager_fits(size_t bytes, const MemoryRegion* region) {
-  if (bytes > eager_max_) return false;
+  if (eager_max_ == 0 || bytes > eager_max_) return false;
   if (region != nullptr && region->kind != MemoryKind::kHost) return false;
   if (eager_sent_ - eager_consumed_ >= kEagerSlots) return false;
   return !eager_[eager_sent_ % kEagerSlots].open && link_.room(link_.pick(bytes)) > 0;
@@ -38,7 +42,8 @@ void SendCommImpl::start_eager(const void* data, size_t bytes, int tag, Request*
 
 // The receiver's credits say which messages have arrived, so they need no confirmation. A message
 // that is sent again does: its first copy may have brought the credit to use the slot for another,
-// which the second must not overwrite.
+// which the second must not overwrite. And where works may overtake each other, a probe that comes
+// back says nothing of a message before it: see settled().
 void SendCommImpl::submit_eager(uint32_t slot, bool again) {
   EagerSlot& eager = eager_[slot];
   const size_t rail = link_.pick(eager.bytes);
@@ -51,8 +56,10 @@ void SendCommImpl::submit_eager(uint32_t slot, bool again) {
   work.remote_key = peer_inbox_.keys[rail];
   work.length = eager.bytes;
   work.immediate = eager_immediate(eager.index);
-  work.unconfirmed = !again;
-  work.cookie = Cookie{Cookie::Kind::kEager, 0, static_cast<uint16_t>(slot), eager.index}.pack();
+  const bool confirmed = again || !link_.ordered(rail);
+  work.unconfirmed = !confirmed;
+  work.cookie =
+      Cookie{Cookie::Kind::kEager, confirmed, static_cast<uint16_t>(slot), eager.index}.pack();
   link_.submit(rail, work);
 }
 
@@ -73,6 +80,39 @@ void SendCommImpl::finish_eager(EagerSlot& eager) {
   eager.open = false;
   if (eager.request != kNoRequest) requests_[eager.request].open = 0;
   eager.request = kNoRequest;
+}
+
+bool SendCommImpl::settled() {
+  if (link_.rail_count() == 1 || link_.status() != Status::kOk) return true;
+  bool all = true;
+  uint32_t carriers = 0;
+  for (const EagerSlot& eager : eager_) {
+    const bool arrived = static_cast<int32_t>(eager.index - eager_consumed_) < 0;
+    if (eager.rail == EagerSlot::kNoRail || arrived) continue;
+    all &= !eager.open;
+    carriers |= 1u << eager.rail;
+  }
+  for (; carriers != 0; carriers &= carriers - 1) {
+    all &= link_.has_delivered(static_cast<size_t>(std::countr_zero(carriers)));
+  }
+  return all;
+}
+
+// Mostly the peer's kernel has everything. If a rail has just died, its death must be noticed and
+// answered by the peer, and what it carried sent again.
+void SendCommImpl::settle() {
+  const Call call(*this);
+  constexpr int kTimeouts = 3;
+  constexpr timespec kPause{0, 200'000};
+  const uint64_t limit_ns = kTimeouts * seconds_to_ns(link_.settings().rail_timeout);
+  for (const uint64_t begun_ns = link_.now_ns(); !settled();) {
+    if (move() == Status::kOk && link_.now_ns() - begun_ns > limit_ns) {
+      SLIME_WARN("peer %s: closed without knowing whether the last small messages arrived",
+                 link_.peer().c_str());
+      return;
+    }
+    ::nanosleep(&kPause, nullptr);
+  }
 }
 
 void SendCommImpl::return_credits(uint32_t consumed) {

@@ -71,7 +71,7 @@ struct Work {
 struct Done {
   enum class Kind : uint8_t {
     kSent,     // a work of ours: its memory may be reused (a rail may need the receiver's polls
-               // for that); with confirm_delivery: it arrived
+               // for that); with confirm_delivery, unless it is unconfirmed: it arrived
     kArrived,  // a work of the peer: its bytes are visible in our memory
   };
   Kind kind = Kind::kSent;
@@ -83,8 +83,9 @@ struct Done {
 inline constexpr int kNoTrafficClass = -1;
 
 struct ChannelOptions {
-  bool active = false;            // true at the end that connects
-  bool confirm_delivery = false;  // kSent only once the peer's rail has reported kArrived
+  bool active = false;  // true at the end that connects
+  // kSent only once the peer's rail has reported kArrived, but for unconfirmed works
+  bool confirm_delivery = false;
   // Of what this end sends: IP's TOS byte, 0 to 255. A rail that cannot mark it warns and goes on.
   int traffic_class = kNoTrafficClass;
 };
@@ -111,7 +112,8 @@ class Channel {
 
   // Asked when no work has completed for a while: false if the peer's NIC (or kernel) has
   // acknowledged bytes of this channel within `ns`, or owes no acknowledgement. Then the path is
-  // alive, and a work merely takes long. A rail that cannot tell says true.
+  // alive, and a work merely takes long. A rail that cannot tell says true. With 0 ns: whether the
+  // peer's NIC owes an acknowledgement.
   virtual bool silent_for(uint64_t ns) {
     (void)ns;
     return true;

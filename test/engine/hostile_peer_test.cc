@@ -155,7 +155,7 @@ struct Sender : End<SendCommImpl> {
     std::memcpy(inbox() + sizeof header, &entry, sizeof entry);
     arrive(cts_immediate(0, 0), sizeof header + cts_entry_bytes(kRails));
   }
-  // The stripes that were posted so far, as they are known to the rail: a bit each.
+  // The stripes that were posted so far on each rail, as the rail knows them.
   std::vector<std::vector<Cookie>> posted() const {
     std::vector<std::vector<Cookie>> stripes(kRails);
     for (size_t i = 0; i < kRails; ++i) {

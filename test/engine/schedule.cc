@@ -71,6 +71,8 @@ struct ScheduleWorld::Parts {
   size_t retries_before = 0;
   std::array<uint64_t, 2> stopped_until_ns = {};  // sender, receiver: nobody calls it
   uint32_t turns_left = 0;                        // how often a mortal rail may still die or return
+  bool many_small = false;                        // enough messages to use eager slots again
+  bool sender_leaves = false;                     // as soon as it has nothing left to do
 
   Parts() : source(kArena), target(kArena), expected(kArena) {
     source_region = *from.device().memory().acquire(source.data(), kArena, MemoryKind::kHost);
@@ -116,7 +118,10 @@ void ScheduleWorld::Parts::configure_rails() {
   const uint32_t deaths = chance(70) ? static_cast<uint32_t>(below(report.rails + 1)) : 0;
   report.deaths = deaths;
   stopped_until_ns = {};
-  turns_left = deaths > 0 && chance(60) ? 1 + static_cast<uint32_t>(below(8)) : 0;
+  many_small = chance(5);
+  sender_leaves = chance(20);
+  const bool turns = deaths > 0 && chance(many_small ? 90 : 60);
+  turns_left = turns ? 1 + static_cast<uint32_t>(below(many_small ? 30 : 8)) : 0;
   for (size_t i = 0; i < kRails; ++i) {
     sim::RailModel mine = model;
     own.name = "a." + std::to_string(i);
@@ -141,7 +146,7 @@ void ScheduleWorld::Parts::make_messages() {
   groups.clear();
   size_t send_used = 0;
   target_used = kGap;
-  const size_t group_count = 1 + below(12);
+  const size_t group_count = many_small ? 20 + below(100) : 1 + below(12);
   const int tags = 1 + static_cast<int>(below(3));
   for (size_t g = 0; g < group_count; ++g) {
     Group group;
@@ -149,7 +154,7 @@ void ScheduleWorld::Parts::make_messages() {
     for (size_t p = 0; p < parts; ++p) {
       Message message;
       message.tag = static_cast<int>(below(static_cast<uint64_t>(tags)));
-      message.bytes = kSizes[below(kSizes.size())];
+      message.bytes = kSizes[below(many_small && chance(90) ? 6 : kSizes.size())];
       message.pattern = random.next();
       const size_t capacity = message.bytes + (chance(50) ? 0 : below(200));
       if (send_used + message.bytes > kArena || target_used + capacity + kGap > kArena) break;
@@ -306,10 +311,16 @@ void ScheduleWorld::Parts::drive(SimLink& link) {
     bool moved = false;
     const bool sender_runs = network.now_ns() >= stopped_until_ns[0];
     const bool receiver_runs = network.now_ns() >= stopped_until_ns[1];
-    if (sender_runs && !send_failed) moved |= send_some(*link.sender, &send_failed);
+    if (sender_leaves && link.sender && !send_failed && sends_done() && link.sender->settled()) {
+      link.sender.reset();
+    }
+    if (link.sender && sender_runs && !send_failed) moved |= send_some(*link.sender, &send_failed);
     if (receiver_runs && !receive_failed) moved |= receive_some(*link.receiver, &receive_failed);
     // An end that has nothing outstanding is needed only to settle the death of a rail.
-    if (sender_runs && report.deaths > 0 && sends_done()) (void)link.sender->progress();
+    const bool sender_settles = report.deaths > 0 || sender_leaves;
+    if (link.sender && sender_runs && sender_settles && sends_done()) {
+      (void)link.sender->progress();
+    }
     if (receiver_runs && report.deaths > 0 && receives_done()) (void)link.receiver->progress();
     idle = moved ? 0 : idle + 1;
     if (chance(50)) network.advance(below(2000));
@@ -321,6 +332,13 @@ void ScheduleWorld::Parts::drive(SimLink& link) {
     // Nothing left to happen by itself: only time-outs can move things on.
     if (idle > 20 && !network.step()) network.advance(500'000);
     if (network.now_ns() > kDeadlineNs) return violate("the link hangs");
+  }
+  if (!link.sender) {
+    // The end of the link is not the end of what had arrived.
+    for (int i = 0; i < 1000 && !receives_done(); ++i)
+      (void)receive_some(*link.receiver, &receive_failed);
+    if (report.deaths < report.rails && !receives_done()) violate("lost when its sender left");
+    return;
   }
   report.failed = send_failed || receive_failed;
   if (report.failed && report.deaths < report.rails) {
@@ -340,16 +358,17 @@ ScheduleReport ScheduleWorld::run(uint64_t seed) {
   world.network.reset(seed);
   world.configure_rails();
   world.make_messages();
-  const uint32_t eager_max = std::array<uint32_t, 3>{0, 256, 4096}[world.below(3)];
+  const auto eager_max =
+      std::array<uint32_t, 3>{world.many_small ? 256U : 0, 256, 4096}[world.below(3)];
   for (const Message& message : world.messages) world.report.eager += message.bytes <= eager_max;
   {
     SimLink link = connect(world.network, world.from, world.to, world.report.rails, eager_max);
     world.drive(link);
     const bool one_lives = world.report.deaths < world.report.rails;
-    if (one_lives && world.report.violation.empty() && world.chance(30)) {
+    if (link.sender && one_lives && world.report.violation.empty() && world.chance(30)) {
       world.expect_all_rails_back(link);
     }
-    world.report.rejoins = link.sender->link().rejoins();
+    if (link.sender) world.report.rejoins = link.sender->link().rejoins();
     for (int i = 0; i < 100 && world.network.step(); ++i) {
     }
     world.check_memory();

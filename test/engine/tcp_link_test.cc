@@ -159,6 +159,38 @@ TEST(TcpLink, AnIdleReceiverTellsWhatHadArrivedOverADeadRail) {
   })) << "the sender waits for ever";
 }
 
+// A small message is done when its rail has taken it. Its sender then closes while one of the rails
+// is dead, which may be that one.
+TEST(TcpLink, ASmallMessageOutlivesItsRailAndItsSender) {
+  for (const size_t victim : {0, 1}) {
+    TcpHost from(rails(2), SteadyClock::instance(), true),
+        to(rails(2), SteadyClock::instance(), true);
+    TcpLink link;
+    ASSERT_NO_FATAL_FAILURE(link.connect(from, to));
+    constexpr size_t kBytes = 100;
+    Buffers buffers(from, to, kBytes);
+    Request *send = nullptr, *receive = nullptr;
+    bool sent = false, received = false;
+    ASSERT_TRUE(in_time([&] {
+      const Status status =
+          send ? link.sender->test(send, &sent, nullptr)
+               : link.sender->isend(buffers.source.data(), kBytes, 0, buffers.source_region, &send);
+      EXPECT_EQ(status, Status::kOk);
+      return sent || ::testing::Test::HasFailure();
+    }));
+    from.rails[victim]->dead = true;
+    link.sender.reset();
+    const Receive wanted{buffers.target.data(), kBytes, 0, buffers.target_region};
+    ASSERT_TRUE(in_time([&] {
+      const Status status = receive ? link.receiver->test(receive, &received, nullptr)
+                                    : link.receiver->irecv({&wanted, 1}, false, &receive);
+      EXPECT_EQ(status, Status::kOk) << link.receiver->failure().what;
+      return received || ::testing::Test::HasFailure();
+    }));
+    EXPECT_EQ(std::memcmp(buffers.target.data(), buffers.source.data(), kBytes), 0);
+  }
+}
+
 bool all_up(TcpLink& link, size_t count) {
   return as_impl(*link.sender).link().up_count() == count &&
          as_impl(*link.receiver).link().up_count() == count;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -30,7 +31,7 @@ class MortalRail final : public Rail {
   }
   Carrier carrier() override { return port; }
 
-  bool dead = false;
+  std::atomic<bool> dead = false;
   Carrier port = Carrier::kUp;
 
  private:

@@ -169,6 +169,19 @@ TEST_F(FrameReaderTest, EndIsAFaultAfterTheArrivalsBeforeIt) {
   EXPECT_TRUE(reader_.mid_frame());
 }
 
+TEST_F(FrameReaderTest, TellsUpToWhichWorkAnAcknowledgementIsAwaited) {
+  std::vector<FrameHeader> headers(5, write_header(0, 0));
+  headers[0].flags = headers[1].flags = headers[3].flags = headers[4].flags = kNeedsNoAck;
+  std::vector<Done> arrivals;
+  for (size_t i = 0; i < headers.size(); ++i) {
+    stream_.write(std::as_bytes(std::span(&headers[i], 1)));
+    ASSERT_TRUE(read(&arrivals));
+    EXPECT_EQ(reader_.arrived(), i + 1);
+    EXPECT_EQ(reader_.awaited(), i < 2 ? 0u : 3u);
+  }
+  EXPECT_EQ(arrivals.size(), headers.size());
+}
+
 struct Hostile {
   const char* name;
   ReadFault::Kind fault;
@@ -180,6 +193,12 @@ const Hostile kHostile[] = {
     {"type 0", ReadFault::Kind::kNotAFrame, [](FrameHeader* h, uint64_t) { h->type = 0; }},
     {"type 3", ReadFault::Kind::kNotAFrame, [](FrameHeader* h, uint64_t) { h->type = 3; }},
     {"flags", ReadFault::Kind::kNotAFrame, [](FrameHeader* h, uint64_t) { h->flags = 0x80; }},
+    {"acknowledgement that needs none", ReadFault::Kind::kNotAFrame,
+     [](FrameHeader* h, uint64_t) {
+       h->type = static_cast<uint8_t>(FrameType::kAck);
+       h->length = 0;
+       h->flags = kNeedsNoAck;
+     }},
     {"acknowledgement with payload", ReadFault::Kind::kNotAFrame,
      [](FrameHeader* h, uint64_t) { h->type = static_cast<uint8_t>(FrameType::kAck); }},
     {"too long", ReadFault::Kind::kTooLong,

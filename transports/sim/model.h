@@ -34,8 +34,8 @@ struct RailModel {
   uint64_t repeat_ns = 0;
   uint32_t connect_retries = 0;  // connect() returns kAgain up to this many times for nothing
 
-  // Without confirm_delivery: what may be kSent and not yet reported by the peer, per channel;
-  // one work of any size always may. A work counts its bytes and kWorkOverheadBytes.
+  // Of works that are not confirmed: what may be kSent and not yet reported by the peer, per
+  // channel; one work of any size always may. A work counts its bytes and kWorkOverheadBytes.
   uint64_t window_bytes = 4 << 20;
 
   // Death of the rail. What was on the wire may be delivered, delivered late, torn or lost.

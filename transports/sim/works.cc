@@ -42,7 +42,11 @@ bool Network::launch(Endpoint& end, const Work& work) {
   end.counters->bytes_sent.add(work.length);
   const uint64_t posted = ++rail.works_posted_;
   Endpoint* peer = find(end.peer);
-  if (peer != nullptr && !end.cut) take_off(end, *peer, work);
+  if (peer != nullptr && !end.cut) {
+    take_off(end, *peer, work);
+  } else if (!is_confirmed(end, work)) {
+    end.sent.push({work.cookie, false});  // as a kernel does whose path is dead
+  }
   if (posted == rail.model().dies_after_works) {
     schedule(now_ns_, Event::Kind::kDeath, {rail.id_, rail.life_});
   }

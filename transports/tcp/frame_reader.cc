@@ -90,7 +90,8 @@ bool FrameReader::place_staged() {
 Done FrameReader::complete() {
   open_ = false;
   ++arrived_;
-  if ((header_.flags & kNeedsNoAck) == 0) awaited_ = arrived_;
+  const bool wrapping = arrived_ - awaited_ > 1u << 30;
+  if ((header_.flags & kNeedsNoAck) == 0 || wrapping) awaited_ = arrived_;
   bytes_ += header_.length;
   return {.kind = Done::Kind::kArrived,
           .immediate = header_.immediate,

@@ -42,7 +42,7 @@ inline constexpr uint8_t kNeedsNoAck = 1;  // Work::unconfirmed
 struct FrameHeader {
   uint16_t magic = kFrameMagic;
   uint8_t type = 0;
-  uint8_t flags = 0;  // others must be 0
+  uint8_t flags = 0;  // kNeedsNoAck; all other bits must be 0
   uint32_t ack = 0;   // works of the receiver of this frame that have arrived so far, mod 2^32
   uint32_t immediate = 0;
   uint32_t length = 0;
