@@ -207,8 +207,8 @@ void Link::handle_sent(size_t i, const Done& done) {
   // Both ends have fenced it in this poll: all that was open is repeated elsewhere.
   if (rail.state == RailState::kDown) return;
   const Cookie cookie = Cookie::unpack(done.cookie);
-  // Probes show that a rail works, not that a request gets on.
-  if (!is_probe(cookie)) last_activity_ns_ = now_ns_;
+  // Probes show that a rail works, not that a request gets on; unconfirmed works show neither.
+  if (cookie.confirmed() && !is_probe(cookie)) last_activity_ns_ = now_ns_;
   uint64_t bytes = 0;
   const bool expected = cookie.kind == Cookie::Kind::kControl
                             ? control_sent(rail, done.cookie, &bytes)
