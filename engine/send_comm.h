@@ -133,6 +133,9 @@ class SendCommImpl final : public SendComm, private LinkUser, private CommProgre
   void submit_eager(uint32_t slot, bool again);
   void repeat_eager(size_t dead_rail);
   void finish_eager(EagerSlot& eager);
+  bool has_arrived(const EagerSlot& eager) const {  // by the receiver's credits
+    return static_cast<int32_t>(eager.index - eager_consumed_) < 0;
+  }
   void settle();
   void return_credits(uint32_t consumed);
 

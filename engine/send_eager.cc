@@ -67,7 +67,7 @@ void SendCommImpl::repeat_eager(size_t dead_rail) {
   for (uint32_t slot = 0; slot < kEagerSlots; ++slot) {
     EagerSlot& eager = eager_[slot];
     if (eager.rail != dead_rail) continue;
-    if (static_cast<int32_t>(eager.index - eager_consumed_) < 0) {
+    if (has_arrived(eager)) {
       finish_eager(eager);
     } else {
       eager.open = true;
@@ -87,8 +87,7 @@ bool SendCommImpl::settled() {
   bool all = true;
   uint32_t carriers = 0;
   for (const EagerSlot& eager : eager_) {
-    const bool arrived = static_cast<int32_t>(eager.index - eager_consumed_) < 0;
-    if (eager.rail == EagerSlot::kNoRail || arrived) continue;
+    if (eager.rail == EagerSlot::kNoRail || has_arrived(eager)) continue;
     all &= !eager.open;
     carriers |= 1u << eager.rail;
   }

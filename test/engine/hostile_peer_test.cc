@@ -25,15 +25,8 @@ class End {
         inbox_(*Box::make(device(), inbox_bytes)),
         written_(inbox_.data()) {
     auto outbox = Box::make(device(), outbox_bytes);
-    LinkParts parts;
-    for (size_t i = 0; i < kRails; ++i) {
-      parts.channels.push_back(std::make_unique<fuzz::FuzzChannel>(wires_[i]));
-      parts.device_rails.push_back(i);
-    }
-    parts.eager_max = kEagerMax;
-    parts.peer = "hostile";
-    comm_ = std::make_unique<Comm>(*fabric_, device(), std::move(parts), std::move(inbox_),
-                                   std::move(*outbox));
+    comm_ = std::make_unique<Comm>(*fabric_, device(), fuzz::parts_of(wires_, kEagerMax),
+                                   std::move(inbox_), std::move(*outbox));
     EXPECT_EQ(comm_->progress(), Status::kOk);
   }
 

@@ -19,13 +19,7 @@ class SenderBench {
     auto outbox = Box::make(device, eager_box_bytes(kEagerMax, kRails));
     FUZZ_CHECK(inbox && outbox);
     inbox_ = inbox->data();
-    LinkParts parts;
-    for (size_t i = 0; i < kRails; ++i) {
-      parts.channels.push_back(std::make_unique<fuzz::FuzzChannel>(wires_[i]));
-      parts.device_rails.push_back(i);
-    }
-    parts.eager_max = kEagerMax;
-    parts.peer = "fuzzer";
+    LinkParts parts = fuzz::parts_of(wires_, kEagerMax);
     parts.active = true;
     comm_ = std::make_unique<SendCommImpl>(*fabric_, device, std::move(parts), std::move(*inbox),
                                            std::move(*outbox));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/fabric.h"
+#include "engine/link_parts.h"
 #include "test/fuzz/support/target.h"
 #include "transports/rail.h"
 
@@ -74,6 +75,18 @@ class FuzzRail final : public Rail {
   uint64_t keys_ = 0;
   Wire spare_;
 };
+
+// A link whose rails are these wires, in their order.
+inline LinkParts parts_of(std::span<Wire> wires, uint32_t eager_max) {
+  LinkParts parts;
+  for (size_t i = 0; i < wires.size(); ++i) {
+    parts.channels.push_back(std::make_unique<FuzzChannel>(wires[i]));
+    parts.device_rails.push_back(i);
+  }
+  parts.eager_max = eager_max;
+  parts.peer = "fuzzer";
+  return parts;
+}
 
 inline std::unique_ptr<Fabric> fabric_of(int rails, const Clock& clock) {
   std::vector<std::unique_ptr<Rail>> all;
