@@ -135,6 +135,8 @@ SysfsFacts read_sysfs_facts(const std::string& sysfs_root, const std::string& na
   const auto speed = read_number(device + "/speed");
   facts.speed_known = speed && *speed > 0 && *speed <= long{kMaxSpeedMbps};
   facts.speed_mbps = facts.speed_known ? static_cast<uint32_t>(*speed) : kUnknownSpeedMbps;
+  const auto mtu = read_number(device + "/mtu");
+  facts.mtu = mtu && *mtu > 0 && *mtu <= INT_MAX ? static_cast<uint32_t>(*mtu) : 0;
   if (!facts.pci_path.empty()) {
     const auto node = read_number(facts.pci_path + "/numa_node");
     if (node && *node >= 0 && *node <= INT_MAX) facts.numa_node = static_cast<int>(*node);

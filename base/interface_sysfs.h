@@ -13,6 +13,7 @@ struct SysfsFacts {
   std::string driver;    // empty: not known
   uint64_t guid = 0;
   uint32_t speed_mbps = 10000;
+  uint32_t mtu = 0;
   bool speed_known = false;
   int numa_node = -1;
 };

@@ -129,6 +129,7 @@ Interface describe_interface(const Candidate& candidate, const std::string& sysf
   result.guid = facts.guid;
   result.speed_mbps = facts.speed_mbps;
   result.speed_known = facts.speed_known;
+  result.mtu = facts.mtu;
   result.numa_node = facts.numa_node;
   result.up = candidate.up();
   result.loopback = candidate.loopback();

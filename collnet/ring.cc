@@ -78,7 +78,7 @@ Result<void> Ring::begin_gather(std::span<std::byte> all, size_t bytes, Topic to
   if (region_) device_.memory().release(region_);
   region_ = nullptr;
   buffer_.resize(2 * bytes);
-  auto region = device_.memory().acquire(buffer_.data(), buffer_.size(), MemoryKind::kHost);
+  auto region = device_.memory().acquire({buffer_.data(), buffer_.size()});
   if (!region) return fail(std::move(region.error()));
   region_ = *region;
   return {};

@@ -39,7 +39,7 @@ class Box {
                              device.properties().name.c_str(), rounded));
     }
     box.bytes_ = Bytes(static_cast<std::byte*>(pages), Free{rounded});
-    auto region = device.memory().acquire(box.bytes_.get(), rounded, MemoryKind::kHost);
+    auto region = device.memory().acquire({box.bytes_.get(), rounded});
     if (!region) return fail(region.error());
     box.device_ = &device;
     box.region_ = *region;

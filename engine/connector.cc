@@ -1,4 +1,5 @@
 // The connecting end of the handshake (handshake.h): it becomes the sender.
+#include <algorithm>
 #include <optional>
 
 #include "engine/handshake.h"
@@ -21,7 +22,7 @@ class ConnectorImpl final : public Connector {
 
   void greet(const Nonce& nonce) {
     hello_.value.nonce = nonce;
-    hello_.value.rails = static_cast<uint32_t>(device_.rails().size());
+    hello_.value.rails = cards_of(device_.rails());
     hello_.value.eager_max = static_cast<uint32_t>(fabric_.settings().eager_max);
     hello_.value.name = own_name();
   }
@@ -137,7 +138,8 @@ class ConnectorImpl final : public Connector {
     if (welcome.channels == 0) {
       return refuse("it refused: " + printable(welcome.reason));
     }
-    if (welcome.channels > kMaxRails || welcome.channels < device_.rails().size() ||
+    const auto wanted = std::max<size_t>(welcome.rails.count, device_.rails().size());
+    if (welcome.rails.count < 1 || welcome.rails.count > kMaxRails || welcome.channels != wanted ||
         welcome.eager_max > hello_.value.eager_max) {
       return refuse("its welcome does not fit what was offered");
     }
@@ -155,7 +157,8 @@ class ConnectorImpl final : public Connector {
     outbox_ = std::make_unique<Box>(std::move(*outbox));
     channels_ =
         std::make_unique<ChannelSet>(device_, welcome_.value.channels, true, traffic_class_);
-    auto opened = channels_->open(*inbox_, &confirm_.value.side);
+    auto opened = channels_->pair_with(welcome_.value.rails);
+    if (opened) opened = channels_->open(*inbox_, &confirm_.value.side);
     return opened ? Status::kOk : take(opened.error());
   }
 

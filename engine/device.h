@@ -11,10 +11,11 @@
 
 namespace slime {
 
-// "eth0.0" and "eth0.1" are sockets of one interface: what they share is NIC and address. Ports of
-// one NIC with addresses of their own are devices of their own; NCCL may merge them.
-inline bool same_nic(const Rail& a, const Rail& b) {
-  return a.caps().guid == b.caps().guid && a.caps().oob_address == b.caps().oob_address;
+// "eth0.0" and "eth0.1" are sockets of one interface: what they share is NIC, port and address.
+// Ports of one NIC are devices of their own; NCCL may merge them.
+inline bool same_port(const Rail& a, const Rail& b) {
+  const RailCaps &one = a.caps(), &other = b.caps();
+  return one.guid == other.guid && one.port == other.port && one.oob_address == other.oob_address;
 }
 
 struct DeviceProperties {
@@ -25,6 +26,7 @@ struct DeviceProperties {
   uint64_t speed_mbps = 0;      // sum over the rails
   float latency_us = 0;         // of the slowest rail
   uint32_t memory_kinds = 0;    // what all rails can register
+  bool dma_buf = false;         // all rails take DMA-BUFs
   bool lines_in_order = false;  // all rails promise it: LL128 is safe
   std::vector<int> members;     // devices this one was merged from; its own index otherwise
 };

@@ -9,7 +9,7 @@ namespace slime {
 namespace {
 
 std::string interface_of(const std::string& rail_name, const std::vector<Rail*>& rails) {
-  const auto shares = [&](const Rail* rail) { return same_nic(*rail, *rails.front()); };
+  const auto shares = [&](const Rail* rail) { return same_port(*rail, *rails.front()); };
   const bool one_nic = std::all_of(rails.begin(), rails.end(), shares);
   return one_nic && rails.size() > 1 ? rail_name.substr(0, rail_name.rfind('.')) : rail_name;
 }
@@ -18,7 +18,7 @@ std::string interface_of(const std::string& rail_name, const std::vector<Rail*>&
 size_t place_in_nic(const std::vector<Rail*>& rails, size_t rail) {
   return static_cast<size_t>(
       std::count_if(rails.begin(), rails.begin() + static_cast<ptrdiff_t>(rail),
-                    [&](const Rail* earlier) { return same_nic(*earlier, *rails[rail]); }));
+                    [&](const Rail* earlier) { return same_port(*earlier, *rails[rail]); }));
 }
 
 // One rail of each NIC, then the next one of each. Channel i of a link takes rail i at both ends,
@@ -41,7 +41,7 @@ DeviceProperties describe(const std::vector<Rail*>& rails, std::vector<int> memb
   properties.guid = first.guid;
   properties.port = first.port;
   properties.memory_kinds = ~0u;
-  properties.lines_in_order = true;
+  properties.dma_buf = properties.lines_in_order = true;
   properties.members = std::move(members);
   for (size_t i = 0; i < rails.size(); ++i) {
     const RailCaps& caps = rails[i]->caps();
@@ -49,6 +49,7 @@ DeviceProperties describe(const std::vector<Rail*>& rails, std::vector<int> memb
     if (i > 0 && place_in_nic(rails, i) == 0) properties.name += "+" + caps.name;
     properties.latency_us = std::max(properties.latency_us, caps.latency_us);
     properties.memory_kinds &= caps.memory_kinds;
+    properties.dma_buf &= caps.dma_buf;
     // Several rails deliver lines of one stripe each in order, so the promise of each is enough.
     properties.lines_in_order &= caps.lines_in_order;
   }
@@ -91,7 +92,7 @@ void Fabric::group_rails() {
   std::vector<Rail*> group;
   for (const auto& rail : rails_) {
     const bool full = per_device > 0 ? group.size() == per_device
-                                     : !group.empty() && !same_nic(*group.back(), *rail);
+                                     : !group.empty() && !same_port(*group.back(), *rail);
     if (full || group.size() == kMaxRails) {
       add_device(group, {});
       group.clear();

@@ -78,15 +78,16 @@ Status Greeting::receive_hello() {
   peer_ = peer_name(hello.name, address_);
   deadline_.restart(fabric_.settings().connect_timeout);
   welcome_.value.name = own_name();
-  if (hello.rails < 1 || hello.rails > kMaxRails) {
-    refuse(make_error(Status::kRemote, 0, "%u rails offered, 1 to %u are possible", hello.rails,
-                      kMaxRails));
+  const uint32_t rails = hello.rails.count;
+  if (rails < 1 || rails > kMaxRails) {
+    refuse(
+        make_error(Status::kRemote, 0, "%u rails offered, 1 to %u are possible", rails, kMaxRails));
     return Status::kOk;
   }
-  const auto own_rails = static_cast<uint32_t>(device_.rails().size());
+  welcome_.value.rails = cards_of(device_.rails());
   welcome_.value.eager_max =
       static_cast<uint32_t>(std::min<uint64_t>(hello.eager_max, fabric_.settings().eager_max));
-  auto opened = open_channels(std::max(hello.rails, own_rails));
+  auto opened = open_channels(std::max(rails, welcome_.value.rails.count));
   if (!opened) refuse(opened.error());
   return Status::kOk;
 }
@@ -99,6 +100,7 @@ Result<void> Greeting::open_channels(uint32_t count) {
   if (!outbox) return fail(outbox.error());
   outbox_ = std::make_unique<Box>(std::move(*outbox));
   channels_ = std::make_unique<ChannelSet>(device_, count, false, traffic_class_);
+  if (auto fit = channels_->pair_with(hello_.value.rails); !fit) return fit;
   if (auto opened = channels_->open(*inbox_, &welcome_.value.side); !opened) return opened;
   welcome_.value.channels = count;
   return {};

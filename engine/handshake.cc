@@ -7,16 +7,35 @@
 
 namespace slime {
 
+ChannelSet::ChannelSet(Device& device, uint32_t count, bool active, int traffic_class)
+    : device_(device), active_(active), traffic_class_(traffic_class) {
+  for (uint32_t i = 0; i < count; ++i) {
+    const size_t rail = i % device_.rails().size();
+    channels_.push_back({nullptr, rail, device_.rails()[rail]->caps().speed_mbps});
+  }
+}
+
+Result<void> ChannelSet::pair_with(const RailCards& peer) {
+  for (size_t i = 0; i < channels_.size(); ++i) {
+    const RailCaps& own = device_.rails()[channels_[i].device_rail]->caps();
+    const RailCard& theirs = peer.cards[i % peer.count];
+    if (auto fit = check_fit(own, theirs); !fit) return fit;
+    channels_[i].speed_mbps = common_speed_mbps(own, theirs);
+  }
+  return {};
+}
+
 Result<void> ChannelSet::open(const Box& inbox, Side* side) {
   side->inbox_address = reinterpret_cast<uint64_t>(inbox.data());
-  for (uint32_t i = 0; i < count_; ++i) {
-    const size_t rail = i % device_.rails().size();
-    // With several channels works may have to be repeated elsewhere, so "sent" must mean "arrived".
-    auto channel = device_.rails()[rail]->open_channel({active_, count_ > 1, traffic_class_});
+  // With several channels works may have to be repeated elsewhere, so "sent" must mean "arrived".
+  const bool confirm = channels_.size() > 1;
+  for (size_t i = 0; i < channels_.size(); ++i) {
+    const size_t rail = channels_[i].device_rail;
+    auto channel = device_.rails()[rail]->open_channel({active_, confirm, traffic_class_});
     if (!channel) return fail(channel.error());
     side->channels[i] = (*channel)->address();
     side->inbox_keys[i] = inbox.region()->keys[rail].remote;
-    channels_.push_back(std::move(*channel));
+    channels_[i].channel = std::move(*channel);
   }
   return {};
 }
@@ -24,7 +43,7 @@ Result<void> ChannelSet::open(const Box& inbox, Side* side) {
 Status ChannelSet::connect(const Side& peer) {
   bool all = true;
   for (connected_ = 0; connected_ < channels_.size(); ++connected_) {
-    const Status status = channels_[connected_]->connect(peer.channels[connected_]);
+    const Status status = channels_[connected_].channel->connect(peer.channels[connected_]);
     if (status == Status::kAgain) {
       all = false;
     } else if (status != Status::kOk) {
@@ -34,12 +53,11 @@ Status ChannelSet::connect(const Side& peer) {
   return all ? Status::kOk : Status::kAgain;
 }
 
-std::string ChannelSet::failure() const { return channels_[connected_]->failure().what; }
+std::string ChannelSet::failure() const { return channels_[connected_].channel->failure().what; }
 
 LinkParts ChannelSet::take(const Side& peer, uint32_t eager_max, std::string name) {
   LinkParts parts;
   parts.channels = std::move(channels_);
-  for (uint32_t i = 0; i < count_; ++i) parts.device_rails.push_back(i % device_.rails().size());
   parts.active = active_;
   parts.traffic_class = traffic_class_;
   parts.peer_inbox = {peer.inbox_address, peer.inbox_keys};
@@ -54,13 +72,6 @@ std::array<char, 96> own_name() {
   (void)gethostname(host, sizeof host - 1);
   std::snprintf(name.data(), name.size(), "%s:%d", host, static_cast<int>(getpid()));
   return name;
-}
-
-std::string printable(std::span<const char> text) {
-  std::string shown(text.data(), strnlen(text.data(), text.size()));
-  std::replace_if(
-      shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return shown;
 }
 
 std::string peer_name(const std::array<char, 96>& name, const SocketAddress& address) {

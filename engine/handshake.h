@@ -22,12 +22,13 @@
 
 #include "engine/comm.h"
 #include "engine/link_parts.h"
+#include "engine/rail_card.h"
 #include "engine/records.h"
 
 namespace slime {
 
 inline constexpr uint32_t kMagic = 0x534c494d;  // "SLIM"
-inline constexpr uint16_t kProtocolVersion = 3;
+inline constexpr uint16_t kProtocolVersion = 4;
 
 enum class MessageType : uint16_t { kHello = 1, kWelcome, kConfirm, kReady };
 
@@ -40,9 +41,9 @@ struct Preamble {
 struct Hello {
   Preamble preamble{kMagic, kProtocolVersion, static_cast<uint16_t>(MessageType::kHello)};
   Nonce nonce = {};
-  uint32_t rails = 0;
   uint32_t eager_max = 0;
   std::array<char, 96> name = {};  // host and process, for people
+  RailCards rails;
 };
 
 // What one end tells the other about its side of the channels.
@@ -57,7 +58,8 @@ struct Welcome {
   uint32_t channels = 0;  // 0: refused, `reason` says why
   uint32_t eager_max = 0;
   std::array<char, 96> name = {};
-  std::array<char, 256> reason = {};
+  std::array<char, 512> reason = {};
+  RailCards rails;
   Side side;
 };
 
@@ -112,14 +114,14 @@ class Deadline {
   uint64_t end_ns_;
 };
 
-// The channels of a link that is being set up, at one end.
+// The channels of a link that is being set up, at one end. Channel i is of rail i modulo the rails
+// of the device, at both ends: so they use all their rails when they have different numbers.
 class ChannelSet {
  public:
-  ChannelSet(Device& device, uint32_t count, bool active, int traffic_class = kNoTrafficClass)
-      : device_(device), count_(count), active_(active), traffic_class_(traffic_class) {}
+  ChannelSet(Device& device, uint32_t count, bool active, int traffic_class = kNoTrafficClass);
 
-  // Channel i uses rail i modulo the rails of the device, so that both ends use all their rails
-  // when they have different numbers of them.
+  // Whether the rails of the channels can reach those of the peer.
+  Result<void> pair_with(const RailCards& peer);
   Result<void> open(const Box& inbox, Side* side);
   Status connect(const Side& peer);  // again until not kAgain
   std::string failure() const;       // of the channel that failed to connect
@@ -127,18 +129,15 @@ class ChannelSet {
 
  private:
   Device& device_;
-  const uint32_t count_;
   const bool active_;
   const int traffic_class_;
-  std::vector<std::unique_ptr<Channel>> channels_;
+  std::vector<LinkChannel> channels_;
   size_t connected_ = 0;
 };
 
 // "host:pid", as others will see this process in their errors.
 std::array<char, 96> own_name();
-// Text from the peer, up to the first zero; what a terminal would obey becomes '?'.
-std::string printable(std::span<const char> text);
-// The same with the address it came from.
+// The same of a peer, with the address it came from.
 std::string peer_name(const std::array<char, 96>& name, const SocketAddress& address);
 bool valid(const Preamble& preamble, MessageType type);
 // Why a preamble is not valid, in words.

@@ -32,7 +32,6 @@ Link::Link(Fabric& fabric, Device& device, std::string peer, bool active, LinkUs
       user_(user),
       silence_ns_(seconds_to_ns(fabric.settings().rail_timeout)),
       first_pause_ns_(seconds_to_ns(fabric.settings().rail_retry)) {
-  rails_.reserve(kMaxRails);
   if (settings().min_stripe > 0) {
     stripe_limits_.least = static_cast<uint64_t>(settings().min_stripe);
   }
@@ -43,14 +42,14 @@ Link::~Link() {
   for (LinkRail& rail : rails_) fabric_.fold(*rail.rail, snapshot(rail.channel->counters));
 }
 
-void Link::add_rail(std::unique_ptr<Channel> channel, size_t device_rail) {
-  Rail* rail = device_.rails()[device_rail];
+void Link::add_rail(LinkChannel channel) {
+  Rail* rail = device_.rails()[channel.device_rail];
   const RailCaps& caps = rail->caps();
   PostPolicy policy;
   policy.max_batch = static_cast<uint32_t>(settings().max_batch);
   policy.watermark = static_cast<uint32_t>(settings().watermark);
   policy.flush_ns = static_cast<uint64_t>(settings().flush_us) * 1000;
-  rails_.emplace_back(std::move(channel), rail, device_rail, PostQueue::fit(policy, caps));
+  rails_.emplace_back(std::move(channel), rail, PostQueue::fit(policy, caps));
   loads_.add();
   rails_.back().join.pause_ns = first_pause_ns_;
   (void)rails_.back().lacks_carrier();  // remembers that it has one
@@ -63,6 +62,17 @@ void Link::warm_up() {
   for (size_t i = 0; i < rails_.size(); ++i) probe(i, false);
   // Links of the same rails shall not all prefer the first one.
   favourite_ = device_.number_link() % rails_.size();
+}
+
+Work Link::write_of(const Mail& mail, size_t offset, size_t bytes, size_t rail) const {
+  Work work;
+  work.local = mail.at(offset);
+  work.local_key = local_key(rail, mail.outbox.region());
+  work.remote_address = mail.peer_inbox.address + offset;
+  work.remote_offset = offset;
+  work.remote_key = mail.peer_inbox.keys[rail];
+  work.length = static_cast<uint32_t>(bytes);
+  return work;
 }
 
 void Link::probe(size_t i, bool with_bytes) {
@@ -78,7 +88,7 @@ void Link::set_up(size_t i) {
   rail.state = RailState::kUp;
   rail.since_ns = now_ns_;
   rail.busy_since_ns = rail.heard_ns = attended_ns_;
-  rail.rate = RailRate(rail.rail->caps().speed_mbps);
+  rail.rate = RailRate(rail.speed_mbps);
   update_load(i);
   if (++up_count_ == 1) favourite_ = i;
 }

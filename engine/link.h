@@ -33,10 +33,8 @@ namespace slime {
 // Where the JoinRecords of a rail lie.
 struct JoinPlace {
   const std::byte* from_peer;  // in our inbox
-  std::byte* to_peer;          // in our outbox
-  const MemoryRegion* region;  // of the outbox
-  uint64_t remote_address;     // where the peer expects ours
-  const RemoteBox* peer_inbox;
+  const Mail* mail;
+  size_t offset;  // of ours, in the mail
 };
 
 // The end of a link (sender or receiver), as the link sees it.
@@ -67,7 +65,7 @@ class Link {
   Link& operator=(const Link&) = delete;
 
   // Set-up: channels in the order both ends agreed on.
-  void add_rail(std::unique_ptr<Channel> channel, size_t device_rail);
+  void add_rail(LinkChannel channel);
   void warm_up();
 
   size_t rail_count() const { return rails_.size(); }
@@ -87,6 +85,8 @@ class Link {
     return room > kControlRoom ? room - kControlRoom : 0;
   }
   const StripeLimits& stripe_limits() const { return stripe_limits_; }
+  // A write of a record of ours; its immediate and cookie are still to be filled in.
+  Work write_of(const Mail& mail, size_t offset, size_t bytes, size_t rail) const;
   uint64_t local_key(size_t rail, const MemoryRegion* region) const {
     return region->keys[rails_[rail].key_index].local;
   }

@@ -12,16 +12,29 @@
 
 namespace slime {
 
-// A block of memory of the peer, with its key on each channel of the link.
+// The inbox of the peer, with its key on each channel of the link.
 struct RemoteBox {
   uint64_t address = 0;
   std::array<uint64_t, kMaxRails> keys = {};
 };
 
+// What this end writes for the peer to read: each record lies at the same place in both boxes.
+struct Mail {
+  Box outbox;
+  const RemoteBox peer_inbox;
+
+  std::byte* at(size_t offset) const { return outbox.data() + offset; }
+};
+
+struct LinkChannel {
+  std::unique_ptr<Channel> channel;
+  size_t device_rail = 0;   // the position of its rail in the device
+  uint32_t speed_mbps = 0;  // advertised by the slower end
+};
+
 struct LinkParts {
-  std::vector<std::unique_ptr<Channel>> channels;  // in the order both ends agreed on
-  std::vector<size_t> device_rails;  // for each channel, the position of its rail in the device
-  bool active = false;               // this end connects, and tries to get dead rails back
+  std::vector<LinkChannel> channels;  // in the order both ends agreed on
+  bool active = false;                // this end connects, and tries to get dead rails back
   int traffic_class = kNoTrafficClass;
   RemoteBox peer_inbox;
   uint32_t eager_max = 0;  // agreed: the smaller of both ends' settings

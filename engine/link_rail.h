@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "engine/link_parts.h"
 #include "engine/post_queue.h"
 #include "engine/rail_rate.h"
 #include "transports/rail.h"
@@ -62,14 +63,14 @@ struct RailJoin {
 enum class RailState : uint8_t { kUp, kFenced, kDown, kJoining };
 
 struct LinkRail {
-  LinkRail(std::unique_ptr<Channel> channel_in, Rail* rail_in, size_t key_index_in,
-           const PostPolicy& policy)
-      : channel(std::move(channel_in)),
+  LinkRail(LinkChannel from, Rail* rail_in, const PostPolicy& policy)
+      : channel(std::move(from.channel)),
         rail(rail_in),
-        key_index(key_index_in),
+        key_index(from.device_rail),
+        speed_mbps(from.speed_mbps),
         ordered(rail_in->caps().ordered),
         queue(policy),
-        rate(rail_in->caps().speed_mbps) {}
+        rate(from.speed_mbps) {}
 
   bool up() const { return state == RailState::kUp; }
   // The port has lost the carrier that it had. Some interfaces never show one, and work.
@@ -81,8 +82,9 @@ struct LinkRail {
 
   std::unique_ptr<Channel> channel;  // of the present life, or of the last that had one
   Rail* rail;
-  size_t key_index;  // this rail's place in MemoryRegion::keys
-  bool ordered;      // RailCaps::ordered
+  size_t key_index;     // this rail's place in MemoryRegion::keys
+  uint32_t speed_mbps;  // advertised by the slower end
+  bool ordered;         // RailCaps::ordered
   PostQueue queue;
   RailRate rate;             // of the present life; not kept by a link of one rail
   uint32_t quiet_polls = 0;  // in a row in which nothing arrived

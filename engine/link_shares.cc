@@ -138,7 +138,7 @@ void Link::warn_of_slow_rail() {
 double Link::expected_share(const LinkRail& rail) const {
   double best = 0;
   for (const LinkRail& other : rails_) {
-    if (!recently_measured(other) || same_nic(*other.rail, *rail.rail)) continue;
+    if (!recently_measured(other) || same_port(*other.rail, *rail.rail)) continue;
     best = std::max(best, share(other));
   }
   return best;
@@ -146,7 +146,7 @@ double Link::expected_share(const LinkRail& rail) const {
 
 // Of what it advertises: a link of rails of several speeds is no cause for alarm.
 double Link::share(const LinkRail& rail) {
-  return 8000.0 / rail.rate.ns_per_byte() / std::max(rail.rail->caps().speed_mbps, 1u);
+  return 8000.0 / rail.rate.ns_per_byte() / std::max(rail.speed_mbps, 1u);
 }
 
 bool Link::recently_measured(const LinkRail& rail) const {

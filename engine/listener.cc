@@ -108,11 +108,17 @@ class ListenerImpl final : public Listener, private VisitorPort {
 };
 
 // Control connections take the address of the device's first rail, so that they stay on the
-// network that the user chose.
+// network that the user chose. A peer could not dial a wildcard.
 Result<SocketAddress> control_address(const Device& device) {
-  const std::string& text = device.rails().front()->caps().oob_address;
-  auto address = text.empty() ? Result<SocketAddress>(SocketAddress()) : SocketAddress::parse(text);
-  if (address) address->set_port(0);
+  const RailCaps& caps = device.rails().front()->caps();
+  auto address = SocketAddress::parse(caps.oob_address);
+  if (!address || address->is_any()) {
+    return fail(make_error(Status::kConfig, 0,
+                           "rail %s has no address for control connections (\"%s\"); give an "
+                           "interface of this host one, and name it in NCCL_SLIME_IFNAME",
+                           caps.name.c_str(), caps.oob_address.c_str()));
+  }
+  address->set_port(0);
   return address;
 }
 

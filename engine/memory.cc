@@ -8,25 +8,24 @@ MemoryCache::~MemoryCache() {
   for (const Entry& entry : entries_) deregister(entry.region, rails_.size());
 }
 
-Result<const MemoryRegion*> MemoryCache::acquire(void* address, size_t bytes, MemoryKind kind) {
+Result<const MemoryRegion*> MemoryCache::acquire(const MemoryRange& range) {
   const std::lock_guard lock(mutex_);
   for (Entry& entry : entries_) {
-    if (!entry.region.is(address, bytes, kind)) continue;
+    if (!entry.region.is(range)) continue;
     ++entry.users;
     return &entry.region;
   }
-  auto region = register_everywhere(address, bytes, kind);
+  auto region = register_everywhere(range);
   if (!region) return fail(region.error());
   entries_.push_front(Entry{std::move(*region), 1});
   return &entries_.front().region;
 }
 
-Result<MemoryRegion> MemoryCache::register_everywhere(void* address, size_t bytes,
-                                                      MemoryKind kind) {
-  MemoryRegion region{static_cast<std::byte*>(address), bytes, kind, {}};
+Result<MemoryRegion> MemoryCache::register_everywhere(const MemoryRange& range) {
+  MemoryRegion region{static_cast<std::byte*>(range.address), range.bytes, range.kind, {}};
   region.keys.reserve(rails_.size());
   for (Rail* rail : rails_) {
-    auto keys = rail->register_memory(address, bytes, kind);
+    auto keys = rail->register_memory(range);
     if (!keys) {
       deregister(region, region.keys.size());
       return fail(keys.error());

@@ -23,8 +23,12 @@ struct MemoryRegion {
   MemoryKind kind = MemoryKind::kHost;
   std::vector<MemoryKeys> keys;
 
-  bool is(const void* data, size_t length, MemoryKind of_kind) const {
-    return address == data && bytes == length && kind == of_kind;
+  bool is(const MemoryRange& range) const {
+    return address == range.address && bytes == range.bytes && kind == range.kind;
+  }
+  // Of a place in it, from its beginning.
+  uint64_t offset_of(const void* data) const {
+    return static_cast<uint64_t>(static_cast<const std::byte*>(data) - address);
   }
   bool contains(const void* data, size_t length) const {
     const auto start = reinterpret_cast<uintptr_t>(address);
@@ -42,7 +46,7 @@ class MemoryCache {
   explicit MemoryCache(std::vector<Rail*> rails) : rails_(std::move(rails)) {}
   ~MemoryCache();
 
-  Result<const MemoryRegion*> acquire(void* address, size_t bytes, MemoryKind kind);
+  Result<const MemoryRegion*> acquire(const MemoryRange& range);
   // False: `region` is not of this cache (or released once too often).
   bool release(const MemoryRegion* region);
   bool holds(
@@ -54,7 +58,7 @@ class MemoryCache {
     MemoryRegion region;
     uint32_t users = 0;
   };
-  Result<MemoryRegion> register_everywhere(void* address, size_t bytes, MemoryKind kind);
+  Result<MemoryRegion> register_everywhere(const MemoryRange& range);
   void deregister(const MemoryRegion& region, size_t rails);
 
   std::vector<Rail*> rails_;

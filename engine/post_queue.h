@@ -47,11 +47,12 @@ class PostQueue {
   // The caller has checked room(). Member by member: a caller has just stored them so, and a copy
   // of the whole, with wider loads, waits until those stores are done.
   void push(const Work& work) {
-    static_assert(sizeof(Work) == 7 * sizeof(uint64_t), "copy each member");
+    static_assert(sizeof(Work) == 8 * sizeof(uint64_t), "copy each member");
     Work& slot = works_[tail_++ & (kCapacity - 1)];
     slot.local = work.local;
     slot.local_key = work.local_key;
     slot.remote_address = work.remote_address;
+    slot.remote_offset = work.remote_offset;
     slot.remote_key = work.remote_key;
     slot.length = work.length;
     slot.immediate = work.immediate;

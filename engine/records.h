@@ -11,7 +11,7 @@
 
 namespace slime {
 
-inline constexpr uint32_t kMaxRails = 16;  // channels of one link
+inline constexpr uint32_t kMaxRails = 32;  // channels of one link
 static_assert(kMaxRails <= 1u << RailLife::kRailBits);
 inline constexpr uint32_t kEagerSlots = 32;  // eager messages that may wait at the receiver
 // So many eager messages in a row let the receiver hold CTS back (recv_announce.cc), and let the
@@ -24,6 +24,7 @@ inline constexpr uint32_t kReceiveSlots = 2 * kMaxRequests;
 // One receive of a group, in a CTS. Followed in memory by the keys, one for each channel.
 struct CtsEntry {
   uint64_t address = 0;
+  uint64_t offset = 0;  // of the address, from the beginning of the range that the keys are for
   uint64_t capacity = 0;
   int32_t tag = 0;
   uint32_t ordinal = 0;  // which receive of this tag, counted from 0 over the life of the comm

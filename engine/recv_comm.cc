@@ -7,8 +7,7 @@ namespace slime {
 
 RecvCommImpl::RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box inbox, Box outbox)
     : inbox_(std::move(inbox)),
-      outbox_(std::move(outbox)),
-      peer_inbox_(parts.peer_inbox),
+      mail_{std::move(outbox), parts.peer_inbox},
       eager_max_(parts.eager_max),
       link_(fabric, device, std::move(parts.peer), parts.active, *this, parts.traffic_class) {
   requests_.reserve(kReceiveSlots);
@@ -17,9 +16,9 @@ RecvCommImpl::RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box 
     requests_.emplace_back(this, static_cast<uint16_t>(i));
     free_.push_back(static_cast<uint16_t>(kReceiveSlots - 1 - i));
   }
-  for (size_t i = 0; i < parts.channels.size(); ++i) {
-    arrives_unpolled_ &= device.rails()[parts.device_rails[i]]->caps().arrives_unpolled;
-    link_.add_rail(std::move(parts.channels[i]), parts.device_rails[i]);
+  for (LinkChannel& channel : parts.channels) {
+    arrives_unpolled_ &= device.rails()[channel.device_rail]->caps().arrives_unpolled;
+    link_.add_rail(std::move(channel));
   }
   link_.warm_up();
   if (fabric.attends_idle_comms() && link_.rail_count() > 1) attend_when_idle(link_.rail_count());
@@ -71,7 +70,7 @@ ReceiveRequest* RecvCommImpl::take_request(std::span<const Receive> receives) {
 void RecvCommImpl::write_cts(ReceiveRequest& request) {
   request.sequence = next_cts_++;
   const size_t channels = link_.rail_count();
-  std::byte* record = outbox_.data() + request.slot * cts_slot_bytes(channels);
+  std::byte* record = mail_.at(request.slot * cts_slot_bytes(channels));
   const CtsHeader header{request.sequence, request.slot, static_cast<uint16_t>(request.generation),
                          request.count, consumed_};
   std::memcpy(record, &header, sizeof header);
@@ -79,7 +78,8 @@ void RecvCommImpl::write_cts(ReceiveRequest& request) {
   reported_ = consumed_;
   for (uint32_t i = 0; i < request.count; ++i) {
     const ReceivePart& part = request.parts[i];
-    const CtsEntry entry{reinterpret_cast<uint64_t>(part.data), part.capacity, part.tag,
+    const uint64_t offset = part.region ? part.region->offset_of(part.data) : 0;
+    const CtsEntry entry{reinterpret_cast<uint64_t>(part.data), offset, part.capacity, part.tag,
                          part.ordinal};
     std::memcpy(record, &entry, sizeof entry);
     record += sizeof entry;
@@ -100,12 +100,7 @@ void RecvCommImpl::submit_cts(ReceiveRequest& request, bool again) {
   const size_t offset = request.slot * cts_slot_bytes(link_.rail_count());
   request.cts_rail = static_cast<uint8_t>(rail);
   request.cts_open = true;
-  Work work;
-  work.local = outbox_.data() + offset;
-  work.local_key = link_.local_key(rail, outbox_.region());
-  work.remote_address = peer_inbox_.address + offset;
-  work.remote_key = peer_inbox_.keys[rail];
-  work.length = request.cts_bytes;
+  Work work = link_.write_of(mail_, offset, request.cts_bytes, rail);
   work.immediate = cts_immediate(request.slot, request.sequence);
   work.unconfirmed = !again;
   work.cookie = Cookie{Cookie::Kind::kCts, again, request.slot, request.generation}.pack();
@@ -245,12 +240,8 @@ void RecvCommImpl::fence_record(const RailLife& life, size_t bearer, Work* work)
       slot.arrived[i] = request.parts[i].complete ? ~uint64_t{0} : request.parts[i].arrived;
     }
   }
-  std::memcpy(outbox_.data() + offset, &record, sizeof record);
-  work->local = outbox_.data() + offset;
-  work->local_key = link_.local_key(bearer, outbox_.region());
-  work->remote_address = peer_inbox_.address + offset;
-  work->remote_key = peer_inbox_.keys[bearer];
-  work->length = sizeof record;
+  std::memcpy(mail_.at(offset), &record, sizeof record);
+  *work = link_.write_of(mail_, offset, sizeof record, bearer);
 }
 
 Status RecvCommImpl::on_fenced(const RailLife& life) {
@@ -264,9 +255,8 @@ Status RecvCommImpl::on_fenced(const RailLife& life) {
 }
 
 JoinPlace RecvCommImpl::join_place(size_t rail) const {
-  const size_t theirs = cts_join_offset(link_.rail_count(), rail);
-  return {inbox_.data() + eager_join_offset(eager_max_, rail), outbox_.data() + theirs,
-          outbox_.region(), peer_inbox_.address + theirs, &peer_inbox_};
+  return {inbox_.data() + eager_join_offset(eager_max_, rail), &mail_,
+          cts_join_offset(link_.rail_count(), rail)};
 }
 
 }  // namespace slime

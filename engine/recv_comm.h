@@ -110,9 +110,8 @@ class RecvCommImpl final : public RecvComm, private LinkUser, private CommProgre
   bool find_receive(const EagerHeader& header, ReceiveRequest** request, ReceivePart** part);
   void report_credits();
 
-  Box inbox_;   // eager slots, written by the peer
-  Box outbox_;  // CTS records and fence records under way
-  const RemoteBox peer_inbox_;
+  Box inbox_;        // eager slots, written by the peer
+  const Mail mail_;  // CTS records and fence records under way
   const uint32_t eager_max_;
   bool arrives_unpolled_ = true;
 

@@ -118,14 +118,9 @@ void Link::send_join(size_t i) {
   const RailLife life = life_of(i);
   const JoinRecord record{life.rail, life.epoch, rail.channel->address()};
   const JoinPlace place = user_.join_place(i);
-  std::memcpy(place.to_peer, &record, sizeof record);
+  std::memcpy(place.mail->at(place.offset), &record, sizeof record);
   const size_t bearer = pick(sizeof record);
-  Work work;
-  work.local = place.to_peer;
-  work.local_key = local_key(bearer, place.region);
-  work.remote_address = place.remote_address;
-  work.remote_key = place.peer_inbox->keys[bearer];
-  work.length = sizeof record;
+  const Work work = write_of(*place.mail, place.offset, sizeof record, bearer);
   rail.join.request = {true, bearer, submit_control(bearer, ControlOp::kJoin, life.pack(), work)};
 }
 

@@ -8,8 +8,7 @@ namespace slime {
 
 SendCommImpl::SendCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box inbox, Box outbox)
     : inbox_(std::move(inbox)),
-      outbox_(std::move(outbox)),
-      peer_inbox_(parts.peer_inbox),
+      mail_{std::move(outbox), parts.peer_inbox},
       eager_max_(parts.eager_max),
       settles_(fabric.attends_idle_comms() && parts.channels.size() > 1),
       link_(fabric, device, std::move(parts.peer), parts.active, *this, parts.traffic_class) {
@@ -19,9 +18,7 @@ SendCommImpl::SendCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box 
     requests_.emplace_back(this, static_cast<uint16_t>(i));
     free_.push_back(static_cast<uint16_t>(kPool - 1 - i));
   }
-  for (size_t i = 0; i < parts.channels.size(); ++i) {
-    link_.add_rail(std::move(parts.channels[i]), parts.device_rails[i]);
-  }
+  for (LinkChannel& channel : parts.channels) link_.add_rail(std::move(channel));
   link_.warm_up();
   if (settles_) attend_when_idle(link_.rail_count());
 }
@@ -71,6 +68,7 @@ Status SendCommImpl::start(const Match& found, const void* data, size_t bytes,
   SendRequest* taken = take_request(data, bytes, region);
   taken->plan = plan;
   taken->remote_address = entry.address;
+  taken->remote_offset = entry.offset;
   taken->cts_sequence = found.group->header.sequence;
   taken->target = {found.group->header.slot, found.sub, 0, plan.stripes,
                    found.group->header.generation};
@@ -129,6 +127,7 @@ void SendCommImpl::submit_stripe(SendRequest& request, uint32_t stripe, size_t r
     work.local = request.data + request.plan.offset(stripe);
     work.local_key = link_.local_key(rail, request.region);
     work.remote_address = request.remote_address + request.plan.offset(stripe);
+    work.remote_offset = request.remote_offset + request.plan.offset(stripe);
     work.remote_key = remote_key(request.target.slot, request.target.sub, rail);
   }
   link_.submit(rail, work);
@@ -267,18 +266,13 @@ Status SendCommImpl::on_fenced(const RailLife& life) {
 }
 
 JoinPlace SendCommImpl::join_place(size_t rail) const {
-  const size_t theirs = eager_join_offset(eager_max_, rail);
-  return {inbox_.data() + cts_join_offset(link_.rail_count(), rail), outbox_.data() + theirs,
-          outbox_.region(), peer_inbox_.address + theirs, &peer_inbox_};
+  return {inbox_.data() + cts_join_offset(link_.rail_count(), rail), &mail_,
+          eager_join_offset(eager_max_, rail)};
 }
 
 void SendCommImpl::fill_probe(size_t rail, Work* work) const {
   const size_t offset = eager_probe_offset(eager_max_, link_.rail_count());
-  work->local = outbox_.data() + offset;
-  work->local_key = link_.local_key(rail, outbox_.region());
-  work->remote_address = peer_inbox_.address + offset;
-  work->remote_key = peer_inbox_.keys[rail];
-  work->length = kProbeBytes;
+  *work = link_.write_of(mail_, offset, kProbeBytes, rail);
 }
 
 Status SendCommImpl::too_long(size_t bytes, const CtsEntry& entry) {

@@ -30,11 +30,11 @@ struct SendRequest final : Request {
   StripePlan plan;
   DataImmediate target;  // slot, sub and generation at the receiver
   uint32_t cts_sequence = 0;
-  uint64_t remote_address = 0;
-  uint64_t open = 0;                           // stripes not known to be done, a bit each
-  uint64_t unsent = 0;                         // of those: on no rail yet
-  uint64_t lost = 0;                           // of those: were on a rail that died
-  std::array<uint8_t, kMaxStripes> rail = {};  // where each stripe went
+  uint64_t remote_address = 0, remote_offset = 0;  // see Work
+  uint64_t open = 0;                               // stripes not known to be done, a bit each
+  uint64_t unsent = 0;                             // of those: on no rail yet
+  uint64_t lost = 0;                               // of those: were on a rail that died
+  std::array<uint8_t, kMaxStripes> rail = {};      // where each stripe went
 };
 
 class SendCommImpl final : public SendComm, private LinkUser, private CommProgress {
@@ -139,9 +139,8 @@ class SendCommImpl final : public SendComm, private LinkUser, private CommProgre
   void settle();
   void return_credits(uint32_t consumed);
 
-  Box inbox_;   // written by the peer: CTS ring and fence records
-  Box outbox_;  // eager messages under way
-  const RemoteBox peer_inbox_;
+  Box inbox_;        // written by the peer: CTS ring and fence records
+  const Mail mail_;  // eager messages under way
   const uint32_t eager_max_;
 
   std::vector<SendRequest> requests_;

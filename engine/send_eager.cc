@@ -21,7 +21,7 @@ bool SendCommImpl::eager_fits(size_t bytes, const MemoryRegion* region) {
 void SendCommImpl::start_eager(const void* data, size_t bytes, int tag, Request** request) {
   const uint32_t index = eager_sent_++;
   const uint32_t slot = index % kEagerSlots;
-  std::byte* place = outbox_.data() + slot * eager_slot_bytes(eager_max_);
+  std::byte* place = mail_.at(slot * eager_slot_bytes(eager_max_));
   const EagerHeader header{index, static_cast<uint32_t>(bytes), tag, sent_.of(tag)++, next_cts_, 0};
   told_ = next_cts_;
   ++eager_streak_;
@@ -49,12 +49,7 @@ void SendCommImpl::submit_eager(uint32_t slot, bool again) {
   const size_t rail = link_.pick(eager.bytes);
   const size_t offset = slot * eager_slot_bytes(eager_max_);
   eager.rail = static_cast<uint8_t>(rail);
-  Work work;
-  work.local = outbox_.data() + offset;
-  work.local_key = link_.local_key(rail, outbox_.region());
-  work.remote_address = peer_inbox_.address + offset;
-  work.remote_key = peer_inbox_.keys[rail];
-  work.length = eager.bytes;
+  Work work = link_.write_of(mail_, offset, eager.bytes, rail);
   work.immediate = eager_immediate(eager.index);
   const bool confirmed = again || !link_.ordered(rail);
   work.unconfirmed = !confirmed;

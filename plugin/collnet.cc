@@ -173,7 +173,7 @@ Result<void> reduce_support(nccl::DataType type, nccl::ReduceOp op, int* support
 Result<void> register_memory(void* comm, void* data, size_t bytes, int type, void** mhandle) {
   CollObject* const object = State::get().find_coll(comm);
   if (object == nullptr || !object->session) return fail(not_a("collComm", comm));
-  return register_on(*object->device, data, bytes, type, mhandle);
+  return register_on(*object->device, {data, bytes}, type, mhandle);
 }
 
 Result<void> register_dma_buf(void* comm, size_t bytes, int fd) {

@@ -24,8 +24,9 @@ const char* keep_for_ever(const std::string& text) {
   return kept->insert(text).first->c_str();
 }
 
-int pointer_support(uint32_t kinds) {
-  int support = 0;
+int pointer_support(const DeviceProperties& known) {
+  const uint32_t kinds = known.memory_kinds;
+  int support = known.dma_buf ? nccl::kPointerDmaBuf : 0;
   if (kinds & static_cast<uint32_t>(MemoryKind::kHost)) support |= nccl::kPointerHost;
   if (kinds & static_cast<uint32_t>(MemoryKind::kCuda)) support |= nccl::kPointerCuda;
   return support;
@@ -116,7 +117,7 @@ Result<NetProperties> properties(int index) {
   result.name = keep_for_ever(known.name);
   if (!known.pci_path.empty()) result.pci_path = keep_for_ever(known.pci_path);
   result.guid = known.guid;
-  result.pointer_support = pointer_support(known.memory_kinds);
+  result.pointer_support = pointer_support(known);
   result.speed_mbps = static_cast<int>(std::min<uint64_t>(known.speed_mbps, INT_MAX));
   result.port = known.port;
   result.latency_us = known.latency_us;

@@ -55,7 +55,11 @@ Result<void> close_listen(void* listen_comm);
 
 // net_memory.cc. A negative int arrives here as a size beyond any limit.
 Result<void> register_memory(void* comm, void* data, size_t bytes, int type, void** mhandle);
-Result<void> register_dma_buf(void* comm, void* data, size_t bytes, int type, int fd,
+struct DmaBuf {
+  int fd = -1;
+  uint64_t offset = 0;  // where the memory begins in it
+};
+Result<void> register_dma_buf(void* comm, void* data, size_t bytes, int type, DmaBuf buffer,
                               void** mhandle);
 Result<void> deregister_memory(void* comm, void* mhandle);
 

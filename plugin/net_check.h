@@ -23,7 +23,8 @@ inline Error not_a(const char* what, const void* object) {
 Result<Device*> find_device(int index);
 
 // regMr and deregMr of any kind of comm on this device. (net_memory.cc)
-Result<void> register_on(Device& device, void* data, size_t bytes, int type, void** mhandle);
+// The kind of the range follows from `type`.
+Result<void> register_on(Device& device, MemoryRange range, int type, void** mhandle);
 Result<void> deregister_on(Device& device, void* mhandle);
 
 // A connection's failure, with an empty sentence if it was logged before.

@@ -36,35 +36,42 @@ bool sane_range(const void* data, size_t bytes) {
 Result<void> register_memory(void* comm, void* data, size_t bytes, int type, void** mhandle) {
   const NetObject* const object = State::get().find_comm(comm);
   if (object == nullptr) return fail(not_a("sendComm or recvComm", comm));
-  return register_on(*object->device, data, bytes, type, mhandle);
+  return register_on(*object->device, {data, bytes}, type, mhandle);
 }
 
-Result<void> register_on(Device& device, void* data, size_t bytes, int type, void** mhandle) {
-  if (data == nullptr) return fail(null_argument("data"));
+Result<void> register_on(Device& device, MemoryRange range, int type, void** mhandle) {
+  if (range.address == nullptr) return fail(null_argument("data"));
   if (mhandle == nullptr) return fail(null_argument("mhandle"));
-  if (!sane_range(data, bytes)) {
+  if (!sane_range(range.address, range.bytes)) {
     return fail(make_error(Status::kInvalid, 0, "cannot register %zd bytes at %p: not a range",
-                           static_cast<ssize_t>(bytes), data));
+                           static_cast<ssize_t>(range.bytes), range.address));
   }
   const auto kind = kind_for(device, type);
   if (!kind) return fail(kind.error());
-  const auto region = device.memory().acquire(data, bytes, *kind);
+  range.kind = *kind;
+  const auto region = device.memory().acquire(range);
   if (!region) return fail(region.error());
   *mhandle = const_cast<MemoryRegion*>(*region);
   return {};
 }
 
-// NCCL calls this only where ptrSupport has the DMA-BUF bit, which no device of ours sets.
-Result<void> register_dma_buf(void* comm, void* data, size_t bytes, int type, int fd,
+// NCCL calls this only where ptrSupport has the DMA-BUF bit.
+Result<void> register_dma_buf(void* comm, void* data, size_t bytes, int type, DmaBuf buffer,
                               void** mhandle) {
   const NetObject* const object = State::get().find_comm(comm);
   if (object == nullptr) return fail(not_a("sendComm or recvComm", comm));
+  Device& device = *object->device;
   if (mhandle == nullptr) return fail(null_argument("mhandle"));
-  return fail(
-      make_error(Status::kUnsupported, 0,
-                 "device %s cannot register DMA-BUF %d (%zu bytes at %p, type %d): its rails "
-                 "take host memory only; use regMr with host memory",
-                 object->device->properties().name.c_str(), fd, bytes, data, type));
+  if (!device.properties().dma_buf || buffer.fd < 0) {
+    return fail(
+        make_error(Status::kUnsupported, 0,
+                   "device %s cannot register DMA-BUF %d (%zu bytes at %p, type %d): %s; use regMr",
+                   device.properties().name.c_str(), buffer.fd, bytes, data, type,
+                   buffer.fd < 0 ? "that is no file descriptor"
+                                 : "not all of its rails take one, and its ptrSupport says so"));
+  }
+  return register_on(device, {data, bytes, MemoryKind::kHost, buffer.fd, buffer.offset}, type,
+                     mhandle);
 }
 
 // May come with requests open, after an error; the engine has let go of the range when this

@@ -133,10 +133,11 @@ ResultCode reg_mr(void* comm, void* data, Size bytes, int type, void** mhandle) 
   });
 }
 
-inline ResultCode reg_mr_dma_buf(void* comm, void* data, size_t bytes, int type,
-                                 uint64_t /*offset*/, int fd, void** mhandle) noexcept {
-  return boundary("regMrDmaBuf",
-                  [&] { return register_dma_buf(comm, data, bytes, type, fd, mhandle); });
+inline ResultCode reg_mr_dma_buf(void* comm, void* data, size_t bytes, int type, uint64_t offset,
+                                 int fd, void** mhandle) noexcept {
+  return boundary("regMrDmaBuf", [&] {
+    return register_dma_buf(comm, data, bytes, type, {fd, offset}, mhandle);
+  });
 }
 
 inline ResultCode dereg_mr(void* comm, void* mhandle) noexcept {

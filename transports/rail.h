@@ -26,14 +26,19 @@ namespace slime {
 enum class MemoryKind : uint8_t { kHost = 1, kCuda = 2 };
 
 struct RailCaps {
-  std::string name;         // unique on the host and stable, e.g. "eth0" or "eth0.1"
-  std::string transport;    // "tcp", "sim", ...
-  std::string pci_path;     // realpath of the PCI function in /sys; empty: virtual
-  std::string oob_address;  // numeric IP address for the link's control connection; empty: any
-  std::string reason;       // for people: why its interface has as many rails; empty: unsaid
-  uint64_t guid = 0;        // of the NIC; ports of one NIC share it
-  int port = 0;
-  int numa_node = -1;  // -1: unknown
+  std::string name;       // unique on the host and stable, e.g. "eth0" or "eth0.1"
+  std::string transport;  // "tcp", "sim", ...
+  std::string pci_path;   // realpath of the PCI function in /sys; empty: virtual
+  // Numeric IP address for the link's control connection, never empty or a wildcard. A rail that
+  // has none of its own takes that of the interface of NCCL's bootstrap.
+  std::string oob_address;
+  std::string reason;      // for people: why its interface has as many rails; empty: unsaid
+  uint64_t guid = 0;       // of the NIC; ports of one NIC share it
+  int port = 0;            // of the NIC
+  std::string link_layer;  // "ethernet", "infiniband"; empty: any
+  std::string fabric;      // rails reach each other within one, e.g. a subnet prefix; empty: any
+  uint32_t mtu = 0;        // bytes; 0: not known
+  int numa_node = -1;      // -1: unknown
   uint32_t speed_mbps = 10000;
   float latency_us = 0;
   uint32_t send_queue_depth = 256;       // works outstanding per channel
@@ -43,6 +48,17 @@ struct RailCaps {
   bool lines_in_order = false;    // each aligned 128-byte line becomes visible whole and in order
   bool arrives_unpolled = false;  // data lands in memory without poll() at the receiver
   uint32_t memory_kinds = static_cast<uint32_t>(MemoryKind::kHost);  // bit set of MemoryKind
+  bool dma_buf = false;                                              // takes MemoryRange::dma_buf
+};
+
+struct MemoryRange {
+  void* address = nullptr;
+  size_t bytes = 0;
+  MemoryKind kind = MemoryKind::kHost;
+  // A DMA-BUF that holds the range from dma_buf_offset on; -1: none. The caller's, who may close it
+  // when register_memory has returned. Only for rails with RailCaps::dma_buf.
+  int dma_buf = -1;
+  uint64_t dma_buf_offset = 0;
 };
 
 // Keys of one registered range on one rail.
@@ -53,12 +69,18 @@ struct MemoryKeys {
 
 // What a peer needs to reach a channel (address, queue pair number, nonce ...), opaque to the
 // engine.
-using ChannelAddress = std::array<std::byte, 64>;
+using ChannelAddress = std::array<std::byte, 128>;
 
+// A write. Remote read and 64-bit atomic add will come with the peer-to-peer library, as another
+// member in the padding: verbs will have both, libfabric where the provider has FI_READ and
+// FI_ATOMIC, tcp neither.
 struct Work {
   const std::byte* local = nullptr;  // stays untouched by the user until the work is done
   uint64_t local_key = 0;
   uint64_t remote_address = 0;
+  // The same place from the beginning of the range that remote_key is for. A rail goes by one of
+  // the two: libfabric's providers without FI_MR_VIRT_ADDR (fi_mr(3)) by this one.
+  uint64_t remote_offset = 0;
   uint64_t remote_key = 0;
   uint32_t length = 0;  // bytes; 0: only the immediate travels, address and key are ignored
   uint32_t immediate = 0;
@@ -131,9 +153,10 @@ class Rail {
   virtual const RailCaps& caps() const = 0;
   // The engine asks some ten times a second, from any thread.
   virtual Carrier carrier() { return Carrier::kUnknown; }
-  // A range may be registered any number of times; each registration has keys of its own.
+  // A range may be registered any number of times; each registration has keys of its own. Keys
+  // that are narrower in hardware (verbs: 32 bits) have zeros above, and post() refuses others.
   // deregister_memory returns only when no channel writes into the range any more.
-  virtual Result<MemoryKeys> register_memory(void* address, size_t bytes, MemoryKind kind) = 0;
+  virtual Result<MemoryKeys> register_memory(const MemoryRange& range) = 0;
   virtual void deregister_memory(const MemoryKeys& keys) = 0;
   virtual Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) = 0;
 };

@@ -25,8 +25,8 @@ class BareLink final : private LinkUser {
     link_.reset(
         new Link(from, *from.device(0), "receiver", true, *this));  // a private base of ours
     for (size_t i = 0; i < parts.from.channels.size(); ++i) {
-      channels_.push_back(parts.from.channels[i].get());
-      link_->add_rail(std::move(parts.from.channels[i]), parts.from.device_rails[i]);
+      channels_.push_back(parts.from.channels[i].channel.get());
+      link_->add_rail(std::move(parts.from.channels[i]));
     }
     work_.local = source_.data();
     work_.remote_address = reinterpret_cast<uint64_t>(target_.data());
@@ -48,9 +48,9 @@ class BareLink final : private LinkUser {
   }
   void drain_peer() {
     std::array<Done, 64> done;
-    for (const auto& channel : peer_) {
+    for (const LinkChannel& end : peer_) {
       for (size_t count = done.size(); count == done.size();) {
-        if (channel->poll(done, &count) != Status::kOk) give_up(channel->failure());
+        if (end.channel->poll(done, &count) != Status::kOk) give_up(end.channel->failure());
       }
     }
   }
@@ -74,7 +74,7 @@ class BareLink final : private LinkUser {
   Box source_, target_;
   Work work_;
   uint64_t done_ = 0;
-  std::vector<std::unique_ptr<Channel>> peer_;
+  std::vector<LinkChannel> peer_;
   std::vector<const Channel*> channels_;
   std::unique_ptr<Link> link_;  // last: gone before the memory it uses
 };

@@ -65,8 +65,9 @@ EnginePair connect_engines(Fabric& from, Fabric& to, uint32_t channels, uint32_t
   ChannelPair parts =
       connect_channels(source, cts_in, target, eager_in, channels, eager_max, pass_time);
   EnginePair pair;
-  for (const auto& channel : parts.from.channels) pair.send_channels.push_back(channel.get());
-  for (const auto& channel : parts.to.channels) pair.recv_channels.push_back(channel.get());
+  for (const auto& channel : parts.from.channels)
+    pair.send_channels.push_back(channel.channel.get());
+  for (const auto& channel : parts.to.channels) pair.recv_channels.push_back(channel.channel.get());
   pair.sender = std::make_unique<SendCommImpl>(from, source, std::move(parts.from),
                                                std::move(cts_in), std::move(eager_out));
   pair.receiver = std::make_unique<RecvCommImpl>(to, target, std::move(parts.to),

@@ -189,9 +189,7 @@ class NullRail final : public Rail {
 
   const RailCaps& caps() const override { return caps_; }
   // Nothing is looked up by key: works between the ends of one program are trusted.
-  Result<MemoryKeys> register_memory(void*, size_t, MemoryKind) override {
-    return MemoryKeys{1, 2};
-  }
+  Result<MemoryKeys> register_memory(const MemoryRange&) override { return MemoryKeys{1, 2}; }
   void deregister_memory(const MemoryKeys&) override {}
   Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) override {
     return std::make_unique<NullChannel>(network_, caps_, options);

@@ -19,6 +19,7 @@ struct Interface {
   std::string driver;     // as /sys names it, "ena"; "bonding" for a bond; empty: not known
   uint64_t guid = 0;      // from the MAC address, else from the name; the same at every start
   uint32_t speed_mbps = 10000;
+  uint32_t mtu = 0;          // bytes; 0: not known
   bool speed_known = false;  // the driver told the speed
   int numa_node = -1;        // -1: unknown
   bool up = false;           // administratively up, with a carrier

@@ -143,9 +143,9 @@ class BrokenRail final : public Rail {
   BrokenRail(Rail& inner, Shared& shared, bool is_right)
       : inner_(inner), shared_(shared), is_right_(is_right) {}
   const RailCaps& caps() const override { return inner_.caps(); }
-  Result<MemoryKeys> register_memory(void* address, size_t bytes, MemoryKind kind) override {
-    if (is_right_) shared_.range_start = reinterpret_cast<uint64_t>(address);
-    return inner_.register_memory(address, bytes, kind);
+  Result<MemoryKeys> register_memory(const MemoryRange& range) override {
+    if (is_right_) shared_.range_start = reinterpret_cast<uint64_t>(range.address);
+    return inner_.register_memory(range);
   }
   void deregister_memory(const MemoryKeys& keys) override { inner_.deregister_memory(keys); }
   Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) override {
@@ -170,7 +170,7 @@ class BrokenWorld final : public World {
   Rail& left() override { return left_; }
   Rail& right() override { return right_; }
   bool pump() override { return inner_->pump(); }
-  bool in_real_time() const override { return inner_->in_real_time(); }
+  WorldProperties properties() const override { return inner_->properties(); }
   std::vector<ChannelAddress> alien_addresses(const ChannelAddress& real) override {
     return inner_->alien_addresses(real);
   }

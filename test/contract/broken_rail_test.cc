@@ -24,7 +24,7 @@ struct Case {
 class Broken : public ::testing::Test {
  protected:
   void open(Fault fault, bool confirm) {
-    world_ = make_broken_world(make_sim_world({true, true, 7}), fault);
+    world_ = make_broken_world(make_sim_world({.arrives_unpolled = true, .seed = 7}), fault);
     pair_ = std::make_unique<Pair>(*world_, PairOptions{confirm});
     ASSERT_TRUE(pair_->connect());
   }

@@ -167,7 +167,7 @@ void Pair::settle() {
   auto quiet = Clock::now() + kQuiet;
   int moves_left = kEndless;
   until([&](bool* moved) {
-    const bool late = world_.in_real_time() && Clock::now() > quiet;
+    const bool late = world_.properties().in_real_time && Clock::now() > quiet;
     *moved = poll_both();
     if (*moved) quiet = Clock::now() + kQuiet;
     return (late && !*moved) || (*moved && --moves_left == 0);

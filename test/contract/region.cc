@@ -10,7 +10,7 @@ Region::Region(Rail& rail, size_t bytes)
     : rail_(rail),
       size_(std::max<size_t>(bytes, 1)),
       storage_(size_ + 2 * kGuardBytes, kUntouched) {
-  auto keys = rail.register_memory(storage_.data() + kGuardBytes, size_, MemoryKind::kHost);
+  auto keys = rail.register_memory({storage_.data() + kGuardBytes, size_});
   EXPECT_TRUE(keys) << keys.error().what;
   if (!keys) return;
   keys_ = *keys;

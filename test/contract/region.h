@@ -22,6 +22,11 @@ class Region {
   std::span<std::byte> bytes() { return std::span(storage_).subspan(kGuardBytes, size_); }
   uint64_t address() const { return reinterpret_cast<uint64_t>(storage_.data() + kGuardBytes); }
   const MemoryKeys& keys() const { return keys_; }
+  // The target of a work whose key is, or was, of this region; maybe outside of it.
+  void aim(Work* work, uint64_t address) const {
+    work->remote_address = address;
+    work->remote_offset = address - this->address();
+  }
   std::vector<std::byte> copy() const { return storage_; }  // guards too
   void deregister();                                        // before the end of its life
   bool guards_intact() const;

@@ -9,7 +9,7 @@ namespace {
 
 class SimWorld final : public World {
  public:
-  explicit SimWorld(const SimWorldOptions& options) : network_(options.seed) {
+  explicit SimWorld(const SimWorldOptions& options) : options_(options), network_(options.seed) {
     RailCaps caps;
     caps.transport = "sim";
     caps.send_queue_depth = 24;
@@ -17,6 +17,7 @@ class SimWorld final : public World {
     caps.ordered = options.ordered;
     caps.arrives_unpolled = options.arrives_unpolled;
     sim::RailModel model;
+    model.uses_offsets = options.by_offset;
     model.post_ns = 50;
     model.doorbell_ns = 150;
     model.refused_ns = 60;
@@ -34,6 +35,7 @@ class SimWorld final : public World {
 
   Rail& left() override { return *left_; }
   Rail& right() override { return *right_; }
+  WorldProperties properties() const override { return {.by_offset = options_.by_offset}; }
   bool pump() override {
     if (network_.step()) return true;
     network_.advance(1'000);
@@ -51,6 +53,7 @@ class SimWorld final : public World {
   uint64_t violations() const override { return network_.violations().total(); }
 
  private:
+  const SimWorldOptions options_;
   sim::Network network_;
   std::unique_ptr<sim::Rail> left_, right_;
 };

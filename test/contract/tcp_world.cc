@@ -36,7 +36,7 @@ class TcpWorld final : public World {
     std::this_thread::yield();
     return true;
   }
-  bool in_real_time() const override { return true; }
+  WorldProperties properties() const override { return {.in_real_time = true}; }
   // Only such as lead to this host: a test may not dial strangers.
   std::vector<ChannelAddress> alien_addresses(const ChannelAddress& real) override {
     std::vector<ChannelAddress> aliens(1);  // 0.0.0.0:0 or no address at all

@@ -24,7 +24,7 @@ Transfer::Transfer(Rail& from, Rail& to, std::span<const uint32_t> lengths,
     Work work;
     work.local = &source_.bytes()[offset];
     work.local_key = source_.keys().local;
-    work.remote_address = target_.address() + offset;
+    target_.aim(&work, target_.address() + offset);
     work.remote_key = target_.keys().remote;
     work.length = lengths[i];
     // All bits in use: the multiplication by an odd number is one to one.

@@ -8,6 +8,12 @@
 
 namespace slime::contract {
 
+// What rail.h leaves open, and this backend does.
+struct WorldProperties {
+  bool in_real_time = false;  // things happen between calls too, not in pump() alone
+  bool by_offset = false;     // works find their target by Work::remote_offset
+};
+
 class World {
  public:
   virtual ~World() = default;
@@ -17,8 +23,7 @@ class World {
   virtual bool pump() = 0;
   // Addresses that no channel has, made from the address of one that is open.
   virtual std::vector<ChannelAddress> alien_addresses(const ChannelAddress& real) = 0;
-  // Things happen between calls too, not in pump() alone.
-  virtual bool in_real_time() const { return false; }
+  virtual WorldProperties properties() const { return {}; }
   // What the backend itself counted as misuse or corruption.
   virtual uint64_t violations() const { return 0; }
 };

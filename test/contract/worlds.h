@@ -14,12 +14,14 @@ namespace slime::contract {
 struct SimWorldOptions {
   bool ordered = true;
   bool arrives_unpolled = false;  // as a NIC writes; otherwise as the kernel's TCP
+  bool by_offset = false;         // WorldProperties
   uint64_t seed = 1;
 };
 std::unique_ptr<World> make_sim_world(const SimWorldOptions& options);
 std::unique_ptr<World> make_tcp_world();
 
-// "sim" like tcp, but unordered too; "rc" like RDMA reliable connections; "srd" like EFA.
+// "sim" like tcp, but unordered too; "rc" like RDMA reliable connections; "srd" like EFA; "offsets"
+// like libfabric's providers without FI_MR_VIRT_ADDR.
 struct Tcp {
   static constexpr const char* kName = "tcp";
   static std::unique_ptr<World> make() { return make_tcp_world(); }
@@ -40,8 +42,12 @@ struct SimSrd {
   static constexpr const char* kName = "sim_srd";
   static std::unique_ptr<World> make() { return make_sim_world({false, true}); }
 };
+struct SimOffsets {
+  static constexpr const char* kName = "sim_offsets";
+  static std::unique_ptr<World> make() { return make_sim_world({.by_offset = true}); }
+};
 
-using AllRails = ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd>;
+using AllRails = ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets>;
 
 struct RailName {
   template <typename T>

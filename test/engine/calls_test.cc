@@ -74,8 +74,8 @@ class Calls : public ::testing::Test {
   void open(size_t rails) {
     links_.clear();
     world_ = std::make_unique<World>(rails);
-    left_ = *world_->left().memory().acquire(here.data(), kBytes, MemoryKind::kHost);
-    right_ = *world_->right().memory().acquire(there.data(), kBytes, MemoryKind::kHost);
+    left_ = *world_->left().memory().acquire({here.data(), kBytes});
+    right_ = *world_->right().memory().acquire({there.data(), kBytes});
     for (size_t i = 0; i < kBytes; ++i) here[i] = static_cast<std::byte>(i * 7 + i / 251);
   }
   Ends& link(bool forth = true) { return links_.emplace_back(world_->connect(forth)); }
@@ -287,8 +287,7 @@ TEST(Threads, CommsMayChangeTheirThread) {
     for (int i = 0; i < rounds; ++i) {
       TcpLink link;
       link.connect(a, b);
-      const auto* region =
-          *b.fabric->device(0)->memory().acquire(bytes.data(), bytes.size(), MemoryKind::kHost);
+      const auto* region = *b.fabric->device(0)->memory().acquire({bytes.data(), bytes.size()});
       const Receive wanted{bytes.data(), bytes.size(), 0, region};
       Request* receive = nullptr;
       EXPECT_EQ(link.receiver->irecv({&wanted, 1}, false, &receive), Status::kOk);

@@ -137,13 +137,13 @@ TEST(HostilePeer, TheTimeOutNamesARailWhoseEndThePeerHasNotAnswered) {
 
 struct Sender : End<SendCommImpl> {
   Sender() : End(cts_box_bytes(kRails), eager_box_bytes(kEagerMax, kRails)) {
-    region = *device().memory().acquire(data.data(), data.size(), MemoryKind::kHost);
+    region = *device().memory().acquire({data.data(), data.size()});
   }
   ~Sender() { device().memory().release(region); }
 
   void clear_to_send() {
     const CtsHeader header{0, 0, 1, 1, 0};
-    const CtsEntry entry{0x1000, data.size(), 0, 0};
+    const CtsEntry entry{0x1000, 0, data.size(), 0, 0};
     std::memcpy(inbox(), &header, sizeof header);
     std::memcpy(inbox() + sizeof header, &entry, sizeof entry);
     arrive(cts_immediate(0, 0), sizeof header + cts_entry_bytes(kRails));

@@ -22,19 +22,32 @@ class MemoryCacheTest : public ::testing::Test {
 };
 
 TEST_F(MemoryCacheTest, ARangeIsRegisteredOnceOnEveryRail) {
-  const auto region = cache.acquire(bytes.data(), bytes.size(), MemoryKind::kHost);
+  const auto region = cache.acquire({bytes.data(), bytes.size()});
   ASSERT_TRUE(region);
   EXPECT_EQ((*region)->keys.size(), 2u);
-  const auto same = cache.acquire(bytes.data(), bytes.size(), MemoryKind::kHost);
+  const auto same = cache.acquire({bytes.data(), bytes.size()});
   ASSERT_TRUE(same);
   EXPECT_EQ(*same, *region);
   EXPECT_EQ(first.registered.size(), 1u);
   EXPECT_EQ(second.registered.size(), 1u);
 }
 
+TEST_F(MemoryCacheTest, ADmaBufReachesEveryRail) {
+  ASSERT_TRUE(cache.acquire({bytes.data(), 512, MemoryKind::kCuda, 7, 4096}));
+  for (const FakeRail* rail : {&first, &second}) {
+    ASSERT_EQ(rail->registered.size(), 1u);
+    const MemoryRange& range = rail->registered.begin()->second;
+    EXPECT_EQ(range.address, bytes.data());
+    EXPECT_EQ(range.bytes, 512u);
+    EXPECT_EQ(range.kind, MemoryKind::kCuda);
+    EXPECT_EQ(range.dma_buf, 7);
+    EXPECT_EQ(range.dma_buf_offset, 4096u);
+  }
+}
+
 TEST_F(MemoryCacheTest, TheLastUserDeregisters) {
-  const auto region = *cache.acquire(bytes.data(), bytes.size(), MemoryKind::kHost);
-  (void)*cache.acquire(bytes.data(), bytes.size(), MemoryKind::kHost);
+  const auto region = *cache.acquire({bytes.data(), bytes.size()});
+  (void)*cache.acquire({bytes.data(), bytes.size()});
   EXPECT_TRUE(cache.release(region));
   EXPECT_EQ(first.registered.size(), 1u);
   EXPECT_TRUE(cache.release(region));
@@ -43,8 +56,8 @@ TEST_F(MemoryCacheTest, TheLastUserDeregisters) {
 }
 
 TEST_F(MemoryCacheTest, APartDoesNotKeepTheKeyOfTheWholeValid) {
-  const auto whole = *cache.acquire(bytes.data(), bytes.size(), MemoryKind::kHost);
-  const auto part = *cache.acquire(&bytes[100], 50, MemoryKind::kHost);
+  const auto whole = *cache.acquire({bytes.data(), bytes.size()});
+  const auto part = *cache.acquire({&bytes[100], 50});
   EXPECT_NE(part, whole);
   EXPECT_TRUE(cache.release(whole));
   ASSERT_EQ(first.registered.size(), 1u);
@@ -53,21 +66,21 @@ TEST_F(MemoryCacheTest, APartDoesNotKeepTheKeyOfTheWholeValid) {
 }
 
 TEST_F(MemoryCacheTest, AnOverlapIsAnEntryOfItsOwn) {
-  const auto left = *cache.acquire(&bytes[0], 100, MemoryKind::kHost);
-  const auto right = *cache.acquire(&bytes[50], 100, MemoryKind::kHost);
+  const auto left = *cache.acquire({&bytes[0], 100});
+  const auto right = *cache.acquire({&bytes[50], 100});
   EXPECT_NE(left, right);
   EXPECT_EQ(cache.size(), 2u);
 }
 
 TEST_F(MemoryCacheTest, HostAndDeviceMemoryAreNotMixedUp) {
-  const auto host = *cache.acquire(bytes.data(), 100, MemoryKind::kHost);
-  const auto cuda = *cache.acquire(bytes.data(), 100, MemoryKind::kCuda);
+  const auto host = *cache.acquire({bytes.data(), 100});
+  const auto cuda = *cache.acquire({bytes.data(), 100, MemoryKind::kCuda});
   EXPECT_NE(host, cuda);
 }
 
 TEST_F(MemoryCacheTest, AFailureOnOneRailLeavesNothingBehind) {
   second.registrations_left = 0;
-  const auto region = cache.acquire(bytes.data(), bytes.size(), MemoryKind::kHost);
+  const auto region = cache.acquire({bytes.data(), bytes.size()});
   ASSERT_FALSE(region);
   EXPECT_EQ(region.error().status, Status::kNoMemory);
   EXPECT_TRUE(first.registered.empty());
@@ -75,7 +88,7 @@ TEST_F(MemoryCacheTest, AFailureOnOneRailLeavesNothingBehind) {
 }
 
 TEST_F(MemoryCacheTest, ContainsDoesNotOverflow) {
-  const auto region = *cache.acquire(bytes.data(), bytes.size(), MemoryKind::kHost);
+  const auto region = *cache.acquire({bytes.data(), bytes.size()});
   EXPECT_TRUE(region->contains(bytes.data(), bytes.size()));
   EXPECT_TRUE(region->contains(bytes.data() + bytes.size(), 0));
   EXPECT_FALSE(region->contains(bytes.data() + 1, bytes.size()));
@@ -88,7 +101,7 @@ TEST_F(MemoryCacheTest, ThreadsShareIt) {
   for (size_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (size_t i = 0; i < 500; ++i) {
-        const auto region = cache.acquire(&bytes[t * 64], 64 + i % 3, MemoryKind::kHost);
+        const auto region = cache.acquire({&bytes[t * 64], 64 + i % 3});
         ASSERT_TRUE(region);
         EXPECT_TRUE(cache.release(*region));
       }
@@ -134,6 +147,20 @@ TEST(Fabric, RailsOfOneInterfaceAreOneDevice) {
   EXPECT_EQ(fabric->device(0)->rails().size(), 2u);
   EXPECT_EQ(fabric->device(2), nullptr);
   EXPECT_EQ(fabric->device(-1), nullptr);
+}
+
+TEST(Fabric, PortsOfOneNicAreDevicesOfTheirOwn) {
+  RailCaps first = at("mlx5_0:1", 1, "10.0.0.1"), second = at("mlx5_0:2", 1, "10.0.0.1");
+  first.port = 1;
+  second.port = 2;
+  EXPECT_EQ(fabric_of({first, second})->device_count(), 2u);
+}
+
+TEST(Fabric, ADeviceTakesADmaBufIfAllOfItsRailsDo) {
+  RailCaps first = at("a", 1, "10.0.0.1"), second = at("b", 2, "10.0.1.1");
+  first.dma_buf = true;
+  EXPECT_TRUE(fabric_of({first})->device(0)->properties().dma_buf);
+  EXPECT_FALSE(fabric_of({first, second}, 2)->device(0)->properties().dma_buf);
 }
 
 TEST(Fabric, ADeviceTakesItsInterfacesByTurns) {

@@ -75,8 +75,8 @@ struct ScheduleWorld::Parts {
   bool sender_leaves = false;                     // as soon as it has nothing left to do
 
   Parts() : source(kArena), target(kArena), expected(kArena) {
-    source_region = *from.device().memory().acquire(source.data(), kArena, MemoryKind::kHost);
-    target_region = *to.device().memory().acquire(target.data(), kArena, MemoryKind::kHost);
+    source_region = *from.device().memory().acquire({source.data(), kArena});
+    target_region = *to.device().memory().acquire({target.data(), kArena});
   }
 
   uint64_t below(uint64_t bound) { return random.up_to(bound - 1); }
@@ -114,6 +114,7 @@ void ScheduleWorld::Parts::configure_rails() {
   model.repeat_arrived_ppm = chance(30) ? 100'000 : 0;
   model.repeat_ns = 30'000;
   model.connect_retries = chance(30) ? 10 : 0;
+  model.uses_offsets = chance(50);
   report.rails = 1 + static_cast<uint32_t>(below(kRails));
   const uint32_t deaths = chance(70) ? static_cast<uint32_t>(below(report.rails + 1)) : 0;
   report.deaths = deaths;

@@ -46,8 +46,8 @@ class Stream {
     }
     source_.resize(kMessage);
     target_.resize(kMessage);
-    source_region_ = *from_.device().memory().acquire(source_.data(), kMessage, MemoryKind::kHost);
-    target_region_ = *to_.device().memory().acquire(target_.data(), kMessage, MemoryKind::kHost);
+    source_region_ = *from_.device().memory().acquire({source_.data(), kMessage});
+    target_region_ = *to_.device().memory().acquire({target_.data(), kMessage});
     link_ = connect(network_, from_, to_, static_cast<uint32_t>(rates.size()), 4096);
   }
 
@@ -245,8 +245,7 @@ TEST(Shares, ProbesDoNotKeepARequestWaitingForEver) {
   SimHost from(network, 2, {}, settings, "a"), to(network, 2, {}, settings, "b");
   SimLink link = connect(network, from, to, 2, 0);
   std::vector<std::byte> memory(4096);
-  const MemoryRegion* region =
-      *from.device().memory().acquire(memory.data(), memory.size(), MemoryKind::kHost);
+  const MemoryRegion* region = *from.device().memory().acquire({memory.data(), memory.size()});
   Status status = Status::kOk;
   while (status == Status::kOk && network.now_ns() < 100'000 * kMs) {
     Request* request = nullptr;

@@ -28,8 +28,8 @@ Settings rails(int per_interface) {
 struct Buffers {
   Buffers(TcpHost& from, TcpHost& to, size_t bytes) : source(bytes), target(bytes) {
     for (size_t i = 0; i < bytes; ++i) source[i] = static_cast<std::byte>(i * 7 + i / 251);
-    auto s = from.fabric->device(0)->memory().acquire(source.data(), bytes, MemoryKind::kHost);
-    auto t = to.fabric->device(0)->memory().acquire(target.data(), bytes, MemoryKind::kHost);
+    auto s = from.fabric->device(0)->memory().acquire({source.data(), bytes});
+    auto t = to.fabric->device(0)->memory().acquire({target.data(), bytes});
     EXPECT_TRUE(s && t);
     source_region = *s;
     target_region = *t;
@@ -480,7 +480,7 @@ TEST(Listener, APeerThatHasProvenItselfIsNotNobody) {
   ASSERT_TRUE(in_time([&] { return finish_connect(*peer, *address, &error) == Status::kOk; }));
   Letter<Hello> hello;
   hello.value.nonce = fields.nonce;
-  hello.value.rails = 1;
+  hello.value.rails = cards_of(to.fabric->device(0)->rails());
   ASSERT_EQ(hello.send(*peer, &error), Status::kOk);
   Letter<Welcome> welcome;
   ASSERT_TRUE(in_time([&] {

@@ -36,6 +36,7 @@ static Handle handle_of(fuzz::Input& input) {
 static std::vector<std::byte> welcome_of(fuzz::Input& input) {
   Welcome welcome;
   welcome.channels = input.below(20);
+  welcome.rails.count = input.below(20);
   welcome.eager_max = input.take<uint32_t>() % 8192;
   const auto reason = input.bytes(input.below(256));
   if (!reason.empty()) std::memcpy(welcome.reason.data(), reason.data(), reason.size());

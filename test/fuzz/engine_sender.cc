@@ -23,7 +23,7 @@ class SenderBench {
     parts.active = true;
     comm_ = std::make_unique<SendCommImpl>(*fabric_, device, std::move(parts), std::move(*inbox),
                                            std::move(*outbox));
-    region_ = *device.memory().acquire(data_.data(), data_.size(), MemoryKind::kHost);
+    region_ = *device.memory().acquire({data_.data(), data_.size()});
   }
   ~SenderBench() {
     Device& device = *fabric_->device(0);
@@ -83,7 +83,7 @@ class SenderBench {
     std::byte* record = inbox_ + slot * cts_slot_bytes(kRails);
     std::memcpy(record, &header, sizeof header);
     for (uint32_t i = 0; i < header.count; ++i) {
-      const CtsEntry entry{0x1000, kBytes, static_cast<int32_t>(i), ordinal_ + ahead};
+      const CtsEntry entry{0x1000, 0, kBytes, static_cast<int32_t>(i), ordinal_ + ahead};
       std::memcpy(record + sizeof header + i * cts_entry_bytes(kRails), &entry, sizeof entry);
     }
     if (ahead == 0) ++sequence_, ++ordinal_;

@@ -20,7 +20,10 @@ SLIME_FUZZ_TARGET(greeting, input) {
   if (dice & 1) {
     Hello hello;
     hello.nonce = nonce;
-    hello.rails = input.below(kMaxRails + 2);
+    hello.rails.count = input.below(kMaxRails + 2);
+    hello.rails.cards.fill(cards_of(fabric->device(0)->rails()).cards[0]);
+    const auto card = input.bytes(input.below(sizeof(RailCard)));
+    if (!card.empty()) std::memcpy(&hello.rails.cards[0], card.data(), card.size());
     hello.eager_max = input.take<uint32_t>();
     const auto name = input.bytes(hello.name.size());
     if (!name.empty()) std::memcpy(hello.name.data(), name.data(), name.size());

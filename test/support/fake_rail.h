@@ -37,13 +37,13 @@ class FakeRail final : public Rail {
  public:
   explicit FakeRail(RailCaps caps) : caps_(std::move(caps)) {}
   const RailCaps& caps() const override { return caps_; }
-  Result<MemoryKeys> register_memory(void* address, size_t bytes, MemoryKind) override {
+  Result<MemoryKeys> register_memory(const MemoryRange& range) override {
     if (registrations_left == 0) {
       return fail(make_error(Status::kNoMemory, 0, "no more registrations"));
     }
     --registrations_left;
     const MemoryKeys keys{next_key_, next_key_ + 1000};
-    registered[next_key_++] = {address, bytes};
+    registered[next_key_++] = range;
     return keys;
   }
   void deregister_memory(const MemoryKeys& keys) override { registered.erase(keys.local); }
@@ -52,7 +52,7 @@ class FakeRail final : public Rail {
   }
 
   size_t registrations_left = SIZE_MAX;
-  std::map<uint64_t, std::pair<void*, size_t>> registered;
+  std::map<uint64_t, MemoryRange> registered;
 
  private:
   const RailCaps caps_;

@@ -33,8 +33,8 @@ class SimLink {
     caps.name = "b";
     right_rail = network.open_rail(caps, options.model);
     for (size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i * 31 + i / 251);
-    source_keys = *left_rail->register_memory(source.data(), source.size(), MemoryKind::kHost);
-    target_keys = *right_rail->register_memory(target.data(), target.size(), MemoryKind::kHost);
+    source_keys = *left_rail->register_memory({source.data(), source.size()});
+    target_keys = *right_rail->register_memory({target.data(), target.size()});
     open();
   }
 
@@ -62,6 +62,7 @@ class SimLink {
     return {source.data() + offset,
             source_keys.local,
             reinterpret_cast<uint64_t>(target.data()) + offset,
+            offset,
             target_keys.remote,
             length,
             index,

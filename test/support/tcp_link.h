@@ -18,10 +18,11 @@ namespace slime::test {
 // A rail that can be made to die: its channels then fail at this end, and the peer sees them close.
 class MortalRail final : public Rail {
  public:
-  explicit MortalRail(std::unique_ptr<Rail> inner) : inner_(std::move(inner)) {}
-  const RailCaps& caps() const override { return inner_->caps(); }
-  Result<MemoryKeys> register_memory(void* address, size_t bytes, MemoryKind kind) override {
-    return inner_->register_memory(address, bytes, kind);
+  explicit MortalRail(std::unique_ptr<Rail> inner)
+      : shown(inner->caps()), inner_(std::move(inner)) {}
+  const RailCaps& caps() const override { return shown; }
+  Result<MemoryKeys> register_memory(const MemoryRange& range) override {
+    return inner_->register_memory(range);
   }
   void deregister_memory(const MemoryKeys& keys) override { inner_->deregister_memory(keys); }
   Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) override {
@@ -31,6 +32,7 @@ class MortalRail final : public Rail {
   }
   Carrier carrier() override { return port; }
 
+  RailCaps shown;  // a test may make it another rail than it is
   std::atomic<bool> dead = false;
   Carrier port = Carrier::kUp;
 

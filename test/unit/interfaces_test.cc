@@ -163,11 +163,13 @@ TEST_F(Interfaces, PciFunctionSpeedAndNumaNode) {
   add_nic("eth0", "pci0000:00/0000:00:01.0/0000:17:00.1");
   set("eth0", "address", "02:00:5e:10:00:ff\n");
   set("eth0", "speed", "100000\n");
+  set("eth0", "mtu", "9000\n");
   write("devices/pci0000:00/0000:00:01.0/0000:17:00.1/numa_node", "1\n");
   const Interface nic = only("eth0");
   EXPECT_EQ(nic.pci_path, (root_ / "devices/pci0000:00/0000:00:01.0/0000:17:00.1").string());
   EXPECT_EQ(nic.guid, 0x02005e1000ffu);
   EXPECT_EQ(nic.speed_mbps, 100000u);
+  EXPECT_EQ(nic.mtu, 9000u);
   EXPECT_EQ(nic.numa_node, 1);
   EXPECT_FALSE(nic.loopback);
 }

@@ -47,10 +47,9 @@ class Lane {
     EXPECT_EQ(channel_->connect(peer_->address()), Status::kOk);
     Work work;
     work.local = source_.data();
-    work.local_key = rail_->register_memory(source_.data(), kBytes, MemoryKind::kHost)->local;
+    work.local_key = rail_->register_memory({source_.data(), kBytes})->local;
     work.remote_address = reinterpret_cast<uint64_t>(target_.data());
-    work.remote_key =
-        peer_rail_->register_memory(target_.data(), kBytes, MemoryKind::kHost)->remote;
+    work.remote_key = peer_rail_->register_memory({target_.data(), kBytes})->remote;
     work.length = kBytes;
     batch_.assign(kDepth, work);
   }

@@ -52,7 +52,7 @@ TEST(Registry, SeveralRailsPerInterfaceShareItsSpeed) {
     const RailCaps& caps = (*twelve)[i]->caps();
     EXPECT_EQ(caps.name, "lo." + std::to_string(i)) << "in the order of their numbers";
     EXPECT_EQ(caps.guid, (*one)[0]->caps().guid);
-    EXPECT_EQ(caps.port, i);
+    EXPECT_EQ(caps.port, (*one)[0]->caps().port);
     EXPECT_EQ(caps.speed_mbps, (*one)[0]->caps().speed_mbps / 12);
   }
 }
@@ -74,7 +74,7 @@ TEST(Registry, DeviceMemoryIsUnsupported) {
   auto rail = tcp::TcpRail::open(interface, Settings());
   ASSERT_TRUE(rail);
   char memory[16];
-  const auto keys = (*rail)->register_memory(memory, sizeof(memory), MemoryKind::kCuda);
+  const auto keys = (*rail)->register_memory({memory, sizeof(memory), MemoryKind::kCuda});
   ASSERT_FALSE(keys);
   EXPECT_EQ(keys.error().status, Status::kUnsupported);
 }

@@ -55,7 +55,7 @@ class TestBuffer {
  public:
   TestBuffer(Rail& rail, size_t bytes, uint8_t fill = 0)
       : rail_(rail), bytes_(bytes, std::byte{fill}) {
-    auto keys = rail.register_memory(bytes_.data(), bytes, MemoryKind::kHost);
+    auto keys = rail.register_memory({bytes_.data(), bytes});
     EXPECT_TRUE(keys) << keys.error().what;
     if (keys) keys_ = *keys;
   }

@@ -10,7 +10,7 @@ struct WireAddress {
   char magic[8];
   Name name;
   uint64_t nonce;
-  char zeros[40];
+  char zeros[104];
 };
 static_assert(sizeof(WireAddress) == sizeof(ChannelAddress));
 constexpr char kMagic[8] = {'s', 'l', 'i', 'm', 'e', 's', 'i', 'm'};

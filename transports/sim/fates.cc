@@ -62,13 +62,12 @@ void Network::lose(Flight& flight, bool may_tear) {
   const Work& work = flight.work;
   // Only a NIC that writes by itself leaves a part behind: a polled rail writes in poll().
   if (may_tear && work.length > 1 && receiver != nullptr && !receiver->fenced &&
-      receiver->rail->caps().arrives_unpolled &&
-      receiver->rail->memory_.allows(work.remote_key, false, work.remote_address, work.length)) {
-    const std::byte* source = source_of(flight);
+      receiver->rail->caps().arrives_unpolled) {
+    std::byte* const target = receiver->rail->target_of(work);
+    const std::byte* const source = target == nullptr ? nullptr : source_of(flight);
     if (source != nullptr) {
       ++fates_.torn;
-      std::memcpy(reinterpret_cast<void*>(work.remote_address), source,
-                  1 + random_.up_to(work.length - 2));
+      std::memcpy(target, source, 1 + random_.up_to(work.length - 2));
     }
   }
   end_flight(flight);

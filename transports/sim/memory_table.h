@@ -37,6 +37,12 @@ class MemoryTable {
     return true;
   }
 
+  // Of the range that a remote key is for; 0: no such range.
+  uint64_t begin(uint64_t key) {
+    const Range* range = find(key, false);
+    return range == nullptr ? 0 : range->address;
+  }
+
   bool allows(uint64_t key, bool local, uint64_t address, uint64_t bytes) {
     const Range* range = find(key, local);
     return range != nullptr && address >= range->address && bytes <= range->bytes &&

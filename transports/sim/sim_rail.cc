@@ -4,24 +4,31 @@ namespace slime::sim {
 
 Rail::~Rail() { network_.forget_rail(*this); }
 
-Result<MemoryKeys> Rail::register_memory(void* address, size_t bytes, MemoryKind kind) {
-  const auto start = reinterpret_cast<uintptr_t>(address);
-  if (address == nullptr || bytes == 0 || start + bytes < start) {
+Result<MemoryKeys> Rail::register_memory(const MemoryRange& range) {
+  const auto start = reinterpret_cast<uintptr_t>(range.address);
+  if (start == 0 || range.bytes == 0 || start + range.bytes < start) {
     return fail(make_error(Status::kInvalid, 0, "sim rail %s: cannot register %zu bytes at %p",
-                           caps_.name.c_str(), bytes, address));
+                           caps_.name.c_str(), range.bytes, range.address));
   }
-  if ((caps_.memory_kinds & static_cast<uint32_t>(kind)) == 0) {
+  if ((caps_.memory_kinds & static_cast<uint32_t>(range.kind)) == 0) {
     return fail(make_error(Status::kUnsupported, 0,
                            "sim rail %s: cannot register %zu bytes of memory of kind %u, this "
                            "rail reaches kinds 0x%x only",
-                           caps_.name.c_str(), bytes, static_cast<unsigned>(kind),
+                           caps_.name.c_str(), range.bytes, static_cast<unsigned>(range.kind),
                            caps_.memory_kinds));
   }
-  return memory_.add(start, bytes);
+  return memory_.add(start, range.bytes);
 }
 
 void Rail::deregister_memory(const MemoryKeys& keys) {
   if (!memory_.remove(keys)) ++network_.violations_.bad_calls;
+}
+
+std::byte* Rail::target_of(const Work& work) {
+  const uint64_t begin = model_.uses_offsets ? memory_.begin(work.remote_key) : 0;
+  const uint64_t address = model_.uses_offsets ? begin + work.remote_offset : work.remote_address;
+  if (!memory_.allows(work.remote_key, false, address, work.length)) return nullptr;
+  return reinterpret_cast<std::byte*>(address);
 }
 
 Result<std::unique_ptr<slime::Channel>> Rail::open_channel(const ChannelOptions& options) {

@@ -14,7 +14,7 @@ class Rail final : public slime::Rail {
  public:
   ~Rail() override;
   const RailCaps& caps() const override { return caps_; }
-  Result<MemoryKeys> register_memory(void* address, size_t bytes, MemoryKind kind) override;
+  Result<MemoryKeys> register_memory(const MemoryRange& range) override;
   void deregister_memory(const MemoryKeys& keys) override;
   Result<std::unique_ptr<slime::Channel>> open_channel(const ChannelOptions& options) override;
 
@@ -26,13 +26,17 @@ class Rail final : public slime::Rail {
   void kill() { kill(model_.death); }
   void revive();  // channels opened from now on work again
   bool dead() const { return dead_; }
+  // Where a peer's work goes in our memory; nullptr: its key does not allow that.
+  std::byte* target_of(const Work& work);
   uint64_t works_posted() const { return works_posted_; }
 
  private:
   friend class Network;
   friend class Channel;
   Rail(Network& network, Index id, uint64_t salt, const RailCaps& caps, const RailModel& model)
-      : network_(network), id_(id), caps_(caps), model_(model), memory_(salt) {}
+      : network_(network), id_(id), caps_(caps), model_(model), memory_(salt) {
+    if (caps_.oob_address.empty()) caps_.oob_address = "127.0.0.1";  // all hosts are this one
+  }
   void start_over();
 
   Network& network_;

@@ -123,8 +123,8 @@ void Network::arrive(Flight& flight) {
 bool Network::land(Endpoint& receiver, Flight& flight) {
   const Work& work = flight.work;
   if (work.length > 0) {
-    MemoryTable& memory = receiver.rail->memory_;
-    if (!memory.allows(work.remote_key, false, work.remote_address, work.length)) {
+    std::byte* const target = receiver.rail->target_of(work);
+    if (target == nullptr) {
       ++violations_.remote_access;
       refuse(receiver, flight);
       return false;
@@ -135,7 +135,7 @@ bool Network::land(Endpoint& receiver, Flight& flight) {
       if (Endpoint* sender = find(flight.sender)) lose_source(*sender, work);
       return false;
     }
-    std::memcpy(reinterpret_cast<void*>(work.remote_address), source, work.length);
+    std::memcpy(target, source, work.length);
   }
   flight.landed = true;
   if (flight.copy != nullptr) buffers_.give_back(std::move(flight.copy), work.length);

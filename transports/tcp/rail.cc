@@ -25,7 +25,8 @@ RailCaps describe(const Interface& interface, const Settings& settings, int inde
   caps.oob_address = interface.address.host();
   caps.reason = std::move(count.reason);
   caps.guid = interface.guid;
-  caps.port = index;
+  caps.link_layer = "ethernet";
+  caps.mtu = interface.mtu;
   caps.numa_node = interface.numa_node;
   caps.speed_mbps = std::max(interface.speed_mbps / rails, 1U);  // they share one cable
   caps.send_queue_depth = kSendQueueDepth;
@@ -46,14 +47,14 @@ Result<std::unique_ptr<TcpRail>> TcpRail::open(const Interface& interface, const
       new TcpRail(describe(interface, settings, index), interface, local, settings));
 }
 
-Result<MemoryKeys> TcpRail::register_memory(void* address, size_t bytes, MemoryKind kind) {
-  if (kind != MemoryKind::kHost) {
+Result<MemoryKeys> TcpRail::register_memory(const MemoryRange& range) {
+  if (range.kind != MemoryKind::kHost || range.dma_buf >= 0) {
     return fail(make_error(Status::kUnsupported, 0,
                            "rail %s: the kernel's TCP cannot reach device memory (%zu bytes at %p);"
                            " register host memory",
-                           caps_.name.c_str(), bytes, address));
+                           caps_.name.c_str(), range.bytes, range.address));
   }
-  auto key = regions_.add(address, bytes);
+  auto key = regions_.add(range.address, range.bytes);
   if (!key) {
     key.error().what = "rail " + caps_.name + ": " + key.error().what;
     return fail(std::move(key.error()));

@@ -25,7 +25,7 @@ class TcpRail final : public Rail {
                                                int index = 0);
 
   const RailCaps& caps() const override { return caps_; }
-  Result<MemoryKeys> register_memory(void* address, size_t bytes, MemoryKind kind) override;
+  Result<MemoryKeys> register_memory(const MemoryRange& range) override;
   void deregister_memory(const MemoryKeys& keys) override;
   Carrier carrier() override { return carrier_.look(SteadyClock::instance().now_ns()); }
   Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) override;

@@ -62,7 +62,7 @@ class FuzzRail final : public Rail {
     caps_.oob_address = "127.0.0.1";
   }
   const RailCaps& caps() const override { return caps_; }
-  Result<MemoryKeys> register_memory(void*, size_t, MemoryKind) override {
+  Result<MemoryKeys> register_memory(const MemoryRange&) override {
     return MemoryKeys{++keys_, keys_ + 1000};
   }
   void deregister_memory(const MemoryKeys&) override {}
@@ -80,8 +80,7 @@ class FuzzRail final : public Rail {
 inline LinkParts parts_of(std::span<Wire> wires, uint32_t eager_max) {
   LinkParts parts;
   for (size_t i = 0; i < wires.size(); ++i) {
-    parts.channels.push_back(std::make_unique<FuzzChannel>(wires[i]));
-    parts.device_rails.push_back(i);
+    parts.channels.push_back({std::make_unique<FuzzChannel>(wires[i]), i, 10000});
   }
   parts.eager_max = eager_max;
   parts.peer = "fuzzer";

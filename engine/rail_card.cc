@@ -1,0 +1,80 @@
+#include "engine/rail_card.h"
+
+#include <slime/log.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace slime {
+namespace {
+
+template <size_t N>
+void put(const std::string& text, std::array<char, N>* to) {
+  std::memcpy(to->data(), text.data(), std::min(text.size(), N));
+}
+
+RailCard card_of(const RailCaps& caps) {
+  RailCard card;
+  put(caps.name, &card.name);
+  put(caps.transport, &card.backend);
+  put(caps.link_layer, &card.link_layer);
+  put(caps.fabric, &card.fabric);
+  card.mtu = caps.mtu;
+  card.speed_mbps = caps.speed_mbps;
+  return card;
+}
+
+std::string describe(const RailCard& card) {
+  std::string text = printable(card.name) + " (" + printable(card.backend);
+  if (card.link_layer[0] != 0) text += ", " + printable(card.link_layer);
+  if (card.fabric[0] != 0) text += ", fabric " + printable(card.fabric);
+  return text + ")";
+}
+
+template <size_t N>
+bool differ(const std::array<char, N>& own, const std::array<char, N>& peer) {
+  return own[0] != 0 && peer[0] != 0 && own != peer;
+}
+
+const char* difference(const RailCard& own, const RailCard& peer) {
+  if (own.backend != peer.backend) return "they are of different transports";
+  if (differ(own.link_layer, peer.link_layer)) return "their link layers differ";
+  if (differ(own.fabric, peer.fabric)) return "they are on different fabrics";
+  return nullptr;
+}
+
+}  // namespace
+
+RailCards cards_of(std::span<Rail* const> rails) {
+  RailCards all;
+  for (const Rail* rail : rails) all.cards[all.count++] = card_of(rail->caps());
+  return all;
+}
+
+Result<void> check_fit(const RailCaps& own, const RailCard& peer) {
+  const RailCard mine = card_of(own);
+  if (const char* const why = difference(mine, peer); why != nullptr) {
+    return fail(make_error(Status::kConfig, 0,
+                           "rail %s cannot be paired with rail %s of the peer: %s; choose rails of "
+                           "one kind on all hosts with NCCL_SLIME_TRANSPORTS and NCCL_SLIME_IFNAME",
+                           describe(mine).c_str(), describe(peer).c_str(), why));
+  }
+  if (own.mtu != 0 && peer.mtu != 0 && own.mtu != peer.mtu) {
+    SLIME_INFO("rail %s has an MTU of %u bytes, rail %s of the peer one of %u: the smaller counts",
+               own.name.c_str(), own.mtu, printable(peer.name).c_str(), peer.mtu);
+  }
+  return {};
+}
+
+uint32_t common_speed_mbps(const RailCaps& own, const RailCard& peer) {
+  return peer.speed_mbps == 0 ? own.speed_mbps : std::min(own.speed_mbps, peer.speed_mbps);
+}
+
+std::string printable(std::span<const char> text) {
+  std::string shown(text.data(), strnlen(text.data(), text.size()));
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return shown;
+}
+
+}  // namespace slime

@@ -1,0 +1,42 @@
+// What the ends of a link tell each other of their rails, and whether two of them can be paired.
+#pragma once
+
+#include <slime/result.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "engine/records.h"
+#include "transports/rail.h"
+
+namespace slime {
+
+// Texts end with a zero, unless they fill their array. From a peer they may hold anything.
+struct RailCard {
+  std::array<char, 32> name = {};
+  std::array<char, 16> backend = {};     // RailCaps::transport
+  std::array<char, 16> link_layer = {};  // empty: any
+  std::array<char, 32> fabric = {};      // empty: any
+  uint32_t mtu = 0;                      // bytes; 0: not known
+  uint32_t speed_mbps = 0;
+};
+
+struct RailCards {
+  uint32_t count = 0;
+  std::array<RailCard, kMaxRails> cards = {};
+};
+
+RailCards cards_of(std::span<Rail* const> rails);
+
+// Whether a rail of ours can reach the peer's. The error names both, and says what differs.
+Result<void> check_fit(const RailCaps& own, const RailCard& peer);
+
+// What a channel between them can carry.
+uint32_t common_speed_mbps(const RailCaps& own, const RailCard& peer);
+
+// Text from a peer, up to the first zero; what a terminal would obey becomes '?'.
+std::string printable(std::span<const char> text);
+
+}  // namespace slime

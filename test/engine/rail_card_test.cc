@@ -1,0 +1,118 @@
+// Which rails of two hosts can be paired, and what both ends say of those that cannot.
+#include "engine/rail_card.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "test/support/fake_rail.h"
+#include "test/support/tcp_link.h"
+
+namespace slime::test {
+namespace {
+
+RailCaps mlx5(const std::string& link_layer, const std::string& fabric) {
+  RailCaps caps = fake_caps("mlx5_0");
+  caps.transport = "verbs";
+  caps.link_layer = link_layer;
+  caps.fabric = fabric;
+  caps.speed_mbps = 400'000;
+  return caps;
+}
+
+RailCard card(const RailCaps& caps) {
+  FakeRail rail(caps);
+  Rail* const rails[] = {&rail};
+  return cards_of(rails).cards[0];
+}
+
+TEST(RailCard, RailsOfOneKindFit) {
+  EXPECT_TRUE(check_fit(mlx5("ethernet", ""), card(mlx5("ethernet", ""))));
+  EXPECT_TRUE(check_fit(mlx5("infiniband", "fe80::"), card(mlx5("infiniband", "fe80::"))));
+  EXPECT_TRUE(check_fit(mlx5("", "fe80::"), card(mlx5("ethernet", "")))) << "empty fits any";
+}
+
+TEST(RailCard, WhatDiffersIsNamed) {
+  struct Case {
+    RailCaps own, peer;
+    const char* says;
+  };
+  const Case cases[] = {
+      {fake_caps("eth7"), mlx5("ethernet", ""), "different transports"},
+      {mlx5("ethernet", ""), mlx5("infiniband", ""), "link layers"},
+      {mlx5("infiniband", "fe80::"), mlx5("infiniband", "fec0::7"), "different fabrics"},
+  };
+  for (const Case& c : cases) {
+    const auto fit = check_fit(c.own, card(c.peer));
+    ASSERT_FALSE(fit) << c.says;
+    const std::string& what = fit.error().what;
+    EXPECT_NE(what.find(c.says), std::string::npos) << what;
+    for (const RailCaps& caps : {c.own, c.peer}) {
+      for (const std::string& text : {caps.name, caps.transport, caps.link_layer, caps.fabric}) {
+        EXPECT_NE(what.find(text), std::string::npos) << what;
+      }
+    }
+  }
+}
+
+TEST(RailCard, TheSlowerEndSaysWhatAChannelCanCarry) {
+  RailCard peer = card(mlx5("", ""));
+  EXPECT_EQ(common_speed_mbps(fake_caps("eth0"), peer), fake_caps("eth0").speed_mbps);
+  peer.speed_mbps = 100;
+  EXPECT_EQ(common_speed_mbps(mlx5("", ""), peer), 100u);
+  peer.speed_mbps = 0;
+  EXPECT_EQ(common_speed_mbps(mlx5("", ""), peer), 400'000u) << "a peer that does not know its own";
+}
+
+TEST(RailCard, TextOfAPeerIsShownWithoutWhatATerminalObeys) {
+  RailCard peer;
+  peer.name.fill('\033');  // and no zero at the end
+  peer.backend = {'f', '\n', 'k', 'e'};
+  const auto fit = check_fit(fake_caps("eth0"), peer);
+  ASSERT_FALSE(fit);
+  EXPECT_TRUE(std::ranges::none_of(fit.error().what, [](char c) { return c < ' '; }));
+  EXPECT_NE(fit.error().what.find(std::string(peer.name.size(), '?') + " (f?ke)"),
+            std::string::npos)
+      << fit.error().what;
+}
+
+// The listener judges first and tells the peer; both logs name both rails.
+TEST(RailCard, BothEndsSayWhyTheyCannotBePaired) {
+  Settings settings;
+  settings.rails_per_if = 2;
+  TcpHost from(settings), to(settings);
+  to.rails[1]->shown.transport = "verbs";
+  Handle handle;
+  auto listener = Listener::open(*to.fabric, 0, &handle);
+  ASSERT_TRUE(listener) << listener.error().what;
+  auto connector = Connector::open(*from.fabric, 0, handle);
+  ASSERT_TRUE(connector) << connector.error().what;
+  Error sender, receiver;
+  ASSERT_TRUE(in_time([&] {
+    if (auto step = (*listener)->accept(); !step) receiver = step.error();
+    if (auto step = (*connector)->step(); !step) sender = step.error();
+    return !sender.what.empty() && !receiver.what.empty();
+  }));
+  EXPECT_EQ(receiver.status, Status::kConfig) << receiver.what;
+  EXPECT_EQ(sender.status, Status::kRemote) << sender.what;
+  for (const Error& error : {sender, receiver}) {
+    EXPECT_NE(error.what.find("rail lo.1 (verbs, ethernet) cannot be paired with rail lo.1 (tcp"),
+              std::string::npos)
+        << error.what;
+  }
+}
+
+TEST(RailCard, AListenerWithoutAnAddressSaysSo) {
+  for (const char* const address : {"", "0.0.0.0", "::"}) {
+    TcpHost to((Settings()));
+    to.rails[0]->shown.oob_address = address;
+    Handle handle;
+    const auto listener = Listener::open(*to.fabric, 0, &handle);
+    ASSERT_FALSE(listener);
+    EXPECT_NE(listener.error().what.find("NCCL_SLIME_IFNAME"), std::string::npos)
+        << listener.error().what;
+  }
+}
+
+}  // namespace
+}  // namespace slime::test
