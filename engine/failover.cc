@@ -160,9 +160,10 @@ Status Link::settle(size_t i) {
 
 // A rail on which nothing completes while others carry traffic is dead too, though nobody was told.
 // What others report counts only from half of the time on: what was reported earlier may have been
-// sent before the trouble. Where they have nothing to report, a probe asks the peer. The suspect is
-// probed as well, so that its path owes an answer; if its NIC gets answers, a work merely takes
-// long.
+// sent before the trouble. Where they have nothing to report, a probe asks the peer: its completion
+// is the answer, or a work of the peer's engine where the completion comes from the peer's NIC. A
+// peer that is merely stopped answers on no rail. The suspect is probed as well, so that its path
+// owes an answer; if its NIC gets answers, a work merely takes long.
 Status Link::watch_silence(size_t i) {
   LinkRail& rail = rails_[i];
   const uint64_t half = silence_ns_ / 2;
@@ -174,7 +175,10 @@ Status Link::watch_silence(size_t i) {
     if (!other.up()) continue;
     const bool lives = k != i && other.heard_ns > rail.busy_since_ns + half;
     others_live |= lives;
-    if (!lives && !other.probing && other.queue.room() > 0) probe(k, false);
+    const bool asked = other.asked_ns != 0 && attended_ns_ - other.asked_ns < silence_ns_;
+    if (!lives && !other.probing && !asked && other.queue.room() > 0) {
+      probe(k, other.confirmed_by_nic ? Probe::kAsk : Probe::kPlain);
+    }
   }
   if (!others_live || silent_ns < silence_ns_) return Status::kOk;
   if (attended_ns_ - rail.judged_ns < silence_ns_ / 16) return Status::kOk;
@@ -196,7 +200,7 @@ bool Link::has_delivered(size_t i) {
   if (!rail.up()) return false;
   const bool proven = !(unproven_ & bit(i)) && !rail.probing;
   if (proven || !rail.channel->silent_for(0)) return true;
-  if (!rail.probing && rail.queue.room() > 0) probe(i, false);
+  if (!rail.probing && rail.queue.room() > 0) probe(i, Probe::kPlain);
   return false;
 }
 
@@ -206,7 +210,7 @@ void Link::prove_rails() {
   for (uint32_t left = unproven_; left != 0; left &= left - 1) {
     const auto i = static_cast<size_t>(std::countr_zero(left));
     if (attended_ns_ - rails_[i].unproven_ns < silence_ns_ / 4) continue;
-    if (!rails_[i].probing && rails_[i].queue.room() > 0) probe(i, false);
+    if (!rails_[i].probing && rails_[i].queue.room() > 0) probe(i, Probe::kPlain);
   }
 }
 

@@ -59,7 +59,7 @@ void Link::add_rail(LinkChannel channel) {
 
 void Link::warm_up() {
   // Some fabrics set a connection up at its first work (EFA: tens of milliseconds).
-  for (size_t i = 0; i < rails_.size(); ++i) probe(i, false);
+  for (size_t i = 0; i < rails_.size(); ++i) probe(i, Probe::kPlain);
   // Links of the same rails shall not all prefer the first one.
   favourite_ = device_.number_link() % rails_.size();
 }
@@ -75,12 +75,22 @@ Work Link::write_of(const Mail& mail, size_t offset, size_t bytes, size_t rail) 
   return work;
 }
 
-void Link::probe(size_t i, bool with_bytes) {
-  rails_[i].probing = true;
+void Link::probe(size_t i, Probe probe) {
+  LinkRail& rail = rails_[i];
+  rail.probing = true;
+  if (probe == Probe::kAsk) rail.asked_ns = attended_ns_;
   unproven_ &= ~bit(i);
   Work work;
-  if (with_bytes) user_.fill_probe(i, &work);
-  (void)submit_control(i, ControlOp::kProbe, 0, work);
+  if (probe == Probe::kWithBytes) user_.fill_probe(i, &work);
+  (void)submit_control(i, ControlOp::kProbe, probe == Probe::kAsk, work);
+}
+
+// One answer at a time, however often the peer asks.
+void Link::answer_probe(size_t i) {
+  LinkRail& rail = rails_[i];
+  if (!rail.up() || rail.answering || rail.queue.room() == 0) return;
+  rail.answering = true;
+  (void)submit_control(i, ControlOp::kAnswer, 0, Work());
 }
 
 void Link::set_up(size_t i) {
@@ -88,6 +98,8 @@ void Link::set_up(size_t i) {
   rail.state = RailState::kUp;
   rail.since_ns = now_ns_;
   rail.busy_since_ns = rail.heard_ns = attended_ns_;
+  rail.probing = rail.answering = false;
+  rail.asked_ns = 0;
   rail.rate = RailRate(rail.speed_mbps);
   update_load(i);
   if (++up_count_ == 1) favourite_ = i;
@@ -207,7 +219,7 @@ Status Link::handle(size_t i, const Done& done) {
   rails_[i].heard_ns = attended_ns_;
   hot_ |= bit(i);
   rails_[i].quiet_polls = 0;
-  if (kind_of(done.immediate) == ImmediateKind::kControl) return handle_control(done.immediate);
+  if (kind_of(done.immediate) == ImmediateKind::kControl) return handle_control(i, done.immediate);
   last_activity_ns_ = now_ns_;
   return user_.on_arrived(done.immediate, done.bytes);
 }
@@ -227,7 +239,8 @@ void Link::handle_sent(size_t i, const Done& done) {
   if (!rail.up()) return;
   if (cookie.confirmed()) {
     --rail.confirmed;
-    rail.busy_since_ns = rail.heard_ns = attended_ns_;
+    rail.busy_since_ns = attended_ns_;
+    if (!rail.confirmed_by_nic) rail.heard_ns = attended_ns_;
   }
   rail.queue.complete(bytes);
   if (rails_.size() > 1) rail.rate.completed(bytes);
@@ -247,6 +260,9 @@ bool Link::control_sent(LinkRail& rail, uint64_t packed, uint64_t* bytes) {
     case ControlOp::kProbe:
       rail.probing = false;
       break;
+    case ControlOp::kAnswer:
+      rail.answering = false;
+      break;
     case ControlOp::kFenced:
     case ControlOp::kJoin:
     case ControlOp::kJoined:
@@ -259,12 +275,17 @@ bool Link::control_sent(LinkRail& rail, uint64_t packed, uint64_t* bytes) {
   return true;
 }
 
-Status Link::handle_control(uint32_t immediate) {
+Status Link::handle_control(size_t i, uint32_t immediate) {
   const uint32_t value = control_value(immediate);
   const RailLife life = RailLife::unpack(value);
-  if (control_op(immediate) != ControlOp::kProbe) last_activity_ns_ = now_ns_;
-  switch (control_op(immediate)) {
+  const ControlOp op = control_op(immediate);
+  if (op != ControlOp::kProbe && op != ControlOp::kAnswer) last_activity_ns_ = now_ns_;
+  switch (op) {
     case ControlOp::kProbe:
+      if (value != 0) answer_probe(i);
+      return Status::kOk;
+    case ControlOp::kAnswer:
+      rails_[i].asked_ns = 0;
       return Status::kOk;
     case ControlOp::kCredit:
     case ControlOp::kSeen:
@@ -275,7 +296,7 @@ Status Link::handle_control(uint32_t immediate) {
     case ControlOp::kJoined:
     case ControlOp::kRetry:
       if (life.rail >= rails_.size()) return fail_protocol("a word about a rail that is not there");
-      return on_rail_word(control_op(immediate), life);
+      return on_rail_word(op, life);
   }
   return fail_protocol("an unknown control operation");
 }

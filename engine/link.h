@@ -144,7 +144,9 @@ class Link {
  private:
   uint64_t submit_control(size_t rail, ControlOp op, uint32_t value, Work work);
   Errand send_errand(ControlOp op, const RailLife& life);
-  void probe(size_t rail, bool with_bytes);
+  enum class Probe : uint8_t { kPlain, kWithBytes, kAsk };
+  void probe(size_t rail, Probe probe);
+  void answer_probe(size_t rail);
   void read_clock();
   Status progress_rail(size_t rail);
   void flush(size_t rail, bool now_known);
@@ -152,7 +154,7 @@ class Link {
   Status handle(size_t rail, const Done& done);
   void handle_sent(size_t rail, const Done& done);
   bool control_sent(LinkRail& rail, uint64_t cookie, uint64_t* bytes);
-  Status handle_control(uint32_t immediate);
+  Status handle_control(size_t rail, uint32_t immediate);
   RailLife life_of(size_t rail) const { return {static_cast<uint32_t>(rail), rails_[rail].epoch}; }
   const char* name_of(const LinkRail& rail) const { return rail.rail->caps().name.c_str(); }
 

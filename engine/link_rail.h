@@ -69,6 +69,7 @@ struct LinkRail {
         key_index(from.device_rail),
         speed_mbps(from.speed_mbps),
         ordered(rail_in->caps().ordered),
+        confirmed_by_nic(rail_in->caps().confirms_in_hardware),
         queue(policy),
         rate(from.speed_mbps) {}
 
@@ -82,9 +83,10 @@ struct LinkRail {
 
   std::unique_ptr<Channel> channel;  // of the present life, or of the last that had one
   Rail* rail;
-  size_t key_index;     // this rail's place in MemoryRegion::keys
-  uint32_t speed_mbps;  // advertised by the slower end
-  bool ordered;         // RailCaps::ordered
+  size_t key_index;       // this rail's place in MemoryRegion::keys
+  uint32_t speed_mbps;    // advertised by the slower end
+  bool ordered;           // RailCaps::ordered
+  bool confirmed_by_nic;  // RailCaps::confirms_in_hardware
   PostQueue queue;
   RailRate rate;             // of the present life; not kept by a link of one rail
   uint32_t quiet_polls = 0;  // in a row in which nothing arrived
@@ -97,9 +99,13 @@ struct LinkRail {
   uint32_t confirmed = 0;    // works queued or in flight whose arrival the peer's rail confirms
   // Attended time (Link::attended_ns_).
   uint64_t busy_since_ns = 0;  // none of those has completed since, though there were some
-  uint64_t heard_ns = 0;       // when something last completed or arrived
+  // When something last showed that the peer's process looks at its rails: an arrival, or a
+  // completion where its NIC does not confirm by itself.
+  uint64_t heard_ns = 0;
   uint64_t judged_ns = 0;      // when its silence was last judged
   bool probing = false;        // a probe is under way
+  uint64_t asked_ns = 0;       // when a probe asked for an answer that has not come; 0: none did
+  bool answering = false;      // our answer to the peer's is under way
   uint64_t unproven_ns = 0;    // when the first unconfirmed work after the last probe was submitted
   uint64_t slow_since_ns = 0;  // it has delivered less than half of its siblings; 0: it does not
   ControlWorks controls;

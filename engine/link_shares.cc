@@ -100,9 +100,9 @@ void Link::judge_rails() {
     const bool unused = !(busy_ & bit(i)) && !rail.probing;
     const bool passed_over = had_stripes_ && loads_[i].ns_per_byte > 2 * fastest;
     if (unused && passed_over && unseen_ns >= kRetryNs) {
-      probe(i, true);
+      probe(i, Probe::kWithBytes);
     } else if (unused && unseen_ns >= kUnseenNs && now_ns_ - last_activity_ns_ < kUnseenNs) {
-      probe(i, false);
+      probe(i, Probe::kPlain);
     }
   }
   warn_of_slow_rail();

@@ -224,7 +224,7 @@ void Link::bring_up(size_t i) {
              static_cast<double>(now_ns_ - rail.since_ns) * 1e-9);
   set_up(i);
   ++rejoins_;
-  probe(i, false);
+  probe(i, Probe::kPlain);
 }
 
 }  // namespace slime

@@ -47,6 +47,9 @@ struct RailCaps {
   bool ordered = true;                   // works of one channel arrive in posting order
   bool lines_in_order = false;    // each aligned 128-byte line becomes visible whole and in order
   bool arrives_unpolled = false;  // data lands in memory without poll() at the receiver
+  // The peer's NIC confirms works, whether its process polls or not: so a kSent says that the path
+  // is alive, and nothing of the peer's process.
+  bool confirms_in_hardware = false;
   uint32_t memory_kinds = static_cast<uint32_t>(MemoryKind::kHost);  // bit set of MemoryKind
   bool dma_buf = false;                                              // takes MemoryRange::dma_buf
 };
@@ -93,7 +96,7 @@ struct Work {
 struct Done {
   enum class Kind : uint8_t {
     kSent,     // a work of ours: its memory may be reused (a rail may need the receiver's polls
-               // for that); with confirm_delivery, unless it is unconfirmed: it arrived
+               // for that); with confirm_delivery it also tells what becomes of the work
     kArrived,  // a work of the peer: its bytes are visible in our memory
   };
   Kind kind = Kind::kSent;
@@ -106,7 +109,11 @@ inline constexpr int kNoTrafficClass = -1;
 
 struct ChannelOptions {
   bool active = false;  // true at the end that connects
-  // kSent only once the peer's rail has reported kArrived, but for unconfirmed works
+  // kSent only once the peer's rail has reported kArrived, or will report it whatever its engine
+  // does, and be that fence(); but for unconfirmed works. The acknowledgement of a reliable
+  // connection's NIC is such: its completion queue keeps what was acknowledged. Where the end of a
+  // connection drops what nobody has read (libfabric), the receiver's rail acknowledges by itself,
+  // in the very poll that reports the arrival: nobody may call it again.
   bool confirm_delivery = false;
   // Of what this end sends: IP's TOS byte, 0 to 255. A rail that cannot mark it warns and goes on.
   int traffic_class = kNoTrafficClass;
@@ -124,12 +131,15 @@ class Channel {
   // Data path. post takes the first works of the span and rings one doorbell; `taken` less than
   // the span's size means that the queue is full, which is no error. poll also moves whatever
   // post left to be moved. Both return kOk, or the channel's failure for good: see failure(). After
-  // a failure of post, poll returns what had arrived before it returns the failure too.
+  // a failure of post, poll returns what had arrived before it returns the failure too. A peer that
+  // ends, closes or falls silent is such a failure within NCCL_SLIME_PEER_TIMEOUT, though nothing
+  // is posted and whatever the NIC says; so is a work that does not complete for as long.
   virtual Status post(std::span<const Work> works, size_t* taken) = 0;
   virtual Status poll(std::span<Done> done, size_t* count) = 0;
 
   // After fence() nothing of the peer's reaches our memory over this channel, ever. poll() still
-  // returns the arrivals that had been confirmed to the peer, and then kOk with none.
+  // returns the arrivals that had been confirmed to the peer, and then kOk with none. Unlike all
+  // other calls it may wait, some milliseconds at most: until the NIC has stopped.
   virtual void fence() = 0;
 
   // Asked when no work has completed for a while: false if the peer's NIC (or kernel) has

@@ -85,6 +85,10 @@ Problems fence_problems(Pair& pair, int rounds) {
   pair.right.channel->post(ledger.works().first(1), &taken);
   if (taken != 0) problems.push_back("a fenced channel took a work");
   pair.right.channel->fence();  // again: nothing more to do
+  for (size_t i = 0; i < ledger.size(); ++i) {
+    if (ledger.was_confirmed(i) && !ledger.has_arrived(i))
+      problems.push_back("confirmed, but lost");
+  }
   if (!pair.await_failure(pair.left)) problems.push_back("the peer never noticed the fence");
   append(&problems, pair.problems());
   return problems;

@@ -21,6 +21,22 @@ TYPED_TEST(RailEnd, NothingIsWrittenAfterTheFence) {
   }
 }
 
+// The receiver has not looked at anything yet: where its NIC confirms, it has all the same.
+TYPED_TEST(RailEnd, WhatWasConfirmedIsReportedThoughTheReceiverFences) {
+  for (size_t count = 1; count <= 20; count += 3) {
+    Pair pair(*this->world_, {.confirm_delivery = true});
+    ASSERT_TRUE(pair.connect()) << this->failures_of(pair);
+    Transfer& ledger = pair.transfer(pair.left, std::vector<uint32_t>(count, 1'000));
+    pair.run_alone(pair.left);
+    pair.right.channel->fence();
+    pair.settle();
+    for (size_t i = 0; i < count; ++i) {
+      EXPECT_TRUE(ledger.has_arrived(i) || !ledger.was_confirmed(i)) << i;
+    }
+    this->expect_clean(pair);
+  }
+}
+
 // Both directions die with a fence, and the fence of one end does not wait for that of the other.
 TYPED_TEST(RailEnd, BothEndsMayFence) {
   this->in_each_mode([this](Pair& pair) {

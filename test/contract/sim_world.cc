@@ -16,6 +16,7 @@ class SimWorld final : public World {
     caps.max_batch = 16;
     caps.ordered = options.ordered;
     caps.arrives_unpolled = options.arrives_unpolled;
+    caps.confirms_in_hardware = options.confirms_early;
     sim::RailModel model;
     model.uses_offsets = options.by_offset;
     model.post_ns = 50;
@@ -35,7 +36,9 @@ class SimWorld final : public World {
 
   Rail& left() override { return *left_; }
   Rail& right() override { return *right_; }
-  WorldProperties properties() const override { return {.by_offset = options_.by_offset}; }
+  WorldProperties properties() const override {
+    return {.by_offset = options_.by_offset, .confirms_early = options_.confirms_early};
+  }
   bool pump() override {
     if (network_.step()) return true;
     network_.advance(1'000);

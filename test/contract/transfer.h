@@ -19,6 +19,7 @@ struct TransferOptions {
   bool confirm_delivery = false;  // as in the sender's ChannelOptions
   uint32_t seed = 1;              // immediates, cookies and bytes of two transfers differ by it
   bool some_unconfirmed = false;  // every other work
+  bool confirms_early = false;    // WorldProperties
 };
 
 class Transfer {
@@ -41,6 +42,10 @@ class Transfer {
   bool complete() const { return sent_ == size() && arrived_ == size(); }
   bool has_arrived(size_t index) const { return fates_[index].arrived; }
   bool was_sent(size_t index) const { return fates_[index].sent; }
+  // The sender was told that it has arrived, or will be reported whatever happens.
+  bool was_confirmed(size_t index) const {
+    return confirm_ && fates_[index].sent && !works_[index].unconfirmed;
+  }
   bool untouched(size_t index) const;  // the target of one work
 
   std::span<const Work> works() const { return works_; }
@@ -69,6 +74,7 @@ class Transfer {
 
   const uint32_t seed_;
   const bool confirm_;
+  const bool confirms_early_;
   const bool ordered_;
   mutable Region source_;
   mutable Region target_;

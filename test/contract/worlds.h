@@ -15,13 +15,14 @@ struct SimWorldOptions {
   bool ordered = true;
   bool arrives_unpolled = false;  // as a NIC writes; otherwise as the kernel's TCP
   bool by_offset = false;         // WorldProperties
+  bool confirms_early = false;    // the same: the NIC confirms
   uint64_t seed = 1;
 };
 std::unique_ptr<World> make_sim_world(const SimWorldOptions& options);
 std::unique_ptr<World> make_tcp_world();
 
 // "sim" like tcp, but unordered too; "rc" like RDMA reliable connections; "srd" like EFA; "offsets"
-// like libfabric's providers without FI_MR_VIRT_ADDR.
+// like libfabric's providers without FI_MR_VIRT_ADDR; "hca" like "rc" whose NIC confirms.
 struct Tcp {
   static constexpr const char* kName = "tcp";
   static std::unique_ptr<World> make() { return make_tcp_world(); }
@@ -47,7 +48,14 @@ struct SimOffsets {
   static std::unique_ptr<World> make() { return make_sim_world({.by_offset = true}); }
 };
 
-using AllRails = ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets>;
+struct SimHca {
+  static constexpr const char* kName = "sim_hca";
+  static std::unique_ptr<World> make() {
+    return make_sim_world({.arrives_unpolled = true, .confirms_early = true});
+  }
+};
+
+using AllRails = ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets, SimHca>;
 
 struct RailName {
   template <typename T>

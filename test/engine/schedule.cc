@@ -102,6 +102,7 @@ void ScheduleWorld::Parts::configure_rails() {
   RailCaps own = caps;
   own.ordered = chance(50);
   own.arrives_unpolled = chance(50);
+  own.confirms_in_hardware = own.arrives_unpolled && chance(50);
   own.send_queue_depth = chance(20) ? 2 : 16;
   own.max_batch = 8;
   sim::RailModel model;

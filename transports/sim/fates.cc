@@ -74,7 +74,11 @@ void Network::lose(Flight& flight, bool may_tear) {
 }
 
 void Network::settle_arrived(Flight& flight, Cause cause) {
-  if (flight.receiver_waits) {  // in the receiver's queue, and stays there
+  const Endpoint* const receiver = find(flight.receiver);
+  const bool by_hardware =
+      flight.landed && receiver != nullptr && receiver->rail->caps().confirms_in_hardware;
+  const bool confirmed = flight.sender_waits && (!flight.receiver_waits || by_hardware);
+  if (!confirmed) {  // in the receiver's queue, and stays there
     keep_copy(flight);
     flight.sender_waits = flight.counted = false;
     return;
@@ -82,7 +86,8 @@ void Network::settle_arrived(Flight& flight, Cause cause) {
   if (cause == Cause::kReceiverLeft || cause == Cause::kRefused) return;  // its word is on its way
   if (cause == Cause::kDeath && random_.coin()) return confirm(flight);
   ++fates_.unconfirmed;
-  end_flight(flight);
+  flight.sender_waits = flight.counted = false;
+  end_if_done(flight);
 }
 
 }  // namespace slime::sim

@@ -76,7 +76,11 @@ void Network::handle(const Event& event) {
 void Network::handle_flight(const Event& event) {
   Flight& flight = flights_[event.index];
   if (event.kind == Event::Kind::kLeave) return leave(flight);
-  if (event.kind == Event::Kind::kConfirm) return confirm(flight);
+  if (event.kind == Event::Kind::kConfirm) {
+    // A failure may have decided it before.
+    if (flight.sender_waits) confirm(flight);
+    return;
+  }
   // A failure may have made the arrival earlier or later than it was planned.
   if (flight.on_wire && flight.arrives_ns == event.time_ns) arrive(flight);
 }

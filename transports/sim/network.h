@@ -67,6 +67,7 @@ class Network final : public Clock {
   bool land(Endpoint& receiver, Flight& flight);
   bool report(Endpoint& end, Done* done);
   void reported(const Endpoint& end, Flight& flight);
+  void schedule_confirmation(const Endpoint& receiver, const Flight& flight);
   void confirm(Flight& flight);
   void repeat_later(Event::Kind kind, uint32_t ppm, const Endpoint& end, uint64_t payload);
 

@@ -139,6 +139,7 @@ bool Network::land(Endpoint& receiver, Flight& flight) {
   }
   flight.landed = true;
   if (flight.copy != nullptr) buffers_.give_back(std::move(flight.copy), work.length);
+  if (receiver.rail->caps().confirms_in_hardware) schedule_confirmation(receiver, flight);
   return true;
 }
 
@@ -166,11 +167,15 @@ void Network::reported(const Endpoint& end, Flight& flight) {
     sender->unreported_bytes -= cost_of(flight);
     release_withheld(*sender);
   }
-  if (sender != nullptr && flight.sender_waits && is_confirmed(*sender, flight.work)) {
-    schedule(now_ns_ + latency_ns(end, *sender), Event::Kind::kConfirm,
-             {flight.index, flight.generation});
-  }
+  if (!end.rail->caps().confirms_in_hardware) schedule_confirmation(end, flight);
   end_if_done(flight);
+}
+
+void Network::schedule_confirmation(const Endpoint& receiver, const Flight& flight) {
+  const Endpoint* const sender = find(flight.sender);
+  if (sender == nullptr || !flight.sender_waits || !is_confirmed(*sender, flight.work)) return;
+  schedule(now_ns_ + latency_ns(receiver, *sender), Event::Kind::kConfirm,
+           {flight.index, flight.generation});
 }
 
 void Network::confirm(Flight& flight) {
