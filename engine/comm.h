@@ -72,6 +72,9 @@ class RecvComm : public Comm {
   // At most kMaxReceives. `may_complete_early`: NCCL_NET_OPTIONAL_RECV_COMPLETION.
   virtual Status irecv(std::span<const Receive> receives, bool may_complete_early,
                        Request** request) = 0;
+  // For receives into device memory that are done, before the device reads it: `data` lies in one
+  // of them. kOk with *request == nullptr: nothing to wait for.
+  virtual Status flush(const void* data, const MemoryRegion* region, Request** request) = 0;
   // A message of this tag has come that no receive was posted for. Only eager ones show.
   virtual bool has_unexpected(int tag) = 0;
 };

@@ -19,6 +19,8 @@ inline bool same_port(const Rail& a, const Rail& b) {
 }
 
 struct DeviceProperties {
+  bool takes(MemoryKind kind) const { return (memory_kinds & static_cast<uint32_t>(kind)) != 0; }
+
   std::string name;      // stable and unique, e.g. "eth0" or "eth0+eth1"
   std::string pci_path;  // of the first rail; empty: virtual
   uint64_t guid = 0;

@@ -30,6 +30,7 @@ Status Link::fail_rail(size_t i, Error why) {
   update_load(i);
   busy_ &= ~bit(i);
   if (up_count_ == 0) {
+    if (const Status status = take_arrivals_of_joins(); status != Status::kOk) return status;
     return fail(make_error(Status::kRemote, why.code, "rail %s: %s%s", name_of(rail),
                            why.what.c_str(),
                            rails_.size() > 1 ? " (it was the last rail of the link)" : ""));
@@ -62,6 +63,17 @@ Status Link::take_last_arrivals(size_t i) {
     }
     if (count == 0 || polled != Status::kOk) return Status::kOk;
   }
+}
+
+// The peer may have used a rail that is not up at this end yet, and have ended since: what its
+// works were confirmed to have done, they have done.
+Status Link::take_arrivals_of_joins() {
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    if (rails_[i].state != RailState::kJoining || !rails_[i].join.connected) continue;
+    rails_[i].channel->fence();
+    if (const Status status = take_last_arrivals(i); status != Status::kOk) return status;
+  }
+  return Status::kOk;
 }
 
 void Link::send_notice(size_t i) {

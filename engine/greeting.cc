@@ -85,8 +85,10 @@ Status Greeting::receive_hello() {
     return Status::kOk;
   }
   welcome_.value.rails = cards_of(device_.rails());
-  welcome_.value.eager_max =
-      static_cast<uint32_t>(std::min<uint64_t>(hello.eager_max, fabric_.settings().eager_max));
+  // The receiver's processor copies eager messages to their place, which device memory forbids.
+  const bool may_copy = !device_.properties().takes(MemoryKind::kCuda);
+  const auto own_eager_max = may_copy ? static_cast<uint32_t>(fabric_.settings().eager_max) : 0;
+  welcome_.value.eager_max = std::min(hello.eager_max, own_eager_max);
   auto opened = open_channels(std::max(rails, welcome_.value.rails.count));
   if (!opened) refuse(opened.error());
   return Status::kOk;

@@ -221,7 +221,7 @@ Status Link::handle(size_t i, const Done& done) {
   rails_[i].quiet_polls = 0;
   if (kind_of(done.immediate) == ImmediateKind::kControl) return handle_control(i, done.immediate);
   last_activity_ns_ = now_ns_;
-  return user_.on_arrived(done.immediate, done.bytes);
+  return user_.on_arrived(i, done.immediate, done.bytes);
 }
 
 void Link::handle_sent(size_t i, const Done& done) {
@@ -290,7 +290,7 @@ Status Link::handle_control(size_t i, uint32_t immediate) {
     case ControlOp::kCredit:
     case ControlOp::kSeen:
     case ControlOp::kWanted:
-      return user_.on_arrived(immediate, 0);
+      return user_.on_arrived(i, immediate, 0);
     case ControlOp::kFenced:
     case ControlOp::kJoin:
     case ControlOp::kJoined:

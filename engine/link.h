@@ -42,7 +42,7 @@ class LinkUser {
  public:
   virtual ~LinkUser() = default;
   // A work of the peer arrived; of control works only kCredit, kSeen, kWanted.
-  virtual Status on_arrived(uint32_t immediate, uint64_t bytes) = 0;
+  virtual Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) = 0;
   // A work of ours is done. False: not expected (a repeated completion), nothing changed.
   virtual bool on_sent(const Cookie& cookie, uint64_t* bytes) = 0;
   // This end has fenced this life of a rail. A user whose peer needs a record of what arrived fills
@@ -72,6 +72,7 @@ class Link {
   size_t up_count() const { return up_count_; }
   bool up(size_t rail) const { return rails_[rail].up(); }
   bool ordered(size_t rail) const { return rails_[rail].ordered; }
+  size_t device_rail(size_t rail) const { return rails_[rail].key_index; }
   // What this rail has carried has arrived, or nothing can stop it any more. If that is not known,
   // the rail is asked.
   bool has_delivered(size_t rail);
@@ -180,6 +181,7 @@ class Link {
   Status fail_rail(size_t rail, Error why);
   Error with_carrier(LinkRail& rail, Error why) const;
   Status take_last_arrivals(size_t rail);
+  Status take_arrivals_of_joins();
   void send_notice(size_t rail);
   void finish_errand(size_t bearer, uint64_t cookie);
   void drop_errands(size_t dead_rail);

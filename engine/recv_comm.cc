@@ -21,6 +21,7 @@ RecvCommImpl::RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box 
     link_.add_rail(std::move(channel));
   }
   link_.warm_up();
+  if (auto opened = flushes_.open(*this, device); !opened) (void)link_.fail(opened.error());
   if (fabric.attends_idle_comms() && link_.rail_count() > 1) attend_when_idle(link_.rail_count());
 }
 
@@ -109,6 +110,7 @@ void RecvCommImpl::submit_cts(ReceiveRequest& request, bool again) {
 
 Status RecvCommImpl::test(Request* request, bool* done, size_t* sizes) {
   const Call call(*this);
+  if (FlushRequest* const flush = flushes_.find(request)) return test_flush(*flush, done);
   auto& mine = static_cast<ReceiveRequest&>(*request);
   if (!mine.active || mine.returned) {
     return link_.fail(make_error(Status::kInvalid, 0, "test of a receive request that is done"));
@@ -127,6 +129,27 @@ Status RecvCommImpl::test(Request* request, bool* done, size_t* sizes) {
   if (status != Status::kOk) return status;
   waited();
   return link_.check_deadline(mine.started_ns, waits_for(mine), mine.parts[0].capacity);
+}
+
+// Reads are of this host: they complete whatever becomes of the link.
+Status RecvCommImpl::flush(const void* data, const MemoryRegion* region, Request** request) {
+  const Call call(*this);
+  Status status = Status::kOk;
+  FlushRequest* const begun = flushes_.begin(data, region, &status);
+  if (status != Status::kOk) return link_.fail(flushes_.failure());
+  *request = begun;
+  return Status::kOk;
+}
+
+Status RecvCommImpl::test_flush(FlushRequest& request, bool* done) {
+  if (!request.active) {
+    return link_.fail(make_error(Status::kInvalid, 0, "test of a flush request that is done"));
+  }
+  if (flushes_.test(request, done) != Status::kOk) return link_.fail(flushes_.failure());
+  if (*done) return Status::kOk;
+  (void)move();
+  waited();
+  return Status::kOk;
 }
 
 Status RecvCommImpl::progress() {
@@ -168,10 +191,10 @@ void RecvCommImpl::on_seen(uint32_t cts_seen) {
   }
 }
 
-Status RecvCommImpl::on_arrived(uint32_t immediate, uint64_t bytes) {
+Status RecvCommImpl::on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) {
   switch (kind_of(immediate)) {
     case ImmediateKind::kData:
-      return on_stripe(DataImmediate::unpack(immediate), bytes);
+      return on_stripe(rail, DataImmediate::unpack(immediate), bytes);
     case ImmediateKind::kEager:
       return on_eager(immediate, bytes);
     case ImmediateKind::kControl:
@@ -187,7 +210,7 @@ Status RecvCommImpl::on_arrived(uint32_t immediate, uint64_t bytes) {
   return link_.fail_protocol("what only a receiving end sends");
 }
 
-Status RecvCommImpl::on_stripe(const DataImmediate& immediate, uint64_t bytes) {
+Status RecvCommImpl::on_stripe(size_t rail, const DataImmediate& immediate, uint64_t bytes) {
   ReceiveRequest& request = requests_[immediate.slot];
   const bool announced = request.active && request.cts_bytes > 0;
   const bool current = announced && request.generation == immediate.generation;
@@ -205,6 +228,9 @@ Status RecvCommImpl::on_stripe(const DataImmediate& immediate, uint64_t bytes) {
   eager_streak_ = 0;
   part.arrived |= bit;
   part.bytes += bytes;
+  if (part.region != nullptr && part.region->kind != MemoryKind::kHost) {
+    flushes_.delivered(link_.device_rail(rail));
+  }
   on_seen(request.sequence + 1);
   if (part.bytes > part.capacity) return link_.fail_protocol("more bytes than the receive takes");
   if (part.arrived == ~uint64_t{0} >> (kMaxStripes - part.stripes)) complete(request, part);

@@ -9,6 +9,7 @@
 
 #include "engine/comm.h"
 #include "engine/comm_progress.h"
+#include "engine/flushes.h"
 #include "engine/link.h"
 #include "engine/link_parts.h"
 #include "engine/records.h"
@@ -63,10 +64,11 @@ class RecvCommImpl final : public RecvComm, private LinkUser, private CommProgre
   const Link& link() const { return link_; }
   Status progress() override;
   bool has_unexpected(int tag) override;
+  Status flush(const void* data, const MemoryRegion* region, Request** request) override;
 
  private:
   // LinkUser
-  Status on_arrived(uint32_t immediate, uint64_t bytes) override;
+  Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) override;
   bool on_sent(const Cookie& cookie, uint64_t* bytes) override;
   void fence_record(const RailLife& life, size_t bearer, Work* work) override;
   Status on_fenced(const RailLife& life) override;
@@ -74,7 +76,7 @@ class RecvCommImpl final : public RecvComm, private LinkUser, private CommProgre
   void fill_probe(size_t, Work*) const override {}
 
   // CommProgress
-  bool has_requests() const override { return outstanding_ > 0; }
+  bool has_requests() const override { return outstanding_ > 0 || flushes_.any_open(); }
   bool has_work() const override { return link_.has_work(); }
   void advance() override { (void)move(); }
 
@@ -82,7 +84,8 @@ class RecvCommImpl final : public RecvComm, private LinkUser, private CommProgre
 
   bool has_room() { return link_.up_count() == 0 || link_.room(link_.pick(0)) > 0; }
   ReceiveRequest* take_request(std::span<const Receive> receives);
-  Status on_stripe(const DataImmediate& immediate, uint64_t bytes);
+  Status on_stripe(size_t rail, const DataImmediate& immediate, uint64_t bytes);
+  Status test_flush(FlushRequest& request, bool* done);
   void write_cts(ReceiveRequest& request);
   void submit_cts(ReceiveRequest& request, bool again = false);
   bool seen(const ReceiveRequest& request) const {
@@ -133,6 +136,8 @@ class RecvCommImpl final : public RecvComm, private LinkUser, private CommProgre
   uint32_t held_count_ = 0;
   uint32_t eager_streak_ = 0;  // messages in a row that came eagerly
   uint64_t last_eager_ns_ = 0;
+  Flushes flushes_;
+
   uint32_t wanted_ = 0;  // CTS below this one are not held back: the sender waits for them
 
   Link link_;  // last: gone before the memory it uses

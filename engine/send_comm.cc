@@ -190,7 +190,7 @@ Status SendCommImpl::move() {
   return status;
 }
 
-Status SendCommImpl::on_arrived(uint32_t immediate, uint64_t bytes) {
+Status SendCommImpl::on_arrived(size_t, uint32_t immediate, uint64_t bytes) {
   switch (kind_of(immediate)) {
     case ImmediateKind::kCts:
       return on_cts(immediate, bytes);

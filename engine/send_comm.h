@@ -70,7 +70,7 @@ class SendCommImpl final : public SendComm, private LinkUser, private CommProgre
   };
 
   // LinkUser
-  Status on_arrived(uint32_t immediate, uint64_t bytes) override;
+  Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) override;
   bool on_sent(const Cookie& cookie, uint64_t* bytes) override;
   void fence_record(const RailLife&, size_t, Work*) override {}
   Status on_fenced(const RailLife& life) override;

@@ -28,8 +28,7 @@ std::string describe_device(Device& device, size_t index) {
 
 bool takes_device_memory(Fabric& fabric) {
   for (size_t i = 0; i < fabric.device_count(); ++i) {
-    const uint32_t kinds = fabric.device(static_cast<int>(i))->properties().memory_kinds;
-    if (kinds & static_cast<uint32_t>(MemoryKind::kCuda)) return true;
+    if (fabric.device(static_cast<int>(i))->properties().takes(MemoryKind::kCuda)) return true;
   }
   return false;
 }

@@ -25,10 +25,9 @@ const char* keep_for_ever(const std::string& text) {
 }
 
 int pointer_support(const DeviceProperties& known) {
-  const uint32_t kinds = known.memory_kinds;
   int support = known.dma_buf ? nccl::kPointerDmaBuf : 0;
-  if (kinds & static_cast<uint32_t>(MemoryKind::kHost)) support |= nccl::kPointerHost;
-  if (kinds & static_cast<uint32_t>(MemoryKind::kCuda)) support |= nccl::kPointerCuda;
+  if (known.takes(MemoryKind::kHost)) support |= nccl::kPointerHost;
+  if (known.takes(MemoryKind::kCuda)) support |= nccl::kPointerCuda;
   return support;
 }
 

@@ -77,7 +77,13 @@ Result<void> irecv(void* recv_comm, const ReceiveArguments& arguments, const int
                    bool may_complete_early, void** request);
 Result<void> irecv(void* recv_comm, const ReceiveArguments& arguments, const size_t* sizes,
                    bool may_complete_early, void** request);
-Result<void> iflush(void* recv_comm, void** request);
+struct FlushArguments {
+  int n = 0;  // as in the irecv before
+  void** data = nullptr;
+  const int* sizes = nullptr;  // received
+  void** mhandles = nullptr;
+};
+Result<void> iflush(void* recv_comm, const FlushArguments& arguments, void** request);
 Result<void> test(void* request, int* done, int* sizes);
 
 }  // namespace slime::plugin

@@ -105,6 +105,32 @@ Result<void> copy_sizes(const Sizes& from, int* to) {
   return {};
 }
 
+struct Place {
+  const void* data = nullptr;
+  const MemoryRegion* region = nullptr;  // nullptr: there is none
+};
+
+// The first place in device memory that something was received into.
+Result<Place> device_memory_of(const Device& device, const FlushArguments& arguments) {
+  if (!device.properties().takes(MemoryKind::kCuda)) return Place{};
+  if (arguments.n < 1 || arguments.n > kMaxReceives) {
+    return fail(make_error(Status::kInvalid, 0, "a flush of %d receives: 1 to %d are possible",
+                           arguments.n, kMaxReceives));
+  }
+  if (arguments.data == nullptr) return fail(null_argument("data"));
+  if (arguments.sizes == nullptr) return fail(null_argument("sizes"));
+  if (arguments.mhandles == nullptr) return fail(null_argument("mhandles"));
+  for (int i = 0; i < arguments.n; ++i) {
+    const auto* const region = static_cast<const MemoryRegion*>(arguments.mhandles[i]);
+    if (arguments.sizes[i] <= 0 || region == nullptr || region->kind == MemoryKind::kHost) continue;
+    if (!transferable(device, arguments.data[i], 1, region)) {
+      return fail(out_of_region(device, arguments.data[i], 1, region));
+    }
+    return Place{arguments.data[i], region};
+  }
+  return Place{};
+}
+
 }  // namespace
 
 Result<void> isend(void* send_comm, const void* data, size_t bytes, int tag, void* mhandle,
@@ -133,11 +159,21 @@ Result<void> irecv(void* recv_comm, const ReceiveArguments& arguments, const siz
   return receive(recv_comm, arguments, sizes, may_complete_early, request);
 }
 
-// What arrived in host memory is visible when test() says so: nothing is left to flush.
-Result<void> iflush(void* recv_comm, void** request) {
-  if (as(recv_comm, ObjectKind::kRecv) == nullptr) return fail(not_a("recvComm", recv_comm));
+// What arrived in host memory is visible when test() says so: nothing is left to flush. One flush
+// is for all that the comm has received.
+Result<void> iflush(void* recv_comm, const FlushArguments& arguments, void** request) {
+  NetObject* const object = as(recv_comm, ObjectKind::kRecv);
+  if (object == nullptr) return fail(not_a("recvComm", recv_comm));
   if (request == nullptr) return fail(null_argument("request"));
   *request = nullptr;
+  const auto place = device_memory_of(*object->device, arguments);
+  if (!place) return fail(place.error());
+  if (place->region == nullptr) return {};
+  Request* begun = nullptr;
+  if (object->recv->flush(place->data, place->region, &begun) != Status::kOk) {
+    return fail(failure_of(*object->recv));
+  }
+  *request = begun;
   return {};
 }
 

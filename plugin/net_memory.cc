@@ -17,7 +17,7 @@ Result<MemoryKind> kind_for(const Device& device, int type) {
                            "memory type %d is unknown: 1 (host) and 2 (CUDA) are possible", type));
   }
   const auto kind = type == nccl::kPointerHost ? MemoryKind::kHost : MemoryKind::kCuda;
-  if (!(device.properties().memory_kinds & static_cast<uint32_t>(kind))) {
+  if (!device.properties().takes(kind)) {
     return fail(make_error(Status::kUnsupported, 0,
                            "device %s cannot register %s memory; its ptrSupport says so, and NCCL "
                            "stages through host memory instead",

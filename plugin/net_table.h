@@ -180,9 +180,9 @@ inline ResultCode irecv_v10(void* comm, int n, void** data, size_t* sizes, int* 
   return irecv_v9(comm, n, data, sizes, tags, mhandles, request);
 }
 
-inline ResultCode iflush_v6(void* comm, int /*n*/, void** /*data*/, int* /*sizes*/,
-                            void** /*mhandles*/, void** request) noexcept {
-  return boundary("iflush", [&] { return iflush(comm, request); });
+inline ResultCode iflush_v6(void* comm, int n, void** data, int* sizes, void** mhandles,
+                            void** request) noexcept {
+  return boundary("iflush", [&] { return iflush(comm, {n, data, sizes, mhandles}, request); });
 }
 
 inline ResultCode test_v6(void* request, int* done, int* sizes) noexcept {

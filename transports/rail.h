@@ -157,6 +157,23 @@ class Channel {
   RailCounters counters;
 };
 
+// For rails that write into device memory. A NIC's completion says that it has issued its writes,
+// not that the device sees them; a read by the same NIC is answered behind them (PCI Express Base
+// Specification, ordering rules: a read completion pushes posted writes). Belongs to the thread of
+// its comm, and outlives channels: a rail that has died may still owe writes that it reported.
+class Flusher {
+ public:
+  virtual ~Flusher() = default;
+  // Begins a read of the first byte at `address`, in a range that is registered on this rail.
+  // kAgain: too many are under way.
+  virtual Status begin(const std::byte* address, uint64_t local_key) = 0;
+  // How many of those begun are complete, in the order of their beginning: the device sees all that
+  // this rail's channels had reported before begin(). A read that takes longer than
+  // NCCL_SLIME_PEER_TIMEOUT is an error.
+  virtual Status poll(uint64_t* completed) = 0;
+  virtual const Error& failure() const = 0;  // valid once begin or poll returned an error
+};
+
 class Rail {
  public:
   virtual ~Rail() = default;
@@ -169,6 +186,8 @@ class Rail {
   virtual Result<MemoryKeys> register_memory(const MemoryRange& range) = 0;
   virtual void deregister_memory(const MemoryKeys& keys) = 0;
   virtual Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) = 0;
+  // nullptr: what arrived in device memory is visible without one.
+  virtual Result<std::unique_ptr<Flusher>> open_flusher() { return nullptr; }
 };
 
 }  // namespace slime

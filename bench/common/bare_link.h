@@ -59,7 +59,7 @@ class BareLink final : private LinkUser {
   const std::vector<const Channel*>& channels() const { return channels_; }
 
  private:
-  Status on_arrived(uint32_t, uint64_t) override { return Status::kOk; }
+  Status on_arrived(size_t, uint32_t, uint64_t) override { return Status::kOk; }
   bool on_sent(const Cookie&, uint64_t* bytes) override {
     *bytes = bytes_;
     ++done_;

@@ -12,6 +12,7 @@ namespace slime::test {
 namespace {
 
 constexpr size_t kRails = 4;
+constexpr size_t kLinkNumbers = 12;  // a multiple of any number of rails
 constexpr size_t kArena = 256 << 10;
 constexpr size_t kGap = 64;  // between receive buffers: nothing may ever be written there
 constexpr std::byte kPoison{0xee}, kReleased{0x55}, kScribble{0xaa};
@@ -35,8 +36,9 @@ struct Group {
     size_t message = 0;  // the one that belongs here
   };
   std::vector<Part> parts;
-  Request* request = nullptr;
-  bool issued = false, done = false;
+  Request* request = nullptr;  // the receive, then its flush
+  std::array<size_t, kMaxReceives> sizes = {};
+  bool issued = false, flushing = false, done = false;
 };
 
 std::byte pattern_byte(uint64_t pattern, size_t i) {
@@ -54,17 +56,26 @@ Settings schedule_settings() {
   return settings;
 }
 
+RailCaps schedule_caps() {
+  RailCaps caps;
+  caps.memory_kinds =
+      static_cast<uint32_t>(MemoryKind::kHost) | static_cast<uint32_t>(MemoryKind::kCuda);
+  return caps;
+}
+
 }  // namespace
 
 struct ScheduleWorld::Parts {
   sim::Network network{1};
-  RailCaps caps;
+  RailCaps caps = schedule_caps();
   Settings settings = schedule_settings();
   SimHost from{network, kRails, caps, settings, "a"}, to{network, kRails, caps, settings, "b"};
   std::vector<std::byte> source, target, expected;
   std::vector<Message> messages;
   std::vector<Group> groups;
-  const MemoryRegion *source_region = nullptr, *target_region = nullptr;
+  const MemoryRegion* source_region = nullptr;
+  // The target as host memory and as device memory, and which it is now.
+  const MemoryRegion *host_region = nullptr, *device_region = nullptr, *target_region = nullptr;
   sim::Random random{1};
   ScheduleReport report;
   uint64_t target_used = 0;
@@ -76,7 +87,8 @@ struct ScheduleWorld::Parts {
 
   Parts() : source(kArena), target(kArena), expected(kArena) {
     source_region = *from.device().memory().acquire({source.data(), kArena});
-    target_region = *to.device().memory().acquire({target.data(), kArena});
+    host_region = *to.device().memory().acquire({target.data(), kArena});
+    device_region = *to.device().memory().acquire({target.data(), kArena, MemoryKind::kCuda});
   }
 
   uint64_t below(uint64_t bound) { return random.up_to(bound - 1); }
@@ -87,7 +99,8 @@ struct ScheduleWorld::Parts {
   void drive(SimLink& link);
   bool send_some(SendCommImpl& sender, bool* failed);
   bool receive_some(RecvCommImpl& receiver, bool* failed);
-  void check_received(Group& group, const size_t* sizes);
+  bool flush(RecvCommImpl& receiver, Group& group, bool* failed);
+  void check_received(Group& group);
   void check_memory();
   void turn_a_rail();
   void expect_all_rails_back(SimLink& link);
@@ -116,6 +129,8 @@ void ScheduleWorld::Parts::configure_rails() {
   model.repeat_ns = 30'000;
   model.connect_retries = chance(30) ? 10 : 0;
   model.uses_offsets = chance(50);
+  model.needs_flush = chance(20);
+  target_region = model.needs_flush ? device_region : host_region;
   report.rails = 1 + static_cast<uint32_t>(below(kRails));
   const uint32_t deaths = chance(70) ? static_cast<uint32_t>(below(report.rails + 1)) : 0;
   report.deaths = deaths;
@@ -217,9 +232,10 @@ bool ScheduleWorld::Parts::receive_some(RecvCommImpl& receiver, bool* failed) {
     if (group.issued) {
       if (!wants_test) continue;
       bool done = false;
-      std::array<size_t, kMaxReceives> sizes = {};
-      if (receiver.test(group.request, &done, sizes.data()) != Status::kOk) *failed = true;
-      if (done) check_received(group, sizes.data());
+      size_t* const sizes = group.flushing ? nullptr : group.sizes.data();
+      if (receiver.test(group.request, &done, sizes) != Status::kOk) *failed = true;
+      const bool flushed = done && (group.flushing || !flush(receiver, group, failed));
+      if (flushed) check_received(group);
       if (!done && chance(30)) continue;  // not only the oldest
       return done;
     }
@@ -237,13 +253,22 @@ bool ScheduleWorld::Parts::receive_some(RecvCommImpl& receiver, bool* failed) {
   return false;
 }
 
+// What has arrived in device memory is looked at once it has been flushed. False: it needs none.
+bool ScheduleWorld::Parts::flush(RecvCommImpl& receiver, Group& group, bool* failed) {
+  const void* const place = &target[group.parts.front().offset];
+  group.request = nullptr;
+  *failed |= receiver.flush(place, target_region, &group.request) != Status::kOk;
+  group.flushing = group.request != nullptr;
+  return group.flushing;
+}
+
 // The n-th send of a tag belongs to the n-th receive of that tag, and they were made in that order.
-void ScheduleWorld::Parts::check_received(Group& group, const size_t* sizes) {
+void ScheduleWorld::Parts::check_received(Group& group) {
   group.done = true;
   for (size_t p = 0; p < group.parts.size(); ++p) {
     const Group::Part& part = group.parts[p];
     const Message& message = messages[part.message];
-    if (sizes[p] != message.bytes) violate("test of a receive reports a wrong size");
+    if (group.sizes[p] != message.bytes) violate("test of a receive reports a wrong size");
     for (size_t i = 0; i < part.capacity; ++i) {
       const bool inside = i < message.bytes;
       const std::byte wanted = inside ? pattern_byte(message.pattern, i) : kPoison;
@@ -337,8 +362,10 @@ void ScheduleWorld::Parts::drive(SimLink& link) {
   }
   if (!link.sender) {
     // The end of the link is not the end of what had arrived.
-    for (int i = 0; i < 1000 && !receives_done(); ++i)
+    for (int i = 0; i < 1000 && !receives_done(); ++i) {
       (void)receive_some(*link.receiver, &receive_failed);
+      network.advance(1'000);
+    }
     if (report.deaths < report.rails && !receives_done()) violate("lost when its sender left");
     return;
   }
@@ -360,9 +387,15 @@ ScheduleReport ScheduleWorld::run(uint64_t seed) {
   world.network.reset(seed);
   world.configure_rails();
   world.make_messages();
-  const auto eager_max =
+  const bool device_memory = world.target_region == world.device_region;
+  const auto drawn =
       std::array<uint32_t, 3>{world.many_small ? 256U : 0, 256, 4096}[world.below(3)];
+  const uint32_t eager_max = device_memory ? 0 : drawn;
   for (const Message& message : world.messages) world.report.eager += message.bytes <= eager_max;
+  // The numbers of links spread them over rails: each seed starts at the same one.
+  for (SimHost* host : {&world.from, &world.to}) {
+    while (host->device().number_link() % kLinkNumbers != kLinkNumbers - 1) continue;
+  }
   {
     SimLink link = connect(world.network, world.from, world.to, world.report.rails, eager_max);
     world.drive(link);

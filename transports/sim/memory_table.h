@@ -14,7 +14,7 @@ class MemoryTable {
   // The salt keeps the keys of one rail from fitting another by accident.
   explicit MemoryTable(uint64_t salt) : salt_(salt & ~kLocalBit) {}
 
-  MemoryKeys add(uint64_t address, uint64_t bytes) {
+  MemoryKeys add(uint64_t address, uint64_t bytes, MemoryKind kind) {
     if (free_.empty()) {
       free_.push_back(static_cast<uint32_t>(ranges_.size()));
       ranges_.emplace_back();
@@ -22,7 +22,7 @@ class MemoryTable {
     const uint32_t index = free_.back();
     free_.pop_back();
     Range& range = ranges_[index];
-    range = {address, bytes, range.generation, true};
+    range = {address, bytes, range.generation, kind, true};
     const uint64_t name = uint64_t{range.generation} << 32 | index;
     return {(name << 1 ^ salt_) | kLocalBit, name << 1 ^ salt_};
   }
@@ -43,6 +43,11 @@ class MemoryTable {
     return range == nullptr ? 0 : range->address;
   }
 
+  MemoryKind kind(uint64_t key) {
+    const Range* range = find(key, false);
+    return range == nullptr ? MemoryKind::kHost : range->kind;
+  }
+
   bool allows(uint64_t key, bool local, uint64_t address, uint64_t bytes) {
     const Range* range = find(key, local);
     return range != nullptr && address >= range->address && bytes <= range->bytes &&
@@ -55,6 +60,7 @@ class MemoryTable {
     uint64_t address = 0;
     uint64_t bytes = 0;
     uint32_t generation = 0;
+    MemoryKind kind = MemoryKind::kHost;
     bool live = false;
   };
 

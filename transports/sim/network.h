@@ -47,6 +47,7 @@ class Network final : public Clock {
 
  private:
   friend class Channel;
+  friend class Flusher;
   friend class Rail;
 
   // Ends of channels (connect.cc).

@@ -17,10 +17,11 @@ Result<MemoryKeys> Rail::register_memory(const MemoryRange& range) {
                            caps_.name.c_str(), range.bytes, static_cast<unsigned>(range.kind),
                            caps_.memory_kinds));
   }
-  return memory_.add(start, range.bytes);
+  return memory_.add(start, range.bytes, range.kind);
 }
 
 void Rail::deregister_memory(const MemoryKeys& keys) {
+  write_back(written_back_ + unflushed_.size());  // it does not outlive its memory
   if (!memory_.remove(keys)) ++network_.violations_.bad_calls;
 }
 
@@ -57,6 +58,8 @@ void Rail::start_over() {
   revive();
   wire_free_ps_ = 0;
   works_posted_ = 0;
+  unflushed_.clear();
+  written_back_ = 0;
   network_.schedule_death(*this);
 }
 

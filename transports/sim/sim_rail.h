@@ -1,8 +1,10 @@
 // A simulated NIC port and its channels: slime::Rail over a sim::Network.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "transports/rail.h"
 #include "transports/sim/memory_table.h"
@@ -17,6 +19,7 @@ class Rail final : public slime::Rail {
   Result<MemoryKeys> register_memory(const MemoryRange& range) override;
   void deregister_memory(const MemoryKeys& keys) override;
   Result<std::unique_ptr<slime::Channel>> open_channel(const ChannelOptions& options) override;
+  Result<std::unique_ptr<slime::Flusher>> open_flusher() override;
 
   const RailModel& model() const { return model_; }
   // For the next schedule, beside Network::reset(), while no channel is open.
@@ -33,6 +36,17 @@ class Rail final : public slime::Rail {
  private:
   friend class Network;
   friend class Channel;
+  friend class Flusher;
+  // A write into device memory that the device does not see yet.
+  struct Unflushed {
+    std::byte* target;
+    std::vector<std::byte> bytes;
+  };
+
+  // flusher.cc
+  void write(const Work& work, std::byte* target, const std::byte* source);
+  void write_back(uint64_t until);
+
   Rail(Network& network, Index id, uint64_t salt, const RailCaps& caps, const RailModel& model)
       : network_(network), id_(id), caps_(caps), model_(model), memory_(salt) {
     if (caps_.oob_address.empty()) caps_.oob_address = "127.0.0.1";  // all hosts are this one
@@ -47,9 +61,31 @@ class Rail final : public slime::Rail {
   uint64_t wire_free_ps_ = 0;  // when the wire has sent all that was posted; picoseconds, so that
                                // the rounding of many small works does not add up
   uint64_t works_posted_ = 0;
-  uint32_t life_ = 0;  // a scheduled death is meant for one life only
+  std::deque<Unflushed> unflushed_;  // in the order of their arrival
+  uint64_t written_back_ = 0;        // how many have gone from there
+  uint32_t life_ = 0;                // a scheduled death is meant for one life only
   bool dead_ = false;
   Death died_of_ = Death::kNoticed;
+};
+
+// Reads behind what has arrived on a rail; see RailModel::needs_flush.
+class Flusher final : public slime::Flusher {
+ public:
+  explicit Flusher(Rail& rail) : rail_(rail) {}
+  Status begin(const std::byte* address, uint64_t local_key) override;
+  Status poll(uint64_t* completed) override;
+  const Error& failure() const override { return failure_; }
+
+ private:
+  static constexpr size_t kMostReads = 2;
+  struct Read {
+    uint64_t done_ns;
+    uint64_t behind;  // how many writes of the rail, ever
+  };
+  Rail& rail_;
+  std::deque<Read> reads_;
+  uint64_t completed_ = 0;
+  Error failure_;
 };
 
 class Channel final : public slime::Channel {
