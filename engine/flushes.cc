@@ -29,55 +29,56 @@ FlushRequest* Flushes::begin(const void* address, const MemoryRegion* region, St
     *status = failure_.status;
     return nullptr;
   }
-  free->active = true;
-  ++open_;
   free->to_begin = delivered_;
   free->address = static_cast<const std::byte*>(address);
   free->region = region;
   for (size_t i = 0; i < rails_.size(); ++i) free->reads[i] = rails_[i].begun;
   *status = begin_reads(*free);
-  return *status == Status::kOk ? &*free : nullptr;
+  if (*status != Status::kOk) return nullptr;
+  free->active = true;
+  ++open_;
+  return &*free;
 }
 
 Status Flushes::begin_reads(FlushRequest& request) {
   for (uint32_t left = request.to_begin; left != 0; left &= left - 1) {
     const auto i = static_cast<size_t>(std::countr_zero(left));
     Rail& rail = rails_[i];
-    const Status begun = rail.flusher == nullptr
-                             ? Status::kOk
-                             : rail.flusher->begin(request.address, request.region->keys[i].local);
-    if (begun == Status::kAgain) continue;
-    if (begun != Status::kOk) return fail(rail);
+    if (rail.flusher != nullptr) {
+      const Status begun = rail.flusher->begin(
+          request.address, request.region->offset_of(request.address), request.region->keys[i]);
+      if (begun == Status::kAgain) continue;
+      if (begun != Status::kOk) return fail(rail);
+      request.reads[i] = ++rail.begun;
+    }
     request.to_begin &= ~(uint32_t{1} << i);
     delivered_ &= ~(uint32_t{1} << i);
-    request.reads[i] = rail.flusher == nullptr ? 0 : ++rail.begun;
   }
   return Status::kOk;
 }
 
 FlushRequest* Flushes::find(Request* request) {
-  const auto begin = reinterpret_cast<uintptr_t>(requests_.data());
-  const auto address = reinterpret_cast<uintptr_t>(static_cast<FlushRequest*>(request));
-  const bool ours = address - begin < requests_.size() * sizeof(FlushRequest);
-  return ours ? static_cast<FlushRequest*>(request) : nullptr;
+  const auto first = reinterpret_cast<uintptr_t>(static_cast<Request*>(requests_.data()));
+  const uintptr_t offset = reinterpret_cast<uintptr_t>(request) - first;
+  return offset < requests_.size() * sizeof(FlushRequest) ? static_cast<FlushRequest*>(request)
+                                                          : nullptr;
 }
 
+// Every read that is under way is looked at, whoever waits for it: that makes room for those that
+// could not begin.
 Status Flushes::test(FlushRequest& request, bool* done) {
   *done = false;
+  for (Rail& rail : rails_) {
+    if (rail.completed == rail.begun) continue;
+    if (rail.flusher->poll(&rail.completed) != Status::kOk) return fail(rail);
+  }
   if (const Status status = begin_reads(request); status != Status::kOk) return status;
   bool complete = request.to_begin == 0;
-  for (size_t i = 0; i < rails_.size(); ++i) {
-    Rail& rail = rails_[i];
-    if (rail.completed < request.reads[i] && rail.flusher->poll(&rail.completed) != Status::kOk) {
-      return fail(rail);
-    }
-    complete &= rail.completed >= request.reads[i];
-  }
-  *done = complete;
-  if (complete) {
-    request.active = false;
-    --open_;
-  }
+  for (size_t i = 0; i < rails_.size(); ++i) complete &= rails_[i].completed >= request.reads[i];
+  if (!complete) return Status::kOk;
+  request.active = false;
+  --open_;
+  *done = true;
   return Status::kOk;
 }
 

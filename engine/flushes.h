@@ -34,7 +34,7 @@ class Flushes {
   // Opens what the rails of the device need, if any takes device memory. The error is for the comm.
   Result<void> open(Comm& comm, const Device& device);
 
-  // A stripe has been written into device memory by this rail of the device.
+  // A stripe, or part of one, has been written into device memory by this rail of the device.
   void delivered(size_t rail) { delivered_ |= uint32_t{1} << rail; }
   // `region` holds `address`, which is device memory. nullptr: no rail needs a flush, or it failed,
   // which *status then says.

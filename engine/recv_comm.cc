@@ -62,6 +62,7 @@ ReceiveRequest* RecvCommImpl::take_request(std::span<const Receive> receives) {
     part.data = static_cast<std::byte*>(receive.data);
     part.capacity = receive.capacity;
     part.region = receive.region;
+    part.in_device = receive.region != nullptr && receive.region->kind != MemoryKind::kHost;
     part.tag = receive.tag;
     part.ordinal = posted_.of(receive.tag)++;
   }
@@ -137,6 +138,7 @@ Status RecvCommImpl::flush(const void* data, const MemoryRegion* region, Request
   Status status = Status::kOk;
   FlushRequest* const begun = flushes_.begin(data, region, &status);
   if (status != Status::kOk) return link_.fail(flushes_.failure());
+  achieved();
   *request = begun;
   return Status::kOk;
 }
@@ -146,9 +148,12 @@ Status RecvCommImpl::test_flush(FlushRequest& request, bool* done) {
     return link_.fail(make_error(Status::kInvalid, 0, "test of a flush request that is done"));
   }
   if (flushes_.test(request, done) != Status::kOk) return link_.fail(flushes_.failure());
-  if (*done) return Status::kOk;
-  (void)move();
-  waited();
+  if (*done) {
+    achieved();
+  } else {
+    (void)move();
+    waited();
+  }
   return Status::kOk;
 }
 
@@ -228,9 +233,7 @@ Status RecvCommImpl::on_stripe(size_t rail, const DataImmediate& immediate, uint
   eager_streak_ = 0;
   part.arrived |= bit;
   part.bytes += bytes;
-  if (part.region != nullptr && part.region->kind != MemoryKind::kHost) {
-    flushes_.delivered(link_.device_rail(rail));
-  }
+  if (part.in_device) flushes_.delivered(link_.device_rail(rail));
   on_seen(request.sequence + 1);
   if (part.bytes > part.capacity) return link_.fail_protocol("more bytes than the receive takes");
   if (part.arrived == ~uint64_t{0} >> (kMaxStripes - part.stripes)) complete(request, part);
@@ -268,6 +271,9 @@ void RecvCommImpl::fence_record(const RailLife& life, size_t bearer, Work* work)
   }
   std::memcpy(mail_.at(offset), &record, sizeof record);
   *work = link_.write_of(mail_, offset, sizeof record, bearer);
+  // Part of a stripe that has not arrived may be on its way to the device, and must not get there
+  // after its second copy.
+  flushes_.delivered(link_.device_rail(life.rail));
 }
 
 Status RecvCommImpl::on_fenced(const RailLife& life) {

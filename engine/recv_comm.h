@@ -21,13 +21,14 @@ namespace slime {
 struct ReceivePart {
   std::byte* data = nullptr;
   uint64_t capacity = 0;
-  const MemoryRegion* region = nullptr;
+  const MemoryRegion* region = nullptr;  // not after its keys went out: it may be deregistered
   int32_t tag = 0;
   uint32_t ordinal = 0;
   uint64_t bytes = 0;    // arrived so far
   uint64_t arrived = 0;  // a bit per stripe
   uint32_t stripes = 0;  // 0: not known yet
   bool complete = false;
+  bool in_device = false;
 };
 
 struct ReceiveRequest final : Request {

@@ -47,8 +47,8 @@ struct RailCaps {
   bool ordered = true;                   // works of one channel arrive in posting order
   bool lines_in_order = false;    // each aligned 128-byte line becomes visible whole and in order
   bool arrives_unpolled = false;  // data lands in memory without poll() at the receiver
-  // The peer's NIC confirms works, whether its process polls or not: so a kSent says that the path
-  // is alive, and nothing of the peer's process.
+  // The peer's NIC confirms works, though its process does not poll, until its receive queue is
+  // full. So a kSent says that the path is alive, and nothing of the peer's process.
   bool confirms_in_hardware = false;
   uint32_t memory_kinds = static_cast<uint32_t>(MemoryKind::kHost);  // bit set of MemoryKind
   bool dma_buf = false;                                              // takes MemoryRange::dma_buf
@@ -74,9 +74,9 @@ struct MemoryKeys {
 // engine.
 using ChannelAddress = std::array<std::byte, 128>;
 
-// A write. Remote read and 64-bit atomic add will come with the peer-to-peer library, as another
-// member in the padding: verbs will have both, libfabric where the provider has FI_READ and
-// FI_ATOMIC, tcp neither.
+// A write. The padding at the end has room for an operation: for the peer-to-peer library verbs can
+// also read and add 64-bit integers, libfabric where the provider has FI_READ and FI_ATOMIC, and
+// tcp neither.
 struct Work {
   const std::byte* local = nullptr;  // stays untouched by the user until the work is done
   uint64_t local_key = 0;
@@ -96,8 +96,9 @@ struct Work {
 struct Done {
   enum class Kind : uint8_t {
     kSent,     // a work of ours: its memory may be reused (a rail may need the receiver's polls
-               // for that); with confirm_delivery it also tells what becomes of the work
-    kArrived,  // a work of the peer: its bytes are visible in our memory
+               // for that); with confirm_delivery also: it has arrived, or will be reported
+    kArrived,  // a work of the peer: its bytes are visible in our memory, in that of a device once
+               // they are flushed
   };
   Kind kind = Kind::kSent;
   uint32_t immediate = 0;  // kArrived
@@ -109,11 +110,11 @@ inline constexpr int kNoTrafficClass = -1;
 
 struct ChannelOptions {
   bool active = false;  // true at the end that connects
-  // kSent only once the peer's rail has reported kArrived, or will report it whatever its engine
-  // does, and be that fence(); but for unconfirmed works. The acknowledgement of a reliable
-  // connection's NIC is such: its completion queue keeps what was acknowledged. Where the end of a
-  // connection drops what nobody has read (libfabric), the receiver's rail acknowledges by itself,
-  // in the very poll that reports the arrival: nobody may call it again.
+  // But for unconfirmed works, kSent only once the peer's rail has reported kArrived, or will
+  // report it in a later poll, even if its engine calls fence() first. The acknowledgement of a
+  // reliable connection's NIC is such: its completion queue keeps what was acknowledged. Where the
+  // end of a connection drops what nobody has read (libfabric), the receiver's rail acknowledges by
+  // itself, in the poll that reports the arrival: its engine may not poll again.
   bool confirm_delivery = false;
   // Of what this end sends: IP's TOS byte, 0 to 255. A rail that cannot mark it warns and goes on.
   int traffic_class = kNoTrafficClass;
@@ -131,15 +132,19 @@ class Channel {
   // Data path. post takes the first works of the span and rings one doorbell; `taken` less than
   // the span's size means that the queue is full, which is no error. poll also moves whatever
   // post left to be moved. Both return kOk, or the channel's failure for good: see failure(). After
-  // a failure of post, poll returns what had arrived before it returns the failure too. A peer that
-  // ends, closes or falls silent is such a failure within NCCL_SLIME_PEER_TIMEOUT, though nothing
-  // is posted and whatever the NIC says; so is a work that does not complete for as long.
+  // a failure of post, poll returns what had arrived before it returns the failure too.
+  //
+  // The end of the peer's process, and silence of its host or of the path, are such a failure
+  // within NCCL_SLIME_PEER_TIMEOUT, though nothing is posted: a rail whose NIC or kernel does not
+  // ask the peer from time to time does so in poll. A peer whose process is stopped is no failure,
+  // however long its works wait.
   virtual Status post(std::span<const Work> works, size_t* taken) = 0;
   virtual Status poll(std::span<Done> done, size_t* count) = 0;
 
-  // After fence() nothing of the peer's reaches our memory over this channel, ever. poll() still
-  // returns the arrivals that had been confirmed to the peer, and then kOk with none. Unlike all
-  // other calls it may wait, some milliseconds at most: until the NIC has stopped.
+  // After fence() nothing of the peer's reaches our memory over this channel, ever. From then on
+  // poll() returns the arrivals that had been confirmed to the peer, and then kOk with none, also
+  // where it had returned a failure before. Unlike all other calls fence() may wait until the NIC
+  // has stopped, some milliseconds at most.
   virtual void fence() = 0;
 
   // Asked when no work has completed for a while: false if the peer's NIC (or kernel) has
@@ -158,15 +163,19 @@ class Channel {
 };
 
 // For rails that write into device memory. A NIC's completion says that it has issued its writes,
-// not that the device sees them; a read by the same NIC is answered behind them (PCI Express Base
-// Specification, ordering rules: a read completion pushes posted writes). Belongs to the thread of
-// its comm, and outlives channels: a rail that has died may still owe writes that it reported.
+// not that the device sees them. A read by the same NIC does not pass them on the way to the device
+// (PCI Express Base Specification, "Transaction Ordering", row B, column 2), so its answer says
+// that they are there.
+//
+// It needs no peer and no port that is up, and does not end with a channel: a rail that has died
+// may still owe writes that it reported. One thread uses it at a time. Memory may be deregistered,
+// and the flusher destroyed, while a read is under way; the read then tells nothing.
 class Flusher {
  public:
   virtual ~Flusher() = default;
-  // Begins a read of the first byte at `address`, in a range that is registered on this rail.
-  // kAgain: too many are under way.
-  virtual Status begin(const std::byte* address, uint64_t local_key) = 0;
+  // Begins a read of the byte at `address`, `offset` bytes from the beginning of the range that is
+  // registered on this rail with `keys`. kAgain: too many are under way.
+  virtual Status begin(const std::byte* address, uint64_t offset, const MemoryKeys& keys) = 0;
   // How many of those begun are complete, in the order of their beginning: the device sees all that
   // this rail's channels had reported before begin(). A read that takes longer than
   // NCCL_SLIME_PEER_TIMEOUT is an error.

@@ -67,7 +67,7 @@ void Network::lose(Flight& flight, bool may_tear) {
     const std::byte* const source = target == nullptr ? nullptr : source_of(flight);
     if (source != nullptr) {
       ++fates_.torn;
-      std::memcpy(target, source, 1 + random_.up_to(work.length - 2));
+      receiver->rail->write(work, target, source, 1 + random_.up_to(work.length - 2));
     }
   }
   end_flight(flight);

@@ -6,11 +6,11 @@
 
 namespace slime::sim {
 
-void Rail::write(const Work& work, std::byte* target, const std::byte* source) {
+void Rail::write(const Work& work, std::byte* target, const std::byte* source, uint64_t bytes) {
   if (model_.needs_flush && memory_.kind(work.remote_key) == MemoryKind::kCuda) {
-    unflushed_.push_back({target, {source, source + work.length}});
+    unflushed_.push_back({target, {source, source + bytes}});
   } else {
-    std::memcpy(target, source, work.length);
+    std::memcpy(target, source, bytes);
   }
 }
 
@@ -22,16 +22,27 @@ void Rail::write_back(uint64_t until) {
   }
 }
 
+// What was kept back for a range that goes.
+void Rail::write_back_range(uint64_t address, uint64_t bytes) {
+  for (Unflushed& each : unflushed_) {
+    if (reinterpret_cast<uint64_t>(each.target) - address >= bytes) continue;
+    std::memcpy(each.target, each.bytes.data(), each.bytes.size());
+    each.bytes.clear();
+  }
+}
+
 Result<std::unique_ptr<slime::Flusher>> Rail::open_flusher() {
   if (!model_.needs_flush) return nullptr;
   return std::make_unique<Flusher>(*this);
 }
 
-Status Flusher::begin(const std::byte* address, uint64_t local_key) {
-  if (!rail_.memory_.allows(local_key, true, reinterpret_cast<uintptr_t>(address), 1)) {
+Status Flusher::begin(const std::byte* address, uint64_t offset, const MemoryKeys& keys) {
+  const auto place = reinterpret_cast<uintptr_t>(address);
+  const bool allowed = rail_.memory_.allows(keys.local, true, place, 1);
+  if (!allowed || rail_.memory_.begin(keys.remote) + offset != place) {
     ++rail_.network_.violations_.local_access;
     failure_ =
-        make_error(Status::kInvalid, 0, "sim rail %s: a flush at %p, which is not registered",
+        make_error(Status::kInvalid, 0, "sim rail %s: a flush at %p, which is not registered so",
                    rail_.caps().name.c_str(), static_cast<const void*>(address));
     return failure_.status;
   }

@@ -43,6 +43,10 @@ class MemoryTable {
     return range == nullptr ? 0 : range->address;
   }
 
+  uint64_t bytes(uint64_t key) {
+    const Range* range = find(key, false);
+    return range == nullptr ? 0 : range->bytes;
+  }
   MemoryKind kind(uint64_t key) {
     const Range* range = find(key, false);
     return range == nullptr ? MemoryKind::kHost : range->kind;

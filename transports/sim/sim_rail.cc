@@ -21,7 +21,7 @@ Result<MemoryKeys> Rail::register_memory(const MemoryRange& range) {
 }
 
 void Rail::deregister_memory(const MemoryKeys& keys) {
-  write_back(written_back_ + unflushed_.size());  // it does not outlive its memory
+  write_back_range(memory_.begin(keys.remote), memory_.bytes(keys.remote));
   if (!memory_.remove(keys)) ++network_.violations_.bad_calls;
 }
 

@@ -44,8 +44,9 @@ class Rail final : public slime::Rail {
   };
 
   // flusher.cc
-  void write(const Work& work, std::byte* target, const std::byte* source);
+  void write(const Work& work, std::byte* target, const std::byte* source, uint64_t bytes);
   void write_back(uint64_t until);
+  void write_back_range(uint64_t address, uint64_t bytes);
 
   Rail(Network& network, Index id, uint64_t salt, const RailCaps& caps, const RailModel& model)
       : network_(network), id_(id), caps_(caps), model_(model), memory_(salt) {
@@ -72,7 +73,7 @@ class Rail final : public slime::Rail {
 class Flusher final : public slime::Flusher {
  public:
   explicit Flusher(Rail& rail) : rail_(rail) {}
-  Status begin(const std::byte* address, uint64_t local_key) override;
+  Status begin(const std::byte* address, uint64_t offset, const MemoryKeys& keys) override;
   Status poll(uint64_t* completed) override;
   const Error& failure() const override { return failure_; }
 

@@ -135,7 +135,7 @@ bool Network::land(Endpoint& receiver, Flight& flight) {
       if (Endpoint* sender = find(flight.sender)) lose_source(*sender, work);
       return false;
     }
-    receiver.rail->write(work, target, source);
+    receiver.rail->write(work, target, source, work.length);
   }
   flight.landed = true;
   if (flight.copy != nullptr) buffers_.give_back(std::move(flight.copy), work.length);
