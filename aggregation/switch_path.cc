@@ -24,7 +24,7 @@ Result<std::unique_ptr<SwitchPath>> SwitchPath::open(const Settings& settings, i
   if (!fabric) return fail(std::move(fabric.error()));
   path->fabric_ = std::move(*fabric);
   if (path->fabric_->device(device) == nullptr) return fail(no_device(*path->fabric_, device));
-  auto listener = Listener::open(*path->fabric_, device, handle);
+  auto listener = Listener::open(*path->fabric_, device, handle, {.host_memory = true});
   if (!listener) return fail(std::move(listener.error()));
   path->listener_ = std::move(*listener);
   return path;

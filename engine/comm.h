@@ -82,6 +82,7 @@ class RecvComm : public Comm {
 // What a communicator asks of its links.
 struct CommOptions {
   int traffic_class = kNoTrafficClass;  // of what this end sends
+  bool host_memory = false;  // receives are into host memory only, whatever the device takes
 
   // The user's word comes first.
   int chosen_class(const Settings& settings) const {

@@ -8,11 +8,12 @@
 namespace slime {
 
 Greeting::Greeting(Fabric& fabric, Device& device, const Nonce& nonce, Accepted accepted,
-                   int traffic_class)
+                   const CommOptions& options)
     : fabric_(fabric),
       device_(device),
       nonce_(nonce),
-      traffic_class_(traffic_class),
+      traffic_class_(options.chosen_class(fabric.settings())),
+      host_memory_(options.host_memory),
       address_(accepted.peer),
       peer_(accepted.peer.to_string()),
       fd_(std::move(accepted.fd)),
@@ -86,7 +87,7 @@ Status Greeting::receive_hello() {
   }
   welcome_.value.rails = cards_of(device_.rails());
   // The receiver's processor copies eager messages to their place, which device memory forbids.
-  const bool may_copy = !device_.properties().takes(MemoryKind::kCuda);
+  const bool may_copy = host_memory_ || !device_.properties().takes(MemoryKind::kCuda);
   const auto own_eager_max = may_copy ? static_cast<uint32_t>(fabric_.settings().eager_max) : 0;
   welcome_.value.eager_max = std::min(hello.eager_max, own_eager_max);
   auto opened = open_channels(std::max(rails, welcome_.value.rails.count));
@@ -102,7 +103,7 @@ Result<void> Greeting::open_channels(uint32_t count) {
   if (!outbox) return fail(outbox.error());
   outbox_ = std::make_unique<Box>(std::move(*outbox));
   channels_ = std::make_unique<ChannelSet>(device_, count, false, traffic_class_);
-  if (auto fit = channels_->pair_with(hello_.value.rails); !fit) return fit;
+  if (auto fit = channels_->pair_with(hello_.value.rails, peer_); !fit) return fit;
   if (auto opened = channels_->open(*inbox_, &welcome_.value.side); !opened) return opened;
   welcome_.value.channels = count;
   return {};

@@ -13,7 +13,7 @@ namespace slime {
 class Greeting {
  public:
   Greeting(Fabric& fabric, Device& device, const Nonce& nonce, Accepted accepted,
-           int traffic_class = kNoTrafficClass);
+           const CommOptions& options = {});
 
   // kAgain: call again. kOk: take() the comm. Anything else: error() says why; proven() tells a
   // peer that failed from a stranger.
@@ -44,6 +44,7 @@ class Greeting {
   Device& device_;
   const Nonce nonce_;
   const int traffic_class_;
+  const bool host_memory_;
   const SocketAddress address_;
   std::string peer_;
   Fd fd_;

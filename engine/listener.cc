@@ -19,7 +19,7 @@ class ListenerImpl final : public Listener, private VisitorPort {
         nonce_(nonce),
         address_(address),
         fd_(std::move(fd)),
-        traffic_class_(options.chosen_class(fabric.settings())) {}
+        options_(options) {}
 
   void describe(Handle* handle) const {
     HandleFields fields;
@@ -75,7 +75,7 @@ class ListenerImpl final : public Listener, private VisitorPort {
 
   Status admit(Accepted accepted, Error* /*error*/) override {
     Greeting& greeting =
-        greetings_.emplace_back(fabric_, device_, nonce_, std::move(accepted), traffic_class_);
+        greetings_.emplace_back(fabric_, device_, nonce_, std::move(accepted), options_);
     if (greeting.step() == Status::kAgain || greeting.proven()) return Status::kOk;
     turn_away(greeting.error().what);
     greetings_.pop_back();
@@ -101,7 +101,7 @@ class ListenerImpl final : public Listener, private VisitorPort {
   const Nonce nonce_;
   const SocketAddress address_;
   const Fd fd_;
-  const int traffic_class_;
+  const CommOptions options_;
   std::optional<Deadline> deadline_;  // for a peer to come, from the first accept on
   std::list<Greeting> greetings_;     // oldest first
   StrangerLog strangers_;

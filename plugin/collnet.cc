@@ -121,7 +121,7 @@ Result<void> listen(int index, void* handle, void** listen_comm, int traffic_cla
   if (!device) return fail(device.error());
   Handle made{};
   auto object = std::make_unique<CollObject>();
-  object->options.traffic_class = traffic_class;
+  object->options = {.traffic_class = traffic_class, .host_memory = true};
   auto listener = Listener::open(*State::get().fabric(), index, &made, object->options);
   if (!listener) return fail(std::move(listener.error()));
   object->listener = std::move(*listener);
@@ -173,6 +173,12 @@ Result<void> reduce_support(nccl::DataType type, nccl::ReduceOp op, int* support
 Result<void> register_memory(void* comm, void* data, size_t bytes, int type, void** mhandle) {
   CollObject* const object = State::get().find_coll(comm);
   if (object == nullptr || !object->session) return fail(not_a("collComm", comm));
+  if (type != nccl::kPointerHost) {
+    return fail(make_error(Status::kUnsupported, 0,
+                           "CollNet takes host memory only, not %zu bytes at %p of type %d; its "
+                           "ptrSupport says so",
+                           bytes, data, type));
+  }
   return register_on(*object->device, {data, bytes}, type, mhandle);
 }
 

@@ -6,6 +6,14 @@
 
 namespace slime::plugin::table {
 
+// As of the same device in ncclNet; the switch and the ring take host memory only.
+template <typename Properties>
+ResultCode coll_get_properties(int device, Properties* to) noexcept {
+  const ResultCode code = get_properties(device, to);
+  if (code == nccl::kSuccess) to->pointer_support = nccl::kPointerHost;
+  return code;
+}
+
 inline ResultCode coll_init_v11(void** context, uint64_t comm_id, nccl::Logger logger) noexcept {
   return boundary("init", [&] { return init_context(context, comm_id, nullptr, logger); });
 }

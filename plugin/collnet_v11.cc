@@ -8,7 +8,7 @@ SLIME_EXPORT const nccl::CollNetV11<nccl::PropertiesV11, nccl::VirtualDeviceV9>
         .name = kName,
         .init = coll_init_v11,
         .devices = coll_devices,
-        .get_properties = get_properties<nccl::PropertiesV11>,
+        .get_properties = coll_get_properties<nccl::PropertiesV11>,
         .listen = coll_listen_v11,
         .connect = coll_connect,
         .reduce_support = coll_reduce_support,

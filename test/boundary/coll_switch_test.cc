@@ -85,7 +85,7 @@ TEST_P(CollSwitch, RefusesWhatItDidNotPromise) {
   refused(coll_.reg(rank.comm, rank.memory.data(), 0, nccl::kPointerHost, &mhandle),
           "cannot register 0 bytes");
   refused(coll_.reg(rank.comm, rank.memory.data(), 8, nccl::kPointerCuda, &mhandle),
-          "cannot register CUDA memory", nccl::kInternalError);
+          "CollNet takes host memory only", nccl::kInternalError);
   refused(coll_.reg_dma_buf(rank.comm, rank.memory.data(), 8, 3, &mhandle), "DMA-BUF",
           nccl::kInternalError);
   refused(coll_.dereg(rank.comm, nullptr), "not an mhandle");
