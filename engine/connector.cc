@@ -157,7 +157,7 @@ class ConnectorImpl final : public Connector {
     outbox_ = std::make_unique<Box>(std::move(*outbox));
     channels_ =
         std::make_unique<ChannelSet>(device_, welcome_.value.channels, true, traffic_class_);
-    auto opened = channels_->pair_with(welcome_.value.rails);
+    auto opened = channels_->pair_with(welcome_.value.rails, peer_);
     if (opened) opened = channels_->open(*inbox_, &confirm_.value.side);
     return opened ? Status::kOk : take(opened.error());
   }

@@ -15,12 +15,14 @@ ChannelSet::ChannelSet(Device& device, uint32_t count, bool active, int traffic_
   }
 }
 
-Result<void> ChannelSet::pair_with(const RailCards& peer) {
+Result<void> ChannelSet::pair_with(const RailCards& peer, const std::string& peer_name) {
+  const RailCards own = cards_of(device_.rails());
+  const std::string name = printable(own_name());
   for (size_t i = 0; i < channels_.size(); ++i) {
-    const RailCaps& own = device_.rails()[channels_[i].device_rail]->caps();
+    const RailCard& mine = own.cards[channels_[i].device_rail];
     const RailCard& theirs = peer.cards[i % peer.count];
-    if (auto fit = check_fit(own, theirs); !fit) return fit;
-    channels_[i].speed_mbps = common_speed_mbps(own, theirs);
+    if (auto fit = check_fit({mine, name}, {theirs, peer_name}); !fit) return fit;
+    channels_[i].speed_mbps = common_speed_mbps(mine, theirs);
   }
   return {};
 }

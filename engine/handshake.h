@@ -121,7 +121,7 @@ class ChannelSet {
   ChannelSet(Device& device, uint32_t count, bool active, int traffic_class = kNoTrafficClass);
 
   // Whether the rails of the channels can reach those of the peer.
-  Result<void> pair_with(const RailCards& peer);
+  Result<void> pair_with(const RailCards& peer, const std::string& peer_name);
   Result<void> open(const Box& inbox, Side* side);
   Status connect(const Side& peer);  // again until not kAgain
   std::string failure() const;       // of the channel that failed to connect

@@ -1,7 +1,5 @@
 #include "engine/rail_card.h"
 
-#include <slime/log.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -28,6 +26,7 @@ std::string describe(const RailCard& card) {
   std::string text = printable(card.name) + " (" + printable(card.backend);
   if (card.link_layer[0] != 0) text += ", " + printable(card.link_layer);
   if (card.fabric[0] != 0) text += ", fabric " + printable(card.fabric);
+  if (card.mtu != 0) text += ", MTU " + std::to_string(card.mtu);
   return text + ")";
 }
 
@@ -51,22 +50,18 @@ RailCards cards_of(std::span<Rail* const> rails) {
   return all;
 }
 
-Result<void> check_fit(const RailCaps& own, const RailCard& peer) {
-  const RailCard mine = card_of(own);
-  if (const char* const why = difference(mine, peer); why != nullptr) {
-    return fail(make_error(Status::kConfig, 0,
-                           "rail %s cannot be paired with rail %s of the peer: %s; choose rails of "
-                           "one kind on all hosts with NCCL_SLIME_TRANSPORTS and NCCL_SLIME_IFNAME",
-                           describe(mine).c_str(), describe(peer).c_str(), why));
-  }
-  if (own.mtu != 0 && peer.mtu != 0 && own.mtu != peer.mtu) {
-    SLIME_INFO("rail %s has an MTU of %u bytes, rail %s of the peer one of %u: the smaller counts",
-               own.name.c_str(), own.mtu, printable(peer.name).c_str(), peer.mtu);
-  }
-  return {};
+Result<void> check_fit(const Owned& own, const Owned& peer) {
+  const char* const why = difference(own.card, peer.card);
+  if (why == nullptr) return {};
+  return fail(
+      make_error(Status::kConfig, 0,
+                 "rail %s of %s cannot be paired with rail %s of %s: %s; choose rails of one "
+                 "kind on all hosts with NCCL_SLIME_TRANSPORTS and NCCL_SLIME_IFNAME",
+                 describe(own.card).c_str(), own.host.c_str(), describe(peer.card).c_str(),
+                 peer.host.c_str(), why));
 }
 
-uint32_t common_speed_mbps(const RailCaps& own, const RailCard& peer) {
+uint32_t common_speed_mbps(const RailCard& own, const RailCard& peer) {
   return peer.speed_mbps == 0 ? own.speed_mbps : std::min(own.speed_mbps, peer.speed_mbps);
 }
 

@@ -30,11 +30,16 @@ struct RailCards {
 
 RailCards cards_of(std::span<Rail* const> rails);
 
-// Whether a rail of ours can reach the peer's. The error names both, and says what differs.
-Result<void> check_fit(const RailCaps& own, const RailCard& peer);
+// Whether a rail of ours can reach the peer's, which the people at both ends may ask: the error
+// names both rails and their hosts, and says what differs.
+struct Owned {
+  const RailCard& card;
+  const std::string& host;
+};
+Result<void> check_fit(const Owned& own, const Owned& peer);
 
 // What a channel between them can carry.
-uint32_t common_speed_mbps(const RailCaps& own, const RailCard& peer);
+uint32_t common_speed_mbps(const RailCard& own, const RailCard& peer);
 
 // Text from a peer, up to the first zero; what a terminal would obey becomes '?'.
 std::string printable(std::span<const char> text);

@@ -20,7 +20,7 @@ std::string describe_device(Device& device, size_t index) {
   for (const Rail* rail : device.rails()) {
     const RailCaps& caps = rail->caps();
     text += " " + caps.transport + " " + caps.name;
-    if (!caps.oob_address.empty()) text += " " + caps.oob_address;
+    text += " " + caps.oob_address;
     text += rail == device.rails().back() ? "" : ",";
   }
   return text;

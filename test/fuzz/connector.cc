@@ -33,10 +33,13 @@ static Handle handle_of(fuzz::Input& input) {
   return handle;
 }
 
-static std::vector<std::byte> welcome_of(fuzz::Input& input) {
+static std::vector<std::byte> welcome_of(fuzz::Input& input, const Device& device) {
   Welcome welcome;
-  welcome.channels = input.below(20);
-  welcome.rails.count = input.below(20);
+  welcome.rails.cards.fill(cards_of(device.rails()).cards[0]);
+  welcome.rails.count = input.below(kMaxRails + 2);
+  welcome.channels = input.below(4) > 0 ? std::max(welcome.rails.count, 2u) : input.below(40);
+  const auto card = input.bytes(input.below(4) > 0 ? 0 : input.below(sizeof(RailCard)));
+  if (!card.empty()) std::memcpy(&welcome.rails.cards[1], card.data(), card.size());
   welcome.eager_max = input.take<uint32_t>() % 8192;
   const auto reason = input.bytes(input.below(256));
   if (!reason.empty()) std::memcpy(welcome.reason.data(), reason.data(), reason.size());
@@ -54,7 +57,7 @@ SLIME_FUZZ_TARGET(connector, input) {
   Error error;
   Accepted accepted;
   std::vector<std::byte> script;
-  if (input.below(4) > 0) script = welcome_of(input);
+  if (input.below(4) > 0) script = welcome_of(input, *fabric->device(0));
   if (input.below(2)) {
     const Ready message;
     const auto ready = fuzz::bytes_of(message);

@@ -25,7 +25,6 @@ RailCaps describe(const Interface& interface, const Settings& settings, int inde
   caps.oob_address = interface.address.host();
   caps.reason = std::move(count.reason);
   caps.guid = interface.guid;
-  caps.link_layer = "ethernet";
   caps.mtu = interface.mtu;
   caps.numa_node = interface.numa_node;
   caps.speed_mbps = std::max(interface.speed_mbps / rails, 1U);  // they share one cable
