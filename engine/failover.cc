@@ -25,7 +25,7 @@ Status Link::fail_rail(size_t i, Error why) {
   rail.channel->fence();
   if (const Status status = take_last_arrivals(i); status != Status::kOk) return status;
   rail.queue.clear();
-  rail.controls.open = 0;
+  rail.controls.open = {};
   rail.confirmed = 0;
   update_load(i);
   busy_ &= ~bit(i);

@@ -118,18 +118,17 @@ void Link::set_down(size_t i) {
   }
 }
 
-// Few control works are in flight at a time: a probe, reports of credits, and the errands of each
-// dead rail. So 64 places to tell their completions apart suffice, but for a peer that confirms
-// none.
+// Control works wait in places, so that their completions can be told apart. All are taken only
+// where the peer confirms none.
 uint64_t Link::submit_control(size_t i, ControlOp op, uint32_t value, Work work) {
   ControlWorks& controls = rails_[i].controls;
-  if (~controls.open == 0) {
+  const uint32_t place = controls.free_place();
+  if (place == ControlWorks::kNone) {
     (void)fail(make_error(Status::kRemote, 0, "rail %s: the peer confirms none of %u control works",
                           name_of(rails_[i]), kControlRoom));
     return 0;
   }
-  const auto place = static_cast<uint32_t>(std::countr_one(controls.open));
-  controls.open |= uint64_t{1} << place;
+  controls.flip(place);
   controls.bytes[place] = work.length;
   const uint32_t generation = ++controls.generation[place] * kControlRoom + place;
   work.immediate = control_immediate(op, value);
@@ -251,10 +250,9 @@ bool Link::control_sent(LinkRail& rail, uint64_t packed, uint64_t* bytes) {
   const Cookie cookie = Cookie::unpack(packed);
   ControlWorks& controls = rail.controls;
   const uint32_t place = cookie.generation % kControlRoom;
-  const uint64_t bit = uint64_t{1} << place;
   const bool newest = controls.generation[place] * kControlRoom + place == cookie.generation;
-  if (!(controls.open & bit) || !newest) return false;
-  controls.open &= ~bit;
+  if (!controls.is_open(place) || !newest) return false;
+  controls.flip(place);
   *bytes = controls.bytes[place];
   switch (static_cast<ControlOp>(cookie.part)) {
     case ControlOp::kProbe:
