@@ -95,6 +95,7 @@ Status BrokenChannel::poll(std::span<Done> done, size_t* count) {
     swallowed_.erase(swallowed_.begin(), swallowed_.begin() + static_cast<ptrdiff_t>(taken));
   }
   const Status status = inner_->poll(done, count);
+  if (fenced_ && is(Fault::kForgetsAtFence)) *count = 0;
   if (is(Fault::kHidesFailure) && status != Status::kOk) return Status::kOk;
   if (status == Status::kOk) spoil(done, count);
   return status;

@@ -26,6 +26,7 @@ enum class Fault {
   kConfirmsItself,      // kSent with confirm_delivery before the peer reported
   kWritesThroughFence,  // as soon as the end is fenced
   kReportsAfterFence,   // arrivals without end
+  kForgetsAtFence,      // arrivals that were confirmed and not reported yet
   kIgnoresKeys,         // writes whatever it is asked to
   kHidesFailure,        // the receiver refuses, and says nothing
   kForgetsWhatItSent,   // works that were kSent are lost when the channel closes

@@ -23,8 +23,10 @@ struct Case {
 
 class Broken : public ::testing::Test {
  protected:
-  void open(Fault fault, bool confirm) {
-    world_ = make_broken_world(make_sim_world({.arrives_unpolled = true, .seed = 7}), fault);
+  void open(Fault fault, bool confirm, bool confirms_early = false) {
+    const SimWorldOptions options{
+        .arrives_unpolled = true, .confirms_early = confirms_early, .seed = 7};
+    world_ = make_broken_world(make_sim_world(options), fault);
     pair_ = std::make_unique<Pair>(*world_, PairOptions{confirm});
     ASSERT_TRUE(pair_->connect());
   }
@@ -85,6 +87,12 @@ TEST_F(Broken, FenceChecksCatchEachFault) {
   };
   for (const Case& each : kCases) {
     open(each.fault, each.confirm);
+    expect(each, fence_problems(*pair_, 12));
+    pair_.reset();
+  }
+  for (const Case& each : {Case{Fault::kNone, true, nullptr},
+                           Case{Fault::kForgetsAtFence, true, "confirmed, but lost"}}) {
+    open(each.fault, each.confirm, true);
     expect(each, fence_problems(*pair_, 12));
     pair_.reset();
   }

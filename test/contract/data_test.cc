@@ -50,8 +50,8 @@ TYPED_TEST(RailData, ZeroLengthCarriesTheImmediateAndIgnoresAddressAndKey) {
     std::vector<Work> works(ledger.works().begin(), ledger.works().end());
     works[0].local = works[1].local = nullptr;
     works[0].local_key = works[1].local_key = 0xdead;
-    works[0].remote_address = 1;
-    works[1].remote_address = UINT64_MAX;
+    works[0].remote_address = works[0].remote_offset = 1;
+    works[1].remote_address = works[1].remote_offset = UINT64_MAX;
     works[0].remote_key = works[1].remote_key = 0xbeef;
     size_t taken = 0;
     ASSERT_EQ(pair.left.channel->post(works, &taken), Status::kOk);
@@ -152,7 +152,7 @@ TYPED_TEST(RailData, SentMemoryMayBeReusedThoughThePeerSleeps) {
   });
 }
 
-TYPED_TEST(RailData, ConfirmationWaitsForTheReportOfThePeer) {
+TYPED_TEST(RailData, ConfirmationWaitsForThePeersPollUnlessItsNicConfirms) {
   Pair pair(*this->world_, {.confirm_delivery = true});
   ASSERT_TRUE(pair.connect()) << this->failures_of(pair);
   Transfer& ledger = pair.transfer(pair.left, {0, 1, 100, 5'000});

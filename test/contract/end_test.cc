@@ -30,11 +30,42 @@ TYPED_TEST(RailEnd, WhatWasConfirmedIsReportedThoughTheReceiverFences) {
     pair.run_alone(pair.left);
     pair.right.channel->fence();
     pair.settle();
+    EXPECT_EQ(ledger.sent_count(), this->world_->properties().confirms_early ? count : 0);
     for (size_t i = 0; i < count; ++i) {
       EXPECT_TRUE(ledger.has_arrived(i) || !ledger.was_confirmed(i)) << i;
     }
     this->expect_clean(pair);
   }
+}
+
+// The order in which the engine leaves a channel: it fails, is fenced, and is asked for the rest.
+TYPED_TEST(RailEnd, WhatWasConfirmedIsReportedAfterAFailureAndAFence) {
+  Pair pair(*this->world_, {.confirm_delivery = true});
+  ASSERT_TRUE(pair.connect()) << this->failures_of(pair);
+  Transfer& ledger = pair.transfer(pair.left, std::vector<uint32_t>(12, 1'000));
+  Transfer& unlucky = pair.transfer(pair.right, {50});
+  pair.run_alone(pair.left);
+  Work bad = unlucky.works()[0];
+  bad.remote_key ^= 0xdead;  // the peer refuses it, and the channel fails
+  size_t taken = 0;
+  (void)pair.right.channel->post({&bad, 1}, &taken);
+  Status status = Status::kOk;
+  for (int i = 0; i < 1'000 && status == Status::kOk; ++i) {
+    pair.poll(pair.left, 3);
+    size_t count = 0;
+    status = pair.right.channel->poll({}, &count);  // no room: what came is not taken
+    this->world_->pump();
+  }
+  pair.right.channel->fence();
+  for (int i = 0; i < 100; ++i) {
+    pair.poll(pair.right, 3);
+    this->world_->pump();
+  }
+  EXPECT_EQ(pair.right.status, Status::kOk) << "a failure after the fence";
+  for (size_t i = 0; i < ledger.size(); ++i) {
+    EXPECT_TRUE(ledger.has_arrived(i) || !ledger.was_confirmed(i)) << i;
+  }
+  for (const std::string& problem : ledger.problems()) ADD_FAILURE() << problem;
 }
 
 // Both directions die with a fence, and the fence of one end does not wait for that of the other.

@@ -1,4 +1,6 @@
 // What rail.h promises about how channels come to be.
+#include <slime/socket.h>
+
 #include <random>
 
 #include "test/contract/worlds.h"
@@ -40,6 +42,8 @@ TYPED_TEST(RailSetup, CapsMakeSense) {
     EXPECT_LE(caps.max_batch, caps.send_queue_depth);
     EXPECT_GE(caps.max_message_bytes, 1U << 20);
     EXPECT_GT(caps.speed_mbps, 0U);
+    const auto control = SocketAddress::parse(caps.oob_address);
+    EXPECT_TRUE(control && !control->is_any()) << caps.oob_address;
   }
   EXPECT_NE(this->world_->left().caps().name, this->world_->right().caps().name);
 }
