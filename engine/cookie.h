@@ -13,7 +13,7 @@ struct Cookie {
   enum class Kind : uint8_t { kStripe, kCts, kEager, kControl };
   Kind kind = Kind::kStripe;
   uint8_t part = 0;         // stripe; control operation; CTS, eager message: 1 if confirmed
-  uint16_t index = 0;       // request, slot or rail
+  uint16_t index = 0;       // request, slot, or place of a control work
   uint32_t generation = 0;  // use of that index
 
   // Of a work that was not Work::unconfirmed.

@@ -25,7 +25,7 @@ Status Link::fail_rail(size_t i, Error why) {
   rail.channel->fence();
   if (const Status status = take_last_arrivals(i); status != Status::kOk) return status;
   rail.queue.clear();
-  rail.controls.open = {};
+  rail.controls.clear();
   rail.confirmed = 0;
   update_load(i);
   busy_ &= ~bit(i);
@@ -65,8 +65,8 @@ Status Link::take_last_arrivals(size_t i) {
   }
 }
 
-// The peer may have used a rail that is not up at this end yet, and have ended since: what its
-// works were confirmed to have done, they have done.
+// The peer may have used a rail that is not up at this end yet, and may have closed it since. What
+// that rail confirmed to the peer is taken here, before the link fails.
 Status Link::take_arrivals_of_joins() {
   for (size_t i = 0; i < rails_.size(); ++i) {
     if (rails_[i].state != RailState::kJoining || !rails_[i].join.connected) continue;

@@ -118,22 +118,19 @@ void Link::set_down(size_t i) {
   }
 }
 
-// Control works wait in places, so that their completions can be told apart. All are taken only
-// where the peer confirms none.
+// No place is free only where the peer confirms none.
 uint64_t Link::submit_control(size_t i, ControlOp op, uint32_t value, Work work) {
-  ControlWorks& controls = rails_[i].controls;
-  const uint32_t place = controls.free_place();
-  if (place == ControlWorks::kNone) {
+  const auto place = rails_[i].controls.begin(work.length);
+  if (!place) {
     (void)fail(make_error(Status::kRemote, 0, "rail %s: the peer confirms none of %u control works",
                           name_of(rails_[i]), kControlRoom));
     return 0;
   }
-  controls.flip(place);
-  controls.bytes[place] = work.length;
-  const uint32_t generation = ++controls.generation[place] * kControlRoom + place;
   work.immediate = control_immediate(op, value);
   work.unconfirmed = needs_no_confirmation(op);
-  work.cookie = Cookie{Cookie::Kind::kControl, static_cast<uint8_t>(op), 0, generation}.pack();
+  work.cookie =
+      Cookie{Cookie::Kind::kControl, static_cast<uint8_t>(op), place->index, place->generation}
+          .pack();
   submit(i, work);
   return work.cookie;
 }
@@ -248,12 +245,9 @@ void Link::handle_sent(size_t i, const Done& done) {
 
 bool Link::control_sent(LinkRail& rail, uint64_t packed, uint64_t* bytes) {
   const Cookie cookie = Cookie::unpack(packed);
-  ControlWorks& controls = rail.controls;
-  const uint32_t place = cookie.generation % kControlRoom;
-  const bool newest = controls.generation[place] * kControlRoom + place == cookie.generation;
-  if (!controls.is_open(place) || !newest) return false;
-  controls.flip(place);
-  *bytes = controls.bytes[place];
+  const auto ended = rail.controls.end({cookie.index, cookie.generation});
+  if (!ended) return false;
+  *bytes = *ended;
   switch (static_cast<ControlOp>(cookie.part)) {
     case ControlOp::kProbe:
       rail.probing = false;

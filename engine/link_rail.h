@@ -16,41 +16,16 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstdint>
 #include <memory>
 
+#include "engine/control_works.h"
 #include "engine/link_parts.h"
 #include "engine/post_queue.h"
 #include "engine/rail_rate.h"
-#include "engine/records.h"
 #include "transports/rail.h"
 
 namespace slime {
-
-// Control works of one rail that may be open: the errands of all other rails, and some of its own.
-inline constexpr uint32_t kControlRoom = 192;
-inline constexpr uint32_t kErrands = 4;  // of a rail: RailJoin, and its notice
-static_assert(kControlRoom >= kErrands * (kMaxRails - 1) + 16 && kControlRoom % 64 == 0);
-
-// The control works of a rail that are queued or in flight, each in a place of its own. A
-// completion that comes twice finds another generation in its place.
-struct ControlWorks {
-  static constexpr uint32_t kNone = UINT32_MAX;
-
-  uint32_t free_place() const {
-    for (uint32_t word = 0; word < open.size(); ++word) {
-      if (~open[word] != 0) return word * 64 + static_cast<uint32_t>(std::countr_one(open[word]));
-    }
-    return kNone;
-  }
-  bool is_open(uint32_t place) const { return (open[place / 64] >> place % 64 & 1) != 0; }
-  void flip(uint32_t place) { open[place / 64] ^= uint64_t{1} << place % 64; }
-
-  std::array<uint64_t, kControlRoom / 64> open = {};  // a bit per place
-  std::array<uint32_t, kControlRoom> generation = {};
-  std::array<uint32_t, kControlRoom> bytes = {};
-};
 
 // A control work about one rail that travels over another. One of a kind is under way at a time.
 struct Errand {
