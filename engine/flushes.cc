@@ -1,18 +1,22 @@
 #include "engine/flushes.h"
 
+#include <slime/settings.h>
+
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace slime {
 
-Result<void> Flushes::open(Comm& comm, const Device& device) {
+Result<void> Flushes::open(Comm& comm, const Device& device, double limit_seconds) {
+  limit_ns_ = seconds_to_ns(limit_seconds);
   if (!device.properties().takes(MemoryKind::kCuda)) return {};
   bool any = false;
   for (slime::Rail* rail : device.rails()) {
     auto flusher = rail->open_flusher();
     if (!flusher) return slime::fail(flusher.error());
     any |= *flusher != nullptr;
-    rails_.push_back({std::move(*flusher)});
+    rails_.push_back({rail->caps().name, std::move(*flusher)});
   }
   if (!any) return {};
   requests_.reserve(kMaxRequests);
@@ -20,15 +24,17 @@ Result<void> Flushes::open(Comm& comm, const Device& device) {
   return {};
 }
 
-FlushRequest* Flushes::begin(const void* address, const MemoryRegion* region, Status* status) {
+FlushRequest* Flushes::begin(const void* address, const MemoryRegion* region, uint64_t now_ns,
+                             Status* status) {
   *status = Status::kOk;
   if (requests_.empty()) return nullptr;
   const auto free = std::ranges::find(requests_, false, &FlushRequest::active);
   if (free == requests_.end()) {
-    failure_ = make_error(Status::kInvalid, 0, "more than %d flushes are open", kMaxRequests);
-    *status = failure_.status;
+    *status = fail(make_error(Status::kInvalid, 0,
+                              "more than %d flushes are open; test those first", kMaxRequests));
     return nullptr;
   }
+  free->begun_ns = now_ns;
   free->to_begin = delivered_;
   free->address = static_cast<const std::byte*>(address);
   free->region = region;
@@ -48,7 +54,7 @@ Status Flushes::begin_reads(FlushRequest& request) {
       const Status begun = rail.flusher->begin(
           request.address, request.region->offset_of(request.address), request.region->keys[i]);
       if (begun == Status::kAgain) continue;
-      if (begun != Status::kOk) return fail(rail);
+      if (begun != Status::kOk) return fail(rail.flusher->failure());
       request.reads[i] = ++rail.begun;
     }
     request.to_begin &= ~(uint32_t{1} << i);
@@ -66,25 +72,41 @@ FlushRequest* Flushes::find(Request* request) {
 
 // Every read that is under way is looked at, whoever waits for it: that makes room for those that
 // could not begin.
-Status Flushes::test(FlushRequest& request, bool* done) {
+Status Flushes::test(FlushRequest& request, uint64_t now_ns, bool* done) {
   *done = false;
   for (Rail& rail : rails_) {
     if (rail.completed == rail.begun) continue;
-    if (rail.flusher->poll(&rail.completed) != Status::kOk) return fail(rail);
+    if (rail.flusher->poll(&rail.completed) != Status::kOk) return fail(rail.flusher->failure());
   }
   if (const Status status = begin_reads(request); status != Status::kOk) return status;
   bool complete = request.to_begin == 0;
   for (size_t i = 0; i < rails_.size(); ++i) complete &= rails_[i].completed >= request.reads[i];
-  if (!complete) return Status::kOk;
+  if (!complete) {
+    const uint64_t waited_ns = now_ns - std::min(request.begun_ns, now_ns);
+    return waited_ns <= limit_ns_ ? Status::kOk : fail(overdue(request, waited_ns));
+  }
   request.active = false;
   --open_;
   *done = true;
   return Status::kOk;
 }
 
-Status Flushes::fail(const Rail& rail) {
-  failure_ = rail.flusher->failure();
+Status Flushes::fail(Error error) {
+  failure_ = std::move(error);
   return failure_.status;
+}
+
+Error Flushes::overdue(const FlushRequest& request, uint64_t ns) const {
+  std::string names;
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    const bool waits = (request.to_begin >> i & 1) != 0 || rails_[i].completed < request.reads[i];
+    if (waits) names += (names.empty() ? "" : ", ") + rails_[i].name;
+  }
+  return make_error(Status::kTimeout, 0,
+                    "iflush at %p: the read on rail %s has not completed for %.0f s "
+                    "(NCCL_SLIME_PEER_TIMEOUT); see dmesg for errors of that NIC or of the GPU",
+                    static_cast<const void*>(request.address), names.c_str(),
+                    static_cast<double>(ns) * 1e-9);
 }
 
 }  // namespace slime

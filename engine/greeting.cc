@@ -86,7 +86,7 @@ Status Greeting::receive_hello() {
     return Status::kOk;
   }
   welcome_.value.rails = cards_of(device_.rails());
-  // The receiver's processor copies eager messages to their place, which device memory forbids.
+  // The receiver's processor copies eager messages to their place; it cannot write device memory.
   const bool may_copy = host_memory_ || !device_.properties().takes(MemoryKind::kCuda);
   const auto own_eager_max = may_copy ? static_cast<uint32_t>(fabric_.settings().eager_max) : 0;
   welcome_.value.eager_max = std::min(hello.eager_max, own_eager_max);
@@ -155,10 +155,11 @@ Status Greeting::receive_ready() {
 }
 
 std::unique_ptr<RecvComm> Greeting::take() {
-  return std::make_unique<RecvCommImpl>(
-      fabric_, device_,
-      channels_->take(confirm_.value.side, welcome_.value.eager_max, std::move(peer_)),
-      std::move(*inbox_), std::move(*outbox_));
+  LinkParts parts =
+      channels_->take(confirm_.value.side, welcome_.value.eager_max, std::move(peer_));
+  parts.host_memory = host_memory_;
+  return std::make_unique<RecvCommImpl>(fabric_, device_, std::move(parts), std::move(*inbox_),
+                                        std::move(*outbox_));
 }
 
 }  // namespace slime

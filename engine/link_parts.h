@@ -36,6 +36,7 @@ struct LinkParts {
   std::vector<LinkChannel> channels;  // in the order both ends agreed on
   bool active = false;                // this end connects, and tries to get dead rails back
   int traffic_class = kNoTrafficClass;
+  bool host_memory = false;  // CommOptions
   RemoteBox peer_inbox;
   uint32_t eager_max = 0;  // agreed: the smaller of both ends' settings
   std::string peer;        // for errors: host, process, address

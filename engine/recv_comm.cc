@@ -21,7 +21,10 @@ RecvCommImpl::RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box 
     link_.add_rail(std::move(channel));
   }
   link_.warm_up();
-  if (auto opened = flushes_.open(*this, device); !opened) (void)link_.fail(opened.error());
+  if (!parts.host_memory) {
+    if (auto opened = flushes_.open(*this, device, fabric.settings().peer_timeout); !opened)
+      (void)link_.fail(opened.error());
+  }
   if (fabric.attends_idle_comms() && link_.rail_count() > 1) attend_when_idle(link_.rail_count());
 }
 
@@ -136,7 +139,7 @@ Status RecvCommImpl::test(Request* request, bool* done, size_t* sizes) {
 Status RecvCommImpl::flush(const void* data, const MemoryRegion* region, Request** request) {
   const Call call(*this);
   Status status = Status::kOk;
-  FlushRequest* const begun = flushes_.begin(data, region, &status);
+  FlushRequest* const begun = flushes_.begin(data, region, link_.now_ns(), &status);
   if (status != Status::kOk) return link_.fail(flushes_.failure());
   achieved();
   *request = begun;
@@ -147,7 +150,8 @@ Status RecvCommImpl::test_flush(FlushRequest& request, bool* done) {
   if (!request.active) {
     return link_.fail(make_error(Status::kInvalid, 0, "test of a flush request that is done"));
   }
-  if (flushes_.test(request, done) != Status::kOk) return link_.fail(flushes_.failure());
+  if (flushes_.test(request, link_.now_ns(), done) != Status::kOk)
+    return link_.fail(flushes_.failure());
   if (*done) {
     achieved();
   } else {

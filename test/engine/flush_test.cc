@@ -106,7 +106,7 @@ TEST_F(Flush, MakesWhatEveryRailDeliveredVisible) {
   EXPECT_TRUE(visible(0));
 }
 
-// What the second flush is for has been read behind already, by reads that the first one began.
+// The reads of the first flush already cover the second message.
 TEST_F(Flush, WaitsForTheReadsOfEarlierOnes) {
   ASSERT_NO_FATAL_FAILURE(receive(0));
   ASSERT_NO_FATAL_FAILURE(receive(1));
@@ -151,6 +151,51 @@ TEST_F(Flush, TheOldestIsDoneThoughOthersTakeItsRoom) {
   }
   for (Request* const request : open) finish(request);
   EXPECT_TRUE(visible(0) && visible(1) && visible(2));
+}
+
+TEST_F(Flush, FailsWithTheErrorOfTheRail) {
+  ASSERT_NO_FATAL_FAILURE(receive(0));
+  std::vector<std::byte> other(kBytes);
+  MemoryRegion stranger = *target_region_;
+  stranger.keys[1].local ^= 1;
+  Request* request = nullptr;
+  EXPECT_NE(link_.receiver->flush(target_.data(), &stranger, &request), Status::kOk);
+  EXPECT_EQ(request, nullptr);
+  EXPECT_NE(link_.receiver->failure().what.find("a flush at"), std::string::npos)
+      << link_.receiver->failure().what;
+}
+
+TEST_F(Flush, NoMoreAreOpenThanRequestsMayBe) {
+  ASSERT_NO_FATAL_FAILURE(receive(0));
+  for (int i = 0; i < kMaxRequests; ++i) ASSERT_NE(flush(0), nullptr) << i;
+  Request* request = nullptr;
+  EXPECT_EQ(link_.receiver->flush(target_.data(), target_region_, &request), Status::kInvalid);
+  EXPECT_EQ(request, nullptr);
+}
+
+TEST_F(Flush, HasADeadline) {
+  ASSERT_NO_FATAL_FAILURE(receive(0));
+  for (sim::Rail* rail : to_.rails) {
+    sim::RailModel model = rail->model();
+    model.latency_ns = UINT64_MAX / 4;  // of a read too
+    rail->configure(rail->caps(), model);
+  }
+  Request* const request = flush(0);
+  ASSERT_NE(request, nullptr);
+  bool done = false;
+  Status status = Status::kOk;
+  int seconds = 0;
+  for (; seconds < 100 && status == Status::kOk; ++seconds) {
+    status = link_.receiver->test(request, &done, nullptr);
+    network_.advance(1'000'000'000);
+  }
+  EXPECT_EQ(status, Status::kTimeout);
+  EXPECT_FALSE(done);
+  EXPECT_GE(seconds, 60) << "NCCL_SLIME_PEER_TIMEOUT";
+  const std::string& what = link_.receiver->failure().what;
+  for (const char* const text : {"iflush", "b.0, b.1, b.2", "NCCL_SLIME_PEER_TIMEOUT"}) {
+    EXPECT_NE(what.find(text), std::string::npos) << what;
+  }
 }
 
 TEST_F(Flush, ReadsOnARailThatHasDiedSince) {

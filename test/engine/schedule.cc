@@ -283,6 +283,7 @@ void ScheduleWorld::Parts::check_received(Group& group) {
 }
 
 void ScheduleWorld::Parts::check_memory() {
+  for (sim::Rail* rail : to.rails) rail->show_device();
   for (const Group& group : groups) {
     if (group.done) continue;  // an unfinished receive may be partly written
     for (const Group::Part& part : group.parts) {
@@ -352,6 +353,7 @@ void ScheduleWorld::Parts::drive(SimLink& link) {
     idle = moved ? 0 : idle + 1;
     if (chance(50)) network.advance(below(2000));
     if (turns_left > 0 && chance(2)) turn_a_rail();
+    if (chance(5)) to.rails[below(kRails)]->show_device(below(3));
     // As long as a try to get a rail back may take, and longer.
     if (turns_left > 0 && chance(1))
       stopped_until_ns[below(2)] = network.now_ns() + below(3'000'000);

@@ -514,5 +514,25 @@ TEST(Listener, GivesUpWhenNobodyComes) {
   EXPECT_EQ(error.status, Status::kTimeout);
 }
 
+// An eager message needs no receive. The receiver's processor copies it to its place, which device
+// memory may be; a communicator that takes host memory only says so.
+TEST(TcpLink, NoEagerMessagesIntoDeviceMemory) {
+  for (const bool host_memory : {false, true}) {
+    TcpHost from((Settings())), to(Settings(), SteadyClock::instance(), false, MemoryKind::kCuda);
+    ASSERT_TRUE(to.fabric->device(0)->properties().takes(MemoryKind::kCuda));
+    TcpLink link;
+    ASSERT_NO_FATAL_FAILURE(link.connect(from, to, {}, {.host_memory = host_memory}));
+    std::vector<std::byte> data(64, std::byte{7});
+    const MemoryRegion* const region =
+        *from.fabric->device(0)->memory().acquire({data.data(), data.size()});
+    Request* send = nullptr;
+    for (int i = 0; i < 1000 && send == nullptr; ++i) {
+      ASSERT_EQ(link.sender->isend(data.data(), data.size(), 0, region, &send), Status::kOk);
+      ASSERT_EQ(link.receiver->progress(), Status::kOk);
+    }
+    EXPECT_EQ(send != nullptr, host_memory);
+  }
+}
+
 }  // namespace
 }  // namespace slime::test

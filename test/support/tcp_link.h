@@ -32,7 +32,7 @@ class MortalRail final : public Rail {
   }
   Carrier carrier() override { return port; }
 
-  RailCaps shown;  // a test may make it another rail than it is
+  RailCaps shown;  // a test may change what it says of itself
   std::atomic<bool> dead = false;
   Carrier port = Carrier::kUp;
 
@@ -74,7 +74,7 @@ class MortalRail final : public Rail {
 struct TcpHost {
   // Idle comms are attended to only if a test says so: most look into both ends by themselves.
   explicit TcpHost(Settings settings, const Clock& clock = SteadyClock::instance(),
-                   bool attends_idle_comms = false) {
+                   bool attends_idle_comms = false, MemoryKind also_takes = MemoryKind::kHost) {
     settings.ifname = "=lo";
     std::vector<std::string> notes;
     auto opened = open_rails(settings, &notes);
@@ -82,6 +82,7 @@ struct TcpHost {
     std::vector<std::unique_ptr<Rail>> wrapped;
     for (auto& rail : *opened) {
       auto mortal = std::make_unique<MortalRail>(std::move(rail));
+      mortal->shown.memory_kinds |= static_cast<uint32_t>(also_takes);
       rails.push_back(mortal.get());
       wrapped.push_back(std::move(mortal));
     }

@@ -1,6 +1,7 @@
 // A simulated NIC port and its channels: slime::Rail over a sim::Network.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <string>
@@ -32,6 +33,10 @@ class Rail final : public slime::Rail {
   // Where a peer's work goes in our memory; nullptr: its key does not allow that.
   std::byte* target_of(const Work& work);
   uint64_t works_posted() const { return works_posted_; }
+  // The device sees the oldest `writes` that were kept back, as it may at any time.
+  void show_device(uint64_t writes = UINT64_MAX) {
+    write_back(written_back_ + std::min<uint64_t>(writes, unflushed_.size()));
+  }
 
  private:
   friend class Network;
