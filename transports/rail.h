@@ -110,11 +110,11 @@ inline constexpr int kNoTrafficClass = -1;
 
 struct ChannelOptions {
   bool active = false;  // true at the end that connects
-  // But for unconfirmed works, kSent only once the peer's rail has reported kArrived, or will
-  // report it in a later poll, even if its engine calls fence() first. The acknowledgement of a
-  // reliable connection's NIC is such: its completion queue keeps what was acknowledged. Where the
-  // end of a connection drops what nobody has read (libfabric), the receiver's rail acknowledges by
-  // itself, in the poll that reports the arrival: its engine may not poll again.
+  // A work that is not unconfirmed is kSent only when the peer's rail has reported its arrival, or
+  // is sure to report it in a later poll, even after fence(). The NIC of a reliable connection
+  // gives that: what it acknowledged stays in the completion queue. Where the end of a connection
+  // drops what nobody has read (libfabric), the receiver's rail acknowledges by itself, in the poll
+  // that reports the arrival: its engine may not poll again.
   bool confirm_delivery = false;
   // Of what this end sends: IP's TOS byte, 0 to 255. A rail that cannot mark it warns and goes on.
   int traffic_class = kNoTrafficClass;
@@ -141,10 +141,11 @@ class Channel {
   virtual Status post(std::span<const Work> works, size_t* taken) = 0;
   virtual Status poll(std::span<Done> done, size_t* count) = 0;
 
-  // After fence() nothing of the peer's reaches our memory over this channel, ever. From then on
-  // poll() returns the arrivals that had been confirmed to the peer, and then kOk with none, also
-  // where it had returned a failure before. Unlike all other calls fence() may wait until the NIC
-  // has stopped, some milliseconds at most.
+  // After fence() nothing of the peer's reaches our memory over this channel, ever. (Device memory:
+  // only once a flusher has read behind what the NIC had written by then.) From then on poll()
+  // returns the arrivals that had been confirmed to the peer, and then kOk with none, also where it
+  // had returned a failure before. Unlike all other calls fence() may wait until the NIC has
+  // stopped, some milliseconds at most.
   virtual void fence() = 0;
 
   // Asked when no work has completed for a while: false if the peer's NIC (or kernel) has
@@ -168,8 +169,8 @@ class Channel {
 // that they are there.
 //
 // It needs no peer and no port that is up, and does not end with a channel: a rail that has died
-// may still owe writes that it reported. One thread uses it at a time. Memory may be deregistered,
-// and the flusher destroyed, while a read is under way; the read then tells nothing.
+// may have reported writes that have not reached the device yet. One thread uses it at a time.
+// Memory may be deregistered, and the flusher destroyed, while a read is under way.
 class Flusher {
  public:
   virtual ~Flusher() = default;
@@ -177,8 +178,7 @@ class Flusher {
   // registered on this rail with `keys`. kAgain: too many are under way.
   virtual Status begin(const std::byte* address, uint64_t offset, const MemoryKeys& keys) = 0;
   // How many of those begun are complete, in the order of their beginning: the device sees all that
-  // this rail's channels had reported before begin(). A read that takes longer than
-  // NCCL_SLIME_PEER_TIMEOUT is an error.
+  // this rail's channels had reported before begin().
   virtual Status poll(uint64_t* completed) = 0;
   virtual const Error& failure() const = 0;  // valid once begin or poll returned an error
 };
@@ -189,9 +189,9 @@ class Rail {
   virtual const RailCaps& caps() const = 0;
   // The engine asks some ten times a second, from any thread.
   virtual Carrier carrier() { return Carrier::kUnknown; }
-  // A range may be registered any number of times; each registration has keys of its own. Keys
-  // that are narrower in hardware (verbs: 32 bits) have zeros above, and post() refuses others.
-  // deregister_memory returns only when no channel writes into the range any more.
+  // A range may be registered any number of times; each registration has keys of its own. A remote
+  // key that is narrower in hardware (verbs: 32 bits) has zeros above, and post() fails with
+  // others. deregister_memory returns only when no channel writes into the range any more.
   virtual Result<MemoryKeys> register_memory(const MemoryRange& range) = 0;
   virtual void deregister_memory(const MemoryKeys& keys) = 0;
   virtual Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) = 0;

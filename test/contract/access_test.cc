@@ -224,6 +224,10 @@ TYPED_TEST(RailAccess, WhatCannotBeRegisteredIsRefusedInWords) {
     results.push_back(rail.register_memory({&byte, 1, MemoryKind::kCuda}));
     EXPECT_EQ(results.back() ? Status::kOk : results.back().error().status, Status::kUnsupported);
   }
+  if (!rail.caps().dma_buf) {
+    results.push_back(rail.register_memory({&byte, 1, MemoryKind::kHost, 0}));
+    EXPECT_EQ(results.back() ? Status::kOk : results.back().error().status, Status::kUnsupported);
+  }
   for (const auto& result : results) {
     ASSERT_FALSE(result);
     EXPECT_NE(result.error().what.find(rail.caps().name), std::string::npos) << result.error().what;

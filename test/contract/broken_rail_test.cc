@@ -23,9 +23,8 @@ struct Case {
 
 class Broken : public ::testing::Test {
  protected:
-  void open(Fault fault, bool confirm, bool confirms_early = false) {
-    const SimWorldOptions options{
-        .arrives_unpolled = true, .confirms_early = confirms_early, .seed = 7};
+  void open(Fault fault, bool confirm, bool is_hca = false) {
+    const SimWorldOptions options{.arrives_unpolled = true, .is_hca = is_hca, .seed = 7};
     world_ = make_broken_world(make_sim_world(options), fault);
     pair_ = std::make_unique<Pair>(*world_, PairOptions{confirm});
     ASSERT_TRUE(pair_->connect());

@@ -161,7 +161,7 @@ TYPED_TEST(RailData, ConfirmationWaitsForThePeersPollUnlessItsNicConfirms) {
     pair.poll(pair.left, 16);
     this->world_->pump();
   }
-  const size_t early = this->world_->properties().confirms_early ? 4U : 0U;
+  const size_t early = pair.right.rail->caps().confirms_in_hardware ? 4U : 0U;
   EXPECT_EQ(ledger.sent_count(), early) << "confirmed although the peer has not polled";
   this->expect_delivery(pair);
 }

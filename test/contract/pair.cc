@@ -67,7 +67,7 @@ Transfer& Pair::transfer(End& from, const std::vector<uint32_t>& lengths) {
   End& to = other(from);
   const TransferOptions options{options_.confirm_delivery,
                                 static_cast<uint32_t>(transfers_.size()) + 1,
-                                options_.some_unconfirmed, world_.properties().confirms_early};
+                                options_.some_unconfirmed};
   transfers_.push_back(std::make_unique<Transfer>(*from.rail, *to.rail, lengths, options));
   Transfer* transfer = transfers_.back().get();
   from.outgoing.push_back(transfer);

@@ -16,9 +16,11 @@ class SimWorld final : public World {
     caps.max_batch = 16;
     caps.ordered = options.ordered;
     caps.arrives_unpolled = options.arrives_unpolled;
-    caps.confirms_in_hardware = options.confirms_early;
+    caps.confirms_in_hardware = options.is_hca;
+    if (options.is_hca) caps.memory_kinds |= static_cast<uint32_t>(MemoryKind::kCuda);
     sim::RailModel model;
     model.uses_offsets = options.by_offset;
+    model.needs_flush = options.is_hca;
     model.post_ns = 50;
     model.doorbell_ns = 150;
     model.refused_ns = 60;
@@ -36,9 +38,7 @@ class SimWorld final : public World {
 
   Rail& left() override { return *left_; }
   Rail& right() override { return *right_; }
-  WorldProperties properties() const override {
-    return {.by_offset = options_.by_offset, .confirms_early = options_.confirms_early};
-  }
+  WorldProperties properties() const override { return {.by_offset = options_.by_offset}; }
   bool pump() override {
     if (network_.step()) return true;
     network_.advance(1'000);

@@ -16,7 +16,7 @@ Transfer::Transfer(Rail& from, Rail& to, std::span<const uint32_t> lengths,
                    const TransferOptions& options)
     : seed_(options.seed),
       confirm_(options.confirm_delivery),
-      confirms_early_(options.confirms_early),
+      confirmed_by_nic_(to.caps().confirms_in_hardware),
       ordered_(from.caps().ordered),
       source_(from, room_for(lengths)),
       target_(to, room_for(lengths)) {
@@ -66,7 +66,7 @@ void Transfer::sent(const Done& done) {
   if (index >= posted_) complain(index, "kSent before it was posted");
   if (fate.sent) return complain(index, "kSent twice");
   const bool confirmed = confirm_ && !works_[index].unconfirmed;
-  if (confirmed && !fate.arrived && !confirms_early_)
+  if (confirmed && !fate.arrived && !confirmed_by_nic_)
     complain(index, "confirmed before the peer reported kArrived");
   fate.sent = true;
   ++sent_;

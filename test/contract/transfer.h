@@ -19,7 +19,6 @@ struct TransferOptions {
   bool confirm_delivery = false;  // as in the sender's ChannelOptions
   uint32_t seed = 1;              // immediates, cookies and bytes of two transfers differ by it
   bool some_unconfirmed = false;  // every other work
-  bool confirms_early = false;    // WorldProperties
 };
 
 class Transfer {
@@ -74,7 +73,7 @@ class Transfer {
 
   const uint32_t seed_;
   const bool confirm_;
-  const bool confirms_early_;
+  const bool confirmed_by_nic_;
   const bool ordered_;
   mutable Region source_;
   mutable Region target_;

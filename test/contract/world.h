@@ -12,8 +12,8 @@ namespace slime::contract {
 struct WorldProperties {
   bool in_real_time = false;  // things happen between calls too, not in pump() alone
   bool by_offset = false;     // works find their target by Work::remote_offset
-  // A work may be confirmed before the peer's rail has reported it (ChannelOptions).
-  bool confirms_early = false;
+  // What a flusher of this world reads: device memory, or what stands for it.
+  MemoryKind flushed_kind = MemoryKind::kCuda;
 };
 
 class World {

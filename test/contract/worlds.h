@@ -1,4 +1,4 @@
-// Every rail that keeps the contract. A new backend joins the list below and nothing else.
+// Every rail that keeps the contract. A new backend joins the lists below and nothing else.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,14 +15,15 @@ struct SimWorldOptions {
   bool ordered = true;
   bool arrives_unpolled = false;  // as a NIC writes; otherwise as the kernel's TCP
   bool by_offset = false;         // WorldProperties
-  bool confirms_early = false;    // the same: the NIC confirms
+  bool is_hca = false;            // the NIC confirms, and writes device memory that needs a flush
   uint64_t seed = 1;
 };
 std::unique_ptr<World> make_sim_world(const SimWorldOptions& options);
 std::unique_ptr<World> make_tcp_world();
 
 // "sim" like tcp, but unordered too; "rc" like RDMA reliable connections; "srd" like EFA; "offsets"
-// like libfabric's providers without FI_MR_VIRT_ADDR; "hca" like "rc" whose NIC confirms.
+// like libfabric's providers without FI_MR_VIRT_ADDR; "hca" like "rc" whose NIC confirms, and
+// writes device memory.
 struct Tcp {
   static constexpr const char* kName = "tcp";
   static std::unique_ptr<World> make() { return make_tcp_world(); }
@@ -51,11 +52,12 @@ struct SimOffsets {
 struct SimHca {
   static constexpr const char* kName = "sim_hca";
   static std::unique_ptr<World> make() {
-    return make_sim_world({.arrives_unpolled = true, .confirms_early = true});
+    return make_sim_world({.arrives_unpolled = true, .is_hca = true});
   }
 };
 
 using AllRails = ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets, SimHca>;
+using RailsThatFlush = ::testing::Types<SimHca>;
 
 struct RailName {
   template <typename T>
