@@ -139,7 +139,8 @@ bool CommProgress::take_idle(State state) {
                                         std::memory_order_relaxed);
 }
 
-// Spins while another thread attends to the comm: for one look at its rails, some microseconds.
+// Spins while another thread attends to the comm: for one look at its rails, some microseconds, or
+// milliseconds if it fences one.
 void CommProgress::take_back() {
   while (!take_idle(State::kCalled)) sched_yield();
 }

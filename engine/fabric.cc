@@ -10,24 +10,24 @@ namespace {
 
 std::string interface_of(const std::string& rail_name, const std::vector<Rail*>& rails) {
   const auto shares = [&](const Rail* rail) { return same_port(*rail, *rails.front()); };
-  const bool one_nic = std::all_of(rails.begin(), rails.end(), shares);
-  return one_nic && rails.size() > 1 ? rail_name.substr(0, rail_name.rfind('.')) : rail_name;
+  const bool one_port = std::all_of(rails.begin(), rails.end(), shares);
+  return one_port && rails.size() > 1 ? rail_name.substr(0, rail_name.rfind('.')) : rail_name;
 }
 
 // How many of the rails before this one are of its NIC.
-size_t place_in_nic(const std::vector<Rail*>& rails, size_t rail) {
+size_t place_in_port(const std::vector<Rail*>& rails, size_t rail) {
   return static_cast<size_t>(
       std::count_if(rails.begin(), rails.begin() + static_cast<ptrdiff_t>(rail),
                     [&](const Rail* earlier) { return same_port(*earlier, *rails[rail]); }));
 }
 
-// One rail of each NIC, then the next one of each. Channel i of a link takes rail i at both ends,
+// One rail of each port, then the next one of each. Channel i of a link takes rail i at both ends,
 // so NICs of the same place meet also where the ends have unlike numbers of sockets for each.
 std::vector<Rail*> by_turns(const std::vector<Rail*>& rails) {
   std::vector<Rail*> ordered;
   for (size_t turn = 0; ordered.size() < rails.size(); ++turn) {
     for (size_t i = 0; i < rails.size(); ++i) {
-      if (place_in_nic(rails, i) == turn) ordered.push_back(rails[i]);
+      if (place_in_port(rails, i) == turn) ordered.push_back(rails[i]);
     }
   }
   return ordered;
@@ -46,14 +46,14 @@ DeviceProperties describe(const std::vector<Rail*>& rails, std::vector<int> memb
   for (size_t i = 0; i < rails.size(); ++i) {
     const RailCaps& caps = rails[i]->caps();
     properties.speed_mbps += caps.speed_mbps;
-    if (i > 0 && place_in_nic(rails, i) == 0) properties.name += "+" + caps.name;
+    if (i > 0 && place_in_port(rails, i) == 0) properties.name += "+" + caps.name;
     properties.latency_us = std::max(properties.latency_us, caps.latency_us);
     properties.memory_kinds &= caps.memory_kinds;
     properties.dma_buf &= caps.dma_buf;
     // Several rails deliver lines of one stripe each in order, so the promise of each is enough.
     properties.lines_in_order &= caps.lines_in_order;
   }
-  properties.dma_buf &= properties.takes(MemoryKind::kCuda);  // NCCL exports no other memory so
+  properties.dma_buf &= properties.takes(MemoryKind::kCuda);  // NCCL exports only that as a DMA-BUF
   return properties;
 }
 

@@ -2,7 +2,7 @@
 //
 //   connector                          listener
 //     Hello   nonce, rails, eager  -->            proves that it has seen the handle
-//             <--  Welcome   channels, addresses, inbox
+//             <--  Welcome   rails, channels, addresses, inbox
 //     Confirm addresses, inbox     -->
 //     ... both connect their channels ...
 //     Ready                        <-->  Ready

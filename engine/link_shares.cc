@@ -109,9 +109,9 @@ void Link::judge_rails() {
   had_stripes_ = false;
 }
 
-// Rails of other NICs are its siblings. Sockets of one NIC share its port, and how a network treats
-// each flow is not for the user to mend. Said once in a process for each rail, whatever many links
-// notice it.
+// Rails of other ports are its siblings. Sockets of one NIC share its port, and how a network
+// treats each flow is not for the user to mend. Said once in a process for each rail, whatever many
+// links notice it.
 void Link::warn_of_slow_rail() {
   for (LinkRail& rail : rails_) {
     const double expected = expected_share(rail);
@@ -134,7 +134,7 @@ void Link::warn_of_slow_rail() {
   }
 }
 
-// The best share of a rail of another NIC; 0: none is known.
+// The best share of a rail of another port; 0: none is known.
 double Link::expected_share(const LinkRail& rail) const {
   double best = 0;
   for (const LinkRail& other : rails_) {

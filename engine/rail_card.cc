@@ -30,13 +30,19 @@ std::string describe(const RailCard& card) {
   return text + ")";
 }
 
+// What a peer sends behind the end of its text does not count.
+template <size_t N>
+bool same(const std::array<char, N>& own, const std::array<char, N>& peer) {
+  return std::strncmp(own.data(), peer.data(), N) == 0;
+}
+
 template <size_t N>
 bool differ(const std::array<char, N>& own, const std::array<char, N>& peer) {
-  return own[0] != 0 && peer[0] != 0 && own != peer;
+  return own[0] != 0 && peer[0] != 0 && !same(own, peer);
 }
 
 const char* difference(const RailCard& own, const RailCard& peer) {
-  if (own.backend != peer.backend) return "they are of different transports";
+  if (!same(own.backend, peer.backend)) return "they are of different transports";
   if (differ(own.link_layer, peer.link_layer)) return "their link layers differ";
   if (differ(own.fabric, peer.fabric)) return "they are on different fabrics";
   return nullptr;

@@ -30,8 +30,8 @@ struct RailCards {
 
 RailCards cards_of(std::span<Rail* const> rails);
 
-// Whether a rail of ours can reach the peer's, which the people at both ends may ask: the error
-// names both rails and their hosts, and says what differs.
+// Checks whether our rail can reach the peer's. The error names both rails and their hosts, and
+// says what differs.
 struct Owned {
   const RailCard& card;
   const std::string& host;

@@ -78,7 +78,7 @@ Result<void> irecv(void* recv_comm, const ReceiveArguments& arguments, const int
 Result<void> irecv(void* recv_comm, const ReceiveArguments& arguments, const size_t* sizes,
                    bool may_complete_early, void** request);
 struct FlushArguments {
-  int n = 0;  // as in the irecv before
+  int n = 0;  // receives in the group
   void** data = nullptr;
   const int* sizes = nullptr;  // received
   void** mhandles = nullptr;

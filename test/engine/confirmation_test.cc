@@ -147,8 +147,8 @@ struct SmallMessages {
 };
 
 // The sender uses a rail as soon as both ends are connected. The receiver has not read that yet
-// when the sender has sent all and is gone. It may read that and the end of its last rail in one
-// look, or in two: that depends on how much else has come.
+// when the sender has sent all and is gone. One poll may return both the arrivals and the failure,
+// or two polls may: that depends on how much else has come.
 void expect_what_was_sent(size_t messages, uint64_t* on_joining_rail) {
   TwoRails rails(true);
   Link const &sender = rails.link.sender->link(), &receiver = rails.link.receiver->link();

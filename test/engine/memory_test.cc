@@ -156,9 +156,11 @@ TEST(Fabric, PortsOfOneNicAreDevicesOfTheirOwn) {
   EXPECT_EQ(fabric_of({first, second})->device_count(), 2u);
 }
 
-TEST(Fabric, ADeviceTakesADmaBufIfAllOfItsRailsDo) {
+TEST(Fabric, ADeviceTakesTheGpusDmaBufsIfAllOfItsRailsDo) {
   RailCaps first = at("a", 1, "10.0.0.1"), second = at("b", 2, "10.0.1.1");
   first.dma_buf = true;
+  EXPECT_FALSE(fabric_of({first})->device(0)->properties().dma_buf) << "host memory only";
+  first.memory_kinds |= static_cast<uint32_t>(MemoryKind::kCuda);
   EXPECT_TRUE(fabric_of({first})->device(0)->properties().dma_buf);
   EXPECT_FALSE(fabric_of({first, second}, 2)->device(0)->properties().dma_buf);
 }

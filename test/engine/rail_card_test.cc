@@ -72,7 +72,7 @@ TEST(RailCard, TheSlowerEndSaysWhatAChannelCanCarry) {
   EXPECT_EQ(common_speed_mbps(card(mlx5("", "")), peer), 400'000u) << "a peer that does not know";
 }
 
-TEST(RailCard, TextOfAPeerIsShownWithoutWhatATerminalObeys) {
+TEST(RailCard, ControlCharactersOfAPeerAreReplaced) {
   RailCard peer;
   peer.name.fill('\033');  // and no zero at the end
   peer.backend = {'f', '\n', 'k', 'e'};
