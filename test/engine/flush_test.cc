@@ -86,11 +86,12 @@ class Flush : public ::testing::Test {
                       &source_[message * kBytes]);
   }
 
+  // The memory outlives the rails that it is registered on.
+  std::vector<std::byte> source_ = std::vector<std::byte>(kMessages * kBytes);
+  std::vector<std::byte> target_ = std::vector<std::byte>(kMessages * kBytes);
   sim::Network network_{1};
   SimHost from_{network_, kRails, device_caps(), small_stripes(), "a"};
   SimHost to_{network_, kRails, device_caps(), small_stripes(), "b"};
-  std::vector<std::byte> source_ = std::vector<std::byte>(kMessages * kBytes);
-  std::vector<std::byte> target_ = std::vector<std::byte>(kMessages * kBytes);
   const MemoryRegion *source_region_ = nullptr, *target_region_ = nullptr;
   SimLink link_;
 };
@@ -155,7 +156,6 @@ TEST_F(Flush, TheOldestIsDoneThoughOthersTakeItsRoom) {
 
 TEST_F(Flush, FailsWithTheErrorOfTheRail) {
   ASSERT_NO_FATAL_FAILURE(receive(0));
-  std::vector<std::byte> other(kBytes);
   MemoryRegion stranger = *target_region_;
   stranger.keys[1].local ^= 1;
   Request* request = nullptr;

@@ -80,11 +80,12 @@ class ManyRails : public ::testing::Test {
     return from_.rails[kLast]->works_posted() - before;
   }
 
+  // The memory outlives the rails that it is registered on.
+  std::vector<std::byte> source_ = std::vector<std::byte>(kBytes);
+  std::vector<std::byte> target_ = std::vector<std::byte>(kBytes);
   sim::Network network_{1};
   SimHost from_{network_, kMaxRails, device_caps(), many_rails(), "a"};
   SimHost to_{network_, kMaxRails, device_caps(), many_rails(), "b"};
-  std::vector<std::byte> source_ = std::vector<std::byte>(kBytes);
-  std::vector<std::byte> target_ = std::vector<std::byte>(kBytes);
   const MemoryRegion *source_region_ = nullptr, *target_region_ = nullptr;
   SimLink link_;
 };
