@@ -7,7 +7,7 @@
 namespace slime::sim {
 
 void Rail::write(const Work& work, std::byte* target, const std::byte* source, uint64_t bytes) {
-  if (model_.needs_flush && memory_.kind(work.remote_key) == MemoryKind::kCuda) {
+  if (model_.needs_flush && memory_.range_of(work.remote_key).kind == MemoryKind::kCuda) {
     unflushed_.push_back({target, {source, source + bytes}});
   } else {
     std::memcpy(target, source, bytes);
@@ -23,9 +23,9 @@ void Rail::write_back(uint64_t until) {
 }
 
 // What was kept back for a range that goes.
-void Rail::write_back_range(uint64_t address, uint64_t bytes) {
+void Rail::write_back_range(const MemoryTable::Known& range) {
   for (Unflushed& each : unflushed_) {
-    if (reinterpret_cast<uint64_t>(each.target) - address >= bytes) continue;
+    if (reinterpret_cast<uint64_t>(each.target) - range.address >= range.bytes) continue;
     std::memcpy(each.target, each.bytes.data(), each.bytes.size());
     each.bytes.clear();
   }
@@ -39,7 +39,7 @@ Result<std::unique_ptr<slime::Flusher>> Rail::open_flusher() {
 Status Flusher::begin(const std::byte* address, uint64_t offset, const MemoryKeys& keys) {
   const auto place = reinterpret_cast<uintptr_t>(address);
   const bool allowed = rail_.memory_.allows(keys.local, true, place, 1);
-  if (!allowed || rail_.memory_.begin(keys.remote) + offset != place) {
+  if (!allowed || rail_.memory_.range_of(keys.remote).address + offset != place) {
     ++rail_.network_.violations_.local_access;
     failure_ =
         make_error(Status::kInvalid, 0, "sim rail %s: a flush at %p, which is not registered so",

@@ -37,19 +37,15 @@ class MemoryTable {
     return true;
   }
 
-  // Of the range that a remote key is for; 0: no such range.
-  uint64_t begin(uint64_t key) {
-    const Range* range = find(key, false);
-    return range == nullptr ? 0 : range->address;
-  }
-
-  uint64_t bytes(uint64_t key) {
-    const Range* range = find(key, false);
-    return range == nullptr ? 0 : range->bytes;
-  }
-  MemoryKind kind(uint64_t key) {
-    const Range* range = find(key, false);
-    return range == nullptr ? MemoryKind::kHost : range->kind;
+  // The range that a remote key is for; empty: there is no such registration.
+  struct Known {
+    uint64_t address = 0;
+    uint64_t bytes = 0;
+    MemoryKind kind = MemoryKind::kHost;
+  };
+  Known range_of(uint64_t remote_key) {
+    const Range* range = find(remote_key, false);
+    return range == nullptr ? Known{} : Known{range->address, range->bytes, range->kind};
   }
 
   bool allows(uint64_t key, bool local, uint64_t address, uint64_t bytes) {

@@ -24,13 +24,14 @@ Result<MemoryKeys> Rail::register_memory(const MemoryRange& range) {
 }
 
 void Rail::deregister_memory(const MemoryKeys& keys) {
-  write_back_range(memory_.begin(keys.remote), memory_.bytes(keys.remote));
+  write_back_range(memory_.range_of(keys.remote));
   if (!memory_.remove(keys)) ++network_.violations_.bad_calls;
 }
 
 std::byte* Rail::target_of(const Work& work) {
-  const uint64_t begin = model_.uses_offsets ? memory_.begin(work.remote_key) : 0;
-  const uint64_t address = model_.uses_offsets ? begin + work.remote_offset : work.remote_address;
+  const uint64_t address = model_.uses_offsets
+                               ? memory_.range_of(work.remote_key).address + work.remote_offset
+                               : work.remote_address;
   if (!memory_.allows(work.remote_key, false, address, work.length)) return nullptr;
   return reinterpret_cast<std::byte*>(address);
 }

@@ -51,7 +51,7 @@ class Rail final : public slime::Rail {
   // flusher.cc
   void write(const Work& work, std::byte* target, const std::byte* source, uint64_t bytes);
   void write_back(uint64_t until);
-  void write_back_range(uint64_t address, uint64_t bytes);
+  void write_back_range(const MemoryTable::Known& range);
 
   Rail(Network& network, Index id, uint64_t salt, const RailCaps& caps, const RailModel& model)
       : network_(network), id_(id), caps_(caps), model_(model), memory_(salt) {
