@@ -20,23 +20,10 @@ Settings small_stripes() {
   return settings;
 }
 
-RailCaps device_caps() {
-  RailCaps caps;
-  caps.transport = "sim";
-  caps.arrives_unpolled = caps.confirms_in_hardware = true;
-  caps.memory_kinds =
-      static_cast<uint32_t>(MemoryKind::kHost) | static_cast<uint32_t>(MemoryKind::kCuda);
-  return caps;
-}
-
 class Flush : public ::testing::Test {
  protected:
   Flush() {
-    for (sim::Rail* rail : to_.rails) {
-      sim::RailModel model;
-      model.needs_flush = true;
-      rail->configure(rail->caps(), model);
-    }
+    require_flushes(to_);
     for (size_t i = 0; i < source_.size(); ++i) source_[i] = static_cast<std::byte>(i * 7 + 1);
     source_region_ = *from_.device().memory().acquire({source_.data(), source_.size()});
     target_region_ =
@@ -90,8 +77,8 @@ class Flush : public ::testing::Test {
   std::vector<std::byte> source_ = std::vector<std::byte>(kMessages * kBytes);
   std::vector<std::byte> target_ = std::vector<std::byte>(kMessages * kBytes);
   sim::Network network_{1};
-  SimHost from_{network_, kRails, device_caps(), small_stripes(), "a"};
-  SimHost to_{network_, kRails, device_caps(), small_stripes(), "b"};
+  SimHost from_{network_, kRails, device_memory_caps(), small_stripes(), "a"};
+  SimHost to_{network_, kRails, device_memory_caps(), small_stripes(), "b"};
   const MemoryRegion *source_region_ = nullptr, *target_region_ = nullptr;
   SimLink link_;
 };

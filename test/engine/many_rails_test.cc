@@ -18,21 +18,10 @@ Settings many_rails() {
   return settings;
 }
 
-RailCaps device_caps() {
-  RailCaps caps;
-  caps.transport = "sim";
-  caps.arrives_unpolled = caps.confirms_in_hardware = true;
-  caps.memory_kinds =
-      static_cast<uint32_t>(MemoryKind::kHost) | static_cast<uint32_t>(MemoryKind::kCuda);
-  return caps;
-}
-
 class ManyRails : public ::testing::Test {
  protected:
   ManyRails() {
-    sim::RailModel model;
-    model.needs_flush = true;
-    for (sim::Rail* rail : to_.rails) rail->configure(rail->caps(), model);
+    require_flushes(to_);
     source_region_ = *from_.device().memory().acquire({source_.data(), kBytes});
     target_region_ = *to_.device().memory().acquire({target_.data(), kBytes, MemoryKind::kCuda});
     link_ = connect(network_, from_, to_, kMaxRails, 0);
@@ -84,8 +73,8 @@ class ManyRails : public ::testing::Test {
   std::vector<std::byte> source_ = std::vector<std::byte>(kBytes);
   std::vector<std::byte> target_ = std::vector<std::byte>(kBytes);
   sim::Network network_{1};
-  SimHost from_{network_, kMaxRails, device_caps(), many_rails(), "a"};
-  SimHost to_{network_, kMaxRails, device_caps(), many_rails(), "b"};
+  SimHost from_{network_, kMaxRails, device_memory_caps(), many_rails(), "a"};
+  SimHost to_{network_, kMaxRails, device_memory_caps(), many_rails(), "b"};
   const MemoryRegion *source_region_ = nullptr, *target_region_ = nullptr;
   SimLink link_;
 };

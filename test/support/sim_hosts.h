@@ -36,6 +36,22 @@ struct SimHost {
   std::unique_ptr<Fabric> fabric;
 };
 
+// Rails that write into device memory, as a NIC with GPUDirect.
+inline RailCaps device_memory_caps() {
+  RailCaps caps;
+  caps.transport = "sim";
+  caps.arrives_unpolled = caps.confirms_in_hardware = true;
+  caps.memory_kinds |= static_cast<uint32_t>(MemoryKind::kCuda);
+  return caps;
+}
+
+// What arrives in this host's device memory is kept back until it is flushed.
+inline void require_flushes(const SimHost& host) {
+  sim::RailModel model;
+  model.needs_flush = true;
+  for (sim::Rail* rail : host.rails) rail->configure(rail->caps(), model);
+}
+
 struct SimLink {
   std::unique_ptr<SendCommImpl> sender;
   std::unique_ptr<RecvCommImpl> receiver;
