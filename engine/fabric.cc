@@ -14,7 +14,7 @@ std::string interface_of(const std::string& rail_name, const std::vector<Rail*>&
   return one_port && rails.size() > 1 ? rail_name.substr(0, rail_name.rfind('.')) : rail_name;
 }
 
-// How many of the rails before this one are of its NIC.
+// How many of the rails before this one are of its port.
 size_t place_in_port(const std::vector<Rail*>& rails, size_t rail) {
   return static_cast<size_t>(
       std::count_if(rails.begin(), rails.begin() + static_cast<ptrdiff_t>(rail),

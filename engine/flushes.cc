@@ -70,8 +70,8 @@ FlushRequest* Flushes::find(Request* request) {
                                                           : nullptr;
 }
 
-// Every read that is under way is looked at, whoever waits for it: that makes room for those that
-// could not begin.
+// Polls each rail that has reads under way, also those of other flushes: reads that are complete
+// make room for reads that could not begin.
 Status Flushes::test(FlushRequest& request, uint64_t now_ns, bool* done) {
   *done = false;
   for (Rail& rail : rails_) {

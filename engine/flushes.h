@@ -43,7 +43,7 @@ class Flushes {
   // which *status then says.
   FlushRequest* begin(const void* address, const MemoryRegion* region, uint64_t now_ns,
                       Status* status);
-  // nullptr: it is none of these.
+  // The flush that this request is; nullptr: it is a receive.
   FlushRequest* find(Request* request);
   bool any_open() const { return open_ > 0; }
   // Begins what could not begin before, and looks whether all reads are complete.

@@ -30,12 +30,13 @@ struct RailCards {
 
 RailCards cards_of(std::span<Rail* const> rails);
 
-// Checks whether our rail can reach the peer's. The error names both rails and their hosts, and
-// says what differs.
+// A rail, and the process whose it is ("host:pid").
 struct Owned {
   const RailCard& card;
   const std::string& host;
 };
+// Checks whether our rail can reach the peer's. The error names both rails and their hosts, and
+// says what differs.
 Result<void> check_fit(const Owned& own, const Owned& peer);
 
 // What a channel between them can carry.

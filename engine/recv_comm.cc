@@ -22,8 +22,8 @@ RecvCommImpl::RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box 
   }
   link_.warm_up();
   if (!parts.host_memory) {
-    if (auto opened = flushes_.open(*this, device, fabric.settings().peer_timeout); !opened)
-      (void)link_.fail(opened.error());
+    const auto opened = flushes_.open(*this, device, fabric.settings().peer_timeout);
+    if (!opened) (void)link_.fail(opened.error());
   }
   if (fabric.attends_idle_comms() && link_.rail_count() > 1) attend_when_idle(link_.rail_count());
 }
@@ -150,8 +150,8 @@ Status RecvCommImpl::test_flush(FlushRequest& request, bool* done) {
   if (!request.active) {
     return link_.fail(make_error(Status::kInvalid, 0, "test of a flush request that is done"));
   }
-  if (flushes_.test(request, link_.now_ns(), done) != Status::kOk)
-    return link_.fail(flushes_.failure());
+  const Status status = flushes_.test(request, link_.now_ns(), done);
+  if (status != Status::kOk) return link_.fail(flushes_.failure());
   if (*done) {
     achieved();
   } else {

@@ -107,7 +107,7 @@ Result<void> copy_sizes(const Sizes& from, int* to) {
 
 struct Place {
   const void* data = nullptr;
-  const MemoryRegion* region = nullptr;  // nullptr: there is none
+  const MemoryRegion* region = nullptr;  // nullptr: nothing was received into device memory
 };
 
 // The first place in device memory that something was received into.

@@ -81,8 +81,8 @@ struct Work {
   const std::byte* local = nullptr;  // stays untouched by the user until the work is done
   uint64_t local_key = 0;
   uint64_t remote_address = 0;
-  // The same place from the beginning of the range that remote_key is for. A rail goes by one of
-  // the two: libfabric's providers without FI_MR_VIRT_ADDR (fi_mr(3)) by this one.
+  // The same place, counted from the beginning of the range that remote_key is for. A rail uses the
+  // address or the offset; libfabric's providers without FI_MR_VIRT_ADDR (fi_mr(3)) use the offset.
   uint64_t remote_offset = 0;
   uint64_t remote_key = 0;
   uint32_t length = 0;  // bytes; 0: only the immediate travels, address and key are ignored
@@ -110,11 +110,11 @@ inline constexpr int kNoTrafficClass = -1;
 
 struct ChannelOptions {
   bool active = false;  // true at the end that connects
-  // A work that is not unconfirmed is kSent only when the peer's rail has reported its arrival, or
-  // is sure to report it in a later poll, even after fence(). The NIC of a reliable connection
-  // gives that: what it acknowledged stays in the completion queue. Where the end of a connection
-  // drops what nobody has read (libfabric), the receiver's rail acknowledges by itself, in the poll
-  // that reports the arrival: its engine may not poll again.
+  // A work, unless it is Work::unconfirmed, is kSent only when the peer's rail has reported its
+  // arrival, or is sure to report it in a later poll, even after fence(). The NIC of a reliable
+  // connection gives that: what it acknowledged stays in the completion queue. Where the end of a
+  // connection drops what nobody has read (libfabric), the receiver's rail acknowledges by itself,
+  // in the poll that reports the arrival: its engine may not poll again.
   bool confirm_delivery = false;
   // Of what this end sends: IP's TOS byte, 0 to 255. A rail that cannot mark it warns and goes on.
   int traffic_class = kNoTrafficClass;
