@@ -159,7 +159,9 @@ class ConnectorImpl final : public Connector {
         std::make_unique<ChannelSet>(device_, welcome_.value.channels, true, traffic_class_);
     auto opened = channels_->pair_with(welcome_.value.rails, peer_);
     if (opened) opened = channels_->open(*inbox_, &confirm_.value.side);
-    return opened ? Status::kOk : take(opened.error());
+    if (!opened) return take(opened.error());
+    (void)channels_->connect(welcome_.value.side);  // first; connect_channels() looks how it went
+    return Status::kOk;
   }
 
   Status connect_channels() {

@@ -20,6 +20,8 @@ inline bool same_port(const Rail& a, const Rail& b) {
 
 struct DeviceProperties {
   bool takes(MemoryKind kind) const { return (memory_kinds & static_cast<uint32_t>(kind)) != 0; }
+  // By its address or as a DMA-BUF.
+  bool takes_device_memory() const { return takes(MemoryKind::kCuda) || dma_buf; }
 
   std::string name;      // stable and unique, e.g. "eth0" or "eth0+eth1"
   std::string pci_path;  // of the first rail; empty: virtual
@@ -27,8 +29,8 @@ struct DeviceProperties {
   int port = 0;
   uint64_t speed_mbps = 0;      // sum over the rails
   float latency_us = 0;         // of the slowest rail
-  uint32_t memory_kinds = 0;    // what all rails can register
-  bool dma_buf = false;         // all rails take DMA-BUFs
+  uint32_t memory_kinds = 0;    // what all rails can register by its address
+  bool dma_buf = false;         // all rails take DMA-BUFs, which are device memory
   bool lines_in_order = false;  // all rails promise it: LL128 is safe
   std::vector<int> members;     // devices this one was merged from; its own index otherwise
 };

@@ -53,7 +53,6 @@ DeviceProperties describe(const std::vector<Rail*>& rails, std::vector<int> memb
     // Several rails deliver lines of one stripe each in order, so the promise of each is enough.
     properties.lines_in_order &= caps.lines_in_order;
   }
-  properties.dma_buf &= properties.takes(MemoryKind::kCuda);  // NCCL exports only that as a DMA-BUF
   return properties;
 }
 

@@ -10,7 +10,7 @@ namespace slime {
 
 Result<void> Flushes::open(Comm& comm, const Device& device, double limit_seconds) {
   limit_ns_ = seconds_to_ns(limit_seconds);
-  if (!device.properties().takes(MemoryKind::kCuda)) return {};
+  if (!device.properties().takes_device_memory()) return {};
   bool any = false;
   for (slime::Rail* rail : device.rails()) {
     auto flusher = rail->open_flusher();

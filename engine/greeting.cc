@@ -87,7 +87,7 @@ Status Greeting::receive_hello() {
   }
   welcome_.value.rails = cards_of(device_.rails());
   // The receiver's processor copies eager messages to their place; it cannot write device memory.
-  const bool may_copy = host_memory_ || !device_.properties().takes(MemoryKind::kCuda);
+  const bool may_copy = host_memory_ || !device_.properties().takes_device_memory();
   const auto own_eager_max = may_copy ? static_cast<uint32_t>(fabric_.settings().eager_max) : 0;
   welcome_.value.eager_max = std::min(hello.eager_max, own_eager_max);
   auto opened = open_channels(std::max(rails, welcome_.value.rails.count));

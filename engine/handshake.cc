@@ -33,7 +33,7 @@ Result<void> ChannelSet::open(const Box& inbox, Side* side) {
   const bool confirm = channels_.size() > 1;
   for (size_t i = 0; i < channels_.size(); ++i) {
     const size_t rail = channels_[i].device_rail;
-    auto channel = device_.rails()[rail]->open_channel({active_, confirm, traffic_class_});
+    auto channel = device_.rails()[rail]->open_channel({active_, confirm, traffic_class_, active_});
     if (!channel) return fail(channel.error());
     side->channels[i] = (*channel)->address();
     side->inbox_keys[i] = inbox.region()->keys[rail].remote;

@@ -3,8 +3,9 @@
 //   connector                          listener
 //     Hello   nonce, rails, eager  -->            proves that it has seen the handle
 //             <--  Welcome   rails, channels, addresses, inbox
+//     (connects its channels)
 //     Confirm addresses, inbox     -->
-//     ... both connect their channels ...
+//                                                 (connects its channels)
 //     Ready                        <-->  Ready
 //
 // Messages are of fixed size and in host order; the magic number tells another byte order. The

@@ -2,9 +2,9 @@
 //
 //   active end                                passive end
 //     opens a channel
-//     kJoin, its address            -->         opens a channel
+//     kJoin, its address            -->         opens a channel, and connects it
 //                                   <--   kJoin, its address
-//     ... both connect ...
+//     connects its channel
 //     kJoined                      <-->   kJoined
 //     each end: connected, and the peer is too: the rail is up
 //
@@ -86,6 +86,7 @@ void Link::grant_join(size_t i) {
   rail.join.tried_ns = now_ns_;
   if (!rail.lacks_carrier() && open_again(i)) {
     rail.join.has_peer = true;
+    (void)rail.channel->connect(rail.join.peer);  // first; step_join() looks how it went
     return send_join(i);
   }
   rail.epoch = RailLife::next(rail.epoch);
@@ -96,7 +97,7 @@ void Link::grant_join(size_t i) {
 
 bool Link::open_again(size_t i) {
   LinkRail& rail = rails_[i];
-  auto channel = rail.rail->open_channel({active_, true, traffic_class_});
+  auto channel = rail.rail->open_channel({active_, true, traffic_class_, !active_});
   if (!channel) {
     SLIME_INFO("peer %s, device %s: rail %s cannot be opened again yet: %s", peer_.c_str(),
                device_.properties().name.c_str(), name_of(rail), channel.error().what.c_str());

@@ -28,7 +28,7 @@ std::string describe_device(Device& device, size_t index) {
 
 bool takes_device_memory(Fabric& fabric) {
   for (size_t i = 0; i < fabric.device_count(); ++i) {
-    if (fabric.device(static_cast<int>(i))->properties().takes(MemoryKind::kCuda)) return true;
+    if (fabric.device(static_cast<int>(i))->properties().takes_device_memory()) return true;
   }
   return false;
 }

@@ -112,7 +112,7 @@ struct Place {
 
 // The first place in device memory that something was received into.
 Result<Place> device_memory_of(const Device& device, const FlushArguments& arguments) {
-  if (!device.properties().takes(MemoryKind::kCuda)) return Place{};
+  if (!device.properties().takes_device_memory()) return Place{};
   if (arguments.n < 1 || arguments.n > kMaxReceives) {
     return fail(make_error(Status::kInvalid, 0, "a flush of %d receives: 1 to %d are possible",
                            arguments.n, kMaxReceives));

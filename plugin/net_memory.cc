@@ -11,13 +11,13 @@ namespace {
 
 const char* kind_name(int type) { return type == nccl::kPointerCuda ? "CUDA" : "host"; }
 
-Result<MemoryKind> kind_for(const Device& device, int type) {
+Result<MemoryKind> kind_for(const Device& device, int type, bool is_dma_buf) {
   if (type != nccl::kPointerHost && type != nccl::kPointerCuda) {
     return fail(make_error(Status::kInvalid, 0,
                            "memory type %d is unknown: 1 (host) and 2 (CUDA) are possible", type));
   }
   const auto kind = type == nccl::kPointerHost ? MemoryKind::kHost : MemoryKind::kCuda;
-  if (!device.properties().takes(kind)) {
+  if (!is_dma_buf && !device.properties().takes(kind)) {
     return fail(make_error(Status::kUnsupported, 0,
                            "device %s cannot register %s memory; its ptrSupport says so, and NCCL "
                            "stages through host memory instead",
@@ -46,7 +46,7 @@ Result<void> register_on(Device& device, MemoryRange range, int type, void** mha
     return fail(make_error(Status::kInvalid, 0, "cannot register %zd bytes at %p: not a range",
                            static_cast<ssize_t>(range.bytes), range.address));
   }
-  const auto kind = kind_for(device, type);
+  const auto kind = kind_for(device, type, range.dma_buf >= 0);
   if (!kind) return fail(kind.error());
   range.kind = *kind;
   const auto region = device.memory().acquire(range);

@@ -32,7 +32,7 @@ struct RailCaps {
   // Numeric IP address for the link's control connection, never empty or a wildcard. A rail that
   // has none of its own takes that of the interface of NCCL's bootstrap.
   std::string oob_address;
-  std::string reason;      // for people: why its interface has as many rails; empty: unsaid
+  std::string reason;      // for people: what was chosen for it, and why; empty: unsaid
   uint64_t guid = 0;       // of the NIC; ports of one NIC share it
   int port = 0;            // of the NIC
   std::string link_layer;  // "ethernet", "infiniband"; empty: any
@@ -50,8 +50,9 @@ struct RailCaps {
   // The peer's NIC confirms works, though its process does not poll, until its receive queue is
   // full. So a kSent says that the path is alive, and nothing of the peer's process.
   bool confirms_in_hardware = false;
-  uint32_t memory_kinds = static_cast<uint32_t>(MemoryKind::kHost);  // bit set of MemoryKind
-  bool dma_buf = false;                                              // takes MemoryRange::dma_buf
+  // What is registered by its address: a bit set of MemoryKind.
+  uint32_t memory_kinds = static_cast<uint32_t>(MemoryKind::kHost);
+  bool dma_buf = false;  // takes MemoryRange::dma_buf, of device memory too
 };
 
 struct MemoryRange {
@@ -63,6 +64,11 @@ struct MemoryRange {
   int dma_buf = -1;
   uint64_t dma_buf_offset = 0;
 };
+
+inline bool takes(const RailCaps& caps, const MemoryRange& range) {
+  if (range.dma_buf >= 0) return caps.dma_buf;
+  return (caps.memory_kinds & static_cast<uint32_t>(range.kind)) != 0;
+}
 
 // Keys of one registered range on one rail.
 struct MemoryKeys {
@@ -118,6 +124,9 @@ struct ChannelOptions {
   bool confirm_delivery = false;
   // Of what this end sends: IP's TOS byte, 0 to 255. A rail that cannot mark it warns and goes on.
   int traffic_class = kNoTrafficClass;
+  // True at the end that learns the other's address first. It calls connect() before the other
+  // learns its own, so the other may send at once.
+  bool first = false;
 };
 
 // One connection over one rail.

@@ -26,8 +26,12 @@ std::unique_ptr<Channel> open_channel(Rail& rail, const ChannelOptions& options)
 Pair::Pair(World& world, const PairOptions& options) : world_(world), options_(options) {
   left.rail = &world.left();
   right.rail = options.same_rail ? &world.left() : &world.right();
-  left.channel = open_channel(*left.rail, {options.left_active, options.confirm_delivery});
-  right.channel = open_channel(*right.rail, {!options.left_active, options.confirm_delivery});
+  const auto open = [&](End& end, bool active, bool first) {
+    end.channel =
+        open_channel(*end.rail, {active, options.confirm_delivery, kNoTrafficClass, first});
+  };
+  open(left, options.left_active, options.left_first);
+  open(right, !options.left_active, !options.left_first);
 }
 
 Pair::~Pair() {
@@ -50,12 +54,12 @@ bool Pair::until(Condition condition) {
 }
 
 bool Pair::connect() {
-  const ChannelAddress left_address = left.channel->address();
-  const ChannelAddress right_address = right.channel->address();
+  End& begins = first();
   bool failed = false;
   until([&](bool*) {
-    left.status = left.channel->connect(right_address);
-    right.status = right.channel->connect(left_address);
+    for (End* end : {&begins, &other(begins)}) {
+      end->status = end->channel->connect(other(*end).channel->address());
+    }
     const auto wrong = [](Status s) { return s != Status::kOk && s != Status::kAgain; };
     failed = wrong(left.status) || wrong(right.status);
     return failed || (left.status == Status::kOk && right.status == Status::kOk);

@@ -28,6 +28,7 @@ struct PairOptions {
   bool left_active = true;
   bool same_rail = false;  // both ends on the left rail
   bool some_unconfirmed = false;
+  bool left_first = true;  // ChannelOptions::first
 };
 
 struct Pace {
@@ -60,6 +61,7 @@ class Pair {
   // Polls both ends for as long as anything moves, and a while longer.
   void settle();
 
+  End& first() { return options_.left_first ? left : right; }  // ChannelOptions::first
   End& other(const End& end) { return &end == &left ? right : left; }
   bool complete() const;
   // Of the pair and all its transfers, and of the backend.

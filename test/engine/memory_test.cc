@@ -158,11 +158,13 @@ TEST(Fabric, PortsOfOneNicAreDevicesOfTheirOwn) {
 
 TEST(Fabric, ADeviceTakesTheGpusDmaBufsIfAllOfItsRailsDo) {
   RailCaps first = at("a", 1, "10.0.0.1"), second = at("b", 2, "10.0.1.1");
+  EXPECT_FALSE(fabric_of({first})->device(0)->properties().takes_device_memory());
   first.dma_buf = true;
-  EXPECT_FALSE(fabric_of({first})->device(0)->properties().dma_buf) << "host memory only";
-  first.memory_kinds |= static_cast<uint32_t>(MemoryKind::kCuda);
-  EXPECT_TRUE(fabric_of({first})->device(0)->properties().dma_buf);
-  EXPECT_FALSE(fabric_of({first, second}, 2)->device(0)->properties().dma_buf);
+  const DeviceProperties properties = fabric_of({first})->device(0)->properties();
+  EXPECT_TRUE(properties.dma_buf);
+  EXPECT_TRUE(properties.takes_device_memory());
+  EXPECT_FALSE(properties.takes(MemoryKind::kCuda)) << "by its address";
+  EXPECT_FALSE(fabric_of({first, second}, 2)->device(0)->properties().takes_device_memory());
 }
 
 TEST(Fabric, ADeviceTakesItsInterfacesByTurns) {

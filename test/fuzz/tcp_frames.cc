@@ -13,8 +13,8 @@ class FrameBench {
 
   explicit FrameBench(fuzz::Input& input)
       : input_(input), memory_(kRange + 2 * kGuard, std::byte{0xee}) {
-    key_ = *regions_.add(range(), kRange);
-    other_key_ = *regions_.add(other_.data(), other_.size());
+    key_ = *regions_.add({range(), kRange});
+    other_key_ = *regions_.add({other_.data(), other_.size()});
   }
 
   // False: the reader has given up.

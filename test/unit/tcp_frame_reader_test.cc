@@ -16,7 +16,7 @@ constexpr size_t kGuard = 64;  // bytes around the registered range that must st
 class FrameReaderTest : public testing::Test {
  protected:
   FrameReaderTest() : memory_(kGuard + kRange + kGuard, kUntouched) {
-    key_ = *regions_.add(range(), kRange);
+    key_ = *regions_.add({range(), kRange});
   }
 
   static constexpr size_t kRange = 300'000;

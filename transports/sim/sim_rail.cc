@@ -10,14 +10,12 @@ Result<MemoryKeys> Rail::register_memory(const MemoryRange& range) {
     return fail(make_error(Status::kInvalid, 0, "sim rail %s: cannot register %zu bytes at %p",
                            caps_.name.c_str(), range.bytes, range.address));
   }
-  const bool is_dma_buf = range.dma_buf >= 0;
-  if ((caps_.memory_kinds & static_cast<uint32_t>(range.kind)) == 0 ||
-      (is_dma_buf && !caps_.dma_buf)) {
+  if (!takes(caps_, range)) {
     return fail(make_error(Status::kUnsupported, 0,
                            "sim rail %s: cannot register %zu bytes of memory of kind %u%s, this "
                            "rail reaches kinds 0x%x%s",
                            caps_.name.c_str(), range.bytes, static_cast<unsigned>(range.kind),
-                           is_dma_buf ? " as a DMA-BUF" : "", caps_.memory_kinds,
+                           range.dma_buf >= 0 ? " as a DMA-BUF" : "", caps_.memory_kinds,
                            caps_.dma_buf ? "" : " and no DMA-BUF"));
   }
   return memory_.add(start, range.bytes, range.kind);

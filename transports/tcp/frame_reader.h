@@ -16,7 +16,7 @@
 #include <span>
 
 #include "transports/rail.h"
-#include "transports/tcp/region_table.h"
+#include "transports/region_table.h"
 #include "transports/tcp/wire.h"
 
 namespace slime::tcp {

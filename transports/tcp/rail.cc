@@ -53,7 +53,7 @@ Result<MemoryKeys> TcpRail::register_memory(const MemoryRange& range) {
                            " register host memory",
                            caps_.name.c_str(), range.bytes, range.address));
   }
-  auto key = regions_.add(range.address, range.bytes);
+  auto key = regions_.add(range);
   if (!key) {
     key.error().what = "rail " + caps_.name + ": " + key.error().what;
     return fail(std::move(key.error()));

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "transports/rail.h"
+#include "transports/region_table.h"
 #include "transports/tcp/acceptor.h"
 #include "transports/tcp/reaper.h"
-#include "transports/tcp/region_table.h"
 
 namespace slime::tcp {
 

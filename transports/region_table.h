@@ -1,4 +1,5 @@
-// The registered memory of one rail. Registering takes a mutex; the data path does not.
+// The registered memory of one rail, as its backend's data path looks it up. Registering takes a
+// mutex; the data path does not.
 //
 // A key is a slot's index and 32 random bits, so that neither an old key nor a guessed one opens a
 // slot that was filled again. Whoever writes into a region holds a pin on it, and deregistering
@@ -15,7 +16,9 @@
 #include <mutex>
 #include <vector>
 
-namespace slime::tcp {
+#include "transports/rail.h"
+
+namespace slime {
 
 class RegionTable {
  public:
@@ -27,7 +30,8 @@ class RegionTable {
   RegionTable& operator=(const RegionTable&) = delete;
   ~RegionTable();
 
-  Result<uint64_t> add(void* address, size_t bytes);
+  // `handle`: what the rail's hardware knows it by.
+  Result<uint64_t> add(const MemoryRange& range, uint32_t handle = 0);
   bool remove(uint64_t key);  // false: no such registration (any more)
   size_t size() const;
 
@@ -41,10 +45,14 @@ class RegionTable {
     Pin& operator=(const Pin&) = delete;
     ~Pin();
     Access access() const { return access_; }
+    uint32_t handle() const { return handle_; }  // if access was granted, as kind()
+    MemoryKind kind() const { return kind_; }
 
    private:
     std::atomic<uint64_t>* state_ = nullptr;
     Access access_ = Access::kUnknownKey;
+    uint32_t handle_ = 0;
+    MemoryKind kind_ = MemoryKind::kHost;
   };
 
  private:
@@ -56,6 +64,8 @@ class RegionTable {
     std::atomic<uint64_t> state{0};
     uint64_t address = 0;  // these two change only while the slot is free and nobody has pinned it
     uint64_t bytes = 0;
+    uint32_t handle = 0;
+    MemoryKind kind = MemoryKind::kHost;
   };
   using Chunk = std::array<Slot, kChunkSlots>;
 
@@ -69,4 +79,4 @@ class RegionTable {
   size_t size_ = 0;
 };
 
-}  // namespace slime::tcp
+}  // namespace slime

@@ -1,4 +1,4 @@
-#include "transports/tcp/region_table.h"
+#include "transports/region_table.h"
 
 #include <slime/random.h>
 
@@ -6,7 +6,7 @@
 #include <new>
 #include <thread>
 
-namespace slime::tcp {
+namespace slime {
 
 namespace {
 
@@ -40,7 +40,7 @@ Result<uint32_t> RegionTable::free_index() {
   }
   if (slots_used_ == kChunkSlots * kMaxChunks) {
     return fail(make_error(Status::kNoMemory, 0,
-                           "%u memory ranges are registered on one tcp rail, which is the most it "
+                           "%u memory ranges are registered on one rail, which is the most it "
                            "can hold; deregister ranges that are not used any more",
                            slots_used_));
   }
@@ -58,11 +58,11 @@ Result<uint32_t> RegionTable::free_index() {
   return slots_used_++;
 }
 
-Result<uint64_t> RegionTable::add(void* address, size_t bytes) {
-  const auto start = reinterpret_cast<uint64_t>(address);
-  if (!address || bytes == 0 || start + bytes < start) {
+Result<uint64_t> RegionTable::add(const MemoryRange& range, uint32_t handle) {
+  const auto start = reinterpret_cast<uint64_t>(range.address);
+  if (start == 0 || range.bytes == 0 || start + range.bytes < start) {
     return fail(make_error(Status::kInvalid, 0, "cannot register %zu bytes at %p: not a range",
-                           bytes, address));
+                           range.bytes, range.address));
   }
   auto generation = new_generation();
   if (!generation) return fail(std::move(generation.error()));
@@ -72,7 +72,9 @@ Result<uint64_t> RegionTable::add(void* address, size_t bytes) {
   const uint64_t key = uint64_t{*generation} << 32 | *index;
   Slot* slot = find(key);
   slot->address = start;
-  slot->bytes = bytes;
+  slot->bytes = range.bytes;
+  slot->handle = handle;
+  slot->kind = range.kind;
   slot->state.store(uint64_t{*generation} << 32, std::memory_order_release);
   ++size_;
   return key;
@@ -110,10 +112,12 @@ RegionTable::Pin::Pin(const RegionTable& table, uint64_t key, uint64_t address, 
   const uint64_t offset = address - slot->address;  // wraps to something large if it lies before
   const bool inside = offset <= slot->bytes && length <= slot->bytes - offset;
   access_ = inside ? Access::kGranted : Access::kOutOfBounds;
+  handle_ = slot->handle;
+  kind_ = slot->kind;
 }
 
 RegionTable::Pin::~Pin() {
   if (state_) state_->fetch_sub(1, std::memory_order_release);
 }
 
-}  // namespace slime::tcp
+}  // namespace slime

@@ -1,10 +1,10 @@
-// The registered memory of a tcp rail, also under threads (run it with ThreadSanitizer).
+// The table of registered memory, also under threads (run it with ThreadSanitizer).
 #include <algorithm>
 #include <atomic>
 #include <set>
 
 #include "test/unit/tcp_support.h"
-#include "transports/tcp/region_table.h"
+#include "transports/region_table.h"
 
 namespace slime::tcp {
 namespace {
@@ -15,10 +15,10 @@ Access access_to(const RegionTable& table, uint64_t key, const void* address, ui
   return RegionTable::Pin(table, key, reinterpret_cast<uint64_t>(address), bytes).access();
 }
 
-TEST(TcpRegionTable, GrantsExactlyTheRange) {
+TEST(RegionTable, GrantsExactlyTheRange) {
   RegionTable table;
   char memory[100];
-  const uint64_t key = *table.add(memory + 10, 50);
+  const uint64_t key = *table.add({memory + 10, 50});
   EXPECT_EQ(access_to(table, key, memory + 10, 50), Access::kGranted);
   EXPECT_EQ(access_to(table, key, memory + 59, 1), Access::kGranted);
   EXPECT_EQ(access_to(table, key, memory + 9, 1), Access::kOutOfBounds);
@@ -28,12 +28,12 @@ TEST(TcpRegionTable, GrantsExactlyTheRange) {
   EXPECT_EQ(access_to(table, key, nullptr, 1), Access::kOutOfBounds);
 }
 
-TEST(TcpRegionTable, AKeyDiesWithItsRegistration) {
+TEST(RegionTable, AKeyDiesWithItsRegistration) {
   RegionTable table;
   char memory[8];
   std::set<uint64_t> keys;
   for (int i = 0; i < 100; ++i) {
-    const uint64_t key = *table.add(memory, sizeof(memory));
+    const uint64_t key = *table.add({memory, sizeof(memory)});
     EXPECT_TRUE(keys.insert(key).second) << "the slot is the same, the key must not be";
     EXPECT_EQ(table.size(), 1u);
     EXPECT_TRUE(table.remove(key));
@@ -45,30 +45,30 @@ TEST(TcpRegionTable, AKeyDiesWithItsRegistration) {
   EXPECT_EQ(table.size(), 0u);
 }
 
-TEST(TcpRegionTable, TheSameRangeAnyNumberOfTimes) {
+TEST(RegionTable, TheSameRangeAnyNumberOfTimes) {
   RegionTable table;
   char memory[8];
-  const uint64_t first = *table.add(memory, 8), second = *table.add(memory, 8);
+  const uint64_t first = *table.add({memory, 8}), second = *table.add({memory, 8});
   EXPECT_NE(first, second);
   EXPECT_TRUE(table.remove(first));
   EXPECT_EQ(access_to(table, second, memory, 8), Access::kGranted);
 }
 
-TEST(TcpRegionTable, RefusesWhatIsNoRange) {
+TEST(RegionTable, RefusesWhatIsNoRange) {
   RegionTable table;
   char memory[8];
-  EXPECT_EQ(table.add(nullptr, 8).error().status, Status::kInvalid);
-  EXPECT_EQ(table.add(memory, 0).error().status, Status::kInvalid);
-  EXPECT_EQ(table.add(memory, SIZE_MAX).error().status, Status::kInvalid);
+  EXPECT_EQ(table.add({nullptr, 8}).error().status, Status::kInvalid);
+  EXPECT_EQ(table.add({memory, 0}).error().status, Status::kInvalid);
+  EXPECT_EQ(table.add({memory, SIZE_MAX}).error().status, Status::kInvalid);
   EXPECT_FALSE(table.remove(0));
   EXPECT_FALSE(table.remove(UINT64_MAX));
 }
 
-TEST(TcpRegionTable, GrowsWithoutMovingAndFillsHolesAgain) {
+TEST(RegionTable, GrowsWithoutMovingAndFillsHolesAgain) {
   RegionTable table;
   std::vector<char> memory(3 * RegionTable::kChunkSlots);
   std::vector<uint64_t> keys;
-  for (char& byte : memory) keys.push_back(*table.add(&byte, 1));
+  for (char& byte : memory) keys.push_back(*table.add({&byte, 1}));
   for (size_t i = 0; i < keys.size(); ++i) {
     ASSERT_EQ(access_to(table, keys[i], &memory[i], 1), Access::kGranted);
   }
@@ -76,15 +76,15 @@ TEST(TcpRegionTable, GrowsWithoutMovingAndFillsHolesAgain) {
   for (const uint64_t key : keys) highest = std::max(highest, static_cast<uint32_t>(key));
   for (const uint64_t key : keys) ASSERT_TRUE(table.remove(key));
   for (char& byte : memory) {
-    const uint64_t key = *table.add(&byte, 1);
+    const uint64_t key = *table.add({&byte, 1});
     ASSERT_LE(static_cast<uint32_t>(key), highest);
   }
 }
 
-TEST(TcpRegionTable, RemoveWaitsForThePinsAndLetsNoneIn) {
+TEST(RegionTable, RemoveWaitsForThePinsAndLetsNoneIn) {
   RegionTable table;
   char memory[8];
-  const uint64_t key = *table.add(memory, sizeof(memory));
+  const uint64_t key = *table.add({memory, sizeof(memory)});
   std::atomic<bool> removed{false};
   std::thread remover;
   {
@@ -101,7 +101,7 @@ TEST(TcpRegionTable, RemoveWaitsForThePinsAndLetsNoneIn) {
 
 // Writers write only under a pin; whoever deregisters may use the memory alone afterwards, which
 // ThreadSanitizer and the check of the contents both see.
-TEST(TcpRegionTable, NobodyWritesAfterRemove) {
+TEST(RegionTable, NobodyWritesAfterRemove) {
   RegionTable table;
   std::vector<uint64_t> memory(16, 0);
   std::atomic<uint64_t> key{0};
@@ -122,7 +122,7 @@ TEST(TcpRegionTable, NobodyWritesAfterRemove) {
   }
   for (int round = 0; round < 50; ++round) {
     const uint64_t before = writes.load(std::memory_order_relaxed);
-    const uint64_t fresh = *table.add(memory.data(), memory.size() * sizeof(uint64_t));
+    const uint64_t fresh = *table.add({memory.data(), memory.size() * sizeof(uint64_t)});
     key.store(fresh, std::memory_order_relaxed);
     EXPECT_TRUE(eventually([&] { return writes.load(std::memory_order_relaxed) > before; }));
     ASSERT_TRUE(table.remove(fresh));
@@ -134,7 +134,7 @@ TEST(TcpRegionTable, NobodyWritesAfterRemove) {
   for (std::thread& writer : writers) writer.join();
 }
 
-TEST(TcpRegionTable, AddAndRemoveFromManyThreads) {
+TEST(RegionTable, AddAndRemoveFromManyThreads) {
   RegionTable table;
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
@@ -142,7 +142,7 @@ TEST(TcpRegionTable, AddAndRemoveFromManyThreads) {
     threads.emplace_back([&] {
       char memory[64];
       for (int round = 0; round < 500; ++round) {
-        const uint64_t first = *table.add(memory, 64), second = *table.add(memory + 8, 8);
+        const uint64_t first = *table.add({memory, 64}), second = *table.add({memory + 8, 8});
         wrong += access_to(table, first, memory, 64) != Access::kGranted;
         wrong += access_to(table, second, memory, 8) != Access::kOutOfBounds;
         wrong += !table.remove(first);
