@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <type_traits>
 
@@ -40,6 +41,12 @@ std::string shown(std::string_view text) {
 Error refused(const SettingSpec& spec, const Found& found) {
   return make_error(Status::kConfig, 0, "%s=\"%s\" is not accepted: expected %s", found.variable,
                     shown(*found.text).c_str(), accepted_values(spec).c_str());
+}
+
+// NCCL takes numbers for its own variables that have no meaning here, such as -1 for "not set".
+// They must not keep the plugin from a job that works without it.
+bool is_number_of_nccl(const SettingSpec& spec, const Found& found) {
+  return found.variable != spec.name && spec.type != SettingType::kText;
 }
 
 const char* nearest_name(std::string_view name) {
@@ -90,13 +97,24 @@ Result<Settings> parse_settings(const Environment& environment,
                                 std::vector<std::string>* warnings) {
   Settings settings;
   std::optional<Error> error;
+  std::vector<std::string> ignored;
   for_each_setting(settings, [&](const SettingSpec& spec, auto& field) {
     const Found found = look_up(spec, environment);
     if (found.variable == nullptr || error) return;
-    if (!parse_value(spec, *found.text, &field)) error = refused(spec, found);
+    auto value = field;
+    if (parse_value(spec, *found.text, &value)) {
+      field = value;
+    } else if (is_number_of_nccl(spec, found)) {
+      ignored.push_back(refused(spec, found).what + "; " + format_value(spec, field) + " is used");
+    } else {
+      error = refused(spec, found);
+    }
   });
   if (error) return fail(std::move(*error));
-  if (warnings != nullptr) warn_of_unknown(environment, warnings);
+  if (warnings != nullptr) {
+    std::ranges::move(ignored, std::back_inserter(*warnings));
+    warn_of_unknown(environment, warnings);
+  }
   return settings;
 }
 

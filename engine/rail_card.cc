@@ -59,12 +59,12 @@ RailCards cards_of(std::span<Rail* const> rails) {
 Result<void> check_fit(const Owned& own, const Owned& peer) {
   const char* const why = difference(own.card, peer.card);
   if (why == nullptr) return {};
-  return fail(
-      make_error(Status::kConfig, 0,
-                 "rail %s of %s cannot be paired with rail %s of %s: %s; choose rails of one "
-                 "kind on all hosts with NCCL_SLIME_TRANSPORTS and NCCL_SLIME_IFNAME",
-                 describe(own.card).c_str(), own.host.c_str(), describe(peer.card).c_str(),
-                 peer.host.c_str(), why));
+  return fail(make_error(
+      Status::kConfig, 0,
+      "rail %s of %s cannot be paired with rail %s of %s: %s; choose rails of one "
+      "kind on all hosts with NCCL_SLIME_TRANSPORTS, NCCL_SLIME_HCA and NCCL_SLIME_IFNAME",
+      describe(own.card).c_str(), own.host.c_str(), describe(peer.card).c_str(), peer.host.c_str(),
+      why));
 }
 
 uint32_t common_speed_mbps(const RailCard& own, const RailCard& peer) {

@@ -24,6 +24,16 @@ has_program() {
   PATH=$PATH:/usr/sbin:/sbin command -v "$1"
 }
 
+# is_static NAME: such a program, that needs no libraries
+is_static() {
+  program=$(command -v "$1") && ! ldd "$program"
+}
+
+# has_provider NAME: of verbs, for such devices; libibverbs reads these files
+has_provider() {
+  [ -e "/etc/libibverbs.d/$1.driver" ]
+}
+
 # need PACKAGE WHY PROBE...: remembers the package when the probe fails.
 need() {
   package=$1 why=$2
@@ -38,6 +48,8 @@ for group in "$@"; do
   build)
     need g++ "compiles everything (C++20)" command -v "${CXX:-g++}"
     need libexpected-dev "tl::expected, the result type" has_header tl/expected.hpp
+    need libibverbs-dev "headers of verbs; the library is loaded at run time" \
+      has_header infiniband/verbs.h
     need nlohmann-json3-dev "JSON output of the tools" has_header nlohmann/json.hpp
     need libcli11-dev "command lines of the tools" has_header CLI/CLI.hpp
     need libyaml-cpp-dev "configuration of slime-switchd" has_header yaml-cpp/yaml.h
@@ -54,11 +66,21 @@ for group in "$@"; do
     need pkgconf "finds the installed library, as its users do" command -v pkg-config
     ;;
   fuzz) need clang "libFuzzer, and the sanitizers that go with it" command -v clang++ ;;
+  rdma)
+    need qemu-system-x86 "the virtual machine with RDMA devices" has_program qemu-system-x86_64
+    need busybox-static "its first programs" is_static busybox
+    need kmod "finds the kernel modules it loads" has_program modprobe
+    need cpio "packs them" command -v cpio
+    need xz-utils "unpacks them" command -v xz
+    need iproute2 "makes the devices: ip, tc and rdma" has_program rdma
+    need libibverbs1 "verbs" has_library libibverbs.so.1
+    need ibverbs-providers "verbs of Soft-RoCE" has_provider rxe
+    ;;
   bench) need python3 "prints the ratios" command -v python3 ;;
   format) need clang-format "checks the layout of the sources" command -v clang-format ;;
   tidy) need clang-tidy "checks names and common mistakes" command -v clang-tidy ;;
   *)
-    echo "ensure-tools: unknown group '$group' (build, test, fuzz, bench, format, tidy)" >&2
+    echo "ensure-tools: unknown group '$group' (build, test, fuzz, rdma, bench, format, tidy)" >&2
     exit 2
     ;;
   esac

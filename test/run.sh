@@ -30,6 +30,7 @@ fi
 
 # The user's settings must not decide what the tests see; crashes are read from the log, not a core.
 for name in "${!NCCL_@}"; do unset "$name"; done
+export NCCL_SLIME_TRANSPORTS=tcp  # also where there are RDMA NICs
 ulimit -c 0
 
 # report NAME PASSED FAILED SKIPPED SECONDS

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "transports/tcp/rail.h"
+#include "transports/verbs/rail.h"
 
 namespace slime {
 
@@ -19,12 +20,15 @@ struct Backend {
   Result<Rails> (*open)(const Settings& settings, std::vector<std::string>* notes);
 };
 
-constexpr std::array kBackends = {Backend{"tcp", tcp::open_tcp_rails}};
+// In the order in which "auto" tries them.
+constexpr std::array kBackends = {Backend{"verbs", verbs::open_verbs_rails},
+                                  Backend{"tcp", tcp::open_tcp_rails}};
+constexpr std::string_view kAuto = "auto";
 
 std::string known_names() {
-  std::string names;
+  std::string names(kAuto);
   for (const Backend& backend : kBackends) {
-    if (!names.empty()) names += ", ";
+    names += ", ";
     names += backend.name;
   }
   return names;
@@ -53,21 +57,46 @@ bool comes_before(const std::unique_ptr<Rail>& left, const std::unique_ptr<Rail>
   return a.empty() == b.empty() ? a < b : b.empty();
 }
 
+// The rails of the first backend that has any: a slow transport beside a fast one gains nothing.
+Result<Rails> open_first(const Settings& settings, std::vector<std::string>* notes) {
+  for (const Backend& backend : kBackends) {
+    if (settings.ib_disable && backend.name == "verbs") {
+      if (notes != nullptr) {
+        notes->push_back("verbs: left out by " + variable_of("NCCL_SLIME_IB_DISABLE"));
+      }
+      continue;
+    }
+    auto rails = backend.open(settings, notes);
+    if (!rails || !rails->empty()) return rails;
+  }
+  return Rails();
+}
+
+Result<Rails> open_backend(std::string_view name, const Settings& settings,
+                           std::vector<std::string>* notes) {
+  if (name == kAuto) return open_first(settings, notes);
+  const auto backend = std::ranges::find(kBackends, name, &Backend::name);
+  if (backend != kBackends.end()) return backend->open(settings, notes);
+  return fail(make_error(Status::kConfig, 0,
+                         "NCCL_SLIME_TRANSPORTS=%s: there is no transport \"%.*s\"; known: %s",
+                         settings.transports.c_str(), static_cast<int>(name.size()), name.data(),
+                         known_names().c_str()));
+}
+
 }  // namespace
 
 Result<Rails> open_rails(const Settings& settings, std::vector<std::string>* notes) {
+  const std::vector<std::string_view> names = split_names(settings.transports);
+  if (names.size() > 1 && std::ranges::find(names, kAuto) != names.end()) {
+    return fail(make_error(Status::kConfig, 0,
+                           "NCCL_SLIME_TRANSPORTS=%s: \"auto\" stands alone; name the transports "
+                           "that are wanted (%s)",
+                           settings.transports.c_str(), known_names().c_str()));
+  }
   Rails rails;
-  for (const std::string_view name : split_names(settings.transports)) {
-    const auto* backend = std::find_if(kBackends.begin(), kBackends.end(),
-                                       [&](const Backend& b) { return b.name == name; });
-    if (backend == kBackends.end()) {
-      return fail(make_error(Status::kConfig, 0,
-                             "NCCL_SLIME_TRANSPORTS=%s: there is no transport \"%.*s\"; known: %s",
-                             settings.transports.c_str(), static_cast<int>(name.size()),
-                             name.data(), known_names().c_str()));
-    }
-    auto opened = backend->open(settings, notes);
-    if (!opened) return fail(std::move(opened.error()));
+  for (const std::string_view name : names) {
+    auto opened = open_backend(name, settings, notes);
+    if (!opened) return opened;
     std::move(opened->begin(), opened->end(), std::back_inserter(rails));
   }
   std::stable_sort(rails.begin(), rails.end(), comes_before);

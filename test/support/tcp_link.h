@@ -76,6 +76,7 @@ struct TcpHost {
   explicit TcpHost(Settings settings, const Clock& clock = SteadyClock::instance(),
                    bool attends_idle_comms = false, MemoryKind also_takes = MemoryKind::kHost) {
     settings.ifname = "=lo";
+    settings.transports = "tcp";
     std::vector<std::string> notes;
     auto opened = open_rails(settings, &notes);
     EXPECT_TRUE(opened) << opened.error().what;

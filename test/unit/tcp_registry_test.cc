@@ -18,8 +18,16 @@ TEST(Registry, UnknownTransportIsAnErrorThatNamesTheKnownOnes) {
   ASSERT_FALSE(rails);
   EXPECT_EQ(rails.error().status, Status::kConfig);
   EXPECT_NE(rails.error().what.find("\"carrier-pigeon\""), std::string::npos);
-  EXPECT_NE(rails.error().what.find("known: tcp"), std::string::npos);
+  EXPECT_NE(rails.error().what.find("known: auto, verbs, tcp"), std::string::npos);
   EXPECT_NE(rails.error().what.find("NCCL_SLIME_TRANSPORTS"), std::string::npos);
+}
+
+TEST(Registry, AutoStandsAlone) {
+  Settings settings;
+  settings.transports = "auto,tcp";
+  const auto rails = open_rails(settings, nullptr);
+  ASSERT_FALSE(rails);
+  EXPECT_NE(rails.error().what.find("stands alone"), std::string::npos) << rails.error().what;
 }
 
 TEST(Registry, LoopbackGivesTcpRails) {
@@ -43,6 +51,7 @@ TEST(Registry, LoopbackGivesTcpRails) {
 TEST(Registry, SeveralRailsPerInterfaceShareItsSpeed) {
   Settings settings;
   settings.ifname = "=lo";
+  settings.transports = "tcp";
   const auto one = open_rails(settings, nullptr);
   settings.rails_per_if = 12;
   const auto twelve = open_rails(settings, nullptr);

@@ -1,0 +1,311 @@
+// The data path of a verbs channel.
+#include "transports/verbs/channel.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "transports/verbs/rail.h"
+
+namespace slime::verbs {
+namespace {
+
+// A link without requests is looked at ten times a second only.
+constexpr uint32_t kPollsPerClock = 8;
+constexpr uint64_t kWatchPauseNs = 20'000'000;
+constexpr int kPolledAtOnce = 64;
+constexpr uint64_t kDrainNs = 20'000'000;
+
+uint64_t now() { return SteadyClock::instance().now_ns(); }
+
+}  // namespace
+
+Status VerbsChannel::post(std::span<const Work> works, size_t* taken) {
+  *taken = 0;
+  if (state_ != State::kReady) {
+    if (state_ < State::kReady) {
+      fail_with(make_error(Status::kInvalid, 0,
+                           "rail %s: a work was posted before the channel was connected; call "
+                           "connect until it returns ok",
+                           rail_.caps().name.c_str()),
+                State::kFailed);
+    }
+    return failure_.status;
+  }
+  const size_t room = rail_.caps().send_queue_depth - outstanding_;
+  works = works.first(std::min({works.size(), room, sends_.size()}));
+  if (works.empty()) return Status::kOk;
+  Lane& lane = lanes_[next_lane_];
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < works.size(); ++i) {
+    const auto position = lane.posted + static_cast<uint32_t>(i);
+    if (prepare_work(works[i], lane, position, i) != Status::kOk) return failure_.status;
+    bytes += works[i].length;
+  }
+  const size_t last = works.size() - 1;
+  sends_[last].next = nullptr;
+  sends_[last].send_flags |= IBV_SEND_SIGNALED;
+  lane.unsignaled = 0;
+  ibv_send_wr* refused = nullptr;
+  const int code = ibv_post_send(lane.pair.get(), sends_.data(), &refused);
+  if (code != 0) {
+    fail_with(
+        system_error(code, "%s: ibv_post_send of %zu works failed", where().c_str(), works.size()),
+        State::kBroken);
+    return failure_.status;
+  }
+  lane.posted += static_cast<uint32_t>(works.size());
+  outstanding_ += static_cast<uint32_t>(works.size());
+  next_lane_ = next_lane_ + 1 == lanes_.size() ? 0 : next_lane_ + 1;
+  counters.doorbells.add();
+  counters.works.add(works.size());
+  counters.bytes_sent.add(bytes);
+  *taken = works.size();
+  return Status::kOk;
+}
+
+// The NIC takes what is inline without a look at its key, and it knows keys of 32 bits only.
+Status VerbsChannel::prepare_work(const Work& work, Lane& lane, uint32_t position, size_t index) {
+  ibv_send_wr& request = sends_[index];
+  ibv_sge& piece = pieces_[index];
+  request.sg_list = &piece;
+  request.num_sge = work.length > 0 ? 1 : 0;
+  request.next = index + 1 < sends_.size() ? &sends_[index + 1] : nullptr;
+  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  request.imm_data = __builtin_bswap32(work.immediate);
+  const auto lane_index = static_cast<uint8_t>(&lane - lanes_.data());
+  request.wr_id = WorkId{WorkId::Kind::kWorks, lane_index, 0, position}.pack();
+  const bool signal = ++lane.unsignaled == kSignalEvery;
+  if (signal) lane.unsignaled = 0;
+  request.send_flags = signal ? IBV_SEND_SIGNALED : 0;
+  request.wr.rdma.remote_addr = work.length > 0 ? work.remote_address : 0;
+  request.wr.rdma.rkey = work.length > 0 ? static_cast<uint32_t>(work.remote_key) : 0;
+  lane.cookies[position % lane.cookies.size()] = work.cookie;
+  if (work.length == 0) return Status::kOk;
+  const RegionTable::Pin pin(rail_.regions(), work.local_key,
+                             reinterpret_cast<uint64_t>(work.local), work.length);
+  if (pin.access() != RegionTable::Access::kGranted || work.remote_key >> 32 != 0 ||
+      work.length > rail_.caps().max_message_bytes) {
+    fail_with(work_error(work), State::kBroken);
+    return failure_.status;
+  }
+  piece = {reinterpret_cast<uint64_t>(work.local), work.length, pin.handle()};
+  // The processor copies what is inline, and cannot read the memory of a device.
+  const bool may_copy = pin.kind() == MemoryKind::kHost;
+  if (may_copy && work.length <= lane.pair.inline_bytes()) request.send_flags |= IBV_SEND_INLINE;
+  return Status::kOk;
+}
+
+Status VerbsChannel::poll(std::span<Done> done, size_t* count) {
+  *count = 0;
+  counters.polls.add();
+  if (state_ < State::kReady || state_ == State::kFailed) {
+    return state_ == State::kFailed ? failure_.status : Status::kOk;
+  }
+  if (kept_taken_ < kept_.size()) {
+    *count = take_kept(done);
+    return Status::kOk;
+  }
+  if (state_ == State::kFenced) return Status::kOk;
+  // What is done already has at most half of the room, so that neither kind starves the other.
+  *count = take_sent(done.first((done.size() + 1) / 2));
+  std::array<ibv_wc, kPolledAtOnce> completions;
+  const auto room = static_cast<int>(std::min<size_t>(done.size() - *count, completions.size()));
+  const int polled = room > 0 ? ibv_poll_cq(completions_, room, completions.data()) : 0;
+  if (polled < 0) {
+    fail_with(system_error(errno, "%s: ibv_poll_cq failed", where().c_str()), State::kBroken);
+  }
+  for (int i = 0; i < polled; ++i) take(completions[static_cast<size_t>(i)], done, count);
+  *count += take_sent(done.subspan(*count));
+  if (*count > 0) return Status::kOk;
+  counters.empty_polls.add();
+  if (state_ == State::kReady && polled <= 0 && idle_polls_++ % kPollsPerClock == 0) watch(now());
+  if (state_ == State::kBroken && polled <= 0 && !done.empty()) state_ = State::kFailed;
+  return state_ == State::kFailed ? failure_.status : Status::kOk;
+}
+
+bool VerbsChannel::none_under_way() {
+  std::array<ibv_wc, kPolledAtOnce> completions;
+  int polled = 0;
+  do {
+    polled = ibv_poll_cq(completions_, kPolledAtOnce, completions.data());
+    for (int i = 0; i < polled; ++i) {
+      const ibv_wc& completion = completions[static_cast<size_t>(i)];
+      const WorkId id = WorkId::unpack(completion.wr_id);
+      const bool done = id.kind == WorkId::Kind::kWorks && completion.status == IBV_WC_SUCCESS;
+      if (done) complete(lanes_[id.lane], id.position);
+    }
+  } while (polled == kPolledAtOnce);
+  return std::ranges::all_of(lanes_, [](const Lane& lane) { return lane.done == lane.posted; });
+}
+
+size_t VerbsChannel::take_kept(std::span<Done> done) {
+  const size_t count = std::min(done.size(), kept_.size() - kept_taken_);
+  std::copy_n(kept_.begin() + static_cast<ptrdiff_t>(kept_taken_), count, done.begin());
+  kept_taken_ += count;
+  return count;
+}
+
+Done VerbsChannel::arrival_of(const ibv_wc& completion) {
+  return {.kind = Done::Kind::kArrived,
+          .immediate = __builtin_bswap32(completion.imm_data),
+          .bytes = completion.byte_len,
+          .cookie = 0};
+}
+
+size_t VerbsChannel::take_sent(std::span<Done> done) {
+  size_t count = 0;
+  for (Lane& lane : lanes_) {
+    for (; lane.reported != lane.done && count < done.size(); ++lane.reported) {
+      const uint64_t cookie = lane.cookies[lane.reported % lane.cookies.size()];
+      done[count++] = {.kind = Done::Kind::kSent, .immediate = 0, .bytes = 0, .cookie = cookie};
+      --outstanding_;
+    }
+  }
+  return count;
+}
+
+void VerbsChannel::take(const ibv_wc& completion, std::span<Done> done, size_t* count) {
+  const WorkId id = WorkId::unpack(completion.wr_id);
+  if (completion.status != IBV_WC_SUCCESS) {
+    if (id.kind == WorkId::Kind::kReceive) --lanes_[id.lane].receives;
+    if (state_ == State::kReady) fail_with(placed(completion_error(completion)), State::kBroken);
+    return;
+  }
+  heard_ = true;
+  Lane& lane = lanes_[id.lane];
+  switch (id.kind) {
+    case WorkId::Kind::kWorks:
+      complete(lane, id.position);
+      return;
+    case WorkId::Kind::kHello:
+      return;
+    case WorkId::Kind::kKeepAlive:
+      keeping_alive_ = false;
+      return;
+    case WorkId::Kind::kReceive:
+      break;
+  }
+  --lane.receives;
+  if ((completion.wc_flags & IBV_WC_WITH_IMM) == 0) {
+    take_farewell(lane);
+    return;
+  }
+  counters.arrivals.add();
+  counters.bytes_received.add(completion.byte_len);
+  done[(*count)++] = arrival_of(completion);
+  if (lane.receives + kReceiveBatch <= kReceives) give_receives_back(lane);
+}
+
+// A NIC that refuses a chain in the middle has taken the first part of it: those works were not
+// taken by post(), and are not kSent.
+void VerbsChannel::complete(Lane& lane, uint32_t position) {
+  const uint32_t done = position + 1;
+  const bool posted = static_cast<int32_t>(done - lane.posted) <= 0;
+  lane.done = posted ? done : lane.posted;
+}
+
+void VerbsChannel::take_farewell(Lane& lane) {
+  lane.said_farewell = true;
+  if (state_ != State::kReady || !std::ranges::all_of(lanes_, &Lane::said_farewell)) return;
+  fail_with(make_error(Status::kRemote, 0,
+                       "%s: the peer closed the channel%s; its process ended or closed: look at "
+                       "its log first",
+                       where().c_str(), undelivered().c_str()),
+            State::kBroken);
+}
+
+void VerbsChannel::give_receives_back(Lane& lane) {
+  if (state_ == State::kReady) (void)post_receives(lane, kReceiveBatch, false);
+}
+
+bool VerbsChannel::post_receives(Lane& lane, uint32_t count, bool with_hello) {
+  ibv_sge piece = hellos_->in_piece();
+  const auto lane_index = static_cast<uint8_t>(&lane - lanes_.data());
+  for (uint32_t i = 0; i < count; ++i) {
+    receives_[i] = {};
+    receives_[i].wr_id = WorkId{WorkId::Kind::kReceive, lane_index, 0, 0}.pack();
+    receives_[i].next = i + 1 < count ? &receives_[i + 1] : nullptr;
+  }
+  if (with_hello) {
+    receives_[0].sg_list = &piece;
+    receives_[0].num_sge = 1;
+  }
+  ibv_recv_wr* refused = nullptr;
+  const int code = ibv_post_recv(lane.pair.get(), receives_.data(), &refused);
+  if (code != 0) errno = code;
+  if (code == 0) lane.receives += count;
+  return code == 0;
+}
+
+// A queue pair with nothing to send never hears that its peer has ended. One that has works under
+// way needs no deadline of ours: the NIC gives up by itself when the peer's NIC is silent
+// (NCCL_SLIME_IB_TIMEOUT), and a peer that is stopped may keep us waiting.
+void VerbsChannel::watch(uint64_t now_ns) {
+  if (now_ns < watch_due_ns_) return;
+  watch_due_ns_ = now_ns + kWatchPauseNs;
+  auto sound = rail_.nic().check_health();
+  if (sound) sound = check_port();
+  if (!sound) {
+    fail_with(placed(std::move(sound.error())), State::kBroken);
+    return;
+  }
+  if (heard_ || heard_ns_ == 0) heard_ns_ = now_ns;
+  heard_ = false;
+  const uint64_t pause_ns = seconds_to_ns(rail_.settings().peer_timeout) / 4;
+  const bool quiet = outstanding_ == 0 && !keeping_alive_;
+  if (quiet && now_ns - heard_ns_ > pause_ns) keep_alive(now_ns);
+}
+
+// A port that went down and came back is not a change: the NIC sends again what was lost.
+Result<void> VerbsChannel::check_port() {
+  const uint32_t changes = rail_.nic().port(port_->number).changes.load(std::memory_order_relaxed);
+  if (std::exchange(changes_, changes) == changes) return {};
+  const std::string change = find_change(*port_);
+  if (change.empty()) return {};
+  return fail(make_error(Status::kSystem, 0, "%s; a new channel takes what the port has now",
+                         change.c_str()));
+}
+
+// A write of no bytes: the peer's NIC acknowledges it, and nothing else happens.
+void VerbsChannel::keep_alive(uint64_t now_ns) {
+  ibv_send_wr request = {};
+  request.wr_id = WorkId{WorkId::Kind::kKeepAlive, 0, 0, 0}.pack();
+  request.opcode = IBV_WR_RDMA_WRITE;
+  request.send_flags = IBV_SEND_SIGNALED;
+  ibv_send_wr* refused = nullptr;
+  keeping_alive_ = ibv_post_send(lanes_[0].pair.get(), &request, &refused) == 0;
+  heard_ns_ = now_ns;
+}
+
+void VerbsChannel::fence() {
+  if (state_ == State::kFenced) return;
+  for (Lane& lane : lanes_) lane.pair.stop();
+  drain();
+  fail_with(
+      make_error(Status::kRemote, 0, "%s: the channel was fenced off at this end", where().c_str()),
+      State::kFenced);
+  lanes_.clear();  // the NIC uses them no more when this returns
+}
+
+// Each receive that is posted completes, with what came or as flushed.
+void VerbsChannel::drain() {
+  const uint64_t end_ns = now() + kDrainNs;
+  const auto is_left = [](const Lane& lane) { return lane.receives > 0; };
+  int polled = 1;
+  while (std::ranges::any_of(lanes_, is_left) && (polled > 0 || now() < end_ns)) {
+    std::array<ibv_wc, kPolledAtOnce> completions;
+    polled = ibv_poll_cq(completions_, kPolledAtOnce, completions.data());
+    for (int i = 0; i < polled; ++i) {
+      const ibv_wc& completion = completions[static_cast<size_t>(i)];
+      const WorkId id = WorkId::unpack(completion.wr_id);
+      if (id.kind != WorkId::Kind::kReceive) continue;
+      --lanes_[id.lane].receives;
+      if (completion.status != IBV_WC_SUCCESS || !(completion.wc_flags & IBV_WC_WITH_IMM)) continue;
+      keep_arrival(completion);
+    }
+  }
+}
+
+}  // namespace slime::verbs

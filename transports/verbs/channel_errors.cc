@@ -1,0 +1,101 @@
+// What a verbs channel says when it fails: where, what was under way, the exact status, what to
+// try.
+#include <cinttypes>
+#include <utility>
+
+#include "transports/verbs/channel.h"
+#include "transports/verbs/rail.h"
+
+namespace slime::verbs {
+namespace {
+
+const char* advice(ibv_wc_status status) {
+  switch (status) {
+    case IBV_WC_RETRY_EXC_ERR:
+      return "the peer's NIC does not answer: see whether that process and host live, then check "
+             "cable, switch and, with RoCE, GID index and MTU on the way (NCCL_IB_TIMEOUT and "
+             "NCCL_IB_RETRY_CNT say how long is waited)";
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+      return "the peer has no receive posted: its process does not look at its rails";
+    case IBV_WC_REM_ACCESS_ERR:
+      return "the peer's NIC refused the address or key: the peer has closed, or deregistered that "
+             "memory; look at its log first";
+    case IBV_WC_REM_INV_REQ_ERR:
+    case IBV_WC_REM_OP_ERR:
+      return "the peer's NIC refused the work; look at its log and at dmesg there";
+    case IBV_WC_LOC_PROT_ERR:
+      return "the memory was deregistered, or unmapped, while it was sent";
+    case IBV_WC_LOC_QP_OP_ERR:
+      return "this port went down or lost its address, or the queue pair is damaged; see `rdma "
+             "link` and dmesg";
+    case IBV_WC_WR_FLUSH_ERR:
+      return "the queue pair had failed before; look for an earlier message";
+    default:
+      return "see dmesg on both hosts";
+  }
+}
+
+// Whose fault it is decides what NCCL is told.
+Status status_of(ibv_wc_status status, WorkId::Kind kind) {
+  switch (status) {
+    case IBV_WC_LOC_PROT_ERR:
+    case IBV_WC_LOC_LEN_ERR:
+      return kind == WorkId::Kind::kReceive ? Status::kRemote : Status::kInvalid;
+    case IBV_WC_LOC_QP_OP_ERR:
+    case IBV_WC_FATAL_ERR:
+      return Status::kSystem;
+    default:
+      return Status::kRemote;
+  }
+}
+
+}  // namespace
+
+std::string VerbsChannel::peer_name() const {
+  return to_string(peer_.gid) + " (qp 0x" + [this] {
+    char text[16];
+    std::snprintf(text, sizeof text, "%x", peer_.names[0].number);
+    return std::string(text);
+  }() + ")";
+}
+
+std::string VerbsChannel::where() const {
+  char own[32];
+  std::snprintf(own, sizeof own, " (qp 0x%x)", own_.names[0].number);
+  return "rail " + rail_.caps().name + own + " to " + peer_name();
+}
+
+void VerbsChannel::fail_with(Error error, State state) {
+  if (state_ < State::kBroken) failure_ = std::move(error);
+  state_ = state;
+}
+
+Error VerbsChannel::placed(Error error) const {
+  error.what = where() + ": " + error.what;
+  return error;
+}
+
+std::string VerbsChannel::undelivered() const {
+  uint32_t count = 0;
+  for (const Lane& lane : lanes_) count += lane.posted - lane.done;
+  if (count == 0) return "";
+  return ", with " + std::to_string(count) + (count == 1 ? " work" : " works") + " not delivered";
+}
+
+Error VerbsChannel::completion_error(const ibv_wc& completion) const {
+  return make_error(status_of(completion.status, WorkId::unpack(completion.wr_id).kind),
+                    completion.status, "%s (status %d, vendor 0x%x)%s; %s",
+                    rail_.nic().verbs().wc_status_str(completion.status), completion.status,
+                    completion.vendor_err, undelivered().c_str(), advice(completion.status));
+}
+
+Error VerbsChannel::work_error(const Work& work) const {
+  return make_error(Status::kInvalid, 0,
+                    "%s: a work of %u bytes at %p is not inside memory registered with key "
+                    "0x%" PRIx64 ", or longer than %" PRIu64 ", or its remote key 0x%" PRIx64
+                    " has more than 32 bits; nothing was sent",
+                    where().c_str(), work.length, static_cast<const void*>(work.local),
+                    work.local_key, rail_.caps().max_message_bytes, work.remote_key);
+}
+
+}  // namespace slime::verbs

@@ -1,0 +1,116 @@
+#include "transports/verbs/gid.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <string_view>
+#include <tuple>
+
+namespace slime::verbs {
+namespace {
+
+constexpr Gid kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+bool is_zero(const Gid& gid) {
+  return std::ranges::all_of(gid, [](uint8_t byte) { return byte == 0; });
+}
+
+bool has_prefix(const Gid& gid, const Gid& prefix, int bits) {
+  for (int i = 0; i < bits; ++i) {
+    const auto byte = static_cast<size_t>(i / 8);
+    const int mask = 0x80 >> i % 8;
+    if ((gid[byte] & mask) != (prefix[byte] & mask)) return false;
+  }
+  return true;
+}
+
+// "10.0.0.0/8" or "fd00::/16".
+Result<void> parse_range(const std::string& text, GidWish* wish) {
+  const size_t slash = text.find('/');
+  const std::string address = text.substr(0, slash);
+  int bits = -1;
+  if (slash != text.npos) {
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data() + slash + 1, end, bits);
+    if (error != std::errc{} || stop != end) bits = -1;
+  }
+  Gid gid = {};
+  const bool ipv6 = ::inet_pton(AF_INET6, address.c_str(), gid.data()) == 1;
+  if (!ipv6) {
+    gid = kMapped;
+    if (::inet_pton(AF_INET, address.c_str(), &gid[12]) != 1) bits = -1;
+  }
+  if (bits < 0 || bits > (ipv6 ? 128 : 32)) {
+    return fail(make_error(Status::kConfig, 0,
+                           "%s=%s is no range of addresses; write one like 10.1.0.0/16 or fd00::/8",
+                           variable_of("NCCL_SLIME_ADDR_RANGE").c_str(), text.c_str()));
+  }
+  wish->prefix = gid;
+  wish->prefix_bits = ipv6 ? bits : bits + 96;
+  return {};
+}
+
+}  // namespace
+
+Result<GidWish> parse_wish(const Settings& settings) {
+  GidWish wish;
+  wish.index = settings.gid_index;
+  wish.type = settings.roce_version == 1 ? GidType::kRoceV1 : GidType::kRoceV2;
+  wish.ipv6 = settings.addr_family == "AF_INET6";
+  if (!settings.addr_range.empty()) {
+    if (auto parsed = parse_range(settings.addr_range, &wish); !parsed) return fail(parsed.error());
+  }
+  return wish;
+}
+
+Result<GidEntry> choose_gid(const std::vector<GidEntry>& table, const GidWish& wish,
+                            std::string* note) {
+  const auto usable = [](const GidEntry& entry) { return !is_zero(entry.gid); };
+  if (wish.index >= 0) {
+    const auto asked = std::ranges::find(table, wish.index, &GidEntry::index);
+    if (asked != table.end() && usable(*asked)) return *asked;
+    *note = "GID index " + std::to_string(wish.index) + " (" + variable_of("NCCL_SLIME_GID_INDEX") +
+            ") is not in use; another one is taken";
+  }
+  const auto rank = [&](const GidEntry& entry) {
+    const bool in_range = !wish.prefix || has_prefix(entry.gid, *wish.prefix, wish.prefix_bits);
+    return std::tuple(in_range, !is_link_local(entry.gid), is_ipv4(entry.gid) != wish.ipv6,
+                      entry.type == wish.type, -entry.index);
+  };
+  const GidEntry* best = nullptr;
+  for (const GidEntry& entry : table) {
+    if (usable(entry) && (best == nullptr || rank(entry) > rank(*best))) best = &entry;
+  }
+  if (best == nullptr) {
+    return fail(make_error(Status::kConfig, 0,
+                           "its GID table is empty; give its interface an "
+                           "address and bring it up"));
+  }
+  if (wish.prefix && !has_prefix(best->gid, *wish.prefix, wish.prefix_bits)) {
+    *note = "no GID is in the range of " + variable_of("NCCL_SLIME_ADDR_RANGE") + "; " +
+            to_string(best->gid) + " is taken";
+  }
+  return *best;
+}
+
+bool is_ipv4(const Gid& gid) {
+  return std::equal(kMapped.begin(), kMapped.begin() + 12, gid.begin());
+}
+
+bool is_link_local(const Gid& gid) { return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80; }
+
+std::string to_string(const Gid& gid) {
+  char text[INET6_ADDRSTRLEN] = "";
+  (void)::inet_ntop(AF_INET6, gid.data(), text, sizeof text);
+  return text;
+}
+
+GidType gid_type_of(const std::string& text) {
+  if (text == "RoCE v2") return GidType::kRoceV2;
+  if (text == "IB/RoCE v1") return GidType::kRoceV1;
+  return GidType::kUnknown;
+}
+
+}  // namespace slime::verbs

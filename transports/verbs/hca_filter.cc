@@ -1,0 +1,46 @@
+#include "transports/verbs/hca_filter.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace slime::verbs {
+
+HcaFilter::HcaFilter(std::string_view list) {
+  if (list.starts_with('^')) {
+    exclude_ = true;
+    list.remove_prefix(1);
+  }
+  if (list.starts_with('=')) {
+    exact_ = true;
+    list.remove_prefix(1);
+  }
+  while (!list.empty()) {
+    const size_t comma = list.find(',');
+    std::string_view item = list.substr(0, comma);
+    list = comma == list.npos ? std::string_view() : list.substr(comma + 1);
+    Entry entry;
+    const size_t colon = item.find(':');
+    if (colon != item.npos) {
+      const std::string_view digits = item.substr(colon + 1);
+      const char* const end = digits.data() + digits.size();
+      const auto [stop, error] = std::from_chars(digits.data(), end, entry.port);
+      const bool sound = error == std::errc{} && stop == end && entry.port > 0;
+      if (!sound && malformed_.empty()) malformed_ = item;
+    }
+    entry.name = item.substr(0, colon);
+    if (!entry.name.empty()) entries_.push_back(std::move(entry));
+  }
+}
+
+bool HcaFilter::names(std::string_view device, int port) const {
+  return std::ranges::any_of(entries_, [&](const Entry& entry) {
+    const bool named = exact_ ? device == entry.name : device.starts_with(entry.name);
+    return named && (entry.port == 0 || entry.port == port);
+  });
+}
+
+bool HcaFilter::lets_through(std::string_view device, int port) const {
+  return entries_.empty() || names(device, port) != exclude_;
+}
+
+}  // namespace slime::verbs

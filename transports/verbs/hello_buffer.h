@@ -1,0 +1,47 @@
+// The memory of a channel's two hellos, registered with its NIC. Queue pairs that have not sent
+// theirs yet keep it when the channel ends.
+#pragma once
+
+#include <cerrno>
+#include <memory>
+
+#include "transports/verbs/nic.h"
+#include "transports/verbs/wire.h"
+
+namespace slime::verbs {
+
+class HelloBuffer {
+ public:
+  static Result<std::unique_ptr<HelloBuffer>> create(const Nic& nic) {
+    std::unique_ptr<HelloBuffer> buffer(new HelloBuffer(nic));
+    buffer->region_ = nic.verbs().reg_mr(nic.pd(), &buffer->hellos_, sizeof buffer->hellos_,
+                                         IBV_ACCESS_LOCAL_WRITE);
+    if (buffer->region_ != nullptr) return buffer;
+    return fail(system_error(errno, "ibv_reg_mr of %zu bytes failed; see `ulimit -l`",
+                             sizeof buffer->hellos_));
+  }
+  ~HelloBuffer() {
+    if (region_ != nullptr) (void)nic_.verbs().dereg_mr(region_);
+  }
+  HelloBuffer(const HelloBuffer&) = delete;
+  HelloBuffer& operator=(const HelloBuffer&) = delete;
+
+  const Hello& in() const { return hellos_.in; }
+  Hello& out() { return hellos_.out; }
+  ibv_sge in_piece() const { return piece_of(hellos_.in); }
+  ibv_sge out_piece() const { return piece_of(hellos_.out); }
+
+ private:
+  explicit HelloBuffer(const Nic& nic) : nic_(nic) {}
+  ibv_sge piece_of(const Hello& hello) const {
+    return {reinterpret_cast<uint64_t>(&hello), sizeof hello, region_->lkey};
+  }
+
+  const Nic& nic_;
+  struct {
+    alignas(64) Hello in, out;
+  } hellos_;
+  ibv_mr* region_ = nullptr;
+};
+
+}  // namespace slime::verbs

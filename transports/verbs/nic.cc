@@ -1,0 +1,107 @@
+#include "transports/verbs/nic.h"
+
+#include <fcntl.h>
+#include <slime/log.h>
+
+#include <bit>
+#include <cerrno>
+
+namespace slime::verbs {
+
+Result<std::shared_ptr<Nic>> Nic::open(const Symbols& verbs, ibv_device* device,
+                                       const std::string& sysfs_root) {
+  std::shared_ptr<Nic> nic(new Nic(verbs, verbs.get_device_name(device), sysfs_root));
+  if (auto opened = nic->open_device(device); !opened) return fail(opened.error());
+  return nic;
+}
+
+Error Nic::failure(const char* what, int code) const {
+  return system_error(code, "device %s: %s failed; see `ibv_devinfo -d %s` and dmesg",
+                      name_.c_str(), what, name_.c_str());
+}
+
+Result<void> Nic::open_device(ibv_device* device) {
+  guid_ = __builtin_bswap64(verbs_.get_device_guid(device));  // in network order
+  context_ = verbs_.open_device(device);
+  if (context_ == nullptr) return fail(failure("ibv_open_device"));
+  const int queried = verbs_.query_device(context_, &attributes_);
+  if (queried != 0) return fail(failure("ibv_query_device", queried));
+  pd_ = verbs_.alloc_pd(context_);
+  if (pd_ == nullptr) return fail(failure("ibv_alloc_pd"));
+  const int flags = ::fcntl(context_->async_fd, F_GETFL);
+  if (flags < 0 || ::fcntl(context_->async_fd, F_SETFL, flags | O_NONBLOCK) != 0) {
+    return fail(failure("fcntl(O_NONBLOCK) of its events"));
+  }
+  takes_dma_bufs_ = probe_dma_bufs();
+  return {};
+}
+
+// The call cannot succeed. A kernel or a driver that knows no DMA-BUF says so; others say that
+// there is no such descriptor.
+bool Nic::probe_dma_bufs() const {
+  if (verbs_.reg_dmabuf_mr == nullptr) return false;
+  errno = 0;
+  ibv_mr* const region = verbs_.reg_dmabuf_mr(pd_, 0, 0, 0, -1, 0);
+  const int error = errno;
+  if (region != nullptr) (void)verbs_.dereg_mr(region);
+  return error != EOPNOTSUPP && error != EPROTONOSUPPORT && error != ENOSYS;
+}
+
+Nic::~Nic() {
+  if (pd_ != nullptr) (void)verbs_.dealloc_pd(pd_);
+  if (context_ != nullptr) (void)verbs_.close_device(context_);
+}
+
+void Nic::read_events() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;  // another thread reads them
+  ibv_async_event event;
+  while (verbs_.get_async_event(context_, &event) == 0) {
+    take(event);
+    verbs_.ack_async_event(&event);
+  }
+}
+
+Result<void> Nic::check_health() {
+  read_events();
+  if (!dead_.load(std::memory_order_relaxed)) return {};
+  return fail(make_error(
+      Status::kSystem, 0,
+      "device %s has failed (IBV_EVENT_DEVICE_FATAL or IBV_EVENT_CQ_ERR); see dmesg, and start the "
+      "process again when the device works",
+      name_.c_str()));
+}
+
+void Nic::take(const ibv_async_event& event) {
+  const char* const text = verbs_.event_type_str(event.event_type);
+  switch (event.event_type) {
+    case IBV_EVENT_PORT_ACTIVE:
+    case IBV_EVENT_PORT_ERR:
+    case IBV_EVENT_LID_CHANGE:
+    case IBV_EVENT_GID_CHANGE:
+    case IBV_EVENT_SM_CHANGE:
+    case IBV_EVENT_CLIENT_REREGISTER:
+      break;
+    case IBV_EVENT_CQ_ERR:  // no completion comes any more, and none can tell
+    case IBV_EVENT_DEVICE_FATAL:
+      dead_.store(true, std::memory_order_relaxed);
+      SLIME_WARN("device %s: %s; see dmesg", name_.c_str(), text);
+      for (PortHealth& health : ports_) health.carrier.store(Carrier::kDown);
+      return;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+      SLIME_INFO("device %s: %s (qp 0x%x)", name_.c_str(), text, event.element.qp->qp_num);
+      return;
+    default:
+      return;
+  }
+  const int number = event.element.port_num;
+  PortHealth& health = port(number);
+  SLIME_INFO("device %s, port %d: %s", name_.c_str(), number, text);
+  if (event.event_type == IBV_EVENT_PORT_ERR) health.carrier.store(Carrier::kDown);
+  if (event.event_type == IBV_EVENT_PORT_ACTIVE && !dead_) health.carrier.store(Carrier::kUp);
+  health.changes.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace slime::verbs

@@ -1,0 +1,74 @@
+// One opened RDMA device: what its ports, and all rails on them, share.
+//
+// Threads: any. The events of the device are read by whoever asks for one of its ports.
+#pragma once
+
+#include <slime/carrier.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "transports/verbs/symbols.h"
+
+namespace slime::verbs {
+
+// What the events of a port have told.
+struct PortHealth {
+  std::atomic<Carrier> carrier{Carrier::kUnknown};
+  // Counts the changes of LID, GID, P_Key and state: see find_change().
+  std::atomic<uint32_t> changes{0};
+};
+
+class Nic {
+ public:
+  static constexpr size_t kMostPorts = 8;
+
+  static Result<std::shared_ptr<Nic>> open(const Symbols& verbs, ibv_device* device,
+                                           const std::string& sysfs_root = "/sys");
+  ~Nic();
+  Nic(const Nic&) = delete;
+  Nic& operator=(const Nic&) = delete;
+
+  const Symbols& verbs() const { return verbs_; }
+  ibv_context* context() const { return context_; }
+  ibv_pd* pd() const { return pd_; }
+  const std::string& name() const { return name_; }
+  const std::string& sysfs_root() const { return sysfs_root_; }
+  uint64_t guid() const { return guid_; }
+  const ibv_device_attr& attributes() const { return attributes_; }
+  bool takes_dma_bufs() const { return takes_dma_bufs_; }
+  // Soft-RoCE (rdma_rxe) says so, and takes a retry count of 7 for endless.
+  bool is_software() const { return attributes_.vendor_id == 0xffffff; }
+
+  // Reads what has happened; never waits.
+  void read_events();
+  PortHealth& port(int number) { return ports_[static_cast<size_t>(number - 1) % kMostPorts]; }
+  // Reads events; an error if the device has failed for good.
+  Result<void> check_health();
+
+ private:
+  Nic(const Symbols& verbs, std::string name, std::string sysfs_root)
+      : verbs_(verbs), name_(std::move(name)), sysfs_root_(std::move(sysfs_root)) {}
+  Result<void> open_device(ibv_device* device);
+  bool probe_dma_bufs() const;
+  void take(const ibv_async_event& event);
+  Error failure(const char* what, int code = errno) const;
+
+  const Symbols& verbs_;
+  const std::string name_, sysfs_root_;
+  ibv_context* context_ = nullptr;
+  ibv_pd* pd_ = nullptr;
+  uint64_t guid_ = 0;
+  ibv_device_attr attributes_ = {};
+  bool takes_dma_bufs_ = false;
+  std::array<PortHealth, kMostPorts> ports_;
+  std::atomic<bool> dead_ = false;
+  std::mutex mutex_;  // of the descriptor of events
+};
+
+}  // namespace slime::verbs

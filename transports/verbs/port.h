@@ -1,0 +1,43 @@
+// What is known of a NIC's port when a rail on it is opened.
+#pragma once
+
+#include <slime/settings.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transports/rail.h"
+#include "transports/verbs/gid.h"
+#include "transports/verbs/nic.h"
+
+namespace slime::verbs {
+
+struct Port {
+  std::shared_ptr<Nic> nic;
+  int number = 1;
+  bool ethernet = false;   // RoCE; otherwise InfiniBand
+  bool needs_grh = false;  // on InfiniBand too
+  ibv_mtu mtu = IBV_MTU_1024;
+  uint16_t lid = 0;
+  GidEntry gid;
+  std::string interface;  // the network interface of that GID, of RoCE; empty: not known
+  uint32_t speed_mbps = 0;
+  uint32_t max_message_bytes = 0;
+  uint32_t changes = 0;  // PortHealth::changes by then
+};
+
+// The error says why no rail can be opened here.
+Result<Port> read_port(std::shared_ptr<Nic> nic, int number, const GidWish& wish,
+                       std::vector<std::string>* notes);
+
+// What has become of the LID or GID that queue pairs of this port were given. Empty: nothing.
+std::string find_change(const Port& port);
+
+RailCaps describe(const Port& port, const Settings& settings, const std::string& oob_address);
+
+// `active_speed` and `active_width` of ibv_port_attr (IBTA, PortInfo), in Mb/s. XDR's code has more
+// than the 8 bits there are, so such a port counts as NDR or less.
+uint32_t speed_mbps(uint8_t active_speed, uint8_t active_width);
+
+}  // namespace slime::verbs

@@ -1,0 +1,76 @@
+// One reliable-connection queue pair, and the states that it is taken through (ibv_modify_qp(3)):
+//
+//   RESET -> INIT -> RTR -> RTS      and from each to ERR
+//
+// Belongs to the thread of its channel.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "transports/verbs/port.h"
+#include "transports/verbs/wire.h"
+
+namespace slime::verbs {
+
+struct QueueSizes {
+  uint32_t sends = 0;
+  uint32_t receives = 0;
+  uint32_t inline_bytes = 0;
+};
+
+// How packets travel, as both ends agreed, and how long the NIC waits for what.
+struct Path {
+  Gid gid = {};  // of the peer
+  uint16_t lid = 0;
+  ibv_mtu mtu = IBV_MTU_1024;
+  uint8_t service_level = 0;
+  uint8_t traffic_class = 0;
+  uint32_t flow_label = 0;  // of RoCE v2: spreads queue pairs over equal paths
+  uint8_t timeout = 20;     // 4.096 us times 2 to the power of it
+  uint8_t retries = 7;
+  uint8_t reads = 1;  // under way at once
+
+  // What this end decides by itself: all but the peer's GID and LID.
+  static Path from(const Port& port, const Settings& settings, int traffic_class);
+};
+
+// A sentence if the NIC's time-out and retries outlast NCCL_SLIME_PEER_TIMEOUT; otherwise empty.
+std::string describe_patience(const Settings& settings);
+
+Result<uint32_t> random_psn();
+
+class QueuePair {
+ public:
+  QueuePair() = default;
+  static Result<QueuePair> create(std::shared_ptr<const Port> port, ibv_cq* completions,
+                                  const QueueSizes& sizes);
+  QueuePair(QueuePair&& other) noexcept { *this = std::move(other); }
+  QueuePair& operator=(QueuePair&& other) noexcept {
+    std::swap(port_, other.port_);
+    std::swap(qp_, other.qp_);
+    std::swap(inline_bytes_, other.inline_bytes_);
+    return *this;
+  }
+  ~QueuePair();
+
+  Result<void> initialize(uint16_t pkey_index, unsigned peer_may);  // ibv_access_flags
+  Result<void> receive_from(const Path& path, const QueuePairName& peer);
+  Result<void> send_to(const Path& path, uint32_t first_psn);
+  bool refuse_writes();  // of the peer, from now on
+  void stop();           // ERR: nothing more is sent, and nothing of the peer's is written
+
+  ibv_qp* get() const { return qp_; }
+  uint32_t number() const { return qp_->qp_num; }
+  uint32_t inline_bytes() const { return inline_bytes_; }
+
+ private:
+  Result<void> modify(ibv_qp_attr* attributes, int mask, const char* state) const;
+
+  std::shared_ptr<const Port> port_;
+  ibv_qp* qp_ = nullptr;
+  uint32_t inline_bytes_ = 0;
+};
+
+}  // namespace slime::verbs

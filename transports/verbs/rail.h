@@ -1,0 +1,65 @@
+// A verbs rail: one port of an RDMA NIC, over RoCE or InfiniBand.
+//
+// Threads: any. Its channels and flushers belong to a thread each (transports/rail.h).
+#pragma once
+
+#include <slime/clock.h>
+#include <slime/settings.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "transports/rail.h"
+#include "transports/region_table.h"
+#include "transports/verbs/farewells.h"
+#include "transports/verbs/port.h"
+
+namespace slime::verbs {
+
+class VerbsRail final : public Rail {
+ public:
+  VerbsRail(const Port& port, const Settings& settings, const RailCaps& caps);
+  ~VerbsRail() override;
+
+  const RailCaps& caps() const override { return caps_; }
+  Carrier carrier() override;
+  Result<MemoryKeys> register_memory(const MemoryRange& range) override;
+  void deregister_memory(const MemoryKeys& keys) override;
+  Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) override;
+  Result<std::unique_ptr<Flusher>> open_flusher() override;
+
+  // For the channels of this rail, which it must outlive.
+  const Settings& settings() const { return settings_; }
+  // As it is now: it is read again after an event. The error says why there is none.
+  Result<std::shared_ptr<const Port>> port();
+  std::shared_ptr<const Port> last_port();  // as it was read last
+  Nic& nic() const { return *nic_; }
+  const RegionTable& regions() const { return regions_; }
+  Farewells& farewells() { return farewells_; }
+
+ private:
+  ibv_mr* register_with_nic(const MemoryRange& range);
+
+  const Settings settings_;
+  const RailCaps caps_;
+  const std::shared_ptr<Nic> nic_;
+  RegionTable regions_;
+  Farewells farewells_;
+  std::mutex mutex_;                    // guards what follows
+  std::map<uint64_t, ibv_mr*> memory_;  // by local key
+  std::shared_ptr<const Port> port_;
+};
+
+// All verbs rails of this host. Why the backend or a port is left out goes to `notes`.
+Result<std::vector<std::unique_ptr<Rail>>> open_verbs_rails(const Settings& settings,
+                                                            std::vector<std::string>* notes);
+// The same of other NICs than libibverbs knows.
+Result<std::vector<std::unique_ptr<Rail>>> open_verbs_rails(const Symbols& verbs,
+                                                            const std::string& sysfs_root,
+                                                            const Settings& settings,
+                                                            std::vector<std::string>* notes);
+
+}  // namespace slime::verbs

@@ -1,0 +1,77 @@
+// What verbs rails say to each other: the inside of a ChannelAddress, and the first message over a
+// new queue pair. Little-endian, no padding, moved with memcpy. Nothing in it is trusted by who
+// receives it.
+//
+//   set-up   second end -> first end   Hello with both nonces (a SEND), see ChannelOptions::first
+//            first end -> second end   Hello with both nonces
+//   after    both ways            RDMA WRITE WITH IMMEDIATE, one per work
+//   end      a SEND without bytes: this end closes
+#pragma once
+
+#include <slime/random.h>
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "transports/rail.h"
+#include "transports/verbs/gid.h"
+
+namespace slime::verbs {
+
+static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
+
+inline constexpr uint32_t kMagic = 0x62696c73;  // "slib"
+inline constexpr uint16_t kVersion = 1;
+inline constexpr size_t kMaxQueuePairs = 8;
+
+struct QueuePairName {
+  uint32_t number = 0;     // 24 bits
+  uint32_t first_psn = 0;  // 24 bits
+};
+
+struct Endpoint {
+  uint32_t magic = kMagic;
+  uint16_t version = kVersion;
+  uint8_t queue_pairs = 1;
+  uint8_t mtu = 0;  // enum ibv_mtu
+  Gid gid = {};
+  uint16_t lid = 0;
+  uint8_t link_layer = 0;  // IBV_LINK_LAYER_*
+  uint8_t reserved[5] = {};
+  Nonce nonce{};
+  std::array<QueuePairName, kMaxQueuePairs> names = {};
+};
+static_assert(sizeof(Endpoint) == 8 + 16 + 8 + 16 + 8 * kMaxQueuePairs);
+static_assert(sizeof(Endpoint) <= sizeof(ChannelAddress));
+
+struct Hello {
+  uint32_t magic = kMagic;
+  uint16_t version = kVersion;
+  uint16_t reserved = 0;
+  Nonce from{}, to{};  // of the channels
+};
+static_assert(sizeof(Hello) == 40);
+
+inline ChannelAddress pack_endpoint(const Endpoint& endpoint) {
+  ChannelAddress packed{};
+  std::memcpy(packed.data(), &endpoint, sizeof endpoint);
+  return packed;
+}
+
+// The error says what is wrong with an address that no channel of ours can have written.
+inline Result<Endpoint> unpack_endpoint(const ChannelAddress& packed) {
+  Endpoint endpoint;
+  std::memcpy(&endpoint, packed.data(), sizeof endpoint);
+  const bool sound = endpoint.magic == kMagic && endpoint.version == kVersion &&
+                     endpoint.queue_pairs >= 1 && endpoint.queue_pairs <= kMaxQueuePairs &&
+                     endpoint.mtu >= IBV_MTU_256 && endpoint.mtu <= IBV_MTU_4096;
+  if (sound) return endpoint;
+  return fail(make_error(Status::kRemote, 0,
+                         "this is no address of a verbs channel (magic 0x%x, version %u, ours is "
+                         "%u); use the same libnet-slime on all hosts",
+                         endpoint.magic, endpoint.version, kVersion));
+}
+
+}  // namespace slime::verbs
