@@ -140,7 +140,7 @@ TYPED_TEST(RailAccess, ASourceOutsideRegisteredMemoryIsNotSent) {
 TYPED_TEST(RailAccess, DeregisteredMemoryStaysAsItIs) {
   for (int rounds = 5; rounds <= 40; rounds += 7) {
     this->in_each_mode([&](Pair& pair) {
-      Transfer& ledger = pair.transfer(pair.left, std::vector<uint32_t>(120, 3'000));
+      Transfer& ledger = pair.transfer(pair.left, std::vector<uint32_t>(220, 3'000));
       for (int i = 0; i < rounds; ++i) {
         pair.post(pair.left, 5);
         pair.poll(pair.left, 4);

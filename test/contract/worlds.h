@@ -56,8 +56,15 @@ struct SimHca {
   }
 };
 
-using AllRails = ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets, SimHca>;
-using RailsThatFlush = ::testing::Types<SimHca>;
+std::unique_ptr<World> make_verbs_world();
+struct Verbs {
+  static constexpr const char* kName = "verbs";
+  static std::unique_ptr<World> make() { return make_verbs_world(); }
+};
+
+using AllRails =
+    ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets, SimHca, Verbs>;
+using RailsThatFlush = ::testing::Types<SimHca, Verbs>;
 
 struct RailName {
   template <typename T>
@@ -79,7 +86,10 @@ class Contract : public ::testing::Test {
       for (const bool left_active : {true, false}) {
         SCOPED_TRACE(std::string(confirm ? "with" : "without") + " confirm_delivery, left is " +
                      (left_active ? "active" : "passive"));
-        Pair pair(*world_, {confirm, left_active});
+        PairOptions options{.confirm_delivery = confirm, .left_active = left_active};
+        options.left_first =
+            confirm ? left_active : !left_active;  // set-up, and a dead rail's return
+        Pair pair(*world_, options);
         ASSERT_TRUE(pair.connect()) << failures_of(pair);
         body(pair);
         if (this->HasFailure()) return;  // the other modes would tell the same, slowly

@@ -1,0 +1,95 @@
+// The list of ports to use. NCCL, "NCCL_IB_HCA": "^=mlx5_3" is all but the one of that name, and
+// "=mlx5_0:1,mlx5_1:1" two ports; without "=", names are prefixes.
+#include "transports/verbs/hca_filter.h"
+
+#include <gtest/gtest.h>
+
+namespace slime::verbs {
+namespace {
+
+bool uses(const char* list, const char* device, int port = 1) {
+  return HcaFilter(list).lets_through(device, port);
+}
+
+TEST(VerbsHcaFilter, AnEmptyListLetsAllThrough) {
+  EXPECT_TRUE(uses("", "mlx5_0"));
+  for (const char* const list : {"^", "=", "^=", ",", ",,", "^,"}) {
+    EXPECT_TRUE(uses(list, "mlx5_0")) << list;
+  }
+}
+
+TEST(VerbsHcaFilter, NamesArePrefixes) {
+  EXPECT_TRUE(uses("mlx5", "mlx5_0"));
+  EXPECT_TRUE(uses("mlx5_1", "mlx5_10"));
+  EXPECT_TRUE(uses("mlx5_1", "mlx5_1"));
+  EXPECT_FALSE(uses("mlx5_1", "mlx5_0"));
+  EXPECT_FALSE(uses("mlx5_10", "mlx5_1")) << "the device is a prefix of the name";
+  EXPECT_FALSE(uses("lx5", "mlx5_0"));
+}
+
+TEST(VerbsHcaFilter, AnEqualsSignMakesThemWholeNames) {
+  EXPECT_TRUE(uses("=mlx5_1", "mlx5_1"));
+  EXPECT_FALSE(uses("=mlx5_1", "mlx5_10"));
+  EXPECT_FALSE(uses("=mlx5", "mlx5_1"));
+}
+
+TEST(VerbsHcaFilter, ACaretExcludes) {
+  EXPECT_FALSE(uses("^mlx5_1", "mlx5_1"));
+  EXPECT_FALSE(uses("^mlx5_1", "mlx5_10"));
+  EXPECT_TRUE(uses("^mlx5_1", "mlx5_0"));
+}
+
+TEST(VerbsHcaFilter, BothSignsExcludeWholeNames) {
+  EXPECT_FALSE(uses("^=mlx5_1", "mlx5_1"));
+  EXPECT_TRUE(uses("^=mlx5_1", "mlx5_10"));
+}
+
+// As in NCCL, which looks for the caret first.
+TEST(VerbsHcaFilter, ACaretAfterTheEqualsSignBelongsToTheName) {
+  EXPECT_FALSE(uses("=^mlx5_1", "mlx5_1"));
+  EXPECT_FALSE(uses("=^mlx5_1", "mlx5_0"));
+}
+
+TEST(VerbsHcaFilter, APortOfADevice) {
+  EXPECT_TRUE(uses("mlx5_0:1", "mlx5_0", 1));
+  EXPECT_FALSE(uses("mlx5_0:1", "mlx5_0", 2));
+  EXPECT_TRUE(uses("mlx5_0", "mlx5_0", 2)) << "without one: any";
+  EXPECT_TRUE(uses("mlx5:2", "mlx5_7", 2)) << "also of a prefix";
+  EXPECT_FALSE(uses("=mlx5_0:1", "mlx5_0", 2));
+  EXPECT_FALSE(uses("^mlx5_0:1", "mlx5_0", 1));
+  EXPECT_TRUE(uses("^mlx5_0:1", "mlx5_0", 2));
+}
+
+TEST(VerbsHcaFilter, AListIsAnyOfItsItems) {
+  const HcaFilter filter("=mlx5_0:1,mlx5_2,bnxt_re1:2");
+  EXPECT_TRUE(filter.lets_through("mlx5_0", 1));
+  EXPECT_FALSE(filter.lets_through("mlx5_0", 2));
+  EXPECT_FALSE(filter.lets_through("mlx5_1", 1));
+  EXPECT_TRUE(filter.lets_through("mlx5_2", 1));
+  EXPECT_TRUE(filter.lets_through("bnxt_re1", 2));
+  EXPECT_FALSE(filter.lets_through("bnxt_re1", 1));
+}
+
+TEST(VerbsHcaFilter, ASignStandsForTheWholeList) {
+  const HcaFilter filter("^=mlx5_0,mlx5_2");
+  EXPECT_FALSE(filter.lets_through("mlx5_0", 1));
+  EXPECT_FALSE(filter.lets_through("mlx5_2", 1));
+  EXPECT_TRUE(filter.lets_through("mlx5_20", 1));
+}
+
+TEST(VerbsHcaFilter, ItemsWithoutANameAreSkipped) {
+  EXPECT_TRUE(uses(",mlx5_0,", "mlx5_0"));
+  EXPECT_FALSE(uses(",mlx5_0,,", "mlx5_1"));
+  EXPECT_FALSE(uses(":1,mlx5_0", "mlx5_1"));
+}
+
+TEST(VerbsHcaFilter, APortThatIsNoNumberIsAny) {
+  for (const char* const list : {"mlx5_0:", "mlx5_0:x", "mlx5_0:99999999999"}) {
+    EXPECT_TRUE(uses(list, "mlx5_0", 1)) << list;
+    EXPECT_TRUE(uses(list, "mlx5_0", 2)) << list;
+    EXPECT_FALSE(uses(list, "mlx5_1", 1)) << list;
+  }
+}
+
+}  // namespace
+}  // namespace slime::verbs

@@ -1,0 +1,205 @@
+// What the tests of the verbs rail share: two rails on NICs without hardware, connected channels,
+// registered memory.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <slime/settings.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "test/support/fake_verbs.h"
+#include "transports/verbs/rail.h"
+
+namespace slime::verbs {
+
+using test::FakeVerbs;
+using test::FakeVerbsCounts;
+using test::FakeVerbsOptions;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// The deadline is for what must happen; nothing waits this long.
+inline bool eventually(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+// The NIC gives up at once where a peer is gone. See TestPair::connect().
+inline Settings verbs_settings(int lanes = 1) {
+  Settings settings;
+  settings.ifname = "lo";
+  settings.qps_per_rail = lanes;
+  settings.ib_timeout = 1;
+  settings.ib_retry_count = 0;
+  return settings;
+}
+
+// A rail on each of two NICs. At its end nothing may be left, and no NIC may have been misused.
+struct TestNics {
+  FakeVerbs nics;
+  std::unique_ptr<Rail> left, right;
+
+  explicit TestNics(const Settings& both = verbs_settings(), const FakeVerbsOptions& options = {})
+      : TestNics(both, both, options) {}
+  TestNics(const Settings& of_left, const Settings& of_right, const FakeVerbsOptions& options)
+      : nics(options), left(open(of_left, "=fake0")), right(open(of_right, "=fake1")) {}
+  ~TestNics() {
+    EXPECT_TRUE(eventually([this] {  // closed channels say so to their peers
+      settle();
+      return resting(*left) + resting(*right) == 0;
+    }));
+    left.reset();
+    right.reset();
+    EXPECT_THAT(nics.violations(), IsEmpty());
+    EXPECT_EQ(nics.objects(), 0u) << "something is left of the rails";
+  }
+
+  void settle() {
+    while (nics.step()) continue;
+  }
+
+  static size_t resting(Rail& rail) {
+    Farewells& farewells = static_cast<VerbsRail&>(rail).farewells();
+    farewells.poll();
+    return farewells.size();
+  }
+
+ private:
+  std::unique_ptr<Rail> open(Settings settings, const char* hca) {
+    settings.hca = hca;
+    std::vector<std::string> notes;
+    auto rails = open_verbs_rails(nics.symbols(), nics.sysfs_root(), settings, &notes);
+    if (rails && rails->size() == 1) return std::move(rails->front());
+    for (const std::string& note : notes) ADD_FAILURE() << note;
+    std::abort();
+  }
+};
+
+inline std::unique_ptr<Channel> open_channel(Rail& rail, bool first) {
+  auto channel = rail.open_channel({.active = first, .first = first});
+  EXPECT_TRUE(channel) << channel.error().what;
+  return channel ? std::move(*channel) : nullptr;
+}
+
+// A channel of each rail, which are each other's peers. The left one learns the other's address
+// first.
+struct TestPair {
+  TestNics& world;
+  std::unique_ptr<Channel> left, right;
+  Status left_status = Status::kAgain, right_status = Status::kAgain;
+
+  explicit TestPair(TestNics& nics)
+      : world(nics),
+        left(open_channel(*nics.left, true)),
+        right(open_channel(*nics.right, false)) {}
+
+  // Nothing moves before both ends take it: their NICs give up at once.
+  void connect(const ChannelAddress& of_left, const ChannelAddress& of_right) {
+    left_status = left->connect(of_right);
+    right_status = right->connect(of_left);
+    world.settle();
+    left_status = left->connect(of_right);
+    world.settle();
+    right_status = right->connect(of_left);
+  }
+  bool connect() {
+    if (!left || !right) return false;
+    connect(left->address(), right->address());
+    EXPECT_EQ(left_status, Status::kOk) << left->failure().what;
+    EXPECT_EQ(right_status, Status::kOk) << right->failure().what;
+    return left_status == Status::kOk && right_status == Status::kOk;
+  }
+};
+
+inline std::vector<Done> poll_once(Channel& channel, Status* status, size_t room = 64) {
+  std::vector<Done> done(room);
+  size_t count = 0;
+  *status = channel.poll(done, &count);
+  done.resize(count);
+  return done;
+}
+
+// All that is there now. Ends with the channel's status, kOk or its failure.
+inline std::vector<Done> poll_all(Channel& channel, Status* status) {
+  std::vector<Done> all;
+  for (int idle = 0; idle < 3;) {
+    const std::vector<Done> some = poll_once(channel, status);
+    all.insert(all.end(), some.begin(), some.end());
+    if (*status != Status::kOk) break;
+    idle = some.empty() ? idle + 1 : 0;
+  }
+  return all;
+}
+
+// Polls until the channel fails. A broken one first takes what its NIC has flushed.
+inline Error failure_of(TestNics& world, Channel& channel) {
+  Status status = Status::kOk;
+  EXPECT_TRUE(eventually([&] {
+    world.settle();
+    poll_once(channel, &status);
+    return status != Status::kOk;
+  }));
+  if (status == Status::kOk) return {Status::kOk, 0, "no failure"};
+  EXPECT_EQ(channel.failure().status, status);
+  return channel.failure();
+}
+
+// Memory registered on a rail while it lives.
+class TestBuffer {
+ public:
+  TestBuffer(Rail& rail, size_t bytes, uint8_t fill = 0)
+      : rail_(rail), bytes_(bytes, std::byte{fill}) {
+    auto keys = rail.register_memory({bytes_.data(), bytes});
+    EXPECT_TRUE(keys) << keys.error().what;
+    if (keys) keys_ = *keys;
+  }
+  ~TestBuffer() { deregister(); }
+  TestBuffer(const TestBuffer&) = delete;
+  TestBuffer& operator=(const TestBuffer&) = delete;
+
+  void deregister() { rail_.deregister_memory(keys_); }
+  std::byte* data() { return bytes_.data(); }
+  const MemoryKeys& keys() const { return keys_; }
+  std::vector<std::byte>& bytes() { return bytes_; }
+
+ private:
+  Rail& rail_;
+  std::vector<std::byte> bytes_;
+  MemoryKeys keys_;
+};
+
+inline Work work_of(TestBuffer& from, TestBuffer& to, uint32_t length, uint32_t immediate = 0,
+                    uint64_t cookie = 0) {
+  Work work;
+  work.local = from.data();
+  work.local_key = from.keys().local;
+  work.remote_address = reinterpret_cast<uint64_t>(to.data());
+  work.remote_key = to.keys().remote;
+  work.length = length;
+  work.immediate = immediate;
+  work.cookie = cookie;
+  return work;
+}
+
+inline Status post_one(Channel& channel, const Work& work) {
+  size_t taken = 0;
+  const Status status = channel.post({&work, 1}, &taken);
+  EXPECT_EQ(taken, status == Status::kOk ? 1u : 0u);
+  return status;
+}
+
+}  // namespace slime::verbs
