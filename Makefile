@@ -12,16 +12,16 @@ UNITDIR ?= $(PREFIX)/lib/systemd/system
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-builtin-rules
 # These targets do their work in sub-makes that share one build directory: one after the other.
-SERIAL := run run-switch check check-sanitizers bench fuzz fuzz-merge vectors asan ubsan tsan pause install uninstall \
-  clean tidy
+SERIAL := run run-switch check check-sanitizers check-rdma bench fuzz fuzz-merge vectors asan ubsan tsan pause install \
+  uninstall clean tidy
 ifneq ($(filter $(SERIAL),$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
 
 include mk/compile.mk
 
-.PHONY: all programs run run-switch check test check-sanitizers asan ubsan tsan pause model-check fuzz fuzz-merge vectors \
-  bench install uninstall layers format format-check tidy help clean
+.PHONY: all programs run run-switch check test check-sanitizers check-rdma asan ubsan tsan pause model-check fuzz \
+  fuzz-merge vectors bench install uninstall layers format format-check tidy help clean
 
 all: $(BUILD)/layers.ok $(PLUGIN_SO) $(PLUGIN_LINK) $(LIB_A) $(TOOL_BINS) $(EXAMPLE_BINS)
 programs: all $(TEST_BINS) $(TEST_PROGRAM_BINS) $(if $(SAN),,$(BENCH_BINS))
@@ -83,6 +83,14 @@ pause:
 	@mk/ensure-tools.sh build test
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all $(TEST_PROGRAM_BINS) $(filter $(BUILD)/%,$(PAUSE_TESTS))
 	@SLIME_BUILD_DIR=$(BUILD) SLIME_SAN=$(SAN) test/pause/run.sh $(PAUSE_TESTS)
+
+# Verbs over the kernel's Soft-RoCE, in a virtual machine; not part of `make check`. RDMA_CASES names
+# some of the cases.
+check-rdma:
+	@mk/ensure-tools.sh build test
+	$(Q)$(MAKE) --no-print-directory $(JOBS) $(BUILD)/test/contract $(BUILD)/bin/slime-perf \
+	  $(BUILD)/bin/slime-info $(PLUGIN_SO) $(PLUGIN_LINK)
+	@SLIME_BUILD_DIR=$(BUILD) test/rdma/run.sh $(RDMA_CASES)
 
 # The bounds that every `make check` explores, and wider ones: about a minute and 4 GiB.
 model-check:
