@@ -1,7 +1,6 @@
 #include "base/interface_sysfs.h"
 
-#include <fcntl.h>
-#include <slime/socket.h>
+#include <slime/sysfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,7 +15,6 @@ namespace {
 
 constexpr uint32_t kUnknownSpeedMbps = 10000;  // what NCCL assumes too (transport/net_socket.cc)
 constexpr uint32_t kMaxSpeedMbps = 10'000'000;
-constexpr int kMaxPathDepth = 64;
 
 template <typename Number>
 std::optional<Number> parse_whole(std::string_view text, int base) {
@@ -25,26 +23,6 @@ std::optional<Number> parse_whole(std::string_view text, int base) {
   const auto [stop, error] = std::from_chars(text.data(), end, number, base);
   if (error != std::errc{} || stop != end) return std::nullopt;
   return number;
-}
-
-// First line of a small file; nothing where it is absent, or reading it fails: a NIC without a
-// carrier answers EINVAL.
-std::optional<std::string> read_line(const std::string& path) {
-  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return std::nullopt;
-  char text[128];
-  ssize_t bytes = 0;
-  do {
-    bytes = read(fd.get(), text, sizeof text);
-  } while (bytes < 0 && errno == EINTR);
-  if (bytes <= 0) return std::nullopt;
-  const std::string_view line(text, static_cast<size_t>(bytes));
-  return std::string(line.substr(0, line.find('\n')));
-}
-
-std::optional<long> read_number(const std::string& path) {
-  const auto line = read_line(path);
-  return line ? parse_whole<long>(*line, 10) : std::nullopt;
 }
 
 std::vector<uint8_t> parse_hardware_address(std::string_view text) {
@@ -74,19 +52,6 @@ uint64_t read_guid(const std::string& device, const std::string& name) {
   uint64_t guid = 0;
   for (size_t i = octets.size() == 6 ? 0 : 12; i < octets.size(); ++i) guid = guid << 8 | octets[i];
   return guid != 0 ? guid : guid_of_name(name);
-}
-
-// The device of a virtio or other para-virtual NIC sits below its PCI function: climb to it.
-std::string find_pci_function(const std::string& device_link) {
-  char resolved[PATH_MAX];
-  if (realpath(device_link.c_str(), resolved) == nullptr) return "";
-  std::string path = resolved;
-  PciAddress address;
-  for (int depth = 0; depth < kMaxPathDepth && !path.empty(); ++depth) {
-    if (parse_pci_address(path, &address)) return path;
-    path.resize(path.find_last_of('/') == std::string::npos ? 0 : path.find_last_of('/'));
-  }
-  return "";
 }
 
 // A virtio NIC's link leads to the virtio driver, not to that of its PCI function. A bond has no
@@ -137,10 +102,7 @@ SysfsFacts read_sysfs_facts(const std::string& sysfs_root, const std::string& na
   facts.speed_mbps = facts.speed_known ? static_cast<uint32_t>(*speed) : kUnknownSpeedMbps;
   const auto mtu = read_number(device + "/mtu");
   facts.mtu = mtu && *mtu > 0 && *mtu <= INT_MAX ? static_cast<uint32_t>(*mtu) : 0;
-  if (!facts.pci_path.empty()) {
-    const auto node = read_number(facts.pci_path + "/numa_node");
-    if (node && *node >= 0 && *node <= INT_MAX) facts.numa_node = static_cast<int>(*node);
-  }
+  facts.numa_node = read_numa_node(facts.pci_path);
   return facts;
 }
 

@@ -1,37 +1,19 @@
 #include "transports/verbs/port.h"
 
+#include <slime/sysfs.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
+#include <string>
 #include <utility>
 
 namespace slime::verbs {
 namespace {
 
-std::string read_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 std::string path_of(const Nic& nic) { return nic.sysfs_root() + "/class/infiniband/" + nic.name(); }
 
-// Empty: no PCI function, as of Soft-RoCE.
-std::string pci_path(const Nic& nic) {
-  char resolved[PATH_MAX];
-  const std::string link = path_of(nic) + "/device";
-  return ::realpath(link.c_str(), resolved) == nullptr ? "" : resolved;
-}
-
-int numa_node(const std::string& pci) {
-  const std::string text = pci.empty() ? "" : read_line(pci + "/numa_node");
-  return text.empty() ? -1 : std::atoi(text.c_str());
-}
+std::string read_text(const std::string& path) { return read_line(path).value_or(""); }
 
 // The library fills in the struct of its first version, and leaves what came later as it is.
 Result<ibv_port_attr> query(const Nic& nic, int number) {
@@ -57,7 +39,7 @@ std::vector<GidEntry> read_gids(const Nic& nic, int port, int count, bool ethern
     entry.index = i;
     std::memcpy(entry.gid.data(), gid.raw, sizeof gid.raw);
     entry.type =
-        ethernet ? gid_type_of(read_line(attributes + std::to_string(i))) : GidType::kInfiniBand;
+        ethernet ? gid_type_of(read_text(attributes + std::to_string(i))) : GidType::kInfiniBand;
     table.push_back(entry);
   }
   return table;
@@ -131,7 +113,7 @@ Result<Port> read_port(std::shared_ptr<Nic> nic, int number, const GidWish& wish
   if (!note.empty() && notes != nullptr) notes->push_back(name + ": " + note);
   port.gid = *gid;
   if (port.ethernet) {
-    port.interface = read_line(path_of(*nic) + "/ports/" + std::to_string(number) +
+    port.interface = read_text(path_of(*nic) + "/ports/" + std::to_string(number) +
                                "/gid_attrs/ndevs/" + std::to_string(port.gid.index));
   }
   Carrier unknown = Carrier::kUnknown;  // events know better
@@ -162,8 +144,8 @@ RailCaps describe(const Port& port, const Settings& settings, const std::string&
   caps.name = nic.attributes().phys_port_cnt > 1 ? nic.name() + ":" + std::to_string(port.number)
                                                  : nic.name();
   caps.transport = "verbs";
-  caps.pci_path = pci_path(nic);
-  caps.numa_node = numa_node(caps.pci_path);
+  caps.pci_path = find_pci_function(path_of(nic) + "/device");
+  caps.numa_node = read_numa_node(caps.pci_path);
   caps.oob_address = oob_address;
   caps.guid = nic.guid();
   caps.port = port.number;
