@@ -83,8 +83,7 @@ void BareLoop::post(End& end, const End& peer, uint32_t bytes, uint32_t works) {
     request.wr.rdma.remote_addr = reinterpret_cast<uint64_t>(peer.memory.get());
     request.wr.rdma.rkey = peer.region->rkey;
   }
-  ibv_send_wr* refused = nullptr;
-  const int code = ibv_post_send(end.pair.get(), requests.data(), &refused);
+  const int code = end.pair.post(requests.data());
   if (code != 0) give_up(system_error(code, "ibv_post_send failed"));
   end.posted += works;
 }

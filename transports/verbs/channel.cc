@@ -47,8 +47,7 @@ Status VerbsChannel::post(std::span<const Work> works, size_t* taken) {
   sends_[last].next = nullptr;
   sends_[last].send_flags |= IBV_SEND_SIGNALED;
   lane.unsignaled = 0;
-  ibv_send_wr* refused = nullptr;
-  const int code = ibv_post_send(lane.pair.get(), sends_.data(), &refused);
+  const int code = lane.pair.post(sends_.data());
   if (code != 0) {
     fail_with(
         system_error(code, "%s: ibv_post_send of %zu works failed", where().c_str(), works.size()),
@@ -274,8 +273,7 @@ void VerbsChannel::keep_alive(uint64_t now_ns) {
   request.wr_id = WorkId{WorkId::Kind::kKeepAlive, 0, 0, 0}.pack();
   request.opcode = IBV_WR_RDMA_WRITE;
   request.send_flags = IBV_SEND_SIGNALED;
-  ibv_send_wr* refused = nullptr;
-  keeping_alive_ = ibv_post_send(lanes_[0].pair.get(), &request, &refused) == 0;
+  keeping_alive_ = lanes_[0].pair.post(&request) == 0;
   heard_ns_ = now_ns;
 }
 

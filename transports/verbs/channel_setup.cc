@@ -148,8 +148,7 @@ Result<void> VerbsChannel::greet() {
   request.num_sge = 1;
   request.opcode = IBV_WR_SEND;
   request.send_flags = IBV_SEND_SIGNALED;
-  ibv_send_wr* refused = nullptr;
-  const int code = ibv_post_send(lanes_[0].pair.get(), &request, &refused);
+  const int code = lanes_[0].pair.post(&request);
   if (code == 0) return {};
   return fail(system_error(code, "ibv_post_send of the hello failed"));
 }

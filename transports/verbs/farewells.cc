@@ -16,8 +16,7 @@ bool post_farewell(const QueuePair& pair) {
   request.wr_id = kFarewell;
   request.opcode = IBV_WR_SEND;
   request.send_flags = IBV_SEND_SIGNALED;
-  ibv_send_wr* refused = nullptr;
-  return ibv_post_send(pair.get(), &request, &refused) == 0;
+  return pair.post(&request) == 0;
 }
 
 }  // namespace

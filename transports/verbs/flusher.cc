@@ -78,8 +78,7 @@ Status VerbsFlusher::begin(const std::byte* address, uint64_t /*offset*/, const 
   request.send_flags = IBV_SEND_SIGNALED;
   request.wr.rdma.remote_addr = reinterpret_cast<uint64_t>(address);
   request.wr.rdma.rkey = static_cast<uint32_t>(keys.remote);
-  ibv_send_wr* refused = nullptr;
-  const int code = ibv_post_send(pair_.get(), &request, &refused);
+  const int code = pair_.post(&request);
   if (code != 0) {
     return fail_with(system_error(code, "rail %s: ibv_post_send of a read for iflush failed",
                                   rail_.caps().name.c_str()));

@@ -167,6 +167,11 @@ Result<void> QueuePair::send_to(const Path& path, uint32_t first_psn) {
                 "RTS");
 }
 
+int QueuePair::post(ibv_send_wr* requests) const {
+  ibv_send_wr* refused = nullptr;
+  return ibv_post_send(qp_, requests, &refused);
+}
+
 bool QueuePair::refuse_writes() {
   ibv_qp_attr attributes = {};
   attributes.qp_state = IBV_QPS_RTS;

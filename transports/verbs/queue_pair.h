@@ -61,6 +61,8 @@ class QueuePair {
   bool refuse_writes();  // of the peer, from now on
   void stop();           // ERR: nothing more is sent, and nothing of the peer's is written
 
+  int post(ibv_send_wr* requests) const;  // 0, or an errno value
+
   ibv_qp* get() const { return qp_; }
   uint32_t number() const { return qp_->qp_num; }
   uint32_t inline_bytes() const { return inline_bytes_; }
