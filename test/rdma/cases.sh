@@ -127,7 +127,7 @@ port_down() {
   finish
   up 0 || not_ok "rv0 does not come up again" || return
   failed 0 && failed 1 || return
-  # Whoever has sent something finds out; the other is told by slime-perf.
+  # Only a rank with works under way gets an error from its NIC; slime-perf ends the other one.
   says 0 'NCCL WARN .*rail rxe0 .*; this port went down' ||
     says 1 'NCCL WARN .*rail rxe1 .*10\.77\.0\.1.*NIC does not answer' ||
     not_ok "no rank names its rail"

@@ -1,6 +1,7 @@
 // One opened RDMA device: what its ports, and all rails on them, share.
 //
-// Threads: any. The events of the device are read by whoever asks for one of its ports.
+// Threads: any. Each call of read_events() or check_health(), of any rail or channel of the device,
+// reads the events of all its ports.
 #pragma once
 
 #include <slime/carrier.h>
@@ -29,7 +30,7 @@ class Nic {
   static constexpr size_t kMostPorts = 8;
 
   static Result<std::shared_ptr<Nic>> open(const Symbols& verbs, ibv_device* device,
-                                           const std::string& sysfs_root = "/sys");
+                                           const std::string& sysfs_root);
   ~Nic();
   Nic(const Nic&) = delete;
   Nic& operator=(const Nic&) = delete;

@@ -33,9 +33,10 @@ class VerbsRail final : public Rail {
 
   // For the channels of this rail, which it must outlive.
   const Settings& settings() const { return settings_; }
-  // As it is now: it is read again after an event. The error says why there is none.
+  // The port's present state: it is read again after an event. An error says why the port cannot be
+  // used.
   Result<std::shared_ptr<const Port>> port();
-  std::shared_ptr<const Port> last_port();  // as it was read last
+  std::shared_ptr<const Port> last_port();  // its state when it was read last
   Nic& nic() const { return *nic_; }
   const RegionTable& regions() const { return regions_; }
   Farewells& farewells() { return farewells_; }
