@@ -92,15 +92,13 @@ struct FakeCalls {
     *gid = of.gids[static_cast<size_t>(index)];
     return 0;
   }
-  static int query_pkey(ibv_context* /*context*/, uint8_t /*port*/, int /*index*/, __be16* key) {
-    *key = 0xffff;
-    return 0;
-  }
 
   static int get_async_event(ibv_context* context, ibv_async_event* event) {
     const Lock lock(current->mutex_);
-    auto& events = current->device_of(context).events;
+    FakeVerbs::Device& of = current->device_of(context);
+    auto& events = of.events;
     if (events.empty()) {
+      ++of.counts.looks;
       errno = EAGAIN;
       return -1;
     }
@@ -338,11 +336,6 @@ struct FakeCalls {
     }
     *refused = nullptr;
     if (base->state == IBV_QPS_ERR) current->break_pair(pair);
-    return 0;
-  }
-  static int query_qp(ibv_qp* base, ibv_qp_attr* attributes, int /*mask*/,
-                      ibv_qp_init_attr* /*made*/) {
-    attributes->qp_state = base->state;
     return 0;
   }
   static int fork_init() { return 0; }

@@ -51,6 +51,7 @@ struct FakeVerbsCounts {
   uint64_t sends = 0;      // works that they took
   uint64_t send_completions = 0;
   uint64_t receives = 0;  // that were posted
+  uint64_t looks = 0;     // calls of ibv_get_async_event that found no event
   uint64_t polls = 0;     // calls of ibv_poll_cq
 };
 

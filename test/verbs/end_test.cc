@@ -48,6 +48,16 @@ TEST_P(VerbsEnd, WhatWasSentBeforeIsReportedBeforeTheEnd) {
   }
 }
 
+// The left end is connected, and closes before the right one has seen that.
+void close_after_set_up(TestNics& world, TestPair& pair) {
+  const ChannelAddress left = pair.left->address(), right = pair.right->address();
+  ASSERT_EQ(pair.left->connect(right), Status::kAgain);
+  ASSERT_EQ(pair.right->connect(left), Status::kAgain);
+  world.settle();
+  ASSERT_EQ(pair.left->connect(right), Status::kOk);
+  pair.left.reset();
+}
+
 // Its hello is still on its way then, and its farewells may overtake it on the other lanes.
 TEST_P(VerbsEnd, APeerThatClosesRightAfterSetUpIsConnectedAndThenNamed) {
   const int most = GetParam() + 2;  // more than its hello and its farewells
@@ -57,12 +67,8 @@ TEST_P(VerbsEnd, APeerThatClosesRightAfterSetUpIsConnectedAndThenNamed) {
     options.seed = seed;
     TestNics world(verbs_settings(GetParam()), options);
     TestPair pair(world);
-    const ChannelAddress left = pair.left->address(), right = pair.right->address();
-    ASSERT_EQ(pair.left->connect(right), Status::kAgain);
-    ASSERT_EQ(pair.right->connect(left), Status::kAgain);
-    world.settle();
-    ASSERT_EQ(pair.left->connect(right), Status::kOk);
-    pair.left.reset();
+    const ChannelAddress left = pair.left->address();
+    ASSERT_NO_FATAL_FAILURE(close_after_set_up(world, pair));
     Status status = Status::kAgain;
     for (int moved = 0; status == Status::kAgain && moved <= most; ++moved) {
       status = pair.right->connect(left);
@@ -82,12 +88,8 @@ TEST_P(VerbsEnd, AllOfAClosingPeerMayBeThereBeforeConnectIsCalledAgain) {
     options.seed = seed;
     TestNics world(verbs_settings(GetParam()), options);
     TestPair pair(world);
-    const ChannelAddress left = pair.left->address(), right = pair.right->address();
-    ASSERT_EQ(pair.left->connect(right), Status::kAgain);
-    ASSERT_EQ(pair.right->connect(left), Status::kAgain);
-    world.settle();
-    ASSERT_EQ(pair.left->connect(right), Status::kOk);
-    pair.left.reset();
+    const ChannelAddress left = pair.left->address();
+    ASSERT_NO_FATAL_FAILURE(close_after_set_up(world, pair));
     world.settle();
     EXPECT_EQ(TestNics::resting(*world.left), 0u) << "its queue pairs are gone";
     ASSERT_EQ(pair.right->connect(left), Status::kOk) << pair.right->failure().what;
