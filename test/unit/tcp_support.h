@@ -18,22 +18,17 @@
 #include <thread>
 #include <vector>
 
+#include "test/support/test_buffer.h"
 #include "transports/rail.h"
 #include "transports/tcp/rail.h"
 #include "transports/tcp/wire.h"
 
 namespace slime::tcp {
 
-inline constexpr int kTestPatienceMs = 60'000;  // for what must happen; nothing waits this long
-
-inline bool eventually(const std::function<bool()>& condition, int patience_ms = kTestPatienceMs) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
+using test::eventually;
+using test::kTestPatienceMs;
+using test::TestBuffer;
+using test::work_of;
 
 inline Interface loopback_interface() {
   Interface interface;
@@ -48,53 +43,6 @@ inline std::unique_ptr<TcpRail> loopback_rail(const Settings& settings = {}) {
   auto rail = TcpRail::open(loopback_interface(), settings);
   EXPECT_TRUE(rail) << rail.error().what;
   return rail ? std::move(*rail) : nullptr;
-}
-
-// Memory registered on a rail while it lives.
-class TestBuffer {
- public:
-  TestBuffer(Rail& rail, size_t bytes, uint8_t fill = 0)
-      : rail_(rail), bytes_(bytes, std::byte{fill}) {
-    auto keys = rail.register_memory({bytes_.data(), bytes});
-    EXPECT_TRUE(keys) << keys.error().what;
-    if (keys) keys_ = *keys;
-  }
-  ~TestBuffer() { deregister(); }
-  TestBuffer(const TestBuffer&) = delete;
-  TestBuffer& operator=(const TestBuffer&) = delete;
-
-  void deregister() {
-    if (keys_.remote) rail_.deregister_memory(keys_);
-    keys_ = {};
-  }
-  std::byte* data() { return bytes_.data(); }
-  size_t size() const { return bytes_.size(); }
-  const MemoryKeys& keys() const { return keys_; }
-  std::vector<std::byte>& bytes() { return bytes_; }
-
-  void fill_pattern(uint32_t seed) {
-    for (size_t i = 0; i < bytes_.size(); ++i) {
-      bytes_[i] = static_cast<std::byte>((i * 2654435761U + seed) >> 13);
-    }
-  }
-
- private:
-  Rail& rail_;
-  std::vector<std::byte> bytes_;
-  MemoryKeys keys_;
-};
-
-inline Work work_of(TestBuffer& from, size_t from_offset, TestBuffer& to, size_t to_offset,
-                    uint32_t length, uint32_t immediate = 0, uint64_t cookie = 0) {
-  Work work;
-  work.local = from.data() + from_offset;
-  work.local_key = from.keys().local;
-  work.remote_address = reinterpret_cast<uint64_t>(to.data() + to_offset);
-  work.remote_key = to.keys().remote;
-  work.length = length;
-  work.immediate = immediate;
-  work.cookie = cookie;
-  return work;
 }
 
 struct TestPair {

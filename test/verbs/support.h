@@ -17,26 +17,19 @@
 #include <vector>
 
 #include "test/support/fake_verbs.h"
+#include "test/support/test_buffer.h"
 #include "transports/verbs/rail.h"
 
 namespace slime::verbs {
 
+using test::eventually;
 using test::FakeVerbs;
 using test::FakeVerbsCounts;
 using test::FakeVerbsOptions;
+using test::TestBuffer;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-// The deadline is for what must happen; nothing waits this long.
-inline bool eventually(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
 
 // The NIC gives up at once where a peer is gone. See TestPair::connect().
 inline Settings verbs_settings(int lanes = 1) {
@@ -158,41 +151,9 @@ inline Error failure_of(TestNics& world, Channel& channel) {
   return channel.failure();
 }
 
-// Memory registered on a rail while it lives.
-class TestBuffer {
- public:
-  TestBuffer(Rail& rail, size_t bytes, uint8_t fill = 0)
-      : rail_(rail), bytes_(bytes, std::byte{fill}) {
-    auto keys = rail.register_memory({bytes_.data(), bytes});
-    EXPECT_TRUE(keys) << keys.error().what;
-    if (keys) keys_ = *keys;
-  }
-  ~TestBuffer() { deregister(); }
-  TestBuffer(const TestBuffer&) = delete;
-  TestBuffer& operator=(const TestBuffer&) = delete;
-
-  void deregister() { rail_.deregister_memory(keys_); }
-  std::byte* data() { return bytes_.data(); }
-  const MemoryKeys& keys() const { return keys_; }
-  std::vector<std::byte>& bytes() { return bytes_; }
-
- private:
-  Rail& rail_;
-  std::vector<std::byte> bytes_;
-  MemoryKeys keys_;
-};
-
 inline Work work_of(TestBuffer& from, TestBuffer& to, uint32_t length, uint32_t immediate = 0,
                     uint64_t cookie = 0) {
-  Work work;
-  work.local = from.data();
-  work.local_key = from.keys().local;
-  work.remote_address = reinterpret_cast<uint64_t>(to.data());
-  work.remote_key = to.keys().remote;
-  work.length = length;
-  work.immediate = immediate;
-  work.cookie = cookie;
-  return work;
+  return test::work_of(from, 0, to, 0, length, immediate, cookie);
 }
 
 inline Status post_one(Channel& channel, const Work& work) {
