@@ -43,33 +43,50 @@ void print_retries(const Counts& engine, const Counts& bare) {
               static_cast<unsigned long long>(bare.retries));
 }
 
-// Messages of a work each, as many as the comms may have under way.
-class Messages final : public Row {
+// A stream of works of one length; the loop sends as many.
+class Stream : public Row {
  public:
-  Messages(Ports& ports, const Settings& settings, uint32_t message, uint64_t bytes)
-      : message_(message),
-        messages_(std::max<uint64_t>(bytes / message / BareLoop::kChain, 1) * BareLoop::kChain),
-        names_(ports),
-        load_(*ports.from.fabric, *ports.to.fabric, {.message_bytes = message}, rest),
-        loop_(bare_loop(ports, message, settings)) {}
+  Stream(Ports& ports, const Settings& settings, uint32_t bytes, uint64_t works)
+      : bytes_(bytes), works_(works), names_(ports), loop_(bare_loop(ports, bytes, settings)) {}
 
-  void round() override {
+  void round() final {
     const Counts start = names_.look();
     engine_.add(seconds_of([this] { run_engine(); }));
     const Counts turn = names_.look();
-    bare_.add(seconds_of([this] { loop_.stream(message_, messages_); }));
+    bare_.add(seconds_of([this] { loop_.stream(bytes_, works_); }));
     engine_counts_ += turn - start;
     bare_counts_ += names_.look() - turn;
   }
 
+ protected:
+  virtual void run_engine() = 0;
+
+  const uint32_t bytes_;   // of a work
+  const uint64_t works_;   // of a round
+  Samples engine_, bare_;  // seconds of a round
+  Counts engine_counts_, bare_counts_;
+
+ private:
+  const Names names_;
+  BareLoop loop_;
+};
+
+// Messages of a work each, as many as the comms may have under way.
+class Messages final : public Stream {
+ public:
+  Messages(Ports& ports, const Settings& settings, uint32_t message, uint64_t bytes)
+      : Stream(ports, settings, message,
+               std::max<uint64_t>(bytes / message / BareLoop::kChain, 1) * BareLoop::kChain),
+        load_(*ports.from.fabric, *ports.to.fabric, {.message_bytes = message}, rest) {}
+
   bool report(nlohmann::json* rows) const override {
     const double ratio = bare_.median() / engine_.median();
-    const double megabytes = static_cast<double>(messages_ * message_) / 1e6;
-    std::printf("messages of %4u KiB   %9.1f MB/s  bare %9.1f  ratio %.2f", message_ >> 10,
+    const double megabytes = static_cast<double>(works_ * bytes_) / 1e6;
+    std::printf("messages of %4u KiB   %9.1f MB/s  bare %9.1f  ratio %.2f", bytes_ >> 10,
                 megabytes / engine_.median(), megabytes / bare_.median(), ratio);
     print_retries(engine_counts_, bare_counts_);
     rows->push_back({{"row", "messages"},
-                     {"message_bytes", message_},
+                     {"message_bytes", bytes_},
                      {"engine_s", to_json(engine_)},
                      {"bare_s", to_json(bare_)},
                      {"bandwidth_ratio", ratio},
@@ -78,43 +95,26 @@ class Messages final : public Row {
   }
 
  private:
-  void run_engine() {
+  void run_engine() override {
     for (uint64_t asked = 0, begun = 0, received = 0, sent = 0;
-         received < messages_ || sent < messages_;) {
-      while (asked < messages_ && load_.receive()) ++asked;
+         received < works_ || sent < works_;) {
+      while (asked < works_ && load_.receive()) ++asked;
       while (load_.test_receive()) ++received;
-      while (begun < messages_ && load_.send()) ++begun;
+      while (begun < works_ && load_.send()) ++begun;
       while (load_.test_send()) ++sent;
     }
   }
 
-  const uint32_t message_;
-  const uint64_t messages_;
-  const Names names_;
   CommLoad load_;
-  BareLoop loop_;
-  Samples engine_, bare_;  // seconds of a round
-  Counts engine_counts_, bare_counts_;
 };
 
 // Works without requests, so that the send queue is always full.
-class FullQueue final : public Row {
+class FullQueue final : public Stream {
  public:
   FullQueue(Ports& ports, const Settings& settings, uint32_t work, uint64_t bytes)
-      : work_(work),
-        works_(std::max<uint64_t>(bytes / work / BareLoop::kChain, 64) * BareLoop::kChain),
-        names_(ports),
-        link_(*ports.from.fabric, *ports.to.fabric, 1, work, rest),
-        loop_(bare_loop(ports, work, settings)) {}
-
-  void round() override {
-    const Counts start = names_.look();
-    engine_.add(seconds_of([this] { run_engine(); }));
-    const Counts turn = names_.look();
-    bare_.add(seconds_of([this] { loop_.stream(work_, works_); }));
-    engine_counts_ += turn - start;
-    bare_counts_ += names_.look() - turn;
-  }
+      : Stream(ports, settings, work,
+               std::max<uint64_t>(bytes / work / BareLoop::kChain, 64) * BareLoop::kChain),
+        link_(*ports.from.fabric, *ports.to.fabric, 1, work, rest) {}
 
   bool report(nlohmann::json* rows) const override {
     const auto works = static_cast<double>(works_ * engine_.count());
@@ -126,11 +126,11 @@ class FullQueue final : public Row {
     std::printf(
         "full queue, %5u B    %9.1f us a work, bare %.1f, ratio %.2f; a work has %.3f "
         "doorbells, %.3f completions, %.3f of bare's packets",
-        work_, engine_.median() * 1e6 / static_cast<double>(works_),
+        bytes_, engine_.median() * 1e6 / static_cast<double>(works_),
         bare_.median() * 1e6 / static_cast<double>(works_), ratio, doorbells, completions, packets);
     print_retries(engine_counts_, bare_counts_);
     rows->push_back({{"row", "full queue"},
-                     {"work_bytes", work_},
+                     {"work_bytes", bytes_},
                      {"engine_s", to_json(engine_)},
                      {"bare_s", to_json(bare_)},
                      {"rate_ratio", ratio},
@@ -143,7 +143,7 @@ class FullQueue final : public Row {
   }
 
  private:
-  void run_engine() {
+  void run_engine() override {
     uint64_t submitted = 0;
     for (const uint64_t end = link_.done() + works_; link_.done() < end;) {
       while (submitted < works_ && link_.submit()) ++submitted;
@@ -152,13 +152,7 @@ class FullQueue final : public Row {
     }
   }
 
-  const uint32_t work_;
-  const uint64_t works_;
-  const Names names_;
   BareLink link_;
-  BareLoop loop_;
-  Samples engine_, bare_;  // seconds of a round
-  Counts engine_counts_, bare_counts_;
 };
 
 class RoundTrip final : public Row {
