@@ -11,8 +11,6 @@
 namespace slime::verbs {
 namespace {
 
-// A link without requests is looked at ten times a second only.
-constexpr uint32_t kPollsPerClock = 8;
 constexpr uint64_t kWatchPauseNs = 20'000'000;
 constexpr int kPolledAtOnce = 64;
 constexpr uint64_t kDrainNs = 20'000'000;
@@ -119,7 +117,7 @@ Status VerbsChannel::poll(std::span<Done> done, size_t* count) {
   *count += take_sent(done.subspan(*count));
   if (*count > 0) return Status::kOk;
   counters.empty_polls.add();
-  if (state_ == State::kReady && polled <= 0 && idle_polls_++ % kPollsPerClock == 0) watch(now());
+  if (state_ == State::kReady && polled <= 0) watch(now());
   if (state_ == State::kBroken && polled <= 0 && !done.empty()) state_ = State::kFailed;
   return state_ == State::kFailed ? failure_.status : Status::kOk;
 }
@@ -146,7 +144,13 @@ size_t VerbsChannel::take_kept(std::span<Done> done) {
   return count;
 }
 
-Done VerbsChannel::arrival_of(const ibv_wc& completion) {
+void VerbsChannel::keep_arrival(const ibv_wc& completion) {
+  kept_.push_back(take_arrival(completion));
+}
+
+Done VerbsChannel::take_arrival(const ibv_wc& completion) {
+  counters.arrivals.add();
+  counters.bytes_received.add(completion.byte_len);
   return {.kind = Done::Kind::kArrived,
           .immediate = __builtin_bswap32(completion.imm_data),
           .bytes = completion.byte_len,
@@ -191,9 +195,7 @@ void VerbsChannel::take(const ibv_wc& completion, std::span<Done> done, size_t* 
     take_farewell(lane);
     return;
   }
-  counters.arrivals.add();
-  counters.bytes_received.add(completion.byte_len);
-  done[(*count)++] = arrival_of(completion);
+  done[(*count)++] = take_arrival(completion);
   if (lane.receives + kReceiveBatch <= kReceives) give_receives_back(lane);
 }
 
@@ -234,7 +236,10 @@ bool VerbsChannel::post_receives(Lane& lane, uint32_t count, bool with_hello) {
   ibv_recv_wr* refused = nullptr;
   const int code = ibv_post_recv(lane.pair.get(), receives_.data(), &refused);
   if (code != 0) errno = code;
-  if (code == 0) lane.receives += count;
+  for (const ibv_recv_wr* at = receives_.data(); at != (code == 0 ? nullptr : refused);
+       at = at->next) {
+    ++lane.receives;
+  }
   return code == 0;
 }
 
@@ -267,13 +272,15 @@ Result<void> VerbsChannel::check_port() {
                          change.c_str()));
 }
 
-// A write of no bytes: the peer's NIC acknowledges it, and nothing else happens.
+// A write of no bytes: the peer's NIC acknowledges it, and nothing else happens. Lanes take turns,
+// as each may take another path.
 void VerbsChannel::keep_alive(uint64_t now_ns) {
   ibv_send_wr request = {};
-  request.wr_id = WorkId{WorkId::Kind::kKeepAlive, 0, 0, 0}.pack();
+  const uint8_t lane = kept_alive_++ % lanes_.size();
+  request.wr_id = WorkId{WorkId::Kind::kKeepAlive, lane, 0, 0}.pack();
   request.opcode = IBV_WR_RDMA_WRITE;
   request.send_flags = IBV_SEND_SIGNALED;
-  keeping_alive_ = lanes_[0].pair.post(&request) == 0;
+  keeping_alive_ = lanes_[lane].pair.post(&request) == 0;
   heard_ns_ = now_ns;
 }
 
@@ -291,8 +298,9 @@ void VerbsChannel::fence() {
 void VerbsChannel::drain() {
   const uint64_t end_ns = now() + kDrainNs;
   const auto is_left = [](const Lane& lane) { return lane.receives > 0; };
-  int polled = 1;
-  while (std::ranges::any_of(lanes_, is_left) && (polled > 0 || now() < end_ns)) {
+  bool late = false;  // it ends when a look after the deadline has found nothing
+  for (int polled = 1; std::ranges::any_of(lanes_, is_left) && (polled > 0 || !late);) {
+    late = now() >= end_ns;
     std::array<ibv_wc, kPolledAtOnce> completions;
     polled = ibv_poll_cq(completions_, kPolledAtOnce, completions.data());
     for (int i = 0; i < polled; ++i) {

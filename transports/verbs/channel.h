@@ -112,8 +112,8 @@ class VerbsChannel final : public Channel {
   void keep_alive(uint64_t now_ns);
   void drain();
   bool none_under_way();
-  void keep_arrival(const ibv_wc& completion) { kept_.push_back(arrival_of(completion)); }
-  static Done arrival_of(const ibv_wc& completion);
+  void keep_arrival(const ibv_wc& completion);
+  Done take_arrival(const ibv_wc& completion);
 
   // channel_errors.cc. fail_with() keeps the first one.
   void fail_with(Error error, State state);
@@ -146,11 +146,11 @@ class VerbsChannel final : public Channel {
   std::unique_ptr<HelloBuffer> hellos_;
 
   uint64_t deadline_ns_ = 0;  // of connect()
-  uint32_t idle_polls_ = 0;
   uint64_t watch_due_ns_ = 0;
   bool heard_ = false;          // something has completed since watch() last looked
   uint64_t heard_ns_ = 0;       // when it saw that
   bool keeping_alive_ = false;  // a keep-alive is under way
+  uint32_t kept_alive_ = 0;     // keep-alives so far
   Error failure_;
 };
 

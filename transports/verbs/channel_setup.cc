@@ -97,13 +97,14 @@ Status VerbsChannel::connect(const ChannelAddress& peer) {
   Result<void> done = rail_.nic().check_health();
   if (done) done = check_port();
   if (done && state_ == State::kNew) done = begin(peer);
+  const bool late = now() >= deadline_ns_;
   ibv_wc completion;
   while (done && state_ != State::kReady && ibv_poll_cq(completions_, 1, &completion) == 1) {
     done = take_setup_completion(completion);
   }
   if (!done) return give_up(std::move(done.error()));
   if (state_ == State::kReady) return Status::kOk;
-  if (now() < deadline_ns_) return Status::kAgain;
+  if (!late) return Status::kAgain;
   return give_up(make_error(Status::kTimeout, ETIMEDOUT,
                             "the peer did not answer within %g s (NCCL_SLIME_CONNECT_TIMEOUT); "
                             "check that its process lives, that both ports are on one network, and "
@@ -185,6 +186,11 @@ Result<void> VerbsChannel::take_hello(const ibv_wc& completion) {
                            "%u) or nonce",
                            hello.magic, hello.version, kVersion));
   }
+  for (Lane& lane : lanes_) {
+    while (lane.receives + kReceiveBatch <= kReceives) {
+      if (!post_receives(lane, kReceiveBatch, false)) break;
+    }
+  }
   if (options_.first) {
     if (auto greeted = greet(); !greeted) return greeted;
   }
@@ -192,9 +198,10 @@ Result<void> VerbsChannel::take_hello(const ibv_wc& completion) {
   return {};
 }
 
-// From now on the peer writes nothing: its memory may be in use for something else as soon as this
-// returns. So may that of works that are under way; then the queue pairs end at once, and the peer
-// learns of it from its NIC. Queue pairs go first: the completion queue must outlive them.
+// Writes of the peer that begin later are refused, as registered memory may be in use for something
+// else soon. So may that of works that are under way; then the queue pairs are destroyed at once,
+// and the peer learns of it from its NIC. Queue pairs go first: the completion queue must outlive
+// them.
 VerbsChannel::~VerbsChannel() {
   const auto refuse_writes = [](Lane& lane) { return lane.pair.refuse_writes(); };
   if (state_ == State::kReady && none_under_way() && std::ranges::all_of(lanes_, refuse_writes)) {

@@ -41,7 +41,7 @@ Result<void> VerbsFlusher::create_queues(const std::shared_ptr<const Port>& port
   if (completions_ == nullptr) {
     return fail(system_error(errno, "ibv_create_cq for %u completions failed", room_));
   }
-  landing_ = std::make_unique<uint64_t>(0);
+  landing_ = std::make_unique<Landing>();
   landing_memory_ =
       nic.verbs().reg_mr(nic.pd(), landing_.get(), sizeof *landing_, IBV_ACCESS_LOCAL_WRITE);
   if (landing_memory_ == nullptr) {

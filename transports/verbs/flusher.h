@@ -32,7 +32,10 @@ class VerbsFlusher final : public Flusher {
   VerbsRail& rail_;
   uint32_t room_ = 0;  // reads that may be under way
   ibv_cq* completions_ = nullptr;
-  std::unique_ptr<uint64_t> landing_;
+  struct alignas(kPage) Landing {
+    uint64_t bytes = 0;
+  };
+  std::unique_ptr<Landing> landing_;
   ibv_mr* landing_memory_ = nullptr;
   QueuePair pair_;
   uint64_t begun_ = 0, completed_ = 0;

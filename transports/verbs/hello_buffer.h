@@ -1,5 +1,5 @@
 // The memory of a channel's two hellos, registered with its NIC. Queue pairs that have not sent
-// theirs yet keep it when the channel ends.
+// theirs yet keep it when the channel ends. It has a page of its own: see kPage.
 #pragma once
 
 #include <cerrno>
@@ -10,7 +10,7 @@
 
 namespace slime::verbs {
 
-class HelloBuffer {
+class alignas(kPage) HelloBuffer {
  public:
   static Result<std::unique_ptr<HelloBuffer>> create(const Nic& nic) {
     std::unique_ptr<HelloBuffer> buffer(new HelloBuffer(nic));

@@ -82,7 +82,7 @@ void Nic::take(const ibv_async_event& event) {
     case IBV_EVENT_SM_CHANGE:
     case IBV_EVENT_CLIENT_REREGISTER:
       break;
-    case IBV_EVENT_CQ_ERR:  // no completion comes any more, and none can tell
+    case IBV_EVENT_CQ_ERR:  // its channels get no completions any more
     case IBV_EVENT_DEVICE_FATAL:
       dead_.store(true, std::memory_order_relaxed);
       SLIME_WARN("device %s: %s; see dmesg", name_.c_str(), text);

@@ -18,6 +18,10 @@
 
 namespace slime::verbs {
 
+// Memory that is registered must not share a page with anything that a forked child may use
+// (ibv_fork_init(3)).
+inline constexpr size_t kPage = 4096;
+
 // What the events of a port have told.
 struct PortHealth {
   std::atomic<Carrier> carrier{Carrier::kUnknown};
