@@ -29,11 +29,11 @@ std::vector<GidEntry> table_of(const std::vector<Row>& rows) {
   return table;
 }
 
-// -1: none. Notes are failures.
+// -1: none. Warnings are failures.
 int chosen(const std::vector<Row>& rows, const GidWish& wish = {}) {
-  std::string note;
-  const auto entry = choose_gid(table_of(rows), wish, &note);
-  EXPECT_EQ(note, "");
+  std::string warning;
+  const auto entry = choose_gid(table_of(rows), wish, &warning);
+  EXPECT_EQ(warning, "");
   return entry ? entry->index : -1;
 }
 
@@ -87,14 +87,14 @@ TEST(VerbsGid, ARangeIsStrongerThanFamilyAndType) {
   EXPECT_EQ(chosen(rows, wish_for_range("fd00:2::/32")), 3);
 }
 
-TEST(VerbsGid, WhereNoneIsInTheRangeAnotherIsTakenAndNoted) {
-  std::string note;
+TEST(VerbsGid, WhereNoneIsInTheRangeAnotherIsTakenWithAWarning) {
+  std::string warning;
   const auto entry =
-      choose_gid(table_of({{"::ffff:10.1.0.1"}}), wish_for_range("192.168.0.0/16"), &note);
+      choose_gid(table_of({{"::ffff:10.1.0.1"}}), wish_for_range("192.168.0.0/16"), &warning);
   ASSERT_TRUE(entry);
   EXPECT_EQ(entry->index, 0);
-  EXPECT_THAT(note, HasSubstr("NCCL_SLIME_ADDR_RANGE"));
-  EXPECT_THAT(note, HasSubstr("10.1.0.1 is taken"));
+  EXPECT_THAT(warning, HasSubstr("NCCL_SLIME_ADDR_RANGE"));
+  EXPECT_THAT(warning, HasSubstr("10.1.0.1 is taken"));
 }
 
 TEST(VerbsGid, ARangeEndsAtItsLastBit) {
@@ -136,24 +136,24 @@ TEST(VerbsGid, AnIndexThatWasAskedForIsTaken) {
   EXPECT_EQ(chosen({{"fe80::1", GidType::kRoceV1}, {"::ffff:10.0.0.1"}}, wish_of(settings)), 0);
 }
 
-TEST(VerbsGid, AnIndexThatIsNotInUseIsReplacedAndNoted) {
+TEST(VerbsGid, AnIndexThatIsNotInUseIsReplacedWithAWarning) {
   const auto table = table_of({{"fe80::1"}, {"::"}, {"::ffff:10.0.0.1"}});
   for (const int index : {1, 3, 1023}) {
     Settings settings;
     settings.gid_index = index;
-    std::string note;
-    const auto entry = choose_gid(table, wish_of(settings), &note);
+    std::string warning;
+    const auto entry = choose_gid(table, wish_of(settings), &warning);
     ASSERT_TRUE(entry);
     EXPECT_EQ(entry->index, 2);
-    EXPECT_THAT(note, HasSubstr("GID index " + std::to_string(index) + " (" +
-                                variable_of("NCCL_SLIME_GID_INDEX") + ")"));
+    EXPECT_THAT(warning, HasSubstr("GID index " + std::to_string(index) + " (" +
+                                   variable_of("NCCL_SLIME_GID_INDEX") + ")"));
   }
 }
 
 TEST(VerbsGid, AnEmptyTableIsAnError) {
   for (const auto& table : {table_of({}), table_of({{"::"}, {"::"}})}) {
-    std::string note;
-    const auto entry = choose_gid(table, {}, &note);
+    std::string warning;
+    const auto entry = choose_gid(table, {}, &warning);
     ASSERT_FALSE(entry);
     EXPECT_EQ(entry.error().status, Status::kConfig);
     EXPECT_THAT(entry.error().what, HasSubstr("GID table is empty"));

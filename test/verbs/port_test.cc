@@ -18,10 +18,9 @@ std::shared_ptr<Nic> open_nic(FakeVerbs& nics) {
 }
 
 Port port_of(FakeVerbs& nics, int number = 1, const GidWish& wish = {}) {
-  std::vector<std::string> notes;
-  auto port = read_port(open_nic(nics), number, wish, &notes);
+  auto port = read_port(open_nic(nics), number, wish);
   EXPECT_TRUE(port) << port.error().what;
-  EXPECT_THAT(notes, IsEmpty());
+  EXPECT_EQ(port ? port->warning : "", "");
   return port ? *port : Port();
 }
 
@@ -76,7 +75,7 @@ TEST(VerbsPort, WhatThePortSays) {
 TEST(VerbsPort, AnInactivePortIsRefusedByName) {
   FakeVerbs nics;
   nics.set_link(0, false);
-  const auto port = read_port(open_nic(nics), 1, {}, nullptr);
+  const auto port = read_port(open_nic(nics), 1, {});
   ASSERT_FALSE(port);
   EXPECT_EQ(port.error().status, Status::kConfig);
   EXPECT_THAT(port.error().what, HasSubstr("fake0:1 is not active (state 1)"));
@@ -86,19 +85,18 @@ TEST(VerbsPort, APortWithoutAGidIsRefusedByName) {
   FakeVerbsOptions options;
   options.gids = {"::"};
   FakeVerbs nics(options);
-  const auto port = read_port(open_nic(nics), 1, {}, nullptr);
+  const auto port = read_port(open_nic(nics), 1, {});
   ASSERT_FALSE(port);
   EXPECT_THAT(port.error().what, HasSubstr("fake0:1: its GID table is empty"));
 }
 
-TEST(VerbsPort, ANoteNamesThePort) {
+TEST(VerbsPort, AWarningNamesThePort) {
   FakeVerbs nics;
   GidWish wish;
   wish.index = 5;
-  std::vector<std::string> notes;
-  ASSERT_TRUE(read_port(open_nic(nics), 1, wish, &notes));
-  EXPECT_THAT(notes, ElementsAre(HasSubstr("fake0:1: GID index 5 (")));
-  EXPECT_TRUE(read_port(open_nic(nics), 1, wish, nullptr));
+  const auto port = read_port(open_nic(nics), 1, wish);
+  ASSERT_TRUE(port);
+  EXPECT_THAT(port->warning, HasSubstr("fake0:1: GID index 5 ("));
 }
 
 TEST(VerbsPort, TypesOfGidsAreReadFromTheirFiles) {

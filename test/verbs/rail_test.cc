@@ -1,6 +1,7 @@
 // Which verbs rails a host has, and why it has no others.
 #include <cerrno>
 
+#include "test/support/kept_warnings.h"
 #include "test/verbs/support.h"
 
 namespace slime::verbs {
@@ -94,14 +95,56 @@ TEST(VerbsRail, AMalformedRangeIsAnError) {
   EXPECT_EQ(nics.objects(), 0u);
 }
 
-TEST(VerbsRail, AnUnusedGidIndexIsNotedOfEachPort) {
+TEST(VerbsRail, AGidIndexThatIsReplacedIsAWarningOfEachPort) {
+  const test::KeptWarnings warnings("GID index");
   FakeVerbs nics;
   Settings settings = verbs_settings();
   settings.gid_index = 7;
   const Opened opened = open(nics, settings);
   EXPECT_THAT(opened.names, ElementsAre("fake0", "fake1"));
-  EXPECT_THAT(opened.notes,
+  EXPECT_THAT(opened.notes, IsEmpty());
+  EXPECT_THAT(warnings.lines(),
               ElementsAre(HasSubstr("fake0:1: GID index 7"), HasSubstr("fake1:1: GID index 7")));
+}
+
+TEST(VerbsRail, ARangeThatNoGidMeetsIsAWarningOfThePortsThatAreUsed) {
+  const test::KeptWarnings warnings("NCCL_SLIME_ADDR_RANGE");
+  FakeVerbs nics;
+  Settings settings = settings_for("=fake1");
+  settings.addr_range = "192.168.0.0/16";
+  const Opened opened = open(nics, settings);
+  EXPECT_THAT(opened.names, ElementsAre("fake1"));
+  EXPECT_THAT(opened.notes, ElementsAre(HasSubstr("fake0:1: excluded")));
+  EXPECT_THAT(warnings.lines(), ElementsAre(HasSubstr("fake1:1: no GID is in the range")));
+}
+
+// A channel that is opened reads the port again after an event.
+TEST(VerbsRail, AWarningIsRepeatedOnlyWhenItHasChanged) {
+  const test::KeptWarnings warnings("fake0:1: GID index");
+  Settings settings = verbs_settings();
+  settings.gid_index = 1;
+  TestNics world(settings);
+  EXPECT_THAT(warnings.lines(), IsEmpty());
+  world.nics.set_gid(0, 1, "::");
+  for (int i = 0; i < 2; ++i) {
+    world.nics.raise(0, IBV_EVENT_GID_CHANGE);
+    ASSERT_TRUE(world.left->open_channel({}));
+    EXPECT_THAT(warnings.lines(), ElementsAre(HasSubstr("GID index 1 (")));
+  }
+}
+
+TEST(VerbsRail, RetriesThatOutlastThePeerTimeoutAreAWarningWhereThereIsARail) {
+  const test::KeptWarnings warnings("NCCL_SLIME_PEER_TIMEOUT");
+  FakeVerbs nics;
+  for (const char* const hca : {"=fake0", "=nosuch0"}) {
+    Settings settings = settings_for(hca);
+    settings.ib_timeout = 22;
+    settings.ib_retry_count = 7;
+    const Opened opened = open(nics, settings);
+    EXPECT_THAT(opened.notes, testing::Each(HasSubstr(": excluded by ")));
+    EXPECT_THAT(warnings.lines(),
+                ElementsAre(HasSubstr("=22 with 7 retries lets a NIC wait for a dead peer for")));
+  }
 }
 
 TEST(VerbsRail, WithoutAnInterfaceForTheHandshakeThereIsANote) {

@@ -66,13 +66,13 @@ Result<GidWish> parse_wish(const Settings& settings) {
 }
 
 Result<GidEntry> choose_gid(const std::vector<GidEntry>& table, const GidWish& wish,
-                            std::string* note) {
+                            std::string* warning) {
   const auto usable = [](const GidEntry& entry) { return !is_zero(entry.gid); };
   if (wish.index >= 0) {
     const auto asked = std::ranges::find(table, wish.index, &GidEntry::index);
     if (asked != table.end() && usable(*asked)) return *asked;
-    *note = "GID index " + std::to_string(wish.index) + " (" + variable_of("NCCL_SLIME_GID_INDEX") +
-            ") is not in use; another one is taken";
+    *warning = "GID index " + std::to_string(wish.index) + " (" +
+               variable_of("NCCL_SLIME_GID_INDEX") + ") is not in use; another one is taken";
   }
   const auto rank = [&](const GidEntry& entry) {
     const bool in_range = !wish.prefix || has_prefix(entry.gid, *wish.prefix, wish.prefix_bits);
@@ -89,8 +89,8 @@ Result<GidEntry> choose_gid(const std::vector<GidEntry>& table, const GidWish& w
                            "address and bring it up"));
   }
   if (wish.prefix && !has_prefix(best->gid, *wish.prefix, wish.prefix_bits)) {
-    *note = "no GID is in the range of " + variable_of("NCCL_SLIME_ADDR_RANGE") + "; " +
-            to_string(best->gid) + " is taken";
+    *warning = "no GID is in the range of " + variable_of("NCCL_SLIME_ADDR_RANGE") + "; " +
+               to_string(best->gid) + " is taken";
   }
   return *best;
 }

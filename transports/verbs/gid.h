@@ -44,10 +44,10 @@ struct GidWish {
 Result<GidWish> parse_wish(const Settings& settings);
 
 // The best of what is there, in this order: of the wished prefix, not link-local, of the wished
-// address family and type, and the lowest index. A wish for an index or a prefix that cannot be met
-// is a note. An empty table is an error.
+// address family and type, and the lowest index. *warning names a wish for an index or a prefix
+// that cannot be met; else it is untouched. An empty table is an error.
 Result<GidEntry> choose_gid(const std::vector<GidEntry>& table, const GidWish& wish,
-                            std::string* note);
+                            std::string* warning);
 
 bool is_ipv4(const Gid& gid);
 bool is_link_local(const Gid& gid);

@@ -80,8 +80,7 @@ uint32_t speed_mbps(uint8_t active_speed, uint8_t active_width) {
   return lanes * speed;
 }
 
-Result<Port> read_port(std::shared_ptr<Nic> nic, int number, const GidWish& wish,
-                       std::vector<std::string>* notes) {
+Result<Port> read_port(std::shared_ptr<Nic> nic, int number, const GidWish& wish) {
   const std::string name = nic->name() + ":" + std::to_string(number);
   const uint32_t changes = nic->port(number).changes.load(std::memory_order_relaxed);
   const auto attributes = query(*nic, number);
@@ -105,12 +104,12 @@ Result<Port> read_port(std::shared_ptr<Nic> nic, int number, const GidWish& wish
   port.needs_grh = (attributes->flags & IBV_QPF_GRH_REQUIRED) != 0;
   port.changes = changes;
   const auto table = read_gids(*nic, number, attributes->gid_tbl_len, port.ethernet);
-  std::string note;
-  auto gid = choose_gid(table, port.ethernet ? wish : GidWish::of_infiniband(wish), &note);
+  std::string warning;
+  auto gid = choose_gid(table, port.ethernet ? wish : GidWish::of_infiniband(wish), &warning);
   if (!gid) {
     return fail(make_error(Status::kConfig, 0, "%s: %s", name.c_str(), gid.error().what.c_str()));
   }
-  if (!note.empty() && notes != nullptr) notes->push_back(name + ": " + note);
+  if (!warning.empty()) port.warning = name + ": " + warning;
   port.gid = *gid;
   if (port.ethernet) {
     port.interface = read_text(path_of(*nic) + "/ports/" + std::to_string(number) +

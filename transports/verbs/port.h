@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "transports/rail.h"
 #include "transports/verbs/gid.h"
@@ -21,6 +20,7 @@ struct Port {
   ibv_mtu mtu = IBV_MTU_1024;
   uint16_t lid = 0;
   GidEntry gid;
+  std::string warning;    // names the port and a wish for its GID that is not met; empty: none
   std::string interface;  // the network interface of that GID, of RoCE; empty: not known
   uint32_t speed_mbps = 0;
   uint32_t max_message_bytes = 0;
@@ -28,8 +28,7 @@ struct Port {
 };
 
 // The error says why no rail can be opened here.
-Result<Port> read_port(std::shared_ptr<Nic> nic, int number, const GidWish& wish,
-                       std::vector<std::string>* notes);
+Result<Port> read_port(std::shared_ptr<Nic> nic, int number, const GidWish& wish);
 
 // What has become of the LID or GID that queue pairs of this port were given. Empty: nothing.
 std::string find_change(const Port& port);

@@ -18,6 +18,10 @@ using Rails = std::vector<std::unique_ptr<Rail>>;
 
 constexpr uint32_t kSendQueueDepth = 256;  // a power of two: see Lane::cookies
 
+void warn_of(const Port& port) {
+  if (!port.warning.empty()) SLIME_WARN("%s", port.warning.c_str());
+}
+
 }  // namespace
 
 VerbsRail::VerbsRail(const Port& port, const Settings& settings, const RailCaps& caps)
@@ -44,8 +48,9 @@ Result<std::shared_ptr<const Port>> VerbsRail::port() {
   if (port_->changes == changes) return port_;
   auto wish = parse_wish(settings_);
   if (!wish) return fail(std::move(wish.error()));
-  auto read = read_port(nic_, caps_.port, *wish, nullptr);
+  auto read = read_port(nic_, caps_.port, *wish);
   if (!read) return fail(std::move(read.error()));
+  if (read->warning != port_->warning) warn_of(*read);
   port_ = std::make_shared<const Port>(std::move(*read));
   return port_;
 }
@@ -158,7 +163,7 @@ std::unique_ptr<Rail> open_port(const Opening& with, const std::shared_ptr<Nic>&
                          variable_of("NCCL_SLIME_HCA"));
     return nullptr;
   }
-  auto port = read_port(nic, number, with.wish, &with.notes);
+  auto port = read_port(nic, number, with.wish);
   if (!port) {
     with.notes.push_back(port.error().what);
     return nullptr;
@@ -179,6 +184,7 @@ std::unique_ptr<Rail> open_port(const Opening& with, const std::shared_ptr<Nic>&
     with.notes.push_back(trial.error().what);
     return nullptr;
   }
+  warn_of(*port);
   return rail;
 }
 
@@ -246,12 +252,13 @@ Result<Rails> open_verbs_rails(const Symbols& verbs, const std::string& sysfs_ro
   }
   auto interfaces = list_interfaces(settings.ifname, variable_of("NCCL_SLIME_IFNAME"));
   if (!interfaces) return fail(std::move(interfaces.error()));
-  if (const std::string patience = describe_patience(settings); !patience.empty()) {
-    (notes == nullptr ? unread : *notes).push_back(patience);
-  }
   prepare_for_fork(verbs);
-  return open_devices({verbs, sysfs_root, settings, *wish, std::move(filter),
-                       std::move(interfaces->interfaces), notes == nullptr ? unread : *notes});
+  Rails rails =
+      open_devices({verbs, sysfs_root, settings, *wish, std::move(filter),
+                    std::move(interfaces->interfaces), notes == nullptr ? unread : *notes});
+  const std::string patience = describe_patience(settings);
+  if (!rails.empty() && !patience.empty()) SLIME_WARN("%s", patience.c_str());
+  return rails;
 }
 
 }  // namespace slime::verbs
