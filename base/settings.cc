@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <type_traits>
 
@@ -18,16 +19,9 @@ constexpr size_t kMaxShown = 64;  // of a value or a name in a message
 
 struct Found {
   const char* variable = nullptr;  // nullptr: neither the setting nor its fallback is set
-  const std::string* text = nullptr;
+  std::string text;                // a value that is to be taken
+  std::string refused;             // a sentence about a value of the fallback that is not taken
 };
-
-Found look_up(const SettingSpec& spec, const Environment& environment) {
-  for (const char* variable : {spec.name, spec.fallback}) {
-    const auto entry = environment.find(variable);
-    if (entry != environment.end() && !entry->second.empty()) return {variable, &entry->second};
-  }
-  return {};
-}
 
 std::string shown(std::string_view text) {
   std::string result(text.substr(0, kMaxShown));
@@ -38,15 +32,37 @@ std::string shown(std::string_view text) {
   return text.size() > kMaxShown ? result + "..." : result;
 }
 
-Error refused(const SettingSpec& spec, const Found& found) {
-  return make_error(Status::kConfig, 0, "%s=\"%s\" is not accepted: expected %s", found.variable,
-                    shown(*found.text).c_str(), accepted_values(spec).c_str());
+std::string refusal(const SettingSpec& spec, const char* variable, const std::string& text) {
+  return std::string(variable) + "=\"" + shown(text) + "\" is not accepted: expected " +
+         accepted_values(spec);
+}
+
+// A setting with a unit counts something; other numbers may be codes.
+bool is_too_large_a_count(const SettingSpec& spec, const std::string& text) {
+  if (spec.type != SettingType::kInt || *spec.unit == '\0') return false;
+  SettingSpec unlimited = spec;
+  unlimited.maximum = std::numeric_limits<int>::max();
+  return is_accepted(unlimited, text);
 }
 
 // NCCL takes numbers for its own variables that have no meaning here, such as -1 for "not set".
-// They must not keep the plugin from a job that works without it.
-bool is_number_of_nccl(const SettingSpec& spec, const Found& found) {
-  return found.variable != spec.name && spec.type != SettingType::kText;
+// They must not keep the plugin from a job that works without it. So a count that is too large
+// becomes the largest, and another value that is refused counts as not set.
+Found from_fallback(const SettingSpec& spec, const std::string& text) {
+  if (spec.type == SettingType::kText || is_accepted(spec, text)) return {spec.fallback, text, ""};
+  const std::string refused = refusal(spec, spec.fallback, text);
+  if (!is_too_large_a_count(spec, text)) return {nullptr, "", refused};
+  return {spec.fallback, std::to_string(spec.maximum), refused};
+}
+
+Found look_up(const SettingSpec& spec, const Environment& environment) {
+  const auto find = [&](const char* variable) -> const std::string* {
+    const auto entry = environment.find(variable);
+    return entry == environment.end() || entry->second.empty() ? nullptr : &entry->second;
+  };
+  if (const std::string* const text = find(spec.name)) return {spec.name, *text, ""};
+  if (const std::string* const text = find(spec.fallback)) return from_fallback(spec, *text);
+  return {};
 }
 
 const char* nearest_name(std::string_view name) {
@@ -76,7 +92,7 @@ std::string source_of(const SettingSpec& spec, const Field& field, bool is_defau
   const Found found = look_up(spec, environment);
   if (found.variable == nullptr) return is_default ? "default" : "program";
   Field expected{};
-  const bool accounts_for_it = parse_value(spec, *found.text, &expected) && expected == field;
+  const bool accounts_for_it = parse_value(spec, found.text, &expected) && expected == field;
   return accounts_for_it ? found.variable : "program";
 }
 
@@ -97,22 +113,19 @@ Result<Settings> parse_settings(const Environment& environment,
                                 std::vector<std::string>* warnings) {
   Settings settings;
   std::optional<Error> error;
-  std::vector<std::string> ignored;
+  std::vector<std::string> refused;
   for_each_setting(settings, [&](const SettingSpec& spec, auto& field) {
     const Found found = look_up(spec, environment);
-    if (found.variable == nullptr || error) return;
-    auto value = field;
-    if (parse_value(spec, *found.text, &value)) {
-      field = value;
-    } else if (is_number_of_nccl(spec, found)) {
-      ignored.push_back(refused(spec, found).what + "; " + format_value(spec, field) + " is used");
-    } else {
-      error = refused(spec, found);
+    if (found.variable != nullptr && !parse_value(spec, found.text, &field) && !error) {
+      error = Error{Status::kConfig, 0, refusal(spec, found.variable, found.text)};
+    }
+    if (!found.refused.empty()) {
+      refused.push_back(found.refused + "; " + format_value(spec, field) + " is used");
     }
   });
   if (error) return fail(std::move(*error));
   if (warnings != nullptr) {
-    std::ranges::move(ignored, std::back_inserter(*warnings));
+    std::ranges::move(refused, std::back_inserter(*warnings));
     warn_of_unknown(environment, warnings);
   }
   return settings;

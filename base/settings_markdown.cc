@@ -14,6 +14,8 @@ is `NCCL_SLIME_`, because launchers forward variables that begin with `NCCL`; a 
 `/etc/nccl.conf` or `~/.nccl.conf` works too.
 
 - A malformed value or one out of range is an error that names the variable and what is accepted.
+  Of NCCL's own variables this holds for texts; another such value counts as not set, and a count
+  that is too large as the largest that is accepted, with a warning.
 - An empty value counts as not set.
 - An unknown `NCCL_SLIME_` name has no effect; a warning names the nearest one that exists.
 - Sizes take the suffixes K, M and G, powers of 1024. Times take fractions, as in `2.5`.

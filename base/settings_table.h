@@ -51,6 +51,7 @@ bool parse_value(const SettingSpec& spec, std::string_view text, uint64_t* value
 bool parse_value(const SettingSpec& spec, std::string_view text, double* value);
 bool parse_value(const SettingSpec& spec, std::string_view text, std::string* value);
 
+bool is_accepted(const SettingSpec& spec, std::string_view text);
 // "a whole number from 1 to 16"
 std::string accepted_values(const SettingSpec& spec);
 const char* type_name(SettingType type);

@@ -145,6 +145,24 @@ std::string format_value(const SettingSpec&, double value) {
 
 std::string format_value(const SettingSpec&, const std::string& value) { return value; }
 
+bool is_accepted(const SettingSpec& spec, std::string_view text) {
+  const auto parses = [&](auto value) { return parse_value(spec, text, &value); };
+  switch (spec.type) {
+    case SettingType::kBool:
+      return parses(setting::Bool());
+    case SettingType::kInt:
+      return parses(setting::Int());
+    case SettingType::kBytes:
+      return parses(setting::Bytes());
+    case SettingType::kSeconds:
+      return parses(setting::Seconds());
+    case SettingType::kText:
+    case SettingType::kChoice:
+      return parses(setting::Text());
+  }
+  return false;
+}
+
 std::string accepted_values(const SettingSpec& spec) {
   switch (spec.type) {
     case SettingType::kBool:

@@ -33,8 +33,9 @@ using Environment = std::map<std::string, std::string>;
 Environment process_environment();  // the variables whose names begin with NCCL
 
 // A value that is malformed or out of range is an error that names variable, value and what is
-// accepted. An empty value counts as not set. Unknown NCCL_SLIME_* variables go to `warnings`
-// (may be nullptr), each with the nearest name that exists.
+// accepted. Of a fallback such a value that is no text counts as not set, or as the largest if it
+// is a count that is too large; `warnings` (may be nullptr) names it. An empty value counts as not
+// set. Unknown NCCL_SLIME_* variables go to `warnings`, each with the nearest name that exists.
 Result<Settings> parse_settings(const Environment& environment,
                                 std::vector<std::string>* warnings = nullptr);
 

@@ -164,6 +164,62 @@ TEST(Settings, FallbackOnlyWhereOursIsNotSet) {
   EXPECT_THAT(refused.error().what, HasSubstr("NCCL_SOCKET_IFNAME=\"?[2J\""));
 }
 
+struct FallbackCase {
+  const char *name, *fallback, *text;
+};
+
+// NCCL says -1 for "not set", and takes numbers that mean nothing here.
+TEST(Settings, AValueOfAFallbackThatIsNotAcceptedCountsAsNotSet) {
+  const FallbackCase cases[] = {{"NCCL_SLIME_IB_TIMEOUT", "NCCL_IB_TIMEOUT", "abc"},
+                                {"NCCL_SLIME_IB_TIMEOUT", "NCCL_IB_TIMEOUT", "32"},
+                                {"NCCL_SLIME_SERVICE_LEVEL", "NCCL_IB_SL", "16"},
+                                {"NCCL_SLIME_IB_RETRY_CNT", "NCCL_IB_RETRY_CNT", "-1"},
+                                {"NCCL_SLIME_QPS_PER_RAIL", "NCCL_IB_QPS_PER_CONNECTION", "0"},
+                                {"NCCL_SLIME_QPS_PER_RAIL", "NCCL_IB_QPS_PER_CONNECTION", "9x"},
+                                {"NCCL_SLIME_IB_DISABLE", "NCCL_IB_DISABLE", "2"},
+                                {"NCCL_SLIME_ADDR_FAMILY", "NCCL_IB_ADDR_FAMILY", "AF_IB"}};
+  for (const auto& [name, fallback, text] : cases) {
+    const Environment environment{{fallback, text}};
+    std::vector<std::string> warnings;
+    const auto settings = parse_settings(environment, &warnings);
+    ASSERT_TRUE(settings) << settings.error().what;
+    const auto rows = describe(*settings, environment);
+    const SettingRow& row = row_of(rows, name);
+    EXPECT_EQ(row.value, row.default_value) << fallback;
+    EXPECT_EQ(row.source, "default") << fallback;
+    EXPECT_EQ(variable_of(name, environment), name);
+    EXPECT_THAT(warnings, testing::ElementsAre(testing::AllOf(
+                              HasSubstr(std::string(fallback) + "=\"" + text + "\""),
+                              testing::EndsWith("; " + row.default_value + " is used"))));
+  }
+}
+
+TEST(Settings, ACountOfAFallbackThatIsTooLargeIsTheLargest) {
+  for (const char* const text : {"9", "64", "2147483647"}) {
+    const Environment environment{{"NCCL_IB_QPS_PER_CONNECTION", text}};
+    std::vector<std::string> warnings;
+    const auto settings = parse_settings(environment, &warnings);
+    ASSERT_TRUE(settings) << settings.error().what;
+    EXPECT_EQ(settings->qps_per_rail, 8);
+    const auto rows = describe(*settings, environment);
+    EXPECT_EQ(row_of(rows, "NCCL_SLIME_QPS_PER_RAIL").source, "NCCL_IB_QPS_PER_CONNECTION");
+    EXPECT_EQ(variable_of("NCCL_SLIME_QPS_PER_RAIL", environment), "NCCL_IB_QPS_PER_CONNECTION");
+    EXPECT_THAT(warnings, testing::ElementsAre("NCCL_IB_QPS_PER_CONNECTION=\"" + std::string(text) +
+                                               "\" is not accepted: expected a whole number of "
+                                               "queue pairs from 1 to 8; 8 is used"));
+  }
+  EXPECT_FALSE(parse_settings({{"NCCL_SLIME_QPS_PER_RAIL", "9"}})) << "ours is an error";
+}
+
+TEST(Settings, AFallbackThatIsNotUsedIsNotLookedAt) {
+  std::vector<std::string> warnings;
+  const auto settings =
+      parse_settings({{"NCCL_SLIME_IB_TIMEOUT", "20"}, {"NCCL_IB_TIMEOUT", "abc"}}, &warnings);
+  ASSERT_TRUE(settings);
+  EXPECT_EQ(settings->ib_timeout, 20);
+  EXPECT_THAT(warnings, IsEmpty());
+}
+
 TEST(Settings, NamesTheSourceOfEachValue) {
   const Environment environment{{"NCCL_SLIME_MAX_BATCH", "8"}, {"NCCL_SLIME_WATERMARK", "4"}};
   Settings settings = *parse_settings(environment);
