@@ -102,11 +102,12 @@ Error Flushes::overdue(const FlushRequest& request, uint64_t ns) const {
     const bool waits = (request.to_begin >> i & 1) != 0 || rails_[i].completed < request.reads[i];
     if (waits) names += (names.empty() ? "" : ", ") + rails_[i].name;
   }
-  return make_error(Status::kTimeout, 0,
-                    "iflush at %p: the read on rail %s has not completed for %.0f s "
-                    "(NCCL_SLIME_PEER_TIMEOUT); see dmesg for errors of that NIC or of the GPU",
-                    static_cast<const void*>(request.address), names.c_str(),
-                    static_cast<double>(ns) * 1e-9);
+  return make_error(
+      Status::kTimeout, 0,
+      "iflush at %p: the read on rail %s has not completed for %.0f s "
+      "(NCCL_SLIME_PEER_TIMEOUT); see whether its port is up, and dmesg for errors of "
+      "that NIC or of the GPU",
+      static_cast<const void*>(request.address), names.c_str(), static_cast<double>(ns) * 1e-9);
 }
 
 }  // namespace slime

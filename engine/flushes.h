@@ -39,8 +39,9 @@ class Flushes {
 
   // A stripe, or part of one, has been written into device memory by this rail of the device.
   void delivered(size_t rail) { delivered_ |= uint32_t{1} << rail; }
-  // `region` holds `address`, which is device memory. nullptr: no rail needs a flush, or it failed,
-  // which *status then says.
+  // `region` holds `address`, which is device memory, and stays registered until the flush is done:
+  // later flushes count on its reads. nullptr: no rail needs a flush, or it failed, which *status
+  // then says.
   FlushRequest* begin(const void* address, const MemoryRegion* region, uint64_t now_ns,
                       Status* status);
   // The flush that this request is; nullptr: it is a receive.

@@ -177,9 +177,13 @@ class Channel {
 // (PCI Express Base Specification, "Transaction Ordering", row B, column 2), so its answer says
 // that they are there.
 //
-// It needs no peer and no port that is up, and does not end with a channel: a rail that has died
-// may have reported writes that have not reached the device yet. One thread uses it at a time.
-// Memory may be deregistered, and the flusher destroyed, while a read is under way.
+// It needs no peer, and does not end with a channel: a rail that has died may have reported writes
+// that have not reached the device yet. Some NICs read from themselves only while their port is up.
+// Where the NIC cannot read, because its port is down or has just got another address, reads stay
+// under way until it can; so the caller needs a deadline. One thread uses it at a time.
+//
+// Memory may be deregistered, and the flusher destroyed, while a read is under way. A read of such
+// memory counts as complete, and then says nothing of other memory.
 class Flusher {
  public:
   virtual ~Flusher() = default;

@@ -1,4 +1,4 @@
-// Memory that is registered on a verbs rail, and the reads behind what arrived in it.
+// Memory that is registered on a verbs rail.
 #include <cerrno>
 
 #include "test/verbs/support.h"
@@ -91,48 +91,6 @@ TEST(VerbsMemory, ARailEndsWithWhatIsStillRegistered) {
   static std::byte memory[8];
   EXPECT_TRUE(world.left->register_memory({memory, 8}));
 }  // TestNics looks for what is left
-
-TEST(VerbsFlusher, CountsItsReadsAndSaysWhenItIsFull) {
-  TestNics world;
-  TestBuffer memory(*world.left, 64);
-  auto flusher = world.left->open_flusher();
-  ASSERT_TRUE(flusher && *flusher);
-  uint64_t begun = 0, completed = 0;
-  while ((*flusher)->begin(memory.data() + begun, begun, memory.keys()) == Status::kOk) ++begun;
-  EXPECT_EQ(begun, 16u);
-  EXPECT_EQ((*flusher)->poll(&completed), Status::kOk);
-  EXPECT_EQ(completed, 0u);
-  world.settle();
-  EXPECT_EQ((*flusher)->poll(&completed), Status::kOk);
-  EXPECT_EQ(completed, 16u);
-  EXPECT_EQ((*flusher)->begin(memory.data(), 0, memory.keys()), Status::kOk);
-}
-
-TEST(VerbsFlusher, AReadThatFailsSaysWhereAndWhat) {
-  TestNics world;
-  TestBuffer memory(*world.left, 64);
-  auto flusher = world.left->open_flusher();
-  ASSERT_TRUE(flusher && *flusher);
-  ASSERT_EQ((*flusher)->begin(memory.data() + 64, 64, memory.keys()), Status::kOk);
-  world.settle();
-  uint64_t completed = 9;
-  EXPECT_EQ((*flusher)->poll(&completed), Status::kSystem);
-  EXPECT_EQ(completed, 0u);
-  EXPECT_EQ((*flusher)->begin(memory.data(), 0, memory.keys()), Status::kSystem);
-  const std::string what = (*flusher)->failure().what;
-  EXPECT_THAT(what, HasSubstr("rail fake0: a read of its own memory for iflush failed"));
-  EXPECT_THAT(what, HasSubstr("fake status 10 (status 10, vendor 0x81)"));
-}
-
-TEST(VerbsFlusher, WithoutMemoryNoneOpensAndNothingIsLeft) {
-  TestNics world;
-  const size_t before = world.nics.objects();
-  world.nics.fail_registrations(ENOMEM);
-  const auto flusher = world.left->open_flusher();
-  ASSERT_FALSE(flusher);
-  EXPECT_THAT(flusher.error().what, HasSubstr("rail fake0, for iflush: ibv_reg_mr"));
-  EXPECT_EQ(world.nics.objects(), before);
-}
 
 }  // namespace
 }  // namespace slime::verbs

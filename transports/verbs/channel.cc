@@ -264,9 +264,7 @@ void VerbsChannel::watch(uint64_t now_ns) {
 
 // A port that went down and came back is not a change: the NIC sends again what was lost.
 Result<void> VerbsChannel::check_port() {
-  const uint32_t changes = rail_.nic().port(port_->number).changes.load(std::memory_order_relaxed);
-  if (std::exchange(changes_, changes) == changes) return {};
-  const std::string change = find_change(*port_);
+  const std::string change = find_new_change(*port_, &changes_);
   if (change.empty()) return {};
   return fail(make_error(Status::kSystem, 0, "%s; a new channel takes what the port has now",
                          change.c_str()));

@@ -1,8 +1,11 @@
 #include "transports/verbs/flusher.h"
 
+#include <slime/clock.h>
+#include <slime/log.h>
+
 #include <algorithm>
-#include <array>
 #include <cerrno>
+#include <span>
 #include <utility>
 
 #include "transports/verbs/rail.h"
@@ -10,19 +13,19 @@
 namespace slime::verbs {
 namespace {
 
-constexpr int kMostReads = 16;
+constexpr uint64_t kWatchPauseNs = 50'000'000;  // also between two queue pairs
+
+uint64_t now() { return SteadyClock::instance().now_ns(); }
 
 }  // namespace
 
 Result<std::unique_ptr<Flusher>> VerbsFlusher::open(VerbsRail& rail) {
   std::unique_ptr<VerbsFlusher> flusher(new VerbsFlusher(rail));
-  const auto port = rail.last_port();  // also while it is down
   auto opened = rail.nic().check_health();
-  if (opened) opened = flusher->create_queues(port);
-  if (opened) opened = flusher->connect_to_itself(*port);
+  if (opened) opened = flusher->create_queue();
+  if (opened) opened = flusher->connect(rail.last_port());  // also while it is down
   if (opened) return flusher;
-  opened.error().what = "rail " + rail.caps().name + ", for iflush: " + opened.error().what;
-  return fail(std::move(opened.error()));
+  return fail(flusher->placed(std::move(opened.error())));
 }
 
 // The queue pair first: the completion queue must outlive it.
@@ -33,10 +36,10 @@ VerbsFlusher::~VerbsFlusher() {
   if (landing_memory_ != nullptr) (void)verbs.dereg_mr(landing_memory_);
 }
 
-Result<void> VerbsFlusher::create_queues(const std::shared_ptr<const Port>& port) {
+Result<void> VerbsFlusher::create_queue() {
   const Nic& nic = rail_.nic();
   const int most = std::min(nic.attributes().max_qp_rd_atom, nic.attributes().max_qp_init_rd_atom);
-  room_ = static_cast<uint32_t>(std::clamp(most, 1, kMostReads));
+  room_ = std::min(static_cast<uint32_t>(std::max(most, 1)), kMostReads);
   completions_ = nic.verbs().create_cq(nic.context(), static_cast<int>(room_), nullptr, nullptr, 0);
   if (completions_ == nullptr) {
     return fail(system_error(errno, "ibv_create_cq for %u completions failed", room_));
@@ -44,74 +47,187 @@ Result<void> VerbsFlusher::create_queues(const std::shared_ptr<const Port>& port
   landing_ = std::make_unique<Landing>();
   landing_memory_ =
       nic.verbs().reg_mr(nic.pd(), landing_.get(), sizeof *landing_, IBV_ACCESS_LOCAL_WRITE);
-  if (landing_memory_ == nullptr) {
-    return fail(system_error(errno, "ibv_reg_mr of 8 bytes failed; see `ulimit -l`"));
-  }
+  if (landing_memory_ != nullptr) return {};
+  return fail(system_error(errno, "ibv_reg_mr of 8 bytes failed; see `ulimit -l`"));
+}
+
+// Makes a queue pair that is connected to itself. The one before it ends with what is posted on it.
+Result<void> VerbsFlusher::connect(std::shared_ptr<const Port> port) {
+  auto first_psn = random_psn();
+  if (!first_psn) return fail(std::move(first_psn.error()));
   auto pair = QueuePair::create(port, completions_, {room_, 1, 0});
   if (!pair) return fail(std::move(pair.error()));
+  Path path = Path::from(*port, rail_.settings(), kNoTrafficClass);
+  path.gid = port->gid.gid;
+  path.lid = port->lid;
+  path.reads = static_cast<uint8_t>(room_);
+  const auto pkey_index = static_cast<uint16_t>(rail_.settings().pkey_index);
+  auto ready = pair->initialize(pkey_index, IBV_ACCESS_REMOTE_READ);
+  if (ready) ready = pair->receive_from(path, {pair->number(), *first_psn});
+  if (ready) ready = pair->send_to(path, *first_psn);
+  if (!ready) return ready;
   pair_ = std::move(*pair);
+  port_ = std::move(port);
+  changes_ = port_->changes;
   return {};
 }
 
-Result<void> VerbsFlusher::connect_to_itself(const Port& port) {
-  auto first_psn = random_psn();
-  if (!first_psn) return fail(std::move(first_psn.error()));
-  Path path = Path::from(port, rail_.settings(), kNoTrafficClass);
-  path.gid = port.gid.gid;
-  path.lid = port.lid;
-  path.reads = static_cast<uint8_t>(room_);
-  const auto pkey_index = static_cast<uint16_t>(rail_.settings().pkey_index);
-  auto ready = pair_.initialize(pkey_index, IBV_ACCESS_REMOTE_READ);
-  if (ready) ready = pair_.receive_from(path, {pair_.number(), *first_psn});
-  if (ready) ready = pair_.send_to(path, *first_psn);
-  return ready;
+bool VerbsFlusher::is_registered(const Read& read) const {
+  const RegionTable::Pin pin(rail_.regions(), read.keys.local,
+                             reinterpret_cast<uint64_t>(read.address), 1);
+  return pin.access() == RegionTable::Access::kGranted;
 }
 
 Status VerbsFlusher::begin(const std::byte* address, uint64_t /*offset*/, const MemoryKeys& keys) {
-  if (failed_) return failure_.status;
+  if (state_ == State::kFailed) return failure_.status;
   if (begun_ - completed_ == room_) return Status::kAgain;
-  ibv_sge landing = {reinterpret_cast<uint64_t>(landing_.get()), 1, landing_memory_->lkey};
-  ibv_send_wr request = {};
-  request.opcode = IBV_WR_RDMA_READ;
-  request.sg_list = &landing;
-  request.num_sge = 1;
-  request.send_flags = IBV_SEND_SIGNALED;
-  request.wr.rdma.remote_addr = reinterpret_cast<uint64_t>(address);
-  request.wr.rdma.rkey = static_cast<uint32_t>(keys.remote);
-  const int code = pair_.post(&request);
-  if (code != 0) {
-    return fail_with(system_error(code, "rail %s: ibv_post_send of a read for iflush failed",
-                                  rail_.caps().name.c_str()));
+  const Read begun{address, keys};
+  if (!is_registered(begun)) {
+    return fail_with(placed(make_error(Status::kInvalid, 0,
+                                       "a read at %p, which is not registered with that key",
+                                       static_cast<const void*>(address))));
   }
+  if (begun_ == completed_) watch_due_ns_ = now() + kWatchPauseNs;
+  read(begun_) = begun;
+  if (state_ == State::kReady && !post(begun_)) return failure_.status;
   ++begun_;
   return Status::kOk;
 }
 
+bool VerbsFlusher::post(uint64_t number) {
+  ibv_sge landing = {reinterpret_cast<uint64_t>(landing_.get()), 1, landing_memory_->lkey};
+  ibv_send_wr request = {};
+  request.wr_id = number;
+  request.opcode = IBV_WR_RDMA_READ;
+  request.sg_list = &landing;
+  request.num_sge = 1;
+  request.send_flags = IBV_SEND_SIGNALED;
+  request.wr.rdma.remote_addr = reinterpret_cast<uint64_t>(read(number).address);
+  request.wr.rdma.rkey = static_cast<uint32_t>(read(number).keys.remote);
+  const int code = pair_.post(&request);
+  if (code == 0) return true;
+  (void)fail_with(placed(system_error(code, "ibv_post_send of a read failed")));
+  return false;
+}
+
 Status VerbsFlusher::poll(uint64_t* completed) {
+  if (state_ == State::kReady) take_completions();
+  if (state_ != State::kFailed && begun_ != completed_) {
+    const uint64_t now_ns = now();
+    if (now_ns >= watch_due_ns_) {
+      watch_due_ns_ = now_ns + kWatchPauseNs;
+      watch();
+    }
+  }
   *completed = completed_;
-  if (failed_) return failure_.status;
+  return state_ == State::kFailed ? failure_.status : Status::kOk;
+}
+
+// In the order of the reads. What follows a failure was flushed, and is read again.
+void VerbsFlusher::take_completions() {
   std::array<ibv_wc, kMostReads> done;
   const int count = ibv_poll_cq(completions_, kMostReads, done.data());
   if (count < 0) {
-    return fail_with(system_error(errno, "rail %s: ibv_poll_cq failed", rail_.caps().name.c_str()));
+    (void)fail_with(placed(system_error(errno, "ibv_poll_cq failed")));
+    return;
   }
-  for (const ibv_wc& read : std::span(done).first(static_cast<size_t>(count))) {
-    if (read.status != IBV_WC_SUCCESS) {
-      return fail_with(make_error(
-          Status::kSystem, read.status,
-          "rail %s: a read of its own memory for iflush failed: %s (status %d, vendor 0x%x); the "
-          "memory was deregistered, or the port is down (`rdma link`)",
-          rail_.caps().name.c_str(), rail_.nic().verbs().wc_status_str(read.status), read.status,
-          read.vendor_err));
+  for (const ibv_wc& completion : std::span(done).first(static_cast<size_t>(count))) {
+    if (completion.status != IBV_WC_SUCCESS) {
+      take_failure(completion);
+      break;
     }
-    ++completed_;
+    read(completion.wr_id).done = true;
+    tried_changes_.reset();
+    told_ = false;
   }
-  *completed = completed_;
-  return Status::kOk;
+  count_completed();
+}
+
+void VerbsFlusher::take_failure(const ibv_wc& completion) {
+  state_ = State::kBroken;
+  if (!is_registered(read(completion.wr_id))) return;  // see post_again()
+  trouble_ = placed(
+      make_error(Status::kSystem, completion.status,
+                 "a read of the rail's own memory failed: %s (status %d, vendor 0x%x); see `rdma "
+                 "link`, and dmesg for errors of this NIC or of the GPU",
+                 rail_.nic().verbs().wc_status_str(completion.status), completion.status,
+                 completion.vendor_err));
+}
+
+void VerbsFlusher::count_completed() {
+  while (completed_ != begun_ && read(completed_).done) ++completed_;
+}
+
+// Reads are under way. A port that has lost the address of the queue pair lets them wait in the NIC
+// for as long as it tries again.
+void VerbsFlusher::watch() {
+  if (auto healthy = rail_.nic().check_health(); !healthy) {
+    (void)fail_with(placed(std::move(healthy.error())));
+    return;
+  }
+  if (state_ == State::kReady) {
+    const std::string change = find_new_change(*port_, &changes_);
+    if (change.empty()) return;
+    SLIME_INFO("rail %s, for iflush: %s", rail_.caps().name.c_str(), change.c_str());
+    state_ = State::kBroken;
+  }
+  repair();
+}
+
+// Connects another queue pair, of the port as it is now. While the port is down that may help too,
+// as a NIC may read from itself all the same; so reads wait, and it is for the caller to give up.
+// Where it is up, and nothing about it has changed since the last time, there is no hope.
+void VerbsFlusher::repair() {
+  const auto port = rail_.port();
+  const std::optional<uint32_t> changes =
+      port ? std::optional((*port)->changes) : std::optional<uint32_t>();
+  std::optional<Error> trouble = std::exchange(trouble_, std::nullopt);
+  if (trouble && port && tried_changes_ == changes) {
+    trouble->what += "; another queue pair did not help";
+    (void)fail_with(std::move(*trouble));
+    return;
+  }
+  if (trouble) {
+    SLIME_INFO("%s; another queue pair is tried", trouble->what.c_str());
+    tried_changes_ = changes;
+  }
+  if (!port && !std::exchange(told_, true)) {
+    SLIME_WARN("rail %s: iflush waits for its port, up to NCCL_SLIME_PEER_TIMEOUT: %s",
+               rail_.caps().name.c_str(), port.error().what.c_str());
+  }
+  auto connected = connect(port ? *port : rail_.last_port());
+  if (!connected) {
+    trouble_ = placed(std::move(connected.error()));
+    return;
+  }
+  discard_completions();
+  state_ = State::kReady;
+  post_again();
+}
+
+// Of the queue pair before, whose reads are posted again.
+void VerbsFlusher::discard_completions() {
+  ibv_wc completion;
+  while (ibv_poll_cq(completions_, 1, &completion) > 0) continue;
+}
+
+// A read of memory that has been deregistered meanwhile counts as complete: nobody looks there.
+void VerbsFlusher::post_again() {
+  for (uint64_t number = completed_; number != begun_; ++number) {
+    Read& again = read(number);
+    again.done = again.done || !is_registered(again);
+    if (!again.done && !post(number)) return;
+  }
+  count_completed();
+}
+
+Error VerbsFlusher::placed(Error error) const {
+  error.what = "rail " + rail_.caps().name + ", for iflush: " + error.what;
+  return error;
 }
 
 Status VerbsFlusher::fail_with(Error error) {
-  failed_ = true;
+  state_ = State::kFailed;
   failure_ = std::move(error);
   return failure_.status;
 }

@@ -1,11 +1,19 @@
 // Reads behind what a verbs rail has written into device memory: RDMA reads over a queue pair that
 // is connected to itself, so they travel the way of the rail's writes and need no peer.
 //
+// States
+//   kReady    reads are posted as they begin
+//   kBroken   a read has failed, or the port has lost the address that the queue pair uses: reads
+//             wait until poll() has connected another queue pair, and posted them again on it
+//   kFailed   for good: the device has failed, or another queue pair has not helped
+//
 // Each flusher has a queue pair, a completion queue, and eight bytes that its reads land in.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "transports/rail.h"
 #include "transports/verbs/queue_pair.h"
@@ -24,10 +32,31 @@ class VerbsFlusher final : public Flusher {
   const Error& failure() const override { return failure_; }
 
  private:
+  enum class State : uint8_t { kReady, kBroken, kFailed };
+  static constexpr uint32_t kMostReads = 16;
+
+  struct Read {
+    const std::byte* address = nullptr;
+    MemoryKeys keys;
+    bool done = false;
+  };
+
   explicit VerbsFlusher(VerbsRail& rail) : rail_(rail) {}
-  Result<void> create_queues(const std::shared_ptr<const Port>& port);
-  Result<void> connect_to_itself(const Port& port);
+  Result<void> create_queue();
+  Result<void> connect(std::shared_ptr<const Port> port);
+
+  Read& read(uint64_t number) { return reads_[number % kMostReads]; }
+  bool is_registered(const Read& read) const;
+  bool post(uint64_t number);
+  void take_completions();
+  void take_failure(const ibv_wc& completion);
+  void count_completed();
+  void watch();
+  void repair();
+  void discard_completions();
+  void post_again();
   Status fail_with(Error error);
+  Error placed(Error error) const;  // begins with the rail
 
   VerbsRail& rail_;
   uint32_t room_ = 0;  // reads that may be under way
@@ -37,9 +66,20 @@ class VerbsFlusher final : public Flusher {
   };
   std::unique_ptr<Landing> landing_;
   ibv_mr* landing_memory_ = nullptr;
+
+  State state_ = State::kReady;
   QueuePair pair_;
+  std::shared_ptr<const Port> port_;  // as it was when pair_ was connected
+  uint32_t changes_ = 0;              // of it that watch() has looked at
+  std::array<Read, kMostReads> reads_;
   uint64_t begun_ = 0, completed_ = 0;
-  bool failed_ = false;
+  uint64_t watch_due_ns_ = 0;
+
+  // Since a read has completed last:
+  std::optional<Error> trouble_;           // why reads do not
+  std::optional<uint32_t> tried_changes_;  // Port::changes of a port that is up, and did not help
+  bool told_ = false;                      // the log knows that a port is waited for
+
   Error failure_;
 };
 

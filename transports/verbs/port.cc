@@ -137,6 +137,11 @@ std::string find_change(const Port& port) {
   return "";
 }
 
+std::string find_new_change(const Port& port, uint32_t* seen) {
+  const uint32_t changes = port.nic->port(port.number).changes.load(std::memory_order_relaxed);
+  return std::exchange(*seen, changes) == changes ? "" : find_change(port);
+}
+
 RailCaps describe(const Port& port, const Settings& settings, const std::string& oob_address) {
   const Nic& nic = *port.nic;
   RailCaps caps;

@@ -32,6 +32,8 @@ Result<Port> read_port(std::shared_ptr<Nic> nic, int number, const GidWish& wish
 
 // What has become of the LID or GID that queue pairs of this port were given. Empty: nothing.
 std::string find_change(const Port& port);
+// The same, asked only where events have come since the last call; *seen begins as port.changes.
+std::string find_new_change(const Port& port, uint32_t* seen);
 
 RailCaps describe(const Port& port, const Settings& settings, const std::string& oob_address);
 
