@@ -24,6 +24,26 @@ const char* keep_for_ever(const std::string& text) {
   return kept->insert(text).first->c_str();
 }
 
+// NCCL puts a merged device below the nearest PCI function above its members. Where there is none,
+// it puts a <nic> into a <nic>, reads nothing of it, and has no network left: "Could not find any
+// local path from gpu" (2.24 to 2.30: src/graph/topo.cc, ncclTopoGetVNicParent and ncclTopoAddNic).
+// Where the merge is refused, it uses the members one by one. By our order the first one is virtual
+// only if all are.
+bool finds_no_place_for(const int* members, int count) {
+  const bool several =
+      std::any_of(members, members + count, [&](int member) { return member != members[0]; });
+  return several && State::get().fabric()->device(members[0])->properties().pci_path.empty();
+}
+
+// Told as information: the warning would stand in every log, and nothing is lost.
+Result<void> refuse_virtual_devices(int count) {
+  SLIME_INFO(
+      "%d devices without a PCI function are not merged, because NCCL could not use the result: it "
+      "uses each of them; NCCL_SLIME_RAILS_PER_DEVICE makes one device of several rails",
+      count);
+  return fail({Status::kUnsupported, 0, ""});
+}
+
 int pointer_support(const DeviceProperties& known) {
   int support = known.dma_buf ? nccl::kPointerDmaBuf : 0;
   if (known.takes(MemoryKind::kHost)) support |= nccl::kPointerHost;
@@ -135,6 +155,7 @@ Result<void> make_virtual_device(int* device, const int* members, int count) {
     const auto member = find_device(members[i]);
     if (!member) return fail(member.error());
   }
+  if (finds_no_place_for(members, count)) return refuse_virtual_devices(count);
   const auto merged = State::get().fabric()->merge(std::span(members, static_cast<size_t>(count)));
   if (!merged) return fail(merged.error());
   *device = *merged;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "test/boundary/net.h"
+#include "test/boundary/pci_loopback.h"
 
 namespace slime::boundary {
 namespace {
@@ -264,23 +265,25 @@ TEST_F(Lifecycle, WarnsOnceOfCountersThatCannotBeWritten) {
 // NCCL 2.24 and later unload the plugin with the last communicator and then call init again, which
 // no table before v11 tells us; they take all devices for physical ones.
 TEST_F(Lifecycle, OlderInitStartsAfreshWhenNothingIsOpen) {
-  set("NCCL_SLIME_RAILS_PER_IF", "2");
-  set("NCCL_SLIME_RAILS_PER_DEVICE", "1");
-  const auto api = Api::of(plugin_, 9);
-  Api& older = *api;
-  ASSERT_EQ(older.init(), nccl::kSuccess);
-  int merged = -1;
-  ASSERT_EQ(older.merge(&merged, {0, 1}), nccl::kSuccess) << Log::text();
-  EXPECT_EQ(merged, 2);
-  EXPECT_EQ(device_count(), 3);
-  {
-    Pair pair(older, merged);
-    EXPECT_TRUE(pair.connected);
+  on_pci_loopback([this] {
+    set("NCCL_SLIME_RAILS_PER_IF", "2");
+    set("NCCL_SLIME_RAILS_PER_DEVICE", "1");
+    const auto api = Api::of(plugin_, 9);
+    Api& older = *api;
     ASSERT_EQ(older.init(), nccl::kSuccess);
-    EXPECT_EQ(device_count(), 3) << "in use";
-  }
-  ASSERT_EQ(older.init(), nccl::kSuccess);
-  EXPECT_EQ(device_count(), 2);
+    int merged = -1;
+    ASSERT_EQ(older.merge(&merged, {0, 1}), nccl::kSuccess) << Log::text();
+    EXPECT_EQ(merged, 2);
+    EXPECT_EQ(device_count(), 3);
+    {
+      Pair pair(older, merged);
+      EXPECT_TRUE(pair.connected);
+      ASSERT_EQ(older.init(), nccl::kSuccess);
+      EXPECT_EQ(device_count(), 3) << "in use";
+    }
+    ASSERT_EQ(older.init(), nccl::kSuccess);
+    EXPECT_EQ(device_count(), 2);
+  });
 }
 
 }  // namespace
