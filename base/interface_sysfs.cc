@@ -4,26 +4,18 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <climits>
 #include <cstdlib>
 #include <optional>
 #include <vector>
+
+#include "base/parse_whole.h"
 
 namespace slime {
 namespace {
 
 constexpr uint32_t kUnknownSpeedMbps = 10000;  // what NCCL assumes too (transport/net_socket.cc)
 constexpr uint32_t kMaxSpeedMbps = 10'000'000;
-
-template <typename Number>
-std::optional<Number> parse_whole(std::string_view text, int base) {
-  Number number{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number, base);
-  if (error != std::errc{} || stop != end) return std::nullopt;
-  return number;
-}
 
 std::vector<uint8_t> parse_hardware_address(std::string_view text) {
   std::vector<uint8_t> octets;
@@ -67,24 +59,6 @@ std::string read_driver(const std::string& device) {
 }
 
 }  // namespace
-
-bool parse_pci_address(std::string_view path, PciAddress* address) {
-  const size_t slash = path.find_last_of('/');
-  const std::string_view name = slash == std::string_view::npos ? path : path.substr(slash + 1);
-  // dddd:bb:dd.f; behind Intel's VMD the domain has five digits or more.
-  const size_t domain_digits = name.find(':');
-  if (domain_digits == std::string_view::npos || domain_digits < 4 || domain_digits > 8)
-    return false;
-  const std::string_view rest = name.substr(domain_digits);
-  if (rest.size() != 8 || rest[3] != ':' || rest[6] != '.') return false;
-  const auto domain = parse_whole<uint32_t>(name.substr(0, domain_digits), 16);
-  const auto bus = parse_whole<uint32_t>(rest.substr(1, 2), 16);
-  const auto device = parse_whole<uint32_t>(rest.substr(4, 2), 16);
-  const auto function = parse_whole<uint32_t>(rest.substr(7, 1), 16);
-  if (!domain || !bus || !device || !function) return false;
-  *address = {*domain, *bus, *device, *function};
-  return true;
-}
 
 SysfsFacts read_sysfs_facts(const std::string& sysfs_root, const std::string& name) {
   SysfsFacts facts;

@@ -1,10 +1,8 @@
 // What /sys tells about one network interface.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 namespace slime {
 
@@ -19,9 +17,5 @@ struct SysfsFacts {
 };
 
 SysfsFacts read_sysfs_facts(const std::string& sysfs_root, const std::string& name);
-
-// Domain, bus, device, function: for sorting. False: `path` does not end in a PCI address.
-using PciAddress = std::array<uint32_t, 4>;
-bool parse_pci_address(std::string_view path, PciAddress* address);
 
 }  // namespace slime

@@ -2,6 +2,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <slime/interfaces.h>
+#include <slime/sysfs.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -138,9 +139,8 @@ Interface describe_interface(const Candidate& candidate, const std::string& sysf
 
 void sort_interfaces(std::vector<Interface>* interfaces) {
   const auto key = [](const Interface& interface) {
-    PciAddress address{};
-    const bool physical = parse_pci_address(interface.pci_path, &address);
-    return std::tuple(!physical, address, interface.name);
+    const auto address = parse_pci_address(interface.pci_path);
+    return std::tuple(!address, address, interface.name);
   };
   std::ranges::sort(*interfaces, {}, key);
 }

@@ -4,12 +4,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <climits>
 #include <cstdlib>
-#include <string_view>
 
-#include "base/interface_sysfs.h"
+#include "base/parse_whole.h"
 
 namespace slime {
 namespace {
@@ -33,21 +31,29 @@ std::optional<std::string> read_line(const std::string& path) {
 
 std::optional<long> read_number(const std::string& path) {
   const auto line = read_line(path);
-  if (!line) return std::nullopt;
-  long number = 0;
-  const char* const end = line->data() + line->size();
-  const auto [stop, error] = std::from_chars(line->data(), end, number);
-  if (error != std::errc{} || stop != end) return std::nullopt;
-  return number;
+  return line ? parse_whole<long>(*line) : std::nullopt;
+}
+
+std::optional<PciAddress> parse_pci_address(std::string_view path) {
+  const std::string_view name = path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
+  const size_t domain_digits = name.find(':');
+  if (domain_digits == name.npos || domain_digits < 4 || domain_digits > 8) return std::nullopt;
+  const std::string_view rest = name.substr(domain_digits);
+  if (rest.size() != 8 || rest[3] != ':' || rest[6] != '.') return std::nullopt;
+  const auto domain = parse_whole<uint32_t>(name.substr(0, domain_digits), 16);
+  const auto bus = parse_whole<uint32_t>(rest.substr(1, 2), 16);
+  const auto device = parse_whole<uint32_t>(rest.substr(4, 2), 16);
+  const auto function = parse_whole<uint32_t>(rest.substr(7, 1), 16);
+  if (!domain || !bus || !device || !function) return std::nullopt;
+  return PciAddress{*domain, *bus, *device, *function};
 }
 
 std::string find_pci_function(const std::string& device_link) {
   char resolved[PATH_MAX];
   if (realpath(device_link.c_str(), resolved) == nullptr) return "";
   std::string path = resolved;
-  PciAddress address;
   for (int depth = 0; depth < kMaxPathDepth && !path.empty(); ++depth) {
-    if (parse_pci_address(path, &address)) return path;
+    if (parse_pci_address(path)) return path;
     path.resize(path.find_last_of('/') == std::string::npos ? 0 : path.find_last_of('/'));
   }
   return "";

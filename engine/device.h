@@ -12,10 +12,12 @@
 namespace slime {
 
 // "eth0.0" and "eth0.1" are sockets of one interface: what they share is NIC, port and address.
-// Ports of one NIC are devices of their own; NCCL may merge them.
+// Ports of one NIC are devices of their own; NCCL may merge them. Virtual functions may all have
+// the GUID 0, and on InfiniBand one address.
 inline bool same_port(const Rail& a, const Rail& b) {
   const RailCaps &one = a.caps(), &other = b.caps();
-  return one.guid == other.guid && one.port == other.port && one.oob_address == other.oob_address;
+  return one.guid == other.guid && one.port == other.port && one.oob_address == other.oob_address &&
+         one.pci_path == other.pci_path;
 }
 
 struct DeviceProperties {

@@ -1,11 +1,14 @@
 #include "transports/registry.h"
 
+#include <slime/log.h>
+
 #include <algorithm>
 #include <array>
 #include <iterator>
 #include <string_view>
 #include <utility>
 
+#include "transports/rail_order.h"
 #include "transports/tcp/rail.h"
 #include "transports/verbs/rail.h"
 
@@ -50,13 +53,6 @@ std::vector<std::string_view> split_names(std::string_view list) {
   return names;
 }
 
-// Each backend's rails come sorted by name already; the sort is stable.
-bool comes_before(const std::unique_ptr<Rail>& left, const std::unique_ptr<Rail>& right) {
-  const std::string& a = left->caps().pci_path;
-  const std::string& b = right->caps().pci_path;
-  return a.empty() == b.empty() ? a < b : b.empty();
-}
-
 // The rails of the first backend that has any: a slow transport beside a fast one gains nothing.
 Result<Rails> open_first(const Settings& settings, std::vector<std::string>* notes) {
   for (const Backend& backend : kBackends) {
@@ -99,7 +95,10 @@ Result<Rails> open_rails(const Settings& settings, std::vector<std::string>* not
     if (!opened) return opened;
     std::move(opened->begin(), opened->end(), std::back_inserter(rails));
   }
-  std::stable_sort(rails.begin(), rails.end(), comes_before);
+  put_in_order(&rails);
+  for (const std::string& sentence : describe_shared_guids(rails)) {
+    SLIME_WARN("%s", sentence.c_str());
+  }
   return rails;
 }
 

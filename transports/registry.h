@@ -13,8 +13,9 @@
 namespace slime {
 
 // Rails of all backends that settings.transports names, by PCI address, virtual ones last, then
-// by name: NCCL wants the same order in every table and at every start. No rail at all is no
-// error. What was skipped, and why, is appended to `notes` (may be nullptr).
+// by name: NCCL wants the same order in every table and at every start. Rails that NCCL cannot tell
+// apart are warned of. No rail at all is no error. What was skipped, and why, is appended to
+// `notes` (may be nullptr).
 Result<std::vector<std::unique_ptr<Rail>>> open_rails(const Settings& settings,
                                                       std::vector<std::string>* notes);
 

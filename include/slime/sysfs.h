@@ -1,8 +1,11 @@
 // What the kernel says of devices in /sys.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace slime {
 
@@ -10,6 +13,12 @@ namespace slime {
 // carrier answers EINVAL.
 std::optional<std::string> read_line(const std::string& path);
 std::optional<long> read_number(const std::string& path);
+
+// Domain, bus, device, function: in the order in which NCCL numbers NICs and GPUs.
+using PciAddress = std::array<uint32_t, 4>;
+// Of a function whose name, "dddd:bb:dd.f", is the last part of `path`; nothing: `path` ends in
+// something else. Behind Intel's VMD the domain has five digits or more.
+std::optional<PciAddress> parse_pci_address(std::string_view path);
 
 // The device of a virtio or other para-virtual NIC sits below its PCI function: climb to it.
 std::string find_pci_function(const std::string& device_link);

@@ -156,6 +156,13 @@ TEST(Fabric, PortsOfOneNicAreDevicesOfTheirOwn) {
   EXPECT_EQ(fabric_of({first, second})->device_count(), 2u);
 }
 
+TEST(Fabric, VirtualFunctionsWithoutAGuidAreDevicesOfTheirOwn) {
+  RailCaps first = at("mlx5_0", 0, "10.0.0.1"), second = at("mlx5_1", 0, "10.0.0.1");
+  first.pci_path = "/sys/devices/pci0000:00/0000:05:00.1";
+  second.pci_path = "/sys/devices/pci0000:00/0000:05:00.2";
+  EXPECT_EQ(fabric_of({first, second})->device_count(), 2u);
+}
+
 TEST(Fabric, ADeviceTakesTheGpusDmaBufsIfAllOfItsRailsDo) {
   RailCaps first = at("a", 1, "10.0.0.1"), second = at("b", 2, "10.0.1.1");
   EXPECT_FALSE(fabric_of({first})->device(0)->properties().takes_device_memory());
