@@ -9,7 +9,7 @@
 #include <memory>
 #include <tuple>
 
-#include "base/interface_sysfs.h"
+#include "base/machine/interface_sysfs.h"
 
 namespace slime {
 namespace {

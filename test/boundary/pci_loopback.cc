@@ -6,8 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
+#include "test/support/temporary_directory.h"
 
 namespace slime::boundary {
 namespace {
@@ -26,9 +25,8 @@ bool cover_interfaces(const fs::path& root) {
 }  // namespace
 
 void on_pci_loopback(const std::function<void()>& body) {
-  std::string pattern = (fs::temp_directory_path() / "slime-sysfs-XXXXXX").string();
-  ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-  const fs::path root = pattern;
+  const test::TemporaryDirectory directory;
+  const fs::path& root = directory.path();
   fs::create_directories(root / "0000:05:00.0");
   fs::create_directories(root / "net/lo");
   fs::create_symlink(root / "0000:05:00.0", root / "net/lo/device");
@@ -41,7 +39,6 @@ void on_pci_loopback(const std::function<void()>& body) {
   }
   int status = -1;
   EXPECT_EQ(waitpid(child, &status, 0), child);
-  fs::remove_all(root);
   if (WIFEXITED(status) && WEXITSTATUS(status) == kCannot) {
     GTEST_SKIP() << "no mount namespace can be made here";
   }

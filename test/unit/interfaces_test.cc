@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "test/support/temporary_directory.h"
+
 namespace slime {
 namespace {
 
@@ -26,19 +28,10 @@ std::vector<std::string> names(const InterfaceList& list) {
   return result;
 }
 
-// A /sys of our own, under the directory for temporary files.
+// A /sys of our own.
 class Interfaces : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "slime-sysfs-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    root_ = fs::canonical(pattern);
-    fs::create_directories(root_ / "class/net");
-  }
-  void TearDown() override {
-    std::error_code ignored;
-    fs::remove_all(root_, ignored);
-  }
+  void SetUp() override { fs::create_directories(root_ / "class/net"); }
 
   void write(const fs::path& path, const std::string& text) {
     fs::create_directories((root_ / path).parent_path());
@@ -62,7 +55,8 @@ class Interfaces : public testing::Test {
     return list.interfaces.empty() ? Interface() : list.interfaces[0];
   }
 
-  fs::path root_;
+  const test::TemporaryDirectory directory_;
+  const fs::path root_ = directory_.path();
   const std::vector<InterfaceRecord> host_ = {record("lo", "127.0.0.1", kUp | IFF_LOOPBACK),
                                               record("eth0", "10.0.0.1"),
                                               record("eth1", "10.0.1.1"),

@@ -1,4 +1,4 @@
-#include "base/interface_sysfs.h"
+#include "base/machine/interface_sysfs.h"
 
 #include <slime/sysfs.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/parse_whole.h"
+#include "base/machine/parse_whole.h"
 
 namespace slime {
 namespace {

@@ -7,7 +7,7 @@
 #include <climits>
 #include <cstdlib>
 
-#include "base/parse_whole.h"
+#include "base/machine/parse_whole.h"
 
 namespace slime {
 namespace {
@@ -19,7 +19,7 @@ constexpr int kMaxPathDepth = 64;
 std::optional<std::string> read_line(const std::string& path) {
   const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return std::nullopt;
-  char text[128];
+  char text[4096];  // the kernel gives a page at most
   ssize_t bytes = 0;
   do {
     bytes = read(fd.get(), text, sizeof text);
