@@ -50,6 +50,7 @@ for group in "$@"; do
     need libexpected-dev "tl::expected, the result type" has_header tl/expected.hpp
     need libibverbs-dev "headers of verbs; the library is loaded at run time" \
       has_header infiniband/verbs.h
+    need libhwloc-dev "header of hwloc; the library is loaded at run time" has_header hwloc.h
     need nlohmann-json3-dev "JSON output of the tools" has_header nlohmann/json.hpp
     need libcli11-dev "command lines of the tools" has_header CLI/CLI.hpp
     need libyaml-cpp-dev "configuration of slime-switchd" has_header yaml-cpp/yaml.h

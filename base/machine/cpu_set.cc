@@ -67,6 +67,12 @@ std::string CpuSet::to_string() const {
   return text;
 }
 
+bool CpuSet::add(int cpu) {
+  if (cpu < 0 || static_cast<size_t>(cpu) >= kMost) return false;
+  cpus_.set(static_cast<size_t>(cpu));
+  return true;
+}
+
 bool CpuSet::apply_to(pthread_t thread) const {
   if (empty()) return false;
   Mask mask{};

@@ -28,6 +28,7 @@ class CpuSet {
   std::optional<size_t> first() const;
   bool is_within(const CpuSet& other) const { return (cpus_ & ~other.cpus_).none(); }
   std::string to_string() const;  // "0-3,8"
+  bool add(int cpu);              // false: there is no such CPU
 
   // The thread runs on no other CPU from now on. False: the kernel refused, or the set is empty.
   bool apply_to(pthread_t thread) const;

@@ -59,6 +59,10 @@ class LocalitySource {
   virtual const std::string& name() const = 0;                    // with its version
 };
 
+// libhwloc, where it is installed. It takes as long as reading all of /sys, so it is for tools: the
+// plugin has no use for it.
+Result<std::unique_ptr<LocalitySource>> open_hwloc();
+
 // The host as it was when it was read. Immutable; any thread.
 class Topology {
  public:
