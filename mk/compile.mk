@@ -62,6 +62,7 @@ LIBS_switchd := -lyaml-cpp -lmicrohttpd
 LIBS_TEST_fuzz := -lyaml-cpp
 SRCS_TEST_fuzz := tools/switchd/config.cc tools/switchd/config_file.cc tools/common/bytes.cc \
   tools/perf/wire.cc
+SRCS_TEST_topology := $(addprefix tools/info/topology/,report.cc print.cc json.cc)
 SRCS_TEST_unit := $(addprefix tools/perf/,coordinator.cc hello_port.cc member.cc plugin_log.cc) \
   tools/common/resources.cc
 BENCHES   := $(call groups,bench,common)

@@ -235,6 +235,27 @@ expect "settings with their sources" 0 \
   NCCL_SLIME_MIN_STRIPE=128K NCCL_SLIME_WATERMAKR=2 -- --settings
 expect "every refused setting is shown" 3 'len(s["errors"]) == 2 and "EAGER_MAX" in s["errors"][0]' \
   NCCL_SLIME_EAGER_MAX=lots NCCL_SLIME_WATERMARK=0 -- --settings
+
+# The topology. The loopback interface is virtual, so it is listed apart.
+expect "the topology alone" 0 \
+  'set(r) == {"tool", "version", "commit", "usable", "topology"} and t["error"] == "" and
+   [(x["name"], x["pci"], x["sockets"]) for x in t["rails"]] == [("lo", None, 3)] and
+   len(t["numa_nodes"]) > 0 and t["source"].startswith("/sys") and
+   [len(x) for x in t["distances"]] == [1] * len(t["gpus"]) and
+   set(t["groups"]) == {"switch", "root_complex", "numa_node", "socket"}' \
+  NCCL_SLIME_RAILS_PER_IF=3 -- --topology
+expect "the topology is not part of the rest" 0 '"topology" not in r' \
+  "$ours" NCCL_NET_PLUGIN=slime -- --nccl 2.28.9
+expect "no rail: why" 3 't["rails"] == [] and any("lo does not match" in x for x in t["skipped"])' \
+  NCCL_SLIME_IFNAME=foo -- --topology
+expect "a setting that cannot be used: which" 3 '"EAGER_MAX" in t["error"]' \
+  NCCL_SLIME_EAGER_MAX=lots -- --topology
+"${launcher[@]}" "$build/bin/slime-info" --topology >"$root/out" 2>&1
+check "the topology as text" "$(cat "$root/out")" \
+  grep -qE '^    NUMA node [0-9]+, CPUs [0-9]' "$root/out"
+check "virtual rails apart" "$(cat "$root/out")" \
+  grep -qE '^    rail lo  tcp, ' "$root/out"
+
 printf '# mine\nNCCL_SLIME_MAX_BATCH=32\r\nnonsense\nNCCL_NET_PLUGIN=slime\nNCCL_SLIME_IFNAME=never\n' >"$root/.nccl.conf"
 expect "nccl.conf counts, the environment more" 0 \
   'l["NCCL_NET_PLUGIN_source"].endswith("/.nccl.conf") and
@@ -244,17 +265,18 @@ expect "nccl.conf counts, the environment more" 0 \
 "${launcher[@]}" "$build/bin/slime-info" >/dev/full 2>/dev/null
 check "output to a full disk is an error" "" [ $? -eq 2 ]
 
-# In the conditions r is the whole, l loading, d devices, s settings, one() the single release.
+# In the conditions r is the whole, l loading, d devices, s settings, t topology, one() the single
+# release.
 python3 - "$root/cases" <<'EOF' || wrong=1
 import json, pathlib, sys
 
 def holds(condition, r):
-    l, d, s = r.get("loading"), r.get("devices"), r.get("settings")
+    l, d, s, t = (r.get(part) for part in ("loading", "devices", "settings", "topology"))
     def one():
         assert len(l["releases"]) == 1
         return l["releases"][0]
     names = {
-        "r": r, "l": l, "d": d, "s": s, "one": one,
+        "r": r, "l": l, "d": d, "s": s, "t": t, "one": one,
         "outcomes": lambda: {x["nccl"]: x["outcome"] for x in l["releases"]},
         "opened": lambda: [a["dlopen"] for a in one()["attempts"]],
         "verdicts": lambda: [a["verdict"] for a in one()["attempts"]],

@@ -112,7 +112,7 @@ bool is_other_build(const DeviceQuery& query) {
 
 bool Report::usable() const {
   return (!loading || loading->usable) && (!devices || devices->usable) &&
-         (!settings || settings->errors.empty());
+         (!settings || settings->errors.empty()) && (!topology || topology->usable());
 }
 
 Result<Report> collect(const Options& options, const Sources& conf) {
@@ -133,6 +133,10 @@ Result<Report> collect(const Options& options, const Sources& conf) {
   if (report.devices && report.devices->called == kPluginName) {
     report.devices->rails = report_rails(settings.settings);
     report.devices->other_build = is_other_build(report.devices->query);
+  }
+  if (options.topology) {
+    report.topology = report_topology(settings.settings);
+    if (!settings.errors.empty()) report.topology->error = settings.errors.front();
   }
   if (options.all() || options.settings) report.settings = settings;
   return report;

@@ -1,4 +1,5 @@
-// Rows of text in columns as wide as they need to be.
+// Rows of text in columns as wide as they need to be. A row of one word is a heading: no column is
+// as wide as that.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +12,12 @@ namespace slime::info {
 class Columns {
  public:
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  bool empty() const { return rows_.empty(); }
 
   void print(const char* indent, FILE* out) const {
     std::vector<size_t> widths;
     for (const auto& row : rows_) {
+      if (row.size() == 1) continue;
       widths.resize(std::max(widths.size(), row.size()));
       for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
     }

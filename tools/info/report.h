@@ -13,6 +13,7 @@
 #include "tools/info/rails_report.h"
 #include "tools/info/resolve.h"
 #include "tools/info/settings_report.h"
+#include "tools/info/topology/report.h"
 
 namespace slime::info {
 
@@ -41,6 +42,7 @@ struct Report {
   std::optional<LoadingReport> loading;
   std::optional<DevicesReport> devices;
   std::optional<SettingsReport> settings;
+  std::optional<TopologyReport> topology;
 
   bool usable() const;
 };

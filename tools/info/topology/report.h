@@ -1,0 +1,61 @@
+// Where GPUs and rails are plugged in, and how far they are from each other.
+#pragma once
+
+#include <slime/settings.h>
+#include <slime/topology.h>
+
+#include <cstdio>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "transports/rail.h"
+
+namespace slime::info {
+
+// A port of a NIC with all its rails: sockets of one interface have one place.
+struct PortPlace {
+  std::string name;
+  std::string transport;
+  size_t rails = 0;
+  uint64_t speed_mbps = 0;  // of all of them
+  PciPlace place;
+
+  bool is_virtual() const { return place.path.empty(); }
+};
+
+struct TopologyReport {
+  std::vector<NumaNode> nodes;
+  std::vector<PciPlace> gpus;
+  std::vector<PortPlace> ports;      // in the order of NCCL's devices
+  std::string source;                // who said on which nodes they are
+  std::vector<std::string> skipped;  // interfaces, and why
+  std::string error;                 // why the plugin has no rails
+
+  bool usable() const { return error.empty() && !ports.empty(); }
+};
+
+using OpenLocalitySource = std::function<Result<std::unique_ptr<LocalitySource>>()>;
+
+// Of `rails` on the host that `topology` is of. The other source is opened if /sys does not say on
+// which node something is.
+TopologyReport describe_topology(const Topology& topology, const std::vector<RailCaps>& rails,
+                                 const OpenLocalitySource& open_other);
+// Of this host.
+TopologyReport report_topology(const Settings& settings);
+
+// Names of rails that share something; those that share it with no other rail stand alone.
+struct RailGroup {
+  std::string shared;  // "0000:11:00.0"
+  std::vector<std::string> rails;
+};
+enum class Sharing : uint8_t { kSwitch, kRootComplex, kNumaNode, kSocket };
+std::vector<RailGroup> group_rails(const TopologyReport& report, Sharing sharing);
+
+void print_topology(const TopologyReport& report, FILE* out);
+nlohmann::json topology_json(const TopologyReport& report);
+
+std::string root_complex_of(const PciPlace& place);  // "0000:10"
+
+}  // namespace slime::info
