@@ -13,7 +13,7 @@ uint64_t now() { return SteadyClock::instance().now_ns(); }
 
 }  // namespace
 
-Result<std::shared_ptr<Housekeeper>> Housekeeper::get(const char* does) {
+Result<std::shared_ptr<Housekeeper>> Housekeeper::get(const char* does, const CpuSet& near) {
   static std::mutex mutex;
   static std::weak_ptr<Housekeeper> current;
   static pid_t owner = 0;  // a forked child has the object of its parent, but not the thread
@@ -25,6 +25,7 @@ Result<std::shared_ptr<Housekeeper>> Housekeeper::get(const char* does) {
     current = keeper;
     owner = ::getpid();
   }
+  keeper->stay_near(near);
   return keeper;
 }
 
@@ -35,6 +36,7 @@ Result<void> Housekeeper::launch(const char* does) {
     static_cast<Housekeeper*>(self)->run();
     return nullptr;
   };
+  allowed_ = CpuSet::of_this_thread();
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -46,6 +48,12 @@ Result<void> Housekeeper::launch(const char* does) {
                            "start the housekeeping thread, which %s; raise the limit of processes "
                            "(ulimit -u, or the container's pids.max)",
                            does));
+}
+
+// Where none of them is allowed, and where the kernel refuses, it runs where its maker does.
+void Housekeeper::stay_near(const CpuSet& near) {
+  near_ = near_ | near;
+  (void)(near_ & allowed_).apply_to(thread_);
 }
 
 Housekeeper::~Housekeeper() {

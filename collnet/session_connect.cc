@@ -196,7 +196,8 @@ Result<void> Session::check_settings() const {
 Result<void> Session::open_rails(int device) {
   auto sound = check_settings();
   if (!sound) return sound;
-  auto keeper = Housekeeper::get("keeps jobs on the switch alive");
+  auto keeper =
+      Housekeeper::get("keeps jobs on the switch alive", fabric_.device(device)->properties().near);
   if (!keeper) return fail(std::move(keeper.error()));
   keeper_ = std::move(*keeper);
   const Settings& settings = fabric_.settings();

@@ -108,9 +108,9 @@ void CommProgress::move_if_working() {
 }
 
 // Without the thread all works but this, so that is no error.
-void CommProgress::attend_when_idle(size_t turns) {
+void CommProgress::attend_when_idle(size_t turns, const CpuSet& near) {
   static std::atomic<bool> warned = false;
-  auto keeper = Housekeeper::get("looks after idle communicators of several rails");
+  auto keeper = Housekeeper::get("looks after idle communicators of several rails", near);
   if (!keeper) {
     if (!warned.exchange(true)) {
       SLIME_WARN(

@@ -65,8 +65,9 @@ class CommProgress : protected Chore {
   void waited() {
     if (--own_list()->patience <= 0) move_all();
   }
-  // At the end of the most derived constructor. `turns` of advance() look at all rails.
-  void attend_when_idle(size_t turns);
+  // At the end of the most derived constructor. `turns` of advance() look at all rails, which the
+  // CPUs `near` are near to.
+  void attend_when_idle(size_t turns, const CpuSet& near);
   // In the destructor of the most derived class, before its members are gone.
   void leave();
 

@@ -1,6 +1,8 @@
 // What NCCL is shown as one NIC: a group of rails, with the memory registered on them.
 #pragma once
 
+#include <slime/cpu_set.h>
+
 #include <atomic>
 #include <memory>
 #include <string>
@@ -34,6 +36,7 @@ struct DeviceProperties {
   uint32_t memory_kinds = 0;    // what all rails can register by its address
   bool dma_buf = false;         // all rails take DMA-BUFs, which are device memory
   bool lines_in_order = false;  // all rails promise it: LL128 is safe
+  CpuSet near;                  // the CPUs of its rails' NUMA nodes; empty: not known
   std::vector<int> members;     // devices this one was merged from; its own index otherwise
 };
 

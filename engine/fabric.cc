@@ -1,5 +1,7 @@
 #include "engine/fabric.h"
 
+#include <slime/sysfs.h>
+
 #include <algorithm>
 
 #include "engine/records.h"
@@ -52,6 +54,7 @@ DeviceProperties describe(const std::vector<Rail*>& rails, std::vector<int> memb
     properties.dma_buf &= caps.dma_buf;
     // Several rails deliver lines of one stripe each in order, so the promise of each is enough.
     properties.lines_in_order &= caps.lines_in_order;
+    properties.near = properties.near | read_local_cpus(caps.pci_path);
   }
   return properties;
 }

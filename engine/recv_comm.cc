@@ -25,7 +25,9 @@ RecvCommImpl::RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box 
     const auto opened = flushes_.open(*this, device, fabric.settings().peer_timeout);
     if (!opened) (void)link_.fail(opened.error());
   }
-  if (fabric.attends_idle_comms() && link_.rail_count() > 1) attend_when_idle(link_.rail_count());
+  if (fabric.attends_idle_comms() && link_.rail_count() > 1) {
+    attend_when_idle(link_.rail_count(), device.properties().near);
+  }
 }
 
 Status RecvCommImpl::irecv(std::span<const Receive> receives, bool may_complete_early,

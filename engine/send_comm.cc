@@ -20,7 +20,7 @@ SendCommImpl::SendCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box 
   }
   for (LinkChannel& channel : parts.channels) link_.add_rail(std::move(channel));
   link_.warm_up();
-  if (settles_) attend_when_idle(link_.rail_count());
+  if (settles_) attend_when_idle(link_.rail_count(), device.properties().near);
 }
 
 SendCommImpl::~SendCommImpl() {

@@ -65,4 +65,9 @@ int read_numa_node(const std::string& pci_path) {
   return node && *node >= 0 && *node <= INT_MAX ? static_cast<int>(*node) : -1;
 }
 
+CpuSet read_local_cpus(const std::string& pci_path) {
+  const auto list = pci_path.empty() ? std::nullopt : read_line(pci_path + "/local_cpulist");
+  return (list ? CpuSet::parse(*list) : std::nullopt).value_or(CpuSet());
+}
+
 }  // namespace slime

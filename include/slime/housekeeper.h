@@ -5,11 +5,15 @@
 // out meanwhile; and a rank that has all its results may be the only one that has what another rank
 // still needs: a result that was lost on the way, or the word which stripes of a dead rail arrived.
 //
+// It runs on the CPUs near the NICs that it works for, as far as the thread that it was made by may
+// run there; else where that one runs.
+//
 // Threads: any but its own, which neither releases a chore that it attends to nor drops the last
 // reference.
 #pragma once
 
 #include <pthread.h>
+#include <slime/cpu_set.h>
 #include <slime/result.h>
 
 #include <condition_variable>
@@ -30,8 +34,9 @@ class Chore {
 
 class Housekeeper {
  public:
-  // `does`: what the caller needs it for, for the error where no thread can be had.
-  static Result<std::shared_ptr<Housekeeper>> get(const char* does);
+  // `does`: what the caller needs it for, for the error where no thread can be had. `near`: the
+  // CPUs near the caller's NICs; empty: not known.
+  static Result<std::shared_ptr<Housekeeper>> get(const char* does, const CpuSet& near);
   ~Housekeeper();
 
   void take(Chore* chore, uint64_t due_ns);
@@ -40,6 +45,7 @@ class Housekeeper {
  private:
   Housekeeper() = default;
   Result<void> launch(const char* does);
+  void stay_near(const CpuSet& near);
   void run();
 
   std::mutex mutex_;
@@ -49,6 +55,8 @@ class Housekeeper {
   bool ending_ = false;
   bool launched_ = false;
   pthread_t thread_{};
+  CpuSet allowed_;  // to the thread that made it
+  CpuSet near_;     // changed by get() only, by one thread at a time
 };
 
 }  // namespace slime

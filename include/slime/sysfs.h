@@ -1,6 +1,8 @@
 // What the kernel says of devices in /sys.
 #pragma once
 
+#include <slime/cpu_set.h>
+
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -25,5 +27,8 @@ std::string find_pci_function(const std::string& device_link);
 
 // -1: unknown.
 int read_numa_node(const std::string& pci_path);
+
+// The CPUs of its NUMA node; all, where the kernel does not know that. Empty: not known.
+CpuSet read_local_cpus(const std::string& pci_path);
 
 }  // namespace slime

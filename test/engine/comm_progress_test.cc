@@ -12,7 +12,7 @@ namespace {
 // Its counters are not atomic: two threads in it at once lose counts, and race.
 class CountingComm : public CommProgress {
  public:
-  CountingComm() { attend_when_idle(3); }
+  CountingComm() { attend_when_idle(3, {}); }
   ~CountingComm() { leave(); }
 
   // How often it had been attended to.

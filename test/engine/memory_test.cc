@@ -4,12 +4,15 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "engine/fabric.h"
 #include "engine/tag_counters.h"
 #include "test/support/fake_rail.h"
 #include "test/support/sim_hosts.h"
+#include "test/support/temporary_directory.h"
 
 namespace slime::test {
 namespace {
@@ -161,6 +164,23 @@ TEST(Fabric, VirtualFunctionsWithoutAGuidAreDevicesOfTheirOwn) {
   first.pci_path = "/sys/devices/pci0000:00/0000:05:00.1";
   second.pci_path = "/sys/devices/pci0000:00/0000:05:00.2";
   EXPECT_EQ(fabric_of({first, second})->device_count(), 2u);
+}
+
+TEST(Fabric, ADeviceIsNearTheCpusOfAllItsRails) {
+  const TemporaryDirectory sysfs;
+  RailCaps caps[] = {at("eth0", 1, "10.0.0.1"), at("eth1", 2, "10.0.1.1"),
+                     at("veth", 3, "10.0.2.1")};
+  for (const auto& [index, cpus] : {std::pair(0, "0-3\n"), std::pair(1, "8-11\n")}) {
+    const auto function = sysfs.path() / ("0000:0" + std::to_string(index) + ":00.0");
+    std::filesystem::create_directory(function);
+    std::ofstream(function / "local_cpulist") << cpus;
+    caps[index].pci_path = function;
+  }
+  const auto fabric = fabric_of({caps[0], caps[1], caps[2]});
+  EXPECT_EQ(fabric->device(0)->properties().near.to_string(), "0-3");
+  EXPECT_EQ(fabric->device(2)->properties().near.to_string(), "") << "virtual";
+  EXPECT_EQ(fabric->device(*fabric->merge(std::array{0, 1}))->properties().near.to_string(),
+            "0-3,8-11");
 }
 
 TEST(Fabric, ADeviceTakesTheGpusDmaBufsIfAllOfItsRailsDo) {
