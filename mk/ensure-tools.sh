@@ -51,6 +51,8 @@ for group in "$@"; do
     need libibverbs-dev "headers of verbs; the library is loaded at run time" \
       has_header infiniband/verbs.h
     need libhwloc-dev "header of hwloc; the library is loaded at run time" has_header hwloc.h
+    need libfabric-dev "headers of libfabric; the library is loaded at run time" \
+      has_header rdma/fi_endpoint.h
     need nlohmann-json3-dev "JSON output of the tools" has_header nlohmann/json.hpp
     need libcli11-dev "command lines of the tools" has_header CLI/CLI.hpp
     need libyaml-cpp-dev "configuration of slime-switchd" has_header yaml-cpp/yaml.h

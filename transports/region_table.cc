@@ -58,7 +58,7 @@ Result<uint32_t> RegionTable::free_index() {
   return slots_used_++;
 }
 
-Result<uint64_t> RegionTable::add(const MemoryRange& range, uint32_t handle) {
+Result<uint64_t> RegionTable::add(const MemoryRange& range, uint64_t handle) {
   const auto start = reinterpret_cast<uint64_t>(range.address);
   if (start == 0 || range.bytes == 0 || start + range.bytes < start) {
     return fail(make_error(Status::kInvalid, 0, "cannot register %zu bytes at %p: not a range",

@@ -31,7 +31,7 @@ class RegionTable {
   ~RegionTable();
 
   // `handle`: what the rail's hardware knows it by.
-  Result<uint64_t> add(const MemoryRange& range, uint32_t handle = 0);
+  Result<uint64_t> add(const MemoryRange& range, uint64_t handle = 0);
   bool remove(uint64_t key);  // false: no such registration (any more)
   size_t size() const;
 
@@ -45,13 +45,13 @@ class RegionTable {
     Pin& operator=(const Pin&) = delete;
     ~Pin();
     Access access() const { return access_; }
-    uint32_t handle() const { return handle_; }  // if access was granted, as kind()
+    uint64_t handle() const { return handle_; }  // if access was granted, as kind()
     MemoryKind kind() const { return kind_; }
 
    private:
     std::atomic<uint64_t>* state_ = nullptr;
     Access access_ = Access::kUnknownKey;
-    uint32_t handle_ = 0;
+    uint64_t handle_ = 0;
     MemoryKind kind_ = MemoryKind::kHost;
   };
 
@@ -64,7 +64,7 @@ class RegionTable {
     std::atomic<uint64_t> state{0};
     uint64_t address = 0;  // these two change only while the slot is free and nobody has pinned it
     uint64_t bytes = 0;
-    uint32_t handle = 0;
+    uint64_t handle = 0;
     MemoryKind kind = MemoryKind::kHost;
   };
   using Chunk = std::array<Slot, kChunkSlots>;

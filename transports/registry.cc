@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "transports/fabric/discovery.h"
 #include "transports/rail_order.h"
 #include "transports/tcp/rail.h"
 #include "transports/verbs/rail.h"
@@ -18,6 +19,20 @@ namespace {
 
 using Rails = std::vector<std::unique_ptr<Rail>>;
 
+// The connections beside the fabric go over the first interface that tcp would take.
+Result<Rails> open_fabric_rails(const Settings& settings, std::vector<std::string>* notes) {
+  auto lifelines = tcp::open_tcp_rails(settings, nullptr);
+  if (!lifelines) return fail(std::move(lifelines.error()));
+  std::vector<std::string> unread;
+  std::vector<std::string>& all_notes = notes == nullptr ? unread : *notes;
+  if (lifelines->empty()) {
+    all_notes.emplace_back(
+        "libfabric: no interface of this host has an address for the connections beside the NICs");
+    return Rails();
+  }
+  return fabric::open_fabric_rails(std::move(lifelines->front()), settings, &all_notes);
+}
+
 struct Backend {
   std::string_view name;
   Result<Rails> (*open)(const Settings& settings, std::vector<std::string>* notes);
@@ -25,6 +40,7 @@ struct Backend {
 
 // In the order in which "auto" tries them.
 constexpr std::array kBackends = {Backend{"verbs", verbs::open_verbs_rails},
+                                  Backend{"libfabric", open_fabric_rails},
                                   Backend{"tcp", tcp::open_tcp_rails}};
 constexpr std::string_view kAuto = "auto";
 
@@ -62,6 +78,7 @@ Result<Rails> open_first(const Settings& settings, std::vector<std::string>* not
       }
       continue;
     }
+    if (backend.name == "libfabric" && !fabric::is_wanted(settings, "/sys")) continue;
     auto rails = backend.open(settings, notes);
     if (!rails || !rails->empty()) return rails;
   }

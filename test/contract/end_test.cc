@@ -116,7 +116,10 @@ TYPED_TEST(RailEnd, WhatHadArrivedIsReportedBeforeTheFailure) {
   Transfer& ledger = pair.transfer(pair.right, std::vector<uint32_t>(15, 600));
   Transfer& unlucky = pair.transfer(pair.left, {50});
   pair.run_alone(pair.right);
-  ASSERT_EQ(ledger.sent_count(), ledger.size());
+  const size_t sent = ledger.sent_count();
+  if (!this->world_->properties().sent_by_polls_of_both) {
+    ASSERT_EQ(sent, ledger.size());
+  }
   Work bad = unlucky.works()[0];
   bad.local -= 1'000;
   size_t taken = 1;
@@ -125,7 +128,7 @@ TYPED_TEST(RailEnd, WhatHadArrivedIsReportedBeforeTheFailure) {
   EXPECT_EQ(taken, 0U);
   EXPECT_TRUE(pair.await_failure(pair.left));
   EXPECT_EQ(pair.left.status, failed);
-  EXPECT_EQ(ledger.arrived_count(), ledger.size());
+  EXPECT_GE(ledger.arrived_count(), sent);
   for (const std::string& problem : ledger.problems()) ADD_FAILURE() << problem;
 }
 
@@ -136,7 +139,9 @@ TYPED_TEST(RailEnd, WhatWasSentArrivesThoughTheReceiverSlept) {
   Transfer& ledger = pair.transfer(pair.left, std::vector<uint32_t>(20, 1'500));
   pair.run_alone(pair.left);
   const size_t sent = ledger.sent_count();
-  ASSERT_EQ(sent, ledger.size());
+  if (!this->world_->properties().sent_by_polls_of_both) {
+    ASSERT_EQ(sent, ledger.size());
+  }
   pair.left.channel.reset();
   EXPECT_TRUE(pair.await_failure(pair.right));
   EXPECT_EQ(pair.right.status, Status::kRemote);

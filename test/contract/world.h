@@ -12,6 +12,8 @@ namespace slime::contract {
 struct WorldProperties {
   bool in_real_time = false;  // things happen between calls too, not in pump() alone
   bool by_offset = false;     // works find their target by Work::remote_offset
+  // kSent needs the receiver's polls (Done::Kind::kSent), with and without confirm_delivery.
+  bool sent_by_polls_of_both = false;
   // What a flusher of this world reads: device memory, or what stands for it.
   MemoryKind flushed_kind = MemoryKind::kCuda;
 };

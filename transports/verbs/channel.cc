@@ -87,7 +87,8 @@ Status VerbsChannel::prepare_work(const Work& work, Lane& lane, uint32_t positio
     fail_with(work_error(work), State::kBroken);
     return failure_.status;
   }
-  piece = {reinterpret_cast<uint64_t>(work.local), work.length, pin.handle()};
+  piece = {reinterpret_cast<uint64_t>(work.local), work.length,
+           static_cast<uint32_t>(pin.handle())};
   // The processor copies what is inline, and cannot read the memory of a device.
   const bool may_copy = pin.kind() == MemoryKind::kHost;
   if (may_copy && work.length <= lane.pair.inline_bytes()) request.send_flags |= IBV_SEND_INLINE;

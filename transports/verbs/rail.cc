@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "transports/hca_filter.h"
 #include "transports/verbs/channel.h"
 #include "transports/verbs/flusher.h"
-#include "transports/verbs/hca_filter.h"
 
 namespace slime::verbs {
 namespace {
@@ -242,19 +242,13 @@ Result<Rails> open_verbs_rails(const Symbols& verbs, const std::string& sysfs_ro
   std::vector<std::string> unread;
   auto wish = parse_wish(settings);
   if (!wish) return fail(std::move(wish.error()));
-  HcaFilter filter(settings.hca);
-  if (!filter.malformed().empty()) {
-    return fail(make_error(Status::kConfig, 0,
-                           "%s=%s: \"%s\" has no port number; write name or name:port, such as "
-                           "mlx5_0:1",
-                           variable_of("NCCL_SLIME_HCA").c_str(), settings.hca.c_str(),
-                           filter.malformed().c_str()));
-  }
+  auto filter = parse_hca_filter(settings.hca);
+  if (!filter) return fail(std::move(filter.error()));
   auto interfaces = list_interfaces(settings.ifname, variable_of("NCCL_SLIME_IFNAME"));
   if (!interfaces) return fail(std::move(interfaces.error()));
   prepare_for_fork(verbs);
   Rails rails =
-      open_devices({verbs, sysfs_root, settings, *wish, std::move(filter),
+      open_devices({verbs, sysfs_root, settings, *wish, std::move(*filter),
                     std::move(interfaces->interfaces), notes == nullptr ? unread : *notes});
   const std::string patience = describe_patience(settings);
   if (!rails.empty() && !patience.empty()) SLIME_WARN("%s", patience.c_str());

@@ -1,11 +1,13 @@
-// Which ports are used: NCCL_IB_HCA, or NCCL_SLIME_HCA.
+// Which ports of NICs are used: NCCL_IB_HCA, or NCCL_SLIME_HCA.
 #pragma once
+
+#include <slime/result.h>
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace slime::verbs {
+namespace slime {
 
 // A comma-separated list of "name" or "name:port". Names are prefixes; a leading "=" makes them
 // whole names, a leading "^" excludes what is named, "^=" both (NCCL, "NCCL_IB_HCA"). An empty list
@@ -30,4 +32,7 @@ class HcaFilter {
   std::vector<Entry> entries_;
 };
 
-}  // namespace slime::verbs
+// Of NCCL_SLIME_HCA; the error names the variable and the item.
+Result<HcaFilter> parse_hca_filter(const std::string& list);
+
+}  // namespace slime

@@ -1,9 +1,11 @@
-#include "transports/verbs/hca_filter.h"
+#include "transports/hca_filter.h"
+
+#include <slime/settings.h>
 
 #include <algorithm>
 #include <charconv>
 
-namespace slime::verbs {
+namespace slime {
 
 HcaFilter::HcaFilter(std::string_view list) {
   if (list.starts_with('^')) {
@@ -43,4 +45,14 @@ bool HcaFilter::lets_through(std::string_view device, int port) const {
   return entries_.empty() || names(device, port) != exclude_;
 }
 
-}  // namespace slime::verbs
+Result<HcaFilter> parse_hca_filter(const std::string& list) {
+  HcaFilter filter(list);
+  if (filter.malformed().empty()) return filter;
+  return fail(make_error(Status::kConfig, 0,
+                         "%s=%s: \"%s\" has no port number; write name or name:port, such as "
+                         "mlx5_0:1",
+                         variable_of("NCCL_SLIME_HCA").c_str(), list.c_str(),
+                         filter.malformed().c_str()));
+}
+
+}  // namespace slime

@@ -1,24 +1,24 @@
 // The list of ports to use. NCCL, "NCCL_IB_HCA": "^=mlx5_3" is all but the one of that name, and
 // "=mlx5_0:1,mlx5_1:1" two ports; without "=", names are prefixes.
-#include "transports/verbs/hca_filter.h"
+#include "transports/hca_filter.h"
 
 #include <gtest/gtest.h>
 
-namespace slime::verbs {
+namespace slime {
 namespace {
 
 bool uses(const char* list, const char* device, int port = 1) {
   return HcaFilter(list).lets_through(device, port);
 }
 
-TEST(VerbsHcaFilter, AnEmptyListLetsAllThrough) {
+TEST(HcaFilter, AnEmptyListLetsAllThrough) {
   EXPECT_TRUE(uses("", "mlx5_0"));
   for (const char* const list : {"^", "=", "^=", ",", ",,", "^,"}) {
     EXPECT_TRUE(uses(list, "mlx5_0")) << list;
   }
 }
 
-TEST(VerbsHcaFilter, NamesArePrefixes) {
+TEST(HcaFilter, NamesArePrefixes) {
   EXPECT_TRUE(uses("mlx5", "mlx5_0"));
   EXPECT_TRUE(uses("mlx5_1", "mlx5_10"));
   EXPECT_TRUE(uses("mlx5_1", "mlx5_1"));
@@ -27,30 +27,30 @@ TEST(VerbsHcaFilter, NamesArePrefixes) {
   EXPECT_FALSE(uses("lx5", "mlx5_0"));
 }
 
-TEST(VerbsHcaFilter, AnEqualsSignMakesThemWholeNames) {
+TEST(HcaFilter, AnEqualsSignMakesThemWholeNames) {
   EXPECT_TRUE(uses("=mlx5_1", "mlx5_1"));
   EXPECT_FALSE(uses("=mlx5_1", "mlx5_10"));
   EXPECT_FALSE(uses("=mlx5", "mlx5_1"));
 }
 
-TEST(VerbsHcaFilter, ACaretExcludes) {
+TEST(HcaFilter, ACaretExcludes) {
   EXPECT_FALSE(uses("^mlx5_1", "mlx5_1"));
   EXPECT_FALSE(uses("^mlx5_1", "mlx5_10"));
   EXPECT_TRUE(uses("^mlx5_1", "mlx5_0"));
 }
 
-TEST(VerbsHcaFilter, BothSignsExcludeWholeNames) {
+TEST(HcaFilter, BothSignsExcludeWholeNames) {
   EXPECT_FALSE(uses("^=mlx5_1", "mlx5_1"));
   EXPECT_TRUE(uses("^=mlx5_1", "mlx5_10"));
 }
 
 // As in NCCL, which looks for the caret first.
-TEST(VerbsHcaFilter, ACaretAfterTheEqualsSignBelongsToTheName) {
+TEST(HcaFilter, ACaretAfterTheEqualsSignBelongsToTheName) {
   EXPECT_FALSE(uses("=^mlx5_1", "mlx5_1"));
   EXPECT_FALSE(uses("=^mlx5_1", "mlx5_0"));
 }
 
-TEST(VerbsHcaFilter, APortOfADevice) {
+TEST(HcaFilter, APortOfADevice) {
   EXPECT_TRUE(uses("mlx5_0:1", "mlx5_0", 1));
   EXPECT_FALSE(uses("mlx5_0:1", "mlx5_0", 2));
   EXPECT_TRUE(uses("mlx5_0", "mlx5_0", 2)) << "without one: any";
@@ -60,7 +60,7 @@ TEST(VerbsHcaFilter, APortOfADevice) {
   EXPECT_TRUE(uses("^mlx5_0:1", "mlx5_0", 2));
 }
 
-TEST(VerbsHcaFilter, AListIsAnyOfItsItems) {
+TEST(HcaFilter, AListIsAnyOfItsItems) {
   const HcaFilter filter("=mlx5_0:1,mlx5_2,bnxt_re1:2");
   EXPECT_TRUE(filter.lets_through("mlx5_0", 1));
   EXPECT_FALSE(filter.lets_through("mlx5_0", 2));
@@ -70,20 +70,20 @@ TEST(VerbsHcaFilter, AListIsAnyOfItsItems) {
   EXPECT_FALSE(filter.lets_through("bnxt_re1", 1));
 }
 
-TEST(VerbsHcaFilter, ASignStandsForTheWholeList) {
+TEST(HcaFilter, ASignStandsForTheWholeList) {
   const HcaFilter filter("^=mlx5_0,mlx5_2");
   EXPECT_FALSE(filter.lets_through("mlx5_0", 1));
   EXPECT_FALSE(filter.lets_through("mlx5_2", 1));
   EXPECT_TRUE(filter.lets_through("mlx5_20", 1));
 }
 
-TEST(VerbsHcaFilter, ItemsWithoutANameAreSkipped) {
+TEST(HcaFilter, ItemsWithoutANameAreSkipped) {
   EXPECT_TRUE(uses(",mlx5_0,", "mlx5_0"));
   EXPECT_FALSE(uses(",mlx5_0,,", "mlx5_1"));
   EXPECT_FALSE(uses(":1,mlx5_0", "mlx5_1"));
 }
 
-TEST(VerbsHcaFilter, APortThatIsNoNumberIsAny) {
+TEST(HcaFilter, APortThatIsNoNumberIsAny) {
   for (const char* const list : {"mlx5_0:", "mlx5_0:x", "mlx5_0:99999999999"}) {
     EXPECT_TRUE(uses(list, "mlx5_0", 1)) << list;
     EXPECT_TRUE(uses(list, "mlx5_0", 2)) << list;
@@ -92,4 +92,4 @@ TEST(VerbsHcaFilter, APortThatIsNoNumberIsAny) {
 }
 
 }  // namespace
-}  // namespace slime::verbs
+}  // namespace slime

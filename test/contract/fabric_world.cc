@@ -1,0 +1,87 @@
+// Two rails of a provider of libfabric: of the one that is installed.
+#include <slime/settings.h>
+#include <slime/socket.h>
+
+#include <thread>
+
+#include "test/contract/worlds.h"
+#include "transports/fabric/discovery.h"
+#include "transports/tcp/rail.h"
+
+namespace slime::contract {
+namespace {
+
+Settings settings_of_rails(const std::string& provider) {
+  Settings settings;
+  settings.ifname = "lo";
+  settings.connect_timeout = 5;
+  settings.peer_timeout = 0.2;
+  settings.fabric_provider = provider;
+  return settings;
+}
+
+using Rails = std::vector<std::unique_ptr<Rail>>;
+
+std::shared_ptr<Rail> open_lifelines(const Settings& settings) {
+  auto rails = tcp::open_tcp_rails(settings, nullptr);
+  EXPECT_TRUE(rails && !rails->empty());
+  return rails && !rails->empty() ? std::move(rails->front()) : nullptr;
+}
+
+class FabricWorld final : public World {
+ public:
+  FabricWorld(const std::string& provider, std::string* absent)
+      : settings_(settings_of_rails(provider)), symbols_(fabric::load_symbols()) {
+    if (!symbols_) {
+      *absent = symbols_.error().what;
+      return;
+    }
+    std::vector<std::string> notes;
+    for (const char* const end : {"left", "right"}) {
+      const auto with = fabric::Opening::prepare(**symbols_, open_lifelines(settings_), settings_);
+      EXPECT_TRUE(with) << with.error().what;
+      if (!with) return;
+      std::vector<fabric::Nic> nics = fabric::find_nics(*with, &notes);
+      if (!nics.empty()) nics.resize(1);
+      for (fabric::Nic& nic : nics) {
+        nic.caps.name += std::string("/") + end;  // two rails of one NIC
+        both_poll_ = nic.traits.delivery_complete && !nic.traits.in_hardware;
+        by_offset_ = (nic.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) == 0;
+      }
+      for (auto& rail : fabric::open_nics(*with, std::move(nics), &notes))
+        rails_.push_back(std::move(rail));
+    }
+    if (rails_.size() < 2) *absent = notes.empty() ? "no NIC" : notes.front();
+  }
+  bool usable() const { return rails_.size() == 2; }
+  Rail& left() override { return *rails_[0]; }
+  Rail& right() override { return *rails_[1]; }
+  bool pump() override {
+    std::this_thread::yield();
+    return true;
+  }
+  WorldProperties properties() const override {
+    return {.in_real_time = true, .by_offset = by_offset_, .sent_by_polls_of_both = both_poll_};
+  }
+  std::vector<ChannelAddress> alien_addresses(const ChannelAddress& real) override {
+    std::vector<ChannelAddress> aliens(1);
+    aliens.push_back(real);
+    aliens.back()[SocketAddress::kWireBytes] ^= std::byte{0x10};  // of the lifeline's nonce
+    return aliens;
+  }
+
+ private:
+  const Settings settings_;
+  const Result<const fabric::Symbols*> symbols_;
+  Rails rails_;
+  bool by_offset_ = false, both_poll_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<World> make_fabric_world(const std::string& provider, std::string* absent) {
+  auto world = std::make_unique<FabricWorld>(provider, absent);
+  return world->usable() ? std::move(world) : nullptr;
+}
+
+}  // namespace slime::contract

@@ -1,0 +1,145 @@
+// One connection over a libfabric rail: an endpoint, and the lifeline beside it (lifeline.h).
+// Set-up and end are in channel_setup.cc, the data path in channel.cc, what the ends tell each
+// other in channel_letters.cc, sentences about failures in channel_errors.cc.
+//
+// States
+//   kNew        connect() has not been called
+//   kDialing    the lifeline is being set up
+//   kGreeting   our hello is on its way, the peer's is awaited
+//   kExpecting  the peer's endpoint is known; its kReady is awaited
+//   kWarming    a first write of ours is under way: providers open connections with it
+//   kReady
+//   kBroken     failed, but arrivals may still be in the completion queue
+//   kFailed     poll() has returned the failure, or set-up failed
+//   kFenced     the endpoint is gone, or rests
+//
+// Arrivals of the peer while this end is in kExpecting or kWarming wait in kept_.
+//
+// The completion queue has places for all works of both ends that can be under way, and for
+// kArrivals of a peer whose NIC confirms by itself.
+#pragma once
+
+#include <slime/clock.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transports/fabric/endpoint.h"
+#include "transports/fabric/hello.h"
+#include "transports/fabric/lifeline.h"
+#include "transports/fabric/window.h"
+#include "transports/rail.h"
+
+namespace slime::fabric {
+
+class FabricRail;
+
+inline constexpr uint32_t kSendQueueDepth = 256;
+inline constexpr size_t kArrivals = 4096;
+// Works that FI_MORE may hold back in a row: fewer than any provider can stage.
+inline constexpr size_t kMostHeldBack = 16;
+
+class FabricChannel final : public Channel {
+ public:
+  static Result<std::unique_ptr<Channel>> open(FabricRail& rail, const ChannelOptions& options);
+  ~FabricChannel() override;
+
+  ChannelAddress address() const override { return address_; }
+  Status connect(const ChannelAddress& peer) override;
+  Status post(std::span<const Work> works, size_t* taken) override;
+  Status poll(std::span<Done> done, size_t* count) override;
+  void fence() override;
+  bool silent_for(uint64_t ns) override;
+  const Error& failure() const override { return failure_; }
+  std::string peer_name() const override;
+
+ private:
+  enum class State : uint8_t {
+    kNew,
+    kDialing,
+    kGreeting,
+    kExpecting,
+    kWarming,
+    kReady,
+    kBroken,
+    kFailed,
+    kFenced
+  };
+
+  FabricChannel(FabricRail& rail, const ChannelOptions& options, Endpoint endpoint,
+                std::unique_ptr<Lifeline> lifeline);
+
+  // channel_setup.cc
+  void greet();
+  Result<void> take_hello(std::span<const uint32_t> words);
+  Result<void> warm_up();
+  Status give_up(Error error);
+  void leave();
+  void end();
+
+  // channel.cc
+  bool valid(const Work& work);
+  void hand_over(std::span<const Work> works);
+  long write(const Work& work, bool more);
+  void hand_over_waiting();
+  size_t read(size_t room);
+  void take(const fi_cq_data_entry& entry);
+  void take_error(long code);
+  void report_arrivals(std::span<Done> done, size_t* count);
+  void watch(bool found);
+
+  // channel_letters.cc
+  void listen();
+  Result<void> take_letter(Letter letter, std::span<const uint32_t> words);
+  bool is_cancelled(uint32_t immediate);
+  void tell_what_is_complete(uint64_t now_ns);
+  void look_for_refused_works();
+
+  // channel_errors.cc. fail_with() keeps the first one.
+  void fail_with(Error error);
+  Error placed(Error error) const;  // begins with where()
+  Error entry_error(const fi_cq_err_entry& entry) const;
+  Error post_error(long code, const Work& work) const;
+  Error work_error(const Work& work) const;
+  Error refusal_error(uint64_t refused) const;
+  std::string undelivered() const;  // ", with 3 works not delivered", or nothing
+  std::string where() const;        // "rail efa_0 to 10.0.0.2:4711"
+
+  FabricRail& rail_;
+  const ChannelOptions options_;
+  State state_ = State::kNew;
+  Endpoint endpoint_;
+  std::unique_ptr<Lifeline> lifeline_;
+  const ChannelAddress address_;  // of the lifeline
+  std::string peer_name_;
+  Hello peer_;
+  fi_addr_t peer_address_ = FI_ADDR_UNSPEC;
+  bool peer_wants_confirmations_ = false;
+  bool left_ = false;       // kEnd was said
+  bool peer_left_ = false;  // and heard
+
+  Window window_;
+  std::deque<Work> waiting_;  // taken by post(), and not yet by the provider
+  fi_context2 warm_up_ = {};
+  bool warm_up_posted_ = false, warm_up_complete_ = false;
+
+  std::vector<Done> kept_;           // arrivals that poll() has not returned
+  std::vector<uint32_t> reported_;   // immediates of one poll's arrivals, for the peer
+  std::vector<uint32_t> cancelled_;  // of the peer's works that must not be reported
+  uint64_t arrivals_ = 0;
+
+  uint64_t deadline_ns_ = 0;  // of connect()
+  uint64_t listen_due_ns_ = 0;
+  // The count of complete works: ours when the watch last looked and when it was told to the peer,
+  // and the peer's as it told us.
+  uint64_t seen_complete_ = 0, told_complete_ = 0, peer_complete_ = 0;
+  uint64_t tell_due_ns_ = 0;
+  uint32_t empty_reads_ = 0;  // since peer_complete_ was told
+  uint64_t broken_ns_ = 0;
+  Error failure_;
+};
+
+}  // namespace slime::fabric

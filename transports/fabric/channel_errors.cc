@@ -1,0 +1,100 @@
+// What a libfabric channel says when it fails: where, what was under way, the exact code, what to
+// try.
+#include <cinttypes>
+#include <utility>
+
+#include "transports/fabric/channel.h"
+#include "transports/fabric/rail.h"
+
+namespace slime::fabric {
+namespace {
+
+constexpr uint64_t kDrainNs = 20'000'000;
+
+uint64_t now() { return SteadyClock::instance().now_ns(); }
+
+const char* advice(int code) {
+  switch (code) {
+    case FI_EACCES:
+    case FI_EKEYREJECTED:
+    case FI_EPERM:
+      return "the peer refused the address or key: it has closed, or deregistered that memory; "
+             "look at its log first";
+    case FI_ECONNABORTED:
+    case FI_ECONNRESET:
+    case FI_ECANCELED:
+    case FI_ENOTCONN:
+    case FI_ESHUTDOWN:
+    case FI_EHOSTUNREACH:
+    case FI_ETIMEDOUT:
+      return "the peer does not answer: see whether that process and host live, then check the "
+             "network of this NIC";
+    default:
+      return "see dmesg on both hosts, and set FI_LOG_LEVEL=warn for what the provider says";
+  }
+}
+
+}  // namespace
+
+std::string FabricChannel::peer_name() const { return peer_name_; }
+
+std::string FabricChannel::where() const {
+  return "rail " + rail_.caps().name + " to " + peer_name();
+}
+
+// A NIC may still write completions of what it has written.
+void FabricChannel::fail_with(Error error) {
+  if (state_ >= State::kBroken) return;
+  failure_ = std::move(error);
+  leave();
+  state_ = State::kBroken;
+  broken_ns_ = now() + (rail_.domain().traits().in_hardware ? kDrainNs : 0);
+}
+
+Error FabricChannel::placed(Error error) const {
+  error.what = where() + ": " + error.what;
+  return error;
+}
+
+std::string FabricChannel::undelivered() const {
+  const uint64_t count = window_.incomplete_count() + waiting_.size();
+  if (count == 0) return "";
+  return ", with " + std::to_string(count) + (count == 1 ? " work" : " works") + " not delivered";
+}
+
+Error FabricChannel::entry_error(const fi_cq_err_entry& entry) const {
+  char text[128] = "";
+  const char* const detail = ::fi_cq_strerror(endpoint_.completions(), entry.prov_errno,
+                                              entry.err_data, text, sizeof text);
+  return make_error(Status::kRemote, entry.err, "%s (%d; provider %s: %s, %d)%s; %s",
+                    rail_.domain().symbols().strerror(entry.err), entry.err,
+                    rail_.domain().provider().c_str(), detail != nullptr ? detail : text,
+                    entry.prov_errno, undelivered().c_str(), advice(entry.err));
+}
+
+Error FabricChannel::post_error(long code, const Work& work) const {
+  Error error = fabric_error(rail_.domain().symbols(), code, "%s: fi_writemsg of %u bytes failed",
+                             where().c_str(), work.length);
+  error.what += std::string("; ") + advice(error.code);
+  return error;
+}
+
+Error FabricChannel::work_error(const Work& work) const {
+  return make_error(Status::kInvalid, 0,
+                    "%s: a work of %u bytes at %p is not inside memory registered with key "
+                    "0x%" PRIx64 ", or longer than %" PRIu64 ", or its remote key 0x%" PRIx64
+                    " has more than %zu bytes, or its target wraps; nothing was sent",
+                    where().c_str(), work.length, static_cast<const void*>(work.local),
+                    work.local_key, rail_.caps().max_message_bytes, work.remote_key,
+                    rail_.domain().info().domain_attr->mr_key_size);
+}
+
+Error FabricChannel::refusal_error(uint64_t refused) const {
+  return make_error(Status::kRemote, 0,
+                    "provider %s of this end refused %" PRIu64
+                    " of the peer's works, as their address or key is not of registered memory; "
+                    "look at the peer's log",
+                    rail_.domain().provider().c_str(), refused);
+}
+
+}  // namespace slime::fabric

@@ -1,0 +1,98 @@
+// What the ends of a libfabric channel tell each other over the lifeline.
+#include <algorithm>
+#include <utility>
+
+#include "transports/fabric/channel.h"
+#include "transports/fabric/rail.h"
+
+namespace slime::fabric {
+namespace {
+
+// A provider that drops a write without a word has dropped it when its receiver has looked for it
+// this often, and found nothing.
+constexpr uint32_t kEmptyReads = 16;
+constexpr uint64_t kShortestPauseNs = 10'000'000;
+
+}  // namespace
+
+void FabricChannel::listen() {
+  if (lifeline_ == nullptr || peer_left_ || state_ < State::kGreeting) return;
+  const Status status = lifeline_->poll();
+  Letter letter = Letter::kHello;
+  std::span<const uint32_t> words;
+  while (!peer_left_ && lifeline_->next(&letter, &words)) {
+    if (auto taken = take_letter(letter, words); !taken) {
+      fail_with(placed(std::move(taken.error())));
+      return;
+    }
+  }
+  if (status == Status::kOk || peer_left_) return;
+  Error error = lifeline_->failure();
+  error.what = "the connection beside it failed: " + error.what;
+  fail_with(placed(std::move(error)));
+}
+
+Result<void> FabricChannel::take_letter(Letter letter, std::span<const uint32_t> words) {
+  const auto refuse = [&] {
+    return fail(make_error(Status::kRemote, 0,
+                           "the peer sent letter %d of %zu words, which does not fit here; use the "
+                           "same libnet-slime on all hosts",
+                           static_cast<int>(letter), words.size()));
+  };
+  switch (letter) {
+    case Letter::kHello:
+      if (state_ != State::kGreeting) return refuse();
+      return take_hello(words);
+    case Letter::kReady:
+      if (state_ != State::kExpecting) return refuse();
+      state_ = State::kWarming;
+      return {};
+    case Letter::kReported:
+      if (!options_.confirm_delivery || !window_.report(words)) return refuse();
+      return {};
+    case Letter::kComplete:
+      if (words.size() != 2) return refuse();
+      peer_complete_ = uint64_t{words[1]} << 32 | words[0];
+      empty_reads_ = 0;
+      return {};
+    case Letter::kCancelled:
+      if (cancelled_.size() + words.size() > kArrivals) return refuse();
+      cancelled_.insert(cancelled_.end(), words.begin(), words.end());
+      return {};
+    case Letter::kEnd:
+      peer_left_ = true;
+      return fail(make_error(Status::kRemote, 0,
+                             "the peer closed the channel%s; its process ended or closed: look at "
+                             "its log first",
+                             undelivered().c_str()));
+  }
+  return refuse();
+}
+
+bool FabricChannel::is_cancelled(uint32_t immediate) {
+  const auto found = std::ranges::find(cancelled_, immediate);
+  if (found == cancelled_.end()) return false;
+  cancelled_.erase(found);
+  return true;
+}
+
+// Said when nothing has completed since the last look, so a busy channel says it never.
+void FabricChannel::tell_what_is_complete(uint64_t now_ns) {
+  if (now_ns < tell_due_ns_) return;
+  tell_due_ns_ =
+      now_ns + std::max(kShortestPauseNs, seconds_to_ns(rail_.settings().peer_timeout) / 8);
+  const uint64_t complete = window_.completed();
+  const bool rests = complete == seen_complete_ && complete != told_complete_;
+  seen_complete_ = complete;
+  if (!rests) return;
+  told_complete_ = complete;
+  const uint32_t words[] = {static_cast<uint32_t>(complete), static_cast<uint32_t>(complete >> 32)};
+  lifeline_->say(Letter::kComplete, words);
+}
+
+void FabricChannel::look_for_refused_works() {
+  if (arrivals_ >= peer_complete_ || empty_reads_ < kEmptyReads) return;
+  fail_with(placed(refusal_error(peer_complete_ - arrivals_)));
+}
+
+}  // namespace slime::fabric

@@ -1,0 +1,163 @@
+// Set-up and end of a libfabric channel.
+#include <algorithm>
+#include <utility>
+
+#include "transports/fabric/channel.h"
+#include "transports/fabric/rail.h"
+
+namespace slime::fabric {
+namespace {
+
+constexpr size_t kWarmUpBytes = 8;
+
+uint64_t now() { return SteadyClock::instance().now_ns(); }
+
+}  // namespace
+
+Result<std::unique_ptr<Channel>> FabricChannel::open(FabricRail& rail,
+                                                     const ChannelOptions& options) {
+  ChannelOptions of_lifeline = options;
+  of_lifeline.confirm_delivery = false;
+  of_lifeline.traffic_class = kNoTrafficClass;
+  auto lifeline = rail.lifelines().open_channel(of_lifeline);
+  if (!lifeline) return fail(std::move(lifeline.error()));
+  auto endpoint = Endpoint::open(rail.domain(), 2 * rail.caps().send_queue_depth + kArrivals);
+  if (!endpoint) {
+    endpoint.error().what = "rail " + rail.caps().name + ": " + endpoint.error().what;
+    return fail(std::move(endpoint.error()));
+  }
+  return std::unique_ptr<Channel>(new FabricChannel(
+      rail, options, std::move(*endpoint), std::make_unique<Lifeline>(std::move(*lifeline))));
+}
+
+FabricChannel::FabricChannel(FabricRail& rail, const ChannelOptions& options, Endpoint endpoint,
+                             std::unique_ptr<Lifeline> lifeline)
+    : rail_(rail),
+      options_(options),
+      endpoint_(std::move(endpoint)),
+      lifeline_(std::move(lifeline)),
+      address_(lifeline_->address()),
+      window_(rail.caps().send_queue_depth, options.confirm_delivery) {}
+
+Status FabricChannel::give_up(Error error) {
+  fail_with(placed(std::move(error)));
+  state_ = State::kFailed;
+  return failure_.status;
+}
+
+Status FabricChannel::connect(const ChannelAddress& peer) {
+  if (state_ == State::kReady) return Status::kOk;
+  if (state_ > State::kReady) return failure_.status;
+  if (state_ == State::kNew) {
+    deadline_ns_ = now() + seconds_to_ns(rail_.settings().connect_timeout);
+    state_ = State::kDialing;
+  }
+  if (state_ == State::kDialing) {
+    const Status status = lifeline_->connect(peer);
+    if (status == Status::kAgain) return status;
+    if (status != Status::kOk) return give_up(lifeline_->failure());
+    peer_name_ = lifeline_->peer_name();
+    greet();
+  }
+  const bool late = now() >= deadline_ns_;
+  listen();
+  if (state_ == State::kWarming) {
+    if (auto warm = warm_up(); !warm) return give_up(std::move(warm.error()));
+    while (state_ == State::kWarming && read(1) > 0) continue;
+    if (state_ == State::kWarming && warm_up_complete_) state_ = State::kReady;
+  }
+  if (state_ == State::kReady) return Status::kOk;
+  if (state_ > State::kReady) {  // a letter, or a completion, was wrong
+    state_ = State::kFailed;
+    return failure_.status;
+  }
+  if (!late) return Status::kAgain;
+  return give_up(make_error(Status::kTimeout, ETIMEDOUT,
+                            "the peer's endpoint did not answer within %g s "
+                            "(NCCL_SLIME_CONNECT_TIMEOUT); check that both ends are on one network "
+                            "of provider %s (fi_pingpong -p %s -e rdm)",
+                            rail_.settings().connect_timeout, rail_.domain().provider().c_str(),
+                            rail_.domain().provider().c_str()));
+}
+
+void FabricChannel::greet() {
+  Hello hello;
+  const std::vector<std::byte>& name = endpoint_.name();
+  hello.flags = options_.confirm_delivery ? kWantsConfirmations : 0;
+  hello.name_bytes = static_cast<uint16_t>(name.size());
+  hello.landing_address = rail_.landing().address;
+  hello.landing_key = rail_.landing().key;
+  std::ranges::copy(name, hello.name.begin());
+  lifeline_->say(Letter::kHello, pack(hello));
+  state_ = State::kGreeting;
+}
+
+// Some providers refuse writes of a peer that they were not told of.
+Result<void> FabricChannel::take_hello(std::span<const uint32_t> words) {
+  auto hello = unpack(words);
+  if (!hello) return fail(std::move(hello.error()));
+  if (!rail_.is_key(hello->landing_key)) {
+    return fail(make_error(Status::kRemote, 0, "the hello has a key of more than %zu bytes",
+                           rail_.domain().info().domain_attr->mr_key_size));
+  }
+  auto added = endpoint_.add_peer(rail_.domain(), name_in(*hello));
+  if (!added) return fail(std::move(added.error()));
+  peer_ = *hello;
+  peer_address_ = *added;
+  peer_wants_confirmations_ = (peer_.flags & kWantsConfirmations) != 0;
+  lifeline_->say(Letter::kReady);
+  state_ = State::kExpecting;
+  return {};
+}
+
+// Many providers open their connection, or learn what the peer can do, with the first write: it
+// must not be one that the engine waits for.
+Result<void> FabricChannel::warm_up() {
+  if (warm_up_posted_) return {};
+  const FabricRail::Landing& landing = rail_.landing();
+  iovec piece = {landing.memory, kWarmUpBytes};
+  fi_rma_iov target = {peer_.landing_address + kWarmUpBytes, kWarmUpBytes, peer_.landing_key};
+  void* description = landing.description;
+  fi_msg_rma message = {};
+  message.msg_iov = &piece;
+  message.desc = &description;
+  message.iov_count = 1;
+  message.addr = peer_address_;
+  message.rma_iov = &target;
+  message.rma_iov_count = 1;
+  message.context = &warm_up_;
+  const uint64_t flags =
+      FI_COMPLETION |
+      (rail_.domain().traits().delivery_complete ? FI_DELIVERY_COMPLETE : FI_TRANSMIT_COMPLETE);
+  const auto lock = rail_.while_copying();
+  const ssize_t code = ::fi_writemsg(endpoint_.get(), &message, flags);
+  warm_up_posted_ = code == 0;
+  if (code == 0 || code == -FI_EAGAIN) return {};
+  return fail(fabric_error(rail_.domain().symbols(), code, "the first write failed"));
+}
+
+// The peer hears which of its arrivals are not to be reported, and that this end is gone.
+void FabricChannel::leave() {
+  if (left_ || lifeline_ == nullptr || state_ < State::kGreeting) return;
+  left_ = true;
+  if (const auto cancelled = window_.incomplete(); !cancelled.empty()) {
+    lifeline_->say(Letter::kCancelled, cancelled);
+  }
+  lifeline_->say(Letter::kEnd);
+}
+
+// Nothing of the peer's arrives any more when this returns.
+void FabricChannel::end() {
+  leave();
+  if (rail_.domain().traits().reads_peer_memory && left_ && !peer_left_) {
+    rail_.resting().add(std::move(endpoint_), std::move(lifeline_));
+  }
+  endpoint_ = Endpoint();
+  lifeline_ = nullptr;
+}
+
+FabricChannel::~FabricChannel() {
+  if (state_ != State::kFenced) end();
+}
+
+}  // namespace slime::fabric

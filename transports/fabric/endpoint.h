@@ -1,0 +1,47 @@
+// The endpoint of one channel, with a completion queue and an address vector of its own: closing it
+// ends what its peer can do, and disturbs no other channel.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <rdma/fi_cm.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_rma.h>
+
+#include <span>
+#include <vector>
+
+#include "transports/fabric/domain.h"
+#include "transports/fabric/options.h"
+
+namespace slime::fabric {
+
+class Endpoint {
+ public:
+  Endpoint() = default;
+  Endpoint(Endpoint&&) = default;
+  Endpoint& operator=(Endpoint&& other) noexcept;
+  // With a completion queue of this many places.
+  static Result<Endpoint> open(const Domain& domain, size_t places);
+
+  fid_ep* get() const { return endpoint_.get(); }
+  fid_cq* completions() const { return completions_.get(); }
+  const EndpointCaps& caps() const { return caps_; }
+  // What a peer reaches it by, in the provider's own form.
+  const std::vector<std::byte>& name() const { return name_; }
+
+  Result<fi_addr_t> add_peer(const Domain& domain, std::span<const std::byte> name);
+
+ private:
+  Result<void> enable(const Domain& domain);
+
+  // In the order in which they need each other: they are closed the other way round.
+  Handle<fid_av> addresses_;
+  Handle<fid_cq> completions_;
+  Handle<fid_ep> endpoint_;
+  EndpointCaps caps_;
+  std::vector<std::byte> name_;
+};
+
+}  // namespace slime::fabric

@@ -1,0 +1,89 @@
+#include "transports/fabric/lifeline.h"
+
+#include <algorithm>
+#include <array>
+
+namespace slime::fabric {
+namespace {
+
+constexpr size_t kAtOnce = 64;  // words sent, or read, with one call
+
+// A head: 0x6c | letter | number of words, 16 bits.
+constexpr uint32_t kHeadMark = 0x6c;
+
+uint32_t head_of(Letter letter, size_t words) {
+  return kHeadMark << 24 | static_cast<uint32_t>(letter) << 16 | static_cast<uint32_t>(words);
+}
+
+bool is_head(uint32_t word) {
+  const uint32_t letter = word >> 16 & 0xff;
+  return word >> 24 == kHeadMark && letter >= static_cast<uint32_t>(Letter::kHello) &&
+         letter <= static_cast<uint32_t>(Letter::kEnd) && (word & 0xffff) <= Lifeline::kMaxWords;
+}
+
+}  // namespace
+
+void Lifeline::say(Letter letter, std::span<const uint32_t> words) {
+  do {
+    const auto part = words.first(std::min(words.size(), kMaxWords));
+    waiting_.push_back(head_of(letter, part.size()));
+    waiting_.insert(waiting_.end(), part.begin(), part.end());
+    words = words.subspan(part.size());
+  } while (!words.empty());
+  send();
+}
+
+void Lifeline::send() {
+  while (!waiting_.empty()) {
+    std::array<Work, kAtOnce> works;
+    const size_t count = std::min(works.size(), waiting_.size());
+    for (size_t i = 0; i < count; ++i) works[i].immediate = waiting_[i];
+    size_t taken = 0;
+    if (channel_->post(std::span(works).first(count), &taken) != Status::kOk) return;
+    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(taken));
+    if (taken < count) return;
+  }
+}
+
+Status Lifeline::fail_with(const char* what) {
+  if (failure_.what.empty()) failure_ = make_error(Status::kRemote, 0, "%s", what);
+  return failure_.status;
+}
+
+Status Lifeline::poll() {
+  if (!failure_.what.empty()) return failure_.status;
+  send();
+  if (waiting_.size() > kMostWaiting) return fail_with("the peer does not read what it is told");
+  arrived_.erase(arrived_.begin(), arrived_.begin() + static_cast<ptrdiff_t>(taken_));
+  taken_ = 0;
+  std::array<Done, kAtOnce> done;
+  size_t count = done.size();
+  Status status = Status::kOk;
+  while (status == Status::kOk && count == done.size()) {
+    status = channel_->poll(done, &count);
+    for (size_t i = 0; status == Status::kOk && i < count; ++i) {
+      if (done[i].kind != Done::Kind::kArrived) continue;
+      if (done[i].bytes != 0) return fail_with("the peer sent bytes where letters are expected");
+      arrived_.push_back(done[i].immediate);
+    }
+    if (arrived_.size() > kMostWaiting) break;  // the rest waits for the next call
+  }
+  return status;
+}
+
+bool Lifeline::next(Letter* letter, std::span<const uint32_t>* words) {
+  if (taken_ == arrived_.size()) return false;
+  const uint32_t head = arrived_[taken_];
+  if (!is_head(head)) {
+    fail_with("the peer sent something that is no letter; use the same libnet-slime on all hosts");
+    return false;
+  }
+  const size_t count = head & 0xffff;
+  if (arrived_.size() - taken_ - 1 < count) return false;
+  *letter = static_cast<Letter>(head >> 16 & 0xff);
+  *words = std::span<const uint32_t>(arrived_).subspan(taken_ + 1, count);
+  taken_ += 1 + count;
+  return true;
+}
+
+}  // namespace slime::fabric

@@ -1,0 +1,110 @@
+#include "transports/fabric/rail.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "transports/fabric/channel.h"
+
+namespace slime::fabric {
+namespace {
+
+constexpr size_t kLandingBytes = 4096;  // a page: a forked child shares no other memory with it
+
+}  // namespace
+
+FabricRail::FabricRail(std::unique_ptr<Domain> domain, std::shared_ptr<Rail> lifelines,
+                       const Settings& settings, RailCaps caps)
+    : settings_(settings),
+      lifelines_(std::move(lifelines)),
+      domain_(std::move(domain)),
+      caps_(std::move(caps)) {}
+
+Result<std::unique_ptr<FabricRail>> FabricRail::open(std::unique_ptr<Domain> domain,
+                                                     std::shared_ptr<Rail> lifelines,
+                                                     const Settings& settings, RailCaps caps) {
+  std::unique_ptr<FabricRail> rail(
+      new FabricRail(std::move(domain), std::move(lifelines), settings, std::move(caps)));
+  auto prepared = rail->prepare();
+  if (prepared) return rail;
+  prepared.error().what = "rail " + rail->caps_.name + ": " + prepared.error().what;
+  return fail(std::move(prepared.error()));
+}
+
+// Opens an endpoint to see what it can do: better no rail than one whose every connection fails.
+Result<void> FabricRail::prepare() {
+  auto trial = Endpoint::open(*domain_, kArrivals);
+  if (!trial) return fail(std::move(trial.error()));
+  caps_.lines_in_order = trial->caps().lines_in_order;
+  landing_memory_.reset(new (std::align_val_t{kLandingBytes}) std::byte[kLandingBytes]());
+  auto key = regions_.add({landing_memory_.get(), kLandingBytes});
+  if (!key) return fail(std::move(key.error()));
+  auto region = domain_->register_memory({landing_memory_.get(), kLandingBytes}, *key);
+  if (!region) return fail(std::move(region.error()));
+  landing_region_ = std::move(*region);
+  landing_ = {.memory = landing_memory_.get(),
+              .description = ::fi_mr_desc(landing_region_.get()),
+              .address = by_offset() ? 0 : reinterpret_cast<uint64_t>(landing_memory_.get()),
+              .key = ::fi_mr_key(landing_region_.get())};
+  return {};
+}
+
+FabricRail::~FabricRail() = default;
+
+void FabricRail::FreePage::operator()(std::byte* page) const {
+  ::operator delete[](page, std::align_val_t{kLandingBytes});
+}
+
+Carrier FabricRail::carrier() {
+  resting_.poll();
+  return Carrier::kUnknown;
+}
+
+Result<MemoryKeys> FabricRail::register_memory(const MemoryRange& range) {
+  const char* const name = caps_.name.c_str();
+  const auto start = reinterpret_cast<uintptr_t>(range.address);
+  if (start == 0 || range.bytes == 0 || start + range.bytes < start) {
+    return fail(make_error(Status::kInvalid, 0,
+                           "rail %s: cannot register %zu bytes at %p: not a range", name,
+                           range.bytes, range.address));
+  }
+  if (!takes(caps_, range)) {
+    return fail(make_error(Status::kUnsupported, 0,
+                           "rail %s: device memory (%zu bytes at %p) is not taken by this backend "
+                           "yet; register host memory",
+                           name, range.bytes, range.address));
+  }
+  auto key = regions_.add(range);
+  if (!key) return fail(placed(std::move(key.error())));
+  auto region = domain_->register_memory(range, *key);
+  if (!region) {
+    regions_.remove(*key);
+    return fail(placed(std::move(region.error())));
+  }
+  const MemoryKeys keys = {.local = *key, .remote = ::fi_mr_key(region->get())};
+  const std::lock_guard lock(mutex_);
+  memory_[*key] = std::move(*region);
+  return keys;
+}
+
+// A NIC uses the range no more when its registration is closed. A provider that copies in calls of
+// this process is kept from it.
+void FabricRail::deregister_memory(const MemoryKeys& keys) {
+  std::unique_lock<std::shared_mutex> quiet(copying_, std::defer_lock);
+  if (!domain_->traits().in_hardware) quiet.lock();
+  if (!regions_.remove(keys.local)) return;
+  const std::lock_guard lock(mutex_);
+  memory_.erase(keys.local);
+}
+
+Result<std::unique_ptr<Channel>> FabricRail::open_channel(const ChannelOptions& options) {
+  resting_.poll();
+  return FabricChannel::open(*this, options);
+}
+
+Error FabricRail::placed(Error error) const {
+  error.what = "rail " + caps_.name + ": " + error.what;
+  return error;
+}
+
+}  // namespace slime::fabric

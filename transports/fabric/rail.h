@@ -1,0 +1,87 @@
+// A libfabric rail: one domain of one provider, which is a NIC.
+//
+// Threads: any. Its channels belong to a thread each (transports/rail.h).
+#pragma once
+
+#include <slime/carrier.h>
+#include <slime/settings.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "transports/fabric/domain.h"
+#include "transports/fabric/resting.h"
+#include "transports/rail.h"
+#include "transports/region_table.h"
+
+namespace slime::fabric {
+
+class FabricRail final : public Rail {
+ public:
+  // `lifelines`: a rail over the kernel's TCP.
+  static Result<std::unique_ptr<FabricRail>> open(std::unique_ptr<Domain> domain,
+                                                  std::shared_ptr<Rail> lifelines,
+                                                  const Settings& settings, RailCaps caps);
+  ~FabricRail() override;
+
+  const RailCaps& caps() const override { return caps_; }
+  Carrier carrier() override;
+  Result<MemoryKeys> register_memory(const MemoryRange& range) override;
+  void deregister_memory(const MemoryKeys& keys) override;
+  Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) override;
+
+  // For the channels of this rail, which it must outlive.
+  const Settings& settings() const { return settings_; }
+  const Domain& domain() const { return *domain_; }
+  Rail& lifelines() { return *lifelines_; }
+  const RegionTable& regions() const { return regions_; }
+  Resting& resting() { return resting_; }
+  // The memory that warm-ups write into, and from.
+  struct Landing {
+    std::byte* memory = nullptr;
+    void* description = nullptr;  // fi_mr_desc()
+    uint64_t address = 0, key = 0;
+  };
+  const Landing& landing() const { return landing_; }
+  // Held while a call may copy into or out of our memory, so that deregister_memory() can wait for
+  // it. A NIC needs none: it is told.
+  std::shared_lock<std::shared_mutex> while_copying() {
+    return domain_->traits().in_hardware ? std::shared_lock<std::shared_mutex>()
+                                         : std::shared_lock(copying_);
+  }
+  // Works name their target by Work::remote_offset.
+  bool by_offset() const { return !domain_->has(FI_MR_VIRT_ADDR); }
+  // Whether the provider can have given out this key.
+  bool is_key(uint64_t key) const {
+    const size_t bytes = domain_->info().domain_attr->mr_key_size;
+    return bytes >= sizeof key || key >> 8 * bytes == 0;
+  }
+
+ private:
+  FabricRail(std::unique_ptr<Domain> domain, std::shared_ptr<Rail> lifelines,
+             const Settings& settings, RailCaps caps);
+  Result<void> prepare();
+  Error placed(Error error) const;  // begins with the rail
+
+  const Settings settings_;
+  const std::shared_ptr<Rail> lifelines_;
+  const std::unique_ptr<Domain> domain_;
+  RailCaps caps_;
+  RegionTable regions_;
+  std::shared_mutex copying_;
+  struct FreePage {
+    void operator()(std::byte* page) const;
+  };
+  std::unique_ptr<std::byte, FreePage> landing_memory_;
+  Handle<fid_mr> landing_region_;
+  Landing landing_;
+  Resting resting_;
+  std::mutex mutex_;                           // guards what follows
+  std::map<uint64_t, Handle<fid_mr>> memory_;  // by local key
+};
+
+}  // namespace slime::fabric

@@ -1,0 +1,36 @@
+#include "transports/fabric/resting.h"
+
+#include <utility>
+
+namespace slime::fabric {
+namespace {
+
+bool has_ended(Lifeline& lifeline) {
+  const Status status = lifeline.poll();
+  Letter letter = Letter::kHello;
+  std::span<const uint32_t> words;
+  while (lifeline.next(&letter, &words)) {
+    if (letter == Letter::kEnd) return true;
+  }
+  return status != Status::kOk;
+}
+
+}  // namespace
+
+void Resting::add(Endpoint endpoint, std::unique_ptr<Lifeline> lifeline) {
+  const std::lock_guard lock(mutex_);
+  if (resting_.size() == kCapacity) resting_.pop_front();
+  resting_.push_back({std::move(endpoint), std::move(lifeline)});
+}
+
+void Resting::poll() {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(resting_, [](const One& one) { return has_ended(*one.lifeline); });
+}
+
+size_t Resting::size() const {
+  const std::lock_guard lock(mutex_);
+  return resting_.size();
+}
+
+}  // namespace slime::fabric

@@ -1,0 +1,107 @@
+#include "transports/fabric/window.h"
+
+#include <algorithm>
+
+namespace slime::fabric {
+
+Window::Window(uint32_t places, bool confirmed)
+    : confirmed_(confirmed), places_(places), done_(places) {
+  ambiguous_.reserve(places);
+}
+
+void* Window::add(const Work& work) {
+  Place& place = at(next_++);
+  ++added_;
+  place.cookie = work.cookie;
+  place.immediate = work.immediate;
+  place.unconfirmed = work.unconfirmed;
+  place.complete = place.reported = place.done = place.taken = false;
+  return &place.context;
+}
+
+void Window::forget_newest() {
+  --next_;
+  --added_;
+}
+
+bool Window::complete(void* context) {
+  const auto address = reinterpret_cast<uintptr_t>(context);
+  const auto first = reinterpret_cast<uintptr_t>(places_.data());
+  const size_t index = (address - first) / sizeof(Place);
+  if (address < first || index >= places_.size()) return false;
+  const auto mask = static_cast<uint32_t>(places_.size() - 1);
+  const uint32_t position = oldest_ + ((static_cast<uint32_t>(index) - oldest_) & mask);
+  if (position - oldest_ >= under_way() || at(position).complete) return false;
+  at(position).complete = true;
+  ++completed_;
+  settle(position);
+  return true;
+}
+
+// After each change of a place.
+void Window::settle(uint32_t position) {
+  Place& place = at(position);
+  const bool is_done = place.complete && (!confirmed_ || place.unconfirmed || place.reported);
+  if (is_done && !place.done) {
+    place.done = true;
+    done_[done_end_++ & (done_.size() - 1)] = position;
+  }
+  const auto is_free = [this](const Place& oldest) {
+    return oldest.taken && (!confirmed_ || oldest.reported);
+  };
+  while (oldest_ != next_ && is_free(at(oldest_))) ++oldest_;
+}
+
+bool Window::report(std::span<const uint32_t> immediates) {
+  return std::ranges::all_of(immediates, [this](uint32_t one) { return report_one(one); });
+}
+
+bool Window::report_one(uint32_t immediate) {
+  uint32_t waiting = 0, found = 0;
+  for (uint32_t position = oldest_; position != next_; ++position) {
+    const Place& place = at(position);
+    if (place.immediate != immediate || place.reported) continue;
+    found = position;
+    ++waiting;
+  }
+  if (waiting == 1) {
+    at(found).reported = true;
+    settle(found);
+    return true;
+  }
+  ambiguous_.push_back(immediate);
+  const auto heard = static_cast<uint32_t>(std::ranges::count(ambiguous_, immediate));
+  if (heard < waiting) return true;
+  if (heard > waiting) return false;
+  std::erase(ambiguous_, immediate);
+  for (uint32_t position = oldest_; position != next_; ++position) {
+    Place& place = at(position);
+    if (place.immediate == immediate) place.reported = true;
+  }
+  for (uint32_t position = oldest_; position != next_; ++position) {
+    if (at(position).immediate == immediate) settle(position);
+  }
+  return true;
+}
+
+size_t Window::take(std::span<Done> done) {
+  size_t count = 0;
+  for (; taken_ != done_end_ && count < done.size(); ++count) {
+    const uint32_t position = done_[taken_++ & (done_.size() - 1)];
+    Place& place = at(position);
+    done[count] = {.kind = Done::Kind::kSent, .immediate = 0, .bytes = 0, .cookie = place.cookie};
+    place.taken = true;
+    settle(position);
+  }
+  return count;
+}
+
+std::vector<uint32_t> Window::incomplete() const {
+  std::vector<uint32_t> immediates;
+  for (uint32_t position = oldest_; position != next_; ++position) {
+    if (!at(position).complete) immediates.push_back(at(position).immediate);
+  }
+  return immediates;
+}
+
+}  // namespace slime::fabric
