@@ -18,7 +18,7 @@ TEST(Registry, UnknownTransportIsAnErrorThatNamesTheKnownOnes) {
   ASSERT_FALSE(rails);
   EXPECT_EQ(rails.error().status, Status::kConfig);
   EXPECT_NE(rails.error().what.find("\"carrier-pigeon\""), std::string::npos);
-  EXPECT_NE(rails.error().what.find("known: auto, verbs, tcp"), std::string::npos);
+  EXPECT_NE(rails.error().what.find("known: auto, verbs, libfabric, tcp"), std::string::npos);
   EXPECT_NE(rails.error().what.find("NCCL_SLIME_TRANSPORTS"), std::string::npos);
 }
 
