@@ -171,6 +171,7 @@ class BrokenWorld final : public World {
   Rail& left() override { return left_; }
   Rail& right() override { return right_; }
   bool pump() override { return inner_->pump(); }
+  bool is_at_rest() const override { return inner_->is_at_rest(); }
   WorldProperties properties() const override { return inner_->properties(); }
   std::vector<ChannelAddress> alien_addresses(const ChannelAddress& real) override {
     return inner_->alien_addresses(real);

@@ -12,7 +12,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kQuiet{20};  // of settle(), on rails that live in real time
 constexpr int kEndless = 20'000;                 // polls of settle() that find something
-constexpr int kIdleRounds = 100;                 // of a world where nothing will happen any more
+constexpr int kIdleRounds = 100;                 // of a world where nothing moves any more
 constexpr int kIdleAlone = 200;                  // of one end, while the other does nothing
 
 std::unique_ptr<Channel> open_channel(Rail& rail, const ChannelOptions& options) {
@@ -169,12 +169,14 @@ bool Pair::await_arrival(const Transfer& transfer, size_t index) {
 // Who was held up for longer than that has to look once more before it may say that all is quiet.
 void Pair::settle() {
   auto quiet = Clock::now() + kQuiet;
-  int moves_left = kEndless;
+  int moves_left = kEndless, rounds_at_rest = 0;
   until([&](bool* moved) {
     const bool late = world_.properties().in_real_time && Clock::now() > quiet;
     *moved = poll_both();
     if (*moved) quiet = Clock::now() + kQuiet;
-    return (late && !*moved) || (*moved && --moves_left == 0);
+    rounds_at_rest = !*moved && world_.is_at_rest() ? rounds_at_rest + 1 : 0;
+    const bool over = late || rounds_at_rest == kIdleRounds;
+    return (over && !*moved) || (*moved && --moves_left == 0);
   });
 }
 

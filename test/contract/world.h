@@ -25,6 +25,9 @@ class World {
   virtual Rail& right() = 0;
   // Lets time pass. False: nothing will ever happen by itself any more.
   virtual bool pump() = 0;
+  // The last pump() has found nothing to move: only what the ends do, and time-outs, can change
+  // anything now. False of a world that cannot tell.
+  virtual bool is_at_rest() const { return false; }
   // Addresses that no channel has, made from the address of one that is open.
   virtual std::vector<ChannelAddress> alien_addresses(const ChannelAddress& real) = 0;
   virtual WorldProperties properties() const { return {}; }

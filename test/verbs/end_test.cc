@@ -28,7 +28,7 @@ TEST_P(VerbsEnd, AChannelThatClosesSaysSo) {
   EXPECT_THAT(error.what, HasSubstr("rail fake1 (qp 0x"));
   EXPECT_THAT(error.what, HasSubstr("to ::ffff:10.77.0.1 (qp 0x"));
   EXPECT_THAT(error.what, HasSubstr("the peer closed the channel; its process ended"));
-  EXPECT_EQ(TestNics::resting(*world.left), 0u);
+  EXPECT_EQ(count_farewells(*world.left), 0u);
 }
 
 TEST_P(VerbsEnd, WhatWasSentBeforeIsReportedBeforeTheEnd) {
@@ -91,7 +91,7 @@ TEST_P(VerbsEnd, AllOfAClosingPeerMayBeThereBeforeConnectIsCalledAgain) {
     const ChannelAddress left = pair.left->address();
     ASSERT_NO_FATAL_FAILURE(close_after_set_up(world, pair));
     world.settle();
-    EXPECT_EQ(TestNics::resting(*world.left), 0u) << "its queue pairs are gone";
+    EXPECT_EQ(count_farewells(*world.left), 0u) << "its queue pairs are gone";
     ASSERT_EQ(pair.right->connect(left), Status::kOk) << pair.right->failure().what;
     EXPECT_THAT(failure_of(world, *pair.right).what, HasSubstr("the peer closed the channel; "));
   }
@@ -108,7 +108,7 @@ TEST_P(VerbsEnd, WithWorksUnderWayNothingIsSaid) {
   const size_t objects = world.nics.objects();
   pair.left.reset();
   EXPECT_EQ(world.nics.counts(0).sends, before);
-  EXPECT_EQ(TestNics::resting(*world.left), 0u);
+  EXPECT_EQ(count_farewells(*world.left), 0u);
   EXPECT_EQ(world.nics.objects(), objects - static_cast<size_t>(GetParam()) - 2);
   EXPECT_FALSE(world.nics.step());
   EXPECT_EQ(to.bytes(), std::vector(4'096, std::byte{2}));
@@ -125,7 +125,7 @@ TEST(VerbsEnd, AChannelThatWasNotReadySaysNothing) {
   pair.left.reset();
   pair.right.reset();
   EXPECT_EQ(world.nics.counts(1).sends, before);
-  EXPECT_EQ(TestNics::resting(*world.left) + TestNics::resting(*world.right), 0u);
+  EXPECT_EQ(count_farewells(*world.left) + count_farewells(*world.right), 0u);
 }
 
 TEST(VerbsEnd, AFencedChannelSaysNothing) {
@@ -134,7 +134,7 @@ TEST(VerbsEnd, AFencedChannelSaysNothing) {
   ASSERT_TRUE(pair.connect());
   pair.left->fence();
   pair.left.reset();
-  EXPECT_EQ(TestNics::resting(*world.left), 0u);
+  EXPECT_EQ(count_farewells(*world.left), 0u);
 }
 
 TEST(VerbsEnd, AFarewellToNobodyEndsWithTheNicsTimeOut) {
@@ -148,7 +148,7 @@ TEST(VerbsEnd, AFarewellToNobodyEndsWithTheNicsTimeOut) {
   EXPECT_EQ(world.nics.counts(0).sends - sends, 1u);
   EXPECT_TRUE(eventually([&] {
     world.settle();
-    return TestNics::resting(*world.left) == 0;
+    return count_farewells(*world.left) == 0;
   }));
   EXPECT_EQ(world.nics.objects(), before - 3) << "queue pair, completion queue, buffer";
 }
@@ -161,10 +161,10 @@ TEST(VerbsEnd, NoMoreThanSoManyRest) {
   for (size_t i = 0; i < kMore; ++i) ASSERT_TRUE(pairs.emplace_back(world).connect());
   for (TestPair& pair : pairs) {
     pair.left.reset();
-    ASSERT_LE(TestNics::resting(*world.left), Farewells::kCapacity);
+    ASSERT_LE(count_farewells(*world.left), Farewells::kCapacity);
   }
   world.settle();
-  EXPECT_EQ(TestNics::resting(*world.left), 0u);
+  EXPECT_EQ(count_farewells(*world.left), 0u);
 }
 
 TEST(VerbsEnd, TheRailMayEndBeforeItsFarewellsHaveArrived) {
@@ -215,7 +215,7 @@ TEST_P(VerbsEnd, NothingIsLeft) {
     }
     EXPECT_TRUE(eventually([&] {
       world.settle();
-      return TestNics::resting(*world.left) + TestNics::resting(*world.right) == 0;
+      return count_farewells(*world.left) + count_farewells(*world.right) == 0;
     }));
     EXPECT_EQ(world.nics.objects(), before);
   }

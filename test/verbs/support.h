@@ -18,10 +18,12 @@
 
 #include "test/support/fake_verbs.h"
 #include "test/support/test_buffer.h"
+#include "test/support/verbs_farewells.h"
 #include "transports/verbs/rail.h"
 
 namespace slime::verbs {
 
+using test::count_farewells;
 using test::eventually;
 using test::FakeVerbs;
 using test::FakeVerbsCounts;
@@ -53,7 +55,7 @@ struct TestNics {
   ~TestNics() {
     EXPECT_TRUE(eventually([this] {  // closed channels say so to their peers
       settle();
-      return resting(*left) + resting(*right) == 0;
+      return count_farewells(*left) + count_farewells(*right) == 0;
     }));
     left.reset();
     right.reset();
@@ -63,12 +65,6 @@ struct TestNics {
 
   void settle() {
     while (nics.step()) continue;
-  }
-
-  static size_t resting(Rail& rail) {
-    Farewells& farewells = static_cast<VerbsRail&>(rail).farewells();
-    farewells.poll();
-    return farewells.size();
   }
 
  private:
