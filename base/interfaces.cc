@@ -195,6 +195,17 @@ InterfaceList select_interfaces(std::string_view pattern_text,
   return list;
 }
 
+CpuSet cpus_near(const SocketAddress& address, const std::vector<InterfaceRecord>& records,
+                 const std::string& sysfs_root) {
+  const auto has_it = [&](const InterfaceRecord& record) {
+    return record.address && record.address->host() == address.host();
+  };
+  const auto found = std::ranges::find_if(records, has_it);
+  if (found == records.end()) return {};
+  const std::string name = found->name.substr(0, found->name.find(':'));
+  return read_local_cpus(read_sysfs_facts(sysfs_root, name).pci_path);
+}
+
 Result<InterfaceList> list_interfaces(std::string_view pattern, const std::string& variable) {
   auto records = interface_records();
   if (!records) return fail(std::move(records.error()));

@@ -1,6 +1,7 @@
 // The network interfaces of this host that can be rails of IP transports.
 #pragma once
 
+#include <slime/cpu_set.h>
 #include <slime/result.h>
 #include <slime/socket.h>
 
@@ -51,5 +52,10 @@ InterfaceList select_interfaces(std::string_view pattern,
 
 Result<InterfaceList> list_interfaces(std::string_view pattern,
                                       const std::string& variable = "NCCL_SLIME_IFNAME");
+
+// The CPUs near the NIC that has this address. Empty: not known, or it is that of a virtual
+// interface, or of all (0.0.0.0).
+CpuSet cpus_near(const SocketAddress& address, const std::vector<InterfaceRecord>& records,
+                 const std::string& sysfs_root = "/sys");
 
 }  // namespace slime

@@ -50,6 +50,7 @@ Result<void> ShardThread::launch() {
                              address_.to_string().c_str()));
   }
   started_ = true;
+  (void)(options_.near & CpuSet::of_this_thread()).apply_to(thread_);
   const std::string name = "slime-shard-" + std::to_string(options_.index);
   pthread_setname_np(thread_, name.c_str());  // 15 characters at most
   return {};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <slime/cpu_set.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -21,9 +22,12 @@ struct ShardThreadOptions {
   uint32_t max_lanes = 0;
   uint32_t busy_poll_us = 0;
   bool segmentation = true;
+  CpuSet near = {};  // the CPUs near its NIC; empty: not known
 };
 
 // Thread rules: everything but shard() and the counters belongs to the controller's thread.
+//
+// The thread runs on the CPUs near its NIC, as far as the process may; else where the process may.
 class ShardThread {
  public:
   // An idle thread looks up this often, should the bell have been lost.

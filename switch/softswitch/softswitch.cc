@@ -1,5 +1,7 @@
 #include "switch/softswitch/softswitch.h"
 
+#include <slime/interfaces.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -47,13 +49,16 @@ Result<std::unique_ptr<SoftSwitch>> SoftSwitch::open(const SoftSwitchOptions& op
                     .max_lanes = options.max_lanes,
                     .slot_bytes = options.slot_bytes,
                     .formats = sap::kKnownFormats};
+  const auto records = interface_records();
+  const CpuSet near = records ? cpus_near(*address, *records) : CpuSet();
   for (uint32_t index = 0; index < options.shards; ++index) {
     auto thread =
         ShardThread::start(std::move((*sockets)[index]), {.index = index,
                                                           .count = options.shards,
                                                           .max_lanes = options.max_lanes,
                                                           .busy_poll_us = options.busy_poll_us,
-                                                          .segmentation = options.segmentation});
+                                                          .segmentation = options.segmentation,
+                                                          .near = near});
     if (!thread) return fail(std::move(thread.error()));
     opened->threads_.push_back(std::move(*thread));
   }

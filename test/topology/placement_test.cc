@@ -1,6 +1,7 @@
 // Where the thread of our own runs.
 #include <gtest/gtest.h>
 #include <slime/housekeeper.h>
+#include <slime/interfaces.h>
 #include <slime/sysfs.h>
 
 #include <future>
@@ -71,6 +72,24 @@ TEST_F(Placement, NeverWiderThanItsMakerAndOnlyItself) {
   }).join();
   EXPECT_EQ(of_keeper(first_), first_);
   EXPECT_EQ(CpuSet::of_this_thread(), allowed_);
+}
+
+TEST(LocalCpus, OfTheNicThatHasAnAddress) {
+  test::MadeUpHost host;
+  const std::string nic = host.add_nic("pci0000:00/0000:00:03.0", 1);
+  host.write("devices/pci0000:00/0000:00:03.0/local_cpulist", "8-15");
+  host.write("class/net/eth0/mtu", "1500");
+  std::filesystem::create_directory_symlink(nic, host.root() / "class/net/eth0/device");
+  const auto at = [](const char* text) { return SocketAddress::parse(text).value(); };
+  const std::vector<InterfaceRecord> records = {
+      {"lo", 0, at("127.0.0.1")}, {"eth0", 0, std::nullopt}, {"eth0:1", 0, at("10.0.0.9")}};
+  const auto near = [&](const char* text) {
+    return cpus_near(at(text), records, host.root()).to_string();
+  };
+  EXPECT_EQ(near("10.0.0.9:28880"), "8-15");
+  EXPECT_EQ(near("127.0.0.1"), "");
+  EXPECT_EQ(near("10.0.0.8"), "");
+  EXPECT_EQ(near("0.0.0.0"), "");
 }
 
 TEST(LocalCpus, AreWhatTheKernelSaysOfTheFunction) {
