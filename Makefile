@@ -28,12 +28,13 @@ programs: all $(TEST_BINS) $(TEST_PROGRAM_BINS) $(if $(SAN),,$(BENCH_BINS))
 
 # The user's two commands -------------------------------------------------------------------------
 
+# RAIL=name chooses the transport.
 RUN_COMMAND ?= $(BUILD)/bin/slime-perf all_reduce --ranks 2 -b 8 -e 64M -f 2 -c 1
 
 run:
 	@mk/ensure-tools.sh build
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all
-	$(RUN_COMMAND)
+	@mk/run.sh $(BUILD) '$(RAIL)' $(RUN_COMMAND)
 
 RANKS ?= 2
 
@@ -55,7 +56,7 @@ check:
 # ThreadSanitizer, which is about threads. Benchmarks are not built with a sanitizer.
 NOT_SAN  := layers/layers runner/runner pause/pause system/install system/limits system/networks
 NOT_TSAN := gpu/gpu system/configs system/first_steps system/info system/outage system/perf_failures system/perf_launch \
-  system/perf_results system/tuner_table
+  system/perf_results system/run system/tuner_table
 TEST_SCRIPTS := $(filter-out $(if $(SAN),$(NOT_SAN:%=test/%.test.sh)) \
   $(if $(filter tsan,$(SAN)),$(NOT_TSAN:%=test/%.test.sh)),$(sort $(wildcard test/*/*.test.sh)))
 

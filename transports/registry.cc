@@ -44,15 +44,6 @@ constexpr std::array kBackends = {Backend{"verbs", verbs::open_verbs_rails},
                                   Backend{"tcp", tcp::open_tcp_rails}};
 constexpr std::string_view kAuto = "auto";
 
-std::string known_names() {
-  std::string names(kAuto);
-  for (const Backend& backend : kBackends) {
-    names += ", ";
-    names += backend.name;
-  }
-  return names;
-}
-
 // "a, b,,a" -> a, b
 std::vector<std::string_view> split_names(std::string_view list) {
   std::vector<std::string_view> names;
@@ -69,13 +60,17 @@ std::vector<std::string_view> split_names(std::string_view list) {
   return names;
 }
 
+// Why "auto" passes it over without a look; empty: it does not.
+std::string reason_to_leave_out(const Backend& backend, const Settings& settings) {
+  const bool out = settings.ib_disable && backend.name == "verbs";
+  return out ? "left out by " + variable_of("NCCL_SLIME_IB_DISABLE") : "";
+}
+
 // The rails of the first backend that has any: a slow transport beside a fast one gains nothing.
 Result<Rails> open_first(const Settings& settings, std::vector<std::string>* notes) {
   for (const Backend& backend : kBackends) {
-    if (settings.ib_disable && backend.name == "verbs") {
-      if (notes != nullptr) {
-        notes->push_back("verbs: left out by " + variable_of("NCCL_SLIME_IB_DISABLE"));
-      }
+    if (const std::string reason = reason_to_leave_out(backend, settings); !reason.empty()) {
+      if (notes != nullptr) notes->push_back(std::string(backend.name) + ": " + reason);
       continue;
     }
     if (backend.name == "libfabric" && !fabric::is_wanted(settings, "/sys")) continue;
@@ -83,6 +78,43 @@ Result<Rails> open_first(const Settings& settings, std::vector<std::string>* not
     if (!rails || !rails->empty()) return rails;
   }
   return Rails();
+}
+
+// "tcp: no address" of the backend tcp -> "no address"
+std::string join_notes(std::string_view backend, const std::vector<std::string>& notes) {
+  const std::string prefix = std::string(backend) + ": ";
+  std::string text;
+  for (const std::string& note : notes) {
+    text += (text.empty() ? "" : "; ") + note.substr(note.starts_with(prefix) ? prefix.size() : 0);
+  }
+  return text;
+}
+
+TransportState look_at(const Backend& backend, const Settings& settings) {
+  TransportState state{.name = std::string(backend.name)};
+  if (settings.transports == kAuto) state.reason = reason_to_leave_out(backend, settings);
+  if (!state.reason.empty()) return state;
+  std::vector<std::string> notes;
+  const auto rails = backend.open(settings, &notes);
+  for (size_t i = 0; rails && i < rails->size(); ++i) {
+    state.rails.push_back((*rails)[i]->caps().name);
+  }
+  if (!rails) state.reason = rails.error().what;
+  if (rails && rails->empty()) state.reason = join_notes(backend.name, notes);
+  return state;
+}
+
+// "auto, verbs (no rail here: no RDMA device), tcp (rails here: 4)"
+std::string describe_known(const Settings& settings) {
+  std::string text(kAuto);
+  for (const Backend& backend : kBackends) {
+    const TransportState state = look_at(backend, settings);
+    text += ", " + state.name + " (";
+    text += state.rails.empty() ? "no rail here: " + state.reason
+                                : "rails here: " + std::to_string(state.rails.size());
+    text += ")";
+  }
+  return text;
 }
 
 Result<Rails> open_backend(std::string_view name, const Settings& settings,
@@ -93,7 +125,7 @@ Result<Rails> open_backend(std::string_view name, const Settings& settings,
   return fail(make_error(Status::kConfig, 0,
                          "NCCL_SLIME_TRANSPORTS=%s: there is no transport \"%.*s\"; known: %s",
                          settings.transports.c_str(), static_cast<int>(name.size()), name.data(),
-                         known_names().c_str()));
+                         describe_known(settings).c_str()));
 }
 
 }  // namespace
@@ -104,7 +136,7 @@ Result<Rails> open_rails(const Settings& settings, std::vector<std::string>* not
     return fail(make_error(Status::kConfig, 0,
                            "NCCL_SLIME_TRANSPORTS=%s: \"auto\" stands alone; name the transports "
                            "that are wanted (%s)",
-                           settings.transports.c_str(), known_names().c_str()));
+                           settings.transports.c_str(), describe_known(settings).c_str()));
   }
   Rails rails;
   for (const std::string_view name : names) {
@@ -117,6 +149,27 @@ Result<Rails> open_rails(const Settings& settings, std::vector<std::string>* not
     SLIME_WARN("%s", sentence.c_str());
   }
   return rails;
+}
+
+std::vector<TransportState> survey_transports(const Settings& settings) {
+  const std::vector<std::string_view> names = split_names(settings.transports);
+  std::vector<TransportState> states;
+  for (const Backend& backend : kBackends) {
+    states.push_back(look_at(backend, settings));
+    states.back().wanted = std::ranges::find(names, backend.name) != names.end();
+  }
+  if (names.size() == 1 && names.front() == kAuto) {
+    const auto has_rails = [](const TransportState& state) { return !state.rails.empty(); };
+    const auto first = std::ranges::find_if(states, has_rails);
+    if (first != states.end()) first->wanted = true;
+    return states;
+  }
+  for (const std::string_view name : names) {
+    if (std::ranges::find(kBackends, name, &Backend::name) != kBackends.end()) continue;
+    const char* const reason = name == kAuto ? "stands alone" : "there is no such transport";
+    states.push_back({std::string(name), false, true, {}, reason});
+  }
+  return states;
 }
 
 }  // namespace slime

@@ -19,4 +19,16 @@ namespace slime {
 Result<std::vector<std::unique_ptr<Rail>>> open_rails(const Settings& settings,
                                                       std::vector<std::string>* notes);
 
+struct TransportState {
+  std::string name;
+  bool exists = true;                   // false: a word that cannot stand in settings.transports
+  bool wanted = false;                  // settings.transports names it, or it is what "auto" takes
+  std::vector<std::string> rails = {};  // their names
+  std::string reason = {};              // why there is none
+};
+
+// What each backend finds on this host, and the names in settings.transports that are of none. All
+// backends are opened for it, and closed.
+std::vector<TransportState> survey_transports(const Settings& settings);
+
 }  // namespace slime

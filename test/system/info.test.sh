@@ -250,6 +250,14 @@ expect "no rail: why" 3 't["rails"] == [] and any("lo does not match" in x for x
   NCCL_SLIME_IFNAME=foo -- --topology
 expect "a setting that cannot be used: which" 3 '"EAGER_MAX" in t["error"]' \
   NCCL_SLIME_EAGER_MAX=lots -- --topology
+expect "transports, and what they find" 0 \
+  'set(r) == {"tool", "version", "commit", "usable", "transports"} and
+   [(x["name"], x["wanted"]) for x in r["transports"]] == [("verbs", False), ("tcp", True)] and
+   r["transports"][1]["rails"] == ["lo"]' \
+  NCCL_SLIME_TRANSPORTS=tcp -- --transports
+expect "a transport that does not exist" 3 \
+  'r["transports"][-1]["name"] == "pigeon" and not r["transports"][-1]["exists"]' \
+  NCCL_SLIME_TRANSPORTS=tcp,pigeon -- --transports
 "${launcher[@]}" "$build/bin/slime-info" --topology >"$root/out" 2>&1
 check "the topology as text" "$(cat "$root/out")" \
   grep -qE '^    NUMA node [0-9]+, CPUs [0-9]' "$root/out"

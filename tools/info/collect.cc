@@ -112,7 +112,8 @@ bool is_other_build(const DeviceQuery& query) {
 
 bool Report::usable() const {
   return (!loading || loading->usable) && (!devices || devices->usable) &&
-         (!settings || settings->errors.empty()) && (!topology || topology->usable());
+         (!settings || settings->errors.empty()) && (!topology || topology->usable()) &&
+         (!transports || transports->usable());
 }
 
 Result<Report> collect(const Options& options, const Sources& conf) {
@@ -138,6 +139,7 @@ Result<Report> collect(const Options& options, const Sources& conf) {
     report.topology = report_topology(settings.settings);
     if (!settings.errors.empty()) report.topology->error = settings.errors.front();
   }
+  if (options.transports) report.transports = report_transports(settings.settings);
   if (options.all() || options.settings) report.settings = settings;
   return report;
 }

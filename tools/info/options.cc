@@ -10,10 +10,9 @@ namespace slime::info {
 namespace {
 
 constexpr const char* kFooter =
-    "Without --devices, --loading, --settings or --topology the first three are shown. Plugins "
-    "are\n"
-    "loaded and asked in processes of their own. ~/.nccl.conf (or NCCL_CONF_FILE) and\n"
-    "/etc/nccl.conf are read as NCCL reads them.\n"
+    "Without any of --devices, --loading, --settings, --topology and --transports the first three\n"
+    "are shown. Plugins are loaded and asked in processes of their own. ~/.nccl.conf (or\n"
+    "NCCL_CONF_FILE) and /etc/nccl.conf are read as NCCL reads them.\n"
     "Exit code: 0 NCCL can use the plugin, 2 usage, 3 something keeps it from doing so. When it "
     "is\n"
     "not known which NCCL, 3 means that no release can.";
@@ -31,6 +30,8 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   app.add_flag("--loading", options.loading, "Which file NCCL loads, release by release");
   app.add_flag("--settings", options.settings, "All settings with range and meaning");
   app.add_flag("--topology", options.topology, "Where GPUs and rails are, and their distances");
+  app.add_flag("--transports", options.transports,
+               "Which transports there are, and why one finds no rails here");
   app.add_flag("--settings-markdown", options.markdown, "docs/configuration.md, and nothing else");
   app.add_option("--plugin", options.plugin, "A value for NCCL_NET_PLUGIN instead of the current");
   app.add_option("--nccl", options.nccl,

@@ -151,6 +151,7 @@ nlohmann::json to_json(const Report& report) {
                 {"usable", report.usable()}};
   if (report.loading) whole["loading"] = loading_json(*report.loading);
   if (report.devices) whole["devices"] = devices_json(*report.devices);
+  if (report.transports) whole["transports"] = transports_json(*report.transports);
   if (report.topology) whole["topology"] = topology_json(*report.topology);
   if (report.settings) whole["settings"] = settings_json(*report.settings);
   return whole;

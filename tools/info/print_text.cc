@@ -14,6 +14,10 @@ void print_text(const Report& report, bool long_settings, FILE* out) {
     fputc('\n', out);
     print_devices(*report.devices, out);
   }
+  if (report.transports) {
+    fputc('\n', out);
+    print_transports(*report.transports, out);
+  }
   if (report.topology) {
     fputc('\n', out);
     print_topology(*report.topology, out);

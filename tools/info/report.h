@@ -14,6 +14,7 @@
 #include "tools/info/resolve.h"
 #include "tools/info/settings_report.h"
 #include "tools/info/topology/report.h"
+#include "tools/info/transports/report.h"
 
 namespace slime::info {
 
@@ -43,6 +44,7 @@ struct Report {
   std::optional<DevicesReport> devices;
   std::optional<SettingsReport> settings;
   std::optional<TopologyReport> topology;
+  std::optional<TransportsReport> transports;
 
   bool usable() const;
 };

@@ -1,0 +1,17 @@
+#!/bin/sh
+# run.sh BUILD RAIL COMMAND...: runs the command over the transport RAIL; empty: as the settings say.
+# One that does not exist, or finds no rail on this host, ends with the list of all, and why.
+set -u
+build=$1 rail=$2
+shift 2
+# A name that stands for a transport and more settings gets a case of its own.
+case $rail in
+'') ;;
+*) export NCCL_SLIME_TRANSPORTS="$rail" ;;
+esac
+if [ -n "$rail" ]; then
+  "$build/bin/slime-info" --transports || exit
+  echo
+fi
+echo "$*"
+exec "$@"
