@@ -32,6 +32,8 @@ class RegionTable {
 
   // `handle`: what the rail's hardware knows it by.
   Result<uint64_t> add(const MemoryRange& range, uint64_t handle = 0);
+  // For who learns it after the key. Nobody else knows the key yet.
+  void set_handle(uint64_t key, uint64_t handle) { find(key)->handle = handle; }
   bool remove(uint64_t key);  // false: no such registration (any more)
   size_t size() const;
 

@@ -81,6 +81,7 @@ Result<MemoryKeys> FabricRail::register_memory(const MemoryRange& range) {
     regions_.remove(*key);
     return fail(placed(std::move(region.error())));
   }
+  regions_.set_handle(*key, reinterpret_cast<uint64_t>(::fi_mr_desc(region->get())));
   const MemoryKeys keys = {.local = *key, .remote = ::fi_mr_key(region->get())};
   const std::lock_guard lock(mutex_);
   memory_[*key] = std::move(*region);
