@@ -60,10 +60,15 @@ std::vector<std::string_view> split_names(std::string_view list) {
   return names;
 }
 
-// Why "auto" passes it over without a look; empty: it does not.
+// Why it is passed over without a look where nobody names it; empty: it is not.
 std::string reason_to_leave_out(const Backend& backend, const Settings& settings) {
-  const bool out = settings.ib_disable && backend.name == "verbs";
-  return out ? "left out by " + variable_of("NCCL_SLIME_IB_DISABLE") : "";
+  if (backend.name == "verbs" && settings.ib_disable) {
+    return "left out by " + variable_of("NCCL_SLIME_IB_DISABLE");
+  }
+  if (backend.name == "libfabric" && !fabric::is_wanted(settings, "/sys")) {
+    return "no EFA or CXI NIC, and NCCL_SLIME_FABRIC_PROVIDER names no other provider";
+  }
+  return "";
 }
 
 // The rails of the first backend that has any: a slow transport beside a fast one gains nothing.
@@ -73,7 +78,6 @@ Result<Rails> open_first(const Settings& settings, std::vector<std::string>* not
       if (notes != nullptr) notes->push_back(std::string(backend.name) + ": " + reason);
       continue;
     }
-    if (backend.name == "libfabric" && !fabric::is_wanted(settings, "/sys")) continue;
     auto rails = backend.open(settings, notes);
     if (!rails || !rails->empty()) return rails;
   }
@@ -92,7 +96,10 @@ std::string join_notes(std::string_view backend, const std::vector<std::string>&
 
 TransportState look_at(const Backend& backend, const Settings& settings) {
   TransportState state{.name = std::string(backend.name)};
-  if (settings.transports == kAuto) state.reason = reason_to_leave_out(backend, settings);
+  const auto named = split_names(settings.transports);
+  if (std::ranges::find(named, backend.name) == named.end()) {
+    state.reason = reason_to_leave_out(backend, settings);
+  }
   if (!state.reason.empty()) return state;
   std::vector<std::string> notes;
   const auto rails = backend.open(settings, &notes);

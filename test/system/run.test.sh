@@ -6,7 +6,7 @@ build=${SLIME_BUILD_DIR:-build}
 out=$(mktemp) || exit 1
 trap 'rm -f "$out"' EXIT
 export NCCL_SLIME_IFNAME=lo
-unset NCCL_SLIME_TRANSPORTS
+unset NCCL_SLIME_TRANSPORTS NCCL_SLIME_FABRIC_PROVIDER
 wrong=0
 
 # expect WHAT EXIT RAIL PATTERN...: runs a command that prints the transport; each line must be there.
@@ -14,7 +14,9 @@ expect() {
   local what=$1 want=$2 rail=$3 code pattern
   shift 3
   # shellcheck disable=SC2016  # for the shell that is run
-  mk/run.sh "$build" "$rail" sh -c 'echo "ran over <${NCCL_SLIME_TRANSPORTS-}>"' >"$out" 2>&1
+  mk/run.sh "$build" "$rail" \
+    sh -c 'echo "ran over <${NCCL_SLIME_TRANSPORTS-}${NCCL_SLIME_FABRIC_PROVIDER:+ }${NCCL_SLIME_FABRIC_PROVIDER-}>"' \
+    >"$out" 2>&1
   code=$?
   [ $code -eq "$want" ] || { echo "not ok: $what: exit status $code"; wrong=1; }
   for pattern in "$@"; do
@@ -27,9 +29,12 @@ expect() {
 }
 
 expect "a transport" 0 tcp '^  tcp +wanted +rail lo$' '^ran over <tcp>$'
+expect "a provider of libfabric" 0 shm '^  libfabric +wanted +rail shm$' '^ran over <libfabric shm>$'
+expect "a provider that does not exist" 3 'libfabric:pigeon' \
+  '^  libfabric +wanted +no rail here: .*provider pigeon has no NIC here'
 expect "none is named" 0 '' '^ran over <>$'
 expect "a name that does not exist" 3 carrier-pigeon '^  carrier-pigeon +wanted +there is no such' \
-  '^  tcp +rail lo$' '^  verbs +(no rail here: .|rails? .)'
+  '^  tcp +rail lo$' '^  libfabric +no rail here: no EFA or CXI NIC' '^  verbs +(no rail here: .|rails? .)'
 if grep -q '^ran over' "$out"; then
   echo "not ok: the command was run all the same"
   wrong=1

@@ -44,7 +44,7 @@ TEST(Registry, SurveyOfTransports) {
   settings.ifname = "=lo";
   settings.transports = "tcp, carrier-pigeon";
   const auto states = survey_transports(settings);
-  ASSERT_EQ(states.size(), 3u);
+  ASSERT_EQ(states.size(), 4u);
   EXPECT_FALSE(state_of(states, "verbs").wanted);
   EXPECT_EQ(state_of(states, "tcp").rails, std::vector<std::string>{"lo"});
   EXPECT_TRUE(state_of(states, "tcp").wanted && state_of(states, "tcp").exists);
