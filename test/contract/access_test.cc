@@ -98,12 +98,13 @@ TYPED_TEST(RailAccess, TheLastByteOfTheRegionIsStillInside) {
     target.aim(&work, target.address());
     work.remote_key = target.keys().remote;
     work.length = 64;
-    size_t taken = 0, count = 0;
+    size_t taken = 0, sent = 0, count = 0;
     ASSERT_EQ(pair.left.channel->post({&work, 1}, &taken), Status::kOk);
     ASSERT_EQ(taken, 1U);
     std::array<Done, 1> done;
     for (int i = 0; i < 1'000'000 && count == 0; ++i) {
       this->world_->pump();
+      ASSERT_EQ(pair.left.channel->poll(done, &sent), Status::kOk) << this->failures_of(pair);
       ASSERT_EQ(pair.right.channel->poll(done, &count), Status::kOk) << this->failures_of(pair);
     }
     EXPECT_EQ(count, 1U);

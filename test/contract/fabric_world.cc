@@ -1,10 +1,13 @@
-// Two rails of a provider of libfabric: of the one that is installed.
+// Two rails of a provider of libfabric: of the one that is installed, or of one without hardware.
 #include <slime/settings.h>
 #include <slime/socket.h>
 
+#include <optional>
+#include <random>
 #include <thread>
 
 #include "test/contract/worlds.h"
+#include "test/support/fake_fabric.h"
 #include "transports/fabric/discovery.h"
 #include "transports/tcp/rail.h"
 
@@ -28,17 +31,60 @@ std::shared_ptr<Rail> open_lifelines(const Settings& settings) {
   return rails && !rails->empty() ? std::move(rails->front()) : nullptr;
 }
 
+// Its NIC is often busy, and its completion queues are short.
+test::FakeFabricOptions options_of_fake() {
+  test::FakeFabricOptions options;
+  options.seed = std::random_device{}();
+  options.tx_places = 100;
+  options.rx_size = 400;
+  options.busy_percent = 10;
+  return options;
+}
+
 class FabricWorld final : public World {
  public:
   FabricWorld(const std::string& provider, std::string* absent)
-      : settings_(settings_of_rails(provider)), symbols_(fabric::load_symbols()) {
-    if (!symbols_) {
-      *absent = symbols_.error().what;
+      : settings_(settings_of_rails(provider)) {
+    const auto symbols = fabric::load_symbols();
+    if (!symbols) {
+      *absent = symbols.error().what;
       return;
     }
+    open(**symbols, "/sys", absent);
+  }
+  explicit FabricWorld(const test::FakeFabricOptions& options)
+      : settings_(settings_of_rails("efa")) {
+    std::string absent;
+    nics_.emplace(options);
+    open(nics_->symbols(), nics_->sysfs_root(), &absent);
+    EXPECT_EQ(absent, "");
+    testing::Test::RecordProperty("seed", std::to_string(options.seed));
+  }
+  bool usable() const { return rails_.size() == 2; }
+  Rail& left() override { return *rails_[0]; }
+  Rail& right() override { return *rails_[1]; }
+  bool pump() override {
+    if (nics_ && nics_->step()) return true;
+    std::this_thread::yield();
+    return true;
+  }
+  WorldProperties properties() const override {
+    return {.in_real_time = true, .by_offset = by_offset_, .sent_by_polls_of_both = both_poll_};
+  }
+  uint64_t violations() const override { return nics_ ? nics_->violations().size() : 0; }
+  std::vector<ChannelAddress> alien_addresses(const ChannelAddress& real) override {
+    std::vector<ChannelAddress> aliens(1);
+    aliens.push_back(real);
+    aliens.back()[SocketAddress::kWireBytes] ^= std::byte{0x10};  // of the lifeline's nonce
+    return aliens;
+  }
+
+ private:
+  void open(const fabric::Symbols& symbols, const std::string& sysfs_root, std::string* absent) {
     std::vector<std::string> notes;
     for (const char* const end : {"left", "right"}) {
-      const auto with = fabric::Opening::prepare(**symbols_, open_lifelines(settings_), settings_);
+      const auto with =
+          fabric::Opening::prepare(symbols, open_lifelines(settings_), settings_, sysfs_root);
       EXPECT_TRUE(with) << with.error().what;
       if (!with) return;
       std::vector<fabric::Nic> nics = fabric::find_nics(*with, &notes);
@@ -53,26 +99,9 @@ class FabricWorld final : public World {
     }
     if (rails_.size() < 2) *absent = notes.empty() ? "no NIC" : notes.front();
   }
-  bool usable() const { return rails_.size() == 2; }
-  Rail& left() override { return *rails_[0]; }
-  Rail& right() override { return *rails_[1]; }
-  bool pump() override {
-    std::this_thread::yield();
-    return true;
-  }
-  WorldProperties properties() const override {
-    return {.in_real_time = true, .by_offset = by_offset_, .sent_by_polls_of_both = both_poll_};
-  }
-  std::vector<ChannelAddress> alien_addresses(const ChannelAddress& real) override {
-    std::vector<ChannelAddress> aliens(1);
-    aliens.push_back(real);
-    aliens.back()[SocketAddress::kWireBytes] ^= std::byte{0x10};  // of the lifeline's nonce
-    return aliens;
-  }
 
- private:
   const Settings settings_;
-  const Result<const fabric::Symbols*> symbols_;
+  std::optional<test::FakeFabric> nics_;  // unless the library is the one that is installed
   Rails rails_;
   bool by_offset_ = false, both_poll_ = false;
 };
@@ -83,5 +112,7 @@ std::unique_ptr<World> make_fabric_world(const std::string& provider, std::strin
   auto world = std::make_unique<FabricWorld>(provider, absent);
   return world->usable() ? std::move(world) : nullptr;
 }
+
+std::unique_ptr<World> make_efa_world() { return std::make_unique<FabricWorld>(options_of_fake()); }
 
 }  // namespace slime::contract

@@ -77,8 +77,15 @@ struct FabricTcp {
   }
 };
 
+// libfabric's provider efa, without hardware.
+std::unique_ptr<World> make_efa_world();
+struct FabricEfa {
+  static constexpr const char* kName = "libfabric_efa";
+  static std::unique_ptr<World> make() { return make_efa_world(); }
+};
+
 using AllRails = ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets, SimHca,
-                                  Verbs, FabricShm, FabricTcp>;
+                                  Verbs, FabricShm, FabricTcp, FabricEfa>;
 using RailsThatFlush = ::testing::Types<SimHca, Verbs>;
 
 struct RailName {
