@@ -1,5 +1,5 @@
 // What tests of several backends share: registered memory, works from one such place to another,
-// and waiting.
+// posting, polling and waiting.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -71,6 +71,33 @@ inline Work work_of(TestBuffer& from, size_t from_offset, TestBuffer& to, size_t
   work.immediate = immediate;
   work.cookie = cookie;
   return work;
+}
+
+inline std::vector<Done> poll_once(Channel& channel, Status* status, size_t room = 64) {
+  std::vector<Done> done(room);
+  size_t count = 0;
+  *status = channel.poll(done, &count);
+  done.resize(count);
+  return done;
+}
+
+// All that is there now. Ends with the channel's status, kOk or its failure.
+inline std::vector<Done> poll_all(Channel& channel, Status* status) {
+  std::vector<Done> all;
+  for (int idle = 0; idle < 3;) {
+    const std::vector<Done> some = poll_once(channel, status);
+    all.insert(all.end(), some.begin(), some.end());
+    if (*status != Status::kOk) break;
+    idle = some.empty() ? idle + 1 : 0;
+  }
+  return all;
+}
+
+inline Status post_one(Channel& channel, const Work& work) {
+  size_t taken = 0;
+  const Status status = channel.post({&work, 1}, &taken);
+  EXPECT_EQ(taken, status == Status::kOk ? 1u : 0u);
+  return status;
 }
 
 }  // namespace slime::test

@@ -28,6 +28,9 @@ using test::eventually;
 using test::FakeVerbs;
 using test::FakeVerbsCounts;
 using test::FakeVerbsOptions;
+using test::poll_all;
+using test::poll_once;
+using test::post_one;
 using test::TestBuffer;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -114,26 +117,6 @@ struct TestPair {
   }
 };
 
-inline std::vector<Done> poll_once(Channel& channel, Status* status, size_t room = 64) {
-  std::vector<Done> done(room);
-  size_t count = 0;
-  *status = channel.poll(done, &count);
-  done.resize(count);
-  return done;
-}
-
-// All that is there now. Ends with the channel's status, kOk or its failure.
-inline std::vector<Done> poll_all(Channel& channel, Status* status) {
-  std::vector<Done> all;
-  for (int idle = 0; idle < 3;) {
-    const std::vector<Done> some = poll_once(channel, status);
-    all.insert(all.end(), some.begin(), some.end());
-    if (*status != Status::kOk) break;
-    idle = some.empty() ? idle + 1 : 0;
-  }
-  return all;
-}
-
 // Polls until the channel fails. A broken one first takes what its NIC has flushed.
 inline Error failure_of(TestNics& world, Channel& channel) {
   Status status = Status::kOk;
@@ -150,13 +133,6 @@ inline Error failure_of(TestNics& world, Channel& channel) {
 inline Work work_of(TestBuffer& from, TestBuffer& to, uint32_t length, uint32_t immediate = 0,
                     uint64_t cookie = 0) {
   return test::work_of(from, 0, to, 0, length, immediate, cookie);
-}
-
-inline Status post_one(Channel& channel, const Work& work) {
-  size_t taken = 0;
-  const Status status = channel.post({&work, 1}, &taken);
-  EXPECT_EQ(taken, status == Status::kOk ? 1u : 0u);
-  return status;
 }
 
 }  // namespace slime::verbs

@@ -1,0 +1,125 @@
+// How works are handed to the provider: doorbells that are held back, and queues that are full.
+#include "test/fabric/support.h"
+#include "transports/fabric/channel.h"
+
+namespace slime::fabric {
+namespace {
+
+struct Posting {
+  TestNics world;
+  TestPair pair;
+  TestBuffer from, to;
+
+  explicit Posting(const FakeFabricOptions& options = {})
+      : world(options), pair(world), from(*world.left, 4'096), to(*world.right, 4'096) {
+    from.fill_pattern(3);
+    connected = pair.connect();
+  }
+  void run(uint32_t works) {
+    fabric::run(pair, works_of(from, to, works));
+    EXPECT_EQ(std::min<size_t>(works * 8, 4'096), matching());
+  }
+  size_t matching() {
+    const auto [end, other] = std::ranges::mismatch(from.bytes(), to.bytes());
+    return static_cast<size_t>(end - from.bytes().begin());
+  }
+  uint64_t held_back() {
+    const auto flags = world.nics.write_flags();
+    return static_cast<uint64_t>(
+        std::ranges::count_if(flags, [](uint64_t one) { return (one & FI_MORE) != 0; }));
+  }
+  bool connected = false;
+};
+
+TEST(FabricPosting, EachWorkRingsBefore26) {
+  Posting posting({.version = FI_VERSION(2, 5)});
+  ASSERT_TRUE(posting.connected);
+  posting.run(200);
+  EXPECT_EQ(posting.held_back(), 0u);
+}
+
+TEST(FabricPosting, ABatchRingsOnceForEachSixteenWorks) {
+  Posting posting(in_order());
+  ASSERT_TRUE(posting.connected);
+  const uint64_t before = posting.world.nics.counts(0).doorbells;
+  posting.run(64);
+  EXPECT_EQ(posting.world.nics.counts(0).doorbells - before, 64 / kMostHeldBack);
+  EXPECT_EQ(posting.world.nics.counts(0).most_held, kMostHeldBack - 1);
+}
+
+TEST(FabricPosting, ACompletionIsAskedForWhenThePeersNicHasTheWork) {
+  Posting posting;
+  ASSERT_TRUE(posting.connected);
+  posting.run(3);
+  for (const uint64_t flags : posting.world.nics.write_flags()) {
+    EXPECT_EQ(flags & (FI_COMPLETION | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE),
+              FI_COMPLETION | FI_TRANSMIT_COMPLETE);
+  }
+}
+
+// What is held back when the provider takes no more moves though nothing else is posted.
+TEST(FabricPosting, TheDoorbellIsRungThoughTheProviderWasBusyWithinTheBatch) {
+  for (const size_t after : {0, 1, 5, 9}) {
+    for (const size_t times : {1, 3}) {
+      Posting posting;
+      ASSERT_TRUE(posting.connected);
+      posting.world.nics.refuse_writes(after, times, -FI_EAGAIN);
+      posting.run(10);
+      EXPECT_EQ(posting.world.nics.counts(0).refused, times);
+    }
+  }
+}
+
+TEST(FabricPosting, ABusyProviderTakesAllInTheEnd) {
+  Posting posting({.tx_places = 40, .busy_percent = 40});
+  ASSERT_TRUE(posting.connected);
+  posting.run(1'000);
+  EXPECT_GT(posting.world.nics.counts(0).refused, 0u);
+}
+
+TEST(FabricPosting, ASmallQueueLimitsWhatAChannelTakes) {
+  Posting posting({.tx_size = 100});
+  ASSERT_TRUE(posting.connected);
+  EXPECT_EQ(posting.world.left->caps().send_queue_depth, 64u);
+  const auto works = works_of(posting.from, posting.to, 100);
+  size_t taken = 0, more = 0;
+  ASSERT_EQ(posting.pair.left->post(works, &taken), Status::kOk);
+  ASSERT_EQ(posting.pair.left->post(std::span(works).subspan(taken), &more), Status::kOk);
+  EXPECT_EQ(taken + more, 64u);
+  posting.world.settle();
+  Status status = Status::kOk;
+  EXPECT_EQ(poll_all(*posting.pair.left, &status).size(), 64u);
+  EXPECT_EQ(poll_all(*posting.pair.right, &status).size(), 64u);
+  posting.run(500);
+}
+
+TEST(FabricPosting, AFullReceiverMakesItsSenderWait) {
+  Posting posting({.rx_size = 20});
+  ASSERT_TRUE(posting.connected);
+  const auto works = works_of(posting.from, posting.to, 60);
+  size_t taken = 0;
+  ASSERT_EQ(posting.pair.left->post(works, &taken), Status::kOk);
+  posting.world.settle();
+  Status status = Status::kOk;
+  EXPECT_EQ(poll_all(*posting.pair.left, &status).size(), 20u);
+  size_t arrived = 0;
+  EXPECT_TRUE(eventually([&] {
+    arrived += poll_all(*posting.pair.right, &status).size();
+    posting.world.settle();
+    return arrived == 60;
+  }));
+  EXPECT_EQ(poll_all(*posting.pair.left, &status).size(), 40u);
+}
+
+TEST(FabricPosting, ARefusalIsNamed) {
+  Posting posting;
+  ASSERT_TRUE(posting.connected);
+  posting.world.nics.refuse_writes(0, 1, -FI_ENOMEM);
+  const Work work = works_of(posting.from, posting.to, 1)[0];
+  EXPECT_NE(post_one(*posting.pair.left, work), Status::kOk);
+  EXPECT_THAT(posting.pair.left->failure().what,
+              HasSubstr("fi_writemsg of 8 bytes failed: fake error 12 (12); see dmesg"));
+}
+
+}  // namespace
+}  // namespace slime::fabric

@@ -1,0 +1,68 @@
+// Which providers of which version are used, and for what.
+#include "transports/fabric/provider.h"
+
+#include "test/fabric/support.h"
+
+namespace slime::fabric {
+namespace {
+
+std::string refusal_of(const char* provider, uint32_t version) {
+  const auto traits = traits_of(provider, version);
+  return traits ? "" : traits.error().what;
+}
+
+TEST(FabricProvider, EfaBefore118IsRefused) {
+  for (const char* const name : {"efa", "efa-direct"}) {
+    EXPECT_EQ(refusal_of(name, FI_VERSION(1, 17)),
+              std::string("libfabric: provider ") + name +
+                  " of version 1.17 is not used: it sends RDMA writes as messages, which the "
+                  "receiver copies; install libfabric 1.18 or later");
+    EXPECT_EQ(refusal_of(name, FI_VERSION(1, 18)), "");
+  }
+}
+
+TEST(FabricProvider, TcpAndNetBefore118AreRefused) {
+  for (const char* const name : {"tcp", "tcp;ofi_rxm", "net", "net;ofi_rxm"}) {
+    EXPECT_THAT(refusal_of(name, FI_VERSION(1, 17)),
+                HasSubstr("it does not say how many bytes have arrived (fi_cq(3), \"len\"); "
+                          "install libfabric 1.18 or later"));
+    EXPECT_EQ(refusal_of(name, FI_VERSION(1, 18)), "");
+  }
+}
+
+TEST(FabricProvider, OnlyEfaFrom26OnHoldsDoorbellsBack) {
+  EXPECT_FALSE(traits_of("efa", FI_VERSION(1, 22))->more);
+  EXPECT_FALSE(traits_of("efa", FI_VERSION(2, 5))->more);
+  EXPECT_TRUE(traits_of("efa", FI_VERSION(2, 6))->more);
+  EXPECT_FALSE(traits_of("cxi", FI_VERSION(2, 6))->more);
+  EXPECT_FALSE(traits_of("shm", FI_VERSION(2, 6))->more);
+}
+
+TEST(FabricProvider, WhoMovesTheDataDecidesWhatACompletionIsAskedFor) {
+  for (const char* const nic : {"efa", "cxi", "verbs", "verbs;ofi_rxm"}) {
+    EXPECT_TRUE(traits_of(nic, FI_VERSION(2, 0))->in_hardware) << nic;
+    EXPECT_FALSE(traits_of(nic, FI_VERSION(2, 0))->delivery_complete) << nic;
+  }
+  for (const char* const software : {"tcp", "udp;ofi_rxd", "sockets"}) {
+    EXPECT_FALSE(traits_of(software, FI_VERSION(2, 0))->in_hardware) << software;
+    EXPECT_TRUE(traits_of(software, FI_VERSION(2, 0))->delivery_complete) << software;
+  }
+  EXPECT_TRUE(traits_of("shm", FI_VERSION(1, 17))->reads_peer_memory);
+  EXPECT_TRUE(traits_of("shm", FI_VERSION(1, 17))->refuses_silently);
+}
+
+TEST(FabricProvider, ALayeredProviderIsAnother) {
+  EXPECT_TRUE(is_provider("tcp;ofi_rxm", "tcp;ofi_rxm"));
+  EXPECT_FALSE(is_provider("tcp;ofi_rxm", "tcp"));
+  EXPECT_FALSE(is_provider("efa-direct", "efa"));
+}
+
+TEST(FabricProvider, AnOldLibraryIsNotedInsteadOfARail) {
+  const FakeFabric nics({.version = FI_VERSION(1, 17)});
+  const Opened opened(nics);
+  EXPECT_THAT(opened.rails, IsEmpty());
+  EXPECT_THAT(opened.notes, ElementsAre(HasSubstr("provider efa of version 1.17 is not used")));
+}
+
+}  // namespace
+}  // namespace slime::fabric
