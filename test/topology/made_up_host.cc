@@ -46,7 +46,7 @@ DgxLikeHost::DgxLikeHost() {
   add_node(1, "56-111,168-223", 1);
   int index = 0;
   for (const std::string bus : {"1", "4", "9", "c"}) {
-    const auto at = [&bus](const std::string& rest) { return "0000:" + bus + rest; };
+    const auto at = [&bus](const char* rest) { return std::string("0000:").append(bus) + rest; };
     const std::string port = "pci" + at("0/") + at("0:01.0/") + at("1:00.0/") + at("2:0");
     const int node = index++ / 2;
     gpus.push_back(add_gpu(port + "0.0/" + at("3:00.0"), node));

@@ -34,7 +34,7 @@ std::string print(const TopologyReport& report) {
   FILE* const out = open_memstream(&text, &bytes);
   print_topology(report, out);
   fclose(out);
-  const std::string result(text, bytes);
+  std::string result(text, bytes);
   free(text);
   return result;
 }

@@ -69,10 +69,10 @@ void ask_other_source(const Topology& topology, const OpenLocalitySource& open_o
                       ", and hwloc cannot be asked: " + other.error().what;
     return;
   }
-  const auto rest = std::ranges::stable_partition(
-      unknown, [&](PciPlace* place) { return topology.ask(**other, place); });
-  const std::vector<PciPlace*> told(unknown.begin(), rest.begin());
-  const std::vector<PciPlace*> untold(rest.begin(), rest.end());
+  const auto rest = std::stable_partition(unknown.begin(), unknown.end(), [&](PciPlace* place) {
+    return topology.ask(**other, place);
+  });
+  const std::vector<PciPlace*> told(unknown.begin(), rest), untold(rest, unknown.end());
   if (!told.empty()) report->source += "; " + (*other)->name() + " for " + joined_addresses(told);
   if (!untold.empty()) {
     report->source +=
