@@ -11,7 +11,7 @@ namespace {
 // A provider that drops a write without a word has dropped it when its receiver has looked for it
 // this often, and found nothing.
 constexpr uint32_t kEmptyReads = 16;
-constexpr uint64_t kShortestPauseNs = 10'000'000;
+constexpr uint64_t kTellPauseNs = 20'000'000;
 
 }  // namespace
 
@@ -79,8 +79,7 @@ bool FabricChannel::is_cancelled(uint32_t immediate) {
 // Said when nothing has completed since the last look, so a busy channel says it never.
 void FabricChannel::tell_what_is_complete(uint64_t now_ns) {
   if (now_ns < tell_due_ns_) return;
-  tell_due_ns_ =
-      now_ns + std::max(kShortestPauseNs, seconds_to_ns(rail_.settings().peer_timeout) / 8);
+  tell_due_ns_ = now_ns + kTellPauseNs;
   const uint64_t complete = window_.completed();
   const bool rests = complete == seen_complete_ && complete != told_complete_;
   seen_complete_ = complete;
