@@ -25,6 +25,30 @@ TEST(FabricEnd, ArrivalsThatAreDroppedAtTheCloseAreNotConfirmed) {
   EXPECT_EQ(number_of(done, Done::Kind::kSent), reported.size());
 }
 
+// They are read while the receiver still connects, and reported by its polls later.
+TEST(FabricEnd, ArrivalsThatOvertookTheSetUpAreConfirmedWhenTheyAreReported) {
+  TestNics world;
+  TestPair pair(world, true);
+  const ChannelAddress of_left = pair.left->address(), of_right = pair.right->address();
+  ASSERT_TRUE(eventually([&] {
+    (void)pair.left->connect(of_right);
+    if (world.nics.counts(1).writes == 0) (void)pair.right->connect(of_left);
+    return world.nics.counts(0).writes + world.nics.counts(1).writes == 2;
+  }));
+  world.settle();  // the first writes of both ends; the right one has not looked
+  ASSERT_EQ(pair.left->connect(of_right), Status::kOk) << pair.left->failure().what;
+  TestBuffer from(*world.left, 64, 5), to(*world.right, 64);
+  for (const Work& work : works_of(from, to, 4)) ASSERT_EQ(post_one(*pair.left, work), Status::kOk);
+  world.settle();
+  ASSERT_EQ(pair.right->connect(of_left), Status::kOk) << pair.right->failure().what;
+  Status status = Status::kOk;
+  EXPECT_EQ(poll_once(*pair.right, &status, 1).size(), 1u);
+  pair.right.reset();
+  std::vector<Done> done;
+  EXPECT_EQ(failure_of(world, *pair.left, &done).status, Status::kRemote);
+  EXPECT_EQ(number_of(done, Done::Kind::kSent), 1u);
+}
+
 TEST(FabricEnd, WithoutConfirmationsANicsWordIsEnough) {
   TestNics world;
   TestPair pair(world);

@@ -93,6 +93,25 @@ TEST(FabricPosting, ASmallQueueLimitsWhatAChannelTakes) {
   posting.run(500);
 }
 
+TEST(FabricPosting, ABusyProviderMakesNoChannelTakeMore) {
+  Posting posting({.tx_places = 40});
+  ASSERT_TRUE(posting.connected);
+  const auto works = works_of(posting.from, posting.to, 400);
+  size_t all = 0, taken = 1;
+  while (taken > 0) {
+    ASSERT_EQ(posting.pair.left->post(std::span(works).subspan(all), &taken), Status::kOk);
+    all += taken;
+  }
+  EXPECT_EQ(all, 256u);
+  Status status = Status::kOk;
+  size_t sent = 0;
+  EXPECT_TRUE(eventually([&] {
+    posting.world.settle();
+    sent += poll_all(*posting.pair.left, &status).size();
+    return sent == all;
+  }));
+}
+
 TEST(FabricPosting, AFullReceiverMakesItsSenderWait) {
   Posting posting({.rx_size = 20});
   ASSERT_TRUE(posting.connected);
