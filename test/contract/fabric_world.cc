@@ -3,6 +3,7 @@
 #include <slime/socket.h>
 #include <sys/statvfs.h>
 
+#include <cstdio>
 #include <optional>
 #include <random>
 #include <thread>
@@ -68,7 +69,12 @@ class FabricWorld final : public World {
     nics_.emplace(options);
     open(nics_->symbols(), nics_->sysfs_root(), &absent);
     EXPECT_EQ(absent, "");
-    testing::Test::RecordProperty("seed", std::to_string(options.seed));
+  }
+  ~FabricWorld() override {
+    if (!nics_ || !testing::Test::HasFailure()) return;
+    std::fprintf(stderr, "the seed of the NICs was %llu\n",
+                 static_cast<unsigned long long>(nics_->options().seed));
+    for (const std::string& what : nics_->violations()) std::fprintf(stderr, "%s\n", what.c_str());
   }
   bool usable() const { return rails_.size() == 2; }
   Rail& left() override { return *rails_[0]; }

@@ -85,6 +85,7 @@ class FakeFabric {
   FakeFabric& operator=(const FakeFabric&) = delete;
 
   const fabric::Symbols& symbols() const { return symbols_; }
+  const FakeFabricOptions& options() const { return options_; }
   std::string sysfs_root() const { return root_.string(); }
 
   bool step();  // false: nothing can move now
