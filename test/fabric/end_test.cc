@@ -152,6 +152,25 @@ TEST(FabricEnd, WhatHadArrivedIsReportedThoughTheChannelBroke) {
   EXPECT_EQ(number_of(done, Done::Kind::kArrived), 4u);
 }
 
+TEST(FabricEnd, WhatWasSentIsReportedThoughAWorkWithItsImmediateIsUnderWayAtTheClose) {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    TestNics world({.seed = seed, .reorders = false});
+    TestPair pair(world);
+    ASSERT_TRUE(pair.connect());
+    TestBuffer from(*world.left, 64, 5), to(*world.right, 64);
+    const Work work = works_of(from, to, 1)[0];
+    ASSERT_EQ(post_one(*pair.left, work), Status::kOk);
+    world.settle();
+    Status status = Status::kOk;
+    ASSERT_EQ(poll_all(*pair.left, &status).size(), 1u) << "it was sent";
+    ASSERT_EQ(post_one(*pair.left, work), Status::kOk);
+    pair.left.reset();
+    std::vector<Done> done;
+    failure_of(world, *pair.right, &done);
+    EXPECT_GE(done.size(), 1u) << seed;
+  }
+}
+
 TEST(FabricEnd, NothingArrivesAfterTheFence) {
   TestNics world;
   TestPair pair(world);

@@ -39,7 +39,7 @@ const char* advice(int code) {
 std::string FabricChannel::peer_name() const { return peer_name_; }
 
 std::string FabricChannel::where() const {
-  return "rail " + rail_.caps().name + " to " + peer_name();
+  return "rail " + rail_.caps().name + (peer_name_.empty() ? "" : " to " + peer_name_);
 }
 
 // A NIC may still write completions of what it has written.

@@ -56,7 +56,10 @@ Result<void> FabricChannel::take_letter(Letter letter, std::span<const uint32_t>
       empty_reads_ = 0;
       return {};
     case Letter::kCancelled:
-      if (cancelled_.size() + words.size() > kArrivals) return refuse();
+      if (!rail_.domain().traits().reads_peer_memory ||
+          cancelled_.size() + words.size() > kSendQueueDepth) {
+        return refuse();
+      }
       cancelled_.insert(cancelled_.end(), words.begin(), words.end());
       return {};
     case Letter::kEnd:

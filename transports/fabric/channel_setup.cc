@@ -136,11 +136,13 @@ Result<void> FabricChannel::warm_up() {
   return fail(fabric_error(rail_.domain().symbols(), code, "the first write failed"));
 }
 
-// The peer hears which of its arrivals are not to be reported, and that this end is gone.
+// The peer hears that this end is gone and, if it reads our memory, which arrivals it must not
+// report.
 void FabricChannel::leave() {
   if (left_ || lifeline_ == nullptr || state_ < State::kGreeting) return;
   left_ = true;
-  if (const auto cancelled = window_.incomplete(); !cancelled.empty()) {
+  const auto cancelled = window_.incomplete();
+  if (rail_.domain().traits().reads_peer_memory && !cancelled.empty()) {
     lifeline_->say(Letter::kCancelled, cancelled);
   }
   lifeline_->say(Letter::kEnd);

@@ -83,38 +83,42 @@ const char* exclusion(const Opening& with, const std::string& name, const Traits
   return other ? "NCCL_SLIME_IFNAME" : nullptr;
 }
 
+Result<Info> ask(const Symbols& symbols, const std::string& provider) {
+  const Info hints = make_hints(symbols, provider);
+  fi_info* list = nullptr;
+  int code = -FI_ENOMEM;
+  if (hints != nullptr) {
+    code = symbols.getinfo(interface_version(symbols), nullptr, nullptr, 0, hints.get(), &list);
+  }
+  if (code == 0) return Info(list, FreeInfo{&symbols});
+  return fail(
+      fabric_error(symbols, code, "libfabric: provider %s has no NIC here", provider.c_str()));
+}
+
 // libfabric lists a NIC several times, with its best form first: with IPv4 before IPv6, say.
 void find_provider(const Opening& with, const std::string& provider, std::vector<Nic>* nics,
                    std::vector<std::string>* notes) {
   auto traits = traits_of(provider, with.symbols->version());
-  if (!traits) {
-    notes->push_back(traits.error().what);
+  auto found = traits ? ask(*with.symbols, provider) : fail(std::move(traits.error()));
+  if (!found) {
+    notes->push_back(found.error().what);
     return;
   }
-  const Info hints = make_hints(*with.symbols, provider);
-  fi_info* list = nullptr;
-  const int code = hints == nullptr
-                       ? -FI_ENOMEM
-                       : with.symbols->getinfo(interface_version(*with.symbols), nullptr, nullptr,
-                                               0, hints.get(), &list);
-  const Info found(list, FreeInfo{with.symbols});
-  if (code != 0) {
-    notes->push_back("libfabric: provider " + provider +
-                     " has no NIC here: " + with.symbols->strerror(-code));
-    return;
-  }
-  for (const fi_info* info = found.get(); info != nullptr; info = info->next) {
+  std::vector<std::string> seen;
+  for (const fi_info* info = found->get(); info != nullptr; info = info->next) {
     if (provider != info->fabric_attr->prov_name) continue;  // "tcp" brings "tcp;ofi_rxm" too
-    if (const char* const by = exclusion(with, info->domain_attr->name, *traits)) {
-      notes->push_back(info->domain_attr->name + (": excluded by " + variable_of(by)));
-      continue;
+    const std::string name = info->domain_attr->name;
+    if (std::ranges::find(seen, name) != seen.end()) continue;
+    seen.push_back(name);
+    if (const char* const by = exclusion(with, name, *traits)) {
+      notes->push_back(name + ": excluded by " + variable_of(by));
+    } else {
+      nics->push_back({duplicate(*with.symbols, info), *traits, describe(with, *info, *traits)});
     }
-    RailCaps caps = describe(with, *info, *traits);
-    if (std::ranges::any_of(*nics, [&](const Nic& nic) { return nic.caps.name == caps.name; })) {
-      continue;
-    }
-    nics->push_back({duplicate(*with.symbols, info), *traits, std::move(caps)});
   }
+  if (!seen.empty()) return;
+  notes->push_back("libfabric: no provider " + provider + ", but " +
+                   (*found)->fabric_attr->prov_name + "; name it so");
 }
 
 Result<std::unique_ptr<FabricRail>> open_nic(const Opening& with, Nic nic) {
