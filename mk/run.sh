@@ -7,7 +7,7 @@ shift 2
 # A name that stands for a transport and more settings gets a case of its own.
 case $rail in
 '') ;;
-shm | efa | cxi | *\;*) export NCCL_SLIME_TRANSPORTS=libfabric NCCL_SLIME_FABRIC_PROVIDER="$rail" ;;
+shm | efa | *\;*) export NCCL_SLIME_TRANSPORTS=libfabric NCCL_SLIME_FABRIC_PROVIDER="$rail" ;;
 libfabric:*) export NCCL_SLIME_TRANSPORTS=libfabric NCCL_SLIME_FABRIC_PROVIDER="${rail#*:}" ;;
 *) export NCCL_SLIME_TRANSPORTS="$rail" ;;
 esac

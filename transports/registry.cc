@@ -66,7 +66,7 @@ std::string reason_to_leave_out(const Backend& backend, const Settings& settings
     return "left out by " + variable_of("NCCL_SLIME_IB_DISABLE");
   }
   if (backend.name == "libfabric" && !fabric::is_wanted(settings, "/sys")) {
-    return "no EFA or CXI NIC, and NCCL_SLIME_FABRIC_PROVIDER names no other provider";
+    return "no EFA NIC, and NCCL_SLIME_FABRIC_PROVIDER names no other provider";
   }
   return "";
 }

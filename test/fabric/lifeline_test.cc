@@ -110,7 +110,7 @@ TEST(FabricLifeline, ALetterIsReturnedWhenItIsWhole) {
 }
 
 TEST(FabricLifeline, AWordThatIsNoHeadIsRefused) {
-  for (const uint32_t word : {0x0000'0000u, 0x6d02'0000u, 0x6c00'0000u, 0x6c07'0000u, 0x6c03'0200u,
+  for (const uint32_t word : {0x0000'0000u, 0x6d02'0000u, 0x6c00'0000u, 0x6c09'0000u, 0x6c03'0200u,
                               0x6c03'ffffu, UINT32_MAX}) {
     FromPeer peer;
     peer.send({0x6c02'0000, word});

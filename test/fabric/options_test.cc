@@ -8,7 +8,7 @@ namespace {
 constexpr int kCudaApi = 10, kSharedMemory = 11;
 constexpr int kEfa = -(0xefa << 16);
 constexpr int kRnrRetry = kEfa, kEmulatedWrite = kEfa + 2, kDeviceRdma = kEfa + 4,
-              kWriteInOrder = kEfa + 6;
+              kWriteInOrder = kEfa + 6, kUnsolicitedReceive = kEfa + 8;
 
 // What one rail sets, by option.
 std::map<int, uint64_t> set_by_a_rail(const FakeFabricOptions& options) {
@@ -44,7 +44,8 @@ TEST(FabricOptions, EfaIsAskedForTheDevicesRdmaAndToAskTheReceiverForEver) {
                                                         {kSharedMemory, 0},
                                                         {kRnrRetry, 7},
                                                         {kDeviceRdma, 1},
-                                                        {kWriteInOrder, 1}}));
+                                                        {kWriteInOrder, 1},
+                                                        {kUnsolicitedReceive, 0}}));
 }
 
 TEST(FabricOptions, OtherProvidersAreAskedForWhatIsCommonOnly) {

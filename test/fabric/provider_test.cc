@@ -12,13 +12,11 @@ std::string refusal_of(const char* provider, uint32_t version) {
 }
 
 TEST(FabricProvider, EfaBefore118IsRefused) {
-  for (const char* const name : {"efa", "efa-direct"}) {
-    EXPECT_EQ(refusal_of(name, FI_VERSION(1, 17)),
-              std::string("libfabric: provider ") + name +
-                  " of version 1.17 is not used: it sends RDMA writes as messages, which the "
-                  "receiver copies; install libfabric 1.18 or later");
-    EXPECT_EQ(refusal_of(name, FI_VERSION(1, 18)), "");
-  }
+  EXPECT_EQ(
+      refusal_of("efa", FI_VERSION(1, 17)),
+      "libfabric: provider efa of version 1.17 is not used: it sends RDMA writes as messages, "
+      "which the receiver copies; install libfabric 1.18 or later");
+  EXPECT_EQ(refusal_of("efa", FI_VERSION(1, 18)), "");
 }
 
 TEST(FabricProvider, TcpAndNetBefore118AreRefused) {
@@ -34,12 +32,11 @@ TEST(FabricProvider, OnlyEfaFrom26OnHoldsDoorbellsBack) {
   EXPECT_FALSE(traits_of("efa", FI_VERSION(1, 22))->more);
   EXPECT_FALSE(traits_of("efa", FI_VERSION(2, 5))->more);
   EXPECT_TRUE(traits_of("efa", FI_VERSION(2, 6))->more);
-  EXPECT_FALSE(traits_of("cxi", FI_VERSION(2, 6))->more);
   EXPECT_FALSE(traits_of("shm", FI_VERSION(2, 6))->more);
 }
 
 TEST(FabricProvider, WhoMovesTheDataDecidesWhatACompletionIsAskedFor) {
-  for (const char* const nic : {"efa", "cxi", "verbs", "verbs;ofi_rxm"}) {
+  for (const char* const nic : {"efa", "verbs", "verbs;ofi_rxm"}) {
     EXPECT_TRUE(traits_of(nic, FI_VERSION(2, 0))->in_hardware) << nic;
     EXPECT_FALSE(traits_of(nic, FI_VERSION(2, 0))->delivery_complete) << nic;
   }
@@ -49,12 +46,6 @@ TEST(FabricProvider, WhoMovesTheDataDecidesWhatACompletionIsAskedFor) {
   }
   EXPECT_TRUE(traits_of("shm", FI_VERSION(1, 17))->reads_peer_memory);
   EXPECT_TRUE(traits_of("shm", FI_VERSION(1, 17))->refuses_silently);
-}
-
-TEST(FabricProvider, ALayeredProviderIsAnother) {
-  EXPECT_TRUE(is_provider("tcp;ofi_rxm", "tcp;ofi_rxm"));
-  EXPECT_FALSE(is_provider("tcp;ofi_rxm", "tcp"));
-  EXPECT_FALSE(is_provider("efa-direct", "efa"));
 }
 
 TEST(FabricProvider, AnOldLibraryIsNotedInsteadOfARail) {

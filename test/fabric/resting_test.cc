@@ -50,6 +50,16 @@ TEST(FabricResting, AnEndpointRestsUntilThePeerHasEnded) {
   EXPECT_EQ(rested.resting.size(), 0u);
 }
 
+TEST(FabricResting, ALifelineAloneRestsUntilAllIsSent) {
+  Rested rested;
+  rested.peers.emplace_back();
+  auto lifeline =
+      std::make_unique<Lifeline>(std::make_unique<fuzz::FuzzChannel>(rested.peers.back()));
+  rested.resting.add({}, std::move(lifeline));
+  rested.resting.poll();
+  EXPECT_EQ(rested.resting.size(), 0u);
+}
+
 TEST(FabricResting, APeerThatSaysNonsenseIsNotWaitedFor) {
   Rested rested;
   rested.add();

@@ -27,6 +27,7 @@ struct Block {
   fid_nic nic = {};
   fi_bus_attr bus = {};
   fi_link_attr link = {};
+  fi_device_attr device = {};
 
   Block() { join(); }
   Block(const Block& other) = default;
@@ -40,6 +41,7 @@ struct Block {
     if (base.nic != nullptr) base.nic = &nic;
     if (nic.bus_attr != nullptr) nic.bus_attr = &bus;
     if (nic.link_attr != nullptr) nic.link_attr = &link;
+    if (nic.device_attr != nullptr) nic.device_attr = &device;
   }
 };
 
@@ -60,6 +62,7 @@ struct FakeInfos {
     auto* const made = new Block(*reinterpret_cast<const Block*>(info));
     made->join();
     made->domain.name = copy(made->domain.name);
+    made->device.name = copy(made->device.name);
     made->fabric.name = copy(made->fabric.name);
     made->fabric.prov_name = copy(made->fabric.prov_name);
     return &made->base;
@@ -69,18 +72,23 @@ struct FakeInfos {
       auto* const block = reinterpret_cast<Block*>(info);
       info = info->next;
       std::free(block->domain.name);
+      std::free(block->device.name);
       std::free(block->fabric.name);
       std::free(block->fabric.prov_name);
       delete block;
     }
   }
 
-  static fi_info* describe(const FakeNic& nic) {
+  static fi_info* describe(const FakeNic& nic, const char* fabric) {
     const FakeFabricOptions& options = FakeFabric::current_->options_;
     auto* const made = new Block();
     made->base.mode = FI_CONTEXT2;
     made->base.nic = &made->nic;
-    if (nic.on_pci) made->nic.bus_attr = &made->bus;
+    if (nic.on_pci) {
+      made->nic.bus_attr = &made->bus;
+      made->nic.device_attr = &made->device;
+      made->device.name = copy(nic.name.c_str());
+    }
     if (nic.has_link) made->nic.link_attr = &made->link;
     made->bus.bus_type = FI_BUS_PCI;
     made->bus.attr.pci = nic.pci;
@@ -89,16 +97,16 @@ struct FakeInfos {
     made->tx.size = options.tx_size;
     made->rx.size = options.rx_size;
     made->endpoint.max_msg_size = size_t{1} << 31;
-    made->domain.name = copy(nic.name.c_str());
+    made->domain.name = copy(domain_of(nic).c_str());
     made->domain.mr_mode = options.mr_mode;
     made->domain.mr_key_size = made->domain.cq_data_size = sizeof(uint32_t);
     made->domain.ep_cnt = options.ep_cnt;
-    made->fabric.name = copy("fake");
+    made->fabric.name = copy(fabric);
     made->fabric.prov_name = copy(options.provider.c_str());
     return &made->base;
   }
 
-  // Each NIC twice, the better form first.
+  // Each NIC twice in the form of all versions, the better first; before them in the newer form.
   static int find(uint32_t version, const char* /*node*/, const char* /*service*/,
                   uint64_t /*flags*/, const fi_info* hints, fi_info** found) {
     const FakeObjects::Lock lock(FakeFabric::current_->mutex_);
@@ -112,8 +120,13 @@ struct FakeInfos {
     if (hints->domain_attr->cq_data_size > sizeof(uint32_t)) return -FI_ENODATA;
     fi_info** end = found;
     for (const FakeNic& nic : options.nics) {
+      if (options.direct_form) {
+        *end = describe(nic, "efa-direct");
+        (*end)->tx_attr->size = 1;  // who takes it is found out
+        end = &(*end)->next;
+      }
       for (const size_t part : {1, 2}) {
-        *end = describe(nic);
+        *end = describe(nic, "efa");
         (*end)->tx_attr->size /= part;
         end = &(*end)->next;
       }

@@ -36,8 +36,8 @@
 namespace slime::test {
 
 struct FakeNic {
-  std::string name = "efa0";
-  bool on_pci = true;
+  std::string name = "efa0";  // of the device
+  bool on_pci = true;         // and libfabric knows the device; else its name is the domain's
   fi_pci_attr pci = {0, 0, 0x1e, 0};
   int numa_node = 1;
   bool has_link = true;
@@ -45,9 +45,12 @@ struct FakeNic {
   size_t speed = 100'000'000'000ULL;  // bits per second
 };
 
+inline std::string domain_of(const FakeNic& nic) { return nic.name + (nic.on_pci ? "-rdm" : ""); }
+
 struct FakeFabricOptions {
   uint32_t version = FI_VERSION(2, 6);  // of the library
   std::string provider = "efa";
+  bool direct_form = true;  // libfabric lists "efa-direct" before "efa"
   std::vector<FakeNic> nics = {{}, {.name = "efa1", .pci = {0, 0, 0x1f, 0}}};
   uint64_t seed = 1;
   bool reorders = true;

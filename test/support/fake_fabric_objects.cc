@@ -23,7 +23,7 @@ int FakeObjects::open_domain(fid_fabric* of, fi_info* info, fid_domain** made, v
   FakeFabric& in = *FakeFabric::current_;
   const Lock lock(in.mutex_);
   const auto& nics = in.options_.nics;
-  const auto nic = std::ranges::find(nics, info->domain_attr->name, &FakeNic::name);
+  const auto nic = std::ranges::find(nics, info->domain_attr->name, domain_of);
   if (nic == nics.end()) return -FI_ENODEV;
   auto domain = std::make_unique<FakeFabric::Domain>();
   domain->base.fid = {FI_CLASS_DOMAIN, nullptr, &fids};

@@ -34,7 +34,7 @@ expect "a provider that does not exist" 3 'libfabric:pigeon' \
   '^  libfabric +wanted +no rail here: .*provider pigeon has no NIC here'
 expect "none is named" 0 '' '^ran over <>$'
 expect "a name that does not exist" 3 carrier-pigeon '^  carrier-pigeon +wanted +there is no such' \
-  '^  tcp +rail lo$' '^  libfabric +no rail here: no EFA or CXI NIC' '^  verbs +(no rail here: .|rails? .)'
+  '^  tcp +rail lo$' '^  libfabric +no rail here: no EFA NIC' '^  verbs +(no rail here: .|rails? .)'
 if grep -q '^ran over' "$out"; then
   echo "not ok: the command was run all the same"
   wrong=1

@@ -10,10 +10,8 @@
 namespace slime::fabric {
 namespace {
 
-constexpr size_t kReadAtOnce = 32;
 constexpr uint64_t kListenPauseNs = 1'000'000;
-
-uint64_t now() { return SteadyClock::instance().now_ns(); }
+constexpr uint64_t kMostBrokenNs = 1'000'000'000;
 
 }  // namespace
 
@@ -51,6 +49,7 @@ Status FabricChannel::post(std::span<const Work> works, size_t* taken) {
 bool FabricChannel::valid(const Work& work) {
   if (work.length == 0) return true;
   if (work.remote_address + work.length < work.length) return false;
+  if (rail_.by_offset() && work.remote_offset + work.length < work.length) return false;
   const RegionTable::Pin pin(rail_.regions(), work.local_key,
                              reinterpret_cast<uint64_t>(work.local), work.length);
   return pin.access() == RegionTable::Access::kGranted &&
@@ -104,6 +103,14 @@ long FabricChannel::write(const Work& work, bool more) {
               work.remote_key};
     description = reinterpret_cast<void*>(pin.handle());
   }
+  const long code = write(piece, description, target, window_.add(work), work.immediate,
+                          FI_REMOTE_CQ_DATA | (more ? FI_MORE : 0));
+  if (code != 0) window_.forget_newest();
+  return code;
+}
+
+long FabricChannel::write(iovec piece, void* description, const fi_rma_iov& target, void* context,
+                          uint64_t data, uint64_t flags) {
   fi_msg_rma message = {};
   message.msg_iov = &piece;
   message.desc = &description;
@@ -111,14 +118,11 @@ long FabricChannel::write(const Work& work, bool more) {
   message.addr = peer_address_;
   message.rma_iov = &target;
   message.rma_iov_count = 1;
-  message.data = work.immediate;
-  message.context = window_.add(work);
-  const uint64_t flags =
-      FI_REMOTE_CQ_DATA | FI_COMPLETION | (more ? FI_MORE : 0) |
-      (rail_.domain().traits().delivery_complete ? FI_DELIVERY_COMPLETE : FI_TRANSMIT_COMPLETE);
-  const ssize_t code = ::fi_writemsg(endpoint_.get(), &message, flags);
-  if (code != 0) window_.forget_newest();
-  return code;
+  message.data = data;
+  message.context = context;
+  const bool delivery = rail_.domain().traits().delivery_complete;
+  flags |= FI_COMPLETION | (delivery ? FI_DELIVERY_COMPLETE : FI_TRANSMIT_COMPLETE);
+  return ::fi_writemsg(endpoint_.get(), &message, flags);
 }
 
 Status FabricChannel::poll(std::span<Done> done, size_t* count) {
@@ -129,7 +133,8 @@ Status FabricChannel::poll(std::span<Done> done, size_t* count) {
   if (state_ == State::kFenced) return Status::kOk;
   // What is done already has at most half of the room, so that neither kind starves the other.
   *count = window_.take(done.first((done.size() + 1) / 2));
-  const size_t room = kept_.empty() ? done.size() - *count : 0;
+  const bool over = state_ == State::kBroken && now() >= broken_ns_ + kMostBrokenNs;
+  const size_t room = kept_.empty() && !over ? done.size() - *count : 0;
   const size_t found = room > 0 ? read(room) : 0;
   hand_over_waiting();
   empty_reads_ += room > 0 && found == 0 ? 1 : 0;
@@ -138,7 +143,7 @@ Status FabricChannel::poll(std::span<Done> done, size_t* count) {
   *count += window_.take(done.subspan(*count));
   if (*count > 0) return Status::kOk;
   counters.empty_polls.add();
-  const bool drained = room > 0 && found == 0 && kept_.empty();
+  const bool drained = (room > 0 || over) && found == 0 && kept_.empty();
   if (state_ == State::kBroken && drained && now() >= broken_ns_) state_ = State::kFailed;
   return state_ == State::kFailed ? failure_.status : Status::kOk;
 }
@@ -152,10 +157,8 @@ size_t FabricChannel::read(size_t room) {
     count = ::fi_cq_read(endpoint_.completions(), entries.data(), std::min(room, entries.size()));
   }
   if (count == -FI_EAGAIN) return 0;
-  if (count < 0) {
-    take_error(count);
-    return 1;
-  }
+  if (count < 0) return take_error(count);
+  heard_ns_ = now();
   for (ssize_t i = 0; i < count; ++i) take(entries[static_cast<size_t>(i)]);
   return static_cast<size_t>(count);
 }
@@ -178,13 +181,16 @@ void FabricChannel::take(const fi_cq_data_entry& entry) {
   }
 }
 
-void FabricChannel::take_error(long code) {
+size_t FabricChannel::take_error(long code) {
   fi_cq_err_entry entry = {};
   if (code == -FI_EAVAIL && ::fi_cq_readerr(endpoint_.completions(), &entry, 0) == 1) {
     fail_with(placed(entry_error(entry)));
-  } else if (code != -FI_EAVAIL) {
+    return 1;
+  }
+  if (code != -FI_EAVAIL) {
     fail_with(placed(fabric_error(rail_.domain().symbols(), code, "fi_cq_read failed")));
   }
+  return 0;
 }
 
 void FabricChannel::report_arrivals(std::span<Done> done, size_t* count) {
@@ -199,7 +205,7 @@ void FabricChannel::report_arrivals(std::span<Done> done, size_t* count) {
   }
   kept_.erase(kept_.begin(), kept_.begin() + static_cast<ptrdiff_t>(taken));
   if (reported_.empty()) return;
-  if (!left_) lifeline_->say(Letter::kReported, reported_);
+  lifeline_->say(Letter::kReported, reported_);
   reported_.clear();
 }
 
@@ -219,9 +225,10 @@ void FabricChannel::watch(bool found) {
 }
 
 bool FabricChannel::silent_for(uint64_t ns) {
-  if (!rail_.domain().traits().in_hardware)
-    return lifeline_ == nullptr || lifeline_->silent_for(ns);
-  return window_.incomplete_count() > 0;
+  if (rail_.domain().traits().in_hardware) {
+    return window_.incomplete_count() > 0 && now() - heard_ns_ >= ns;
+  }
+  return lifeline_ == nullptr || lifeline_->silent_for(ns);
 }
 
 void FabricChannel::fence() {

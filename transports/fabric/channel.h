@@ -7,9 +7,11 @@
 //   kDialing    the lifeline is being set up
 //   kGreeting   our hello is on its way, the peer's is awaited
 //   kExpecting  the peer's endpoint is known; its kReady is awaited
-//   kWarming    a first write of ours is under way: providers open connections with it
+//   kWarming    the first writes of both ends are under way: providers open connections with them,
+//   and
+//               many need the polls of both ends for it
 //   kReady
-//   kBroken     failed, but arrivals may still be in the completion queue
+//   kBroken     failed, but arrivals may still be in the completion queue: for a second at most
 //   kFailed     poll() has returned the failure, or set-up failed
 //   kFenced     the endpoint is gone, or rests
 //
@@ -37,8 +39,11 @@ namespace slime::fabric {
 
 class FabricRail;
 
+inline uint64_t now() { return SteadyClock::instance().now_ns(); }
+
 inline constexpr uint32_t kSendQueueDepth = 256;
 inline constexpr size_t kArrivals = 4096;
+inline constexpr size_t kReadAtOnce = 32;
 // Works that FI_MORE may hold back in a row: fewer than any provider can stage.
 inline constexpr size_t kMostHeldBack = 16;
 
@@ -77,17 +82,20 @@ class FabricChannel final : public Channel {
   Result<void> take_hello(std::span<const uint32_t> words);
   Result<void> warm_up();
   Status give_up(Error error);
-  void leave();
+  void await_warmth();
+  void tell_failure();
   void end();
 
   // channel.cc
   bool valid(const Work& work);
   void hand_over(std::span<const Work> works);
   long write(const Work& work, bool more);
+  long write(iovec piece, void* description, const fi_rma_iov& target, void* context, uint64_t data,
+             uint64_t flags);
   void hand_over_waiting();
   size_t read(size_t room);
   void take(const fi_cq_data_entry& entry);
-  void take_error(long code);
+  size_t take_error(long code);
   void report_arrivals(std::span<Done> done, size_t* count);
   void watch(bool found);
 
@@ -118,13 +126,14 @@ class FabricChannel final : public Channel {
   Hello peer_;
   fi_addr_t peer_address_ = FI_ADDR_UNSPEC;
   bool peer_wants_confirmations_ = false;
-  bool left_ = false;       // kEnd was said
-  bool peer_left_ = false;  // and heard
+  bool greeted_ = false;       // kHello was said
+  bool told_failure_ = false;  // kFailed was said
+  bool peer_left_ = false;     // kEnd was heard
 
   Window window_;
   std::deque<Work> waiting_;  // taken by post(), and not yet by the provider
   fi_context2 warm_up_ = {};
-  bool warm_up_posted_ = false, warm_up_complete_ = false;
+  bool warm_up_posted_ = false, warm_up_complete_ = false, peer_is_warm_ = false;
 
   std::vector<Done> kept_;           // arrivals that poll() has not returned
   std::vector<uint32_t> reported_;   // immediates of one poll's arrivals, for the peer
@@ -138,7 +147,8 @@ class FabricChannel final : public Channel {
   uint64_t seen_complete_ = 0, told_complete_ = 0, peer_complete_ = 0;
   uint64_t tell_due_ns_ = 0;
   uint32_t empty_reads_ = 0;  // since peer_complete_ was told
-  uint64_t broken_ns_ = 0;
+  uint64_t heard_ns_ = 0;     // when a completion was found last
+  uint64_t broken_ns_ = 0;    // until when arrivals may come in kBroken
   Error failure_;
 };
 

@@ -11,8 +11,6 @@ namespace {
 
 constexpr uint64_t kDrainNs = 20'000'000;
 
-uint64_t now() { return SteadyClock::instance().now_ns(); }
-
 const char* advice(int code) {
   switch (code) {
     case FI_EACCES:
@@ -46,7 +44,7 @@ std::string FabricChannel::where() const {
 void FabricChannel::fail_with(Error error) {
   if (state_ >= State::kBroken) return;
   failure_ = std::move(error);
-  leave();
+  tell_failure();
   state_ = State::kBroken;
   broken_ns_ = now() + (rail_.domain().traits().in_hardware ? kDrainNs : 0);
 }

@@ -16,7 +16,7 @@ constexpr uint64_t kTellPauseNs = 20'000'000;
 }  // namespace
 
 void FabricChannel::listen() {
-  if (lifeline_ == nullptr || peer_left_ || state_ < State::kGreeting) return;
+  if (lifeline_ == nullptr || peer_left_ || !greeted_) return;
   const Status status = lifeline_->poll();
   Letter letter = Letter::kHello;
   std::span<const uint32_t> words;
@@ -62,6 +62,15 @@ Result<void> FabricChannel::take_letter(Letter letter, std::span<const uint32_t>
       }
       cancelled_.insert(cancelled_.end(), words.begin(), words.end());
       return {};
+    case Letter::kWarm:
+      if (state_ != State::kWarming) return refuse();
+      peer_is_warm_ = true;
+      return {};
+    case Letter::kFailed:
+      return fail(make_error(Status::kRemote, 0,
+                             "the peer closed the channel, or its end failed%s; look at its log "
+                             "first",
+                             undelivered().c_str()));
     case Letter::kEnd:
       peer_left_ = true;
       return fail(make_error(Status::kRemote, 0,

@@ -10,15 +10,13 @@ namespace {
 
 constexpr size_t kWarmUpBytes = 8;
 
-uint64_t now() { return SteadyClock::instance().now_ns(); }
-
 }  // namespace
 
 Result<std::unique_ptr<Channel>> FabricChannel::open(FabricRail& rail,
                                                      const ChannelOptions& options) {
   ChannelOptions of_lifeline = options;
   of_lifeline.confirm_delivery = false;
-  of_lifeline.traffic_class = kNoTrafficClass;
+  if (options.traffic_class != kNoTrafficClass) rail.warn_unmarked();
   auto lifeline = rail.lifelines().open_channel(of_lifeline);
   if (!lifeline) return fail(std::move(lifeline.error()));
   auto endpoint = Endpoint::open(rail.domain(), 2 * rail.caps().send_queue_depth + kArrivals);
@@ -63,8 +61,7 @@ Status FabricChannel::connect(const ChannelAddress& peer) {
   listen();
   if (state_ == State::kWarming) {
     if (auto warm = warm_up(); !warm) return give_up(std::move(warm.error()));
-    while (state_ == State::kWarming && read(1) > 0) continue;
-    if (state_ == State::kWarming && warm_up_complete_) state_ = State::kReady;
+    await_warmth();
   }
   if (state_ == State::kReady) return Status::kOk;
   if (state_ > State::kReady) {  // a letter, or a completion, was wrong
@@ -89,6 +86,7 @@ void FabricChannel::greet() {
   hello.landing_key = rail_.landing().key;
   std::ranges::copy(name, hello.name.begin());
   lifeline_->say(Letter::kHello, pack(hello));
+  greeted_ = true;
   state_ = State::kGreeting;
 }
 
@@ -115,51 +113,48 @@ Result<void> FabricChannel::take_hello(std::span<const uint32_t> words) {
 Result<void> FabricChannel::warm_up() {
   if (warm_up_posted_) return {};
   const FabricRail::Landing& landing = rail_.landing();
-  iovec piece = {landing.memory, kWarmUpBytes};
-  fi_rma_iov target = {peer_.landing_address + kWarmUpBytes, kWarmUpBytes, peer_.landing_key};
-  void* description = landing.description;
-  fi_msg_rma message = {};
-  message.msg_iov = &piece;
-  message.desc = &description;
-  message.iov_count = 1;
-  message.addr = peer_address_;
-  message.rma_iov = &target;
-  message.rma_iov_count = 1;
-  message.context = &warm_up_;
-  const uint64_t flags =
-      FI_COMPLETION |
-      (rail_.domain().traits().delivery_complete ? FI_DELIVERY_COMPLETE : FI_TRANSMIT_COMPLETE);
+  const fi_rma_iov target = {peer_.landing_address + kWarmUpBytes, kWarmUpBytes, peer_.landing_key};
   const auto lock = rail_.while_copying();
-  const ssize_t code = ::fi_writemsg(endpoint_.get(), &message, flags);
+  const long code =
+      write({landing.memory, kWarmUpBytes}, landing.description, target, &warm_up_, 0, 0);
   warm_up_posted_ = code == 0;
   if (code == 0 || code == -FI_EAGAIN) return {};
   return fail(fabric_error(rail_.domain().symbols(), code, "the first write failed"));
 }
 
-// The peer hears that this end is gone and, if it reads our memory, which arrivals it must not
-// report.
-void FabricChannel::leave() {
-  if (left_ || lifeline_ == nullptr || state_ < State::kGreeting) return;
-  left_ = true;
+void FabricChannel::await_warmth() {
+  const bool was_complete = warm_up_complete_;
+  if (kept_.size() < kArrivals) (void)read(kReadAtOnce);
+  if (state_ != State::kWarming) return;
+  if (warm_up_complete_ && !was_complete) lifeline_->say(Letter::kWarm);
+  if (warm_up_complete_ && peer_is_warm_) state_ = State::kReady;
+}
+
+// The peer, if it reads our memory, hears which arrivals it must not report.
+void FabricChannel::tell_failure() {
+  if (told_failure_ || lifeline_ == nullptr || !greeted_) return;
+  told_failure_ = true;
   const auto cancelled = window_.incomplete();
   if (rail_.domain().traits().reads_peer_memory && !cancelled.empty()) {
     lifeline_->say(Letter::kCancelled, cancelled);
   }
-  lifeline_->say(Letter::kEnd);
+  lifeline_->say(Letter::kFailed);
 }
 
 // Nothing of the peer's arrives any more when this returns.
 void FabricChannel::end() {
-  leave();
-  if (rail_.domain().traits().reads_peer_memory && left_ && !peer_left_) {
+  if (lifeline_ == nullptr) return;
+  tell_failure();
+  const bool is_touched = rail_.domain().traits().reads_peer_memory && greeted_ && !peer_left_;
+  if (!is_touched) endpoint_ = Endpoint();
+  if (greeted_) lifeline_->say(Letter::kEnd);
+  if (is_touched || !lifeline_->all_sent()) {
     rail_.resting().add(std::move(endpoint_), std::move(lifeline_));
   }
   endpoint_ = Endpoint();
   lifeline_ = nullptr;
 }
 
-FabricChannel::~FabricChannel() {
-  if (state_ != State::kFenced) end();
-}
+FabricChannel::~FabricChannel() { end(); }
 
 }  // namespace slime::fabric

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <string_view>
 #include <utility>
 
 #include "transports/fabric/channel.h"
@@ -17,9 +18,10 @@
 namespace slime::fabric {
 namespace {
 
-// Providers of NICs that reach every peer without another one below. InfiniBand and RoCE have
-// transports/verbs; the others are slower than transports/tcp.
-constexpr const char* kOwnProviders[] = {"efa", "cxi"};
+// The provider of a NIC that nothing else here drives. InfiniBand and RoCE have transports/verbs;
+// the software providers are slower than transports/tcp, and cxi does not take writes with remote
+// data.
+constexpr const char* kOwnProvider = "efa";
 constexpr uint32_t kSpeedUnknown = 10'000;  // Mb/s
 
 Info make_hints(const Symbols& symbols, const std::string& provider) {
@@ -47,10 +49,17 @@ std::string pci_address(const fi_info& info) {
   return text;
 }
 
+// The device's, "rdmap16s27", where libfabric names it; its domain may be "rdmap16s27-rdm".
+std::string name_of(const fi_info& info) {
+  const bool known = info.nic != nullptr && info.nic->device_attr != nullptr &&
+                     info.nic->device_attr->name != nullptr;
+  return known ? info.nic->device_attr->name : info.domain_attr->name;
+}
+
 RailCaps describe(const Opening& with, const fi_info& info, const Traits& traits) {
   RailCaps caps;
   const std::string provider = info.fabric_attr->prov_name;
-  caps.name = info.domain_attr->name;
+  caps.name = name_of(info);
   if (!traits.in_hardware && caps.name != provider) caps.name = provider + "/" + caps.name;
   caps.transport = "libfabric";
   const std::string pci = pci_address(info);
@@ -60,7 +69,7 @@ RailCaps describe(const Opening& with, const fi_info& info, const Traits& traits
   }
   caps.oob_address = with.lifelines->caps().oob_address;
   caps.guid = std::hash<std::string>{}(pci.empty() ? caps.name : pci);
-  caps.fabric = provider;  // the two ends need the same; addresses differ from NIC to NIC
+  caps.fabric = provider;  // the two ends need the same
   const fi_link_attr* const link = info.nic != nullptr ? info.nic->link_attr : nullptr;
   caps.mtu = link != nullptr ? static_cast<uint32_t>(link->mtu) : 0;
   const uint64_t speed = link != nullptr ? link->speed / 1'000'000 : 0;
@@ -107,7 +116,10 @@ void find_provider(const Opening& with, const std::string& provider, std::vector
   std::vector<std::string> seen;
   for (const fi_info* info = found->get(); info != nullptr; info = info->next) {
     if (provider != info->fabric_attr->prov_name) continue;  // "tcp" brings "tcp;ofi_rxm" too
-    const std::string name = info->domain_attr->name;
+    // The other form of efa, from 2.0 on: not all hosts of a job may have it, and its completion
+    // queues may overrun.
+    if (std::string_view(info->fabric_attr->name) == "efa-direct") continue;
+    const std::string name = name_of(*info);
     if (std::ranges::find(seen, name) != seen.end()) continue;
     seen.push_back(name);
     if (const char* const by = exclusion(with, name, *traits)) {
@@ -134,7 +146,7 @@ std::vector<Nic> find_nics(const Opening& with, std::vector<std::string>* notes)
   if (!with.settings.fabric_provider.empty()) {
     find_provider(with, with.settings.fabric_provider, &nics, notes);
   } else {
-    for (const char* const provider : kOwnProviders) find_provider(with, provider, &nics, notes);
+    find_provider(with, kOwnProvider, &nics, notes);
   }
   std::ranges::sort(nics, {}, [](const Nic& nic) { return nic.caps.name; });
   return nics;
@@ -158,9 +170,10 @@ bool is_wanted(const Settings& settings, const std::string& sysfs_root) {
   if (!settings.fabric_provider.empty()) return true;
   std::error_code absent;
   const std::filesystem::path classes = sysfs_root + "/class";
-  if (!std::filesystem::is_empty(classes / "cxi", absent) && !absent) return true;
-  for (const auto& device : std::filesystem::directory_iterator(classes / "infiniband", absent)) {
-    const auto driver = std::filesystem::read_symlink(device.path() / "device/driver", absent);
+  std::filesystem::directory_iterator device(classes / "infiniband", absent);
+  for (; !absent && device != std::filesystem::directory_iterator(); device.increment(absent)) {
+    std::error_code unlinked;
+    const auto driver = std::filesystem::read_symlink(device->path() / "device/driver", unlinked);
     if (driver.filename() == "efa") return true;
   }
   return false;

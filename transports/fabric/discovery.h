@@ -33,8 +33,8 @@ struct Nic {
   RailCaps caps;
 };
 
-// NICs of the provider in NCCL_SLIME_FABRIC_PROVIDER, or of those that need no other one below
-// (efa, cxi), by name. Why a provider or a NIC is left out goes to `notes`.
+// NICs of the provider in NCCL_SLIME_FABRIC_PROVIDER, or of efa, by name. Why a provider or a NIC
+// is left out goes to `notes`.
 std::vector<Nic> find_nics(const Opening& with, std::vector<std::string>* notes);
 std::vector<std::unique_ptr<Rail>> open_nics(const Opening& with, std::vector<Nic> nics,
                                              std::vector<std::string>* notes);

@@ -60,7 +60,8 @@ Result<void> Endpoint::enable(const Domain& domain) {
   name_.resize(kMaxName);
   size_t bytes = name_.size();
   code = ::fi_getname(&endpoint_->fid, name_.data(), &bytes);
-  if (code != 0 || bytes >= kMaxName) {
+  if (code == 0 && bytes >= kMaxName) code = -FI_ETOOSMALL;
+  if (code != 0) {
     return fail(fabric_error(symbols, code, "fi_getname failed with %zu bytes", bytes));
   }
   name_.resize(bytes);

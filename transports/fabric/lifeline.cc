@@ -18,7 +18,7 @@ uint32_t head_of(Letter letter, size_t words) {
 bool is_head(uint32_t word) {
   const uint32_t letter = word >> 16 & 0xff;
   return word >> 24 == kHeadMark && letter >= static_cast<uint32_t>(Letter::kHello) &&
-         letter <= static_cast<uint32_t>(Letter::kEnd) && (word & 0xffff) <= Lifeline::kMaxWords;
+         letter <= static_cast<uint32_t>(Letter::kWarm) && (word & 0xffff) <= Lifeline::kMaxWords;
 }
 
 }  // namespace
@@ -33,16 +33,32 @@ void Lifeline::say(Letter letter, std::span<const uint32_t> words) {
   send();
 }
 
+// A channel has room again when poll() has returned what is sent.
 void Lifeline::send() {
-  while (!waiting_.empty()) {
+  while (!waiting_.empty() && status_ == Status::kOk) {
     std::array<Work, kAtOnce> works;
     const size_t count = std::min(works.size(), waiting_.size());
     for (size_t i = 0; i < count; ++i) works[i].immediate = waiting_[i];
     size_t taken = 0;
-    if (channel_->post(std::span(works).first(count), &taken) != Status::kOk) return;
+    status_ = channel_->post(std::span(works).first(count), &taken);
     waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(taken));
-    if (taken < count) return;
+    if (taken < count && read() == 0) return;
   }
+}
+
+// Polls the channel once. Returns how much that brought.
+size_t Lifeline::read() {
+  if (incoming_.size() >= kMostWaiting) return 0;
+  std::array<Done, kAtOnce> done;
+  size_t count = 0;
+  const Status status = channel_->poll(done, &count);
+  if (status != Status::kOk) status_ = status;
+  for (size_t i = 0; i < count; ++i) {
+    if (done[i].kind != Done::Kind::kArrived) continue;
+    if (done[i].bytes != 0) fail_with("the peer sent bytes where letters are expected");
+    incoming_.push_back(done[i].immediate);
+  }
+  return count;
 }
 
 Status Lifeline::fail_with(const char* what) {
@@ -53,22 +69,13 @@ Status Lifeline::fail_with(const char* what) {
 Status Lifeline::poll() {
   if (!failure_.what.empty()) return failure_.status;
   send();
-  if (waiting_.size() > kMostWaiting) return fail_with("the peer does not read what it is told");
+  while (read() > 0) continue;
+  if (waiting_.size() > kMostWaiting) fail_with("the peer does not read what it is told");
   arrived_.erase(arrived_.begin(), arrived_.begin() + static_cast<ptrdiff_t>(taken_));
   taken_ = 0;
-  std::array<Done, kAtOnce> done;
-  size_t count = done.size();
-  Status status = Status::kOk;
-  while (status == Status::kOk && count == done.size()) {
-    status = channel_->poll(done, &count);
-    for (size_t i = 0; status == Status::kOk && i < count; ++i) {
-      if (done[i].kind != Done::Kind::kArrived) continue;
-      if (done[i].bytes != 0) return fail_with("the peer sent bytes where letters are expected");
-      arrived_.push_back(done[i].immediate);
-    }
-    if (arrived_.size() > kMostWaiting) break;  // the rest waits for the next call
-  }
-  return status;
+  arrived_.insert(arrived_.end(), incoming_.begin(), incoming_.end());
+  incoming_.clear();
+  return failure_.what.empty() ? status_ : failure_.status;
 }
 
 bool Lifeline::next(Letter* letter, std::span<const uint32_t>* words) {

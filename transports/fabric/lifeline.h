@@ -28,7 +28,9 @@ enum class Letter : uint8_t {
   kReported = 3,   // the immediates of arrivals that poll() has returned
   kComplete = 4,   // how many works of this end are complete: two words, the lower half first
   kCancelled = 5,  // the immediates of works that were under way when this end closed
-  kEnd = 6,        // this end does not touch the peer's endpoint any more; nothing follows
+  kFailed = 6,     // this end has failed; it writes nothing more
+  kEnd = 7,        // this end does not touch the peer's endpoint any more; nothing follows
+  kWarm = 8,       // the first write of this end is complete
 };
 
 class Lifeline {
@@ -46,6 +48,7 @@ class Lifeline {
 
   // Longer lists become several letters.
   void say(Letter letter, std::span<const uint32_t> words = {});
+  bool all_sent() const { return waiting_.empty(); }
 
   // Sends what waits, and takes in what has come. Then next() returns each letter that is whole;
   // its words stay until the next poll(). A failure is for good, once next() has returned all that
@@ -55,13 +58,16 @@ class Lifeline {
 
  private:
   void send();
+  size_t read();
   Status fail_with(const char* what);
 
   std::unique_ptr<Channel> channel_;
   std::deque<uint32_t> waiting_;
+  std::vector<uint32_t> incoming_;  // until the next poll()
   std::vector<uint32_t> arrived_;
-  size_t taken_ = 0;  // of arrived_
-  Error failure_;     // of this class; the channel has its own
+  Status status_ = Status::kOk;  // of the channel
+  size_t taken_ = 0;             // of arrived_
+  Error failure_;                // of this class; the channel has its own
 };
 
 }  // namespace slime::fabric

@@ -7,10 +7,11 @@ namespace {
 constexpr int kCudaApiPermitted = 10;       // FI_OPT_CUDA_API_PERMITTED, a bool as all of these
 constexpr int kSharedMemoryPermitted = 11;  // FI_OPT_SHARED_MEMORY_PERMITTED
 constexpr int kEfa = -(0xefa << 16);
-constexpr int kEfaRnrRetry = kEfa;           // FI_OPT_EFA_RNR_RETRY, a size_t
-constexpr int kEfaEmulatedWrite = kEfa + 2;  // FI_OPT_EFA_EMULATED_WRITE
-constexpr int kEfaUseDeviceRdma = kEfa + 4;  // FI_OPT_EFA_USE_DEVICE_RDMA
-constexpr int kEfaWriteInOrder = kEfa + 6;   // FI_OPT_EFA_WRITE_IN_ORDER_ALIGNED_128_BYTES
+constexpr int kEfaRnrRetry = kEfa;                // FI_OPT_EFA_RNR_RETRY, a size_t
+constexpr int kEfaEmulatedWrite = kEfa + 2;       // FI_OPT_EFA_EMULATED_WRITE
+constexpr int kEfaUseDeviceRdma = kEfa + 4;       // FI_OPT_EFA_USE_DEVICE_RDMA
+constexpr int kEfaUnsolicitedReceive = kEfa + 8;  // FI_OPT_EFA_USE_UNSOLICITED_WRITE_RECV
+constexpr int kEfaWriteInOrder = kEfa + 6;        // FI_OPT_EFA_WRITE_IN_ORDER_ALIGNED_128_BYTES
 
 constexpr size_t kRetryForEver = 7;
 
@@ -19,7 +20,9 @@ int set(fid_ep* endpoint, int option, T value) {
   return ::fi_setopt(&endpoint->fid, FI_OPT_ENDPOINT, option, &value, sizeof value);
 }
 
-// A receiver that is slow takes no work away from its sender: the NIC asks again without end.
+// A write with remote data takes a receive of the provider's, so that a receiver that is slow keeps
+// its sender waiting: the NIC asks again without end. Without receives the completion queue could
+// overrun.
 Result<EndpointCaps> set_efa_options(const Domain& domain, fid_ep* endpoint) {
   if (const int code = set(endpoint, kEfaUseDeviceRdma, true); code != 0) {
     return fail(fabric_error(domain.symbols(), code,
@@ -37,6 +40,7 @@ Result<EndpointCaps> set_efa_options(const Domain& domain, fid_ep* endpoint) {
   if (const int code_of_retry = set(endpoint, kEfaRnrRetry, kRetryForEver); code_of_retry != 0) {
     return fail(fabric_error(domain.symbols(), code_of_retry, "FI_OPT_EFA_RNR_RETRY was refused"));
   }
+  (void)set(endpoint, kEfaUnsolicitedReceive, false);
   return EndpointCaps{.lines_in_order = set(endpoint, kEfaWriteInOrder, true) == 0};
 }
 

@@ -18,7 +18,7 @@ Error too_old(std::string_view provider, uint32_t version, const char* needed, c
 }  // namespace
 
 Result<Traits> traits_of(std::string_view provider, uint32_t version) {
-  if (provider == "efa" || provider == "efa-direct") {
+  if (provider == "efa") {
     if (version < FI_VERSION(1, 18)) {
       return fail(too_old(provider, version, "1.18",
                           "it sends RDMA writes as messages, which the receiver copies"));
@@ -34,10 +34,8 @@ Result<Traits> traits_of(std::string_view provider, uint32_t version) {
     }
     return Traits{.delivery_complete = true};
   }
-  const bool hardware = provider == "cxi" || provider.starts_with("verbs");
+  const bool hardware = provider.starts_with("verbs");
   return Traits{.in_hardware = hardware, .delivery_complete = !hardware};
 }
-
-bool is_provider(std::string_view found, std::string_view wanted) { return found == wanted; }
 
 }  // namespace slime::fabric

@@ -1,6 +1,6 @@
 // What a provider of libfabric does and does not do, by its name and version. Sources: fi_efa(7),
-// fi_shm(7), fi_tcp(7), fi_rxm(7), the release notes of libfabric, and docs/libfabric.md for what
-// was measured.
+// fi_shm(7), fi_tcp(7), fi_rxm(7), and the release notes of libfabric; what shm, tcp and rxm do was
+// seen with 1.17 and 2.6.
 #pragma once
 
 #include <slime/result.h>
@@ -28,9 +28,5 @@ struct Traits {
 
 // The error says why this provider of this version cannot be a rail.
 Result<Traits> traits_of(std::string_view provider, uint32_t version);
-
-// Whether `found`, as fi_getinfo names it, is the one that the user wants: "tcp;ofi_rxm" is not
-// "tcp".
-bool is_provider(std::string_view found, std::string_view wanted);
 
 }  // namespace slime::fabric

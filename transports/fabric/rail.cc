@@ -1,5 +1,7 @@
 #include "transports/fabric/rail.h"
 
+#include <slime/log.h>
+
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -101,6 +103,14 @@ void FabricRail::deregister_memory(const MemoryKeys& keys) {
 Result<std::unique_ptr<Channel>> FabricRail::open_channel(const ChannelOptions& options) {
   resting_.poll();
   return FabricChannel::open(*this, options);
+}
+
+void FabricRail::warn_unmarked() {
+  if (warned_unmarked_.exchange(true)) return;
+  SLIME_WARN(
+      "rail %s: what goes over libfabric cannot be given a traffic class; unset "
+      "NCCL_SLIME_TRAFFIC_CLASS and the communicator's trafficClass, or mark it in the network",
+      caps_.name.c_str());
 }
 
 Error FabricRail::placed(Error error) const {

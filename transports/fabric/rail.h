@@ -6,6 +6,7 @@
 #include <slime/carrier.h>
 #include <slime/settings.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -40,6 +41,7 @@ class FabricRail final : public Rail {
   Rail& lifelines() { return *lifelines_; }
   const RegionTable& regions() const { return regions_; }
   Resting& resting() { return resting_; }
+  void warn_unmarked();  // once
   // The memory that warm-ups write into, and from.
   struct Landing {
     std::byte* memory = nullptr;
@@ -80,6 +82,7 @@ class FabricRail final : public Rail {
   Handle<fid_mr> landing_region_;
   Landing landing_;
   Resting resting_;
+  std::atomic<bool> warned_unmarked_{false};
   std::mutex mutex_;                           // guards what follows
   std::map<uint64_t, Handle<fid_mr>> memory_;  // by local key
 };

@@ -5,14 +5,14 @@
 namespace slime::fabric {
 namespace {
 
-bool has_ended(Lifeline& lifeline) {
+bool is_done(const Endpoint& endpoint, Lifeline& lifeline) {
   const Status status = lifeline.poll();
   Letter letter = Letter::kHello;
   std::span<const uint32_t> words;
   while (lifeline.next(&letter, &words)) {
     if (letter == Letter::kEnd) return true;
   }
-  return status != Status::kOk;
+  return status != Status::kOk || (endpoint.get() == nullptr && lifeline.all_sent());
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ void Resting::add(Endpoint endpoint, std::unique_ptr<Lifeline> lifeline) {
 
 void Resting::poll() {
   const std::lock_guard lock(mutex_);
-  std::erase_if(resting_, [](const One& one) { return has_ended(*one.lifeline); });
+  std::erase_if(resting_, [](const One& one) { return is_done(one.endpoint, *one.lifeline); });
 }
 
 size_t Resting::size() const {
