@@ -252,8 +252,8 @@ expect "a setting that cannot be used: which" 3 '"EAGER_MAX" in t["error"]' \
   NCCL_SLIME_EAGER_MAX=lots -- --topology
 expect "transports, and what they find" 0 \
   'set(r) == {"tool", "version", "commit", "usable", "transports"} and
-   [(x["name"], x["wanted"]) for x in r["transports"]] == [("verbs", False), ("tcp", True)] and
-   r["transports"][1]["rails"] == ["lo"]' \
+   [(x["name"], x["wanted"]) for x in r["transports"]] == [("verbs", False), ("libfabric", False), ("tcp", True)] and
+   r["transports"][2]["rails"] == ["lo"]' \
   NCCL_SLIME_TRANSPORTS=tcp -- --transports
 expect "a transport that does not exist" 3 \
   'r["transports"][-1]["name"] == "pigeon" and not r["transports"][-1]["exists"]' \
