@@ -1,8 +1,8 @@
 // HMAC-SHA256 through libcrypto, loaded by name: the plugin may link nothing but the C and C++
 // libraries (CONTRIBUTING.md), and a process with OpenSSL in it already gets that one.
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <slime/hmac.h>
+#include <slime/library.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,27 +23,23 @@ struct Libcrypto {
   std::string missing;  // empty: all there
 };
 
-constexpr const char* kLibraries[] = {"libcrypto.so.3", "libcrypto.so.1.1"};
-
 template <typename Function>
-void find(void* library, const char* name, Function** function, std::string* missing) {
-  *function = reinterpret_cast<Function*>(dlsym(library, name));
-  if (*function == nullptr) *missing = std::string("libcrypto has no ") + name;
+void find(void* library, const char* name, Function* function, std::string* missing) {
+  if (!find_function(library, name, function)) *missing = std::string("libcrypto has no ") + name;
 }
 
 Libcrypto load() {
   Libcrypto table;
-  void* library = nullptr;
-  for (const char* name : kLibraries) {
-    if ((library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) != nullptr) break;
-    const char* why = dlerror();
-    if (table.missing.empty()) table.missing = why != nullptr ? why : name;
+  auto library = load_library("libcrypto.so.3");
+  if (!library) {
+    table.missing = library.error().what;
+    library = load_library("libcrypto.so.1.1");
   }
-  if (library == nullptr) return table;
+  if (!library) return table;
   table.missing.clear();
-  find(library, "EVP_sha256", &table.evp_sha256, &table.missing);
-  find(library, "HMAC", &table.hmac, &table.missing);
-  find(library, "CRYPTO_memcmp", &table.memcmp, &table.missing);
+  find(*library, "EVP_sha256", &table.evp_sha256, &table.missing);
+  find(*library, "HMAC", &table.hmac, &table.missing);
+  find(*library, "CRYPTO_memcmp", &table.memcmp, &table.missing);
   return table;  // never closed: OpenSSL has handlers that run at exit
 }
 

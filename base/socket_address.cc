@@ -1,10 +1,10 @@
 #include <arpa/inet.h>
 #include <net/if.h>
+#include <slime/parse_whole.h>
 #include <slime/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 
 namespace slime {
@@ -20,20 +20,17 @@ bool all_zero(std::span<const std::byte> bytes) {
   return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
 }
 
-template <typename Number>
-bool parse_number(std::string_view text, Number* number) {
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, *number);
-  return error == std::errc{} && stop == end;
-}
-
 struct Parts {
   std::string host, scope;
   uint16_t port = 0;
   bool bracketed = false;
 };
 
-bool split_port(std::string_view text, Parts* parts) { return parse_number(text, &parts->port); }
+bool split_port(std::string_view text, Parts* parts) {
+  const auto port = parse_whole<uint16_t>(text);
+  parts->port = port.value_or(0);
+  return port.has_value();
+}
 
 // "host", "host:port", "[host]:port"; more than one colon without brackets is a bare IPv6 address.
 bool split(std::string_view text, Parts* parts) {
@@ -62,7 +59,11 @@ bool split(std::string_view text, Parts* parts) {
 
 bool parse_scope(const std::string& text, uint32_t* scope) {
   if (text.empty()) return true;
-  if (parse_number(std::string_view(text), scope)) return true;
+  const auto number = parse_whole<uint32_t>(text);
+  if (number) {
+    *scope = *number;
+    return true;
+  }
   *scope = if_nametoindex(text.c_str());
   return *scope != 0;
 }

@@ -1,9 +1,9 @@
 #include "transports/hca_filter.h"
 
+#include <slime/parse_whole.h>
 #include <slime/settings.h>
 
 #include <algorithm>
-#include <charconv>
 
 namespace slime {
 
@@ -23,11 +23,8 @@ HcaFilter::HcaFilter(std::string_view list) {
     Entry entry;
     const size_t colon = item.find(':');
     if (colon != item.npos) {
-      const std::string_view digits = item.substr(colon + 1);
-      const char* const end = digits.data() + digits.size();
-      const auto [stop, error] = std::from_chars(digits.data(), end, entry.port);
-      const bool sound = error == std::errc{} && stop == end && entry.port > 0;
-      if (!sound && malformed_.empty()) malformed_ = item;
+      entry.port = parse_whole<int>(item.substr(colon + 1)).value_or(0);
+      if (entry.port <= 0 && malformed_.empty()) malformed_ = item;
     }
     entry.name = item.substr(0, colon);
     if (!entry.name.empty()) entries_.push_back(std::move(entry));

@@ -1,11 +1,10 @@
 #include <sched.h>
 #include <slime/cpu_set.h>
+#include <slime/parse_whole.h>
 
 #include <algorithm>
 #include <array>
 #include <climits>
-
-#include "base/machine/parse_whole.h"
 
 namespace slime {
 namespace {

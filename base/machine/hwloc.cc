@@ -3,8 +3,8 @@
 // Variables"), and mends what the firmware of some hosts has wrong.
 //
 // The library is looked up at run time. Its inline functions call it by name, so none is used here.
-#include <dlfcn.h>
 #include <hwloc.h>
+#include <slime/library.h>
 #include <slime/topology.h>
 
 #include <utility>
@@ -31,22 +31,12 @@ struct Symbols {
 #undef SLIME_HWLOC_SYMBOL
 };
 
-template <typename Function>
-bool find(void* library, const char* name, Function* function) {
-  *function = reinterpret_cast<Function>(dlsym(library, name));
-  return *function != nullptr;
-}
-
 Result<Symbols> load_symbols() {
-  void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);  // never closed
-  if (library == nullptr) {
-    const char* const why = dlerror();
-    return fail(make_error(Status::kUnsupported, 0, "%s cannot be loaded (%s)", kLibrary,
-                           why != nullptr ? why : "no reason given"));
-  }
+  const auto library = load_library(kLibrary);
+  if (!library) return fail(library.error());
   Symbols symbols;
 #define SLIME_HWLOC_SYMBOL(name)                                                                \
-  if (!find(library, "hwloc_" #name, &symbols.name)) {                                          \
+  if (!find_function(*library, "hwloc_" #name, &symbols.name)) {                                \
     return fail(make_error(Status::kUnsupported, 0,                                             \
                            "%s has no hwloc_" #name "; install hwloc 2.1 or later", kLibrary)); \
   }

@@ -1,5 +1,6 @@
 #include "base/machine/interface_sysfs.h"
 
+#include <slime/parse_whole.h>
 #include <slime/sysfs.h>
 #include <unistd.h>
 
@@ -8,8 +9,6 @@
 #include <cstdlib>
 #include <optional>
 #include <vector>
-
-#include "base/machine/parse_whole.h"
 
 namespace slime {
 namespace {

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <slime/parse_whole.h>
 #include <slime/socket.h>
 #include <slime/sysfs.h>
 #include <unistd.h>
@@ -6,8 +7,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
-
-#include "base/machine/parse_whole.h"
 
 namespace slime {
 namespace {

@@ -1,3 +1,4 @@
+#include <slime/parse_whole.h>
 #include <slime/topology.h>
 
 #include <algorithm>
@@ -5,8 +6,6 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
-
-#include "base/machine/parse_whole.h"
 
 namespace slime {
 namespace {
