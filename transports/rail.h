@@ -1,4 +1,4 @@
-// The interface to one NIC port. A backend (tcp, verbs, sim, later libfabric) implements it;
+// The interface to one NIC port. A backend (tcp, verbs, libfabric, sim) implements it;
 // the engine knows nothing else of a NIC.
 //
 // A rail moves *works*: one-sided writes into registered memory of the peer, each announced to the

@@ -39,6 +39,8 @@ test::FakeFabricOptions options_of_fake() {
   options.tx_places = 100;
   options.rx_size = 400;
   options.busy_percent = 10;
+  options.device_memory = true;
+  options.dma_bufs = true;
   return options;
 }
 

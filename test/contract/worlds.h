@@ -86,7 +86,7 @@ struct FabricEfa {
 
 using AllRails = ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets, SimHca,
                                   Verbs, FabricShm, FabricTcp, FabricEfa>;
-using RailsThatFlush = ::testing::Types<SimHca, Verbs>;
+using RailsThatFlush = ::testing::Types<SimHca, Verbs, FabricEfa>;
 
 struct RailName {
   template <typename T>

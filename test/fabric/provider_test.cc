@@ -1,5 +1,5 @@
 // Which providers of which version are used, and for what.
-#include "transports/fabric/provider.h"
+#include "transports/fabric/domain.h"
 
 #include "test/fabric/support.h"
 

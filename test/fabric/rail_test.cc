@@ -108,14 +108,6 @@ TEST(FabricRail, MemoryThatCannotBeRegisteredIsNamed) {
   EXPECT_THAT(refused.error().what, HasSubstr("`ulimit -l`"));
 }
 
-TEST(FabricRail, DeviceMemoryIsNotTakenYet) {
-  TestNics world;
-  std::array<std::byte, 16> bytes;
-  const auto refused = world.left->register_memory({bytes.data(), bytes.size(), MemoryKind::kCuda});
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().status, Status::kUnsupported);
-}
-
 // A made-up /sys.
 class FabricIsWanted : public testing::Test {
  protected:

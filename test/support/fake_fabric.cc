@@ -79,9 +79,10 @@ struct FakeInfos {
     }
   }
 
-  static fi_info* describe(const FakeNic& nic, const char* fabric) {
+  static fi_info* describe(const FakeNic& nic, const char* fabric, const fi_info& hints) {
     const FakeFabricOptions& options = FakeFabric::current_->options_;
     auto* const made = new Block();
+    made->base.caps = hints.caps;
     made->base.mode = FI_CONTEXT2;
     made->base.nic = &made->nic;
     if (nic.on_pci) {
@@ -117,16 +118,17 @@ struct FakeInfos {
     *found = nullptr;
     if (version > options.version) return -FI_ENOSYS;
     if (!fits || (options.mr_mode & ~mr_mode) != 0) return -FI_ENODATA;
+    if ((hints->caps & FI_HMEM) != 0 && !options.device_memory) return -FI_ENODATA;
     if (hints->domain_attr->cq_data_size > sizeof(uint32_t)) return -FI_ENODATA;
     fi_info** end = found;
     for (const FakeNic& nic : options.nics) {
       if (options.direct_form) {
-        *end = describe(nic, "efa-direct");
+        *end = describe(nic, "efa-direct", *hints);
         (*end)->tx_attr->size = 1;  // who takes it is found out
         end = &(*end)->next;
       }
       for (const size_t part : {1, 2}) {
-        *end = describe(nic, "efa");
+        *end = describe(nic, "efa", *hints);
         (*end)->tx_attr->size /= part;
         end = &(*end)->next;
       }

@@ -9,7 +9,8 @@
 //   target;
 //   - a work with FI_MORE does not move before a work without it is posted on that endpoint;
 //   - a place in the send queue is free again when its completion is read;
-//   - a context belongs to the provider, which writes into it, until its completion is read.
+//   - a context belongs to the provider, which writes into it, until its completion is read;
+//   - what lands in device memory is visible only when a read of the same NIC has come behind it.
 //
 // Threads: any; a lock serializes all calls. One FakeFabric lives at a time.
 #pragma once
@@ -54,6 +55,8 @@ struct FakeFabricOptions {
   std::vector<FakeNic> nics = {{}, {.name = "efa1", .pci = {0, 0, 0x1f, 0}}};
   uint64_t seed = 1;
   bool reorders = true;
+  bool device_memory = false;  // FI_HMEM, with peer to peer
+  bool dma_bufs = false;       // and FI_MR_DMABUF
   int mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_LOCAL;
   size_t ep_cnt = 256;
   size_t tx_size = 256;       // as fi_info says it
@@ -115,11 +118,18 @@ class FakeFabric {
     fid_fabric base = {};
     size_t domains = 0;
   };
+  struct Unflushed {
+    uint64_t key = 0;  // of the region
+    std::byte* to = nullptr;
+    std::vector<std::byte> bytes;
+  };
   struct Domain {
     fid_domain base = {};
     Fabric* fabric = nullptr;
     size_t nic = 0;
     size_t users = 0;  // what was opened on it
+    bool device_memory = false;
+    std::deque<Unflushed> unflushed;
   };
   struct Addresses {
     fid_av base = {};
@@ -144,8 +154,18 @@ class FakeFabric {
     fid_mr base = {};
     Domain* domain = nullptr;
     uint64_t start = 0, bytes = 0, access = 0;
+    std::byte* memory = nullptr;  // at `start`
+    bool in_device = false;
+    void* mapping = nullptr;  // of a DMA-BUF
+    size_t mapped = 0;
+    Region() = default;
+    Region(const Region&) = delete;
+    Region& operator=(const Region&) = delete;
+    ~Region();
+    std::byte* at(uint64_t address) const { return memory + (address - start); }
   };
   struct Write {
+    bool is_read = false;
     uint32_t target = 0;  // number of the peer's endpoint
     uint64_t local_key = 0, from = 0, bytes = 0, to = 0, key = 0;
     std::optional<uint64_t> data;
@@ -169,12 +189,18 @@ class FakeFabric {
   void make_nic(const FakeNic& nic);
   void complain(const std::string& what) { violations_.push_back(what); }
 
+  // fake_fabric_memory.cc
+  long add_region(Domain& domain, const fi_mr_attr& attributes, uint64_t flags, fid_mr** made);
+  bool map(const fabric::DmaBuf& buffer, Region* region) const;
+  void make_visible(Domain& domain, std::optional<uint64_t> key = {});
+
   // fake_fabric_writes.cc
-  std::string wrong_with(const Endpoint& endpoint, const fi_msg_rma& message) const;
+  std::string wrong_with(const Endpoint& endpoint, const fi_msg_rma& message, bool is_read) const;
   long refusal(const Endpoint& endpoint);
-  long post(Endpoint& endpoint, const fi_msg_rma& message, uint64_t flags);
+  long post(Endpoint& endpoint, const fi_msg_rma& message, uint64_t flags, bool is_read);
   bool may_move(const Endpoint& endpoint, const Write& write) const;
   void arrive(const Endpoint& endpoint, Write& write);
+  void move_bytes(const Write& write, const Region& local, const Region& remote);
   void complete(Endpoint& endpoint, size_t index);
   void abandon(Endpoint& endpoint);
   const Region* find_region(const Domain* domain, uint64_t key, uint64_t address, uint64_t bytes,

@@ -91,7 +91,9 @@ int FakeObjects::set_option(fid* object, int level, int name, const void* value,
   FakeFabric& in = *FakeFabric::current_;
   const Lock lock(in.mutex_);
   FakeFabric::Endpoint& endpoint = *in.endpoints_.at(object);
-  const size_t wanted = name == kRnrRetry ? sizeof(size_t) : sizeof(bool);
+  size_t wanted = sizeof(bool);
+  if (name == kRnrRetry) wanted = sizeof(size_t);
+  if (name == FI_OPT_FI_HMEM_P2P) wanted = sizeof(int);
   if (level != FI_OPT_ENDPOINT || bytes != wanted) return -FI_EINVAL;
   FakeFabricOption option = {.name = name, .before_enable = !endpoint.enabled};
   std::memcpy(&option.value, value, bytes);

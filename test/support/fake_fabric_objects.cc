@@ -17,8 +17,6 @@ fi_ops_domain FakeObjects::domains = table<fi_ops_domain>([](fi_ops_domain& call
   calls.cq_open = open_queue;
   calls.endpoint = open_endpoint;
 });
-fi_ops_mr FakeObjects::registrations =
-    table<fi_ops_mr>([](fi_ops_mr& calls) { calls.reg = register_memory; });
 int FakeObjects::open_domain(fid_fabric* of, fi_info* info, fid_domain** made, void* /*context*/) {
   FakeFabric& in = *FakeFabric::current_;
   const Lock lock(in.mutex_);
@@ -31,6 +29,7 @@ int FakeObjects::open_domain(fid_fabric* of, fi_info* info, fid_domain** made, v
   domain->base.mr = &registrations;
   domain->fabric = in.fabrics_.at(&of->fid).get();
   domain->nic = static_cast<size_t>(nic - nics.begin());
+  domain->device_memory = (info->caps & FI_HMEM) != 0;
   ++domain->fabric->domains;
   *made = &domain->base;
   in.domains_[&domain->base.fid] = std::move(domain);
@@ -66,27 +65,6 @@ int FakeObjects::open_queue(fid_domain* of, fi_cq_attr* wanted, fid_cq** made, v
   return 0;
 }
 
-int FakeObjects::register_memory(fid* of, const void* address, size_t bytes, uint64_t access,
-                                 uint64_t /*offset*/, uint64_t /*wanted_key*/, uint64_t /*flags*/,
-                                 fid_mr** made, void* /*context*/) {
-  FakeFabric& in = *FakeFabric::current_;
-  const Lock lock(in.mutex_);
-  if (in.registration_code_ != 0) return in.registration_code_;
-  auto region = std::make_unique<FakeFabric::Region>();
-  const uint64_t key = in.next_key_ += 0x100;
-  region->base.fid = {FI_CLASS_MR, nullptr, &fids};
-  region->base.mem_desc = reinterpret_cast<void*>(key + 1);
-  region->base.key = key;
-  region->domain = in.domains_.at(of).get();
-  region->start = reinterpret_cast<uint64_t>(address);
-  region->bytes = bytes;
-  region->access = access;
-  ++region->domain->users;
-  *made = &region->base;
-  in.regions_[key] = std::move(region);
-  return 0;
-}
-
 int FakeObjects::close(fid* object) {
   FakeFabric& in = *FakeFabric::current_;
   const Lock lock(in.mutex_);
@@ -114,14 +92,6 @@ int FakeObjects::close(fid* object) {
     default:
       return close_fabric(in, object);
   }
-}
-
-int FakeObjects::close_region(FakeFabric& in, const fid* object) {
-  const auto found = std::ranges::find_if(
-      in.regions_, [&](const auto& each) { return &each.second->base.fid == object; });
-  --found->second->domain->users;
-  in.regions_.erase(found);
-  return 0;
 }
 
 int FakeObjects::close_domain(FakeFabric& in, const fid* object) {

@@ -15,7 +15,7 @@ Table table(Fill fill) {
   return calls;
 }
 
-// fake_fabric_objects.cc and fake_fabric_endpoints.cc
+// fake_fabric_objects.cc, fake_fabric_memory.cc and fake_fabric_endpoints.cc
 struct FakeObjects {
   using Lock = std::lock_guard<std::mutex>;
   static fi_ops fids;
@@ -30,9 +30,7 @@ struct FakeObjects {
   static int open_addresses(fid_domain* of, fi_av_attr* wanted, fid_av** made, void* context);
   static int open_queue(fid_domain* of, fi_cq_attr* wanted, fid_cq** made, void* context);
   static int open_endpoint(fid_domain* of, fi_info* info, fid_ep** made, void* context);
-  static int register_memory(fid* of, const void* address, size_t bytes, uint64_t access,
-                             uint64_t offset, uint64_t wanted_key, uint64_t flags, fid_mr** made,
-                             void* context);
+  static int register_memory(fid* of, const fi_mr_attr* attributes, uint64_t flags, fid_mr** made);
   static int close(fid* object);
   static int bind(fid* object, fid* to, uint64_t flags);
   static int control(fid* object, int command, void* argument);
@@ -56,6 +54,7 @@ struct FakeQueues {
   static fi_ops_rma writes;
 
   static ssize_t write(fid_ep* endpoint, const fi_msg_rma* message, uint64_t flags);
+  static ssize_t read_remote(fid_ep* endpoint, const fi_msg_rma* message, uint64_t flags);
   static ssize_t read(fid_cq* queue, void* entries, size_t count);
   static ssize_t read_error(fid_cq* queue, fi_cq_err_entry* entry, uint64_t flags);
   static const char* error_text(fid_cq* queue, int code, const void* data, char* text,

@@ -1,4 +1,4 @@
-// How writes of FakeFabric's endpoints are posted and move.
+// How writes and reads of FakeFabric's endpoints are posted and move.
 #include <algorithm>
 #include <cstring>
 
@@ -16,17 +16,26 @@ uint64_t key_of(const void* description) { return reinterpret_cast<uint64_t>(des
 
 }  // namespace
 
-fi_ops_rma FakeQueues::writes =
-    table<fi_ops_rma>([](fi_ops_rma& calls) { calls.writemsg = write; });
+fi_ops_rma FakeQueues::writes = table<fi_ops_rma>([](fi_ops_rma& calls) {
+  calls.writemsg = write;
+  calls.readmsg = read_remote;
+});
 
 ssize_t FakeQueues::write(fid_ep* endpoint, const fi_msg_rma* message, uint64_t flags) {
   FakeFabric& in = *FakeFabric::current_;
   const Lock lock(in.mutex_);
-  return in.post(*in.endpoints_.at(&endpoint->fid), *message, flags);
+  return in.post(*in.endpoints_.at(&endpoint->fid), *message, flags, false);
+}
+
+ssize_t FakeQueues::read_remote(fid_ep* endpoint, const fi_msg_rma* message, uint64_t flags) {
+  FakeFabric& in = *FakeFabric::current_;
+  const Lock lock(in.mutex_);
+  return in.post(*in.endpoints_.at(&endpoint->fid), *message, flags, true);
 }
 
 // What this provider would not notice.
-std::string FakeFabric::wrong_with(const Endpoint& endpoint, const fi_msg_rma& message) const {
+std::string FakeFabric::wrong_with(const Endpoint& endpoint, const fi_msg_rma& message,
+                                   bool is_read) const {
   if (!endpoint.enabled) return "a write is posted before its endpoint is enabled";
   if (message.iov_count != 1 || message.rma_iov_count != 1) return "a write has several pieces";
   if (message.addr >= endpoint.addresses->endpoints.size()) return "a write has no peer";
@@ -38,8 +47,9 @@ std::string FakeFabric::wrong_with(const Endpoint& endpoint, const fi_msg_rma& m
   if (target.key >> 32 != 0) return "a key has more than 4 bytes";
   const auto from = reinterpret_cast<uint64_t>(piece.iov_base);
   const uint64_t key = message.desc != nullptr ? key_of(message.desc[0]) : 0;
-  if (find_region(endpoint.domain, key, from, piece.iov_len, FI_WRITE) == nullptr) {
-    return "the descriptor is not that of the memory that is written from";
+  const uint64_t access = is_read ? FI_READ : FI_WRITE;
+  if (find_region(endpoint.domain, key, from, piece.iov_len, access) == nullptr) {
+    return "the descriptor is not that of the memory that is written from, or read into";
   }
   return "";
 }
@@ -56,8 +66,8 @@ long FakeFabric::refusal(const Endpoint& endpoint) {
   return busy || endpoint.places_taken >= places ? -FI_EAGAIN : 0;
 }
 
-long FakeFabric::post(Endpoint& endpoint, const fi_msg_rma& message, uint64_t flags) {
-  if (const std::string wrong = wrong_with(endpoint, message); !wrong.empty()) {
+long FakeFabric::post(Endpoint& endpoint, const fi_msg_rma& message, uint64_t flags, bool is_read) {
+  if (const std::string wrong = wrong_with(endpoint, message, is_read); !wrong.empty()) {
     complain(wrong);
     return -FI_EINVAL;
   }
@@ -67,6 +77,7 @@ long FakeFabric::post(Endpoint& endpoint, const fi_msg_rma& message, uint64_t fl
     return code;
   }
   Write write;
+  write.is_read = is_read;
   write.target = endpoint.addresses->endpoints[message.addr];
   write.local_key = key_of(message.desc[0]);
   write.from = reinterpret_cast<uint64_t>(message.msg_iov[0].iov_base);
@@ -78,12 +89,14 @@ long FakeFabric::post(Endpoint& endpoint, const fi_msg_rma& message, uint64_t fl
   write.held = (flags & FI_MORE) != 0;
   std::memset(message.context, kScribble, sizeof(fi_context2));
   contexts_.insert(message.context);
-  write_flags_.push_back(flags);
-  ++counts.writes;
+  if (!is_read) {
+    write_flags_.push_back(flags);
+    ++counts.writes;
+  }
   ++endpoint.places_taken;
   endpoint.writes.push_back(write);
   if (!write.held) {
-    ++counts.doorbells;
+    counts.doorbells += is_read ? 0 : 1;
     for (Write& each : endpoint.writes) each.held = false;
   }
   const auto held = std::ranges::count_if(endpoint.writes, &Write::held);
@@ -131,23 +144,20 @@ void FakeFabric::arrive(const Endpoint& endpoint, Write& write) {
     write.provider_code = provider_code;
   };
   if (fail_next_) return fail(fail_next_->first, std::exchange(fail_next_, {})->second);
-  if (find_region(endpoint.domain, write.local_key, write.from, write.bytes, FI_WRITE) == nullptr) {
-    return fail(FI_EINVAL, kInvalidLocalKey);
-  }
+  const Region* const local = find_region(endpoint.domain, write.local_key, write.from, write.bytes,
+                                          write.is_read ? FI_READ : FI_WRITE);
+  if (local == nullptr) return fail(FI_EINVAL, kInvalidLocalKey);
   const Endpoint* const target = endpoint_of(write.target);
   if (target == nullptr || !target->enabled) return fail(FI_EHOSTUNREACH, kUnresponsive);
-  if (find_region(target->domain, write.key, write.to, write.bytes, FI_REMOTE_WRITE) == nullptr) {
-    return fail(FI_EACCES, kBadAddress);
-  }
+  const Region* const remote = find_region(target->domain, write.key, write.to, write.bytes,
+                                           write.is_read ? FI_REMOTE_READ : FI_REMOTE_WRITE);
+  if (remote == nullptr) return fail(FI_EACCES, kBadAddress);
   if (write.data && endpoint.rnr_retry != 7 &&
       static_cast<size_t>(std::ranges::count_if(target->queue->entries, &Entry::arrival)) >=
           options_.rx_size) {
     return fail(FI_ENORX, kNotReady);
   }
-  if (write.bytes > 0) {
-    std::memmove(reinterpret_cast<void*>(write.to), reinterpret_cast<const void*>(write.from),
-                 write.bytes);
-  }
+  move_bytes(write, *local, *remote);
   if (!write.data) return;
   Entry entry{.of = target, .arrival = true};
   entry.content.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
@@ -156,13 +166,27 @@ void FakeFabric::arrive(const Endpoint& endpoint, Write& write) {
   push(*target, entry);
 }
 
+// A read does not pass what the NIC had written into the device before.
+void FakeFabric::move_bytes(const Write& write, const Region& local, const Region& remote) {
+  std::byte* const here = local.at(write.from);
+  std::byte* const there = remote.at(write.to);
+  if (write.is_read) {
+    make_visible(*remote.domain);
+    std::memmove(here, there, write.bytes);
+  } else if (remote.in_device) {
+    remote.domain->unflushed.push_back({write.key, there, {here, here + write.bytes}});
+  } else if (write.bytes > 0) {
+    std::memmove(there, here, write.bytes);
+  }
+}
+
 void FakeFabric::complete(Endpoint& endpoint, size_t index) {
   const Write write = endpoint.writes[index];
   endpoint.writes.erase(endpoint.writes.begin() + static_cast<ptrdiff_t>(index));
   std::memset(write.context, kScribble, sizeof(fi_context2));
   Entry entry{.of = &endpoint};
   entry.content.op_context = write.context;
-  entry.content.flags = FI_RMA | FI_WRITE;
+  entry.content.flags = FI_RMA | (write.is_read ? FI_READ : FI_WRITE);
   entry.content.err = write.code;
   entry.content.prov_errno = write.provider_code;
   push(endpoint, entry);
@@ -178,18 +202,6 @@ void FakeFabric::abandon(Endpoint& endpoint) {
   if (endpoint.queue == nullptr) return;
   for (const Entry& entry : endpoint.queue->entries) contexts_.erase(entry.content.op_context);
   std::erase_if(endpoint.queue->entries, [&](const Entry& entry) { return entry.of == &endpoint; });
-}
-
-const FakeFabric::Region* FakeFabric::find_region(const Domain* domain, uint64_t key,
-                                                  uint64_t address, uint64_t bytes,
-                                                  uint64_t access) const {
-  const auto found = regions_.find(key);
-  if (found == regions_.end()) return nullptr;
-  const Region& region = *found->second;
-  const bool inside = address >= region.start && bytes <= region.bytes &&
-                      address - region.start <= region.bytes - bytes;
-  return inside && region.domain == domain && (region.access & access) == access ? &region
-                                                                                 : nullptr;
 }
 
 FakeFabric::Endpoint* FakeFabric::endpoint_of(uint32_t number) const {

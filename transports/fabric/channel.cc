@@ -182,9 +182,9 @@ void FabricChannel::take(const fi_cq_data_entry& entry) {
 }
 
 size_t FabricChannel::take_error(long code) {
-  fi_cq_err_entry entry = {};
-  if (code == -FI_EAVAIL && ::fi_cq_readerr(endpoint_.completions(), &entry, 0) == 1) {
-    fail_with(placed(entry_error(entry)));
+  CompletionError error;
+  if (code == -FI_EAVAIL && ::fi_cq_readerr(endpoint_.completions(), &error.known, 0) == 1) {
+    fail_with(placed(entry_error(error.known)));
     return 1;
   }
   if (code != -FI_EAVAIL) {

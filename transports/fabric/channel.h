@@ -7,9 +7,8 @@
 //   kDialing    the lifeline is being set up
 //   kGreeting   our hello is on its way, the peer's is awaited
 //   kExpecting  the peer's endpoint is known; its kReady is awaited
-//   kWarming    the first writes of both ends are under way: providers open connections with them,
-//   and
-//               many need the polls of both ends for it
+//   kWarming    the first writes of both ends are under way: providers open connections with
+//               them, and many need the polls of both ends for that
 //   kReady
 //   kBroken     failed, but arrivals may still be in the completion queue: for a second at most
 //   kFailed     poll() has returned the failure, or set-up failed

@@ -20,10 +20,7 @@ Result<std::unique_ptr<Channel>> FabricChannel::open(FabricRail& rail,
   auto lifeline = rail.lifelines().open_channel(of_lifeline);
   if (!lifeline) return fail(std::move(lifeline.error()));
   auto endpoint = Endpoint::open(rail.domain(), 2 * rail.caps().send_queue_depth + kArrivals);
-  if (!endpoint) {
-    endpoint.error().what = "rail " + rail.caps().name + ": " + endpoint.error().what;
-    return fail(std::move(endpoint.error()));
-  }
+  if (!endpoint) return fail(rail.placed(std::move(endpoint.error())));
   return std::unique_ptr<Channel>(new FabricChannel(
       rail, options, std::move(*endpoint), std::make_unique<Lifeline>(std::move(*lifeline))));
 }

@@ -24,7 +24,7 @@ namespace {
 constexpr const char* kOwnProvider = "efa";
 constexpr uint32_t kSpeedUnknown = 10'000;  // Mb/s
 
-Info make_hints(const Symbols& symbols, const std::string& provider) {
+Info make_hints(const Symbols& symbols, const std::string& provider, bool device_memory) {
   Info hints = duplicate(symbols, nullptr);
   if (hints == nullptr) return hints;
   hints->caps = FI_MSG | FI_RMA | FI_WRITE | FI_REMOTE_WRITE;
@@ -33,6 +33,10 @@ Info make_hints(const Symbols& symbols, const std::string& provider) {
   hints->domain_attr->threading = FI_THREAD_SAFE;
   hints->domain_attr->cq_data_size = sizeof(uint32_t);
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  if (device_memory) {
+    hints->caps |= FI_HMEM | FI_READ | FI_REMOTE_READ;
+    hints->domain_attr->mr_mode |= FI_MR_HMEM;
+  }
   hints->fabric_attr->prov_name = ::strdup(provider.c_str());
   return hints;
 }
@@ -92,8 +96,8 @@ const char* exclusion(const Opening& with, const std::string& name, const Traits
   return other ? "NCCL_SLIME_IFNAME" : nullptr;
 }
 
-Result<Info> ask(const Symbols& symbols, const std::string& provider) {
-  const Info hints = make_hints(symbols, provider);
+Result<Info> ask(const Symbols& symbols, const std::string& provider, bool device_memory) {
+  const Info hints = make_hints(symbols, provider, device_memory);
   fi_info* list = nullptr;
   int code = -FI_ENOMEM;
   if (hints != nullptr) {
@@ -104,11 +108,17 @@ Result<Info> ask(const Symbols& symbols, const std::string& provider) {
       fabric_error(symbols, code, "libfabric: provider %s has no NIC here", provider.c_str()));
 }
 
+// With device memory only where a NIC moves it: a provider that copies it would call CUDA.
+Result<Info> ask(const Symbols& symbols, const std::string& provider, const Traits& traits) {
+  auto found = traits.in_hardware ? ask(symbols, provider, true) : fail(Error());
+  return found ? std::move(found) : ask(symbols, provider, false);
+}
+
 // libfabric lists a NIC several times, with its best form first: with IPv4 before IPv6, say.
 void find_provider(const Opening& with, const std::string& provider, std::vector<Nic>* nics,
                    std::vector<std::string>* notes) {
   auto traits = traits_of(provider, with.symbols->version());
-  auto found = traits ? ask(*with.symbols, provider) : fail(std::move(traits.error()));
+  auto found = traits ? ask(*with.symbols, provider, *traits) : fail(std::move(traits.error()));
   if (!found) {
     notes->push_back(found.error().what);
     return;
@@ -143,11 +153,8 @@ Result<std::unique_ptr<FabricRail>> open_nic(const Opening& with, Nic nic) {
 
 std::vector<Nic> find_nics(const Opening& with, std::vector<std::string>* notes) {
   std::vector<Nic> nics;
-  if (!with.settings.fabric_provider.empty()) {
-    find_provider(with, with.settings.fabric_provider, &nics, notes);
-  } else {
-    find_provider(with, kOwnProvider, &nics, notes);
-  }
+  const std::string& named = with.settings.fabric_provider;
+  find_provider(with, named.empty() ? kOwnProvider : named, &nics, notes);
   std::ranges::sort(nics, {}, [](const Nic& nic) { return nic.caps.name; });
   return nics;
 }

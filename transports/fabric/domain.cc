@@ -1,6 +1,38 @@
 #include "transports/fabric/domain.h"
 
 namespace slime::fabric {
+namespace {
+
+Error too_old(std::string_view provider, uint32_t version, const char* needed, const char* why) {
+  return make_error(Status::kUnsupported, 0,
+                    "libfabric: provider %.*s of version %s is not used: %s; install libfabric %s "
+                    "or later",
+                    static_cast<int>(provider.size()), provider.data(),
+                    version_name(version).c_str(), why, needed);
+}
+
+}  // namespace
+
+Result<Traits> traits_of(std::string_view provider, uint32_t version) {
+  if (provider == "efa") {
+    if (version < FI_VERSION(1, 18)) {
+      return fail(too_old(provider, version, "1.18",
+                          "it sends RDMA writes as messages, which the receiver copies"));
+    }
+    // FI_MORE is honoured from 1.22 on, but some doorbells were lost until 2.6.
+    return Traits{.in_hardware = true, .more = version >= FI_VERSION(2, 6)};
+  }
+  if (provider == "shm") return Traits{.reads_peer_memory = true, .refuses_silently = true};
+  if (provider.starts_with("tcp") || provider.starts_with("net")) {
+    if (version < FI_VERSION(1, 18)) {
+      return fail(too_old(provider, version, "1.18",
+                          "it does not say how many bytes have arrived (fi_cq(3), \"len\")"));
+    }
+    return Traits{.delivery_complete = true};
+  }
+  const bool hardware = provider.starts_with("verbs");
+  return Traits{.in_hardware = hardware, .delivery_complete = !hardware};
+}
 
 Result<std::unique_ptr<Domain>> Domain::open(const Symbols& symbols, Info info,
                                              const Traits& traits) {
@@ -21,17 +53,44 @@ Result<std::unique_ptr<Domain>> Domain::open(const Symbols& symbols, Info info,
   return domain;
 }
 
-Result<Handle<fid_mr>> Domain::register_memory(const MemoryRange& range,
-                                               uint64_t wanted_key) const {
+// `buffer`: null where the range is registered by its address.
+int Domain::ask_for_memory(const MemoryRange& range, const DmaBuf* buffer, uint64_t wanted_key,
+                           uint64_t access, fid_mr** region) const {
+  const bool in_device = range.kind == MemoryKind::kCuda;
+  const iovec piece = {range.address, range.bytes};
+  MemoryAttributes asked;
+  fi_mr_attr& attributes = asked.known;
+  attributes.mr_iov = buffer == nullptr ? &piece : reinterpret_cast<const iovec*>(buffer);
+  attributes.iov_count = 1;
+  attributes.access = access | FI_WRITE | FI_REMOTE_WRITE | (in_device ? FI_REMOTE_READ : 0);
+  attributes.requested_key = wanted_key;
+  // Which GPU it is matters to providers that copy.
+  attributes.iface = in_device ? FI_HMEM_CUDA : FI_HMEM_SYSTEM;
+  return ::fi_mr_regattr(get(), &attributes, buffer == nullptr ? 0 : kMrDmaBuf, region);
+}
+
+Result<Handle<fid_mr>> Domain::register_memory(const MemoryRange& range, uint64_t wanted_key,
+                                               uint64_t access) const {
+  const bool as_dma_buf = range.dma_buf >= 0;
+  const uint64_t start = reinterpret_cast<uint64_t>(range.address) - range.dma_buf_offset;
+  const DmaBuf buffer = {range.dma_buf, range.dma_buf_offset, range.bytes, start};
   fid_mr* region = nullptr;
-  const uint64_t access = FI_WRITE | FI_REMOTE_WRITE;
   const int code =
-      ::fi_mr_reg(get(), range.address, range.bytes, access, 0, wanted_key, 0, &region, nullptr);
+      ask_for_memory(range, as_dma_buf ? &buffer : nullptr, wanted_key, access, &region);
   if (code == 0) return Handle<fid_mr>(region);
   return fail(fabric_error(symbols_, code,
-                           "%zu bytes at %p cannot be registered; see `ulimit -l`, and mr_cnt "
+                           "%zu bytes at %p cannot be registered%s; see `ulimit -l`, and mr_cnt "
                            "(fi_info -v)",
-                           range.bytes, range.address));
+                           range.bytes, range.address, as_dma_buf ? " as a DMA-BUF" : ""));
+}
+
+bool Domain::takes_dma_bufs() const {
+  if (interface_version(symbols_) < kDmaBufVersion) return false;
+  const DmaBuf none = {.descriptor = -1, .bytes = 1};
+  fid_mr* region = nullptr;
+  const int code = ask_for_memory({nullptr, 1, MemoryKind::kCuda}, &none, 0, 0, &region);
+  if (code == 0) (void)::fi_close(&region->fid);
+  return code == -FI_EBADF;
 }
 
 }  // namespace slime::fabric

@@ -1,18 +1,40 @@
-// One NIC as libfabric sees it: its fabric and its domain, which all channels of a rail share.
+// What a provider of libfabric does, and one of its NICs: the fabric and the domain that all
+// channels of a rail share.
 //
 // Threads: any (FI_THREAD_SAFE is asked for).
 #pragma once
 
 #include <rdma/fi_domain.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
-#include "transports/fabric/provider.h"
 #include "transports/fabric/symbols.h"
 #include "transports/rail.h"
 
 namespace slime::fabric {
+
+// By the provider's name and version. Sources: fi_efa(7), fi_shm(7), fi_tcp(7), fi_rxm(7), and the
+// release notes of libfabric; what shm, tcp and rxm do was seen with 1.17 and 2.6.
+struct Traits {
+  // A NIC moves the data. Otherwise both ends' processes do, while they poll.
+  bool in_hardware = false;
+  // A write is asked to complete when it has arrived (FI_DELIVERY_COMPLETE). Where a completion
+  // comes with the transmission already, an error of the peer is not heard of.
+  bool delivery_complete = false;
+  // The receiver's process copies out of the sender's memory, so what is under way when the sender
+  // closes must not be reported: its memory may be in use for something else.
+  bool reads_peer_memory = false;
+  // A write that the peer refuses is dropped without a word; channels find out by counting.
+  bool refuses_silently = false;
+  // FI_MORE holds the doorbell back, and loses none.
+  bool more = false;
+};
+
+// The error says why this provider of this version cannot be a rail.
+Result<Traits> traits_of(std::string_view provider, uint32_t version);
 
 class Domain {
  public:
@@ -31,10 +53,21 @@ class Domain {
     return (static_cast<uint64_t>(info_->domain_attr->mr_mode) & mr_mode) != 0;
   }
 
-  // `wanted_key` is used where the provider leaves the choice to us.
-  Result<Handle<fid_mr>> register_memory(const MemoryRange& range, uint64_t wanted_key) const;
+  // CUDA memory may be registered, if the endpoints can use it (EndpointCaps).
+  bool has_device_memory() const { return (info_->caps & FI_HMEM) != 0; }
+
+  // For what this end writes and its peer writes into. The NIC also reads device memory, behind
+  // what it has written (flusher.h); `access` is asked for besides. `wanted_key` is used where the
+  // provider leaves the choice to us.
+  Result<Handle<fid_mr>> register_memory(const MemoryRange& range, uint64_t wanted_key,
+                                         uint64_t access = 0) const;
+  // Whether it knows DMA-BUFs: asked with a descriptor that is none.
+  bool takes_dma_bufs() const;
 
  private:
+  int ask_for_memory(const MemoryRange& range, const DmaBuf* buffer, uint64_t wanted_key,
+                     uint64_t access, fid_mr** region) const;
+
   Domain(const Symbols& symbols, Info info, const Traits& traits)
       : symbols_(symbols), info_(std::move(info)), traits_(traits) {}
 

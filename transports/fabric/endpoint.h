@@ -13,9 +13,14 @@
 #include <vector>
 
 #include "transports/fabric/domain.h"
-#include "transports/fabric/options.h"
 
 namespace slime::fabric {
+
+// What an endpoint turned out to do.
+struct EndpointCaps {
+  bool lines_in_order = false;  // RailCaps::lines_in_order
+  bool device_memory = false;   // the NIC uses CUDA memory itself: nobody copies
+};
 
 class Endpoint {
  public:

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "transports/fabric/channel.h"
+#include "transports/fabric/flusher.h"
 
 namespace slime::fabric {
 namespace {
@@ -29,8 +30,7 @@ Result<std::unique_ptr<FabricRail>> FabricRail::open(std::unique_ptr<Domain> dom
       new FabricRail(std::move(domain), std::move(lifelines), settings, std::move(caps)));
   auto prepared = rail->prepare();
   if (prepared) return rail;
-  prepared.error().what = "rail " + rail->caps_.name + ": " + prepared.error().what;
-  return fail(std::move(prepared.error()));
+  return fail(rail->placed(std::move(prepared.error())));
 }
 
 // Opens an endpoint to see what it can do: better no rail than one whose every connection fails.
@@ -38,10 +38,15 @@ Result<void> FabricRail::prepare() {
   auto trial = Endpoint::open(*domain_, kArrivals);
   if (!trial) return fail(std::move(trial.error()));
   caps_.lines_in_order = trial->caps().lines_in_order;
+  if (trial->caps().device_memory) {
+    caps_.memory_kinds |= static_cast<uint32_t>(MemoryKind::kCuda);
+    caps_.dma_buf = domain_->takes_dma_bufs();
+  }
   landing_memory_.reset(new (std::align_val_t{kLandingBytes}) std::byte[kLandingBytes]());
   auto key = regions_.add({landing_memory_.get(), kLandingBytes});
   if (!key) return fail(std::move(key.error()));
-  auto region = domain_->register_memory({landing_memory_.get(), kLandingBytes}, *key);
+  const uint64_t read_into = trial->caps().device_memory ? FI_READ : 0;
+  auto region = domain_->register_memory({landing_memory_.get(), kLandingBytes}, *key, read_into);
   if (!region) return fail(std::move(region.error()));
   landing_region_ = std::move(*region);
   landing_ = {.memory = landing_memory_.get(),
@@ -63,18 +68,13 @@ Carrier FabricRail::carrier() {
 }
 
 Result<MemoryKeys> FabricRail::register_memory(const MemoryRange& range) {
-  const char* const name = caps_.name.c_str();
-  const auto start = reinterpret_cast<uintptr_t>(range.address);
-  if (start == 0 || range.bytes == 0 || start + range.bytes < start) {
-    return fail(make_error(Status::kInvalid, 0,
-                           "rail %s: cannot register %zu bytes at %p: not a range", name,
-                           range.bytes, range.address));
-  }
   if (!takes(caps_, range)) {
     return fail(make_error(Status::kUnsupported, 0,
-                           "rail %s: device memory (%zu bytes at %p) is not taken by this backend "
-                           "yet; register host memory",
-                           name, range.bytes, range.address));
+                           "rail %s: %zu bytes of device memory at %p cannot be registered%s: that "
+                           "needs a provider whose NIC uses it without copies (FI_HMEM, see "
+                           "fi_info -c FI_HMEM); register host memory",
+                           caps_.name.c_str(), range.bytes, range.address,
+                           range.dma_buf >= 0 ? " as a DMA-BUF" : ""));
   }
   auto key = regions_.add(range);
   if (!key) return fail(placed(std::move(key.error())));
@@ -103,6 +103,11 @@ void FabricRail::deregister_memory(const MemoryKeys& keys) {
 Result<std::unique_ptr<Channel>> FabricRail::open_channel(const ChannelOptions& options) {
   resting_.poll();
   return FabricChannel::open(*this, options);
+}
+
+Result<std::unique_ptr<Flusher>> FabricRail::open_flusher() {
+  if (!takes(caps_, {.kind = MemoryKind::kCuda})) return nullptr;
+  return FabricFlusher::open(*this);
 }
 
 void FabricRail::warn_unmarked() {

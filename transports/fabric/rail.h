@@ -34,6 +34,7 @@ class FabricRail final : public Rail {
   Result<MemoryKeys> register_memory(const MemoryRange& range) override;
   void deregister_memory(const MemoryKeys& keys) override;
   Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) override;
+  Result<std::unique_ptr<Flusher>> open_flusher() override;
 
   // For the channels of this rail, which it must outlive.
   const Settings& settings() const { return settings_; }
@@ -41,8 +42,11 @@ class FabricRail final : public Rail {
   Rail& lifelines() { return *lifelines_; }
   const RegionTable& regions() const { return regions_; }
   Resting& resting() { return resting_; }
-  void warn_unmarked();  // once
-  // The memory that warm-ups write into, and from.
+  void warn_unmarked();             // once
+  Error placed(Error error) const;  // begins with the rail
+  // Memory that warm-ups write from (the first eight bytes) and into (the next), and that the reads
+  // of flushers land in.
+  static constexpr size_t kReadsLandAt = 16;
   struct Landing {
     std::byte* memory = nullptr;
     void* description = nullptr;  // fi_mr_desc()
@@ -67,7 +71,6 @@ class FabricRail final : public Rail {
   FabricRail(std::unique_ptr<Domain> domain, std::shared_ptr<Rail> lifelines,
              const Settings& settings, RailCaps caps);
   Result<void> prepare();
-  Error placed(Error error) const;  // begins with the rail
 
   const Settings settings_;
   const std::shared_ptr<Rail> lifelines_;

@@ -1,6 +1,6 @@
 #include "transports/fabric/symbols.h"
 
-#include <dlfcn.h>
+#include <slime/library.h>
 
 #include <algorithm>
 #include <cstdarg>
@@ -11,30 +11,22 @@ namespace {
 
 constexpr const char* kLibrary = "libfabric.so.1";
 // Built against 1.17; what newer ones have is defined where it is used.
-constexpr uint32_t kOldest = FI_VERSION(1, 17), kNewest = FI_VERSION(1, 18);
-
-template <typename Function>
-bool find(void* library, const char* name, Function* function) {
-  *function = reinterpret_cast<Function>(::dlsym(library, name));
-  return *function != nullptr;
-}
+constexpr uint32_t kOldest = FI_VERSION(1, 17), kNewest = kDmaBufVersion;
 
 Result<Symbols> load() {
-  // Never closed: channels may live until the process ends.
-  void* const library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* const why = ::dlerror();
-    return fail(make_error(Status::kUnsupported, 0,
-                           "libfabric: %s cannot be loaded (%s); install libfabric 1.17 or later",
-                           kLibrary, why != nullptr ? why : "no reason given"));
+  auto library = load_library(kLibrary);
+  if (!library) {
+    library.error().what =
+        "libfabric: " + library.error().what + "; install libfabric 1.17 or later";
+    return fail(std::move(library.error()));
   }
   Symbols symbols;
-  const bool complete = find(library, "fi_getinfo", &symbols.getinfo) &&
-                        find(library, "fi_freeinfo", &symbols.freeinfo) &&
-                        find(library, "fi_dupinfo", &symbols.dupinfo) &&
-                        find(library, "fi_fabric", &symbols.fabric) &&
-                        find(library, "fi_version", &symbols.version) &&
-                        find(library, "fi_strerror", &symbols.strerror);
+  const bool complete = find_function(*library, "fi_getinfo", &symbols.getinfo) &&
+                        find_function(*library, "fi_freeinfo", &symbols.freeinfo) &&
+                        find_function(*library, "fi_dupinfo", &symbols.dupinfo) &&
+                        find_function(*library, "fi_fabric", &symbols.fabric) &&
+                        find_function(*library, "fi_version", &symbols.version) &&
+                        find_function(*library, "fi_strerror", &symbols.strerror);
   if (!complete || symbols.version() < kOldest) {
     return fail(make_error(Status::kUnsupported, 0,
                            "libfabric: %s is version %s; install 1.17 or later", kLibrary,

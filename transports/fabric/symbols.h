@@ -6,8 +6,13 @@
 #pragma once
 
 #include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_eq.h>
 #include <slime/result.h>
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -30,6 +35,25 @@ uint32_t interface_version(const Symbols& symbols);
 
 // "1.17"
 std::string version_name(uint32_t version);
+
+// What the headers of 1.17 do not have yet. From version 1.20 of the interface on libfabric reads
+// more of the attributes, where zeros must be, and writes more of an error.
+inline constexpr uint32_t kDmaBufVersion = FI_VERSION(1, 20);
+inline constexpr uint64_t kMrDmaBuf = uint64_t{1} << 40;  // FI_MR_DMABUF
+struct DmaBuf {                                           // fi_mr_dmabuf
+  int descriptor = -1;
+  uint64_t offset = 0;
+  size_t bytes = 0;
+  uint64_t start = 0;  // address of the buffer's first byte
+};
+struct MemoryAttributes {
+  fi_mr_attr known = {};
+  std::array<uint64_t, 8> later = {};
+};
+struct CompletionError {
+  fi_cq_err_entry known = {};
+  std::array<uint64_t, 8> later = {};
+};
 
 struct FreeInfo {
   const Symbols* symbols = nullptr;

@@ -1,0 +1,250 @@
+// Device memory on a libfabric rail, as a DMA-BUF or by its address, and the reads behind what
+// arrived there.
+#include "test/support/device_memory.h"
+#include "test/fabric/support.h"
+
+namespace slime::fabric {
+namespace {
+
+using test::DeviceMemory;
+using test::work_between;
+
+constexpr size_t kPage = 4'096;
+constexpr uint64_t kRoom = 16;
+constexpr int kCudaApi = 10;
+
+FakeFabricOptions with_devices() { return {.device_memory = true, .dma_bufs = true}; }
+
+RailCaps caps_with(const FakeFabricOptions& options, const std::string& provider = "efa") {
+  const FakeFabric nics(options);
+  const Opened opened(nics, fabric_settings(provider));
+  EXPECT_THAT(opened.notes, IsEmpty());
+  EXPECT_THAT(nics.violations(), IsEmpty());
+  return opened.rails.empty() ? RailCaps() : opened.rails[0]->caps();
+}
+
+bool takes_addresses(const RailCaps& caps) { return takes(caps, {.kind = MemoryKind::kCuda}); }
+
+TEST(FabricDeviceMemory, IsTakenWhereTheNicUsesItWithoutCopies) {
+  EXPECT_TRUE(takes_addresses(caps_with(with_devices())));
+  EXPECT_FALSE(takes_addresses(caps_with({}))) << "libfabric has no FI_HMEM here";
+  for (const int option : {int{FI_OPT_FI_HMEM_P2P}, kCudaApi}) {
+    FakeFabricOptions options = with_devices();
+    options.refused = {{option, -FI_EOPNOTSUPP}};
+    const RailCaps caps = caps_with(options);
+    EXPECT_FALSE(takes_addresses(caps)) << "the provider would copy it by calls of CUDA";
+    EXPECT_FALSE(caps.dma_buf);
+  }
+}
+
+TEST(FabricDeviceMemory, IsNotAskedOfSoftware) {
+  FakeFabricOptions options = with_devices();
+  options.provider = "tcp;ofi_rxm";
+  options.nics = {{.name = "lo", .on_pci = false, .has_link = false}};
+  EXPECT_FALSE(takes_addresses(caps_with(options, "tcp;ofi_rxm")));
+}
+
+TEST(FabricDeviceMemory, CapsSayWhetherDmaBufsAreTaken) {
+  EXPECT_TRUE(caps_with(with_devices()).dma_buf);
+  EXPECT_FALSE(caps_with({.device_memory = true}).dma_buf) << "its driver or its kernel knows none";
+  FakeFabricOptions old = with_devices();
+  old.version = FI_VERSION(1, 19);
+  EXPECT_FALSE(caps_with(old).dma_buf) << "libfabric knows none";
+  EXPECT_TRUE(takes_addresses(caps_with(old)));
+}
+
+TEST(FabricDeviceMemory, WhatIsNotTakenIsRefusedByName) {
+  TestNics world;
+  DeviceMemory memory;
+  std::byte bytes[8];
+  for (const MemoryRange& range :
+       {memory.range(), MemoryRange{bytes, sizeof bytes, MemoryKind::kCuda}}) {
+    const auto keys = world.left->register_memory(range);
+    ASSERT_FALSE(keys);
+    EXPECT_EQ(keys.error().status, Status::kUnsupported);
+    EXPECT_THAT(keys.error().what, HasSubstr(" bytes of device memory at "));
+    EXPECT_THAT(keys.error().what, testing::StartsWith("rail efa0: "));
+    EXPECT_EQ(keys.error().what.find("as a DMA-BUF") != std::string::npos, range.dma_buf >= 0);
+  }
+  EXPECT_EQ(*world.left->open_flusher(), nullptr);
+}
+
+TEST(FabricDeviceMemory, WhatIsNoDmaBufIsRefusedByName) {
+  TestNics world(with_devices());
+  DeviceMemory memory;
+  MemoryRange closed = memory.range();
+  closed.dma_buf = 1'000'000;
+  const size_t before = world.nics.objects();
+  const auto keys = world.left->register_memory(closed);
+  ASSERT_FALSE(keys);
+  EXPECT_EQ(keys.error().code, FI_EBADF);
+  EXPECT_THAT(keys.error().what, HasSubstr("rail efa0: 16384 bytes at "));
+  EXPECT_THAT(keys.error().what, HasSubstr("cannot be registered as a DMA-BUF"));
+  EXPECT_EQ(world.nics.objects(), before);
+}
+
+TEST(FabricDeviceMemory, WorksGoFromDmaBufToDmaBufAndAreSeenOnceTheyAreFlushed) {
+  TestNics world(with_devices());
+  TestPair pair(world);
+  ASSERT_TRUE(pair.connect());
+  DeviceMemory from, to;
+  const std::vector<std::byte> sent(kPage, std::byte{0x5a}), zeros(kPage);
+  from.fill(kPage, sent);
+  const MemoryRange source = from.range(kPage, kPage), target = to.range(2 * kPage, kPage);
+  const auto source_keys = world.left->register_memory(source);
+  const auto target_keys = world.right->register_memory(target);
+  ASSERT_TRUE(source_keys && target_keys);
+  from.close_file();  // a registration does not need it
+  const auto flusher = world.right->open_flusher();
+  ASSERT_TRUE(flusher && *flusher);
+  ASSERT_EQ(post_one(*pair.left, work_between(source, *source_keys, target, *target_keys)),
+            Status::kOk);
+  world.settle();
+  Status status = Status::kOk;
+  EXPECT_EQ(poll_all(*pair.right, &status).size(), 1u);
+  EXPECT_EQ(to.read(2 * kPage, kPage), zeros) << "it has arrived, and may not be seen yet";
+  ASSERT_EQ((*flusher)->begin(static_cast<std::byte*>(target.address), 0, *target_keys),
+            Status::kOk);
+  world.settle();
+  uint64_t completed = 0;
+  EXPECT_EQ((*flusher)->poll(&completed), Status::kOk) << (*flusher)->failure().what;
+  EXPECT_EQ(completed, 1u);
+  EXPECT_EQ(to.read(2 * kPage, kPage), sent);
+  EXPECT_EQ(to.read(kPage, kPage), zeros);
+  EXPECT_EQ(to.read(3 * kPage, kPage), zeros);
+  world.left->deregister_memory(*source_keys);
+  world.right->deregister_memory(*target_keys);
+}
+
+// The flusher of the left rail, and memory to read.
+struct TestFlusher {
+  explicit TestFlusher(const FakeFabricOptions& options = with_devices()) : world(options) {
+    keys = register_memory();
+    auto opened = world.left->open_flusher();
+    if (!opened || !*opened) std::abort();
+    flusher = std::move(*opened);
+  }
+  ~TestFlusher() {
+    flusher = nullptr;
+    world.left->deregister_memory(keys);
+  }
+
+  MemoryKeys register_memory() {
+    auto made = world.left->register_memory({bytes, sizeof bytes, MemoryKind::kCuda});
+    if (!made) std::abort();
+    return *made;
+  }
+  Status begin(const MemoryKeys& of) { return flusher->begin(bytes, 0, of); }
+  Status begin() { return begin(keys); }
+  Status poll() { return flusher->poll(&completed); }
+  // Until so many reads are complete.
+  bool await(uint64_t count) {
+    return eventually([&] {
+             world.settle();
+             return poll() != Status::kOk || completed >= count;
+           }) &&
+           completed == count;
+  }
+  std::string failure() {
+    EXPECT_TRUE(eventually([&] {
+      world.settle();
+      return poll() != Status::kOk;
+    }));
+    EXPECT_NE(begin(), Status::kOk) << "it stays so";
+    return flusher->failure().what;
+  }
+
+  std::byte bytes[64] = {};
+  TestNics world;
+  MemoryKeys keys;
+  std::unique_ptr<Flusher> flusher;
+  uint64_t completed = 0;
+};
+
+TEST(FabricFlusher, CountsItsReadsAndSaysWhenItIsFull) {
+  TestFlusher test;
+  uint64_t begun = 0;
+  while (test.begin() == Status::kOk) ++begun;
+  EXPECT_EQ(begun, kRoom);
+  EXPECT_EQ(test.begin(), Status::kAgain);
+  EXPECT_EQ(test.poll(), Status::kOk);
+  EXPECT_EQ(test.completed, 0u);
+  EXPECT_TRUE(test.await(kRoom));
+  EXPECT_EQ(test.begin(), Status::kOk);
+}
+
+TEST(FabricFlusher, CountsReadsInTheOrderOfTheirBeginning) {
+  TestFlusher test;
+  for (uint64_t i = 0; i < kRoom; ++i) ASSERT_EQ(test.begin(), Status::kOk);
+  uint64_t before = 0;
+  while (test.world.nics.step()) {  // they complete in any order
+    ASSERT_EQ(test.poll(), Status::kOk);
+    EXPECT_GE(test.completed, before);
+    before = test.completed;
+  }
+  EXPECT_EQ(before, kRoom);
+}
+
+TEST(FabricFlusher, ReadsThatTheNicIsTooBusyForArePostedLater) {
+  FakeFabricOptions options = with_devices();
+  options.busy_percent = 90;
+  TestFlusher test(options);
+  for (uint64_t i = 0; i < kRoom; ++i) ASSERT_EQ(test.begin(), Status::kOk);
+  EXPECT_TRUE(test.await(kRoom)) << test.flusher->failure().what;
+  EXPECT_GT(test.world.nics.counts(0).refused, 0u);
+}
+
+TEST(FabricFlusher, AReadThatTheProviderRefusesIsAFailureByName) {
+  TestFlusher test;
+  test.world.nics.refuse_writes(0, 1, -FI_EINVAL);
+  EXPECT_NE(test.begin(), Status::kOk);
+  EXPECT_THAT(test.failure(), HasSubstr("rail efa0, for iflush: fi_readmsg failed: fake error 22"));
+  EXPECT_EQ(test.completed, 0u);
+}
+
+TEST(FabricFlusher, AReadThatFailsIsAFailureByName) {
+  TestFlusher test;
+  ASSERT_EQ(test.begin(), Status::kOk);
+  test.world.nics.fail_next(FI_EIO, 9);
+  const std::string what = test.failure();
+  EXPECT_EQ(test.flusher->failure().status, Status::kSystem);
+  EXPECT_THAT(what, HasSubstr("rail efa0, for iflush: a read of the rail's own memory failed: fake "
+                              "error 5 (5; provider efa: fake device status 9, 9); see dmesg"));
+  EXPECT_EQ(test.completed, 0u);
+}
+
+TEST(FabricFlusher, AReadOutsideRegisteredMemoryIsRefusedByName) {
+  TestFlusher test;
+  EXPECT_EQ(test.flusher->begin(test.bytes + sizeof test.bytes, sizeof test.bytes, test.keys),
+            Status::kInvalid);
+  EXPECT_THAT(test.flusher->failure().what, HasSubstr("rail efa0, for iflush: a read at 0x"));
+  EXPECT_EQ(test.poll(), Status::kInvalid) << "it stays so";
+}
+
+TEST(FabricFlusher, AReadOfMemoryThatWasDeregisteredMeanwhileIsComplete) {
+  TestFlusher test;
+  test.world.nics.refuse_writes(2, 1, -FI_EAGAIN);  // the third waits here
+  for (int i = 0; i < 2; ++i) {
+    const MemoryKeys gone = test.register_memory();
+    ASSERT_EQ(test.begin(gone), Status::kOk);
+    ASSERT_EQ(test.begin(), Status::kOk);
+    test.world.left->deregister_memory(gone);
+  }
+  EXPECT_TRUE(test.await(4)) << test.flusher->failure().what;
+}
+
+TEST(FabricFlusher, WithoutAnEndpointNoneOpensAndNothingIsLeft) {
+  FakeFabricOptions options = with_devices();
+  options.ep_cnt = 1;
+  TestNics world(options);
+  const auto first = world.left->open_flusher();
+  ASSERT_TRUE(first) << first.error().what;
+  const size_t before = world.nics.objects();
+  const auto second = world.left->open_flusher();
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error().what, HasSubstr("rail efa0: fi_endpoint failed"));
+  EXPECT_EQ(world.nics.objects(), before);
+}
+
+}  // namespace
+}  // namespace slime::fabric
