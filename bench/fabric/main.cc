@@ -1,6 +1,6 @@
-// bench-fabric: the engine over two rails of one libfabric provider, beside a loop of bare
-// fi_writemsg over the same provider. One thread has both ends, and the two take turns, so that
-// whatever else the machine does disturbs both alike.
+// bench-fabric: the engine over two rails of one libfabric provider, the backend by itself, and a
+// loop of bare fi_writemsg over the same provider. One thread has both ends, and the three take
+// turns, so that whatever else the machine does disturbs all alike.
 #include <getopt.h>
 #include <unistd.h>
 
@@ -14,6 +14,7 @@
 #include "bench/common/comm_load.h"
 #include "bench/common/statistics.h"
 #include "bench/fabric/bare_loop.h"
+#include "bench/fabric/channel_loop.h"
 #include "engine/fabric.h"
 #include "transports/tcp/rail.h"
 
@@ -35,7 +36,10 @@ double seconds_of(auto body) {
   return static_cast<double>(SteadyClock::instance().now_ns() - start) / 1e9;
 }
 
-// Messages of a work each, as many as the comms may have under way.
+Rail& rail_of(Fabric& end) { return *end.device(0)->rails().front(); }
+
+// Messages of a work each, as many as the comms may have under way; works and writes as long as
+// they are.
 class Row {
  public:
   Row(Fabric& from, Fabric& to, const fabric::Symbols& symbols, const fabric::Nic& nic,
@@ -43,22 +47,28 @@ class Row {
       : message_(message),
         count_(std::max<uint64_t>(bytes / message, 1)),
         load_(from, to, {.message_bytes = message}, [] { ::usleep(100); }),
+        channel_loop_(rail_of(from), rail_of(to), message),
         loop_(symbols, nic, message) {}
 
   void round() {
     engine_.add(seconds_of([this] { run_engine(); }));
+    backend_.add(seconds_of([this] { channel_loop_.stream(count_); }));
     bare_.add(seconds_of([this] { loop_.stream(message_, count_); }));
   }
   void report(nlohmann::json* rows) const {
-    const double ratio = bare_.median() / engine_.median();
+    const double of_engine = bare_.median() / engine_.median();
+    const double of_backend = bare_.median() / backend_.median();
     const double megabytes = static_cast<double>(count_ * message_) / 1e6;
-    std::printf("messages of %4u KiB   %9.1f MB/s  bare %9.1f  ratio %.2f\n", message_ >> 10,
-                megabytes / engine_.median(), megabytes / bare_.median(), ratio);
-    rows->push_back({{"row", "messages"},
-                     {"message_bytes", message_},
+    std::printf(
+        "%4u KiB   bare %9.1f MB/s   backend %9.1f, ratio %.2f   engine %9.1f, ratio %.2f\n",
+        message_ >> 10, megabytes / bare_.median(), megabytes / backend_.median(), of_backend,
+        megabytes / engine_.median(), of_engine);
+    rows->push_back({{"bytes", message_},
                      {"engine_s", to_json(engine_)},
+                     {"backend_s", to_json(backend_)},
                      {"bare_s", to_json(bare_)},
-                     {"bandwidth_ratio", ratio}});
+                     {"engine_ratio", of_engine},
+                     {"backend_ratio", of_backend}});
   }
 
  private:
@@ -73,9 +83,10 @@ class Row {
   }
 
   const uint32_t message_;
-  const uint64_t count_;   // messages of a round
-  Samples engine_, bare_;  // seconds of a round
+  const uint64_t count_;             // messages of a round
+  Samples engine_, backend_, bare_;  // seconds of a round
   CommLoad load_;
+  ChannelLoop channel_loop_;
   BareLoop loop_;
 };
 
