@@ -114,20 +114,27 @@ $(BUILD)/obj/test/%.o $(BUILD)/obj/tools/info/%.o $(BUILD)/obj/tools/%/options.o
   OPT_HERE = $(TEST_OPT)
 $(foreach d,$(BUSY_TESTS),$(BUILD)/obj/test/$d/%.o): OPT_HERE = $(TEST_OPT:-O0=-O1)
 
-# GoogleTest's headers are a third of what a test takes to compile. The sanitizers' builds compile
-# them once for each level of optimisation; the plain one notices who forgets to include them. It
-# also has the warnings: compiled headers lose that they are the system's, whose are not shown.
+# Headers of the C++ library are half of what a small source takes to compile, GoogleTest's a third
+# of what a test does. The sanitizers' builds compile them once for each level of optimisation; the
+# plain one notices who forgets to include them. It also has the warnings: compiled headers lose that
+# they are the system's, whose are not shown.
 ifneq ($(filter asan ubsan tsan,$(SAN)),)
 export CCACHE_SLOPPINESS := pch_defines,time_macros
-PCH_OF = $(BUILD)/pch$(or $(1),-own)/tests.h
-PCHS := $(sort $(call PCH_OF,$(TEST_OPT)) $(call PCH_OF,$(TEST_OPT:-O0=-O1)))
-$(BUILD)/obj/test/%.o: PCH_HERE = -w -fpch-preprocess -include $(call PCH_OF,$(OPT_HERE))
-$(call objects,$(filter test/%,$(ALL_SRCS))): | $(PCHS:%=%.gch)
-$(BUILD)/pch-%/tests.h.gch: $(FLAGS_FILE) | $(BUILD)/gen/tools.ok
+HEADERS_std   := algorithm array atomic bit chrono cstddef cstdint cstdio cstring deque functional \
+  map memory mutex optional random ranges span string string_view thread tl/expected.hpp utility vector
+HEADERS_tests := $(HEADERS_std) gmock/gmock.h gtest/gtest.h
+# $(1) std or tests, $(2) flags, of which the last level counts
+PCH_OF = $(BUILD)/pch/$(1)$(lastword $(filter -O%,$(OPT) $(2))).h
+use_pch = -w -fpch-preprocess -include $(call PCH_OF,$(1),$(2))
+PCHS := $(sort $(foreach h,std tests,$(foreach o,$(OPT) $(TEST_OPT) $(TEST_OPT:-O0=-O1),$(call PCH_OF,$h,$o))))
+$(BUILD)/obj/%.o: PCH_HERE = $(call use_pch,std,$(OPT_HERE))
+$(BUILD)/obj/test/%.o: PCH_HERE = $(call use_pch,tests,$(OPT_HERE))
+$(call objects,$(ALL_SRCS)): | $(PCHS:%=%.gch)
+$(BUILD)/pch/%.h.gch: $(FLAGS_FILE) | $(BUILD)/gen/tools.ok
 	$(call say,PCH,$@)
 	@mkdir -p $(@D)
-	@printf '#include <%s>\n' gmock/gmock.h gtest/gtest.h >$(@:.gch=)
-	$(Q)$(CXX) $(CXX_ALL) $(filter -O%,-$*) -x c++-header $(@:.gch=) -o $@
+	@printf '#include <%s>\n' $(HEADERS_$(firstword $(subst -, ,$*))) >$(@:.gch=)
+	$(Q)$(CXX) $(CXX_ALL) $(filter -O%,$(subst -O, -O,$*)) -x c++-header $(@:.gch=) -o $@
 endif
 
 $(BUILD)/obj/%.o: %.cc $(FLAGS_FILE) | $(BUILD)/gen/tools.ok
