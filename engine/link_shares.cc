@@ -42,8 +42,7 @@ void Link::observe(size_t i) {
 size_t Link::pick_for_stripe(uint64_t bytes, uint64_t waiting, bool whole) {
   if (up_count_ <= 1) return up_count_ == 1 && room(favourite_) > 0 ? favourite_ : kNoRail;
   size_t chosen = whole ? pick(bytes) : kNoRail;
-  if (!whole || !loads_[chosen].has_room(bytes))
-    chosen = rail_with_room(loads_.all(), bytes, waiting);
+  if (!whole || !loads_[chosen].has_room(bytes)) chosen = loads_.with_room(bytes, waiting);
   stripes_wait_ = chosen == kNoRail;
   had_stripes_ = true;
   return chosen != kNoRail && room(chosen) > 0 ? chosen : kNoRail;

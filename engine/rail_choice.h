@@ -60,8 +60,8 @@ inline size_t rail_with_room(std::span<const RailLoad> rails, uint64_t bytes, ui
   return chosen_ns * rate <= bytes_left ? chosen : kNoRail;
 }
 
-// The loads of the rails of a link. Each small message looks at all of them, so what that needs
-// lies in arrays beside them, and four rails are looked at in one step.
+// The loads of the rails of a link. Each small message and each stripe looks at all of them, so
+// what that needs lies in arrays beside them, and four rails are looked at in one step.
 class RailLoads {
  public:
   RailLoads() { ready_ns_.fill(kNever); }
@@ -74,53 +74,83 @@ class RailLoads {
   void set(size_t rail, const RailLoad& load) {
     loads_[rail] = load;
     ns_per_byte_[rail] = static_cast<float>(load.ns_per_byte);
-    ready_ns_[rail] = load.up ? static_cast<float>(load.done_ns(0)) : kNever;
+    ready_ns_[rail] = load.up ? static_cast<float>(load.done_ns(0)) + kLeastNs : kNever;
   }
+  // Stores all four rails of a step: the next choice would wait for a store that is narrower than
+  // its load.
   void submitted(size_t rail, uint32_t bytes) {
     loads_[rail].outstanding += bytes;
-    ready_ns_[rail] += static_cast<float>(bytes) * ns_per_byte_[rail];
+    const float more_ns = static_cast<float>(bytes) * ns_per_byte_[rail];
+    float* const step = &ready_ns_[rail & ~(kLanes - 1)];
+    const Keys is_rail = kFirst == static_cast<int32_t>(rail & (kLanes - 1));
+    const Floats sum =
+        load(step) + std::bit_cast<Floats>(std::bit_cast<Keys>(Floats{} + more_ns) & is_rail);
+    std::memcpy(step, &sum, sizeof sum);
   }
 
   // For a small message. The favourite is the rail of the last one: warm at both ends, so another
   // must be better by an eighth.
   size_t quickest(uint64_t bytes, size_t favourite) const {
-    const auto length = static_cast<float>(static_cast<int64_t>(bytes));
-    Keys best = Keys{} + INT32_MAX;
-    for (size_t i = 0; i < size_; i += kLanes) {
-      const Floats done = load(&ready_ns_[i]) + load(&ns_per_byte_[i]) * length;
-      const Keys key =
-          (std::bit_cast<Keys>(done) & ~kIndexMask) | (kFirst + static_cast<int32_t>(i));
-      best = key < best ? key : best;
-    }
-    const int32_t least = std::min(std::min(best[0], best[1]), std::min(best[2], best[3]));
-    const auto quickest = static_cast<size_t>(least & kIndexMask);
-    const auto done_ns = [&](size_t rail) { return ready_ns_[rail] + ns_per_byte_[rail] * length; };
-    if (size_ == 0 || done_ns(quickest) >= kNever) return kNoRail;
-    return done_ns(favourite) * (7.0F / 8) <= done_ns(quickest) ? favourite : quickest;
+    const float length = to_float(bytes);
+    const size_t rail = least(length);
+    if (rail == kNoRail) return kNoRail;
+    return done_ns(favourite, length) * (7.0F / 8) <= done_ns(rail, length) ? favourite : rail;
+  }
+
+  // As rail_with_room(), which is needed only where the rail that is done first has no room.
+  size_t with_room(uint64_t bytes, uint64_t waiting) const {
+    const size_t rail = least(to_float(bytes));
+    if (rail == kNoRail || loads_[rail].has_room(bytes)) return rail;
+    return rail_with_room(all(), bytes, waiting);
   }
 
  private:
   // Vectors of GCC and clang, for any processor. A key is a rail's time to done and its index in
-  // one number: the bits of floats that are not negative are in their order, and the lowest ones
-  // hold the index.
+  // one float: its lowest bits, which change it by less than 4 in a million, hold the index.
   static constexpr size_t kLanes = 4;
   using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
   using Keys = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
   static constexpr Keys kFirst = {0, 1, 2, 3};
   static constexpr int32_t kIndexMask = 31;
-  static_assert(kMaxRails <= kIndexMask + 1 && kMaxRails % kLanes == 0);
+  static_assert(kMaxRails <= kIndexMask + 1 && kMaxRails % (2 * kLanes) == 0);
   static constexpr float kNever = 1e30F;
+  // Added to all: 0 with an index would be a denormal, which some programs have flushed to 0.
+  static constexpr float kLeastNs = 1;
 
   static Floats load(const float* from) {
     Floats lanes;
     std::memcpy(&lanes, from, sizeof lanes);
     return lanes;
   }
+  static float to_float(uint64_t bytes) { return static_cast<float>(static_cast<int64_t>(bytes)); }
+  static Floats lesser(Floats a, Floats b) { return a < b ? a : b; }
+
+  float done_ns(size_t rail, float length) const {
+    return ready_ns_[rail] + ns_per_byte_[rail] * length;
+  }
+  Floats keys(size_t first, float length) const {
+    const Floats done = load(&ready_ns_[first]) + load(&ns_per_byte_[first]) * length;
+    const Keys index = kFirst + static_cast<int32_t>(first);
+    return std::bit_cast<Floats>((std::bit_cast<Keys>(done) & ~kIndexMask) | index);
+  }
+  // The rail that is done first with `length` bytes. Places beyond size_ are never done.
+  size_t least(float length) const {
+    Floats even = keys(0, length), odd = keys(kLanes, length);
+    for (size_t i = 2 * kLanes; i < size_; i += 2 * kLanes) {
+      even = lesser(keys(i, length), even);
+      odd = lesser(keys(i + kLanes, length), odd);
+    }
+    const Floats four = lesser(even, odd);
+    const Floats two = lesser(four, __builtin_shufflevector(four, four, 2, 3, 0, 1));
+    const float one = std::min(two[0], two[1]);
+    const auto rail = static_cast<size_t>(std::bit_cast<int32_t>(one) & kIndexMask);
+    return size_ == 0 || ready_ns_[rail] >= kNever ? kNoRail : rail;
+  }
 
   size_t size_ = 0;
   std::array<RailLoad, kMaxRails> loads_;
-  std::array<float, kMaxRails> ready_ns_;  // latency and what is outstanding; kNever: down
-  std::array<float, kMaxRails> ns_per_byte_ = {};
+  alignas(16) std::array<float, kMaxRails> ready_ns_;  // latency, what is outstanding; kNever: down
+  alignas(16) std::array<float, kMaxRails> ns_per_byte_ = {};
 };
 
 }  // namespace slime

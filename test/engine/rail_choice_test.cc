@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
+#include <random>
 #include <vector>
 
 #include "engine/rail_rate.h"
@@ -58,6 +63,45 @@ TEST(RailChoice, ASmallMessageStaysOnItsRailUnlessAnotherIsMuchBetter) {
     EXPECT_EQ(quickest_rail(equal, 4096, favourite), favourite);
   }
   EXPECT_EQ(quickest_rail(std::vector{rail(2, 0), rail(1, 0)}, 4096, 0), 1u);
+}
+
+// What ready rails need is 0 ns here, and beside 0 the index of a rail would be lost.
+TEST(RailChoice, TheQuickestIsFoundWhereAProgramFlushesDenormalsToZero) {
+#if defined(__SSE__)
+  constexpr unsigned kFlushToZero = 0x8000, kDenormalsAreZero = 0x0040;
+  const unsigned before = _mm_getcsr();
+  _mm_setcsr(before | kFlushToZero | kDenormalsAreZero);
+  RailLoad down{2, 0, 0, 1 << 20, false}, idle{2, 0, 0, 1 << 20, true};
+  const size_t found = quickest_rail({down, down, idle, down}, 0, 0);
+  const size_t first = quickest_rail({down, idle, idle, idle, idle, idle, idle, idle, idle}, 0, 0);
+  _mm_setcsr(before);
+  EXPECT_EQ(found, 2u);
+  EXPECT_EQ(first, 1u);
+#else
+  GTEST_SKIP() << "only for processors with SSE";
+#endif
+}
+
+// As rail_with_room(), though only the rail that is done first is looked at where it has room.
+TEST(RailChoice, AStripeIsPlacedAsByALookAtAllRails) {
+  std::mt19937 random(1);
+  for (int turn = 0; turn < 20'000; ++turn) {
+    RailLoads loads;
+    for (size_t i = random() % kMaxRails + 1; i > 0; --i) {
+      loads.add();
+      const double rate = 0.1 * (1 + random() % 8);
+      loads.set(loads.size() - 1, {rate, 1000.0 * (random() % 64), random() % 40 * kStripe,
+                                   random() % 32 * kStripe, random() % 8 != 0});
+    }
+    const uint64_t waiting = (1 + random() % 256) * kStripe;
+    const size_t expected = rail_with_room(loads.all(), kStripe, waiting);
+    const size_t chosen = loads.with_room(kStripe, waiting);
+    if (chosen == expected) continue;
+    ASSERT_TRUE(chosen != kNoRail && expected != kNoRail) << "turn " << turn;
+    // Of rails that differ by next to nothing either may be taken.
+    EXPECT_NEAR(loads[chosen].done_ns(kStripe) / loads[expected].done_ns(kStripe), 1, 1e-5);
+    EXPECT_TRUE(loads[chosen].has_room(kStripe));
+  }
 }
 
 TEST(RailChoice, ARailThatIsDownIsNotChosen) {
