@@ -208,7 +208,19 @@ def report_engine(report, directory):
             best, aim = row["sender_ns"]["min"], row["aim_ns"]
             report.conclude("d", f"ns per work, {row['row']}", best, f"<= {aim:.0f}", best <= aim,
                             "{:.1f}")
+    report_threads(report, data)
     return data
+
+
+def report_threads(report, data):
+    rails = data["threads"][0]["rails_per_thread"]
+    report.title(f"    Threads with a link of their own over {rails} rails each, isend/test, 64 stripes; "
+                 f"{data['cores']} cores")
+    report.line(f"{'threads':>7}  {'sender':28} {'the receiving end':28} {'both, processor time':28}")
+    for row in data["threads"]:
+        cells = [f"{row[key]['min']:.1f} / {row[key]['median']:.1f} / {row[key]['max']:.0f}"
+                 for key in ("sender_ns", "receiver_ns", "both_ends_cpu_ns")]
+        report.line(f"{row['threads']:7}  {cells[0]:28} {cells[1]:28} {cells[2]}")
 
 
 def report_switch(report, directory):

@@ -13,6 +13,9 @@ namespace slime::bench {
 class Samples {
  public:
   void add(double value) { values_.push_back(value); }
+  void add(const Samples& more) {
+    values_.insert(values_.end(), more.values_.begin(), more.values_.end());
+  }
   size_t count() const { return values_.size(); }
   double min() const { return quantile(0); }
   double median() const { return quantile(0.5); }

@@ -9,7 +9,7 @@
 namespace slime::bench {
 namespace {
 
-constexpr uint32_t kPieceWorks = 512;  // fits the ring of a null rail
+constexpr uint32_t kTurnWorks = kPieceWorks / 4;  // until the peer has its turn
 
 uint64_t now_ns() { return SteadyClock::instance().now_ns(); }
 
@@ -98,17 +98,18 @@ class LinkLoad final : public Load {
         link_(*hosts_.from, *hosts_.to, rails, kWorkBytes, [] {}) {}
   // With several rails a work is done only when the peer has seen it, so the peer has its turns.
   Cost run_piece() override {
-    Cost cost;
-    for (const uint64_t end = submitted_ + kPieceWorks; submitted_ < end;) {
+    uint64_t ns = 0;
+    const uint64_t before = submitted_;
+    while (submitted_ < before + kPieceWorks) {
       const uint64_t started = now_ns();
-      for (uint32_t works = 0; works < kPieceWorks / 4; works += batch_) {
+      for (uint32_t works = 0; works < kTurnWorks; works += batch_) {
         for (uint32_t k = 0; k < batch_; ++k) submitted_ += link_.submit();
         link_.progress();
       }
-      cost.sender += static_cast<double>(now_ns() - started) / kPieceWorks;
+      ns += now_ns() - started;
       link_.drain_peer();
     }
-    return cost;
+    return {per_work(ns, submitted_ - before), 0};
   }
 
  private:

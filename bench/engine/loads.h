@@ -9,6 +9,7 @@
 namespace slime::bench {
 
 inline constexpr uint32_t kWorkBytes = 64 << 10;
+inline constexpr uint32_t kPieceWorks = 512;  // of a piece; fits the ring of a null rail
 
 // Nanoseconds per work of one piece. The receiving end is the other host's cost: it is timed
 // separately where there is one.

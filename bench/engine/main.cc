@@ -6,10 +6,12 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "bench/common/statistics.h"
 #include "bench/engine/loads.h"
+#include "bench/engine/threads.h"
 
 namespace slime::bench {
 namespace {
@@ -17,24 +19,34 @@ namespace {
 constexpr double kAimNs = 50;
 
 struct Row {
-  const char* name;
+  std::string name;
   bool has_aim;
   std::unique_ptr<Load> load;
   Samples sender, receiver;
 };
 
+std::string count_of(uint32_t rails) {
+  return std::to_string(rails) + (rails == 1 ? " rail" : " rails");
+}
+
 std::vector<Row> make_rows() {
   std::vector<Row> rows;
-  const auto add = [&rows](const char* name, bool has_aim, std::unique_ptr<Load> load) {
-    rows.push_back({name, has_aim, std::move(load), {}, {}});
+  const auto add = [&rows](std::string name, bool has_aim, std::unique_ptr<Load> load) {
+    rows.push_back({std::move(name), has_aim, std::move(load), {}, {}});
   };
   add("the null rail itself, 16 works per doorbell", false, make_rail_load(16));
   add("PostQueue, 16 works per flush", false, make_queue_load(16));
-  add("Link, 1 rail, 16 works per progress", true, make_link_load(1, 16));
-  add("Link, 1 rail, 64 works per progress", true, make_link_load(1, 64));
-  add("Link, 4 rails, 64 works per progress", true, make_link_load(4, 64));
-  add("isend/test, 64 stripes, 1 rail", true, make_message_load(1, 64));
-  add("isend/test, 64 stripes, 4 rails", true, make_message_load(4, 64));
+  const auto rail_counts = {1u, 4u, 8u, 16u, 32u};
+  for (const uint32_t rails : rail_counts) {
+    add("Link, 16 works per rail and progress, " + count_of(rails), true,
+        make_link_load(rails, rails * 16));
+  }
+  for (const uint32_t rails : rail_counts) {
+    add("Link, 64 works per progress, " + count_of(rails), true, make_link_load(rails, 64));
+  }
+  for (const uint32_t rails : rail_counts) {
+    add("isend/test, 64 stripes, " + count_of(rails), true, make_message_load(rails, 64));
+  }
   add("isend/test, 1 stripe, 1 rail", true, make_message_load(1, 1));
   add("isend/test, 1 stripe, 4 rails", true, make_message_load(4, 1));
   add("isend/test, 1 stripe, 16 rails", true, make_message_load(16, 1));
@@ -63,7 +75,7 @@ void print(const std::vector<Row>& rows) {
   std::printf("%-46s %24s   %24s\n", "ns per work, one core", "sender min/median/max",
               "receiver min/median/max");
   for (const Row& row : rows) {
-    std::printf("%-46s %7.1f %7.1f %8.0f", row.name, row.sender.min(), row.sender.median(),
+    std::printf("%-46s %7.1f %7.1f %8.0f", row.name.c_str(), row.sender.min(), row.sender.median(),
                 row.sender.max());
     if (row.receiver.count() > 0) {
       std::printf("   %7.1f %7.1f %8.0f", row.receiver.min(), row.receiver.median(),
@@ -76,6 +88,22 @@ void print(const std::vector<Row>& rows) {
   }
 }
 
+void print_threads(const std::vector<ThreadsRow>& rows) {
+  std::printf(
+      "\nns per work; threads with a link of their own over %u rails each, isend/test, 64 "
+      "stripes; %u cores\n",
+      kRailsPerThread, core_count());
+  std::printf("%-12s %24s   %24s   %24s %12s\n", "", "sender min/median/max",
+              "receiver min/median/max", "both ends, CPU time", "works/us");
+  for (const ThreadsRow& row : rows) {
+    std::printf("%2u thread%-3s", row.threads, row.threads == 1 ? "" : "s");
+    for (const Samples* part : {&row.sender, &row.receiver, &row.cpu}) {
+      std::printf("   %7.1f %7.1f %8.0f", part->min(), part->median(), part->max());
+    }
+    std::printf(" %12.1f\n", row.works_per_s * 1e-6);
+  }
+}
+
 nlohmann::json to_json(const std::vector<Row>& rows) {
   nlohmann::json records = nlohmann::json::array();
   for (const Row& row : rows) {
@@ -84,7 +112,20 @@ nlohmann::json to_json(const std::vector<Row>& rows) {
     if (row.has_aim) record["aim_ns"] = kAimNs;
     records.push_back(std::move(record));
   }
-  return {{"bench", "engine"}, {"rows", std::move(records)}};
+  return records;
+}
+
+nlohmann::json to_json(const std::vector<ThreadsRow>& rows) {
+  nlohmann::json records = nlohmann::json::array();
+  for (const ThreadsRow& row : rows) {
+    records.push_back({{"threads", row.threads},
+                       {"rails_per_thread", kRailsPerThread},
+                       {"sender_ns", to_json(row.sender)},
+                       {"receiver_ns", to_json(row.receiver)},
+                       {"both_ends_cpu_ns", to_json(row.cpu)},
+                       {"works_per_s", row.works_per_s}});
+  }
+  return records;
 }
 
 int parse_and_run(int argc, char** argv) {
@@ -113,18 +154,28 @@ int parse_and_run(int argc, char** argv) {
       default:
         std::fprintf(stderr,
                      "usage: bench-engine [--quick] [--seconds N] [--row N] [--json FILE]\n"
-                     "  --row N   only row N, counted from 0: for a profiler\n");
+                     "  --row N   only row N of the first table, counted from 0: for a profiler\n");
         return 2;
     }
   }
   std::vector<Row> rows = make_rows();
+  std::vector<ThreadsRow> threads_rows = make_threads_rows();
   if (only >= 0 && static_cast<size_t>(only) < rows.size()) {
     std::swap(rows[0], rows[static_cast<size_t>(only)]);
     rows.resize(1);
+    threads_rows.clear();
   }
   measure(rows, seconds);
   print(rows);
-  if (json) std::ofstream(json) << to_json(rows).dump(1) << '\n';
+  for (ThreadsRow& row : threads_rows) run_threads(&row, seconds / 8);
+  if (!threads_rows.empty()) print_threads(threads_rows);
+  if (json) {
+    const nlohmann::json whole = {{"bench", "engine"},
+                                  {"rows", to_json(rows)},
+                                  {"cores", core_count()},
+                                  {"threads", to_json(threads_rows)}};
+    std::ofstream(json) << whole.dump(1) << '\n';
+  }
   return 0;
 }
 
