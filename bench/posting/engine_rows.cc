@@ -12,14 +12,13 @@
 namespace slime::bench {
 namespace {
 
-constexpr uint32_t kThreads = 8;
 constexpr uint64_t kWarmUp =
     6'000;  // works per rail: until all of the simulator's queues have been full
 
-std::unique_ptr<Fabric> make_fabric(sim::Network& network, const std::string& name,
+std::unique_ptr<Fabric> make_fabric(sim::Network& network, const std::string& name, uint32_t nics,
                                     const sim::RailModel& model) {
   std::vector<std::unique_ptr<Rail>> rails;
-  for (uint32_t i = 0; i < kGroupNics; ++i) {
+  for (uint32_t i = 0; i < nics; ++i) {
     RailCaps caps = sim_caps(name + "." + std::to_string(i));
     caps.ordered = false;
     rails.push_back(network.open_rail(caps, model));
@@ -34,25 +33,30 @@ sim::RailModel with_jitter(sim::RailModel model) {
 
 // Both hosts of one thread, and their clock.
 struct Hosts {
-  Hosts(const Regime& regime, uint64_t seed)
-      : network(seed),
-        from(make_fabric(network, "nic", with_jitter(sender_model(regime)))),
-        to(make_fabric(network, "peer", receiver_model())) {
+  Hosts(uint32_t nics_in, const Regime& regime, uint64_t seed)
+      : nics(nics_in),
+        network(seed),
+        from(make_fabric(network, "nic", nics, with_jitter(sender_model(regime)))),
+        to(make_fabric(network, "peer", nics, receiver_model())) {
     network.check_sources(false);
   }
+  const uint32_t nics;
   sim::Network network;
   std::unique_ptr<Fabric> from, to;
 };
+
+constexpr uint32_t kMadePerNic = 4;  // works of a turn
 
 // Works submitted to a Link as fast as it has room for them.
 class LinkLoad {
  public:
   explicit LinkLoad(Hosts& hosts)
-      : hosts_(hosts), link_(*hosts.from, *hosts.to, kGroupNics, kWorkBytes, [&hosts] {
+      : hosts_(hosts), link_(*hosts.from, *hosts.to, hosts.nics, kWorkBytes, [&hosts] {
           hosts.network.advance(1000);
         }) {}
   void turn() {
-    for (uint32_t i = 0; i < 16 && link_.submit(); ++i) hosts_.network.advance(kGenerateNs);
+    for (uint32_t i = 0; i < kMadePerNic * hosts_.nics && link_.submit(); ++i)
+      hosts_.network.advance(kGenerateNs);
     link_.progress();
     link_.drain_peer();
   }
@@ -71,7 +75,7 @@ class MessageLoad {
 
   explicit MessageLoad(Hosts& hosts)
       : hosts_(hosts),
-        load_(*hosts.from, *hosts.to, {kGroupNics, 0, size_t{kStripes} * kWorkBytes},
+        load_(*hosts.from, *hosts.to, {hosts.nics, 0, size_t{kStripes} * kWorkBytes},
               [&hosts] { hosts.network.advance(1000); }) {}
 
   void turn() {
@@ -89,17 +93,19 @@ class MessageLoad {
 };
 
 template <typename Load>
-void run_thread(const Regime& regime, const RunLength& length, uint64_t seed, Outcome* outcome) {
-  Hosts hosts(regime, seed);
+void run_thread(const Shape& shape, const Regime& regime, const RunLength& length, uint64_t seed,
+                Outcome* outcome) {
+  const uint32_t nics = shape.nics_per_thread;
+  Hosts hosts(nics, regime, seed);
   Load load(hosts);
   const auto run = [&load](uint64_t works) {
     for (const uint64_t end = load.completed() + works; load.completed() < end;) load.turn();
   };
-  run(kWarmUp * kGroupNics);
+  run(kWarmUp * nics);
   const RailTotals before = sum_counters(load.channels());
   const uint64_t started_ns = hosts.network.now_ns(), heap_before = heap_allocations();
   const uint64_t completed = load.completed();
-  run(length.counted * kGroupNics);
+  run(length.counted * nics);
   outcome->allocations += heap_allocations() - heap_before;
   const RailTotals totals = difference(sum_counters(load.channels()), before);
   outcome->works += totals.works;
@@ -107,29 +113,32 @@ void run_thread(const Regime& regime, const RunLength& length, uint64_t seed, Ou
   outcome->futile += totals.futile_posts;
   outcome->polls += totals.polls;
   outcome->depth_max = std::max(outcome->depth_max, totals.queue_depth_max);
-  const double line_rate = kGroupNics / static_cast<double>(kWireNs);  // works per ns
+  const double line_rate = nics / static_cast<double>(kWireNs);  // works per ns
   outcome->line_share += static_cast<double>(load.completed() - completed) /
                          static_cast<double>(hosts.network.now_ns() - started_ns) / line_rate /
-                         kThreads;
+                         shape.threads;
 }
 
 template <typename Load>
-Outcome run_threads(const Regime& regime, const RunLength& length, uint64_t seed) {
+Outcome run_threads(const Shape& shape, const Regime& regime, const RunLength& length,
+                    uint64_t seed) {
   Outcome outcome;
-  for (uint32_t i = 0; i < kThreads; ++i) {
-    run_thread<Load>(regime, length, seed + i * 1000, &outcome);
+  for (uint32_t i = 0; i < shape.threads; ++i) {
+    run_thread<Load>(shape, regime, length, seed + i * 1000, &outcome);
   }
   return outcome;
 }
 
 }  // namespace
 
-Outcome run_engine_link(const Regime& regime, const RunLength& length, uint64_t seed) {
-  return run_threads<LinkLoad>(regime, length, seed);
+Outcome run_engine_link(const Shape& shape, const Regime& regime, const RunLength& length,
+                        uint64_t seed) {
+  return run_threads<LinkLoad>(shape, regime, length, seed);
 }
 
-Outcome run_engine_comms(const Regime& regime, const RunLength& length, uint64_t seed) {
-  return run_threads<MessageLoad>(regime, length, seed);
+Outcome run_engine_comms(const Shape& shape, const Regime& regime, const RunLength& length,
+                         uint64_t seed) {
+  return run_threads<MessageLoad>(shape, regime, length, seed);
 }
 
 }  // namespace slime::bench

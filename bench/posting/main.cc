@@ -94,13 +94,22 @@ nlohmann::json to_json(const Regime& regime, const char* name, const char* flips
           {"line_share", outcome.line_share}};
 }
 
-using EngineRow = Outcome (*)(const Regime&, const RunLength&, uint64_t);
-struct NamedEngineRow {
+struct EngineRow {
   const char* name;
-  EngineRow run;
+  Outcome (*run)(const Shape&, const Regime&, const RunLength&, uint64_t);
+  Shape shape;
 };
-constexpr NamedEngineRow kEngineRows[] = {{"engine: works into its Link", run_engine_link},
-                                          {"engine: isend and irecv", run_engine_comms}};
+// Threads share nothing, so the first two have the counts of any number of threads of 4 NICs each.
+constexpr EngineRow kEngineRows[] = {
+    {"engine: works into its Link", run_engine_link, {8, kGroupNics}},
+    {"engine: isend and irecv", run_engine_comms, {8, kGroupNics}},
+    {"one thread, 8 NICs: Link", run_engine_link, {1, 8}},
+    {"one thread, 16 NICs: Link", run_engine_link, {1, 16}},
+    {"one thread, 32 NICs: Link", run_engine_link, {1, 32}},
+    {"one thread, 8 NICs: isend, irecv", run_engine_comms, {1, 8}},
+    {"one thread, 16 NICs: isend, irecv", run_engine_comms, {1, 16}},
+    {"one thread, 32 NICs: isend, irecv", run_engine_comms, {1, 32}},
+};
 
 // False: a second run of the same seed was not the same.
 bool run(const Options& options) {
@@ -114,10 +123,10 @@ bool run(const Options& options) {
       print_row(row.name, outcome);
       records.push_back(to_json(regime, row.name, row.flips, outcome));
     }
-    for (const NamedEngineRow& row : kEngineRows) {
+    for (const EngineRow& row : kEngineRows) {
       std::fprintf(stderr, "bench-posting: %s, %s\n", regime.name, row.name);
-      const Outcome outcome = row.run(regime, options.length, options.seed);
-      repeats &= outcome == row.run(regime, options.length, options.seed);
+      const Outcome outcome = row.run(row.shape, regime, options.length, options.seed);
+      repeats &= outcome == row.run(row.shape, regime, options.length, options.seed);
       print_row(row.name, outcome);
       records.push_back(to_json(regime, row.name, "", outcome));
     }

@@ -66,9 +66,17 @@ struct RunLength {
 // No randomness in it, so no seed.
 Outcome run_ladder_row(const Flags& flags, const Regime& regime, const RunLength& length);
 
-// The engine in place of the loop: 8 threads with 4 rails each, works of 64 KiB, over rails that
-// reorder as EFA does: the seed decides how.
-Outcome run_engine_link(const Regime& regime, const RunLength& length, uint64_t seed);
-Outcome run_engine_comms(const Regime& regime, const RunLength& length, uint64_t seed);
+// Threads that share nothing, and the NICs of each.
+struct Shape {
+  uint32_t threads = 8;
+  uint32_t nics_per_thread = kGroupNics;
+};
+
+// The engine in place of the loop: works of 64 KiB, over rails that reorder as EFA does: the seed
+// decides how.
+Outcome run_engine_link(const Shape& shape, const Regime& regime, const RunLength& length,
+                        uint64_t seed);
+Outcome run_engine_comms(const Shape& shape, const Regime& regime, const RunLength& length,
+                         uint64_t seed);
 
 }  // namespace slime::bench
