@@ -126,10 +126,11 @@ HEADERS_tests := $(HEADERS_std) gmock/gmock.h gtest/gtest.h
 # $(1) std or tests, $(2) flags, of which the last level counts
 PCH_OF = $(BUILD)/pch/$(1)$(lastword $(filter -O%,$(OPT) $(2))).h
 use_pch = -w -fpch-preprocess -include $(call PCH_OF,$(1),$(2))
-PCHS := $(sort $(foreach h,std tests,$(foreach o,$(OPT) $(TEST_OPT) $(TEST_OPT:-O0=-O1),$(call PCH_OF,$h,$o))))
+PCHS = $(sort $(foreach o,$(OPT) $(TEST_OPT) $(TEST_OPT:-O0=-O1),$(call PCH_OF,$(1),$o).gch))
 $(BUILD)/obj/%.o: PCH_HERE = $(call use_pch,std,$(OPT_HERE))
 $(BUILD)/obj/test/%.o: PCH_HERE = $(call use_pch,tests,$(OPT_HERE))
-$(call objects,$(ALL_SRCS)): | $(PCHS:%=%.gch)
+$(call objects,$(filter-out test/%,$(ALL_SRCS))): | $(call PCHS,std)
+$(call objects,$(filter test/%,$(ALL_SRCS))): | $(call PCHS,tests)
 $(BUILD)/pch/%.h.gch: $(FLAGS_FILE) | $(BUILD)/gen/tools.ok
 	$(call say,PCH,$@)
 	@mkdir -p $(@D)

@@ -24,7 +24,7 @@ BareLoop::BareLoop(const fabric::Symbols& symbols, const fabric::Nic& nic, size_
 
 void BareLoop::prepare(End& end, size_t bytes) {
   static uint64_t key = uint64_t{1} << 20;  // not one of the rail's: those have random bits above
-  end.endpoint = value_of(fabric::Endpoint::open(*domain_, kPlaces));
+  end.endpoint = value_of(fabric::Endpoint::open(*domain_, {.completions = kPlaces}));
   end.memory = std::make_unique<std::byte[]>(bytes);
   end.region = value_of(domain_->register_memory({end.memory.get(), bytes}, ++key));
 }

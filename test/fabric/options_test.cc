@@ -48,6 +48,12 @@ TEST(FabricOptions, EfaIsAskedForTheDevicesRdmaAndToAskTheReceiverForEver) {
                                                         {kUnsolicitedReceive, 0}}));
 }
 
+TEST(FabricOptions, WithDeviceMemoryPeerToPeerIsRequired) {
+  const auto set = set_by_a_rail({.device_memory = true});
+  ASSERT_TRUE(set.contains(FI_OPT_FI_HMEM_P2P));
+  EXPECT_EQ(set.at(FI_OPT_FI_HMEM_P2P), uint64_t{FI_HMEM_P2P_REQUIRED});
+}
+
 TEST(FabricOptions, OtherProvidersAreAskedForWhatIsCommonOnly) {
   const FakeFabricOptions options{.provider = "shm", .nics = {{.name = "shm"}}};
   const FakeFabric nics(options);

@@ -11,12 +11,12 @@ std::string refusal_of(const char* provider, uint32_t version) {
   return traits ? "" : traits.error().what;
 }
 
-TEST(FabricProvider, EfaBefore118IsRefused) {
+TEST(FabricProvider, EfaBefore119IsRefused) {
   EXPECT_EQ(
-      refusal_of("efa", FI_VERSION(1, 17)),
-      "libfabric: provider efa of version 1.17 is not used: it sends RDMA writes as messages, "
-      "which the receiver copies; install libfabric 1.18 or later");
-  EXPECT_EQ(refusal_of("efa", FI_VERSION(1, 18)), "");
+      refusal_of("efa", FI_VERSION(1, 18)),
+      "libfabric: provider efa of version 1.18 is not used: it sends RDMA writes as messages, "
+      "or (1.18.0) registers no memory for them; install libfabric 1.19 or later");
+  EXPECT_EQ(refusal_of("efa", FI_VERSION(1, 19)), "");
 }
 
 TEST(FabricProvider, TcpAndNetBefore118AreRefused) {
@@ -44,6 +44,10 @@ TEST(FabricProvider, WhoMovesTheDataDecidesWhatACompletionIsAskedFor) {
     EXPECT_FALSE(traits_of(software, FI_VERSION(2, 0))->in_hardware) << software;
     EXPECT_TRUE(traits_of(software, FI_VERSION(2, 0))->delivery_complete) << software;
   }
+  for (const char* const other : {"verbs;ofi_rxm", "tcp", "shm"}) {
+    EXPECT_FALSE(traits_of(other, FI_VERSION(2, 0))->device_memory) << other;
+  }
+  EXPECT_TRUE(traits_of("efa", FI_VERSION(2, 0))->device_memory);
   EXPECT_TRUE(traits_of("shm", FI_VERSION(1, 17))->reads_peer_memory);
   EXPECT_TRUE(traits_of("shm", FI_VERSION(1, 17))->refuses_silently);
 }

@@ -7,7 +7,7 @@ namespace slime::fabric {
 namespace {
 
 TEST(FabricRail, ANicIsDescribed) {
-  const FakeFabric nics;
+  const FakeFabric nics({.device_memory = true});
   const Opened opened(nics);
   EXPECT_THAT(opened.notes, IsEmpty());
   ASSERT_THAT(opened.names(), ElementsAre("efa0", "efa1"));

@@ -15,8 +15,8 @@ struct Rested {
   Resting resting;
 
   void add() {
-    auto endpoint =
-        Endpoint::open(static_cast<FabricRail&>(*world.left).domain(), Lifeline::kMaxWords);
+    auto endpoint = Endpoint::open(static_cast<FabricRail&>(*world.left).domain(),
+                                   {.completions = Lifeline::kMaxWords});
     ASSERT_TRUE(endpoint) << endpoint.error().what;
     peers.emplace_back();
     resting.add(std::move(*endpoint),

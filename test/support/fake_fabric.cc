@@ -117,8 +117,11 @@ struct FakeInfos {
     const int mr_mode = hints->domain_attr->mr_mode;
     *found = nullptr;
     if (version > options.version) return -FI_ENOSYS;
+    FakeFabric::current_->interface_ = version;
     if (!fits || (options.mr_mode & ~mr_mode) != 0) return -FI_ENODATA;
-    if ((hints->caps & FI_HMEM) != 0 && !options.device_memory) return -FI_ENODATA;
+    const bool wants_devices = (hints->caps & FI_HMEM) != 0;
+    if (wants_devices && !options.device_memory) return -FI_ENODATA;
+    if (wants_devices && (mr_mode & FI_MR_HMEM) == 0) return -FI_ENODATA;
     if (hints->domain_attr->cq_data_size > sizeof(uint32_t)) return -FI_ENODATA;
     fi_info** end = found;
     for (const FakeNic& nic : options.nics) {

@@ -100,6 +100,8 @@ class FakeFabric {
   // The next write that moves ends so instead.
   void fail_next(int code, int provider_code);
   void fail_registrations(int code);  // from now on: 0 is no failure
+  // A stranger's write with data, and a receive that failed, in all completion queues of the NIC.
+  void disturb(size_t nic);
 
   // Misuse that a provider answers with silence or damage, as sentences.
   std::vector<std::string> violations() const;
@@ -232,6 +234,7 @@ class FakeFabric {
   size_t writes_before_refusal_ = 0, refusals_ = 0;
   int refusal_code_ = 0, registration_code_ = 0;
   std::optional<std::pair<int, int>> fail_next_;
+  uint32_t interface_ = 0;  // version that was asked for
   std::vector<std::string> violations_;
 };
 

@@ -24,6 +24,10 @@ int FakeObjects::register_memory(fid* of, const fi_mr_attr* attributes, uint64_t
 long FakeFabric::add_region(Domain& domain, const fi_mr_attr& attributes, uint64_t flags,
                             fid_mr** made) {
   if (registration_code_ != 0) return registration_code_;
+  const auto& whole = reinterpret_cast<const fabric::MemoryAttributes&>(attributes);
+  if (interface_ >= FI_VERSION(1, 19) && whole.later[0] != 0) {  // hmem_data
+    complain("attributes of a registration are too short for the interface that was asked for");
+  }
   const bool as_dma_buf = (flags & fabric::kMrDmaBuf) != 0;
   if (as_dma_buf && options_.version < fabric::kDmaBufVersion) return -FI_EBADFLAGS;
   if (as_dma_buf && !options_.dma_bufs) return -FI_EOPNOTSUPP;

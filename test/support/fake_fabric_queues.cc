@@ -40,6 +40,9 @@ ssize_t FakeQueues::read_error(fid_cq* queue, fi_cq_err_entry* entry, uint64_t /
   auto& from = in.queues_.at(&queue->fid)->entries;
   if (from.empty() || from.front().content.err == 0) return -FI_EAGAIN;
   *entry = from.front().content;
+  if (in.interface_ >= FI_VERSION(1, 20)) {  // src_addr
+    reinterpret_cast<fabric::CompletionError*>(entry)->later[0] = FI_ADDR_UNSPEC;
+  }
   in.release(from.front());
   from.pop_front();
   return 1;
@@ -49,6 +52,18 @@ const char* FakeQueues::error_text(fid_cq* /*queue*/, int code, const void* /*da
                                    size_t bytes) {
   std::snprintf(text, bytes, "fake device status %d", code);
   return text;
+}
+
+void FakeFabric::disturb(size_t nic) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [fid, endpoint] : endpoints_) {
+    if (endpoint->domain->nic != nic) continue;
+    Entry entry{.of = endpoint.get(), .arrival = true};
+    entry.content.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
+    push(*endpoint, entry);
+    entry.content.err = FI_EIO;
+    push(*endpoint, entry);
+  }
 }
 
 void FakeFabric::release(const Entry& entry) {

@@ -42,6 +42,8 @@ inline uint64_t now() { return SteadyClock::instance().now_ns(); }
 
 inline constexpr uint32_t kSendQueueDepth = 256;
 inline constexpr size_t kArrivals = 4096;
+// A peer's write with remote data takes one until it is read; a peer that finds none asks again.
+inline constexpr size_t kReceives = 2 * kSendQueueDepth;
 inline constexpr size_t kReadAtOnce = 32;
 // Works that FI_MORE may hold back in a row: fewer than any provider can stage.
 inline constexpr size_t kMostHeldBack = 16;
@@ -49,6 +51,7 @@ inline constexpr size_t kMostHeldBack = 16;
 class FabricChannel final : public Channel {
  public:
   static Result<std::unique_ptr<Channel>> open(FabricRail& rail, const ChannelOptions& options);
+  static EndpointSizes sizes_on(const FabricRail& rail);
   ~FabricChannel() override;
 
   ChannelAddress address() const override { return address_; }

@@ -19,10 +19,14 @@ Result<std::unique_ptr<Channel>> FabricChannel::open(FabricRail& rail,
   if (options.traffic_class != kNoTrafficClass) rail.warn_unmarked();
   auto lifeline = rail.lifelines().open_channel(of_lifeline);
   if (!lifeline) return fail(std::move(lifeline.error()));
-  auto endpoint = Endpoint::open(rail.domain(), 2 * rail.caps().send_queue_depth + kArrivals);
+  auto endpoint = Endpoint::open(rail.domain(), sizes_on(rail));
   if (!endpoint) return fail(rail.placed(std::move(endpoint.error())));
   return std::unique_ptr<Channel>(new FabricChannel(
       rail, options, std::move(*endpoint), std::make_unique<Lifeline>(std::move(*lifeline))));
+}
+
+EndpointSizes FabricChannel::sizes_on(const FabricRail& rail) {
+  return {.completions = 2 * rail.caps().send_queue_depth + kArrivals, .receives = kReceives};
 }
 
 FabricChannel::FabricChannel(FabricRail& rail, const ChannelOptions& options, Endpoint endpoint,

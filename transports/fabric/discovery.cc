@@ -79,6 +79,9 @@ RailCaps describe(const Opening& with, const fi_info& info, const Traits& traits
   const uint64_t speed = link != nullptr ? link->speed / 1'000'000 : 0;
   caps.speed_mbps = speed > 0 ? static_cast<uint32_t>(speed) : kSpeedUnknown;
   caps.reason = "provider " + provider + " of libfabric " + version_name(with.symbols->version());
+  if (traits.device_memory && (info.caps & FI_HMEM) == 0) {
+    caps.reason += "; no GPU memory: this libfabric finds no GPU, or was built without CUDA";
+  }
   const auto depth = std::min<size_t>(info.tx_attr->size, kSendQueueDepth);
   caps.send_queue_depth = std::bit_floor(static_cast<uint32_t>(std::max<size_t>(depth, 1)));
   caps.max_batch = std::min(static_cast<uint32_t>(with.settings.max_batch), caps.send_queue_depth);
@@ -108,10 +111,12 @@ Result<Info> ask(const Symbols& symbols, const std::string& provider, bool devic
       fabric_error(symbols, code, "libfabric: provider %s has no NIC here", provider.c_str()));
 }
 
-// With device memory only where a NIC moves it: a provider that copies it would call CUDA.
 Result<Info> ask(const Symbols& symbols, const std::string& provider, const Traits& traits) {
-  auto found = traits.in_hardware ? ask(symbols, provider, true) : fail(Error());
-  return found ? std::move(found) : ask(symbols, provider, false);
+  if (traits.device_memory) {
+    auto found = ask(symbols, provider, true);
+    if (found) return found;
+  }
+  return ask(symbols, provider, false);
 }
 
 // libfabric lists a NIC several times, with its best form first: with IPv4 before IPv6, say.

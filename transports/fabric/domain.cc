@@ -1,5 +1,7 @@
 #include "transports/fabric/domain.h"
 
+#include <cerrno>
+
 namespace slime::fabric {
 namespace {
 
@@ -15,12 +17,13 @@ Error too_old(std::string_view provider, uint32_t version, const char* needed, c
 
 Result<Traits> traits_of(std::string_view provider, uint32_t version) {
   if (provider == "efa") {
-    if (version < FI_VERSION(1, 18)) {
-      return fail(too_old(provider, version, "1.18",
-                          "it sends RDMA writes as messages, which the receiver copies"));
+    if (version < FI_VERSION(1, 19)) {
+      return fail(too_old(provider, version, "1.19",
+                          "it sends RDMA writes as messages, or (1.18.0) registers no memory for "
+                          "them"));
     }
     // FI_MORE is honoured from 1.22 on, but some doorbells were lost until 2.6.
-    return Traits{.in_hardware = true, .more = version >= FI_VERSION(2, 6)};
+    return Traits{.in_hardware = true, .device_memory = true, .more = version >= FI_VERSION(2, 6)};
   }
   if (provider == "shm") return Traits{.reads_peer_memory = true, .refuses_silently = true};
   if (provider.starts_with("tcp") || provider.starts_with("net")) {
@@ -78,16 +81,17 @@ Result<Handle<fid_mr>> Domain::register_memory(const MemoryRange& range, uint64_
   const int code =
       ask_for_memory(range, as_dma_buf ? &buffer : nullptr, wanted_key, access, &region);
   if (code == 0) return Handle<fid_mr>(region);
-  return fail(fabric_error(symbols_, code,
-                           "%zu bytes at %p cannot be registered%s; see `ulimit -l`, and mr_cnt "
-                           "(fi_info -v)",
-                           range.bytes, range.address, as_dma_buf ? " as a DMA-BUF" : ""));
+  return fail(fabric_error(
+      symbols_, code, "%zu bytes at %p cannot be registered%s; see %s, and mr_cnt (fi_info -v)",
+      range.bytes, range.address, as_dma_buf ? " as a DMA-BUF" : "",
+      range.kind == MemoryKind::kCuda ? "dmesg" : "`ulimit -l`"));
 }
 
 bool Domain::takes_dma_bufs() const {
   if (interface_version(symbols_) < kDmaBufVersion) return false;
   const DmaBuf none = {.descriptor = -1, .bytes = 1};
   fid_mr* region = nullptr;
+  errno = 0;  // some versions return it, though nobody has set it
   const int code = ask_for_memory({nullptr, 1, MemoryKind::kCuda}, &none, 0, 0, &region);
   if (code == 0) (void)::fi_close(&region->fid);
   return code == -FI_EBADF;

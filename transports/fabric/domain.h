@@ -21,6 +21,9 @@ namespace slime::fabric {
 struct Traits {
   // A NIC moves the data. Otherwise both ends' processes do, while they poll.
   bool in_hardware = false;
+  // GPU memory is asked for (FI_HMEM). Of ofi_rxm it is not: it registers its own buffers with CUDA
+  // then, also in the data path, and grants no endpoint peer to peer.
+  bool device_memory = false;
   // A write is asked to complete when it has arrived (FI_DELIVERY_COMPLETE). Where a completion
   // comes with the transmission already, an error of the peer is not heard of.
   bool delivery_complete = false;
@@ -45,7 +48,6 @@ class Domain {
 
   const Symbols& symbols() const { return symbols_; }
   const fi_info& info() const { return *info_; }
-  fi_info* mutable_info() const { return info_.get(); }  // fi_endpoint() wants it so
   fid_domain* get() const { return domain_.get(); }
   const Traits& traits() const { return traits_; }
   std::string provider() const { return info_->fabric_attr->prov_name; }

@@ -1,5 +1,7 @@
 #include "transports/fabric/endpoint.h"
 
+#include <algorithm>
+
 #include "transports/fabric/hello.h"
 
 namespace slime::fabric {
@@ -77,7 +79,7 @@ Endpoint& Endpoint::operator=(Endpoint&& other) noexcept {
   return *this;
 }
 
-Result<Endpoint> Endpoint::open(const Domain& domain, size_t places) {
+Result<Endpoint> Endpoint::open(const Domain& domain, const EndpointSizes& sizes) {
   Endpoint made;
   fi_av_attr of_addresses = {};
   of_addresses.type = FI_AV_TABLE;
@@ -88,26 +90,40 @@ Result<Endpoint> Endpoint::open(const Domain& domain, size_t places) {
   }
   made.addresses_.reset(addresses);
   fi_cq_attr of_completions = {};
-  of_completions.size = places;
+  of_completions.size = sizes.completions;
   of_completions.format = FI_CQ_FORMAT_DATA;
   fid_cq* completions = nullptr;
-  int code = ::fi_cq_open(domain.get(), &of_completions, &completions, nullptr);
-  if (code != 0) {
-    return fail(
-        fabric_error(domain.symbols(), code, "fi_cq_open for %zu completions failed", places));
+  if (const int code = ::fi_cq_open(domain.get(), &of_completions, &completions, nullptr);
+      code != 0) {
+    return fail(fabric_error(domain.symbols(), code, "fi_cq_open for %zu completions failed",
+                             sizes.completions));
   }
   made.completions_.reset(completions);
+  auto opened = made.create(domain, sizes);
+  if (opened) opened = made.enable(domain);
+  if (!opened) return fail(std::move(opened.error()));
+  return made;
+}
+
+Result<void> Endpoint::create(const Domain& domain, const EndpointSizes& sizes) {
+  const Info wanted = duplicate(domain.symbols(), &domain.info());
+  if (wanted == nullptr) return fail(make_error(Status::kNoMemory, 0, "fi_dupinfo failed"));
+  const auto limit = [](size_t* size, size_t most) {
+    if (most > 0) *size = std::min(*size, most);
+  };
+  if (domain.traits().in_hardware) {
+    limit(&wanted->tx_attr->size, sizes.sends);
+    limit(&wanted->rx_attr->size, sizes.receives);
+  }
   fid_ep* endpoint = nullptr;
-  code = ::fi_endpoint(domain.get(), domain.mutable_info(), &endpoint, nullptr);
-  if (code != 0) {
+  if (const int code = ::fi_endpoint(domain.get(), wanted.get(), &endpoint, nullptr); code != 0) {
     return fail(fabric_error(domain.symbols(), code,
                              "fi_endpoint failed; each connection takes one, and the domain %s has "
                              "%zu (ep_cnt, see fi_info -v)",
                              domain.info().domain_attr->name, domain.info().domain_attr->ep_cnt));
   }
-  made.endpoint_.reset(endpoint);
-  if (auto enabled = made.enable(domain); !enabled) return fail(std::move(enabled.error()));
-  return made;
+  endpoint_.reset(endpoint);
+  return {};
 }
 
 Result<void> Endpoint::enable(const Domain& domain) {

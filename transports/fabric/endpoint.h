@@ -22,13 +22,21 @@ struct EndpointCaps {
   bool device_memory = false;   // the NIC uses CUDA memory itself: nobody copies
 };
 
+// Places in the queues of an endpoint.
+struct EndpointSizes {
+  size_t completions = 0;
+  // Of the NIC, if there is one; at most what the provider has, and 0: just that. A provider fills
+  // the receive queue with buffers of an MTU each, though works need none: with efa's own size that
+  // is tens of megabytes.
+  size_t sends = 0, receives = 0;
+};
+
 class Endpoint {
  public:
   Endpoint() = default;
   Endpoint(Endpoint&&) = default;
   Endpoint& operator=(Endpoint&& other) noexcept;
-  // With a completion queue of this many places.
-  static Result<Endpoint> open(const Domain& domain, size_t places);
+  static Result<Endpoint> open(const Domain& domain, const EndpointSizes& sizes);
 
   fid_ep* get() const { return endpoint_.get(); }
   fid_cq* completions() const { return completions_.get(); }
@@ -39,6 +47,7 @@ class Endpoint {
   Result<fi_addr_t> add_peer(const Domain& domain, std::span<const std::byte> name);
 
  private:
+  Result<void> create(const Domain& domain, const EndpointSizes& sizes);
   Result<void> enable(const Domain& domain);
 
   // In the order in which they need each other: they are closed the other way round.

@@ -35,12 +35,13 @@ Result<std::unique_ptr<FabricRail>> FabricRail::open(std::unique_ptr<Domain> dom
 
 // Opens an endpoint to see what it can do: better no rail than one whose every connection fails.
 Result<void> FabricRail::prepare() {
-  auto trial = Endpoint::open(*domain_, kArrivals);
+  auto trial = Endpoint::open(*domain_, FabricChannel::sizes_on(*this));
   if (!trial) return fail(std::move(trial.error()));
   caps_.lines_in_order = trial->caps().lines_in_order;
   if (trial->caps().device_memory) {
-    caps_.memory_kinds |= static_cast<uint32_t>(MemoryKind::kCuda);
-    caps_.dma_buf = domain_->takes_dma_bufs();
+    announce_device_memory();
+  } else if (domain_->has_device_memory()) {
+    caps_.reason += "; no GPU memory: the provider would copy it by calls of CUDA";
   }
   landing_memory_.reset(new (std::align_val_t{kLandingBytes}) std::byte[kLandingBytes]());
   auto key = regions_.add({landing_memory_.get(), kLandingBytes});
@@ -54,6 +55,15 @@ Result<void> FabricRail::prepare() {
               .address = by_offset() ? 0 : reinterpret_cast<uint64_t>(landing_memory_.get()),
               .key = ::fi_mr_key(landing_region_.get())};
   return {};
+}
+
+// From 2.5 on the provider efa makes a DMA-BUF of an address by itself. Older ones that take
+// DMA-BUFs may refuse every address, though they grant peer to peer.
+void FabricRail::announce_device_memory() {
+  caps_.dma_buf = domain_->takes_dma_bufs();
+  if (!caps_.dma_buf || domain_->symbols().version() >= FI_VERSION(2, 5)) {
+    caps_.memory_kinds |= static_cast<uint32_t>(MemoryKind::kCuda);
+  }
 }
 
 FabricRail::~FabricRail() = default;
@@ -70,11 +80,13 @@ Carrier FabricRail::carrier() {
 Result<MemoryKeys> FabricRail::register_memory(const MemoryRange& range) {
   if (!takes(caps_, range)) {
     return fail(make_error(Status::kUnsupported, 0,
-                           "rail %s: %zu bytes of device memory at %p cannot be registered%s: that "
-                           "needs a provider whose NIC uses it without copies (FI_HMEM, see "
-                           "fi_info -c FI_HMEM); register host memory",
-                           caps_.name.c_str(), range.bytes, range.address,
-                           range.dma_buf >= 0 ? " as a DMA-BUF" : ""));
+                           "rail %s (%s): %zu bytes at %p cannot be registered as %s; register "
+                           "host memory",
+                           caps_.name.c_str(), caps_.reason.c_str(), range.bytes, range.address,
+                           range.dma_buf >= 0
+                               ? "a DMA-BUF, which needs libfabric 1.20 and a driver "
+                                 "that takes them"
+                               : "GPU memory by its address"));
   }
   auto key = regions_.add(range);
   if (!key) return fail(placed(std::move(key.error())));
@@ -106,8 +118,8 @@ Result<std::unique_ptr<Channel>> FabricRail::open_channel(const ChannelOptions& 
 }
 
 Result<std::unique_ptr<Flusher>> FabricRail::open_flusher() {
-  if (!takes(caps_, {.kind = MemoryKind::kCuda})) return nullptr;
-  return FabricFlusher::open(*this);
+  const bool needed = caps_.dma_buf || takes(caps_, {.kind = MemoryKind::kCuda});
+  return needed ? FabricFlusher::open(*this) : nullptr;
 }
 
 void FabricRail::warn_unmarked() {

@@ -71,6 +71,7 @@ class FabricRail final : public Rail {
   FabricRail(std::unique_ptr<Domain> domain, std::shared_ptr<Rail> lifelines,
              const Settings& settings, RailCaps caps);
   Result<void> prepare();
+  void announce_device_memory();
 
   const Settings settings_;
   const std::shared_ptr<Rail> lifelines_;

@@ -36,8 +36,8 @@ uint32_t interface_version(const Symbols& symbols);
 // "1.17"
 std::string version_name(uint32_t version);
 
-// What the headers of 1.17 do not have yet. From version 1.20 of the interface on libfabric reads
-// more of the attributes, where zeros must be, and writes more of an error.
+// What the headers of 1.17 do not have yet. From version 1.19 of the interface on libfabric reads
+// more of the attributes, where zeros must be, and from 1.20 on it writes more of an error.
 inline constexpr uint32_t kDmaBufVersion = FI_VERSION(1, 20);
 inline constexpr uint64_t kMrDmaBuf = uint64_t{1} << 40;  // FI_MR_DMABUF
 struct DmaBuf {                                           // fi_mr_dmabuf
