@@ -63,6 +63,24 @@ TEST(VerbsMemory, WithoutLockedMemoryTheLimitIsNamed) {
   EXPECT_TRUE(world.left->register_memory({memory, 8})) << "it may be asked again";
 }
 
+// EAGAIN is the kernel's word for a limit of the cgroup: a failure, and no invitation to try again.
+TEST(VerbsMemory, ALimitOfTheCgroupIsNamed) {
+  TestNics world;
+  std::byte memory[8];
+  world.nics.fail_registrations(EAGAIN);
+  const auto keys = world.left->register_memory({memory, 8});
+  ASSERT_FALSE(keys);
+  EXPECT_EQ(keys.error().status, Status::kSystem);
+  EXPECT_EQ(keys.error().code, EAGAIN);
+  EXPECT_THAT(keys.error().what, HasSubstr("rail fake0: 8 bytes"));
+  EXPECT_THAT(keys.error().what, HasSubstr("rdma.max of this process's cgroup"));
+  EXPECT_THAT(keys.error().what, Not(HasSubstr("ulimit")));
+  const auto channel = world.left->open_channel({});
+  ASSERT_FALSE(channel);
+  EXPECT_EQ(channel.error().status, Status::kSystem);
+  EXPECT_THAT(channel.error().what, HasSubstr("rdma.max of this process's cgroup"));
+}
+
 TEST(VerbsMemory, AKeyEndsWithItsRegistration) {
   for (const uint32_t length : {8u, 4'096u}) {
     TestNics world;

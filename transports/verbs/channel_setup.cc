@@ -47,8 +47,8 @@ Result<void> VerbsChannel::create_queues() {
   if (completions_ == nullptr) {
     return fail(system_error(errno,
                              "ibv_create_cq for %u completions failed (max_cqe is %d); set "
-                             "NCCL_SLIME_QPS_PER_RAIL lower, and see `ulimit -l`",
-                             places, rail_.nic().attributes().max_cqe));
+                             "NCCL_SLIME_QPS_PER_RAIL lower, and see %s",
+                             places, rail_.nic().attributes().max_cqe, limit_behind(errno)));
   }
   own_.queue_pairs = static_cast<uint8_t>(lanes);
   own_.mtu = static_cast<uint8_t>(port_->mtu);

@@ -48,7 +48,7 @@ Result<void> VerbsFlusher::create_queue() {
   landing_memory_ =
       nic.verbs().reg_mr(nic.pd(), landing_.get(), sizeof *landing_, IBV_ACCESS_LOCAL_WRITE);
   if (landing_memory_ != nullptr) return {};
-  return fail(system_error(errno, "ibv_reg_mr of 8 bytes failed; see `ulimit -l`"));
+  return fail(system_error(errno, "ibv_reg_mr of 8 bytes failed; see %s", limit_behind(errno)));
 }
 
 // Makes a queue pair that is connected to itself. The one before it ends with what is posted on it.

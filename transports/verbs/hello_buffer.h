@@ -17,8 +17,8 @@ class alignas(kPage) HelloBuffer {
     buffer->region_ = nic.verbs().reg_mr(nic.pd(), &buffer->hellos_, sizeof buffer->hellos_,
                                          IBV_ACCESS_LOCAL_WRITE);
     if (buffer->region_ != nullptr) return buffer;
-    return fail(system_error(errno, "ibv_reg_mr of %zu bytes failed; see `ulimit -l`",
-                             sizeof buffer->hellos_));
+    return fail(system_error(errno, "ibv_reg_mr of %zu bytes failed; see %s",
+                             sizeof buffer->hellos_, limit_behind(errno)));
   }
   ~HelloBuffer() {
     if (region_ != nullptr) (void)nic_.verbs().dereg_mr(region_);

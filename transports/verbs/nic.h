@@ -22,6 +22,12 @@ namespace slime::verbs {
 // (ibv_fork_init(3)).
 inline constexpr size_t kPage = 4096;
 
+// Where to look when the kernel refuses a registration or a queue with this code. EAGAIN is what
+// the rdma controller of cgroups says (rdmacg_try_charge() in Linux's kernel/cgroup/rdma.c).
+inline const char* limit_behind(int code) {
+  return code == EAGAIN ? "rdma.max of this process's cgroup" : "`ulimit -l`";
+}
+
 // What the events of a port have told.
 struct PortHealth {
   std::atomic<Carrier> carrier{Carrier::kUnknown};

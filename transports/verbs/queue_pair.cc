@@ -90,8 +90,8 @@ Result<QueuePair> QueuePair::create(std::shared_ptr<const Port> port, ibv_cq* co
   if (made == nullptr) {
     return fail(system_error(errno,
                              "device %s: ibv_create_qp for %u sends and %u receives failed; see "
-                             "its max_qp and max_qp_wr (ibv_devinfo -v), and `ulimit -l`",
-                             nic.name().c_str(), sizes.sends, sizes.receives));
+                             "its max_qp and max_qp_wr (ibv_devinfo -v), and %s",
+                             nic.name().c_str(), sizes.sends, sizes.receives, limit_behind(errno)));
   }
   QueuePair pair;
   pair.port_ = std::move(port);

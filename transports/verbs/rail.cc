@@ -99,9 +99,9 @@ Result<MemoryKeys> VerbsRail::register_memory(const MemoryRange& range) {
   ibv_mr* const region = register_with_nic(range);
   if (region == nullptr) {
     return fail(system_error(errno,
-                             "rail %s: %zu bytes at %p cannot be registered%s; see `ulimit -l`, "
-                             "and max_mr and max_mr_size (ibv_devinfo -v)",
-                             name, range.bytes, range.address, form));
+                             "rail %s: %zu bytes at %p cannot be registered%s; see %s, and max_mr "
+                             "and max_mr_size (ibv_devinfo -v)",
+                             name, range.bytes, range.address, form, limit_behind(errno)));
   }
   auto key = regions_.add(range, region->lkey);
   if (!key) {
