@@ -23,19 +23,22 @@ not_ok() { # SENTENCE
 }
 
 # start RANKS RAILS ARGUMENT...: ranks of slime-perf, each with devices of its own, as only then
-# the packets pass the interfaces. Sets $pids.
+# the packets pass the interfaces. $limited is a command in front of that of rank 0. Sets $pids.
+limited=()
 start() {
-  local ranks=$1 rails=$2 rank devices
+  local ranks=$1 rails=$2 rank devices prefix
   shift 2
   port=$((port + 10)) pids=() sent_before=$(sent "$((ranks * rails))")
   export WORLD_SIZE=$ranks MASTER_ADDR=127.0.0.1 MASTER_PORT=$port
   export NCCL_SLIME_RAILS_PER_DEVICE=$rails
   for ((rank = 0; rank < ranks; ++rank)); do
     devices=$(seq -s , -f rxe%g $((rank * rails)) $((rank * rails + rails - 1)))
+    prefix=()
+    [ "$rank" -ne 0 ] || prefix=("${limited[@]}")
     # The parentheses keep the shell's own "Killed" line out of what is printed.
     (
       export RANK=$rank LOCAL_RANK=$rank NCCL_SLIME_HCA="=$devices"
-      timeout -k 5 "$limit_s" "$build/bin/slime-perf" "$@"
+      timeout -k 5 "$limit_s" "${prefix[@]}" "$build/bin/slime-perf" "$@"
       exit $?
     ) >"$results/$name.$rank.out" 2>"$results/$name.$rank.err" </dev/null &
     pids+=($!)
@@ -171,6 +174,43 @@ peer_killed() {
   says 0 'NCCL WARN .*rail rxe0 .*NIC does not answer' || not_ok "rank 0 does not name rail rxe0"
 }
 
+# exhaustion SIZE TRY COMMAND...: rank 0 runs under the limit that COMMAND sets. Both ranks end, and
+# rank 0's warning names its rail, the size and what to try. Without the limit they work again.
+exhaustion() {
+  local size=$1 try=$2 began=$SECONDS
+  limited=("${@:3}")
+  start 2 1 all_reduce -b 64K -e 256K -f 4 -n 2 -w 1
+  limited=()
+  finish
+  [ $((SECONDS - began)) -le 60 ] || not_ok "the ranks end after $((SECONDS - began)) s"
+  failed 0 && failed 1 || return
+  says 0 "NCCL WARN .*rail rxe0: .*$size.*$try" || not_ok "rank 0 does not name rail, size, limit"
+  says 1 'slime-perf: .*rank 1|NCCL WARN .*device rxe1' || not_ok "rank 1 does not say why it ends"
+  mkdir -p "$results/$name.limited" && mv "$results/$name".[01].* "$results/$name.limited"
+  collective 2 1 all_reduce
+}
+
+# As of a user whose RLIMIT_MEMLOCK is small, without the capability that lifts it.
+memory_exhausted() {
+  # shellcheck disable=SC2016  # not a command
+  exhaustion '[0-9]+ bytes at 0x[0-9a-f]+ cannot be registered' 'see `ulimit -l`' \
+    prlimit --memlock=2097152 setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock
+}
+
+# As in a container that has few objects of a NIC: queues and registrations. A rank takes 17.
+objects_exhausted() {
+  local root=$results/cgroup group
+  group=$root/few
+  {
+    mkdir -p "$root" && mount -t cgroup2 cgroup "$root" && mkdir "$group" &&
+      echo +rdma >"$root/cgroup.subtree_control" && echo "rxe0 hca_object=$1" >"$group/rdma.max"
+  } || not_ok "no rdma controller of cgroups" || return
+  # shellcheck disable=SC2016  # the other shell's
+  exhaustion '[0-9]+ (bytes|completions|sends)' "see .*rdma.max of this process's cgroup" \
+    bash -c 'echo $$ >"$0" && exec "$@"' "$group/cgroup.procs"
+  { rmdir "$group" && umount "$root"; } || not_ok "the cgroup is not empty at the end"
+}
+
 endless=(all_reduce -b 64K -e 64K -n 10000000)
 failed() { [ "${codes[$1]}" -eq 3 ] || not_ok "rank $1: exit status ${codes[$1]}, not 3"; } # RANK
 up() { bash /run/vm/guest.sh up "$1"; } # DEVICE
@@ -216,4 +256,6 @@ run loss-1 loss 1 4
 run port-down port_down
 run port-back port_back
 run peer-killed peer_killed
+run memory-exhausted memory_exhausted
+for few in 6 9 12; do run "objects-exhausted-$few" objects_exhausted $few; done
 true # the counts say what failed
