@@ -5,6 +5,7 @@
 #   SLIME_BUILD_DIR      where the programs are (default build)
 #   SLIME_RESULTS_DIR    where the logs go
 #   SLIME_TOTALS_FILE    "passed failed skipped" is appended here for each case
+#   SLIME_RDMA_FABRIC    any: the case of libfabric runs with each version, also one known to fail
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 build=${SLIME_BUILD_DIR:-build} results=${SLIME_RESULTS_DIR:-build/results-rdma}
@@ -13,13 +14,18 @@ collectives=(all_reduce all_gather reduce_scatter broadcast alltoall sendrecv)
 mkdir -p "$results" || exit 1
 
 # rxe takes 7 retries for endless. A lost packet at the end of a message is sent again after 1 s.
-export NCCL_SLIME_TRANSPORTS=verbs NCCL_SLIME_IB_TIMEOUT=18 NCCL_SLIME_IB_RETRY_CNT=6
+transport=verbs
+export NCCL_SLIME_TRANSPORTS=$transport NCCL_SLIME_IB_TIMEOUT=18 NCCL_SLIME_IB_RETRY_CNT=6
 export NCCL_DEBUG=INFO SLIME_BUILD_DIR=$build
 port=20000
 
 not_ok() { # SENTENCE
   echo "not ok: $1" >>"$results/$name.checks"
   return 1
+}
+
+skip() { # REASON
+  echo "$1" >"$results/$name.skipped"
 }
 
 # start RANKS RAILS ARGUMENT...: ranks of slime-perf, each with devices of its own, as only then
@@ -62,7 +68,7 @@ sent() { # DEVICES: bytes that the interfaces of so many have sent
   echo $sum
 }
 
-# right DEVICES: the ranks ended well, over verbs, with nothing wrong, and by the interfaces
+# right DEVICES: the ranks ended well, over $transport, with nothing wrong, and by the interfaces
 right() {
   local code i
   for code in "${codes[@]}"; do
@@ -70,7 +76,8 @@ right() {
   done
   grep -qE 'Out of bounds values *: 0 OK' "$results/$name.0.out" || { not_ok "no '0 OK'"; return; }
   for ((i = 0; i < $1; ++i)); do
-    grep -qE "verbs rxe$i 10" "$results/$name".*.err || { not_ok "rxe$i is no verbs rail"; return; }
+    grep -qE "$transport rxe$i 10" "$results/$name".*.err ||
+      { not_ok "rxe$i is no $transport rail"; return; }
   done
   [ $(($(sent "$1") - sent_before)) -gt 200000 ] || not_ok "the interfaces have not carried it"
 }
@@ -110,6 +117,30 @@ collective() { # RANKS RAILS COLLECTIVE
   start "$1" "$2" "$3" -b 8 -e 256K -f 8 -n 2 -w 1
   finish
   right $(($1 * $2))
+}
+
+# libfabric's rails over the same devices, each rank with one. FI_UNIVERSE_SIZE keeps the provider's
+# queues small enough for Soft-RoCE. libfabric's main has the mend of 2.6's crash (its commit
+# 697688386) and calls itself 2.6, too: for that there is SLIME_RDMA_FABRIC.
+fabric_collective() { # COLLECTIVE
+  local version newer="install 2.7 or later, or name its directory in LD_LIBRARY_PATH"
+  transport=libfabric
+  export NCCL_SLIME_TRANSPORTS=$transport NCCL_SLIME_FABRIC_PROVIDER='verbs;ofi_rxm'
+  export FI_UNIVERSE_SIZE=16
+  NCCL_SLIME_HCA='=rxe0' "$build/bin/slime-info" >"$results/$name.info" 2>&1
+  version=$(sed -n 's/.*provider verbs;ofi_rxm of libfabric //p' "$results/$name.info")
+  [ -z "$version" ] || [ "${SLIME_RDMA_FABRIC:-}" != any ] || version=any
+  case $version in
+  '') skip "$(grep -m 1 'not used: .*libfabric' "$results/$name.info" || echo "no libfabric rail")" ;;
+  1.[0-9] | 1.1[0-7]) skip "libfabric $version: its ofi_rxm reports that each arrival has 0 bytes \
+(rxm_handle_remote_write); $newer" ;;
+  1.* | 2.[0-6]) skip "libfabric $version: its ofi_rxm uses connections that it has freed when an \
+endpoint closes (rxm_close_conn), and processes crash; $newer" ;;
+  *) collective 2 1 "$1" ;;
+  esac
+  transport=verbs
+  export NCCL_SLIME_TRANSPORTS=$transport
+  unset NCCL_SLIME_FABRIC_PROVIDER FI_UNIVERSE_SIZE
 }
 
 loss() { # PERCENT ITERATIONS: of the packets that rank 0 sends so many are lost
@@ -227,10 +258,12 @@ run() {
   shift
   "$@" 2>"$results/$name.script" || [ -e "$results/$name.checks" ] || not_ok "it ended early"
   [ "$name" != contract ] || return
+  [ ! -e "$results/$name.skipped" ] || count='0 0 1'
   [ ! -e "$results/$name.checks" ] || count='0 1 0'
   echo "$count" >>"$totals"
   # shellcheck disable=SC2086 # three numbers
   printf '%-34s %5d passed %3d failed %3d skipped %6.1f s\n' "$name" $count "$(elapsed "$began")"
+  [ ! -e "$results/$name.skipped" ] || echo "  SKIPPED: $(cat "$results/$name.skipped")"
   [ -e "$results/$name.checks" ] || return
   for file in "$results/$name".{checks,script,0.out,*.err}; do
     echo "  --- $file, last 20 lines:"
@@ -251,6 +284,7 @@ for what in all_reduce alltoall; do
   run "$what-4x1" collective 4 1 "$what"
   run "$what-4x4" collective 4 4 "$what"
 done
+run all_reduce-libfabric fabric_collective all_reduce
 run loss-0.1 loss 0.1 20
 run loss-1 loss 1 4
 run port-down port_down

@@ -5,6 +5,7 @@
 #   SLIME_BUILD_DIR        where the build is (default: build); logs go to its results-rdma/
 #   SLIME_TEST_TIMEOUT_S   limit for the machine (default 900)
 #   SLIME_TOTALS_FILE      "passed failed skipped" is appended here
+#   SLIME_RDMA_FABRIC      see cases.sh
 #   SLIME_RDMA_CACHE, SLIME_RDMA_KERNEL, SLIME_NO_INSTALL: see setup.sh
 # Last line: N passed, N failed, N skipped. Exit code: 0, 1, 77 nothing could be run here.
 set -u
@@ -49,7 +50,7 @@ read -r passed failed skipped < <(
 if [ $code -ne 0 ]; then
   echo "  FAILED: the virtual machine: exit status $code"
   failed=$((failed + 1))
-elif [ $((passed + failed)) -eq 0 ]; then
+elif [ $((passed + failed + skipped)) -eq 0 ]; then
   echo "  FAILED: no case ran; test/rdma/cases.sh has their names"
   failed=1
 fi
