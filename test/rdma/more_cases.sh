@@ -37,7 +37,6 @@ exhaustion() {
   [ $((SECONDS - began)) -le 60 ] || not_ok "the ranks end after $((SECONDS - began)) s"
   failed 0 && failed 1 || return
   says 0 "NCCL WARN .*rail rxe0: .*$size.*$try" || not_ok "rank 0 does not name rail, size, limit"
-  says 1 'slime-perf: .*rank 1|NCCL WARN .*device rxe1' || not_ok "rank 1 does not say why it ends"
   mkdir -p "$results/$name.limited" && mv "$results/$name".[01].* "$results/$name.limited"
   collective 2 1 all_reduce
 }
