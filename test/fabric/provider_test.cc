@@ -2,6 +2,7 @@
 #include "transports/fabric/domain.h"
 
 #include "test/fabric/support.h"
+#include "test/support/kept_warnings.h"
 
 namespace slime::fabric {
 namespace {
@@ -19,8 +20,8 @@ TEST(FabricProvider, EfaBefore119IsRefused) {
   EXPECT_EQ(refusal_of("efa", FI_VERSION(1, 19)), "");
 }
 
-TEST(FabricProvider, TcpAndNetBefore118AreRefused) {
-  for (const char* const name : {"tcp", "tcp;ofi_rxm", "net", "net;ofi_rxm"}) {
+TEST(FabricProvider, TcpNetAndVerbsBefore118AreRefused) {
+  for (const char* const name : {"tcp", "tcp;ofi_rxm", "net", "net;ofi_rxm", "verbs;ofi_rxm"}) {
     EXPECT_THAT(refusal_of(name, FI_VERSION(1, 17)),
                 HasSubstr("it does not say how many bytes have arrived (fi_cq(3), \"len\"); "
                           "install libfabric 1.18 or later"));
@@ -50,6 +51,16 @@ TEST(FabricProvider, WhoMovesTheDataDecidesWhatACompletionIsAskedFor) {
   EXPECT_TRUE(traits_of("efa", FI_VERSION(2, 0))->device_memory);
   EXPECT_TRUE(traits_of("shm", FI_VERSION(1, 17))->reads_peer_memory);
   EXPECT_TRUE(traits_of("shm", FI_VERSION(1, 17))->refuses_silently);
+}
+
+TEST(FabricProvider, AProviderWithAKnownFaultIsWarnedOf) {
+  for (const uint32_t version : {FI_VERSION(2, 6), FI_VERSION(2, 7)}) {
+    const test::KeptWarnings warnings("the process may crash");
+    const FakeFabric nics({.version = version, .provider = "verbs;ofi_rxm"});
+    const Opened opened(nics, fabric_settings("verbs;ofi_rxm"));
+    EXPECT_EQ(opened.rails.size(), 2u);
+    EXPECT_EQ(warnings.lines().size(), version == FI_VERSION(2, 6) ? 2u : 0u);
+  }
 }
 
 TEST(FabricProvider, AnOldLibraryIsNotedInsteadOfARail) {

@@ -15,8 +15,6 @@ fabric_collective() { # COLLECTIVE
   [ -z "$version" ] || [ "${SLIME_RDMA_FABRIC:-}" != any ] || version=any
   case $version in
   '') skip "$(grep -m 1 'not used: .*libfabric' "$results/$name.info" || echo "no libfabric rail")" ;;
-  1.[0-9] | 1.1[0-7]) skip "libfabric $version: its ofi_rxm reports that each arrival has 0 bytes \
-(rxm_handle_remote_write); $newer" ;;
   1.* | 2.[0-6]) skip "libfabric $version: its ofi_rxm uses connections that it has freed when an \
 endpoint closes (rxm_close_conn), and processes crash; $newer" ;;
   *) collective 2 1 "$1" ;;

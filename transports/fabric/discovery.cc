@@ -149,6 +149,10 @@ void find_provider(const Opening& with, const std::string& provider, std::vector
 }
 
 Result<std::unique_ptr<FabricRail>> open_nic(const Opening& with, Nic nic) {
+  if (nic.traits.fault != nullptr) {
+    SLIME_WARN("rail %s (%s): %s", nic.caps.name.c_str(), nic.caps.reason.c_str(),
+               nic.traits.fault);
+  }
   auto domain = Domain::open(*with.symbols, std::move(nic.info), nic.traits);
   if (!domain) return fail(std::move(domain.error()));
   return FabricRail::open(std::move(*domain), with.lifelines, with.settings, std::move(nic.caps));

@@ -26,15 +26,19 @@ Result<Traits> traits_of(std::string_view provider, uint32_t version) {
     return Traits{.in_hardware = true, .device_memory = true, .more = version >= FI_VERSION(2, 6)};
   }
   if (provider == "shm") return Traits{.reads_peer_memory = true, .refuses_silently = true};
-  if (provider.starts_with("tcp") || provider.starts_with("net")) {
-    if (version < FI_VERSION(1, 18)) {
-      return fail(too_old(provider, version, "1.18",
-                          "it does not say how many bytes have arrived (fi_cq(3), \"len\")"));
-    }
-    return Traits{.delivery_complete = true};
+  const bool verbs = provider.starts_with("verbs");
+  const bool counts_since_118 = verbs || provider.starts_with("tcp") || provider.starts_with("net");
+  if (counts_since_118 && version < FI_VERSION(1, 18)) {
+    return fail(too_old(provider, version, "1.18",
+                        "it does not say how many bytes have arrived (fi_cq(3), \"len\")"));
   }
-  const bool hardware = provider.starts_with("verbs");
-  return Traits{.in_hardware = hardware, .delivery_complete = !hardware};
+  Traits traits{.in_hardware = verbs, .delivery_complete = !verbs};
+  if (verbs && version <= FI_VERSION(2, 6)) {
+    traits.fault =
+        "up to libfabric 2.6 its ofi_rxm uses a connection that it has freed when an endpoint "
+        "closes, and the process may crash; use NCCL_SLIME_TRANSPORTS=verbs";
+  }
+  return traits;
 }
 
 Result<std::unique_ptr<Domain>> Domain::open(const Symbols& symbols, Info info,

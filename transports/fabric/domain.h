@@ -34,6 +34,8 @@ struct Traits {
   bool refuses_silently = false;
   // FI_MORE holds the doorbell back, and loses none.
   bool more = false;
+  // What may go wrong all the same, for a warning.
+  const char* fault = nullptr;
 };
 
 // The error says why this provider of this version cannot be a rail.
