@@ -26,7 +26,7 @@ BEGIN {
 function room_of(path) {
   if (path == "slime_version.h") return "generated"
   if (path ~ /^include\/slime\/[^\/]+$/) return "include"
-  if (path ~ /^transports\/(rail|region_table|hca_filter)\.(h|cc)$/) return "rail"
+  if (path ~ /^transports\/(rail|region_table|flush_reads|hca_filter)\.(h|cc)$/) return "rail"
   if (path ~ /^transports\/(registry|rail_order)\.(h|cc)$/) return "registry"
   if (path ~ /^transports\/[^\/]+\//) return "backend"
   if (path ~ /^switch\/core\//) return "shard"

@@ -3,7 +3,6 @@
 #include <slime/clock.h>
 #include <slime/log.h>
 
-#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -26,26 +25,15 @@ Result<std::unique_ptr<Flusher>> FabricFlusher::open(FabricRail& rail) {
   return std::unique_ptr<Flusher>(new FabricFlusher(rail, std::move(*endpoint), *self));
 }
 
-bool FabricFlusher::is_registered(const Read& read) const {
-  const RegionTable::Pin pin(rail_.regions(), read.keys.local,
-                             reinterpret_cast<uint64_t>(read.address), 1);
-  return pin.access() == RegionTable::Access::kGranted;
-}
+FabricFlusher::FabricFlusher(FabricRail& rail, Endpoint endpoint, fi_addr_t self)
+    : rail_(rail), self_(self), reads_(rail.regions()), endpoint_(std::move(endpoint)) {}
 
 Status FabricFlusher::begin(const std::byte* address, uint64_t offset, const MemoryKeys& keys) {
   if (failed_) return failure_.status;
-  if (begun_ - completed_ == kMostReads) return Status::kAgain;
-  Read& next = read(begun_);
-  next.address = address;
-  next.offset = offset;
-  next.keys = keys;
-  next.state = Read::State::kWaiting;
-  if (!is_registered(next)) {
-    return fail_with(make_error(Status::kInvalid, 0,
-                                "a read at %p, which is not registered with that key",
-                                static_cast<const void*>(address)));
+  if (reads_.begun() - reads_.completed() == FlushReads::kMost) return Status::kAgain;
+  if (auto begun = reads_.begin(address, offset, keys); !begun) {
+    return fail_with(std::move(begun.error()));
   }
-  ++begun_;
   post_waiting();
   return failed_ ? failure_.status : Status::kOk;
 }
@@ -53,21 +41,16 @@ Status FabricFlusher::begin(const std::byte* address, uint64_t offset, const Mem
 void FabricFlusher::post_waiting() {
   if (post_due_ns_ != 0 && now_ns() < post_due_ns_) return;
   post_due_ns_ = 0;
-  for (uint64_t number = completed_; number != begun_; ++number) {
-    Read& next = read(number);
-    if (next.state != Read::State::kWaiting) continue;
-    const bool gone = !is_registered(next);
-    const long code = gone ? 0 : post(next);
-    if (code == -FI_EAGAIN) return;
-    if (code != 0) {
+  reads_.post_waiting([this](uint64_t number, const FlushReads::Read& read) {
+    const long code = post(number, read);
+    if (code != 0 && code != -FI_EAGAIN) {
       (void)fail_with(fabric_error(rail_.domain().symbols(), code, "fi_readmsg failed"));
-      return;
     }
-    next.state = gone ? Read::State::kDone : Read::State::kPosted;
-  }
+    return code == 0;
+  });
 }
 
-long FabricFlusher::post(Read& read) {
+long FabricFlusher::post(uint64_t number, const FlushReads::Read& read) {
   const FabricRail::Landing& landing = rail_.landing();
   const iovec piece = {landing.memory + FabricRail::kReadsLandAt, 1};
   const uint64_t address =
@@ -81,27 +64,28 @@ long FabricFlusher::post(Read& read) {
   message.addr = self_;
   message.rma_iov = &source;
   message.rma_iov_count = 1;
-  message.context = &read.context;
+  message.context = &contexts_[number % contexts_.size()];
   return ::fi_readmsg(endpoint_.get(), &message, FI_COMPLETION);
 }
 
 Status FabricFlusher::poll(uint64_t* completed) {
   if (!failed_) take_completions();
   if (!failed_) post_waiting();
-  while (completed_ != begun_ && read(completed_).state == Read::State::kDone) ++completed_;
-  *completed = completed_;
+  *completed = reads_.completed();
   return failed_ ? failure_.status : Status::kOk;
 }
 
-// The read whose context this is; nullptr: none. Whoever knows the endpoint may write to it.
-FabricFlusher::Read* FabricFlusher::find(const void* context) {
-  const auto found = std::ranges::find_if(
-      reads_, [context](const Read& read) { return &read.context == context; });
-  return found != reads_.end() && found->state == Read::State::kPosted ? &*found : nullptr;
+// Of the read that the provider has with this context. Whoever knows the endpoint may write to it,
+// so there are completions of other kinds.
+std::optional<uint64_t> FabricFlusher::number_of(const void* context) const {
+  for (uint64_t number = reads_.completed(); number != reads_.begun(); ++number) {
+    if (&contexts_[number % contexts_.size()] == context) return number;
+  }
+  return std::nullopt;
 }
 
 void FabricFlusher::take_completions() {
-  std::array<fi_cq_data_entry, kMostReads> entries;
+  std::array<fi_cq_data_entry, FlushReads::kMost> entries;
   const ssize_t count = ::fi_cq_read(endpoint_.completions(), entries.data(), entries.size());
   if (count == -FI_EAGAIN) return;
   if (count == -FI_EAVAIL) return take_failure();
@@ -110,26 +94,24 @@ void FabricFlusher::take_completions() {
     return;
   }
   for (const fi_cq_data_entry& entry : std::span(entries).first(static_cast<size_t>(count))) {
-    Read* const done = (entry.flags & FI_READ) != 0 ? find(entry.op_context) : nullptr;
-    if (done == nullptr) continue;
-    done->state = Read::State::kDone;
+    const auto number = number_of(entry.op_context);
+    if (!number || (entry.flags & FI_READ) == 0) continue;
+    reads_.complete(*number);
     warned_ = false;
   }
 }
 
+// A port that is down may come back; how long that may take is the caller's to say.
 void FabricFlusher::take_failure() {
   CompletionError error;
   if (::fi_cq_readerr(endpoint_.completions(), &error.known, 0) != 1) return;
-  Read* const failed = find(error.known.op_context);
-  if (failed == nullptr) return;
-  failed->state = is_registered(*failed) ? Read::State::kWaiting : Read::State::kDone;
-  if (failed->state == Read::State::kWaiting) repeat(*failed, error.known);
+  const auto number = number_of(error.known.op_context);
+  if (!number || !reads_.wait_again(*number)) return;
+  post_due_ns_ = now_ns() + kRepeatPauseNs;
+  if (!std::exchange(warned_, true)) warn_of(reads_.read(*number), error.known);
 }
 
-// A port that is down may come back; how long that may take is the caller's to say.
-void FabricFlusher::repeat(Read& read, const fi_cq_err_entry& error) {
-  post_due_ns_ = now_ns() + kRepeatPauseNs;
-  if (std::exchange(warned_, true)) return;
+void FabricFlusher::warn_of(const FlushReads::Read& read, const fi_cq_err_entry& error) {
   char text[128] = "";
   const char* const detail = ::fi_cq_strerror(endpoint_.completions(), error.prov_errno,
                                               error.err_data, text, sizeof text);
@@ -143,8 +125,7 @@ void FabricFlusher::repeat(Read& read, const fi_cq_err_entry& error) {
 
 Status FabricFlusher::fail_with(Error error) {
   failed_ = true;
-  error.what = "rail " + rail_.caps().name + ", for iflush: " + error.what;
-  failure_ = std::move(error);
+  failure_ = flush_error(rail_.caps(), std::move(error));
   return failure_.status;
 }
 

@@ -19,13 +19,15 @@ uint64_t now() { return SteadyClock::instance().now_ns(); }
 
 }  // namespace
 
+VerbsFlusher::VerbsFlusher(VerbsRail& rail) : rail_(rail), reads_(rail.regions()) {}
+
 Result<std::unique_ptr<Flusher>> VerbsFlusher::open(VerbsRail& rail) {
   std::unique_ptr<VerbsFlusher> flusher(new VerbsFlusher(rail));
   auto opened = rail.nic().check_health();
   if (opened) opened = flusher->create_queue();
   if (opened) opened = flusher->connect(rail.last_port());  // also while it is down
   if (opened) return flusher;
-  return fail(flusher->placed(std::move(opened.error())));
+  return fail(flush_error(rail.caps(), std::move(opened.error())));
 }
 
 // The queue pair first: the completion queue must outlive it.
@@ -39,7 +41,7 @@ VerbsFlusher::~VerbsFlusher() {
 Result<void> VerbsFlusher::create_queue() {
   const Nic& nic = rail_.nic();
   const int most = std::min(nic.attributes().max_qp_rd_atom, nic.attributes().max_qp_init_rd_atom);
-  room_ = std::min(static_cast<uint32_t>(std::max(most, 1)), kMostReads);
+  room_ = std::min(static_cast<uint32_t>(std::max(most, 1)), uint32_t{FlushReads::kMost});
   completions_ = nic.verbs().create_cq(nic.context(), static_cast<int>(room_), nullptr, nullptr, 0);
   if (completions_ == nullptr) {
     return fail(system_error(errno, "ibv_create_cq for %u completions failed", room_));
@@ -72,29 +74,23 @@ Result<void> VerbsFlusher::connect(std::shared_ptr<const Port> port) {
   return {};
 }
 
-bool VerbsFlusher::is_registered(const Read& read) const {
-  const RegionTable::Pin pin(rail_.regions(), read.keys.local,
-                             reinterpret_cast<uint64_t>(read.address), 1);
-  return pin.access() == RegionTable::Access::kGranted;
-}
-
-Status VerbsFlusher::begin(const std::byte* address, uint64_t /*offset*/, const MemoryKeys& keys) {
+Status VerbsFlusher::begin(const std::byte* address, uint64_t offset, const MemoryKeys& keys) {
   if (state_ == State::kFailed) return failure_.status;
-  if (begun_ - completed_ == room_) return Status::kAgain;
-  const Read begun{address, keys};
-  if (!is_registered(begun)) {
-    return fail_with(placed(make_error(Status::kInvalid, 0,
-                                       "a read at %p, which is not registered with that key",
-                                       static_cast<const void*>(address))));
+  if (reads_.begun() - reads_.completed() == room_) return Status::kAgain;
+  if (!reads_.any_open()) watch_due_ns_ = now() + kWatchPauseNs;
+  if (auto begun = reads_.begin(address, offset, keys); !begun) {
+    return fail_with(flush_error(rail_.caps(), std::move(begun.error())));
   }
-  if (begun_ == completed_) watch_due_ns_ = now() + kWatchPauseNs;
-  read(begun_) = begun;
-  if (state_ == State::kReady && !post(begun_)) return failure_.status;
-  ++begun_;
-  return Status::kOk;
+  if (state_ == State::kReady) post_waiting();
+  return state_ == State::kFailed ? failure_.status : Status::kOk;
 }
 
-bool VerbsFlusher::post(uint64_t number) {
+void VerbsFlusher::post_waiting() {
+  reads_.post_waiting(
+      [this](uint64_t number, const FlushReads::Read& read) { return post(number, read); });
+}
+
+bool VerbsFlusher::post(uint64_t number, const FlushReads::Read& read) {
   ibv_sge landing = {reinterpret_cast<uint64_t>(landing_.get()), 1, landing_memory_->lkey};
   ibv_send_wr request = {};
   request.wr_id = number;
@@ -102,33 +98,33 @@ bool VerbsFlusher::post(uint64_t number) {
   request.sg_list = &landing;
   request.num_sge = 1;
   request.send_flags = IBV_SEND_SIGNALED;
-  request.wr.rdma.remote_addr = reinterpret_cast<uint64_t>(read(number).address);
-  request.wr.rdma.rkey = static_cast<uint32_t>(read(number).keys.remote);
+  request.wr.rdma.remote_addr = reinterpret_cast<uint64_t>(read.address);
+  request.wr.rdma.rkey = static_cast<uint32_t>(read.keys.remote);
   const int code = pair_.post(&request);
   if (code == 0) return true;
-  (void)fail_with(placed(system_error(code, "ibv_post_send of a read failed")));
+  (void)fail_with(flush_error(rail_.caps(), system_error(code, "ibv_post_send of a read failed")));
   return false;
 }
 
 Status VerbsFlusher::poll(uint64_t* completed) {
   if (state_ == State::kReady) take_completions();
-  if (state_ != State::kFailed && begun_ != completed_) {
+  if (state_ != State::kFailed && reads_.any_open()) {
     const uint64_t now_ns = now();
     if (now_ns >= watch_due_ns_) {
       watch_due_ns_ = now_ns + kWatchPauseNs;
       watch();
     }
   }
-  *completed = completed_;
+  *completed = reads_.completed();
   return state_ == State::kFailed ? failure_.status : Status::kOk;
 }
 
 // In the order of the reads. What follows a failure was flushed, and is read again.
 void VerbsFlusher::take_completions() {
-  std::array<ibv_wc, kMostReads> done;
-  const int count = ibv_poll_cq(completions_, kMostReads, done.data());
+  std::array<ibv_wc, FlushReads::kMost> done;
+  const int count = ibv_poll_cq(completions_, FlushReads::kMost, done.data());
   if (count < 0) {
-    (void)fail_with(placed(system_error(errno, "ibv_poll_cq failed")));
+    (void)fail_with(flush_error(rail_.caps(), system_error(errno, "ibv_poll_cq failed")));
     return;
   }
   for (const ibv_wc& completion : std::span(done).first(static_cast<size_t>(count))) {
@@ -136,17 +132,17 @@ void VerbsFlusher::take_completions() {
       take_failure(completion);
       break;
     }
-    read(completion.wr_id).done = true;
+    reads_.complete(completion.wr_id);
     tried_changes_.reset();
     told_ = false;
   }
-  count_completed();
 }
 
 void VerbsFlusher::take_failure(const ibv_wc& completion) {
   state_ = State::kBroken;
-  if (!is_registered(read(completion.wr_id))) return;  // see post_again()
-  trouble_ = placed(
+  if (!reads_.wait_again(completion.wr_id)) return;
+  trouble_ = flush_error(
+      rail_.caps(),
       make_error(Status::kSystem, completion.status,
                  "a read of the rail's own memory failed: %s (status %d, vendor 0x%x); see `rdma "
                  "link`, and dmesg for errors of this NIC or of the GPU",
@@ -154,15 +150,11 @@ void VerbsFlusher::take_failure(const ibv_wc& completion) {
                  completion.vendor_err));
 }
 
-void VerbsFlusher::count_completed() {
-  while (completed_ != begun_ && read(completed_).done) ++completed_;
-}
-
 // Reads are under way. A port that has lost the address of the queue pair lets them wait in the NIC
 // for as long as it tries again.
 void VerbsFlusher::watch() {
   if (auto healthy = rail_.nic().check_health(); !healthy) {
-    (void)fail_with(placed(std::move(healthy.error())));
+    (void)fail_with(flush_error(rail_.caps(), std::move(healthy.error())));
     return;
   }
   if (state_ == State::kReady) {
@@ -197,33 +189,19 @@ void VerbsFlusher::repair() {
   }
   auto connected = connect(port ? *port : rail_.last_port());
   if (!connected) {
-    trouble_ = placed(std::move(connected.error()));
+    trouble_ = flush_error(rail_.caps(), std::move(connected.error()));
     return;
   }
   discard_completions();
   state_ = State::kReady;
-  post_again();
+  reads_.all_wait_again();
+  post_waiting();
 }
 
 // Of the queue pair before, whose reads are posted again.
 void VerbsFlusher::discard_completions() {
   ibv_wc completion;
   while (ibv_poll_cq(completions_, 1, &completion) > 0) continue;
-}
-
-// A read of memory that has been deregistered meanwhile counts as complete: nobody looks there.
-void VerbsFlusher::post_again() {
-  for (uint64_t number = completed_; number != begun_; ++number) {
-    Read& again = read(number);
-    again.done = again.done || !is_registered(again);
-    if (!again.done && !post(number)) return;
-  }
-  count_completed();
-}
-
-Error VerbsFlusher::placed(Error error) const {
-  error.what = "rail " + rail_.caps().name + ", for iflush: " + error.what;
-  return error;
 }
 
 Status VerbsFlusher::fail_with(Error error) {

@@ -10,11 +10,11 @@
 // Each flusher has a queue pair, a completion queue, and eight bytes that its reads land in.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 
+#include "transports/flush_reads.h"
 #include "transports/rail.h"
 #include "transports/verbs/queue_pair.h"
 
@@ -33,30 +33,19 @@ class VerbsFlusher final : public Flusher {
 
  private:
   enum class State : uint8_t { kReady, kBroken, kFailed };
-  static constexpr uint32_t kMostReads = 16;
 
-  struct Read {
-    const std::byte* address = nullptr;
-    MemoryKeys keys;
-    bool done = false;
-  };
-
-  explicit VerbsFlusher(VerbsRail& rail) : rail_(rail) {}
+  explicit VerbsFlusher(VerbsRail& rail);
   Result<void> create_queue();
   Result<void> connect(std::shared_ptr<const Port> port);
 
-  Read& read(uint64_t number) { return reads_[number % kMostReads]; }
-  bool is_registered(const Read& read) const;
-  bool post(uint64_t number);
+  void post_waiting();
+  bool post(uint64_t number, const FlushReads::Read& read);
   void take_completions();
   void take_failure(const ibv_wc& completion);
-  void count_completed();
   void watch();
   void repair();
   void discard_completions();
-  void post_again();
   Status fail_with(Error error);
-  Error placed(Error error) const;  // begins with the rail
 
   VerbsRail& rail_;
   uint32_t room_ = 0;  // reads that may be under way
@@ -71,8 +60,7 @@ class VerbsFlusher final : public Flusher {
   QueuePair pair_;
   std::shared_ptr<const Port> port_;  // as it was when pair_ was connected
   uint32_t changes_ = 0;              // of it that watch() has looked at
-  std::array<Read, kMostReads> reads_;
-  uint64_t begun_ = 0, completed_ = 0;
+  FlushReads reads_;
   uint64_t watch_due_ns_ = 0;
 
   // Since a read has completed last:

@@ -1,0 +1,77 @@
+// The reads that a flusher has begun: where, and which are complete. The backend posts them.
+//
+// States of a read
+//   kWaiting   to be posted, for the first time or again
+//   kPosted    the NIC has it
+//   kDone      complete, or its memory was deregistered meanwhile: nobody looks there
+//
+// Invariant: completed <= begun <= completed + kMost. Reads complete in any order, and are counted
+// in the order of their beginning.
+//
+// Threads: that of its flusher.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "transports/region_table.h"
+
+namespace slime {
+
+class FlushReads {
+ public:
+  static constexpr size_t kMost = 16;
+
+  struct Read {
+    enum class State : uint8_t { kWaiting, kPosted, kDone };
+    State state = State::kDone;
+    const std::byte* address = nullptr;
+    uint64_t offset = 0;
+    MemoryKeys keys;
+  };
+
+  explicit FlushReads(const RegionTable& regions) : regions_(regions) {}
+
+  uint64_t begun() const { return begun_; }
+  uint64_t completed() const { return completed_; }
+  bool any_open() const { return completed_ != begun_; }
+  bool is_registered(const Read& read) const;
+
+  // An error where the byte is not registered with these keys. At most kMost are open.
+  Result<void> begin(const std::byte* address, uint64_t offset, const MemoryKeys& keys);
+
+  // Calls post(number, read) for those that wait, the oldest first, until it returns false.
+  template <typename Post>
+  void post_waiting(Post post) {
+    for (uint64_t number = completed_; number != begun_; ++number) {
+      Read& next = read(number);
+      if (next.state != Read::State::kWaiting) continue;
+      if (!is_registered(next)) {
+        next.state = Read::State::kDone;
+        continue;
+      }
+      if (!post(number, next)) break;
+      next.state = Read::State::kPosted;
+    }
+    count_completed();
+  }
+  void complete(uint64_t number);
+  // One that has failed waits; it is done instead, and false comes back, where nobody looks there.
+  bool wait_again(uint64_t number);
+  void all_wait_again();  // those that the NIC has
+
+  Read& read(uint64_t number) { return reads_[number % kMost]; }
+
+ private:
+  void count_completed();
+
+  const RegionTable& regions_;
+  std::array<Read, kMost> reads_;
+  uint64_t begun_ = 0, completed_ = 0;
+};
+
+// An error of a flusher begins with its rail.
+Error flush_error(const RailCaps& rail, Error error);
+
+}  // namespace slime
