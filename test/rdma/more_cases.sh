@@ -11,7 +11,7 @@ fabric_collective() { # COLLECTIVE
   export NCCL_SLIME_TRANSPORTS=$transport NCCL_SLIME_FABRIC_PROVIDER='verbs;ofi_rxm'
   export FI_UNIVERSE_SIZE=16
   NCCL_SLIME_HCA='=rxe0' "$build/bin/slime-info" >"$results/$name.info" 2>&1
-  version=$(sed -n 's/.*provider verbs;ofi_rxm of libfabric //p' "$results/$name.info")
+  version=$(sed -n 's/.*provider verbs;ofi_rxm of libfabric \([0-9.]*\)$/\1/p' "$results/$name.info")
   [ -z "$version" ] || [ "${SLIME_RDMA_FABRIC:-}" != any ] || version=any
   case $version in
   '') skip "$(grep -m 1 'not used: .*libfabric' "$results/$name.info" || echo "no libfabric rail")" ;;

@@ -33,7 +33,7 @@ Result<Traits> traits_of(std::string_view provider, uint32_t version) {
                         "it does not say how many bytes have arrived (fi_cq(3), \"len\")"));
   }
   Traits traits{.in_hardware = verbs, .delivery_complete = !verbs};
-  if (verbs && version <= FI_VERSION(2, 6)) {
+  if (provider == "verbs;ofi_rxm" && version <= FI_VERSION(2, 6)) {
     traits.fault =
         "up to libfabric 2.6 its ofi_rxm uses a connection that it has freed when an endpoint "
         "closes, and the process may crash; use NCCL_SLIME_TRANSPORTS=verbs";

@@ -77,7 +77,8 @@ Result<void> VerbsFlusher::connect(std::shared_ptr<const Port> port) {
 Status VerbsFlusher::begin(const std::byte* address, uint64_t offset, const MemoryKeys& keys) {
   if (state_ == State::kFailed) return failure_.status;
   if (reads_.begun() - reads_.completed() == room_) return Status::kAgain;
-  if (!reads_.any_open()) watch_due_ns_ = now() + kWatchPauseNs;
+  // A queue pair that a read of memory without a registration has broken is replaced at once.
+  if (!reads_.any_open()) watch_due_ns_ = now() + (state_ == State::kReady ? kWatchPauseNs : 0);
   if (auto begun = reads_.begin(address, offset, keys); !begun) {
     return fail_with(flush_error(rail_.caps(), std::move(begun.error())));
   }
