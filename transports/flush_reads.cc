@@ -38,7 +38,7 @@ void FlushReads::all_wait_again() {
 }
 
 void FlushReads::count_completed() {
-  while (any_open() && read(completed_).state == Read::State::kDone) ++completed_;
+  while (open() > 0 && read(completed_).state == Read::State::kDone) ++completed_;
 }
 
 Error flush_error(const RailCaps& rail, Error error) {

@@ -35,8 +35,7 @@ class FlushReads {
 
   uint64_t begun() const { return begun_; }
   uint64_t completed() const { return completed_; }
-  bool any_open() const { return completed_ != begun_; }
-  bool is_registered(const Read& read) const;
+  uint64_t open() const { return begun_ - completed_; }
 
   // An error where the byte is not registered with these keys. At most kMost are open.
   Result<void> begin(const std::byte* address, uint64_t offset, const MemoryKeys& keys);
@@ -64,6 +63,7 @@ class FlushReads {
   Read& read(uint64_t number) { return reads_[number % kMost]; }
 
  private:
+  bool is_registered(const Read& read) const;
   void count_completed();
 
   const RegionTable& regions_;

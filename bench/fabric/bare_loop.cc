@@ -36,15 +36,9 @@ bool BareLoop::post(End& end, const End& target, uint32_t bytes) {
   const bool by_address = domain_->has(FI_MR_VIRT_ADDR);
   fi_rma_iov place = {by_address ? reinterpret_cast<uint64_t>(target.memory.get()) : 0, bytes,
                       ::fi_mr_key(target.region.get())};
-  fi_msg_rma message = {};
-  message.msg_iov = &piece;
-  message.desc = &description;
-  message.iov_count = 1;
-  message.addr = end.peer;
-  message.rma_iov = &place;
-  message.rma_iov_count = 1;
+  void* const context = &end.contexts[end.posted % kDepth];
+  fi_msg_rma message = fabric::message_of(piece, &description, place, end.peer, context);
   message.data = 1;
-  message.context = &end.contexts[end.posted % kDepth];
   const uint64_t complete =
       domain_->traits().delivery_complete ? FI_DELIVERY_COMPLETE : FI_TRANSMIT_COMPLETE;
   const ssize_t code =

@@ -7,7 +7,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "bench/fabric/bare_loop.h"
 #include "transports/rail.h"

@@ -111,15 +111,8 @@ long FabricChannel::write(const Work& work, bool more) {
 
 long FabricChannel::write(iovec piece, void* description, const fi_rma_iov& target, void* context,
                           uint64_t data, uint64_t flags) {
-  fi_msg_rma message = {};
-  message.msg_iov = &piece;
-  message.desc = &description;
-  message.iov_count = 1;
-  message.addr = peer_address_;
-  message.rma_iov = &target;
-  message.rma_iov_count = 1;
+  fi_msg_rma message = message_of(piece, &description, target, peer_address_, context);
   message.data = data;
-  message.context = context;
   const bool delivery = rail_.domain().traits().delivery_complete;
   flags |= FI_COMPLETION | (delivery ? FI_DELIVERY_COMPLETE : FI_TRANSMIT_COMPLETE);
   return ::fi_writemsg(endpoint_.get(), &message, flags);

@@ -20,8 +20,6 @@
 // kArrivals of a peer whose NIC confirms by itself.
 #pragma once
 
-#include <slime/clock.h>
-
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -37,8 +35,6 @@
 namespace slime::fabric {
 
 class FabricRail;
-
-inline uint64_t now() { return SteadyClock::instance().now_ns(); }
 
 inline constexpr uint32_t kSendQueueDepth = 256;
 inline constexpr size_t kArrivals = 4096;

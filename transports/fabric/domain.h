@@ -65,7 +65,7 @@ class Domain {
   // provider leaves the choice to us.
   Result<Handle<fid_mr>> register_memory(const MemoryRange& range, uint64_t wanted_key,
                                          uint64_t access = 0) const;
-  // Whether it knows DMA-BUFs: asked with a descriptor that is none.
+  // Tries to register an invalid descriptor: a provider and driver that take DMA-BUFs say EBADF.
   bool takes_dma_bufs() const;
 
  private:

@@ -58,4 +58,19 @@ class Endpoint {
   std::vector<std::byte> name_;
 };
 
+// For fi_writemsg and fi_readmsg: one piece of memory at each end. The message has pointers to the
+// arguments that are references or pointers here.
+inline fi_msg_rma message_of(const iovec& here, void** description, const fi_rma_iov& there,
+                             fi_addr_t peer, void* context) {
+  fi_msg_rma message = {};
+  message.msg_iov = &here;
+  message.desc = description;
+  message.iov_count = 1;
+  message.addr = peer;
+  message.rma_iov = &there;
+  message.rma_iov_count = 1;
+  message.context = context;
+  return message;
+}
+
 }  // namespace slime::fabric

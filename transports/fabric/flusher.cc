@@ -1,6 +1,5 @@
 #include "transports/fabric/flusher.h"
 
-#include <slime/clock.h>
 #include <slime/log.h>
 
 #include <span>
@@ -12,8 +11,6 @@ namespace slime::fabric {
 namespace {
 
 constexpr uint64_t kRepeatPauseNs = 50'000'000;
-
-uint64_t now_ns() { return SteadyClock::instance().now_ns(); }
 
 }  // namespace
 
@@ -30,7 +27,7 @@ FabricFlusher::FabricFlusher(FabricRail& rail, Endpoint endpoint, fi_addr_t self
 
 Status FabricFlusher::begin(const std::byte* address, uint64_t offset, const MemoryKeys& keys) {
   if (failed_) return failure_.status;
-  if (reads_.begun() - reads_.completed() == FlushReads::kMost) return Status::kAgain;
+  if (reads_.open() == FlushReads::kMost) return Status::kAgain;
   if (auto begun = reads_.begin(address, offset, keys); !begun) {
     return fail_with(std::move(begun.error()));
   }
@@ -39,7 +36,7 @@ Status FabricFlusher::begin(const std::byte* address, uint64_t offset, const Mem
 }
 
 void FabricFlusher::post_waiting() {
-  if (post_due_ns_ != 0 && now_ns() < post_due_ns_) return;
+  if (post_due_ns_ != 0 && now() < post_due_ns_) return;
   post_due_ns_ = 0;
   reads_.post_waiting([this](uint64_t number, const FlushReads::Read& read) {
     const long code = post(number, read);
@@ -57,14 +54,8 @@ long FabricFlusher::post(uint64_t number, const FlushReads::Read& read) {
       rail_.by_offset() ? read.offset : reinterpret_cast<uint64_t>(read.address);
   const fi_rma_iov source = {address, 1, read.keys.remote};
   void* description = landing.description;
-  fi_msg_rma message = {};
-  message.msg_iov = &piece;
-  message.desc = &description;
-  message.iov_count = 1;
-  message.addr = self_;
-  message.rma_iov = &source;
-  message.rma_iov_count = 1;
-  message.context = &contexts_[number % contexts_.size()];
+  void* const context = &contexts_[number % contexts_.size()];
+  const fi_msg_rma message = message_of(piece, &description, source, self_, context);
   return ::fi_readmsg(endpoint_.get(), &message, FI_COMPLETION);
 }
 
@@ -75,8 +66,8 @@ Status FabricFlusher::poll(uint64_t* completed) {
   return failed_ ? failure_.status : Status::kOk;
 }
 
-// Of the read that the provider has with this context. Whoever knows the endpoint may write to it,
-// so there are completions of other kinds.
+// The number of the read that was posted with this context. A completion may have another context:
+// any process that knows the endpoint's name can write to it.
 std::optional<uint64_t> FabricFlusher::number_of(const void* context) const {
   for (uint64_t number = reads_.completed(); number != reads_.begun(); ++number) {
     if (&contexts_[number % contexts_.size()] == context) return number;
@@ -107,7 +98,7 @@ void FabricFlusher::take_failure() {
   if (::fi_cq_readerr(endpoint_.completions(), &error.known, 0) != 1) return;
   const auto number = number_of(error.known.op_context);
   if (!number || !reads_.wait_again(*number)) return;
-  post_due_ns_ = now_ns() + kRepeatPauseNs;
+  post_due_ns_ = now() + kRepeatPauseNs;
   if (!std::exchange(warned_, true)) warn_of(reads_.read(*number), error.known);
 }
 

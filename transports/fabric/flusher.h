@@ -3,6 +3,8 @@
 //
 // A read that the provider does not take yet, or that has failed, is posted by a later poll(), for
 // as long as the caller waits. The flusher fails, for good, only when a call of the provider does.
+//
+// Threads: one at a time.
 #pragma once
 
 #include <array>
@@ -43,8 +45,8 @@ class FabricFlusher final : public Flusher {
   FabricRail& rail_;
   const fi_addr_t self_;  // endpoint_, as its own peer
   FlushReads reads_;
-  std::array<fi_context2, FlushReads::kMost> contexts_ =
-      {};                     // the provider's while it has the read
+  // A read's belongs to the provider until the read is complete.
+  std::array<fi_context2, FlushReads::kMost> contexts_ = {};
   Endpoint endpoint_;         // ends before its contexts
   uint64_t post_due_ns_ = 0;  // after a read has failed
   bool warned_ = false;       // of reads that fail, since one has completed

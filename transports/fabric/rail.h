@@ -4,6 +4,7 @@
 #pragma once
 
 #include <slime/carrier.h>
+#include <slime/clock.h>
 #include <slime/settings.h>
 
 #include <atomic>
@@ -20,6 +21,8 @@
 #include "transports/region_table.h"
 
 namespace slime::fabric {
+
+inline uint64_t now() { return SteadyClock::instance().now_ns(); }
 
 class FabricRail final : public Rail {
  public:

@@ -76,9 +76,9 @@ Result<void> VerbsFlusher::connect(std::shared_ptr<const Port> port) {
 
 Status VerbsFlusher::begin(const std::byte* address, uint64_t offset, const MemoryKeys& keys) {
   if (state_ == State::kFailed) return failure_.status;
-  if (reads_.begun() - reads_.completed() == room_) return Status::kAgain;
+  if (reads_.open() == room_) return Status::kAgain;
   // A queue pair that a read of memory without a registration has broken is replaced at once.
-  if (!reads_.any_open()) watch_due_ns_ = now() + (state_ == State::kReady ? kWatchPauseNs : 0);
+  if (reads_.open() == 0) watch_due_ns_ = now() + (state_ == State::kReady ? kWatchPauseNs : 0);
   if (auto begun = reads_.begin(address, offset, keys); !begun) {
     return fail_with(flush_error(rail_.caps(), std::move(begun.error())));
   }
@@ -109,7 +109,7 @@ bool VerbsFlusher::post(uint64_t number, const FlushReads::Read& read) {
 
 Status VerbsFlusher::poll(uint64_t* completed) {
   if (state_ == State::kReady) take_completions();
-  if (state_ != State::kFailed && reads_.any_open()) {
+  if (state_ != State::kFailed && reads_.open() > 0) {
     const uint64_t now_ns = now();
     if (now_ns >= watch_due_ns_) {
       watch_due_ns_ = now_ns + kWatchPauseNs;
