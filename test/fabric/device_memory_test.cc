@@ -131,15 +131,11 @@ TEST(FabricDeviceMemory, WorksGoFromDmaBufToDmaBufAndAreSeenOnceTheyAreFlushed) 
   world.right->deregister_memory(*target_keys);
 }
 
-// The flusher of the left rail, and memory to read.
-struct TestFlusher {
-  explicit TestFlusher(const FakeFabricOptions& options = with_devices()) : world(options) {
-    keys = register_memory();
-    auto opened = world.left->open_flusher();
-    if (!opened || !*opened) std::abort();
-    flusher = std::move(*opened);
-  }
-  ~TestFlusher() {
+// With memory to read.
+struct TestFlusher final : test::LeftFlusher<TestNics> {
+  explicit TestFlusher(const FakeFabricOptions& options = with_devices())
+      : LeftFlusher(options), keys(register_memory()) {}
+  ~TestFlusher() override {
     flusher = nullptr;
     world.left->deregister_memory(keys);
   }
@@ -150,30 +146,10 @@ struct TestFlusher {
     return *made;
   }
   Status begin(const MemoryKeys& of) { return flusher->begin(bytes, 0, of); }
-  Status begin() { return begin(keys); }
-  Status poll() { return flusher->poll(&completed); }
-  // Until so many reads are complete.
-  bool await(uint64_t count) {
-    return eventually([&] {
-             world.settle();
-             return poll() != Status::kOk || completed >= count;
-           }) &&
-           completed == count;
-  }
-  std::string failure() {
-    EXPECT_TRUE(eventually([&] {
-      world.settle();
-      return poll() != Status::kOk;
-    }));
-    EXPECT_NE(begin(), Status::kOk) << "it stays so";
-    return flusher->failure().what;
-  }
+  Status begin() override { return begin(keys); }
 
   std::byte bytes[64] = {};
-  TestNics world;
   MemoryKeys keys;
-  std::unique_ptr<Flusher> flusher;
-  uint64_t completed = 0;
 };
 
 TEST(FabricFlusher, CountsItsReadsAndSaysWhenItIsFull) {

@@ -1,4 +1,4 @@
-// What stands for the memory of a GPU in tests of several backends.
+// What stands for the memory of a GPU in tests of several backends, and the flusher of a rail.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "test/support/test_buffer.h"
 #include "transports/rail.h"
 
 namespace slime::test {
@@ -64,5 +67,40 @@ inline Work work_between(const MemoryRange& from, const MemoryKeys& from_keys,
   work.length = static_cast<uint32_t>(from.bytes);
   return work;
 }
+
+// The flusher of the left rail of a backend's TestNics.
+template <typename Nics>
+struct LeftFlusher {
+  template <typename... Arguments>
+  explicit LeftFlusher(const Arguments&... arguments) : world(arguments...) {
+    auto opened = world.left->open_flusher();
+    if (!opened || !*opened) std::abort();
+    flusher = std::move(*opened);
+  }
+  virtual ~LeftFlusher() = default;
+
+  virtual Status begin() = 0;
+  Status poll() { return flusher->poll(&completed); }
+  // Until so many reads are complete.
+  bool await(uint64_t count) {
+    return eventually([&] {
+             world.settle();
+             return poll() != Status::kOk || completed >= count;
+           }) &&
+           completed == count;
+  }
+  std::string failure() {
+    EXPECT_TRUE(eventually([&] {
+      world.settle();
+      return poll() != Status::kOk;
+    }));
+    EXPECT_NE(begin(), Status::kOk) << "it stays so";
+    return flusher->failure().what;
+  }
+
+  Nics world;
+  std::unique_ptr<Flusher> flusher;
+  uint64_t completed = 0;
+};
 
 }  // namespace slime::test

@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 
+#include "test/support/device_memory.h"
 #include "test/support/kept_warnings.h"
 #include "test/verbs/support.h"
 
@@ -11,27 +12,14 @@ namespace {
 
 constexpr uint64_t kRoom = 16;
 
-// The flusher of the left rail, and memory to read.
-struct TestFlusher {
+// With memory to read.
+struct TestFlusher final : test::LeftFlusher<TestNics> {
   explicit TestFlusher(const Settings& settings = verbs_settings(),
                        const FakeVerbsOptions& options = {})
-      : world(settings, options), memory(*world.left, 64), other(*world.left, 64) {
-    auto opened = world.left->open_flusher();
-    if (!opened || !*opened) std::abort();
-    flusher = std::move(*opened);
-  }
+      : LeftFlusher(settings, options), memory(*world.left, 64), other(*world.left, 64) {}
 
   Status begin(TestBuffer& buffer) { return flusher->begin(buffer.data(), 0, buffer.keys()); }
-  Status begin() { return begin(memory); }
-  Status poll() { return flusher->poll(&completed); }
-  // Until so many reads are complete.
-  bool await(uint64_t count) {
-    return eventually([&] {
-             world.settle();
-             return poll() != Status::kOk || completed >= count;
-           }) &&
-           completed == count;
-  }
+  Status begin() override { return begin(memory); }
   // Until the queue pair has been replaced so often that reads were posted so many times.
   bool await_posts(uint64_t posts) {
     const uint64_t before = world.nics.counts(0).sends;
@@ -40,19 +28,8 @@ struct TestFlusher {
       return poll() != Status::kOk || world.nics.counts(0).sends >= before + posts;
     });
   }
-  std::string failure() {
-    EXPECT_TRUE(eventually([&] {
-      world.settle();
-      return poll() != Status::kOk;
-    }));
-    EXPECT_NE(begin(), Status::kOk) << "it stays so";
-    return flusher->failure().what;
-  }
 
-  TestNics world;
   TestBuffer memory, other;
-  std::unique_ptr<Flusher> flusher;
-  uint64_t completed = 0;
 };
 
 // The NIC tries again for more than a minute.
