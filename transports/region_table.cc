@@ -11,12 +11,10 @@ namespace slime {
 namespace {
 
 Result<uint32_t> new_generation() {
-  uint32_t generation = 0;
-  while (generation == 0) {  // 0 marks a free slot
-    auto filled = random_bytes(std::as_writable_bytes(std::span(&generation, 1)));
-    if (!filled) return fail(std::move(filled.error()));
+  for (;;) {
+    auto generation = random_number<uint32_t>();
+    if (!generation || *generation != 0) return generation;  // 0 marks a free slot
   }
-  return generation;
 }
 
 }  // namespace

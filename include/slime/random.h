@@ -4,6 +4,7 @@
 #include <slime/result.h>
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <span>
 
@@ -14,6 +15,13 @@ using Nonce = std::array<std::byte, 16>;
 
 Result<void> random_bytes(std::span<std::byte> bytes);
 Result<Nonce> random_nonce();
+template <std::unsigned_integral Number>
+Result<Number> random_number() {
+  Number number = 0;
+  auto filled = random_bytes(std::as_writable_bytes(std::span(&number, 1)));
+  if (!filled) return fail(std::move(filled.error()));
+  return number;
+}
 
 // In a time that does not depend on where they differ.
 bool same_nonce(const Nonce& left, const Nonce& right);

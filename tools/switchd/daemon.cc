@@ -58,8 +58,9 @@ Result<net::ControllerOptions> controller_options(const Config& config) {
     if (!parent) return fail(std::move(parent.error()));
     options.parent = *parent;
   }
-  auto filled = random_bytes(std::as_writable_bytes(std::span(&options.seed, 1)));
-  if (!filled) return fail(std::move(filled.error()));
+  auto seed = random_number<uint64_t>();
+  if (!seed) return fail(std::move(seed.error()));
+  options.seed = *seed;
   return options;
 }
 

@@ -48,10 +48,9 @@ std::string describe_patience(const Settings& settings) {
 }
 
 Result<uint32_t> random_psn() {
-  uint32_t bits = 0;
-  auto filled = random_bytes(std::as_writable_bytes(std::span(&bits, 1)));
-  if (!filled) return fail(std::move(filled.error()));
-  return bits & kPsnMask;
+  auto bits = random_number<uint32_t>();
+  if (bits) *bits &= kPsnMask;
+  return bits;
 }
 
 // As NCCL does: a setting comes first, then what the communicator asks for.
