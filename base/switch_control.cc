@@ -81,6 +81,7 @@ struct Fields {
   void operator()(auto& m, Drain*) { io.flag(m.on); }
   void operator()(auto& m, JobGrant*) {
     fields_of(io, m.job);
+    io.number(m.token);
     io.address(m.address);
     for (auto* number : {&m.shards, &m.slots, &m.lanes, &m.lease_ms}) io.number(*number);
     io.require(m.shards >= 1 && m.shards <= sap::kMaxShards &&

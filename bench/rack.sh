@@ -18,7 +18,7 @@ measure() {
   local name=$1 ranks=$2
   shift 2
   say "$name: $ranks ranks: $*"
-  lab_perf "$name" "$ranks" all_reduce -b "$size" -e "$size" -n 1 -w 1 -c 0 --quiet "$@"
+  lab_perf "$name" "$ranks" all_reduce -b "$size" -e "$size" -n 1 -w 1 --quiet "$@"
   lab_wait && return
   echo "bench/rack.sh: $name failed" >&2
   tail -n 5 "$work/$name".*.err >&2
@@ -28,14 +28,14 @@ measure() {
 lab_make 8 "$mtu" "$rate" || exit 1
 lab_switchd "$work/switch" || exit 1
 for ranks in 2 4 8; do
-  measure "collnet-float-$ranks" $ranks --algo collnet -d float
-  measure "ring-float-$ranks" $ranks --algo ring -d float
+  measure "collnet-float-$ranks" $ranks --algo collnet -d float -c 0
+  measure "ring-float-$ranks" $ranks --algo ring -d float -c 0
 done
-NCCL_SLIME_SWITCH_HALF_BITS=16 measure collnet-bfloat16-8 8 --algo collnet -d bfloat16
-measure ring-bfloat16-8 8 --algo ring -d bfloat16
-for lost in 1 10; do # of 1000, at both ends of every link
+NCCL_SLIME_SWITCH_HALF_BITS=16 measure collnet-bfloat16-8 8 --algo collnet -d bfloat16 -c 0
+measure ring-bfloat16-8 8 --algo ring -d bfloat16 -c 0
+for lost in 1 10 25 100; do # of 1000, at both ends of every link
   lab_spoil_all 4 $lost 0
-  measure "collnet-float-4-lost-$lost" 4 --algo collnet -d float
+  NCCL_SLIME_CONNECT_TIMEOUT=120 measure "collnet-float-4-lost-$lost" 4 --algo collnet -d float -c 1
 done
 lab_spoil_all 4 0 0
 

@@ -17,7 +17,7 @@ struct Branch {
 
 // In the order of their lowest ranks. `controls`: what each rank named, by rank.
 std::vector<Branch> branches_of(std::span<const SocketAddress> controls);
-// Fails where a switch would have more children than SAP/1 can name.
+// Fails where a switch would have more children than SAP/2 can name.
 Result<void> check_branches(std::span<const Branch> branches);
 
 // "1, 4-7": the ranks whose child's bit is not set.

@@ -58,7 +58,7 @@ uint8_t class_of(const FloatLayout& layout, uint32_t bits) {
 Payload::Payload(DataType type, sap::Op op, uint32_t lanes, uint32_t workers, number::HalfBits bits)
     : full_{.type = type,
             .format = number::format_of(type, number::lanes_of(type, workers, bits)),
-            .lanes = lanes / kLaneStep * kLaneStep,
+            .lanes = (sap::is_doubled(op) ? lanes / 2 : lanes) / kLaneStep * kLaneStep,
             .workers = workers},
       op_(op) {}
 

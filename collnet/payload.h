@@ -2,7 +2,7 @@
 // between the worker and collnet/number; no state.
 #pragma once
 
-#include <slime/sap.h>
+#include <slime/sap_check.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -33,9 +33,9 @@ class Payload {
   sap::Format format() const { return full_.format; }
   sap::Op op() const { return op_; }
   uint32_t elements_per_packet() const;
-  uint16_t lanes_for(uint32_t elements) const;                  // the last packet may be shorter
+  // Of one copy (sap::is_doubled). The last packet may be shorter.
+  uint16_t lanes_for(uint32_t elements) const;
   bool scaled() const { return number::is_float(full_.type); }  // needs agreed exponents
-  bool checked() const { return op_ == sap::Op::kSum; }
 
   Scales scales_of(const std::byte* elements, uint32_t count) const;
   // The payload's part of the check.

@@ -72,7 +72,8 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   Result<void> open_rails(int device);
   Result<void> come_together(int device);
   Result<void> meet(int device, std::vector<Member>* members);
-  Member own_member(uint64_t tree) const;
+  Result<Member> own_member() const;
+  Result<void> compare_versions();
   number::HalfBits common_half_bits(std::span<const Member> members) const;
   Result<void> compare_advice(std::span<const Member> members) const;
   Result<void> obtain_job(std::span<const Member> members, Grant* grant);
@@ -110,7 +111,7 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   bool must_move(uint64_t now_ns) const;
   bool is_stuck();
   void begin_move();
-  void announce(Grant* own) const;
+  Result<Grant> announcement() const;
   void continue_move(uint64_t now_ns);
   Result<void> next_stage(uint64_t now_ns);
   Result<void> compare();

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "collnet/worker.h"
+
 namespace slime {
 namespace {
 
-constexpr uint32_t kMaxSlots = 65536;  // SAP/1 counts them in 16 bits
+constexpr uint32_t kMaxSlots = 65536;  // SAP/2 counts them in 16 bits
 
 tl::unexpected<Error> bad(const char* whose, const std::string& what) {
   return fail(make_error(Status::kRemote, 0,
@@ -15,6 +17,17 @@ tl::unexpected<Error> bad(const char* whose, const std::string& what) {
 
 }  // namespace
 
+Result<void> check_versions(std::span<const uint32_t> by_rank) {
+  for (size_t rank = 0; rank < by_rank.size(); ++rank) {
+    if (by_rank[rank] == kSessionVersion) continue;
+    return fail(make_error(Status::kConfig, 0,
+                           "rank %zu speaks version %u of CollNet's protocols and this rank "
+                           "version %u; load the same release of the plugin at all ranks",
+                           rank, by_rank[rank], kSessionVersion));
+  }
+  return {};
+}
+
 Result<SessionAddresses> addresses_of(std::span<const SessionMember> members) {
   SessionAddresses addresses{.rails = sap::kMaxRails, .all = {}};
   for (size_t rank = 0; rank < members.size(); ++rank) {
@@ -23,7 +36,7 @@ Result<SessionAddresses> addresses_of(std::span<const SessionMember> members) {
     if (member.rails < 1 || member.rails > sap::kMaxRails) {
       return bad(whose.c_str(), std::to_string(member.rails) + " rails");
     }
-    if (member.lanes < kLeastSessionLanes) {
+    if (member.lanes < Worker::kLeastLanes) {
       return bad(whose.c_str(), "packets of " + std::to_string(member.lanes) + " lanes");
     }
     addresses.rails = std::min(addresses.rails, member.rails);
@@ -51,7 +64,7 @@ Result<void> check_grant(const SessionGrant& grant) {
   if (grant.slots < 1 || grant.slots > kMaxSlots) {
     return bad("rank 0", "a job of " + std::to_string(grant.slots) + " slots");
   }
-  if (grant.lanes < kLeastSessionLanes || grant.lanes > sap::kMaxLanes) {
+  if (grant.lanes < Worker::kLeastLanes || grant.lanes > sap::kMaxLanes) {
     return bad("rank 0", "packets of " + std::to_string(grant.lanes) + " lanes");
   }
   if (grant.from == From::kRanks) return {};

@@ -12,8 +12,6 @@
 
 namespace slime {
 
-inline constexpr uint32_t kLeastSessionLanes = 8;  // of a packet: two blocks of four words
-
 struct SessionMember {
   uint64_t tree = 0;    // rank 0's counts: the name of a job on a tree
   uint64_t advice = 0;  // digest of what a tuner tells NCCL
@@ -30,13 +28,19 @@ struct SessionMember {
 struct SessionGrant {
   // kSought: nobody yet; in a tree, now is the time to ask all leaves.
   enum class From : uint32_t { kNobody, kSwitch, kRanks, kSought };
-  SocketAddress::Wire address;
+  SocketAddress::Wire address{};
   From from = From::kNobody;
   uint32_t shards = 1, slots = 0, lanes = 0;
   uint16_t job = 0;
   uint8_t generation = 0;
   uint8_t lost_rails = 0;  // when leaving a switch, of each rank: Worker::lost_rails
+  uint32_t token = 0;      // where the ranks sum up for each other: drawn by rank 0
 };
+
+// Members tell each other this version before all else: the blobs of another version have another
+// size. It changes with the protocol towards the switch, too.
+inline constexpr uint32_t kSessionVersion = 2;
+Result<void> check_versions(std::span<const uint32_t> by_rank);
 
 // Rail by rail, each by rank, of the rails that all have. An error names the rank whose blob cannot
 // be.

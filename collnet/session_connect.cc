@@ -18,7 +18,7 @@ constexpr uint64_t kControlTimeoutNs = 5'000'000'000;
 constexpr uint32_t kBytesOnTheWay = 128 << 10;
 constexpr uint32_t kFewestSlots = 16, kMostSlots = 64;
 constexpr uint64_t kSocketBufferBytes = 4 << 20;  // wanted; the kernel grants what it allows
-constexpr uint32_t kLeastPacketBytes = sap::kHeaderBytes + 4 * kLeastSessionLanes;
+constexpr uint32_t kLeastPacketBytes = sap::kHeaderBytes + 4 * Worker::kLeastLanes;
 
 number::HalfBits half_bits_of(const Settings& settings) {
   if (settings.switch_half_bits == "16") return number::HalfBits::k16;
@@ -53,7 +53,8 @@ Result<void> Session::set_up(int device, Listener& listener, std::span<const Han
   auto ring = Ring::connect(fabric_, device, listener, handles, rank, deadline_ns_, options_);
   if (!ring) return fail(std::move(ring.error()));
   ring_ = std::move(*ring);
-  Result<void> done = come_together(device);
+  Result<void> done = compare_versions();
+  if (done) done = come_together(device);
   return done ? agree(try_it(), "a first sum") : done;
 }
 
@@ -75,8 +76,10 @@ Result<void> Session::come_together(int device) {
   }
 }
 
-Session::Member Session::own_member(uint64_t tree) const {
-  Member own{.tree = tree | 1,
+Result<Session::Member> Session::own_member() const {
+  const auto tree = random_number<uint64_t>();
+  if (!tree) return fail(tree.error());
+  Member own{.tree = *tree | 1,
              .advice = advice_,
              .lanes = (port_->max_packet_bytes() - uint32_t{sap::kHeaderBytes}) / 4,
              .well = 1,
@@ -89,11 +92,23 @@ Session::Member Session::own_member(uint64_t tree) const {
   return own;
 }
 
+Result<void> Session::compare_versions() {
+  std::vector<uint32_t> versions(ring_->size());
+  versions[ring_->rank()] = kSessionVersion;
+  auto told = ring_->all_gather(std::as_writable_bytes(std::span(versions)), sizeof(uint32_t),
+                                deadline_ns_);
+  return told ? check_versions(versions) : told;
+}
+
 Result<void> Session::meet(int device, std::vector<Member>* members) {
-  uint64_t tree = 0;
   Result<void> opened = port_ ? Result<void>{} : open_rails(device);
-  if (opened) opened = random_bytes(std::as_writable_bytes(std::span(&tree, 1)));
-  if (opened) (*members)[ring_->rank()] = own_member(tree);
+  if (opened) {
+    auto own = own_member();
+    if (own)
+      (*members)[ring_->rank()] = *own;
+    else
+      opened = fail(std::move(own.error()));
+  }
   auto told =
       ring_->all_gather(std::as_writable_bytes(std::span(*members)), sizeof(Member), deadline_ns_);
   if (!told) return told;
@@ -144,13 +159,15 @@ Result<void> Session::obtain_job(std::span<const Member> members, Grant* grant) 
   Result<control::JobGrant> asked = control::JobGrant{};
   if (ring_->rank() == 0) {
     asked = ask_for_job(members);
+    const auto token = random_number<uint32_t>();
     if (asked) {
       grants[0] = grant_of(*asked);
-    } else if (fabric_.settings().switch_optional) {
+    } else if (fabric_.settings().switch_optional && token) {
       SLIME_WARN("%s: without a switch, the ranks sum up for each other: %s", name_.c_str(),
                  asked.error().what.c_str());
       const control::CreateJob wanted = wanted_job(members);
       grants[0].from = Grant::From::kRanks;
+      grants[0].token = *token;
       grants[0].slots = wanted.slots_wanted;
       grants[0].lanes = wanted.lanes_wanted;
       asked = control::JobGrant{};
@@ -173,7 +190,8 @@ Session::Grant Session::grant_of(const control::JobGrant& grant) {
           .slots = grant.slots,
           .lanes = grant.lanes,
           .job = grant.job.job,
-          .generation = grant.job.generation};
+          .generation = grant.job.generation,
+          .token = grant.token};
 }
 
 // Members learn that others wait for them (Ring::invited) from a message that has come unasked.
@@ -183,6 +201,13 @@ Result<void> Session::check_settings() const {
     return fail(make_error(Status::kConfig, 0,
                            "CollNet needs NCCL_SLIME_EAGER_MAX of at least %zu, and it is %llu",
                            sizeof(Grant), static_cast<unsigned long long>(settings.eager_max)));
+  }
+  if (settings.switch_lanes > 0 &&
+      static_cast<uint32_t>(settings.switch_lanes) < Worker::kLeastLanes) {
+    return fail(make_error(Status::kConfig, 0,
+                           "NCCL_SLIME_SWITCH_LANES is %d, and a packet needs at least %u: two "
+                           "blocks of four words, in two copies where the operation is no sum",
+                           settings.switch_lanes, Worker::kLeastLanes));
   }
   if (!control::is_tenant_name(settings.switch_tenant)) {
     return fail(make_error(Status::kConfig, 0,
@@ -240,7 +265,7 @@ control::CreateJob Session::wanted_job(std::span<const Member> members) const {
   const Settings& settings = fabric_.settings();
   control::CreateJob wanted = job_of_all();
   wanted.slots_least = 1;
-  wanted.lanes_least = kLeastSessionLanes;
+  wanted.lanes_least = Worker::kLeastLanes;
   wanted.lanes_wanted =
       settings.switch_lanes > 0 ? static_cast<uint32_t>(settings.switch_lanes) : sap::kMaxLanes;
   for (const Member& member : members) {
@@ -267,6 +292,7 @@ Result<void> Session::join(const Grant& grant) {
   const Settings& settings = fabric_.settings();
   job_.job = grant.job;
   job_.generation = grant.generation;
+  job_.token = grant.token;
   job_.rank = ring_->rank();
   job_.contributors = ring_->size();
   job_.slots = grant.slots;
@@ -281,7 +307,11 @@ Result<void> Session::join(const Grant& grant) {
   worker_ = std::move(*worker);
   port_->set_ranks({on_rail(0).begin(), on_rail(0).end()});
   if (direct) {
-    worker_->resume({.job = job_.job, .generation = job_.generation, .direct = true, .epochs = {}},
+    worker_->resume({.job = job_.job,
+                     .generation = job_.generation,
+                     .token = job_.token,
+                     .direct = true,
+                     .epochs = {}},
                     fabric_.clock().now_ns());
     seek_switch(fabric_.clock().now_ns());
     return serve();

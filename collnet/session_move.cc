@@ -42,22 +42,29 @@ void Session::begin_move() {
     if (is_stuck()) return worker_->give_up(*worker_->trouble());
   }
   worker_->pause();
+  auto own = announcement();
+  if (!own) return worker_->give_up(std::move(own.error()));
   announced_.assign(ring_->size(), Grant{});
-  announced_[ring_->rank()].lost_rails = static_cast<uint8_t>(worker_->lost_rails());
-  if (way_back_) announce(&announced_[ring_->rank()]);
+  announced_[ring_->rank()] = *own;
   stage_ = Stage::kAnnouncing;
   auto begun = ring_->begin_gather(std::as_writable_bytes(std::span(announced_)), sizeof(Grant),
                                    Ring::Topic::kMove);
   if (!begun) worker_->give_up(std::move(begun.error()));
 }
 
-void Session::announce(Grant* own) const {
-  if (way_back_->ready()) own->from = Grant::From::kSought;
-  if (way_back_->grant()) *own = grant_of(*way_back_->grant());
+Result<Session::Grant> Session::announcement() const {
+  if (way_back_ && way_back_->grant()) return grant_of(*way_back_->grant());
+  const auto token = random_number<uint32_t>();
+  if (!token) return fail(token.error());
+  Grant own;
+  own.token = *token;
+  own.lost_rails = static_cast<uint8_t>(worker_->lost_rails());
+  if (way_back_ && way_back_->ready()) own.from = Grant::From::kSought;
+  return own;
 }
 
-// Between ranks trouble is a sum that got damaged: they try that round again, afresh. A few times;
-// if nothing is completed meanwhile, then it is not chance.
+// Between ranks trouble is a result that was found damaged: they try that round again, afresh. A
+// few times; if nothing is completed meanwhile, then it is not chance.
 bool Session::is_stuck() {
   if (!served_) return false;
   const uint64_t bytes = worker_->counters().bytes;
@@ -104,11 +111,13 @@ Result<void> Session::compare() {
 Result<void> Session::leave_switch(uint64_t now_ns) {
   const bool left_before = served_ != nullptr;
   ++job_.generation;
+  job_.token = announced_[0].token;
   drop_lost_rails();
   auto serving = serve();
   if (!serving) return serving;
   worker_->resume({.job = job_.job,
                    .generation = job_.generation,
+                   .token = job_.token,
                    .direct = true,
                    .shards = 1,
                    .rails = 1,
@@ -133,10 +142,12 @@ Result<void> Session::return_to_switch(const Grant& grant, uint64_t now_ns) {
   if (!address) return fail(std::move(address.error()));
   job_.job = grant.job;
   job_.generation = grant.generation;
+  job_.token = grant.token;
   job_.shards = grant.shards;
   port_->set_switch(*address, grant.shards);
   worker_->resume({.job = grant.job,
                    .generation = grant.generation,
+                   .token = grant.token,
                    .shards = grant.shards,
                    .rails = members_.rails,
                    .epochs = epochs_},
@@ -188,6 +199,7 @@ Result<void> Session::serve() {
   net::JobSpec spec;
   spec.job = job_.job;
   spec.generation = job_.generation;
+  spec.token = job_.token;
   spec.slots = job_.slots;
   spec.max_lanes = job_.lanes;
   spec.children.assign(on_rail(0).begin(), on_rail(0).end());

@@ -39,6 +39,7 @@ class RailProbe final : private DatagramUser {
                              .job = job_.job,
                              .generation = job_.generation,
                              .child = job_.child,
+                             .token = job_.token,
                              .slot = static_cast<uint16_t>(rail * job_.shards),
                              .epoch = sap::kFirstEpoch};
     std::byte packet[sap::kHeaderBytes];
@@ -48,7 +49,8 @@ class RailProbe final : private DatagramUser {
   void on_datagram(std::span<const std::byte> datagram, const SocketAddress&, uint64_t) override {
     sap::Header header;
     if (sap::decode(datagram, &header) != sap::Fault::kNone || header.job != job_.job ||
-        header.generation != job_.generation || header.type != sap::Type::kStatus) {
+        header.generation != job_.generation || header.token != job_.token ||
+        header.type != sap::Type::kStatus) {
       return;
     }
     answered_ |= static_cast<uint8_t>(1u << sap::rail_of(header.slot, job_.shards, job_.rails));

@@ -15,7 +15,8 @@ constexpr uint64_t kJoinNs = 15'000'000'000;  // longer than the switches wait: 
 
 bool agree_on(const auto& one, const auto& other) {
   return one.from == other.from && one.job == other.job && one.generation == other.generation &&
-         one.slots == other.slots && one.lanes == other.lanes && one.shards == other.shards;
+         one.token == other.token && one.slots == other.slots && one.lanes == other.lanes &&
+         one.shards == other.shards;
 }
 
 }  // namespace
@@ -77,7 +78,9 @@ Result<void> Session::obtain_part(std::span<const Member> members, Grant* grant)
     const control::CreateJob wanted = wanted_job(members);
     own.slots = wanted.slots_wanted;
     own.lanes = wanted.lanes_wanted;
-    asked = ask_for_part(members);
+    const auto token = random_number<uint32_t>();
+    asked = token ? ask_for_part(members) : fail(token.error());
+    if (token) own.token = *token;
     if (asked) own = grant_of(*asked);
   }
   auto told =
@@ -89,6 +92,7 @@ Result<void> Session::obtain_part(std::span<const Member> members, Grant* grant)
                (asked ? whole.error() : asked.error()).what.c_str());
     lease_.reset();
     grant->from = Grant::From::kRanks;
+    grant->token = grants[0].token;
     grant->slots = grants[0].slots;
     grant->lanes = grants[0].lanes;
     return check_grant(*grant);

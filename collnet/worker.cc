@@ -15,8 +15,8 @@ Error bad(const char* what) {
 
 Result<std::unique_ptr<Worker>> Worker::open(const WorkerOptions& options, Datagrams& network) {
   if (options.slots == 0 || options.slots > 65536) return fail(bad("a job has 1 to 65536 slots"));
-  if (options.lanes < 8 || options.lanes > sap::kMaxLanes) {
-    return fail(bad("a packet has 8 to 2048 lanes (32-bit words)"));
+  if (options.lanes < kLeastLanes || options.lanes > sap::kMaxLanes) {
+    return fail(bad("a packet has 16 to 2048 lanes (32-bit words)"));
   }
   if (options.contributors == 0 || options.contributors > number::kMaxWorkers ||
       options.child >= sap::kMaxChildren || options.shards == 0 ||
@@ -40,6 +40,7 @@ Worker::Worker(const WorkerOptions& options, Datagrams& network)
       kept_(std::make_unique<std::byte[]>(options.slots * packet_stride_)),
       job_(options.job),
       generation_(options.generation),
+      token_(options.token),
       child_(options.child),
       shards_(options.shards),
       rails_(options.rails),
@@ -99,14 +100,21 @@ Worker::Piece Worker::piece_of(const Running& running, uint64_t chunk) const {
 void Worker::on_datagram(std::span<const std::byte> datagram, uint64_t now_ns) {
   attention_.look(now_ns);
   sap::Header header;
-  // A peer may have kept a result since the job had another number.
   const bool whole = !failed_ && sap::decode(datagram, &header) == sap::Fault::kNone;
-  const bool by_peer = header.flags & sap::flag::kFallback;
-  if (!whole || (header.job != job_ && !by_peer) || header.slot >= options_.slots) {
+  if (!whole || header.job != job_ || header.generation != generation_) {
+    ++counters_.foreign;
+    return;
+  }
+  if (header.token != token_) {
+    ++counters_.wrong_token;
+    return;
+  }
+  if (header.slot >= options_.slots) {
     ++counters_.foreign;
     return;
   }
   const std::span<const std::byte> payload = datagram.subspan(sap::kHeaderBytes);
+  const bool by_peer = header.flags & sap::flag::kFallback;
   if (by_peer && header.type == sap::Type::kQuery) return answer_peer(header);
   if (paused_) return;
   if (by_peer && header.type == sap::Type::kResultAgain) {
@@ -115,10 +123,6 @@ void Worker::on_datagram(std::span<const std::byte> datagram, uint64_t now_ns) {
   }
   if (header.type == sap::Type::kReject) {
     return on_reject(header, sap::wire::get32(payload.data()));
-  }
-  if (header.generation != generation_) {
-    ++counters_.foreign;
-    return;
   }
   heard_on(rail_of(header.slot));
   switch (header.type) {

@@ -41,6 +41,7 @@ namespace slime {
 struct WorkerOptions {
   uint16_t job = 0;
   uint8_t generation = 0;
+  uint32_t token = 0;                 // of this generation
   uint8_t child = 0;                  // at its switch
   uint32_t rank = 0;                  // in the job
   uint32_t contributors = 1;          // ranks of the job, at all switches
@@ -67,21 +68,22 @@ struct Operation {
 };
 
 // X(name, help)
-#define SLIME_WORKER_COUNTERS(X)                            \
-  X(operations, "operations started, the trial included")   \
-  X(sent, "packets sent, retransmissions included")         \
-  X(timeouts, "times that no result came in time")          \
-  X(retransmitted, "packets sent again")                    \
-  X(results, "results accepted")                            \
-  X(stale, "results of other rounds, dropped")              \
-  X(foreign, "datagrams that are not of this job, dropped") \
-  X(corrupt, "results that were found damaged, dropped")    \
-  X(exponent_rounds, "rounds for exponents alone")          \
-  X(guess_rounds, "rounds with exponents as before")        \
-  X(wrong_guesses, "of these, in vain")                     \
-  X(flag_rounds, "rounds for NaN and infinities")           \
-  X(fine_rounds, "rounds for exponents of single elements") \
-  X(queries, "questions to the switch who is missing")      \
+#define SLIME_WORKER_COUNTERS(X)                                      \
+  X(operations, "operations started, the trial included")             \
+  X(sent, "packets sent, retransmissions included")                   \
+  X(timeouts, "times that no result came in time")                    \
+  X(retransmitted, "packets sent again")                              \
+  X(results, "results accepted")                                      \
+  X(stale, "results of other rounds, dropped")                        \
+  X(foreign, "datagrams that are not of this job, dropped")           \
+  X(wrong_token, "datagrams of this job with another token, dropped") \
+  X(corrupt, "results that were found damaged, dropped")              \
+  X(exponent_rounds, "rounds for exponents alone")                    \
+  X(guess_rounds, "rounds with exponents as before")                  \
+  X(wrong_guesses, "of these, in vain")                               \
+  X(flag_rounds, "rounds for NaN and infinities")                     \
+  X(fine_rounds, "rounds for exponents of single elements")           \
+  X(queries, "questions to the switch who is missing")                \
   X(bytes, "payload bytes of operations that are complete")
 
 struct WorkerCounters {
@@ -109,6 +111,7 @@ class Datagrams {
 struct Move {
   uint16_t job = 0;
   uint8_t generation = 0;
+  uint32_t token = 0;
   bool direct = false;  // without a switch: rank s mod contributors serves slot s
   uint32_t shards = 1;  // of the switch
   uint32_t rails = 1;   // towards it
@@ -119,6 +122,7 @@ struct Move {
 class Worker {
  public:
   static constexpr uint32_t kMaxOperations = 64;  // outstanding
+  static constexpr uint32_t kLeastLanes = 16;     // two blocks of four words, in two copies
 
   static Result<std::unique_ptr<Worker>> open(const WorkerOptions& options, Datagrams& network);
 
@@ -164,13 +168,12 @@ class Worker {
     bool fine = false;     // the exponents of single elements of `chunk` are in
     bool flagged = false;  // the flags of `chunk` are in
     bool resent = false;
-    bool salted = false;  // the packet has a check
     bool steady = false;  // the last chunk was finite, and had the scales of the one before
     Scales scales;
     Scales guess;     // of the last chunk of floats
     Scales own_next;  // what this worker said of the chunk after it
     uint32_t attempts = 0;
-    uint32_t damaged = 0;  // results of this round that the check found wrong
+    uint32_t damaged = 0;  // results of this round that were found damaged
     uint64_t first_sent_ns = 0;
     uint64_t asked_at = 0;  // then too, as attention_ counts
     uint64_t deadline_ns = 0;
@@ -208,14 +211,16 @@ class Worker {
   void fill(uint32_t index, const Running& running, const Piece& piece, sap::Header* header);
   const std::byte* finite(uint32_t index, const Running& running, const Piece& piece);
   bool may_guess(const Slot& slot, const Running& running) const;
-  void fill_data(uint32_t index, const Running& running, const Piece& piece, sap::Header* header);
+  uint32_t fill_data(uint32_t index, const Running& running, const Piece& piece,
+                     sap::Header* header);
+  static uint32_t cookie_of(const Slot& slot, const Running& running);
   Scales scales_of(uint64_t chunk);
   void transmit(uint32_t index, uint64_t now_ns);
 
   // worker_results.cc
   void on_result(const sap::Header& header, std::span<const std::byte> payload, uint64_t now_ns);
-  bool fits(const Slot& slot, const Running& running, const sap::Header& header) const;
-  bool is_intact(const Slot& slot, const Running& running, const sap::Header& header,
+  bool fits(const sap::Header& header) const;
+  bool is_intact(const Running& running, const sap::Header& header,
                  std::span<const std::byte> payload) const;
   void on_damaged(Slot& slot, const sap::Header& header);
   void finish_round(uint32_t index, Running& running, const sap::Header& header,
@@ -230,7 +235,7 @@ class Worker {
   void keep(const sap::Header& header, std::span<const std::byte> payload);
   void answer_peer(const sap::Header& query);
   uint32_t holder_of(uint32_t index, std::span<const uint32_t> epochs) const;
-  void readdress(uint32_t index);
+  static void forget_exponents(Slot& slot);
   Destination served_by(uint32_t index) const;
   uint32_t rail_of(uint32_t index) const { return sap::rail_of(index, shards_, rails_); }
   void query(uint32_t index, const Destination& to, uint8_t flags);
@@ -263,6 +268,7 @@ class Worker {
   std::unique_ptr<std::byte[]> kept_;  // newest result per slot: a peer may need it
   uint16_t job_;
   uint8_t generation_;
+  uint32_t token_;
   uint8_t child_;  // at whoever sums up: our switch, or the other ranks
   bool direct_ = false;
   bool paused_ = false;

@@ -2,8 +2,9 @@
 //
 // A slot's workers are at most one round apart, and whoever is ahead has kept the result that the
 // others lack. So all pause, tell each other their epochs, and resume: who lacks a result asks a
-// worker that has it; all other rounds are contributed again, the same numbers, in the new
-// generation. Nothing is summed twice, because whoever serves the slot now has seen none of it.
+// worker that has it; all other rounds begin again in the new generation. Nothing is summed twice,
+// because whoever serves the slot now has seen none of it. Exponents are agreed on afresh: if two
+// workers had different ones, because of damage on the way, no check could ever hold.
 //
 // Without a switch the workers are switches to each other: the same packets, slot machine and sums,
 // so the same bits, and 2 (n - 1) / n times the bytes in each direction, as in a ring.
@@ -20,6 +21,7 @@ void Worker::epochs(std::span<uint32_t> by_slot) const {
 void Worker::resume(const Move& move, uint64_t now_ns) {
   job_ = move.job;
   generation_ = move.generation;
+  token_ = move.token;
   direct_ = move.direct;
   child_ = direct_ ? static_cast<uint8_t>(options_.rank) : options_.child;
   shards_ = move.shards;
@@ -34,17 +36,23 @@ void Worker::resume(const Move& move, uint64_t now_ns) {
   heard_at_.fill(attention_.ns());
   for (uint32_t index = 0; index < options_.slots; ++index) {
     Slot& slot = slots_[index];
+    slot.holder = slot.waiting ? holder_of(index, move.epochs) : kNobody;
+    if (slot.holder == kNobody) forget_exponents(slot);
     if (!slot.waiting) continue;
-    slot.holder = holder_of(index, move.epochs);
+    if (slot.holder == kNobody) {
+      begin_round(index, now_ns);
+      continue;
+    }
     slot.resent = true;
     slot.attempts = slot.damaged = 0;
     slot.first_sent_ns = now_ns;
     slot.asked_at = attention_.ns();
     slot.query_ns = now_ns + options_.suspect_ns;
-    if (slot.holder == kNobody) readdress(index);
     transmit(index, now_ns);
   }
 }
+
+void Worker::forget_exponents(Slot& slot) { slot.agreed = slot.steady = false; }
 
 uint32_t Worker::holder_of(uint32_t index, std::span<const uint32_t> epochs) const {
   for (uint32_t rank = 0; rank < options_.contributors; ++rank) {
@@ -52,18 +60,6 @@ uint32_t Worker::holder_of(uint32_t index, std::span<const uint32_t> epochs) con
     if (sap::rounds_ahead(theirs, slots_[index].epoch) > 0) return rank;
   }
   return kNobody;
-}
-
-// The packet of the open round, as one of the new job and generation.
-void Worker::readdress(uint32_t index) {
-  sap::Header header;
-  (void)sap::decode({packet_of(index), slots_[index].packet_bytes}, &header);  // our own
-  const uint32_t old_salt = sap::salt(header);
-  header.job = job_;
-  header.generation = generation_;
-  header.child = child_;
-  if (slots_[index].salted) header.check += sap::salt(header) - old_salt;
-  sap::encode(header, packet_of(index));
 }
 
 void Worker::keep(const sap::Header& header, std::span<const std::byte> payload) {
@@ -76,11 +72,21 @@ void Worker::keep(const sap::Header& header, std::span<const std::byte> payload)
   slots_[header.slot].kept_bytes = static_cast<uint32_t>(sap::kHeaderBytes + payload.size());
 }
 
+// The result may be of an earlier job or generation. Its check has a salt for each contributor.
 void Worker::answer_peer(const sap::Header& query) {
   const Slot& slot = slots_[query.slot];
   const bool ours = slot.kept_bytes > 0 && sap::next_epoch(query.epoch) == slot.epoch;
   if (!ours || query.child >= options_.contributors) return;
-  network_.send({Destination::Kind::kRank, query.child, 0}, {kept_of(query.slot), slot.kept_bytes});
+  const std::span<std::byte> kept(kept_of(query.slot), slot.kept_bytes);
+  sap::Header header;
+  (void)sap::decode(kept, &header);
+  const uint32_t old_salt = sap::salt(header);
+  header.job = job_;
+  header.generation = generation_;
+  header.token = token_;
+  header.check += options_.contributors * (sap::salt(header) - old_salt);
+  sap::encode(header, kept.data());
+  network_.send({Destination::Kind::kRank, query.child, 0}, kept);
 }
 
 Destination Worker::served_by(uint32_t index) const {
@@ -94,6 +100,7 @@ void Worker::query(uint32_t index, const Destination& to, uint8_t flags) {
                            .job = job_,
                            .generation = generation_,
                            .child = flags ? static_cast<uint8_t>(options_.rank) : child_,
+                           .token = token_,
                            .slot = static_cast<uint16_t>(index),
                            .epoch = slots_[index].epoch};
   std::byte packet[sap::kHeaderBytes];

@@ -9,19 +9,6 @@ namespace {
 
 constexpr uint32_t kMostDamaged = 8;  // results of one round
 
-// An OR, a maximum by bytes, with what this worker sent among the terms. They look at every byte,
-// so that the compiler can take many at a time.
-bool is_or_with(std::span<const std::byte> result, const std::byte* own) {
-  std::byte lost{0};
-  for (size_t i = 0; i < result.size(); ++i) lost |= own[i] & ~result[i];
-  return lost == std::byte{0};
-}
-bool is_maximum_with(std::span<const std::byte> result, const std::byte* own) {
-  unsigned char less = 0;
-  for (size_t i = 0; i < result.size(); ++i) less |= result[i] < own[i];
-  return less == 0;
-}
-
 Scales scales_in(const sap::Header& header) {
   return {.exponents = {header.exponents[0], header.exponents[1]}, .special = header.special};
 }
@@ -39,18 +26,22 @@ void Worker::on_result(const sap::Header& header, std::span<const std::byte> pay
     return;
   }
   Running& running = *operation_of(slot.chunk);
-  if (!fits(slot, running, header) || !is_intact(slot, running, header, payload)) {
+  if (!fits(header) || !is_intact(running, header, payload)) {
     return on_damaged(slot, header);
   }
   ++counters_.results;
   last_arrived_.reset();
   suspected_.reset();
   if (!slot.resent) round_trip_.measured(now_ns - slot.first_sent_ns);
+  // That peer has resumed too, and has forgotten the exponents of the next round (worker_move.cc).
+  const bool from_peer = slot.holder != kNobody;
   slot.waiting = false;
   slot.holder = kNobody;
   keep(header, payload);
   slot.epoch = sap::next_epoch(slot.epoch);
-  finish_round(header.slot, running, header, payload);
+  finish_round(header.slot, running, header,
+               sap::is_doubled(header.op) ? sap::first_copy(payload) : payload);
+  if (from_peer) forget_exponents(slot);
   begin_round(header.slot, now_ns);
 }
 
@@ -60,58 +51,34 @@ void Worker::on_damaged(Slot& slot, const sap::Header& header) {
   if (++slot.damaged < kMostDamaged) return;
   Error error = make_error(Status::kRemote, 0,
                            "in-network allreduce: %u results of slot %u, round %u (job %u, "
-                           "generation %u) were not the sum of what the ranks sent, by the check "
-                           "that travels with it or by what this rank sent; whoever summed up has "
-                           "a fault, likely in memory",
+                           "generation %u) were not what the ranks' contributions come to, by "
+                           "the check that travels with them; whoever summed up has a fault, "
+                           "likely in memory",
                            slot.damaged, header.slot, header.epoch, job_, generation_);
   if (!trouble_) trouble_ = std::move(error);
 }
 
 // The switch has folded only what had the shape of the first; this worker's must have had it too.
-bool Worker::fits(const Slot& slot, const Running& running, const sap::Header& header) const {
-  const uint32_t count = piece_of(running, slot.chunk).count;
-  const bool exponents_only = header.flags & sap::flag::kExponentsOnly;
-  switch (slot.stage) {
-    case Stage::kExponents:
-      return exponents_only;
-    case Stage::kFlags:
-      return header.op == sap::Op::kOr && header.lanes == Payload::flag_lanes_for(count);
-    case Stage::kFine:
-      return header.op == sap::Op::kMax && header.lanes == Payload::fine_lanes_for(count);
-    case Stage::kGuess:
-    case Stage::kData:
-      return !exponents_only && header.format == running.payload.format() &&
-             header.op == running.payload.op() && header.lanes == running.payload.lanes_for(count);
-  }
-  return false;
+bool Worker::fits(const sap::Header& header) const {
+  sap::Header own;
+  (void)sap::decode({packet_of(header.slot), slots_[header.slot].packet_bytes}, &own);
+  return header.format == own.format && header.op == own.op && header.lanes == own.lanes &&
+         ((header.flags ^ own.flags) & sap::flag::kExponentsOnly) == 0;
 }
 
-// The check lane covers the payload of sums. Scales are maxima, so they are at least what this
-// worker said: less would have its numbers clamped. So are the exponents of single elements; and
-// flags are an OR.
-bool Worker::is_intact(const Slot& slot, const Running& running, const sap::Header& header,
+// The check covers the payload of sums, the second copy that of all others. Scales are maxima, so
+// they are at least what this worker said: less would have its numbers clamped.
+bool Worker::is_intact(const Running& running, const sap::Header& header,
                        std::span<const std::byte> payload) const {
+  const Slot& slot = slots_[header.slot];
   for (int i : {0, 1}) {
     if (header.exponents[i] < slot.own_next.exponents[i]) return false;
   }
   if ((header.special & slot.own_next.special) != slot.own_next.special) return false;
-  const uint32_t salt = sap::salt(header);
-  const uint32_t workers = options_.contributors;
-  switch (slot.stage) {
-    case Stage::kExponents:
-      return header.check == workers * salt;
-    case Stage::kFlags:
-      return is_or_with(payload, packet_of(header.slot) + sap::kHeaderBytes);
-    case Stage::kFine:
-      return is_maximum_with(payload, packet_of(header.slot) + sap::kHeaderBytes);
-    case Stage::kGuess:
-    case Stage::kData:
-      break;
-  }
-  if (!running.payload.checked()) return true;
+  const bool has_image = !sap::is_doubled(header.op) && !payload.empty();
   const uint32_t count = piece_of(running, slot.chunk).count;
-  const uint32_t image = running.payload.image_of(payload.data(), count);
-  return sap::agrees(header.format, image, header.check, salt, workers);
+  const uint32_t image = has_image ? running.payload.image_of(payload.data(), count) : 0;
+  return sap::verifies(header, payload, image, options_.contributors);
 }
 
 void Worker::finish_round(uint32_t index, Running& running, const sap::Header& header,

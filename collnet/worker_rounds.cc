@@ -36,14 +36,12 @@ void Worker::begin_round(uint32_t index, uint64_t now_ns) {
                      .job = job_,
                      .generation = generation_,
                      .child = child_,
+                     .token = token_,
                      .slot = static_cast<uint16_t>(index),
                      .lanes = 0,
-                     .epoch = slot.epoch,
-                     .cookie = static_cast<uint32_t>(slot.chunk)};
+                     .epoch = slot.epoch};
   fill(index, *running, piece_of(*running, slot.chunk), &header);
   sap::encode(header, packet_of(index));
-  slot.salted =
-      slot.stage != Stage::kFlags && slot.stage != Stage::kFine && running->payload.checked();
   slot.packet_bytes = static_cast<uint32_t>(sap::kHeaderBytes + 4 * size_t{header.lanes});
   slot.waiting = true;
   slot.resent = false;
@@ -57,19 +55,18 @@ void Worker::begin_round(uint32_t index, uint64_t now_ns) {
 void Worker::fill(uint32_t index, const Running& running, const Piece& piece, sap::Header* header) {
   std::byte* const lanes = packet_of(index) + sap::kHeaderBytes;
   Slot& slot = slots_[index];
+  uint32_t image = 0;
   switch (slot.stage) {
     case Stage::kExponents:
       ++counters_.exponent_rounds;
       slot.own_next = running.payload.scales_of(piece.from, piece.count);
       header->flags = sap::flag::kExponentsOnly;
-      header->check = sap::salt(*header);
       break;
     case Stage::kFlags:
       ++counters_.flag_rounds;
       slot.own_next = {};
       header->format = sap::Format::kI32;
       header->op = sap::Op::kOr;
-      header->flags = sap::flag::kSpecial;
       header->lanes = Payload::flag_lanes_for(piece.count);
       running.payload.pack_flags(piece.from, piece.count, lanes);
       break;
@@ -85,20 +82,40 @@ void Worker::fill(uint32_t index, const Running& running, const Piece& piece, sa
       ++counters_.guess_rounds;
       slot.scales = slot.guess;
       slot.own_next = running.payload.scales_of(piece.from, piece.count);
-      fill_data(index, running, piece, header);
+      image = fill_data(index, running, piece, header);
       break;
     case Stage::kData:
       slot.own_next = scales_of(slot.chunk + options_.slots);
-      fill_data(index, running, piece, header);
+      image = fill_data(index, running, piece, header);
       break;
+  }
+  if (sap::is_doubled(header->op)) {
+    image = 0;
+    std::memcpy(lanes + 4 * size_t{header->lanes}, lanes, 4 * size_t{header->lanes});
+    header->lanes *= 2;
   }
   header->exponents[0] = slot.own_next.exponents[0];
   header->exponents[1] = slot.own_next.exponents[1];
   header->special = slot.own_next.special;
+  header->cookie = cookie_of(slot, running);
+  header->check = image + sap::salt(*header);
 }
 
-void Worker::fill_data(uint32_t index, const Running& running, const Piece& piece,
-                       sap::Header* header) {
+// A digest of the chunk and, for floats, of the exponents that scale it. It is a part of the salt,
+// so that no check holds where two workers differ in these: exponents reach them without a check.
+uint32_t Worker::cookie_of(const Slot& slot, const Running& running) {
+  const auto chunk = static_cast<uint32_t>(slot.chunk);
+  const bool by_scales =
+      running.payload.scaled() && (slot.stage == Stage::kData || slot.stage == Stage::kGuess);
+  if (!by_scales) return chunk;
+  const auto* const exponents = slot.scales.exponents;
+  return sap::mixed(chunk) ^
+         sap::mixed(static_cast<uint8_t>(exponents[0]) << 8 | static_cast<uint8_t>(exponents[1]));
+}
+
+// Returns the payload's part of the check.
+uint32_t Worker::fill_data(uint32_t index, const Running& running, const Piece& piece,
+                           sap::Header* header) {
   Slot& slot = slots_[index];
   const Payload& payload = running.payload;
   const std::byte* const elements = finite(index, running, piece);
@@ -106,10 +123,10 @@ void Worker::fill_data(uint32_t index, const Running& running, const Piece& piec
   header->lanes = payload.lanes_for(piece.count);
   const uint32_t image = slot.fine ? payload.pack_fine(elements, piece.count, fine_of(index), lanes)
                                    : payload.pack(elements, piece.count, slot.scales, lanes);
-  if (payload.checked()) header->check = image + sap::salt(*header);
   if (payload.scaled() && !slot.fine) {
     slot.own_next.special |= payload.coarseness(elements, piece.count, slot.scales);
   }
+  return image;
 }
 
 // The elements, with zeros for NaN and infinities.

@@ -176,8 +176,7 @@ void Worker::on_reject(const sap::Header& header, uint32_t code) {
   const bool disagree = reason == sap::Rejection::kShape;
   // Perhaps forged: an answer to nothing that this worker has sent. And a rank that serves a slot
   // refuses what comes before it has moved too: the time-out sends it again.
-  if (!slot.waiting || header.epoch != slot.epoch || header.generation != generation_ ||
-      (direct_ && !disagree)) {
+  if (!slot.waiting || header.epoch != slot.epoch || (direct_ && !disagree)) {
     ++counters_.foreign;
     return;
   }

@@ -65,6 +65,7 @@ std::unique_ptr<Children> Children::open(const Load& load, const SocketAddress& 
       sap::Header header;
       header.job = load.job;
       header.generation = load.generation;
+      header.token = load.token;
       header.child = static_cast<uint8_t>(index);
       header.slot = static_cast<uint16_t>(slot);
       header.lanes = static_cast<uint16_t>(load.lanes);

@@ -17,6 +17,7 @@ struct Load {
   uint32_t lanes = 64;
   uint16_t job = 1;
   uint8_t generation = 1;
+  uint32_t token = 0x70c3;
 };
 
 class Children {

@@ -32,6 +32,7 @@ bool open_pair(const Options& options, const Load& load, const Load& echo_load,
   net::JobSpec spec;
   spec.job = load.job;
   spec.generation = load.generation;
+  spec.token = load.token;
   spec.slots = load.slots;
   spec.max_lanes = load.lanes;
   spec.children = pair->to_switch->addresses();

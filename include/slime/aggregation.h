@@ -129,8 +129,9 @@ struct Statistics {
   uint64_t timeouts = 0;         // times that no result came in time
   uint64_t retransmitted = 0;    // packets sent again
   uint64_t stale = 0;            // results of other rounds, dropped
-  uint64_t corrupt = 0;          // results with a wrong checksum, dropped
+  uint64_t corrupt = 0;          // results that were found damaged, dropped
   uint64_t foreign = 0;          // datagrams that are not of this job, dropped
+  uint64_t wrong_token = 0;      // datagrams of this job with another token, dropped
   uint64_t exponent_rounds = 0;  // rounds for exponents alone
   uint64_t guess_rounds = 0;     // rounds with exponents as before
   uint64_t wrong_guesses = 0;    // of these, in vain

@@ -1,9 +1,27 @@
-// SAP/1, the slime aggregation protocol: the packets between workers and switches.
+// SAP/2, the slime aggregation protocol: the packets between workers and switches.
 //
 // A packet is one UDP datagram: this header, then `lanes` 32-bit words of payload. Multi-byte
 // fields are big-endian on the wire and in host order in `Header`. The payload stays big-endian
 // words; what they mean is `format`. Nothing a decoder returns is trusted beyond what it says it
 // has checked.
+//
+//      0        1        2         3        4            6           7
+//     | A | 2  | type   | fmt, op | flags  | job        | generation| child |
+//      8                                   12            14
+//     | token                             | slot        | lanes             |
+//      16                                  20
+//     | epoch                             | cookie                          |
+//      24       25       26        27      28
+//     | exp. 0 | exp. 1 | special | level  | check                           |
+//
+// A job is named by number, generation and token together. The control channel gives the token,
+// 32 random bits for each generation, to the members of the job. A switch or a worker drops a
+// packet with another token and sends no answer to it. So whoever does not see the job's packets
+// must guess the token, and succeeds once in 2^32 packets. Whoever sees them knows it: a token is
+// no signature.
+//
+// A round that is no sum (minimum, maximum, or) has its lanes twice, one copy after the other:
+// see sap_check.h.
 //
 // Thread rules: pure functions.
 #pragma once
@@ -15,8 +33,29 @@
 namespace slime::sap {
 
 inline constexpr uint8_t kMagic = 0xA;
-inline constexpr uint8_t kVersion = 1;
-inline constexpr size_t kHeaderBytes = 28;
+inline constexpr uint8_t kVersion = 2;
+inline constexpr size_t kHeaderBytes = 32;
+
+// Where each field of the header begins, in bytes. A switch in another language must use the same.
+namespace at {
+inline constexpr size_t kMagicVersion = 0;  // 4 bits each
+inline constexpr size_t kType = 1;
+inline constexpr size_t kShape = 2;  // format, then op: 4 bits each
+inline constexpr size_t kFlags = 3;
+inline constexpr size_t kJob = 4;
+inline constexpr size_t kGeneration = 6;
+inline constexpr size_t kChild = 7;
+inline constexpr size_t kToken = 8;
+inline constexpr size_t kSlot = 12;
+inline constexpr size_t kLanes = 14;
+inline constexpr size_t kEpoch = 16;
+inline constexpr size_t kCookie = 20;
+inline constexpr size_t kExponents = 24;  // two of one byte
+inline constexpr size_t kSpecial = 26;
+inline constexpr size_t kLevel = 27;
+inline constexpr size_t kCheck = 28;
+}  // namespace at
+
 inline constexpr uint16_t kPortBase = 0xBEF0;  // destination port of shard 0; the port is the shard
 inline constexpr uint32_t kMaxShards = 16;
 inline constexpr uint32_t kMaxRails = 8;      // local addresses of one contributor
@@ -51,14 +90,9 @@ enum class Op : uint8_t { kSum, kMin, kMax, kOr };
 inline constexpr uint8_t kOps = 4;
 
 namespace flag {
-inline constexpr uint8_t kRetransmission = 1;  // reserved, as kLast and kCongestionEcho are
-inline constexpr uint8_t kExponentsOnly =
-    2;                               // a round without payload, for the exponents it brings
-inline constexpr uint8_t kLast = 4;  // of an operation
-inline constexpr uint8_t kSpecial = 8;
-inline constexpr uint8_t kCongestionEcho = 16;
-inline constexpr uint8_t kFallback = 32;
-inline constexpr uint8_t kKnown = 63;
+inline constexpr uint8_t kExponentsOnly = 1;  // a round without payload, for exponents alone
+inline constexpr uint8_t kFallback = 2;  // between workers: a kept result, or a question for it
+inline constexpr uint8_t kKnown = 3;
 }  // namespace flag
 
 // OR-reduced, about the next round on the slot; kCoarse and kAnchored about this one.
@@ -67,7 +101,6 @@ inline constexpr uint8_t kNan = 1;
 inline constexpr uint8_t kPlusInfinity = 2;
 inline constexpr uint8_t kMinusInfinity = 4;
 inline constexpr uint8_t kAnchored0 = 8;  // block 0 begins near its scale, at a contributor
-inline constexpr uint8_t kPoison = 16;    // reserved
 inline constexpr uint8_t kUnknown = 32;   // a contributor does not know its next round yet
 inline constexpr uint8_t kCoarse = 64;    // a contributor's block begins far below its scale
 inline constexpr uint8_t kAnchored1 = 128;
@@ -92,6 +125,7 @@ struct Header {
   uint16_t job = 0;
   uint8_t generation = 0;
   uint8_t child = 0;                                         // below kMaxChildren
+  uint32_t token = 0;                                        // of this generation of the job
   uint16_t slot = 0;                                         // counted within the job
   uint16_t lanes = 0;                                        // 32-bit words of payload
   uint32_t epoch = 0;                                        // of the slot; see slot_machine.h
@@ -99,20 +133,22 @@ struct Header {
   int8_t exponents[2] = {kExponentOfZero, kExponentOfZero};  // of two blocks of numbers
   uint8_t special = 0;
   uint8_t level = 0;   // kPartial: levels below; kStatus: 1 if the root tells of leaves; else 0
-  uint32_t check = 0;  // linear in the lanes; see sap_check.h
+  uint32_t check = 0;  // see sap_check.h
 };
 
 enum class Fault : uint8_t {
   kNone,
-  kShort,   // less than a header
-  kNotSap,  // another magic or version
-  kType,    // unknown type, format, op or flag
-  kLength,  // `lanes` and the datagram's length disagree, or are beyond what the type may have
-  kField,   // child or level out of range
+  kShort,    // less than a header
+  kNotSap,   // another magic
+  kVersion,  // of SAP, but another version of it
+  kType,     // unknown type, format, op or flag
+  kLength,   // `lanes` and the datagram's length disagree, or are beyond what the type may have
+  kField,    // child or level out of range
 };
 
 constexpr const char* fault_name(Fault fault) {
-  constexpr const char* kNames[] = {"none", "short", "not SAP/1", "type", "length", "field"};
+  constexpr const char* kNames[] = {"none", "short",  "not SAP", "version",
+                                    "type", "length", "field"};
   return kNames[static_cast<uint8_t>(fault)];
 }
 
@@ -140,22 +176,23 @@ constexpr void encode(const Header& header, std::byte* to) {
   const auto pair = [](auto high, auto low) {
     return static_cast<std::byte>(static_cast<uint8_t>(high) << 4 | static_cast<uint8_t>(low));
   };
-  to[0] = pair(kMagic, kVersion);
-  to[1] = static_cast<std::byte>(header.type);
-  to[2] = pair(header.format, header.op);
-  to[3] = static_cast<std::byte>(header.flags);
-  wire::put16(to + 4, header.job);
-  to[6] = static_cast<std::byte>(header.generation);
-  to[7] = static_cast<std::byte>(header.child);
-  wire::put16(to + 8, header.slot);
-  wire::put16(to + 10, header.lanes);
-  wire::put32(to + 12, header.epoch);
-  wire::put32(to + 16, header.cookie);
-  to[20] = static_cast<std::byte>(header.exponents[0]);
-  to[21] = static_cast<std::byte>(header.exponents[1]);
-  to[22] = static_cast<std::byte>(header.special);
-  to[23] = static_cast<std::byte>(header.level);
-  wire::put32(to + 24, header.check);
+  to[at::kMagicVersion] = pair(kMagic, kVersion);
+  to[at::kType] = static_cast<std::byte>(header.type);
+  to[at::kShape] = pair(header.format, header.op);
+  to[at::kFlags] = static_cast<std::byte>(header.flags);
+  wire::put16(to + at::kJob, header.job);
+  to[at::kGeneration] = static_cast<std::byte>(header.generation);
+  to[at::kChild] = static_cast<std::byte>(header.child);
+  wire::put32(to + at::kToken, header.token);
+  wire::put16(to + at::kSlot, header.slot);
+  wire::put16(to + at::kLanes, header.lanes);
+  wire::put32(to + at::kEpoch, header.epoch);
+  wire::put32(to + at::kCookie, header.cookie);
+  to[at::kExponents] = static_cast<std::byte>(header.exponents[0]);
+  to[at::kExponents + 1] = static_cast<std::byte>(header.exponents[1]);
+  to[at::kSpecial] = static_cast<std::byte>(header.special);
+  to[at::kLevel] = static_cast<std::byte>(header.level);
+  wire::put32(to + at::kCheck, header.check);
 }
 
 // How many words a packet of this type may have: any number up to kMaxLanes, exactly one, or none.
@@ -175,32 +212,36 @@ constexpr bool length_fits(const Header& header) {
 // `header` is written only if the answer is kNone; then datagram.size() is kHeaderBytes + 4 *
 // lanes.
 constexpr Fault decode(std::span<const std::byte> datagram, Header* header) {
-  if (datagram.size() < kHeaderBytes) return Fault::kShort;
+  if (datagram.empty()) return Fault::kShort;
   const std::byte* from = datagram.data();
-  const auto byte = [from](size_t at) { return wire::get8(from + at); };
-  if (byte(0) != (kMagic << 4 | kVersion)) return Fault::kNotSap;
-  if (byte(1) < static_cast<uint8_t>(Type::kContribution) ||
-      byte(1) > static_cast<uint8_t>(Type::kReject) || (kKnownFormats >> (byte(2) >> 4) & 1) == 0 ||
-      (byte(2) & 15) >= kOps || (byte(3) & ~flag::kKnown) != 0) {
+  const auto byte = [from](size_t offset) { return wire::get8(from + offset); };
+  if (byte(at::kMagicVersion) >> 4 != kMagic) return Fault::kNotSap;
+  if ((byte(at::kMagicVersion) & 15) != kVersion) return Fault::kVersion;
+  if (datagram.size() < kHeaderBytes) return Fault::kShort;
+  const uint8_t type = byte(at::kType), shape = byte(at::kShape);
+  if (type < static_cast<uint8_t>(Type::kContribution) ||
+      type > static_cast<uint8_t>(Type::kReject) || (kKnownFormats >> (shape >> 4) & 1) == 0 ||
+      (shape & 15) >= kOps || (byte(at::kFlags) & ~flag::kKnown) != 0) {
     return Fault::kType;
   }
   Header found;
-  found.type = static_cast<Type>(byte(1));
-  found.format = static_cast<Format>(byte(2) >> 4);
-  found.op = static_cast<Op>(byte(2) & 15);
-  found.flags = byte(3);
-  found.job = wire::get16(from + 4);
-  found.generation = byte(6);
-  found.child = byte(7);
-  found.slot = wire::get16(from + 8);
-  found.lanes = wire::get16(from + 10);
-  found.epoch = wire::get32(from + 12);
-  found.cookie = wire::get32(from + 16);
-  found.exponents[0] = static_cast<int8_t>(byte(20));
-  found.exponents[1] = static_cast<int8_t>(byte(21));
-  found.special = byte(22);
-  found.level = byte(23);
-  found.check = wire::get32(from + 24);
+  found.type = static_cast<Type>(byte(at::kType));
+  found.format = static_cast<Format>(byte(at::kShape) >> 4);
+  found.op = static_cast<Op>(byte(at::kShape) & 15);
+  found.flags = byte(at::kFlags);
+  found.job = wire::get16(from + at::kJob);
+  found.generation = byte(at::kGeneration);
+  found.child = byte(at::kChild);
+  found.token = wire::get32(from + at::kToken);
+  found.slot = wire::get16(from + at::kSlot);
+  found.lanes = wire::get16(from + at::kLanes);
+  found.epoch = wire::get32(from + at::kEpoch);
+  found.cookie = wire::get32(from + at::kCookie);
+  found.exponents[0] = static_cast<int8_t>(byte(at::kExponents));
+  found.exponents[1] = static_cast<int8_t>(byte(at::kExponents + 1));
+  found.special = byte(at::kSpecial);
+  found.level = byte(at::kLevel);
+  found.check = wire::get32(from + at::kCheck);
   if (!length_fits(found) || datagram.size() != kHeaderBytes + 4 * size_t{found.lanes}) {
     return Fault::kLength;
   }

@@ -1,4 +1,4 @@
-// The slot machine of SAP/1: what a switch does with a packet for a slot, and what a worker does
+// The slot machine of SAP/2: what a switch does with a packet for a slot, and what a worker does
 // with the answer. Pure functions, without clock or memory of their own; whoever calls them moves
 // the payload. The software switch, the workers, the simulator and the model checker compile this
 // file, and a P4 program can mirror it.

@@ -9,7 +9,8 @@
 // A frame: header (16 bytes, little-endian like all here), payload, MAC. The MAC is HMAC-SHA256
 // over direction, both nonces, tenant, header (with its sequence number) and payload: a frame is
 // worth nothing on another connection, in another place, or in the other direction. Where no key is
-// configured it is zeros. Nothing is encrypted, nothing here is secret.
+// configured it is zeros. Nothing is encrypted: whoever can read this channel learns the tokens of
+// its jobs, as does whoever can read their packets (slime/sap.h).
 //
 // Thread rules: pure functions; an object belongs to one thread.
 #pragma once
@@ -26,7 +27,7 @@
 namespace slime::control {
 
 inline constexpr uint32_t kMagic = 0x434d4c53;  // "SLMC" on the wire
-inline constexpr uint8_t kVersion = 2;
+inline constexpr uint8_t kVersion = 3;
 // Below Linux's ephemeral ports (32768 to 60999), which any program may hold for a while.
 inline constexpr uint16_t kDefaultPort = 28900;
 inline constexpr uint16_t kDefaultDataPort = 28880;  // of shard 0
@@ -36,7 +37,7 @@ inline constexpr size_t kMaxRequestBytes = 8192;     // payload: 32 children of 
 inline constexpr size_t kMaxAnswerBytes = 17 << 16;  // payload: a report
 inline constexpr size_t kMaxTenantBytes = 32;
 inline constexpr size_t kMaxReasonBytes = 512;
-inline constexpr uint32_t kMaxSlots = 65536;  // SAP/1 counts them in 16 bits
+inline constexpr uint32_t kMaxSlots = 65536;  // SAP/2 counts them in 16 bits
 // Jobs of a tree have one number at all its switches. Only roots allot these, so no switch below
 // one can have given such a number to a job of its own.
 inline constexpr uint16_t kFirstTreeJob = 0x8000;
@@ -102,6 +103,7 @@ struct Drain {
 
 struct JobGrant {
   JobRef job;
+  uint32_t token = 0;     // in every packet of this generation
   SocketAddress address;  // of shard 0; shard i has the i-th port from there
   uint32_t shards = 1;
   uint32_t slots = 0;

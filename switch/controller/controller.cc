@@ -124,9 +124,8 @@ std::map<std::string, Usage> Controller::usage_by_tenant() const {
 Message Controller::on(const control::Heartbeat& request) {
   Job* job = find(request.job);
   if (job == nullptr) return JobState{State::kGone, 0};
-  if (job->ref.generation != request.job.generation) {
+  if (job->ref.generation != request.job.generation)
     return JobState{State::kFenced, job->ref.generation};
-  }
   renew(*job, request.job.id);
   return JobState{State::kAlive, job->ref.generation};
 }
@@ -172,14 +171,17 @@ Message Controller::on(const control::Fence& request) {
     return Refused{Refusal::kBusy, "its generation began just now; it may change again in " +
                                        std::to_string(wait_ms) + " ms"};
   }
-  if (auto fenced = driver_.fence(job->ref.job, *generation); !fenced) {
+  const auto token = random_number<uint32_t>();
+  if (!token) return Refused{Refusal::kInternal, token.error().what};
+  if (auto fenced = driver_.fence(job->ref.job, *generation, *token); !fenced) {
     return driver_failed("fence", job->ref.job, fenced.error());
   }
   counters_.fences.add();
   job->ref.generation = job->spec.generation = *generation;
+  job->spec.token = *token;
   job->lease_until_ns = now_ns() + options_.lease_ns;  // time to join the new generation
   SLIME_INFO("job %u: fenced, now generation %u", job->ref.job, *generation);
-  return JobState{State::kFenced, *generation};
+  return JobState{State::kFenced, job->ref.generation};
 }
 
 Message Controller::on(const control::Report& request) {

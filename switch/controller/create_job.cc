@@ -67,7 +67,9 @@ Result<Controller::Job> Controller::job_of(const control::CreateJob& wanted, con
                                            JobNumber number) {
   Job job;
   const auto id = random_nonce();
+  const auto token = random_number<uint32_t>();
   if (!id) return fail(id.error());
+  if (!token) return fail(token.error());
   job.ref = {*id, number.job, number.generation};
   job.tenant = wanted.tenant;
   job.slot_bytes = grant.slot_bytes;
@@ -75,6 +77,7 @@ Result<Controller::Job> Controller::job_of(const control::CreateJob& wanted, con
   job.lease_until_ns = job.created_ns + options_.lease_ns;
   job.spec = {.job = number.job,
               .generation = number.generation,
+              .token = *token,
               .slots = grant.slots,
               .max_lanes = grant.lanes,
               .formats = wanted.formats,
@@ -103,6 +106,7 @@ Message Controller::add(Job job) {
 
 control::JobGrant Controller::grant_of(const Job& job) const {
   return {.job = job.ref,
+          .token = job.spec.token,
           .address = shape_.address,
           .shards = shape_.shards,
           .slots = job.spec.slots,

@@ -181,6 +181,7 @@ void Controller::take_part(uint64_t name, const control::JobGrant& grant) {
   if (!made) return failed({Refusal::kInternal, made.error().what});
   Job job = std::move(*made);
   job.tree = name;
+  job.spec.token = grant.token;  // one for the whole tree
   job.spec.parent = Parent{grant.address, static_cast<uint8_t>(tree.terms.branch)};
   const uint64_t lease_ns = uint64_t{grant.lease_ms} * 1'000'000;
   job.above = RootLease{grant.job, lease_ns, now_ns() + lease_ns / kPerLease, now_ns() + lease_ns};

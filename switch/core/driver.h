@@ -33,7 +33,7 @@ class SwitchDriver {
   // Each takes effect before it returns. Thread rules: one thread, the controller's.
   virtual Result<void> add_job(const JobSpec& spec) = 0;
   virtual Result<void> remove_job(uint16_t job) = 0;
-  virtual Result<void> fence(uint16_t job, uint8_t generation) = 0;
+  virtual Result<void> fence(uint16_t job, uint8_t generation, uint32_t token) = 0;
   virtual Result<JobTotals> totals(uint16_t job) const = 0;  // over all shards
   // What its data path counts besides that: each device has its own. Names are the same every time.
   virtual std::vector<DeviceCounter> counters() const { return {}; }

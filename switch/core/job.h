@@ -19,6 +19,7 @@ struct Parent {
 struct JobSpec {
   uint16_t job = 0;
   uint8_t generation = 0;
+  uint32_t token = 0;      // of this generation, in every packet
   uint32_t slots = 0;      // of the whole job; shard i of n has slots i, i + n, i + 2n, ...
   uint32_t max_lanes = 0;  // 32-bit words per packet
   uint32_t formats = sap::kKnownFormats;  // a bit each
@@ -43,6 +44,7 @@ struct JobSpec {
   X(parent_results, "results of the parent passed on")                             \
   X(parent_words, "refusals and answers of the parent passed on")                  \
   X(rejected_generation, "packets of another generation")                          \
+  X(wrong_token, "packets with another token than the job's; dropped, no answer")  \
   X(rejected_source, "packets from an address that is not bound to their child")   \
   X(rejected_slot, "packets for a slot that the job has not, or not on this port") \
   X(rejected_shape, "packets with lanes, format or op that do not fit")

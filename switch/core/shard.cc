@@ -70,10 +70,11 @@ std::unique_ptr<Shard::Job> Shard::take(uint16_t job) {
   return node ? std::move(node.mapped()) : nullptr;
 }
 
-bool Shard::fence(uint16_t job, uint8_t generation) {
+bool Shard::fence(uint16_t job, uint8_t generation, uint32_t token) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return false;
   found->second->spec.generation = generation;
+  found->second->spec.token = token;
   found->second->slots.clear();
   return true;
 }
@@ -87,7 +88,9 @@ void Shard::handle(std::span<const std::byte> datagram, const SocketAddress& fro
                    Outbox& outbox) {
   counters_.packets.add();
   sap::Header header;
-  if (sap::decode(datagram, &header) != sap::Fault::kNone) return counters_.malformed.add();
+  const sap::Fault fault = sap::decode(datagram, &header);
+  if (fault == sap::Fault::kVersion) return counters_.other_version.add();
+  if (fault != sap::Fault::kNone) return counters_.malformed.add();
   const Packet packet{header, datagram.subspan(sap::kHeaderBytes), from, now_ns, outbox};
   const bool from_above = is_from_above(header.type);
   if (!from_above && header.type != sap::Type::kContribution && header.type != sap::Type::kQuery &&
@@ -119,6 +122,10 @@ bool Shard::admit(Job& job, const Packet& packet) {
   };
   if (header.generation != job.spec.generation) {
     return refuse(sap::Rejection::kGeneration, job.counters.rejected_generation);
+  }
+  if (header.token != job.spec.token) {
+    job.counters.wrong_token.add();
+    return false;
   }
   const bool bound = from_above ? job.spec.parent && packet.from == job.spec.parent->address
                                 : is_from_child(children_of(job, header.slot), packet);
@@ -299,7 +306,7 @@ void Shard::send_values(Job& job, sap::Type type, const Packet& packet,
   header.format = half.shape.format;
   header.op = half.shape.op;
   header.lanes = half.shape.lanes;
-  header.flags = half.scalars.flags & static_cast<uint8_t>(~sap::flag::kRetransmission);
+  header.flags = half.scalars.flags;
   header.cookie = half.scalars.cookie;
   header.exponents[0] = half.scalars.exponents[0];
   header.exponents[1] = half.scalars.exponents[1];

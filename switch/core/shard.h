@@ -30,11 +30,12 @@ class Outbox {
 };
 
 // Of datagrams that belong to no job. X(name, help)
-#define SLIME_SHARD_COUNTERS(X)                           \
-  X(malformed, "packets that are not of the protocol")    \
-  X(unknown_job, "packets of jobs that are not here")     \
-  X(unexpected, "packets of a type that no switch takes") \
-  X(rejects_sent, "refusals sent, of any job or none")    \
+#define SLIME_SHARD_COUNTERS(X)                                  \
+  X(malformed, "packets that are not of the protocol")           \
+  X(other_version, "packets of another version of the protocol") \
+  X(unknown_job, "packets of jobs that are not here")            \
+  X(unexpected, "packets of a type that no switch takes")        \
+  X(rejects_sent, "refusals sent, of any job or none")           \
   X(rejects_spared, "refusals not sent: too many in a second")
 
 struct alignas(64) ShardCounters {
@@ -67,7 +68,7 @@ class Shard {
   std::unique_ptr<Job> install(std::unique_ptr<Job> job);
   std::unique_ptr<Job> take(uint16_t job);
   // The job goes on in another generation, with fresh slots. False: no such job.
-  bool fence(uint16_t job, uint8_t generation);
+  bool fence(uint16_t job, uint8_t generation, uint32_t token);
   const JobCounters* counters_of(uint16_t job) const;
   const ShardCounters& counters() const { return counters_; }
 

@@ -42,8 +42,9 @@ class SendBatch final : public Outbox {
   // A filter over (job, slot, half). Neighbouring slots never share a bit, so that a window of
   // slots, the common case, is never sent early.
   static uint32_t place_of(const std::byte* header) {
-    return 2u * sap::wire::get16(header + 8) + (sap::wire::get8(header + 15) & 1u) +
-           97u * sap::wire::get16(header + 4);
+    const uint32_t half = sap::wire::get32(header + sap::at::kEpoch) & 1u;
+    return 2u * sap::wire::get16(header + sap::at::kSlot) + half +
+           97u * sap::wire::get16(header + sap::at::kJob);
   }
   static size_t word_of(const std::byte* header) { return place_of(header) / 64 % kWords; }
   static uint64_t bit_of(const std::byte* header) { return uint64_t{1} << place_of(header) % 64; }

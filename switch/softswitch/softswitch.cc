@@ -165,11 +165,11 @@ Result<void> SoftSwitch::remove_job(uint16_t job) {
   return {};
 }
 
-Result<void> SoftSwitch::fence(uint16_t job, uint8_t generation) {
+Result<void> SoftSwitch::fence(uint16_t job, uint8_t generation, uint32_t token) {
   if (!jobs_.contains(job)) return fail(no_job(job));
   Result<void> result;
   for (const auto& thread : threads_) {  // all, whatever one says; who is told of it fences again
-    auto called = thread->call([&](Shard& shard) { shard.fence(job, generation); });
+    auto called = thread->call([&](Shard& shard) { shard.fence(job, generation, token); });
     if (!called) result = std::move(called);
   }
   return result;

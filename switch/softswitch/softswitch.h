@@ -40,7 +40,7 @@ class SoftSwitch final : public SwitchDriver {
   // same number.
   Result<void> add_job(const JobSpec& spec) override;
   Result<void> remove_job(uint16_t job) override;
-  Result<void> fence(uint16_t job, uint8_t generation) override;
+  Result<void> fence(uint16_t job, uint8_t generation, uint32_t token) override;
   Result<JobTotals> totals(uint16_t job) const override;
   std::vector<DeviceCounter> counters() const override;  // all shards together
 

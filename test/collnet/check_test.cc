@@ -29,6 +29,7 @@ class CheckTest : public testing::TestWithParam<Format> {
   void begin(uint32_t workers) {
     header_ = {.job = static_cast<uint16_t>(random_()),
                .generation = static_cast<uint8_t>(random_()),
+               .token = static_cast<uint32_t>(random_()),
                .slot = static_cast<uint16_t>(random_()),
                .epoch = static_cast<uint32_t>(random_()),
                .cookie = static_cast<uint32_t>(random_())};
@@ -127,6 +128,10 @@ TEST_P(CheckTest, CatchesAContributionOfAnotherRound) {
     sum_.check = replaced(other);
     EXPECT_FALSE(accepted()) << "job";
     other = header_;
+    other.token ^= 1u << pick(32);
+    sum_.check = replaced(other);
+    EXPECT_FALSE(accepted()) << "token";
+    other = header_;
     other.cookie ^= 1u << pick(32);
     sum_.check = replaced(other);
     EXPECT_FALSE(accepted()) << "cookie";
@@ -194,12 +199,29 @@ TEST(Check, WeightsAreOddAndApart) {
 TEST(Check, IsWhatItWas) {
   EXPECT_EQ(weight(0), 0x01fce553u);
   EXPECT_EQ(weight64(1), 0xf8c1dbd6ba5a157u);
-  EXPECT_EQ(salt(3, 2, 17, 7, 0x00140003), 0xddf6dfabu);
+  const Header header{.job = 3, .generation = 2, .token = 5, .slot = 17, .epoch = 7, .cookie = 9};
+  EXPECT_EQ(salt(header), 0x5321d61bu);
   const uint32_t words[] = {0x01020304, 0x05060708};
   EXPECT_EQ(check_of(Format::kI32, words, 1), 0x1c8c7c45u);
   EXPECT_EQ(check_of(Format::kI16, words, 1), 0x14480001u);
   EXPECT_EQ(check_of(Format::kI8, words, 1), 0x38000001u);
   EXPECT_EQ(check_of(Format::kI64, words, 1), 0x3bd0912au);
+}
+
+// Rounds that are no sums.
+TEST(Check, CopiesAgreeUntilABitOfOneIsFlipped) {
+  std::vector<std::byte> payload(16);
+  for (size_t i = 0; i < 8; ++i) payload[i] = payload[i + 8] = static_cast<std::byte>(17 * i);
+  EXPECT_TRUE(copies_agree(payload));
+  EXPECT_EQ(first_copy(payload).size(), 8u);
+  for (size_t bit = 0; bit < 128; ++bit) {
+    const auto mask = static_cast<std::byte>(1 << bit % 8);
+    payload[bit / 8] ^= mask;
+    EXPECT_FALSE(copies_agree(payload)) << bit;
+    payload[bit / 8] ^= mask;
+  }
+  EXPECT_FALSE(copies_agree(std::span(payload).first(12))) << "an odd number of words";
+  EXPECT_TRUE(copies_agree({}));
 }
 
 // By hand, from the definition.

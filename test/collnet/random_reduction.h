@@ -16,7 +16,7 @@ class RandomReduction {
   struct Shape {
     uint32_t workers = 1;
     uint32_t slots = 1;
-    uint32_t lanes = 8;
+    uint32_t lanes = 16;
     number::HalfBits half_bits = number::HalfBits::k32;
   };
   RandomReduction(const Shape& shape, std::mt19937_64& random);

@@ -39,7 +39,7 @@ Simulation::Options any_shape(uint64_t seed, std::mt19937_64& random) {
   const uint32_t slots = 1 + below(random, uint64_t{1} << below(random, 7));
   return {.leaves = any_leaves(random),
           .slots = slots,
-          .lanes = 8 + 8 * (below(random, 3) ? 0 : below(random, 8)),
+          .lanes = 16 + 8 * (below(random, 3) ? 0 : below(random, 8)),
           .shards = 1 + below(random, 4),
           .half_bits = random() % 2 ? number::HalfBits::k16 : number::HalfBits::k32,
           .network = any_weather(seed, slots, random)};
@@ -58,6 +58,7 @@ class Life {
     gap_ns_ = kGaps[random_() % 3];
     rounds_wanted_ = 300 + random_() % 1500;
     plan_moves();
+    forged_ = random_() % 4 == 0;
   }
 
   RoundsReport run() {
@@ -73,6 +74,7 @@ class Life {
       report.fine_rounds += counters.fine_rounds;
       report.guess_rounds += counters.guess_rounds;
       report.wrong_guesses += counters.wrong_guesses;
+      report.wrong_tokens += counters.wrong_token;
     }
     report.rounds /= workers();
     report.left = moves_done_ > 0;
@@ -113,6 +115,7 @@ class Life {
   std::vector<uint64_t> moves_at_;  // rounds of rank 0
   uint32_t moves_done_ = 0;
   uint64_t broken_until_ns_ = 0;  // 0: not broken
+  bool forged_ = false;           // somebody sends packets with wrong tokens
   std::string violation_;
 };
 
@@ -129,6 +132,7 @@ void Life::plan_moves() {
 // True: all is done, or wrong.
 bool Life::advance() {
   move();
+  if (forged_ && random_() % 8 == 0) simulation_.forge(random_);
   bool all = packets_ >= rounds_wanted_;
   for (uint32_t rank = 0; rank < workers(); ++rank) {
     advance(rank);

@@ -1,5 +1,7 @@
 #include "test/collnet/simulation.h"
 
+#include <slime/sap_check.h>
+
 #include <cstdlib>
 #include <string>
 
@@ -13,16 +15,6 @@ constexpr uint64_t kPollNs = 500'000;
 uint32_t node_of(const SocketAddress& address) {
   const std::string host = address.host();
   return static_cast<uint32_t>(std::strtoul(host.c_str() + host.rfind('.') + 1, nullptr, 10));
-}
-
-net::JobSpec spec_of(const Simulation::Options& options) {
-  net::JobSpec spec;
-  spec.job = 7;
-  spec.generation = 3;
-  spec.slots = options.slots;
-  spec.max_lanes = options.lanes;
-  spec.rails = options.rails;
-  return spec;
 }
 
 }  // namespace
@@ -54,6 +46,7 @@ SocketAddress Simulation::address_of(uint32_t node, uint32_t port) {
 
 Simulation::Simulation(const Options& options)
     : network_(options.network), random_(options.network.seed), options_(options) {
+  token_ = static_cast<uint32_t>(random_());
   const bool tree = options.leaves.size() > 1;
   const auto leaves = static_cast<uint32_t>(options.leaves.size());
   const SocketAddress root = address_of(tree ? leaves + 1 : 1, sap::kPortBase);
@@ -65,15 +58,16 @@ Simulation::Simulation(const Options& options)
   }
   uint32_t rank = 0;
   for (uint32_t leaf = 0; leaf < leaves; ++leaf) {
-    net::JobSpec spec = spec_of(options);
+    net::JobSpec spec = this->spec();
     if (tree) spec.parent = net::Parent{root, static_cast<uint8_t>(leaf)};
     const SocketAddress above = address_of(leaf + 1, sap::kPortBase);
     spec.children = worker_addresses(rank, options.leaves[leaf], options.rails);
     for (uint32_t child = 0; child < options.leaves[leaf]; ++child, ++rank) {
       const SocketAddress own = address_of(kWorkerNode + rank, kWorkerPort);
       ports_.push_back(std::make_unique<Port>(*this, own, above));
-      const WorkerOptions worker{.job = 7,
-                                 .generation = 3,
+      const WorkerOptions worker{.job = job_,
+                                 .generation = generation_,
+                                 .token = token_,
                                  .child = static_cast<uint8_t>(child),
                                  .rank = rank,
                                  .contributors = total,
@@ -92,7 +86,7 @@ Simulation::Simulation(const Options& options)
   }
   stopped_.resize(workers_.size());
   if (!tree) return;
-  net::JobSpec spec = spec_of(options);
+  net::JobSpec spec = this->spec();
   spec.children_are_switches = true;
   spec.rails = 1;
   for (uint32_t leaf = 0; leaf < leaves; ++leaf) {
@@ -102,6 +96,17 @@ Simulation::Simulation(const Options& options)
 }
 
 Simulation::~Simulation() = default;
+
+net::JobSpec Simulation::spec() const {
+  net::JobSpec spec;
+  spec.job = job_;
+  spec.generation = generation_;
+  spec.token = token_;
+  spec.slots = options_.slots;
+  spec.max_lanes = options_.lanes;
+  spec.rails = options_.rails;
+  return spec;
+}
 
 void Simulation::add_switch(const Options& options, uint32_t at, const net::JobSpec& spec) {
   Switch fresh{.address = address_of(at, sap::kPortBase), .shards = {}};
@@ -131,37 +136,59 @@ void Simulation::damage(std::span<std::byte> bytes) {
   if (network_.damage == 0 || bytes.size() <= sap::kHeaderBytes) return;
   std::uniform_real_distribution<double> chance;
   if (chance(random_) >= network_.damage) return;
-  if (network_.damaged_op) {
-    sap::Header header;
-    (void)sap::decode(bytes, &header);  // the switch's own
-    if (header.op == *network_.damaged_op) lose_bit(bytes.subspan(sap::kHeaderBytes));
-    return;
-  }
+  sap::Header header;
+  (void)sap::decode(bytes, &header);  // the switch's own
+  if (network_.damaged_op && header.op != *network_.damaged_op) return;
   const size_t bit = random_() % (8 * (bytes.size() - sap::kHeaderBytes));
   bytes[sap::kHeaderBytes + bit / 8] ^= std::byte{1} << (bit % 8);
 }
 
-// The next that is set, from any byte on.
-void Simulation::lose_bit(std::span<std::byte> payload) {
-  const size_t first = random_() % payload.size();
-  for (size_t i = 0; i < payload.size(); ++i) {
-    std::byte& byte = payload[(first + i) % payload.size()];
-    if (byte == std::byte{0}) continue;
-    byte = static_cast<std::byte>(std::to_integer<unsigned>(byte) &
-                                  (std::to_integer<unsigned>(byte) - 1));
-    return;
-  }
+// Raises the exponents of some results on their way to rank 0.
+std::vector<std::byte> Simulation::with_raised_exponents(std::vector<std::byte> bytes,
+                                                         const SocketAddress& to) {
+  std::uniform_real_distribution<double> chance;
+  if (network_.raised_exponents == 0 || node_of(to) != kWorkerNode) return bytes;
+  if (chance(random_) >= network_.raised_exponents) return bytes;
+  sap::Header header;
+  (void)sap::decode(bytes, &header);
+  for (int8_t& exponent : header.exponents) exponent = static_cast<int8_t>(exponent + 1);
+  sap::encode(header, bytes.data());
+  return bytes;
 }
 
-void Simulation::inject(uint32_t at, uint32_t shard, std::span<const std::byte> datagram,
-                        uint32_t from_rank) {
-  SocketAddress to = switches_[at].address;
-  to.set_port(static_cast<uint16_t>(to.port() + shard));
-  flights_.push({now_ns_,
-                 order_++,
-                 address_of(kWorkerNode + from_rank, kWorkerPort),
-                 to,
-                 {datagram.begin(), datagram.end()}});
+void Simulation::forge(std::mt19937_64& random) {
+  const auto below = [&](uint32_t limit) { return static_cast<uint32_t>(random() % limit); };
+  const uint32_t victim = below(workers());
+  const uint32_t slot = below(options_.slots);
+  std::vector<uint32_t> epochs(options_.slots);
+  workers_[victim]->epochs(epochs);
+  sap::Header header{.type = static_cast<sap::Type>(1 + below(8)),
+                     .op = below(4) ? sap::Op::kSum : sap::Op::kOr,
+                     .flags = static_cast<uint8_t>(below(8) ? 0 : sap::flag::kFallback),
+                     .job = job_,
+                     .generation = generation_,
+                     .child = static_cast<uint8_t>(below(sap::kMaxChildren)),
+                     .token = token_ ^ (1 + below(UINT32_MAX)),
+                     .slot = static_cast<uint16_t>(slot),
+                     .lanes = static_cast<uint16_t>(8 * (1 + below(options_.lanes / 8))),
+                     .epoch = epochs[slot] + below(3) + (below(16) ? 0 : 1u << below(31))};
+  if (header.type == sap::Type::kQuery) header.lanes = 0;
+  if (header.type == sap::Type::kStatus || header.type == sap::Type::kReject) header.lanes = 1;
+  std::vector<std::byte> bytes(sap::kHeaderBytes + 4 * size_t{header.lanes});
+  const std::span<const std::byte> payload = std::span(bytes).subspan(sap::kHeaderBytes);
+  header.check = workers() * sap::check_of(header.format, payload, sap::salt(header));
+  sap::encode(header, bytes.data());
+  const bool to_switch = below(2) != 0 && !switches_.empty();
+  const uint32_t shard = slot % options_.shards;
+  SocketAddress to = address_of(kWorkerNode + victim, kWorkerPort);
+  if (to_switch) {
+    const uint32_t at = below(static_cast<uint32_t>(switches_.size()));
+    to = switches_[at].address;
+    to.set_port(static_cast<uint16_t>(to.port() + shard));
+  }
+  const uint32_t rail = sap::rail_of(slot, options_.shards, options_.rails);
+  const SocketAddress from = address_of(kWorkerNode + below(workers()), kWorkerPort + rail);
+  flights_.push({now_ns_, order_++, from, to, std::move(bytes)});
 }
 
 void Simulation::step() {
@@ -205,8 +232,9 @@ void Simulation::cut_rail(uint32_t rank, uint32_t rail) {
 
 void Simulation::move_to_ranks(uint8_t generation) {
   const std::vector<uint32_t> epochs = pause();
-  net::JobSpec spec = spec_of(options_);
-  spec.generation = generation;
+  generation_ = generation;
+  token_ = static_cast<uint32_t>(random_());
+  net::JobSpec spec = this->spec();
   spec.rails = 1;
   spec.children = worker_addresses(0, workers(), 1);
   ranks_.clear();
@@ -214,22 +242,25 @@ void Simulation::move_to_ranks(uint8_t generation) {
     ranks_.push_back(std::make_unique<net::Shard>(rank, workers()));
     if (!ranks_.back()->add_job(spec)) std::abort();
     workers_[rank]->resume(
-        {.job = spec.job, .generation = generation, .direct = true, .epochs = epochs}, now_ns_);
+        {.job = job_, .generation = generation_, .token = token_, .direct = true, .epochs = epochs},
+        now_ns_);
   }
 }
 
 void Simulation::move_to_switch(uint16_t job, uint8_t generation) {
   const std::vector<uint32_t> epochs = pause();
-  net::JobSpec spec = spec_of(options_);
-  spec.job = job;
-  spec.generation = generation;
+  job_ = job;
+  generation_ = generation;
+  token_ = static_cast<uint32_t>(random_());
+  net::JobSpec spec = this->spec();
   spec.children = worker_addresses(0, workers(), options_.rails);
   switches_.clear();
   add_switch(options_, 1, spec);
   ranks_.clear();
   for (auto& worker : workers_) {
-    worker->resume({.job = job,
-                    .generation = generation,
+    worker->resume({.job = job_,
+                    .generation = generation_,
+                    .token = token_,
                     .shards = options_.shards,
                     .rails = options_.rails,
                     .epochs = epochs},
@@ -241,9 +272,9 @@ void Simulation::land(const Flight& flight) {
   const uint32_t node = node_of(flight.to);
   const bool for_shard =
       flight.bytes.size() > 3 &&
-      (flight.bytes[1] == std::byte{static_cast<uint8_t>(sap::Type::kContribution)} ||
-       (flight.bytes[1] == std::byte{static_cast<uint8_t>(sap::Type::kQuery)} &&
-        (flight.bytes[3] & std::byte{sap::flag::kFallback}) == std::byte{0}));
+      (flight.bytes[sap::at::kType] == std::byte{static_cast<uint8_t>(sap::Type::kContribution)} ||
+       (flight.bytes[sap::at::kType] == std::byte{static_cast<uint8_t>(sap::Type::kQuery)} &&
+        (flight.bytes[sap::at::kFlags] & std::byte{sap::flag::kFallback}) == std::byte{0}));
   if (node >= kWorkerNode) {
     const uint32_t rank = node - kWorkerNode;
     if (stopped_[rank]) return;
@@ -261,7 +292,7 @@ void Simulation::land(const Flight& flight) {
         // Below a switch that is a switch's own port, above it that of the slot's shard.
         SocketAddress target = one;
         if (node_of(one) < kWorkerNode && node_of(own) < kWorkerNode) target.set_port(own.port());
-        simulation->send(source, target, bytes);
+        simulation->send(source, target, simulation->with_raised_exponents(bytes, target));
       }
     }
     Simulation* simulation = nullptr;

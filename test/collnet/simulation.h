@@ -18,9 +18,9 @@ struct NetworkOptions {
   uint64_t seed = 1;
   double loss = 0;
   double duplication = 0;
-  double damage = 0;  // of packets with numbers that a switch sends: one bit
-  // Only of those with this operation, and bits get lost: all that an OR or a maximum can tell.
-  std::optional<sap::Op> damaged_op = {};
+  double damage = 0;                       // of packets with numbers that a switch sends: one bit
+  std::optional<sap::Op> damaged_op = {};  // only of those with this operation
+  double raised_exponents = 0;  // of results for rank 0: their exponents are one too high
   uint64_t latency_ns = 10'000;
   uint64_t jitter_ns = 0;  // added at random: packets overtake each other
 };
@@ -55,7 +55,10 @@ class Simulation {
     }
     return true;
   }
-  void repair() { network_.damage = 0; }
+  void repair() { network_.damage = network_.raised_exponents = 0; }
+  // Somebody who knows all of the job but its token sends one packet to a switch, or to a worker:
+  // of any type, about any slot and a round near the one it is in.
+  void forge(std::mt19937_64& random);
   // From now on the switch is gone: what is sent to it is lost.
   void kill_switch() { switches_.clear(); }
   void kill_root() { switches_.back().shards.clear(); }
@@ -71,7 +74,6 @@ class Simulation {
   uint64_t sent_on(uint32_t rail) const { return sent_on_[rail]; }  // by workers
   void stop_worker(uint32_t rank) { stopped_[rank] = true; }
   void resume_worker(uint32_t rank) { stopped_[rank] = false; }
-  void inject(uint32_t at, uint32_t shard, std::span<const std::byte> datagram, uint32_t from_rank);
 
  private:
   struct Flight {
@@ -92,11 +94,13 @@ class Simulation {
   void step();
   void land(const Flight& flight);
   void damage(std::span<std::byte> bytes);
-  void lose_bit(std::span<std::byte> payload);
+  std::vector<std::byte> with_raised_exponents(std::vector<std::byte> bytes,
+                                               const SocketAddress& to);
   void send(const SocketAddress& from, const SocketAddress& to,
             const std::vector<std::byte>& bytes);
   static SocketAddress address_of(uint32_t node, uint32_t port);
   std::vector<uint32_t> pause();
+  net::JobSpec spec() const;
   std::vector<SocketAddress> worker_addresses(uint32_t first, uint32_t count, uint32_t rails) const;
   void add_switch(const Options& options, uint32_t at, const net::JobSpec& spec);
 
@@ -106,6 +110,9 @@ class Simulation {
   uint64_t order_ = 0;
   uint64_t poll_ns_ = 0;
   std::priority_queue<Flight, std::vector<Flight>, std::greater<>> flights_;
+  uint16_t job_ = 7;
+  uint8_t generation_ = 3;
+  uint32_t token_ = 0;
   std::vector<Switch> switches_;                    // the root is the last
   std::vector<std::unique_ptr<net::Shard>> ranks_;  // after move_to_ranks()
   Options options_;

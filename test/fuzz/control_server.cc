@@ -27,8 +27,8 @@ class OneShard final : public SwitchDriver {
     FUZZ_CHECK(shard_.remove_job(job));
     return {};
   }
-  Result<void> fence(uint16_t job, uint8_t generation) override {
-    FUZZ_CHECK(shard_.fence(job, generation));
+  Result<void> fence(uint16_t job, uint8_t generation, uint32_t token) override {
+    FUZZ_CHECK(shard_.fence(job, generation, token));
     return {};
   }
   Result<JobTotals> totals(uint16_t job) const override {

@@ -1,4 +1,4 @@
-// SAP/1 packets: what decodes encodes to the same bytes, and the check lane verifies what it made.
+// SAP/2 packets: what decodes encodes to the same bytes, and the check verifies what it made.
 #include <slime/sap_check.h>
 
 #include "test/fuzz/support/target.h"

@@ -23,7 +23,7 @@ SLIME_FUZZ_TARGET(session_blobs, input) {
     FUZZ_CHECK(addresses->rails >= 1 && addresses->rails <= sap::kMaxRails);
     FUZZ_CHECK(addresses->all.size() == addresses->rails * members.size());
     for (const SessionMember& member : members) {
-      FUZZ_CHECK(member.lanes >= 8 && member.rails >= addresses->rails);
+      FUZZ_CHECK(member.lanes >= Worker::kLeastLanes && member.rails >= addresses->rails);
     }
   }
   SessionGrant grant;
@@ -33,6 +33,7 @@ SLIME_FUZZ_TARGET(session_blobs, input) {
   const auto worker =
       Worker::open({.job = grant.job,
                     .generation = grant.generation,
+                    .token = grant.token,
                     .contributors = static_cast<uint32_t>(members.size()),
                     .slots = grant.slots,
                     .lanes = grant.lanes,

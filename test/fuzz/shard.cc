@@ -10,6 +10,7 @@
 namespace slime::net {
 
 static constexpr uint16_t kStranger = 999;
+static constexpr uint32_t kToken = 0x70c3;
 
 static SocketAddress address_of(uint16_t port) {
   SocketAddress address = *SocketAddress::parse("10.0.0.1");
@@ -33,6 +34,7 @@ static JobSpec spec_of(uint16_t job) {
   static constexpr uint8_t kAddresses[] = {6, 2, 2, 1};
   JobSpec spec{.job = job,
                .generation = 5,
+               .token = kToken,
                .slots = job == 4 ? 1u : 4u,
                .max_lanes = job == 4 ? 2u : 8u,
                .formats = job == 4 ? 0b1000u : sap::kKnownFormats,
@@ -61,8 +63,9 @@ class Bench {
         return deliver(input_.bytes(input_.below(80)), from(job));
       case 1: {
         const auto generation = input_.take<uint8_t>();
-        FUZZ_CHECK(shard_.fence(job, generation) == (shard_.counters_of(job) != nullptr));
-        return model_.fence(job, generation);
+        const uint32_t token = input_.below(2) ? kToken : 1;
+        FUZZ_CHECK(shard_.fence(job, generation, token) == (shard_.counters_of(job) != nullptr));
+        return model_.fence(job, generation, token);
       }
       case 2:
         model_.remove_job(job);
@@ -101,6 +104,7 @@ class Bench {
                        .job = job};
     const auto more = input_.take<uint16_t>();
     header.generation = static_cast<uint8_t>(5 + ((more & 31) == 31));
+    header.token = (more & 31) == 30 ? 1 : kToken;
     header.child = static_cast<uint8_t>(more >> 5 & 3);
     header.slot = more >> 7 & 7;
     header.epoch = uint32_t{more} >> 10 & 7;

@@ -52,7 +52,7 @@ SLIME_FUZZ_TARGET(udp_port, input) {
     std::vector<std::byte> bytes(input.below(4) == 0 ? input.take<uint16_t>() % 10'000 : 0);
     const auto start = input.bytes(input.below(64));
     bytes.insert(bytes.begin(), start.begin(), start.end());
-    // What does not fit a packet of SAP/1 is none; buffers may be rounded up a little.
+    // What does not fit a packet of SAP/2 is none; buffers may be rounded up a little.
     constexpr size_t kRounded = sap::kMaxPacketBytes + 64;
     if (bytes.size() > sap::kMaxPacketBytes && bytes.size() < kRounded) bytes.resize(kRounded);
     const SocketAddress& to = port->address();

@@ -38,6 +38,7 @@ class WorkerBench {
   explicit WorkerBench(fuzz::Input& input) : input_(input) {
     auto worker = Worker::open({.job = 1,
                                 .generation = generation_,
+                                .token = token_,
                                 .child = 1,
                                 .rank = 1,
                                 .contributors = kWorkers,
@@ -114,8 +115,15 @@ class WorkerBench {
     std::copy(payload.begin(), payload.end(), answer.begin() + sap::kHeaderBytes);
     const std::span<const std::byte> lanes(answer.data() + sap::kHeaderBytes,
                                            4 * size_t{header.lanes});
-    header.check = sap::check_of(header.format, lanes, 0) + kWorkers * sap::salt(header);
+    const bool doubled = sap::is_doubled(header.op);
+    if (doubled && dice % 16 != 15) {
+      std::copy_n(lanes.begin(), lanes.size() / 2,
+                  answer.end() - static_cast<long>(lanes.size() / 2));
+    }
+    header.check =
+        (doubled ? 0 : sap::check_of(header.format, lanes, 0)) + kWorkers * sap::salt(header);
     if (dice >= 56) header.flags ^= sap::flag::kFallback;
+    if (dice == 55) header.token = input_.take<uint32_t>();
     sap::encode(header, answer.data());
     if (dice == 48)
       answer[input_.below(sap::kHeaderBytes)] ^= static_cast<std::byte>(input_.take<uint8_t>());
@@ -129,6 +137,7 @@ class WorkerBench {
     header.type = static_cast<sap::Type>(input_.below(3) + 6);
     header.epoch -= input_.below(3);
     header.generation = generation_;
+    header.token = token_;
     header.flags = input_.below(2) ? sap::flag::kFallback : 0;
     header.lanes = header.type == sap::Type::kQuery ? 0 : 1;
     header.child = static_cast<uint8_t>(input_.below(32));
@@ -144,13 +153,19 @@ class WorkerBench {
     std::vector<uint32_t> epochs(size_t{kSlots} * kWorkers);
     for (uint32_t& epoch : epochs) epoch = input_.below(4);
     worker_->epochs(std::span(epochs).subspan(kSlots, kSlots));
-    worker_->resume({.generation = ++generation_, .direct = true, .shards = 1, .epochs = epochs},
+    token_ += 2;
+    worker_->resume({.generation = ++generation_,
+                     .token = token_,
+                     .direct = true,
+                     .shards = 1,
+                     .epochs = epochs},
                     now_ns_);
   }
 
   fuzz::Input& input_;
   uint64_t now_ns_ = 1'000'000;
   uint8_t generation_ = 9;
+  uint32_t token_ = 0x70c3;
   Sent sent_;
   std::vector<Job> jobs_;  // vectors keep their bytes where they are when this grows
   std::unique_ptr<Worker> worker_;

@@ -2,6 +2,7 @@
 // worth its name must tell from the real one.
 #pragma once
 
+#include <slime/sap_check.h>
 #include <slime/slot_machine.h>
 
 #include <array>
@@ -19,6 +20,9 @@ struct Rules {
     return sap::answers(result, waiting);
   }
   virtual bool same_generation(uint8_t packet, uint8_t own) const { return packet == own; }
+  virtual bool same_token(uint32_t packet, uint32_t own) const { return packet == own; }
+  // Of a round that is no sum: whether a worker takes the result.
+  virtual bool takes(std::span<const std::byte> copies) const { return sap::copies_agree(copies); }
   virtual uint32_t window() const { return 1; }  // rounds that a worker may have open on one slot
   virtual uint32_t epoch_bits() const = 0;
 };
@@ -74,6 +78,15 @@ struct WithoutParentEpoch : RealRules<8> {
 
 struct WithoutGeneration : RealRules<8> {
   bool same_generation(uint8_t, uint8_t) const override { return true; }
+};
+
+struct WithoutToken : RealRules<8> {
+  bool same_token(uint32_t, uint32_t) const override { return true; }
+};
+
+// The first copy of the lanes counts, whatever the second one says.
+struct OneCopyTrusted : RealRules<8> {
+  bool takes(std::span<const std::byte>) const override { return true; }
 };
 
 // A window larger than the ring of slots: a round begins before the one before it is accepted.

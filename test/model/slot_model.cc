@@ -1,6 +1,7 @@
 #include "test/model/slot_model.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "test/model/network.h"
 
@@ -23,7 +24,10 @@ class Walk {
       for_each(&NetworkState::up, worker, [&](const Packet& packet) {
         contribute(switch_above(worker), model_.child_of_[worker], packet);
       });
-      for_each(&NetworkState::down, worker, [&](const Packet& packet) { accept(worker, packet); });
+      for_each(&NetworkState::down, worker, [&](const Packet& packet) {
+        if (bounds_.damage) accept_damaged(worker, packet);
+        accept(worker, packet);
+      });
     }
     for (uint32_t leaf = 0; leaf < leaves(); ++leaf) {
       const uint32_t link = model_.workers_ + leaf;
@@ -33,10 +37,12 @@ class Walk {
                [&](const Packet& packet) { take_parent_result(leaf, packet); });
     }
     if (bounds_.fence && from_.generation == 0) fence();
+    if (bounds_.forger) forge();
   }
 
  private:
   using Links = std::array<Packets, kMaxLinks>;
+  static constexpr uint32_t kToken = 0x70c3;
 
   uint32_t leaves() const { return model_.tree_ ? bounds_.leaves.size() : 0; }
   uint32_t root() const { return leaves(); }
@@ -128,9 +134,10 @@ class Walk {
     }
   }
 
-  void contribute(uint32_t at, uint32_t child, const Packet& packet) {
+  void contribute(uint32_t at, uint32_t child, const Packet& packet, uint32_t token = kToken) {
     SwitchState& target = now_.switches[at];
-    if (!rules_.same_generation(packet.generation, now_.generation)) {
+    if (!rules_.same_generation(packet.generation, now_.generation) ||
+        !rules_.same_token(token, kToken)) {
       return hand_out("rejected by switch", at, packet.round);
     }
     const uint32_t h = packet.epoch & 1;
@@ -165,10 +172,11 @@ class Walk {
     }
   }
 
-  void take_parent_result(uint32_t leaf, const Packet& packet) {
+  void take_parent_result(uint32_t leaf, const Packet& packet, uint32_t token = kToken) {
     SwitchState& target = now_.switches[leaf];
     const uint32_t h = packet.epoch & 1;
     if (rules_.same_generation(packet.generation, now_.generation) &&
+        rules_.same_token(token, kToken) &&
         rules_.on_parent_result(target.halves, packet.epoch, place(leaf))) {
       target.values[h] = packet.value;
       send_to_all_below(leaf, {.epoch = static_cast<uint8_t>(target.halves[h].epoch),
@@ -179,9 +187,49 @@ class Walk {
     hand_out("parent's result at leaf", leaf, packet.round);
   }
 
-  void accept(uint32_t worker, const Packet& packet) {
+  // Contributions to the round that a worker is in, and to one far ahead; and results.
+  void forge() {
+    for (uint32_t worker = 0; worker < model_.workers_; ++worker) {
+      for (const uint32_t ahead : {0u, 20u}) {
+        const uint32_t round = from_.workers[worker].round;
+        const Packet packet{.epoch = static_cast<uint8_t>(epoch_of(round) + ahead),
+                            .generation = from_.generation,
+                            .round = static_cast<uint8_t>(round),
+                            .value = contribution(kMaxWorkers, round)};
+        now_ = from_;
+        contribute(switch_above(worker), model_.child_of_[worker], packet, kToken + 1);
+        now_ = from_;
+        accept(worker, packet, kToken + 1);
+        if (!model_.tree_) continue;
+        const uint32_t leaf = model_.leaf_of_[worker];
+        now_ = from_;
+        contribute(root(), leaf, packet, kToken + 1);
+        now_ = from_;
+        take_parent_result(leaf, packet, kToken + 1);
+      }
+    }
+  }
+
+  // Both copies say what was reduced; a bit of the one or the other is flipped.
+  void accept_damaged(uint32_t worker, const Packet& packet) {
+    const NetworkState before = now_;
+    for (const size_t byte : {0, 4}) {
+      std::array<std::byte, 8> copies;
+      std::memcpy(&copies[0], &packet.value, 4);
+      std::memcpy(&copies[4], &packet.value, 4);
+      copies[byte] ^= std::byte{1};
+      if (!rules_.takes(copies)) continue;
+      Packet taken = packet;
+      std::memcpy(&taken.value, copies.data(), 4);
+      accept(worker, taken);
+      now_ = before;
+    }
+  }
+
+  void accept(uint32_t worker, const Packet& packet, uint32_t token = kToken) {
     WorkerState& state = now_.workers[worker];
-    const bool ours = rules_.same_generation(packet.generation, now_.generation);
+    const bool ours = rules_.same_generation(packet.generation, now_.generation) &&
+                      rules_.same_token(token, kToken);
     for (uint32_t ahead = 0; ours && ahead < rules_.window(); ++ahead) {
       const uint32_t round = state.round + ahead;
       if (round >= bounds_.rounds || (ahead == 1 && state.next)) continue;

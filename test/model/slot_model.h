@@ -1,4 +1,4 @@
-// One slot of SAP/1 between workers and one switch, or a root and its leaves, over a network that
+// One slot of SAP/2 between workers and one switch, or a root and its leaves, over a network that
 // loses, duplicates and reorders. Payloads are ghosts: a value is the multiset of (worker, round)
 // that was folded into it, so that a wrong sum shows.
 #pragma once
@@ -19,6 +19,8 @@ struct Bounds {
   bool duplicates = false;
   bool ordered = false;     // queues whose packets are told apart by age, still taken in any order
   bool fence = false;       // once, at any time, the job moves to its next generation
+  bool forger = false;      // at any time: packets that are right in everything but the token
+  bool damage = false;      // a result may arrive with a bit flipped in one copy of its lanes
   bool renumber = false;    // ... and begins with the first epoch again, as another job would
   uint32_t life = 1u << 8;  // rounds after which the network has lost a packet for good
 };

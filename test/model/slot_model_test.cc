@@ -1,4 +1,4 @@
-// SAP/1's slot machine under every order of loss, duplication and reordering within the bounds.
+// SAP/2's slot machine under every order of loss, duplication and reordering within the bounds.
 // SLIME_MODEL=full widens them (make model-check).
 #include "test/model/slot_model.h"
 
@@ -70,6 +70,18 @@ TEST(SlotModel, Tree) {
                {.leaves = {1, 1}, .rounds = 3, .capacity = 1});
   expect_sound("leaves of 2 and 1, 2 rounds", kReal,
                {.leaves = {2, 1}, .rounds = 2, .capacity = 1});
+}
+
+// Forged and damaged packets add no state.
+TEST(SlotModel, ForgedAndDamagedPackets) {
+  const Bounds quiet{.leaves = {2}, .rounds = 3};
+  Bounds hostile = quiet;
+  hostile.forger = hostile.damage = true;
+  expect_sound("2 workers, 3 rounds, forger, damage", kReal, hostile);
+  EXPECT_EQ(explore(SlotModel(kReal, hostile), 1u << 20).states,
+            explore(SlotModel(kReal, quiet), 1u << 20).states);
+  expect_sound("leaves of 2 and 1, forger, damage", kReal,
+               {.leaves = {2, 1}, .rounds = 2, .capacity = 1, .forger = true, .damage = true});
 }
 
 TEST(SlotModel, Generations) {
@@ -145,6 +157,17 @@ TEST(SlotModelMutant, WithoutGenerationMixesGenerations) {
   const WithoutGeneration mutant;
   expect_wrong("no generation", mutant,
                {.leaves = {2}, .rounds = 3, .capacity = 1, .fence = true, .renumber = true});
+}
+
+TEST(SlotModelMutant, WithoutTokenTakesForgedPackets) {
+  const WithoutToken mutant;
+  expect_wrong("no token", mutant, {.leaves = {2}, .rounds = 2, .forger = true});
+  expect_wrong("no token, a tree", mutant, {.leaves = {1, 1}, .rounds = 2, .forger = true});
+}
+
+TEST(SlotModelMutant, OneCopyTrustedTakesDamagedResults) {
+  const OneCopyTrusted mutant;
+  expect_wrong("one copy trusted", mutant, {.leaves = {2}, .rounds = 2, .damage = true});
 }
 
 TEST(SlotModelMutant, WindowBeyondTheRing) {

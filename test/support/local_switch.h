@@ -27,7 +27,7 @@ class DeafDriver final : public net::SwitchDriver {
   }
   Result<void> add_job(const net::JobSpec&) override { return {}; }
   Result<void> remove_job(uint16_t) override { return {}; }
-  Result<void> fence(uint16_t, uint8_t) override { return {}; }
+  Result<void> fence(uint16_t, uint8_t, uint32_t) override { return {}; }
   Result<net::JobTotals> totals(uint16_t) const override { return net::JobTotals{}; }
 };
 

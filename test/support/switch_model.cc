@@ -110,10 +110,11 @@ std::vector<std::byte> reduce_payloads(sap::Format format, sap::Op op,
   return result;
 }
 
-void SwitchModel::fence(uint16_t job, uint8_t generation) {
+void SwitchModel::fence(uint16_t job, uint8_t generation, uint32_t token) {
   const auto at = jobs_.find(job);
   if (at == jobs_.end()) return;
   at->second.spec.generation = generation;
+  at->second.spec.token = token;
   at->second.rounds.clear();
 }
 
@@ -143,6 +144,9 @@ std::vector<Answer> SwitchModel::handle(std::span<const std::byte> datagram,
   };
   const auto at = jobs_.find(packet.header.job);
   if (at == jobs_.end()) return refuse(sap::Rejection::kNoJob);
+  const net::JobSpec& spec = at->second.spec;
+  const bool ours = packet.header.generation == spec.generation;
+  if (ours && packet.header.token != spec.token) return {};
   if (const auto why = refusal(at->second, packet.header, from)) return refuse(*why);
   if (type == Type::kParentResult) return all_of(from_parent(at->second, packet));
   if (from_above) return all_of(word_from_parent(at->second, packet));
@@ -277,7 +281,6 @@ Answer SwitchModel::values(const Job& job, const Round& round, const Packet& pac
   const bool up = spec.parent && !round.from_parent;
   Packet answer = round.from_parent ? *round.from_parent : reduced(round);
   sap::Header& header = answer.header;
-  header.flags &= static_cast<uint8_t>(~sap::flag::kRetransmission);
   header.child = up ? spec.parent->child : packet.header.child;
   header.level = up ? 1 : 0;
   header.type = up                           ? Type::kPartial

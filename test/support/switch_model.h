@@ -1,4 +1,4 @@
-// What SAP/1 says a shard of a switch answers, written a second time from the protocol's table and
+// What SAP/2 says a shard of a switch answers, written a second time from the protocol's table and
 // as plainly as can be: it keeps every contribution and does the arithmetic when it answers, number
 // by number. Fuzzing and packet traces compare it with the real one, bit by bit.
 #pragma once
@@ -23,7 +23,7 @@ class SwitchModel {
 
   void add_job(const net::JobSpec& spec) { jobs_[spec.job] = {spec, {}}; }
   void remove_job(uint16_t job) { jobs_.erase(job); }
-  void fence(uint16_t job, uint8_t generation);
+  void fence(uint16_t job, uint8_t generation, uint32_t token);
   std::vector<Answer> handle(std::span<const std::byte> datagram, const SocketAddress& from,
                              uint64_t now_ns);
 

@@ -30,10 +30,11 @@ class FakeDriver final : public SwitchDriver {
     EXPECT_EQ(jobs.erase(job), 1u);
     return {};
   }
-  Result<void> fence(uint16_t job, uint8_t generation) override {
+  Result<void> fence(uint16_t job, uint8_t generation, uint32_t token) override {
     if (auto failed = failure()) return fail(*failed);
     EXPECT_EQ(jobs.count(job), 1u);
     jobs[job].generation = generation;
+    jobs[job].token = token;
     return {};
   }
   Result<JobTotals> totals(uint16_t job) const override {

@@ -36,7 +36,7 @@ std::vector<Message> one_of_each() {
           Fence{kRef, true},
           Report{true},
           Drain{true},
-          JobGrant{kRef, net::test::address_of_child(1), 4, 256, 64, 30000},
+          JobGrant{kRef, 0x89abcdef, net::test::address_of_child(1), 4, 256, 64, 30000},
           JobState{State::kFenced, 255},
           Done{},
           Text{R"({"jobs":[]})"},
@@ -75,7 +75,7 @@ TEST(ControlWire, WhatGoesOutComesBack) {
 
 TEST(ControlWire, FieldsLieWhereTheyAlwaysLay) {
   const auto frame = encode(Fence{kRef, true}, 0x01020304);
-  std::vector<uint8_t> expected = {'S', 'L', 'M', 'C', 2, 6, 0, 0, 4, 3, 2, 1, 20, 0, 0, 0};
+  std::vector<uint8_t> expected = {'S', 'L', 'M', 'C', 3, 6, 0, 0, 4, 3, 2, 1, 20, 0, 0, 0};
   expected.insert(expected.end(), sizeof(JobId), 0xab);
   for (const int byte : {0x34, 0x12, 0xfe, 1}) expected.push_back(static_cast<uint8_t>(byte));
   ASSERT_EQ(frame.size(), expected.size() + kMacBytes);
@@ -207,7 +207,8 @@ TEST(ControlWire, HeadersThatCannotBeAreRefused) {
   };
   EXPECT_TRUE(with(0, 'S'));
   EXPECT_FALSE(with(0, 'G'));
-  EXPECT_THAT(with(4, kVersion + 1).error().what, HasSubstr("version 3"));
+  EXPECT_THAT(with(4, kVersion - 1).error().what,
+              HasSubstr("it is of version 2 and this program speaks version 3"));
   EXPECT_FALSE(with(5, 0));
   EXPECT_FALSE(with(5, 16));
   EXPECT_FALSE(with(6, 1));

@@ -189,6 +189,16 @@ TEST_F(ControllerTest, OnlyTheFirstOfManyFencesCounts) {
   EXPECT_EQ(refusal(control::CloseJob{grant.job}).why, Refusal::kNoJob);
 }
 
+TEST_F(ControllerTest, EachGenerationHasATokenOfItsOwn) {
+  const JobGrant grant = create(), other = create();
+  EXPECT_NE(grant.token, other.token);
+  EXPECT_EQ(driver_.jobs.at(grant.job.job).token, grant.token);
+  pass(kSecond);
+  (void)state(control::Fence{grant.job, false});
+  EXPECT_NE(driver_.jobs.at(grant.job.job).token, grant.token);
+  EXPECT_EQ(driver_.jobs.at(other.job.job).token, other.token);
+}
+
 TEST_F(ControllerTest, AFencedGenerationDoesNotKeepTheJob) {
   const JobGrant grant = create();
   pass(kSecond);

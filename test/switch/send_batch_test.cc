@@ -61,7 +61,7 @@ TEST_F(SendBatchTest, OneCallForManyPacketsToFewAddresses) {
   EXPECT_EQ(counters_.send_calls.get(), 1u);
   EXPECT_EQ(counters_.packets_out.get(), 80u);
   EXPECT_EQ(counters_.segmented.get(), 80u);
-  EXPECT_EQ(counters_.bytes_out.get(), 80 * 284u);
+  EXPECT_EQ(counters_.bytes_out.get(), 80 * 288u);
 }
 
 TEST_F(SendBatchTest, LengthsAndWordsMayMix) {
@@ -140,7 +140,7 @@ TEST_F(SendBatchTest, KnowsWhichSlotsWait) {
   EXPECT_TRUE(batch.holds(answer(5, 4, payload_).header));
   EXPECT_FALSE(batch.holds(answer(5, 3, payload_).header));  // the other half
   EXPECT_FALSE(batch.holds(answer(6, 2, payload_).header));
-  EXPECT_FALSE(batch.holds(std::span(waiting.header).first(27)));
+  EXPECT_FALSE(batch.holds(std::span(waiting.header).first(sap::kHeaderBytes - 1)));
   batch.flush();
   EXPECT_FALSE(batch.holds(waiting.header));
 }

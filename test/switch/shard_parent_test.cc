@@ -33,6 +33,8 @@ class ShardParent : public testing::Test {
  protected:
   const SocketAddress root_ = address("10.0.0.9:28880");
   const std::vector<SocketAddress> workers_ = {address("10.0.1.1:1000"), address("10.0.1.2:1000")};
+  static constexpr uint32_t kToken = 0x70c3;
+  uint32_t token_ = kToken;
   Shard shard_{0, 1};
   Recorder out_;
 
@@ -40,6 +42,7 @@ class ShardParent : public testing::Test {
     JobSpec spec;
     spec.job = 0x8001;
     spec.generation = 5;
+    spec.token = kToken;
     spec.slots = 2;
     spec.max_lanes = 8;
     spec.children = workers_;
@@ -54,6 +57,7 @@ class ShardParent : public testing::Test {
                              .job = job,
                              .generation = generation,
                              .child = child,
+                             .token = token_,
                              .slot = 1,
                              .lanes = uint16_t(type == sap::Type::kQuery ? 0 : 1),
                              .epoch = 1,
@@ -102,6 +106,22 @@ TEST_F(ShardParent, TheRootsAnswerGoesToWhoAsked) {
   EXPECT_EQ(out_.sent.size(), 1u) << "nobody of that number is here";
 }
 
+// From the root, and from the workers.
+TEST_F(ShardParent, WrongTokensAreDropped) {
+  contribute_all();
+  token_ = 1;
+  for (const sap::Type type : {sap::Type::kParentResult, sap::Type::kStatus, sap::Type::kReject}) {
+    take(type, 3, root_, 1);
+  }
+  take(sap::Type::kQuery, 1, workers_[1]);
+  EXPECT_TRUE(out_.sent.empty());
+  EXPECT_EQ(shard_.counters_of(0x8001)->wrong_token.get(), 4u);
+  token_ = kToken;
+  take(sap::Type::kParentResult, 3, root_, 1);
+  ASSERT_EQ(out_.sent.size(), 1u);
+  EXPECT_EQ(out_.sent[0].header.token, kToken) << "and it is in what goes to the workers";
+}
+
 TEST_F(ShardParent, TheRootsRefusalGoesToAll) {
   contribute_all();
   take(sap::Type::kReject, 3, root_);
@@ -116,6 +136,7 @@ TEST_F(ShardParent, ARefusalOfWideNumbersReachesTheWorkers) {
   JobSpec spec;
   spec.job = 0x8001;
   spec.generation = 5;
+  spec.token = kToken;
   spec.slots = 2;
   spec.max_lanes = 8;
   spec.children = {address("10.0.0.1:28880"), address("10.0.0.2:28880")};
@@ -128,6 +149,7 @@ TEST_F(ShardParent, ARefusalOfWideNumbersReachesTheWorkers) {
                              .job = 0x8001,
                              .generation = 5,
                              .child = uint8_t(lanes == 4 ? 0 : 1),
+                             .token = kToken,
                              .slot = 1,
                              .lanes = lanes,
                              .epoch = 1,

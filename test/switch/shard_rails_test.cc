@@ -23,7 +23,7 @@ struct Sent {
 class Recorder final : public Outbox {
  public:
   void send(const Outgoing& packet, std::span<const SocketAddress> to) override {
-    sent.push_back({static_cast<sap::Type>(packet.header[1]), {to.begin(), to.end()}});
+    sent.push_back({static_cast<sap::Type>(packet.header[sap::at::kType]), {to.begin(), to.end()}});
   }
   std::vector<Sent> sent;
 };

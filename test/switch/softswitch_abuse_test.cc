@@ -105,6 +105,60 @@ TEST(SoftSwitchAbuse, EmptyPacketsAreNoBell) {
   EXPECT_EQ(soft->shard_counters(0).malformed.get(), 10u);
 }
 
+TEST(SoftSwitchAbuse, OtherVersionsAreCounted) {
+  const auto soft = open_switch();
+  Team team(*soft, 1);
+  team.join(*soft);
+  Worker& worker = team.workers[0];
+  auto packet = test::encode_packet(worker.header(sap::Type::kContribution, 0, 1, 8), Words(8, 1));
+  for (const uint8_t start : {0xa1, 0xa3}) {
+    packet[sap::at::kMagicVersion] = std::byte{start};
+    worker.send_bytes(packet);
+  }
+  worker.send_bytes({std::byte{0xa1}});
+  run_round(team.workers, 0, 1, 8);
+  EXPECT_EQ(soft->shard_counters(0).other_version.get(), 3u);
+  EXPECT_EQ(soft->shard_counters(0).malformed.get(), 0u);
+}
+
+// Whoever sends from a worker's own address and port, with its job, generation and child, about the
+// slots and rounds that are under way, or far ahead, and guesses the token.
+TEST(SoftSwitchAbuse, WrongTokensChangeNothing) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  constexpr uint32_t kPackets = 50'000;
+#else
+  constexpr uint32_t kPackets = 1'000'000;
+#endif
+  constexpr uint32_t kBetween = 500, kWords = 64;
+  const uint32_t used_seed = seed();
+  SCOPED_TRACE("SLIME_TEST_SEED=" + std::to_string(used_seed));
+  std::mt19937 random(used_seed);
+  const auto soft = open_switch();
+  Team team(*soft, 2);
+  team.join(*soft);
+  uint32_t round = 0;
+  for (uint32_t i = 0; i < kPackets; ++i) {
+    Worker& victim = team.workers[random() % 2];
+    const uint32_t epoch = round / 8 + random() % 3 + (random() % 16 ? 0 : 1u << random() % 31);
+    const auto type = random() % 4 ? sap::Type::kContribution : sap::Type::kQuery;
+    const Words words(type == sap::Type::kQuery ? 0 : kWords, static_cast<uint32_t>(random()));
+    sap::Header header = victim.header(type, random() % 8, epoch, words.size());
+    header.token ^= 1 + random() % UINT32_MAX;
+    victim.send(header, words);
+    if (i % kBetween != 0) continue;
+    run_round(team.workers, static_cast<uint16_t>(round % 8), round / 8 + 1, kWords,
+              test::kResendMs);
+    if (testing::Test::HasFatalFailure()) return;
+    ++round;
+  }
+  const auto totals = soft->totals(1);
+  ASSERT_TRUE(totals);
+  EXPECT_EQ(totals->rounds, round);
+  EXPECT_GT(totals->wrong_token, kPackets / 10) << "the socket drops some";
+  EXPECT_EQ(soft->shard_counters(0).rejects_sent.get() + soft->shard_counters(1).rejects_sent.get(),
+            0u);
+}
+
 // Two leaves of two workers each below a root.
 TEST(SoftSwitchTree, SumsOverTwoLevels) {
   const auto root = open_switch();
@@ -112,6 +166,7 @@ TEST(SoftSwitchTree, SumsOverTwoLevels) {
   JobSpec top;
   top.job = 1;
   top.generation = 7;
+  top.token = test::kToken;
   top.slots = 8;
   top.max_lanes = 256;
   top.children_are_switches = true;

@@ -92,19 +92,19 @@ TEST(SoftSwitchControl, FenceMakesTheOldGenerationStrangers) {
   team.join(*soft);
   for (uint32_t epoch = 1; epoch <= 3; ++epoch) run_round(team.workers, 2, epoch, 16);
   team.workers[0].contribute(2, 4, {1});
-  ASSERT_TRUE(soft->fence(1, 8));
+  ASSERT_TRUE(soft->fence(1, 8, test::kToken + 1));
   team.workers[1].contribute(2, 4, {1});
   const auto packet = team.workers[1].receive();
   ASSERT_TRUE(packet);
   EXPECT_EQ(packet->words, test::Words{static_cast<uint32_t>(sap::Rejection::kGeneration)});
-  for (uint8_t child : {0, 1}) team.workers[child].be(1, 8, child);
+  for (uint8_t child : {0, 1}) team.workers[child].be(1, 8, child, test::kToken + 1);
   for (uint32_t epoch = 1; epoch <= 3; ++epoch) run_round(team.workers, 2, epoch, 16);
 }
 
 TEST(SoftSwitchControl, UnknownJobsAreErrors) {
   const auto soft = open_switch();
   EXPECT_THAT(soft->remove_job(5).error().what, HasSubstr("no job 5"));
-  EXPECT_THAT(soft->fence(5, 1).error().what, HasSubstr("no job 5"));
+  EXPECT_THAT(soft->fence(5, 1, 0).error().what, HasSubstr("no job 5"));
   EXPECT_THAT(soft->totals(5).error().what, HasSubstr("no job 5"));
 }
 
@@ -118,7 +118,7 @@ TEST(SoftSwitchControl, JobsComeAndGoUnderTraffic) {
       busy.join(*soft);
       traffic.wait_for(20);
       run_round(calm.workers, 1, static_cast<uint32_t>(i + 1), 64, test::kResendMs);
-      ASSERT_TRUE(soft->fence(1, 9));
+      ASSERT_TRUE(soft->fence(1, 9, test::kToken));
       ASSERT_TRUE(soft->totals(1));
       ASSERT_TRUE(soft->remove_job(1));
     }

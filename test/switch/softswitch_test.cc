@@ -211,8 +211,8 @@ TEST(SoftSwitch, CountsWhatItDoes) {
   const IoTotals totals = soft->io_totals();
   EXPECT_EQ(totals.packets_in, 2u);
   EXPECT_EQ(totals.packets_out, 2u);
-  EXPECT_EQ(totals.bytes_in, 2 * 428u);
-  EXPECT_EQ(totals.bytes_out, 2 * 428u);
+  EXPECT_EQ(totals.bytes_in, 2 * 432u);
+  EXPECT_EQ(totals.bytes_out, 2 * 432u);
   EXPECT_EQ(totals.send_drops, 0u);
   EXPECT_EQ(soft->shard_counters(0).packets.get(), 2u);
   EXPECT_EQ(soft->shard_counters(1).packets.get(), 0u);

@@ -133,13 +133,16 @@ TEST_F(TreeTest, OneJobUnderOneNumberAtAllSwitches) {
   EXPECT_GE(first.job.job, control::kFirstTreeJob);
   EXPECT_EQ(first.job.job, second.job.job);
   EXPECT_EQ(first.job.generation, second.job.generation);
+  EXPECT_EQ(first.token, second.token);
   EXPECT_EQ(first.address, leaf_address(0));
   const JobSpec& top = root_.driver.jobs.at(first.job.job);
   EXPECT_TRUE(top.children_are_switches);
   EXPECT_FALSE(top.parent);
   EXPECT_EQ(top.children, (std::vector{leaf_address(0), leaf_address(1)}));
   EXPECT_EQ(top.generation, first.job.generation);
+  EXPECT_EQ(top.token, first.token);
   const JobSpec& below = leaves_[1].driver.jobs.at(first.job.job);
+  EXPECT_EQ(below.token, first.token);
   EXPECT_FALSE(below.children_are_switches);
   ASSERT_TRUE(below.parent);
   EXPECT_EQ(below.parent->address, root_.driver.shape_.address);

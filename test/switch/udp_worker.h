@@ -1,4 +1,4 @@
-// A worker as bare as can be: a UDP socket that speaks SAP/1. Every wait has a deadline.
+// A worker as bare as can be: a UDP socket that speaks SAP/2. Every wait has a deadline.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,6 +18,7 @@ namespace slime::net::test {
 inline constexpr int kPatienceMs = 60'000;  // until something that must come is missing
 inline constexpr int kQuietMs = 30;         // until something that must not come counts as absent
 inline constexpr int kResendMs = 50;
+inline constexpr uint32_t kToken = 0x70c3;  // of jobs that no controller made
 
 inline uint64_t now_ms() { return SteadyClock::instance().now_ns() / 1'000'000; }
 
@@ -50,9 +51,10 @@ class Worker {
 
   const SocketAddress& address() const { return address_; }
   int fd() const { return socket_.get(); }
-  void be(uint16_t job, uint8_t generation, uint8_t child) {
+  void be(uint16_t job, uint8_t generation, uint8_t child, uint32_t token = kToken) {
     job_ = job;
     generation_ = generation;
+    token_ = token;
     child_ = child;
   }
   void close() { socket_.reset(); }
@@ -62,6 +64,7 @@ class Worker {
     header.type = type;
     header.job = job_;
     header.generation = generation_;
+    header.token = token_;
     header.child = child_;
     header.slot = slot;
     header.epoch = epoch;
@@ -126,6 +129,7 @@ class Worker {
   uint16_t job_ = 0;
   uint8_t generation_ = 0;
   uint8_t child_ = 0;
+  uint32_t token_ = 0;
 };
 
 inline SoftSwitchOptions options_on(const char* address = "127.0.0.1") {
@@ -151,6 +155,7 @@ struct Team {
   Team(SoftSwitch& soft, uint32_t children, uint16_t job = 1, const char* local = "127.0.0.1") {
     spec.job = job;
     spec.generation = 7;
+    spec.token = kToken;
     spec.slots = 8;
     spec.max_lanes = soft.shape().max_lanes;
     for (uint32_t child = 0; child < children; ++child) {

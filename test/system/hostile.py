@@ -3,7 +3,7 @@
 
     hostile.py SWITCH PORT VICTIM SEED
 
-From a raw socket: nothing, random bytes, headers of SAP/1 (include/slime/sap.h) that are right where
+From a raw socket: nothing, random bytes, headers of SAP/2 (include/slime/sap.h) that are right where
 they can be guessed, with lengths that are not; from its own address and, forged, from VICTIM's.
 """
 import itertools
@@ -13,14 +13,14 @@ import struct
 import sys
 import time
 
-HEADER = struct.Struct("!BBBBHBBHHIIbbBBI")
+HEADER = struct.Struct("!BBBBHBBIHHIIbbBBI")
 
 
 def sap(chance):
     lanes = chance.choice((0, 1, 8, 64, 2048, 2049, 65535))
     header = HEADER.pack(
-        0xA1, chance.randint(0, 9), chance.choice((0, 1, 0x10, 0x30, 0xF0)), chance.choice((0, 1, 2, 255)),
-        chance.randint(0, 5), chance.randrange(256), chance.choice((0, 1, 2, 31, 255)),
+        0xA2, chance.randint(0, 9), chance.choice((0, 1, 0x10, 0x30, 0xF0)), chance.choice((0, 1, 2, 255)),
+        chance.randint(0, 5), chance.randrange(256), chance.choice((0, 1, 2, 31, 255)), chance.getrandbits(32),
         chance.choice((0, 1, 15, 16, 65535)), lanes, chance.choice((0, 1, 2, 100, 2**31, 2**32 - 1)),
         chance.getrandbits(32), chance.randint(-128, 127), chance.randint(-128, 127),
         chance.randrange(256), chance.choice((0, 0, 1)), chance.getrandbits(32))
@@ -45,7 +45,7 @@ def main():
     for count in itertools.count():
         if count == 100:
             print("ready", flush=True)
-        payload = sap(chance) if chance.random() < 0.8 else chance.randbytes(chance.choice((0, 1, 27, 28, 4000)))
+        payload = sap(chance) if chance.random() < 0.8 else chance.randbytes(chance.choice((0, 1, 31, 32, 4000)))
         source = chance.choice((address, victim))
         port = chance.randrange(32768, 61000)
         raw.sendto(datagram(source, port, switch, first_port, payload), (switch, 0))

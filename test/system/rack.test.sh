@@ -68,12 +68,13 @@ lab_relay 1 --delay-us 0 2000 || not_ok "no relay"
 right relayed 3 -n 4 -b 4 -e 1M -f 64 -d float,int32
 lab_no_relay 1 9000 || exit 1
 
-# It flips bits too, that only the check can find: their checksums are right. Rounds that a float may
-# need besides its sum, by OR and by maximum, have no check (docs/switch.md).
-# Operations are small, as one that is damaged again and again gives up.
+# It flips bits too, and puts the checksums of UDP right. The check of a sum finds them, or the second
+# copy of a maximum. Operations are small, as one that is damaged again and again gives up.
 lab_relay 1 --delay-us 0 2000 --flip 0.01 || not_ok "no relay"
-right damaged 3 -n 40 -b 64K -e 64K -d int32
+right damaged 3 -n 40 -b 64K -e 64K -d int32,float
 counted damaged 1 corrupt
+right damaged_max 3 -n 40 -b 64K -e 64K -d int32 -o max
+counted damaged_max 1 corrupt
 lab_no_relay 1 9000 || exit 1
 
 # Two jobs at once, beside a neighbour who sends the switch anything, also in the name of rank 0.

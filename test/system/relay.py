@@ -19,7 +19,7 @@ import sys
 import time
 
 OUTGOING = 4  # linux/if_packet.h: a frame that we sent ourselves
-ETHERNET, UDP_HEADER = 14, 8
+ETHERNET, UDP_HEADER, SAP_HEADER = 14, 8, 32
 
 
 def no_offloads(device):
@@ -52,10 +52,10 @@ def checksum(data):
 
 
 def flipped(frame, chance):
-    """One bit of the UDP payload changed, behind the first 28 bytes, and the checksum right."""
+    """One bit of the UDP payload changed, behind the header of SAP/2, and the checksum right."""
     ip = ETHERNET
     udp = ip + 4 * (frame[ip] & 15)
-    first = udp + UDP_HEADER + 28
+    first = udp + UDP_HEADER + SAP_HEADER
     if len(frame) <= first:
         return frame
     out = bytearray(frame)

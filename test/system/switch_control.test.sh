@@ -201,7 +201,7 @@ switch = socket.create_connection(("127.0.0.1", port), timeout=20)
 mine, sequence = os.urandom(16), 0
 
 def header(kind, payload):
-    return b"SLMC" + struct.pack("<BBHII", 2, kind, 0, sequence, len(payload))
+    return b"SLMC" + struct.pack("<BBHII", 3, kind, 0, sequence, len(payload))
 
 def exactly(size):
     data = b""
@@ -247,7 +247,7 @@ assert kind == 13 and b"this is for operators" in payload, (kind, payload)
 kind, payload = create(tenant)
 assert kind == 9, (kind, payload)
 identity, job, generation = struct.unpack("<16sHB", payload[:19])
-shards, slots, lanes, lease = struct.unpack("<IIII", payload[47:63])
+shards, slots, lanes, lease = struct.unpack("<IIII", payload[51:67])
 assert (shards, slots, lanes, lease) == (2, 64, 256, 10000), (shards, slots, lanes, lease)
 print(job, generation, flush=True)
 for line in sys.stdin:  # "beat": what the switch says of the job

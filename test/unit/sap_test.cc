@@ -12,10 +12,11 @@ Header full_header() {
   return {.type = Type::kContribution,
           .format = Format::kU64,
           .op = Op::kMax,
-          .flags = flag::kRetransmission | flag::kLast,
+          .flags = flag::kFallback,
           .job = 0x1234,
           .generation = 0x56,
           .child = 31,
+          .token = 0x0badcafe,
           .slot = 0x789a,
           .lanes = 2,
           .epoch = 0xbcdef012,
@@ -34,8 +35,9 @@ std::vector<std::byte> datagram_of(const Header& header) {
 
 TEST(Sap, HeaderIsWhereTheProtocolPutsIt) {
   const auto bytes = datagram_of(full_header());
-  const uint8_t want[kHeaderBytes] = {0xA1, 1,    0x72, 5,    0x12, 0x34, 0x56, 31,   0x78, 0x9a,
-                                      0,    2,    0xbc, 0xde, 0xf0, 0x12, 0x34, 0x56, 0x78, 0x9a,
+  const uint8_t want[kHeaderBytes] = {0xA2, 1,    0x72, 2,    0x12, 0x34, 0x56, 31,
+                                      0x0b, 0xad, 0xca, 0xfe, 0x78, 0x9a, 0,    2,
+                                      0xbc, 0xde, 0xf0, 0x12, 0x34, 0x56, 0x78, 0x9a,
                                       0x81, 0x7f, 0x21, 0,    0xde, 0xad, 0xbe, 0xef};
   for (size_t i = 0; i < kHeaderBytes; ++i) EXPECT_EQ(wire::get8(&bytes[i]), want[i]) << i;
 }
@@ -70,15 +72,16 @@ Fault fault_with(size_t at, int value, size_t lanes = 2) {
 
 TEST(Sap, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(fault_with(0, 0xB1), Fault::kNotSap);
-  EXPECT_EQ(fault_with(0, 0xA2), Fault::kNotSap);
+  EXPECT_EQ(fault_with(0, 0xA1), Fault::kVersion);
+  EXPECT_EQ(fault_with(0, 0xA3), Fault::kVersion);
   EXPECT_EQ(fault_with(1, 0), Fault::kType);
   EXPECT_EQ(fault_with(1, 9), Fault::kType);
   EXPECT_EQ(fault_with(2, 0x50), Fault::kType);  // no such format
   EXPECT_EQ(fault_with(2, 0x80), Fault::kType);
   EXPECT_EQ(fault_with(2, 0x04), Fault::kType);  // no such op
-  EXPECT_EQ(fault_with(3, 0x40), Fault::kType);
+  EXPECT_EQ(fault_with(3, 4), Fault::kType);
   EXPECT_EQ(fault_with(7, 32), Fault::kField);
-  EXPECT_EQ(fault_with(23, 1), Fault::kField);  // a level, but not a partial sum
+  EXPECT_EQ(fault_with(27, 1), Fault::kField);  // a level, but not a partial sum
 }
 
 TEST(Sap, KnowsHowLongEachTypeIs) {
@@ -109,13 +112,13 @@ TEST(Sap, RandomBytes) {
   size_t decoded = 0;
   for (int i = 0; i < 1'000'000; ++i) {
     for (auto& byte : bytes) byte = static_cast<std::byte>(random());
-    bytes[0] = std::byte{0xA1};
+    bytes[0] = std::byte{0xA2};
     bytes[1] = static_cast<std::byte>(random() % 10);
     bytes[2] = static_cast<std::byte>((random() % 9) << 4 | random() % 5);
-    bytes[3] = static_cast<std::byte>(random() % 66);
-    bytes[10] = bytes[11] = std::byte{0};
+    bytes[3] = static_cast<std::byte>(random() % 5);
+    bytes[14] = bytes[15] = std::byte{0};
     bytes[7] = static_cast<std::byte>(random() % 34);
-    bytes[23] = static_cast<std::byte>(random() % 2);
+    bytes[27] = static_cast<std::byte>(random() % 2);
     if (decode(bytes, &header) != Fault::kNone) continue;
     ++decoded;
     encode(header, again.data());

@@ -2,6 +2,7 @@
 
 #include <slime/sap_check.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace slime::vectors {
@@ -68,6 +69,7 @@ std::vector<std::byte> contribution(const net::JobSpec& job, uint8_t child, uint
                      .job = job.job,
                      .generation = job.generation,
                      .child = child,
+                     .token = job.token,
                      .slot = slot,
                      .lanes = empty ? uint16_t{0} : what.lanes,
                      .epoch = epoch,
@@ -81,10 +83,10 @@ std::vector<std::byte> contribution(const net::JobSpec& job, uint8_t child, uint
   for (size_t at = sap::kHeaderBytes; at < bytes.size(); at += 4) {
     sap::wire::put32(&bytes[at], word_of(&state));
   }
-  const std::span<const std::byte> payload = std::span(bytes).subspan(sap::kHeaderBytes);
-  if (what.op == sap::Op::kSum) {
-    header.check = sap::check_of(header.format, payload, sap::salt(header));
-  }
+  const std::span<std::byte> payload = std::span(bytes).subspan(sap::kHeaderBytes);
+  const size_t half = payload.size() / 2;
+  if (sap::is_doubled(what.op)) std::copy_n(payload.begin(), half, payload.last(half).begin());
+  header.check = sap::check_of(header, payload);
   sap::encode(header, bytes.data());
   return bytes;
 }
@@ -95,6 +97,7 @@ std::vector<std::byte> question(const net::JobSpec& job, uint8_t child, uint16_t
                            .job = job.job,
                            .generation = job.generation,
                            .child = child,
+                           .token = job.token,
                            .slot = slot,
                            .epoch = epoch};
   std::vector<std::byte> bytes(sap::kHeaderBytes);
@@ -111,17 +114,18 @@ std::vector<std::byte> changed(std::vector<std::byte> packet,
   return packet;
 }
 
-std::vector<std::byte> again(std::vector<std::byte> packet) {
-  return changed(std::move(packet), [](sap::Header& h) { h.flags |= sap::flag::kRetransmission; });
-}
-
 Vector world(const std::string& name, uint32_t children, uint32_t shards) {
   Vector vector;
   vector.name = name;
   vector.address = *SocketAddress::parse("127.77.0.1:48880");
   vector.shards = shards;
-  vector.job = {
-      .job = 7, .generation = 3, .slots = 4, .max_lanes = 8, .children = {}, .parent = {}};
+  vector.job = {.job = 7,
+                .generation = 3,
+                .token = 0x5eed70c3,
+                .slots = 4,
+                .max_lanes = 8,
+                .children = {},
+                .parent = {}};
   for (uint32_t child = 0; child < children; ++child) {
     vector.job.children.push_back(
         *SocketAddress::parse("127.77.1." + std::to_string(child + 1) + ":4000"));

@@ -48,8 +48,6 @@ std::vector<std::byte> contribution(const net::JobSpec& job, uint8_t child, uint
                                     uint32_t epoch, const Contribution& what = {});
 std::vector<std::byte> question(const net::JobSpec& job, uint8_t child, uint16_t slot,
                                 uint32_t epoch);
-// The same packet with another flag, as a worker marks what it sends again.
-std::vector<std::byte> again(std::vector<std::byte> packet);
 // The header of a packet, changed.
 std::vector<std::byte> changed(std::vector<std::byte> packet,
                                const std::function<void(sap::Header&)>& change);

@@ -27,9 +27,6 @@ struct Play {
   void contribute(uint8_t child, uint16_t slot, uint32_t epoch, const Contribution& what = {}) {
     say(child, slot, packet(child, slot, epoch, what));
   }
-  void retransmit(uint8_t child, uint16_t slot, uint32_t epoch) {
-    say(child, slot, again(packet(child, slot, epoch)));
-  }
   void ask(uint8_t child, uint16_t slot, uint32_t epoch) {
     say(child, slot, question(recorder.job(), child, slot, epoch));
   }
@@ -51,12 +48,12 @@ Vector lossless(const std::string& name, uint32_t children) {
 Vector loss() {
   Play play(world("loss", 2));
   play.contribute(0, 0, 1);
-  play.retransmit(0, 0, 1);
-  play.retransmit(1, 0, 1);
-  play.retransmit(0, 0, 1);
+  play.contribute(0, 0, 1);
+  play.contribute(1, 0, 1);
+  play.contribute(0, 0, 1);
   play.round(0, 2);
-  play.retransmit(1, 0, 2);
-  play.retransmit(0, 0, 2);
+  play.contribute(1, 0, 2);
+  play.contribute(0, 0, 2);
   play.round(0, 3);
   return play.done();
 }
@@ -79,11 +76,11 @@ Vector duplicates() {
 Vector stale() {
   Play play(world("stale", 2));
   for (uint32_t epoch = 1; epoch <= 4; ++epoch) play.round(2, epoch);
-  for (uint32_t epoch : {1u, 2u}) play.retransmit(0, 2, epoch);
+  for (uint32_t epoch : {1u, 2u}) play.contribute(0, 2, epoch);
   play.contribute(0, 2, 5);
-  play.retransmit(1, 2, 3);
+  play.contribute(1, 2, 3);
   play.ask(1, 2, 2);
-  play.retransmit(0, 2, 4);
+  play.contribute(0, 2, 4);
   play.contribute(1, 2, 5);
   return play.done();
 }
@@ -93,12 +90,12 @@ Vector reordering() {
   Play play(world("reordering", 2));
   play.round(0, 1);
   play.contribute(0, 0, 2);
-  play.retransmit(1, 0, 1);
-  play.retransmit(0, 0, 2);
+  play.contribute(1, 0, 1);
+  play.contribute(0, 0, 2);
   play.contribute(1, 0, 2);
   play.contribute(1, 0, 3);
-  play.retransmit(0, 0, 2);
-  play.retransmit(1, 0, 1);
+  play.contribute(0, 0, 2);
+  play.contribute(1, 0, 1);
   play.contribute(0, 0, 3);
   return play.done();
 }
@@ -148,7 +145,30 @@ Vector rejects() {
   return play.done();
 }
 
-// What is no packet of SAP/1 gets no answer.
+// Who names job, generation, child, slot and source rightly, and the token wrongly, changes nothing
+// and hears nothing: not before a round, not in it, not when it is over.
+Vector tokens() {
+  Play play(world("tokens", 2));
+  const auto forge = [&](uint32_t epoch) {
+    for (const uint32_t token : {0u, 0x5eed70c2u, 0xffffffffu}) {
+      for (const auto& sound :
+           {play.packet(0, 0, epoch), question(play.recorder.job(), 0, 0, epoch)}) {
+        play.say(0, 0, changed(sound, [&](sap::Header& h) { h.token = token; }));
+      }
+    }
+  };
+  forge(1);
+  forge(0x7fffffff);  // one that was accepted would make all rounds that follow stale
+  play.contribute(1, 0, 1);
+  forge(1);
+  play.ask(0, 0, 1);
+  play.contribute(0, 0, 1);
+  forge(1);
+  play.round(0, 2);
+  return play.done();
+}
+
+// What is no packet of SAP/2 gets no answer.
 Vector malformed() {
   Play play(world("malformed", 2));
   const auto sound = play.packet(0, 0, 1);
@@ -161,7 +181,8 @@ Vector malformed() {
   play.say(0, 0, {sound.begin(), sound.begin() + sap::kHeaderBytes - 1});
   play.say(0, 0, {sound.begin(), sound.end() - 1});
   play.say(0, 0, {sound.begin(), sound.begin() + sap::kHeaderBytes});
-  damaged(0, 0xa2);  // version
+  damaged(0, 0xa1);  // version
+  damaged(0, 0xa3);
   damaged(0, 0xb1);  // magic
   damaged(1, 0);
   damaged(1, 9);
@@ -169,8 +190,8 @@ Vector malformed() {
   damaged(2, 0x04);
   damaged(3, 0x80);
   damaged(7, 32);
-  damaged(11, 9);
-  damaged(23, 1);
+  damaged(sap::at::kLanes + 1, 9);
+  damaged(sap::at::kLevel, 1);
   play.round(0, 1);
   return play.done();
 }
@@ -180,17 +201,17 @@ Vector exponents() {
   for (uint32_t epoch = 1; epoch <= 4; ++epoch) {
     play.round(0, epoch, {.flags = epoch % 2 ? sap::flag::kExponentsOnly : uint8_t{0}});
   }
-  play.say(1, 0, again(play.packet(1, 0, 3, {.flags = sap::flag::kExponentsOnly})));
+  play.contribute(1, 0, 3, {.flags = sap::flag::kExponentsOnly});
   return play.done();
 }
 
-// Rounds for NaN and infinities (flags, by OR) and for exponents of single elements (by maximum).
+// Rounds for NaN and infinities (by OR) and for exponents of single elements (by maximum).
 Vector specials() {
   Play play(world("specials", 3));
   play.round(1, 1, {.flags = sap::flag::kExponentsOnly});
-  play.round(1, 2, {.op = sap::Op::kOr, .flags = sap::flag::kSpecial, .lanes = 1});
-  play.round(1, 3, {.flags = sap::flag::kLast});
-  play.round(1, 4, {.format = sap::Format::kU8, .op = sap::Op::kMax, .lanes = 2});
+  play.round(1, 2, {.op = sap::Op::kOr, .lanes = 2});
+  play.round(1, 3);
+  play.round(1, 4, {.format = sap::Format::kU8, .op = sap::Op::kMax, .lanes = 4});
   play.round(1, 5);
   return play.done();
 }
@@ -213,7 +234,7 @@ Vector wrap() {
        {1u, 0x40000000u, 0x40000001u, 0x80000000u, 0x80000001u, 0xc0000000u, 0xffffffffu, 0u, 1u}) {
     play.round(0, epoch);
   }
-  play.retransmit(0, 0, 0xffffffffu);
+  play.contribute(0, 0, 0xffffffffu);
   play.contribute(0, 0, 0x80000001u);
   return play.done();
 }
@@ -230,7 +251,7 @@ Vector random_network() {
     const auto slot = static_cast<uint16_t>(random() % 4);
     const auto child = static_cast<uint8_t>(random() % 3);
     Waits& waits = slots[slot];
-    if (random() % 10 == 0 && waits.epoch > 1) play.retransmit(child, slot, waits.epoch - 1);
+    if (random() % 10 == 0 && waits.epoch > 1) play.contribute(child, slot, waits.epoch - 1);
     if (random() % 10 == 0) play.ask(child, slot, waits.epoch);
     if (waits.answered[child] || random() % 5 == 0) continue;
     const auto out = play.recorder.deliver_for_slot(play.recorder.job().children[child],
@@ -257,6 +278,7 @@ std::vector<Vector> generate() {
                              reordering(),
                              queries(),
                              rejects(),
+                             tokens(),
                              malformed(),
                              exponents(),
                              specials(),

@@ -45,12 +45,11 @@ class Tree {
     losses_ = lose;
   }
   // What worker `worker` sends, and all that follows.
-  void contribute(uint32_t worker, uint16_t slot, uint32_t epoch, bool once_more = false) {
+  void contribute(uint32_t worker, uint16_t slot, uint32_t epoch) {
     Recorder& leaf = leaves_[worker / 2];
     const auto child = static_cast<uint8_t>(worker % 2);
     // Its seed makes the workers of the two leaves differ.
     auto bytes = contribution(leaf.job(), child, slot, epoch, {.seed = worker / 2 + 1});
-    if (once_more) bytes = again(std::move(bytes));
     spread(leaf.deliver_for_slot(leaf.job().children[child], std::move(bytes), slot));
   }
   void ask(uint32_t worker, uint16_t slot, uint32_t epoch) {
@@ -65,7 +64,7 @@ class Tree {
     const auto& packets = recorder.vector().packets;
     const auto last = std::find_if(packets.rbegin(), packets.rend(), [&](const auto& packet) {
       return recorder.vector().is_input(packet) &&
-             std::to_integer<int>(packet.payload[1]) == int(type);
+             std::to_integer<int>(packet.payload[sap::at::kType]) == int(type);
     });
     const auto from = last->from;  // what is delivered joins the packets
     const auto payload = last->payload;
@@ -109,16 +108,16 @@ std::vector<Vector> generate_tree() {
   tree.contribute(2, 0, 2);
   tree.ask(2, 0, 2);
   tree.contribute(3, 0, 2);
-  tree.contribute(1, 0, 2, true);
+  tree.contribute(1, 0, 2);
   // Both results of the root are lost: either leaf asks again for itself.
   for (uint32_t worker = 0; worker < 3; ++worker) tree.contribute(worker, 0, 3);
   tree.lose(1, 2);
   tree.contribute(3, 0, 3);
-  tree.contribute(0, 0, 3, true);
+  tree.contribute(0, 0, 3);
   tree.ask(2, 0, 3);
   // A worker's result is lost; its leaf has it.
   for (uint32_t worker = 0; worker < 4; ++worker) tree.contribute(worker, 0, 4);
-  tree.contribute(2, 0, 4, true);
+  tree.contribute(2, 0, 4);
   tree.ask(0, 0, 4);
   // Late copies between the switches change nothing.
   tree.replay_last("root", sap::Type::kPartial);

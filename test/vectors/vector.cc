@@ -41,6 +41,7 @@ bool take_line(const std::string& line, Vector* vector) {
   if (key == "generation") {
     return take_number(255) && ((job.generation = static_cast<uint8_t>(number)), true);
   }
+  if (key == "token") return take_number(UINT32_MAX) && ((job.token = number), true);
   if (key == "slots") return take_number(65536) && (job.slots = number) > 0;
   if (key == "lanes") return take_number(sap::kMaxLanes) && (job.max_lanes = number) > 0;
   if (key == "formats") return take_number(sap::kKnownFormats) && (job.formats = number) > 0;
@@ -69,8 +70,8 @@ std::string print_job(const Vector& vector) {
   const net::JobSpec& job = vector.job;
   std::ostringstream out;
   out << "switch " << vector.address.to_string() << "\nshards " << vector.shards << "\njob "
-      << job.job << "\ngeneration " << int{job.generation} << "\nslots " << job.slots << "\nlanes "
-      << job.max_lanes << "\nformats " << job.formats << "\n";
+      << job.job << "\ngeneration " << int{job.generation} << "\ntoken " << job.token << "\nslots "
+      << job.slots << "\nlanes " << job.max_lanes << "\nformats " << job.formats << "\n";
   for (const SocketAddress& child : job.children) out << "child " << child.to_string() << "\n";
   if (job.children_are_switches) out << "children-are-switches\n";
   if (job.parent) {

@@ -1,0 +1,75 @@
+// What members of a session tell each other, where it cannot be: an error that names the rank.
+#include "collnet/session_blobs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "collnet/worker.h"
+
+namespace slime {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<SessionMember> members() {
+  std::vector<SessionMember> all(3);
+  for (SessionMember& member : all) {
+    member.lanes = 64;
+    member.rails = 2;
+    for (auto& address : member.addresses) address = SocketAddress::parse("10.0.0.1:4000")->pack();
+  }
+  return all;
+}
+
+TEST(SessionBlobs, AnotherVersionIsNamedWithItsRank) {
+  EXPECT_TRUE(check_versions(std::vector{kSessionVersion, kSessionVersion}));
+  EXPECT_THAT(check_versions(std::vector<uint32_t>{kSessionVersion, 7}).error().what,
+              HasSubstr("rank 1 speaks version 7 of CollNet's protocols and this rank version 2"));
+}
+
+TEST(SessionBlobs, AddressesAreThoseOfTheRailsThatAllHave) {
+  auto all = members();
+  all[1].rails = 1;
+  const auto addresses = addresses_of(all);
+  ASSERT_TRUE(addresses);
+  EXPECT_EQ(addresses->rails, 1u);
+  EXPECT_EQ(addresses->all.size(), 3u);
+}
+
+TEST(SessionBlobs, MembersThatCannotBeAreNamed) {
+  const auto error_of = [](const std::function<void(SessionMember&)>& change) {
+    auto all = members();
+    change(all[1]);
+    const auto addresses = addresses_of(all);
+    return addresses ? "none" : addresses.error().what;
+  };
+  EXPECT_THAT(error_of([](SessionMember& m) { m.rails = 9; }), HasSubstr("rank 1 tells us of 9"));
+  EXPECT_THAT(error_of([](SessionMember& m) { m.rails = 0; }), HasSubstr("0 rails"));
+  EXPECT_THAT(error_of([](SessionMember& m) { m.lanes = Worker::kLeastLanes - 1; }),
+              HasSubstr("packets of 15 lanes"));
+  EXPECT_THAT(error_of([](SessionMember& m) { m.addresses[1] = {}; }), HasSubstr("rank 1"));
+}
+
+TEST(SessionBlobs, GrantsThatCannotBeAreRefused) {
+  const SessionGrant sound{.address = SocketAddress::parse("10.0.0.1:4000")->pack(),
+                           .from = SessionGrant::From::kSwitch,
+                           .shards = 2,
+                           .slots = 16,
+                           .lanes = Worker::kLeastLanes};
+  EXPECT_TRUE(check_grant(sound));
+  const auto refused = [&](const std::function<void(SessionGrant&)>& change) {
+    SessionGrant grant = sound;
+    change(grant);
+    return !check_grant(grant);
+  };
+  EXPECT_TRUE(refused([](SessionGrant& g) { g.lanes = Worker::kLeastLanes - 1; }));
+  EXPECT_TRUE(refused([](SessionGrant& g) { g.slots = 0; }));
+  EXPECT_TRUE(refused([](SessionGrant& g) { g.slots = 65537; }));
+  EXPECT_TRUE(refused([](SessionGrant& g) { g.shards = 17; }));
+  EXPECT_TRUE(refused([](SessionGrant& g) { g.from = static_cast<SessionGrant::From>(7); }));
+}
+
+}  // namespace
+}  // namespace slime
