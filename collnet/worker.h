@@ -6,7 +6,7 @@
 //
 //     exponents   only if the round before on this slot could not bring them: not all workers knew
 //                 yet what comes next (special::kUnknown). Or a guess, where they stayed the same:
-//                 exponents and data at once; in vain, it was a round for exponents
+//                 exponents and data at once; if they changed, it was a round for exponents
 //     flags       only if a worker has a NaN or infinity there: where they are, by OR
 //     data        the sum; with it, the exponents of the next chunk on this slot
 //
@@ -80,10 +80,10 @@ struct Operation {
   X(corrupt, "results that were found damaged, dropped")              \
   X(exponent_rounds, "rounds for exponents alone")                    \
   X(guess_rounds, "rounds with exponents as before")                  \
-  X(wrong_guesses, "of these, in vain")                               \
+  X(wrong_guesses, "of these, rounds that found other exponents")     \
   X(flag_rounds, "rounds for NaN and infinities")                     \
   X(fine_rounds, "rounds for exponents of single elements")           \
-  X(queries, "questions to the switch who is missing")                \
+  X(queries, "questions to the switch about missing ranks")           \
   X(bytes, "payload bytes of operations that are complete")
 
 struct WorkerCounters {
@@ -215,6 +215,7 @@ class Worker {
                      sap::Header* header);
   static uint32_t cookie_of(const Slot& slot, const Running& running);
   Scales scales_of(uint64_t chunk);
+  void start_timers(Slot& slot, uint64_t now_ns) const;
   void transmit(uint32_t index, uint64_t now_ns);
 
   // worker_results.cc

@@ -2,9 +2,9 @@
 //
 // A slot's workers are at most one round apart, and whoever is ahead has kept the result that the
 // others lack. So all pause, tell each other their epochs, and resume: who lacks a result asks a
-// worker that has it; all other rounds begin again in the new generation. Nothing is summed twice,
-// because whoever serves the slot now has seen none of it. Exponents are agreed on afresh: if two
-// workers had different ones, because of damage on the way, no check could ever hold.
+// worker that has it; all other rounds begin again in the new generation. The shard that
+// serves a slot now has no contribution of it yet, so nothing is summed twice. The workers agree on
+// exponents again: if damage on the way gave two workers different ones, every check fails.
 //
 // Without a switch the workers are switches to each other: the same packets, slot machine and sums,
 // so the same bits, and 2 (n - 1) / n times the bytes in each direction, as in a ring.
@@ -37,17 +37,13 @@ void Worker::resume(const Move& move, uint64_t now_ns) {
   for (uint32_t index = 0; index < options_.slots; ++index) {
     Slot& slot = slots_[index];
     slot.holder = slot.waiting ? holder_of(index, move.epochs) : kNobody;
-    if (slot.holder == kNobody) forget_exponents(slot);
-    if (!slot.waiting) continue;
     if (slot.holder == kNobody) {
-      begin_round(index, now_ns);
+      forget_exponents(slot);
+      if (slot.waiting) begin_round(index, now_ns);
       continue;
     }
     slot.resent = true;
-    slot.attempts = slot.damaged = 0;
-    slot.first_sent_ns = now_ns;
-    slot.asked_at = attention_.ns();
-    slot.query_ns = now_ns + options_.suspect_ns;
+    start_timers(slot, now_ns);
     transmit(index, now_ns);
   }
 }

@@ -45,11 +45,15 @@ void Worker::begin_round(uint32_t index, uint64_t now_ns) {
   slot.packet_bytes = static_cast<uint32_t>(sap::kHeaderBytes + 4 * size_t{header.lanes});
   slot.waiting = true;
   slot.resent = false;
+  start_timers(slot, now_ns);
+  transmit(index, now_ns);
+}
+
+void Worker::start_timers(Slot& slot, uint64_t now_ns) const {
   slot.attempts = slot.damaged = 0;
   slot.first_sent_ns = now_ns;
   slot.asked_at = attention_.ns();
   slot.query_ns = now_ns + options_.suspect_ns;
-  transmit(index, now_ns);
 }
 
 void Worker::fill(uint32_t index, const Running& running, const Piece& piece, sap::Header* header) {
