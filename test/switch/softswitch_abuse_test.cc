@@ -38,6 +38,22 @@ std::vector<std::byte> garbage(std::mt19937& random, const Worker& stranger) {
   return bytes;
 }
 
+// Calls `send` for each of `packets` hostile packets, with the number of rounds so far, and runs a
+// round of the team after every 500th. Returns how many rounds there were.
+template <typename Send>
+uint32_t run_beside(Team& team, uint32_t packets, Send send) {
+  constexpr uint32_t kBetween = 500;
+  uint32_t rounds = 0;
+  for (uint32_t i = 0; i < packets; ++i) {
+    send(rounds);
+    if (i % kBetween != 0) continue;
+    run_round(team.workers, static_cast<uint16_t>(rounds % 8), rounds / 8 + 1, 64, test::kResendMs);
+    if (testing::Test::HasFatalFailure()) break;
+    ++rounds;
+  }
+  return rounds;
+}
+
 TEST(SoftSwitchAbuse, GarbageChangesNothing) {
   const uint32_t used_seed = seed();
   SCOPED_TRACE("SLIME_TEST_SEED=" + std::to_string(used_seed));
@@ -47,20 +63,15 @@ TEST(SoftSwitchAbuse, GarbageChangesNothing) {
   team.join(*soft);
   Worker stranger(soft->shape());
   stranger.be(1, team.spec.generation, 0);
-  constexpr uint32_t kPackets = 100'000, kBetween = 500;
-  uint32_t epoch = 0;
-  for (uint32_t i = 0; i < kPackets; ++i) {
+  constexpr uint32_t kPackets = 100'000;
+  const uint32_t rounds = run_beside(team, kPackets, [&](uint32_t) {
     stranger.send_bytes(garbage(random, stranger), random() % 2);
-    if (i % kBetween == 0) {
-      run_round(team.workers, static_cast<uint16_t>(epoch % 8), epoch / 8 + 1, 64, test::kResendMs);
-      if (testing::Test::HasFatalFailure()) return;
-      ++epoch;
-    }
-  }
+  });
+  if (testing::Test::HasFatalFailure()) return;
   const auto totals = soft->totals(1);
   ASSERT_TRUE(totals);
-  EXPECT_EQ(totals->rounds, kPackets / kBetween);
-  EXPECT_EQ(totals->contributions, 2 * kPackets / kBetween);
+  EXPECT_EQ(totals->rounds, rounds);
+  EXPECT_EQ(totals->contributions, 2 * rounds);
   EXPECT_GT(totals->rejected_source, 0u);
   EXPECT_GT(soft->shard_counters(0).malformed.get(), 0u);
   // The kernel may have dropped some, but not most.
@@ -129,31 +140,25 @@ TEST(SoftSwitchAbuse, WrongTokensChangeNothing) {
 #else
   constexpr uint32_t kPackets = 1'000'000;
 #endif
-  constexpr uint32_t kBetween = 500, kWords = 64;
   const uint32_t used_seed = seed();
   SCOPED_TRACE("SLIME_TEST_SEED=" + std::to_string(used_seed));
   std::mt19937 random(used_seed);
   const auto soft = open_switch();
   Team team(*soft, 2);
   team.join(*soft);
-  uint32_t round = 0;
-  for (uint32_t i = 0; i < kPackets; ++i) {
+  const uint32_t rounds = run_beside(team, kPackets, [&](uint32_t round) {
     Worker& victim = team.workers[random() % 2];
     const uint32_t epoch = round / 8 + random() % 3 + (random() % 16 ? 0 : 1u << random() % 31);
     const auto type = random() % 4 ? sap::Type::kContribution : sap::Type::kQuery;
-    const Words words(type == sap::Type::kQuery ? 0 : kWords, static_cast<uint32_t>(random()));
+    const Words words(type == sap::Type::kQuery ? 0 : 64, static_cast<uint32_t>(random()));
     sap::Header header = victim.header(type, random() % 8, epoch, words.size());
     header.token ^= 1 + random() % UINT32_MAX;
     victim.send(header, words);
-    if (i % kBetween != 0) continue;
-    run_round(team.workers, static_cast<uint16_t>(round % 8), round / 8 + 1, kWords,
-              test::kResendMs);
-    if (testing::Test::HasFatalFailure()) return;
-    ++round;
-  }
+  });
+  if (testing::Test::HasFatalFailure()) return;
   const auto totals = soft->totals(1);
   ASSERT_TRUE(totals);
-  EXPECT_EQ(totals->rounds, round);
+  EXPECT_EQ(totals->rounds, rounds);
   EXPECT_GT(totals->wrong_token, kPackets / 10) << "the socket drops some";
   EXPECT_EQ(soft->shard_counters(0).rejects_sent.get() + soft->shard_counters(1).rejects_sent.get(),
             0u);
