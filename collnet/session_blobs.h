@@ -34,7 +34,7 @@ struct SessionGrant {
   uint16_t job = 0;
   uint8_t generation = 0;
   uint8_t lost_rails = 0;  // when leaving a switch, of each rank: Worker::lost_rails
-  uint32_t token = 0;      // where the ranks sum up for each other: drawn by rank 0
+  uint32_t token = 0;      // where the ranks sum up for each other, rank 0's counts
 };
 
 // Members tell each other this version before all else: the blobs of another version have another

@@ -52,8 +52,8 @@ void Worker::on_damaged(Slot& slot, const sap::Header& header) {
   Error error = make_error(Status::kRemote, 0,
                            "in-network allreduce: %u results of slot %u, round %u (job %u, "
                            "generation %u) were not what the ranks' contributions come to, by "
-                           "the check that travels with them; whoever summed up has a fault, "
-                           "likely in memory",
+                           "the check that travels with them; the switch, or the rank that "
+                           "serves the slot without it, has a fault, likely in memory",
                            slot.damaged, header.slot, header.epoch, job_, generation_);
   if (!trouble_) trouble_ = std::move(error);
 }

@@ -134,10 +134,10 @@ struct Statistics {
   uint64_t wrong_token = 0;      // datagrams of this job with another token, dropped
   uint64_t exponent_rounds = 0;  // rounds for exponents alone
   uint64_t guess_rounds = 0;     // rounds with exponents as before
-  uint64_t wrong_guesses = 0;    // of these, in vain
+  uint64_t wrong_guesses = 0;    // of these, rounds that found other exponents
   uint64_t flag_rounds = 0;      // rounds for NaN and infinities
   uint64_t fine_rounds = 0;      // rounds for exponents of single elements
-  uint64_t queries = 0;          // questions to the switch who is missing
+  uint64_t queries = 0;          // questions to the switch about missing ranks
   uint64_t send_calls = 0;       // system calls that sent packets
   uint64_t receive_calls = 0;    // system calls that received packets
   uint64_t strangers = 0;        // datagrams from neither the switch nor a rank
