@@ -26,6 +26,9 @@ void fields_of_wanted(Io& io, auto& m) {
     io.number(*number);
   }
   io.number(m.formats);
+  io.number(m.session);
+  io.number(m.shares);
+  io.number(m.share);
   io.addresses(m.children, m.rails);
   io.require(is_tenant_name(m.tenant), "the tenant's name is empty or has odd characters");
   io.require(m.slots_least >= 1 && m.slots_least <= m.slots_wanted && m.slots_wanted <= kMaxSlots,
@@ -35,6 +38,8 @@ void fields_of_wanted(Io& io, auto& m) {
       "the number of lanes is out of range");
   io.require(m.formats != 0 && (m.formats & ~sap::kKnownFormats) == 0,
              "the set of formats is empty or has unknown ones");
+  io.require(m.shares >= 1 && m.shares <= kMaxShares && m.share < m.shares,
+             "the number of shares is out of range");
 }
 
 template <typename Io>

@@ -27,7 +27,7 @@
 namespace slime::control {
 
 inline constexpr uint32_t kMagic = 0x434d4c53;  // "SLMC" on the wire
-inline constexpr uint8_t kVersion = 3;
+inline constexpr uint8_t kVersion = 4;
 // Below Linux's ephemeral ports (32768 to 60999), which any program may hold for a while.
 inline constexpr uint16_t kDefaultPort = 28900;
 inline constexpr uint16_t kDefaultDataPort = 28880;  // of shard 0
@@ -38,6 +38,7 @@ inline constexpr size_t kMaxAnswerBytes = 17 << 16;  // payload: a report
 inline constexpr size_t kMaxTenantBytes = 32;
 inline constexpr size_t kMaxReasonBytes = 512;
 inline constexpr uint32_t kMaxSlots = 65536;  // SAP/2 counts them in 16 bits
+inline constexpr uint32_t kMaxShares = 8;     // switches that share the operations of one session
 // Jobs of a tree have one number at all its switches. Only roots allot these, so no switch below
 // one can have given such a number to a job of its own.
 inline constexpr uint16_t kFirstTreeJob = 0x8000;
@@ -70,6 +71,10 @@ struct CreateJob {
   // Where each contributes from: UDP; rail by rail, all children on the first and so on.
   std::vector<SocketAddress> children;
   uint32_t rails = 1;  // local addresses of each child: rail r carries the slots of sap::rail_of
+  // Of several switches, each of which takes a share of every operation: for operators, who see by
+  // `session` (drawn at random) which jobs belong together.
+  uint64_t session = 0;
+  uint32_t shares = 1, share = 0;
 };
 // A part of a job on a tree of two levels: what all workers of one leaf ask their leaf for, and
 // each leaf its root. To be repeated until the answer is no TreeWait; what is repeated changes

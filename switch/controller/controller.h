@@ -40,7 +40,9 @@ class Controller {
     control::JobRef ref;
     std::string tenant;
     JobSpec spec;
-    uint64_t tree = 0;  // the name of its tree; 0: this switch does it alone
+    uint64_t tree = 0;     // the name of its tree; 0: this switch does it alone
+    uint64_t session = 0;  // of the workers: this switch does a share of its operations
+    uint32_t shares = 1, share = 0;
     uint64_t slot_bytes = 0;
     uint64_t created_ns = 0;
     uint64_t lease_until_ns = 0;

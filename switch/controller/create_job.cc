@@ -72,6 +72,9 @@ Result<Controller::Job> Controller::job_of(const control::CreateJob& wanted, con
   if (!token) return fail(token.error());
   job.ref = {*id, number.job, number.generation};
   job.tenant = wanted.tenant;
+  job.session = wanted.session;
+  job.shares = wanted.shares;
+  job.share = wanted.share;
   job.slot_bytes = grant.slot_bytes;
   job.created_ns = now_ns();
   job.lease_until_ns = job.created_ns + options_.lease_ns;

@@ -2,6 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cinttypes>
+#include <cstdio>
+
 namespace slime::net {
 
 using nlohmann::ordered_json;
@@ -47,6 +50,13 @@ ordered_json parent_json(const Controller::Job& job) {
   return job.spec.parent->address.to_string();
 }
 
+// Jobs of one session have the same name on all its switches.
+std::string session_name(uint64_t session) {
+  char text[17];
+  snprintf(text, sizeof text, "%016" PRIx64, session);
+  return text;
+}
+
 ordered_json job_json(const Controller& controller, const Controller::Job& job, bool counters) {
   const uint64_t now = controller.now_ns();
   ordered_json children = ordered_json::array();
@@ -67,6 +77,9 @@ ordered_json job_json(const Controller& controller, const Controller::Job& job, 
       {"ended", job.ended},
       {"level", level_of(job)},
       {"parent", parent_json(job)},
+      {"session", session_name(job.session)},
+      {"share", job.share + 1},
+      {"shares", job.shares},
       {"rails", job.spec.rails},
       {"children", children}};
   if (!counters) return row;

@@ -75,7 +75,7 @@ TEST(ControlWire, WhatGoesOutComesBack) {
 
 TEST(ControlWire, FieldsLieWhereTheyAlwaysLay) {
   const auto frame = encode(Fence{kRef, true}, 0x01020304);
-  std::vector<uint8_t> expected = {'S', 'L', 'M', 'C', 3, 6, 0, 0, 4, 3, 2, 1, 20, 0, 0, 0};
+  std::vector<uint8_t> expected = {'S', 'L', 'M', 'C', 4, 6, 0, 0, 4, 3, 2, 1, 20, 0, 0, 0};
   expected.insert(expected.end(), sizeof(JobId), 0xab);
   for (const int byte : {0x34, 0x12, 0xfe, 1}) expected.push_back(static_cast<uint8_t>(byte));
   ASSERT_EQ(frame.size(), expected.size() + kMacBytes);
@@ -124,6 +124,10 @@ TEST(ControlWire, ValuesOutOfRangeAreRefused) {
   EXPECT_TRUE(refused([](CreateJob& job) { job.formats = 0; }));
   EXPECT_TRUE(refused([](CreateJob& job) { job.formats = 1 << 5; }));
   EXPECT_TRUE(refused([](CreateJob& job) { job.children.clear(); }));
+  EXPECT_FALSE(refused([](CreateJob& job) { job.shares = kMaxShares, job.share = 7; }));
+  EXPECT_TRUE(refused([](CreateJob& job) { job.shares = 0; }));
+  EXPECT_TRUE(refused([](CreateJob& job) { job.shares = kMaxShares + 1; }));
+  EXPECT_TRUE(refused([](CreateJob& job) { job.shares = job.share = 2; }));
   EXPECT_TRUE(refused([](CreateJob& job) { job.children.resize(33, job.children[0]); }));
 }
 
@@ -208,7 +212,7 @@ TEST(ControlWire, HeadersThatCannotBeAreRefused) {
   EXPECT_TRUE(with(0, 'S'));
   EXPECT_FALSE(with(0, 'G'));
   EXPECT_THAT(with(4, kVersion - 1).error().what,
-              HasSubstr("it is of version 2 and this program speaks version 3"));
+              HasSubstr("it is of version 3 and this program speaks version 4"));
   EXPECT_FALSE(with(5, 0));
   EXPECT_FALSE(with(5, 16));
   EXPECT_FALSE(with(6, 1));

@@ -140,7 +140,7 @@ else
   ok "the root sums up what two leaves send"
 fi
 ctl b show >"$work/show"
-grep -qE '^327[0-9]+ .* 0 +127.0.0.1:[0-9]+$' "$work/show" && grep -q "^parent ${control[root]}" \
+grep -qE '^327[0-9]+ .* 0 +127.0.0.1:[0-9]+ +1 of 1 +[0-9a-f]{16}$' "$work/show" && grep -q "^parent ${control[root]}" \
   "$work/show" && ok "show names level and parent" || not_ok "show: level and parent" "$work/show"
 
 # A fence at the root ends the tree; the ranks go on without it.

@@ -201,7 +201,7 @@ switch = socket.create_connection(("127.0.0.1", port), timeout=20)
 mine, sequence = os.urandom(16), 0
 
 def header(kind, payload):
-    return b"SLMC" + struct.pack("<BBHII", 3, kind, 0, sequence, len(payload))
+    return b"SLMC" + struct.pack("<BBHII", 4, kind, 0, sequence, len(payload))
 
 def exactly(size):
     data = b""
@@ -237,8 +237,9 @@ def child(port):
     return struct.pack(">BBH4s", 4, 0, port, socket.inet_aton("127.0.0.1")) + bytes(20)
 
 def create(tenant):
-    return ask(3, tenant.ljust(32, b"\0") + struct.pack("<IIIIII", 64, 8, 256, 64, 1, 2) +
-               child(9001) + child(9002))
+    return ask(3, tenant.ljust(32, b"\0") + struct.pack("<IIIII", 64, 8, 256, 64, 1) +
+               struct.pack("<QII", 0x5e55, 2, 1) +  # the second of two shares of a session
+               struct.pack("<I", 2) + child(9001) + child(9002))
 
 kind, payload = create(b"nobody")
 assert kind == 13 and b"asks for a job of tenant nobody" in payload, (kind, payload)
@@ -266,7 +267,7 @@ beat() {
 state='' now=''
 beat
 check "alive after a heartbeat" "$work/worker.log" [ "$state" = alive ]
-expect "show" 0 "^$job +$generation +physics +2 +1 +64 +256 " ctl show
+expect "show" 0 "^$job +$generation +physics +2 +1 +64 +256 .* 2 of 2 +0000000000005e55\$" ctl show
 beat
 expect "show --json" 0 '"tenant": "physics"' ctl show --json
 data=$(sed -n 's/.*data 127.0.0.1:\([0-9]*\)-.*/\1/p' "$work/ready")

@@ -75,12 +75,14 @@ void print_show(const ordered_json& report, FILE* out) {
   if (!jobs.is_array() || jobs.empty()) return;
   Columns table;
   table.add({"job", "gen", "tenant", "children", "rails", "slots", "lanes", "memory", "age",
-             "lease left", "level", "parent"});
+             "lease left", "level", "parent", "share", "session"});
   for (const auto& job : jobs) {
     table.add({cell(at(job, "job")), cell(at(job, "generation")), cell(at(job, "tenant")),
                count(at(job, "children")), cell(at(job, "rails")), cell(at(job, "slots")),
                cell(at(job, "lanes")), size(at(job, "slot_bytes")), seconds(at(job, "age_ms")),
-               seconds(at(job, "lease_left_ms")), cell(at(job, "level")), cell(at(job, "parent"))});
+               seconds(at(job, "lease_left_ms")), cell(at(job, "level")), cell(at(job, "parent")),
+               cell(at(job, "share")) + " of " + cell(at(job, "shares")),
+               cell(at(job, "session"))});
   }
   fprintf(out, "\n");
   table.print("", out);
