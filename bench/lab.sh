@@ -156,22 +156,42 @@ lab_spoil_all() {
 # lab_switchd FILE [LINE...]: starts slime-switchd there, with more lines of configuration. Sets
 # NCCL_SLIME_SWITCH and $switchd_pid; its log is FILE.log.
 lab_switchd() {
-  local file=$1
-  shift
-  head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$file.key" && chmod 600 "$file.key"
-  {
-    printf 'data:\n  listen: %s:28880\n  shards: 1\n' $switch_address
-    printf 'control:\n  listen: %s:28900\n  key_file: %s\n' $switch_address "$file.key"
-    printf '%s\n' "$@"
-  } >"$file"
-  export NCCL_SLIME_SWITCH=$switch_address:28900 NCCL_SLIME_SWITCH_KEY_FILE=$file.key
-  lab_switchd_again "$file"
+  export NCCL_SLIME_SWITCH=$switch_address:28900
+  lab_switchd_in switch $switch_address "$@"
 }
 
-# Not in_switch: $! is to be slime-switchd itself. The same below.
+# lab_switch_hosts FIRST COUNT FILE: slime-switchd on COUNT workers, from FIRST on, with FILE.I.
+# Sets NCCL_SLIME_SWITCH to the list of them, and the array $switchd_pids.
+lab_switch_hosts() {
+  local i list=''
+  switchd_pids=()
+  for ((i = $1; i < $1 + $2; ++i)); do
+    lab_switchd_in "w$i" "$(worker_address "$i")" "$3.$i" || return
+    switchd_pids+=("$switchd_pid")
+    list+=${list:+,}$(worker_address "$i"):28900
+  done
+  export NCCL_SLIME_SWITCH=$list
+}
+
+# lab_switchd_in SPACE ADDRESS FILE [LINE...]: the same anywhere. All have one key.
+lab_switchd_in() {
+  local space=$1 address=$2 file=$3 key=$work/switch.key
+  shift 3
+  [ -e "$key" ] || { head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$key" && chmod 600 "$key"; }
+  {
+    printf 'data:\n  listen: %s:28880\n  shards: 1\n' "$address"
+    printf 'control:\n  listen: %s:28900\n  key_file: %s\n' "$address" "$key"
+    printf '%s\n' "$@"
+  } >"$file"
+  export NCCL_SLIME_SWITCH_KEY_FILE=$key
+  lab_switchd_again "$file" "$space"
+}
+
+# lab_switchd_again FILE [SPACE]: as it was configured before. Not in_switch: $! is to be
+# slime-switchd itself. The same below.
 lab_switchd_again() {
   : >"$1.ready"
-  ip netns exec switch "${launcher[@]}" "$build/bin/slime-switchd" --config "$1" \
+  ip netns exec "${2:-switch}" "${launcher[@]}" "$build/bin/slime-switchd" --config "$1" \
     >"$1.ready" 2>>"$1.log" &
   switchd_pid=$!
   for _ in $(seq 1200); do

@@ -19,6 +19,14 @@ def algbw(work, name):
     return row["size"] / best / 1e3
 
 
+def wrong_of(work, name):
+    """Elements that were wrong, and operations that were checked, in all rows."""
+    with open(os.path.join(work, f"{name}.0.json")) as file:
+        rows = json.load(file)["rows"]
+    halves = [row[half] for row in rows for half in ("out_of_place", "in_place")]
+    return sum(half.get("wrong") or 0 for half in halves), sum(half["checked"] for half in halves)
+
+
 def bits_per_second(rate):
     number, unit = re.fullmatch(r"(\d+)([kmg]?)bit", rate).groups()
     return int(number) * {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}[unit]
