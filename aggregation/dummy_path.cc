@@ -99,8 +99,7 @@ WorkerReport DummyPath::report() {
   return {.name = name_,
           .worker = worker_->counters(),
           .port = {},
-          .round_trip_ns = worker_->round_trip_ns(),
-          .without_switch = false};
+          .round_trip_ns = worker_->round_trip_ns()};
 }
 
 }  // namespace slime::aggregation

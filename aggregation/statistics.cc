@@ -14,7 +14,9 @@ Statistics statistics_of(const WorkerReport& report) {
   SLIME_UDP_COUNTERS(SLIME_FIELD)
 #undef SLIME_FIELD
   statistics.round_trip_ns = report.round_trip_ns;
-  statistics.without_switch = report.without_switch;
+  statistics.without_switch = report.without_switch();
+  statistics.switches = report.switches;
+  statistics.lost_switches = report.lost_switches;
   return statistics;
 }
 

@@ -11,9 +11,8 @@ namespace {
 constexpr uint64_t kTimeoutNs = 2'000'000'000;  // of connecting, and of each question
 constexpr uint64_t kStepNs = 1'000'000;         // between looks at an answer that is to come
 constexpr uint64_t kAskAgainNs = 20'000'000;    // while the tree is not complete
-constexpr uint64_t kTreeNs = 15'000'000'000;  // longer than the switches wait: jobs.tree_s, and 2 s
-constexpr uint64_t kAgainNs = 100'000'000;    // after a failure, while the others still wait
-constexpr uint64_t kSettleNs = 2'000'000'000;  // the others hear of a grant within so long
+constexpr uint64_t kAgainNs = 100'000'000;      // after a failure, while the others still wait
+constexpr uint64_t kSettleNs = 2'000'000'000;   // the others hear of a grant within so long
 
 uint64_t after(uint64_t now_ns, uint64_t pause_ns) {
   return pause_ns == Reattachment::kWhenTold ? UINT64_MAX : now_ns + pause_ns;

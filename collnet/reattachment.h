@@ -23,6 +23,8 @@ class Reattachment {
   using Wanted = std::variant<control::CreateJob, control::JoinTree>;
   static constexpr uint64_t kWhenTold = UINT64_MAX;
   static constexpr uint64_t kLongestPauseNs = 60'000'000'000;
+  // For all leaves of a tree to join: longer than the switches wait (jobs.tree_s), and 2 s.
+  static constexpr uint64_t kTreeNs = 15'000'000'000;
 
   // `terms`: of the job that was lost, which is closed first if the switch still has it: its memory
   // is wanted again. `wanted`: the new job; nothing less will do. `pause_ns`: before the first try;

@@ -12,9 +12,14 @@ void log_report(const WorkerReport& report) {
 #define SLIME_FIELD(name, help) text += #name " " + std::to_string(report.port.name) + ", ";
   SLIME_UDP_COUNTERS(SLIME_FIELD)
 #undef SLIME_FIELD
+  std::string without;
+  if (report.lost_switches > 0) {
+    without = ", without " + std::to_string(report.lost_switches) + " of " +
+              std::to_string(report.switches) + " switches at the end";
+  }
+  if (report.without_switch()) without = ", without the switch at the end";
   SLIME_INFO("%s: %sround trip %.1f us%s", report.name.c_str(), text.c_str(),
-             static_cast<double>(report.round_trip_ns) / 1e3,
-             report.without_switch ? ", without the switch at the end" : "");
+             static_cast<double>(report.round_trip_ns) / 1e3, without.c_str());
 }
 
 }  // namespace slime

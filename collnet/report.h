@@ -13,7 +13,10 @@ struct WorkerReport {
   WorkerCounters worker;
   UdpCounters port;
   uint64_t round_trip_ns = 0;
-  bool without_switch = false;
+  uint32_t switches = 1;       // that were named
+  uint32_t lost_switches = 0;  // of these, at the moment
+  // The ranks sum up for each other, as none is left.
+  bool without_switch() const { return lost_switches == switches; }
 };
 
 // One INFO line: the end of a worker.

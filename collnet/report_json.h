@@ -17,7 +17,9 @@ inline nlohmann::ordered_json json_of(const WorkerReport& report) {
   SLIME_UDP_COUNTERS(SLIME_FIELD)
 #undef SLIME_FIELD
   row["round_trip_ns"] = report.round_trip_ns;
-  row["without_switch"] = report.without_switch;
+  row["switches"] = report.switches;
+  row["lost_switches"] = report.lost_switches;
+  row["without_switch"] = report.without_switch();
   return row;
 }
 

@@ -1,9 +1,11 @@
-// A CollNet communicator: the ring of its members, and the job on the switch that they share.
+// A CollNet communicator: the ring of its members, and a share for each switch that they use
+// together. Every operation is cut over the shares (spread.h).
 //
 // connect() succeeds at all members or at none: the members agree on it at the end, after each has
-// seen one sum come back from the switch. If the switch goes away later, the members go on without
+// seen one sum come back from every switch. If a switch goes away later, the members go on without
 // it, and on it again when it is back (session_move.cc): operations under way end with the same
-// bits, and NCCL sees no error.
+// bits, and NCCL sees no error. What is started then goes to the switches that are left, or, where
+// none is, to the ranks.
 //
 // Thread rules: connect from NCCL's service thread, it waits; the rest from one thread. While
 // nobody calls, the housekeeper looks after the session: another rank may still need what this one
@@ -14,22 +16,18 @@
 
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "collnet/lease.h"
-#include "collnet/reattachment.h"
 #include "collnet/report.h"
 #include "collnet/ring.h"
 #include "collnet/session_blobs.h"
-#include "collnet/udp_rails.h"
-#include "collnet/worker.h"
-#include "switch/core/shard.h"
+#include "collnet/share.h"
+#include "collnet/spread.h"
 
 namespace slime {
 
-class Session final : private DatagramUser, private net::Outbox, private Chore {
+class Session final : private DatagramUser, private Chore {
  public:
   // `advice`: which all_reduce are to come by CollNet, as a digest. Members that differ in it would
   // sooner or later choose different algorithms for one operation and hang, so they do not connect.
@@ -43,8 +41,8 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   Status start(const Operation& operation, uint64_t* ticket);
   // Moves packets; whether the operation is done. Errors are for good: see failure().
   Status test(uint64_t ticket, bool* done);
-  const Error& failure() const { return worker_->failure(); }
-  const std::string& name() const { return name_; }
+  const Error& failure() const { return failure_; }
+  const std::string& name() const { return team_.name; }
   WorkerReport report();  // any thread
   uint64_t results();     // of the report, without the rest
 
@@ -54,6 +52,16 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
 
   Session(Fabric& fabric, std::string name);
 
+  // When one share fails, all stop: the first reason counts.
+  Status status() const { return failed_ ? failure_.status : Status::kOk; }
+  void give_up(Error error);
+  void adopt_failure();
+  void start_held(uint64_t now_ns);
+  void start_parts(const Operation& operation, uint64_t now_ns);
+  bool done(uint64_t ticket) const;
+  WorkerCounters counters() const;
+  uint32_t lost_switches() const;
+  void warn_of_missing(const std::string& ranks, uint64_t now_ns);
   void finish_move();
   void take_leave();
   void progress(uint64_t now_ns);
@@ -61,14 +69,15 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   uint64_t attend(uint64_t now_ns) override;
   void on_datagram(std::span<const std::byte> datagram, const SocketAddress& from,
                    uint64_t now_ns) override;
-  void send(const net::Outgoing& packet, std::span<const SocketAddress> to) override;
+  Share& share_of(const sap::Header& header) const;
 
   // session_connect.cc
   using Member = SessionMember;
-  using Grant = SessionGrant;  // where the job runs
+  using Grant = SessionGrant;  // where a job runs
   Result<void> set_up(int device, Listener& listener, std::span<const Handle> handles,
                       uint32_t rank);
   Result<void> check_settings() const;
+  Result<void> prepare(int device);
   Result<void> open_rails(int device);
   Result<void> come_together(int device);
   Result<void> meet(int device, std::vector<Member>* members);
@@ -76,12 +85,6 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   Result<void> compare_versions();
   number::HalfBits common_half_bits(std::span<const Member> members) const;
   Result<void> compare_advice(std::span<const Member> members) const;
-  Result<void> obtain_job(std::span<const Member> members, Grant* grant);
-  control::CreateJob job_of_all() const;
-  control::CreateJob wanted_job(std::span<const Member> members) const;
-  Result<control::JobGrant> ask_for_job(std::span<const Member> members);
-  static Grant grant_of(const control::JobGrant& grant);
-  Result<void> join(const Grant& grant);
   Result<void> try_it();
   Result<void> agree(const Result<void>& own, const char* on);
   static Result<void> verdict(const Result<void>& own, std::span<const uint8_t> well,
@@ -90,66 +93,59 @@ class Session final : private DatagramUser, private net::Outbox, private Chore {
   // session_rails.cc
   std::vector<UdpRail> rails_of_device(int device) const;
   void take(SessionAddresses addresses);
-  std::span<const SocketAddress> on_rail(uint32_t rail) const;
-  Result<bool> all_rails_work(const Grant& grant);
+  Result<bool> all_rails_work();
   uint8_t answering_rails();
-  void leave_job();
-  void drop_lost_rails();
+  void warn_of(const Share& share, uint32_t silent_rail) const;
+  void hear_switches();
 
-  // session_tree.cc
-  Result<void> find_place(std::span<const Member> members);
-  Result<void> obtain_part(std::span<const Member> members, Grant* grant);
-  bool is_tree() const { return job_.branches.size() > 1; }
-  // Who asks the switch that this rank is below.
-  uint32_t leader() const { return job_.branches[job_.branch].ranks.front(); }
-  control::JoinTree part_of(control::CreateJob job, uint64_t tree) const;
-  Result<control::JobGrant> ask_for_part(std::span<const Member> members);
-  Result<void> check_parts(std::span<const Grant> grants) const;
+  // session_jobs.cc
+  struct Shape {  // of the jobs on all switches together
+    uint32_t slots = 0, lanes = 0;
+  };
+  Result<void> find_place(std::span<const std::vector<NamedSwitch>> by_rank);
+  Shape wanted_shape(std::span<const Member> members) const;
+  uint32_t slots_of(const Share& share, const Shape& shape) const;
+  Result<std::vector<Grant>> obtain_jobs(std::span<const Member> members);
+  Result<void> ask_switches(Shape wanted, std::span<Grant> jobs);
+  Result<void> ask_each(const Shape& wanted, std::span<Grant> jobs);
+  Result<std::vector<Grant>> obtain_part(std::span<const Member> members);
+  Result<void> join(std::span<const Grant> jobs);
 
   // session_move.cc
   enum class Stage : uint8_t { kStill, kAnnouncing, kComparing };
   bool must_move(uint64_t now_ns) const;
-  bool is_stuck();
   void begin_move();
-  Result<Grant> announcement() const;
+  Result<void> announce();
   void continue_move(uint64_t now_ns);
   Result<void> next_stage(uint64_t now_ns);
   Result<void> compare();
-  Result<void> leave_switch(uint64_t now_ns);
-  Result<void> return_to_switch(const Grant& grant, uint64_t now_ns);
-  void seek_switch(uint64_t now_ns);
-  control::CreateJob lost_job() const;
-  Result<void> serve();
+  Result<void> move_shares(uint64_t now_ns);
+  void spread_anew();
+  Result<void> check_distinct() const;
 
   Fabric& fabric_;
-  std::shared_ptr<Housekeeper> keeper_;
-  const std::string name_;  // "CollNet on eth0, rank 1 of 4"
   uint64_t advice_ = 0;
   CommOptions options_;
   uint64_t deadline_ns_ = 0;
-  SocketAddress control_address_;
-  std::string data_name_;  // where the switch takes packets, for messages
-  Credentials who_;
   std::unique_ptr<Ring> ring_;
-  std::unique_ptr<UdpRails> port_;
-  std::unique_ptr<Worker> worker_;
-  WorkerOptions job_;           // what the worker was made with
-  SessionAddresses members_;    // rail by rail, each by rank
-  std::optional<Lease> lease_;  // rank 0's; in a tree, of the first at each leaf
-  uint64_t look_ns_ = 0;        // when to look after the members again
-  uint64_t results_ = 0;        // of the worker, then
-  uint64_t lost_since_ns_ = 0;  // a neighbour has gone, and no result has come since; 0: no
+  Team team_;
+  std::vector<std::unique_ptr<Share>> shares_;  // by switch; on a tree, one
+  Spread spread_{Spread::PerSwitch{1}};
+  uint64_t tickets_ = 0;         // given out
+  std::vector<Operation> held_;  // the newest, not started yet: the shares move
+  uint64_t look_ns_ = 0;         // when to look after the members again
+  uint64_t results_ = 0;         // of the workers, then
+  uint64_t lost_since_ns_ = 0;   // a neighbour has gone, and no result has come since; 0: no
 
   Stage stage_ = Stage::kStill;
-  std::vector<uint32_t> epochs_;  // of the slots, by rank
-  std::vector<Grant> announced_;  // by rank; that of rank 0 says where to
-  uint64_t tree_ = 0;             // the name of the job on a tree, or of the newest try for one
-  std::unique_ptr<net::Shard> served_;  // slots that this rank sums up for all: there is no switch
-  std::optional<Reattachment> way_back_;  // rank 0's, then; in a tree, of the first at each leaf
-  uint32_t retries_ = 0;                  // moves from ranks to ranks, while only
-  uint64_t retried_at_ = 0;               // so many bytes were done
-  uint64_t pause_ns_ = 0;                 // before it is tried
-  uint64_t arrived_ns_ = 0;               // on the switch, last
+  std::vector<Grant> announced_;  // by rank, each by share
+  std::vector<uint32_t> epochs_;  // by rank, each by share, each by slot
+
+  bool joined_ = false;  // there are workers
+  bool failed_ = false;
+  Error failure_;            // does not change any more when failed_ is set
+  std::string missing_;      // ranks that were warned of last
+  uint64_t missing_ns_ = 0;  // then
 
   std::mutex mutex_;        // guards all of the above, once connected
   uint64_t called_ns_ = 0;  // by NCCL, last

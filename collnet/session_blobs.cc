@@ -15,6 +15,12 @@ tl::unexpected<Error> bad(const char* whose, const std::string& what) {
                          whose, what.c_str()));
 }
 
+bool agree_on(const auto& one, const auto& other) {
+  return one.from == other.from && one.job == other.job && one.generation == other.generation &&
+         one.token == other.token && one.slots == other.slots && one.lanes == other.lanes &&
+         one.shards == other.shards;
+}
+
 }  // namespace
 
 Result<void> check_versions(std::span<const uint32_t> by_rank) {
@@ -55,6 +61,35 @@ Result<SessionAddresses> addresses_of(std::span<const SessionMember> members) {
   return addresses;
 }
 
+Result<std::vector<std::vector<NamedSwitch>>> switches_of(std::span<const SessionMember> members) {
+  std::vector<std::vector<NamedSwitch>> by_rank;
+  for (size_t rank = 0; rank < members.size(); ++rank) {
+    const SessionMember& member = members[rank];
+    const std::string whose = "rank " + std::to_string(rank);
+    if (member.switch_count < 1 || member.switch_count > kMaxSwitches) {
+      return bad(whose.c_str(), std::to_string(member.switch_count) + " switches");
+    }
+    std::vector<NamedSwitch>& named = by_rank.emplace_back();
+    for (const auto& one : std::span(member.switches).first(member.switch_count)) {
+      auto control = SocketAddress::unpack(one.control);
+      if (!control) return bad(whose.c_str(), "a switch at an address that is none");
+      if (one.weight < 1 || one.weight > kMaxSwitchWeight) {
+        return bad(whose.c_str(), "a switch of weight " + std::to_string(one.weight));
+      }
+      control->set_scope(0);  // of a link-local address: it means something on that host only
+      named.push_back({*control, one.weight});
+    }
+    const bool is_list = named.size() > 1 || by_rank[0].size() > 1;
+    if (!is_list || named == by_rank[0]) continue;
+    return fail(make_error(Status::kConfig, 0,
+                           "rank %zu names other switches than rank 0, or in another order; where "
+                           "NCCL_SLIME_SWITCH is a list, give all ranks the same (ranks that name "
+                           "different leaves of a tree name one each)",
+                           rank));
+  }
+  return by_rank;
+}
+
 Result<void> check_grant(const SessionGrant& grant) {
   using From = SessionGrant::From;
   if (grant.from == From::kNobody) return {};
@@ -76,6 +111,39 @@ Result<void> check_grant(const SessionGrant& grant) {
                              std::to_string(grant.shards) + " shards");
   }
   return {};
+}
+
+SessionGrant grant_of(const control::JobGrant& grant) {
+  return {.address = grant.address.pack(),
+          .from = SessionGrant::From::kSwitch,
+          .shards = grant.shards,
+          .slots = grant.slots,
+          .lanes = grant.lanes,
+          .job = grant.job.job,
+          .generation = grant.job.generation,
+          .token = grant.token};
+}
+
+Result<void> check_parts(std::span<const Branch> branches, std::span<const SessionGrant> grants) {
+  std::string who;
+  bool same = true;
+  for (const Branch& branch : branches) {
+    const uint32_t leader = branch.ranks.front();
+    same = same && agree_on(grants[leader], grants[0]);
+    if (grants[leader].from == SessionGrant::From::kSwitch) continue;
+    who += (who.empty() ? "" : ", ") + std::to_string(leader) + " (of the switch at " +
+           branch.control.to_string() + ")";
+  }
+  if (!who.empty()) {
+    return fail(make_error(Status::kRemote, 0,
+                           "rank %s got no part of a job on a tree of %zu switches; %s",
+                           who.c_str(), branches.size(), kToldElsewhere));
+  }
+  if (same) return {};
+  return fail(make_error(Status::kRemote, 0,
+                         "the %zu switches of a tree granted different jobs; are all of them "
+                         "leaves of the same root (parent.control)?",
+                         branches.size()));
 }
 
 }  // namespace slime

@@ -5,26 +5,39 @@
 #include <slime/result.h>
 #include <slime/sap.h>
 #include <slime/socket.h>
+#include <slime/switch_control.h>
 
 #include <array>
 #include <span>
+#include <type_traits>
 #include <vector>
+
+#include "collnet/branches.h"
+#include "collnet/spread.h"
+#include "collnet/switches.h"
 
 namespace slime {
 
+struct SessionSwitch {
+  SocketAddress::Wire control{};
+  uint32_t weight = 0;
+};
+
 struct SessionMember {
-  uint64_t tree = 0;    // rank 0's counts: the name of a job on a tree
+  uint64_t name = 0;    // of the session, at its switches; rank 0's counts
   uint64_t advice = 0;  // digest of what a tuner tells NCCL
   uint32_t lanes = 0;   // that the path to the switch takes
   uint32_t well = 0;
   uint32_t half_bits = 0;
-  uint32_t rails = 0;             // that it has
-  uint32_t guesses = 0;           // 1: it knows of them (Worker::may_guess)
-  SocketAddress::Wire control{};  // of the switch that it was told to use
+  uint32_t rails = 0;    // that it has
+  uint32_t guesses = 0;  // 1: it knows of them (Worker::may_guess)
+  uint32_t switch_count = 0;
+  std::array<SessionSwitch, kMaxSwitches> switches{};           // that it was told to use
   std::array<SocketAddress::Wire, sap::kMaxRails> addresses{};  // by rail
 };
 
-// What rank 0 got for all; on a tree, what the first rank of each leaf got for those below it.
+// Of one switch: what rank 0 got for all; on a tree, what the first rank of each leaf got for those
+// below it.
 struct SessionGrant {
   // kSought: nobody yet; in a tree, now is the time to ask all leaves.
   enum class From : uint32_t { kNobody, kSwitch, kRanks, kSought };
@@ -33,13 +46,18 @@ struct SessionGrant {
   uint32_t shards = 1, slots = 0, lanes = 0;
   uint16_t job = 0;
   uint8_t generation = 0;
-  uint8_t lost_rails = 0;  // when leaving a switch, of each rank: Worker::lost_rails
-  uint32_t token = 0;      // where the ranks sum up for each other, rank 0's counts
+  uint8_t lost_rails = 0;   // of each rank: Worker::lost_rails
+  uint32_t token = 0;       // where the ranks sum up for each other, rank 0's counts
+  uint32_t leaves = 0;      // of each rank: 1: it has trouble where the job runs
+  uint64_t operations = 0;  // of each rank: how many it has started
 };
+// They are gathered as they lie in memory.
+static_assert(std::has_unique_object_representations_v<SessionMember> &&
+              std::has_unique_object_representations_v<SessionGrant>);
 
 // Members tell each other this version before all else: the blobs of another version have another
 // size. It changes with the protocol towards the switch, too.
-inline constexpr uint32_t kSessionVersion = 2;
+inline constexpr uint32_t kSessionVersion = 3;
 Result<void> check_versions(std::span<const uint32_t> by_rank);
 
 // Rail by rail, each by rank, of the rails that all have. An error names the rank whose blob cannot
@@ -47,10 +65,22 @@ Result<void> check_versions(std::span<const uint32_t> by_rank);
 struct SessionAddresses {
   uint32_t rails = 1;
   std::vector<SocketAddress> all;
+  std::span<const SocketAddress> on(uint32_t rail) const {
+    const size_t ranks = all.size() / rails;
+    return std::span(all).subspan(rail * ranks, ranks);
+  }
 };
 Result<SessionAddresses> addresses_of(std::span<const SessionMember> members);
 
+// By rank, what each names. Fails unless they are leaves of a tree, one named by each rank, or all
+// ranks name the same.
+Result<std::vector<std::vector<NamedSwitch>>> switches_of(std::span<const SessionMember> members);
+
+SessionGrant grant_of(const control::JobGrant& grant);
 // Whether a worker can be made of it. kNobody is sound: it says that there is no job.
 Result<void> check_grant(const SessionGrant& grant);
+// Of a tree, by rank: whether the first rank of each branch got a part of one and the same job. The
+// same answer at all ranks.
+Result<void> check_parts(std::span<const Branch> branches, std::span<const SessionGrant> grants);
 
 }  // namespace slime

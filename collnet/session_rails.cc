@@ -1,9 +1,10 @@
-// A session over several rails of its device: which there are, whether they reach the switch, and
-// what is done when one does not, or not any more.
+// A session over several rails of its device: which there are, whether they reach the switches, and
+// what is done when one does not.
 #include <sched.h>
 #include <slime/log.h>
 
-#include <bit>
+#include <algorithm>
+#include <vector>
 
 #include "collnet/session.h"
 
@@ -15,50 +16,59 @@ constexpr uint64_t kProbeAgainNs = 20'000'000;
 
 uint8_t all_of(uint32_t rails) { return static_cast<uint8_t>((1u << rails) - 1); }
 
-// Asks about a slot on each rail. The switch answers whoever the job knows.
+// Asks every switch about a slot on each rail. A switch answers whoever its job knows.
 class RailProbe final : private DatagramUser {
  public:
-  RailProbe(UdpRails& port, const WorkerOptions& job) : port_(port), job_(job) {
+  RailProbe(UdpRails& port, std::span<Share* const> shares, uint32_t rails)
+      : port_(port), shares_(shares), rails_(rails), answered_(shares.size()) {
     // Without a slot there is nothing that the rail would have to carry.
-    for (uint32_t rail = 0; rail < job.rails; ++rail) {
-      if (rail * job.shards >= job.slots) answered_ |= static_cast<uint8_t>(1u << rail);
+    for (size_t i = 0; i < shares.size(); ++i) {
+      for (uint32_t rail = 0; rail < rails; ++rail) {
+        if (!shares[i]->carries(rail)) answered_[i] |= bit(rail);
+      }
     }
+    idle_ = answered_;
   }
-  uint8_t answered() const { return answered_; }
+  bool complete() const {
+    return std::ranges::all_of(answered_, [&](uint8_t one) { return one == all_of(rails_); });
+  }
+  // One that is silent on all rails is not their fault.
+  bool is_silent(size_t share) const { return answered_[share] == idle_[share]; }
+  bool all_silent() const { return answered_ == idle_; }
+  bool answers(size_t share, uint32_t rail) const { return (answered_[share] & bit(rail)) != 0; }
+  // Rails that reach all switches but those; none if all are silent.
+  uint8_t working() const {
+    if (all_silent() && !complete()) return 0;
+    uint8_t work = all_of(rails_);
+    for (size_t i = 0; i < answered_.size(); ++i) {
+      if (!is_silent(i)) work &= answered_[i];
+    }
+    return work;
+  }
   void ask() {
-    for (uint32_t rail = 0; rail < job_.rails; ++rail) {
-      if ((answered_ >> rail & 1) == 0) ask(rail);
+    for (size_t i = 0; i < shares_.size(); ++i) {
+      for (uint32_t rail = 0; rail < rails_; ++rail) {
+        if (!answers(i, rail)) shares_[i]->probe(rail);
+      }
     }
     port_.flush();
   }
   void hear(uint64_t now_ns) { port_.receive(*this, now_ns); }
 
  private:
-  void ask(uint32_t rail) {
-    const sap::Header header{.type = sap::Type::kQuery,
-                             .job = job_.job,
-                             .generation = job_.generation,
-                             .child = job_.child,
-                             .token = job_.token,
-                             .slot = static_cast<uint16_t>(rail * job_.shards),
-                             .epoch = sap::kFirstEpoch};
-    std::byte packet[sap::kHeaderBytes];
-    sap::encode(header, packet);
-    port_.send({Destination::Kind::kShard, 0, rail}, packet);
-  }
+  static uint8_t bit(uint32_t rail) { return static_cast<uint8_t>(1u << rail); }
   void on_datagram(std::span<const std::byte> datagram, const SocketAddress&, uint64_t) override {
     sap::Header header;
-    if (sap::decode(datagram, &header) != sap::Fault::kNone || header.job != job_.job ||
-        header.generation != job_.generation || header.token != job_.token ||
-        header.type != sap::Type::kStatus) {
-      return;
+    if (sap::decode(datagram, &header) != sap::Fault::kNone) return;
+    for (size_t i = 0; i < shares_.size(); ++i) {
+      if (const auto rail = shares_[i]->probed(header)) answered_[i] |= bit(*rail);
     }
-    answered_ |= static_cast<uint8_t>(1u << sap::rail_of(header.slot, job_.shards, job_.rails));
   }
 
   UdpRails& port_;
-  const WorkerOptions& job_;
-  uint8_t answered_ = 0;
+  const std::span<Share* const> shares_;
+  const uint32_t rails_;
+  std::vector<uint8_t> answered_, idle_;  // by share: rails, a bit each
 };
 
 }  // namespace
@@ -73,98 +83,82 @@ std::vector<UdpRail> Session::rails_of_device(int device) const {
 
 // As many rails as all have.
 void Session::take(SessionAddresses addresses) {
-  members_ = std::move(addresses);
-  if (port_->count() > members_.rails) {
-    SLIME_INFO("%s: %u of %u rails to the switch are used; another rank has no more", name_.c_str(),
-               members_.rails, port_->count());
-    port_->keep(all_of(members_.rails));
+  team_.members = std::move(addresses);
+  const uint32_t rails = team_.members.rails;
+  if (team_.port->count() > rails) {
+    SLIME_INFO("%s: %u of %u rails to the switch are used; another rank has no more",
+               name().c_str(), rails, team_.port->count());
+    team_.port->keep(all_of(rails));
   }
-  for (uint32_t rail = 0; rail < members_.rails && members_.rails > 1; ++rail) {
-    SLIME_INFO("%s: rail %u to the switch is %s", name_.c_str(), rail,
-               port_->name_of(rail).c_str());
+  for (uint32_t rail = 0; rail < rails && rails > 1; ++rail) {
+    SLIME_INFO("%s: rail %u to the switch is %s", name().c_str(), rail,
+               team_.port->name_of(rail).c_str());
   }
-}
-
-std::span<const SocketAddress> Session::on_rail(uint32_t rail) const {
-  return std::span(members_.all).subspan(size_t{rail} * ring_->size(), ring_->size());
 }
 
 // The same answer at all ranks. False: this one or others have fewer rails now.
-Result<bool> Session::all_rails_work(const Grant& grant) {
-  if (members_.rails == 1 || grant.from != Grant::From::kSwitch) return true;
+Result<bool> Session::all_rails_work() {
+  const uint32_t rails = team_.members.rails;
+  if (rails == 1 || lost_switches() == shares_.size()) return true;
   std::vector<uint8_t> answering(ring_->size());
   const uint8_t own = answering_rails();
   answering[ring_->rank()] = own;
   auto told = ring_->all_gather(std::as_writable_bytes(std::span(answering)), 1, deadline_ns_);
   if (!told) return fail(std::move(told.error()));
   bool work = true;
-  for (const uint8_t rails : answering) work = work && rails == all_of(members_.rails);
-  for (uint32_t rail = 0; rail < members_.rails; ++rail) {
-    if ((own >> rail & 1) != 0) continue;
-    SLIME_WARN(
-        "%s: nothing came back from the switch's data address, %s, over %s, so CollNet does "
-        "without it; check that both ends have a route, and rp_filter, or set "
-        "NCCL_SLIME_SWITCH_RAILS=1",
-        name_.c_str(), data_name_.c_str(), port_->name_of(rail).c_str());
-  }
+  for (const uint8_t one : answering) work = work && one == all_of(rails);
   // Where none works, the first sum is what fails, and says so.
-  if (!work) port_->keep(own != 0 ? own : 1);
+  if (!work) team_.port->keep(own != 0 ? own : 1);
   return work;
+}
+
+void Session::warn_of(const Share& share, uint32_t silent_rail) const {
+  const ShardPorts data = share.data();
+  SLIME_WARN(
+      "%s: nothing came back from the switch's data address, %s, over %s, so CollNet does "
+      "without it; check that both ends have a route, and rp_filter, or set "
+      "NCCL_SLIME_SWITCH_RAILS=1",
+      name().c_str(), control::shard_range(data.first, data.count).c_str(),
+      team_.port->name_of(silent_rail).c_str());
 }
 
 // A rail that is silent is waited for a second longer than the first that answers: a switch that is
 // busy answers on none. If all are silent, half of the time is left for the members to say so.
 uint8_t Session::answering_rails() {
-  RailProbe probe(*port_, job_);
-  const uint8_t without_slots = probe.answered();
+  std::vector<Share*> asked;
+  for (const auto& share : shares_) {
+    if (share->on_switch()) asked.push_back(share.get());
+  }
+  RailProbe probe(*team_.port, asked, team_.members.rails);
   uint64_t now_ns = fabric_.clock().now_ns(), ask_ns = now_ns;
   const uint64_t left_ns = deadline_ns_ - std::min(now_ns, deadline_ns_);
   uint64_t until_ns = now_ns + std::min(kTrialTimeoutNs, left_ns / 2);
-  for (bool late = false; probe.answered() != all_of(members_.rails) && !late;) {
+  for (bool late = false; !probe.complete() && !late;) {
     late = now_ns >= until_ns;  // before the look: who was held up looks once more
     if (now_ns >= ask_ns) {
       probe.ask();
       ask_ns = now_ns + kProbeAgainNs;
     }
-    const bool all_silent = probe.answered() == without_slots;
+    const bool all_silent = probe.all_silent();
     probe.hear(now_ns);
     sched_yield();
     now_ns = fabric_.clock().now_ns();
-    if (all_silent && probe.answered() != without_slots) {
-      until_ns = std::min(until_ns, now_ns + kOthersNs);
+    if (all_silent && !probe.all_silent()) until_ns = std::min(until_ns, now_ns + kOthersNs);
+  }
+  for (size_t i = 0; i < asked.size(); ++i) {
+    if (probe.is_silent(i) && !probe.all_silent()) continue;
+    for (uint32_t rail = 0; rail < team_.members.rails; ++rail) {
+      if (!probe.answers(i, rail)) warn_of(*asked[i], rail);
     }
   }
-  return probe.answered();
+  return probe.working();
 }
 
-// Before its first sum.
-void Session::leave_job() {
-  lease_.reset();
-  worker_.reset();
-  port_->set_switch(SocketAddress(), 0);
-}
-
-// All have heard the same, so all drop the same.
-void Session::drop_lost_rails() {
-  uint8_t lost = 0;
-  for (const Grant& grant : announced_) lost |= grant.lost_rails;
-  const uint8_t left = all_of(members_.rails) & static_cast<uint8_t>(~lost);
-  if (left == all_of(members_.rails) || left == 0) return;
-  for (uint32_t rail = 0; rail < members_.rails; ++rail) {
-    if ((left >> rail & 1) != 0) continue;
-    SLIME_WARN(
-        "%s: going on without %s, which does not reach the switch any more, here or at "
-        "another rank",
-        name_.c_str(), port_->name_of(rail).c_str());
-  }
-  SessionAddresses kept{.rails = static_cast<uint32_t>(std::popcount(left)), .all = {}};
-  for (uint32_t rail = 0; rail < members_.rails; ++rail) {
-    if ((left >> rail & 1) == 0) continue;
-    kept.all.insert(kept.all.end(), on_rail(rail).begin(), on_rail(rail).end());
-  }
-  members_ = std::move(kept);
-  port_->keep(left);
-  port_->set_ranks({on_rail(0).begin(), on_rail(0).end()});
+// All hear the switches over all rails.
+void Session::hear_switches() {
+  std::vector<ShardPorts> switches;
+  for (const auto& share : shares_) switches.push_back(share->data());
+  team_.port->set_switches(switches);
 }
 
 }  // namespace slime

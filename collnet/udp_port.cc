@@ -41,8 +41,8 @@ void mark(const Fd& fd, const UdpPortOptions& options) {
 }
 
 // Connecting a UDP socket sends nothing: it asks for the route, and so for our address and the MTU.
-Result<uint32_t> path_mtu(const UdpPortOptions& options, SocketAddress* own) {
-  const SocketAddress& peer = options.peer;
+Result<uint32_t> path_mtu(const UdpPortOptions& options, const SocketAddress& peer,
+                          SocketAddress* own) {
   const Fd probe(::socket(peer.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!probe) return fail(failed("socket", peer));
   bind_to_interface(probe, options.interface);
@@ -70,16 +70,21 @@ Result<uint32_t> path_mtu(const UdpPortOptions& options, SocketAddress* own) {
 
 Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortOptions& options) {
   std::unique_ptr<UdpPort> port(new UdpPort);
-  auto bytes = path_mtu(options, &port->own_);
-  if (!bytes) return fail(std::move(bytes.error()));
-  port->max_packet_bytes_ = *bytes;
+  port->max_packet_bytes_ = UINT32_MAX;
+  for (const SocketAddress& peer : options.peers) {
+    SocketAddress own;
+    auto bytes = path_mtu(options, peer, &own);
+    if (!bytes) return fail(std::move(bytes.error()));
+    if (&peer == &options.peers.front()) port->own_ = own;
+    port->max_packet_bytes_ = std::min(port->max_packet_bytes_, *bytes);
+  }
   port->interface_ = options.interface;
   port->fd_.reset(
       ::socket(port->own_.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP));
-  if (!port->fd_) return fail(failed("socket", options.peer));
+  if (!port->fd_) return fail(failed("socket", options.peers.front()));
   bind_to_interface(port->fd_, options.interface);
   if (::bind(port->fd_.get(), port->own_.data(), port->own_.size()) != 0) {
-    return fail(failed("bind", options.peer));
+    return fail(failed("bind", options.peers.front()));
   }
   mark(port->fd_, options);
   auto bound = local_address(port->fd_);
@@ -95,22 +100,6 @@ Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortOptions& options) {
     port->vectors_[i] = {&port->incoming_[i * kPacketBytes], kPacketBytes};
   }
   return port;
-}
-
-void UdpPort::set_switch(const SocketAddress& address, uint32_t shards) {
-  switch_ = address;
-  shards_ = shards;
-}
-
-SocketAddress UdpPort::address_of(const Destination& destination) const {
-  if (destination.kind == Destination::Kind::kRank) return ranks_[destination.index];
-  SocketAddress address = switch_;
-  address.set_port(static_cast<uint16_t>(address.port() + destination.index));
-  return address;
-}
-
-void UdpPort::send(const Destination& to, std::span<const std::byte> datagram) {
-  send(address_of(to), datagram);
 }
 
 void UdpPort::send(const SocketAddress& to, std::span<const std::byte> datagram) {
@@ -177,10 +166,12 @@ void UdpPort::send_one_by_one(msghdr message, size_t segment_bytes) {
 }
 
 bool UdpPort::is_known(const SocketAddress& from) const {
-  SocketAddress base = from;
-  base.set_port(switch_.port());
-  const uint32_t shard = static_cast<uint32_t>(from.port()) - switch_.port();
-  if (shard < shards_ && base == switch_) return true;
+  for (const ShardPorts& shards : switches_) {
+    SocketAddress base = from;
+    base.set_port(shards.first.port());
+    const uint32_t shard = static_cast<uint32_t>(from.port()) - shards.first.port();
+    if (shard < shards.count && base == shards.first) return true;
+  }
   return std::find(ranks_.begin(), ranks_.end(), from) != ranks_.end();
 }
 

@@ -5,22 +5,25 @@
 // One thread. Nothing is allocated after open().
 #pragma once
 
+#include <slime/sap.h>
 #include <slime/socket.h>
 #include <sys/uio.h>
 
 #include <array>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "collnet/worker.h"
 #include "engine/comm.h"
 
 namespace slime {
 
 struct UdpPortOptions {
-  SocketAddress peer;          // whoever: the route to it decides which address is ours
+  // Switches, one at least: the route to the first decides which address is ours, the narrowest of
+  // all how large a packet may be.
+  std::vector<SocketAddress> peers;
   uint64_t buffer_bytes = 0;   // of the socket, each way; 0: the system's default
   std::string interface = {};  // packets leave over it, where we may say so; empty: as routed
   SocketAddress address = {};  // ours, with an interface
@@ -40,6 +43,13 @@ struct UdpCounters {
 #undef SLIME_FIELD
 };
 
+// Where a switch takes packets: shard i at the i-th port from that of shard 0.
+struct ShardPorts {
+  SocketAddress first;
+  uint32_t count = 0;
+  bool operator==(const ShardPorts&) const = default;
+};
+
 // Who takes what comes.
 class DatagramUser {
  public:
@@ -48,19 +58,19 @@ class DatagramUser {
                            uint64_t now_ns) = 0;
 };
 
-class UdpPort final : public Datagrams {
+class UdpPort final {
  public:
   static Result<std::unique_ptr<UdpPort>> open(const UdpPortOptions& options);
 
   const SocketAddress& address() const { return own_; }
   const std::string& interface() const { return interface_; }
-  // Of the path to the peer: the most that a packet may have, headers of IP and UDP not counted.
+  // Of the narrowest path to a peer: the most that a packet may have, headers of IP and UDP not
+  // counted.
   uint32_t max_packet_bytes() const { return max_packet_bytes_; }
-  // Packets go to, and are taken from, these only: the shards of a switch and the other members.
-  void set_switch(const SocketAddress& address, uint32_t shards);
+  // Packets are taken from these only: the shards of switches, and the other members.
+  void set_switches(std::vector<ShardPorts> switches) { switches_ = std::move(switches); }
   void set_ranks(std::vector<SocketAddress> ranks) { ranks_ = std::move(ranks); }
 
-  void send(const Destination& to, std::span<const std::byte> datagram) override;
   void send(const SocketAddress& to, std::span<const std::byte> datagram);
   void flush();
   // Hands over at most a batch. False: there was nothing.
@@ -74,7 +84,6 @@ class UdpPort final : public Datagrams {
   static constexpr size_t kPacketBytes = (sap::kMaxPacketBytes + 63) / 64 * 64;
 
   UdpPort() = default;
-  SocketAddress address_of(const Destination& destination) const;
   bool is_known(const SocketAddress& from) const;
   void send_buffer(size_t segment_bytes);
   void send_one_by_one(msghdr message, size_t segment_bytes);
@@ -82,8 +91,7 @@ class UdpPort final : public Datagrams {
   Fd fd_;
   SocketAddress own_;
   std::string interface_;
-  SocketAddress switch_;
-  uint32_t shards_ = 0;
+  std::vector<ShardPorts> switches_;
   std::vector<SocketAddress> ranks_;
   uint32_t max_packet_bytes_ = 0;
   bool segments_ = true;  // the kernel takes UDP_SEGMENT on this path

@@ -85,8 +85,8 @@ void UdpRails::keep(uint32_t rails) {
   }
 }
 
-void UdpRails::set_switch(const SocketAddress& address, uint32_t shards) {
-  for (const auto& port : ports_) port->set_switch(address, shards);
+void UdpRails::set_switches(const std::vector<ShardPorts>& switches) {
+  for (const auto& port : ports_) port->set_switches(switches);
 }
 
 void UdpRails::flush() {

@@ -21,11 +21,12 @@ struct UdpRail {
 // Loopback is no rail.
 std::vector<UdpRail> udp_rails_of(std::span<const std::string> hosts);
 
-class UdpRails final : public Datagrams {
+class UdpRails final {
  public:
-  // Rail 0 takes the address that the route to `peer` gives. If that is one of `wanted`, the others
-  // follow in their order, at most `most` altogether; those that cannot be opened are warned of and
-  // left out. If it is not, then the device has no part in this and there is one rail.
+  // Rail 0 takes the address that the route to the first peer gives. If that is one of `wanted`,
+  // the others follow in their order, at most `most` altogether; those that cannot be opened are
+  // warned of and left out. If it is not, then the device has no part in this and there is one
+  // rail.
   static Result<std::unique_ptr<UdpRails>> open(const UdpPortOptions& first,
                                                 std::span<const UdpRail> wanted, uint32_t most);
 
@@ -36,14 +37,13 @@ class UdpRails final : public Datagrams {
   // Closes the rails whose bit is not set; those that stay move up.
   void keep(uint32_t rails);
 
-  void set_switch(const SocketAddress& address, uint32_t shards);
-  // Between ranks, rail 0 does it all.
-  void set_ranks(std::vector<SocketAddress> ranks) { ports_[0]->set_ranks(std::move(ranks)); }
-  void send(const Destination& to, std::span<const std::byte> datagram) override {
-    ports_[to.rail]->send(to, datagram);
+  // Who is heard: on every rail the switches, and the other ranks from theirs.
+  void set_switches(const std::vector<ShardPorts>& switches);
+  void set_ranks(uint32_t rail, std::vector<SocketAddress> ranks) {
+    ports_[rail]->set_ranks(std::move(ranks));
   }
-  void send(const SocketAddress& rank, std::span<const std::byte> datagram) {
-    ports_[0]->send(rank, datagram);
+  void send(uint32_t rail, const SocketAddress& to, std::span<const std::byte> datagram) {
+    ports_[rail]->send(to, datagram);
   }
   void flush();
   void receive(DatagramUser& user, uint64_t now_ns);  // at most a batch of each

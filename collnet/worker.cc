@@ -48,15 +48,23 @@ Worker::Worker(const WorkerOptions& options, Datagrams& network)
   for (uint32_t i = 0; i < options.slots; ++i) slots_[i].chunk = i;
 }
 
+Payload Worker::payload_of(const Operation& operation) const {
+  return Payload(operation.type, operation.op, options_.lanes, options_.contributors,
+                 options_.half_bits);
+}
+
+uint64_t Worker::elements_per_packet(const Operation& operation) const {
+  return payload_of(operation).elements_per_packet();
+}
+
 Status Worker::start(const Operation& operation, uint64_t now_ns, uint64_t* ticket) {
   if (failed_) return failure_.status;
   if (!Payload::supports(operation.type, operation.op)) return Status::kUnsupported;
-  if (tail_ - head_ == kMaxOperations) return Status::kAgain;
+  if (room() == 0) return Status::kAgain;
   attention_.look(now_ns);
   Running& fresh = running(tail_);
   fresh.operation = operation;
-  fresh.payload = Payload(operation.type, operation.op, options_.lanes, options_.contributors,
-                          options_.half_bits);
+  fresh.payload = payload_of(operation);
   const uint64_t per_packet = fresh.payload.elements_per_packet();
   fresh.first_chunk = next_chunk_;
   fresh.chunks = fresh.left = (operation.count + per_packet - 1) / per_packet;

@@ -126,7 +126,10 @@ class Worker {
 
   static Result<std::unique_ptr<Worker>> open(const WorkerOptions& options, Datagrams& network);
 
-  // kAgain: kMaxOperations are outstanding. All workers start the same operations in one order.
+  // kAgain: there is no room, kMaxOperations are outstanding. All workers start the same operations
+  // in one order. Tickets count up from 0.
+  uint64_t room() const { return kMaxOperations - (tail_ - head_); }
+  uint64_t elements_per_packet(const Operation& operation) const;
   Status start(const Operation& operation, uint64_t now_ns, uint64_t* ticket);
   bool done(uint64_t ticket) const;
   void on_datagram(std::span<const std::byte> datagram, uint64_t now_ns);
@@ -141,7 +144,7 @@ class Worker {
   // last trouble; 0: that was not of rails.
   uint32_t lost_rails() const { return lost_rails_; }
   void pause() { paused_ = true; }
-  bool paused() const { return paused_; }
+  void go_on(uint64_t now_ns);  // where it is: no worker had trouble
   void epochs(std::span<uint32_t> by_slot) const;
   void resume(const Move& move, uint64_t now_ns);
 
@@ -197,6 +200,7 @@ class Worker {
 
   Worker(const WorkerOptions& options, Datagrams& network);
 
+  Payload payload_of(const Operation& operation) const;
   Running& running(uint64_t ticket) { return operations_[ticket % kMaxOperations]; }
   Running* operation_of(uint64_t chunk);
   void retire();

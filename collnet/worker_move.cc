@@ -18,6 +18,13 @@ void Worker::epochs(std::span<uint32_t> by_slot) const {
   for (uint32_t index = 0; index < options_.slots; ++index) by_slot[index] = slots_[index].epoch;
 }
 
+// Packets that came during the pause were dropped, so silence is counted from now on.
+void Worker::go_on(uint64_t now_ns) {
+  paused_ = false;
+  attention_.look(now_ns);
+  heard_at_.fill(attention_.ns());
+}
+
 void Worker::resume(const Move& move, uint64_t now_ns) {
   job_ = move.job;
   generation_ = move.generation;
@@ -26,14 +33,12 @@ void Worker::resume(const Move& move, uint64_t now_ns) {
   child_ = direct_ ? static_cast<uint8_t>(options_.rank) : options_.child;
   shards_ = move.shards;
   rails_ = move.rails;
-  paused_ = false;
   trouble_.reset();
   silent_rail_.reset();
   lost_rails_ = 0;
   last_arrived_.reset();
   suspected_.reset();
-  attention_.look(now_ns);
-  heard_at_.fill(attention_.ns());
+  go_on(now_ns);
   for (uint32_t index = 0; index < options_.slots; ++index) {
     Slot& slot = slots_[index];
     slot.holder = slot.waiting ? holder_of(index, move.epochs) : kNobody;

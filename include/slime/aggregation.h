@@ -107,7 +107,8 @@ struct Options {
   std::string rendezvous;  // host:port where rank 0 listens while it opens
   AllGather all_gather;    // called once, from open
 
-  std::string switch_address;    // host:port of the control channel; NCCL_SLIME_SWITCH
+  // host:port of the control channel, or host:port*weight,... of several; NCCL_SLIME_SWITCH
+  std::string switch_address;
   std::string key_file;          // shared with the switch; NCCL_SLIME_SWITCH_KEY_FILE
   std::string interfaces;        // NCCL_SLIME_IFNAME
   int device = 0;                // of those that slime-info lists
@@ -144,6 +145,8 @@ struct Statistics {
   uint64_t send_drops = 0;       // packets that the kernel refused: they are sent again
   uint64_t round_trip_ns = 0;    // smoothed; 0: none was measured
   bool without_switch = false;   // the ranks sum up for each other
+  uint32_t switches = 1;         // that were named
+  uint32_t lost_switches = 0;    // of these, at the moment
 };
 
 // An operation that was started. A plain value; the default one is none.

@@ -153,6 +153,7 @@ TEST_F(Open, WithoutASwitchTheRanksMaySumUpThemselves) {
     EXPECT_OK(context.all_reduce({data.data(), data.data(), data.size()}));
     EXPECT_EQ(data, std::vector<float>(20'000, 3));
     EXPECT_TRUE(context.statistics().without_switch);
+    EXPECT_EQ(context.statistics().lost_switches, 1u);
   });
 }
 

@@ -1,9 +1,13 @@
 // Two ranks of a CollNet in one process, and a software switch in the same process.
 #pragma once
 
+#include <slime/switch_client.h>
+
 #include <array>
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +16,20 @@
 #include "test/support/local_switch.h"
 
 namespace slime::boundary {
+
+// The jobs of a switch, as it says itself.
+inline nlohmann::json jobs_on(const LocalSwitch& of) {
+  auto client =
+      SwitchClient::open(SocketAddress::parse(of.address()).value(), SecretKey(), 60'000'000'000);
+  const auto report = client ? (*client)->report(true, 60'000'000'000) : std::string();
+  return report ? nlohmann::json::parse(*report, nullptr, false)["jobs"] : nlohmann::json();
+}
+// To all of them.
+inline uint64_t contributions(const LocalSwitch& of) {
+  uint64_t sum = 0;
+  for (const auto& job : jobs_on(of)) sum += job["counters"]["contributions"].get<uint64_t>();
+  return sum;
+}
 
 struct Rank {
   void* comm = nullptr;
@@ -50,10 +68,11 @@ class CollSwitch : public CollPair {
  protected:
   static constexpr size_t kElements = 3000;
   virtual void settings() { set("NCCL_SLIME_SWITCH_TIMEOUT", "60"); }
+  virtual std::string switches() const { return switch_->address(); }
 
   void SetUp() override {
     settings();
-    set("NCCL_SLIME_SWITCH", switch_->address().c_str());
+    set("NCCL_SLIME_SWITCH", switches().c_str());
     init();
     connect();
     for (Rank& rank : ranks_) {
@@ -117,6 +136,23 @@ class CollSwitch : public CollPair {
       if (rank.memory[kElements + i] != static_cast<int32_t>(i * 12)) return false;
     }
     return true;
+  }
+
+  void sum() {
+    fill();
+    for (Rank& rank : ranks_) std::fill_n(&rank.memory[kElements], kElements, 0);
+    void* const first = start(ranks_[0], call_of(ranks_[0]));
+    void* const second = start(ranks_[1], call_of(ranks_[1]));
+    ASSERT_TRUE(wait_for(first, second)) << Log::text();
+    ASSERT_TRUE(has_sums(ranks_[0]) && has_sums(ranks_[1]));
+  }
+  // Sums up until the log says so.
+  void sum_until(const std::string& text) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (Log::text().find(text) == std::string::npos) {
+      ASSERT_NO_FATAL_FAILURE(sum());
+      ASSERT_LT(std::chrono::steady_clock::now(), end) << "no '" << text << "' in\n" << Log::text();
+    }
   }
 
   std::unique_ptr<LocalSwitch> switch_ = std::make_unique<LocalSwitch>();

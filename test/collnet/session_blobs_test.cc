@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "collnet/worker.h"
@@ -18,6 +19,8 @@ std::vector<SessionMember> members() {
   for (SessionMember& member : all) {
     member.lanes = 64;
     member.rails = 2;
+    member.switch_count = 1;
+    member.switches[0] = {SocketAddress::parse("10.0.0.9:28900")->pack(), 1};
     for (auto& address : member.addresses) address = SocketAddress::parse("10.0.0.1:4000")->pack();
   }
   return all;
@@ -26,7 +29,7 @@ std::vector<SessionMember> members() {
 TEST(SessionBlobs, AnotherVersionIsNamedWithItsRank) {
   EXPECT_TRUE(check_versions(std::vector{kSessionVersion, kSessionVersion}));
   EXPECT_THAT(check_versions(std::vector<uint32_t>{kSessionVersion, 7}).error().what,
-              HasSubstr("rank 1 speaks version 7 of CollNet's protocols and this rank version 2"));
+              HasSubstr("rank 1 speaks version 7 of CollNet's protocols and this rank version 3"));
 }
 
 TEST(SessionBlobs, AddressesAreThoseOfTheRailsThatAllHave) {
@@ -50,6 +53,30 @@ TEST(SessionBlobs, MembersThatCannotBeAreNamed) {
   EXPECT_THAT(error_of([](SessionMember& m) { m.lanes = Worker::kLeastLanes - 1; }),
               HasSubstr("packets of 15 lanes"));
   EXPECT_THAT(error_of([](SessionMember& m) { m.addresses[1] = {}; }), HasSubstr("rank 1"));
+}
+
+TEST(SessionBlobs, RanksNameTheSameListOrOneLeafEach) {
+  const auto error_of = [](const std::function<void(std::vector<SessionMember>&)>& change) {
+    auto all = members();
+    change(all);
+    const auto named = switches_of(all);
+    return named ? "none" : named.error().what;
+  };
+  const SessionSwitch other{SocketAddress::parse("10.0.0.8:28900")->pack(), 2};
+  const auto add_other = [&](SessionMember& m) { m.switches[m.switch_count++] = other; };
+  EXPECT_EQ(error_of([&](auto& all) { all[1].switches[0] = other; }), "none") << "a tree";
+  EXPECT_EQ(error_of([&](auto& all) { std::ranges::for_each(all, add_other); }), "none");
+  EXPECT_THAT(error_of([&](auto& all) { add_other(all[1]); }), HasSubstr("rank 1 names other"));
+  EXPECT_THAT(error_of([&](auto& all) { add_other(all[0]); }), HasSubstr("rank 1 names other"));
+  EXPECT_THAT(error_of([&](auto& all) {
+                std::ranges::for_each(all, add_other);
+                all[2].switches[1].weight = 1;
+              }),
+              HasSubstr("rank 2 names other switches than rank 0"));
+  EXPECT_THAT(error_of([&](auto& all) { all[2].switch_count = 0; }), HasSubstr("rank 2 tells us"));
+  EXPECT_THAT(error_of([&](auto& all) { all[2].switch_count = 9; }), HasSubstr("9 switches"));
+  EXPECT_THAT(error_of([&](auto& all) { all[2].switches[0].weight = 65; }), HasSubstr("weight 65"));
+  EXPECT_THAT(error_of([&](auto& all) { all[2].switches[0].control = {}; }), HasSubstr("rank 2"));
 }
 
 TEST(SessionBlobs, GrantsThatCannotBeAreRefused) {

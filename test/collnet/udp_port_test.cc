@@ -61,10 +61,9 @@ class UdpPortTest : public testing::TestWithParam<const char*> {
   }
   // To the switch, one of them after each other of its own size, and back.
   void exchange(UdpPort* port) {
-    port->set_switch(switch_.address(), 1);
-    const Destination to{Destination::Kind::kShard, 0, 0};
+    port->set_switches({{PlainSocket(GetParam()).address(), 1}, {switch_.address(), 1}});
     const std::string sent[] = {"one", "two", "six", "a longer one"};
-    for (const std::string& text : sent) port->send(to, bytes_of(text));
+    for (const std::string& text : sent) port->send(switch_.address(), bytes_of(text));
     port->flush();
     for (const std::string& text : sent) EXPECT_EQ(switch_.receive(), text);
     PlainSocket stranger(GetParam());
@@ -84,7 +83,7 @@ class UdpPortTest : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(UdpPortTest, SendsAndReceives) {
-  const auto port = UdpPort::open({.peer = switch_.address()});
+  const auto port = UdpPort::open({.peers = {switch_.address()}});
   ASSERT_TRUE(port) << port.error().what;
   EXPECT_EQ((*port)->address().is_ipv6(), switch_.address().is_ipv6());
   EXPECT_GT((*port)->max_packet_bytes(), 1000u);
@@ -92,7 +91,7 @@ TEST_P(UdpPortTest, SendsAndReceives) {
 }
 
 TEST_P(UdpPortTest, MarksItsPackets) {
-  const auto port = UdpPort::open({.peer = switch_.address(), .traffic_class = 0x68});
+  const auto port = UdpPort::open({.peers = {switch_.address()}, .traffic_class = 0x68});
   ASSERT_TRUE(port) << port.error().what;
   EXPECT_EQ(test::count_marked(0x68, SOCK_DGRAM), 1u);
   exchange(port->get());
@@ -103,7 +102,7 @@ TEST_P(UdpPortTest, DoesWithoutBeingBoundToTheInterface) {
   SocketAddress own = SocketAddress::parse(GetParam()).value();
   own.set_port(0);
   const auto port =
-      UdpPort::open({.peer = switch_.address(), .interface = "nosuchinterface", .address = own});
+      UdpPort::open({.peers = {switch_.address()}, .interface = "nosuchinterface", .address = own});
   ASSERT_TRUE(port) << port.error().what;
   exchange(port->get());
 }

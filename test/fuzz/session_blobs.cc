@@ -26,6 +26,13 @@ SLIME_FUZZ_TARGET(session_blobs, input) {
       FUZZ_CHECK(member.lanes >= Worker::kLeastLanes && member.rails >= addresses->rails);
     }
   }
+  if (const auto named = switches_of(members)) {
+    FUZZ_CHECK(named->size() == members.size());
+    for (const auto& one : *named) {
+      FUZZ_CHECK(!one.empty() && one.size() <= kMaxSwitches);
+      FUZZ_CHECK(one.size() == (*named)[0].size());
+    }
+  }
   SessionGrant grant;
   fill(input.bytes(sizeof grant), static_cast<void*>(&grant));
   if (!check_grant(grant) || grant.from == SessionGrant::From::kNobody || grant.slots > 64) return;

@@ -43,8 +43,8 @@ class Heard final : public DatagramUser {
 SLIME_FUZZ_TARGET(udp_port, input) {
   const Sender* const from = senders();
   static const std::unique_ptr<UdpPort> port =
-      std::move(*UdpPort::open({.peer = senders()[0].address, .buffer_bytes = 1 << 20}));
-  port->set_switch(from[0].address, 1);
+      std::move(*UdpPort::open({.peers = {senders()[0].address}, .buffer_bytes = 1 << 20}));
+  port->set_switches({{from[0].address, 1}});
   port->set_ranks({from[1].address});
   Heard heard, expected;
   for (int i = 0; i < 10 && !input.empty(); ++i) {

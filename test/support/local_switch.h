@@ -34,13 +34,16 @@ class DeafDriver final : public net::SwitchDriver {
 // What slime-switchd is made of. Where to listen is for one that is started again.
 class LocalSwitch {
  public:
-  explicit LocalSwitch(bool deaf = false, const std::string& listen = "127.0.0.1:0") {
+  explicit LocalSwitch(bool deaf = false, const std::string& listen = "127.0.0.1:0",
+                       uint32_t max_lanes = sap::kMaxLanes) {
     const SocketAddress any_port = SocketAddress::parse("127.0.0.1:0").value();
     if (deaf) {
       driver_ = std::make_unique<DeafDriver>();
     } else {
       driver_ =
-          net::SoftSwitch::open({.address = any_port, .shards = 2, .slot_bytes = 64 << 20}).value();
+          net::SoftSwitch::open(
+              {.address = any_port, .shards = 2, .max_lanes = max_lanes, .slot_bytes = 64 << 20})
+              .value();
     }
     net::ControllerOptions options;
     options.seed = 1;

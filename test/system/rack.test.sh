@@ -1,7 +1,7 @@
 #!/bin/bash
 # All_reduce by the software switch on a rack of network namespaces: loss, duplication, delay and
-# reordering, flipped bits, a switch that is killed and comes back, ranks that are stopped or killed,
-# two jobs at once, and a hostile neighbour.
+# reordering, flipped bits, a switch that is killed and comes back, alone and beside another, ranks
+# that are stopped or killed, two jobs at once, and a hostile neighbour.
 . "$(dirname "$0")/../../bench/lab.sh"
 . "$(dirname "$0")/perf_support.sh"
 shopt -s extglob
@@ -156,6 +156,20 @@ until_said returned 'going on without the switch'
 lab_switchd_again "$work/switch" || exit 1
 until_said returned 'on the switch at .* again'
 end returned
+
+# Two switch hosts, where packets get lost; one is killed in the middle, and another takes its place.
+one_switch=$NCCL_SLIME_SWITCH
+lab_switch_hosts 2 2 "$work/host" || exit 1
+lab_spoil_all 4 10 10
+begin several 2 float
+kill -KILL "${switchd_pids[1]}"
+wait "${switchd_pids[1]}" 2>/dev/null
+until_said several 'going on without this switch'
+lab_switchd_again "$work/host.3" w3 || exit 1
+until_said several 'on the switch at .* again'
+end several
+lab_spoil_all 4 0 0
+NCCL_SLIME_SWITCH=$one_switch
 
 # A rank that is killed is named by the others.
 begin killed 3 float

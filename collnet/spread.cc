@@ -1,0 +1,33 @@
+#include "collnet/spread.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace slime {
+
+void Spread::change(uint64_t first, const PerSwitch& weights) {
+  if (!changes_.empty() && changes_.back().first == first) changes_.pop_back();
+  changes_.push_back({first, weights});
+}
+
+Spread::PerSwitch Spread::cut(uint64_t chunks) {
+  while (changes_.size() > 1 && changes_[1].first <= operations_) changes_.pop_front();
+  const PerSwitch& weights = changes_.front().weights;
+  const uint64_t turn = std::reduce(weights.begin(), weights.end());
+  PerSwitch parts{};
+  uint64_t low = 0;
+  for (uint32_t i = 0; i < kMaxSwitches; ++i) {
+    // Of the first n chunks, those whose place in their turn is one of this switch's.
+    const auto before = [&](uint64_t n) {
+      const uint64_t place = n % turn;
+      return n / turn * weights[i] + std::clamp(place, low, low + weights[i]) - low;
+    };
+    parts[i] = before(chunks_ + chunks) - before(chunks_);
+    low += weights[i];
+  }
+  ++operations_;
+  chunks_ += chunks;
+  return parts;
+}
+
+}  // namespace slime

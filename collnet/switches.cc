@@ -1,0 +1,62 @@
+#include "collnet/switches.h"
+
+#include <slime/parse_whole.h>
+#include <slime/resolve.h>
+
+#include <ranges>
+
+namespace slime {
+namespace {
+
+tl::unexpected<Error> bad(const std::string& text, const std::string& why) {
+  return fail(make_error(Status::kConfig, 0,
+                         "NCCL_SLIME_SWITCH, the control channels of the switches: \"%s\" %s; give "
+                         "it as host:port, or host:port*weight,host:port*weight,...",
+                         text.c_str(), why.c_str()));
+}
+
+Result<NamedSwitch> parse_switch(const std::string& text) {
+  NamedSwitch named;
+  const size_t star = text.find('*');
+  if (star != std::string::npos) {
+    const auto weight = parse_whole<uint32_t>(std::string_view(text).substr(star + 1));
+    if (!weight || *weight < 1 || *weight > kMaxSwitchWeight) {
+      return bad(text,
+                 "has a weight that is no number from 1 to " + std::to_string(kMaxSwitchWeight));
+    }
+    named.weight = *weight;
+  }
+  const std::string host = text.substr(0, star);
+  if (host.empty()) return bad(text, "names no host");
+  auto address =
+      resolve(host, control::kDefaultPort, "NCCL_SLIME_SWITCH, the control channel of a switch");
+  if (!address) return fail(std::move(address.error()));
+  named.control = *address;
+  return named;
+}
+
+}  // namespace
+
+Result<std::vector<NamedSwitch>> parse_switches(const std::string& text) {
+  std::vector<NamedSwitch> all;
+  for (const auto part : std::views::split(text, ',')) {
+    const std::string one(part.begin(), part.end());
+    auto named = parse_switch(one);
+    if (!named) return fail(std::move(named.error()));
+    for (const NamedSwitch& other : all) {
+      if (other.control == named->control) return bad(text, "names " + one + " twice");
+      if (other.control.family() != named->control.family()) {
+        return bad(text, "names switches of both IP versions");
+      }
+    }
+    all.push_back(*named);
+  }
+  if (all.empty()) return bad(text, "names no switch");
+  if (all.size() > kMaxSwitches) {
+    return bad(text, "names " + std::to_string(all.size()) + " switches, and " +
+                         std::to_string(kMaxSwitches) + " are the most");
+  }
+  return all;
+}
+
+}  // namespace slime
