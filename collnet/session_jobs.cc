@@ -20,6 +20,7 @@ constexpr uint32_t kBytesOnTheWay = 128 << 10;
 constexpr uint32_t kBytesToSwitch = 512 << 10;
 constexpr uint32_t kFewestSlots = 4, kMostSlots = 64;
 constexpr uint64_t kControlTimeoutNs = 5'000'000'000;
+
 }  // namespace
 
 // With a list there is one branch with all ranks, and each is the child of its number.

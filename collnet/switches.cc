@@ -3,8 +3,6 @@
 #include <slime/parse_whole.h>
 #include <slime/resolve.h>
 
-#include <ranges>
-
 namespace slime {
 namespace {
 
@@ -39,8 +37,9 @@ Result<NamedSwitch> parse_switch(const std::string& text) {
 
 Result<std::vector<NamedSwitch>> parse_switches(const std::string& text) {
   std::vector<NamedSwitch> all;
-  for (const auto part : std::views::split(text, ',')) {
-    const std::string one(part.begin(), part.end());
+  for (size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
+    end = text.find(',', at);
+    const std::string one = text.substr(at, end == std::string::npos ? end : end - at);
     auto named = parse_switch(one);
     if (!named) return fail(std::move(named.error()));
     for (const NamedSwitch& other : all) {
@@ -51,7 +50,6 @@ Result<std::vector<NamedSwitch>> parse_switches(const std::string& text) {
     }
     all.push_back(*named);
   }
-  if (all.empty()) return bad(text, "names no switch");
   if (all.size() > kMaxSwitches) {
     return bad(text, "names " + std::to_string(all.size()) + " switches, and " +
                          std::to_string(kMaxSwitches) + " are the most");
