@@ -36,7 +36,7 @@ Session::~Session() {
   log_report(report());
 }
 
-// No worker touches a buffer any more: whoever is told of the failure may free them.
+// All workers stop before the caller sees the failure, because it may then free the buffers.
 void Session::give_up(Error error) {
   for (const auto& share : shares_) share->worker().give_up(error);
   if (!std::exchange(failed_, true)) failure_ = std::move(error);

@@ -72,7 +72,7 @@ Result<std::vector<std::vector<NamedSwitch>>> switches_of(std::span<const Sessio
     std::vector<NamedSwitch>& named = by_rank.emplace_back();
     for (const auto& one : std::span(member.switches).first(member.switch_count)) {
       auto control = SocketAddress::unpack(one.control);
-      if (!control) return bad(whose.c_str(), "a switch at an address that is none");
+      if (!control) return bad(whose.c_str(), "a switch whose address cannot be read");
       if (one.weight < 1 || one.weight > kMaxSwitchWeight) {
         return bad(whose.c_str(), "a switch of weight " + std::to_string(one.weight));
       }

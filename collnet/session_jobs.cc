@@ -15,8 +15,9 @@ namespace {
 // On the way per rank: what socket buffers of 208 KiB (net.core.rmem_max, as kernels have it) hold
 // of a few ranks, and enough for 1 GB/s at 100 us.
 constexpr uint32_t kBytesOnTheWay = 128 << 10;
-// And of all ranks, to one switch: on its way to a software switch all of it meets in one queue.
-// Eight ranks with 128 KiB each lost every tenth packet where that held 50 ms of 100 Mbit/s.
+// The same of all ranks together, towards one switch: the packets to a software switch share the
+// queue of its link. Eight ranks with 128 KiB each sent every tenth packet again where that queue
+// held 50 ms of 100 Mbit/s.
 constexpr uint32_t kBytesToSwitch = 512 << 10;
 constexpr uint32_t kFewestSlots = 4, kMostSlots = 64;
 constexpr uint64_t kControlTimeoutNs = 5'000'000'000;

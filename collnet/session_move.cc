@@ -1,14 +1,15 @@
 // What the members do when a switch is gone: each becomes the switch of a part of its slots. And
 // when it is back: they return to it.
 //
-//   1. whoever notices pauses its workers and begins a gather in the ring; the others see that they
-//      are waited for, pause and join in, so that nobody accepts a result any more. With it each
-//      says of every share whether it must be left, and rank 0 where to: it may have got a new job
-//      from a switch. And how many operations it has started; others are held until the end
+//   1. the rank that notices pauses its workers and begins a gather in the ring. The other ranks
+//      see the invitation (Ring::invited), pause, and join the gather, so that no rank accepts a
+//      result any more. In it each rank says for every share whether that must leave its switch,
+//      and how many operations it has started; it holds new ones until the end. Rank 0 also says
+//      which new job it has got from a switch
 //   2. all tell each other the epochs of their slots
-//   3. all move the shares that must be, and resume the others as they were (share_move.cc). Of
-//      operations that none has started yet, shares without their switch get nothing, as long as
-//      there is one with
+//   3. all ranks move the shares that must move, and resume the others as they were
+//      (share_move.cc). As long as some share is on its switch, those that are not get no part of
+//      the operations that no rank has started yet
 #include <slime/log.h>
 
 #include <algorithm>

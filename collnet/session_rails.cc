@@ -16,7 +16,7 @@ constexpr uint64_t kProbeAgainNs = 20'000'000;
 
 uint8_t all_of(uint32_t rails) { return static_cast<uint8_t>((1u << rails) - 1); }
 
-// Asks every switch about a slot on each rail. A switch answers whoever its job knows.
+// Asks every switch about a slot on each rail. A switch answers the children of its job.
 class RailProbe final : private DatagramUser {
  public:
   RailProbe(UdpRails& port, std::span<Share* const> shares, uint32_t rails)
@@ -32,11 +32,11 @@ class RailProbe final : private DatagramUser {
   bool complete() const {
     return std::ranges::all_of(answered_, [&](uint8_t one) { return one == all_of(rails_); });
   }
-  // One that is silent on all rails is not their fault.
+  // On all rails: then the switch is to blame, and not a rail.
   bool is_silent(size_t share) const { return answered_[share] == idle_[share]; }
   bool all_silent() const { return answered_ == idle_; }
   bool answers(size_t share, uint32_t rail) const { return (answered_[share] & bit(rail)) != 0; }
-  // Rails that reach all switches but those; none if all are silent.
+  // Rails that reach every switch that is not silent; none if all switches are.
   uint8_t working() const {
     if (all_silent() && !complete()) return 0;
     uint8_t work = all_of(rails_);

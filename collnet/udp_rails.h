@@ -37,7 +37,8 @@ class UdpRails final {
   // Closes the rails whose bit is not set; those that stay move up.
   void keep(uint32_t rails);
 
-  // Who is heard: on every rail the switches, and the other ranks from theirs.
+  // Packets are taken from these only: from the switches on every rail, and from the other ranks'
+  // addresses on the same rail.
   void set_switches(const std::vector<ShardPorts>& switches);
   void set_ranks(uint32_t rail, std::vector<SocketAddress> ranks) {
     ports_[rail]->set_ranks(std::move(ranks));

@@ -126,7 +126,7 @@ TEST_P(CollShares, OperationsThatStartInAMove) {
   EXPECT_TRUE(has_sums(ranks_[0]) && has_sums(ranks_[1]));
 }
 
-// Whatever is cut where, and whoever sums it up.
+// The result does not depend on how an operation is cut, nor on which switch or rank sums it up.
 TEST_P(CollShares, FloatsHaveTheSameBits) {
   std::mt19937 random(3);
   std::normal_distribution<float> numbers(0, 1e3);
