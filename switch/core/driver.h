@@ -1,4 +1,4 @@
-// What the controller asks of any switch: the software switch here, and hardware that joins later.
+// What the controller asks of any switch: the software switch, or a program in P4.
 #pragma once
 
 #include <slime/result.h>
@@ -37,6 +37,9 @@ class SwitchDriver {
   virtual Result<JobTotals> totals(uint16_t job) const = 0;  // over all shards
   // What its data path counts besides that: each device has its own. Names are the same every time.
   virtual std::vector<DeviceCounter> counters() const { return {}; }
+  // Does what is due at a device that may be lost and come back: to be called again in as many
+  // milliseconds as it answers; -1: never.
+  virtual int tend() { return -1; }
 };
 
 }  // namespace slime::net

@@ -32,7 +32,7 @@ Result<void> Shard::add_job(const JobSpec& spec) {
   return {};
 }
 
-Result<std::unique_ptr<Shard::Job>> Shard::make_job(const JobSpec& spec) const {
+Result<void> Shard::check(const JobSpec& spec) {
   if (spec.rails < 1 || spec.rails > sap::kMaxRails || spec.children.size() % spec.rails != 0) {
     return fail(bad_job(spec, "all children have the same 1 to 8 rails"));
   }
@@ -46,6 +46,11 @@ Result<std::unique_ptr<Shard::Job>> Shard::make_job(const JobSpec& spec) const {
   if (spec.max_lanes == 0 || spec.max_lanes > sap::kMaxLanes) {
     return fail(bad_job(spec, "1 to 2048 lanes (32-bit words per packet)"));
   }
+  return {};
+}
+
+Result<std::unique_ptr<Shard::Job>> Shard::make_job(const JobSpec& spec) const {
+  if (auto possible = check(spec); !possible) return fail(std::move(possible.error()));
   auto job = std::make_unique<Job>();
   job->spec = spec;
   const uint32_t here = spec.slots / count_ + (index_ < spec.slots % count_ ? 1 : 0);

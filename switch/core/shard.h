@@ -59,6 +59,8 @@ class Shard {
     JobCounters counters;
   };
 
+  // Whether a switch could have such a job at all.
+  static Result<void> check(const JobSpec& spec);
   // Replaces a job of the same number. Fails for lack of memory or a spec that cannot be.
   Result<void> add_job(const JobSpec& spec);
   bool remove_job(uint16_t job) { return take(job) != nullptr; }

@@ -180,6 +180,8 @@ Result<void> turn(const std::string& path, Parts& parts) {
                    {-1, 0, 0}};
   for (;;) {
     int timeout = parts.control->timeout_ms();
+    if (const int tend_ms = parts.driver->tend(); tend_ms >= 0)
+      timeout = std::min(timeout, tend_ms);
     if (parts.metrics) timeout = parts.metrics->timeout_ms(timeout);
     if (parts.uplink) {
       fds[3] = {parts.uplink->descriptor(), parts.uplink->events(), 0};
