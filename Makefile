@@ -44,7 +44,7 @@ run-switch:
 	@mk/run-switch.sh $(BUILD) $(RANKS)
 
 check:
-	@mk/ensure-tools.sh build test format
+	@mk/ensure-tools.sh build test bmv2 format
 	$(Q)$(MAKE) --no-print-directory layers
 	$(Q)$(MAKE) --no-print-directory format-check
 	$(Q)$(MAKE) --no-print-directory test
@@ -54,14 +54,14 @@ check:
 # The checks of the checks run no code of ours: they have nothing to tell under a sanitizer, which
 # does not begin under a small ulimit -v. Nor have command lines and their processes to
 # ThreadSanitizer, which is about threads. Benchmarks are not built with a sanitizer.
-NOT_SAN  := layers/layers runner/runner pause/pause system/install system/limits system/networks
+NOT_SAN  := layers/layers p4/bmv2 p4/sources runner/runner pause/pause system/install system/limits system/networks
 NOT_TSAN := gpu/gpu system/configs system/first_steps system/info system/outage system/perf_failures system/perf_launch \
   system/perf_results system/run system/tuner_table
 TEST_SCRIPTS := $(filter-out $(if $(SAN),$(NOT_SAN:%=test/%.test.sh)) \
   $(if $(filter tsan,$(SAN)),$(NOT_TSAN:%=test/%.test.sh)),$(sort $(wildcard test/*/*.test.sh)))
 
 test:
-	@mk/ensure-tools.sh build test
+	@mk/ensure-tools.sh build test bmv2
 	$(Q)$(MAKE) --no-print-directory $(JOBS) programs
 	@SLIME_BUILD_DIR=$(BUILD) SLIME_SAN=$(SAN) test/run.sh $(TEST_BINS) $(TEST_SCRIPTS)
 

@@ -51,17 +51,25 @@ groups  = $(filter-out $(2),$(sort $(patsubst $(1)/%/,%,$(dir $(wildcard $(1)/*/
 
 # Where there is no switch, the ranks are switches to each other: the plugin has switch/core too.
 LIB_SRCS  := $(call sources,base transports engine collnet plugin switch/core)
-SWITCH_SRCS := $(filter-out $(LIB_SRCS),$(call sources,switch))
+# The driver of bmv2 is slime-switchd's alone, and there where Thrift is.
+THRIFT    := $(shell SLIME_NO_INSTALL=1 mk/ensure-tools.sh bmv2 2>/dev/null && echo thrift)
+BMV2_SRCS := $(if $(THRIFT),$(wildcard switch/bmv2/*.cc))
+THRIFT_GEN  := $(foreach s,Standard SimplePreLag SimpleSwitch runtime_types,$(BUILD)/gen/bmv2/$s.cpp)
+THRIFT_OBJS := $(if $(THRIFT),$(patsubst $(BUILD)/gen/%.cpp,$(BUILD)/obj/gen/%.o,$(THRIFT_GEN)))
+SWITCH_SRCS := $(filter-out $(LIB_SRCS) switch/bmv2/%,$(call sources,switch))
 # The interface for programs without NCCL: in the static library only.
 AGGREGATION_SRCS := $(call sources,aggregation)
 EXAMPLES  := $(sort $(patsubst examples/%.cc,%,$(wildcard examples/*.cc)))
 TOOLS     := $(call groups,tools,common)
 # What a tool links besides our own library: LIBS_<tool>.
-LIBS_switchd := -lyaml-cpp -lmicrohttpd
+LIBS_switchd := -lyaml-cpp -lmicrohttpd $(THRIFT:%=-lthrift)
+SRCS_switchd := $(BMV2_SRCS)
 # The same for a test, and sources of tools that it tests: SRCS_TEST_<test>.
 LIBS_TEST_fuzz := -lyaml-cpp
+LIBS_TEST_p4   := -lthrift
 SRCS_TEST_fuzz := tools/switchd/config.cc tools/switchd/config_file.cc tools/common/bytes.cc \
   tools/perf/wire.cc
+SRCS_TEST_p4   := $(BMV2_SRCS) $(addprefix test/vectors/,recorder.cc vector.cc)
 SRCS_TEST_topology := $(addprefix tools/info/topology/,report.cc print.cc json.cc)
 SRCS_TEST_unit := $(addprefix tools/perf/,coordinator.cc hello_port.cc member.cc plugin_log.cc) \
   tools/common/resources.cc
@@ -69,11 +77,11 @@ BENCHES   := $(call groups,bench,common)
 # Directories of test/ that are plain programs, which tests are run under.
 TEST_PROGRAMS := pause
 # What has one thread has nothing to tell ThreadSanitizer.
-TESTS     := $(call groups,test,support $(TEST_PROGRAMS) $(if $(filter tsan,$(SAN)),fuzz model vectors))
+TESTS     := $(call groups,test,support $(TEST_PROGRAMS) $(if $(THRIFT),,p4) $(if $(filter tsan,$(SAN)),fuzz model vectors))
 # A fuzz target is a file of test/fuzz; what they share is below, and *_test.cc is for GoogleTest.
 FUZZ_TARGETS := $(patsubst test/fuzz/%.cc,%,$(filter-out %_test.cc,$(sort $(wildcard test/fuzz/*.cc))))
 FUZZ_SHARED  := $(wildcard test/fuzz/support/*.cc test/support/*.cc) $(SRCS_TEST_fuzz)
-ALL_SRCS  := $(LIB_SRCS) $(SWITCH_SRCS) $(AGGREGATION_SRCS) $(call sources,tools bench test examples) \
+ALL_SRCS  := $(LIB_SRCS) $(SWITCH_SRCS) $(BMV2_SRCS) $(AGGREGATION_SRCS) $(call sources,tools bench test examples) \
   $(wildcard test/fuzz/support/*.cc)
 
 LIB_A       := $(BUILD)/lib/libslime.a
@@ -87,11 +95,12 @@ TEST_PROGRAM_BINS := $(TEST_PROGRAMS:%=$(BUILD)/test/%)
 FUZZ_BINS   := $(FUZZ_TARGETS:%=$(BUILD)/bin/fuzz-%)
 TIDY_STAMPS := $(ALL_SRCS:%.cc=$(BUILD)/tidy/%.ok)
 
-# Three small files that change only when their content does: a new flag recompiles, an added or
-# removed source relinks, a new commit recompiles whoever prints it.
+# Small files that change only when their content does: a new flag recompiles, an added or removed
+# source relinks, a new commit recompiles whoever prints it, and Thrift whoever chooses a driver.
 FLAGS_FILE   := $(BUILD)/gen/flags
 SOURCES_FILE := $(BUILD)/gen/sources
 VERSION_FILE := $(BUILD)/gen/slime_version.h
+THRIFT_FILE  := $(BUILD)/gen/thrift
 ifneq ($(filter-out clean help,$(or $(MAKECMDGOALS),all)),)
 ifneq ($(shell mkdir -p $(BUILD)/gen || echo failed),)
 $(error cannot create $(BUILD)/gen)
@@ -100,6 +109,7 @@ update = $(if $(call differs,$(strip $(2)),$(strip $(file <$(1)))),$(file >$(1),
 differs = $(subst x$(1)x,,x$(2)x)$(subst x$(2)x,,x$(1)x)
 $(call update,$(FLAGS_FILE),$(CXX) $(CXX_ALL) : $(LINK_ALL) $(PLUGIN_LINK_FLAGS))
 $(call update,$(SOURCES_FILE),$(ALL_SRCS))
+$(call update,$(THRIFT_FILE),$(THRIFT))
 VERSION_STATE := $(shell mk/version.sh $(VERSION) $(VERSION_FILE))
 endif
 
@@ -141,7 +151,24 @@ endif
 $(BUILD)/obj/%.o: %.cc $(FLAGS_FILE) | $(BUILD)/gen/tools.ok
 	$(call say,CXX,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CCACHE) $(CXX) $(CXX_ALL) $(OPT_HERE) $(PCH_HERE) -MMD -MP -c $< -o $@
+	$(Q)$(CCACHE) $(CXX) $(CXX_ALL) $(OPT_HERE) $(PCH_HERE) $(FLAGS_HERE) -MMD -MP -c $< -o $@
+
+# What Thrift's compiler writes for the runtime interface of bmv2. It is the system's code, not ours:
+# without warnings.
+$(THRIFT_GEN) &: switch/bmv2/runtime.thrift | $(BUILD)/gen/tools.ok
+	$(call say,THRIFT,$<)
+	@mkdir -p $(BUILD)/gen/bmv2
+	$(Q)thrift --gen cpp:no_skeleton -out $(BUILD)/gen/bmv2 $<
+$(THRIFT_OBJS): $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.cpp $(FLAGS_FILE)
+	$(call say,CXX,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CCACHE) $(CXX) $(CXX_ALL) -w -c $< -o $@
+THRIFT_USERS := $(call objects,$(BMV2_SRCS) $(if $(THRIFT),$(wildcard test/p4/*.cc)))
+$(THRIFT_USERS): FLAGS_HERE = -isystem $(BUILD)/gen
+$(THRIFT_USERS): | $(if $(THRIFT),$(THRIFT_GEN))
+$(BUILD)/obj/tools/switchd/make_driver.o: FLAGS_HERE = $(THRIFT:%=-DSLIME_BMV2)
+$(BUILD)/obj/tools/switchd/make_driver.o: $(THRIFT_FILE)
+$(BUILD)/bin/slime-switchd $(BUILD)/test/p4: $(THRIFT_OBJS)
 -include $(patsubst %.cc,$(BUILD)/obj/%.d,$(ALL_SRCS))
 
 # Asked once per build directory and list of needs; `make run` and `make check` install instead of
@@ -178,7 +205,7 @@ $(1): $(call objects,$(2)) $(LIB_A) $(SOURCES_FILE)
 endef
 common = $(sort $(wildcard $(1)/*.cc))
 $(foreach t,$(TOOLS),$(eval $(call program,$(BUILD)/bin/slime-$t,$(call sources,tools/$t) \
-  $(call common,tools/common),$(LIBS_$t))))
+  $(SRCS_$t) $(call common,tools/common),$(LIBS_$t))))
 $(foreach b,$(BENCHES),$(eval $(call program,$(BUILD)/bin/bench-$b,$(call sources,bench/$b) \
   $(call common,bench/common))))
 $(foreach e,$(EXAMPLES),$(eval $(call program,$(BUILD)/bin/example-$(subst _,-,$e),examples/$e.cc,)))

@@ -68,6 +68,12 @@ for group in "$@"; do
     need nftables "loses and doubles packets there" has_program nft
     need pkgconf "finds the installed library, as its users do" command -v pkg-config
     ;;
+  bmv2)
+    need thrift-compiler "the runtime interface of bmv2" command -v thrift
+    need libthrift-dev "calls it" has_header thrift/Thrift.h
+    need libboost-dev "what Thrift's headers include" \
+      has_header boost/numeric/conversion/cast.hpp
+    ;;
   fuzz) need clang "libFuzzer, and the sanitizers that go with it" command -v clang++ ;;
   rdma)
     need qemu-system-x86 "the virtual machine with RDMA devices" has_program qemu-system-x86_64
@@ -83,7 +89,7 @@ for group in "$@"; do
   format) need clang-format "checks the layout of the sources" command -v clang-format ;;
   tidy) need clang-tidy "checks names and common mistakes" command -v clang-tidy ;;
   *)
-    echo "ensure-tools: unknown group '$group' (build, test, fuzz, rdma, bench, format, tidy)" >&2
+    echo "ensure-tools: unknown group '$group' (build, test, bmv2, fuzz, rdma, bench, format, tidy)" >&2
     exit 2
     ;;
   esac

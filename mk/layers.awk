@@ -13,7 +13,7 @@ BEGIN {
   may["collnet"] = "include engine shard"
   may["plugin"] = "include engine collnet generated"
   may["aggregation"] = "include engine collnet shard"
-  may["switch"] = "include shard"
+  may["switch"] = "include shard generated"
   may["examples"] = "include"
   may["tools"] = "include base rail registry backend engine collnet plugin aggregation shard switch generated"
   may["bench"] = may["tools"]
@@ -24,7 +24,7 @@ BEGIN {
 }
 
 function room_of(path) {
-  if (path == "slime_version.h") return "generated"
+  if (path == "slime_version.h" || path ~ /^bmv2\//) return "generated"
   if (path ~ /^include\/slime\/[^\/]+$/) return "include"
   if (path ~ /^transports\/(rail|region_table|flush_reads|hca_filter)\.(h|cc)$/) return "rail"
   if (path ~ /^transports\/(registry|rail_order)\.(h|cc)$/) return "registry"

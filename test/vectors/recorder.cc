@@ -48,6 +48,18 @@ std::vector<test::CapturedPacket> Recorder::deliver(const SocketAddress& from,
   return {world_.packets.begin() + static_cast<long>(before), world_.packets.end()};
 }
 
+void Recorder::fence(uint8_t generation, uint32_t token) {
+  world_.job.generation = generation;
+  world_.job.token = token;
+  for (const auto& shard : shards_) shard->fence(world_.job.job, generation, token);
+}
+
+net::JobTotals Recorder::totals() const {
+  net::JobTotals totals;
+  for (const auto& shard : shards_) totals.add(*shard->counters_of(world_.job.job));
+  return totals;
+}
+
 // A copy per destination, in the order of the children.
 void Recorder::send(const net::Outgoing& packet, std::span<const SocketAddress> to) {
   std::vector<std::byte> bytes(packet.header.begin(), packet.header.end());

@@ -23,6 +23,9 @@ class Recorder final : private net::Outbox {
   }
   // Another source may use the port too: trees of switches share one clock.
   void set_clock(uint64_t* time_us) { time_us_ = time_us; }
+  // The job goes on in another generation.
+  void fence(uint8_t generation, uint32_t token);
+  net::JobTotals totals() const;  // over all shards
   const net::JobSpec& job() const { return world_.job; }
   const Vector& vector() const { return world_; }
 

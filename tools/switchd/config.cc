@@ -51,7 +51,40 @@ Taken take_flag(const std::string& text, bool* to) {
   return text == "true" || text == "false" ? "" : "true or false";
 }
 
+// Six bytes in hexadecimal, as ip-link(8) prints them.
+Taken take_mac(const std::string& text, uint64_t* to) {
+  unsigned b[6];
+  int end = 0;
+  const bool six = sscanf(text.c_str(), "%2x:%2x:%2x:%2x:%2x:%2x%n", &b[0], &b[1], &b[2], &b[3],
+                          &b[4], &b[5], &end) == 6;
+  // The lowest bit of the first byte marks an address of many hosts (IEEE 802).
+  if (!six || static_cast<size_t>(end) != text.size() || text.size() != 17 || (b[0] & 1) != 0) {
+    return "the MAC of one host, such as 02:00:00:00:00:01";
+  }
+  *to = 0;
+  for (const unsigned byte : b) *to = *to << 8 | byte;
+  return {};
+}
+
 const Key kKeys[] = {
+    {"device.driver", "software",
+     "What adds up: software (this program), or bmv2 (a simple_switch that runs "
+     "switch/p4/v1model/switch.p4)",
+     [](const std::string& text, Config* c) -> Taken {
+       c->driver = text == "bmv2" ? Driver::kBmv2 : Driver::kSoftware;
+       return text == "bmv2" || text == "software" ? "" : "software or bmv2";
+     }},
+    {"device.runtime", "127.0.0.1:9090",
+     "With bmv2: its runtime interface (simple_switch --thrift-port)",
+     [](const std::string& text, Config* c) -> Taken {
+       SocketAddress address;
+       c->runtime = text;
+       if (auto wrong = take_address(text, &address); !wrong.empty()) return wrong;
+       return address.is_any() || address.port() == 0 ? "one address with a port" : "";
+     }},
+    {"device.mac", "02:00:00:00:00:01",
+     "With bmv2: the MAC that the switch has at the address of data.listen",
+     [](const std::string& text, Config* c) { return take_mac(text, &c->mac); }},
     {"data.listen", "",
      "Where workers send packets: this host's address as they see it, and the UDP port of shard 0; "
      "empty: the address of control.listen, port 28880",
@@ -145,23 +178,63 @@ const Key kKeys[] = {
      }},
 };
 
-constexpr const char* kTenantKeys[] = {"max_jobs", "slot_memory"};
-constexpr std::string_view kTenants = "tenants.";
+// A section whose keys are names that the user gives, with two keys below each.
+struct NamedSection {
+  std::string_view name;  // with the point
+  const char* keys[2];
+  const char* help;
+  bool (*is_name)(std::string_view name);
+  Taken (*take)(const std::string& name, bool first_key, const std::string& text, Config* config);
+};
 
-// "tenants.NAME.KEY", and NAME may have points.
-bool split_tenant(const std::string& name, std::string* tenant, std::string* key) {
-  const size_t point = name.rfind('.');
-  if (!name.starts_with(kTenants) || point <= kTenants.size()) return false;
-  *tenant = name.substr(kTenants.size(), point - kTenants.size());
-  *key = name.substr(point + 1);
-  return control::is_tenant_name(*tenant);
+bool is_ipv4_host(std::string_view name) {
+  const auto address = SocketAddress::parse(name);
+  return address && !address->is_ipv6() && address->port() == 0;
 }
 
-Taken take_tenant(const std::string& tenant, const std::string& key, const std::string& text,
+Taken take_tenant(const std::string& name, bool first_key, const std::string& text,
                   Config* config) {
-  auto& quota = config->tenants.try_emplace(tenant, config->tenant_quota).first->second;
-  return key == kTenantKeys[0] ? take_number(text, 0, UINT32_MAX, &quota.max_jobs)
-                               : take_bytes(text, &quota.max_slot_bytes);
+  auto& quota = config->tenants.try_emplace(name, config->tenant_quota).first->second;
+  return first_key ? take_number(text, 0, UINT32_MAX, &quota.max_jobs)
+                   : take_bytes(text, &quota.max_slot_bytes);
+}
+
+Taken take_host(const std::string& name, bool first_key, const std::string& text, Config* config) {
+  HostPlace& host = config->hosts[name];
+  if (first_key) return take_mac(text, &host.mac.emplace());
+  return take_number(text, 0, 510, &host.port.emplace());
+}
+
+const NamedSection kNamed[] = {
+    {"hosts.",
+     {"mac", "port"},
+     "With bmv2: the hosts that it forwards to, and the port of each. {address: {mac, port}}.",
+     is_ipv4_host,
+     take_host},
+    {"tenants.",
+     {"max_jobs", "slot_memory"},
+     "What tenants may have: {name: {max_jobs, slot_memory}}.",
+     [](std::string_view name) { return control::is_tenant_name(std::string(name)); },
+     take_tenant},
+};
+
+// A key of such a section, "tenants.NAME.KEY"; NAME may have points.
+struct NamedKey {
+  const NamedSection* section;
+  std::string name, key;
+  bool is_first() const { return key == section->keys[0]; }
+  bool is_known() const { return is_first() || key == section->keys[1]; }
+};
+
+std::optional<NamedKey> named_key(const std::string& text) {
+  const size_t point = text.rfind('.');
+  for (const NamedSection& section : kNamed) {
+    if (!text.starts_with(section.name) || point <= section.name.size()) continue;
+    NamedKey found{&section, text.substr(section.name.size(), point - section.name.size()),
+                   text.substr(point + 1)};
+    if (section.is_name(found.name)) return found;
+  }
+  return std::nullopt;
 }
 
 std::string value_of(const Values& values, const std::string& name, const char* otherwise) {
@@ -220,32 +293,61 @@ Result<void> settle_data_address(const Values& values, Config* config) {
   return {};
 }
 
+Result<void> check_device(const Values& values, const Config& config) {
+  for (const auto& [address, host] : config.hosts) {
+    if (!host.mac || !host.port) {
+      return fail(make_error(Status::kConfig, 0, "hosts.%s: mac and port are both needed",
+                             address.c_str()));
+    }
+  }
+  if (config.driver == Driver::kSoftware) return {};
+  if (value_of(values, "data.listen", "").empty()) {
+    return fail(make_error(Status::kConfig, 0,
+                           "data.listen: a switch in P4 has an address of its own, which no host "
+                           "has; name it, such as 10.0.0.254:%u",
+                           control::kDefaultDataPort));
+  }
+  if (config.hosts.empty()) {
+    return fail(make_error(Status::kConfig, 0,
+                           "hosts: there are none, so the switch would forward nothing; name the "
+                           "workers' hosts and this one, such as "
+                           "10.0.0.1: {mac: \"02:00:00:00:00:0a\", port: 1}"));
+  }
+  return {};
+}
+
 }  // namespace
 
 bool is_key(const std::string& name) {
-  std::string tenant, key;
-  if (split_tenant(name, &tenant, &key)) return key == kTenantKeys[0] || key == kTenantKeys[1];
+  if (const auto named = named_key(name)) return named->is_known();
   return std::ranges::any_of(kKeys, [&](const Key& known) { return name == known.name; });
 }
 
 bool is_section(const std::string& name) {
-  return name + "." == kTenants || (name.starts_with(kTenants) && is_key(name + ".max_jobs")) ||
+  return std::ranges::any_of(
+             kNamed,
+             [&](const NamedSection& section) {
+               return name + "." == section.name ||
+                      (name.starts_with(section.name) && is_key(name + "." + section.keys[0]));
+             }) ||
          std::ranges::any_of(kKeys, [&](const Key& known) {
            return std::string_view(known.name).starts_with(name + ".");
          });
 }
 
 std::string nearest_key(const std::string& name) {
-  std::string tenant, key;
-  std::vector<std::string> names = {"tenants"};
+  std::vector<std::string> names;
+  for (const NamedSection& section : kNamed) {
+    names.emplace_back(section.name.substr(0, section.name.size() - 1));
+  }
   for (const Key& known : kKeys) {
     names.emplace_back(known.name);
     names.push_back(names.back().substr(0, names.back().find('.')));
   }
-  if (split_tenant(name, &tenant, &key)) {
+  if (const auto named = named_key(name)) {
     names.clear();
-    for (const char* known : kTenantKeys) {
-      names.push_back(std::string(kTenants) + tenant + "." + known);
+    for (const char* known : named->section->keys) {
+      names.push_back(std::string(named->section->name) + named->name + "." + known);
     }
   }
   const std::string shown = name.substr(0, 100);
@@ -262,12 +364,12 @@ Result<Config> make_config(const Values& values) {
     }
   }
   for (const auto& [name, text] : values) {
-    std::string tenant, key;
-    if (!split_tenant(name, &tenant, &key)) continue;
-    if (auto accepted = take_tenant(tenant, key, text, &config); !accepted.empty()) {
-      return fail(wrong_value(name, text, accepted));
-    }
+    const auto named = named_key(name);
+    if (!named) continue;
+    auto accepted = named->section->take(named->name, named->is_first(), text, &config);
+    if (!accepted.empty()) return fail(wrong_value(name, text, accepted));
   }
+  if (auto checked = check_device(values, config); !checked) return fail(checked.error());
   if (auto settled = settle_data_address(values, &config); !settled) return fail(settled.error());
   if (config.key_file.empty() && !config.tenant_keys.empty()) {
     return fail(wrong_value("control.tenant_keys", config.tenant_keys,
@@ -297,13 +399,18 @@ std::string print_config(const Values& values) {
     out += "  # " + std::string(key.help) + " (default: " + standard + ").\n";
     out += "  " + name.substr(point + 1) + ": " + scalar(value_of(values, name, key.value)) + "\n";
   }
-  out += "\n# What tenants may have: {name: {max_jobs, slot_memory}}.\ntenants:\n";
-  std::string last, tenant, key;
-  for (const auto& [name, text] : values) {
-    if (!split_tenant(name, &tenant, &key)) continue;
-    if (tenant != last) out += "  " + tenant + ":\n";
-    out += "    " + key + ": " + scalar(text) + "\n";
-    last = tenant;
+  for (const NamedSection& one : kNamed) {
+    out += std::string("\n# ") + one.help + "\n" + std::string(one.name);
+    out.back() = ':';
+    out += "\n";
+    std::string last;
+    for (const auto& [name, text] : values) {
+      const auto named = named_key(name);
+      if (!named || named->section != &one) continue;
+      if (named->name != last) out += "  " + named->name + ":\n";
+      out += "    " + named->key + ": " + scalar(text) + "\n";
+      last = named->name;
+    }
   }
   return out;
 }

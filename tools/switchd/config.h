@@ -4,13 +4,27 @@
 #include <slime/result.h>
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "switch/controller/controller.h"
 
 namespace slime::switchd {
 
+enum class Driver { kSoftware, kBmv2 };
+
+// Where a host is that a switch in P4 forwards to.
+struct HostPlace {
+  std::optional<uint64_t> mac;
+  std::optional<uint16_t> port;
+};
+
 struct Config {
+  Driver driver = Driver::kSoftware;
+  std::string runtime;  // of a switch in P4
+  uint64_t mac = 0;
+  std::map<std::string, HostPlace> hosts;  // by address
+
   SocketAddress data_listen;
   uint32_t shards = 0;
   uint32_t max_lanes = 0;
@@ -36,7 +50,8 @@ struct Config {
   std::string metrics_listen;  // empty: no metrics
 };
 
-// Values as the user writes them, under names like "data.shards" and "tenants.physics.max_jobs".
+// Values as the user writes them, under names like "data.shards", "tenants.physics.max_jobs" and
+// "hosts.10.0.0.1.port".
 using Values = std::map<std::string, std::string>;
 
 // Defaults, then `values`. An error names the key, the value and what is accepted.

@@ -1,10 +1,20 @@
 #include "tools/switchd/make_driver.h"
 
 #include "switch/softswitch/softswitch.h"
+#ifdef SLIME_BMV2
+#include "switch/bmv2/bmv2_switch.h"
+#endif
 
 namespace slime::switchd {
+namespace {
 
-Result<std::unique_ptr<net::SwitchDriver>> make_driver(const Config& config) {
+template <typename Opened>
+Result<std::unique_ptr<net::SwitchDriver>> as_driver(Opened opened) {
+  if (!opened) return fail(std::move(opened.error()));
+  return std::unique_ptr<net::SwitchDriver>(std::move(*opened));
+}
+
+Result<std::unique_ptr<net::SwitchDriver>> make_software(const Config& config) {
   net::SoftSwitchOptions options;
   options.address = config.data_listen;
   options.shards = config.shards;
@@ -12,9 +22,39 @@ Result<std::unique_ptr<net::SwitchDriver>> make_driver(const Config& config) {
   options.slot_bytes = config.slot_bytes;
   options.socket_buffer_bytes = config.socket_buffer_bytes;
   options.busy_poll_us = config.busy_poll_us;
-  auto opened = net::SoftSwitch::open(options);
-  if (!opened) return fail(std::move(opened.error()));
-  return std::unique_ptr<net::SwitchDriver>(std::move(*opened));
+  return as_driver(net::SoftSwitch::open(options));
+}
+
+#ifdef SLIME_BMV2
+Result<std::unique_ptr<net::SwitchDriver>> make_bmv2(const Config& config) {
+  net::Bmv2Options options;
+  auto runtime = SocketAddress::parse(config.runtime);
+  if (!runtime) return fail(std::move(runtime.error()));
+  options.runtime = *runtime;
+  options.address = config.data_listen;
+  options.mac = config.mac;
+  options.shards = config.shards;
+  options.max_lanes = config.max_lanes;
+  for (const auto& [address, host] : config.hosts) {
+    auto parsed = SocketAddress::parse(address);
+    if (!parsed) return fail(std::move(parsed.error()));
+    options.hosts[net::p4::ipv4_of(*parsed)] = {*host.mac, *host.port};
+  }
+  return as_driver(net::Bmv2Switch::open(std::move(options)));
+}
+#else
+Result<std::unique_ptr<net::SwitchDriver>> make_bmv2(const Config&) {
+  return fail(make_error(Status::kUnsupported, 0,
+                         "device.driver: this slime-switchd was built without Thrift and cannot "
+                         "drive bmv2; install libthrift-dev, thrift-compiler and libboost-dev, "
+                         "and build it again"));
+}
+#endif
+
+}  // namespace
+
+Result<std::unique_ptr<net::SwitchDriver>> make_driver(const Config& config) {
+  return config.driver == Driver::kBmv2 ? make_bmv2(config) : make_software(config);
 }
 
 }  // namespace slime::switchd

@@ -1,0 +1,188 @@
+// The P4 program on a real simple_switch, driven by Bmv2Switch, against the shards that the
+// software switch runs: after every packet the same packets leave, and at the end the counters
+// agree. bmv2.test.sh starts simple_switch and sets
+//   SLIME_P4_RUNTIME  its runtime interface
+//   SLIME_P4_WIRE     the interface that is linked to its port 0
+//   SLIME_P4_PACKETS  of the random traces (default 20000)
+//   SLIME_P4_SEED     of the first trace (default 1)
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "switch/bmv2/bmv2_switch.h"
+#include "test/p4/traces.h"
+#include "test/p4/wire.h"
+#include "test/vectors/recorder.h"
+
+namespace slime::p4 {
+namespace {
+
+using Packets = std::vector<test::CapturedPacket>;
+using vectors::Recorder;
+using vectors::Vector;
+
+constexpr size_t kOnTheWay = 8;  // simple_switch has room for 64 packets at a port
+
+std::string text_of(const test::CapturedPacket& packet) {
+  std::string text = packet.from.to_string() + " > " + packet.to.to_string() + ":";
+  for (const std::byte b : packet.payload) {
+    char hex[4];
+    std::snprintf(hex, sizeof hex, " %02x", std::to_integer<unsigned>(b));
+    text += hex;
+  }
+  return text;
+}
+
+// The order of what leaves after one packet is the device's.
+std::vector<std::string> sorted_texts(const Packets& packets) {
+  std::vector<std::string> texts;
+  for (const auto& packet : packets) texts.push_back(text_of(packet));
+  std::ranges::sort(texts);
+  return texts;
+}
+
+uint64_t number_of(const char* variable, uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// A job on the device and on shards.
+class Twins {
+ public:
+  Twins(const Vector& world, net::Bmv2Switch& device, Wire& wire)
+      : device_(device), wire_(wire), model_(world) {
+    model_.set_clock(&time_us_);
+  }
+  Result<void> add() { return device_.add_job(model_.job()); }
+  Result<void> fence(uint8_t generation, uint32_t token) {
+    settle();
+    model_.fence(generation, token);
+    return device_.fence(model_.job().job, generation, token);
+  }
+  const net::JobSpec& job() const { return model_.job(); }
+
+  void deliver(const SocketAddress& from, const std::vector<std::byte>& bytes, uint32_t shard) {
+    time_us_ += 10'000;  // so that no second has too many refusals
+    SocketAddress to = model_.vector().address;
+    to.set_port(static_cast<uint16_t>(to.port() + shard));
+    expected_.push_back({text_of({0, from, to, bytes}), model_.deliver(from, bytes, shard)});
+    ASSERT_TRUE(wire_.send({0, from, to, bytes}));
+    ASSERT_TRUE(wire_.send_marker(next_marker_++));
+    if (expected_.size() == kOnTheWay) settle();
+  }
+  // Waits for what was delivered, and compares.
+  void settle() {
+    for (const auto& [input, packets] : expected_) {
+      const auto found = wire_.receive_until(seen_marker_++);
+      ASSERT_TRUE(found) << found.error().what << "\nafter " << input;
+      ASSERT_EQ(sorted_texts(*found), sorted_texts(packets)) << "after " << input;
+    }
+    expected_.clear();
+  }
+  void compare_counters() {
+    const auto found = device_.totals(job().job);
+    ASSERT_TRUE(found) << found.error().what;
+    const net::JobTotals expected = model_.totals();
+#define SLIME_FIELD(name, help) EXPECT_EQ(found->name, expected.name) << #name;
+    SLIME_JOB_COUNTERS(SLIME_FIELD)
+#undef SLIME_FIELD
+  }
+
+ private:
+  net::Bmv2Switch& device_;
+  Wire& wire_;
+  Recorder model_;
+  uint64_t time_us_ = 1'000'000;
+  uint32_t next_marker_ = 0x0a000001, seen_marker_ = 0x0a000001;
+  std::vector<std::pair<std::string, Packets>> expected_;
+};
+
+class Device : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* runtime = std::getenv("SLIME_P4_RUNTIME");
+    const char* interface = std::getenv("SLIME_P4_WIRE");
+    if (runtime == nullptr || interface == nullptr) {
+      GTEST_SKIP() << "needs a simple_switch; test/p4/bmv2.test.sh starts one";
+    }
+    runtime_ = *SocketAddress::parse(runtime);
+    interface_ = interface;
+  }
+  // A switch for that world, with a port for all.
+  void open(const Vector& world) {
+    net::Bmv2Options options;
+    options.runtime = runtime_;
+    options.address = world.address;
+    options.mac = kSwitchMac;
+    options.shards = world.shards;
+    std::vector<SocketAddress> hosts = world.job.children;
+    if (world.job.parent) hosts.push_back(world.job.parent->address);
+    for (const test::CapturedPacket& packet : world.packets) {
+      hosts.push_back(world.is_input(packet) ? packet.from : packet.to);
+    }
+    for (const SocketAddress& host : hosts) {
+      options.hosts[net::p4::ipv4_of(host)] = {mac_of(host), 0};
+    }
+    auto opened = net::Bmv2Switch::open(options);
+    ASSERT_TRUE(opened) << opened.error().what;
+    device_ = std::move(*opened);
+    auto wire = Wire::open(interface_, world.address);
+    ASSERT_TRUE(wire) << wire.error().what;
+    wire_.emplace(std::move(*wire));
+  }
+
+  SocketAddress runtime_;
+  std::string interface_;
+  std::unique_ptr<net::Bmv2Switch> device_;
+  std::optional<Wire> wire_;
+};
+
+TEST_F(Device, AgreesWithEveryVector) {
+  for (const std::string& name : vectors::vector_names("test/vectors")) {
+    SCOPED_TRACE(name);
+    auto vector = vectors::load_vector("test/vectors", name);
+    ASSERT_TRUE(vector) << vector.error().what;
+    ASSERT_NO_FATAL_FAILURE(open(*vector));
+    Vector bare = *vector;
+    bare.packets.clear();
+    Twins twins(bare, *device_, *wire_);
+    const auto added = twins.add();
+    ASSERT_TRUE(added) << added.error().what;
+    for (const test::CapturedPacket& packet : vector->packets) {
+      if (!vector->is_input(packet)) continue;
+      ASSERT_NO_FATAL_FAILURE(
+          twins.deliver(packet.from, packet.payload, vector->shard_of(packet.to)));
+    }
+    ASSERT_NO_FATAL_FAILURE(twins.settle());
+    twins.compare_counters();
+  }
+}
+
+TEST_F(Device, AgreesOnRandomTraces) {
+  const uint64_t packets = number_of("SLIME_P4_PACKETS", 20'000);
+  uint64_t seed = number_of("SLIME_P4_SEED", 1), sent = 0;
+  for (; sent < packets; ++seed) {
+    SCOPED_TRACE("SLIME_P4_SEED=" + std::to_string(seed));
+    Trace trace(seed);
+    ASSERT_NO_FATAL_FAILURE(open(trace.world()));
+    Twins twins(trace.world(), *device_, *wire_);
+    const auto added = twins.add();
+    ASSERT_TRUE(added) << added.error().what;
+    for (int i = 0; i < 600 && sent < packets; ++i, ++sent) {
+      if (i == 400) {
+        const auto [generation, token] = trace.fence();
+        const auto fenced = twins.fence(generation, token);
+        ASSERT_TRUE(fenced) << fenced.error().what;
+      }
+      const Trace::Packet packet = trace.next();
+      ASSERT_NO_FATAL_FAILURE(twins.deliver(packet.from, packet.bytes, packet.shard));
+    }
+    ASSERT_NO_FATAL_FAILURE(twins.settle());
+    twins.compare_counters();
+  }
+  std::printf("%llu random packets agree\n", static_cast<unsigned long long>(sent));
+}
+
+}  // namespace
+}  // namespace slime::p4

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Compares the P4 sources with the C++ that they must agree with: the header of SAP/2, its numbers,
+the order of the counters, and what the driver writes into tables. Names that are in one and not in
+the other are found too. Exit status 1: something differs."""
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+CORE, TARGET = ROOT / "switch/p4/core", ROOT / "switch/p4/v1model"
+wrong = []
+
+
+def read(path):
+    return re.sub(r"//[^\n]*", "", path.read_text())
+
+
+def compare(what, in_p4, in_cpp):
+    if in_p4 != in_cpp:
+        wrong.append(f"{what}: P4 has {in_p4}, C++ has {in_cpp}")
+
+
+def number(text):
+    return int(text.replace("'", ""), 0)
+
+
+def snake(name):
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()
+
+
+def defines(text, prefix=""):
+    found = re.findall(rf"#define {prefix}(\w+) (0x[0-9a-fA-F]+|\d+)\b", text)
+    return {name: number(value) for name, value in found}
+
+
+def enum(text, name):
+    body = re.search(rf"enum class {name} : \w+ {{([^}}]*)}}", text).group(1)
+    values, following = {}, 0
+    for entry, value in re.findall(r"k(\w+)(?: = (\d+))?\s*(?:,|$)", body.strip()):
+        following = int(value) if value else following
+        values[snake(entry)] = following
+        following += 1
+    return values
+
+
+def header_fields(text, name):
+    body = re.search(rf"header {name} {{([^}}]*)}}", text).group(1)
+    return [(field, int(bits)) for bits, field in re.findall(r"bit<(\d+)> (\w+);", body)]
+
+
+def check_header(p4, cpp):
+    """Each field of sap_h begins where sap::at says."""
+    at, offsets = 0, {}
+    for field, bits in header_fields(p4, "sap_h"):
+        offsets[field], at = at, at + bits
+    begins = dict(re.findall(r"size_t k(\w+) = (\d+);", cpp[cpp.index("namespace at") :]))
+    first = {"MagicVersion": "magic", "Shape": "format", "Exponents": "exponent0"}
+    second = {"version", "op", "exponent1"}  # in the same byte as the one before, or right after
+    named = {first.get(name, name.lower()): 8 * int(value) for name, value in begins.items()}
+    compare("fields of sap_h", sorted(set(offsets) - second), sorted(named))
+    for field, offset in named.items():
+        compare(f"offset of {field} in bits", offsets.get(field), offset)
+    compare("bits of sap_h", at, 8 * int(re.search(r"kHeaderBytes = (\d+)", cpp).group(1)))
+
+
+def check_numbers(p4, cpp):
+    expected = {**enum(cpp, "Type"), **enum(cpp, "Format"), **enum(cpp, "Op"), **enum(cpp, "Rejection")}
+    flags = cpp[cpp.index("namespace flag") : cpp.index("namespace special")]
+    expected["EXPONENTS_ONLY"] = int(re.search(r"kExponentsOnly = (\d+)", flags).group(1))
+    expected["KNOWN_FLAGS"] = int(re.search(r"kKnown = (\d+)", flags).group(1))
+    for name in ("Magic", "Version", "HeaderBytes", "MaxChildren", "KnownFormats"):
+        value = re.search(rf"k{name} = ([0-9a-fA-Fxb']+);", cpp).group(1)
+        expected[snake(name)] = number(value)
+    for name, value in defines(p4, "SAP_").items():
+        # I32 is I32 in both; a letter and a number are no two words.
+        compare(f"SAP_{name}", value, expected.get(name))
+
+
+def check_counters(meta, cpp, prefix, macro):
+    """Counters have the order of the X macro."""
+    body = cpp[cpp.index(f"#define {macro}(X)") :]
+    body = body[: body.index("\n\n")]
+    names = [name.upper() for name in re.findall(r"X\((\w+),", body)]
+    found = sorted(defines(meta, prefix).items(), key=lambda one: one[1])
+    compare(f"counters {prefix}*", found, [(name, i) for i, name in enumerate(names)])
+
+
+def p4_parameters(text, action):
+    found = re.search(rf"action {action}\(([^)]*)\)", text)
+    if not found:
+        return None
+    parts = re.findall(r"(bit<\d+>|port_t) (\w+)", found.group(1))
+    return [(name, 9 if kind == "port_t" else int(kind[4:-1])) for kind, name in parts]
+
+
+def p4_keys(text, table):
+    found = re.search(rf"table {table} {{\s*key = {{([^}}]*)}}", text)
+    return re.findall(r"([\w.]+): exact;", found.group(1)) if found else None
+
+
+def width_of(text, key):
+    """A field of a header, or else of metadata or a variable, whose names are there once."""
+    parts = key.split(".")
+    if parts[0] == "hdr":
+        return dict(header_fields(text, parts[1] + "_h"))[parts[2]]
+    return int(re.search(rf"bit<(\d+)> {parts[-1]}(?:;| =)", text).group(1))
+
+
+def check_entries(p4, cpp, header):
+    """What program.cc writes has the keys and parameters that the program declares, and their widths."""
+    for constant, name in re.findall(r'\bk(\w+) = "([\w.]+)"', header):
+        cpp = re.sub(rf"\bk{constant}\b", f'"{name}"', cpp)
+    calls = []  # a table or an action, and the fields that follow it
+    for name, field, bits in re.findall(r'"(Switch\w+(?:\.\w+)+)"|{"([\w.]+)", (\d+),', cpp):
+        if name:
+            calls.append((name, []))
+        else:
+            calls[-1][1].append((field, int(bits)))
+    for name, written in calls:
+        last = name.split(".")[-1]
+        keys, parameters = p4_keys(p4, last), p4_parameters(p4, last)
+        if keys is not None:
+            compare(f"key of {name}", [(key, width_of(p4, key)) for key in keys], written)
+        elif parameters is not None:
+            compare(f"parameters of {name}", parameters, written)
+        else:
+            wrong.append(f"{name}: no table or action of the P4 program")
+    filled = {name.split(".")[-1] for name, _ in calls}
+    compare("tables", set(re.findall(r"\btable (\w+)", p4)), {name for name in filled if p4_keys(p4, name)})
+
+
+def check_limits(p4, header):
+    limits = defines(p4)
+    for name, constant in (("LANES", "Lanes"), ("HALVES", "Halves"), ("JOBS", "Jobs"), ("SOURCES", "Sources"),
+                           ("COUNTS_OF_A_JOB", "CountsOfAJob"), ("TO_PARENT", "ToParent")):
+        found = re.search(rf"\bk{constant} = (\w+);", header)
+        compare(name, limits.get(name), found and number(found.group(1)))
+
+
+def check_arrays(p4, header):
+    """Registers, counters and meters that the driver names."""
+    declared = set(re.findall(r"(?:register<[^;]*>|counter|meter)\([^;]*\) (\w+);", p4))
+    named = re.findall(r'"Switch[\w.]*\.(\w+)"', header)
+    for name in named:
+        if name not in declared and p4_keys(p4, name) is None:
+            wrong.append(f"{name}: no register, counter, meter or table of the P4 program")
+
+
+def main():
+    sap_p4, sap_h = read(CORE / "sap.p4"), read(ROOT / "include/slime/sap.h")
+    meta = read(CORE / "meta.p4")
+    p4 = "\n".join(read(path) for path in sorted([*CORE.glob("*.p4"), *TARGET.glob("*.p4")]))
+    header = read(ROOT / "switch/bmv2/program.h")
+    check_header(sap_p4, sap_h)
+    check_numbers(sap_p4, sap_h)
+    check_counters(meta, read(ROOT / "switch/core/job.h"), "COUNT_", "SLIME_JOB_COUNTERS")
+    check_counters(meta, read(ROOT / "switch/core/shard.h"), "DEVICE_", "SLIME_SHARD_COUNTERS")
+    check_entries(p4, read(ROOT / "switch/bmv2/program.cc"), header)
+    check_limits(p4, header)
+    check_arrays(p4, header)
+    for line in wrong:
+        print(f"lint: {line}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
