@@ -4,8 +4,9 @@ STRIP ?= strip
 install_binary := install -m 755 $(if $(STRIP),-s --strip-program=$(STRIP))
 INSTALLED_LIBS := libnet-slime.so libnccl-net-slime.so libnccl-net.so libslime.a pkgconfig/slime.pc
 # Nobody else puts anything there. DOCDIR and DATADIR may be shared with others.
-OWN_DIRS := $(DOCDIR)/docs $(DOCDIR)/examples $(DATADIR)/nccl-tests-configs
-DIRS := $(LIBDIR)/pkgconfig $(BINDIR) $(UNITDIR) $(INCLUDEDIR)/slime $(OWN_DIRS)
+OWN_DIRS := $(DOCDIR)/docs $(DOCDIR)/examples $(DATADIR)/nccl-tests-configs $(DATADIR)/p4
+P4_DIRS := $(addprefix $(DATADIR)/p4/,core v1model)
+DIRS := $(LIBDIR)/pkgconfig $(BINDIR) $(UNITDIR) $(INCLUDEDIR)/slime $(OWN_DIRS) $(P4_DIRS)
 TOP_DOCS := LICENSE $(wildcard README.md SECURITY.md)
 filled = sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|' \
   -e 's|@VERSION@|$(VERSION)|; s|@BINDIR@|$(BINDIR)|; s|@DOCDIR@|$(DOCDIR)|' $(1) >$(DESTDIR)$(2)
@@ -33,6 +34,8 @@ endif
 	  $(DESTDIR)$(DATADIR)/nccl-tests-configs
 	install -m 755 $(wildcard $(addprefix nccl-tests-configs/*.,sh py)) \
 	  $(DESTDIR)$(DATADIR)/nccl-tests-configs
+	for dir in core v1model; do \
+	  install -m 644 switch/p4/$$dir/*.p4 $(DESTDIR)$(DATADIR)/p4/$$dir || exit 1; done
 	mk/settle-links.sh $(OWN_DIRS:%=$(DESTDIR)%) $(TOP_DOCS:%=$(DESTDIR)$(DOCDIR)/%)
 
 uninstall:
