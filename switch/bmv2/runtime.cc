@@ -228,10 +228,14 @@ Result<int32_t> Bmv2Runtime::add_replica(int32_t group_handle, uint16_t number,
   int32_t handle = 0;
   auto added = call("add to a multicast group replica", std::to_string(number), [&](Clients& to) {
     handle = to.multicast.bm_mc_node_create(kContext, number, map, "");
-    to.multicast.bm_mc_node_associate(kContext, group_handle, handle);
   });
   if (!added) return fail(std::move(added.error()));
-  return handle;
+  auto joined = call("add to a multicast group replica", std::to_string(number), [&](Clients& to) {
+    to.multicast.bm_mc_node_associate(kContext, group_handle, handle);
+  });
+  if (joined) return handle;
+  (void)remove_replica(handle);  // nobody else knows it
+  return fail(std::move(joined.error()));
 }
 
 Result<void> Bmv2Runtime::remove_replica(int32_t handle) {

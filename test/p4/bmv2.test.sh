@@ -4,7 +4,8 @@
 #   SLIME_P4C    p4c's compiler for bmv2 (default: p4c-bm2-ss)
 #   SLIME_BMV2   simple_switch, with its runtime interface (default: simple_switch)
 # docs/switch.md says how to get them.
-p4c=$(command -v "${SLIME_P4C:-p4c-bm2-ss}") && simple_switch=$(command -v "${SLIME_BMV2:-simple_switch}") || {
+p4c=$(command -v "${SLIME_P4C:-p4c-bm2-ss}") &&
+  simple_switch=$(command -v "${SLIME_BMV2:-simple_switch}") || {
   echo "skipped: p4c-bm2-ss and simple_switch are not here (SLIME_P4C, SLIME_BMV2; docs/switch.md)"
   exit 77
 }

@@ -158,13 +158,14 @@ TEST_F(Driver, RefusesWhatTheProgramCannot) {
 // Whatever call fails, nothing of the job stays, and it can be added again.
 TEST_F(Driver, TakesBackWhatWasAdded) {
   const size_t before = entries();
-  for (const char* call : {"clear epochs 0 8", "zero job_counts", "group", "replica", "add sources",
-                           "add ends", "add jobs"}) {
+  for (const char* call : {"clear epochs 0 8", "zero job_counts", "group", "replica", "associate",
+                           "add sources", "add ends", "add jobs"}) {
     fake_->change([&](FakeState& state) { state.fail_at = call; });
     EXPECT_THAT(error_of(job(7)), HasSubstr("error 100")) << call;
     fake_->change([](FakeState& state) { state.fail_at.clear(); });
     EXPECT_EQ(entries(), before) << call;
     EXPECT_EQ(fake_->state().groups.size(), 1u) << call;
+    EXPECT_EQ(fake_->state().replicas.size(), 1u) << call;
     EXPECT_FALSE(switch_->totals(7)) << call;
   }
   EXPECT_EQ(error_of(job(7)), "");

@@ -72,7 +72,6 @@ def check_numbers(p4, cpp):
         value = re.search(rf"k{name} = ([0-9a-fA-Fxb']+);", cpp).group(1)
         expected[snake(name)] = number(value)
     for name, value in defines(p4, "SAP_").items():
-        # I32 is I32 in both; a letter and a number are no two words.
         compare(f"SAP_{name}", value, expected.get(name))
 
 

@@ -44,7 +44,7 @@ std::pair<uint8_t, uint32_t> Trace::fence() {
 }
 
 // What a child sends, or the parent. All packets of a round have the same shape, mostly.
-std::vector<std::byte> Trace::valid(uint16_t slot, uint32_t epoch, uint8_t* child, bool* above) {
+std::vector<std::byte> Trace::valid(uint16_t slot, uint32_t epoch, uint8_t child, bool* above) {
   const net::JobSpec& job = world_.job;
   const uint64_t shape = one_in(40) ? random_() : (slot * 7919ull + epoch) * 0x9e3779b97f4a7c15;
   vectors::Contribution what;
@@ -54,8 +54,8 @@ std::vector<std::byte> Trace::valid(uint16_t slot, uint32_t epoch, uint8_t* chil
   if ((shape >> 50) % 8 == 0) what.flags = sap::flag::kExponentsOnly;
   what.seed = below(3);  // a child that sends again may send something else: nobody may notice
   *above = job.parent && one_in(4);
-  if (one_in(10) && !*above) return vectors::question(job, *child, slot, epoch);
-  auto packet = vectors::contribution(job, *child, slot, epoch, what);
+  if (one_in(10) && !*above) return vectors::question(job, child, slot, epoch);
+  auto packet = vectors::contribution(job, child, slot, epoch, what);
   const bool by_switch = job.children_are_switches;
   return vectors::changed(std::move(packet), [&](sap::Header& header) {
     if (by_switch) header.type = sap::Type::kPartial;
@@ -74,9 +74,9 @@ Trace::Packet Trace::next() {
   if (one_in(8)) epoch += below(5) - 2;
   if (one_in(100)) epoch = static_cast<uint32_t>(random_());
   if (one_in(2 * static_cast<uint32_t>(job.child_count()) + 2)) ++epochs_[slot];
-  auto child = static_cast<uint8_t>(below(static_cast<uint32_t>(job.child_count())));
+  const auto child = static_cast<uint8_t>(below(static_cast<uint32_t>(job.child_count())));
   bool above = false;
-  Packet packet{{}, valid(slot, epoch, &child, &above), slot % world_.shards};
+  Packet packet{{}, valid(slot, epoch, child, &above), slot % world_.shards};
   const size_t rail = sap::rail_of(slot, world_.shards, job.rails);
   packet.from = above ? job.parent->address : job.children[rail * job.child_count() + child];
   if (above && one_in(6)) {  // a word instead of a result

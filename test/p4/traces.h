@@ -27,7 +27,7 @@ class Trace {
  private:
   bool one_in(uint32_t n) { return random_() % n == 0; }
   uint32_t below(uint32_t n) { return static_cast<uint32_t>(random_() % n); }
-  std::vector<std::byte> valid(uint16_t slot, uint32_t epoch, uint8_t* child, bool* above);
+  std::vector<std::byte> valid(uint16_t slot, uint32_t epoch, uint8_t child, bool* above);
   void spoil(Packet* packet);
 
   std::mt19937_64 random_;

@@ -1,4 +1,5 @@
-// What a switch does beside SAP/2: it forwards frames, and answers ARP and ping for its own address.
+// What a switch does beside SAP/2: it forwards frames, and answers ARP and ping for its own
+// address.
 #ifndef SLIME_BRIDGE_P4
 #define SLIME_BRIDGE_P4
 

@@ -11,8 +11,8 @@ control Job(inout headers_t hdr, inout meta_t meta) {
   }
   action take(bit<16> index, bit<8> generation, bit<32> token, bit<32> first_slot, bit<32> slots,
               bit<32> all, bit<16> max_lanes, bit<8> formats, bit<16> port, bit<16> shard_mask,
-              bit<8> shard_bits, bit<16> rail_mask, bit<16> group, bit<1> children_are_switches, bit<1> inner, bit<8> parent_child,
-              port_t parent_port) {
+              bit<8> shard_bits, bit<16> rail_mask, bit<16> group, bit<1> children_are_switches,
+              bit<1> inner, bit<8> parent_child, port_t parent_port) {
     meta.job_index = index;
     meta.generation = generation;
     meta.token = token;

@@ -2,12 +2,13 @@
 #include <core.p4>
 #include <v1model.p4>
 
-#define LANES 64       // a power of two; lanes.p4 is written for it
-#define HALVES 16384   // of slots, of all jobs together
+#define LANES 64      // a power of two; lanes.p4 is written for it
+#define HALVES 16384  // of slots, of all jobs together
 #define JOBS 64
-#define SOURCES 4096   // addresses of the children and parents of all jobs
-#define INGRESS_CLONE 1  // what simple_switch has in instance_type of a copy (PKT_INSTANCE_TYPE_INGRESS_CLONE)
-#define GREEN 0        // what a meter says of a packet within its rate
+#define SOURCES 4096  // addresses of the children and parents of all jobs
+// Of simple_switch: the instance_type of a copy, and what a meter says of a packet within its rate.
+#define INGRESS_CLONE 1
+#define GREEN 0
 
 typedef bit<9> port_t;
 typedef bit<256> group_t;
@@ -111,7 +112,8 @@ control Aggregate(inout headers_t hdr, inout meta_t meta) {
   }
 }
 
-control SwitchIngress(inout headers_t hdr, inout all_meta_t meta, inout standard_metadata_t standard) {
+control SwitchIngress(inout headers_t hdr, inout all_meta_t meta,
+                      inout standard_metadata_t standard) {
   OwnAddress() own;
   Aggregate() aggregate;
   Answer() answer;
@@ -234,4 +236,5 @@ control SwitchDeparser(packet_out packet, in headers_t hdr) {
   apply { packet.emit(hdr); }
 }
 
-V1Switch(SwitchParser(), Verify(), SwitchIngress(), SwitchEgress(), Checksums(), SwitchDeparser()) main;
+V1Switch(SwitchParser(), Verify(), SwitchIngress(), SwitchEgress(), Checksums(),
+         SwitchDeparser()) main;
