@@ -137,7 +137,7 @@ format-check:
 	  { echo "format-check: run 'make format' and look at the difference" >&2; exit 1; }
 
 tidy:
-	@mk/ensure-tools.sh build test tidy
+	@mk/ensure-tools.sh build test bmv2 tidy
 	$(Q)$(MAKE) --no-print-directory -k $(JOBS) $(TIDY_STAMPS)
 
 # Installing and the rest -------------------------------------------------------------------------

@@ -81,7 +81,8 @@ TESTS     := $(call groups,test,support $(TEST_PROGRAMS) $(if $(THRIFT),,p4) $(i
 # A fuzz target is a file of test/fuzz; what they share is below, and *_test.cc is for GoogleTest.
 FUZZ_TARGETS := $(patsubst test/fuzz/%.cc,%,$(filter-out %_test.cc,$(sort $(wildcard test/fuzz/*.cc))))
 FUZZ_SHARED  := $(wildcard test/fuzz/support/*.cc test/support/*.cc) $(SRCS_TEST_fuzz)
-ALL_SRCS  := $(LIB_SRCS) $(SWITCH_SRCS) $(BMV2_SRCS) $(AGGREGATION_SRCS) $(call sources,tools bench test examples) \
+ALL_SRCS  := $(LIB_SRCS) $(SWITCH_SRCS) $(BMV2_SRCS) $(AGGREGATION_SRCS) \
+  $(filter-out $(if $(THRIFT),,test/p4/%),$(call sources,tools bench test examples)) \
   $(wildcard test/fuzz/support/*.cc)
 
 LIB_A       := $(BUILD)/lib/libslime.a
@@ -165,7 +166,7 @@ $(THRIFT_OBJS): $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.cpp $(FLAGS_FILE)
 	$(Q)$(CCACHE) $(CXX) $(CXX_ALL) -w -c $< -o $@
 THRIFT_USERS := $(call objects,$(BMV2_SRCS) $(if $(THRIFT),$(wildcard test/p4/*.cc)))
 $(THRIFT_USERS): FLAGS_HERE = -isystem $(BUILD)/gen
-$(THRIFT_USERS): | $(if $(THRIFT),$(THRIFT_GEN))
+$(THRIFT_USERS): $(if $(THRIFT),$(THRIFT_GEN))
 $(BUILD)/obj/tools/switchd/make_driver.o: FLAGS_HERE = $(THRIFT:%=-DSLIME_BMV2)
 $(BUILD)/obj/tools/switchd/make_driver.o: $(THRIFT_FILE)
 $(BUILD)/bin/slime-switchd $(BUILD)/test/p4: $(THRIFT_OBJS)
@@ -221,6 +222,6 @@ endif
 $(BUILD)/tidy/%.ok: %.cc .clang-tidy $(BUILD)/obj/%.o
 	$(call say,TIDY,$<)
 	@mkdir -p $(@D)
-	$(Q)clang-tidy --quiet $< -- $(INCLUDES) -std=c++20 -pthread 2>$@.err || \
+	$(Q)clang-tidy --quiet $< -- $(INCLUDES) $(THRIFT:%=-DSLIME_BMV2) -std=c++20 -pthread 2>$@.err || \
 	  { cat $@.err >&2; exit 1; }
 	@touch $@

@@ -16,7 +16,8 @@ namespace {
 using std::chrono::steady_clock;
 
 // What was on its way through the pipeline when an entry changed has passed it by then.
-constexpr std::chrono::milliseconds kInFlight{10};
+// It takes far less; a thread of bmv2 may have to wait for a processor.
+constexpr std::chrono::milliseconds kInFlight{100};
 
 Error bad_option(const char* what, const std::string& value, const char* accepted) {
   return make_error(Status::kConfig, 0, "bmv2 with %s %s: %s", what, value.c_str(), accepted);
@@ -30,6 +31,20 @@ Result<void> check(const Bmv2Options& options) {
   if (!std::has_single_bit(options.shards) || options.shards > sap::kMaxShards) {
     return fail(
         bad_option("shards", std::to_string(options.shards), "the program takes 1, 2, 4, 8 or 16"));
+  }
+  if (options.address.port() + options.shards > 65536) {
+    return fail(bad_option("address", options.address.to_string(),
+                           "each shard has a port from there on, up to 65535"));
+  }
+  if (options.hosts.size() >= p4::kHostEntries) {
+    return fail(
+        bad_option("hosts, in number", std::to_string(options.hosts.size()), "at most 1023"));
+  }
+  std::map<uint64_t, uint16_t> ports;
+  for (const auto& [address, host] : options.hosts) {
+    if (ports.try_emplace(host.mac, host.port).first->second != host.port) {
+      return fail(bad_option("a MAC", "at two ports", "a host with several addresses has one"));
+    }
   }
   if (options.max_lanes < 1) return fail(bad_option("max_lanes", "0", "at least 1"));
   for (const auto& [address, host] : options.hosts) {
@@ -99,7 +114,7 @@ Result<void> Bmv2Switch::add_flooding() {
 
 int Bmv2Switch::tend() {
   if (steady_clock::now() >= look_at_) {
-    if (!runtime_.looks_alive()) begin_again();
+    if (lost_ || !runtime_.looks_alive()) begin_again();
     look_at_ = steady_clock::now() + kLookEvery;
   }
   return static_cast<int>(kLookEvery.count());
@@ -113,8 +128,15 @@ void Bmv2Switch::begin_again() {
   }
   lost_ = true;
   for (auto& [number, job] : jobs_) job.over = true;
-  if (!runtime_.connect() || !program()) return;
+  auto done = runtime_.connect();
+  if (done) done = program();
+  if (!done) {
+    if (done.error().what != trouble_) SLIME_WARN("%s", done.error().what.c_str());
+    trouble_ = done.error().what;
+    return;
+  }
   lost_ = false;
+  trouble_.clear();
   ++restarts_;
   SLIME_WARN("bmv2 at %s is programmed again; it has no jobs",
              options_.runtime.to_string().c_str());
@@ -140,6 +162,8 @@ Result<void> Bmv2Switch::check(const JobSpec& spec) const {
   const auto refuse = [&](const char* why) {
     return fail(make_error(Status::kInvalid, 0, "job %u: %s", spec.job, why));
   };
+  if (lost_)
+    return refuse("bmv2 is lost, and tried again every half second; is simple_switch running?");
   // What no switch could do is refused as by the software switch.
   if (auto possible = Shard::check(spec); !possible) return possible;
   if (spec.max_lanes > shape_.max_lanes) return refuse("packets have at most 64 lanes on bmv2");
@@ -157,7 +181,9 @@ Result<void> Bmv2Switch::check(const JobSpec& spec) const {
 
 size_t Bmv2Switch::sources_used() const {
   size_t used = 0;
-  for (const auto& [number, job] : jobs_) used += job.spec.children.size() + 1;
+  for (const auto& [number, job] : jobs_) {
+    if (!job.over) used += job.spec.children.size() + 1;
+  }
   return used;
 }
 
@@ -166,6 +192,7 @@ Result<p4::Layout> Bmv2Switch::place(const JobSpec& spec) const {
   std::map<uint32_t, uint32_t> taken;  // first slots, and how many
   std::set<uint32_t> indices;
   for (const auto& [number, job] : jobs_) {
+    if (job.over) continue;
     taken[job.layout.first_slot] = job.spec.slots;
     indices.insert(job.layout.index);
   }
@@ -285,7 +312,9 @@ Result<void> Bmv2Switch::remove_job(uint16_t number) {
 // generation is cleared.
 Result<void> Bmv2Switch::fence(uint16_t number, uint8_t generation, uint32_t token) {
   const auto found = jobs_.find(number);
-  if (found == jobs_.end() || found->second.over) return fail(no_job(number));
+  if (found == jobs_.end() || found->second.over || !found->second.entry) {
+    return fail(no_job(number));
+  }
   Job& job = found->second;
   job.spec.generation = generation;
   job.spec.token = token;

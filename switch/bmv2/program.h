@@ -16,6 +16,7 @@ inline constexpr uint32_t kSlots = kHalves / 2;  // of all jobs together
 inline constexpr uint32_t kJobs = 64;
 inline constexpr uint32_t kSources = 4096;  // addresses of the children and parents of all jobs
 inline constexpr uint32_t kCountsOfAJob = 16;
+inline constexpr uint32_t kHostEntries = 1024;  // of the forwarding table; one is the switch's own
 inline constexpr uint16_t kToParent = 0x8000;
 inline constexpr uint16_t kPorts = 511;  // 511 itself means that a packet is dropped
 

@@ -79,8 +79,6 @@ Bmv2Runtime::Bmv2Runtime(const SocketAddress& server, int call_ms)
 
 Bmv2Runtime::~Bmv2Runtime() = default;
 
-bool Bmv2Runtime::connected() const { return clients_ != nullptr; }
-
 bool Bmv2Runtime::looks_alive() const {
   if (!clients_) return false;
   char byte;

@@ -42,7 +42,6 @@ class Bmv2Runtime {
   ~Bmv2Runtime();
 
   Result<void> connect();
-  bool connected() const;
   // False: the other end has closed the connection. Asks nothing of it.
   bool looks_alive() const;
 

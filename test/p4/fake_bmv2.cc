@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <stdexcept>
 
 #include "bmv2/SimplePreLag.h"
 #include "bmv2/SimpleSwitch.h"
@@ -33,6 +34,7 @@ struct Shared {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     std::lock_guard lock(*mutex);
+    if (state->broken) throw std::runtime_error("broken");
     state->calls.push_back(what);
     if (state->fail_at == what) {
       Failure failure;
@@ -184,7 +186,7 @@ class Listening final : public apache::thrift::server::TServerEventHandler {
 
 }  // namespace
 
-FakeBmv2::FakeBmv2(uint16_t port) {
+FakeBmv2::FakeBmv2() {
   using apache::thrift::TMultiplexedProcessor;
   const Shared shared{mutex_, state_};
   auto processor = std::make_shared<TMultiplexedProcessor>();
@@ -194,7 +196,7 @@ FakeBmv2::FakeBmv2(uint16_t port) {
                                                      std::make_shared<Multicast>(shared)));
   processor->registerProcessor("simple_switch", std::make_shared<bmv2::SimpleSwitchProcessor>(
                                                     std::make_shared<Mirrors>(shared)));
-  auto socket = std::make_shared<apache::thrift::transport::TServerSocket>("127.0.0.1", port);
+  auto socket = std::make_shared<apache::thrift::transport::TServerSocket>("127.0.0.1", 0);
   server_ = std::make_shared<apache::thrift::server::TThreadedServer>(
       processor, socket, std::make_shared<apache::thrift::transport::TBufferedTransportFactory>(),
       std::make_shared<apache::thrift::protocol::TBinaryProtocolFactory>());

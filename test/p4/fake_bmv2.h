@@ -2,7 +2,8 @@
 // which keeps what it is told and can be made to fail.
 #pragma once
 
-#include <atomic>
+#include <slime/socket.h>
+
 #include <map>
 #include <memory>
 #include <mutex>
@@ -10,8 +11,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <slime/socket.h>
 
 namespace apache::thrift::server {
 class TThreadedServer;
@@ -32,12 +31,13 @@ struct FakeState {
   std::vector<std::string> calls;  // what was asked, in order: "add jobs", "clear arrivals 0 8"
   int32_t next_handle = 1;
   std::string fail_at;  // the call that is refused, as in `calls`
+  bool broken = false;  // every call ends the connection
   bool hang = false;    // no call is answered
 };
 
 class FakeBmv2 {
  public:
-  explicit FakeBmv2(uint16_t port = 0);
+  FakeBmv2();
   ~FakeBmv2();
   SocketAddress address() const { return address_; }
   // A copy, or a change, under the lock.

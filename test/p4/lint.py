@@ -71,8 +71,9 @@ def check_numbers(p4, cpp):
     for name in ("Magic", "Version", "HeaderBytes", "MaxChildren", "KnownFormats"):
         value = re.search(rf"k{name} = ([0-9a-fA-Fxb']+);", cpp).group(1)
         expected[snake(name)] = number(value)
-    for name, value in defines(p4, "SAP_").items():
-        compare(f"SAP_{name}", value, expected.get(name))
+    found = defines(p4, "SAP_")
+    for name in sorted({*found, *expected}):
+        compare(f"SAP_{name}", found.get(name), expected.get(name))
 
 
 def check_counters(meta, cpp, prefix, macro):

@@ -2,7 +2,6 @@
 // reordering, and packets that no worker sends. The seed decides everything.
 #pragma once
 
-#include <map>
 #include <random>
 
 #include "test/vectors/recorder.h"

@@ -95,6 +95,32 @@ expect "data on loopback, control not" 2 \
   --check-config
 expect "default ports outside of Linux's ephemeral range" 0 \
   'fine: data 127.0.0.1:28880-28883, control 127.0.0.1:28900$' switchd --check-config
+# bmv2_config HOSTS [SED]: of a switch in P4
+bmv2_config() {
+  local text='device: {driver: bmv2}\ndata: {listen: "10.0.0.254:28880"}\ncontrol: {listen: "10.0.0.9:28900"}\n'
+  config "$(sed "${2:-}" <<<"${text}hosts: {$1}\\n")"
+}
+host='10.0.0.1: {mac: "02:00:00:00:00:0a", port: 3}'
+expect "a switch in P4" 0 'fine: data 10.0.0.254:28880-28883' \
+  switchd --config "$(bmv2_config "$host")" --check-config
+switchd --config "$(bmv2_config "$host")" --print-config >"$work/hosts.yaml"
+expect "and its hosts are printed" 0 '^    port: 3$' cat "$work/hosts.yaml"
+expect "so that they can be read" 0 fine switchd --config "$work/hosts.yaml" --check-config
+for mac in 02:00:00:00:00 01:00:00:00:00:0a 00:00:00:00:00:00 02:-2:00:00:00:0a 02:00:00:00:00:0g; do
+  expect "the MAC $mac" 2 "hosts.10.0.0.1.mac: \"$mac\" is not the MAC of one host" \
+    switchd --config "$(bmv2_config "${host/02:00:00:00:00:0a/$mac}")" --check-config
+done
+expect "a port beyond bmv2's" 2 'hosts.10.0.0.1.port: "511" is not a number from 0 to 510' \
+  switchd --config "$(bmv2_config "${host/3/511}")" --check-config
+expect "a host without a port" 2 'hosts.10.0.0.1: mac and port are both needed' \
+  switchd --config "$(bmv2_config "${host/, port: 3/}")" --check-config
+expect "a host by name" 2 'hosts.gpu1 is no key' \
+  switchd --config "$(bmv2_config "${host/10.0.0.1/gpu1}")" --check-config
+expect "no hosts" 2 'hosts: there are none' switchd --config "$(bmv2_config '')" --check-config
+expect "a switch in P4 without an address" 2 'data.listen: a switch in P4 has an address of its own' \
+  switchd --config "$(bmv2_config "$host" 's/data: {[^}]*}//')" --check-config
+expect "another driver" 2 'device.driver: "tofino" is not software or bmv2' \
+  switchd --config "$(bmv2_config "$host" 's/bmv2/tofino/')" --check-config
 expect "a parent without a port" 2 'parent.control: "10.0.0.1" is not one address with a port' \
   switchd --config "$(config 'parent: {control: 10.0.0.1}')" --check-config
 expect "a parent that is no address" 2 'parent.control: "root" is not a numeric address' \

@@ -53,17 +53,20 @@ Taken take_flag(const std::string& text, bool* to) {
 
 // Six bytes in hexadecimal, as ip-link(8) prints them.
 Taken take_mac(const std::string& text, uint64_t* to) {
-  unsigned b[6];
-  int end = 0;
-  const bool six = sscanf(text.c_str(), "%2x:%2x:%2x:%2x:%2x:%2x%n", &b[0], &b[1], &b[2], &b[3],
-                          &b[4], &b[5], &end) == 6;
-  // The lowest bit of the first byte marks an address of many hosts (IEEE 802).
-  if (!six || static_cast<size_t>(end) != text.size() || text.size() != 17 || (b[0] & 1) != 0) {
-    return "the MAC of one host, such as 02:00:00:00:00:01";
-  }
+  const Taken accepted = "the MAC of one host, such as 02:00:00:00:00:01";
+  if (text.size() != 17) return accepted;
   *to = 0;
-  for (const unsigned byte : b) *to = *to << 8 | byte;
-  return {};
+  for (size_t at = 0; at < text.size(); at += 3) {
+    unsigned byte = 0;
+    const char* end = text.data() + at + 2;
+    const auto [stop, error] = std::from_chars(text.data() + at, end, byte, 16);
+    if (error != std::errc{} || stop != end || (at + 2 < text.size() && *end != ':')) {
+      return accepted;
+    }
+    *to = *to << 8 | byte;
+  }
+  // The lowest bit of the first byte marks an address of many hosts (IEEE 802).
+  return *to == 0 || (*to >> 40 & 1) != 0 ? accepted : "";
 }
 
 const Key kKeys[] = {
@@ -87,7 +90,7 @@ const Key kKeys[] = {
      [](const std::string& text, Config* c) { return take_mac(text, &c->mac); }},
     {"data.listen", "",
      "Where workers send packets: this host's address as they see it, and the UDP port of shard 0; "
-     "empty: the address of control.listen, port 28880",
+     "empty: the address of control.listen, port 28880. With bmv2: an address that no host has",
      [](const std::string& text, Config* c) -> Taken {
        c->data_listen = {};
        if (text.empty()) return "";
@@ -99,7 +102,9 @@ const Key kKeys[] = {
        return take_number(text, 1, sap::kMaxShards, &c->shards);
      }},
     {"data.max_lanes", "2048",
-     "32-bit words per packet; 360 fit an Ethernet of 1500 bytes (352 over IPv6), 2048 one of 9000",
+     "32-bit words per packet; 360 fit an Ethernet of 1500 bytes (352 over IPv6), 2048 one of "
+     "9000; "
+     "bmv2 takes 64 at most",
      [](const std::string& text, Config* c) {
        return take_number(text, 1, sap::kMaxLanes, &c->max_lanes);
      }},

@@ -35,10 +35,12 @@ control OwnAddress(inout headers_t hdr, inout bridge_t bridge) {
   apply {
     if (hdr.arp.isValid()) {
       bridge.address = hdr.arp.target_ip;
-    } else {
+    } else if (hdr.ipv4.isValid()) {
       bridge.address = hdr.ipv4.destination;
     }
-    addresses.apply();
+    if (hdr.arp.isValid() || hdr.ipv4.isValid()) {
+      addresses.apply();
+    }
   }
 }
 

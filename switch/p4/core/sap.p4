@@ -1,5 +1,5 @@
 // The headers of SAP/2 and of what carries it, and the numbers in them: include/slime/sap.h in P4.
-// The check in mk/ compares each width, offset and constant with that file.
+// test/p4/lint.py compares each width, offset and number with that file.
 #ifndef SLIME_SAP_P4
 #define SLIME_SAP_P4
 

@@ -21,7 +21,7 @@ struct bridge_t {
   @field_list(QUESTION) bit<48> mac;
   port_t port;
   bit<16> group;
-  bit<1> is_own;
+  @field_list(QUESTION) bit<1> is_own;
   bit<1> back;
   bit<1> discard;
 }
@@ -49,7 +49,13 @@ parser SwitchParser(packet_in packet, out headers_t hdr, inout all_meta_t meta,
 }
 
 control Verify(inout headers_t hdr, inout all_meta_t meta) {
-  apply {}
+  apply {
+    verify_checksum(hdr.ipv4.isValid() && hdr.ipv4.words == 5,
+                    { hdr.ipv4.version, hdr.ipv4.words, hdr.ipv4.traffic_class, hdr.ipv4.bytes,
+                      hdr.ipv4.identification, hdr.ipv4.fragment, hdr.ipv4.ttl, hdr.ipv4.protocol,
+                      hdr.ipv4.source, hdr.ipv4.destination },
+                    hdr.ipv4.checksum, HashAlgorithm.csum16);
+  }
 }
 
 control Aggregate(inout headers_t hdr, inout meta_t meta) {
@@ -145,6 +151,8 @@ control SwitchIngress(inout headers_t hdr, inout all_meta_t meta,
       bridge.apply(hdr, meta.bridge);
       standard.egress_spec = meta.bridge.port;
       standard.mcast_grp = meta.bridge.group;
+    } else if (standard.parser_error != error.NoError || standard.checksum_error == 1) {
+      meta.bridge.discard = 1;  // cut short, or damaged
     } else if (!hdr.sap.isValid()) {
       replies.apply(hdr, meta.bridge);
       standard.egress_spec = standard.ingress_port;
@@ -224,7 +232,8 @@ control SwitchEgress(inout headers_t hdr, inout all_meta_t meta,
 
 control Checksums(inout headers_t hdr, inout all_meta_t meta) {
   apply {
-    update_checksum(hdr.ipv4.isValid() && hdr.ipv4.words == 5,
+    // What is forwarded keeps its own, right or wrong.
+    update_checksum(meta.bridge.is_own == 1 && hdr.ipv4.isValid(),
                     { hdr.ipv4.version, hdr.ipv4.words, hdr.ipv4.traffic_class, hdr.ipv4.bytes,
                       hdr.ipv4.identification, hdr.ipv4.fragment, hdr.ipv4.ttl, hdr.ipv4.protocol,
                       hdr.ipv4.source, hdr.ipv4.destination },
