@@ -204,7 +204,8 @@ control SwitchEgress(inout headers_t hdr, inout all_meta_t meta,
     size = SOURCES;
   }
   action ask() {
-    hdr.sap.cookie = (bit<32>)hdr.sap.child;  // it remembers who has asked
+    hdr.sap.cookie = (bit<32>)hdr.sap.child;  // the parent's answer repeats it: who has asked
+    hdr.udp.checksum = 0;                     // a clone has that of the packet that came
     hdr.sap.child = meta.sap.parent_child;
     end = TO_PARENT;
   }
