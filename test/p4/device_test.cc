@@ -13,6 +13,7 @@
 #include "switch/bmv2/bmv2_switch.h"
 #include "test/p4/traces.h"
 #include "test/p4/wire.h"
+#include "test/support/environment.h"
 #include "test/vectors/recorder.h"
 
 namespace slime::p4 {
@@ -24,27 +25,12 @@ using vectors::Vector;
 
 constexpr size_t kOnTheWay = 8;  // simple_switch has room for 64 packets at a port
 
-std::string text_of(const test::CapturedPacket& packet) {
-  std::string text = packet.from.to_string() + " > " + packet.to.to_string() + ":";
-  for (const std::byte b : packet.payload) {
-    char hex[4];
-    std::snprintf(hex, sizeof hex, " %02x", std::to_integer<unsigned>(b));
-    text += hex;
-  }
-  return text;
-}
-
-// The order of what leaves after one packet is the device's.
+// A device may send the packets that answer one packet in any order.
 std::vector<std::string> sorted_texts(const Packets& packets) {
   std::vector<std::string> texts;
   for (const auto& packet : packets) texts.push_back(text_of(packet));
   std::ranges::sort(texts);
   return texts;
-}
-
-uint64_t number_of(const char* variable, uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
 // A job on the device and on shards.
@@ -66,7 +52,7 @@ class Twins {
     time_us_ += 10'000;  // so that no second has too many refusals
     SocketAddress to = model_.vector().address;
     to.set_port(static_cast<uint16_t>(to.port() + shard));
-    expected_.push_back({text_of({0, from, to, bytes}), model_.deliver(from, bytes, shard)});
+    expected_.push_back({test::text_of({0, from, to, bytes}), model_.deliver(from, bytes, shard)});
     ASSERT_TRUE(wire_.send({0, from, to, bytes}));
     ASSERT_TRUE(wire_.send_marker(next_marker_++));
     if (expected_.size() == kOnTheWay) settle();
@@ -109,7 +95,7 @@ class Device : public testing::Test {
     runtime_ = *SocketAddress::parse(runtime);
     interface_ = interface;
   }
-  // A switch for that world, with a port for all.
+  // Programs the switch for that world: all hosts are at port 0.
   void open(const Vector& world) {
     net::Bmv2Options options;
     options.runtime = runtime_;
@@ -160,8 +146,8 @@ TEST_F(Device, AgreesWithEveryVector) {
 }
 
 TEST_F(Device, AgreesOnRandomTraces) {
-  const uint64_t packets = number_of("SLIME_P4_PACKETS", 20'000);
-  uint64_t seed = number_of("SLIME_P4_SEED", 1), sent = 0;
+  const uint64_t packets = test::from_environment("SLIME_P4_PACKETS", 20'000);
+  uint64_t seed = test::from_environment("SLIME_P4_SEED", 1), sent = 0;
   for (; sent < packets; ++seed) {
     SCOPED_TRACE("SLIME_P4_SEED=" + std::to_string(seed));
     Trace trace(seed);

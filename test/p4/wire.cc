@@ -1,14 +1,14 @@
 #include "test/p4/wire.h"
 
-#include <arpa/inet.h>
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
 #include <net/if.h>
 #include <poll.h>
-#include <slime/sap.h>
 #include <sys/socket.h>
 
 #include <cerrno>
+
+#include "switch/bmv2/program.h"
 
 namespace slime::p4 {
 namespace {
@@ -16,19 +16,7 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 constexpr int kPatienceMs = 5000, kBufferBytes = 4 << 20;
-constexpr size_t kEthernet = 14, kArp = 28, kIp = 20, kUdp = 8;
-
-uint32_t ipv4_of(const SocketAddress& address) {
-  return ntohl(reinterpret_cast<const sockaddr_in*>(address.data())->sin_addr.s_addr);
-}
-
-SocketAddress address_of(uint32_t host, uint16_t port) {
-  sockaddr_in name{};
-  name.sin_family = AF_INET;
-  name.sin_addr.s_addr = htonl(host);
-  name.sin_port = htons(port);
-  return *SocketAddress::from_sockaddr(reinterpret_cast<sockaddr*>(&name), sizeof name);
-}
+constexpr size_t kEthernet = 14, kArp = 28;
 
 void put(Bytes* to, uint64_t value, int bytes) {
   for (int i = bytes - 1; i >= 0; --i) to->push_back(static_cast<std::byte>(value >> (8 * i)));
@@ -38,14 +26,6 @@ uint64_t get(std::span<const std::byte> from, size_t at, int bytes) {
   uint64_t value = 0;
   for (int i = 0; i < bytes; ++i) value = value << 8 | std::to_integer<uint64_t>(from[at + i]);
   return value;
-}
-
-// RFC 1071; of what has its own checksum in it: 0.
-uint16_t checksum(std::span<const std::byte> words) {
-  uint32_t sum = 0;
-  for (size_t at = 0; at < words.size(); at += 2) sum += static_cast<uint32_t>(get(words, at, 2));
-  while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
-  return static_cast<uint16_t>(~sum);
 }
 
 Bytes ethernet(uint64_t destination, uint64_t source, uint16_t type) {
@@ -60,33 +40,21 @@ bool send_all(const Fd& fd, const Bytes& frame) {
   return ::send(fd.get(), frame.data(), frame.size(), 0) == static_cast<ssize_t>(frame.size());
 }
 
-// Everything that the switch sends has right lengths and a right checksum.
+// Everything that the switch sends has right lengths, a right checksum and the MACs of both ends.
 Result<test::CapturedPacket> udp_packet(std::span<const std::byte> frame) {
   const auto wrong = [](const char* what) {
-    return fail(make_error(Status::kRemote, 0, "the switch sent a packet with %s", what));
+    return fail(make_error(Status::kRemote, 0, "the switch sent a wrong packet: %s", what));
   };
-  if (frame.size() < kEthernet + kIp + kUdp) return wrong("too few bytes");
-  const auto ip = frame.subspan(kEthernet);
-  if (checksum(ip.first(kIp)) != 0) return wrong("a wrong checksum of IP");
-  if (get(frame, 6, 6) != kSwitchMac) return wrong("another source MAC than its own");
-  const size_t ip_bytes = get(ip, 2, 2), udp_bytes = get(ip, kIp + 4, 2);
-  if (ip_bytes != kIp + udp_bytes || udp_bytes < kUdp || ip_bytes > ip.size()) {
-    return wrong("lengths that do not fit each other");
-  }
   test::CapturedPacket packet;
-  packet.from =
-      address_of(static_cast<uint32_t>(get(ip, 12, 4)), static_cast<uint16_t>(get(ip, kIp, 2)));
-  packet.to =
-      address_of(static_cast<uint32_t>(get(ip, 16, 4)), static_cast<uint16_t>(get(ip, kIp + 2, 2)));
-  if (get(frame, 0, 6) != mac_of(packet.to)) return wrong("a MAC that is not the receiver's");
-  const auto payload = ip.subspan(kIp + kUdp, udp_bytes - kUdp);
-  packet.payload.assign(payload.begin(), payload.end());
+  if (const char* why = test::read_ip_packet(frame.subspan(kEthernet), &packet)) return wrong(why);
+  if (get(frame, 6, 6) != kSwitchMac) return wrong("its source MAC is not the switch's");
+  if (get(frame, 0, 6) != mac_of(packet.to)) return wrong("its MAC is not the receiver's");
   return packet;
 }
 
 }  // namespace
 
-uint64_t mac_of(const SocketAddress& host) { return 0x0201ull << 32 | ipv4_of(host); }
+uint64_t mac_of(const SocketAddress& host) { return 0x0201ull << 32 | net::p4::ipv4_of(host); }
 
 Result<Wire> Wire::open(const std::string& interface, const SocketAddress& of_switch) {
   Fd fd(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL)));
@@ -104,21 +72,8 @@ Result<Wire> Wire::open(const std::string& interface, const SocketAddress& of_sw
 
 bool Wire::send(const test::CapturedPacket& packet) {
   Bytes frame = ethernet(kSwitchMac, mac_of(packet.from), ETHERTYPE_IP);
-  Bytes ip;
-  put(&ip, 0x4500, 2);
-  put(&ip, kIp + kUdp + packet.payload.size(), 2);
-  put(&ip, 0x4000, 4);  // identification 0, not to be fragmented
-  put(&ip, 64 << 8 | IPPROTO_UDP, 2);
-  put(&ip, 0, 2);
-  put(&ip, ipv4_of(packet.from), 4);
-  put(&ip, ipv4_of(packet.to), 4);
-  sap::wire::put16(&ip[10], checksum(ip));
+  const Bytes ip = test::ip_packet(packet);
   frame.insert(frame.end(), ip.begin(), ip.end());
-  put(&frame, packet.from.port(), 2);
-  put(&frame, packet.to.port(), 2);
-  put(&frame, kUdp + packet.payload.size(), 2);
-  put(&frame, 0, 2);  // no checksum
-  frame.insert(frame.end(), packet.payload.begin(), packet.payload.end());
   return send_all(fd_, frame);
 }
 
@@ -130,7 +85,7 @@ bool Wire::send_marker(uint32_t number) {
   put(&frame, mac, 6);
   put(&frame, number, 4);
   put(&frame, 0, 6);
-  put(&frame, ipv4_of(switch_), 4);
+  put(&frame, net::p4::ipv4_of(switch_), 4);
   return send_all(fd_, frame);
 }
 
@@ -151,7 +106,8 @@ Result<std::vector<test::CapturedPacket>> Wire::receive_until(uint32_t number) {
     const uint64_t type = get(frame, 12, 2);
     if (type == ETHERTYPE_ARP && frame.size() >= kEthernet + kArp && get(frame, 20, 2) == 2) {
       if (get(frame, kEthernet + 24, 4) != number) continue;
-      if (get(frame, 22, 6) == kSwitchMac && get(frame, 28, 4) == ipv4_of(switch_)) return packets;
+      if (get(frame, 22, 6) == kSwitchMac && get(frame, 28, 4) == net::p4::ipv4_of(switch_))
+        return packets;
       return fail(make_error(Status::kRemote, 0, "a wrong answer to ARP"));
     }
     if (type != ETHERTYPE_IP || get(frame, kEthernet + 9, 1) != IPPROTO_UDP) continue;

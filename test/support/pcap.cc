@@ -1,6 +1,6 @@
 #include "test/support/pcap.h"
 
-#include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 namespace slime::test {
@@ -70,27 +70,6 @@ uint32_t udp_checksum(Bytes packet) {
   return value == 0 ? 0xffff : value;
 }
 
-std::vector<std::byte> ip_packet(const CapturedPacket& packet) {
-  const auto udp = static_cast<uint32_t>(kUdpHeader + packet.payload.size());
-  std::vector<std::byte> bytes;
-  put_big16(&bytes, 0x4500);
-  put_big16(&bytes, static_cast<uint32_t>(kIpHeader) + udp);
-  put_big16(&bytes, 0);       // identification
-  put_big16(&bytes, 0x4000);  // do not fragment
-  put_big16(&bytes, 64 << 8 | kUdpProtocol);
-  put_big16(&bytes, 0);
-  put_address(&bytes, packet.from);
-  put_address(&bytes, packet.to);
-  set_checksum(&bytes, 10, checksum(bytes));
-  put_big16(&bytes, packet.from.port());
-  put_big16(&bytes, packet.to.port());
-  put_big16(&bytes, udp);
-  put_big16(&bytes, 0);
-  bytes.insert(bytes.end(), packet.payload.begin(), packet.payload.end());
-  set_checksum(&bytes, kIpHeader + 6, udp_checksum(bytes));
-  return bytes;
-}
-
 class PcapReader {
  public:
   explicit PcapReader(Bytes file) : file_(file) {}
@@ -145,27 +124,7 @@ class PcapReader {
     if (captured != word(header, 12)) return "it was not captured whole";
     if (captured > kSnapLength) return "it is longer than a packet can be";
     if (captured > file_.size()) return "the file ends within it";
-    return datagram(take(captured), packet);
-  }
-
-  static const char* datagram(Bytes ip, CapturedPacket* packet) {
-    if (ip.size() < kIpHeader + kUdpHeader) return "it is shorter than its headers";
-    if (ip[0] != std::byte{0x45}) return "it is not IPv4 without options";
-    if (big16(ip, 2) != ip.size()) return "IP tells another length";
-    if ((big16(ip, 6) & 0x3fff) != 0) return "it is a fragment";
-    if (ip[9] != std::byte{kUdpProtocol}) return "it is not UDP";
-    if (checksum(ip.first(kIpHeader)) != 0) return "its IP checksum is wrong";
-    if (big16(ip, kIpHeader + 4) != ip.size() - kIpHeader) return "UDP tells another length";
-    if (big16(ip, kIpHeader + 6) != 0) {
-      uint32_t sum = kUdpProtocol + big16(ip, kIpHeader + 4);
-      for (size_t at = 12; at < kIpHeader; at += 2) sum += big16(ip, at);
-      if (checksum(ip.subspan(kIpHeader), sum) != 0) return "its UDP checksum is wrong";
-    }
-    packet->from = address_at(ip, 12, big16(ip, kIpHeader));
-    packet->to = address_at(ip, 16, big16(ip, kIpHeader + 2));
-    const Bytes payload = ip.subspan(kIpHeader + kUdpHeader);
-    packet->payload.assign(payload.begin(), payload.end());
-    return nullptr;
+    return read_ip_packet(take(captured), packet);
   }
 
   Bytes file_;
@@ -175,6 +134,57 @@ class PcapReader {
 };
 
 }  // namespace
+
+std::string text_of(const CapturedPacket& packet) {
+  std::string text = packet.from.to_string() + " > " + packet.to.to_string() + ":";
+  for (const std::byte b : packet.payload) {
+    char hex[4];
+    std::snprintf(hex, sizeof hex, " %02x", std::to_integer<unsigned>(b));
+    text += hex;
+  }
+  return text;
+}
+
+std::vector<std::byte> ip_packet(const CapturedPacket& packet) {
+  const auto udp = static_cast<uint32_t>(kUdpHeader + packet.payload.size());
+  std::vector<std::byte> bytes;
+  put_big16(&bytes, 0x4500);
+  put_big16(&bytes, static_cast<uint32_t>(kIpHeader) + udp);
+  put_big16(&bytes, 0);       // identification
+  put_big16(&bytes, 0x4000);  // do not fragment
+  put_big16(&bytes, 64 << 8 | kUdpProtocol);
+  put_big16(&bytes, 0);
+  put_address(&bytes, packet.from);
+  put_address(&bytes, packet.to);
+  set_checksum(&bytes, 10, checksum(bytes));
+  put_big16(&bytes, packet.from.port());
+  put_big16(&bytes, packet.to.port());
+  put_big16(&bytes, udp);
+  put_big16(&bytes, 0);
+  bytes.insert(bytes.end(), packet.payload.begin(), packet.payload.end());
+  set_checksum(&bytes, kIpHeader + 6, udp_checksum(bytes));
+  return bytes;
+}
+
+const char* read_ip_packet(std::span<const std::byte> ip, CapturedPacket* packet) {
+  if (ip.size() < kIpHeader + kUdpHeader) return "it is shorter than its headers";
+  if (ip[0] != std::byte{0x45}) return "it is not IPv4 without options";
+  if (big16(ip, 2) != ip.size()) return "IP tells another length";
+  if ((big16(ip, 6) & 0x3fff) != 0) return "it is a fragment";
+  if (ip[9] != std::byte{kUdpProtocol}) return "it is not UDP";
+  if (checksum(ip.first(kIpHeader)) != 0) return "its IP checksum is wrong";
+  if (big16(ip, kIpHeader + 4) != ip.size() - kIpHeader) return "UDP tells another length";
+  if (big16(ip, kIpHeader + 6) != 0) {
+    uint32_t sum = kUdpProtocol + big16(ip, kIpHeader + 4);
+    for (size_t at = 12; at < kIpHeader; at += 2) sum += big16(ip, at);
+    if (checksum(ip.subspan(kIpHeader), sum) != 0) return "its UDP checksum is wrong";
+  }
+  packet->from = address_at(ip, 12, big16(ip, kIpHeader));
+  packet->to = address_at(ip, 16, big16(ip, kIpHeader + 2));
+  const Bytes payload = ip.subspan(kIpHeader + kUdpHeader);
+  packet->payload.assign(payload.begin(), payload.end());
+  return nullptr;
+}
 
 std::vector<std::byte> write_pcap(std::span<const CapturedPacket> packets) {
   std::vector<std::byte> file;

@@ -6,6 +6,7 @@
 #include <slime/socket.h>
 
 #include <span>
+#include <string>
 #include <vector>
 
 namespace slime::test {
@@ -16,6 +17,14 @@ struct CapturedPacket {
   std::vector<std::byte> payload;
   bool operator==(const CapturedPacket&) const = default;
 };
+
+// "10.0.0.1:4000 > 10.0.0.9:48880: a2 01 ...".
+std::string text_of(const CapturedPacket& packet);
+
+// One packet as it lies in a capture: headers of IPv4 and UDP with right checksums, then payload.
+std::vector<std::byte> ip_packet(const CapturedPacket& packet);
+// Null, or what is wrong with it. The time stays as it was.
+const char* read_ip_packet(std::span<const std::byte> ip, CapturedPacket* packet);
 
 inline constexpr size_t kMaxCaptureBytes = 16 << 20;
 

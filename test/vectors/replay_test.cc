@@ -19,16 +19,6 @@ constexpr int kPatienceMs = 20'000, kQuietMs = 30;
 
 using Packets = std::vector<test::CapturedPacket>;
 
-std::string text_of(const test::CapturedPacket& packet) {
-  std::string text = packet.from.to_string() + " > " + packet.to.to_string() + ":";
-  for (const std::byte b : packet.payload) {
-    char hex[4];
-    std::snprintf(hex, sizeof hex, " %02x", std::to_integer<unsigned>(b));
-    text += hex;
-  }
-  return text;
-}
-
 // Input `at` and the outputs that follow it.
 std::span<const test::CapturedPacket> outputs_of(const Vector& vector, size_t at) {
   size_t end = at + 1;
