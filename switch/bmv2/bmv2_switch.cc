@@ -15,12 +15,36 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// What was on its way through the pipeline when an entry changed has passed it by then.
-// It takes far less; a thread of bmv2 may have to wait for a processor.
+// A packet that was in the pipeline when an entry changed has left it after this time. It needs far
+// less, unless a thread of bmv2 waits for a processor.
 constexpr std::chrono::milliseconds kInFlight{100};
 
 Error bad_option(const char* what, const std::string& value, const char* accepted) {
   return make_error(Status::kConfig, 0, "bmv2 with %s %s: %s", what, value.c_str(), accepted);
+}
+
+Result<void> check_hosts(const Bmv2Options& options) {
+  if (options.hosts.size() >= p4::kHostEntries) {
+    return fail(bad_option("hosts, in number", std::to_string(options.hosts.size()),
+                           ("at most " + std::to_string(p4::kHostEntries - 1)).c_str()));
+  }
+  std::map<uint64_t, uint16_t> ports;
+  for (const auto& [address, host] : options.hosts) {
+    if (ports.try_emplace(host.mac, host.port).first->second != host.port) {
+      return fail(bad_option("a MAC", "at two ports", "a host with several addresses has one"));
+    }
+    if (host.port >= p4::kPorts) {
+      return fail(bad_option("port", std::to_string(host.port), "0 to 510 are possible"));
+    }
+    if (host.mac == options.mac) {
+      return fail(bad_option("the MAC of a host", "that is also the switch's",
+                             "give the switch one of its own"));
+    }
+    if (address == p4::ipv4_of(options.address)) {
+      return fail(bad_option("a host at", options.address.host(), "that is the switch's address"));
+    }
+  }
+  return {};
 }
 
 Result<void> check(const Bmv2Options& options) {
@@ -36,30 +60,8 @@ Result<void> check(const Bmv2Options& options) {
     return fail(bad_option("address", options.address.to_string(),
                            "each shard has a port from there on, up to 65535"));
   }
-  if (options.hosts.size() >= p4::kHostEntries) {
-    return fail(
-        bad_option("hosts, in number", std::to_string(options.hosts.size()), "at most 1023"));
-  }
-  std::map<uint64_t, uint16_t> ports;
-  for (const auto& [address, host] : options.hosts) {
-    if (ports.try_emplace(host.mac, host.port).first->second != host.port) {
-      return fail(bad_option("a MAC", "at two ports", "a host with several addresses has one"));
-    }
-  }
   if (options.max_lanes < 1) return fail(bad_option("max_lanes", "0", "at least 1"));
-  for (const auto& [address, host] : options.hosts) {
-    if (host.port >= p4::kPorts) {
-      return fail(bad_option("port", std::to_string(host.port), "0 to 510 are possible"));
-    }
-    if (host.mac == options.mac) {
-      return fail(bad_option("the MAC of a host", "that is also the switch's",
-                             "give the switch one of its own"));
-    }
-    if (address == p4::ipv4_of(options.address)) {
-      return fail(bad_option("a host at", options.address.host(), "that is the switch's address"));
-    }
-  }
-  return {};
+  return check_hosts(options);
 }
 
 SwitchShape shape_of(const Bmv2Options& options) {
@@ -86,7 +88,7 @@ Result<std::unique_ptr<Bmv2Switch>> Bmv2Switch::open(Bmv2Options options) {
   return opened;
 }
 
-// What the switch has besides jobs.
+// Fills what does not depend on jobs: own address, hosts, flooding, the rate of refusals.
 Result<void> Bmv2Switch::program() {
   if (auto done = runtime_.reset(); !done) return done;
   std::vector<Bmv2Entry> entries = {p4::own_address(options_.address, options_.mac),
@@ -162,9 +164,10 @@ Result<void> Bmv2Switch::check(const JobSpec& spec) const {
   const auto refuse = [&](const char* why) {
     return fail(make_error(Status::kInvalid, 0, "job %u: %s", spec.job, why));
   };
-  if (lost_)
+  if (lost_) {
     return refuse("bmv2 is lost, and tried again every half second; is simple_switch running?");
-  // What no switch could do is refused as by the software switch.
+  }
+  // A job that no switch could serve is refused with the words of the software switch.
   if (auto possible = Shard::check(spec); !possible) return possible;
   if (spec.max_lanes > shape_.max_lanes) return refuse("packets have at most 64 lanes on bmv2");
   if (!std::has_single_bit(spec.rails)) {
@@ -187,7 +190,7 @@ size_t Bmv2Switch::sources_used() const {
   return used;
 }
 
-// The first gap that is wide enough.
+// The first free range of slots that is long enough.
 Result<p4::Layout> Bmv2Switch::place(const JobSpec& spec) const {
   std::map<uint32_t, uint32_t> taken;  // first slots, and how many
   std::set<uint32_t> indices;
@@ -225,7 +228,7 @@ Result<void> Bmv2Switch::add_job(const JobSpec& spec) {
   job.spec = spec;
   job.layout = *layout;
   auto installed = install(job);
-  // Whoever asks again finds what could not be removed.
+  // What could not be removed stays in jobs_: the next add_job or remove_job tries it again.
   if (!installed && uninstall(job)) jobs_.erase(spec.job);
   return installed;
 }
@@ -279,7 +282,7 @@ Result<void> Bmv2Switch::clear(const p4::Layout& layout, uint32_t slots) {
   return {};
 }
 
-// Takes back what is there, the job's entry first. Stops at what cannot be removed.
+// Removes what install() has added, the job's entry first. Stops at a part that cannot be removed.
 Result<void> Bmv2Switch::uninstall(Job& job) {
   if (job.over) return {};
   if (job.entry) {
@@ -325,7 +328,7 @@ Result<void> Bmv2Switch::fence(uint16_t number, uint8_t generation, uint32_t tok
   return clear(job.layout, job.spec.slots);
 }
 
-// Of a job that is over: zeros, as bmv2 has forgotten them.
+// Of a job that is over: zeros, because bmv2 has lost its counters.
 Result<JobTotals> Bmv2Switch::totals(uint16_t number) const {
   const auto found = jobs_.find(number);
   if (found == jobs_.end()) return fail(no_job(number));

@@ -3,8 +3,8 @@
 //
 // States: connected, or lost. When the connection ends, simple_switch may have been started again
 // with empty tables, and an entry that was being written may be half there: so its jobs are over.
-// tend() connects again and programs it from nothing, as often as that takes; workers of jobs that
-// are over are told so by the switch (no such job), and ask for new ones.
+// tend() connects and programs it from nothing, and repeats that until it succeeds. The switch then
+// refuses packets of jobs that are over (no such job), and their workers ask for new jobs.
 //
 // Invariants: a job's ranges of registers and its multicast groups are its own. Its entry of the
 // table of jobs is added last and removed first, so no packet finds a job that is not whole.
@@ -79,7 +79,7 @@ class Bmv2Switch final : public SwitchDriver {
   mutable Bmv2Runtime runtime_;
   std::map<uint16_t, Job> jobs_;
   bool lost_ = false;
-  std::string trouble_;  // why it could not be programmed again; said once
+  std::string trouble_;  // why the last attempt to program it failed: the log has it once
   uint64_t restarts_ = 0;
   std::chrono::steady_clock::time_point look_at_{};
 };

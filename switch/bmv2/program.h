@@ -1,6 +1,5 @@
-// What the P4 program (switch/p4/v1model/switch.p4) is told of a job: its entries, by the names of
-// the compiled program. test/p4/lint.py compares tables, keys, parameters and limits with the P4.
-// Pure functions.
+// The table entries of a job, by the names of the compiled program (switch/p4/v1model/switch.p4).
+// test/p4/lint.py compares tables, keys, parameters and limits with the P4. Pure functions.
 #pragma once
 
 #include <map>
@@ -25,7 +24,7 @@ inline constexpr uint16_t kFloodGroup = 1;
 constexpr uint16_t group_of(uint32_t job_index, uint32_t rail) {
   return static_cast<uint16_t>(2 + job_index * sap::kMaxRails + rail);
 }
-// Whom the program sends a replica to.
+// The number of a replica: the rail and the child that it goes to.
 constexpr uint16_t end_of(uint32_t rail, uint32_t child) {
   return static_cast<uint16_t>(rail * sap::kMaxChildren + child);
 }
@@ -40,7 +39,7 @@ inline constexpr const char* kRejectRate = "SwitchIngress.aggregate.reject_rate"
 inline constexpr const char* kJobTable = "SwitchIngress.aggregate.job.jobs";
 inline constexpr const char* kForwarding = "SwitchIngress.bridge.hosts";
 
-// Where a host is.
+// The MAC of a host, and the port of the switch that leads to it.
 struct Host {
   uint64_t mac = 0;
   uint16_t port = 0;
@@ -66,8 +65,8 @@ Bmv2Action flood();
 // `hosts` has all of the job's addresses.
 Bmv2Action take(const JobSpec& spec, const Layout& layout, const Hosts& hosts);
 Bmv2Entry job_entry(const JobSpec& spec, const Layout& layout, const Hosts& hosts);
-// By which packets are known, and by which they are sent: two entries for each child and rail, and
-// for the parent.
+// Two entries for each child and rail, and for the parent: one knows its packets by their source,
+// the other gives packets to it their destination.
 std::vector<Bmv2Entry> address_entries(const JobSpec& spec, const Hosts& hosts);
 
 }  // namespace slime::net::p4

@@ -22,7 +22,7 @@ namespace transport = apache::thrift::transport;
 constexpr int32_t kContext = 0;  // simple_switch has one
 constexpr size_t kMostPorts = 512;
 
-// Big-endian, as many bytes as so many bits need.
+// Big-endian, in as many bytes as the field's bits need.
 std::string bytes_of(const Bmv2Field& field) {
   std::string bytes((field.bits + 7) / 8, '\0');
   for (size_t i = 0; i < bytes.size(); ++i) {
@@ -71,7 +71,7 @@ struct Bmv2Runtime::Clients {
   bmv2::SimpleSwitchClient simple_switch;
 };
 
-// Thrift prints what it also throws; the errors of this class are enough.
+// Thrift prints errors that it also throws. This class returns them, so nothing is printed.
 Bmv2Runtime::Bmv2Runtime(const SocketAddress& server, int call_ms)
     : server_(server), call_ms_(call_ms) {
   apache::thrift::GlobalOutput.setOutputFunction([](const char*) {});
@@ -105,15 +105,9 @@ Result<void> Bmv2Runtime::connect() {
   return {};
 }
 
-// One place for all that can be wrong with a call: `what` it does, and to what.
+// Makes a call, and turns exceptions into an error: `what` the call does, and to which `name`.
 Result<void> Bmv2Runtime::call(const char* what, const std::string& name,
                                const std::function<void(Clients&)>& body) {
-  const auto refused = [&](const char* kind, int32_t code) {
-    return fail(make_error(Status::kRemote, 0,
-                           "bmv2 at %s does not %s %s: %s error %d; does it run "
-                           "switch/p4/v1model/switch.p4 of this version?",
-                           server_.to_string().c_str(), what, name.c_str(), kind, code));
-  };
   if (!clients_) {
     return fail(make_error(Status::kRemote, 0,
                            "bmv2 at %s cannot be asked to %s %s: there is no connection; is "
@@ -123,20 +117,13 @@ Result<void> Bmv2Runtime::call(const char* what, const std::string& name,
   try {
     body(*clients_);
     return {};
-  } catch (const bmv2::TableError& error) {
-    return refused("table", error.code);
-  } catch (const bmv2::CounterError& error) {
-    return refused("counter", error.code);
-  } catch (const bmv2::MeterError& error) {
-    return refused("meter", error.code);
-  } catch (const bmv2::RegisterError& error) {
-    return refused("register", error.code);
-  } catch (const bmv2::MulticastError& error) {
-    return refused("multicast", error.code);
-  } catch (const bmv2::MirrorError& error) {
-    return refused("mirroring", error.code);
+  } catch (const bmv2::Failure& error) {
+    return fail(make_error(Status::kRemote, 0,
+                           "bmv2 at %s does not %s %s: error %d; does it run "
+                           "switch/p4/v1model/switch.p4 of this version?",
+                           server_.to_string().c_str(), what, name.c_str(), error.code));
   } catch (const std::exception& error) {
-    clients_ = nullptr;  // an answer that is late would be taken for that of the next call
+    clients_ = nullptr;  // a late answer would be taken for that of the next call
     return fail(make_error(Status::kRemote, 0, "bmv2 at %s did not %s %s: %s",
                            server_.to_string().c_str(), what, name.c_str(), error.what()));
   }
@@ -232,7 +219,7 @@ Result<int32_t> Bmv2Runtime::add_replica(int32_t group_handle, uint16_t number,
     to.multicast.bm_mc_node_associate(kContext, group_handle, handle);
   });
   if (joined) return handle;
-  (void)remove_replica(handle);  // nobody else knows it
+  (void)remove_replica(handle);  // no other code has its handle
   return fail(std::move(joined.error()));
 }
 

@@ -1,8 +1,8 @@
 // A connection to bmv2's runtime interface (runtime.thrift), in this project's types. Thrift
 // throws; nothing leaves this class but a Result.
 //
-// States: connected, or not; a call that fails by the connection ends it, and connect() begins
-// another. Every call has a deadline. Thread rules: one thread.
+// States: connected, or not. A call that fails because of the connection closes it, and connect()
+// opens another. Every call has a deadline. Thread rules: one thread.
 #pragma once
 
 #include <slime/result.h>
@@ -42,7 +42,7 @@ class Bmv2Runtime {
   ~Bmv2Runtime();
 
   Result<void> connect();
-  // False: the other end has closed the connection. Asks nothing of it.
+  // False: the other end has closed the connection. Sends nothing.
   bool looks_alive() const;
 
   Result<void> reset();  // tables, registers, counters and multicast groups

@@ -37,8 +37,8 @@ class SwitchDriver {
   virtual Result<JobTotals> totals(uint16_t job) const = 0;  // over all shards
   // What its data path counts besides that: each device has its own. Names are the same every time.
   virtual std::vector<DeviceCounter> counters() const { return {}; }
-  // Does what is due at a device that may be lost and come back: to be called again in as many
-  // milliseconds as it answers; -1: never.
+  // Looks after a device that may be lost and come back. Returns the milliseconds after which to
+  // call it again; -1: never.
   virtual int tend() { return -1; }
 };
 

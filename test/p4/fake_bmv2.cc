@@ -24,8 +24,8 @@ struct Shared {
   std::shared_ptr<std::mutex> mutex;
   std::shared_ptr<FakeState> state;
 
-  // Notes the call and does it, or throws what bmv2 would.
-  template <typename Failure, typename Body>
+  // Notes the call and makes it, or throws what bmv2 would throw.
+  template <typename Body>
   void call(const std::string& what, const Body& body) const {
     for (;;) {
       std::unique_lock lock(*mutex);
@@ -37,7 +37,7 @@ struct Shared {
     if (state->broken) throw std::runtime_error("broken");
     state->calls.push_back(what);
     if (state->fail_at == what) {
-      Failure failure;
+      bmv2::Failure failure;
       failure.code = 100;
       throw failure;
     }
@@ -53,11 +53,11 @@ class Standard final : public bmv2::StandardIf {
                           const std::vector<std::string>& data,
                           const bmv2::EntryOptions&) override {
     int32_t handle = 0;
-    shared_.call<bmv2::TableError>("add " + last(table), [&](FakeState& state) {
+    shared_.call("add " + last(table), [&](FakeState& state) {
       FakeState::Entry entry{{}, data, last(action)};
       for (const bmv2::MatchParam& param : key) entry.key.push_back(param.exact.key);
       for (const auto& [number, other] : state.tables[last(table)]) {
-        if (other.key == entry.key) throw bmv2::TableError();  // DUPLICATE_ENTRY
+        if (other.key == entry.key) throw bmv2::Failure();  // DUPLICATE_ENTRY
       }
       handle = state.next_handle++;
       state.tables[last(table)][handle] = entry;
@@ -66,19 +66,18 @@ class Standard final : public bmv2::StandardIf {
   }
   void bm_mt_set_default_action(int32_t, const std::string& table, const std::string& action,
                                 const std::vector<std::string>&) override {
-    shared_.call<bmv2::TableError>("default " + last(table), [&](FakeState& state) {
-      state.default_actions[last(table)] = last(action);
-    });
+    shared_.call("default " + last(table),
+                 [&](FakeState& state) { state.default_actions[last(table)] = last(action); });
   }
   void bm_mt_delete_entry(int32_t, const std::string& table, int32_t handle) override {
-    shared_.call<bmv2::TableError>("remove " + last(table), [&](FakeState& state) {
-      if (state.tables[last(table)].erase(handle) == 0) throw bmv2::TableError();
+    shared_.call("remove " + last(table), [&](FakeState& state) {
+      if (state.tables[last(table)].erase(handle) == 0) throw bmv2::Failure();
     });
   }
   void bm_mt_modify_entry(int32_t, const std::string& table, int32_t handle,
                           const std::string& action,
                           const std::vector<std::string>& data) override {
-    shared_.call<bmv2::TableError>("modify " + last(table), [&](FakeState& state) {
+    shared_.call("modify " + last(table), [&](FakeState& state) {
       auto& entry = state.tables[last(table)].at(handle);
       entry.action = last(action);
       entry.data = data;
@@ -86,25 +85,23 @@ class Standard final : public bmv2::StandardIf {
   }
   void bm_counter_read(bmv2::CounterValue& value, int32_t, const std::string& name,
                        int32_t index) override {
-    shared_.call<bmv2::CounterError>("read " + last(name),
-                                     [&](FakeState&) { value.packets = 1000 + index; });
+    shared_.call("read " + last(name), [&](FakeState&) { value.packets = 1000 + index; });
   }
   void bm_counter_write(int32_t, const std::string& name, int32_t,
                         const bmv2::CounterValue&) override {
-    shared_.call<bmv2::CounterError>("zero " + last(name), [](FakeState&) {});
+    shared_.call("zero " + last(name), [](FakeState&) {});
   }
   void bm_meter_array_set_rates(int32_t, const std::string& name,
                                 const std::vector<bmv2::MeterRate>&) override {
-    shared_.call<bmv2::MeterError>("limit " + last(name), [](FakeState&) {});
+    shared_.call("limit " + last(name), [](FakeState&) {});
   }
   void bm_register_write_range(int32_t, const std::string& name, int32_t first, int32_t end,
                                int64_t) override {
-    shared_.call<bmv2::RegisterError>(
-        "clear " + last(name) + " " + std::to_string(first) + " " + std::to_string(end),
-        [](FakeState&) {});
+    shared_.call("clear " + last(name) + " " + std::to_string(first) + " " + std::to_string(end),
+                 [](FakeState&) {});
   }
   void bm_reset_state() override {
-    shared_.call<bmv2::TableError>("reset", [](FakeState& state) {
+    shared_.call("reset", [](FakeState& state) {
       state.tables.clear();
       state.groups.clear();
       state.replicas.clear();
@@ -120,32 +117,31 @@ class Multicast final : public bmv2::SimplePreLagIf {
   explicit Multicast(Shared shared) : shared_(std::move(shared)) {}
   int32_t bm_mc_mgrp_create(int32_t, int32_t group) override {
     int32_t handle = 0;
-    shared_.call<bmv2::MulticastError>("group", [&](FakeState& state) {
+    shared_.call("group", [&](FakeState& state) {
       handle = state.next_handle++;
       state.groups[handle] = group;
     });
     return handle;
   }
   void bm_mc_mgrp_destroy(int32_t, int32_t handle) override {
-    shared_.call<bmv2::MulticastError>("remove group", [&](FakeState& state) {
-      if (state.groups.erase(handle) == 0) throw bmv2::MulticastError();
+    shared_.call("remove group", [&](FakeState& state) {
+      if (state.groups.erase(handle) == 0) throw bmv2::Failure();
     });
   }
   int32_t bm_mc_node_create(int32_t, int32_t, const std::string&, const std::string&) override {
     int32_t handle = 0;
-    shared_.call<bmv2::MulticastError>("replica", [&](FakeState& state) {
+    shared_.call("replica", [&](FakeState& state) {
       handle = state.next_handle++;
       state.replicas[handle] = 0;
     });
     return handle;
   }
   void bm_mc_node_associate(int32_t, int32_t group, int32_t handle) override {
-    shared_.call<bmv2::MulticastError>(
-        "associate", [&](FakeState& state) { state.replicas.at(handle) = group; });
+    shared_.call("associate", [&](FakeState& state) { state.replicas.at(handle) = group; });
   }
   void bm_mc_node_destroy(int32_t, int32_t handle) override {
-    shared_.call<bmv2::MulticastError>("remove replica", [&](FakeState& state) {
-      if (state.replicas.erase(handle) == 0) throw bmv2::MulticastError();
+    shared_.call("remove replica", [&](FakeState& state) {
+      if (state.replicas.erase(handle) == 0) throw bmv2::Failure();
     });
   }
 
@@ -157,8 +153,7 @@ class Mirrors final : public bmv2::SimpleSwitchIf {
  public:
   explicit Mirrors(Shared shared) : shared_(std::move(shared)) {}
   void mirroring_session_add(int32_t session, const bmv2::MirrorConfig&) override {
-    shared_.call<bmv2::MirrorError>("mirror",
-                                    [&](FakeState& state) { state.mirrors.insert(session); });
+    shared_.call("mirror", [&](FakeState& state) { state.mirrors.insert(session); });
   }
 
  private:
