@@ -51,7 +51,7 @@ groups  = $(filter-out $(2),$(sort $(patsubst $(1)/%/,%,$(dir $(wildcard $(1)/*/
 
 # Where there is no switch, the ranks are switches to each other: the plugin has switch/core too.
 LIB_SRCS  := $(call sources,base transports engine collnet plugin switch/core)
-# The driver of bmv2 is slime-switchd's alone, and there where Thrift is.
+# Only slime-switchd has the driver of bmv2, and only where Thrift is installed.
 THRIFT    := $(shell SLIME_NO_INSTALL=1 mk/ensure-tools.sh bmv2 2>/dev/null && echo thrift)
 BMV2_SRCS := $(if $(THRIFT),$(wildcard switch/bmv2/*.cc))
 THRIFT_GEN  := $(foreach s,Standard SimplePreLag SimpleSwitch runtime_types,$(BUILD)/gen/bmv2/$s.cpp)
@@ -77,7 +77,8 @@ BENCHES   := $(call groups,bench,common)
 # Directories of test/ that are plain programs, which tests are run under.
 TEST_PROGRAMS := pause
 # What has one thread has nothing to tell ThreadSanitizer.
-TESTS     := $(call groups,test,support $(TEST_PROGRAMS) $(if $(THRIFT),,p4) $(if $(filter tsan,$(SAN)),fuzz model vectors))
+TESTS     := $(call groups,test,support $(TEST_PROGRAMS) $(if $(THRIFT),,p4) \
+  $(if $(filter tsan,$(SAN)),fuzz model vectors))
 # A fuzz target is a file of test/fuzz; what they share is below, and *_test.cc is for GoogleTest.
 FUZZ_TARGETS := $(patsubst test/fuzz/%.cc,%,$(filter-out %_test.cc,$(sort $(wildcard test/fuzz/*.cc))))
 FUZZ_SHARED  := $(wildcard test/fuzz/support/*.cc test/support/*.cc) $(SRCS_TEST_fuzz)
@@ -97,7 +98,8 @@ FUZZ_BINS   := $(FUZZ_TARGETS:%=$(BUILD)/bin/fuzz-%)
 TIDY_STAMPS := $(ALL_SRCS:%.cc=$(BUILD)/tidy/%.ok)
 
 # Small files that change only when their content does: a new flag recompiles, an added or removed
-# source relinks, a new commit recompiles whoever prints it, and Thrift whoever chooses a driver.
+# source relinks, a new commit recompiles what prints it, and Thrift, once installed or removed, what
+# chooses a driver.
 FLAGS_FILE   := $(BUILD)/gen/flags
 SOURCES_FILE := $(BUILD)/gen/sources
 VERSION_FILE := $(BUILD)/gen/slime_version.h
@@ -154,8 +156,7 @@ $(BUILD)/obj/%.o: %.cc $(FLAGS_FILE) | $(BUILD)/gen/tools.ok
 	@mkdir -p $(@D)
 	$(Q)$(CCACHE) $(CXX) $(CXX_ALL) $(OPT_HERE) $(PCH_HERE) $(FLAGS_HERE) -MMD -MP -c $< -o $@
 
-# What Thrift's compiler writes for the runtime interface of bmv2. It is the system's code, not ours:
-# without warnings.
+# What Thrift's compiler writes for the runtime interface of bmv2 is compiled without warnings.
 $(THRIFT_GEN) &: switch/bmv2/runtime.thrift | $(BUILD)/gen/tools.ok
 	$(call say,THRIFT,$<)
 	@mkdir -p $(BUILD)/gen/bmv2

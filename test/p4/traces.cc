@@ -52,7 +52,7 @@ std::vector<std::byte> Trace::valid(uint16_t slot, uint32_t epoch, uint8_t child
   what.op = static_cast<sap::Op>(shape >> 30 & 3);
   what.lanes = static_cast<uint16_t>(1 + (shape >> 33) % job.max_lanes);
   if ((shape >> 50) % 8 == 0) what.flags = sap::flag::kExponentsOnly;
-  what.seed = below(3);  // a child that sends again may send something else: nobody may notice
+  what.seed = below(3);  // other values in a contribution that is repeated must have no effect
   *above = job.parent && one_in(4);
   if (one_in(10) && !*above) return vectors::question(job, child, slot, epoch);
   auto packet = vectors::contribution(job, child, slot, epoch, what);

@@ -84,7 +84,7 @@ control Job(inout headers_t hdr, inout meta_t meta) {
                (format_bit & meta.formats) == 0) {
       refuse(SAP_SHAPE, COUNT_REJECTED_SHAPE);
     }
-    // To refuse what comes from above would be to answer an answer.
+    // A packet of the parent is an answer, and answers are not answered.
     if (meta.from_above == 1) {
       meta.send = SEND_NOTHING;
     }

@@ -1,8 +1,8 @@
-// What the controls find out about a packet, each for those after it.
+// The metadata of a packet: each control sets fields that later ones read.
 #ifndef SLIME_META_P4
 #define SLIME_META_P4
 
-// What becomes of a packet of SAP/2.
+// What is sent for a packet of SAP/2.
 #define SEND_NOTHING 0
 #define SEND_RESULT 1        // the half's values to all children
 #define SEND_AGAIN 2         // ... to the sender
@@ -12,7 +12,7 @@
 #define SEND_TO_CHILDREN 6   // what the parent said
 #define SEND_TO_CHILD 7      // ... to the one that had asked
 
-// Who gets a packet: a child on a rail, 32 * rail + child, or the parent.
+// The receiver of a packet: a child on a rail, 32 * rail + child, or the parent.
 #define TO_PARENT 0x8000
 
 // What happens to the values of a half.
@@ -45,7 +45,7 @@
 #define DEVICE_REJECTS_SPARED 5
 #define COUNTS_OF_THE_DEVICE 8
 
-// Metadata that the copy of a packet keeps which becomes a question for the parent.
+// The list of fields that a clone keeps. The clone becomes a question to the parent.
 #define QUESTION 1
 
 struct meta_t {
@@ -64,7 +64,7 @@ struct meta_t {
   bit<16> group;           // multicast, to the children on that rail
   bit<1> children_are_switches;
   bit<1> inner;            // it has a parent
-  @field_list(QUESTION) bit<8> parent_child;  // what it is to that
+  @field_list(QUESTION) bit<8> parent_child;  // its number there
   port_t parent_port;
 
   bit<1> from_above;       // only a parent sends this type

@@ -1,5 +1,5 @@
-// Ethernet, ARP, ICMP, and SAP/2 in UDP of IPv4. What is not whole stays payload, which the
-// deparser leaves as it is.
+// Ethernet, ARP, ICMP, and SAP/2 in UDP of IPv4. All else stays payload, which the deparser does not
+// change.
 #ifndef SLIME_PARSER_P4
 #define SLIME_PARSER_P4
 

@@ -1,5 +1,5 @@
-// What is reduced in the header: exponents, special, check; and what results repeat of the packet
-// that opened the round: flags, cookie.
+// The fields of the header that are reduced (exponents, special, check), and those that a result
+// copies from the packet that opened the round (flags, cookie).
 #ifndef SLIME_SCALARS_P4
 #define SLIME_SCALARS_P4
 

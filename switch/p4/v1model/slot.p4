@@ -43,7 +43,7 @@ control Slot(inout headers_t hdr, inout meta_t meta) {
     meta.lanes = shape[15:0];
 
     if (hdr.sap.type == SAP_PARENT_RESULT) {
-      // An epoch counts here even of a fresh half: as in Shard::parent_result.
+      // The epoch is compared even if the half is fresh, as in Shard::parent_result.
       if (difference == 0 && shape != own_shape) {
         refuse_shape();
         meta.send = SEND_NOTHING;

@@ -141,7 +141,7 @@ control SwitchIngress(inout headers_t hdr, inout all_meta_t meta,
   }
   action size() {
     hdr.udp.bytes = (hdr.sap.lanes << 2) + (8 + SAP_HEADER_BYTES);
-    hdr.udp.checksum = 0;  // none: what it would protect has its own check
+    hdr.udp.checksum = 0;  // none: SAP/2 checks what it would protect
     hdr.ipv4.bytes = hdr.udp.bytes + 20;
     hdr.ipv4.ttl = 64;
   }
@@ -158,7 +158,7 @@ control SwitchIngress(inout headers_t hdr, inout all_meta_t meta,
       standard.egress_spec = standard.ingress_port;
     } else {
       aggregate.apply(hdr, meta.sap);
-      // All have contributed here, so it is the parent that knows who is missing.
+      // All children have contributed and the parent has not answered: the question goes there too.
       if (hdr.sap.type == SAP_QUERY && meta.sap.send == SEND_PARTIAL) {
         clone_preserving_field_list(CloneType.I2E, (bit<32>)meta.sap.job_index, QUESTION);
       }
@@ -226,14 +226,14 @@ control SwitchEgress(inout headers_t hdr, inout all_meta_t meta,
         discard();
       }
     } else if (meta.bridge.is_own == 0 && standard.egress_port == standard.ingress_port) {
-      discard();  // flooded, but not back
+      discard();  // a flooded frame does not go back
     }
   }
 }
 
 control Checksums(inout headers_t hdr, inout all_meta_t meta) {
   apply {
-    // What is forwarded keeps its own, right or wrong.
+    // A forwarded packet keeps its checksum, right or wrong.
     update_checksum(meta.bridge.is_own == 1 && hdr.ipv4.isValid(),
                     { hdr.ipv4.version, hdr.ipv4.words, hdr.ipv4.traffic_class, hdr.ipv4.bytes,
                       hdr.ipv4.identification, hdr.ipv4.fragment, hdr.ipv4.ttl, hdr.ipv4.protocol,
