@@ -67,8 +67,7 @@ SRCS_switchd := $(BMV2_SRCS)
 # The same for a test, and sources of tools that it tests: SRCS_TEST_<test>.
 LIBS_TEST_fuzz := -lyaml-cpp
 LIBS_TEST_p4   := -lthrift
-SRCS_TEST_fuzz := tools/switchd/config.cc tools/switchd/config_file.cc tools/common/bytes.cc \
-  tools/perf/wire.cc
+SRCS_TEST_fuzz := $(wildcard tools/switchd/config*.cc) tools/common/bytes.cc tools/perf/wire.cc
 SRCS_TEST_p4   := $(BMV2_SRCS) $(addprefix test/vectors/,recorder.cc vector.cc)
 SRCS_TEST_topology := $(addprefix tools/info/topology/,report.cc print.cc json.cc)
 SRCS_TEST_unit := $(addprefix tools/perf/,coordinator.cc hello_port.cc member.cc plugin_log.cc) \

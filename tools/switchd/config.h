@@ -56,9 +56,6 @@ using Values = std::map<std::string, std::string>;
 
 // Defaults, then `values`. An error names the key, the value and what is accepted.
 Result<Config> make_config(const Values& values);
-bool is_key(const std::string& name);
-bool is_section(const std::string& name);  // "data", "tenants.physics"
-std::string nearest_key(const std::string& name);
 
 // The file that would give these values, with every key and what it means.
 std::string print_config(const Values& values);

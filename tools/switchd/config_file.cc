@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tools/switchd/config.h"
+#include "tools/switchd/config_keys.h"
 
 namespace slime::switchd {
 namespace {
