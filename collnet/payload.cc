@@ -53,11 +53,21 @@ uint8_t class_of(const FloatLayout& layout, uint32_t bits) {
   return bits & layout.sign ? sap::special::kMinusInfinity : sap::special::kPlusInfinity;
 }
 
+sap::Format format_of_packets(Encoding encoding, DataType type, uint32_t workers,
+                              number::HalfBits bits, uint32_t formats) {
+  if (encoding != Encoding::kNative) return format_of_words(encoding, type);
+  const sap::Format wanted = number::format_of(type, number::lanes_of(type, workers, bits));
+  return has_format(formats, wanted) ? wanted : number::format_of(type);
+}
+
 }  // namespace
 
-Payload::Payload(DataType type, sap::Op op, uint32_t lanes, uint32_t workers, number::HalfBits bits)
-    : full_{.type = type,
-            .format = number::format_of(type, number::lanes_of(type, workers, bits)),
+Payload::Payload(DataType type, sap::Op op, uint32_t lanes, uint32_t workers, number::HalfBits bits,
+                 uint32_t formats)
+    : encoding_(encoding_of(type, op, formats)),
+      bytes_(has_format(formats, sap::Format::kU8)),
+      full_{.type = type,
+            .format = format_of_packets(encoding_, type, workers, bits, formats),
             .lanes = (sap::is_doubled(op) ? lanes / 2 : lanes) / kLaneStep * kLaneStep,
             .workers = workers},
       op_(op) {}
@@ -67,6 +77,7 @@ bool Payload::supports(DataType type, sap::Op op) {
 }
 
 uint32_t Payload::elements_per_packet() const {
+  if (encoding_ != Encoding::kNative) return full_.lanes / words_per_element(encoding_);
   return static_cast<uint32_t>(number::packet_elements(full_));
 }
 
@@ -97,7 +108,29 @@ Scales Payload::scales_of(const std::byte* elements, uint32_t count) const {
 
 uint32_t Payload::pack(const std::byte* elements, uint32_t count, const Scales& scales,
                        std::byte* lanes) const {
-  return number::pack(coding_for(count), op_, scales.exponents, elements, count, lanes);
+  if (encoding_ == Encoding::kNative) {
+    return number::pack(coding_for(count), op_, scales.exponents, elements, count, lanes);
+  }
+  to_words(encoding_, full_.type, elements, count, lanes);
+  clear_tail(lanes, count);
+  return image_of(lanes, count);
+}
+
+void Payload::pack_upper(const std::byte* elements, uint32_t count, std::byte* lanes) const {
+  to_upper_words(elements, count, lanes);
+  clear_tail(lanes, count);
+}
+
+void Payload::pack_lower(const std::byte* elements, uint32_t count, const std::byte* upper,
+                         std::byte* lanes) const {
+  to_lower_words(op_, elements, count, upper, lanes);
+  clear_tail(lanes, count);
+}
+
+// Nobody reads what these words come to.
+void Payload::clear_tail(std::byte* lanes, uint32_t count) const {
+  const size_t used = size_t{4} * count * words_per_element(encoding_);
+  std::fill(lanes + used, lanes + size_t{4} * lanes_for(count), std::byte{0});
 }
 
 uint32_t Payload::image_of(const std::byte* lanes, uint32_t count) const {
@@ -106,6 +139,7 @@ uint32_t Payload::image_of(const std::byte* lanes, uint32_t count) const {
 
 void Payload::unpack(const std::byte* lanes, uint32_t count, const Scales& scales,
                      std::byte* elements) const {
+  if (encoding_ != Encoding::kNative) return from_words(encoding_, lanes, count, elements);
   number::unpack(coding_for(count), scales.exponents, lanes, elements, count);
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "collnet/encoding.h"
 #include "collnet/number/number.h"
 
 namespace slime {
@@ -24,8 +25,9 @@ class Payload {
  public:
   Payload() = default;
   // `lanes`: 32-bit words of a full packet. `workers`: of the whole job. `bits`: of 16-bit floats.
+  // `formats`: what all switches of the job add up, kWordFormats at least.
   Payload(number::DataType type, sap::Op op, uint32_t lanes, uint32_t workers,
-          number::HalfBits bits = number::HalfBits::k32);
+          number::HalfBits bits = number::HalfBits::k32, uint32_t formats = sap::kKnownFormats);
 
   // False: no packet can carry it (the minimum of quantised numbers).
   static bool supports(number::DataType type, sap::Op op);
@@ -36,14 +38,21 @@ class Payload {
   // Of one copy (sap::is_doubled). The last packet may be shorter.
   uint16_t lanes_for(uint32_t elements) const;
   bool scaled() const { return number::is_float(full_.type); }  // needs agreed exponents
+  bool in_two_rounds() const { return encoding_ == Encoding::kTwoRounds; }
 
   Scales scales_of(const std::byte* elements, uint32_t count) const;
-  // The payload's part of the check.
+  // Answers the payload's part of the check. Not of payloads in two rounds.
   uint32_t pack(const std::byte* elements, uint32_t count, const Scales& scales,
                 std::byte* lanes) const;
   uint32_t image_of(const std::byte* lanes, uint32_t count) const;
   void unpack(const std::byte* lanes, uint32_t count, const Scales& scales,
               std::byte* elements) const;
+
+  // In two rounds (encoding.h). The first has as many lanes as the second; `upper` is its result.
+  sap::Format upper_format() const { return format_of_upper(full_.type); }
+  void pack_upper(const std::byte* elements, uint32_t count, std::byte* lanes) const;
+  void pack_lower(const std::byte* elements, uint32_t count, const std::byte* upper,
+                  std::byte* lanes) const;
 
   // Whether numbers are lost beside much larger ones of the same block. NCCL hands over whole
   // chunks: behind the user's elements lies what an earlier operation left there, of any size. So a
@@ -56,11 +65,16 @@ class Payload {
     constexpr uint8_t kAnchored = sap::special::kAnchored0 | sap::special::kAnchored1;
     return (special & sap::special::kCoarse) && (special & kAnchored) != kAnchored;
   }
-  // Then every element gets an exponent of its own: a byte each, max-reduced in a round of its own.
-  static uint16_t fine_lanes_for(uint32_t elements) {
-    return static_cast<uint16_t>((elements + 3) / 4);
-  }
-  void pack_fine_exponents(const std::byte* elements, uint32_t count, std::byte* lanes) const;
+  // Then every element gets an exponent of its own, max-reduced in one round, or, where bytes
+  // travel as words, in several. The results are put together in `exponents`, a byte for each
+  // element.
+  uint32_t fine_rounds(uint32_t count) const;
+  sap::Format fine_format() const { return bytes_ ? sap::Format::kU8 : sap::Format::kU32; }
+  // Answers how many lanes that takes.
+  uint16_t pack_fine_exponents(const std::byte* elements, uint32_t count, uint32_t round,
+                               std::byte* lanes) const;
+  void take_fine_exponents(const std::byte* lanes, uint32_t count, uint32_t round,
+                           std::byte* exponents) const;
   uint32_t pack_fine(const std::byte* elements, uint32_t count, const std::byte* exponents,
                      std::byte* lanes) const;
   void unpack_fine(const std::byte* lanes, uint32_t count, const std::byte* exponents,
@@ -79,14 +93,21 @@ class Payload {
 
  private:
   number::Coding coding_for(uint32_t count) const;
+  void clear_tail(std::byte* lanes, uint32_t count) const;
   int reach() const;
+  struct Part {  // of the elements of a packet
+    uint32_t first, count;
+  };
+  Part fine_part(uint32_t count, uint32_t round) const;
   struct First {
     uint32_t at;
     int8_t exponent;
   };
   First first_of(const std::byte* elements, uint32_t count) const;  // number other than zero
 
-  number::Coding full_;
+  Encoding encoding_ = Encoding::kNative;
+  bool bytes_ = true;    // the switch adds up 8-bit numbers
+  number::Coding full_;  // its format is the one that travels
   sap::Op op_ = sap::Op::kSum;
 };
 

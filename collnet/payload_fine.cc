@@ -63,15 +63,36 @@ uint8_t Payload::coarseness(const std::byte* elements, uint32_t count, const Sca
   return said;
 }
 
-void Payload::pack_fine_exponents(const std::byte* elements, uint32_t count,
-                                  std::byte* lanes) const {
+// A packet of words has room for half as many as it has lanes, because a maximum travels twice.
+Payload::Part Payload::fine_part(uint32_t count, uint32_t round) const {
+  const uint32_t most = bytes_ ? count : full_.lanes / 2;
+  const uint32_t first = round * most;
+  return {first, std::min(count - first, most)};
+}
+
+uint32_t Payload::fine_rounds(uint32_t count) const {
+  return bytes_ ? 1 : (count + full_.lanes / 2 - 1) / (full_.lanes / 2);
+}
+
+uint16_t Payload::pack_fine_exponents(const std::byte* elements, uint32_t count, uint32_t round,
+                                      std::byte* lanes) const {
   const size_t size = number::element_bytes(full_.type);
-  std::fill_n(lanes, 4 * size_t{fine_lanes_for(count)}, std::byte{0});
-  for (uint32_t i = 0; i < count; ++i) {
+  const Part part = fine_part(count, round);
+  const uint32_t words = bytes_ ? (part.count + 3) / 4 : part.count;
+  std::fill_n(lanes, 4 * size_t{words}, std::byte{0});
+  for (uint32_t i = 0; i < part.count; ++i) {
     number::Block block;
-    number::block_exponents(full_.type, elements + i * size, 1, 1, &block);
-    lanes[i] = static_cast<std::byte>(block.exponent + kBias);
+    number::block_exponents(full_.type, elements + (part.first + i) * size, 1, 1, &block);
+    lanes[bytes_ ? i : 4 * i + 3] = static_cast<std::byte>(block.exponent + kBias);
   }
+  return static_cast<uint16_t>(words);
+}
+
+void Payload::take_fine_exponents(const std::byte* lanes, uint32_t count, uint32_t round,
+                                  std::byte* exponents) const {
+  const Part part = fine_part(count, round);
+  for (uint32_t i = 0; i < part.count; ++i)
+    exponents[part.first + i] = lanes[bytes_ ? i : 4 * i + 3];
 }
 
 uint32_t Payload::pack_fine(const std::byte* elements, uint32_t count, const std::byte* exponents,

@@ -23,6 +23,10 @@ Result<std::unique_ptr<Worker>> Worker::open(const WorkerOptions& options, Datag
       options.shards > sap::kMaxShards || options.rails == 0 || options.rails > sap::kMaxRails) {
     return fail(bad("a job of this shape cannot be"));
   }
+  if ((options.formats & kWordFormats) != kWordFormats ||
+      (options.formats & ~sap::kKnownFormats) != 0) {
+    return fail(bad("a switch adds up 32-bit numbers at least, and only formats of SAP"));
+  }
   return std::unique_ptr<Worker>(new Worker(options, network));
 }
 
@@ -35,7 +39,7 @@ Worker::Worker(const WorkerOptions& options, Datagrams& network)
       flags_stride_(4 * size_t{Payload::flag_lanes_for(Payload::most_floats(options.lanes))}),
       packets_(std::make_unique<std::byte[]>(options.slots * packet_stride_)),
       flags_(std::make_unique<std::byte[]>(options.slots * flags_stride_)),
-      fine_(std::make_unique<std::byte[]>(options.slots * 4 * size_t{options.lanes})),
+      earlier_(std::make_unique<std::byte[]>(options.slots * 4 * size_t{options.lanes})),
       scratch_(std::make_unique<std::byte[]>(4 * size_t{options.lanes})),
       kept_(std::make_unique<std::byte[]>(options.slots * packet_stride_)),
       job_(options.job),
@@ -50,7 +54,7 @@ Worker::Worker(const WorkerOptions& options, Datagrams& network)
 
 Payload Worker::payload_of(const Operation& operation) const {
   return Payload(operation.type, operation.op, options_.lanes, options_.contributors,
-                 options_.half_bits);
+                 options_.half_bits, options_.formats);
 }
 
 uint64_t Worker::elements_per_packet(const Operation& operation) const {

@@ -12,8 +12,13 @@
 //
 // and two more if numbers are lost beside others of their block (special::kCoarse):
 //
-//     fine        an exponent for every element
+//     fine        an exponent for every element; several rounds where bytes travel as words
 //     data        again, scaled by those
+//
+// The minimum or maximum of 64-bit integers has one more, if the switch adds up 32-bit numbers
+// only:
+//
+//     upper       the upper words; data brings the lower ones (encoding.h)
 //
 // So NaN and infinities reach the user where IEEE 754 puts them without another path than the
 // switch, and garbage in a chunk's tail costs that chunk one small round and nobody else anything.
@@ -50,7 +55,8 @@ struct WorkerOptions {
   uint32_t slots = 64;
   uint32_t lanes = 256;  // 32-bit words per packet
   number::HalfBits half_bits = number::HalfBits::k32;
-  bool guesses = true;  // of exponents; alike at all
+  uint32_t formats = sap::kKnownFormats;  // that all switches of the job add up; alike at all
+  bool guesses = true;                    // of exponents; alike at all
   uint32_t shards = 1;  // slot s is served on port (that of shard 0) + s mod shards
   uint32_t rails = 1;   // local addresses; slot s uses that of sap::rail_of
   RoundTrip::Limits round_trip;
@@ -83,6 +89,7 @@ struct Operation {
   X(wrong_guesses, "of these, rounds that found other exponents")     \
   X(flag_rounds, "rounds for NaN and infinities")                     \
   X(fine_rounds, "rounds for exponents of single elements")           \
+  X(upper_rounds, "rounds for the upper words of 64-bit integers")    \
   X(queries, "questions to the switch about missing ranks")           \
   X(bytes, "payload bytes of operations that are complete")
 
@@ -159,17 +166,19 @@ class Worker {
 
  private:
   static constexpr uint32_t kNobody = ~0u;
-  enum class Stage : uint8_t { kExponents, kGuess, kFlags, kFine, kData };
+  enum class Stage : uint8_t { kExponents, kGuess, kFlags, kFine, kUpper, kData };
 
   struct Slot {
     uint64_t chunk = 0;  // of the job's stream: worked on, or next
     uint32_t epoch = sap::kFirstEpoch;
     Stage stage = Stage::kData;
     bool waiting = false;
-    bool agreed = false;   // `scales` are of `chunk`, and all workers have them
-    bool coarse = false;   // numbers were lost: `chunk` needs a finer round
-    bool fine = false;     // the exponents of single elements of `chunk` are in
-    bool flagged = false;  // the flags of `chunk` are in
+    bool agreed = false;       // `scales` are of `chunk`, and all workers have them
+    bool coarse = false;       // numbers were lost: `chunk` needs a finer round
+    uint32_t fine_rounds = 0;  // of `chunk`, that are in
+    bool fine = false;         // the exponents of single elements of `chunk` are in, all of them
+    bool upper = false;        // the upper words of `chunk` are in
+    bool flagged = false;      // the flags of `chunk` are in
     bool resent = false;
     bool steady = false;  // the last chunk was finite, and had the scales of the one before
     Scales scales;
@@ -207,7 +216,10 @@ class Worker {
   Piece piece_of(const Running& running, uint64_t chunk) const;
   std::byte* packet_of(uint32_t index) const { return packets_.get() + index * packet_stride_; }
   std::byte* flags_of(uint32_t index) { return flags_.get() + index * flags_stride_; }
-  std::byte* fine_of(uint32_t index) { return fine_.get() + size_t{index} * 4 * options_.lanes; }
+  // Results of earlier rounds of the same chunk: exponents of elements, or upper words.
+  std::byte* earlier_of(uint32_t index) {
+    return earlier_.get() + size_t{index} * 4 * options_.lanes;
+  }
   std::byte* kept_of(uint32_t index) { return kept_.get() + index * packet_stride_; }
 
   // worker_rounds.cc
@@ -234,6 +246,7 @@ class Worker {
                     std::span<const std::byte> payload);
   bool finish_data(uint32_t index, Running& running, const sap::Header& header,
                    std::span<const std::byte> payload);
+  void finish_fine(uint32_t index, const Running& running, std::span<const std::byte> payload);
   void deliver(uint32_t index, Running& running, std::span<const std::byte> payload);
 
   // worker_move.cc
@@ -269,7 +282,7 @@ class Worker {
   uint64_t next_chunk_ = 0;
   uint64_t next_check_ns_ = 0;
   size_t packet_stride_ = 0, flags_stride_ = 0;
-  std::unique_ptr<std::byte[]> packets_, flags_, fine_, scratch_;
+  std::unique_ptr<std::byte[]> packets_, flags_, earlier_, scratch_;
   std::unique_ptr<std::byte[]> kept_;  // newest result per slot: a peer may need it
   uint16_t job_;
   uint8_t generation_;

@@ -89,15 +89,24 @@ void Worker::finish_round(uint32_t index, Running& running, const sap::Header& h
     slot.flagged = true;
     return;
   }
-  if (slot.stage == Stage::kFine) {
-    std::memcpy(fine_of(index), payload.data(), payload.size());
-    slot.fine = true;
+  if (slot.stage == Stage::kFine) return finish_fine(index, running, payload);
+  if (slot.stage == Stage::kUpper) {
+    std::memcpy(earlier_of(index), payload.data(), payload.size());
+    slot.upper = true;
     return;
   }
   if (slot.stage == Stage::kGuess) return finish_guess(index, running, header, payload);
   if (slot.stage == Stage::kData && !finish_data(index, running, header, payload)) return;
   slot.scales = scales_in(header);
   slot.agreed = !(header.special & sap::special::kUnknown);
+}
+
+void Worker::finish_fine(uint32_t index, const Running& running,
+                         std::span<const std::byte> payload) {
+  Slot& slot = slots_[index];
+  const uint32_t count = piece_of(running, slot.chunk).count;
+  running.payload.take_fine_exponents(payload.data(), count, slot.fine_rounds, earlier_of(index));
+  slot.fine = ++slot.fine_rounds == running.payload.fine_rounds(count);
 }
 
 void Worker::finish_guess(uint32_t index, Running& running, const sap::Header& header,
@@ -126,7 +135,8 @@ bool Worker::finish_data(uint32_t index, Running& running, const sap::Header& he
   slot.chunk += options_.slots;
   slot.steady = scaled && !slot.flagged && same_exponents(slot.scales, slot.guess);
   if (scaled) slot.guess = slot.scales;
-  slot.flagged = slot.fine = false;
+  slot.flagged = slot.fine = slot.upper = false;
+  slot.fine_rounds = 0;
   return true;
 }
 
@@ -134,7 +144,9 @@ void Worker::deliver(uint32_t index, Running& running, std::span<const std::byte
   const Slot& slot = slots_[index];
   const Piece piece = piece_of(running, slot.chunk);
   if (slot.fine)
-    running.payload.unpack_fine(payload.data(), piece.count, fine_of(index), piece.to);
+    running.payload.unpack_fine(payload.data(), piece.count, earlier_of(index), piece.to);
+  else if (slot.upper)
+    from_two_rounds(earlier_of(index), payload.data(), piece.count, piece.to);
   else
     running.payload.unpack(payload.data(), piece.count, slot.scales, piece.to);
   if (slot.flagged) running.payload.put_specials(flags_of(index), piece.count, piece.to);

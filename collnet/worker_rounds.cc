@@ -28,6 +28,8 @@ void Worker::begin_round(uint32_t index, uint64_t now_ns) {
     slot.stage = Stage::kFlags;
   } else if (slot.coarse && !slot.fine) {
     slot.stage = Stage::kFine;
+  } else if (running->payload.in_two_rounds() && !slot.upper) {
+    slot.stage = Stage::kUpper;
   }
   sap::Header header{.type = sap::Type::kContribution,
                      .format = running->payload.format(),
@@ -77,10 +79,17 @@ void Worker::fill(uint32_t index, const Running& running, const Piece& piece, sa
     case Stage::kFine:
       ++counters_.fine_rounds;
       slot.own_next = {};
-      header->format = sap::Format::kU8;
+      header->format = running.payload.fine_format();
       header->op = sap::Op::kMax;
-      header->lanes = Payload::fine_lanes_for(piece.count);
-      running.payload.pack_fine_exponents(finite(index, running, piece), piece.count, lanes);
+      header->lanes = running.payload.pack_fine_exponents(finite(index, running, piece),
+                                                          piece.count, slot.fine_rounds, lanes);
+      break;
+    case Stage::kUpper:
+      ++counters_.upper_rounds;
+      slot.own_next = {};
+      header->format = running.payload.upper_format();
+      header->lanes = running.payload.lanes_for(piece.count);
+      running.payload.pack_upper(piece.from, piece.count, lanes);
       break;
     case Stage::kGuess:
       ++counters_.guess_rounds;
@@ -125,8 +134,14 @@ uint32_t Worker::fill_data(uint32_t index, const Running& running, const Piece& 
   const std::byte* const elements = finite(index, running, piece);
   std::byte* const lanes = packet_of(index) + sap::kHeaderBytes;
   header->lanes = payload.lanes_for(piece.count);
-  const uint32_t image = slot.fine ? payload.pack_fine(elements, piece.count, fine_of(index), lanes)
-                                   : payload.pack(elements, piece.count, slot.scales, lanes);
+  uint32_t image = 0;
+  if (slot.fine) {
+    image = payload.pack_fine(elements, piece.count, earlier_of(index), lanes);
+  } else if (slot.upper) {
+    payload.pack_lower(elements, piece.count, earlier_of(index), lanes);
+  } else {
+    image = payload.pack(elements, piece.count, slot.scales, lanes);
+  }
   if (payload.scaled() && !slot.fine) {
     slot.own_next.special |= payload.coarseness(elements, piece.count, slot.scales);
   }

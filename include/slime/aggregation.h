@@ -138,6 +138,7 @@ struct Statistics {
   uint64_t wrong_guesses = 0;    // of these, rounds that found other exponents
   uint64_t flag_rounds = 0;      // rounds for NaN and infinities
   uint64_t fine_rounds = 0;      // rounds for exponents of single elements
+  uint64_t upper_rounds = 0;     // rounds for the upper words of 64-bit integers
   uint64_t queries = 0;          // questions to the switch about missing ranks
   uint64_t send_calls = 0;       // system calls that sent packets
   uint64_t receive_calls = 0;    // system calls that received packets

@@ -72,13 +72,14 @@ const char* name_of(DataType type) {
 }  // namespace
 
 RandomReduction::RandomReduction(const Shape& shape, std::mt19937_64& random) : shape_(shape) {
-  constexpr DataType kTypes[] = {DataType::kInt32, DataType::kInt64, DataType::kUint8,
-                                 DataType::kFloat32, DataType::kBfloat16};
+  constexpr DataType kTypes[] = {DataType::kInt32,   DataType::kInt64, DataType::kUint64,
+                                 DataType::kInt8,    DataType::kUint8, DataType::kFloat32,
+                                 DataType::kBfloat16};
   type_ = kTypes[random() % std::size(kTypes)];
   op_ = any_op(type_, random);
   in_place_ = random() % 2;
-  per_packet_ =
-      Payload(type_, op_, shape.lanes, shape.workers, shape.half_bits).elements_per_packet();
+  per_packet_ = Payload(type_, op_, shape.lanes, shape.workers, shape.half_bits, shape.formats)
+                    .elements_per_packet();
   count_ = any_count(per_packet_, shape.slots, random);
   bytes_ = count_ * number::element_bytes(type_);
   inputs_.assign(shape.workers, std::vector<std::byte>(bytes_));
@@ -92,10 +93,12 @@ RandomReduction::RandomReduction(const Shape& shape, std::mt19937_64& random) : 
   }
 }
 
+// Now and then 64-bit numbers that differ in their lower words only, and in few bits of the upper.
 void RandomReduction::fill_whole(std::mt19937_64& random) {
+  const uint64_t kept = random() % 2 ? ~uint64_t{0} : 0x80000001'ffffffff;
   for (auto& one : inputs_) {
     for (size_t at = 0; at < one.size(); at += sizeof(uint64_t)) {
-      const uint64_t bits = random();
+      const uint64_t bits = random() & kept;
       std::memcpy(one.data() + at, &bits, std::min(sizeof bits, one.size() - at));
     }
   }
@@ -138,6 +141,10 @@ std::string RandomReduction::violation() const {
       return whole_violation<int32_t>();
     case DataType::kInt64:
       return whole_violation<int64_t>();
+    case DataType::kUint64:
+      return whole_violation<uint64_t>();
+    case DataType::kInt8:
+      return whole_violation<int8_t>();
     case DataType::kUint8:
       return whole_violation<uint8_t>();
     case DataType::kFloat32:
@@ -189,7 +196,8 @@ double RandomReduction::greatest(uint64_t first, uint64_t end) const {
 double RandomReduction::lanes_error(double greatest) const {
   if (greatest == 0) return 0;
   const bool narrow =
-      number::lanes_of(type_, shape_.workers, shape_.half_bits) == number::Lanes::kNarrow;
+      number::lanes_of(type_, shape_.workers, shape_.half_bits) == number::Lanes::kNarrow &&
+      has_format(shape_.formats, sap::Format::kI16);
   const int c = std::bit_width(shape_.workers - 1), x = std::ilogb(greatest);
   return shape_.workers * std::ldexp(1, c + x + 1 - (narrow ? 16 : 32));
 }

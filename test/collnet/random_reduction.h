@@ -18,6 +18,7 @@ class RandomReduction {
     uint32_t slots = 1;
     uint32_t lanes = 16;
     number::HalfBits half_bits = number::HalfBits::k32;
+    uint32_t formats = sap::kKnownFormats;
   };
   RandomReduction(const Shape& shape, std::mt19937_64& random);
 

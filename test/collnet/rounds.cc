@@ -35,6 +35,13 @@ NetworkOptions any_weather(uint64_t seed, uint32_t slots, std::mt19937_64& rando
           .jitter_ns = window * kLatencyNs / slots};
 }
 
+// All, 32-bit numbers only, or these and some others.
+uint32_t any_formats(std::mt19937_64& random) {
+  const auto some = static_cast<uint32_t>(random()) & sap::kKnownFormats;
+  const uint32_t others[] = {sap::kKnownFormats, sap::kKnownFormats, 0, some};
+  return kWordFormats | others[random() % 4];
+}
+
 Simulation::Options any_shape(uint64_t seed, std::mt19937_64& random) {
   const uint32_t slots = 1 + below(random, uint64_t{1} << below(random, 7));
   return {.leaves = any_leaves(random),
@@ -42,6 +49,7 @@ Simulation::Options any_shape(uint64_t seed, std::mt19937_64& random) {
           .lanes = 16 + 8 * (below(random, 3) ? 0 : below(random, 8)),
           .shards = 1 + below(random, 4),
           .half_bits = random() % 2 ? number::HalfBits::k16 : number::HalfBits::k32,
+          .formats = any_formats(random),
           .network = any_weather(seed, slots, random)};
 }
 
@@ -72,6 +80,7 @@ class Life {
       report.stale += counters.stale;
       report.flag_rounds += counters.flag_rounds;
       report.fine_rounds += counters.fine_rounds;
+      report.upper_rounds += counters.upper_rounds;
       report.guess_rounds += counters.guess_rounds;
       report.wrong_guesses += counters.wrong_guesses;
       report.wrong_tokens += counters.wrong_token;
@@ -164,7 +173,8 @@ void Life::start(uint32_t index) {
         std::make_unique<RandomReduction>(RandomReduction::Shape{.workers = workers(),
                                                                  .slots = options_.slots,
                                                                  .lanes = options_.lanes,
-                                                                 .half_bits = options_.half_bits},
+                                                                 .half_bits = options_.half_bits,
+                                                                 .formats = options_.formats},
                                           random_));
     packets_ += reductions_.back()->packets() + 1;  // that of nothing counts, too
   }
@@ -214,13 +224,14 @@ std::string Life::words() const {
   for (const uint32_t one : options_.leaves) {
     leaves += (leaves.empty() ? "" : "+") + std::to_string(one);
   }
-  char text[240];
+  char text[260];
   std::snprintf(text, sizeof text,
-                "%s workers, %u slots, %u lanes, %u shards, %s-bit halves, loss %.3f, duplication "
+                "%s workers, %u slots, %u lanes, %u shards, %s-bit halves, formats %#x, loss %.3f, "
+                "duplication "
                 "%.3f, jitter %llu ns, %u operations at once, %u moves",
                 leaves.c_str(), options_.slots, options_.lanes, options_.shards,
-                options_.half_bits == number::HalfBits::k16 ? "16" : "32", options_.network.loss,
-                options_.network.duplication,
+                options_.half_bits == number::HalfBits::k16 ? "16" : "32", options_.formats,
+                options_.network.loss, options_.network.duplication,
                 static_cast<unsigned long long>(options_.network.jitter_ns), depth_, moves_done_);
   return text;
 }

@@ -13,7 +13,7 @@ struct RoundsReport {
   uint64_t rounds = 0;    // results accepted, by the mean worker
   uint64_t operations = 0;
   // Over all workers.
-  uint64_t retransmitted = 0, stale = 0, flag_rounds = 0, fine_rounds = 0;
+  uint64_t retransmitted = 0, stale = 0, flag_rounds = 0, fine_rounds = 0, upper_rounds = 0;
   uint64_t guess_rounds = 0, wrong_guesses = 0;
   uint64_t wrong_tokens = 0;
   bool left = false;      // the switch, in mid-run

@@ -37,6 +37,7 @@ struct Totals {
     all.stale += report.stale;
     all.flag_rounds += report.flag_rounds;
     all.fine_rounds += report.fine_rounds;
+    all.upper_rounds += report.upper_rounds;
     all.guess_rounds += report.guess_rounds;
     all.wrong_guesses += report.wrong_guesses;
     all.wrong_tokens += report.wrong_tokens;
@@ -59,19 +60,22 @@ TEST(Rounds, HoldInAnyWeather) {
   const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
   std::printf(
       "%llu rounds in %llu jobs, %llu operations, %llu packets sent again, %llu stale results, "
-      "%llu rounds of flags, %llu fine, %llu guessed, %llu of them wrong, %llu wrong tokens, %llu "
+      "%llu rounds of flags, %llu fine, %llu of upper words, %llu guessed, %llu of them wrong, "
+      "%llu wrong tokens, %llu "
       "jobs that left their switch and %llu that returned to one, %u violations\n",
       number(totals.all.rounds), number(totals.jobs), number(totals.all.operations),
       number(totals.all.retransmitted), number(totals.all.stale), number(totals.all.flag_rounds),
-      number(totals.all.fine_rounds), number(totals.all.guess_rounds),
-      number(totals.all.wrong_guesses), number(totals.all.wrong_tokens), number(totals.left),
-      number(totals.returned), totals.violations);
+      number(totals.all.fine_rounds), number(totals.all.upper_rounds),
+      number(totals.all.guess_rounds), number(totals.all.wrong_guesses),
+      number(totals.all.wrong_tokens), number(totals.left), number(totals.returned),
+      totals.violations);
   if (rounds < 10'000 || totals.violations > 0) return;
   // The jobs did meet what they are meant to meet.
   EXPECT_GT(totals.all.retransmitted, rounds / 100);
   EXPECT_GT(totals.all.stale, rounds / 100);
   EXPECT_GT(totals.all.flag_rounds, 0u);
   EXPECT_GT(totals.all.fine_rounds, 0u);
+  EXPECT_GT(totals.all.upper_rounds, 0u);
   EXPECT_GT(totals.all.guess_rounds, totals.all.wrong_guesses);
   EXPECT_GT(totals.all.wrong_guesses, 0u);
   EXPECT_GT(totals.all.wrong_tokens, 0u);

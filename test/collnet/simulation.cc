@@ -76,6 +76,7 @@ Simulation::Simulation(const Options& options)
                                  .slots = options.slots,
                                  .lanes = options.lanes,
                                  .half_bits = options.half_bits,
+                                 .formats = options.formats,
                                  .shards = options.shards,
                                  .rails = options.rails,
                                  .round_trip = {},
@@ -104,6 +105,7 @@ net::JobSpec Simulation::spec() const {
   spec.token = token_;
   spec.slots = options_.slots;
   spec.max_lanes = options_.lanes;
+  spec.formats = options_.formats;
   spec.rails = options_.rails;
   return spec;
 }

@@ -34,6 +34,7 @@ class Simulation {
     uint32_t shards = 1;
     uint32_t rails = 1;
     number::HalfBits half_bits = number::HalfBits::k32;
+    uint32_t formats = sap::kKnownFormats;  // of the switches
     uint64_t dead_ns = 60'000'000'000;
     NetworkOptions network = {};
   };

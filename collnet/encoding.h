@@ -1,0 +1,65 @@
+// How integers travel where a switch does not add up the format of their type, but 32-bit numbers
+// only, as ASICs do:
+//
+//     type, operation         its format     without it            words an element
+//     8 bits, all             kI8, kU8       kWidened              1 instead of 1/4
+//     64 bits, sum            kI64, kU64     kThreeWords           3 instead of 2
+//     64 bits, min and max    kI64, kU64     kTwoRounds            1 in each of two rounds
+//
+//   kWidened      A word for each element, with its sign: format kI32, or kU32.
+//   kThreeWords   Bits 0 to 15, 16 to 31, and 32 to 63, in this order, format kU32. A sum of 2^14
+//                 contributors (number::kMaxWorkers) takes at most 30 bits of the first two words;
+//                 the third may wrap, as those are the bits beyond 64.
+//   kTwoRounds    First the upper words, signed if the type is. Then the lower ones, unsigned, of
+//                 those contributors whose upper word was the result; the others contribute the
+//                 number that changes nothing.
+//
+// All words are big-endian. Thread rules: pure functions.
+#pragma once
+
+#include <slime/sap.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "collnet/number/number.h"
+
+namespace slime {
+
+// What every switch adds up: without these no type could travel.
+inline constexpr uint32_t kWordFormats =
+    1u << static_cast<uint32_t>(sap::Format::kI32) | 1u << static_cast<uint32_t>(sap::Format::kU32);
+
+constexpr bool has_format(uint32_t formats, sap::Format format) {
+  return (formats >> static_cast<uint32_t>(format) & 1) != 0;
+}
+
+enum class Encoding : uint8_t { kNative, kWidened, kThreeWords, kTwoRounds };
+
+// `formats`: what the switch adds up, a bit each. Floats are always kNative.
+Encoding encoding_of(number::DataType type, sap::Op op, uint32_t formats);
+
+// In the packet of each round, for encodings other than kNative.
+constexpr uint32_t words_per_element(Encoding encoding) {
+  return encoding == Encoding::kThreeWords ? 3 : 1;
+}
+
+// Of kTwoRounds, format_of_words is that of the second round.
+sap::Format format_of_words(Encoding encoding, number::DataType type);
+inline sap::Format format_of_upper(number::DataType type) {
+  return type == number::DataType::kInt64 ? sap::Format::kI32 : sap::Format::kU32;
+}
+
+// kWidened, kThreeWords.
+void to_words(Encoding encoding, number::DataType type, const std::byte* elements, uint32_t count,
+              std::byte* words);
+void from_words(Encoding encoding, const std::byte* words, uint32_t count, std::byte* elements);
+
+// kTwoRounds. `upper`: the result of the first round.
+void to_upper_words(const std::byte* elements, uint32_t count, std::byte* words);
+void to_lower_words(sap::Op op, const std::byte* elements, uint32_t count, const std::byte* upper,
+                    std::byte* words);
+void from_two_rounds(const std::byte* upper, const std::byte* lower, uint32_t count,
+                     std::byte* elements);
+
+}  // namespace slime
