@@ -19,13 +19,16 @@ void fields_of(Io& io, Ref& job) {
   io.number(job.generation);
 }
 
+constexpr bool are_formats(uint32_t set) { return set != 0 && (set & ~sap::kKnownFormats) == 0; }
+
 template <typename Io>
 void fields_of_wanted(Io& io, auto& m) {
   io.padded(m.tenant, kMaxTenantBytes);
   for (auto* number : {&m.slots_wanted, &m.slots_least, &m.lanes_wanted, &m.lanes_least}) {
     io.number(*number);
   }
-  io.number(m.formats);
+  io.number(m.formats_wanted);
+  io.number(m.formats_least);
   io.number(m.session);
   io.number(m.shares);
   io.number(m.share);
@@ -36,8 +39,9 @@ void fields_of_wanted(Io& io, auto& m) {
   io.require(
       m.lanes_least >= 1 && m.lanes_least <= m.lanes_wanted && m.lanes_wanted <= sap::kMaxLanes,
       "the number of lanes is out of range");
-  io.require(m.formats != 0 && (m.formats & ~sap::kKnownFormats) == 0,
-             "the set of formats is empty or has unknown ones");
+  io.require(are_formats(m.formats_wanted) && are_formats(m.formats_least) &&
+                 (m.formats_least & ~m.formats_wanted) == 0,
+             "a set of formats is empty or has unknown ones, or some are needed and not wanted");
   io.require(m.shares >= 1 && m.shares <= kMaxShares && m.share < m.shares,
              "the number of shares is out of range");
 }
@@ -88,12 +92,15 @@ struct Fields {
     fields_of(io, m.job);
     io.number(m.token);
     io.address(m.address);
-    for (auto* number : {&m.shards, &m.slots, &m.lanes, &m.lease_ms}) io.number(*number);
+    for (auto* number : {&m.shards, &m.slots, &m.lanes, &m.formats, &m.lease_ms}) {
+      io.number(*number);
+    }
     io.require(m.shards >= 1 && m.shards <= sap::kMaxShards &&
                    m.address.port() + m.shards - 1 <= UINT16_MAX && m.address.port() != 0,
                "the number of shards is out of range");
     io.require(m.slots >= 1 && m.slots <= kMaxSlots, "the number of slots is out of range");
     io.require(m.lanes >= 1 && m.lanes <= sap::kMaxLanes, "the number of lanes is out of range");
+    io.require(are_formats(m.formats), "the set of formats is empty or has unknown ones");
     io.require(m.lease_ms > 0, "the lease is zero");
   }
   void operator()(auto& m, JobState*) {
@@ -145,6 +152,20 @@ std::string shard_range(const SocketAddress& first, uint32_t shards) {
   const std::string text = first.to_string();
   if (shards <= 1 || first.port() == 0) return text;
   return text + "-" + std::to_string(first.port() + shards - 1);
+}
+
+const char* name_of(sap::Format format) {
+  constexpr const char* kNames[] = {"i32", "u32", "i16", "i8", "i64", "f32", "u8", "u64"};
+  return kNames[static_cast<size_t>(format) & 7];
+}
+
+std::string format_list(uint32_t formats) {
+  std::string list;
+  for (uint8_t i = 0; i < 8; ++i) {
+    if ((formats >> i & 1) == 0) continue;
+    list += (list.empty() ? "" : ", ") + std::string(name_of(static_cast<sap::Format>(i)));
+  }
+  return list.empty() ? "none" : list;
 }
 
 std::vector<std::byte> encode(const Message& message, uint32_t sequence) {

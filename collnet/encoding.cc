@@ -25,7 +25,7 @@ uint32_t widened(DataType type, std::byte element) {
 }  // namespace
 
 Encoding encoding_of(DataType type, sap::Op op, uint32_t formats) {
-  if (number::is_float(type) || has_format(formats, number::format_of(type))) {
+  if (number::is_float(type) || sap::has_format(formats, number::format_of(type))) {
     return Encoding::kNative;
   }
   switch (number::element_bytes(type)) {

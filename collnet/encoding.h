@@ -26,14 +26,6 @@
 
 namespace slime {
 
-// What every switch adds up: without these no type could travel.
-inline constexpr uint32_t kWordFormats =
-    1u << static_cast<uint32_t>(sap::Format::kI32) | 1u << static_cast<uint32_t>(sap::Format::kU32);
-
-constexpr bool has_format(uint32_t formats, sap::Format format) {
-  return (formats >> static_cast<uint32_t>(format) & 1) != 0;
-}
-
 enum class Encoding : uint8_t { kNative, kWidened, kThreeWords, kTwoRounds };
 
 // `formats`: what the switch adds up, a bit each. Floats are always kNative.

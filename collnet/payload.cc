@@ -57,7 +57,7 @@ sap::Format format_of_packets(Encoding encoding, DataType type, uint32_t workers
                               number::HalfBits bits, uint32_t formats) {
   if (encoding != Encoding::kNative) return format_of_words(encoding, type);
   const sap::Format wanted = number::format_of(type, number::lanes_of(type, workers, bits));
-  return has_format(formats, wanted) ? wanted : number::format_of(type);
+  return sap::has_format(formats, wanted) ? wanted : number::format_of(type);
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ sap::Format format_of_packets(Encoding encoding, DataType type, uint32_t workers
 Payload::Payload(DataType type, sap::Op op, uint32_t lanes, uint32_t workers, number::HalfBits bits,
                  uint32_t formats)
     : encoding_(encoding_of(type, op, formats)),
-      bytes_(has_format(formats, sap::Format::kU8)),
+      bytes_(sap::has_format(formats, sap::Format::kU8)),
       full_{.type = type,
             .format = format_of_packets(encoding_, type, workers, bits, formats),
             .lanes = (sap::is_doubled(op) ? lanes / 2 : lanes) / kLaneStep * kLaneStep,

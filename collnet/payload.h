@@ -25,7 +25,7 @@ class Payload {
  public:
   Payload() = default;
   // `lanes`: 32-bit words of a full packet. `workers`: of the whole job. `bits`: of 16-bit floats.
-  // `formats`: what all switches of the job add up, kWordFormats at least.
+  // `formats`: what all switches of the job add up, sap::kWordFormats at least.
   Payload(number::DataType type, sap::Op op, uint32_t lanes, uint32_t workers,
           number::HalfBits bits = number::HalfBits::k32, uint32_t formats = sap::kKnownFormats);
 

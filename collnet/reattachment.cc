@@ -105,7 +105,8 @@ Status Reattachment::take_answer(uint64_t now_ns) {
 bool Reattachment::is_as_wanted(const control::JobGrant& grant) const {
   const auto* const part = std::get_if<control::JoinTree>(&wanted_);
   const auto& wanted = part != nullptr ? part->part : std::get<control::CreateJob>(wanted_);
-  return grant.slots == wanted.slots_wanted && grant.lanes == wanted.lanes_wanted;
+  return grant.slots == wanted.slots_wanted && grant.lanes == wanted.lanes_wanted &&
+         grant.formats == wanted.formats_wanted;
 }
 
 bool Reattachment::has_come(uint64_t now_ns) const {

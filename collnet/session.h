@@ -99,9 +99,7 @@ class Session final : private DatagramUser, private Chore {
   void hear_switches();
 
   // session_jobs.cc
-  struct Shape {  // of the jobs on all switches together
-    uint32_t slots = 0, lanes = 0;
-  };
+  using Shape = JobShape;  // of the jobs on all switches together
   Result<void> find_place(std::span<const std::vector<NamedSwitch>> by_rank);
   Shape wanted_shape(std::span<const Member> members) const;
   uint32_t slots_of(const Share& share, const Shape& shape) const;

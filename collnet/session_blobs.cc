@@ -18,7 +18,7 @@ tl::unexpected<Error> bad(const char* whose, const std::string& what) {
 bool agree_on(const auto& one, const auto& other) {
   return one.from == other.from && one.job == other.job && one.generation == other.generation &&
          one.token == other.token && one.slots == other.slots && one.lanes == other.lanes &&
-         one.shards == other.shards;
+         one.formats == other.formats && one.shards == other.shards;
 }
 
 }  // namespace
@@ -102,6 +102,9 @@ Result<void> check_grant(const SessionGrant& grant) {
   if (grant.lanes < Worker::kLeastLanes || grant.lanes > sap::kMaxLanes) {
     return bad("rank 0", "packets of " + std::to_string(grant.lanes) + " lanes");
   }
+  if (!sap::suffice(grant.formats)) {
+    return bad("rank 0", "a switch that adds up " + control::format_list(grant.formats) + " only");
+  }
   if (grant.from == From::kRanks) return {};
   const auto address = SocketAddress::unpack(grant.address);
   if (!address) return bad("rank 0", "a switch at an address that is none");
@@ -116,9 +119,10 @@ Result<void> check_grant(const SessionGrant& grant) {
 SessionGrant grant_of(const control::JobGrant& grant) {
   return {.address = grant.address.pack(),
           .from = SessionGrant::From::kSwitch,
-          .shards = grant.shards,
           .slots = grant.slots,
           .lanes = grant.lanes,
+          .formats = grant.formats,
+          .shards = static_cast<uint16_t>(grant.shards),  // kMaxShards at most
           .job = grant.job.job,
           .generation = grant.job.generation,
           .token = grant.token};

@@ -43,12 +43,14 @@ struct SessionGrant {
   enum class From : uint32_t { kNobody, kSwitch, kRanks, kSought };
   SocketAddress::Wire address{};
   From from = From::kNobody;
-  uint32_t shards = 1, slots = 0, lanes = 0;
+  uint32_t slots = 0, lanes = 0;
+  uint32_t formats = 0;  // that the switch adds up: a bit each
+  uint16_t shards = 1;
+  uint16_t leaves = 0;  // of each rank: 1: it has trouble where the job runs
   uint16_t job = 0;
   uint8_t generation = 0;
   uint8_t lost_rails = 0;   // of each rank: Worker::lost_rails
   uint32_t token = 0;       // where the ranks sum up for each other, rank 0's counts
-  uint32_t leaves = 0;      // of each rank: 1: it has trouble where the job runs
   uint64_t operations = 0;  // of each rank: how many it has started
 };
 // They are gathered as they lie in memory.
@@ -57,7 +59,7 @@ static_assert(std::has_unique_object_representations_v<SessionMember> &&
 
 // Members tell each other this version before all else: the blobs of another version have another
 // size. It changes with the protocol towards the switch, too.
-inline constexpr uint32_t kSessionVersion = 3;
+inline constexpr uint32_t kSessionVersion = 4;
 Result<void> check_versions(std::span<const uint32_t> by_rank);
 
 // Rail by rail, each by rank, of the rails that all have. An error names the rank whose blob cannot

@@ -49,8 +49,9 @@ Result<std::vector<Session::Grant>> Session::obtain_part(std::span<const Member>
     const Shape wanted = wanted_shape(members);
     own.slots = wanted.slots;
     own.lanes = wanted.lanes;
+    own.formats = wanted.formats;
     const auto token = random_number<uint32_t>();
-    asked = token ? shares_[0]->ask(wanted.slots, wanted.lanes, kControlTimeoutNs)
+    asked = token ? shares_[0]->ask({wanted.slots, wanted.lanes, wanted.formats}, kControlTimeoutNs)
                   : fail(token.error());
     if (token) own.token = *token;
     if (asked) own = grant_of(*asked);
@@ -67,6 +68,7 @@ Result<std::vector<Session::Grant>> Session::obtain_part(std::span<const Member>
     grant = {.from = Grant::From::kRanks,
              .slots = grants[0].slots,
              .lanes = grants[0].lanes,
+             .formats = grants[0].formats,
              .token = grants[0].token};
   } else if (!asked) {
     return fail(std::move(asked.error()));
@@ -102,31 +104,35 @@ Result<std::vector<Session::Grant>> Session::obtain_jobs(std::span<const Member>
   return told;
 }
 
-// Packets have the same lanes on all switches, so that it does not matter for the result which of
-// them sums up a part: what one of them grants is asked of all.
+// Packets have the same lanes and formats on all switches, so that it does not matter for the
+// result which of them sums up a part: what all of them grant is asked of each.
 Result<void> Session::ask_switches(Shape wanted, std::span<Grant> jobs) {
   for (;;) {
     auto asked = ask_each(wanted, jobs);
-    uint32_t least = wanted.lanes;
-    for (const Grant& job : jobs) least = std::min(least, job.lanes);
-    const auto fits = [&](const Grant& job) { return job.lanes == least; };
+    for (const Grant& job : jobs) {
+      wanted.lanes = std::min(wanted.lanes, job.lanes);
+      wanted.formats &= job.formats;
+    }
+    const auto fits = [&](const Grant& job) {
+      return job.lanes == wanted.lanes && job.formats == wanted.formats;
+    };
     if (!asked || std::ranges::all_of(jobs, fits)) return asked;
-    wanted.lanes = least;
     for (const auto& share : shares_) share->withdraw();
   }
 }
 
 Result<void> Session::ask_each(const Shape& wanted, std::span<Grant> jobs) {
   for (size_t i = 0; i < shares_.size(); ++i) {
-    const uint32_t slots = slots_of(*shares_[i], wanted);
+    const Shape part = {slots_of(*shares_[i], wanted), wanted.lanes, wanted.formats};
     if (jobs[i].from == Grant::From::kRanks) {  // a switch that could not be had before
       jobs[i].lanes = wanted.lanes;
+      jobs[i].formats = wanted.formats;
       continue;
     }
     const uint64_t left_ns = deadline_ns_ - std::min(fabric_.clock().now_ns(), deadline_ns_);
     // Each may take two of these, and the others must hear of it.
     const uint64_t part_ns = left_ns / (2 * (shares_.size() - i) + 1);
-    auto asked = shares_[i]->ask(slots, wanted.lanes, std::min(kControlTimeoutNs, part_ns));
+    auto asked = shares_[i]->ask(part, std::min(kControlTimeoutNs, part_ns));
     if (asked) {
       jobs[i] = grant_of(*asked);
       continue;
@@ -139,7 +145,11 @@ Result<void> Session::ask_each(const Shape& wanted, std::span<Grant> jobs) {
     SLIME_WARN("%s: without %s: %s", shares_[i]->name().c_str(),
                shares_.size() > 1 ? "this switch" : "a switch, the ranks sum up for each other",
                asked.error().what.c_str());
-    jobs[i] = {.from = Grant::From::kRanks, .slots = slots, .lanes = wanted.lanes, .token = *token};
+    jobs[i] = {.from = Grant::From::kRanks,
+               .slots = part.slots,
+               .lanes = part.lanes,
+               .formats = part.formats,
+               .token = *token};
   }
   return {};
 }

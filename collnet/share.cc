@@ -23,12 +23,12 @@ std::span<const SocketAddress> Share::on_rail(uint32_t rail) const {
   return team_.members.on(rails_[rail]);
 }
 
-control::CreateJob Share::job_of(uint32_t slots, uint32_t lanes) const {
+control::CreateJob Share::job_of(const JobShape& wanted) const {
   control::CreateJob job;
   job.tenant = team_.who.tenant;
-  job.slots_wanted = slots;
-  job.lanes_wanted = lanes;
-  job.formats = sap::kKnownFormats;
+  job.slots_wanted = wanted.slots;
+  job.lanes_wanted = wanted.lanes;
+  job.formats_wanted = wanted.formats;
   for (uint32_t rail = 0; rail < rails_.size(); ++rail) {
     job.children.insert(job.children.end(), on_rail(rail).begin(), on_rail(rail).end());
   }
@@ -56,22 +56,26 @@ control::JoinTree Share::part_of(control::CreateJob job) const {
   return part;
 }
 
-Result<control::JobGrant> Share::ask(uint32_t slots, uint32_t lanes, uint64_t timeout_ns) {
-  control::CreateJob job = job_of(slots, lanes);
+Result<control::JobGrant> Share::ask(const JobShape& wanted, uint64_t timeout_ns) {
+  control::CreateJob job = job_of(wanted);
   job.slots_least = 1;
   job.lanes_least = Worker::kLeastLanes;
+  job.formats_least = sap::kWordFormats;
   auto client = SwitchClient::open(named().control, team_.who, timeout_ns);
   if (!client) return fail(std::move(client.error()));
   auto grant = team_.is_tree()
                    ? (*client)->join_tree(part_of(std::move(job)), Reattachment::kTreeNs)
                    : (*client)->create_job(job, timeout_ns);
   if (!grant) return grant;
-  if (grant->slots > slots || grant->lanes > lanes || grant->lanes < Worker::kLeastLanes) {
-    return fail(
-        make_error(Status::kRemote, 0,
-                   "the switch at %s grants %u slots of %u lanes where at most %u of %u were "
-                   "asked for; is it of this release?",
-                   named().control.to_string().c_str(), grant->slots, grant->lanes, slots, lanes));
+  if (grant->slots > wanted.slots || grant->lanes > wanted.lanes ||
+      grant->lanes < Worker::kLeastLanes || (grant->formats & ~wanted.formats) != 0 ||
+      !sap::suffice(grant->formats)) {
+    return fail(make_error(Status::kRemote, 0,
+                           "the switch at %s grants %u slots of %u lanes (%s) where at most %u of "
+                           "%u (%s) were asked for; is it of this release?",
+                           named().control.to_string().c_str(), grant->slots, grant->lanes,
+                           control::format_list(grant->formats).c_str(), wanted.slots, wanted.lanes,
+                           control::format_list(wanted.formats).c_str()));
   }
   lease_.emplace(LeaseTerms{named().control, team_.who, grant->job, grant->lease_ms},
                  std::move(*client), team_.keeper);
@@ -85,6 +89,7 @@ Result<void> Share::join(const Grant& grant, uint64_t now_ns) {
   job_.token = grant.token;
   job_.slots = grant.slots;
   job_.lanes = grant.lanes;
+  job_.formats = grant.formats;
   job_.shards = direct ? 1 : grant.shards;
   job_.rails = direct ? 1 : static_cast<uint32_t>(rails_.size());
   auto worker = Worker::open(job_, *this);

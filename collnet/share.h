@@ -45,14 +45,21 @@ struct Team {
   uint32_t leader() const { return job.branches[job.branch].ranks.front(); }
 };
 
+// What a job is asked for.
+struct JobShape {
+  uint32_t slots = 0, lanes = 0;
+  uint32_t formats = sap::kKnownFormats;  // a bit each
+};
+
 class Share final : private Datagrams, private net::Outbox {
  public:
   using Grant = SessionGrant;
 
   Share(Team& team, uint32_t index);
 
-  // The leader asks its switch for a job, and waits: for a connection, and for an answer.
-  Result<control::JobGrant> ask(uint32_t slots, uint32_t lanes, uint64_t timeout_ns);
+  // The leader asks its switch for a job, and waits: for a connection, and for an answer. The job
+  // may have less than `wanted`, but sap::kWordFormats at least.
+  Result<control::JobGrant> ask(const JobShape& wanted, uint64_t timeout_ns);
   void withdraw() { lease_.reset(); }  // before the first sum
   Result<void> join(const Grant& grant, uint64_t now_ns);
   // Whether some slot is the rail's.
@@ -90,7 +97,7 @@ class Share final : private Datagrams, private net::Outbox {
   void send(const net::Outgoing& packet, std::span<const SocketAddress> to) override;
 
   std::span<const SocketAddress> on_rail(uint32_t rail) const;
-  control::CreateJob job_of(uint32_t slots, uint32_t lanes) const;
+  control::CreateJob job_of(const JobShape& wanted) const;
   control::JoinTree part_of(control::CreateJob job) const;
   Result<void> be_among_ranks(std::span<const uint32_t> epochs, uint64_t now_ns);
   Result<void> leave(std::span<const Grant> told, std::span<const uint32_t> epochs,

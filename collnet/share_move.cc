@@ -105,6 +105,7 @@ Result<void> Share::be_among_ranks(std::span<const uint32_t> epochs, uint64_t no
   spec.token = job_.token;
   spec.slots = job_.slots;
   spec.max_lanes = job_.lanes;
+  spec.formats = job_.formats;
   spec.children.assign(on_rail(0).begin(), on_rail(0).end());
   served_ = std::make_unique<net::Shard>(job_.rank, job_.contributors);
   auto added = served_->add_job(spec);
@@ -180,9 +181,10 @@ void Share::seek(uint64_t now_ns) {
                                          : std::min(2 * pause_ns_, Reattachment::kLongestPauseNs);
   LeaseTerms terms{.address = named().control, .who = team_.who, .job = {}, .lease_ms = 0};
   if (lease_) terms.job = lease_->terms().job;
-  control::CreateJob job = job_of(job_.slots, job_.lanes);
+  control::CreateJob job = job_of({job_.slots, job_.lanes, job_.formats});
   job.slots_least = job.slots_wanted;
   job.lanes_least = job.lanes_wanted;
+  job.formats_least = job.formats_wanted;
   auto wanted = team_.is_tree() ? Reattachment::Wanted(part_of(std::move(job)))
                                 : Reattachment::Wanted(std::move(job));
   way_back_.emplace(terms, std::move(wanted), job_.rank == 0 ? pause_ns_ : Reattachment::kWhenTold,

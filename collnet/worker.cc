@@ -23,8 +23,7 @@ Result<std::unique_ptr<Worker>> Worker::open(const WorkerOptions& options, Datag
       options.shards > sap::kMaxShards || options.rails == 0 || options.rails > sap::kMaxRails) {
     return fail(bad("a job of this shape cannot be"));
   }
-  if ((options.formats & kWordFormats) != kWordFormats ||
-      (options.formats & ~sap::kKnownFormats) != 0) {
+  if (!sap::suffice(options.formats)) {
     return fail(bad("a switch adds up 32-bit numbers at least, and only formats of SAP"));
   }
   return std::unique_ptr<Worker>(new Worker(options, network));

@@ -85,6 +85,16 @@ enum class Format : uint8_t {
   kU64 = 7,
 };
 inline constexpr uint32_t kKnownFormats = 0b1101'1111;  // a bit each
+// 32-bit numbers: all that a switch must add up. Workers do without the others.
+inline constexpr uint32_t kWordFormats = 0b0000'0011;
+
+constexpr bool has_format(uint32_t formats, Format format) {
+  return (formats >> static_cast<uint32_t>(format) & 1) != 0;
+}
+// Whether these are formats that workers can do with: known ones, kWordFormats among them.
+constexpr bool suffice(uint32_t formats) {
+  return (formats & kWordFormats) == kWordFormats && (formats & ~kKnownFormats) == 0;
+}
 
 enum class Op : uint8_t { kSum, kMin, kMax, kOr };
 inline constexpr uint8_t kOps = 4;

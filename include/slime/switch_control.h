@@ -27,7 +27,7 @@
 namespace slime::control {
 
 inline constexpr uint32_t kMagic = 0x434d4c53;  // "SLMC" on the wire
-inline constexpr uint8_t kVersion = 4;
+inline constexpr uint8_t kVersion = 5;
 // Below Linux's ephemeral ports (32768 to 60999), which any program may hold for a while.
 inline constexpr uint16_t kDefaultPort = 28900;
 inline constexpr uint16_t kDefaultDataPort = 28880;  // of shard 0
@@ -67,7 +67,8 @@ struct CreateJob {
   std::string tenant;  // letters, digits, '.', '_', '-'
   uint32_t slots_wanted = 0, slots_least = 1;
   uint32_t lanes_wanted = 0, lanes_least = 1;  // 32-bit words per packet
-  uint32_t formats = 0;                        // a bit each, as in sap::kKnownFormats
+  // A bit each, as in sap::kKnownFormats. The switch grants all that are wanted and that it has.
+  uint32_t formats_wanted = 0, formats_least = 0;
   // Where each contributes from: UDP; rail by rail, all children on the first and so on.
   std::vector<SocketAddress> children;
   uint32_t rails = 1;  // local addresses of each child: rail r carries the slots of sap::rail_of
@@ -113,6 +114,7 @@ struct JobGrant {
   uint32_t shards = 1;
   uint32_t slots = 0;
   uint32_t lanes = 0;
+  uint32_t formats = 0;   // that it adds up for this job: a bit each
   uint32_t lease_ms = 0;  // without a heartbeat for so long the job is gone
 };
 enum class State : uint8_t { kAlive, kGone, kFenced };  // kFenced: lives on in `generation`
@@ -122,6 +124,8 @@ struct JobState {
 };
 // "10.0.0.1:28880-28883": shard i has the i-th port from that of shard 0.
 std::string shard_range(const SocketAddress& first, uint32_t shards);
+const char* name_of(sap::Format format);    // "i32"
+std::string format_list(uint32_t formats);  // a bit each: "i32, u32"; "none"
 struct TreeWait {
   uint32_t missing = 0;  // leaves that the root waits for: a bit each
 };

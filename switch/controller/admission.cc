@@ -69,10 +69,10 @@ tl::expected<void, Refused> check_children(const std::vector<SocketAddress>& chi
 
 Admission admit(const control::CreateJob& wanted, const SwitchShape& shape,
                 const TenantQuota& quota, const Usage& all, const Usage& own) {
-  if ((wanted.formats & ~shape.formats) != 0) {
-    return refuse(Refusal::kShape, "formats " + number(wanted.formats & ~shape.formats) +
-                                       " (a bit each) are beyond this switch, which has " +
-                                       number(shape.formats));
+  if ((wanted.formats_least & ~shape.formats) != 0) {
+    return refuse(Refusal::kShape,
+                  "the job needs the formats " + control::format_list(wanted.formats_least) +
+                      ", and this switch adds up " + control::format_list(shape.formats) + " only");
   }
   if (wanted.lanes_least > shape.max_lanes) {
     return refuse(Refusal::kShape, "packets of " + number(wanted.lanes_least) +
@@ -97,7 +97,7 @@ Admission admit(const control::CreateJob& wanted, const SwitchShape& shape,
   }
   const uint64_t fit = std::min(of_quota, of_switch) / each;
   const auto slots = static_cast<uint32_t>(std::min<uint64_t>(wanted.slots_wanted, fit));
-  return Grant{slots, lanes, each * slots};
+  return Grant{slots, lanes, wanted.formats_wanted & shape.formats, each * slots};
 }
 
 }  // namespace slime::net

@@ -21,6 +21,7 @@ struct Usage {
 struct Grant {
   uint32_t slots = 0;
   uint32_t lanes = 0;
+  uint32_t formats = 0;
   uint64_t slot_bytes = 0;
 };
 

@@ -83,7 +83,7 @@ Result<Controller::Job> Controller::job_of(const control::CreateJob& wanted, con
               .token = *token,
               .slots = grant.slots,
               .max_lanes = grant.lanes,
-              .formats = wanted.formats,
+              .formats = grant.formats,
               .children = wanted.children,
               .rails = wanted.rails,
               .parent = std::nullopt};
@@ -114,6 +114,7 @@ control::JobGrant Controller::grant_of(const Job& job) const {
           .shards = shape_.shards,
           .slots = job.spec.slots,
           .lanes = job.spec.max_lanes,
+          .formats = job.spec.formats,
           .lease_ms = static_cast<uint32_t>(std::max<uint64_t>(options_.lease_ns / 1'000'000, 1))};
 }
 

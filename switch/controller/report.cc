@@ -14,7 +14,7 @@ namespace {
 ordered_json format_names(uint32_t formats) {
   ordered_json names = ordered_json::array();
   for (uint32_t i = 0; i < 8; ++i) {
-    if ((formats >> i & 1) != 0) names.push_back(name_of(static_cast<sap::Format>(i)));
+    if ((formats >> i & 1) != 0) names.push_back(control::name_of(static_cast<sap::Format>(i)));
   }
   return names;
 }
@@ -109,11 +109,6 @@ ordered_json switch_json(const Controller& controller) {
 }
 
 }  // namespace
-
-const char* name_of(sap::Format format) {
-  constexpr const char* kNames[] = {"i32", "u32", "i16", "i8", "i64", "f32", "u8", "u64"};
-  return kNames[static_cast<size_t>(format) & 7];
-}
 
 std::string report_json(const Controller& controller, bool counters) {
   ordered_json jobs = ordered_json::array(), tenants = ordered_json::array();

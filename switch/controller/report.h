@@ -7,8 +7,6 @@
 
 namespace slime::net {
 
-const char* name_of(sap::Format format);  // "i32"
-
 // `counters`: those of each job and of the data path too, which asks the switch.
 std::string report_json(const Controller& controller, bool counters);
 

@@ -86,6 +86,7 @@ std::optional<control::JoinTree> Controller::part_due() {
     part.part.rails = 1;
     part.part.slots_wanted = tree.reserved.slots;
     part.part.lanes_wanted = tree.reserved.lanes;
+    part.part.formats_wanted = tree.reserved.formats;
     return part;
   }
   return std::nullopt;
@@ -149,7 +150,8 @@ std::optional<std::string> Controller::refuse_grant(const PendingTree& tree,
                                                     const control::JobGrant& grant) const {
   if (grant.job.job < control::kFirstTreeJob) return "its job number is not one of trees";
   if (grant.shards != shape_.shards) return "it has another number of shards";
-  if (grant.slots > tree.reserved.slots || grant.lanes > tree.reserved.lanes) {
+  if (grant.slots > tree.reserved.slots || grant.lanes > tree.reserved.lanes ||
+      (grant.formats & ~tree.reserved.formats) != 0) {
     return "it grants more than was asked for";
   }
   return std::nullopt;
@@ -176,6 +178,7 @@ void Controller::take_part(uint64_t name, const control::JobGrant& grant) {
   }
   tree.reserved.slots = grant.slots;
   tree.reserved.lanes = grant.lanes;
+  tree.reserved.formats = grant.formats;
   tree.reserved.slot_bytes = Slots::bytes_for(grant.slots, grant.lanes);
   auto made = job_of(tree.terms.part, tree.reserved, {grant.job.job, grant.job.generation});
   if (!made) return failed({Refusal::kInternal, made.error().what});

@@ -65,10 +65,10 @@ std::optional<Refused> Controller::refuse_tree(const std::string& tenant) const 
 std::optional<Refused> Controller::take_in(PendingTree& tree, const control::JoinTree& request) {
   control::CreateJob& part = tree.terms.part;
   if (request.branches != tree.terms.branches || request.contributors != tree.terms.contributors ||
-      request.part.tenant != part.tenant || request.part.formats != part.formats) {
+      request.part.tenant != part.tenant) {
     return Refused{Refusal::kShape,
                    "the leaves of one tree ask for different numbers of switches or workers, "
-                   "tenants or formats"};
+                   "or for different tenants"};
   }
   TreeBranch& branch = tree.branches[request.branch];
   const SocketAddress& leaf = request.part.children[0];
@@ -83,6 +83,14 @@ std::optional<Refused> Controller::take_in(PendingTree& tree, const control::Joi
   part.lanes_wanted = std::min(part.lanes_wanted, request.part.lanes_wanted);
   part.slots_least = std::max(part.slots_least, request.part.slots_least);
   part.lanes_least = std::max(part.lanes_least, request.part.lanes_least);
+  part.formats_wanted &= request.part.formats_wanted;
+  part.formats_least |= request.part.formats_least;
+  if ((part.formats_least & ~part.formats_wanted) != 0) {
+    return Refused{Refusal::kShape, "the job needs the formats " +
+                                        control::format_list(part.formats_least) +
+                                        ", and the switches of the tree all add up " +
+                                        control::format_list(part.formats_wanted) + " only"};
+  }
   if (part.slots_least <= part.slots_wanted && part.lanes_least <= part.lanes_wanted) return {};
   return Refused{Refusal::kShape, "a switch of the tree can do " +
                                       std::to_string(part.slots_wanted) + " slots of " +

@@ -23,6 +23,9 @@ Result<void> check(const SoftSwitchOptions& options) {
   if (options.max_lanes < 1 || options.max_lanes > sap::kMaxLanes) {
     return bad("max_lanes", options.max_lanes, "1 to 2048 words of 32 bits fit a packet");
   }
+  if (!sap::suffice(options.formats)) {
+    return bad("formats", options.formats, "a bit each; i32 and u32 are needed at least");
+  }
   if (options.slot_bytes == 0) return bad("slot_bytes", 0, "a job needs memory for its slots");
   // Answers must come from the address that workers sent to, and a socket bound to all addresses
   // lets the route decide.
@@ -48,7 +51,7 @@ Result<std::unique_ptr<SoftSwitch>> SoftSwitch::open(const SoftSwitchOptions& op
                     .shards = options.shards,
                     .max_lanes = options.max_lanes,
                     .slot_bytes = options.slot_bytes,
-                    .formats = sap::kKnownFormats};
+                    .formats = options.formats};
   const auto records = interface_records();
   const CpuSet near = records ? cpus_near(*address, *records) : CpuSet();
   for (uint32_t index = 0; index < options.shards; ++index) {

@@ -23,6 +23,7 @@ struct SoftSwitchOptions {
   SocketAddress address;
   uint32_t shards = 1;                      // up to sap::kMaxShards
   uint32_t max_lanes = sap::kMaxLanes;      // 32-bit words per packet
+  uint32_t formats = sap::kKnownFormats;    // a bit each; sap::kWordFormats at least
   uint64_t slot_bytes = uint64_t{1} << 30;  // memory for slots, all jobs together
   uint64_t socket_buffer_bytes = 4 << 20;   // each way and shard; net.core.{r,w}mem_max limit it
   uint32_t busy_poll_us = 0;  // before a thread sleeps; spends that much processor for latency

@@ -8,7 +8,7 @@ namespace {
 class CollReturn : public CollSwitch {
  protected:
   // It comes back to where it was, so nobody else may have its port meanwhile.
-  CollReturn() { switch_ = std::make_unique<LocalSwitch>(false, test::unused_address()); }
+  CollReturn() { switch_ = switch_at(test::unused_address()); }
   void settings() override {
     set("NCCL_SLIME_SWITCH_TIMEOUT", "1");
     set("NCCL_SLIME_SWITCH_RETRY", "0.1");
@@ -25,7 +25,7 @@ TEST_P(CollReturn, IsUsedAgainAsOftenAsItComes) {
     switch_.reset();
     ASSERT_NO_FATAL_FAILURE(sum_until("going on without the switch"));
     sum();
-    switch_ = std::make_unique<LocalSwitch>(false, address);
+    switch_ = switch_at(address);
     ASSERT_NO_FATAL_FAILURE(sum_until("on the switch at " + address + " again"));
     // It carries the sums, unless it is too busy for a second and is left once more.
     uint64_t before = 0, after = 0;

@@ -8,13 +8,15 @@
 namespace slime::boundary {
 namespace {
 
-// switch_ is the first; the second weighs twice as much as each of the others.
+// switch_ is the first; the second weighs twice as much as each of the others. The third can do
+// less than they: all have packets that it takes.
 class CollSeveral : public CollSwitch {
  protected:
   CollSeveral() {
-    switch_ = std::make_unique<LocalSwitch>(false, test::unused_address());
+    switch_ = switch_at(test::unused_address());
     second_ = std::make_unique<LocalSwitch>();
-    third_ = std::make_unique<LocalSwitch>(false, "127.0.0.1:0", 32);
+    third_ = std::make_unique<LocalSwitch>(
+        LocalSwitchOptions{.max_lanes = 32, .formats = sap::kWordFormats});
   }
   void settings() override {
     set("NCCL_SLIME_SWITCH_TIMEOUT", "1");
@@ -66,6 +68,7 @@ TEST_P(CollShares, EachTakesItsOwn) {
   for (uint32_t i = 0; i < 3; ++i) {
     const auto job = job_on(*all[i]);
     EXPECT_EQ(job["lanes"], 32) << "what the narrowest takes, and so all";
+    EXPECT_EQ(job["formats"], nlohmann::json({"i32", "u32"})) << "what the third adds up";
     EXPECT_EQ(job["share"], i + 1);
     EXPECT_EQ(job["shares"], 3);
     EXPECT_EQ(job["session"], job_on(*switch_)["session"]);
@@ -156,6 +159,42 @@ TEST_P(CollShares, FloatsHaveTheSameBits) {
   }
 }
 
+// Bytes travel as words at all switches, and among the ranks when none is left.
+TEST_P(CollShares, BytesAreAddedUpWhereOneSwitchHasWordsOnly) {
+  const auto expect_sums = [&](uint8_t shift) {
+    const auto bytes_of = [](Rank& rank) { return reinterpret_cast<uint8_t*>(rank.memory.data()); };
+    void* open[2];
+    for (size_t i = 0; i < 2; ++i) {
+      Rank& rank = ranks_[i];
+      for (size_t at = 0; at < kElements; ++at) {
+        bytes_of(rank)[at] = static_cast<uint8_t>(at * (i + 3) + shift);
+      }
+      AllreduceCall call = call_of(rank);
+      call.type = nccl::kUint8;
+      open[i] = start(rank, call);
+    }
+    ASSERT_TRUE(wait_for(open[0], open[1])) << Log::text();
+    for (Rank& rank : ranks_) {
+      const uint8_t* const sums = bytes_of(rank) + kElements * sizeof(int32_t);
+      for (size_t at = 0; at < kElements; ++at) {
+        ASSERT_EQ(sums[at], static_cast<uint8_t>(at * 7 + 2u * shift)) << at;
+      }
+    }
+  };
+  ASSERT_NO_FATAL_FAILURE(expect_sums(1));
+  for (const LocalSwitch* one : {switch_.get(), second_.get(), third_.get()}) {
+    const double rounds = job_on(*one)["counters"]["rounds"];
+    EXPECT_GT(rounds, 20) << "94 chunks of 32 bytes";
+  }
+  ASSERT_NO_FATAL_FAILURE(fence(*third_));
+  uint8_t shift = 1;
+  EXPECT_TRUE(wait_until([&] {
+    expect_sums(++shift);
+    return Log::text().find("on the switch at") != std::string::npos || HasFatalFailure();
+  }));
+  ASSERT_NO_FATAL_FAILURE(expect_sums(++shift));
+}
+
 TEST_P(CollSeveral, GoOnWithoutOneThatIsLostAndWithItWhenItIsBack) {
   const std::string address = switch_->address();
   for (int round = 0; round < 2; ++round) {
@@ -164,7 +203,7 @@ TEST_P(CollSeveral, GoOnWithoutOneThatIsLostAndWithItWhenItIsBack) {
     switch_.reset();
     ASSERT_NO_FATAL_FAILURE(sum_until(address + ": going on without this switch"));
     expect_used(*second_);
-    switch_ = std::make_unique<LocalSwitch>(false, address);
+    switch_ = switch_at(address);
     ASSERT_NO_FATAL_FAILURE(sum_until("on the switch at " + address + " again"));
     expect_used(*switch_);
   }

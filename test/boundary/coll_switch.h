@@ -17,6 +17,9 @@
 
 namespace slime::boundary {
 
+inline std::unique_ptr<LocalSwitch> switch_at(const std::string& address) {
+  return std::make_unique<LocalSwitch>(LocalSwitchOptions{.listen = address});
+}
 // The jobs of a switch, as it says itself.
 inline nlohmann::json jobs_on(const LocalSwitch& of) {
   auto client =

@@ -158,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(Net, CollDeafSwitch, testing::Values(8));
 
 // NCCL then uses rings, which are better than what the ranks could do for each other.
 TEST_P(CollDeafSwitch, FailsToConnectAtAllRanks) {
-  const LocalSwitch deaf(true);
+  const LocalSwitch deaf({.deaf = true});
   set("NCCL_SLIME_SWITCH", deaf.address().c_str());
   init();
   connect();

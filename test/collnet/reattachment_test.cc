@@ -20,7 +20,7 @@ uint64_t now() { return SteadyClock::instance().now_ns(); }
 control::CreateJob a_job() {
   control::CreateJob job;
   job.tenant = "default";
-  job.formats = sap::kKnownFormats;
+  job.formats_wanted = job.formats_least = sap::kKnownFormats;
   job.slots_wanted = job.slots_least = 16;
   job.lanes_wanted = job.lanes_least = 64;
   job.children = {SocketAddress::parse("127.0.0.1:40000").value()};
@@ -57,7 +57,7 @@ TEST(Reattachment, WaitsForASwitchToComeBack) {
   Reattachment way(terms_for(address), a_job(), kSoonNs, now());
   EXPECT_FALSE(poll_until(
       &way, [&] { return way.grant().has_value(); }, 50'000'000));
-  const LocalSwitch back(false, address);
+  const LocalSwitch back({.listen = address});
   ASSERT_TRUE(poll_until(&way, [&] { return way.grant().has_value(); }));
   EXPECT_TRUE(way.has_come(now())) << "nobody else has to hear of it";
   EXPECT_EQ(way.grant()->slots, 16u);
@@ -101,7 +101,7 @@ TEST(Reattachment, OnATreeItTriesAgainWhileTheOthersWait) {
   way.go(2, now());
   EXPECT_FALSE(poll_until(
       &way, [&] { return way.grant().has_value(); }, 200'000'000));
-  const LocalSwitch back(false, address);
+  const LocalSwitch back({.listen = address});
   const auto asked = [&] {
     auto client =
         SwitchClient::open(SocketAddress::parse(address).value(), {}, kPatienceNs).value();

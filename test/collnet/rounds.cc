@@ -39,7 +39,7 @@ NetworkOptions any_weather(uint64_t seed, uint32_t slots, std::mt19937_64& rando
 uint32_t any_formats(std::mt19937_64& random) {
   const auto some = static_cast<uint32_t>(random()) & sap::kKnownFormats;
   const uint32_t others[] = {sap::kKnownFormats, sap::kKnownFormats, 0, some};
-  return kWordFormats | others[random() % 4];
+  return sap::kWordFormats | others[random() % 4];
 }
 
 Simulation::Options any_shape(uint64_t seed, std::mt19937_64& random) {

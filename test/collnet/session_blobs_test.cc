@@ -29,7 +29,7 @@ std::vector<SessionMember> members() {
 TEST(SessionBlobs, AnotherVersionIsNamedWithItsRank) {
   EXPECT_TRUE(check_versions(std::vector{kSessionVersion, kSessionVersion}));
   EXPECT_THAT(check_versions(std::vector<uint32_t>{kSessionVersion, 7}).error().what,
-              HasSubstr("rank 1 speaks version 7 of CollNet's protocols and this rank version 3"));
+              HasSubstr("rank 1 speaks version 7 of CollNet's protocols and this rank version 4"));
 }
 
 TEST(SessionBlobs, AddressesAreThoseOfTheRailsThatAllHave) {
@@ -82,9 +82,10 @@ TEST(SessionBlobs, RanksNameTheSameListOrOneLeafEach) {
 TEST(SessionBlobs, GrantsThatCannotBeAreRefused) {
   const SessionGrant sound{.address = SocketAddress::parse("10.0.0.1:4000")->pack(),
                            .from = SessionGrant::From::kSwitch,
-                           .shards = 2,
                            .slots = 16,
-                           .lanes = Worker::kLeastLanes};
+                           .lanes = Worker::kLeastLanes,
+                           .formats = sap::kWordFormats,
+                           .shards = 2};
   EXPECT_TRUE(check_grant(sound));
   const auto refused = [&](const std::function<void(SessionGrant&)>& change) {
     SessionGrant grant = sound;
@@ -95,7 +96,28 @@ TEST(SessionBlobs, GrantsThatCannotBeAreRefused) {
   EXPECT_TRUE(refused([](SessionGrant& g) { g.slots = 0; }));
   EXPECT_TRUE(refused([](SessionGrant& g) { g.slots = 65537; }));
   EXPECT_TRUE(refused([](SessionGrant& g) { g.shards = 17; }));
+  EXPECT_TRUE(refused([](SessionGrant& g) { g.formats = 1; }));
+  EXPECT_TRUE(refused([](SessionGrant& g) { g.formats |= 1 << 5; }));
   EXPECT_TRUE(refused([](SessionGrant& g) { g.from = static_cast<SessionGrant::From>(7); }));
+}
+
+TEST(SessionBlobs, PartsOfATreeAreOfOneJob) {
+  const std::vector<Branch> branches = {{.control = {}, .ranks = {0}},
+                                        {.control = {}, .ranks = {1}}};
+  const auto differ_in = [&](const std::function<void(SessionGrant&)>& change) {
+    std::vector<SessionGrant> grants(2, {.from = SessionGrant::From::kSwitch, .formats = 3});
+    change(grants[1]);
+    return !check_parts(branches, grants);
+  };
+  EXPECT_FALSE(differ_in([](SessionGrant&) {}));
+  EXPECT_TRUE(differ_in([](SessionGrant& g) { g.from = SessionGrant::From::kNobody; }));
+  EXPECT_TRUE(differ_in([](SessionGrant& g) { g.job = 1; }));
+  EXPECT_TRUE(differ_in([](SessionGrant& g) { g.generation = 1; }));
+  EXPECT_TRUE(differ_in([](SessionGrant& g) { g.token = 1; }));
+  EXPECT_TRUE(differ_in([](SessionGrant& g) { g.slots = 1; }));
+  EXPECT_TRUE(differ_in([](SessionGrant& g) { g.lanes = 1; }));
+  EXPECT_TRUE(differ_in([](SessionGrant& g) { g.formats = 7; }));
+  EXPECT_TRUE(differ_in([](SessionGrant& g) { g.shards = 2; }));
 }
 
 }  // namespace

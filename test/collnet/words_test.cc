@@ -51,7 +51,7 @@ TYPED_TEST(WordsOfIntegers, ResultsAreExact) {
   for (const std::vector<uint32_t>& leaves : {std::vector<uint32_t>{1}, {2}, {5}, {2, 3}, {32}}) {
     Job job({.leaves = leaves,
              .lanes = kLanes,
-             .formats = kWordFormats,
+             .formats = sap::kWordFormats,
              .network = {.loss = 0.02, .duplication = 0.02, .jitter_ns = 100'000}});
     for (const Op op : {Op::kSum, Op::kMin, Op::kMax}) {
       for (const size_t count : {1, 12, 13, 14, 39, 40, 41, 500}) {
@@ -69,7 +69,7 @@ TYPED_TEST(WordsOfIntegers, ResultsAreExact) {
 
 // Every sum of a word is as great as it can become.
 TEST(WordsOfSums, TheGreatestNumbersOfTheMostWorkers) {
-  Job job({.leaves = {32, 32, 32, 32}, .lanes = kLanes, .formats = kWordFormats});
+  Job job({.leaves = {32, 32, 32, 32}, .lanes = kLanes, .formats = sap::kWordFormats});
   std::vector<std::vector<uint64_t>> buffers(128, std::vector<uint64_t>(100, ~uint64_t{0}));
   ASSERT_TRUE(job.reduce(pointers(buffers), DataType::kUint64));
   for (const auto& one : buffers) ASSERT_EQ(one, std::vector<uint64_t>(100, uint64_t{0} - 128));
@@ -94,7 +94,7 @@ TEST(WordsOfFloats, TheSameBitsAsWithAllFormats) {
     for (const bool all : {true, false}) {
       Job job({.leaves = {3},
                .lanes = kLanes,
-               .formats = all ? sap::kKnownFormats : kWordFormats,
+               .formats = all ? sap::kKnownFormats : sap::kWordFormats,
                .network = {.loss = 0.02, .jitter_ns = 100'000}});
       auto buffers = job.inputs<float>(count, [](std::mt19937_64& random) {
         const float small = static_cast<float>(random() % 1000) / 7;
@@ -114,8 +114,9 @@ TEST(WordsOfFloats, TheSameBitsAsWithAllFormats) {
 // 16-bit lanes were asked for: with kI16 they come, also where their exponents travel as words.
 TEST(WordsOfFloats, SixteenBitLanesNeedTheirFormatOnly) {
   constexpr uint32_t kI16 = 1u << static_cast<uint32_t>(sap::Format::kI16);
-  const std::pair<uint32_t, uint32_t> kPerPacket[] = {
-      {kWordFormats, kLanes}, {kWordFormats | kI16, 2 * kLanes}, {sap::kKnownFormats, 2 * kLanes}};
+  const std::pair<uint32_t, uint32_t> kPerPacket[] = {{sap::kWordFormats, kLanes},
+                                                      {sap::kWordFormats | kI16, 2 * kLanes},
+                                                      {sap::kKnownFormats, 2 * kLanes}};
   for (const auto& [formats, elements] : kPerPacket) {
     Job job(
         {.leaves = {2}, .lanes = kLanes, .half_bits = number::HalfBits::k16, .formats = formats});
@@ -146,12 +147,12 @@ TEST(Words, AFormatThatTheSwitchHasIsUsed) {
   for (const auto& [type, op, own, without] : kCases) {
     const uint32_t format = 1u << static_cast<uint32_t>(number::format_of(type));
     const auto elements = [&, type = type, op = op](uint32_t formats) {
-      Job job({.leaves = {2}, .lanes = kLanes, .formats = kWordFormats | formats});
+      Job job({.leaves = {2}, .lanes = kLanes, .formats = sap::kWordFormats | formats});
       return job.simulation.worker(0).elements_per_packet({.type = type, .op = op});
     };
     EXPECT_EQ(elements(sap::kKnownFormats), own);
     EXPECT_EQ(elements(format), own);
-    EXPECT_EQ(elements(sap::kKnownFormats & ~format), format & kWordFormats ? own : without);
+    EXPECT_EQ(elements(sap::kKnownFormats & ~format), format & sap::kWordFormats ? own : without);
   }
 }
 
@@ -160,7 +161,7 @@ TEST(WordsMove, GoOnInMidNumber) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     Job job({.leaves = {3},
              .slots = 2,
-             .formats = kWordFormats,
+             .formats = sap::kWordFormats,
              .network = {.seed = seed, .loss = 0.1, .jitter_ns = 300'000}});
     auto buffers = job.inputs<int64_t>(300, [](std::mt19937_64& random) {
       return static_cast<int64_t>(random() & 0x80000001'ffffffff);
@@ -196,7 +197,7 @@ TEST(WordsMove, GoOnInMidNumber) {
 
 // With guesses, flags and upper words of the operation before on the same slot.
 TEST(Words, NothingOfAnOperationReachesTheNext) {
-  Job job({.leaves = {2}, .slots = 1, .formats = kWordFormats});
+  Job job({.leaves = {2}, .slots = 1, .formats = sap::kWordFormats});
   for (int i = 0; i < 4; ++i) {
     std::vector<std::vector<int64_t>> whole = {{-5, int64_t{7} << 40}, {-9, int64_t{7} << 40 | 3}};
     ASSERT_TRUE(job.reduce(pointers(whole), DataType::kInt64, i % 2 ? Op::kMin : Op::kMax));
@@ -216,7 +217,7 @@ TEST(Words, AWorkerNeedsAtLeastThem) {
   class Nowhere final : public Datagrams {
     void send(const Destination&, std::span<const std::byte>) override {}
   } nowhere;
-  for (const uint32_t formats : {0u, 1u, 2u, kWordFormats | 1u << 5}) {
+  for (const uint32_t formats : {0u, 1u, 2u, sap::kWordFormats | 1u << 5}) {
     const auto worker = Worker::open({.formats = formats, .round_trip = {}}, nowhere);
     ASSERT_FALSE(worker) << formats;
     EXPECT_EQ(worker.error().status, Status::kInvalid);

@@ -118,7 +118,8 @@ class ServerBench {
                            .slots_least = input_.below(8),
                            .lanes_wanted = input_.below(128),
                            .lanes_least = input_.below(64),
-                           .formats = input_.take<uint8_t>(),
+                           .formats_wanted = input_.take<uint8_t>(),
+                           .formats_least = input_.take<uint8_t>(),
                            .children = {}};
     for (uint32_t i = input_.below(40); i > 0; --i) {
       auto child = *SocketAddress::parse("127.0.0.1:9000");

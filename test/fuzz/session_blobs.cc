@@ -44,7 +44,8 @@ SLIME_FUZZ_TARGET(session_blobs, input) {
                     .contributors = static_cast<uint32_t>(members.size()),
                     .slots = grant.slots,
                     .lanes = grant.lanes,
-                    .shards = grant.from == SessionGrant::From::kRanks ? 1 : grant.shards,
+                    .formats = grant.formats,
+                    .shards = grant.from == SessionGrant::From::kRanks ? 1u : grant.shards,
                     .rails = addresses ? addresses->rails : 1,
                     .round_trip = {}},
                    nowhere);

@@ -20,7 +20,10 @@ static control::Message request_of(uint32_t kind) {
   if (kind == 0) return control::Report{true};
   if (kind == 1) return control::Heartbeat{};
   if (kind == 2) return control::Drain{true};
-  control::CreateJob job{.tenant = "t", .formats = 1, .children = {*local_address(listener())}};
+  control::CreateJob job{.tenant = "t",
+                         .formats_wanted = 1,
+                         .formats_least = 1,
+                         .children = {*local_address(listener())}};
   job.slots_wanted = job.lanes_wanted = 1;
   return job;
 }

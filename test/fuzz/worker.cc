@@ -36,17 +36,19 @@ class Sent final : public Datagrams {
 class WorkerBench {
  public:
   explicit WorkerBench(fuzz::Input& input) : input_(input) {
-    auto worker = Worker::open({.job = 1,
-                                .generation = generation_,
-                                .token = token_,
-                                .child = 1,
-                                .rank = 1,
-                                .contributors = kWorkers,
-                                .slots = kSlots,
-                                .lanes = kLanes,
-                                .shards = 2,
-                                .round_trip = {}},
-                               sent_);
+    auto worker =
+        Worker::open({.job = 1,
+                      .generation = generation_,
+                      .token = token_,
+                      .child = 1,
+                      .rank = 1,
+                      .contributors = kWorkers,
+                      .slots = kSlots,
+                      .lanes = kLanes,
+                      .formats = sap::kWordFormats | (input.take<uint8_t>() & sap::kKnownFormats),
+                      .shards = 2,
+                      .round_trip = {}},
+                     sent_);
     FUZZ_CHECK(worker);
     worker_ = std::move(*worker);
   }

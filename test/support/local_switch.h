@@ -31,25 +31,33 @@ class DeafDriver final : public net::SwitchDriver {
   Result<net::JobTotals> totals(uint16_t) const override { return net::JobTotals{}; }
 };
 
-// What slime-switchd is made of. Where to listen is for one that is started again.
+struct LocalSwitchOptions {
+  bool deaf = false;
+  std::string listen = "127.0.0.1:0";  // for one that is started again
+  uint32_t max_lanes = sap::kMaxLanes;
+  uint32_t formats = sap::kKnownFormats;
+};
+
+// What slime-switchd is made of.
 class LocalSwitch {
  public:
-  explicit LocalSwitch(bool deaf = false, const std::string& listen = "127.0.0.1:0",
-                       uint32_t max_lanes = sap::kMaxLanes) {
+  explicit LocalSwitch(const LocalSwitchOptions& options = {}) {
     const SocketAddress any_port = SocketAddress::parse("127.0.0.1:0").value();
-    if (deaf) {
+    if (options.deaf) {
       driver_ = std::make_unique<DeafDriver>();
     } else {
-      driver_ =
-          net::SoftSwitch::open(
-              {.address = any_port, .shards = 2, .max_lanes = max_lanes, .slot_bytes = 64 << 20})
-              .value();
+      driver_ = net::SoftSwitch::open({.address = any_port,
+                                       .shards = 2,
+                                       .max_lanes = options.max_lanes,
+                                       .formats = options.formats,
+                                       .slot_bytes = 64 << 20})
+                    .value();
     }
-    net::ControllerOptions options;
-    options.seed = 1;
-    controller_ = std::make_unique<net::Controller>(*driver_, options, SteadyClock::instance());
+    net::ControllerOptions control;
+    control.seed = 1;
+    controller_ = std::make_unique<net::Controller>(*driver_, control, SteadyClock::instance());
     net::ServerOptions server;
-    server.listen = SocketAddress::parse(listen).value();
+    server.listen = SocketAddress::parse(options.listen).value();
     server.greeting_ns = server.request_ns = 60'000'000'000;  // no test is about them
     control_ = net::ControlServer::open(*controller_, server).value();
     thread_ = std::thread([this] { serve(); });

@@ -123,8 +123,8 @@ TEST_F(HostileControlTest, AnswersOfAnotherSwitchAreNotBelieved) {
     EXPECT_EQ(send_message(accepted.fd, frame, &done, &error_), Status::kOk);
   };
   send(control::encode(control::Challenge{Nonce{}, true}, 0));
-  send(control::encode(control::JobGrant{{{}, 1, 1}, 0, test::address_of_child(0), 1, 16, 64, 1000},
-                       1));
+  send(control::encode(
+      control::JobGrant{{{}, 1, 1}, 0, test::address_of_child(0), 1, 16, 64, 3, 1000}, 1));
   Status status = Status::kAgain;
   while ((status = worker->progress(&error_)) == Status::kAgain) std::this_thread::yield();
   EXPECT_EQ(status, Status::kConfig);

@@ -50,7 +50,7 @@ TEST_F(ControlServerTest, ARefusalIsAnAnswer) {
   start(kKey);
   auto worker = client(kKey);
   auto job = wanted();
-  job.formats = sap::kKnownFormats;
+  job.formats_wanted = job.formats_least = sap::kKnownFormats;
   job.children[1] = job.children[0];
   const auto refused = std::get<Refused>(ask(*worker, job));
   EXPECT_EQ(refused.why, Refusal::kShape);

@@ -72,7 +72,8 @@ inline control::CreateJob wanted(int children = 2, uint32_t slots = 16) {
                          .slots_least = 1,
                          .lanes_wanted = 64,
                          .lanes_least = 64,
-                         .formats = 1,
+                         .formats_wanted = 1,
+                         .formats_least = 1,
                          .children = {}};
   for (int i = 0; i < children; ++i) job.children.push_back(address_of_child(i));
   return job;

@@ -36,7 +36,7 @@ std::vector<Message> one_of_each() {
           Fence{kRef, true},
           Report{true},
           Drain{true},
-          JobGrant{kRef, 0x89abcdef, net::test::address_of_child(1), 4, 256, 64, 30000},
+          JobGrant{kRef, 0x89abcdef, net::test::address_of_child(1), 4, 256, 64, 3, 30000},
           JobState{State::kFenced, 255},
           Done{},
           Text{R"({"jobs":[]})"},
@@ -75,7 +75,7 @@ TEST(ControlWire, WhatGoesOutComesBack) {
 
 TEST(ControlWire, FieldsLieWhereTheyAlwaysLay) {
   const auto frame = encode(Fence{kRef, true}, 0x01020304);
-  std::vector<uint8_t> expected = {'S', 'L', 'M', 'C', 4, 6, 0, 0, 4, 3, 2, 1, 20, 0, 0, 0};
+  std::vector<uint8_t> expected = {'S', 'L', 'M', 'C', 5, 6, 0, 0, 4, 3, 2, 1, 20, 0, 0, 0};
   expected.insert(expected.end(), sizeof(JobId), 0xab);
   for (const int byte : {0x34, 0x12, 0xfe, 1}) expected.push_back(static_cast<uint8_t>(byte));
   ASSERT_EQ(frame.size(), expected.size() + kMacBytes);
@@ -121,14 +121,26 @@ TEST(ControlWire, ValuesOutOfRangeAreRefused) {
   EXPECT_TRUE(refused([](CreateJob& job) { job.slots_wanted = kMaxSlots + 1; }));
   EXPECT_TRUE(refused([](CreateJob& job) { job.lanes_least = 0; }));
   EXPECT_TRUE(refused([](CreateJob& job) { job.lanes_wanted = sap::kMaxLanes + 1; }));
-  EXPECT_TRUE(refused([](CreateJob& job) { job.formats = 0; }));
-  EXPECT_TRUE(refused([](CreateJob& job) { job.formats = 1 << 5; }));
+  EXPECT_TRUE(refused([](CreateJob& job) { job.formats_wanted = job.formats_least = 0; }));
+  EXPECT_TRUE(refused([](CreateJob& job) { job.formats_least = 0; }));
+  EXPECT_TRUE(refused([](CreateJob& job) { job.formats_wanted |= 1 << 5; }));
+  EXPECT_TRUE(refused([](CreateJob& job) { job.formats_least = 3; })) << "and it wants 1 only";
+  EXPECT_FALSE(refused([](CreateJob& job) { job.formats_wanted = sap::kKnownFormats; }));
   EXPECT_TRUE(refused([](CreateJob& job) { job.children.clear(); }));
   EXPECT_FALSE(refused([](CreateJob& job) { job.shares = kMaxShares, job.share = 7; }));
   EXPECT_TRUE(refused([](CreateJob& job) { job.shares = 0; }));
   EXPECT_TRUE(refused([](CreateJob& job) { job.shares = kMaxShares + 1; }));
   EXPECT_TRUE(refused([](CreateJob& job) { job.shares = job.share = 2; }));
   EXPECT_TRUE(refused([](CreateJob& job) { job.children.resize(33, job.children[0]); }));
+}
+
+TEST(ControlWire, GrantsOfUnknownFormatsAreRefused) {
+  JobGrant grant{kRef, 1, net::test::address_of_child(1), 4, 256, 64, sap::kKnownFormats, 30000};
+  EXPECT_TRUE(decode(encode(grant, 1)));
+  for (const uint32_t formats : {0u, sap::kKnownFormats | 1u << 5, 1u << 8}) {
+    grant.formats = formats;
+    EXPECT_FALSE(decode(encode(grant, 1))) << formats;
+  }
 }
 
 CreateJob wanted_on_rails(int children, uint32_t rails) {
@@ -212,7 +224,7 @@ TEST(ControlWire, HeadersThatCannotBeAreRefused) {
   EXPECT_TRUE(with(0, 'S'));
   EXPECT_FALSE(with(0, 'G'));
   EXPECT_THAT(with(4, kVersion - 1).error().what,
-              HasSubstr("it is of version 3 and this program speaks version 4"));
+              HasSubstr("it is of version 4 and this program speaks version 5"));
   EXPECT_FALSE(with(5, 0));
   EXPECT_FALSE(with(5, 16));
   EXPECT_FALSE(with(6, 1));

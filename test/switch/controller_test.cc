@@ -74,6 +74,7 @@ TEST_F(ControllerTest, GrantsWhatIsWanted) {
   EXPECT_EQ(spec.slots, 16u);
   EXPECT_EQ(spec.max_lanes, 64u);
   EXPECT_EQ(spec.formats, 1u);
+  EXPECT_EQ(grant.formats, 1u);
   EXPECT_EQ(spec.children, wanted(3).children);
 }
 
@@ -101,12 +102,19 @@ TEST_F(ControllerTest, GrantsFewerLanesThanWantedButNotThanNeeded) {
   EXPECT_EQ(refusal(job).why, Refusal::kShape);
 }
 
-TEST_F(ControllerTest, RefusesFormatsThatTheSwitchLacks) {
-  driver_.shape_.formats = 1;
+TEST_F(ControllerTest, GrantsFewerFormatsThanWantedButNotThanNeeded) {
+  driver_.shape_.formats = sap::kWordFormats;
   start({});
   auto job = wanted();
-  job.formats = 3;
-  EXPECT_EQ(refusal(job).why, Refusal::kShape);
+  job.formats_wanted = sap::kKnownFormats;
+  const JobGrant grant = create(job);
+  EXPECT_EQ(grant.formats, sap::kWordFormats);
+  EXPECT_EQ(driver_.jobs.at(grant.job.job).formats, sap::kWordFormats);
+  job.formats_least = 0b101;
+  const Refused refused = refusal(job);
+  EXPECT_EQ(refused.why, Refusal::kShape);
+  EXPECT_THAT(refused.text, HasSubstr("needs the formats i32, i16, and this switch adds up i32, "
+                                      "u32 only"));
 }
 
 TEST_F(ControllerTest, RefusesChildrenThatCannotBe) {
@@ -321,7 +329,7 @@ TEST_F(ControllerTest, TheLargestReportFitsAMessage) {
          .default_quota = {.max_jobs = UINT32_MAX, .max_slot_bytes = UINT64_MAX}});
   auto job = wanted(0, 1024);
   job.tenant = std::string(control::kMaxTenantBytes, 't');
-  job.formats = sap::kKnownFormats;
+  job.formats_wanted = job.formats_least = sap::kKnownFormats;
   for (int i = 0; i < 32; ++i) {
     job.children.push_back(SocketAddress::parse("[2001:db8:1111:2222:3333:4444:5555:7777]:" +
                                                 std::to_string(20000 + i))

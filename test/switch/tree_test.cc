@@ -162,6 +162,46 @@ TEST_F(TreeTest, AllTakeTheLeastThatOneCan) {
   EXPECT_EQ(leaves_[0].controller->usage().slot_bytes, 5 * each) << "the rest was given back";
 }
 
+// Each switch lacks another format.
+TEST_F(TreeTest, AllTakeTheFormatsThatAllHave) {
+  const auto without = [](sap::Format format) {
+    return sap::kKnownFormats & ~(1u << static_cast<uint32_t>(format));
+  };
+  root_.driver.shape_.formats = without(sap::Format::kI16);
+  start_root(1);
+  leaves_[0].driver.shape_.formats = without(sap::Format::kI64);
+  restart(leaves_[0], {.seed = 2, .parent = kRootControl});
+  leaves_[1].driver.shape_.formats = without(sap::Format::kU8);
+  restart(leaves_[1], {.seed = 3, .parent = kRootControl});
+  std::array<JoinTree, 2> parts = {part(0), part(1)};
+  for (JoinTree& one : parts) one.part.formats_wanted = sap::kKnownFormats;
+  for (uint32_t i : {0, 1}) (void)ask(i, parts[i]);
+  settle();
+  const uint32_t common =
+      without(sap::Format::kI16) & without(sap::Format::kI64) & without(sap::Format::kU8);
+  for (uint32_t i : {0, 1}) {
+    EXPECT_EQ(granted(i, parts[i]).formats, common);
+    EXPECT_EQ(leaves_[i].driver.jobs.begin()->second.formats, common);
+  }
+  EXPECT_EQ(root_.driver.jobs.begin()->second.formats, common);
+}
+
+TEST_F(TreeTest, AFormatThatOneNeedsAndAnotherLacksIsRefused) {
+  leaves_[1].driver.shape_.formats = sap::kWordFormats;
+  restart(leaves_[1], {.seed = 3, .parent = kRootControl});
+  std::array<JoinTree, 2> parts = {part(0), part(1)};
+  for (JoinTree& one : parts) one.part.formats_wanted = sap::kKnownFormats;
+  parts[0].part.formats_least = 0b101;
+  for (uint32_t i : {0, 1}) (void)ask(i, parts[i]);
+  settle();
+  for (uint32_t i : {0, 1}) {
+    EXPECT_THAT(refused(i, parts[i]).text,
+                HasSubstr("needs the formats i32, i16, and the switches of the tree all add up "
+                          "i32, u32 only"));
+  }
+  EXPECT_TRUE(root_.driver.jobs.empty());
+}
+
 TEST_F(TreeTest, ALeafWithFewerLanesThanOthersNeedIsRefused) {
   leaves_[1].driver.shape_.max_lanes = 32;
   restart(leaves_[1], {.seed = 3, .parent = kRootControl});
