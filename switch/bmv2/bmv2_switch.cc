@@ -1,6 +1,7 @@
 #include "switch/bmv2/bmv2_switch.h"
 
 #include <slime/log.h>
+#include <slime/switch_control.h>
 
 #include <algorithm>
 #include <bit>
@@ -61,6 +62,10 @@ Result<void> check(const Bmv2Options& options) {
                            "each shard has a port from there on, up to 65535"));
   }
   if (options.max_lanes < 1) return fail(bad_option("max_lanes", "0", "at least 1"));
+  if (!sap::suffice(options.formats)) {
+    return fail(bad_option("formats", control::format_list(options.formats),
+                           "i32 and u32 are needed at least"));
+  }
   return check_hosts(options);
 }
 
@@ -70,7 +75,7 @@ SwitchShape shape_of(const Bmv2Options& options) {
           .shards = options.shards,
           .max_lanes = lanes,
           .slot_bytes = Slots::bytes_for(p4::kSlots, lanes),
-          .formats = sap::kKnownFormats};
+          .formats = options.formats};
 }
 
 }  // namespace

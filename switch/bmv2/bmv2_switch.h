@@ -29,7 +29,8 @@ struct Bmv2Options {
   uint64_t mac = 0;     // of the switch
   uint32_t shards = 1;  // ports from there on: a power of two up to sap::kMaxShards
   uint32_t max_lanes = p4::kLanes;
-  p4::Hosts hosts;  // all that the switch forwards to
+  uint32_t formats = sap::kKnownFormats;  // a bit each; sap::kWordFormats at least
+  p4::Hosts hosts;                        // all that the switch forwards to
 };
 
 class Bmv2Switch final : public SwitchDriver {

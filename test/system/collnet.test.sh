@@ -13,12 +13,14 @@ stop_switch() {
 }
 trap 'stop_switch -KILL; clean_up' EXIT
 
-# start_switch: a new one, on ports that nobody has; sets NCCL_SLIME_SWITCH and $data_port.
+# start_switch [FORMATS]: a new one, on ports that nobody has, that adds up all numbers or these
+# (data.formats); sets NCCL_SLIME_SWITCH and $data_port.
 start_switch() {
   for _ in $(seq 10); do
     data_port=$(any_port)
-    printf 'data:\n  listen: 127.0.0.1:%d\n  shards: 2\ncontrol:\n  listen: 127.0.0.1:%d\n' \
-      "$data_port" $((data_port + 10)) >"$work/switch.yaml"
+    printf 'data: {listen: "127.0.0.1:%d", shards: 2, formats: %s}\n' \
+      "$data_port" "${1:-all}" >"$work/switch.yaml"
+    printf 'control: {listen: "127.0.0.1:%d"}\n' $((data_port + 10)) >>"$work/switch.yaml"
     "${launcher[@]}" "$switchd" --config "$work/switch.yaml" >"$work/ready" 2>"$work/switch.log" &
     switch_pid=$!
     export NCCL_SLIME_SWITCH=127.0.0.1:$((data_port + 10))
@@ -152,6 +154,33 @@ for rank in 0 1; do
   says differing_$rank "SWITCH_HALF_BITS is .* something else at rank $((1 - rank)), so all ranks use"
 done
 
+# A switch that adds up 32-bit integers only, as a switch chip does: all types all the same.
+stop_switch -TERM
+start_switch words
+# shellcheck disable=SC2086  # two words
+{
+  correct words_sums 3 $types -o sum,avg -b 4 -e "$largest" -f 97
+  correct words_extremes 2 $exact -o max,min -b 12 -e 300K -f 500 --direct
+}
+NCCL_SLIME_SWITCH_HALF_BITS=16 correct words_wild 2 -d half,float,bfloat16 -b 8 -e 64K -f 8 \
+  --wild-tails
+start words_job all_reduce --algo collnet --ranks 2 "${endless[@]}"
+"$build/bin/slime-switchctl" --switch "$NCCL_SLIME_SWITCH" --json show >"$work/words.json" 2>&1
+if python3 - "$work/words.json" <<'PY'; then ok "words: the job has i32 and u32 only"; else
+import json, sys
+report = json.load(open(sys.argv[1]))
+words = ["i32", "u32"]
+assert report["switch"]["formats"] == words, report
+assert [job["formats"] for job in report["jobs"]] == [words], report
+PY
+  not_ok "words: other formats" "$work/words.json"
+fi
+kill "$run_pid"
+await words_job 130 60
+all_gone words_job
+stop_switch -TERM
+start_switch
+
 # Two jobs at once, while others throw garbage at the switch: anything, and headers that are right
 # in their first bytes (include/slime/sap.h) and small numbers in the rest.
 python3 - "$data_port" <<'PY' &
@@ -163,7 +192,7 @@ sent = 0
 while time.monotonic() < end:
     body = random.randbytes(random.choice((0, 1, 4, 27, 28, 32, 1024, 4096)))
     if sent % 4:
-        start = [0xA1, random.randint(1, 8), random.choice((0, 1, 16, 64, 112)), 0]
+        start = [0xA2, random.randint(1, 8), random.choice((0, 1, 16, 64, 112)), 0]
         body = bytes(start + random.choices((0, 0, 0, 1, 2, 8, 255), k=24)) + body
     garbage.sendto(body, ("127.0.0.1", int(sys.argv[1]) + sent % 2))
     sent += 1

@@ -74,6 +74,8 @@ expect "unknown key of a tenant" 2 'nearest is tenants.a.slot_memory' \
   switchd --config "$(config 'tenants: {a: {slots_memory: 1M}}')"
 expect "value out of range" 2 'config.yaml:2: data.shards: "17" is not a number from 1 to 16' \
   switchd --config "$(config 'data:\n  shards: 17\n')"
+expect "formats of another kind" 2 'config.yaml:1: data.formats: "i32" is not all or words' \
+  switchd --config "$(config 'data: {formats: i32}')" --check-config
 expect "a key twice" 2 'jobs.max is there twice, first in line 1' \
   switchd --config "$(config 'jobs: {max: 2,\n max: 3}')"
 expect "a section with a value" 2 'config.yaml:1: data is a section: its keys go below it' \
@@ -227,7 +229,7 @@ switch = socket.create_connection(("127.0.0.1", port), timeout=20)
 mine, sequence = os.urandom(16), 0
 
 def header(kind, payload):
-    return b"SLMC" + struct.pack("<BBHII", 4, kind, 0, sequence, len(payload))
+    return b"SLMC" + struct.pack("<BBHII", 5, kind, 0, sequence, len(payload))
 
 def exactly(size):
     data = b""
@@ -263,7 +265,8 @@ def child(port):
     return struct.pack(">BBH4s", 4, 0, port, socket.inet_aton("127.0.0.1")) + bytes(20)
 
 def create(tenant):
-    return ask(3, tenant.ljust(32, b"\0") + struct.pack("<IIIII", 64, 8, 256, 64, 1) +
+    return ask(3, tenant.ljust(32, b"\0") + struct.pack("<IIII", 64, 8, 256, 64) +
+               struct.pack("<II", 0xdf, 3) +  # formats: all if they can be had, i32 and u32 at least
                struct.pack("<QII", 0x5e55, 2, 1) +  # the second of two shares of a session
                struct.pack("<I", 2) + child(9001) + child(9002))
 
@@ -274,8 +277,9 @@ assert kind == 13 and b"this is for operators" in payload, (kind, payload)
 kind, payload = create(tenant)
 assert kind == 9, (kind, payload)
 identity, job, generation = struct.unpack("<16sHB", payload[:19])
-shards, slots, lanes, lease = struct.unpack("<IIII", payload[51:67])
-assert (shards, slots, lanes, lease) == (2, 64, 256, 10000), (shards, slots, lanes, lease)
+shards, slots, lanes, formats, lease = struct.unpack("<IIIII", payload[51:71])
+granted = (shards, slots, lanes, formats, lease)
+assert granted == (2, 64, 256, 0xdf, 10000), granted
 print(job, generation, flush=True)
 for line in sys.stdin:  # "beat": what the switch says of the job
     kind, payload = ask(4, struct.pack("<16sHB", identity, job, generation))

@@ -28,6 +28,7 @@ struct Config {
   SocketAddress data_listen;
   uint32_t shards = 0;
   uint32_t max_lanes = 0;
+  uint32_t formats = 0;  // a bit each
   uint64_t slot_bytes = 0;
   uint64_t socket_buffer_bytes = 0;
   uint32_t busy_poll_us = 0;

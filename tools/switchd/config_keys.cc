@@ -41,6 +41,13 @@ const Key kKeys[] = {
      [](const std::string& text, Config* c) {
        return take_number(text, 1, sap::kMaxLanes, &c->max_lanes);
      }},
+    {"data.formats", "all",
+     "Numbers that it adds up: all, or words, which are 32-bit integers only, as a switch chip has "
+     "them: integers of 8 and 64 bits then take more packets",
+     [](const std::string& text, Config* c) -> Taken {
+       c->formats = text == "words" ? sap::kWordFormats : sap::kKnownFormats;
+       return text == "words" || text == "all" ? "" : "all or words";
+     }},
     {"data.slot_memory", "256M", "Memory for the slots of all jobs",
      [](const std::string& text, Config* c) { return take_bytes(text, &c->slot_bytes); }},
     {"data.socket_buffer", "4M",

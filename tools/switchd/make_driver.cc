@@ -19,6 +19,7 @@ Result<std::unique_ptr<net::SwitchDriver>> make_software(const Config& config) {
   options.address = config.data_listen;
   options.shards = config.shards;
   options.max_lanes = config.max_lanes;
+  options.formats = config.formats;
   options.slot_bytes = config.slot_bytes;
   options.socket_buffer_bytes = config.socket_buffer_bytes;
   options.busy_poll_us = config.busy_poll_us;
@@ -35,6 +36,7 @@ Result<std::unique_ptr<net::SwitchDriver>> make_bmv2(const Config& config) {
   options.mac = config.mac;
   options.shards = config.shards;
   options.max_lanes = config.max_lanes;
+  options.formats = config.formats;
   for (const auto& [address, host] : config.hosts) {
     auto parsed = SocketAddress::parse(address);
     if (!parsed) return fail(std::move(parsed.error()));
