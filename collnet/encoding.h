@@ -1,5 +1,5 @@
-// How integers travel where a switch does not add up the format of their type, but 32-bit numbers
-// only, as ASICs do:
+// How integers travel over a switch that does not add up the format of their type. Every switch
+// adds up 32-bit numbers (sap::kWordFormats); most chips add up nothing else.
 //
 //     type, operation         its format     without it            words an element
 //     8 bits, all             kI8, kU8       kWidened              1 instead of 1/4
@@ -9,7 +9,7 @@
 //   kWidened      A word for each element, with its sign: format kI32, or kU32.
 //   kThreeWords   Bits 0 to 15, 16 to 31, and 32 to 63, in this order, format kU32. A sum of 2^14
 //                 contributors (number::kMaxWorkers) takes at most 30 bits of the first two words;
-//                 the third may wrap, as those are the bits beyond 64.
+//                 the third may wrap: what it loses lies beyond bit 63.
 //   kTwoRounds    First the upper words, signed if the type is. Then the lower ones, unsigned, of
 //                 those contributors whose upper word was the result; the others contribute the
 //                 number that changes nothing.

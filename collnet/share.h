@@ -45,7 +45,7 @@ struct Team {
   uint32_t leader() const { return job.branches[job.branch].ranks.front(); }
 };
 
-// What a job is asked for.
+// What a switch is asked for.
 struct JobShape {
   uint32_t slots = 0, lanes = 0;
   uint32_t formats = sap::kKnownFormats;  // a bit each

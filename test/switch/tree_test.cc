@@ -187,11 +187,11 @@ TEST_F(TreeTest, AllTakeTheFormatsThatAllHave) {
 }
 
 TEST_F(TreeTest, AFormatThatOneNeedsAndAnotherLacksIsRefused) {
-  leaves_[1].driver.shape_.formats = sap::kWordFormats;
-  restart(leaves_[1], {.seed = 3, .parent = kRootControl});
+  leaves_[0].driver.shape_.formats = sap::kWordFormats;
+  restart(leaves_[0], {.seed = 2, .parent = kRootControl});
   std::array<JoinTree, 2> parts = {part(0), part(1)};
   for (JoinTree& one : parts) one.part.formats_wanted = sap::kKnownFormats;
-  parts[0].part.formats_least = 0b101;
+  parts[1].part.formats_least = 0b101;
   for (uint32_t i : {0, 1}) (void)ask(i, parts[i]);
   settle();
   for (uint32_t i : {0, 1}) {
