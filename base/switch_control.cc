@@ -39,9 +39,9 @@ void fields_of_wanted(Io& io, auto& m) {
   io.require(
       m.lanes_least >= 1 && m.lanes_least <= m.lanes_wanted && m.lanes_wanted <= sap::kMaxLanes,
       "the number of lanes is out of range");
-  io.require(are_formats(m.formats_wanted) && are_formats(m.formats_least) &&
-                 (m.formats_least & ~m.formats_wanted) == 0,
-             "a set of formats is empty or has unknown ones, or some are needed and not wanted");
+  io.require(are_formats(m.formats_wanted) && are_formats(m.formats_least),
+             "a set of formats is empty or has unknown ones");
+  io.require((m.formats_least & ~m.formats_wanted) == 0, "a format is needed and not wanted");
   io.require(m.shares >= 1 && m.shares <= kMaxShares && m.share < m.shares,
              "the number of shares is out of range");
 }

@@ -34,7 +34,7 @@ Encoding encoding_of(DataType type, sap::Op op, uint32_t formats) {
     case 8:
       return op == sap::Op::kSum ? Encoding::kThreeWords : Encoding::kTwoRounds;
     default:
-      return Encoding::kNative;
+      return Encoding::kNative;  // 32 bits: every switch has them
   }
 }
 
@@ -45,28 +45,42 @@ sap::Format format_of_words(Encoding encoding, DataType type) {
 
 void to_words(Encoding encoding, DataType type, const std::byte* elements, uint32_t count,
               std::byte* words) {
-  for (uint32_t i = 0; i < count; ++i) {
-    if (encoding == Encoding::kWidened) {
-      put32(words + size_t{4} * i, widened(type, elements[i]));
-      continue;
-    }
-    const uint64_t value = load64(elements + size_t{8} * i);
-    std::byte* const three = words + size_t{12} * i;
-    put32(three, static_cast<uint16_t>(value));
-    put32(three + 4, static_cast<uint16_t>(value >> 16));
-    put32(three + 8, static_cast<uint32_t>(value >> 32));
+  switch (encoding) {
+    case Encoding::kWidened:
+      for (uint32_t i = 0; i < count; ++i) put32(words + size_t{4} * i, widened(type, elements[i]));
+      return;
+    case Encoding::kThreeWords:
+      for (uint32_t i = 0; i < count; ++i) {
+        const uint64_t value = load64(elements + size_t{8} * i);
+        std::byte* const three = words + size_t{12} * i;
+        put32(three, static_cast<uint16_t>(value));
+        put32(three + 4, static_cast<uint16_t>(value >> 16));
+        put32(three + 8, static_cast<uint32_t>(value >> 32));
+      }
+      return;
+    case Encoding::kNative:
+    case Encoding::kTwoRounds:
+      return;  // have functions of their own
   }
 }
 
 void from_words(Encoding encoding, const std::byte* words, uint32_t count, std::byte* elements) {
-  for (uint32_t i = 0; i < count; ++i) {
-    if (encoding == Encoding::kWidened) {
-      elements[i] = static_cast<std::byte>(get32(words + size_t{4} * i));
-      continue;
-    }
-    const std::byte* const three = words + size_t{12} * i;
-    store64(get32(three) + (uint64_t{get32(three + 4)} << 16) + (uint64_t{get32(three + 8)} << 32),
-            elements + size_t{8} * i);
+  switch (encoding) {
+    case Encoding::kWidened:
+      for (uint32_t i = 0; i < count; ++i) {
+        elements[i] = static_cast<std::byte>(get32(words + size_t{4} * i));
+      }
+      return;
+    case Encoding::kThreeWords:
+      for (uint32_t i = 0; i < count; ++i) {
+        const std::byte* const three = words + size_t{12} * i;
+        const uint64_t low = get32(three), middle = get32(three + 4), high = get32(three + 8);
+        store64(low + (middle << 16) + (high << 32), elements + size_t{8} * i);
+      }
+      return;
+    case Encoding::kNative:
+    case Encoding::kTwoRounds:
+      return;  // have functions of their own
   }
 }
 

@@ -1,5 +1,5 @@
 // How integers travel over a switch that does not add up the format of their type. Every switch
-// adds up 32-bit numbers (sap::kWordFormats); most chips add up nothing else.
+// adds up 32-bit numbers (sap::kWordFormats).
 //
 //     type, operation         its format     without it            words an element
 //     8 bits, all             kI8, kU8       kWidened              1 instead of 1/4

@@ -127,7 +127,7 @@ void Payload::pack_lower(const std::byte* elements, uint32_t count, const std::b
   clear_tail(lanes, count);
 }
 
-// Nobody reads what these words come to.
+// What no element fills is zero: a packet carries nothing of the one before it.
 void Payload::clear_tail(std::byte* lanes, uint32_t count) const {
   const size_t used = size_t{4} * count * words_per_element(encoding_);
   std::fill(lanes + used, lanes + size_t{4} * lanes_for(count), std::byte{0});

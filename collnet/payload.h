@@ -41,7 +41,7 @@ class Payload {
   bool in_two_rounds() const { return encoding_ == Encoding::kTwoRounds; }
 
   Scales scales_of(const std::byte* elements, uint32_t count) const;
-  // Answers the payload's part of the check. Not of payloads in two rounds.
+  // Answers the payload's part of the check. Must not be called for payloads in two rounds.
   uint32_t pack(const std::byte* elements, uint32_t count, const Scales& scales,
                 std::byte* lanes) const;
   uint32_t image_of(const std::byte* lanes, uint32_t count) const;

@@ -99,13 +99,13 @@ class Session final : private DatagramUser, private Chore {
   void hear_switches();
 
   // session_jobs.cc
-  using Shape = JobShape;  // of the jobs on all switches together
   Result<void> find_place(std::span<const std::vector<NamedSwitch>> by_rank);
-  Shape wanted_shape(std::span<const Member> members) const;
-  uint32_t slots_of(const Share& share, const Shape& shape) const;
+  // Of the jobs on all switches together.
+  JobShape wanted_shape(std::span<const Member> members) const;
+  uint32_t slots_of(const Share& share, const JobShape& shape) const;
   Result<std::vector<Grant>> obtain_jobs(std::span<const Member> members);
-  Result<void> ask_switches(Shape wanted, std::span<Grant> jobs);
-  Result<void> ask_each(const Shape& wanted, std::span<Grant> jobs);
+  Result<void> ask_switches(JobShape wanted, std::span<Grant> jobs);
+  Result<void> ask_each(const JobShape& wanted, std::span<Grant> jobs);
   Result<std::vector<Grant>> obtain_part(std::span<const Member> members);
   Result<void> join(std::span<const Grant> jobs);
 

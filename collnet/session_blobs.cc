@@ -103,7 +103,7 @@ Result<void> check_grant(const SessionGrant& grant) {
     return bad("rank 0", "packets of " + std::to_string(grant.lanes) + " lanes");
   }
   if (!sap::suffice(grant.formats)) {
-    return bad("rank 0", "a switch that adds up " + control::format_list(grant.formats) + " only");
+    return bad("rank 0", "a job with the set of formats " + std::to_string(grant.formats));
   }
   if (grant.from == From::kRanks) return {};
   const auto address = SocketAddress::unpack(grant.address);

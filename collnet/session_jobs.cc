@@ -46,13 +46,11 @@ Result<std::vector<Session::Grant>> Session::obtain_part(std::span<const Member>
   Grant& own = grants[ring_->rank()];
   Result<control::JobGrant> asked = control::JobGrant{};
   if (team_.leader() == ring_->rank()) {
-    const Shape wanted = wanted_shape(members);
+    const JobShape wanted = wanted_shape(members);
     own.slots = wanted.slots;
     own.lanes = wanted.lanes;
-    own.formats = wanted.formats;
     const auto token = random_number<uint32_t>();
-    asked = token ? shares_[0]->ask({wanted.slots, wanted.lanes, wanted.formats}, kControlTimeoutNs)
-                  : fail(token.error());
+    asked = token ? shares_[0]->ask(wanted, kControlTimeoutNs) : fail(token.error());
     if (token) own.token = *token;
     if (asked) own = grant_of(*asked);
   }
@@ -68,7 +66,7 @@ Result<std::vector<Session::Grant>> Session::obtain_part(std::span<const Member>
     grant = {.from = Grant::From::kRanks,
              .slots = grants[0].slots,
              .lanes = grants[0].lanes,
-             .formats = grants[0].formats,
+             .formats = sap::kWordFormats,  // the switches that are found later may have no others
              .token = grants[0].token};
   } else if (!asked) {
     return fail(std::move(asked.error()));
@@ -106,7 +104,8 @@ Result<std::vector<Session::Grant>> Session::obtain_jobs(std::span<const Member>
 
 // Packets have the same lanes and formats on all switches, so that it does not matter for the
 // result which of them sums up a part: what all of them grant is asked of each.
-Result<void> Session::ask_switches(Shape wanted, std::span<Grant> jobs) {
+Result<void> Session::ask_switches(JobShape wanted, std::span<Grant> jobs) {
+  const auto lost = [](const Grant& job) { return job.from == Grant::From::kRanks; };
   for (;;) {
     auto asked = ask_each(wanted, jobs);
     for (const Grant& job : jobs) {
@@ -116,14 +115,19 @@ Result<void> Session::ask_switches(Shape wanted, std::span<Grant> jobs) {
     const auto fits = [&](const Grant& job) {
       return job.lanes == wanted.lanes && job.formats == wanted.formats;
     };
+    if (asked && std::ranges::all_of(jobs, lost)) {
+      // The switches that are found later may have no other formats.
+      for (Grant& job : jobs) job.formats = sap::kWordFormats;
+      return asked;
+    }
     if (!asked || std::ranges::all_of(jobs, fits)) return asked;
     for (const auto& share : shares_) share->withdraw();
   }
 }
 
-Result<void> Session::ask_each(const Shape& wanted, std::span<Grant> jobs) {
+Result<void> Session::ask_each(const JobShape& wanted, std::span<Grant> jobs) {
   for (size_t i = 0; i < shares_.size(); ++i) {
-    const Shape part = {slots_of(*shares_[i], wanted), wanted.lanes, wanted.formats};
+    const JobShape part = {slots_of(*shares_[i], wanted), wanted.lanes, wanted.formats};
     if (jobs[i].from == Grant::From::kRanks) {  // a switch that could not be had before
       jobs[i].lanes = wanted.lanes;
       jobs[i].formats = wanted.formats;
@@ -154,9 +158,9 @@ Result<void> Session::ask_each(const Shape& wanted, std::span<Grant> jobs) {
   return {};
 }
 
-Session::Shape Session::wanted_shape(std::span<const Member> members) const {
+JobShape Session::wanted_shape(std::span<const Member> members) const {
   const Settings& settings = fabric_.settings();
-  Shape wanted;
+  JobShape wanted;
   wanted.lanes =
       settings.switch_lanes > 0 ? static_cast<uint32_t>(settings.switch_lanes) : sap::kMaxLanes;
   for (const Member& member : members) wanted.lanes = std::min(wanted.lanes, member.lanes);
@@ -175,7 +179,7 @@ Session::Shape Session::wanted_shape(std::span<const Member> members) const {
 }
 
 // A switch takes a part of each operation by its weight, and so of what is on the way.
-uint32_t Session::slots_of(const Share& share, const Shape& shape) const {
+uint32_t Session::slots_of(const Share& share, const JobShape& shape) const {
   uint32_t weights = 0;
   for (const NamedSwitch& named : team_.switches) weights += named.weight;
   const uint64_t part = (uint64_t{shape.slots} * share.named().weight + weights - 1) / weights;
@@ -192,6 +196,13 @@ Result<void> Session::join(std::span<const Grant> jobs) {
     if (!joined) return joined;
   }
   joined_ = true;
+  if (ring_->rank() == 0 && team_.job.half_bits != number::HalfBits::k32 &&
+      !sap::has_format(jobs[0].formats, sap::Format::kI16)) {
+    SLIME_INFO(
+        "%s: 16-bit floats travel as 32-bit integers in spite of "
+        "NCCL_SLIME_SWITCH_HALF_BITS=%s, because not every switch adds up 16-bit integers",
+        name().c_str(), fabric_.settings().switch_half_bits.c_str());
+  }
   hear_switches();
   spread_anew();
   return check_distinct();

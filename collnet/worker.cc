@@ -24,7 +24,7 @@ Result<std::unique_ptr<Worker>> Worker::open(const WorkerOptions& options, Datag
     return fail(bad("a job of this shape cannot be"));
   }
   if (!sap::suffice(options.formats)) {
-    return fail(bad("a switch adds up 32-bit numbers at least, and only formats of SAP"));
+    return fail(bad("the formats of a job include i32 and u32, and only those of SAP/2"));
   }
   return std::unique_ptr<Worker>(new Worker(options, network));
 }

@@ -10,15 +10,14 @@
 //     flags       only if a worker has a NaN or infinity there: where they are, by OR
 //     data        the sum; with it, the exponents of the next chunk on this slot
 //
-// and two more if numbers are lost beside others of their block (special::kCoarse):
+// and more if numbers are lost beside others of their block (special::kCoarse):
 //
 //     fine        an exponent for every element; several rounds where bytes travel as words
 //     data        again, scaled by those
 //
-// The minimum or maximum of 64-bit integers has one more, if the switch adds up 32-bit numbers
-// only:
+// or, for a minimum or maximum of 64-bit integers that a switch has in 32 bits only (encoding.h):
 //
-//     upper       the upper words; data brings the lower ones (encoding.h)
+//     upper       the upper words, before data brings the lower ones
 //
 // So NaN and infinities reach the user where IEEE 754 puts them without another path than the
 // switch, and garbage in a chunk's tail costs that chunk one small round and nobody else anything.

@@ -85,7 +85,7 @@ enum class Format : uint8_t {
   kU64 = 7,
 };
 inline constexpr uint32_t kKnownFormats = 0b1101'1111;  // a bit each
-// 32-bit numbers: all that a switch must add up. Workers do without the others.
+// 32-bit numbers: all that a switch must have, with every operation. Workers do without the others.
 inline constexpr uint32_t kWordFormats = 0b0000'0011;
 
 constexpr bool has_format(uint32_t formats, Format format) {

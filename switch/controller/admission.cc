@@ -69,10 +69,10 @@ tl::expected<void, Refused> check_children(const std::vector<SocketAddress>& chi
 
 Admission admit(const control::CreateJob& wanted, const SwitchShape& shape,
                 const TenantQuota& quota, const Usage& all, const Usage& own) {
-  if ((wanted.formats_least & ~shape.formats) != 0) {
-    return refuse(Refusal::kShape,
-                  "the job needs the formats " + control::format_list(wanted.formats_least) +
-                      ", and this switch adds up " + control::format_list(shape.formats) + " only");
+  if (const uint32_t missing = wanted.formats_least & ~shape.formats; missing != 0) {
+    return refuse(Refusal::kShape, "the job needs the formats " + control::format_list(missing) +
+                                       " too, and this switch adds up " +
+                                       control::format_list(shape.formats) + " only");
   }
   if (wanted.lanes_least > shape.max_lanes) {
     return refuse(Refusal::kShape, "packets of " + number(wanted.lanes_least) +

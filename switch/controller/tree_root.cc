@@ -85,11 +85,9 @@ std::optional<Refused> Controller::take_in(PendingTree& tree, const control::Joi
   part.lanes_least = std::max(part.lanes_least, request.part.lanes_least);
   part.formats_wanted &= request.part.formats_wanted;
   part.formats_least |= request.part.formats_least;
-  if ((part.formats_least & ~part.formats_wanted) != 0) {
-    return Refused{Refusal::kShape, "the job needs the formats " +
-                                        control::format_list(part.formats_least) +
-                                        ", and the switches of the tree all add up " +
-                                        control::format_list(part.formats_wanted) + " only"};
+  if (const uint32_t missing = part.formats_least & ~part.formats_wanted; missing != 0) {
+    return Refused{Refusal::kShape, "the job needs the formats " + control::format_list(missing) +
+                                        " too, and not every leaf of the tree adds them up"};
   }
   if (part.slots_least <= part.slots_wanted && part.lanes_least <= part.lanes_wanted) return {};
   return Refused{Refusal::kShape, "a switch of the tree can do " +

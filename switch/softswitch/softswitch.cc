@@ -1,6 +1,7 @@
 #include "switch/softswitch/softswitch.h"
 
 #include <slime/interfaces.h>
+#include <slime/switch_control.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -24,7 +25,9 @@ Result<void> check(const SoftSwitchOptions& options) {
     return bad("max_lanes", options.max_lanes, "1 to 2048 words of 32 bits fit a packet");
   }
   if (!sap::suffice(options.formats)) {
-    return bad("formats", options.formats, "a bit each; i32 and u32 are needed at least");
+    return fail(make_error(Status::kConfig, 0,
+                           "switch with the formats %s: i32 and u32 are needed at least",
+                           control::format_list(options.formats).c_str()));
   }
   if (options.slot_bytes == 0) return bad("slot_bytes", 0, "a job needs memory for its slots");
   // Answers must come from the address that workers sent to, and a socket bound to all addresses

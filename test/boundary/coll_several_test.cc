@@ -8,22 +8,6 @@
 namespace slime::boundary {
 namespace {
 
-nlohmann::json job_on(const LocalSwitch& of) {
-  const auto jobs = jobs_on(of);
-  EXPECT_EQ(jobs.size(), 1u);
-  return jobs.empty() ? nlohmann::json() : jobs[0];
-}
-
-// An operator ends the generation of this switch's job, which is lost at once. A switch keeps
-// generations some time apart.
-void fence(const LocalSwitch& one) {
-  auto client =
-      SwitchClient::open(SocketAddress::parse(one.address()).value(), SecretKey(), 60'000'000'000);
-  ASSERT_TRUE(client);
-  const uint16_t job = job_on(one)["job"];
-  EXPECT_TRUE(wait_until([&] { return (*client)->fence_number(job, 60'000'000'000).has_value(); }));
-}
-
 // switch_ is the first; the second weighs twice as much as each of the others.
 class CollSeveral : public CollSwitch {
  protected:
@@ -198,55 +182,6 @@ TEST_P(CollSeveral, TheRanksSumUpWhenAllAreLost) {
   second_.reset();
   third_.reset();
   for (int i = 0; i < 3; ++i) ASSERT_NO_FATAL_FAILURE(sum());
-}
-
-// The second adds up 32-bit integers only; in all else both are alike.
-class CollWords : public CollSwitch {
- protected:
-  std::string switches() const override { return switch_->address() + "," + second_->address(); }
-  void sum_bytes(uint8_t shift) {
-    void* open[2];
-    for (size_t i = 0; i < 2; ++i) {
-      Rank& rank = ranks_[i];
-      for (size_t at = 0; at < kElements; ++at) {
-        bytes_of(rank)[at] = static_cast<uint8_t>(at * (i + 3) + shift);
-      }
-      AllreduceCall call = call_of(rank);
-      call.type = nccl::kUint8;
-      open[i] = start(rank, call);
-    }
-    ASSERT_TRUE(wait_for(open[0], open[1])) << Log::text();
-    for (Rank& rank : ranks_) {
-      const uint8_t* const sums = bytes_of(rank) + kElements * sizeof(int32_t);
-      for (size_t at = 0; at < kElements; ++at) {
-        ASSERT_EQ(sums[at], static_cast<uint8_t>(at * 7 + 2u * shift)) << at;
-      }
-    }
-  }
-  static uint8_t* bytes_of(Rank& rank) { return reinterpret_cast<uint8_t*>(rank.memory.data()); }
-
-  const nlohmann::json words_ = {"i32", "u32"};
-  std::unique_ptr<LocalSwitch> second_ =
-      std::make_unique<LocalSwitch>(LocalSwitchOptions{.formats = sap::kWordFormats});
-};
-INSTANTIATE_TEST_SUITE_P(Net, CollWords, testing::Values(8));
-
-// Bytes travel as words over both, also when the switch that has all formats was lost and is back.
-TEST_P(CollWords, AJobHasTheFormatsThatAllItsSwitchesHave) {
-  ASSERT_NO_FATAL_FAILURE(sum_bytes(1));
-  for (const LocalSwitch* one : {switch_.get(), second_.get()}) {
-    const auto job = job_on(*one);
-    EXPECT_EQ(job["formats"], words_);
-    EXPECT_GT(job["counters"]["rounds"], 1) << "more than the first sum";
-  }
-  ASSERT_NO_FATAL_FAILURE(fence(*switch_));
-  uint8_t shift = 1;
-  EXPECT_TRUE(wait_until([&] {
-    sum_bytes(++shift);
-    return Log::text().find("on the switch at") != std::string::npos || HasFatalFailure();
-  }));
-  ASSERT_NO_FATAL_FAILURE(sum_bytes(++shift));
-  for (const auto& job : jobs_on(*switch_)) EXPECT_EQ(job["formats"], words_);
 }
 
 class CollOptional : public CollSwitch {

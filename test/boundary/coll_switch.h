@@ -34,6 +34,22 @@ inline uint64_t contributions(const LocalSwitch& of) {
   return sum;
 }
 
+inline nlohmann::json job_on(const LocalSwitch& of) {
+  const auto jobs = jobs_on(of);
+  EXPECT_EQ(jobs.size(), 1u);
+  return jobs.empty() ? nlohmann::json() : jobs[0];
+}
+
+// An operator ends the generation of this switch's job, which is lost at once. A switch keeps
+// generations some time apart.
+inline void fence(const LocalSwitch& one) {
+  auto client =
+      SwitchClient::open(SocketAddress::parse(one.address()).value(), SecretKey(), 60'000'000'000);
+  ASSERT_TRUE(client);
+  const uint16_t job = job_on(one)["job"];
+  EXPECT_TRUE(wait_until([&] { return (*client)->fence_number(job, 60'000'000'000).has_value(); }));
+}
+
 struct Rank {
   void* comm = nullptr;
   void* mhandle = nullptr;

@@ -93,7 +93,7 @@ RandomReduction::RandomReduction(const Shape& shape, std::mt19937_64& random) : 
   }
 }
 
-// Now and then 64-bit numbers that differ in their lower words only, and in few bits of the upper.
+// Some have 64-bit numbers that differ in two bits of their upper words at most.
 void RandomReduction::fill_whole(std::mt19937_64& random) {
   const uint64_t kept = random() % 2 ? ~uint64_t{0} : 0x80000001'ffffffff;
   for (auto& one : inputs_) {

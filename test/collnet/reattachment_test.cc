@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "test/support/local_switch.h"
+#include "test/support/odd_switch.h"
 #include "test/support/unused_address.h"
 
 namespace slime {
@@ -47,9 +48,13 @@ bool poll_until(Reattachment* way, Condition condition, uint64_t limit_ns = kPat
   return condition();
 }
 
-size_t jobs_at(const std::string& address) {
+nlohmann::json report_of(const std::string& address) {
   auto client = SwitchClient::open(SocketAddress::parse(address).value(), {}, kPatienceNs).value();
-  return nlohmann::json::parse(client->report(false, kPatienceNs).value())["jobs"].size();
+  return nlohmann::json::parse(client->report(true, kPatienceNs).value());
+}
+size_t jobs_at(const std::string& address) { return report_of(address)["jobs"].size(); }
+int counter_of(const std::string& address, const char* name) {
+  return report_of(address)["control"].value(name, 0);
 }
 
 TEST(Reattachment, WaitsForASwitchToComeBack) {
@@ -80,6 +85,37 @@ TEST(Reattachment, ClosesWhatItIsNotToKeep) {
   EXPECT_EQ(jobs_at(there.address()), 0u);
 }
 
+// The job needs all formats, and this switch has two.
+TEST(Reattachment, ASwitchWithFewerFormatsIsNotUsed) {
+  const LocalSwitch words({.formats = sap::kWordFormats});
+  Reattachment way(terms_for(words.address()), a_job(), kSoonNs, now());
+  EXPECT_TRUE(poll_until(&way, [&] { return counter_of(words.address(), "jobs_refused") > 1; }));
+  EXPECT_FALSE(way.grant());
+}
+
+TEST(Reattachment, AJobOfAnotherShapeIsNotUsed) {
+  const control::CreateJob wanted = a_job();
+  const control::JobGrant right{.job = {},
+                                .token = 1,
+                                .address = SocketAddress::parse("127.0.0.1:9").value(),
+                                .slots = wanted.slots_wanted,
+                                .lanes = wanted.lanes_wanted,
+                                .formats = wanted.formats_wanted,
+                                .lease_ms = 60'000};
+  const auto is_used = [&](auto change) {
+    control::JobGrant grant = right;
+    change(grant);
+    const test::OddSwitch odd(grant);
+    Reattachment way(terms_for(odd.address()), wanted, kSoonNs, now());
+    EXPECT_TRUE(poll_until(&way, [&] { return way.grant() || odd.granted() > 1; }));
+    return way.grant().has_value();
+  };
+  EXPECT_TRUE(is_used([](auto&) {}));
+  EXPECT_FALSE(is_used([](auto& grant) { --grant.slots; }));
+  EXPECT_FALSE(is_used([](auto& grant) { --grant.lanes; }));
+  EXPECT_FALSE(is_used([](auto& grant) { grant.formats = sap::kWordFormats; }));
+}
+
 TEST(Reattachment, OnATreeItWaitsToBeTold) {
   const LocalSwitch no_leaf;  // so it refuses, when asked
   const std::string address = no_leaf.address();
@@ -102,13 +138,7 @@ TEST(Reattachment, OnATreeItTriesAgainWhileTheOthersWait) {
   EXPECT_FALSE(poll_until(
       &way, [&] { return way.grant().has_value(); }, 200'000'000));
   const LocalSwitch back({.listen = address});
-  const auto asked = [&] {
-    auto client =
-        SwitchClient::open(SocketAddress::parse(address).value(), {}, kPatienceNs).value();
-    const auto report = nlohmann::json::parse(client->report(true, kPatienceNs).value());
-    return report["control"].value("jobs_refused", 0) > 0;
-  };
-  EXPECT_TRUE(poll_until(&way, asked));
+  EXPECT_TRUE(poll_until(&way, [&] { return counter_of(address, "jobs_refused") > 0; }));
 }
 
 }  // namespace

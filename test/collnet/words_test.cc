@@ -67,15 +67,14 @@ TYPED_TEST(WordsOfIntegers, ResultsAreExact) {
   }
 }
 
-// Every sum of a word is as great as it can become.
-TEST(WordsOfSums, TheGreatestNumbersOfTheMostWorkers) {
+TEST(WordsOfSums, CarriesOf128Workers) {
   Job job({.leaves = {32, 32, 32, 32}, .lanes = kLanes, .formats = sap::kWordFormats});
   std::vector<std::vector<uint64_t>> buffers(128, std::vector<uint64_t>(100, ~uint64_t{0}));
   ASSERT_TRUE(job.reduce(pointers(buffers), DataType::kUint64));
   for (const auto& one : buffers) ASSERT_EQ(one, std::vector<uint64_t>(100, uint64_t{0} - 128));
 }
 
-// 2^14 contributors, without as many simulated ones.
+// number::kMaxWorkers of them, without as many simulated ones.
 TEST(WordsOfSums, HaveRoomForAllContributors) {
   const uint64_t greatest = ~uint64_t{0};
   std::byte words[12];
@@ -111,7 +110,7 @@ TEST(WordsOfFloats, TheSameBitsAsWithAllFormats) {
   }
 }
 
-// 16-bit lanes were asked for: with kI16 they come, also where their exponents travel as words.
+// With kI16 the lanes have 16 bits, also where exponents of elements travel as words.
 TEST(WordsOfFloats, SixteenBitLanesNeedTheirFormatOnly) {
   constexpr uint32_t kI16 = 1u << static_cast<uint32_t>(sap::Format::kI16);
   const std::pair<uint32_t, uint32_t> kPerPacket[] = {{sap::kWordFormats, kLanes},
@@ -157,7 +156,7 @@ TEST(Words, AFormatThatTheSwitchHasIsUsed) {
 }
 
 // The switch dies between the two rounds of a packet, and another one takes over later.
-TEST(WordsMove, GoOnInMidNumber) {
+TEST(WordsMove, BetweenUpperAndLowerWords) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     Job job({.leaves = {3},
              .slots = 2,
@@ -195,7 +194,76 @@ TEST(WordsMove, GoOnInMidNumber) {
   }
 }
 
-// With guesses, flags and upper words of the operation before on the same slot.
+// A move between two rounds for exponents of elements, too.
+TEST(WordsMove, BetweenExponentsOfElements) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    std::vector<std::vector<float>> by_switch;
+    for (const bool killed : {false, true}) {
+      Job job({.leaves = {3},
+               .slots = 1,
+               .formats = sap::kWordFormats,
+               .network = {.seed = seed, .loss = 0.1, .jitter_ns = 300'000}});
+      std::vector<std::vector<float>> buffers(3, std::vector<float>(160));
+      for (auto& one : buffers) {
+        for (size_t i = 0; i < one.size(); ++i) {
+          const float small = static_cast<float>(job.random() % 1000) / 7;
+          one[i] = i % 16 == 0 ? 1 : i % 16 == 15 ? 0x1p60F : small;
+        }
+      }
+      std::vector<uint64_t> tickets(3);
+      for (uint32_t rank = 0; rank < 3; ++rank) {
+        ASSERT_EQ(job.simulation.worker(rank).start({.send = buffers[rank].data(),
+                                                     .receive = buffers[rank].data(),
+                                                     .count = buffers[rank].size(),
+                                                     .type = DataType::kFloat32},
+                                                    1, &tickets[rank]),
+                  Status::kOk);
+      }
+      const WorkerCounters& counters = job.simulation.worker(0).counters();
+      ASSERT_TRUE(job.simulation.run_until([&] { return counters.results > seed; }));
+      if (killed) {
+        job.simulation.kill_switch();
+        job.simulation.move_to_ranks(4);
+      }
+      ASSERT_TRUE(job.simulation.run_until([&] {
+        for (uint32_t rank = 0; rank < 3; ++rank) {
+          if (!job.simulation.worker(rank).done(tickets[rank])) return false;
+        }
+        return true;
+      }));
+      EXPECT_GT(counters.fine_rounds, 10u) << "two for each packet";
+      if (by_switch.empty()) by_switch = buffers;
+      EXPECT_EQ(buffers, by_switch) << seed;
+    }
+  }
+}
+
+// Packets have room for more than one number takes.
+TEST(Words, WhatNoNumberFillsIsZero) {
+  const int64_t number = 5;
+  const auto* const elements = reinterpret_cast<const std::byte*>(&number);
+  const std::byte upper[4] = {};
+  const auto tail = [&](DataType type, Op op, uint32_t used, auto pack) {
+    const Payload payload(type, op, kLanes, 2, number::HalfBits::k32, sap::kWordFormats);
+    std::vector<std::byte> lanes(size_t{4} * kLanes, std::byte{0xee});
+    pack(payload, lanes.data());
+    const auto packet = std::span(lanes).first(size_t{4} * payload.lanes_for(1));
+    for (const std::byte byte : packet.subspan(size_t{4} * used)) EXPECT_EQ(byte, std::byte{0});
+    EXPECT_GT(packet.size(), size_t{4} * used);
+  };
+  const auto pack = [&](const Payload& payload, std::byte* lanes) {
+    (void)payload.pack(elements, 1, {}, lanes);
+  };
+  tail(DataType::kInt8, Op::kSum, 1, pack);
+  tail(DataType::kInt64, Op::kSum, 3, pack);
+  tail(DataType::kInt64, Op::kMax, 1,
+       [&](const Payload& payload, std::byte* lanes) { payload.pack_upper(elements, 1, lanes); });
+  tail(DataType::kInt64, Op::kMax, 1, [&](const Payload& payload, std::byte* lanes) {
+    payload.pack_lower(elements, 1, upper, lanes);
+  });
+}
+
+// Guesses, flags and upper words of the operation before on the same slot are forgotten.
 TEST(Words, NothingOfAnOperationReachesTheNext) {
   Job job({.leaves = {2}, .slots = 1, .formats = sap::kWordFormats});
   for (int i = 0; i < 4; ++i) {

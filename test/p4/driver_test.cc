@@ -236,6 +236,14 @@ TEST_F(Driver, LeavesASwitchThatHangs) {
   EXPECT_THAT(error_of(job(7)), HasSubstr("no connection"));
 }
 
+TEST(DriverOptions, FormatsAreThoseOfTheSwitch) {
+  FakeBmv2 fake;
+  net::Bmv2Options options = options_for(fake);
+  EXPECT_EQ(net::Bmv2Switch::open(options).value()->shape().formats, sap::kKnownFormats);
+  options.formats = sap::kWordFormats;
+  EXPECT_EQ(net::Bmv2Switch::open(options).value()->shape().formats, sap::kWordFormats);
+}
+
 TEST(DriverOptions, AreChecked) {
   FakeBmv2 fake;
   const auto error_with = [&](auto change) {
@@ -246,6 +254,7 @@ TEST(DriverOptions, AreChecked) {
   };
   EXPECT_THAT(error_with([](auto& o) { o.shards = 3; }), HasSubstr("1, 2, 4, 8 or 16"));
   EXPECT_THAT(error_with([](auto& o) { o.address = at("[::1]:28880"); }), HasSubstr("IPv4"));
+  EXPECT_THAT(error_with([](auto& o) { o.formats = 1; }), HasSubstr("i32 and u32"));
   EXPECT_THAT(error_with([](auto& o) { o.hosts[0x0a000001].port = 511; }), HasSubstr("510"));
   EXPECT_THAT(error_with([](auto& o) { o.hosts[0x0a000001].mac = o.mac; }), HasSubstr("MAC"));
   EXPECT_THAT(error_with([](auto& o) { o.runtime = at("127.0.0.1:1"); }),

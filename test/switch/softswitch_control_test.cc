@@ -78,6 +78,8 @@ TEST(SoftSwitchControl, SaysWhichOptionIsWrong) {
   EXPECT_THAT(error_of([](auto& o) { o.shards = 0; }), HasSubstr("shards 0"));
   EXPECT_THAT(error_of([](auto& o) { o.shards = 17; }), HasSubstr("shards 17"));
   EXPECT_THAT(error_of([](auto& o) { o.max_lanes = 2049; }), HasSubstr("max_lanes 2049"));
+  EXPECT_THAT(error_of([](auto& o) { o.formats = 1; }), HasSubstr("formats i32: i32 and u32"));
+  EXPECT_THAT(error_of([](auto& o) { o.formats |= 1 << 5; }), HasSubstr("formats"));
   EXPECT_THAT(error_of([](auto& o) { o.slot_bytes = 0; }), HasSubstr("slot_bytes"));
   EXPECT_THAT(error_of([](auto& o) { o.address = SocketAddress(); }), HasSubstr("0.0.0.0"));
   EXPECT_THAT(error_of([](auto& o) { o.address.set_port(65535); }), HasSubstr("65535"));

@@ -196,8 +196,7 @@ TEST_F(TreeTest, AFormatThatOneNeedsAndAnotherLacksIsRefused) {
   settle();
   for (uint32_t i : {0, 1}) {
     EXPECT_THAT(refused(i, parts[i]).text,
-                HasSubstr("needs the formats i32, i16, and the switches of the tree all add up "
-                          "i32, u32 only"));
+                HasSubstr("needs the formats i16 too, and not every leaf of the tree"));
   }
   EXPECT_TRUE(root_.driver.jobs.empty());
 }
@@ -214,6 +213,35 @@ TEST_F(TreeTest, ALeafWithFewerLanesThanOthersNeedIsRefused) {
     EXPECT_THAT(refused(i, part(i)).text, HasSubstr("slots of 32 lanes only"));
   }
   EXPECT_TRUE(root_.driver.jobs.empty());
+}
+
+TEST_F(TreeTest, ALeafRefusesAGrantBeyondWhatItAskedFor) {
+  const auto refusal_of = [&](auto change) {
+    restart(leaves_[0], {.seed = 2, .parent = kRootControl});
+    (void)ask(0, part(0));
+    const auto asked = leaves_[0].controller->next_for_parent();
+    const auto& join = std::get<JoinTree>(*asked);
+    JobGrant grant{.job = {.id = {}, .job = control::kFirstTreeJob, .generation = 1},
+                   .token = 1,
+                   .address = root_.driver.shape_.address,
+                   .shards = join.shards,
+                   .slots = join.part.slots_wanted,
+                   .lanes = join.part.lanes_wanted,
+                   .formats = join.part.formats_wanted,
+                   .lease_ms = 1000};
+    change(grant);
+    leaves_[0].controller->hear_parent(*asked, grant);
+    const Message answer = ask(0, part(0));
+    const auto* refused = std::get_if<Refused>(&answer);
+    leaves_[0].driver.jobs.clear();
+    return refused != nullptr ? refused->text : std::string("none");
+  };
+  EXPECT_EQ(refusal_of([](JobGrant&) {}), "none");
+  EXPECT_THAT(refusal_of([](JobGrant& g) { ++g.slots; }), HasSubstr("more than was asked for"));
+  EXPECT_THAT(refusal_of([](JobGrant& g) { ++g.lanes; }), HasSubstr("more than was asked for"));
+  EXPECT_THAT(refusal_of([](JobGrant& g) { g.formats |= 2; }), HasSubstr("more than was asked"));
+  EXPECT_THAT(refusal_of([](JobGrant& g) { g.shards = 1; }), HasSubstr("number of shards"));
+  EXPECT_THAT(refusal_of([](JobGrant& g) { g.job.job = 7; }), HasSubstr("not one of trees"));
 }
 
 TEST_F(TreeTest, TheTreeFailsIfALeafNeverJoins) {

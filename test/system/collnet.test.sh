@@ -162,8 +162,10 @@ start_switch words
   correct words_sums 3 $types -o sum,avg -b 4 -e "$largest" -f 97
   correct words_extremes 2 $exact -o max,min -b 12 -e 300K -f 500 --direct
 }
-NCCL_SLIME_SWITCH_HALF_BITS=16 correct words_wild 2 -d half,float,bfloat16 -b 8 -e 64K -f 8 \
-  --wild-tails
+NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ALL NCCL_SLIME_SWITCH_HALF_BITS=16 correct words_wild 2 \
+  -d half,float,bfloat16 -b 8 -e 64K -f 8 --wild-tails
+cat "$work/words_wild.out" >>"$work/words_wild.err"
+says words_wild 'travel as 32-bit integers in spite of NCCL_SLIME_SWITCH_HALF_BITS=16'
 start words_job all_reduce --algo collnet --ranks 2 "${endless[@]}"
 "$build/bin/slime-switchctl" --switch "$NCCL_SLIME_SWITCH" --json show >"$work/words.json" 2>&1
 if python3 - "$work/words.json" <<'PY'; then ok "words: the job has i32 and u32 only"; else

@@ -42,8 +42,8 @@ const Key kKeys[] = {
        return take_number(text, 1, sap::kMaxLanes, &c->max_lanes);
      }},
     {"data.formats", "all",
-     "Numbers that it adds up: all, or words, which are 32-bit integers only, as a switch chip has "
-     "them: integers of 8 and 64 bits then take more packets",
+     "What it adds up: all, or words (32-bit integers only). With words, integers of 8 and 64 bits "
+     "and 16-bit floats in 16 bits take more packets",
      [](const std::string& text, Config* c) -> Taken {
        c->formats = text == "words" ? sap::kWordFormats : sap::kKnownFormats;
        return text == "words" || text == "all" ? "" : "all or words";
