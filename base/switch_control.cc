@@ -162,8 +162,9 @@ const char* name_of(sap::Format format) {
 std::string format_list(uint32_t formats) {
   std::string list;
   for (uint8_t i = 0; i < 8; ++i) {
-    if ((formats >> i & 1) == 0) continue;
-    list += (list.empty() ? "" : ", ") + std::string(name_of(static_cast<sap::Format>(i)));
+    const auto format = static_cast<sap::Format>(i);
+    if (!sap::has_format(formats, format)) continue;
+    list += (list.empty() ? "" : ", ") + std::string(name_of(format));
   }
   return list.empty() ? "none" : list;
 }

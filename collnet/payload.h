@@ -98,6 +98,7 @@ class Payload {
   struct Part {  // of the elements of a packet
     uint32_t first, count;
   };
+  uint32_t fine_per_round(uint32_t count) const;
   Part fine_part(uint32_t count, uint32_t round) const;
   struct First {
     uint32_t at;

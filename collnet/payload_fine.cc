@@ -64,14 +64,16 @@ uint8_t Payload::coarseness(const std::byte* elements, uint32_t count, const Sca
 }
 
 // A packet of words has room for half as many as it has lanes, because a maximum travels twice.
-Payload::Part Payload::fine_part(uint32_t count, uint32_t round) const {
-  const uint32_t most = bytes_ ? count : full_.lanes / 2;
-  const uint32_t first = round * most;
-  return {first, std::min(count - first, most)};
-}
+uint32_t Payload::fine_per_round(uint32_t count) const { return bytes_ ? count : full_.lanes / 2; }
 
 uint32_t Payload::fine_rounds(uint32_t count) const {
-  return bytes_ ? 1 : (count + full_.lanes / 2 - 1) / (full_.lanes / 2);
+  const uint32_t most = fine_per_round(count);
+  return (count + most - 1) / most;
+}
+
+Payload::Part Payload::fine_part(uint32_t count, uint32_t round) const {
+  const uint32_t most = fine_per_round(count), first = round * most;
+  return {first, std::min(count - first, most)};
 }
 
 uint16_t Payload::pack_fine_exponents(const std::byte* elements, uint32_t count, uint32_t round,
@@ -91,8 +93,9 @@ uint16_t Payload::pack_fine_exponents(const std::byte* elements, uint32_t count,
 void Payload::take_fine_exponents(const std::byte* lanes, uint32_t count, uint32_t round,
                                   std::byte* exponents) const {
   const Part part = fine_part(count, round);
-  for (uint32_t i = 0; i < part.count; ++i)
+  for (uint32_t i = 0; i < part.count; ++i) {
     exponents[part.first + i] = lanes[bytes_ ? i : 4 * i + 3];
+  }
 }
 
 uint32_t Payload::pack_fine(const std::byte* elements, uint32_t count, const std::byte* exponents,

@@ -200,8 +200,9 @@ Result<void> Session::join(std::span<const Grant> jobs) {
       !sap::has_format(jobs[0].formats, sap::Format::kI16)) {
     SLIME_INFO(
         "%s: 16-bit floats travel as 32-bit integers in spite of "
-        "NCCL_SLIME_SWITCH_HALF_BITS=%s, because not every switch adds up 16-bit integers",
-        name().c_str(), fabric_.settings().switch_half_bits.c_str());
+        "NCCL_SLIME_SWITCH_HALF_BITS=%s, because the job has the formats %s only",
+        name().c_str(), fabric_.settings().switch_half_bits.c_str(),
+        control::format_list(jobs[0].formats).c_str());
   }
   hear_switches();
   spread_anew();

@@ -13,8 +13,9 @@ namespace {
 
 ordered_json format_names(uint32_t formats) {
   ordered_json names = ordered_json::array();
-  for (uint32_t i = 0; i < 8; ++i) {
-    if ((formats >> i & 1) != 0) names.push_back(control::name_of(static_cast<sap::Format>(i)));
+  for (uint8_t i = 0; i < 8; ++i) {
+    const auto format = static_cast<sap::Format>(i);
+    if (sap::has_format(formats, format)) names.push_back(control::name_of(format));
   }
   return names;
 }

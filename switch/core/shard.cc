@@ -166,7 +166,7 @@ bool Shard::shape_fits(const Job& job, const sap::Header& header) {
   const bool by_switch = header.type == sap::Type::kPartial;
   return !(job.spec.children_are_switches ? by_worker : by_switch) &&
          header.lanes <= job.spec.max_lanes && !(wide && header.lanes % 2 != 0) &&
-         (job.spec.formats >> index_of(header.format) & 1) != 0;
+         sap::has_format(job.spec.formats, header.format);
 }
 
 void Shard::contribute(Job& job, const Packet& packet) {

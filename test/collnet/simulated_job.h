@@ -22,11 +22,11 @@ struct Job {
     return all;
   }
 
-  // In place. All operations of the list at once.
+  // In place, at every rank.
   template <typename T>
-  testing::AssertionResult reduce(std::vector<std::vector<T>*> buffers, number::DataType type,
-                                  sap::Op op = sap::Op::kSum) {
-    std::vector<uint64_t> tickets(buffers.size());
+  testing::AssertionResult start(const std::vector<std::vector<T>*>& buffers, number::DataType type,
+                                 sap::Op op, std::vector<uint64_t>* tickets) {
+    tickets->resize(buffers.size());
     for (uint32_t rank = 0; rank < buffers.size(); ++rank) {
       const Operation operation{.send = buffers[rank]->data(),
                                 .receive = buffers[rank]->data(),
@@ -34,9 +34,14 @@ struct Job {
                                 .type = type,
                                 .op = op};
       const Status status =
-          simulation.worker(rank).start(operation, simulation.now_ns(), &tickets[rank]);
+          simulation.worker(rank).start(operation, simulation.now_ns(), &(*tickets)[rank]);
       if (status != Status::kOk) return testing::AssertionFailure() << status_name(status);
     }
+    return testing::AssertionSuccess();
+  }
+
+  // Until all ranks have theirs.
+  testing::AssertionResult finish(const std::vector<uint64_t>& tickets) {
     const bool ended = simulation.run_until([&] {
       for (uint32_t rank = 0; rank < tickets.size(); ++rank) {
         if (simulation.worker(rank).status() != Status::kOk) return true;
@@ -50,6 +55,14 @@ struct Job {
       return testing::AssertionFailure() << simulation.worker(rank).failure().what;
     }
     return testing::AssertionSuccess();
+  }
+
+  template <typename T>
+  testing::AssertionResult reduce(const std::vector<std::vector<T>*>& buffers,
+                                  number::DataType type, sap::Op op = sap::Op::kSum) {
+    std::vector<uint64_t> tickets;
+    auto started = start(buffers, type, op, &tickets);
+    return started ? finish(tickets) : started;
   }
 };
 

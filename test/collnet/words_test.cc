@@ -166,29 +166,18 @@ TEST(WordsMove, BetweenUpperAndLowerWords) {
       return static_cast<int64_t>(random() & 0x80000001'ffffffff);
     });
     std::vector<int64_t> want = buffers[0];
-    std::vector<uint64_t> tickets(3);
-    for (uint32_t rank = 0; rank < 3; ++rank) {
-      for (size_t i = 0; i < want.size(); ++i) want[i] = std::max(want[i], buffers[rank][i]);
-      ASSERT_EQ(job.simulation.worker(rank).start({.send = buffers[rank].data(),
-                                                   .receive = buffers[rank].data(),
-                                                   .count = want.size(),
-                                                   .type = DataType::kInt64,
-                                                   .op = Op::kMax},
-                                                  1, &tickets[rank]),
-                Status::kOk);
+    for (const auto& one : buffers) {
+      for (size_t i = 0; i < want.size(); ++i) want[i] = std::max(want[i], one[i]);
     }
+    std::vector<uint64_t> tickets;
+    ASSERT_TRUE(job.start(pointers(buffers), DataType::kInt64, Op::kMax, &tickets));
     const auto results = [&] { return job.simulation.worker(0).counters().results; };
     ASSERT_TRUE(job.simulation.run_until([&] { return results() > seed; }));
     job.simulation.kill_switch();
     job.simulation.move_to_ranks(4);
     ASSERT_TRUE(job.simulation.run_until([&] { return results() > seed + 9; }));
     job.simulation.move_to_switch(9, 200);
-    ASSERT_TRUE(job.simulation.run_until([&] {
-      for (uint32_t rank = 0; rank < 3; ++rank) {
-        if (!job.simulation.worker(rank).done(tickets[rank])) return false;
-      }
-      return true;
-    }));
+    ASSERT_TRUE(job.finish(tickets));
     for (const auto& one : buffers) ASSERT_EQ(one, want) << seed;
     EXPECT_GT(job.simulation.worker(0).counters().upper_rounds, 0u);
   }
@@ -210,27 +199,15 @@ TEST(WordsMove, BetweenExponentsOfElements) {
           one[i] = i % 16 == 0 ? 1 : i % 16 == 15 ? 0x1p60F : small;
         }
       }
-      std::vector<uint64_t> tickets(3);
-      for (uint32_t rank = 0; rank < 3; ++rank) {
-        ASSERT_EQ(job.simulation.worker(rank).start({.send = buffers[rank].data(),
-                                                     .receive = buffers[rank].data(),
-                                                     .count = buffers[rank].size(),
-                                                     .type = DataType::kFloat32},
-                                                    1, &tickets[rank]),
-                  Status::kOk);
-      }
+      std::vector<uint64_t> tickets;
+      ASSERT_TRUE(job.start(pointers(buffers), DataType::kFloat32, Op::kSum, &tickets));
       const WorkerCounters& counters = job.simulation.worker(0).counters();
       ASSERT_TRUE(job.simulation.run_until([&] { return counters.results > seed; }));
       if (killed) {
         job.simulation.kill_switch();
         job.simulation.move_to_ranks(4);
       }
-      ASSERT_TRUE(job.simulation.run_until([&] {
-        for (uint32_t rank = 0; rank < 3; ++rank) {
-          if (!job.simulation.worker(rank).done(tickets[rank])) return false;
-        }
-        return true;
-      }));
+      ASSERT_TRUE(job.finish(tickets));
       EXPECT_GT(counters.fine_rounds, 10u) << "two for each packet";
       if (by_switch.empty()) by_switch = buffers;
       EXPECT_EQ(buffers, by_switch) << seed;

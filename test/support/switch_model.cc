@@ -167,7 +167,7 @@ std::optional<sap::Rejection> SwitchModel::refusal(const Job& job, const sap::He
   if (header.slot >= spec.slots || header.slot % count_ != index_) return sap::Rejection::kSlot;
   const Type of_others = spec.children_are_switches ? Type::kContribution : Type::kPartial;
   const bool half_a_number = bytes_of(header.format) == 8 && header.lanes % 2 == 1;
-  const bool wanted = (spec.formats >> static_cast<uint32_t>(header.format) & 1) == 1;
+  const bool wanted = sap::has_format(spec.formats, header.format);
   if (header.type == of_others || header.lanes > spec.max_lanes || half_a_number || !wanted) {
     return sap::Rejection::kShape;
   }
