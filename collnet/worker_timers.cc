@@ -94,10 +94,14 @@ void Worker::on_status(const sap::Header& header, uint32_t bits, uint64_t now_ns
   const Slot& slot = slots_[header.slot];
   if (!slot.waiting || header.epoch != slot.epoch) return;
   last_arrived_ = Arrived{bits, header.level > 0};
+  std::string missing = missing_ranks();
+  // The round is complete and its result was lost. A switch may say only that in answer to a query;
+  // the result comes in answer to the contribution, which is sent again.
+  if (missing.empty()) return last_arrived_.reset();
   if (suspected_ == last_arrived_ || now_ns < suspect_again_ns_) return;
   suspect_again_ns_ = now_ns + kSuspectAgainNs;
   suspected_ = last_arrived_;
-  suspicion_ = missing_ranks();
+  suspicion_ = std::move(missing);
 }
 
 std::string Worker::missing_ranks() const {

@@ -270,6 +270,18 @@ void Simulation::move_to_switch(uint16_t job, uint8_t generation) {
   }
 }
 
+std::vector<std::byte> Simulation::as_status(std::vector<std::byte> result) const {
+  sap::Header header;
+  (void)sap::decode(result, &header);
+  header.type = sap::Type::kStatus;
+  header.flags = 0;
+  header.lanes = 1;
+  result.resize(sap::kHeaderBytes + 4);
+  sap::encode(header, result.data());
+  sap::wire::put32(result.data() + sap::kHeaderBytes, 0xffff'ffffU >> (32 - workers()));
+  return result;
+}
+
 void Simulation::land(const Flight& flight) {
   const uint32_t node = node_of(flight.to);
   const bool for_shard =
@@ -290,6 +302,10 @@ void Simulation::land(const Flight& flight) {
       std::vector<std::byte> bytes(packet.header.begin(), packet.header.end());
       bytes.insert(bytes.end(), packet.payload.begin(), packet.payload.end());
       simulation->damage(bytes);
+      if (is_query && simulation->options_.queries_read_no_values &&
+          bytes[sap::at::kType] == std::byte{static_cast<uint8_t>(sap::Type::kResultAgain)}) {
+        bytes = simulation->as_status(std::move(bytes));
+      }
       for (const SocketAddress& one : to) {
         // Below a switch that is a switch's own port, above it that of the slot's shard.
         SocketAddress target = one;
@@ -299,9 +315,13 @@ void Simulation::land(const Flight& flight) {
     }
     Simulation* simulation = nullptr;
     SocketAddress own, source;
+    bool is_query = false;
   } answers;
   answers.simulation = this;
   answers.own = flight.to;
+  answers.is_query =
+      flight.bytes.size() > sap::at::kType &&
+      flight.bytes[sap::at::kType] == std::byte{static_cast<uint8_t>(sap::Type::kQuery)};
   answers.source = flight.to;
   if (node >= kWorkerNode) {
     ranks_[node - kWorkerNode]->handle(flight.bytes, flight.from, now_ns_, answers);

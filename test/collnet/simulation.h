@@ -35,6 +35,8 @@ class Simulation {
     uint32_t rails = 1;
     number::HalfBits half_bits = number::HalfBits::k32;
     uint32_t formats = sap::kKnownFormats;  // of the switches
+    // One switch, which answers a query as a chip does: with a status, even of a complete round.
+    bool queries_read_no_values = false;
     uint64_t dead_ns = 60'000'000'000;
     NetworkOptions network = {};
   };
@@ -95,6 +97,7 @@ class Simulation {
   void step();
   void land(const Flight& flight);
   void damage(std::span<std::byte> bytes);
+  std::vector<std::byte> as_status(std::vector<std::byte> result) const;
   std::vector<std::byte> with_raised_exponents(std::vector<std::byte> bytes,
                                                const SocketAddress& to);
   void send(const SocketAddress& from, const SocketAddress& to,

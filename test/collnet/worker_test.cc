@@ -264,6 +264,30 @@ TEST(Worker, NamesStragglersNotAllTheTime) {
   EXPECT_THAT(reports, testing::ElementsAre("1", "1, 2", "1", "1, 2", "1"));
 }
 
+// Such a switch says that all have contributed, while the result was lost.
+TEST(Worker, SuspectsNobodyWhoseContributionHasCome) {
+  Job job({.leaves = {3}, .queries_read_no_values = true, .network = {.seed = 5, .loss = 0.6}});
+  auto buffers = job.inputs<int32_t>(2000, any_int);
+  const auto inputs = buffers;
+  std::vector<uint64_t> tickets;
+  ASSERT_TRUE(job.start(pointers(buffers), DataType::kInt32, sap::Op::kSum, &tickets));
+  ASSERT_TRUE(job.simulation.run_until([&] {
+    bool all_done = true;
+    for (uint32_t rank : {0, 1, 2}) {
+      EXPECT_NE(job.simulation.worker(rank).take_suspicion(), "");
+      all_done = all_done && job.simulation.worker(rank).done(tickets[rank]);
+    }
+    return all_done;
+  }));
+  EXPECT_GT(job.simulation.worker(0).counters().queries, 0u);
+  for (size_t i = 0; i < 2000; ++i) {
+    const auto sum = static_cast<int32_t>(static_cast<uint32_t>(inputs[0][i]) +
+                                          static_cast<uint32_t>(inputs[1][i]) +
+                                          static_cast<uint32_t>(inputs[2][i]));
+    for (const auto& one : buffers) ASSERT_EQ(one[i], sum) << i;
+  }
+}
+
 TEST(Worker, GivesUpOnADeadRankAndNamesIt) {
   Job job({.leaves = {2}, .dead_ns = 5'000'000'000});
   auto buffers = job.inputs<int32_t>(100, any_int);
