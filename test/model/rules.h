@@ -39,6 +39,20 @@ struct RealRules : Rules {
   uint32_t epoch_bits() const override { return kBits; }
 };
 
+// As on a switch chip, whose ALUs compare for equality and not on a circle: a half
+// goes from one round to the next but one, and all others are stale.
+template <unsigned kBits>
+struct NextRoundOnly : RealRules<kBits> {
+  sap::Verdict on_contribution(Halves& halves, uint32_t epoch, uint32_t child,
+                               const sap::Place& place) const override {
+    const sap::Half& half = halves[epoch & 1];
+    const bool possible =
+        half.arrived == 0 || epoch == half.epoch || sap::wrapped<kBits>(epoch - 2) == half.epoch;
+    if (!possible) return {};
+    return RealRules<kBits>::on_contribution(halves, epoch, child, place);
+  }
+};
+
 // A packet of any other round opens its half anew.
 struct WithoutStaleGuard : RealRules<8> {
   sap::Verdict on_contribution(Halves& halves, uint32_t epoch, uint32_t child,

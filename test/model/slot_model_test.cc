@@ -133,6 +133,17 @@ TEST(SlotModel, GenerationsOfEpochsThatWrap) {
   expect_sound("3-bit epochs, 8 rounds, a fence", three, kWrapAndFence);
 }
 
+TEST(SlotModel, NextRoundOnly) {
+  const NextRoundOnly<8> strict;
+  expect_sound("next round only, 2 workers, 3 rounds", strict,
+               {.leaves = {2}, .rounds = 3, .duplicates = true});
+  expect_sound("next round only, a tree", strict, {.leaves = {2, 1}, .rounds = 2, .capacity = 1});
+  expect_sound("next round only, a fence", strict,
+               {.leaves = {2}, .rounds = 3, .capacity = 1, .fence = true});
+  const NextRoundOnly<3> three;
+  expect_sound("next round only, 3-bit epochs, a fence", three, kWrapAndFence);
+}
+
 TEST(SlotModelMutant, FreshAtZeroWedges) {
   const FreshAtZero mutant;
   expect_wedged("generations begin at round 0", mutant, kWrapAndFence);
