@@ -13,9 +13,10 @@ BEGIN {
   may["collnet"] = "include engine shard"
   may["plugin"] = "include engine collnet generated"
   may["aggregation"] = "include engine collnet shard"
-  may["switch"] = "include shard generated"
+  may["p4driver"] = "include shard"
+  may["switch"] = "include shard p4driver generated"
   may["examples"] = "include"
-  may["tools"] = "include base rail registry backend engine collnet plugin aggregation shard switch generated"
+  may["tools"] = "include base rail registry backend engine collnet plugin aggregation shard p4driver switch generated"
   may["bench"] = may["tools"]
   may["test"] = may["tools"] " tools bench"
   # Part of libc on every machine we build for, and without a C++ form.
@@ -30,6 +31,7 @@ function room_of(path) {
   if (path ~ /^transports\/(registry|rail_order)\.(h|cc)$/) return "registry"
   if (path ~ /^transports\/[^\/]+\//) return "backend"
   if (path ~ /^switch\/core\//) return "shard"
+  if (path ~ /^switch\/p4driver\//) return "p4driver"
   if (path ~ /^(base|engine|collnet|plugin|aggregation|switch|tools|bench|test|examples)\//)
     return substr(path, 1, index(path, "/") - 1)
   return ""

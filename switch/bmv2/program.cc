@@ -1,106 +1,112 @@
 #include "switch/bmv2/program.h"
 
-#include <arpa/inet.h>
-
 #include <bit>
+#include <set>
 
-namespace slime::net::p4 {
+#include "switch/bmv2/entries.h"
+#include "switch/bmv2/runtime.h"
 
-uint32_t ipv4_of(const SocketAddress& address) {
-  return ntohl(reinterpret_cast<const sockaddr_in*>(address.data())->sin_addr.s_addr);
-}
-
-Bmv2Entry own_address(const SocketAddress& address, uint64_t mac) {
-  return {"SwitchIngress.own.addresses",
-          {{"bridge.address", 32, ipv4_of(address)}},
-          {"SwitchIngress.own.own", {{"mac", 48, mac}}}};
-}
-
-Bmv2Entry way_to(uint64_t mac, uint16_t port) {
-  return {kForwarding,
-          {{"hdr.ethernet.destination", 48, mac}},
-          {"SwitchIngress.bridge.forward", {{"port", 9, port}}}};
-}
-
-Bmv2Entry no_way_to(uint64_t mac) {
-  return {
-      kForwarding, {{"hdr.ethernet.destination", 48, mac}}, {"SwitchIngress.bridge.discard", {}}};
-}
-
-Bmv2Action flood() { return {"SwitchIngress.bridge.flood", {{"group", 16, kFloodGroup}}}; }
-
-Bmv2Action take(const JobSpec& spec, const Layout& layout, const Hosts& hosts) {
-  const uint64_t all = (uint64_t{1} << spec.child_count()) - 1;
-  const uint16_t parent_port =
-      spec.parent ? hosts.at(ipv4_of(spec.parent->address)).port : uint16_t{0};
-  return {"SwitchIngress.aggregate.job.take",
-          {{"index", 16, layout.index},
-           {"generation", 8, spec.generation},
-           {"token", 32, spec.token},
-           {"first_slot", 32, layout.first_slot},
-           {"slots", 32, spec.slots},
-           {"all", 32, all},
-           {"max_lanes", 16, spec.max_lanes},
-           {"formats", 8, spec.formats},
-           {"port", 16, layout.address.port()},
-           {"shard_mask", 16, layout.shards - 1},
-           {"shard_bits", 8, static_cast<uint64_t>(std::countr_zero(layout.shards))},
-           {"rail_mask", 16, spec.rails - 1},
-           {"group", 16, group_of(layout.index, 0)},
-           {"children_are_switches", 1, spec.children_are_switches},
-           {"inner", 1, spec.parent.has_value()},
-           {"parent_child", 8, spec.parent ? spec.parent->child : 0u},
-           {"parent_port", 9, parent_port}}};
-}
-
-Bmv2Entry job_entry(const JobSpec& spec, const Layout& layout, const Hosts& hosts) {
-  return {kJobTable, {{"hdr.sap.job", 16, spec.job}}, take(spec, layout, hosts)};
-}
-
+namespace slime::net {
 namespace {
 
-struct End {
-  SocketAddress address;
-  bool above;
-  uint32_t child, rail;
-  uint16_t number;
-};
+using namespace v1model;
 
-Bmv2Entry source_of(uint16_t job, const End& end) {
-  return {"SwitchIngress.aggregate.job.sources",
-          {{"hdr.sap.job", 16, job},
-           {"meta.from_above", 1, end.above},
-           {"hdr.sap.child", 8, end.child},
-           {"hdr.ipv4.source", 32, ipv4_of(end.address)},
-           {"hdr.udp.source", 16, end.address.port()}},
-          {"SwitchIngress.aggregate.job.bound", {{"rail", 16, end.rail}}}};
-}
-
-Bmv2Entry destination_of(uint16_t job, const End& end, const Hosts& hosts) {
-  const uint32_t address = ipv4_of(end.address);
-  return {"SwitchEgress.ends",
-          {{"hdr.sap.job", 16, job}, {"end", 16, end.number}},
-          {"SwitchEgress.send",
-           {{"mac", 48, hosts.at(address).mac},
-            {"address", 32, address},
-            {"udp_port", 16, end.address.port()}}}};
-}
+constexpr P4Traits kTraits{.device = "bmv2",
+                           .process = "simple_switch",
+                           .lanes = kLanes,
+                           .formats = sap::kKnownFormats,
+                           .shards = sap::kMaxShards,
+                           .slots = kSlots,
+                           .jobs = kJobs,
+                           .sources = kSources,
+                           .hosts = kHostEntries,
+                           .ports = kPorts};
 
 }  // namespace
 
-std::vector<Bmv2Entry> address_entries(const JobSpec& spec, const Hosts& hosts) {
-  std::vector<Bmv2Entry> entries;
-  const auto add = [&](const End& end) {
-    entries.push_back(source_of(spec.job, end));
-    entries.push_back(destination_of(spec.job, end, hosts));
-  };
-  for (uint32_t i = 0; i < spec.children.size(); ++i) {
-    const auto count = static_cast<uint32_t>(spec.child_count());
-    const uint32_t rail = i / count, child = i % count;
-    add({spec.children[i], false, child, rail, end_of(rail, child)});
+Bmv2Program::Bmv2Program(P4Options options) : P4Program(kTraits, std::move(options)) {}
+
+std::vector<TableEntry> Bmv2Program::device_entries() const {
+  std::vector<TableEntry> entries = {own_address(options().address, options().mac),
+                                     no_way_to(options().mac)};
+  std::set<uint64_t> macs;
+  for (const auto& [address, host] : options().hosts) {
+    if (macs.insert(host.mac).second) entries.push_back(way_to(host.mac, host.port));
   }
-  if (spec.parent) add({spec.parent->address, true, 0, 0, kToParent});
   return entries;
 }
 
-}  // namespace slime::net::p4
+P4Program::Flooding Bmv2Program::flooding() const {
+  std::set<uint16_t> ports;
+  for (const auto& [address, host] : options().hosts) ports.insert(host.port);
+  MulticastGroup group{.id = kFloodGroup};
+  for (const uint16_t port : ports) group.replicas.push_back({0, port});
+  return {std::move(group), kForwarding, flood()};
+}
+
+std::string_view Bmv2Program::reject_meter() const { return kRejectRate; }
+
+CounterCell Bmv2Program::device_counter(uint32_t number) const { return {kDeviceCounts, number}; }
+
+std::string Bmv2Program::refusal_of(const JobSpec& spec) const {
+  if (!std::has_single_bit(spec.rails)) {
+    return "the P4 program takes 1, 2, 4 or 8 rails; set NCCL_SLIME_SWITCH_RAILS";
+  }
+  if ((spec.parent || spec.children_are_switches) && options().shards > 1) {
+    return "in a tree the P4 program has one shard; set data.shards to 1 on all switches";
+  }
+  return "";
+}
+
+std::vector<TableEntry> Bmv2Program::job_entries(const JobSpec& spec,
+                                                 const Placement& place) const {
+  std::vector<TableEntry> entries = address_entries(spec, options().hosts);
+  entries.push_back(job_entry(spec, place, options()));
+  return entries;
+}
+
+std::vector<MulticastGroup> Bmv2Program::job_groups(const JobSpec& spec,
+                                                    const Placement& place) const {
+  const auto count = static_cast<uint32_t>(spec.child_count());
+  std::vector<MulticastGroup> groups;
+  for (uint32_t rail = 0; rail < spec.rails; ++rail) {
+    MulticastGroup group{.id = group_of(place.index, rail)};
+    for (uint32_t child = 0; child < count; ++child) {
+      const uint32_t address = ipv4_of(spec.children[rail * count + child]);
+      group.replicas.push_back({end_of(rail, child), options().hosts.at(address).port});
+    }
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+std::optional<MirrorSession> Bmv2Program::job_mirror(const JobSpec& spec,
+                                                     const Placement& place) const {
+  if (!spec.parent) return std::nullopt;
+  const uint16_t port = options().hosts.at(ipv4_of(spec.parent->address)).port;
+  return MirrorSession{static_cast<uint16_t>(place.index), port};
+}
+
+std::vector<RegisterRange> Bmv2Program::job_registers(const JobSpec& spec,
+                                                      const Placement& place) const {
+  std::vector<RegisterRange> ranges;
+  for (const char* array : kSlotRegisters) {
+    ranges.push_back({array, 2 * place.first_slot, 2 * (place.first_slot + spec.slots)});
+  }
+  return ranges;
+}
+
+std::vector<CounterCell> Bmv2Program::job_counters(const Placement& place) const {
+  std::vector<CounterCell> cells;
+  for (uint32_t i = 0; i < kCountsOfAJob; ++i) {
+    cells.push_back({kJobCounts, place.index * kCountsOfAJob + i});
+  }
+  return cells;
+}
+
+Result<std::unique_ptr<P4Switch>> open_bmv2(Bmv2Options options) {
+  auto runtime = std::make_unique<Bmv2Runtime>(options.runtime, options.call_ms);
+  return P4Switch::open(std::move(runtime), std::make_unique<Bmv2Program>(std::move(options)));
+}
+
+}  // namespace slime::net

@@ -1,72 +1,36 @@
-// The table entries of a job, by the names of the compiled program (switch/p4/v1model/switch.p4).
-// test/p4/lint.py compares tables, keys, parameters and limits with the P4. Pure functions.
+// switch/p4/v1model/switch.p4 as a P4Program. It has all formats, rails and shards in powers of
+// two, and trees, of one shard. With bmv2's simple_switch, which runs it, it is a SwitchDriver.
 #pragma once
 
-#include <map>
+#include "switch/p4driver/p4_switch.h"
 
-#include "switch/bmv2/runtime.h"
-#include "switch/core/job.h"
+namespace slime::net {
 
-namespace slime::net::p4 {
+class Bmv2Program final : public P4Program {
+ public:
+  explicit Bmv2Program(P4Options options);
 
-inline constexpr uint32_t kLanes = 64;  // 32-bit words of a packet
-inline constexpr uint32_t kHalves = 16384;
-inline constexpr uint32_t kSlots = kHalves / 2;  // of all jobs together
-inline constexpr uint32_t kJobs = 64;
-inline constexpr uint32_t kSources = 4096;  // addresses of the children and parents of all jobs
-inline constexpr uint32_t kCountsOfAJob = 16;
-inline constexpr uint32_t kHostEntries = 1024;  // of the forwarding table; one is the switch's own
-inline constexpr uint16_t kToParent = 0x8000;
-inline constexpr uint16_t kPorts = 511;  // 511 itself means that a packet is dropped
+  std::vector<TableEntry> device_entries() const override;
+  Flooding flooding() const override;
+  std::string_view reject_meter() const override;
+  CounterCell device_counter(uint32_t number) const override;
 
-// Multicast groups: all ports, then each job's children on each of its rails.
-inline constexpr uint16_t kFloodGroup = 1;
-constexpr uint16_t group_of(uint32_t job_index, uint32_t rail) {
-  return static_cast<uint16_t>(2 + job_index * sap::kMaxRails + rail);
-}
-// The number of a replica: the rail and the child that it goes to.
-constexpr uint16_t end_of(uint32_t rail, uint32_t child) {
-  return static_cast<uint16_t>(rail * sap::kMaxChildren + child);
-}
-
-// Registers that say what a half is; zeroed, they make it fresh.
-inline constexpr const char* kSlotRegisters[] = {
-    "SwitchIngress.aggregate.slot.arrivals", "SwitchIngress.aggregate.slot.epochs",
-    "SwitchIngress.aggregate.slot.dones", "SwitchIngress.aggregate.slot.shapes"};
-inline constexpr const char* kJobCounts = "SwitchIngress.aggregate.job_counts";
-inline constexpr const char* kDeviceCounts = "SwitchIngress.aggregate.device_counts";
-inline constexpr const char* kRejectRate = "SwitchIngress.aggregate.reject_rate";
-inline constexpr const char* kJobTable = "SwitchIngress.aggregate.job.jobs";
-inline constexpr const char* kForwarding = "SwitchIngress.bridge.hosts";
-
-// The MAC of a host, and the port of the switch that leads to it.
-struct Host {
-  uint64_t mac = 0;
-  uint16_t port = 0;
-};
-using Hosts = std::map<uint32_t, Host>;  // by IPv4 address
-
-// Where a job is in the program's memory, and the switch in the network.
-struct Layout {
-  uint32_t index = 0;  // below kJobs
-  uint32_t first_slot = 0;
-  SocketAddress address;  // of shard 0
-  uint32_t shards = 1;    // a power of two
+  std::string refusal_of(const JobSpec& spec) const override;
+  std::vector<TableEntry> job_entries(const JobSpec& spec, const Placement& place) const override;
+  std::vector<MulticastGroup> job_groups(const JobSpec& spec,
+                                         const Placement& place) const override;
+  std::optional<MirrorSession> job_mirror(const JobSpec& spec,
+                                          const Placement& place) const override;
+  std::vector<RegisterRange> job_registers(const JobSpec& spec,
+                                           const Placement& place) const override;
+  std::vector<CounterCell> job_counters(const Placement& place) const override;
 };
 
-uint32_t ipv4_of(const SocketAddress& address);
+struct Bmv2Options : P4Options {
+  SocketAddress runtime;  // Thrift server of simple_switch
+  int call_ms = 2000;     // deadline of each call of bmv2
+};
 
-// The switch itself, and the way to each host.
-Bmv2Entry own_address(const SocketAddress& address, uint64_t mac);
-Bmv2Entry way_to(uint64_t mac, uint16_t port);
-Bmv2Entry no_way_to(uint64_t mac);
-Bmv2Action flood();
+Result<std::unique_ptr<P4Switch>> open_bmv2(Bmv2Options options);
 
-// `hosts` has all of the job's addresses.
-Bmv2Action take(const JobSpec& spec, const Layout& layout, const Hosts& hosts);
-Bmv2Entry job_entry(const JobSpec& spec, const Layout& layout, const Hosts& hosts);
-// Two entries for each child and rail, and for the parent: one knows its packets by their source,
-// the other gives packets to it their destination.
-std::vector<Bmv2Entry> address_entries(const JobSpec& spec, const Hosts& hosts);
-
-}  // namespace slime::net::p4
+}  // namespace slime::net

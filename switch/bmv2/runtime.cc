@@ -7,6 +7,7 @@
 #include <thrift/transport/TBufferTransports.h>
 #include <thrift/transport/TSocket.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "bmv2/SimplePreLag.h"
@@ -23,7 +24,7 @@ constexpr int32_t kContext = 0;  // simple_switch has one
 constexpr size_t kMostPorts = 512;
 
 // Big-endian, in as many bytes as the field's bits need.
-std::string bytes_of(const Bmv2Field& field) {
+std::string bytes_of(const TableField& field) {
   std::string bytes((field.bits + 7) / 8, '\0');
   for (size_t i = 0; i < bytes.size(); ++i) {
     bytes[bytes.size() - 1 - i] = static_cast<char>(field.value >> (8 * i));
@@ -31,15 +32,16 @@ std::string bytes_of(const Bmv2Field& field) {
   return bytes;
 }
 
-std::vector<std::string> bytes_of(const std::vector<Bmv2Field>& fields) {
+std::vector<std::string> bytes_of(const std::vector<TableField>& fields) {
   std::vector<std::string> all;
-  for (const Bmv2Field& field : fields) all.push_back(bytes_of(field));
+  all.reserve(fields.size());
+  for (const TableField& field : fields) all.push_back(bytes_of(field));
   return all;
 }
 
-std::vector<bmv2::MatchParam> key_of(const Bmv2Entry& entry) {
+std::vector<bmv2::MatchParam> key_of(const TableEntry& entry) {
   std::vector<bmv2::MatchParam> key;
-  for (const Bmv2Field& field : entry.key) {
+  for (const TableField& field : entry.key) {
     bmv2::ExactKey exact;
     exact.key = bytes_of(field);
     bmv2::MatchParam param;
@@ -48,6 +50,18 @@ std::vector<bmv2::MatchParam> key_of(const Bmv2Entry& entry) {
     key.push_back(param);
   }
   return key;
+}
+
+bool is_exact(const TableEntry& entry) {
+  return std::ranges::all_of(
+      entry.key, [](const TableField& field) { return field.mask == TableField::kExact; });
+}
+
+// The same for entries with the same table and key: keys of a table have the same lengths.
+std::string name_of(const TableEntry& entry) {
+  std::string name(entry.table);
+  for (const TableField& field : entry.key) name += '\0' + bytes_of(field);
+  return name;
 }
 
 }  // namespace
@@ -89,6 +103,7 @@ bool Bmv2Runtime::looks_alive() const {
 
 Result<void> Bmv2Runtime::connect() {
   clients_ = nullptr;
+  forget();
   auto socket = std::make_shared<transport::TSocket>(server_.host(), server_.port());
   socket->setConnTimeout(kConnectMs);
   socket->setSendTimeout(call_ms_);
@@ -129,110 +144,148 @@ Result<void> Bmv2Runtime::call(const char* what, const std::string& name,
   }
 }
 
+void Bmv2Runtime::forget() {
+  entries_.clear();
+  groups_.clear();
+}
+
 Result<void> Bmv2Runtime::reset() {
+  forget();
   return call("reset", "its state", [](Clients& to) { to.standard.bm_reset_state(); });
 }
 
-Result<int32_t> Bmv2Runtime::add(const Bmv2Entry& entry) {
-  int32_t handle = 0;
-  auto added = call("add an entry to", entry.table, [&](Clients& to) {
-    handle = to.standard.bm_mt_add_entry(kContext, entry.table, key_of(entry), entry.action.name,
-                                         bytes_of(entry.action.data), bmv2::EntryOptions());
-  });
-  if (!added) return fail(std::move(added.error()));
-  return handle;
-}
-
-Result<void> Bmv2Runtime::modify(const char* table, int32_t handle, const Bmv2Action& action) {
-  return call("change an entry of", table, [&](Clients& to) {
-    to.standard.bm_mt_modify_entry(kContext, table, handle, action.name, bytes_of(action.data));
+Result<void> Bmv2Runtime::add(const TableEntry& entry) {
+  const std::string table(entry.table), action(entry.action.name);
+  if (!is_exact(entry)) {
+    return fail(make_error(Status::kUnsupported, 0, "bmv2 at %s: an entry of %s is not exact",
+                           server_.to_string().c_str(), table.c_str()));
+  }
+  return call("add an entry to", table, [&](Clients& to) {
+    entries_[name_of(entry)] = to.standard.bm_mt_add_entry(
+        kContext, table, key_of(entry), action, bytes_of(entry.action.data), bmv2::EntryOptions());
   });
 }
 
-Result<void> Bmv2Runtime::remove(const char* table, int32_t handle) {
-  return call("remove an entry of", table,
-              [&](Clients& to) { to.standard.bm_mt_delete_entry(kContext, table, handle); });
+Result<Bmv2Runtime::Handles::iterator> Bmv2Runtime::find(const char* what,
+                                                         const TableEntry& entry) {
+  const auto found = entries_.find(name_of(entry));
+  if (found != entries_.end()) return found;
+  return fail(make_error(Status::kInternal, 0, "bmv2 at %s was not asked to %s %s: it has none",
+                         server_.to_string().c_str(), what, std::string(entry.table).c_str()));
 }
 
-Result<void> Bmv2Runtime::set_default(const char* table, const Bmv2Action& action) {
+Result<void> Bmv2Runtime::modify(const TableEntry& entry) {
+  constexpr char kWhat[] = "change an entry of";
+  const auto found = find(kWhat, entry);
+  if (!found) return fail(found.error());
+  const std::string table(entry.table), action(entry.action.name);
+  return call(kWhat, table, [&](Clients& to) {
+    to.standard.bm_mt_modify_entry(kContext, table, (*found)->second, action,
+                                   bytes_of(entry.action.data));
+  });
+}
+
+Result<void> Bmv2Runtime::remove(const TableEntry& entry) {
+  constexpr char kWhat[] = "remove an entry of";
+  const auto found = find(kWhat, entry);
+  if (!found) return fail(found.error());
+  const std::string table(entry.table);
+  return call(kWhat, table, [&](Clients& to) {
+    to.standard.bm_mt_delete_entry(kContext, table, (*found)->second);
+    entries_.erase(*found);
+  });
+}
+
+Result<void> Bmv2Runtime::set_default(std::string_view name, const TableAction& action) {
+  const std::string table(name);
   return call("set the default action of", table, [&](Clients& to) {
-    to.standard.bm_mt_set_default_action(kContext, table, action.name, bytes_of(action.data));
+    to.standard.bm_mt_set_default_action(kContext, table, std::string(action.name),
+                                         bytes_of(action.data));
   });
 }
 
-Result<void> Bmv2Runtime::clear_registers(const char* array, uint32_t first, uint32_t end) {
+Result<void> Bmv2Runtime::clear_registers(const RegisterRange& range) {
+  const std::string array(range.array);
   return call("clear registers of", array, [&](Clients& to) {
-    to.standard.bm_register_write_range(kContext, array, static_cast<int32_t>(first),
-                                        static_cast<int32_t>(end), 0);
+    to.standard.bm_register_write_range(kContext, array, static_cast<int32_t>(range.first),
+                                        static_cast<int32_t>(range.end), 0);
   });
 }
 
-Result<uint64_t> Bmv2Runtime::read_counter(const char* array, uint32_t index) {
+Result<uint64_t> Bmv2Runtime::read_counter(const CounterCell& cell) {
+  const std::string array(cell.array);
   bmv2::CounterValue value;
   auto read = call("read a counter of", array, [&](Clients& to) {
-    to.standard.bm_counter_read(value, kContext, array, static_cast<int32_t>(index));
+    to.standard.bm_counter_read(value, kContext, array, static_cast<int32_t>(cell.index));
   });
   if (!read) return fail(std::move(read.error()));
   return static_cast<uint64_t>(value.packets);
 }
 
-Result<void> Bmv2Runtime::clear_counter(const char* array, uint32_t index) {
+Result<void> Bmv2Runtime::clear_counter(const CounterCell& cell) {
+  const std::string array(cell.array);
   return call("clear a counter of", array, [&](Clients& to) {
-    to.standard.bm_counter_write(kContext, array, static_cast<int32_t>(index),
+    to.standard.bm_counter_write(kContext, array, static_cast<int32_t>(cell.index),
                                  bmv2::CounterValue());
   });
 }
 
 // Two rates and bursts (RFC 2698), of which the program needs one: they are the same.
-Result<void> Bmv2Runtime::limit(const char* meters, uint32_t packets_per_second) {
+Result<void> Bmv2Runtime::limit(std::string_view meters, uint32_t packets_per_second) {
+  const std::string array(meters);
   bmv2::MeterRate rate;
   rate.units_per_micros = packets_per_second / 1e6;
   rate.burst_size = static_cast<int32_t>(packets_per_second);
-  return call("set the rates of", meters, [&](Clients& to) {
-    to.standard.bm_meter_array_set_rates(kContext, meters, {rate, rate});
+  return call("set the rates of", array, [&](Clients& to) {
+    to.standard.bm_meter_array_set_rates(kContext, array, {rate, rate});
   });
 }
 
-Result<int32_t> Bmv2Runtime::add_group(uint16_t group) {
-  int32_t handle = 0;
-  auto added = call("make multicast group", std::to_string(group),
-                    [&](Clients& to) { handle = to.multicast.bm_mc_mgrp_create(kContext, group); });
-  if (!added) return fail(std::move(added.error()));
-  return handle;
+Result<void> Bmv2Runtime::add_group(const MulticastGroup& group) {
+  auto added = call("make multicast group", std::to_string(group.id), [&](Clients& to) {
+    groups_[group.id].handle = to.multicast.bm_mc_mgrp_create(kContext, group.id);
+  });
+  if (!added) return added;
+  std::map<uint16_t, std::vector<uint16_t>> nodes;  // ports of each number
+  for (const Replica& replica : group.replicas) nodes[replica.number].push_back(replica.port);
+  for (const auto& [number, ports] : nodes) {
+    if (auto done = add_node(groups_[group.id], number, ports); !done) return done;
+  }
+  return {};
 }
 
-Result<void> Bmv2Runtime::remove_group(int32_t handle) {
-  return call("remove", "a multicast group",
-              [&](Clients& to) { to.multicast.bm_mc_mgrp_destroy(kContext, handle); });
-}
-
-Result<int32_t> Bmv2Runtime::add_replica(int32_t group_handle, uint16_t number,
-                                         const std::vector<uint16_t>& ports) {
+Result<void> Bmv2Runtime::add_node(Group& group, uint16_t number,
+                                   const std::vector<uint16_t>& ports) {
   std::string map(kMostPorts, '0');
   for (const uint16_t port : ports) map[kMostPorts - 1 - port] = '1';
-  int32_t handle = 0;
-  auto added = call("add to a multicast group replica", std::to_string(number), [&](Clients& to) {
-    handle = to.multicast.bm_mc_node_create(kContext, number, map, "");
+  return call("add to a multicast group replica", std::to_string(number), [&](Clients& to) {
+    group.nodes.push_back(to.multicast.bm_mc_node_create(kContext, number, map, ""));
+    to.multicast.bm_mc_node_associate(kContext, group.handle, group.nodes.back());
   });
-  if (!added) return fail(std::move(added.error()));
-  auto joined = call("add to a multicast group replica", std::to_string(number), [&](Clients& to) {
-    to.multicast.bm_mc_node_associate(kContext, group_handle, handle);
-  });
-  if (joined) return handle;
-  (void)remove_replica(handle);  // no other code has its handle
-  return fail(std::move(joined.error()));
 }
 
-Result<void> Bmv2Runtime::remove_replica(int32_t handle) {
-  return call("remove", "a replica of a multicast group",
-              [&](Clients& to) { to.multicast.bm_mc_node_destroy(kContext, handle); });
+Result<void> Bmv2Runtime::remove_group(uint16_t id) {
+  const auto found = groups_.find(id);
+  if (found == groups_.end()) return {};
+  Group& group = found->second;
+  while (!group.nodes.empty()) {
+    auto removed = call("remove", "a replica of a multicast group", [&](Clients& to) {
+      to.multicast.bm_mc_node_destroy(kContext, group.nodes.back());
+      group.nodes.pop_back();
+    });
+    if (!removed) return removed;
+  }
+  return call("remove", "a multicast group", [&](Clients& to) {
+    to.multicast.bm_mc_mgrp_destroy(kContext, group.handle);
+    groups_.erase(found);
+  });
 }
 
-Result<void> Bmv2Runtime::mirror(uint16_t session, uint16_t port) {
-  return call("set mirroring session", std::to_string(session), [&](Clients& to) {
+Result<void> Bmv2Runtime::mirror(const MirrorSession& session) {
+  return call("set mirroring session", std::to_string(session.number), [&](Clients& to) {
     bmv2::MirrorConfig config;
-    config.__set_port(port);
-    to.simple_switch.mirroring_session_add(session, config);
+    config.__set_port(session.port);
+    to.simple_switch.mirroring_session_add(session.number, config);
   });
 }
 

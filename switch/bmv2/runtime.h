@@ -1,77 +1,65 @@
-// A connection to bmv2's runtime interface (runtime.thrift), in this project's types. Thrift
-// throws; nothing leaves this class but a Result.
+// bmv2's runtime interface (runtime.thrift) as a P4Runtime: Thrift throws; nothing leaves this
+// class but a Result.
 //
-// States: connected, or not. A call that fails because of the connection closes it, and connect()
-// opens another. Every call has a deadline. Thread rules: one thread.
+// States: connected, or not, as those of P4Runtime.
+//
+// Invariants: entries_ and groups_ have the handles of all that was added since connect() and not
+// removed. Keys are exact: those of switch/p4/v1model are, and others are refused. Replicas of one
+// number are one node of bmv2, with all their ports. Thread rules: one thread.
 #pragma once
 
-#include <slime/result.h>
-#include <slime/socket.h>
-
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
-#include <vector>
+
+#include "switch/p4driver/runtime.h"
 
 namespace slime::net {
 
-// A part of a table's key, or a parameter of an action, as the P4 program declares it.
-struct Bmv2Field {
-  const char* name;
-  uint32_t bits;
-  uint64_t value;
-};
-
-struct Bmv2Action {
-  const char* name;
-  std::vector<Bmv2Field> data;
-};
-
-// Names are those of the compiled program: controls and tables from the outermost on.
-struct Bmv2Entry {
-  const char* table;
-  std::vector<Bmv2Field> key;
-  Bmv2Action action;
-};
-
-class Bmv2Runtime {
+class Bmv2Runtime final : public P4Runtime {
  public:
   static constexpr int kConnectMs = 500;
 
+  // call_ms: the deadline of each call.
   Bmv2Runtime(const SocketAddress& server, int call_ms);
-  ~Bmv2Runtime();
+  ~Bmv2Runtime() override;
 
-  Result<void> connect();
-  // False: the other end has closed the connection. Sends nothing.
-  bool looks_alive() const;
-
-  Result<void> reset();  // tables, registers, counters and multicast groups
-  Result<int32_t> add(const Bmv2Entry& entry);
-  Result<void> modify(const char* table, int32_t handle, const Bmv2Action& action);
-  Result<void> remove(const char* table, int32_t handle);
-  Result<void> set_default(const char* table, const Bmv2Action& action);
-  // Elements first to end - 1.
-  Result<void> clear_registers(const char* array, uint32_t first, uint32_t end);
-  Result<uint64_t> read_counter(const char* array, uint32_t index);
-  Result<void> clear_counter(const char* array, uint32_t index);
-  // No more packets in a second than that, after as many at once.
-  Result<void> limit(const char* meters, uint32_t packets_per_second);
-  Result<int32_t> add_group(uint16_t group);
-  Result<void> remove_group(int32_t handle);
-  // A replica with this number for each of the ports.
-  Result<int32_t> add_replica(int32_t group_handle, uint16_t number,
-                              const std::vector<uint16_t>& ports);
-  Result<void> remove_replica(int32_t handle);
-  Result<void> mirror(uint16_t session, uint16_t port);
+  const SocketAddress& server() const override { return server_; }
+  Result<void> connect() override;
+  bool looks_alive() const override;
+  Result<void> reset() override;
+  Result<void> add(const TableEntry& entry) override;
+  Result<void> modify(const TableEntry& entry) override;
+  Result<void> remove(const TableEntry& entry) override;
+  Result<void> set_default(std::string_view table, const TableAction& action) override;
+  Result<void> clear_registers(const RegisterRange& range) override;
+  Result<uint64_t> read_counter(const CounterCell& cell) override;
+  Result<void> clear_counter(const CounterCell& cell) override;
+  Result<void> limit(std::string_view meters, uint32_t packets_per_second) override;
+  Result<void> add_group(const MulticastGroup& group) override;
+  Result<void> remove_group(uint16_t id) override;
+  Result<void> mirror(const MirrorSession& session) override;
 
  private:
   struct Clients;
+  struct Group {
+    int32_t handle = 0;
+    std::vector<int32_t> nodes;  // in the order in which they were added
+  };
+  using Handles = std::map<std::string, int32_t>;  // by table and key
+
   Result<void> call(const char* what, const std::string& name,
                     const std::function<void(Clients&)>& body);
+  Result<Handles::iterator> find(const char* what, const TableEntry& entry);
+  Result<void> add_node(Group& group, uint16_t number, const std::vector<uint16_t>& ports);
+  void forget();
 
   const SocketAddress server_;
   const int call_ms_;
   std::unique_ptr<Clients> clients_;  // absent: not connected
+  Handles entries_;
+  std::map<uint16_t, Group> groups_;
 };
 
 }  // namespace slime::net

@@ -9,7 +9,7 @@ wrong=0
 
 clean_tree() {
   rm -rf "${root:?}"/*
-  mkdir -p "$root"/{include/slime,base,transports/{tcp,sim},engine,collnet,plugin,aggregation,examples,switch,tools/x,bench/x,test/unit}
+  mkdir -p "$root"/{include/slime,base,transports/{tcp,sim},engine,collnet,plugin,aggregation,examples,switch/{core,p4driver},tools/x,bench/x,test/unit}
   cd "$root" || exit 1
   printf '#pragma once\n#include <cstdint>\n#include <sys/uio.h>\n#include <tl/expected.hpp>\n' >include/slime/a.h
   printf '#include <slime/a.h>\n#include <zlib.h>\n' >base/a.cc
@@ -22,7 +22,9 @@ clean_tree() {
   printf '#include "collnet/c.h"\n#include "engine/e.h"\n#include "slime_version.h"\n' >plugin/p.h
   printf 'ncclResult_t init();\n' >plugin/p.cc
   printf '#include "collnet/c.h"\n#include "engine/e.h"\n' >aggregation/g.h
-  printf '#include <slime/a.h>\n' | tee examples/x.cc >switch/s.cc
+  printf '#include <slime/a.h>\n' | tee examples/x.cc >switch/core/c.h
+  printf '#include "switch/core/c.h"\n' >switch/p4driver/d.h
+  printf '#include "switch/p4driver/d.h"\n' | tee switch/s.h >switch/s.cc
   printf '#include "plugin/p.h"\n#include "transports/sim/sim.h"\n' | tee tools/x/t.h bench/x/b.cc >test/unit/t.h
 }
 
@@ -77,6 +79,8 @@ refuses plugin/p.h '#include "aggregation/g.h"' 'plugin may include only'
 refuses aggregation/g.h '#include "plugin/p.h"' 'aggregation may include only'
 refuses examples/x.cc '#include "collnet/c.h"' 'examples may include only'
 refuses switch/s.cc '#include "engine/e.h"' 'switch may include only'
+refuses switch/p4driver/d.h '#include "switch/s.h"' 'p4driver may include only'
+refuses collnet/c.h '#include "switch/p4driver/d.h"' 'collnet may include only'
 refuses tools/x/t.h '#include "test/unit/t.h"' 'nothing includes test/'
 refuses bench/x/b.cc '#include "test/unit/t.h"' 'nothing includes test/'
 

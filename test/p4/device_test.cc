@@ -1,4 +1,4 @@
-// The P4 program on a real simple_switch, driven by Bmv2Switch, against the shards that the
+// The P4 program on a real simple_switch, driven by P4Switch, against the shards that the
 // software switch runs: after every packet the same packets leave, and at the end the counters
 // agree. bmv2.test.sh starts simple_switch and sets
 //   SLIME_P4_RUNTIME  its runtime interface
@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "switch/bmv2/bmv2_switch.h"
+#include "switch/bmv2/program.h"
 #include "test/p4/traces.h"
 #include "test/p4/wire.h"
 #include "test/support/environment.h"
@@ -36,7 +36,7 @@ std::vector<std::string> sorted_texts(const Packets& packets) {
 // A job on the device and on shards.
 class Twins {
  public:
-  Twins(const Vector& world, net::Bmv2Switch& device, Wire& wire)
+  Twins(const Vector& world, net::P4Switch& device, Wire& wire)
       : device_(device), wire_(wire), model_(world) {
     model_.set_clock(&time_us_);
   }
@@ -76,7 +76,7 @@ class Twins {
   }
 
  private:
-  net::Bmv2Switch& device_;
+  net::P4Switch& device_;
   Wire& wire_;
   Recorder model_;
   uint64_t time_us_ = 1'000'000;
@@ -108,9 +108,9 @@ class Device : public testing::Test {
       hosts.push_back(world.is_input(packet) ? packet.from : packet.to);
     }
     for (const SocketAddress& host : hosts) {
-      options.hosts[net::p4::ipv4_of(host)] = {mac_of(host), 0};
+      options.hosts[net::ipv4_of(host)] = {mac_of(host), 0};
     }
-    auto opened = net::Bmv2Switch::open(options);
+    auto opened = net::open_bmv2(options);
     ASSERT_TRUE(opened) << opened.error().what;
     device_ = std::move(*opened);
     auto wire = Wire::open(interface_, world.address);
@@ -120,7 +120,7 @@ class Device : public testing::Test {
 
   SocketAddress runtime_;
   std::string interface_;
-  std::unique_ptr<net::Bmv2Switch> device_;
+  std::unique_ptr<net::P4Switch> device_;
   std::optional<Wire> wire_;
 };
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <thread>
 
-#include "switch/bmv2/bmv2_switch.h"
+#include "switch/bmv2/program.h"
 #include "test/p4/fake_bmv2.h"
 
 namespace slime::p4 {
@@ -41,7 +41,7 @@ net::JobSpec job(uint16_t number, uint32_t slots = 4) {
 class Driver : public testing::Test {
  protected:
   void SetUp() override {
-    auto opened = net::Bmv2Switch::open(options_for(*fake_));
+    auto opened = net::open_bmv2(options_for(*fake_));
     ASSERT_TRUE(opened) << opened.error().what;
     switch_ = std::move(*opened);
     begin();
@@ -64,7 +64,7 @@ class Driver : public testing::Test {
   }
 
   std::unique_ptr<FakeBmv2> fake_ = std::make_unique<FakeBmv2>();
-  std::unique_ptr<net::Bmv2Switch> switch_;
+  std::unique_ptr<net::P4Switch> switch_;
 };
 
 TEST_F(Driver, ProgramsTheSwitchFirst) {
@@ -191,7 +191,7 @@ TEST_F(Driver, BeginsAgainAfterARestart) {
   const auto tend_until = [&](const std::function<bool()>& done) {
     for (int i = 0; i < 600 && !done(); ++i) {
       (void)switch_->tend();
-      std::this_thread::sleep_for(net::Bmv2Switch::kLookEvery / 10);
+      std::this_thread::sleep_for(net::P4Switch::kLookEvery / 10);
     }
     return done();
   };
@@ -207,7 +207,7 @@ TEST_F(Driver, BeginsAgainAfterARestart) {
     state.fail_at = "limit reject_rate";
   });
   for (int i = 0; i < 3; ++i) {
-    std::this_thread::sleep_for(net::Bmv2Switch::kLookEvery);
+    std::this_thread::sleep_for(net::P4Switch::kLookEvery);
     (void)switch_->tend();
     EXPECT_TRUE(is_lost());
     EXPECT_FALSE(is_back());
@@ -228,7 +228,7 @@ TEST_F(Driver, LeavesASwitchThatHangs) {
   switch_ = nullptr;
   // A busy machine may be late once or twice.
   for (int i = 0; i < 100 && !switch_; ++i) {
-    if (auto opened = net::Bmv2Switch::open(options)) switch_ = std::move(*opened);
+    if (auto opened = net::open_bmv2(options)) switch_ = std::move(*opened);
   }
   ASSERT_TRUE(switch_);
   fake_->change([](FakeState& state) { state.hang = true; });
@@ -239,9 +239,9 @@ TEST_F(Driver, LeavesASwitchThatHangs) {
 TEST(DriverOptions, FormatsAreThoseOfTheSwitch) {
   FakeBmv2 fake;
   net::Bmv2Options options = options_for(fake);
-  EXPECT_EQ(net::Bmv2Switch::open(options).value()->shape().formats, sap::kKnownFormats);
+  EXPECT_EQ(net::open_bmv2(options).value()->shape().formats, sap::kKnownFormats);
   options.formats = sap::kWordFormats;
-  EXPECT_EQ(net::Bmv2Switch::open(options).value()->shape().formats, sap::kWordFormats);
+  EXPECT_EQ(net::open_bmv2(options).value()->shape().formats, sap::kWordFormats);
 }
 
 TEST(DriverOptions, AreChecked) {
@@ -249,7 +249,7 @@ TEST(DriverOptions, AreChecked) {
   const auto error_with = [&](auto change) {
     net::Bmv2Options options = options_for(fake);
     change(options);
-    const auto opened = net::Bmv2Switch::open(options);
+    const auto opened = net::open_bmv2(options);
     return opened ? std::string() : opened.error().what;
   };
   EXPECT_THAT(error_with([](auto& o) { o.shards = 3; }), HasSubstr("1, 2, 4, 8 or 16"));

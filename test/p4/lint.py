@@ -107,7 +107,7 @@ def width_of(text, key):
 
 
 def check_entries(p4, cpp, header):
-    """What program.cc writes has the keys and parameters that the program declares, and their widths."""
+    """What entries.cc writes has the keys and parameters that the program declares, and their widths."""
     for constant, name in re.findall(r'\bk(\w+) = "([\w.]+)"', header):
         cpp = re.sub(rf"\bk{constant}\b", f'"{name}"', cpp)
     calls = []  # a table or an action, and the fields that follow it
@@ -150,12 +150,12 @@ def main():
     sap_p4, sap_h = read(CORE / "sap.p4"), read(ROOT / "include/slime/sap.h")
     meta = read(CORE / "meta.p4")
     p4 = "\n".join(read(path) for path in sorted([*CORE.glob("*.p4"), *TARGET.glob("*.p4")]))
-    header = read(ROOT / "switch/bmv2/program.h")
+    header = read(ROOT / "switch/bmv2/entries.h")
     check_header(sap_p4, sap_h)
     check_numbers(sap_p4, sap_h)
     check_counters(meta, read(ROOT / "switch/core/job.h"), "COUNT_", "SLIME_JOB_COUNTERS")
     check_counters(meta, read(ROOT / "switch/core/shard.h"), "DEVICE_", "SLIME_SHARD_COUNTERS")
-    check_entries(p4, read(ROOT / "switch/bmv2/program.cc"), header)
+    check_entries(p4, read(ROOT / "switch/bmv2/entries.cc"), header)
     check_limits(p4, header)
     check_arrays(p4, header)
     for line in wrong:

@@ -32,7 +32,7 @@ mutant() {
     not_ok "mutant $2 of $1: $(tail -n 1 "$work/found")"
   fi
 }
-core=switch/p4/core program=switch/bmv2/program
+core=switch/p4/core program=switch/bmv2/entries
 mutant $core/sap.p4 's/bit<8> child;/bit<16> child;/'
 mutant $core/sap.p4 's/bit<32> token;/bit<32> nonce;/'
 mutant $core/sap.p4 's/(SAP_QUERY) 6/\1 7/'

@@ -8,7 +8,7 @@
 
 #include <cerrno>
 
-#include "switch/bmv2/program.h"
+#include "switch/p4driver/options.h"
 
 namespace slime::p4 {
 namespace {
@@ -54,7 +54,7 @@ Result<test::CapturedPacket> udp_packet(std::span<const std::byte> frame) {
 
 }  // namespace
 
-uint64_t mac_of(const SocketAddress& host) { return 0x0201ull << 32 | net::p4::ipv4_of(host); }
+uint64_t mac_of(const SocketAddress& host) { return 0x0201ull << 32 | net::ipv4_of(host); }
 
 Result<Wire> Wire::open(const std::string& interface, const SocketAddress& of_switch) {
   Fd fd(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL)));
@@ -85,7 +85,7 @@ bool Wire::send_marker(uint32_t number) {
   put(&frame, mac, 6);
   put(&frame, number, 4);
   put(&frame, 0, 6);
-  put(&frame, net::p4::ipv4_of(switch_), 4);
+  put(&frame, net::ipv4_of(switch_), 4);
   return send_all(fd_, frame);
 }
 
@@ -106,7 +106,7 @@ Result<std::vector<test::CapturedPacket>> Wire::receive_until(uint32_t number) {
     const uint64_t type = get(frame, 12, 2);
     if (type == ETHERTYPE_ARP && frame.size() >= kEthernet + kArp && get(frame, 20, 2) == 2) {
       if (get(frame, kEthernet + 24, 4) != number) continue;
-      if (get(frame, 22, 6) == kSwitchMac && get(frame, 28, 4) == net::p4::ipv4_of(switch_))
+      if (get(frame, 22, 6) == kSwitchMac && get(frame, 28, 4) == net::ipv4_of(switch_))
         return packets;
       return fail(make_error(Status::kRemote, 0, "a wrong answer to ARP"));
     }

@@ -2,7 +2,7 @@
 
 #include "switch/softswitch/softswitch.h"
 #ifdef SLIME_BMV2
-#include "switch/bmv2/bmv2_switch.h"
+#include "switch/bmv2/program.h"
 #endif
 
 namespace slime::switchd {
@@ -40,9 +40,9 @@ Result<std::unique_ptr<net::SwitchDriver>> make_bmv2(const Config& config) {
   for (const auto& [address, host] : config.hosts) {
     auto parsed = SocketAddress::parse(address);
     if (!parsed) return fail(std::move(parsed.error()));
-    options.hosts[net::p4::ipv4_of(*parsed)] = {*host.mac, *host.port};
+    options.hosts[net::ipv4_of(*parsed)] = {*host.mac, *host.port};
   }
-  return as_driver(net::Bmv2Switch::open(std::move(options)));
+  return as_driver(net::open_bmv2(std::move(options)));
 }
 #else
 Result<std::unique_ptr<net::SwitchDriver>> make_bmv2(const Config&) {

@@ -1,0 +1,50 @@
+// What a P4 program is capable of, and what a switch that runs it is told to be.
+#pragma once
+
+#include <slime/result.h>
+#include <slime/sap.h>
+#include <slime/socket.h>
+
+#include <map>
+
+namespace slime::net {
+
+// Texts last as long as the process.
+struct P4Traits {
+  const char* device = "";   // what messages call it: "bmv2"
+  const char* process = "";  // without which it cannot be reached: "simple_switch"
+  uint32_t lanes = 0;        // 32-bit words of a packet
+  uint32_t formats = 0;      // a bit each
+  uint32_t shards = 0;       // at most: a power of two, up to sap::kMaxShards
+  // Of all jobs together.
+  uint32_t slots = 0;
+  uint32_t jobs = 0;
+  uint32_t sources = 0;  // addresses of children and parents
+  uint32_t hosts = 0;    // entries of the forwarding table; one is the switch's own
+  uint16_t ports = 0;    // numbers that a port can have, from 0 on
+};
+
+// The MAC of a host, and the port of the switch that leads to it.
+struct Host {
+  uint64_t mac = 0;
+  uint16_t port = 0;
+};
+using Hosts = std::map<uint32_t, Host>;  // by IPv4 address
+
+struct P4Options {
+  // Where workers send, IPv4; the port is that of shard 0. No host has it: the switch answers ARP
+  // and ping for it.
+  SocketAddress address;
+  uint64_t mac = 0;                       // of the switch
+  uint32_t shards = 1;                    // ports from there on: a power of two
+  uint32_t max_lanes = sap::kMaxLanes;    // the program may have fewer
+  uint32_t formats = sap::kKnownFormats;  // a bit each; sap::kWordFormats at least
+  Hosts hosts;                            // all that the switch forwards to
+};
+
+uint32_t ipv4_of(const SocketAddress& address);
+
+// Whether a switch with that program can be so.
+Result<void> check(const P4Options& options, const P4Traits& traits);
+
+}  // namespace slime::net

@@ -1,0 +1,59 @@
+// A switch in P4 as a SwitchDriver: a device that runs a P4Program, whose tables this class fills
+// over a P4Runtime. Which device and which program it is, only these two know.
+//
+// States: connected, or lost. When the connection ends, the device may have been started again with
+// empty tables, and an entry that was being written may be half there: so its jobs are lost. tend()
+// connects and programs it from nothing, and repeats that until it succeeds. The switch then
+// refuses packets of lost jobs (no such job), and their workers ask for new jobs.
+//
+// Invariants: a job's index, range of slots and multicast groups are its own, unless it is lost.
+// Thread rules: the controller's thread; shape() any. Each call of the device is waited for, until
+// the runtime's deadline at most.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+
+#include "switch/core/driver.h"
+#include "switch/p4driver/p4_job.h"
+
+namespace slime::net {
+
+class P4Switch final : public SwitchDriver {
+ public:
+  static constexpr std::chrono::milliseconds kLookEvery{500};
+
+  // Checks the program's options, connects, and programs the device.
+  static Result<std::unique_ptr<P4Switch>> open(std::unique_ptr<P4Runtime> runtime,
+                                                std::unique_ptr<const P4Program> program);
+
+  SwitchShape shape() const override { return shape_; }
+  Result<void> add_job(const JobSpec& spec) override;
+  Result<void> remove_job(uint16_t job) override;
+  Result<void> fence(uint16_t job, uint8_t generation, uint32_t token) override;
+  Result<JobTotals> totals(uint16_t job) const override;
+  std::vector<DeviceCounter> counters() const override;
+  int tend() override;
+
+ private:
+  P4Switch(std::unique_ptr<P4Runtime> runtime, std::unique_ptr<const P4Program> program);
+  void begin_again();
+  Result<void> program();
+  Result<void> check(const JobSpec& spec) const;
+  Result<void> check_address(const JobSpec& spec, const char* who, const SocketAddress& end) const;
+  Result<Placement> place(const JobSpec& spec) const;
+  Error no_job(uint16_t job) const;
+  std::string name() const;
+
+  const std::unique_ptr<P4Runtime> runtime_;
+  const std::unique_ptr<const P4Program> program_;
+  const SwitchShape shape_;
+  std::map<uint16_t, P4Job> jobs_;
+  bool lost_ = false;
+  std::string trouble_;  // why the last attempt to program it failed: the log has it once
+  uint64_t restarts_ = 0;
+  std::chrono::steady_clock::time_point look_at_{};
+};
+
+}  // namespace slime::net

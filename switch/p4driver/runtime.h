@@ -1,0 +1,57 @@
+// The runtime interface of a P4 device: it writes tables, registers, multicast groups and mirroring
+// sessions, and reads counters. Bmv2Runtime is one, over Thrift.
+//
+// A device identifies entries and groups by their contents. Where its interface has handles, the
+// implementation keeps them.
+//
+// States: connected, or not. A call that fails because of the connection closes it, and so do all
+// calls that are not answered; then every call fails until connect() opens another connection.
+// Nothing is thrown: exceptions of a library end in a Result.
+//
+// Thread rules: one thread. Each call is waited for and takes effect before it returns. It has a
+// deadline, which the implementation is made with; an error names the device and what was asked.
+#pragma once
+
+#include <slime/result.h>
+#include <slime/socket.h>
+
+#include "switch/p4driver/entry.h"
+
+namespace slime::net {
+
+class P4Runtime {
+ public:
+  virtual ~P4Runtime() = default;
+  virtual const SocketAddress& server() const = 0;
+
+  // After it nothing is known to be on the device: reset() must be the next call.
+  virtual Result<void> connect() = 0;
+  // False: the other end has closed the connection. Sends nothing, and does not wait.
+  virtual bool looks_alive() const = 0;
+  // Tables, registers, counters and multicast groups are as when the device began.
+  virtual Result<void> reset() = 0;
+
+  // Fails if the table has an entry with that key.
+  virtual Result<void> add(const TableEntry& entry) = 0;
+  // These find the entry by its table and key, and fail if it was not added.
+  virtual Result<void> modify(const TableEntry& entry) = 0;  // it gets this action
+  virtual Result<void> remove(const TableEntry& entry) = 0;  // whatever its action
+  // What the table does with a packet that no entry matches.
+  virtual Result<void> set_default(std::string_view table, const TableAction& action) = 0;
+
+  virtual Result<void> clear_registers(const RegisterRange& range) = 0;
+  virtual Result<uint64_t> read_counter(const CounterCell& cell) = 0;
+  virtual Result<void> clear_counter(const CounterCell& cell) = 0;
+  // The first meter of an array is green for no more packets in a second than that, after as many
+  // at once.
+  virtual Result<void> limit(std::string_view meters, uint32_t packets_per_second) = 0;
+
+  // If it fails, a part of the group may be there.
+  virtual Result<void> add_group(const MulticastGroup& group) = 0;
+  // Removes what there is of the group, which may be nothing. If it fails, call it again.
+  virtual Result<void> remove_group(uint16_t id) = 0;
+  // Makes or changes the session.
+  virtual Result<void> mirror(const MirrorSession& session) = 0;
+};
+
+}  // namespace slime::net
