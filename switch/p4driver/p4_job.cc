@@ -59,12 +59,13 @@ Result<void> P4Job::uninstall() {
 
 // Packets of the old generation are refused first; when those that had been let in have passed, the
 // slots are cleared. No worker knows the new token before this returns, so nothing of the new
-// generation is cleared.
+// generation is cleared. Where no register must be cleared, there is nothing to wait for.
 Result<void> P4Job::fence(uint8_t generation, uint32_t token) {
   spec_.generation = generation;
   spec_.token = token;
   auto changed = replace_entries(program_.job_entries(spec_, place_));
   if (!changed) return changed;
+  if (program_.job_registers(spec_, place_).empty()) return {};
   std::this_thread::sleep_for(kInFlight);
   return clear_slots();
 }

@@ -109,11 +109,14 @@ Result<void> P4Switch::check(const JobSpec& spec) const {
     return refuse("packets have at most " + std::to_string(traits.lanes) + " lanes on " +
                   traits.device);
   }
-  if (const std::string why = program_->refusal_of(spec); !why.empty()) return refuse(why);
   for (const SocketAddress& child : spec.children) {
     if (auto known = check_address(spec, "child", child); !known) return known;
   }
-  return spec.parent ? check_address(spec, "parent", spec.parent->address) : Result<void>();
+  if (spec.parent) {
+    if (auto known = check_address(spec, "parent", spec.parent->address); !known) return known;
+  }
+  if (const std::string why = program_->refusal_of(spec); !why.empty()) return refuse(why);
+  return {};
 }
 
 Result<Placement> P4Switch::place(const JobSpec& spec) const {

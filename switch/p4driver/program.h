@@ -42,8 +42,8 @@ class P4Program {
   // The counter with that number in SLIME_SHARD_COUNTERS.
   virtual CounterCell device_counter(uint32_t number) const = 0;
 
-  // Why the program cannot have a job that any switch could have (Shard::check) and that is within
-  // the traits. Empty: it can.
+  // Why the program cannot have a job that any switch could have (Shard::check), that is within the
+  // traits, and whose addresses are among the hosts of the options. Empty: it can.
   virtual std::string refusal_of(const JobSpec& spec) const = 0;
 
   // Of one job. All its addresses are among the hosts of the options; no two jobs have the same
