@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-CORE, TARGET = ROOT / "switch/p4/core", ROOT / "switch/p4/v1model"
+CORE = ROOT / "switch/p4/core"
 wrong = []
 
 
@@ -18,6 +18,16 @@ def read(path):
 def compare(what, in_p4, in_cpp):
     if in_p4 != in_cpp:
         wrong.append(f"{what}: P4 has {in_p4}, C++ has {in_cpp}")
+
+
+class Program:
+    """A P4 program, and the C++ that fills its tables."""
+
+    def __init__(self, target, driver):
+        paths = [*CORE.glob("*.p4"), *(ROOT / "switch/p4" / target).glob("*.p4")]
+        self.p4 = "\n".join(read(path) for path in sorted(paths))
+        self.header = read(ROOT / "switch" / driver / "entries.h")
+        self.cpp = read(ROOT / "switch" / driver / "entries.cc")
 
 
 def number(text):
@@ -94,16 +104,30 @@ def p4_parameters(text, action):
 
 
 def p4_keys(text, table):
+    """The name of each part of the key, and the expression that it is made of."""
     found = re.search(rf"table {table} {{\s*key = {{([^}}]*)}}", text)
-    return re.findall(r"([\w.]+): exact;", found.group(1)) if found else None
+    if not found:
+        return None
+    keys = re.findall(r'([\w.\[\]:]+): exact(?: @name\("(\w+)"\))?;', found.group(1))
+    return [(name or expression, expression) for expression, name in keys]
 
 
 def width_of(text, key):
-    """A field of a header, or else of metadata or a variable, whose names are there once."""
+    """A field of a header or bits of it, or else of metadata, a variable or a parameter, whose names
+    are there once."""
+    bits = re.search(r"\[(\d+):(\d+)\]", key)
+    if bits:
+        return int(bits.group(1)) - int(bits.group(2)) + 1
     parts = key.split(".")
     if parts[0] == "hdr":
-        return dict(header_fields(text, parts[1] + "_h"))[parts[2]]
-    return int(re.search(rf"bit<(\d+)> {parts[-1]}(?:;| =)", text).group(1))
+        return dict(header_fields(text, parts[1] + "_h")).get(parts[2])
+    return int(re.search(rf"bit<(\d+)> {parts[-1]}(?:;| =|,)", text).group(1))
+
+
+def tables_to_fill(text):
+    """The others have all their entries in the program."""
+    tables = re.findall(r"\btable (\w+) {(.*?)\n  }", text, re.DOTALL)
+    return {name for name, body in tables if "const entries" not in body}
 
 
 def check_entries(p4, cpp, header):
@@ -120,19 +144,19 @@ def check_entries(p4, cpp, header):
         last = name.split(".")[-1]
         keys, parameters = p4_keys(p4, last), p4_parameters(p4, last)
         if keys is not None:
-            compare(f"key of {name}", [(key, width_of(p4, key)) for key in keys], written)
+            compare(f"key of {name}", [(key, width_of(p4, what)) for key, what in keys], written)
         elif parameters is not None:
             compare(f"parameters of {name}", parameters, written)
         else:
             wrong.append(f"{name}: no table or action of the P4 program")
     filled = {name.split(".")[-1] for name, _ in calls}
-    compare("tables", set(re.findall(r"\btable (\w+)", p4)), {name for name in filled if p4_keys(p4, name)})
+    compare("tables", tables_to_fill(p4), {name for name in filled if p4_keys(p4, name)})
 
 
-def check_limits(p4, header):
+def check_limits(p4, header, names):
     limits = defines(p4)
-    for name, constant in (("LANES", "Lanes"), ("HALVES", "Halves"), ("JOBS", "Jobs"), ("SOURCES", "Sources"),
-                           ("COUNTS_OF_A_JOB", "CountsOfAJob"), ("TO_PARENT", "ToParent")):
+    for name in names:
+        constant = name.title().replace("_", "")
         found = re.search(rf"\bk{constant} = (\w+);", header)
         compare(name, limits.get(name), found and number(found.group(1)))
 
@@ -140,6 +164,7 @@ def check_limits(p4, header):
 def check_arrays(p4, header):
     """Registers, counters and meters that the driver names."""
     declared = set(re.findall(r"(?:register<[^;]*>|counter|meter)\([^;]*\) (\w+);", p4))
+    declared |= set(re.findall(r"\b(?:REGISTER|COUNTERS|METER)\((?:[^;]*, )?(\w+)\);", p4))
     named = re.findall(r'"Switch[\w.]*\.(\w+)"', header)
     for name in named:
         if name not in declared and p4_keys(p4, name) is None:
@@ -148,16 +173,16 @@ def check_arrays(p4, header):
 
 def main():
     sap_p4, sap_h = read(CORE / "sap.p4"), read(ROOT / "include/slime/sap.h")
-    meta = read(CORE / "meta.p4")
-    p4 = "\n".join(read(path) for path in sorted([*CORE.glob("*.p4"), *TARGET.glob("*.p4")]))
-    header = read(ROOT / "switch/bmv2/entries.h")
+    counters = read(CORE / "counters.p4")
     check_header(sap_p4, sap_h)
     check_numbers(sap_p4, sap_h)
-    check_counters(meta, read(ROOT / "switch/core/job.h"), "COUNT_", "SLIME_JOB_COUNTERS")
-    check_counters(meta, read(ROOT / "switch/core/shard.h"), "DEVICE_", "SLIME_SHARD_COUNTERS")
-    check_entries(p4, read(ROOT / "switch/bmv2/entries.cc"), header)
-    check_limits(p4, header)
-    check_arrays(p4, header)
+    check_counters(counters, read(ROOT / "switch/core/job.h"), "COUNT_", "SLIME_JOB_COUNTERS")
+    check_counters(counters, read(ROOT / "switch/core/shard.h"), "DEVICE_", "SLIME_SHARD_COUNTERS")
+    limits = ["HALVES", "JOBS", "SOURCES", "COUNTS_OF_A_JOB"]
+    for program, more in ((Program("v1model", "bmv2"), ["LANES", "TO_PARENT"]),):
+        check_entries(program.p4, program.cpp, program.header)
+        check_limits(program.p4, program.header, limits + more)
+        check_arrays(program.p4, program.header)
     for line in wrong:
         print(f"lint: {line}", file=sys.stderr)
     return 1 if wrong else 0

@@ -32,7 +32,7 @@ mutant() {
     not_ok "mutant $2 of $1: $(tail -n 1 "$work/found")"
   fi
 }
-core=switch/p4/core program=switch/bmv2/entries
+core=switch/p4/core v1model=switch/p4/v1model program=switch/bmv2/entries
 mutant $core/sap.p4 's/bit<8> child;/bit<16> child;/'
 mutant $core/sap.p4 's/bit<32> token;/bit<32> nonce;/'
 mutant $core/sap.p4 's/(SAP_QUERY) 6/\1 7/'
@@ -41,17 +41,17 @@ mutant $core/sap.p4 's/(SAP_VERSION) 2/\1 3/'
 mutant $core/sap.p4 '/SAP_OR/d'
 mutant include/slime/sap.h 's/kSlot = 12/kSlot = 10/'
 mutant include/slime/sap.h 's/kSum, kMin/kMin, kSum/'
-mutant $core/meta.p4 's/(COUNT_STALE) 4/\1 5/'
-mutant $core/meta.p4 '/DEVICE_UNEXPECTED/d'
+mutant $core/counters.p4 's/(COUNT_STALE) 4/\1 5/'
+mutant $core/counters.p4 '/DEVICE_UNEXPECTED/d'
 mutant switch/core/job.h '/X\(stale,/d'
-mutant $core/job.p4 's/hdr.udp.source: exact;//'
-mutant $core/job.p4 's/bit<32> slots,/bit<16> slots,/'
+mutant $v1model/job.p4 's/hdr.udp.source: exact;//'
+mutant $v1model/job.p4 's/bit<32> slots,/bit<16> slots,/'
 mutant $core/bridge.p4 's/action forward\(port_t/action forward(bit<16>/'
 mutant $program.cc 's/"token", 32/"token", 16/'
 mutant $program.cc 's/job\.take"/job.give"/'
 mutant $program.h 's/kHalves = 16384/kHalves = 32768/'
 mutant $program.h 's/slot\.arrivals/slot.arrived/'
-mutant switch/p4/v1model/switch.p4 's/(define SOURCES) 4096/\1 2048/'
+mutant $v1model/switch.p4 's/(define SOURCES) 4096/\1 2048/'
 
 [ $wrong -eq 0 ] && echo "ok"
 exit $wrong

@@ -21,7 +21,9 @@ control Bridge(inout headers_t hdr, inout bridge_t bridge) {
   apply { hosts.apply(); }
 }
 
-control OwnAddress(inout headers_t hdr, inout bridge_t bridge) {
+// The parser sets bridge.address to the address that the packet asks for (ARP) or goes to (IPv4); it
+// is 0 in other packets, and no switch has that one.
+control OwnAddress(inout bridge_t bridge) {
   action own(bit<48> mac) {
     bridge.is_own = 1;
     bridge.mac = mac;
@@ -32,16 +34,7 @@ control OwnAddress(inout headers_t hdr, inout bridge_t bridge) {
     default_action = NoAction();
     size = 16;
   }
-  apply {
-    if (hdr.arp.isValid()) {
-      bridge.address = hdr.arp.target_ip;
-    } else if (hdr.ipv4.isValid()) {
-      bridge.address = hdr.ipv4.destination;
-    }
-    if (hdr.arp.isValid() || hdr.ipv4.isValid()) {
-      addresses.apply();
-    }
-  }
+  apply { addresses.apply(); }
 }
 
 // Turns a request into its answer, which leaves where it came from.
@@ -54,24 +47,25 @@ control Replies(inout headers_t hdr, inout bridge_t bridge) {
     hdr.arp.sender_ip = bridge.address;
     hdr.ethernet.destination = hdr.ethernet.source;
     hdr.ethernet.source = bridge.mac;
-    bridge.back = 1;
   }
-  action answer_ping() {
+  // RFC 1624: the type is in the high byte of its word, and a carry is added to the lowest bit.
+  action answer_ping(bit<16> difference) {
     hdr.icmp.type = ICMP_ECHO_REPLY;
-    // RFC 1624: the type is in the high byte of its word.
-    bit<17> sum = (bit<17>)hdr.icmp.checksum + 0x0800;
-    hdr.icmp.checksum = sum[15:0] + (bit<16>)sum[16:16];
+    hdr.icmp.checksum = hdr.icmp.checksum + difference;
     hdr.ipv4.destination = hdr.ipv4.source;
     hdr.ipv4.source = bridge.address;
     hdr.ethernet.destination = hdr.ethernet.source;
     hdr.ethernet.source = bridge.mac;
-    bridge.back = 1;
   }
   apply {
     if (hdr.arp.isValid() && hdr.arp.operation == ARP_REQUEST) {
       answer_arp();
     } else if (hdr.icmp.isValid() && hdr.icmp.type == ICMP_ECHO) {
-      answer_ping();
+      if (hdr.icmp.checksum[15:11] == 31) {
+        answer_ping(0x0801);
+      } else {
+        answer_ping(0x0800);
+      }
     } else {
       bridge.discard = 1;
     }

@@ -111,14 +111,4 @@ header word_h {
   bit<32> value;
 }
 
-struct headers_t {
-  ethernet_h ethernet;
-  arp_h arp;
-  ipv4_h ipv4;
-  icmp_h icmp;
-  udp_h udp;
-  sap_h sap;
-  word_h[LANES] words;
-}
-
 #endif

@@ -14,7 +14,18 @@ typedef bit<9> port_t;
 typedef bit<256> group_t;
 
 #include "core/sap.p4"
-#include "core/meta.p4"
+#include "core/counters.p4"
+#include "v1model/meta.p4"
+
+struct headers_t {
+  ethernet_h ethernet;
+  arp_h arp;
+  ipv4_h ipv4;
+  icmp_h icmp;
+  udp_h udp;
+  sap_h sap;
+  word_h[LANES] words;
+}
 
 struct bridge_t {
   @field_list(QUESTION) bit<32> address;
@@ -22,7 +33,6 @@ struct bridge_t {
   port_t port;
   bit<16> group;
   @field_list(QUESTION) bit<1> is_own;
-  bit<1> back;
   bit<1> discard;
 }
 struct all_meta_t {
@@ -30,20 +40,20 @@ struct all_meta_t {
   bridge_t bridge;
 }
 
-#include "core/answer.p4"
 #include "core/bridge.p4"
-#include "core/job.p4"
-#include "core/parser.p4"
-#include "core/validity.p4"
+#include "v1model/answer.p4"
+#include "v1model/job.p4"
 #include "v1model/lanes.p4"
+#include "v1model/parser.p4"
 #include "v1model/scalars.p4"
 #include "v1model/slot.p4"
+#include "v1model/validity.p4"
 
 parser SwitchParser(packet_in packet, out headers_t hdr, inout all_meta_t meta,
                     inout standard_metadata_t standard) {
   PacketParser() packets;
   state start {
-    packets.apply(packet, hdr);
+    packets.apply(packet, hdr, meta.bridge);
     transition accept;
   }
 }
@@ -146,7 +156,7 @@ control SwitchIngress(inout headers_t hdr, inout all_meta_t meta,
     hdr.ipv4.ttl = 64;
   }
   apply {
-    own.apply(hdr, meta.bridge);
+    own.apply(meta.bridge);
     if (meta.bridge.is_own == 0) {
       bridge.apply(hdr, meta.bridge);
       standard.egress_spec = meta.bridge.port;

@@ -8,7 +8,7 @@
 #define PROTOCOL_ICMP 1
 #define PROTOCOL_UDP 17
 
-parser PacketParser(packet_in packet, out headers_t hdr) {
+parser PacketParser(packet_in packet, out headers_t hdr, inout bridge_t bridge) {
   bit<16> left = 0;
 
   state start {
@@ -21,10 +21,12 @@ parser PacketParser(packet_in packet, out headers_t hdr) {
   }
   state parse_arp {
     packet.extract(hdr.arp);
+    bridge.address = hdr.arp.target_ip;
     transition accept;
   }
   state parse_ipv4 {
     packet.extract(hdr.ipv4);
+    bridge.address = hdr.ipv4.destination;
     // No options, no fragment.
     transition select(hdr.ipv4.words, hdr.ipv4.fragment, hdr.ipv4.protocol) {
       (5, 0x0000 &&& 0xbfff, PROTOCOL_ICMP): parse_icmp;

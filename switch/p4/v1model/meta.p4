@@ -21,30 +21,6 @@
 #define VALUES_FOLDED 2
 #define VALUES_READ 3
 
-// Counters of a job, in the order of SLIME_JOB_COUNTERS (switch/core/job.h).
-#define COUNT_CONTRIBUTIONS 0
-#define COUNT_ROUNDS 1
-#define COUNT_RESULTS_AGAIN 2
-#define COUNT_DUPLICATES 3
-#define COUNT_STALE 4
-#define COUNT_QUERIES 5
-#define COUNT_PARENT_RESULTS 6
-#define COUNT_PARENT_WORDS 7
-#define COUNT_REJECTED_GENERATION 8
-#define COUNT_WRONG_TOKEN 9
-#define COUNT_REJECTED_SOURCE 10
-#define COUNT_REJECTED_SLOT 11
-#define COUNT_REJECTED_SHAPE 12
-#define COUNTS_OF_A_JOB 16
-// Of no job, in the order of SLIME_SHARD_COUNTERS (switch/core/shard.h).
-#define DEVICE_MALFORMED 0
-#define DEVICE_OTHER_VERSION 1
-#define DEVICE_UNKNOWN_JOB 2
-#define DEVICE_UNEXPECTED 3
-#define DEVICE_REJECTS_SENT 4
-#define DEVICE_REJECTS_SPARED 5
-#define COUNTS_OF_THE_DEVICE 8
-
 // The list of fields that a clone keeps. The clone becomes a question to the parent.
 #define QUESTION 1
 
