@@ -178,8 +178,8 @@ def main():
     check_numbers(sap_p4, sap_h)
     check_counters(counters, read(ROOT / "switch/core/job.h"), "COUNT_", "SLIME_JOB_COUNTERS")
     check_counters(counters, read(ROOT / "switch/core/shard.h"), "DEVICE_", "SLIME_SHARD_COUNTERS")
-    limits = ["HALVES", "JOBS", "SOURCES", "COUNTS_OF_A_JOB"]
-    for program, more in ((Program("v1model", "bmv2"), ["LANES", "TO_PARENT"]),):
+    limits = ["LANES", "HALVES", "JOBS", "SOURCES", "COUNTS_OF_A_JOB"]
+    for program, more in ((Program("v1model", "bmv2"), ["TO_PARENT"]), (Program("tna", "tofino"), [])):
         check_entries(program.p4, program.cpp, program.header)
         check_limits(program.p4, program.header, limits + more)
         check_arrays(program.p4, program.header)

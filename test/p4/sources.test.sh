@@ -22,7 +22,7 @@ mutant() {
   mkdir -p "$work/tree/include/slime" "$work/tree/switch/core"
   cp include/slime/sap.h "$work/tree/include/slime"
   cp switch/core/{job,shard}.h "$work/tree/switch/core"
-  cp -r switch/p4 switch/bmv2 "$work/tree/switch"
+  cp -r switch/p4 switch/bmv2 switch/tofino "$work/tree/switch"
   sed -i -E "$2" "$work/tree/$1"
   if cmp -s "$1" "$work/tree/$1"; then
     not_ok "mutant $2 changes nothing in $1"
@@ -52,6 +52,16 @@ mutant $program.cc 's/job\.take"/job.give"/'
 mutant $program.h 's/kHalves = 16384/kHalves = 32768/'
 mutant $program.h 's/slot\.arrivals/slot.arrived/'
 mutant $v1model/switch.p4 's/(define SOURCES) 4096/\1 2048/'
+tna=switch/p4/tna program=switch/tofino/entries
+mutant $tna/admission.p4 's/hdr.udp.destination: exact;//'
+mutant $tna/admission.p4 's/epoch\[0:0\]: exact/epoch[1:0]: exact/'
+mutant $tna/admission.p4 's/bit<32> others,/bit<16> others,/'
+mutant $tna/egress.p4 's/in bit<16> replica/in bit<8> replica/'
+mutant $tna/ingress.p4 's/round_counts\)/rounds_counted)/'
+mutant $tna/sizes.p4 's/(HALVES) 16384/\1 8192/'
+mutant $program.cc 's/"odd", 1/"odd", 2/'
+mutant $program.cc '/"last_slot"/d'
+mutant $program.h 's/kJobs = 64/kJobs = 65/'
 
 [ $wrong -eq 0 ] && echo "ok"
 exit $wrong

@@ -7,14 +7,17 @@
 namespace slime::p4 {
 namespace {
 
+constexpr uint32_t kChipLanes = 32;
 constexpr sap::Format kFormats[] = {sap::Format::kI32, sap::Format::kU32, sap::Format::kI16,
                                     sap::Format::kI8,  sap::Format::kI64, sap::Format::kU8,
                                     sap::Format::kU64};
 
 }  // namespace
 
-Trace::Trace(uint64_t seed) : random_(seed) {
-  const uint32_t children = 1 + below(one_in(8) ? 32 : 5), kind = below(4);
+Trace::Trace(uint64_t seed, Kind kind_of_switch) : kind_(kind_of_switch), random_(seed) {
+  const bool chip = kind_ == Kind::kChip;
+  const uint32_t children = 1 + below(one_in(8) ? 32 : 5);
+  const uint32_t kind = chip ? 2 + below(2) : below(4);
   const bool tree = kind >= 2;
   world_ = vectors::world("random", children, tree ? 1 : 1u << below(3));
   net::JobSpec& job = world_.job;
@@ -22,7 +25,11 @@ Trace::Trace(uint64_t seed) : random_(seed) {
   job.slots = 1 + below(12);
   job.max_lanes = 1 + below(64);
   if (one_in(4)) job.formats = 1 + below(255);
-  if (kind == 2) job.parent = net::Parent{*SocketAddress::parse("127.77.2.1:48880"), 3};
+  if (chip) {  // it looks at its own limits, not at those of a job
+    job.max_lanes = kChipLanes;
+    job.formats = sap::kWordFormats;
+  }
+  if (kind == 2 && !chip) job.parent = net::Parent{*SocketAddress::parse("127.77.2.1:48880"), 3};
   if (kind == 3) job.children_are_switches = true;
   if (!tree && one_in(3)) {
     job.rails = 1u << (1 + below(2));
@@ -48,7 +55,8 @@ std::vector<std::byte> Trace::valid(uint16_t slot, uint32_t epoch, uint8_t child
   const net::JobSpec& job = world_.job;
   const uint64_t shape = one_in(40) ? random_() : (slot * 7919ull + epoch) * 0x9e3779b97f4a7c15;
   vectors::Contribution what;
-  what.format = kFormats[(shape >> 20) % 7];
+  const bool words = kind_ == Kind::kChip && (shape >> 40) % 16 != 0;
+  what.format = kFormats[(shape >> 20) % (words ? 2 : 7)];
   what.op = static_cast<sap::Op>(shape >> 30 & 3);
   what.lanes = static_cast<uint16_t>(1 + (shape >> 33) % job.max_lanes);
   if ((shape >> 50) % 8 == 0) what.flags = sap::flag::kExponentsOnly;

@@ -16,8 +16,11 @@ class Trace {
     uint32_t shard;
   };
 
-  explicit Trace(uint64_t seed);
-  // A root of workers, a leaf, or a root of switches.
+  // kSoftware: what any switch in software can have: a root of workers, a leaf, or a root of
+  // switches. kChip: what that for Tofino can have: no leaf, one rail and shard, formats of words.
+  enum class Kind : uint8_t { kSoftware, kChip };
+
+  explicit Trace(uint64_t seed, Kind kind = Kind::kSoftware);
   const vectors::Vector& world() const { return world_; }
   Packet next();
   // From here on packets are mostly of another generation.
@@ -29,6 +32,7 @@ class Trace {
   std::vector<std::byte> valid(uint16_t slot, uint32_t epoch, uint8_t child, bool* above);
   void spoil(Packet* packet);
 
+  const Kind kind_;
   std::mt19937_64 random_;
   vectors::Vector world_;
   std::vector<uint32_t> epochs_;  // of each slot, about where its rounds are
