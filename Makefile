@@ -44,7 +44,7 @@ run-switch:
 	@mk/run-switch.sh $(BUILD) $(RANKS)
 
 check:
-	@mk/ensure-tools.sh build test bmv2 format
+	@mk/ensure-tools.sh build test bmv2 tofino format
 	$(Q)$(MAKE) --no-print-directory layers
 	$(Q)$(MAKE) --no-print-directory format-check
 	$(Q)$(MAKE) --no-print-directory test
@@ -61,7 +61,7 @@ TEST_SCRIPTS := $(filter-out $(if $(SAN),$(NOT_SAN:%=test/%.test.sh)) \
   $(if $(filter tsan,$(SAN)),$(NOT_TSAN:%=test/%.test.sh)),$(sort $(wildcard test/*/*.test.sh)))
 
 test:
-	@mk/ensure-tools.sh build test bmv2
+	@mk/ensure-tools.sh build test bmv2 tofino
 	$(Q)$(MAKE) --no-print-directory $(JOBS) programs
 	@SLIME_BUILD_DIR=$(BUILD) SLIME_SAN=$(SAN) test/run.sh $(TEST_BINS) $(TEST_SCRIPTS)
 
@@ -137,7 +137,7 @@ format-check:
 	  { echo "format-check: run 'make format' and look at the difference" >&2; exit 1; }
 
 tidy:
-	@mk/ensure-tools.sh build test bmv2 tidy
+	@mk/ensure-tools.sh build test bmv2 tofino tidy
 	$(Q)$(MAKE) --no-print-directory -k $(JOBS) $(TIDY_STAMPS)
 
 # Installing and the rest -------------------------------------------------------------------------

@@ -56,7 +56,13 @@ THRIFT    := $(shell SLIME_NO_INSTALL=1 mk/ensure-tools.sh bmv2 2>/dev/null && e
 BMV2_SRCS := $(if $(THRIFT),$(wildcard switch/bmv2/*.cc))
 THRIFT_GEN  := $(foreach s,Standard SimplePreLag SimpleSwitch runtime_types,$(BUILD)/gen/bmv2/$s.cpp)
 THRIFT_OBJS := $(if $(THRIFT),$(patsubst $(BUILD)/gen/%.cpp,$(BUILD)/obj/gen/%.o,$(THRIFT_GEN)))
-SWITCH_SRCS := $(filter-out $(LIB_SRCS) switch/bmv2/%,$(call sources,switch))
+# The driver of Tofino likewise, where gRPC is; what its program's tables are needs none.
+GRPC        := $(shell SLIME_NO_INSTALL=1 mk/ensure-tools.sh tofino 2>/dev/null && echo grpc)
+GRPC_SRCS   := $(filter-out switch/tofino/entries.cc switch/tofino/program.cc,$(wildcard switch/tofino/*.cc))
+TOFINO_SRCS := $(if $(GRPC),$(GRPC_SRCS))
+PROTOBUF_GEN  := $(addprefix $(BUILD)/gen/tofino/bfruntime,.pb.cc .grpc.pb.cc .pb.h .grpc.pb.h)
+PROTOBUF_OBJS := $(if $(GRPC),$(patsubst $(BUILD)/gen/%.cc,$(BUILD)/obj/gen/%.o,$(filter %.cc,$(PROTOBUF_GEN))))
+SWITCH_SRCS := $(filter-out $(LIB_SRCS) switch/bmv2/% $(GRPC_SRCS),$(call sources,switch))
 # The interface for programs without NCCL: in the static library only.
 AGGREGATION_SRCS := $(call sources,aggregation)
 EXAMPLES  := $(sort $(patsubst examples/%.cc,%,$(wildcard examples/*.cc)))
@@ -67,8 +73,11 @@ SRCS_switchd := $(BMV2_SRCS)
 # The same for a test, and sources of tools that it tests: SRCS_TEST_<test>.
 LIBS_TEST_fuzz := -lyaml-cpp
 LIBS_TEST_p4   := -lthrift
+# Without TLS, which BFRuntime does not have.
+LIBS_TEST_tofino := -lgrpc++_unsecure -lgrpc_unsecure -lgpr -lprotobuf -labsl_synchronization
 SRCS_TEST_fuzz := $(wildcard tools/switchd/config*.cc) tools/common/bytes.cc tools/perf/wire.cc
 SRCS_TEST_p4   := $(BMV2_SRCS) $(addprefix test/vectors/,recorder.cc vector.cc)
+SRCS_TEST_tofino := $(TOFINO_SRCS)
 SRCS_TEST_topology := $(addprefix tools/info/topology/,report.cc print.cc json.cc)
 SRCS_TEST_unit := $(addprefix tools/perf/,coordinator.cc hello_port.cc member.cc plugin_log.cc) \
   tools/common/resources.cc
@@ -76,13 +85,14 @@ BENCHES   := $(call groups,bench,common)
 # Directories of test/ that are plain programs, which tests are run under.
 TEST_PROGRAMS := pause
 # What has one thread has nothing to tell ThreadSanitizer.
-TESTS     := $(call groups,test,support $(TEST_PROGRAMS) $(if $(THRIFT),,p4) \
+TESTS     := $(call groups,test,support $(TEST_PROGRAMS) $(if $(THRIFT),,p4) $(if $(GRPC),,tofino) \
   $(if $(filter tsan,$(SAN)),fuzz model vectors))
 # A fuzz target is a file of test/fuzz; what they share is below, and *_test.cc is for GoogleTest.
 FUZZ_TARGETS := $(patsubst test/fuzz/%.cc,%,$(filter-out %_test.cc,$(sort $(wildcard test/fuzz/*.cc))))
 FUZZ_SHARED  := $(wildcard test/fuzz/support/*.cc test/support/*.cc) $(SRCS_TEST_fuzz)
-ALL_SRCS  := $(LIB_SRCS) $(SWITCH_SRCS) $(BMV2_SRCS) $(AGGREGATION_SRCS) \
-  $(filter-out $(if $(THRIFT),,test/p4/%),$(call sources,tools bench test examples)) \
+ALL_SRCS  := $(LIB_SRCS) $(SWITCH_SRCS) $(BMV2_SRCS) $(TOFINO_SRCS) $(AGGREGATION_SRCS) \
+  $(filter-out $(if $(THRIFT),,test/p4/%) $(if $(GRPC),,test/tofino/%), \
+    $(call sources,tools bench test examples)) \
   $(wildcard test/fuzz/support/*.cc)
 
 LIB_A       := $(BUILD)/lib/libslime.a
@@ -170,6 +180,21 @@ $(THRIFT_USERS): $(if $(THRIFT),$(THRIFT_GEN))
 $(BUILD)/obj/tools/switchd/make_driver.o: FLAGS_HERE = $(THRIFT:%=-DSLIME_BMV2)
 $(BUILD)/obj/tools/switchd/make_driver.o: $(THRIFT_FILE)
 $(BUILD)/bin/slime-switchd $(BUILD)/test/p4: $(THRIFT_OBJS)
+
+# So is what protoc writes for BFRuntime.
+$(PROTOBUF_GEN) &: switch/tofino/bfruntime.proto | $(BUILD)/gen/tools.ok
+	$(call say,PROTOC,$<)
+	@mkdir -p $(BUILD)/gen/tofino
+	$(Q)protoc -I switch --cpp_out=$(BUILD)/gen --grpc_out=$(BUILD)/gen \
+	  --plugin=protoc-gen-grpc="$$(command -v grpc_cpp_plugin)" $<
+$(PROTOBUF_OBJS): $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.cc $(FLAGS_FILE) $(PROTOBUF_GEN)
+	$(call say,CXX,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CCACHE) $(CXX) $(CXX_ALL) -w -c $< -o $@
+GRPC_USERS := $(call objects,$(TOFINO_SRCS) $(if $(GRPC),$(wildcard test/tofino/*.cc)))
+$(GRPC_USERS): FLAGS_HERE = -isystem $(BUILD)/gen
+$(GRPC_USERS): $(if $(GRPC),$(PROTOBUF_GEN))
+$(BUILD)/test/tofino: $(PROTOBUF_OBJS)
 -include $(patsubst %.cc,$(BUILD)/obj/%.d,$(ALL_SRCS))
 
 # Asked once per build directory and list of needs; `make run` and `make check` install instead of

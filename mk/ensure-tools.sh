@@ -74,6 +74,13 @@ for group in "$@"; do
     need libboost-dev "what Thrift's headers include" \
       has_header boost/numeric/conversion/cast.hpp
     ;;
+  tofino)
+    need protobuf-compiler "messages of BFRuntime, the runtime interface of Tofino" \
+      command -v protoc
+    need protobuf-compiler-grpc "its calls" command -v grpc_cpp_plugin
+    need libprotobuf-dev "sends the messages" has_header google/protobuf/message_lite.h
+    need libgrpc++-dev "makes the calls" has_header grpcpp/grpcpp.h
+    ;;
   fuzz) need clang "libFuzzer, and the sanitizers that go with it" command -v clang++ ;;
   rdma)
     need qemu-system-x86 "the virtual machine with RDMA devices" has_program qemu-system-x86_64
@@ -89,7 +96,7 @@ for group in "$@"; do
   format) need clang-format "checks the layout of the sources" command -v clang-format ;;
   tidy) need clang-tidy "checks names and common mistakes" command -v clang-tidy ;;
   *)
-    echo "ensure-tools: unknown group '$group' (build, test, bmv2, fuzz, rdma, bench, format, tidy)" >&2
+    echo "ensure-tools: unknown group '$group' (build, test, bmv2, tofino, fuzz, rdma, bench, format, tidy)" >&2
     exit 2
     ;;
   esac

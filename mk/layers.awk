@@ -25,7 +25,7 @@ BEGIN {
 }
 
 function room_of(path) {
-  if (path == "slime_version.h" || path ~ /^bmv2\//) return "generated"
+  if (path == "slime_version.h" || path ~ /^(bmv2|tofino)\//) return "generated"
   if (path ~ /^include\/slime\/[^\/]+$/) return "include"
   if (path ~ /^transports\/(rail|region_table|flush_reads|hca_filter)\.(h|cc)$/) return "rail"
   if (path ~ /^transports\/(registry|rail_order)\.(h|cc)$/) return "registry"
