@@ -61,7 +61,8 @@ GRPC        := $(shell SLIME_NO_INSTALL=1 mk/ensure-tools.sh tofino 2>/dev/null 
 GRPC_SRCS   := $(filter-out switch/tofino/entries.cc switch/tofino/program.cc,$(wildcard switch/tofino/*.cc))
 TOFINO_SRCS := $(if $(GRPC),$(GRPC_SRCS))
 PROTOBUF_GEN  := $(addprefix $(BUILD)/gen/tofino/bfruntime,.pb.cc .grpc.pb.cc .pb.h .grpc.pb.h)
-PROTOBUF_OBJS := $(if $(GRPC),$(patsubst $(BUILD)/gen/%.cc,$(BUILD)/obj/gen/%.o,$(filter %.cc,$(PROTOBUF_GEN))))
+PROTOBUF_OBJS := $(if $(GRPC),$(patsubst $(BUILD)/gen/%.cc,$(BUILD)/obj/gen/%.o, \
+  $(filter %.cc,$(PROTOBUF_GEN))))
 SWITCH_SRCS := $(filter-out $(LIB_SRCS) switch/bmv2/% $(GRPC_SRCS),$(call sources,switch))
 # The interface for programs without NCCL: in the static library only.
 AGGREGATION_SRCS := $(call sources,aggregation)
@@ -75,7 +76,8 @@ LIBS_TEST_fuzz := -lyaml-cpp
 LIBS_TEST_p4   := -lthrift
 # Without TLS, which BFRuntime does not have.
 LIBS_TEST_tofino := -lgrpc++_unsecure -lgrpc_unsecure -lgpr -lprotobuf -labsl_synchronization
-SRCS_TEST_fuzz := $(wildcard tools/switchd/config*.cc) tools/common/bytes.cc tools/perf/wire.cc
+SRCS_TEST_fuzz := $(wildcard tools/switchd/config*.cc) tools/common/bytes.cc tools/perf/wire.cc \
+  switch/tofino/info.cc
 SRCS_TEST_p4   := $(BMV2_SRCS) $(addprefix test/vectors/,recorder.cc vector.cc)
 SRCS_TEST_tofino := $(TOFINO_SRCS)
 SRCS_TEST_topology := $(addprefix tools/info/topology/,report.cc print.cc json.cc)
@@ -90,7 +92,8 @@ TESTS     := $(call groups,test,support $(TEST_PROGRAMS) $(if $(THRIFT),,p4) $(i
 # A fuzz target is a file of test/fuzz; what they share is below, and *_test.cc is for GoogleTest.
 FUZZ_TARGETS := $(patsubst test/fuzz/%.cc,%,$(filter-out %_test.cc,$(sort $(wildcard test/fuzz/*.cc))))
 FUZZ_SHARED  := $(wildcard test/fuzz/support/*.cc test/support/*.cc) $(SRCS_TEST_fuzz)
-ALL_SRCS  := $(LIB_SRCS) $(SWITCH_SRCS) $(BMV2_SRCS) $(TOFINO_SRCS) $(AGGREGATION_SRCS) \
+ALL_SRCS  := $(LIB_SRCS) $(SWITCH_SRCS) $(BMV2_SRCS) $(sort $(TOFINO_SRCS) switch/tofino/info.cc) \
+  $(AGGREGATION_SRCS) \
   $(filter-out $(if $(THRIFT),,test/p4/%) $(if $(GRPC),,test/tofino/%), \
     $(call sources,tools bench test examples)) \
   $(wildcard test/fuzz/support/*.cc)

@@ -75,8 +75,8 @@ std::string uri_of(const SocketAddress& server) {
   return (server.is_ipv6() ? "ipv6:" : "ipv4:") + text;
 }
 
-// A channel of its own each time, without what another has learned of the server: the pause before
-// it would connect again grows to two minutes. A proxy for the web is none for the switch.
+// A channel of its own each time, that shares nothing with the last one: the pause before
+// gRPC would connect again grows to two minutes. A proxy for the web is none for the switch.
 std::shared_ptr<grpc::Channel> make_channel(const SocketAddress& server) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

@@ -73,6 +73,14 @@ TEST_F(Runtime, LeavesAConnectionThatBreaksInACall) {
   EXPECT_THAT(fake_->state().calls, Not(Contains("modify cfg")));
 }
 
+TEST_F(Runtime, LeavesADeviceThatAnswersOtherwise) {
+  fake_->change([](FakeState& state) { state.answers_twice = true; });
+  const auto read = runtime_.read_counter({"Ingress.counts", 5});
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().what, AllOf(HasSubstr("did not read"), HasSubstr("more messages")));
+  EXPECT_FALSE(runtime_.looks_alive());
+}
+
 // gRPC would go on with the next call.
 TEST_F(Runtime, IsLostWithItsStream) {
   fake_->drop_streams();
@@ -149,6 +157,15 @@ TEST(Connecting, SaysWhatIsInTheWay) {
   BfRuntime early(fake.address(), "switch", 0, kLongMs);
   EXPECT_FALSE(early.looks_alive());
   EXPECT_THAT(error_of(early.add(host(1, 1))), HasSubstr("no connection"));
+}
+
+TEST(Connecting, TakesIpv6) {
+  if (!listen_on(*SocketAddress::parse("[::1]:0"))) GTEST_SKIP() << "this host has no IPv6";
+  FakeBfrt fake(0, "[::1]");
+  BfRuntime runtime(fake.address(), "switch", 0, kLongMs);
+  ASSERT_EQ(error_of(runtime.connect()), "");
+  ASSERT_EQ(error_of(runtime.reset()), "");
+  EXPECT_TRUE(runtime.looks_alive());
 }
 
 TEST(Connecting, NeedsTablesToReset) {

@@ -21,10 +21,10 @@ class FakeBfrt::Service final : public bfrt_proto::BfRuntime::Service {
   using Stream =
       grpc::ServerReaderWriter<bfrt_proto::StreamMessageResponse, bfrt_proto::StreamMessageRequest>;
 
-  Service(std::mutex& mutex, FakeState& state, uint16_t port) : mutex_(mutex), state_(state) {
+  Service(std::mutex& mutex, FakeState& state, const std::string& listen)
+      : mutex_(mutex), state_(state) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(),
-                             &port_);
+    builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port_);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
@@ -144,6 +144,7 @@ class FakeBfrt::Service final : public bfrt_proto::BfRuntime::Service {
       verdicts.push_back(answer(entity, &state_, &found));
     }
     writer->Write(found);
+    if (state_.answers_twice) writer->Write(found);
     return status_of(verdicts, "Read Error Status");
   }
 
@@ -185,11 +186,12 @@ class FakeBfrt::Service final : public bfrt_proto::BfRuntime::Service {
   std::unique_ptr<grpc::Server> server_;
 };
 
-FakeBfrt::FakeBfrt(uint16_t port) {
+FakeBfrt::FakeBfrt(uint16_t port, const std::string& host) {
+  const std::string begin = host + ":";
   state_.program_json = kProgramJson;
   state_.chip_json = kChipJson;
-  service_ = std::make_unique<Service>(mutex_, state_, port);
-  address_ = *SocketAddress::parse("127.0.0.1:" + std::to_string(service_->port()));
+  service_ = std::make_unique<Service>(mutex_, state_, begin + std::to_string(port));
+  address_ = *SocketAddress::parse(begin + std::to_string(service_->port()));
 }
 
 FakeBfrt::~FakeBfrt() = default;

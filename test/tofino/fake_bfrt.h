@@ -32,18 +32,19 @@ struct FakeState {
   uint32_t device = 0, pipe = 0;               // that were asked of last
   size_t subscriptions = 0;                    // so far
 
-  std::string fail_at;      // the call that is refused, as in `calls`
-  bool fail_whole = false;  // and that without details, as where a server breaks
-  bool hang = false;        // no call is answered, nor who subscribes
-  bool is_owned = false;    // another client has the program
+  std::string fail_at;         // the call that is refused, as in `calls`
+  bool fail_whole = false;     // and that without details, as where a server breaks
+  bool hang = false;           // no call is answered, nor who subscribes
+  bool answers_twice = false;  // a question about tables
+  bool is_owned = false;       // another client has the program
   std::string program = "switch";
   std::string program_json, chip_json;
 };
 
 class FakeBfrt {
  public:
-  // port 0: any.
-  explicit FakeBfrt(uint16_t port = 0);
+  // port 0: any. host: an address of this host.
+  explicit FakeBfrt(uint16_t port = 0, const std::string& host = "127.0.0.1");
   ~FakeBfrt();
   SocketAddress address() const { return address_; }
   void drop_streams();    // the server ends them

@@ -1,4 +1,6 @@
 // What BfRuntime asks of BFRuntime's server.
+#include "switch/tofino/messages.h"
+#include "test/tofino/device_json.h"
 #include "test/tofino/runtime_fixture.h"
 
 namespace slime::tofino {
@@ -223,6 +225,25 @@ TEST_F(Runtime, ResetsWhatTheProgramHas) {
   }
   EXPECT_THAT(state.defaults, IsEmpty());
   EXPECT_EQ(error_of(runtime_.add_group(group(5))), "");
+}
+
+// What a server answers besides, or without a key, would delete more than it has.
+TEST(Removals, AreOfEntriesOfTheTable) {
+  const auto info = net::bfrt::Info::parse(kProgramJson, kChipJson);
+  ASSERT_TRUE(info);
+  const net::bfrt::Table& groups = *info->find("$pre.mgid");
+  bfrt_proto::ReadResponse found;
+  found.add_entities()->mutable_table_entry()->set_table_id(groups.id);
+  bfrt_proto::TableEntry* other = found.add_entities()->mutable_table_entry();
+  other->set_table_id(groups.id + 1);
+  other->mutable_key()->add_fields()->set_field_id(1);
+  *found.add_entities() = found.entities(1);
+  found.mutable_entities(2)->mutable_table_entry()->set_table_id(groups.id);
+  bfrt_proto::WriteRequest request;
+  net::bfrt::put_removals(groups, found, &request);
+  ASSERT_EQ(request.updates_size(), 1);
+  EXPECT_EQ(request.updates(0).entity().table_entry().table_id(), groups.id);
+  EXPECT_TRUE(request.updates(0).entity().table_entry().has_key());
 }
 
 }  // namespace
