@@ -140,6 +140,13 @@ class Device : public testing::Test {
     auto opened = open_switch(options);
     ASSERT_TRUE(opened) << opened.error().what;
     device_ = std::move(*opened);
+    // Another job comes first, so that index and slots of the world's are not 0.
+    net::JobSpec other = world.job;
+    other.job ^= 0xa5a5;  // which no byte of a spoilt packet makes of it
+    other.slots = 3;
+    other.parent = std::nullopt;
+    const auto added = device_->add_job(other);
+    ASSERT_TRUE(added) << added.error().what;
     auto wire = Wire::open(interface_, world.address);
     ASSERT_TRUE(wire) << wire.error().what;
     wire_.emplace(std::move(*wire));
