@@ -56,26 +56,28 @@ THRIFT    := $(shell SLIME_NO_INSTALL=1 mk/ensure-tools.sh bmv2 2>/dev/null && e
 BMV2_SRCS := $(if $(THRIFT),$(wildcard switch/bmv2/*.cc))
 THRIFT_GEN  := $(foreach s,Standard SimplePreLag SimpleSwitch runtime_types,$(BUILD)/gen/bmv2/$s.cpp)
 THRIFT_OBJS := $(if $(THRIFT),$(patsubst $(BUILD)/gen/%.cpp,$(BUILD)/obj/gen/%.o,$(THRIFT_GEN)))
-# The driver of Tofino likewise, where gRPC is; what its program's tables are needs none.
+# The same for Tofino and gRPC; entries and program, which are pure functions, need none.
 GRPC        := $(shell SLIME_NO_INSTALL=1 mk/ensure-tools.sh tofino 2>/dev/null && echo grpc)
 GRPC_SRCS   := $(filter-out switch/tofino/entries.cc switch/tofino/program.cc,$(wildcard switch/tofino/*.cc))
 TOFINO_SRCS := $(if $(GRPC),$(GRPC_SRCS))
 PROTOBUF_GEN  := $(addprefix $(BUILD)/gen/tofino/bfruntime,.pb.cc .grpc.pb.cc .pb.h .grpc.pb.h)
 PROTOBUF_OBJS := $(if $(GRPC),$(patsubst $(BUILD)/gen/%.cc,$(BUILD)/obj/gen/%.o, \
   $(filter %.cc,$(PROTOBUF_GEN))))
+DRIVERS     := $(THRIFT:%=-DSLIME_BMV2) $(GRPC:%=-DSLIME_TOFINO)
 SWITCH_SRCS := $(filter-out $(LIB_SRCS) switch/bmv2/% $(GRPC_SRCS),$(call sources,switch))
 # The interface for programs without NCCL: in the static library only.
 AGGREGATION_SRCS := $(call sources,aggregation)
 EXAMPLES  := $(sort $(patsubst examples/%.cc,%,$(wildcard examples/*.cc)))
 TOOLS     := $(call groups,tools,common)
 # What a tool links besides our own library: LIBS_<tool>.
-LIBS_switchd := -lyaml-cpp -lmicrohttpd $(THRIFT:%=-lthrift)
-SRCS_switchd := $(BMV2_SRCS)
+# BFRuntime has no TLS, so gRPC needs none.
+LIBS_GRPC    := $(if $(GRPC),-lgrpc++_unsecure -lgrpc_unsecure -lgpr -lprotobuf -labsl_synchronization)
+LIBS_switchd := -lyaml-cpp -lmicrohttpd $(THRIFT:%=-lthrift) $(LIBS_GRPC)
+SRCS_switchd := $(BMV2_SRCS) $(TOFINO_SRCS)
 # The same for a test, and sources of tools that it tests: SRCS_TEST_<test>.
 LIBS_TEST_fuzz := -lyaml-cpp
 LIBS_TEST_p4   := -lthrift
-# Without TLS, which BFRuntime does not have.
-LIBS_TEST_tofino := -lgrpc++_unsecure -lgrpc_unsecure -lgpr -lprotobuf -labsl_synchronization
+LIBS_TEST_tofino := $(LIBS_GRPC)
 SRCS_TEST_fuzz := $(wildcard tools/switchd/config*.cc) tools/common/bytes.cc tools/perf/wire.cc \
   switch/tofino/info.cc
 SRCS_TEST_p4   := $(BMV2_SRCS) $(addprefix test/vectors/,recorder.cc vector.cc)
@@ -110,12 +112,12 @@ FUZZ_BINS   := $(FUZZ_TARGETS:%=$(BUILD)/bin/fuzz-%)
 TIDY_STAMPS := $(ALL_SRCS:%.cc=$(BUILD)/tidy/%.ok)
 
 # Small files that change only when their content does: a new flag recompiles, an added or removed
-# source relinks, a new commit recompiles what prints it, and Thrift, once installed or removed, what
-# chooses a driver.
+# source relinks, a new commit recompiles what prints it, and Thrift or gRPC, once installed or
+# removed, what chooses a driver.
 FLAGS_FILE   := $(BUILD)/gen/flags
 SOURCES_FILE := $(BUILD)/gen/sources
 VERSION_FILE := $(BUILD)/gen/slime_version.h
-THRIFT_FILE  := $(BUILD)/gen/thrift
+DRIVERS_FILE := $(BUILD)/gen/drivers
 ifneq ($(filter-out clean help,$(or $(MAKECMDGOALS),all)),)
 ifneq ($(shell mkdir -p $(BUILD)/gen || echo failed),)
 $(error cannot create $(BUILD)/gen)
@@ -124,7 +126,7 @@ update = $(if $(call differs,$(strip $(2)),$(strip $(file <$(1)))),$(file >$(1),
 differs = $(subst x$(1)x,,x$(2)x)$(subst x$(2)x,,x$(1)x)
 $(call update,$(FLAGS_FILE),$(CXX) $(CXX_ALL) : $(LINK_ALL) $(PLUGIN_LINK_FLAGS))
 $(call update,$(SOURCES_FILE),$(ALL_SRCS))
-$(call update,$(THRIFT_FILE),$(THRIFT))
+$(call update,$(DRIVERS_FILE),$(DRIVERS))
 VERSION_STATE := $(shell mk/version.sh $(VERSION) $(VERSION_FILE))
 endif
 
@@ -180,8 +182,8 @@ $(THRIFT_OBJS): $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.cpp $(FLAGS_FILE)
 THRIFT_USERS := $(call objects,$(BMV2_SRCS) $(if $(THRIFT),$(wildcard test/p4/*.cc)))
 $(THRIFT_USERS): FLAGS_HERE = -isystem $(BUILD)/gen
 $(THRIFT_USERS): $(if $(THRIFT),$(THRIFT_GEN))
-$(BUILD)/obj/tools/switchd/make_driver.o: FLAGS_HERE = $(THRIFT:%=-DSLIME_BMV2)
-$(BUILD)/obj/tools/switchd/make_driver.o: $(THRIFT_FILE)
+$(BUILD)/obj/tools/switchd/make_driver.o: FLAGS_HERE = $(DRIVERS)
+$(BUILD)/obj/tools/switchd/make_driver.o: $(DRIVERS_FILE)
 $(BUILD)/bin/slime-switchd $(BUILD)/test/p4: $(THRIFT_OBJS)
 
 # So is what protoc writes for BFRuntime.
@@ -197,7 +199,7 @@ $(PROTOBUF_OBJS): $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.cc $(FLAGS_FILE) $(PROTOB
 GRPC_USERS := $(call objects,$(TOFINO_SRCS) $(if $(GRPC),$(wildcard test/tofino/*.cc)))
 $(GRPC_USERS): FLAGS_HERE = -isystem $(BUILD)/gen
 $(GRPC_USERS): $(if $(GRPC),$(PROTOBUF_GEN))
-$(BUILD)/test/tofino: $(PROTOBUF_OBJS)
+$(BUILD)/bin/slime-switchd $(BUILD)/test/tofino: $(PROTOBUF_OBJS)
 -include $(patsubst %.cc,$(BUILD)/obj/%.d,$(ALL_SRCS))
 
 # Asked once per build directory and list of needs; `make run` and `make check` install instead of
@@ -250,6 +252,6 @@ endif
 $(BUILD)/tidy/%.ok: %.cc .clang-tidy $(BUILD)/obj/%.o
 	$(call say,TIDY,$<)
 	@mkdir -p $(@D)
-	$(Q)clang-tidy --quiet $< -- $(INCLUDES) $(THRIFT:%=-DSLIME_BMV2) -std=c++20 -pthread 2>$@.err || \
+	$(Q)clang-tidy --quiet $< -- $(INCLUDES) $(DRIVERS) -std=c++20 -pthread 2>$@.err || \
 	  { cat $@.err >&2; exit 1; }
 	@touch $@

@@ -25,12 +25,16 @@ SLIME_FUZZ_TARGET(switchd_config, input) {
   }
   FUZZ_CHECK(config->shards >= 1 && config->shards <= sap::kMaxShards);
   FUZZ_CHECK(config->max_lanes >= 1 && config->max_lanes <= sap::kMaxLanes);
+  FUZZ_CHECK(!config->program.empty() && config->device <= 7);
+  FUZZ_CHECK(SocketAddress::parse(config->runtime)->port() != 0);
   FUZZ_CHECK(config->slot_bytes > 0 && !config->data_listen.is_any());
   const std::string printed = print_config(values);
   const auto again = read_text(printed, &values_again);
   FUZZ_CHECK(again);
   FUZZ_CHECK(print_config(values_again) == printed);
   FUZZ_CHECK(again->key_file == config->key_file && again->slot_bytes == config->slot_bytes);
+  FUZZ_CHECK(again->driver == config->driver && again->runtime == config->runtime &&
+             again->program == config->program && again->device == config->device);
 }
 
 }  // namespace slime::switchd

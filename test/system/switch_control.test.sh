@@ -121,8 +121,20 @@ expect "a host by name" 2 'hosts.gpu1 is no key' \
 expect "no hosts" 2 'hosts: there are none' switchd --config "$(bmv2_config '')" --check-config
 expect "a switch in P4 without an address" 2 'data.listen: a switch in P4 has an address of its own' \
   switchd --config "$(bmv2_config "$host" 's/data: {[^}]*}//')" --check-config
-expect "another driver" 2 'device.driver: "tofino" is not software or bmv2' \
-  switchd --config "$(bmv2_config "$host" 's/bmv2/tofino/')" --check-config
+expect "another driver" 2 'device.driver: "tofino5" is not software, bmv2 or tofino' \
+  switchd --config "$(bmv2_config "$host" 's/bmv2/tofino5/')" --check-config
+expect "a Tofino" 0 'fine: data 10.0.0.254:28880-28883' \
+  switchd --config "$(bmv2_config "$host" 's/bmv2/tofino, program: slime_tna, id: 7/')" --check-config
+switchd --config "$(bmv2_config "$host" 's/bmv2/tofino, program: slime_tna/')" --print-config \
+  >"$work/tofino.yaml"
+expect "and its program is printed" 0 '^  program: slime_tna$' cat "$work/tofino.yaml"
+expect "so that it can be read" 0 fine switchd --config "$work/tofino.yaml" --check-config
+expect "a chip beyond BFRuntime's" 2 'device.id: "8" is not a number from 0 to 7' \
+  switchd --config "$(bmv2_config "$host" 's/bmv2/tofino, id: 8/')" --check-config
+expect "no program" 2 'device.program: "" is not the name of a program' \
+  switchd --config "$(bmv2_config "$host" 's/bmv2/tofino, program: ""/')" --check-config
+expect "a runtime interface without a port" 2 'device.runtime: "10.0.0.1" is not one address' \
+  switchd --config "$(bmv2_config "$host" 's/bmv2/tofino, runtime: 10.0.0.1/')" --check-config
 expect "a parent without a port" 2 'parent.control: "10.0.0.1" is not one address with a port' \
   switchd --config "$(config 'parent: {control: 10.0.0.1}')" --check-config
 expect "a parent that is no address" 2 'parent.control: "root" is not a numeric address' \

@@ -11,7 +11,7 @@
 
 namespace slime::switchd {
 
-enum class Driver { kSoftware, kBmv2 };
+enum class Driver { kSoftware, kBmv2, kTofino };
 
 // Where a host is that a switch in P4 forwards to.
 struct HostPlace {
@@ -22,6 +22,8 @@ struct HostPlace {
 struct Config {
   Driver driver = Driver::kSoftware;
   std::string runtime;  // of a switch in P4
+  std::string program;  // of a Tofino, as bf_switchd calls it
+  uint32_t device = 0;  // likewise
   uint64_t mac = 0;
   std::map<std::string, HostPlace> hosts;  // by address
 

@@ -1,6 +1,7 @@
 #include "tools/switchd/config_keys.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/edit_distance.h"
@@ -8,23 +9,46 @@
 namespace slime::switchd {
 namespace {
 
+Taken take_driver(const std::string& text, Config* config) {
+  constexpr std::pair<const char*, Driver> kDrivers[] = {
+      {"software", Driver::kSoftware}, {"bmv2", Driver::kBmv2}, {"tofino", Driver::kTofino}};
+  for (const auto& [name, driver] : kDrivers) {
+    if (text != name) continue;
+    config->driver = driver;
+    return "";
+  }
+  return "software, bmv2 or tofino";
+}
+
 const Key kKeys[] = {
     {"device.driver", "software",
-     "What adds up: software (this program), or bmv2 (a simple_switch that runs "
-     "switch/p4/v1model/switch.p4)",
-     [](const std::string& text, Config* c) -> Taken {
-       c->driver = text == "bmv2" ? Driver::kBmv2 : Driver::kSoftware;
-       return text == "bmv2" || text == "software" ? "" : "software or bmv2";
+     "What adds up: software (this program), bmv2 (a simple_switch that runs "
+     "switch/p4/v1model/switch.p4), or tofino (a chip that bf_switchd drives)",
+     take_driver},
+    {"device.runtime", "",
+     "The runtime interface of a switch in P4: that of bmv2 (simple_switch --thrift-port; empty: "
+     "127.0.0.1:9090), or BFRuntime's gRPC port of bf_switchd (empty: 127.0.0.1:50052)",
+     [](const std::string& text, Config* c) {
+       const char* standard = c->driver == Driver::kTofino ? "127.0.0.1:50052" : "127.0.0.1:9090";
+       return take_peer(text.empty() ? standard : text, &c->runtime);
      }},
-    {"device.runtime", "127.0.0.1:9090",
-     "With bmv2: its runtime interface (simple_switch --thrift-port)",
-     [](const std::string& text, Config* c) { return take_peer(text, &c->runtime); }},
+    {"device.program", "switch", "With tofino: the P4 program, as bf_switchd calls it",
+     [](const std::string& text, Config* c) -> Taken {
+       constexpr size_t kMostBytes = 255;  // PROG_NAME_LEN of BFRuntime, with the end
+       c->program = text;
+       return text.empty() || text.size() > kMostBytes ? "the name of a program" : "";
+     }},
+    {"device.id", "0", "With tofino: the chip, as bf_switchd numbers them",
+     [](const std::string& text, Config* c) {
+       return take_number(text, 0, 7, &c->device);  // BF_MAX_DEV_COUNT of BFRuntime
+     }},
     {"device.mac", "02:00:00:00:00:01",
-     "With bmv2: the MAC that the switch has at the address of data.listen",
+     "With bmv2 and tofino: the MAC that the switch has at the address of data.listen",
      [](const std::string& text, Config* c) { return take_mac(text, &c->mac); }},
     {"data.listen", "",
      "Where workers send packets: this host's address as they see it, and the UDP port of shard 0; "
-     "empty: the address of control.listen, port 28880. With bmv2: an address that no host has",
+     "empty: the address of control.listen, port 28880. With bmv2 and tofino: one that no "
+     "host has",
      [](const std::string& text, Config* c) -> Taken {
        c->data_listen = {};
        if (text.empty()) return "";
@@ -141,7 +165,8 @@ Taken take_host(const std::string& name, bool first_key, const std::string& text
 const NamedSection kNamed[] = {
     {"hosts.",
      {"mac", "port"},
-     "With bmv2: the hosts that it forwards to, and the port of each. {address: {mac, port}}.",
+     "With bmv2 and tofino: the hosts that it forwards to, and the port of each. {address: {mac, "
+     "port}}.",
      is_ipv4_host,
      take_host},
     {"tenants.",

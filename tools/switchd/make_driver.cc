@@ -4,6 +4,9 @@
 #ifdef SLIME_BMV2
 #include "switch/bmv2/program.h"
 #endif
+#ifdef SLIME_TOFINO
+#include "switch/tofino/open.h"
+#endif
 
 namespace slime::switchd {
 namespace {
@@ -26,9 +29,11 @@ Result<std::unique_ptr<net::SwitchDriver>> make_software(const Config& config) {
   return as_driver(net::SoftSwitch::open(options));
 }
 
-#ifdef SLIME_BMV2
-Result<std::unique_ptr<net::SwitchDriver>> make_bmv2(const Config& config) {
-  net::Bmv2Options options;
+#if defined(SLIME_BMV2) || defined(SLIME_TOFINO)
+// What all switches in P4 are told, and where their runtime interface is.
+template <typename Options>
+Result<Options> p4_options(const Config& config) {
+  Options options;
   auto runtime = SocketAddress::parse(config.runtime);
   if (!runtime) return fail(std::move(runtime.error()));
   options.runtime = *runtime;
@@ -42,7 +47,15 @@ Result<std::unique_ptr<net::SwitchDriver>> make_bmv2(const Config& config) {
     if (!parsed) return fail(std::move(parsed.error()));
     options.hosts[net::ipv4_of(*parsed)] = {*host.mac, *host.port};
   }
-  return as_driver(net::open_bmv2(std::move(options)));
+  return options;
+}
+#endif
+
+#ifdef SLIME_BMV2
+Result<std::unique_ptr<net::SwitchDriver>> make_bmv2(const Config& config) {
+  auto options = p4_options<net::Bmv2Options>(config);
+  if (!options) return fail(std::move(options.error()));
+  return as_driver(net::open_bmv2(std::move(*options)));
 }
 #else
 Result<std::unique_ptr<net::SwitchDriver>> make_bmv2(const Config&) {
@@ -53,10 +66,35 @@ Result<std::unique_ptr<net::SwitchDriver>> make_bmv2(const Config&) {
 }
 #endif
 
+#ifdef SLIME_TOFINO
+Result<std::unique_ptr<net::SwitchDriver>> make_tofino(const Config& config) {
+  auto options = p4_options<net::TofinoOptions>(config);
+  if (!options) return fail(std::move(options.error()));
+  options->program = config.program;
+  options->device = config.device;
+  return as_driver(net::open_tofino(std::move(*options)));
+}
+#else
+Result<std::unique_ptr<net::SwitchDriver>> make_tofino(const Config&) {
+  return fail(make_error(Status::kUnsupported, 0,
+                         "device.driver: this slime-switchd was built without gRPC and cannot "
+                         "drive Tofino; install libgrpc++-dev, protobuf-compiler-grpc, "
+                         "protobuf-compiler and libprotobuf-dev, and build it again"));
+}
+#endif
+
 }  // namespace
 
 Result<std::unique_ptr<net::SwitchDriver>> make_driver(const Config& config) {
-  return config.driver == Driver::kBmv2 ? make_bmv2(config) : make_software(config);
+  switch (config.driver) {
+    case Driver::kBmv2:
+      return make_bmv2(config);
+    case Driver::kTofino:
+      return make_tofino(config);
+    case Driver::kSoftware:
+      break;
+  }
+  return make_software(config);
 }
 
 }  // namespace slime::switchd

@@ -1,9 +1,10 @@
-// What a switch on Tofino is told to be.
+// A Tofino 2 that runs switch/p4/tna/switch.p4, as a SwitchDriver.
 #pragma once
 
+#include <memory>
 #include <string>
 
-#include "switch/p4driver/options.h"
+#include "switch/p4driver/p4_switch.h"
 
 namespace slime::net {
 
@@ -13,5 +14,7 @@ struct TofinoOptions : P4Options {
   uint32_t device = 0;             // as bf_switchd numbers its chips
   int call_ms = 2000;              // deadline of each call
 };
+
+Result<std::unique_ptr<P4Switch>> open_tofino(TofinoOptions options);
 
 }  // namespace slime::net
