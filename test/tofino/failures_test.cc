@@ -1,4 +1,6 @@
 // What becomes of failures, and of connections that end.
+#include <cstdlib>
+
 #include "test/tofino/runtime_fixture.h"
 
 namespace slime::tofino {
@@ -27,7 +29,7 @@ TEST_F(Runtime, ReportsWhatIsRefused) {
        }},
       {"modify arrivals",
        [&] {
-         return runtime_.clear_registers({"Ingress.arrivals", 0, 4});
+         return runtime_.clear_registers({"Ingress.arrivals", 0, 1000});
        }},
       {"modify counts",
        [&] {
@@ -166,6 +168,14 @@ TEST(Connecting, TakesIpv6) {
   ASSERT_EQ(error_of(runtime.connect()), "");
   ASSERT_EQ(error_of(runtime.reset()), "");
   EXPECT_TRUE(runtime.looks_alive());
+}
+
+TEST(Connecting, TakesNoProxy) {
+  ::setenv("http_proxy", "http://127.0.0.1:1", 1);
+  FakeBfrt fake;
+  BfRuntime runtime(fake.address(), "switch", 0, kLongMs);
+  EXPECT_EQ(error_of(runtime.connect()), "");
+  ::unsetenv("http_proxy");
 }
 
 TEST(Connecting, NeedsTablesToReset) {
