@@ -5,7 +5,8 @@ install_binary := install -m 755 $(if $(STRIP),-s --strip-program=$(STRIP))
 INSTALLED_LIBS := libnet-slime.so libnccl-net-slime.so libnccl-net.so libslime.a pkgconfig/slime.pc
 # Nobody else puts anything there. DOCDIR and DATADIR may be shared with others.
 OWN_DIRS := $(DOCDIR)/docs $(DOCDIR)/examples $(DATADIR)/nccl-tests-configs $(DATADIR)/p4
-P4_DIRS := $(addprefix $(DATADIR)/p4/,core v1model)
+P4_PARTS := core tna v1model
+P4_DIRS := $(P4_PARTS:%=$(DATADIR)/p4/%)
 DIRS := $(LIBDIR)/pkgconfig $(BINDIR) $(UNITDIR) $(INCLUDEDIR)/slime $(OWN_DIRS) $(P4_DIRS)
 TOP_DOCS := LICENSE $(wildcard README.md SECURITY.md)
 filled = sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|' \
@@ -34,7 +35,7 @@ endif
 	  $(DESTDIR)$(DATADIR)/nccl-tests-configs
 	install -m 755 $(wildcard $(addprefix nccl-tests-configs/*.,sh py)) \
 	  $(DESTDIR)$(DATADIR)/nccl-tests-configs
-	for dir in core v1model; do \
+	for dir in $(P4_PARTS); do \
 	  install -m 644 switch/p4/$$dir/*.p4 $(DESTDIR)$(DATADIR)/p4/$$dir || exit 1; done
 	mk/settle-links.sh $(OWN_DIRS:%=$(DESTDIR)%) $(TOP_DOCS:%=$(DESTDIR)$(DOCDIR)/%)
 

@@ -67,7 +67,7 @@ Result<void> Checker::all() const {
   }
   if (!std::has_single_bit(options_.shards) || options_.shards > traits_.shards) {
     return bad("shards", std::to_string(options_.shards),
-               "the program takes " + powers_up_to(traits_.shards));
+               "the program takes " + powers_up_to(traits_.shards) + "; set data.shards");
   }
   if (address.port() + options_.shards > 65536) {
     return bad("address", address.to_string(), "each shard has a port from there on, up to 65535");

@@ -206,7 +206,7 @@ TEST_F(P4SwitchTest, LimitsAreThoseOfTheProgram) {
   two.shards = 2;
   const auto opened = P4Switch::open(std::make_unique<RecordingRuntime>(device_),
                                      std::make_unique<ChipProgram>(two));
-  EXPECT_EQ(opened.error().what, "chip with shards 2: the program takes 1");
+  EXPECT_EQ(opened.error().what, "chip with shards 2: the program takes 1; set data.shards");
 }
 
 TEST(Placement, IsTheFirstThatFits) {

@@ -61,7 +61,7 @@ const Key kKeys[] = {
      }},
     {"data.max_lanes", "2048",
      "32-bit words per packet; 360 fit an Ethernet of 1500 bytes (352 over IPv6), 2048 one of "
-     "9000; bmv2 takes 64 at most",
+     "9000; bmv2 takes 64 at most, tofino 32",
      [](const std::string& text, Config* c) {
        return take_number(text, 1, sap::kMaxLanes, &c->max_lanes);
      }},
