@@ -1,5 +1,6 @@
 #!/bin/bash
-# The switch for Tofino, compiled and assembled. What is needed is taken from
+# The switch for Tofino 2, compiled and assembled, and the driver's tables against the description
+# that the compiler writes of it. What is needed is taken from
 #   SLIME_P4C_TOFINO  p4c's compiler for Tofino (default: p4c-barefoot)
 #   SLIME_BFAS        its assembler (default: bfas); the compiler alone accepts programs that the chip
 #                     has too few stages for
@@ -9,22 +10,28 @@ p4c=$(command -v "${SLIME_P4C_TOFINO:-p4c-barefoot}") && bfas=$(command -v "${SL
   echo "skipped: p4c-barefoot and bfas are not here (SLIME_P4C_TOFINO, SLIME_BFAS; docs/p4.md)"
   exit 77
 }
+driver=${SLIME_BUILD_DIR:-build}/test/tofino
+[ -x "$driver" ] || { echo "skipped: built without gRPC"; exit 77; }
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
+not_ok() {
+  echo "not ok: $1"
+  cat "$work/log"
+  exit 1
+}
 
 # Without --no-clot the assembler of 9.13.4 ends with "No tag for clot". The size of a table whose
 # entries are in the program is for this compiler only; p4c warns that others ignore it.
-out=$work/out
-if ! "$p4c" --target tofino2 --arch t2na --no-clot --Wdisable=mismatch -I switch/p4 -o "$out" \
-  switch/p4/tna/switch.p4 >"$work/log" 2>&1 || grep -q 'warning:' "$work/log"; then
-  echo "not ok: the compiler"
-elif ! "$bfas" --no-condense --singlewrite --target tofino2 -o "$out/pipe" "$out/pipe/switch.bfa" \
-  >"$work/log" 2>&1 || [ ! -s "$out/pipe/tofino2.bin" ]; then
-  echo "not ok: the assembler"
-else
-  stages() { grep -c "^stage [0-9]* $1" "$out/pipe/switch.bfa"; }
-  echo "ok: tofino2 with $(stages ingress) stages of ingress, $(stages egress) of egress"
-  exit 0
-fi
-cat "$work/log"
-exit 1
+"$p4c" --target tofino2 --arch t2na --no-clot --Wdisable=mismatch -I switch/p4 -o "$work/out" \
+  --bf-rt-schema "$work/bf-rt.json" switch/p4/tna/switch.p4 >"$work/log" 2>&1 ||
+  not_ok "the compiler"
+! grep -q 'warning:' "$work/log" || not_ok "the compiler warns"
+"$bfas" --no-condense --singlewrite --target tofino2 -o "$work/out/pipe" \
+  "$work/out/pipe/switch.bfa" >"$work/log" 2>&1 && [ -s "$work/out/pipe/tofino2.bin" ] ||
+  not_ok "the assembler"
+stages() { grep -c "^stage [0-9]* $1" "$work/out/pipe/switch.bfa"; }
+echo "ok: tofino2 with $(stages ingress) stages of ingress, $(stages egress) of egress"
+
+SLIME_BFRT_JSON=$work/bf-rt.json "$driver" --gtest_filter='RealProgram.*' >"$work/log" 2>&1 &&
+  grep -q 'PASSED.* 1 test' "$work/log" || not_ok "the driver names what the program does not have"
+echo "ok: the program has all that the driver names"
