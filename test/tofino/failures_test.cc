@@ -136,7 +136,7 @@ TEST(Connecting, SaysWhatIsInTheWay) {
     FakeState before = fake.state();
     fake.change(change);
     BfRuntime runtime(fake.address(), "switch", 0, call_ms);
-    const std::string error = error_of(runtime.connect());
+    std::string error = error_of(runtime.connect());
     EXPECT_THAT(error_of(runtime.reset()), HasSubstr("no connection"));
     EXPECT_TRUE(until([&] { return !fake.state().subscriber; })) << "it has unsubscribed";
     fake.change([&](FakeState& state) {
