@@ -59,7 +59,7 @@ static_assert(std::has_unique_object_representations_v<SessionMember> &&
 
 // Members tell each other this version before all else: the blobs of another version have another
 // size. It changes with the protocol towards the switch, too.
-inline constexpr uint32_t kSessionVersion = 4;
+inline constexpr uint32_t kSessionVersion = 5;
 Result<void> check_versions(std::span<const uint32_t> by_rank);
 
 // Rail by rail, each by rank, of the rails that all have. An error names the rank whose blob cannot

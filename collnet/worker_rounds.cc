@@ -110,12 +110,13 @@ void Worker::fill(uint32_t index, const Running& running, const Piece& piece, sa
   header->exponents[0] = slot.own_next.exponents[0];
   header->exponents[1] = slot.own_next.exponents[1];
   header->special = slot.own_next.special;
-  header->cookie = cookie_of(slot, running);
+  header->cookie = cookie_of(slot, running) ^ sap::shape_digest(*header);
   header->check = image + sap::salt(*header);
 }
 
-// A digest of the chunk and, for floats, of the exponents that scale it. It is a part of the salt,
-// so that no check holds where two workers differ in these: exponents reach them without a check.
+// A digest of the chunk and, for floats, of the exponents that scale it. With that of the shape it
+// is the cookie, a part of the salt, so that no check holds where two workers differ in these:
+// exponents reach them without a check, and not every switch compares shapes.
 uint32_t Worker::cookie_of(const Slot& slot, const Running& running) {
   const auto chunk = static_cast<uint32_t>(slot.chunk);
   const bool by_scales =

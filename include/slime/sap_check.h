@@ -83,6 +83,16 @@ constexpr uint32_t salt(const Header& header) {
   return mixed(state ^ header.cookie) | 1;
 }
 
+// Of format, operation, lanes, and whether there is no payload. Workers mix it into their cookies,
+// which are part of the salt. So where workers disagree about the shape of a round, no check holds,
+// even if the switch does not compare shapes.
+constexpr uint32_t shape_digest(const Header& header) {
+  constexpr uint32_t kNoDigestOfExponents = 1u << 31;  // those have 16 bits (Worker::cookie_of)
+  return mixed(kNoDigestOfExponents | static_cast<uint32_t>(header.format) << 24 |
+               static_cast<uint32_t>(header.op) << 20 |
+               static_cast<uint32_t>(header.flags & flag::kExponentsOnly) << 16 | header.lanes);
+}
+
 // The weighted sum, which may be added up in any number of pieces, to 32 bits of check.
 constexpr uint32_t image_of(Format format, uint64_t weighted) {
   const uint32_t width = width_of(format);

@@ -208,6 +208,29 @@ TEST(Check, IsWhatItWas) {
   EXPECT_EQ(check_of(Format::kI64, words, 1), 0x3bd0912au);
 }
 
+// A switch that does not compare shapes adds up the checks of both, and answers with the shape of
+// either.
+TEST(Check, NoRoundIsAcceptedWhoseWorkersDisagreeAboutItsShape) {
+  const Header one{.format = Format::kI32, .op = Op::kMax, .job = 3, .token = 5, .lanes = 32};
+  const auto with_shape = [&](auto change) {
+    Header other = one;
+    change(other);
+    other.cookie = shape_digest(other);
+    return other;
+  };
+  const Header first = with_shape([](Header&) {});
+  for (const Header& other : {with_shape([](Header& h) { h.op = Op::kMin; }),
+                              with_shape([](Header& h) { h.format = Format::kU32; }),
+                              with_shape([](Header& h) { h.lanes = 16; }),
+                              with_shape([](Header& h) { h.flags = flag::kExponentsOnly; })}) {
+    const uint32_t sum = salt(first) + salt(other);
+    EXPECT_NE(sum, 2 * salt(first));
+    EXPECT_NE(sum, 2 * salt(other));
+  }
+  const Header fallback = with_shape([](Header& h) { h.flags = flag::kFallback; });
+  EXPECT_EQ(salt(fallback), salt(first)) << "no part of the shape";
+}
+
 // Rounds that are no sums.
 TEST(Check, CopiesAgreeUntilABitOfOneIsFlipped) {
   std::vector<std::byte> payload(16);

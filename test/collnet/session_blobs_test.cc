@@ -29,7 +29,7 @@ std::vector<SessionMember> members() {
 TEST(SessionBlobs, AnotherVersionIsNamedWithItsRank) {
   EXPECT_TRUE(check_versions(std::vector{kSessionVersion, kSessionVersion}));
   EXPECT_THAT(check_versions(std::vector<uint32_t>{kSessionVersion, 7}).error().what,
-              HasSubstr("rank 1 speaks version 7 of CollNet's protocols and this rank version 4"));
+              HasSubstr("rank 1 speaks version 7 of CollNet's protocols and this rank version 5"));
 }
 
 TEST(SessionBlobs, AddressesAreThoseOfTheRailsThatAllHave) {
