@@ -171,7 +171,7 @@ Message Controller::on(const control::Fence& request) {
     return Refused{Refusal::kBusy, "its generation began just now; it may change again in " +
                                        std::to_string(wait_ms) + " ms"};
   }
-  const auto token = random_number<uint32_t>();
+  const auto token = draw_token();
   if (!token) return Refused{Refusal::kInternal, token.error().what};
   if (auto fenced = driver_.fence(job->ref.job, *generation, *token); !fenced) {
     return driver_failed("fence", job->ref.job, fenced.error());

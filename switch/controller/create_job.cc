@@ -67,7 +67,7 @@ Result<Controller::Job> Controller::job_of(const control::CreateJob& wanted, con
                                            JobNumber number) {
   Job job;
   const auto id = random_nonce();
-  const auto token = random_number<uint32_t>();
+  const auto token = draw_token();
   if (!id) return fail(id.error());
   if (!token) return fail(token.error());
   job.ref = {*id, number.job, number.generation};

@@ -1,5 +1,7 @@
 #include "switch/controller/numbers.h"
 
+#include <slime/random.h>
+
 namespace slime::net {
 namespace {
 
@@ -12,6 +14,12 @@ uint64_t mixed(uint64_t value) {
 }
 
 }  // namespace
+
+Result<uint32_t> draw_token() {
+  auto token = random_number<uint32_t>();
+  while (token && *token == 0) token = random_number<uint32_t>();
+  return token;
+}
 
 JobNumbers::JobNumbers(uint16_t first, uint16_t count, uint64_t seed)
     : first_(first), entries_(count) {

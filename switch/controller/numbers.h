@@ -2,11 +2,17 @@
 // while a packet of its last owner may still be under way.
 #pragma once
 
+#include <slime/result.h>
+
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 namespace slime::net {
+
+// Of a new generation of a job: random, and not 0, which registers of a switch in P4 have before
+// any job has used them.
+Result<uint32_t> draw_token();
 
 struct JobNumber {
   uint16_t job = 0;
