@@ -3,6 +3,7 @@
 #include <slime/slot_machine.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace slime::p4 {
 namespace {
@@ -45,6 +46,7 @@ Trace::Trace(uint64_t seed, Kind kind_of_switch) : kind_(kind_of_switch), random
 }
 
 std::pair<uint8_t, uint32_t> Trace::fence() {
+  former_ = {world_.job.generation, world_.job.token};
   ++world_.job.generation;
   world_.job.token = static_cast<uint32_t>(random_());
   return {world_.job.generation, world_.job.token};
@@ -62,7 +64,11 @@ std::vector<std::byte> Trace::valid(uint16_t slot, uint32_t epoch, uint8_t child
   if ((shape >> 50) % 8 == 0) what.flags = sap::flag::kExponentsOnly;
   what.seed = below(3);  // other values in a contribution that is repeated must have no effect
   *above = job.parent && one_in(4);
-  if (one_in(10) && !*above) return vectors::question(job, child, slot, epoch);
+  if (one_in(10) && !*above) {
+    return vectors::changed(vectors::question(job, child, slot, epoch), [&](sap::Header& header) {
+      if (one_in(4)) header.flags = sap::flag::kExponentsOnly;
+    });
+  }
   auto packet = vectors::contribution(job, child, slot, epoch, what);
   const bool by_switch = job.children_are_switches;
   return vectors::changed(std::move(packet), [&](sap::Header& header) {
@@ -96,6 +102,11 @@ Trace::Packet Trace::next() {
       header.cookie = below(6);
     });
     packet.bytes.resize(sap::kHeaderBytes + 4);
+  }
+  if (former_ && one_in(20)) {  // late
+    packet.bytes = vectors::changed(std::move(packet.bytes), [&](sap::Header& header) {
+      std::tie(header.generation, header.token) = *former_;
+    });
   }
   if (one_in(6)) spoil(&packet);
   return packet;

@@ -2,6 +2,7 @@
 // reordering, and packets that no worker sends. The seed decides everything.
 #pragma once
 
+#include <optional>
 #include <random>
 
 #include "test/vectors/recorder.h"
@@ -35,7 +36,8 @@ class Trace {
   const Kind kind_;
   std::mt19937_64 random_;
   vectors::Vector world_;
-  std::vector<uint32_t> epochs_;  // of each slot, about where its rounds are
+  std::optional<std::pair<uint8_t, uint32_t>> former_;  // generation and token before the fence
+  std::vector<uint32_t> epochs_;                        // of each slot, about where its rounds are
 };
 
 }  // namespace slime::p4

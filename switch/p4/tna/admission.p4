@@ -55,13 +55,15 @@ control Admission(in headers_t hdr, inout meta_t meta, in bridge_t bridge) {
     }
   }
 
-  action word_format() { meta.is_word_format = 1; }
-  action other_format() { meta.is_word_format = 0; }
-  action unknown_format() { meta.kind = KIND_MALFORMED; }
+  action word_format() {
+    meta.is_known_format = 1;
+    meta.is_word_format = 1;
+  }
+  action other_format() { meta.is_known_format = 1; }
   table formats {
     key = { hdr.sap.format: exact; }
-    actions = { word_format; other_format; unknown_format; }
-    const default_action = unknown_format();
+    actions = { word_format; other_format; NoAction; }
+    const default_action = NoAction();
     size = 7;
     const entries = {
       SAP_I32: word_format();
@@ -166,6 +168,7 @@ control Admission(in headers_t hdr, inout meta_t meta, in bridge_t bridge) {
       meta.damaged: ternary;
       meta.kind: ternary;
       meta.is_well_formed: ternary;
+      meta.is_known_format: ternary;
       meta.is_known_job: ternary;
       meta.is_known_generation: ternary;
       meta.is_member: ternary;
@@ -176,23 +179,24 @@ control Admission(in headers_t hdr, inout meta_t meta, in bridge_t bridge) {
     }
     actions = { ignore; admit; drop_of_no_job; refuse_of_no_job; drop_of_job; refuse; }
     const default_action = drop_of_no_job(DEVICE_MALFORMED);
-    size = 15;
+    size = 16;
     const entries = {
-      (0, _, _, _, _, _, _, _, _, _, _): ignore();  // it is forwarded
-      (1, 1, _, _, _, _, _, _, _, _, _): ignore();
-      (_, _, KIND_MALFORMED, _, _, _, _, _, _, _, _): drop_of_no_job(DEVICE_MALFORMED);
-      (_, _, KIND_OTHER_VERSION, _, _, _, _, _, _, _, _): drop_of_no_job(DEVICE_OTHER_VERSION);
-      (_, _, KIND_UNEXPECTED, _, _, _, _, _, _, _, _): drop_of_no_job(DEVICE_UNEXPECTED);
-      (_, _, _, 0, _, _, _, _, _, _, _): drop_of_no_job(DEVICE_MALFORMED);
-      (_, _, _, 1, 0, _, _, _, _, _, _): refuse_of_no_job();
-      (_, _, _, 1, 1, 0, _, _, _, _, _): refuse(SAP_GENERATION, COUNT_REJECTED_GENERATION);
-      (_, _, _, 1, 1, 1, 0, _, _, _, _): drop_of_job(COUNT_WRONG_TOKEN);
-      (_, _, _, 1, 1, 1, 1, 0, _, _, _): refuse(SAP_SOURCE, COUNT_REJECTED_SOURCE);
-      (_, _, KIND_CONTRIBUTION, 1, 1, 1, 1, 1, 0, 1, 0): admit();
-      (_, _, KIND_PARTIAL, 1, 1, 1, 1, 1, 0, 1, 1): admit();
-      (_, _, KIND_QUERY, 1, 1, 1, 1, 1, 0, 1, _): admit();
-      (_, _, _, 1, 1, 1, 1, 1, 0, _, _): refuse(SAP_SHAPE, COUNT_REJECTED_SHAPE);
-      (_, _, _, 1, 1, 1, 1, 1, _, _, _): refuse(SAP_SLOT, COUNT_REJECTED_SLOT);
+      (0, _, _, _, _, _, _, _, _, _, _, _): ignore();  // it is forwarded
+      (1, 1, _, _, _, _, _, _, _, _, _, _): ignore();
+      (_, _, KIND_MALFORMED, _, _, _, _, _, _, _, _, _): drop_of_no_job(DEVICE_MALFORMED);
+      (_, _, KIND_OTHER_VERSION, _, _, _, _, _, _, _, _, _): drop_of_no_job(DEVICE_OTHER_VERSION);
+      (_, _, KIND_UNEXPECTED, _, _, _, _, _, _, _, _, _): drop_of_no_job(DEVICE_UNEXPECTED);
+      (_, _, _, 0, _, _, _, _, _, _, _, _): drop_of_no_job(DEVICE_MALFORMED);
+      (_, _, _, _, 0, _, _, _, _, _, _, _): drop_of_no_job(DEVICE_MALFORMED);
+      (_, _, _, 1, 1, 0, _, _, _, _, _, _): refuse_of_no_job();
+      (_, _, _, 1, 1, 1, 0, _, _, _, _, _): refuse(SAP_GENERATION, COUNT_REJECTED_GENERATION);
+      (_, _, _, 1, 1, 1, 1, 0, _, _, _, _): drop_of_job(COUNT_WRONG_TOKEN);
+      (_, _, _, 1, 1, 1, 1, 1, 0, _, _, _): refuse(SAP_SOURCE, COUNT_REJECTED_SOURCE);
+      (_, _, KIND_CONTRIBUTION, 1, 1, 1, 1, 1, 1, 0, 1, 0): admit();
+      (_, _, KIND_PARTIAL, 1, 1, 1, 1, 1, 1, 0, 1, 1): admit();
+      (_, _, KIND_QUERY, 1, 1, 1, 1, 1, 1, 0, 1, _): admit();
+      (_, _, _, 1, 1, 1, 1, 1, 1, 0, _, _): refuse(SAP_SHAPE, COUNT_REJECTED_SHAPE);
+      (_, _, _, 1, 1, 1, 1, 1, 1, _, _, _): refuse(SAP_SLOT, COUNT_REJECTED_SLOT);
     }
   }
 

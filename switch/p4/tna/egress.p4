@@ -5,7 +5,7 @@
 control PacketEgress(inout headers_t hdr, in bit<16> port, in bit<16> replica, inout bit<1> discard) {
   // SEND_RESULT: a copy for each child.
   action send(bit<48> mac, bit<32> address, bit<16> udp_port) {
-    hdr.ethernet.source = hdr.ethernet.destination;
+    hdr.ethernet.source = hdr.bridged.mac;
     hdr.ethernet.destination = mac;
     hdr.ipv4.source = hdr.ipv4.destination;
     hdr.ipv4.destination = address;
@@ -23,9 +23,8 @@ control PacketEgress(inout headers_t hdr, in bit<16> port, in bit<16> replica, i
     size = SOURCES;
   }
   action turn_round() {
-    bit<48> mac = hdr.ethernet.source;
-    hdr.ethernet.source = hdr.ethernet.destination;
-    hdr.ethernet.destination = mac;
+    hdr.ethernet.destination = hdr.ethernet.source;
+    hdr.ethernet.source = hdr.bridged.mac;
     bit<32> address = hdr.ipv4.source;
     hdr.ipv4.source = hdr.ipv4.destination;
     hdr.ipv4.destination = address;

@@ -8,6 +8,7 @@ header bridged_h {
   bit<8> children_are_switches;
   bit<16> port;  // where it came in
   bit<8> flooded;
+  bit<48> mac;   // the switch's
 }
 
 struct headers_t {

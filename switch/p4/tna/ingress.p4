@@ -48,6 +48,7 @@ control PacketIngress(inout headers_t hdr, inout meta_t meta, inout bridge_t bri
     hdr.bridged.flooded = 0;
     hdr.bridged.port = (bit<16>)port;
     own.apply(bridge);
+    hdr.bridged.mac = bridge.mac;
     if (hdr.sap.isValid()) {
       admission.apply(hdr, meta, bridge);
     }

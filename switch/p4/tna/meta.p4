@@ -39,6 +39,7 @@ struct meta_t {
   bit<1> damaged;       // the checksum of IP is wrong
   bit<8> kind;
   bit<1> is_well_formed;
+  bit<1> is_known_format;
   bit<1> is_word_format;
   bit<32> round_before;  // on this half: epoch - 2
 

@@ -79,7 +79,6 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout meta_t meta,
       LENGTH(17); LENGTH(18); LENGTH(19); LENGTH(20); LENGTH(21); LENGTH(22); LENGTH(23);
       LENGTH(24); LENGTH(25); LENGTH(26); LENGTH(27); LENGTH(28); LENGTH(29); LENGTH(30);
       LENGTH(31); LENGTH(32);
-#endif
       default: accept;  // they disagree, or it has more than this switch takes
     }
   }
@@ -98,3 +97,4 @@ parser PacketParser(packet_in packet, out headers_t hdr, inout meta_t meta,
   WORD(29, 30) WORD(30, 31) LAST_WORD(31)
 }
 
+#endif
