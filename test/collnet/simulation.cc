@@ -119,8 +119,22 @@ void Simulation::add_switch(const Options& options, uint32_t at, const net::JobS
   switches_.push_back(std::move(fresh));
 }
 
+void Simulation::change_op(const SocketAddress& from, const SocketAddress& to,
+                           std::span<std::byte> bytes) {
+  sap::Header header;
+  if (!options_.op_of_switches || sap::decode(bytes, &header) != sap::Fault::kNone) return;
+  if (header.type == sap::Type::kContribution) {
+    own_ops_[node_of(from)] = header.op;
+    header.op = *options_.op_of_switches;
+  } else if (header.type == sap::Type::kResult || header.type == sap::Type::kResultAgain) {
+    header.op = own_ops_[node_of(to)];
+  }
+  sap::encode(header, bytes.data());
+}
+
 void Simulation::send(const SocketAddress& from, const SocketAddress& to,
-                      const std::vector<std::byte>& bytes) {
+                      std::vector<std::byte> bytes) {
+  change_op(from, to, bytes);
   std::uniform_real_distribution<double> chance;
   for (const SocketAddress& lost : cut_) {
     if (lost == from || lost == to) return;

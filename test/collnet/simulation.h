@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <queue>
@@ -37,6 +38,9 @@ class Simulation {
     uint32_t formats = sap::kKnownFormats;  // of the switches
     // One switch, which answers a query as a chip does: with a status, even of a complete round.
     bool queries_read_no_values = false;
+    // The switches fold by this operation whatever a packet says, and answer each worker with its
+    // own: as a chip, which does not compare the shapes of a round.
+    std::optional<sap::Op> op_of_switches = {};
     uint64_t dead_ns = 60'000'000'000;
     NetworkOptions network = {};
   };
@@ -100,8 +104,8 @@ class Simulation {
   std::vector<std::byte> as_status(std::vector<std::byte> result) const;
   std::vector<std::byte> with_raised_exponents(std::vector<std::byte> bytes,
                                                const SocketAddress& to);
-  void send(const SocketAddress& from, const SocketAddress& to,
-            const std::vector<std::byte>& bytes);
+  void send(const SocketAddress& from, const SocketAddress& to, std::vector<std::byte> bytes);
+  void change_op(const SocketAddress& from, const SocketAddress& to, std::span<std::byte> bytes);
   static SocketAddress address_of(uint32_t node, uint32_t port);
   std::vector<uint32_t> pause();
   net::JobSpec spec() const;
@@ -125,6 +129,7 @@ class Simulation {
   std::vector<bool> stopped_;
   std::vector<SocketAddress> cut_;
   std::array<uint64_t, sap::kMaxRails> sent_on_{};
+  std::map<uint32_t, sap::Op> own_ops_;  // of workers, by their nodes; see op_of_switches
 };
 
 }  // namespace slime

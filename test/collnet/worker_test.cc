@@ -264,6 +264,29 @@ TEST(Worker, NamesStragglersNotAllTheTime) {
   EXPECT_THAT(reports, testing::ElementsAre("1", "1, 2", "1", "1, 2", "1"));
 }
 
+// Minimum and maximum have copies that agree, and checks that are salts alone: only the shape in
+// the cookie tells a worker that another one has called something else.
+TEST(Worker, AcceptsNothingWhereRanksCallDifferentCollectives) {
+  Job job({.leaves = {2}, .op_of_switches = sap::Op::kMax});
+  auto buffers = job.inputs<int32_t>(8, any_int);
+  const auto before = buffers;
+  for (uint32_t rank : {0, 1}) {
+    uint64_t ticket;
+    const Operation operation{.send = buffers[rank].data(),
+                              .receive = buffers[rank].data(),
+                              .count = buffers[rank].size(),
+                              .type = DataType::kInt32,
+                              .op = rank == 0 ? sap::Op::kMax : sap::Op::kMin};
+    ASSERT_EQ(job.simulation.worker(rank).start(operation, job.simulation.now_ns(), &ticket),
+              Status::kOk);
+  }
+  const auto is_damaged = [&](uint32_t rank) {
+    return job.simulation.worker(rank).counters().corrupt > 0;
+  };
+  EXPECT_TRUE(job.simulation.run_until([&] { return is_damaged(0) && is_damaged(1); }));
+  EXPECT_EQ(buffers, before);
+}
+
 // Such a switch says that all have contributed, while the result was lost.
 TEST(Worker, SuspectsNobodyWhoseContributionHasCome) {
   Job job({.leaves = {3}, .queries_read_no_values = true, .network = {.seed = 5, .loss = 0.6}});

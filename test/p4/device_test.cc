@@ -1,9 +1,9 @@
-// A P4 program on a real simple_switch, driven by P4Switch, against a model, which is the shards that
-// the software switch runs: after every packet the same packets leave, and at the end the counters
-// of the job agree. bmv2.test.sh starts simple_switch and sets
+// A P4 program on a real simple_switch, driven by P4Switch, against a model, which is the shards
+// that the software switch runs: after every packet the same packets leave, and at the end the
+// counters of the job agree. bmv2.test.sh starts simple_switch and sets
 //   SLIME_P4_RUNTIME  its runtime interface
 //   SLIME_P4_WIRE     the interface that is linked to its port 0
-//   SLIME_P4_PROGRAM  what it runs: v1model (default), or tna (that for Tofino, tna_on_bmv2.p4)
+//   SLIME_P4_PROGRAM  what it runs: v1model (default), or tna (that for Tofino)
 //   SLIME_P4_PACKETS  of the random traces (default 20000)
 //   SLIME_P4_SEED     of the first trace (default 1)
 #include <gtest/gtest.h>
