@@ -1,7 +1,6 @@
 #include "switch/bmv2/program.h"
 
 #include <bit>
-#include <set>
 
 #include "switch/bmv2/entries.h"
 #include "switch/bmv2/runtime.h"
@@ -29,19 +28,14 @@ Bmv2Program::Bmv2Program(P4Options options) : P4Program(kTraits, std::move(optio
 std::vector<TableEntry> Bmv2Program::device_entries() const {
   std::vector<TableEntry> entries = {own_address(options().address, options().mac),
                                      no_way_to(options().mac)};
-  std::set<uint64_t> macs;
-  for (const auto& [address, host] : options().hosts) {
-    if (macs.insert(host.mac).second) entries.push_back(way_to(host.mac, host.port));
+  for (const auto& [mac, port] : ports_by_mac(options().hosts)) {
+    entries.push_back(way_to(mac, port));
   }
   return entries;
 }
 
 P4Program::Flooding Bmv2Program::flooding() const {
-  std::set<uint16_t> ports;
-  for (const auto& [address, host] : options().hosts) ports.insert(host.port);
-  MulticastGroup group{.id = kFloodGroup};
-  for (const uint16_t port : ports) group.replicas.push_back({0, port});
-  return {std::move(group), kForwarding, flood()};
+  return {group_of_all(kFloodGroup, options().hosts), kForwarding, flood()};
 }
 
 std::string_view Bmv2Program::reject_meter() const { return kRejectRate; }

@@ -4,6 +4,7 @@
 #include <slime/switch_control.h>
 
 #include <bit>
+#include <set>
 
 namespace slime::net {
 namespace {
@@ -39,9 +40,9 @@ Result<void> Checker::hosts() const {
     return bad("hosts, in number", std::to_string(options_.hosts.size()),
                "at most " + std::to_string(traits_.hosts - 1));
   }
-  std::map<uint64_t, uint16_t> ports;
+  const std::map<uint64_t, uint16_t> ports = ports_by_mac(options_.hosts);
   for (const auto& [address, host] : options_.hosts) {
-    if (ports.try_emplace(host.mac, host.port).first->second != host.port) {
+    if (ports.at(host.mac) != host.port) {
       return bad("a MAC", "at two ports", "a host with several addresses has one");
     }
     if (host.port >= traits_.ports) {
@@ -81,6 +82,20 @@ Result<void> Checker::all() const {
 }
 
 }  // namespace
+
+std::map<uint64_t, uint16_t> ports_by_mac(const Hosts& hosts) {
+  std::map<uint64_t, uint16_t> ports;
+  for (const auto& [address, host] : hosts) ports.try_emplace(host.mac, host.port);
+  return ports;
+}
+
+MulticastGroup group_of_all(uint16_t id, const Hosts& hosts) {
+  std::set<uint16_t> ports;
+  for (const auto& [address, host] : hosts) ports.insert(host.port);
+  MulticastGroup group{.id = id};
+  for (const uint16_t port : ports) group.replicas.push_back({0, port});
+  return group;
+}
 
 uint32_t ipv4_of(const SocketAddress& address) {
   return ntohl(reinterpret_cast<const sockaddr_in*>(address.data())->sin_addr.s_addr);

@@ -7,6 +7,8 @@
 
 #include <map>
 
+#include "switch/p4driver/entry.h"
+
 namespace slime::net {
 
 // Texts last as long as the process.
@@ -30,6 +32,11 @@ struct Host {
   uint16_t port = 0;
 };
 using Hosts = std::map<uint32_t, Host>;  // by IPv4 address
+
+// Ports by MAC: a host with several addresses is there once.
+std::map<uint64_t, uint16_t> ports_by_mac(const Hosts& hosts);
+// A copy for each port that leads to a host.
+MulticastGroup group_of_all(uint16_t id, const Hosts& hosts);
 
 struct P4Options {
   // Where workers send, IPv4; the port is that of shard 0. No host has it: the switch answers ARP
