@@ -41,7 +41,10 @@ class Twins {
       : device_(device), wire_(wire), model_(std::move(model)) {
     model_->set_clock(&time_us_);
   }
-  Result<void> add() { return device_.add_job(model_->job()); }
+  Result<void> add() {
+    refusals_before_ = refusals();
+    return device_.add_job(model_->job());
+  }
   Result<void> fence(uint8_t generation, uint32_t token) {
     settle();
     model_->fence(generation, token);
@@ -65,6 +68,7 @@ class Twins {
       const auto found = wire_.receive_until(seen_marker_++);
       ASSERT_TRUE(found) << found.error().what << "\nafter " << input;
       ASSERT_EQ(sorted_texts(*found), sorted_texts(packets)) << "after " << input;
+      refusals_seen_ += static_cast<uint64_t>(std::ranges::count_if(packets, is_refusal));
     }
     expected_.clear();
   }
@@ -75,13 +79,28 @@ class Twins {
 #define SLIME_FIELD(name, help) EXPECT_EQ(found->name, expected.name) << #name;
     SLIME_JOB_COUNTERS(SLIME_FIELD)
 #undef SLIME_FIELD
+    if (!job().parent) {  // whose refusals are passed on
+      EXPECT_EQ(refusals() - refusals_before_, refusals_seen_) << "rejects_sent";
+    }
   }
 
  private:
+  static bool is_refusal(const test::CapturedPacket& packet) {
+    return packet.payload[sap::at::kType] == static_cast<std::byte>(sap::Type::kReject);
+  }
+  uint64_t refusals() const {
+    for (const net::DeviceCounter& counter : device_.counters()) {
+      if (std::string_view(counter.name) == "rejects_sent") return counter.value;
+    }
+    ADD_FAILURE() << "no counter of refusals";
+    return 0;
+  }
+
   net::P4Switch& device_;
   Wire& wire_;
   const std::unique_ptr<Model> model_;
   uint64_t time_us_ = 1'000'000;
+  uint64_t refusals_before_ = 0, refusals_seen_ = 0;
   uint32_t next_marker_ = 0x0a000001, seen_marker_ = 0x0a000001;
   std::vector<std::pair<std::string, Packets>> expected_;
 };
