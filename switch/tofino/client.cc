@@ -26,7 +26,7 @@ constexpr const char* kCodes[] = {
     "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
     "DATA_LOSS", "UNAUTHENTICATED"};
 
-// By the clock that does not jump.
+// On the monotonic clock.
 gpr_timespec in_ms(int ms) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(ms, GPR_TIMESPAN));
 }
@@ -39,7 +39,7 @@ Error make_call_error(int code, const std::string& message) {
                     message.c_str());
 }
 
-// The first update that failed, of the details that a Write fails with; nothing: there is none.
+// Finds the first failed update in the status details of a Write. False: no update has failed.
 bool first_failure(const std::string& details, bfrt_proto::Error* failure) {
   bfrt_proto::RpcStatus status;
   if (!status.ParseFromString(details)) return false;
@@ -49,8 +49,8 @@ bool first_failure(const std::string& details, bfrt_proto::Error* failure) {
   return false;
 }
 
-// What the server answers, not what becomes of a connection. UNKNOWN is both: with details the
-// server has sent it, and otherwise maybe not.
+// Codes with which the server refuses a call, as opposed to codes for a failed connection. UNKNOWN
+// may be either: the caller looks at its details.
 bool is_refusal(int code) {
   switch (code) {
     case grpc::INVALID_ARGUMENT:
@@ -75,8 +75,8 @@ std::string uri_of(const SocketAddress& server) {
   return (server.is_ipv6() ? "ipv6:" : "ipv4:") + text;
 }
 
-// A channel of its own each time, that shares nothing with the last one: the pause before
-// gRPC would connect again grows to two minutes. A proxy for the web is none for the switch.
+// Each connection has a new channel, which shares nothing with the last one, because the pause
+// before gRPC reconnects a channel grows to two minutes. The variable http_proxy is not used.
 std::shared_ptr<grpc::Channel> make_channel(const SocketAddress& server) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -96,7 +96,8 @@ struct Client::Connection {
       : stub(BfRuntime::NewStub(make_channel(server))),
         stream(stub->PrepareAsyncStreamChannel(&context, &queue)) {}
 
-  // What is under way uses the members, and ends at once when it is cancelled: no peer is needed.
+  // The operation under way uses the members. When it is cancelled it ends at once, without the
+  // peer.
   ~Connection() {
     context.TryCancel();
     queue.Shutdown();

@@ -40,7 +40,7 @@ bool flag(const json& from, const char* name) {
   return value && value->is_boolean() && value->get<bool>();
 }
 
-// The members of an array; of what is absent, or not an array, none.
+// The members of an array; empty if it is absent or no array.
 const json& list(const json& from, const char* name) {
   static const json nothing = json::array();
   const json* value = member(from, name);
@@ -65,7 +65,7 @@ std::optional<Table::Type> type_of(const json& table) {
   return std::nullopt;
 }
 
-// False: the width of bytes is missing, or none.
+// False: the width of bytes is missing or 0.
 bool read_type(const json& from, Field* field) {
   const json* type = member(from, "type");
   const std::string name = type ? text(*type, "type") : "";

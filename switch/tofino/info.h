@@ -50,7 +50,7 @@ struct Table {
   std::vector<Action> actions;
 };
 
-// By its name; nullptr: there is none.
+// Finds one by its name. nullptr: no such name.
 template <typename Named>
 const Named* find_in(const std::vector<Named>& all, std::string_view name) {
   for (const Named& one : all) {
@@ -63,7 +63,7 @@ class Info {
  public:
   static Result<Info> parse(std::string_view program, std::string_view chip);
 
-  // nullptr: there is none. BFRuntime's names begin with that of the pipeline ("pipe."), which may
+  // nullptr: no such table. BFRuntime's names begin with that of the pipeline ("pipe."), which may
   // be left out where it has one.
   const Table* find(std::string_view name) const;
   const std::vector<Table>& tables() const { return tables_; }

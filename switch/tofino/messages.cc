@@ -116,7 +116,7 @@ Result<void> put_number_key(const Table& table, uint64_t value, bfrt_proto::Tabl
   return {};
 }
 
-// nullptr: there is none of that kind.
+// Adds the field of that name. nullptr: the table has no such field of that kind.
 DataField* named(const Table& table, const char* name, Field::Kind kind, bool is_list,
                  TableData* data) {
   const Field* known = find_in(table.data, name);

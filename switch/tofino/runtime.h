@@ -1,7 +1,7 @@
 // BFRuntime as a P4Runtime: a Tofino that bf_switchd drives, with a P4 program that it has loaded.
 //
-// The device is this class's alone: reset() empties all tables, registers, counters and meters of
-// the program, and deletes all multicast groups and nodes, whoever made them. Mirroring sessions
+// No other client may use the device: reset() empties all tables, registers, counters and meters of
+// the program, and deletes all multicast groups and nodes. Mirroring sessions
 // stay: the program uses those that mirror() has set.
 //
 // States: connected, or not, as those of P4Runtime. Every change is one of all pipes.
