@@ -2,12 +2,12 @@
 #pragma once
 
 #include <slime/aggregation.h>
-#include <slime/result.h>
 
 #include <span>
 #include <type_traits>
 #include <vector>
 
+#include "base/error.h"
 #include "engine/comm.h"
 
 namespace slime::aggregation {

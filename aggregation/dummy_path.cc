@@ -1,9 +1,9 @@
 #include "aggregation/dummy_path.h"
 
-#include <slime/clock.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "base/clock.h"
 
 namespace slime::aggregation {
 namespace {

@@ -2,12 +2,11 @@
 // contribution of the worker is folded once for every rank.
 #pragma once
 
-#include <slime/settings.h>
-
 #include <memory>
 #include <vector>
 
 #include "aggregation/path.h"
+#include "settings/settings.h"
 #include "switch/core/shard.h"
 
 namespace slime::aggregation {

@@ -1,11 +1,10 @@
 #include "aggregation/exchange.h"
 
-#include <slime/resolve.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "aggregation/rendezvous.h"
+#include "base/net/resolve.h"
 
 namespace slime::aggregation {
 namespace {

@@ -1,11 +1,10 @@
 // All ranks get the cards of all, by the means that the options name.
 #pragma once
 
-#include <slime/settings.h>
-
 #include <vector>
 
 #include "aggregation/card.h"
+#include "settings/settings.h"
 
 namespace slime::aggregation {
 

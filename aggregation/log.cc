@@ -1,10 +1,11 @@
 #include "aggregation/log.h"
 
 #include <slime/aggregation.h>
-#include <slime/log.h>
 
 #include <atomic>
 #include <cstdio>
+
+#include "base/log.h"
 
 namespace slime::aggregation {
 namespace {

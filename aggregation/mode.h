@@ -2,9 +2,10 @@
 #pragma once
 
 #include <slime/aggregation.h>
-#include <slime/result.h>
 
 #include <string>
+
+#include "base/error.h"
 
 namespace slime::aggregation {
 

@@ -1,7 +1,5 @@
 #include "aggregation/open.h"
 
-#include <slime/log.h>
-
 #include <utility>
 
 #include "aggregation/dummy_path.h"
@@ -10,6 +8,7 @@
 #include "aggregation/mode.h"
 #include "aggregation/settings_of.h"
 #include "aggregation/switch_path.h"
+#include "base/log.h"
 
 namespace slime::aggregation {
 namespace {

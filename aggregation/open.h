@@ -2,11 +2,11 @@
 #pragma once
 
 #include <slime/aggregation.h>
-#include <slime/settings.h>
 
 #include <memory>
 
 #include "aggregation/path.h"
+#include "settings/settings.h"
 
 namespace slime::aggregation {
 

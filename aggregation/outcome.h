@@ -2,7 +2,8 @@
 #pragma once
 
 #include <slime/aggregation.h>
-#include <slime/result.h>
+
+#include "base/error.h"
 
 namespace slime::aggregation {
 

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <sched.h>
-#include <slime/clock.h>
 
 #include <chrono>
 #include <cstdint>
 #include <thread>
+
+#include "base/clock.h"
 
 namespace slime::aggregation {
 

@@ -12,14 +12,13 @@
 // Everything waits until a deadline.
 #pragma once
 
-#include <slime/clock.h>
-#include <slime/hmac.h>
-#include <slime/socket.h>
-
 #include <string>
 #include <vector>
 
 #include "aggregation/card.h"
+#include "base/clock.h"
+#include "base/hmac.h"
+#include "base/net/socket.h"
 
 namespace slime::aggregation {
 

@@ -1,7 +1,5 @@
 // Rank 0's end of a rendezvous.
 #include <poll.h>
-#include <slime/log.h>
-#include <slime/visitors.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +10,8 @@
 
 #include "aggregation/rendezvous.h"
 #include "aggregation/rendezvous_wire.h"
+#include "base/log.h"
+#include "base/net/visitors.h"
 
 namespace slime::aggregation {
 namespace {

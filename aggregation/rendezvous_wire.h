@@ -1,9 +1,6 @@
 // The messages of a rendezvous: fixed sizes, in host order; the magic number tells another one.
 #pragma once
 
-#include <slime/hmac.h>
-#include <slime/random.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +8,8 @@
 #include <type_traits>
 
 #include "aggregation/card.h"
+#include "base/hmac.h"
+#include "base/random.h"
 
 namespace slime::aggregation {
 

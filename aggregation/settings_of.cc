@@ -1,8 +1,8 @@
 #include "aggregation/settings_of.h"
 
-#include <slime/log.h>
-
 #include <charconv>
+
+#include "base/log.h"
 
 namespace slime::aggregation {
 namespace {

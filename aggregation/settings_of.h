@@ -2,7 +2,8 @@
 #pragma once
 
 #include <slime/aggregation.h>
-#include <slime/settings.h>
+
+#include "settings/settings.h"
 
 namespace slime::aggregation {
 

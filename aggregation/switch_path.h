@@ -1,14 +1,13 @@
 // Operations over the switch: a fabric of this Context's own, and a session.
 #pragma once
 
-#include <slime/settings.h>
-
 #include <memory>
 #include <vector>
 
 #include "aggregation/path.h"
 #include "collnet/session.h"
 #include "engine/comm.h"
+#include "settings/settings.h"
 
 namespace slime::aggregation {
 

@@ -1,12 +1,14 @@
 // Building an Error: the sentence is bounded, because NCCL's logger is (see base/log.cc).
-#include <slime/result.h>
-#include <slime/socket.h>
+
+#include "base/error.h"
 
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <string>
+
+#include "base/net/socket.h"
 
 namespace slime {
 namespace {

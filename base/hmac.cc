@@ -1,14 +1,16 @@
 // HMAC-SHA256 through libcrypto, loaded by name: the plugin may link nothing but the C and C++
 // libraries (CONTRIBUTING.md), and a process with OpenSSL in it already gets that one.
+#include "base/hmac.h"
+
 #include <fcntl.h>
-#include <slime/hmac.h>
-#include <slime/library.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include "base/library.h"
 
 namespace slime {
 namespace {

@@ -1,10 +1,12 @@
+#include "base/housekeeper.h"
+
 #include <signal.h>
-#include <slime/clock.h>
-#include <slime/housekeeper.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <utility>
+
+#include "base/clock.h"
 
 namespace slime {
 namespace {

@@ -1,5 +1,6 @@
+#include "base/library.h"
+
 #include <dlfcn.h>
-#include <slime/library.h>
 
 namespace slime {
 

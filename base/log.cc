@@ -1,7 +1,8 @@
 // NCCL's logger prints prefix and text through one buffer of 1024 bytes (src/debug.cc,
 // ncclDebugLog) and cuts what does not fit without a word. A line of ours stays well below that
 // and says where it was cut.
-#include <slime/log.h>
+
+#include "base/log.h"
 
 #include <atomic>
 #include <cerrno>

@@ -1,4 +1,5 @@
-#include <slime/random.h>
+#include "base/random.h"
+
 #include <sys/random.h>
 
 #include <cerrno>

@@ -1,8 +1,8 @@
 #include "collnet/branches.h"
 
-#include <slime/sap.h>
-
 #include <algorithm>
+
+#include "switch/protocol/sap.h"
 
 namespace slime {
 namespace {

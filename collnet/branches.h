@@ -1,12 +1,12 @@
 // Which ranks are below which switch. Ranks may name different switches, the leaves of a tree.
 #pragma once
 
-#include <slime/result.h>
-#include <slime/socket.h>
-
 #include <span>
 #include <string>
 #include <vector>
+
+#include "base/error.h"
+#include "base/net/socket.h"
 
 namespace slime {
 

@@ -17,12 +17,11 @@
 // All words are big-endian. Thread rules: pure functions.
 #pragma once
 
-#include <slime/sap.h>
-
 #include <cstddef>
 #include <cstdint>
 
 #include "collnet/number/number.h"
+#include "switch/protocol/sap.h"
 
 namespace slime {
 

@@ -1,8 +1,8 @@
 #include "collnet/lease.h"
 
-#include <slime/log.h>
-
 #include <utility>
+
+#include "base/log.h"
 
 namespace slime {
 namespace {

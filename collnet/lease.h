@@ -1,11 +1,11 @@
 // Keeps a job alive on its switch by heartbeats, and closes it at the end.
 #pragma once
 
-#include <slime/housekeeper.h>
-#include <slime/switch_client.h>
-
 #include <atomic>
 #include <memory>
+
+#include "base/housekeeper.h"
+#include "switch/protocol/client.h"
 
 namespace slime {
 

@@ -2,14 +2,13 @@
 // between the worker and collnet/number; no state.
 #pragma once
 
-#include <slime/sap_check.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "collnet/encoding.h"
 #include "collnet/number/number.h"
+#include "switch/protocol/check.h"
 
 namespace slime {
 

@@ -1,11 +1,11 @@
 // Packets in which every element has an exponent of its own. Rare, so simplicity counts: each
 // element is packed as a packet of its own by the code that packs all others.
-#include <slime/sap_check.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "collnet/payload.h"
+#include "switch/protocol/check.h"
 
 namespace slime {
 namespace {

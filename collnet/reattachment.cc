@@ -1,9 +1,9 @@
 #include "collnet/reattachment.h"
 
-#include <slime/log.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "base/log.h"
 
 namespace slime {
 namespace {

@@ -8,13 +8,12 @@
 // is called.
 #pragma once
 
-#include <slime/switch_client.h>
-
 #include <memory>
 #include <optional>
 #include <variant>
 
 #include "collnet/lease.h"
+#include "switch/protocol/client.h"
 
 namespace slime {
 

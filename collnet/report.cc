@@ -1,6 +1,6 @@
 #include "collnet/report.h"
 
-#include <slime/log.h>
+#include "base/log.h"
 
 namespace slime {
 

@@ -1,11 +1,12 @@
 #include "collnet/session.h"
 
 #include <sched.h>
-#include <slime/log.h>
 
 #include <algorithm>
 #include <utility>
 #include <vector>
+
+#include "base/log.h"
 
 namespace slime {
 

@@ -12,8 +12,6 @@
 // has.
 #pragma once
 
-#include <slime/settings.h>
-
 #include <memory>
 #include <mutex>
 #include <string>
@@ -24,6 +22,7 @@
 #include "collnet/session_blobs.h"
 #include "collnet/share.h"
 #include "collnet/spread.h"
+#include "settings/settings.h"
 
 namespace slime {
 

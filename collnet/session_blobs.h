@@ -2,19 +2,18 @@
 // from other processes, perhaps of another build, so nothing in them is used unchecked.
 #pragma once
 
-#include <slime/result.h>
-#include <slime/sap.h>
-#include <slime/socket.h>
-#include <slime/switch_control.h>
-
 #include <array>
 #include <span>
 #include <type_traits>
 #include <vector>
 
+#include "base/error.h"
+#include "base/net/socket.h"
 #include "collnet/branches.h"
 #include "collnet/spread.h"
 #include "collnet/switches.h"
+#include "switch/protocol/control.h"
+#include "switch/protocol/sap.h"
 
 namespace slime {
 

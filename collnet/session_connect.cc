@@ -1,10 +1,10 @@
 // How a session comes to be: ring, rails, a job on each switch, a sum over each, agreement.
 #include <sched.h>
-#include <slime/log.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "collnet/session.h"
 
 namespace slime {

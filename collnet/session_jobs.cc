@@ -2,11 +2,11 @@
 //
 // Rank 0 asks. On a tree, the lowest rank of each leaf asks its leaf for the workers' part there;
 // the leaves and their root agree on the rest.
-#include <slime/log.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "collnet/session.h"
 
 namespace slime {

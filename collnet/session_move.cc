@@ -10,10 +10,10 @@
 //   3. all ranks move the shares that must move, and resume the others as they were
 //      (share_move.cc). As long as some share is on its switch, those that are not get no part of
 //      the operations that no rank has started yet
-#include <slime/log.h>
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "collnet/session.h"
 
 namespace slime {

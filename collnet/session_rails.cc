@@ -1,11 +1,11 @@
 // A session over several rails of its device: which there are, whether they reach the switches, and
 // what is done when one does not.
 #include <sched.h>
-#include <slime/log.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "base/log.h"
 #include "collnet/session.h"
 
 namespace slime {

@@ -1,11 +1,11 @@
 #include "collnet/share.h"
 
-#include <slime/log.h>
-
 #include <algorithm>
 #include <array>
 #include <numeric>
 #include <utility>
+
+#include "base/log.h"
 
 namespace slime {
 

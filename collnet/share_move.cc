@@ -3,11 +3,11 @@
 // On a tree each leaf must be asked, by the first rank below it, and at once: when rank 0's leaf is
 // there again, a move from ranks to ranks tells them to. A second one brings them together on what
 // they got, if that is one job.
-#include <slime/log.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "collnet/share.h"
 
 namespace slime {

@@ -1,7 +1,7 @@
 #include "collnet/switches.h"
 
-#include <slime/parse_whole.h>
-#include <slime/resolve.h>
+#include "base/net/resolve.h"
+#include "base/parse_whole.h"
 
 namespace slime {
 namespace {

@@ -1,12 +1,12 @@
 // The switches that a rank names: NCCL_SLIME_SWITCH, or Options::switch_address.
 #pragma once
 
-#include <slime/result.h>
-#include <slime/socket.h>
-#include <slime/switch_control.h>
-
 #include <string>
 #include <vector>
+
+#include "base/error.h"
+#include "base/net/socket.h"
+#include "switch/protocol/control.h"
 
 namespace slime {
 

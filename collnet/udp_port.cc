@@ -2,12 +2,13 @@
 
 #include <netinet/in.h>
 #include <netinet/udp.h>
-#include <slime/log.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include "base/log.h"
 
 namespace slime {
 namespace {

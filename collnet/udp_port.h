@@ -5,8 +5,6 @@
 // One thread. Nothing is allocated after open().
 #pragma once
 
-#include <slime/sap.h>
-#include <slime/socket.h>
 #include <sys/uio.h>
 
 #include <array>
@@ -16,7 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/net/socket.h"
 #include "engine/comm.h"
+#include "switch/protocol/sap.h"
 
 namespace slime {
 

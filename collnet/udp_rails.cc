@@ -1,10 +1,10 @@
 #include "collnet/udp_rails.h"
 
-#include <slime/interfaces.h>
-#include <slime/log.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "base/log.h"
+#include "base/net/interfaces.h"
 
 namespace slime {
 namespace {

@@ -1,8 +1,8 @@
 // One worker's end of a job: operations become rounds on slots, results become output.
 //
 // Chunk c of the job's stream, which runs on across operations, goes over slot c mod S; each slot
-// is stop-and-wait (slime/slot_machine.h). A chunk takes up to three rounds, the same at all
-// workers because each follows from a result that all have seen:
+// is stop-and-wait (switch/protocol/slot_machine.h). A chunk takes up to three rounds, the same at
+// all workers because each follows from a result that all have seen:
 //
 //     exponents   only if the round before on this slot could not bring them: not all workers knew
 //                 yet what comes next (special::kUnknown). Or a guess, where they stayed the same:
@@ -26,19 +26,18 @@
 // simulator runs this code. Thread rules: one thread. Nothing is allocated after open().
 #pragma once
 
-#include <slime/result.h>
-#include <slime/sap_check.h>
-#include <slime/slot_machine.h>
-
 #include <array>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "base/error.h"
 #include "collnet/attention.h"
 #include "collnet/branches.h"
 #include "collnet/payload.h"
 #include "collnet/rtt.h"
+#include "switch/protocol/check.h"
+#include "switch/protocol/slot_machine.h"
 
 namespace slime {
 

@@ -1,7 +1,6 @@
 // A block of memory of ours that is registered on all rails of a device: a place for records.
 #pragma once
 
-#include <slime/result.h>
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -11,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/error.h"
 #include "engine/device.h"
 
 namespace slime {

@@ -5,9 +5,6 @@
 // may be registered and released beside them.
 #pragma once
 
-#include <slime/result.h>
-#include <slime/status.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +12,7 @@
 #include <span>
 #include <string>
 
+#include "base/error.h"
 #include "engine/fabric.h"
 
 namespace slime {

@@ -1,11 +1,12 @@
 #include "engine/comm_progress.h"
 
 #include <sched.h>
-#include <slime/log.h>
 
 #include <algorithm>
 #include <list>
 #include <mutex>
+
+#include "base/log.h"
 
 namespace slime {
 namespace {

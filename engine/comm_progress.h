@@ -27,12 +27,13 @@
 #pragma once
 
 #include <pthread.h>
-#include <slime/housekeeper.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+
+#include "base/housekeeper.h"
 
 namespace slime {
 

@@ -1,13 +1,12 @@
 // What NCCL is shown as one NIC: a group of rails, with the memory registered on them.
 #pragma once
 
-#include <slime/cpu_set.h>
-
 #include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/machine/cpu_set.h"
 #include "engine/memory.h"
 #include "transports/rail.h"
 

@@ -1,9 +1,8 @@
 #include "engine/fabric.h"
 
-#include <slime/sysfs.h>
-
 #include <algorithm>
 
+#include "base/machine/sysfs.h"
 #include "engine/records.h"
 #include "transports/registry.h"
 

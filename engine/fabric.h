@@ -1,11 +1,6 @@
 // All rails of this process and the devices they form. Opened once, at the plugin's first init.
 #pragma once
 
-#include <slime/clock.h>
-#include <slime/metrics.h>
-#include <slime/result.h>
-#include <slime/settings.h>
-
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -13,7 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/metrics.h"
 #include "engine/device.h"
+#include "settings/settings.h"
 
 namespace slime {
 

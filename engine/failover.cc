@@ -1,10 +1,10 @@
 // What a Link does when a rail dies. The order of the steps is what keeps it safe: see link.h.
-#include <slime/log.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 
+#include "base/log.h"
 #include "engine/link.h"
 
 namespace slime {

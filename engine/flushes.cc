@@ -1,10 +1,10 @@
 #include "engine/flushes.h"
 
-#include <slime/settings.h>
-
 #include <algorithm>
 #include <bit>
 #include <utility>
+
+#include "settings/settings.h"
 
 namespace slime {
 

@@ -1,11 +1,10 @@
 // The listening end of the handshake (handshake.h) with one visitor: it becomes the receiver.
 #pragma once
 
-#include <slime/visitors.h>
-
 #include <memory>
 #include <string>
 
+#include "base/net/visitors.h"
 #include "engine/handshake.h"
 
 namespace slime {

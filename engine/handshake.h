@@ -12,15 +12,14 @@
 // connection ends with the handshake: from then on the rails say whether the peer lives.
 #pragma once
 
-#include <slime/random.h>
-#include <slime/socket.h>
-
 #include <array>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/net/socket.h"
+#include "base/random.h"
 #include "engine/comm.h"
 #include "engine/link_parts.h"
 #include "engine/rail_card.h"

@@ -1,11 +1,10 @@
 #include "engine/link.h"
 
-#include <slime/log.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
 
+#include "base/log.h"
 #include "engine/records.h"
 
 namespace slime {

@@ -1,10 +1,10 @@
 // What the rails of a link deliver, and what follows from it: which rail takes a stripe, which rail
 // is tried again, of which a person should know. See rail_rate.h and rail_choice.h.
-#include <slime/log.h>
 
 #include <algorithm>
 #include <bit>
 
+#include "base/log.h"
 #include "engine/link.h"
 
 namespace slime {

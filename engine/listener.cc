@@ -1,10 +1,10 @@
 // A listener: one control socket, any number of peers, strangers turned away.
-#include <slime/log.h>
 
 #include <algorithm>
 #include <list>
 #include <optional>
 
+#include "base/log.h"
 #include "engine/greeting.h"
 
 namespace slime {

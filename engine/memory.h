@@ -1,8 +1,6 @@
 // Registered memory: one range known to all rails of a device, shared by all comms of the device.
 #pragma once
 
-#include <slime/result.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -11,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/error.h"
 #include "transports/rail.h"
 
 namespace slime {

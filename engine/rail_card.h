@@ -1,13 +1,12 @@
 // What the ends of a link tell each other of their rails, and whether two of them can be paired.
 #pragma once
 
-#include <slime/result.h>
-
 #include <array>
 #include <cstdint>
 #include <span>
 #include <string>
 
+#include "base/error.h"
 #include "engine/records.h"
 #include "transports/rail.h"
 

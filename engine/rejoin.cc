@@ -15,11 +15,11 @@
 //
 // A try begins, and is granted, only while no rail is kFenced and no record of ours for this rail
 // is under way: then nothing that was sent for an earlier life can overwrite a newer record.
-#include <slime/log.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "base/log.h"
 #include "engine/link.h"
 #include "engine/records.h"
 

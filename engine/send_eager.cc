@@ -1,12 +1,12 @@
 // Small messages ahead of their CTS: copied here, written into a slot of the receiver, copied
 // there. Bounded by credits: a slot is written again only when the receiver has consumed what was
 // in it.
-#include <slime/log.h>
 
 #include <bit>
 #include <cstring>
 #include <ctime>
 
+#include "base/log.h"
 #include "engine/send_comm.h"
 
 namespace slime {

@@ -4,19 +4,21 @@
 BEGIN {
   # may[room] = rooms it may include, besides its own.
   may["include"] = ""
-  may["base"] = "include generated"
-  may["rail"] = "include"
-  may["registry"] = "include rail"
-  may["backend"] = "include rail"
-  may["engine"] = "include rail registry"
-  may["shard"] = "include"
-  may["collnet"] = "include engine shard"
-  may["plugin"] = "include engine collnet generated"
-  may["aggregation"] = "include engine collnet shard"
-  may["p4driver"] = "include shard"
-  may["switch"] = "include shard p4driver generated"
+  may["base"] = ""
+  may["settings"] = "base"
+  may["protocol"] = "base"
+  may["rail"] = "base settings"
+  may["registry"] = may["rail"] " rail"
+  may["backend"] = may["rail"] " rail"
+  may["engine"] = may["registry"] " registry"
+  may["shard"] = "base protocol"
+  may["collnet"] = may["engine"] " engine shard protocol"
+  may["plugin"] = "base settings engine collnet generated"
+  may["aggregation"] = "include " may["collnet"] " collnet"
+  may["p4driver"] = "base protocol shard"
+  may["switch"] = "base protocol shard p4driver generated"
   may["examples"] = "include"
-  may["tools"] = "include base rail registry backend engine collnet plugin aggregation shard p4driver switch generated"
+  may["tools"] = may["aggregation"] " aggregation backend plugin p4driver switch generated"
   may["bench"] = may["tools"]
   may["test"] = may["tools"] " tools bench"
   # Part of libc on every machine we build for, and without a C++ form.
@@ -31,8 +33,9 @@ function room_of(path) {
   if (path ~ /^transports\/(registry|rail_order)\.(h|cc)$/) return "registry"
   if (path ~ /^transports\/[^\/]+\//) return "backend"
   if (path ~ /^switch\/core\//) return "shard"
+  if (path ~ /^switch\/protocol\//) return "protocol"
   if (path ~ /^switch\/p4driver\//) return "p4driver"
-  if (path ~ /^(base|engine|collnet|plugin|aggregation|switch|tools|bench|test|examples)\//)
+  if (path ~ /^(base|settings|engine|collnet|plugin|aggregation|switch|tools|bench|test|examples)\//)
     return substr(path, 1, index(path, "/") - 1)
   return ""
 }
@@ -49,22 +52,27 @@ function check_system(header) {
   if (header ~ /^slime\//) {
     if (!(("include/" header) in known))
       complain("<" header "> does not exist", "create include/" header " or correct the name")
+    else if (room != "include" && index(" " may[room] " ", " include ") == 0)
+      complain(room " includes an installed header", "installed headers are for users; include the room that implements it")
     return
   }
   if (header in known)
     complain("<" header "> is a file of a room", "write #include \"" header "\"")
-  if (room == "include" && header !~ /^[a-z_]+$/ && header !~ posix && header != "tl/expected.hpp")
-    complain("include/ uses only the C++ and POSIX libraries and <tl/expected.hpp>, not <" header ">", \
-             "move what needs it to base/ or to the room that uses it")
+  if (room == "include" && header !~ /^[a-z_]+$/)
+    complain("installed headers use only the C++ library, not <" header ">", \
+             "move what needs it to the room that implements the header")
+  if (room == "base" && FILENAME ~ /[.]h$/ && header !~ /^[a-z_]+$/ && header !~ posix && header != "tl/expected.hpp")
+    complain("headers of base/ use only the C++ and POSIX libraries and <tl/expected.hpp>, not <" header ">", \
+             "include it in the .cc, or move the header to the room that uses it")
   if (header ~ /(^|\/)nccl[^\/]*\.h$/ && room !~ /^(plugin|tools|test|bench)$/)
-    complain("only plugin/ knows NCCL", "use the words of include/slime and translate in plugin/")
+    complain("only plugin/ knows NCCL", "use our own types and translate in plugin/")
 }
 
 function check_local(header, target) {
   target = room_of(header)
   if (header ~ /^slime\// || header ~ /^include\//) {
     sub(/^include\//, "", header)
-    complain("shared headers are included with angle brackets", "write #include <" header ">")
+    complain("installed headers are included with angle brackets", "write #include <" header ">")
     return
   }
   if (target != "generated" && !(header in known)) {
@@ -80,12 +88,12 @@ function check_local(header, target) {
   if (FILENAME == "transports/registry.cc" && target == "backend") return
   if (target == "backend" && room == "backend")
     complain("backend " backend_of(FILENAME) " includes backend " backend_of(header), \
-             "share through include/slime or transports/rail.h")
+             "share through base/ or transports/rail.h")
   else if (target == "backend" && room !~ /^(tools|bench|test)$/)
     complain(room " includes a backend (" header ")", "reach it through transports/registry.h; only registry.cc names backends")
   else if (index(" " may[room] " ", " " target " ") == 0)
     complain(room " may include only: " may[room] " " (room == "backend" ? "and itself" : room) \
-             "; not " target " (" header ")", "turn the dependency round, or move the shared part down to include/")
+             "; not " target " (" header ")", "turn the dependency round, or move the shared part down to base/")
 }
 
 FNR == 1 {
@@ -111,7 +119,7 @@ room !~ /^(plugin|tools|test|bench)$/ {
   gsub(/"([^"\\]|\\.)*"/, "", line)
   sub(/\/\/.*/, "", line)
   if (match(line, /(^|[^A-Za-z0-9_])nccl[A-Z][A-Za-z0-9_]*_t([^A-Za-z0-9_]|$)/))
-    complain("only plugin/ knows NCCL's types", "use the words of include/slime and translate in plugin/")
+    complain("only plugin/ knows NCCL's types", "use our own types and translate in plugin/")
 }
 
 END {

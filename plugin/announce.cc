@@ -1,11 +1,10 @@
 #include "plugin/announce.h"
 
-#include <slime/log.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
 
+#include "base/log.h"
 #include "plugin/version.h"
 
 namespace slime::plugin {

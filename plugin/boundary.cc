@@ -1,6 +1,6 @@
 #include "plugin/boundary.h"
 
-#include <slime/log.h>
+#include "base/log.h"
 
 namespace slime::plugin {
 

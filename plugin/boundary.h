@@ -2,12 +2,10 @@
 // thrown across it, and every error passes the one table that turns a Status into a result code.
 #pragma once
 
-#include <slime/result.h>
-#include <slime/status.h>
-
 #include <exception>
 #include <new>
 
+#include "base/error.h"
 #include "plugin/nccl_abi.h"
 
 namespace slime::plugin {

@@ -1,7 +1,5 @@
 #include "plugin/collnet.h"
 
-#include <slime/log.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -9,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "plugin/net_check.h"
 #include "plugin/state.h"
 

@@ -1,11 +1,11 @@
 // From the first init to the last finalize: opening and closing everything.
-#include <slime/log.h>
-#include <slime/settings.h>
 
 #include <utility>
 
+#include "base/log.h"
 #include "plugin/announce.h"
 #include "plugin/state.h"
+#include "settings/settings.h"
 
 namespace slime::plugin {
 namespace {

@@ -1,8 +1,8 @@
 #include "plugin/logger.h"
 
-#include <slime/log.h>
-
 #include <atomic>
+
+#include "base/log.h"
 
 namespace slime::plugin {
 namespace {

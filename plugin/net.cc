@@ -1,7 +1,5 @@
 #include "plugin/net.h"
 
-#include <slime/log.h>
-
 #include <algorithm>
 #include <atomic>
 #include <climits>
@@ -9,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "base/log.h"
 #include "plugin/logger.h"
 #include "plugin/net_check.h"
 #include "plugin/state.h"

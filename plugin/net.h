@@ -2,12 +2,11 @@
 // Arguments come unchecked from NCCL; everything that can be checked is.
 #pragma once
 
-#include <slime/result.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "base/error.h"
 #include "engine/comm.h"
 #include "plugin/nccl_abi.h"
 

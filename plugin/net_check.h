@@ -1,8 +1,7 @@
 // Errors that several functions of the net API share. All of them are cold.
 #pragma once
 
-#include <slime/result.h>
-
+#include "base/error.h"
 #include "plugin/state.h"
 
 namespace slime::plugin {

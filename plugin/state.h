@@ -2,7 +2,6 @@
 // NCCL holds a pointer to. The data path touches none of it.
 #pragma once
 
-#include <slime/result.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -11,6 +10,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "base/error.h"
 #include "engine/comm.h"
 #include "engine/fabric.h"
 #include "plugin/coll_object.h"

@@ -1,11 +1,11 @@
 #include "plugin/stats.h"
 
-#include <slime/log.h>
 #include <unistd.h>
 
 #include <climits>
 #include <nlohmann/json.hpp>
 
+#include "base/log.h"
 #include "collnet/report_json.h"
 #include "plugin/stats_file.h"
 #include "plugin/version.h"

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <slime/clock.h>
-#include <slime/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +11,9 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+
+#include "base/clock.h"
+#include "base/net/socket.h"
 
 namespace slime::plugin {
 namespace {

@@ -2,9 +2,9 @@
 // may lie where others write: nothing is destroyed that is no report.
 #pragma once
 
-#include <slime/result.h>
-
 #include <string>
+
+#include "base/error.h"
 
 namespace slime::plugin {
 

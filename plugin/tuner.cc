@@ -1,13 +1,12 @@
 #include "plugin/tuner.h"
 
-#include <slime/log.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "plugin/announce.h"
 #include "plugin/logger.h"
 #include "plugin/state.h"

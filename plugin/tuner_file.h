@@ -11,12 +11,12 @@
 // so the ranks compare digests when they connect.
 #pragma once
 
-#include <slime/result.h>
-
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/error.h"
 
 namespace slime::plugin {
 

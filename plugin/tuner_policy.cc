@@ -1,8 +1,8 @@
 #include "plugin/tuner_policy.h"
 
-#include <slime/log.h>
-
 #include <utility>
+
+#include "base/log.h"
 
 namespace slime::plugin {
 

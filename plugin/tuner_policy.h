@@ -1,12 +1,11 @@
 // Whether and with what the tuner speaks, decided when the fabric is opened.
 #pragma once
 
-#include <slime/settings.h>
-
 #include <optional>
 #include <string>
 
 #include "plugin/tuner_file.h"
+#include "settings/settings.h"
 
 namespace slime::plugin {
 

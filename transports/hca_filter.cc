@@ -1,9 +1,9 @@
 #include "transports/hca_filter.h"
 
-#include <slime/parse_whole.h>
-#include <slime/settings.h>
-
 #include <algorithm>
+
+#include "base/parse_whole.h"
+#include "settings/settings.h"
 
 namespace slime {
 

@@ -1,11 +1,11 @@
 // Which ports of NICs are used: NCCL_IB_HCA, or NCCL_SLIME_HCA.
 #pragma once
 
-#include <slime/result.h>
-
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/error.h"
 
 namespace slime {
 

@@ -9,17 +9,16 @@
 // the service thread while connecting, the progress thread, the housekeeping one if it is idle).
 #pragma once
 
-#include <slime/carrier.h>
-#include <slime/metrics.h>
-#include <slime/result.h>
-#include <slime/status.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+
+#include "base/error.h"
+#include "base/metrics.h"
+#include "base/net/carrier.h"
 
 namespace slime {
 

@@ -1,11 +1,11 @@
 #include "transports/rail_order.h"
 
-#include <slime/sysfs.h>
-
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <utility>
+
+#include "base/machine/sysfs.h"
 
 namespace slime {
 namespace {

@@ -1,10 +1,10 @@
 #include "transports/region_table.h"
 
-#include <slime/random.h>
-
 #include <cinttypes>
 #include <new>
 #include <thread>
+
+#include "base/random.h"
 
 namespace slime {
 

@@ -6,8 +6,6 @@
 // waits for the pins: they are held during one receive call only, which never blocks.
 #pragma once
 
-#include <slime/result.h>
-
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -16,6 +14,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/error.h"
 #include "transports/rail.h"
 
 namespace slime {

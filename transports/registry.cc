@@ -1,13 +1,12 @@
 #include "transports/registry.h"
 
-#include <slime/log.h>
-
 #include <algorithm>
 #include <array>
 #include <iterator>
 #include <string_view>
 #include <utility>
 
+#include "base/log.h"
 #include "transports/fabric/discovery.h"
 #include "transports/rail_order.h"
 #include "transports/tcp/rail.h"

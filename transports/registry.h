@@ -1,13 +1,12 @@
 // Which backends there are. The one place that knows them all; the engine asks here.
 #pragma once
 
-#include <slime/result.h>
-#include <slime/settings.h>
-
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+#include "settings/settings.h"
 #include "transports/rail.h"
 
 namespace slime {

@@ -1,10 +1,12 @@
+#include "base/machine/cpu_set.h"
+
 #include <sched.h>
-#include <slime/cpu_set.h>
-#include <slime/parse_whole.h>
 
 #include <algorithm>
 #include <array>
 #include <climits>
+
+#include "base/parse_whole.h"
 
 namespace slime {
 namespace {

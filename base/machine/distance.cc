@@ -1,6 +1,7 @@
-#include <slime/topology.h>
 
 #include <algorithm>
+
+#include "base/machine/topology.h"
 
 namespace slime {
 

@@ -4,10 +4,11 @@
 //
 // The library is looked up at run time. Its inline functions call it by name, so none is used here.
 #include <hwloc.h>
-#include <slime/library.h>
-#include <slime/topology.h>
 
 #include <utility>
+
+#include "base/library.h"
+#include "base/machine/topology.h"
 
 namespace slime {
 namespace {

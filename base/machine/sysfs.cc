@@ -1,12 +1,14 @@
+#include "base/machine/sysfs.h"
+
 #include <fcntl.h>
-#include <slime/parse_whole.h>
-#include <slime/socket.h>
-#include <slime/sysfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+
+#include "base/net/socket.h"
+#include "base/parse_whole.h"
 
 namespace slime {
 namespace {

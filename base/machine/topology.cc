@@ -1,11 +1,13 @@
-#include <slime/parse_whole.h>
-#include <slime/topology.h>
+
+#include "base/machine/topology.h"
 
 #include <algorithm>
 #include <climits>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+
+#include "base/parse_whole.h"
 
 namespace slime {
 namespace {

@@ -1,7 +1,6 @@
 // The ping-pong through a network of NCCL's, called as NCCL's proxy does: the plugin's library, or
 // the system calls of NCCL's own.
 #include <dlfcn.h>
-#include <slime/clock.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -11,6 +10,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/clock.h"
 #include "bench/latency/modes.h"
 #include "plugin/nccl_net_tables.h"
 

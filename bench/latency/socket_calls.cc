@@ -9,7 +9,6 @@
 // * TCP_NODELAY; the kernel chooses the buffers.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <slime/interfaces.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/net/interfaces.h"
 #include "bench/common/two_processes.h"
 #include "bench/latency/modes.h"
 

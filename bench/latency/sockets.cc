@@ -1,10 +1,10 @@
-#include <slime/clock.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
+#include "base/clock.h"
 #include "bench/common/two_processes.h"
 #include "bench/latency/modes.h"
 

@@ -1,7 +1,6 @@
 #include "bench/stream/exchange.h"
 
 #include <sched.h>
-#include <slime/clock.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/clock.h"
 #include "bench/common/two_processes.h"
 
 namespace slime::bench {

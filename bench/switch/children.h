@@ -3,11 +3,11 @@
 // no difference to them.
 #pragma once
 
-#include <slime/sap.h>
-#include <slime/socket.h>
-
 #include <memory>
 #include <vector>
+
+#include "base/net/socket.h"
+#include "switch/protocol/sap.h"
 
 namespace slime::bench {
 

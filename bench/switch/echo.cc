@@ -1,13 +1,13 @@
 #include "bench/switch/echo.h"
 
 #include <pthread.h>
-#include <slime/clock.h>
 
 #include <array>
 #include <cstdio>
 #include <ctime>
 #include <vector>
 
+#include "base/clock.h"
 #include "switch/softswitch/udp_socket.h"
 
 namespace slime::bench {

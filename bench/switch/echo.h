@@ -2,11 +2,11 @@
 // with the same batches, buffers and waiting as the switch, and nothing in between.
 #pragma once
 
-#include <slime/socket.h>
-
 #include <atomic>
 #include <memory>
 #include <thread>
+
+#include "base/net/socket.h"
 
 namespace slime::bench {
 

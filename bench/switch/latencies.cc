@@ -1,8 +1,8 @@
 // Microseconds per round.
-#include <slime/clock.h>
 
 #include <cstdio>
 
+#include "base/clock.h"
 #include "bench/common/statistics.h"
 #include "bench/switch/rows.h"
 

@@ -2,8 +2,6 @@
 //
 //   bench-udp serve HOST:PORT             sends back what comes, until it is ended
 //   bench-udp ask HOST:PORT BYTES COUNT   prints best and median of so many, as JSON
-#include <slime/clock.h>
-#include <slime/socket.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -13,6 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/net/socket.h"
 #include "bench/common/statistics.h"
 
 namespace slime::bench {

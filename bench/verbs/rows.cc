@@ -1,11 +1,11 @@
 #include "bench/verbs/rows.h"
 
-#include <slime/clock.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 
+#include "base/clock.h"
 #include "bench/common/bare_link.h"
 #include "bench/common/comm_load.h"
 #include "bench/common/statistics.h"

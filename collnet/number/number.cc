@@ -1,7 +1,5 @@
 #include "collnet/number/number.h"
 
-#include <slime/sap_check.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -9,6 +7,7 @@
 #include "collnet/number/float_environment.h"
 #include "collnet/number/kernels.h"
 #include "collnet/number/weights.h"
+#include "switch/protocol/check.h"
 
 namespace slime::number {
 namespace {

@@ -35,10 +35,10 @@
 // matter. Buffers need no alignment, and must not overlap.
 #pragma once
 
-#include <slime/sap.h>
-
 #include <cstddef>
 #include <cstdint>
+
+#include "switch/protocol/sap.h"
 
 namespace slime::number {
 

@@ -1,9 +1,9 @@
 #include "collnet/number/weights.h"
 
-#include <slime/sap_check.h>
-
 #include <array>
 #include <cstdint>
+
+#include "switch/protocol/check.h"
 
 namespace slime::number {
 namespace {

@@ -1,9 +1,8 @@
 // Whether a job may be, and how much of the switch it gets. Pure.
 #pragma once
 
-#include <slime/switch_control.h>
-
 #include "switch/core/driver.h"
+#include "switch/protocol/control.h"
 
 namespace slime::net {
 

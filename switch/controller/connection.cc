@@ -1,10 +1,11 @@
 #include "switch/controller/connection.h"
 
-#include <slime/log.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+
+#include "base/log.h"
 
 namespace slime::net {
 

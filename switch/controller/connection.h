@@ -4,13 +4,12 @@
 // Thread rules: one thread. Nothing here waits.
 #pragma once
 
-#include <slime/switch_control.h>
-#include <slime/visitors.h>
-
 #include <optional>
 
+#include "base/net/visitors.h"
 #include "switch/controller/controller.h"
 #include "switch/controller/keys.h"
+#include "switch/protocol/control.h"
 
 namespace slime::net {
 

@@ -1,9 +1,8 @@
 #include "switch/controller/controller.h"
 
-#include <slime/log.h>
-
 #include <algorithm>
 
+#include "base/log.h"
 #include "switch/controller/report.h"
 
 namespace slime::net {

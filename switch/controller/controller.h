@@ -4,19 +4,18 @@
 // Thread rules: one thread.
 #pragma once
 
-#include <slime/clock.h>
-#include <slime/switch_control.h>
-
 #include <deque>
 #include <map>
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "switch/controller/admission.h"
 #include "switch/controller/counters.h"
 #include "switch/controller/keys.h"
 #include "switch/controller/numbers.h"
 #include "switch/controller/tree.h"
+#include "switch/protocol/control.h"
 
 namespace slime::net {
 

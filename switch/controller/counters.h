@@ -1,7 +1,7 @@
 // What the control plane has done, for operators.
 #pragma once
 
-#include <slime/metrics.h>
+#include "base/metrics.h"
 
 namespace slime::net {
 

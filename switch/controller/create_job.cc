@@ -1,8 +1,8 @@
 // How a job comes to be.
-#include <slime/log.h>
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "switch/controller/controller.h"
 
 namespace slime::net {

@@ -1,11 +1,11 @@
 // Whose key a connection must be signed with.
 #pragma once
 
-#include <slime/hmac.h>
-
 #include <map>
 #include <optional>
 #include <string>
+
+#include "base/hmac.h"
 
 namespace slime::net {
 

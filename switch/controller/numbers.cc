@@ -1,6 +1,6 @@
 #include "switch/controller/numbers.h"
 
-#include <slime/random.h>
+#include "base/random.h"
 
 namespace slime::net {
 namespace {

@@ -2,11 +2,11 @@
 // while a packet of its last owner may still be under way.
 #pragma once
 
-#include <slime/result.h>
-
 #include <cstdint>
 #include <optional>
 #include <vector>
+
+#include "base/error.h"
 
 namespace slime::net {
 

@@ -1,11 +1,12 @@
 #include "switch/controller/server.h"
 
-#include <slime/log.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <vector>
+
+#include "base/log.h"
 
 namespace slime::net {
 namespace {

@@ -1,8 +1,7 @@
 // What a root and a leaf have in common when a tree of switches gets a job.
 #include "switch/controller/tree.h"
 
-#include <slime/log.h>
-
+#include "base/log.h"
 #include "switch/controller/controller.h"
 
 namespace slime::net {

@@ -6,13 +6,12 @@
 //           <--JobGrant--      <--JobGrant--       one number and generation at all of them
 #pragma once
 
-#include <slime/switch_control.h>
-
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "switch/controller/admission.h"
+#include "switch/protocol/control.h"
 
 namespace slime::net {
 

@@ -1,9 +1,9 @@
 // A leaf's part in making a job on a tree: it keeps room for the workers' part, asks its root until
 // all leaves are there, and then keeps both ends of the job alive.
-#include <slime/log.h>
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "switch/controller/controller.h"
 #include "switch/core/slots.h"
 

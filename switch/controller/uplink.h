@@ -4,12 +4,11 @@
 // Thread rules: one thread, the controller's.
 #pragma once
 
-#include <slime/switch_client.h>
-
 #include <memory>
 #include <optional>
 
 #include "switch/controller/controller.h"
+#include "switch/protocol/client.h"
 
 namespace slime::net {
 

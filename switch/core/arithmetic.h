@@ -4,7 +4,7 @@
 // Every variant gives the same bits: sums wrap, the rest is exact. Buffers may be unaligned.
 #pragma once
 
-#include <slime/sap.h>
+#include "switch/protocol/sap.h"
 
 namespace slime::net {
 

@@ -1,11 +1,10 @@
 // What the controller asks of any switch: the software switch, or a program in P4.
 #pragma once
 
-#include <slime/result.h>
-
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "switch/core/job.h"
 
 namespace slime::net {

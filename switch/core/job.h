@@ -1,12 +1,12 @@
 // A job: one group of contributors on a switch, with its own slots.
 #pragma once
 
-#include <slime/metrics.h>
-#include <slime/sap.h>
-#include <slime/socket.h>
-
 #include <optional>
 #include <vector>
+
+#include "base/metrics.h"
+#include "base/net/socket.h"
+#include "switch/protocol/sap.h"
 
 namespace slime::net {
 

@@ -3,11 +3,11 @@
 // Memory: slots * 2 * (64 + 4 * max_lanes rounded up to 64) bytes, taken once, zeroed.
 #pragma once
 
-#include <slime/sap.h>
-#include <slime/slot_machine.h>
-
 #include <cstdlib>
 #include <memory>
+
+#include "switch/protocol/sap.h"
+#include "switch/protocol/slot_machine.h"
 
 namespace slime::net {
 

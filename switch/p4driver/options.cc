@@ -1,10 +1,11 @@
 #include "switch/p4driver/options.h"
 
 #include <arpa/inet.h>
-#include <slime/switch_control.h>
 
 #include <bit>
 #include <set>
+
+#include "switch/protocol/control.h"
 
 namespace slime::net {
 namespace {

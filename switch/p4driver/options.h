@@ -1,13 +1,12 @@
 // What a P4 program is capable of, and what a switch that runs it is told to be.
 #pragma once
 
-#include <slime/result.h>
-#include <slime/sap.h>
-#include <slime/socket.h>
-
 #include <map>
 
+#include "base/error.h"
+#include "base/net/socket.h"
 #include "switch/p4driver/entry.h"
+#include "switch/protocol/sap.h"
 
 namespace slime::net {
 

@@ -1,9 +1,8 @@
 #include "switch/p4driver/p4_switch.h"
 
-#include <slime/log.h>
-
 #include <algorithm>
 
+#include "base/log.h"
 #include "switch/core/shard.h"
 #include "switch/core/slots.h"
 

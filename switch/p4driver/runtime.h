@@ -12,9 +12,8 @@
 // deadline, which the implementation is made with; an error names the device and what was asked.
 #pragma once
 
-#include <slime/result.h>
-#include <slime/socket.h>
-
+#include "base/error.h"
+#include "base/net/socket.h"
 #include "switch/p4driver/entry.h"
 
 namespace slime::net {

@@ -1,7 +1,7 @@
 // Counters of one shard's socket. What the packets were is counted in switch/core.
 #pragma once
 
-#include <slime/metrics.h>
+#include "base/metrics.h"
 
 namespace slime::net {
 

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <netinet/in.h>
-#include <slime/sap.h>
-#include <slime/socket.h>
 
 #include <array>
 #include <cstdlib>
 #include <memory>
 #include <span>
+
+#include "base/net/socket.h"
+#include "switch/protocol/sap.h"
 
 namespace slime::net {
 

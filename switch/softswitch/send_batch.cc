@@ -1,11 +1,12 @@
 #include "switch/softswitch/send_batch.h"
 
 #include <netinet/udp.h>
-#include <slime/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include "base/net/socket.h"
 
 namespace slime::net {
 namespace {

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <netinet/in.h>
-#include <slime/sap.h>
-#include <slime/socket.h>
 
 #include <array>
 #include <span>
 
+#include "base/net/socket.h"
 #include "switch/core/shard.h"
+#include "switch/protocol/sap.h"
 #include "switch/softswitch/io_counters.h"
 
 namespace slime::net {

@@ -2,9 +2,10 @@
 #include "switch/softswitch/shard_thread.h"
 
 #include <poll.h>
-#include <slime/clock.h>
 
 #include <cerrno>
+
+#include "base/clock.h"
 
 namespace slime::net {
 namespace {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <slime/cpu_set.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -10,6 +9,7 @@
 #include <memory>
 #include <mutex>
 
+#include "base/machine/cpu_set.h"
 #include "switch/core/shard.h"
 #include "switch/softswitch/receive_batch.h"
 #include "switch/softswitch/send_batch.h"

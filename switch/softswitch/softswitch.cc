@@ -1,11 +1,10 @@
 #include "switch/softswitch/softswitch.h"
 
-#include <slime/interfaces.h>
-#include <slime/switch_control.h>
-
 #include <algorithm>
 #include <cerrno>
 
+#include "base/net/interfaces.h"
+#include "switch/protocol/control.h"
 #include "switch/softswitch/udp_socket.h"
 
 namespace slime::net {

@@ -1,9 +1,10 @@
 #include "switch/softswitch/udp_socket.h"
 
-#include <slime/log.h>
 #include <sys/time.h>
 
 #include <cerrno>
+
+#include "base/log.h"
 
 namespace slime::net {
 namespace {

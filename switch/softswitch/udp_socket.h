@@ -1,9 +1,9 @@
 // The sockets of a software switch: one per shard, on ports that follow each other.
 #pragma once
 
-#include <slime/socket.h>
-
 #include <vector>
+
+#include "base/net/socket.h"
 
 namespace slime::net {
 

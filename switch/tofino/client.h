@@ -10,12 +10,11 @@
 // Thread rules: one thread. gRPC has threads of its own, which call nothing here.
 #pragma once
 
-#include <slime/result.h>
-#include <slime/socket.h>
-
 #include <memory>
 #include <string>
 
+#include "base/error.h"
+#include "base/net/socket.h"
 #include "tofino/bfruntime.pb.h"
 
 namespace slime::net::bfrt {

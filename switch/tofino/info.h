@@ -8,13 +8,13 @@
 // Thread rules: an Info does not change.
 #pragma once
 
-#include <slime/result.h>
-
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/error.h"
 
 namespace slime::net::bfrt {
 

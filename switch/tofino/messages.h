@@ -4,11 +4,10 @@
 // update in the request. Pure functions otherwise.
 #pragma once
 
-#include <slime/result.h>
-
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "switch/p4driver/entry.h"
 #include "switch/tofino/info.h"
 #include "tofino/bfruntime.pb.h"

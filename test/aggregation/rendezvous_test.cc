@@ -1,5 +1,4 @@
 // The rendezvous itself: strangers, liars, keys and deadlines.
-#include <slime/visitors.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -8,6 +7,7 @@
 
 #include "aggregation/rendezvous.h"
 #include "aggregation/rendezvous_wire.h"
+#include "base/net/visitors.h"
 #include "test/aggregation/support.h"
 #include "test/support/manual_clock.h"
 #include "test/support/strangers.h"

@@ -1,8 +1,6 @@
 // Two ranks of a CollNet in one process, and a software switch in the same process.
 #pragma once
 
-#include <slime/switch_client.h>
-
 #include <array>
 #include <chrono>
 #include <functional>
@@ -12,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "switch/protocol/client.h"
 #include "test/boundary/coll_api.h"
 #include "test/support/local_switch.h"
 

@@ -2,7 +2,6 @@
 // and symbolic links to one's own files.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <slime/socket.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <termios.h>
@@ -13,6 +12,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/net/socket.h"
 #include "plugin/stats_file.h"
 
 namespace slime::boundary {

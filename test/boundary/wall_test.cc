@@ -1,12 +1,12 @@
 // The parts behind the tables that need no shared object: translation of errors, texts, files.
 #include <gtest/gtest.h>
-#include <slime/log.h>
 #include <unistd.h>
 
 #include <new>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "base/log.h"
 #include "plugin/announce.h"
 #include "plugin/boundary.h"
 #include "plugin/logger.h"

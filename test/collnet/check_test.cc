@@ -1,10 +1,10 @@
 // The linear check against a switch that adds right, and against every fault it is meant to catch.
-#include <slime/sap_check.h>
 
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "switch/protocol/check.h"
 #include "test/collnet/number_support.h"
 
 namespace slime::sap {

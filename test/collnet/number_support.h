@@ -1,8 +1,6 @@
 // What the tests of number formats share: random data, a switch that adds, and floats by the book.
 #pragma once
 
-#include <slime/sap_check.h>
-
 #include <bit>
 #include <cmath>
 #include <cstdlib>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "collnet/number/number.h"
+#include "switch/protocol/check.h"
 
 namespace slime::number::test {
 

@@ -3,10 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <slime/clock.h>
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "test/support/local_switch.h"
 #include "test/support/odd_switch.h"
 #include "test/support/unused_address.h"

@@ -1,9 +1,9 @@
 #include "test/collnet/simulation.h"
 
-#include <slime/sap_check.h>
-
 #include <cstdlib>
 #include <string>
+
+#include "switch/protocol/check.h"
 
 namespace slime {
 namespace {

@@ -1,6 +1,4 @@
 // Two rails of a provider of libfabric: of the one that is installed, or of one without hardware.
-#include <slime/settings.h>
-#include <slime/socket.h>
 #include <sys/statvfs.h>
 
 #include <cstdio>
@@ -8,6 +6,8 @@
 #include <random>
 #include <thread>
 
+#include "base/net/socket.h"
+#include "settings/settings.h"
 #include "test/contract/worlds.h"
 #include "test/support/fake_fabric.h"
 #include "transports/fabric/discovery.h"

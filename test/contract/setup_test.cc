@@ -1,8 +1,8 @@
 // What rail.h promises about how channels come to be.
-#include <slime/socket.h>
 
 #include <random>
 
+#include "base/net/socket.h"
 #include "test/contract/worlds.h"
 
 namespace slime::contract {

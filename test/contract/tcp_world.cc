@@ -1,9 +1,9 @@
-#include <slime/interfaces.h>
-#include <slime/settings.h>
 
 #include <cstring>
 #include <thread>
 
+#include "base/net/interfaces.h"
+#include "settings/settings.h"
 #include "test/contract/pattern.h"
 #include "test/contract/worlds.h"
 #include "transports/tcp/rail.h"

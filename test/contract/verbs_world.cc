@@ -1,11 +1,11 @@
 // Two ports of RDMA NICs without hardware, or of the real ones that SLIME_VERBS_RAILS names
 // ("rxe0,rxe1").
-#include <slime/settings.h>
 
 #include <cstdlib>
 #include <optional>
 #include <thread>
 
+#include "settings/settings.h"
 #include "test/contract/worlds.h"
 #include "test/support/fake_verbs.h"
 #include "test/support/test_buffer.h"

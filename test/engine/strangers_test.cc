@@ -1,8 +1,8 @@
 // A listener that anybody may reach: strangers take neither the places nor the log from the peers.
-#include <slime/log.h>
 
 #include <cstring>
 
+#include "base/log.h"
 #include "engine/handshake.h"
 #include "test/support/manual_clock.h"
 #include "test/support/strangers.h"

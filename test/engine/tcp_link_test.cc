@@ -1,11 +1,11 @@
 // The whole engine over real sockets: set-up, data, strangers, silence, the death of rails.
-#include <slime/socket.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <numeric>
 
+#include "base/net/socket.h"
 #include "engine/handshake.h"
 #include "engine/recv_comm.h"
 #include "engine/send_comm.h"

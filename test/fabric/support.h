@@ -4,12 +4,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <slime/settings.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "settings/settings.h"
 #include "test/support/fake_fabric.h"
 #include "test/support/test_buffer.h"
 #include "transports/fabric/discovery.h"

@@ -1,6 +1,6 @@
 // Socket addresses: as text, as a peer sends them, and as the kernel gives them.
-#include <slime/socket.h>
 
+#include "base/net/socket.h"
 #include "test/fuzz/support/target.h"
 
 namespace slime {

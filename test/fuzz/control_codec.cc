@@ -1,8 +1,8 @@
 // Messages of the control channel: what is taken in can be sent again, to the same bytes.
-#include <slime/switch_control.h>
 
 #include <algorithm>
 
+#include "switch/protocol/control.h"
 #include "test/fuzz/support/target.h"
 
 namespace slime::control {

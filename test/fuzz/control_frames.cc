@@ -1,7 +1,6 @@
 // Frames of the control channel out of a stream, in any pieces: the same frames as from the whole.
+#include "switch/protocol/control.h"
 #include "test/fuzz/support/stream.h"
-
-#include <slime/switch_control.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // SAP/2 packets: what decodes encodes to the same bytes, and the check verifies what it made.
-#include <slime/sap_check.h>
 
+#include "switch/protocol/check.h"
 #include "test/fuzz/support/target.h"
 
 namespace slime::sap {

@@ -1,6 +1,6 @@
 // The environment: any text gives settings or one sentence, and settings print as what they are.
-#include <slime/settings.h>
 
+#include "settings/settings.h"
 #include "test/fuzz/support/target.h"
 
 namespace slime {

@@ -1,6 +1,6 @@
 // The worker's end of the control channel, with a switch that answers what it likes.
-#include <slime/switch_client.h>
 
+#include "switch/protocol/client.h"
 #include "test/fuzz/support/stream.h"
 
 namespace slime {

@@ -2,11 +2,11 @@
 // whole and in their order, whoever else sends.
 #include "collnet/udp_port.h"
 
-#include <slime/clock.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "test/fuzz/support/target.h"
 
 namespace slime {

@@ -9,20 +9,23 @@ wrong=0
 
 clean_tree() {
   rm -rf "${root:?}"/*
-  mkdir -p "$root"/{include/slime,base,transports/{tcp,sim},engine,collnet,plugin,aggregation,examples,switch/{core,p4driver},tools/x,bench/x,test/unit}
+  mkdir -p "$root"/{include/slime,base,settings,transports/{tcp,sim},engine,collnet,plugin,aggregation,examples,switch/{core,p4driver,protocol},tools/x,bench/x,test/unit}
   cd "$root" || exit 1
-  printf '#pragma once\n#include <cstdint>\n#include <sys/uio.h>\n#include <tl/expected.hpp>\n' >include/slime/a.h
-  printf '#include <slime/a.h>\n#include <zlib.h>\n' >base/a.cc
-  printf '#include <slime/a.h>\n' >transports/rail.h
+  printf '#pragma once\n#include <cstdint>\n' >include/slime/a.h
+  printf '#pragma once\n#include <cstdint>\n#include <sys/uio.h>\n#include <tl/expected.hpp>\n' >base/b.h
+  printf '#include "base/b.h"\n#include <zlib.h>\n' >base/b.cc
+  printf '#include "base/b.h"\n' | tee settings/s.h >switch/protocol/p.h
+  printf '#include "base/b.h"\n#include "settings/s.h"\n' >transports/rail.h
   printf '#include "transports/rail.h"\n' | tee transports/registry.h transports/tcp/tcp.h >transports/sim/sim.h
   printf '#include "transports/registry.h"\n#include "transports/tcp/tcp.h"\n' >transports/registry.cc
-  printf '#include "transports/tcp/tcp.h"\n#include <slime/a.h>\n' >transports/tcp/tcp.cc
+  printf '#include "transports/tcp/tcp.h"\n#include "base/b.h"\n' >transports/tcp/tcp.cc
   printf '#include "transports/registry.h"\n// a word about ncclResult_t\n' >engine/e.h
   printf '#include "engine/e.h"\n' >collnet/c.h
   printf '#include "collnet/c.h"\n#include "engine/e.h"\n#include "slime_version.h"\n' >plugin/p.h
   printf 'ncclResult_t init();\n' >plugin/p.cc
   printf '#include "collnet/c.h"\n#include "engine/e.h"\n' >aggregation/g.h
-  printf '#include <slime/a.h>\n' | tee examples/x.cc >switch/core/c.h
+  printf '#include <slime/a.h>\n' | tee examples/x.cc >>aggregation/g.h
+  printf '#include "switch/protocol/p.h"\n' >switch/core/c.h
   printf '#include "switch/core/c.h"\n' >switch/p4driver/d.h
   printf '#include "switch/p4driver/d.h"\n' | tee switch/s.h >switch/s.cc
   printf '#include "plugin/p.h"\n#include "transports/sim/sim.h"\n' | tee tools/x/t.h bench/x/b.cc >test/unit/t.h
@@ -51,10 +54,16 @@ if ! output=$("$check" "$root" 2>&1); then
   wrong=1
 fi
 
-refuses include/slime/a.h '#include <nlohmann/json.hpp>' 'only the C++ and POSIX libraries'
+refuses include/slime/a.h '#include <nlohmann/json.hpp>' 'only the C++ library'
+refuses include/slime/a.h '#include <sys/uio.h>' 'only the C++ library'
+refuses base/b.h '#include <nlohmann/json.hpp>' 'only the C++ and POSIX libraries'
+refuses base/b.h '#include "settings/s.h"' 'base may include only'
+refuses base/b.cc '#include "switch/protocol/p.h"' 'base may include only'
+refuses engine/e.h '#include <slime/a.h>' 'engine includes an installed header'
+refuses switch/protocol/p.h '#include "settings/s.h"' 'protocol may include only'
 refuses include/slime/a.h '#include "engine/e.h"' 'include may include only'
 refuses include/slime/a.h '#include <slime/none.h>' 'does not exist'
-refuses base/a.cc '#include "transports/rail.h"' 'base may include only'
+refuses base/b.cc '#include "transports/rail.h"' 'base may include only'
 refuses transports/rail.h '#include "engine/e.h"' 'rail may include only'
 refuses transports/rail.h '#include "transports/registry.h"' 'rail may include only'
 refuses transports/rail.h '#include "transports/tcp/tcp.h"' 'includes a backend'

@@ -2,10 +2,10 @@
 // worth its name must tell from the real one.
 #pragma once
 
-#include <slime/sap_check.h>
-#include <slime/slot_machine.h>
-
 #include <array>
+
+#include "switch/protocol/check.h"
+#include "switch/protocol/slot_machine.h"
 
 namespace slime::model {
 

@@ -2,8 +2,6 @@
 // which keeps what it is told and can be made to fail.
 #pragma once
 
-#include <slime/socket.h>
-
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,6 +9,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "base/net/socket.h"
 
 namespace apache::thrift::server {
 class TThreadedServer;

@@ -172,7 +172,7 @@ def check_arrays(p4, header):
 
 
 def main():
-    sap_p4, sap_h = read(CORE / "sap.p4"), read(ROOT / "include/slime/sap.h")
+    sap_p4, sap_h = read(CORE / "sap.p4"), read(ROOT / "switch/protocol/sap.h")
     counters = read(CORE / "counters.p4")
     check_header(sap_p4, sap_h)
     check_numbers(sap_p4, sap_h)

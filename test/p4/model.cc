@@ -1,6 +1,6 @@
 #include "test/p4/model.h"
 
-#include <slime/slot_machine.h>
+#include "switch/protocol/slot_machine.h"
 
 namespace slime::p4 {
 namespace {

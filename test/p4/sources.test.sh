@@ -19,8 +19,8 @@ test/p4/lint.py || not_ok "the P4 and the C++ differ"
 # mutant FILE SED: lint.py finds it
 mutant() {
   rm -rf "$work/tree"
-  mkdir -p "$work/tree/include/slime" "$work/tree/switch/core"
-  cp include/slime/sap.h "$work/tree/include/slime"
+  mkdir -p "$work/tree/switch/protocol" "$work/tree/switch/core"
+  cp switch/protocol/sap.h "$work/tree/switch/protocol"
   cp switch/core/{job,shard}.h "$work/tree/switch/core"
   cp -r switch/p4 switch/bmv2 switch/tofino "$work/tree/switch"
   sed -i -E "$2" "$work/tree/$1"
@@ -39,8 +39,8 @@ mutant $core/sap.p4 's/(SAP_QUERY) 6/\1 7/'
 mutant $core/sap.p4 's/(SAP_KNOWN_FORMATS) 0xdf/\1 0xff/'
 mutant $core/sap.p4 's/(SAP_VERSION) 2/\1 3/'
 mutant $core/sap.p4 '/SAP_OR/d'
-mutant include/slime/sap.h 's/kSlot = 12/kSlot = 10/'
-mutant include/slime/sap.h 's/kSum, kMin/kMin, kSum/'
+mutant switch/protocol/sap.h 's/kSlot = 12/kSlot = 10/'
+mutant switch/protocol/sap.h 's/kSum, kMin/kMin, kSum/'
 mutant $core/counters.p4 's/(COUNT_STALE) 4/\1 5/'
 mutant $core/counters.p4 '/DEVICE_UNEXPECTED/d'
 mutant switch/core/job.h '/X\(stale,/d'

@@ -1,9 +1,9 @@
 #include "test/p4/traces.h"
 
-#include <slime/slot_machine.h>
-
 #include <algorithm>
 #include <tuple>
+
+#include "switch/protocol/slot_machine.h"
 
 namespace slime::p4 {
 namespace {

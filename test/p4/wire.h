@@ -2,11 +2,10 @@
 // them. Needs CAP_NET_RAW.
 #pragma once
 
-#include <slime/result.h>
-#include <slime/socket.h>
-
 #include <vector>
 
+#include "base/error.h"
+#include "base/net/socket.h"
 #include "test/support/pcap.h"
 
 namespace slime::p4 {

@@ -1,12 +1,13 @@
 // The command as a process that is traced from its first instruction on.
 #pragma once
 
-#include <slime/result.h>
-#include <slime/socket.h>
 #include <sys/types.h>
 
 #include <csignal>
 #include <vector>
+
+#include "base/error.h"
+#include "base/net/socket.h"
 
 namespace slime::pauser {
 

@@ -1,11 +1,12 @@
 #include "test/pause/pauser.h"
 
-#include <slime/clock.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <cerrno>
+
+#include "base/clock.h"
 
 namespace slime::pauser {
 namespace {

@@ -1,9 +1,9 @@
 // How works of FakeVerbs' queue pairs move.
-#include <slime/clock.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "base/clock.h"
 #include "test/support/fake_verbs.h"
 
 namespace slime::test {

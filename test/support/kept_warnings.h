@@ -1,12 +1,12 @@
 // Keeps the warnings of the log that contain a text, while it lives. One at a time.
 #pragma once
 
-#include <slime/log.h>
-
 #include <cstring>
 #include <mutex>
 #include <string>
 #include <vector>
+
+#include "base/log.h"
 
 namespace slime::test {
 

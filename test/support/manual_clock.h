@@ -1,9 +1,9 @@
 // Time that passes when the test says so.
 #pragma once
 
-#include <slime/clock.h>
-
 #include <atomic>
+
+#include "base/clock.h"
 
 namespace slime::test {
 

@@ -1,12 +1,12 @@
 // The control channel of a switch that grants a job of the test's choice, whatever was asked for.
 #pragma once
 
-#include <slime/switch_control.h>
-
 #include <atomic>
 #include <chrono>
 #include <string>
 #include <thread>
+
+#include "switch/protocol/control.h"
 
 namespace slime::test {
 

@@ -2,12 +2,12 @@
 // Reading trusts nothing: a file may be cut short or made to do harm.
 #pragma once
 
-#include <slime/result.h>
-#include <slime/socket.h>
-
 #include <span>
 #include <string>
 #include <vector>
+
+#include "base/error.h"
+#include "base/net/socket.h"
 
 namespace slime::test {
 

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <slime/socket.h>
 #include <sys/resource.h>
 
 #include <functional>
 #include <vector>
+
+#include "base/net/socket.h"
 
 namespace slime::test {
 

@@ -1,7 +1,6 @@
 // Where nobody listens, yet.
 #pragma once
 
-#include <slime/socket.h>
 #include <sys/socket.h>
 
 #include <deque>
@@ -9,6 +8,8 @@
 #include <string>
 #include <system_error>
 #include <utility>
+
+#include "base/net/socket.h"
 
 namespace slime::test {
 

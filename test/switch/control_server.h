@@ -3,7 +3,6 @@
 #pragma once
 
 #include <poll.h>
-#include <slime/switch_client.h>
 
 #include <functional>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "switch/controller/server.h"
+#include "switch/protocol/client.h"
 #include "test/switch/control_support.h"
 
 namespace slime::net::test {

@@ -1,11 +1,11 @@
 // The control channel over TCP: wrong keys, replays, strangers, and peers that take their time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <slime/log.h>
 
 #include <random>
 #include <thread>
 
+#include "base/log.h"
 #include "test/support/strangers.h"
 #include "test/switch/control_server.h"
 

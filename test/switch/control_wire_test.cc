@@ -1,7 +1,6 @@
 // The control channel's bytes: what goes out comes back, and nothing a stranger sends does harm.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <slime/switch_control.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <fstream>
 #include <random>
 
+#include "switch/protocol/control.h"
 #include "test/switch/control_support.h"
 
 namespace slime::control {

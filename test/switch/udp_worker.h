@@ -3,14 +3,14 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <slime/clock.h>
-#include <slime/sap.h>
-#include <slime/socket.h>
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/net/socket.h"
+#include "switch/protocol/sap.h"
 #include "switch/softswitch/softswitch.h"
 
 namespace slime::net::test {

@@ -184,7 +184,7 @@ stop_switch -TERM
 start_switch
 
 # Two jobs at once, while others throw garbage at the switch: anything, and headers that are right
-# in their first bytes (include/slime/sap.h) and small numbers in the rest.
+# in their first bytes (switch/protocol/sap.h) and small numbers in the rest.
 python3 - "$data_port" <<'PY' &
 import random, socket, sys, time
 random.seed(1)

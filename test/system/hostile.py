@@ -3,7 +3,7 @@
 
     hostile.py SWITCH PORT VICTIM SEED
 
-From a raw socket: nothing, random bytes, headers of SAP/2 (include/slime/sap.h) that are right where
+From a raw socket: nothing, random bytes, headers of SAP/2 (switch/protocol/sap.h) that are right where
 they can be guessed, with lengths that are not; from its own address and, forged, from VICTIM's.
 """
 import itertools

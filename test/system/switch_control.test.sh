@@ -1,6 +1,6 @@
 #!/bin/bash
 # slime-switchd and slime-switchctl as processes, and a worker written in Python from the
-# description in <slime/switch_control.h>, so that the wire format is read by somebody else too.
+# description in switch/protocol/control.h, so that the wire format is read by somebody else too.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=$PWD/${SLIME_BUILD_DIR:-build}

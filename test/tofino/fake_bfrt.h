@@ -4,14 +4,14 @@
 // to fail.
 #pragma once
 
-#include <slime/socket.h>
-
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "base/net/socket.h"
 
 namespace slime::tofino {
 

@@ -1,7 +1,8 @@
 #include <gtest/gtest.h>
-#include <slime/cpu_set.h>
 
 #include <thread>
+
+#include "base/machine/cpu_set.h"
 
 namespace slime {
 namespace {

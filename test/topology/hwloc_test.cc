@@ -1,10 +1,10 @@
 // What the installed hwloc says of a host that is described in a file.
 #include <gtest/gtest.h>
-#include <slime/topology.h>
 
 #include <cstdlib>
 #include <fstream>
 
+#include "base/machine/topology.h"
 #include "test/support/temporary_directory.h"
 
 namespace slime {

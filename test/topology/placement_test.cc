@@ -1,12 +1,12 @@
 // Where the thread of our own runs.
 #include <gtest/gtest.h>
-#include <slime/housekeeper.h>
-#include <slime/interfaces.h>
-#include <slime/sysfs.h>
 
 #include <future>
 #include <thread>
 
+#include "base/housekeeper.h"
+#include "base/machine/sysfs.h"
+#include "base/net/interfaces.h"
 #include "test/topology/made_up_host.h"
 
 namespace slime {

@@ -1,8 +1,8 @@
 // Places and distances on hosts that do not exist.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <slime/topology.h>
 
+#include "base/machine/topology.h"
 #include "test/topology/made_up_host.h"
 
 namespace slime {

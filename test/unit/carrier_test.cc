@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
-#include <slime/carrier.h>
+
+#include "base/net/carrier.h"
 
 namespace slime {
 namespace {

@@ -1,11 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <net/if.h>
-#include <slime/interfaces.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "base/net/interfaces.h"
 #include "test/support/temporary_directory.h"
 
 namespace slime {

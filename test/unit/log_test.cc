@@ -1,6 +1,5 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <slime/log.h>
 
 #include <atomic>
 #include <cerrno>
@@ -8,6 +7,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "base/log.h"
 
 namespace slime {
 namespace {

@@ -1,8 +1,9 @@
 #include <gtest/gtest.h>
-#include <slime/metrics.h>
 
 #include <atomic>
 #include <thread>
+
+#include "base/metrics.h"
 
 namespace slime {
 namespace {

@@ -2,8 +2,8 @@
 // the module nvidia_peermem.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <slime/clock.h>
 
+#include "base/clock.h"
 #include "plugin/net.h"
 #include "plugin/net_check.h"
 #include "plugin/state.h"

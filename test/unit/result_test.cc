@@ -1,11 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <slime/random.h>
-#include <slime/result.h>
-#include <slime/socket.h>
 
 #include <cerrno>
 #include <set>
+
+#include "base/error.h"
+#include "base/net/socket.h"
+#include "base/random.h"
 
 namespace slime {
 namespace {

@@ -1,9 +1,10 @@
 #include <gtest/gtest.h>
-#include <slime/sap.h>
 
 #include <array>
 #include <random>
 #include <vector>
+
+#include "switch/protocol/sap.h"
 
 namespace slime::sap {
 namespace {

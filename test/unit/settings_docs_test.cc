@@ -1,10 +1,11 @@
 // The committed manual says what the table says.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <slime/settings.h>
 
 #include <fstream>
 #include <sstream>
+
+#include "settings/settings.h"
 
 namespace slime {
 namespace {

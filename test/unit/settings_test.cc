@@ -1,8 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <slime/settings.h>
 
 #include <cstdlib>
+
+#include "settings/settings.h"
 
 namespace slime {
 namespace {

@@ -1,7 +1,8 @@
 // The rows of the slot machine's table, one by one. That they are right together is the model
 // checker's affair (test/model).
 #include <gtest/gtest.h>
-#include <slime/slot_machine.h>
+
+#include "switch/protocol/slot_machine.h"
 
 namespace slime::sap {
 namespace {

@@ -1,9 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <slime/socket.h>
 
 #include <cstring>
 #include <random>
+
+#include "base/net/socket.h"
 
 namespace slime {
 namespace {

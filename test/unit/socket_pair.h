@@ -2,11 +2,12 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <slime/clock.h>
-#include <slime/socket.h>
 
 #include <chrono>
 #include <thread>
+
+#include "base/clock.h"
+#include "base/net/socket.h"
 
 namespace slime::test {
 

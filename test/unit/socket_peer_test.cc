@@ -4,10 +4,10 @@
 #include <linux/filter.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <slime/socket.h>
 
 #include <cerrno>
 
+#include "base/net/socket.h"
 #include "test/unit/socket_pair.h"
 
 namespace slime {

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <netinet/tcp.h>
-#include <slime/socket.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/net/socket.h"
 #include "test/support/unused_address.h"
 
 namespace slime {

@@ -1,9 +1,9 @@
 // Who may connect to a rail, and what happens to everybody else.
-#include <slime/log.h>
 
 #include <atomic>
 #include <mutex>
 
+#include "base/log.h"
 #include "test/support/manual_clock.h"
 #include "test/support/strangers.h"
 #include "test/unit/tcp_support.h"

@@ -1,10 +1,10 @@
 // The registry of backends, and the rails that tcp finds.
 #include <gtest/gtest.h>
-#include <slime/interfaces.h>
 
 #include <algorithm>
 #include <set>
 
+#include "base/net/interfaces.h"
 #include "transports/registry.h"
 #include "transports/tcp/rail.h"
 

@@ -2,10 +2,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <slime/clock.h>
-#include <slime/interfaces.h>
-#include <slime/settings.h>
-#include <slime/socket.h>
 #include <sys/socket.h>
 
 #include <chrono>
@@ -18,6 +14,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/net/interfaces.h"
+#include "base/net/socket.h"
+#include "settings/settings.h"
 #include "test/support/test_buffer.h"
 #include "transports/rail.h"
 #include "transports/tcp/rail.h"

@@ -1,12 +1,12 @@
 // The rules of listening ports for those who have not proven who they are.
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <slime/visitors.h>
 
 #include <chrono>
 #include <deque>
 #include <thread>
 
+#include "base/net/visitors.h"
 #include "test/support/strangers.h"
 
 namespace slime {

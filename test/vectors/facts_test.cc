@@ -1,12 +1,12 @@
 // What must be true of the vectors whatever wrote them: sums counted here from the contributions in
 // the capture, one result for each child, and how many answers of each kind there are.
 #include <gtest/gtest.h>
-#include <slime/sap_check.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "switch/protocol/check.h"
 #include "test/support/switch_model.h"
 #include "test/vectors/vector.h"
 

@@ -1,9 +1,9 @@
 #include "test/vectors/recorder.h"
 
-#include <slime/sap_check.h>
-
 #include <algorithm>
 #include <cstdlib>
+
+#include "switch/protocol/check.h"
 
 namespace slime::vectors {
 namespace {

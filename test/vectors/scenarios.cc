@@ -1,8 +1,8 @@
 // What the vectors hold; README.md has a line for each.
-#include <slime/slot_machine.h>
 
 #include <algorithm>
 
+#include "switch/protocol/slot_machine.h"
 #include "test/vectors/recorder.h"
 
 namespace slime::vectors {

@@ -4,7 +4,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <slime/settings.h>
 
 #include <chrono>
 #include <cstddef>
@@ -16,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "settings/settings.h"
 #include "test/support/fake_verbs.h"
 #include "test/support/test_buffer.h"
 #include "test/support/verbs_farewells.h"

@@ -1,11 +1,11 @@
 // Sizes as people write them: 8, 64K, 1.5M, 1GiB. K, M and G are powers of 1024, as in nccl-tests.
 #pragma once
 
-#include <slime/result.h>
-
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "base/error.h"
 
 namespace slime::tools {
 

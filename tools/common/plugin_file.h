@@ -2,11 +2,11 @@
 // (src/plugin/plugin_open.cc, src/plugin/net.cc), tried in the same order with the same flags.
 #pragma once
 
-#include <slime/result.h>
-
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/error.h"
 
 namespace slime::tools {
 

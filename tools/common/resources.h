@@ -2,11 +2,11 @@
 // thread.
 #pragma once
 
-#include <slime/result.h>
-
 #include <functional>
 #include <string>
 #include <thread>
+
+#include "base/error.h"
 
 namespace slime::tools {
 

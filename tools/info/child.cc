@@ -2,14 +2,15 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <slime/clock.h>
-#include <slime/settings.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+
+#include "base/clock.h"
+#include "settings/settings.h"
 
 namespace slime::info {
 namespace {

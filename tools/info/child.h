@@ -2,11 +2,11 @@
 // of ours with it.
 #pragma once
 
-#include <slime/result.h>
-
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+
+#include "base/error.h"
 
 namespace slime::info {
 

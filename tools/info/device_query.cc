@@ -1,13 +1,13 @@
 #include "tools/info/device_query.h"
 
 #include <dlfcn.h>
-#include <slime/settings.h>
 
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 
 #include "plugin/nccl_net_tables.h"
+#include "settings/settings.h"
 #include "tools/info/child.h"
 #include "tools/info/device_json.h"
 #include "tools/info/library.h"

@@ -1,11 +1,11 @@
 // An NCCL release, and which one is installed here.
 #pragma once
 
-#include <slime/result.h>
-
 #include <compare>
 #include <string>
 #include <string_view>
+
+#include "base/error.h"
 
 namespace slime::info {
 

@@ -2,11 +2,11 @@
 // has no words for. Found by the same code as in the plugin, not through it.
 #pragma once
 
-#include <slime/settings.h>
-
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "settings/settings.h"
 
 namespace slime::info {
 

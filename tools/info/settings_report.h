@@ -1,11 +1,11 @@
 // The plugin's settings as its parser sees them, with everything that is wrong with them.
 #pragma once
 
-#include <slime/settings.h>
-
 #include <map>
 #include <string>
 #include <vector>
+
+#include "settings/settings.h"
 
 namespace slime::info {
 

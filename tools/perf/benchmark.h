@@ -3,11 +3,10 @@
 // looked at every fifth of a second, or after every operation that takes longer.
 #pragma once
 
-#include <slime/result.h>
-
 #include <functional>
 #include <vector>
 
+#include "base/error.h"
 #include "tools/perf/buffer.h"
 #include "tools/perf/communicator.h"
 #include "tools/perf/options.h"

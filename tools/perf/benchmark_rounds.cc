@@ -1,10 +1,10 @@
 // One half of a row, round by round: how long it lasts, what the ranks agree on, and what is shown
 // meanwhile.
-#include <slime/clock.h>
 
 #include <algorithm>
 #include <cstdio>
 
+#include "base/clock.h"
 #include "tools/perf/benchmark.h"
 #include "tools/perf/end_request.h"
 

@@ -1,10 +1,10 @@
 // Page-aligned host memory.
 #pragma once
 
-#include <slime/result.h>
-
 #include <cstddef>
 #include <utility>
+
+#include "base/error.h"
 
 namespace slime::perf {
 

@@ -1,11 +1,11 @@
 #include "tools/perf/coll_runner.h"
 
 #include <sched.h>
-#include <slime/clock.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "base/clock.h"
 #include "tools/perf/kernels.h"
 #include "tools/perf/plugin.h"
 

@@ -6,10 +6,9 @@
 // before the next begins, and all ranks issue the same calls in the same order.
 #pragma once
 
-#include <slime/result.h>
-
 #include <atomic>
 
+#include "base/error.h"
 #include "tools/perf/coll_api.h"
 #include "tools/perf/coll_plan.h"
 #include "tools/perf/communicator.h"

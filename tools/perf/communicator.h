@@ -2,11 +2,10 @@
 // the network's own allreduce (coll_communicator.h).
 #pragma once
 
-#include <slime/result.h>
-
 #include <cstdint>
 #include <vector>
 
+#include "base/error.h"
 #include "tools/perf/buffer.h"
 #include "tools/perf/member.h"
 #include "tools/perf/plan.h"

@@ -1,10 +1,10 @@
 #include "tools/perf/coordinator.h"
 
 #include <poll.h>
-#include <slime/clock.h>
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "tools/common/resources.h"
 #include "tools/perf/net_api.h"
 

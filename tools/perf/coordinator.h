@@ -2,15 +2,14 @@
 // and who is to blame. One thread; ranks (rank 0 too) talk to it through member.h.
 #pragma once
 
-#include <slime/result.h>
-#include <slime/socket.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/error.h"
+#include "base/net/socket.h"
 #include "tools/perf/hello_port.h"
 #include "tools/perf/identity.h"
 #include "tools/perf/wire.h"

@@ -1,11 +1,11 @@
 // The rails' counters, from the file that the plugin writes when NCCL_SLIME_STATS names one.
 #pragma once
 
-#include <slime/result.h>
-#include <slime/socket.h>
-
 #include <nlohmann/json.hpp>
 #include <string>
+
+#include "base/error.h"
+#include "base/net/socket.h"
 
 namespace slime::perf {
 

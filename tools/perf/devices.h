@@ -1,11 +1,10 @@
 // The network devices that this rank uses.
 #pragma once
 
-#include <slime/result.h>
-
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/error.h"
 #include "tools/perf/plugin.h"
 #include "tools/perf/tuning.h"
 

@@ -1,10 +1,10 @@
 #include "tools/perf/end_request.h"
 
-#include <slime/clock.h>
-
 #include <atomic>
 #include <csignal>
 #include <initializer_list>
+
+#include "base/clock.h"
 
 namespace slime::perf {
 namespace {

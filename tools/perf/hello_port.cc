@@ -1,9 +1,9 @@
 #include "tools/perf/hello_port.h"
 
-#include <slime/clock.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "base/clock.h"
 
 namespace slime::perf {
 namespace {

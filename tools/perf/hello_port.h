@@ -1,14 +1,14 @@
-// Rank 0's port: connections until they have said hello, by the rules of slime/visitors.h.
+// Rank 0's port: connections until they have said hello, by the rules of base/net/visitors.h.
 #pragma once
 
 #include <poll.h>
-#include <slime/visitors.h>
 
 #include <deque>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/net/visitors.h"
 #include "tools/perf/wire.h"
 
 namespace slime::perf {

@@ -2,12 +2,12 @@
 // the environment of mpirun, srun or torchrun.
 #pragma once
 
-#include <slime/result.h>
-
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "base/error.h"
 
 namespace slime::perf {
 

@@ -2,10 +2,10 @@
 // is said at once, and not after an hour.
 #pragma once
 
-#include <slime/result.h>
-#include <slime/socket.h>
-
 #include <string>
+
+#include "base/error.h"
+#include "base/net/socket.h"
 
 namespace slime::perf {
 

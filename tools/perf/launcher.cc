@@ -1,9 +1,6 @@
 #include "tools/perf/launcher.h"
 
 #include <fcntl.h>
-#include <slime/clock.h>
-#include <slime/random.h>
-#include <slime/socket.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/net/socket.h"
+#include "base/random.h"
 #include "tools/perf/end_request.h"
 #include "tools/perf/exit_code.h"
 #include "tools/perf/identity.h"

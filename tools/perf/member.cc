@@ -2,7 +2,6 @@
 
 #include <netdb.h>
 #include <poll.h>
-#include <slime/clock.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/clock.h"
 #include "tools/common/resources.h"
 
 namespace slime::perf {

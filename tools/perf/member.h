@@ -2,8 +2,6 @@
 // failed anywhere. A thread of its own keeps it alive while the rank computes.
 #pragma once
 
-#include <slime/result.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <functional>
@@ -13,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/error.h"
 #include "tools/perf/coordinator.h"
 #include "tools/perf/identity.h"
 #include "tools/perf/pulse.h"

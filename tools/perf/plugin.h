@@ -1,11 +1,10 @@
 // One loaded plugin library with the tables that NCCL would choose from it.
 #pragma once
 
-#include <slime/result.h>
-
 #include <memory>
 #include <string>
 
+#include "base/error.h"
 #include "tools/perf/coll_api.h"
 #include "tools/perf/net_api.h"
 

@@ -1,5 +1,4 @@
 // The logger that NCCL gives to a plugin (src/debug.cc), to stderr.
-#include <slime/result.h>
 #include <strings.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/error.h"
 #include "tools/perf/net_api.h"
 
 namespace slime::perf {

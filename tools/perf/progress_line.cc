@@ -1,10 +1,10 @@
 #include "tools/perf/progress_line.h"
 
-#include <slime/clock.h>
 #include <unistd.h>
 
 #include <cstdio>
 
+#include "base/clock.h"
 #include "tools/perf/end_request.h"
 
 namespace slime::perf {

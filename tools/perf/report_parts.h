@@ -1,11 +1,10 @@
 // What each rank adds to the report: the counters of its rails, and what it has used.
 #pragma once
 
-#include <slime/result.h>
-
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/error.h"
 #include "tools/perf/counters.h"
 #include "tools/perf/member.h"
 #include "tools/perf/result.h"

@@ -1,9 +1,9 @@
-#include <slime/metrics.h>
 #include <slime_version.h>
 
 #include <algorithm>
 #include <map>
 
+#include "base/metrics.h"
 #include "tools/perf/report.h"
 
 namespace slime::perf {

@@ -1,8 +1,8 @@
 #include "tools/perf/ring_communicator.h"
 
 #include <sched.h>
-#include <slime/clock.h>
 
+#include "base/clock.h"
 #include "tools/perf/runner.h"
 
 namespace slime::perf {

@@ -3,13 +3,12 @@
 // src/transport/net.cc).
 #pragma once
 
-#include <slime/result.h>
-
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "tools/perf/communicator.h"
 #include "tools/perf/handle.h"
 #include "tools/perf/link.h"

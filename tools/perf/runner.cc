@@ -1,10 +1,11 @@
 #include "tools/perf/runner.h"
 
 #include <sched.h>
-#include <slime/clock.h>
 
 #include <algorithm>
 #include <cstring>
+
+#include "base/clock.h"
 
 namespace slime::perf {
 namespace {

@@ -2,13 +2,12 @@
 // kernels would do. One thread does both, so that a rank needs one core.
 #pragma once
 
-#include <slime/result.h>
-
 #include <atomic>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "base/error.h"
 #include "tools/perf/communicator.h"
 #include "tools/perf/kernels.h"
 #include "tools/perf/link.h"

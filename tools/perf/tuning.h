@@ -2,14 +2,13 @@
 // between nodes (src/graph/tuning.cc, src/enqueue.cc of 2.28), with every rank a node of its own.
 #pragma once
 
-#include <slime/result.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
+#include "base/error.h"
 #include "tools/perf/words.h"
 
 namespace slime::perf {

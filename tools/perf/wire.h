@@ -2,13 +2,13 @@
 // Everything that arrives is validated: magic, type, length, JSON.
 #pragma once
 
-#include <slime/result.h>
-#include <slime/socket.h>
-
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "base/error.h"
+#include "base/net/socket.h"
 
 namespace slime::perf {
 

@@ -1,12 +1,12 @@
 // A thread that runs one task at a time for its owner: NCCL's service thread and progress thread.
 #pragma once
 
-#include <slime/result.h>
-
 #include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <thread>
+
+#include "base/error.h"
 
 namespace slime::perf {
 

@@ -1,10 +1,10 @@
 // slime-switchctl: a switch's control channel for operators.
 #include <netdb.h>
-#include <slime/switch_client.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "switch/protocol/client.h"
 #include "tools/common/resources.h"
 #include "tools/switchctl/options.h"
 #include "tools/switchctl/print.h"

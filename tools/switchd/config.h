@@ -1,12 +1,11 @@
 // The daemon's configuration: a YAML file of two levels, every key with a default.
 #pragma once
 
-#include <slime/result.h>
-
 #include <map>
 #include <optional>
 #include <string>
 
+#include "base/error.h"
 #include "switch/controller/controller.h"
 
 namespace slime::switchd {

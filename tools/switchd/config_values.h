@@ -2,11 +2,11 @@
 // value, or else what it accepts. Pure functions.
 #pragma once
 
-#include <slime/socket.h>
-
 #include <charconv>
 #include <cstdint>
 #include <string>
+
+#include "base/net/socket.h"
 
 namespace slime::switchd {
 

@@ -1,7 +1,6 @@
 #include "tools/switchd/daemon.h"
 
 #include <poll.h>
-#include <slime/log.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/log.h"
 #include "switch/controller/server.h"
 #include "switch/controller/uplink.h"
 #include "tools/switchd/keys.h"

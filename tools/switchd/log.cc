@@ -1,10 +1,10 @@
-#include <slime/clock.h>
-#include <slime/log.h>
 
 #include <cstdio>
 #include <ctime>
 #include <mutex>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "tools/switchd/daemon.h"
 
 namespace slime::switchd {

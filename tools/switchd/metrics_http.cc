@@ -1,7 +1,6 @@
 #include "tools/switchd/metrics_http.h"
 
 #include <fcntl.h>
-#include <slime/clock.h>
 #include <slime_version.h>
 #include <sys/epoll.h>
 
@@ -9,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/clock.h"
 #include "switch/controller/report.h"
 
 namespace slime::switchd {

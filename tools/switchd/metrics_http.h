@@ -1,15 +1,15 @@
 // GET /metrics for Prometheus and GET /healthz, by libmicrohttpd. It runs in the daemon's own loop,
 // without threads (which is why it is not prometheus-cpp: that brings its own), and bounds
 // connections, their memory and their time. It is given connections by the rules of
-// slime/visitors.h: libmicrohttpd itself would accept nobody while all places are taken.
+// base/net/visitors.h: libmicrohttpd itself would accept nobody while all places are taken.
 #pragma once
 
 #include <microhttpd.h>
-#include <slime/visitors.h>
 
 #include <deque>
 #include <memory>
 
+#include "base/net/visitors.h"
 #include "switch/controller/controller.h"
 
 namespace slime::switchd {

@@ -1,9 +1,5 @@
 #include "transports/fabric/discovery.h"
 
-#include <slime/interfaces.h>
-#include <slime/log.h>
-#include <slime/sysfs.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -13,6 +9,9 @@
 #include <string_view>
 #include <utility>
 
+#include "base/log.h"
+#include "base/machine/sysfs.h"
+#include "base/net/interfaces.h"
 #include "transports/fabric/channel.h"
 
 namespace slime::fabric {

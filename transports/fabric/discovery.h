@@ -1,12 +1,11 @@
 // Which NICs libfabric has for us.
 #pragma once
 
-#include <slime/settings.h>
-
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "settings/settings.h"
 #include "transports/fabric/rail.h"
 #include "transports/fabric/symbols.h"
 #include "transports/hca_filter.h"

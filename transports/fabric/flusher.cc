@@ -1,10 +1,9 @@
 #include "transports/fabric/flusher.h"
 
-#include <slime/log.h>
-
 #include <span>
 #include <utility>
 
+#include "base/log.h"
 #include "transports/fabric/rail.h"
 
 namespace slime::fabric {

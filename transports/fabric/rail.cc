@@ -1,11 +1,10 @@
 #include "transports/fabric/rail.h"
 
-#include <slime/log.h>
-
 #include <algorithm>
 #include <bit>
 #include <utility>
 
+#include "base/log.h"
 #include "transports/fabric/channel.h"
 #include "transports/fabric/flusher.h"
 

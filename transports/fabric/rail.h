@@ -3,10 +3,6 @@
 // Threads: any. Its channels belong to a thread each (transports/rail.h).
 #pragma once
 
-#include <slime/carrier.h>
-#include <slime/clock.h>
-#include <slime/settings.h>
-
 #include <atomic>
 #include <map>
 #include <memory>
@@ -15,6 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/net/carrier.h"
+#include "settings/settings.h"
 #include "transports/fabric/domain.h"
 #include "transports/fabric/resting.h"
 #include "transports/rail.h"

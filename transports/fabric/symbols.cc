@@ -1,10 +1,10 @@
 #include "transports/fabric/symbols.h"
 
-#include <slime/library.h>
-
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+
+#include "base/library.h"
 
 namespace slime::fabric {
 namespace {

@@ -8,13 +8,14 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_eq.h>
-#include <slime/result.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+
+#include "base/error.h"
 
 namespace slime::fabric {
 

@@ -4,14 +4,13 @@
 // post() and poll().
 #pragma once
 
-#include <slime/clock.h>
-#include <slime/result.h>
-
 #include <deque>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/error.h"
 #include "transports/rail.h"
 #include "transports/sim/event_queue.h"
 #include "transports/sim/model.h"

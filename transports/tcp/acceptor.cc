@@ -1,10 +1,10 @@
 #include "transports/tcp/acceptor.h"
 
-#include <slime/log.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <utility>
+
+#include "base/log.h"
 
 namespace slime::tcp {
 

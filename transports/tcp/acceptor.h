@@ -1,13 +1,7 @@
 // The listening socket of one rail. Connections prove by the nonce in their hello which passive
-// channel they are for; strangers are dropped and logged (slime/visitors.h). Set-up path only: a
+// channel they are for; strangers are dropped and logged (base/net/visitors.h). Set-up path only: a
 // mutex guards all.
 #pragma once
-
-#include <slime/clock.h>
-#include <slime/random.h>
-#include <slime/settings.h>
-#include <slime/socket.h>
-#include <slime/visitors.h>
 
 #include <cstdint>
 #include <deque>
@@ -17,6 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/net/socket.h"
+#include "base/net/visitors.h"
+#include "base/random.h"
+#include "settings/settings.h"
 #include "transports/tcp/wire.h"
 
 namespace slime::tcp {

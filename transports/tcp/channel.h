@@ -2,13 +2,12 @@
 // sentences about failures in channel_errors.cc.
 #pragma once
 
-#include <slime/clock.h>
-#include <slime/socket.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
+#include "base/net/socket.h"
 #include "transports/rail.h"
 #include "transports/tcp/frame_reader.h"
 #include "transports/tcp/pacer.h"

@@ -1,9 +1,9 @@
 // Set-up and end of a tcp channel.
-#include <slime/settings.h>
 
 #include <cerrno>
 #include <utility>
 
+#include "settings/settings.h"
 #include "transports/tcp/channel.h"
 #include "transports/tcp/rail.h"
 

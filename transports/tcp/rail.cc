@@ -1,10 +1,9 @@
 #include "transports/tcp/rail.h"
 
-#include <slime/log.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "transports/tcp/channel.h"
 #include "transports/tcp/socket_count.h"
 

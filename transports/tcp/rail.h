@@ -1,16 +1,15 @@
 // A tcp rail: one address of one network interface. Needs nothing but the kernel.
 #pragma once
 
-#include <slime/carrier.h>
-#include <slime/clock.h>
-#include <slime/interfaces.h>
-#include <slime/settings.h>
-
 #include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/net/carrier.h"
+#include "base/net/interfaces.h"
+#include "settings/settings.h"
 #include "transports/rail.h"
 #include "transports/region_table.h"
 #include "transports/tcp/acceptor.h"

@@ -5,13 +5,13 @@
 // rests here, its input thrown away, until the peer's kernel has everything.
 #pragma once
 
-#include <slime/clock.h>
-#include <slime/socket.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <mutex>
+
+#include "base/clock.h"
+#include "base/net/socket.h"
 
 namespace slime::tcp {
 

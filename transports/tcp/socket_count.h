@@ -19,9 +19,9 @@
 //   none         Loopback, veth, bridges, tunnels: one, as nothing says that more would help.
 #pragma once
 
-#include <slime/interfaces.h>
-
 #include <string>
+
+#include "base/net/interfaces.h"
 
 namespace slime::tcp {
 

@@ -6,14 +6,13 @@
 //   after    both ways            Frame*; a Frame is a FrameHeader and `length` bytes
 #pragma once
 
-#include <slime/random.h>
-#include <slime/socket.h>
-
 #include <bit>
 #include <cstdint>
 #include <cstring>
 #include <span>
 
+#include "base/net/socket.h"
+#include "base/random.h"
 #include "transports/rail.h"
 
 namespace slime::tcp {

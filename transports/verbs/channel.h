@@ -23,14 +23,13 @@
 // The completion queue has a place for each work request that is posted, so it cannot overrun.
 #pragma once
 
-#include <slime/clock.h>
-
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "transports/rail.h"
 #include "transports/verbs/hello_buffer.h"
 #include "transports/verbs/queue_pair.h"

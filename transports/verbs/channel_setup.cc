@@ -1,11 +1,11 @@
 // Set-up and end of a verbs channel.
-#include <slime/random.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "base/random.h"
 #include "transports/verbs/channel.h"
 #include "transports/verbs/rail.h"
 

@@ -4,13 +4,12 @@
 // Threads: any.
 #pragma once
 
-#include <slime/clock.h>
-
 #include <cstdint>
 #include <deque>
 #include <mutex>
 #include <vector>
 
+#include "base/clock.h"
 #include "transports/verbs/hello_buffer.h"
 #include "transports/verbs/queue_pair.h"
 

@@ -1,13 +1,12 @@
 #include "transports/verbs/flusher.h"
 
-#include <slime/clock.h>
-#include <slime/log.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <span>
 #include <utility>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "transports/verbs/rail.h"
 
 namespace slime::verbs {

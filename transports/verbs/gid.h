@@ -2,8 +2,6 @@
 #pragma once
 
 #include <infiniband/verbs.h>
-#include <slime/result.h>
-#include <slime/settings.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +9,9 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "base/error.h"
+#include "settings/settings.h"
 
 namespace slime::verbs {
 

@@ -1,10 +1,11 @@
 #include "transports/verbs/nic.h"
 
 #include <fcntl.h>
-#include <slime/log.h>
 
 #include <bit>
 #include <cerrno>
+
+#include "base/log.h"
 
 namespace slime::verbs {
 

@@ -4,8 +4,6 @@
 // reads the events of all its ports.
 #pragma once
 
-#include <slime/carrier.h>
-
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -14,6 +12,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/net/carrier.h"
 #include "transports/verbs/symbols.h"
 
 namespace slime::verbs {

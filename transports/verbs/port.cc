@@ -1,12 +1,13 @@
 #include "transports/verbs/port.h"
 
-#include <slime/sysfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
+
+#include "base/machine/sysfs.h"
 
 namespace slime::verbs {
 namespace {

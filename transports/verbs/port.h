@@ -1,11 +1,10 @@
 // What is known of a NIC's port when a rail on it is opened.
 #pragma once
 
-#include <slime/settings.h>
-
 #include <memory>
 #include <string>
 
+#include "settings/settings.h"
 #include "transports/rail.h"
 #include "transports/verbs/gid.h"
 #include "transports/verbs/nic.h"

@@ -1,13 +1,13 @@
 #include "transports/verbs/queue_pair.h"
 
-#include <slime/clock.h>
-#include <slime/log.h>
-#include <slime/random.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <span>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
 
 namespace slime::verbs {
 namespace {

@@ -1,12 +1,11 @@
 #include "transports/verbs/rail.h"
 
-#include <slime/interfaces.h>
-#include <slime/log.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
+#include "base/log.h"
+#include "base/net/interfaces.h"
 #include "transports/hca_filter.h"
 #include "transports/verbs/channel.h"
 #include "transports/verbs/flusher.h"

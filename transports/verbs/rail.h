@@ -3,15 +3,14 @@
 // Threads: any. Its channels and flushers belong to a thread each (transports/rail.h).
 #pragma once
 
-#include <slime/clock.h>
-#include <slime/settings.h>
-
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "settings/settings.h"
 #include "transports/rail.h"
 #include "transports/region_table.h"
 #include "transports/verbs/farewells.h"

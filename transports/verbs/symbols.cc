@@ -1,6 +1,6 @@
 #include "transports/verbs/symbols.h"
 
-#include <slime/library.h>
+#include "base/library.h"
 
 namespace slime::verbs {
 namespace {

@@ -6,7 +6,8 @@
 #pragma once
 
 #include <infiniband/verbs.h>
-#include <slime/result.h>
+
+#include "base/error.h"
 
 namespace slime::verbs {
 

@@ -8,13 +8,12 @@
 //   end      a SEND without bytes: this end closes
 #pragma once
 
-#include <slime/random.h>
-
 #include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
 
+#include "base/random.h"
 #include "transports/rail.h"
 #include "transports/verbs/gid.h"
 

@@ -1,4 +1,4 @@
-// The headers of SAP/2 and of what carries it, and the numbers in them: include/slime/sap.h in P4.
+// The headers of SAP/2 and of what carries it, and the numbers in them: switch/protocol/sap.h in P4.
 // test/p4/lint.py compares each width, offset and number with that file.
 #ifndef SLIME_SAP_P4
 #define SLIME_SAP_P4

@@ -1,4 +1,4 @@
-// The slot machine (include/slime/slot_machine.h), as far as an ALU of a switch chip can have it: a
+// The slot machine (switch/protocol/slot_machine.h), as far as an ALU of a switch chip can have it: a
 // half goes from one round to the next but one and nowhere else, because the ALU compares for
 // equality (test/model, NextRoundOnly). What a packet does to its half, and what the answer is.
 #ifndef SLIME_TNA_SLOT_P4

@@ -1,4 +1,4 @@
-// The slot machine (include/slime/slot_machine.h): what a packet does to its half, and what the
+// The slot machine (switch/protocol/slot_machine.h): what a packet does to its half, and what the
 // answer is. One packet at a time: the caller is @atomic.
 #ifndef SLIME_SLOT_P4
 #define SLIME_SLOT_P4

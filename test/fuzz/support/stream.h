@@ -1,12 +1,12 @@
 // A stream whose other end the fuzzer holds, and a clock that only the fuzzer moves.
 #pragma once
 
-#include <slime/socket.h>
 #include <sys/socket.h>
 
 #include <span>
 #include <vector>
 
+#include "base/net/socket.h"
 #include "test/fuzz/support/target.h"
 #include "test/support/manual_clock.h"
 

@@ -1,15 +1,14 @@
 // Where GPUs and rails are plugged in, and how far they are from each other.
 #pragma once
 
-#include <slime/settings.h>
-#include <slime/topology.h>
-
 #include <cstdio>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/machine/topology.h"
+#include "settings/settings.h"
 #include "transports/rail.h"
 
 namespace slime::info {

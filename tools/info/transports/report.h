@@ -1,13 +1,12 @@
 // Which transports there are, what each finds on this host, and why others find nothing.
 #pragma once
 
-#include <slime/settings.h>
-
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "settings/settings.h"
 #include "transports/registry.h"
 
 namespace slime::info {

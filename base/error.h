@@ -1,0 +1,78 @@
+// How a call ends: a Status on hot paths (one byte, no text, no allocation), a Result on cold ones
+// (a value, or an Error that a person can act on).
+//
+// Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace slime {
+
+enum class Status : uint8_t {
+  kOk,
+  kAgain,        // nothing wrong: call again later (never an error, never logged)
+  kInvalid,      // the caller passed something that no correct caller passes
+  kConfig,       // the user's settings or environment cannot work
+  kSystem,       // a call into the operating system or a driver failed
+  kRemote,       // the peer or the network between failed
+  kTimeout,      // a deadline passed; treated as a failure of the peer
+  kNoMemory,     // memory, descriptors or another countable resource ran out
+  kUnsupported,  // correct, but this backend cannot do it
+  kInternal,     // a bug of ours
+};
+
+constexpr const char* status_name(Status status) {
+  switch (status) {
+    case Status::kOk:
+      return "ok";
+    case Status::kAgain:
+      return "again";
+    case Status::kInvalid:
+      return "invalid argument";
+    case Status::kConfig:
+      return "configuration error";
+    case Status::kSystem:
+      return "system error";
+    case Status::kRemote:
+      return "remote error";
+    case Status::kTimeout:
+      return "timeout";
+    case Status::kNoMemory:
+      return "out of resources";
+    case Status::kUnsupported:
+      return "unsupported";
+    case Status::kInternal:
+      return "internal error";
+  }
+  return "?";
+}
+
+// `what` is one sentence: operation, peer, device, size, exact code, and what to try.
+struct Error {
+  Status status = Status::kInternal;
+  int code = 0;  // errno, provider code or completion code; 0 where there is none
+  std::string what;
+};
+
+template <typename T>
+using Result = tl::expected<T, Error>;
+
+// printf-style; the caller names the status, the exact code and the sentence.
+[[gnu::format(printf, 3, 4)]] Error make_error(Status status, int code, const char* format, ...);
+
+// How an error ends that only says that another process has failed: the cause is told there.
+inline constexpr char kToldElsewhere[] = "its log says why";
+
+// The status of a failed system call: kRemote for a broken network, kNoMemory for a lack of
+// something, kSystem for a fault of our host.
+Status status_of_errno(int code);
+
+// For failed system calls: appends strerror(code) and the code itself.
+[[gnu::format(printf, 2, 3)]] Error system_error(int code, const char* format, ...);
+
+inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
+
+}  // namespace slime

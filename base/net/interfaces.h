@@ -1,0 +1,61 @@
+// The network interfaces of this host that can be rails of IP transports.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/machine/cpu_set.h"
+#include "base/net/socket.h"
+
+namespace slime {
+
+struct Interface {
+  std::string name;
+  SocketAddress address;  // port 0; the first usable IPv4 address, else a global IPv6 one
+  std::string pci_path;   // realpath of the PCI function in /sys; empty: virtual
+  std::string driver;     // as /sys names it, "ena"; "bonding" for a bond; empty: not known
+  uint64_t guid = 0;      // from the MAC address, else from the name; the same at every start
+  uint32_t speed_mbps = 10000;
+  uint32_t mtu = 0;          // bytes; 0: not known
+  bool speed_known = false;  // the driver told the speed
+  int numa_node = -1;        // -1: unknown
+  bool up = false;           // administratively up, with a carrier
+  bool loopback = false;
+};
+
+struct InterfaceList {
+  std::vector<Interface> interfaces;  // by PCI address, virtual ones last, then by name
+  std::vector<std::string> notes;     // interfaces that were skipped, and why
+};
+
+// One line of getifaddrs(3): an interface, or one address of it.
+struct InterfaceRecord {
+  std::string name;
+  unsigned flags = 0;  // IFF_*
+  std::optional<SocketAddress> address;
+};
+Result<std::vector<InterfaceRecord>> interface_records();
+
+// `pattern` in the syntax of NCCL_SOCKET_IFNAME: a comma-separated list of name prefixes; "^..."
+// excludes them, "=..." compares whole names. As in NCCL, any list picks all that it lets through
+// and that is up: "^eth0" takes loopback and docker0 too. Without one, virtual bridges are skipped,
+// and loopback unless nothing else is left. `variable`: where the pattern comes from, for the
+// notes.
+InterfaceList select_interfaces(std::string_view pattern,
+                                const std::vector<InterfaceRecord>& records,
+                                const std::string& sysfs_root = "/sys",
+                                const std::string& variable = "NCCL_SLIME_IFNAME");
+
+Result<InterfaceList> list_interfaces(std::string_view pattern,
+                                      const std::string& variable = "NCCL_SLIME_IFNAME");
+
+// The CPUs near the NIC that has this address. Empty: not known, or it is that of a virtual
+// interface, or of all (0.0.0.0).
+CpuSet cpus_near(const SocketAddress& address, const std::vector<InterfaceRecord>& records,
+                 const std::string& sysfs_root = "/sys");
+
+}  // namespace slime

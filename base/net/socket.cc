@@ -1,0 +1,193 @@
+// Making connections. Nothing here waits: every socket is non-blocking from its creation.
+#include "base/net/socket.h"
+
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace slime {
+namespace {
+
+constexpr int kSocketType = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+// Connections that broke between the handshake and accept; more in a row is somebody's scan.
+constexpr int kMaxBroken = 16;
+
+const char* advice(int code) {
+  switch (code) {
+    case EMFILE:
+      return "; this process is out of descriptors, raise its limit (ulimit -n)";
+    case ENFILE:
+      return "; the machine is out of descriptors, raise fs.file-max";
+    case EADDRINUSE:
+      return "; another process has this address, choose another port";
+    case EADDRNOTAVAIL:
+      return "; no interface of this host has this address, or no port is free";
+    case EACCES:
+    case EPERM:
+      return "; a firewall, a security module or the privileged port forbids it";
+    case ECONNREFUSED:
+      return "; nobody listens there: has the peer died or not started yet?";
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      return "; check routes and firewalls, or choose interfaces that reach the "
+             "peer with NCCL_SLIME_IFNAME";
+    default:
+      return "";
+  }
+}
+
+Error socket_error(int code, const char* operation, const SocketAddress& address) {
+  Error error = system_error(code, "%s %s", operation, address.to_string().c_str());
+  error.what += advice(code);
+  return error;
+}
+
+// accept(2): "Linux accept() passes already-pending network errors on the new socket as an error
+// code from accept()": they concern that connection, not the listener.
+bool concerns_one_connection(int code) {
+  switch (code) {
+    case EINTR:
+    case ECONNABORTED:
+    case ENETDOWN:
+    case EPROTO:
+    case ENOPROTOOPT:
+    case EHOSTDOWN:
+    case ENONET:
+    case EHOSTUNREACH:
+    case EOPNOTSUPP:
+    case ENETUNREACH:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void set_flag(const Fd& fd, int level, int option) {
+  const int on = 1;
+  // Hints: the socket works without them, only less well.
+  (void)setsockopt(fd.get(), level, option, &on, sizeof on);
+}
+
+Result<SocketAddress> name_of(const Fd& fd, int (*ask)(int, sockaddr*, socklen_t*),
+                              const char* call) {
+  sockaddr_in6 address{};
+  socklen_t bytes = sizeof address;
+  if (ask(fd.get(), reinterpret_cast<sockaddr*>(&address), &bytes) != 0) {
+    return fail(system_error(errno, "%s of descriptor %d", call, fd.get()));
+  }
+  return SocketAddress::from_sockaddr(reinterpret_cast<sockaddr*>(&address), bytes);
+}
+
+}  // namespace
+
+void Fd::reset(int fd) {
+  // close(2) on Linux frees the descriptor even when it fails, so it is never tried again.
+  if (fd_ >= 0) (void)close(fd_);
+  fd_ = fd;
+}
+
+Result<Fd> listen_on(const SocketAddress& address, int backlog) {
+  Fd fd(socket(address.family(), kSocketType, 0));
+  if (!fd) return fail(socket_error(errno, "socket for listening on", address));
+  set_flag(fd, SOL_SOCKET, SO_REUSEADDR);
+  if (bind(fd.get(), address.data(), address.size()) != 0) {
+    return fail(socket_error(errno, "bind to", address));
+  }
+  if (listen(fd.get(), backlog) != 0) return fail(socket_error(errno, "listen on", address));
+  return fd;
+}
+
+Result<Fd> start_connect(const SocketAddress& peer, const SocketAddress* source,
+                         uint64_t buffer_bytes) {
+  Fd fd(socket(peer.family(), kSocketType, 0));
+  if (!fd) return fail(socket_error(errno, "socket for connecting to", peer));
+  if (auto granted = set_buffers(fd, buffer_bytes); !granted) {
+    return fail(std::move(granted.error()));
+  }
+  if (source != nullptr) {
+    // Lets the kernel choose the port at connect, when it knows both ends: many more are free then.
+    if (source->port() == 0) set_flag(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT);
+    if (bind(fd.get(), source->data(), source->size()) != 0) {
+      return fail(socket_error(errno, "bind to", *source));
+    }
+  }
+  if (connect(fd.get(), peer.data(), peer.size()) == 0) return fd;
+  // EINTR: the attempt goes on by itself (connect(2)).
+  if (errno == EINPROGRESS || errno == EINTR) return fd;
+  return fail(socket_error(errno, "connect to", peer));
+}
+
+Status finish_connect(const Fd& fd, const SocketAddress& peer, Error* error) {
+  const auto give_up = [&](int code) {
+    *error = socket_error(code, "connect to", peer);
+    return error->status;
+  };
+  pollfd ready{fd.get(), POLLOUT, 0};
+  const int count = poll(&ready, 1, 0);
+  if (count == 0 || (count < 0 && errno == EINTR)) return Status::kAgain;
+  if (count < 0) return give_up(errno);
+  if ((ready.revents & POLLNVAL) != 0) return give_up(EBADF);
+  int code = 0;
+  socklen_t bytes = sizeof code;
+  if (getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &code, &bytes) != 0) return give_up(errno);
+  if (code != 0) return give_up(code);
+  const auto local = local_address(fd);
+  const auto remote = peer_address(fd);
+  if (!local || !remote) return give_up(!local ? local.error().code : remote.error().code);
+  // Without a listener, a port from the ephemeral range can meet itself: TCP's simultaneous open
+  // (RFC 9293, 3.5) then connects the socket to itself.
+  if (*local == *remote) return give_up(ECONNREFUSED);
+  return Status::kOk;
+}
+
+Status accept_one(const Fd& listener, Accepted* accepted, Error* error) {
+  for (int broken = 0; broken < kMaxBroken; ++broken) {
+    sockaddr_in6 address{};
+    socklen_t bytes = sizeof address;
+    Fd fd(accept4(listener.get(), reinterpret_cast<sockaddr*>(&address), &bytes,
+                  SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd) {
+      auto peer = SocketAddress::from_sockaddr(reinterpret_cast<sockaddr*>(&address), bytes);
+      if (!peer) continue;  // gone already: Linux reports no address then
+      *accepted = Accepted{std::move(fd), *peer};
+      return Status::kOk;
+    }
+    const int code = errno;
+    if (code == EAGAIN || code == EWOULDBLOCK) return Status::kAgain;
+    if (concerns_one_connection(code)) continue;
+    const auto local = local_address(listener);
+    *error = socket_error(code, "accept on", local ? *local : SocketAddress());
+    return error->status;
+  }
+  return Status::kAgain;
+}
+
+void abort_connection(Fd fd) {
+  const linger now{.l_onoff = 1, .l_linger = 0};  // socket(7), SO_LINGER
+  (void)setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
+bool is_abort(const Error& error) { return error.code == ECONNRESET || error.code == EPIPE; }
+
+Result<SocketAddress> local_address(const Fd& fd) {
+  return name_of(
+      fd, [](int f, sockaddr* a, socklen_t* n) { return getsockname(f, a, n); }, "getsockname");
+}
+
+bool is_within_host(const Fd& fd) {
+  auto local = local_address(fd), peer = peer_address(fd);
+  if (!local || !peer) return false;
+  local->set_port(0);
+  peer->set_port(0);
+  return *local == *peer;
+}
+
+Result<SocketAddress> peer_address(const Fd& fd) {
+  return name_of(
+      fd, [](int f, sockaddr* a, socklen_t* n) { return getpeername(f, a, n); }, "getpeername");
+}
+
+}  // namespace slime
