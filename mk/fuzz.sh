@@ -1,7 +1,7 @@
 #!/bin/bash
-# fuzz.sh TARGET...: runs the fuzzers of build/fuzz/bin, two at a time, each from its kept corpus and
-# from what earlier runs have found (build/fuzz/corpus). Ends with a line per target; fails if one
-# of them found something, which lies in build/fuzz/findings then.
+# fuzz.sh TARGET...: runs the fuzzers of build/fuzz/bin, two at a time, each from its kept corpus
+# (test/fuzz/corpus/TARGET.tar.gz) and from what earlier runs have found (build/fuzz/corpus). Ends
+# with a line per target; fails if one of them found something, which lies in build/fuzz/findings then.
 #   FUZZ_SECONDS   for each target; by default all together take ten minutes
 #   FUZZ_MERGE=1   instead: writes what the kept corpora should be, smallest inputs, to test/fuzz/corpus
 set -u
@@ -13,12 +13,19 @@ mkdir -p $build/findings
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}
 
+# unpack TARGET: its kept corpus, to build/fuzz/kept
+unpack() {
+  rm -rf "${build:?}/kept/$1"
+  mkdir -p "$build/kept/$1" "$build/corpus/$1"
+  [ ! -e "test/fuzz/corpus/$1.tar.gz" ] || tar -xzf "test/fuzz/corpus/$1.tar.gz" -C "$build/kept/$1"
+}
+
 run() {
   local name=$1 log=$build/findings/$1.log code=0
-  mkdir -p "$build/corpus/$name"
+  unpack "$name" || return 1
   "$build/bin/fuzz-$name" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2500 \
     -print_final_stats=1 -artifact_prefix="$build/findings/$name-" \
-    "$build/corpus/$name" "test/fuzz/corpus/$name" >"$log" 2>&1 || code=$?
+    "$build/corpus/$name" "$build/kept/$name" >"$log" 2>&1 || code=$?
   printf '%-18s %10s runs  %s\n' "$name" "$(awk '/number_of_executed_units/ { print $2 }' "$log")" \
     "$([ $code = 0 ] && echo clean || echo "FOUND something: see $log")"
   return $code
@@ -26,9 +33,9 @@ run() {
 
 # Edges of the code only, not how often each was taken: a few files a target.
 merge() {
-  local name=$1 kept=test/fuzz/corpus/$1 fresh
+  local name=$1 kept=$build/kept/$1 fresh
   fresh=$(mktemp -d) || return 1
-  mkdir -p "$build/corpus/$name" "$kept"
+  unpack "$name" || return 1
   "$build/bin/fuzz-$name" -set_cover_merge=1 -use_counters=0 "$fresh" "$kept" "$build/corpus/$name" \
     >"$build/findings/$name-merge.log" 2>&1 || return 1
   # Regressions have names and stay; the others are named by their content.
@@ -36,6 +43,7 @@ merge() {
   # The longest go furthest: 40 of them, for a corpus that people can carry.
   find "$fresh" -type f -printf '%s %p\n' | sort -rn | head -n 40 | cut -d' ' -f2 | xargs -r mv -t "$kept"
   rm -rf "$fresh"
+  mk/pack-corpus.sh "$kept" "test/fuzz/corpus/$name.tar.gz" || return 1
   printf '%-18s %4d files %7d bytes\n' "$name" "$(find "$kept" -type f | wc -l)" \
     "$(cat "$kept"/* | wc -c)"
 }
@@ -43,5 +51,5 @@ merge() {
 action=run
 [ -z "${FUZZ_MERGE:-}" ] || action=merge
 export build seconds
-export -f run merge
+export -f unpack run merge
 printf '%s\n' "$@" | xargs -P $jobs -I '{}' bash -c "$action {}"

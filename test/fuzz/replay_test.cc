@@ -4,22 +4,25 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "test/fuzz/support/target.h"
+#include "test/support/temporary_directory.h"
 
 namespace slime::fuzz {
 namespace {
 
-std::vector<std::filesystem::path> corpus_of(const std::string& name) {
+// Unpacks the corpus of a target. Empty if there is none.
+std::vector<std::filesystem::path> unpack(const std::string& name,
+                                          const std::filesystem::path& to) {
+  const std::string command =
+      "tar -xzf 'test/fuzz/corpus/" + name + ".tar.gz' -C '" + to.string() + "'";
+  if (std::system(command.c_str()) != 0) return {};
   std::vector<std::filesystem::path> files;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(
-           std::filesystem::path("test/fuzz/corpus") / name, error)) {
-    files.push_back(entry.path());
-  }
+  for (const auto& entry : std::filesystem::directory_iterator(to)) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -27,9 +30,10 @@ std::vector<std::filesystem::path> corpus_of(const std::string& name) {
 class Corpus : public testing::TestWithParam<Target> {};
 
 TEST_P(Corpus, Replays) {
-  const auto files = corpus_of(GetParam().name);
-  ASSERT_FALSE(files.empty()) << "no test/fuzz/corpus/" << GetParam().name
-                              << "; run from the repository's root";
+  const test::TemporaryDirectory directory;
+  const auto files = unpack(GetParam().name, directory.path());
+  ASSERT_FALSE(files.empty()) << "no inputs in test/fuzz/corpus/" << GetParam().name
+                              << ".tar.gz; run from the repository's root";
   EXPECT_EQ(GetParam().run(nullptr, 0), 0);
   for (const auto& path : files) {
     std::ifstream file(path, std::ios::binary);
@@ -42,7 +46,7 @@ TEST_P(Corpus, Replays) {
 // Also that no corpus is left without its target.
 TEST(Corpora, BelongToTargets) {
   for (const auto& entry : std::filesystem::directory_iterator("test/fuzz/corpus")) {
-    const std::string name = entry.path().filename();
+    const std::string name = entry.path().stem().stem();  // without .tar.gz
     EXPECT_TRUE(std::ranges::any_of(targets(), [&](const Target& t) { return t.name == name; }))
         << entry.path();
   }
