@@ -23,20 +23,14 @@ std::string printable(std::span<const std::byte> bytes) {
   return text;
 }
 
-// Judges by the first bytes, so that a talkative stranger need not be waited for.
-bool begins_like_a_hello(const ControlMessage<kHelloBytes>& hello) {
-  const size_t bytes = std::min(hello.done, sizeof(kHelloMagic));
-  return std::memcmp(hello.bytes.data(), &kHelloMagic, bytes) == 0;
-}
-
 }  // namespace
 
 Acceptor::Acceptor(std::string rail_name, const SocketAddress& local, const Settings& settings,
                    const Clock& clock)
-    : rail_name_(std::move(rail_name)),
+    : HelloPort(kHelloBytes, seconds_to_ns(settings.handshake_timeout)),
+      rail_name_(std::move(rail_name)),
       local_(local),
       buffer_bytes_(settings.socket_buffer),
-      handshake_ns_(seconds_to_ns(settings.handshake_timeout)),
       clock_(clock) {}
 
 Result<void> Acceptor::listen() {
@@ -69,19 +63,17 @@ void Acceptor::forget(const Nonce& nonce) {
 
 uint64_t Acceptor::strangers() const {
   const std::lock_guard lock(mutex_);
-  return strangers_.count();
+  return HelloPort::strangers().count();
 }
 
 std::string Acceptor::summary_of_strangers() const {
   const std::lock_guard lock(mutex_);
-  return strangers_.summary();
+  return HelloPort::strangers().summary();
 }
 
 Status Acceptor::take(const Nonce& nonce, Arrival* arrival, Error* error) {
   const std::lock_guard lock(mutex_);
-  const uint64_t now_ns = clock_.now_ns();
-  std::erase_if(unmatched_, [&](Unmatched& u) { return settle(u, now_ns); });
-  const Status accepted = accept_visitors(listener_, now_ns, error);
+  const Status accepted = look(listener_, clock_.now_ns(), error);
   Expected* expected = find(nonce);
   if (expected && expected->arrival) {
     *arrival = std::move(*expected->arrival);
@@ -92,48 +84,15 @@ Status Acceptor::take(const Nonce& nonce, Arrival* arrival, Error* error) {
   return fine ? Status::kAgain : accepted;
 }
 
-std::vector<Visit> Acceptor::visits() const {
-  std::vector<Visit> all;
-  for (const Unmatched& unmatched : unmatched_) all.push_back({unmatched.peer, unmatched.since_ns});
-  return all;
+const char* Acceptor::refuse_begun(std::span<const std::byte> said) const {
+  const size_t bytes = std::min(said.size(), sizeof(kHelloMagic));
+  if (std::memcmp(said.data(), &kHelloMagic, bytes) == 0) return nullptr;
+  return "it does not speak our protocol";
 }
 
-void Acceptor::drop_visit(size_t index) {
-  const auto dropped = unmatched_.begin() + static_cast<ptrdiff_t>(index);
-  drop(*dropped, "too many connections wait without a hello", clock_.now_ns());
-  abort_connection(std::move(dropped->fd));
-  unmatched_.erase(dropped);
-}
-
-Status Acceptor::admit(Accepted accepted, Error* /*error*/) {
-  const uint64_t now_ns = clock_.now_ns();
-  unmatched_.push_back({std::move(accepted.fd), accepted.peer, now_ns, {}});
-  if (settle(unmatched_.back(), now_ns)) unmatched_.pop_back();
-  return Status::kOk;
-}
-
-bool Acceptor::settle(Unmatched& unmatched, uint64_t now_ns) {
-  Error error;
-  const Status status = unmatched.hello.receive(unmatched.fd, &error);
-  const char* why = nullptr;
-  if (status == Status::kOk) {
-    why = match(unmatched);
-  } else if (!begins_like_a_hello(unmatched.hello)) {
-    why = "it does not speak our protocol";
-  } else if (status != Status::kAgain) {
-    why = error.what.c_str();
-  } else if (now_ns >= unmatched.since_ns + handshake_ns_) {
-    why = "no whole hello in time";
-  } else {
-    return false;
-  }
-  if (why) drop(unmatched, why, now_ns);
-  return true;
-}
-
-const char* Acceptor::match(Unmatched& unmatched) {
+std::optional<std::string> Acceptor::accept(Caller& caller) {
   Hello hello;
-  std::memcpy(&hello, unmatched.hello.bytes.data(), kHelloBytes);
+  std::memcpy(&hello, caller.hello.data(), kHelloBytes);
   if (hello.magic != kHelloMagic) return "it does not speak our protocol";
   if (hello.version != kVersion) {
     return "it speaks another version of our protocol; use the same libnet-slime on all hosts";
@@ -141,8 +100,8 @@ const char* Acceptor::match(Unmatched& unmatched) {
   if (hello.flags & ~kWantsAcks) return "its hello asks for something that this version has not";
   Expected* expected = find(hello.nonce);
   if (!expected || expected->arrival) return "its nonce is of no channel that waits here";
-  expected->arrival = Arrival{std::move(unmatched.fd), unmatched.peer, hello};
-  return nullptr;
+  expected->arrival = Arrival{std::move(caller.fd), caller.from, hello};
+  return std::nullopt;
 }
 
 Acceptor::Expected* Acceptor::find(const Nonce& nonce) {
@@ -152,13 +111,11 @@ Acceptor::Expected* Acceptor::find(const Nonce& nonce) {
   return nullptr;
 }
 
-void Acceptor::drop(const Unmatched& unmatched, const char* why, uint64_t now_ns) {
-  const auto end = strangers_.turned_away(now_ns);
-  if (!end) return;
-  const auto sent = std::span(unmatched.hello.bytes).first(unmatched.hello.done);
+void Acceptor::log_stranger(const Caller& caller, const std::string& why,
+                            const std::string& more) const {
   SLIME_INFO("rail %s: dropped a connection from %s to %s: %s; it sent %zu bytes: \"%s\"%s",
-             rail_name_.c_str(), unmatched.peer.to_string().c_str(), listening_.to_string().c_str(),
-             why, sent.size(), printable(sent).c_str(), end->c_str());
+             rail_name_.c_str(), caller.from.to_string().c_str(), listening_.to_string().c_str(),
+             why.c_str(), caller.received, printable(caller.said()).c_str(), more.c_str());
 }
 
 }  // namespace slime::tcp

@@ -1,19 +1,18 @@
-// The listening socket of one rail. Connections prove by the nonce in their hello which passive
-// channel they are for; strangers are dropped and logged (base/net/visitors.h). Set-up path only: a
-// mutex guards all.
+// The listening socket of one rail. A connection says by the nonce in its hello which passive
+// channel it is for; strangers are dropped and logged (base/net/hello_port.h).
+//
+// States of an expected channel: waiting -> arrived (its connection is here) -> taken or forgotten.
+// Threads: any; set-up path only, a mutex guards all.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <list>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/clock.h"
-#include "base/net/socket.h"
-#include "base/net/visitors.h"
+#include "base/net/hello_port.h"
 #include "base/random.h"
 #include "settings/settings.h"
 #include "transports/tcp/wire.h"
@@ -26,10 +25,10 @@ struct Arrival {
   Hello hello;
 };
 
-class Acceptor final : private VisitorPort {
+class Acceptor final : private HelloPort {
  public:
-  using VisitorPort::kGraceNs;
-  using VisitorPort::kPlaces;
+  using HelloPort::kGraceNs;
+  using HelloPort::kPlaces;
 
   Acceptor(std::string rail_name, const SocketAddress& local, const Settings& settings,
            const Clock& clock = SteadyClock::instance());
@@ -44,38 +43,27 @@ class Acceptor final : private VisitorPort {
   std::string summary_of_strangers() const;  // for the error about a peer that never came
 
  private:
-  struct Unmatched {
-    Fd fd;
-    SocketAddress peer;
-    uint64_t since_ns;
-    ControlMessage<kHelloBytes> hello;
-  };
   struct Expected {
     Nonce nonce;
     std::optional<Arrival> arrival;
   };
 
   Result<void> listen();
-  std::vector<Visit> visits() const override;
-  void drop_visit(size_t index) override;
-  Status admit(Accepted accepted, Error* error) override;
-  bool settle(Unmatched& unmatched, uint64_t now_ns);  // true: it needs no more attention
-  const char* match(Unmatched& unmatched);             // nullptr, or why it is a stranger
+  const char* refuse_begun(std::span<const std::byte> said) const override;
+  std::optional<std::string> accept(Caller& caller) override;
+  void log_stranger(const Caller& caller, const std::string& why,
+                    const std::string& more) const override;
   Expected* find(const Nonce& nonce);
-  void drop(const Unmatched& unmatched, const char* why, uint64_t now_ns);
 
   const std::string rail_name_;
   const SocketAddress local_;
   const uint64_t buffer_bytes_;
-  const uint64_t handshake_ns_;
   const Clock& clock_;
 
   mutable std::mutex mutex_;
   Fd listener_;
   SocketAddress listening_;
   std::list<Expected> expected_;
-  std::deque<Unmatched> unmatched_;  // oldest first
-  StrangerLog strangers_;
 };
 
 }  // namespace slime::tcp

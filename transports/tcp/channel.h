@@ -4,9 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
+#include "base/deadline.h"
+#include "base/net/dialer.h"
 #include "base/net/socket.h"
 #include "transports/rail.h"
 #include "transports/tcp/frame_reader.h"
@@ -48,12 +51,12 @@ class TcpChannel final : public Channel {
   TcpChannel(TcpRail& rail, const ChannelOptions& options, const Nonce& nonce);
 
   // Set-up. Each step returns kOk when it changed state_, kAgain when it has to wait.
-  Status step(const ChannelAddress& peer, uint64_t now_ns, Error* error);
-  Status begin(const ChannelAddress& peer, uint64_t now_ns, Error* error);
-  Status dial(uint64_t now_ns, Error* error);
-  Status redial(uint64_t now_ns, Status status, Error* error);
-  Status greet(uint64_t now_ns, Error* error);
-  Status await_answer(uint64_t now_ns, Error* error);
+  Status begin(const ChannelAddress& peer, Error* error);
+  Status step(Error* error);
+  Status dial(Error* error);
+  Status redial(Error* error);
+  Status greet(Error* error);
+  Status await_answer(Error* error);
   Status await_hello(Error* error);
   Status check_answer(const Hello& answer, Error* error) const;
   Status tune(Error* error);
@@ -96,12 +99,11 @@ class TcpChannel final : public Channel {
   SendQueue queue_;
   FrameReader reader_;
 
-  uint64_t deadline_ns_ = 0;  // of connect()
-  uint64_t dial_at_ns_ = 0;
+  Deadline deadline_{SteadyClock::instance(), 0};  // of connect()
+  std::optional<Dialer> dialer_;                   // active end
   Hello peer_hello_;
-  Error last_dial_error_;                 // of an attempt that is repeated
   ControlMessage<kHelloBytes> greeting_;  // ours: hello or answer
-  ControlMessage<kHelloBytes> heard_;     // the peer's answer
+  ControlMessage<kHelloBytes> answer_;    // the peer's, to our hello
   Error failure_;
 };
 

@@ -54,9 +54,9 @@ Error TcpChannel::fence_error() const {
 
 Error TcpChannel::timeout_error() const {
   const char* doing = options_.active ? "no answer" : "the peer has not connected";
-  const std::string last = !options_.active                ? rail_.acceptor().summary_of_strangers()
-                           : last_dial_error_.what.empty() ? ""
-                                                           : "; last: " + last_dial_error_.what;
+  const std::string last = !options_.active ? rail_.acceptor().summary_of_strangers()
+                           : dialer_->last_failure().empty() ? ""
+                                                             : "; last: " + dialer_->last_failure();
   return make_error(Status::kTimeout, ETIMEDOUT,
                     "%s: %s within %g s (NCCL_SLIME_CONNECT_TIMEOUT) at address %s%s; check that "
                     "the peer process lives and that no firewall stops TCP between the hosts",

@@ -15,14 +15,6 @@ constexpr uint64_t kRedialNs = 100'000'000;
 
 uint64_t now() { return SteadyClock::instance().now_ns(); }
 
-// What a network that is being set up, a neighbour that is not resolved yet, or a peer that has too
-// many visitors answers. A refusal is not among them: the peer listens before it gives its address
-// away.
-bool may_pass(const Error& error) {
-  return error.code == EHOSTUNREACH || error.code == ENETUNREACH || error.code == ETIMEDOUT ||
-         error.code == ENETDOWN || is_abort(error);
-}
-
 }  // namespace
 
 TcpChannel::TcpChannel(TcpRail& rail, const ChannelOptions& options, const Nonce& nonce)
@@ -56,11 +48,11 @@ TcpChannel::~TcpChannel() {
 Status TcpChannel::connect(const ChannelAddress& peer) {
   if (state_ == State::kReady) return Status::kOk;
   if (state_ > State::kReady) return failure_.status;
-  const uint64_t now_ns = now();
   Error error;
-  Status status = Status::kOk;
-  while (status == Status::kOk && state_ != State::kReady) status = step(peer, now_ns, &error);
-  if (status == Status::kAgain && now_ns >= deadline_ns_) {
+  Status status = state_ == State::kNew ? begin(peer, &error) : Status::kOk;
+  const Deadline::Look look(deadline_);
+  while (status == Status::kOk && state_ != State::kReady) status = step(&error);
+  if (status == Status::kAgain && look.expired()) {
     error = timeout_error();
     status = error.status;
   } else if (status != Status::kOk && status != Status::kAgain) {
@@ -72,23 +64,21 @@ Status TcpChannel::connect(const ChannelAddress& peer) {
   return status;
 }
 
-Status TcpChannel::step(const ChannelAddress& peer, uint64_t now_ns, Error* error) {
+Status TcpChannel::step(Error* error) {
   switch (state_) {
-    case State::kNew:
-      return begin(peer, now_ns, error);
     case State::kDialing:
-      return dial(now_ns, error);
+      return dial(error);
     case State::kGreeting:
     case State::kAnswering:
-      return greet(now_ns, error);
+      return greet(error);
     case State::kListening:
-      return options_.active ? await_answer(now_ns, error) : await_hello(error);
+      return options_.active ? await_answer(error) : await_hello(error);
     default:
       return Status::kOk;
   }
 }
 
-Status TcpChannel::begin(const ChannelAddress& peer, uint64_t now_ns, Error* error) {
+Status TcpChannel::begin(const ChannelAddress& peer, Error* error) {
   auto endpoint = unpack_endpoint(peer);
   if (!endpoint) {
     *error = std::move(endpoint.error());
@@ -104,43 +94,40 @@ Status TcpChannel::begin(const ChannelAddress& peer, uint64_t now_ns, Error* err
                         peer_.address.host().c_str(), rail_.local().host().c_str());
     return error->status;
   }
-  deadline_ns_ = now_ns + seconds_to_ns(rail_.settings().connect_timeout);
+  deadline_.restart(seconds_to_ns(rail_.settings().connect_timeout));
+  if (options_.active) {
+    dialer_.emplace(peer_.address, Dialer::Options{.retry = Dialer::Retry::kUnreachable,
+                                                   .pause_ns = kRedialNs,
+                                                   .source = &rail_.local(),
+                                                   .buffer_bytes = rail_.settings().socket_buffer});
+  }
   state_ = options_.active ? State::kDialing : State::kListening;
   return Status::kOk;
 }
 
-Status TcpChannel::dial(uint64_t now_ns, Error* error) {
-  if (!fd_) {
-    if (now_ns < dial_at_ns_) return Status::kAgain;
-    auto dialing = start_connect(peer_.address, &rail_.local(), rail_.settings().socket_buffer);
-    if (!dialing) {
-      *error = std::move(dialing.error());
-      return redial(now_ns, error->status, error);
-    }
-    fd_ = std::move(*dialing);
-  }
-  const Status status = finish_connect(fd_, peer_.address, error);
-  if (status == Status::kAgain) return status;
-  if (status != Status::kOk) return redial(now_ns, status, error);
+Status TcpChannel::dial(Error* error) {
+  const Status status = dialer_->progress(now(), error);
+  if (status != Status::kOk) return status;
+  fd_ = std::move(dialer_->fd());
   prepare_greeting();
   state_ = State::kGreeting;
   return tune(error);
 }
 
-Status TcpChannel::redial(uint64_t now_ns, Status status, Error* error) {
-  if (!may_pass(*error)) return status;
+// The exchange of hellos on this connection has failed; another connection may do better.
+Status TcpChannel::redial(Error* error) {
+  const Status status = dialer_->again(now(), error);
+  if (status != Status::kAgain) return status;
   fd_.reset();
-  greeting_.done = heard_.done = 0;
+  greeting_.done = answer_.done = 0;
   state_ = State::kDialing;
-  dial_at_ns_ = now_ns + kRedialNs;
-  last_dial_error_ = std::move(*error);
   return Status::kAgain;
 }
 
-Status TcpChannel::greet(uint64_t now_ns, Error* error) {
+Status TcpChannel::greet(Error* error) {
   const Status status = greeting_.send(fd_, error);
   if (status == Status::kAgain) return status;
-  if (status != Status::kOk) return options_.active ? redial(now_ns, status, error) : status;
+  if (status != Status::kOk) return options_.active ? redial(error) : status;
   if (state_ == State::kGreeting)
     state_ = State::kListening;
   else
@@ -148,14 +135,14 @@ Status TcpChannel::greet(uint64_t now_ns, Error* error) {
   return Status::kOk;
 }
 
-Status TcpChannel::await_answer(uint64_t now_ns, Error* error) {
-  const Status status = heard_.receive(fd_, error);
-  if (status == Status::kRemote && is_abort(*error)) return redial(now_ns, status, error);
+Status TcpChannel::await_answer(Error* error) {
+  const Status status = answer_.receive(fd_, error);
+  if (status == Status::kRemote && is_abort(*error)) return redial(error);
   if (status == Status::kRemote) {
     error->what += "; the peer did not take our hello: its log says why";
   }
   if (status != Status::kOk) return status;
-  std::memcpy(&peer_hello_, heard_.bytes.data(), kHelloBytes);
+  std::memcpy(&peer_hello_, answer_.bytes.data(), kHelloBytes);
   const Status checked = check_answer(peer_hello_, error);
   if (checked == Status::kOk) become_ready();
   return checked;

@@ -1,0 +1,74 @@
+#include "base/net/hello_port.h"
+
+#include <utility>
+
+namespace slime {
+
+Status HelloPort::look(const Fd& listener, uint64_t now_ns, Error* error) {
+  now_ns_ = now_ns;
+  std::erase_if(callers_, [this](Caller& caller) { return settle(caller); });
+  return accept_visitors(listener, now_ns, error);
+}
+
+std::vector<Visit> HelloPort::visits() const {
+  std::vector<Visit> all;
+  for (const Caller& caller : callers_) all.push_back({caller.from, caller.since_ns});
+  return all;
+}
+
+void HelloPort::drop_visit(size_t index) {
+  const auto dropped = callers_.begin() + static_cast<ptrdiff_t>(index);
+  turn_away(*dropped, "too many connections wait without a hello");
+  abort_connection(std::move(dropped->fd));
+  callers_.erase(dropped);
+}
+
+Status HelloPort::admit(Accepted accepted, Error* error) {
+  auto opening = open();
+  if (!opening) {
+    *error = std::move(opening.error());
+    return error->status;
+  }
+  Caller& caller = callers_.emplace_back();
+  caller.fd = std::move(accepted.fd);
+  caller.from = accepted.peer;
+  caller.since_ns = now_ns_;
+  caller.opening = std::move(*opening);
+  caller.hello.resize(hello_bytes_);
+  if (settle(caller)) callers_.pop_back();
+  return Status::kOk;
+}
+
+bool HelloPort::settle(Caller& caller) {
+  Error error;
+  const Status status = exchange(caller, &error);
+  std::optional<std::string> why;
+  if (status == Status::kOk) {
+    why = accept(caller);
+  } else if (const char* refusal = refuse_begun(caller.said())) {
+    why = refusal;  // by the first bytes, so that a talkative stranger need not be waited for
+  } else if (status != Status::kAgain) {
+    why = std::move(error.what);
+  } else if (now_ns_ >= caller.since_ns + limit_ns_) {
+    why = "no whole hello in time";
+  } else {
+    return false;
+  }
+  if (why) turn_away(caller, *why);
+  return true;
+}
+
+Status HelloPort::exchange(Caller& caller, Error* error) {
+  if (caller.sent < caller.opening.size()) {
+    const Status sent = send_message(caller.fd, caller.opening, &caller.sent, error);
+    if (sent != Status::kOk) return sent;
+    caller.since_ns = now_ns_;  // from now on the port waits for the caller
+  }
+  return receive_message(caller.fd, caller.hello, &caller.received, error);
+}
+
+void HelloPort::turn_away(const Caller& caller, const std::string& why) {
+  if (const auto more = strangers_.turned_away(now_ns_)) log_stranger(caller, why, *more);
+}
+
+}  // namespace slime
