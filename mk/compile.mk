@@ -82,7 +82,7 @@ SRCS_TEST_fuzz := $(wildcard tools/switchd/config*.cc) tools/common/bytes.cc too
   switch/tofino/info.cc
 SRCS_TEST_p4   := $(BMV2_SRCS) $(addprefix test/vectors/,recorder.cc vector.cc)
 SRCS_TEST_tofino := $(TOFINO_SRCS)
-SRCS_TEST_topology := $(addprefix tools/info/topology/,report.cc print.cc json.cc)
+SRCS_TEST_topology := $(addprefix tools/info/,topology.cc topology_print.cc)
 SRCS_TEST_unit := $(addprefix tools/perf/,coordinator.cc hello_port.cc member.cc plugin_log.cc) \
   tools/common/resources.cc
 BENCHES   := $(call groups,bench,common)

@@ -1,5 +1,5 @@
 // What slime-info says of a host that does not exist.
-#include "tools/info/topology/report.h"
+#include "tools/info/topology.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,3 @@
-#include "tools/info/child.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -10,16 +8,19 @@
 #include <cstring>
 
 #include "base/clock.h"
-#include "settings/settings.h"
+#include "base/net/socket.h"
+#include "tools/info/probe.h"
 
 namespace slime::info {
 namespace {
 
-constexpr size_t kMaxAnswer = 4 << 20;
+// The answer is JSON in a pipe: the child writes it and exits, the parent reads up to the end of
+// the stream, or up to the time limit, and then collects the child in any case.
+constexpr size_t kMaxAnswer = 4 << 20;  // more is garbage, and not parsed
 
-[[noreturn]] void be_the_child(const std::function<nlohmann::json()>& work, int answer_fd) {
+[[noreturn]] void answer_and_exit(const std::function<nlohmann::json()>& work, int answer_fd) {
   dup2(STDERR_FILENO, STDOUT_FILENO);
-  // Bytes that are no UTF-8 may come from a plugin's strings; they must not end the program.
+  // A plugin's strings may hold bytes that are no UTF-8; they must not end the program.
   const std::string text = work().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   for (size_t sent = 0; sent < text.size();) {
     const ssize_t n = write(answer_fd, text.data() + sent, text.size() - sent);
@@ -31,17 +32,17 @@ constexpr size_t kMaxAnswer = 4 << 20;
 }
 
 // False: the limit passed before the child closed its end.
-bool read_all(int fd, double limit_s, std::string* text) {
+bool read_all(const Fd& fd, double limit_s, std::string* text) {
   const SteadyClock& clock = SteadyClock::instance();
   const uint64_t deadline = clock.now_ns() + seconds_to_ns(limit_s);
   for (char buffer[4096]; text->size() < kMaxAnswer;) {
     const uint64_t now = clock.now_ns();
     if (now >= deadline) return false;
-    pollfd waiting{fd, POLLIN, 0};
+    pollfd waiting{fd.get(), POLLIN, 0};
     const int ready = poll(&waiting, 1, static_cast<int>((deadline - now) / 1000000) + 1);
-    if (ready < 0 && errno != EINTR) return true;
+    if (ready < 0 && errno != EINTR) return true;  // what is there is judged by its form
     if (ready <= 0) continue;
-    const ssize_t n = read(fd, buffer, sizeof buffer);
+    const ssize_t n = read(fd.get(), buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return true;
     text->append(buffer, static_cast<size_t>(n));
@@ -49,12 +50,10 @@ bool read_all(int fd, double limit_s, std::string* text) {
   return true;
 }
 
-std::string ending(int status) {
-  if (WIFSIGNALED(status)) {
-    return "ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
-           strsignal(WTERMSIG(status)) + ")";
-  }
-  return "ended with exit status " + std::to_string(WEXITSTATUS(status));
+std::string describe_exit(int status) {
+  if (!WIFSIGNALED(status)) return "with exit status " + std::to_string(WEXITSTATUS(status));
+  const int signal = WTERMSIG(status);
+  return "by signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
 }
 
 }  // namespace
@@ -65,20 +64,14 @@ Result<nlohmann::json> run_in_child(const std::function<nlohmann::json()>& work,
   if (pipe2(ends, O_CLOEXEC) != 0) {
     return fail(system_error(errno, "%s: no pipe to a child process", what.c_str()));
   }
+  Fd answer_end(ends[0]), child_end(ends[1]);
   const pid_t child = fork();
-  if (child == 0) {
-    close(ends[0]);
-    be_the_child(work, ends[1]);
-  }
-  const int fork_error = errno;
-  close(ends[1]);
-  if (child < 0) {
-    close(ends[0]);
-    return fail(system_error(fork_error, "%s: no child process", what.c_str()));
-  }
+  if (child < 0) return fail(system_error(errno, "%s: no child process", what.c_str()));
+  if (child == 0) answer_and_exit(work, child_end.get());
+  child_end.reset();  // from now on the child's exit ends the stream
   std::string text;
-  const bool in_time = read_all(ends[0], limit_s, &text);
-  close(ends[0]);
+  const bool in_time = read_all(answer_end, limit_s, &text);
+  answer_end.reset();  // a child that still writes gets SIGPIPE, and ends
   if (!in_time) kill(child, SIGKILL);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
@@ -89,8 +82,8 @@ Result<nlohmann::json> run_in_child(const std::function<nlohmann::json()>& work,
   }
   auto answer = nlohmann::json::parse(text, nullptr, false);
   if (answer.is_discarded() || !answer.is_object()) {
-    return fail(make_error(Status::kInternal, 0, "%s: the process %s", what.c_str(),
-                           ending(status).c_str()));
+    return fail(make_error(Status::kInternal, 0, "%s: the process ended %s", what.c_str(),
+                           describe_exit(status).c_str()));
   }
   return answer;
 }

@@ -1,20 +1,15 @@
 #include <slime_version.h>
 
-#include <cstdlib>
+#include <algorithm>
+#include <filesystem>
 
+#include "engine/fabric.h"
 #include "tools/info/report.h"
-#include "tools/info/search_path.h"
 
 namespace slime::info {
 namespace {
 
-using Sources = std::map<std::string, std::string>;
-
-struct KnownNccl {
-  std::optional<NcclVersion> version;
-  std::string source;
-};
-
+// The NCCL in question. Without --nccl it is no error that none is found.
 Result<KnownNccl> find_nccl(const std::string& wanted) {
   if (wanted == "all") return KnownNccl{std::nullopt, "--nccl"};
   const bool file =
@@ -25,55 +20,45 @@ Result<KnownNccl> find_nccl(const std::string& wanted) {
     return KnownNccl{*version, "--nccl"};
   }
   const auto installed = ask_nccl_version(wanted.empty() ? "libnccl.so.2" : wanted);
-  if (installed) return KnownNccl{installed->version, installed->path};
-  if (wanted.empty()) return KnownNccl{};
-  return fail(installed.error());
+  if (!installed && wanted.empty()) return KnownNccl{};
+  return installed;
 }
 
-std::string source_of_plugin(const Options& options, const Request& request, const Sources& conf) {
+std::string source_of_plugin(const Options& options, const Request& request,
+                             const ConfSources& conf) {
   if (options.plugin) return "--plugin";
   const auto file = conf.find("NCCL_NET_PLUGIN");
   if (file != conf.end()) return file->second;
   return request.plugin ? "environment" : "not set";
 }
 
-bool any_uses_slime(const std::vector<Resolution>& resolutions) {
-  for (const Resolution& resolution : resolutions) {
-    if (resolution.outcome == Outcome::kSlime) return true;
-  }
-  return false;
-}
-
-LoadingReport collect_loading(const KnownNccl& nccl, Resolver* resolver) {
+LoadingReport collect_loading(const Options& options, const KnownNccl& nccl,
+                              const ConfSources& conf, Probe* probe) {
   LoadingReport report;
-  report.request = resolver->request();
-  report.nccl = nccl.version;
-  report.nccl_source = nccl.source;
-  if (nccl.version) {
-    report.resolutions.push_back(resolver->resolve(era_of(*nccl.version)));
-  } else {
-    for (const Era& era : eras()) {
-      if (era.last >= oldest_usable()) report.resolutions.push_back(resolver->resolve(era));
-    }
+  report.request = request_from_environment();
+  if (options.plugin) report.request.plugin = options.plugin;
+  report.plugin_source = source_of_plugin(options, report.request, conf);
+  report.nccl = nccl;
+  for (const NcclRules& rules : nccl_rules()) {
+    // A release that is known has one row. Otherwise all rows count in which the plugin could work.
+    const bool meant =
+        nccl.version ? &rules == &rules_of(*nccl.version) : rules.last >= kOldestUsable;
+    if (meant) report.resolutions.push_back(resolve(rules, report.request, probe));
   }
-  report.advice = advise(report.resolutions, resolver);
-  report.usable = any_uses_slime(report.resolutions);
-  for (const Library* library : resolver->libraries().asked()) {
-    report.libraries.push_back(*library);
-  }
+  advise(&report, probe);
+  report.libraries.assign(probe->libraries().begin(), probe->libraries().end());
   return report;
 }
 
 // What the newest release in question would use; else what lies beside this program.
-DevicesReport collect_devices(const LoadingReport& loading, Resolver* resolver) {
+DevicesReport collect_devices(const LoadingReport& loading, Probe* probe) {
   DevicesReport report;
   std::string name;
-  int table = 0;
-  for (const Resolution& resolution : loading.resolutions) {
+  for (const Resolution& resolution : loading.resolutions) {  // oldest first: the last one counts
     const Attempt* const used = resolution.used();
-    if (used == nullptr || !can_query(used->table)) continue;
+    if (used == nullptr || used->table < kOldestQueried) continue;
     name = used->name;
-    table = used->table;
+    report.table = used->table;
     report.would_load = true;
   }
   if (!report.would_load) {
@@ -84,63 +69,126 @@ DevicesReport collect_devices(const LoadingReport& loading, Resolver* resolver) 
           "'make' or 'make install'";
       return report;
     }
-    name = join(directory, "libnet-slime.so");
+    name = std::filesystem::path(directory) / "libnet-slime.so";
   }
-  const Library& library = resolver->libraries().open(name);
+  const Library& library = probe->open(name);
   report.path = library.path;
   report.query.error = library.error;
-  if (table == 0) table = library.newest_table_within(6, 12);
-  if (table == 0) return report;
-  report.query = resolver->query(name, table);
-  report.called = library.net_tables.at(table);
-  report.usable = report.query.error.empty() && report.query.count() > 0;
+  if (!report.would_load) {
+    report.table = library.newest_table_within(kOldestQueried, kNewestQueried);
+  }
+  if (report.table == 0) return report;
+  report.query = probe->query(name, report.table);
+  report.called = library.net_tables.at(report.table);
   return report;
 }
 
+// Rails are found by this program's code, devices by the plugin's: they may differ between builds.
 // The plugin names its commit in the line with which it starts (plugin/announce.cc).
-bool is_other_build(const DeviceQuery& query) {
-  for (const std::string& message : query.messages) {
+bool is_other_build(const std::vector<std::string>& messages) {
+  for (const std::string& message : messages) {
     const size_t commit = message.find("(commit ");
-    if (commit != std::string::npos) {
-      return message.compare(commit, 8 + sizeof SLIME_COMMIT, "(commit " SLIME_COMMIT ")") != 0;
-    }
+    if (commit == std::string::npos) continue;
+    return !message.substr(commit).starts_with("(commit " SLIME_COMMIT ")");
   }
   return false;
 }
 
+// The rails behind each device, and the interfaces that were passed over: what NCCL's interface has
+// no words for. Found by the same code as in the plugin, not through it.
+struct LocalRails {
+  std::vector<RailCaps> rails;       // of all devices, in the order of these
+  std::vector<std::string> devices;  // the name of each rail's device
+  std::vector<std::string> skipped;  // interfaces, and why
+  std::string error;
+};
+
+LocalRails find_local_rails(const Settings& settings) {
+  LocalRails found;
+  const auto fabric = Fabric::open(settings, SteadyClock::instance());
+  if (!fabric) {
+    found.error = fabric.error().what;
+    return found;
+  }
+  found.skipped = (*fabric)->notes();
+  for (size_t i = 0; i < (*fabric)->device_count(); ++i) {
+    const Device& device = *(*fabric)->device(static_cast<int>(i));
+    for (const Rail* rail : device.rails()) {
+      found.rails.push_back(rail->caps());
+      found.devices.emplace_back(device.properties().name);
+    }
+  }
+  return found;
+}
+
+nlohmann::json rail_json(const RailCaps& caps) {
+  return {{"name", caps.name},
+          {"transport", caps.transport},
+          {"address", caps.oob_address},
+          {"reason", caps.reason},
+          {"pciPath", caps.pci_path.empty() ? nlohmann::json() : nlohmann::json(caps.pci_path)},
+          {"guid", hex(caps.guid)},
+          {"port", caps.port},
+          {"numa_node", caps.numa_node},
+          {"speed_mbps", caps.speed_mbps},
+          {"latency_us", caps.latency_us},
+          {"send_queue_depth", caps.send_queue_depth},
+          {"max_batch", caps.max_batch},
+          {"ll128_safe", caps.lines_in_order}};
+}
+
+void add_rails(const LocalRails& local, DevicesReport* report) {
+  report->skipped = local.skipped;
+  report->rails_error = local.error;
+  for (auto& device : report->query.devices) {
+    for (size_t i = 0; i < local.rails.size(); ++i) {
+      if (device["name"] == local.devices[i]) device["rails"].push_back(rail_json(local.rails[i]));
+    }
+  }
+}
+
 }  // namespace
 
+bool TransportsReport::usable() const {
+  const auto works = [](const auto& state) { return state.wanted && !state.rails.empty(); };
+  return std::ranges::all_of(states, &TransportState::exists) && std::ranges::any_of(states, works);
+}
+
 bool Report::usable() const {
-  return (!loading || loading->usable) && (!devices || devices->usable) &&
+  return (!loading || loading->usable()) && (!devices || devices->usable()) &&
          (!settings || settings->errors.empty()) && (!topology || topology->usable()) &&
          (!transports || transports->usable());
 }
 
-Result<Report> collect(const Options& options, const Sources& conf) {
+Result<Report> collect(const Options& options, const ConfSources& conf) {
   Report report;
-  if (options.all() || options.loading || options.devices) {
-    Request request = request_from_environment();
-    if (options.plugin) request.plugin = options.plugin;
+  const bool all = options.all();
+  if (all || options.loading || options.devices) {
     const auto nccl = find_nccl(options.nccl);
     if (!nccl) return fail(nccl.error());
-    Resolver resolver(request);
-    LoadingReport loading = collect_loading(*nccl, &resolver);
-    loading.plugin_source = source_of_plugin(options, request, conf);
-    if (options.all() || options.devices) report.devices = collect_devices(loading, &resolver);
-    if (options.all() || options.loading) report.loading = std::move(loading);
+    Probe probe;
+    LoadingReport loading = collect_loading(options, *nccl, conf, &probe);
+    if (all || options.devices) report.devices = collect_devices(loading, &probe);
+    if (all || options.loading) report.loading = std::move(loading);
   }
   // After the last child process: rails may start threads, and a fork wants one thread.
-  const SettingsReport settings = report_settings(conf);
-  if (report.devices && report.devices->called == kPluginName) {
-    report.devices->rails = report_rails(settings.settings);
-    report.devices->other_build = is_other_build(report.devices->query);
+  SettingsReport settings = report_settings(conf);
+  const bool ours = report.devices && report.devices->called == kPluginName;
+  const LocalRails rails =
+      ours || options.topology ? find_local_rails(settings.settings) : LocalRails();
+  if (ours) {
+    report.devices->other_build = is_other_build(report.devices->query.messages);
+    add_rails(rails, &*report.devices);
   }
   if (options.topology) {
-    report.topology = report_topology(settings.settings);
-    if (!settings.errors.empty()) report.topology->error = settings.errors.front();
+    report.topology = describe_topology(Topology::read(), rails.rails, open_hwloc);
+    report.topology->skipped = rails.skipped;
+    report.topology->error = settings.errors.empty() ? rails.error : settings.errors.front();
   }
-  if (options.transports) report.transports = report_transports(settings.settings);
-  if (options.all() || options.settings) report.settings = settings;
+  if (options.transports) {
+    report.transports = {settings.settings.transports, survey_transports(settings.settings)};
+  }
+  if (all || options.settings) report.settings = std::move(settings);
   return report;
 }
 

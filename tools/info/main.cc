@@ -1,15 +1,51 @@
 // slime-info: libnet-slime as NCCL sees it, without NCCL.
+#include <slime_version.h>
+
+#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "tools/common/resources.h"
-#include "tools/info/exit_code.h"
-#include "tools/info/nccl_conf.h"
-#include "tools/info/options.h"
-#include "tools/info/print.h"
 #include "tools/info/report.h"
 
 namespace slime::info {
 namespace {
+
+constexpr const char* kFooter =
+    "Without any of --devices, --loading, --settings, --topology and --transports the first three\n"
+    "are shown. Plugins are loaded and asked in processes of their own. ~/.nccl.conf (or\n"
+    "NCCL_CONF_FILE) and /etc/nccl.conf are read as NCCL reads them.\n"
+    "Exit code: 0 NCCL can use the plugin, 2 usage, 3 something keeps it from doing so. When it "
+    "is\n"
+    "not known which NCCL, 3 means that no release can.";
+
+// The exit code, if the program is to end now: 0 after --help, 2 for a bad command line.
+std::optional<int> parse_options(int argc, char** argv, Options* parsed) {
+  CLI::App app(
+      "Shows libnet-slime as NCCL sees it: which file NCCL loads and why, devices and "
+      "rails, settings",
+      "slime-info");
+  app.footer(kFooter);
+  Options& options = *parsed;
+  app.add_flag("--devices", options.devices, "Devices, rails, and interfaces not used");
+  app.add_flag("--loading", options.loading, "Which file NCCL loads, release by release");
+  app.add_flag("--settings", options.settings, "All settings with range and meaning");
+  app.add_flag("--topology", options.topology, "Where GPUs and rails are, and their distances");
+  app.add_flag("--transports", options.transports,
+               "Which transports there are, and why one finds no rails here");
+  app.add_flag("--settings-markdown", options.markdown, "docs/configuration.md, and nothing else");
+  app.add_option("--plugin", options.plugin, "A value for NCCL_NET_PLUGIN instead of the current");
+  app.add_option("--nccl", options.nccl,
+                 "The NCCL in question: a version (2.20.5), a file (/path/libnccl.so.2), or all. "
+                 "Default: the libnccl.so.2 that the dynamic linker finds, else all");
+  app.add_flag("--json", options.json, "Everything as one JSON object");
+  app.set_version_flag("--version", "slime-info " SLIME_VERSION " (" SLIME_COMMIT ")");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {  // CLI11 has no other way to say it
+    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+  }
+  return std::nullopt;
+}
 
 int finish(int code) {
   if (fflush(stdout) == 0 && ferror(stdout) == 0) return code;
@@ -19,15 +55,13 @@ int finish(int code) {
 
 int run(int argc, char** argv) {
   tools::end_on_exceptions("slime-info", kExitUsage, "raise ulimit -v");
-  const auto parsed = parse_options(argc, argv);
-  if (const int* code = std::get_if<int>(&parsed)) return *code;
-  const auto& options = std::get<Options>(parsed);
+  Options options;
+  if (const auto code = parse_options(argc, argv, &options)) return *code;
   if (options.markdown) {
     fputs(render_settings_markdown().c_str(), stdout);
     return finish(kExitOk);
   }
-  const auto conf = apply_nccl_conf();
-  const auto report = collect(options, conf);
+  const auto report = collect(options, apply_nccl_conf());
   if (!report) {
     fprintf(stderr, "slime-info: %s\n", report.error().what.c_str());
     return kExitUsage;
@@ -42,7 +76,6 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-
 }  // namespace slime::info
 
 int main(int argc, char** argv) { return slime::info::run(argc, argv); }

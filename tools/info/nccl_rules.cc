@@ -2,165 +2,176 @@
 
 #include <strings.h>
 
+#include <algorithm>
 #include <climits>
-#include <cstring>
+#include <regex>
 
 namespace slime::info {
 namespace {
 
-// Sources, all of NVIDIA/nccl: ncclNetPluginInit in src/net.cc (2.13 to 2.20), openNetPluginLib in
-// src/net.cc (2.21 to 2.25), src/plugin/plugin_open.cc and src/plugin/net.cc (from 2.26).
-constexpr size_t kShortBuffer = 127;
-constexpr size_t kNameBuffer = 254;
-constexpr size_t kPathBuffer = PATH_MAX - 1;
+// Of a list: src/plugin/net.cc, initPluginLibsOnceFunc.
+constexpr size_t kMaxListed = 14;      // NCCL_NET_MAX_PLUGINS less two internal ones
+constexpr size_t kMaxEntryName = 254;  // MAX_STR_LEN less the terminating byte
 
-constexpr size_t kMaxListed = 14;  // NCCL_NET_MAX_PLUGINS less two internal ones
-constexpr char kDefaultName[] = "libnccl-net.so";
+// Each row was read from the releases that its comment names, in github.com/NVIDIA/nccl. A row says
+// only what differs for a user: releases between the named ones have the same code there.
+using enum Values;
+constexpr int kEnd = kLastPatch;
+constexpr NcclRules kRules[] = {
+    // Columns: first and last release; the values V for which NCCL calls dlopen(V), and those for
+    // which it then calls dlopen("libnccl-net-V.so"); bytes of the longest name; oldest and newest
+    // ncclNetPlugin_v<n>; features; default of NCCL_NET_PLUGIN_REF_COUNT where 0 loses the name.
+    // v2.12.12-1 src/net.cc: ncclNetPluginInit, a buffer of 128 bytes
+    {{2, 0, 0}, {2, 12, kEnd}, kNone, kAll, 127, 4, 5, 0, -1},
+    // v2.13.4-1, v2.18.6-1 src/net.cc: the same with v6, the oldest table this plugin has
+    {{2, 13, 0}, {2, 18, kEnd}, kNone, kAll, 127, 4, 6, 0, -1},
+    // v2.19.4-1 src/net.cc
+    {{2, 19, 0}, {2, 19, kEnd}, kNone, kAll, 127, 5, 7, 0, -1},
+    // v2.20.5-1 src/net.cc
+    {{2, 20, 0}, {2, 20, kEnd}, kNone, kAll, 127, 5, 8, 0, -1},
+    // v2.21.5-1 src/net.cc: openNetPluginLib, a buffer of PATH_MAX bytes
+    {{2, 21, 0}, {2, 21, kEnd}, kAll, kAll, PATH_MAX - 1, 5, 8, 0, -1},
+    // v2.22.3-1, v2.23.4-1 src/net.cc: tryOpenLib compares with STATIC_PLUGIN
+    {{2, 22, 0}, {2, 23, kEnd}, kAll, kAll, PATH_MAX - 1, 5, 8, kStaticPlugin, -1},
+    // v2.24.3-1, v2.25.1-1 src/net.cc
+    {{2, 24, 0}, {2, 25, kEnd}, kAll, kAll, PATH_MAX - 1, 5, 9, kStaticPlugin, -1},
+    // v2.26.2-1 src/plugin/plugin_open.cc: a buffer of MAX_STR_LEN (255) bytes
+    {{2, 26, 0}, {2, 26, kEnd}, kAll, kAll, 254, 6, 10, kStaticPlugin, -1},
+    // v2.27.3-1 src/plugin/net.cc: initPluginLibsOnceFunc takes a list; plugin_open.cc: the names
+    {{2, 27, 0}, {2, 27, 3}, kLibraries, kNoLibraries, 254, 6, 10, kStaticPlugin | kList, 1},
+    // v2.27.5-1, v2.27.7-1 src/plugin/plugin_open.cc: a prefix for words only
+    {{2, 27, 4}, {2, 27, kEnd}, kAll, kWords, 254, 6, 10, kStaticPlugin | kList, 1},
+    // v2.28.3-1, v2.29.7-1 src/plugin/net.cc: "none"; the count is 0 by default
+    {{2, 28, 0}, {2, 29, kEnd}, kAll, kWords, 254, 6, 11, kStaticPlugin | kList | kNoneWord, 0},
+    // v2.30.3-1, v2.30.7-1 src/plugin/net.cc: unloading preserves the name
+    {{2, 30, 0}, {2, 30, kEnd}, kAll, kWords, 254, 6, 12, kStaticPlugin | kList | kNoneWord, -1},
+};
 
-std::vector<Era> make_eras() {
-  using enum Naming;
-  const auto era = [](NcclVersion first, NcclVersion last, Naming naming, size_t longest,
-                      int newest_table, int oldest_table) {
-    Era made{first, last, naming, longest};
-    made.newest_table = newest_table;
-    made.oldest_table = oldest_table;
-    made.static_prefix = first >= NcclVersion{2, 22, 0};
-    made.list = first >= NcclVersion{2, 27, 0};
-    made.none = first >= NcclVersion{2, 28, 0};
-    made.forgets_name = first >= NcclVersion{2, 27, 0} && first < NcclVersion{2, 30, 0};
-    if (first < NcclVersion{2, 26, 0}) made.reference_count = -1;
-    if (first.minor == 26 || first.minor == 27) made.reference_count = 1;
-    return made;
-  };
-  const int end = kLastPatch;
-  return {
-      era({2, 0, 0}, {2, 12, end}, kPrefixed, kShortBuffer, 5, 4),
-      era({2, 13, 0}, {2, 18, end}, kPrefixed, kShortBuffer, 6, 4),
-      era({2, 19, 0}, {2, 19, end}, kPrefixed, kShortBuffer, 7, 5),
-      era({2, 20, 0}, {2, 20, end}, kPrefixed, kShortBuffer, 8, 5),
-      era({2, 21, 0}, {2, 21, end}, kPlainThenPrefixed, kPathBuffer, 8, 5),
-      era({2, 22, 0}, {2, 23, end}, kPlainThenPrefixed, kPathBuffer, 8, 5),
-      era({2, 24, 0}, {2, 25, end}, kPlainThenPrefixed, kPathBuffer, 9, 5),
-      era({2, 26, 0}, {2, 26, end}, kPlainThenPrefixed, kNameBuffer, 10, 6),
-      era({2, 27, 0}, {2, 27, 3}, kLibraryElsePrefixed, kNameBuffer, 10, 6),
-      era({2, 27, 4}, {2, 27, end}, kPlainThenPrefixedWord, kNameBuffer, 10, 6),
-      era({2, 28, 0}, {2, 29, end}, kPlainThenPrefixedWord, kNameBuffer, 11, 6),
-      era({2, 30, 0}, {2, 30, end}, kPlainThenPrefixedWord, kNameBuffer, 12, 6),
-  };
-}
-
-bool looks_like_library(std::string_view name) {
-  return name.starts_with("lib") && name.ends_with(".so");
+bool is_among(Values values, const std::string& entry) {
+  const bool library = looks_like_library(entry);
+  switch (values) {
+    case kNone:
+    case kAll:
+      return values == kAll;
+    case kLibraries:
+    case kNoLibraries:  // strlen("libX.so") is part of NCCL's test
+      return (library && entry.size() >= 7) == (values == kLibraries);
+    case kWords:
+      return !library && entry.find('/') == std::string::npos;
+  }
+  return false;
 }
 
 // strtok_r(3): no empty entries.
-void split_list(const std::string& value, Entries* entries) {
+Entries split_list(const std::string& value) {
+  Entries entries;
   for (size_t start = 0; start < value.size();) {
     const size_t comma = std::min(value.find(',', start), value.size());
     const std::string name = value.substr(start, comma - start);
     start = comma + 1;
     if (name.empty()) continue;
-    if (entries->names.size() == kMaxListed) {
-      entries->ignored.push_back(name + ": NCCL takes 14 names at most");
-    } else if (name.size() > kNameBuffer) {
-      entries->ignored.push_back(name.substr(0, 32) + "...: longer than 254 characters");
+    if (entries.names.size() == kMaxListed) {
+      entries.ignored.push_back(name + ": NCCL takes 14 names at most");
+    } else if (name.size() > kMaxEntryName) {
+      entries.ignored.push_back(name.substr(0, 32) + "...: longer than 254 characters");
     } else {
-      entries->names.push_back(name);
+      entries.names.push_back(name);
     }
   }
+  return entries;
+}
+
+// tryOpenLib: strncasecmp(name, "STATIC_PLUGIN", strlen(name)), so any prefix of the word fits.
+bool is_static_plugin(std::string_view name) {
+  constexpr std::string_view kWord = "STATIC_PLUGIN";
+  return !name.empty() && name.size() <= kWord.size() &&
+         strncasecmp(name.data(), kWord.data(), name.size()) == 0;
 }
 
 std::string series(const NcclVersion& version) {
   return std::to_string(version.major) + "." + std::to_string(version.minor);
 }
 
-std::string range_words(const Era& from, const Era& to) {
-  if (to.last < oldest_usable()) return "before 2.13";
+// "2.22 - 2.23", "2.27.4 and later 2.27"; with `to` the newest row of several, "2.28 and later".
+std::string range_words(const NcclRules& from, const NcclRules& to) {
+  if (to.last < kOldestUsable) return "before 2.13";
   const std::string first = from.first.patch == 0 ? series(from.first) : to_string(from.first);
-  if (&from != &to && &to == &eras().back()) return first + " and later";
+  if (&from != &to && &to == &nccl_rules().back()) return first + " and later";
   if (&from == &to && from.first.patch != 0) return first + " and later " + series(from.first);
-  const std::string last = to.last.patch == kLastPatch ? series(to.last) : to_string(to.last);
+  const std::string last = to_string(to.last);
   return first == last ? first : first + " - " + last;
 }
 
 }  // namespace
 
-const std::vector<Era>& eras() {
-  static const std::vector<Era> table = make_eras();
-  return table;
-}
-
-const Era& era_of(const NcclVersion& version) {
-  const Era* found = &eras().front();
-  for (const Era& era : eras()) {
-    if (era.first <= version) found = &era;
+Result<NcclVersion> parse_nccl_version(const std::string& text) {
+  // At least two numbers of up to three digits; the third is optional.
+  static const std::regex kForm(R"(0*(\d{1,3})\.0*(\d{1,3})(?:\.0*(\d{1,3}))?)");
+  std::smatch parts;
+  if (!std::regex_match(text, parts, kForm)) {
+    return fail(make_error(Status::kConfig, 0,
+                           "'%s' is no NCCL version; write it as in 2.20.5 or 2.28", text.c_str()));
   }
-  return *found;
+  const auto number = [&parts](size_t index) { return std::stoi(parts[index].str()); };
+  if (number(1) != 2) {
+    return fail(
+        make_error(Status::kConfig, 0,
+                   "NCCL %s is none that is known here: versions are 2.x, such as 2.20.5; a "
+                   "newer 2.x is answered for as the newest that is known",
+                   text.c_str()));
+  }
+  return NcclVersion{2, number(2), parts[3].matched ? number(3) : kLastPatch};
 }
 
-NcclVersion newest_known() { return {2, 30, 7}; }
+std::string to_string(const NcclVersion& version) {
+  return series(version) + (version.patch == kLastPatch ? "" : "." + std::to_string(version.patch));
+}
 
-NcclVersion oldest_usable() { return {2, 13, 0}; }
+// nccl.h: NCCL_VERSION(X,Y,Z), with another scale up to 2.8.
+NcclVersion version_from_code(int code) {
+  const int scale = code >= 10000 ? 10000 : 1000;
+  return {code / scale, code % scale / 100, code % 100};
+}
 
-bool is_newer_than_known(const NcclVersion& version) { return version > eras().back().last; }
+std::span<const NcclRules> nccl_rules() { return kRules; }
 
-std::string to_string(const Era& era) { return range_words(era, era); }
+const NcclRules& rules_of(const NcclVersion& version) {
+  // The last row that begins at or before this version. What is older than all is of the first.
+  const auto next = std::ranges::upper_bound(kRules, version, {}, &NcclRules::first);
+  return next == std::begin(kRules) ? *next : *std::prev(next);
+}
 
-std::string to_string(const std::vector<const Era*>& several) {
+std::string release_names(std::span<const NcclRules* const> rows) {
   std::string text;
-  for (size_t i = 0; i < several.size();) {
-    size_t last = i;
-    while (last + 1 < several.size() && several[last + 1] == several[last] + 1) ++last;
-    text += (text.empty() ? "" : ", ") + range_words(*several[i], *several[last]);
-    i = last + 1;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const NcclRules& first = *rows[i];
+    while (i + 1 < rows.size() && rows[i + 1] == rows[i] + 1) ++i;
+    text += (text.empty() ? "" : ", ") + range_words(first, *rows[i]);
   }
   return text;
 }
 
-bool forgets_name(const Era& era, std::optional<int> reference_count) {
-  return era.forgets_name && reference_count.value_or(era.reference_count) == 0;
+bool looks_like_library(std::string_view name) {
+  return name.starts_with("lib") && name.ends_with(".so");
 }
 
-Entries entries_of(const Era& era, const std::optional<std::string>& value) {
-  Entries entries;
-  if (!value || (value->empty() && !era.list)) {
-    entries.names.emplace_back();
-  } else if (!era.list) {
-    entries.names.push_back(*value);
-  } else if (!era.none || strcasecmp(value->c_str(), "none") != 0) {
-    split_list(*value, &entries);
-  }
-  return entries;
+Entries entries_of(const NcclRules& rules, const std::optional<std::string>& value) {
+  if (!value || (value->empty() && !rules.has(kList))) return {{""}, {}};
+  if (!rules.has(kList)) return {{*value}, {}};
+  if (rules.has(kNoneWord) && strcasecmp(value->c_str(), "none") == 0) return {};
+  return split_list(*value);
 }
 
-bool is_static_prefix(const Era& era, std::string_view name) {
-  constexpr std::string_view kWord = "STATIC_PLUGIN";
-  return era.static_prefix && !name.empty() && name.size() <= kWord.size() &&
-         strncasecmp(name.data(), kWord.data(), name.size()) == 0;
-}
-
-std::vector<std::string> names_of(const Era& era, const std::string& entry) {
-  if (entry.empty()) return {kDefaultName};
-  const std::string prefixed = "libnccl-net-" + entry + ".so";
-  const bool word = entry.find('/') == std::string::npos && !looks_like_library(entry);
+std::vector<std::string> dlopen_names(const NcclRules& rules, const std::string& entry) {
+  if (entry.empty()) return {kDefaultPlugin};
   std::vector<std::string> names;
-  switch (era.naming) {
-    case Naming::kPrefixed:
-      names = {prefixed};
-      break;
-    case Naming::kPlainThenPrefixed:
-      names = {entry, prefixed};
-      break;
-    // strlen("libX.so") is part of the test: shorter ones get the prefix.
-    case Naming::kLibraryElsePrefixed:
-      names = {looks_like_library(entry) && entry.size() >= 7 ? entry : prefixed};
-      break;
-    case Naming::kPlainThenPrefixedWord:
-      names = {entry};
-      if (word) names.push_back(prefixed);
-      break;
+  if (is_among(rules.plain, entry)) names.push_back(entry);
+  if (is_among(rules.prefixed, entry)) names.push_back("libnccl-net-" + entry + ".so");
+  // NCCL writes the name into its buffer first, and compares what is left of it.
+  for (std::string& name : names) {
+    name.resize(std::min(name.size(), rules.name_size));
+    if (rules.has(kStaticPlugin) && is_static_plugin(name)) name.clear();
   }
-  for (std::string& name : names) name.resize(std::min(name.size(), era.longest_name));
   return names;
 }
 

@@ -1,59 +1,83 @@
-// How NCCL chooses a network plugin, release by release: a table of facts and what follows from it.
+// How NCCL chooses a network plugin: a table with one row for each range of releases that behave
+// alike, and the functions that apply a row. No rule about an NCCL release stands anywhere else.
 #pragma once
 
+#include <compare>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "tools/info/nccl_version.h"
+#include "base/error.h"
 
 namespace slime::info {
 
-// Which names a value V of NCCL_NET_PLUGIN stands for.
-enum class Naming {
-  kPrefixed,               // libnccl-net-V.so
-  kPlainThenPrefixed,      // V, then libnccl-net-V.so
-  kLibraryElsePrefixed,    // V if it looks like lib*.so, else libnccl-net-V.so
-  kPlainThenPrefixedWord,  // V, then libnccl-net-V.so unless V has a '/' or looks like lib*.so
+struct NcclVersion {
+  int major = 0, minor = 0, patch = 0;
+  auto operator<=>(const NcclVersion&) const = default;
 };
 
-// Releases that behave alike.
-struct Era {
+inline constexpr int kLastPatch = 999;  // "2.27": the newest of that series
+inline constexpr NcclVersion kNewestKnown{2, 30, 7};
+// The first release that looks for a table this plugin has (ncclNetPlugin_v6).
+inline constexpr NcclVersion kOldestUsable{2, 13, 0};
+inline constexpr char kDefaultPlugin[] = "libnccl-net.so";
+
+Result<NcclVersion> parse_nccl_version(const std::string& text);  // "2.20.5" or "2.20"
+std::string to_string(const NcclVersion& version);
+NcclVersion version_from_code(int code);  // what ncclGetVersion returns
+
+// Kinds of values of NCCL_NET_PLUGIN (or of its list's entries) that a row treats alike.
+enum class Values : uint8_t {
+  kNone,
+  kAll,
+  kLibraries,    // lib*.so
+  kNoLibraries,  // all others
+  kWords,        // neither lib*.so nor anything with a '/'
+};
+
+// What a release does with the value besides that.
+enum Feature : unsigned {
+  kStaticPlugin = 1,  // a prefix of STATIC_PLUGIN, in any case, stands for the program itself
+  kList = 2,          // the value is a comma-separated list; an empty one means no plugin
+  kNoneWord = 4,      // "none", in any case, means no plugin
+};
+
+struct NcclRules {
   NcclVersion first, last;
-  Naming naming;
-  size_t longest_name;         // of what goes to dlopen; NCCL cuts the rest off
-  bool static_prefix = false;  // a prefix of STATIC_PLUGIN stands for the program itself
-  bool list = false;           // V may be a comma-separated list; empty means no plugin at all
-  bool none = false;           // the word "none" means no plugin
-  bool forgets_name = false;   // see below
-  int reference_count = 0;     // default of NCCL_NET_PLUGIN_REF_COUNT; -1: has none
-  int newest_table = 0, oldest_table = 0;  // ncclNetPlugin_v<n> that are looked for
+  Values plain;                    // for which V dlopen(V) is tried
+  Values prefixed;                 // for which V dlopen("libnccl-net-V.so") is tried, after that
+  size_t name_size;                // of NCCL's buffer: longer names are cut
+  int oldest_table, newest_table;  // ncclNetPlugin_v<n> that are looked for, newest first
+  unsigned features;
+  // The default of NCCL_NET_PLUGIN_REF_COUNT where 0 means: the last communicator unloads the
+  // plugin and clears its name, so that the next one gets libnccl-net.so. -1: never cleared.
+  int reference_count;
+
+  bool has(Feature feature) const { return (features & feature) != 0; }
+  bool forgets_name(std::optional<int> count) const {
+    return reference_count >= 0 && count.value_or(reference_count) == 0;
+  }
 };
 
-const std::vector<Era>& eras();  // oldest first
-// The era of a release; one newer than the newest known counts as that one.
-const Era& era_of(const NcclVersion& version);
-bool is_newer_than_known(const NcclVersion& version);
-NcclVersion newest_known();
-NcclVersion oldest_usable();  // the first release that looks for a table this plugin has
-std::string to_string(const Era& era);
-// Several, oldest first, with neighbours joined: "2.13 - 2.20, 2.27.4 and later".
-std::string to_string(const std::vector<const Era*>& several);
+std::span<const NcclRules> nccl_rules();  // oldest first
+// A release newer than the newest row counts as of that row.
+const NcclRules& rules_of(const NcclVersion& version);
+// Rows of the table, oldest first, with neighbours joined: "2.13 - 2.20, 2.27.4 and later".
+std::string release_names(std::span<const NcclRules* const> rows);
 
-// Unloading a plugin with its last communicator clears the name too: the next communicator gets
-// libnccl-net.so instead. True where that happens for a count of references as set.
-bool forgets_name(const Era& era, std::optional<int> reference_count);
+bool looks_like_library(std::string_view name);  // lib*.so
 
 // The entries of NCCL_NET_PLUGIN. An unset variable is one empty entry: the default name.
 struct Entries {
   std::vector<std::string> names;
   std::vector<std::string> ignored;  // and why
 };
-Entries entries_of(const Era& era, const std::optional<std::string>& value);
+Entries entries_of(const NcclRules& rules, const std::optional<std::string>& value);
 
-bool is_static_prefix(const Era& era, std::string_view name);
-// What NCCL gives to dlopen for one entry, in order.
-std::vector<std::string> names_of(const Era& era, const std::string& entry);
+// What NCCL gives to dlopen for one entry, in order. An empty name is NULL: the program itself.
+std::vector<std::string> dlopen_names(const NcclRules& rules, const std::string& entry);
 
 }  // namespace slime::info

@@ -3,12 +3,12 @@
 
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/machine/topology.h"
-#include "settings/settings.h"
 #include "transports/rail.h"
 
 namespace slime::info {
@@ -27,10 +27,10 @@ struct PortPlace {
 struct TopologyReport {
   std::vector<NumaNode> nodes;
   std::vector<PciPlace> gpus;
-  std::vector<PortPlace> ports;      // in the order of NCCL's devices
-  std::string source;                // who said on which nodes they are
-  std::vector<std::string> skipped;  // interfaces, and why
-  std::string error;                 // why the plugin has no rails
+  std::vector<PortPlace> ports;           // in the order of NCCL's devices
+  std::string source;                     // where the NUMA nodes of GPUs and ports are from
+  std::vector<std::string> skipped = {};  // interfaces, and why
+  std::string error = {};                 // why the plugin has no rails
 
   bool usable() const { return error.empty() && !ports.empty(); }
 };
@@ -41,8 +41,6 @@ using OpenLocalitySource = std::function<Result<std::unique_ptr<LocalitySource>>
 // which node something is.
 TopologyReport describe_topology(const Topology& topology, const std::vector<RailCaps>& rails,
                                  const OpenLocalitySource& open_other);
-// Of this host.
-TopologyReport report_topology(const Settings& settings);
 
 // Names of rails that share something; those that share it with no other rail stand alone.
 struct RailGroup {
@@ -52,9 +50,9 @@ struct RailGroup {
 enum class Sharing : uint8_t { kSwitch, kRootComplex, kNumaNode, kSocket };
 std::vector<RailGroup> group_rails(const TopologyReport& report, Sharing sharing);
 
+std::string root_complex_of(const PciPlace& place);  // "0000:10"
+
 void print_topology(const TopologyReport& report, FILE* out);
 nlohmann::json topology_json(const TopologyReport& report);
-
-std::string root_complex_of(const PciPlace& place);  // "0000:10"
 
 }  // namespace slime::info

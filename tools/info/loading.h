@@ -1,15 +1,13 @@
-// What NCCL of one era would do with the environment as it is: every name it tries, and the end.
+// What NCCL does with the environment as it is: every name it tries, and the end; and in plain
+// words what keeps it from the plugin, and what to type.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "tools/info/device_query.h"
-#include "tools/info/library.h"
 #include "tools/info/nccl_rules.h"
+#include "tools/info/probe.h"
 
 namespace slime::info {
 
@@ -22,7 +20,7 @@ struct Request {
 };
 Request request_from_environment();
 
-enum class Verdict {
+enum class Verdict : uint8_t {
   kUsed,
   kNotFound,        // no such file
   kNotLoadable,     // a file, but dlopen refuses it
@@ -37,11 +35,13 @@ struct Attempt {
   std::string name;   // what dlopen is given; empty: NULL, the program itself
   Verdict verdict = Verdict::kNotFound;
   int table = 0;
-  std::string called;  // the name in the table
-  std::string detail;  // why not
+  std::string called = {};  // the name in the table
+  std::string detail = {};  // why not
+
+  std::string shown_name() const { return name.empty() ? "the program itself" : name; }
 };
 
-enum class Outcome {
+enum class Outcome : uint8_t {
   kSlime,        // this plugin
   kOtherPlugin,  // another external plugin
   kInternal,     // NCCL's own InfiniBand or socket transport, silently
@@ -49,32 +49,34 @@ enum class Outcome {
 };
 
 struct Resolution {
-  const Era* era = nullptr;
+  const NcclRules* rules = nullptr;
   std::vector<Attempt> attempts;
   std::vector<std::string> ignored;  // entries beyond NCCL's limits
   Outcome outcome = Outcome::kInternal;
 
   const Attempt* used() const;  // nullptr: no external plugin
 };
+Resolution resolve(const NcclRules& rules, const Request& request, Probe* probe);
 
-// Asks the file system and the plugins themselves; each question once.
-class Resolver {
- public:
-  explicit Resolver(Request request) : request_(std::move(request)) {}
-
-  Resolution resolve(const Era& era);
-  const Request& request() const { return request_; }
-  Libraries& libraries() { return libraries_; }
-  const DeviceQuery& query(const std::string& library, int table);
-
- private:
-  Attempt try_entry(const Era& era, const std::string& entry, std::vector<Attempt>* before);
-  void judge(const Era& era, const Library& library, Attempt* attempt);
-  bool wanted(const std::string& called) const;
-
-  const Request request_;
-  Libraries libraries_;
-  std::map<std::pair<std::string, int>, DeviceQuery> queries_;
+struct Finding {
+  std::string text;
+  std::vector<const NcclRules*> releases;  // where it holds, oldest first
 };
+
+struct LoadingReport {
+  Request request;
+  std::string plugin_source;  // "environment", a file, "--plugin" or "not set"
+  KnownNccl nccl;
+  std::vector<Resolution> resolutions;  // the one of `nccl`, else all releases that could
+  std::vector<Library> libraries;       // all that were opened or looked for
+  std::vector<Finding> problems;        // they keep NCCL from using the plugin
+  std::vector<Finding> hints;           // it would work, but
+  std::vector<std::string> commands;    // for a shell; they make it work
+
+  bool usable() const;  // in one release at least
+};
+
+// Fills problems, hints and commands from the resolutions.
+void advise(LoadingReport* report, Probe* probe);
 
 }  // namespace slime::info
