@@ -84,7 +84,7 @@ SRCS_TEST_p4   := $(BMV2_SRCS) $(addprefix test/vectors/,recorder.cc vector.cc)
 SRCS_TEST_tofino := $(TOFINO_SRCS)
 SRCS_TEST_topology := $(addprefix tools/info/,topology.cc topology_print.cc)
 SRCS_TEST_unit := $(addprefix tools/perf/,coordinator.cc hello_port.cc member.cc plugin_log.cc) \
-  tools/common/resources.cc
+  tools/common/resources.cc tools/info/nccl_rules.cc
 BENCHES   := $(call groups,bench,common)
 # Directories of test/ that are plain programs, which tests are run under.
 TEST_PROGRAMS := pause
