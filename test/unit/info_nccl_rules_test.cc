@@ -56,6 +56,15 @@ TEST(NcclRules, NamesGivenToDlopen) {
   EXPECT_EQ(names("2.30.7", std::string(300, 'y').c_str())[0].size(), 254u);
 }
 
+TEST(NcclRules, PathsAndFileNames) {
+  EXPECT_FALSE(takes_value(rules_for("2.20.5"), "libnet-slime.so"));
+  EXPECT_FALSE(takes_value(rules_for("2.20.5"), "/opt/libnet-slime.so"));
+  EXPECT_TRUE(takes_value(rules_for("2.20.5"), "slime"));
+  EXPECT_TRUE(takes_value(rules_for("2.27.3"), "libnet-slime.so"));
+  EXPECT_FALSE(takes_value(rules_for("2.27.3"), "/opt/libnet-slime.so"));
+  EXPECT_TRUE(takes_value(rules_for("2.27.4"), "/opt/libnet-slime.so"));
+}
+
 TEST(NcclRules, EntriesOfTheVariable) {
   EXPECT_THAT(entries_of(rules_for("2.28.9"), std::nullopt).names, ElementsAre(""));
   EXPECT_THAT(entries_of(rules_for("2.26.2"), "").names, ElementsAre(""));

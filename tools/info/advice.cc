@@ -78,12 +78,8 @@ std::string describe_value(const NcclRules& rules, const std::optional<std::stri
   if (!rules.has(kList) && value.find(',') != std::string::npos) {
     return "this NCCL takes no list: the commas are part of one name";
   }
-  // A path or a file name is as good as a word only where NCCL gives it to dlopen as it is.
+  if (takes_value(rules, value)) return "";
   const bool is_path = value.find('/') != std::string::npos;
-  const bool takes_it = rules.plain == Values::kAll ||
-                        (rules.plain == Values::kLibraries && !is_path) ||
-                        (!is_path && !looks_like_library(value));
-  if (takes_it) return "";
   return "this NCCL takes no " + std::string(is_path ? "path" : "file name") +
          ": it looks for libnccl-net-" + value + ".so; NCCL_NET_PLUGIN=slime works everywhere";
 }

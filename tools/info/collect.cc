@@ -53,30 +53,26 @@ LoadingReport collect_loading(const Options& options, const KnownNccl& nccl,
 // What the newest release in question would use; else what lies beside this program.
 DevicesReport collect_devices(const LoadingReport& loading, Probe* probe) {
   DevicesReport report;
-  std::string name;
-  for (const Resolution& resolution : loading.resolutions) {  // oldest first: the last one counts
+  const Attempt* newest = nullptr;
+  for (const Resolution& resolution : loading.resolutions) {  // oldest first
     const Attempt* const used = resolution.used();
-    if (used == nullptr || used->table < kOldestQueried) continue;
-    name = used->name;
-    report.table = used->table;
-    report.would_load = true;
+    if (used != nullptr && used->table >= kOldestQueried) newest = used;
   }
-  if (!report.would_load) {
-    const std::string directory = slime_directory();
-    if (directory.empty()) {
-      report.query.error =
-          "no libnet-slime.so in LD_LIBRARY_PATH or beside this program; run "
-          "'make' or 'make install'";
-      return report;
-    }
-    name = std::filesystem::path(directory) / "libnet-slime.so";
+  report.would_load = newest != nullptr;
+  const std::filesystem::path directory = slime_directory();
+  if (newest == nullptr && directory.empty()) {
+    report.query.error =
+        "no libnet-slime.so in LD_LIBRARY_PATH or beside this program; run 'make' or 'make "
+        "install'";
+    return report;
   }
+  const std::string name =
+      newest != nullptr ? newest->name : (directory / "libnet-slime.so").string();
   const Library& library = probe->open(name);
   report.path = library.path;
   report.query.error = library.error;
-  if (!report.would_load) {
-    report.table = library.newest_table_within(kOldestQueried, kNewestQueried);
-  }
+  report.table = newest != nullptr ? newest->table
+                                   : library.newest_table_within(kOldestQueried, kNewestQueried);
   if (report.table == 0) return report;
   report.query = probe->query(name, report.table);
   report.called = library.net_tables.at(report.table);

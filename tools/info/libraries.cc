@@ -11,10 +11,6 @@
 #include "tools/info/probe.h"
 
 namespace slime::info {
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Library, path, error, net_tables, collnet_tables,
-                                                tuner_tables)
-
 namespace {
 
 namespace fs = std::filesystem;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <climits>
 #include <regex>
+#include <sstream>
+#include <string_view>
 
 namespace slime::info {
 namespace {
@@ -47,6 +49,12 @@ constexpr NcclRules kRules[] = {
     {{2, 30, 0}, {2, 30, kEnd}, kAll, kWords, 254, 6, 12, kStaticPlugin | kList | kNoneWord, -1},
 };
 
+bool looks_like_library(std::string_view name) {
+  return name.starts_with("lib") && name.ends_with(".so");
+}
+
+bool is_path(const std::string& name) { return name.find('/') != std::string::npos; }
+
 bool is_among(Values values, const std::string& entry) {
   const bool library = looks_like_library(entry);
   switch (values) {
@@ -57,7 +65,7 @@ bool is_among(Values values, const std::string& entry) {
     case kNoLibraries:  // strlen("libX.so") is part of NCCL's test
       return (library && entry.size() >= 7) == (values == kLibraries);
     case kWords:
-      return !library && entry.find('/') == std::string::npos;
+      return !library && !is_path(entry);
   }
   return false;
 }
@@ -65,10 +73,8 @@ bool is_among(Values values, const std::string& entry) {
 // strtok_r(3): no empty entries.
 Entries split_list(const std::string& value) {
   Entries entries;
-  for (size_t start = 0; start < value.size();) {
-    const size_t comma = std::min(value.find(',', start), value.size());
-    const std::string name = value.substr(start, comma - start);
-    start = comma + 1;
+  std::istringstream list(value);
+  for (std::string name; std::getline(list, name, ',');) {
     if (name.empty()) continue;
     if (entries.names.size() == kMaxListed) {
       entries.ignored.push_back(name + ": NCCL takes 14 names at most");
@@ -151,15 +157,16 @@ std::string release_names(std::span<const NcclRules* const> rows) {
   return text;
 }
 
-bool looks_like_library(std::string_view name) {
-  return name.starts_with("lib") && name.ends_with(".so");
-}
-
 Entries entries_of(const NcclRules& rules, const std::optional<std::string>& value) {
   if (!value || (value->empty() && !rules.has(kList))) return {{""}, {}};
   if (!rules.has(kList)) return {{*value}, {}};
   if (rules.has(kNoneWord) && strcasecmp(value->c_str(), "none") == 0) return {};
   return split_list(*value);
+}
+
+bool takes_value(const NcclRules& rules, const std::string& value) {
+  if (rules.plain == kAll) return true;
+  return !is_path(value) && (rules.plain == kLibraries || !looks_like_library(value));
 }
 
 std::vector<std::string> dlopen_names(const NcclRules& rules, const std::string& entry) {

@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -68,8 +67,6 @@ const NcclRules& rules_of(const NcclVersion& version);
 // Rows of the table, oldest first, with neighbours joined: "2.13 - 2.20, 2.27.4 and later".
 std::string release_names(std::span<const NcclRules* const> rows);
 
-bool looks_like_library(std::string_view name);  // lib*.so
-
 // The entries of NCCL_NET_PLUGIN. An unset variable is one empty entry: the default name.
 struct Entries {
   std::vector<std::string> names;
@@ -77,6 +74,8 @@ struct Entries {
 };
 Entries entries_of(const NcclRules& rules, const std::optional<std::string>& value);
 
+// False: the value is a path or a file name, and dlopen gets it with a prefix only, in vain.
+bool takes_value(const NcclRules& rules, const std::string& value);
 // What NCCL gives to dlopen for one entry, in order. An empty name is NULL: the program itself.
 std::vector<std::string> dlopen_names(const NcclRules& rules, const std::string& entry);
 

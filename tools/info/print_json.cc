@@ -36,18 +36,11 @@ json array_of(const List& list, Convert convert) {
 }
 
 json library_json(const Library& library) {
-  json tables = json::object();
+  json whole = library;
+  whole["opened"] = library.opened();
+  json& tables = whole["net_tables"] = json::object();
   for (const auto& [version, called] : library.net_tables) tables[std::to_string(version)] = called;
-  return {{"name", library.name},
-          {"opened", library.opened()},
-          {"path", library.path},
-          {"real_path", library.real_path},
-          {"found_by", library.found_by},
-          {"missing", library.missing},
-          {"error", library.error},
-          {"net_tables", tables},
-          {"collnet_tables", library.collnet_tables},
-          {"tuner_tables", library.tuner_tables}};
+  return whole;
 }
 
 json attempt_json(const Attempt& attempt) {

@@ -39,6 +39,8 @@ struct Library {
   bool opened() const { return error.empty(); }
   int newest_table_within(int oldest, int newest) const;  // 0: none
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Library, name, missing, path, real_path, found_by,
+                                                error, net_tables, collnet_tables, tuner_tables)
 Library open_library(const std::string& name);
 
 struct KnownNccl {
