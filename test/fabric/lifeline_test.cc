@@ -1,4 +1,5 @@
-// Letters over the connection beside the fabric: over TCP, and from a peer that says what it likes.
+// Messages over the connection beside the fabric: over TCP, and from a peer that says what it
+// likes.
 #include "transports/fabric/lifeline.h"
 
 #include <numeric>
@@ -10,16 +11,17 @@ namespace slime::fabric {
 namespace {
 
 struct Received {
-  Letter letter = Letter::kHello;
+  LifelineMessage message = LifelineMessage::kHello;
   std::vector<uint32_t> words;
 };
 
-std::vector<Received> letters_of(Lifeline& lifeline) {
-  std::vector<Received> letters;
-  Letter letter = Letter::kHello;
+std::vector<Received> messages_of(Lifeline& lifeline) {
+  std::vector<Received> messages;
+  LifelineMessage message = LifelineMessage::kHello;
   std::span<const uint32_t> words;
-  while (lifeline.next(&letter, &words)) letters.push_back({letter, {words.begin(), words.end()}});
-  return letters;
+  while (lifeline.next(&message, &words))
+    messages.push_back({message, {words.begin(), words.end()}});
+  return messages;
 }
 
 std::vector<uint32_t> words_up_to(uint32_t count) {
@@ -56,37 +58,37 @@ struct FromPeer {
   }
 };
 
-TEST(FabricLifeline, LettersArriveInOrder) {
+TEST(FabricLifeline, MessagesArriveInOrder) {
   Connected ends;
   Lifeline left(std::move(ends.left)), right(std::move(ends.right));
-  left.say(Letter::kReady);
-  left.say(Letter::kReported, words_up_to(3));
-  left.say(Letter::kEnd);
+  left.say(LifelineMessage::kReady);
+  left.say(LifelineMessage::kReported, words_up_to(3));
+  left.say(LifelineMessage::kEnd);
   std::vector<Received> all;
   EXPECT_TRUE(eventually([&] {
     EXPECT_EQ(left.poll(), Status::kOk);
     EXPECT_EQ(right.poll(), Status::kOk);
-    for (Received& one : letters_of(right)) all.push_back(std::move(one));
+    for (Received& one : messages_of(right)) all.push_back(std::move(one));
     return all.size() == 3;
   }));
-  EXPECT_EQ(all[0].letter, Letter::kReady);
+  EXPECT_EQ(all[0].message, LifelineMessage::kReady);
   EXPECT_THAT(all[0].words, IsEmpty());
-  EXPECT_EQ(all[1].letter, Letter::kReported);
+  EXPECT_EQ(all[1].message, LifelineMessage::kReported);
   EXPECT_THAT(all[1].words, ElementsAre(0, 1, 2));
-  EXPECT_EQ(all[2].letter, Letter::kEnd);
+  EXPECT_EQ(all[2].message, LifelineMessage::kEnd);
 }
 
-TEST(FabricLifeline, ALongListBecomesSeveralLetters) {
+TEST(FabricLifeline, ALongListBecomesSeveralMessages) {
   Connected ends;
   Lifeline left(std::move(ends.left)), right(std::move(ends.right));
-  left.say(Letter::kCancelled, words_up_to(1'200));
+  left.say(LifelineMessage::kCancelled, words_up_to(1'200));
   std::vector<size_t> lengths;
   std::vector<uint32_t> all;
   EXPECT_TRUE(eventually([&] {
     EXPECT_EQ(left.poll(), Status::kOk);
     EXPECT_EQ(right.poll(), Status::kOk);
-    for (const Received& one : letters_of(right)) {
-      EXPECT_EQ(one.letter, Letter::kCancelled);
+    for (const Received& one : messages_of(right)) {
+      EXPECT_EQ(one.message, LifelineMessage::kCancelled);
       lengths.push_back(one.words.size());
       all.insert(all.end(), one.words.begin(), one.words.end());
     }
@@ -96,17 +98,17 @@ TEST(FabricLifeline, ALongListBecomesSeveralLetters) {
   EXPECT_EQ(all, words_up_to(1'200));
 }
 
-TEST(FabricLifeline, ALetterIsReturnedWhenItIsWhole) {
+TEST(FabricLifeline, AMessageIsReturnedWhenItIsWhole) {
   FromPeer peer;
   peer.send({0x6c03'0002, 7});
   EXPECT_EQ(peer.lifeline.poll(), Status::kOk);
-  EXPECT_THAT(letters_of(peer.lifeline), IsEmpty());
+  EXPECT_THAT(messages_of(peer.lifeline), IsEmpty());
   peer.send({8, 0x6c02'0000});
   EXPECT_EQ(peer.lifeline.poll(), Status::kOk);
-  const auto letters = letters_of(peer.lifeline);
-  ASSERT_EQ(letters.size(), 2u);
-  EXPECT_THAT(letters[0].words, ElementsAre(7, 8));
-  EXPECT_EQ(letters[1].letter, Letter::kReady);
+  const auto messages = messages_of(peer.lifeline);
+  ASSERT_EQ(messages.size(), 2u);
+  EXPECT_THAT(messages[0].words, ElementsAre(7, 8));
+  EXPECT_EQ(messages[1].message, LifelineMessage::kReady);
 }
 
 TEST(FabricLifeline, AWordThatIsNoHeadIsRefused) {
@@ -115,10 +117,10 @@ TEST(FabricLifeline, AWordThatIsNoHeadIsRefused) {
     FromPeer peer;
     peer.send({0x6c02'0000, word});
     EXPECT_EQ(peer.lifeline.poll(), Status::kOk);
-    EXPECT_EQ(letters_of(peer.lifeline).size(), 1u) << "what came before";
+    EXPECT_EQ(messages_of(peer.lifeline).size(), 1u) << "what came before";
     EXPECT_EQ(peer.lifeline.poll(), Status::kRemote) << word;
     EXPECT_EQ(peer.lifeline.failure().what,
-              "the peer sent something that is no letter; use the same libnet-slime on all hosts");
+              "the peer sent something that is no message; use the same libnet-slime on all hosts");
   }
 }
 
@@ -126,7 +128,7 @@ TEST(FabricLifeline, BytesAreRefused) {
   FromPeer peer;
   peer.send({0x6c02'0000}, 4);
   EXPECT_EQ(peer.lifeline.poll(), Status::kRemote);
-  EXPECT_EQ(peer.lifeline.failure().what, "the peer sent bytes where letters are expected");
+  EXPECT_EQ(peer.lifeline.failure().what, "the peer sent bytes where messages are expected");
   EXPECT_EQ(peer.lifeline.poll(), Status::kRemote) << "for good";
 }
 
@@ -135,7 +137,7 @@ TEST(FabricLifeline, APeerThatNeverReadsIsAFailure) {
   Lifeline left(std::move(ends.left));
   Status status = Status::kOk;
   for (int i = 0; i < 10'000 && status == Status::kOk; ++i) {
-    left.say(Letter::kReported, words_up_to(511));
+    left.say(LifelineMessage::kReported, words_up_to(511));
     status = left.poll();
   }
   EXPECT_EQ(status, Status::kRemote);
@@ -146,12 +148,12 @@ TEST(FabricLifeline, WhatComesAtOnceIsLimited) {
   FromPeer peer;
   for (size_t i = 0; i < 2 * Lifeline::kMostWaiting; ++i) peer.send({0x6c02'0000});
   EXPECT_EQ(peer.lifeline.poll(), Status::kOk);
-  const size_t first = letters_of(peer.lifeline).size();
+  const size_t first = messages_of(peer.lifeline).size();
   EXPECT_LE(first, Lifeline::kMostWaiting + 64);
   size_t all = first;
   while (!peer.wire.arrivals.empty()) {
     EXPECT_EQ(peer.lifeline.poll(), Status::kOk);
-    all += letters_of(peer.lifeline).size();
+    all += messages_of(peer.lifeline).size();
   }
   EXPECT_EQ(all, 2 * Lifeline::kMostWaiting);
 }

@@ -22,8 +22,8 @@ struct Rested {
     resting.add(std::move(*endpoint),
                 std::make_unique<Lifeline>(std::make_unique<fuzz::FuzzChannel>(peers.back())));
   }
-  void say(size_t peer, Letter letter) {
-    const uint32_t head = 0x6c00'0000 | static_cast<uint32_t>(letter) << 16;
+  void say(size_t peer, LifelineMessage message) {
+    const uint32_t head = 0x6c00'0000 | static_cast<uint32_t>(message) << 16;
     peers[peer].arrivals.push_back({.kind = Done::Kind::kArrived, .immediate = head});
   }
 };
@@ -33,10 +33,10 @@ TEST(FabricResting, AnEndpointRestsUntilThePeerHasSaidThatItIsDone) {
   rested.add();
   rested.add();
   const size_t objects = rested.world.nics.objects();
-  rested.say(0, Letter::kReady);
+  rested.say(0, LifelineMessage::kReady);
   rested.resting.poll();
   EXPECT_EQ(rested.resting.size(), 2u);
-  rested.say(0, Letter::kEnd);
+  rested.say(0, LifelineMessage::kEnd);
   rested.resting.poll();
   EXPECT_EQ(rested.resting.size(), 1u);
   EXPECT_EQ(rested.world.nics.objects(), objects - 3) << "with its queue and address vector";
@@ -76,7 +76,7 @@ TEST(FabricResting, WhenItIsFullTheOldestEnds) {
   rested.add();
   EXPECT_EQ(rested.resting.size(), Resting::kCapacity);
   EXPECT_EQ(rested.world.nics.objects(), objects);
-  rested.say(0, Letter::kEnd);
+  rested.say(0, LifelineMessage::kEnd);
   rested.resting.poll();
   EXPECT_EQ(rested.resting.size(), Resting::kCapacity) << "it was the first that ended";
 }

@@ -198,7 +198,7 @@ void FabricChannel::report_arrivals(std::span<Done> done, size_t* count) {
   }
   kept_.erase(kept_.begin(), kept_.begin() + static_cast<ptrdiff_t>(taken));
   if (reported_.empty()) return;
-  lifeline_->say(Letter::kReported, reported_);
+  lifeline_->say(LifelineMessage::kReported, reported_);
   reported_.clear();
 }
 

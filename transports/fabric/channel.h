@@ -1,6 +1,6 @@
 // One connection over a libfabric rail: an endpoint, and the lifeline beside it (lifeline.h).
 // Set-up and end are in channel_setup.cc, the data path in channel.cc, what the ends tell each
-// other in channel_letters.cc, sentences about failures in channel_errors.cc.
+// other in channel_messages.cc, sentences about failures in channel_errors.cc.
 //
 // States
 //   kNew        connect() has not been called
@@ -97,9 +97,9 @@ class FabricChannel final : public Channel {
   void report_arrivals(std::span<Done> done, size_t* count);
   void watch(bool found);
 
-  // channel_letters.cc
+  // channel_messages.cc
   void listen();
-  Result<void> take_letter(Letter letter, std::span<const uint32_t> words);
+  Result<void> take_message(LifelineMessage message, std::span<const uint32_t> words);
   bool is_cancelled(uint32_t immediate);
   void tell_what_is_complete(uint64_t now_ns);
   void look_for_refused_works();

@@ -65,7 +65,7 @@ Status FabricChannel::connect(const ChannelAddress& peer) {
     await_warmth();
   }
   if (state_ == State::kReady) return Status::kOk;
-  if (state_ > State::kReady) {  // a letter, or a completion, was wrong
+  if (state_ > State::kReady) {  // a message, or a completion, was wrong
     state_ = State::kFailed;
     return failure_.status;
   }
@@ -86,7 +86,7 @@ void FabricChannel::greet() {
   hello.landing_address = rail_.landing().address;
   hello.landing_key = rail_.landing().key;
   std::ranges::copy(name, hello.name.begin());
-  lifeline_->say(Letter::kHello, pack(hello));
+  lifeline_->say(LifelineMessage::kHello, pack(hello));
   greeted_ = true;
   state_ = State::kGreeting;
 }
@@ -104,7 +104,7 @@ Result<void> FabricChannel::take_hello(std::span<const uint32_t> words) {
   peer_ = *hello;
   peer_address_ = *added;
   peer_wants_confirmations_ = (peer_.flags & kWantsConfirmations) != 0;
-  lifeline_->say(Letter::kReady);
+  lifeline_->say(LifelineMessage::kReady);
   state_ = State::kExpecting;
   return {};
 }
@@ -127,7 +127,7 @@ void FabricChannel::await_warmth() {
   const bool was_complete = warm_up_complete_;
   if (kept_.size() < kArrivals) (void)read(kReadAtOnce);
   if (state_ != State::kWarming) return;
-  if (warm_up_complete_ && !was_complete) lifeline_->say(Letter::kWarm);
+  if (warm_up_complete_ && !was_complete) lifeline_->say(LifelineMessage::kWarm);
   if (warm_up_complete_ && peer_is_warm_) state_ = State::kReady;
 }
 
@@ -137,9 +137,9 @@ void FabricChannel::tell_failure() {
   told_failure_ = true;
   const auto cancelled = window_.incomplete();
   if (rail_.domain().traits().reads_peer_memory && !cancelled.empty()) {
-    lifeline_->say(Letter::kCancelled, cancelled);
+    lifeline_->say(LifelineMessage::kCancelled, cancelled);
   }
-  lifeline_->say(Letter::kFailed);
+  lifeline_->say(LifelineMessage::kFailed);
 }
 
 // Nothing of the peer's arrives any more when this returns.
@@ -148,7 +148,7 @@ void FabricChannel::end() {
   tell_failure();
   const bool is_touched = rail_.domain().traits().reads_peer_memory && greeted_ && !peer_left_;
   if (!is_touched) endpoint_ = Endpoint();
-  if (greeted_) lifeline_->say(Letter::kEnd);
+  if (greeted_) lifeline_->say(LifelineMessage::kEnd);
   if (is_touched || !lifeline_->all_sent()) {
     rail_.resting().add(std::move(endpoint_), std::move(lifeline_));
   }

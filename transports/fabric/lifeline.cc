@@ -8,25 +8,26 @@ namespace {
 
 constexpr size_t kAtOnce = 64;  // words sent, or read, with one call
 
-// A head: 0x6c | letter | number of words, 16 bits.
+// A head: 0x6c | message | number of words, 16 bits.
 constexpr uint32_t kHeadMark = 0x6c;
 
-uint32_t head_of(Letter letter, size_t words) {
-  return kHeadMark << 24 | static_cast<uint32_t>(letter) << 16 | static_cast<uint32_t>(words);
+uint32_t head_of(LifelineMessage message, size_t words) {
+  return kHeadMark << 24 | static_cast<uint32_t>(message) << 16 | static_cast<uint32_t>(words);
 }
 
 bool is_head(uint32_t word) {
-  const uint32_t letter = word >> 16 & 0xff;
-  return word >> 24 == kHeadMark && letter >= static_cast<uint32_t>(Letter::kHello) &&
-         letter <= static_cast<uint32_t>(Letter::kWarm) && (word & 0xffff) <= Lifeline::kMaxWords;
+  const uint32_t message = word >> 16 & 0xff;
+  return word >> 24 == kHeadMark && message >= static_cast<uint32_t>(LifelineMessage::kHello) &&
+         message <= static_cast<uint32_t>(LifelineMessage::kWarm) &&
+         (word & 0xffff) <= Lifeline::kMaxWords;
 }
 
 }  // namespace
 
-void Lifeline::say(Letter letter, std::span<const uint32_t> words) {
+void Lifeline::say(LifelineMessage message, std::span<const uint32_t> words) {
   do {
     const auto part = words.first(std::min(words.size(), kMaxWords));
-    waiting_.push_back(head_of(letter, part.size()));
+    waiting_.push_back(head_of(message, part.size()));
     waiting_.insert(waiting_.end(), part.begin(), part.end());
     words = words.subspan(part.size());
   } while (!words.empty());
@@ -55,7 +56,7 @@ size_t Lifeline::read() {
   if (status != Status::kOk) status_ = status;
   for (size_t i = 0; i < count; ++i) {
     if (done[i].kind != Done::Kind::kArrived) continue;
-    if (done[i].bytes != 0) fail_with("the peer sent bytes where letters are expected");
+    if (done[i].bytes != 0) fail_with("the peer sent bytes where messages are expected");
     incoming_.push_back(done[i].immediate);
   }
   return count;
@@ -78,16 +79,16 @@ Status Lifeline::poll() {
   return failure_.what.empty() ? status_ : failure_.status;
 }
 
-bool Lifeline::next(Letter* letter, std::span<const uint32_t>* words) {
+bool Lifeline::next(LifelineMessage* message, std::span<const uint32_t>* words) {
   if (taken_ == arrived_.size()) return false;
   const uint32_t head = arrived_[taken_];
   if (!is_head(head)) {
-    fail_with("the peer sent something that is no letter; use the same libnet-slime on all hosts");
+    fail_with("the peer sent something that is no message; use the same libnet-slime on all hosts");
     return false;
   }
   const size_t count = head & 0xffff;
   if (arrived_.size() - taken_ - 1 < count) return false;
-  *letter = static_cast<Letter>(head >> 16 & 0xff);
+  *message = static_cast<LifelineMessage>(head >> 16 & 0xff);
   *words = std::span<const uint32_t>(arrived_).subspan(taken_ + 1, count);
   taken_ += 1 + count;
   return true;

@@ -3,9 +3,9 @@
 // libfabric's endpoints without connections (FI_EP_RDM) do not say that a peer's process has ended,
 // drop at their end what was not read, and answer to whoever knows their name. The lifeline is set
 // up and refuses strangers as every channel, hears of the peer's end from its kernel, and carries
-// letters: what is sent by it arrives in order.
+// messages: what is sent by it arrives in order.
 //
-// A letter is a head and up to kMaxWords words, each the immediate of a work without bytes.
+// A message is a head and up to kMaxWords words, each the immediate of a work without bytes.
 //
 // Threads: one at a time. What the connection does not take at once waits here, kMostWaiting words
 // at most.
@@ -22,7 +22,7 @@
 
 namespace slime::fabric {
 
-enum class Letter : uint8_t {
+enum class LifelineMessage : uint8_t {
   kHello = 1,      // a Hello (hello.h)
   kReady = 2,      // writes may come
   kReported = 3,   // the immediates of arrivals that poll() has returned
@@ -46,15 +46,15 @@ class Lifeline {
   bool silent_for(uint64_t ns) { return channel_->silent_for(ns); }
   const Error& failure() const { return failure_.what.empty() ? channel_->failure() : failure_; }
 
-  // Longer lists become several letters.
-  void say(Letter letter, std::span<const uint32_t> words = {});
+  // Longer lists become several messages.
+  void say(LifelineMessage message, std::span<const uint32_t> words = {});
   bool all_sent() const { return waiting_.empty(); }
 
-  // Sends what waits, and takes in what has come. Then next() returns each letter that is whole;
+  // Sends what waits, and takes in what has come. Then next() returns each message that is whole;
   // its words stay until the next poll(). A failure is for good, once next() has returned all that
   // had come.
   Status poll();
-  bool next(Letter* letter, std::span<const uint32_t>* words);
+  bool next(LifelineMessage* message, std::span<const uint32_t>* words);
 
  private:
   void send();

@@ -7,10 +7,10 @@ namespace {
 
 bool is_done(const Endpoint& endpoint, Lifeline& lifeline) {
   const Status status = lifeline.poll();
-  Letter letter = Letter::kHello;
+  LifelineMessage message = LifelineMessage::kHello;
   std::span<const uint32_t> words;
-  while (lifeline.next(&letter, &words)) {
-    if (letter == Letter::kEnd) return true;
+  while (lifeline.next(&message, &words)) {
+    if (message == LifelineMessage::kEnd) return true;
   }
   return status != Status::kOk || (endpoint.get() == nullptr && lifeline.all_sent());
 }

@@ -1,4 +1,4 @@
-// The connection beside a libfabric endpoint: whatever words a peer sends, letters are whole, a
+// The connection beside a libfabric endpoint: whatever words a peer sends, messages are whole, a
 // hello is sound, and no work is sent twice.
 #include <algorithm>
 #include <array>
@@ -11,9 +11,9 @@
 
 namespace slime::fabric {
 
-class LetterBench {
+class LifelineBench {
  public:
-  explicit LetterBench(fuzz::Input& input) : input_(input) {
+  explicit LifelineBench(fuzz::Input& input) : input_(input) {
     for (uint32_t i = input_.below(kPlaces + 1); i > 0; --i) add_work();
   }
 
@@ -24,13 +24,13 @@ class LetterBench {
         hear(input_.take<uint32_t>());
         break;
       case 1:
-        hear_letter();
+        hear_message();
         break;
       case 2:
         hear_hello();
         break;
       case 3:
-        lifeline_.say(static_cast<Letter>(input_.below(6) + 1), words());
+        lifeline_.say(static_cast<LifelineMessage>(input_.below(6) + 1), words());
         break;
       case 4:
         complete_work();
@@ -53,10 +53,10 @@ class LetterBench {
     for (uint32_t& word : words) word = input_.below(2 * kImmediates);
     return words;
   }
-  void hear_letter() {
-    const uint32_t letter = input_.below(6) + 1;
+  void hear_message() {
+    const uint32_t message = input_.below(6) + 1;
     const std::vector<uint32_t> said = words();
-    hear(0x6c00'0000 | letter << 16 | static_cast<uint32_t>(said.size() + input_.below(9) / 8));
+    hear(0x6c00'0000 | message << 16 | static_cast<uint32_t>(said.size() + input_.below(9) / 8));
     for (const uint32_t word : said) hear(word);
   }
   void hear_hello() {
@@ -83,13 +83,13 @@ class LetterBench {
 
   bool listen() {
     const Status status = lifeline_.poll();
-    Letter letter = Letter::kHello;
+    LifelineMessage message = LifelineMessage::kHello;
     std::span<const uint32_t> said;
-    while (lifeline_.next(&letter, &said)) {
-      FUZZ_CHECK(letter >= Letter::kHello && letter <= Letter::kEnd);
+    while (lifeline_.next(&message, &said)) {
+      FUZZ_CHECK(message >= LifelineMessage::kHello && message <= LifelineMessage::kEnd);
       FUZZ_CHECK(said.size() <= Lifeline::kMaxWords);
-      if (letter == Letter::kHello) check_hello(said);
-      if (letter == Letter::kReported && !window_.report(said)) return false;
+      if (message == LifelineMessage::kHello) check_hello(said);
+      if (message == LifelineMessage::kReported && !window_.report(said)) return false;
       take_sent();
     }
     FUZZ_CHECK(status == Status::kOk || !lifeline_.failure().what.empty());
@@ -120,8 +120,8 @@ class LetterBench {
   std::vector<bool> sent_;
 };
 
-SLIME_FUZZ_TARGET(fabric_letters, input) {
-  LetterBench bench(input);
+SLIME_FUZZ_TARGET(lifeline_messages, input) {
+  LifelineBench bench(input);
   while (!input.empty() && bench.step()) {
   }
 }

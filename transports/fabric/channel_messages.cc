@@ -18,10 +18,10 @@ constexpr uint64_t kTellPauseNs = 20'000'000;
 void FabricChannel::listen() {
   if (lifeline_ == nullptr || peer_left_ || !greeted_) return;
   const Status status = lifeline_->poll();
-  Letter letter = Letter::kHello;
+  LifelineMessage message = LifelineMessage::kHello;
   std::span<const uint32_t> words;
-  while (!peer_left_ && lifeline_->next(&letter, &words)) {
-    if (auto taken = take_letter(letter, words); !taken) {
+  while (!peer_left_ && lifeline_->next(&message, &words)) {
+    if (auto taken = take_message(message, words); !taken) {
       fail_with(placed(std::move(taken.error())));
       return;
     }
@@ -32,46 +32,47 @@ void FabricChannel::listen() {
   fail_with(placed(std::move(error)));
 }
 
-Result<void> FabricChannel::take_letter(Letter letter, std::span<const uint32_t> words) {
+Result<void> FabricChannel::take_message(LifelineMessage message, std::span<const uint32_t> words) {
   const auto refuse = [&] {
-    return fail(make_error(Status::kRemote, 0,
-                           "the peer sent letter %d of %zu words, which does not fit here; use the "
-                           "same libnet-slime on all hosts",
-                           static_cast<int>(letter), words.size()));
+    return fail(
+        make_error(Status::kRemote, 0,
+                   "the peer sent message %d of %zu words, which does not fit here; use the "
+                   "same libnet-slime on all hosts",
+                   static_cast<int>(message), words.size()));
   };
-  switch (letter) {
-    case Letter::kHello:
+  switch (message) {
+    case LifelineMessage::kHello:
       if (state_ != State::kGreeting) return refuse();
       return take_hello(words);
-    case Letter::kReady:
+    case LifelineMessage::kReady:
       if (state_ != State::kExpecting) return refuse();
       state_ = State::kWarming;
       return {};
-    case Letter::kReported:
+    case LifelineMessage::kReported:
       if (!options_.confirm_delivery || !window_.report(words)) return refuse();
       return {};
-    case Letter::kComplete:
+    case LifelineMessage::kComplete:
       if (words.size() != 2) return refuse();
       peer_complete_ = uint64_t{words[1]} << 32 | words[0];
       empty_reads_ = 0;
       return {};
-    case Letter::kCancelled:
+    case LifelineMessage::kCancelled:
       if (!rail_.domain().traits().reads_peer_memory ||
           cancelled_.size() + words.size() > kSendQueueDepth) {
         return refuse();
       }
       cancelled_.insert(cancelled_.end(), words.begin(), words.end());
       return {};
-    case Letter::kWarm:
+    case LifelineMessage::kWarm:
       if (state_ != State::kWarming) return refuse();
       peer_is_warm_ = true;
       return {};
-    case Letter::kFailed:
+    case LifelineMessage::kFailed:
       return fail(make_error(Status::kRemote, 0,
                              "the peer closed the channel, or its end failed%s; look at its log "
                              "first",
                              undelivered().c_str()));
-    case Letter::kEnd:
+    case LifelineMessage::kEnd:
       peer_left_ = true;
       return fail(make_error(Status::kRemote, 0,
                              "the peer closed the channel%s; its process ended or closed: look at "
@@ -98,7 +99,7 @@ void FabricChannel::tell_what_is_complete(uint64_t now_ns) {
   if (!rests) return;
   told_complete_ = complete;
   const uint32_t words[] = {static_cast<uint32_t>(complete), static_cast<uint32_t>(complete >> 32)};
-  lifeline_->say(Letter::kComplete, words);
+  lifeline_->say(LifelineMessage::kComplete, words);
 }
 
 void FabricChannel::look_for_refused_works() {
