@@ -50,12 +50,6 @@ bool MemoryCache::release(const MemoryRegion* region) {
   return true;
 }
 
-bool MemoryCache::holds(const MemoryRegion* region) const {
-  const std::lock_guard lock(mutex_);
-  return std::any_of(entries_.begin(), entries_.end(),
-                     [&](const Entry& e) { return &e.region == region; });
-}
-
 size_t MemoryCache::size() const {
   const std::lock_guard lock(mutex_);
   return entries_.size();

@@ -48,8 +48,6 @@ class MemoryCache {
   Result<const MemoryRegion*> acquire(const MemoryRange& range);
   // False: `region` is not of this cache (or released once too often).
   bool release(const MemoryRegion* region);
-  bool holds(
-      const MemoryRegion* region) const;  // walks the list: for set-up, not for the data path
   size_t size() const;
 
  private:

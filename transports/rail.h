@@ -1,12 +1,43 @@
-// The interface to one NIC port. A backend (tcp, verbs, libfabric, sim) implements it;
-// the engine knows nothing else of a NIC.
+// The interface to one NIC port. A backend (tcp, verbs, libfabric, sim) implements it; the engine
+// knows nothing else of a NIC. test/contract checks on every backend what is said here.
 //
 // A rail moves *works*: one-sided writes into registered memory of the peer, each announced to the
 // peer by a 32-bit immediate. That is RDMA WRITE_WITH_IMM on verbs, fi_writedata on libfabric, a
 // framed stream on tcp. Completions are counted by the engine, so works may arrive in any order.
 //
-// Threads: a Rail may be used from any thread. A Channel belongs to one thread at a time (NCCL:
-// the service thread while connecting, the progress thread, the housekeeping one if it is idle).
+// Threads. A Rail may be used from any thread, also while its channels are in use. A Channel
+// belongs to one thread at a time (NCCL: the service thread while connecting, the progress thread,
+// the housekeeping one if it is idle), and so does a Flusher. No call on a channel waits but
+// fence(); deregister_memory() waits for a write that is under way.
+//
+// States of a channel
+//   new        connect() is called until it returns something else than kAgain
+//   connected  post() and poll(); the first failure of either is the channel's, for good
+//   failed     post() takes nothing and returns the failure; poll() returns the arrivals that were
+//              there, then the failure, each time
+//   fenced     from any state, for good: see fence()
+//
+// Sent works
+//   kSent is reported exactly once for each work that post() took, in any order. Where the channel
+//   fails or is fenced, for some works never; such a work may have arrived all the same.
+//
+//   Memory of a work may be reused from its kSent on. Memory of works without kSent is in use until
+//   both ends of a failed channel have fenced it, or this channel is destroyed.
+//
+//   Without ChannelOptions::confirm_delivery, kSent says that the work reaches a peer that lives,
+//   also when this end closes the channel right after.
+//
+//   With confirm_delivery, kSent says that the peer's poll() has reported the arrival, or will,
+//   though the peer's channel fails or is fenced meanwhile. Works that are Work::unconfirmed have
+//   the weaker promise, and do not change that of the works around them.
+//
+// Arrived works
+//   kArrived is reported when all bytes of a work are visible at the place that it names. A work
+//   may be reported twice, though tcp, verbs and libfabric never do; the engine ignores the second.
+//
+//   A work whose key, bounds or length is wrong writes nothing, is not reported, and fails the
+//   channel at both ends; or post() refuses it, and fails the channel at this end. Works that were
+//   posted before it to an ordered rail arrive.
 #pragma once
 
 #include <array>
@@ -43,7 +74,7 @@ struct RailCaps {
   uint32_t send_queue_depth = 256;       // works outstanding per channel
   uint32_t max_batch = 64;               // works per post()
   uint64_t max_message_bytes = 1 << 30;  // per work
-  bool ordered = true;                   // works of one channel arrive in posting order
+  bool ordered = true;  // works of one channel arrive in posting order, and none passes a lost one
   bool lines_in_order = false;    // each aligned 128-byte line becomes visible whole and in order
   bool arrives_unpolled = false;  // data lands in memory without poll() at the receiver
   // The peer's NIC confirms works, though its process does not poll, until its receive queue is
@@ -100,8 +131,8 @@ struct Work {
 
 struct Done {
   enum class Kind : uint8_t {
-    kSent,     // a work of ours: its memory may be reused (a rail may need the receiver's polls
-               // for that); with confirm_delivery also: it has arrived, or will be reported
+    kSent,     // a work of ours, once: its memory may be reused. A rail may need the receiver's
+               // polls for that. What it promises of the arrival: see above
     kArrived,  // a work of the peer: its bytes are visible in our memory, in that of a device once
                // they are flushed
   };
@@ -116,10 +147,11 @@ inline constexpr int kNoTrafficClass = -1;
 struct ChannelOptions {
   bool active = false;  // true at the end that connects
   // A work, unless it is Work::unconfirmed, is kSent only when the peer's rail has reported its
-  // arrival, or is sure to report it in a later poll, even after fence(). The NIC of a reliable
-  // connection gives that: what it acknowledged stays in the completion queue. Where the end of a
-  // connection drops what nobody has read (libfabric), the receiver's rail acknowledges by itself,
-  // in the poll that reports the arrival: its engine may not poll again.
+  // arrival, or is sure to report it in a later poll, even after fence(). Both ends of a channel
+  // are given the same. The NIC of a reliable connection gives that: what it acknowledged stays in
+  // the completion queue. Where the end of a connection drops what nobody has read (libfabric), the
+  // receiver's rail acknowledges by itself, in the poll that reports the arrival: its engine may
+  // not poll again.
   bool confirm_delivery = false;
   // Of what this end sends: IP's TOS byte, 0 to 255. A rail that cannot mark it warns and goes on.
   int traffic_class = kNoTrafficClass;
@@ -149,11 +181,13 @@ class Channel {
   virtual Status post(std::span<const Work> works, size_t* taken) = 0;
   virtual Status poll(std::span<Done> done, size_t* count) = 0;
 
-  // After fence() nothing of the peer's reaches our memory over this channel, ever. (Device memory:
-  // only once a flusher has read behind what the NIC had written by then.) From then on poll()
-  // returns the arrivals that had been confirmed to the peer, and then kOk with none, also where it
-  // had returned a failure before. Unlike all other calls fence() may wait until the NIC has
-  // stopped, some milliseconds at most.
+  // In any state, also before connect() and again. After fence() nothing of the peer's reaches our
+  // memory over this channel, ever. (Device memory: only once a flusher has read behind what the
+  // NIC had written by then.) From then on poll() returns the arrivals that had been confirmed to
+  // the peer and were not reported yet, perhaps kSent of works that were confirmed before, and then
+  // kOk with none, also where it had returned a failure before. post() takes nothing. The peer's
+  // channel fails, as when this end closes; its works without kSent are lost, or have arrived.
+  // Unlike all other calls fence() may wait until the NIC has stopped, some milliseconds at most.
   virtual void fence() = 0;
 
   // Asked when no work has completed for a while: false if the peer's NIC (or kernel) has

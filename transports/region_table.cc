@@ -13,7 +13,7 @@ namespace {
 Result<uint32_t> new_generation() {
   for (;;) {
     auto generation = random_number<uint32_t>();
-    if (!generation || *generation != 0) return generation;  // 0 marks a free slot
+    if (!generation || *generation != 0) return generation;  // 0 marks a free entry
   }
 }
 
@@ -23,11 +23,11 @@ RegionTable::~RegionTable() {
   for (auto& chunk : chunks_) delete chunk.load(std::memory_order_relaxed);
 }
 
-RegionTable::Slot* RegionTable::find(uint64_t key) const {
+RegionTable::Entry* RegionTable::find(uint64_t key) const {
   const uint32_t index = static_cast<uint32_t>(key);
-  if (index >= kChunkSlots * kMaxChunks) return nullptr;
-  Chunk* chunk = chunks_[index / kChunkSlots].load(std::memory_order_acquire);
-  return chunk ? &(*chunk)[index % kChunkSlots] : nullptr;
+  if (index >= kChunkEntries * kMaxChunks) return nullptr;
+  Chunk* chunk = chunks_[index / kChunkEntries].load(std::memory_order_acquire);
+  return chunk ? &(*chunk)[index % kChunkEntries] : nullptr;
 }
 
 Result<uint32_t> RegionTable::free_index() {
@@ -36,13 +36,13 @@ Result<uint32_t> RegionTable::free_index() {
     free_.pop_back();
     return index;
   }
-  if (slots_used_ == kChunkSlots * kMaxChunks) {
+  if (entries_used_ == kChunkEntries * kMaxChunks) {
     return fail(make_error(Status::kNoMemory, 0,
                            "%u memory ranges are registered on one rail, which is the most it "
                            "can hold; deregister ranges that are not used any more",
-                           slots_used_));
+                           entries_used_));
   }
-  auto& chunk = chunks_[slots_used_ / kChunkSlots];
+  auto& chunk = chunks_[entries_used_ / kChunkEntries];
   if (!chunk.load(std::memory_order_relaxed)) {
     Chunk* fresh = new (std::nothrow) Chunk;
     if (!fresh) {
@@ -53,7 +53,7 @@ Result<uint32_t> RegionTable::free_index() {
     }
     chunk.store(fresh, std::memory_order_release);
   }
-  return slots_used_++;
+  return entries_used_++;
 }
 
 Result<uint64_t> RegionTable::add(const MemoryRange& range, uint64_t handle) {
@@ -68,25 +68,25 @@ Result<uint64_t> RegionTable::add(const MemoryRange& range, uint64_t handle) {
   auto index = free_index();
   if (!index) return fail(std::move(index.error()));
   const uint64_t key = uint64_t{*generation} << 32 | *index;
-  Slot* slot = find(key);
-  slot->address = start;
-  slot->bytes = range.bytes;
-  slot->handle = handle;
-  slot->kind = range.kind;
-  slot->state.store(uint64_t{*generation} << 32, std::memory_order_release);
+  Entry* entry = find(key);
+  entry->address = start;
+  entry->bytes = range.bytes;
+  entry->handle = handle;
+  entry->kind = range.kind;
+  entry->state.store(uint64_t{*generation} << 32, std::memory_order_release);
   ++size_;
   return key;
 }
 
 bool RegionTable::remove(uint64_t key) {
-  Slot* slot = find(key);
-  if (!slot) return false;
-  uint64_t state = slot->state.load(std::memory_order_relaxed);
+  Entry* entry = find(key);
+  if (!entry) return false;
+  uint64_t state = entry->state.load(std::memory_order_relaxed);
   do {
     if (state >> 32 != key >> 32 || key >> 32 == 0 || state & kDead) return false;
-  } while (!slot->state.compare_exchange_weak(state, state | kDead, std::memory_order_relaxed));
-  while (slot->state.load(std::memory_order_acquire) & kPins) std::this_thread::yield();
-  slot->state.store(0, std::memory_order_relaxed);
+  } while (!entry->state.compare_exchange_weak(state, state | kDead, std::memory_order_relaxed));
+  while (entry->state.load(std::memory_order_acquire) & kPins) std::this_thread::yield();
+  entry->state.store(0, std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   free_.push_back(static_cast<uint32_t>(key));
   --size_;
@@ -99,19 +99,19 @@ size_t RegionTable::size() const {
 }
 
 RegionTable::Pin::Pin(const RegionTable& table, uint64_t key, uint64_t address, uint64_t length) {
-  Slot* slot = table.find(key);
-  if (!slot || key >> 32 == 0) return;
-  uint64_t state = slot->state.load(std::memory_order_relaxed);
+  Entry* entry = table.find(key);
+  if (!entry || key >> 32 == 0) return;
+  uint64_t state = entry->state.load(std::memory_order_relaxed);
   do {
     if (state >> 32 != key >> 32 || state & kDead) return;
-  } while (!slot->state.compare_exchange_weak(state, state + 1, std::memory_order_acquire,
-                                              std::memory_order_relaxed));
-  state_ = &slot->state;
-  const uint64_t offset = address - slot->address;  // wraps to something large if it lies before
-  const bool inside = offset <= slot->bytes && length <= slot->bytes - offset;
+  } while (!entry->state.compare_exchange_weak(state, state + 1, std::memory_order_acquire,
+                                               std::memory_order_relaxed));
+  state_ = &entry->state;
+  const uint64_t offset = address - entry->address;  // wraps to something large if it lies before
+  const bool inside = offset <= entry->bytes && length <= entry->bytes - offset;
   access_ = inside ? Access::kGranted : Access::kOutOfBounds;
-  handle_ = slot->handle;
-  kind_ = slot->kind;
+  handle_ = entry->handle;
+  kind_ = entry->kind;
 }
 
 RegionTable::Pin::~Pin() {

@@ -1,8 +1,8 @@
 // The registered memory of one rail, as its backend's data path looks it up. Registering takes a
 // mutex; the data path does not.
 //
-// A key is a slot's index and 32 random bits, so that neither an old key nor a guessed one opens a
-// slot that was filled again. Whoever writes into a region holds a pin on it, and deregistering
+// A key is an entry's index and 32 random bits, so that neither an old key nor a guessed one opens
+// a entry that was filled again. Whoever writes into a region holds a pin on it, and deregistering
 // waits for the pins: they are held during one receive call only, which never blocks.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace slime {
 
 class RegionTable {
  public:
-  static constexpr size_t kChunkSlots = 256;
+  static constexpr size_t kChunkEntries = 256;
   static constexpr size_t kMaxChunks = 4096;  // a million registrations
 
   RegionTable() = default;
@@ -57,26 +57,26 @@ class RegionTable {
   };
 
  private:
-  // state: generation (32 bits, 0: the slot is free) | dead (1) | pins (31)
+  // state: generation (32 bits, 0: the entry is free) | dead (1) | pins (31)
   static constexpr uint64_t kDead = uint64_t{1} << 31;
   static constexpr uint64_t kPins = kDead - 1;
 
-  struct alignas(64) Slot {  // a line of its own: pins of two regions do not disturb each other
+  struct alignas(64) Entry {  // a line of its own: pins of two regions do not disturb each other
     std::atomic<uint64_t> state{0};
-    uint64_t address = 0;  // these two change only while the slot is free and nobody has pinned it
+    uint64_t address = 0;  // these two change only while the entry is free and nobody has pinned it
     uint64_t bytes = 0;
     uint64_t handle = 0;
     MemoryKind kind = MemoryKind::kHost;
   };
-  using Chunk = std::array<Slot, kChunkSlots>;
+  using Chunk = std::array<Entry, kChunkEntries>;
 
-  Slot* find(uint64_t key) const;
+  Entry* find(uint64_t key) const;
   Result<uint32_t> free_index();
 
   std::array<std::atomic<Chunk*>, kMaxChunks> chunks_{};  // chunks never move
   mutable std::mutex mutex_;  // guards what follows, and the filling of chunks_
   std::vector<uint32_t> free_;
-  uint32_t slots_used_ = 0;  // slots that were in use at least once
+  uint32_t entries_used_ = 0;  // entries that were in use at least once
   size_t size_ = 0;
 };
 

@@ -66,7 +66,7 @@ TEST(RegionTable, RefusesWhatIsNoRange) {
 
 TEST(RegionTable, GrowsWithoutMovingAndFillsHolesAgain) {
   RegionTable table;
-  std::vector<char> memory(3 * RegionTable::kChunkSlots);
+  std::vector<char> memory(3 * RegionTable::kChunkEntries);
   std::vector<uint64_t> keys;
   for (char& byte : memory) keys.push_back(*table.add({&byte, 1}));
   for (size_t i = 0; i < keys.size(); ++i) {
