@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/machine/sysfs.h"
-#include "engine/records.h"
+#include "engine/link/records.h"
 #include "transports/registry.h"
 
 namespace slime {

@@ -16,7 +16,7 @@
 
 #include "engine/comm.h"
 #include "engine/device.h"
-#include "engine/records.h"
+#include "engine/link/records.h"
 
 namespace slime {
 

@@ -23,7 +23,7 @@ bool RecvCommImpl::may_hold() const {
 void RecvCommImpl::announce(ReceiveRequest& request) {
   if (may_hold()) {
     request.held = true;
-    held_[held_count_++] = request.slot;
+    held_[held_count_++] = request.index;
     return;
   }
   announce_held();  // CTS go in the order of posting
@@ -51,7 +51,7 @@ void RecvCommImpl::announce_held() {
 void RecvCommImpl::unhold(ReceiveRequest& request) {
   request.held = false;
   const auto end = held_.begin() + held_count_;
-  const auto place = std::find(held_.begin(), end, request.slot);
+  const auto place = std::find(held_.begin(), end, request.index);
   std::copy(place + 1, end, place);
   --held_count_;
 }

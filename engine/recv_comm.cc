@@ -5,16 +5,17 @@
 
 namespace slime {
 
-RecvCommImpl::RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box inbox, Box outbox)
+RecvCommImpl::RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, RegisteredBuffer inbox,
+                           RegisteredBuffer outbox)
     : inbox_(std::move(inbox)),
-      mail_{std::move(outbox), parts.peer_inbox},
+      outbox_{std::move(outbox), parts.peer_inbox},
       eager_max_(parts.eager_max),
       link_(fabric, device, std::move(parts.peer), parts.active, *this, parts.traffic_class) {
-  requests_.reserve(kReceiveSlots);
-  free_.reserve(kReceiveSlots);
-  for (uint32_t i = 0; i < kReceiveSlots; ++i) {
+  requests_.reserve(kCtsEntries);
+  free_.reserve(kCtsEntries);
+  for (uint32_t i = 0; i < kCtsEntries; ++i) {
     requests_.emplace_back(this, static_cast<uint16_t>(i));
-    free_.push_back(static_cast<uint16_t>(kReceiveSlots - 1 - i));
+    free_.push_back(static_cast<uint16_t>(kCtsEntries - 1 - i));
   }
   for (LinkChannel& channel : parts.channels) {
     arrives_unpolled_ &= device.rails()[channel.device_rail]->caps().arrives_unpolled;
@@ -77,8 +78,8 @@ ReceiveRequest* RecvCommImpl::take_request(std::span<const Receive> receives) {
 void RecvCommImpl::write_cts(ReceiveRequest& request) {
   request.sequence = next_cts_++;
   const size_t channels = link_.rail_count();
-  std::byte* record = mail_.at(request.slot * cts_slot_bytes(channels));
-  const CtsHeader header{request.sequence, request.slot, static_cast<uint16_t>(request.generation),
+  std::byte* record = outbox_.at(request.index * cts_entry_bytes(channels));
+  const CtsHeader header{request.sequence, request.index, static_cast<uint16_t>(request.generation),
                          request.count, consumed_};
   std::memcpy(record, &header, sizeof header);
   record += sizeof header;
@@ -86,8 +87,8 @@ void RecvCommImpl::write_cts(ReceiveRequest& request) {
   for (uint32_t i = 0; i < request.count; ++i) {
     const ReceivePart& part = request.parts[i];
     const uint64_t offset = part.region ? part.region->offset_of(part.data) : 0;
-    const CtsEntry entry{reinterpret_cast<uint64_t>(part.data), offset, part.capacity, part.tag,
-                         part.ordinal};
+    const CtsReceive entry{reinterpret_cast<uint64_t>(part.data), offset, part.capacity, part.tag,
+                           part.ordinal};
     std::memcpy(record, &entry, sizeof entry);
     record += sizeof entry;
     for (size_t rail = 0; rail < channels; ++rail, record += sizeof(uint64_t)) {
@@ -96,7 +97,7 @@ void RecvCommImpl::write_cts(ReceiveRequest& request) {
     }
   }
   request.cts_bytes =
-      static_cast<uint32_t>(sizeof header + request.count * cts_entry_bytes(channels));
+      static_cast<uint32_t>(sizeof header + request.count * cts_receive_bytes(channels));
 }
 
 // What the sender has seen is known without a confirmation. A CTS that is sent again needs one: the
@@ -104,13 +105,13 @@ void RecvCommImpl::write_cts(ReceiveRequest& request) {
 // arrived.
 void RecvCommImpl::submit_cts(ReceiveRequest& request, bool again) {
   const size_t rail = link_.pick(request.cts_bytes);
-  const size_t offset = request.slot * cts_slot_bytes(link_.rail_count());
+  const size_t offset = request.index * cts_entry_bytes(link_.rail_count());
   request.cts_rail = static_cast<uint8_t>(rail);
   request.cts_open = true;
-  Work work = link_.write_of(mail_, offset, request.cts_bytes, rail);
-  work.immediate = cts_immediate(request.slot, request.sequence);
+  Work work = link_.write_of(outbox_, offset, request.cts_bytes, rail);
+  work.immediate = cts_immediate(request.index, request.sequence);
   work.unconfirmed = !again;
-  work.cookie = Cookie{Cookie::Kind::kCts, again, request.slot, request.generation}.pack();
+  work.cookie = WorkId{WorkId::Kind::kCts, again, request.index, request.generation}.pack();
   link_.submit(rail, work);
 }
 
@@ -180,18 +181,18 @@ const char* RecvCommImpl::waits_for(const ReceiveRequest& request) {
   return begun ? "the rest of a message" : "the sender to send";
 }
 
-// The slot is free for the next receive when the caller, the data and the CTS are done with it. A
+// A request is free for the next receive when the caller, the data and the CTS are done with it. A
 // receive can be complete by eager messages while its CTS is still on the way: until the sender has
 // read that, its record must stay. After a failure of the link nobody reads it any more.
 void RecvCommImpl::retire_if_idle(ReceiveRequest& request) {
   if (!request.returned || request.incomplete > 0) return;
   const bool record_free = !request.cts_open && (request.cts_bytes == 0 || seen(request));
-  const uint64_t bit = uint64_t{1} << request.slot;
+  const uint64_t bit = uint64_t{1} << request.index;
   unretired_ |= bit;
   if (!record_free && link_.status() == Status::kOk) return;
   unretired_ &= ~bit;
   request.active = false;
-  free_.push_back(request.slot);
+  free_.push_back(request.index);
 }
 
 void RecvCommImpl::on_seen(uint32_t cts_seen) {
@@ -222,7 +223,7 @@ Status RecvCommImpl::on_arrived(size_t rail, uint32_t immediate, uint64_t bytes)
 }
 
 Status RecvCommImpl::on_stripe(size_t rail, const DataImmediate& immediate, uint64_t bytes) {
-  ReceiveRequest& request = requests_[immediate.slot];
+  ReceiveRequest& request = requests_[immediate.entry];
   const bool announced = request.active && request.cts_bytes > 0;
   const bool current = announced && request.generation == immediate.generation;
   if (!current || immediate.sub >= request.count) {
@@ -252,8 +253,8 @@ void RecvCommImpl::complete(ReceiveRequest& request, ReceivePart& part) {
   --request.incomplete;
 }
 
-bool RecvCommImpl::on_sent(const Cookie& cookie, uint64_t* bytes) {
-  ReceiveRequest& request = requests_[cookie.index % kReceiveSlots];
+bool RecvCommImpl::on_sent(const WorkId& cookie, uint64_t* bytes) {
+  ReceiveRequest& request = requests_[cookie.index % kCtsEntries];
   if (!request.cts_open || request.generation != cookie.generation) return false;
   request.cts_open = false;
   *bytes = request.cts_bytes;
@@ -268,15 +269,15 @@ void RecvCommImpl::fence_record(const RailLife& life, size_t bearer, Work* work)
   record.epoch = life.epoch;
   record.next_cts = next_cts_;
   for (const ReceiveRequest& request : requests_) {
-    FenceRecord::Slot& slot = record.slots[request.slot];
-    slot.active = request.active && request.cts_bytes > 0;
-    slot.sequence = request.sequence;
+    FenceRecord::Entry& entry = record.entries[request.index];
+    entry.active = request.active && request.cts_bytes > 0;
+    entry.sequence = request.sequence;
     for (uint32_t i = 0; i < request.count; ++i) {
-      slot.arrived[i] = request.parts[i].complete ? ~uint64_t{0} : request.parts[i].arrived;
+      entry.arrived[i] = request.parts[i].complete ? ~uint64_t{0} : request.parts[i].arrived;
     }
   }
-  std::memcpy(mail_.at(offset), &record, sizeof record);
-  *work = link_.write_of(mail_, offset, sizeof record, bearer);
+  std::memcpy(outbox_.at(offset), &record, sizeof record);
+  *work = link_.write_of(outbox_, offset, sizeof record, bearer);
   // Part of a stripe that has not arrived may be on its way to the device, and must not get there
   // after its second copy.
   flushes_.delivered(link_.device_rail(life.rail));
@@ -292,8 +293,8 @@ Status RecvCommImpl::on_fenced(const RailLife& life) {
   return Status::kOk;
 }
 
-JoinPlace RecvCommImpl::join_place(size_t rail) const {
-  return {inbox_.data() + eager_join_offset(eager_max_, rail), &mail_,
+JoinRecordPlaces RecvCommImpl::join_records(size_t rail) const {
+  return {inbox_.data() + eager_join_offset(eager_max_, rail), &outbox_,
           cts_join_offset(link_.rail_count(), rail)};
 }
 

@@ -10,9 +10,9 @@
 #include "engine/comm.h"
 #include "engine/comm_progress.h"
 #include "engine/flushes.h"
-#include "engine/link.h"
-#include "engine/link_parts.h"
-#include "engine/records.h"
+#include "engine/link/link.h"
+#include "engine/link/link_parts.h"
+#include "engine/link/records.h"
 #include "engine/tag_counters.h"
 
 namespace slime {
@@ -32,11 +32,11 @@ struct ReceivePart {
 };
 
 struct ReceiveRequest final : Request {
-  ReceiveRequest(Comm* comm, uint16_t slot_in) : Request(comm), slot(slot_in) {}
+  ReceiveRequest(Comm* comm, uint16_t index_in) : Request(comm), index(index_in) {}
 
-  const uint16_t slot;
+  const uint16_t index;   // of its CTS entry too
   bool active = false;    // in use: by the caller, or by works that are still open
-  bool returned = false;  // test has said done: only works of ours keep the slot
+  bool returned = false;  // test has said done: only works of ours keep it
   bool cts_open = false;  // the work that carries its CTS is not done
   bool held = false;      // its CTS is held back
   bool early = false;     // done as soon as the CTS is out: the GPU watches the flags itself
@@ -52,8 +52,9 @@ struct ReceiveRequest final : Request {
 
 class RecvCommImpl final : public RecvComm, private LinkUser, private CommProgress {
  public:
-  // `inbox` is an eager box, `outbox` a CTS box; see records.h.
-  RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box inbox, Box outbox);
+  // `inbox` is an eager inbox, `outbox` a CTS inbox; see records.h.
+  RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, RegisteredBuffer inbox,
+               RegisteredBuffer outbox);
   ~RecvCommImpl() override { leave(); }
 
   Status irecv(std::span<const Receive> receives, bool may_complete_early,
@@ -70,10 +71,10 @@ class RecvCommImpl final : public RecvComm, private LinkUser, private CommProgre
  private:
   // LinkUser
   Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) override;
-  bool on_sent(const Cookie& cookie, uint64_t* bytes) override;
+  bool on_sent(const WorkId& cookie, uint64_t* bytes) override;
   void fence_record(const RailLife& life, size_t bearer, Work* work) override;
   Status on_fenced(const RailLife& life) override;
-  JoinPlace join_place(size_t rail) const override;
+  JoinRecordPlaces join_records(size_t rail) const override;
   void fill_probe(size_t, Work*) const override {}
 
   // CommProgress
@@ -110,30 +111,31 @@ class RecvCommImpl final : public RecvComm, private LinkUser, private CommProgre
   Status on_eager(uint32_t immediate, uint64_t bytes);
   bool all_arrived(std::span<const Receive> receives) const;
   Status take_early_messages(ReceiveRequest& request);
-  Status take(uint32_t slot, ReceiveRequest& request, ReceivePart& part);
+  Status take(uint32_t buffer, ReceiveRequest& request, ReceivePart& part);
   bool find_receive(const EagerHeader& header, ReceiveRequest** request, ReceivePart** part);
   void report_credits();
 
-  Box inbox_;        // eager slots, written by the peer
-  const Mail mail_;  // CTS records and fence records under way
+  RegisteredBuffer inbox_;  // eager buffers, written by the peer
+  const Outbox outbox_;     // CTS records and fence records under way
   const uint32_t eager_max_;
   bool arrives_unpolled_ = true;
 
   std::vector<ReceiveRequest> requests_;
   std::vector<uint16_t> free_;
   uint32_t outstanding_ = 0;  // requests that the caller holds
-  uint64_t unretired_ = 0;    // slots that were returned and are still in use: a bit each
+  uint64_t unretired_ = 0;    // requests that were returned and are still in use: a bit each
   uint32_t next_cts_ = 0;
   uint32_t cts_seen_ = 0;  // CTS that the sender is known to have taken in
   TagCounters posted_;
 
-  std::array<EagerHeader, kEagerSlots> early_;  // copies, so that the peer cannot change them later
-  uint32_t early_slots_ = 0;                    // arrived, not yet taken: a bit per slot
-  uint32_t consumed_slots_ = 0;                 // taken, but an older one is not: a bit per slot
-  uint32_t consumed_ = 0;                       // all eager messages below this index are taken
-  uint32_t reported_ = 0;                       // what the sender has been told of it
+  std::array<EagerHeader, kEagerBuffers>
+      early_;                      // copies, so that the peer cannot change them later
+  uint32_t early_buffers_ = 0;     // arrived, not yet taken: a bit per buffer
+  uint32_t consumed_buffers_ = 0;  // taken, but an older one is not: a bit per buffer
+  uint32_t consumed_ = 0;          // all eager messages below this index are taken
+  uint32_t reported_ = 0;          // what the sender has been told of it
 
-  std::array<uint16_t, kMaxRequests> held_;  // slots whose CTS is held back, oldest first
+  std::array<uint16_t, kMaxRequests> held_;  // requests whose CTS is held back, oldest first
   uint32_t held_count_ = 0;
   uint32_t eager_streak_ = 0;  // messages in a row that came eagerly
   uint64_t last_eager_ns_ = 0;

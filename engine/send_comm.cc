@@ -6,9 +6,10 @@
 
 namespace slime {
 
-SendCommImpl::SendCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box inbox, Box outbox)
+SendCommImpl::SendCommImpl(Fabric& fabric, Device& device, LinkParts parts, RegisteredBuffer inbox,
+                           RegisteredBuffer outbox)
     : inbox_(std::move(inbox)),
-      mail_{std::move(outbox), parts.peer_inbox},
+      outbox_{std::move(outbox), parts.peer_inbox},
       eager_max_(parts.eager_max),
       settles_(fabric.attends_idle_comms() && parts.channels.size() > 1),
       link_(fabric, device, std::move(parts.peer), parts.active, *this, parts.traffic_class) {
@@ -56,7 +57,7 @@ Status SendCommImpl::isend(const void* data, size_t bytes, int tag, const Memory
 
 Status SendCommImpl::start(const Match& found, const void* data, size_t bytes,
                            const MemoryRegion* region, Request** request) {
-  const CtsEntry& entry = found.group->entries[found.sub];
+  const CtsReceive& entry = found.group->receives[found.sub];
   if (bytes > entry.capacity) return too_long(bytes, entry);
   const StripePlan plan =
       plan_stripes(bytes, static_cast<uint32_t>(link_.up_count()), link_.stripe_limits());
@@ -70,7 +71,7 @@ Status SendCommImpl::start(const Match& found, const void* data, size_t bytes,
   taken->remote_address = entry.address;
   taken->remote_offset = entry.offset;
   taken->cts_sequence = found.group->header.sequence;
-  taken->target = {found.group->header.slot, found.sub, 0, plan.stripes,
+  taken->target = {found.group->header.entry, found.sub, 0, plan.stripes,
                    found.group->header.generation};
   taken->open = ~uint64_t{0} >> (kMaxStripes - plan.stripes);
   taken->unsent = taken->open;
@@ -121,14 +122,14 @@ void SendCommImpl::submit_stripe(SendRequest& request, uint32_t stripe, size_t r
   work.length = static_cast<uint32_t>(request.plan.length(stripe, request.bytes));
   work.immediate = immediate.pack();
   work.cookie =
-      Cookie{Cookie::Kind::kStripe, static_cast<uint8_t>(stripe), request.index, request.generation}
+      WorkId{WorkId::Kind::kStripe, static_cast<uint8_t>(stripe), request.index, request.generation}
           .pack();
   if (work.length > 0) {
     work.local = request.data + request.plan.offset(stripe);
     work.local_key = link_.local_key(rail, request.region);
     work.remote_address = request.remote_address + request.plan.offset(stripe);
     work.remote_offset = request.remote_offset + request.plan.offset(stripe);
-    work.remote_key = remote_key(request.target.slot, request.target.sub, rail);
+    work.remote_key = remote_key(request.target.entry, request.target.sub, rail);
   }
   link_.submit(rail, work);
 }
@@ -205,12 +206,12 @@ Status SendCommImpl::on_arrived(size_t, uint32_t immediate, uint64_t bytes) {
   return link_.fail_protocol("what only a sending end sends");
 }
 
-bool SendCommImpl::on_sent(const Cookie& cookie, uint64_t* bytes) {
-  if (cookie.kind == Cookie::Kind::kEager) {
-    EagerSlot& slot = eager_[cookie.index % kEagerSlots];
-    if (!slot.open || slot.index != cookie.generation) return false;
-    finish_eager(slot);
-    *bytes = slot.bytes;
+bool SendCommImpl::on_sent(const WorkId& cookie, uint64_t* bytes) {
+  if (cookie.kind == WorkId::Kind::kEager) {
+    EagerBuffer& entry = eager_[cookie.index % kEagerBuffers];
+    if (!entry.open || entry.index != cookie.generation) return false;
+    finish_eager(entry);
+    *bytes = entry.bytes;
     return true;
   }
   SendRequest& request = requests_[cookie.index % kPool];
@@ -228,9 +229,9 @@ bool SendCommImpl::on_sent(const Cookie& cookie, uint64_t* bytes) {
 // announced when the rail was fenced already.
 bool SendCommImpl::had_arrived(const FenceRecord& record, const SendRequest& request, int stripe) {
   if (static_cast<int32_t>(request.cts_sequence - record.next_cts) >= 0) return false;
-  const FenceRecord::Slot& slot = record.slots[request.target.slot];
-  if (!slot.active || slot.sequence != request.cts_sequence) return true;
-  return slot.arrived[request.target.sub] >> stripe & 1;
+  const FenceRecord::Entry& entry = record.entries[request.target.entry];
+  if (!entry.active || entry.sequence != request.cts_sequence) return true;
+  return entry.arrived[request.target.sub] >> stripe & 1;
 }
 
 // The receiver's record says which stripes of the dead rail it has; the rest goes elsewhere.
@@ -265,17 +266,17 @@ Status SendCommImpl::on_fenced(const RailLife& life) {
   return Status::kOk;
 }
 
-JoinPlace SendCommImpl::join_place(size_t rail) const {
-  return {inbox_.data() + cts_join_offset(link_.rail_count(), rail), &mail_,
+JoinRecordPlaces SendCommImpl::join_records(size_t rail) const {
+  return {inbox_.data() + cts_join_offset(link_.rail_count(), rail), &outbox_,
           eager_join_offset(eager_max_, rail)};
 }
 
 void SendCommImpl::fill_probe(size_t rail, Work* work) const {
   const size_t offset = eager_probe_offset(eager_max_, link_.rail_count());
-  *work = link_.write_of(mail_, offset, kProbeBytes, rail);
+  *work = link_.write_of(outbox_, offset, kProbeBytes, rail);
 }
 
-Status SendCommImpl::too_long(size_t bytes, const CtsEntry& entry) {
+Status SendCommImpl::too_long(size_t bytes, const CtsReceive& entry) {
   return link_.fail(make_error(
       Status::kInvalid, 0,
       "a send of %zu bytes (tag %d) meets a receive of %llu bytes; the ranks disagree on a size",

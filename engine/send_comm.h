@@ -1,5 +1,5 @@
 // The sending end of a link: pairs sends with the receiver's CTS, cuts them into stripes, counts
-// their completions; sends small messages ahead of their CTS into the receiver's eager slots.
+// their completions; sends small messages ahead of their CTS into the receiver's eager entries.
 #pragma once
 
 #include <array>
@@ -9,9 +9,9 @@
 
 #include "engine/comm.h"
 #include "engine/comm_progress.h"
-#include "engine/link.h"
-#include "engine/link_parts.h"
-#include "engine/stripes.h"
+#include "engine/link/link.h"
+#include "engine/link/link_parts.h"
+#include "engine/link/stripes.h"
 #include "engine/tag_counters.h"
 
 namespace slime {
@@ -21,14 +21,14 @@ struct SendRequest final : Request {
 
   const uint16_t index;
   bool active = false;
-  bool eager = false;  // waits for its eager slot instead of stripes
+  bool eager = false;  // waits for its eager entry instead of stripes
   uint32_t generation = 0;
   const std::byte* data = nullptr;
   const MemoryRegion* region = nullptr;
   uint64_t bytes = 0;
   uint64_t started_ns = 0;
   StripePlan plan;
-  DataImmediate target;  // slot, sub and generation at the receiver
+  DataImmediate target;  // entry, sub and generation at the receiver
   uint32_t cts_sequence = 0;
   uint64_t remote_address = 0, remote_offset = 0;  // see Work
   uint64_t open = 0;                               // stripes not known to be done, a bit each
@@ -42,8 +42,9 @@ class SendCommImpl final : public SendComm, private LinkUser, private CommProgre
   // A grouped receive takes up to kMaxReceives sends, and NCCL keeps kMaxRequests groups going.
   static constexpr size_t kPool = size_t{kMaxRequests} * kMaxReceives;
 
-  // `inbox` is a CTS box, `outbox` an eager box; see records.h.
-  SendCommImpl(Fabric& fabric, Device& device, LinkParts parts, Box inbox, Box outbox);
+  // `inbox` is a CTS inbox, `outbox` an eager inbox; see records.h.
+  SendCommImpl(Fabric& fabric, Device& device, LinkParts parts, RegisteredBuffer inbox,
+               RegisteredBuffer outbox);
   ~SendCommImpl() override;
 
   Status isend(const void* data, size_t bytes, int tag, const MemoryRegion* region,
@@ -62,7 +63,7 @@ class SendCommImpl final : public SendComm, private LinkUser, private CommProgre
   // A grouped receive that the peer is ready for, in the order of its posting.
   struct Group {
     CtsHeader header;
-    std::array<CtsEntry, kMaxReceives> entries;
+    std::array<CtsReceive, kMaxReceives> receives;
   };
   struct Match {
     const Group* group = nullptr;
@@ -71,10 +72,10 @@ class SendCommImpl final : public SendComm, private LinkUser, private CommProgre
 
   // LinkUser
   Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) override;
-  bool on_sent(const Cookie& cookie, uint64_t* bytes) override;
+  bool on_sent(const WorkId& cookie, uint64_t* bytes) override;
   void fence_record(const RailLife&, size_t, Work*) override {}
   Status on_fenced(const RailLife& life) override;
-  JoinPlace join_place(size_t rail) const override;
+  JoinRecordPlaces join_records(size_t rail) const override;
   void fill_probe(size_t rail, Work* work) const override;
 
   // CommProgress
@@ -86,7 +87,7 @@ class SendCommImpl final : public SendComm, private LinkUser, private CommProgre
 
   // send_match.cc: what the receiver is ready for
   Status on_cts(uint32_t immediate, uint64_t bytes);
-  Status accept_cts(uint32_t slot);
+  Status accept_cts(uint32_t entry);
   Status accept_parked();
   bool passed(const Group& group) const;
   void tell_seen();
@@ -94,16 +95,16 @@ class SendCommImpl final : public SendComm, private LinkUser, private CommProgre
   Match match(int tag);
   void drop_passed();
   void drop_all_passed();
-  const std::byte* cts_record(uint32_t slot) const {
-    return inbox_.data() + slot * cts_slot_bytes(link_.rail_count());
+  const std::byte* cts_record(uint32_t entry) const {
+    return inbox_.data() + entry * cts_entry_bytes(link_.rail_count());
   }
-  const std::byte* cts_entry(uint32_t slot, uint32_t sub) const {
-    return cts_record(slot) + sizeof(CtsHeader) + sub * cts_entry_bytes(link_.rail_count());
+  const std::byte* cts_receive(uint32_t entry, uint32_t sub) const {
+    return cts_record(entry) + sizeof(CtsHeader) + sub * cts_receive_bytes(link_.rail_count());
   }
-  // Read where the peer wrote it: the slot stays as it is until this receive is complete.
-  uint64_t remote_key(uint32_t slot, uint32_t sub, size_t rail) const {
+  // Read where the peer wrote it: the entry stays as it is until this receive is complete.
+  uint64_t remote_key(uint32_t entry, uint32_t sub, size_t rail) const {
     uint64_t key;
-    std::memcpy(&key, cts_entry(slot, sub) + sizeof(CtsEntry) + rail * sizeof key, sizeof key);
+    std::memcpy(&key, cts_receive(entry, sub) + sizeof(CtsReceive) + rail * sizeof key, sizeof key);
     return key;
   }
 
@@ -115,11 +116,11 @@ class SendCommImpl final : public SendComm, private LinkUser, private CommProgre
   void submit_waiting();
   static bool had_arrived(const FenceRecord& record, const SendRequest& request, int stripe);
   SendRequest* take_request(const void* data, size_t bytes, const MemoryRegion* region);
-  Status too_long(size_t bytes, const CtsEntry& entry);
+  Status too_long(size_t bytes, const CtsReceive& entry);
   Status wait_for_receiver(size_t bytes);
 
   // send_eager.cc
-  struct EagerSlot {
+  struct EagerBuffer {
     static constexpr uint8_t kNoRail = UINT8_MAX;  // never used
     uint32_t index = 0;
     uint32_t bytes = 0;             // header and payload
@@ -130,17 +131,17 @@ class SendCommImpl final : public SendComm, private LinkUser, private CommProgre
   static constexpr uint16_t kNoRequest = UINT16_MAX;
   bool eager_fits(size_t bytes, const MemoryRegion* region);
   void start_eager(const void* data, size_t bytes, int tag, Request** request);
-  void submit_eager(uint32_t slot, bool again);
+  void submit_eager(uint32_t entry, bool again);
   void repeat_eager(size_t dead_rail);
-  void finish_eager(EagerSlot& eager);
-  bool has_arrived(const EagerSlot& eager) const {  // by the receiver's credits
+  void finish_eager(EagerBuffer& eager);
+  bool has_arrived(const EagerBuffer& eager) const {  // by the receiver's credits
     return static_cast<int32_t>(eager.index - eager_consumed_) < 0;
   }
   void settle();
   void return_credits(uint32_t consumed);
 
-  Box inbox_;        // written by the peer: CTS ring and fence records
-  const Mail mail_;  // eager messages under way
+  RegisteredBuffer inbox_;  // written by the peer: CTS ring and fence records
+  const Outbox outbox_;     // eager messages under way
   const uint32_t eager_max_;
 
   std::vector<SendRequest> requests_;
@@ -153,13 +154,13 @@ class SendCommImpl final : public SendComm, private LinkUser, private CommProgre
 
   std::array<Group, kMaxRequests> groups_;
   uint32_t groups_head_ = 0, groups_tail_ = 0;
-  uint32_t next_cts_ = 0;      // sequence expected next
-  uint32_t told_ = 0;          // of those before it, how many the receiver knows to be taken in
-  uint64_t parked_slots_ = 0;  // CTS that came too early, a bit per slot
+  uint32_t next_cts_ = 0;        // sequence expected next
+  uint32_t told_ = 0;            // of those before it, how many the receiver knows to be taken in
+  uint64_t parked_entries_ = 0;  // CTS that came too early, a bit per entry
   TagCounters sent_;
   uint64_t waiting_since_ns_ = 0;  // since when isend has had nobody to send to; 0: it has
 
-  std::array<EagerSlot, kEagerSlots> eager_;
+  std::array<EagerBuffer, kEagerBuffers> eager_;
   uint32_t eager_sent_ = 0;
   uint32_t eager_consumed_ = 0;
   uint32_t eager_streak_ = 0;  // messages in a row that went eagerly; 0 once a CTS was asked for

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/common/engine_pair.h"
-#include "engine/link.h"
+#include "engine/link/link.h"
 
 namespace slime::bench {
 
@@ -17,8 +17,8 @@ class BareLink final : private LinkUser {
   template <typename PassTime>
   BareLink(Fabric& from, Fabric& to, uint32_t channels, uint32_t bytes, PassTime pass_time)
       : bytes_(bytes),
-        source_(value_of(Box::make(*from.device(0), bytes))),
-        target_(value_of(Box::make(*to.device(0), bytes))) {
+        source_(value_of(RegisteredBuffer::make(*from.device(0), bytes))),
+        target_(value_of(RegisteredBuffer::make(*to.device(0), bytes))) {
     ChannelPair parts =
         connect_channels(*from.device(0), source_, *to.device(0), target_, channels, 0, pass_time);
     peer_ = std::move(parts.to.channels);
@@ -31,7 +31,7 @@ class BareLink final : private LinkUser {
     work_.local = source_.data();
     work_.remote_address = reinterpret_cast<uint64_t>(target_.data());
     work_.length = bytes;
-    work_.cookie = Cookie{Cookie::Kind::kStripe, 0, 0, 0}.pack();
+    work_.cookie = WorkId{WorkId::Kind::kStripe, 0, 0, 0}.pack();
   }
 
   // False: no rail has room.
@@ -60,18 +60,18 @@ class BareLink final : private LinkUser {
 
  private:
   Status on_arrived(size_t, uint32_t, uint64_t) override { return Status::kOk; }
-  bool on_sent(const Cookie&, uint64_t* bytes) override {
+  bool on_sent(const WorkId&, uint64_t* bytes) override {
     *bytes = bytes_;
     ++done_;
     return true;
   }
   void fence_record(const RailLife&, size_t, Work*) override {}
   Status on_fenced(const RailLife&) override { return Status::kOk; }
-  JoinPlace join_place(size_t) const override { return {}; }  // null rails do not die
+  JoinRecordPlaces join_records(size_t) const override { return {}; }  // null rails do not die
   void fill_probe(size_t, Work*) const override {}
 
   const uint32_t bytes_;
-  Box source_, target_;
+  RegisteredBuffer source_, target_;
   Work work_;
   uint64_t done_ = 0;
   std::vector<LinkChannel> peer_;

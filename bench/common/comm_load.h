@@ -22,8 +22,8 @@ class CommLoad {
   template <typename PassTime>
   CommLoad(Fabric& from, Fabric& to, const CommLoadOptions& options, PassTime pass_time)
       : options_(options),
-        source_(value_of(Box::make(*from.device(0), options.message_bytes + 1))),
-        target_(value_of(Box::make(*to.device(0), options.message_bytes + 1))),
+        source_(value_of(RegisteredBuffer::make(*from.device(0), options.message_bytes + 1))),
+        target_(value_of(RegisteredBuffer::make(*to.device(0), options.message_bytes + 1))),
         pair_(connect_engines(from, to, options.channels, options.eager_max, pass_time)) {}
 
   // Each does one call and says whether something came of it.
@@ -87,7 +87,7 @@ class CommLoad {
   }
 
   const CommLoadOptions options_;
-  Box source_, target_;
+  RegisteredBuffer source_, target_;
   EnginePair pair_;
   Requests sends_, receives_;
   uint64_t sent_ = 0;

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/handshake.h"
 #include "engine/recv_comm.h"
 #include "engine/send_comm.h"
+#include "engine/setup/handshake.h"
 
 namespace slime::bench {
 
@@ -32,8 +32,9 @@ struct ChannelPair {
 
 // `pass_time` lets a simulated network get on.
 template <typename PassTime>
-ChannelPair connect_channels(Device& from, const Box& from_inbox, Device& to, const Box& to_inbox,
-                             uint32_t channels, uint32_t eager_max, PassTime pass_time) {
+ChannelPair connect_channels(Device& from, const RegisteredBuffer& from_inbox, Device& to,
+                             const RegisteredBuffer& to_inbox, uint32_t channels,
+                             uint32_t eager_max, PassTime pass_time) {
   ChannelSet active(from, channels, true), passive(to, channels, false);
   Side active_side, passive_side;
   value_of(active.open(from_inbox, &active_side));
@@ -58,10 +59,12 @@ template <typename PassTime>
 EnginePair connect_engines(Fabric& from, Fabric& to, uint32_t channels, uint32_t eager_max,
                            PassTime pass_time) {
   Device &source = *from.device(0), &target = *to.device(0);
-  Box cts_in = value_of(Box::make(source, cts_box_bytes(channels)));
-  Box eager_out = value_of(Box::make(source, eager_box_bytes(eager_max, channels)));
-  Box eager_in = value_of(Box::make(target, eager_box_bytes(eager_max, channels)));
-  Box cts_out = value_of(Box::make(target, cts_box_bytes(channels)));
+  RegisteredBuffer cts_in = value_of(RegisteredBuffer::make(source, cts_inbox_bytes(channels)));
+  RegisteredBuffer eager_out =
+      value_of(RegisteredBuffer::make(source, eager_inbox_bytes(eager_max, channels)));
+  RegisteredBuffer eager_in =
+      value_of(RegisteredBuffer::make(target, eager_inbox_bytes(eager_max, channels)));
+  RegisteredBuffer cts_out = value_of(RegisteredBuffer::make(target, cts_inbox_bytes(channels)));
   ChannelPair parts =
       connect_channels(source, cts_in, target, eager_in, channels, eager_max, pass_time);
   EnginePair pair;

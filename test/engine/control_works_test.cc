@@ -1,10 +1,10 @@
-#include "engine/control_works.h"
+#include "engine/link/control_works.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "engine/cookie.h"
+#include "engine/link/immediate.h"
 
 namespace slime {
 namespace {
@@ -41,8 +41,8 @@ TEST(ControlWorks, OnePlaceMayBeUsedForEver) {
   ControlWorks works;
   for (uint32_t i = 0; i < 30'000'000; ++i) {
     const auto place = works.begin(i);
-    const Cookie sent{Cookie::Kind::kControl, 1, place->index, place->generation};
-    const Cookie back = Cookie::unpack(sent.pack());
+    const WorkId sent{WorkId::Kind::kControl, 1, place->index, place->generation};
+    const WorkId back = WorkId::unpack(sent.pack());
     ASSERT_EQ(works.end({back.index, back.generation}), i);
   }
 }

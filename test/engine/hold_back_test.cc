@@ -68,8 +68,8 @@ class HoldBack : public ::testing::Test {
   sim::Network network_{1};
   test::SimHost from_{network_, 1, caps(), Settings(), "a"};
   test::SimHost to_{network_, 1, caps(), Settings(), "b"};
-  Box source_ = bench::value_of(Box::make(from_.device(), kLarge));
-  Box target_ = bench::value_of(Box::make(to_.device(), kLarge));
+  RegisteredBuffer source_ = bench::value_of(RegisteredBuffer::make(from_.device(), kLarge));
+  RegisteredBuffer target_ = bench::value_of(RegisteredBuffer::make(to_.device(), kLarge));
   bench::EnginePair pair_ = bench::connect_engines(*from_.fabric, *to_.fabric, 1, kEagerMax,
                                                    [this] { network_.advance(1000); });
   Request* receive_ = nullptr;
@@ -81,7 +81,7 @@ TEST_F(HoldBack, SteadySmallMessagesNeedNoCts) {
   exchange(32, 0);
   const uint64_t before = works_of_receiver();
   exchange(96, 200'000);
-  EXPECT_LE(works_of_receiver() - before, 96 / kEagerSlots * 2) << "more than reports of credits";
+  EXPECT_LE(works_of_receiver() - before, 96 / kEagerBuffers * 2) << "more than reports of credits";
 }
 
 TEST_F(HoldBack, TheFirstLargeMessageAsksForItsCts) {

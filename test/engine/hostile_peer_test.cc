@@ -22,9 +22,9 @@ class End {
  public:
   End(size_t inbox_bytes, size_t outbox_bytes)
       : fabric_(fuzz::fabric_of(kRails, clock_)),
-        inbox_(*Box::make(device(), inbox_bytes)),
+        inbox_(*RegisteredBuffer::make(device(), inbox_bytes)),
         written_(inbox_.data()) {
-    auto outbox = Box::make(device(), outbox_bytes);
+    auto outbox = RegisteredBuffer::make(device(), outbox_bytes);
     comm_ = std::make_unique<Comm>(*fabric_, device(), fuzz::parts_of(wires_, kEagerMax),
                                    std::move(inbox_), std::move(*outbox));
     EXPECT_EQ(comm_->progress(), Status::kOk);
@@ -59,13 +59,13 @@ class End {
   ManualClock clock_;
   fuzz::Wire wires_[kRails];
   std::unique_ptr<Fabric> fabric_;
-  Box inbox_;
+  RegisteredBuffer inbox_;
   std::byte* const written_;
   std::unique_ptr<Comm> comm_;
 };
 
 struct Receiver : End<RecvCommImpl> {
-  Receiver() : End(eager_box_bytes(kEagerMax, kRails), cts_box_bytes(kRails)) {}
+  Receiver() : End(eager_inbox_bytes(kEagerMax, kRails), cts_inbox_bytes(kRails)) {}
 
   Request* receive() {
     Request* request = nullptr;
@@ -75,8 +75,8 @@ struct Receiver : End<RecvCommImpl> {
   }
   void send_eager(uint32_t index) {
     const EagerHeader header{index, 8, 0, index, 0, 0};
-    std::byte* const slot = inbox() + index % kEagerSlots * eager_slot_bytes(kEagerMax);
-    std::memcpy(slot, &header, sizeof header);
+    std::byte* const buffer = inbox() + index % kEagerBuffers * eager_buffer_bytes(kEagerMax);
+    std::memcpy(buffer, &header, sizeof header);
     arrive(eager_immediate(index), sizeof header + 8);
   }
 
@@ -84,9 +84,9 @@ struct Receiver : End<RecvCommImpl> {
 };
 
 void send_all_stripes_that_could_be(Receiver& receiver) {
-  for (uint32_t slot = 0; slot < kReceiveSlots; ++slot) {
+  for (uint32_t entry = 0; entry < kCtsEntries; ++entry) {
     for (uint32_t generation = 0; generation < 16; ++generation) {
-      receiver.arrive(DataImmediate{slot, 0, 0, 1, generation}.pack(), 8);
+      receiver.arrive(DataImmediate{entry, 0, 0, 1, generation}.pack(), 8);
     }
   }
 }
@@ -136,25 +136,25 @@ TEST(HostilePeer, TheTimeOutNamesARailWhoseEndThePeerHasNotAnswered) {
 }
 
 struct Sender : End<SendCommImpl> {
-  Sender() : End(cts_box_bytes(kRails), eager_box_bytes(kEagerMax, kRails)) {
+  Sender() : End(cts_inbox_bytes(kRails), eager_inbox_bytes(kEagerMax, kRails)) {
     region = *device().memory().acquire({data.data(), data.size()});
   }
   ~Sender() { device().memory().release(region); }
 
   void clear_to_send() {
     const CtsHeader header{0, 0, 1, 1, 0};
-    const CtsEntry entry{0x1000, 0, data.size(), 0, 0};
+    const CtsReceive entry{0x1000, 0, data.size(), 0, 0};
     std::memcpy(inbox(), &header, sizeof header);
     std::memcpy(inbox() + sizeof header, &entry, sizeof entry);
-    arrive(cts_immediate(0, 0), sizeof header + cts_entry_bytes(kRails));
+    arrive(cts_immediate(0, 0), sizeof header + cts_receive_bytes(kRails));
   }
   // The stripes that were posted so far on each rail, as the rail knows them.
-  std::vector<std::vector<Cookie>> posted() const {
-    std::vector<std::vector<Cookie>> stripes(kRails);
+  std::vector<std::vector<WorkId>> posted() const {
+    std::vector<std::vector<WorkId>> stripes(kRails);
     for (size_t i = 0; i < kRails; ++i) {
       for (const Work& work : wire(i).posted) {
-        const Cookie cookie = Cookie::unpack(work.cookie);
-        if (cookie.kind == Cookie::Kind::kStripe) stripes[i].push_back(cookie);
+        const WorkId cookie = WorkId::unpack(work.cookie);
+        if (cookie.kind == WorkId::Kind::kStripe) stripes[i].push_back(cookie);
       }
     }
     return stripes;
@@ -175,10 +175,10 @@ TEST(HostilePeer, ACompletionOfAStripeThatWasNotPostedChangesNothing) {
   EXPECT_FALSE(sender.done(request));
   const auto first = sender.posted();
   ASSERT_FALSE(first[0].empty());
-  Cookie claimed = first[0].front();
+  WorkId claimed = first[0].front();
   uint64_t on_rails = 0;
   for (const auto& rail : first) {
-    for (const Cookie& cookie : rail) on_rails |= uint64_t{1} << cookie.part;
+    for (const WorkId& cookie : rail) on_rails |= uint64_t{1} << cookie.part;
   }
   for (uint8_t part = 0; part < kMaxStripes; ++part) {
     claimed.part = part;
@@ -200,7 +200,7 @@ TEST(HostilePeer, ACompletionOfAStripeThatWasNotPostedChangesNothing) {
   uint64_t bytes = 0;
   for (size_t i = 0; i < kRails; ++i) {
     for (const Work& work : sender.wire(i).posted) {
-      if (Cookie::unpack(work.cookie).kind == Cookie::Kind::kStripe) bytes += work.length;
+      if (WorkId::unpack(work.cookie).kind == WorkId::Kind::kStripe) bytes += work.length;
     }
   }
   EXPECT_EQ(bytes, sender.data.size());

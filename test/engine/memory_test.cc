@@ -230,11 +230,11 @@ TEST(Fabric, MergeRefusesWhatItCannotDo) {
 }
 
 // A comm has a place for 32 eager messages of the largest size, and hundreds of comms are usual.
-TEST(BoxTest, TakesMemoryOnlyAsItIsUsed) {
+TEST(RegisteredBufferTest, TakesMemoryOnlyAsItIsUsed) {
   constexpr size_t kBytes = 1 << 20, kPage = 4096;
   sim::Network network(1);
   SimHost host(network, 1, RailCaps(), Settings(), "a");
-  const auto box = Box::make(host.device(), kBytes);
+  const auto box = RegisteredBuffer::make(host.device(), kBytes);
   ASSERT_TRUE(box);
   std::array<unsigned char, kBytes / kPage> pages;
   ASSERT_EQ(mincore(box->data(), kBytes, pages.data()), 0);

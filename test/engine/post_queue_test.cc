@@ -1,4 +1,4 @@
-#include "engine/post_queue.h"
+#include "engine/link/post_queue.h"
 
 #include <gtest/gtest.h>
 

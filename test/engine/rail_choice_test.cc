@@ -1,4 +1,4 @@
-#include "engine/rail_choice.h"
+#include "engine/link/rail_choice.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "engine/rail_rate.h"
+#include "engine/link/rail_rate.h"
 
 namespace slime::test {
 namespace {

@@ -82,7 +82,7 @@ struct ScheduleWorld::Parts {
   size_t retries_before = 0;
   std::array<uint64_t, 2> stopped_until_ns = {};  // sender, receiver: nobody calls it
   uint32_t turns_left = 0;                        // how often a mortal rail may still die or return
-  bool many_small = false;                        // enough messages to use eager slots again
+  bool many_small = false;                        // enough messages to use eager buffers again
   bool sender_leaves = false;                     // as soon as it has nothing left to do
 
   Parts() : source(kArena), target(kArena), expected(kArena) {

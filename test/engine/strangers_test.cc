@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "base/log.h"
-#include "engine/handshake.h"
+#include "engine/setup/handshake.h"
 #include "test/support/manual_clock.h"
 #include "test/support/strangers.h"
 #include "test/support/tcp_link.h"
@@ -51,10 +51,10 @@ class ListenerStrangers : public ::testing::Test {
     Fd fd = std::move(*start_connect(address_));
     Error error;
     ASSERT_TRUE(in_time([&] { return finish_connect(fd, address_, &error) == Status::kOk; }));
-    Letter<Hello> garbage;
+    HandshakeMessage<Hello> garbage;
     garbage.value.preamble.magic = 1;
     ASSERT_EQ(garbage.send(fd, &error), Status::kOk) << error.what;
-    Letter<Welcome> answer;
+    HandshakeMessage<Welcome> answer;
     ASSERT_TRUE(in_time([&] {
       look();
       return answer.receive(fd, &error) != Status::kAgain;
@@ -128,7 +128,7 @@ TEST(ConnectorAtAFullListener, TriesAgainAfterAResetButNotAfterAnEnd) {
     abort_connection(std::move(visitor.fd));
   }
   ASSERT_TRUE(steps_until_accepted());
-  Letter<Hello> hello;
+  HandshakeMessage<Hello> hello;
   ASSERT_TRUE(in_time([&] {
     EXPECT_TRUE(connector->step());
     return hello.receive(visitor.fd, &error) == Status::kOk;

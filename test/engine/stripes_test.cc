@@ -1,8 +1,8 @@
-#include "engine/stripes.h"
+#include "engine/link/stripes.h"
 
 #include <gtest/gtest.h>
 
-#include "engine/immediate.h"
+#include "engine/link/immediate.h"
 
 namespace slime {
 namespace {
@@ -59,12 +59,12 @@ TEST(Stripes, RefuseWhatDoesNotFitTheImmediate) {
 }
 
 TEST(Immediate, DataSurvivesPacking) {
-  for (const uint32_t slot : {0u, 63u}) {
+  for (const uint32_t entry : {0u, 63u}) {
     for (const uint32_t stripes : {1u, 2u, 64u}) {
-      const DataImmediate in{slot, 7, stripes - 1, stripes, 0x1ff};
+      const DataImmediate in{entry, 7, stripes - 1, stripes, 0x1ff};
       ASSERT_EQ(kind_of(in.pack()), ImmediateKind::kData);
       const DataImmediate out = DataImmediate::unpack(in.pack());
-      EXPECT_EQ(out.slot, slot);
+      EXPECT_EQ(out.entry, entry);
       EXPECT_EQ(out.sub, 7u);
       EXPECT_EQ(out.stripe, stripes - 1);
       EXPECT_EQ(out.stripes, stripes);
@@ -75,7 +75,7 @@ TEST(Immediate, DataSurvivesPacking) {
 
 TEST(Immediate, KindsAreToldApart) {
   EXPECT_EQ(kind_of(cts_immediate(63, UINT32_MAX)), ImmediateKind::kCts);
-  EXPECT_EQ(cts_slot(cts_immediate(63, UINT32_MAX)), 63u);
+  EXPECT_EQ(cts_entry_of(cts_immediate(63, UINT32_MAX)), 63u);
   EXPECT_EQ(kind_of(eager_immediate(UINT32_MAX)), ImmediateKind::kEager);
   const uint32_t control = control_immediate(ControlOp::kFenced, 15);
   EXPECT_EQ(kind_of(control), ImmediateKind::kControl);

@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "base/net/socket.h"
-#include "engine/handshake.h"
 #include "engine/recv_comm.h"
 #include "engine/send_comm.h"
+#include "engine/setup/handshake.h"
 #include "test/support/kept_warnings.h"
 #include "test/support/manual_clock.h"
 #include "test/support/tcp_link.h"
@@ -385,7 +385,7 @@ TEST_P(StrangerTest, IsTurnedAway) {
   ASSERT_TRUE(in_time([&] {
     return finish_connect(*stranger, *SocketAddress::unpack(fields.address), &error) == Status::kOk;
   }));
-  Letter<Hello> hello;
+  HandshakeMessage<Hello> hello;
   if (GetParam() == 1) std::memset(static_cast<void*>(&hello.value), 'G', sizeof hello.value);
   if (GetParam() == 3) hello.value.preamble.version = 99;
   // 0 stays silent, 2 is a right hello but for the nonce.
@@ -393,7 +393,7 @@ TEST_P(StrangerTest, IsTurnedAway) {
     ASSERT_EQ(hello.send(*stranger, &error), Status::kOk);
   }
   // It is dropped: the stranger sees the end of its connection.
-  Letter<Welcome> welcome;
+  HandshakeMessage<Welcome> welcome;
   ASSERT_TRUE(in_time([&] {
     auto accepted = (*listener)->accept();
     EXPECT_TRUE(accepted) << accepted.error().what;
@@ -478,11 +478,11 @@ TEST(Listener, APeerThatHasProvenItselfIsNotNobody) {
   ASSERT_TRUE(peer);
   Error error;
   ASSERT_TRUE(in_time([&] { return finish_connect(*peer, *address, &error) == Status::kOk; }));
-  Letter<Hello> hello;
+  HandshakeMessage<Hello> hello;
   hello.value.nonce = fields.nonce;
-  hello.value.rails = cards_of(to.fabric->device(0)->rails());
+  hello.value.rails = describe_rails(to.fabric->device(0)->rails());
   ASSERT_EQ(hello.send(*peer, &error), Status::kOk);
-  Letter<Welcome> welcome;
+  HandshakeMessage<Welcome> welcome;
   ASSERT_TRUE(in_time([&] {
     EXPECT_TRUE(nobody_yet());
     return welcome.receive(*peer, &error) == Status::kOk;

@@ -1,5 +1,5 @@
 // The connecting end of the handshake: any handle, and any answer of whoever listens there.
-#include "engine/handshake.h"
+#include "engine/setup/handshake.h"
 #include "test/fuzz/support/fuzz_rail.h"
 #include "test/fuzz/support/stream.h"
 
@@ -35,11 +35,13 @@ static Handle handle_of(fuzz::Input& input) {
 
 static std::vector<std::byte> welcome_of(fuzz::Input& input, const Device& device) {
   Welcome welcome;
-  welcome.rails.cards.fill(cards_of(device.rails()).cards[0]);
+  welcome.rails.all.fill(describe_rails(device.rails()).all[0]);
   welcome.rails.count = input.below(kMaxRails + 2);
   welcome.channels = input.below(4) > 0 ? std::max(welcome.rails.count, 2u) : input.below(40);
-  const auto card = input.bytes(input.below(4) > 0 ? 0 : input.below(sizeof(RailCard)));
-  if (!card.empty()) std::memcpy(&welcome.rails.cards[1], card.data(), card.size());
+  const auto description =
+      input.bytes(input.below(4) > 0 ? 0 : input.below(sizeof(RailDescription)));
+  if (!description.empty())
+    std::memcpy(&welcome.rails.all[1], description.data(), description.size());
   welcome.eager_max = input.take<uint32_t>() % 8192;
   const auto reason = input.bytes(input.below(256));
   if (!reason.empty()) std::memcpy(welcome.reason.data(), reason.data(), reason.size());

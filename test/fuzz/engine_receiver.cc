@@ -1,4 +1,4 @@
-// The receiving end of a link: the peer writes what it likes into our eager slots and announces
+// The receiving end of a link: the peer writes what it likes into our eager buffers and announces
 // stripes, eager messages and control words that never were.
 #include <algorithm>
 
@@ -15,8 +15,8 @@ class ReceiverBench {
   explicit ReceiverBench(fuzz::Input& input)
       : input_(input), fabric_(fuzz::fabric_of(kRails, clock_)) {
     Device& device = *fabric_->device(0);
-    auto inbox = Box::make(device, eager_box_bytes(kEagerMax, kRails));
-    auto outbox = Box::make(device, cts_box_bytes(kRails));
+    auto inbox = RegisteredBuffer::make(device, eager_inbox_bytes(kEagerMax, kRails));
+    auto outbox = RegisteredBuffer::make(device, cts_inbox_bytes(kRails));
     FUZZ_CHECK(inbox && outbox);
     inbox_ = inbox->data();
     LinkParts parts = fuzz::parts_of(wires_, kEagerMax);
@@ -54,9 +54,9 @@ class ReceiverBench {
   };
 
   void write() {
-    const size_t at = input_.take<uint16_t>() % eager_box_bytes(kEagerMax, kRails);
+    const size_t at = input_.take<uint16_t>() % eager_inbox_bytes(kEagerMax, kRails);
     const auto bytes =
-        input_.bytes(std::min<size_t>(input_.below(64), eager_box_bytes(kEagerMax, kRails) - at));
+        input_.bytes(std::min<size_t>(input_.below(64), eager_inbox_bytes(kEagerMax, kRails) - at));
     std::copy(bytes.begin(), bytes.end(), inbox_ + at);
   }
   void arrive(uint32_t immediate, uint64_t bytes) {
@@ -71,13 +71,13 @@ class ReceiverBench {
                              .tag = static_cast<int32_t>(input_.below(2)),
                              .ordinal = input_.below(8),
                              .cts_seen = input_.below(4)};
-    std::memcpy(inbox_ + (eager_ % kEagerSlots) * eager_slot_bytes(kEagerMax), &header,
+    std::memcpy(inbox_ + (eager_ % kEagerBuffers) * eager_buffer_bytes(kEagerMax), &header,
                 sizeof header);
     arrive(eager_immediate(eager_++), sizeof header + header.length);
   }
   void stripe() {
     const auto dice = input_.take<uint16_t>();
-    const DataImmediate immediate{.slot = dice & kSlotMask,
+    const DataImmediate immediate{.entry = dice & kEntryMask,
                                   .sub = dice >> 5 & 1u,
                                   .stripe = dice >> 6 & 1u,
                                   .stripes = (dice >> 7 & 1u) + 1,

@@ -15,8 +15,8 @@ class SenderBench {
   explicit SenderBench(fuzz::Input& input)
       : input_(input), fabric_(fuzz::fabric_of(kRails, clock_)), data_(kBytes) {
     Device& device = *fabric_->device(0);
-    auto inbox = Box::make(device, cts_box_bytes(kRails));
-    auto outbox = Box::make(device, eager_box_bytes(kEagerMax, kRails));
+    auto inbox = RegisteredBuffer::make(device, cts_inbox_bytes(kRails));
+    auto outbox = RegisteredBuffer::make(device, eager_inbox_bytes(kEagerMax, kRails));
     FUZZ_CHECK(inbox && outbox);
     inbox_ = inbox->data();
     LinkParts parts = fuzz::parts_of(wires_, kEagerMax);
@@ -56,13 +56,14 @@ class SenderBench {
  private:
   // The rail lets the peer write into the inbox, and nowhere else.
   void write() {
-    const size_t at = input_.take<uint32_t>() % cts_box_bytes(kRails);
-    const auto bytes = input_.bytes(std::min<size_t>(input_.below(64), cts_box_bytes(kRails) - at));
+    const size_t at = input_.take<uint32_t>() % cts_inbox_bytes(kRails);
+    const auto bytes =
+        input_.bytes(std::min<size_t>(input_.below(64), cts_inbox_bytes(kRails) - at));
     std::copy(bytes.begin(), bytes.end(), inbox_ + at);
   }
   // A field of a record that may have been announced already.
   void damage() {
-    const size_t at = input_.below(kReceiveSlots) * cts_slot_bytes(kRails) + 2 * input_.below(24);
+    const size_t at = input_.below(kCtsEntries) * cts_entry_bytes(kRails) + 2 * input_.below(24);
     const auto value = input_.take<uint16_t>();
     std::memcpy(inbox_ + at, &value, sizeof value);
   }
@@ -75,20 +76,20 @@ class SenderBench {
   void clear_to_send() {
     const uint32_t ahead = input_.below(4);
     CtsHeader header{.sequence = sequence_ + ahead,
-                     .slot = static_cast<uint16_t>(input_.below(kReceiveSlots)),
+                     .entry = static_cast<uint16_t>(input_.below(kCtsEntries)),
                      .generation = 1,
                      .count = input_.below(3) + 1,
                      .eager_consumed = 0};
-    const size_t slot = header.slot;
-    std::byte* record = inbox_ + slot * cts_slot_bytes(kRails);
+    const size_t entry = header.entry;
+    std::byte* record = inbox_ + entry * cts_entry_bytes(kRails);
     std::memcpy(record, &header, sizeof header);
     for (uint32_t i = 0; i < header.count; ++i) {
-      const CtsEntry entry{0x1000, 0, kBytes, static_cast<int32_t>(i), ordinal_ + ahead};
-      std::memcpy(record + sizeof header + i * cts_entry_bytes(kRails), &entry, sizeof entry);
+      const CtsReceive entry{0x1000, 0, kBytes, static_cast<int32_t>(i), ordinal_ + ahead};
+      std::memcpy(record + sizeof header + i * cts_receive_bytes(kRails), &entry, sizeof entry);
     }
     if (ahead == 0) ++sequence_, ++ordinal_;
-    arrive(cts_immediate(header.slot, header.sequence),
-           sizeof header + header.count * cts_entry_bytes(kRails));
+    arrive(cts_immediate(header.entry, header.sequence),
+           sizeof header + header.count * cts_receive_bytes(kRails));
   }
   void send() {
     const size_t bytes = input_.take<uint16_t>() % (kBytes + 1);

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/handshake.h"
 #include "engine/recv_comm.h"
 #include "engine/send_comm.h"
+#include "engine/setup/handshake.h"
 #include "transports/sim/sim_rail.h"
 
 namespace slime::test {
@@ -64,10 +64,14 @@ inline SimLink connect(sim::Network& network, SimHost& from, SimHost& to, uint32
     if (!result) std::abort();
     return std::move(*result);
   };
-  Box send_inbox = must(Box::make(from.device(), cts_box_bytes(channels)));
-  Box send_outbox = must(Box::make(from.device(), eager_box_bytes(eager_max, channels)));
-  Box recv_inbox = must(Box::make(to.device(), eager_box_bytes(eager_max, channels)));
-  Box recv_outbox = must(Box::make(to.device(), cts_box_bytes(channels)));
+  RegisteredBuffer send_inbox =
+      must(RegisteredBuffer::make(from.device(), cts_inbox_bytes(channels)));
+  RegisteredBuffer send_outbox =
+      must(RegisteredBuffer::make(from.device(), eager_inbox_bytes(eager_max, channels)));
+  RegisteredBuffer recv_inbox =
+      must(RegisteredBuffer::make(to.device(), eager_inbox_bytes(eager_max, channels)));
+  RegisteredBuffer recv_outbox =
+      must(RegisteredBuffer::make(to.device(), cts_inbox_bytes(channels)));
   ChannelSet active(from.device(), channels, true), passive(to.device(), channels, false);
   Side active_side, passive_side;
   if (!active.open(send_inbox, &active_side) || !passive.open(recv_inbox, &passive_side)) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/fabric.h"
-#include "engine/link_parts.h"
+#include "engine/link/link_parts.h"
 #include "test/fuzz/support/target.h"
 #include "transports/rail.h"
 

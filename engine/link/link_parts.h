@@ -6,24 +6,25 @@
 #include <string>
 #include <vector>
 
-#include "engine/box.h"
-#include "engine/records.h"
+#include "engine/link/records.h"
+#include "engine/registered_buffer.h"
 #include "transports/rail.h"
 
 namespace slime {
 
 // The inbox of the peer, with its key on each channel of the link.
-struct RemoteBox {
+struct RemoteInbox {
   uint64_t address = 0;
   std::array<uint64_t, kMaxRails> keys = {};
 };
 
-// What this end writes for the peer to read: each record lies at the same place in both boxes.
-struct Mail {
-  Box outbox;
-  const RemoteBox peer_inbox;
+// What this end writes for the peer to read: each record lies at the same offset in the outbox and
+// in the inbox of the peer.
+struct Outbox {
+  RegisteredBuffer buffer;
+  const RemoteInbox peer_inbox;
 
-  std::byte* at(size_t offset) const { return outbox.data() + offset; }
+  std::byte* at(size_t offset) const { return buffer.data() + offset; }
 };
 
 struct LinkChannel {
@@ -37,7 +38,7 @@ struct LinkParts {
   bool active = false;                // this end connects, and tries to get dead rails back
   int traffic_class = kNoTrafficClass;
   bool host_memory = false;  // CommOptions
-  RemoteBox peer_inbox;
+  RemoteInbox peer_inbox;
   uint32_t eager_max = 0;  // agreed: the smaller of both ends' settings
   std::string peer;        // for errors: host, process, address
 };

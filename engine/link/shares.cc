@@ -5,7 +5,7 @@
 #include <bit>
 
 #include "base/log.h"
-#include "engine/link.h"
+#include "engine/link/link.h"
 
 namespace slime {
 namespace {
@@ -78,7 +78,7 @@ void Link::limit_stripes() {
     const auto worth = static_cast<uint64_t>(kWorthNs / fastest);
     stripe_limits_.least = std::clamp(worth, kLeastStripe, kMostLeastStripe);
   }
-  stripe_limits_.wieldy = static_cast<uint64_t>(kStripeNs / slowest) + 1;
+  stripe_limits_.unhurried = static_cast<uint64_t>(kStripeNs / slowest) + 1;
 }
 
 void Link::judge_rails() {

@@ -5,14 +5,14 @@
 #include <string>
 
 #include "base/net/visitors.h"
-#include "engine/handshake.h"
+#include "engine/setup/handshake.h"
 
 namespace slime {
 
-class Greeting {
+class IncomingHandshake {
  public:
-  Greeting(Fabric& fabric, Device& device, const Nonce& nonce, Accepted accepted,
-           const CommOptions& options = {});
+  IncomingHandshake(Fabric& fabric, Device& device, const Nonce& nonce, Accepted accepted,
+                    const CommOptions& options = {});
 
   // kAgain: call again. kOk: take() the comm. Anything else: error() says why; proven() tells a
   // peer that failed from a stranger.
@@ -53,11 +53,11 @@ class Greeting {
   Status status_ = Status::kAgain;  // of the last step()
   Error error_;
   Error refusal_;
-  Letter<Hello> hello_;
-  Letter<Welcome> welcome_;
-  Letter<Confirm> confirm_;
-  Letter<Ready> ready_, peer_ready_;
-  std::unique_ptr<Box> inbox_, outbox_;
+  HandshakeMessage<Hello> hello_;
+  HandshakeMessage<Welcome> welcome_;
+  HandshakeMessage<Confirm> confirm_;
+  HandshakeMessage<Ready> ready_, peer_ready_;
+  std::unique_ptr<RegisteredBuffer> inbox_, outbox_;
   std::unique_ptr<ChannelSet> channels_;  // last: channels go before the memory they write
 };
 

@@ -21,9 +21,9 @@
 #include "base/net/socket.h"
 #include "base/random.h"
 #include "engine/comm.h"
-#include "engine/link_parts.h"
-#include "engine/rail_card.h"
-#include "engine/records.h"
+#include "engine/link/link_parts.h"
+#include "engine/link/records.h"
+#include "engine/setup/rail_description.h"
 
 namespace slime {
 
@@ -43,7 +43,7 @@ struct Hello {
   Nonce nonce = {};
   uint32_t eager_max = 0;
   std::array<char, 96> name = {};  // host and process, for people
-  RailCards rails;
+  RailDescriptions rails;
 };
 
 // What one end tells the other about its side of the channels.
@@ -59,7 +59,7 @@ struct Welcome {
   uint32_t eager_max = 0;
   std::array<char, 96> name = {};
   std::array<char, 512> reason = {};
-  RailCards rails;
+  RailDescriptions rails;
   Side side;
 };
 
@@ -84,7 +84,7 @@ static_assert(sizeof(HandleFields) <= kHandleBytes - 16);
 
 // A message on its way, in or out.
 template <typename T>
-class Letter {
+class HandshakeMessage {
  public:
   T value;
   Status send(const Fd& fd, Error* error) {
@@ -121,8 +121,8 @@ class ChannelSet {
   ChannelSet(Device& device, uint32_t count, bool active, int traffic_class = kNoTrafficClass);
 
   // Whether the rails of the channels can reach those of the peer.
-  Result<void> pair_with(const RailCards& peer, const std::string& peer_name);
-  Result<void> open(const Box& inbox, Side* side);
+  Result<void> pair_with(const RailDescriptions& peer, const std::string& peer_name);
+  Result<void> open(const RegisteredBuffer& inbox, Side* side);
   Status connect(const Side& peer);  // again until not kAgain
   std::string failure() const;       // of the channel that failed to connect
   LinkParts take(const Side& peer, uint32_t eager_max, std::string name);

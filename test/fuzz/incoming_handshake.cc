@@ -1,5 +1,5 @@
 // The listening end of the handshake with a visitor who may or may not have seen the handle.
-#include "engine/greeting.h"
+#include "engine/setup/incoming_handshake.h"
 
 #include "engine/recv_comm.h"
 #include "test/fuzz/support/fuzz_rail.h"
@@ -7,23 +7,24 @@
 
 namespace slime {
 
-SLIME_FUZZ_TARGET(greeting, input) {
+SLIME_FUZZ_TARGET(incoming_handshake, input) {
   fuzz::ManualClock clock;
   const auto fabric = fuzz::fabric_of(2, clock);
   fuzz::Stream stream;
   Nonce nonce;
   nonce.fill(std::byte{0x77});
   const uint32_t dice = input.below(256);
-  Greeting greeting(*fabric, *fabric->device(0), nonce,
-                    {std::move(stream.theirs), *SocketAddress::parse("127.0.0.1:9")});
+  IncomingHandshake incoming(*fabric, *fabric->device(0), nonce,
+                             {std::move(stream.theirs), *SocketAddress::parse("127.0.0.1:9")});
   bool knows = false;
   if (dice & 1) {
     Hello hello;
     hello.nonce = nonce;
     hello.rails.count = input.below(kMaxRails + 2);
-    hello.rails.cards.fill(cards_of(fabric->device(0)->rails()).cards[0]);
-    const auto card = input.bytes(input.below(sizeof(RailCard)));
-    if (!card.empty()) std::memcpy(&hello.rails.cards[0], card.data(), card.size());
+    hello.rails.all.fill(describe_rails(fabric->device(0)->rails()).all[0]);
+    const auto description = input.bytes(input.below(sizeof(RailDescription)));
+    if (!description.empty())
+      std::memcpy(&hello.rails.all[0], description.data(), description.size());
     hello.eager_max = input.take<uint32_t>();
     const auto name = input.bytes(hello.name.size());
     if (!name.empty()) std::memcpy(hello.name.data(), name.data(), name.size());
@@ -39,24 +40,24 @@ SLIME_FUZZ_TARGET(greeting, input) {
   }
   Status status = Status::kAgain;
   while (status == Status::kAgain && !input.empty()) {
-    status = greeting.step();
+    status = incoming.step();
     stream.say(input.bytes(input.below(200) + 1));
     (void)stream.hear();
   }
-  if (status == Status::kAgain) status = greeting.step();
-  FUZZ_CHECK(knows || !greeting.proven());  // 128 bits are not guessed
+  if (status == Status::kAgain) status = incoming.step();
+  FUZZ_CHECK(knows || !incoming.proven());  // 128 bits are not guessed
   if (status == Status::kOk) {
-    const auto comm = greeting.take();
+    const auto comm = incoming.take();
     FUZZ_CHECK(comm != nullptr);
     (void)comm->progress();
     return;
   }
   if (status == Status::kAgain) {
     clock.pass(3'600'000'000'000);
-    status = greeting.step();
+    status = incoming.step();
     FUZZ_CHECK(status == Status::kTimeout);
   }
-  for (const char c : greeting.error().what) FUZZ_CHECK(static_cast<unsigned char>(c) >= 0x20);
+  for (const char c : incoming.error().what) FUZZ_CHECK(static_cast<unsigned char>(c) >= 0x20);
 }
 
 }  // namespace slime

@@ -1,4 +1,5 @@
-// A block of memory of ours that is registered on all rails of a device: a place for records.
+// A block of memory of ours that is registered on all rails of a device: a place for protocol
+// records.
 #pragma once
 
 #include <sys/mman.h>
@@ -15,22 +16,23 @@
 
 namespace slime {
 
-class Box {
+class RegisteredBuffer {
  public:
-  Box() = default;
-  Box(Box&& other) noexcept : device_(other.device_), bytes_(std::move(other.bytes_)) {
+  RegisteredBuffer() = default;
+  RegisteredBuffer(RegisteredBuffer&& other) noexcept
+      : device_(other.device_), bytes_(std::move(other.bytes_)) {
     region_ = other.region_;
     other.region_ = nullptr;
   }
-  Box& operator=(Box&&) = delete;
-  ~Box() {
+  RegisteredBuffer& operator=(RegisteredBuffer&&) = delete;
+  ~RegisteredBuffer() {
     if (region_) device_->memory().release(region_);
   }
 
   // Zeroed, so that no record is ever read that nobody wrote; a large one by the kernel, as it is
   // used. For a small one that would only cost: the kernel stops all threads to unmap it.
-  static Result<Box> make(Device& device, size_t bytes) {
-    Box box;
+  static Result<RegisteredBuffer> make(Device& device, size_t bytes) {
+    RegisteredBuffer buffer;
     const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     void* const pages = allocate(rounded);
     if (pages == nullptr) {
@@ -38,12 +40,12 @@ class Box {
                              "device %s: no memory for %zu bytes of protocol records",
                              device.properties().name.c_str(), rounded));
     }
-    box.bytes_ = Bytes(static_cast<std::byte*>(pages), Free{rounded});
-    auto region = device.memory().acquire({box.bytes_.get(), rounded});
+    buffer.bytes_ = Bytes(static_cast<std::byte*>(pages), Free{rounded});
+    auto region = device.memory().acquire({buffer.bytes_.get(), rounded});
     if (!region) return fail(region.error());
-    box.device_ = &device;
-    box.region_ = *region;
-    return box;
+    buffer.device_ = &device;
+    buffer.region_ = *region;
+    return buffer;
   }
 
   std::byte* data() const { return bytes_.get(); }

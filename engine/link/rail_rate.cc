@@ -1,4 +1,4 @@
-#include "engine/rail_rate.h"
+#include "engine/link/rail_rate.h"
 
 namespace slime {
 namespace {

@@ -48,16 +48,16 @@ class PostQueue {
   // of the whole, with wider loads, waits until those stores are done.
   void push(const Work& work) {
     static_assert(sizeof(Work) == 8 * sizeof(uint64_t), "copy each member");
-    Work& slot = works_[tail_++ & (kCapacity - 1)];
-    slot.local = work.local;
-    slot.local_key = work.local_key;
-    slot.remote_address = work.remote_address;
-    slot.remote_offset = work.remote_offset;
-    slot.remote_key = work.remote_key;
-    slot.length = work.length;
-    slot.immediate = work.immediate;
-    slot.cookie = work.cookie;
-    slot.unconfirmed = work.unconfirmed;
+    Work& place = works_[tail_++ & (kCapacity - 1)];
+    place.local = work.local;
+    place.local_key = work.local_key;
+    place.remote_address = work.remote_address;
+    place.remote_offset = work.remote_offset;
+    place.remote_key = work.remote_key;
+    place.length = work.length;
+    place.immediate = work.immediate;
+    place.cookie = work.cookie;
+    place.unconfirmed = work.unconfirmed;
     outstanding_bytes_ += work.length;
   }
 

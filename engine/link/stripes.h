@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "engine/immediate.h"
+#include "engine/link/immediate.h"
 
 namespace slime {
 
@@ -27,9 +27,9 @@ struct StripePlan {
 inline constexpr uint32_t kStripesPerRail = 4;
 
 struct StripeLimits {
-  uint64_t least = 64 << 10;  // NCCL_SLIME_MIN_STRIPE: none is shorter, unless the message is
-  uint64_t most = ~0ull;      // what all rails take in one work
-  uint64_t wieldy = ~0ull;    // what takes no rail long; more stripes than usual for that
+  uint64_t least = 64 << 10;   // NCCL_SLIME_MIN_STRIPE: none is shorter, unless the message is
+  uint64_t most = ~0ull;       // what all rails take in one work
+  uint64_t unhurried = ~0ull;  // what takes no rail long; more stripes than usual for that
 };
 
 // stripes == 0: more than kMaxStripes needed.
@@ -40,7 +40,7 @@ constexpr StripePlan plan_stripes(uint64_t bytes, uint32_t rails, const StripeLi
   uint64_t wanted = 1;
   if (rails > 1) {
     const uint64_t usual = uint64_t{rails} * kStripesPerRail;
-    wanted = std::max(usual, divide_up(bytes, limits.wieldy));
+    wanted = std::max(usual, divide_up(bytes, limits.unhurried));
     wanted = std::min({wanted, bytes / limits.least, uint64_t{kMaxStripes}});
     wanted = std::max<uint64_t>(wanted, 1);
   }

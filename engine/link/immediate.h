@@ -1,19 +1,23 @@
-// The 32-bit immediates of the link protocol. Each work announces itself with one; completion is
+// By what works are recognised: at the peer by the 32-bit immediates of the link protocol, at home
+// by a WorkId.
+//
+// Immediates. Each work announces itself with one; completion is
 // counted from them, never inferred from the order of arrival (EFA's SRD delivers out of order).
 //
-//   data     0 | slot 6 | sub 3 | stripe 6 | stripes-1 6 | generation 9
-//   cts      1 | slot 6 | sequence 24
+//   data     0 | entry 6 | sub 3 | stripe 6 | stripes-1 6 | generation 9
+//   cts      1 | entry 6 | sequence 24
 //   eager    2 | index 30
 //   control  3 | operation 4 | value 26
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace slime {
 
 inline constexpr uint32_t kMaxStripes = 64;          // per message: 6 bits
-inline constexpr uint32_t kSlotMask = 0x3f;          // receive slots: 6 bits
-inline constexpr uint32_t kGenerationMask = 0x1ff;   // of a receive slot: 9 bits
+inline constexpr uint32_t kEntryMask = 0x3f;         // receive entries: 6 bits
+inline constexpr uint32_t kGenerationMask = 0x1ff;   // of a receive request: 9 bits
 inline constexpr uint32_t kSequenceMask = 0xffffff;  // of a CTS: 24 bits
 inline constexpr uint32_t kEagerIndexMask = 0x3fffffff;
 inline constexpr uint32_t kControlValueMask = 0x3ffffff;
@@ -43,25 +47,25 @@ constexpr ImmediateKind kind_of(uint32_t immediate) {
 }
 
 struct DataImmediate {
-  uint32_t slot = 0;        // receive request
+  uint32_t entry = 0;       // receive request
   uint32_t sub = 0;         // receive within the group
   uint32_t stripe = 0;      // which part of the message
   uint32_t stripes = 1;     // how many parts
-  uint32_t generation = 0;  // use of the slot: a late stripe of an earlier use is recognised
+  uint32_t generation = 0;  // use of that request: a late stripe of an earlier use is recognised
 
   constexpr uint32_t pack() const {
-    return slot << 24 | sub << 21 | stripe << 15 | (stripes - 1) << 9 | generation;
+    return entry << 24 | sub << 21 | stripe << 15 | (stripes - 1) << 9 | generation;
   }
   static constexpr DataImmediate unpack(uint32_t bits) {
-    return {bits >> 24 & kSlotMask, bits >> 21 & 7, bits >> 15 & 63, (bits >> 9 & 63) + 1,
+    return {bits >> 24 & kEntryMask, bits >> 21 & 7, bits >> 15 & 63, (bits >> 9 & 63) + 1,
             bits & kGenerationMask};
   }
 };
 
-constexpr uint32_t cts_immediate(uint32_t slot, uint32_t sequence) {
-  return 1u << 30 | slot << 24 | (sequence & kSequenceMask);
+constexpr uint32_t cts_immediate(uint32_t entry, uint32_t sequence) {
+  return 1u << 30 | entry << 24 | (sequence & kSequenceMask);
 }
-constexpr uint32_t cts_slot(uint32_t immediate) { return immediate >> 24 & kSlotMask; }
+constexpr uint32_t cts_entry_of(uint32_t immediate) { return immediate >> 24 & kEntryMask; }
 
 constexpr uint32_t eager_immediate(uint32_t index) { return 2u << 30 | (index & kEagerIndexMask); }
 
@@ -95,5 +99,32 @@ constexpr uint32_t widen(uint32_t known, uint32_t low_bits, uint32_t mask) {
   const bool behind = delta > mask / 2;
   return behind ? known - ((known - low_bits) & mask) : known + delta;
 }
+
+// What the completion of a work of ours is recognised by: it travels as Work::cookie, and never to
+// the peer. The generation makes a completion that comes twice, or late, harmless.
+struct WorkId {
+  enum class Kind : uint8_t { kStripe, kCts, kEager, kControl };
+  Kind kind = Kind::kStripe;
+  uint8_t part = 0;         // stripe; control operation; CTS, eager message: 1 if confirmed
+  uint16_t index = 0;       // request, CTS entry, eager buffer, or control work
+  uint32_t generation = 0;  // use of that index
+
+  // Of a work that was not Work::unconfirmed.
+  bool confirmed() const {
+    switch (kind) {
+      case Kind::kStripe:
+        return true;
+      case Kind::kCts:
+      case Kind::kEager:
+        return part != 0;
+      case Kind::kControl:
+        break;
+    }
+    return !needs_no_confirmation(static_cast<ControlOp>(part));
+  }
+  uint64_t pack() const { return std::bit_cast<uint64_t>(*this); }
+  static WorkId unpack(uint64_t bits) { return std::bit_cast<WorkId>(bits); }
+};
+static_assert(sizeof(WorkId) == sizeof(uint64_t));
 
 }  // namespace slime

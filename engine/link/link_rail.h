@@ -19,10 +19,10 @@
 #include <cstdint>
 #include <memory>
 
-#include "engine/control_works.h"
-#include "engine/link_parts.h"
-#include "engine/post_queue.h"
-#include "engine/rail_rate.h"
+#include "engine/link/control_works.h"
+#include "engine/link/link_parts.h"
+#include "engine/link/post_queue.h"
+#include "engine/link/rail_rate.h"
 #include "transports/rail.h"
 
 namespace slime {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/log.h"
-#include "engine/greeting.h"
+#include "engine/setup/incoming_handshake.h"
 
 namespace slime {
 namespace {
@@ -32,14 +32,14 @@ class ListenerImpl final : public Listener, private VisitorPort {
   Result<std::unique_ptr<RecvComm>> accept() override {
     if (!deadline_) deadline_ = Deadline(fabric_.clock(), fabric_.settings().request_timeout);
     const bool late = deadline_->passed();  // before the look: a held up process looks once more
-    for (auto greeting = greetings_.begin(); greeting != greetings_.end();) {
-      const Status status = greeting->step();
+    for (auto incoming = incoming_.begin(); incoming != incoming_.end();) {
+      const Status status = incoming->step();
       if (status == Status::kAgain) {
-        ++greeting;
+        ++incoming;
         continue;
       }
-      Greeting finished = std::move(*greeting);
-      greeting = greetings_.erase(greeting);
+      IncomingHandshake finished = std::move(*incoming);
+      incoming = incoming_.erase(incoming);
       if (status == Status::kOk) {
         deadline_.reset();
         return finished.take();
@@ -51,34 +51,35 @@ class ListenerImpl final : public Listener, private VisitorPort {
     const Status status = accept_visitors(fd_, fabric_.clock().now_ns(), &error);
     if (status != Status::kOk && status != Status::kAgain) return fail(std::move(error));
     // Who has proven itself has come, and has a deadline of its own.
-    if (late && std::ranges::none_of(greetings_, &Greeting::proven)) return fail(nobody_came());
+    if (late && std::ranges::none_of(incoming_, &IncomingHandshake::proven))
+      return fail(nobody_came());
     return nullptr;
   }
 
  private:
   std::vector<Visit> visits() const override {
     std::vector<Visit> all;
-    for (const Greeting& greeting : greetings_) {
-      if (!greeting.proven()) all.push_back(greeting.visit());
+    for (const IncomingHandshake& incoming : incoming_) {
+      if (!incoming.proven()) all.push_back(incoming.visit());
     }
     return all;
   }
 
   void drop_visit(size_t index) override {
-    const auto dropped = std::ranges::find_if(greetings_, [&index](const Greeting& greeting) {
-      return !greeting.proven() && index-- == 0;
-    });
+    const auto dropped = std::ranges::find_if(
+        incoming_,
+        [&index](const IncomingHandshake& incoming) { return !incoming.proven() && index-- == 0; });
     turn_away(dropped->peer() + " said no hello, and others wait for its place");
     dropped->abort();
-    greetings_.erase(dropped);
+    incoming_.erase(dropped);
   }
 
   Status admit(Accepted accepted, Error* /*error*/) override {
-    Greeting& greeting =
-        greetings_.emplace_back(fabric_, device_, nonce_, std::move(accepted), options_);
-    if (greeting.step() == Status::kAgain || greeting.proven()) return Status::kOk;
-    turn_away(greeting.error().what);
-    greetings_.pop_back();
+    IncomingHandshake& incoming =
+        incoming_.emplace_back(fabric_, device_, nonce_, std::move(accepted), options_);
+    if (incoming.step() == Status::kAgain || incoming.proven()) return Status::kOk;
+    turn_away(incoming.error().what);
+    incoming_.pop_back();
     return Status::kOk;
   }
 
@@ -102,8 +103,8 @@ class ListenerImpl final : public Listener, private VisitorPort {
   const SocketAddress address_;
   const Fd fd_;
   const CommOptions options_;
-  std::optional<Deadline> deadline_;  // for a peer to come, from the first accept on
-  std::list<Greeting> greetings_;     // oldest first
+  std::optional<Deadline> deadline_;       // for a peer to come, from the first accept on
+  std::list<IncomingHandshake> incoming_;  // oldest first
   StrangerLog strangers_;
 };
 

@@ -1,4 +1,4 @@
-#include "engine/handshake.h"
+#include "engine/setup/handshake.h"
 
 #include <unistd.h>
 
@@ -15,19 +15,19 @@ ChannelSet::ChannelSet(Device& device, uint32_t count, bool active, int traffic_
   }
 }
 
-Result<void> ChannelSet::pair_with(const RailCards& peer, const std::string& peer_name) {
-  const RailCards own = cards_of(device_.rails());
+Result<void> ChannelSet::pair_with(const RailDescriptions& peer, const std::string& peer_name) {
+  const RailDescriptions own = describe_rails(device_.rails());
   const std::string name = printable(own_name());
   for (size_t i = 0; i < channels_.size(); ++i) {
-    const RailCard& mine = own.cards[channels_[i].device_rail];
-    const RailCard& theirs = peer.cards[i % peer.count];
+    const RailDescription& mine = own.all[channels_[i].device_rail];
+    const RailDescription& theirs = peer.all[i % peer.count];
     if (auto fit = check_fit({mine, name}, {theirs, peer_name}); !fit) return fit;
     channels_[i].speed_mbps = common_speed_mbps(mine, theirs);
   }
   return {};
 }
 
-Result<void> ChannelSet::open(const Box& inbox, Side* side) {
+Result<void> ChannelSet::open(const RegisteredBuffer& inbox, Side* side) {
   side->inbox_address = reinterpret_cast<uint64_t>(inbox.data());
   // With several channels works may have to be repeated elsewhere, so "sent" must mean "arrived".
   const bool confirm = channels_.size() > 1;

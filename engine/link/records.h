@@ -6,23 +6,23 @@
 #include <cstdint>
 
 #include "engine/comm.h"
-#include "engine/immediate.h"
+#include "engine/link/immediate.h"
 #include "transports/rail.h"
 
 namespace slime {
 
 inline constexpr uint32_t kMaxRails = 32;  // channels of one link
 static_assert(kMaxRails <= 1u << RailLife::kRailBits);
-inline constexpr uint32_t kEagerSlots = 32;  // eager messages that may wait at the receiver
+inline constexpr uint32_t kEagerBuffers = 32;  // eager messages that may wait at the receiver
 // So many eager messages in a row let the receiver hold CTS back (recv_announce.cc), and let the
 // sender ask for one (send_match.cc). NCCL keeps 8 receives posted.
 inline constexpr uint32_t kEagerStreak = 8;
 // CTS records. Twice as many as receives: a receive can be complete by eager messages before the
 // sender has read its CTS, and the record must stay until then.
-inline constexpr uint32_t kReceiveSlots = 2 * kMaxRequests;
+inline constexpr uint32_t kCtsEntries = 2 * kMaxRequests;
 
 // One receive of a group, in a CTS. Followed in memory by the keys, one for each channel.
-struct CtsEntry {
+struct CtsReceive {
   uint64_t address = 0;
   uint64_t offset = 0;  // of the address, from the beginning of the range that the keys are for
   uint64_t capacity = 0;
@@ -32,7 +32,7 @@ struct CtsEntry {
 
 struct CtsHeader {
   uint32_t sequence = 0;
-  uint16_t slot = 0;
+  uint16_t entry = 0;
   uint16_t generation = 0;
   uint32_t count = 0;           // receives in the group
   uint32_t eager_consumed = 0;  // credits for eager messages, returned on the way
@@ -49,7 +49,7 @@ struct EagerHeader {
 
 // What had arrived at the receiver when it fenced a rail: the sender repeats only the rest.
 struct FenceRecord {
-  struct Slot {
+  struct Entry {
     uint32_t active = 0;                  // holds a receive that was announced by CTS
     uint32_t sequence = 0;                // of that CTS
     uint64_t arrived[kMaxReceives] = {};  // bit per stripe; all ones: complete
@@ -58,7 +58,7 @@ struct FenceRecord {
   uint32_t epoch = 0;     // of the rail: which of its lives has ended
   uint32_t next_cts = 0;  // from this sequence on: announced after the fence, so nothing arrived
   uint32_t reserved = 0;
-  Slot slots[kReceiveSlots];
+  Entry entries[kCtsEntries];
 };
 
 // How the peer reaches the channel of a rail that is to return to its link.
@@ -68,17 +68,15 @@ struct JoinRecord {
   ChannelAddress address = {};
 };
 
-static_assert(kReceiveSlots == kSlotMask + 1);
+static_assert(kCtsEntries == kEntryMask + 1);
 
+constexpr size_t cts_receive_bytes(size_t channels) {
+  return sizeof(CtsReceive) + channels * sizeof(uint64_t);
+}
 constexpr size_t cts_entry_bytes(size_t channels) {
-  return sizeof(CtsEntry) + channels * sizeof(uint64_t);
+  return sizeof(CtsHeader) + kMaxReceives * cts_receive_bytes(channels);
 }
-constexpr size_t cts_slot_bytes(size_t channels) {
-  return sizeof(CtsHeader) + kMaxReceives * cts_entry_bytes(channels);
-}
-constexpr size_t cts_ring_bytes(size_t channels) {
-  return kReceiveSlots * cts_slot_bytes(channels);
-}
+constexpr size_t cts_ring_bytes(size_t channels) { return kCtsEntries * cts_entry_bytes(channels); }
 
 // Sender's inbox and receiver's outbox have one layout: the CTS ring, the fence records, the join
 // records.
@@ -88,22 +86,22 @@ constexpr size_t fence_offset(size_t channels, size_t rail) {
 constexpr size_t cts_join_offset(size_t channels, size_t rail) {
   return fence_offset(channels, channels) + rail * sizeof(JoinRecord);
 }
-constexpr size_t cts_box_bytes(size_t channels) { return cts_join_offset(channels, channels); }
+constexpr size_t cts_inbox_bytes(size_t channels) { return cts_join_offset(channels, channels); }
 
 // Receiver's inbox and sender's outbox: the eager ring, the join records, the place for probes.
-// Slots start at multiples of 64 bytes.
-constexpr size_t eager_slot_bytes(size_t eager_max) {
+// Buffers start at multiples of 64 bytes.
+constexpr size_t eager_buffer_bytes(size_t eager_max) {
   return (sizeof(EagerHeader) + eager_max + 63) & ~size_t{63};
 }
 constexpr size_t eager_join_offset(size_t eager_max, size_t rail) {
-  return kEagerSlots * eager_slot_bytes(eager_max) + rail * sizeof(JoinRecord);
+  return kEagerBuffers * eager_buffer_bytes(eager_max) + rail * sizeof(JoinRecord);
 }
 // Behind them a place that is written to and never read: what probes of a rail's rate carry.
 inline constexpr size_t kProbeBytes = 16 << 10;
 constexpr size_t eager_probe_offset(size_t eager_max, size_t channels) {
   return eager_join_offset(eager_max, channels);
 }
-constexpr size_t eager_box_bytes(size_t eager_max, size_t channels) {
+constexpr size_t eager_inbox_bytes(size_t eager_max, size_t channels) {
   return eager_probe_offset(eager_max, channels) + (channels > 1 ? kProbeBytes : 0);
 }
 

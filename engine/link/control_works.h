@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/records.h"
+#include "engine/link/records.h"
 
 namespace slime {
 

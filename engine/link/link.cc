@@ -1,11 +1,11 @@
-#include "engine/link.h"
+#include "engine/link/link.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 
 #include "base/log.h"
-#include "engine/records.h"
+#include "engine/link/records.h"
 
 namespace slime {
 namespace {
@@ -14,8 +14,8 @@ constexpr uint32_t kQuietPolls = 64;  // after so many without an arrival a rail
 // Without a look at the rails for so long: what was timed meanwhile says nothing.
 constexpr uint64_t kAwayNs = 20'000'000;
 
-bool is_probe(const Cookie& cookie) {
-  return cookie.kind == Cookie::Kind::kControl &&
+bool is_probe(const WorkId& cookie) {
+  return cookie.kind == WorkId::Kind::kControl &&
          cookie.part == static_cast<uint8_t>(ControlOp::kProbe);
 }
 
@@ -63,13 +63,13 @@ void Link::warm_up() {
   favourite_ = device_.number_link() % rails_.size();
 }
 
-Work Link::write_of(const Mail& mail, size_t offset, size_t bytes, size_t rail) const {
+Work Link::write_of(const Outbox& outbox, size_t offset, size_t bytes, size_t rail) const {
   Work work;
-  work.local = mail.at(offset);
-  work.local_key = local_key(rail, mail.outbox.region());
-  work.remote_address = mail.peer_inbox.address + offset;
+  work.local = outbox.at(offset);
+  work.local_key = local_key(rail, outbox.buffer.region());
+  work.remote_address = outbox.peer_inbox.address + offset;
   work.remote_offset = offset;
-  work.remote_key = mail.peer_inbox.keys[rail];
+  work.remote_key = outbox.peer_inbox.keys[rail];
   work.length = static_cast<uint32_t>(bytes);
   return work;
 }
@@ -128,7 +128,7 @@ uint64_t Link::submit_control(size_t i, ControlOp op, uint32_t value, Work work)
   work.immediate = control_immediate(op, value);
   work.unconfirmed = needs_no_confirmation(op);
   work.cookie =
-      Cookie{Cookie::Kind::kControl, static_cast<uint8_t>(op), place->index, place->generation}
+      WorkId{WorkId::Kind::kControl, static_cast<uint8_t>(op), place->index, place->generation}
           .pack();
   submit(i, work);
   return work.cookie;
@@ -223,11 +223,11 @@ void Link::handle_sent(size_t i, const Done& done) {
   LinkRail& rail = rails_[i];
   // Both ends have fenced it in this poll: all that was open is repeated elsewhere.
   if (rail.state == RailState::kDown) return;
-  const Cookie cookie = Cookie::unpack(done.cookie);
+  const WorkId cookie = WorkId::unpack(done.cookie);
   // Probes show that a rail works, not that a request gets on; unconfirmed works show neither.
   if (cookie.confirmed() && !is_probe(cookie)) last_activity_ns_ = now_ns_;
   uint64_t bytes = 0;
-  const bool expected = cookie.kind == Cookie::Kind::kControl
+  const bool expected = cookie.kind == WorkId::Kind::kControl
                             ? control_sent(rail, done.cookie, &bytes)
                             : user_.on_sent(cookie, &bytes);
   if (!expected) return;
@@ -243,7 +243,7 @@ void Link::handle_sent(size_t i, const Done& done) {
 }
 
 bool Link::control_sent(LinkRail& rail, uint64_t packed, uint64_t* bytes) {
-  const Cookie cookie = Cookie::unpack(packed);
+  const WorkId cookie = WorkId::unpack(packed);
   const auto ended = rail.controls.end({cookie.index, cookie.generation});
   if (!ended) return false;
   *bytes = *ended;

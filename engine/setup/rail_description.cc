@@ -1,4 +1,4 @@
-#include "engine/rail_card.h"
+#include "engine/setup/rail_description.h"
 
 #include <algorithm>
 #include <cstring>
@@ -11,22 +11,22 @@ void put(const std::string& text, std::array<char, N>* to) {
   std::memcpy(to->data(), text.data(), std::min(text.size(), N));
 }
 
-RailCard card_of(const RailCaps& caps) {
-  RailCard card;
-  put(caps.name, &card.name);
-  put(caps.transport, &card.backend);
-  put(caps.link_layer, &card.link_layer);
-  put(caps.fabric, &card.fabric);
-  card.mtu = caps.mtu;
-  card.speed_mbps = caps.speed_mbps;
-  return card;
+RailDescription description_of(const RailCaps& caps) {
+  RailDescription rail;
+  put(caps.name, &rail.name);
+  put(caps.transport, &rail.backend);
+  put(caps.link_layer, &rail.link_layer);
+  put(caps.fabric, &rail.fabric);
+  rail.mtu = caps.mtu;
+  rail.speed_mbps = caps.speed_mbps;
+  return rail;
 }
 
-std::string describe(const RailCard& card) {
-  std::string text = printable(card.name) + " (" + printable(card.backend);
-  if (card.link_layer[0] != 0) text += ", " + printable(card.link_layer);
-  if (card.fabric[0] != 0) text += ", fabric " + printable(card.fabric);
-  if (card.mtu != 0) text += ", MTU " + std::to_string(card.mtu);
+std::string describe(const RailDescription& rail) {
+  std::string text = printable(rail.name) + " (" + printable(rail.backend);
+  if (rail.link_layer[0] != 0) text += ", " + printable(rail.link_layer);
+  if (rail.fabric[0] != 0) text += ", fabric " + printable(rail.fabric);
+  if (rail.mtu != 0) text += ", MTU " + std::to_string(rail.mtu);
   return text + ")";
 }
 
@@ -41,7 +41,7 @@ bool differ(const std::array<char, N>& own, const std::array<char, N>& peer) {
   return own[0] != 0 && peer[0] != 0 && !same(own, peer);
 }
 
-const char* difference(const RailCard& own, const RailCard& peer) {
+const char* difference(const RailDescription& own, const RailDescription& peer) {
   if (!same(own.backend, peer.backend)) return "they are of different transports";
   if (differ(own.link_layer, peer.link_layer)) return "their link layers differ";
   if (differ(own.fabric, peer.fabric)) return "they are on different fabrics";
@@ -50,24 +50,25 @@ const char* difference(const RailCard& own, const RailCard& peer) {
 
 }  // namespace
 
-RailCards cards_of(std::span<Rail* const> rails) {
-  RailCards all;
-  for (const Rail* rail : rails) all.cards[all.count++] = card_of(rail->caps());
-  return all;
+RailDescriptions describe_rails(std::span<Rail* const> rails) {
+  RailDescriptions descriptions;
+  for (const Rail* rail : rails)
+    descriptions.all[descriptions.count++] = description_of(rail->caps());
+  return descriptions;
 }
 
-Result<void> check_fit(const Owned& own, const Owned& peer) {
-  const char* const why = difference(own.card, peer.card);
+Result<void> check_fit(const RailOfHost& own, const RailOfHost& peer) {
+  const char* const why = difference(own.rail, peer.rail);
   if (why == nullptr) return {};
   return fail(make_error(
       Status::kConfig, 0,
       "rail %s of %s cannot be paired with rail %s of %s: %s; choose rails of one "
       "kind on all hosts with NCCL_SLIME_TRANSPORTS, NCCL_SLIME_HCA and NCCL_SLIME_IFNAME",
-      describe(own.card).c_str(), own.host.c_str(), describe(peer.card).c_str(), peer.host.c_str(),
+      describe(own.rail).c_str(), own.host.c_str(), describe(peer.rail).c_str(), peer.host.c_str(),
       why));
 }
 
-uint32_t common_speed_mbps(const RailCard& own, const RailCard& peer) {
+uint32_t common_speed_mbps(const RailDescription& own, const RailDescription& peer) {
   return peer.speed_mbps == 0 ? own.speed_mbps : std::min(own.speed_mbps, peer.speed_mbps);
 }
 

@@ -20,8 +20,8 @@
 #include <cstring>
 
 #include "base/log.h"
-#include "engine/link.h"
-#include "engine/records.h"
+#include "engine/link/link.h"
+#include "engine/link/records.h"
 
 namespace slime {
 namespace {
@@ -118,10 +118,10 @@ void Link::send_join(size_t i) {
   LinkRail& rail = rails_[i];
   const RailLife life = life_of(i);
   const JoinRecord record{life.rail, life.epoch, rail.channel->address()};
-  const JoinPlace place = user_.join_place(i);
-  std::memcpy(place.mail->at(place.offset), &record, sizeof record);
+  const JoinRecordPlaces place = user_.join_records(i);
+  std::memcpy(place.outbox->at(place.offset), &record, sizeof record);
   const size_t bearer = pick(sizeof record);
-  const Work work = write_of(*place.mail, place.offset, sizeof record, bearer);
+  const Work work = write_of(*place.outbox, place.offset, sizeof record, bearer);
   rail.join.request = {true, bearer, submit_control(bearer, ControlOp::kJoin, life.pack(), work)};
 }
 
@@ -130,7 +130,7 @@ void Link::send_join(size_t i) {
 Status Link::on_join(const RailLife& life) {
   LinkRail& rail = rails_[life.rail];
   JoinRecord record;
-  std::memcpy(&record, user_.join_place(life.rail).from_peer, sizeof record);
+  std::memcpy(&record, user_.join_records(life.rail).from_peer, sizeof record);
   if (record.rail != life.rail || record.epoch != life.epoch) return Status::kOk;  // overtaken
   if (active_) {
     if (rail.state != RailState::kJoining || rail.epoch != life.epoch) return Status::kOk;

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/handshake.h"
 #include "engine/send_comm.h"
+#include "engine/setup/handshake.h"
 
 namespace slime {
 namespace {
@@ -22,7 +22,7 @@ class ConnectorImpl final : public Connector {
 
   void greet(const Nonce& nonce) {
     hello_.value.nonce = nonce;
-    hello_.value.rails = cards_of(device_.rails());
+    hello_.value.rails = describe_rails(device_.rails());
     hello_.value.eager_max = static_cast<uint32_t>(fabric_.settings().eager_max);
     hello_.value.name = own_name();
   }
@@ -148,13 +148,13 @@ class ConnectorImpl final : public Connector {
   }
 
   Status open_channels() {
-    auto inbox = Box::make(device_, cts_box_bytes(welcome_.value.channels));
+    auto inbox = RegisteredBuffer::make(device_, cts_inbox_bytes(welcome_.value.channels));
     if (!inbox) return take(inbox.error());
-    inbox_ = std::make_unique<Box>(std::move(*inbox));
-    auto outbox =
-        Box::make(device_, eager_box_bytes(welcome_.value.eager_max, welcome_.value.channels));
+    inbox_ = std::make_unique<RegisteredBuffer>(std::move(*inbox));
+    auto outbox = RegisteredBuffer::make(
+        device_, eager_inbox_bytes(welcome_.value.eager_max, welcome_.value.channels));
     if (!outbox) return take(outbox.error());
-    outbox_ = std::make_unique<Box>(std::move(*outbox));
+    outbox_ = std::make_unique<RegisteredBuffer>(std::move(*outbox));
     channels_ =
         std::make_unique<ChannelSet>(device_, welcome_.value.channels, true, traffic_class_);
     auto opened = channels_->pair_with(welcome_.value.rails, peer_);
@@ -203,11 +203,11 @@ class ConnectorImpl final : public Connector {
   std::optional<Deadline> again_until_, pause_;
   State state_ = State::kConnect;
   Error error_;
-  Letter<Hello> hello_;
-  Letter<Welcome> welcome_;
-  Letter<Confirm> confirm_;
-  Letter<Ready> ready_, peer_ready_;
-  std::unique_ptr<Box> inbox_, outbox_;
+  HandshakeMessage<Hello> hello_;
+  HandshakeMessage<Welcome> welcome_;
+  HandshakeMessage<Confirm> confirm_;
+  HandshakeMessage<Ready> ready_, peer_ready_;
+  std::unique_ptr<RegisteredBuffer> inbox_, outbox_;
   std::unique_ptr<ChannelSet> channels_;  // last: channels go before the memory they write
 };
 

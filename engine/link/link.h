@@ -20,21 +20,20 @@
 #include <string>
 #include <vector>
 
-#include "engine/cookie.h"
 #include "engine/fabric.h"
-#include "engine/immediate.h"
-#include "engine/link_parts.h"
-#include "engine/link_rail.h"
-#include "engine/rail_choice.h"
-#include "engine/stripes.h"
+#include "engine/link/immediate.h"
+#include "engine/link/link_parts.h"
+#include "engine/link/link_rail.h"
+#include "engine/link/rail_choice.h"
+#include "engine/link/stripes.h"
 
 namespace slime {
 
 // Where the JoinRecords of a rail lie.
-struct JoinPlace {
+struct JoinRecordPlaces {
   const std::byte* from_peer;  // in our inbox
-  const Mail* mail;
-  size_t offset;  // of ours, in the mail
+  const Outbox* outbox;
+  size_t offset;  // of ours, in the outbox
 };
 
 // The end of a link (sender or receiver), as the link sees it.
@@ -44,13 +43,13 @@ class LinkUser {
   // A work of the peer arrived; of control works only kCredit, kSeen, kWanted.
   virtual Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) = 0;
   // A work of ours is done. False: not expected (a repeated completion), nothing changed.
-  virtual bool on_sent(const Cookie& cookie, uint64_t* bytes) = 0;
+  virtual bool on_sent(const WorkId& cookie, uint64_t* bytes) = 0;
   // This end has fenced this life of a rail. A user whose peer needs a record of what arrived fills
   // in the write that takes it there over `bearer`; the others leave `work` as it is.
   virtual void fence_record(const RailLife& life, size_t bearer, Work* work) = 0;
   // Both ends have fenced this life: submit again what the rail still owed.
   virtual Status on_fenced(const RailLife& life) = 0;
-  virtual JoinPlace join_place(size_t rail) const = 0;
+  virtual JoinRecordPlaces join_records(size_t rail) const = 0;
   // Fills in a write of kProbeBytes that shows what a rail delivers. An end that sends no stripes
   // leaves `work` as it is.
   virtual void fill_probe(size_t rail, Work* work) const = 0;
@@ -87,7 +86,7 @@ class Link {
   }
   const StripeLimits& stripe_limits() const { return stripe_limits_; }
   // A write of a record of ours; its immediate and cookie are still to be filled in.
-  Work write_of(const Mail& mail, size_t offset, size_t bytes, size_t rail) const;
+  Work write_of(const Outbox& outbox, size_t offset, size_t bytes, size_t rail) const;
   uint64_t local_key(size_t rail, const MemoryRegion* region) const {
     return region->keys[rails_[rail].key_index].local;
   }

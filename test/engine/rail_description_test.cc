@@ -1,5 +1,5 @@
 // Which rails of two hosts can be paired, and what both ends say of those that cannot.
-#include "engine/rail_card.h"
+#include "engine/setup/rail_description.h"
 
 #include <gtest/gtest.h>
 
@@ -20,25 +20,27 @@ RailCaps mlx5(const std::string& link_layer, const std::string& fabric) {
   return caps;
 }
 
-RailCard card(const RailCaps& caps) {
+RailDescription describe(const RailCaps& caps) {
   FakeRail rail(caps);
   Rail* const rails[] = {&rail};
-  return cards_of(rails).cards[0];
+  return describe_rails(rails).all[0];
 }
 
-Result<void> fit(const RailCard& own, const RailCard& peer) {
+Result<void> fit(const RailDescription& own, const RailDescription& peer) {
   static const std::string here = "here:1", there = "there:2";
   return check_fit({own, here}, {peer, there});
 }
-Result<void> fit(const RailCaps& own, const RailCaps& peer) { return fit(card(own), card(peer)); }
+Result<void> fit(const RailCaps& own, const RailCaps& peer) {
+  return fit(describe(own), describe(peer));
+}
 
-TEST(RailCard, RailsOfOneKindFit) {
+TEST(RailDescription, RailsOfOneKindFit) {
   EXPECT_TRUE(fit(mlx5("ethernet", ""), mlx5("ethernet", "")));
   EXPECT_TRUE(fit(mlx5("infiniband", "fe80::"), mlx5("infiniband", "fe80::")));
   EXPECT_TRUE(fit(mlx5("", "fe80::"), mlx5("ethernet", ""))) << "empty fits any";
 }
 
-TEST(RailCard, WhatDiffersIsNamed) {
+TEST(RailDescription, WhatDiffersIsNamed) {
   struct Case {
     RailCaps own, peer;
     const char* says;
@@ -63,20 +65,21 @@ TEST(RailCard, WhatDiffersIsNamed) {
   }
 }
 
-TEST(RailCard, TheSlowerEndSaysWhatAChannelCanCarry) {
-  RailCard peer = card(mlx5("", ""));
-  EXPECT_EQ(common_speed_mbps(card(fake_caps("eth0")), peer), fake_caps("eth0").speed_mbps);
+TEST(RailDescription, TheSlowerEndSaysWhatAChannelCanCarry) {
+  RailDescription peer = describe(mlx5("", ""));
+  EXPECT_EQ(common_speed_mbps(describe(fake_caps("eth0")), peer), fake_caps("eth0").speed_mbps);
   peer.speed_mbps = 100;
-  EXPECT_EQ(common_speed_mbps(card(mlx5("", "")), peer), 100u);
+  EXPECT_EQ(common_speed_mbps(describe(mlx5("", "")), peer), 100u);
   peer.speed_mbps = 0;
-  EXPECT_EQ(common_speed_mbps(card(mlx5("", "")), peer), 400'000u) << "a peer that does not know";
+  EXPECT_EQ(common_speed_mbps(describe(mlx5("", "")), peer), 400'000u)
+      << "a peer that does not know";
 }
 
-TEST(RailCard, ControlCharactersOfAPeerAreReplaced) {
-  RailCard peer;
+TEST(RailDescription, ControlCharactersOfAPeerAreReplaced) {
+  RailDescription peer;
   peer.name.fill('\033');  // and no zero at the end
   peer.backend = {'f', '\n', 'k', 'e'};
-  const auto result = fit(card(fake_caps("eth0")), peer);
+  const auto result = fit(describe(fake_caps("eth0")), peer);
   ASSERT_FALSE(result);
   EXPECT_TRUE(std::ranges::none_of(result.error().what, [](char c) { return c < ' '; }));
   EXPECT_NE(result.error().what.find(std::string(peer.name.size(), '?') + " (f?ke)"),
@@ -85,7 +88,7 @@ TEST(RailCard, ControlCharactersOfAPeerAreReplaced) {
 }
 
 // The listener judges first and tells the peer; both logs name both rails.
-TEST(RailCard, BothEndsSayWhyTheyCannotBePaired) {
+TEST(RailDescription, BothEndsSayWhyTheyCannotBePaired) {
   Settings settings;
   settings.rails_per_if = 2;
   TcpHost from(settings), to(settings);
@@ -110,7 +113,7 @@ TEST(RailCard, BothEndsSayWhyTheyCannotBePaired) {
   }
 }
 
-TEST(RailCard, AListenerWithoutAnAddressSaysSo) {
+TEST(RailDescription, AListenerWithoutAnAddressSaysSo) {
   for (const char* const address : {"", "0.0.0.0", "::"}) {
     TcpHost to((Settings()));
     to.rails[0]->shown.oob_address = address;

@@ -5,7 +5,7 @@
 #include <bit>
 
 #include "base/log.h"
-#include "engine/link.h"
+#include "engine/link/link.h"
 
 namespace slime {
 namespace {

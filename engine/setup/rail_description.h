@@ -7,13 +7,13 @@
 #include <string>
 
 #include "base/error.h"
-#include "engine/records.h"
+#include "engine/link/records.h"
 #include "transports/rail.h"
 
 namespace slime {
 
 // Texts end with a zero, unless they fill their array. From a peer they may hold anything.
-struct RailCard {
+struct RailDescription {
   std::array<char, 32> name = {};
   std::array<char, 16> backend = {};     // RailCaps::transport
   std::array<char, 16> link_layer = {};  // empty: any
@@ -22,24 +22,24 @@ struct RailCard {
   uint32_t speed_mbps = 0;
 };
 
-struct RailCards {
+struct RailDescriptions {
   uint32_t count = 0;
-  std::array<RailCard, kMaxRails> cards = {};
+  std::array<RailDescription, kMaxRails> all = {};
 };
 
-RailCards cards_of(std::span<Rail* const> rails);
+RailDescriptions describe_rails(std::span<Rail* const> rails);
 
 // A rail, and the process whose it is ("host:pid").
-struct Owned {
-  const RailCard& card;
+struct RailOfHost {
+  const RailDescription& rail;
   const std::string& host;
 };
 // Checks whether our rail can reach the peer's. The error names both rails and their hosts, and
 // says what differs.
-Result<void> check_fit(const Owned& own, const Owned& peer);
+Result<void> check_fit(const RailOfHost& own, const RailOfHost& peer);
 
 // What a channel between them can carry.
-uint32_t common_speed_mbps(const RailCard& own, const RailCard& peer);
+uint32_t common_speed_mbps(const RailDescription& own, const RailDescription& peer);
 
 // Text from a peer, up to the first zero; what a terminal would obey becomes '?'.
 std::string printable(std::span<const char> text);

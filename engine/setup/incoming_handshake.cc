@@ -1,4 +1,4 @@
-#include "engine/greeting.h"
+#include "engine/setup/incoming_handshake.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -7,8 +7,8 @@
 
 namespace slime {
 
-Greeting::Greeting(Fabric& fabric, Device& device, const Nonce& nonce, Accepted accepted,
-                   const CommOptions& options)
+IncomingHandshake::IncomingHandshake(Fabric& fabric, Device& device, const Nonce& nonce,
+                                     Accepted accepted, const CommOptions& options)
     : fabric_(fabric),
       device_(device),
       nonce_(nonce),
@@ -20,12 +20,12 @@ Greeting::Greeting(Fabric& fabric, Device& device, const Nonce& nonce, Accepted 
       since_ns_(fabric.clock().now_ns()),
       deadline_(fabric.clock(), fabric.settings().handshake_timeout) {}
 
-Status Greeting::step() {
+Status IncomingHandshake::step() {
   if (status_ == Status::kAgain) status_ = step_on();
   return status_;
 }
 
-Status Greeting::step_on() {
+Status IncomingHandshake::step_on() {
   // Before the look: who was held up looks once more. That may begin another wait.
   const bool late = deadline_.passed();
   Status status = Status::kOk;
@@ -41,13 +41,13 @@ Status Greeting::step_on() {
   return status;
 }
 
-Status Greeting::advance() {
+Status IncomingHandshake::advance() {
   const Status status = run();
   if (status == Status::kOk) state_ = static_cast<State>(static_cast<int>(state_) + 1);
   return status;
 }
 
-Status Greeting::run() {
+Status IncomingHandshake::run() {
   switch (state_) {
     case State::kHello:
       return receive_hello();
@@ -67,7 +67,7 @@ Status Greeting::run() {
   return Status::kInternal;
 }
 
-Status Greeting::receive_hello() {
+Status IncomingHandshake::receive_hello() {
   if (const Status status = hello_.receive(fd_, &error_); status != Status::kOk) return status;
   const Hello& hello = hello_.value;
   if (!valid(hello.preamble, MessageType::kHello)) {
@@ -85,7 +85,7 @@ Status Greeting::receive_hello() {
         make_error(Status::kRemote, 0, "%u rails offered, 1 to %u are possible", rails, kMaxRails));
     return Status::kOk;
   }
-  welcome_.value.rails = cards_of(device_.rails());
+  welcome_.value.rails = describe_rails(device_.rails());
   // The receiver's processor copies eager messages to their place; it cannot write device memory.
   const bool may_copy = host_memory_ || !device_.properties().takes_device_memory();
   const auto own_eager_max = may_copy ? static_cast<uint32_t>(fabric_.settings().eager_max) : 0;
@@ -95,13 +95,13 @@ Status Greeting::receive_hello() {
   return Status::kOk;
 }
 
-Result<void> Greeting::open_channels(uint32_t count) {
-  auto inbox = Box::make(device_, eager_box_bytes(welcome_.value.eager_max, count));
+Result<void> IncomingHandshake::open_channels(uint32_t count) {
+  auto inbox = RegisteredBuffer::make(device_, eager_inbox_bytes(welcome_.value.eager_max, count));
   if (!inbox) return fail(inbox.error());
-  inbox_ = std::make_unique<Box>(std::move(*inbox));
-  auto outbox = Box::make(device_, cts_box_bytes(count));
+  inbox_ = std::make_unique<RegisteredBuffer>(std::move(*inbox));
+  auto outbox = RegisteredBuffer::make(device_, cts_inbox_bytes(count));
   if (!outbox) return fail(outbox.error());
-  outbox_ = std::make_unique<Box>(std::move(*outbox));
+  outbox_ = std::make_unique<RegisteredBuffer>(std::move(*outbox));
   channels_ = std::make_unique<ChannelSet>(device_, count, false, traffic_class_);
   if (auto fit = channels_->pair_with(hello_.value.rails, peer_); !fit) return fit;
   if (auto opened = channels_->open(*inbox_, &welcome_.value.side); !opened) return opened;
@@ -110,26 +110,26 @@ Result<void> Greeting::open_channels(uint32_t count) {
 }
 
 // The peer is told why, so that both logs have the reason.
-void Greeting::refuse(Error error) {
+void IncomingHandshake::refuse(Error error) {
   std::snprintf(welcome_.value.reason.data(), welcome_.value.reason.size(), "%s",
                 error.what.c_str());
   welcome_.value.channels = 0;
   refusal_ = std::move(error);
 }
 
-Status Greeting::send_welcome() {
+Status IncomingHandshake::send_welcome() {
   const Status status = welcome_.send(fd_, &error_);
   if (status != Status::kOk || welcome_.value.channels > 0) return status;
   error_ = refusal_;
   return error_.status;
 }
 
-Status Greeting::give_up(Status status, const std::string& why) {
+Status IncomingHandshake::give_up(Status status, const std::string& why) {
   error_ = make_error(status, 0, "%s", why.c_str());
   return status;
 }
 
-Status Greeting::receive_confirm() {
+Status IncomingHandshake::receive_confirm() {
   if (const Status status = confirm_.receive(fd_, &error_); status != Status::kOk) return status;
   if (!valid(confirm_.value.preamble, MessageType::kConfirm)) {
     return give_up(Status::kRemote,
@@ -138,13 +138,13 @@ Status Greeting::receive_confirm() {
   return Status::kOk;
 }
 
-Status Greeting::connect_channels() {
+Status IncomingHandshake::connect_channels() {
   const Status status = channels_->connect(confirm_.value.side);
   if (status == Status::kOk || status == Status::kAgain) return status;
   return give_up(status, channels_->failure());
 }
 
-Status Greeting::receive_ready() {
+Status IncomingHandshake::receive_ready() {
   const Status status = peer_ready_.receive(fd_, &error_);
   if (status != Status::kOk) return status;
   if (!valid(peer_ready_.value.preamble, MessageType::kReady)) {
@@ -154,7 +154,7 @@ Status Greeting::receive_ready() {
   return Status::kOk;
 }
 
-std::unique_ptr<RecvComm> Greeting::take() {
+std::unique_ptr<RecvComm> IncomingHandshake::take() {
   LinkParts parts =
       channels_->take(confirm_.value.side, welcome_.value.eager_max, std::move(peer_));
   parts.host_memory = host_memory_;

@@ -17,7 +17,7 @@
 #include <cstring>
 #include <span>
 
-#include "engine/records.h"
+#include "engine/link/records.h"
 
 namespace slime {
 
