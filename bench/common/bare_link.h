@@ -36,15 +36,16 @@ class BareLink final : private LinkUser {
 
   // False: no rail has room.
   bool submit() {
-    const size_t rail = link_->pick(bytes_);
-    if (link_->room(rail) == 0) return false;
-    work_.local_key = link_->local_key(rail, source_.region());
+    LinkRails& rails = link_->rails();
+    const size_t rail = rails.pick(bytes_);
+    if (rails.room(rail) == 0) return false;
+    work_.local_key = rails[rail].local_key(source_.region());
     work_.remote_key = target_.region()->keys[rail].remote;
-    link_->submit(rail, work_);
+    rails.submit(rail, work_);
     return true;
   }
   void progress() {
-    if (link_->progress() != Status::kOk) give_up(link_->failure());
+    if (link_->progress() != Status::kOk) give_up(link_->context().failure());
   }
   void drain_peer() {
     std::array<Done, 64> done;

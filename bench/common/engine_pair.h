@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/recv_comm.h"
-#include "engine/send_comm.h"
+#include "engine/receiver/recv_comm.h"
+#include "engine/sender/send_comm.h"
 #include "engine/setup/handshake.h"
 
 namespace slime::bench {

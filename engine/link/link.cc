@@ -1,264 +1,164 @@
 #include "engine/link/link.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-
-#include "base/log.h"
-#include "engine/link/records.h"
+#include <utility>
 
 namespace slime {
 namespace {
 
 constexpr uint32_t kQuietPolls = 64;  // after so many without an arrival a rail is not hot any more
-// Without a look at the rails for so long: what was timed meanwhile says nothing.
-constexpr uint64_t kAwayNs = 20'000'000;
 
-bool is_probe(const WorkId& cookie) {
-  return cookie.kind == WorkId::Kind::kControl &&
-         cookie.part == static_cast<uint8_t>(ControlOp::kProbe);
+bool is_probe(const WorkId& work) {
+  return work.kind == WorkId::Kind::kControl &&
+         work.part == static_cast<uint8_t>(ControlOp::kProbe);
 }
 
 }  // namespace
 
 Link::Link(Fabric& fabric, Device& device, std::string peer, bool active, LinkUser& user,
            int traffic_class)
-    : fabric_(fabric),
-      device_(device),
-      peer_(std::move(peer)),
-      active_(active),
-      traffic_class_(traffic_class),
+    : context_(fabric, device, std::move(peer), active, traffic_class),
       user_(user),
-      silence_ns_(seconds_to_ns(fabric.settings().rail_timeout)),
-      first_pause_ns_(seconds_to_ns(fabric.settings().rail_retry)) {
-  if (settings().min_stripe > 0) {
-    stripe_limits_.least = static_cast<uint64_t>(settings().min_stripe);
-  }
-  now_ns_ = last_activity_ns_ = fabric.clock().now_ns();
-}
-
-Link::~Link() {
-  for (LinkRail& rail : rails_) fabric_.fold(*rail.rail, snapshot(rail.channel->counters));
-}
+      rails_(context_),
+      liveness_(rails_, user),
+      shares_(rails_, liveness_),
+      failover_(rails_, user, *this),
+      rejoin_(rails_, user, failover_, liveness_),
+      last_activity_ns_(rails_.clock().now_ns) {}
 
 void Link::add_rail(LinkChannel channel) {
-  Rail* rail = device_.rails()[channel.device_rail];
-  const RailCaps& caps = rail->caps();
-  PostPolicy policy;
-  policy.max_batch = static_cast<uint32_t>(settings().max_batch);
-  policy.watermark = static_cast<uint32_t>(settings().watermark);
-  policy.flush_ns = static_cast<uint64_t>(settings().flush_us) * 1000;
-  rails_.emplace_back(std::move(channel), rail, PostQueue::fit(policy, caps));
-  loads_.add();
-  rails_.back().join.pause_ns = first_pause_ns_;
-  (void)rails_.back().lacks_carrier();  // remembers that it has one
-  set_up(rails_.size() - 1);
-  stripe_limits_.most = std::min(stripe_limits_.most, caps.max_message_bytes);
+  shares_.limit_work(context_.device.rails()[channel.device_rail]->caps().max_message_bytes);
+  rails_.add(std::move(channel));
 }
 
+// Some fabrics set a connection up at its first work (EFA: tens of milliseconds).
 void Link::warm_up() {
-  // Some fabrics set a connection up at its first work (EFA: tens of milliseconds).
-  for (size_t i = 0; i < rails_.size(); ++i) probe(i, Probe::kPlain);
-  // Links of the same rails shall not all prefer the first one.
-  favourite_ = device_.number_link() % rails_.size();
-}
-
-Work Link::write_of(const Outbox& outbox, size_t offset, size_t bytes, size_t rail) const {
-  Work work;
-  work.local = outbox.at(offset);
-  work.local_key = local_key(rail, outbox.buffer.region());
-  work.remote_address = outbox.peer_inbox.address + offset;
-  work.remote_offset = offset;
-  work.remote_key = outbox.peer_inbox.keys[rail];
-  work.length = static_cast<uint32_t>(bytes);
-  return work;
-}
-
-void Link::probe(size_t i, Probe probe) {
-  LinkRail& rail = rails_[i];
-  rail.probing = true;
-  if (probe == Probe::kAsk) rail.asked_ns = attended_ns_;
-  unproven_ &= ~bit(i);
-  Work work;
-  if (probe == Probe::kWithBytes) user_.fill_probe(i, &work);
-  (void)submit_control(i, ControlOp::kProbe, probe == Probe::kAsk, work);
-}
-
-// One answer at a time, however often the peer asks.
-void Link::answer_probe(size_t i) {
-  LinkRail& rail = rails_[i];
-  if (!rail.up() || rail.answering || rail.queue.room() == 0) return;
-  rail.answering = true;
-  (void)submit_control(i, ControlOp::kAnswer, 0, Work());
-}
-
-void Link::set_up(size_t i) {
-  LinkRail& rail = rails_[i];
-  rail.state = RailState::kUp;
-  rail.since_ns = now_ns_;
-  rail.busy_since_ns = rail.heard_ns = attended_ns_;
-  rail.probing = rail.answering = false;
-  rail.asked_ns = 0;
-  rail.rate = RailRate(rail.speed_mbps);
-  update_load(i);
-  if (++up_count_ == 1) favourite_ = i;
-}
-
-void Link::set_down(size_t i) {
-  LinkRail& rail = rails_[i];
-  rail.state = RailState::kFenced;
-  rail.since_ns = now_ns_;
-  update_load(i);
-  hot_ &= ~bit(i);
-  unproven_ &= ~bit(i);
-  --up_count_;
-  for (size_t k = 0; up_count_ == 1 && k < rails_.size(); ++k) {
-    if (rails_[k].up()) favourite_ = k;
-  }
-}
-
-// No place is free only where the peer confirms none.
-uint64_t Link::submit_control(size_t i, ControlOp op, uint32_t value, Work work) {
-  const auto place = rails_[i].controls.begin(work.length);
-  if (!place) {
-    (void)fail(make_error(Status::kRemote, 0, "rail %s: the peer confirms none of %u control works",
-                          name_of(rails_[i]), kControlRoom));
-    return 0;
-  }
-  work.immediate = control_immediate(op, value);
-  work.unconfirmed = needs_no_confirmation(op);
-  work.cookie =
-      WorkId{WorkId::Kind::kControl, static_cast<uint8_t>(op), place->index, place->generation}
-          .pack();
-  submit(i, work);
-  return work.cookie;
+  for (size_t i = 0; i < rails_.count(); ++i) liveness_.probe(i, RailLiveness::Probe::kPlain);
+  rails_.prefer(context_.device.number_link() % rails_.count());
 }
 
 // Those with works of ours or with lately arrived ones of the peer, and one of the others: a rail
 // that is not in use costs little, and what arrives there first is seen a few calls later.
 uint32_t Link::rails_to_look_at() {
-  if (++next_cold_ >= rails_.size()) next_cold_ = 0;
-  return busy_ | hot_ | bit(next_cold_);
-}
-
-void Link::read_clock() {
-  const uint64_t before_ns = now_ns_;
-  now_ns_ = fabric_.clock().now_ns();
-  const uint64_t away_ns = now_ns_ - before_ns;
-  attended_ns_ += std::min(away_ns, silence_ns_ / 16);
-  if (away_ns < kAwayNs) return;
-  for (LinkRail& rail : rails_) rail.rate.cancel();
+  if (++next_cold_ >= rails_.count()) next_cold_ = 0;
+  return rails_.busy() | hot_ | uint32_t{1} << next_cold_;
 }
 
 Status Link::progress() {
-  if (failure_.status != Status::kOk) return failure_.status;
-  read_clock();
+  if (status() != Status::kOk) return status();
+  rails_.read_clock();
   for (uint32_t left = rails_to_look_at(); left != 0; left &= left - 1) {
     const auto i = static_cast<size_t>(std::countr_zero(left));
     if (!rails_[i].up()) continue;
     if (const Status status = progress_rail(i); status != Status::kOk) return status;
   }
-  if (now_ns_ >= carriers_due_ns_) {
-    if (const Status status = watch_carriers(); status != Status::kOk) return status;
-    if (up_count_ > 1) {
-      judge_rails();
-      prove_rails();
-    }
+  if (liveness_.carriers_due()) {
+    if (const Status status = watch_rails(); status != Status::kOk) return status;
   }
-  if (up_count_ > 1 && now_ns_ >= overdue_due_ns_) check_overdue();
-  return up_count_ < rails_.size() ? progress_dead_rails() : Status::kOk;
+  if (rails_.up_count() > 1 && shares_.overdue_due()) shares_.check_overdue();
+  return rails_.up_count() < rails_.count() ? rejoin_.progress() : Status::kOk;
 }
 
 // Posting comes first: what a rail takes at once (tcp) is then reported by the poll of the same
 // call.
 Status Link::progress_rail(size_t i) {
   LinkRail& rail = rails_[i];
-  flush(i, true);
-  if (++rail.quiet_polls == kQuietPolls) hot_ &= ~bit(i);
+  rails_.flush(i, true);
+  if (++rail.signs.quiet_polls == kQuietPolls) hot_ &= ~(uint32_t{1} << i);
   if (const Status status = poll_rail(i); status != Status::kOk) return status;
-  return rail.up() && up_count_ > 1 && rail.confirmed > 0 ? watch_silence(i) : Status::kOk;
-}
-
-// A channel that cannot send may still have arrivals: poll returns them, then the failure.
-void Link::flush(size_t i, bool now_known) {
-  LinkRail& rail = rails_[i];
-  if (rail.queue.queued() == 0) return;
-  // Unconfirmed works are done too early to tell anything.
-  const bool telling = now_known && rail.confirmed == rail.queue.queued();
-  if (telling && rail.queue.in_flight() == 0) {
-    rail.rate.begin(attended_ns_, rail.queue.outstanding_bytes());
-  }
-  (void)rail.queue.flush(*rail.channel, now_ns_);
+  if (!rail.up() || rails_.up_count() <= 1 || rail.signs.confirmed == 0) return Status::kOk;
+  auto silence = liveness_.judge_silence(i);
+  return silence ? failover_.fail_rail(i, std::move(*silence)) : Status::kOk;
 }
 
 Status Link::poll_rail(size_t i) {
+  LinkRail& rail = rails_[i];
   size_t count = done_.size();
   // A few rounds at most: other comms of the thread want their turn.
-  for (int round = 0; round < 4 && count == done_.size() && rails_[i].up(); ++round) {
+  for (int round = 0; round < 4 && count == done_.size() && rail.up(); ++round) {
     count = 0;
-    const Status polled = rails_[i].channel->poll(done_, &count);
+    const Status polled = rail.channel->poll(done_, &count);
     for (size_t k = 0; k < count; ++k) {
-      if (const Status status = handle(i, done_[k]); status != Status::kOk) return status;
+      if (const Status status = take(i, done_[k]); status != Status::kOk) return status;
     }
-    if (polled != Status::kOk && rails_[i].up()) return fail_rail(i, rails_[i].channel->failure());
+    if (polled != Status::kOk && rail.up()) return failover_.fail_rail(i, rail.channel->failure());
   }
-  if (rails_[i].up() && rails_[i].rate.has_news()) observe(i);
+  if (rail.up() && rail.rate.has_news()) shares_.observe(i);
   return Status::kOk;
 }
 
-Status Link::handle(size_t i, const Done& done) {
+// Ten times a second. A rail whose own port has lost its carrier is left at once, if another has
+// one.
+Status Link::watch_rails() {
+  if (liveness_.look_at_carriers()) {
+    for (size_t i = 0; i < rails_.count(); ++i) {
+      if (!rails_[i].up() || !rails_[i].lost_carrier) continue;
+      Error why = make_error(Status::kRemote, 0, "its port lost the carrier");
+      const Status status = failover_.fail_rail(i, std::move(why));
+      if (status != Status::kOk) return status;
+    }
+  }
+  if (rails_.up_count() > 1) {
+    shares_.judge_rails(rails_.clock().now_ns - last_activity_ns_);
+    liveness_.prove_rails();
+  }
+  return Status::kOk;
+}
+
+void Link::post_more() {
+  for (uint32_t left = rails_.busy(); left != 0; left &= left - 1) {
+    const auto i = static_cast<size_t>(std::countr_zero(left));
+    rails_.flush(i, true);
+    if (rails_.count() > 1) {
+      rails_[i].rate.go_on(rails_.clock().attended_ns, rails_.loads()[i].outstanding);
+    }
+  }
+}
+
+Status Link::take(size_t i, const Done& done) {
   if (done.kind == Done::Kind::kSent) {
-    handle_sent(i, done);
+    take_sent(i, done);
     return Status::kOk;
   }
-  rails_[i].heard_ns = attended_ns_;
-  hot_ |= bit(i);
-  rails_[i].quiet_polls = 0;
-  if (kind_of(done.immediate) == ImmediateKind::kControl) return handle_control(i, done.immediate);
-  last_activity_ns_ = now_ns_;
+  RailSigns& signs = rails_[i].signs;
+  signs.heard_ns = rails_.clock().attended_ns;
+  hot_ |= uint32_t{1} << i;
+  signs.quiet_polls = 0;
+  if (kind_of(done.immediate) == ImmediateKind::kControl) return take_control(i, done.immediate);
+  last_activity_ns_ = rails_.clock().now_ns;
   return user_.on_arrived(i, done.immediate, done.bytes);
 }
 
-void Link::handle_sent(size_t i, const Done& done) {
-  LinkRail& rail = rails_[i];
+void Link::take_sent(size_t i, const Done& done) {
   // Both ends have fenced it in this poll: all that was open is repeated elsewhere.
-  if (rail.state == RailState::kDown) return;
-  const WorkId cookie = WorkId::unpack(done.cookie);
+  if (rails_[i].state == RailState::kDown) return;
+  const WorkId work = WorkId::unpack(done.cookie);
   // Probes show that a rail works, not that a request gets on; unconfirmed works show neither.
-  if (cookie.confirmed() && !is_probe(cookie)) last_activity_ns_ = now_ns_;
+  if (work.confirmed() && !is_probe(work)) last_activity_ns_ = rails_.clock().now_ns;
   uint64_t bytes = 0;
-  const bool expected = cookie.kind == WorkId::Kind::kControl
-                            ? control_sent(rail, done.cookie, &bytes)
-                            : user_.on_sent(cookie, &bytes);
-  if (!expected) return;
-  if (!rail.up()) return;
-  if (cookie.confirmed()) {
-    --rail.confirmed;
-    rail.busy_since_ns = attended_ns_;
-    if (!rail.confirmed_by_nic) rail.heard_ns = attended_ns_;
-  }
-  rail.queue.complete(bytes);
-  if (rails_.size() > 1) rail.rate.completed(bytes);
-  if (rail.queue.queued() + rail.queue.in_flight() == 0) busy_ &= ~bit(i);
+  const bool expected = work.kind == WorkId::Kind::kControl ? control_sent(i, work, &bytes)
+                                                            : user_.on_sent(work, &bytes);
+  if (expected && rails_[i].up()) rails_.completed(i, work.confirmed(), bytes);
 }
 
-bool Link::control_sent(LinkRail& rail, uint64_t packed, uint64_t* bytes) {
-  const WorkId cookie = WorkId::unpack(packed);
-  const auto ended = rail.controls.end({cookie.index, cookie.generation});
+bool Link::control_sent(size_t i, const WorkId& work, uint64_t* bytes) {
+  LinkRail& rail = rails_[i];
+  const auto ended = rail.controls.end({work.index, work.generation});
   if (!ended) return false;
   *bytes = *ended;
-  switch (static_cast<ControlOp>(cookie.part)) {
+  switch (static_cast<ControlOp>(work.part)) {
     case ControlOp::kProbe:
-      rail.probing = false;
+      rail.signs.probing = false;
       break;
     case ControlOp::kAnswer:
-      rail.answering = false;
+      rail.signs.answering = false;
       break;
     case ControlOp::kFenced:
     case ControlOp::kJoin:
     case ControlOp::kJoined:
     case ControlOp::kRetry:
-      finish_errand(static_cast<size_t>(&rail - rails_.data()), packed);
+      rejoin_.on_sent(i, work.pack());
       break;
     default:
       break;
@@ -266,17 +166,19 @@ bool Link::control_sent(LinkRail& rail, uint64_t packed, uint64_t* bytes) {
   return true;
 }
 
-Status Link::handle_control(size_t i, uint32_t immediate) {
+Status Link::take_control(size_t i, uint32_t immediate) {
   const uint32_t value = control_value(immediate);
   const RailLife life = RailLife::unpack(value);
   const ControlOp op = control_op(immediate);
-  if (op != ControlOp::kProbe && op != ControlOp::kAnswer) last_activity_ns_ = now_ns_;
+  if (op != ControlOp::kProbe && op != ControlOp::kAnswer) {
+    last_activity_ns_ = rails_.clock().now_ns;
+  }
   switch (op) {
     case ControlOp::kProbe:
-      if (value != 0) answer_probe(i);
+      if (value != 0) liveness_.answer(i);
       return Status::kOk;
     case ControlOp::kAnswer:
-      rails_[i].asked_ns = 0;
+      rails_[i].signs.asked_ns = 0;
       return Status::kOk;
     case ControlOp::kCredit:
     case ControlOp::kSeen:
@@ -286,46 +188,22 @@ Status Link::handle_control(size_t i, uint32_t immediate) {
     case ControlOp::kJoin:
     case ControlOp::kJoined:
     case ControlOp::kRetry:
-      if (life.rail >= rails_.size()) return fail_protocol("a word about a rail that is not there");
-      return on_rail_word(op, life);
+      if (life.rail < rails_.count()) return rejoin_.on_message(op, life);
+      return context_.fail_protocol("a word about a rail that is not there");
   }
-  return fail_protocol("an unknown control operation");
-}
-
-Status Link::fail(Error error) {
-  if (failure_.status != Status::kOk) return failure_.status;
-  failure_ = std::move(error);
-  failure_.what = "peer " + peer_ + ", device " + device_.properties().name + ": " + failure_.what;
-  return failure_.status;
-}
-
-Status Link::fail_protocol(const char* what) {
-  return fail(make_error(Status::kRemote, 0,
-                         "the peer sent %s; both ends should run the same version of the plugin",
-                         what));
+  return context_.fail_protocol("an unknown control operation");
 }
 
 Status Link::check_deadline(uint64_t started_ns, const char* waits_for, uint64_t bytes) {
-  const uint64_t since = std::max(started_ns, last_activity_ns_);
-  if (now_ns_ <= since || now_ns_ - since < seconds_to_ns(settings().request_timeout)) {
-    return Status::kOk;
-  }
-  return fail(make_error(Status::kTimeout, 0,
-                         "waited %.0f s for %s (%llu bytes) and nothing arrived; see whether that "
-                         "process is stopped or stuck, or raise NCCL_SLIME_REQUEST_TIMEOUT%s",
-                         settings().request_timeout, waits_for,
-                         static_cast<unsigned long long>(bytes), unanswered_deaths().c_str()));
-}
-
-// The log has not named these rails yet: settle() does, once the peer has answered.
-std::string Link::unanswered_deaths() const {
-  std::string deaths;
-  for (const LinkRail& rail : rails_) {
-    if (rail.down_because.empty()) continue;
-    deaths += std::string("; rail ") + name_of(rail) +
-              " is down, and the peer has not answered that: " + rail.down_because;
-  }
-  return deaths;
+  const uint64_t since = std::max(started_ns, last_activity_ns_), now_ns = rails_.clock().now_ns;
+  const double limit = context_.settings().request_timeout;
+  if (now_ns <= since || now_ns - since < seconds_to_ns(limit)) return Status::kOk;
+  return context_.fail(
+      make_error(Status::kTimeout, 0,
+                 "waited %.0f s for %s (%llu bytes) and nothing arrived; see whether that "
+                 "process is stopped or stuck, or raise NCCL_SLIME_REQUEST_TIMEOUT%s",
+                 limit, waits_for, static_cast<unsigned long long>(bytes),
+                 failover_.unanswered_deaths().c_str()));
 }
 
 }  // namespace slime

@@ -88,13 +88,13 @@ class RailLoads {
     std::memcpy(step, &sum, sizeof sum);
   }
 
-  // For a small message. The favourite is the rail of the last one: warm at both ends, so another
+  // For a small message. The preferred rail is that of the last one: warm at both ends, so another
   // must be better by an eighth.
-  size_t quickest(uint64_t bytes, size_t favourite) const {
+  size_t quickest(uint64_t bytes, size_t preferred) const {
     const float length = to_float(bytes);
     const size_t rail = least(length);
     if (rail == kNoRail) return kNoRail;
-    return done_ns(favourite, length) * (7.0F / 8) <= done_ns(rail, length) ? favourite : rail;
+    return done_ns(preferred, length) * (7.0F / 8) <= done_ns(rail, length) ? preferred : rail;
   }
 
   // As rail_with_room(), which is needed only where the rail that is done first has no room.

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/send_comm.h"
+#include "engine/sender/send_comm.h"
 #include "engine/setup/handshake.h"
 
 namespace slime {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "engine/recv_comm.h"
+#include "engine/receiver/recv_comm.h"
 
 namespace slime {
 

@@ -86,7 +86,7 @@ TEST_P(Confirmation, ARailIsDeadWhereThePeerAnswersOnAnother) {
   ASSERT_NO_FATAL_FAILURE(rails.begin_message());
   rails.from.rails[0]->kill(sim::Death::kSilent);
   rails.run(0.05, true);
-  EXPECT_EQ(rails.link.sender->link().up_count(), 1u);
+  EXPECT_EQ(rails.link.sender->link().rails().up_count(), 1u);
   EXPECT_TRUE(rails.done(*rails.link.sender, &rails.send));
   EXPECT_TRUE(rails.done(*rails.link.receiver, &rails.receive));
   EXPECT_TRUE(
@@ -101,10 +101,10 @@ TEST_P(Confirmation, NothingIsDeadWhileThePeerIsStopped) {
   rails.run(0.005, false);
   const uint64_t before = rails.works_of_sender();
   rails.run(1, false);
-  EXPECT_EQ(rails.link.sender->link().up_count(), 2u);
+  EXPECT_EQ(rails.link.sender->link().rails().up_count(), 2u);
   EXPECT_LT(rails.works_of_sender() - before, 2 * 110u) << "one probe a rail and time-out";
   rails.run(0.05, true);
-  EXPECT_EQ(rails.link.sender->link().up_count(), 1u) << "the peer runs again, and answers";
+  EXPECT_EQ(rails.link.sender->link().rails().up_count(), 1u) << "the peer runs again, and answers";
 }
 
 // Many small messages, in grouped receives.
@@ -153,23 +153,23 @@ void expect_what_was_sent(size_t messages, uint64_t* on_joining_rail) {
   TwoRails rails(true);
   Link const &sender = rails.link.sender->link(), &receiver = rails.link.receiver->link();
   rails.from.rails[0]->kill(sim::Death::kNoticed);
-  for (int i = 0; i < 1000 && receiver.up_count() == 2; ++i) rails.step(true);
+  for (int i = 0; i < 1000 && receiver.rails().up_count() == 2; ++i) rails.step(true);
   SmallMessages small(rails);
   for (int i = 0; i < 20; ++i) rails.step(true);
-  ASSERT_EQ(sender.up_count(), 1u);
+  ASSERT_EQ(sender.rails().up_count(), 1u);
   rails.from.rails[0]->revive();
-  for (int i = 0; i < 10'000 && sender.up_count() == 1; ++i) {
+  for (int i = 0; i < 10'000 && sender.rails().up_count() == 1; ++i) {
     EXPECT_EQ(rails.link.receiver->progress(), Status::kOk);
     rails.network.advance(kStepNs);
     EXPECT_EQ(rails.link.sender->progress(), Status::kOk);
   }
-  ASSERT_EQ(sender.up_count(), 2u);
+  ASSERT_EQ(sender.rails().up_count(), 2u);
   const uint64_t before = rails.from.rails[0]->works_posted();
   small.send(messages);
   for (int i = 0; i < 100; ++i) rails.step(false);  // no test: it would move the receiver too
   EXPECT_EQ(small.left(), 0u) << "its NIC confirms what the peer has not read";
   *on_joining_rail += rails.from.rails[0]->works_posted() - before;
-  ASSERT_EQ(receiver.up_count(), 1u);
+  ASSERT_EQ(receiver.rails().up_count(), 1u);
   rails.link.sender.reset();
   rails.network.advance(100 * kStepNs);
   for (int i = 0; i < 100; ++i) (void)small.groups_done();

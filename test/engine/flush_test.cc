@@ -193,7 +193,7 @@ TEST_F(Flush, ReadsOnARailThatHasDiedSince) {
     EXPECT_EQ(link_.receiver->progress(), Status::kOk);
     network_.advance(10'000);
   }
-  ASSERT_EQ(link_.receiver->link().up_count(), kRails - 1);
+  ASSERT_EQ(link_.receiver->link().rails().up_count(), kRails - 1);
   finish(flush(0));
   EXPECT_TRUE(visible(0));
 }

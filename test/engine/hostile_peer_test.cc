@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "engine/recv_comm.h"
-#include "engine/send_comm.h"
+#include "engine/receiver/recv_comm.h"
+#include "engine/sender/send_comm.h"
 #include "test/fuzz/support/fuzz_rail.h"
 #include "test/support/manual_clock.h"
 

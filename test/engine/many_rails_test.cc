@@ -36,7 +36,8 @@ class ManyRails : public ::testing::Test {
   bool await_rails(size_t count) {
     for (int i = 0; i < 10'000; ++i) {
       step();
-      if (link_.sender->link().up_count() == count && link_.receiver->link().up_count() == count) {
+      if (link_.sender->link().rails().up_count() == count &&
+          link_.receiver->link().rails().up_count() == count) {
         return true;
       }
     }

@@ -21,13 +21,13 @@ RailLoad rail(double ns_per_byte, uint64_t outstanding, uint64_t window = 1 << 2
   return {ns_per_byte, 1000, outstanding, window, true};
 }
 
-size_t quickest_rail(const std::vector<RailLoad>& rails, uint64_t bytes, size_t favourite) {
+size_t quickest_rail(const std::vector<RailLoad>& rails, uint64_t bytes, size_t preferred) {
   RailLoads loads;
   for (size_t i = 0; i < rails.size(); ++i) {
     loads.add();
     loads.set(i, rails[i]);
   }
-  return loads.quickest(bytes, favourite);
+  return loads.quickest(bytes, preferred);
 }
 
 TEST(RailChoice, ASmallMessageTakesTheRailThatIsDoneFirst) {
@@ -59,8 +59,8 @@ TEST(RailChoice, TheQuickestOfAnyNumberOfRailsIsFound) {
 
 TEST(RailChoice, ASmallMessageStaysOnItsRailUnlessAnotherIsMuchBetter) {
   const std::vector equal{rail(2, 0), rail(2, 0), rail(1.9, 0)};
-  for (size_t favourite = 0; favourite < 3; ++favourite) {
-    EXPECT_EQ(quickest_rail(equal, 4096, favourite), favourite);
+  for (size_t preferred = 0; preferred < 3; ++preferred) {
+    EXPECT_EQ(quickest_rail(equal, 4096, preferred), preferred);
   }
   EXPECT_EQ(quickest_rail(std::vector{rail(2, 0), rail(1, 0)}, 4096, 0), 1u);
 }

@@ -316,7 +316,7 @@ void ScheduleWorld::Parts::turn_a_rail() {
 
 // From now on all rails work, and one never died. Each that had died returns to the link.
 void ScheduleWorld::Parts::expect_all_rails_back(SimLink& link) {
-  const auto complete = [this](const Link& end) { return end.up_count() == report.rails; };
+  const auto complete = [this](const Link& end) { return end.rails().up_count() == report.rails; };
   const uint64_t end_ns = network.now_ns() + kDeadlineNs;
   while (!complete(link.sender->link()) || !complete(link.receiver->link())) {
     for (size_t i = 0; i < report.rails; ++i) {

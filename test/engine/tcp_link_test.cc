@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "base/net/socket.h"
-#include "engine/recv_comm.h"
-#include "engine/send_comm.h"
+#include "engine/receiver/recv_comm.h"
+#include "engine/sender/send_comm.h"
 #include "engine/setup/handshake.h"
 #include "test/support/kept_warnings.h"
 #include "test/support/manual_clock.h"
@@ -192,8 +192,8 @@ TEST(TcpLink, ASmallMessageOutlivesItsRailAndItsSender) {
 }
 
 bool all_up(TcpLink& link, size_t count) {
-  return as_impl(*link.sender).link().up_count() == count &&
-         as_impl(*link.receiver).link().up_count() == count;
+  return as_impl(*link.sender).link().rails().up_count() == count &&
+         as_impl(*link.receiver).link().rails().up_count() == count;
 }
 
 // Both ends are driven until each has so many rails up.

@@ -1,5 +1,5 @@
 // The traffic class of a communicator on the sockets of its links.
-#include "engine/send_comm.h"
+#include "engine/sender/send_comm.h"
 #include "test/support/own_sockets.h"
 #include "test/support/tcp_link.h"
 
@@ -13,7 +13,7 @@ void drive_until(TcpLink& link, size_t rails_up) {
   ASSERT_TRUE(in_time([&] {
     EXPECT_EQ(link.sender->progress(), Status::kOk) << link.sender->failure().what;
     EXPECT_EQ(link.receiver->progress(), Status::kOk) << link.receiver->failure().what;
-    return sender.up_count() == rails_up || ::testing::Test::HasFailure();
+    return sender.rails().up_count() == rails_up || ::testing::Test::HasFailure();
   }));
 }
 

@@ -2,7 +2,7 @@
 // stripes, eager messages and control words that never were.
 #include <algorithm>
 
-#include "engine/recv_comm.h"
+#include "engine/receiver/recv_comm.h"
 #include "test/fuzz/support/fuzz_rail.h"
 #include "test/fuzz/support/stream.h"
 

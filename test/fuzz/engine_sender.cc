@@ -2,7 +2,7 @@
 // of fenced rails) and announces it with any immediates.
 #include <algorithm>
 
-#include "engine/send_comm.h"
+#include "engine/sender/send_comm.h"
 #include "test/fuzz/support/fuzz_rail.h"
 #include "test/fuzz/support/stream.h"
 

@@ -1,7 +1,7 @@
 // The listening end of the handshake with a visitor who may or may not have seen the handle.
 #include "engine/setup/incoming_handshake.h"
 
-#include "engine/recv_comm.h"
+#include "engine/receiver/recv_comm.h"
 #include "test/fuzz/support/fuzz_rail.h"
 #include "test/fuzz/support/stream.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/recv_comm.h"
-#include "engine/send_comm.h"
+#include "engine/receiver/recv_comm.h"
+#include "engine/sender/send_comm.h"
 #include "engine/setup/handshake.h"
 #include "transports/sim/sim_rail.h"
 

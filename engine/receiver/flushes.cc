@@ -1,4 +1,4 @@
-#include "engine/flushes.h"
+#include "engine/receiver/flushes.h"
 
 #include <algorithm>
 #include <bit>

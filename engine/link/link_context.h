@@ -1,0 +1,55 @@
+// Between whom a link is, how it is set, and whether it has failed: what all its parts know.
+//
+// States: it stands, until the first fail(), which is for good. Thread: that of the link.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "engine/fabric.h"
+
+namespace slime {
+
+class LinkContext {
+ public:
+  LinkContext(Fabric& fabric_in, Device& device_in, std::string peer_in, bool active_in,
+              int traffic_class_in)
+      : fabric(fabric_in),
+        device(device_in),
+        peer(std::move(peer_in)),
+        active(active_in),
+        traffic_class(traffic_class_in),
+        silence_ns(seconds_to_ns(settings().rail_timeout)),
+        first_pause_ns(seconds_to_ns(settings().rail_retry)) {}
+
+  const Settings& settings() const { return fabric.settings(); }
+  const char* device_name() const { return device.properties().name.c_str(); }
+
+  // The end of the link: every later call returns the first error.
+  Status fail(Error error) {
+    if (failure_.status != Status::kOk) return failure_.status;
+    failure_ = std::move(error);
+    failure_.what = "peer " + peer + ", device " + device_name() + ": " + failure_.what;
+    return failure_.status;
+  }
+  Status fail_protocol(const char* what) {
+    return fail(make_error(Status::kRemote, 0,
+                           "the peer sent %s; both ends should run the same version of the plugin",
+                           what));
+  }
+  Status status() const { return failure_.status; }
+  const Error& failure() const { return failure_; }
+
+  Fabric& fabric;
+  Device& device;
+  const std::string peer;         // for errors: host, process, address
+  const bool active;              // this end connects, and tries to get dead rails back
+  const int traffic_class;        // of all channels, also of those that replace dead ones
+  const uint64_t silence_ns;      // NCCL_SLIME_RAIL_TIMEOUT
+  const uint64_t first_pause_ns;  // NCCL_SLIME_RAIL_RETRY; 0: dead rails stay dead
+
+ private:
+  Error failure_{Status::kOk, 0, {}};
+};
+
+}  // namespace slime

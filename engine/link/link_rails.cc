@@ -1,0 +1,125 @@
+#include "engine/link/link_rails.h"
+
+#include <algorithm>
+
+namespace slime {
+namespace {
+
+// Without a look at the rails for so long: what was timed meanwhile says nothing.
+constexpr uint64_t kAwayNs = 20'000'000;
+
+}  // namespace
+
+LinkRails::LinkRails(LinkContext& context) : context_(context) {
+  clock_.now_ns = context.fabric.clock().now_ns();
+}
+
+LinkRails::~LinkRails() {
+  for (LinkRail& rail : rails_) {
+    context_.fabric.fold(*rail.rail, snapshot(rail.channel->counters));
+  }
+}
+
+void LinkRails::add(LinkChannel channel) {
+  Rail* rail = context_.device.rails()[channel.device_rail];
+  const Settings& settings = context_.settings();
+  PostPolicy policy;
+  policy.max_batch = static_cast<uint32_t>(settings.max_batch);
+  policy.watermark = static_cast<uint32_t>(settings.watermark);
+  policy.flush_ns = static_cast<uint64_t>(settings.flush_us) * 1000;
+  rails_.emplace_back(std::move(channel), rail, PostQueue::fit(policy, rail->caps()));
+  loads_.add();
+  rails_.back().join.pause_ns = context_.first_pause_ns;
+  (void)rails_.back().lacks_carrier();  // remembers that it has one
+  set_up(rails_.size() - 1);
+}
+
+void LinkRails::read_clock() {
+  const uint64_t before_ns = clock_.now_ns;
+  clock_.now_ns = context_.fabric.clock().now_ns();
+  const uint64_t away_ns = clock_.now_ns - before_ns;
+  clock_.attended_ns += std::min(away_ns, context_.silence_ns / 16);
+  if (away_ns < kAwayNs) return;
+  for (LinkRail& rail : rails_) rail.rate.cancel();
+}
+
+Work LinkRails::write_of(const Outbox& outbox, size_t offset, size_t bytes, size_t rail) const {
+  Work work;
+  work.local = outbox.at(offset);
+  work.local_key = rails_[rail].local_key(outbox.buffer.region());
+  work.remote_address = outbox.peer_inbox.address + offset;
+  work.remote_offset = offset;
+  work.remote_key = outbox.peer_inbox.keys[rail];
+  work.length = static_cast<uint32_t>(bytes);
+  return work;
+}
+
+// The control works of a rail are all taken only where the peer confirms none.
+uint64_t LinkRails::submit_control(size_t i, ControlOp op, uint32_t value, Work work) {
+  const auto control = rails_[i].controls.begin(work.length);
+  if (!control) {
+    (void)context_.fail(make_error(Status::kRemote, 0,
+                                   "rail %s: the peer confirms none of %u control works",
+                                   rails_[i].name(), kControlRoom));
+    return 0;
+  }
+  work.immediate = control_immediate(op, value);
+  work.unconfirmed = needs_no_confirmation(op);
+  work.cookie =
+      WorkId{WorkId::Kind::kControl, static_cast<uint8_t>(op), control->index, control->generation}
+          .pack();
+  submit(i, work);
+  return work.cookie;
+}
+
+// A channel that cannot send may still have arrivals: poll returns them, then the failure.
+void LinkRails::flush_queued(size_t i, bool now_known) {
+  LinkRail& rail = rails_[i];
+  // Unconfirmed works are done too early to tell anything.
+  const bool telling = now_known && rail.signs.confirmed == rail.queue.queued();
+  if (telling && rail.queue.in_flight() == 0) {
+    rail.rate.begin(clock_.attended_ns, rail.queue.outstanding_bytes());
+  }
+  (void)rail.queue.flush(*rail.channel, clock_.now_ns);
+}
+
+void LinkRails::set_up(size_t i) {
+  LinkRail& rail = rails_[i];
+  rail.state = RailState::kUp;
+  rail.since_ns = clock_.now_ns;
+  rail.signs.busy_since_ns = rail.signs.heard_ns = clock_.attended_ns;
+  rail.signs.probing = rail.signs.answering = false;
+  rail.signs.asked_ns = 0;
+  rail.rate = RailRate(rail.speed_mbps);
+  update_load(i);
+  if (++up_count_ == 1) preferred_ = i;
+}
+
+void LinkRails::set_down(size_t i) {
+  LinkRail& rail = rails_[i];
+  rail.state = RailState::kFenced;
+  rail.since_ns = clock_.now_ns;
+  rail.signs.unproven = false;
+  update_load(i);
+  --up_count_;
+  for (size_t k = 0; up_count_ == 1 && k < rails_.size(); ++k) {
+    if (rails_[k].up()) preferred_ = k;
+  }
+}
+
+void LinkRails::abandon(size_t i) {
+  LinkRail& rail = rails_[i];
+  rail.queue.clear();
+  rail.controls.clear();
+  rail.signs.confirmed = 0;
+  update_load(i);
+  busy_ &= ~(uint32_t{1} << i);
+}
+
+void LinkRails::update_load(size_t i) {
+  const LinkRail& rail = rails_[i];
+  loads_.set(i, {rail.rate.ns_per_byte(), rail.rate.latency_ns(), rail.queue.outstanding_bytes(),
+                 rail.rate.window(), rail.up()});
+}
+
+}  // namespace slime

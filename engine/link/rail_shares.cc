@@ -1,0 +1,150 @@
+#include "engine/link/rail_shares.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace slime {
+namespace {
+
+constexpr uint64_t kOverdueIntervalNs = 10'000'000;
+// A message waits for its last stripe: that shall not keep a rail much longer than the others.
+constexpr double kStripeNs = 1e6;
+// What a rail does in this time is not worth a doorbell and an acknowledgement on another one too.
+constexpr double kWorthNs = 50e3;
+constexpr uint64_t kLeastStripe = 16 << 10, kMostLeastStripe = 64 << 10;
+constexpr uint64_t kUnseenNs = 1'000'000'000;  // a rail that nothing has completed on is asked
+constexpr uint64_t kRetryNs = 250'000'000;     // a slow rail that gets no stripes is tried
+constexpr uint64_t kSlowNs = 5'000'000'000;    // a rail that stays slow is worth a warning
+
+// Of what it advertises: a link of rails of several speeds is no cause for alarm.
+double share(const LinkRail& rail) {
+  return 8000.0 / rail.rate.ns_per_byte() / std::max(rail.speed_mbps, 1u);
+}
+
+}  // namespace
+
+RailShares::RailShares(LinkRails& rails, RailLiveness& liveness)
+    : rails_(rails), liveness_(liveness) {
+  const auto least = static_cast<uint64_t>(rails.context().settings().min_stripe);
+  if (least > 0) limits_.least = least;
+}
+
+void RailShares::observe(size_t i) {
+  RailRate& rate = rails_[i].rate;
+  if (rate.is_timed()) rails_.read_clock();
+  rate.observe(rails_.clock().attended_ns, least_latency_ns_);
+  if (stripes_wait_ && rate.measured() && !(rails_.busy() >> i & 1)) rate.ran_dry();
+  rails_.update_load(i);
+  rate.go_on(rails_.clock().attended_ns, rails_.loads()[i].outstanding);
+}
+
+// A message that is not cut stays on the rail of the one before, as a small one does: its rail is
+// warm, and what is sent there together needs fewer calls.
+size_t RailShares::pick(uint64_t bytes, uint64_t waiting, bool whole) {
+  if (rails_.up_count() <= 1) {
+    const size_t only = rails_.pick(0);
+    return rails_.up_count() == 1 && rails_.room(only) > 0 ? only : kNoRail;
+  }
+  size_t chosen = whole ? rails_.pick(bytes) : kNoRail;
+  if (!whole || !rails_.loads()[chosen].has_room(bytes))
+    chosen = rails_.loads().with_room(bytes, waiting);
+  stripes_wait_ = chosen == kNoRail;
+  had_stripes_ = true;
+  return chosen != kNoRail && rails_.room(chosen) > 0 ? chosen : kNoRail;
+}
+
+void RailShares::check_overdue() {
+  overdue_due_ns_ = rails_.clock().now_ns + kOverdueIntervalNs;
+  for (size_t i = 0; i < rails_.count(); ++i) {
+    if (!rails_[i].up()) continue;
+    rails_[i].rate.check_overdue(rails_.clock().attended_ns);
+    rails_.update_load(i);
+  }
+  limit_stripes();
+}
+
+// At least one rail is up.
+void RailShares::limit_stripes() {
+  double slowest = 0, fastest = 0;  // ns per byte
+  for (const RailLoad& load : rails_.loads().all()) {
+    if (!load.up) continue;
+    slowest = std::max(slowest, load.ns_per_byte);
+    fastest = fastest == 0 ? load.ns_per_byte : std::min(fastest, load.ns_per_byte);
+  }
+  if (rails_.context().settings().min_stripe == 0) {
+    const auto worth = static_cast<uint64_t>(kWorthNs / fastest);
+    limits_.least = std::clamp(worth, kLeastStripe, kMostLeastStripe);
+  }
+  limits_.unhurried = static_cast<uint64_t>(kStripeNs / slowest) + 1;
+}
+
+void RailShares::judge_rails(uint64_t quiet_ns) {
+  double fastest = 0;  // ns per byte
+  least_latency_ns_ = 0;
+  const auto lower = [](double* least, double ns) {
+    if (ns > 0 && (*least == 0 || ns < *least)) *least = ns;
+  };
+  for (const RailLoad& load : rails_.loads().all()) {
+    if (!load.up) continue;
+    lower(&fastest, load.ns_per_byte);
+    lower(&least_latency_ns_, load.latency_ns);
+  }
+  for (size_t i = 0; i < rails_.count(); ++i) {
+    LinkRail& rail = rails_[i];
+    if (!rail.up()) continue;
+    const uint64_t unseen_ns = rails_.clock().attended_ns - rail.rate.observed_ns();
+    const bool unused = !(rails_.busy() >> i & 1) && !rail.signs.probing;
+    const bool passed_over = had_stripes_ && rails_.loads()[i].ns_per_byte > 2 * fastest;
+    if (unused && passed_over && unseen_ns >= kRetryNs) {
+      liveness_.probe(i, RailLiveness::Probe::kWithBytes);
+    } else if (unused && unseen_ns >= kUnseenNs && quiet_ns < kUnseenNs) {
+      liveness_.probe(i, RailLiveness::Probe::kPlain);
+    }
+  }
+  warn_of_slow_rail();
+  had_stripes_ = false;
+}
+
+// Rails of other ports are its siblings. Sockets of one NIC share its port, and how a network
+// treats each flow is not for the user to mend. Said once in a process for each rail, whatever many
+// links notice it.
+void RailShares::warn_of_slow_rail() {
+  const LinkContext& context = rails_.context();
+  for (LinkRail& rail : rails_.all()) {
+    const double expected = expected_share(rail);
+    if (!recently_measured(rail) || 2 * share(rail) >= expected) {
+      rail.signs.slow_since_ns = 0;
+      continue;
+    }
+    if (rail.signs.slow_since_ns == 0) rail.signs.slow_since_ns = rails_.clock().attended_ns;
+    if (rails_.clock().attended_ns - rail.signs.slow_since_ns < kSlowNs ||
+        !context.device.first_to_find_slow(rail.key_index)) {
+      continue;
+    }
+    const double mbps = 8000.0 / rail.rate.ns_per_byte();
+    SLIME_WARN(
+        "peer %s, device %s: rail %s delivers %.0f Mbit/s, less than half of what its siblings do "
+        "(%.0f); it gets less of each message; check its link speed (ethtool), its errors "
+        "(`ip -s link`) and its switch port",
+        context.peer.c_str(), context.device_name(), rail.name(), mbps,
+        mbps * expected / share(rail));
+  }
+}
+
+// The best share of a rail of another port; 0: none is known.
+double RailShares::expected_share(const LinkRail& rail) {
+  double best = 0;
+  for (const LinkRail& other : rails_.all()) {
+    if (!recently_measured(other) || same_port(*other.rail, *rail.rail)) continue;
+    best = std::max(best, share(other));
+  }
+  return best;
+}
+
+bool RailShares::recently_measured(const LinkRail& rail) const {
+  return rail.up() && rail.rate.measured() &&
+         rails_.clock().attended_ns - rail.rate.measured_ns() < kSlowNs;
+}
+
+}  // namespace slime

@@ -1,0 +1,110 @@
+#include "engine/receiver/cts_outbox.h"
+
+#include <cstring>
+
+namespace slime {
+namespace {
+
+// Longer than what a program does between two small operations, such as the start of a kernel. When
+// more time has passed, the CTS does not delay an exchange, and it saves the sender the question.
+constexpr uint64_t kPatienceNs = 1'000'000;
+
+}  // namespace
+
+CtsOutbox::CtsOutbox(Link& link, const Outbox& outbox, EagerInbox& eager)
+    : link_(link), outbox_(outbox), eager_(eager) {
+  held_.reserve(kMaxRequests);
+}
+
+bool CtsOutbox::may_hold() const {
+  return eager_streak_ >= kEagerStreak && static_cast<int32_t>(wanted_ - next_) <= 0 &&
+         link_.rails().clock().now_ns - last_eager_ns_ < kPatienceNs;
+}
+
+void CtsOutbox::announce(ReceiveRequest& request) {
+  if (may_hold()) {
+    request.held = true;
+    held_.push_back(&request);
+    return;
+  }
+  for (ReceiveRequest* older : held_) send(*older);
+  held_.clear();
+  send(request);
+}
+
+void CtsOutbox::announce_overdue() {
+  if (held_.empty() || link_.status() != Status::kOk || may_hold()) return;
+  for (ReceiveRequest* request : held_) send(*request);
+  for (const ReceiveRequest* request : held_) link_.rails().hurry(request->cts_rail);
+  held_.clear();
+}
+
+void CtsOutbox::withdraw(ReceiveRequest& request) {
+  if (!request.held) return;
+  request.held = false;
+  std::erase(held_, &request);
+}
+
+void CtsOutbox::on_eager() {
+  ++eager_streak_;
+  last_eager_ns_ = link_.rails().clock().now_ns;
+}
+
+// The sender waits for this CTS. It may be on the way already.
+Status CtsOutbox::on_wanted(uint32_t cts) {
+  if (static_cast<int32_t>(cts - next_) > 0) {
+    return link_.context().fail_protocol("a question for a CTS that comes later");
+  }
+  wanted_ = cts + 1;
+  return Status::kOk;
+}
+
+void CtsOutbox::send(ReceiveRequest& request) {
+  request.held = false;
+  request.sequence = next_++;
+  write(request);
+  submit(request, false);
+}
+
+void CtsOutbox::write(ReceiveRequest& request) {
+  const LinkRails& rails = link_.rails();
+  const size_t channels = rails.count();
+  std::byte* record = outbox_.at(request.index * cts_entry_bytes(channels));
+  const CtsHeader header{request.sequence, request.index, static_cast<uint16_t>(request.generation),
+                         request.count, eager_.consumed()};
+  std::memcpy(record, &header, sizeof header);
+  record += sizeof header;
+  eager_.reported();
+  for (uint32_t i = 0; i < request.count; ++i) {
+    const ReceivePart& part = request.parts[i];
+    const uint64_t offset = part.region ? part.region->offset_of(part.data) : 0;
+    const CtsReceive receive{reinterpret_cast<uint64_t>(part.data), offset, part.capacity, part.tag,
+                             part.ordinal};
+    std::memcpy(record, &receive, sizeof receive);
+    record += sizeof receive;
+    for (size_t rail = 0; rail < channels; ++rail, record += sizeof(uint64_t)) {
+      const uint64_t key = part.region ? rails[rail].remote_key(part.region) : 0;
+      std::memcpy(record, &key, sizeof key);
+    }
+  }
+  request.cts_bytes =
+      static_cast<uint32_t>(sizeof header + request.count * cts_receive_bytes(channels));
+}
+
+// What the sender has seen is known without a confirmation. A CTS that is sent again needs one: the
+// sender may have seen the first copy, and the record must not change before the second has
+// arrived.
+void CtsOutbox::submit(ReceiveRequest& request, bool again) {
+  LinkRails& rails = link_.rails();
+  const size_t rail = rails.pick(request.cts_bytes);
+  const size_t offset = request.index * cts_entry_bytes(rails.count());
+  request.cts_rail = static_cast<uint8_t>(rail);
+  request.cts_open = true;
+  Work work = rails.write_of(outbox_, offset, request.cts_bytes, rail);
+  work.immediate = cts_immediate(request.index, request.sequence);
+  work.unconfirmed = !again;
+  work.cookie = WorkId{WorkId::Kind::kCts, again, request.index, request.generation}.pack();
+  rails.submit(rail, work);
+}
+
+}  // namespace slime

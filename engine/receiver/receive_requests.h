@@ -1,0 +1,102 @@
+// The receives of a comm, each with its entry among the CTS records.
+//
+// States of a request
+//   free       may be taken; nothing of ours or of the peer's refers to it
+//   active     the caller has it (outstanding), and its parts are filled
+//   returned   test has said that it is done, but a work of ours that carries its CTS is open, or
+//   the
+//              sender may still read the CTS: a receive can be complete by eager messages while its
+//              CTS is on the way, and until the sender has read that, the record must stay
+// What makes reuse safe: a returned request becomes free when its CTS is known to have been taken
+// in (stripes, eager headers and control works say how far the sender is), or the link has failed;
+// and its generation tells a late stripe or completion of an earlier use.
+//
+// Thread: that of the comm.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/comm.h"
+#include "engine/link/link_context.h"
+#include "engine/link/records.h"
+#include "engine/tag_counters.h"
+
+namespace slime {
+
+// One receive of a group.
+struct ReceivePart {
+  std::byte* data = nullptr;
+  uint64_t capacity = 0;
+  const MemoryRegion* region = nullptr;  // not after its keys went out: it may be deregistered
+  int32_t tag = 0;
+  uint32_t ordinal = 0;
+  uint64_t bytes = 0;    // arrived so far
+  uint64_t arrived = 0;  // a bit per stripe
+  uint32_t stripes = 0;  // 0: not known yet
+  bool complete = false;
+  bool in_device = false;
+};
+
+struct ReceiveRequest final : Request {
+  ReceiveRequest(Comm* comm, uint16_t index_in) : Request(comm), index(index_in) {}
+
+  // Its CTS was sent, so stripes for it may come.
+  bool announced() const { return active && cts_bytes > 0; }
+  void complete(ReceivePart& part) {
+    part.complete = true;
+    --incomplete;
+  }
+  const char* waits_for() const;
+
+  const uint16_t index;   // of its CTS entry too
+  bool active = false;    // not free
+  bool returned = false;  // test has said done
+  bool cts_open = false;  // the work that carries its CTS is not done
+  bool held = false;      // its CTS is held back
+  bool early = false;     // done as soon as the CTS is out: the GPU watches the flags itself
+  uint8_t cts_rail = 0;
+  uint32_t generation = 0;
+  uint32_t sequence = 0;
+  uint32_t cts_bytes = 0;  // 0: none was sent
+  uint32_t count = 0;
+  uint32_t incomplete = 0;
+  uint64_t started_ns = 0;
+  std::array<ReceivePart, kMaxReceives> parts;
+};
+
+class ReceiveRequests {
+ public:
+  ReceiveRequests(Comm* comm, const LinkContext& link);
+
+  bool any_free() const { return outstanding_ < kMaxRequests && !free_.empty(); }
+  uint32_t outstanding() const { return outstanding_; }  // requests that the caller holds
+  ReceiveRequest* take(std::span<const Receive> receives, uint64_t now_ns);
+  // Which receive of this tag the next one will be.
+  uint32_t next_ordinal(int32_t tag) const { return posted_.peek(tag); }
+  std::vector<ReceiveRequest>& all() { return requests_; }
+  ReceiveRequest& operator[](size_t index) { return requests_[index]; }
+  // The receive that a message belongs to. False: it is not posted yet.
+  bool find(int32_t tag, uint32_t ordinal, ReceiveRequest** request, ReceivePart** part);
+
+  void give_back(ReceiveRequest& request);  // by the caller
+  void retire_if_idle(ReceiveRequest& request);
+  bool seen(const ReceiveRequest& request) const {
+    return static_cast<int32_t>(cts_seen_ - request.sequence) > 0;
+  }
+  uint32_t cts_seen() const { return cts_seen_; }
+  void on_seen(uint32_t cts_seen);
+
+ private:
+  const LinkContext& link_;
+  std::vector<ReceiveRequest> requests_;
+  std::vector<uint16_t> free_;
+  uint32_t outstanding_ = 0;
+  uint64_t unretired_ = 0;  // returned and not free: a bit each
+  uint32_t cts_seen_ = 0;   // CTS that the sender is known to have taken in
+  TagCounters posted_;
+};
+
+}  // namespace slime

@@ -1,0 +1,257 @@
+#include "engine/receiver/recv_comm.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace slime {
+
+RecvCommImpl::RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, RegisteredBuffer inbox,
+                           RegisteredBuffer outbox)
+    : LinkComm(fabric, device, parts, std::move(inbox), std::move(outbox)),
+      requests_(this, link_.context()),
+      eager_(inbox_.data(), eager_max_),
+      cts_(link_, outbox_, eager_) {
+  for (const LinkRail& rail : link_.rails().all()) {
+    arrives_unpolled_ &= rail.rail->caps().arrives_unpolled;
+  }
+  if (!parts.host_memory) {
+    const auto opened = flushes_.open(*this, device, fabric.settings().peer_timeout);
+    if (!opened) (void)link_.context().fail(opened.error());
+  }
+  begin_attendance();
+}
+
+Status RecvCommImpl::irecv(std::span<const Receive> receives, bool may_complete_early,
+                           Request** request) {
+  const Call call(*this);
+  *request = nullptr;
+  if (link_.status() != Status::kOk && !all_arrived(receives)) return link_.status();
+  LinkRails& rails = link_.rails();
+  const bool has_room = rails.up_count() == 0 || rails.room(rails.pick(0)) > 0;
+  if (!requests_.any_free() || !has_room) {
+    const Status status = move();
+    waited();
+    return status;
+  }
+  ReceiveRequest* taken = requests_.take(receives, rails.clock().now_ns);
+  // An eager message needs a copy by us, so with eager sending nothing completes behind our back.
+  taken->early = may_complete_early && arrives_unpolled_ && eager_max_ == 0 && taken->count == 1;
+  if (const Status status = take_early_messages(*taken); status != Status::kOk) return status;
+  if (taken->incomplete > 0) cts_.announce(*taken);
+  achieved();
+  *request = taken;
+  return Status::kOk;
+}
+
+// Whether these receives, posted now, would be complete at once.
+bool RecvCommImpl::all_arrived(std::span<const Receive> receives) const {
+  for (size_t i = 0; i < receives.size(); ++i) {
+    const int tag = receives[i].tag;
+    const auto same = std::ranges::count(receives.first(i), tag, &Receive::tag);
+    const uint32_t ordinal = requests_.next_ordinal(tag) + static_cast<uint32_t>(same);
+    if (!eager_.find(tag, ordinal)) return false;
+  }
+  return true;
+}
+
+Status RecvCommImpl::test(Request* request, bool* done, size_t* sizes) {
+  const Call call(*this);
+  if (FlushRequest* const flush = flushes_.find(request)) return test_flush(*flush, done);
+  auto& mine = static_cast<ReceiveRequest&>(*request);
+  if (!mine.active || mine.returned) {
+    return link_.context().fail(
+        make_error(Status::kInvalid, 0, "test of a receive request that is done"));
+  }
+  // As in SendCommImpl::test.
+  const bool nothing_to_move = mine.incomplete == 0 && link_.rails().busy() == 0;
+  const Status status = nothing_to_move ? Status::kOk : move();
+  *done = mine.incomplete == 0 || (mine.early && !mine.cts_open && status == Status::kOk);
+  if (*done) {  // also after a failure: what is done stays done
+    for (uint32_t i = 0; sizes && i < mine.count; ++i) sizes[i] = mine.parts[i].bytes;
+    achieved();
+    requests_.give_back(mine);
+    return Status::kOk;
+  }
+  if (status != Status::kOk) return status;
+  waited();
+  return link_.check_deadline(mine.started_ns, mine.waits_for(), mine.parts[0].capacity);
+}
+
+bool RecvCommImpl::has_unexpected(int tag) {
+  const Call call(*this);
+  return eager_.has_tag(tag);
+}
+
+// Reads are of this host: they complete whatever becomes of the link.
+Status RecvCommImpl::flush(const void* data, const MemoryRegion* region, Request** request) {
+  const Call call(*this);
+  Status status = Status::kOk;
+  FlushRequest* const begun = flushes_.begin(data, region, link_.rails().clock().now_ns, &status);
+  if (status != Status::kOk) return link_.context().fail(flushes_.failure());
+  achieved();
+  *request = begun;
+  return Status::kOk;
+}
+
+Status RecvCommImpl::test_flush(FlushRequest& request, bool* done) {
+  if (!request.active) {
+    return link_.context().fail(
+        make_error(Status::kInvalid, 0, "test of a flush request that is done"));
+  }
+  const Status status = flushes_.test(request, link_.rails().clock().now_ns, done);
+  if (status != Status::kOk) return link_.context().fail(flushes_.failure());
+  if (*done) {
+    achieved();
+  } else {
+    (void)move();
+    waited();
+  }
+  return Status::kOk;
+}
+
+Status RecvCommImpl::move() {
+  const Status status = link_.progress();
+  cts_.announce_overdue();
+  return status;
+}
+
+Status RecvCommImpl::on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) {
+  switch (kind_of(immediate)) {
+    case ImmediateKind::kData:
+      return on_stripe(rail, DataImmediate::unpack(immediate), bytes);
+    case ImmediateKind::kEager:
+      return on_eager(immediate, bytes);
+    case ImmediateKind::kControl: {
+      const uint32_t value = control_value(immediate);
+      if (control_op(immediate) == ControlOp::kWanted) {
+        return cts_.on_wanted(widen(cts_.next_sequence(), value, kControlValueMask));
+      }
+      if (control_op(immediate) != ControlOp::kSeen) break;
+      requests_.on_seen(widen(requests_.cts_seen(), value, kControlValueMask));
+      return Status::kOk;
+    }
+    case ImmediateKind::kCts:
+      break;
+  }
+  return link_.context().fail_protocol("what only a receiving end sends");
+}
+
+Status RecvCommImpl::on_stripe(size_t rail, const DataImmediate& immediate, uint64_t bytes) {
+  ReceiveRequest& request = requests_[immediate.entry];
+  const bool current = request.announced() && request.generation == immediate.generation;
+  if (!current || immediate.sub >= request.count) {
+    // Repeated by the NIC, or by a sender that could not know that it had arrived.
+    return Status::kOk;
+  }
+  ReceivePart& part = request.parts[immediate.sub];
+  const uint64_t bit = uint64_t{1} << immediate.stripe;
+  if (part.complete || (part.arrived & bit)) return Status::kOk;
+  if (part.stripes == 0) part.stripes = immediate.stripes;
+  LinkContext& context = link_.context();
+  if (part.stripes != immediate.stripes || immediate.stripe >= part.stripes) {
+    return context.fail_protocol("stripes that do not fit together");
+  }
+  cts_.on_stripe();
+  part.arrived |= bit;
+  part.bytes += bytes;
+  if (part.in_device) flushes_.delivered(link_.rails()[rail].key_index);
+  requests_.on_seen(request.sequence + 1);
+  if (part.bytes > part.capacity) return context.fail_protocol("more bytes than the receive takes");
+  if (part.arrived == ~uint64_t{0} >> (kMaxStripes - part.stripes)) request.complete(part);
+  if (request.returned) requests_.retire_if_idle(request);
+  return Status::kOk;
+}
+
+Status RecvCommImpl::on_eager(uint32_t immediate, uint64_t bytes) {
+  uint32_t buffer = 0;
+  const EagerInbox::Arrival arrival = eager_.arrive(immediate, bytes, &buffer);
+  if (arrival == EagerInbox::Arrival::kRepeated) return Status::kOk;
+  if (arrival == EagerInbox::Arrival::kMalformed) {
+    return link_.context().fail_protocol("a malformed eager message");
+  }
+  const EagerHeader& header = eager_.header(buffer);
+  requests_.on_seen(header.cts_seen);
+  ReceiveRequest* request = nullptr;
+  ReceivePart* part = nullptr;
+  const bool posted = requests_.find(header.tag, header.ordinal, &request, &part);
+  return posted ? deliver(buffer, *request, *part) : Status::kOk;
+}
+
+Status RecvCommImpl::take_early_messages(ReceiveRequest& request) {
+  for (uint32_t i = 0; eager_.any_waiting() && i < request.count; ++i) {
+    ReceivePart& part = request.parts[i];
+    const auto buffer = eager_.find(part.tag, part.ordinal);
+    if (!buffer) continue;
+    if (const Status status = deliver(*buffer, request, part); status != Status::kOk) return status;
+  }
+  return Status::kOk;
+}
+
+Status RecvCommImpl::deliver(uint32_t buffer, ReceiveRequest& request, ReceivePart& part) {
+  const EagerHeader& header = eager_.header(buffer);
+  if (header.length > part.capacity) {
+    return link_.context().fail(make_error(
+        Status::kInvalid, 0,
+        "a send of %u bytes (tag %d) meets a receive of %llu bytes; the ranks disagree on a size",
+        header.length, header.tag, static_cast<unsigned long long>(part.capacity)));
+  }
+  if (header.length > 0) std::memcpy(part.data, eager_.payload(buffer), header.length);
+  part.bytes = header.length;
+  request.complete(part);
+  if (request.returned) requests_.retire_if_idle(request);
+  cts_.on_eager();
+  if (request.incomplete == 0) cts_.withdraw(request);
+  eager_.take(buffer);
+  if (eager_.report_due() && link_.status() == Status::kOk) {
+    eager_.reported();
+    link_.rails().submit_control(ControlOp::kCredit, eager_.consumed());
+  }
+  return Status::kOk;
+}
+
+bool RecvCommImpl::on_sent(const WorkId& work, uint64_t* bytes) {
+  ReceiveRequest& request = requests_[work.index % kCtsEntries];
+  if (!request.cts_open || request.generation != work.generation) return false;
+  request.cts_open = false;
+  *bytes = request.cts_bytes;
+  requests_.retire_if_idle(request);
+  return true;
+}
+
+void RecvCommImpl::fence_record(const RailLife& life, size_t via, Work* work) {
+  const size_t offset = fence_offset(link_.rails().count(), life.rail);
+  FenceRecord record;
+  record.rail = life.rail;
+  record.epoch = life.epoch;
+  record.next_cts = cts_.next_sequence();
+  for (const ReceiveRequest& request : requests_.all()) {
+    FenceRecord::Entry& entry = record.entries[request.index];
+    entry.active = request.announced();
+    entry.sequence = request.sequence;
+    for (uint32_t i = 0; i < request.count; ++i) {
+      entry.arrived[i] = request.parts[i].complete ? ~uint64_t{0} : request.parts[i].arrived;
+    }
+  }
+  std::memcpy(outbox_.at(offset), &record, sizeof record);
+  *work = link_.rails().write_of(outbox_, offset, sizeof record, via);
+  // Part of a stripe that has not arrived may be on its way to the device, and must not get there
+  // after its second copy.
+  flushes_.delivered(link_.rails()[life.rail].key_index);
+}
+
+Status RecvCommImpl::on_fenced(const RailLife& life) {
+  for (ReceiveRequest& request : requests_.all()) {
+    if (!request.announced() || request.cts_rail != life.rail) continue;
+    if (request.cts_open || !requests_.seen(request)) cts_.send_again(request);
+  }
+  eager_.reported();
+  link_.rails().submit_control(ControlOp::kCredit, eager_.consumed());
+  return Status::kOk;
+}
+
+JoinRecordPlaces RecvCommImpl::join_records(size_t rail) const {
+  return {inbox_.data() + eager_join_offset(eager_max_, rail), &outbox_,
+          cts_join_offset(link_.rails().count(), rail)};
+}
+
+}  // namespace slime

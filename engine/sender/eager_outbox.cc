@@ -1,0 +1,92 @@
+#include "engine/sender/eager_outbox.h"
+
+#include <bit>
+#include <cstring>
+
+namespace slime {
+
+bool EagerOutbox::fits(size_t bytes, const MemoryRegion* region) {
+  if (eager_max_ == 0 || bytes > eager_max_) return false;
+  if (region != nullptr && region->kind != MemoryKind::kHost) return false;
+  if (sent_ - consumed_ >= kEagerBuffers) return false;
+  LinkRails& rails = link_.rails();
+  return !buffers_[sent_ % kEagerBuffers].open && rails.room(rails.pick(bytes)) > 0;
+}
+
+void EagerOutbox::send(SendRequest& request, int tag, uint32_t ordinal, uint32_t cts_seen) {
+  const uint32_t index = sent_++, place = index % kEagerBuffers;
+  const auto length = static_cast<uint32_t>(request.bytes);
+  std::byte* const start = outbox_.at(place * eager_buffer_bytes(eager_max_));
+  const EagerHeader header{index, length, tag, ordinal, cts_seen, 0};
+  std::memcpy(start, &header, sizeof header);
+  if (length > 0) std::memcpy(start + sizeof header, request.data, length);
+  request.eager = true;
+  request.open = 1;
+  buffers_[place] = {index, static_cast<uint32_t>(sizeof header) + length, &request, 0, true};
+  submit(place, false);
+  link_.rails().hurry(buffers_[place].rail);
+}
+
+void EagerOutbox::submit(uint32_t place, bool again) {
+  Buffer& buffer = buffers_[place];
+  LinkRails& rails = link_.rails();
+  const size_t rail = rails.pick(buffer.bytes);
+  buffer.rail = static_cast<uint8_t>(rail);
+  Work work = rails.write_of(outbox_, place * eager_buffer_bytes(eager_max_), buffer.bytes, rail);
+  work.immediate = eager_immediate(buffer.index);
+  const bool confirmed = again || !rails[rail].ordered;
+  work.unconfirmed = !confirmed;
+  work.cookie =
+      WorkId{WorkId::Kind::kEager, confirmed, static_cast<uint16_t>(place), buffer.index}.pack();
+  rails.submit(rail, work);
+}
+
+bool EagerOutbox::on_sent(const WorkId& work, uint64_t* bytes) {
+  Buffer& buffer = buffers_[work.index % kEagerBuffers];
+  if (!buffer.open || buffer.index != work.generation) return false;
+  finish(buffer);
+  *bytes = buffer.bytes;
+  return true;
+}
+
+void EagerOutbox::finish(Buffer& buffer) {
+  buffer.open = false;
+  if (buffer.request != nullptr) buffer.request->open = 0;
+  buffer.request = nullptr;
+}
+
+void EagerOutbox::repeat(size_t dead_rail) {
+  for (uint32_t place = 0; place < kEagerBuffers; ++place) {
+    Buffer& buffer = buffers_[place];
+    if (buffer.rail != dead_rail) continue;
+    if (has_arrived(buffer)) {
+      finish(buffer);
+    } else {
+      buffer.open = true;
+      submit(place, true);
+    }
+  }
+}
+
+bool EagerOutbox::settled() {
+  if (link_.rails().count() == 1 || link_.status() != Status::kOk) return true;
+  bool all = true;
+  uint32_t used_rails = 0;
+  for (const Buffer& buffer : buffers_) {
+    if (buffer.rail == Buffer::kNoRail || has_arrived(buffer)) continue;
+    all &= !buffer.open;
+    used_rails |= 1u << buffer.rail;
+  }
+  for (; used_rails != 0; used_rails &= used_rails - 1) {
+    all &= link_.has_delivered(static_cast<size_t>(std::countr_zero(used_rails)));
+  }
+  return all;
+}
+
+// Of what has been sent only: the number is the peer's.
+void EagerOutbox::return_credits(uint32_t consumed) {
+  const auto more = static_cast<int32_t>(consumed - consumed_);
+  if (more > 0 && consumed - consumed_ <= sent_ - consumed_) consumed_ = consumed;
+}
+
+}  // namespace slime

@@ -1,0 +1,234 @@
+#include "engine/sender/send_comm.h"
+
+#include <cstring>
+#include <ctime>
+
+#include "base/log.h"
+
+namespace slime {
+
+SendCommImpl::SendCommImpl(Fabric& fabric, Device& device, LinkParts parts, RegisteredBuffer inbox,
+                           RegisteredBuffer outbox)
+    : LinkComm(fabric, device, parts, std::move(inbox), std::move(outbox)),
+      eager_(link_, outbox_, eager_max_),
+      cts_(link_.context(), eager_, inbox_.data(), link_.rails().count()),
+      stripes_(link_, cts_) {
+  requests_.reserve(StripeQueue::kMostRequests);
+  free_.reserve(StripeQueue::kMostRequests);
+  for (size_t i = 0; i < StripeQueue::kMostRequests; ++i) {
+    requests_.emplace_back(this, static_cast<uint16_t>(i));
+    free_.push_back(static_cast<uint16_t>(StripeQueue::kMostRequests - 1 - i));
+  }
+  begin_attendance();
+}
+
+SendCommImpl::~SendCommImpl() {
+  if (is_attended()) settle();
+  leave();
+}
+
+Status SendCommImpl::isend(const void* data, size_t bytes, int tag, const MemoryRegion* region,
+                           Request** request) {
+  const Call call(*this);
+  *request = nullptr;
+  if (link_.status() != Status::kOk) return link_.status();
+  if (free_.empty()) {
+    const Status status = move();
+    waited();
+    return status;
+  }
+  // Even where a CTS has come: while small messages go eagerly, the receiver need not send any.
+  if (eager_.fits(bytes, region)) {
+    SendRequest* const taken = take_request(data, bytes, nullptr);
+    cts_.reported(cts_.next_sequence());
+    ++eager_streak_;
+    eager_.send(*taken, tag, cts_.count_send(tag), cts_.next_sequence());
+    waiting_since_ns_ = 0;
+    achieved();
+    *request = taken;
+    return Status::kOk;
+  }
+  CtsInbox::Match found = cts_.match(tag);
+  if (found.group == nullptr) {
+    // Nothing of ours may be outstanding, so nobody but this call would look for a CTS.
+    if (const Status status = move(); status != Status::kOk) return status;
+    found = cts_.match(tag);
+  }
+  if (found.group == nullptr) {
+    ask_for_cts();
+    waited();
+    if (waiting_since_ns_ == 0) waiting_since_ns_ = link_.rails().clock().now_ns;
+    return link_.check_deadline(waiting_since_ns_, "the receiver to be ready for a send", bytes);
+  }
+  waiting_since_ns_ = 0;
+  return start(found, data, bytes, region, request);
+}
+
+Status SendCommImpl::start(const CtsInbox::Match& found, const void* data, size_t bytes,
+                           const MemoryRegion* region, Request** request) {
+  const CtsReceive& receive = found.group->receives[found.sub];
+  if (bytes > receive.capacity) {
+    return link_.context().fail(make_error(
+        Status::kInvalid, 0,
+        "a send of %zu bytes (tag %d) meets a receive of %llu bytes; the ranks disagree on a size",
+        bytes, receive.tag, static_cast<unsigned long long>(receive.capacity)));
+  }
+  const StripeLimits& limits = link_.shares().stripe_limits();
+  const StripePlan plan =
+      plan_stripes(bytes, static_cast<uint32_t>(link_.rails().up_count()), limits);
+  if (plan.stripes == 0) {
+    return link_.context().fail(make_error(
+        Status::kInvalid, 0, "a send of %zu bytes needs more than %u works of %llu bytes", bytes,
+        kMaxStripes, static_cast<unsigned long long>(limits.most)));
+  }
+  SendRequest* taken = take_request(data, bytes, region);
+  const CtsHeader& header = found.group->header;
+  taken->plan = plan;
+  taken->remote_address = receive.address;
+  taken->remote_offset = receive.offset;
+  taken->cts_sequence = header.sequence;
+  taken->target = {header.entry, found.sub, 0, plan.stripes, header.generation};
+  taken->open = taken->unsent = ~uint64_t{0} >> (kMaxStripes - plan.stripes);
+  stripes_.start(*taken);
+  (void)cts_.count_send(receive.tag);
+  eager_streak_ = 0;
+  cts_.reported(header.sequence + 1);
+  achieved();
+  *request = taken;
+  return Status::kOk;
+}
+
+SendRequest* SendCommImpl::take_request(const void* data, size_t bytes,
+                                        const MemoryRegion* region) {
+  SendRequest* request = &requests_[free_.back()];
+  free_.pop_back();
+  request->active = true;
+  ++request->generation;
+  request->data = static_cast<const std::byte*>(data);
+  request->region = region;
+  request->bytes = bytes;
+  request->started_ns = link_.rails().clock().now_ns;
+  request->open = request->unsent = request->lost = 0;
+  request->eager = false;
+  return request;
+}
+
+Status SendCommImpl::test(Request* request, bool* done, size_t* sizes) {
+  const Call call(*this);
+  auto& mine = static_cast<SendRequest&>(*request);
+  if (!mine.active) {
+    return link_.context().fail(
+        make_error(Status::kInvalid, 0, "test of a send request that is done"));
+  }
+  // Of many that one poll completed, only the first test has anything to move.
+  const bool nothing_to_move = mine.open == 0 && link_.rails().busy() == 0;
+  const Status status = nothing_to_move ? Status::kOk : move();
+  *done = mine.open == 0;
+  if (*done) {  // also after a failure: what is done stays done
+    achieved();
+    if (sizes) sizes[0] = mine.bytes;
+    mine.active = false;
+    free_.push_back(mine.index);
+    return Status::kOk;
+  }
+  if (status != Status::kOk) return status;
+  waited();
+  return link_.check_deadline(mine.started_ns, "the completion of a send", mine.bytes);
+}
+
+Status SendCommImpl::move() {
+  const Status status = link_.progress();
+  if (stripes_.any() && status == Status::kOk) {
+    stripes_.submit_waiting();
+    link_.post_more();
+  }
+  return status;
+}
+
+// After eager messages in a row the receiver may hold its CTS back. Where it does not, this costs a
+// work, but only the first time that a message waits after them. It is posted at once.
+void SendCommImpl::ask_for_cts() {
+  if (eager_streak_ < kEagerStreak || cts_.any() || link_.rails().up_count() == 0) return;
+  eager_streak_ = 0;
+  link_.rails().submit_control(ControlOp::kWanted, cts_.next_sequence());
+  (void)link_.progress();  // the next call reports a failure
+}
+
+void SendCommImpl::report_seen() {
+  cts_.reported(cts_.next_sequence());
+  link_.rails().submit_control(ControlOp::kSeen, cts_.next_sequence());
+}
+
+Status SendCommImpl::on_arrived(size_t, uint32_t immediate, uint64_t bytes) {
+  if (kind_of(immediate) == ImmediateKind::kCts) {
+    if (const Status status = cts_.on_cts(immediate, bytes); status != Status::kOk) return status;
+    if (cts_.report_due()) report_seen();
+    return Status::kOk;
+  }
+  if (kind_of(immediate) == ImmediateKind::kControl &&
+      control_op(immediate) == ControlOp::kCredit) {
+    eager_.return_credits(widen(eager_.consumed(), control_value(immediate), kControlValueMask));
+    return Status::kOk;
+  }
+  return link_.context().fail_protocol("what only a sending end sends");
+}
+
+bool SendCommImpl::on_sent(const WorkId& work, uint64_t* bytes) {
+  if (work.kind == WorkId::Kind::kEager) return eager_.on_sent(work, bytes);
+  SendRequest& request = requests_[work.index % StripeQueue::kMostRequests];
+  const uint64_t bit = uint64_t{1} << (work.part % kMaxStripes);
+  if (!request.active || request.eager || request.generation != work.generation ||
+      !(request.open & ~request.unsent & bit)) {
+    return false;
+  }
+  request.open &= ~bit;
+  *bytes = request.plan.length(work.part, request.bytes);
+  return true;
+}
+
+// The receiver's record says which stripes of the dead rail it has; the rest goes elsewhere.
+Status SendCommImpl::on_fenced(const RailLife& life) {
+  FenceRecord record;
+  std::memcpy(&record, inbox_.data() + fence_offset(link_.rails().count(), life.rail),
+              sizeof record);
+  if (record.rail != life.rail || record.epoch != life.epoch) {
+    return link_.context().fail_protocol("no record of what arrived on a dead rail");
+  }
+  for (SendRequest& request : requests_) {
+    if (request.active && !request.eager) stripes_.repeat(request, life.rail, record);
+  }
+  eager_.repeat(life.rail);
+  report_seen();
+  stripes_.submit_waiting();
+  return Status::kOk;
+}
+
+JoinRecordPlaces SendCommImpl::join_records(size_t rail) const {
+  return {inbox_.data() + cts_join_offset(link_.rails().count(), rail), &outbox_,
+          eager_join_offset(eager_max_, rail)};
+}
+
+void SendCommImpl::fill_probe(size_t rail, Work* work) const {
+  const size_t offset = eager_probe_offset(eager_max_, link_.rails().count());
+  *work = link_.rails().write_of(outbox_, offset, kProbeBytes, rail);
+}
+
+// Mostly the peer's kernel has everything. If a rail has just died, its death must be noticed and
+// answered by the peer, and what it carried sent again.
+void SendCommImpl::settle() {
+  const Call call(*this);
+  constexpr int kTimeouts = 3;
+  constexpr timespec kPause{0, 200'000};
+  const uint64_t limit_ns = kTimeouts * link_.context().silence_ns;
+  const LinkClock& clock = link_.rails().clock();
+  for (const uint64_t begun_ns = clock.now_ns; !settled();) {
+    if (move() == Status::kOk && clock.now_ns - begun_ns > limit_ns) {
+      SLIME_WARN("peer %s: closed without knowing whether the last small messages arrived",
+                 peer_name().c_str());
+      return;
+    }
+    ::nanosleep(&kPause, nullptr);
+  }
+}
+
+}  // namespace slime

@@ -1,0 +1,37 @@
+// A send, from isend until test says that it is done.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "engine/comm.h"
+#include "engine/link/immediate.h"
+#include "engine/link/stripes.h"
+
+namespace slime {
+
+// A request is open while a bit of `open` is set: a stripe whose completion is missing, or bit 0 of
+// an eager message that its rail has not taken. The generation counts its uses, so that a late
+// completion of an earlier use is recognised.
+struct SendRequest final : Request {
+  SendRequest(Comm* comm, uint16_t index_in) : Request(comm), index(index_in) {}
+
+  const uint16_t index;
+  bool active = false;
+  bool eager = false;  // waits for its eager buffer instead of stripes
+  uint32_t generation = 0;
+  const std::byte* data = nullptr;
+  const MemoryRegion* region = nullptr;
+  uint64_t bytes = 0;
+  uint64_t started_ns = 0;
+  StripePlan plan;
+  DataImmediate target;  // entry, sub and generation at the receiver
+  uint32_t cts_sequence = 0;
+  uint64_t remote_address = 0, remote_offset = 0;  // see Work
+  uint64_t open = 0;                               // stripes not known to be done, a bit each
+  uint64_t unsent = 0;                             // of those: on no rail yet
+  uint64_t lost = 0;                               // of those: were on a rail that died
+  std::array<uint8_t, kMaxStripes> rail = {};      // where each stripe went
+};
+
+}  // namespace slime

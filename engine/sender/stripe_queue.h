@@ -1,0 +1,44 @@
+// Stripes on their way to a rail: each stripe of a link passes through here. A stripe waits until a
+// rail has room for it, those of older messages first, because the receiver's user waits for the
+// oldest; docs/striping.md has the rules.
+//
+// Invariant: a request with unsent stripes is in the ring once, and waiting_bytes_ is what they
+// have. Thread: that of the comm.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "engine/link/link.h"
+#include "engine/sender/cts_inbox.h"
+#include "engine/sender/send_request.h"
+
+namespace slime {
+
+class StripeQueue {
+ public:
+  // A grouped receive takes up to kMaxReceives sends, and NCCL keeps kMaxRequests groups going.
+  static constexpr size_t kMostRequests = size_t{kMaxRequests} * kMaxReceives;
+
+  StripeQueue(Link& link, const CtsInbox& cts) : link_(link), cts_(cts) {}
+
+  bool any() const { return head_ != tail_; }
+  // All stripes of the request are open, and unsent.
+  void start(SendRequest& request);
+  void submit_waiting();
+  // The rail died. What the receiver's record does not show waits again, before those that have
+  // waited: it is older than most of them.
+  void repeat(SendRequest& request, size_t dead_rail, const FenceRecord& record);
+
+ private:
+  bool submit(SendRequest& request);
+  void submit_stripe(SendRequest& request, uint32_t stripe, size_t rail);
+
+  Link& link_;
+  const CtsInbox& cts_;
+  std::array<SendRequest*, kMostRequests> waiting_;
+  uint32_t head_ = 0, tail_ = 0;
+  uint64_t waiting_bytes_ = 0;
+};
+
+}  // namespace slime

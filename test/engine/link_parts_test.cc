@@ -1,0 +1,175 @@
+// Parts of a link without a link: which rail takes a work, how a dead rail ends, how one returns.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "engine/link/rejoin.h"
+#include "test/support/fake_rail.h"
+#include "test/support/manual_clock.h"
+
+namespace slime::test {
+namespace {
+
+constexpr size_t kRails = 2;
+
+class LinkPartsTest : public ::testing::Test, private LinkUser, private CompletionSink {
+ protected:
+  LinkPartsTest() {
+    for (size_t i = 0; i < kRails; ++i) {
+      rails_.add({std::make_unique<FakeChannel>(), i, 10'000});
+    }
+  }
+
+  FakeChannel& channel(size_t rail) { return static_cast<FakeChannel&>(*rails_[rail].channel); }
+  void pass(double seconds) {
+    clock_.pass(seconds_to_ns(seconds));
+    rails_.read_clock();
+  }
+  // What waits on a rail is posted and done.
+  std::vector<ControlOp> deliver(size_t rail) {
+    rails_.flush(rail, false);
+    std::vector<ControlOp> posted;
+    for (const Work& work : channel(rail).in_flight) {
+      posted.push_back(control_op(work.immediate));
+      const WorkId id = WorkId::unpack(work.cookie);
+      const auto bytes = rails_[rail].controls.end({id.index, id.generation});
+      rejoin_.on_sent(rail, work.cookie);
+      rails_.completed(rail, id.confirmed(), *bytes);
+    }
+    channel(rail).in_flight.clear();
+    return posted;
+  }
+  Status die(size_t rail) {
+    return failover_.fail_rail(rail, make_error(Status::kRemote, 0, "the test ended it"));
+  }
+  Status peer_says(ControlOp op, size_t rail, uint32_t epoch) {
+    return rejoin_.on_message(op, {static_cast<uint32_t>(rail), epoch});
+  }
+
+  ManualClock clock_;
+  std::unique_ptr<Fabric> fabric_ = make_fabric();
+  LinkContext context_{*fabric_, *fabric_->device(0), "peer", true, kNoTrafficClass};
+  LinkRails rails_{context_};
+  RailLiveness liveness_{rails_, *this};
+  Failover failover_{rails_, *this, *this};
+  Rejoin rejoin_{rails_, *this, failover_, liveness_};
+  std::vector<size_t> fenced_;  // rails whose works the user was told to repeat
+  JoinRecord from_peer_;
+
+ private:
+  std::unique_ptr<Fabric> make_fabric() {
+    std::vector<std::unique_ptr<Rail>> rails;
+    for (size_t i = 0; i < kRails; ++i) {
+      rails.push_back(std::make_unique<FakeRail>(fake_caps("fake." + std::to_string(i))));
+    }
+    return Fabric::of_rails(std::move(rails), Settings(), clock_);
+  }
+
+  Status on_arrived(size_t, uint32_t, uint64_t) override { return Status::kOk; }
+  bool on_sent(const WorkId&, uint64_t*) override { return false; }
+  void fence_record(const RailLife&, size_t, Work*) override {}
+  Status on_fenced(const RailLife& life) override {
+    fenced_.push_back(life.rail);
+    return Status::kOk;
+  }
+  JoinRecordPlaces join_records(size_t) const override {
+    return {reinterpret_cast<const std::byte*>(&from_peer_), &outbox_, 0};
+  }
+  void fill_probe(size_t, Work*) const override {}
+  Status take(size_t, const Done&) override { return Status::kOk; }
+
+  const Outbox outbox_{std::move(*RegisteredBuffer::make(*fabric_->device(0), sizeof(JoinRecord))),
+                       {}};
+};
+
+TEST_F(LinkPartsTest, ASmallWorkTakesTheRailThatIsDoneFirst) {
+  const size_t first = rails_.pick(0);
+  Work work;
+  work.length = 1 << 20;
+  rails_.submit(first, work);
+  EXPECT_NE(rails_.pick(0), first) << "it has a megabyte to do";
+  EXPECT_EQ(rails_.busy(), 1u << first);
+}
+
+TEST_F(LinkPartsTest, ADeadRailIsToldOverTheOtherAndSettledWhenThePeerAnswers) {
+  EXPECT_EQ(die(0), Status::kOk);
+  EXPECT_EQ(rails_.up_count(), 1u);
+  EXPECT_EQ(rails_.pick(0), 1u);
+  EXPECT_EQ(rails_[0].state, RailState::kFenced);
+  EXPECT_THAT(failover_.unanswered_deaths(), testing::HasSubstr("the test ended it"));
+  EXPECT_THAT(deliver(1), testing::ElementsAre(ControlOp::kFenced));
+  EXPECT_TRUE(fenced_.empty()) << "the peer may still write";
+  EXPECT_EQ(peer_says(ControlOp::kFenced, 0, 0), Status::kOk);
+  EXPECT_THAT(fenced_, testing::ElementsAre(0u));
+  EXPECT_EQ(rails_[0].state, RailState::kDown);
+  EXPECT_EQ(failover_.unanswered_deaths(), "");
+  EXPECT_EQ(peer_says(ControlOp::kFenced, 0, 0), Status::kOk);
+  EXPECT_EQ(fenced_.size(), 1u) << "it said so twice";
+}
+
+TEST_F(LinkPartsTest, WhatThePeerSaysFirstEndsTheRailHereToo) {
+  EXPECT_EQ(peer_says(ControlOp::kFenced, 1, 0), Status::kOk);
+  EXPECT_EQ(rails_[1].state, RailState::kDown);
+  EXPECT_THAT(fenced_, testing::ElementsAre(1u));
+}
+
+TEST_F(LinkPartsTest, TheLastRailEndsTheLink) {
+  EXPECT_EQ(die(0), Status::kOk);
+  EXPECT_EQ(die(1), Status::kRemote);
+  EXPECT_THAT(context_.failure().what, testing::HasSubstr("it was the last rail of the link"));
+}
+
+TEST_F(LinkPartsTest, ARailReturnsWhenBothEndsAreConnected) {
+  EXPECT_EQ(die(0), Status::kOk);
+  EXPECT_EQ(peer_says(ControlOp::kFenced, 0, 0), Status::kOk);
+  deliver(1);
+  EXPECT_EQ(rejoin_.progress(), Status::kOk);
+  EXPECT_EQ(rails_[0].state, RailState::kDown) << "its pause is not over";
+  pass(context_.settings().rail_retry + 1);
+  EXPECT_EQ(rejoin_.progress(), Status::kOk);
+  ASSERT_EQ(rails_[0].state, RailState::kJoining);
+  EXPECT_EQ(rails_[0].epoch, 1u);
+  EXPECT_THAT(deliver(1), testing::ElementsAre(ControlOp::kJoin));
+  from_peer_ = {0, 1, {}};
+  EXPECT_EQ(peer_says(ControlOp::kJoin, 0, 1), Status::kOk);
+  EXPECT_EQ(rejoin_.progress(), Status::kOk);
+  EXPECT_THAT(deliver(1), testing::ElementsAre(ControlOp::kJoined));
+  EXPECT_EQ(rails_.up_count(), 1u) << "the peer is not connected yet";
+  EXPECT_EQ(peer_says(ControlOp::kJoined, 0, 1), Status::kOk);
+  EXPECT_EQ(rejoin_.progress(), Status::kOk);
+  EXPECT_EQ(rails_.up_count(), 2u);
+  EXPECT_EQ(rejoin_.rejoins(), 1u);
+}
+
+TEST_F(LinkPartsTest, ATryThatThePeerDoesNotAnswerIsFencedAndPlannedAgain) {
+  EXPECT_EQ(die(0), Status::kOk);
+  EXPECT_EQ(peer_says(ControlOp::kFenced, 0, 0), Status::kOk);
+  deliver(1);
+  pass(context_.settings().rail_retry + 1);
+  EXPECT_EQ(rejoin_.progress(), Status::kOk);
+  ASSERT_EQ(rails_[0].state, RailState::kJoining);
+  deliver(1);
+  pass(60);
+  EXPECT_EQ(rejoin_.progress(), Status::kOk);
+  EXPECT_EQ(rails_[0].state, RailState::kFenced);
+  EXPECT_THAT(deliver(1), testing::ElementsAre(ControlOp::kFenced));
+  EXPECT_EQ(peer_says(ControlOp::kFenced, 0, 1), Status::kOk);
+  EXPECT_EQ(rails_[0].state, RailState::kDown);
+}
+
+TEST(RailJoinTest, PausesDoubleUpToAMinuteOfFirstOnes) {
+  RailJoin join;
+  join.pause_ns = 10;
+  std::vector<uint64_t> pauses;
+  for (int i = 0; i < 8; ++i) {
+    join.plan_next_try(1000, 10);
+    pauses.push_back(join.next_try_ns - 1000);
+  }
+  EXPECT_THAT(pauses, testing::ElementsAre(10, 20, 40, 80, 160, 320, 600, 600));
+}
+
+}  // namespace
+}  // namespace slime::test
