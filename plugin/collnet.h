@@ -2,7 +2,7 @@
 // types. init, finalize, getProperties and makeVDevice are those of plugin/net.h.
 #pragma once
 
-#include "plugin/nccl_collnet_tables.h"
+#include "plugin/abi/collnet_tables.h"
 #include "plugin/net.h"
 
 namespace slime::plugin::coll {

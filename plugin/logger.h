@@ -1,7 +1,7 @@
 // NCCL's logger as the one sink of slime::log.
 #pragma once
 
-#include "plugin/nccl_abi.h"
+#include "plugin/abi/types.h"
 
 namespace slime::plugin {
 

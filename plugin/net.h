@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "engine/comm.h"
-#include "plugin/nccl_abi.h"
+#include "plugin/abi/types.h"
 
 namespace slime::plugin {
 

@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "engine/comm.h"
 #include "engine/fabric.h"
+#include "plugin/abi/types.h"
 #include "plugin/coll_object.h"
-#include "plugin/nccl_abi.h"
 #include "plugin/stats.h"
 #include "plugin/tuner_policy.h"
 

@@ -1,5 +1,11 @@
-#include "plugin/tuner.h"
-
+// ncclTunerPlugin_v2 ... v5. NCCL asks before each collective what it would cost by each algorithm.
+// We answer for all_reduce only, about CollNet only, and only where NCCL itself says that CollNet
+// can do it. By then NCCL has ruled out what it cannot: types and reductions that reduceSupport
+// refused, more GPUs per node than CollNet takes, what NCCL_ALGO or NCCL_PROTO exclude
+// (src/enqueue.cc, updateCollCostTable).
+//
+// A context is the TunerAdvice for one shape of communicator, or NULL: no advice. It does not
+// change, so any thread may ask.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -7,13 +13,17 @@
 #include <vector>
 
 #include "base/log.h"
+#include "plugin/abi/tuner_tables.h"
 #include "plugin/announce.h"
+#include "plugin/api_call.h"
 #include "plugin/logger.h"
 #include "plugin/state.h"
 #include "plugin/tuner_file.h"
 
 namespace slime::plugin::tuner {
 namespace {
+
+using nccl::ResultCode;
 
 constexpr float kFree = 0;
 // NCCL takes the smallest cost below 3.6e9 us (v2.22.3 src/enqueue.cc, topoGetAlgoInfo): what costs
@@ -50,15 +60,13 @@ std::string find_advice(size_t ranks, size_t nodes, TunerAdvice* advice) {
   return advice->empty() ? "the tuner file has no line for this shape" : "";
 }
 
-Verdict verdict_for(const void* context, const Question& question) {
+Verdict verdict_for(const void* context, nccl::Function function, size_t bytes) {
   const auto* const advice = static_cast<const TunerAdvice*>(context);
-  if (advice == nullptr || question.function != nccl::kFuncAllReduce) return Verdict::kUnknown;
-  return advice->on(question.bytes);
+  if (advice == nullptr || function != nccl::kFuncAllReduce) return Verdict::kUnknown;
+  return advice->on(bytes);
 }
 
-}  // namespace
-
-void init(size_t ranks, size_t nodes, nccl::Logger logger, void** context) {
+void open(size_t ranks, size_t nodes, nccl::Logger logger, void** context) {
   if (context == nullptr) return;
   *context = nullptr;
   if (logger != nullptr) set_logger(logger);
@@ -71,16 +79,22 @@ void init(size_t ranks, size_t nodes, nccl::Logger logger, void** context) {
   if (advice->empty()) return;
   SLIME_INFO(
       "tuner: %zu ranks on %zu nodes: all_reduce by CollNet, where supported, for %s bytes; not "
-      "for "
-      "%s bytes; otherwise %s",
+      "for %s bytes; otherwise %s",
       ranks, nodes, ranges(*advice, Verdict::kPrefer).c_str(),
       ranges(*advice, Verdict::kAvoid).c_str(),
       advice->otherwise == Verdict::kAvoid ? "not" : "as NCCL chooses");
   *context = advice.release();
 }
 
-void adjust(const void* context, const Question& question, const CostTable& table) {
-  const Verdict verdict = verdict_for(context, question);
+// float[algorithms][protocols]
+struct CostTable {
+  float* costs = nullptr;
+  int algorithms = 0;
+  int protocols = 0;
+};
+
+// v3 and later: makes CollNet cheap or dear.
+void adjust(Verdict verdict, const CostTable& table) {
   if (verdict == Verdict::kUnknown || table.costs == nullptr) return;
   if (table.algorithms <= nccl::kAlgoCollNetChain || table.protocols <= nccl::kProtoSimple) return;
   float* cheapest = nullptr;
@@ -93,18 +107,81 @@ void adjust(const void* context, const Question& question, const CostTable& tabl
   if (verdict == Verdict::kPrefer && cheapest != nullptr) *cheapest = kFree;
 }
 
-void choose(const void* context, const Question& question, bool supported, int* algorithm,
-            int* protocol) {
+// v2, that is NCCL 2.21, has no table of costs. Leaves both alone unless CollNet is to be taken; it
+// cannot be avoided there.
+void choose(Verdict verdict, bool supported, int* algorithm, int* protocol) {
   if (!supported || algorithm == nullptr || protocol == nullptr) return;
-  if (verdict_for(context, question) != Verdict::kPrefer) return;
-  // NCCL 2.21 takes our word without a look at its own model, so what NCCL_PROTO excludes is ours
-  // to see (v2.21.5 src/enqueue.cc, getTunerInfo).
+  if (verdict != Verdict::kPrefer) return;
+  // NCCL 2.21 takes this answer without a look at its own model, so it is for us to heed what
+  // NCCL_PROTO excludes (v2.21.5 src/enqueue.cc, getTunerInfo).
   const char* const allowed = set_variable("NCCL_PROTO");
   if (allowed != nullptr && !allows_protocol(allowed, "simple")) return;
   *algorithm = nccl::kAlgoCollNetChain;
   *protocol = nccl::kProtoSimple;
 }
 
-void destroy(void* context) { delete static_cast<TunerAdvice*>(context); }
+// What goes wrong is logged, and NCCL goes on with its own model: an error would fail the user's
+// collective.
+template <typename Body>
+ResultCode advice_call(const char* function, Body&& body) noexcept {
+  (void)api_call(function, [&]() -> Result<void> {
+    body();
+    return {};
+  });
+  return nccl::kSuccess;
+}
+
+ResultCode init(size_t ranks, size_t nodes, nccl::Logger logger, void** context) noexcept {
+  return advice_call("tuner init", [&] { open(ranks, nodes, logger, context); });
+}
+
+// v5
+ResultCode init(void** context, uint64_t /*comm_id*/, size_t ranks, size_t nodes,
+                nccl::Logger logger, nccl::NvlDomainInfo* /*domains*/,
+                nccl::TunerConstants* /*constants*/) noexcept {
+  return init(ranks, nodes, logger, context);
+}
+
+// v2
+ResultCode get_coll_info(void* context, nccl::Function function, size_t bytes, int coll_net_support,
+                         int /*nvls_support*/, int /*pipelined_ops*/, int* algorithm, int* protocol,
+                         int* /*channels*/) noexcept {
+  return advice_call("getCollInfo", [&] {
+    choose(verdict_for(context, function, bytes), coll_net_support == 1, algorithm, protocol);
+  });
+}
+
+// v4
+ResultCode get_coll_info(void* context, nccl::Function function, size_t bytes,
+                         int /*pipelined_ops*/, float** costs, int algorithms, int protocols,
+                         int /*registered*/, int* /*channels*/) noexcept {
+  return advice_call("getCollInfo", [&] {
+    adjust(verdict_for(context, function, bytes),
+           {reinterpret_cast<float*>(costs), algorithms, protocols});
+  });
+}
+
+// v3
+ResultCode get_coll_info(void* context, nccl::Function function, size_t bytes, int pipelined_ops,
+                         float** costs, int algorithms, int protocols, int* channels) noexcept {
+  return get_coll_info(context, function, bytes, pipelined_ops, costs, algorithms, protocols, 0,
+                       channels);
+}
+
+ResultCode destroy(void* context) noexcept {
+  return advice_call("tuner destroy", [&] { delete static_cast<TunerAdvice*>(context); });
+}
+
+template <typename Table>
+constexpr Table make_table() {
+  return {.name = kPluginName, .init = init, .get_coll_info = get_coll_info, .destroy = destroy};
+}
+
+}  // namespace
+
+SLIME_EXPORT constinit const nccl::TunerV2 ncclTunerPlugin_v2 = make_table<nccl::TunerV2>();
+SLIME_EXPORT constinit const nccl::TunerV3 ncclTunerPlugin_v3 = make_table<nccl::TunerV3>();
+SLIME_EXPORT constinit const nccl::TunerV4 ncclTunerPlugin_v4 = make_table<nccl::TunerV4>();
+SLIME_EXPORT constinit const nccl::TunerV5 ncclTunerPlugin_v5 = make_table<nccl::TunerV5>();
 
 }  // namespace slime::plugin::tuner

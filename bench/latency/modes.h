@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/nccl_net_tables.h"
+#include "plugin/abi/net_tables.h"
 
 namespace slime::bench {
 

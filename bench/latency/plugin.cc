@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "bench/latency/modes.h"
-#include "plugin/nccl_net_tables.h"
+#include "plugin/abi/net_tables.h"
 
 namespace slime::bench {
 namespace {

@@ -90,21 +90,19 @@ std::unique_ptr<CollApi> CollApi::of(const Plugin& plugin, int version) {
   if (table == nullptr) return nullptr;
   switch (version) {
     case 6:
-      return std::make_unique<CollApiOf<6, CollNetV6<PropertiesV6>, PropertiesV6>>(table);
+      return std::make_unique<CollApiOf<6, CollNetV6, PropertiesV6>>(table);
     case 7:
-      return std::make_unique<CollApiOf<7, CollNetV6<PropertiesV7>, PropertiesV7>>(table);
+      return std::make_unique<CollApiOf<7, CollNetV7, PropertiesV7>>(table);
     case 8:
       return std::make_unique<CollApiOf<8, CollNetV8, PropertiesV8>>(table);
     case 9:
       return std::make_unique<CollApiOf<9, CollNetV9, PropertiesV9>>(table);
     case 10:
-      return std::make_unique<CollApiOf<10, CollNetV9, PropertiesV10>>(table);
+      return std::make_unique<CollApiOf<10, CollNetV10, PropertiesV10>>(table);
     case 11:
-      return std::make_unique<
-          CollApiOf<11, CollNetV11<PropertiesV11, VirtualDeviceV9>, PropertiesV11>>(table);
+      return std::make_unique<CollApiOf<11, CollNetV11, PropertiesV11>>(table);
     case 12:
-      return std::make_unique<
-          CollApiOf<12, CollNetV11<PropertiesV12, VirtualDeviceV12>, PropertiesV12>>(table);
+      return std::make_unique<CollApiOf<12, CollNetV12, PropertiesV12>>(table);
   }
   return nullptr;
 }

@@ -4,7 +4,7 @@
 #include <array>
 #include <memory>
 
-#include "plugin/nccl_collnet_tables.h"
+#include "plugin/abi/collnet_tables.h"
 #include "test/boundary/net.h"
 
 namespace slime::boundary {

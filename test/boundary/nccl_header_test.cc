@@ -8,7 +8,7 @@
 #include <sstream>
 #include <vector>
 
-#include "plugin/nccl_tuner_tables.h"
+#include "plugin/abi/tuner_tables.h"
 
 namespace slime::boundary {
 namespace {

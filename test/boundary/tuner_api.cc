@@ -11,7 +11,9 @@ class TunerApiOf final : public TunerApi {
   }
 
   const char* name() const override { return table_->name; }
-  bool complete() const override { return table_->init && table_->get_coll_info && end(); }
+  bool complete() const override {
+    return table_->init && table_->get_coll_info && table_->destroy;
+  }
 
   ResultCode init(size_t ranks, size_t nodes, nccl::Logger logger) override {
     if constexpr (kVersion >= 5) {
@@ -20,7 +22,7 @@ class TunerApiOf final : public TunerApi {
       return table_->init(ranks, nodes, logger, &context);
     }
   }
-  ResultCode destroy(void* ended) override { return end()(ended); }
+  ResultCode destroy(void* ended) override { return table_->destroy(ended); }
 
   ResultCode ask(int function, size_t bytes, Costs* costs, Choice* choice,
                  int algorithms) override {
@@ -44,14 +46,6 @@ class TunerApiOf final : public TunerApi {
   }
 
  private:
-  auto end() const {
-    if constexpr (kVersion >= 5) {
-      return table_->finalize;
-    } else {
-      return table_->destroy;
-    }
-  }
-
   const Table* const table_;
 };
 

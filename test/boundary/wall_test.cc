@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "plugin/announce.h"
-#include "plugin/boundary.h"
+#include "plugin/api_call.h"
 #include "plugin/logger.h"
 #include "plugin/stats.h"
 #include "test/boundary/support.h"
@@ -16,7 +16,7 @@
 namespace slime::boundary {
 namespace {
 
-using plugin::boundary;
+using plugin::api_call;
 
 class Wall : public testing::Test {
  protected:
@@ -28,12 +28,12 @@ class Wall : public testing::Test {
 };
 
 nccl::ResultCode outcome_of(Status status) {
-  return boundary("isend",
+  return api_call("isend",
                   [&]() -> Result<void> { return fail(make_error(status, 0, "the sentence")); });
 }
 
 TEST_F(Wall, TranslatesEveryStatus) {
-  EXPECT_EQ(boundary("x", [] { return Result<void>{}; }), nccl::kSuccess);
+  EXPECT_EQ(api_call("x", [] { return Result<void>{}; }), nccl::kSuccess);
   EXPECT_TRUE(Log::lines().empty());
   EXPECT_EQ(outcome_of(Status::kInvalid), nccl::kInvalidArgument);
   EXPECT_EQ(outcome_of(Status::kConfig), nccl::kInvalidUsage);
@@ -48,7 +48,7 @@ TEST_F(Wall, TranslatesEveryStatus) {
 }
 
 TEST_F(Wall, LogsNothingForAnErrorThatWasLogged) {
-  const auto code = boundary("test", []() -> Result<void> {
+  const auto code = api_call("test", []() -> Result<void> {
     return fail(Error{Status::kRemote, 0, ""});
   });
   EXPECT_EQ(code, nccl::kRemoteError);
@@ -56,11 +56,11 @@ TEST_F(Wall, LogsNothingForAnErrorThatWasLogged) {
 }
 
 TEST_F(Wall, StopsExceptions) {
-  const auto no_memory = boundary("regMr", []() -> Result<void> { throw std::bad_alloc(); });
+  const auto no_memory = api_call("regMr", []() -> Result<void> { throw std::bad_alloc(); });
   EXPECT_EQ(no_memory, nccl::kSystemError);
-  const auto known = boundary("regMr", []() -> Result<void> { throw std::length_error("long"); });
+  const auto known = api_call("regMr", []() -> Result<void> { throw std::length_error("long"); });
   EXPECT_EQ(known, nccl::kInternalError);
-  const auto unknown = boundary("regMr", []() -> Result<void> { throw 1; });
+  const auto unknown = api_call("regMr", []() -> Result<void> { throw 1; });
   EXPECT_EQ(unknown, nccl::kInternalError);
   EXPECT_EQ(Log::count(nccl::kLogWarn, "regMr: "), 3u);
   EXPECT_EQ(Log::count(nccl::kLogWarn, "out of memory"), 1u);

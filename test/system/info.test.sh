@@ -150,7 +150,7 @@ follow() { (eval "$commands" && "${launcher[@]}" "$build/bin/slime-info" --loadi
 check "no path: the commands it prints put it right" "$commands" follow
 
 cat >"$root/fake.cc" <<'EOF'
-#include "plugin/nccl_net_tables.h"
+#include "plugin/abi/net_tables.h"
 using namespace slime::nccl;
 extern "C" void needed();
 namespace {

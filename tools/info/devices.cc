@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <iterator>
 
-#include "plugin/nccl_net_tables.h"
+#include "plugin/abi/net_tables.h"
 #include "tools/info/probe.h"
 #include "tools/info/report.h"
 

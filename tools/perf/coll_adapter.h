@@ -1,7 +1,7 @@
 // CollApi over one version of the table.
 #pragma once
 
-#include "plugin/nccl_collnet_tables.h"
+#include "plugin/abi/collnet_tables.h"
 #include "tools/perf/coll_api.h"
 #include "tools/perf/coll_plan.h"
 

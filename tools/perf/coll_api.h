@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "plugin/nccl_abi.h"
+#include "plugin/abi/types.h"
 #include "tools/perf/words.h"
 
 namespace slime::perf {

@@ -19,19 +19,19 @@ std::unique_ptr<CollApi> table_of(void* library, int version) {
   using namespace nccl;
   switch (version) {
     case 12:
-      return find_table<CollNetV11<PropertiesV12, VirtualDeviceV12>, PropertiesV12, 12>(library);
+      return find_table<CollNetV12, PropertiesV12, 12>(library);
     case 11:
-      return find_table<CollNetV11<PropertiesV11, VirtualDeviceV9>, PropertiesV11, 11>(library);
+      return find_table<CollNetV11, PropertiesV11, 11>(library);
     case 10:
-      return find_table<CollNetV9, PropertiesV9, 10>(library);
+      return find_table<CollNetV10, PropertiesV10, 10>(library);
     case 9:
       return find_table<CollNetV9, PropertiesV9, 9>(library);
     case 8:
       return find_table<CollNetV8, PropertiesV8, 8>(library);
     case 7:
-      return find_table<CollNetV6<PropertiesV7>, PropertiesV7, 7>(library);
+      return find_table<CollNetV7, PropertiesV7, 7>(library);
     case 6:
-      return find_table<CollNetV6<PropertiesV6>, PropertiesV6, 6>(library);
+      return find_table<CollNetV6, PropertiesV6, 6>(library);
     default:
       return nullptr;
   }

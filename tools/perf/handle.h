@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "plugin/nccl_abi.h"
+#include "plugin/abi/types.h"
 
 namespace slime::perf {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "plugin/nccl_net_tables.h"
+#include "plugin/abi/net_tables.h"
 #include "tools/perf/net_api.h"
 
 namespace slime::perf {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "plugin/nccl_abi.h"
+#include "plugin/abi/types.h"
 
 namespace slime::perf {
 

@@ -1,8 +1,8 @@
-// NCCL's plugin ABI in our own words: the types that all API versions share.
+// NCCL's plugin ABI under our own names: the types that all API versions share.
 //
 // Sources: nccl.h.in, src/include/nccl_common.h, src/include/nccl_device/net_device.h and
 // src/include/plugin/net/net_v*.h of NCCL v2.13.4 ... v2.30.7. Layouts are checked at compile time
-// in plugin/nccl_abi_check.cc; values are compared with an installed nccl.h in test/boundary.
+// in plugin/abi/layout_check.cc; values are compared with an installed nccl.h in test/boundary.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "plugin/boundary.h"
+#include "plugin/api_call.h"
 
 #include "base/log.h"
 

@@ -1,0 +1,78 @@
+// Functions that the tables of ncclNet and ncclCollNet share. A version's types decide which
+// instance or overload its table gets.
+#pragma once
+
+#include "plugin/abi/properties.h"
+#include "plugin/api_call.h"
+#include "plugin/net.h"
+
+namespace slime::plugin::table {
+
+using nccl::ResultCode;
+
+inline ResultCode init(nccl::Logger logger) noexcept {
+  return api_call("init", [&] { return plugin::init(logger); });
+}
+
+template <typename Properties>
+void fill_virtual_device(Properties* to, const NetProperties& from) {
+  constexpr size_t kMax = sizeof to->virtual_device.devices / sizeof(int);
+  to->virtual_device = {};
+  for (size_t i = 0; i < from.members.size() && i < kMax; ++i) {
+    to->virtual_device.devices[to->virtual_device.count++] = from.members[i];
+  }
+}
+
+// Fields that a version lacks are skipped.
+template <typename Properties>
+void fill(Properties* to, const NetProperties& from) {
+  *to = {};
+  to->name = const_cast<char*>(from.name);
+  to->pci_path = const_cast<char*>(from.pci_path);
+  to->guid = from.guid;
+  to->pointer_support = from.pointer_support;
+  to->speed_mbps = from.speed_mbps;
+  to->port = from.port;
+  to->latency_us = from.latency_us;
+  to->max_comms = kMaxComms;
+  to->max_receives = kMaxReceives;
+  if constexpr (requires { to->net_device_type; }) {
+    to->net_device_type = nccl::kNetDeviceHost;
+    to->net_device_version = nccl::kNetDeviceInvalidVersion;
+  }
+  if constexpr (requires { to->registration_is_global; }) to->registration_is_global = 1;
+  if constexpr (requires { to->force_flush; }) to->force_flush = 0;
+  if constexpr (requires { to->virtual_device; }) {
+    fill_virtual_device(to, from);
+    to->max_p2p_bytes = kMaxMessageBytes;
+    to->max_collective_bytes = kMaxMessageBytes;
+  }
+  if constexpr (requires { to->max_multi_request_size; }) to->max_multi_request_size = 1;
+  if constexpr (requires { to->rail_id; }) {
+    to->rail_id = nccl::kNetIdUndefined;
+    to->plane_id = nccl::kNetIdUndefined;
+  }
+}
+
+template <typename Properties>
+ResultCode get_properties(int device, Properties* to) noexcept {
+  return api_call("getProperties", [&]() -> Result<void> {
+    if (to == nullptr) return fail(make_error(Status::kInvalid, 0, "props is NULL"));
+    const auto known = properties(device);
+    if (!known) return fail(known.error());
+    fill(to, *known);
+    return {};
+  });
+}
+
+template <typename VirtualDevice>
+ResultCode make_virtual_device(int* device, VirtualDevice* members) noexcept {
+  return api_call("makeVDevice", [&] {
+    constexpr int kMax = sizeof members->devices / sizeof(int);
+    const int count = members == nullptr ? 0 : members->count;
+    return plugin::make_virtual_device(device, members ? members->devices : nullptr,
+                                       count > kMax ? -1 : count);
+  });
+}
+
+}  // namespace slime::plugin::table
