@@ -1,5 +1,8 @@
-#include "plugin/collnet.h"
-
+// ncclCollNetPlugin_v6 ... v12: NCCL's calls become operations of a collnet Session. The tables are
+// made as those of ncclNet are (net_tables.cc).
+//
+// Threads: connect waits, and NCCL calls it from a service thread; iallreduce, iflush and test of
+// one comm come from one thread.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -8,49 +11,37 @@
 #include <vector>
 
 #include "base/log.h"
-#include "plugin/net_check.h"
+#include "plugin/abi/collnet_tables.h"
+#include "plugin/net_tables.h"
 #include "plugin/state.h"
 
 namespace slime::plugin::coll {
 namespace {
 
+using nccl::ResultCode;
+using table::init;
+using table::make_virtual_device;
+
+// nullopt: the switch has no such numbers, or operation.
 std::optional<number::DataType> type_of(nccl::DataType type) {
   using number::DataType;
-  switch (type) {
-    case nccl::kInt8:
-      return DataType::kInt8;
-    case nccl::kUint8:
-      return DataType::kUint8;
-    case nccl::kInt32:
-      return DataType::kInt32;
-    case nccl::kUint32:
-      return DataType::kUint32;
-    case nccl::kInt64:
-      return DataType::kInt64;
-    case nccl::kUint64:
-      return DataType::kUint64;
-    case nccl::kFloat16:
-      return DataType::kFloat16;
-    case nccl::kFloat32:
-      return DataType::kFloat32;
-    case nccl::kBfloat16:
-      return DataType::kBfloat16;
-    default:
-      return std::nullopt;
+  static constexpr std::pair<nccl::DataType, DataType> kTypes[] = {
+      {nccl::kInt8, DataType::kInt8},        {nccl::kUint8, DataType::kUint8},
+      {nccl::kInt32, DataType::kInt32},      {nccl::kUint32, DataType::kUint32},
+      {nccl::kInt64, DataType::kInt64},      {nccl::kUint64, DataType::kUint64},
+      {nccl::kFloat16, DataType::kFloat16},  {nccl::kFloat32, DataType::kFloat32},
+      {nccl::kBfloat16, DataType::kBfloat16}};
+  for (const auto& [theirs, ours] : kTypes) {
+    if (theirs == type) return ours;
   }
+  return std::nullopt;
 }
 
 std::optional<sap::Op> op_of(nccl::ReduceOp op) {
-  switch (op) {
-    case nccl::kSum:
-      return sap::Op::kSum;
-    case nccl::kMax:
-      return sap::Op::kMax;
-    case nccl::kMin:
-      return sap::Op::kMin;
-    default:
-      return std::nullopt;
-  }
+  if (op == nccl::kSum) return sap::Op::kSum;
+  if (op == nccl::kMax) return sap::Op::kMax;
+  if (op == nccl::kMin) return sap::Op::kMin;
+  return std::nullopt;
 }
 
 bool supported_pair(nccl::DataType type, nccl::ReduceOp op) {
@@ -64,17 +55,21 @@ bool covers(const void* mhandle, const void* data, size_t bytes) {
   return bytes == 0 || (region != nullptr && region->contains(data, bytes));
 }
 
-// The data path's way from a pointer of NCCL's to the object: one comparison instead of a lookup.
-CollObject* as_comm(void* comm) {
-  auto* const object = static_cast<CollObject*>(comm);
-  return object != nullptr && object->session ? object : nullptr;
-}
-
-Error failure_of(CollObject& object) {
-  Error error = object.session->failure();
-  if (std::exchange(object.failure_logged, true)) error.what.clear();
+Error failure_of(OpenComm& comm) {
+  Error error = comm.session->failure();
+  if (std::exchange(comm.failure_logged, true)) error.what.clear();
   return error;
 }
+
+struct AllreduceArguments {
+  const void* send = nullptr;
+  void* receive = nullptr;
+  size_t count = 0;
+  nccl::DataType type = nccl::kFloat32;
+  nccl::ReduceOp op = nccl::kSum;
+  const void* send_mhandle = nullptr;
+  const void* receive_mhandle = nullptr;
+};
 
 [[gnu::cold]] Error bad_allreduce(const AllreduceArguments& arguments) {
   return make_error(Status::kInvalid, 0,
@@ -102,8 +97,7 @@ bool is_for_measurement(const Settings& settings) {
   return true;
 }
 
-}  // namespace
-
+// The devices of the net, in their order; none unless NCCL_SLIME_SWITCH names a switch.
 Result<void> devices(int* count) {
   auto known = plugin::devices(count);
   if (!known) return known;
@@ -113,32 +107,31 @@ Result<void> devices(int* count) {
   return {};
 }
 
-Result<void> listen(int index, void* handle, void** listen_comm, int traffic_class) {
+Result<void> open_listener(int index, void* handle, void** listen_comm, int traffic_class) {
   if (handle == nullptr) return fail(null_argument("handle"));
   if (listen_comm == nullptr) return fail(null_argument("listenComm"));
   const auto device = find_device(index);
   if (!device) return fail(device.error());
   Handle made{};
-  auto object = std::make_unique<CollObject>();
-  object->options = {.traffic_class = traffic_class, .host_memory = true};
-  auto listener = Listener::open(*State::get().fabric(), index, &made, object->options);
+  auto comm = std::make_unique<OpenComm>(CommKind::kCollListen, *device, index);
+  comm->options = {.traffic_class = traffic_class, .host_memory = true};
+  auto listener = Listener::open(*State::get().fabric(), index, &made, comm->options);
   if (!listener) return fail(std::move(listener.error()));
-  object->listener = std::move(*listener);
-  object->device = *device;
-  object->device_index = index;
+  comm->listener = std::move(*listener);
   memcpy(handle, made.data(), made.size());
-  *listen_comm = State::get().adopt(std::move(object));
+  *listen_comm = State::get().adopt(std::move(comm));
   return {};
 }
 
+// Waits. If one member fails, all fail; the listenComm is gone then.
 Result<void> connect(void* handles[], int ranks, int rank, void* listen_comm, void** coll_comm) {
   if (coll_comm == nullptr) return fail(null_argument("collComm"));
   *coll_comm = nullptr;
-  CollObject* const listening = State::get().find_coll(listen_comm);
-  if (listening == nullptr || !listening->listener) return fail(not_a("listenComm", listen_comm));
+  const OpenComm* const listening = State::get().find(listen_comm, CommKind::kCollListen);
+  if (listening == nullptr) return fail(not_a("listenComm", listen_comm));
   // NCCL forgets the listenComm when this fails (src/transport/coll_net.cc, sharedConnect).
   const auto end = [&](Error error) {
-    State::get().close_coll(listen_comm);
+    State::get().close(listen_comm, CommKind::kCollListen);
     return fail(std::move(error));
   };
   if (handles == nullptr) return end(null_argument("handles"));
@@ -155,11 +148,11 @@ Result<void> connect(void* handles[], int ranks, int rank, void* listen_comm, vo
                                   *listening->listener, all, static_cast<uint32_t>(rank),
                                   policy != nullptr ? policy->digest() : 0, listening->options);
   if (!session) return end(std::move(session.error()));
-  auto object = std::make_unique<CollObject>();
-  object->session = std::move(*session);
-  object->device = listening->device;
-  object->device_index = listening->device_index;
-  *coll_comm = State::get().adopt(std::move(object));
+  auto comm =
+      std::make_unique<OpenComm>(CommKind::kColl, listening->device, listening->device_index);
+  comm->session = std::move(*session);
+  comm->requests.resize(Worker::kMaxOperations);
+  *coll_comm = State::get().adopt(std::move(comm));
   return {};
 }
 
@@ -170,33 +163,35 @@ Result<void> reduce_support(nccl::DataType type, nccl::ReduceOp op, int* support
 }
 
 Result<void> register_memory(void* comm, void* data, size_t bytes, int type, void** mhandle) {
-  CollObject* const object = State::get().find_coll(comm);
-  if (object == nullptr || !object->session) return fail(not_a("collComm", comm));
+  const OpenComm* const open = State::get().find(comm, CommKind::kColl);
+  if (open == nullptr) return fail(not_a("collComm", comm));
   if (type != nccl::kPointerHost) {
     return fail(make_error(Status::kUnsupported, 0,
                            "CollNet takes host memory only, not %zu bytes at %p of type %d; its "
                            "ptrSupport says so",
                            bytes, data, type));
   }
-  return register_on(*object->device, {data, bytes}, type, mhandle);
+  return register_on(*open->device, {data, bytes}, type, mhandle);
 }
 
-Result<void> register_dma_buf(void* comm, size_t bytes, int fd) {
-  CollObject* const object = State::get().find_coll(comm);
-  if (object == nullptr || !object->session) return fail(not_a("collComm", comm));
+Result<void> register_dma_buf(void* comm, void* /*data*/, size_t bytes, int /*type*/,
+                              uint64_t /*offset*/, int fd, void** /*mhandle*/) {
+  const OpenComm* const open = State::get().find(comm, CommKind::kColl);
+  if (open == nullptr) return fail(not_a("collComm", comm));
   return fail(make_error(Status::kUnsupported, 0,
                          "CollNet takes host memory only, not DMA-BUF %d of %zu bytes", fd, bytes));
 }
 
 Result<void> deregister_memory(void* comm, void* mhandle) {
-  CollObject* const object = State::get().find_coll(comm);
-  if (object == nullptr || !object->session) return fail(not_a("collComm", comm));
-  return deregister_on(*object->device, mhandle);
+  const OpenComm* const open = State::get().find(comm, CommKind::kColl);
+  if (open == nullptr) return fail(not_a("collComm", comm));
+  return deregister_on(*open->device, mhandle);
 }
 
-Result<void> iallreduce(void* comm, const AllreduceArguments& arguments, void** request) {
-  CollObject* const object = as_comm(comm);
-  if (object == nullptr) return fail(not_a("collComm", comm));
+// *request stays NULL where too many are outstanding: call again.
+Result<void> start(void* comm, const AllreduceArguments& arguments, void** request) {
+  OpenComm* const open = as(comm, CommKind::kColl);
+  if (open == nullptr) return fail(not_a("collComm", comm));
   if (request == nullptr) return fail(null_argument("request"));
   *request = nullptr;
   if (!supported_pair(arguments.type, arguments.op)) return fail(bad_allreduce(arguments));
@@ -212,20 +207,20 @@ Result<void> iallreduce(void* comm, const AllreduceArguments& arguments, void** 
       !covers(arguments.receive_mhandle, arguments.receive, bytes)) {
     return fail(bad_allreduce(arguments));
   }
-  const auto free = std::find_if(object->requests.begin(), object->requests.end(),
+  const auto free = std::find_if(open->requests.begin(), open->requests.end(),
                                  [](const CollRequest& one) { return one.owner == nullptr; });
-  if (free == object->requests.end()) return {};
-  const Status status = object->session->start(operation, &free->ticket);
+  if (free == open->requests.end()) return {};
+  const Status status = open->session->start(operation, &free->ticket);
   if (status == Status::kAgain) return {};
-  if (status != Status::kOk) return fail(failure_of(*object));
-  free->owner = object;
+  if (status != Status::kOk) return fail(failure_of(*open));
+  free->owner = open;
   *request = &*free;
   return {};
 }
 
 // Host memory is visible to the GPU without a flush (NCCL calls this for GPU memory only).
-Result<void> iflush(void* comm, void** request) {
-  if (as_comm(comm) == nullptr) return fail(not_a("collComm", comm));
+Result<void> iflush(void* comm, void* /*data*/, int /*bytes*/, void* /*mhandle*/, void** request) {
+  if (as(comm, CommKind::kColl) == nullptr) return fail(not_a("collComm", comm));
   if (request == nullptr) return fail(null_argument("request"));
   *request = nullptr;
   return {};
@@ -251,17 +246,105 @@ Result<void> test(void* request, int* done, int* size) {
 }
 
 Result<void> close_coll(void* comm) {
-  const CollObject* const object = State::get().find_coll(comm);
-  if (object == nullptr || !object->session) return fail(not_a("collComm", comm));
-  if (State::get().close_coll(comm)) return {};
+  if (State::get().close(comm, CommKind::kColl)) return {};
   return fail(not_a("collComm", comm));
 }
 
 Result<void> close_listen(void* listen_comm) {
-  const CollObject* const object = State::get().find_coll(listen_comm);
-  if (object == nullptr || !object->listener) return fail(not_a("listenComm", listen_comm));
-  if (State::get().close_coll(listen_comm)) return {};
+  if (State::get().close(listen_comm, CommKind::kCollListen)) return {};
   return fail(not_a("listenComm", listen_comm));
 }
+
+// v11
+ResultCode init(void** context, uint64_t comm_id, nccl::Logger logger) noexcept {
+  return api_call("init", [&] { return init_context(context, comm_id, nullptr, logger); });
+}
+
+// As of the same device in ncclNet; the switch and the ring take host memory only.
+template <typename Properties>
+ResultCode get_properties(int device, Properties* to) noexcept {
+  const ResultCode code = table::get_properties(device, to);
+  if (code == nccl::kSuccess) to->pointer_support = nccl::kPointerHost;
+  return code;
+}
+
+ResultCode listen(int device, void* handle, void** listen_comm) noexcept {
+  return api_call("listen", [&] {
+    return open_listener(device, handle, listen_comm, nccl::kTrafficClassUndefined);
+  });
+}
+
+// v11
+ResultCode listen(void* context, int device, void* handle, void** listen_comm) noexcept {
+  return api_call("listen", [&] {
+    return open_listener(device, handle, listen_comm, traffic_class_of(context));
+  });
+}
+
+// int before v8
+template <typename Size>
+ResultCode reg_mr(void* comm, void* data, Size bytes, int type, void** mhandle) noexcept {
+  return api_call("regMr", [&] {
+    return register_memory(comm, data, static_cast<size_t>(bytes), type, mhandle);
+  });
+}
+
+// int before v9. A negative one arrives as a count that no memory holds.
+template <typename Count>
+ResultCode iallreduce(void* comm, void* send_data, void* recv_data, Count count,
+                      nccl::DataType type, nccl::ReduceOp op, void* send_mhandle,
+                      void* recv_mhandle, void** request) noexcept {
+  return api_call("iallreduce", [&] {
+    return start(comm,
+                 {.send = send_data,
+                  .receive = recv_data,
+                  .count = static_cast<size_t>(count),
+                  .type = type,
+                  .op = op,
+                  .send_mhandle = send_mhandle,
+                  .receive_mhandle = recv_mhandle},
+                 request);
+  });
+}
+
+template <typename Table>
+constexpr Table make_table() {
+  Table table{};  // iallgather and ireducescatter, of v8, stay NULL (abi/collnet_tables.h)
+  table.name = kPluginName;
+  table.init = init;
+  table.devices = api_function<"devices", devices>;
+  table.get_properties = get_properties;
+  table.listen = listen;
+  table.connect = api_function<"connect", connect>;
+  table.reduce_support = api_function<"reduceSupport", reduce_support>;
+  table.reg_mr = reg_mr;
+  table.reg_mr_dma_buf = api_function<"regMrDmaBuf", register_dma_buf>;
+  table.dereg_mr = api_function<"deregMr", deregister_memory>;
+  table.iallreduce = iallreduce;
+  table.iflush = api_function<"iflush", iflush>;
+  table.test = api_function<"test", test>;
+  table.close_coll = api_function<"closeColl", close_coll>;
+  table.close_listen = api_function<"closeListen", close_listen>;
+  if constexpr (requires { table.make_virtual_device; }) {
+    table.make_virtual_device = make_virtual_device;
+  }
+  if constexpr (requires { table.finalize; }) {
+    table.finalize = api_function<"finalize", plugin::finalize>;
+  }
+  return table;
+}
+
+}  // namespace
+
+SLIME_EXPORT constinit const nccl::CollNetV6 ncclCollNetPlugin_v6 = make_table<nccl::CollNetV6>();
+SLIME_EXPORT constinit const nccl::CollNetV7 ncclCollNetPlugin_v7 = make_table<nccl::CollNetV7>();
+SLIME_EXPORT constinit const nccl::CollNetV8 ncclCollNetPlugin_v8 = make_table<nccl::CollNetV8>();
+SLIME_EXPORT constinit const nccl::CollNetV9 ncclCollNetPlugin_v9 = make_table<nccl::CollNetV9>();
+SLIME_EXPORT constinit const nccl::CollNetV10 ncclCollNetPlugin_v10 =
+    make_table<nccl::CollNetV10>();
+SLIME_EXPORT constinit const nccl::CollNetV11 ncclCollNetPlugin_v11 =
+    make_table<nccl::CollNetV11>();
+SLIME_EXPORT constinit const nccl::CollNetV12 ncclCollNetPlugin_v12 =
+    make_table<nccl::CollNetV12>();
 
 }  // namespace slime::plugin::coll

@@ -3,7 +3,8 @@
 #include <utility>
 
 #include "base/log.h"
-#include "plugin/announce.h"
+#include "plugin/logger.h"
+#include "plugin/nccl_proto.h"
 #include "plugin/state.h"
 #include "settings/settings.h"
 
@@ -33,12 +34,6 @@ std::unique_ptr<Fabric> open_from_environment() {
   return std::move(*fabric);
 }
 
-std::string reason_for_none(const Fabric& fabric) {
-  std::string reason;
-  for (const std::string& note : fabric.notes()) reason += (reason.empty() ? "" : "; ") + note;
-  return reason.empty() ? "no usable network interface was found" : reason;
-}
-
 }  // namespace
 
 void State::open_fabric() {
@@ -47,7 +42,8 @@ void State::open_fabric() {
   fabric_ = open_from_environment();
   if (!fabric_) return;
   if (fabric_->device_count() == 0) {
-    announce_nothing(reason_for_none(*fabric_));
+    const std::string notes = joined(fabric_->notes());
+    announce_nothing(notes.empty() ? "no usable network interface was found" : notes);
     fabric_.reset();
     return;
   }
@@ -60,7 +56,7 @@ void State::open_fabric() {
 // the last communicator is gone). It then expects physical devices only, so merged ones must go.
 void State::open_without_context() {
   const std::lock_guard lock(mutex_);
-  const bool idle = contexts_.empty() && objects_.empty() && pending_.empty() && colls_.empty();
+  const bool idle = contexts_.empty() && comms_.empty() && pending_.empty();
   if (fabric_ && endless_ && idle) close_everything();
   endless_ = true;
   open_fabric();
@@ -86,19 +82,18 @@ bool State::finalize(const void* context) {
 // What an aborted communicator left behind goes here too: NCCL closes nothing of a connection that
 // was not established yet (src/transport/net.cc, sendProxyFree).
 void State::close_everything() {
-  size_t comms = 0;
-  for (const auto& [key, object] : objects_) comms += object->is_comm() ? 1 : 0;
-  if (comms + pending_.size() > 0) {
-    SLIME_INFO("closing %zu connections and %zu attempts to connect that were left open", comms,
+  size_t links = 0;
+  for (const auto& [key, comm] : comms_) {
+    links += comm->is_link() ? 1 : 0;
+    if (comm->session) stats_.keep(comm->session->report());
+  }
+  if (links + pending_.size() > 0) {
+    SLIME_INFO("closing %zu connections and %zu attempts to connect that were left open", links,
                pending_.size());
   }
   pending_.clear();
-  objects_.clear();
-  for (const auto& [key, coll] : colls_) {
-    if (coll->session) stats_.keep(coll->session->report());
-  }
-  colls_.clear();
-  open_comms_.fetch_sub(comms);
+  comms_.clear();
+  open_links_.fetch_sub(links);
   if (!fabric_) return;
   tuner_policy_.reset();
   stats_.report(*fabric_, {});

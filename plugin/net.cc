@@ -9,7 +9,6 @@
 
 #include "base/log.h"
 #include "plugin/logger.h"
-#include "plugin/net_check.h"
 #include "plugin/state.h"
 
 namespace slime::plugin {

@@ -54,12 +54,9 @@ Result<void> close_listen(void* listen_comm);
 
 // net_memory.cc. A negative int arrives here as a size beyond any limit.
 Result<void> register_memory(void* comm, void* data, size_t bytes, int type, void** mhandle);
-struct DmaBuf {
-  int fd = -1;
-  uint64_t offset = 0;  // where the memory begins in it
-};
-Result<void> register_dma_buf(void* comm, void* data, size_t bytes, int type, DmaBuf buffer,
-                              void** mhandle);
+// `offset`: where the memory begins in the DMA-BUF `fd`.
+Result<void> register_dma_buf(void* comm, void* data, size_t bytes, int type, uint64_t offset,
+                              int fd, void** mhandle);
 Result<void> deregister_memory(void* comm, void* mhandle);
 
 // net_data.cc
@@ -84,5 +81,29 @@ struct FlushArguments {
 };
 Result<void> iflush(void* recv_comm, const FlushArguments& arguments, void** request);
 Result<void> test(void* request, int* done, int* sizes);
+
+// What the functions of net and CollNet share. All errors are cold.
+inline Error null_argument(const char* name) {
+  return make_error(Status::kInvalid, 0, "%s is NULL", name);
+}
+
+inline Error not_a(const char* what, const void* object) {
+  return make_error(
+      Status::kInvalid, 0,
+      "%p is not a %s of this process that is open: it was closed already, belongs to "
+      "the process that forked this one, or is of another kind",
+      object, what);
+}
+
+// The device NCCL means, or an error that says which there are.
+Result<Device*> find_device(int index);
+
+// regMr and deregMr of any kind of comm on this device (net_memory.cc). The kind of the range
+// follows from `type`.
+Result<void> register_on(Device& device, MemoryRange range, int type, void** mhandle);
+Result<void> deregister_on(Device& device, void* mhandle);
+
+// A connection's failure, without its sentence if it was logged before.
+Error failure_of(const Comm& comm);
 
 }  // namespace slime::plugin

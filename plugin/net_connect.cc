@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "plugin/net.h"
-#include "plugin/net_check.h"
 #include "plugin/state.h"
 
 namespace slime::plugin {
@@ -60,14 +59,6 @@ Result<std::unique_ptr<PendingConnect>> continue_connect(int device, const Handl
                          static_cast<unsigned long long>(attempt), device));
 }
 
-std::unique_ptr<NetObject> new_object(ObjectKind kind, Device* device, int index) {
-  auto object = std::make_unique<NetObject>();
-  object->kind = kind;
-  object->device = device;
-  object->device_index = index;
-  return object;
-}
-
 }  // namespace
 
 Result<void> listen(int index, void* handle, void** listen_comm, int traffic_class) {
@@ -75,13 +66,13 @@ Result<void> listen(int index, void* handle, void** listen_comm, int traffic_cla
   if (listen_comm == nullptr) return fail(null_argument("listenComm"));
   const auto device = find_device(index);
   if (!device) return fail(device.error());
-  auto object = new_object(ObjectKind::kListen, *device, index);
+  auto comm = std::make_unique<OpenComm>(CommKind::kListen, *device, index);
   Handle made{};
   auto listener = Listener::open(*State::get().fabric(), index, &made, {traffic_class});
   if (!listener) return fail(listener.error());
-  object->listener = std::move(*listener);
+  comm->listener = std::move(*listener);
   set_attempt(made.data(), 0);
-  *listen_comm = State::get().adopt(std::move(object));
+  *listen_comm = State::get().adopt(std::move(comm));
   memcpy(handle, made.data(), made.size());
   return {};
 }
@@ -104,15 +95,15 @@ Result<void> connect(int index, void* handle, void** send_comm, int traffic_clas
     set_attempt(handle, State::get().park(std::move(*pending)));
     return {};
   }
-  auto object = new_object(ObjectKind::kSend, *device, index);
-  object->send = std::move(*connected);
-  *send_comm = State::get().adopt(std::move(object));
+  auto comm = std::make_unique<OpenComm>(CommKind::kSend, *device, index);
+  comm->send = std::move(*connected);
+  *send_comm = State::get().adopt(std::move(comm));
   return {};
 }
 
 Result<void> accept(void* listen_comm, void** recv_comm) {
   if (recv_comm == nullptr) return fail(null_argument("recvComm"));
-  NetObject* const listening = State::get().find_listen(listen_comm);
+  const OpenComm* const listening = State::get().find(listen_comm, CommKind::kListen);
   if (listening == nullptr) return fail(not_a("listenComm", listen_comm));
   auto accepted = listening->listener->accept();
   if (!accepted) return fail(accepted.error());
@@ -120,24 +111,25 @@ Result<void> accept(void* listen_comm, void** recv_comm) {
     *recv_comm = nullptr;
     return {};
   }
-  auto object = new_object(ObjectKind::kRecv, listening->device, listening->device_index);
-  object->recv = std::move(*accepted);
-  *recv_comm = State::get().adopt(std::move(object));
+  auto comm =
+      std::make_unique<OpenComm>(CommKind::kRecv, listening->device, listening->device_index);
+  comm->recv = std::move(*accepted);
+  *recv_comm = State::get().adopt(std::move(comm));
   return {};
 }
 
 Result<void> close_send(void* send_comm) {
-  if (State::get().close(send_comm, ObjectKind::kSend)) return {};
+  if (State::get().close(send_comm, CommKind::kSend)) return {};
   return fail(not_a("sendComm", send_comm));
 }
 
 Result<void> close_recv(void* recv_comm) {
-  if (State::get().close(recv_comm, ObjectKind::kRecv)) return {};
+  if (State::get().close(recv_comm, CommKind::kRecv)) return {};
   return fail(not_a("recvComm", recv_comm));
 }
 
 Result<void> close_listen(void* listen_comm) {
-  if (State::get().close(listen_comm, ObjectKind::kListen)) return {};
+  if (State::get().close(listen_comm, CommKind::kListen)) return {};
   return fail(not_a("listenComm", listen_comm));
 }
 

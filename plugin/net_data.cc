@@ -4,18 +4,10 @@
 #include <concepts>
 
 #include "plugin/net.h"
-#include "plugin/net_check.h"
 #include "plugin/state.h"
 
 namespace slime::plugin {
 namespace {
-
-// `comm` comes from NCCL's progress thread, which gets it from us: only its kind is looked at, a
-// lookup under a lock would cost more than the transfer of a small message.
-NetObject* as(void* comm, ObjectKind kind) {
-  auto* const object = static_cast<NetObject*>(comm);
-  return object != nullptr && object->kind == kind ? object : nullptr;
-}
 
 [[gnu::cold]] Error out_of_region(const Device& device, const void* data, size_t bytes,
                                   const MemoryRegion* region) {
@@ -65,8 +57,8 @@ bool transferable(const Device& device, const void* data, size_t bytes,
 template <std::integral Size>
 Result<void> receive(void* recv_comm, const ReceiveArguments& arguments, const Size* sizes,
                      bool may_complete_early, void** request) {
-  NetObject* const object = as(recv_comm, ObjectKind::kRecv);
-  if (object == nullptr) return fail(not_a("recvComm", recv_comm));
+  OpenComm* const comm = as(recv_comm, CommKind::kRecv);
+  if (comm == nullptr) return fail(not_a("recvComm", recv_comm));
   const bool complete = request && arguments.data && sizes && arguments.tags && arguments.mhandles;
   if (!complete || arguments.n < 1 || arguments.n > kMaxReceives) {
     return fail(bad_receive(arguments, sizes, request));
@@ -78,14 +70,14 @@ Result<void> receive(void* recv_comm, const ReceiveArguments& arguments, const S
     receive.capacity = static_cast<size_t>(sizes[i]);
     receive.tag = arguments.tags[i];
     receive.region = static_cast<const MemoryRegion*>(arguments.mhandles[i]);
-    if (!transferable(*object->device, receive.data, receive.capacity, receive.region)) {
-      return fail(out_of_region(*object->device, receive.data, receive.capacity, receive.region));
+    if (!transferable(*comm->device, receive.data, receive.capacity, receive.region)) {
+      return fail(out_of_region(*comm->device, receive.data, receive.capacity, receive.region));
     }
   }
   Request* posted = nullptr;
   const std::span<const Receive> group(receives.data(), static_cast<size_t>(arguments.n));
-  const Status status = object->recv->irecv(group, may_complete_early, &posted);
-  if (status != Status::kOk && status != Status::kAgain) return fail(failure_of(*object->recv));
+  const Status status = comm->recv->irecv(group, may_complete_early, &posted);
+  if (status != Status::kOk && status != Status::kAgain) return fail(failure_of(*comm->recv));
   *request = posted;
   return {};
 }
@@ -135,16 +127,16 @@ Result<Place> device_memory_of(const Device& device, const FlushArguments& argum
 
 Result<void> isend(void* send_comm, const void* data, size_t bytes, int tag, void* mhandle,
                    void** request) {
-  NetObject* const object = as(send_comm, ObjectKind::kSend);
-  if (object == nullptr) return fail(not_a("sendComm", send_comm));
+  OpenComm* const comm = as(send_comm, CommKind::kSend);
+  if (comm == nullptr) return fail(not_a("sendComm", send_comm));
   if (request == nullptr) return fail(null_argument("request"));
   const auto* const region = static_cast<const MemoryRegion*>(mhandle);
-  if (!transferable(*object->device, data, bytes, region)) {
-    return fail(out_of_region(*object->device, data, bytes, region));
+  if (!transferable(*comm->device, data, bytes, region)) {
+    return fail(out_of_region(*comm->device, data, bytes, region));
   }
   Request* posted = nullptr;
-  const Status status = object->send->isend(data, bytes, tag, region, &posted);
-  if (status != Status::kOk && status != Status::kAgain) return fail(failure_of(*object->send));
+  const Status status = comm->send->isend(data, bytes, tag, region, &posted);
+  if (status != Status::kOk && status != Status::kAgain) return fail(failure_of(*comm->send));
   *request = posted;
   return {};
 }
@@ -162,16 +154,16 @@ Result<void> irecv(void* recv_comm, const ReceiveArguments& arguments, const siz
 // What arrived in host memory is visible when test() says so: nothing is left to flush. One flush
 // is for all that the comm has received.
 Result<void> iflush(void* recv_comm, const FlushArguments& arguments, void** request) {
-  NetObject* const object = as(recv_comm, ObjectKind::kRecv);
-  if (object == nullptr) return fail(not_a("recvComm", recv_comm));
+  OpenComm* const comm = as(recv_comm, CommKind::kRecv);
+  if (comm == nullptr) return fail(not_a("recvComm", recv_comm));
   if (request == nullptr) return fail(null_argument("request"));
   *request = nullptr;
-  const auto place = device_memory_of(*object->device, arguments);
+  const auto place = device_memory_of(*comm->device, arguments);
   if (!place) return fail(place.error());
   if (place->region == nullptr) return {};
   Request* begun = nullptr;
-  if (object->recv->flush(place->data, place->region, &begun) != Status::kOk) {
-    return fail(failure_of(*object->recv));
+  if (comm->recv->flush(place->data, place->region, &begun) != Status::kOk) {
+    return fail(failure_of(*comm->recv));
   }
   *request = begun;
   return {};
@@ -181,12 +173,12 @@ Result<void> test(void* request, int* done, int* sizes) {
   if (request == nullptr) return fail(null_argument("request"));
   if (done == nullptr) return fail(null_argument("done"));
   auto* const open = static_cast<Request*>(request);
-  Comm& comm = open->comm();  // the request is dead once test says done
+  Comm& link = open->comm();  // the request is dead once test says done
   bool finished = false;
   Sizes actual;
   actual.fill(kNotWritten);
-  const Status status = comm.test(open, &finished, sizes ? actual.data() : nullptr);
-  if (status != Status::kOk && status != Status::kAgain) return fail(failure_of(comm));
+  const Status status = link.test(open, &finished, sizes ? actual.data() : nullptr);
+  if (status != Status::kOk && status != Status::kAgain) return fail(failure_of(link));
   if (finished && sizes != nullptr) {
     Result<void> copied = copy_sizes(actual, sizes);
     if (!copied) return copied;

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "plugin/net.h"
-#include "plugin/net_check.h"
 #include "plugin/state.h"
 
 namespace slime::plugin {
@@ -31,12 +30,17 @@ bool sane_range(const void* data, size_t bytes) {
   return bytes > 0 && static_cast<ssize_t>(bytes) > 0 && start + bytes > start;
 }
 
+const OpenComm* find_link(const void* comm) {
+  const OpenComm* const send = State::get().find(comm, CommKind::kSend);
+  return send != nullptr ? send : State::get().find(comm, CommKind::kRecv);
+}
+
 }  // namespace
 
 Result<void> register_memory(void* comm, void* data, size_t bytes, int type, void** mhandle) {
-  const NetObject* const object = State::get().find_comm(comm);
-  if (object == nullptr) return fail(not_a("sendComm or recvComm", comm));
-  return register_on(*object->device, {data, bytes}, type, mhandle);
+  const OpenComm* const link = find_link(comm);
+  if (link == nullptr) return fail(not_a("sendComm or recvComm", comm));
+  return register_on(*link->device, {data, bytes}, type, mhandle);
 }
 
 Result<void> register_on(Device& device, MemoryRange range, int type, void** mhandle) {
@@ -56,30 +60,29 @@ Result<void> register_on(Device& device, MemoryRange range, int type, void** mha
 }
 
 // NCCL calls this only where ptrSupport has the DMA-BUF bit.
-Result<void> register_dma_buf(void* comm, void* data, size_t bytes, int type, DmaBuf buffer,
-                              void** mhandle) {
-  const NetObject* const object = State::get().find_comm(comm);
-  if (object == nullptr) return fail(not_a("sendComm or recvComm", comm));
-  Device& device = *object->device;
+Result<void> register_dma_buf(void* comm, void* data, size_t bytes, int type, uint64_t offset,
+                              int fd, void** mhandle) {
+  const OpenComm* const link = find_link(comm);
+  if (link == nullptr) return fail(not_a("sendComm or recvComm", comm));
+  Device& device = *link->device;
   if (mhandle == nullptr) return fail(null_argument("mhandle"));
-  if (!device.properties().dma_buf || buffer.fd < 0) {
+  if (!device.properties().dma_buf || fd < 0) {
     return fail(
         make_error(Status::kUnsupported, 0,
                    "device %s cannot register DMA-BUF %d (%zu bytes at %p, type %d): %s; use regMr",
-                   device.properties().name.c_str(), buffer.fd, bytes, data, type,
-                   buffer.fd < 0 ? "that is no file descriptor"
-                                 : "not all of its rails take one, and its ptrSupport says so"));
+                   device.properties().name.c_str(), fd, bytes, data, type,
+                   fd < 0 ? "that is no file descriptor"
+                          : "not all of its rails take one, and its ptrSupport says so"));
   }
-  return register_on(device, {data, bytes, MemoryKind::kHost, buffer.fd, buffer.offset}, type,
-                     mhandle);
+  return register_on(device, {data, bytes, MemoryKind::kHost, fd, offset}, type, mhandle);
 }
 
 // May come with requests open, after an error; the engine has let go of the range when this
 // returns, because NCCL frees it next.
 Result<void> deregister_memory(void* comm, void* mhandle) {
-  const NetObject* const object = State::get().find_comm(comm);
-  if (object == nullptr) return fail(not_a("sendComm or recvComm", comm));
-  return deregister_on(*object->device, mhandle);
+  const OpenComm* const link = find_link(comm);
+  if (link == nullptr) return fail(not_a("sendComm or recvComm", comm));
+  return deregister_on(*link->device, mhandle);
 }
 
 Result<void> deregister_on(Device& device, void* mhandle) {

@@ -79,13 +79,6 @@ ResultCode reg_mr(void* comm, void* data, Size bytes, int type, void** mhandle) 
   });
 }
 
-ResultCode reg_mr_dma_buf(void* comm, void* data, size_t bytes, int type, uint64_t offset, int fd,
-                          void** mhandle) noexcept {
-  return api_call("regMrDmaBuf", [&] {
-    return register_dma_buf(comm, data, bytes, type, {fd, offset}, mhandle);
-  });
-}
-
 // int before v9
 template <typename Size>
 ResultCode isend(void* comm, void* data, Size bytes, int tag, void* mhandle,
@@ -150,7 +143,7 @@ constexpr Table make_table() {
   table.connect = connect;
   table.accept = accept;
   table.reg_mr = reg_mr;
-  table.reg_mr_dma_buf = reg_mr_dma_buf;
+  table.reg_mr_dma_buf = api_function<"regMrDmaBuf", register_dma_buf>;
   table.dereg_mr = api_function<"deregMr", deregister_memory>;
   table.isend = isend;
   table.irecv = irecv;

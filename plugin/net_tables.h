@@ -57,7 +57,7 @@ void fill(Properties* to, const NetProperties& from) {
 template <typename Properties>
 ResultCode get_properties(int device, Properties* to) noexcept {
   return api_call("getProperties", [&]() -> Result<void> {
-    if (to == nullptr) return fail(make_error(Status::kInvalid, 0, "props is NULL"));
+    if (to == nullptr) return fail(null_argument("props"));
     const auto known = properties(device);
     if (!known) return fail(known.error());
     fill(to, *known);

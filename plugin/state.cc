@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 namespace slime::plugin {
 
 State::State(State* parent) : pid_(getpid()), parent_(parent) {}
@@ -47,46 +49,41 @@ int State::traffic_class_of(const void* context) const {
   return nccl::kTrafficClassUndefined;
 }
 
-NetObject* State::adopt(std::unique_ptr<NetObject> object) {
-  NetObject* const raw = object.get();
-  const bool is_comm = raw->is_comm();
+OpenComm* State::adopt(std::unique_ptr<OpenComm> comm) {
+  OpenComm* const raw = comm.get();
+  const bool is_link = raw->is_link();
   {
     const std::lock_guard lock(mutex_);
-    objects_.emplace(raw, std::move(object));
+    comms_.emplace(raw, std::move(comm));
   }
-  if (is_comm) {
-    open_comms_.fetch_add(1);
+  if (is_link) {
+    open_links_.fetch_add(1);
     stats_.mark_used();
   }
   return raw;
 }
 
-NetObject* State::find_listen(const void* object) const {
+OpenComm* State::find(const void* comm, CommKind kind) const {
   const std::lock_guard lock(mutex_);
-  const auto found = objects_.find(object);
-  if (found == objects_.end() || found->second->is_comm()) return nullptr;
-  return found->second.get();
+  const auto found = comms_.find(comm);
+  return found == comms_.end() || found->second->kind != kind ? nullptr : found->second.get();
 }
 
-NetObject* State::find_comm(const void* object) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = objects_.find(object);
-  if (found == objects_.end() || !found->second->is_comm()) return nullptr;
-  return found->second.get();
-}
-
-bool State::close(const void* object, ObjectKind kind) {
-  std::unique_ptr<NetObject> closed;
+bool State::close(const void* comm, CommKind kind) {
+  std::unique_ptr<OpenComm> closed;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = objects_.find(object);
-    if (found == objects_.end() || found->second->kind != kind) return false;
+    const auto found = comms_.find(comm);
+    if (found == comms_.end() || found->second->kind != kind) return false;
     closed = std::move(found->second);
-    objects_.erase(found);
+    comms_.erase(found);
+    if (closed->session) stats_.keep(closed->session->report());
   }
-  const bool was_comm = closed->is_comm();
-  closed.reset();  // outside the lock: closing makes system calls
-  if (was_comm && open_comms_.fetch_sub(1) == 1) report();
+  const bool was_link = closed->is_link();
+  closed.reset();
+  const bool last_link = was_link && open_links_.fetch_sub(1) == 1;
+  const bool session_without_links = kind == CommKind::kColl && open_links_ == 0;
+  if (last_link || session_without_links) report();
   return true;
 }
 
@@ -94,49 +91,17 @@ void State::report() {
   const std::lock_guard lock(mutex_);
   if (!fabric_) return;
   std::vector<WorkerReport> open;
-  for (const auto& [key, coll] : colls_) {
-    if (coll->session) open.push_back(coll->session->report());
+  for (const auto& [key, comm] : comms_) {
+    if (comm->session) open.push_back(comm->session->report());
   }
   stats_.report(*fabric_, open);
 }
 
-bool State::first_failure_of(const Comm& comm) {
+bool State::first_failure_of(const Comm& link) {
   const std::lock_guard lock(mutex_);
-  for (const auto& [key, object] : objects_) {
-    if (object->comm() != &comm) continue;
-    const bool first = !object->failure_logged;
-    object->failure_logged = true;
-    return first;
+  for (const auto& [key, comm] : comms_) {
+    if (comm->link() == &link) return !std::exchange(comm->failure_logged, true);
   }
-  return true;
-}
-
-CollObject* State::adopt(std::unique_ptr<CollObject> object) {
-  CollObject* const raw = object.get();
-  const std::lock_guard lock(mutex_);
-  colls_.emplace(raw, std::move(object));
-  return raw;
-}
-
-CollObject* State::find_coll(const void* object) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = colls_.find(object);
-  return found == colls_.end() ? nullptr : found->second.get();
-}
-
-bool State::close_coll(const void* object) {
-  std::unique_ptr<CollObject> closed;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = colls_.find(object);
-    if (found == colls_.end()) return false;
-    closed = std::move(found->second);
-    colls_.erase(found);
-    if (closed->session) stats_.keep(closed->session->report());
-  }
-  const bool was_comm = closed->session != nullptr;
-  closed.reset();  // outside the lock: it waits for the other members
-  if (was_comm && open_comms_ == 0) report();
   return true;
 }
 

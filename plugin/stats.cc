@@ -7,8 +7,7 @@
 
 #include "base/log.h"
 #include "collnet/report_json.h"
-#include "plugin/stats_file.h"
-#include "plugin/version.h"
+#include "plugin/logger.h"
 
 namespace slime::plugin {
 namespace {
@@ -75,8 +74,8 @@ std::string expand_stats_path(const std::string& pattern) {
 
 std::string render_stats(const StatsReport& report) {
   nlohmann::ordered_json document;
-  document["version"] = SLIME_VERSION;
-  document["commit"] = SLIME_COMMIT;
+  document["version"] = kVersion;
+  document["commit"] = kCommit;
   document["pid"] = getpid();
   document["host"] = host_name();
   auto& list = document["rails"] = nlohmann::ordered_json::array();

@@ -1,4 +1,4 @@
-#include "plugin/stats_file.h"
+#include "plugin/stats.h"
 
 #include <fcntl.h>
 #include <poll.h>

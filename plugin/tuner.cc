@@ -7,16 +7,15 @@
 // A context is the TunerAdvice for one shape of communicator, or NULL: no advice. It does not
 // change, so any thread may ask.
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
 #include "plugin/abi/tuner_tables.h"
-#include "plugin/announce.h"
 #include "plugin/api_call.h"
 #include "plugin/logger.h"
+#include "plugin/nccl_proto.h"
 #include "plugin/state.h"
 #include "plugin/tuner_file.h"
 
@@ -29,11 +28,6 @@ constexpr float kFree = 0;
 // NCCL takes the smallest cost below 3.6e9 us (v2.22.3 src/enqueue.cc, topoGetAlgoInfo): what costs
 // this much comes last, and is still taken where there is nothing else.
 constexpr float kLastResort = 3.0e9F;
-
-const char* set_variable(const char* name) {
-  const char* const value = getenv(name);
-  return value != nullptr && *value != '\0' ? value : nullptr;  // NCCL takes empty lists for none
-}
 
 std::string ranges(const TunerAdvice& advice, Verdict verdict) {
   constexpr size_t kMostShown = 8;

@@ -12,11 +12,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "settings/settings.h"
 
 namespace slime::plugin {
 
@@ -57,5 +59,16 @@ class TunerFile {
   std::vector<TunerRule> rules_;  // sorted by ranks, nodes, size
   Verdict otherwise_ = Verdict::kUnknown;
 };
+
+// Whether the tuner advises NCCL, and by what, decided when the fabric is opened.
+struct TunerPolicy {
+  std::optional<TunerFile> file;  // nullopt: every choice is NCCL's
+  std::string why_not;            // then; empty: nothing that the user would want to read
+
+  uint64_t digest() const { return file ? file->digest() : 0; }
+};
+
+// A file that cannot be used is a warning, and counts as none.
+TunerPolicy read_tuner_policy(const Settings& settings);
 
 }  // namespace slime::plugin

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "base/net/socket.h"
-#include "plugin/stats_file.h"
+#include "plugin/stats.h"
 
 namespace slime::boundary {
 namespace {

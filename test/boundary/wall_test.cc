@@ -7,9 +7,9 @@
 #include <stdexcept>
 
 #include "base/log.h"
-#include "plugin/announce.h"
 #include "plugin/api_call.h"
 #include "plugin/logger.h"
+#include "plugin/nccl_proto.h"
 #include "plugin/stats.h"
 #include "test/boundary/support.h"
 

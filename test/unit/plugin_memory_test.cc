@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "plugin/net.h"
-#include "plugin/net_check.h"
 #include "plugin/state.h"
 #include "test/support/fake_rail.h"
 
@@ -26,12 +25,9 @@ class PluginMemory : public testing::Test {
     rail_ = rail.get();
     rails.push_back(std::move(rail));
     fabric_ = Fabric::of_rails(std::move(rails), Settings(), SteadyClock::instance());
-    auto object = std::make_unique<NetObject>();
-    object->kind = ObjectKind::kSend;
-    object->device = fabric_->device(0);
-    comm_ = State::get().adopt(std::move(object));
+    comm_ = State::get().adopt(std::make_unique<OpenComm>(CommKind::kSend, fabric_->device(0), 0));
   }
-  ~PluginMemory() override { (void)State::get().close(comm_, ObjectKind::kSend); }
+  ~PluginMemory() override { (void)State::get().close(comm_, CommKind::kSend); }
 
   std::unique_ptr<Fabric> fabric_;
   FakeRail* rail_ = nullptr;
@@ -43,7 +39,7 @@ class PluginMemory : public testing::Test {
 TEST_F(PluginMemory, ADmaBufOfTheGpuReachesTheRail) {
   open(true);
   const auto made =
-      register_dma_buf(comm_, memory_, sizeof memory_, nccl::kPointerCuda, {7, 8'192}, &mhandle_);
+      register_dma_buf(comm_, memory_, sizeof memory_, nccl::kPointerCuda, 8'192, 7, &mhandle_);
   ASSERT_TRUE(made) << made.error().what;
   ASSERT_EQ(rail_->registered.size(), 1u);
   const MemoryRange& range = rail_->registered.begin()->second;
@@ -78,7 +74,7 @@ TEST_F(PluginMemory, HostMemoryIsRegisteredByItsAddress) {
 TEST_F(PluginMemory, WithoutDmaBufsRegMrDmaBufIsRefusedByName) {
   open(false);
   const auto made =
-      register_dma_buf(comm_, memory_, sizeof memory_, nccl::kPointerCuda, {7, 0}, &mhandle_);
+      register_dma_buf(comm_, memory_, sizeof memory_, nccl::kPointerCuda, 0, 7, &mhandle_);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().status, Status::kUnsupported);
   EXPECT_THAT(made.error().what, HasSubstr("device nic0 cannot register DMA-BUF 7"));
@@ -88,7 +84,7 @@ TEST_F(PluginMemory, WithoutDmaBufsRegMrDmaBufIsRefusedByName) {
 TEST_F(PluginMemory, WhatIsNoDescriptorIsRefusedByName) {
   open(true);
   const auto made =
-      register_dma_buf(comm_, memory_, sizeof memory_, nccl::kPointerCuda, {-1, 0}, &mhandle_);
+      register_dma_buf(comm_, memory_, sizeof memory_, nccl::kPointerCuda, 0, -1, &mhandle_);
   ASSERT_FALSE(made);
   EXPECT_THAT(made.error().what, HasSubstr("that is no file descriptor"));
 }

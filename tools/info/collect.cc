@@ -80,7 +80,7 @@ DevicesReport collect_devices(const LoadingReport& loading, Probe* probe) {
 }
 
 // Rails are found by this program's code, devices by the plugin's: they may differ between builds.
-// The plugin names its commit in the line with which it starts (plugin/announce.cc).
+// The plugin names its commit in the line with which it starts (plugin/logger.cc).
 bool is_other_build(const std::vector<std::string>& messages) {
   for (const std::string& message : messages) {
     const size_t commit = message.find("(commit ");
