@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "plugin/abi/collnet_tables.h"
 #include "plugin/net_tables.h"
-#include "plugin/state.h"
 
 namespace slime::plugin::coll {
 namespace {
@@ -61,30 +60,13 @@ Error failure_of(OpenComm& comm) {
   return error;
 }
 
-struct AllreduceArguments {
-  const void* send = nullptr;
-  void* receive = nullptr;
-  size_t count = 0;
-  nccl::DataType type = nccl::kFloat32;
-  nccl::ReduceOp op = nccl::kSum;
-  const void* send_mhandle = nullptr;
-  const void* receive_mhandle = nullptr;
-};
-
-[[gnu::cold]] Error bad_allreduce(const AllreduceArguments& arguments) {
+[[gnu::cold]] Error bad_allreduce(const Operation& operation, nccl::DataType type,
+                                  nccl::ReduceOp op) {
   return make_error(Status::kInvalid, 0,
                     "iallreduce of %zu elements of type %d, operation %d, from %p to %p: "
                     "reduceSupport did not promise it, or a buffer is not inside its mhandle's "
                     "registration",
-                    arguments.count, arguments.type, arguments.op, arguments.send,
-                    arguments.receive);
-}
-
-// A negative int of the older tables is shown as such.
-[[gnu::cold]] Error impossible_count(const AllreduceArguments& arguments, size_t width) {
-  return make_error(Status::kInvalid, 0,
-                    "iallreduce of %zd elements of %zu bytes: no memory holds that many",
-                    static_cast<ssize_t>(arguments.count), width);
+                    operation.count, type, op, operation.send, operation.receive);
 }
 
 // A training run must not go on with results that mean nothing.
@@ -107,28 +89,12 @@ Result<void> devices(int* count) {
   return {};
 }
 
-Result<void> open_listener(int index, void* handle, void** listen_comm, int traffic_class) {
-  if (handle == nullptr) return fail(null_argument("handle"));
-  if (listen_comm == nullptr) return fail(null_argument("listenComm"));
-  const auto device = find_device(index);
-  if (!device) return fail(device.error());
-  Handle made{};
-  auto comm = std::make_unique<OpenComm>(CommKind::kCollListen, *device, index);
-  comm->options = {.traffic_class = traffic_class, .host_memory = true};
-  auto listener = Listener::open(*State::get().fabric(), index, &made, comm->options);
-  if (!listener) return fail(std::move(listener.error()));
-  comm->listener = std::move(*listener);
-  memcpy(handle, made.data(), made.size());
-  *listen_comm = State::get().adopt(std::move(comm));
-  return {};
-}
-
 // Waits. If one member fails, all fail; the listenComm is gone then.
 Result<void> connect(void* handles[], int ranks, int rank, void* listen_comm, void** coll_comm) {
   if (coll_comm == nullptr) return fail(null_argument("collComm"));
   *coll_comm = nullptr;
   const OpenComm* const listening = State::get().find(listen_comm, CommKind::kCollListen);
-  if (listening == nullptr) return fail(not_a("listenComm", listen_comm));
+  if (listening == nullptr) return fail(not_a(CommKind::kCollListen, listen_comm));
   // NCCL forgets the listenComm when this fails (src/transport/coll_net.cc, sharedConnect).
   const auto end = [&](Error error) {
     State::get().close(listen_comm, CommKind::kCollListen);
@@ -164,7 +130,7 @@ Result<void> reduce_support(nccl::DataType type, nccl::ReduceOp op, int* support
 
 Result<void> register_memory(void* comm, void* data, size_t bytes, int type, void** mhandle) {
   const OpenComm* const open = State::get().find(comm, CommKind::kColl);
-  if (open == nullptr) return fail(not_a("collComm", comm));
+  if (open == nullptr) return fail(not_a(CommKind::kColl, comm));
   if (type != nccl::kPointerHost) {
     return fail(make_error(Status::kUnsupported, 0,
                            "CollNet takes host memory only, not %zu bytes at %p of type %d; its "
@@ -177,38 +143,41 @@ Result<void> register_memory(void* comm, void* data, size_t bytes, int type, voi
 Result<void> register_dma_buf(void* comm, void* /*data*/, size_t bytes, int /*type*/,
                               uint64_t /*offset*/, int fd, void** /*mhandle*/) {
   const OpenComm* const open = State::get().find(comm, CommKind::kColl);
-  if (open == nullptr) return fail(not_a("collComm", comm));
+  if (open == nullptr) return fail(not_a(CommKind::kColl, comm));
   return fail(make_error(Status::kUnsupported, 0,
                          "CollNet takes host memory only, not DMA-BUF %d of %zu bytes", fd, bytes));
 }
 
 Result<void> deregister_memory(void* comm, void* mhandle) {
   const OpenComm* const open = State::get().find(comm, CommKind::kColl);
-  if (open == nullptr) return fail(not_a("collComm", comm));
+  if (open == nullptr) return fail(not_a(CommKind::kColl, comm));
   return deregister_on(*open->device, mhandle);
 }
 
-// *request stays NULL where too many are outstanding: call again.
-Result<void> start(void* comm, const AllreduceArguments& arguments, void** request) {
+// *request stays NULL where too many are outstanding: call again. `count`: a negative int of the
+// older tables arrives as one that no memory holds, and is shown as what it was.
+Result<void> start(void* comm, const void* send, void* receive, size_t count, nccl::DataType type,
+                   nccl::ReduceOp op, const void* send_mhandle, const void* receive_mhandle,
+                   void** request) {
   OpenComm* const open = as(comm, CommKind::kColl);
-  if (open == nullptr) return fail(not_a("collComm", comm));
+  if (open == nullptr) return fail(not_a(CommKind::kColl, comm));
   if (request == nullptr) return fail(null_argument("request"));
   *request = nullptr;
-  if (!supported_pair(arguments.type, arguments.op)) return fail(bad_allreduce(arguments));
-  const Operation operation{.send = arguments.send,
-                            .receive = arguments.receive,
-                            .count = arguments.count,
-                            .type = *type_of(arguments.type),
-                            .op = *op_of(arguments.op)};
+  Operation operation{.send = send, .receive = receive, .count = count};
+  if (!supported_pair(type, op)) return fail(bad_allreduce(operation, type, op));
+  operation.type = *type_of(type);
+  operation.op = *op_of(op);
   const size_t width = number::element_bytes(operation.type);
-  if (arguments.count > PTRDIFF_MAX / width) return fail(impossible_count(arguments, width));
-  const size_t bytes = arguments.count * width;
-  if (!covers(arguments.send_mhandle, arguments.send, bytes) ||
-      !covers(arguments.receive_mhandle, arguments.receive, bytes)) {
-    return fail(bad_allreduce(arguments));
+  if (count > PTRDIFF_MAX / width) {
+    return fail(make_error(Status::kInvalid, 0,
+                           "iallreduce of %zd elements of %zu bytes: no memory holds that many",
+                           static_cast<ssize_t>(count), width));
   }
-  const auto free = std::find_if(open->requests.begin(), open->requests.end(),
-                                 [](const CollRequest& one) { return one.owner == nullptr; });
+  if (!covers(send_mhandle, send, count * width) ||
+      !covers(receive_mhandle, receive, count * width)) {
+    return fail(bad_allreduce(operation, type, op));
+  }
+  const auto free = std::ranges::find(open->requests, nullptr, &CollRequest::owner);
   if (free == open->requests.end()) return {};
   const Status status = open->session->start(operation, &free->ticket);
   if (status == Status::kAgain) return {};
@@ -220,7 +189,7 @@ Result<void> start(void* comm, const AllreduceArguments& arguments, void** reque
 
 // Host memory is visible to the GPU without a flush (NCCL calls this for GPU memory only).
 Result<void> iflush(void* comm, void* /*data*/, int /*bytes*/, void* /*mhandle*/, void** request) {
-  if (as(comm, CommKind::kColl) == nullptr) return fail(not_a("collComm", comm));
+  if (as(comm, CommKind::kColl) == nullptr) return fail(not_a(CommKind::kColl, comm));
   if (request == nullptr) return fail(null_argument("request"));
   *request = nullptr;
   return {};
@@ -245,16 +214,6 @@ Result<void> test(void* request, int* done, int* size) {
   return {};
 }
 
-Result<void> close_coll(void* comm) {
-  if (State::get().close(comm, CommKind::kColl)) return {};
-  return fail(not_a("collComm", comm));
-}
-
-Result<void> close_listen(void* listen_comm) {
-  if (State::get().close(listen_comm, CommKind::kCollListen)) return {};
-  return fail(not_a("listenComm", listen_comm));
-}
-
 // v11
 ResultCode init(void** context, uint64_t comm_id, nccl::Logger logger) noexcept {
   return api_call("init", [&] { return init_context(context, comm_id, nullptr, logger); });
@@ -270,14 +229,16 @@ ResultCode get_properties(int device, Properties* to) noexcept {
 
 ResultCode listen(int device, void* handle, void** listen_comm) noexcept {
   return api_call("listen", [&] {
-    return open_listener(device, handle, listen_comm, nccl::kTrafficClassUndefined);
+    return plugin::listen(CommKind::kCollListen, device, handle, listen_comm,
+                          {.host_memory = true});
   });
 }
 
 // v11
 ResultCode listen(void* context, int device, void* handle, void** listen_comm) noexcept {
   return api_call("listen", [&] {
-    return open_listener(device, handle, listen_comm, traffic_class_of(context));
+    return plugin::listen(CommKind::kCollListen, device, handle, listen_comm,
+                          {.traffic_class = traffic_class_of(context), .host_memory = true});
   });
 }
 
@@ -289,21 +250,14 @@ ResultCode reg_mr(void* comm, void* data, Size bytes, int type, void** mhandle) 
   });
 }
 
-// int before v9. A negative one arrives as a count that no memory holds.
+// int before v9
 template <typename Count>
 ResultCode iallreduce(void* comm, void* send_data, void* recv_data, Count count,
                       nccl::DataType type, nccl::ReduceOp op, void* send_mhandle,
                       void* recv_mhandle, void** request) noexcept {
   return api_call("iallreduce", [&] {
-    return start(comm,
-                 {.send = send_data,
-                  .receive = recv_data,
-                  .count = static_cast<size_t>(count),
-                  .type = type,
-                  .op = op,
-                  .send_mhandle = send_mhandle,
-                  .receive_mhandle = recv_mhandle},
-                 request);
+    return start(comm, send_data, recv_data, static_cast<size_t>(count), type, op, send_mhandle,
+                 recv_mhandle, request);
   });
 }
 
@@ -323,8 +277,8 @@ constexpr Table make_table() {
   table.iallreduce = iallreduce;
   table.iflush = api_function<"iflush", iflush>;
   table.test = api_function<"test", test>;
-  table.close_coll = api_function<"closeColl", close_coll>;
-  table.close_listen = api_function<"closeListen", close_listen>;
+  table.close_coll = api_function<"closeColl", close_comm<CommKind::kColl>>;
+  table.close_listen = api_function<"closeListen", close_comm<CommKind::kCollListen>>;
   if constexpr (requires { table.make_virtual_device; }) {
     table.make_virtual_device = make_virtual_device;
   }

@@ -1,5 +1,4 @@
-// From the first init to the last finalize: opening and closing everything.
-
+// The part of State that opens and closes the fabric: from the first init to the last finalize.
 #include <utility>
 
 #include "base/log.h"
@@ -11,7 +10,8 @@
 namespace slime::plugin {
 namespace {
 
-// An error here is not NCCL's: it is told there are no devices, and the user is told why.
+// An error here is no error of init: NCCL sees no devices and uses another transport, and the log
+// has the reason.
 std::unique_ptr<Fabric> open_from_environment() {
   std::vector<std::string> warnings;
   const auto settings = parse_settings(process_environment(), &warnings);

@@ -15,8 +15,8 @@ const char* set_variable(const char* name);
 bool allows_protocol(const std::string& proto, const char* name);
 
 // LL128 needs each 128-byte line to become visible in order. Where a device cannot promise that,
-// NCCL is told through NCCL_PROTO, the only lever there is (NCCL reads it per communicator, after
-// our init; src/graph/tuning.cc). A value that the user set stays.
+// sets NCCL_PROTO, the only way to forbid it (NCCL reads it per communicator, after our init;
+// src/graph/tuning.cc). A value that the user set stays.
 void forbid_ll128_where_unsafe(Fabric& fabric);
 
 }  // namespace slime::plugin

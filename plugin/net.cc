@@ -2,38 +2,28 @@
 
 #include <algorithm>
 #include <atomic>
-#include <climits>
 #include <mutex>
 #include <set>
 #include <string>
 
 #include "base/log.h"
 #include "plugin/logger.h"
-#include "plugin/state.h"
 
 namespace slime::plugin {
 namespace {
-
-// NCCL keeps name and pciPath beyond every call we see, and never gives them back.
-const char* keep_for_ever(const std::string& text) {
-  static std::mutex mutex;
-  static auto* const kept = new std::set<std::string>;
-  const std::lock_guard lock(mutex);
-  return kept->insert(text).first->c_str();
-}
 
 // NCCL puts a merged device below the nearest PCI function above its members. Where there is none,
 // it puts a <nic> into a <nic>, reads nothing of it, and has no network left: "Could not find any
 // local path from gpu" (2.24 to 2.30: src/graph/topo.cc, ncclTopoGetVNicParent and ncclTopoAddNic).
 // Where the merge is refused, it uses the members one by one. By our order the first one is virtual
 // only if all are.
-bool finds_no_place_for(const int* members, int count) {
+bool has_no_place_in_topology(const int* members, int count) {
   const bool several =
       std::any_of(members, members + count, [&](int member) { return member != members[0]; });
   return several && State::get().fabric()->device(members[0])->properties().pci_path.empty();
 }
 
-// Told as information: the warning would stand in every log, and nothing is lost.
+// Logged as information, not as a warning: it happens in every run, and nothing is lost.
 Result<void> refuse_virtual_devices(int count) {
   SLIME_INFO(
       "%d devices without a PCI function are not merged, because NCCL could not use the result: it "
@@ -42,14 +32,24 @@ Result<void> refuse_virtual_devices(int count) {
   return fail({Status::kUnsupported, 0, ""});
 }
 
-int pointer_support(const DeviceProperties& known) {
-  int support = known.dma_buf ? nccl::kPointerDmaBuf : 0;
-  if (known.takes(MemoryKind::kHost)) support |= nccl::kPointerHost;
-  if (known.takes(MemoryKind::kCuda)) support |= nccl::kPointerCuda;
-  return support;
+}  // namespace
+
+Error null_argument(const char* name) {
+  return make_error(Status::kInvalid, 0, "%s is NULL", name);
 }
 
-}  // namespace
+Error not_a(const char* what, const void* comm) {
+  return make_error(
+      Status::kInvalid, 0,
+      "%p is not a %s of this process that is open: it was closed already, belongs to "
+      "the process that forked this one, or is of another kind",
+      comm, what);
+}
+
+Error not_a(CommKind kind, const void* comm) {
+  constexpr const char* kNames[] = {"listenComm", "sendComm", "recvComm", "listenComm", "collComm"};
+  return not_a(kNames[static_cast<size_t>(kind)], comm);
+}
 
 Result<Device*> find_device(int index) {
   Fabric* const fabric = State::get().fabric();
@@ -126,20 +126,19 @@ Result<void> devices(int* count) {
   return {};
 }
 
-Result<NetProperties> properties(int index) {
-  const auto device = find_device(index);
-  if (!device) return fail(device.error());
-  const DeviceProperties& known = (*device)->properties();
-  NetProperties result;
-  result.name = keep_for_ever(known.name);
-  if (!known.pci_path.empty()) result.pci_path = keep_for_ever(known.pci_path);
-  result.guid = known.guid;
-  result.pointer_support = pointer_support(known);
-  result.speed_mbps = static_cast<int>(std::min<uint64_t>(known.speed_mbps, INT_MAX));
-  result.port = known.port;
-  result.latency_us = known.latency_us;
-  result.members = known.members;
-  return result;
+// NCCL keeps name and pciPath beyond every call we see, and never gives them back.
+const char* keep_for_ever(const std::string& text) {
+  static std::mutex mutex;
+  static auto* const kept = new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  return kept->insert(text).first->c_str();
+}
+
+int pointer_support(const DeviceProperties& known) {
+  int support = known.dma_buf ? nccl::kPointerDmaBuf : 0;
+  if (known.takes(MemoryKind::kHost)) support |= nccl::kPointerHost;
+  if (known.takes(MemoryKind::kCuda)) support |= nccl::kPointerCuda;
+  return support;
 }
 
 Result<void> make_virtual_device(int* device, const int* members, int count) {
@@ -153,7 +152,7 @@ Result<void> make_virtual_device(int* device, const int* members, int count) {
     const auto member = find_device(members[i]);
     if (!member) return fail(member.error());
   }
-  if (finds_no_place_for(members, count)) return refuse_virtual_devices(count);
+  if (has_no_place_in_topology(members, count)) return refuse_virtual_devices(count);
   const auto merged = State::get().fabric()->merge(std::span(members, static_cast<size_t>(count)));
   if (!merged) return fail(merged.error());
   *device = *merged;

@@ -4,11 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <string>
 
 #include "base/error.h"
-#include "engine/comm.h"
 #include "plugin/abi/types.h"
+#include "plugin/state.h"
 
 namespace slime::plugin {
 
@@ -17,40 +17,40 @@ namespace slime::plugin {
 inline constexpr size_t kMaxMessageBytes = size_t{1} << 30;
 inline constexpr int kMaxComms = 65536;
 
-// Union of all versions' properties; strings live as long as the process.
-struct NetProperties {
-  const char* name = nullptr;
-  const char* pci_path = nullptr;  // nullptr: virtual
-  uint64_t guid = 0;
-  int pointer_support = 0;
-  int speed_mbps = 0;
-  int port = 0;
-  float latency_us = 0;
-  std::span<const int> members;
-};
-
 // net.cc
+Error null_argument(const char* name);  // these three are cold
+Error not_a(CommKind kind, const void* comm);
+Error not_a(const char* what, const void* comm);
+
 Result<void> init(nccl::Logger logger);  // tables before v11
 Result<void> init_context(void** context, uint64_t comm_id, const nccl::NetCommConfig* config,
                           nccl::Logger logger);
 Result<void> finalize(void* context);
 Result<void> devices(int* count);
-Result<NetProperties> properties(int device);
+
+// The device of this number, or an error that says which there are.
+Result<Device*> find_device(int index);
+const char* keep_for_ever(const std::string& text);  // as long as the process lives
+int pointer_support(const DeviceProperties& known);
 Result<void> make_virtual_device(int* device, const int* members, int count);
+
 // What a communicator's configuration says (nullptr: it has none); a value that is no TOS byte is
 // warned of, once, and counts as undefined.
 int checked_traffic_class(const nccl::NetCommConfig* config);
 int traffic_class_of(const void* context);  // of the communicator that init made `context` for
 
 // net_connect.cc
-// `traffic_class`: as checked_traffic_class() returned it. The two ends of a link each mark what
-// they send.
-Result<void> listen(int device, void* handle, void** listen_comm, int traffic_class);
+// Traffic classes are as checked_traffic_class() returned them. The two ends of a link each mark
+// what they send. `kind`: kListen or kCollListen.
+Result<void> listen(CommKind kind, int device, void* handle, void** listen_comm,
+                    const CommOptions& options);
 Result<void> connect(int device, void* handle, void** send_comm, int traffic_class);
 Result<void> accept(void* listen_comm, void** recv_comm);
-Result<void> close_send(void* send_comm);
-Result<void> close_recv(void* recv_comm);
-Result<void> close_listen(void* listen_comm);
+template <CommKind kKind>
+Result<void> close_comm(void* comm) {
+  if (State::get().close(comm, kKind)) return {};
+  return fail(not_a(kKind, comm));
+}
 
 // net_memory.cc. A negative int arrives here as a size beyond any limit.
 Result<void> register_memory(void* comm, void* data, size_t bytes, int type, void** mhandle);
@@ -69,9 +69,8 @@ struct ReceiveArguments {
 Result<void> isend(void* send_comm, const void* data, size_t bytes, int tag, void* mhandle,
                    void** request);
 // `may_complete_early`: NCCL does not need to know how much arrived (kOptionalReceiveCompletion).
-Result<void> irecv(void* recv_comm, const ReceiveArguments& arguments, const int* sizes,
-                   bool may_complete_early, void** request);
-Result<void> irecv(void* recv_comm, const ReceiveArguments& arguments, const size_t* sizes,
+template <typename Size>  // int or size_t
+Result<void> irecv(void* recv_comm, const ReceiveArguments& arguments, const Size* sizes,
                    bool may_complete_early, void** request);
 struct FlushArguments {
   int n = 0;  // receives in the group
@@ -81,22 +80,6 @@ struct FlushArguments {
 };
 Result<void> iflush(void* recv_comm, const FlushArguments& arguments, void** request);
 Result<void> test(void* request, int* done, int* sizes);
-
-// What the functions of net and CollNet share. All errors are cold.
-inline Error null_argument(const char* name) {
-  return make_error(Status::kInvalid, 0, "%s is NULL", name);
-}
-
-inline Error not_a(const char* what, const void* object) {
-  return make_error(
-      Status::kInvalid, 0,
-      "%p is not a %s of this process that is open: it was closed already, belongs to "
-      "the process that forked this one, or is of another kind",
-      object, what);
-}
-
-// The device NCCL means, or an error that says which there are.
-Result<Device*> find_device(int index);
 
 // regMr and deregMr of any kind of comm on this device (net_memory.cc). The kind of the range
 // follows from `type`.

@@ -6,14 +6,13 @@
 #include <utility>
 
 #include "plugin/net.h"
-#include "plugin/state.h"
 
 namespace slime::plugin {
 namespace {
 
 // NCCL passes the same handle memory to every retry of a connect. Its end, which the engine leaves
-// alone, holds the number under which our half-done attempt is kept; 0: none yet. A number instead
-// of a pointer, so that a handle somebody made up leads nowhere.
+// alone, holds the number under which State keeps our attempt to connect; 0: none yet. A number
+// instead of a pointer, so that an invented handle refers to nothing.
 constexpr size_t kReservedBytes = 16;
 constexpr size_t kAttemptOffset = kHandleBytes - kReservedBytes;
 static_assert(kHandleBytes == nccl::kHandleMaxBytes);
@@ -51,7 +50,7 @@ Result<std::unique_ptr<PendingConnect>> continue_connect(int device, const Handl
                                                          uint64_t attempt) {
   auto pending = State::get().take(attempt);
   if (pending && pending->device == device && pending->handle == handle) return pending;
-  if (pending) State::get().park(std::move(pending));  // it is somebody else's
+  if (pending) State::get().park(std::move(pending));  // of another connect
   return fail(make_error(Status::kInvalid, 0,
                          "the handle was altered since listen made it, or belongs to an attempt to "
                          "connect that has ended (attempt %llu, device %d): pass the bytes that "
@@ -61,14 +60,16 @@ Result<std::unique_ptr<PendingConnect>> continue_connect(int device, const Handl
 
 }  // namespace
 
-Result<void> listen(int index, void* handle, void** listen_comm, int traffic_class) {
+Result<void> listen(CommKind kind, int index, void* handle, void** listen_comm,
+                    const CommOptions& options) {
   if (handle == nullptr) return fail(null_argument("handle"));
   if (listen_comm == nullptr) return fail(null_argument("listenComm"));
   const auto device = find_device(index);
   if (!device) return fail(device.error());
-  auto comm = std::make_unique<OpenComm>(CommKind::kListen, *device, index);
+  auto comm = std::make_unique<OpenComm>(kind, *device, index);
+  comm->options = options;
   Handle made{};
-  auto listener = Listener::open(*State::get().fabric(), index, &made, {traffic_class});
+  auto listener = Listener::open(*State::get().fabric(), index, &made, options);
   if (!listener) return fail(listener.error());
   comm->listener = std::move(*listener);
   set_attempt(made.data(), 0);
@@ -104,7 +105,7 @@ Result<void> connect(int index, void* handle, void** send_comm, int traffic_clas
 Result<void> accept(void* listen_comm, void** recv_comm) {
   if (recv_comm == nullptr) return fail(null_argument("recvComm"));
   const OpenComm* const listening = State::get().find(listen_comm, CommKind::kListen);
-  if (listening == nullptr) return fail(not_a("listenComm", listen_comm));
+  if (listening == nullptr) return fail(not_a(CommKind::kListen, listen_comm));
   auto accepted = listening->listener->accept();
   if (!accepted) return fail(accepted.error());
   if (*accepted == nullptr) {
@@ -116,21 +117,6 @@ Result<void> accept(void* listen_comm, void** recv_comm) {
   comm->recv = std::move(*accepted);
   *recv_comm = State::get().adopt(std::move(comm));
   return {};
-}
-
-Result<void> close_send(void* send_comm) {
-  if (State::get().close(send_comm, CommKind::kSend)) return {};
-  return fail(not_a("sendComm", send_comm));
-}
-
-Result<void> close_recv(void* recv_comm) {
-  if (State::get().close(recv_comm, CommKind::kRecv)) return {};
-  return fail(not_a("recvComm", recv_comm));
-}
-
-Result<void> close_listen(void* listen_comm) {
-  if (State::get().close(listen_comm, CommKind::kListen)) return {};
-  return fail(not_a("listenComm", listen_comm));
 }
 
 }  // namespace slime::plugin

@@ -1,10 +1,8 @@
 // The data path: check, call the engine, translate. No lock, no allocation, unless it fails.
 #include <array>
 #include <climits>
-#include <concepts>
 
 #include "plugin/net.h"
-#include "plugin/state.h"
 
 namespace slime::plugin {
 namespace {
@@ -54,34 +52,6 @@ bool transferable(const Device& device, const void* data, size_t bytes,
   return null_argument("mhandles");
 }
 
-template <std::integral Size>
-Result<void> receive(void* recv_comm, const ReceiveArguments& arguments, const Size* sizes,
-                     bool may_complete_early, void** request) {
-  OpenComm* const comm = as(recv_comm, CommKind::kRecv);
-  if (comm == nullptr) return fail(not_a("recvComm", recv_comm));
-  const bool complete = request && arguments.data && sizes && arguments.tags && arguments.mhandles;
-  if (!complete || arguments.n < 1 || arguments.n > kMaxReceives) {
-    return fail(bad_receive(arguments, sizes, request));
-  }
-  std::array<Receive, kMaxReceives> receives;
-  for (int i = 0; i < arguments.n; ++i) {
-    Receive& receive = receives[static_cast<size_t>(i)];
-    receive.data = arguments.data[i];
-    receive.capacity = static_cast<size_t>(sizes[i]);
-    receive.tag = arguments.tags[i];
-    receive.region = static_cast<const MemoryRegion*>(arguments.mhandles[i]);
-    if (!transferable(*comm->device, receive.data, receive.capacity, receive.region)) {
-      return fail(out_of_region(*comm->device, receive.data, receive.capacity, receive.region));
-    }
-  }
-  Request* posted = nullptr;
-  const std::span<const Receive> group(receives.data(), static_cast<size_t>(arguments.n));
-  const Status status = comm->recv->irecv(group, may_complete_early, &posted);
-  if (status != Status::kOk && status != Status::kAgain) return fail(failure_of(*comm->recv));
-  *request = posted;
-  return {};
-}
-
 // Marks the entries that the engine did not write.
 constexpr size_t kNotWritten = SIZE_MAX;
 using Sizes = std::array<size_t, kMaxReceives>;
@@ -128,7 +98,7 @@ Result<Place> device_memory_of(const Device& device, const FlushArguments& argum
 Result<void> isend(void* send_comm, const void* data, size_t bytes, int tag, void* mhandle,
                    void** request) {
   OpenComm* const comm = as(send_comm, CommKind::kSend);
-  if (comm == nullptr) return fail(not_a("sendComm", send_comm));
+  if (comm == nullptr) return fail(not_a(CommKind::kSend, send_comm));
   if (request == nullptr) return fail(null_argument("request"));
   const auto* const region = static_cast<const MemoryRegion*>(mhandle);
   if (!transferable(*comm->device, data, bytes, region)) {
@@ -141,21 +111,44 @@ Result<void> isend(void* send_comm, const void* data, size_t bytes, int tag, voi
   return {};
 }
 
-Result<void> irecv(void* recv_comm, const ReceiveArguments& arguments, const int* sizes,
+template <typename Size>
+Result<void> irecv(void* recv_comm, const ReceiveArguments& arguments, const Size* sizes,
                    bool may_complete_early, void** request) {
-  return receive(recv_comm, arguments, sizes, may_complete_early, request);
+  OpenComm* const comm = as(recv_comm, CommKind::kRecv);
+  if (comm == nullptr) return fail(not_a(CommKind::kRecv, recv_comm));
+  // One comparison on the way of every receive; which argument is wrong is found out afterwards.
+  const bool complete = request && arguments.data && sizes && arguments.tags && arguments.mhandles;
+  if (!complete || arguments.n < 1 || arguments.n > kMaxReceives) {
+    return fail(bad_receive(arguments, sizes, request));
+  }
+  std::array<Receive, kMaxReceives> receives;
+  for (int i = 0; i < arguments.n; ++i) {
+    Receive& receive = receives[static_cast<size_t>(i)];
+    receive.data = arguments.data[i];
+    receive.capacity = static_cast<size_t>(sizes[i]);
+    receive.tag = arguments.tags[i];
+    receive.region = static_cast<const MemoryRegion*>(arguments.mhandles[i]);
+    if (!transferable(*comm->device, receive.data, receive.capacity, receive.region)) {
+      return fail(out_of_region(*comm->device, receive.data, receive.capacity, receive.region));
+    }
+  }
+  // kAgain: no slot is free. *request is NULL then, and NCCL calls again.
+  Request* posted = nullptr;
+  const std::span<const Receive> group(receives.data(), static_cast<size_t>(arguments.n));
+  const Status status = comm->recv->irecv(group, may_complete_early, &posted);
+  if (status != Status::kOk && status != Status::kAgain) return fail(failure_of(*comm->recv));
+  *request = posted;
+  return {};
 }
 
-Result<void> irecv(void* recv_comm, const ReceiveArguments& arguments, const size_t* sizes,
-                   bool may_complete_early, void** request) {
-  return receive(recv_comm, arguments, sizes, may_complete_early, request);
-}
+template Result<void> irecv<int>(void*, const ReceiveArguments&, const int*, bool, void**);
+template Result<void> irecv<size_t>(void*, const ReceiveArguments&, const size_t*, bool, void**);
 
-// What arrived in host memory is visible when test() says so: nothing is left to flush. One flush
+// Host memory is visible once test() has reported it: nothing is left to flush. One flush
 // is for all that the comm has received.
 Result<void> iflush(void* recv_comm, const FlushArguments& arguments, void** request) {
   OpenComm* const comm = as(recv_comm, CommKind::kRecv);
-  if (comm == nullptr) return fail(not_a("recvComm", recv_comm));
+  if (comm == nullptr) return fail(not_a(CommKind::kRecv, recv_comm));
   if (request == nullptr) return fail(null_argument("request"));
   *request = nullptr;
   const auto place = device_memory_of(*comm->device, arguments);
@@ -173,7 +166,7 @@ Result<void> test(void* request, int* done, int* sizes) {
   if (request == nullptr) return fail(null_argument("request"));
   if (done == nullptr) return fail(null_argument("done"));
   auto* const open = static_cast<Request*>(request);
-  Comm& link = open->comm();  // the request is dead once test says done
+  Comm& link = open->comm();  // the request may be gone once test reports it done
   bool finished = false;
   Sizes actual;
   actual.fill(kNotWritten);

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "plugin/net.h"
-#include "plugin/state.h"
 
 namespace slime::plugin {
 namespace {

@@ -25,14 +25,15 @@ ResultCode init(void** context, uint64_t comm_id, const nccl::NetCommConfig* con
 }
 
 ResultCode listen(int device, void* handle, void** comm) noexcept {
-  return api_call(
-      "listen", [&] { return plugin::listen(device, handle, comm, nccl::kTrafficClassUndefined); });
+  return api_call("listen",
+                  [&] { return plugin::listen(CommKind::kListen, device, handle, comm, {}); });
 }
 
 // v11
 ResultCode listen(void* context, int device, void* handle, void** comm) noexcept {
-  return api_call("listen",
-                  [&] { return plugin::listen(device, handle, comm, traffic_class_of(context)); });
+  return api_call("listen", [&] {
+    return plugin::listen(CommKind::kListen, device, handle, comm, {traffic_class_of(context)});
+  });
 }
 
 ResultCode connect(int device, void* handle, void** comm) noexcept {
@@ -149,9 +150,9 @@ constexpr Table make_table() {
   table.irecv = irecv;
   table.iflush = iflush;
   table.test = api_function<"test", plugin::test>;
-  table.close_send = api_function<"closeSend", plugin::close_send>;
-  table.close_recv = api_function<"closeRecv", plugin::close_recv>;
-  table.close_listen = api_function<"closeListen", plugin::close_listen>;
+  table.close_send = api_function<"closeSend", close_comm<CommKind::kSend>>;
+  table.close_recv = api_function<"closeRecv", close_comm<CommKind::kRecv>>;
+  table.close_listen = api_function<"closeListen", close_comm<CommKind::kListen>>;
   if constexpr (requires { table.make_virtual_device; }) {
     table.make_virtual_device = make_virtual_device;
   }

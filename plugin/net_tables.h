@@ -2,6 +2,9 @@
 // instance or overload its table gets.
 #pragma once
 
+#include <algorithm>
+#include <climits>
+
 #include "plugin/abi/properties.h"
 #include "plugin/api_call.h"
 #include "plugin/net.h"
@@ -15,7 +18,7 @@ inline ResultCode init(nccl::Logger logger) noexcept {
 }
 
 template <typename Properties>
-void fill_virtual_device(Properties* to, const NetProperties& from) {
+void fill_virtual_device(Properties* to, const DeviceProperties& from) {
   constexpr size_t kMax = sizeof to->virtual_device.devices / sizeof(int);
   to->virtual_device = {};
   for (size_t i = 0; i < from.members.size() && i < kMax; ++i) {
@@ -25,13 +28,13 @@ void fill_virtual_device(Properties* to, const NetProperties& from) {
 
 // Fields that a version lacks are skipped.
 template <typename Properties>
-void fill(Properties* to, const NetProperties& from) {
+void fill(Properties* to, const DeviceProperties& from) {
   *to = {};
-  to->name = const_cast<char*>(from.name);
-  to->pci_path = const_cast<char*>(from.pci_path);
+  to->name = const_cast<char*>(keep_for_ever(from.name));
+  if (!from.pci_path.empty()) to->pci_path = const_cast<char*>(keep_for_ever(from.pci_path));
   to->guid = from.guid;
-  to->pointer_support = from.pointer_support;
-  to->speed_mbps = from.speed_mbps;
+  to->pointer_support = pointer_support(from);
+  to->speed_mbps = static_cast<int>(std::min<uint64_t>(from.speed_mbps, INT_MAX));
   to->port = from.port;
   to->latency_us = from.latency_us;
   to->max_comms = kMaxComms;
@@ -58,9 +61,9 @@ template <typename Properties>
 ResultCode get_properties(int device, Properties* to) noexcept {
   return api_call("getProperties", [&]() -> Result<void> {
     if (to == nullptr) return fail(null_argument("props"));
-    const auto known = properties(device);
+    const auto known = find_device(device);
     if (!known) return fail(known.error());
-    fill(to, *known);
+    fill(to, (*known)->properties());
     return {};
   });
 }

@@ -46,7 +46,7 @@ struct OpenComm {
   std::unique_ptr<RecvComm> recv;      // kRecv
   std::unique_ptr<Session> session;    // kColl
   std::vector<CollRequest> requests;   // kColl: Worker::kMaxOperations of them
-  bool failure_logged = false;         // of kSend and kRecv: guarded by State's mutex
+  bool failure_logged = false;         // kSend, kRecv: guarded by State's mutex
 
   bool is_link() const { return kind == CommKind::kSend || kind == CommKind::kRecv; }
   const Comm* link() const { return send ? static_cast<const Comm*>(send.get()) : recv.get(); }
@@ -80,10 +80,10 @@ struct Context {
 // last context). A table before v11 has no finalize: once it was used, the state stays open, and
 // the next init without a context opens the fabric anew if nothing else is open.
 //
-// Threads: any. The mutex guards all members but open_links_; none of the functions waits for a
-// peer while it holds it, except close_everything(). A comm is closed outside the mutex, because
-// that makes system calls and may wait for other ranks. The data path comes here only to report a
-// failure.
+// Threads: any. The mutex guards all members but open_links_. It is held while the counters' file
+// is written and while finalize closes what was left open; a comm that NCCL closes is destroyed
+// outside it, because that makes system calls and may wait for other ranks. The data path comes
+// here only to report a failure.
 class State {
  public:
   // Of this process. A forked child gets one of its own, with nothing in it: if it closed its

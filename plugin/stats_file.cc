@@ -30,9 +30,14 @@ constexpr uint64_t kPatienceNs = 1000000000;
   return fail(make_error(Status::kConfig, 0, "NCCL_SLIME_STATS: %s", why));
 }
 
-bool is_file_behind(int fd, const struct stat& file) {
-  struct stat open {};
-  return fstat(fd, &open) == 0 && open.st_dev == file.st_dev && open.st_ino == file.st_ino;
+bool is_own_output(const struct stat& file) {
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat open {};
+    if (fstat(fd, &open) == 0 && open.st_dev == file.st_dev && open.st_ino == file.st_ino) {
+      return true;
+    }
+  }
+  return false;
 }
 
 std::string directory_of(const std::string& path) {
@@ -59,7 +64,7 @@ Result<void> check_directory(const std::string& path) {
 enum class Way {
   kReplace,
   kInPlace,  // a file without a name: of memfd_create, or removed
-  kStream,   // what it is given is added: a FIFO, a device, our own output
+  kStream,   // the report is appended: a FIFO, a device, our own output
 };
 
 struct Target {
@@ -90,9 +95,7 @@ Result<Target> regular_behind_link(const std::string& path, const struct stat& f
         path.c_str(), found.st_uid, geteuid());
   }
   // /dev/stdout, where a shell has redirected it: to replace that file would lose what is in it.
-  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
-    if (is_file_behind(fd, found)) return Target{path, Way::kStream, true};
-  }
+  if (is_own_output(found)) return Target{path, Way::kStream, true};
   if (found.st_nlink == 0) return Target{path, Way::kInPlace, true};
   char real[PATH_MAX];
   if (realpath(path.c_str(), real) == nullptr) {
@@ -124,7 +127,7 @@ Result<Target> find_target(const std::string& path) {
                                           : "thing of another kind");
 }
 
-// `patience_ns`: how long all of it may take where the other end does not take it at once.
+// `patience_ns`: how long all of it may take where the reader does not take it at once.
 Result<void> write_all(int fd, const std::string& path, const std::string& text,
                        uint64_t patience_ns) {
   const Clock& clock = SteadyClock::instance();
@@ -142,7 +145,7 @@ Result<void> write_all(int fd, const std::string& path, const std::string& text,
     }
     const uint64_t now = clock.now_ns();
     if (now >= deadline) {
-      return refuse("who has opened %s does not read it: %zu of %zu bytes taken in %.0f s",
+      return refuse("the reader of %s does not read it: %zu of %zu bytes taken in %.0f s",
                     path.c_str(), done, text.size(), static_cast<double>(patience_ns) / 1e9);
     }
     pollfd room{.fd = fd, .events = POLLOUT, .revents = 0};
@@ -154,7 +157,7 @@ Result<void> write_all(int fd, const std::string& path, const std::string& text,
 // To a file beside it first, so that a reader never sees half a report.
 Result<void> replace(const std::string& path, const std::string& text) {
   const std::string temporary = path + ".tmp." + std::to_string(getpid());
-  // O_EXCL, as somebody may have put something else there.
+  // O_EXCL: another user may have put something else there.
   unlink(temporary.c_str());
   Fd file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file) {
@@ -191,12 +194,11 @@ Result<void> stream(const Target& target, const std::string& text) {
   struct stat opened {};
   if (fstat(file->get(), &opened) != 0) return fail(system_error(errno, "fstat failed"));
   // It may have been replaced since it was looked at.
-  const bool own_output =
-      is_file_behind(STDOUT_FILENO, opened) || is_file_behind(STDERR_FILENO, opened);
-  if (!S_ISFIFO(opened.st_mode) && !S_ISCHR(opened.st_mode) && !own_output) {
+  if (!S_ISFIFO(opened.st_mode) && !S_ISCHR(opened.st_mode) && !is_own_output(opened)) {
     return refuse("%s became another file while it was opened", target.path.c_str());
   }
-  // With a reader of our own, one that closes in between means no SIGPIPE for somebody's process.
+  // We open the FIFO for reading too: if its reader closes meanwhile, this process, which is not
+  // ours, gets no SIGPIPE.
   Fd reader;
   if (S_ISFIFO(opened.st_mode)) {
     auto also = open_target(target, O_RDONLY);

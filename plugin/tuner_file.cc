@@ -172,7 +172,7 @@ TunerAdvice TunerFile::advice_for(uint64_t ranks, uint64_t nodes) const {
   return advice;
 }
 
-// FNV-1a, 64 bits: it has to tell different files apart, not to withstand anybody.
+// FNV-1a, 64 bits: it has to distinguish different files, not to resist an attack.
 uint64_t TunerFile::digest() const {
   uint64_t hash = 0xcbf29ce484222325;
   const auto mix = [&](uint64_t value) {

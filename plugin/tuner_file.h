@@ -1,5 +1,6 @@
-// What was measured, as NCCL_SLIME_TUNER_FILE says it: for which sizes of all_reduce, between how
-// many ranks, CollNet was faster than NCCL's other algorithms, and for which it was slower.
+// The measurements in the file that NCCL_SLIME_TUNER_FILE names: for which sizes of all_reduce,
+// between how many ranks, CollNet was faster than NCCL's other algorithms, and for which it was
+// slower.
 //
 //     slime-tuner 1                      the first line; 1 is the version of the format
 //     prefer 65536 1048576 4 4           from, to (bytes, both included), ranks, nodes
@@ -40,6 +41,8 @@ struct TunerAdvice {
   Verdict on(uint64_t bytes) const;
 };
 
+// The rules of a whole file, for all shapes. It does not change once it was parsed: any thread may
+// ask.
 class TunerFile {
  public:
   static constexpr size_t kMaxBytes = 64 << 10, kMaxRules = 1024, kMaxLine = 200;
