@@ -7,13 +7,8 @@
 namespace slime::net {
 
 using control::Refusal;
-using control::Refused;
 
 namespace {
-
-tl::unexpected<Refused> refuse(Refusal why, std::string text) {
-  return tl::unexpected<Refused>(Refused{why, std::move(text)});
-}
 
 std::string number(uint64_t value) { return std::to_string(value); }
 
@@ -38,8 +33,8 @@ std::string memory_words(const control::CreateJob& wanted, uint32_t lanes, uint6
 
 }  // namespace
 
-tl::expected<void, Refused> check_children(const std::vector<SocketAddress>& children,
-                                           uint32_t rails, const SocketAddress& switch_address) {
+OrRefused<void> check_children(const std::vector<SocketAddress>& children, uint32_t rails,
+                               const SocketAddress& switch_address) {
   if (rails < 1 || rails > sap::kMaxRails || children.size() % rails != 0) {
     return refuse(Refusal::kShape, number(children.size()) + " addresses of children on " +
                                        number(rails) + " rails each; 1 to " +
@@ -67,27 +62,43 @@ tl::expected<void, Refused> check_children(const std::vector<SocketAddress>& chi
   return {};
 }
 
-Admission admit(const control::CreateJob& wanted, const SwitchShape& shape,
-                const TenantQuota& quota, const Usage& all, const Usage& own) {
-  if (const uint32_t missing = wanted.formats_least & ~shape.formats; missing != 0) {
+TenantQuota Admission::quota_of(const std::string& tenant) const {
+  const auto at = tenants_.find(tenant);
+  return at == tenants_.end() ? others_ : at->second;
+}
+
+// Reasons that concern every job come first, then those of this job, then those of its tenant, and
+// last the memory: the first sentence is the one that the user can act upon.
+OrRefused<Grant> Admission::admit(const control::CreateJob& wanted,
+                                  const SwitchUsage& usage) const {
+  if (draining_) return refuse(Refusal::kDraining, "this switch takes no new jobs");
+  if (usage.jobs >= max_jobs_) {
+    return refuse(Refusal::kMemory, "as many jobs as this switch may have (jobs.max) are there");
+  }
+  if (auto fine = check_children(wanted.children, wanted.rails, shape_.address); !fine) {
+    return tl::unexpected(std::move(fine.error()));
+  }
+  const TenantQuota quota = quota_of(wanted.tenant);
+  const Usage own = usage.of(wanted.tenant);
+  if (const uint32_t missing = wanted.formats_least & ~shape_.formats; missing != 0) {
     return refuse(Refusal::kShape, "the job needs the formats " + control::format_list(missing) +
                                        " too, and this switch adds up " +
-                                       control::format_list(shape.formats) + " only");
+                                       control::format_list(shape_.formats) + " only");
   }
-  if (wanted.lanes_least > shape.max_lanes) {
+  if (wanted.lanes_least > shape_.max_lanes) {
     return refuse(Refusal::kShape, "packets of " + number(wanted.lanes_least) +
                                        " lanes at least; this switch takes " +
-                                       number(shape.max_lanes));
+                                       number(shape_.max_lanes));
   }
   if (own.jobs >= quota.max_jobs) {
     return refuse(Refusal::kQuota, "tenant " + wanted.tenant + " has " + number(own.jobs) +
                                        " jobs and may have " + number(quota.max_jobs));
   }
-  const uint32_t lanes = std::min(wanted.lanes_wanted, shape.max_lanes);
+  const uint32_t lanes = std::min(wanted.lanes_wanted, shape_.max_lanes);
   // Slots::bytes_for grows evenly, so how slots are spread over shards does not matter.
   const uint64_t each = Slots::bytes_for(1, lanes);
   const uint64_t of_quota = left(quota.max_slot_bytes, own.slot_bytes);
-  const uint64_t of_switch = left(shape.slot_bytes, all.slot_bytes);
+  const uint64_t of_switch = left(shape_.slot_bytes, usage.slot_bytes);
   if (of_quota / each < wanted.slots_least) {
     return refuse(Refusal::kQuota,
                   memory_words(wanted, lanes, of_quota, ("to tenant " + wanted.tenant).c_str()));
@@ -97,7 +108,7 @@ Admission admit(const control::CreateJob& wanted, const SwitchShape& shape,
   }
   const uint64_t fit = std::min(of_quota, of_switch) / each;
   const auto slots = static_cast<uint32_t>(std::min<uint64_t>(wanted.slots_wanted, fit));
-  return Grant{slots, lanes, wanted.formats_wanted & shape.formats, each * slots};
+  return Grant{slots, lanes, wanted.formats_wanted & shape_.formats, each * slots};
 }
 
 }  // namespace slime::net

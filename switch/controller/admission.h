@@ -1,5 +1,16 @@
-// Whether a job may be, and how much of the switch it gets. Pure.
+// Whether a job may be created, and how much of the switch it gets.
+//
+// Admission knows the limits: how many jobs the switch may have, what each tenant may have, and
+// whether the switch drains. What is in use already is an argument, so each answer depends on the
+// arguments and the limits alone.
+//
+// States: taking jobs, or draining. set_quotas() and set_draining() concern later requests only:
+// jobs that exist keep what they were granted.
+// Thread rules: one thread, the controller's.
 #pragma once
+
+#include <map>
+#include <string>
 
 #include "switch/core/driver.h"
 #include "switch/protocol/control.h"
@@ -11,10 +22,28 @@ struct TenantQuota {
   uint64_t max_slot_bytes = 0;
 };
 
-// What is taken already.
+// What jobs hold, or trees that have reserved room for one.
 struct Usage {
   uint32_t jobs = 0;
   uint64_t slot_bytes = 0;
+  void add(uint64_t bytes) {
+    ++jobs;
+    slot_bytes += bytes;
+  }
+};
+
+// Of the whole switch, and of each tenant that holds something.
+struct SwitchUsage : Usage {
+  std::map<std::string, Usage> by_tenant = {};
+
+  void add(const std::string& tenant, uint64_t bytes) {
+    Usage::add(bytes);
+    by_tenant[tenant].add(bytes);
+  }
+  Usage of(const std::string& tenant) const {
+    const auto at = by_tenant.find(tenant);
+    return at == by_tenant.end() ? Usage{} : at->second;
+  }
 };
 
 struct Grant {
@@ -24,15 +53,41 @@ struct Grant {
   uint64_t slot_bytes = 0;
 };
 
-using Admission = tl::expected<Grant, control::Refused>;
+// Of a request: what it gets, or why it gets nothing.
+template <typename Granted>
+using OrRefused = tl::expected<Granted, control::Refused>;
+
+inline tl::unexpected<control::Refused> refuse(control::Refusal why, std::string text) {
+  return tl::unexpected<control::Refused>({why, std::move(text)});
+}
 
 // Refuses children that no switch could serve; rail by rail, as in CreateJob.
-tl::expected<void, control::Refused> check_children(const std::vector<SocketAddress>& children,
-                                                    uint32_t rails,
-                                                    const SocketAddress& switch_address);
+OrRefused<void> check_children(const std::vector<SocketAddress>& children, uint32_t rails,
+                               const SocketAddress& switch_address);
 
-// `all` and `own`: what all jobs and those of the tenant hold.
-Admission admit(const control::CreateJob& wanted, const SwitchShape& shape,
-                const TenantQuota& quota, const Usage& all, const Usage& own);
+class Admission {
+ public:
+  Admission(const SwitchShape& shape, uint32_t max_jobs, TenantQuota others,
+            std::map<std::string, TenantQuota> tenants)
+      : shape_(shape), max_jobs_(max_jobs), others_(others), tenants_(std::move(tenants)) {}
+
+  // The most that the request wants, and that limits and `usage` leave room for.
+  OrRefused<Grant> admit(const control::CreateJob& wanted, const SwitchUsage& usage) const;
+
+  TenantQuota quota_of(const std::string& tenant) const;
+  void set_quotas(const TenantQuota& others, std::map<std::string, TenantQuota> tenants) {
+    others_ = others;
+    tenants_ = std::move(tenants);
+  }
+  bool draining() const { return draining_; }
+  void set_draining(bool on) { draining_ = on; }
+
+ private:
+  const SwitchShape shape_;
+  const uint32_t max_jobs_;
+  TenantQuota others_;  // of tenants that tenants_ does not name
+  std::map<std::string, TenantQuota> tenants_;
+  bool draining_ = false;
+};
 
 }  // namespace slime::net

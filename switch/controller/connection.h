@@ -4,14 +4,29 @@
 // Thread rules: one thread. Nothing here waits.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 
 #include "base/net/visitors.h"
 #include "switch/controller/controller.h"
-#include "switch/controller/keys.h"
 #include "switch/protocol/control.h"
 
 namespace slime::net {
+
+// Whose key a connection must be signed with.
+struct KeyRing {
+  SecretKey common;  // the operators'; where tenants have none of their own, theirs too
+  std::optional<std::map<std::string, SecretKey>> tenants;
+
+  bool wanted() const { return !common.empty(); }
+  // Nobody's name is an operator's. nullptr: there is no such tenant.
+  const SecretKey* of(const std::string& tenant) const {
+    if (tenant.empty() || !tenants) return &common;
+    const auto at = tenants->find(tenant);
+    return at == tenants->end() ? nullptr : &at->second;
+  }
+};
 
 struct ServerOptions {
   SocketAddress listen;

@@ -13,19 +13,15 @@ using control::Refusal;
 using control::Refused;
 using control::State;
 
-namespace {
-
-constexpr uint64_t kRemoveAgainNs = 1'000'000'000;
-
-}  // namespace
-
 Controller::Controller(SwitchDriver& driver, ControllerOptions options, const Clock& clock)
     : driver_(driver),
       options_(std::move(options)),
       clock_(clock),
-      shape_(driver.shape()),
-      numbers_(1, options_.job_numbers, options_.seed),
-      tree_numbers_(control::kFirstTreeJob, options_.job_numbers, options_.seed) {}
+      admission_(driver.shape(), options_.max_jobs, options_.default_quota, options_.tenants),
+      jobs_(driver, options_, clock, counters_),
+      trees_(clock, counters_),
+      root_(options_, driver.shape(), admission_, jobs_, trees_, counters_),
+      leaf_(options_, driver.shape(), clock, admission_, jobs_, trees_, counters_) {}
 
 // What only operators may do, and whose job is asked for.
 std::optional<Refused> Controller::refuse_caller(const Message& request) const {
@@ -64,74 +60,37 @@ Message Controller::on(const NoRequest&) {
   return Refused{Refusal::kMalformed, "this message is no request"};
 }
 
-// An ended job is gone for everybody but the memory count.
-Controller::Job* Controller::find(const control::JobRef& ref) {
-  const auto at = jobs_.find(ref.job);
-  if (at == jobs_.end() || at->second.ended) return nullptr;
-  Job& job = at->second;
-  if (!caller_.may_act_for(job.tenant)) return nullptr;
-  const bool known = job.leaf_ids.empty() ? same_nonce(job.ref.id, ref.id)
-                                          : std::ranges::count(job.leaf_ids, ref.id) != 0;
-  return known ? &job : nullptr;
+Message Controller::on(const control::CreateJob& request) {
+  control::CreateJob wanted = request;
+  // The scope of a link-local address means something on the worker's host only.
+  for (SocketAddress& child : wanted.children) child.set_scope(0);
+  const auto grant = admission_.admit(wanted, usage());
+  if (grant) return jobs_.create(wanted, *grant);
+  counters_.jobs_refused.add();
+  return grant.error();
 }
 
-// A root's job lives as long as all its leaves hold it.
-void Controller::renew(Job& job, const control::JobId& id) {
-  job.lease_until_ns = now_ns() + options_.lease_ns;
-  if (job.leaf_until_ns.empty()) return;
-  const auto leaf = std::ranges::find(job.leaf_ids, id) - job.leaf_ids.begin();
-  job.leaf_until_ns[static_cast<size_t>(leaf)] = job.lease_until_ns;
-  job.lease_until_ns = *std::ranges::min_element(job.leaf_until_ns);
-}
-
-uint64_t Controller::ends_ns(const Job& job) const {
-  return job.above && !job.ended ? std::min(job.lease_until_ns, job.above->until_ns)
-                                 : job.lease_until_ns;
-}
-
-Usage Controller::usage() const {
-  Usage all;
-  for (const auto& [number, job] : jobs_) {
-    ++all.jobs;
-    all.slot_bytes += job.slot_bytes;
-  }
-  for (const auto& [name, tree] : pending_) {
-    if (tree.failed) continue;
-    ++all.jobs;
-    all.slot_bytes += tree.reserved.slot_bytes;
-  }
-  return all;
-}
-
-std::map<std::string, Usage> Controller::usage_by_tenant() const {
-  std::map<std::string, Usage> usage;
-  for (const auto& [number, job] : jobs_) {
-    Usage& own = usage[job.tenant];
-    ++own.jobs;
-    own.slot_bytes += job.slot_bytes;
-  }
-  for (const auto& [name, tree] : pending_) {
-    if (tree.failed) continue;
-    Usage& own = usage[tree.terms.part.tenant];
-    ++own.jobs;
-    own.slot_bytes += tree.reserved.slot_bytes;
-  }
-  return usage;
+// A leaf that asks its root tells its number of shards; workers that ask a leaf tell none.
+Message Controller::on(const control::JoinTree& request) {
+  if (const Job* job = jobs_.find_tree(request.tree)) return grant_again(jobs_, *job, request);
+  Message answer = request.shards > 0 ? root_.join(request) : leaf_.join(request);
+  if (std::holds_alternative<Refused>(answer)) counters_.jobs_refused.add();
+  return answer;
 }
 
 // A worker of an ended generation does not keep the job alive.
 Message Controller::on(const control::Heartbeat& request) {
-  Job* job = find(request.job);
+  Job* job = jobs_.find(request.job, caller_);
   if (job == nullptr) return JobState{State::kGone, 0};
   if (job->ref.generation != request.job.generation)
     return JobState{State::kFenced, job->ref.generation};
-  renew(*job, request.job.id);
+  jobs_.renew(*job, request.job.id);
   return JobState{State::kAlive, job->ref.generation};
 }
 
 // To close what is gone is no failure: the worker whose answer was lost asks again.
 Message Controller::on(const control::CloseJob& request) {
-  Job* job = find(request.job);
+  const Job* job = jobs_.find(request.job, caller_);
   if (job == nullptr) return control::Done{};
   if (job->ref.generation != request.job.generation) {
     return Refused{Refusal::kNoJob, "job " + std::to_string(request.job.job) +
@@ -140,47 +99,23 @@ Message Controller::on(const control::CloseJob& request) {
   }
   counters_.jobs_closed.add();
   SLIME_INFO("job %u: closed by its workers", request.job.job);
-  remove(jobs_.find(request.job.job));
+  jobs_.remove(request.job.job);
   return control::Done{};
 }
 
+// An operator names a job by its number alone; a worker by its id and the generation that it has
+// seen, so that of many workers only the first changes anything.
 Message Controller::on(const control::Fence& request) {
-  const auto at = jobs_.find(request.job.job);
-  // Another tenant's job is to the caller as if it were not there.
-  const bool known =
-      at != jobs_.end() && !at->second.ended && caller_.may_act_for(at->second.tenant);
-  Job* job = request.by_operator ? (known ? &at->second : nullptr) : find(request.job);
+  Job* const of_number = jobs_.find(request.job.job, caller_);
+  Job* const job = request.by_operator ? of_number : jobs_.find(request.job, caller_);
   if (job == nullptr) {
     return Refused{Refusal::kNoJob, "there is no job " + std::to_string(request.job.job) +
-                                        (known ? " of that id" : "")};
+                                        (of_number != nullptr ? " of that id" : "")};
   }
   if (!request.by_operator && job->ref.generation != request.job.generation) {
     return JobState{State::kFenced, job->ref.generation};
   }
-  if (job->tree != 0) {  // the other switches of the tree cannot follow at once: it ends
-    counters_.fences.add();
-    SLIME_INFO("job %u: fenced, so the tree ends", job->ref.job);
-    const JobState ended{State::kGone, job->ref.generation};
-    remove(jobs_.find(job->ref.job));
-    return ended;
-  }
-  const auto generation = numbers_.advance(job->ref.job, now_ns());
-  if (!generation) {
-    const uint64_t wait_ms = numbers_.wait_ns(job->ref.job, now_ns()) / 1'000'000 + 1;
-    return Refused{Refusal::kBusy, "its generation began just now; it may change again in " +
-                                       std::to_string(wait_ms) + " ms"};
-  }
-  const auto token = draw_token();
-  if (!token) return Refused{Refusal::kInternal, token.error().what};
-  if (auto fenced = driver_.fence(job->ref.job, *generation, *token); !fenced) {
-    return driver_failed("fence", job->ref.job, fenced.error());
-  }
-  counters_.fences.add();
-  job->ref.generation = job->spec.generation = *generation;
-  job->spec.token = *token;
-  job->lease_until_ns = now_ns() + options_.lease_ns;  // time to join the new generation
-  SLIME_INFO("job %u: fenced, now generation %u", job->ref.job, *generation);
-  return JobState{State::kFenced, job->ref.generation};
+  return jobs_.fence(*job);
 }
 
 Message Controller::on(const control::Report& request) {
@@ -192,65 +127,18 @@ Message Controller::on(const control::Report& request) {
 }
 
 Message Controller::on(const control::Drain& request) {
-  draining_ = request.on;
-  SLIME_INFO("drain %s, %zu jobs", draining_ ? "on" : "off", jobs_.size());
+  admission_.set_draining(request.on);
+  SLIME_INFO("drain %s, %zu jobs", request.on ? "on" : "off", jobs_.all().size());
   return control::Done{};
 }
 
-void Controller::expire(uint64_t looked_ns) {
-  for (auto at = jobs_.begin(); at != jobs_.end();) {
-    const auto next = std::next(at);
-    if (ends_ns(at->second) <= looked_ns) {
-      if (!at->second.ended) {
-        counters_.jobs_expired.add();
-        const bool by_root = at->second.lease_until_ns > looked_ns;
-        SLIME_WARN(
-            "job %u of tenant %s: no heartbeat %s for %g s, removed", at->first,
-            at->second.tenant.c_str(), by_root ? "answered by the root" : "came",
-            static_cast<double>(by_root ? at->second.above->lease_ns : options_.lease_ns) * 1e-9);
-      }
-      remove(at);
-    }
-    at = next;
-  }
-  expire_trees(looked_ns);
+void Controller::expire(uint64_t now_ns) {
+  jobs_.expire(now_ns);
+  trees_.expire(now_ns);
 }
 
 uint64_t Controller::next_expiry_ns() const {
-  uint64_t next = UINT64_MAX;
-  for (const auto& [number, job] : jobs_) next = std::min(next, ends_ns(job));
-  for (const auto& [name, tree] : pending_) next = std::min(next, tree.deadline_ns);
-  return next;
-}
-
-// The number and the memory stay taken until the switch has let go of them.
-void Controller::remove(std::map<uint16_t, Job>::iterator at) {
-  if (at->second.above) close_above(at->second.above->job);
-  at->second.above.reset();
-  if (auto removed = driver_.remove_job(at->first); !removed) {
-    (void)driver_failed("remove", at->first, removed.error());
-    at->second.ended = true;
-    at->second.lease_until_ns = now_ns() + kRemoveAgainNs;
-    return;
-  }
-  give_back(at->second);
-  jobs_.erase(at);
-}
-
-// A leaf's number is its root's to give back.
-void Controller::give_back(const Job& job) {
-  if (job.tree == 0)
-    numbers_.give_back(job.ref.job);
-  else if (job.spec.children_are_switches)
-    tree_numbers_.give_back(job.ref.job);
-}
-
-Message Controller::driver_failed(const char* what, uint16_t job, const Error& error) {
-  counters_.driver_failures.add();
-  SLIME_WARN("switch failed to %s job %u: %s", what, job, error.what.c_str());
-  const Refusal why = error.status == Status::kNoMemory ? Refusal::kMemory : Refusal::kInternal;
-  return Refused{why, std::string("the switch failed to ") + what + " job " + std::to_string(job) +
-                          ": " + error.what};
+  return std::min(jobs_.next_expiry_ns(), trees_.next_expiry_ns());
 }
 
 }  // namespace slime::net

@@ -55,7 +55,7 @@ void job_families(std::string* out, const Controller& controller) {
 void tree_families(std::string* out, const Controller& controller) {
   if (controller.options().parent) {
     gauge(out, "slime_switch_parent_well", "1 unless the parent did not answer when asked last",
-          controller.parent_trouble().empty());
+          controller.leaf().parent_trouble().empty());
   }
   gauge(out, "slime_switch_trees_pending", "trees of switches that wait for a member, or failed",
         controller.pending_trees().size());
@@ -74,7 +74,7 @@ void tree_families(std::string* out, const Controller& controller) {
 }
 
 void tenant_families(std::string* out, const Controller& controller) {
-  const auto usage = controller.usage_by_tenant();
+  const auto usage = controller.usage().by_tenant;
   if (usage.empty()) return;
   std::vector<Sample> jobs, bytes;
   for (const auto& [name, own] : usage) {
@@ -90,7 +90,7 @@ void tenant_families(std::string* out, const Controller& controller) {
 
 std::string metrics_text(const Controller& controller) {
   const SwitchShape shape = controller.driver().shape();
-  const Usage usage = controller.usage();
+  const SwitchUsage usage = controller.usage();
   std::string out;
   gauge(&out, "slime_switch_jobs", "jobs on this switch", usage.jobs);
   gauge(&out, "slime_switch_max_jobs", "jobs that this switch may have",

@@ -44,9 +44,9 @@ ordered_json data_counters_json(const Controller& controller) {
 }
 
 // 0: its children are workers; 1: they are switches.
-uint32_t level_of(const Controller::Job& job) { return job.spec.children_are_switches ? 1 : 0; }
+uint32_t level_of(const Job& job) { return job.spec.children_are_switches ? 1 : 0; }
 
-ordered_json parent_json(const Controller::Job& job) {
+ordered_json parent_json(const Job& job) {
   if (!job.spec.parent) return nullptr;
   return job.spec.parent->address.to_string();
 }
@@ -58,7 +58,7 @@ std::string session_name(uint64_t session) {
   return text;
 }
 
-ordered_json job_json(const Controller& controller, const Controller::Job& job, bool counters) {
+ordered_json job_json(const Controller& controller, const Job& job, bool counters) {
   const uint64_t now = controller.now_ns();
   ordered_json children = ordered_json::array();
   for (size_t i = 0; i < job.spec.child_count();
@@ -91,7 +91,7 @@ ordered_json job_json(const Controller& controller, const Controller::Job& job, 
 
 ordered_json switch_json(const Controller& controller) {
   const SwitchShape shape = controller.driver().shape();
-  const Usage usage = controller.usage();
+  const SwitchUsage usage = controller.usage();
   return {{"address", shape.address.to_string()},
           {"shards", shape.shards},
           {"max_lanes", shape.max_lanes},
@@ -105,7 +105,7 @@ ordered_json switch_json(const Controller& controller) {
           {"parent", controller.options().parent
                          ? ordered_json(controller.options().parent->to_string())
                          : ordered_json(nullptr)},
-          {"parent_trouble", controller.parent_trouble()},
+          {"parent_trouble", controller.leaf().parent_trouble()},
           {"trees_pending", controller.pending_trees().size()}};
 }
 
@@ -116,7 +116,8 @@ std::string report_json(const Controller& controller, bool counters) {
   for (const auto& [number, job] : controller.jobs()) {
     jobs.push_back(job_json(controller, job, counters));
   }
-  for (const auto& [name, own] : controller.usage_by_tenant()) {
+  const SwitchUsage usage = controller.usage();
+  for (const auto& [name, own] : usage.by_tenant) {
     tenants.push_back({{"tenant", name}, {"jobs", own.jobs}, {"slot_bytes", own.slot_bytes}});
   }
   ordered_json whole = {{"switch", switch_json(controller)},

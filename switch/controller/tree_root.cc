@@ -1,8 +1,6 @@
-// The root's part in making a job on a tree: it waits for all leaves, takes the least of what they
-// can, and allots number and generation.
-#include <algorithm>
+#include "switch/controller/tree_root.h"
 
-#include "switch/controller/controller.h"
+#include <algorithm>
 
 namespace slime::net {
 
@@ -10,28 +8,23 @@ using control::Message;
 using control::Refusal;
 using control::Refused;
 
-Message Controller::join_at_root(const control::JoinTree& request) {
+Message TreeRoot::join(const control::JoinTree& request) {
   if (auto refused = refuse_leaf(request)) return *refused;
-  auto at = pending_.find(request.tree);
-  if (at == pending_.end()) {
-    if (draining_) return Refused{Refusal::kDraining, "this switch takes no new jobs"};
-    if (usage().jobs >= options_.max_jobs || pending_.size() >= 2 * size_t{options_.max_jobs}) {
-      return Refused{Refusal::kMemory,
-                     "as many jobs as this switch may have (jobs.max) are there, or begin"};
-    }
+  PendingTree* tree = trees_.find(request.tree);
+  if (tree == nullptr) {
     if (auto refused = refuse_tree(request.part.tenant)) return *refused;
-    begin_tree(request, options_.tree_ns).branches.resize(request.branches);
-    at = pending_.find(request.tree);
+    tree = &trees_.begin(request, options_.tree_ns);
+    tree->branches.resize(request.branches);
   }
-  PendingTree& tree = at->second;
-  if (tree.failed) return *tree.failed;
-  if (auto refused = take_in(tree, request)) return fail_tree(tree, *refused);
-  if (tree.missing != 0) return control::TreeWait{tree.missing};
-  if (auto refused = create_at_root(request.tree)) return *refused;
-  return on(request);  // there is a job now
+  if (tree->failed) return *tree->failed;
+  if (auto refused = take_in(*tree, request)) return trees_.fail(*tree, *refused);
+  if (tree->missing != 0) return control::TreeWait{tree->missing};
+  const auto create = [this](const PendingTree& complete) { return create_job(complete); };
+  if (auto refused = trees_.complete(request.tree, create)) return *refused;
+  return grant_again(jobs_, *jobs_.find_tree(request.tree), request);
 }
 
-std::optional<Refused> Controller::refuse_leaf(const control::JoinTree& request) const {
+TreeRoot::Refusable TreeRoot::refuse_leaf(const control::JoinTree& request) const {
   if (options_.parent) {
     return Refused{Refusal::kShape, "this switch has a parent itself (parent.control: " +
                                         options_.parent->to_string() +
@@ -48,21 +41,22 @@ std::optional<Refused> Controller::refuse_leaf(const control::JoinTree& request)
 
 // Trees that begin, and those that failed and are remembered, count for their tenant: otherwise one
 // tenant's could take all places.
-std::optional<Refused> Controller::refuse_tree(const std::string& tenant) const {
-  const TenantQuota quota = quota_of(tenant);
-  const auto usage = usage_by_tenant();
-  const auto own = usage.find(tenant);
-  const bool full = (own == usage.end() ? 0 : own->second.jobs) >= quota.max_jobs;
-  const auto trees = std::ranges::count_if(
-      pending_, [&](const auto& entry) { return entry.second.terms.part.tenant == tenant; });
-  if (!full && static_cast<uint64_t>(trees) < 2 * uint64_t{quota.max_jobs}) return {};
+TreeRoot::Refusable TreeRoot::refuse_tree(const std::string& tenant) const {
+  if (admission_.draining()) return Refused{Refusal::kDraining, "this switch takes no new jobs"};
+  const SwitchUsage usage = usage_of(jobs_, trees_);
+  if (usage.jobs >= options_.max_jobs || trees_.all().size() >= 2 * size_t{options_.max_jobs}) {
+    return Refused{Refusal::kMemory,
+                   "as many jobs as this switch may have (jobs.max) are there, or begin"};
+  }
+  const size_t most = admission_.quota_of(tenant).max_jobs;
+  if (usage.of(tenant).jobs < most && trees_.count_of(tenant) < 2 * most) return {};
   return Refused{Refusal::kQuota, "tenant " + tenant + " has, or begins, the " +
-                                      std::to_string(quota.max_jobs) +
+                                      std::to_string(most) +
                                       " jobs that it may have (tenants, jobs.tenant_max_jobs)"};
 }
 
 // What all must say alike, and the least of what each can.
-std::optional<Refused> Controller::take_in(PendingTree& tree, const control::JoinTree& request) {
+TreeRoot::Refusable TreeRoot::take_in(PendingTree& tree, const control::JoinTree& request) {
   control::CreateJob& part = tree.terms.part;
   if (request.branches != tree.terms.branches || request.contributors != tree.terms.contributors ||
       request.part.tenant != part.tenant) {
@@ -97,15 +91,7 @@ std::optional<Refused> Controller::take_in(PendingTree& tree, const control::Joi
                                       std::to_string(part.lanes_least) + " are needed"};
 }
 
-// The pending tree holds a place itself, so that goes first.
-std::optional<Refused> Controller::create_at_root(uint64_t name) {
-  auto node = pending_.extract(name);
-  PendingTree& tree = node.mapped();
-  const auto failed = [&](Refused why) {
-    fail_tree(tree, why);
-    pending_.insert(std::move(node));
-    return std::optional(std::move(why));
-  };
+TreeRoot::Refusable TreeRoot::create_job(const PendingTree& tree) {
   control::CreateJob wanted = tree.terms.part;
   uint32_t workers = 0;
   wanted.children.clear();
@@ -114,27 +100,28 @@ std::optional<Refused> Controller::create_at_root(uint64_t name) {
     workers += branch.workers;
   }
   if (workers != tree.terms.contributors) {
-    return failed({Refusal::kShape, "the leaves have " + std::to_string(workers) +
+    return Refused{Refusal::kShape, "the leaves have " + std::to_string(workers) +
                                         " workers together and should have " +
-                                        std::to_string(tree.terms.contributors)});
+                                        std::to_string(tree.terms.contributors)};
   }
-  const auto grant = may_create(wanted);
-  if (!grant) return failed(grant.error());
-  const auto number = tree_numbers_.take(now_ns());
-  if (!number) return failed({Refusal::kBusy, "all numbers for trees are in use"});
-  auto made = job_of(wanted, *grant, *number);
-  if (!made) return failed({Refusal::kInternal, made.error().what});
-  Job job = std::move(*made);
-  job.leaf_ids.resize(wanted.children.size());
-  if (auto drawn = random_bytes(std::as_writable_bytes(std::span(job.leaf_ids))); !drawn) {
-    tree_numbers_.give_back(number->job);
-    return failed({Refusal::kInternal, drawn.error().what});
+  const auto grant = admission_.admit(wanted, usage_of(jobs_, trees_));
+  if (!grant) return grant.error();
+  const auto number = jobs_.take_tree_number();
+  if (!number) return Refused{Refusal::kBusy, "all numbers for trees are in use"};
+  auto job = jobs_.make(wanted, *grant, *number);
+  // Each leaf gets an id of its own, so that the root knows whose heartbeat comes.
+  std::vector<control::JobId> ids(wanted.children.size());
+  auto drawn = random_bytes(std::as_writable_bytes(std::span(ids)));
+  if (!job || !drawn) {
+    jobs_.give_back_tree_number(number->job);
+    return Refused{Refusal::kInternal, job ? drawn.error().what : job.error().what};
   }
-  job.tree = name;
-  job.spec.children_are_switches = true;
-  job.leaf_until_ns.assign(wanted.children.size(), job.lease_until_ns);
-  const Message answer = add(std::move(job));
-  if (const auto* refused = std::get_if<Refused>(&answer)) return failed(*refused);
+  job->leaf_ids = std::move(ids);
+  job->tree = tree.terms.tree;
+  job->spec.children_are_switches = true;
+  job->leaf_until_ns.assign(wanted.children.size(), job->lease_until_ns);
+  const Message answer = jobs_.add(std::move(*job));
+  if (const auto* refused = std::get_if<Refused>(&answer)) return *refused;
   counters_.trees_created.add();
   return {};
 }

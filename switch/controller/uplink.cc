@@ -10,7 +10,7 @@ constexpr int kQuestionsPerTurn = 16;  // the controller's own clients wait no l
 }  // namespace
 
 int Uplink::timeout_ms(int most) const {
-  uint64_t next = std::max(controller_.next_for_parent_ns(), not_before_ns_);
+  uint64_t next = std::max(leaf_.next_question_ns(), not_before_ns_);
   if (asked_) next = client_->deadline_ns();
   if (!asked_ && client_) next = std::min(next, used_ns_ + options_.idle_ns);
   const uint64_t now = clock_.now_ns();
@@ -28,11 +28,11 @@ void Uplink::run() {
 bool Uplink::ask() {
   const uint64_t now = clock_.now_ns();
   if (asked_) return true;
-  if (controller_.next_for_parent_ns() > now || now < not_before_ns_) {
+  if (leaf_.next_question_ns() > now || now < not_before_ns_) {
     if (client_ && now >= used_ns_ + options_.idle_ns) client_.reset();
     return false;
   }
-  asked_ = controller_.next_for_parent();
+  asked_ = leaf_.next_question();
   if (!asked_) return false;
   return client_ ? post() : connect();
 }
@@ -68,7 +68,7 @@ bool Uplink::finish() {
   fresh_ = false;
   const control::Message asked = std::move(*asked_);
   asked_.reset();
-  controller_.hear_parent(asked, client_->answer());
+  leaf_.on_answer(asked, client_->answer());
   return true;
 }
 
@@ -83,7 +83,7 @@ void Uplink::lose(const Error& error) {
   const control::Message asked = std::move(*asked_);
   asked_.reset();
   not_before_ns_ = clock_.now_ns() + options_.pause_ns;
-  controller_.miss_parent(asked, error);
+  leaf_.on_failure(asked, error);
 }
 
 }  // namespace slime::net

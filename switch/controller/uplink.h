@@ -1,13 +1,19 @@
-// A leaf's control connection to its parent: asks what the controller wants to know, one question
-// at a time, and connects only while there is something to ask. Waits for nothing by itself.
+// A leaf's control connection to its parent: carries the questions of TreeLeaf, one at a time, and
+// waits for nothing by itself.
 //
+// States: idle (no connection), connected without a question, or a question is under way. It
+// connects when there is something to ask, and closes a connection that has had no question for
+// idle_ns. If a connection fails that has answered before, the question is asked once more over
+// a new one; if that fails too, TreeLeaf is told, and nothing is asked for pause_ns.
+//
+// Invariant: where asked_ has a question, client_ has a connection.
 // Thread rules: one thread, the controller's.
 #pragma once
 
 #include <memory>
 #include <optional>
 
-#include "switch/controller/controller.h"
+#include "switch/controller/tree_leaf.h"
 #include "switch/protocol/client.h"
 
 namespace slime::net {
@@ -22,8 +28,8 @@ struct UplinkOptions {
 
 class Uplink {
  public:
-  Uplink(Controller& controller, UplinkOptions options, const Clock& clock)
-      : controller_(controller), options_(std::move(options)), clock_(clock) {}
+  Uplink(TreeLeaf& leaf, UplinkOptions options, const Clock& clock)
+      : leaf_(leaf), options_(std::move(options)), clock_(clock) {}
 
   // For poll(2). Nothing is expected while no question is under way.
   int descriptor() const { return asked_ ? client_->descriptor() : -1; }
@@ -39,7 +45,7 @@ class Uplink {
   bool connect();
   void lose(const Error& error);
 
-  Controller& controller_;
+  TreeLeaf& leaf_;
   UplinkOptions options_;
   const Clock& clock_;
   std::unique_ptr<SwitchClient> client_;

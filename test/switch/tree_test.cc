@@ -74,11 +74,11 @@ class TreeTest : public testing::Test {
   // What all leaves have to ask is asked; a root that is not there does not answer.
   void talk() {
     for (Node& leaf : leaves_) {
-      while (auto asked = leaf.controller->next_for_parent()) {
+      while (auto asked = leaf.controller->leaf().next_question()) {
         if (root_well_) {
-          leaf.controller->hear_parent(*asked, root_.controller->handle(*asked));
+          leaf.controller->leaf().on_answer(*asked, root_.controller->handle(*asked));
         } else {
-          leaf.controller->miss_parent(*asked, make_error(Status::kRemote, 0, "nobody listens"));
+          leaf.controller->leaf().on_failure(*asked, make_error(Status::kRemote, 0, "nobody listens"));
         }
       }
     }
@@ -219,7 +219,7 @@ TEST_F(TreeTest, ALeafRefusesAGrantBeyondWhatItAskedFor) {
   const auto refusal_of = [&](auto change) {
     restart(leaves_[0], {.seed = 2, .parent = kRootControl});
     (void)ask(0, part(0));
-    const auto asked = leaves_[0].controller->next_for_parent();
+    const auto asked = leaves_[0].controller->leaf().next_question();
     const auto& join = std::get<JoinTree>(*asked);
     JobGrant grant{.job = {.id = {}, .job = control::kFirstTreeJob, .generation = 1},
                    .token = 1,
@@ -230,7 +230,7 @@ TEST_F(TreeTest, ALeafRefusesAGrantBeyondWhatItAskedFor) {
                    .formats = join.part.formats_wanted,
                    .lease_ms = 1000};
     change(grant);
-    leaves_[0].controller->hear_parent(*asked, grant);
+    leaves_[0].controller->leaf().on_answer(*asked, grant);
     const Message answer = ask(0, part(0));
     const auto* refused = std::get_if<Refused>(&answer);
     leaves_[0].driver.jobs.clear();
@@ -404,7 +404,7 @@ TEST_F(TreeTest, ARootThatIsAwayForLongEndsIt) {
   root_well_ = false;
   pass(20 * kSecond);
   for (uint32_t leaf : {0, 1}) EXPECT_EQ(beat(leaf, grants[leaf]), State::kAlive);
-  EXPECT_THAT(leaves_[0].controller->parent_trouble(), HasSubstr("nobody listens"));
+  EXPECT_THAT(leaves_[0].controller->leaf().parent_trouble(), HasSubstr("nobody listens"));
   pass(15 * kSecond);
   for (uint32_t leaf : {0, 1}) EXPECT_EQ(jobs_of(leaf), 0u);
   (void)ask(0, part(0));

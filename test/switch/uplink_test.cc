@@ -32,7 +32,7 @@ class UplinkTest : public test::ControlServerFixture {
         SocketAddress::parse("127.0.1." + std::to_string(number + 1) + ":28880").value();
     leaf.controller = std::make_unique<Controller>(
         leaf.driver, ControllerOptions{.seed = number, .parent = parent}, clock_);
-    leaf.uplink = std::make_unique<Uplink>(*leaf.controller,
+    leaf.uplink = std::make_unique<Uplink>(leaf.controller->leaf(),
                                            UplinkOptions{.parent = parent, .key = key}, clock_);
   }
   static JoinTree part(uint32_t branch, uint64_t tree = 5) {
@@ -136,7 +136,7 @@ TEST_F(UplinkTest, NobodyThereIsSaidToTheWorkers) {
   start(kKey);
   start_leaf(leaves_[0], 0, kKey, SocketAddress::parse("127.0.0.1:1").value());
   EXPECT_THAT(refusal(0), HasSubstr("127.0.0.1:1"));
-  EXPECT_THAT(leaves_[0].controller->parent_trouble(), HasSubstr("127.0.0.1:1"));
+  EXPECT_THAT(leaves_[0].controller->leaf().parent_trouble(), HasSubstr("127.0.0.1:1"));
 }
 
 TEST_F(UplinkTest, ASilentRootIsNotWaitedForForEver) {

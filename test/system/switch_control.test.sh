@@ -333,7 +333,7 @@ check "stats" "$work/stats.json" counted
 beat
 expect "counters of the data path, as text" 0 '^  malformed +1$' ctl stats
 beat
-sleep 0.6 # generations keep their distance, see switch/controller/numbers.h
+sleep 0.6 # generations keep their distance, see switch/controller/job_numbers.h
 expect "fence" 0 "job $job: now generation $(((generation + 1) % 256))" ctl fence "$job"
 beat
 check "told to the worker: $state $now" "$work/worker.log" \

@@ -90,7 +90,7 @@ Result<void> open_uplink(const Config& config, Parts* parts) {
   if (!parent) return {};
   auto key = load_parent_key(config);
   if (!key) return fail(std::move(key.error()));
-  parts->uplink = std::make_unique<net::Uplink>(*parts->controller,
+  parts->uplink = std::make_unique<net::Uplink>(parts->controller->leaf(),
                                                 net::UplinkOptions{.parent = *parent, .key = *key},
                                                 SteadyClock::instance());
   return {};

@@ -1,7 +1,7 @@
 // The keys that the configuration names, read from their files.
 #pragma once
 
-#include "switch/controller/keys.h"
+#include "switch/controller/connection.h"
 #include "tools/switchd/config.h"
 
 namespace slime::switchd {

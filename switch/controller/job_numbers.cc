@@ -1,4 +1,4 @@
-#include "switch/controller/numbers.h"
+#include "switch/controller/job_numbers.h"
 
 #include "base/random.h"
 
