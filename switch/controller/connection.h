@@ -10,7 +10,7 @@
 
 #include "base/net/visitors.h"
 #include "switch/controller/controller.h"
-#include "switch/protocol/control.h"
+#include "switch/protocol/frames.h"
 
 namespace slime::net {
 

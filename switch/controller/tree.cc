@@ -14,16 +14,6 @@ namespace {
 
 constexpr uint64_t kRememberNs = 10'000'000'000;
 
-// "1, 3"
-std::string branch_list(uint32_t bits) {
-  std::string text;
-  for (uint32_t branch = 0; branch < 32; ++branch) {
-    if ((bits >> branch & 1) == 0) continue;
-    text += (text.empty() ? "" : ", ") + std::to_string(branch);
-  }
-  return text;
-}
-
 }  // namespace
 
 void PendingTrees::add_to(SwitchUsage* usage) const {
@@ -78,7 +68,7 @@ void PendingTrees::expire(uint64_t now_ns) {
     } else if (tree.failed) {
       at = trees_.erase(at);
     } else {
-      fail(tree, {Refusal::kBusy, "the switch of branch " + branch_list(tree.missing) +
+      fail(tree, {Refusal::kBusy, "the switch of branch " + control::branch_list(tree.missing) +
                                       " did not join the tree in time; look at its log, and "
                                       "at that of the lowest rank below it"});
     }

@@ -2,9 +2,18 @@
 //
 // Two ways to use one: start() and post(), then progress() whenever there is time, which never
 // waits; or open() and the calls below it, which wait until their deadline. One request at a time.
-// An error that progress() returned is final: the connection is over, start another. Refusals are
-// answers; the connection goes on unless they say otherwise.
 //
+//     kConnecting ──connected, Hello sent──▶ kGreeting ──Challenge──▶ kReady ◀──▶ a request
+//          ▲                                     │                      │         is under way
+//          └──── the switch reset the connection, and has answered nothing yet ────┘
+//     any of them ──error or deadline──▶ kFailed
+//
+// A request may be posted in any state but kFailed, and is sent when the client is ready. kFailed
+// is final, and the error stays: start another client. Refusals are answers; the connection goes on
+// unless they say otherwise.
+//
+// Invariants: output_[sent_..] is what is still to be sent, and empty in kReady means that the
+// request is not encoded yet. Sequence numbers count the requests of this connection.
 // Thread rules: one thread.
 #pragma once
 
@@ -12,7 +21,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "switch/protocol/control.h"
+#include "switch/protocol/frames.h"
 
 namespace slime {
 
@@ -66,18 +75,20 @@ class SwitchClient {
   static constexpr int kMaxStarts = 8;
 
   Status step(Error* error);
-  Status start_again(Error* error);
+  Status connect(Error* error);
+  Status reconnect(Error* error);
   Status greet(Error* error);
   Status take_challenge(Error* error);
   Status exchange(Error* error);
+  Status send_and_receive(Error* error);
   Status take_frame(Error* error);
-  Status check_answer(Error* error);
-  Status salvage(Status status, Error* error);
-  Error late() const;
+  Status check_answer(Error* error) const;
+  Error timeout_error() const;
   Error incomplete(const control::JoinTree& wanted) const;
   Status wait(Error* error);
+  Result<control::Message> ask(const control::Message& request, uint64_t timeout_ns);
   template <typename Answer>
-  Result<Answer> ask(const control::Message& request, uint64_t timeout_ns);
+  Result<Answer> ask_for(const control::Message& request, uint64_t timeout_ns);
   std::string name() const { return "switch " + address_.to_string(); }
 
   const SocketAddress address_;

@@ -6,13 +6,11 @@
 //     | request 1, 2, 3 ...    -->          |     signed with the tenant's key, or the operators'
 //     |                  <--  answer 1 ...  |     signed, same sequence number
 //
-// A frame: header (16 bytes, little-endian like all here), payload, MAC. The MAC is HMAC-SHA256
-// over direction, both nonces, tenant, header (with its sequence number) and payload: a frame is
-// worth nothing on another connection, in another place, or in the other direction. Where no key is
-// configured it is zeros. Nothing is encrypted: whoever can read this channel learns the tokens of
-// its jobs, as does whoever can read their packets (switch/protocol/sap.h).
+// This file has the messages, codec.h their bytes, frames.h signatures, client.h the client.
+// Nothing is encrypted: whoever can read this channel learns the tokens of its jobs, as does
+// whoever can read their packets (switch/protocol/sap.h).
 //
-// Thread rules: pure functions; an object belongs to one thread.
+// Thread rules: pure functions.
 #pragma once
 
 #include <string>
@@ -129,6 +127,7 @@ std::string format_list(uint32_t formats);  // a bit each: "i32, u32"; "none"
 struct TreeWait {
   uint32_t missing = 0;  // leaves that the root waits for: a bit each
 };
+std::string branch_list(uint32_t bits);  // "1, 3"
 struct Done {};
 struct Text {
   std::string text;  // JSON
@@ -181,59 +180,5 @@ constexpr bool is_request(Type type) {
 }
 inline Type type_of(const Message& message) { return static_cast<Type>(message.index() + 1); }
 bool is_tenant_name(std::string_view name);
-
-struct Header {
-  Type type = Type::kHello;
-  uint32_t sequence = 0;
-  uint32_t payload_bytes = 0;
-};
-
-// A whole frame, with zeros for the MAC.
-std::vector<std::byte> encode(const Message& message, uint32_t sequence);
-// Checks everything that can be seen in the bytes alone; `max_payload` is the receiver's.
-Result<Header> decode_header(std::span<const std::byte> bytes, size_t max_payload);
-Result<Message> decode_payload(Type type, std::span<const std::byte> payload);
-
-enum class Direction : uint8_t { kRequest = 1, kAnswer = 2 };
-
-// Signs the frames of one connection, and checks signatures.
-class Signer {
- public:
-  Signer() = default;  // no key
-  Signer(const SecretKey& key, const std::string& tenant, const Nonce& client, const Nonce& server)
-      : key_(key), tenant_(tenant), client_(client), server_(server) {}
-
-  Result<void> sign(Direction direction, std::span<std::byte> frame) const;
-  Result<bool> check(Direction direction, std::span<const std::byte> frame) const;
-
- private:
-  Result<Mac> mac_of(Direction direction, std::span<const std::byte> signed_part) const;
-
-  SecretKey key_;
-  std::string tenant_;
-  Nonce client_{}, server_{};
-};
-
-// Collects one frame at a time from a socket. Memory is taken only for a header that fits.
-class FrameReader {
- public:
-  explicit FrameReader(size_t max_payload) : max_payload_(max_payload) {}
-
-  // kOk: a whole frame is there; kAgain: not yet; kInvalid: the peer does not speak this.
-  Status read(const Fd& fd, Error* error);
-  void next();  // the frame is done with
-  bool begun() const { return done_ > 0; }
-  const Header& header() const { return header_; }
-  std::span<const std::byte> frame() const { return bytes_; }
-  std::span<const std::byte> payload() const {
-    return frame().subspan(kHeaderBytes, header_.payload_bytes);
-  }
-
- private:
-  const size_t max_payload_;
-  Header header_;
-  std::vector<std::byte> bytes_ = std::vector<std::byte>(kHeaderBytes);
-  size_t done_ = 0;
-};
 
 }  // namespace slime::control

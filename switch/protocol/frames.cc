@@ -1,8 +1,6 @@
-// Frames of the control channel on a connection: signatures, and reading piece by piece.
+#include "switch/protocol/frames.h"
 
 #include <algorithm>
-
-#include "switch/protocol/control.h"
 
 namespace slime::control {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "switch/protocol/control.h"
+#include "switch/protocol/frames.h"
 #include "test/fuzz/support/target.h"
 
 namespace slime::control {

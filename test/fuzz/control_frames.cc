@@ -1,5 +1,5 @@
 // Frames of the control channel out of a stream, in any pieces: the same frames as from the whole.
-#include "switch/protocol/control.h"
+#include "switch/protocol/frames.h"
 #include "test/fuzz/support/stream.h"
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "switch/protocol/control.h"
+#include "switch/protocol/frames.h"
 
 namespace slime::test {
 

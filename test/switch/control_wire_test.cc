@@ -9,7 +9,7 @@
 #include <fstream>
 #include <random>
 
-#include "switch/protocol/control.h"
+#include "switch/protocol/frames.h"
 #include "test/switch/control_support.h"
 
 namespace slime::control {

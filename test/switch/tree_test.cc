@@ -78,7 +78,8 @@ class TreeTest : public testing::Test {
         if (root_well_) {
           leaf.controller->leaf().on_answer(*asked, root_.controller->handle(*asked));
         } else {
-          leaf.controller->leaf().on_failure(*asked, make_error(Status::kRemote, 0, "nobody listens"));
+          leaf.controller->leaf().on_failure(*asked,
+                                             make_error(Status::kRemote, 0, "nobody listens"));
         }
       }
     }
