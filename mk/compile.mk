@@ -56,9 +56,9 @@ THRIFT    := $(shell SLIME_NO_INSTALL=1 mk/ensure-tools.sh bmv2 2>/dev/null && e
 BMV2_SRCS := $(if $(THRIFT),$(wildcard switch/bmv2/*.cc))
 THRIFT_GEN  := $(foreach s,Standard SimplePreLag SimpleSwitch runtime_types,$(BUILD)/gen/bmv2/$s.cpp)
 THRIFT_OBJS := $(if $(THRIFT),$(patsubst $(BUILD)/gen/%.cpp,$(BUILD)/obj/gen/%.o,$(THRIFT_GEN)))
-# The same for Tofino and gRPC; entries and program, which are pure functions, need none.
+# The same for Tofino and gRPC; the program, which is pure functions, needs none.
 GRPC        := $(shell SLIME_NO_INSTALL=1 mk/ensure-tools.sh tofino 2>/dev/null && echo grpc)
-GRPC_SRCS   := $(filter-out switch/tofino/entries.cc switch/tofino/program.cc,$(wildcard switch/tofino/*.cc))
+GRPC_SRCS   := $(filter-out switch/tofino/program.cc,$(wildcard switch/tofino/*.cc))
 TOFINO_SRCS := $(if $(GRPC),$(GRPC_SRCS))
 PROTOBUF_GEN  := $(addprefix $(BUILD)/gen/tofino/bfruntime,.pb.cc .grpc.pb.cc .pb.h .grpc.pb.h)
 PROTOBUF_OBJS := $(if $(GRPC),$(patsubst $(BUILD)/gen/%.cc,$(BUILD)/obj/gen/%.o, \

@@ -2,7 +2,6 @@
 
 #include <bit>
 
-#include "switch/bmv2/entries.h"
 #include "switch/bmv2/runtime.h"
 
 namespace slime::net {
@@ -19,7 +18,107 @@ constexpr P4Traits kTraits{.device = "bmv2",
                            .jobs = kJobs,
                            .sources = kSources,
                            .hosts = kHostEntries,
-                           .ports = kPorts};
+                           .ports = kPorts,
+                           .reject_meter = kRejectRate};
+
+// The switch itself, and the way to each host.
+
+TableEntry own_address(const SocketAddress& address, uint64_t mac) {
+  return {"SwitchIngress.own.addresses",
+          {{"bridge.address", 32, ipv4_of(address)}},
+          {"SwitchIngress.own.own", {{"mac", 48, mac}}}};
+}
+
+TableEntry way_to(uint64_t mac, uint16_t port) {
+  return {kForwarding,
+          {{"hdr.ethernet.destination", 48, mac}},
+          {"SwitchIngress.bridge.forward", {{"port", 9, port}}}};
+}
+
+TableEntry no_way_to(uint64_t mac) {
+  return {
+      kForwarding, {{"hdr.ethernet.destination", 48, mac}}, {"SwitchIngress.bridge.discard", {}}};
+}
+
+TableAction flood() { return {"SwitchIngress.bridge.flood", {{"group", 16, kFloodGroup}}}; }
+
+// A job: its entry, with which its packets take part, and where its ends are.
+
+// What packets of the job are compared with, and where its memory is.
+TableAction take(const JobSpec& spec, const Placement& place, const P4Options& options) {
+  const uint64_t all = (uint64_t{1} << spec.child_count()) - 1;
+  const uint16_t parent_port =
+      spec.parent ? options.hosts.at(ipv4_of(spec.parent->address)).port : uint16_t{0};
+  return {"SwitchIngress.aggregate.job.take",
+          {{"index", 16, place.index},
+           {"generation", 8, spec.generation},
+           {"token", 32, spec.token},
+           {"first_slot", 32, place.first_slot},
+           {"slots", 32, spec.slots},
+           {"all", 32, all},
+           {"max_lanes", 16, spec.max_lanes},
+           {"formats", 8, spec.formats},
+           {"port", 16, options.address.port()},
+           {"shard_mask", 16, options.shards - 1},
+           {"shard_bits", 8, static_cast<uint64_t>(std::countr_zero(options.shards))},
+           {"rail_mask", 16, spec.rails - 1},
+           {"group", 16, group_of(place.index, 0)},
+           {"children_are_switches", 1, spec.children_are_switches},
+           {"inner", 1, spec.parent.has_value()},
+           {"parent_child", 8, spec.parent ? spec.parent->child : 0u},
+           {"parent_port", 9, parent_port}}};
+}
+
+// A child on one of its rails, or the parent (`above`).
+struct End {
+  SocketAddress address;
+  bool above;
+  uint32_t child, rail;
+  uint16_t number;
+};
+
+// Of a child or the parent: the packets that count as its own, by their source.
+TableEntry source_of(uint16_t job, const End& end) {
+  return {"SwitchIngress.aggregate.job.sources",
+          {{"hdr.sap.job", 16, job},
+           {"meta.from_above", 1, end.above},
+           {"hdr.sap.child", 8, end.child},
+           {"hdr.ipv4.source", 32, ipv4_of(end.address)},
+           {"hdr.udp.source", 16, end.address.port()}},
+          {"SwitchIngress.aggregate.job.bound", {{"rail", 16, end.rail}}}};
+}
+
+// Where copies for that end go.
+TableEntry destination_of(uint16_t job, const End& end, const Hosts& hosts) {
+  const uint32_t address = ipv4_of(end.address);
+  return {"SwitchEgress.ends",
+          {{"hdr.sap.job", 16, job}, {"end", 16, end.number}},
+          {"SwitchEgress.send",
+           {{"mac", 48, hosts.at(address).mac},
+            {"address", 32, address},
+            {"udp_port", 16, end.address.port()}}}};
+}
+
+TableEntry job_entry(const JobSpec& spec, const Placement& place, const P4Options& options) {
+  return {kJobTable, {{"hdr.sap.job", 16, spec.job}}, take(spec, place, options)};
+}
+
+// Two entries for each child and rail, and for the parent: one knows its packets by their source,
+// the other gives packets to it their destination. `hosts` has all addresses of the job.
+std::vector<TableEntry> address_entries(const JobSpec& spec, const Hosts& hosts) {
+  std::vector<TableEntry> entries;
+  const auto add = [&](const End& end) {
+    entries.push_back(source_of(spec.job, end));
+    entries.push_back(destination_of(spec.job, end, hosts));
+  };
+  for (uint32_t i = 0; i < spec.children.size(); ++i) {
+    const auto count = static_cast<uint32_t>(spec.child_count());
+    const uint32_t rail = i / count, child = i % count;
+    add({spec.children[i], false, child, rail, end_of(rail, child)});
+  }
+  if (spec.parent) add({spec.parent->address, true, 0, 0, kToParent});
+  return entries;
+}
 
 }  // namespace
 
@@ -37,8 +136,6 @@ std::vector<TableEntry> Bmv2Program::device_entries() const {
 P4Program::Flooding Bmv2Program::flooding() const {
   return {group_of_all(kFloodGroup, options().hosts), kForwarding, flood()};
 }
-
-std::string_view Bmv2Program::reject_meter() const { return kRejectRate; }
 
 CounterCell Bmv2Program::device_counter(uint32_t number) const { return {kDeviceCounts, number}; }
 
@@ -59,6 +156,7 @@ std::vector<TableEntry> Bmv2Program::job_entries(const JobSpec& spec,
   return entries;
 }
 
+// A group for each rail: a result goes to all children over the rail of its slot.
 std::vector<MulticastGroup> Bmv2Program::job_groups(const JobSpec& spec,
                                                     const Placement& place) const {
   const auto count = static_cast<uint32_t>(spec.child_count());
@@ -74,6 +172,7 @@ std::vector<MulticastGroup> Bmv2Program::job_groups(const JobSpec& spec,
   return groups;
 }
 
+// A partial sum leaves for the parent as a mirrored copy.
 std::optional<MirrorSession> Bmv2Program::job_mirror(const JobSpec& spec,
                                                      const Placement& place) const {
   if (!spec.parent) return std::nullopt;

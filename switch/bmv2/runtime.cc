@@ -66,6 +66,7 @@ std::string name_of(const TableEntry& entry) {
 
 }  // namespace
 
+// The services of simple_switch, each with a name of its own on one connection.
 struct Bmv2Runtime::Clients {
   explicit Clients(const std::shared_ptr<transport::TSocket>& to)
       : socket(to),
@@ -93,7 +94,9 @@ Bmv2Runtime::Bmv2Runtime(const SocketAddress& server, int call_ms)
 
 Bmv2Runtime::~Bmv2Runtime() = default;
 
-bool Bmv2Runtime::looks_alive() const {
+// Nothing is under way between two calls, so a socket that can be read has been closed, or says
+// what nobody asked for.
+bool Bmv2Runtime::is_connected() const {
   if (!clients_) return false;
   char byte;
   const ssize_t got =
@@ -154,6 +157,7 @@ Result<void> Bmv2Runtime::reset() {
   return call("reset", "its state", [](Clients& to) { to.standard.bm_reset_state(); });
 }
 
+// The handle that bmv2 returns is kept: it is needed to change or remove the entry.
 Result<void> Bmv2Runtime::add(const TableEntry& entry) {
   const std::string table(entry.table), action(entry.action.name);
   if (!is_exact(entry)) {
@@ -241,6 +245,7 @@ Result<void> Bmv2Runtime::limit(std::string_view meters, uint32_t packets_per_se
   });
 }
 
+// A group whose nodes are only partly there stays in groups_, so that remove_group() finds it.
 Result<void> Bmv2Runtime::add_group(const MulticastGroup& group) {
   auto added = call("make multicast group", std::to_string(group.id), [&](Clients& to) {
     groups_[group.id].handle = to.multicast.bm_mc_mgrp_create(kContext, group.id);
@@ -254,6 +259,8 @@ Result<void> Bmv2Runtime::add_group(const MulticastGroup& group) {
   return {};
 }
 
+// One node for all ports of a replica number. bmv2 wants the ports as a text of zeros and ones,
+// port 0 last.
 Result<void> Bmv2Runtime::add_node(Group& group, uint16_t number,
                                    const std::vector<uint16_t>& ports) {
   std::string map(kMostPorts, '0');
@@ -264,6 +271,7 @@ Result<void> Bmv2Runtime::add_node(Group& group, uint16_t number,
   });
 }
 
+// Node by node, so that after a failure the call can be repeated.
 Result<void> Bmv2Runtime::remove_group(uint16_t id) {
   const auto found = groups_.find(id);
   if (found == groups_.end()) return {};

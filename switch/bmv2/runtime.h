@@ -27,7 +27,7 @@ class Bmv2Runtime final : public P4Runtime {
 
   const SocketAddress& server() const override { return server_; }
   Result<void> connect() override;
-  bool looks_alive() const override;
+  bool is_connected() const override;
   Result<void> reset() override;
   Result<void> add(const TableEntry& entry) override;
   Result<void> modify(const TableEntry& entry) override;

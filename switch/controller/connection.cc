@@ -16,7 +16,7 @@ namespace {
 
 // Requests of one connection in one turn: the others wait no longer than that.
 constexpr int kRequestsPerTurn = 16;
-constexpr int kFarewellReads = 64;
+constexpr int kClosingReads = 64;
 
 }  // namespace
 
@@ -31,22 +31,24 @@ std::optional<Refused> refuse_stranger(const ServerOptions& options, const Socke
 }
 
 const char* Connection::late_with() const {
-  if (phase_ == Phase::kFarewell) return "closing";
+  if (phase_ == Phase::kClosing) return "closing";
   if (wants_to_write()) return "reading an answer";
   if (phase_ == Phase::kGreeting) return "the greeting";
-  if (phase_ == Phase::kProving) return "its first request";
+  if (phase_ == Phase::kUnproven) return "its first request";
   return reader_.begun() ? "the rest of a request" : "a sign of life";
 }
 
+// Sends what is to be sent, then takes one frame, and again: until the socket gives or takes no
+// more, or others must have their turn.
 bool Connection::advance(Controller& controller) {
   for (int i = 0; i < kRequestsPerTurn; ++i) {
-    if (phase_ == Phase::kFarewell) return say_farewell();
+    if (phase_ == Phase::kClosing) return discard_input();
     if (!flush(controller.now_ns())) return false;
     if (wants_to_write()) return true;
-    if (phase_ == Phase::kFarewell) continue;
+    if (phase_ == Phase::kClosing) continue;
     const Status status = take_frame(controller);
     if (status == Status::kAgain) return true;
-    if (status != Status::kOk && !leaving_) return false;
+    if (status != Status::kOk && !closing_) return false;
   }
   return true;  // poll says again that there is more
 }
@@ -59,9 +61,9 @@ bool Connection::flush(uint64_t now_ns) {
   if (status != Status::kOk) return false;
   output_ = {};  // a report's memory goes at once
   sent_ = 0;
-  if (leaving_) {
-    phase_ = Phase::kFarewell;
-    deadline_ns_ = now_ns + kFarewellNs;
+  if (closing_) {
+    phase_ = Phase::kClosing;
+    deadline_ns_ = now_ns + kClosingNs;
     (void)shutdown(fd_.get(), SHUT_WR);
   } else if (phase_ == Phase::kServing) {
     deadline_ns_ = now_ns + options_.idle_ns;
@@ -71,9 +73,9 @@ bool Connection::flush(uint64_t now_ns) {
 
 // Reads until the peer has closed: to close with bytes unread resets the connection (RFC 2525,
 // 2.17), and the peer might never see why it was turned away.
-bool Connection::say_farewell() {
+bool Connection::discard_input() {
   std::byte scrap[1024];
-  for (int i = 0; i < kFarewellReads; ++i) {
+  for (int i = 0; i < kClosingReads; ++i) {
     const ssize_t got = recv(fd_.get(), scrap, sizeof scrap, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
@@ -82,6 +84,7 @@ bool Connection::say_farewell() {
   return true;
 }
 
+// kOk: a frame was handled. What it leads to is in output_.
 Status Connection::take_frame(Controller& controller) {
   Error error;
   const Status status = reader_.read(fd_, &error);
@@ -93,39 +96,40 @@ Status Connection::take_frame(Controller& controller) {
     return status;
   }
   if (status == Status::kInvalid) {
-    turn_away(Refusal::kMalformed, error.what, controller);
+    reject(Refusal::kMalformed, error.what, controller);
   }
   if (status != Status::kOk) return status;
   request_begun_ = false;
   if (phase_ == Phase::kGreeting) {
-    greet(controller);
+    on_hello(controller);
   } else {
-    serve(controller);
+    on_request(controller);
   }
   reader_.next();
   return Status::kOk;
 }
 
-void Connection::greet(Controller& controller) {
+// The answer to a greeting is a challenge, also for a tenant that is not there.
+void Connection::on_hello(Controller& controller) {
   const auto message = control::decode_payload(reader_.header().type, reader_.payload());
   const auto* hello = message ? std::get_if<control::Hello>(&*message) : nullptr;
   if (hello == nullptr || reader_.header().sequence != 0) {
-    return turn_away(Refusal::kMalformed,
-                     message ? "a connection begins with a greeting" : message.error().what,
-                     controller);
+    return reject(Refusal::kMalformed,
+                  message ? "a connection begins with a greeting" : message.error().what,
+                  controller);
   }
   if (auto refused = refuse_stranger(options_, peer_)) {
-    return turn_away(refused->why, refused->text, controller);
+    return reject(refused->why, refused->text, controller);
   }
   const auto nonce = random_nonce();
-  if (!nonce) return turn_away(Refusal::kInternal, nonce.error().what, controller);
+  if (!nonce) return reject(Refusal::kInternal, nonce.error().what, controller);
   caller_.tenant = hello->tenant;
   if (auto chosen = choose_key(); !chosen) {
-    return turn_away(Refusal::kInternal, chosen.error().what, controller);
+    return reject(Refusal::kInternal, chosen.error().what, controller);
   }
   answer(control::Challenge{*nonce, options_.keys.wanted()}, 0);
   signer_ = control::Signer(key_, caller_.tenant, hello->nonce, *nonce);
-  phase_ = Phase::kProving;  // the deadline stays: a greeting proves nothing
+  phase_ = Phase::kUnproven;  // the deadline stays: a greeting proves nothing
 }
 
 // A tenant that is not there is told apart from a wrong key by nobody: who tries names learns
@@ -148,34 +152,36 @@ bool Connection::holds_key_of(const KeyRing& keys) const {
   return phase_ == Phase::kGreeting || (key != nullptr && *key == key_);
 }
 
-// Says no by itself.
+// Whether the frame that was read is signed with the key of its connection. Rejects it if not.
 bool Connection::is_authentic(Controller& controller) {
   const auto genuine = signer_.check(control::Direction::kRequest, reader_.frame());
   if (genuine && *genuine) return true;
-  turn_away(Refusal::kUnauthorized,
-            !genuine                  ? genuine.error().what
-            : !options_.keys.wanted() ? "the request is signed, and this switch has no key"
-            : options_.keys.tenants && !caller_.is_operator()
-                ? "the request is not signed with the key of tenant " + caller_.tenant +
-                      ", which is the file of that name in control.tenant_keys"
-                : "the request is not signed with this switch's key",
-            controller);
+  reject(Refusal::kUnauthorized,
+         !genuine                  ? genuine.error().what
+         : !options_.keys.wanted() ? "the request is signed, and this switch has no key"
+         : options_.keys.tenants && !caller_.is_operator()
+             ? "the request is not signed with the key of tenant " + caller_.tenant +
+                   ", which is the file of that name in control.tenant_keys"
+             : "the request is not signed with this switch's key",
+         controller);
   return false;
 }
 
-void Connection::serve(Controller& controller) {
+// The order matters: who has not the key learns nothing of sequence numbers or of what a message
+// may contain, and the controller sees only what has passed all three checks.
+void Connection::on_request(Controller& controller) {
   const control::Header header = reader_.header();
   if (!is_authentic(controller)) return;
   signs_ = true;
   if (header.sequence != sequence_ + 1 || header.sequence == 0) {
-    return turn_away(Refusal::kSequence,
-                     "request number " + std::to_string(header.sequence) + " came where number " +
-                         std::to_string(sequence_ + 1) + " was due: replayed, or lost on the way",
-                     controller);
+    return reject(Refusal::kSequence,
+                  "request number " + std::to_string(header.sequence) + " came where number " +
+                      std::to_string(sequence_ + 1) + " was due: replayed, or lost on the way",
+                  controller);
   }
   const auto message = control::decode_payload(header.type, reader_.payload());
   if (!message || !control::is_request(header.type)) {
-    return turn_away(
+    return reject(
         Refusal::kMalformed,
         message ? std::string("this is no request: ") + name_of(header.type) : message.error().what,
         controller);
@@ -187,6 +193,7 @@ void Connection::serve(Controller& controller) {
   deadline_ns_ = controller.now_ns() + options_.request_ns;
 }
 
+// Only one who has proven the key gets signed answers: otherwise anybody could have frames signed.
 void Connection::answer(const control::Message& message, uint32_t sequence) {
   output_ = control::encode(message, sequence);
   sent_ = 0;
@@ -197,7 +204,8 @@ void Connection::answer(const control::Message& message, uint32_t sequence) {
   }
 }
 
-void Connection::turn_away(Refusal why, const std::string& text, Controller& controller) {
+// Ends the connection: counts and logs why, and tells the peer.
+void Connection::reject(Refusal why, const std::string& text, Controller& controller) {
   ControlCounters& counters = controller.counters();
   Counter& counter = why == Refusal::kUnauthorized ? counters.unauthorized
                      : why == Refusal::kSequence   ? counters.replayed
@@ -208,7 +216,7 @@ void Connection::turn_away(Refusal why, const std::string& text, Controller& con
     SLIME_WARN("control connection from %s: %s%s", peer_.to_string().c_str(), text.c_str(),
                end->c_str());
   }
-  leaving_ = true;
+  closing_ = true;
   answer(Refused{why, text}, sequence_);
   deadline_ns_ = std::min(deadline_ns_, controller.now_ns() + options_.request_ns);
 }

@@ -1,7 +1,17 @@
-// One control connection at the switch's end: greeting, requests in turn, farewell.
+// One control connection at the switch's end: greeting, requests in turn, end.
 //
-// Bounded: one request and one answer in memory, and a deadline for everything the peer must do.
-// Thread rules: one thread. Nothing here waits.
+//     kGreeting ──Hello──▶ kUnproven ──a request with a right signature──▶ kServing
+//         any of them ──refused for good──▶ the refusal is sent ──▶ kClosing
+//
+// Until kServing the peer has proven nothing: it has one deadline for all of it, and the server may
+// end the connection to make room (base/net/visitors.h). In kClosing nothing is sent any more, and
+// what the peer still sends is read and discarded until it closes.
+//
+// Invariants: one request and one answer in memory. A request is read only after the answer before
+// it has been sent. Everything that the peer must do has a deadline. A signature covers the
+// sequence number, which must be that of the last request plus one, so no request is carried out
+// twice.
+// Thread rules: one thread, the controller's. Nothing here waits.
 #pragma once
 
 #include <map>
@@ -44,7 +54,7 @@ std::optional<control::Refused> refuse_stranger(const ServerOptions& options,
 
 class Connection {
  public:
-  static constexpr uint64_t kFarewellNs = 1'000'000'000;
+  static constexpr uint64_t kClosingNs = 1'000'000'000;
 
   // `strangers` is for the log.
   Connection(Accepted accepted, const ServerOptions& options, StrangerLog& strangers,
@@ -71,17 +81,17 @@ class Connection {
   bool holds_key_of(const KeyRing& keys) const;
 
  private:
-  enum class Phase : uint8_t { kGreeting, kProving, kServing, kFarewell };
+  enum class Phase : uint8_t { kGreeting, kUnproven, kServing, kClosing };
 
   bool flush(uint64_t now_ns);
-  bool say_farewell();
+  bool discard_input();
   Status take_frame(Controller& controller);
-  void greet(Controller& controller);
+  void on_hello(Controller& controller);
   Result<void> choose_key();
-  void serve(Controller& controller);
+  void on_request(Controller& controller);
   bool is_authentic(Controller& controller);
   void answer(const control::Message& message, uint32_t sequence);
-  void turn_away(control::Refusal why, const std::string& text, Controller& controller);
+  void reject(control::Refusal why, const std::string& text, Controller& controller);
 
   Fd fd_;
   const SocketAddress peer_;
@@ -94,10 +104,10 @@ class Connection {
   Caller caller_;
   SecretKey key_;
   control::Signer signer_;
-  uint32_t sequence_ = 0;  // of the last request
-  bool signs_ = false;
-  bool request_begun_ = false;
-  bool leaving_ = false;  // after the answer that is being sent
+  uint32_t sequence_ = 0;       // of the last request
+  bool signs_ = false;          // answers: the peer has proven that it has the key
+  bool request_begun_ = false;  // a part of it is there, so it has the deadline of a request
+  bool closing_ = false;        // after the answer that is being sent
   control::FrameReader reader_{control::kMaxRequestBytes};
   std::vector<std::byte> output_;
   size_t sent_ = 0;

@@ -1,5 +1,10 @@
 // Numbers and generations of jobs. A packet names its job by both, so a pair must not come back
 // while a packet of its last owner may still be under way.
+//
+// States of a number: free or in use. Its generation changes when it is taken, and by advance();
+// two changes of one number are kSpacingNs apart at least. take() goes around in a circle, so a
+// number that was given back rests as long as possible.
+// Thread rules: one thread, the controller's.
 #pragma once
 
 #include <cstdint>

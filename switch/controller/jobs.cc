@@ -63,6 +63,7 @@ Job* Jobs::find_root_lease(const control::JobRef& at_root) {
   return nullptr;
 }
 
+// The number goes back if there is no job in the end; add() does so for failures of the switch.
 Message Jobs::create(const control::CreateJob& wanted, const Grant& grant) {
   const auto number = numbers_.take(clock_.now_ns());
   if (!number) {
@@ -103,6 +104,7 @@ Result<Job> Jobs::make(const control::CreateJob& wanted, const Grant& grant,
              .lease_until_ns = now + options_.lease_ns};
 }
 
+// From here on packets of the job take part.
 Message Jobs::add(Job job) {
   if (auto added = driver_.add_job(job.spec); !added) {
     give_back(job);
@@ -141,6 +143,8 @@ void Jobs::renew(Job& job, const control::JobId& id) {
   job.lease_until_ns = *std::ranges::min_element(job.leaf_until_ns);
 }
 
+// The switch takes the new generation before the job has it: if that fails, workers keep the old
+// one, and a repeated fence takes the generation after.
 Message Jobs::fence(Job& job) {
   const uint16_t number = job.ref.job;
   if (job.tree != 0) {  // the other switches of the tree cannot follow at once: it ends
@@ -199,6 +203,7 @@ uint64_t Jobs::ends_ns(const Job& job) {
                                       : job.lease_until_ns;
 }
 
+// Which lease was over is in the log: that of the workers, or that of a leaf at its root.
 void Jobs::expire(uint64_t now_ns) {
   for (auto at = jobs_.begin(); at != jobs_.end();) {
     const Job& job = (at++)->second;  // remove() may erase it

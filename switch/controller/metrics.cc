@@ -1,4 +1,5 @@
-// Metrics for Prometheus: a number of lines per job, and there are at most jobs.max of them.
+// Metrics for Prometheus: a number of lines per job, and there are at most jobs.max of them. A
+// family is a name with its help, type and samples, one for each set of labels.
 #include <vector>
 
 #include "switch/controller/report.h"

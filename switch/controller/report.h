@@ -1,4 +1,9 @@
-// What the control plane knows, for programs: JSON, and Prometheus' text format.
+// What the control plane knows, for programs: JSON (report.cc), and Prometheus' text format
+// (metrics.cc). Both read a Controller and change nothing.
+//
+// Everything in them is bounded: there are at most ControllerOptions::kMaxJobs jobs. Tenants' names
+// have no characters that either format would need to escape.
+// Thread rules: the controller's thread.
 #pragma once
 
 #include <string>

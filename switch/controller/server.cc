@@ -63,9 +63,10 @@ int ControlServer::timeout_ms() const {
   return next <= now ? 1 : static_cast<int>((next - now) / 1'000'000 + 1);
 }
 
-// What came while this process was held up is read before anybody is called late.
+// The time is read first, then the sockets, then the deadlines are compared with that time: what
+// came during a pause of this process counts as in time.
 void ControlServer::run() {
-  const uint64_t looked_ns = controller_.now_ns();
+  const uint64_t now_ns = controller_.now_ns();
   epoll_event events[kEventsPerTurn];
   const int count = epoll_wait(poller_.get(), events, kEventsPerTurn, 0);
   for (int i = 0; i < count; ++i) {
@@ -75,8 +76,8 @@ void ControlServer::run() {
       advance(events[i].data.fd);
     }
   }
-  end_late(looked_ns);
-  controller_.expire(looked_ns);
+  end_late(now_ns);
+  controller_.expire(now_ns);
   if (paused_until_ns_ != 0 && controller_.now_ns() >= paused_until_ns_) resume_listener();
 }
 
@@ -171,15 +172,15 @@ void ControlServer::advance(int fd) {
   if (!proven && connection.proven()) std::erase(visitors_, fd);
 }
 
-void ControlServer::end_late(uint64_t looked_ns) {
+void ControlServer::end_late(uint64_t now_ns) {
   std::vector<int> late;
   for (const auto& [fd, connection] : connections_) {
-    if (connection->deadline_ns() <= looked_ns) late.push_back(fd);
+    if (connection->deadline_ns() <= now_ns) late.push_back(fd);
   }
   for (const int fd : late) {
     const Connection& connection = *connections_.at(fd);
     controller_.counters().connections_late.add();
-    if (const auto end = strangers_.turned_away(looked_ns)) {
+    if (const auto end = strangers_.turned_away(now_ns)) {
       SLIME_INFO("control connection from %s: late with %s, closed%s",
                  connection.peer().to_string().c_str(), connection.late_with(), end->c_str());
     }

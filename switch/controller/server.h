@@ -1,7 +1,15 @@
 // The control channel's end at the switch: accepts connections and lets the controller answer.
 //
 // It waits for nothing by itself: the program polls descriptor() for as long as timeout_ms() and
-// calls run(). Thread rules: one thread, the controller's.
+// calls run(), which also ends what is late and expires leases.
+//
+// States: the listener is watched, or paused for a while, because a descriptor or memory is missing
+// or all places are taken by connections that have just come. A paused listener leaves who comes in
+// the kernel's backlog.
+//
+// Invariants: connections_ has each connection by its descriptor; visitors_ names those of them
+// that have proven nothing, oldest first. Only these can lose their places to others.
+// Thread rules: one thread, the controller's.
 #pragma once
 
 #include <map>
@@ -37,7 +45,7 @@ class ControlServer final : private VisitorPort {
   void drop_visit(size_t index) override;
   Status admit(Accepted accepted, Error* error) override;
   void advance(int fd);
-  void end_late(uint64_t looked_ns);
+  void end_late(uint64_t now_ns);
   bool watch(int fd, uint32_t events, bool known) const;
   void remove(int fd);
   void pause_listener(uint64_t pause_ns);

@@ -22,6 +22,7 @@ constexpr uint32_t kPerLease = 3;  // heartbeats: two may be lost
 
 }  // namespace
 
+// The first question begins the tree; all others hear how far it is.
 Message TreeLeaf::join(const control::JoinTree& request) {
   const PendingTree* tree = trees_.find(request.tree);
   if (tree == nullptr) return begin(request);
@@ -37,6 +38,7 @@ Message TreeLeaf::join(const control::JoinTree& request) {
   return control::TreeWait{tree->missing};
 }
 
+// Room is reserved before the root is asked: what this leaf promises to the root, it has.
 Message TreeLeaf::begin(const control::JoinTree& request) {
   if (!options_.parent) {
     return Refused{Refusal::kShape,
@@ -109,6 +111,8 @@ void TreeLeaf::on_answer(const Message& asked, const Message& answer) {
     on_lease_answer(beat->job, answer);
 }
 
+// A tree fails with its question, because its workers wait; a heartbeat is tried again, because the
+// lease lasts for a while.
 void TreeLeaf::on_failure(const Message& asked, const Error& error) {
   counters_.parent_failures.add();
   if (parent_trouble_.empty()) {
@@ -127,6 +131,7 @@ void TreeLeaf::on_failure(const Message& asked, const Error& error) {
   }
 }
 
+// A grant that cannot be used is given back to the root.
 void TreeLeaf::on_part_answer(const control::JoinTree& asked, const Message& answer) {
   PendingTree* tree = trees_.find(asked.tree);
   const auto* grant = std::get_if<control::JobGrant>(&answer);
@@ -159,6 +164,7 @@ TreeLeaf::Refusable TreeLeaf::refuse_grant(const PendingTree& tree,
   return Refused{Refusal::kInternal, std::string("the root's grant makes no sense: ") + why};
 }
 
+// The workers' part of the tree's job, with the root's number, generation and token.
 TreeLeaf::Refusable TreeLeaf::create_job(const PendingTree& tree, const control::JobGrant& grant) {
   if (auto refused = refuse_grant(tree, grant)) return refused;
   // The root was started again, or else it would not give away a number that is in use.
@@ -183,6 +189,7 @@ TreeLeaf::Refusable TreeLeaf::create_job(const PendingTree& tree, const control:
   return {};
 }
 
+// The root answered a heartbeat: the job lives on there, or has ended and ends here too.
 void TreeLeaf::on_lease_answer(const control::JobRef& at_root, const Message& answer) {
   const auto* state = std::get_if<control::JobState>(&answer);
   Job* job = state != nullptr ? jobs_.find_root_lease(at_root) : nullptr;

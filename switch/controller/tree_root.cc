@@ -8,6 +8,7 @@ using control::Message;
 using control::Refusal;
 using control::Refused;
 
+// The first leaf begins the tree, each one is taken in, and the last one completes it.
 Message TreeRoot::join(const control::JoinTree& request) {
   if (auto refused = refuse_leaf(request)) return *refused;
   PendingTree* tree = trees_.find(request.tree);
@@ -24,6 +25,7 @@ Message TreeRoot::join(const control::JoinTree& request) {
   return grant_again(jobs_, *jobs_.find_tree(request.tree), request);
 }
 
+// Leaves that cannot be children of this switch, whatever their tree.
 TreeRoot::Refusable TreeRoot::refuse_leaf(const control::JoinTree& request) const {
   if (options_.parent) {
     return Refused{Refusal::kShape, "this switch has a parent itself (parent.control: " +
@@ -91,6 +93,7 @@ TreeRoot::Refusable TreeRoot::take_in(PendingTree& tree, const control::JoinTree
                                       std::to_string(part.lanes_least) + " are needed"};
 }
 
+// The job of a complete tree: its children are the leaves, and it gets the least that all can do.
 TreeRoot::Refusable TreeRoot::create_job(const PendingTree& tree) {
   control::CreateJob wanted = tree.terms.part;
   uint32_t workers = 0;

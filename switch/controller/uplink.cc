@@ -18,6 +18,7 @@ int Uplink::timeout_ms(int most) const {
   return static_cast<int>(std::min<uint64_t>((next - now) / 1'000'000 + 1, uint64_t(most)));
 }
 
+// As many questions as are answered at once, up to a limit.
 void Uplink::run() {
   for (int i = 0; i < kQuestionsPerTurn; ++i) {
     if (!ask() || !finish()) return;

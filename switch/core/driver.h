@@ -25,6 +25,8 @@ struct DeviceCounter {
   uint64_t value = 0;
 };
 
+// The controller's view of a device. Job numbers are the controller's: a driver never sees one
+// twice at a time, and remove_job() may be repeated after a failure until it succeeds.
 class SwitchDriver {
  public:
   virtual ~SwitchDriver() = default;
@@ -38,7 +40,7 @@ class SwitchDriver {
   virtual std::vector<DeviceCounter> counters() const { return {}; }
   // Looks after a device that may be lost and come back. Returns the milliseconds after which to
   // call it again; -1: never.
-  virtual int tend() { return -1; }
+  virtual int maintain() { return -1; }
 };
 
 }  // namespace slime::net

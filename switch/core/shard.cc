@@ -60,13 +60,13 @@ Result<std::unique_ptr<Shard::Job>> Shard::make_job(const JobSpec& spec) const {
                            spec.job, Slots::bytes_for(here, spec.max_lanes)));
   }
   const auto all = static_cast<uint32_t>((uint64_t{1} << spec.child_count()) - 1);
-  job->place = {.all = all, .root = !spec.parent};
+  job->role = {.all = all, .root = !spec.parent};
   return job;
 }
 
 std::unique_ptr<Shard::Job> Shard::install(std::unique_ptr<Job> job) {
-  std::unique_ptr<Job>& place = jobs_[job->spec.job];
-  std::swap(place, job);
+  std::unique_ptr<Job>& current = jobs_[job->spec.job];
+  std::swap(current, job);
   return job;
 }
 
@@ -109,7 +109,7 @@ void Shard::handle(std::span<const std::byte> datagram, const SocketAddress& fro
   }
   Job& job = *found->second;
   if (!admit(job, packet)) return;
-  if (from_above) return hear_parent(job, packet);
+  if (from_above) return on_parent_packet(job, packet);
   if (header.type == sap::Type::kQuery) return query(job, packet);
   contribute(job, packet);
 }
@@ -169,6 +169,8 @@ bool Shard::shape_fits(const Job& job, const sap::Header& header) {
          sap::has_format(job.spec.formats, header.format);
 }
 
+// A contribution of a worker, or a partial sum of a switch below. The slot machine says what it is
+// to its round; then the values follow, and the answer.
 void Shard::contribute(Job& job, const Packet& packet) {
   const sap::Header& header = packet.header;
   const uint32_t slot = local(header.slot);
@@ -178,7 +180,7 @@ void Shard::contribute(Job& job, const Packet& packet) {
     return reject(sap::Rejection::kShape, job.counters.rejected_shape, packet);
   }
   const sap::Verdict verdict =
-      sap::on_contribution(half.half, header.epoch, header.child, job.place);
+      sap::on_contribution(half.half, header.epoch, header.child, job.role);
   switch (verdict.event) {
     case sap::Event::kStale:
       return job.counters.stale.add();
@@ -204,6 +206,8 @@ void Shard::contribute(Job& job, const Packet& packet) {
   answer(job, verdict.send, packet);
 }
 
+// The first contribution to a round is stored, the others are folded: values by the round's
+// operation, exponents by maximum, special by OR, checks by addition.
 void Shard::take_in(SlotHalf& half, std::byte* values, const Packet& packet, bool opens) {
   const sap::Header& header = packet.header;
   const size_t format = index_of(header.format);
@@ -226,17 +230,18 @@ void Shard::take_in(SlotHalf& half, std::byte* values, const Packet& packet, boo
   arithmetic().fold[format][index_of(header.op)](values, packet.payload.data(), header.lanes);
 }
 
+// A child has waited for long and asks how far the round is.
 void Shard::query(Job& job, const Packet& packet) {
   const SlotHalf& half = job.slots.half(local(packet.header.slot), packet.header.epoch);
   job.counters.queries.add();
-  const sap::Send send = sap::on_query(half.half, packet.header.epoch, job.place);
+  const sap::Send send = sap::on_query(half.half, packet.header.epoch, job.role);
   answer(job, send, packet);
-  if (send == sap::Send::kPartial) ask_parent(job, packet);
+  if (send == sap::Send::kPartial) query_parent(job, packet);
 }
 
 // All have contributed here, so it is the root that knows who is missing. The cookie remembers for
 // us who asked.
-void Shard::ask_parent(const Job& job, const Packet& packet) {
+void Shard::query_parent(const Job& job, const Packet& packet) {
   sap::Header header = packet.header;
   header.cookie = header.child;
   header.child = job.spec.parent->child;
@@ -246,7 +251,7 @@ void Shard::ask_parent(const Job& job, const Packet& packet) {
 }
 
 // What the parent says of a round, other than its result, is for those below.
-void Shard::hear_parent(Job& job, const Packet& packet) {
+void Shard::on_parent_packet(Job& job, const Packet& packet) {
   if (packet.header.type == sap::Type::kParentResult) return parent_result(job, packet);
   const std::span<const SocketAddress> children = children_of(job, packet.header.slot);
   Outgoing outgoing;
@@ -262,6 +267,7 @@ void Shard::hear_parent(Job& job, const Packet& packet) {
       outgoing, header.type == sap::Type::kStatus ? children.subspan(header.child, 1) : children);
 }
 
+// The root's result replaces the partial sum in the slot, and goes to all children.
 void Shard::parent_result(Job& job, const Packet& packet) {
   const sap::Header& header = packet.header;
   const uint32_t slot = local(header.slot);
@@ -269,7 +275,7 @@ void Shard::parent_result(Job& job, const Packet& packet) {
   if (half.half.epoch == header.epoch && half.shape != shape_of(header)) {
     return job.counters.rejected_shape.add();
   }
-  if (!sap::on_parent_result(half.half, header.epoch, job.place)) return job.counters.stale.add();
+  if (!sap::on_parent_result(half.half, header.epoch, job.role)) return job.counters.stale.add();
   job.counters.parent_results.add();
   half.scalars = {.exponents = {header.exponents[0], header.exponents[1]},
                   .special = header.special,
@@ -280,6 +286,7 @@ void Shard::parent_result(Job& job, const Packet& packet) {
   answer(job, sap::Send::kResult, packet);
 }
 
+// What the slot machine wants to be sent, to whom.
 void Shard::answer(Job& job, sap::Send send, const Packet& packet) {
   const std::span<const SocketAddress> children = children_of(job, packet.header.slot);
   const bool below = job.spec.children_are_switches;
@@ -302,6 +309,7 @@ void Shard::answer(Job& job, sap::Send send, const Packet& packet) {
   }
 }
 
+// The slot's values and scalars. The payload is not copied: see Outgoing.
 void Shard::send_values(Job& job, sap::Type type, const Packet& packet,
                         std::span<const SocketAddress> to) {
   const uint32_t slot = local(packet.header.slot);
@@ -328,6 +336,7 @@ void Shard::send_values(Job& job, sap::Type type, const Packet& packet,
   packet.outbox.send(outgoing, to);
 }
 
+// To the sender of the packet: a status or a refusal, whose payload is one word.
 void Shard::send_word(sap::Type type, uint32_t word, const Packet& packet, uint8_t level) {
   sap::Header header = packet.header;
   header.type = type;

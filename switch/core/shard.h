@@ -2,6 +2,18 @@
 // datagrams and does no I/O of its own, so that the software switch, the simulator and the fuzzer
 // run the same code.
 //
+// A datagram goes this way:
+//
+//     decode ─▶ job known? ─▶ admit: generation, token, source, slot, shape
+//       ─▶ contribution or partial: slot machine ─▶ load or fold the values ─▶ answer
+//       ─▶ query: answer, or a query to the parent
+//       ─▶ of the parent: its result into the slot, everything else to those below
+//
+// Invariants: a packet that admit() refuses changes nothing but counters. An answer goes only to
+// addresses of the job, or to the sender of the packet, which then had the job's token or learns
+// only why it was refused. Refusals are limited, so that nobody uses the switch to send more than
+// was sent to it.
+//
 // Thread rules: one thread. Counters may be read from any.
 #pragma once
 
@@ -54,7 +66,7 @@ class Shard {
 
   struct Job {
     JobSpec spec;
-    sap::Place place;
+    sap::Role role;
     Slots slots;
     JobCounters counters;
   };
@@ -94,8 +106,8 @@ class Shard {
   void contribute(Job& job, const Packet& packet);
   void take_in(SlotHalf& half, std::byte* values, const Packet& packet, bool opens);
   void query(Job& job, const Packet& packet);
-  void ask_parent(const Job& job, const Packet& packet);
-  void hear_parent(Job& job, const Packet& packet);
+  void query_parent(const Job& job, const Packet& packet);
+  void on_parent_packet(Job& job, const Packet& packet);
   void parent_result(Job& job, const Packet& packet);
   void answer(Job& job, sap::Send send, const Packet& packet);
   void send_values(Job& job, sap::Type type, const Packet& packet,

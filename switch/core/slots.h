@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <new>
 
 #include "switch/protocol/sap.h"
 #include "switch/protocol/slot_machine.h"
@@ -48,9 +50,22 @@ class Slots {
 
   Slots() = default;
   // empty() afterwards: there is not enough memory.
-  Slots(uint32_t slots, uint32_t max_lanes);
+  Slots(uint32_t slots, uint32_t max_lanes)
+      : slots_(slots), stride_(kHalfBytes + stride_of(max_lanes)) {
+    if (slots == 0) return;
+    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(64, bytes_for(slots, max_lanes))));
+    if (!memory_) return;
+    std::memset(memory_.get(), 0, bytes_for(slots, max_lanes));
+    clear();
+  }
   bool empty() const { return !memory_; }
-  void clear();  // a generation begins
+  // A generation begins: every half is fresh. The numbers in it need no clearing, since the first
+  // contribution to a round replaces them.
+  void clear() {
+    for (uint32_t slot = 0; slot < slots_; ++slot) {
+      for (uint32_t index = 0; index < 2; ++index) new (at(slot, index)) SlotHalf;
+    }
+  }
 
   uint32_t count() const { return slots_; }
   SlotHalf& half(uint32_t slot, uint32_t epoch) {

@@ -10,22 +10,11 @@
 namespace slime::net {
 namespace {
 
-class Checker {
- public:
-  Checker(const P4Options& options, const P4Traits& traits) : options_(options), traits_(traits) {}
-  Result<void> all() const;
-
- private:
-  tl::unexpected<Error> bad(const char* what, const std::string& value,
-                            const std::string& accepted) const {
-    return fail(make_error(Status::kConfig, 0, "%s with %s %s: %s", traits_.device, what,
-                           value.c_str(), accepted.c_str()));
-  }
-  Result<void> hosts() const;
-
-  const P4Options& options_;
-  const P4Traits& traits_;
-};
+tl::unexpected<Error> bad(const P4Traits& traits, const char* what, const std::string& value,
+                          const std::string& accepted) {
+  return fail(make_error(Status::kConfig, 0, "%s with %s %s: %s", traits.device, what,
+                         value.c_str(), accepted.c_str()));
+}
 
 // "1, 2, 4, 8 or 16"
 std::string powers_up_to(uint32_t most) {
@@ -36,50 +25,29 @@ std::string powers_up_to(uint32_t most) {
   return text;
 }
 
-Result<void> Checker::hosts() const {
-  if (options_.hosts.size() >= traits_.hosts) {
-    return bad("hosts, in number", std::to_string(options_.hosts.size()),
-               "at most " + std::to_string(traits_.hosts - 1));
+Result<void> check_hosts(const P4Options& options, const P4Traits& traits) {
+  if (options.hosts.size() >= traits.hosts) {
+    return bad(traits, "hosts, in number", std::to_string(options.hosts.size()),
+               "at most " + std::to_string(traits.hosts - 1));
   }
-  const std::map<uint64_t, uint16_t> ports = ports_by_mac(options_.hosts);
-  for (const auto& [address, host] : options_.hosts) {
+  const std::map<uint64_t, uint16_t> ports = ports_by_mac(options.hosts);
+  for (const auto& [address, host] : options.hosts) {
     if (ports.at(host.mac) != host.port) {
-      return bad("a MAC", "at two ports", "a host with several addresses has one");
+      return bad(traits, "a MAC", "at two ports", "a host with several addresses has one");
     }
-    if (host.port >= traits_.ports) {
-      return bad("port", std::to_string(host.port),
-                 "0 to " + std::to_string(traits_.ports - 1) + " are possible");
+    if (host.port >= traits.ports) {
+      return bad(traits, "port", std::to_string(host.port),
+                 "0 to " + std::to_string(traits.ports - 1) + " are possible");
     }
-    if (host.mac == options_.mac) {
-      return bad("the MAC of a host", "that is also the switch's",
+    if (host.mac == options.mac) {
+      return bad(traits, "the MAC of a host", "that is also the switch's",
                  "give the switch one of its own");
     }
-    if (address == ipv4_of(options_.address)) {
-      return bad("a host at", options_.address.host(), "that is the switch's address");
+    if (address == ipv4_of(options.address)) {
+      return bad(traits, "a host at", options.address.host(), "that is the switch's address");
     }
   }
   return {};
-}
-
-Result<void> Checker::all() const {
-  const SocketAddress& address = options_.address;
-  if (address.is_ipv6() || address.is_any() || address.port() == 0) {
-    return bad("address", address.to_string(),
-               "one IPv4 address with a port is needed; the program has no IPv6");
-  }
-  if (!std::has_single_bit(options_.shards) || options_.shards > traits_.shards) {
-    return bad("shards", std::to_string(options_.shards),
-               "the program takes " + powers_up_to(traits_.shards) + "; set data.shards");
-  }
-  if (address.port() + options_.shards > 65536) {
-    return bad("address", address.to_string(), "each shard has a port from there on, up to 65535");
-  }
-  if (options_.max_lanes < 1) return bad("max_lanes", "0", "at least 1");
-  if (!sap::suffice(options_.formats)) {
-    return bad("formats", control::format_list(options_.formats),
-               "i32 and u32 are needed at least");
-  }
-  return hosts();
 }
 
 }  // namespace
@@ -103,7 +71,25 @@ uint32_t ipv4_of(const SocketAddress& address) {
 }
 
 Result<void> check(const P4Options& options, const P4Traits& traits) {
-  return Checker(options, traits).all();
+  const SocketAddress& address = options.address;
+  if (address.is_ipv6() || address.is_any() || address.port() == 0) {
+    return bad(traits, "address", address.to_string(),
+               "one IPv4 address with a port is needed; the program has no IPv6");
+  }
+  if (!std::has_single_bit(options.shards) || options.shards > traits.shards) {
+    return bad(traits, "shards", std::to_string(options.shards),
+               "the program takes " + powers_up_to(traits.shards) + "; set data.shards");
+  }
+  if (address.port() + options.shards > 65536) {
+    return bad(traits, "address", address.to_string(),
+               "each shard has a port from there on, up to 65535");
+  }
+  if (options.max_lanes < 1) return bad(traits, "max_lanes", "0", "at least 1");
+  if (!sap::suffice(options.formats)) {
+    return bad(traits, "formats", control::format_list(options.formats),
+               "i32 and u32 are needed at least");
+  }
+  return check_hosts(options, traits);
 }
 
 }  // namespace slime::net

@@ -20,9 +20,10 @@ struct P4Traits {
   // Of all jobs together.
   uint32_t slots = 0;
   uint32_t jobs = 0;
-  uint32_t sources = 0;  // addresses of children and parents
-  uint32_t hosts = 0;    // entries of the forwarding table; one is the switch's own
-  uint16_t ports = 0;    // numbers that a port can have, from 0 on
+  uint32_t sources = 0;           // addresses of children and parents
+  uint32_t hosts = 0;             // entries of the forwarding table; one is the switch's own
+  uint16_t ports = 0;             // numbers that a port can have, from 0 on
+  const char* reject_meter = "";  // limits refusals
 };
 
 // The MAC of a host, and the port of the switch that leads to it.

@@ -17,6 +17,8 @@ auto find_key(std::vector<TableEntry>& entries, const TableEntry& entry) {
 
 }  // namespace
 
+// Memory and counters are cleared before anything leads packets to them. The entry that opens the
+// job comes last.
 Result<void> P4Job::install() {
   if (auto done = clear_slots(); !done) return done;
   for (const CounterCell& cell : program_.job_counters(place_)) {
@@ -46,6 +48,8 @@ Result<void> P4Job::add(const TableEntry& entry) {
   return added;
 }
 
+// In the opposite order: the first step closes the job. What was removed is forgotten at once, so a
+// repeated call goes on where the last one failed.
 Result<void> P4Job::uninstall() {
   for (; !entries_.empty(); entries_.pop_back()) {
     if (auto done = runtime_.remove(entries_.back()); !done) return done;

@@ -46,21 +46,23 @@ Result<void> P4Switch::program() {
   const P4Program::Flooding flooding = program_->flooding();
   if (auto done = runtime_->add_group(flooding.group); !done) return done;
   if (auto done = runtime_->set_default(flooding.table, flooding.action); !done) return done;
-  return runtime_->limit(program_->reject_meter(), Shard::kRejectsPerSecond);
+  return runtime_->limit(program_->traits().reject_meter, Shard::kRejectsPerSecond);
 }
 
-int P4Switch::tend() {
-  if (steady_clock::now() >= look_at_) {
-    if (lost_ || !runtime_->looks_alive()) begin_again();
-    look_at_ = steady_clock::now() + kLookEvery;
+int P4Switch::maintain() {
+  if (steady_clock::now() >= next_check_) {
+    if (lost_ || !runtime_->is_connected()) reprogram();
+    next_check_ = steady_clock::now() + kCheckEvery;
   }
-  return static_cast<int>(kLookEvery.count());
+  return static_cast<int>(kCheckEvery.count());
 }
 
-void P4Switch::begin_again() {
+// All jobs are lost from the first failure on, whether or not the device kept their entries: nobody
+// knows which of the last calls took effect. The same trouble is logged once.
+void P4Switch::reprogram() {
   if (!lost_) {
     SLIME_WARN("%s is lost, and with it %zu jobs; it is tried again every %lld ms", name().c_str(),
-               jobs_.size(), static_cast<long long>(kLookEvery.count()));
+               jobs_.size(), static_cast<long long>(kCheckEvery.count()));
   }
   lost_ = true;
   for (auto& [number, job] : jobs_) job.lose();
@@ -118,6 +120,7 @@ Result<void> P4Switch::check(const JobSpec& spec) const {
   return {};
 }
 
+// Beside the jobs that are there. A lost job takes nothing.
 Result<Placement> P4Switch::place(const JobSpec& spec) const {
   const P4Traits& traits = program_->traits();
   std::vector<PlacedJob> placed;
@@ -133,6 +136,7 @@ Result<Placement> P4Switch::place(const JobSpec& spec) const {
                          traits.sources));
 }
 
+// A job of the same number is replaced: it is removed first.
 Result<void> P4Switch::add_job(const JobSpec& spec) {
   if (auto checked = check(spec); !checked) return checked;
   if (jobs_.contains(spec.job)) {

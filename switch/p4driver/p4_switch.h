@@ -2,9 +2,9 @@
 // over a P4Runtime. Which device and which program it is, only these two know.
 //
 // States: connected, or lost. When the connection ends, the device may have been started again with
-// empty tables, and an entry that was being written may be half there: so its jobs are lost. tend()
-// connects and programs it from nothing, and repeats that until it succeeds. The switch then
-// refuses packets of lost jobs (no such job), and their workers ask for new jobs.
+// empty tables, and an entry that was being written may be half there: so its jobs are lost.
+// maintain() connects and programs it from nothing, and repeats that until it succeeds. The switch
+// then refuses packets of lost jobs (no such job), and their workers ask for new jobs.
 //
 // Invariants: a job's index, range of slots and multicast groups are its own, unless it is lost.
 // Thread rules: the controller's thread; shape() any. Each call of the device is waited for, until
@@ -22,7 +22,7 @@ namespace slime::net {
 
 class P4Switch final : public SwitchDriver {
  public:
-  static constexpr std::chrono::milliseconds kLookEvery{500};
+  static constexpr std::chrono::milliseconds kCheckEvery{500};
 
   // Checks the program's options, connects, and programs the device.
   static Result<std::unique_ptr<P4Switch>> open(std::unique_ptr<P4Runtime> runtime,
@@ -34,11 +34,11 @@ class P4Switch final : public SwitchDriver {
   Result<void> fence(uint16_t job, uint8_t generation, uint32_t token) override;
   Result<JobTotals> totals(uint16_t job) const override;
   std::vector<DeviceCounter> counters() const override;
-  int tend() override;
+  int maintain() override;
 
  private:
   P4Switch(std::unique_ptr<P4Runtime> runtime, std::unique_ptr<const P4Program> program);
-  void begin_again();
+  void reprogram();
   Result<void> program();
   Result<void> check(const JobSpec& spec) const;
   Result<void> check_address(const JobSpec& spec, const char* who, const SocketAddress& end) const;
@@ -53,7 +53,7 @@ class P4Switch final : public SwitchDriver {
   bool lost_ = false;
   std::string trouble_;  // why the last attempt to program it failed: the log has it once
   uint64_t restarts_ = 0;
-  std::chrono::steady_clock::time_point look_at_{};
+  std::chrono::steady_clock::time_point next_check_{};
 };
 
 }  // namespace slime::net

@@ -38,7 +38,6 @@ class P4Program {
   // Of the device, whatever jobs it has: own address, hosts, and what else the program needs.
   virtual std::vector<TableEntry> device_entries() const = 0;
   virtual Flooding flooding() const = 0;
-  virtual std::string_view reject_meter() const = 0;  // limits refusals
   // The counter with that number in SLIME_SHARD_COUNTERS.
   virtual CounterCell device_counter(uint32_t number) const = 0;
 
@@ -57,10 +56,7 @@ class P4Program {
   virtual std::vector<MulticastGroup> job_groups(const JobSpec& spec,
                                                  const Placement& place) const = 0;
   // The way to the job's parent that the program needs besides the entries. Nothing: none.
-  virtual std::optional<MirrorSession> job_mirror(const JobSpec& spec,
-                                                  const Placement& place) const {
-    (void)spec;
-    (void)place;
+  virtual std::optional<MirrorSession> job_mirror(const JobSpec&, const Placement&) const {
     return std::nullopt;
   }
   // What must be zero where a job begins, or a generation of it. Empty: a new token is enough.

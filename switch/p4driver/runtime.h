@@ -26,7 +26,7 @@ class P4Runtime {
   // After it nothing is known to be on the device: reset() must be the next call.
   virtual Result<void> connect() = 0;
   // False: the other end has closed the connection. Sends nothing, and does not wait.
-  virtual bool looks_alive() const = 0;
+  virtual bool is_connected() const = 0;
   // Tables, registers, counters and multicast groups are as when the device began.
   virtual Result<void> reset() = 0;
 

@@ -21,7 +21,7 @@
 // no signature.
 //
 // A round that is no sum (minimum, maximum, or) has its lanes twice, one copy after the other:
-// see sap_check.h.
+// see check.h.
 //
 // Thread rules: pure functions.
 #pragma once
@@ -143,7 +143,7 @@ struct Header {
   int8_t exponents[2] = {kExponentOfZero, kExponentOfZero};  // of two blocks of numbers
   uint8_t special = 0;
   uint8_t level = 0;   // kPartial: levels below; kStatus: 1 if the root tells of leaves; else 0
-  uint32_t check = 0;  // see sap_check.h
+  uint32_t check = 0;  // see check.h
 };
 
 enum class Fault : uint8_t {

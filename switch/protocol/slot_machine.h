@@ -39,7 +39,7 @@ constexpr uint32_t wrapped(uint32_t epoch) {
 }
 
 // Where a switch stands, for one job.
-struct Place {
+struct Role {
   uint32_t all = 0;  // a bit per child
   bool root = true;  // has no parent
 };
@@ -68,7 +68,7 @@ struct Verdict {
 
 // A child's contribution. Validity of job, generation, source, slot and shape is settled before.
 template <unsigned kBits = 32>
-constexpr Verdict on_contribution(Half& half, uint32_t epoch, uint32_t child, const Place& place) {
+constexpr Verdict on_contribution(Half& half, uint32_t epoch, uint32_t child, const Role& role) {
   // Workers keep their epochs when a generation begins, so whatever comes first is the newest.
   const bool fresh = half.arrived == 0;
   const int32_t ahead = fresh ? 1 : rounds_ahead<kBits>(epoch, half.epoch);
@@ -78,24 +78,24 @@ constexpr Verdict on_contribution(Half& half, uint32_t epoch, uint32_t child, co
   const bool first = ahead > 0;
   if (first) half = {.epoch = epoch, .arrived = 0, .done = false};
   if (half.arrived & bit) {
-    if (half.arrived != place.all) return {.event = Event::kDuplicate, .send = Send::kNothing};
-    const bool answered = place.root || half.done;
+    if (half.arrived != role.all) return {.event = Event::kDuplicate, .send = Send::kNothing};
+    const bool answered = role.root || half.done;
     return {.event = Event::kRepeated, .send = answered ? Send::kResultAgain : Send::kPartial};
   }
   half.arrived |= bit;
   Verdict verdict{.event = first ? Event::kOpened : Event::kFolded, .send = Send::kNothing};
-  if (half.arrived == place.all) verdict.send = place.root ? Send::kResult : Send::kPartial;
+  if (half.arrived == role.all) verdict.send = role.root ? Send::kResult : Send::kPartial;
   return verdict;
 }
 
 // A child asks how far its round is: the answer, or who is missing. Changes nothing.
 template <unsigned kBits = 32>
-constexpr Send on_query(const Half& half, uint32_t epoch, const Place& place) {
+constexpr Send on_query(const Half& half, uint32_t epoch, const Role& role) {
   const bool fresh = half.arrived == 0;
   const int32_t ahead = fresh ? 1 : rounds_ahead<kBits>(epoch, half.epoch);
   if (ahead < 0) return Send::kNothing;
-  if (ahead > 0 || half.arrived != place.all) return Send::kStatus;
-  return place.root || half.done ? Send::kResultAgain : Send::kPartial;
+  if (ahead > 0 || half.arrived != role.all) return Send::kStatus;
+  return role.root || half.done ? Send::kResultAgain : Send::kPartial;
 }
 
 // Whose contributions to `epoch` have come, for the answer to a query.
@@ -104,8 +104,8 @@ constexpr uint32_t arrived_for(const Half& half, uint32_t epoch) {
 }
 
 // At an inner switch. True: the payload replaces the half's values and goes to all children.
-constexpr bool on_parent_result(Half& half, uint32_t epoch, const Place& place) {
-  if (half.epoch != epoch || half.arrived != place.all || half.done) return false;
+constexpr bool on_parent_result(Half& half, uint32_t epoch, const Role& role) {
+  if (half.epoch != epoch || half.arrived != role.all || half.done) return false;
   half.done = true;
   return true;
 }

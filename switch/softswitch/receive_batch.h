@@ -13,6 +13,8 @@
 
 namespace slime::net {
 
+// Invariant: datagram(), truncated() and from() are valid for indices below the last receive()'s
+// answer, until the next receive().
 // Thread rules: one thread.
 class ReceiveBatch {
  public:

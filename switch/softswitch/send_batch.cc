@@ -40,6 +40,7 @@ void SendBatch::send(const Outgoing& packet, std::span<const SocketAddress> to) 
   }
 }
 
+// Copies the header, and a payload of a single word; a longer payload stays where it is.
 const SendBatch::Answer& SendBatch::keep(const Outgoing& packet) {
   Answer& answer = answers_[answers_used_++];
   std::ranges::copy(packet.header, answer.start.begin());
@@ -75,6 +76,7 @@ SendBatch::Group& SendBatch::group_for(const SocketAddress& address, uint32_t by
   return group;
 }
 
+// The message of a group. If it has several packets, the kernel is told where to cut them apart.
 void SendBatch::prepare(uint32_t index) {
   Group& group = groups_[index];
   msghdr& message = messages_[index].msg_hdr;
@@ -111,6 +113,8 @@ void SendBatch::flush() {
   answers_used_ = groups_used_ = last_group_ = 0;
 }
 
+// The kernel has refused a message. If that may be for its segments, its packets go one by one, and
+// later packets of that length are not put together.
 void SendBatch::refused(uint32_t index, int code) {
   Group& group = groups_[index];
   if (group.packets == 1 || !refuses_segments(code)) return counters_.send_drops.add(group.packets);

@@ -25,9 +25,13 @@ struct ShardThreadOptions {
   CpuSet near = {};  // the CPUs near its NIC; empty: not known
 };
 
-// Thread rules: everything but shard() and the counters belongs to the controller's thread.
+// States: running from start() on, until begin_stop() or the destructor. Between two batches the
+// thread looks for a command: none, posted (command_ is set) or running_. A command that is not
+// begun within its deadline is withdrawn, one that has begun is waited for, since it uses memory of
+// the caller.
 //
 // The thread runs on the CPUs near its NIC, as far as the process may; else where the process may.
+// Thread rules: everything but shard() and the counters belongs to the controller's thread.
 class ShardThread {
  public:
   // An idle thread looks up this often, should the bell have been lost.

@@ -147,6 +147,7 @@ Client::~Client() = default;
 
 void Client::close() { connection_ = nullptr; }
 
+// Tries again while the server may still know our last connection.
 Result<Description> Client::open(const std::string& program) {
   const gpr_timespec deadline = in_ms(call_ms_);
   for (;;) {
@@ -170,6 +171,8 @@ Result<Description> Client::try_to_open(const std::string& program) {
   return description;
 }
 
+// Opens the stream, says who we are, and waits for the answer. After that one read is always under
+// way, whose end is that of the stream.
 Result<void> Client::subscribe() {
   const gpr_timespec deadline = in_ms(call_ms_);
   Connection& to = *connection_;
@@ -198,6 +201,7 @@ Result<void> Client::subscribe() {
   return {};
 }
 
+// Looks at the end of the read that is under way, without waiting.
 bool Client::is_alive() {
   if (!connection_) return false;
   constexpr int kMostMessages = 64;  // none is asked for, and only is_alive() reads them
@@ -211,6 +215,7 @@ bool Client::is_alive() {
   return false;
 }
 
+// Finds the program among those that the chip runs, and returns both descriptions.
 Result<Description> Client::describe(const std::string& program) {
   grpc::ClientContext context;
   context.set_deadline(in_ms(call_ms_));
@@ -232,6 +237,7 @@ Result<Description> Client::describe(const std::string& program) {
                                                    (others.empty() ? "none" : others)));
 }
 
+// From here on, this client may write the tables of the program.
 Result<void> Client::bind(const std::string& program) {
   grpc::ClientContext context;
   context.set_deadline(in_ms(call_ms_));

@@ -15,7 +15,14 @@
 
 #include "base/error.h"
 #include "base/net/socket.h"
-#include "tofino/bfruntime.pb.h"
+
+// Of bfruntime.proto, whose generated header only client.cc and messages.h need.
+namespace bfrt_proto {
+class ReadRequest;
+class ReadResponse;
+class TargetDevice;
+class WriteRequest;
+}  // namespace bfrt_proto
 
 namespace slime::net::bfrt {
 

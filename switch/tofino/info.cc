@@ -136,7 +136,6 @@ Result<Table> read_table(const json& from, Table::Type type) {
   Table table;
   table.type = type;
   if (!read_name(from, &table)) return malformed("a table", "it has no name or no number");
-  table.size = number(from, "size", std::numeric_limits<uint64_t>::max()).value_or(0);
   table.has_const_default = flag(from, "has_const_default_action");
   for (const json& attribute : list(from, "attributes")) {
     if (attribute == "ConstTable") table.has_const_entries = true;
@@ -156,6 +155,7 @@ Result<Table> read_table(const json& from, Table::Type type) {
 
 }  // namespace
 
+// Tables of one description. A name that is there twice would make find() a guess: it is an error.
 Result<void> Info::add_tables(const char* whose, std::string_view json_text) {
   const json all = json::parse(json_text, nullptr, false);  // it does not throw
   const json* tables = member(all, "tables");
@@ -174,6 +174,8 @@ Result<void> Info::add_tables(const char* whose, std::string_view json_text) {
   return {};
 }
 
+// A table of the program is also found without the name of its pipeline, unless two pipelines have
+// one of that name.
 Result<Info> Info::parse(std::string_view program, std::string_view chip) {
   Info info;
   if (auto added = info.add_tables("the description of the program", program); !added) {

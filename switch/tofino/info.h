@@ -42,7 +42,6 @@ struct Table {
   std::string name;
   uint32_t id = 0;
   Type type = Type::kMatch;
-  uint64_t size = 0;
   bool has_const_entries = false;
   bool has_const_default = false;
   std::vector<Field> key;

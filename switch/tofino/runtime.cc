@@ -4,6 +4,7 @@
 #include <set>
 
 #include "switch/tofino/messages.h"
+#include "switch/tofino/program.h"
 
 namespace slime::net {
 
@@ -31,6 +32,12 @@ const char* name_of(Table::Type type) {
     default:
       return "table of the chip";
   }
+}
+
+auto entry_update(Update::Type type, const TableEntry& entry) {
+  return [type, &entry](const Table& table, WriteRequest* to) {
+    return bfrt::put_entry(table, type, entry, to);
+  };
 }
 
 }  // namespace
@@ -148,23 +155,17 @@ Result<void> BfRuntime::delete_all(std::string_view name, Type type) {
 
 Result<void> BfRuntime::add(const TableEntry& entry) {
   return write({"add an entry to", std::string(entry.table)}, entry.table, Type::kMatch,
-               [&](const Table& table, WriteRequest* to) {
-                 return bfrt::put_entry(table, Update::INSERT, entry, to);
-               });
+               entry_update(Update::INSERT, entry));
 }
 
 Result<void> BfRuntime::modify(const TableEntry& entry) {
   return write({"change an entry of", std::string(entry.table)}, entry.table, Type::kMatch,
-               [&](const Table& table, WriteRequest* to) {
-                 return bfrt::put_entry(table, Update::MODIFY, entry, to);
-               });
+               entry_update(Update::MODIFY, entry));
 }
 
 Result<void> BfRuntime::remove(const TableEntry& entry) {
   return write({"remove an entry of", std::string(entry.table)}, entry.table, Type::kMatch,
-               [&](const Table& table, WriteRequest* to) {
-                 return bfrt::put_entry(table, Update::DELETE, entry, to);
-               });
+               entry_update(Update::DELETE, entry));
 }
 
 Result<void> BfRuntime::set_default(std::string_view name, const TableAction& action) {
@@ -287,6 +288,12 @@ Result<void> BfRuntime::mirror(const MirrorSession& session) {
   auto inserted = put(Update::INSERT);
   if (inserted || !client_.is_open()) return inserted;
   return put(Update::MODIFY);
+}
+
+Result<std::unique_ptr<P4Switch>> open_tofino(TofinoOptions options) {
+  auto runtime = std::make_unique<BfRuntime>(options.runtime, options.program, options.device,
+                                             options.call_ms);
+  return P4Switch::open(std::move(runtime), std::make_unique<TofinoProgram>(std::move(options)));
 }
 
 }  // namespace slime::net

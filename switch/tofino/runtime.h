@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "switch/p4driver/runtime.h"
+#include "switch/p4driver/p4_switch.h"
 #include "switch/tofino/client.h"
 #include "switch/tofino/info.h"
 
@@ -32,7 +32,7 @@ class BfRuntime final : public P4Runtime {
 
   const SocketAddress& server() const override { return server_; }
   Result<void> connect() override;
-  bool looks_alive() const override { return client_.is_alive(); }
+  bool is_connected() const override { return client_.is_alive(); }
   Result<void> reset() override;
   Result<void> add(const TableEntry& entry) override;
   Result<void> modify(const TableEntry& entry) override;
@@ -72,5 +72,15 @@ class BfRuntime final : public P4Runtime {
   bfrt::Info info_;
   std::map<uint16_t, std::vector<uint32_t>> groups_;
 };
+
+// A Tofino 2 that runs switch/p4/tna/switch.p4, as a SwitchDriver.
+struct TofinoOptions : P4Options {
+  SocketAddress runtime;           // BFRuntime's gRPC server; bf_switchd has it on port 50052
+  std::string program = "switch";  // as bf_switchd calls it (its .conf file, "program-name")
+  uint32_t device = 0;             // as bf_switchd numbers its chips
+  int call_ms = 2000;              // deadline of each call
+};
+
+Result<std::unique_ptr<P4Switch>> open_tofino(TofinoOptions options);
 
 }  // namespace slime::net

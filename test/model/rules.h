@@ -14,8 +14,8 @@ using Halves = std::array<sap::Half, 2>;
 struct Rules {
   virtual ~Rules() = default;
   virtual sap::Verdict on_contribution(Halves& halves, uint32_t epoch, uint32_t child,
-                                       const sap::Place& place) const = 0;
-  virtual bool on_parent_result(Halves& halves, uint32_t epoch, const sap::Place& place) const = 0;
+                                       const sap::Role& role) const = 0;
+  virtual bool on_parent_result(Halves& halves, uint32_t epoch, const sap::Role& role) const = 0;
   virtual bool answers(uint32_t result, uint32_t waiting) const {
     return sap::answers(result, waiting);
   }
@@ -30,11 +30,11 @@ struct Rules {
 template <unsigned kBits>
 struct RealRules : Rules {
   sap::Verdict on_contribution(Halves& halves, uint32_t epoch, uint32_t child,
-                               const sap::Place& place) const override {
-    return sap::on_contribution<kBits>(halves[epoch & 1], epoch, child, place);
+                               const sap::Role& role) const override {
+    return sap::on_contribution<kBits>(halves[epoch & 1], epoch, child, role);
   }
-  bool on_parent_result(Halves& halves, uint32_t epoch, const sap::Place& place) const override {
-    return sap::on_parent_result(halves[epoch & 1], epoch, place);
+  bool on_parent_result(Halves& halves, uint32_t epoch, const sap::Role& role) const override {
+    return sap::on_parent_result(halves[epoch & 1], epoch, role);
   }
   uint32_t epoch_bits() const override { return kBits; }
 };
@@ -44,49 +44,49 @@ struct RealRules : Rules {
 template <unsigned kBits>
 struct NextRoundOnly : RealRules<kBits> {
   sap::Verdict on_contribution(Halves& halves, uint32_t epoch, uint32_t child,
-                               const sap::Place& place) const override {
+                               const sap::Role& role) const override {
     const sap::Half& half = halves[epoch & 1];
     const bool possible =
         half.arrived == 0 || epoch == half.epoch || sap::wrapped<kBits>(epoch - 2) == half.epoch;
     if (!possible) return {};
-    return RealRules<kBits>::on_contribution(halves, epoch, child, place);
+    return RealRules<kBits>::on_contribution(halves, epoch, child, role);
   }
 };
 
 // A packet of any other round opens its half anew.
 struct WithoutStaleGuard : RealRules<8> {
   sap::Verdict on_contribution(Halves& halves, uint32_t epoch, uint32_t child,
-                               const sap::Place& place) const override {
+                               const sap::Role& role) const override {
     sap::Half& half = halves[epoch & 1];
     if (sap::rounds_ahead<8>(epoch, half.epoch) < 0) half.epoch = (epoch - 2) & 0xff;
-    return RealRules::on_contribution(halves, epoch, child, place);
+    return RealRules::on_contribution(halves, epoch, child, role);
   }
 };
 
 // As if a generation began at round 0, and not where the workers are.
 struct FreshAtZero : RealRules<3> {
   sap::Verdict on_contribution(Halves& halves, uint32_t epoch, uint32_t child,
-                               const sap::Place& place) const override {
+                               const sap::Role& role) const override {
     if (halves[epoch & 1].arrived == 0 && sap::rounds_ahead<3>(epoch, 0) < 0) return {};
-    return RealRules::on_contribution(halves, epoch, child, place);
+    return RealRules::on_contribution(halves, epoch, child, role);
   }
 };
 
 // A child's contribution is folded as often as it comes.
 struct WithoutDedup : RealRules<8> {
   sap::Verdict on_contribution(Halves& halves, uint32_t epoch, uint32_t child,
-                               const sap::Place& place) const override {
+                               const sap::Role& role) const override {
     sap::Half& half = halves[epoch & 1];
     if (half.epoch == epoch) half.arrived &= ~(1u << child);
-    return RealRules::on_contribution(halves, epoch, child, place);
+    return RealRules::on_contribution(halves, epoch, child, role);
   }
 };
 
 // The result of any round counts for the one in the half.
 struct WithoutParentEpoch : RealRules<8> {
-  bool on_parent_result(Halves& halves, uint32_t epoch, const sap::Place& place) const override {
+  bool on_parent_result(Halves& halves, uint32_t epoch, const sap::Role& role) const override {
     sap::Half& half = halves[epoch & 1];
-    return sap::on_parent_result(half, half.epoch, place);
+    return sap::on_parent_result(half, half.epoch, role);
   }
 };
 
@@ -111,7 +111,7 @@ struct WindowBeyondRing : RealRules<8> {
 // A slot is known by one bit, and who contributes to one half leaves the other: as in SwitchML.
 struct ClearBitForEpoch : RealRules<8> {
   sap::Verdict on_contribution(Halves& halves, uint32_t epoch, uint32_t child,
-                               const sap::Place& place) const override {
+                               const sap::Role& role) const override {
     sap::Half &half = halves[epoch & 1], &other = halves[~epoch & 1];
     const uint32_t bit = 1u << child;
     const bool was_complete = half.done;
@@ -124,7 +124,7 @@ struct ClearBitForEpoch : RealRules<8> {
     if (seen) {
       return {sap::Event::kDuplicate, was_complete ? sap::Send::kResultAgain : sap::Send::kNothing};
     }
-    half.done = half.arrived == place.all;
+    half.done = half.arrived == role.all;
     return {event, half.done ? sap::Send::kResult : sap::Send::kNothing};
   }
   bool answers(uint32_t result, uint32_t waiting) const override {

@@ -49,7 +49,7 @@ class Walk {
   uint32_t switch_above(uint32_t worker) const {
     return model_.tree_ ? model_.leaf_of_[worker] : root();
   }
-  sap::Place place(uint32_t at) const {
+  sap::Role role(uint32_t at) const {
     const bool is_root = at == root();
     const uint32_t children =
         is_root ? (model_.tree_ ? leaves() : model_.workers_) : bounds_.leaves[at];
@@ -142,7 +142,7 @@ class Walk {
     }
     const uint32_t h = packet.epoch & 1;
     const sap::Verdict verdict =
-        rules_.on_contribution(target.halves, packet.epoch, child, place(at));
+        rules_.on_contribution(target.halves, packet.epoch, child, role(at));
     if (verdict.event == sap::Event::kOpened) {
       target.values[h] = packet.value;
       target.rounds[h] = packet.round;
@@ -167,7 +167,7 @@ class Walk {
   }
 
   void send_to_all_below(uint32_t at, const Packet& packet) {
-    for (uint32_t child = 0; place(at).all >> child; ++child) {
+    for (uint32_t child = 0; role(at).all >> child; ++child) {
       put_down(link_to(at, child), packet);
     }
   }
@@ -177,7 +177,7 @@ class Walk {
     const uint32_t h = packet.epoch & 1;
     if (rules_.same_generation(packet.generation, now_.generation) &&
         rules_.same_token(token, kToken) &&
-        rules_.on_parent_result(target.halves, packet.epoch, place(leaf))) {
+        rules_.on_parent_result(target.halves, packet.epoch, role(leaf))) {
       target.values[h] = packet.value;
       send_to_all_below(leaf, {.epoch = static_cast<uint8_t>(target.halves[h].epoch),
                                .generation = now_.generation,

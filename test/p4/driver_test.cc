@@ -190,8 +190,8 @@ TEST_F(Driver, CountsByTheProgramsOrder) {
 TEST_F(Driver, BeginsAgainAfterARestart) {
   const auto tend_until = [&](const std::function<bool()>& done) {
     for (int i = 0; i < 600 && !done(); ++i) {
-      (void)switch_->tend();
-      std::this_thread::sleep_for(net::P4Switch::kLookEvery / 10);
+      (void)switch_->maintain();
+      std::this_thread::sleep_for(net::P4Switch::kCheckEvery / 10);
     }
     return done();
   };
@@ -207,8 +207,8 @@ TEST_F(Driver, BeginsAgainAfterARestart) {
     state.fail_at = "limit reject_rate";
   });
   for (int i = 0; i < 3; ++i) {
-    std::this_thread::sleep_for(net::P4Switch::kLookEvery);
-    (void)switch_->tend();
+    std::this_thread::sleep_for(net::P4Switch::kCheckEvery);
+    (void)switch_->maintain();
     EXPECT_TRUE(is_lost());
     EXPECT_FALSE(is_back());
   }

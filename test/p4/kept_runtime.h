@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "switch/bmv2/runtime.h"
-#include "switch/tofino/entries.h"
+#include "switch/tofino/program.h"
 
 namespace slime::p4 {
 
@@ -26,9 +26,9 @@ class KeptRuntime final : public net::P4Runtime {
 
   const SocketAddress& server() const override { return device_.runtime.server(); }
   Result<void> connect() override {
-    return looks_alive() ? Result<void>() : device_.runtime.connect();
+    return is_connected() ? Result<void>() : device_.runtime.connect();
   }
-  bool looks_alive() const override { return device_.runtime.looks_alive(); }
+  bool is_connected() const override { return device_.runtime.is_connected(); }
   Result<void> reset() override {
     while (!device_.entries.empty()) {
       if (auto done = device_.runtime.remove(device_.entries.back()); !done) return done;

@@ -26,8 +26,8 @@ class Program:
     def __init__(self, target, driver):
         paths = [*CORE.glob("*.p4"), *(ROOT / "switch/p4" / target).glob("*.p4")]
         self.p4 = "\n".join(read(path) for path in sorted(paths))
-        self.header = read(ROOT / "switch" / driver / "entries.h")
-        self.cpp = read(ROOT / "switch" / driver / "entries.cc")
+        self.header = read(ROOT / "switch" / driver / "program.h")
+        self.cpp = read(ROOT / "switch" / driver / "program.cc")
 
 
 def number(text):
@@ -131,9 +131,9 @@ def tables_to_fill(text):
 
 
 def check_entries(p4, cpp, header):
-    """What entries.cc writes has the keys and parameters that the program declares, and their widths."""
+    """What program.cc writes has the keys and parameters that the program declares, and their widths."""
     for constant, name in re.findall(r'\bk(\w+) = "([\w.]+)"', header):
-        cpp = re.sub(rf"\bk{constant}\b", f'"{name}"', cpp)
+        cpp = re.sub(rf"{{\s*k{constant},(?=\s*{{{{)", f'{{"{name}",', cpp)  # an entry's table
     calls = []  # a table or an action, and the fields that follow it
     for name, field, bits in re.findall(r'"(Switch\w+(?:\.\w+)+)"|{"([\w.]+)", (\d+),', cpp):
         if name:

@@ -32,7 +32,7 @@ mutant() {
     not_ok "mutant $2 of $1: $(tail -n 1 "$work/found")"
   fi
 }
-core=switch/p4/core v1model=switch/p4/v1model program=switch/bmv2/entries
+core=switch/p4/core v1model=switch/p4/v1model program=switch/bmv2/program
 mutant $core/sap.p4 's/bit<8> child;/bit<16> child;/'
 mutant $core/sap.p4 's/bit<32> token;/bit<32> nonce;/'
 mutant $core/sap.p4 's/(SAP_QUERY) 6/\1 7/'
@@ -52,7 +52,7 @@ mutant $program.cc 's/job\.take"/job.give"/'
 mutant $program.h 's/kHalves = 16384/kHalves = 32768/'
 mutant $program.h 's/slot\.arrivals/slot.arrived/'
 mutant $v1model/switch.p4 's/(define SOURCES) 4096/\1 2048/'
-tna=switch/p4/tna program=switch/tofino/entries
+tna=switch/p4/tna program=switch/tofino/program
 mutant $tna/admission.p4 's/hdr.udp.destination: exact;//'
 mutant $tna/admission.p4 's/epoch\[0:0\]: exact/epoch[1:0]: exact/'
 mutant $tna/admission.p4 's/bit<32> others,/bit<16> others,/'

@@ -34,7 +34,7 @@ class RecordingRuntime final : public P4Runtime {
   explicit RecordingRuntime(Device& device) : device_(device) {}
   const SocketAddress& server() const override { return server_; }
   Result<void> connect() override { return {}; }
-  bool looks_alive() const override { return true; }
+  bool is_connected() const override { return true; }
   Result<void> reset() override { return {}; }
   Result<void> add(const TableEntry& entry) override {
     auto done = device_.call("add " + std::string(entry.table));
@@ -83,14 +83,14 @@ constexpr P4Traits kTraits{.device = "chip",
                            .jobs = 3,
                            .sources = 12,
                            .hosts = 8,
-                           .ports = 8};
+                           .ports = 8,
+                           .reject_meter = "rejects"};
 
 class ChipProgram final : public P4Program {
  public:
   explicit ChipProgram(P4Options options) : P4Program(kTraits, std::move(options)) {}
   std::vector<TableEntry> device_entries() const override { return {}; }
   Flooding flooding() const override { return {{.id = 1}, "bridge", {"flood", {}}}; }
-  std::string_view reject_meter() const override { return "rejects"; }
   CounterCell device_counter(uint32_t number) const override { return {"device", number}; }
   std::string refusal_of(const JobSpec&) const override { return ""; }
   std::vector<TableEntry> job_entries(const JobSpec& spec, const Placement&) const override {

@@ -5,36 +5,18 @@
 
 #include <algorithm>
 
+#include "test/support/tofino_job.h"
+
 namespace slime::net {
 namespace {
 
+using slime::test::address_of;
+using slime::test::tofino_job;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-SocketAddress at(const char* text) { return *SocketAddress::parse(text); }
-
-P4Options options() {
-  P4Options options;
-  options.address = at("10.0.0.254:28880");
-  options.mac = 0x020000000001;
-  options.hosts[0x0a000001] = {0x020000000101, 8};
-  options.hosts[0x0a000002] = {0x020000000102, 127};
-  options.hosts[0x0a000003] = {0x020000000103, 128};
-  return options;
-}
-
-JobSpec job() {
-  JobSpec spec;
-  spec.job = 7;
-  spec.generation = 3;
-  spec.token = 0x01020304;
-  spec.slots = 5;
-  spec.max_lanes = 32;
-  spec.formats = sap::kWordFormats;
-  spec.children = {at("10.0.0.1:4000"), at("10.0.0.2:4001")};
-  return spec;
-}
+P4Options options() { return slime::test::tofino_options({8, 127, 128}); }
 
 constexpr Placement kPlace{.index = 2, .first_slot = 40};
 
@@ -50,17 +32,18 @@ uint64_t value_of(const std::vector<TableField>& fields, std::string_view name) 
 TEST(TofinoProgram, AJobIsOpenedByItsTokenLast) {
   const TofinoProgram program(options());
   std::vector<std::string> tables;
-  for (const TableEntry& entry : program.job_entries(job(), kPlace)) {
+  for (const TableEntry& entry : program.job_entries(tofino_job(), kPlace)) {
     tables.push_back(last_name(entry.table));
   }
   EXPECT_THAT(tables, ElementsAre("sources", "ends", "sources", "ends", "jobs", "generations",
                                   "members", "members"));
-  EXPECT_THAT(program.job_registers(job(), kPlace), IsEmpty()) << "a new token makes halves fresh";
+  EXPECT_THAT(program.job_registers(tofino_job(), kPlace), IsEmpty())
+      << "a new token makes halves fresh";
 }
 
 TEST(TofinoProgram, HalvesOfOddRoundsAreApart) {
   const TofinoProgram program(options());
-  const std::vector<TableEntry> entries = program.job_entries(job(), kPlace);
+  const std::vector<TableEntry> entries = program.job_entries(tofino_job(), kPlace);
   const TableEntry& even = entries[entries.size() - 2];
   const TableEntry& odd = entries.back();
   EXPECT_EQ(value_of(even.key, "odd"), 0u);
@@ -72,10 +55,10 @@ TEST(TofinoProgram, HalvesOfOddRoundsAreApart) {
 
 TEST(TofinoProgram, AFenceLeavesWhatDoesNotNameTheGeneration) {
   const TofinoProgram program(options());
-  JobSpec next = job();
+  JobSpec next = tofino_job();
   next.generation = 4;
   next.token = 5;
-  const std::vector<TableEntry> before = program.job_entries(job(), kPlace);
+  const std::vector<TableEntry> before = program.job_entries(tofino_job(), kPlace);
   const std::vector<TableEntry> after = program.job_entries(next, kPlace);
   ASSERT_EQ(before.size(), after.size());
   for (size_t i = 0; i < before.size(); ++i) {
@@ -85,8 +68,8 @@ TEST(TofinoProgram, AFenceLeavesWhatDoesNotNameTheGeneration) {
 }
 
 TEST(TofinoProgram, EachChildHasABit) {
-  JobSpec spec = job();
-  spec.children.assign(32, at("10.0.0.1:4000"));
+  JobSpec spec = tofino_job();
+  spec.children.assign(32, address_of("10.0.0.1:4000"));
   const TofinoProgram program(options());
   const std::vector<TableEntry> entries = program.job_entries(spec, kPlace);
   const std::vector<TableField>& last = entries[2 * 31].action.data;
@@ -111,18 +94,18 @@ TEST(TofinoProgram, RoundsAreCountedApart) {
 
 TEST(TofinoProgram, RefusesWhatTheChipCannot) {
   const TofinoProgram program(options());
-  EXPECT_EQ(program.refusal_of(job()), "");
-  JobSpec spec = job();
+  EXPECT_EQ(program.refusal_of(tofino_job()), "");
+  JobSpec spec = tofino_job();
   spec.children_are_switches = true;
   EXPECT_EQ(program.refusal_of(spec), "");
-  spec = job();
+  spec = tofino_job();
   spec.rails = 2;
   EXPECT_THAT(program.refusal_of(spec), HasSubstr("NCCL_SLIME_SWITCH_RAILS=1"));
-  spec = job();
-  spec.parent = Parent{at("10.0.0.2:28880"), 0};
+  spec = tofino_job();
+  spec.parent = Parent{address_of("10.0.0.2:28880"), 0};
   EXPECT_THAT(program.refusal_of(spec), HasSubstr("no leaf"));
-  spec = job();
-  spec.children[1] = at("10.0.0.3:4000");
+  spec = tofino_job();
+  spec.children[1] = address_of("10.0.0.3:4000");
   EXPECT_THAT(program.refusal_of(spec), HasSubstr("several pipes"));
 }
 

@@ -44,7 +44,7 @@ TEST_F(Runtime, ReportsWhatIsRefused) {
     fake_->change([&, text = at](FakeState& state) { state.fail_at = text; });
     EXPECT_THAT(error_of(call()), AllOf(HasSubstr(where() + " does not "), HasSubstr("no room")))
         << at;
-    EXPECT_TRUE(runtime_.looks_alive()) << at;
+    EXPECT_TRUE(runtime_.is_connected()) << at;
   }
   EXPECT_EQ(fake_->state().subscriptions, 1u);
 }
@@ -52,14 +52,14 @@ TEST_F(Runtime, ReportsWhatIsRefused) {
 TEST_F(Runtime, LeavesADeviceThatHangs) {
   BfRuntime hasty(fake_->address(), "switch", 0, 300);
   fake_->drop_streams();
-  ASSERT_TRUE(until([&] { return !runtime_.looks_alive(); }));
+  ASSERT_TRUE(until([&] { return !runtime_.is_connected(); }));
   // A busy machine may be late once or twice.
   ASSERT_TRUE(until([&] { return hasty.connect().has_value(); }));
   fake_->change([](FakeState& state) { state.hang = true; });
   EXPECT_THAT(error_of(hasty.add(host(1, 1))),
               AllOf(HasSubstr(where() + " did not add an entry"), HasSubstr("DEADLINE_EXCEEDED"),
                     HasSubstr("is bf_switchd running")));
-  EXPECT_FALSE(hasty.looks_alive());
+  EXPECT_FALSE(hasty.is_connected());
   EXPECT_THAT(error_of(hasty.add(host(1, 1))), HasSubstr("no connection"));
   EXPECT_THAT(error_of(hasty.reset()), HasSubstr("no connection"));
   EXPECT_THAT(error_of(hasty.connect()), HasSubstr("DEADLINE_EXCEEDED"));
@@ -80,25 +80,25 @@ TEST_F(Runtime, LeavesADeviceThatAnswersOtherwise) {
   const auto read = runtime_.read_counter({"Ingress.counts", 5});
   ASSERT_FALSE(read);
   EXPECT_THAT(read.error().what, AllOf(HasSubstr("did not read"), HasSubstr("more messages")));
-  EXPECT_FALSE(runtime_.looks_alive());
+  EXPECT_FALSE(runtime_.is_connected());
 }
 
 // gRPC would go on with the next call.
 TEST_F(Runtime, IsLostWithItsStream) {
   fake_->drop_streams();
-  ASSERT_TRUE(until([&] { return !runtime_.looks_alive(); }));
-  EXPECT_FALSE(runtime_.looks_alive());
+  ASSERT_TRUE(until([&] { return !runtime_.is_connected(); }));
+  EXPECT_FALSE(runtime_.is_connected());
   EXPECT_THAT(error_of(runtime_.add(host(1, 1))), HasSubstr("no connection"));
   ASSERT_EQ(error_of(runtime_.connect()), "");
   ASSERT_EQ(error_of(runtime_.reset()), "");
   EXPECT_EQ(error_of(runtime_.add(host(1, 1))), "");
-  EXPECT_TRUE(runtime_.looks_alive());
+  EXPECT_TRUE(runtime_.is_connected());
   EXPECT_EQ(fake_->state().subscriptions, 2u);
 }
 
 TEST_F(Runtime, IsLostWithItsProgram) {
   fake_->tell_of_reload();
-  EXPECT_TRUE(until([&] { return !runtime_.looks_alive(); }));
+  EXPECT_TRUE(until([&] { return !runtime_.is_connected(); }));
   EXPECT_THAT(error_of(runtime_.add(host(1, 1))), HasSubstr("no connection"));
 }
 
@@ -106,7 +106,7 @@ TEST_F(Runtime, IsLostWithItsProgram) {
 TEST_F(Runtime, ComesBackAfterARestart) {
   const uint16_t port = fake_->address().port();
   fake_ = nullptr;
-  ASSERT_TRUE(until([&] { return !runtime_.looks_alive(); }));
+  ASSERT_TRUE(until([&] { return !runtime_.is_connected(); }));
   for (int i = 0; i < 10; ++i) {
     EXPECT_THAT(error_of(runtime_.connect()),
                 AllOf(HasSubstr("BFRuntime at 127.0.0.1:"), HasSubstr("UNAVAILABLE"),
@@ -157,7 +157,7 @@ TEST(Connecting, SaysWhatIsInTheWay) {
   EXPECT_THAT(error_with([](FakeState& state) { state.chip_json = "{}"; }, kLongMs),
               HasSubstr("description of the chip"));
   BfRuntime early(fake.address(), "switch", 0, kLongMs);
-  EXPECT_FALSE(early.looks_alive());
+  EXPECT_FALSE(early.is_connected());
   EXPECT_THAT(error_of(early.add(host(1, 1))), HasSubstr("no connection"));
 }
 
@@ -167,7 +167,7 @@ TEST(Connecting, TakesIpv6) {
   BfRuntime runtime(fake.address(), "switch", 0, kLongMs);
   ASSERT_EQ(error_of(runtime.connect()), "");
   ASSERT_EQ(error_of(runtime.reset()), "");
-  EXPECT_TRUE(runtime.looks_alive());
+  EXPECT_TRUE(runtime.is_connected());
 }
 
 TEST(Connecting, TakesNoProxy) {

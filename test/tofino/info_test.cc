@@ -48,7 +48,6 @@ TEST(Info, HasWhatTheProgramHas) {
   EXPECT_FALSE(jobs->has_const_entries);
   EXPECT_TRUE(info->find("Ingress.formats")->has_const_entries);
   EXPECT_EQ(info->find("Ingress.arrivals")->type, Table::Type::kRegister);
-  EXPECT_EQ(info->find("Ingress.arrivals")->size, 4096u);
   EXPECT_TRUE(info->find("$pre.mgid")->data[0].is_list);
   EXPECT_EQ(info->find("$mirror.cfg")->data[1].kind, Field::Kind::kText);
 }

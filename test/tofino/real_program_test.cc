@@ -6,33 +6,11 @@
 
 #include "switch/p4driver/p4_switch.h"
 #include "switch/tofino/program.h"
+#include "test/support/tofino_job.h"
 #include "test/tofino/runtime_fixture.h"
 
 namespace slime::tofino {
 namespace {
-
-SocketAddress at(const char* text) { return *SocketAddress::parse(text); }
-
-net::P4Options options() {
-  net::P4Options options;
-  options.address = at("10.0.0.254:28880");
-  options.mac = 0x020000000001;
-  options.hosts[0x0a000001] = {0x020000000101, 8};
-  options.hosts[0x0a000002] = {0x020000000102, 9};
-  return options;
-}
-
-net::JobSpec spec() {
-  net::JobSpec spec;
-  spec.job = 7;
-  spec.generation = 3;
-  spec.token = 0x01020304;
-  spec.slots = 5;
-  spec.max_lanes = 32;
-  spec.formats = sap::kWordFormats;
-  spec.children = {at("10.0.0.1:4000"), at("10.0.0.2:4001")};
-  return spec;
-}
 
 TEST(RealProgram, HasAllThatTheDriverNames) {
   const char* path = std::getenv("SLIME_BFRT_JSON");
@@ -43,10 +21,10 @@ TEST(RealProgram, HasAllThatTheDriverNames) {
   fake.change([&](FakeState& state) { state.program_json = json.str(); });
   auto opened = net::P4Switch::open(
       std::make_unique<net::BfRuntime>(fake.address(), "switch", kDevice, kLongMs),
-      std::make_unique<net::TofinoProgram>(options()));
+      std::make_unique<net::TofinoProgram>(test::tofino_options({8, 9})));
   ASSERT_TRUE(opened) << opened.error().what;
   net::P4Switch& device = **opened;
-  ASSERT_EQ(error_of(device.add_job(spec())), "");
+  ASSERT_EQ(error_of(device.add_job(test::tofino_job())), "");
   FakeState state = fake.state();
   EXPECT_EQ(state.tables["members"].size(), 2u);
   EXPECT_EQ(state.tables["sources"].size(), 2u);

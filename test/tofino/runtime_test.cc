@@ -22,7 +22,7 @@ TEST_F(Runtime, IsOneClientOfTheProgram) {
   EXPECT_EQ(state.subscriptions, 1u);
   EXPECT_EQ(state.device, kDevice);
   EXPECT_EQ(state.pipe, 0xffffu);
-  for (int i = 0; i < 100; ++i) ASSERT_TRUE(runtime_.looks_alive());
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(runtime_.is_connected());
 }
 
 TEST_F(Runtime, WritesExactEntries) {
@@ -95,7 +95,7 @@ TEST_F(Runtime, RefusesWhatTheProgramHasNot) {
   EXPECT_FALSE(runtime_.read_counter({"Ingress.rate", 0}));
   EXPECT_THAT(error_of(runtime_.limit("Ingress.bytes_rate", 1)), HasSubstr("meter of packets"));
   EXPECT_THAT(fake_->state().calls, IsEmpty());
-  EXPECT_TRUE(runtime_.looks_alive());
+  EXPECT_TRUE(runtime_.is_connected());
 }
 
 TEST_F(Runtime, ClearsRangesOfRegisters) {

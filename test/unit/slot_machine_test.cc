@@ -7,8 +7,8 @@
 namespace slime::sap {
 namespace {
 
-constexpr Place kRoot{.all = 0b11, .root = true};
-constexpr Place kInner{.all = 0b11, .root = false};
+constexpr Role kRoot{.all = 0b11, .root = true};
+constexpr Role kInner{.all = 0b11, .root = false};
 
 void expect(const Verdict& verdict, Event event, Send send) {
   EXPECT_EQ(verdict.event, event);

@@ -32,7 +32,7 @@ std::string scalar(const std::string& text) {
   return out + "\"";
 }
 
-Error wrong_value(const std::string& name, const std::string& text, const Taken& accepted) {
+Error wrong_value(const std::string& name, const std::string& text, const Mismatch& accepted) {
   return make_error(Status::kConfig, 0, "%s: \"%s\" is not %s", name.c_str(), text.c_str(),
                     accepted.c_str());
 }
@@ -63,6 +63,7 @@ Result<void> settle_data_address(const Values& values, Config* config) {
   return {};
 }
 
+// What a switch in P4 needs and the software switch does not.
 Result<void> check_device(const Values& values, const Config& config) {
   for (const auto& [address, host] : config.hosts) {
     if (!host.mac || !host.port) {
@@ -88,6 +89,7 @@ Result<void> check_device(const Values& values, const Config& config) {
 
 }  // namespace
 
+// Each key by itself first, in the order of the table, then what keys mean together.
 Result<Config> make_config(const Values& values) {
   Config config;
   for (const Key& key : keys()) {

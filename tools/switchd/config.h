@@ -1,4 +1,10 @@
 // The daemon's configuration: a YAML file of two levels, every key with a default.
+//
+//     file ──read_config──▶ Values ──make_config──▶ Config ──load_keys──▶ KeyRing
+//
+// Values are texts as the user writes them; a Config has been checked, each key for itself and all
+// of them together. Errors name the key, the value and what is accepted.
+// Thread rules: pure functions, but for reading files.
 #pragma once
 
 #include <map>
@@ -6,14 +12,14 @@
 #include <string>
 
 #include "base/error.h"
-#include "switch/controller/controller.h"
+#include "switch/controller/connection.h"
 
 namespace slime::switchd {
 
 enum class Driver { kSoftware, kBmv2, kTofino };
 
 // Where a host is that a switch in P4 forwards to.
-struct HostPlace {
+struct HostPort {
   std::optional<uint64_t> mac;
   std::optional<uint16_t> port;
 };
@@ -24,7 +30,7 @@ struct Config {
   std::string program;  // of a Tofino, as bf_switchd calls it
   uint32_t device = 0;  // likewise
   uint64_t mac = 0;
-  std::map<std::string, HostPlace> hosts;  // by address
+  std::map<std::string, HostPort> hosts;  // by address
 
   SocketAddress data_listen;
   uint32_t shards = 0;
@@ -64,5 +70,10 @@ std::string print_config(const Values& values);
 
 // Reads the file. An error names file and line.
 Result<Config> read_config(const std::string& path, Values* values);
+
+// The keys that the configuration names, read from their files (key_files.cc). Errors name the key
+// of the configuration, and the file.
+Result<net::KeyRing> load_keys(const Config& config);
+Result<SecretKey> load_parent_key(const Config& config);
 
 }  // namespace slime::switchd

@@ -25,6 +25,7 @@ Error wrong(const Reading& reading, int line, const std::string& what) {
   return make_error(Status::kConfig, 0, "%s:%d: %s", reading.path.c_str(), line, what.c_str());
 }
 
+// One key of the file. Its line is kept, for errors about values.
 Result<void> take(const YAML::Node& node, const std::string& name, int line, Reading* reading) {
   if (is_section(name) && name.find('.') == std::string::npos) {
     return fail(wrong(*reading, line,
@@ -46,6 +47,7 @@ Result<void> take(const YAML::Node& node, const std::string& name, int line, Rea
   return {};
 }
 
+// The keys of a map, under the name of the sections around it.
 Result<void> walk(const YAML::Node& node, const std::string& prefix, Reading* reading) {
   for (const auto& entry : node) {
     const int line = entry.first.Mark().line + 1;
@@ -61,6 +63,7 @@ Result<void> walk(const YAML::Node& node, const std::string& prefix, Reading* re
   return {};
 }
 
+// The whole file, if it is one: yaml-cpp would read a directory or a device as far as it comes.
 Result<std::string> load(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) {

@@ -8,15 +8,17 @@
 #include <string_view>
 
 #include "tools/switchd/config.h"
-#include "tools/switchd/config_values.h"
 
 namespace slime::switchd {
+
+// What a key accepts, as in "is not a number from 1 to 16". Empty: it has taken the value.
+using Mismatch = std::string;
 
 struct Key {
   const char* name;
   const char* value;  // the default
   const char* help;
-  Taken (*take)(const std::string& text, Config* config);
+  Mismatch (*take)(const std::string& text, Config* config);
 };
 std::span<const Key> keys();  // in the order in which they are printed and read
 
@@ -26,7 +28,8 @@ struct NamedSection {
   const char* keys[2];
   const char* help;
   bool (*is_name)(std::string_view name);
-  Taken (*take)(const std::string& name, bool first_key, const std::string& text, Config* config);
+  Mismatch (*take)(const std::string& name, bool first_key, const std::string& text,
+                   Config* config);
 };
 std::span<const NamedSection> named_sections();
 

@@ -14,8 +14,6 @@
 #include "base/log.h"
 #include "switch/controller/server.h"
 #include "switch/controller/uplink.h"
-#include "tools/switchd/keys.h"
-#include "tools/switchd/make_driver.h"
 #include "tools/switchd/metrics_http.h"
 
 namespace slime::switchd {
@@ -96,6 +94,8 @@ Result<void> open_uplink(const Config& config, Parts* parts) {
   return {};
 }
 
+// Keys are read first and signals blocked before the first thread; what listens is opened last, so
+// that nobody is accepted by a daemon that then fails to start.
 Result<Parts> open_parts(const Config& config) {
   Parts parts;
   const auto keys = load_keys(config);
@@ -118,6 +118,7 @@ Result<Parts> open_parts(const Config& config) {
   return parts;
 }
 
+// The line that whoever started the daemon waits for.
 void say_ready(const Config& config, const Parts& parts) {
   const net::SwitchShape shape = parts.driver->shape();
   const SocketAddress control = parts.control->address();
@@ -173,6 +174,8 @@ bool take_signal(int number, const std::string& path, Parts* parts) {
   return true;
 }
 
+// One turn: sleep until a socket, a deadline or a signal, then let each part do what it can do now.
+// Nothing in a turn waits, so no part delays another for long.
 Result<void> turn(const std::string& path, Parts& parts) {
   pollfd fds[4] = {{parts.signals.get(), POLLIN, 0},
                    {parts.control->descriptor(), POLLIN, 0},
@@ -180,8 +183,8 @@ Result<void> turn(const std::string& path, Parts& parts) {
                    {-1, 0, 0}};
   for (;;) {
     int timeout = parts.control->timeout_ms();
-    if (const int tend_ms = parts.driver->tend(); tend_ms >= 0)
-      timeout = std::min(timeout, tend_ms);
+    if (const int maintain_ms = parts.driver->maintain(); maintain_ms >= 0)
+      timeout = std::min(timeout, maintain_ms);
     if (parts.metrics) timeout = parts.metrics->timeout_ms(timeout);
     if (parts.uplink) {
       fds[3] = {parts.uplink->descriptor(), parts.uplink->events(), 0};

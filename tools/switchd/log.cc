@@ -36,6 +36,7 @@ struct Window {
   int lines = 0;
 };
 
+// A line, or one more that is left out; the first line of the next second says how many were.
 void write_line(log::Level level, const char* /*file*/, int /*line*/, const char* text) {
   static Window window;
   if (level == log::Level::kTrace) return;

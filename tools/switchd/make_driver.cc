@@ -1,12 +1,12 @@
-#include "tools/switchd/make_driver.h"
-
+// Makes the switch that the configuration names, of those that this program was built with.
 #include "switch/softswitch/softswitch.h"
 #ifdef SLIME_BMV2
 #include "switch/bmv2/program.h"
 #endif
 #ifdef SLIME_TOFINO
-#include "switch/tofino/open.h"
+#include "switch/tofino/runtime.h"
 #endif
+#include "tools/switchd/daemon.h"
 
 namespace slime::switchd {
 namespace {
@@ -18,15 +18,13 @@ Result<std::unique_ptr<net::SwitchDriver>> as_driver(Opened opened) {
 }
 
 Result<std::unique_ptr<net::SwitchDriver>> make_software(const Config& config) {
-  net::SoftSwitchOptions options;
-  options.address = config.data_listen;
-  options.shards = config.shards;
-  options.max_lanes = config.max_lanes;
-  options.formats = config.formats;
-  options.slot_bytes = config.slot_bytes;
-  options.socket_buffer_bytes = config.socket_buffer_bytes;
-  options.busy_poll_us = config.busy_poll_us;
-  return as_driver(net::SoftSwitch::open(options));
+  return as_driver(net::SoftSwitch::open({.address = config.data_listen,
+                                          .shards = config.shards,
+                                          .max_lanes = config.max_lanes,
+                                          .formats = config.formats,
+                                          .slot_bytes = config.slot_bytes,
+                                          .socket_buffer_bytes = config.socket_buffer_bytes,
+                                          .busy_poll_us = config.busy_poll_us}));
 }
 
 #if defined(SLIME_BMV2) || defined(SLIME_TOFINO)

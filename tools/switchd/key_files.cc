@@ -1,9 +1,11 @@
-#include "tools/switchd/keys.h"
+// Reads the key files that the configuration names.
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
+
+#include "tools/switchd/config.h"
 
 namespace slime::switchd {
 namespace {
