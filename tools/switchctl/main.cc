@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/net/resolve.h"
 #include "switch/protocol/client.h"
 #include "tools/common/resources.h"
 #include "tools/switchctl/options.h"
@@ -19,30 +20,12 @@ int complain(const Error& error, ExitCode code) {
   return code;
 }
 
-// "host:port" to its parts; a numeric address never comes here.
-Result<SocketAddress> look_up(const std::string& text) {
-  const size_t colon = text.find(':');
-  const std::string host = text.substr(0, colon);
-  const std::string port =
-      colon == std::string::npos ? std::to_string(control::kDefaultPort) : text.substr(colon + 1);
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  const int code = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
-  if (code != 0) {
-    return fail(make_error(Status::kConfig, code,
-                           "--switch %s: %s; write HOST:PORT, 10.0.0.1:28900 or [fd00::1]:28900",
-                           text.c_str(), gai_strerror(code)));
-  }
-  auto address = SocketAddress::from_sockaddr(found->ai_addr, found->ai_addrlen);
-  freeaddrinfo(found);
-  return address;
-}
-
 Result<SocketAddress> address_of(const std::string& text) {
-  auto address = SocketAddress::parse(text);
-  if (!address) return look_up(text);
-  if (address->port() == 0) address->set_port(control::kDefaultPort);
-  return address;
+  auto address = resolve(text, control::kDefaultPort, "--switch");
+  if (address) return address;
+  return fail(make_error(Status::kConfig, address.error().code,
+                         "--switch %s: %s; write HOST:PORT, 10.0.0.1:28900 or [fd00::1]:28900",
+                         text.c_str(), gai_strerror(address.error().code)));
 }
 
 Result<void> print_report(SwitchClient& client, const Options& options, uint64_t timeout_ns) {

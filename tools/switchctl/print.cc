@@ -11,6 +11,7 @@ namespace {
 using info::Columns;
 using nlohmann::ordered_json;
 
+// A member of an object, or null: reports of other releases may lack it.
 const ordered_json& at(const ordered_json& whole, const char* name) {
   static const ordered_json nothing = nullptr;
   if (!whole.is_object()) return nothing;
@@ -18,6 +19,7 @@ const ordered_json& at(const ordered_json& whole, const char* name) {
   return found == whole.end() ? nothing : *found;
 }
 
+// A value as a table shows it; "-" for what is missing or of another kind.
 std::string cell(const ordered_json& value) {
   if (value.is_number_unsigned()) return std::to_string(value.get<uint64_t>());
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
