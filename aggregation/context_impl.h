@@ -1,13 +1,21 @@
 // What is behind a Context.
 #pragma once
 
+#include <slime/aggregation.h>
+
 #include <mutex>
+#include <string>
 
 #include "aggregation/open.h"
 #include "aggregation/path.h"
+#include "base/error.h"
+#include "collnet/report.h"
 
 namespace slime::aggregation {
 
+// States: open -> failed, or abandoned after an operation that was not done in time; both are final
+// and failure_ says why. Any thread may call; the mutex guards the path, and is not held while a
+// thread waits.
 class Context::Impl {
  public:
   Impl(const Options& options, Opened opened);
@@ -44,5 +52,43 @@ class Context::Impl {
   Outcome failure_;             // for good
   uint64_t newest_ = 0;         // id of a Request; 0: none yet
 };
+
+// From the codes of this project to those of the public header.
+
+constexpr Code code_of(Status status) {
+  switch (status) {
+    case Status::kOk:
+      return Code::kOk;
+    case Status::kAgain:
+      return Code::kWouldBlock;
+    case Status::kInvalid:
+      return Code::kInvalid;
+    case Status::kConfig:
+      return Code::kConfig;
+    case Status::kSystem:
+      return Code::kSystem;
+    case Status::kRemote:
+      return Code::kRemote;
+    case Status::kTimeout:
+      return Code::kTimeout;
+    case Status::kNoMemory:
+      return Code::kNoMemory;
+    case Status::kUnsupported:
+      return Code::kUnsupported;
+    case Status::kInternal:
+      return Code::kInternal;
+  }
+  return Code::kInternal;
+}
+
+inline Outcome outcome_of(const Error& error) { return {code_of(error.status), error.what}; }
+
+// Warnings go to stderr unless set_log() was called.
+void ensure_log();
+
+// The counters of a worker, in the form of the public header.
+
+Statistics statistics_of(const WorkerReport& report);
+std::string json_text_of(const WorkerReport& report);
 
 }  // namespace slime::aggregation

@@ -1,4 +1,4 @@
-#include "aggregation/log.h"
+#include "aggregation/context_impl.h"
 
 #include <slime/aggregation.h>
 

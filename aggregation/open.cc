@@ -1,16 +1,15 @@
 #include "aggregation/open.h"
 
+#include <charconv>
 #include <utility>
 
-#include "aggregation/dummy_path.h"
-#include "aggregation/exchange.h"
-#include "aggregation/instant_path.h"
-#include "aggregation/mode.h"
-#include "aggregation/settings_of.h"
-#include "aggregation/switch_path.h"
+#include "aggregation/debug_modes.h"
+#include "aggregation/introduction.h"
+#include "aggregation/path.h"
 #include "base/log.h"
 
 namespace slime::aggregation {
+
 namespace {
 
 Result<void> check(const Options& options) {
@@ -29,25 +28,25 @@ Result<Mode> choose_mode(const Options& options, const Settings& settings) {
                          static_cast<unsigned>(options.mode)));
 }
 
-Card card_of(const Options& options, Mode mode) {
-  Card own;
+Introduction introduction_of(const Options& options, Mode mode) {
+  Introduction own;
   own.mode = static_cast<uint8_t>(mode);
   own.rank = options.rank;
   own.ranks = options.ranks;
   return own;
 }
 
-// Whatever this rank fails at here, it meets the others first, so that they learn of it.
+// A rank that fails here still takes part in the exchange, so that the others learn of it.
 Result<std::unique_ptr<Path>> open_switch_path(const Options& options, const Settings& settings,
                                                Mode mode) {
   if (auto means = check_means(options); !means) return fail(std::move(means.error()));
-  Card own = card_of(options, mode);
+  Introduction own = introduction_of(options, mode);
   auto path = SwitchPath::open(settings, options.device, &own.handle);
-  own.well = path ? 1 : 0;
-  auto cards = exchange(options, settings, own);
+  own.ready = path ? 1 : 0;
+  auto introductions = exchange(options, settings, own);
   if (!path) return fail(std::move(path.error()));
-  if (!cards) return fail(std::move(cards.error()));
-  auto handles = handles_of(*cards, own);
+  if (!introductions) return fail(std::move(introductions.error()));
+  auto handles = handles_of(*introductions, own);
   if (!handles) return fail(std::move(handles.error()));
   auto connected = (*path)->connect(*handles, own.rank);
   if (!connected) return fail(std::move(connected.error()));
@@ -80,7 +79,7 @@ Result<Choice> choose(const Options& options) {
   return Choice{std::move(*settings), *mode};
 }
 
-// As well as can be told where the settings cannot be read.
+// A guess, for where the settings cannot be read.
 Mode likely_mode(const Options& options) {
   if (options.mode != Mode::kNormal) return options.mode;
   const std::string name = "NCCL_SLIME_DEBUG_MODE";
@@ -91,14 +90,15 @@ Mode likely_mode(const Options& options) {
   return mode_of(text).value_or(Mode::kNormal);
 }
 
-// The program's own all-gather has no deadline, so the others must not be left alone in it. Those
-// at a rendezvous, which needs the settings, hear after its time-out that a rank did not come.
+// The program's own all-gather has no deadline, so every rank must call it, or the others would
+// wait for ever. Ranks at a rendezvous, which needs the settings, learn after its time-out that one
+// did not come.
 void tell_others(const Options& options) {
   const Mode mode = likely_mode(options);
   const bool alone = mode == Mode::kDummy || mode == Mode::kInstant;
   if (alone || !options.all_gather || !check_means(options)) return;
-  Card own = card_of(options, mode);
-  own.well = 0;
+  Introduction own = introduction_of(options, mode);
+  own.ready = 0;
   (void)exchange(options, Settings(), own);
 }
 
@@ -119,6 +119,57 @@ Result<Opened> open_path(const Options& options) {
                options.ranks, warning_of(choice->mode));
   }
   return Opened{std::move(*path), std::move(choice->settings), choice->mode};
+}
+
+namespace {
+
+std::string text_of(double value) {
+  char text[32];
+  const auto [end, error] =
+      std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, 9);
+  return error == std::errc{} ? std::string(text, end) : "?";
+}
+
+Environment stated(const Options& options) {
+  Environment stated(options.settings.begin(), options.settings.end());
+  const auto state = [&stated](const char* name, const std::string& text) {
+    if (!text.empty()) stated[name] = text;
+  };
+  const auto state_seconds = [&stated](const char* name, double seconds) {
+    if (seconds != 0) stated[name] = text_of(seconds);
+  };
+  state("NCCL_SLIME_SWITCH", options.switch_address);
+  state("NCCL_SLIME_SWITCH_KEY_FILE", options.key_file);
+  state("NCCL_SLIME_IFNAME", options.interfaces);
+  if (options.slots != 0) state("NCCL_SLIME_SWITCH_SLOTS", std::to_string(options.slots));
+  state_seconds("NCCL_SLIME_CONNECT_TIMEOUT", options.connect_timeout_s);
+  state_seconds("NCCL_SLIME_SWITCH_TIMEOUT", options.switch_timeout_s);
+  state_seconds("NCCL_SLIME_REQUEST_TIMEOUT", options.operation_timeout_s);
+  return stated;
+}
+
+}  // namespace
+
+Result<Settings> settings_of(const Options& options, const Environment& environment) {
+  for (const auto& [name, value] : options.settings) {
+    if (name.starts_with("NCCL_SLIME_")) continue;
+    return fail(make_error(Status::kInvalid, 0,
+                           "Options::settings: \"%s\" is no setting; their names begin with "
+                           "NCCL_SLIME_",
+                           name.c_str()));
+  }
+  Environment all = stated(options);
+  std::vector<std::string> unknown;
+  auto alone = parse_settings(all, &unknown);
+  if (!alone) return alone;
+  if (!unknown.empty()) {
+    return fail(make_error(Status::kInvalid, 0, "Options::settings: %s", unknown.front().c_str()));
+  }
+  all.insert(environment.begin(), environment.end());  // what is there stays
+  std::vector<std::string> warnings;
+  auto settings = parse_settings(all, &warnings);
+  for (const std::string& warning : warnings) SLIME_WARN("%s", warning.c_str());
+  return settings;
 }
 
 }  // namespace slime::aggregation

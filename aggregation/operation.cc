@@ -1,4 +1,4 @@
-// What a caller wants, checked, as a worker knows it.
+// From a Reduction of the public interface to the operation of a worker, with all checks.
 #include <cstdint>
 #include <string>
 

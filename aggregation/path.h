@@ -3,12 +3,18 @@
 
 #include <slime/aggregation.h>
 
+#include <memory>
+#include <vector>
+
 #include "collnet/report.h"
+#include "collnet/session.h"
 #include "collnet/worker.h"
+#include "engine/comm.h"
+#include "settings/settings.h"
 
 namespace slime::aggregation {
 
-// Thread rules: one call at a time.
+// States: open until an error, which is final (failure()). Thread rules: one call at a time.
 class Path {
  public:
   virtual ~Path() = default;
@@ -19,6 +25,32 @@ class Path {
   virtual const Error& failure() const = 0;
   virtual uint64_t results() = 0;  // packets so far: whether anything moves
   virtual WorkerReport report() = 0;
+};
+
+// Operations over the switch: a fabric of this Context's own, and a session.
+
+class SwitchPath final : public Path {
+ public:
+  // In two steps, because between them the ranks tell each other their handles.
+  static Result<std::unique_ptr<SwitchPath>> open(const Settings& settings, int device,
+                                                  Handle* handle);
+  Result<void> connect(std::span<const Handle> handles, uint32_t rank);
+
+  Status start(const Operation& operation, uint64_t* ticket) override {
+    return session_->start(operation, ticket);
+  }
+  Status test(uint64_t ticket, bool* done) override { return session_->test(ticket, done); }
+  const Error& failure() const override { return session_->failure(); }
+  uint64_t results() override { return session_->results(); }
+  WorkerReport report() override { return session_->report(); }
+
+ private:
+  SwitchPath() = default;
+
+  int device_ = 0;
+  std::unique_ptr<Fabric> fabric_;  // outlives what follows
+  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<Session> session_;
 };
 
 }  // namespace slime::aggregation

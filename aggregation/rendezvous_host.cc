@@ -1,95 +1,103 @@
 // Rank 0's end of a rendezvous.
 #include <poll.h>
+#include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <list>
+#include <string>
 #include <utility>
 
 #include "aggregation/rendezvous.h"
-#include "aggregation/rendezvous_wire.h"
 #include "base/log.h"
-#include "base/net/visitors.h"
+#include "rendezvous/connect.h"
+#include "rendezvous/lobby.h"
 
 namespace slime::aggregation {
 namespace {
 
-constexpr int kPollMs = 20;
+using rendezvous::Lobby;
+using rendezvous::Visitor;
 
-struct Visitor {
-  Fd fd;
-  SocketAddress peer;
-  uint64_t since_ns = 0;
-  uint64_t deadline_ns = 0;
+struct Joiner : Visitor {
+  explicit Joiner(Accepted accepted) : connection(std::move(accepted.fd)) { peer = accepted.peer; }
+  int fd() const { return connection.get(); }
+  void abort() { abort_connection(std::move(connection)); }
+
+  Fd connection;
   Greeting greeting;
   Joining joining;
-  size_t greeted = 0, joined = 0, told = 0;  // bytes
-  bool member = false;
+  size_t greeted = 0, joined = 0, told = 0;  // bytes of greeting, joining and verdict
   std::vector<std::byte> verdict;
 };
 
-class Host final : private VisitorPort {
+// States of a connection: in the lobby until its Joining is whole and proves a rank of the group,
+// then in members_ until the verdict; it leaves either when it is turned away. Thread rules: one
+// thread, in run().
+class Gathering final : private Lobby<Joiner> {
  public:
-  Host(const Meeting& meeting, const Card& own) : meeting_(meeting), own_(own) {}
-  Result<std::vector<Card>> run();
+  Gathering(const MeetingPoint& point, const Introduction& own, Fd listener)
+      : Lobby(std::move(listener), point.patience_ns, point.clock), point_(point), own_(own) {}
+
+  Result<std::vector<Introduction>> run();
 
  private:
   Result<void> gather();
   Result<void> tell_all();
-  void tell_failure(const Error& why);
-  void refuse(Visitor& visitor, const Error& why);
-  std::vector<Visit> visits() const override;
-  void drop_visit(size_t index) override;
-  Status admit(Accepted accepted, Error* error) override;
+  std::vector<Introduction> introductions() const;
+  Status prepare(Joiner* joiner, Error* error) override;
+  Status read(Joiner* joiner, Error* error) override;
+  void turn_away(Joiner* joiner, const Error& why) override;
+  void warn(StrangerLog* log, const std::string& who);
+  bool is_gone(const Joiner& member);
+  void refuse(Joiner* joiner, const Error& why);
   void wait() const;
-  bool stays(Visitor& visitor);
-  Result<void> step(Visitor& visitor);  // an error: turn it away
-  Result<void> take_joining(Visitor& visitor);
-  Result<void> prepare(Visitor& visitor, const Verdict& verdict, std::span<const Card> cards);
-  void turn_away(Visitor& visitor, const Error& why);
-  Visitor* member_of(uint32_t rank);
-  std::string missing();
-  bool is_late() const { return meeting_.clock.now_ns() >= meeting_.deadline_ns; }
+  Result<void> check(const Joiner& joiner) const;
+  Result<void> prepare_verdict(Joiner* joiner, const Verdict& verdict,
+                               std::span<const Introduction> introductions) const;
+  const Joiner* member_of(uint32_t rank) const;
+  std::string missing() const;
+  bool is_late() const { return clock_.now_ns() >= point_.deadline_ns; }
 
-  const Meeting& meeting_;
-  const Card& own_;
-  Fd listener_;
-  std::list<Visitor> visitors_;  // oldest first
+  const MeetingPoint& point_;
+  const Introduction& own_;
+  std::vector<Joiner> members_;
   std::string last_refusal_;
   StrangerLog strangers_, gone_;  // gone_: members that went away
 };
 
-Result<std::vector<Card>> Host::run() {
-  auto listener = listen_on(meeting_.address);
-  if (!listener) return fail(std::move(listener.error()));
-  listener_ = std::move(*listener);
+Result<std::vector<Introduction>> Gathering::run() {
   auto done = gather();
-  if (!done) tell_failure(done.error());
+  // Members are told why; to others the port is closed.
+  if (!done) {
+    for (Joiner& member : members_) refuse(&member, done.error());
+  }
   if (done) done = tell_all();
   if (!done) return fail(std::move(done.error()));
-  std::vector<Card> cards(own_.ranks);
-  cards[0] = own_;
-  for (const Visitor& visitor : visitors_) {
-    if (visitor.member) cards[visitor.joining.card.rank] = visitor.joining.card;
-  }
-  return cards;
+  return introductions();
 }
 
-Result<void> Host::gather() {
+std::vector<Introduction> Gathering::introductions() const {
+  std::vector<Introduction> all(own_.ranks);
+  all[0] = own_;
+  for (const Joiner& member : members_) {
+    all[member.joining.introduction.rank] = member.joining.introduction;
+  }
+  return all;
+}
+
+Result<void> Gathering::gather() {
   for (;;) {
-    const bool late = is_late();  // before the look: who was held up looks once more
-    visitors_.remove_if([this](Visitor& visitor) { return !stays(visitor); });
+    const bool late = is_late();  // after a pause, everybody is read once more before a time-out
+    std::erase_if(members_, [this](const Joiner& member) { return is_gone(member); });
     Error error;
-    const Status accepted = accept_visitors(listener_, meeting_.clock.now_ns(), &error);
-    if (accepted != Status::kOk && accepted != Status::kAgain) return fail(std::move(error));
+    const Status status = look(&error);
+    if (status != Status::kOk && status != Status::kAgain) return fail(std::move(error));
     const std::string who = missing();
     if (who.empty()) return {};
     if (late) {
       return fail(make_error(
           Status::kTimeout, 0, "rendezvous at %s: rank %s of %u did not come in time%s%s%s",
-          meeting_.address.to_string().c_str(), who.c_str(), own_.ranks,
+          point_.address.to_string().c_str(), who.c_str(), own_.ranks,
           last_refusal_.empty() ? "; look at their logs" : "; last turned away: ",
           last_refusal_.c_str(), strangers_.summary().c_str()));
     }
@@ -97,111 +105,86 @@ Result<void> Host::gather() {
   }
 }
 
-std::vector<Visit> Host::visits() const {
-  std::vector<Visit> all;
-  for (const Visitor& visitor : visitors_) {
-    if (!visitor.member) all.push_back({visitor.peer, visitor.since_ns});
-  }
-  return all;
-}
-
-void Host::drop_visit(size_t index) {
-  const auto dropped = std::ranges::find_if(
-      visitors_, [&index](const Visitor& visitor) { return !visitor.member && index-- == 0; });
-  turn_away(*dropped, make_error(Status::kRemote, 0,
-                                 "it did not say who it is, and others wait for its place"));
-  abort_connection(std::move(dropped->fd));
-  visitors_.erase(dropped);
-}
-
-Status Host::admit(Accepted accepted, Error* error) {
+Status Gathering::prepare(Joiner* joiner, Error* error) {
   auto nonce = random_nonce();
   if (!nonce) {
     *error = std::move(nonce.error());
     return error->status;
   }
-  Visitor& visitor = visitors_.emplace_back();
-  visitor.fd = std::move(accepted.fd);
-  visitor.peer = accepted.peer;
-  visitor.since_ns = meeting_.clock.now_ns();
-  visitor.deadline_ns = visitor.since_ns + meeting_.patience_ns;
-  visitor.greeting.nonce = *nonce;
-  visitor.greeting.key_wanted = meeting_.key.empty() ? 0 : 1;
-  if (!stays(visitor)) visitors_.pop_back();
+  joiner->greeting.nonce = *nonce;
+  joiner->greeting.key_wanted = point_.key.empty() ? 0 : 1;
   return Status::kOk;
 }
 
-bool Host::stays(Visitor& visitor) {
-  const auto stepped = step(visitor);
-  if (!stepped) turn_away(visitor, stepped.error());
-  return stepped.has_value();
+void Gathering::wait() const {
+  std::vector<pollfd> waited;
+  add_to(&waited);
+  for (const Joiner& member : members_) waited.push_back({member.fd(), POLLIN, 0});
+  (void)::poll(waited.data(), waited.size(), rendezvous::kPollMs);
 }
 
-void Host::wait() const {
-  std::vector<pollfd> waited{{listener_.get(), POLLIN, 0}};
-  for (const Visitor& visitor : visitors_) waited.push_back({visitor.fd.get(), POLLIN, 0});
-  (void)::poll(waited.data(), waited.size(), kPollMs);
+// A member sends nothing more: all that can be read is that it has closed the connection.
+bool Gathering::is_gone(const Joiner& member) {
+  std::byte more;
+  const ssize_t count = ::recv(member.fd(), &more, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
+  warn(&gone_, member.peer.to_string() + ": it went away again");
+  return true;
 }
 
-Result<void> Host::step(Visitor& visitor) {
-  Error error;
-  if (visitor.member) {  // says nothing more; only its end can be heard
-    std::byte more;
-    const ssize_t count = ::recv(visitor.fd.get(), &more, 1, MSG_PEEK | MSG_DONTWAIT);
-    const bool waits = count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
-    if (waits) return {};
-    return fail(make_error(Status::kRemote, 0, "it went away again"));
-  }
-  const bool late = meeting_.clock.now_ns() >= visitor.deadline_ns;
-  const bool greeted_before = visitor.greeted == sizeof visitor.greeting;
-  Status status = send_message(visitor.fd, bytes_of(visitor.greeting), &visitor.greeted, &error);
+Status Gathering::read(Joiner* joiner, Error* error) {
+  const bool greeted_before = joiner->greeted == sizeof joiner->greeting;
+  Status status =
+      send_message(joiner->connection, bytes_of(joiner->greeting), &joiner->greeted, error);
   if (status == Status::kOk) {
-    // From now on it is the visitor who is waited for.
-    if (!greeted_before) visitor.deadline_ns = meeting_.clock.now_ns() + meeting_.patience_ns;
-    status = receive_message(visitor.fd, bytes_of(visitor.joining), &visitor.joined, &error);
+    // From now on it is the joiner that is waited for.
+    if (!greeted_before) joiner->deadline_ns = clock_.now_ns() + point_.patience_ns;
+    status = receive_message(joiner->connection, bytes_of(joiner->joining), &joiner->joined, error);
   }
-  if (status == Status::kOk) return take_joining(visitor);
-  if (status != Status::kAgain) return fail(std::move(error));
-  if (!late || meeting_.clock.now_ns() < visitor.deadline_ns) return {};
-  return fail(make_error(Status::kTimeout, 0, "it connected and did not say who it is in time"));
+  if (status != Status::kOk) return status;
+  if (auto checked = check(*joiner); !checked) {
+    *error = std::move(checked.error());
+    return error->status;
+  }
+  members_.push_back(std::move(*joiner));
+  return Status::kOk;
 }
 
-Result<void> Host::take_joining(Visitor& visitor) {
-  const Joining& joining = visitor.joining;
+Result<void> Gathering::check(const Joiner& joiner) const {
+  const Joining& joining = joiner.joining;
   if (!valid(joining.prefix, MessageType::kJoining)) {
     return fail(make_error(Status::kRemote, 0, "it speaks another protocol"));
   }
-  const Seal seal{meeting_.key, visitor.greeting.nonce, joining.nonce};
+  const MacContext context{point_.key, joiner.greeting.nonce, joining.nonce};
   const auto text = bytes_of(joining).first(sizeof joining - sizeof(Mac));
-  auto proven = proves(seal, MessageType::kJoining, text, joining.mac);
+  auto proven = proves(context, MessageType::kJoining, text, joining.mac);
   if (!proven) return fail(std::move(proven.error()));
   if (!*proven) {
     return fail(make_error(Status::kRemote, 0,
                            "it does not have our key: give all ranks the same "
                            "NCCL_SLIME_SWITCH_KEY_FILE"));
   }
-  auto member = check_member(joining.card, own_, "it");
+  auto member = check_member(joining.introduction, own_, "it");
   if (!member) return member;
-  const Visitor* const first = member_of(joining.card.rank);
-  if (first != nullptr || joining.card.rank == own_.rank) {
+  const Joiner* const first = member_of(joining.introduction.rank);
+  if (first != nullptr || joining.introduction.rank == own_.rank) {
     return fail(make_error(Status::kInvalid, 0,
                            "it says that it is rank %u, which has come already (%s); give every "
                            "rank a number of its own",
-                           joining.card.rank,
+                           joining.introduction.rank,
                            first ? first->peer.to_string().c_str() : "this is rank 0"));
   }
-  visitor.member = true;
   return {};
 }
 
-Visitor* Host::member_of(uint32_t rank) {
-  for (Visitor& visitor : visitors_) {
-    if (visitor.member && visitor.joining.card.rank == rank) return &visitor;
+const Joiner* Gathering::member_of(uint32_t rank) const {
+  for (const Joiner& member : members_) {
+    if (member.joining.introduction.rank == rank) return &member;
   }
   return nullptr;
 }
 
-std::string Host::missing() {
+std::string Gathering::missing() const {
   std::string who;
   for (uint32_t rank = 1; rank < own_.ranks; ++rank) {
     if (!member_of(rank)) who += (who.empty() ? "" : ", ") + std::to_string(rank);
@@ -209,80 +192,73 @@ std::string Host::missing() {
   return who;
 }
 
-void Host::turn_away(Visitor& visitor, const Error& why) {
-  const std::string text = visitor.peer.to_string() + ": " + why.what;
-  StrangerLog& log = visitor.member ? gone_ : strangers_;
-  if (const auto end = log.turned_away(meeting_.clock.now_ns())) {
-    SLIME_WARN("rendezvous at %s: turned away %s%s", meeting_.address.to_string().c_str(),
-               text.c_str(), end->c_str());
-  }
-  if (visitor.joined < sizeof visitor.joining || visitor.member) return;
+void Gathering::warn(StrangerLog* log, const std::string& who) {
+  const auto end = log->turned_away(clock_.now_ns());
+  if (!end) return;
+  SLIME_WARN("rendezvous at %s: turned away %s%s", point_.address.to_string().c_str(), who.c_str(),
+             end->c_str());
+}
+
+void Gathering::turn_away(Joiner* joiner, const Error& why) {
+  const std::string text = joiner->peer.to_string() + ": " + why.what;
+  warn(&strangers_, text);
+  if (joiner->joined < sizeof joiner->joining) return;
   last_refusal_ = text;
-  refuse(visitor, why);
+  refuse(joiner, why);
 }
 
-// Those that have come; the others hear nothing but that nobody is there any more.
-void Host::tell_failure(const Error& why) {
-  for (Visitor& visitor : visitors_) {
-    if (visitor.member) refuse(visitor, why);
-  }
-}
-
-// Says why, if it takes it at once: nobody is waited for.
-void Host::refuse(Visitor& visitor, const Error& why) {
+// Sends what the socket takes at once, and does not wait.
+void Gathering::refuse(Joiner* joiner, const Error& why) {
   Verdict verdict;
   verdict.status = static_cast<uint32_t>(why.status);
   std::snprintf(verdict.reason.data(), verdict.reason.size(), "%s", why.what.c_str());
   Error error;
-  if (!prepare(visitor, verdict, {})) return;
-  (void)send_message(visitor.fd, visitor.verdict, &visitor.told, &error);
+  if (!prepare_verdict(joiner, verdict, {})) return;
+  (void)send_message(joiner->connection, joiner->verdict, &joiner->told, &error);
 }
 
-Result<void> Host::prepare(Visitor& visitor, const Verdict& verdict, std::span<const Card> cards) {
-  const auto append = [&visitor](std::span<const std::byte> bytes) {
-    visitor.verdict.insert(visitor.verdict.end(), bytes.begin(), bytes.end());
+Result<void> Gathering::prepare_verdict(Joiner* joiner, const Verdict& verdict,
+                                        std::span<const Introduction> introductions) const {
+  const auto append = [joiner](std::span<const std::byte> bytes) {
+    joiner->verdict.insert(joiner->verdict.end(), bytes.begin(), bytes.end());
   };
   append(bytes_of(verdict));
-  append(std::as_bytes(cards));
-  const Seal seal{meeting_.key, visitor.greeting.nonce, visitor.joining.nonce};
-  auto mac = sign(seal, MessageType::kVerdict, visitor.verdict);
+  append(std::as_bytes(introductions));
+  const MacContext context{point_.key, joiner->greeting.nonce, joiner->joining.nonce};
+  auto mac = sign(context, MessageType::kVerdict, joiner->verdict);
   if (!mac) return fail(std::move(mac.error()));
   append(*mac);
   return {};
 }
 
-Result<void> Host::tell_all() {
-  visitors_.remove_if([](const Visitor& visitor) { return !visitor.member; });
-  std::vector<Card> cards(own_.ranks);
-  cards[0] = own_;
-  for (const Visitor& visitor : visitors_) cards[visitor.joining.card.rank] = visitor.joining.card;
+Result<void> Gathering::tell_all() {
+  const std::vector<Introduction> all = introductions();
   Verdict verdict;
-  verdict.cards = own_.ranks;
-  for (Visitor& visitor : visitors_) {
-    auto prepared = prepare(visitor, verdict, cards);
+  verdict.introductions = own_.ranks;
+  for (Joiner& member : members_) {
+    auto prepared = prepare_verdict(&member, verdict, all);
     if (!prepared) return prepared;
   }
-  for (Visitor& visitor : visitors_) {
+  for (Joiner& member : members_) {
     Error error;
-    Status status = Status::kAgain;
-    while ((status = send_message(visitor.fd, visitor.verdict, &visitor.told, &error)) ==
-               Status::kAgain &&
-           !is_late()) {
-      wait();
-    }
+    const Status status = rendezvous::try_until(
+        clock_, point_.deadline_ns, member.connection, POLLOUT,
+        [&] { return send_message(member.connection, member.verdict, &member.told, &error); });
     if (status == Status::kOk) continue;
     return fail(make_error(Status::kRemote, 0,
                            "rendezvous at %s: rank %u at %s cannot be told who the others are: %s",
-                           meeting_.address.to_string().c_str(), visitor.joining.card.rank,
-                           visitor.peer.to_string().c_str(), error.what.c_str()));
+                           point_.address.to_string().c_str(), member.joining.introduction.rank,
+                           member.peer.to_string().c_str(), error.what.c_str()));
   }
   return {};
 }
 
 }  // namespace
 
-Result<std::vector<Card>> host_meeting(const Meeting& meeting, const Card& own) {
-  return Host(meeting, own).run();
+Result<std::vector<Introduction>> gather_ranks(const MeetingPoint& point, const Introduction& own) {
+  auto listener = listen_on(point.address);
+  if (!listener) return fail(std::move(listener.error()));
+  return Gathering(point, own, std::move(*listener)).run();
 }
 
 }  // namespace slime::aggregation

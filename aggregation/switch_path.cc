@@ -1,4 +1,4 @@
-#include "aggregation/switch_path.h"
+#include "aggregation/path.h"
 
 #include <utility>
 

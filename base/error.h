@@ -65,6 +65,9 @@ using Result = tl::expected<T, Error>;
 
 // How an error ends that only says that another process has failed: the cause is told there.
 inline constexpr char kToldElsewhere[] = "its log says why";
+inline bool is_consequence(const std::string& text) {
+  return text.find(kToldElsewhere) != std::string::npos;
+}
 
 // The status of a failed system call: kRemote for a broken network, kNoMemory for a lack of
 // something, kSystem for a fault of our host.

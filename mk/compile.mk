@@ -65,8 +65,9 @@ PROTOBUF_OBJS := $(if $(GRPC),$(patsubst $(BUILD)/gen/%.cc,$(BUILD)/obj/gen/%.o,
   $(filter %.cc,$(PROTOBUF_GEN))))
 DRIVERS     := $(THRIFT:%=-DSLIME_BMV2) $(GRPC:%=-DSLIME_TOFINO)
 SWITCH_SRCS := $(filter-out $(LIB_SRCS) switch/bmv2/% $(GRPC_SRCS),$(call sources,switch))
-# The interface for programs without NCCL: in the static library only.
-AGGREGATION_SRCS := $(call sources,aggregation)
+# The interface for programs without NCCL, and how its ranks find each other: in the static library
+# only.
+AGGREGATION_SRCS := $(call sources,rendezvous aggregation)
 EXAMPLES  := $(sort $(patsubst examples/%.cc,%,$(wildcard examples/*.cc)))
 TOOLS     := $(call groups,tools,common)
 # What a tool links besides our own library: LIBS_<tool>.
@@ -78,13 +79,13 @@ SRCS_switchd := $(BMV2_SRCS) $(TOFINO_SRCS)
 LIBS_TEST_fuzz := -lyaml-cpp
 LIBS_TEST_p4   := -lthrift
 LIBS_TEST_tofino := $(LIBS_GRPC)
-SRCS_TEST_fuzz := $(wildcard tools/switchd/config*.cc) tools/common/bytes.cc tools/perf/wire.cc \
+SRCS_TEST_fuzz := $(wildcard tools/switchd/config*.cc) tools/common/bytes.cc \
   switch/tofino/info.cc
 SRCS_TEST_p4   := $(BMV2_SRCS) $(addprefix test/vectors/,recorder.cc vector.cc)
 SRCS_TEST_tofino := $(TOFINO_SRCS)
 SRCS_TEST_topology := $(addprefix tools/info/,topology.cc topology_print.cc)
-SRCS_TEST_unit := $(addprefix tools/perf/,coordinator.cc hello_port.cc member.cc plugin_log.cc) \
-  tools/common/resources.cc tools/info/nccl_rules.cc
+SRCS_TEST_unit := $(filter-out tools/perf/main.cc,$(call sources,tools/perf)) \
+  $(wildcard tools/common/*.cc) tools/info/nccl_rules.cc
 BENCHES   := $(call groups,bench,common)
 # Directories of test/ that are plain programs, which tests are run under.
 TEST_PROGRAMS := pause

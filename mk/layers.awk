@@ -14,7 +14,8 @@ BEGIN {
   may["shard"] = "base protocol"
   may["collnet"] = may["engine"] " engine shard protocol"
   may["plugin"] = "base settings engine collnet generated"
-  may["aggregation"] = "include " may["collnet"] " collnet"
+  may["rendezvous"] = "base"
+  may["aggregation"] = "include " may["collnet"] " collnet rendezvous"
   may["p4driver"] = "base protocol shard"
   may["switch"] = "base protocol shard p4driver generated"
   may["examples"] = "include"
@@ -35,7 +36,7 @@ function room_of(path) {
   if (path ~ /^switch\/core\//) return "shard"
   if (path ~ /^switch\/protocol\//) return "protocol"
   if (path ~ /^switch\/p4driver\//) return "p4driver"
-  if (path ~ /^(base|settings|engine|collnet|plugin|aggregation|switch|tools|bench|test|examples)\//)
+  if (path ~ /^(base|settings|engine|collnet|plugin|rendezvous|aggregation|switch|tools|bench|test|examples)\//)
     return substr(path, 1, index(path, "/") - 1)
   return ""
 }

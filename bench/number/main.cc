@@ -97,15 +97,13 @@ void measure(Row* row, Data* data) {
 int run(unsigned turns) {
   std::vector<Row> rows;
   std::vector<Data> data;
-  const number::Kernels* const best = &number::kernels();
-  const number::Kernels* sets[] = {number::kernels_portable(), number::kernels_avx2(),
-                                   number::kernels_avx512()};
-  for (const number::Kernels* set : sets) {
+  for (const SimdLevel level : {SimdLevel::kPortable, SimdLevel::kAvx2, SimdLevel::kAvx512}) {
+    const number::Kernels* const set = number::kernel_levels().at(level);
+    if (set == nullptr) break;  // the processor has no more
     for (const Case& what : kCases) {
       rows.push_back({set, &what, {}, {}, {}});
       data.emplace_back(what);
     }
-    if (set == best) break;  // the processor has no more
   }
   for (unsigned turn = 0; turn < turns; ++turn) {
     for (size_t i = 0; i < rows.size(); ++i) measure(&rows[i], &data[i]);

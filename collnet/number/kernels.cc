@@ -1,38 +1,63 @@
 #include "collnet/number/kernels.h"
 
+#include <type_traits>
+
 #ifdef __x86_64__
-#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
+// -O2 vectorises only what is certain to pay off. Nobody looks at exception flags here, and with
+// them no choice between floats is vectorised.
+#pragma GCC push_options
+#pragma GCC optimize("O3")
+#define SLIME_SIMD_LEVEL portable
+#define SLIME_SIMD_NAME "portable"
+#include "collnet/number/kernels_body.h"
+#undef SLIME_SIMD_LEVEL
+#undef SLIME_SIMD_NAME
+#pragma GCC pop_options
+
+#ifdef __x86_64__
+#pragma GCC push_options
+#pragma GCC optimize("O3", "no-trapping-math")
+#pragma GCC target("avx2,f16c")
+#define SLIME_SIMD_F16C
+#define SLIME_SIMD_LEVEL avx2
+#define SLIME_SIMD_NAME "AVX2"
+#include "collnet/number/kernels_body.h"
+#undef SLIME_SIMD_LEVEL
+#undef SLIME_SIMD_NAME
+#undef SLIME_SIMD_F16C
+#pragma GCC pop_options
+
+#pragma GCC push_options
+#pragma GCC optimize("O3", "no-trapping-math")
+#pragma GCC target("avx2,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512,f16c")
+#define SLIME_SIMD_F16C
+#define SLIME_SIMD_LEVEL avx512
+#define SLIME_SIMD_NAME "AVX-512"
+#include "collnet/number/kernels_body.h"
+#undef SLIME_SIMD_LEVEL
+#undef SLIME_SIMD_NAME
+#undef SLIME_SIMD_F16C
+#pragma GCC pop_options
 #endif
 
 namespace slime::number {
 namespace {
 
-const Kernels& best() {
-  if (has_avx512()) return *kernels_avx512();
-  if (has_avx2()) return *kernels_avx2();
-  return *kernels_portable();
-}
+#ifdef __x86_64__
+constexpr SimdTables<Kernels> kLevels(&portable::kBodies, &avx2::kBodies, &avx512::kBodies);
+#else
+constexpr SimdTables<Kernels> kLevels(&portable::kBodies);
+#endif
 
 }  // namespace
 
-#ifdef __x86_64__
-bool has_avx2() {
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  // By hand: not every compiler knows "f16c" below. AVX2 says that the system saves the registers.
-  const bool halves = __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
-  return halves && __builtin_cpu_supports("avx2");
-}
-bool has_avx512() {
-  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-#else
-bool has_avx2() { return false; }
-bool has_avx512() { return false; }
-#endif
+const SimdTables<Kernels>& kernel_levels() { return kLevels; }
 
 const Kernels& kernels() {
-  static const Kernels& chosen = best();
+  static const Kernels& chosen = kLevels.best();
   return chosen;
 }
 

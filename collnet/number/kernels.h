@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/machine/simd.h"
+
 namespace slime::number {
 
 // What a block of floats holds.
@@ -42,13 +44,7 @@ struct Kernels {
 
 const Kernels& kernels();  // the best that this processor has
 
-// What those below need, conversion of halves included.
-bool has_avx2();
-bool has_avx512();
-
-// One per instruction set, for the choice and for tests. Null: not for this type of processor.
-const Kernels* kernels_portable();
-const Kernels* kernels_avx2();
-const Kernels* kernels_avx512();
+// For the choice, and for tests.
+const SimdTables<Kernels>& kernel_levels();
 
 }  // namespace slime::number

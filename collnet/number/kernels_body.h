@@ -1,20 +1,110 @@
-// The bodies of Kernels, compiled once per instruction set: the including file sets the target and
-// defines SLIME_NUMBER_KERNELS_NAME. Only the compiler's own functions are used here: a template or
-// inline function of the standard library, instantiated for a newer instruction set, could replace
-// the common copy in the whole program. The loops are written for the compiler to vectorise: no
-// branches, and every float32 is brought to double, where scaling is exact and rounding is one
-// addition. As all products are exact, it does not matter whether the compiler fuses them with
-// additions. 16-bit floats need no more than float: twice as many fit a vector.
-#include "collnet/number/kernels.h"
+// The bodies of Kernels, compiled once per level (base/machine/simd.h). The includer defines
+// SLIME_SIMD_LEVEL and SLIME_SIMD_NAME, SLIME_SIMD_F16C where the instructions for halves may be
+// used, and includes <immintrin.h> there, <type_traits> and kernels.h. The loops are written for
+// the compiler to vectorise: no branches, and every float32 is brought to double, where scaling is
+// exact and rounding is one addition. As all products are exact, it does not matter whether the
+// compiler fuses them with additions. 16-bit floats need no more than float: twice as many fit a
+// vector.
 
-#if defined SLIME_NUMBER_KERNELS_F16C && !defined __clang__  // which knows no `#pragma GCC target`
-#include "collnet/number/kernels_half_f16c.h"
-#else
-#include "collnet/number/kernels_half.h"
-#endif
-
-namespace slime::number {
+namespace slime::number::SLIME_SIMD_LEVEL {
 namespace {
+
+// Elements and numbers as the kernels read and write them: at any address, in either byte order.
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are swapped unconditionally");
+
+// Elements and numbers in memory, at any address and of any type. (A type that is merely declared
+// unaligned loses that in templates.)
+template <typename T>
+struct Memory {
+  using Unsigned = T;
+  using Signed = std::make_signed_t<T>;
+  struct __attribute__((packed, may_alias)) Loose {
+    T value;
+  };
+  static_assert(alignof(Loose) == 1 && sizeof(Loose) == sizeof(T));
+
+  static T swapped(T value) {
+    if constexpr (sizeof(T) == 2) return __builtin_bswap16(value);
+    if constexpr (sizeof(T) == 4) return __builtin_bswap32(value);
+    if constexpr (sizeof(T) == 8) return __builtin_bswap64(value);
+    return value;
+  }
+};
+using Memory8 = Memory<uint8_t>;
+using Memory16 = Memory<uint16_t>;
+using Memory32 = Memory<uint32_t>;
+using Memory64 = Memory<uint64_t>;
+
+inline float float_of(uint32_t bits) { return __builtin_bit_cast(float, bits); }
+inline uint32_t bits_of(float value) { return __builtin_bit_cast(uint32_t, value); }
+
+#if defined SLIME_SIMD_F16C && !defined __clang__  // which knows no `#pragma GCC target`
+
+// IEEE half precision to single and back by the instructions that do just that.
+constexpr size_t kAtOnce = 8;
+
+inline void widen_eight(float* to, const Memory16::Loose* from) {
+  _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+}
+inline void narrow_eight(Memory16::Loose* to, const float* from) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                   _mm256_cvtps_ph(_mm256_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT));
+}
+
+inline void widen_halves(float* to, const Memory16::Loose* from, size_t count) {
+  size_t i = 0;
+  for (; i + kAtOnce <= count; i += kAtOnce) widen_eight(to + i, from + i);
+  if (i == count) return;
+  Memory16::Loose last[kAtOnce] = {};
+  float widened[kAtOnce];
+  __builtin_memcpy(last, from + i, (count - i) * sizeof *last);
+  widen_eight(widened, last);
+  __builtin_memcpy(to + i, widened, (count - i) * sizeof *widened);
+}
+inline void narrow_to_halves(Memory16::Loose* to, const float* from, size_t count) {
+  size_t i = 0;
+  for (; i + kAtOnce <= count; i += kAtOnce) narrow_eight(to + i, from + i);
+  if (i == count) return;
+  Memory16::Loose narrowed[kAtOnce];
+  float last[kAtOnce] = {};
+  __builtin_memcpy(last, from + i, (count - i) * sizeof *last);
+  narrow_eight(narrowed, last);
+  __builtin_memcpy(to + i, narrowed, (count - i) * sizeof *narrowed);
+}
+
+#else
+
+// The same element by element, for the compiler to vectorise.
+// Denormals are multiples of 2^-24; others need a larger exponent, infinity and NaN the largest.
+inline float single_of_half(uint32_t half) {
+  const uint32_t magnitude = half & 0x7fff;
+  const float denormal = static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24F;
+  const uint32_t shift = static_cast<int32_t>(magnitude) < 0x7c00 ? 112U << 23 : 224U << 23;
+  const float normal = float_of((magnitude << 13) + shift);
+  const float value = static_cast<int32_t>(magnitude) < 0x400 ? denormal : normal;
+  return float_of(bits_of(value) | (half & 0x8000) << 16);
+}
+
+// To nearest even; NaN does not come. The last place of a sum with 0.5 is that of denormals. Of
+// others, a carry out of the significand is one into the exponent, at last to infinity.
+inline uint16_t half_of_single(float value) {
+  const auto bits = static_cast<int32_t>(bits_of(value));
+  const int32_t magnitude = bits & 0x7fffffff;
+  const auto denormal = static_cast<int32_t>(bits_of(float_of(magnitude) + 0.5F));
+  const int32_t rounded = (magnitude - (112 << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
+  const int32_t normal = rounded < 0x7c00 ? rounded : 0x7c00;
+  const int32_t half = magnitude < 113 << 23 ? denormal : normal;
+  return static_cast<uint16_t>((half & 0x7fff) | (bits >> 16 & 0x8000));
+}
+
+inline void widen_halves(float* to, const Memory16::Loose* from, size_t count) {
+  for (size_t i = 0; i < count; ++i) to[i] = single_of_half(from[i].value);
+}
+inline void narrow_to_halves(Memory16::Loose* to, const float* from, size_t count) {
+  for (size_t i = 0; i < count; ++i) to[i].value = half_of_single(from[i]);
+}
+
+#endif
 
 inline double double_of(uint64_t bits) { return __builtin_bit_cast(double, bits); }
 inline uint64_t bits_of(double value) { return __builtin_bit_cast(uint64_t, value); }
@@ -238,7 +328,7 @@ uint64_t weigh(const void* from, size_t count, const void* weights) {
 }
 
 constexpr Kernels kBodies = {
-    SLIME_NUMBER_KERNELS_NAME,
+    SLIME_SIMD_NAME,
     {find<Half>, find<Single>, find<Bfloat>},
     {{quantise_half<Memory16>, quantise_half<Memory32>},
      {nullptr, quantise_single},
@@ -252,4 +342,4 @@ constexpr Kernels kBodies = {
 };
 
 }  // namespace
-}  // namespace slime::number
+}  // namespace slime::number::SLIME_SIMD_LEVEL

@@ -4,12 +4,13 @@
 // Every variant gives the same bits: sums wrap, the rest is exact. Buffers may be unaligned.
 #pragma once
 
+#include "base/machine/simd.h"
 #include "switch/protocol/sap.h"
 
 namespace slime::net {
 
 struct Arithmetic {
-  const char* name;
+  const char* name;  // of the level
   // `words` 32-bit words.
   using Load = void (*)(std::byte* values, const std::byte* payload, size_t words);
   using Fold = void (*)(std::byte* values, const std::byte* payload, size_t words);
@@ -19,10 +20,8 @@ struct Arithmetic {
   Seal seal[8];
 };
 
-// nullptr: not built for this machine.
-const Arithmetic* arithmetic_portable();
-const Arithmetic* arithmetic_avx2();
-const Arithmetic* arithmetic_avx512();
+// For the choice, and for tests.
+const SimdTables<Arithmetic>& arithmetic_levels();
 
 // The best that this processor runs.
 const Arithmetic& arithmetic();

@@ -1,11 +1,7 @@
-// The loops, compiled once per instruction set: whoever includes this defines SLIME_ARITHMETIC_NAME
-// and chooses the target by pragma.
-#include <cstdint>
-#include <type_traits>
+// The loops of Arithmetic, compiled once per level (base/machine/simd.h). The includer defines
+// SLIME_SIMD_LEVEL and SLIME_SIMD_NAME, and includes <type_traits> and arithmetic.h.
 
-#include "switch/core/arithmetic.h"
-
-namespace slime::net {
+namespace slime::net::SLIME_SIMD_LEVEL {
 namespace {
 
 template <typename T>
@@ -90,7 +86,7 @@ void fold(std::byte* values, const std::byte* payload, size_t words) {
   { fold<T, Sum>, fold<T, Min>, fold<T, Max>, fold<T, Or> }
 
 constexpr Arithmetic kBodies = {
-    SLIME_ARITHMETIC_NAME,
+    SLIME_SIMD_NAME,
     SLIME_LOAD_ROW,
     {SLIME_FOLD_ROW(int32_t),
      SLIME_FOLD_ROW(uint32_t),
@@ -103,5 +99,9 @@ constexpr Arithmetic kBodies = {
     SLIME_SEAL_ROW,
 };
 
+#undef SLIME_LOAD_ROW
+#undef SLIME_SEAL_ROW
+#undef SLIME_FOLD_ROW
+
 }  // namespace
-}  // namespace slime::net
+}  // namespace slime::net::SLIME_SIMD_LEVEL

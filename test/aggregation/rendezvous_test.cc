@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "aggregation/rendezvous.h"
-#include "aggregation/rendezvous_wire.h"
 #include "base/net/visitors.h"
 #include "test/aggregation/support.h"
 #include "test/support/manual_clock.h"
@@ -16,11 +15,11 @@
 namespace slime::aggregation {
 namespace {
 
-Card card_of(uint32_t rank, uint32_t ranks) {
-  Card card;
+Introduction introduction_of(uint32_t rank, uint32_t ranks) {
+  Introduction card;
   card.rank = rank;
   card.ranks = ranks;
-  card.well = 1;
+  card.ready = 1;
   card.handle.fill(static_cast<std::byte>(rank + 1));
   return card;
 }
@@ -36,7 +35,7 @@ class Rendezvous : public testing::Test {
   static constexpr uint64_t kMinuteNs = 60'000'000'000, kHourNs = 60 * kMinuteNs;
 
   // Long: what must happen in time happens. Who is to be late has a clock of its own.
-  Meeting meeting(const Clock& clock = SteadyClock::instance()) const {
+  MeetingPoint meeting(const Clock& clock = SteadyClock::instance()) const {
     return {.address = address_,
             .key = {},
             .deadline_ns = clock.now_ns() + kMinuteNs,
@@ -44,10 +43,10 @@ class Rendezvous : public testing::Test {
             .clock = clock};
   }
   // Rank 0 in the background; `rest` meanwhile.
-  Result<std::vector<Card>> host(const Meeting& where, uint32_t ranks,
-                                 const std::function<void()>& rest) const {
-    Result<std::vector<Card>> met = fail(Error{});
-    std::thread thread([&] { met = host_meeting(where, card_of(0, ranks)); });
+  Result<std::vector<Introduction>> host(const MeetingPoint& where, uint32_t ranks,
+                                         const std::function<void()>& rest) const {
+    Result<std::vector<Introduction>> met = fail(Error{});
+    std::thread thread([&] { met = gather_ranks(where, introduction_of(0, ranks)); });
     rest();
     thread.join();
     return met;
@@ -82,7 +81,7 @@ class Rendezvous : public testing::Test {
     Error error;
     EXPECT_EQ(send_message(fd, bytes_of(message), &done, &error), Status::kOk) << error.what;
   }
-  static void expect_fails(const Result<std::vector<Card>>& met, const std::string& part) {
+  static void expect_fails(const Result<std::vector<Introduction>>& met, const std::string& part) {
     ASSERT_FALSE(met);
     EXPECT_NE(met.error().what.find(part), std::string::npos) << met.error().what;
   }
@@ -92,12 +91,12 @@ class Rendezvous : public testing::Test {
 };
 
 TEST_F(Rendezvous, AllGetAllCards) {
-  std::vector<Result<std::vector<Card>>> met(4, fail(Error{}));
+  std::vector<Result<std::vector<Introduction>>> met(4, fail(Error{}));
   each_rank(4, [&](uint32_t rank) {
     // Rank 0 last: the others try until it is there.
     if (rank == 0) usleep(200'000);
-    met[rank] = rank == 0 ? host_meeting(meeting(), card_of(0, 4))
-                          : join_meeting(meeting(), card_of(rank, 4));
+    met[rank] = rank == 0 ? gather_ranks(meeting(), introduction_of(0, 4))
+                          : join_rank_0(meeting(), introduction_of(rank, 4));
   });
   for (const auto& cards : met) {
     ASSERT_TRUE(cards) << cards.error().what;
@@ -106,16 +105,16 @@ TEST_F(Rendezvous, AllGetAllCards) {
       EXPECT_EQ((*cards)[rank].rank, rank);
       EXPECT_EQ((*cards)[rank].handle[5], static_cast<std::byte>(rank + 1));
     }
-    EXPECT_TRUE(handles_of(*cards, card_of(0, 4)));
+    EXPECT_TRUE(handles_of(*cards, introduction_of(0, 4)));
   }
 }
 
 TEST_F(Rendezvous, StrangersChangeNothing) {
   constexpr uint64_t kPatienceNs = 2'000'000'000;  // more than between two lines about strangers
   std::mt19937 random(7);
-  Result<std::vector<Card>> joined = fail(Error{});
+  Result<std::vector<Introduction>> joined = fail(Error{});
   ManualClock clock;
-  Meeting impatient = meeting(clock);
+  MeetingPoint impatient = meeting(clock);
   impatient.deadline_ns += kHourNs;
   impatient.patience_ns = kPatienceNs;
   const auto not_in_time = [this] {
@@ -138,30 +137,30 @@ TEST_F(Rendezvous, StrangersChangeNothing) {
     }
     Joining other_version;
     other_version.prefix.version = 2;
-    other_version.card = card_of(1, 2);
+    other_version.introduction = introduction_of(1, 2);
     send(visit(), other_version);
     Joining other_card;
-    other_card.card = card_of(1, 2);
-    other_card.card.magic = 5;
+    other_card.introduction = introduction_of(1, 2);
+    other_card.introduction.magic = 5;
     send(visit(), other_card);
     clock.pass(VisitorPort::kGraceNs);  // a rank may have the place of a silent one now
-    joined = join_meeting(meeting(), card_of(1, 2));
+    joined = join_rank_0(meeting(), introduction_of(1, 2));
   });
   ASSERT_TRUE(met) << met.error().what;
   ASSERT_TRUE(joined) << joined.error().what;
-  EXPECT_EQ((*met)[1].handle, card_of(1, 2).handle);
+  EXPECT_EQ((*met)[1].handle, introduction_of(1, 2).handle);
   EXPECT_GE(not_in_time(), 1u);
 }
 
 TEST_F(Rendezvous, ManyStrangersDoNotDelayARank) {
   test::Strangers strangers;
   SLIME_NEEDS_MANY(strangers);
-  Meeting patient = meeting();
+  MeetingPoint patient = meeting();
   patient.patience_ns = kHourNs;
   const auto met = host(patient, 2, [&] {
     const Fd first = visit();
     strangers.come(address_, test::Strangers::kMany);
-    EXPECT_TRUE(join_meeting(meeting(), card_of(1, 2)));
+    EXPECT_TRUE(join_rank_0(meeting(), introduction_of(1, 2)));
   });
   EXPECT_TRUE(met) << met.error().what;
   EXPECT_LE(log_.count(LogLevel::kWarning, "turned away"), 60u) << "one line a second";
@@ -187,40 +186,41 @@ TEST_F(Rendezvous, StrangersAreInTheErrorOfARankThatNeverCame) {
 }
 
 TEST_F(Rendezvous, ARankThatGoesAwayMayComeAgain) {
-  Result<std::vector<Card>> joined = fail(Error{});
+  Result<std::vector<Introduction>> joined = fail(Error{});
   const auto met = host(meeting(), 2, [&] {
     {
       const Fd first = visit();
       Greeting greeting;
       EXPECT_TRUE(receive(first, &greeting));
       Joining joining;
-      joining.card = card_of(1, 3);  // and is turned away, so rank 1 is free
+      joining.introduction = introduction_of(1, 3);  // and is turned away, so rank 1 is free
       send(first, joining);
       Verdict verdict;
       EXPECT_TRUE(receive(first, &verdict));
-      EXPECT_EQ(verdict.cards, 0u);
+      EXPECT_EQ(verdict.introductions, 0u);
       EXPECT_NE(std::string(verdict.reason.data()).find("1 of 3"), std::string::npos);
     }
-    joined = join_meeting(meeting(), card_of(1, 2));
+    joined = join_rank_0(meeting(), introduction_of(1, 2));
   });
   EXPECT_TRUE(met) << met.error().what;
   EXPECT_TRUE(joined) << joined.error().what;
 }
 
 TEST_F(Rendezvous, ARankThatDiesWhileOthersAreAwaitedMayComeAgain) {
-  Result<std::vector<Card>> joined[2] = {fail(Error{}), fail(Error{})};
+  Result<std::vector<Introduction>> joined[2] = {fail(Error{}), fail(Error{})};
   const auto met = host(meeting(), 3, [&] {
     {
       const Fd first = visit();
       Joining joining;
-      joining.card = card_of(1, 3);
+      joining.introduction = introduction_of(1, 3);
       send(first, joining);
       usleep(100'000);
     }
     for (int i = 0; i < 6000 && log_.count(LogLevel::kWarning, "went away again") == 0; ++i) {
       usleep(10'000);
     }
-    each_rank(2, [&](uint32_t i) { joined[i] = join_meeting(meeting(), card_of(i + 1, 3)); });
+    each_rank(2,
+              [&](uint32_t i) { joined[i] = join_rank_0(meeting(), introduction_of(i + 1, 3)); });
   });
   EXPECT_TRUE(met) << met.error().what;
   for (const auto& cards : joined) EXPECT_TRUE(cards) << cards.error().what;
@@ -229,10 +229,10 @@ TEST_F(Rendezvous, ARankThatDiesWhileOthersAreAwaitedMayComeAgain) {
 // Of two with one number the second hears that the first is there, so that the time may pass then.
 TEST_F(Rendezvous, NamesWhoIsMissingAndWhoIsThereTwice) {
   ManualClock clock;
-  Result<std::vector<Card>> joined[2] = {fail(Error{}), fail(Error{})};
+  Result<std::vector<Introduction>> joined[2] = {fail(Error{}), fail(Error{})};
   const auto met = host(meeting(clock), 4, [&] {
     each_rank(2, [&](uint32_t i) {
-      joined[i] = join_meeting(meeting(), card_of(2, 4));
+      joined[i] = join_rank_0(meeting(), introduction_of(2, 4));
       clock.pass(kMinuteNs);
     });
   });
@@ -248,7 +248,7 @@ TEST_F(Rendezvous, NamesWhoIsMissingAndWhoIsThereTwice) {
 TEST_F(Rendezvous, NumbersOfRanksMustAgree) {
   ManualClock clock;
   const auto met = host(meeting(clock), 2, [&] {
-    const auto joined = join_meeting(meeting(), card_of(1, 3));
+    const auto joined = join_rank_0(meeting(), introduction_of(1, 3));
     clock.pass(kMinuteNs);
     expect_fails(joined, "rank 1 of 3, and rank 0 says there are 2");
     EXPECT_EQ(joined.error().status, Status::kInvalid);
@@ -261,21 +261,21 @@ TEST_F(Rendezvous, KeysMustAgree) {
   if (auto loaded = load_hmac(); !loaded) GTEST_SKIP() << loaded.error().what;
   const SecretKey right = key_of("0123456789abcdef0123456789abcdef");
   const SecretKey wrong = key_of("fedcba9876543210fedcba9876543210");
-  Meeting keyed = meeting(), other = meeting(), good = meeting();
+  MeetingPoint keyed = meeting(), other = meeting(), good = meeting();
   keyed.key = good.key = right;
   other.key = wrong;
-  Result<std::vector<Card>> joined = fail(Error{});
+  Result<std::vector<Introduction>> joined = fail(Error{});
   const auto met = host(keyed, 2, [&] {
-    expect_fails(join_meeting(meeting(), card_of(1, 2)),
+    expect_fails(join_rank_0(meeting(), introduction_of(1, 2)),
                  "rank 0 at " + address_.to_string() + " has a key, and rank 1 has none");
-    expect_fails(join_meeting(other, card_of(1, 2)), "does not have our key");
-    joined = join_meeting(good, card_of(1, 2));
+    expect_fails(join_rank_0(other, introduction_of(1, 2)), "does not have our key");
+    joined = join_rank_0(good, introduction_of(1, 2));
   });
   EXPECT_TRUE(met) << met.error().what;
   EXPECT_TRUE(joined) << joined.error().what;
   ManualClock clock;
   const auto open = host(meeting(clock), 2, [&] {
-    expect_fails(join_meeting(keyed, card_of(1, 2)), "has no key, and rank 1 has one");
+    expect_fails(join_rank_0(keyed, introduction_of(1, 2)), "has no key, and rank 1 has one");
     clock.pass(kMinuteNs);
   });
   expect_fails(open, "rank 1 of 2 did not come in time");
@@ -284,13 +284,13 @@ TEST_F(Rendezvous, KeysMustAgree) {
 // Somebody listens where rank 0 should.
 class FalseHost : public Rendezvous {
  protected:
-  Result<std::vector<Card>> join_at(const std::function<void(const Fd&)>& act,
-                                    const SecretKey& key = {}) {
+  Result<std::vector<Introduction>> join_at(const std::function<void(const Fd&)>& act,
+                                            const SecretKey& key = {}) {
     const Fd listener = listen_on(address_).value();
-    Result<std::vector<Card>> joined = fail(Error{});
-    Meeting where = meeting(clock_);
+    Result<std::vector<Introduction>> joined = fail(Error{});
+    MeetingPoint where = meeting(clock_);
     where.key = key;
-    std::thread guest([&] { joined = join_meeting(where, card_of(1, 3)); });
+    std::thread guest([&] { joined = join_rank_0(where, introduction_of(1, 3)); });
     Accepted accepted;
     Error error;
     while (accept_one(listener, &accepted, &error) == Status::kAgain) usleep(1000);
@@ -317,7 +317,7 @@ TEST_F(FalseHost, IsSeenThrough) {
   expect_fails(join_at([](const Fd& fd) {
                  greet(fd, {});
                  Verdict verdict;
-                 verdict.cards = 1u << 30;
+                 verdict.introductions = 1u << 30;
                  send(fd, verdict);
                }),
                "no verdict that can be (1073741824 cards, 3 ranks)");
@@ -332,9 +332,9 @@ TEST_F(FalseHost, IsSeenThrough) {
   expect_fails(join_at([this](const Fd& fd) {
                  greet(fd, {});
                  Verdict verdict;
-                 verdict.cards = 3;
+                 verdict.introductions = 3;
                  send(fd, verdict);
-                 send(fd, card_of(0, 3));
+                 send(fd, introduction_of(0, 3));
                  let_the_time_pass();
                }),
                "did not say who the others are in time");
@@ -342,8 +342,8 @@ TEST_F(FalseHost, IsSeenThrough) {
 
 TEST_F(FalseHost, WhoWasResetComesAgain) {
   const Fd listener = listen_on(address_).value();
-  Result<std::vector<Card>> joined = fail(Error{});
-  std::thread guest([&] { joined = join_meeting(meeting(), card_of(1, 3)); });
+  Result<std::vector<Introduction>> joined = fail(Error{});
+  std::thread guest([&] { joined = join_rank_0(meeting(), introduction_of(1, 3)); });
   int visits = 0;
   for (int i = 0; i < 60'000 && visits < 3; ++i, usleep(1000)) {
     Accepted accepted;
@@ -365,9 +365,9 @@ TEST_F(FalseHost, CannotForgeWhatAKeyProves) {
         greeting.key_wanted = 1;
         greet(fd, greeting);
         Verdict verdict;
-        verdict.cards = 3;
+        verdict.introductions = 3;
         send(fd, verdict);
-        for (uint32_t rank = 0; rank < 3; ++rank) send(fd, card_of(rank, 3));
+        for (uint32_t rank = 0; rank < 3; ++rank) send(fd, introduction_of(rank, 3));
         send(fd, Mac{});
       },
       key_of("0123456789abcdef0123456789abcdef"));
@@ -376,24 +376,24 @@ TEST_F(FalseHost, CannotForgeWhatAKeyProves) {
 
 // Cards that came whole, but are not those of a group.
 TEST(Cards, AreChecked) {
-  const Card own = card_of(0, 2);
-  const auto fails = [&](const Card& other, const std::string& part) {
-    const Card cards[] = {own, other};
+  const Introduction own = introduction_of(0, 2);
+  const auto fails = [&](const Introduction& other, const std::string& part) {
+    const Introduction cards[] = {own, other};
     const auto handles = handles_of(cards, own);
     ASSERT_FALSE(handles);
     EXPECT_NE(handles.error().what.find(part), std::string::npos) << handles.error().what;
   };
-  Card card = card_of(1, 2);
+  Introduction card = introduction_of(1, 2);
   card.version = 9;
   fails(card, "version 9");
-  fails(card_of(1, 3), "rank 1 of 3");
-  fails(card_of(2, 2), "rank 2 of 2");
-  fails(card_of(0, 2), "do two ranks have one number");
-  card = card_of(1, 2);
+  fails(introduction_of(1, 3), "rank 1 of 3");
+  fails(introduction_of(2, 2), "rank 2 of 2");
+  fails(introduction_of(0, 2), "do two ranks have one number");
+  card = introduction_of(1, 2);
   card.mode = 200;
   fails(card, "mode unknown");
-  card = card_of(1, 2);
-  card.well = 0;
+  card = introduction_of(1, 2);
+  card.ready = 0;
   fails(card, "rank 1 failed before the ranks met");
 }
 

@@ -25,8 +25,8 @@ class KernelsTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     const std::string name = GetParam();
-    if (name == "AVX2" && has_avx2()) mine_ = kernels_avx2();
-    if (name == "AVX512" && has_avx512()) mine_ = kernels_avx512();
+    if (name == "AVX2") mine_ = kernel_levels().at(SimdLevel::kAvx2);
+    if (name == "AVX512") mine_ = kernel_levels().at(SimdLevel::kAvx512);
     if (mine_ != nullptr) return;
     GTEST_SKIP() << "this processor lacks " << GetParam() << ": its kernels are NOT tested here";
   }
@@ -47,7 +47,7 @@ class KernelsTest : public testing::TestWithParam<const char*> {
   }
 
   const Kernels* mine_ = nullptr;
-  const Kernels* const portable_ = kernels_portable();
+  const Kernels* const portable_ = kernel_levels().at(SimdLevel::kPortable);
   Random random_{seed_or(6)};
 };
 

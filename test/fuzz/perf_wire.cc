@@ -1,15 +1,14 @@
 // slime-perf's control connection: framed JSON from whoever connects.
-#include "tools/perf/wire.h"
-
+#include "rendezvous/frames.h"
 #include "test/fuzz/support/stream.h"
 
-namespace slime::perf {
+namespace slime::rendezvous {
 
 SLIME_FUZZ_TARGET(perf_wire, input) {
   const size_t piece = input.below(200) + 1;
   const auto all = input.bytes(16 << 10);
   fuzz::Stream stream;
-  Wire wire(std::move(stream.theirs));
+  Connection wire(std::move(stream.theirs));
   std::vector<Frame> frames;
   bool going = true;
   for (size_t at = 0; going && at < all.size(); at += piece) {
@@ -25,4 +24,4 @@ SLIME_FUZZ_TARGET(perf_wire, input) {
   (void)wire.flush();
 }
 
-}  // namespace slime::perf
+}  // namespace slime::rendezvous

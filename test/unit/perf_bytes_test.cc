@@ -1,4 +1,4 @@
-#include "tools/common/bytes.cc"  // NOLINT(bugprone-suspicious-include)
+#include "tools/common/bytes.h"
 
 #include <gtest/gtest.h>
 

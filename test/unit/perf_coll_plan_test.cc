@@ -1,5 +1,5 @@
 // How NCCL cuts an allreduce for CollNetChain.
-#include "tools/perf/coll_plan.cc"  // NOLINT(bugprone-suspicious-include)
+#include "tools/perf/coll_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // LL and LL128 lines, and sixteen-bit floats at the edges of their range.
-#include "tools/perf/kernels_portable.cc"  // NOLINT(bugprone-suspicious-include)
+#include "tools/perf/kernels.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,6 @@
 #include <numeric>
 #include <vector>
 
-#include "tools/perf/kernels.cc"  // NOLINT(bugprone-suspicious-include)
 #include "tools/perf/words.h"
 
 namespace slime::perf {
@@ -102,7 +101,8 @@ TEST_P(KernelsTest, IntegersWrap) {
 }
 
 INSTANTIATE_TEST_SUITE_P(InstructionSets, KernelsTest,
-                         testing::Values(kernels_portable(), &kernels()), [](const auto& info) {
+                         testing::Values(kernel_levels().at(SimdLevel::kPortable), &kernels()),
+                         [](const auto& info) {
                            return std::to_string(info.index) + info.param->name;
                          });
 

@@ -1,7 +1,6 @@
 // The plans of all ranks, played against each other: every message is as long as the receiver
 // expects, nothing deadlocks, and each rank's part is counted exactly once.
-// Tools are programs, not libraries, so the tests of slime-perf compile the unit they test.
-#include "tools/perf/plan.cc"  // NOLINT(bugprone-suspicious-include)
+#include "tools/perf/plan.h"
 
 #include <gtest/gtest.h>
 

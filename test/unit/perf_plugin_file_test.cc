@@ -1,5 +1,5 @@
 // Names that NCCL gives to dlopen for a value of NCCL_NET_PLUGIN.
-#include "tools/common/plugin_file.cc"  // NOLINT(bugprone-suspicious-include)
+#include "tools/common/plugin_file.h"
 
 #include <gtest/gtest.h>
 

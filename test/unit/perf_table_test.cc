@@ -1,5 +1,5 @@
 // The head of slime-perf's table.
-#include "tools/perf/report_table.cc"  // NOLINT(bugprone-suspicious-include)
+#include "tools/perf/report.h"
 
 #include <gtest/gtest.h>
 

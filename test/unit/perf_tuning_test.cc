@@ -1,5 +1,5 @@
 // Protocols, channels and sizes as NCCL chooses them.
-#include "tools/perf/tuning.cc"  // NOLINT(bugprone-suspicious-include)
+#include "tools/perf/tuning.h"
 
 #include <gtest/gtest.h>
 

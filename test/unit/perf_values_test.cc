@@ -1,6 +1,6 @@
 // The reference against the kernels, for every type, operation and instruction set: they share no
 // code, so agreement on exact bits says that both are right.
-#include "tools/perf/values.cc"  // NOLINT(bugprone-suspicious-include)
+#include "tools/perf/values.h"
 
 #include <gtest/gtest.h>
 
@@ -41,7 +41,8 @@ TEST_P(ValuesTest, KernelsAgreeWithTheDefinition) {
   const auto [type, op, ranks] = GetParam();
   const Pattern pattern{type, combine_of(op), ranks, 7};
   Pulse pulse;
-  for (const Kernels* kernels : {kernels_portable(), &slime::perf::kernels()}) {
+  for (const Kernels* kernels :
+       {kernel_levels().at(SimdLevel::kPortable), &slime::perf::kernels()}) {
     std::vector<char> result = ring_result(*kernels, pattern, op);
     ASSERT_EQ(count_wrong(pattern, -1, kFirst, kCount, result.data(), &pulse), 0u) << kernels->name;
     result[result.size() / 3] ^= 0x10;
@@ -83,7 +84,7 @@ TEST(ValuesTest, CopiesOfAnotherRankPlaceOrRepetitionAreWrong) {
 
 TEST(ValuesTest, EveryElementPulses) {
   Pulse pulse;
-  std::vector<float> data(10 * kBlock);
+  std::vector<float> data(10 * kValuesPerBeat);
   fill({DataType::kFloat, Combine::kSum, 2, 0}, 0, 0, data.size(), data.data(), &pulse);
   EXPECT_EQ(pulse.count(), 10u);
 }

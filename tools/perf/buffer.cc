@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "tools/common/bytes.h"
-#include "tools/common/resources.h"
+#include "base/resources.h"
 
 namespace slime::perf {
 
@@ -17,7 +17,7 @@ Result<Buffer> Buffer::allocate(size_t bytes, const char* what) {
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) {
     const int code = errno;
-    const std::string limit = tools::memory_limit();
+    const std::string limit = memory_limit();
     Error error =
         system_error(code, "out of memory: %s for %s%s%s; choose a smaller -e%s",
                      tools::format_bytes(pages).c_str(), what, limit.empty() ? "" : ", and ",

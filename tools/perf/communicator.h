@@ -7,9 +7,8 @@
 
 #include "base/error.h"
 #include "tools/perf/buffer.h"
-#include "tools/perf/member.h"
+#include "tools/perf/words.h"
 #include "tools/perf/plan.h"
-#include "tools/perf/pulse.h"
 
 namespace slime::perf {
 

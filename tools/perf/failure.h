@@ -1,7 +1,7 @@
 // What a run that fails says on standard error.
 #pragma once
 
-#include "tools/perf/member.h"
+#include "tools/perf/words.h"
 
 namespace slime::perf {
 

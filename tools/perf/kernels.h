@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/machine/simd.h"
+
 namespace slime::perf {
 
 // out[i] = a[i] op b[i], and the same to out2 unless it is null. `out` may be equal to a or b.
@@ -33,9 +35,8 @@ struct Kernels {
 
 const Kernels& kernels();
 
-// One per instruction set, for the choice and for tests. Null: not for this type of processor.
-// (AVX-512 was measured too: no faster with data from memory, slower with half floats.)
-const Kernels* kernels_portable();
-const Kernels* kernels_avx2();
+// For the choice, and for tests. (AVX-512 was measured too: no faster with data from memory, slower
+// with half floats.)
+const SimdTables<Kernels>& kernel_levels();
 
 }  // namespace slime::perf

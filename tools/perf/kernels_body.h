@@ -1,10 +1,8 @@
-// The bodies of Kernels, compiled once per instruction set: the including file sets the target and
-// defines SLIME_KERNELS_NAME. Only the compiler's own functions are used here: a template or inline
-// function of the standard library, instantiated for a newer instruction set, could replace the
-// common copy in the whole program.
-#include "tools/perf/kernels.h"
+// The bodies of Kernels, compiled once per level (base/machine/simd.h). The includer defines
+// SLIME_SIMD_LEVEL and SLIME_SIMD_NAME, SLIME_SIMD_F16C where the instructions for halves may be
+// used, and includes <immintrin.h> there and kernels.h.
 
-namespace slime::perf {
+namespace slime::perf::SLIME_SIMD_LEVEL {
 namespace {
 
 using Word = uint32_t __attribute__((may_alias));
@@ -86,7 +84,7 @@ void average_plain(void* out, void* out2, const void* a, const void* b, size_t c
 // rounded once.
 constexpr size_t kBlock = 64;
 
-#ifdef SLIME_KERNELS_F16C  // not __F16C__: g++ does not define it for the pragma
+#if defined SLIME_SIMD_F16C && !defined __clang__
 inline void widen(float* to, const Half* from) {
   for (size_t i = 0; i < kBlock; i += 8) {
     _mm256_storeu_ps(to + i,
@@ -256,7 +254,7 @@ size_t ready_ll128(const void* lines, size_t count, uint64_t flag) {
   }
 
 constexpr Kernels kBodies = {
-    SLIME_KERNELS_NAME,
+    SLIME_SIMD_NAME,
     {SLIME_INTEGER_ROW(int8_t, uint8_t), SLIME_INTEGER_ROW(uint8_t, uint8_t),
      SLIME_INTEGER_ROW(int32_t, uint32_t), SLIME_INTEGER_ROW(uint32_t, uint32_t),
      SLIME_INTEGER_ROW(int64_t, uint64_t), SLIME_INTEGER_ROW(uint64_t, uint64_t),
@@ -279,4 +277,4 @@ constexpr Kernels kBodies = {
 #undef SLIME_NARROW_ROW
 
 }  // namespace
-}  // namespace slime::perf
+}  // namespace slime::perf::SLIME_SIMD_LEVEL

@@ -21,7 +21,7 @@
 #include "base/random.h"
 #include "tools/perf/end_request.h"
 #include "tools/perf/exit_code.h"
-#include "tools/perf/identity.h"
+#include "tools/perf/words.h"
 
 namespace slime::perf {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "tools/common/resources.h"
 #include "tools/perf/exit_code.h"
-#include "tools/perf/identity.h"
+#include "tools/perf/words.h"
 #include "tools/perf/launcher.h"
 #include "tools/perf/options.h"
 #include "tools/perf/rank.h"

@@ -61,8 +61,6 @@ void plugin_log(nccl::LogLevel level, unsigned long flags, const char* file, int
                 const char* format, ...);
 void set_log_rank(int rank);
 bool warnings_are_shown();
-// An error that another rank's explains: that one is shown.
-bool is_consequence(const std::string& text);
 std::string why_no_devices();  // as the plugin said it; empty: it did not
 std::string last_warning();    // what NCCL would return from ncclGetLastError
 

@@ -70,10 +70,6 @@ void set_log_rank(int rank) {
 
 bool warnings_are_shown() { return shown_level() >= nccl::kLogWarn; }
 
-bool is_consequence(const std::string& text) {
-  return text.find(kToldElsewhere) != std::string::npos;
-}
-
 std::string last_warning() {
   const std::lock_guard lock(log_mutex);
   return last_warning_text;

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "tools/perf/pulse.h"
+#include "tools/perf/words.h"
 
 namespace slime::perf {
 

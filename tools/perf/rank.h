@@ -1,7 +1,7 @@
 // One rank, from joining the others to its exit code.
 #pragma once
 
-#include "tools/perf/identity.h"
+#include "tools/perf/words.h"
 #include "tools/perf/options.h"
 
 namespace slime::perf {

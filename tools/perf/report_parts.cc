@@ -2,7 +2,7 @@
 
 #include <sys/resource.h>
 
-#include "tools/perf/wire.h"
+#include "tools/perf/words.h"
 
 namespace slime::perf {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "tools/perf/counters.h"
-#include "tools/perf/member.h"
+#include "tools/perf/words.h"
 #include "tools/perf/result.h"
 
 namespace slime::perf {

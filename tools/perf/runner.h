@@ -12,7 +12,7 @@
 #include "tools/perf/kernels.h"
 #include "tools/perf/link.h"
 #include "tools/perf/plan.h"
-#include "tools/perf/pulse.h"
+#include "tools/perf/words.h"
 
 namespace slime::perf {
 

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tools/perf/pulse.h"
 #include "tools/perf/words.h"
 
 namespace slime::perf {
@@ -34,6 +33,8 @@ uint64_t count_wrong(const Pattern& pattern, int source, uint64_t first, size_t 
 // 1 in every element: sums, products and averages of ones stay cheap for the processor, whatever
 // the number of operations (no denormals), so timed runs use it.
 void fill_ones(DataType type, size_t bytes, void* out);
+
+inline constexpr size_t kValuesPerBeat = 1024;
 
 // What an output holds before a checked run.
 inline constexpr int kPoison = 0xdb;

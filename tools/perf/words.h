@@ -7,7 +7,23 @@
 #include <optional>
 #include <string_view>
 
+#include "rendezvous/member.h"
+
 namespace slime::perf {
+
+using rendezvous::Agreement;
+using rendezvous::all_variables;
+using rendezvous::Coordinator;
+using rendezvous::find_identity;
+using rendezvous::Identity;
+using rendezvous::Member;
+using rendezvous::number_in;
+using rendezvous::Pulse;
+using rendezvous::RankInfo;
+using rendezvous::text_in;
+using rendezvous::texts_of;
+using rendezvous::Variables;
+using rendezvous::variables_for;
 
 enum class Collective : uint8_t {
   kAllReduce,

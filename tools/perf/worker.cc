@@ -2,12 +2,12 @@
 
 #include <pthread.h>
 
-#include "tools/common/resources.h"
+#include "base/resources.h"
 
 namespace slime::perf {
 
 Result<void> Worker::start(const char* name) {
-  auto thread = tools::start_thread(name, [this] { run(); });
+  auto thread = start_thread(name, [this] { run(); });
   if (!thread) return fail(thread.error());
   thread_ = std::move(*thread);
   pthread_setname_np(thread_.native_handle(), name);

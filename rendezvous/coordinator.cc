@@ -1,0 +1,346 @@
+#include "rendezvous/coordinator.h"
+
+#include <poll.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/resources.h"
+
+namespace slime::rendezvous {
+namespace {
+
+constexpr uint64_t kSecond = 1000000000;
+constexpr uint64_t kHelloLimit = 10 * kSecond;
+constexpr uint64_t kTickMs = 100;
+// A dead rank shows as a broken connection here and as a plugin's error elsewhere, and either may
+// come first. The connection names the culprit, so a reported failure waits for it a little.
+constexpr uint64_t kFailureGrace = kSecond;
+constexpr uint64_t kLinger = 6 * kSecond;  // for the ranks to leave after a verdict
+// A dead rank is known here at once. Plugins have to notice by themselves, and that they do so is
+// worth seeing: the ranks go on for a little, until their plugin reports it or this time is over.
+constexpr int kPluginGraceS = 3;
+constexpr uint64_t kSilence = 5 * kSecond;  // heartbeats come once a second
+constexpr uint64_t kPause = kSecond / 2;    // of this thread, which waits for kTickMs at most
+
+uint64_t now_ns() { return SteadyClock::instance().now_ns(); }
+
+// Ranks may resolve rank 0's name to different addresses, so all are listened on, except where
+// the run is on this host only.
+Result<Fd> open_listener(const Identity& identity) {
+  if (identity.listen_fd >= 0) return Fd(identity.listen_fd);
+  const bool local = identity.host == "127.0.0.1" || identity.host == "localhost";
+  const bool ipv6 = identity.host.find(':') != std::string::npos;
+  auto address = SocketAddress::parse(local ? "127.0.0.1" : ipv6 ? "::" : "0.0.0.0");
+  if (!address) return fail(address.error());
+  address->set_port(identity.port);
+  auto listener = listen_on(*address);
+  if (!listener) {
+    listener.error().what += "; rank 0 must listen on port " + std::to_string(identity.port) +
+                             identity.port_source + ": choose another by --rendezvous HOST:PORT";
+  }
+  return listener;
+}
+
+// Empty: they agree. Otherwise the sentence for the refused rank.
+std::string disagreement(const Agreement& wanted, const nlohmann::json& hello) {
+  // Say nothing about this run to a process that is not part of it.
+  if (text_in(hello, "token") != wanted.token) return "you belong to another run (wrong token)";
+  if (number_in(hello, "size", -1) != wanted.size) return "you expect another number of ranks";
+  if (text_in(hello, "version") != wanted.version) {
+    return "you are version " + text_in(hello, "version") + ", rank 0 is " + wanted.version;
+  }
+  if (text_in(hello, "arguments") != wanted.arguments) {
+    return "your arguments differ: " + text_in(hello, "arguments") +
+           "; rank 0's: " + wanted.arguments;
+  }
+  const int64_t rank = number_in(hello, "rank", -1);
+  return rank < 0 || rank >= wanted.size ? "your rank is out of range" : "";
+}
+
+void add_to_list(std::string* list, const std::string& item) {
+  *list += (list->empty() ? "" : ", ") + item;
+}
+
+}  // namespace
+
+// Connections until their hello. There is no log: the error about missing ranks tells how many
+// strangers came.
+class Coordinator::Port final : public Lobby<Caller> {
+ public:
+  Port(Coordinator* owner, Fd listener)
+      : Lobby(std::move(listener), kHelloLimit, SteadyClock::instance()), owner_(owner) {}
+
+  void note_stranger() { (void)strangers_.turned_away(now_ns()); }
+  std::string summary_of_strangers() const { return strangers_.summary(); }
+
+ private:
+  Status read(Caller* caller, Error* /*error*/) override {
+    std::vector<Frame> frames;
+    const bool alive = caller->connection.receive(&frames);
+    if (!frames.empty() && frames[0].type == FrameType::kHello) {
+      owner_->admit(caller, frames[0].body);
+      return Status::kOk;
+    }
+    return alive && frames.empty() ? Status::kAgain : Status::kRemote;
+  }
+  void turn_away(Caller* /*caller*/, const Error& /*why*/) override { note_stranger(); }
+
+  Coordinator* const owner_;
+  StrangerLog strangers_;
+};
+
+nlohmann::json to_json(const Agreement& agreement) {
+  return {{"token", agreement.token},
+          {"size", agreement.size},
+          {"version", agreement.version},
+          {"arguments", agreement.arguments}};
+}
+
+Result<std::unique_ptr<Coordinator>> Coordinator::start(const Identity& identity,
+                                                        Agreement agreement, double timeout_s) {
+  auto listener = open_listener(identity);
+  if (!listener) return fail(listener.error());
+  std::unique_ptr<Coordinator> coordinator(
+      new Coordinator(std::move(*listener), std::move(agreement), timeout_s));
+  auto thread = start_thread("the coordinator's thread", [raw = coordinator.get()] { raw->run(); });
+  if (!thread) return fail(thread.error());
+  coordinator->thread_ = std::move(*thread);
+  return coordinator;
+}
+
+Coordinator::Coordinator(Fd listener, Agreement agreement, double timeout_s)
+    : port_(std::make_unique<Port>(this, std::move(listener))),
+      agreement_(std::move(agreement)),
+      timeout_ns_(static_cast<uint64_t>(timeout_s * 1e9)),
+      ranks_(static_cast<size_t>(agreement_.size)) {
+  moved_ns_ = beat_ns_ = looked_ns_ = now_ns();
+}
+
+Coordinator::~Coordinator() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Coordinator::run() {
+  while (!all_left()) {
+    wait_for_events();
+    excuse_pause();
+    Error ignored;  // of accept: the next look tries again
+    (void)port_->look(&ignored);
+    serve_ranks();
+    watch();
+    if (is_over() && now_ns() > verdict_.at_ns + kLinger) return;
+  }
+}
+
+void Coordinator::wait_for_events() {
+  std::vector<pollfd> fds;
+  port_->add_to(&fds);
+  for (const Rank& rank : ranks_) {
+    if (!rank.connection) continue;
+    const int events = POLLIN | (rank.connection->has_output() ? POLLOUT : 0);
+    fds.push_back({rank.connection->fd(), static_cast<short>(events), 0});
+  }
+  (void)poll(fds.data(), fds.size(), kTickMs);
+}
+
+// After a pause of this thread nobody is silent for it, as nobody was read meanwhile.
+void Coordinator::excuse_pause() {
+  const uint64_t now = now_ns(), away_ns = now - looked_ns_;
+  looked_ns_ = now;
+  if (away_ns < kPause) return;
+  moved_ns_ = std::min(now, moved_ns_ + away_ns);
+  for (Rank& rank : ranks_) rank.heard_ns = std::min(now, rank.heard_ns + away_ns);
+  port_->excuse(away_ns);
+}
+
+void Coordinator::admit(Caller* caller, const nlohmann::json& hello) {
+  std::string why = disagreement(agreement_, hello);
+  const int64_t number = number_in(hello, "rank", -1);
+  if (why.empty() && is_over()) why = verdict_.text;
+  if (why.empty() && ranks_[static_cast<size_t>(number)].connection != nullptr) {
+    why = "rank " + std::to_string(number) + " is here already";
+  }
+  if (!why.empty()) {
+    caller->connection.queue(FrameType::kRefused, {{"text", why}});
+    (void)caller->connection.flush();
+    const bool ours = text_in(hello, "token") == agreement_.token;
+    if (!ours) return port_->note_stranger();
+    // A rank of this run that was started otherwise will not come back.
+    return decide({.culprit = static_cast<int>(number),
+                   .text = "rank " + std::to_string(number) + " on " + text_in(hello, "host") +
+                           " was refused: " + why,
+                   .usage = true});
+  }
+  Rank& rank = ranks_[static_cast<size_t>(number)];
+  rank.connection = std::make_unique<Connection>(std::move(caller->connection));
+  rank.connection->allow(kMaxFrameBytes);
+  rank.host = text_in(hello, "host");
+  rank.pid = number_in(hello, "pid", 0);
+  rank.heard_ns = moved_ns_ = now_ns();
+  if (++here_ < ranks_.size()) return;
+  nlohmann::json all = nlohmann::json::array();
+  for (const Rank& one : ranks_) all.push_back({{"host", one.host}, {"pid", one.pid}});
+  broadcast(FrameType::kWelcome, {{"ranks", all}});
+}
+
+void Coordinator::serve_ranks() {
+  for (size_t number = 0; number < ranks_.size(); ++number) {
+    Rank& rank = ranks_[number];
+    if (!rank.connection) continue;
+    std::vector<Frame> frames;
+    const bool alive = rank.connection->receive(&frames) && rank.connection->flush();
+    for (const Frame& frame : frames) handle(number, frame);
+    if (alive) continue;
+    if (!rank.left) {
+      decide({.culprit = static_cast<int>(number),
+              .text = describe(number) + " is gone: " + rank.connection->why() +
+                      " (killed, or crashed)",
+              .grace_s = kPluginGraceS});
+    }
+    rank.connection.reset();
+    rank.left = true;
+  }
+}
+
+void Coordinator::handle(size_t number, const Frame& frame) {
+  Rank& rank = ranks_[number];
+  rank.heard_ns = now_ns();
+  switch (frame.type) {
+    case FrameType::kPart:
+      return take_part(number, frame.body);
+    case FrameType::kHeartbeat: {
+      const auto pulse = static_cast<uint64_t>(number_in(frame.body, "pulse", 0));
+      if (pulse != rank.pulse) moved_ns_ = rank.heard_ns;
+      rank.pulse = pulse;
+      rank.where = text_in(frame.body, "where");
+      return;
+    }
+    case FrameType::kFailure:
+      return take_failure(number, frame.body);
+    case FrameType::kFarewell:
+      rank.left = true;
+      return;
+    default:
+      return decide({.culprit = static_cast<int>(number),
+                     .text = describe(number) + " sent a message out of order"});
+  }
+}
+
+// The first one counts, unless it only says that another rank has failed.
+void Coordinator::take_failure(size_t number, const nlohmann::json& body) {
+  const bool is_first = reported_.at_ns == 0;
+  if (!is_first && !is_consequence(reported_.text)) return;
+  reported_ = {.culprit = static_cast<int>(number),
+               .text = describe(number) + ": " + text_in(body, "text"),
+               .usage = number_in(body, "usage", 0) != 0,
+               .reported = true,
+               .at_ns = is_first ? now_ns() : reported_.at_ns};
+}
+
+void Coordinator::take_part(size_t number, const nlohmann::json& body) {
+  Rank& rank = ranks_[number];
+  const std::string label = text_in(body, "label");
+  if (exchange_.parts == 0) exchange_.label = label;
+  if (rank.has_part || here_ < ranks_.size() || label != exchange_.label ||
+      number_in(body, "number", -1) != static_cast<int64_t>(exchange_.number)) {
+    return decide({.culprit = static_cast<int>(number),
+                   .text = describe(number) + " is at step '" + label + "' while others are at '" +
+                           exchange_.label + "'"});
+  }
+  rank.has_part = true;
+  const auto data = body.find("data");
+  rank.part = data != body.end() ? *data : nlohmann::json();
+  moved_ns_ = now_ns();
+  if (++exchange_.parts == ranks_.size()) complete_exchange();
+}
+
+void Coordinator::complete_exchange() {
+  nlohmann::json parts = nlohmann::json::array();
+  for (Rank& rank : ranks_) {
+    parts.push_back(std::move(rank.part));
+    rank.part = nullptr;
+    rank.has_part = false;
+  }
+  broadcast(FrameType::kWhole, {{"number", exchange_.number}, {"parts", std::move(parts)}});
+  exchange_.parts = 0;
+  ++exchange_.number;
+}
+
+void Coordinator::watch() {
+  const uint64_t now = now_ns();
+  if (is_over()) return;
+  if (reported_.at_ns != 0 && now > reported_.at_ns + kFailureGrace) return decide(reported_);
+  if (now > beat_ns_ + kSecond) {
+    beat_ns_ = now;
+    broadcast(FrameType::kHeartbeat, nlohmann::json::object());
+  }
+  if (now > moved_ns_ + timeout_ns_) blame_stall((now - moved_ns_) / kSecond);
+}
+
+void Coordinator::blame_stall(uint64_t idle_s) {
+  const uint64_t now = now_ns();
+  std::string missing, silent, others;
+  int culprit = -1;
+  for (size_t number = 0; number < ranks_.size(); ++number) {
+    Rank& rank = ranks_[number];
+    if (!rank.connection) {
+      add_to_list(&missing, std::to_string(number));
+    } else if (now > rank.heard_ns + std::min(kSilence, timeout_ns_ * 6 / 10)) {
+      rank.silent = true;
+      culprit = static_cast<int>(number);
+      add_to_list(&silent, describe(number));
+    } else {
+      others += "\n  " + describe(number) + ": " + rank.where;
+    }
+  }
+  const std::string idle = std::to_string(idle_s) + " s";
+  if (here_ < ranks_.size()) {
+    return decide({.text = "no rank joined for " + idle + "; missing: rank " + missing + " of " +
+                           std::to_string(ranks_.size()) + port_->summary_of_strangers()});
+  }
+  if (silent.empty()) {
+    return decide({.text = "nothing has moved for " + idle +
+                           " (--timeout) although all ranks are alive:" + others});
+  }
+  decide({.culprit = culprit,
+          .text = silent +
+                  " has not been heard from (stopped, or its host is gone), and nothing has moved "
+                  "for " +
+                  idle + " (--timeout)"});
+}
+
+void Coordinator::decide(Verdict verdict) {
+  if (is_over()) return;
+  verdict_ = std::move(verdict);
+  verdict_.at_ns = now_ns();
+  broadcast(FrameType::kVerdict, {{"culprit", verdict_.culprit},
+                                  {"text", verdict_.text},
+                                  {"usage", verdict_.usage ? 1 : 0},
+                                  {"grace_s", verdict_.grace_s},
+                                  {"reported", verdict_.reported ? 1 : 0}});
+}
+
+void Coordinator::broadcast(FrameType type, const nlohmann::json& body) {
+  for (Rank& rank : ranks_) {
+    if (!rank.connection) continue;
+    rank.connection->queue(type, body);
+    (void)rank.connection->flush();  // a broken connection shows at the next receive
+  }
+}
+
+std::string Coordinator::describe(size_t number) const {
+  const Rank& rank = ranks_[number];
+  return "rank " + std::to_string(number) + " (process " + std::to_string(rank.pid) + " on " +
+         rank.host + ")";
+}
+
+// After a verdict nobody else is waited for, and no rank that does not answer.
+bool Coordinator::all_left() const {
+  if (!is_over() && here_ < ranks_.size()) return false;
+  return std::all_of(ranks_.begin(), ranks_.end(), [this](const Rank& rank) {
+    return is_over() ? rank.connection == nullptr || rank.silent : rank.left;
+  });
+}
+
+}  // namespace slime::rendezvous

@@ -1,0 +1,81 @@
+// One control connection between rank 0's coordinator and a rank: framed JSON, non-blocking.
+// Everything that arrives is validated: magic, type, length, JSON. A connection that has ended or
+// broken stays so, and why() says how. Thread rules: one call at a time.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/net/socket.h"
+
+namespace slime::rendezvous {
+
+enum class FrameType : uint32_t {
+  kHello = 1,      // rank -> coordinator: which rank I am
+  kWelcome = 2,    // coordinator -> rank: all are here
+  kRefused = 3,    // coordinator -> rank: why you are not one of us
+  kPart = 4,       // rank -> coordinator: my part of exchange number k
+  kWhole = 5,      // coordinator -> ranks: the parts of all
+  kHeartbeat = 6,  // both ways
+  kFailure = 7,    // rank -> coordinator: I cannot go on
+  kVerdict = 8,    // coordinator -> ranks: the run is over, and why
+  kFarewell = 9,   // rank -> coordinator: I am done
+};
+
+// The value of a key where it is what it should be.
+std::string text_in(const nlohmann::json& body, const char* key);
+int64_t number_in(const nlohmann::json& body, const char* key, int64_t missing);
+// The texts in an array; what else is in it is left out.
+nlohmann::json texts_of(const nlohmann::json& list);
+
+inline constexpr uint32_t kFrameMagic = 0x46504c53;  // "SLPF"
+struct FrameHeader {
+  uint32_t magic;
+  uint32_t type;
+  uint32_t bytes;
+};
+
+struct Frame {
+  FrameType type{};
+  nlohmann::json body;
+};
+
+class Connection {
+ public:
+  explicit Connection(Fd fd, size_t max_body_bytes = 4096)
+      : fd_(std::move(fd)), max_body_bytes_(max_body_bytes) {}
+
+  int fd() const { return fd_.get(); }
+  // Strangers get little room; a rank that has said hello gets more.
+  void allow(size_t max_body_bytes) { max_body_bytes_ = max_body_bytes; }
+
+  void queue(FrameType type, const nlohmann::json& body);
+  bool has_output() const { return sent_ < out_.size(); }
+
+  // Move what the socket takes and has. False: the connection ended or broke; why() says how.
+  bool flush();
+  bool receive(std::vector<Frame>* frames);
+  const std::string& why() const { return why_; }
+  bool was_reset() const { return was_reset_; }  // "not now", see abort_connection()
+  void abort() { abort_connection(std::move(fd_)); }
+
+ private:
+  bool parse(std::vector<Frame>* frames);
+  bool fail_with(std::string why);
+  bool fail_with_errno();
+
+  Fd fd_;
+  size_t max_body_bytes_;
+  std::string in_, out_;
+  size_t sent_ = 0;
+  std::string why_;
+  bool was_reset_ = false;
+};
+
+// Large enough for the parts of 1024 ranks.
+inline constexpr size_t kMaxFrameBytes = 64 << 20;
+
+}  // namespace slime::rendezvous

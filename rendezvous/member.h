@@ -1,0 +1,83 @@
+// A rank's connection to the coordinator: exchanges, heartbeats, and the verdict when the run has
+// failed anywhere.
+//
+// States: joined -> (exchanges) -> failed, once there is a verdict, or leaving. After join() a
+// thread of its own keeps the connection alive while the rank computes; the mutex guards what both
+// threads use, the atomics may be read by any thread. A verdict is final: the first one counts.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rendezvous/coordinator.h"
+#include "rendezvous/pulse.h"
+
+namespace slime::rendezvous {
+
+struct RankInfo {
+  std::string host;
+  int64_t pid = 0;
+};
+
+class Member {
+ public:
+  // Waits for all ranks. `tick` is called about four times a second, from the member's thread.
+  static Result<std::unique_ptr<Member>> join(const Identity& identity, const Agreement& agreement,
+                                              double timeout_s, Pulse* pulse,
+                                              std::function<void()> tick);
+  ~Member();
+
+  const std::vector<RankInfo>& ranks() const { return ranks_; }
+
+  // Every rank calls this in the same order with the same label; returns the parts of all.
+  Result<std::vector<nlohmann::json>> exchange(const char* label, nlohmann::json part);
+
+  // The run has failed somewhere.
+  const std::atomic<bool>& failed() const { return failed_; }
+  // Leave the plugin alone now: set with failed(), or somewhat later when a rank has died.
+  const std::atomic<bool>& stop() const { return stop_; }
+  // Tells the coordinator that this rank cannot go on; returns the verdict, which may blame
+  // another rank.
+  Error fail_run(const Error& error);
+  Error verdict() const;
+  // The verdict is what a rank has said of itself, and rank 0 shows it.
+  bool was_reported() const { return reported_; }
+  void leave();
+
+ private:
+  Member(Connection connection, double timeout_s, Pulse* pulse, std::function<void()> tick);
+  Result<void> wait_for_welcome(double timeout_s);
+  Result<bool> welcomed_by(const Frame& frame);
+  void run();
+  void serve();
+  void handle(const Frame& frame);
+  void set_verdict(const std::string& text, bool usage = false, int grace_s = 0);
+  void wake();
+
+  Pulse* const pulse_;
+  const std::function<void()> tick_;
+  const uint64_t timeout_ns_;
+  Fd wake_;
+  std::vector<RankInfo> ranks_;
+  std::atomic<bool> failed_{false}, stop_{false}, reported_{false};
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  Connection connection_;
+  bool leaving_ = false;
+  uint64_t exchange_ = 0;
+  bool has_whole_ = false;
+  std::vector<nlohmann::json> whole_;
+  Error verdict_;
+  uint64_t stop_ns_ = UINT64_MAX;  // when stop_ is to be set
+  uint64_t heard_ns_ = 0, beat_ns_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace slime::rendezvous
