@@ -46,7 +46,6 @@ namespace {
 
 // How a thread waits for an operation: it yields while results come, and sleeps once none have come
 // for a while.
-
 class Pause {
  public:
   // `results`: of the worker, so far.

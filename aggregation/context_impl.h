@@ -54,7 +54,6 @@ class Context::Impl {
 };
 
 // From the codes of this project to those of the public header.
-
 constexpr Code code_of(Status status) {
   switch (status) {
     case Status::kOk:
@@ -87,7 +86,6 @@ inline Outcome outcome_of(const Error& error) { return {code_of(error.status), e
 void ensure_log();
 
 // The counters of a worker, in the form of the public header.
-
 Statistics statistics_of(const WorkerReport& report);
 std::string json_text_of(const WorkerReport& report);
 

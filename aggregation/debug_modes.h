@@ -22,7 +22,6 @@ const char* warning_of(Mode mode);
 
 // A switch in this process: the worker and the slot machine, without a network between them. Each
 // contribution of the worker is folded once for every rank.
-
 class DummyPath final : public Path, private Datagrams, private net::Outbox {
  public:
   static Result<std::unique_ptr<Path>> open(const Settings& settings, uint32_t rank,
@@ -56,7 +55,6 @@ class DummyPath final : public Path, private Datagrams, private net::Outbox {
 };
 
 // Operations that are complete as soon as they start.
-
 class InstantPath final : public Path {
  public:
   InstantPath(uint32_t rank, uint32_t ranks) {

@@ -39,7 +39,6 @@ Result<std::vector<Handle>> handles_of(std::span<const Introduction> introductio
                                        const Introduction& own);
 
 // All ranks get the introductions of all, by the means that the options name.
-
 // Fails if the options name no means, or two.
 Result<void> check_means(const Options& options);
 Result<std::vector<Introduction>> exchange(const Options& options, const Settings& settings,

@@ -9,7 +9,6 @@
 #include "base/log.h"
 
 namespace slime::aggregation {
-
 namespace {
 
 Result<void> check(const Options& options) {

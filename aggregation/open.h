@@ -18,7 +18,6 @@ struct Opened {
 Result<Opened> open_path(const Options& options);
 
 // The settings that a Context runs with: the environment's, and over them what the options say.
-
 // Options and environment go through one parser, so a sentence names the setting that an option
 // stands for. What is unknown in the environment becomes a warning in the log, in the options an
 // error.

@@ -28,7 +28,6 @@ class Path {
 };
 
 // Operations over the switch: a fabric of this Context's own, and a session.
-
 class SwitchPath final : public Path {
  public:
   // In two steps, because between them the ranks tell each other their handles.

@@ -42,7 +42,6 @@ Result<std::vector<Introduction>> gather_ranks(const MeetingPoint& point, const 
 Result<std::vector<Introduction>> join_rank_0(const MeetingPoint& point, const Introduction& own);
 
 // The messages of a rendezvous: fixed sizes, in host order; the magic number tells another one.
-
 inline constexpr uint32_t kRendezvousMagic = 0x56524c53;  // "SLRV"
 inline constexpr uint16_t kRendezvousVersion = 1;
 

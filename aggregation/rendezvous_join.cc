@@ -11,7 +11,6 @@
 #include "rendezvous/connect.h"
 
 namespace slime::aggregation {
-
 namespace {
 
 constexpr int kRetryMs = 50;

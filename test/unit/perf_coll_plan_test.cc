@@ -1,5 +1,5 @@
 // How NCCL cuts an allreduce for CollNetChain.
-#include "tools/perf/coll_plan.h"
+#include "tools/perf/pattern.h"
 
 #include <gtest/gtest.h>
 
@@ -38,10 +38,10 @@ TEST(CollPlanTest, EightChannelsShareACall) {
 }
 
 TEST(CollPlanTest, ChannelsNeedEnoughToDo) {
-  EXPECT_EQ(choose_coll_channels(8, 8), 1);
-  EXPECT_EQ(choose_coll_channels(640 * kKib - 1, 8), 1);
-  EXPECT_EQ(choose_coll_channels(640 * kKib, 8), 2);
-  EXPECT_EQ(choose_coll_channels(64 * kMib, 8), 8);
+  EXPECT_EQ(coll_channels_for(8, 8), 1);
+  EXPECT_EQ(coll_channels_for(640 * kKib - 1, 8), 1);
+  EXPECT_EQ(coll_channels_for(640 * kKib, 8), 2);
+  EXPECT_EQ(coll_channels_for(64 * kMib, 8), 8);
 }
 
 TEST(CollPlanTest, DirectCallsCoverTheUsersBytes) {

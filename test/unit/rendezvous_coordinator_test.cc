@@ -4,9 +4,9 @@
 
 #include <future>
 
-#include "test/support/strangers.h"
 #include "rendezvous/coordinator.h"
 #include "rendezvous/member.h"
+#include "test/support/strangers.h"
 
 namespace slime::rendezvous {
 namespace {

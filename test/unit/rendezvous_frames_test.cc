@@ -66,7 +66,8 @@ TEST(FramesTest, OutputWaitsForRoom) {
 
 TEST(FramesTest, StrangersAreRecognised) {
   EXPECT_NE(verdict_on("GET / HTTP/1.1\r\n\r\n").find("does not speak"), std::string::npos);
-  EXPECT_NE(verdict_on(frame_bytes(kFrameMagic, 99, 2, "{}")).find("does not speak"), std::string::npos);
+  EXPECT_NE(verdict_on(frame_bytes(kFrameMagic, 99, 2, "{}")).find("does not speak"),
+            std::string::npos);
   EXPECT_NE(verdict_on(frame_bytes(kFrameMagic, 1, 1001, "")).find("oversized"), std::string::npos);
   EXPECT_NE(verdict_on(frame_bytes(kFrameMagic, 1, ~0u, "")).find("oversized"), std::string::npos);
   EXPECT_NE(verdict_on(frame_bytes(kFrameMagic, 1, 3, "{,}")).find("malformed"), std::string::npos);

@@ -5,12 +5,12 @@
 #include <numeric>
 
 #include "tools/common/bytes.h"
-#include "tools/perf/coll_plan.h"
+#include "tools/perf/pattern.h"
 
 namespace slime::perf {
 namespace {
 
-// Behind what an operation may write lies poison that must stay.
+// Bytes of poison behind what an operation may write; they must not change.
 constexpr size_t kGuardBytes = 4096;
 // A checked run is a burst of operations on different parts of the buffers, as timed ones are:
 // single operations would not show a mix-up between one operation and the next.
@@ -94,19 +94,19 @@ Result<Row> Benchmark::run_row(const Case& one) {
   return row;
 }
 
-// The protocol and the channels that NCCL would use for these bytes.
+// The protocol and the channels for so many bytes.
 void Benchmark::choose_path(Row* row, size_t bytes) const {
   const Options& options = *setup_.options;
   if (options.algorithm == Algorithm::kCollNet) {
     row->protocol = Protocol::kSimple;  // the only one that NCCL has for CollNet
-    row->channels = choose_coll_channels(bytes, setup_.channels);
+    row->channels = coll_channels_for(bytes, setup_.channels);
     return;
   }
-  row->protocol = options.protocol.value_or(choose_protocol(
-      options.collective, bytes, setup_.ranks, setup_.channels, setup_.speed, setup_.protocols));
+  row->protocol = options.protocol.value_or(
+      default_protocol(options.collective, bytes, setup_.ranks, setup_.channels, setup_.protocols));
   row->channels = is_point_to_point(options.collective)
                       ? setup_.channels
-                      : choose_channels(row->protocol, bytes, setup_.ranks, setup_.channels);
+                      : channels_for(row->protocol, bytes, setup_.ranks, setup_.channels);
 }
 
 Benchmark::Half Benchmark::half_of(const Case& one, const Row& row, bool in_place) const {

@@ -3,6 +3,8 @@
 // looked at every fifth of a second, or after every operation that takes longer.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -10,11 +12,36 @@
 #include "tools/perf/buffer.h"
 #include "tools/perf/communicator.h"
 #include "tools/perf/options.h"
-#include "tools/perf/result.h"
-#include "tools/perf/samples.h"
+#include "tools/perf/report.h"
 #include "tools/perf/values.h"
 
 namespace slime::perf {
+
+// Times of operations, of a bounded number of them: evenly spread over however many there are.
+class Samples {
+ public:
+  static constexpr size_t kMost = 1000;
+
+  // Which operations are kept depends on their number alone, so ranks keep the same ones.
+  void add(uint64_t time_ns) {
+    if (seen_++ % every_ != 0) return;
+    if (times_ns_.size() == kMost) thin_out();
+    times_ns_.push_back(time_ns);
+  }
+  const std::vector<uint64_t>& times_ns() const { return times_ns_; }
+
+ private:
+  // Keeps every second one, from here on too; the next one is one of them.
+  static_assert(kMost % 2 == 0);
+  void thin_out() {
+    for (size_t i = 0; i < kMost / 2; ++i) times_ns_[i] = times_ns_[2 * i];
+    times_ns_.resize(kMost / 2);
+    every_ *= 2;
+  }
+
+  std::vector<uint64_t> times_ns_;
+  uint64_t seen_ = 0, every_ = 1;
+};
 
 struct BenchmarkSetup {
   const Options* options = nullptr;
@@ -25,19 +52,21 @@ struct BenchmarkSetup {
   Buffer* receive_buffer = nullptr;
   int rank = 0, ranks = 2, channels = 1;
   AllowedProtocols protocols;
-  NetSpeed speed;
 };
 
 // Bytes that the send buffer and the receive buffer need, each.
 size_t buffer_bytes(const Options& options, int ranks);
 
+// Every rank makes the same calls in the same order; what one rank decides alone (time, signals) is
+// exchanged before the ranks act on it. Thread rules: the main thread. The buffers belong to the
+// caller and are written between two operations only.
 class Benchmark {
  public:
   explicit Benchmark(const BenchmarkSetup& setup) : setup_(setup) {}
 
   size_t row_count() const { return cases().size(); }
 
-  // Somebody has asked for it (end_request.h), and all ranks know: rows may be missing.
+  // A signal has asked for it (progress.h), and all ranks have agreed: rows may be missing.
   bool ended_early() const { return ending_; }
 
   // Calls `show` on every rank after each row; the figures are the same everywhere.

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "tools/perf/benchmark.h"
-#include "tools/perf/end_request.h"
+#include "tools/perf/progress.h"
 
 namespace slime::perf {
 namespace {
@@ -93,7 +93,7 @@ Result<void> Benchmark::check_some(const Half& half, uint64_t began_ns, Tally* t
   return {};
 }
 
-// What this rank has seen: the others' times are asked for at the end only.
+// With the figures of this rank only: those of the others are exchanged at the end of the row.
 void Benchmark::show_progress(const Half& half, const Tally& tally) {
   if (!lasts(half)) return setup_.pulse->beat();
   std::string text = where_;

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
+#include "tools/perf/words.h"
 
 namespace slime::perf {
 
@@ -30,5 +32,11 @@ class Buffer {
   char* data_ = nullptr;
   size_t bytes_ = 0;
 };
+
+// What earlier operations, of any type, may have left in a FIFO.
+// Other values at each rank. Integers: any bits. Floating point: NaN, infinities, denormals and
+// zeros; with `wild` any bits, so numbers far larger than the user's too. Those share an exponent
+// with the user's last elements where a network adds in blocks, and take their precision.
+void fill_garbage(DataType type, int rank, bool wild, std::span<char> memory);
 
 }  // namespace slime::perf

@@ -2,7 +2,8 @@
 
 #include <cstring>
 
-#include "tools/perf/garbage.h"
+#include "tools/common/bytes.h"
+#include "tools/perf/buffer.h"
 
 namespace slime::perf {
 
@@ -38,11 +39,11 @@ Result<void> CollCommunicator::listen() {
 }
 
 Result<void> CollCommunicator::exchange_handles() {
-  auto all = setup_.member->exchange("handles", {{"collnet", to_hex(handle_)}});
+  auto all = setup_.member->exchange("handles", {{"collnet", tools::to_hex(handle_)}});
   if (!all) return fail(all.error());
   handles_.resize(all->size());
   for (size_t rank = 0; rank < all->size(); ++rank) {
-    if (!from_hex(text_in((*all)[rank], "collnet"), handles_[rank])) {
+    if (!tools::from_hex(text_in((*all)[rank], "collnet"), handles_[rank])) {
       return fail(make_error(Status::kRemote, 0, "rank %zu sent no handle for CollNet", rank));
     }
   }
@@ -90,11 +91,10 @@ Result<void> CollCommunicator::check_support() const {
   for (const DataType type : coll_.types) {
     for (const RedOp op : coll_.ops) {
       if (supports(type, op == RedOp::kAvg ? RedOp::kSum : op)) continue;
-      return fail(make_error(Status::kConfig, 0,
-                             "the CollNet of %s does not reduce %s by %s (NCCL would use a ring); "
-                             "it supports %s",
-                             coll_.api->name(), name_of(type).data(), name_of(op).data(),
-                             supported().c_str()));
+      return fail(make_error(
+          Status::kConfig, 0,
+          "the CollNet of %s does not reduce %s by %s (NCCL would use a ring); it supports %s",
+          coll_.api->name, name_of(type).data(), name_of(op).data(), supported().c_str()));
     }
   }
   return {};
@@ -148,8 +148,9 @@ CollPath CollCommunicator::path_of(const Job& job) const {
 }
 
 // Calls carry whole chunks whose ends hold what earlier operations left. Timed operations find
-// zeros there, as NCCL's host memory has at first; checked ones what would spoil a sum most.
-void CollCommunicator::soil_fifos(const Job& job, const CollPath& path) const {
+// zeros there, as in fresh host memory of NCCL's; checked ones values that would disturb a sum
+// most.
+void CollCommunicator::fill_fifos(const Job& job, const CollPath& path) const {
   const std::span<char> send(path.send_fifo, path.plan.call_bytes * path.plan.depth);
   std::memset(path.receive_fifo, 0x66, send.size());
   if (!job.is_checked) {
@@ -161,7 +162,7 @@ void CollCommunicator::soil_fifos(const Job& job, const CollPath& path) const {
 
 Result<void> CollCommunicator::run(Job* job) {
   const CollPath path = path_of(*job);
-  if (!path.direct) soil_fifos(*job, path);
+  if (!path.direct) fill_fifos(*job, path);
   return workers_.progress.call([this, job, &path] {
     CollRunner runner(job, path, &setup_.member->stop(), setup_.pulse);
     return runner.run();
@@ -171,7 +172,7 @@ Result<void> CollCommunicator::run(Job* job) {
 Result<void> CollCommunicator::close() {
   return workers_.service.call([this] {
     Result<void> first;
-    const auto note = [&first](const char* call, nccl::ResultCode code) {
+    const auto note = [&first](const char* call, Code code) {
       if (code == nccl::kSuccess || !first) return;
       first = fail(call_error(Status::kRemote, call, code));
     };

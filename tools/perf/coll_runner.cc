@@ -1,4 +1,4 @@
-#include "tools/perf/coll_runner.h"
+#include "tools/perf/coll_communicator.h"
 
 #include <sched.h>
 

@@ -2,13 +2,17 @@
 // the network's own allreduce (coll_communicator.h).
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
 #include "tools/perf/buffer.h"
-#include "tools/perf/words.h"
 #include "tools/perf/plan.h"
+#include "tools/perf/words.h"
 
 namespace slime::perf {
 
@@ -32,7 +36,7 @@ struct Job {
   UserBuffers users;
   uint32_t operations = 1;
   bool is_checked = false;
-  bool wild_tails = false;       // see garbage.h
+  bool wild_tails = false;       // see fill_garbage()
   uint64_t start_ns = 0;         // out
   std::vector<uint64_t> end_ns;  // out: when each operation's kernel ended
 };
@@ -51,6 +55,7 @@ struct CommunicatorSetup {
   const Buffer* receive_buffer = nullptr;
 };
 
+// Thread rules: the main thread calls, one call at a time; plugins are called on the two workers.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -60,6 +65,33 @@ class Communicator {
 
   // Deregisters and closes on the service thread. The first error, or nothing.
   virtual Result<void> close() = 0;
+};
+
+// A thread that runs one task at a time for its owner: NCCL's service thread and progress thread.
+class Worker {
+ public:
+  Worker() = default;
+  ~Worker();
+  Result<void> start(const char* name);  // once, before the first call
+
+  // Runs `task` on the thread and returns what it returns; an error where none was started.
+  Result<void> call(const std::function<Result<void>()>& task);
+
+ private:
+  void run();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  const std::function<Result<void>()>* task_ = nullptr;
+  Result<void> result_;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+// The two that NCCL has for its plugin.
+struct Workers {
+  Worker service, progress;
+  Result<void> start();
 };
 
 }  // namespace slime::perf

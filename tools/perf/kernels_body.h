@@ -40,8 +40,8 @@ struct Min {
   }
 };
 
-// The loops assert that no iteration depends on another: `out` is either equal to an input or
-// apart from it.
+// The loops assert that no iteration depends on another: `out` is either equal to an input or apart
+// from it.
 template <typename T, typename Op>
 void reduce_plain(void* out, void* out2, const void* a, const void* b, size_t count, uint32_t) {
   auto* o = static_cast<T*>(out);
@@ -205,7 +205,7 @@ void unpack_ll(void* data, const void* lines, size_t bytes) {
   __builtin_memcpy(to + words, line + 2 * words, bytes % sizeof(Word));
 }
 
-// What the network wrote before this word is visible with it.
+// All that the network has written before this word is visible once the word is.
 uint64_t load_acquire(const Long* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 
 size_t ready_ll(const void* lines, size_t count, uint32_t flag) {

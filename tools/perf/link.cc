@@ -16,7 +16,7 @@ void Link::begin_operations(const Geometry& geometry, uint64_t messages, uint32_
   end_ = done_ + messages * operations;
 }
 
-Activity Link::fail_with(const char* call, size_t bytes, nccl::ResultCode code) {
+Activity Link::fail_with(const char* call, size_t bytes, Code code) {
   failure_ = std::string(call) + " of " + std::to_string(bytes) + " bytes, peer rank " +
              std::to_string(peer_) + ": " + result_name(code) + " (" + std::to_string(code) + ")";
   const std::string warning = last_warning();

@@ -15,7 +15,7 @@
 #include <string>
 
 #include "tools/perf/communicator.h"
-#include "tools/perf/net_api.h"
+#include "tools/perf/plugin.h"
 
 namespace slime::perf {
 
@@ -32,13 +32,13 @@ struct LinkMemory {
 // What both directions share.
 class Link {
  public:
-  Link(NetApi* net, void* comm, int peer, int tag)
+  Link(const NetTable* net, void* comm, int peer, int tag)
       : net_(net), comm_(comm), peer_(peer), tag_(tag) {}
 
   LinkMemory& memory() { return memory_; }
   void* comm() const { return comm_; }
   int peer() const { return peer_; }
-  // The call that failed, in words.
+  // Which call failed, and how.
   const std::string& failure() const { return failure_; }
   uint64_t done() const { return done_; }
 
@@ -54,13 +54,13 @@ class Link {
   void begin_operations(const Geometry& geometry, uint64_t messages, uint32_t operations);
   Slot& slot(uint64_t message) { return slots_[message % depth_]; }
   char* fifo(uint64_t message) { return fifo_ + message % depth_ * slot_bytes_; }
-  Activity fail_with(const char* call, size_t bytes, nccl::ResultCode code);
+  Activity fail_with(const char* call, size_t bytes, Code code);
   // All messages of one operation are done: the next may begin.
   void end_operation() {
     if (done_ == operation_end_ && operation_end_ < end_) operation_end_ += messages_;
   }
 
-  NetApi* const net_;
+  const NetTable* const net_;
   void* const comm_;
   const int peer_, tag_;
   LinkMemory memory_;
@@ -166,7 +166,7 @@ class RecvLink : public Link {
   void retire() {
     const uint64_t both = consumed_ < received_ ? consumed_ : received_;
     while (done_ < both) {
-      if (net_->version() >= 7) net_->receive_consumed(comm_, slot(done_).request);
+      if (net_->version >= 7) net_->receive_consumed(comm_, slot(done_).request);
       ++done_;
       end_operation();
     }

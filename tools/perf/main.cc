@@ -2,12 +2,11 @@
 #include <cstdio>
 #include <string>
 
+#include "rendezvous/launcher.h"
 #include "tools/common/resources.h"
-#include "tools/perf/exit_code.h"
-#include "tools/perf/words.h"
-#include "tools/perf/launcher.h"
 #include "tools/perf/options.h"
-#include "tools/perf/rank.h"
+#include "tools/perf/run.h"
+#include "tools/perf/words.h"
 
 namespace {
 
@@ -39,8 +38,13 @@ int main(int argc, char** argv) {
   }
   if (!identity->has_value()) {
     if (options.rendezvous.empty()) {
-      const int ranks = options.ranks > 0 ? options.ranks : kDefaultRanks;
-      return launch(ranks, options.duration_s > 0, argv);
+      return slime::rendezvous::launch({.program = "slime-perf",
+                                        .ranks = options.ranks > 0 ? options.ranks : kDefaultRanks,
+                                        .ends_on_request = options.duration_s > 0,
+                                        .last_good_code = kExitWrong,
+                                        .failed_code = kExitFailure,
+                                        .interrupted_code = kExitInterrupted},
+                                       argv);
     }
     fprintf(stderr, "slime-perf: --rendezvous is for ranks that mpirun, srun or torchrun start%s\n",
             local ? "; --ranks starts them here" : ", and none of them started this one");

@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "tools/common/bytes.h"
-#include "tools/perf/exit_code.h"
+#include "tools/perf/run.h"
 
 namespace slime::perf {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tools/perf/tuning.h"
+#include "tools/perf/pattern.h"
 #include "tools/perf/words.h"
 
 namespace slime::perf {
@@ -36,7 +36,8 @@ struct Flow {
 struct Shape {
   Collective collective = Collective::kAllReduce;
   size_t element_bytes = 4;
-  size_t count = 0;  // nccl-tests' "count": per rank, where the collective has per-rank parts
+  size_t count = 0;  // nccl-tests' "count": per rank, where the collective has
+                     // per-rank parts
   int root = 0;
   int rank = 0, ranks = 2;
   int channels = 1;

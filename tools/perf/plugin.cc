@@ -1,26 +1,79 @@
 #include "tools/perf/plugin.h"
 
+#include <strings.h>
+
+#include <algorithm>
 #include <cstdlib>
+#include <utility>
+
+#include "tools/common/plugin_file.h"
 
 namespace slime::perf {
+namespace {
 
-Error call_error(Status status, const std::string& call, nccl::ResultCode code) {
+std::string value_of(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr ? value : "";
+}
+
+}  // namespace
+
+const char* result_name(Code code) {
+  static constexpr const char* kNames[] = {
+      "ncclSuccess",         "ncclUnhandledCudaError", "ncclSystemError", "ncclInternalError",
+      "ncclInvalidArgument", "ncclInvalidUsage",       "ncclRemoteError", "ncclInProgress"};
+  static_assert(nccl::kSuccess == 0 && nccl::kInProgress + 1 == std::size(kNames));
+  const auto index = static_cast<size_t>(code);
+  return index < std::size(kNames) ? kNames[index] : "an unknown result code";
+}
+
+Error call_error(Status status, const std::string& call, Code code) {
   const std::string warning = last_warning();
   return make_error(status, code, "%s: %s (%d)%s%s", call.c_str(), result_name(code), code,
                     warning.empty() ? "" : "; plugin: ", warning.c_str());
 }
 
+Result<void> Plugin::load(const std::string& value, int max_api) {
+  const std::string directory = tools::library_directory();
+  std::string name = value.empty() ? value_of("NCCL_NET_PLUGIN") : value;
+  if (name.empty()) name = directory + "/libnet-slime.so";
+  auto library = tools::open_plugin(name, directory, nullptr);
+  if (!library) return fail(library.error());
+  path_ = library->path;
+  max_api_ = max_api;
+  int version = max_api;
+  while (version >= kFirstVersion && !bind_net(library->handle, version, &net_)) --version;
+  if (version < kFirstVersion) {
+    NetTable newer;
+    bool has_newer = false;
+    while (++version <= kLastVersion) has_newer |= bind_net(library->handle, version, &newer);
+    return fail(make_error(Status::kConfig, 0,
+                           "%s has no ncclNetPlugin_v6 to _v%d%s: NCCL would not take it either",
+                           path_.c_str(), max_api, has_newer ? " (only newer ones)" : ""));
+  }
+  for (version = max_api; version >= kFirstVersion && coll_.version == 0; --version) {
+    (void)bind_coll(library->handle, version, &coll_);
+  }
+  // NCCL_NET filters by the name in the table (src/plugin/net.cc).
+  const std::string wanted = value_of("NCCL_NET");
+  if (wanted.empty() || strcasecmp(wanted.c_str(), net_.name) == 0) return {};
+  return fail(make_error(
+      Status::kConfig, 0,
+      "NCCL_NET=%s, but %s calls itself %s: NCCL would not use it; unset NCCL_NET or correct it",
+      wanted.c_str(), path_.c_str(), net_.name));
+}
+
 Result<void> Plugin::init(Algorithm algorithm, uint64_t comm_id) {
-  auto code = net_->init(plugin_log, comm_id);
+  auto code = net_.init(plugin_log, comm_id);
   if (code != nccl::kSuccess) return fail(call_error(Status::kSystem, "init of " + path_, code));
   net_ready_ = true;
   if (algorithm != Algorithm::kCollNet) return {};
-  if (coll_ == nullptr) {
+  if (coll_.version == 0) {
     return fail(make_error(Status::kConfig, 0,
                            "%s has no ncclCollNetPlugin_v6 to _v%d: NCCL has no CollNet with it",
                            path_.c_str(), max_api_));
   }
-  code = coll_->init(plugin_log, comm_id);
+  code = coll_.init(plugin_log, comm_id);
   if (code != nccl::kSuccess) {
     return fail(call_error(Status::kSystem, "init of the CollNet of " + path_, code));
   }
@@ -30,9 +83,9 @@ Result<void> Plugin::init(Algorithm algorithm, uint64_t comm_id) {
 
 Result<void> Plugin::finalize() {
   Result<void> first;
-  const auto end = [&first](auto& api, bool* ready) {
+  const auto end = [&first](const PluginTable& table, bool* ready) {
     if (!std::exchange(*ready, false)) return;
-    const auto code = api->finalize();
+    const auto code = table.finalize();
     if (code == nccl::kSuccess || !first) return;
     first = fail(call_error(Status::kSystem, "finalize", code));
   };
@@ -41,20 +94,58 @@ Result<void> Plugin::finalize() {
   return first;
 }
 
+Result<int> Plugin::count_devices() const {
+  int count = 0;
+  const auto code = net_.devices(&count);
+  if (code == nccl::kSuccess && count > 0) return count;
+  const std::string why = why_no_devices();
+  return fail(
+      make_error(Status::kConfig, code,
+                 "%s has no network device (%s, %d devices), so NCCL would not use it; it says: %s",
+                 path_.c_str(), result_name(code), count,
+                 why.empty() ? "(it does not say why)" : why.c_str()));
+}
+
+Result<Devices> Plugin::choose_devices(const std::vector<int>& wanted) const {
+  const auto count = count_devices();
+  if (!count) return fail(count.error());
+  Devices devices{wanted};
+  for (int i = 0; wanted.empty() && i < *count; ++i) devices.indices.push_back(i);
+  for (const int device : devices.indices) {
+    NetProperties properties;
+    if (device >= *count || net_.properties(device, &properties) != nccl::kSuccess) {
+      return fail(make_error(Status::kConfig, 0, "--net-dev %d: there are devices 0 to %d", device,
+                             *count - 1));
+    }
+    if (!properties.on_host || properties.max_p2p_bytes == 0) {
+      return fail(
+          make_error(Status::kUnsupported, 0, "device %d needs a GPU (device offload)", device));
+    }
+    devices.described.push_back({{"index", device},
+                                 {"name", properties.name},
+                                 {"pci_path", properties.pci_path},
+                                 {"speed_mbps", properties.speed_mbps},
+                                 {"latency_us", properties.latency_us},
+                                 {"max_receives", properties.max_receives}});
+  }
+  return devices;
+}
+
 Result<CollProperties> Plugin::coll_device(int device) const {
   int count = 0;
-  const auto code = coll_->devices(&count);
+  const auto code = coll_.devices(&count);
   if (code != nccl::kSuccess || count <= 0) {
-    const char* address = std::getenv("NCCL_SLIME_SWITCH");
-    const bool is_set = address != nullptr && *address != '\0';
-    return fail(make_error(
-        Status::kConfig, code, "the CollNet of %s has no device (%s): %s%s", path_.c_str(),
-        result_name(code),
-        is_set ? "although NCCL_SLIME_SWITCH is " : "NCCL_SLIME_SWITCH is not set; give it ",
-        is_set ? address : "host:port of the control channel of a switch (slime-switchd)"));
+    const std::string address = value_of("NCCL_SLIME_SWITCH");
+    return fail(make_error(Status::kConfig, code, "the CollNet of %s has no device (%s): %s%s",
+                           path_.c_str(), result_name(code),
+                           address.empty() ? "NCCL_SLIME_SWITCH is not set; give it "
+                                           : "although NCCL_SLIME_SWITCH is ",
+                           address.empty()
+                               ? "host:port of the control channel of a switch (slime-switchd)"
+                               : address.c_str()));
   }
   CollProperties properties;
-  if (device >= count || coll_->properties(device, &properties) != nccl::kSuccess) {
+  if (device >= count || coll_.properties(device, &properties) != nccl::kSuccess) {
     return fail(make_error(Status::kConfig, 0, "--net-dev %d: CollNet has devices 0 to %d", device,
                            count - 1));
   }

@@ -10,7 +10,7 @@
 #include <mutex>
 
 #include "base/error.h"
-#include "tools/perf/net_api.h"
+#include "tools/perf/plugin.h"
 
 namespace slime::perf {
 namespace {
@@ -20,7 +20,7 @@ std::string last_warning_text;
 std::string why_no_devices_text;
 int log_rank = 0;
 
-// Unlike NCCL, warnings are shown unless NCCL_DEBUG=NONE: nobody else would show them here.
+// Unlike NCCL, warnings are shown unless NCCL_DEBUG=NONE: there is no other log here.
 nccl::LogLevel chosen_level() {
   const char* value = std::getenv("NCCL_DEBUG");
   if (value == nullptr) return nccl::kLogWarn;

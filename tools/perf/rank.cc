@@ -1,28 +1,21 @@
-#include "tools/perf/rank.h"
-
 #include <slime_version.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 
 #include "tools/common/bytes.h"
 #include "tools/common/machine.h"
 #include "tools/perf/benchmark.h"
 #include "tools/perf/coll_communicator.h"
-#include "tools/perf/counters.h"
-#include "tools/perf/devices.h"
-#include "tools/perf/end_request.h"
-#include "tools/perf/exit_code.h"
-#include "tools/perf/failure.h"
-#include "tools/perf/json_file.h"
-#include "tools/perf/own_output.h"
+#include "tools/perf/output.h"
 #include "tools/perf/plugin.h"
-#include "tools/perf/progress_line.h"
+#include "tools/perf/progress.h"
 #include "tools/perf/report.h"
-#include "tools/perf/report_parts.h"
 #include "tools/perf/ring_communicator.h"
+#include "tools/perf/run.h"
 
 namespace slime::perf {
 namespace {
@@ -30,6 +23,36 @@ namespace {
 // After a failure a plugin may hang in its close calls; the process ends all the same.
 constexpr unsigned kCloseLimitS = 5;
 
+// A warning of the plugin's was shown when it came.
+std::string without_warning(const std::string& verdict) {
+  const size_t warning = verdict.find("; plugin: ");
+  if (warning == std::string::npos || !warnings_are_shown() || is_consequence(verdict)) {
+    return verdict;
+  }
+  return verdict.substr(0, warning) + "; the plugin's warning above says why";
+}
+
+// Rank 0 prints the cause once. The others add their own error if it is another one, and nothing if
+// it only follows from the cause. Of a rank that was killed or is silent there is no report: then
+// all ranks name it.
+void show_failure(int rank, const Member* member, const Error& verdict, const Error& error) {
+  const bool told =
+      verdict.what.find(error.what) != std::string::npos || is_consequence(error.what);
+  const bool reported = member != nullptr && member->was_reported();
+  const bool usage = verdict.status == Status::kConfig;  // all ranks have the same command line
+  const bool first = rank == 0 || member == nullptr;
+  if (!first && told && (usage || reported)) return;
+  std::string text = verdict.what;
+  if (reported && !first) text = "ends with the others";
+  if (reported && first) text = without_warning(text) + (usage ? "" : "; all ranks end");
+  fprintf(stderr, "slime-perf: rank %d: %s%s%s\n", rank, text.c_str(),
+          told ? "" : "\n  seen here as: ", told ? "" : error.what.c_str());
+}
+
+// States: joined -> prepared (plugin, buffers) -> measured -> finished, or give_up() from any of
+// them. Members are in the order in which they must outlive each other: buffers outlive the
+// connections that know them, and the plugin outlives the communicator. Thread rules: the main
+// thread.
 class Rank {
  public:
   Rank(const Options& options, const Identity& identity, const std::string& command)
@@ -88,7 +111,7 @@ class Rank {
   Table table_;
   Report report_;
   JsonFile json_file_;
-  Buffer send_buffer_, receive_buffer_;  // outlive the connections that know them
+  Buffer send_buffer_, receive_buffer_;
   BenchmarkSetup setup_;
   CommunicatorSetup connections_;
   CollSetup coll_;
@@ -155,11 +178,10 @@ Result<void> Rank::check_memory(size_t bytes) const {
         return rank.host == ranks[static_cast<size_t>(identity_.rank)].host;
       }));
   if (available == 0 || 2 * bytes * here <= available) return {};
-  return fail(make_error(Status::kConfig, 0,
-                         "%lu ranks on this host need %s for their buffers and %s are free; choose "
-                         "a smaller -e",
-                         here, tools::format_bytes(2 * bytes * here).c_str(),
-                         tools::format_bytes(available).c_str()));
+  return fail(make_error(
+      Status::kConfig, 0,
+      "%lu ranks on this host need %s for their buffers and %s are free; choose a smaller -e", here,
+      tools::format_bytes(2 * bytes * here).c_str(), tools::format_bytes(available).c_str()));
 }
 
 Result<void> Rank::start_plugin() {
@@ -168,17 +190,16 @@ Result<void> Rank::start_plugin() {
   const uint64_t comm_id = std::hash<std::string>{}(identity_.token);
   if (auto ready = plugin_.init(options_.algorithm, comm_id); !ready) return ready;
   report_.info.plugin_path = plugin_.path();
-  report_.info.plugin_name = plugin_.net()->name();
-  report_.info.api_version = options_.algorithm == Algorithm::kCollNet ? plugin_.coll()->version()
-                                                                       : plugin_.net()->version();
+  report_.info.plugin_name = plugin_.net()->name;
+  report_.info.api_version =
+      options_.algorithm == Algorithm::kCollNet ? plugin_.coll()->version : plugin_.net()->version;
   return {};
 }
 
 Result<void> Rank::choose_devices() {
-  auto chosen = perf::choose_devices(plugin_, options_.devices);
+  auto chosen = plugin_.choose_devices(options_.devices);
   if (!chosen) return fail(chosen.error());
   connections_.devices = std::move(chosen->indices);
-  setup_.speed = chosen->speed;
   report_.info.devices = std::move(chosen->described);
   return {};
 }
@@ -198,14 +219,14 @@ Result<void> Rank::check_protocol() {
   auto allowed = allowed_protocols(std::getenv("NCCL_PROTO"));
   if (!allowed) return fail(allowed.error());
   setup_.protocols = *allowed;
-  const bool has_simple = allowed->allowed[static_cast<size_t>(Protocol::kSimple)];
+  const bool has_simple = (*allowed)[static_cast<size_t>(Protocol::kSimple)];
   if (options_.algorithm == Algorithm::kCollNet && !has_simple) {
-    return fail(make_error(Status::kConfig, 0,
-                           "NCCL_PROTO=%s forbids Simple, the only protocol that NCCL has for "
-                           "CollNet",
-                           std::getenv("NCCL_PROTO")));
+    return fail(
+        make_error(Status::kConfig, 0,
+                   "NCCL_PROTO=%s forbids Simple, the only protocol that NCCL has for CollNet",
+                   std::getenv("NCCL_PROTO")));
   }
-  if (!options_.protocol || allowed->allowed[static_cast<size_t>(*options_.protocol)]) return {};
+  if (!options_.protocol || (*allowed)[static_cast<size_t>(*options_.protocol)]) return {};
   return fail(make_error(Status::kConfig, 0,
                          "--proto %s: NCCL_PROTO=%s forbids it (set by you, or by the plugin "
                          "because its rails do not keep the order that LL128 needs)",
@@ -219,12 +240,14 @@ Result<void> Rank::describe_run() {
   info.direct = options_.direct;
   info.channels = setup_.channels;
   info.algorithm = name_of(options_.algorithm);
-  info.protocol = options_.protocol ? name_of(*options_.protocol) : "as NCCL chooses";
+  info.protocol = options_.protocol ? name_of(*options_.protocol) : "by size";
   return exchange_devices();
 }
 
 Result<void> Rank::exchange_devices() {
-  auto parts = member_->exchange("devices", names_of(report_.info.devices));
+  nlohmann::json names = nlohmann::json::array();
+  for (const auto& device : report_.info.devices) names.push_back(device["name"]);
+  auto parts = member_->exchange("devices", std::move(names));
   if (!parts) return fail(parts.error());
   for (size_t rank = 0; rank < parts->size(); ++rank) {
     const RankInfo& from = member_->ranks()[rank];

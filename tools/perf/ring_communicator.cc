@@ -3,22 +3,20 @@
 #include <sched.h>
 
 #include "base/clock.h"
+#include "tools/common/bytes.h"
 #include "tools/perf/runner.h"
 
 namespace slime::perf {
 
-Result<std::unique_ptr<Communicator>> RingCommunicator::create(NetApi* net,
+Result<std::unique_ptr<Communicator>> RingCommunicator::create(const NetTable* net,
                                                                const CommunicatorSetup& setup) {
   std::unique_ptr<RingCommunicator> made(new RingCommunicator(net, setup));
-  RingCommunicator* communicator = made.get();
+  RingCommunicator* self = made.get();
   setup.pulse->enter("connecting");
-  auto done = communicator->workers_.start();
-  if (!done) return fail(done.error());
-  done = communicator->workers_.service.call([communicator] { return communicator->listen(); });
-  if (done) done = communicator->exchange_handles();
-  if (done)
-    done =
-        communicator->workers_.service.call([communicator] { return communicator->connect_all(); });
+  auto done = self->workers_.start();
+  if (done) done = self->workers_.service.call([self] { return self->listen(); });
+  if (done) done = self->exchange_handles();
+  if (done) done = self->workers_.service.call([self] { return self->connect_all(); });
   if (!done) return fail(done.error());
   // NCCL's bootstrap ends with a barrier too: nobody sends to a rank that has not accepted.
   if (auto all = setup.member->exchange("connected", true); !all) return fail(all.error());
@@ -27,26 +25,14 @@ Result<std::unique_ptr<Communicator>> RingCommunicator::create(NetApi* net,
 
 RingCommunicator::~RingCommunicator() { (void)close(); }
 
-std::vector<int> RingCommunicator::send_peers() const {
-  if (setup_.collective != Collective::kAllToAll) return {(setup_.rank + 1) % setup_.ranks};
-  std::vector<int> peers;
-  for (int i = 1; i < setup_.ranks; ++i) peers.push_back((setup_.rank + i) % setup_.ranks);
-  return peers;
+std::vector<int> RingCommunicator::distances() const {
+  std::vector<int> distances = {1};
+  if (setup_.collective != Collective::kAllToAll) return distances;
+  for (int i = 2; i < setup_.ranks; ++i) distances.push_back(i);
+  return distances;
 }
 
-std::vector<int> RingCommunicator::receive_peers() const {
-  const int ranks = setup_.ranks;
-  if (setup_.collective != Collective::kAllToAll) return {(setup_.rank + ranks - 1) % ranks};
-  std::vector<int> peers;
-  for (int i = 1; i < ranks; ++i) peers.push_back((setup_.rank + ranks - i) % ranks);
-  return peers;
-}
-
-int RingCommunicator::device_of(int channel) const {
-  return setup_.devices[static_cast<size_t>(channel) % setup_.devices.size()];
-}
-
-Error RingCommunicator::call_failed(const char* call, const Key& key, nccl::ResultCode code) const {
+Error RingCommunicator::call_failed(const char* call, const Key& key, Code code) const {
   char call_on[160];
   snprintf(call_on, sizeof call_on, "%s for rank %d, channel %d, device %d", call, key.peer,
            key.channel, device_of(key.channel));
@@ -54,53 +40,58 @@ Error RingCommunicator::call_failed(const char* call, const Key& key, nccl::Resu
 }
 
 Result<void> RingCommunicator::listen() {
-  for (const int peer : receive_peers()) {
+  for (const int distance : distances()) {
     for (int channel = 0; channel < setup_.channels; ++channel) {
-      Listening one{{peer, channel}, nullptr, {}};
-      const auto code = net_->listen(device_of(channel), one.handle.data(), &one.comm);
-      if (code != nccl::kSuccess) return fail(call_failed("listen", one.key, code));
-      if (one.comm == nullptr) {
+      auto one = std::make_unique<Pending>(Pending{{peer_at(-distance), channel}});
+      const auto code = net_->listen(device_of(channel), one->handle.data(), &one->listener);
+      if (code != nccl::kSuccess) return fail(call_failed("listen", one->key, code));
+      if (one->listener == nullptr) {
         return fail(make_error(Status::kInternal, 0, "listen on device %d succeeded without a comm",
                                device_of(channel)));
       }
-      listening_.push_back(one);
+      listening_.push_back(std::move(one));
     }
   }
   return {};
 }
 
 Result<void> RingCommunicator::exchange_handles() {
+  const auto name_of = [](int peer, int channel) {
+    return std::to_string(peer) + "/" + std::to_string(channel);
+  };
   nlohmann::json mine = nlohmann::json::object();  // "peer/channel" -> handle
-  for (const Listening& one : listening_) {
-    mine[std::to_string(one.key.peer) + "/" + std::to_string(one.key.channel)] = to_hex(one.handle);
+  for (const auto& one : listening_) {
+    mine[name_of(one->key.peer, one->key.channel)] = tools::to_hex(one->handle);
   }
   auto all = setup_.member->exchange("handles", std::move(mine));
   if (!all) return fail(all.error());
-  for (const int peer : send_peers()) {
-    const nlohmann::json& theirs = (*all)[static_cast<size_t>(peer)];
+  for (const int distance : distances()) {
+    const int peer = peer_at(distance);
     for (int channel = 0; channel < setup_.channels; ++channel) {
-      Connecting one{{peer, channel}, {}};
-      const std::string key = std::to_string(setup_.rank) + "/" + std::to_string(channel);
-      if (!from_hex(text_in(theirs, key.c_str()), one.handle)) {
+      auto one = std::make_unique<Pending>(Pending{{peer, channel}});
+      const std::string handle =
+          text_in((*all)[static_cast<size_t>(peer)], name_of(setup_.rank, channel).c_str());
+      if (!tools::from_hex(handle, one->handle)) {
         return fail(
             make_error(Status::kRemote, 0, "rank %d sent no handle for channel %d", peer, channel));
       }
-      connecting_.push_back(one);
+      connecting_.push_back(std::move(one));
     }
   }
   return {};
 }
 
-// Connects and accepts turn about: blocking in either could wait for a peer that waits for us.
+// Alternates between connecting and accepting: a call that blocked in one of them could wait for a
+// peer that waits in the other.
 Result<void> RingCommunicator::connect_all() {
   const Clock& clock = SteadyClock::instance();
   const uint64_t deadline = clock.now_ns() + static_cast<uint64_t>(setup_.timeout_s * 1e9);
   while (!connecting_.empty() || !listening_.empty()) {
-    // Before the look: who was held up looks once more.
+    // After a pause, all are tried once more before a time-out.
     const bool late = clock.now_ns() > deadline;
-    const auto connected = connect_some();
+    const auto connected = make_some(&connecting_, &sends_);
     if (!connected) return fail(connected.error());
-    const auto accepted = accept_some();
+    const auto accepted = make_some(&listening_, &receives_);
     if (!accepted) return fail(accepted.error());
     if (setup_.member->stop()) return fail(setup_.member->verdict());
     if (*connected || *accepted) {
@@ -115,91 +106,69 @@ Result<void> RingCommunicator::connect_all() {
   return {};
 }
 
-Result<bool> RingCommunicator::connect_some() {
-  bool moved = false;
-  for (size_t i = 0; i < connecting_.size();) {
-    Connecting& one = connecting_[i];
+template <typename L>
+Result<bool> RingCommunicator::make_some(std::vector<std::unique_ptr<Pending>>* pending,
+                                         Links<L>* links) {
+  bool made = false;
+  for (size_t i = 0; i < pending->size();) {
+    Pending& one = *(*pending)[i];
+    const Key key = one.key;
+    const bool accepts = one.listener != nullptr;
     void* comm = nullptr;
-    const auto code = net_->connect(device_of(one.key.channel), one.handle.data(), &comm);
-    if (code != nccl::kSuccess) return fail(call_failed("connect", one.key, code));
+    const auto code = accepts ? net_->accept(one.listener, &comm)
+                              : net_->connect(device_of(key.channel), one.handle.data(), &comm);
+    if (code != nccl::kSuccess) return fail(call_failed(accepts ? "accept" : "connect", key, code));
     if (comm == nullptr) {
       ++i;
       continue;
     }
-    auto link = std::make_unique<SendLink>(net_, comm, one.key.peer, setup_.rank);
-    SendLink* raw = link.get();
-    sends_[one.key] = std::move(link);
-    connecting_.erase(connecting_.begin() + static_cast<ptrdiff_t>(i));
-    moved = true;
-    if (auto done = register_fifos(raw); !done) return fail(done.error());
-    if (auto done = register_users(raw); !done) return fail(done.error());
-  }
-  return moved;
-}
-
-Result<bool> RingCommunicator::accept_some() {
-  bool moved = false;
-  for (size_t i = 0; i < listening_.size();) {
-    const Listening one = listening_[i];
-    void* comm = nullptr;
-    const auto code = net_->accept(one.comm, &comm);
-    if (code != nccl::kSuccess) return fail(call_failed("accept", one.key, code));
-    if (comm == nullptr) {
-      ++i;
-      continue;
+    made = true;
+    // The tag is the sender's rank.
+    auto& link = (*links)[key] =
+        std::make_unique<L>(net_, comm, key.peer, accepts ? key.peer : setup_.rank);
+    void* const listener = one.listener;
+    pending->erase(pending->begin() + static_cast<ptrdiff_t>(i));
+    if (accepts) {
+      const auto closed = net_->close_listen(listener);
+      if (closed != nccl::kSuccess) return fail(call_failed("closeListen", key, closed));
     }
-    auto link = std::make_unique<RecvLink>(net_, comm, one.key.peer, one.key.peer);
-    RecvLink* raw = link.get();
-    receives_[one.key] = std::move(link);
-    listening_.erase(listening_.begin() + static_cast<ptrdiff_t>(i));
-    moved = true;
-    const auto closed = net_->close_listen(one.comm);
-    if (closed != nccl::kSuccess) return fail(call_failed("closeListen", one.key, closed));
-    if (auto done = register_fifos(raw); !done) return fail(done.error());
-    if (auto done = register_users(raw); !done) return fail(done.error());
+    if (auto done = register_memory(link.get(), key); !done) return fail(done.error());
   }
-  return moved;
+  return made;
 }
 
 // NCCL allocates and registers the FIFOs of all protocols whether or not they will be used;
-// point-to-point connections have no LL128.
-Result<void> RingCommunicator::register_fifos(Link* link) {
+// point-to-point connections have no LL128. With --direct, the user's buffers are registered too.
+Result<void> RingCommunicator::register_memory(Link* link, const Key& key) {
+  LinkMemory& memory = link->memory();
   for (size_t p = 0; p < kProtocols; ++p) {
-    const auto protocol = static_cast<Protocol>(p);
-    size_t bytes = setup_.sizes.fifo[p];
-    if (protocol == Protocol::kSimple && is_point_to_point(setup_.collective)) {
-      bytes = setup_.sizes.p2p_chunk * kSteps;
-    }
+    const bool own_chunk =
+        static_cast<Protocol>(p) == Protocol::kSimple && is_point_to_point(setup_.collective);
+    const size_t bytes = own_chunk ? setup_.sizes.p2p_chunk * kSteps : setup_.sizes.fifo[p];
     auto buffer = Buffer::allocate(bytes, "the FIFOs of a connection");
     if (!buffer) return fail(buffer.error());
-    link->memory().fifo[p] = std::move(*buffer);
-    const auto code = net_->reg_mr(link->comm(), link->memory().fifo[p].data(), bytes,
-                                   &link->memory().fifo_handle[p]);
-    if (code != nccl::kSuccess) return fail(call_failed("regMr", {link->peer(), 0}, code));
+    memory.fifo[p] = std::move(*buffer);
+    const auto code =
+        net_->reg_mr(link->comm(), memory.fifo[p].data(), bytes, &memory.fifo_handle[p]);
+    if (code != nccl::kSuccess) return fail(call_failed("regMr", {key.peer, 0}, code));
   }
-  return {};
-}
-
-Result<void> RingCommunicator::register_users(Link* link) {
   const auto add = [&](const Buffer* buffer, void** handle) -> Result<void> {
     if (buffer == nullptr) return {};
     const auto code = net_->reg_mr(link->comm(), buffer->data(), buffer->size(), handle);
     if (code == nccl::kSuccess && *handle != nullptr) return {};
-    return fail(call_failed("regMr of the user's buffer (--direct)", {link->peer(), 0}, code));
+    return fail(call_failed("regMr of the user's buffer (--direct)", {key.peer, 0}, code));
   };
-  if (auto done = add(setup_.send_buffer, &link->memory().send_buffer_handle); !done) return done;
-  return add(setup_.receive_buffer, &link->memory().receive_buffer_handle);
+  if (auto done = add(setup_.send_buffer, &memory.send_buffer_handle); !done) return done;
+  return add(setup_.receive_buffer, &memory.receive_buffer_handle);
 }
 
 std::string RingCommunicator::missing() const {
   std::string text;
-  for (const Connecting& one : connecting_) {
-    text += " to rank " + std::to_string(one.key.peer) + " (channel " +
-            std::to_string(one.key.channel) + ")";
-  }
-  for (const Listening& one : listening_) {
-    text += " from rank " + std::to_string(one.key.peer) + " (channel " +
-            std::to_string(one.key.channel) + ")";
+  for (const auto* list : {&connecting_, &listening_}) {
+    for (const auto& one : *list) {
+      text += std::string(list == &connecting_ ? " to" : " from") + " rank " +
+              std::to_string(one->key.peer) + " (channel " + std::to_string(one->key.channel) + ")";
+    }
   }
   return text;
 }
@@ -214,34 +183,32 @@ Result<void> RingCommunicator::run(Job* job) {
                      receive != receives_.end() ? receive->second.get() : nullptr});
   }
   return workers_.progress.call([this, job, &lanes] {
-    Runner runner(job, lanes, &setup_.member->stop(), setup_.pulse);
-    return runner.run();
+    return Runner(job, lanes, &setup_.member->stop(), setup_.pulse).run();
   });
 }
 
-void RingCommunicator::release(Link* link, bool send, Result<void>* first) {
-  const auto note = [&](const char* call, nccl::ResultCode code) {
-    if (code != nccl::kSuccess && first->has_value()) {
-      *first = fail(call_failed(call, {link->peer(), 0}, code));
-    }
+void RingCommunicator::release(Link* link, const Key& key, bool is_send, Result<void>* first) {
+  const auto note = [&](const char* call, Code code) {
+    if (code == nccl::kSuccess || !first->has_value()) return;
+    *first = fail(call_failed(call, {key.peer, 0}, code));
   };
-  LinkMemory& memory = link->memory();
+  const LinkMemory& memory = link->memory();
   std::vector<void*> handles(memory.fifo_handle.begin(), memory.fifo_handle.end());
   handles.push_back(memory.send_buffer_handle);
   handles.push_back(memory.receive_buffer_handle);
   for (void* handle : handles) {
     if (handle != nullptr) note("deregMr", net_->dereg_mr(link->comm(), handle));
   }
-  note(send ? "closeSend" : "closeRecv",
-       send ? net_->close_send(link->comm()) : net_->close_recv(link->comm()));
+  note(is_send ? "closeSend" : "closeRecv",
+       is_send ? net_->close_send(link->comm()) : net_->close_recv(link->comm()));
 }
 
 Result<void> RingCommunicator::close() {
   return workers_.service.call([this] {
     Result<void> first;
-    for (const auto& [key, link] : sends_) release(link.get(), true, &first);
-    for (const auto& [key, link] : receives_) release(link.get(), false, &first);
-    for (const Listening& one : listening_) (void)net_->close_listen(one.comm);
+    for (const auto& [key, link] : sends_) release(link.get(), key, true, &first);
+    for (const auto& [key, link] : receives_) release(link.get(), key, false, &first);
+    for (const auto& one : listening_) (void)net_->close_listen(one->listener);
     sends_.clear();
     receives_.clear();
     listening_.clear();

@@ -23,6 +23,10 @@ struct Lane {
   RecvLink* recv = nullptr;
 };
 
+// States of an operation: its kernels run, batch after batch; it ends when all have handed on their
+// last message, and the next begins at once. The run ends when the messages of all are done too.
+// A kernel reads a FIFO slot after it was received and before it is retired, and writes one after
+// its last message is done: counters in link.h see to that. Thread rules: one run, one thread.
 class Runner {
  public:
   Runner(Job* job, std::span<const Lane> lanes, const std::atomic<bool>* stop, Pulse* pulse);

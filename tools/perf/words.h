@@ -1,4 +1,4 @@
-// The words of nccl-tests: collectives, data types, reductions, protocols, with their names.
+// The terms of nccl-tests: collectives, data types, reductions, protocols, with their names.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-#include "tools/perf/launcher.h"
+#include "rendezvous/launcher.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -19,11 +19,9 @@
 #include "base/clock.h"
 #include "base/net/socket.h"
 #include "base/random.h"
-#include "tools/perf/end_request.h"
-#include "tools/perf/exit_code.h"
-#include "tools/perf/words.h"
+#include "rendezvous/identity.h"
 
-namespace slime::perf {
+namespace slime::rendezvous {
 namespace {
 
 constexpr uint64_t kSecond = 1000000000;
@@ -81,22 +79,22 @@ std::string own_path() {
 }
 
 std::string make_token() {
-  static constexpr char kDigits[] = "0123456789abcdef";
   const auto nonce = random_nonce();
   std::string token;
   if (!nonce) return token;
+  char digits[3];
   for (const std::byte byte : *nonce) {
-    token += kDigits[static_cast<unsigned>(byte) >> 4];
-    token += kDigits[static_cast<unsigned>(byte) & 15];
+    snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(byte));
+    token += digits;
   }
   return token;
 }
 
 // In the child: never returns. Only what is safe between fork and exec; there is no thread yet.
-[[noreturn]] void become_rank(const Identity& identity, pid_t parent, const char* program,
-                              char** argv) {
+[[noreturn]] void become_rank(const LocalRun& run, const Identity& identity, pid_t parent,
+                              const char* program, char** argv) {
   // Dies with the launcher, however that ends. The launcher may have died before the call.
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(kExitFailure);
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(run.failed_code);
   (void)signal(SIGINT, SIG_IGN);  // a Ctrl-C is the launcher's to pass on
   (void)signal(SIGHUP, SIG_IGN);  // and so is a terminal that closes
   (void)signal(SIGTERM, SIG_DFL);
@@ -104,8 +102,8 @@ std::string make_token() {
   if (identity.listen_fd >= 0) fcntl(identity.listen_fd, F_SETFD, 0);
   for (const auto& [name, value] : variables_for(identity)) setenv(name.c_str(), value.c_str(), 1);
   execv(program, argv);
-  fprintf(stderr, "slime-perf: cannot start rank %d: %s\n", identity.rank, strerror(errno));
-  _exit(kExitFailure);
+  fprintf(stderr, "%s: cannot start rank %d: %s\n", run.program, identity.rank, strerror(errno));
+  _exit(run.failed_code);
 }
 
 // Works whatever else this host has, firewalls included. A NIC is not tried by talking to oneself:
@@ -116,19 +114,21 @@ void prefer_loopback() {
   }
 }
 
+// States: listening -> ranks running -> (ending: a deadline is set) -> all gone. One thread; the
+// signal handler only counts.
 class Launcher {
  public:
-  explicit Launcher(bool ends_on_request) : ends_on_request_(ends_on_request) {}
+  explicit Launcher(const LocalRun& run) : run_(run), code_(0) {}
 
-  int run(int ranks, char** argv) {
+  int run(char** argv) {
     Identity identity;
     Fd listener;
-    if (!listen(ranks, &identity, &listener)) return kExitFailure;
+    if (!listen(&identity, &listener)) return run_.failed_code;
     prefer_loopback();
     catch_signals();
     // One that comes before a rank is itself would be lost on it.
     block_signals();
-    const bool started = start(identity, listener.get(), ranks, argv);
+    const bool started = start(identity, listener.get(), argv);
     unblock_signals();
     if (!started) {
       end_all(SIGKILL);
@@ -136,20 +136,20 @@ class Launcher {
     }
     listener.reset();
     wait_for_all();
-    if (failed_) return kExitFailure;
-    return interrupted_ ? kExitInterrupted : code_;
+    if (failed_) return run_.failed_code;
+    return interrupted_ ? run_.interrupted_code : code_;
   }
 
  private:
-  bool listen(int ranks, Identity* identity, Fd* listener) {
+  bool listen(Identity* identity, Fd* listener) {
     auto address = SocketAddress::parse("127.0.0.1");
     auto fd = address ? listen_on(*address) : Result<Fd>(fail(address.error()));
     auto bound = fd ? local_address(*fd) : Result<SocketAddress>(fail(fd.error()));
     if (!bound) {
-      fprintf(stderr, "slime-perf: %s\n", bound.error().what.c_str());
+      fprintf(stderr, "%s: %s\n", run_.program, bound.error().what.c_str());
       return false;
     }
-    identity->size = ranks;
+    identity->size = run_.ranks;
     identity->host = "127.0.0.1";
     identity->port = bound->port();
     identity->token = make_token();
@@ -157,16 +157,16 @@ class Launcher {
     return true;
   }
 
-  bool start(Identity identity, int listener, int ranks, char** argv) {
+  bool start(Identity identity, int listener, char** argv) {
     const pid_t parent = getpid();
     const std::string program = own_path();
-    for (int rank = 0; rank < ranks; ++rank) {
+    for (int rank = 0; rank < run_.ranks; ++rank) {
       identity.rank = identity.local_rank = rank;
       identity.listen_fd = rank == 0 ? listener : -1;
       const pid_t pid = fork();
-      if (pid == 0) become_rank(identity, parent, program.c_str(), argv);
+      if (pid == 0) become_rank(run_, identity, parent, program.c_str(), argv);
       if (pid < 0) {
-        fprintf(stderr, "slime-perf: cannot start rank %d: %s\n", rank, strerror(errno));
+        fprintf(stderr, "%s: cannot start rank %d: %s\n", run_.program, rank, strerror(errno));
         return false;
       }
       children_.push_back({pid, true});
@@ -185,7 +185,7 @@ class Launcher {
       const bool only_stopped = deadline != UINT64_MAX && only_stopped_left();
       if (now_ns() > deadline || only_stopped) {
         end_all(SIGKILL);
-        killed_on_request_ = !failed_ && code_ <= kExitWrong;
+        killed_on_request_ = !failed_ && code_ <= run_.last_good_code;
         deadline = UINT64_MAX;
       }
       if (pid <= 0) usleep(20000);
@@ -199,7 +199,7 @@ class Launcher {
     end_all(SIGTERM);
     const uint64_t now = now_ns();
     if (asked_ns_ == 0) asked_ns_ = now;
-    const bool may_finish = ends_on_request_ && now < asked_ns_ + kSameRequestNs;
+    const bool may_finish = run_.ends_on_request && now < asked_ns_ + kSameRequestNs;
     return may_finish ? UINT64_MAX : now + kSignalGrace;
   }
 
@@ -221,7 +221,7 @@ class Launcher {
     }
     const int code = WEXITSTATUS(status);
     code_ = std::max(code_, code);
-    return code > kExitWrong;
+    return code > run_.last_good_code;
   }
 
   void note_signal(ptrdiff_t rank, pid_t pid, int number) {
@@ -230,8 +230,8 @@ class Launcher {
       interrupted_ = true;
       return;
     }
-    fprintf(stderr, "slime-perf: rank %td (process %d) was killed by signal %d (%s)\n", rank, pid,
-            number, strsignal(number));
+    fprintf(stderr, "%s: rank %td (process %d) was killed by signal %d (%s)\n", run_.program, rank,
+            pid, number, strsignal(number));
     failed_ = true;
   }
 
@@ -241,20 +241,18 @@ class Launcher {
     }
   }
 
-  const bool ends_on_request_;
+  const LocalRun run_;
   std::vector<Child> children_;
   sig_atomic_t passed_on_ = 0;  // signals
   uint64_t asked_ns_ = 0;       // when the first was
   bool killed_on_request_ = false;
-  int code_ = kExitOk;
+  int code_;
   bool interrupted_ = false;  // a signal to the launcher has ended a rank
   bool failed_ = false;       // another one has
 };
 
 }  // namespace
 
-int launch(int ranks, bool ends_on_request, char** argv) {
-  return Launcher(ends_on_request).run(ranks, argv);
-}
+int launch(const LocalRun& run, char** argv) { return Launcher(run).run(argv); }
 
-}  // namespace slime::perf
+}  // namespace slime::rendezvous

@@ -11,6 +11,7 @@
 
 namespace slime::perf {
 
+// The main thread and the thread of Member both call; the mutex guards all.
 class ProgressLine {
  public:
   ProgressLine(const Pulse* pulse, bool wanted);
@@ -36,5 +37,11 @@ class ProgressLine {
   uint64_t last_output_ns_;
   bool shown_ = false;
 };
+
+// SIGTERM or SIGINT as a request to end early and well: for runs that last until somebody has seen
+// enough (--duration).
+// From here on the first such signal is a request; another one ends the process as it always does.
+void catch_end_requests();
+bool end_requested();
 
 }  // namespace slime::perf

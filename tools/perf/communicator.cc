@@ -1,4 +1,4 @@
-#include "tools/perf/worker.h"
+#include "tools/perf/communicator.h"
 
 #include <pthread.h>
 

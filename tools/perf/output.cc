@@ -1,12 +1,10 @@
-#include "tools/perf/json_file.h"
+#include "tools/perf/output.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-
-#include "tools/perf/own_output.h"
 
 namespace slime::perf {
 
@@ -46,6 +44,14 @@ Result<void> JsonFile::write(const std::string& text) {
     done += static_cast<size_t>(n);
   }
   return {};
+}
+
+bool names_own_output(const std::string& path) {
+  struct stat own {
+  }, named{};
+  if (fstat(STDOUT_FILENO, &own) != 0 || stat(path.c_str(), &named) != 0) return false;
+  if (S_ISCHR(own.st_mode) && isatty(STDOUT_FILENO) == 0) return false;
+  return own.st_dev == named.st_dev && own.st_ino == named.st_ino;
 }
 
 }  // namespace slime::perf

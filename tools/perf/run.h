@@ -1,5 +1,8 @@
-// How slime-perf ends; documented in --help.
+// From the command line to an exit code: the ranks of a local run, and one rank.
 #pragma once
+
+#include "tools/perf/options.h"
+#include "tools/perf/words.h"
 
 namespace slime::perf {
 
@@ -10,5 +13,8 @@ enum ExitCode : int {
   kExitFailure = 3,  // plugin, network or another rank
   kExitInterrupted = 130,
 };
+
+// One rank, from joining the others to its exit code.
+int run_rank(const Options& options, const Identity& identity, const std::string& command);
 
 }  // namespace slime::perf

@@ -1,65 +1,66 @@
-// Protocols, channels and sizes as NCCL chooses them.
-#include "tools/perf/tuning.h"
+// Protocols and channels by size, and the sizes of messages.
+#include "tools/perf/pattern.h"
 
 #include <gtest/gtest.h>
 
 namespace slime::perf {
 namespace {
 
-constexpr NetSpeed kHundredGigabit{100000, 0};
+constexpr AllowedProtocols kAll = {true, true, true};
 
-Protocol chosen(size_t bytes, const NetSpeed& speed = kHundredGigabit,
-                const AllowedProtocols& allowed = {}) {
-  return choose_protocol(Collective::kAllReduce, bytes, 2, 1, speed, allowed);
+Protocol chosen(size_t bytes, int ranks = 2, int channels = 1,
+                const AllowedProtocols& allowed = kAll) {
+  return default_protocol(Collective::kAllReduce, bytes, ranks, channels, allowed);
 }
 
-TEST(TuningTest, SmallMessagesAreLlAndLargeOnesSimple) {
+TEST(PatternTest, SmallMessagesAreLlAndLargeOnesSimple) {
   EXPECT_EQ(chosen(8), Protocol::kLl);
   EXPECT_EQ(chosen(16 << 10), Protocol::kLl);
   EXPECT_EQ(chosen(4 << 20), Protocol::kSimple);
   EXPECT_EQ(chosen(1 << 30), Protocol::kSimple);
 }
 
-TEST(TuningTest, SlowerNetworksLeaveLlEarlier) {
-  size_t slow = 8, fast = 8;
-  while (chosen(slow, {10000, 0}) == Protocol::kLl) slow *= 2;
-  while (chosen(fast) == Protocol::kLl) fast *= 2;
-  EXPECT_LT(slow, fast);
+TEST(PatternTest, MoreStepsAndChannelsLeaveLlLater) {
+  EXPECT_EQ(chosen(32 << 10), Protocol::kLl);
+  EXPECT_EQ(chosen((32 << 10) + 1), Protocol::kSimple);
+  EXPECT_EQ(chosen(64 << 10, 4), Protocol::kLl);
+  EXPECT_EQ(chosen(64 << 10, 2, 2), Protocol::kLl);
 }
 
-TEST(TuningTest, PointToPointUsesNcclsThreshold) {
-  const AllowedProtocols allowed;
-  EXPECT_EQ(choose_protocol(Collective::kAllToAll, 16384, 4, 1, {}, allowed), Protocol::kLl);
-  EXPECT_EQ(choose_protocol(Collective::kAllToAll, 16385, 4, 1, {}, allowed), Protocol::kSimple);
-  EXPECT_EQ(choose_protocol(Collective::kSendRecv, 32768, 4, 2, {}, allowed), Protocol::kLl);
+TEST(PatternTest, PointToPointUsesNcclsThreshold) {
+  EXPECT_EQ(default_protocol(Collective::kAllToAll, 16384, 4, 1, kAll), Protocol::kLl);
+  EXPECT_EQ(default_protocol(Collective::kAllToAll, 16385, 4, 1, kAll), Protocol::kSimple);
+  EXPECT_EQ(default_protocol(Collective::kSendRecv, 32768, 4, 2, kAll), Protocol::kLl);
 }
 
-TEST(TuningTest, Ll128IsChosenOnlyWhereItIsAskedFor) {
+TEST(PatternTest, Ll128IsChosenOnlyWhereItIsAskedFor) {
   for (size_t bytes = 8; bytes < size_t{1} << 30; bytes *= 2) {
     EXPECT_NE(chosen(bytes), Protocol::kLl128) << bytes;
   }
   const auto asked = allowed_protocols("LL128");
   ASSERT_TRUE(asked);
-  EXPECT_EQ(chosen(1 << 20, kHundredGigabit, *asked), Protocol::kLl128);
+  EXPECT_EQ(chosen(1 << 20, 2, 1, *asked), Protocol::kLl128);
+  const auto only_ll = allowed_protocols("LL");
+  ASSERT_TRUE(only_ll);
+  EXPECT_EQ(chosen(1 << 20, 2, 1, *only_ll), Protocol::kLl);
 }
 
-TEST(TuningTest, NcclProtoIsReadAsNcclReadsIt) {
+TEST(PatternTest, NcclProtoIsReadAsNcclReadsIt) {
   const auto without = allowed_protocols("^LL128");
   ASSERT_TRUE(without);
-  EXPECT_EQ(without->allowed, (std::array<bool, 3>{true, false, true}));
-  EXPECT_EQ(without->automatic, (std::array<bool, 3>{true, false, true}));
+  EXPECT_EQ(*without, (std::array<bool, 3>{true, false, true}));
   const auto listed = allowed_protocols("simple,LL");
   ASSERT_TRUE(listed);
-  EXPECT_EQ(listed->allowed, (std::array<bool, 3>{true, false, true}));
+  EXPECT_EQ(*listed, (std::array<bool, 3>{true, false, true}));
   const auto unset = allowed_protocols(nullptr);
   ASSERT_TRUE(unset);
-  EXPECT_EQ(unset->allowed, (std::array<bool, 3>{true, true, true}));
+  EXPECT_EQ(*unset, (std::array<bool, 3>{true, true, true}));
   const auto wrong = allowed_protocols("LL,Complicated");
   ASSERT_FALSE(wrong);
   EXPECT_NE(wrong.error().what.find("Complicated"), std::string::npos);
 }
 
-TEST(TuningTest, GeometryIsNccls) {
+TEST(PatternTest, GeometryIsNccls) {
   const BufferSizes sizes;
   const Geometry simple = ring_geometry(Collective::kAllReduce, Protocol::kSimple, sizes);
   EXPECT_EQ(simple.slot_bytes(), 1u << 20);
@@ -80,7 +81,7 @@ TEST(TuningTest, GeometryIsNccls) {
   EXPECT_EQ(p2p_geometry(Protocol::kSimple, 100 << 10, sizes).chunk_data, 32u << 10);
 }
 
-TEST(TuningTest, MessagesOfLinesAreLongerThanTheirData) {
+TEST(PatternTest, MessagesOfLinesAreLongerThanTheirData) {
   EXPECT_EQ(message_bytes(Protocol::kSimple, 1001), 1001u);
   EXPECT_EQ(message_bytes(Protocol::kLl, 8), 16u);
   EXPECT_EQ(message_bytes(Protocol::kLl, 9), 32u);
@@ -89,14 +90,14 @@ TEST(TuningTest, MessagesOfLinesAreLongerThanTheirData) {
   EXPECT_EQ(message_bytes(Protocol::kLl, 0), 0u);
 }
 
-TEST(TuningTest, ShortOperationsUseFewerChannels) {
-  EXPECT_EQ(choose_channels(Protocol::kSimple, 8, 2, 4), 1);
-  EXPECT_EQ(choose_channels(Protocol::kSimple, 96 << 10, 2, 4), 3);
-  EXPECT_EQ(choose_channels(Protocol::kSimple, 64 << 20, 2, 4), 4);
-  EXPECT_EQ(choose_channels(Protocol::kLl, 16 << 10, 2, 4), 2);
+TEST(PatternTest, ShortOperationsUseFewerChannels) {
+  EXPECT_EQ(channels_for(Protocol::kSimple, 8, 2, 4), 1);
+  EXPECT_EQ(channels_for(Protocol::kSimple, 96 << 10, 2, 4), 3);
+  EXPECT_EQ(channels_for(Protocol::kSimple, 64 << 20, 2, 4), 4);
+  EXPECT_EQ(channels_for(Protocol::kLl, 16 << 10, 2, 4), 2);
 }
 
-TEST(TuningTest, BufferSizesComeFromNcclsVariables) {
+TEST(PatternTest, BufferSizesComeFromNcclsVariables) {
   setenv("NCCL_BUFFSIZE", "1M", 1);
   const auto sizes = buffer_sizes_from_environment();
   setenv("NCCL_BUFFSIZE", "1000", 1);
