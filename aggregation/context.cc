@@ -5,12 +5,13 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
 #include "aggregation/context_impl.h"
 #include "base/clock.h"
-#include "collnet/report_json.h"
+#include "collnet/comm/report.h"
 
 namespace slime::aggregation {
 

@@ -9,7 +9,7 @@
 #include "aggregation/open.h"
 #include "aggregation/path.h"
 #include "base/error.h"
-#include "collnet/report.h"
+#include "collnet/comm/report.h"
 
 namespace slime::aggregation {
 

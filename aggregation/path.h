@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "collnet/report.h"
-#include "collnet/session.h"
-#include "collnet/worker.h"
+#include "collnet/comm/coll_comm.h"
+#include "collnet/comm/report.h"
+#include "collnet/worker/worker.h"
 #include "engine/comm.h"
 #include "settings/settings.h"
 
@@ -49,7 +49,7 @@ class SwitchPath final : public Path {
   int device_ = 0;
   std::unique_ptr<Fabric> fabric_;  // outlives what follows
   std::unique_ptr<Listener> listener_;
-  std::unique_ptr<Session> session_;
+  std::unique_ptr<CollComm> session_;
 };
 
 }  // namespace slime::aggregation

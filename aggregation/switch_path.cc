@@ -31,7 +31,7 @@ Result<std::unique_ptr<SwitchPath>> SwitchPath::open(const Settings& settings, i
 }
 
 Result<void> SwitchPath::connect(std::span<const Handle> handles, uint32_t rank) {
-  auto session = Session::connect(*fabric_, device_, *listener_, handles, rank);
+  auto session = CollComm::connect(*fabric_, device_, *listener_, handles, rank);
   if (!session) return fail(std::move(session.error()));
   session_ = std::move(*session);
   listener_.reset();

@@ -1,4 +1,4 @@
-// ncclCollNetPlugin_v6 ... v12: NCCL's calls become operations of a collnet Session. The tables are
+// ncclCollNetPlugin_v6 ... v12: NCCL's calls become operations of a CollComm. The tables are
 // made as those of ncclNet are (net_tables.cc).
 //
 // Threads: connect waits, and NCCL calls it from a service thread; iallreduce, iflush and test of
@@ -110,9 +110,9 @@ Result<void> connect(void* handles[], int ranks, int rank, void* listen_comm, vo
     memcpy(all[i].data(), handles[i], all[i].size());
   }
   const auto policy = State::get().tuner_policy();
-  auto session = Session::connect(*State::get().fabric(), listening->device_index,
-                                  *listening->listener, all, static_cast<uint32_t>(rank),
-                                  policy != nullptr ? policy->digest() : 0, listening->options);
+  auto session = CollComm::connect(*State::get().fabric(), listening->device_index,
+                                   *listening->listener, all, static_cast<uint32_t>(rank),
+                                   policy != nullptr ? policy->digest() : 0, listening->options);
   if (!session) return end(std::move(session.error()));
   auto comm =
       std::make_unique<OpenComm>(CommKind::kColl, listening->device, listening->device_index);

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "collnet/session.h"
+#include "collnet/comm/coll_comm.h"
 #include "engine/comm.h"
 #include "engine/fabric.h"
 #include "plugin/abi/types.h"
@@ -44,7 +44,7 @@ struct OpenComm {
   CommOptions options;                 // kCollListen: what the listener was opened with
   std::unique_ptr<SendComm> send;      // kSend
   std::unique_ptr<RecvComm> recv;      // kRecv
-  std::unique_ptr<Session> session;    // kColl
+  std::unique_ptr<CollComm> session;   // kColl
   std::vector<CollRequest> requests;   // kColl: Worker::kMaxOperations of them
   bool failure_logged = false;         // kSend, kRecv: guarded by State's mutex
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
-#include "collnet/report_json.h"
+#include "collnet/comm/report.h"
 #include "plugin/logger.h"
 
 namespace slime::plugin {

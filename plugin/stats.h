@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collnet/report.h"
+#include "collnet/comm/report.h"
 #include "engine/fabric.h"
 
 namespace slime::plugin {

@@ -87,7 +87,7 @@ constexpr uint32_t salt(const Header& header) {
 // which are part of the salt. So where workers disagree about the shape of a round, no check holds,
 // even if the switch does not compare shapes.
 constexpr uint32_t shape_digest(const Header& header) {
-  constexpr uint32_t kNoDigestOfExponents = 1u << 31;  // those have 16 bits (Worker::cookie_of)
+  constexpr uint32_t kNoDigestOfExponents = 1u << 31;  // those have 16 bits (stages.cc)
   return mixed(kNoDigestOfExponents | static_cast<uint32_t>(header.format) << 24 |
                static_cast<uint32_t>(header.op) << 20 |
                static_cast<uint32_t>(header.flags & flag::kExponentsOnly) << 16 | header.lanes);

@@ -1,7 +1,7 @@
 // What a Context counts, and how it tells.
 #include <nlohmann/json.hpp>
 
-#include "collnet/report.h"
+#include "collnet/comm/report.h"
 #include "test/aggregation/support.h"
 #include "test/support/local_switch.h"
 

@@ -1,5 +1,5 @@
 // Which ranks are below which switch, and how those that are missing are named.
-#include "collnet/branches.h"
+#include "collnet/worker/branches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

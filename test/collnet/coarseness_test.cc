@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "collnet/payload.h"
+#include "collnet/payload/payload.h"
 
 namespace slime {
 namespace {

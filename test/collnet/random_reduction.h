@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "collnet/worker.h"
+#include "collnet/worker/worker.h"
 
 namespace slime::test {
 

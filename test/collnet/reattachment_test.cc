@@ -1,5 +1,5 @@
 // The way back to a switch, against one in this process.
-#include "collnet/reattachment.h"
+#include "collnet/comm/reattachment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,6 +27,9 @@ control::CreateJob a_job() {
   job.children = {SocketAddress::parse("127.0.0.1:40000").value()};
   return job;
 }
+
+// Where there is no tree, the part is all.
+control::JoinTree whole(control::CreateJob job) { return {.part = std::move(job)}; }
 
 control::JoinTree a_part() {
   control::JoinTree part{
@@ -59,12 +62,12 @@ int counter_of(const std::string& address, const char* name) {
 
 TEST(Reattachment, WaitsForASwitchToComeBack) {
   const std::string address = test::unused_address();
-  Reattachment way(terms_for(address), a_job(), kSoonNs, now());
+  Reattachment way(terms_for(address), whole(a_job()), kSoonNs, now());
   EXPECT_FALSE(poll_until(
       &way, [&] { return way.grant().has_value(); }, 50'000'000));
   const LocalSwitch back({.listen = address});
   ASSERT_TRUE(poll_until(&way, [&] { return way.grant().has_value(); }));
-  EXPECT_TRUE(way.has_come(now())) << "nobody else has to hear of it";
+  EXPECT_TRUE(way.granted(now())) << "nobody else has to hear of it";
   EXPECT_EQ(way.grant()->slots, 16u);
   // One that was granted too late for it goes when its lease has run out.
   EXPECT_TRUE(poll_until(&way, [&] { return jobs_at(address) == 1; }));
@@ -72,14 +75,14 @@ TEST(Reattachment, WaitsForASwitchToComeBack) {
 
 TEST(Reattachment, ClosesWhatItIsNotToKeep) {
   const LocalSwitch there;
-  Reattachment way(terms_for(there.address()), a_job(), kSoonNs, now());
+  Reattachment way(terms_for(there.address()), whole(a_job()), kSoonNs, now());
   ASSERT_TRUE(poll_until(&way, [&] { return way.grant().has_value(); }));
   way.give_back(make_error(Status::kRemote, 0, "the others got nothing"), now() + 60 * kPatienceNs);
   EXPECT_FALSE(way.grant());
   EXPECT_TRUE(poll_until(&way, [&] { return jobs_at(there.address()) == 0; }))
       << "not only when its lease has run out";
   {
-    Reattachment other(terms_for(there.address()), a_job(), kSoonNs, now());
+    Reattachment other(terms_for(there.address()), whole(a_job()), kSoonNs, now());
     ASSERT_TRUE(poll_until(&other, [&] { return other.grant().has_value(); }));
   }
   EXPECT_EQ(jobs_at(there.address()), 0u);
@@ -88,7 +91,7 @@ TEST(Reattachment, ClosesWhatItIsNotToKeep) {
 // The job needs all formats, and this switch has two.
 TEST(Reattachment, ASwitchWithFewerFormatsIsNotUsed) {
   const LocalSwitch words({.formats = sap::kWordFormats});
-  Reattachment way(terms_for(words.address()), a_job(), kSoonNs, now());
+  Reattachment way(terms_for(words.address()), whole(a_job()), kSoonNs, now());
   EXPECT_TRUE(poll_until(&way, [&] { return counter_of(words.address(), "jobs_refused") > 1; }));
   EXPECT_FALSE(way.grant());
 }
@@ -106,7 +109,7 @@ TEST(Reattachment, AJobOfAnotherShapeIsNotUsed) {
     control::JobGrant grant = right;
     change(grant);
     const test::OddSwitch odd(grant);
-    Reattachment way(terms_for(odd.address()), wanted, kSoonNs, now());
+    Reattachment way(terms_for(odd.address()), whole(wanted), kSoonNs, now());
     EXPECT_TRUE(poll_until(&way, [&] { return way.grant() || odd.granted() > 1; }));
     return way.grant().has_value();
   };
@@ -121,12 +124,12 @@ TEST(Reattachment, OnATreeItWaitsToBeTold) {
   const std::string address = no_leaf.address();
   Reattachment first(terms_for(address), a_part(), kSoonNs, now());
   Reattachment other(terms_for(address), a_part(), Reattachment::kWhenTold, now());
-  ASSERT_TRUE(poll_until(&first, [&] { return first.ready(); }));
+  ASSERT_TRUE(poll_until(&first, [&] { return first.leaf_ready(); }));
   EXPECT_FALSE(poll_until(
-      &other, [&] { return other.ready(); }, 50'000'000));
-  first.go(2, now());
-  EXPECT_FALSE(first.ready());
-  EXPECT_TRUE(poll_until(&first, [&] { return first.ready(); })) << "refused, and there again";
+      &other, [&] { return other.leaf_ready(); }, 50'000'000));
+  first.ask_now(2, now());
+  EXPECT_FALSE(first.leaf_ready());
+  EXPECT_TRUE(poll_until(&first, [&] { return first.leaf_ready(); })) << "refused, and there again";
   EXPECT_FALSE(first.grant());
 }
 
@@ -134,7 +137,7 @@ TEST(Reattachment, OnATreeItWaitsToBeTold) {
 TEST(Reattachment, OnATreeItTriesAgainWhileTheOthersWait) {
   const std::string address = test::unused_address();
   Reattachment way(terms_for(address), a_part(), Reattachment::kWhenTold, now());
-  way.go(2, now());
+  way.ask_now(2, now());
   EXPECT_FALSE(poll_until(
       &way, [&] { return way.grant().has_value(); }, 200'000'000));
   const LocalSwitch back({.listen = address});

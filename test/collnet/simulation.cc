@@ -65,9 +65,11 @@ Simulation::Simulation(const Options& options)
     for (uint32_t child = 0; child < options.leaves[leaf]; ++child, ++rank) {
       const SocketAddress own = address_of(kWorkerNode + rank, kWorkerPort);
       ports_.push_back(std::make_unique<Port>(*this, own, above));
-      const WorkerOptions worker{.job = job_,
-                                 .generation = generation_,
-                                 .token = token_,
+      const WorkerOptions worker{.route = {.job = job_,
+                                           .generation = generation_,
+                                           .token = token_,
+                                           .shards = options.shards,
+                                           .rails = options.rails},
                                  .child = static_cast<uint8_t>(child),
                                  .rank = rank,
                                  .contributors = total,
@@ -77,8 +79,7 @@ Simulation::Simulation(const Options& options)
                                  .lanes = options.lanes,
                                  .half_bits = options.half_bits,
                                  .formats = options.formats,
-                                 .shards = options.shards,
-                                 .rails = options.rails,
+                                 .guesses = options.guesses,
                                  .round_trip = {},
                                  .dead_ns = options.dead_ns};
       workers_.push_back(std::move(*Worker::open(worker, *ports_.back())));
@@ -258,8 +259,7 @@ void Simulation::move_to_ranks(uint8_t generation) {
     ranks_.push_back(std::make_unique<net::Shard>(rank, workers()));
     if (!ranks_.back()->add_job(spec)) std::abort();
     workers_[rank]->resume(
-        {.job = job_, .generation = generation_, .token = token_, .direct = true, .epochs = epochs},
-        now_ns_);
+        {.job = job_, .generation = generation_, .token = token_, .direct = true}, epochs, now_ns_);
   }
 }
 
@@ -278,9 +278,8 @@ void Simulation::move_to_switch(uint16_t job, uint8_t generation) {
                     .generation = generation_,
                     .token = token_,
                     .shards = options_.shards,
-                    .rails = options_.rails,
-                    .epochs = epochs},
-                   now_ns_);
+                    .rails = options_.rails},
+                   epochs, now_ns_);
   }
 }
 

@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "collnet/worker.h"
+#include "collnet/worker/worker.h"
 #include "switch/core/shard.h"
 
 namespace slime {
@@ -36,6 +36,7 @@ class Simulation {
     uint32_t rails = 1;
     number::HalfBits half_bits = number::HalfBits::k32;
     uint32_t formats = sap::kKnownFormats;  // of the switches
+    bool guesses = true;                    // of exponents, by the workers
     // One switch, which answers a query as a chip does: with a status, even of a complete round.
     bool queries_read_no_values = false;
     // The switches fold by this operation whatever a packet says, and answer each worker with its

@@ -1,5 +1,5 @@
 // How operations are cut over several switches.
-#include "collnet/spread.h"
+#include "collnet/comm/switches.h"
 
 #include <gtest/gtest.h>
 

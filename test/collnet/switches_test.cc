@@ -1,5 +1,5 @@
 // NCCL_SLIME_SWITCH, as users write it.
-#include "collnet/switches.h"
+#include "collnet/comm/switches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

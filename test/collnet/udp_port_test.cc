@@ -1,5 +1,5 @@
 // A worker's socket against plain ones, over both versions of IP.
-#include "collnet/udp_port.h"
+#include "collnet/udp/udp_port.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>

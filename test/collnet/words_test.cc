@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "collnet/encoding.h"
+#include "collnet/payload/encoding.h"
 #include "test/collnet/simulated_job.h"
 
 namespace slime {

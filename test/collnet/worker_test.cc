@@ -486,6 +486,32 @@ TEST(Worker, OneRoundForSmallOperationsWhoseExponentsStay) {
   EXPECT_EQ(counters.results, 12u);
 }
 
+// A loss or the norm of gradients, added up once a step: numbers that change by a few percent. What
+// guesses save is in stages.h.
+TEST(Worker, GuessesSaveASmallOperationMostOfARoundTrip) {
+  uint64_t ns[2], sent[2];
+  for (const bool guesses : {false, true}) {
+    Job job({.leaves = {4}, .slots = 4, .lanes = 256, .guesses = guesses});
+    constexpr uint32_t kOperations = 400;
+    for (uint32_t operation = 0; operation < kOperations; ++operation) {
+      const double norm =
+          3 + 2 * std::sin(operation / 50.0);  // crosses a power of two now and then
+      auto buffers = job.inputs<float>(4, any_of_one_magnitude);
+      for (auto& one : buffers) {
+        for (float& value : one) value = static_cast<float>(norm * (0.85 + value / 10));
+      }
+      ASSERT_TRUE(job.reduce(pointers(buffers), DataType::kFloat32));
+    }
+    const WorkerCounters& counters = job.simulation.worker(0).counters();
+    ns[guesses] = job.simulation.now_ns() / kOperations;
+    sent[guesses] = counters.sent;
+    RecordProperty(guesses ? "ns_with_guesses" : "ns_without", std::to_string(ns[guesses]));
+    RecordProperty(guesses ? "sent_with_guesses" : "sent_without", std::to_string(sent[guesses]));
+  }
+  EXPECT_LT(ns[true] * 10, ns[false] * 7);
+  EXPECT_LT(sent[true] * 10, sent[false] * 7);
+}
+
 TEST(Worker, NothingIsGuessedWhereNumbersAreNotFinite) {
   Job job({.leaves = {2}, .slots = 1, .lanes = 16});
   for (int operation = 0; operation < 10; ++operation) {

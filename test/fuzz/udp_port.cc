@@ -1,6 +1,6 @@
 // Datagrams at a worker's port: only those of the switch's shards and of the other ranks come in,
 // whole and in their order, whoever else sends.
-#include "collnet/udp_port.h"
+#include "collnet/udp/udp_port.h"
 
 #include <sys/socket.h>
 

@@ -1,6 +1,6 @@
 // A worker with operations under way, and a switch that answers what it likes: results with any
 // numbers and a check that fits, the same damaged, refusals, questions of peers, moves.
-#include "collnet/worker.h"
+#include "collnet/worker/worker.h"
 
 #include <algorithm>
 #include <map>
@@ -37,16 +37,13 @@ class WorkerBench {
  public:
   explicit WorkerBench(fuzz::Input& input) : input_(input) {
     auto worker =
-        Worker::open({.job = 1,
-                      .generation = generation_,
-                      .token = token_,
+        Worker::open({.route = {.job = 1, .generation = generation_, .token = token_, .shards = 2},
                       .child = 1,
                       .rank = 1,
                       .contributors = kWorkers,
                       .slots = kSlots,
                       .lanes = kLanes,
                       .formats = sap::kWordFormats | (input.take<uint8_t>() & sap::kKnownFormats),
-                      .shards = 2,
                       .round_trip = {}},
                      sent_);
     FUZZ_CHECK(worker);
@@ -156,11 +153,7 @@ class WorkerBench {
     for (uint32_t& epoch : epochs) epoch = input_.below(4);
     worker_->epochs(std::span(epochs).subspan(kSlots, kSlots));
     token_ += 2;
-    worker_->resume({.generation = ++generation_,
-                     .token = token_,
-                     .direct = true,
-                     .shards = 1,
-                     .epochs = epochs},
+    worker_->resume({.generation = ++generation_, .token = token_, .direct = true}, epochs,
                     now_ns_);
   }
 

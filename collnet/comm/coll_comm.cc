@@ -1,0 +1,292 @@
+#include "collnet/comm/coll_comm.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace slime {
+namespace {
+
+constexpr uint64_t kCheckNs = 20'000'000;
+constexpr uint64_t kCalledNs = 5'000'000;  // no longer ago: NCCL's thread makes progress
+constexpr uint64_t kServeNs = 200'000;
+constexpr uint64_t kMissingNs = 4'000'000'000;  // a rank that all switches miss is named once
+// How long members wait for each other at the end, and for one that has gone to matter.
+constexpr uint64_t kGraceNs = 1'000'000'000;
+
+}  // namespace
+
+// The parts are made by functions that return them. From the first sum on, packets arrive by
+// on_datagram(), so that needs the object.
+Result<std::unique_ptr<CollComm>> CollComm::connect(Fabric& fabric, int device, Listener& listener,
+                                                    std::span<const Handle> handles, uint32_t rank,
+                                                    uint64_t advice, const CommOptions& options) {
+  const std::string name = "CollNet on " + fabric.device(device)->properties().name + ", rank " +
+                           std::to_string(rank) + " of " + std::to_string(handles.size());
+  const uint64_t deadline_ns =
+      fabric.clock().now_ns() + static_cast<uint64_t>(fabric.settings().connect_timeout * 1e9);
+  const SetupOptions setup{.name = name,
+                           .device = device,
+                           .advice = advice,
+                           .comm = options,
+                           .deadline_ns = deadline_ns};
+  const auto named = [&](Error error) {
+    error.what = name + ": " + error.what;
+    return fail(std::move(error));
+  };
+  auto parts = set_up_members(fabric, setup, listener, handles, rank);
+  if (!parts) return named(std::move(parts.error()));
+  std::unique_ptr<CollComm> comm(new CollComm(fabric, std::move(*parts)));
+  auto agreed = agree(*comm->ring_, comm->try_sums(deadline_ns), "a first sum", deadline_ns);
+  if (!agreed) return named(std::move(agreed.error()));
+  comm->connected_ = true;
+  comm->config_->keeper->take(comm.get(), fabric.clock().now_ns());
+  return comm;
+}
+
+CollComm::CollComm(Fabric& fabric, CommParts parts)
+    : fabric_(fabric),
+      ring_(std::move(parts.ring)),
+      config_(std::move(parts.config)),
+      attachments_(std::move(parts.attachments)),
+      fallback_(*ring_, *config_, attachments_, spread_) {
+  held_.reserve(Worker::kMaxOperations);
+  fallback_.spread_anew();
+}
+
+// A job ends with the communicator that has its lease. So each member finishes a move that is under
+// way, and then waits until all are here: after that, no member needs a switch any more, nor a
+// result that only one of them has kept.
+CollComm::~CollComm() {
+  if (connected_) config_->keeper->release(this);
+  held_.clear();  // their buffers may be gone
+  serve_until([&](uint64_t now_ns) {
+    if (!fallback_.idle() && !failed_) move(now_ns);
+    return fallback_.idle() || failed_;
+  });
+  if (!failed_ && fallback_.idle()) wait_for_members();
+  log_report(report());
+}
+
+template <typename Condition>
+void CollComm::serve_until(Condition ended) {
+  (void)step_until(fabric_.clock(), fabric_.clock().now_ns() + kGraceNs, [&](uint64_t now_ns) {
+    if (ended(now_ns)) return true;
+    config_->port->receive(*this, now_ns);
+    config_->port->flush();
+    return false;
+  });
+}
+
+// Operations may be outstanding, and their buffers gone: a paused worker touches none, and answers
+// the others all the same.
+void CollComm::wait_for_members() {
+  for (const auto& attachment : attachments_) attachment->worker().pause();
+  std::vector<std::byte> done(ring_->size());
+  if (!ring_->begin_gather(done, 1, Ring::Topic::kLeave)) return;
+  Error error;
+  serve_until([&](uint64_t) { return ring_->step(&error) != Status::kAgain; });
+}
+
+// All workers stop before the caller sees the failure, because it may then free the buffers.
+void CollComm::give_up(Error error) {
+  for (const auto& attachment : attachments_) attachment->worker().give_up(error);
+  if (!std::exchange(failed_, true)) failure_ = std::move(error);
+}
+
+// One sum over each switch, to see that packets come through. It takes a ticket, but is no
+// operation that is cut over the switches.
+Result<void> CollComm::try_sums(uint64_t deadline_ns) {
+  std::vector<int32_t> ones(attachments_.size(), 1);
+  uint64_t ticket = tickets_++;
+  const uint64_t now_ns = fabric_.clock().now_ns();
+  for (size_t i = 0; i < attachments_.size(); ++i) {
+    const Operation operation{.send = &ones[i], .receive = &ones[i], .count = 1};
+    (void)attachments_[i]->worker().start(operation, now_ns, &ticket);
+  }
+  (void)step_until(fabric_.clock(), std::min(deadline_ns, now_ns + kTrialTimeoutNs),
+                   [&](uint64_t step_ns) {
+                     progress(step_ns);
+                     return failed_ || done(ticket);
+                   });
+  if (failed_) return fail(failure_);
+  for (size_t i = 0; i < attachments_.size(); ++i) {
+    const SwitchAttachment& attachment = *attachments_[i];
+    const bool right = ones[i] == static_cast<int32_t>(ring_->size());
+    if (!attachment.worker().done(ticket) || !right) return fail(no_first_sum(attachment));
+  }
+  return {};
+}
+
+// Operations --------------------------------------------------------------------------------------
+
+// An operation counts as started when it is in `held_`: during a move it stays there, and so does
+// not belong to the operations that this rank has announced.
+Status CollComm::start(const Operation& operation, uint64_t* ticket) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t now_ns = fabric_.clock().now_ns();
+  if (failed_) return status();
+  if (!Payload::supports(operation.type, operation.op)) return Status::kUnsupported;
+  const auto room = [&](const auto& one) { return one->worker().room() > held_.size(); };
+  if (!std::ranges::all_of(attachments_, room)) return Status::kAgain;
+  *ticket = tickets_++;
+  held_.push_back(operation);
+  start_held(now_ns);
+  config_->port->flush();
+  return Status::kOk;
+}
+
+// Not in the middle of a move, which may change how operations are spread.
+void CollComm::start_held(uint64_t now_ns) {
+  if (!fallback_.idle()) return;
+  for (const Operation& operation : held_) start_parts(operation, now_ns);
+  held_.clear();
+}
+
+// Each attachment gets a part, perhaps an empty one, so that tickets are the same everywhere.
+void CollComm::start_parts(const Operation& operation, uint64_t now_ns) {
+  const uint64_t per_packet = attachments_[0]->worker().elements_per_packet(operation);
+  const uint64_t width = number::element_bytes(operation.type);
+  const auto chunks = spread_.cut((operation.count + per_packet - 1) / per_packet);
+  uint64_t first = 0;
+  for (size_t i = 0; i < attachments_.size(); ++i) {
+    Operation part = operation;
+    part.count = std::min(chunks[i] * per_packet, operation.count - first);
+    part.send = static_cast<const std::byte*>(operation.send) + first * width;
+    part.receive = static_cast<std::byte*>(operation.receive) + first * width;
+    uint64_t ticket = 0;
+    // There is room: start() has seen to that.
+    (void)attachments_[i]->worker().start(part, now_ns, &ticket);
+    first += part.count;
+  }
+}
+
+bool CollComm::done(uint64_t ticket) const {
+  const auto is_done = [&](const auto& one) { return one->worker().done(ticket); };
+  return ticket < tickets_ - held_.size() && std::ranges::all_of(attachments_, is_done);
+}
+
+// Every call moves packets of all operations, because NCCL tests the oldest only.
+Status CollComm::test(uint64_t ticket, bool* is_done) {
+  const std::lock_guard lock(mutex_);
+  called_ns_ = fabric_.clock().now_ns();
+  progress(called_ns_);
+  *is_done = done(ticket);
+  return *is_done ? Status::kOk : status();
+}
+
+// Each worker has been given a part of every operation, perhaps an empty one.
+WorkerCounters CollComm::counters() const {
+  WorkerCounters sum;
+  for (const auto& attachment : attachments_) {
+    const WorkerCounters& one = attachment->worker().counters();
+#define SLIME_FIELD(name, help) sum.name += one.name;
+    SLIME_WORKER_COUNTERS(SLIME_FIELD)
+#undef SLIME_FIELD
+    sum.operations = one.operations;
+  }
+  return sum;
+}
+
+WorkerReport CollComm::report() {
+  const std::lock_guard lock(mutex_);
+  WorkerReport report{.name = config_->name,
+                      .worker = counters(),
+                      .port = config_->port->counters(),
+                      .switches = static_cast<uint32_t>(attachments_.size()),
+                      .lost_switches = lost_switches(attachments_)};
+  for (const auto& attachment : attachments_) {
+    report.round_trip_ns = std::max(report.round_trip_ns, attachment->worker().round_trip_ns());
+  }
+  return report;
+}
+
+uint64_t CollComm::results() {
+  const std::lock_guard lock(mutex_);
+  return counters().results;
+}
+
+// Progress ----------------------------------------------------------------------------------------
+
+// Packets in, time-outs, packets out: in this order, so that a result that lies in the socket is
+// taken before a time-out asks for it again.
+void CollComm::progress(uint64_t now_ns) {
+  config_->port->receive(*this, now_ns);
+  for (const auto& attachment : attachments_) attachment->poll(now_ns);
+  config_->port->flush();
+  if (!fallback_.idle()) move(now_ns);
+  if (now_ns >= check_ns_) check_members(now_ns);
+  for (const auto& attachment : attachments_) {
+    Worker& worker = attachment->worker();
+    const auto missing = worker.take_suspicion();
+    if (missing && !missing->empty()) warn_of_missing(*missing, now_ns);
+    if (!failed_ && worker.status() != Status::kOk) give_up(worker.failure());
+  }
+}
+
+void CollComm::move(uint64_t now_ns) {
+  auto moved = fallback_.step(now_ns);
+  if (!moved) return give_up(std::move(moved.error()));
+  start_held(now_ns);
+}
+
+// A switch cannot tell a slow rank from a dead one; its neighbours in the ring can. While the
+// members connect, the ring is needed for agreement, and a switch that fails then fails connect.
+void CollComm::check_members(uint64_t now_ns) {
+  check_ns_ = now_ns + kCheckNs;
+  const uint64_t results = counters().results;
+  const bool results_come = results != std::exchange(results_, results);
+  const auto whole = ring_->check();
+  // A job that has failed stays where it is.
+  if (connected_ && !failed_ && fallback_.wanted(now_ns)) {
+    auto begun = fallback_.begin();
+    if (!begun) give_up(std::move(begun.error()));
+  }
+  if (whole || results_come) {
+    member_lost_ns_ = 0;
+    return;
+  }
+  if (member_lost_ns_ == 0) member_lost_ns_ = now_ns;
+  if (now_ns - member_lost_ns_ >= kGraceNs) give_up(whole.error());
+}
+
+// Several switches may miss the same rank.
+void CollComm::warn_of_missing(const std::string& ranks, uint64_t now_ns) {
+  if (ranks == missing_ && now_ns - missing_ns_ < kMissingNs) return;
+  missing_ = ranks;
+  missing_ns_ = now_ns;
+  SLIME_WARN("%s: rank %s has not contributed for 300 ms", name().c_str(), ranks.c_str());
+}
+
+// The housekeeper's turn. NCCL's thread comes first: while it calls, or holds the mutex, this one
+// does nothing.
+uint64_t CollComm::attend(uint64_t now_ns) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock) now_ns = fabric_.clock().now_ns();  // NCCL's thread may have been here since
+  if (!lock || now_ns - called_ns_ < kCalledNs) return now_ns + kCalledNs;
+  progress(now_ns);
+  // Where the ranks sum up for each other, one that is not called serves the others all the same.
+  const auto serves = [](const auto& one) {
+    return !one->on_switch() && one->worker().room() < Worker::kMaxOperations;
+  };
+  const bool all_lost = lost_switches(attachments_) == attachments_.size();
+  return now_ns + (all_lost || std::ranges::any_of(attachments_, serves) ? kServeNs : kCheckNs);
+}
+
+// The one place where a datagram is decoded. It goes to the attachment whose job and token it
+// names; what names none is counted by the first.
+void CollComm::on_datagram(std::span<const std::byte> datagram, const SocketAddress& from,
+                           uint64_t now_ns) {
+  sap::Header header;
+  if (sap::decode(datagram, &header) != sap::Fault::kNone) return;
+  SwitchAttachment* found = attachments_.front().get();
+  for (const auto& attachment : attachments_) {
+    if (!attachment->is_of_job(header)) continue;
+    found = attachment.get();
+    if (header.token == attachment->job().route.token) break;
+  }
+  found->on_datagram(header, datagram, from, now_ns);
+}
+
+}  // namespace slime

@@ -1,0 +1,95 @@
+// The members of a CollNet communicator in a ring of engine links: how they agree before there is a
+// switch, and when they leave it or go back. connect() and all_gather() wait, with a deadline; the
+// rest never waits.
+//
+// A gather takes size - 1 steps. In step s each member sends what it got in step s - 1, its own
+// blob first, to the next one, and gets one from the member before it.
+//
+// Thread rules: one thread, the communicator's. One gather at a time; its blobs stay the caller's,
+// and where they are, until it has ended.
+#pragma once
+
+#include <sched.h>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/comm.h"
+
+namespace slime {
+
+// Calls step(now_ns) until it is true. False: nor was the call that began after the deadline. So
+// after a pause of this thread, what lies in the sockets is read once more before a time-out is
+// reported. The deadline may change meanwhile.
+template <typename Step>
+bool step_until(const Clock& clock, const uint64_t& deadline_ns, Step step) {
+  for (;;) {
+    const uint64_t now_ns = clock.now_ns();
+    if (step(now_ns)) return true;
+    if (now_ns > deadline_ns) return false;
+    sched_yield();
+  }
+}
+
+struct RingMember {
+  uint32_t rank = 0;
+  uint32_t size = 1;
+};
+
+class Ring {
+ public:
+  // Each member calls it, with the handles of all in the order of ranks; `listener` made ours.
+  static Result<std::unique_ptr<Ring>> connect(Fabric& fabric, int device, Listener& listener,
+                                               std::span<const Handle> handles, uint32_t rank,
+                                               uint64_t deadline_ns,
+                                               const CommOptions& options = {});
+  ~Ring();
+
+  // Of a gather: members that mean different things must not take each other's blobs.
+  enum class Topic : int { kSetUp, kLeave, kMove };
+
+  // `all`: a blob of `bytes` per member; the own one is filled in. Afterwards all are.
+  Result<void> all_gather(std::span<std::byte> all, size_t bytes, uint64_t deadline_ns,
+                          Topic topic = Topic::kSetUp);
+  // The same without waiting: begin, then step until it is not kAgain. `all` stays where it is.
+  Result<void> begin_gather(std::span<std::byte> all, size_t bytes, Topic topic);
+  Status step(Error* error);
+  // The member before this one has begun a gather of this topic.
+  bool invited(Topic topic) const;
+
+  // Whether both neighbours are still there. Never waits.
+  Result<void> check();
+
+  uint32_t rank() const { return member_.rank; }
+  uint32_t size() const { return member_.size; }
+
+ private:
+  Ring(Fabric& fabric, Device& device, RingMember member)
+      : fabric_(fabric), device_(device), member_(member) {}
+  Result<void> open_links(Listener& listener, int device, const Handle& next, uint64_t deadline_ns,
+                          const CommOptions& options);
+  Result<void> open_step(Listener& listener, Connector& connector);
+  Status exchange(Error* error);
+  std::span<std::byte> blob(uint32_t back) const;
+  Error late(const char* what) const;
+
+  Fabric& fabric_;
+  Device& device_;
+  const RingMember member_;
+  std::unique_ptr<SendComm> next_;
+  std::unique_ptr<RecvComm> previous_;
+
+  // The gather under way.
+  std::span<std::byte> all_;
+  size_t bytes_ = 0;
+  Topic topic_ = Topic::kSetUp;
+  uint32_t step_ = 0;
+  Request* sending_ = nullptr;
+  Request* receiving_ = nullptr;
+  bool sent_ = false, received_ = false;
+  std::vector<std::byte> buffer_;  // registered: one blob out, one in
+  const MemoryRegion* region_ = nullptr;
+};
+
+}  // namespace slime

@@ -1,0 +1,62 @@
+// The switches that a rank names (NCCL_SLIME_SWITCH, or Options::switch_address), and how
+// operations are cut over them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/net/socket.h"
+#include "switch/protocol/control.h"
+
+namespace slime {
+
+inline constexpr uint32_t kMaxSwitches = control::kMaxShares;
+inline constexpr uint32_t kMaxSwitchWeight = 64;
+
+struct NamedSwitch {
+  SocketAddress control;  // its control channel
+  uint32_t weight = 1;    // how much of each operation it takes, beside the others
+  bool operator==(const NamedSwitch&) const = default;
+};
+
+// "host:port,host:port*2": addresses or names, a weight after a '*'. One to kMaxSwitches, of one IP
+// version, each named once. Waits for the resolver.
+Result<std::vector<NamedSwitch>> parse_switches(const std::string& text);
+
+// The chunks of all operations are one stream. Of each `sum of the weights` chunks that follow each
+// other, every switch takes as many as its weight. Of one operation the first switch takes what it
+// gets from the front, the second what follows that, and so on: one contiguous part each. All ranks
+// have the same operations, so all cut them alike.
+//
+// The weights may change at an operation that all ranks have agreed on (change()). Ranks that are
+// behind cut those before it by the old weights still.
+//
+// No I/O. One thread.
+class Spread {
+ public:
+  using PerSwitch = std::array<uint64_t, kMaxSwitches>;
+
+  explicit Spread(const PerSwitch& weights) { change(0, weights); }
+
+  // How many of the next operation's chunks each switch takes.
+  PerSwitch cut(uint64_t chunks);
+  uint64_t operations() const { return operations_; }  // that were cut
+  // From operation `first` on, at least operations(), and at least that of the change before.
+  // One weight is not 0.
+  void change(uint64_t first, const PerSwitch& weights);
+
+ private:
+  struct Change {
+    uint64_t first;
+    PerSwitch weights;
+  };
+  std::deque<Change> changes_;  // the first holds now
+  uint64_t operations_ = 0;
+  uint64_t chunks_ = 0;  // of these
+};
+
+}  // namespace slime

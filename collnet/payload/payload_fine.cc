@@ -1,0 +1,136 @@
+// Packets in which every element has an exponent of its own. Rare, so simplicity counts: each
+// element is packed as a packet of its own by the code that packs all others.
+
+#include <algorithm>
+#include <cstring>
+
+#include "collnet/payload/payload.h"
+#include "switch/protocol/check.h"
+
+namespace slime {
+namespace {
+
+constexpr uint32_t kWords = 8;  // the least packet that there is
+constexpr int kBias = 127;      // exponents travel as bytes from 0: no value but zero
+
+int8_t unbiased(std::byte exponent) {
+  return static_cast<int8_t>(static_cast<int>(exponent) - kBias);
+}
+
+}  // namespace
+
+// Powers of two that the beginning of a block may lie below its greatest number. Let 2^m be what a
+// contributor has there, x <= m + reach. Then the lanes' error (number.h) is at most
+//   32 bits: n * 2^(c - 21) of 2^m;
+//   16 bits: n * 2^(c - 2) half ulps of 2^m. That is less than n * n / 2, and less than what adding
+//   up
+//            in the type, one after the other, may be off: 2 + 3 + ... + n of them.
+int Payload::reach() const {
+  const bool narrow = full_.format == sap::Format::kI16;
+  return narrow ? 13 - static_cast<int>(number::significand_bits(full_.type)) : 10;
+}
+
+// In steps that double, and then back.
+Payload::First Payload::first_of(const std::byte* elements, uint32_t count) const {
+  const size_t size = element_bytes();
+  number::Block found;
+  bool passed = false;
+  for (uint32_t at = 0, some = 1; at < count;) {
+    some = std::min(some, count - at);
+    number::block_exponents(full_.type, elements + at * size, some, some, &found);
+    const bool zeros = found.exponent == sap::kExponentOfZero;
+    if (!zeros && some == 1) return {at, found.exponent};
+    passed |= !zeros;
+    if (zeros) at += some;
+    some = passed ? std::max(some / 2, 1u) : 2 * some;
+  }
+  return {count, sap::kExponentOfZero};
+}
+
+uint8_t Payload::coarseness(const std::byte* elements, uint32_t count, const Scales& scales) const {
+  const size_t size = element_bytes();
+  const auto block = static_cast<uint32_t>(number::packet_elements(coding_for(count)) / 2);
+  uint8_t said = 0;
+  for (uint32_t index : {0u, 1u}) {
+    const uint8_t anchored = index ? sap::special::kAnchored1 : sap::special::kAnchored0;
+    const uint32_t begin = std::min(count, index * block), end = std::min(count, begin + block);
+    const int8_t scale = scales.exponents[index];
+    if (scale == sap::kExponentOfZero) said |= anchored;
+    const First first = first_of(elements + begin * size, end - begin);
+    if (first.exponent == sap::kExponentOfZero) continue;
+    if (first.exponent < scale - reach()) {
+      said |= sap::special::kCoarse;
+    } else if (first.at == 0) {
+      said |= anchored;
+    }
+  }
+  return said;
+}
+
+// A packet of words has room for half as many as it has lanes, because a maximum travels twice.
+uint32_t Payload::fine_per_round(uint32_t count) const { return bytes_ ? count : full_.lanes / 2; }
+
+uint32_t Payload::fine_rounds(uint32_t count) const {
+  const uint32_t most = fine_per_round(count);
+  return (count + most - 1) / most;
+}
+
+Payload::Part Payload::fine_part(uint32_t count, uint32_t round) const {
+  const uint32_t most = fine_per_round(count), first = round * most;
+  return {first, std::min(count - first, most)};
+}
+
+uint16_t Payload::pack_fine_exponents(const std::byte* elements, uint32_t count, uint32_t round,
+                                      std::byte* lanes) const {
+  const size_t size = element_bytes();
+  const Part part = fine_part(count, round);
+  const uint32_t words = bytes_ ? (part.count + 3) / 4 : part.count;
+  std::fill_n(lanes, 4 * size_t{words}, std::byte{0});
+  for (uint32_t i = 0; i < part.count; ++i) {
+    number::Block block;
+    number::block_exponents(full_.type, elements + (part.first + i) * size, 1, 1, &block);
+    lanes[bytes_ ? i : 4 * i + 3] = static_cast<std::byte>(block.exponent + kBias);
+  }
+  return static_cast<uint16_t>(words);
+}
+
+void Payload::take_fine_exponents(const std::byte* lanes, uint32_t count, uint32_t round,
+                                  std::byte* exponents) const {
+  const Part part = fine_part(count, round);
+  for (uint32_t i = 0; i < part.count; ++i) {
+    exponents[part.first + i] = lanes[bytes_ ? i : 4 * i + 3];
+  }
+}
+
+// A packet of one element.
+number::Coding Payload::coding_of_one() const {
+  number::Coding one = full_;
+  one.lanes = kWords;
+  return one;
+}
+
+uint32_t Payload::pack_fine(const std::byte* elements, uint32_t count, const std::byte* exponents,
+                            std::byte* lanes) const {
+  const size_t width = sap::width_of(full_.format) / 8;
+  std::fill_n(lanes, 4 * size_t{lanes_for(count)}, std::byte{0});
+  for (uint32_t i = 0; i < count; ++i) {
+    const int8_t both[2] = {unbiased(exponents[i]), sap::kExponentOfZero};
+    std::byte packet[4 * kWords];
+    number::pack(coding_of_one(), op_, both, elements + i * element_bytes(), 1, packet);
+    std::memcpy(lanes + width * i, packet, width);
+  }
+  return image_of(lanes, count);
+}
+
+void Payload::unpack_fine(const std::byte* lanes, uint32_t count, const std::byte* exponents,
+                          std::byte* elements) const {
+  const size_t width = sap::width_of(full_.format) / 8;
+  for (uint32_t i = 0; i < count; ++i) {
+    const int8_t both[2] = {unbiased(exponents[i]), sap::kExponentOfZero};
+    std::byte packet[4 * kWords] = {};
+    std::memcpy(packet, lanes + width * i, width);
+    number::unpack(coding_of_one(), both, packet, elements + i * element_bytes(), 1);
+  }
+}
+
+}  // namespace slime

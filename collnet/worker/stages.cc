@@ -1,0 +1,204 @@
+#include "collnet/worker/stages.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace slime {
+namespace {
+
+Scales scales_in(const sap::Header& header) {
+  return {.exponents = {header.exponents[0], header.exponents[1]}, .special = header.special};
+}
+
+bool same_exponents(const Scales& one, const Scales& other) {
+  return one.exponents[0] == other.exponents[0] && one.exponents[1] == other.exponents[1];
+}
+
+// The elements, with zeros for NaN and infinities.
+const std::byte* finite(const ChunkState& state, const Chunk& chunk, const StageBuffers& buffers) {
+  if (!state.flagged) return chunk.from;
+  chunk.payload->copy_finite(chunk.from, chunk.count, buffers.finite);
+  return buffers.finite;
+}
+
+// A digest of the chunk and, for floats, of the exponents that scale it. With that of the shape it
+// is the cookie, a part of the salt, so that no check holds where two workers differ in these:
+// exponents reach them without a check, and not every switch compares shapes.
+uint32_t cookie_of(const ChunkState& state, const Chunk& chunk) {
+  const auto number = static_cast<uint32_t>(chunk.number);
+  const bool by_scales =
+      chunk.payload->scaled() && (state.stage == Stage::kData || state.stage == Stage::kGuess);
+  if (!by_scales) return number;
+  const auto* const exponents = state.scales.exponents;
+  return sap::mixed(number) ^
+         sap::mixed(static_cast<uint8_t>(exponents[0]) << 8 | static_cast<uint8_t>(exponents[1]));
+}
+
+// Returns the payload's part of the check. `said`: of the round, gets what is lost by the scales.
+uint32_t pack_data(const ChunkState& state, const Chunk& chunk, const StageBuffers& buffers,
+                   sap::Header* header, Scales* said) {
+  const Payload& payload = *chunk.payload;
+  const std::byte* const elements = finite(state, chunk, buffers);
+  header->lanes = payload.lanes_for(chunk.count);
+  if (state.upper) {
+    payload.pack_lower(elements, chunk.count, buffers.earlier, buffers.lanes);
+    return 0;
+  }
+  if (state.fine) return payload.pack_fine(elements, chunk.count, buffers.earlier, buffers.lanes);
+  if (payload.scaled()) said->special |= payload.coarseness(elements, chunk.count, state.scales);
+  return payload.pack(elements, chunk.count, state.scales, buffers.lanes);
+}
+
+void unpack_data(const ChunkState& state, const Chunk& chunk, const StageBuffers& buffers,
+                 const std::byte* lanes) {
+  const Payload& payload = *chunk.payload;
+  if (state.fine)
+    payload.unpack_fine(lanes, chunk.count, buffers.earlier, chunk.to);
+  else if (state.upper)
+    from_two_rounds(buffers.earlier, lanes, chunk.count, chunk.to);
+  else
+    payload.unpack(lanes, chunk.count, state.scales, chunk.to);
+  if (state.flagged) payload.put_specials(buffers.flags, chunk.count, chunk.to);
+}
+
+// False: numbers were lost; once more, finer.
+bool finish_data(ChunkState* state, const Chunk& chunk, const StageBuffers& buffers,
+                 const sap::Header& result, const std::byte* lanes) {
+  const bool scaled = chunk.payload->scaled();
+  // No worker says so of whole numbers, but nothing checks that the switch does not.
+  state->coarse = scaled && !state->fine && Payload::is_coarse(result.special);
+  if (state->coarse) return false;
+  unpack_data(*state, chunk, buffers, lanes);
+  state->steady = scaled && !state->flagged && same_exponents(state->scales, state->last);
+  if (scaled) state->last = state->scales;
+  state->flagged = state->fine = state->upper = false;
+  state->fine_rounds = 0;
+  return true;
+}
+
+}  // namespace
+
+Stage next_stage(const ChunkState& state, const Chunk& chunk, bool guesses) {
+  const bool scaled = chunk.payload->scaled();
+  if (scaled && !state.agreed) {
+    const bool guess = guesses && state.steady && chunk.siblings <= kMostGuessed;
+    return guess ? Stage::kGuess : Stage::kExponents;
+  }
+  if (scaled && (state.scales.special & kNotFinite) && !state.flagged) return Stage::kFlags;
+  if (state.coarse && !state.fine) return Stage::kFine;
+  if (chunk.payload->in_two_rounds() && !state.upper) return Stage::kUpper;
+  return Stage::kData;
+}
+
+void contribute(ChunkState* state, const Chunk& chunk, const Chunk* next,
+                const StageBuffers& buffers, sap::Header* header) {
+  const Payload& payload = *chunk.payload;
+  Scales said;
+  uint32_t image = 0;
+  header->format = payload.format();
+  header->op = payload.op();
+  switch (state->stage) {
+    case Stage::kExponents:
+      said = payload.scales_of(chunk.from, chunk.count);
+      header->flags = sap::flag::kExponentsOnly;
+      break;
+    case Stage::kFlags:
+      header->format = sap::Format::kI32;
+      header->op = sap::Op::kOr;
+      header->lanes = Payload::flag_lanes_for(chunk.count);
+      payload.pack_flags(chunk.from, chunk.count, buffers.lanes);
+      break;
+    case Stage::kFine:
+      header->format = payload.fine_format();
+      header->op = sap::Op::kMax;
+      header->lanes = payload.pack_fine_exponents(finite(*state, chunk, buffers), chunk.count,
+                                                  state->fine_rounds, buffers.lanes);
+      break;
+    case Stage::kUpper:
+      header->format = payload.upper_format();
+      header->lanes = payload.lanes_for(chunk.count);
+      payload.pack_upper(chunk.from, chunk.count, buffers.lanes);
+      break;
+    case Stage::kGuess:
+      state->scales = state->last;
+      said = payload.scales_of(chunk.from, chunk.count);
+      image = pack_data(*state, chunk, buffers, header, &said);
+      break;
+    case Stage::kData:
+      if (next)
+        said = next->payload->scales_of(next->from, next->count);
+      else
+        said.special = sap::special::kUnknown;
+      image = pack_data(*state, chunk, buffers, header, &said);
+      break;
+  }
+  if (sap::is_doubled(header->op)) {
+    image = 0;
+    std::memcpy(buffers.lanes + 4 * size_t{header->lanes}, buffers.lanes,
+                4 * size_t{header->lanes});
+    header->lanes *= 2;
+  }
+  std::copy_n(said.exponents, 2, header->exponents);
+  header->special = said.special;
+  header->cookie = cookie_of(*state, chunk) ^ sap::shape_digest(*header);
+  header->check = image + sap::salt(*header);
+}
+
+// The switch has folded only what had the shape of the first contribution; `sent` must have had it
+// too. The check covers the payload of sums, the second copy that of all others. Scales are maxima,
+// so they are at least what this worker said: less would have its numbers clamped.
+bool is_intact(const Chunk& chunk, const sap::Header& sent, const sap::Header& result,
+               std::span<const std::byte> payload, uint32_t contributors) {
+  const bool same_shape = result.format == sent.format && result.op == sent.op &&
+                          result.lanes == sent.lanes &&
+                          ((result.flags ^ sent.flags) & sap::flag::kExponentsOnly) == 0;
+  const bool covers_ours = result.exponents[0] >= sent.exponents[0] &&
+                           result.exponents[1] >= sent.exponents[1] &&
+                           (result.special & sent.special) == sent.special;
+  if (!same_shape || !covers_ours) return false;
+  const bool has_image = !sap::is_doubled(result.op) && !payload.empty();
+  const uint32_t image = has_image ? chunk.payload->image_of(payload.data(), chunk.count) : 0;
+  return sap::verifies(result, payload, image, contributors);
+}
+
+Outcome finish(ChunkState* state, const Chunk& chunk, const StageBuffers& buffers,
+               const sap::Header& result, std::span<const std::byte> payload) {
+  if (sap::is_doubled(result.op)) payload = sap::first_copy(payload);
+  const Scales told = scales_in(result);
+  Outcome outcome = Outcome::kMoreRounds;
+  switch (state->stage) {
+    case Stage::kFlags:
+      std::memcpy(buffers.flags, payload.data(), payload.size());
+      state->flagged = true;
+      return outcome;
+    case Stage::kFine:
+      chunk.payload->take_fine_exponents(payload.data(), chunk.count, state->fine_rounds,
+                                         buffers.earlier);
+      state->fine = ++state->fine_rounds == chunk.payload->fine_rounds(chunk.count);
+      return outcome;
+    case Stage::kUpper:
+      std::memcpy(buffers.earlier, payload.data(), payload.size());
+      state->upper = true;
+      return outcome;
+    case Stage::kGuess:
+      state->agreed = true;
+      if (!same_exponents(told, state->last) || (told.special & kNotFinite)) {
+        state->scales = told;
+        return Outcome::kWrongGuess;
+      }
+      if (!finish_data(state, chunk, buffers, result, payload.data())) return outcome;
+      state->agreed = false;  // nothing was said of the chunk that is next
+      return Outcome::kDelivered;
+    case Stage::kData:
+      if (!finish_data(state, chunk, buffers, result, payload.data())) return outcome;
+      outcome = Outcome::kDelivered;
+      break;
+    case Stage::kExponents:
+      break;
+  }
+  state->scales = told;
+  state->agreed = !(told.special & sap::special::kUnknown);
+  return outcome;
+}
+
+}  // namespace slime

@@ -1,0 +1,50 @@
+// Which ranks a round waits for, by the switch's answers to questions.
+//
+// Thread rules: one thread. No clock of its own: the caller tells the time.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "collnet/worker/branches.h"
+
+namespace slime {
+
+class Stragglers {
+ public:
+  // `branches`: of the job, that of this rank among them; empty: child i of the switch is rank i.
+  // They outlive this object.
+  Stragglers(std::span<const Branch> branches, uint32_t own_branch, uint32_t contributors)
+      : branches_(branches), own_branch_(own_branch), contributors_(contributors) {}
+
+  // A bit for each child that has contributed: of our switch; at the root, leaves; without a switch
+  // (`direct`), ranks.
+  struct Arrived {
+    uint32_t bits = 0;
+    bool at_root = false;
+    bool direct = false;
+    bool operator==(const Arrived&) const = default;
+  };
+  void on_status(const Arrived& arrived, uint64_t now_ns);
+  void clear();  // a result has come, or the job has moved
+
+  // "1, 4-7", by the newest answer; empty: there is none.
+  std::string missing() const { return arrived_ ? missing(*arrived_) : ""; }
+  // What is new of that: a report every few seconds, because many slots wait, perhaps for different
+  // ranks.
+  std::optional<std::string> take_report();
+
+ private:
+  std::string missing(const Arrived& arrived) const;
+  std::string missing_branches(uint32_t arrived) const;
+
+  const std::span<const Branch> branches_;
+  const uint32_t own_branch_, contributors_;
+  std::optional<Arrived> arrived_;   // by the newest answer to a question
+  std::optional<Arrived> reported_;  // since the last result
+  std::optional<std::string> report_;
+  uint64_t report_again_ns_ = 0;
+};
+
+}  // namespace slime

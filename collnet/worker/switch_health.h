@@ -1,0 +1,78 @@
+// Whether the switch is still there, rail by rail, as far as a worker can tell.
+//
+// A switch is in trouble when it refuses this worker, has been silent for too long, or adds up
+// wrongly. A silence ends when a packet comes after all; the rest stays until the job has moved.
+//
+// Thread rules: one thread. No clock of its own: the caller tells the time.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "switch/protocol/sap.h"
+
+namespace slime {
+
+// Time in which this process was reading its sockets. Only that counts as silence of the switch: a
+// process that was stopped, by a debugger, a paused machine or a busy one, has read nothing. Of a
+// gap between two calls only a small part counts, so that a silence is found by several calls at
+// least.
+class ObservedTime {
+ public:
+  explicit ObservedTime(uint64_t most_per_gap_ns) : most_ns_(most_per_gap_ns) {}
+
+  void observe(uint64_t now_ns) {
+    if (now_ns <= last_ns_) return;
+    observed_ns_ += std::min(now_ns - last_ns_, most_ns_);
+    last_ns_ = now_ns;
+  }
+  uint64_t ns() const { return observed_ns_; }  // to be compared with itself only
+
+ private:
+  uint64_t most_ns_;
+  uint64_t last_ns_ = 0;
+  uint64_t observed_ns_ = 0;
+};
+
+class SwitchHealth {
+ public:
+  SwitchHealth(uint64_t silent_ns, uint64_t suspect_ns)
+      : silent_ns_(silent_ns), suspect_ns_(suspect_ns), time_(silent_ns / 4) {}
+
+  void observe(uint64_t now_ns) { time_.observe(now_ns); }
+  uint64_t observed_ns() const { return time_.ns(); }
+  void heard_on(uint32_t rail);
+  // Packets that came while the worker was paused were dropped: silence counts from now on.
+  void restart(uint64_t now_ns);
+  // As restart(), for a job that runs elsewhere now.
+  void reset(uint64_t now_ns);
+
+  // `since`: in observed time, when this worker began to wait for an answer on that rail.
+  bool is_silent(uint32_t rail, uint64_t since) const {
+    return time_.ns() - std::max(heard_[rail], since) >= silent_ns_;
+  }
+  void report(Error error);  // the first trouble counts
+  // Trouble, too. `silent`: a bit for each rail with a slot that waits in vain, of `rails`.
+  void report_silence(uint32_t rail, uint32_t silent, uint32_t rails, Error error);
+
+  const std::optional<Error>& trouble() const { return trouble_; }
+  // A bit for each rail that is silent while others are not: the job can do without these. Of the
+  // last trouble; 0: that was not of rails.
+  uint32_t lost_rails() const { return lost_rails_; }
+
+ private:
+  void clear_trouble();
+
+  const uint64_t silent_ns_, suspect_ns_;
+  ObservedTime time_;
+  std::array<uint64_t, sap::kMaxRails> heard_{};  // last, by rail, in observed time
+  std::optional<Error> trouble_;
+  std::optional<uint32_t> silent_rail_;  // that is the trouble
+  uint32_t lost_rails_ = 0;
+};
+
+}  // namespace slime

@@ -1,0 +1,321 @@
+#include "collnet/worker/worker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collnet/worker/errors.h"
+
+namespace slime {
+namespace {
+
+constexpr uint32_t kMostDamaged = 8;  // results of one round
+
+// Of rounds, by stage.
+constexpr uint64_t WorkerCounters::*kRounds[] = {
+    &WorkerCounters::exponent_rounds, &WorkerCounters::guess_rounds, &WorkerCounters::flag_rounds,
+    &WorkerCounters::fine_rounds,     &WorkerCounters::upper_rounds,
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Worker>> Worker::open(const WorkerOptions& options, Datagrams& network) {
+  const auto bad = [](const char* what) {
+    return fail(make_error(Status::kInvalid, 0, "in-network allreduce: %s", what));
+  };
+  if (options.slots == 0 || options.slots > 65536) return bad("a job has 1 to 65536 slots");
+  if (options.lanes < kLeastLanes || options.lanes > sap::kMaxLanes) {
+    return bad("a packet has 16 to 2048 lanes (32-bit words)");
+  }
+  if (options.contributors == 0 || options.contributors > number::kMaxWorkers ||
+      options.child >= sap::kMaxChildren || options.route.shards == 0 ||
+      options.route.shards > sap::kMaxShards || options.route.rails == 0 ||
+      options.route.rails > sap::kMaxRails) {
+    return bad("a job of this shape cannot be");
+  }
+  if (!sap::suffice(options.formats)) {
+    return bad("the formats of a job include i32 and u32, and only those of SAP/2");
+  }
+  return std::unique_ptr<Worker>(new Worker(options, network));
+}
+
+Worker::Worker(const WorkerOptions& options, Datagrams& network)
+    : options_(options),
+      network_(network),
+      memory_(options.slots, options.lanes),
+      slots_(options.slots),
+      route_(options.route),
+      timers_(options.round_trip, options.suspect_ns),
+      health_(options.silent_ns, options.suspect_ns),
+      stragglers_(options_.branches, options.branch, options.contributors) {
+  for (uint32_t i = 0; i < options.slots; ++i) {
+    slots_[i].chunk = i;
+    memory_.give(i, &slots_[i]);
+  }
+}
+
+Status Worker::start(const Operation& operation, uint64_t now_ns, uint64_t* ticket) {
+  if (failed_) return failure_.status;
+  if (!Payload::supports(operation.type, operation.op)) return Status::kUnsupported;
+  if (room() == 0) return Status::kAgain;
+  health_.observe(now_ns);
+  const uint64_t first = operations_.next_chunk();
+  *ticket = operations_.push(operation, payload_of(operation));
+  ++counters_.operations;
+  // The first chunk of each slot; the others follow when the one before is done.
+  const uint64_t end = std::min(operations_.next_chunk(), first + options_.slots);
+  for (uint64_t chunk = first; chunk < end; ++chunk) {
+    const uint32_t index = sap::slot_of(chunk, options_.slots);
+    if (slots_[index].chunk == chunk && !slots_[index].waiting) begin_round(index, now_ns);
+  }
+  return Status::kOk;
+}
+
+void Worker::give_up(Error error) {
+  if (!std::exchange(failed_, true)) failure_ = std::move(error);
+}
+
+// Rounds ------------------------------------------------------------------------------------------
+
+// The packet is built once and sent until its result comes: a switch that has folded one copy
+// ignores the others, so all must be the same bytes.
+void Worker::begin_round(uint32_t index, uint64_t now_ns) {
+  Slot& slot = slots_[index];
+  const auto chunk = operations_.chunk(slot.chunk);
+  if (!chunk) return;  // start() comes back
+  slot.state.stage = next_stage(slot.state, *chunk, options_.guesses);
+  if (slot.state.stage != Stage::kData) ++(counters_.*kRounds[static_cast<int>(slot.state.stage)]);
+  slot.sent = route_.header(sap::Type::kContribution, child(), index, slot.epoch);
+  const auto next = operations_.chunk(slot.chunk + options_.slots);
+  contribute(&slot.state, *chunk, next ? &*next : nullptr, slot.buffers, &slot.sent);
+  sap::encode(slot.sent, slot.packet);
+  slot.waiting = true;
+  slot.damaged = 0;
+  slot.timer.resent = false;
+  timers_.begin(&slot.timer, now_ns, health_.observed_ns());
+  transmit(index, now_ns);
+}
+
+void Worker::transmit(uint32_t index, uint64_t now_ns) {
+  Slot& slot = slots_[index];
+  ++counters_.sent;
+  timers_.sent(&slot.timer, now_ns);
+  if (paused_) return;
+  if (slot.holder) {
+    return query(index, {Destination::Kind::kRank, *slot.holder, 0}, sap::flag::kFallback);
+  }
+  network_.send(served_by(index), slot.contribution());
+}
+
+void Worker::query(uint32_t index, const Destination& to, uint8_t flags) {
+  const uint8_t own = flags ? static_cast<uint8_t>(options_.rank) : child();
+  sap::Header header = route_.header(sap::Type::kQuery, own, index, slots_[index].epoch);
+  header.flags = flags;
+  std::byte packet[sap::kHeaderBytes];
+  sap::encode(header, packet);
+  network_.send(to, packet);
+}
+
+// Packets -----------------------------------------------------------------------------------------
+
+// A wrong token is counted apart: it may be an attempt to guess it.
+bool Worker::is_of_job(const sap::Header& header) {
+  const bool named = route_.names(header);
+  if (!failed_ && named && header.token != route_.token) {
+    ++counters_.wrong_token;
+    return false;
+  }
+  const bool ours = !failed_ && named && header.slot < options_.slots;
+  if (!ours) ++counters_.foreign;
+  return ours;
+}
+
+void Worker::on_datagram(std::span<const std::byte> datagram, uint64_t now_ns) {
+  sap::Header header;
+  if (sap::decode(datagram, &header) == sap::Fault::kNone) {
+    return on_packet(header, datagram.subspan(sap::kHeaderBytes), now_ns);
+  }
+  health_.observe(now_ns);
+  ++counters_.foreign;
+}
+
+// A peer's question is answered even during a pause: that peer may have moved already. Everything
+// else waits for the end of the pause, or is sent again.
+void Worker::on_packet(const sap::Header& header, std::span<const std::byte> payload,
+                       uint64_t now_ns) {
+  health_.observe(now_ns);
+  if (!is_of_job(header)) return;
+  const bool by_peer = header.flags & sap::flag::kFallback;
+  if (by_peer && header.type == sap::Type::kQuery) return answer_peer(header);
+  if (paused_) return;
+  Slot& slot = slots_[header.slot];
+  if (by_peer && header.type == sap::Type::kResultAgain) {
+    if (slot.holder) on_result(header, payload, now_ns);
+    return;
+  }
+  if (header.type == sap::Type::kReject) {
+    return on_reject(header, sap::wire::get32(payload.data()));
+  }
+  health_.heard_on(route_.rail_of(header.slot));
+  switch (header.type) {
+    case sap::Type::kResult:
+    case sap::Type::kResultAgain:
+      return on_result(header, payload, now_ns);
+    case sap::Type::kStatus:
+      if (!slot.waiting || header.epoch != slot.epoch) return;
+      return stragglers_.on_status(
+          {sap::wire::get32(payload.data()), header.level > 0, route_.direct}, now_ns);
+    default:
+      ++counters_.foreign;
+  }
+}
+
+// Checks, keeps and uses a result, in this order: what is kept must be what the others accept, and
+// the next round on the slot begins only when the result is used up.
+void Worker::on_result(const sap::Header& header, std::span<const std::byte> payload,
+                       uint64_t now_ns) {
+  Slot& slot = slots_[header.slot];
+  if (!slot.waiting || !sap::answers(header.epoch, slot.epoch)) {
+    ++counters_.stale;
+    return;
+  }
+  const Chunk chunk = *operations_.chunk(slot.chunk);
+  if (!is_intact(chunk, slot.sent, header, payload, options_.contributors)) {
+    // Damage on the way is gone when the time-out has asked again; damage in the switch's memory
+    // stays.
+    ++counters_.corrupt;
+    if (++slot.damaged >= kMostDamaged) health_.report(damaged_error(header, slot.damaged));
+    return;
+  }
+  ++counters_.results;
+  stragglers_.clear();
+  timers_.answered(slot.timer, now_ns);
+  slot.kept.keep(header, payload);
+  slot.waiting = false;
+  slot.epoch = sap::next_epoch(slot.epoch);
+  const Outcome outcome = finish(&slot.state, chunk, slot.buffers, header, payload);
+  if (outcome == Outcome::kWrongGuess) ++counters_.wrong_guesses;
+  if (outcome == Outcome::kDelivered) {
+    counters_.bytes += chunk.count * chunk.payload->element_bytes();
+    slot.chunk += options_.slots;
+    operations_.complete(chunk);
+  }
+  // A peer that has kept this result has moved too, and has forgotten the exponents that it brings.
+  if (std::exchange(slot.holder, {})) slot.state.forget_exponents();
+  begin_round(header.slot, now_ns);
+}
+
+void Worker::on_reject(const sap::Header& header, uint32_t code) {
+  const Slot& slot = slots_[header.slot];
+  const bool disagree = static_cast<sap::Rejection>(code) == sap::Rejection::kShape;
+  // Perhaps forged: an answer to nothing that this worker has sent. And a rank that serves a slot
+  // refuses what comes before it has moved too: the time-out sends it again.
+  if (!slot.waiting || header.epoch != slot.epoch || (route_.direct && !disagree)) {
+    ++counters_.foreign;
+    return;
+  }
+  Error error = reject_error(header, code);
+  if (disagree) return give_up(std::move(error));  // the same would happen anywhere
+  health_.report(std::move(error));
+}
+
+// Only the result right before this worker's round can be wanted: workers are at most one round
+// apart.
+void Worker::answer_peer(const sap::Header& query) {
+  Slot& slot = slots_[query.slot];
+  if (sap::next_epoch(query.epoch) != slot.epoch || query.child >= options_.contributors) return;
+  const auto packet = slot.kept.packet_for(route_, options_.contributors);
+  if (!packet.empty()) network_.send({Destination::Kind::kRank, query.child, 0}, packet);
+}
+
+// Time-outs ---------------------------------------------------------------------------------------
+
+void Worker::poll(uint64_t now_ns) {
+  health_.observe(now_ns);
+  if (failed_ || paused_ || now_ns < timers_.next_ns()) return;
+  uint64_t next = UINT64_MAX;
+  for (uint32_t index = 0; index < options_.slots && !failed_; ++index) {
+    const Slot& slot = slots_[index];
+    if (!slot.waiting) continue;
+    if (now_ns >= slot.timer.deadline_ns) on_timeout(index, now_ns);
+    next = std::min(next, slot.timer.deadline_ns);
+  }
+  timers_.set_next(next);
+}
+
+void Worker::on_timeout(uint32_t index, uint64_t now_ns) {
+  RoundTimer& timer = slots_[index].timer;
+  ++counters_.timeouts;
+  if (now_ns - timer.first_sent_ns >= options_.dead_ns) {
+    const std::string missing = stragglers_.missing();
+    return give_up(missing.empty() ? unanswered_error(route_, served_by(index), timer, now_ns)
+                                   : overdue_error(missing, timer, now_ns));
+  }
+  if (!route_.direct && !trouble() && is_silent(index)) check_silence(index, now_ns);
+  timers_.timed_out(&timer, now_ns);
+  ++counters_.retransmitted;
+  transmit(index, now_ns);
+  if (timers_.take_query(&timer, now_ns)) ask(index, now_ns);
+}
+
+bool Worker::is_silent(uint32_t index) const {
+  const Slot& slot = slots_[index];
+  return slot.waiting && health_.is_silent(route_.rail_of(index), slot.timer.observed_ns);
+}
+
+void Worker::check_silence(uint32_t index, uint64_t now_ns) {
+  uint32_t silent = 0;
+  for (uint32_t other = 0; other < options_.slots; ++other) {
+    if (is_silent(other)) silent |= 1u << route_.rail_of(other);
+  }
+  health_.report_silence(route_.rail_of(index), silent, route_.rails,
+                         unanswered_error(route_, served_by(index), slots_[index].timer, now_ns));
+}
+
+// On rails without open rounds no packets come, but a lost rail can only be told from a lost switch
+// by what comes on other rails. So questions go out on these too.
+void Worker::ask(uint32_t index, uint64_t now_ns) {
+  ++counters_.queries;
+  query(index, served_by(index));
+  if (route_.rails == 1 || now_ns - rails_asked_ns_ < options_.suspect_ns) return;
+  rails_asked_ns_ = now_ns;
+  for (uint32_t rail = 0; rail < route_.rails; ++rail) {
+    const uint32_t first = rail * route_.shards;
+    if (rail != route_.rail_of(index) && first < options_.slots) query(first, served_by(first));
+  }
+}
+
+// Moves -------------------------------------------------------------------------------------------
+
+void Worker::epochs(std::span<uint32_t> by_slot) const {
+  for (uint32_t index = 0; index < options_.slots; ++index) by_slot[index] = slots_[index].epoch;
+}
+
+void Worker::go_on(uint64_t now_ns) {
+  paused_ = false;
+  health_.restart(now_ns);
+}
+
+// Slots whose result another rank has kept ask for that; all other rounds begin again. Those of the
+// first kind forget their exponents when that result has come (on_result).
+void Worker::resume(const JobRoute& route, std::span<const uint32_t> epochs, uint64_t now_ns) {
+  route_ = route;
+  stragglers_.clear();
+  paused_ = false;
+  health_.reset(now_ns);
+  for (uint32_t index = 0; index < options_.slots; ++index) {
+    Slot& slot = slots_[index];
+    slot.holder.reset();
+    if (slot.waiting) slot.holder = rank_ahead(epochs, options_.slots, index, slot.epoch);
+    if (!slot.holder) {
+      slot.state.forget_exponents();
+      if (slot.waiting) begin_round(index, now_ns);
+      continue;
+    }
+    slot.damaged = 0;
+    slot.timer.resent = true;
+    timers_.begin(&slot.timer, now_ns, health_.observed_ns());
+    transmit(index, now_ns);
+  }
+}
+
+}  // namespace slime

@@ -1,0 +1,119 @@
+// One worker's end of a job: operations become rounds on slots, results become output.
+//
+// Chunk c of the job's stream, which runs on across operations, goes over slot c mod S; each slot
+// is stop-and-wait (switch/protocol/slot_machine.h). The parts:
+//
+//     OperationQueue    the stream of chunks
+//     stages.h          what the rounds of a chunk say
+//     Retransmission    when a packet is sent again
+//     SwitchHealth      whether the switch is there
+//     Stragglers        which ranks are missing
+//     recovery.h        what is needed to go on without the switch, or on another one
+//
+// States:
+//   running   on a switch, or among the ranks (JobRoute::direct)
+//   paused    pause() to go_on() or resume(): accepts and sends nothing, but answers peers
+//   failed    for good: nothing is sent or accepted any more
+//
+// No I/O and no clock of its own: the caller moves packets and tells the time, so that the
+// simulator runs this code. Thread rules: one thread. Nothing is allocated after open().
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "collnet/worker/job_route.h"
+#include "collnet/worker/operation_queue.h"
+#include "collnet/worker/options.h"
+#include "collnet/worker/slot.h"
+#include "collnet/worker/stragglers.h"
+#include "collnet/worker/switch_health.h"
+
+namespace slime {
+
+class Worker {
+ public:
+  static constexpr uint32_t kMaxOperations = OperationQueue::kMost;  // outstanding
+  static constexpr uint32_t kLeastLanes = 16;  // two blocks of four words, in two copies
+
+  static Result<std::unique_ptr<Worker>> open(const WorkerOptions& options, Datagrams& network);
+
+  // kAgain: there is no room, kMaxOperations are outstanding. All workers start the same operations
+  // in one order. Tickets count up from 0.
+  uint64_t room() const { return operations_.room(); }
+  uint64_t elements_per_packet(const Operation& operation) const {
+    return payload_of(operation).elements_per_packet();
+  }
+  Status start(const Operation& operation, uint64_t now_ns, uint64_t* ticket);
+  bool done(uint64_t ticket) const { return operations_.done(ticket); }
+  // A datagram that sap::decode() took.
+  void on_packet(const sap::Header& header, std::span<const std::byte> payload, uint64_t now_ns);
+  void on_datagram(std::span<const std::byte> datagram, uint64_t now_ns);  // any bytes
+  void poll(uint64_t now_ns);  // timers; call at least every millisecond
+  void give_up(Error error);   // the first reason counts
+
+  // The job can go on elsewhere after trouble, if all workers pause, tell each other their epochs,
+  // and resume.
+  const std::optional<Error>& trouble() const { return health_.trouble(); }
+  uint32_t lost_rails() const { return health_.lost_rails(); }
+  void pause() { paused_ = true; }
+  void go_on(uint64_t now_ns);  // where it is: no worker had trouble
+  void epochs(std::span<uint32_t> by_slot) const;
+  // `epochs`: of all ranks, by rank, as they were when all had paused.
+  void resume(const JobRoute& route, std::span<const uint32_t> epochs, uint64_t now_ns);
+
+  // kOk until the job has failed; then the sentence is in failure().
+  Status status() const { return failed_ ? failure_.status : Status::kOk; }
+  const Error& failure() const { return failure_; }
+  const WorkerCounters& counters() const { return counters_; }
+  uint64_t round_trip_ns() const { return timers_.round_trip_ns(); }
+  // Ranks that have not contributed to a round this one waits for; see Stragglers.
+  std::optional<std::string> take_suspicion() { return stragglers_.take_report(); }
+
+ private:
+  Worker(const WorkerOptions& options, Datagrams& network);
+
+  Payload payload_of(const Operation& operation) const {
+    return Payload(operation.type, operation.op, options_.lanes, options_.contributors,
+                   options_.half_bits, options_.formats);
+  }
+  // Among the children of our switch, or, without one, among the ranks.
+  uint8_t child() const {
+    return route_.direct ? static_cast<uint8_t>(options_.rank) : options_.child;
+  }
+  Destination served_by(uint32_t index) const {
+    return route_.served_by(index, options_.contributors);
+  }
+  bool is_of_job(const sap::Header& header);
+  void begin_round(uint32_t index, uint64_t now_ns);
+  void transmit(uint32_t index, uint64_t now_ns);
+  void query(uint32_t index, const Destination& to, uint8_t flags = 0);
+
+  void on_result(const sap::Header& header, std::span<const std::byte> payload, uint64_t now_ns);
+  void on_reject(const sap::Header& header, uint32_t reason);
+  void answer_peer(const sap::Header& query);
+
+  void on_timeout(uint32_t index, uint64_t now_ns);
+  bool is_silent(uint32_t index) const;
+  void check_silence(uint32_t index, uint64_t now_ns);
+  void ask(uint32_t index, uint64_t now_ns);
+
+  const WorkerOptions options_;
+  Datagrams& network_;
+  const SlotMemory memory_;
+  std::vector<Slot> slots_;
+  OperationQueue operations_;
+  JobRoute route_;
+  Retransmission timers_;
+  SwitchHealth health_;
+  uint64_t rails_asked_ns_ = 0;
+  Stragglers stragglers_;
+  WorkerCounters counters_;
+  bool paused_ = false;
+  bool failed_ = false;
+  Error failure_;
+};
+
+}  // namespace slime

@@ -1,0 +1,262 @@
+// The rounds of one chunk, without packets: contributions of a few ranks are added up here.
+#include "collnet/worker/stages.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "collnet/worker/job_route.h"
+
+namespace slime {
+namespace {
+
+using number::DataType;
+
+constexpr uint32_t kLanes = 16, kRanks = 2;
+using Lanes = std::array<std::byte, 4 * kLanes>;
+
+// One rank's side of a slot.
+struct Rank {
+  Rank(DataType type, sap::Op op, uint32_t formats, std::vector<std::byte> elements)
+      : payload(type, op, kLanes, kRanks, number::HalfBits::k32, formats),
+        data(std::move(elements)),
+        buffers{.lanes = lanes.data(),
+                .flags = flags.data(),
+                .earlier = earlier.data(),
+                .finite = scratch.data()} {
+    restart(0);
+  }
+  void restart(uint64_t number) {
+    chunk = {.number = number,
+             .ticket = 0,
+             .siblings = 1,
+             .payload = &payload,
+             .from = data.data(),
+             .to = data.data(),
+             .count = static_cast<uint32_t>(data.size() / payload.element_bytes())};
+  }
+  // `next`: what this rank knows of the chunk after this one.
+  void begin(const Chunk* next = nullptr, bool guesses = true) {
+    state.stage = next_stage(state, chunk, guesses);
+    sent = JobRoute{}.header(sap::Type::kContribution, 0, 0);
+    contribute(&state, chunk, next, buffers, &sent);
+  }
+  std::span<const std::byte> packet() const {
+    return std::span(lanes).first(4 * size_t{sent.lanes});
+  }
+
+  const Payload payload;
+  std::vector<std::byte> data;
+  Lanes lanes{}, flags{}, earlier{}, scratch{};
+  const StageBuffers buffers;
+  ChunkState state;
+  Chunk chunk;
+  sap::Header sent;
+};
+
+// What a switch makes of 32-bit lanes.
+struct Result {
+  sap::Header header;
+  Lanes lanes{};
+  std::span<const std::byte> payload() const {
+    return std::span(lanes).first(4 * size_t{header.lanes});
+  }
+};
+Result reduced(const Rank& one, const Rank& other) {
+  Result result{.header = one.sent};
+  result.header.type = sap::Type::kResult;
+  EXPECT_EQ(one.sent.lanes, other.sent.lanes);
+  EXPECT_EQ(one.sent.cookie, other.sent.cookie);
+  for (uint32_t i = 0; i < one.sent.lanes; ++i) {
+    const uint32_t a = sap::wire::get32(&one.lanes[4 * i]);
+    const uint32_t b = sap::wire::get32(&other.lanes[4 * i]);
+    const bool is_signed = one.sent.format == sap::Format::kI32;
+    const bool less = is_signed ? static_cast<int32_t>(a) < static_cast<int32_t>(b) : a < b;
+    const uint32_t max = less ? b : a;
+    const uint32_t all[] = {a + b, less ? a : b, max, a | b};
+    sap::wire::put32(&result.lanes[4 * i], all[static_cast<int>(one.sent.op)]);
+  }
+  for (int i : {0, 1}) {
+    result.header.exponents[i] = std::max(one.sent.exponents[i], other.sent.exponents[i]);
+  }
+  result.header.special = one.sent.special | other.sent.special;
+  result.header.check = one.sent.check + other.sent.check;
+  return result;
+}
+
+template <typename T>
+std::vector<std::byte> bytes_of(const std::vector<T>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+template <typename T>
+T first_of(const Rank& rank) {
+  T value;
+  std::memcpy(&value, rank.data.data(), sizeof value);
+  return value;
+}
+
+// A pair of ranks with the same elements, and what its rounds were.
+struct Pair {
+  template <typename T>
+  Pair(DataType type, const std::vector<T>& a, const std::vector<T>& b, sap::Op op = sap::Op::kSum,
+       uint32_t formats = sap::kWordFormats)
+      : one(type, op, formats, bytes_of(a)), other(type, op, formats, bytes_of(b)) {}
+
+  Outcome round() {
+    one.begin();
+    other.begin();
+    EXPECT_EQ(one.state.stage, other.state.stage);
+    stages.push_back(one.state.stage);
+    const Result result = reduced(one, other);
+    Outcome outcome{};
+    for (Rank* const rank : {&one, &other}) {
+      EXPECT_TRUE(is_intact(rank->chunk, rank->sent, result.header, result.payload(), kRanks));
+      outcome = finish(&rank->state, rank->chunk, rank->buffers, result.header, result.payload());
+    }
+    return outcome;
+  }
+  Outcome rounds() {
+    for (int i = 0; i < 10; ++i) {
+      const Outcome outcome = round();
+      if (outcome == Outcome::kDelivered) return outcome;
+    }
+    return Outcome::kMoreRounds;
+  }
+
+  Rank one, other;
+  std::vector<Stage> stages;
+};
+using Stages = std::vector<Stage>;
+
+TEST(Stages, IntegersTakeOneRound) {
+  Pair pair(DataType::kInt32, std::vector<int32_t>{3, -4}, std::vector<int32_t>{7, 1});
+  EXPECT_EQ(pair.round(), Outcome::kDelivered);
+  EXPECT_EQ(pair.stages, Stages{Stage::kData});
+  EXPECT_EQ(first_of<int32_t>(pair.one), 10);
+  EXPECT_EQ(pair.one.data, pair.other.data);
+  EXPECT_EQ(pair.one.sent.special, sap::special::kUnknown) << "nobody knows what comes next";
+}
+
+TEST(Stages, FloatsAgreeOnExponentsFirst) {
+  Pair pair(DataType::kFloat32, std::vector<float>{1.5F}, std::vector<float>{2.25F});
+  EXPECT_EQ(pair.rounds(), Outcome::kDelivered);
+  EXPECT_EQ(pair.stages, (Stages{Stage::kExponents, Stage::kData}));
+  EXPECT_EQ(first_of<float>(pair.one), 3.75F);
+}
+
+TEST(Stages, ExponentsOfTheNextChunkTravelWithTheData) {
+  Pair pair(DataType::kFloat32, std::vector<float>{1}, std::vector<float>{2});
+  EXPECT_EQ(pair.round(), Outcome::kMoreRounds);
+  const Chunk next = pair.one.chunk;
+  pair.one.begin(&next);
+  pair.other.begin(&next);
+  EXPECT_EQ(pair.one.sent.special & sap::special::kUnknown, 0);
+  const Result result = reduced(pair.one, pair.other);
+  EXPECT_EQ(
+      finish(&pair.one.state, pair.one.chunk, pair.one.buffers, result.header, result.payload()),
+      Outcome::kDelivered);
+  EXPECT_TRUE(pair.one.state.agreed);
+  EXPECT_EQ(next_stage(pair.one.state, next, true), Stage::kData);
+}
+
+TEST(Stages, NanAndInfinitiesTakeARoundOfFlags) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  Pair pair(DataType::kFloat32, std::vector<float>{1, infinity, 2},
+            std::vector<float>{3, 1, std::nanf("")});
+  EXPECT_EQ(pair.rounds(), Outcome::kDelivered);
+  EXPECT_EQ(pair.stages, (Stages{Stage::kExponents, Stage::kFlags, Stage::kData}));
+  float sums[3];
+  std::memcpy(sums, pair.one.data.data(), sizeof sums);
+  EXPECT_EQ(sums[0], 4);
+  EXPECT_EQ(sums[1], infinity);
+  EXPECT_TRUE(std::isnan(sums[2]));
+}
+
+// Two rounds for exponents of elements, because bytes travel as words here, and a maximum travels
+// twice: eight elements a round.
+TEST(Stages, LostNumbersTakeFinerRounds) {
+  std::vector<float> numbers(10, 1e20F);
+  numbers[0] = 1;
+  Pair pair(DataType::kFloat32, numbers, numbers);
+  EXPECT_EQ(pair.rounds(), Outcome::kDelivered);
+  EXPECT_EQ(pair.stages,
+            (Stages{Stage::kExponents, Stage::kData, Stage::kFine, Stage::kFine, Stage::kData}));
+  EXPECT_EQ(first_of<float>(pair.one), 2);
+}
+
+TEST(Stages, WideMaximaTakeTheirUpperWordsFirst) {
+  const std::vector<int64_t> a{(int64_t{5} << 32) + 1}, b{(int64_t{5} << 32) + 9};
+  Pair pair(DataType::kInt64, a, b, sap::Op::kMax);
+  EXPECT_EQ(pair.rounds(), Outcome::kDelivered);
+  EXPECT_EQ(pair.stages, (Stages{Stage::kUpper, Stage::kData}));
+  EXPECT_EQ(first_of<int64_t>(pair.one), b[0]);
+}
+
+// The third chunk of the same exponents is guessed; one of others is found out.
+TEST(Stages, ExponentsThatStayedAreGuessed) {
+  const std::vector<float> a{1.25F}, b{1.5F};
+  Pair pair(DataType::kFloat32, a, b);
+  const auto again = [&](float value) {
+    pair.one.data = bytes_of(a);
+    pair.other.data = bytes_of(std::vector<float>{value});
+    pair.one.restart(1);
+    pair.other.restart(1);
+    pair.stages.clear();
+  };
+  for (int i = 0; i < 2; ++i) {
+    again(1.5F);
+    ASSERT_EQ(pair.rounds(), Outcome::kDelivered);
+    EXPECT_EQ(pair.stages, (Stages{Stage::kExponents, Stage::kData}));
+  }
+  again(1.75F);
+  EXPECT_EQ(pair.round(), Outcome::kDelivered);
+  EXPECT_EQ(pair.stages, Stages{Stage::kGuess});
+  EXPECT_EQ(first_of<float>(pair.one), 3);
+  EXPECT_FALSE(pair.one.state.agreed);
+
+  again(64);
+  EXPECT_EQ(pair.round(), Outcome::kWrongGuess);
+  EXPECT_EQ(pair.round(), Outcome::kDelivered);
+  EXPECT_EQ(pair.stages, (Stages{Stage::kGuess, Stage::kData}));
+  EXPECT_EQ(first_of<float>(pair.one), 65.25F);
+}
+
+TEST(Stages, NothingIsGuessedAfterAMoveOrForLargeOperations) {
+  ChunkState state;
+  state.steady = true;
+  const Payload payload(DataType::kFloat32, sap::Op::kSum, kLanes, kRanks);
+  Chunk chunk{.siblings = kMostGuessed, .payload = &payload};
+  EXPECT_EQ(next_stage(state, chunk, true), Stage::kGuess);
+  EXPECT_EQ(next_stage(state, chunk, false), Stage::kExponents);
+  chunk.siblings = kMostGuessed + 1;
+  EXPECT_EQ(next_stage(state, chunk, true), Stage::kExponents);
+  chunk.siblings = 1;
+  state.forget_exponents();
+  EXPECT_EQ(next_stage(state, chunk, true), Stage::kExponents);
+}
+
+TEST(Stages, ResultsThatDoNotFitAreDamaged) {
+  Pair pair(DataType::kInt32, std::vector<int32_t>{3}, std::vector<int32_t>{4});
+  pair.one.begin();
+  pair.other.begin();
+  const Result right = reduced(pair.one, pair.other);
+  const auto holds = [&](auto change) {
+    Result result = right;
+    change(result);
+    return is_intact(pair.one.chunk, pair.one.sent, result.header, result.payload(), kRanks);
+  };
+  EXPECT_TRUE(holds([](Result&) {}));
+  EXPECT_FALSE(holds([](Result& r) { r.lanes[5] ^= std::byte{1}; }));
+  EXPECT_FALSE(holds([](Result& r) { ++r.header.check; }));
+  EXPECT_FALSE(holds([](Result& r) { r.header.op = sap::Op::kMax; }));
+  EXPECT_FALSE(holds([](Result& r) { r.header.flags = sap::flag::kExponentsOnly; }));
+  EXPECT_FALSE(holds([](Result& r) { r.header.special = 0; })) << "less than this rank said";
+}
+
+}  // namespace
+}  // namespace slime
