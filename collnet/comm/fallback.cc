@@ -18,7 +18,7 @@ bool Fallback::wanted(uint64_t now_ns) const {
 Result<void> Fallback::begin() {
   const size_t count = attachments_.size();
   for (const auto& attachment : attachments_) {
-    const auto& trouble = attachment->worker().trouble();
+    const auto& trouble = attachment->worker().health().trouble();
     if (!trouble) continue;
     SLIME_WARN("%s: %s", attachment->name().c_str(), trouble->what.c_str());
     if (attachment->is_stuck()) return fail(*trouble);

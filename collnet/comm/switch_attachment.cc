@@ -113,13 +113,13 @@ void SwitchAttachment::send(const net::Outgoing& packet, std::span<const SocketA
 bool SwitchAttachment::wants_move(bool may_return, uint64_t now_ns) const {
   const bool found = may_return && reattachment_ &&
                      (reattachment_->leaf_ready() || reattachment_->granted(now_ns));
-  return worker_->trouble() || found;
+  return worker_->health().trouble() || found;
 }
 
 // Between ranks trouble is a result that was found damaged: they try that round again, afresh. A
 // few times; if nothing is completed meanwhile, then it is not chance.
 bool SwitchAttachment::is_stuck() {
-  if (on_switch() || !worker_->trouble()) return false;
+  if (on_switch() || !worker_->health().trouble()) return false;
   const uint64_t bytes = worker_->counters().bytes;
   retries_ = bytes == retried_at_ ? retries_ + 1 : 1;
   retried_at_ = bytes;
@@ -138,8 +138,8 @@ Result<CommGrant> SwitchAttachment::begin_move() {
     own.token = *token;
     if (reattachment_ && reattachment_->leaf_ready()) own.from = CommGrant::From::kAskAll;
   }
-  own.lost_rails = static_cast<uint8_t>(worker_->lost_rails());
-  own.trouble = worker_->trouble() ? 1 : 0;
+  own.lost_rails = static_cast<uint8_t>(worker_->health().lost_rails());
+  own.trouble = worker_->health().trouble() ? 1 : 0;
   return own;
 }
 

@@ -20,9 +20,6 @@ struct Scales {
   int8_t exponents[2] = {sap::kExponentOfZero, sap::kExponentOfZero};
   uint8_t special = 0;
 };
-inline constexpr uint8_t kNotFinite =
-    sap::special::kNan | sap::special::kPlusInfinity | sap::special::kMinusInfinity;
-
 class Payload {
  public:
   Payload() = default;
@@ -36,6 +33,7 @@ class Payload {
 
   sap::Format format() const { return full_.format; }
   sap::Op op() const { return op_; }
+  number::DataType type() const { return full_.type; }
   size_t element_bytes() const { return number::element_bytes(full_.type); }
   uint32_t elements_per_packet() const;
   // Of one copy (sap::is_doubled). The last packet may be shorter.
@@ -52,7 +50,6 @@ class Payload {
               std::byte* elements) const;
 
   // In two rounds (encoding.h). The first has as many lanes as the second; `upper` is its result.
-  sap::Format upper_format() const { return format_of_upper(full_.type); }
   void pack_upper(const std::byte* elements, uint32_t count, std::byte* lanes) const;
   void pack_lower(const std::byte* elements, uint32_t count, const std::byte* upper,
                   std::byte* lanes) const;
@@ -83,32 +80,13 @@ class Payload {
   void unpack_fine(const std::byte* lanes, uint32_t count, const std::byte* exponents,
                    std::byte* elements) const;
 
-  // Where NaN and infinities are, 4 bits an element, to be OR-reduced in a round of their own.
-  static uint16_t flag_lanes_for(uint32_t elements) {
-    return static_cast<uint16_t>((elements + 7) / 8);
-  }
-  // Of floats, in a packet of `lanes` words.
-  static constexpr uint32_t most_floats(uint32_t lanes) { return 2 * lanes; }
-  void pack_flags(const std::byte* elements, uint32_t count, std::byte* lanes) const;
-  // `data` of a packet with NaN and infinities: these as 0, so that they can be packed.
-  void copy_finite(const std::byte* elements, uint32_t count, std::byte* to) const;
-  void put_specials(const std::byte* flags, uint32_t count, std::byte* elements) const;
-
  private:
   number::Coding coding_for(uint32_t count) const;
-  number::Coding coding_of_one() const;
   void clear_tail(std::byte* lanes, uint32_t count) const;
-  int reach() const;
   struct Part {  // of the elements of a packet
     uint32_t first, count;
   };
-  uint32_t fine_per_round(uint32_t count) const;
   Part fine_part(uint32_t count, uint32_t round) const;
-  struct First {
-    uint32_t at;
-    int8_t exponent;
-  };
-  First first_of(const std::byte* elements, uint32_t count) const;  // number other than zero
 
   Encoding encoding_ = Encoding::kNative;
   bool bytes_ = true;    // the switch adds up 8-bit numbers

@@ -17,27 +17,29 @@ int8_t unbiased(std::byte exponent) {
   return static_cast<int8_t>(static_cast<int>(exponent) - kBias);
 }
 
-}  // namespace
-
 // Powers of two that the beginning of a block may lie below its greatest number. Let 2^m be what a
 // contributor has there, x <= m + reach. Then the lanes' error (number.h) is at most
 //   32 bits: n * 2^(c - 21) of 2^m;
-//   16 bits: n * 2^(c - 2) half ulps of 2^m. That is less than n * n / 2, and less than what adding
-//   up
-//            in the type, one after the other, may be off: 2 + 3 + ... + n of them.
-int Payload::reach() const {
-  const bool narrow = full_.format == sap::Format::kI16;
-  return narrow ? 13 - static_cast<int>(number::significand_bits(full_.type)) : 10;
+//   16 bits: n * 2^(c - 2) half ulps of 2^m. That is less than n * n / 2, and less than the error
+//   of
+//            adding up in the type, one after the other: 2 + 3 + ... + n of them.
+int reach_of(const number::Coding& coding) {
+  const bool narrow = coding.format == sap::Format::kI16;
+  return narrow ? 13 - static_cast<int>(number::significand_bits(coding.type)) : 10;
 }
 
-// In steps that double, and then back.
-Payload::First Payload::first_of(const std::byte* elements, uint32_t count) const {
-  const size_t size = element_bytes();
+// The first number other than zero, found in steps that double, and then back.
+struct First {
+  uint32_t at;
+  int8_t exponent;
+};
+First first_of(number::DataType type, const std::byte* elements, uint32_t count) {
+  const size_t size = number::element_bytes(type);
   number::Block found;
   bool passed = false;
   for (uint32_t at = 0, some = 1; at < count;) {
     some = std::min(some, count - at);
-    number::block_exponents(full_.type, elements + at * size, some, some, &found);
+    number::block_exponents(type, elements + at * size, some, some, &found);
     const bool zeros = found.exponent == sap::kExponentOfZero;
     if (!zeros && some == 1) return {at, found.exponent};
     passed |= !zeros;
@@ -46,6 +48,14 @@ Payload::First Payload::first_of(const std::byte* elements, uint32_t count) cons
   }
   return {count, sap::kExponentOfZero};
 }
+
+// A packet of one element.
+number::Coding of_one(number::Coding coding) {
+  coding.lanes = kWords;
+  return coding;
+}
+
+}  // namespace
 
 uint8_t Payload::coarseness(const std::byte* elements, uint32_t count, const Scales& scales) const {
   const size_t size = element_bytes();
@@ -56,9 +66,9 @@ uint8_t Payload::coarseness(const std::byte* elements, uint32_t count, const Sca
     const uint32_t begin = std::min(count, index * block), end = std::min(count, begin + block);
     const int8_t scale = scales.exponents[index];
     if (scale == sap::kExponentOfZero) said |= anchored;
-    const First first = first_of(elements + begin * size, end - begin);
+    const First first = first_of(full_.type, elements + begin * size, end - begin);
     if (first.exponent == sap::kExponentOfZero) continue;
-    if (first.exponent < scale - reach()) {
+    if (first.exponent < scale - reach_of(full_)) {
       said |= sap::special::kCoarse;
     } else if (first.at == 0) {
       said |= anchored;
@@ -68,15 +78,12 @@ uint8_t Payload::coarseness(const std::byte* elements, uint32_t count, const Sca
 }
 
 // A packet of words has room for half as many as it has lanes, because a maximum travels twice.
-uint32_t Payload::fine_per_round(uint32_t count) const { return bytes_ ? count : full_.lanes / 2; }
-
 uint32_t Payload::fine_rounds(uint32_t count) const {
-  const uint32_t most = fine_per_round(count);
-  return (count + most - 1) / most;
+  return bytes_ ? 1 : (2 * count + full_.lanes - 1) / full_.lanes;
 }
 
 Payload::Part Payload::fine_part(uint32_t count, uint32_t round) const {
-  const uint32_t most = fine_per_round(count), first = round * most;
+  const uint32_t most = bytes_ ? count : full_.lanes / 2, first = round * most;
   return {first, std::min(count - first, most)};
 }
 
@@ -102,13 +109,6 @@ void Payload::take_fine_exponents(const std::byte* lanes, uint32_t count, uint32
   }
 }
 
-// A packet of one element.
-number::Coding Payload::coding_of_one() const {
-  number::Coding one = full_;
-  one.lanes = kWords;
-  return one;
-}
-
 uint32_t Payload::pack_fine(const std::byte* elements, uint32_t count, const std::byte* exponents,
                             std::byte* lanes) const {
   const size_t width = sap::width_of(full_.format) / 8;
@@ -116,7 +116,7 @@ uint32_t Payload::pack_fine(const std::byte* elements, uint32_t count, const std
   for (uint32_t i = 0; i < count; ++i) {
     const int8_t both[2] = {unbiased(exponents[i]), sap::kExponentOfZero};
     std::byte packet[4 * kWords];
-    number::pack(coding_of_one(), op_, both, elements + i * element_bytes(), 1, packet);
+    number::pack(of_one(full_), op_, both, elements + i * element_bytes(), 1, packet);
     std::memcpy(lanes + width * i, packet, width);
   }
   return image_of(lanes, count);
@@ -129,7 +129,7 @@ void Payload::unpack_fine(const std::byte* lanes, uint32_t count, const std::byt
     const int8_t both[2] = {unbiased(exponents[i]), sap::kExponentOfZero};
     std::byte packet[4 * kWords] = {};
     std::memcpy(packet, lanes + width * i, width);
-    number::unpack(coding_of_one(), both, packet, elements + i * element_bytes(), 1);
+    number::unpack(of_one(full_), both, packet, elements + i * element_bytes(), 1);
   }
 }
 

@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 
+#include "collnet/payload/special_values.h"
 #include "collnet/worker/recovery.h"
 #include "collnet/worker/retransmission.h"
 #include "collnet/worker/stages.h"
@@ -44,7 +45,7 @@ class SlotMemory {
   SlotMemory(uint32_t slots, uint32_t lanes)
       : packet_bytes_(rounded(sap::kHeaderBytes + 4 * size_t{lanes})),
         lanes_bytes_(rounded(4 * size_t{lanes})),
-        flags_bytes_(rounded(4 * size_t{Payload::flag_lanes_for(Payload::most_floats(lanes))})),
+        flags_bytes_(rounded(4 * size_t{flag_lanes_for(most_floats(lanes))})),
         memory_(std::make_unique<std::byte[]>(slots * slot_bytes() + lanes_bytes_)) {}
 
   // Of the slot with this index.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "collnet/payload/special_values.h"
+
 namespace slime {
 namespace {
 
@@ -17,7 +19,7 @@ bool same_exponents(const Scales& one, const Scales& other) {
 // The elements, with zeros for NaN and infinities.
 const std::byte* finite(const ChunkState& state, const Chunk& chunk, const StageBuffers& buffers) {
   if (!state.flagged) return chunk.from;
-  chunk.payload->copy_finite(chunk.from, chunk.count, buffers.finite);
+  copy_finite(chunk.payload->type(), chunk.from, chunk.count, buffers.finite);
   return buffers.finite;
 }
 
@@ -58,7 +60,7 @@ void unpack_data(const ChunkState& state, const Chunk& chunk, const StageBuffers
     from_two_rounds(buffers.earlier, lanes, chunk.count, chunk.to);
   else
     payload.unpack(lanes, chunk.count, state.scales, chunk.to);
-  if (state.flagged) payload.put_specials(buffers.flags, chunk.count, chunk.to);
+  if (state.flagged) put_specials(payload.type(), buffers.flags, chunk.count, chunk.to);
 }
 
 // False: numbers were lost; once more, finer.
@@ -105,8 +107,8 @@ void contribute(ChunkState* state, const Chunk& chunk, const Chunk* next,
     case Stage::kFlags:
       header->format = sap::Format::kI32;
       header->op = sap::Op::kOr;
-      header->lanes = Payload::flag_lanes_for(chunk.count);
-      payload.pack_flags(chunk.from, chunk.count, buffers.lanes);
+      header->lanes = flag_lanes_for(chunk.count);
+      pack_flags(payload.type(), chunk.from, chunk.count, buffers.lanes);
       break;
     case Stage::kFine:
       header->format = payload.fine_format();
@@ -115,7 +117,7 @@ void contribute(ChunkState* state, const Chunk& chunk, const Chunk* next,
                                                   state->fine_rounds, buffers.lanes);
       break;
     case Stage::kUpper:
-      header->format = payload.upper_format();
+      header->format = format_of_upper(payload.type());
       header->lanes = payload.lanes_for(chunk.count);
       payload.pack_upper(chunk.from, chunk.count, buffers.lanes);
       break;

@@ -40,10 +40,9 @@ Result<std::unique_ptr<Worker>> Worker::open(const WorkerOptions& options, Datag
 
 Worker::Worker(const WorkerOptions& options, Datagrams& network)
     : options_(options),
-      network_(network),
       memory_(options.slots, options.lanes),
       slots_(options.slots),
-      route_(options.route),
+      sender_(options, network),
       timers_(options.round_trip, options.suspect_ns),
       health_(options.silent_ns, options.suspect_ns),
       stragglers_(options_.branches, options.branch, options.contributors) {
@@ -84,7 +83,7 @@ void Worker::begin_round(uint32_t index, uint64_t now_ns) {
   if (!chunk) return;  // start() comes back
   slot.state.stage = next_stage(slot.state, *chunk, options_.guesses);
   if (slot.state.stage != Stage::kData) ++(counters_.*kRounds[static_cast<int>(slot.state.stage)]);
-  slot.sent = route_.header(sap::Type::kContribution, child(), index, slot.epoch);
+  slot.sent = sender_.contribution(index, slot.epoch);
   const auto next = operations_.chunk(slot.chunk + options_.slots);
   contribute(&slot.state, *chunk, next ? &*next : nullptr, slot.buffers, &slot.sent);
   sap::encode(slot.sent, slot.packet);
@@ -100,27 +99,16 @@ void Worker::transmit(uint32_t index, uint64_t now_ns) {
   ++counters_.sent;
   timers_.sent(&slot.timer, now_ns);
   if (paused_) return;
-  if (slot.holder) {
-    return query(index, {Destination::Kind::kRank, *slot.holder, 0}, sap::flag::kFallback);
-  }
-  network_.send(served_by(index), slot.contribution());
-}
-
-void Worker::query(uint32_t index, const Destination& to, uint8_t flags) {
-  const uint8_t own = flags ? static_cast<uint8_t>(options_.rank) : child();
-  sap::Header header = route_.header(sap::Type::kQuery, own, index, slots_[index].epoch);
-  header.flags = flags;
-  std::byte packet[sap::kHeaderBytes];
-  sap::encode(header, packet);
-  network_.send(to, packet);
+  if (slot.holder) return sender_.ask_peer(*slot.holder, index, slot.epoch);
+  sender_.send(sender_.served_by(index), slot.contribution());
 }
 
 // Packets -----------------------------------------------------------------------------------------
 
 // A wrong token is counted apart: it may be an attempt to guess it.
 bool Worker::is_of_job(const sap::Header& header) {
-  const bool named = route_.names(header);
-  if (!failed_ && named && header.token != route_.token) {
+  const bool named = route().names(header);
+  if (!failed_ && named && header.token != route().token) {
     ++counters_.wrong_token;
     return false;
   }
@@ -155,7 +143,7 @@ void Worker::on_packet(const sap::Header& header, std::span<const std::byte> pay
   if (header.type == sap::Type::kReject) {
     return on_reject(header, sap::wire::get32(payload.data()));
   }
-  health_.heard_on(route_.rail_of(header.slot));
+  health_.heard_on(route().rail_of(header.slot));
   switch (header.type) {
     case sap::Type::kResult:
     case sap::Type::kResultAgain:
@@ -163,7 +151,7 @@ void Worker::on_packet(const sap::Header& header, std::span<const std::byte> pay
     case sap::Type::kStatus:
       if (!slot.waiting || header.epoch != slot.epoch) return;
       return stragglers_.on_status(
-          {sap::wire::get32(payload.data()), header.level > 0, route_.direct}, now_ns);
+          {sap::wire::get32(payload.data()), header.level > 0, route().direct}, now_ns);
     default:
       ++counters_.foreign;
   }
@@ -209,7 +197,7 @@ void Worker::on_reject(const sap::Header& header, uint32_t code) {
   const bool disagree = static_cast<sap::Rejection>(code) == sap::Rejection::kShape;
   // Perhaps forged: an answer to nothing that this worker has sent. And a rank that serves a slot
   // refuses what comes before it has moved too: the time-out sends it again.
-  if (!slot.waiting || header.epoch != slot.epoch || (route_.direct && !disagree)) {
+  if (!slot.waiting || header.epoch != slot.epoch || (route().direct && !disagree)) {
     ++counters_.foreign;
     return;
   }
@@ -223,8 +211,8 @@ void Worker::on_reject(const sap::Header& header, uint32_t code) {
 void Worker::answer_peer(const sap::Header& query) {
   Slot& slot = slots_[query.slot];
   if (sap::next_epoch(query.epoch) != slot.epoch || query.child >= options_.contributors) return;
-  const auto packet = slot.kept.packet_for(route_, options_.contributors);
-  if (!packet.empty()) network_.send({Destination::Kind::kRank, query.child, 0}, packet);
+  const auto packet = slot.kept.packet_for(route(), options_.contributors);
+  if (!packet.empty()) sender_.send({Destination::Kind::kRank, query.child, 0}, packet);
 }
 
 // Time-outs ---------------------------------------------------------------------------------------
@@ -247,10 +235,11 @@ void Worker::on_timeout(uint32_t index, uint64_t now_ns) {
   ++counters_.timeouts;
   if (now_ns - timer.first_sent_ns >= options_.dead_ns) {
     const std::string missing = stragglers_.missing();
-    return give_up(missing.empty() ? unanswered_error(route_, served_by(index), timer, now_ns)
-                                   : overdue_error(missing, timer, now_ns));
+    return give_up(missing.empty()
+                       ? unanswered_error(route(), sender_.served_by(index), timer, now_ns)
+                       : overdue_error(missing, timer, now_ns));
   }
-  if (!route_.direct && !trouble() && is_silent(index)) check_silence(index, now_ns);
+  if (!route().direct && !health_.trouble() && is_silent(index)) check_silence(index, now_ns);
   timers_.timed_out(&timer, now_ns);
   ++counters_.retransmitted;
   transmit(index, now_ns);
@@ -259,28 +248,30 @@ void Worker::on_timeout(uint32_t index, uint64_t now_ns) {
 
 bool Worker::is_silent(uint32_t index) const {
   const Slot& slot = slots_[index];
-  return slot.waiting && health_.is_silent(route_.rail_of(index), slot.timer.observed_ns);
+  return slot.waiting && health_.is_silent(route().rail_of(index), slot.timer.observed_ns);
 }
 
 void Worker::check_silence(uint32_t index, uint64_t now_ns) {
   uint32_t silent = 0;
   for (uint32_t other = 0; other < options_.slots; ++other) {
-    if (is_silent(other)) silent |= 1u << route_.rail_of(other);
+    if (is_silent(other)) silent |= 1u << route().rail_of(other);
   }
-  health_.report_silence(route_.rail_of(index), silent, route_.rails,
-                         unanswered_error(route_, served_by(index), slots_[index].timer, now_ns));
+  health_.report_silence(
+      route().rail_of(index), silent, route().rails,
+      unanswered_error(route(), sender_.served_by(index), slots_[index].timer, now_ns));
 }
 
 // On rails without open rounds no packets come, but a lost rail can only be told from a lost switch
 // by what comes on other rails. So questions go out on these too.
 void Worker::ask(uint32_t index, uint64_t now_ns) {
   ++counters_.queries;
-  query(index, served_by(index));
-  if (route_.rails == 1 || now_ns - rails_asked_ns_ < options_.suspect_ns) return;
+  sender_.ask(index, slots_[index].epoch);
+  if (route().rails == 1 || now_ns - rails_asked_ns_ < options_.suspect_ns) return;
   rails_asked_ns_ = now_ns;
-  for (uint32_t rail = 0; rail < route_.rails; ++rail) {
-    const uint32_t first = rail * route_.shards;
-    if (rail != route_.rail_of(index) && first < options_.slots) query(first, served_by(first));
+  for (uint32_t rail = 0; rail < route().rails; ++rail) {
+    const uint32_t first = rail * route().shards;
+    if (rail != route().rail_of(index) && first < options_.slots)
+      sender_.ask(first, slots_[first].epoch);
   }
 }
 
@@ -298,7 +289,7 @@ void Worker::go_on(uint64_t now_ns) {
 // Slots whose result another rank has kept ask for that; all other rounds begin again. Those of the
 // first kind forget their exponents when that result has come (on_result).
 void Worker::resume(const JobRoute& route, std::span<const uint32_t> epochs, uint64_t now_ns) {
-  route_ = route;
+  sender_.set_route(route);
   stragglers_.clear();
   paused_ = false;
   health_.reset(now_ns);

@@ -8,6 +8,7 @@
 //     Retransmission    when a packet is sent again
 //     SwitchHealth      whether the switch is there
 //     Stragglers        which ranks are missing
+//     PacketSender      where packets go
 //     recovery.h        what is needed to go on without the switch, or on another one
 //
 // States:
@@ -24,9 +25,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "collnet/worker/job_route.h"
 #include "collnet/worker/operation_queue.h"
 #include "collnet/worker/options.h"
+#include "collnet/worker/packet_sender.h"
 #include "collnet/worker/slot.h"
 #include "collnet/worker/stragglers.h"
 #include "collnet/worker/switch_health.h"
@@ -43,8 +44,9 @@ class Worker {
   // kAgain: there is no room, kMaxOperations are outstanding. All workers start the same operations
   // in one order. Tickets count up from 0.
   uint64_t room() const { return operations_.room(); }
-  uint64_t elements_per_packet(const Operation& operation) const {
-    return payload_of(operation).elements_per_packet();
+  Payload payload_of(const Operation& operation) const {
+    return Payload(operation.type, operation.op, options_.lanes, options_.contributors,
+                   options_.half_bits, options_.formats);
   }
   Status start(const Operation& operation, uint64_t now_ns, uint64_t* ticket);
   bool done(uint64_t ticket) const { return operations_.done(ticket); }
@@ -56,8 +58,7 @@ class Worker {
 
   // The job can go on elsewhere after trouble, if all workers pause, tell each other their epochs,
   // and resume.
-  const std::optional<Error>& trouble() const { return health_.trouble(); }
-  uint32_t lost_rails() const { return health_.lost_rails(); }
+  const SwitchHealth& health() const { return health_; }
   void pause() { paused_ = true; }
   void go_on(uint64_t now_ns);  // where it is: no worker had trouble
   void epochs(std::span<uint32_t> by_slot) const;
@@ -75,21 +76,10 @@ class Worker {
  private:
   Worker(const WorkerOptions& options, Datagrams& network);
 
-  Payload payload_of(const Operation& operation) const {
-    return Payload(operation.type, operation.op, options_.lanes, options_.contributors,
-                   options_.half_bits, options_.formats);
-  }
-  // Among the children of our switch, or, without one, among the ranks.
-  uint8_t child() const {
-    return route_.direct ? static_cast<uint8_t>(options_.rank) : options_.child;
-  }
-  Destination served_by(uint32_t index) const {
-    return route_.served_by(index, options_.contributors);
-  }
+  const JobRoute& route() const { return sender_.route(); }
   bool is_of_job(const sap::Header& header);
   void begin_round(uint32_t index, uint64_t now_ns);
   void transmit(uint32_t index, uint64_t now_ns);
-  void query(uint32_t index, const Destination& to, uint8_t flags = 0);
 
   void on_result(const sap::Header& header, std::span<const std::byte> payload, uint64_t now_ns);
   void on_reject(const sap::Header& header, uint32_t reason);
@@ -101,11 +91,10 @@ class Worker {
   void ask(uint32_t index, uint64_t now_ns);
 
   const WorkerOptions options_;
-  Datagrams& network_;
   const SlotMemory memory_;
   std::vector<Slot> slots_;
   OperationQueue operations_;
-  JobRoute route_;
+  PacketSender sender_;
   Retransmission timers_;
   SwitchHealth health_;
   uint64_t rails_asked_ns_ = 0;

@@ -46,10 +46,11 @@ TEST(WorkerRails, ALostRailIsToldFromALostSwitch) {
                   {.send = values.data(), .receive = values.data(), .count = 200}, 1, &ticket),
               Status::kOk);
   }
-  ASSERT_TRUE(
-      job.simulation.run_until([&] { return worker.trouble().has_value(); }, 5'000'000'000));
-  EXPECT_EQ(worker.lost_rails(), 0b10u);
-  EXPECT_FALSE(job.simulation.worker(1).trouble()) << "the other rank waits for this one only";
+  ASSERT_TRUE(job.simulation.run_until([&] { return worker.health().trouble().has_value(); },
+                                       5'000'000'000));
+  EXPECT_EQ(worker.health().lost_rails(), 0b10u);
+  EXPECT_FALSE(job.simulation.worker(1).health().trouble())
+      << "the other rank waits for this one only";
 }
 
 TEST(WorkerRails, ALostSwitchIsNoLostRail) {
@@ -61,9 +62,9 @@ TEST(WorkerRails, ALostSwitchIsNoLostRail) {
   ASSERT_EQ(
       worker.start({.send = values.data(), .receive = values.data(), .count = 200}, 1, &ticket),
       Status::kOk);
-  ASSERT_TRUE(
-      job.simulation.run_until([&] { return worker.trouble().has_value(); }, 5'000'000'000));
-  EXPECT_EQ(worker.lost_rails(), 0u);
+  ASSERT_TRUE(job.simulation.run_until([&] { return worker.health().trouble().has_value(); },
+                                       5'000'000'000));
+  EXPECT_EQ(worker.health().lost_rails(), 0u);
 }
 
 // The rails fell silent one after the other; none of them is to blame.
@@ -89,9 +90,9 @@ TEST(WorkerRails, ASwitchThatDiesSlowlyIsNoLostRail) {
   ASSERT_FALSE(job.simulation.worker(0).done(ticket));
   for (uint32_t rank : {0, 1}) {
     Worker& worker = job.simulation.worker(rank);
-    ASSERT_TRUE(
-        job.simulation.run_until([&] { return worker.trouble().has_value(); }, 9'000'000'000));
-    EXPECT_EQ(worker.lost_rails(), 0u) << "rank " << rank;
+    ASSERT_TRUE(job.simulation.run_until([&] { return worker.health().trouble().has_value(); },
+                                         9'000'000'000));
+    EXPECT_EQ(worker.health().lost_rails(), 0u) << "rank " << rank;
   }
 }
 

@@ -120,7 +120,7 @@ TEST(WordsOfFloats, SixteenBitLanesNeedTheirFormatOnly) {
     Job job(
         {.leaves = {2}, .lanes = kLanes, .half_bits = number::HalfBits::k16, .formats = formats});
     const Operation operation{.type = DataType::kBfloat16};
-    EXPECT_EQ(job.simulation.worker(0).elements_per_packet(operation), elements);
+    EXPECT_EQ(job.simulation.worker(0).payload_of(operation).elements_per_packet(), elements);
     std::vector<std::vector<uint16_t>> buffers(2, std::vector<uint16_t>(500));
     for (auto& one : buffers) {
       for (size_t i = 0; i < 500; ++i) one[i] = i % 80 == 0 ? 0x3f80 : 0x4f80;  // 1, 2^32
@@ -147,7 +147,7 @@ TEST(Words, AFormatThatTheSwitchHasIsUsed) {
     const uint32_t format = 1u << static_cast<uint32_t>(number::format_of(type));
     const auto elements = [&, type = type, op = op](uint32_t formats) {
       Job job({.leaves = {2}, .lanes = kLanes, .formats = sap::kWordFormats | formats});
-      return job.simulation.worker(0).elements_per_packet({.type = type, .op = op});
+      return job.simulation.worker(0).payload_of({.type = type, .op = op}).elements_per_packet();
     };
     EXPECT_EQ(elements(sap::kKnownFormats), own);
     EXPECT_EQ(elements(format), own);

@@ -343,9 +343,9 @@ TEST(Worker, SaysThatTheJobIsGone) {
   job.simulation.shard(0, 0).remove_job(7);
   Waiting alone(job);
   Worker& worker = alone.worker;
-  ASSERT_TRUE(job.simulation.run_until([&] { return worker.trouble().has_value(); }));
-  EXPECT_NE(worker.trouble()->what.find("the job has ended there"), std::string::npos)
-      << worker.trouble()->what;
+  ASSERT_TRUE(job.simulation.run_until([&] { return worker.health().trouble().has_value(); }));
+  EXPECT_NE(worker.health().trouble()->what.find("the job has ended there"), std::string::npos)
+      << worker.health().trouble()->what;
 }
 
 TEST(Worker, NoticesThatTheSwitchIsSilent) {
@@ -353,9 +353,9 @@ TEST(Worker, NoticesThatTheSwitchIsSilent) {
   job.simulation.kill_switch();
   Waiting alone(job);
   Worker& worker = alone.worker;
-  ASSERT_TRUE(
-      job.simulation.run_until([&] { return worker.trouble().has_value(); }, 5'000'000'000));
-  EXPECT_NE(worker.trouble()->what.find("the switch has not answered"), std::string::npos);
+  ASSERT_TRUE(job.simulation.run_until([&] { return worker.health().trouble().has_value(); },
+                                       5'000'000'000));
+  EXPECT_NE(worker.health().trouble()->what.find("the switch has not answered"), std::string::npos);
 }
 
 // It was late, or we were.
@@ -364,10 +364,10 @@ TEST(Worker, ASilenceThatEndsIsNoTroubleAnyMore) {
   job.simulation.cut_rail(0, 0);
   Waiting alone(job);
   Worker& worker = alone.worker;
-  ASSERT_TRUE(
-      job.simulation.run_until([&] { return worker.trouble().has_value(); }, 5'000'000'000));
+  ASSERT_TRUE(job.simulation.run_until([&] { return worker.health().trouble().has_value(); },
+                                       5'000'000'000));
   job.simulation.mend_rails();
-  EXPECT_TRUE(job.simulation.run_until([&] { return !worker.trouble(); }, 5'000'000'000));
+  EXPECT_TRUE(job.simulation.run_until([&] { return !worker.health().trouble(); }, 5'000'000'000));
 }
 
 // While a rank that others keep waiting is stopped, by a debugger, say, it hears nothing.
@@ -384,13 +384,13 @@ TEST(Worker, ItsOwnAbsenceIsNoSilenceOfTheSwitch) {
     job.simulation.stop_worker(0);
     wait(absent_ns);
     job.simulation.resume_worker(0);
-    EXPECT_FALSE(
-        job.simulation.run_until([&] { return worker.trouble().has_value(); }, 5'000'000'000))
-        << worker.trouble()->what;
+    EXPECT_FALSE(job.simulation.run_until([&] { return worker.health().trouble().has_value(); },
+                                          5'000'000'000))
+        << worker.health().trouble()->what;
   }
   job.simulation.kill_switch();
-  EXPECT_TRUE(
-      job.simulation.run_until([&] { return worker.trouble().has_value(); }, 5'000'000'000));
+  EXPECT_TRUE(job.simulation.run_until([&] { return worker.health().trouble().has_value(); },
+                                       5'000'000'000));
 }
 
 TEST(Worker, AStragglerIsNoTroubleWithTheSwitch) {
@@ -398,7 +398,7 @@ TEST(Worker, AStragglerIsNoTroubleWithTheSwitch) {
   Waiting alone(job);
   Worker& worker = alone.worker;
   EXPECT_FALSE(job.simulation.run_until(
-      [&] { return worker.trouble().has_value() || worker.status() != Status::kOk; },
+      [&] { return worker.health().trouble().has_value() || worker.status() != Status::kOk; },
       30'000'000'000));
 }
 
@@ -426,7 +426,7 @@ TEST(Worker, AStragglerBelowAnotherLeafIsNamedAndIsNoTrouble) {
   EXPECT_FALSE(job.simulation.run_until(
       [&] {
         for (uint32_t rank : {0, 1, 2}) {
-          if (job.simulation.worker(rank).trouble()) return true;
+          if (job.simulation.worker(rank).health().trouble()) return true;
         }
         return false;
       },
@@ -447,10 +447,10 @@ TEST(Worker, TheRootsRefusalReachesAllBelow) {
   }
   for (uint32_t rank : {0, 1, 2}) {
     Worker& worker = job.simulation.worker(rank);
-    ASSERT_TRUE(
-        job.simulation.run_until([&] { return worker.trouble().has_value(); }, 1'000'000'000));
-    EXPECT_NE(worker.trouble()->what.find("the job has ended there"), std::string::npos)
-        << worker.trouble()->what;
+    ASSERT_TRUE(job.simulation.run_until([&] { return worker.health().trouble().has_value(); },
+                                         1'000'000'000));
+    EXPECT_NE(worker.health().trouble()->what.find("the job has ended there"), std::string::npos)
+        << worker.health().trouble()->what;
   }
 }
 
@@ -461,9 +461,9 @@ TEST(Worker, NoticesThatTheRootIsSilent) {
   uint64_t ticket;
   Worker& worker = job.simulation.worker(0);
   ASSERT_EQ(worker.start({.send = &value, .receive = &value, .count = 1}, 1, &ticket), Status::kOk);
-  ASSERT_TRUE(
-      job.simulation.run_until([&] { return worker.trouble().has_value(); }, 5'000'000'000));
-  EXPECT_NE(worker.trouble()->what.find("the switch has not answered"), std::string::npos);
+  ASSERT_TRUE(job.simulation.run_until([&] { return worker.health().trouble().has_value(); },
+                                       5'000'000'000));
+  EXPECT_NE(worker.health().trouble()->what.find("the switch has not answered"), std::string::npos);
 }
 
 // Floats of one magnitude, and what else a small operation may bring after some of these.
@@ -722,8 +722,8 @@ TEST(Worker, GoesOnWithoutASwitchThatCannotAdd) {
               Status::kOk);
   }
   Worker& first = job.simulation.worker(0);
-  ASSERT_TRUE(job.simulation.run_until([&] { return first.trouble().has_value(); }));
-  EXPECT_NE(first.trouble()->what.find("likely in memory"), std::string::npos);
+  ASSERT_TRUE(job.simulation.run_until([&] { return first.health().trouble().has_value(); }));
+  EXPECT_NE(first.health().trouble()->what.find("likely in memory"), std::string::npos);
   EXPECT_FALSE(first.done(tickets[0]));
   job.simulation.repair();
   job.simulation.move_to_ranks(4);
@@ -744,8 +744,8 @@ TEST(Worker, NothingIsAcceptedWhereExponentsDiffer) {
         .send = data, .receive = data, .count = 64, .type = DataType::kFloat32};
     ASSERT_EQ(workers[rank]->start(operation, 1, &tickets[rank]), Status::kOk);
   }
-  ASSERT_TRUE(
-      job.simulation.run_until([&] { return workers[0]->trouble() && workers[1]->trouble(); }));
+  ASSERT_TRUE(job.simulation.run_until(
+      [&] { return workers[0]->health().trouble() && workers[1]->health().trouble(); }));
   EXPECT_EQ(buffers[0], std::vector<float>(64, 3));
   EXPECT_EQ(buffers[1], std::vector<float>(64, 4));
   // Where the job goes on, they agree on exponents again.
@@ -784,7 +784,7 @@ TEST(Worker, ExponentsAreAgreedOnAgainWhereverTheJobGoesOn) {
         bool trouble = false;
         for (uint32_t rank = 0; rank < 3; ++rank) {
           done &= job.simulation.worker(rank).done(tickets[rank]);
-          trouble |= job.simulation.worker(rank).trouble().has_value();
+          trouble |= job.simulation.worker(rank).health().trouble().has_value();
         }
         return done || trouble;
       })) << "seed "
@@ -874,7 +874,7 @@ TEST(Worker, WrongTokensChangeNothing) {
   uint64_t counted = 0;
   for (uint32_t rank = 0; rank < 4; ++rank) {
     const Worker& worker = job.simulation.worker(rank);
-    EXPECT_FALSE(worker.trouble());
+    EXPECT_FALSE(worker.health().trouble());
     EXPECT_EQ(worker.counters().corrupt, 0u);
     counted += worker.counters().wrong_token;
   }
