@@ -66,8 +66,7 @@ void ReceiveRequests::give_back(ReceiveRequest& request) {
 }
 
 // After a failure of the link nobody reads CTS any more.
-void ReceiveRequests::retire_if_idle(ReceiveRequest& request) {
-  if (!request.returned || request.incomplete > 0) return;
+void ReceiveRequests::retire(ReceiveRequest& request) {
   const bool record_free = !request.cts_open && (request.cts_bytes == 0 || seen(request));
   const uint64_t bit = uint64_t{1} << request.index;
   unretired_ |= bit;
@@ -77,9 +76,7 @@ void ReceiveRequests::retire_if_idle(ReceiveRequest& request) {
   free_.push_back(request.index);
 }
 
-void ReceiveRequests::on_seen(uint32_t cts_seen) {
-  if (static_cast<int32_t>(cts_seen - cts_seen_) <= 0) return;
-  cts_seen_ = cts_seen;
+void ReceiveRequests::retire_seen() {
   for (uint64_t left = unretired_; left != 0; left &= left - 1) {
     retire_if_idle(requests_[static_cast<size_t>(std::countr_zero(left))]);
   }

@@ -82,14 +82,24 @@ class ReceiveRequests {
   bool find(int32_t tag, uint32_t ordinal, ReceiveRequest** request, ReceivePart** part);
 
   void give_back(ReceiveRequest& request);  // by the caller
-  void retire_if_idle(ReceiveRequest& request);
+  void retire_if_idle(ReceiveRequest& request) {
+    if (request.returned && request.incomplete == 0) retire(request);
+  }
   bool seen(const ReceiveRequest& request) const {
     return static_cast<int32_t>(cts_seen_ - request.sequence) > 0;
   }
   uint32_t cts_seen() const { return cts_seen_; }
-  void on_seen(uint32_t cts_seen);
+  // Inline as far as each stripe goes: most say nothing new.
+  void on_seen(uint32_t cts_seen) {
+    if (static_cast<int32_t>(cts_seen - cts_seen_) <= 0) return;
+    cts_seen_ = cts_seen;
+    if (unretired_ != 0) retire_seen();
+  }
 
  private:
+  void retire(ReceiveRequest& request);
+  void retire_seen();
+
   const LinkContext& link_;
   std::vector<ReceiveRequest> requests_;
   std::vector<uint16_t> free_;
