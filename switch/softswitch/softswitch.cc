@@ -75,6 +75,7 @@ SoftSwitch::~SoftSwitch() {
   for (const auto& thread : threads_) thread->begin_stop();
 }
 
+// Whether this switch can reach all ends of the job, and send packets of its size.
 Result<void> SoftSwitch::check(const JobSpec& spec) const {
   if (spec.max_lanes > shape_.max_lanes) {
     return fail(make_error(Status::kInvalid, 0,
@@ -195,6 +196,7 @@ IoTotals SoftSwitch::io_totals() const {
   return totals;
 }
 
+// Read while the shards count: each number is right by itself, and they are not of one moment.
 std::vector<DeviceCounter> SoftSwitch::counters() const {
   const IoTotals io = io_totals();
   std::vector<DeviceCounter> all;

@@ -24,6 +24,7 @@ Error bind_error(int code, const SocketAddress& address) {
   return error;
 }
 
+// Buffers, and how long a receive call waits at most.
 Result<void> set_up(const Fd& fd, uint64_t buffer_bytes, uint64_t receive_timeout_us) {
   const auto granted = set_buffers(fd, buffer_bytes);
   if (!granted) return fail(granted.error());
@@ -50,6 +51,7 @@ Result<Fd> bind_udp(const SocketAddress& address) {
   return fd;
 }
 
+// Socket 0 at the address, the others at the ports that follow.
 Result<std::vector<Fd>> bind_block(SocketAddress address, uint32_t count) {
   std::vector<Fd> sockets;
   for (uint32_t index = 0; index < count; ++index) {

@@ -52,6 +52,7 @@ Error BfRuntime::refused(const Task& task, const Error& why) const {
                     client_.is_open() ? "" : "; is bf_switchd running, and reachable?");
 }
 
+// A new connection knows nothing of the device but its description.
 Result<void> BfRuntime::connect() {
   groups_.clear();
   info_ = {};
@@ -84,6 +85,7 @@ Error BfRuntime::no_connection(const Task& task) const {
                     server_.to_string().c_str(), task.verb, task.object.c_str());
 }
 
+// The description tells what the device really runs, so a table may be missing.
 Result<const Table*> BfRuntime::find(const Task& task, std::string_view name, Type type) const {
   if (!client_.is_open()) return fail(no_connection(task));
   const Table* table = info_.find(name);
@@ -101,6 +103,7 @@ Result<void> BfRuntime::send(const Task& task, WriteRequest* request, bool absen
   return {};
 }
 
+// One call of one table, whose updates `fill` makes.
 Result<void> BfRuntime::write(const Task& task, std::string_view name, Type type,
                               const Fill& fill) {
   const auto table = find(task, name, type);
@@ -174,6 +177,7 @@ Result<void> BfRuntime::set_default(std::string_view name, const TableAction& ac
       [&](const Table& table, WriteRequest* to) { return bfrt::put_default(table, action, to); });
 }
 
+// In calls of bounded size.
 Result<void> BfRuntime::clear_registers(const RegisterRange& range) {
   const Task task{"clear registers of", std::string(range.array)};
   for (uint32_t first = range.first; first < range.end;) {
@@ -256,6 +260,8 @@ Result<void> BfRuntime::add_group(const MulticastGroup& group) {
       });
 }
 
+// The group first, then its nodes; what is not there is no failure, since an earlier call may have
+// removed a part.
 Result<void> BfRuntime::remove_group(uint16_t id) {
   const Task task{"remove multicast group", std::to_string(id)};
   const auto found = groups_.find(id);

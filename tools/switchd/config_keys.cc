@@ -81,6 +81,7 @@ Mismatch any_text(const std::string& text, Config* config) {
   return {};
 }
 
+// The driver is read first: defaults of other keys depend on it.
 Mismatch take_driver(const std::string& text, Config* config) {
   constexpr std::pair<const char*, Driver> kDrivers[] = {
       {"software", Driver::kSoftware}, {"bmv2", Driver::kBmv2}, {"tofino", Driver::kTofino}};
@@ -201,6 +202,8 @@ bool is_ipv4_host(std::string_view name) {
   return address && !address->is_ipv6() && address->port() == 0;
 }
 
+// A tenant that is named once has the quota of the others for what is not named. Keys of jobs come
+// before, as make_config() reads the table first.
 Mismatch take_tenant(const std::string& name, bool first_key, const std::string& text,
                      Config* config) {
   auto& quota = config->tenants.try_emplace(name, config->tenant_quota).first->second;
@@ -208,6 +211,7 @@ Mismatch take_tenant(const std::string& name, bool first_key, const std::string&
                    : take_bytes(text, &quota.max_slot_bytes);
 }
 
+// Both keys are needed, which make_config() finds out: each comes by itself.
 Mismatch take_host(const std::string& name, bool first_key, const std::string& text,
                    Config* config) {
   HostPort& host = config->hosts[name];
@@ -235,6 +239,7 @@ std::span<const Key> keys() { return kKeys; }
 
 std::span<const NamedSection> named_sections() { return kNamed; }
 
+// The last point ends the name, since names of tenants and addresses have points themselves.
 std::optional<NamedKey> named_key(const std::string& text) {
   const size_t point = text.rfind('.');
   for (const NamedSection& section : kNamed) {
@@ -251,6 +256,7 @@ bool is_key(const std::string& name) {
   return std::ranges::any_of(kKeys, [&](const Key& known) { return name == known.name; });
 }
 
+// "data", "tenants" or "tenants.NAME".
 bool is_section(const std::string& name) {
   return std::ranges::any_of(
              kNamed,
@@ -263,6 +269,8 @@ bool is_section(const std::string& name) {
          });
 }
 
+// For a key that nobody knows: of all keys and sections, or of the two that its section has. The
+// name comes from a file and may be long; the distance is quadratic.
 std::string nearest_key(const std::string& name) {
   std::vector<std::string> names;
   for (const NamedSection& section : kNamed) {

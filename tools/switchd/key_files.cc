@@ -12,6 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The error names the key of the configuration. No path: no key.
 Result<SecretKey> read_key(const char* name, const std::string& path) {
   if (path.empty()) return SecretKey();
   if (auto loaded = load_hmac(); !loaded) return fail(std::move(loaded.error()));
@@ -38,6 +39,7 @@ Result<void> check_directory(const std::string& path) {
   return fail(wrong(path + " can be written by others than its owner: chmod 755 " + path));
 }
 
+// One file of the directory: its name is the tenant, its content the key.
 Result<void> add_tenant(const fs::path& file, net::KeyRing* keys) {
   const std::string tenant = file.filename();
   if (tenant.starts_with('.')) return {};  // what editors and version control leave

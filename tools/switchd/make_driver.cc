@@ -11,6 +11,7 @@
 namespace slime::switchd {
 namespace {
 
+// A driver of any kind as the one that the controller knows.
 template <typename Opened>
 Result<std::unique_ptr<net::SwitchDriver>> as_driver(Opened opened) {
   if (!opened) return fail(std::move(opened.error()));

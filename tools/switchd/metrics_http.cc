@@ -63,6 +63,8 @@ Result<std::unique_ptr<MetricsHttp>> MetricsHttp::open(const SocketAddress& addr
   return server;
 }
 
+// libmicrohttpd has an epoll descriptor of its own, which ours watches beside the listener: so the
+// daemon polls one descriptor for all of this.
 Result<void> MetricsHttp::start() {
   daemon_ = MHD_start_daemon(
       MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, nullptr, nullptr, &MetricsHttp::answer, this,
@@ -93,6 +95,7 @@ bool MetricsHttp::watch(int fd, int operation) const {
   return epoll_ctl(poller_.get(), operation, fd, &event) == 0;
 }
 
+// Deadlines of connections are libmicrohttpd's.
 int MetricsHttp::timeout_ms(int most) const {
   if (paused_until_ns_ != 0) most = std::min(most, kPauseMs);
   MHD_UNSIGNED_LONG_LONG timeout = 0;
@@ -129,6 +132,7 @@ void MetricsHttp::drop_visit(size_t index) {
   (void)MHD_run(daemon_);
 }
 
+// The connection is libmicrohttpd's from here on. We keep a second descriptor, to shut it down.
 Status MetricsHttp::admit(Accepted accepted, Error* /*error*/) {
   Fd own(fcntl(accepted.fd.get(), F_DUPFD_CLOEXEC, 0));
   if (!own) return Status::kOk;  // out of descriptors: the connection is closed
@@ -147,6 +151,7 @@ void MetricsHttp::forget(int number) {
   std::erase_if(visitors_, [number](const Visitor& one) { return one.number == number; });
 }
 
+// libmicrohttpd is about to close the connection.
 void MetricsHttp::ended(void* self, MHD_Connection* connection, void** /*state*/,
                         MHD_ConnectionNotificationCode what) {
   const MHD_ConnectionInfo* info =
