@@ -1,5 +1,5 @@
 // How NCCL cuts an allreduce for CollNetChain.
-#include "tools/perf/pattern.h"
+#include "tools/perf/collective/pattern.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // LL and LL128 lines, and sixteen-bit floats at the edges of their range.
-#include "tools/perf/kernels.h"
+#include "tools/perf/collective/kernels.h"
 
 #include <gtest/gtest.h>
 

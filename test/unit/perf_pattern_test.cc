@@ -1,5 +1,5 @@
 // Protocols and channels by size, and the sizes of messages.
-#include "tools/perf/pattern.h"
+#include "tools/perf/collective/pattern.h"
 
 #include <gtest/gtest.h>
 

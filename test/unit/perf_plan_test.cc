@@ -1,6 +1,6 @@
 // The plans of all ranks, played against each other: every message is as long as the receiver
 // expects, nothing deadlocks, and each rank's part is counted exactly once.
-#include "tools/perf/plan.h"
+#include "tools/perf/collective/plan.h"
 
 #include <gtest/gtest.h>
 

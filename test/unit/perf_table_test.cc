@@ -1,5 +1,5 @@
 // The head of slime-perf's table.
-#include "tools/perf/report.h"
+#include "tools/perf/report/report.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "tools/perf/kernels.h"
+#include "tools/perf/collective/kernels.h"
 
 namespace slime::perf {
 namespace {

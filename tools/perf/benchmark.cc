@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "tools/common/bytes.h"
-#include "tools/perf/pattern.h"
+#include "tools/perf/collective/pattern.h"
 
 namespace slime::perf {
 namespace {

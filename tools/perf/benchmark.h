@@ -10,9 +10,9 @@
 
 #include "base/error.h"
 #include "tools/perf/buffer.h"
-#include "tools/perf/communicator.h"
+#include "tools/perf/collective/communicator.h"
 #include "tools/perf/options.h"
-#include "tools/perf/report.h"
+#include "tools/perf/report/report.h"
 #include "tools/perf/values.h"
 
 namespace slime::perf {

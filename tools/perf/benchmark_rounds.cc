@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "tools/perf/benchmark.h"
-#include "tools/perf/progress.h"
+#include "tools/perf/report/progress.h"
 
 namespace slime::perf {
 namespace {

@@ -9,12 +9,12 @@
 #include "tools/common/bytes.h"
 #include "tools/common/machine.h"
 #include "tools/perf/benchmark.h"
-#include "tools/perf/coll_communicator.h"
-#include "tools/perf/output.h"
-#include "tools/perf/plugin.h"
-#include "tools/perf/progress.h"
-#include "tools/perf/report.h"
-#include "tools/perf/ring_communicator.h"
+#include "tools/perf/collective/coll_communicator.h"
+#include "tools/perf/collective/ring_communicator.h"
+#include "tools/perf/plugin/plugin.h"
+#include "tools/perf/report/output.h"
+#include "tools/perf/report/progress.h"
+#include "tools/perf/report/report.h"
 #include "tools/perf/run.h"
 
 namespace slime::perf {

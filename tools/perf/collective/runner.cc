@@ -1,4 +1,4 @@
-#include "tools/perf/runner.h"
+#include "tools/perf/collective/runner.h"
 
 #include <sched.h>
 

@@ -10,7 +10,7 @@
 #include <mutex>
 
 #include "base/error.h"
-#include "tools/perf/plugin.h"
+#include "tools/perf/plugin/plugin.h"
 
 namespace slime::perf {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "tools/perf/buffer.h"
-#include "tools/perf/plan.h"
+#include "tools/perf/collective/plan.h"
 #include "tools/perf/words.h"
 
 namespace slime::perf {

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/metrics.h"
-#include "tools/perf/report.h"
+#include "tools/perf/report/report.h"
 
 namespace slime::perf {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/perf/plan.h"
+#include "tools/perf/collective/plan.h"
 
 #include <algorithm>
 

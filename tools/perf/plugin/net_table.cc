@@ -1,4 +1,4 @@
-#include "tools/perf/net_table.h"
+#include "tools/perf/plugin/net_table.h"
 
 #include <dlfcn.h>
 

@@ -1,4 +1,4 @@
-#include "tools/perf/pattern.h"
+#include "tools/perf/collective/pattern.h"
 
 #include <strings.h>
 
@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "tools/common/bytes.h"
-#include "tools/perf/kernels.h"
+#include "tools/perf/collective/kernels.h"
 
 namespace slime::perf {
 namespace {

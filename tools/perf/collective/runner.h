@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "tools/perf/communicator.h"
-#include "tools/perf/kernels.h"
-#include "tools/perf/link.h"
-#include "tools/perf/plan.h"
+#include "tools/perf/collective/communicator.h"
+#include "tools/perf/collective/kernels.h"
+#include "tools/perf/collective/link.h"
+#include "tools/perf/collective/plan.h"
 #include "tools/perf/words.h"
 
 namespace slime::perf {

@@ -4,7 +4,7 @@
 #include <ctime>
 
 #include "tools/common/machine.h"
-#include "tools/perf/report.h"
+#include "tools/perf/report/report.h"
 #include "tools/perf/words.h"
 
 namespace slime::perf {

@@ -1,4 +1,4 @@
-#include "tools/perf/progress.h"
+#include "tools/perf/report/progress.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "tools/perf/report.h"
+#include "tools/perf/report/report.h"
 
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "tools/perf/output.h"
+#include "tools/perf/report/output.h"
 
 namespace slime::perf {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tools/perf/pattern.h"
+#include "tools/perf/collective/pattern.h"
 #include "tools/perf/words.h"
 
 namespace slime::perf {

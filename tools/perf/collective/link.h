@@ -14,8 +14,8 @@
 #include <span>
 #include <string>
 
-#include "tools/perf/communicator.h"
-#include "tools/perf/plugin.h"
+#include "tools/perf/collective/communicator.h"
+#include "tools/perf/plugin/plugin.h"
 
 namespace slime::perf {
 

@@ -1,4 +1,4 @@
-#include "tools/perf/output.h"
+#include "tools/perf/report/output.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

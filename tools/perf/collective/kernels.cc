@@ -1,4 +1,4 @@
-#include "tools/perf/kernels.h"
+#include "tools/perf/collective/kernels.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -9,7 +9,7 @@
 #pragma GCC optimize("O3")
 #define SLIME_SIMD_LEVEL portable
 #define SLIME_SIMD_NAME "portable"
-#include "tools/perf/kernels_body.h"
+#include "tools/perf/collective/kernels_body.h"
 #undef SLIME_SIMD_LEVEL
 #undef SLIME_SIMD_NAME
 #pragma GCC pop_options
@@ -21,7 +21,7 @@
 #define SLIME_SIMD_F16C
 #define SLIME_SIMD_LEVEL avx2
 #define SLIME_SIMD_NAME "AVX2"
-#include "tools/perf/kernels_body.h"
+#include "tools/perf/collective/kernels_body.h"
 #undef SLIME_SIMD_LEVEL
 #undef SLIME_SIMD_NAME
 #undef SLIME_SIMD_F16C

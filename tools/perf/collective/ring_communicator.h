@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/perf/communicator.h"
-#include "tools/perf/link.h"
-#include "tools/perf/plugin.h"
+#include "tools/perf/collective/communicator.h"
+#include "tools/perf/collective/link.h"
+#include "tools/perf/plugin/plugin.h"
 
 namespace slime::perf {
 

@@ -1,4 +1,4 @@
-#include "tools/perf/plugin.h"
+#include "tools/perf/plugin/plugin.h"
 
 #include <strings.h>
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "base/error.h"
-#include "tools/perf/net_table.h"
+#include "tools/perf/plugin/net_table.h"
 
 namespace slime::perf {
 

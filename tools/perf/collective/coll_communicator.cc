@@ -1,4 +1,4 @@
-#include "tools/perf/coll_communicator.h"
+#include "tools/perf/collective/coll_communicator.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "tools/perf/coll_communicator.h"
+#include "tools/perf/collective/coll_communicator.h"
 
 #include <sched.h>
 
@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "base/clock.h"
-#include "tools/perf/kernels.h"
-#include "tools/perf/plugin.h"
+#include "tools/perf/collective/kernels.h"
+#include "tools/perf/plugin/plugin.h"
 
 namespace slime::perf {
 namespace {

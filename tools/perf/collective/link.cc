@@ -1,6 +1,6 @@
-#include "tools/perf/link.h"
+#include "tools/perf/collective/link.h"
 
-#include "tools/perf/kernels.h"
+#include "tools/perf/collective/kernels.h"
 
 namespace slime::perf {
 

@@ -1,10 +1,10 @@
-#include "tools/perf/ring_communicator.h"
+#include "tools/perf/collective/ring_communicator.h"
 
 #include <sched.h>
 
 #include "base/clock.h"
 #include "tools/common/bytes.h"
-#include "tools/perf/runner.h"
+#include "tools/perf/collective/runner.h"
 
 namespace slime::perf {
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "tools/perf/communicator.h"
-#include "tools/perf/pattern.h"
-#include "tools/perf/plugin.h"
+#include "tools/perf/collective/communicator.h"
+#include "tools/perf/collective/pattern.h"
+#include "tools/perf/plugin/plugin.h"
 
 namespace slime::perf {
 

@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/perf/net_table.h"
+#include "tools/perf/plugin/net_table.h"
 
 namespace slime::perf {
 

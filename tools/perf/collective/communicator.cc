@@ -1,4 +1,4 @@
-#include "tools/perf/communicator.h"
+#include "tools/perf/collective/communicator.h"
 
 #include <pthread.h>
 
