@@ -67,14 +67,9 @@ Result<void> copy_sizes(const Sizes& from, int* to) {
   return {};
 }
 
-struct Place {
-  const void* data = nullptr;
-  const MemoryRegion* region = nullptr;  // nullptr: nothing was received into device memory
-};
-
-// The first place in device memory that something was received into.
-Result<Place> device_memory_of(const Device& device, const FlushArguments& arguments) {
-  if (!device.properties().takes_device_memory()) return Place{};
+// The first receive of the group that has put something into device memory; -1: none has.
+Result<int> first_in_device_memory(const Device& device, const FlushArguments& arguments) {
+  if (!device.properties().takes_device_memory()) return -1;
   if (arguments.n < 1 || arguments.n > kMaxReceives) {
     return fail(make_error(Status::kInvalid, 0, "a flush of %d receives: 1 to %d are possible",
                            arguments.n, kMaxReceives));
@@ -85,12 +80,10 @@ Result<Place> device_memory_of(const Device& device, const FlushArguments& argum
   for (int i = 0; i < arguments.n; ++i) {
     const auto* const region = static_cast<const MemoryRegion*>(arguments.mhandles[i]);
     if (arguments.sizes[i] <= 0 || region == nullptr || region->kind == MemoryKind::kHost) continue;
-    if (!transferable(device, arguments.data[i], 1, region)) {
-      return fail(out_of_region(device, arguments.data[i], 1, region));
-    }
-    return Place{arguments.data[i], region};
+    if (transferable(device, arguments.data[i], 1, region)) return i;
+    return fail(out_of_region(device, arguments.data[i], 1, region));
   }
-  return Place{};
+  return -1;
 }
 
 }  // namespace
@@ -151,11 +144,12 @@ Result<void> iflush(void* recv_comm, const FlushArguments& arguments, void** req
   if (comm == nullptr) return fail(not_a(CommKind::kRecv, recv_comm));
   if (request == nullptr) return fail(null_argument("request"));
   *request = nullptr;
-  const auto place = device_memory_of(*comm->device, arguments);
-  if (!place) return fail(place.error());
-  if (place->region == nullptr) return {};
+  const auto first = first_in_device_memory(*comm->device, arguments);
+  if (!first) return fail(first.error());
+  if (*first < 0) return {};
+  const auto* const region = static_cast<const MemoryRegion*>(arguments.mhandles[*first]);
   Request* begun = nullptr;
-  if (comm->recv->flush(place->data, place->region, &begun) != Status::kOk) {
+  if (comm->recv->flush(arguments.data[*first], region, &begun) != Status::kOk) {
     return fail(failure_of(*comm->recv));
   }
   *request = begun;

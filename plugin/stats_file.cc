@@ -19,7 +19,7 @@ namespace slime::plugin {
 namespace {
 
 // A reader of a FIFO that sleeps for longer loses the report: NCCL waits for us.
-constexpr uint64_t kPatienceNs = 1000000000;
+constexpr uint64_t kWriteTimeoutNs = 1000000000;
 
 [[gnu::format(printf, 1, 2)]] tl::unexpected<Error> refuse(const char* format, ...) {
   char why[PATH_MAX + 256];
@@ -61,7 +61,7 @@ Result<void> check_directory(const std::string& path) {
       path.c_str(), directory.c_str());
 }
 
-enum class Way {
+enum class WriteMode {
   kReplace,
   kInPlace,  // a file without a name: of memfd_create, or removed
   kStream,   // the report is appended: a FIFO, a device, our own output
@@ -69,7 +69,7 @@ enum class Way {
 
 struct Target {
   std::string path;
-  Way way = Way::kReplace;
+  WriteMode mode = WriteMode::kReplace;
   bool linked = false;
 };
 
@@ -95,20 +95,20 @@ Result<Target> regular_behind_link(const std::string& path, const struct stat& f
         path.c_str(), found.st_uid, geteuid());
   }
   // /dev/stdout, where a shell has redirected it: to replace that file would lose what is in it.
-  if (is_own_output(found)) return Target{path, Way::kStream, true};
-  if (found.st_nlink == 0) return Target{path, Way::kInPlace, true};
+  if (is_own_output(found)) return Target{path, WriteMode::kStream, true};
+  if (found.st_nlink == 0) return Target{path, WriteMode::kInPlace, true};
   char real[PATH_MAX];
   if (realpath(path.c_str(), real) == nullptr) {
     return fail(system_error(errno, "NCCL_SLIME_STATS: cannot look behind %s", path.c_str()));
   }
   if (auto checked = check_directory(real); !checked) return fail(checked.error());
-  return Target{real, Way::kReplace, true};
+  return Target{real, WriteMode::kReplace, true};
 }
 
 Result<Target> find_target(const std::string& path) {
   struct stat found {};
   if (lstat(path.c_str(), &found) != 0) {
-    if (errno == ENOENT) return Target{path, Way::kReplace};
+    if (errno == ENOENT) return Target{path, WriteMode::kReplace};
     return fail(system_error(errno, "NCCL_SLIME_STATS: cannot look at %s", path.c_str()));
   }
   const bool linked = S_ISLNK(found.st_mode);
@@ -117,9 +117,11 @@ Result<Target> find_target(const std::string& path) {
     if (auto followed = follow(path, link, &found); !followed) return fail(followed.error());
   }
   if (S_ISREG(found.st_mode)) {
-    return linked ? regular_behind_link(path, found) : Result<Target>(Target{path, Way::kReplace});
+    return linked ? regular_behind_link(path, found)
+                  : Result<Target>(Target{path, WriteMode::kReplace});
   }
-  if (S_ISFIFO(found.st_mode) || S_ISCHR(found.st_mode)) return Target{path, Way::kStream, linked};
+  if (S_ISFIFO(found.st_mode) || S_ISCHR(found.st_mode))
+    return Target{path, WriteMode::kStream, linked};
   return refuse("%s is a %s; name a file, a FIFO or a character device", path.c_str(),
                 S_ISDIR(found.st_mode)    ? "directory"
                 : S_ISBLK(found.st_mode)  ? "block device"
@@ -127,11 +129,11 @@ Result<Target> find_target(const std::string& path) {
                                           : "thing of another kind");
 }
 
-// `patience_ns`: how long all of it may take where the reader does not take it at once.
+// `timeout_ns`: how long all of it may take where the reader does not take it at once.
 Result<void> write_all(int fd, const std::string& path, const std::string& text,
-                       uint64_t patience_ns) {
+                       uint64_t timeout_ns) {
   const Clock& clock = SteadyClock::instance();
-  const uint64_t deadline = clock.now_ns() + patience_ns;
+  const uint64_t deadline = clock.now_ns() + timeout_ns;
   size_t done = 0;
   while (done < text.size()) {
     const ssize_t n = ::write(fd, text.data() + done, text.size() - done);
@@ -146,7 +148,7 @@ Result<void> write_all(int fd, const std::string& path, const std::string& text,
     const uint64_t now = clock.now_ns();
     if (now >= deadline) {
       return refuse("the reader of %s does not read it: %zu of %zu bytes taken in %.0f s",
-                    path.c_str(), done, text.size(), static_cast<double>(patience_ns) / 1e9);
+                    path.c_str(), done, text.size(), static_cast<double>(timeout_ns) / 1e9);
     }
     pollfd room{.fd = fd, .events = POLLOUT, .revents = 0};
     poll(&room, 1, static_cast<int>((deadline - now) / 1000000 + 1));
@@ -205,7 +207,7 @@ Result<void> stream(const Target& target, const std::string& text) {
     if (!also) return fail(also.error());
     reader = std::move(*also);
   }
-  return write_all(file->get(), target.path, text, kPatienceNs);
+  return write_all(file->get(), target.path, text, kWriteTimeoutNs);
 }
 
 Result<void> write_in_place(const Target& target, const std::string& text) {
@@ -222,12 +224,12 @@ Result<void> write_in_place(const Target& target, const std::string& text) {
 Result<void> write_stats(const std::string& path, const std::string& text) {
   const auto target = find_target(path);
   if (!target) return fail(target.error());
-  switch (target->way) {
-    case Way::kStream:
+  switch (target->mode) {
+    case WriteMode::kStream:
       return stream(*target, text);
-    case Way::kInPlace:
+    case WriteMode::kInPlace:
       return write_in_place(*target, text);
-    case Way::kReplace:
+    case WriteMode::kReplace:
       break;
   }
   return replace(target->path, text);
