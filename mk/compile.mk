@@ -134,32 +134,35 @@ endif
 
 # Rules -------------------------------------------------------------------------------------------
 
-# Tests and what only parses command lines gain nothing from -O2, and compile in half the time
-# without it. With address and ubsan even -O1 doubles it, and only tests that simulate for long gain
-# by that. An OPT of the user's holds everywhere.
+# Tests compile in half the time without optimisation, and only those that simulate for long run
+# faster with it. What only parses command lines gains nothing from -O2. An OPT of the user's holds
+# everywhere.
 BUSY_TESTS := collnet engine model support
-TEST_OPT = $(if $(filter file,$(origin OPT)),$(if $(filter asan,$(SAN)),-O0,-O1))
-$(BUILD)/obj/test/%.o $(BUILD)/obj/tools/info/%.o $(BUILD)/obj/tools/%/options.o: \
-  OPT_HERE = $(TEST_OPT)
+TEST_OPT = $(if $(filter file,$(origin OPT)),-O0)
+CLI_OPT  = $(if $(filter file,$(origin OPT)),$(if $(filter asan,$(SAN)),-O0,-O1))
+$(BUILD)/obj/test/%.o: OPT_HERE = $(TEST_OPT)
+$(BUILD)/obj/tools/info/%.o $(BUILD)/obj/tools/%/options.o: OPT_HERE = $(CLI_OPT)
 $(foreach d,$(BUSY_TESTS),$(BUILD)/obj/test/$d/%.o): OPT_HERE = $(TEST_OPT:-O0=-O1)
 
-# Headers of the C++ library are half of what a small source takes to compile, GoogleTest's a third
-# of what a test does. The sanitizers' builds compile them once for each level of optimisation; the
-# plain one notices who forgets to include them. It also has the warnings: compiled headers lose that
-# they are the system's, whose are not shown.
-ifneq ($(filter asan ubsan tsan,$(SAN)),)
+# GoogleTest's headers are a third of what a test takes to compile, those of the C++ library half of a
+# small source. Both are compiled once for each level of optimisation, the latter only with a
+# sanitizer: the plain build finds the source that forgets to include one. Warnings come from the
+# plain build too, where GCC 12 takes a compiled header for ours and not for the system's.
+ifneq ($(SAN),fuzz)
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 HEADERS_std   := algorithm array atomic bit chrono cstddef cstdint cstdio cstring deque functional \
   map memory mutex optional random ranges span string string_view thread tl/expected.hpp utility vector
 HEADERS_tests := $(HEADERS_std) gmock/gmock.h gtest/gtest.h
 # $(1) std or tests, $(2) flags, of which the last level counts
 PCH_OF = $(BUILD)/pch/$(1)$(lastword $(filter -O%,$(OPT) $(2))).h
-use_pch = -w -fpch-preprocess -include $(call PCH_OF,$(1),$(2))
-PCHS = $(sort $(foreach o,$(OPT) $(TEST_OPT) $(TEST_OPT:-O0=-O1),$(call PCH_OF,$(1),$o).gch))
-$(BUILD)/obj/%.o: PCH_HERE = $(call use_pch,std,$(OPT_HERE))
+use_pch = $(if $(SAN),-w) -fpch-preprocess -include $(call PCH_OF,$(1),$(2))
+PCHS = $(sort $(foreach o,$(OPT) $(CLI_OPT) $(TEST_OPT) $(TEST_OPT:-O0=-O1),$(call PCH_OF,$(1),$o).gch))
 $(BUILD)/obj/test/%.o: PCH_HERE = $(call use_pch,tests,$(OPT_HERE))
-$(call objects,$(filter-out test/%,$(ALL_SRCS))): | $(call PCHS,std)
 $(call objects,$(filter test/%,$(ALL_SRCS))): | $(call PCHS,tests)
+ifneq ($(SAN),)
+$(BUILD)/obj/%.o: PCH_HERE = $(call use_pch,std,$(OPT_HERE))
+$(call objects,$(filter-out test/%,$(ALL_SRCS))): | $(call PCHS,std)
+endif
 $(BUILD)/pch/%.h.gch: $(FLAGS_FILE) | $(BUILD)/gen/tools.ok
 	$(call say,PCH,$@)
 	@mkdir -p $(@D)

@@ -82,9 +82,9 @@ TEST(RailDescription, ControlCharactersOfAPeerAreReplaced) {
   const auto result = fit(describe(fake_caps("eth0")), peer);
   ASSERT_FALSE(result);
   EXPECT_TRUE(std::ranges::none_of(result.error().what, [](char c) { return c < ' '; }));
-  EXPECT_NE(result.error().what.find(std::string(peer.name.size(), '?') + " (f?ke)"),
-            std::string::npos)
-      << result.error().what;
+  std::string shown(peer.name.size(), '?');
+  shown += " (f?ke)";
+  EXPECT_NE(result.error().what.find(shown), std::string::npos) << result.error().what;
 }
 
 // The listener judges first and tells the peer; both logs name both rails.
