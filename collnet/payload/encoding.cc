@@ -22,6 +22,10 @@ uint32_t widened(DataType type, std::byte element) {
   return type == DataType::kInt8 ? static_cast<uint32_t>(int32_t{static_cast<int8_t>(bits)}) : bits;
 }
 
+bool travels_as_words(Encoding encoding) {
+  return encoding == Encoding::kWidened || encoding == Encoding::kThreeWords;
+}
+
 }  // namespace
 
 Encoding encoding_of(DataType type, sap::Op op, uint32_t formats) {
@@ -45,6 +49,7 @@ sap::Format format_of_words(Encoding encoding, DataType type) {
 
 void to_words(Encoding encoding, DataType type, const std::byte* elements, uint32_t count,
               std::byte* words) {
+  if (!travels_as_words(encoding)) return;
   for (uint32_t i = 0; i < count; ++i) {
     if (encoding == Encoding::kWidened) {
       put32(words + size_t{4} * i, widened(type, elements[i]));
@@ -59,6 +64,7 @@ void to_words(Encoding encoding, DataType type, const std::byte* elements, uint3
 }
 
 void from_words(Encoding encoding, const std::byte* words, uint32_t count, std::byte* elements) {
+  if (!travels_as_words(encoding)) return;
   for (uint32_t i = 0; i < count; ++i) {
     if (encoding == Encoding::kWidened) {
       elements[i] = static_cast<std::byte>(get32(words + size_t{4} * i));

@@ -18,7 +18,7 @@ class ConnectorImpl final : public Connector {
         listener_(listener),
         peer_(listener.to_string()),
         fd_(std::move(fd)),
-        deadline_(fabric.clock(), fabric.settings().connect_timeout) {}
+        deadline_(fabric.clock(), seconds_to_ns(fabric.settings().connect_timeout)) {}
 
   void greet(const Nonce& nonce) {
     hello_.value.nonce = nonce;
@@ -28,11 +28,10 @@ class ConnectorImpl final : public Connector {
   }
 
   Result<std::unique_ptr<SendComm>> step() override {
-    // Before the look: who was held up looks once more. That may begin another wait.
-    const bool late = deadline_.passed();
+    const Deadline::Look look(deadline_);
     Status status = Status::kOk;
     while (status == Status::kOk && state_ != State::kDone) status = advance();
-    if (status == Status::kAgain && late && deadline_.passed()) {
+    if (status == Status::kAgain && look.expired()) {
       error_ =
           make_error(Status::kTimeout, 0, "no answer in time while waiting for %s", waits_for());
       status = error_.status;
@@ -49,7 +48,7 @@ class ConnectorImpl final : public Connector {
   enum class State { kConnect, kHello, kWelcome, kConfirm, kChannels, kReady, kPeerReady, kDone };
 
   // A listener with more visitors than places resets the connections of some.
-  static constexpr double kAgainSeconds = 0.02;
+  static constexpr uint64_t kAgainNs = 20'000'000;
 
   Status advance() {
     Status status = run();
@@ -89,11 +88,12 @@ class ConnectorImpl final : public Connector {
 
   Status dial_again() {
     const Clock& clock = fabric_.clock();
-    if (!again_until_) again_until_ = Deadline(clock, fabric_.settings().connect_timeout);
-    pause_ = Deadline(clock, kAgainSeconds);
+    if (!again_until_)
+      again_until_ = Deadline(clock, seconds_to_ns(fabric_.settings().connect_timeout));
+    pause_ = Deadline(clock, kAgainNs);
     fd_.reset();
     hello_.restart();
-    deadline_.restart(fabric_.settings().connect_timeout);
+    deadline_.restart(seconds_to_ns(fabric_.settings().connect_timeout));
     state_ = State::kConnect;
     return Status::kAgain;
   }
@@ -124,7 +124,7 @@ class ConnectorImpl final : public Connector {
   Status send_hello() {
     const Status status = hello_.send(fd_, &error_);
     // The peer may be far from its accept; it answers when it gets there.
-    if (status == Status::kOk) deadline_.restart(fabric_.settings().request_timeout);
+    if (status == Status::kOk) deadline_.restart(seconds_to_ns(fabric_.settings().request_timeout));
     return status;
   }
 
@@ -143,7 +143,7 @@ class ConnectorImpl final : public Connector {
         welcome.eager_max > hello_.value.eager_max) {
       return refuse("its welcome does not fit what was offered");
     }
-    deadline_.restart(fabric_.settings().connect_timeout);
+    deadline_.restart(seconds_to_ns(fabric_.settings().connect_timeout));
     return open_channels();
   }
 

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/net/socket.h"
 #include "base/random.h"
 #include "engine/comm.h"
@@ -99,19 +100,6 @@ class HandshakeMessage {
 
  private:
   size_t done_ = 0;
-};
-
-// A time by which something must have happened.
-class Deadline {
- public:
-  Deadline(const Clock& clock, double seconds)
-      : clock_(&clock), end_ns_(clock.now_ns() + seconds_to_ns(seconds)) {}
-  bool passed() const { return clock_->now_ns() >= end_ns_; }
-  void restart(double seconds) { end_ns_ = clock_->now_ns() + seconds_to_ns(seconds); }
-
- private:
-  const Clock* clock_;
-  uint64_t end_ns_;
 };
 
 // The channels of a link that is being set up, at one end. Channel i is of rail i modulo the rails

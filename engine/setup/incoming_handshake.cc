@@ -18,7 +18,7 @@ IncomingHandshake::IncomingHandshake(Fabric& fabric, Device& device, const Nonce
       peer_(accepted.peer.to_string()),
       fd_(std::move(accepted.fd)),
       since_ns_(fabric.clock().now_ns()),
-      deadline_(fabric.clock(), fabric.settings().handshake_timeout) {}
+      deadline_(fabric.clock(), seconds_to_ns(fabric.settings().handshake_timeout)) {}
 
 Status IncomingHandshake::step() {
   if (status_ == Status::kAgain) status_ = step_on();
@@ -26,11 +26,10 @@ Status IncomingHandshake::step() {
 }
 
 Status IncomingHandshake::step_on() {
-  // Before the look: who was held up looks once more. That may begin another wait.
-  const bool late = deadline_.passed();
+  const Deadline::Look look(deadline_);
   Status status = Status::kOk;
   while (status == Status::kOk && state_ != State::kDone) status = advance();
-  if (status == Status::kAgain && late && deadline_.passed()) {
+  if (status == Status::kAgain && look.expired()) {
     status = give_up(Status::kTimeout, proven() ? "the handshake was not finished in time"
                                                 : "it connected and did not say hello in time");
   }
@@ -77,7 +76,7 @@ Status IncomingHandshake::receive_hello() {
     return give_up(Status::kRemote, "it has not seen this listener's handle (wrong nonce)");
   }
   peer_ = peer_name(hello.name, address_);
-  deadline_.restart(fabric_.settings().connect_timeout);
+  deadline_.restart(seconds_to_ns(fabric_.settings().connect_timeout));
   welcome_.value.name = own_name();
   const uint32_t rails = hello.rails.count;
   if (rails < 1 || rails > kMaxRails) {

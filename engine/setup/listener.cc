@@ -30,8 +30,10 @@ class ListenerImpl final : public Listener, private VisitorPort {
   }
 
   Result<std::unique_ptr<RecvComm>> accept() override {
-    if (!deadline_) deadline_ = Deadline(fabric_.clock(), fabric_.settings().request_timeout);
-    const bool late = deadline_->passed();  // before the look: a held up process looks once more
+    if (!deadline_) {
+      deadline_ = Deadline(fabric_.clock(), seconds_to_ns(fabric_.settings().request_timeout));
+    }
+    const Deadline::Look look(*deadline_);
     for (auto incoming = incoming_.begin(); incoming != incoming_.end();) {
       const Status status = incoming->step();
       if (status == Status::kAgain) {
@@ -51,7 +53,7 @@ class ListenerImpl final : public Listener, private VisitorPort {
     const Status status = accept_visitors(fd_, fabric_.clock().now_ns(), &error);
     if (status != Status::kOk && status != Status::kAgain) return fail(std::move(error));
     // Who has proven itself has come, and has a deadline of its own.
-    if (late && std::ranges::none_of(incoming_, &IncomingHandshake::proven))
+    if (look.expired() && std::ranges::none_of(incoming_, &IncomingHandshake::proven))
       return fail(nobody_came());
     return nullptr;
   }

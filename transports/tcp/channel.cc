@@ -135,6 +135,7 @@ void TcpChannel::fence() {
 // input ended too, what the peer still sends would make the kernel reset the connection and throw
 // away what the peer has not got yet (linux/net/ipv4/tcp_input.c, tcp_rcv_state_process).
 void TcpChannel::hang_up() {
+  if (dialer_) dialer_->fd().reset();  // a connection that does not stand yet has nothing to lose
   if (fd_) ::shutdown(fd_.get(), SHUT_WR);
 }
 
