@@ -2,8 +2,8 @@
 //
 // The rule: a wait has timed out only if a look that began after its deadline found nothing. A
 // process that was stopped past the deadline (a debugger, a busy machine) may find what it waits
-// for in its sockets; it reads them once more before it reports a time-out. So every wait is
-// written as
+// for in its sockets; it reads them once more before it reports a time-out. A wait of the
+// set-up is written as
 //
 //     const Deadline::Look look(deadline);
 //     ... read the socket ...
