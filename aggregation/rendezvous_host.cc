@@ -87,7 +87,7 @@ std::vector<Introduction> Gathering::introductions() const {
 
 Result<void> Gathering::gather() {
   for (;;) {
-    const bool late = is_late();  // after a pause, everybody is read once more before a time-out
+    const bool late = is_late();  // read all sockets once more before a time-out
     std::erase_if(members_, [this](const Joiner& member) { return is_gone(member); });
     Error error;
     const Status status = look(&error);

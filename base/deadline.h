@@ -1,9 +1,9 @@
 // A time by which something must have happened, and the rule by which it counts as missed.
 //
 // The rule: a wait has timed out only if a look that began after its deadline found nothing. A
-// process that was stopped past the deadline (a debugger, a busy machine) may find what it waits
-// for in its sockets; it reads them once more before it reports a time-out. A wait of the
-// set-up is written as
+// process may be stopped past its deadline (a debugger, a busy machine) while what it waits for
+// arrives. So it reads its sockets once more before it reports a time-out. A wait of the set-up is
+// written as
 //
 //     const Deadline::Look look(deadline);
 //     ... read the socket ...

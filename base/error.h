@@ -53,7 +53,7 @@ constexpr const char* status_name(Status status) {
 // `what` is one sentence: operation, peer, device, size, exact code, and what to try.
 struct Error {
   Status status = Status::kInternal;
-  int code = 0;  // errno, provider code or completion code; 0 where there is none
+  int code = 0;  // errno, or the code of a provider or completion; 0: none
   std::string what;
 };
 

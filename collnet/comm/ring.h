@@ -19,9 +19,8 @@
 
 namespace slime {
 
-// Calls step(now_ns) until it is true. False: nor was the call that began after the deadline. So
-// after a pause of this thread, what lies in the sockets is read once more before a time-out is
-// reported. The deadline may change meanwhile.
+// Calls step(now_ns) until it returns true, or until a call that began after the deadline returned
+// false (base/deadline.h has the rule). `deadline_ns` is a reference because step() may change it.
 template <typename Step>
 bool step_until(const Clock& clock, const uint64_t& deadline_ns, Step step) {
   for (;;) {

@@ -1,4 +1,4 @@
-// What a worker says when something is wrong.
+// The errors of a worker.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace slime {
 
-// A result that is not what the contributions come to, for the `times`-th time in this round.
+// The check of a result has failed, for the `times`-th time in this round.
 Error damaged_error(const sap::Header& result, uint32_t times);
 Error reject_error(const sap::Header& reject, uint32_t code);
-// No answer from whoever serves the slot (`by`).
+// The destination `by`, a shard or a rank, has not answered a slot's contribution.
 Error unanswered_error(const JobRoute& route, const Destination& by, const RoundTimer& timer,
                        uint64_t now_ns);
-// No contribution from the ranks `missing`.
+// The ranks `missing` have not contributed in time.
 Error overdue_error(const std::string& missing, const RoundTimer& timer, uint64_t now_ns);
 
 }  // namespace slime

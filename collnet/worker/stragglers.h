@@ -29,9 +29,9 @@ class Stragglers {
   void on_status(const Arrived& arrived, uint64_t now_ns);
   void clear();  // a result has come, or the job has moved
 
-  // "1, 4-7", by the newest answer; empty: there is none.
+  // The ranks that the newest status lacks, as "1, 4-7"; empty without a status.
   std::string missing() const { return arrived_ ? missing(*arrived_) : ""; }
-  // What is new of that: a report every few seconds, because many slots wait, perhaps for different
+  // The same, if it is new: a report every few seconds, because many slots may wait for different
   // ranks.
   std::optional<std::string> take_report();
 

@@ -56,12 +56,13 @@ class SwitchHealth {
     return time_.ns() - std::max(heard_[rail], since) >= silent_ns_;
   }
   void report(Error error);  // the first trouble counts
-  // Trouble, too. `silent`: a bit for each rail with a slot that waits in vain, of `rails`.
+  // The switch has not answered on `rail`. `silent`: a bit for each of the `rails` on which it has
+  // not answered some slot. This is trouble, too.
   void report_silence(uint32_t rail, uint32_t silent, uint32_t rails, Error error);
 
   const std::optional<Error>& trouble() const { return trouble_; }
-  // A bit for each rail that is silent while others are not: the job can do without these. Of the
-  // last trouble; 0: that was not of rails.
+  // A bit for each rail that was silent, at the last trouble, while others were not: the job can do
+  // without these. 0: the last trouble was not of rails.
   uint32_t lost_rails() const { return lost_rails_; }
 
  private:

@@ -1,8 +1,8 @@
-// By what works are recognised: at the peer by the 32-bit immediates of the link protocol, at home
-// by a WorkId.
+// The two names of a work: the 32-bit immediate, by which the peer recognises it, and the WorkId,
+// by which this end does.
 //
-// Immediates. Each work announces itself with one; completion is
-// counted from them, never inferred from the order of arrival (EFA's SRD delivers out of order).
+// Immediates. Each work carries one, and completion is counted from them, never inferred from the
+// order of arrival (EFA's SRD delivers out of order).
 //
 //   data     0 | entry 6 | sub 3 | stripe 6 | stripes-1 6 | generation 9
 //   cts      1 | entry 6 | sequence 24
