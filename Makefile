@@ -112,7 +112,7 @@ fuzzers: $(FUZZ_BINS)
 vectors:
 	@mk/ensure-tools.sh build test
 	$(Q)$(MAKE) --no-print-directory $(JOBS) $(BUILD)/test/vectors
-	SLIME_WRITE_VECTORS=test/vectors $(BUILD)/test/vectors --gtest_filter='Generator.*'
+	SLIME_WRITE_VECTORS=test/vectors/data $(BUILD)/test/vectors --gtest_filter='Generator.*'
 
 bench:
 	@mk/ensure-tools.sh build bench

@@ -44,7 +44,7 @@ PLUGIN_LINK_FLAGS := -shared -Wl,-soname,libnet-slime.so -Wl,--version-script,pl
 
 # Sources -----------------------------------------------------------------------------------------
 
-sources = $(sort $(foreach d,$(1),$(wildcard $(d)/*.cc $(d)/*/*.cc)))
+sources = $(sort $(foreach d,$(1),$(wildcard $(d)/*.cc $(d)/*/*.cc $(d)/*/*/*.cc)))
 objects = $(patsubst %.cc,$(BUILD)/obj/%.o,$(1))
 # Directories under $(1) that hold sources, without the names in $(2).
 groups  = $(filter-out $(2),$(sort $(patsubst $(1)/%/,%,$(dir $(wildcard $(1)/*/*.cc)))))
@@ -95,12 +95,11 @@ TESTS     := $(call groups,test,support $(TEST_PROGRAMS) $(if $(THRIFT),,p4) $(i
   $(if $(filter tsan,$(SAN)),fuzz model tofino vectors))
 # A fuzz target is a file of test/fuzz; what they share is below, and *_test.cc is for GoogleTest.
 FUZZ_TARGETS := $(patsubst test/fuzz/%.cc,%,$(filter-out %_test.cc,$(sort $(wildcard test/fuzz/*.cc))))
-FUZZ_SHARED  := $(wildcard test/fuzz/support/*.cc test/support/*.cc) $(SRCS_TEST_fuzz)
+FUZZ_SHARED  := $(call sources,test/fuzz/support test/support) $(SRCS_TEST_fuzz)
 ALL_SRCS  := $(LIB_SRCS) $(SWITCH_SRCS) $(BMV2_SRCS) $(sort $(TOFINO_SRCS) switch/tofino/info.cc) \
   $(AGGREGATION_SRCS) \
   $(filter-out $(if $(THRIFT),,test/p4/%) $(if $(GRPC),,test/tofino/%), \
-    $(call sources,tools bench test examples)) \
-  $(wildcard test/fuzz/support/*.cc)
+    $(call sources,tools bench test examples))
 
 LIB_A       := $(BUILD)/lib/libslime.a
 PLUGIN_SO   := $(BUILD)/lib/libnet-slime.so
@@ -239,14 +238,13 @@ $(1): $(call objects,$(2)) $(LIB_A) $(SOURCES_FILE)
 	@mkdir -p $$(@D)
 	$$(Q)$$(CXX) -o $$@ $$(filter %.o,$$^) $$(LIB_A) $(3) $$(LINK_ALL) -ldl
 endef
-common = $(sort $(wildcard $(1)/*.cc))
 $(foreach t,$(TOOLS),$(eval $(call program,$(BUILD)/bin/slime-$t,$(call sources,tools/$t) \
-  $(SRCS_$t) $(call common,tools/common),$(LIBS_$t))))
+  $(SRCS_$t) $(call sources,tools/common),$(LIBS_$t))))
 $(foreach b,$(BENCHES),$(eval $(call program,$(BUILD)/bin/bench-$b,$(call sources,bench/$b) \
-  $(call common,bench/common))))
+  $(call sources,bench/common))))
 $(foreach e,$(EXAMPLES),$(eval $(call program,$(BUILD)/bin/example-$(subst _,-,$e),examples/$e.cc,)))
 $(foreach t,$(TESTS),$(eval $(call program,$(BUILD)/test/$t,$(call sources,test/$t) \
-  $(SRCS_TEST_$t) $(call common,test/support),-lgmock_main -lgmock -lgtest $(LIBS_TEST_$t))))
+  $(SRCS_TEST_$t) $(call sources,test/support),-lgmock_main -lgmock -lgtest $(LIBS_TEST_$t))))
 $(foreach t,$(TEST_PROGRAMS),$(eval $(call program,$(BUILD)/test/$t,$(call sources,test/$t),)))
 ifeq ($(SAN),fuzz)
 $(foreach t,$(FUZZ_TARGETS),$(eval $(call program,$(BUILD)/bin/fuzz-$t,test/fuzz/$t.cc \

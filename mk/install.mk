@@ -29,7 +29,7 @@ ifneq ($(TOOL_BINS),)
 endif
 	$(call filled,mk/slime-switchd.service.in,$(UNITDIR)/slime-switchd.service)
 	install -m 644 $(TOP_DOCS) $(DESTDIR)$(DOCDIR)
-	install -m 644 $(wildcard docs/*.md) $(DESTDIR)$(DOCDIR)/docs
+	install -m 644 $(wildcard docs/*.md docs/*.svg) $(DESTDIR)$(DOCDIR)/docs
 	install -m 644 $(wildcard examples/*.cc) switch/switch.example.yaml $(DESTDIR)$(DOCDIR)/examples
 	install -m 644 $(wildcard $(addprefix nccl-tests-configs/*.,conf md)) \
 	  $(DESTDIR)$(DATADIR)/nccl-tests-configs

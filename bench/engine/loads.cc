@@ -2,9 +2,9 @@
 
 #include <array>
 
-#include "bench/common/bare_link.h"
-#include "bench/common/comm_load.h"
-#include "bench/common/null_hosts.h"
+#include "test/support/load/bare_link.h"
+#include "test/support/load/comm_load.h"
+#include "test/support/load/null_hosts.h"
 
 namespace slime::bench {
 namespace {
@@ -21,21 +21,21 @@ double per_work(uint64_t ns, uint64_t works) {
 struct RawPair {
   RawPair() {
     caps.name = "null";
-    left = std::make_unique<NullChannel>(network, caps, ChannelOptions{true, false});
-    right = std::make_unique<NullChannel>(network, caps, ChannelOptions{false, false});
-    if (left->connect(right->address()) != Status::kOk) give_up(left->failure());
+    left = std::make_unique<test::NullChannel>(network, caps, ChannelOptions{true, false});
+    right = std::make_unique<test::NullChannel>(network, caps, ChannelOptions{false, false});
+    if (left->connect(right->address()) != Status::kOk) test::give_up(left->failure());
     for (Work& work : works) work.length = kWorkBytes;
   }
   void drain_right() {
     size_t count = done.size();
     while (count == done.size()) {
-      if (right->poll(done, &count) != Status::kOk) give_up(right->failure());
+      if (right->poll(done, &count) != Status::kOk) test::give_up(right->failure());
     }
   }
 
   RailCaps caps;
-  NullNetwork network;
-  std::unique_ptr<NullChannel> left, right;
+  test::NullNetwork network;
+  std::unique_ptr<test::NullChannel> left, right;
   std::array<Work, 64> works;
   std::array<Done, 64> done;
 };
@@ -49,7 +49,7 @@ class RailLoad final : public Load {
       size_t count = 0;
       Status status = channel().post(std::span(pair_.works).first(batch_), &count);
       if (status == Status::kOk) status = channel().poll(pair_.done, &count);
-      if (status != Status::kOk || count != batch_) give_up(channel().failure());
+      if (status != Status::kOk || count != batch_) test::give_up(channel().failure());
     }
     const uint64_t ended = now_ns();
     pair_.drain_right();
@@ -74,7 +74,7 @@ class QueueLoad final : public Load {
       size_t count = 0;
       Status status = queue_.flush(channel(), started);
       if (status == Status::kOk) status = channel().poll(pair_.done, &count);
-      if (status != Status::kOk || count == 0) give_up(channel().failure());
+      if (status != Status::kOk || count == 0) test::give_up(channel().failure());
       for (size_t k = 0; k < count; ++k) queue_.complete(kWorkBytes);
     }
     const uint64_t ended = now_ns();
@@ -115,13 +115,13 @@ class LinkLoad final : public Load {
  private:
   const uint32_t batch_;
   uint64_t submitted_ = 0;
-  NullHosts hosts_;
-  BareLink link_;
+  test::NullHosts hosts_;
+  test::BareLink link_;
 };
 
 class MessageLoad final : public Load {
  public:
-  MessageLoad(uint32_t rails, uint32_t stripes, const CommLoadOptions& options)
+  MessageLoad(uint32_t rails, uint32_t stripes, const test::CommLoadOptions& options)
       : stripes_(stripes),
         window_(options.window),
         hosts_(rails, kWorkBytes),
@@ -147,8 +147,8 @@ class MessageLoad final : public Load {
  private:
   const uint32_t stripes_;
   const uint32_t window_;
-  NullHosts hosts_;
-  CommLoad load_;
+  test::NullHosts hosts_;
+  test::CommLoad load_;
 };
 
 }  // namespace
@@ -160,11 +160,11 @@ std::unique_ptr<Load> make_link_load(uint32_t rails, uint32_t batch) {
 }
 std::unique_ptr<Load> make_message_load(uint32_t rails, uint32_t stripes) {
   const uint32_t window = stripes == 1 ? kMaxRequests : kPieceWorks / stripes;
-  const CommLoadOptions options{rails, 0, size_t{stripes} * kWorkBytes, window};
+  const test::CommLoadOptions options{rails, 0, size_t{stripes} * kWorkBytes, window};
   return std::make_unique<MessageLoad>(rails, stripes, options);
 }
 std::unique_ptr<Load> make_eager_load() {
-  return std::make_unique<MessageLoad>(1, 1, CommLoadOptions{1, 4096, 8, kMaxRequests / 2});
+  return std::make_unique<MessageLoad>(1, 1, test::CommLoadOptions{1, 4096, 8, kMaxRequests / 2});
 }
 
 }  // namespace slime::bench

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "bench/common/engine_pair.h"
+#include "test/support/load/engine_pair.h"
 
 namespace slime::bench {
 namespace {
@@ -14,19 +14,19 @@ constexpr size_t kPolledAtOnce = 32;
 
 BareLoop::BareLoop(const fabric::Symbols& symbols, const fabric::Nic& nic, size_t bytes)
     : symbols_(symbols),
-      domain_(value_of(
+      domain_(test::value_of(
           fabric::Domain::open(symbols, fabric::duplicate(symbols, nic.info.get()), nic.traits))) {
   prepare(from_, bytes);
   prepare(to_, bytes);
-  from_.peer = value_of(from_.endpoint.add_peer(*domain_, to_.endpoint.name()));
-  to_.peer = value_of(to_.endpoint.add_peer(*domain_, from_.endpoint.name()));
+  from_.peer = test::value_of(from_.endpoint.add_peer(*domain_, to_.endpoint.name()));
+  to_.peer = test::value_of(to_.endpoint.add_peer(*domain_, from_.endpoint.name()));
 }
 
 void BareLoop::prepare(End& end, size_t bytes) {
   static uint64_t key = uint64_t{1} << 20;  // not one of the rail's: those have random bits above
-  end.endpoint = value_of(fabric::Endpoint::open(*domain_, {.completions = kPlaces}));
+  end.endpoint = test::value_of(fabric::Endpoint::open(*domain_, {.completions = kPlaces}));
   end.memory = std::make_unique<std::byte[]>(bytes);
-  end.region = value_of(domain_->register_memory({end.memory.get(), bytes}, ++key));
+  end.region = test::value_of(domain_->register_memory({end.memory.get(), bytes}, ++key));
 }
 
 bool BareLoop::post(End& end, const End& target, uint32_t bytes) {
@@ -44,7 +44,7 @@ bool BareLoop::post(End& end, const End& target, uint32_t bytes) {
   const ssize_t code =
       ::fi_writemsg(end.endpoint.get(), &message, FI_REMOTE_CQ_DATA | FI_COMPLETION | complete);
   if (code != 0 && code != -FI_EAGAIN) {
-    give_up(fabric::fabric_error(symbols_, code, "fi_writemsg failed"));
+    test::give_up(fabric::fabric_error(symbols_, code, "fi_writemsg failed"));
   }
   end.posted += code == 0;
   return code == 0;
@@ -54,7 +54,7 @@ void BareLoop::poll(End& end) {
   std::array<fi_cq_data_entry, kPolledAtOnce> entries;
   const ssize_t count = ::fi_cq_read(end.endpoint.completions(), entries.data(), entries.size());
   if (count < 0 && count != -FI_EAGAIN) {
-    give_up(fabric::fabric_error(symbols_, count, "fi_cq_read failed"));
+    test::give_up(fabric::fabric_error(symbols_, count, "fi_cq_read failed"));
   }
   for (ssize_t i = 0; i < count; ++i) {
     const bool arrival = (entries[static_cast<size_t>(i)].flags & FI_REMOTE_CQ_DATA) != 0;

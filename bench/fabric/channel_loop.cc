@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <span>
 
-#include "bench/common/engine_pair.h"
+#include "test/support/load/engine_pair.h"
 
 namespace slime::bench {
 
@@ -23,8 +23,8 @@ ChannelLoop::ChannelLoop(Rail& from, Rail& to, uint32_t bytes)
 
 ChannelLoop::End ChannelLoop::make_end(Rail& rail, uint32_t bytes, bool active) {
   End end{rail, std::make_unique<std::byte[]>(bytes), {}, nullptr};
-  end.keys = value_of(rail.register_memory({end.memory.get(), bytes}));
-  end.channel = value_of(rail.open_channel({.active = active, .first = active}));
+  end.keys = test::value_of(rail.register_memory({end.memory.get(), bytes}));
+  end.channel = test::value_of(rail.open_channel({.active = active, .first = active}));
   return end;
 }
 
@@ -42,7 +42,7 @@ void ChannelLoop::connect() {
     right = to_.channel->connect(of_from);
     for (const End* const end : {&from_, &to_}) {
       const Status status = end == &from_ ? left : right;
-      if (status != Status::kOk && status != Status::kAgain) give_up(end->channel->failure());
+      if (status != Status::kOk && status != Status::kAgain) test::give_up(end->channel->failure());
     }
     ::usleep(100);
   }
@@ -51,7 +51,7 @@ void ChannelLoop::connect() {
 uint64_t ChannelLoop::poll(End& end) {
   std::array<Done, 32> done;
   size_t count = 0;
-  if (end.channel->poll(done, &count) != Status::kOk) give_up(end.channel->failure());
+  if (end.channel->poll(done, &count) != Status::kOk) test::give_up(end.channel->failure());
   return count;
 }
 
@@ -62,7 +62,7 @@ void ChannelLoop::stream(uint64_t works) {
         std::min({BareLoop::kDepth - (posted - sent), works - posted, uint64_t{kBatch}});
     size_t taken = 0;
     const Status status = from_.channel->post(std::span(works_).first(room), &taken);
-    if (status != Status::kOk) give_up(from_.channel->failure());
+    if (status != Status::kOk) test::give_up(from_.channel->failure());
     posted += taken;
     sent += poll(from_);
     arrived += poll(to_);

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "bench/common/comm_load.h"
 #include "bench/common/statistics.h"
 #include "bench/fabric/bare_loop.h"
 #include "bench/fabric/channel_loop.h"
 #include "engine/fabric.h"
+#include "test/support/load/comm_load.h"
 #include "transports/tcp/rail.h"
 
 namespace slime::bench {
@@ -85,7 +85,7 @@ class Row {
   const uint32_t message_;
   const uint64_t count_;             // messages of a round
   Samples engine_, backend_, bare_;  // seconds of a round
-  CommLoad load_;
+  test::CommLoad load_;
   ChannelLoop channel_loop_;
   BareLoop loop_;
 };
@@ -97,9 +97,9 @@ std::vector<fabric::Nic> find_nics(const Settings& settings, std::vector<std::st
     notes->push_back(symbols.error().what);
     return {};
   }
-  auto lifelines = value_of(tcp::open_tcp_rails(settings, nullptr));
+  auto lifelines = test::value_of(tcp::open_tcp_rails(settings, nullptr));
   *opening = std::make_unique<fabric::Opening>(
-      value_of(fabric::Opening::prepare(**symbols, std::move(lifelines.front()), settings)));
+      test::value_of(fabric::Opening::prepare(**symbols, std::move(lifelines.front()), settings)));
   return fabric::find_nics(**opening, notes);
 }
 

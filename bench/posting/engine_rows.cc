@@ -3,11 +3,11 @@
 #include <memory>
 #include <vector>
 
-#include "bench/common/bare_link.h"
-#include "bench/common/comm_load.h"
-#include "bench/common/heap_count.h"
 #include "bench/posting/model.h"
 #include "bench/posting/world.h"
+#include "test/support/heap_count.h"
+#include "test/support/load/bare_link.h"
+#include "test/support/load/comm_load.h"
 
 namespace slime::bench {
 namespace {
@@ -65,7 +65,7 @@ class LinkLoad {
 
  private:
   Hosts& hosts_;
-  BareLink link_;
+  test::BareLink link_;
 };
 
 // Messages of 64 stripes, as many as a comm takes at once.
@@ -89,7 +89,7 @@ class MessageLoad {
 
  private:
   Hosts& hosts_;
-  CommLoad load_;
+  test::CommLoad load_;
 };
 
 template <typename Load>
@@ -102,12 +102,12 @@ void run_thread(const Shape& shape, const Regime& regime, const RunLength& lengt
     for (const uint64_t end = load.completed() + works; load.completed() < end;) load.turn();
   };
   run(kWarmUp * nics);
-  const RailTotals before = sum_counters(load.channels());
-  const uint64_t started_ns = hosts.network.now_ns(), heap_before = heap_allocations();
+  const RailTotals before = test::sum_counters(load.channels());
+  const uint64_t started_ns = hosts.network.now_ns(), heap_before = test::heap_allocations();
   const uint64_t completed = load.completed();
   run(length.counted * nics);
-  outcome->allocations += heap_allocations() - heap_before;
-  const RailTotals totals = difference(sum_counters(load.channels()), before);
+  outcome->allocations += test::heap_allocations() - heap_before;
+  const RailTotals totals = test::difference(test::sum_counters(load.channels()), before);
   outcome->works += totals.works;
   outcome->doorbells += totals.doorbells;
   outcome->futile += totals.futile_posts;

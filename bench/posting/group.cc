@@ -72,7 +72,8 @@ size_t Group::poll_once(uint32_t nic, size_t most) {
   std::array<Done, 64> done;
   size_t count = 0;
   Channel& channel = *world_.nic(first_nic_ + nic).channel;
-  if (channel.poll(std::span(done).first(most), &count) != Status::kOk) give_up(channel.failure());
+  if (channel.poll(std::span(done).first(most), &count) != Status::kOk)
+    test::give_up(channel.failure());
   for (size_t i = 0; i < count && !flags_.pool; ++i) delete reinterpret_cast<Op*>(done[i].cookie);
   queues_[nic].in_flight -= static_cast<uint32_t>(count);
   outstanding_ -= count;
@@ -104,7 +105,7 @@ uint32_t Group::post_some(uint32_t nic, uint32_t most) {
       flags_.pool ? &queue.ring[queue.head % kRingCapacity] : &queue.heap.front()->work;
   size_t taken = 0;
   Channel& channel = *world_.nic(first_nic_ + nic).channel;
-  if (channel.post({first, most}, &taken) != Status::kOk) give_up(channel.failure());
+  if (channel.post({first, most}, &taken) != Status::kOk) test::give_up(channel.failure());
   if (flags_.pool) {
     queue.head += static_cast<uint32_t>(taken);
   } else if (taken == 1) {

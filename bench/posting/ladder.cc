@@ -2,8 +2,8 @@
 #include <memory>
 #include <vector>
 
-#include "bench/common/heap_count.h"
 #include "bench/posting/group.h"
+#include "test/support/heap_count.h"
 
 namespace slime::bench {
 namespace {
@@ -31,11 +31,11 @@ class Thread {
     run(length.settle * nics_);
     const RailTotals before = world_.totals();
     const uint64_t completed = completed_;
-    const uint64_t started_ns = world_.network().now_ns(), heap_before = heap_allocations();
+    const uint64_t started_ns = world_.network().now_ns(), heap_before = test::heap_allocations();
     run(length.counted * nics_);
     Share share;
-    share.allocations = heap_allocations() - heap_before;
-    share.totals = difference(world_.totals(), before);
+    share.allocations = test::heap_allocations() - heap_before;
+    share.totals = test::difference(world_.totals(), before);
     share.works_per_ns = static_cast<double>(completed_ - completed) /
                          static_cast<double>(world_.network().now_ns() - started_ns);
     for (const auto& group : groups_) {

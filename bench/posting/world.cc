@@ -20,13 +20,13 @@ World::World(const Regime& regime, uint32_t nics) {
 }
 
 void World::connect(Nic& nic) {
-  nic.channel = value_of(nic.rail->open_channel({true, false}));
-  nic.peer = value_of(nic.peer_rail->open_channel({false, false}));
+  nic.channel = test::value_of(nic.rail->open_channel({true, false}));
+  nic.peer = test::value_of(nic.peer_rail->open_channel({false, false}));
   for (int tries = 0;; ++tries) {
     const Status a = nic.channel->connect(nic.peer->address());
     const Status b = nic.peer->connect(nic.channel->address());
     if (a == Status::kOk && b == Status::kOk) return;
-    if (tries == 1000) give_up(make_error(Status::kInternal, 0, "sim rails do not connect"));
+    if (tries == 1000) test::give_up(make_error(Status::kInternal, 0, "sim rails do not connect"));
     network_.advance(1000);
   }
 }
@@ -35,7 +35,7 @@ void World::drain_peers() {
   std::array<Done, 64> done;
   for (Nic& nic : nics_) {
     for (size_t count = done.size(); count == done.size();) {
-      if (nic.peer->poll(done, &count) != Status::kOk) give_up(nic.peer->failure());
+      if (nic.peer->poll(done, &count) != Status::kOk) test::give_up(nic.peer->failure());
     }
   }
 }

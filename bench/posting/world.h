@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/common/engine_pair.h"
 #include "bench/posting/model.h"
+#include "test/support/load/engine_pair.h"
 #include "transports/sim/sim_rail.h"
 
 namespace slime::bench {

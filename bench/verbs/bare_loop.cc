@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "bench/common/engine_pair.h"
+#include "test/support/load/engine_pair.h"
 
 namespace slime::bench {
 namespace {
@@ -35,14 +35,14 @@ BareLoop::~BareLoop() {
 void BareLoop::prepare(End& end, size_t bytes) {
   const verbs::Nic& nic = *end.port->nic;
   end.completions = nic.verbs().create_cq(nic.context(), kDepth + kReceives, nullptr, nullptr, 0);
-  if (end.completions == nullptr) give_up(system_error(errno, "ibv_create_cq failed"));
-  end.pair =
-      value_of(verbs::QueuePair::create(end.port, end.completions, {kDepth, kReceives, kChain}));
+  if (end.completions == nullptr) test::give_up(system_error(errno, "ibv_create_cq failed"));
+  end.pair = test::value_of(
+      verbs::QueuePair::create(end.port, end.completions, {kDepth, kReceives, kChain}));
   end.memory = std::make_unique<std::byte[]>(bytes);
   end.region = nic.verbs().reg_mr(nic.pd(), end.memory.get(), bytes,
                                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-  if (end.region == nullptr) give_up(system_error(errno, "ibv_reg_mr failed"));
-  value_of(end.pair.initialize(0, IBV_ACCESS_REMOTE_WRITE));
+  if (end.region == nullptr) test::give_up(system_error(errno, "ibv_reg_mr failed"));
+  test::value_of(end.pair.initialize(0, IBV_ACCESS_REMOTE_WRITE));
   give_receives(end, kReceives);
 }
 
@@ -51,8 +51,8 @@ void BareLoop::connect(End& end, const End& peer, const Settings& settings) {
   path.gid = peer.port->gid.gid;
   path.lid = peer.port->lid;
   path.mtu = std::min(end.port->mtu, peer.port->mtu);
-  value_of(end.pair.receive_from(path, {peer.pair.number(), 0}));
-  value_of(end.pair.send_to(path, 0));
+  test::value_of(end.pair.receive_from(path, {peer.pair.number(), 0}));
+  test::value_of(end.pair.send_to(path, 0));
 }
 
 void BareLoop::give_receives(End& end, uint32_t count) {
@@ -64,7 +64,7 @@ void BareLoop::give_receives(End& end, uint32_t count) {
   for (; count >= requests.size(); count -= requests.size()) {
     ibv_recv_wr* refused = nullptr;
     const int code = ibv_post_recv(end.pair.get(), requests.data(), &refused);
-    if (code != 0) give_up(system_error(code, "ibv_post_recv failed"));
+    if (code != 0) test::give_up(system_error(code, "ibv_post_recv failed"));
   }
 }
 
@@ -84,7 +84,7 @@ void BareLoop::post(End& end, const End& peer, uint32_t bytes, uint32_t works) {
     request.wr.rdma.rkey = peer.region->rkey;
   }
   const int code = end.pair.post(requests.data());
-  if (code != 0) give_up(system_error(code, "ibv_post_send failed"));
+  if (code != 0) test::give_up(system_error(code, "ibv_post_send failed"));
   end.posted += works;
 }
 
@@ -94,8 +94,8 @@ void BareLoop::poll(End& end) {
   for (int i = 0; i < count; ++i) {
     const ibv_wc& completion = completions[static_cast<size_t>(i)];
     if (completion.status != IBV_WC_SUCCESS) {
-      give_up(make_error(Status::kRemote, completion.status, "a completion has status %d",
-                         completion.status));
+      test::give_up(make_error(Status::kRemote, completion.status, "a completion has status %d",
+                               completion.status));
     }
     if (completion.wr_id != kReceive) {
       end.done += completion.wr_id;

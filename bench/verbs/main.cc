@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/common/engine_pair.h"
 #include "bench/verbs/bare_loop.h"
 #include "bench/verbs/counts.h"
 #include "bench/verbs/rows.h"
+#include "test/support/load/engine_pair.h"
 
 namespace slime::bench {
 namespace {
@@ -64,7 +64,7 @@ int run(const Options& options) {
   settings.max_batch = BareLoop::kChain;
   settings.hca = options.devices.empty() ? "" : "=" + options.devices;
   std::vector<std::string> notes;
-  auto rails = value_of(verbs::open_verbs_rails(settings, &notes));
+  auto rails = test::value_of(verbs::open_verbs_rails(settings, &notes));
   if (rails.size() < 2) {
     for (const std::string& note : notes) std::fprintf(stderr, "  %s\n", note.c_str());
     std::printf("SKIPPED: bench-verbs needs two RDMA ports that are up, and there are %zu\n",

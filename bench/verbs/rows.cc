@@ -6,11 +6,11 @@
 #include <cstdio>
 
 #include "base/clock.h"
-#include "bench/common/bare_link.h"
-#include "bench/common/comm_load.h"
 #include "bench/common/statistics.h"
 #include "bench/verbs/bare_loop.h"
 #include "bench/verbs/counts.h"
+#include "test/support/load/bare_link.h"
+#include "test/support/load/comm_load.h"
 
 namespace slime::bench {
 namespace {
@@ -34,8 +34,8 @@ struct Names {
 };
 
 BareLoop bare_loop(Ports& ports, uint32_t bytes, const Settings& settings) {
-  return BareLoop(value_of(ports.from.rail->port()), value_of(ports.to.rail->port()), bytes,
-                  settings);
+  return BareLoop(test::value_of(ports.from.rail->port()), test::value_of(ports.to.rail->port()),
+                  bytes, settings);
 }
 
 void print_retries(const Counts& engine, const Counts& bare) {
@@ -105,7 +105,7 @@ class Messages final : public Stream {
     }
   }
 
-  CommLoad load_;
+  test::CommLoad load_;
 };
 
 // Works without requests, so that the send queue is always full.
@@ -152,7 +152,7 @@ class FullQueue final : public Stream {
     }
   }
 
-  BareLink link_;
+  test::BareLink link_;
 };
 
 class RoundTrip final : public Row {
@@ -175,9 +175,9 @@ class RoundTrip final : public Row {
   }
   double works_per_message() const {
     uint64_t works = 0;
-    for (const CommLoad* load : {&there_, &back_}) {
-      works += sum_counters(load->pair().send_channels).works;
-      works += sum_counters(load->pair().recv_channels).works;
+    for (const test::CommLoad* load : {&there_, &back_}) {
+      works += test::sum_counters(load->pair().send_channels).works;
+      works += test::sum_counters(load->pair().recv_channels).works;
     }
     return static_cast<double>(works) / static_cast<double>(there_.sent() + back_.sent());
   }
@@ -196,14 +196,14 @@ class RoundTrip final : public Row {
   }
 
  private:
-  static CommLoadOptions options(uint32_t message, const Settings& settings) {
+  static test::CommLoadOptions options(uint32_t message, const Settings& settings) {
     return {.eager_max = static_cast<uint32_t>(settings.eager_max), .message_bytes = message};
   }
   double half_trip_us(auto body) const {
     return seconds_of(body) * 1e6 / 2 / static_cast<double>(trips_);
   }
   // Until it has arrived. The sender's completion is not waited for, as the loop does not either.
-  static void send_one(CommLoad& load) {
+  static void send_one(test::CommLoad& load) {
     load.receive();
     while (!load.send()) load.test_send();
     do {
@@ -213,7 +213,7 @@ class RoundTrip final : public Row {
 
   const uint32_t message_;
   const uint64_t trips_;
-  CommLoad there_, back_;
+  test::CommLoad there_, back_;
   BareLoop loop_;
   Samples engine_, bare_;
 };

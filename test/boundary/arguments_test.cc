@@ -1,6 +1,6 @@
 // Every function with arguments that no correct caller passes: an error with a sentence, never a
 // crash, and nothing written.
-#include "test/boundary/net.h"
+#include "test/boundary/support/net.h"
 
 namespace slime::boundary {
 namespace {

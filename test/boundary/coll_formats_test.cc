@@ -1,14 +1,17 @@
 // Switches that do not add up all formats.
-#include "test/boundary/coll_switch.h"
+#include "test/boundary/support/coll_switch.h"
 #include "test/support/odd_switch.h"
 #include "test/support/unused_address.h"
 
 namespace slime::boundary {
 namespace {
 
-// The second adds up 32-bit integers only; in all else both are alike.
+// The second adds up 32-bit integers only; in all else both are alike. Their leases are short, as
+// the test waits for the end of one.
 class CollWords : public CollSwitch {
  protected:
+  static constexpr uint64_t kLeaseNs = 10'000'000'000;
+  CollWords() { switch_ = std::make_unique<LocalSwitch>(LocalSwitchOptions{.lease_ns = kLeaseNs}); }
   std::string switches() const override { return switch_->address() + "," + second_->address(); }
   void sum_bytes(uint8_t shift) {
     void* open[2];
@@ -32,8 +35,8 @@ class CollWords : public CollSwitch {
   static uint8_t* bytes_of(Rank& rank) { return reinterpret_cast<uint8_t*>(rank.memory.data()); }
 
   const nlohmann::json words_ = {"i32", "u32"};
-  std::unique_ptr<LocalSwitch> second_ =
-      std::make_unique<LocalSwitch>(LocalSwitchOptions{.formats = sap::kWordFormats});
+  std::unique_ptr<LocalSwitch> second_ = std::make_unique<LocalSwitch>(
+      LocalSwitchOptions{.formats = sap::kWordFormats, .lease_ns = kLeaseNs});
 };
 // The version makes no difference.
 INSTANTIATE_TEST_SUITE_P(Net, CollWords, testing::Values(8));

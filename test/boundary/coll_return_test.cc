@@ -1,5 +1,5 @@
 // A switch that goes away and comes back while two ranks sum up.
-#include "test/boundary/coll_switch.h"
+#include "test/boundary/support/coll_switch.h"
 #include "test/support/unused_address.h"
 
 namespace slime::boundary {

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <random>
 
-#include "test/boundary/coll_switch.h"
+#include "test/boundary/support/coll_switch.h"
 #include "test/support/unused_address.h"
 
 namespace slime::boundary {

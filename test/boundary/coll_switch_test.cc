@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "test/boundary/coll_switch.h"
+#include "test/boundary/support/coll_switch.h"
 
 namespace slime::boundary {
 namespace {

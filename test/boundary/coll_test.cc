@@ -1,6 +1,6 @@
 // The CollNet tables without a switch: what NCCL asks before it connects, and calls that no correct
 // caller makes.
-#include "test/boundary/coll_api.h"
+#include "test/boundary/support/coll_api.h"
 
 namespace slime::boundary {
 namespace {

@@ -4,7 +4,7 @@
 #include <random>
 #include <thread>
 
-#include "test/boundary/net.h"
+#include "test/boundary/support/net.h"
 
 namespace slime::boundary {
 namespace {

@@ -4,7 +4,7 @@
 #include <set>
 #include <sstream>
 
-#include "test/boundary/net.h"
+#include "test/boundary/support/net.h"
 
 namespace slime::boundary {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "test/boundary/traffic.h"
+#include "test/boundary/support/traffic.h"
 
 namespace slime::boundary {
 namespace {

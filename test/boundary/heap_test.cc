@@ -4,8 +4,8 @@
 // Counted is what the calling thread allocates inside the calls. A machine that stops threads may
 // make a rank late, which is a line in the log, and a line is composed on the heap: rounds with a
 // line in them are repeated. All else must be zero, however long it takes.
-#include "test/boundary/coll_switch.h"
-#include "test/boundary/net.h"
+#include "test/boundary/support/coll_switch.h"
+#include "test/boundary/support/net.h"
 #include "test/support/heap_hooks.h"
 
 namespace slime::boundary {

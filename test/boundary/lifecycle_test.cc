@@ -7,8 +7,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "test/boundary/net.h"
-#include "test/boundary/pci_loopback.h"
+#include "test/boundary/support/net.h"
+#include "test/boundary/support/pci_loopback.h"
 
 namespace slime::boundary {
 namespace {

@@ -1,8 +1,8 @@
 // Devices that NCCL merges into one (NIC fusion).
 #include <cstring>
 
-#include "test/boundary/net.h"
-#include "test/boundary/pci_loopback.h"
+#include "test/boundary/support/net.h"
+#include "test/boundary/support/pci_loopback.h"
 
 namespace slime::boundary {
 namespace {

@@ -1,8 +1,8 @@
 // The traffic class in the configuration of a communicator reaches the sockets of its links.
 #include <map>
 
-#include "test/boundary/coll_switch.h"
-#include "test/boundary/net.h"
+#include "test/boundary/support/coll_switch.h"
+#include "test/boundary/support/net.h"
 #include "test/support/own_sockets.h"
 
 namespace slime::boundary {

@@ -4,7 +4,7 @@
 #include <deque>
 #include <thread>
 
-#include "test/boundary/traffic.h"
+#include "test/boundary/support/traffic.h"
 
 namespace slime::boundary {
 namespace {

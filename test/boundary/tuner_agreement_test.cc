@@ -6,7 +6,7 @@
 #include <fstream>
 #include <thread>
 
-#include "test/boundary/coll_api.h"
+#include "test/boundary/support/coll_api.h"
 
 namespace slime::boundary {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "test/boundary/tuner_api.h"
+#include "test/boundary/support/tuner_api.h"
 
 namespace slime::boundary {
 namespace {

@@ -11,7 +11,7 @@
 #include "plugin/logger.h"
 #include "plugin/nccl_proto.h"
 #include "plugin/stats.h"
-#include "test/boundary/support.h"
+#include "test/boundary/support/support.h"
 
 namespace slime::boundary {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "switch/protocol/check.h"
-#include "test/collnet/number_support.h"
+#include "test/collnet/number/support.h"
 
 namespace slime::sap {
 namespace {

@@ -1,7 +1,7 @@
 // Workers with several rails to their switch.
 #include <numeric>
 
-#include "test/collnet/simulated_job.h"
+#include "test/collnet/simulation/simulated_job.h"
 
 namespace slime::test {
 namespace {

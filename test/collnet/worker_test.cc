@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "test/collnet/simulated_job.h"
+#include "test/collnet/simulation/simulated_job.h"
 
 namespace slime {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/net/socket.h"
 #include "settings/settings.h"
 #include "test/contract/worlds.h"
-#include "test/support/fake_fabric.h"
+#include "test/support/fabric/fake_fabric.h"
 #include "transports/fabric/discovery.h"
 #include "transports/tcp/rail.h"
 

@@ -1,2 +1,2 @@
 // A file of its own: inlined into users, GCC 12 takes malloc and free for a mismatch of new.
-#include "bench/common/heap_hooks.h"
+#include "test/support/heap_hooks.h"

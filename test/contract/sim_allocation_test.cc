@@ -2,13 +2,13 @@
 // the allocator.
 #include <gtest/gtest.h>
 
-#include "bench/common/heap_count.h"
+#include "test/support/heap_count.h"
 #include "test/support/sim_link.h"
 
 namespace slime {
 namespace {
 
-using bench::heap_allocations;
+using test::heap_allocations;
 
 // 50 batches of 4 works of mixed sizes each way through delays, repeats and a small window.
 void traffic(test::SimLink& link) {

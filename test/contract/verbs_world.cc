@@ -7,9 +7,9 @@
 
 #include "settings/settings.h"
 #include "test/contract/worlds.h"
-#include "test/support/fake_verbs.h"
 #include "test/support/test_buffer.h"
-#include "test/support/verbs_farewells.h"
+#include "test/support/verbs/fake_verbs.h"
+#include "test/support/verbs/verbs_farewells.h"
 #include "transports/verbs/rail.h"
 
 namespace slime::contract {

@@ -2,7 +2,7 @@
 // virtual time. What the first large message after them loses is bounded.
 #include <gtest/gtest.h>
 
-#include "bench/common/engine_pair.h"
+#include "test/support/load/engine_pair.h"
 #include "test/support/sim_hosts.h"
 
 namespace slime {
@@ -20,8 +20,8 @@ class HoldBack : public ::testing::Test {
     caps.speed_mbps = 100'000;
     return caps;
   }
-  uint64_t works_of_receiver() const { return bench::sum_counters(pair_.recv_channels).works; }
-  uint64_t works_of_sender() const { return bench::sum_counters(pair_.send_channels).works; }
+  uint64_t works_of_receiver() const { return test::sum_counters(pair_.recv_channels).works; }
+  uint64_t works_of_sender() const { return test::sum_counters(pair_.send_channels).works; }
 
   void post() {
     const Receive receive{target_.data(), kLarge, 0, target_.region()};
@@ -68,10 +68,10 @@ class HoldBack : public ::testing::Test {
   sim::Network network_{1};
   test::SimHost from_{network_, 1, caps(), Settings(), "a"};
   test::SimHost to_{network_, 1, caps(), Settings(), "b"};
-  RegisteredBuffer source_ = bench::value_of(RegisteredBuffer::make(from_.device(), kLarge));
-  RegisteredBuffer target_ = bench::value_of(RegisteredBuffer::make(to_.device(), kLarge));
-  bench::EnginePair pair_ = bench::connect_engines(*from_.fabric, *to_.fabric, 1, kEagerMax,
-                                                   [this] { network_.advance(1000); });
+  RegisteredBuffer source_ = test::value_of(RegisteredBuffer::make(from_.device(), kLarge));
+  RegisteredBuffer target_ = test::value_of(RegisteredBuffer::make(to_.device(), kLarge));
+  test::EnginePair pair_ = test::connect_engines(*from_.fabric, *to_.fabric, 1, kEagerMax,
+                                                 [this] { network_.advance(1000); });
   Request* receive_ = nullptr;
 };
 

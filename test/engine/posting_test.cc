@@ -4,10 +4,10 @@
 
 #include <cstring>
 
-#include "bench/common/bare_link.h"
-#include "bench/common/comm_load.h"
-#include "bench/common/heap_hooks.h"
-#include "bench/common/null_rail.h"
+#include "test/support/heap_hooks.h"
+#include "test/support/load/bare_link.h"
+#include "test/support/load/comm_load.h"
+#include "test/support/load/null_rail.h"
 #include "test/support/sim_hosts.h"
 
 namespace slime {
@@ -48,18 +48,18 @@ struct SimHosts {
 };
 
 struct NullHosts {
-  static std::unique_ptr<Fabric> make(bench::NullNetwork& network, size_t rail_count) {
+  static std::unique_ptr<Fabric> make(test::NullNetwork& network, size_t rail_count) {
     std::vector<std::unique_ptr<Rail>> rails;
     for (size_t i = 0; i < rail_count; ++i) {
       RailCaps caps = rail_caps();
       caps.name = "null." + std::to_string(i);
-      rails.push_back(std::make_unique<bench::NullRail>(network, caps));
+      rails.push_back(std::make_unique<test::NullRail>(network, caps));
     }
     return Fabric::of_rails(std::move(rails), Settings(), SteadyClock::instance());
   }
   explicit NullHosts(size_t rails) : from(make(network, rails)), to(make(network, rails)) {}
 
-  bench::NullNetwork network;
+  test::NullNetwork network;
   std::unique_ptr<Fabric> from, to;
 };
 
@@ -78,12 +78,12 @@ Counted count(const std::vector<const Channel*>& channels, uint64_t warm_up, uin
     ASSERT_LT(turns, 10'000'000u) << "nothing moves";
   };
   run(warm_up);
-  const RailTotals before = bench::sum_counters(channels);
-  const uint64_t heap_before = bench::heap_allocations();
+  const RailTotals before = test::sum_counters(channels);
+  const uint64_t heap_before = test::heap_allocations();
   run(counted);
   Counted result;
-  result.allocations = bench::heap_allocations() - heap_before;
-  result.totals = bench::difference(bench::sum_counters(channels), before);
+  result.allocations = test::heap_allocations() - heap_before;
+  result.totals = test::difference(test::sum_counters(channels), before);
   return result;
 }
 
@@ -98,8 +98,8 @@ void expect_promise(const Counted& counted) {
 Counted run_sim_link(uint64_t seed) {
   SimHosts hosts(seed);
   hosts.charge_sender();
-  bench::BareLink link(*hosts.from.fabric, *hosts.to.fabric, kRails, kWorkBytes,
-                       [&] { hosts.network.advance(1000); });
+  test::BareLink link(*hosts.from.fabric, *hosts.to.fabric, kRails, kWorkBytes,
+                      [&] { hosts.network.advance(1000); });
   return count(
       link.channels(), 8'000, 8'000, [&] { return link.done(); },
       [&] {
@@ -119,7 +119,7 @@ TEST(Posting, TheSameSeedGivesTheSameCounters) {
 }
 
 // isend, irecv and test as NCCL calls them; each turn starts at most one message.
-Counted run_messages(bench::CommLoad& load, uint64_t works) {
+Counted run_messages(test::CommLoad& load, uint64_t works) {
   return count(
       load.pair().send_channels, works, works, [&] { return load.arrivals(); },
       [&] {
@@ -133,8 +133,8 @@ Counted run_messages(bench::CommLoad& load, uint64_t works) {
 TEST(Posting, LargeMessagesOverBusySimRails) {
   SimHosts hosts;
   hosts.charge_sender();
-  bench::CommLoad load(*hosts.from.fabric, *hosts.to.fabric, {kRails, 0, 64 * kWorkBytes},
-                       [&] { hosts.network.advance(1000); });
+  test::CommLoad load(*hosts.from.fabric, *hosts.to.fabric, {kRails, 0, 64 * kWorkBytes},
+                      [&] { hosts.network.advance(1000); });
   expect_promise(run_messages(load, 8'000));
 }
 
@@ -142,7 +142,7 @@ TEST(Posting, LargeMessagesOverNullRails) {
   for (const uint32_t rails : {1u, 4u}) {
     SCOPED_TRACE(rails);
     NullHosts hosts(rails);
-    bench::CommLoad load(*hosts.from, *hosts.to, {rails, 0, 64 * kWorkBytes}, [] {});
+    test::CommLoad load(*hosts.from, *hosts.to, {rails, 0, 64 * kWorkBytes}, [] {});
     expect_promise(run_messages(load, 20'000));
   }
 }
@@ -153,7 +153,7 @@ TEST(Posting, SmallMessagesAllocateNothing) {
     for (const size_t bytes : {size_t{8}, size_t{kWorkBytes}}) {
       SCOPED_TRACE("eager_max " + std::to_string(eager_max) + ", " + std::to_string(bytes) + " B");
       NullHosts hosts(1);
-      bench::CommLoad load(*hosts.from, *hosts.to, {1, eager_max, bytes}, [] {});
+      test::CommLoad load(*hosts.from, *hosts.to, {1, eager_max, bytes}, [] {});
       const Counted counted = run_messages(load, 20'000);
       EXPECT_EQ(counted.allocations, 0u);
       EXPECT_EQ(counted.totals.futile_posts, 0u);
@@ -166,7 +166,7 @@ TEST(Posting, SmallMessagesAllocateNothing) {
 // would be of an engine that talks to itself.
 TEST(Posting, NullRailsCarryEagerMessages) {
   NullHosts hosts(1);
-  bench::CommLoad load(*hosts.from, *hosts.to, {1, 4096, 8, 1}, [] {});
+  test::CommLoad load(*hosts.from, *hosts.to, {1, 4096, 8, 1}, [] {});
   std::memcpy(load.source(), "eight by", 8);
   ASSERT_TRUE(load.receive());
   while (!load.send()) load.test_receive();

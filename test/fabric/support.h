@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "settings/settings.h"
-#include "test/support/fake_fabric.h"
+#include "test/support/fabric/fake_fabric.h"
 #include "test/support/test_buffer.h"
 #include "transports/fabric/discovery.h"
 #include "transports/tcp/rail.h"

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "test/fuzz/support/target.h"
-#include "test/support/fake_verbs.h"
+#include "test/support/verbs/fake_verbs.h"
 #include "transports/verbs/rail.h"
 #include "transports/verbs/wire.h"
 

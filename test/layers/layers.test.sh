@@ -9,7 +9,7 @@ wrong=0
 
 clean_tree() {
   rm -rf "${root:?}"/*
-  mkdir -p "$root"/{include/slime,base,settings,transports/{tcp,sim},engine,collnet,plugin,aggregation,examples,switch/{core,p4driver,protocol},tools/x,bench/x,test/unit}
+  mkdir -p "$root"/{include/slime,base,settings,transports/{tcp,sim},engine,collnet,plugin,aggregation,examples,switch/{core,p4driver,protocol},tools/x,bench/x,test/{unit,support}}
   cd "$root" || exit 1
   printf '#pragma once\n#include <cstdint>\n' >include/slime/a.h
   printf '#pragma once\n#include <cstdint>\n#include <sys/uio.h>\n#include <tl/expected.hpp>\n' >base/b.h
@@ -28,7 +28,8 @@ clean_tree() {
   printf '#include "switch/protocol/p.h"\n' >switch/core/c.h
   printf '#include "switch/core/c.h"\n' >switch/p4driver/d.h
   printf '#include "switch/p4driver/d.h"\n' | tee switch/s.h >switch/s.cc
-  printf '#include "plugin/p.h"\n#include "transports/sim/sim.h"\n' | tee tools/x/t.h bench/x/b.cc >test/unit/t.h
+  printf '#include "plugin/p.h"\n#include "transports/sim/sim.h"\n' | tee tools/x/t.h bench/x/b.cc test/support/s.h >test/unit/t.h
+  printf '#include "test/support/s.h"\n' >>bench/x/b.cc
 }
 
 # refuses FILE LINE_TEXT MESSAGE: the added line, and only it, fails the check.
@@ -92,6 +93,8 @@ refuses switch/p4driver/d.h '#include "switch/s.h"' 'p4driver may include only'
 refuses collnet/c.h '#include "switch/p4driver/d.h"' 'collnet may include only'
 refuses tools/x/t.h '#include "test/unit/t.h"' 'nothing includes test/'
 refuses bench/x/b.cc '#include "test/unit/t.h"' 'nothing includes test/'
+refuses tools/x/t.h '#include "test/support/s.h"' 'nothing includes test/'
+refuses test/unit/t.h '#include "bench/x/b.cc"' 'test may include only'
 
 clean_tree
 mkdir drivers

@@ -179,9 +179,9 @@ class Device : public testing::Test {
 };
 
 TEST_F(Device, AgreesWithEveryVector) {
-  for (const std::string& name : vectors::vector_names("test/vectors")) {
+  for (const std::string& name : vectors::vector_names("test/vectors/data")) {
     SCOPED_TRACE(name);
-    auto vector = vectors::load_vector("test/vectors", name);
+    auto vector = vectors::load_vector("test/vectors/data", name);
     ASSERT_TRUE(vector) << vector.error().what;
     auto bare = possible(*vector);
     if (!bare) {

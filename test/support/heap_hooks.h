@@ -1,6 +1,6 @@
 // Counts the heap allocations of each thread: malloc, calloc, realloc and their aligned forms, and
-// with them operator new, which calls malloc. Include it in exactly one source file of a test
-// binary; it replaces the functions of libc, also for shared objects that the binary loads, like
+// with them operator new, which calls malloc. Include it in exactly one source file of a
+// program; it replaces the functions of libc, also for shared objects that the binary loads, like
 // the plugin.
 //
 // Counted per thread: what must not allocate is the thread that calls, as NCCL's progress thread
@@ -11,16 +11,8 @@
 
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 
-namespace slime::test {
-
-inline constinit thread_local uint64_t heap_counter = 0;
-
-// By this thread, since it began.
-inline uint64_t heap_allocations() { return heap_counter; }
-
-}  // namespace slime::test
+#include "test/support/heap_count.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 

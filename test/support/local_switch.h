@@ -36,6 +36,7 @@ struct LocalSwitchOptions {
   std::string listen = "127.0.0.1:0";  // for one that is started again
   uint32_t max_lanes = sap::kMaxLanes;
   uint32_t formats = sap::kKnownFormats;
+  uint64_t lease_ns = net::ControllerOptions().lease_ns;
 };
 
 // What slime-switchd is made of.
@@ -55,6 +56,7 @@ class LocalSwitch {
     }
     net::ControllerOptions control;
     control.seed = 1;
+    control.lease_ns = options.lease_ns;
     controller_ = std::make_unique<net::Controller>(*driver_, control, SteadyClock::instance());
     net::ServerOptions server;
     server.listen = SocketAddress::parse(options.listen).value();

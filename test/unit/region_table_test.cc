@@ -3,7 +3,7 @@
 #include <atomic>
 #include <set>
 
-#include "test/unit/tcp_support.h"
+#include "test/unit/tcp/support.h"
 #include "transports/region_table.h"
 
 namespace slime::tcp {

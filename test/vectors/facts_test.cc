@@ -63,7 +63,7 @@ bool is_sum(Type type) {
 class Facts : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    auto loaded = load_vector("test/vectors", GetParam());
+    auto loaded = load_vector("test/vectors/data", GetParam());
     ASSERT_TRUE(loaded) << loaded.error().what;
     vector_ = std::move(*loaded);
     packets_ = parse(vector_);
@@ -201,7 +201,7 @@ TEST_P(Facts, CountsAreThoseOfTheScenario) {
 TEST(Tree, AddsUp) {
   std::map<std::string, Vector> at;
   for (const std::string name : {"tree-root", "tree-leaf0", "tree-leaf1"}) {
-    auto loaded = load_vector("test/vectors", name);
+    auto loaded = load_vector("test/vectors/data", name);
     ASSERT_TRUE(loaded) << loaded.error().what;
     at[name] = std::move(*loaded);
   }
@@ -229,7 +229,7 @@ TEST(Tree, AddsUp) {
   for (uint32_t epoch = 1; epoch <= 5; ++epoch) EXPECT_EQ(served[epoch].size(), 4u) << epoch;
 }
 
-INSTANTIATE_TEST_SUITE_P(Vectors, Facts, testing::ValuesIn(vector_names("test/vectors")),
+INSTANTIATE_TEST_SUITE_P(Vectors, Facts, testing::ValuesIn(vector_names("test/vectors/data")),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace(name, '-', '_');

@@ -14,7 +14,7 @@
 namespace slime::vectors {
 namespace {
 
-constexpr char kDirectory[] = "test/vectors";
+constexpr char kDirectory[] = "test/vectors/data";
 constexpr int kPatienceMs = 20'000, kQuietMs = 30;
 
 using Packets = std::vector<test::CapturedPacket>;

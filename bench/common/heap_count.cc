@@ -1,1 +1,0 @@
-#include "bench/common/heap_hooks.h"

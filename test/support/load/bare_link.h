@@ -1,0 +1,83 @@
+// A Link without comms: works are submitted to it directly, and its peer only polls.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "engine/link/link.h"
+#include "test/support/load/engine_pair.h"
+
+namespace slime::test {
+
+class BareLink final : private LinkUser {
+ public:
+  // Every work writes `bytes` bytes from `source` to `target`.
+  template <typename PassTime>
+  BareLink(Fabric& from, Fabric& to, uint32_t channels, uint32_t bytes, PassTime pass_time)
+      : bytes_(bytes),
+        source_(value_of(RegisteredBuffer::make(*from.device(0), bytes))),
+        target_(value_of(RegisteredBuffer::make(*to.device(0), bytes))) {
+    ChannelPair parts =
+        connect_channels(*from.device(0), source_, *to.device(0), target_, channels, 0, pass_time);
+    peer_ = std::move(parts.to.channels);
+    link_.reset(
+        new Link(from, *from.device(0), "receiver", true, *this));  // a private base of ours
+    for (size_t i = 0; i < parts.from.channels.size(); ++i) {
+      channels_.push_back(parts.from.channels[i].channel.get());
+      link_->add_rail(std::move(parts.from.channels[i]));
+    }
+    work_.local = source_.data();
+    work_.remote_address = reinterpret_cast<uint64_t>(target_.data());
+    work_.length = bytes;
+    work_.cookie = WorkId{WorkId::Kind::kStripe, 0, 0, 0}.pack();
+  }
+
+  // False: no rail has room.
+  bool submit() {
+    LinkRails& rails = link_->rails();
+    const size_t rail = rails.pick(bytes_);
+    if (rails.room(rail) == 0) return false;
+    work_.local_key = rails[rail].local_key(source_.region());
+    work_.remote_key = target_.region()->keys[rail].remote;
+    rails.submit(rail, work_);
+    return true;
+  }
+  void progress() {
+    if (link_->progress() != Status::kOk) give_up(link_->context().failure());
+  }
+  void drain_peer() {
+    std::array<Done, 64> done;
+    for (const LinkChannel& end : peer_) {
+      for (size_t count = done.size(); count == done.size();) {
+        if (end.channel->poll(done, &count) != Status::kOk) give_up(end.channel->failure());
+      }
+    }
+  }
+
+  uint64_t done() const { return done_; }
+  const std::vector<const Channel*>& channels() const { return channels_; }
+
+ private:
+  Status on_arrived(size_t, uint32_t, uint64_t) override { return Status::kOk; }
+  bool on_sent(const WorkId&, uint64_t* bytes) override {
+    *bytes = bytes_;
+    ++done_;
+    return true;
+  }
+  void fence_record(const RailLife&, size_t, Work*) override {}
+  Status on_fenced(const RailLife&) override { return Status::kOk; }
+  JoinRecordPlaces join_records(size_t) const override { return {}; }  // null rails do not die
+  void fill_probe(size_t, Work*) const override {}
+
+  const uint32_t bytes_;
+  RegisteredBuffer source_, target_;
+  Work work_;
+  uint64_t done_ = 0;
+  std::vector<LinkChannel> peer_;
+  std::vector<const Channel*> channels_;
+  std::unique_ptr<Link> link_;  // last: gone before the memory it uses
+};
+
+}  // namespace slime::test

@@ -1,0 +1,97 @@
+// Two ends of a link between two fabrics of this program, without a control connection.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/receiver/recv_comm.h"
+#include "engine/sender/send_comm.h"
+#include "engine/setup/handshake.h"
+
+namespace slime::test {
+
+// A benchmark whose parts do not work has nothing to say.
+[[noreturn]] inline void give_up(const Error& error) {
+  std::fprintf(stderr, "benchmark: %s\n", error.what.c_str());
+  std::abort();
+}
+
+template <typename T>
+T value_of(Result<T> result) {
+  if (!result) give_up(result.error());
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+// Connected channels of both ends, before they are given to a link.
+struct ChannelPair {
+  LinkParts from, to;
+};
+
+// `pass_time` lets a simulated network get on.
+template <typename PassTime>
+ChannelPair connect_channels(Device& from, const RegisteredBuffer& from_inbox, Device& to,
+                             const RegisteredBuffer& to_inbox, uint32_t channels,
+                             uint32_t eager_max, PassTime pass_time) {
+  ChannelSet active(from, channels, true), passive(to, channels, false);
+  Side active_side, passive_side;
+  value_of(active.open(from_inbox, &active_side));
+  value_of(passive.open(to_inbox, &passive_side));
+  for (int tries = 0;; ++tries) {
+    const Status a = active.connect(passive_side), p = passive.connect(active_side);
+    if (a == Status::kOk && p == Status::kOk) break;
+    if (tries == 1000) give_up(make_error(Status::kInternal, 0, "the rails do not connect"));
+    pass_time();
+  }
+  return {active.take(passive_side, eager_max, "receiver"),
+          passive.take(active_side, eager_max, "sender")};
+}
+
+struct EnginePair {
+  std::unique_ptr<SendCommImpl> sender;
+  std::unique_ptr<RecvCommImpl> receiver;
+  std::vector<const Channel*> send_channels, recv_channels;  // for their counters
+};
+
+template <typename PassTime>
+EnginePair connect_engines(Fabric& from, Fabric& to, uint32_t channels, uint32_t eager_max,
+                           PassTime pass_time) {
+  Device &source = *from.device(0), &target = *to.device(0);
+  RegisteredBuffer cts_in = value_of(RegisteredBuffer::make(source, cts_inbox_bytes(channels)));
+  RegisteredBuffer eager_out =
+      value_of(RegisteredBuffer::make(source, eager_inbox_bytes(eager_max, channels)));
+  RegisteredBuffer eager_in =
+      value_of(RegisteredBuffer::make(target, eager_inbox_bytes(eager_max, channels)));
+  RegisteredBuffer cts_out = value_of(RegisteredBuffer::make(target, cts_inbox_bytes(channels)));
+  ChannelPair parts =
+      connect_channels(source, cts_in, target, eager_in, channels, eager_max, pass_time);
+  EnginePair pair;
+  for (const auto& channel : parts.from.channels)
+    pair.send_channels.push_back(channel.channel.get());
+  for (const auto& channel : parts.to.channels) pair.recv_channels.push_back(channel.channel.get());
+  pair.sender = std::make_unique<SendCommImpl>(from, source, std::move(parts.from),
+                                               std::move(cts_in), std::move(eager_out));
+  pair.receiver = std::make_unique<RecvCommImpl>(to, target, std::move(parts.to),
+                                                 std::move(eager_in), std::move(cts_out));
+  return pair;
+}
+
+inline RailTotals sum_counters(const std::vector<const Channel*>& channels) {
+  RailTotals sum;
+  for (const Channel* channel : channels) sum.add(snapshot(channel->counters));
+  return sum;
+}
+
+// What was counted between two snapshots; depths are no differences.
+inline RailTotals difference(const RailTotals& after, const RailTotals& before) {
+  RailTotals delta;
+#define SLIME_FIELD(name, help) delta.name = after.name - before.name;
+  SLIME_RAIL_COUNTERS(SLIME_FIELD)
+#undef SLIME_FIELD
+  delta.queue_depth_max = after.queue_depth_max;
+  return delta;
+}
+
+}  // namespace slime::test
