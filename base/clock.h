@@ -1,4 +1,5 @@
-// Time as the engine sees it. Tests substitute a virtual clock; nothing else reads the time.
+// Monotonic time. What tests run in virtual time takes a Clock; threads and sockets, which live in
+// real time, ask steady_now_ns().
 #pragma once
 
 #include <chrono>
@@ -24,5 +25,7 @@ class SteadyClock final : public Clock {
     return clock;
   }
 };
+
+inline uint64_t steady_now_ns() { return SteadyClock::instance().now_ns(); }
 
 }  // namespace slime

@@ -1,19 +1,14 @@
 #include "base/housekeeper.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/process.h"
 
 namespace slime {
-namespace {
-
-uint64_t now() { return SteadyClock::instance().now_ns(); }
-
-}  // namespace
 
 Result<std::shared_ptr<Housekeeper>> Housekeeper::get(const char* does, const CpuSet& near) {
   static std::mutex mutex;
@@ -31,19 +26,13 @@ Result<std::shared_ptr<Housekeeper>> Housekeeper::get(const char* does, const Cp
   return keeper;
 }
 
-// The host application's signals are not this thread's: it inherits the mask of its maker
-// (pthread_sigmask(3)).
 Result<void> Housekeeper::launch(const char* does) {
   const auto body = [](void* self) -> void* {
     static_cast<Housekeeper*>(self)->run();
     return nullptr;
   };
   allowed_ = CpuSet::of_this_thread();
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int code = pthread_create(&thread_, nullptr, body, this);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const int code = start_thread_without_signals(&thread_, body, this);
   launched_ = code == 0;
   if (launched_) return {};
   return fail(system_error(code,
@@ -68,16 +57,16 @@ Housekeeper::~Housekeeper() {
   pthread_join(thread_, nullptr);
 }
 
-void Housekeeper::take(Chore* chore, uint64_t due_ns) {
+void Housekeeper::schedule(BackgroundTask* task, uint64_t due_ns) {
   const std::lock_guard lock(mutex_);
-  due_.emplace(due_ns, chore);
+  due_.emplace(due_ns, task);
   changed_.notify_all();
 }
 
-void Housekeeper::release(Chore* chore) {
+void Housekeeper::cancel(BackgroundTask* task) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this, chore] { return attended_ != chore; });
-  std::erase_if(due_, [chore](const auto& entry) { return entry.second == chore; });
+  changed_.wait(lock, [this, task] { return running_ != task; });
+  std::erase_if(due_, [task](const auto& entry) { return entry.second == task; });
 }
 
 void Housekeeper::run() {
@@ -88,18 +77,18 @@ void Housekeeper::run() {
       changed_.wait(lock);
       continue;
     }
-    const uint64_t now_ns = now();
+    const uint64_t now_ns = steady_now_ns();
     if (next->first > now_ns) {
       changed_.wait_for(lock, std::chrono::nanoseconds(next->first - now_ns));
       continue;
     }
-    attended_ = next->second;
+    running_ = next->second;
     auto entry = due_.extract(next);
     lock.unlock();
-    entry.key() = attended_->attend(now_ns);
+    entry.key() = running_->run_due(now_ns);
     lock.lock();
     due_.insert(std::move(entry));  // release() has waited for us
-    attended_ = nullptr;
+    running_ = nullptr;
     changed_.notify_all();
   }
 }

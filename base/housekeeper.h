@@ -1,14 +1,18 @@
-// The one thread of its own that the plugin may have in a process. It exists while something needs
-// it: a CollNet communicator, or a link that can lose a rail and carry on.
+// One background thread for a process, which runs tasks when they are due. It starts with the first
+// task that needs it and ends with the last reference.
 //
-// NCCL calls us only while it waits for an operation, but a training step may be long. Leases run
-// out meanwhile; and a rank that has all its results may be the only one that has what another rank
-// still needs: a result that was lost on the way, or the word which stripes of a dead rail arrived.
+// A library in somebody else's process is called only while its caller waits for something. Work
+// that must go on in between is a task of this thread: renewing a lease, or repeating a message
+// that a peer still needs.
 //
-// It runs on the CPUs near the NICs that it works for, as far as the thread that it was made by may
-// run there; else where that one runs.
+// The thread runs on the CPUs near the devices that its tasks work for, as far as the thread that
+// started it may run there; else where that one runs.
 //
-// Threads: any but its own, which neither releases a chore that it attends to nor drops the last
+// States of a task: scheduled (in due_), running (running_), or unknown here. Only run() changes
+// scheduled to running and back; cancel() ends either, and waits while the task runs. mutex_ guards
+// all of it and is not held while a task runs.
+//
+// Threads: any but its own, which neither cancels the task that it runs nor drops the last
 // reference.
 #pragma once
 
@@ -25,12 +29,12 @@
 
 namespace slime {
 
-class Chore {
+class BackgroundTask {
  public:
-  virtual ~Chore() = default;
+  virtual ~BackgroundTask() = default;
   // Called by the housekeeper, never twice at a time. Returns when to call again, in the time of
-  // SteadyClock. Others wait as long as this takes: two seconds at most.
-  virtual uint64_t attend(uint64_t now_ns) = 0;
+  // SteadyClock. Other tasks wait as long as this takes: two seconds at most.
+  virtual uint64_t run_due(uint64_t now_ns) = 0;
 };
 
 class Housekeeper {
@@ -40,8 +44,8 @@ class Housekeeper {
   static Result<std::shared_ptr<Housekeeper>> get(const char* does, const CpuSet& near);
   ~Housekeeper();
 
-  void take(Chore* chore, uint64_t due_ns);
-  void release(Chore* chore);  // waits while it is attended to
+  void schedule(BackgroundTask* task, uint64_t due_ns);
+  void cancel(BackgroundTask* task);  // waits while it runs
 
  private:
   Housekeeper() = default;
@@ -51,8 +55,8 @@ class Housekeeper {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::multimap<uint64_t, Chore*> due_;  // by time
-  Chore* attended_ = nullptr;            // not in due_ meanwhile
+  std::multimap<uint64_t, BackgroundTask*> due_;  // by time
+  BackgroundTask* running_ = nullptr;             // not in due_ meanwhile
   bool ending_ = false;
   bool launched_ = false;
   pthread_t thread_{};

@@ -4,11 +4,14 @@
 
 #include "base/log.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+
+#include "base/text.h"
 
 namespace slime::log {
 namespace {
@@ -22,10 +25,7 @@ std::atomic<Sink> g_sink{nullptr};
 void make_printable(char* text) {
   size_t length = strlen(text);
   while (length > 0 && text[length - 1] == '\n') text[--length] = '\0';
-  for (size_t i = 0; i < length; ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte < 0x20 || byte == 0x7f) text[i] = ' ';
-  }
+  std::replace_if(text, text + length, is_control, ' ');
 }
 
 }  // namespace

@@ -11,11 +11,11 @@
 namespace slime {
 namespace {
 
-// A caller that calls its comms by turns, as NCCL does, moves them itself, and achieves something
-// before this many calls.
-constexpr int32_t kPatience = 64;
-constexpr int32_t kPatiencePerComm = 16;
-constexpr uint64_t kIdleIntervalNs = 100'000'000;  // between looks at an idle comm
+// Calls without progress until all comms of the thread advance. A caller that calls its comms by
+// turns, as NCCL does, advances them itself and makes progress before that.
+constexpr int32_t kAllowedCalls = 64;
+constexpr int32_t kAllowedCallsPerComm = 16;
+constexpr uint64_t kIdleIntervalNs = 100'000'000;  // between two turns of an idle comm
 
 }  // namespace
 
@@ -72,7 +72,7 @@ void CommProgress::join() {
   if (next_ != nullptr) next_->previous_ = this;
   list.first = this;
   ++list.size;
-  list.full_patience = kPatience + kPatiencePerComm * list.size;
+  list.allowed_calls = kAllowedCalls + kAllowedCallsPerComm * list.size;
 }
 
 void CommProgress::unlink() {
@@ -86,30 +86,30 @@ void CommProgress::unlink() {
 }
 
 void CommProgress::leave() {
-  if (keeper_ != nullptr) keeper_->release(this);
+  if (keeper_ != nullptr) keeper_->cancel(this);
   const std::lock_guard lock(ThreadLists::get().mutex);
   unlink();
 }
 
-void CommProgress::move_all() {
+void CommProgress::advance_all() {
   achieved();
   const std::unique_lock lock(ThreadLists::get().mutex, std::try_to_lock);
   if (!lock.owns_lock()) return;  // another thread has the lists: the next time, then
   for (CommProgress* comm = own_list()->first; comm != nullptr; comm = comm->next_) {
-    comm->move_if_working();
+    comm->advance_if_working();
   }
 }
 
 // Of a comm of this thread, which may be inside a call of it.
-void CommProgress::move_if_working() {
+void CommProgress::advance_if_working() {
   // Acquire: another thread may be in enter() of it, and wait for our lists in join().
   const bool called = state_.load(std::memory_order_acquire) == State::kCalled;
-  const Attendance attendance(*this);
-  if ((called || attendance.began()) && (has_requests() || has_work())) advance();
+  const BackgroundTurn turn(*this);
+  if ((called || turn.began()) && (has_requests() || has_work())) advance();
 }
 
-// Without the thread all works but this, so that is no error.
-void CommProgress::attend_when_idle(size_t turns, const CpuSet& near) {
+// Without the thread everything else works, so that is no error.
+void CommProgress::progress_when_idle(size_t turns, const CpuSet& near) {
   static std::atomic<bool> warned = false;
   auto keeper = Housekeeper::get("looks after idle communicators of several rails", near);
   if (!keeper) {
@@ -124,13 +124,13 @@ void CommProgress::attend_when_idle(size_t turns, const CpuSet& near) {
   turns_ = turns;
   keeper_ = std::move(*keeper);
   set(State::kIdle);
-  keeper_->take(this, 0);
+  keeper_->schedule(this, 0);
 }
 
 // By the housekeeper.
-uint64_t CommProgress::attend(uint64_t now_ns) {
-  const Attendance attendance(*this);
-  for (size_t turn = 0; attendance.began() && turn < turns_; ++turn) advance();
+uint64_t CommProgress::run_due(uint64_t now_ns) {
+  const BackgroundTurn turn(*this);
+  for (size_t i = 0; turn.began() && i < turns_; ++i) advance();
   return now_ns + kIdleIntervalNs;
 }
 
@@ -140,7 +140,7 @@ bool CommProgress::take_idle(State state) {
                                         std::memory_order_relaxed);
 }
 
-// Spins while another thread attends to the comm: for one look at its rails, some microseconds, or
+// Spins while another thread advances the comm: some microseconds for one poll of its rails,
 // milliseconds if it fences one.
 void CommProgress::take_back() {
   while (!take_idle(State::kCalled)) sched_yield();

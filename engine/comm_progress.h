@@ -1,29 +1,29 @@
-// Who moves a comm besides its own calls: the other calls of its thread and, while it has no
-// request open, the housekeeper.
+// Progress of a comm outside its own calls: in calls of other comms of the same thread and, while
+// it has no request open, in the housekeeper's thread.
 //
-// The thread. Posting is lazy, and a caller may wait at one comm for what its peer can send only
-// after it has got something that still lies in the queue of another comm: two ranks that post
-// receives, then repeat isend until it is taken, and call test later. So when the calls of a thread
-// have achieved nothing for a while, each comm of this thread that has work gets its progress.
+// Calls of other comms. Posting is lazy, and a caller may wait at one comm for what its peer can
+// send only after it has received something that is still queued at another comm. Example: two
+// ranks post receives, then repeat isend until it is taken, and call test later. So when the calls
+// of a thread have made no progress for a while, every comm of this thread that has work advances.
 //
 // The housekeeper. A comm that has all it asked for is not called any more, but its peer may still
-// need it. When a rail dies and takes a confirmation with it, the sender must learn what had
+// need it. When a rail dies before a confirmation has arrived, the sender must learn which stripes
 // arrived before its request is done; when it dies with small messages, which are done already, the
 // sender must send them again. NCCL's progress thread sleeps meanwhile. So a comm whose link can
-// fail over is looked at ten times a second while it is idle.
+// fail over advances ten times a second while it is idle.
 //
 // States
-//   kCalled    inside a call, or with requests open: only its caller moves it
-//   kIdle      nobody moves it
-//   kAttended  moved by the housekeeper, or by its thread while that waits at another comm
+//   kCalled        inside a call, or with requests open: only its caller advances it
+//   kIdle          no thread advances it
+//   kInBackground  the housekeeper advances it, or its thread while that waits at another comm
 // kCalled becomes kIdle at the end of a call that leaves no request open, and the next call waits
-// until it is kIdle. A comm that nobody attends to is always kCalled.
+// until it is kIdle. A comm that the housekeeper does not advance is always kCalled.
 //
-// Threads: Call and waited() come from the thread that calls the comm, leave() from any. A list is
-// walked and changed only under one mutex. A thread walks only its own list, and a comm that
-// another thread calls joins the list of that thread first: so nobody moves a comm beside its
-// caller. A thread is known by its pthread_t, not by a thread_local, which would make the plugin
-// need the dynamic loader as a library; comms of a thread that ends belong to no thread then.
+// Threads: Call and note_no_progress() come from the thread that calls the comm, leave() from any.
+// A list is walked and changed only under one mutex. A thread walks only its own list, and a comm
+// that another thread calls joins the list of that thread first: so no thread advances a comm while
+// its caller does. A thread is known by its pthread_t, not by a thread_local, which would make the
+// plugin need the dynamic loader as a library; comms of a thread that ends belong to no thread.
 #pragma once
 
 #include <pthread.h>
@@ -37,7 +37,7 @@
 
 namespace slime {
 
-class CommProgress : protected Chore {
+class CommProgress : protected BackgroundTask {
  public:
   CommProgress() = default;
   CommProgress(const CommProgress&) = delete;
@@ -60,21 +60,21 @@ class CommProgress : protected Chore {
     CommProgress& comm_;
   };
 
-  // A request was begun or finished: the count of calls that achieve nothing starts again.
-  void achieved() { own_list()->patience = own_list()->full_patience; }
+  // A request was begun or finished: the count of calls without progress starts again.
+  void achieved() { own_list()->calls_left = own_list()->allowed_calls; }
   // At the end of a call that says "not now" or "not done".
   void waited() {
-    if (--own_list()->patience <= 0) move_all();
+    if (--own_list()->calls_left <= 0) advance_all();
   }
-  // At the end of the most derived constructor. `turns` of advance() look at all rails, which the
-  // CPUs `near` are near to.
-  void attend_when_idle(size_t turns, const CpuSet& near);
+  // From now on the housekeeper advances this comm while it is idle. At the end of the most derived
+  // constructor. `turns` calls of advance() poll all rails; `near`: the CPUs near these.
+  void progress_when_idle(size_t turns, const CpuSet& near);
   // In the destructor of the most derived class, before its members are gone.
   void leave();
 
  private:
   friend class ThreadLists;
-  enum class State : uint8_t { kCalled, kIdle, kAttended };
+  enum class State : uint8_t { kCalled, kIdle, kInBackground };
 
   virtual bool has_requests() const = 0;  // of the caller's, open
   virtual bool has_work() const = 0;      // besides: works of ours, or rails that may return
@@ -84,8 +84,8 @@ class CommProgress : protected Chore {
     std::atomic<pthread_t> thread = pthread_t{};
     CommProgress* first = nullptr;
     int32_t size = 0;
-    int32_t full_patience = 0;
-    int32_t patience = 0;  // calls that may still achieve nothing until all comms are moved
+    int32_t allowed_calls = 0;
+    int32_t calls_left = 0;  // without progress, until all comms advance
   };
 
   void enter() {
@@ -97,19 +97,19 @@ class CommProgress : protected Chore {
   }
   void join();
   void unlink();
-  void move_all();
-  void move_if_working();
+  void advance_all();
+  void advance_if_working();
 
-  // kAttended while this lives, if the comm was idle.
-  class Attendance {
+  // kInBackground while this lives, if the comm was idle.
+  class BackgroundTurn {
    public:
-    explicit Attendance(CommProgress& comm)
-        : comm_(comm), began_(comm.take_idle(State::kAttended)) {}
-    ~Attendance() {
+    explicit BackgroundTurn(CommProgress& comm)
+        : comm_(comm), began_(comm.take_idle(State::kInBackground)) {}
+    ~BackgroundTurn() {
       if (began_) comm_.set(State::kIdle);
     }
-    Attendance(const Attendance&) = delete;
-    Attendance& operator=(const Attendance&) = delete;
+    BackgroundTurn(const BackgroundTurn&) = delete;
+    BackgroundTurn& operator=(const BackgroundTurn&) = delete;
     bool began() const { return began_; }
 
    private:
@@ -117,7 +117,7 @@ class CommProgress : protected Chore {
     const bool began_;
   };
 
-  uint64_t attend(uint64_t now_ns) override;
+  uint64_t run_due(uint64_t now_ns) override;
   void take_back();
   bool take_idle(State state);  // true: it was idle, and is in this state now
   void set(State state) { state_.store(state, std::memory_order_release); }
@@ -130,7 +130,7 @@ class CommProgress : protected Chore {
 
   std::atomic<State> state_ = State::kCalled;
   size_t turns_ = 0;
-  std::shared_ptr<Housekeeper> keeper_;  // nullptr: nobody attends to this comm
+  std::shared_ptr<Housekeeper> keeper_;  // nullptr: only calls advance this comm
 };
 
 }  // namespace slime

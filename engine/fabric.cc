@@ -74,9 +74,9 @@ Result<std::unique_ptr<Fabric>> Fabric::open(const Settings& settings, const Clo
 
 std::unique_ptr<Fabric> Fabric::of_rails(std::vector<std::unique_ptr<Rail>> rails,
                                          const Settings& settings, const Clock& clock,
-                                         bool attends_idle_comms) {
+                                         bool progresses_idle_comms) {
   std::unique_ptr<Fabric> fabric(new Fabric(settings, clock));
-  fabric->attends_idle_comms_ = attends_idle_comms;
+  fabric->progresses_idle_comms_ = progresses_idle_comms;
   fabric->adopt(std::move(rails));
   return fabric;
 }

@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/metrics.h"
 #include "engine/device.h"
 #include "settings/settings.h"
+#include "transports/rail_counters.h"
 
 namespace slime {
 
@@ -26,11 +26,11 @@ class Fabric {
  public:
   // No usable NIC is no error: the fabric then has no devices and notes() says why.
   static Result<std::unique_ptr<Fabric>> open(const Settings& settings, const Clock& clock);
-  // For tests and benchmarks: rails made elsewhere. No idle comm of theirs is attended to, unless
-  // the test says so: a simulated network belongs to one thread.
+  // For tests and benchmarks: rails made elsewhere. The housekeeper advances their idle comms only
+  // if the test says so: a simulated network belongs to one thread.
   static std::unique_ptr<Fabric> of_rails(std::vector<std::unique_ptr<Rail>> rails,
                                           const Settings& settings, const Clock& clock,
-                                          bool attends_idle_comms = false);
+                                          bool progresses_idle_comms = false);
 
   size_t device_count() const;
   Device* device(int index);  // nullptr: no such device
@@ -41,7 +41,7 @@ class Fabric {
   const Settings& settings() const { return settings_; }
   const Clock& clock() const { return clock_; }
   // By the housekeeper's thread; see comm_progress.h.
-  bool attends_idle_comms() const { return attends_idle_comms_; }
+  bool progresses_idle_comms() const { return progresses_idle_comms_; }
   const std::vector<std::string>& notes() const { return notes_; }  // skipped NICs, and why
 
   // Counters of closed channels are folded in here; report() adds nothing of open ones.
@@ -56,7 +56,7 @@ class Fabric {
 
   const Settings settings_;
   const Clock& clock_;
-  bool attends_idle_comms_ = true;
+  bool progresses_idle_comms_ = true;
   std::vector<std::string> notes_;
   std::vector<std::unique_ptr<Rail>> rails_;
   mutable std::mutex mutex_;        // guards what follows: merges come after opening

@@ -14,7 +14,7 @@
 namespace slime {
 
 template <typename Interface>
-class LinkComm : public Interface, protected LinkUser, protected CommProgress {
+class LinkComm : public Interface, protected LinkEnd, protected CommProgress {
  public:
   Device& device() const override { return link_.context().device; }
   const Error& failure() const override { return link_.context().failure(); }
@@ -38,11 +38,12 @@ class LinkComm : public Interface, protected LinkUser, protected CommProgress {
   }
 
   // A link of several rails is moved also while it is idle. In the constructor, at its end.
-  bool is_attended() const {
-    return link_.context().fabric.attends_idle_comms() && link_.rails().count() > 1;
+  bool progresses_when_idle() const {
+    return link_.context().fabric.progresses_idle_comms() && link_.rails().count() > 1;
   }
-  void begin_attendance() {
-    if (is_attended()) attend_when_idle(link_.rails().count(), device().properties().near);
+  void begin_idle_progress() {
+    if (progresses_when_idle())
+      progress_when_idle(link_.rails().count(), device().properties().near);
   }
 
   virtual Status move() = 0;  // progress, for a call that has entered

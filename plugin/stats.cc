@@ -2,10 +2,10 @@
 
 #include <unistd.h>
 
-#include <climits>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/process.h"
 #include "collnet/comm/report.h"
 #include "plugin/logger.h"
 
@@ -14,12 +14,6 @@ namespace {
 
 // Programs may open communicators without end.
 constexpr size_t kMostPastWorkers = 256;
-
-std::string host_name() {
-  char name[HOST_NAME_MAX + 1] = {};
-  if (gethostname(name, sizeof name - 1) != 0) return "unknown";
-  return name;
-}
 
 void add_to(std::vector<RailReport>* reports, const RailReport& more) {
   for (RailReport& report : *reports) {
@@ -65,7 +59,7 @@ std::string expand_stats_path(const std::string& pattern) {
       continue;
     }
     if (next == 'p') path += std::to_string(getpid());
-    if (next == 'h') path += host_name();
+    if (next == 'h') path += own_host_name();
     if (next == '%') path += '%';
     ++i;
   }
@@ -77,7 +71,7 @@ std::string render_stats(const StatsReport& report) {
   document["version"] = kVersion;
   document["commit"] = kCommit;
   document["pid"] = getpid();
-  document["host"] = host_name();
+  document["host"] = own_host_name();
   auto& list = document["rails"] = nlohmann::ordered_json::array();
   for (const RailReport& rail : report.rails) list.push_back(json_of(rail));
   auto& workers = document["collnet"] = nlohmann::ordered_json::array();

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text.h"
 
 namespace slime::plugin {
 namespace {
@@ -23,17 +24,11 @@ auto order(const TunerRule& rule) {
   return std::tuple(rule.ranks, rule.nodes, rule.from_bytes, rule.to_bytes, rule.verdict);
 }
 
-bool printable(std::string_view line) {
+bool is_printable(std::string_view line) {
   return std::ranges::all_of(line, [](char c) { return c == '\t' || (c >= ' ' && c <= '~'); });
 }
 
-std::string shown(std::string_view line) {
-  std::string text(line.substr(0, kMaxShown));
-  for (char& c : text) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return line.size() > kMaxShown ? text + "..." : text;
-}
+std::string shown(std::string_view line) { return printable(excerpt(line, kMaxShown)); }
 
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
@@ -145,7 +140,7 @@ Result<TunerFile> TunerFile::parse(std::string_view text) {
 
 const char* TunerFile::refuse_line(size_t number, std::string_view line) {
   if (line.size() > kMaxLine) return "a line has 200 characters at most";
-  if (!printable(line)) return "only printable ASCII and a newline at the end are accepted";
+  if (!is_printable(line)) return "only printable ASCII and a newline at the end are accepted";
   if (number == 1) return line == kFirstLine ? nullptr : "a tuner file begins with slime-tuner 1";
   const auto words = words_of(line);
   if (words.empty() || words[0].front() == '#') return nullptr;

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "base/resources.h"
+#include "base/process.h"
 
 namespace slime::rendezvous {
 namespace {

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "base/clock.h"
-#include "base/resources.h"
+#include "base/process.h"
 #include "rendezvous/connect.h"
 
 namespace slime::rendezvous {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "base/edit_distance.h"
+#include "base/text.h"
 #include "settings/table.h"
 
 namespace slime {
@@ -24,14 +24,7 @@ struct Found {
   std::string refused;             // a sentence about a value of the fallback that is not taken
 };
 
-std::string shown(std::string_view text) {
-  std::string result(text.substr(0, kMaxShown));
-  for (char& c : result) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) c = '?';
-  }
-  return text.size() > kMaxShown ? result + "..." : result;
-}
+std::string shown(std::string_view text) { return without_controls(excerpt(text, kMaxShown), '?'); }
 
 std::string refusal(const SettingSpec& spec, const char* variable, const std::string& text) {
   return std::string(variable) + "=\"" + shown(text) + "\" is not accepted: expected " +

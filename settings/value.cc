@@ -5,6 +5,8 @@
 
 #include "settings/table.h"
 
+#include "base/text.h"
+
 namespace slime {
 namespace {
 
@@ -120,11 +122,8 @@ bool parse_value(const SettingSpec& spec, std::string_view text, std::string* va
     *value = text;
     return true;
   }
-  const bool has_control = std::ranges::any_of(text, [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte < 0x20 || byte == 0x7f;
-  });
-  if (has_control || !in_range(spec, static_cast<int64_t>(text.size()))) return false;
+  if (std::ranges::any_of(text, is_control) || !in_range(spec, static_cast<int64_t>(text.size())))
+    return false;
   *value = text;
   return true;
 }

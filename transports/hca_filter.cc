@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/parse_whole.h"
+#include "base/text.h"
 #include "settings/settings.h"
 
 namespace slime {

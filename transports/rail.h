@@ -48,8 +48,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/metrics.h"
 #include "base/net/carrier.h"
+#include "transports/rail_counters.h"
 
 namespace slime {
 

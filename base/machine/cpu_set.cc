@@ -6,7 +6,7 @@
 #include <array>
 #include <climits>
 
-#include "base/parse_whole.h"
+#include "base/text.h"
 
 namespace slime {
 namespace {

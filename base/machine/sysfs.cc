@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "base/net/socket.h"
-#include "base/parse_whole.h"
+#include "base/text.h"
 
 namespace slime {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "base/parse_whole.h"
+#include "base/text.h"
 
 namespace slime {
 namespace {

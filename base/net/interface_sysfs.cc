@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/machine/sysfs.h"
-#include "base/parse_whole.h"
+#include "base/text.h"
 
 namespace slime {
 namespace {

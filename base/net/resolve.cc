@@ -2,6 +2,9 @@
 
 #include <netdb.h>
 
+#include <cerrno>
+#include <cstring>
+
 namespace slime {
 
 Result<SocketAddress> resolve(const std::string& text, uint16_t default_port, const char* what) {
@@ -17,8 +20,9 @@ Result<SocketAddress> resolve(const std::string& text, uint16_t default_port, co
   hints.ai_socktype = SOCK_STREAM;
   const int code = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
   if (code != 0) {
+    const char* const why = code == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(code);
     return fail(make_error(Status::kConfig, code, "%s: \"%s\": %s; give it as host:port", what,
-                           text.c_str(), ::gai_strerror(code)));
+                           text.c_str(), why));
   }
   auto address = SocketAddress::from_sockaddr(found->ai_addr, found->ai_addrlen);
   ::freeaddrinfo(found);

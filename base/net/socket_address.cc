@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/net/socket.h"
-#include "base/parse_whole.h"
+#include "base/text.h"
 
 namespace slime {
 namespace {

@@ -156,7 +156,7 @@ Status SilenceWatch::check(const Fd& fd, uint64_t now_ns, uint64_t limit_ns, Err
   }
   // Without an acknowledgement since the last check, what waited then still waits. The kernel's
   // answer may be much younger than now_ns, if this thread was held up on the way to it.
-  const uint64_t answered_ns = std::max(now_ns, SteadyClock::instance().now_ns());
+  const uint64_t answered_ns = std::max(now_ns, steady_now_ns());
   const uint64_t silent_ns = uint64_t{info.tcpi_last_ack_recv} * 1'000'000;
   const bool heard = answered_ns - std::min(silent_ns, answered_ns) + kTickNs > checked_ns_;
   if (waiting_since_ns_ == 0 || heard) waiting_since_ns_ = now_ns;

@@ -64,7 +64,7 @@ bool move(const Request& request, char* data, int size, int* done) {
 }
 
 // Calls until all is there; nothing of it yet: no more calls.
-bool move_all(const Request& request, char* data, int size, int* done) {
+bool advance_all(const Request& request, char* data, int size, int* done) {
   while (*done < size) {
     if (!move(request, data, size, done)) return false;
     if (*done == 0) return true;
@@ -79,14 +79,14 @@ bool send_head(Request* request) {
   std::memcpy(request->head, &request->size, sizeof(int));
   std::memcpy(request->head + sizeof(int), request->data,
               static_cast<size_t>(inline_part(request->size)));
-  if (!move_all(*request, request->head, head, &request->done)) return false;
+  if (!advance_all(*request, request->head, head, &request->done)) return false;
   if (request->done == head) request->stage = Stage::kRest;
   return true;
 }
 
 bool receive_head(Request* request) {
   if (request->stage == Stage::kSize) {
-    if (!move_all(*request, request->head, sizeof(int), &request->done)) return false;
+    if (!advance_all(*request, request->head, sizeof(int), &request->done)) return false;
     if (request->done == 0) return true;
     int size = 0;
     std::memcpy(&size, request->head, sizeof size);
@@ -96,7 +96,7 @@ bool receive_head(Request* request) {
     request->done = 0;
   }
   const int part = inline_part(request->size);
-  if (!move_all(*request, request->data, part, &request->done)) return false;
+  if (!advance_all(*request, request->data, part, &request->done)) return false;
   if (request->done == part) request->stage = Stage::kRest;
   return true;
 }

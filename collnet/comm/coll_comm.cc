@@ -41,7 +41,7 @@ Result<std::unique_ptr<CollComm>> CollComm::connect(Fabric& fabric, int device, 
   auto agreed = agree(*comm->ring_, comm->try_sums(deadline_ns), "a first sum", deadline_ns);
   if (!agreed) return named(std::move(agreed.error()));
   comm->connected_ = true;
-  comm->config_->keeper->take(comm.get(), fabric.clock().now_ns());
+  comm->config_->keeper->schedule(comm.get(), fabric.clock().now_ns());
   return comm;
 }
 
@@ -59,7 +59,7 @@ CollComm::CollComm(Fabric& fabric, CommParts parts)
 // way, and then waits until all are here: after that, no member needs a switch any more, nor a
 // result that only one of them has kept.
 CollComm::~CollComm() {
-  if (connected_) config_->keeper->release(this);
+  if (connected_) config_->keeper->cancel(this);
   held_.clear();  // their buffers may be gone
   serve_until([&](uint64_t now_ns) {
     if (!fallback_.idle() && !failed_) move(now_ns);
@@ -261,7 +261,7 @@ void CollComm::warn_of_missing(const std::string& ranks, uint64_t now_ns) {
 
 // The housekeeper's turn. NCCL's thread comes first: while it calls, or holds the mutex, this one
 // does nothing.
-uint64_t CollComm::attend(uint64_t now_ns) {
+uint64_t CollComm::run_due(uint64_t now_ns) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (lock) now_ns = fabric_.clock().now_ns();  // NCCL's thread may have been here since
   if (!lock || now_ns - called_ns_ < kCalledNs) return now_ns + kCalledNs;

@@ -26,7 +26,7 @@
 
 namespace slime {
 
-class CollComm final : private DatagramUser, private Chore {
+class CollComm final : private DatagramUser, private BackgroundTask {
  public:
   // `advice`: which all_reduce are to come by CollNet, as a digest. Members that differ in it would
   // sooner or later choose different algorithms for one operation and hang, so they do not connect.
@@ -59,7 +59,7 @@ class CollComm final : private DatagramUser, private Chore {
   void move(uint64_t now_ns);
   void check_members(uint64_t now_ns);
   void warn_of_missing(const std::string& ranks, uint64_t now_ns);
-  uint64_t attend(uint64_t now_ns) override;
+  uint64_t run_due(uint64_t now_ns) override;
   void on_datagram(std::span<const std::byte> datagram, const SocketAddress& from,
                    uint64_t now_ns) override;
   Result<void> try_sums(uint64_t deadline_ns);

@@ -19,16 +19,16 @@ uint64_t pause_of(const LeaseTerms& terms) {
 Lease::Lease(LeaseTerms terms, std::unique_ptr<SwitchClient> client,
              std::shared_ptr<Housekeeper> keeper)
     : terms_(std::move(terms)), client_(std::move(client)), keeper_(std::move(keeper)) {
-  keeper_->take(this, SteadyClock::instance().now_ns() + pause_of(terms_));
+  keeper_->schedule(this, steady_now_ns() + pause_of(terms_));
 }
 
 Lease::~Lease() {
-  keeper_->release(this);
+  keeper_->cancel(this);
   if (!client_ || lapsing_) return;  // the lease runs out by itself
   (void)client_->close_job(terms_.job, kTimeoutNs);
 }
 
-uint64_t Lease::attend(uint64_t now_ns) {
+uint64_t Lease::run_due(uint64_t now_ns) {
   if (lapsing_) return UINT64_MAX;
   const auto state = renew();
   const bool alive = state && state->state == control::State::kAlive;

@@ -1,6 +1,6 @@
 // Keeps a job alive on its switch by heartbeats, and closes it at the end.
 //
-// Threads: attend() runs in the housekeeper's; let_lapse() may be called meanwhile. All else
+// Threads: run_due() runs in the housekeeper's; let_lapse() may be called meanwhile. All else
 // belongs to the communicator's thread.
 #pragma once
 
@@ -19,7 +19,7 @@ struct LeaseTerms {
   uint32_t lease_ms = 0;
 };
 
-class Lease final : private Chore {
+class Lease final : private BackgroundTask {
  public:
   Lease(LeaseTerms terms, std::unique_ptr<SwitchClient> client,
         std::shared_ptr<Housekeeper> keeper);
@@ -31,7 +31,7 @@ class Lease final : private Chore {
   const LeaseTerms& terms() const { return terms_; }
 
  private:
-  uint64_t attend(uint64_t now_ns) override;
+  uint64_t run_due(uint64_t now_ns) override;
   Result<control::JobState> renew();
 
   const LeaseTerms terms_;

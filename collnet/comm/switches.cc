@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/net/resolve.h"
-#include "base/parse_whole.h"
+#include "base/text.h"
 
 namespace slime {
 namespace {

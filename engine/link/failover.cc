@@ -26,18 +26,18 @@ Error with_carrier(LinkRail& rail, Error why) {
 Status Failover::fail_rail(size_t i, Error why) {
   LinkRail& rail = rails_[i];
   why = with_carrier(rail, std::move(why));
-  const uint64_t first_pause_ns = rails_.context().first_pause_ns;
-  if (rails_.clock().now_ns - rail.since_ns >= kStableLifePauses * first_pause_ns) {
-    rail.join.pause_ns = first_pause_ns;
+  const uint64_t rail_retry_ns = rails_.context().rail_retry_ns;
+  if (rails_.clock().now_ns - rail.since_ns >= kStableLifePauses * rail_retry_ns) {
+    rail.join.pause_ns = rail_retry_ns;
   }
   rails_.set_down(i);
   if (const Status status = fence(i); status != Status::kOk) return status;
-  rails_.abandon(i);
+  rails_.clear_queue(i);
   if (rails_.up_count() == 0) return fail_last_rail(i, why);
   rail.down_because = std::move(why.what);
   repeat_notices(i);
   send_notice(i);
-  return rail.peer_fenced ? settle(i) : Status::kOk;
+  return rail.peer_fenced ? finish_fencing(i) : Status::kOk;
 }
 
 // The peer may have used a rail that is not up at this end yet, and may have closed it since. What
@@ -60,7 +60,8 @@ Status Failover::fence(size_t i) {
     size_t count = 0;
     const Status polled = rails_[i].channel->poll(done, &count);
     for (size_t k = 0; k < count; ++k) {
-      if (const Status status = sink_.take(i, done[k]); status != Status::kOk) return status;
+      if (const Status status = sink_.handle_completion(i, done[k]); status != Status::kOk)
+        return status;
     }
     if (count == 0 || polled != Status::kOk) return Status::kOk;
   }
@@ -68,10 +69,11 @@ Status Failover::fence(size_t i) {
 
 void Failover::send_notice(size_t i) {
   const RailLife life = rails_.life_of(i);
-  const size_t via = rails_.pick(0);
+  const size_t via = rails_.quickest_rail(0);
   Work work;
   user_.fence_record(life, via, &work);
-  rails_[i].notice = {true, via, rails_.submit_control(via, ControlOp::kFenced, life.pack(), work)};
+  rails_[i].notice = {true, via,
+                      rails_.submit_control(via, ControlOp::kFenceNotice, life.pack(), work)};
 }
 
 // Harmless if they were not lost.
@@ -86,12 +88,12 @@ Status Failover::on_peer_fenced(size_t i) {
   if (rails_[i].up()) {
     return fail_rail(i, make_error(Status::kRemote, 0, "the peer reports that its end failed"));
   }
-  return settle(i);
+  return finish_fencing(i);
 }
 
 // Only now the rail is worth a warning: a peer that has closed its comm ends all rails, one after
 // the other, and says nothing.
-Status Failover::settle(size_t i) {
+Status Failover::finish_fencing(size_t i) {
   LinkRail& rail = rails_[i];
   if (rail.state != RailState::kFenced) return Status::kOk;
   const LinkContext& context = rails_.context();
@@ -102,8 +104,8 @@ Status Failover::settle(size_t i) {
     rail.down_because.clear();
   }
   rail.state = RailState::kDown;
-  rail.join.plan_next_try(rails_.clock().now_ns, context.first_pause_ns);
-  return user_.on_fenced(rails_.life_of(i));
+  rail.join.plan_next_try(rails_.clock().now_ns, context.rail_retry_ns);
+  return user_.on_both_fenced(rails_.life_of(i));
 }
 
 std::string Failover::unanswered_deaths() {

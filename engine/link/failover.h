@@ -13,15 +13,15 @@
 
 #include <string>
 
+#include "engine/link/link_end.h"
 #include "engine/link/link_rails.h"
-#include "engine/link/link_user.h"
 
 namespace slime {
 
 // Takes in what a channel reports, as Link does for each.
 class CompletionSink {
  public:
-  virtual Status take(size_t rail, const Done& done) = 0;
+  virtual Status handle_completion(size_t rail, const Done& done) = 0;
 
  protected:
   ~CompletionSink() = default;
@@ -29,7 +29,7 @@ class CompletionSink {
 
 class Failover {
  public:
-  Failover(LinkRails& rails, LinkUser& user, CompletionSink& sink)
+  Failover(LinkRails& rails, LinkEnd& user, CompletionSink& sink)
       : rails_(rails), user_(user), sink_(sink) {}
 
   Status fail_rail(size_t rail, Error why);
@@ -42,14 +42,14 @@ class Failover {
   // Steps of a life's end, for Rejoin too.
   Status fence(size_t rail);
   void send_notice(size_t rail);
-  Status settle(size_t rail);  // kFenced -> kDown: both ends have fenced it
+  Status finish_fencing(size_t rail);  // kFenced -> kDown: both ends have fenced it
 
  private:
   Status fail_last_rail(size_t rail, const Error& why);
   void repeat_notices(size_t dead_rail);
 
   LinkRails& rails_;
-  LinkUser& user_;
+  LinkEnd& user_;
   CompletionSink& sink_;
 };
 

@@ -25,15 +25,15 @@ inline constexpr uint32_t kControlValueMask = 0x3ffffff;
 enum class ImmediateKind : uint32_t { kData = 0, kCts = 1, kEager = 2, kControl = 3 };
 
 enum class ControlOp : uint32_t {
-  kProbe = 0,   // warms the rail up, shows that it works; value 1: the peer shall answer on it
-  kCredit = 1,  // value: eager messages consumed so far
-  kFenced = 2,  // value: a life of a rail (RailLife) that this end has fenced
-  kSeen = 3,    // value: CTS that the sender has taken in so far
-  kJoin = 4,    // value: the life that a dead rail shall get; comes with a JoinRecord
-  kJoined = 5,  // value: the life whose channel is connected at this end
-  kRetry = 6,   // value: a rail that may work again: the active end should try it now
-  kWanted = 7,  // value: the sequence of the CTS that the sender waits for
-  kAnswer = 8,  // to a probe: the peer's process looks at its rails
+  kProbe = 0,        // warms the rail up, shows that it works; value 1: the peer shall answer on it
+  kCredit = 1,       // value: eager messages consumed so far
+  kFenceNotice = 2,  // value: a life of a rail (RailLife) that this end has fenced
+  kSeen = 3,         // value: CTS that the sender has taken in so far
+  kJoin = 4,         // value: the life that a dead rail shall get; comes with a JoinRecord
+  kJoined = 5,       // value: the life whose channel is connected at this end
+  kRetry = 6,        // value: a rail that may work again: the active end should try it now
+  kWanted = 7,       // value: the sequence of the CTS that the sender waits for
+  kAnswer = 8,       // to a probe: the peer's process looks at its rails
 };
 
 // Said again when its rail dies (kCredit, kSeen), or not needed in the end (kWanted, kAnswer).

@@ -16,19 +16,20 @@ bool is_probe(const WorkId& work) {
 
 }  // namespace
 
-Link::Link(Fabric& fabric, Device& device, std::string peer, bool active, LinkUser& user,
+Link::Link(Fabric& fabric, Device& device, std::string peer, bool active, LinkEnd& user,
            int traffic_class)
     : context_(fabric, device, std::move(peer), active, traffic_class),
       user_(user),
       rails_(context_),
       liveness_(rails_, user),
-      shares_(rails_, liveness_),
+      scheduler_(rails_, liveness_),
       failover_(rails_, user, *this),
       rejoin_(rails_, user, failover_, liveness_),
       last_activity_ns_(rails_.clock().now_ns) {}
 
 void Link::add_rail(LinkChannel channel) {
-  shares_.limit_work(context_.device.rails()[channel.device_rail]->caps().max_message_bytes);
+  scheduler_.limit_work(
+      context_.device.rails()[channel.device_rail_index]->caps().max_message_bytes);
   rails_.add(std::move(channel));
 }
 
@@ -56,7 +57,7 @@ Status Link::progress() {
   if (liveness_.carriers_due()) {
     if (const Status status = watch_rails(); status != Status::kOk) return status;
   }
-  if (rails_.up_count() > 1 && shares_.overdue_due()) shares_.check_overdue();
+  if (rails_.up_count() > 1 && scheduler_.overdue_due()) scheduler_.check_overdue();
   return rails_.up_count() < rails_.count() ? rejoin_.progress() : Status::kOk;
 }
 
@@ -80,11 +81,12 @@ Status Link::poll_rail(size_t i) {
     count = 0;
     const Status polled = rail.channel->poll(done_, &count);
     for (size_t k = 0; k < count; ++k) {
-      if (const Status status = take(i, done_[k]); status != Status::kOk) return status;
+      if (const Status status = handle_completion(i, done_[k]); status != Status::kOk)
+        return status;
     }
     if (polled != Status::kOk && rail.up()) return failover_.fail_rail(i, rail.channel->failure());
   }
-  if (rail.up() && rail.rate.has_news()) shares_.observe(i);
+  if (rail.up() && rail.rate.has_news()) scheduler_.observe(i);
   return Status::kOk;
 }
 
@@ -100,7 +102,7 @@ Status Link::watch_rails() {
     }
   }
   if (rails_.up_count() > 1) {
-    shares_.judge_rails(rails_.clock().now_ns - last_activity_ns_);
+    scheduler_.probe_unused_rails(rails_.clock().now_ns - last_activity_ns_);
     liveness_.prove_rails();
   }
   return Status::kOk;
@@ -111,18 +113,18 @@ void Link::post_more() {
     const auto i = static_cast<size_t>(std::countr_zero(left));
     rails_.flush(i, true);
     if (rails_.count() > 1) {
-      rails_[i].rate.go_on(rails_.clock().attended_ns, rails_.loads()[i].outstanding);
+      rails_[i].rate.go_on(rails_.clock().polled_ns, rails_.loads()[i].outstanding);
     }
   }
 }
 
-Status Link::take(size_t i, const Done& done) {
+Status Link::handle_completion(size_t i, const Done& done) {
   if (done.kind == Done::Kind::kSent) {
     take_sent(i, done);
     return Status::kOk;
   }
   RailSigns& signs = rails_[i].signs;
-  signs.heard_ns = rails_.clock().attended_ns;
+  signs.heard_ns = rails_.clock().polled_ns;
   hot_ |= uint32_t{1} << i;
   signs.quiet_polls = 0;
   if (kind_of(done.immediate) == ImmediateKind::kControl) return take_control(i, done.immediate);
@@ -154,7 +156,7 @@ bool Link::control_sent(size_t i, const WorkId& work, uint64_t* bytes) {
     case ControlOp::kAnswer:
       rail.signs.answering = false;
       break;
-    case ControlOp::kFenced:
+    case ControlOp::kFenceNotice:
     case ControlOp::kJoin:
     case ControlOp::kJoined:
     case ControlOp::kRetry:
@@ -184,7 +186,7 @@ Status Link::take_control(size_t i, uint32_t immediate) {
     case ControlOp::kSeen:
     case ControlOp::kWanted:
       return user_.on_arrived(i, immediate, 0);
-    case ControlOp::kFenced:
+    case ControlOp::kFenceNotice:
     case ControlOp::kJoin:
     case ControlOp::kJoined:
     case ControlOp::kRetry:

@@ -1,9 +1,9 @@
 // All rails between two endpoints as one link: polls them, runs completions, and takes in what the
 // peer says of its rails.
 //
-// Its parts: LinkRails (which rail takes a work, and posting), RailShares (what rails deliver),
+// Its parts: LinkRails (which rail takes a work, and posting), RailScheduler (what rails deliver),
 // RailLiveness (whether they live), Failover (their death), Rejoin (their return), LinkContext (the
-// ends, and the failure of the link). What arrives or completes passes through take().
+// ends, and the failure of the link). What arrives or completes passes through handle_completion().
 //
 // A rail that fails is fenced at both ends before anything that may have been lost is sent again:
 // each end closes its own channel and then tells the other so over a surviving rail (kFenced). Only
@@ -18,14 +18,14 @@
 #include <array>
 #include <string>
 
-#include "engine/link/rail_shares.h"
+#include "engine/link/rail_scheduler.h"
 #include "engine/link/rejoin.h"
 
 namespace slime {
 
 class Link final : private CompletionSink {
  public:
-  Link(Fabric& fabric, Device& device, std::string peer, bool active, LinkUser& user,
+  Link(Fabric& fabric, Device& device, std::string peer, bool active, LinkEnd& user,
        int traffic_class = kNoTrafficClass);
 
   // Set-up: channels in the order both ends agreed on.
@@ -36,7 +36,7 @@ class Link final : private CompletionSink {
   const LinkRails& rails() const { return rails_; }
   LinkContext& context() { return context_; }
   const LinkContext& context() const { return context_; }
-  RailShares& shares() { return shares_; }
+  RailScheduler& scheduler() { return scheduler_; }
   Status status() const { return context_.status(); }
   bool has_delivered(size_t rail) { return liveness_.has_delivered(rail); }
   uint64_t rejoins() const { return rejoin_.rejoins(); }
@@ -51,7 +51,7 @@ class Link final : private CompletionSink {
   Status check_deadline(uint64_t started_ns, const char* waits_for, uint64_t bytes);
 
  private:
-  Status take(size_t rail, const Done& done) override;
+  Status handle_completion(size_t rail, const Done& done) override;
   void take_sent(size_t rail, const Done& done);
   bool control_sent(size_t rail, const WorkId& work, uint64_t* bytes);
   Status take_control(size_t rail, uint32_t immediate);
@@ -61,10 +61,10 @@ class Link final : private CompletionSink {
   Status watch_rails();
 
   LinkContext context_;
-  LinkUser& user_;
+  LinkEnd& user_;
   LinkRails rails_;
   RailLiveness liveness_;
-  RailShares shares_;
+  RailScheduler scheduler_;
   Failover failover_;
   Rejoin rejoin_;
   uint32_t hot_ = 0;      // rails on which something arrived lately, a bit each

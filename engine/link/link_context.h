@@ -19,8 +19,8 @@ class LinkContext {
         peer(std::move(peer_in)),
         active(active_in),
         traffic_class(traffic_class_in),
-        silence_ns(seconds_to_ns(settings().rail_timeout)),
-        first_pause_ns(seconds_to_ns(settings().rail_retry)) {}
+        rail_timeout_ns(seconds_to_ns(settings().rail_timeout)),
+        rail_retry_ns(seconds_to_ns(settings().rail_retry)) {}
 
   const Settings& settings() const { return fabric.settings(); }
   const char* device_name() const { return device.properties().name.c_str(); }
@@ -42,11 +42,11 @@ class LinkContext {
 
   Fabric& fabric;
   Device& device;
-  const std::string peer;         // for errors: host, process, address
-  const bool active;              // this end connects, and tries to get dead rails back
-  const int traffic_class;        // of all channels, also of those that replace dead ones
-  const uint64_t silence_ns;      // NCCL_SLIME_RAIL_TIMEOUT
-  const uint64_t first_pause_ns;  // NCCL_SLIME_RAIL_RETRY; 0: dead rails stay dead
+  const std::string peer;          // for errors: host, process, address
+  const bool active;               // this end connects, and tries to get dead rails back
+  const int traffic_class;         // of all channels, also of those that replace dead ones
+  const uint64_t rail_timeout_ns;  // NCCL_SLIME_RAIL_TIMEOUT
+  const uint64_t rail_retry_ns;    // NCCL_SLIME_RAIL_RETRY; 0: dead rails stay dead
 
  private:
   Error failure_{Status::kOk, 0, {}};

@@ -29,8 +29,8 @@ struct Outbox {
 
 struct LinkChannel {
   std::unique_ptr<Channel> channel;
-  size_t device_rail = 0;   // the position of its rail in the device
-  uint32_t speed_mbps = 0;  // advertised by the slower end
+  size_t device_rail_index = 0;  // the position of its rail in the device
+  uint32_t speed_mbps = 0;       // advertised by the slower end
 };
 
 struct LinkParts {

@@ -62,13 +62,13 @@ struct RailJoin {
 
   // Each pause is twice as long as the one before it, and none longer than kMaxPauses first ones.
   static constexpr uint64_t kMaxPauses = 60;
-  void plan_next_try(uint64_t now_ns, uint64_t first_pause_ns) {
+  void plan_next_try(uint64_t now_ns, uint64_t rail_retry_ns) {
     next_try_ns = now_ns + pause_ns;
-    pause_ns = std::min(std::max(first_pause_ns, 2 * pause_ns), kMaxPauses * first_pause_ns);
+    pause_ns = std::min(std::max(rail_retry_ns, 2 * pause_ns), kMaxPauses * rail_retry_ns);
   }
 };
 
-// What shows that a rail lives. Times are attended times (LinkClock).
+// What shows that a rail lives. Times are polled time (LinkClock).
 struct RailSigns {
   uint32_t confirmed = 0;      // works queued or in flight whose arrival the peer's rail confirms
   uint64_t busy_since_ns = 0;  // none of those has completed since, though there were some
@@ -91,7 +91,7 @@ struct LinkRail {
   LinkRail(LinkChannel from, Rail* rail_in, const PostPolicy& policy)
       : channel(std::move(from.channel)),
         rail(rail_in),
-        key_index(from.device_rail),
+        device_rail_index(from.device_rail_index),
         speed_mbps(from.speed_mbps),
         ordered(rail_in->caps().ordered),
         confirmed_by_nic(rail_in->caps().confirms_in_hardware),
@@ -101,8 +101,12 @@ struct LinkRail {
   bool up() const { return state == RailState::kUp; }
   bool dead() const { return state == RailState::kFenced || state == RailState::kDown; }
   const char* name() const { return rail->caps().name.c_str(); }
-  uint64_t local_key(const MemoryRegion* region) const { return region->keys[key_index].local; }
-  uint64_t remote_key(const MemoryRegion* region) const { return region->keys[key_index].remote; }
+  uint64_t local_key(const MemoryRegion* region) const {
+    return region->keys[device_rail_index].local;
+  }
+  uint64_t remote_key(const MemoryRegion* region) const {
+    return region->keys[device_rail_index].remote;
+  }
   // The port has lost the carrier that it had. Some interfaces never show one, and work.
   bool lacks_carrier() {
     const Carrier now = rail->carrier();
@@ -112,10 +116,10 @@ struct LinkRail {
 
   std::unique_ptr<Channel> channel;  // of the present life, or of the last that had one
   Rail* rail;
-  size_t key_index;       // this rail's place in MemoryRegion::keys
-  uint32_t speed_mbps;    // advertised by the slower end
-  bool ordered;           // RailCaps::ordered
-  bool confirmed_by_nic;  // RailCaps::confirms_in_hardware
+  size_t device_rail_index;  // this rail's place in MemoryRegion::keys
+  uint32_t speed_mbps;       // advertised by the slower end
+  bool ordered;              // RailCaps::ordered
+  bool confirmed_by_nic;     // RailCaps::confirms_in_hardware
   RailState state = RailState::kUp;
   bool peer_fenced = false;       // the peer has fenced this life
   bool had_carrier = false;       // its port has had a carrier

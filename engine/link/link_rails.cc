@@ -2,14 +2,9 @@
 
 #include <algorithm>
 
+#include "settings/times.h"
+
 namespace slime {
-namespace {
-
-// Without a look at the rails for so long: what was timed meanwhile says nothing.
-constexpr uint64_t kAwayNs = 20'000'000;
-
-}  // namespace
-
 LinkRails::LinkRails(LinkContext& context) : context_(context) {
   clock_.now_ns = context.fabric.clock().now_ns();
 }
@@ -21,7 +16,7 @@ LinkRails::~LinkRails() {
 }
 
 void LinkRails::add(LinkChannel channel) {
-  Rail* rail = context_.device.rails()[channel.device_rail];
+  Rail* rail = context_.device.rails()[channel.device_rail_index];
   const Settings& settings = context_.settings();
   PostPolicy policy;
   policy.max_batch = static_cast<uint32_t>(settings.max_batch);
@@ -29,7 +24,7 @@ void LinkRails::add(LinkChannel channel) {
   policy.flush_ns = static_cast<uint64_t>(settings.flush_us) * 1000;
   rails_.emplace_back(std::move(channel), rail, PostQueue::fit(policy, rail->caps()));
   loads_.add();
-  rails_.back().join.pause_ns = context_.first_pause_ns;
+  rails_.back().join.pause_ns = context_.rail_retry_ns;
   (void)rails_.back().lacks_carrier();  // remembers that it has one
   set_up(rails_.size() - 1);
 }
@@ -38,8 +33,8 @@ void LinkRails::read_clock() {
   const uint64_t before_ns = clock_.now_ns;
   clock_.now_ns = context_.fabric.clock().now_ns();
   const uint64_t away_ns = clock_.now_ns - before_ns;
-  clock_.attended_ns += std::min(away_ns, context_.silence_ns / 16);
-  if (away_ns < kAwayNs) return;
+  clock_.polled_ns += std::min(away_ns, context_.rail_timeout_ns / 16);
+  if (away_ns < times::kPolledGap) return;
   for (LinkRail& rail : rails_) rail.rate.cancel();
 }
 
@@ -78,7 +73,7 @@ void LinkRails::flush_queued(size_t i, bool now_known) {
   // Unconfirmed works are done too early to tell anything.
   const bool telling = now_known && rail.signs.confirmed == rail.queue.queued();
   if (telling && rail.queue.in_flight() == 0) {
-    rail.rate.begin(clock_.attended_ns, rail.queue.outstanding_bytes());
+    rail.rate.begin(clock_.polled_ns, rail.queue.outstanding_bytes());
   }
   (void)rail.queue.flush(*rail.channel, clock_.now_ns);
 }
@@ -87,7 +82,7 @@ void LinkRails::set_up(size_t i) {
   LinkRail& rail = rails_[i];
   rail.state = RailState::kUp;
   rail.since_ns = clock_.now_ns;
-  rail.signs.busy_since_ns = rail.signs.heard_ns = clock_.attended_ns;
+  rail.signs.busy_since_ns = rail.signs.heard_ns = clock_.polled_ns;
   rail.signs.probing = rail.signs.answering = false;
   rail.signs.asked_ns = 0;
   rail.rate = RailRate(rail.speed_mbps);
@@ -107,7 +102,7 @@ void LinkRails::set_down(size_t i) {
   }
 }
 
-void LinkRails::abandon(size_t i) {
+void LinkRails::clear_queue(size_t i) {
   LinkRail& rail = rails_[i];
   rail.queue.clear();
   rail.controls.clear();

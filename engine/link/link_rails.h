@@ -2,8 +2,8 @@
 // link passes through submit(), and leaves through flush().
 //
 // Works are submitted lazily: nothing is posted before flush(). A rail takes works only while it is
-// up. set_down() comes before its channel is fenced, abandon() when its last completions are in,
-// and set_up() begins another life with an empty queue; so no completion of an ended life is
+// up. set_down() comes before its channel is fenced, clear_queue() when its last completions are
+// in, and set_up() begins another life with an empty queue; so no completion of an ended life is
 // counted in a later one.
 //
 // Thread: that of the link.
@@ -20,9 +20,9 @@ namespace slime {
 
 struct LinkClock {
   uint64_t now_ns = 0;
-  // Time in which this end looked at its rails. It does not run on while nobody calls: what was not
-  // looked for is no silence.
-  uint64_t attended_ns = 0;
+  // Time in which this end polled its rails. It stands still while no call comes: a rail that is
+  // not polled is not silent.
+  uint64_t polled_ns = 0;
 };
 
 class LinkRails {
@@ -57,7 +57,7 @@ class LinkRails {
   Work write_of(const Outbox& outbox, size_t offset, size_t bytes, size_t rail) const;
 
   // The rail that would be done first with a small work. At least one rail must be up.
-  size_t pick(uint64_t bytes) {
+  size_t quickest_rail(uint64_t bytes) {
     if (up_count_ > 1) preferred_ = loads_.quickest(bytes, preferred_);
     return preferred_;
   }
@@ -69,16 +69,16 @@ class LinkRails {
     busy_ |= uint32_t{1} << rail;
     RailSigns& signs = to.signs;
     if (!work.unconfirmed) {
-      if (signs.confirmed++ == 0) signs.busy_since_ns = clock_.attended_ns;
+      if (signs.confirmed++ == 0) signs.busy_since_ns = clock_.polled_ns;
     } else if (!signs.unproven) {
       signs.unproven = true;
-      signs.unproven_ns = clock_.attended_ns;
+      signs.unproven_ns = clock_.polled_ns;
     }
   }
   // Returns the WorkId.
   uint64_t submit_control(size_t rail, ControlOp op, uint32_t value, Work work = {});
   void submit_control(ControlOp op, uint32_t value) {
-    if (up_count_ > 0) (void)submit_control(pick(0), op, value);
+    if (up_count_ > 0) (void)submit_control(quickest_rail(0), op, value);
   }
 
   // Posts what the rules let out. `now_known`: the clock has been read since the caller was called.
@@ -95,8 +95,8 @@ class LinkRails {
     LinkRail& from = rails_[rail];
     if (confirmed) {
       --from.signs.confirmed;
-      from.signs.busy_since_ns = clock_.attended_ns;
-      if (!from.confirmed_by_nic) from.signs.heard_ns = clock_.attended_ns;
+      from.signs.busy_since_ns = clock_.polled_ns;
+      if (!from.confirmed_by_nic) from.signs.heard_ns = clock_.polled_ns;
     }
     from.queue.complete(bytes);
     if (rails_.size() > 1) from.rate.completed(bytes);
@@ -105,7 +105,7 @@ class LinkRails {
 
   void set_up(size_t rail);
   void set_down(size_t rail);
-  void abandon(size_t rail);  // what was queued or in flight
+  void clear_queue(size_t rail);  // what was queued or in flight
   void update_load(size_t rail);
 
  private:

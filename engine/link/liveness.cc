@@ -14,7 +14,7 @@ constexpr uint64_t kCarrierIntervalNs = 100'000'000;
 void RailLiveness::probe(size_t i, Probe probe) {
   RailSigns& signs = rails_[i].signs;
   signs.probing = true;
-  if (probe == Probe::kAsk) signs.asked_ns = rails_.clock().attended_ns;
+  if (probe == Probe::kAsk) signs.asked_ns = rails_.clock().polled_ns;
   signs.unproven = false;
   Work work;
   if (probe == Probe::kWithBytes) user_.fill_probe(i, &work);
@@ -41,10 +41,10 @@ bool RailLiveness::has_delivered(size_t i) {
 // Of unconfirmed works nobody would notice that their rail has died silently. So a probe, which is
 // confirmed, follows them.
 void RailLiveness::prove_rails() {
-  const uint64_t patience_ns = rails_.context().silence_ns / 4;
+  const uint64_t patience_ns = rails_.context().rail_timeout_ns / 4;
   for (size_t i = 0; i < rails_.count(); ++i) {
     const RailSigns& signs = rails_[i].signs;
-    if (!signs.unproven || rails_.clock().attended_ns - signs.unproven_ns < patience_ns) continue;
+    if (!signs.unproven || rails_.clock().polled_ns - signs.unproven_ns < patience_ns) continue;
     if (!signs.probing && rails_[i].queue.room() > 0) probe(i, Probe::kPlain);
   }
 }
@@ -55,8 +55,9 @@ void RailLiveness::prove_rails() {
 // peer that is merely stopped answers on no rail. The suspect is probed as well, so that its path
 // owes an answer.
 bool RailLiveness::others_live(size_t i) {
-  const uint64_t silence_ns = rails_.context().silence_ns, now_ns = rails_.clock().attended_ns;
-  const uint64_t from_ns = rails_[i].signs.busy_since_ns + silence_ns / 2;
+  const uint64_t rail_timeout_ns = rails_.context().rail_timeout_ns,
+                 now_ns = rails_.clock().polled_ns;
+  const uint64_t from_ns = rails_[i].signs.busy_since_ns + rail_timeout_ns / 2;
   bool any = false;
   for (size_t k = 0; k < rails_.count(); ++k) {
     const LinkRail& other = rails_[k];
@@ -64,7 +65,7 @@ bool RailLiveness::others_live(size_t i) {
     const RailSigns& signs = other.signs;
     const bool lives = k != i && signs.heard_ns > from_ns;
     any |= lives;
-    const bool asked = signs.asked_ns != 0 && now_ns - signs.asked_ns < silence_ns;
+    const bool asked = signs.asked_ns != 0 && now_ns - signs.asked_ns < rail_timeout_ns;
     if (!lives && !signs.probing && !asked && other.queue.room() > 0) {
       probe(k, other.confirmed_by_nic ? Probe::kAsk : Probe::kPlain);
     }
@@ -75,7 +76,7 @@ bool RailLiveness::others_live(size_t i) {
 // A rail on which nothing completes while others carry traffic is dead too, though nobody was told.
 // If its NIC gets acknowledgements, a work merely takes long.
 std::optional<Error> RailLiveness::judge_silence(size_t i) {
-  const uint64_t limit_ns = rails_.context().silence_ns, now_ns = rails_.clock().attended_ns;
+  const uint64_t limit_ns = rails_.context().rail_timeout_ns, now_ns = rails_.clock().polled_ns;
   RailSigns& signs = rails_[i].signs;
   const uint64_t silent_ns = now_ns - signs.busy_since_ns;
   if (silent_ns < limit_ns / 2) return std::nullopt;

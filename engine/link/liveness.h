@@ -1,7 +1,7 @@
 // Whether the rails of a link live: probes, silence, and carriers. It finds the rails that have
 // died without telling, and leaves it to Failover to end them.
 //
-// Only attended time counts (LinkClock), so an end that was stopped does not take its own absence
+// Only polled time counts (LinkClock), so an end that was stopped does not take its own absence
 // for the death of a rail. A rail is given up only while another one is better.
 //
 // Thread: that of the link. State between calls is in the rails (RailSigns).
@@ -9,14 +9,14 @@
 
 #include <optional>
 
+#include "engine/link/link_end.h"
 #include "engine/link/link_rails.h"
-#include "engine/link/link_user.h"
 
 namespace slime {
 
 class RailLiveness {
  public:
-  RailLiveness(LinkRails& rails, LinkUser& user) : rails_(rails), user_(user) {}
+  RailLiveness(LinkRails& rails, LinkEnd& user) : rails_(rails), user_(user) {}
 
   // kPlain asks the peer's NIC; kWithBytes also shows what the rail delivers; kAsk asks the peer's
   // process.
@@ -38,7 +38,7 @@ class RailLiveness {
   bool others_live(size_t rail);
 
   LinkRails& rails_;
-  LinkUser& user_;
+  LinkEnd& user_;
   uint64_t carriers_due_ns_ = 0;
   bool warned_of_carriers_ = false;
 };

@@ -7,7 +7,7 @@
 // more. *Latency*: from small works that found the rail idle. *Window*: the bytes that may be
 // outstanding before further stripes wait for whichever rail is free first.
 //
-// Thread: that of the link. Times are Link::attended_ns_, which stands while nobody looks.
+// Thread: that of the link. Times are Link::polled_ns, which stands while nobody looks.
 #pragma once
 
 #include <algorithm>

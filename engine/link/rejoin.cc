@@ -5,18 +5,13 @@
 #include <utility>
 
 #include "base/log.h"
+#include "settings/times.h"
 
 namespace slime {
-namespace {
-
-constexpr uint64_t kLeastPauseNs = 1'000'000'000;
-constexpr uint64_t kJoinTimeoutNs = 5'000'000'000;
-
-}  // namespace
 
 // Whatever the peer and the ports do, a rail does not return more often than that.
 uint64_t Rejoin::least_pause_ns() const {
-  return std::min(rails_.context().first_pause_ns, kLeastPauseNs);
+  return std::min(rails_.context().rail_retry_ns, times::kLeastRejoinPause);
 }
 
 bool Rejoin::may_try(const LinkRail& rail) {
@@ -28,7 +23,7 @@ bool Rejoin::may_try(const LinkRail& rail) {
 }
 
 Status Rejoin::progress() {
-  const uint64_t now_ns = rails_.clock().now_ns, first_pause_ns = rails_.context().first_pause_ns;
+  const uint64_t now_ns = rails_.clock().now_ns, rail_retry_ns = rails_.context().rail_retry_ns;
   for (size_t i = 0; i < rails_.count(); ++i) {
     LinkRail& rail = rails_[i];
     repeat_lost_messages(i);
@@ -39,7 +34,7 @@ Status Rejoin::progress() {
     }
     if (!may_try(rail)) continue;
     const bool due =
-        rails_.context().active && first_pause_ns > 0 && now_ns >= rail.join.next_try_ns;
+        rails_.context().active && rail_retry_ns > 0 && now_ns >= rail.join.next_try_ns;
     if (rail.join.skipped) {
       end_skipped(i);
     } else if (rail.join.asked) {
@@ -52,7 +47,7 @@ Status Rejoin::progress() {
 }
 
 RailMessage Rejoin::send(ControlOp op, size_t i) {
-  const size_t via = rails_.pick(0);
+  const size_t via = rails_.quickest_rail(0);
   return {true, via, rails_.submit_control(via, op, rails_.life_of(i).pack())};
 }
 
@@ -76,7 +71,7 @@ void Rejoin::begin(size_t i) {
   LinkRail& rail = rails_[i];
   rail.join.tried_ns = rails_.clock().now_ns;
   if (open_channel(i)) return send_request(i);
-  rail.join.plan_next_try(rails_.clock().now_ns, rails_.context().first_pause_ns);
+  rail.join.plan_next_try(rails_.clock().now_ns, rails_.context().rail_retry_ns);
 }
 
 // The new life begins, whether its channel can be opened or not: the peer waits for a word about
@@ -113,7 +108,7 @@ bool Rejoin::open_channel(size_t i) {
   rail.peer_fenced = false;
   rail.join.has_peer = rail.join.connected = rail.join.peer_connected = false;
   const uint64_t connect_ns = seconds_to_ns(context.settings().connect_timeout);
-  rail.join.deadline_ns = rails_.clock().now_ns + std::min(kJoinTimeoutNs, connect_ns);
+  rail.join.deadline_ns = rails_.clock().now_ns + std::min(times::kRejoin, connect_ns);
   return true;
 }
 
@@ -123,7 +118,7 @@ void Rejoin::send_request(size_t i) {
   const JoinRecord record{life.rail, life.epoch, rail.channel->address()};
   const JoinRecordPlaces places = user_.join_records(i);
   std::memcpy(places.outbox->at(places.offset), &record, sizeof record);
-  const size_t via = rails_.pick(sizeof record);
+  const size_t via = rails_.quickest_rail(sizeof record);
   const Work work = rails_.write_of(*places.outbox, places.offset, sizeof record, via);
   rail.join.request = {true, via, rails_.submit_control(via, ControlOp::kJoin, life.pack(), work)};
 }
@@ -142,8 +137,8 @@ Status Rejoin::on_message(ControlOp op, const RailLife& life) {
   if (rails_.up_count() == 0) return Status::kOk;
   LinkRail& rail = rails_[life.rail];
   switch (op) {
-    case ControlOp::kFenced:
-      return on_fenced(life);
+    case ControlOp::kFenceNotice:
+      return on_fence_notice(life);
     case ControlOp::kJoin:
       return on_join(life);
     case ControlOp::kJoined:
@@ -156,7 +151,7 @@ Status Rejoin::on_message(ControlOp op, const RailLife& life) {
 }
 
 // Of the life that the rail has, of the try under way, or of a try that has not begun here.
-Status Rejoin::on_fenced(const RailLife& life) {
+Status Rejoin::on_fence_notice(const RailLife& life) {
   LinkRail& rail = rails_[life.rail];
   if (life.epoch != rail.epoch) return on_skipped(life);
   if (std::exchange(rail.peer_fenced, true)) return Status::kOk;  // repeated
@@ -182,7 +177,7 @@ Status Rejoin::on_join(const RailLife& life) {
   rail.peer_fenced = true;
   rail.join.peer = record.address;
   rail.join.asked = true;
-  return failover_.settle(life.rail);
+  return failover_.finish_fencing(life.rail);
 }
 
 // The peer has fenced a life that this end has not begun: it gave a try up before its request was
@@ -194,7 +189,7 @@ Status Rejoin::on_skipped(const RailLife& life) {
   rail.peer_fenced = true;
   rail.join.asked = false;
   rail.join.skipped = true;
-  return failover_.settle(life.rail);
+  return failover_.finish_fencing(life.rail);
 }
 
 // The peer waits for the same word from here.
@@ -246,7 +241,7 @@ Status Rejoin::give_up(size_t i, const std::string& why) {
   rail.state = RailState::kFenced;
   if (const Status status = failover_.fence(i); status != Status::kOk) return status;
   failover_.send_notice(i);
-  return rail.peer_fenced ? failover_.settle(i) : Status::kOk;
+  return rail.peer_fenced ? failover_.finish_fencing(i) : Status::kOk;
 }
 
 void Rejoin::bring_up(size_t i) {

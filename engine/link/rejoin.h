@@ -28,7 +28,7 @@ namespace slime {
 
 class Rejoin {
  public:
-  Rejoin(LinkRails& rails, LinkUser& user, Failover& failover, RailLiveness& liveness)
+  Rejoin(LinkRails& rails, LinkEnd& user, Failover& failover, RailLiveness& liveness)
       : rails_(rails), user_(user), failover_(failover), liveness_(liveness) {}
 
   // While some rail is not up: begins tries, and continues those under way.
@@ -48,7 +48,7 @@ class Rejoin {
   void grant(size_t rail);
   bool open_channel(size_t rail);
   void send_request(size_t rail);
-  Status on_fenced(const RailLife& life);
+  Status on_fence_notice(const RailLife& life);
   Status on_join(const RailLife& life);
   Status on_skipped(const RailLife& life);
   void end_skipped(size_t rail);
@@ -59,7 +59,7 @@ class Rejoin {
   void bring_up(size_t rail);
 
   LinkRails& rails_;
-  LinkUser& user_;
+  LinkEnd& user_;
   Failover& failover_;
   RailLiveness& liveness_;
   uint64_t rejoins_ = 0;

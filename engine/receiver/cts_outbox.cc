@@ -96,7 +96,7 @@ void CtsOutbox::write(ReceiveRequest& request) {
 // arrived.
 void CtsOutbox::submit(ReceiveRequest& request, bool again) {
   LinkRails& rails = link_.rails();
-  const size_t rail = rails.pick(request.cts_bytes);
+  const size_t rail = rails.quickest_rail(request.cts_bytes);
   const size_t offset = request.index * cts_entry_bytes(rails.count());
   request.cts_rail = static_cast<uint8_t>(rail);
   request.cts_open = true;

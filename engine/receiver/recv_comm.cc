@@ -18,7 +18,7 @@ RecvCommImpl::RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, Regi
     const auto opened = flushes_.open(*this, device, fabric.settings().peer_timeout);
     if (!opened) (void)link_.context().fail(opened.error());
   }
-  begin_attendance();
+  begin_idle_progress();
 }
 
 Status RecvCommImpl::irecv(std::span<const Receive> receives, bool may_complete_early,
@@ -27,7 +27,7 @@ Status RecvCommImpl::irecv(std::span<const Receive> receives, bool may_complete_
   *request = nullptr;
   if (link_.status() != Status::kOk && !all_arrived(receives)) return link_.status();
   LinkRails& rails = link_.rails();
-  const bool has_room = rails.up_count() == 0 || rails.room(rails.pick(0)) > 0;
+  const bool has_room = rails.up_count() == 0 || rails.room(rails.quickest_rail(0)) > 0;
   if (!requests_.any_free() || !has_room) {
     const Status status = move();
     waited();
@@ -154,7 +154,7 @@ Status RecvCommImpl::on_stripe(size_t rail, const DataImmediate& immediate, uint
   cts_.on_stripe();
   part.arrived |= bit;
   part.bytes += bytes;
-  if (part.in_device) flushes_.delivered(link_.rails()[rail].key_index);
+  if (part.in_device) flushes_.delivered(link_.rails()[rail].device_rail_index);
   requests_.on_seen(request.sequence + 1);
   if (part.bytes > part.capacity) return context.fail_protocol("more bytes than the receive takes");
   if (part.arrived == ~uint64_t{0} >> (kMaxStripes - part.stripes)) request.complete(part);
@@ -236,10 +236,10 @@ void RecvCommImpl::fence_record(const RailLife& life, size_t via, Work* work) {
   *work = link_.rails().write_of(outbox_, offset, sizeof record, via);
   // Part of a stripe that has not arrived may be on its way to the device, and must not get there
   // after its second copy.
-  flushes_.delivered(link_.rails()[life.rail].key_index);
+  flushes_.delivered(link_.rails()[life.rail].device_rail_index);
 }
 
-Status RecvCommImpl::on_fenced(const RailLife& life) {
+Status RecvCommImpl::on_both_fenced(const RailLife& life) {
   for (ReceiveRequest& request : requests_.all()) {
     if (!request.announced() || request.cts_rail != life.rail) continue;
     if (request.cts_open || !requests_.seen(request)) cts_.send_again(request);

@@ -27,11 +27,11 @@ class RecvCommImpl final : public LinkComm<RecvComm> {
   Status flush(const void* data, const MemoryRegion* region, Request** request) override;
 
  private:
-  // LinkUser
+  // LinkEnd
   Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) override;
   bool on_sent(const WorkId& work, uint64_t* bytes) override;
   void fence_record(const RailLife& life, size_t via, Work* work) override;
-  Status on_fenced(const RailLife& life) override;
+  Status on_both_fenced(const RailLife& life) override;
   JoinRecordPlaces join_records(size_t rail) const override;
   void fill_probe(size_t, Work*) const override {}
 

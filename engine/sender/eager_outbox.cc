@@ -10,7 +10,7 @@ bool EagerOutbox::fits(size_t bytes, const MemoryRegion* region) {
   if (region != nullptr && region->kind != MemoryKind::kHost) return false;
   if (sent_ - consumed_ >= kEagerBuffers) return false;
   LinkRails& rails = link_.rails();
-  return !buffers_[sent_ % kEagerBuffers].open && rails.room(rails.pick(bytes)) > 0;
+  return !buffers_[sent_ % kEagerBuffers].open && rails.room(rails.quickest_rail(bytes)) > 0;
 }
 
 void EagerOutbox::send(SendRequest& request, int tag, uint32_t ordinal, uint32_t cts_seen) {
@@ -30,7 +30,7 @@ void EagerOutbox::send(SendRequest& request, int tag, uint32_t ordinal, uint32_t
 void EagerOutbox::submit(uint32_t place, bool again) {
   Buffer& buffer = buffers_[place];
   LinkRails& rails = link_.rails();
-  const size_t rail = rails.pick(buffer.bytes);
+  const size_t rail = rails.quickest_rail(buffer.bytes);
   buffer.rail = static_cast<uint8_t>(rail);
   Work work = rails.write_of(outbox_, place * eager_buffer_bytes(eager_max_), buffer.bytes, rail);
   work.immediate = eager_immediate(buffer.index);

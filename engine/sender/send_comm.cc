@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "base/log.h"
+#include "settings/times.h"
 
 namespace slime {
 
@@ -19,11 +20,11 @@ SendCommImpl::SendCommImpl(Fabric& fabric, Device& device, LinkParts parts, Regi
     requests_.emplace_back(this, static_cast<uint16_t>(i));
     free_.push_back(static_cast<uint16_t>(StripeQueue::kMostRequests - 1 - i));
   }
-  begin_attendance();
+  begin_idle_progress();
 }
 
 SendCommImpl::~SendCommImpl() {
-  if (is_attended()) settle();
+  if (progresses_when_idle()) drain_before_close();
   leave();
 }
 
@@ -73,7 +74,7 @@ Status SendCommImpl::start(const CtsInbox::Match& found, const void* data, size_
         "a send of %zu bytes (tag %d) meets a receive of %llu bytes; the ranks disagree on a size",
         bytes, receive.tag, static_cast<unsigned long long>(receive.capacity)));
   }
-  const StripeLimits& limits = link_.shares().stripe_limits();
+  const StripeLimits& limits = link_.scheduler().stripe_limits();
   const StripePlan plan =
       plan_stripes(bytes, static_cast<uint32_t>(link_.rails().up_count()), limits);
   if (plan.stripes == 0) {
@@ -187,7 +188,7 @@ bool SendCommImpl::on_sent(const WorkId& work, uint64_t* bytes) {
 }
 
 // The receiver's record says which stripes of the dead rail it has; the rest goes elsewhere.
-Status SendCommImpl::on_fenced(const RailLife& life) {
+Status SendCommImpl::on_both_fenced(const RailLife& life) {
   FenceRecord record;
   std::memcpy(&record, inbox_.data() + fence_offset(link_.rails().count(), life.rail),
               sizeof record);
@@ -215,11 +216,10 @@ void SendCommImpl::fill_probe(size_t rail, Work* work) const {
 
 // Mostly the peer's kernel has everything. If a rail has just died, its death must be noticed and
 // answered by the peer, and what it carried sent again.
-void SendCommImpl::settle() {
+void SendCommImpl::drain_before_close() {
   const Call call(*this);
-  constexpr int kTimeouts = 3;
   constexpr timespec kPause{0, 200'000};
-  const uint64_t limit_ns = kTimeouts * link_.context().silence_ns;
+  const uint64_t limit_ns = times::kRailTimeoutsToClose * link_.context().rail_timeout_ns;
   const LinkClock& clock = link_.rails().clock();
   for (const uint64_t begun_ns = clock.now_ns; !settled();) {
     if (move() == Status::kOk && clock.now_ns - begun_ns > limit_ns) {

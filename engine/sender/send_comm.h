@@ -30,11 +30,11 @@ class SendCommImpl final : public LinkComm<SendComm> {
   bool settled() { return eager_.settled(); }
 
  private:
-  // LinkUser
+  // LinkEnd
   Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) override;
   bool on_sent(const WorkId& work, uint64_t* bytes) override;
   void fence_record(const RailLife&, size_t, Work*) override {}
-  Status on_fenced(const RailLife& life) override;
+  Status on_both_fenced(const RailLife& life) override;
   JoinRecordPlaces join_records(size_t rail) const override;
   void fill_probe(size_t rail, Work* work) const override;
 
@@ -47,7 +47,7 @@ class SendCommImpl final : public LinkComm<SendComm> {
   SendRequest* take_request(const void* data, size_t bytes, const MemoryRegion* region);
   void report_seen();
   void ask_for_cts();
-  void settle();
+  void drain_before_close();
 
   std::vector<SendRequest> requests_;
   std::vector<uint16_t> free_;

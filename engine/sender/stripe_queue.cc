@@ -30,11 +30,12 @@ void StripeQueue::submit_waiting() {
 
 // False: no rail has room for the next one.
 bool StripeQueue::submit(SendRequest& request) {
-  RailShares& shares = link_.shares();
+  RailScheduler& scheduler = link_.scheduler();
   while (request.unsent != 0) {
     const auto stripe = static_cast<uint32_t>(std::countr_zero(request.unsent));
     const uint64_t bytes = request.plan.length(stripe, request.bytes);
-    const size_t rail = shares.pick(bytes, waiting_bytes_, request.plan.stripes == 1);
+    const size_t rail =
+        scheduler.choose_rail_for_stripe(bytes, waiting_bytes_, request.plan.stripes == 1);
     if (rail == kNoRail) return false;
     waiting_bytes_ -= bytes;
     request.unsent &= request.unsent - 1;

@@ -5,6 +5,8 @@
 #include "engine/sender/send_comm.h"
 #include "engine/setup/handshake.h"
 
+#include "settings/times.h"
+
 namespace slime {
 namespace {
 
@@ -47,9 +49,6 @@ class ConnectorImpl final : public Connector {
  private:
   enum class State { kConnect, kHello, kWelcome, kConfirm, kChannels, kReady, kPeerReady, kDone };
 
-  // A listener with more visitors than places resets the connections of some.
-  static constexpr uint64_t kAgainNs = 20'000'000;
-
   Status advance() {
     Status status = run();
     if (status == Status::kRemote && is_abort(error_) && may_dial_again()) status = dial_again();
@@ -90,7 +89,7 @@ class ConnectorImpl final : public Connector {
     const Clock& clock = fabric_.clock();
     if (!again_until_)
       again_until_ = Deadline(clock, seconds_to_ns(fabric_.settings().connect_timeout));
-    pause_ = Deadline(clock, kAgainNs);
+    pause_ = Deadline(clock, times::kCommRedial);
     fd_.reset();
     hello_.restart();
     deadline_.restart(seconds_to_ns(fabric_.settings().connect_timeout));
@@ -136,7 +135,7 @@ class ConnectorImpl final : public Connector {
     }
     peer_ = peer_name(welcome.name, listener_);
     if (welcome.channels == 0) {
-      return refuse("it refused: " + printable(welcome.reason));
+      return refuse("it refused: " + printable_field(welcome.reason));
     }
     const auto wanted = std::max<size_t>(welcome.rails.count, device_.rails().size());
     if (welcome.rails.count < 1 || welcome.rails.count > kMaxRails || welcome.channels != wanted ||

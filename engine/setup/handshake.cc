@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/process.h"
+
 namespace slime {
 
 ChannelSet::ChannelSet(Device& device, uint32_t count, bool active, int traffic_class)
@@ -17,9 +19,9 @@ ChannelSet::ChannelSet(Device& device, uint32_t count, bool active, int traffic_
 
 Result<void> ChannelSet::pair_with(const RailDescriptions& peer, const std::string& peer_name) {
   const RailDescriptions own = describe_rails(device_.rails());
-  const std::string name = printable(own_name());
+  const std::string name = printable_field(own_name());
   for (size_t i = 0; i < channels_.size(); ++i) {
-    const RailDescription& mine = own.all[channels_[i].device_rail];
+    const RailDescription& mine = own.all[channels_[i].device_rail_index];
     const RailDescription& theirs = peer.all[i % peer.count];
     if (auto fit = check_fit({mine, name}, {theirs, peer_name}); !fit) return fit;
     channels_[i].speed_mbps = common_speed_mbps(mine, theirs);
@@ -32,7 +34,7 @@ Result<void> ChannelSet::open(const RegisteredBuffer& inbox, Side* side) {
   // With several channels works may have to be repeated elsewhere, so "sent" must mean "arrived".
   const bool confirm = channels_.size() > 1;
   for (size_t i = 0; i < channels_.size(); ++i) {
-    const size_t rail = channels_[i].device_rail;
+    const size_t rail = channels_[i].device_rail_index;
     auto channel = device_.rails()[rail]->open_channel({active_, confirm, traffic_class_, active_});
     if (!channel) return fail(channel.error());
     side->channels[i] = (*channel)->address();
@@ -70,14 +72,13 @@ LinkParts ChannelSet::take(const Side& peer, uint32_t eager_max, std::string nam
 
 std::array<char, 96> own_name() {
   std::array<char, 96> name = {};
-  char host[64] = "unknown-host";
-  (void)gethostname(host, sizeof host - 1);
-  std::snprintf(name.data(), name.size(), "%s:%d", host, static_cast<int>(getpid()));
+  std::snprintf(name.data(), name.size(), "%.63s:%d", own_host_name().c_str(),
+                static_cast<int>(getpid()));
   return name;
 }
 
 std::string peer_name(const std::array<char, 96>& name, const SocketAddress& address) {
-  return printable(name) + " (" + address.host() + ")";
+  return printable_field(name) + " (" + address.host() + ")";
 }
 
 bool valid(const Preamble& preamble, MessageType type) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/text.h"
+
 namespace slime {
 namespace {
 
@@ -23,9 +25,9 @@ RailDescription description_of(const RailCaps& caps) {
 }
 
 std::string describe(const RailDescription& rail) {
-  std::string text = printable(rail.name) + " (" + printable(rail.backend);
-  if (rail.link_layer[0] != 0) text += ", " + printable(rail.link_layer);
-  if (rail.fabric[0] != 0) text += ", fabric " + printable(rail.fabric);
+  std::string text = printable_field(rail.name) + " (" + printable_field(rail.backend);
+  if (rail.link_layer[0] != 0) text += ", " + printable_field(rail.link_layer);
+  if (rail.fabric[0] != 0) text += ", fabric " + printable_field(rail.fabric);
   if (rail.mtu != 0) text += ", MTU " + std::to_string(rail.mtu);
   return text + ")";
 }
@@ -72,11 +74,8 @@ uint32_t common_speed_mbps(const RailDescription& own, const RailDescription& pe
   return peer.speed_mbps == 0 ? own.speed_mbps : std::min(own.speed_mbps, peer.speed_mbps);
 }
 
-std::string printable(std::span<const char> text) {
-  std::string shown(text.data(), strnlen(text.data(), text.size()));
-  std::replace_if(
-      shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return shown;
+std::string printable_field(std::span<const char> text) {
+  return printable({text.data(), strnlen(text.data(), text.size())});
 }
 
 }  // namespace slime

@@ -42,6 +42,6 @@ Result<void> check_fit(const RailOfHost& own, const RailOfHost& peer);
 uint32_t common_speed_mbps(const RailDescription& own, const RailDescription& peer);
 
 // Text from a peer, up to the first zero; what a terminal would obey becomes '?'.
-std::string printable(std::span<const char> text);
+std::string printable_field(std::span<const char> text);
 
 }  // namespace slime

@@ -1,13 +1,13 @@
 #include "switch/softswitch/shard_thread.h"
 
 #include <poll.h>
-#include <signal.h>
 
 #include <cerrno>
 #include <chrono>
 #include <ctime>
 
 #include "base/clock.h"
+#include "base/process.h"
 
 namespace slime::net {
 namespace {
@@ -16,8 +16,6 @@ constexpr uint32_t kFailuresInARow = 64;
 constexpr int kPauseMs = 1;
 // Far beyond the longest batch; a thread that is later than this is not being scheduled.
 constexpr std::chrono::seconds kCommandDeadline{5};
-
-uint64_t now_ns() { return SteadyClock::instance().now_ns(); }
 
 }  // namespace
 
@@ -45,14 +43,8 @@ Result<std::unique_ptr<ShardThread>> ShardThread::start(Fd socket,
   return thread;
 }
 
-// Signals are for the daemon's own thread: new threads inherit the mask of their maker
-// (pthread_sigmask(3)).
 Result<void> ShardThread::launch() {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int code = pthread_create(&thread_, nullptr, run, this);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const int code = start_thread_without_signals(&thread_, run, this);
   if (code != 0) {
     return fail(system_error(code, "start the thread of shard %u at %s", options_.index,
                              address_.to_string().c_str()));
@@ -140,12 +132,12 @@ void ShardThread::loop() {
 // and then sleeps in the kernel until a packet or the bell comes.
 int ShardThread::receive() {
   if (options_.busy_poll_us > 0) {
-    const uint64_t end_ns = now_ns() + uint64_t{options_.busy_poll_us} * 1000;
+    const uint64_t end_ns = steady_now_ns() + uint64_t{options_.busy_poll_us} * 1000;
     do {
       const int count = in_.receive(socket_.get(), MSG_DONTWAIT);
       io_.receive_calls.add();
       if (count > 0) return count;
-    } while (now_ns() < end_ns && !called_.load(std::memory_order_relaxed) &&
+    } while (steady_now_ns() < end_ns && !called_.load(std::memory_order_relaxed) &&
              !stop_.load(std::memory_order_relaxed));
   }
   io_.receive_calls.add();
@@ -154,7 +146,7 @@ int ShardThread::receive() {
 
 void ShardThread::handle_batch(uint32_t count) {
   io_.batches.add();
-  const uint64_t now = now_ns();
+  const uint64_t now = steady_now_ns();
   for (uint32_t index = 0; index < count; ++index) handle(index, now);
   out_.flush();
 }

@@ -12,17 +12,17 @@ namespace {
 // Its counters are not atomic: two threads in it at once lose counts, and race.
 class CountingComm : public CommProgress {
  public:
-  CountingComm() { attend_when_idle(3, {}); }
+  CountingComm() { progress_when_idle(3, {}); }
   ~CountingComm() { leave(); }
 
-  // How often it had been attended to.
+  // How often it had been advanced in the background.
   uint64_t call(bool leaves_a_request_open) {
     const Call call(*this);
     ++moves_;
     open_ = leaves_a_request_open;
-    return attended_;
+    return background_turns_;
   }
-  Chore& chore() { return *this; }
+  BackgroundTask& task() { return *this; }
   uint64_t moves() const { return moves_; }
 
  private:
@@ -31,35 +31,35 @@ class CountingComm : public CommProgress {
   void advance() override {
     EXPECT_FALSE(open_);
     ++moves_;
-    ++attended_;
+    ++background_turns_;
   }
 
   bool open_ = false;
-  uint64_t moves_ = 0, attended_ = 0;
+  uint64_t moves_ = 0, background_turns_ = 0;
 };
 
-TEST(CommProgress, AnIdleCommIsAttendedTo) {
+TEST(CommProgress, AnIdleCommAdvancesInTheBackground) {
   CountingComm comm;
   comm.call(false);
-  EXPECT_EQ(comm.chore().attend(1'000'000), 101'000'000u);
-  const uint64_t attended = comm.call(true);
-  EXPECT_GE(attended, 3u) << "three turns look at all rails";
-  comm.chore().attend(0);
-  EXPECT_EQ(comm.call(true), attended) << "with a request open it is its caller's";
+  EXPECT_EQ(comm.task().run_due(1'000'000), 101'000'000u);
+  const uint64_t turns = comm.call(true);
+  EXPECT_GE(turns, 3u) << "three turns poll all rails";
+  comm.task().run_due(0);
+  EXPECT_EQ(comm.call(true), turns) << "with a request open it is its caller's";
 }
 
-TEST(CommProgress, NobodyMovesACommBesideItsCaller) {
+TEST(CommProgress, OnlyItsCallerAdvancesACommThatIsCalled) {
   CountingComm comm;
   std::atomic<bool> stop = false;
   std::thread other([&] {
-    while (!stop) (void)comm.chore().attend(0);
+    while (!stop) (void)comm.task().run_due(0);
   });
-  uint64_t calls = 0, attended = 0;
-  while (calls < 10'000 || attended < 10'000) attended = comm.call(++calls % 3 == 0);
+  uint64_t calls = 0, turns = 0;
+  while (calls < 10'000 || turns < 10'000) turns = comm.call(++calls % 3 == 0);
   stop = true;
   other.join();
-  attended = comm.call(true);
-  EXPECT_EQ(comm.moves(), calls + 1 + attended);
+  turns = comm.call(true);
+  EXPECT_EQ(comm.moves(), calls + 1 + turns);
 }
 
 }  // namespace

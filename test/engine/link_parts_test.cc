@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kRails = 2;
 
-class LinkPartsTest : public ::testing::Test, private LinkUser, private CompletionSink {
+class LinkPartsTest : public ::testing::Test, private LinkEnd, private CompletionSink {
  protected:
   LinkPartsTest() {
     for (size_t i = 0; i < kRails; ++i) {
@@ -71,7 +71,7 @@ class LinkPartsTest : public ::testing::Test, private LinkUser, private Completi
   Status on_arrived(size_t, uint32_t, uint64_t) override { return Status::kOk; }
   bool on_sent(const WorkId&, uint64_t*) override { return false; }
   void fence_record(const RailLife&, size_t, Work*) override {}
-  Status on_fenced(const RailLife& life) override {
+  Status on_both_fenced(const RailLife& life) override {
     fenced_.push_back(life.rail);
     return Status::kOk;
   }
@@ -79,39 +79,39 @@ class LinkPartsTest : public ::testing::Test, private LinkUser, private Completi
     return {reinterpret_cast<const std::byte*>(&from_peer_), &outbox_, 0};
   }
   void fill_probe(size_t, Work*) const override {}
-  Status take(size_t, const Done&) override { return Status::kOk; }
+  Status handle_completion(size_t, const Done&) override { return Status::kOk; }
 
   const Outbox outbox_{std::move(*RegisteredBuffer::make(*fabric_->device(0), sizeof(JoinRecord))),
                        {}};
 };
 
 TEST_F(LinkPartsTest, ASmallWorkTakesTheRailThatIsDoneFirst) {
-  const size_t first = rails_.pick(0);
+  const size_t first = rails_.quickest_rail(0);
   Work work;
   work.length = 1 << 20;
   rails_.submit(first, work);
-  EXPECT_NE(rails_.pick(0), first) << "it has a megabyte to do";
+  EXPECT_NE(rails_.quickest_rail(0), first) << "it has a megabyte to do";
   EXPECT_EQ(rails_.busy(), 1u << first);
 }
 
 TEST_F(LinkPartsTest, ADeadRailIsToldOverTheOtherAndSettledWhenThePeerAnswers) {
   EXPECT_EQ(die(0), Status::kOk);
   EXPECT_EQ(rails_.up_count(), 1u);
-  EXPECT_EQ(rails_.pick(0), 1u);
+  EXPECT_EQ(rails_.quickest_rail(0), 1u);
   EXPECT_EQ(rails_[0].state, RailState::kFenced);
   EXPECT_THAT(failover_.unanswered_deaths(), testing::HasSubstr("the test ended it"));
-  EXPECT_THAT(deliver(1), testing::ElementsAre(ControlOp::kFenced));
+  EXPECT_THAT(deliver(1), testing::ElementsAre(ControlOp::kFenceNotice));
   EXPECT_TRUE(fenced_.empty()) << "the peer may still write";
-  EXPECT_EQ(peer_says(ControlOp::kFenced, 0, 0), Status::kOk);
+  EXPECT_EQ(peer_says(ControlOp::kFenceNotice, 0, 0), Status::kOk);
   EXPECT_THAT(fenced_, testing::ElementsAre(0u));
   EXPECT_EQ(rails_[0].state, RailState::kDown);
   EXPECT_EQ(failover_.unanswered_deaths(), "");
-  EXPECT_EQ(peer_says(ControlOp::kFenced, 0, 0), Status::kOk);
+  EXPECT_EQ(peer_says(ControlOp::kFenceNotice, 0, 0), Status::kOk);
   EXPECT_EQ(fenced_.size(), 1u) << "it said so twice";
 }
 
 TEST_F(LinkPartsTest, WhatThePeerSaysFirstEndsTheRailHereToo) {
-  EXPECT_EQ(peer_says(ControlOp::kFenced, 1, 0), Status::kOk);
+  EXPECT_EQ(peer_says(ControlOp::kFenceNotice, 1, 0), Status::kOk);
   EXPECT_EQ(rails_[1].state, RailState::kDown);
   EXPECT_THAT(fenced_, testing::ElementsAre(1u));
 }
@@ -124,7 +124,7 @@ TEST_F(LinkPartsTest, TheLastRailEndsTheLink) {
 
 TEST_F(LinkPartsTest, ARailReturnsWhenBothEndsAreConnected) {
   EXPECT_EQ(die(0), Status::kOk);
-  EXPECT_EQ(peer_says(ControlOp::kFenced, 0, 0), Status::kOk);
+  EXPECT_EQ(peer_says(ControlOp::kFenceNotice, 0, 0), Status::kOk);
   deliver(1);
   EXPECT_EQ(rejoin_.progress(), Status::kOk);
   EXPECT_EQ(rails_[0].state, RailState::kDown) << "its pause is not over";
@@ -146,7 +146,7 @@ TEST_F(LinkPartsTest, ARailReturnsWhenBothEndsAreConnected) {
 
 TEST_F(LinkPartsTest, ATryThatThePeerDoesNotAnswerIsFencedAndPlannedAgain) {
   EXPECT_EQ(die(0), Status::kOk);
-  EXPECT_EQ(peer_says(ControlOp::kFenced, 0, 0), Status::kOk);
+  EXPECT_EQ(peer_says(ControlOp::kFenceNotice, 0, 0), Status::kOk);
   deliver(1);
   pass(context_.settings().rail_retry + 1);
   EXPECT_EQ(rejoin_.progress(), Status::kOk);
@@ -155,8 +155,8 @@ TEST_F(LinkPartsTest, ATryThatThePeerDoesNotAnswerIsFencedAndPlannedAgain) {
   pass(60);
   EXPECT_EQ(rejoin_.progress(), Status::kOk);
   EXPECT_EQ(rails_[0].state, RailState::kFenced);
-  EXPECT_THAT(deliver(1), testing::ElementsAre(ControlOp::kFenced));
-  EXPECT_EQ(peer_says(ControlOp::kFenced, 0, 1), Status::kOk);
+  EXPECT_THAT(deliver(1), testing::ElementsAre(ControlOp::kFenceNotice));
+  EXPECT_EQ(peer_says(ControlOp::kFenceNotice, 0, 1), Status::kOk);
   EXPECT_EQ(rails_[0].state, RailState::kDown);
 }
 

@@ -77,9 +77,9 @@ TEST(Immediate, KindsAreToldApart) {
   EXPECT_EQ(kind_of(cts_immediate(63, UINT32_MAX)), ImmediateKind::kCts);
   EXPECT_EQ(cts_entry_of(cts_immediate(63, UINT32_MAX)), 63u);
   EXPECT_EQ(kind_of(eager_immediate(UINT32_MAX)), ImmediateKind::kEager);
-  const uint32_t control = control_immediate(ControlOp::kFenced, 15);
+  const uint32_t control = control_immediate(ControlOp::kFenceNotice, 15);
   EXPECT_EQ(kind_of(control), ImmediateKind::kControl);
-  EXPECT_EQ(control_op(control), ControlOp::kFenced);
+  EXPECT_EQ(control_op(control), ControlOp::kFenceNotice);
   EXPECT_EQ(control_value(control), 15u);
 }
 

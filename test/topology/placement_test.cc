@@ -13,14 +13,14 @@ namespace slime {
 namespace {
 
 // Where the housekeeper's thread may run.
-class Look final : public Chore {
+class Look final : public BackgroundTask {
  public:
-  explicit Look(Housekeeper& keeper) : keeper_(keeper) { keeper_.take(this, 0); }
-  ~Look() override { keeper_.release(this); }
+  explicit Look(Housekeeper& keeper) : keeper_(keeper) { keeper_.schedule(this, 0); }
+  ~Look() override { keeper_.cancel(this); }
   CpuSet result() { return seen_.get_future().get(); }
 
  private:
-  uint64_t attend(uint64_t /*now_ns*/) override {
+  uint64_t run_due(uint64_t /*now_ns*/) override {
     seen_.set_value(CpuSet::of_this_thread());
     return UINT64_MAX;
   }

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <thread>
 
-#include "base/metrics.h"
+#include "transports/rail_counters.h"
 
 namespace slime {
 namespace {

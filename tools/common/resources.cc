@@ -10,7 +10,7 @@
 #include <new>
 #include <system_error>
 
-#include "base/resources.h"
+#include "base/process.h"
 
 namespace slime::tools {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/resources.h"
+#include "base/process.h"
 #include "tools/common/bytes.h"
 
 namespace slime::perf {

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <variant>
 
-#include "base/edit_distance.h"
 #include "base/net/resolve.h"
+#include "base/text.h"
 #include "switch/protocol/client.h"
 #include "tools/common/resources.h"
 #include "tools/switchctl/print.h"

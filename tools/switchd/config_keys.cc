@@ -4,8 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/edit_distance.h"
-#include "base/parse_whole.h"
+#include "base/text.h"
 #include "tools/common/bytes.h"
 
 namespace slime::switchd {

@@ -41,7 +41,7 @@ void write_line(log::Level level, const char* /*file*/, int /*line*/, const char
   static Window window;
   if (level == log::Level::kTrace) return;
   const std::lock_guard lock(window.mutex);
-  const uint64_t now = SteadyClock::instance().now_ns();
+  const uint64_t now = steady_now_ns();
   if (now - window.since_ns >= kSecondNs) {
     const int left_out = window.lines - kLinesPerSecond;
     if (left_out > 0) {

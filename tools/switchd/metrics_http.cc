@@ -20,8 +20,6 @@ constexpr int kPauseMs = 10;
 constexpr unsigned kTimeoutSeconds = 5;
 constexpr size_t kConnectionBytes = 16 << 10;
 
-uint64_t now_ns() { return SteadyClock::instance().now_ns(); }
-
 MHD_Result send(MHD_Connection* connection, unsigned status, const std::string& text,
                 const char* type) {
   MHD_Response* response = MHD_create_response_from_buffer(
@@ -37,7 +35,7 @@ MHD_Result send(MHD_Connection* connection, unsigned status, const std::string& 
 }
 
 std::string process_metrics(uint64_t started_ns) {
-  const uint64_t up_ns = SteadyClock::instance().now_ns() - started_ns;
+  const uint64_t up_ns = steady_now_ns() - started_ns;
   return "# HELP slime_switch_build_info Version and commit of slime-switchd; the value is 1\n"
          "# TYPE slime_switch_build_info gauge\n"
          "slime_switch_build_info{version=\"" SLIME_VERSION "\",commit=\"" SLIME_COMMIT
@@ -105,7 +103,7 @@ int MetricsHttp::timeout_ms(int most) const {
 
 void MetricsHttp::run() {
   (void)MHD_run(daemon_);
-  if (now_ns() >= paused_until_ns_) accept_all();
+  if (steady_now_ns() >= paused_until_ns_) accept_all();
 }
 
 // Who is not accepted stays in the backlog, and poll would say so without end.
@@ -113,9 +111,9 @@ void MetricsHttp::accept_all() {
   if (paused_until_ns_ != 0 && !watch(listener_.get(), EPOLL_CTL_ADD)) return;
   paused_until_ns_ = 0;
   Error error;
-  if (accept_visitors(listener_, now_ns(), &error) == Status::kOk) return;
+  if (accept_visitors(listener_, steady_now_ns(), &error) == Status::kOk) return;
   (void)watch(listener_.get(), EPOLL_CTL_DEL);
-  paused_until_ns_ = now_ns() + kPauseMs * 1'000'000ULL;
+  paused_until_ns_ = steady_now_ns() + kPauseMs * 1'000'000ULL;
 }
 
 std::vector<Visit> MetricsHttp::visits() const {
@@ -138,7 +136,7 @@ Status MetricsHttp::admit(Accepted accepted, Error* /*error*/) {
   if (!own) return Status::kOk;  // out of descriptors: the connection is closed
   const int number = accepted.fd.get();
   forget(number);
-  visitors_.push_back({number, std::move(own), accepted.peer, now_ns()});
+  visitors_.push_back({number, std::move(own), accepted.peer, steady_now_ns()});
   if (MHD_add_connection(daemon_, accepted.fd.release(), accepted.peer.data(),
                          accepted.peer.size()) != MHD_YES) {
     forget(number);

@@ -35,7 +35,7 @@ class MetricsHttp final : private VisitorPort {
 
  private:
   explicit MetricsHttp(const net::Controller& controller)
-      : controller_(controller), started_ns_(SteadyClock::instance().now_ns()) {}
+      : controller_(controller), started_ns_(steady_now_ns()) {}
   static MHD_Result answer(void* self, MHD_Connection* connection, const char* url,
                            const char* method, const char* version, const char* upload,
                            size_t* upload_bytes, void** state);

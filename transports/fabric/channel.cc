@@ -5,13 +5,13 @@
 #include <array>
 #include <utility>
 
+#include "settings/times.h"
 #include "transports/fabric/rail.h"
 
 namespace slime::fabric {
 namespace {
 
 constexpr uint64_t kListenPauseNs = 1'000'000;
-constexpr uint64_t kMostBrokenNs = 1'000'000'000;
 
 }  // namespace
 
@@ -126,7 +126,8 @@ Status FabricChannel::poll(std::span<Done> done, size_t* count) {
   if (state_ == State::kFenced) return Status::kOk;
   // What is done already has at most half of the room, so that neither kind starves the other.
   *count = window_.take(done.first((done.size() + 1) / 2));
-  const bool over = state_ == State::kBroken && now() >= broken_ns_ + kMostBrokenNs;
+  const bool over =
+      state_ == State::kBroken && steady_now_ns() >= broken_ns_ + times::kFailedChannelDrain;
   const size_t room = kept_.empty() && !over ? done.size() - *count : 0;
   const size_t found = room > 0 ? read(room) : 0;
   hand_over_waiting();
@@ -137,7 +138,7 @@ Status FabricChannel::poll(std::span<Done> done, size_t* count) {
   if (*count > 0) return Status::kOk;
   counters.empty_polls.add();
   const bool drained = (room > 0 || over) && found == 0 && kept_.empty();
-  if (state_ == State::kBroken && drained && now() >= broken_ns_) state_ = State::kFailed;
+  if (state_ == State::kBroken && drained && steady_now_ns() >= broken_ns_) state_ = State::kFailed;
   return state_ == State::kFailed ? failure_.status : Status::kOk;
 }
 
@@ -151,7 +152,7 @@ size_t FabricChannel::read(size_t room) {
   }
   if (count == -FI_EAGAIN) return 0;
   if (count < 0) return take_error(count);
-  heard_ns_ = now();
+  heard_ns_ = steady_now_ns();
   for (ssize_t i = 0; i < count; ++i) take(entries[static_cast<size_t>(i)]);
   return static_cast<size_t>(count);
 }
@@ -206,7 +207,7 @@ void FabricChannel::report_arrivals(std::span<Done> done, size_t* count) {
 // thousand times a second. Where the peer's memory is read, it is asked before an arrival is
 // reported: see Traits::reads_peer_memory.
 void FabricChannel::watch(bool found) {
-  const uint64_t now_ns = now();
+  const uint64_t now_ns = steady_now_ns();
   const bool waits = !found && options_.confirm_delivery && window_.under_way() > 0;
   const bool checks = rail_.domain().traits().reads_peer_memory && !kept_.empty();
   if (!waits && !checks && now_ns < listen_due_ns_) return;
@@ -219,7 +220,7 @@ void FabricChannel::watch(bool found) {
 
 bool FabricChannel::silent_for(uint64_t ns) {
   if (rail_.domain().traits().in_hardware) {
-    return window_.incomplete_count() > 0 && now() - heard_ns_ >= ns;
+    return window_.incomplete_count() > 0 && steady_now_ns() - heard_ns_ >= ns;
   }
   return lifeline_ == nullptr || lifeline_->silent_for(ns);
 }

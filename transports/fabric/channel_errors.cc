@@ -6,10 +6,10 @@
 #include "transports/fabric/channel.h"
 #include "transports/fabric/rail.h"
 
+#include "settings/times.h"
+
 namespace slime::fabric {
 namespace {
-
-constexpr uint64_t kDrainNs = 20'000'000;
 
 const char* advice(int code) {
   switch (code) {
@@ -46,7 +46,7 @@ void FabricChannel::fail_with(Error error) {
   failure_ = std::move(error);
   tell_failure();
   state_ = State::kBroken;
-  broken_ns_ = now() + (rail_.domain().traits().in_hardware ? kDrainNs : 0);
+  broken_ns_ = steady_now_ns() + (rail_.domain().traits().in_hardware ? times::kFenceDrain : 0);
 }
 
 Error FabricChannel::placed(Error error) const {

@@ -48,7 +48,7 @@ Status FabricChannel::connect(const ChannelAddress& peer) {
   if (state_ == State::kReady) return Status::kOk;
   if (state_ > State::kReady) return failure_.status;
   if (state_ == State::kNew) {
-    deadline_ns_ = now() + seconds_to_ns(rail_.settings().connect_timeout);
+    deadline_ns_ = steady_now_ns() + seconds_to_ns(rail_.settings().connect_timeout);
     state_ = State::kDialing;
   }
   if (state_ == State::kDialing) {
@@ -58,7 +58,7 @@ Status FabricChannel::connect(const ChannelAddress& peer) {
     peer_name_ = lifeline_->peer_name();
     greet();
   }
-  const bool late = now() >= deadline_ns_;
+  const bool late = steady_now_ns() >= deadline_ns_;
   listen();
   if (state_ == State::kWarming) {
     if (auto warm = warm_up(); !warm) return give_up(std::move(warm.error()));

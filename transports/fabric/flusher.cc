@@ -35,7 +35,7 @@ Status FabricFlusher::begin(const std::byte* address, uint64_t offset, const Mem
 }
 
 void FabricFlusher::post_waiting() {
-  if (post_due_ns_ != 0 && now() < post_due_ns_) return;
+  if (post_due_ns_ != 0 && steady_now_ns() < post_due_ns_) return;
   post_due_ns_ = 0;
   reads_.post_waiting([this](uint64_t number, const FlushReads::Read& read) {
     const long code = post(number, read);
@@ -97,7 +97,7 @@ void FabricFlusher::take_failure() {
   if (::fi_cq_readerr(endpoint_.completions(), &error.known, 0) != 1) return;
   const auto number = number_of(error.known.op_context);
   if (!number || !reads_.wait_again(*number)) return;
-  post_due_ns_ = now() + kRepeatPauseNs;
+  post_due_ns_ = steady_now_ns() + kRepeatPauseNs;
   if (!std::exchange(warned_, true)) warn_of(reads_.read(*number), error.known);
 }
 

@@ -21,8 +21,6 @@
 
 namespace slime::fabric {
 
-inline uint64_t now() { return SteadyClock::instance().now_ns(); }
-
 class FabricRail final : public Rail {
  public:
   // `lifelines`: a rail over the kernel's TCP.

@@ -16,8 +16,6 @@ namespace {
 constexpr uint32_t kPollsPerWatch = 32;
 constexpr uint32_t kSkips = 8;
 
-uint64_t now() { return SteadyClock::instance().now_ns(); }
-
 }  // namespace
 
 Status TcpChannel::post(std::span<const Work> works, size_t* taken) {
@@ -39,7 +37,7 @@ Status TcpChannel::post(std::span<const Work> works, size_t* taken) {
   queue_.append(works);
   counters.works.add(works.size());
   counters.bytes_sent.add(bytes);
-  if (!queue_.blocked() || pacer_.due(now())) flush();
+  if (!queue_.blocked() || pacer_.due(steady_now_ns())) flush();
   *taken = works.size();
   return Status::kOk;
 }
@@ -68,7 +66,7 @@ Status TcpChannel::poll(std::span<Done> done, size_t* count) {
     skips_left_ = reported > 0 ? 1 : kSkips;
   }
   if (state_ == State::kReady && queue_.wants_to_send(reader_.awaited())) {
-    if (!queue_.blocked() || pacer_.due(now())) flush();
+    if (!queue_.blocked() || pacer_.due(steady_now_ns())) flush();
   }
   reported += queue_.take_sent(done.subspan(reported));
   *count = reported;
@@ -93,7 +91,7 @@ size_t TcpChannel::receive(std::span<Done> done) {
 Status TcpChannel::nothing_to_report() {
   // Only now: whatever happens shows that the peer lives. Reading the time is a sixth of the cost
   // of an empty poll, so most do not.
-  if (state_ == State::kReady && idle_polls_++ % kPollsPerWatch == 0) watch(now());
+  if (state_ == State::kReady && idle_polls_++ % kPollsPerWatch == 0) watch(steady_now_ns());
   if (state_ == State::kBroken && reader_.drained()) fail_with({}, State::kFailed);
   return state_ == State::kFailed ? failure_.status : Status::kOk;
 }
@@ -120,7 +118,7 @@ void TcpChannel::flush() {
   counters.doorbells.add();
   if (bytes == 0) counters.futile_posts.add();
   queue_.moved(bytes);
-  pacer_.flushed(queue_.blocked() ? now() : 0, bytes, queue_.blocked());
+  pacer_.flushed(queue_.blocked() ? steady_now_ns() : 0, bytes, queue_.blocked());
   // Not kFailed: what the peer sent before may still be read.
   if (code != 0 && code != EAGAIN && code != EINTR) fail_with(send_error(code), State::kBroken);
 }

@@ -4,18 +4,11 @@
 #include <utility>
 
 #include "settings/settings.h"
+#include "settings/times.h"
 #include "transports/tcp/channel.h"
 #include "transports/tcp/rail.h"
 
 namespace slime::tcp {
-
-namespace {
-
-constexpr uint64_t kRedialNs = 100'000'000;
-
-uint64_t now() { return SteadyClock::instance().now_ns(); }
-
-}  // namespace
 
 TcpChannel::TcpChannel(TcpRail& rail, const ChannelOptions& options, const Nonce& nonce)
     : rail_(rail),
@@ -97,7 +90,7 @@ Status TcpChannel::begin(const ChannelAddress& peer, Error* error) {
   deadline_.restart(seconds_to_ns(rail_.settings().connect_timeout));
   if (options_.active) {
     dialer_.emplace(peer_.address, Dialer::Options{.retry = Dialer::Retry::kUnreachable,
-                                                   .pause_ns = kRedialNs,
+                                                   .pause_ns = times::kRailRedial,
                                                    .source = &rail_.local(),
                                                    .buffer_bytes = rail_.settings().socket_buffer});
   }
@@ -106,7 +99,7 @@ Status TcpChannel::begin(const ChannelAddress& peer, Error* error) {
 }
 
 Status TcpChannel::dial(Error* error) {
-  const Status status = dialer_->progress(now(), error);
+  const Status status = dialer_->progress(steady_now_ns(), error);
   if (status != Status::kOk) return status;
   fd_ = std::move(dialer_->fd());
   prepare_greeting();
@@ -116,7 +109,7 @@ Status TcpChannel::dial(Error* error) {
 
 // The exchange of hellos on this connection has failed; another connection may do better.
 Status TcpChannel::redial(Error* error) {
-  const Status status = dialer_->again(now(), error);
+  const Status status = dialer_->again(steady_now_ns(), error);
   if (status != Status::kAgain) return status;
   fd_.reset();
   greeting_.done = answer_.done = 0;

@@ -26,7 +26,7 @@ class TcpRail final : public Rail {
   const RailCaps& caps() const override { return caps_; }
   Result<MemoryKeys> register_memory(const MemoryRange& range) override;
   void deregister_memory(const MemoryKeys& keys) override;
-  Carrier carrier() override { return carrier_.look(SteadyClock::instance().now_ns()); }
+  Carrier carrier() override { return carrier_.look(steady_now_ns()); }
   Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) override;
 
   // For the channels of this rail, which it must outlive.

@@ -9,6 +9,8 @@
 #include <thread>
 #include <utility>
 
+#include "settings/times.h"
+
 namespace slime::tcp {
 
 namespace {
@@ -30,7 +32,7 @@ bool may_close(const Fd& fd) {
 }  // namespace
 
 Reaper::~Reaper() {
-  const uint64_t give_up_ns = clock_.now_ns() + kLastLingerNs;
+  const uint64_t give_up_ns = clock_.now_ns() + times::kLastLinger;
   for (bool late = false; size() > 0 && !late;) {
     late = clock_.now_ns() >= give_up_ns;
     poll();
@@ -42,7 +44,7 @@ void Reaper::add(Fd fd) {
   ::shutdown(fd.get(), SHUT_WR);
   const std::lock_guard lock(mutex_);
   const uint64_t now_ns = clock_.now_ns();
-  resting_.push_back({std::move(fd), now_ns + kLingerNs});
+  resting_.push_back({std::move(fd), now_ns + times::kLinger});
   poll_locked(now_ns);
   if (resting_.size() > kCapacity) resting_.pop_front();
 }

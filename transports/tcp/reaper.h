@@ -18,13 +18,11 @@ namespace slime::tcp {
 class Reaper {
  public:
   static constexpr size_t kCapacity = 256;
-  static constexpr uint64_t kLingerNs = 2'000'000'000;
-  static constexpr uint64_t kLastLingerNs = 200'000'000;  // of the destructor
 
   explicit Reaper(const Clock& clock = SteadyClock::instance()) : clock_(clock) {}
   Reaper(const Reaper&) = delete;
   Reaper& operator=(const Reaper&) = delete;
-  ~Reaper();  // waits for output that is still on its way, kLastLingerNs at most
+  ~Reaper();  // waits for output that is still on its way, times::kLastLinger at most
 
   void add(Fd fd);  // a connected socket; ends its output. When full, the oldest has to go
   void poll();      // never waits

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "settings/times.h"
 #include "transports/verbs/rail.h"
 
 namespace slime::verbs {
@@ -13,9 +14,6 @@ namespace {
 
 constexpr uint64_t kWatchPauseNs = 20'000'000;
 constexpr int kPolledAtOnce = 64;
-constexpr uint64_t kDrainNs = 20'000'000;
-
-uint64_t now() { return SteadyClock::instance().now_ns(); }
 
 }  // namespace
 
@@ -118,7 +116,7 @@ Status VerbsChannel::poll(std::span<Done> done, size_t* count) {
   *count += take_sent(done.subspan(*count));
   if (*count > 0) return Status::kOk;
   counters.empty_polls.add();
-  if (state_ == State::kReady && polled <= 0) watch(now());
+  if (state_ == State::kReady && polled <= 0) watch(steady_now_ns());
   if (state_ == State::kBroken && polled <= 0 && !done.empty()) state_ = State::kFailed;
   return state_ == State::kFailed ? failure_.status : Status::kOk;
 }
@@ -295,11 +293,11 @@ void VerbsChannel::fence() {
 
 // Each receive that is posted completes, with what came or as flushed.
 void VerbsChannel::drain() {
-  const uint64_t end_ns = now() + kDrainNs;
+  const uint64_t end_ns = steady_now_ns() + times::kFenceDrain;
   const auto is_left = [](const Lane& lane) { return lane.receives > 0; };
   bool late = false;  // it ends when a look after the deadline has found nothing
   for (int polled = 1; std::ranges::any_of(lanes_, is_left) && (polled > 0 || !late);) {
-    late = now() >= end_ns;
+    late = steady_now_ns() >= end_ns;
     std::array<ibv_wc, kPolledAtOnce> completions;
     polled = ibv_poll_cq(completions_, kPolledAtOnce, completions.data());
     for (int i = 0; i < polled; ++i) {

@@ -10,12 +10,6 @@
 #include "transports/verbs/rail.h"
 
 namespace slime::verbs {
-namespace {
-
-uint64_t now() { return SteadyClock::instance().now_ns(); }
-
-}  // namespace
-
 Result<std::unique_ptr<Channel>> VerbsChannel::open(VerbsRail& rail,
                                                     const ChannelOptions& options) {
   auto port = rail.port();
@@ -97,7 +91,7 @@ Status VerbsChannel::connect(const ChannelAddress& peer) {
   Result<void> done = rail_.nic().check_health();
   if (done) done = check_port();
   if (done && state_ == State::kNew) done = begin(peer);
-  const bool late = now() >= deadline_ns_;
+  const bool late = steady_now_ns() >= deadline_ns_;
   ibv_wc completion;
   while (done && state_ != State::kReady && ibv_poll_cq(completions_, 1, &completion) == 1) {
     done = take_setup_completion(completion);
@@ -127,7 +121,7 @@ Result<void> VerbsChannel::begin(const ChannelAddress& peer) {
   path_.lid = peer_.lid;
   path_.mtu = static_cast<ibv_mtu>(std::min(own_.mtu, peer_.mtu));
   lanes_.resize(std::min<size_t>(own_.queue_pairs, peer_.queue_pairs));
-  deadline_ns_ = now() + seconds_to_ns(rail_.settings().connect_timeout);
+  deadline_ns_ = steady_now_ns() + seconds_to_ns(rail_.settings().connect_timeout);
   state_ = State::kGreeting;
   for (size_t i = 0; i < lanes_.size(); ++i) {
     path_.flow_label = (peer_.names[i].number ^ own_.names[i].number * 0x9e37U) & 0xfffff;

@@ -4,12 +4,12 @@
 #include <ctime>
 #include <utility>
 
+#include "settings/times.h"
+
 namespace slime::verbs {
 namespace {
 
 constexpr uint64_t kFarewell = UINT64_MAX;  // wr_id; no WorkId looks so
-
-uint64_t now() { return SteadyClock::instance().now_ns(); }
 
 bool post_farewell(const QueuePair& pair) {
   ibv_send_wr request = {};
@@ -23,9 +23,10 @@ bool post_farewell(const QueuePair& pair) {
 
 Farewells::~Farewells() {
   constexpr timespec kPause{0, 100'000};
-  const uint64_t end_ns = now() + kLastLingerNs;
+  const uint64_t end_ns = steady_now_ns() + times::kLastLinger;
   const std::lock_guard lock(mutex_);
-  for (uint64_t now_ns = now(); !resting_.empty() && now_ns < end_ns; now_ns = now()) {
+  for (uint64_t now_ns = steady_now_ns(); !resting_.empty() && now_ns < end_ns;
+       now_ns = steady_now_ns()) {
     poll_locked(now_ns);
     if (!resting_.empty()) ::nanosleep(&kPause, nullptr);
   }
@@ -33,7 +34,7 @@ Farewells::~Farewells() {
 }
 
 void Farewells::say(Remains remains) {
-  Resting resting{std::move(remains), 0, now() + kLingerNs};
+  Resting resting{std::move(remains), 0, steady_now_ns() + times::kLinger};
   for (const QueuePair& pair : resting.remains.pairs) resting.left += post_farewell(pair);
   const std::lock_guard lock(mutex_);
   if (resting_.size() == kCapacity) {
@@ -41,12 +42,12 @@ void Farewells::say(Remains remains) {
     resting_.pop_front();
   }
   resting_.push_back(std::move(resting));
-  poll_locked(now());
+  poll_locked(steady_now_ns());
 }
 
 void Farewells::poll() {
   const std::lock_guard lock(mutex_);
-  poll_locked(now());
+  poll_locked(steady_now_ns());
 }
 
 size_t Farewells::size() const {

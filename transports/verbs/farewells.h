@@ -25,8 +25,6 @@ struct Remains {
 class Farewells {
  public:
   static constexpr size_t kCapacity = 256;
-  static constexpr uint64_t kLingerNs = 2'000'000'000;
-  static constexpr uint64_t kLastLingerNs = 200'000'000;  // of the destructor
 
   explicit Farewells(const Nic& nic) : nic_(nic) {}
   ~Farewells();

@@ -14,8 +14,6 @@ namespace {
 
 constexpr uint64_t kWatchPauseNs = 50'000'000;  // also between two queue pairs
 
-uint64_t now() { return SteadyClock::instance().now_ns(); }
-
 }  // namespace
 
 VerbsFlusher::VerbsFlusher(VerbsRail& rail) : rail_(rail), reads_(rail.regions()) {}
@@ -77,7 +75,8 @@ Status VerbsFlusher::begin(const std::byte* address, uint64_t offset, const Memo
   if (state_ == State::kFailed) return failure_.status;
   if (reads_.open() == room_) return Status::kAgain;
   // A queue pair that a read of memory without a registration has broken is replaced at once.
-  if (reads_.open() == 0) watch_due_ns_ = now() + (state_ == State::kReady ? kWatchPauseNs : 0);
+  if (reads_.open() == 0)
+    watch_due_ns_ = steady_now_ns() + (state_ == State::kReady ? kWatchPauseNs : 0);
   if (auto begun = reads_.begin(address, offset, keys); !begun) {
     return fail_with(flush_error(rail_.caps(), std::move(begun.error())));
   }
@@ -109,7 +108,7 @@ bool VerbsFlusher::post(uint64_t number, const FlushReads::Read& read) {
 Status VerbsFlusher::poll(uint64_t* completed) {
   if (state_ == State::kReady) take_completions();
   if (state_ != State::kFailed && reads_.open() > 0) {
-    const uint64_t now_ns = now();
+    const uint64_t now_ns = steady_now_ns();
     if (now_ns >= watch_due_ns_) {
       watch_due_ns_ = now_ns + kWatchPauseNs;
       watch();

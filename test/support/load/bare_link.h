@@ -11,7 +11,7 @@
 
 namespace slime::test {
 
-class BareLink final : private LinkUser {
+class BareLink final : private LinkEnd {
  public:
   // Every work writes `bytes` bytes from `source` to `target`.
   template <typename PassTime>
@@ -37,7 +37,7 @@ class BareLink final : private LinkUser {
   // False: no rail has room.
   bool submit() {
     LinkRails& rails = link_->rails();
-    const size_t rail = rails.pick(bytes_);
+    const size_t rail = rails.quickest_rail(bytes_);
     if (rails.room(rail) == 0) return false;
     work_.local_key = rails[rail].local_key(source_.region());
     work_.remote_key = target_.region()->keys[rail].remote;
@@ -67,7 +67,7 @@ class BareLink final : private LinkUser {
     return true;
   }
   void fence_record(const RailLife&, size_t, Work*) override {}
-  Status on_fenced(const RailLife&) override { return Status::kOk; }
+  Status on_both_fenced(const RailLife&) override { return Status::kOk; }
   JoinRecordPlaces join_records(size_t) const override { return {}; }  // null rails do not die
   void fill_probe(size_t, Work*) const override {}
 

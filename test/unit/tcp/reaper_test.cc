@@ -1,6 +1,7 @@
 // Sockets of closed channels: what was sent arrives, nothing waits, nothing piles up.
 #include <netinet/tcp.h>
 
+#include "settings/times.h"
 #include "test/support/manual_clock.h"
 #include "test/unit/net/socket_pair.h"
 #include "test/unit/tcp/support.h"
@@ -48,7 +49,7 @@ class TcpReaper : public testing::Test {
  protected:
   // Whatever the test has left, its destructor does not wait for.
   ~TcpReaper() override {
-    clock_.pass(Reaper::kLingerNs);
+    clock_.pass(times::kLinger);
     reaper_.poll();
   }
 
@@ -121,7 +122,7 @@ TEST_F(TcpReaper, GivesUpAtTheDeadline) {
   TcpPair pair = tcp_pair(64 << 10);
   send_all_it_takes(pair.left);
   reaper_.add(std::move(pair.left));
-  clock_.pass(Reaper::kLingerNs - 1);
+  clock_.pass(times::kLinger - 1);
   reaper_.poll();
   EXPECT_EQ(reaper_.size(), 1u);
   clock_.pass(1);
@@ -135,7 +136,7 @@ TEST_F(TcpReaper, GivingUpLateTakesNothingBack) {
   const size_t sent = send_all_it_takes(pair.left);
   reaper_.add(std::move(pair.left));
   ASSERT_EQ(::send(pair.right.get(), "unread", 6, 0), 6);
-  clock_.pass(Reaper::kLingerNs);
+  clock_.pass(times::kLinger);
   EXPECT_EQ(receive_all(pair.right, [&] { reaper_.poll(); }), static_cast<ssize_t>(sent));
   EXPECT_EQ(reaper_.size(), 0u);
 }
@@ -150,7 +151,7 @@ TEST_F(TcpReaper, HoldsNoMoreThanItsCapacity) {
     ASSERT_LE(reaper_.size(), Reaper::kCapacity);
   }
   EXPECT_EQ(reaper_.size(), Reaper::kCapacity);
-  clock_.pass(Reaper::kLingerNs);
+  clock_.pass(times::kLinger);
   reaper_.poll();
 }
 
@@ -165,7 +166,7 @@ TEST_F(TcpReaper, TheEndWaitsForOutputThatIsStillRead) {
     reaper.add(std::move(pair.left));
     reader = std::thread([&] {
       received = receive_all(pair.right, [] {});
-      clock_.pass(Reaper::kLastLingerNs);  // in case that it has failed
+      clock_.pass(times::kLastLinger);  // in case that it has failed
     });
   }
   reader.join();

@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 
-#include "base/resources.h"
+#include "base/process.h"
 
 namespace slime::perf {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "base/metrics.h"
 #include "tools/perf/report/report.h"
+#include "transports/rail_counters.h"
 
 namespace slime::perf {
 namespace {

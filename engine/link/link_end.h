@@ -18,9 +18,9 @@ struct JoinRecordPlaces {
   size_t offset;  // of ours, in the outbox
 };
 
-class LinkUser {
+class LinkEnd {
  public:
-  virtual ~LinkUser() = default;
+  virtual ~LinkEnd() = default;
   // A work of the peer arrived; of control works only kCredit, kSeen, kWanted.
   virtual Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) = 0;
   // A work of ours is done. False: not expected (a repeated completion), nothing changed.
@@ -29,7 +29,7 @@ class LinkUser {
   // in the write that takes it there over the rail `via`; the others leave `work` as it is.
   virtual void fence_record(const RailLife& life, size_t via, Work* work) = 0;
   // Both ends have fenced this life: submit again what the rail still owed.
-  virtual Status on_fenced(const RailLife& life) = 0;
+  virtual Status on_both_fenced(const RailLife& life) = 0;
   virtual JoinRecordPlaces join_records(size_t rail) const = 0;
   // Fills in a write of kProbeBytes that shows what a rail delivers. An end that sends no stripes
   // leaves `work` as it is.

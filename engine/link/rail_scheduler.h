@@ -10,22 +10,22 @@
 
 namespace slime {
 
-class RailShares {
+class RailScheduler {
  public:
-  RailShares(LinkRails& rails, RailLiveness& liveness);
+  RailScheduler(LinkRails& rails, RailLiveness& liveness);
 
   // All rails take works of so many bytes.
   void limit_work(uint64_t bytes) { limits_.most = std::min(limits_.most, bytes); }
   const StripeLimits& stripe_limits() const { return limits_; }
   // The rail for a stripe, the first of `waiting` bytes; kNoRail: let it wait. `whole`: it is a
   // message of its own.
-  size_t pick(uint64_t bytes, uint64_t waiting, bool whole);
+  size_t choose_rail_for_stripe(uint64_t bytes, uint64_t waiting, bool whole);
   // After the completions of a poll.
   void observe(size_t rail);
   bool overdue_due() const { return rails_.clock().now_ns >= overdue_due_ns_; }
   void check_overdue();
   // `quiet_ns`: since when nothing has happened on the link, besides probes.
-  void judge_rails(uint64_t quiet_ns);
+  void probe_unused_rails(uint64_t quiet_ns);
 
  private:
   void limit_stripes();

@@ -1,6 +1,7 @@
-#include "base/resources.h"
+#include "base/process.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -42,6 +43,11 @@ std::string memory_limit() {
   return text;
 }
 
+std::string own_host_name() {
+  char name[256] = "";  // a host name has 64 bytes on Linux, 255 by POSIX (gethostname(2))
+  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown-host";
+}
+
 Result<std::thread> start_thread(const char* what, std::function<void()> body) {
   try {  // std::thread has no other way to say it
     return std::thread(std::move(body));
@@ -54,6 +60,17 @@ Result<std::thread> start_thread(const char* what, std::function<void()> body) {
                            what, strerror(error.code().value()), error.code().value(),
                            limit.empty() ? "" : ": ", limit.c_str()));
   }
+}
+
+// A new thread inherits the mask of the one that makes it (pthread_sigmask(3)).
+int start_thread_without_signals(pthread_t* thread, void* (*main_of_thread)(void*),
+                                 void* argument) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int code = pthread_create(thread, nullptr, main_of_thread, argument);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return code;
 }
 
 }  // namespace slime

@@ -1,4 +1,4 @@
-#include "engine/link/rail_shares.h"
+#include "engine/link/rail_scheduler.h"
 
 #include <algorithm>
 
@@ -24,29 +24,29 @@ double share(const LinkRail& rail) {
 
 }  // namespace
 
-RailShares::RailShares(LinkRails& rails, RailLiveness& liveness)
+RailScheduler::RailScheduler(LinkRails& rails, RailLiveness& liveness)
     : rails_(rails), liveness_(liveness) {
   const auto least = static_cast<uint64_t>(rails.context().settings().min_stripe);
   if (least > 0) limits_.least = least;
 }
 
-void RailShares::observe(size_t i) {
+void RailScheduler::observe(size_t i) {
   RailRate& rate = rails_[i].rate;
   if (rate.is_timed()) rails_.read_clock();
-  rate.observe(rails_.clock().attended_ns, least_latency_ns_);
+  rate.observe(rails_.clock().polled_ns, least_latency_ns_);
   if (stripes_wait_ && rate.measured() && !(rails_.busy() >> i & 1)) rate.ran_dry();
   rails_.update_load(i);
-  rate.go_on(rails_.clock().attended_ns, rails_.loads()[i].outstanding);
+  rate.go_on(rails_.clock().polled_ns, rails_.loads()[i].outstanding);
 }
 
 // A message that is not cut stays on the rail of the one before, as a small one does: its rail is
 // warm, and what is sent there together needs fewer calls.
-size_t RailShares::pick(uint64_t bytes, uint64_t waiting, bool whole) {
+size_t RailScheduler::choose_rail_for_stripe(uint64_t bytes, uint64_t waiting, bool whole) {
   if (rails_.up_count() <= 1) {
-    const size_t only = rails_.pick(0);
+    const size_t only = rails_.quickest_rail(0);
     return rails_.up_count() == 1 && rails_.room(only) > 0 ? only : kNoRail;
   }
-  size_t chosen = whole ? rails_.pick(bytes) : kNoRail;
+  size_t chosen = whole ? rails_.quickest_rail(bytes) : kNoRail;
   if (!whole || !rails_.loads()[chosen].has_room(bytes))
     chosen = rails_.loads().with_room(bytes, waiting);
   stripes_wait_ = chosen == kNoRail;
@@ -54,18 +54,18 @@ size_t RailShares::pick(uint64_t bytes, uint64_t waiting, bool whole) {
   return chosen != kNoRail && rails_.room(chosen) > 0 ? chosen : kNoRail;
 }
 
-void RailShares::check_overdue() {
+void RailScheduler::check_overdue() {
   overdue_due_ns_ = rails_.clock().now_ns + kOverdueIntervalNs;
   for (size_t i = 0; i < rails_.count(); ++i) {
     if (!rails_[i].up()) continue;
-    rails_[i].rate.check_overdue(rails_.clock().attended_ns);
+    rails_[i].rate.check_overdue(rails_.clock().polled_ns);
     rails_.update_load(i);
   }
   limit_stripes();
 }
 
 // At least one rail is up.
-void RailShares::limit_stripes() {
+void RailScheduler::limit_stripes() {
   double slowest = 0, fastest = 0;  // ns per byte
   for (const RailLoad& load : rails_.loads().all()) {
     if (!load.up) continue;
@@ -79,7 +79,7 @@ void RailShares::limit_stripes() {
   limits_.unhurried = static_cast<uint64_t>(kStripeNs / slowest) + 1;
 }
 
-void RailShares::judge_rails(uint64_t quiet_ns) {
+void RailScheduler::probe_unused_rails(uint64_t quiet_ns) {
   double fastest = 0;  // ns per byte
   least_latency_ns_ = 0;
   const auto lower = [](double* least, double ns) {
@@ -93,7 +93,7 @@ void RailShares::judge_rails(uint64_t quiet_ns) {
   for (size_t i = 0; i < rails_.count(); ++i) {
     LinkRail& rail = rails_[i];
     if (!rail.up()) continue;
-    const uint64_t unseen_ns = rails_.clock().attended_ns - rail.rate.observed_ns();
+    const uint64_t unseen_ns = rails_.clock().polled_ns - rail.rate.observed_ns();
     const bool unused = !(rails_.busy() >> i & 1) && !rail.signs.probing;
     const bool passed_over = had_stripes_ && rails_.loads()[i].ns_per_byte > 2 * fastest;
     if (unused && passed_over && unseen_ns >= kRetryNs) {
@@ -109,7 +109,7 @@ void RailShares::judge_rails(uint64_t quiet_ns) {
 // Rails of other ports are its siblings. Sockets of one NIC share its port, and how a network
 // treats each flow is not for the user to mend. Said once in a process for each rail, whatever many
 // links notice it.
-void RailShares::warn_of_slow_rail() {
+void RailScheduler::warn_of_slow_rail() {
   const LinkContext& context = rails_.context();
   for (LinkRail& rail : rails_.all()) {
     const double expected = expected_share(rail);
@@ -117,9 +117,9 @@ void RailShares::warn_of_slow_rail() {
       rail.signs.slow_since_ns = 0;
       continue;
     }
-    if (rail.signs.slow_since_ns == 0) rail.signs.slow_since_ns = rails_.clock().attended_ns;
-    if (rails_.clock().attended_ns - rail.signs.slow_since_ns < kSlowNs ||
-        !context.device.first_to_find_slow(rail.key_index)) {
+    if (rail.signs.slow_since_ns == 0) rail.signs.slow_since_ns = rails_.clock().polled_ns;
+    if (rails_.clock().polled_ns - rail.signs.slow_since_ns < kSlowNs ||
+        !context.device.first_to_find_slow(rail.device_rail_index)) {
       continue;
     }
     const double mbps = 8000.0 / rail.rate.ns_per_byte();
@@ -133,7 +133,7 @@ void RailShares::warn_of_slow_rail() {
 }
 
 // The best share of a rail of another port; 0: none is known.
-double RailShares::expected_share(const LinkRail& rail) {
+double RailScheduler::expected_share(const LinkRail& rail) {
   double best = 0;
   for (const LinkRail& other : rails_.all()) {
     if (!recently_measured(other) || same_port(*other.rail, *rail.rail)) continue;
@@ -142,9 +142,9 @@ double RailShares::expected_share(const LinkRail& rail) {
   return best;
 }
 
-bool RailShares::recently_measured(const LinkRail& rail) const {
+bool RailScheduler::recently_measured(const LinkRail& rail) const {
   return rail.up() && rail.rate.measured() &&
-         rails_.clock().attended_ns - rail.rate.measured_ns() < kSlowNs;
+         rails_.clock().polled_ns - rail.rate.measured_ns() < kSlowNs;
 }
 
 }  // namespace slime

@@ -1,0 +1,45 @@
+// Text that comes from outside or goes to a person: numbers in it, and what must not reach a
+// terminal or a log.
+//
+// Threads: any.
+#pragma once
+
+#include <charconv>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace slime {
+
+// A byte that could end a line or begin an escape sequence of a terminal.
+constexpr bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x20 || byte == 0x7f;
+}
+
+// `text` with `mark` in place of each control character. Bytes above 0x7f stay: names may be UTF-8.
+std::string without_controls(std::string_view text, char mark = ' ');
+
+// `text` with '?' in place of each byte that is no printable ASCII.
+std::string printable(std::string_view text);
+
+// The first `most` bytes of `text`, and "..." where there are more.
+std::string excerpt(std::string_view text, size_t most);
+
+// `text` if it is one number and nothing else.
+template <typename Number>
+std::optional<Number> parse_whole(std::string_view text, int base = 10) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number, base);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  return number;
+}
+
+// How far a word that was written is from one that is known, for "the nearest is ...":
+// Levenshtein's distance, with weights. Surplus letters cost half of letters that are missing or
+// wrong: RAILS_PER_INTERFACE means RAILS_PER_IF, not RAILS_PER_DEVICE.
+size_t edit_distance(std::string_view written, std::string_view known);
+
+}  // namespace slime
