@@ -18,12 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "base/deadline.h"
 #include "base/net/socket.h"
 #include "base/random.h"
-#include "engine/comm.h"
-#include "engine/link/link_parts.h"
-#include "engine/link/records.h"
 #include "engine/setup/rail_description.h"
 
 namespace slime {
@@ -100,27 +96,6 @@ class HandshakeMessage {
 
  private:
   size_t done_ = 0;
-};
-
-// The channels of a link that is being set up, at one end. Channel i is of rail i modulo the rails
-// of the device, at both ends: so they use all their rails when they have different numbers.
-class ChannelSet {
- public:
-  ChannelSet(Device& device, uint32_t count, bool active, int traffic_class = kNoTrafficClass);
-
-  // Whether the rails of the channels can reach those of the peer.
-  Result<void> pair_with(const RailDescriptions& peer, const std::string& peer_name);
-  Result<void> open(const RegisteredBuffer& inbox, Side* side);
-  Status connect(const Side& peer);  // again until not kAgain
-  std::string failure() const;       // of the channel that failed to connect
-  LinkParts take(const Side& peer, uint32_t eager_max, std::string name);
-
- private:
-  Device& device_;
-  const bool active_;
-  const int traffic_class_;
-  std::vector<LinkChannel> channels_;
-  size_t connected_ = 0;
 };
 
 // "host:pid", as others will see this process in their errors.

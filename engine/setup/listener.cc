@@ -1,20 +1,28 @@
-// A listener: one control socket, any number of peers, strangers turned away.
+// A listener: one control socket, and any number of peers that connect to it. A connection becomes
+// an IncomingHandshake with a hello that proves that it is a peer's; all others are strangers
+// (base/net/hello_port.h).
+//
+// Invariants: the deadline for a peer to come runs from the first accept() without one, and does
+// not count while a peer is in its handshake, which has a deadline of its own.
+// Thread: the one that calls accept().
 
 #include <algorithm>
 #include <list>
 #include <optional>
 
 #include "base/log.h"
+#include "base/net/hello_port.h"
 #include "engine/setup/incoming_handshake.h"
 
 namespace slime {
 namespace {
 
-class ListenerImpl final : public Listener, private VisitorPort {
+class ListenerImpl final : public Listener, private HelloPort {
  public:
   ListenerImpl(Fabric& fabric, Device& device, const Nonce& nonce, SocketAddress address, Fd fd,
                const CommOptions& options)
-      : fabric_(fabric),
+      : HelloPort(sizeof(Hello), seconds_to_ns(fabric.settings().handshake_timeout)),
+        fabric_(fabric),
         device_(device),
         nonce_(nonce),
         address_(address),
@@ -34,60 +42,48 @@ class ListenerImpl final : public Listener, private VisitorPort {
       deadline_ = Deadline(fabric_.clock(), seconds_to_ns(fabric_.settings().request_timeout));
     }
     const Deadline::Look look(*deadline_);
-    for (auto incoming = incoming_.begin(); incoming != incoming_.end();) {
-      const Status status = incoming->step();
-      if (status == Status::kAgain) {
-        ++incoming;
-        continue;
-      }
-      IncomingHandshake finished = std::move(*incoming);
-      incoming = incoming_.erase(incoming);
-      if (status == Status::kOk) {
-        deadline_.reset();
-        return finished.take();
-      }
-      if (finished.proven()) return fail(finished.error());
-      turn_away(finished.error().what);
+    for (auto incoming = incoming_.begin(); incoming != incoming_.end(); ++incoming) {
+      if (incoming->step() != Status::kAgain) return finish(incoming);
     }
     Error error;
-    const Status status = accept_visitors(fd_, fabric_.clock().now_ns(), &error);
+    const Status status = HelloPort::look(fd_, fabric_.clock().now_ns(), &error);
     if (status != Status::kOk && status != Status::kAgain) return fail(std::move(error));
-    // Who has proven itself has come, and has a deadline of its own.
-    if (look.expired() && std::ranges::none_of(incoming_, &IncomingHandshake::proven))
-      return fail(nobody_came());
+    if (look.expired() && incoming_.empty()) return fail(nobody_came());
     return nullptr;
   }
 
  private:
-  std::vector<Visit> visits() const override {
-    std::vector<Visit> all;
-    for (const IncomingHandshake& incoming : incoming_) {
-      if (!incoming.proven()) all.push_back(incoming.visit());
-    }
-    return all;
+  using Incoming = std::list<IncomingHandshake>;
+
+  Result<std::unique_ptr<RecvComm>> finish(Incoming::iterator incoming) {
+    Incoming finished;
+    finished.splice(finished.begin(), incoming_, incoming);
+    if (finished.front().step() != Status::kOk) return fail(finished.front().error());
+    deadline_.reset();
+    return finished.front().take_comm();
   }
 
-  void drop_visit(size_t index) override {
-    const auto dropped = std::ranges::find_if(
-        incoming_,
-        [&index](const IncomingHandshake& incoming) { return !incoming.proven() && index-- == 0; });
-    turn_away(dropped->peer() + " said no hello, and others wait for its place");
-    dropped->abort();
-    incoming_.erase(dropped);
+  const char* refuse_begun(std::span<const std::byte> said) const override {
+    Preamble preamble;
+    if (said.size() < sizeof preamble) return nullptr;
+    std::memcpy(&preamble, said.data(), sizeof preamble);
+    if (valid(preamble, MessageType::kHello)) return nullptr;
+    return "it sent no hello of this version of libnet-slime";
   }
 
-  Status admit(Accepted accepted, Error* /*error*/) override {
-    IncomingHandshake& incoming =
-        incoming_.emplace_back(fabric_, device_, nonce_, std::move(accepted), options_);
-    if (incoming.step() == Status::kAgain || incoming.proven()) return Status::kOk;
-    turn_away(incoming.error().what);
-    incoming_.pop_back();
-    return Status::kOk;
+  std::optional<std::string> accept(Caller& caller) override {
+    Hello hello;
+    std::memcpy(&hello, caller.hello.data(), sizeof hello);
+    if (auto why = judge_hello(hello, nonce_)) return why;
+    incoming_.emplace_back(fabric_, device_, hello, std::move(caller.fd), caller.from, options_);
+    return std::nullopt;
   }
 
-  void turn_away(const std::string& why) {
-    const auto end = strangers_.turned_away(fabric_.clock().now_ns());
-    if (end) SLIME_WARN("turned a stranger away: %s%s", why.c_str(), end->c_str());
+  void log_stranger(const Caller& caller, const std::string& why,
+                    const std::string& more) const override {
+    SLIME_WARN("turned a stranger away: accept of peer %s on device %s: %s%s",
+               caller.from.to_string().c_str(), device_.properties().name.c_str(), why.c_str(),
+               more.c_str());
   }
 
   Error nobody_came() const {
@@ -96,7 +92,7 @@ class ListenerImpl final : public Listener, private VisitorPort {
                       "other rank lives and can reach this address, or raise "
                       "NCCL_SLIME_REQUEST_TIMEOUT%s",
                       device_.properties().name.c_str(), address_.to_string().c_str(),
-                      fabric_.settings().request_timeout, strangers_.summary().c_str());
+                      fabric_.settings().request_timeout, strangers().summary().c_str());
   }
 
   Fabric& fabric_;
@@ -105,9 +101,8 @@ class ListenerImpl final : public Listener, private VisitorPort {
   const SocketAddress address_;
   const Fd fd_;
   const CommOptions options_;
-  std::optional<Deadline> deadline_;       // for a peer to come, from the first accept on
-  std::list<IncomingHandshake> incoming_;  // oldest first
-  StrangerLog strangers_;
+  std::optional<Deadline> deadline_;  // for a peer to come
+  Incoming incoming_;                 // oldest first
 };
 
 // Control connections take the address of the device's first rail, so that they stay on the

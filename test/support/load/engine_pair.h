@@ -9,7 +9,7 @@
 
 #include "engine/receiver/recv_comm.h"
 #include "engine/sender/send_comm.h"
-#include "engine/setup/handshake.h"
+#include "engine/setup/handshake_end.h"
 
 namespace slime::test {
 

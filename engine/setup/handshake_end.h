@@ -1,0 +1,111 @@
+// What both ends of the handshake (handshake.h) have in common: the channels that they set up, and
+// the stages by which they get there.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/deadline.h"
+#include "engine/comm.h"
+#include "engine/link/link_parts.h"
+#include "engine/setup/handshake.h"
+
+namespace slime {
+
+// The channels of a link that is being set up, at one end. Channel i is of rail i modulo the rails
+// of the device, at both ends: so they use all their rails when they have different numbers.
+class ChannelSet {
+ public:
+  ChannelSet(Device& device, uint32_t count, bool active, int traffic_class = kNoTrafficClass);
+
+  // Whether the rails of the channels can reach those of the peer.
+  Result<void> pair_with(const RailDescriptions& peer, const std::string& peer_name);
+  Result<void> open(const RegisteredBuffer& inbox, Side* side);
+  Status connect(const Side& peer);  // again until not kAgain
+  std::string failure() const;       // of the channel that failed to connect
+  LinkParts take(const Side& peer, uint32_t eager_max, std::string name);
+
+ private:
+  Device& device_;
+  const bool active_;
+  const int traffic_class_;
+  std::vector<LinkChannel> channels_;
+  size_t connected_ = 0;
+};
+
+// One end, the connector or the listener's end of one connection.
+//
+// States: the stages, one after the other, as far as they go without waiting; only the connector
+// goes back, to kConnect. An end that is done or has failed stays so.
+// Invariants: the deadline is that of the present stage. The channels and the memory that they
+// write exist from kConfirm on.
+// Thread: the one that calls advance().
+class HandshakeEnd {
+ public:
+  const Error& error() const { return error_; }
+
+ protected:
+  enum class Stage : uint8_t {
+    kConnect,  // the first two are the connector's; a listener's end begins with kWelcome
+    kHello,
+    kWelcome,
+    kConfirm,
+    kChannels,
+    kReady,
+    kPeerReady,
+    kDone
+  };
+
+  // `what`: "connect to" or "accept of", for errors.
+  HandshakeEnd(Fabric& fabric, Device& device, bool active, const CommOptions& options,
+               const char* what, std::string peer);
+  ~HandshakeEnd() = default;
+  HandshakeEnd(HandshakeEnd&&) = default;
+
+  // kAgain: call again. kOk: take() the parts. Anything else: error() says why.
+  Status advance();
+  LinkParts take();
+
+  // Registers memory and opens as many channels as the welcome names.
+  Result<void> open_channels(const RailDescriptions& peer_rails);
+  const Side& peer_side() const { return active_ ? welcome_.value.side : confirm_.value.side; }
+  // A whole message of the right type.
+  template <typename T>
+  Status receive(HandshakeMessage<T>* message) {
+    const Status status = message->receive(fd_, &error_);
+    return status == Status::kOk ? check(message->value.preamble, T().preamble) : status;
+  }
+  Status run_common(Stage stage);  // kChannels and what follows
+  Status fail_with(Error error) {
+    error_ = std::move(error);
+    return error_.status;
+  }
+  void allow(double seconds) { deadline_.restart(seconds_to_ns(seconds)); }
+
+  Fabric& fabric_;
+  Device& device_;
+  Stage stage_;
+  std::string peer_;
+  Fd fd_;
+  Error error_;
+  HandshakeMessage<Welcome> welcome_;
+  HandshakeMessage<Confirm> confirm_;
+  std::unique_ptr<RegisteredBuffer> inbox_, outbox_;
+  std::unique_ptr<ChannelSet> channels_;  // last of these: channels go before the memory they write
+
+ private:
+  virtual Status run(Stage stage) = 0;       // kOk: the next one
+  virtual std::string too_late() const = 0;  // what is said when the deadline has passed
+  Status check(const Preamble& got, const Preamble& expected);
+  Status connect_channels();
+
+  const bool active_;
+  const int traffic_class_;
+  const char* const what_;
+  Deadline deadline_;
+  Status status_ = Status::kAgain;  // of the last advance()
+  HandshakeMessage<Ready> ready_, peer_ready_;
+};
+
+}  // namespace slime
