@@ -1,7 +1,10 @@
 // The control works of one rail that are queued or in flight.
 //
-// Each has a place and a generation of that place, so that its completion is recognised once,
-// though it comes twice. `bytes` is what the work takes of the rail.
+// States of a place: free, or taken from begin() to end() or clear(). begin() gives the place a new
+// generation. end() counts only for a taken place with the same generation, so a completion that
+// comes twice, or after the place was reused, changes nothing.
+//
+// Thread: that of the link.
 #pragma once
 
 #include <array>
@@ -13,8 +16,9 @@
 
 namespace slime {
 
-// Places of one rail. Most errands about one rail are four: request, joined and retry of RailJoin,
-// and the kFenced notice. All other rails may have them on this one at once.
+// Places of one rail. At most four control works about one rail are under way: request, joined and
+// retry of RailJoin, and the kFenceNotice. Those of all other rails may travel over this rail at
+// once.
 inline constexpr uint32_t kControlRoom = 192;
 static_assert(kControlRoom >= 4 * (kMaxRails - 1) + 16 && kControlRoom % 64 == 0);
 
@@ -25,7 +29,7 @@ class ControlWorks {
     uint32_t generation = 0;
   };
 
-  // nullopt: no place is free.
+  // Takes a place for a work of so many bytes. nullopt: no place is free.
   std::optional<Place> begin(uint32_t bytes) {
     for (uint32_t word = 0; word < open_.size(); ++word) {
       if (~open_[word] == 0) continue;
@@ -38,7 +42,7 @@ class ControlWorks {
     return std::nullopt;
   }
 
-  // Its bytes. nullopt: this work is not in flight (any more).
+  // Frees the place and returns the bytes of its work. nullopt: this work is not in flight.
   std::optional<uint32_t> end(const Place& place) {
     if (place.index >= kControlRoom || generation_[place.index] != place.generation) {
       return std::nullopt;

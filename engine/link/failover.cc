@@ -8,10 +8,11 @@
 namespace slime {
 namespace {
 
-constexpr uint64_t kStableLifePauses = 3;  // a life as long as this forgets earlier failures
+// After a life of so many first pauses, the pauses between tries start short again.
+constexpr uint64_t kStableLifePauses = 3;
 
-// Whatever ended the channel, a port without a carrier is the cause that a person can mend, and
-// only the rank that has it can tell.
+// Names a lost carrier as the cause, whatever error the channel reported: a person can repair it,
+// and only the rank with that port knows of it.
 Error with_carrier(LinkRail& rail, Error why) {
   if (!rail.lacks_carrier()) return why;
   return make_error(
@@ -30,18 +31,20 @@ Status Failover::fail_rail(size_t i, Error why) {
   if (rails_.clock().now_ns - rail.since_ns >= kStableLifePauses * rail_retry_ns) {
     rail.join.pause_ns = rail_retry_ns;
   }
+  // In this order: no new works, then the last completions, then the queue is emptied.
   rails_.set_down(i);
   if (const Status status = fence(i); status != Status::kOk) return status;
   rails_.clear_queue(i);
   if (rails_.up_count() == 0) return fail_last_rail(i, why);
   rail.down_because = std::move(why.what);
+  // Notices about other rails may have been lost with this one.
   repeat_notices(i);
   send_notice(i);
   return rail.peer_fenced ? finish_fencing(i) : Status::kOk;
 }
 
-// The peer may have used a rail that is not up at this end yet, and may have closed it since. What
-// that rail confirmed to the peer is taken here, before the link fails.
+// A rail that is joining may be up at the peer already, and the peer may have sent over it and
+// closed it. Arrivals that such a rail has confirmed are processed here, before the link fails.
 Status Failover::fail_last_rail(size_t i, const Error& why) {
   for (size_t k = 0; k < rails_.count(); ++k) {
     if (rails_[k].state != RailState::kJoining || !rails_[k].join.connected) continue;
@@ -52,7 +55,8 @@ Status Failover::fail_last_rail(size_t i, const Error& why) {
                  rails_.count() > 1 ? " (it was the last rail of the link)" : ""));
 }
 
-// What the peer was told has arrived counts as arrived here too: it will not send it again.
+// Closes the channel to the peer's writes, then processes everything that the channel has already
+// confirmed: the peer counts that as arrived and will not send it again.
 Status Failover::fence(size_t i) {
   rails_[i].channel->fence();
   std::array<Done, 64> done;
@@ -76,7 +80,7 @@ void Failover::send_notice(size_t i) {
                       rails_.submit_control(via, ControlOp::kFenceNotice, life.pack(), work)};
 }
 
-// Harmless if they were not lost.
+// A notice that was not lost arrives twice, and the peer ignores the second one.
 void Failover::repeat_notices(size_t dead_rail) {
   for (size_t i = 0; i < rails_.count(); ++i) {
     const RailMessage& notice = rails_[i].notice;
@@ -91,8 +95,8 @@ Status Failover::on_peer_fenced(size_t i) {
   return finish_fencing(i);
 }
 
-// Only now the rail is worth a warning: a peer that has closed its comm ends all rails, one after
-// the other, and says nothing.
+// The warning is written here, not in fail_rail(), because a peer that closes its comm ends all
+// rails one after the other and sends no notice: that is no failure to report.
 Status Failover::finish_fencing(size_t i) {
   LinkRail& rail = rails_[i];
   if (rail.state != RailState::kFenced) return Status::kOk;

@@ -1,14 +1,18 @@
-// The death of a rail. The order of the steps is what keeps it safe:
+// Ends the life of a rail that has failed, and keeps its works safe.
 //
-//   1. This end fences the channel: nothing of the peer's reaches memory over it any more.
-//   2. It takes in what the channel had confirmed to the peer, which will not send that again.
-//   3. It tells the peer (kFenced), with a record of what has arrived, over a rail that lives.
-//   4. When the peer has said so too, the user submits again what the rail still owed.
+// The order of the steps makes it safe:
 //
-// So no late write of the dead rail can land in memory that has been reused. A notice that
-// travelled on a rail which died is sent again. When no rail is left, the link fails.
+//   1. This end fences the channel: no write of the peer reaches memory over it any more.
+//   2. It processes all arrivals that the channel has confirmed to the peer, because the peer will
+//      not send those again.
+//   3. It sends a notice (kFenceNotice), with a record of the stripes that arrived, over a rail
+//      that is up.
+//   4. When the peer's notice has come too, the user submits the missing works again.
 //
-// Thread: that of the link. State between calls is in the rails (LinkRail).
+// So no late write of the dead rail can land in memory that has been reused. A notice is sent again
+// when the rail that carried it dies. When no rail is up any more, the link fails.
+//
+// Thread: that of the link. Its state is in the rails (LinkRail); this class has none.
 #pragma once
 
 #include <string>
@@ -18,7 +22,7 @@
 
 namespace slime {
 
-// Takes in what a channel reports, as Link does for each.
+// Processes the completions and arrivals of a channel; Link implements it.
 class CompletionSink {
  public:
   virtual Status handle_completion(size_t rail, const Done& done) = 0;
@@ -32,14 +36,15 @@ class Failover {
   Failover(LinkRails& rails, LinkEnd& user, CompletionSink& sink)
       : rails_(rails), user_(user), sink_(sink) {}
 
+  // The rail must be up. Steps 1 to 3, and step 4 if the peer has fenced the rail already.
   Status fail_rail(size_t rail, Error why);
-  // The peer has fenced the present life of a rail that is no try to return.
+  // The peer has fenced the present life of this rail, which is up, kFenced or kDown.
   Status on_peer_fenced(size_t rail);
-  // Rails whose end the peer has not answered, for a sentence about a time-out; the log has not
-  // named them yet.
+  // Text for a time-out error: the failed rails whose notice the peer has not answered. The log has
+  // not named these rails yet.
   std::string unanswered_deaths();
 
-  // Steps of a life's end, for Rejoin too.
+  // Single steps of the end of a life; Rejoin uses them too.
   Status fence(size_t rail);
   void send_notice(size_t rail);
   Status finish_fencing(size_t rail);  // kFenced -> kDown: both ends have fenced it

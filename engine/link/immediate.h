@@ -1,8 +1,8 @@
-// The two names of a work: the 32-bit immediate, by which the peer recognises it, and the WorkId,
-// by which this end does.
+// The two identifiers of a work: the 32-bit immediate identifies it at the peer, the WorkId at this
+// end.
 //
-// Immediates. Each work carries one, and completion is counted from them, never inferred from the
-// order of arrival (EFA's SRD delivers out of order).
+// Each work carries an immediate. An end counts completion from immediates and never infers it from
+// the order of arrival (EFA's SRD delivers out of order). The fields, with their bits:
 //
 //   data     0 | entry 6 | sub 3 | stripe 6 | stripes-1 6 | generation 9
 //   cts      1 | entry 6 | sequence 24
@@ -25,18 +25,18 @@ inline constexpr uint32_t kControlValueMask = 0x3ffffff;
 enum class ImmediateKind : uint32_t { kData = 0, kCts = 1, kEager = 2, kControl = 3 };
 
 enum class ControlOp : uint32_t {
-  kProbe = 0,        // warms the rail up, shows that it works; value 1: the peer shall answer on it
+  kProbe = 0,        // warms the rail up, shows that it works; value 1: the peer must answer
   kCredit = 1,       // value: eager messages consumed so far
   kFenceNotice = 2,  // value: a life of a rail (RailLife) that this end has fenced
-  kSeen = 3,         // value: CTS that the sender has taken in so far
-  kJoin = 4,         // value: the life that a dead rail shall get; comes with a JoinRecord
+  kSeen = 3,         // value: number of CTS that the sender has read so far
+  kJoin = 4,         // value: the next life of a dead rail; comes with a JoinRecord
   kJoined = 5,       // value: the life whose channel is connected at this end
-  kRetry = 6,        // value: a rail that may work again: the active end should try it now
+  kRetry = 6,        // value: a rail that may work again; the active end tries it now
   kWanted = 7,       // value: the sequence of the CTS that the sender waits for
-  kAnswer = 8,       // to a probe: the peer's process looks at its rails
+  kAnswer = 8,       // to a probe: the peer's process polls its rails
 };
 
-// Said again when its rail dies (kCredit, kSeen), or not needed in the end (kWanted, kAnswer).
+// kCredit and kSeen are sent again when their rail dies; kWanted and kAnswer may be lost.
 constexpr bool needs_no_confirmation(ControlOp op) {
   return op == ControlOp::kCredit || op == ControlOp::kSeen || op == ControlOp::kWanted ||
          op == ControlOp::kAnswer;
@@ -51,7 +51,7 @@ struct DataImmediate {
   uint32_t sub = 0;         // receive within the group
   uint32_t stripe = 0;      // which part of the message
   uint32_t stripes = 1;     // how many parts
-  uint32_t generation = 0;  // use of that request: a late stripe of an earlier use is recognised
+  uint32_t generation = 0;  // use of that request; identifies a late stripe of an earlier use
 
   constexpr uint32_t pack() const {
     return entry << 24 | sub << 21 | stripe << 15 | (stripes - 1) << 9 | generation;
@@ -77,8 +77,8 @@ constexpr ControlOp control_op(uint32_t immediate) {
 }
 constexpr uint32_t control_value(uint32_t immediate) { return immediate & kControlValueMask; }
 
-// Which use of a rail a control work is about. A rail that returns to its link gets a new epoch, so
-// that what was said about an earlier life is recognised.
+// The life of a rail that a control work is about. A rail that returns to its link gets a new
+// epoch, so that an end can ignore control works about an earlier life.
 struct RailLife {
   static constexpr uint32_t kRailBits = 5;
   static constexpr uint32_t kEpochMask = kControlValueMask >> kRailBits;
@@ -93,23 +93,24 @@ struct RailLife {
   static constexpr uint32_t next(uint32_t epoch) { return (epoch + 1) & kEpochMask; }
 };
 
-// Counters travel with fewer bits than they have: the value nearest to `known` with these low bits.
+// Counters travel with fewer bits than they have. Returns the value nearest to `known` with these
+// low bits.
 constexpr uint32_t widen(uint32_t known, uint32_t low_bits, uint32_t mask) {
   const uint32_t delta = (low_bits - known) & mask;
   const bool behind = delta > mask / 2;
   return behind ? known - ((known - low_bits) & mask) : known + delta;
 }
 
-// What the completion of a work of ours is recognised by: it travels as Work::cookie, and never to
-// the peer. The generation makes a completion that comes twice, or late, harmless.
+// Identifies a work of this end when it completes. It is the Work::cookie, which the peer never
+// sees. The generation makes a completion that comes twice, or late, harmless.
 struct WorkId {
   enum class Kind : uint8_t { kStripe, kCts, kEager, kControl };
   Kind kind = Kind::kStripe;
-  uint8_t part = 0;         // stripe; control operation; CTS, eager message: 1 if confirmed
+  uint8_t part = 0;         // stripe; ControlOp; of a CTS or eager message: 1 if confirmed
   uint16_t index = 0;       // request, CTS entry, eager buffer, or control work
   uint32_t generation = 0;  // use of that index
 
-  // Of a work that was not Work::unconfirmed.
+  // Whether the completion means that the work has arrived (it was not Work::unconfirmed).
   bool confirmed() const {
     switch (kind) {
       case Kind::kStripe:

@@ -7,7 +7,7 @@
 namespace slime {
 namespace {
 
-constexpr uint32_t kQuietPolls = 64;  // after so many without an arrival a rail is not hot any more
+constexpr uint32_t kQuietPolls = 64;  // polls without an arrival after which a rail is not hot
 
 bool is_probe(const WorkId& work) {
   return work.kind == WorkId::Kind::kControl &&
@@ -33,14 +33,15 @@ void Link::add_rail(LinkChannel channel) {
   rails_.add(std::move(channel));
 }
 
-// Some fabrics set a connection up at its first work (EFA: tens of milliseconds).
+// The probes warm the rails up: some fabrics open a connection at its first work (EFA: tens of
+// milliseconds). Links of one device prefer different rails, so that they spread over all.
 void Link::warm_up() {
   for (size_t i = 0; i < rails_.count(); ++i) liveness_.probe(i, RailLiveness::Probe::kPlain);
   rails_.prefer(context_.device.number_link() % rails_.count());
 }
 
-// Those with works of ours or with lately arrived ones of the peer, and one of the others: a rail
-// that is not in use costs little, and what arrives there first is seen a few calls later.
+// The rails with works of this end, those with recent arrivals, and one of the others by turns. So
+// a rail that is not in use costs little, and its first arrival is seen a few calls later.
 uint32_t Link::rails_to_look_at() {
   if (++next_cold_ >= rails_.count()) next_cold_ = 0;
   return rails_.busy() | hot_ | uint32_t{1} << next_cold_;
@@ -61,8 +62,7 @@ Status Link::progress() {
   return rails_.up_count() < rails_.count() ? rejoin_.progress() : Status::kOk;
 }
 
-// Posting comes first: what a rail takes at once (tcp) is then reported by the poll of the same
-// call.
+// Posts before it polls: works that a rail takes at once (tcp) are then reported by the same call.
 Status Link::progress_rail(size_t i) {
   LinkRail& rail = rails_[i];
   rails_.flush(i, true);
@@ -76,7 +76,7 @@ Status Link::progress_rail(size_t i) {
 Status Link::poll_rail(size_t i) {
   LinkRail& rail = rails_[i];
   size_t count = done_.size();
-  // A few rounds at most: other comms of the thread want their turn.
+  // A few rounds at most, so that other comms of the thread get their turn.
   for (int round = 0; round < 4 && count == done_.size() && rail.up(); ++round) {
     count = 0;
     const Status polled = rail.channel->poll(done_, &count);
@@ -90,8 +90,8 @@ Status Link::poll_rail(size_t i) {
   return Status::kOk;
 }
 
-// Ten times a second. A rail whose own port has lost its carrier is left at once, if another has
-// one.
+// Runs ten times a second. A rail whose own port has lost its carrier fails at once, if another
+// rail has one.
 Status Link::watch_rails() {
   if (liveness_.look_at_carriers()) {
     for (size_t i = 0; i < rails_.count(); ++i) {
@@ -133,10 +133,11 @@ Status Link::handle_completion(size_t i, const Done& done) {
 }
 
 void Link::take_sent(size_t i, const Done& done) {
-  // Both ends have fenced it in this poll: all that was open is repeated elsewhere.
+  // Both ends have fenced the rail during this poll: its open works have been repeated elsewhere.
   if (rails_[i].state == RailState::kDown) return;
   const WorkId work = WorkId::unpack(done.cookie);
-  // Probes show that a rail works, not that a request gets on; unconfirmed works show neither.
+  // A probe shows that a rail works, not that a request makes progress. An unconfirmed work shows
+  // neither.
   if (work.confirmed() && !is_probe(work)) last_activity_ns_ = rails_.clock().now_ns;
   uint64_t bytes = 0;
   const bool expected = work.kind == WorkId::Kind::kControl ? control_sent(i, work, &bytes)

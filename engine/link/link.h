@@ -1,18 +1,21 @@
-// All rails between two endpoints as one link: polls them, runs completions, and takes in what the
-// peer says of its rails.
+// All rails between two endpoints as one link. It polls the rails, runs completions, and processes
+// the peer's control works about rails.
 //
-// Its parts: LinkRails (which rail takes a work, and posting), RailScheduler (what rails deliver),
-// RailLiveness (whether they live), Failover (their death), Rejoin (their return), LinkContext (the
-// ends, and the failure of the link). What arrives or completes passes through handle_completion().
+// Its parts: LinkRails (posting, and the choice of a rail for small works), RailScheduler (measures
+// the rails and chooses one for each stripe), RailLiveness (finds silent rails), Failover (ends a
+// rail's life), Rejoin (brings a rail back), LinkContext (settings, and the failure of the link).
+// Every arrival and completion passes through handle_completion().
 //
-// A rail that fails is fenced at both ends before anything that may have been lost is sent again:
-// each end closes its own channel and then tells the other so over a surviving rail (kFenced). Only
-// when both have done so are the works of the dead rail repeated elsewhere. After that the active
-// end tries to get the rail back over a new channel, again and again while the link lives.
-// link_rail.h has the states.
+// States: the link works until its last rail fails, a deadline passes, or the peer breaks the
+// protocol; then it has failed for good (LinkContext). link_rail.h has the states of each rail.
 //
-// Threads: as a comm, one at a time. Every wait has a deadline: a silent rail rail_timeout, a try
-// to get one back some seconds, a request request_timeout.
+// Failover: both ends fence a failed rail before anything that may have been lost is sent again.
+// Each end closes its own channel and then sends a notice over a surviving rail (kFenceNotice).
+// Works of the dead rail are repeated elsewhere only when both ends have fenced it. After that the
+// active end tries to bring the rail back over a new channel, until it succeeds or the link ends.
+//
+// Threads: those of a comm, one at a time. Every wait has a deadline: rail_timeout for a silent
+// rail, some seconds for a try to bring a rail back, request_timeout for a request.
 #pragma once
 
 #include <array>
@@ -28,9 +31,9 @@ class Link final : private CompletionSink {
   Link(Fabric& fabric, Device& device, std::string peer, bool active, LinkEnd& user,
        int traffic_class = kNoTrafficClass);
 
-  // Set-up: channels in the order both ends agreed on.
+  // Set-up: once for each channel, in the order both ends agreed on.
   void add_rail(LinkChannel channel);
-  void warm_up();
+  void warm_up();  // after the last add_rail()
 
   LinkRails& rails() { return rails_; }
   const LinkRails& rails() const { return rails_; }
@@ -40,12 +43,12 @@ class Link final : private CompletionSink {
   Status status() const { return context_.status(); }
   bool has_delivered(size_t rail) { return liveness_.has_delivered(rail); }
   uint64_t rejoins() const { return rejoin_.rejoins(); }
-  // Works that are queued or in flight, or rails that may return.
+  // Works are queued or in flight, or a rail may return.
   bool has_work() const { return rails_.up_count() < rails_.count() || rails_.busy() != 0; }
 
-  // Polls, runs completions, posts what the rules let out, on every rail that is up.
+  // On every rail that is up: posts works that may leave now, polls, runs completions.
   Status progress();
-  // Posts what was submitted since the poll of progress().
+  // Posts works that were submitted since the poll of progress().
   void post_more();
   // Fails the link when nothing has happened on it for the request time-out.
   Status check_deadline(uint64_t started_ns, const char* waits_for, uint64_t bytes);
@@ -67,10 +70,10 @@ class Link final : private CompletionSink {
   RailScheduler scheduler_;
   Failover failover_;
   Rejoin rejoin_;
-  uint32_t hot_ = 0;      // rails on which something arrived lately, a bit each
-  size_t next_cold_ = 0;  // the others are looked at by turns
-  uint64_t last_activity_ns_;
-  std::array<Done, 64> done_;  // what poll returned; here so that no call has to clear it
+  uint32_t hot_ = 0;           // rails with recent arrivals, a bit each
+  size_t next_cold_ = 0;       // the rail whose turn it is to be polled although nothing is due
+  uint64_t last_activity_ns_;  // of works other than probes and their answers
+  std::array<Done, 64> done_;  // results of poll; a member so that no call has to clear it
 };
 
 }  // namespace slime

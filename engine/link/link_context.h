@@ -1,6 +1,7 @@
-// Between whom a link is, how it is set, and whether it has failed: what all its parts know.
+// The common knowledge of all parts of a link: its two ends, its settings, and its failure.
 //
-// States: it stands, until the first fail(), which is for good. Thread: that of the link.
+// States: working until the first fail(), then failed for good. Any part may call fail(); later
+// calls change nothing. Thread: that of the link.
 #pragma once
 
 #include <string>
@@ -25,7 +26,7 @@ class LinkContext {
   const Settings& settings() const { return fabric.settings(); }
   const char* device_name() const { return device.properties().name.c_str(); }
 
-  // The end of the link: every later call returns the first error.
+  // Fails the link. Every later call returns the status of the first error.
   Status fail(Error error) {
     if (failure_.status != Status::kOk) return failure_.status;
     failure_ = std::move(error);
@@ -43,7 +44,7 @@ class LinkContext {
   Fabric& fabric;
   Device& device;
   const std::string peer;          // for errors: host, process, address
-  const bool active;               // this end connects, and tries to get dead rails back
+  const bool active;               // this end connected, and tries to bring dead rails back
   const int traffic_class;         // of all channels, also of those that replace dead ones
   const uint64_t rail_timeout_ns;  // NCCL_SLIME_RAIL_TIMEOUT
   const uint64_t rail_retry_ns;    // NCCL_SLIME_RAIL_RETRY; 0: dead rails stay dead

@@ -1,4 +1,4 @@
-// What set-up hands to a comm: connected channels, and where the peer's inbox is.
+// The result of set-up, which a comm takes over: connected channels, and the peer's inbox.
 #pragma once
 
 #include <array>
@@ -12,14 +12,14 @@
 
 namespace slime {
 
-// The inbox of the peer, with its key on each channel of the link.
+// The inbox of the peer, and its key for each channel of the link.
 struct RemoteInbox {
   uint64_t address = 0;
   std::array<uint64_t, kMaxRails> keys = {};
 };
 
-// What this end writes for the peer to read: each record lies at the same offset in the outbox and
-// in the inbox of the peer.
+// The image of the peer's inbox at this end: each record lies at the same offset in the outbox and
+// in the inbox. This end writes a record into the outbox, and a work copies it to the peer.
 struct Outbox {
   RegisteredBuffer buffer;
   const RemoteInbox peer_inbox;
@@ -35,7 +35,7 @@ struct LinkChannel {
 
 struct LinkParts {
   std::vector<LinkChannel> channels;  // in the order both ends agreed on
-  bool active = false;                // this end connects, and tries to get dead rails back
+  bool active = false;                // this end connected, and tries to bring dead rails back
   int traffic_class = kNoTrafficClass;
   bool host_memory = false;  // CommOptions
   RemoteInbox peer_inbox;

@@ -1,4 +1,4 @@
-// One rail of a link, at one end: its channel and posting queue, and where it is in its life.
+// One rail of a link, at one end: its channel, its posting queue, and the state of its life.
 //
 //              fails, or the peer's does            the peer has fenced it too
 //        kUp -------------------------> kFenced ------------------------------> kDown
@@ -7,16 +7,16 @@
 //         |        both ends are connected |                                      | epoch + 1
 //         +----------------------------- kJoining <-------------------------------+
 //
-// At the passive end a try may also go from kDown to kFenced, if its channel cannot be opened, or
-// stay kDown with epoch + 1, if the peer gave it up before it was granted.
+// At the passive end a rail may also go from kDown to kFenced, if the channel of a try cannot be
+// opened. It may stay kDown with epoch + 1, if the peer gave a try up before this end granted it.
 //
-// Both ends count the lives of a rail (epoch). What a notice says of an earlier life is ignored.
-// Of the channel of an ended life nothing reaches memory any more once this end has fenced it; what
-// it still owed is submitted again only when both ends have.
+// What makes reuse safe: both ends count the lives of a rail (epoch), and ignore notices about an
+// earlier life. Once this end has fenced a channel, no write of the peer reaches memory over it.
+// Works of an ended life are submitted again only when both ends have fenced it.
 //
-// Who changes what: LinkRails the queue, the rate, and kUp with its end (set_up, set_down);
-// Failover kDown; Rejoin kJoining with its end, the epoch and `join`; RailLiveness and Link
-// `signs`. Thread: that of the link.
+// Who changes what: LinkRails changes the queue, the rate, and the state to and from kUp (set_up,
+// set_down). Failover changes the state to kDown. Rejoin changes the state to and from kJoining,
+// the epoch and `join`. RailLiveness and Link change `signs`. Thread: that of the link.
 #pragma once
 
 #include <algorithm>
@@ -33,10 +33,11 @@
 
 namespace slime {
 
-// A control work about one rail that travels over another. One of a kind is under way at a time.
+// A control work about one rail that travels over another one. Of each kind one is under way at a
+// time.
 struct RailMessage {
-  bool under_way = false;  // not known to have arrived
-  size_t via = 0;          // the rail that it travels over
+  bool under_way = false;  // it is not known to have arrived
+  size_t via = 0;          // the rail that carries it
   uint64_t work = 0;       // its WorkId
 
   void finish(size_t over, uint64_t finished) {
@@ -44,23 +45,24 @@ struct RailMessage {
   }
 };
 
-// The way of a dead rail back into its link: when to try, and the try under way.
+// The return of a dead rail to its link: the time of the next try, and the state of the present
+// one. The active end begins all tries.
 struct RailJoin {
   uint64_t pause_ns = 0;     // before the next try
-  uint64_t next_try_ns = 0;  // of the active end, which begins all tries
+  uint64_t next_try_ns = 0;  // used by the active end
   uint64_t deadline_ns = 0;  // of the try under way
   uint64_t tried_ns = 0;     // when the latest try began
-  RailMessage request;       // kJoin: our JoinRecord must stay as it is while it is under way
+  RailMessage request;       // kJoin; our JoinRecord must not change while it is under way
   RailMessage joined;        // kJoined
   RailMessage retry;         // kRetry
   ChannelAddress peer = {};
   bool asked = false;           // passive end: a request waits until it can be granted
   bool skipped = false;         // passive end: the peer gave a try up that never began here
-  bool has_peer = false;        // `peer` is of this try
-  bool connected = false;       // our end of the channel is
-  bool peer_connected = false;  // the peer said that its end is
+  bool has_peer = false;        // `peer` belongs to this try
+  bool connected = false;       // our end of the channel is connected
+  bool peer_connected = false;  // the peer reported that its end is connected
 
-  // Each pause is twice as long as the one before it, and none longer than kMaxPauses first ones.
+  // Each pause is twice as long as the one before, up to kMaxPauses times the first one.
   static constexpr uint64_t kMaxPauses = 60;
   void plan_next_try(uint64_t now_ns, uint64_t rail_retry_ns) {
     next_try_ns = now_ns + pause_ns;
@@ -68,21 +70,21 @@ struct RailJoin {
   }
 };
 
-// What shows that a rail lives. Times are polled time (LinkClock).
+// The evidence that a rail works. Times are polled time (LinkClock).
 struct RailSigns {
   uint32_t confirmed = 0;      // works queued or in flight whose arrival the peer's rail confirms
-  uint64_t busy_since_ns = 0;  // none of those has completed since, though there were some
-  // When something last showed that the peer's process looks at its rails: an arrival, or a
-  // completion where its NIC does not confirm by itself.
+  uint64_t busy_since_ns = 0;  // since then there have been such works and none has completed
+  // The latest sign that the peer's process polls its rails: an arrival, or a completion where the
+  // peer's NIC does not confirm by itself.
   uint64_t heard_ns = 0;
-  uint32_t quiet_polls = 0;    // in a row in which nothing arrived
+  uint32_t quiet_polls = 0;    // polls in a row without an arrival
   uint64_t judged_ns = 0;      // when its silence was last judged
-  uint64_t asked_ns = 0;       // when a probe asked for an answer that has not come; 0: none did
+  uint64_t asked_ns = 0;       // when a probe asked for an answer that is still missing; 0: none
   uint64_t unproven_ns = 0;    // when the first unconfirmed work after the last probe was submitted
-  uint64_t slow_since_ns = 0;  // it has delivered less than half of its siblings; 0: it does not
+  uint64_t slow_since_ns = 0;  // since then slower than half of its siblings; 0: it is not slow
   bool unproven = false;       // it has carried unconfirmed works since its last probe
   bool probing = false;        // a probe is under way
-  bool answering = false;      // our answer to the peer's is under way
+  bool answering = false;      // our answer to the peer's probe is under way
 };
 
 enum class RailState : uint8_t { kUp, kFenced, kDown, kJoining };
@@ -107,14 +109,14 @@ struct LinkRail {
   uint64_t remote_key(const MemoryRegion* region) const {
     return region->keys[device_rail_index].remote;
   }
-  // The port has lost the carrier that it had. Some interfaces never show one, and work.
+  // The port had a carrier and has lost it. Some interfaces work and never report a carrier.
   bool lacks_carrier() {
     const Carrier now = rail->carrier();
     had_carrier |= now == Carrier::kUp;
     return had_carrier && now == Carrier::kDown;
   }
 
-  std::unique_ptr<Channel> channel;  // of the present life, or of the last that had one
+  std::unique_ptr<Channel> channel;  // of the present life, or of the last life that had one
   Rail* rail;
   size_t device_rail_index;  // this rail's place in MemoryRegion::keys
   uint32_t speed_mbps;       // advertised by the slower end
@@ -122,17 +124,17 @@ struct LinkRail {
   bool confirmed_by_nic;     // RailCaps::confirms_in_hardware
   RailState state = RailState::kUp;
   bool peer_fenced = false;       // the peer has fenced this life
-  bool had_carrier = false;       // its port has had a carrier
-  bool lost_carrier = false;      // and had none when it was last looked at
-  bool carrier_returned = false;  // while it was dead; until Rejoin has seen it
+  bool had_carrier = false;       // its port has had a carrier at some time
+  bool lost_carrier = false;      // lacks_carrier() was true at the last check
+  bool carrier_returned = false;  // while the rail was dead; Rejoin clears it
   PostQueue queue;
-  RailRate rate;  // of the present life; not kept by a link of one rail
+  RailRate rate;  // of the present life; a link of one rail does not measure it
   RailSigns signs;
   ControlWorks controls;
   uint32_t epoch = 0;        // of the present life; at kDown: of the one that has ended
   std::string down_because;  // why this life ended, until both ends have fenced it
   RailMessage notice;        // our kFenced for this life
-  uint64_t since_ns = 0;     // when the rail became up, or ceased to be
+  uint64_t since_ns = 0;     // when the rail last became kUp, or left kUp
   RailJoin join;
 };
 

@@ -25,10 +25,12 @@ void LinkRails::add(LinkChannel channel) {
   rails_.emplace_back(std::move(channel), rail, PostQueue::fit(policy, rail->caps()));
   loads_.add();
   rails_.back().join.pause_ns = context_.rail_retry_ns;
-  (void)rails_.back().lacks_carrier();  // remembers that it has one
+  (void)rails_.back().lacks_carrier();  // notes that the port has a carrier
   set_up(rails_.size() - 1);
 }
 
+// A long gap between two polls adds only a little polled time. After it, the measurement of rates
+// starts again, because nobody saw when the works of that time completed.
 void LinkRails::read_clock() {
   const uint64_t before_ns = clock_.now_ns;
   clock_.now_ns = context_.fabric.clock().now_ns();
@@ -49,7 +51,7 @@ Work LinkRails::write_of(const Outbox& outbox, size_t offset, size_t bytes, size
   return work;
 }
 
-// The control works of a rail are all taken only where the peer confirms none.
+// All places for control works are taken only if the peer confirms none of them: then it fails.
 uint64_t LinkRails::submit_control(size_t i, ControlOp op, uint32_t value, Work work) {
   const auto control = rails_[i].controls.begin(work.length);
   if (!control) {
@@ -67,10 +69,11 @@ uint64_t LinkRails::submit_control(size_t i, ControlOp op, uint32_t value, Work 
   return work.cookie;
 }
 
-// A channel that cannot send may still have arrivals: poll returns them, then the failure.
+// A failure to post is not handled here: the channel may still have arrivals, and the next poll
+// returns first these and then the failure.
 void LinkRails::flush_queued(size_t i, bool now_known) {
   LinkRail& rail = rails_[i];
-  // Unconfirmed works are done too early to tell anything.
+  // Unconfirmed works complete too early to be measured.
   const bool telling = now_known && rail.signs.confirmed == rail.queue.queued();
   if (telling && rail.queue.in_flight() == 0) {
     rail.rate.begin(clock_.polled_ns, rail.queue.outstanding_bytes());

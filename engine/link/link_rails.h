@@ -1,10 +1,11 @@
-// The rails of a link: which are up, which takes a work, and the posting to them. Every work of the
-// link passes through submit(), and leaves through flush().
+// The rails of a link: which ones are up, which one takes a small work, and the posting of works.
+// Every work of the link enters through submit() and leaves through flush().
 //
-// Works are submitted lazily: nothing is posted before flush(). A rail takes works only while it is
-// up. set_down() comes before its channel is fenced, clear_queue() when its last completions are
-// in, and set_up() begins another life with an empty queue; so no completion of an ended life is
-// counted in a later one.
+// Posting is lazy: nothing is posted before flush(). A rail takes works only while it is up.
+//
+// What makes reuse safe: a life ends in three steps. set_down() comes before the channel is fenced.
+// clear_queue() comes when the last completions have been processed. set_up() then begins another
+// life with an empty queue. So no completion of an ended life counts in a later one.
 //
 // Thread: that of the link.
 #pragma once
@@ -20,8 +21,8 @@ namespace slime {
 
 struct LinkClock {
   uint64_t now_ns = 0;
-  // Time in which this end polled its rails. It stands still while no call comes: a rail that is
-  // not polled is not silent.
+  // The time during which this end polled its rails. It stands still while no call comes, because a
+  // rail that is not polled is not silent.
   uint64_t polled_ns = 0;
 };
 
@@ -33,7 +34,7 @@ class LinkRails {
   LinkRails& operator=(const LinkRails&) = delete;
 
   void add(LinkChannel channel);
-  // Links of the same rails shall not all prefer the first one.
+  // The rail that small works prefer at first. Links over the same rails get different ones.
   void prefer(size_t rail) { preferred_ = rail; }
 
   LinkContext& context() const { return context_; }
@@ -45,15 +46,16 @@ class LinkRails {
   LinkRail& operator[](size_t rail) { return rails_[rail]; }
   const LinkRail& operator[](size_t rail) const { return rails_[rail]; }
   const RailLoads& loads() const { return loads_; }
-  // Those with works queued or in flight, a bit each.
+  // The rails with works queued or in flight, a bit each.
   uint32_t busy() const { return busy_; }
   RailLife life_of(size_t rail) const { return {static_cast<uint32_t>(rail), rails_[rail].epoch}; }
-  // Works that may still be submitted; some places are kept for control works.
+  // The number of works that may still be submitted. Some places are kept for control works.
   uint32_t room(size_t rail) const {
     const uint32_t room = rails_[rail].queue.room();
     return room > kControlRoom ? room - kControlRoom : 0;
   }
-  // A write of a record of ours; its immediate and cookie are still to be filled in.
+  // A write that copies `bytes` at `offset` of the outbox to the peer. The caller fills in its
+  // immediate and cookie.
   Work write_of(const Outbox& outbox, size_t offset, size_t bytes, size_t rail) const;
 
   // The rail that would be done first with a small work. At least one rail must be up.
@@ -61,7 +63,7 @@ class LinkRails {
     if (up_count_ > 1) preferred_ = loads_.quickest(bytes, preferred_);
     return preferred_;
   }
-  // Lazy: the NIC is not touched. The caller has checked room(rail).
+  // Queues the work; the NIC is not touched. The caller has checked room(rail).
   void submit(size_t rail, const Work& work) {
     LinkRail& to = rails_[rail];
     to.queue.push(work);
@@ -81,16 +83,17 @@ class LinkRails {
     if (up_count_ > 0) (void)submit_control(quickest_rail(0), op, value);
   }
 
-  // Posts what the rules let out. `now_known`: the clock has been read since the caller was called.
+  // Posts works as far as the rules of PostQueue allow. `now_known`: the clock has been read during
+  // this call.
   void flush(size_t rail, bool now_known) {
     if (rails_[rail].queue.queued() > 0) flush_queued(rail, now_known);
   }
-  // For a small message that somebody waits for: posts at once where nothing is in flight, instead
-  // of at the next call of progress().
+  // For a small message: posts at once where nothing is in flight, not at the next progress(),
+  // because the peer may be waiting for it.
   void hurry(size_t rail) {
     if (rails_[rail].queue.in_flight() == 0) flush(rail, false);
   }
-  // A work of an up rail is done.
+  // A work of a rail that is up is done.
   void completed(size_t rail, bool confirmed, uint64_t bytes) {
     LinkRail& from = rails_[rail];
     if (confirmed) {
@@ -105,7 +108,7 @@ class LinkRails {
 
   void set_up(size_t rail);
   void set_down(size_t rail);
-  void clear_queue(size_t rail);  // what was queued or in flight
+  void clear_queue(size_t rail);  // forgets works that were queued or in flight
   void update_load(size_t rail);
 
  private:
@@ -115,7 +118,7 @@ class LinkRails {
   std::vector<LinkRail> rails_;
   RailLoads loads_;  // of rails_
   size_t up_count_ = 0;
-  size_t preferred_ = 0;  // by small works; the only rail that is up, if there is one only
+  size_t preferred_ = 0;  // the rail of the last small work; the only rail that is up, if one is
   uint32_t busy_ = 0;
   LinkClock clock_;
 };

@@ -21,7 +21,7 @@ void RailLiveness::probe(size_t i, Probe probe) {
   (void)rails_.submit_control(i, ControlOp::kProbe, probe == Probe::kAsk, work);
 }
 
-// One answer at a time, however often the peer asks.
+// At most one answer is under way, however often the peer asks.
 void RailLiveness::answer(size_t i) {
   LinkRail& rail = rails_[i];
   if (!rail.up() || rail.signs.answering || rail.queue.room() == 0) return;
@@ -38,8 +38,8 @@ bool RailLiveness::has_delivered(size_t i) {
   return false;
 }
 
-// Of unconfirmed works nobody would notice that their rail has died silently. So a probe, which is
-// confirmed, follows them.
+// If a rail dies silently, its unconfirmed works do not show it. So a probe, which is confirmed,
+// follows them.
 void RailLiveness::prove_rails() {
   const uint64_t patience_ns = rails_.context().rail_timeout_ns / 4;
   for (size_t i = 0; i < rails_.count(); ++i) {
@@ -49,11 +49,11 @@ void RailLiveness::prove_rails() {
   }
 }
 
-// What others report counts only from half of the time on: what was reported earlier may have been
-// sent before the trouble. Where they have nothing to report, a probe asks the peer: its completion
-// is the answer, or a work of the peer's engine where the completion comes from the peer's NIC. A
-// peer that is merely stopped answers on no rail. The suspect is probed as well, so that its path
-// owes an answer.
+// Whether another rail works while rail `i` is silent. Only signs from the second half of the
+// time-out count: earlier ones may have been sent before the path failed. A rail without such a
+// sign gets a probe. Its answer is the completion, or, where the peer's NIC completes works by
+// itself, a work of the peer's engine. A peer that is merely stopped answers on no rail. The silent
+// rail gets a probe too, so that its path owes an answer.
 bool RailLiveness::others_live(size_t i) {
   const uint64_t rail_timeout_ns = rails_.context().rail_timeout_ns,
                  now_ns = rails_.clock().polled_ns;
@@ -73,8 +73,8 @@ bool RailLiveness::others_live(size_t i) {
   return any;
 }
 
-// A rail on which nothing completes while others carry traffic is dead too, though nobody was told.
-// If its NIC gets acknowledgements, a work merely takes long.
+// A rail on which nothing completes while others carry traffic is dead, even without an error. But
+// if its NIC still gets acknowledgements (silent_for), the work merely takes long.
 std::optional<Error> RailLiveness::judge_silence(size_t i) {
   const uint64_t limit_ns = rails_.context().rail_timeout_ns, now_ns = rails_.clock().polled_ns;
   RailSigns& signs = rails_[i].signs;

@@ -1,10 +1,11 @@
-// Whether the rails of a link live: probes, silence, and carriers. It finds the rails that have
-// died without telling, and leaves it to Failover to end them.
+// Finds the rails of a link that have died without an error, by probes, silence and carriers. It
+// only reports them; Failover ends them.
 //
-// Only polled time counts (LinkClock), so an end that was stopped does not take its own absence
-// for the death of a rail. A rail is given up only while another one is better.
+// Only polled time counts (LinkClock), so an end that was stopped does not take its own pause for
+// the death of a rail. A rail is given up only while another one is better.
 //
-// Thread: that of the link. State between calls is in the rails (RailSigns).
+// Thread: that of the link. Its state is in the rails (RailSigns), except the time of the next
+// check of carriers.
 #pragma once
 
 #include <optional>
@@ -18,20 +19,21 @@ class RailLiveness {
  public:
   RailLiveness(LinkRails& rails, LinkEnd& user) : rails_(rails), user_(user) {}
 
-  // kPlain asks the peer's NIC; kWithBytes also shows what the rail delivers; kAsk asks the peer's
-  // process.
+  // kPlain: the channel confirms it. kWithBytes: the same, and it measures the rail's rate. kAsk:
+  // the peer's process must answer it.
   enum class Probe : uint8_t { kPlain, kWithBytes, kAsk };
   void probe(size_t rail, Probe probe);
   void answer(size_t rail);
-  // Whether what this rail has carried has arrived, or nothing can stop it any more. If that is not
-  // known, the rail is asked.
+  // Whether all that this rail has carried has arrived or can no longer be lost. If that is not
+  // known, sends a probe and returns false.
   bool has_delivered(size_t rail);
-  // Sends probes behind unconfirmed works.
+  // Sends a probe on each rail whose unconfirmed works are old enough.
   void prove_rails();
-  // Why a rail with confirmed works counts as dead; nullopt: it does not, or not yet.
+  // For a rail with confirmed works: the reason why it counts as dead. nullopt: it does not (yet).
   std::optional<Error> judge_silence(size_t rail);
   bool carriers_due() const { return rails_.clock().now_ns >= carriers_due_ns_; }
-  // True: some rail that is up has a carrier, so those that have lost theirs are to be given up.
+  // Updates `lost_carrier` of all rails. True: some rail that is up has a carrier, so the caller
+  // gives up those that have lost theirs.
   bool look_at_carriers();
 
  private:

@@ -1,10 +1,14 @@
-// The posting queue of one rail: works wait here, and leave in batches, one doorbell each.
+// The posting queue of one rail: works wait here, and leave in batches, one doorbell for each.
 //
-// Two rules make it cheap on a busy rail. Credits: post is never called without a free place in
-// the send queue, so no call is futile. Watermark: while the NIC has plenty to do (in flight above
-// `low`), nothing is posted until a batch worth a doorbell can go. A queue that waits for credits
-// waits for `watermark` of them; one that is merely short waits `flush_ns` at most. An idle rail
-// is posted to at once, so a first work never waits.
+// Two rules make posting cheap on a busy rail. Credits: post is never called without a free place
+// in the send queue, so no call is futile. Watermark: while more than `low` works are in flight,
+// nothing is posted until a batch is worth a doorbell. If credits are missing, the queue waits for
+// `watermark` of them. If only works are missing, it waits `flush_ns` at most. With few works in
+// flight it posts at once, so the first work on an idle rail never waits.
+//
+// States of a work: queued (push), in flight (flush), gone (complete, or clear for all). Positions
+// count up from head_ to tail_; the ring's index is the position modulo kCapacity.
+// Invariant: queued() <= kCapacity and in_flight() <= depth. Thread: that of the link.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +34,8 @@ class PostQueue {
   explicit PostQueue(const PostPolicy& policy)
       : policy_(policy), low_(policy.depth / 2), works_(new Work[kCapacity]) {}
 
-  // A policy that can be met: a watermark above the batch size or the depth would never be reached.
+  // Adapts a policy to the rail: a watermark above the batch size or the depth would never be
+  // reached.
   static PostPolicy fit(PostPolicy policy, const RailCaps& caps) {
     const auto at_least_one = [](uint32_t n) { return n ? n : 1; };
     policy.depth = at_least_one(caps.send_queue_depth);
@@ -44,8 +49,8 @@ class PostQueue {
   uint32_t in_flight() const { return in_flight_; }
   uint64_t outstanding_bytes() const { return outstanding_bytes_; }
 
-  // The caller has checked room(). Member by member: a caller has just stored them so, and a copy
-  // of the whole, with wider loads, waits until those stores are done.
+  // The caller has checked room(). The members are copied one by one, as the caller has just stored
+  // them: a copy of the whole, with wider loads, would wait until those stores are done.
   void push(const Work& work) {
     static_assert(sizeof(Work) == 8 * sizeof(uint64_t), "copy each member");
     Work& place = works_[tail_++ & (kCapacity - 1)];
@@ -73,7 +78,7 @@ class PostQueue {
     outstanding_bytes_ = 0;
   }
 
-  // Posts what the rules let out: at most one doorbell.
+  // Posts as many works as the rules allow, with one doorbell at most.
   Status flush(Channel& channel, uint64_t now_ns) {
     const uint32_t batch = batch_size();
     if (batch == 0) {
@@ -99,7 +104,7 @@ class PostQueue {
 
   bool hold_back(uint64_t now_ns) {
     if (in_flight_ <= low_) return false;
-    // Completions are on their way, and each brings a credit.
+    // Too few credits: completions are on their way, and each brings one.
     if (policy_.depth - in_flight_ < policy_.watermark) return true;
     if (queued() >= policy_.watermark) return false;
     if (!waiting_) {
@@ -118,13 +123,13 @@ class PostQueue {
     if (status != Status::kOk) return status;
     head_ += static_cast<uint32_t>(taken);
     in_flight_ += static_cast<uint32_t>(taken);
-    if (head_ == tail_) head_ = tail_ = 0;  // the next works go where the cache is warm
+    if (head_ == tail_) head_ = tail_ = 0;  // the next works reuse places that are in the cache
     return Status::kOk;
   }
 
   const PostPolicy policy_;
   const uint32_t low_;
-  uint32_t head_ = 0, tail_ = 0;  // positions; the difference is what waits
+  uint32_t head_ = 0, tail_ = 0;  // positions; the works between them wait
   uint32_t in_flight_ = 0;
   bool waiting_ = false;
   uint64_t waiting_since_ns_ = 0;

@@ -1,12 +1,12 @@
-// Which rail a work goes over, by what is known of the rails.
+// Chooses the rail of a work by the rails' loads.
 //
-// A rail's time to done is its latency, and the time that its rate needs for what is outstanding on
-// it and for the work. Small messages, and those that are not cut, take the rail with the least. A
-// stripe of a large message does too, but is posted only when the rail's window has room; until
-// then it waits with the others, and may go over another rail that has room, if that is done before
-// the better rails would be done with all that waits. So rails that are never idle share large
-// messages by what they deliver, whatever they advertise, and the last stripes do not wait for a
-// slow one. docs/striping.md draws it.
+// The time to done of a rail is its latency plus the time that it needs, at its rate, for the work
+// and for the bytes that are outstanding on it. Small messages, and messages that are not cut, take
+// the rail with the least time to done. A stripe of a large message does too, but only when the
+// window of that rail has room. Without room the stripe waits, or takes another rail that has room,
+// if it is done there before the better rails would be done with everything that waits. So rails
+// that are never idle share large messages in proportion to their measured rates, and the last
+// stripes do not wait for a slow rail. docs/striping.md draws it.
 #pragma once
 
 #include <algorithm>
@@ -21,6 +21,7 @@
 
 namespace slime {
 
+// The load of one rail, as the choice sees it.
 struct RailLoad {
   double ns_per_byte = 0;
   double latency_ns = 0;
@@ -31,15 +32,17 @@ struct RailLoad {
   double done_ns(uint64_t bytes) const {
     return latency_ns + static_cast<double>(outstanding + bytes) * ns_per_byte;
   }
-  // One work more than is in flight always has room: a rail shall not stand between two.
+  // A second work always has room behind one of its length, so that the rail is not idle between
+  // the two.
   bool has_room(uint64_t bytes) const { return outstanding < window || outstanding <= bytes; }
 };
 
 inline constexpr size_t kNoRail = SIZE_MAX;
 
-// For a stripe, the first of `waiting` bytes. kNoRail: it waits.
+// The rail for a stripe, the first of `waiting` bytes. kNoRail: the stripe waits.
 inline size_t rail_with_room(std::span<const RailLoad> rails, uint64_t bytes, uint64_t waiting) {
   size_t chosen = kNoRail;
+  // The best rail with room, and the time of the best rail of all.
   double chosen_ns = 0, best_ns = 0;
   for (size_t i = 0; i < rails.size(); ++i) {
     if (!rails[i].up) continue;
@@ -50,7 +53,8 @@ inline size_t rail_with_room(std::span<const RailLoad> rails, uint64_t bytes, ui
     chosen_ns = ns;
   }
   if (chosen == kNoRail || chosen_ns <= best_ns) return chosen;
-  // The better rails have no room. Together they are done with all that waits after:
+  // The better rails have no room. The sum of their rates, and of the bytes that they have left,
+  // says when they would be done with everything that waits.
   double rate = 0, bytes_left = static_cast<double>(waiting);
   for (const RailLoad& rail : rails) {
     if (!rail.up || rail.done_ns(bytes) >= chosen_ns) continue;
@@ -60,8 +64,12 @@ inline size_t rail_with_room(std::span<const RailLoad> rails, uint64_t bytes, ui
   return chosen_ns * rate <= bytes_left ? chosen : kNoRail;
 }
 
-// The loads of the rails of a link. Each small message and each stripe looks at all of them, so
-// what that needs lies in arrays beside them, and four rails are looked at in one step.
+// The loads of all rails of a link.
+//
+// The choice of a rail reads all of them for each small message and each stripe. So two arrays hold
+// the figures that it needs, and vector instructions compare four rails in one step.
+// Invariant: ready_ns_ and ns_per_byte_ agree with loads_ (set, submitted). A rail that is down has
+// ready_ns_ kNever. Thread: that of the link.
 class RailLoads {
  public:
   RailLoads() { ready_ns_.fill(kNever); }
@@ -76,8 +84,8 @@ class RailLoads {
     ns_per_byte_[rail] = static_cast<float>(load.ns_per_byte);
     ready_ns_[rail] = load.up ? static_cast<float>(load.done_ns(0)) + kLeastNs : kNever;
   }
-  // Stores all four rails of a step: the next choice would wait for a store that is narrower than
-  // its load.
+  // Adds the bytes to a rail. It stores four rails at once, because the next choice loads four: a
+  // load has to wait for a store that is narrower.
   void submitted(size_t rail, uint32_t bytes) {
     loads_[rail].outstanding += bytes;
     const float more_ns = static_cast<float>(bytes) * ns_per_byte_[rail];
@@ -88,8 +96,8 @@ class RailLoads {
     std::memcpy(step, &sum, sizeof sum);
   }
 
-  // For a small message. The preferred rail is that of the last one: warm at both ends, so another
-  // must be better by an eighth.
+  // The rail for a small message. `preferred` is the rail of the last one: caches at both ends are
+  // warm there, so another rail must be better by an eighth.
   size_t quickest(uint64_t bytes, size_t preferred) const {
     const float length = to_float(bytes);
     const size_t rail = least(length);
@@ -97,7 +105,8 @@ class RailLoads {
     return done_ns(preferred, length) * (7.0F / 8) <= done_ns(rail, length) ? preferred : rail;
   }
 
-  // As rail_with_room(), which is needed only where the rail that is done first has no room.
+  // The result of rail_with_room(). Most calls need only the rail that is done first, if it has
+  // room.
   size_t with_room(uint64_t bytes, uint64_t waiting) const {
     const size_t rail = least(to_float(bytes));
     if (rail == kNoRail || loads_[rail].has_room(bytes)) return rail;
@@ -105,8 +114,9 @@ class RailLoads {
   }
 
  private:
-  // Vectors of GCC and clang, for any processor. A key is a rail's time to done and its index in
-  // one float: its lowest bits, which change it by less than 4 in a million, hold the index.
+  // The vector extension of GCC and clang works on any processor. A key holds a rail's time to done
+  // and its index in one float: the index is in the lowest bits, which change the time by less than
+  // 4 in a million.
   static constexpr size_t kLanes = 4;
   using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
   using Keys = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
@@ -114,7 +124,7 @@ class RailLoads {
   static constexpr int32_t kIndexMask = 31;
   static_assert(kMaxRails <= kIndexMask + 1 && kMaxRails % (2 * kLanes) == 0);
   static constexpr float kNever = 1e30F;
-  // Added to all: 0 with an index would be a denormal, which some programs have flushed to 0.
+  // Added to all times: 0 with an index would be a denormal, which some programs flush to 0.
   static constexpr float kLeastNs = 1;
 
   static Floats load(const float* from) {
@@ -149,7 +159,7 @@ class RailLoads {
 
   size_t size_ = 0;
   std::array<RailLoad, kMaxRails> loads_;
-  alignas(16) std::array<float, kMaxRails> ready_ns_;  // latency, what is outstanding; kNever: down
+  alignas(16) std::array<float, kMaxRails> ready_ns_;  // time to done of no bytes; kNever: down
   alignas(16) std::array<float, kMaxRails> ns_per_byte_ = {};
 };
 

@@ -3,14 +3,13 @@
 namespace slime {
 namespace {
 
-constexpr double kMemoryNs = 100e6;
-constexpr double kDeeper = 2, kShallower = 31.0 / 32;
-constexpr double kLatencyDrift = 1.0 / 16;
-constexpr uint64_t kStaleNs = 100'000'000;
-constexpr double kRiseByProbe = 8;
-constexpr double kOverdue = 2;  // times as long as expected
-constexpr uint64_t kSmall =
-    16 << 10;  // below, a work alone tells of the latency; above, of the rate
+constexpr double kMemoryNs = 100e6;                    // sum of the times that make up the rate
+constexpr double kDeeper = 2, kShallower = 31.0 / 32;  // steps of the window's depth
+constexpr double kLatencyDrift = 1.0 / 16;  // share of the difference by which the latency rises
+constexpr uint64_t kStaleNs = 100'000'000;  // after this, a single work may raise the rate
+constexpr double kRiseByProbe = 8;          // the factor by which a single work raises it at most
+constexpr double kOverdue = 2;              // times the expected time
+constexpr uint64_t kSmall = 16 << 10;  // a smaller work measures the latency, a larger one the rate
 constexpr double kLargestWindow = 1 << 30;
 constexpr double kFastest = 1e-3, kSlowest = 1e6;  // ns per byte: 8 Tbit/s, 8 kbit/s
 
@@ -29,15 +28,16 @@ void RailRate::observe(uint64_t now_ns, double path_ns) {
   } else if (completed_ < kSmall) {
     take_latency(ns - bytes * ns_per_byte_);
   } else if (now_ns - measured_ns_ > kStaleNs && ns < bytes * ns_per_byte_) {
-    // With the latency in it, so the rail is at least as fast. It was one work only, so some steps.
+    // A single work, after a time without measurements. Its time includes the latency, so the rail
+    // is at least as fast as it says. One work proves little, so the rate rises in steps.
     sum_bytes_ = sum_ns_ = 0;
     take_rate(bytes, std::max(ns, bytes * ns_per_byte_ / kRiseByProbe));
   }
   timed_ = false;
 }
 
-// Quick to fall and slow to rise: most works take longer than the path does, because somebody looks
-// late.
+// The figure falls quickly and rises slowly: most works take longer than the path does, because a
+// thread polls late.
 void RailRate::take_latency(double ns) {
   ns = std::max(ns, 1.0);
   if (latency_ns_ == 0 || ns < latency_ns_) {
@@ -47,8 +47,8 @@ void RailRate::take_latency(double ns) {
   }
 }
 
-// The quotient of two sums, not a mean of quotients: completions come in bunches, and the quotient
-// of one time may be several times too high or too low.
+// The rate is the quotient of two sums, not a mean of quotients: completions come in bunches, and
+// the quotient of a single measurement may be several times too high or too low.
 void RailRate::take_rate(double bytes, double ns) {
   sum_bytes_ += bytes;
   sum_ns_ += std::max(ns, 1.0);

@@ -1,13 +1,17 @@
-// What one rail of a link delivers, as this end sees it by the completions of its works. From it
-// come the rail's share of large messages, and the rail that a small message goes over.
+// Measures the rate and the latency of one rail of a link, by the completions of its works. They
+// decide the rail's share of large messages, and the rail of a small message.
 //
-// What is outstanding is timed until all of it has completed, one such time after the other: from
-// when the idle rail is posted to, or from a poll. That leaves out idle times, and what is
-// outstanding lasts longer than the bunches in which completions come. *Rate*: from 128 KiB or
-// more. *Latency*: from small works that found the rail idle. *Window*: the bytes that may be
-// outstanding before further stripes wait for whichever rail is free first.
+// States
+//   idle     timed_ is false: nothing is measured
+//   timed    from begin() or go_on() until the bytes that were outstanding then have completed
+//            (is_timed()); observe() then takes the measurement and ends it, cancel() drops it
+// A measurement begins when an idle rail is posted to, or at a poll. So it leaves out idle times,
+// and it lasts longer than the bunches in which completions come.
 //
-// Thread: that of the link. Times are Link::polled_ns, which stands while nobody looks.
+// Three figures come of it. Rate: from measurements of 128 KiB or more. Latency: from small works
+// that found the rail idle. Window: the bytes that may be outstanding before further stripes wait.
+//
+// Thread: that of the link. Times are LinkClock::polled_ns, which stands still between calls.
 #pragma once
 
 #include <algorithm>
@@ -17,31 +21,32 @@ namespace slime {
 
 class RailRate {
  public:
-  // How long a full window keeps the rail busy: as long as the thread may be away from its rails,
-  // for a rail shall not run dry while stripes wait. Deepened when one does, as on a machine with
-  // more threads than cores.
+  // A full window keeps the rail busy for this long (its depth). The thread may be away from its
+  // rails for as long, and the rail does not run dry while stripes wait. If it does run dry, as on
+  // a machine with more threads than cores, the depth grows.
   static constexpr double kLeastDepthNs = 8e6, kMostDepthNs = 128e6;
   static constexpr uint64_t kLeastWindow = 128 << 10;  // two stripes of the usual size
-  static constexpr uint64_t kFirstWindow = 256 << 10;  // before anything has been measured
+  static constexpr uint64_t kFirstWindow = 256 << 10;  // before the first measurement
 
   explicit RailRate(uint32_t advertised_mbps)
       : ns_per_byte_(8000.0 / std::max(advertised_mbps, 1u)) {}
 
   double ns_per_byte() const { return ns_per_byte_; }
-  double latency_ns() const { return latency_ns_; }  // 0: not known yet
+  double latency_ns() const { return latency_ns_; }  // 0: not known
   uint64_t window() const { return window_; }
   bool measured() const { return measured_ns_ > 0; }
   uint64_t measured_ns() const { return measured_ns_; }  // when the rate was last measured
   uint64_t observed_ns() const { return observed_ns_; }  // when anything last completed
 
-  // `outstanding` bytes are on their way, on a rail that was idle.
+  // Begins a measurement: the rail was idle, and `outstanding` bytes have been posted.
   void begin(uint64_t now_ns, uint64_t outstanding) {
     timed_ = was_idle_ = true;
     started_ns_ = now_ns;
     expected_ = outstanding;
     completed_ = 0;
   }
-  // After a poll, or what was posted because of one: so many bytes are really outstanding.
+  // Begins a measurement in the middle of traffic, after a poll or the posting that follows it:
+  // only then is the number of outstanding bytes exact. A running one that is large enough goes on.
   void go_on(uint64_t now_ns, uint64_t outstanding) {
     const bool telling = timed_ && expected_ >= kLeastWindow;
     if (telling || outstanding < kLeastWindow) return;
@@ -53,15 +58,16 @@ class RailRate {
     has_news_ = true;
   }
   void cancel() { timed_ = false; }
-  bool has_news() const { return has_news_; }  // completions that were not observed yet
-  // What is timed has completed: observe() wants the time of now, not that of the last poll.
+  bool has_news() const { return has_news_; }  // completions since the last observe()
+  // All timed bytes have completed. The caller then reads the clock before it calls observe().
   bool is_timed() const { return timed_ && completed_ >= expected_; }
-  // After the completions of a poll. `path_ns`: what the least latency of the link's rails is,
-  // which was no time of the rate. Not the rail's own: what differs between rails is mostly chance.
+  // Called after the completions of a poll. `path_ns` is the least latency of the link's rails; it
+  // is subtracted, because it is no part of the rate. The rail's own latency is not used: it
+  // differs from that of other rails mostly by chance.
   void observe(uint64_t now_ns, double path_ns);
-  // All has completed, and stripes have been waiting.
+  // All works have completed while stripes were waiting: the window was too small.
   void ran_dry();
-  // What is timed takes longer than it should: not all of it was delivered in the time since.
+  // Lowers the rate at once if the timed bytes take much longer than expected.
   void check_overdue(uint64_t now_ns);
 
  private:
@@ -70,7 +76,7 @@ class RailRate {
   void set_rate(double ns_per_byte);
 
   bool timed_ = false;
-  bool was_idle_ = false;  // when that began: it includes the latency
+  bool was_idle_ = false;  // when the measurement began, so that it includes the latency
   bool has_news_ = false;
   double ns_per_byte_;
   double latency_ns_ = 0;
@@ -78,8 +84,8 @@ class RailRate {
   uint64_t window_ = kFirstWindow;
   uint64_t started_ns_ = 0;
   uint64_t expected_ = 0;              // bytes to complete
-  uint64_t completed_ = 0;             // of them, so far
-  double sum_bytes_ = 0, sum_ns_ = 0;  // of what was timed, older ones counting for less
+  uint64_t completed_ = 0;             // of these, so far
+  double sum_bytes_ = 0, sum_ns_ = 0;  // of recent measurements; older ones count for less
   uint64_t measured_ns_ = 0, observed_ns_ = 0;
 };
 

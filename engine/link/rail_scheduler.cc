@@ -8,16 +8,19 @@ namespace slime {
 namespace {
 
 constexpr uint64_t kOverdueIntervalNs = 10'000'000;
-// A message waits for its last stripe: that shall not keep a rail much longer than the others.
+// Time of a stripe on the slowest rail. A message waits for its last stripe, so the last one should
+// not take much longer than the others.
 constexpr double kStripeNs = 1e6;
-// What a rail does in this time is not worth a doorbell and an acknowledgement on another one too.
+// Time of the shortest stripe on the fastest rail. A shorter one is not worth a doorbell and an
+// acknowledgement on another rail.
 constexpr double kWorthNs = 50e3;
 constexpr uint64_t kLeastStripe = 16 << 10, kMostLeastStripe = 64 << 10;
-constexpr uint64_t kUnseenNs = 1'000'000'000;  // a rail that nothing has completed on is asked
-constexpr uint64_t kRetryNs = 250'000'000;     // a slow rail that gets no stripes is tried
-constexpr uint64_t kSlowNs = 5'000'000'000;    // a rail that stays slow is worth a warning
+constexpr uint64_t kUnseenNs = 1'000'000'000;  // without a completion, until a rail gets a probe
+constexpr uint64_t kRetryNs = 250'000'000;     // until a slow rail without stripes gets a probe
+constexpr uint64_t kSlowNs = 5'000'000'000;    // until a rail that stays slow is worth a warning
 
-// Of what it advertises: a link of rails of several speeds is no cause for alarm.
+// The measured rate as a share of the advertised one: rails of different speeds in a link are no
+// cause for a warning.
 double share(const LinkRail& rail) {
   return 8000.0 / rail.rate.ns_per_byte() / std::max(rail.speed_mbps, 1u);
 }
@@ -39,8 +42,8 @@ void RailScheduler::observe(size_t i) {
   rate.go_on(rails_.clock().polled_ns, rails_.loads()[i].outstanding);
 }
 
-// A message that is not cut stays on the rail of the one before, as a small one does: its rail is
-// warm, and what is sent there together needs fewer calls.
+// A message that is not cut stays on the rail of the last small one: caches are warm there, and
+// works that leave together need fewer calls. Stripes take the rail that rail_choice.h finds.
 size_t RailScheduler::choose_rail_for_stripe(uint64_t bytes, uint64_t waiting, bool whole) {
   if (rails_.up_count() <= 1) {
     const size_t only = rails_.quickest_rail(0);
@@ -64,7 +67,7 @@ void RailScheduler::check_overdue() {
   limit_stripes();
 }
 
-// At least one rail is up.
+// Sets the length of stripes by the slowest and the fastest rail. At least one rail must be up.
 void RailScheduler::limit_stripes() {
   double slowest = 0, fastest = 0;  // ns per byte
   for (const RailLoad& load : rails_.loads().all()) {
@@ -79,6 +82,8 @@ void RailScheduler::limit_stripes() {
   limits_.unhurried = static_cast<uint64_t>(kStripeNs / slowest) + 1;
 }
 
+// A rail that is too slow to get stripes is probed with bytes, so that it is used again when it has
+// recovered. Any other unused rail is probed without bytes, for its latency.
 void RailScheduler::probe_unused_rails(uint64_t quiet_ns) {
   double fastest = 0;  // ns per byte
   least_latency_ns_ = 0;
@@ -106,9 +111,9 @@ void RailScheduler::probe_unused_rails(uint64_t quiet_ns) {
   had_stripes_ = false;
 }
 
-// Rails of other ports are its siblings. Sockets of one NIC share its port, and how a network
-// treats each flow is not for the user to mend. Said once in a process for each rail, whatever many
-// links notice it.
+// Compares each rail with rails of other ports. Sockets of one NIC share its port, and a user
+// cannot change how a network treats each flow. A process warns once of each rail, however many
+// links find it slow.
 void RailScheduler::warn_of_slow_rail() {
   const LinkContext& context = rails_.context();
   for (LinkRail& rail : rails_.all()) {

@@ -1,8 +1,8 @@
-// What the rails of a link deliver, and what follows from it: which rail takes a stripe, how long
-// stripes are, which rail is tried again, of which one a person should know. rail_rate.h measures,
-// rail_choice.h chooses; docs/striping.md has the rules.
+// Schedules the stripes of a link. It chooses a rail for each stripe and the length of stripes,
+// probes rails that are not used, and warns of a slow one. rail_rate.h measures, rail_choice.h
+// chooses; docs/striping.md has the rules.
 //
-// Thread: that of the link.
+// Thread: that of the link. The measurements are in the rails (RailRate).
 #pragma once
 
 #include "engine/link/liveness.h"
@@ -14,17 +14,17 @@ class RailScheduler {
  public:
   RailScheduler(LinkRails& rails, RailLiveness& liveness);
 
-  // All rails take works of so many bytes.
+  // Set-up: some rail takes works of so many bytes at most.
   void limit_work(uint64_t bytes) { limits_.most = std::min(limits_.most, bytes); }
   const StripeLimits& stripe_limits() const { return limits_; }
-  // The rail for a stripe, the first of `waiting` bytes; kNoRail: let it wait. `whole`: it is a
-  // message of its own.
+  // The rail for a stripe, the first of `waiting` bytes; kNoRail: the stripe waits. `whole`: the
+  // stripe is the whole message.
   size_t choose_rail_for_stripe(uint64_t bytes, uint64_t waiting, bool whole);
-  // After the completions of a poll.
+  // Called after the completions of a poll: updates the measurements of this rail.
   void observe(size_t rail);
   bool overdue_due() const { return rails_.clock().now_ns >= overdue_due_ns_; }
   void check_overdue();
-  // `quiet_ns`: since when nothing has happened on the link, besides probes.
+  // `quiet_ns`: for how long nothing but probes has happened on the link.
   void probe_unused_rails(uint64_t quiet_ns);
 
  private:
@@ -38,8 +38,8 @@ class RailScheduler {
   StripeLimits limits_;
   uint64_t overdue_due_ns_ = 0;
   double least_latency_ns_ = 0;  // of the rails; 0: not known
-  bool stripes_wait_ = false;    // for a rail with room
-  bool had_stripes_ = false;     // since rails were last judged
+  bool stripes_wait_ = false;    // the last stripe found no rail with room
+  bool had_stripes_ = false;     // since the last probe_unused_rails()
 };
 
 }  // namespace slime

@@ -1,4 +1,4 @@
-// Records that the two ends of a link write into each other's inbox, and where they lie there.
+// The records that the two ends of a link write into each other's inbox, and their offsets there.
 // Integers are in host order: both ends compare byte order and version when they connect.
 #pragma once
 
@@ -14,14 +14,14 @@ namespace slime {
 inline constexpr uint32_t kMaxRails = 32;  // channels of one link
 static_assert(kMaxRails <= 1u << RailLife::kRailBits);
 inline constexpr uint32_t kEagerBuffers = 32;  // eager messages that may wait at the receiver
-// So many eager messages in a row let the receiver hold CTS back (recv_announce.cc), and let the
-// sender ask for one (send_match.cc). NCCL keeps 8 receives posted.
+// After so many eager messages in a row the receiver holds CTS back (cts_outbox.cc), and the sender
+// may ask for one (send_comm.cc). NCCL keeps 8 receives posted.
 inline constexpr uint32_t kEagerStreak = 8;
-// CTS records. Twice as many as receives: a receive can be complete by eager messages before the
-// sender has read its CTS, and the record must stay until then.
+// CTS records. There are twice as many as receives: eager messages may complete a receive before
+// the sender has read its CTS, and the record must stay until then.
 inline constexpr uint32_t kCtsEntries = 2 * kMaxRequests;
 
-// One receive of a group, in a CTS. Followed in memory by the keys, one for each channel.
+// One receive of a group, in a CTS. In memory, its keys follow it, one for each channel.
 struct CtsReceive {
   uint64_t address = 0;
   uint64_t offset = 0;  // of the address, from the beginning of the range that the keys are for
@@ -43,25 +43,26 @@ struct EagerHeader {
   uint32_t length = 0;  // payload that follows
   int32_t tag = 0;
   uint32_t ordinal = 0;   // which message of this tag
-  uint32_t cts_seen = 0;  // CTS that the sender had taken in when it sent this
+  uint32_t cts_seen = 0;  // number of CTS that the sender had read when it sent this
   uint32_t reserved = 0;
 };
 
-// What had arrived at the receiver when it fenced a rail: the sender repeats only the rest.
+// The stripes that had arrived at the receiver when it fenced a rail. The sender repeats the
+// others.
 struct FenceRecord {
   struct Entry {
-    uint32_t active = 0;                  // holds a receive that was announced by CTS
+    uint32_t active = 0;                  // the entry has a receive that was announced by CTS
     uint32_t sequence = 0;                // of that CTS
     uint64_t arrived[kMaxReceives] = {};  // bit per stripe; all ones: complete
   };
   uint32_t rail = 0;
-  uint32_t epoch = 0;     // of the rail: which of its lives has ended
-  uint32_t next_cts = 0;  // from this sequence on: announced after the fence, so nothing arrived
+  uint32_t epoch = 0;     // the life of the rail that has ended
+  uint32_t next_cts = 0;  // CTS from this sequence on came after the fence: nothing has arrived
   uint32_t reserved = 0;
   Entry entries[kCtsEntries];
 };
 
-// How the peer reaches the channel of a rail that is to return to its link.
+// The address of the new channel of a rail that returns to its link.
 struct JoinRecord {
   uint32_t rail = 0;
   uint32_t epoch = 0;
@@ -78,8 +79,7 @@ constexpr size_t cts_entry_bytes(size_t channels) {
 }
 constexpr size_t cts_ring_bytes(size_t channels) { return kCtsEntries * cts_entry_bytes(channels); }
 
-// Sender's inbox and receiver's outbox have one layout: the CTS ring, the fence records, the join
-// records.
+// Layout of the sender's inbox and the receiver's outbox: CTS ring, fence records, join records.
 constexpr size_t fence_offset(size_t channels, size_t rail) {
   return cts_ring_bytes(channels) + rail * sizeof(FenceRecord);
 }
@@ -88,15 +88,15 @@ constexpr size_t cts_join_offset(size_t channels, size_t rail) {
 }
 constexpr size_t cts_inbox_bytes(size_t channels) { return cts_join_offset(channels, channels); }
 
-// Receiver's inbox and sender's outbox: the eager ring, the join records, the place for probes.
-// Buffers start at multiples of 64 bytes.
+// Layout of the receiver's inbox and the sender's outbox: eager ring, join records, and a place for
+// probes. Buffers start at multiples of 64 bytes.
 constexpr size_t eager_buffer_bytes(size_t eager_max) {
   return (sizeof(EagerHeader) + eager_max + 63) & ~size_t{63};
 }
 constexpr size_t eager_join_offset(size_t eager_max, size_t rail) {
   return kEagerBuffers * eager_buffer_bytes(eager_max) + rail * sizeof(JoinRecord);
 }
-// Behind them a place that is written to and never read: what probes of a rail's rate carry.
+// Probes that measure a rail's rate write here; the place is never read.
 inline constexpr size_t kProbeBytes = 16 << 10;
 constexpr size_t eager_probe_offset(size_t eager_max, size_t channels) {
   return eager_join_offset(eager_max, channels);

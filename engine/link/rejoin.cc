@@ -9,7 +9,7 @@
 
 namespace slime {
 
-// Whatever the peer and the ports do, a rail does not return more often than that.
+// The least time between two tries, whatever the peer and the ports do.
 uint64_t Rejoin::least_pause_ns() const {
   return std::min(rails_.context().rail_retry_ns, times::kLeastRejoinPause);
 }
@@ -22,6 +22,7 @@ bool Rejoin::may_try(const LinkRail& rail) {
       rails_.all(), [](const LinkRail& other) { return other.state == RailState::kFenced; });
 }
 
+// For each rail: first messages that were lost, then the try under way, then a try that is due.
 Status Rejoin::progress() {
   const uint64_t now_ns = rails_.clock().now_ns, rail_retry_ns = rails_.context().rail_retry_ns;
   for (size_t i = 0; i < rails_.count(); ++i) {
@@ -51,9 +52,9 @@ RailMessage Rejoin::send(ControlOp op, size_t i) {
   return {true, via, rails_.submit_control(via, op, rails_.life_of(i).pack())};
 }
 
-// What travelled on a rail that has died since may be lost. The word that a channel is connected is
-// said again, which is harmless if it was not lost. A request to join is answered by the time-out
-// of its try, and a hint to try by the end of the pause.
+// A message may be lost with the rail that carried it. kJoined is sent again, which is harmless if
+// it was not lost. kJoin and kRetry are not: the time-out ends a try whose request was lost, and
+// the end of the pause begins a try whose hint was lost.
 void Rejoin::repeat_lost_messages(size_t i) {
   LinkRail& rail = rails_[i];
   RailJoin& join = rail.join;
@@ -74,15 +75,15 @@ void Rejoin::begin(size_t i) {
   rail.join.plan_next_try(rails_.clock().now_ns, rails_.context().rail_retry_ns);
 }
 
-// The new life begins, whether its channel can be opened or not: the peer waits for a word about
-// it.
+// The new life begins even if its channel cannot be opened: the peer waits for an answer about it.
+// In that case the answer is a notice that this end has fenced the new life.
 void Rejoin::grant(size_t i) {
   LinkRail& rail = rails_[i];
   rail.join.asked = false;
   rail.join.tried_ns = rails_.clock().now_ns;
   if (!rail.lacks_carrier() && open_channel(i)) {
     rail.join.has_peer = true;
-    (void)rail.channel->connect(rail.join.peer);  // first; step() looks how it went
+    (void)rail.channel->connect(rail.join.peer);  // begins to connect; step() sees the result
     return send_request(i);
   }
   rail.epoch = RailLife::next(rail.epoch);
@@ -91,6 +92,8 @@ void Rejoin::grant(size_t i) {
   failover_.send_notice(i);
 }
 
+// Begins a life in the state kJoining. The channel of the last life goes, after its counters have
+// been saved.
 bool Rejoin::open_channel(size_t i) {
   LinkRail& rail = rails_[i];
   const LinkContext& context = rails_.context();
@@ -132,7 +135,7 @@ void Rejoin::on_sent(size_t via, uint64_t work) {
   }
 }
 
-// Without a rail there is nobody to answer, and the link is about to fail.
+// While no rail is up, nothing can carry an answer, and the link is about to fail.
 Status Rejoin::on_message(ControlOp op, const RailLife& life) {
   if (rails_.up_count() == 0) return Status::kOk;
   LinkRail& rail = rails_[life.rail];
@@ -150,7 +153,8 @@ Status Rejoin::on_message(ControlOp op, const RailLife& life) {
   }
 }
 
-// Of the life that the rail has, of the try under way, or of a try that has not begun here.
+// The notice is about the present life of the rail, the try under way, or a try that has not begun
+// at this end.
 Status Rejoin::on_fence_notice(const RailLife& life) {
   LinkRail& rail = rails_[life.rail];
   if (life.epoch != rail.epoch) return on_skipped(life);
@@ -159,13 +163,13 @@ Status Rejoin::on_fence_notice(const RailLife& life) {
   return failover_.on_peer_fenced(life.rail);
 }
 
-// At the passive end a request, at the active end the answer to one. A request means that the peer
-// has fenced the life before, though its notice may still be on its way.
+// At the passive end kJoin is a request, at the active end the answer to one. A request also means
+// that the peer has fenced the life before, although its notice may still be on its way.
 Status Rejoin::on_join(const RailLife& life) {
   LinkRail& rail = rails_[life.rail];
   JoinRecord record;
   std::memcpy(&record, user_.join_records(life.rail).from_peer, sizeof record);
-  if (record.rail != life.rail || record.epoch != life.epoch) return Status::kOk;  // overtaken
+  if (record.rail != life.rail || record.epoch != life.epoch) return Status::kOk;  // a newer one
   if (rails_.context().active) {
     if (rail.state != RailState::kJoining || rail.epoch != life.epoch) return Status::kOk;
     rail.join.peer = record.address;
@@ -180,8 +184,8 @@ Status Rejoin::on_join(const RailLife& life) {
   return failover_.finish_fencing(life.rail);
 }
 
-// The peer has fenced a life that this end has not begun: it gave a try up before its request was
-// granted.
+// The peer has fenced a life that this end has not begun: it gave a try up before this end granted
+// the request.
 Status Rejoin::on_skipped(const RailLife& life) {
   LinkRail& rail = rails_[life.rail];
   const bool next = life.epoch == RailLife::next(rail.epoch);
@@ -192,7 +196,7 @@ Status Rejoin::on_skipped(const RailLife& life) {
   return failover_.finish_fencing(life.rail);
 }
 
-// The peer waits for the same word from here.
+// Ends the try that the peer gave up: the peer waits for a notice about it from this end too.
 void Rejoin::end_skipped(size_t i) {
   LinkRail& rail = rails_[i];
   rail.join.skipped = false;

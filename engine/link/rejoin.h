@@ -1,4 +1,4 @@
-// How a dead rail returns to its link, over a new channel and with a new epoch.
+// Brings a dead rail back to its link, over a new channel and with a new epoch.
 //
 //   active end                                passive end
 //     opens a channel
@@ -6,17 +6,18 @@
 //                                   <--   kJoin, its address
 //     connects its channel
 //     kJoined                      <-->   kJoined
-//     each end: connected, and the peer is too: the rail is up
+//     the rail is up at an end that is connected and has the peer's kJoined
 //
-// All this travels over the rails that live. A try that fails ends like a life of the rail: each
-// end fences its channel and says so (kFenced), and when both have, another try may begin. So an
-// end that gave up and one that thinks that the rail is up cannot both be right for long, without
-// any agreement about clocks.
+// All messages travel over the rails that are up. A try that fails ends like a life of the rail:
+// each end fences its channel and sends a notice (kFenceNotice), and when both ends have fenced,
+// another try may begin. So if one end gives up while the other takes the rail for up, the notice
+// corrects the other end. No step needs clocks that agree.
 //
-// A try begins, and is granted, only while no rail is kFenced and no record of ours for this rail
-// is under way: then nothing that was sent for an earlier life can overwrite a newer record.
+// What makes reuse of records safe: a try begins, or is granted, only while no rail is kFenced and
+// no record of this end for this rail is under way. So no record of an earlier life can overwrite a
+// newer one.
 //
-// Thread: that of the link. State between calls is in the rails (LinkRail, RailJoin).
+// Thread: that of the link. Its state is in the rails (LinkRail, RailJoin).
 #pragma once
 
 #include <string>
@@ -31,11 +32,11 @@ class Rejoin {
   Rejoin(LinkRails& rails, LinkEnd& user, Failover& failover, RailLiveness& liveness)
       : rails_(rails), user_(user), failover_(failover), liveness_(liveness) {}
 
-  // While some rail is not up: begins tries, and continues those under way.
+  // Called while some rail is not up: begins tries, and continues those under way.
   Status progress();
-  // What the peer says of a life of a rail: kFenced, kJoin, kJoined, kRetry.
+  // The peer sent a message about a life of a rail: kFenceNotice, kJoin, kJoined or kRetry.
   Status on_message(ControlOp op, const RailLife& life);
-  // A control work about a rail has been confirmed.
+  // The control work `work` about a rail, sent over the rail `via`, has been confirmed.
   void on_sent(size_t via, uint64_t work);
   uint64_t rejoins() const { return rejoins_; }  // rails that have returned so far
 

@@ -1,4 +1,4 @@
-// How a message is cut over rails.
+// Cuts a message into stripes.
 #pragma once
 
 #include <algorithm>
@@ -27,16 +27,16 @@ struct StripePlan {
 inline constexpr uint32_t kStripesPerRail = 4;
 
 struct StripeLimits {
-  uint64_t least = 64 << 10;   // NCCL_SLIME_MIN_STRIPE: none is shorter, unless the message is
-  uint64_t most = ~0ull;       // what all rails take in one work
-  uint64_t unhurried = ~0ull;  // what takes no rail long; more stripes than usual for that
+  uint64_t least = 64 << 10;   // NCCL_SLIME_MIN_STRIPE: no stripe is shorter, unless it is alone
+  uint64_t most = ~0ull;       // all rails take works of so many bytes
+  uint64_t unhurried = ~0ull;  // takes no rail long; longer stripes are cut into more than usual
 };
 
-// stripes == 0: more than kMaxStripes needed.
+// Plans the stripes of a message. stripes == 0: it would need more than kMaxStripes.
 constexpr StripePlan plan_stripes(uint64_t bytes, uint32_t rails, const StripeLimits& limits) {
   const auto divide_up = [](uint64_t a, uint64_t b) { return (a + b - 1) / b; };
   const bool one = (rails == 1 || bytes / 2 < limits.least) && bytes <= limits.most;
-  if (one) return {1, bytes};  // without the divisions: most small messages
+  if (one) return {1, bytes};  // saves the divisions for small messages
   uint64_t wanted = 1;
   if (rails > 1) {
     const uint64_t usual = uint64_t{rails} * kStripesPerRail;
