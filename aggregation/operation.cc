@@ -7,30 +7,21 @@
 namespace slime::aggregation {
 namespace {
 
-// The public types are in the order of the workers'.
-constexpr size_t kTypes = number::kDataTypes;
-static_assert(static_cast<size_t>(DataType::kBfloat16) + 1 == kTypes);
-static_assert(
-    static_cast<int>(DataType::kInt8) == static_cast<int>(number::DataType::kInt8) &&
-    static_cast<int>(DataType::kUint64) == static_cast<int>(number::DataType::kUint64) &&
-    static_cast<int>(DataType::kFloat16) == static_cast<int>(number::DataType::kFloat16) &&
-    static_cast<int>(DataType::kFloat32) == static_cast<int>(number::DataType::kFloat32) &&
-    static_cast<int>(DataType::kBfloat16) == static_cast<int>(number::DataType::kBfloat16));
+// The public enumerations are in the order of the workers'.
+constexpr slime::DataType type_of(DataType type) { return static_cast<slime::DataType>(type); }
+constexpr ReduceOp op_of(Op op) { return static_cast<ReduceOp>(op); }
+static_assert(type_of(DataType::kInt8) == slime::DataType::kInt8 &&
+              type_of(DataType::kUint8) == slime::DataType::kUint8 &&
+              type_of(DataType::kInt32) == slime::DataType::kInt32 &&
+              type_of(DataType::kUint32) == slime::DataType::kUint32 &&
+              type_of(DataType::kInt64) == slime::DataType::kInt64 &&
+              type_of(DataType::kUint64) == slime::DataType::kUint64 &&
+              type_of(DataType::kFloat16) == slime::DataType::kFloat16 &&
+              type_of(DataType::kFloat32) == slime::DataType::kFloat32 &&
+              type_of(DataType::kBfloat16) == slime::DataType::kBfloat16);
+static_assert(op_of(Op::kSum) == ReduceOp::kSum && op_of(Op::kMin) == ReduceOp::kMin &&
+              op_of(Op::kMax) == ReduceOp::kMax);
 static_assert(Context::kMaxOutstanding == Worker::kMaxOperations);
-
-number::DataType type_of(DataType type) { return static_cast<number::DataType>(type); }
-
-sap::Op op_of(Op op) {
-  switch (op) {
-    case Op::kSum:
-      return sap::Op::kSum;
-    case Op::kMin:
-      return sap::Op::kMin;
-    case Op::kMax:
-      return sap::Op::kMax;
-  }
-  return sap::Op::kSum;
-}
 
 bool overlap_partly(const Reduction& reduction, size_t bytes) {
   const auto send = reinterpret_cast<uintptr_t>(reduction.send);
@@ -42,7 +33,7 @@ bool overlap_partly(const Reduction& reduction, size_t bytes) {
 }  // namespace
 
 size_t element_bytes(DataType type) {
-  return static_cast<size_t>(type) < kTypes ? number::element_bytes(type_of(type)) : 0;
+  return static_cast<size_t>(type) < kDataTypes ? slime::element_bytes(type_of(type)) : 0;
 }
 
 Outcome Context::Impl::check(const Reduction& reduction) const {
@@ -77,9 +68,9 @@ Operation Context::Impl::operation_of(const Reduction& reduction) const {
                       .count = reduction.count,
                       .type = type_of(reduction.type),
                       .op = op_of(reduction.op)};
-  if (mode_ != Mode::kBypass || !number::is_float(operation.type)) return operation;
-  const bool wide = operation.type == number::DataType::kFloat32;
-  operation.type = wide ? number::DataType::kInt32 : number::DataType::kInt8;
+  if (mode_ != Mode::kBypass || !is_float(operation.type)) return operation;
+  const bool wide = operation.type == slime::DataType::kFloat32;
+  operation.type = wide ? slime::DataType::kInt32 : slime::DataType::kInt8;
   if (!wide) operation.count *= 2;
   return operation;
 }

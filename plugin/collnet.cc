@@ -21,27 +21,30 @@ using nccl::ResultCode;
 using table::init;
 using table::make_virtual_device;
 
+constexpr std::pair<nccl::DataType, DataType> kTypes[] = {
+    {nccl::kInt8, DataType::kInt8},        {nccl::kUint8, DataType::kUint8},
+    {nccl::kInt32, DataType::kInt32},      {nccl::kUint32, DataType::kUint32},
+    {nccl::kInt64, DataType::kInt64},      {nccl::kUint64, DataType::kUint64},
+    {nccl::kFloat16, DataType::kFloat16},  {nccl::kFloat32, DataType::kFloat32},
+    {nccl::kBfloat16, DataType::kBfloat16}};
+constexpr std::pair<nccl::ReduceOp, ReduceOp> kOps[] = {
+    {nccl::kSum, ReduceOp::kSum}, {nccl::kMax, ReduceOp::kMax}, {nccl::kMin, ReduceOp::kMin}};
+static_assert(std::size(kTypes) == kDataTypes);
+
 // nullopt: the switch has no such numbers, or operation.
-std::optional<number::DataType> type_of(nccl::DataType type) {
-  using number::DataType;
-  static constexpr std::pair<nccl::DataType, DataType> kTypes[] = {
-      {nccl::kInt8, DataType::kInt8},        {nccl::kUint8, DataType::kUint8},
-      {nccl::kInt32, DataType::kInt32},      {nccl::kUint32, DataType::kUint32},
-      {nccl::kInt64, DataType::kInt64},      {nccl::kUint64, DataType::kUint64},
-      {nccl::kFloat16, DataType::kFloat16},  {nccl::kFloat32, DataType::kFloat32},
-      {nccl::kBfloat16, DataType::kBfloat16}};
-  for (const auto& [theirs, ours] : kTypes) {
-    if (theirs == type) return ours;
+template <typename Theirs, typename Ours, size_t n>
+constexpr std::optional<Ours> ours_of(const std::pair<Theirs, Ours> (&table)[n], Theirs theirs) {
+  for (const auto& [from, to] : table) {
+    if (from == theirs) return to;
   }
   return std::nullopt;
 }
-
-std::optional<sap::Op> op_of(nccl::ReduceOp op) {
-  if (op == nccl::kSum) return sap::Op::kSum;
-  if (op == nccl::kMax) return sap::Op::kMax;
-  if (op == nccl::kMin) return sap::Op::kMin;
-  return std::nullopt;
-}
+constexpr auto type_of(nccl::DataType type) { return ours_of(kTypes, type); }
+constexpr auto op_of(nccl::ReduceOp op) { return ours_of(kOps, op); }
+// NCCL counts kFloat64, which no switch adds up, before kBfloat16, and the maximum before the
+// minimum.
+static_assert(type_of(nccl::kBfloat16) == DataType::kBfloat16 && !type_of(nccl::kFloat64) &&
+              op_of(nccl::kMin) == ReduceOp::kMin && !op_of(nccl::kProd));
 
 bool supported_pair(nccl::DataType type, nccl::ReduceOp op) {
   const auto known_type = type_of(type);
@@ -167,7 +170,7 @@ Result<void> start(void* comm, const void* send, void* receive, size_t count, nc
   if (!supported_pair(type, op)) return fail(bad_allreduce(operation, type, op));
   operation.type = *type_of(type);
   operation.op = *op_of(op);
-  const size_t width = number::element_bytes(operation.type);
+  const size_t width = element_bytes(operation.type);
   if (count > PTRDIFF_MAX / width) {
     return fail(make_error(Status::kInvalid, 0,
                            "iallreduce of %zd elements of %zu bytes: no memory holds that many",

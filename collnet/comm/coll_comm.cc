@@ -147,7 +147,7 @@ void CollComm::start_held(uint64_t now_ns) {
 // Each attachment gets a part, perhaps an empty one, so that tickets are the same everywhere.
 void CollComm::start_parts(const Operation& operation, uint64_t now_ns) {
   const uint64_t per_packet = attachments_[0]->worker().payload_of(operation).elements_per_packet();
-  const uint64_t width = number::element_bytes(operation.type);
+  const uint64_t width = element_bytes(operation.type);
   const auto chunks = spread_.cut((operation.count + per_packet - 1) / per_packet);
   uint64_t first = 0;
   for (size_t i = 0; i < attachments_.size(); ++i) {

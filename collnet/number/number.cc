@@ -87,14 +87,14 @@ void unpack_floats(const Coding& coding, const int8_t* exponents, const std::byt
 }
 
 // Neutral numbers: all bytes alike but for the first one of each number, the highest.
-void fill_neutral(const Coding& coding, sap::Op op, std::byte* from, const std::byte* end) {
+void fill_neutral(const Coding& coding, ReduceOp op, std::byte* from, const std::byte* end) {
   if (from == end) return;
   const bool is_signed = coding.type == DataType::kInt8 || coding.type == DataType::kInt32 ||
                          coding.type == DataType::kInt64;
   // The greatest number for a minimum, the least one for a maximum; signed, the sign is turned.
-  const std::byte rest{static_cast<unsigned char>(op == sap::Op::kMin ? 0xff : 0)};
+  const std::byte rest{static_cast<unsigned char>(op == ReduceOp::kMin ? 0xff : 0)};
   std::memset(from, static_cast<int>(rest), static_cast<size_t>(end - from));
-  if (!is_signed || (op != sap::Op::kMin && op != sap::Op::kMax)) return;
+  if (!is_signed || (op != ReduceOp::kMin && op != ReduceOp::kMax)) return;
   for (; from != end; from += element_bytes(coding.type)) *from = rest ^ std::byte{0x80};
 }
 
@@ -151,7 +151,7 @@ void block_exponents(DataType type, const void* elements, size_t count, size_t b
   }
 }
 
-uint32_t pack(const Coding& coding, sap::Op op, const int8_t* exponents, const void* elements,
+uint32_t pack(const Coding& coding, ReduceOp op, const int8_t* exponents, const void* elements,
               size_t count, std::byte* payload) {
   const auto* from = static_cast<const std::byte*>(elements);
   const size_t width = width_log2(coding.format);

@@ -35,36 +35,9 @@
 // matter. Buffers need no alignment, and must not overlap.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
-#include "switch/protocol/sap.h"
+#include "collnet/number/data_type.h"
 
 namespace slime::number {
-
-enum class DataType : uint8_t {
-  kInt8,
-  kUint8,
-  kInt32,
-  kUint32,
-  kInt64,
-  kUint64,
-  kFloat16,
-  kFloat32,
-  kBfloat16,
-};
-inline constexpr size_t kDataTypes = 9;
-
-constexpr size_t element_bytes(DataType type) {
-  constexpr uint8_t kBytes[kDataTypes] = {1, 1, 4, 4, 8, 8, 2, 4, 2};
-  return kBytes[static_cast<uint8_t>(type)];
-}
-constexpr bool is_float(DataType type) { return type >= DataType::kFloat16; }
-
-// Of normal numbers, the leading one included.
-constexpr uint32_t significand_bits(DataType type) {
-  return type == DataType::kFloat32 ? 24 : type == DataType::kFloat16 ? 11 : 8;
-}
 
 // Bits per lane of 16-bit floats: 32 or 16.
 enum class Lanes : uint8_t { kWide, kNarrow };
@@ -110,7 +83,7 @@ void block_exponents(DataType type, const void* elements, size_t count, size_t b
 // neutral: 0, or the least or greatest number for a max or min. Floats can only be summed.
 // `exponents` are those of the packet's two blocks; integers need none.
 // Answers the payload's part of the check: sap::check_of(format, payload, 0), for sums.
-uint32_t pack(const Coding& coding, sap::Op op, const int8_t* exponents, const void* elements,
+uint32_t pack(const Coding& coding, ReduceOp op, const int8_t* exponents, const void* elements,
               size_t count, std::byte* payload);
 
 // The reverse, of sums: the payload's first `count` numbers to elements.

@@ -5,7 +5,6 @@
 namespace slime {
 namespace {
 
-using number::DataType;
 using sap::wire::get32;
 using sap::wire::put32;
 
@@ -28,15 +27,15 @@ bool travels_as_words(Encoding encoding) {
 
 }  // namespace
 
-Encoding encoding_of(DataType type, sap::Op op, uint32_t formats) {
-  if (number::is_float(type) || sap::has_format(formats, number::format_of(type))) {
+Encoding encoding_of(DataType type, ReduceOp op, uint32_t formats) {
+  if (is_float(type) || sap::has_format(formats, number::format_of(type))) {
     return Encoding::kNative;
   }
-  switch (number::element_bytes(type)) {
+  switch (element_bytes(type)) {
     case 1:
       return Encoding::kWidened;
     case 8:
-      return op == sap::Op::kSum ? Encoding::kThreeWords : Encoding::kTwoRounds;
+      return op == ReduceOp::kSum ? Encoding::kThreeWords : Encoding::kTwoRounds;
     default:
       return Encoding::kNative;  // 32 bits: every switch has them
   }
@@ -82,9 +81,9 @@ void to_upper_words(const std::byte* elements, uint32_t count, std::byte* words)
   }
 }
 
-void to_lower_words(sap::Op op, const std::byte* elements, uint32_t count, const std::byte* upper,
+void to_lower_words(ReduceOp op, const std::byte* elements, uint32_t count, const std::byte* upper,
                     std::byte* words) {
-  const uint32_t neutral = op == sap::Op::kMin ? ~0u : 0;
+  const uint32_t neutral = op == ReduceOp::kMin ? ~0u : 0;
   for (uint32_t i = 0; i < count; ++i) {
     const size_t at = size_t{4} * i;
     const uint64_t value = load64(elements + size_t{8} * i);

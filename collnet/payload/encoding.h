@@ -28,7 +28,7 @@ namespace slime {
 enum class Encoding : uint8_t { kNative, kWidened, kThreeWords, kTwoRounds };
 
 // `formats`: what the switch adds up, a bit each. Floats are always kNative.
-Encoding encoding_of(number::DataType type, sap::Op op, uint32_t formats);
+Encoding encoding_of(DataType type, ReduceOp op, uint32_t formats);
 
 // In the packet of each round, for encodings other than kNative.
 constexpr uint32_t words_per_element(Encoding encoding) {
@@ -36,19 +36,19 @@ constexpr uint32_t words_per_element(Encoding encoding) {
 }
 
 // Of kTwoRounds, format_of_words is that of the second round.
-sap::Format format_of_words(Encoding encoding, number::DataType type);
-inline sap::Format format_of_upper(number::DataType type) {
-  return type == number::DataType::kInt64 ? sap::Format::kI32 : sap::Format::kU32;
+sap::Format format_of_words(Encoding encoding, DataType type);
+inline sap::Format format_of_upper(DataType type) {
+  return type == DataType::kInt64 ? sap::Format::kI32 : sap::Format::kU32;
 }
 
 // kWidened and kThreeWords only.
-void to_words(Encoding encoding, number::DataType type, const std::byte* elements, uint32_t count,
+void to_words(Encoding encoding, DataType type, const std::byte* elements, uint32_t count,
               std::byte* words);
 void from_words(Encoding encoding, const std::byte* words, uint32_t count, std::byte* elements);
 
 // kTwoRounds only. `upper`: the result of the first round.
 void to_upper_words(const std::byte* elements, uint32_t count, std::byte* words);
-void to_lower_words(sap::Op op, const std::byte* elements, uint32_t count, const std::byte* upper,
+void to_lower_words(ReduceOp op, const std::byte* elements, uint32_t count, const std::byte* upper,
                     std::byte* words);
 void from_two_rounds(const std::byte* upper, const std::byte* lower, uint32_t count,
                      std::byte* elements);

@@ -6,8 +6,6 @@
 namespace slime {
 namespace {
 
-using number::DataType;
-
 constexpr uint32_t kLaneStep = 8;  // a packet's lanes come in these: two blocks of equal size
 
 sap::Format format_of_packets(Encoding encoding, DataType type, uint32_t workers,
@@ -19,18 +17,18 @@ sap::Format format_of_packets(Encoding encoding, DataType type, uint32_t workers
 
 }  // namespace
 
-Payload::Payload(DataType type, sap::Op op, uint32_t lanes, uint32_t workers, number::HalfBits bits,
-                 uint32_t formats)
+Payload::Payload(DataType type, ReduceOp op, uint32_t lanes, uint32_t workers,
+                 number::HalfBits bits, uint32_t formats)
     : encoding_(encoding_of(type, op, formats)),
       bytes_(sap::has_format(formats, sap::Format::kU8)),
       full_{.type = type,
             .format = format_of_packets(encoding_, type, workers, bits, formats),
-            .lanes = (sap::is_doubled(op) ? lanes / 2 : lanes) / kLaneStep * kLaneStep,
+            .lanes = (sap::is_doubled(wire_op(op)) ? lanes / 2 : lanes) / kLaneStep * kLaneStep,
             .workers = workers},
       op_(op) {}
 
-bool Payload::supports(DataType type, sap::Op op) {
-  return op == sap::Op::kSum || (!number::is_float(type) && op != sap::Op::kOr);
+bool Payload::supports(DataType type, ReduceOp op) {
+  return op == ReduceOp::kSum || !is_float(type);
 }
 
 uint32_t Payload::elements_per_packet() const {

@@ -25,20 +25,19 @@ class Payload {
   Payload() = default;
   // `lanes`: 32-bit words of a full packet. `workers`: of the whole job. `bits`: of 16-bit floats.
   // `formats`: what all switches of the job add up, sap::kWordFormats at least.
-  Payload(number::DataType type, sap::Op op, uint32_t lanes, uint32_t workers,
+  Payload(DataType type, ReduceOp op, uint32_t lanes, uint32_t workers,
           number::HalfBits bits = number::HalfBits::k32, uint32_t formats = sap::kKnownFormats);
 
   // False: no packet can carry it (the minimum of quantised numbers).
-  static bool supports(number::DataType type, sap::Op op);
+  static bool supports(DataType type, ReduceOp op);
 
   sap::Format format() const { return full_.format; }
-  sap::Op op() const { return op_; }
-  number::DataType type() const { return full_.type; }
-  size_t element_bytes() const { return number::element_bytes(full_.type); }
+  sap::Op op() const { return wire_op(op_); }
+  DataType type() const { return full_.type; }
   uint32_t elements_per_packet() const;
   // Of one copy (sap::is_doubled). The last packet may be shorter.
   uint16_t lanes_for(uint32_t elements) const;
-  bool scaled() const { return number::is_float(full_.type); }  // needs agreed exponents
+  bool scaled() const { return is_float(full_.type); }  // needs agreed exponents
   bool in_two_rounds() const { return encoding_ == Encoding::kTwoRounds; }
 
   Scales scales_of(const std::byte* elements, uint32_t count) const;
@@ -91,7 +90,7 @@ class Payload {
   Encoding encoding_ = Encoding::kNative;
   bool bytes_ = true;    // the switch adds up 8-bit numbers
   number::Coding full_;  // its format is the one that travels
-  sap::Op op_ = sap::Op::kSum;
+  ReduceOp op_ = ReduceOp::kSum;
 };
 
 }  // namespace slime

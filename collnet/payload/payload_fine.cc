@@ -25,7 +25,7 @@ int8_t unbiased(std::byte exponent) {
 //            adding up in the type, one after the other: 2 + 3 + ... + n of them.
 int reach_of(const number::Coding& coding) {
   const bool narrow = coding.format == sap::Format::kI16;
-  return narrow ? 13 - static_cast<int>(number::significand_bits(coding.type)) : 10;
+  return narrow ? 13 - static_cast<int>(significand_bits(coding.type)) : 10;
 }
 
 // The first number other than zero, found in steps that double, and then back.
@@ -33,8 +33,8 @@ struct First {
   uint32_t at;
   int8_t exponent;
 };
-First first_of(number::DataType type, const std::byte* elements, uint32_t count) {
-  const size_t size = number::element_bytes(type);
+First first_of(DataType type, const std::byte* elements, uint32_t count) {
+  const size_t size = element_bytes(type);
   number::Block found;
   bool passed = false;
   for (uint32_t at = 0, some = 1; at < count;) {
@@ -58,7 +58,7 @@ number::Coding of_one(number::Coding coding) {
 }  // namespace
 
 uint8_t Payload::coarseness(const std::byte* elements, uint32_t count, const Scales& scales) const {
-  const size_t size = element_bytes();
+  const size_t size = element_bytes(full_.type);
   const auto block = static_cast<uint32_t>(number::packet_elements(coding_for(count)) / 2);
   uint8_t said = 0;
   for (uint32_t index : {0u, 1u}) {
@@ -89,7 +89,7 @@ Payload::Part Payload::fine_part(uint32_t count, uint32_t round) const {
 
 uint16_t Payload::pack_fine_exponents(const std::byte* elements, uint32_t count, uint32_t round,
                                       std::byte* lanes) const {
-  const size_t size = element_bytes();
+  const size_t size = element_bytes(full_.type);
   const Part part = fine_part(count, round);
   const uint32_t words = bytes_ ? (part.count + 3) / 4 : part.count;
   std::fill_n(lanes, 4 * size_t{words}, std::byte{0});
@@ -116,7 +116,7 @@ uint32_t Payload::pack_fine(const std::byte* elements, uint32_t count, const std
   for (uint32_t i = 0; i < count; ++i) {
     const int8_t both[2] = {unbiased(exponents[i]), sap::kExponentOfZero};
     std::byte packet[4 * kWords];
-    number::pack(of_one(full_), op_, both, elements + i * element_bytes(), 1, packet);
+    number::pack(of_one(full_), op_, both, elements + i * element_bytes(full_.type), 1, packet);
     std::memcpy(lanes + width * i, packet, width);
   }
   return image_of(lanes, count);
@@ -129,7 +129,7 @@ void Payload::unpack_fine(const std::byte* lanes, uint32_t count, const std::byt
     const int8_t both[2] = {unbiased(exponents[i]), sap::kExponentOfZero};
     std::byte packet[4 * kWords] = {};
     std::memcpy(packet, lanes + width * i, width);
-    number::unpack(of_one(full_), both, packet, elements + i * element_bytes(), 1);
+    number::unpack(of_one(full_), both, packet, elements + i * element_bytes(full_.type), 1);
   }
 }
 

@@ -6,8 +6,6 @@
 namespace slime {
 namespace {
 
-using number::DataType;
-
 // Where a float's bits have what.
 struct FloatLayout {
   uint32_t infinity;  // exponent all ones, fraction zero
@@ -56,7 +54,7 @@ uint8_t class_of(const FloatLayout& layout, uint32_t bits) {
 
 void pack_flags(DataType type, const std::byte* elements, uint32_t count, std::byte* lanes) {
   const FloatLayout layout = layout_of(type);
-  const size_t size = number::element_bytes(type);
+  const size_t size = element_bytes(type);
   std::fill_n(lanes, 4 * size_t{flag_lanes_for(count)}, std::byte{0});
   for (uint32_t i = 0; i < count; ++i) {
     const uint8_t flags = class_of(layout, load(type, elements + i * size));
@@ -66,7 +64,7 @@ void pack_flags(DataType type, const std::byte* elements, uint32_t count, std::b
 
 void copy_finite(DataType type, const std::byte* elements, uint32_t count, std::byte* to) {
   const FloatLayout layout = layout_of(type);
-  const size_t size = number::element_bytes(type);
+  const size_t size = element_bytes(type);
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t bits = load(type, elements + i * size);
     store(type, to + i * size, class_of(layout, bits) ? 0 : bits);
@@ -76,7 +74,7 @@ void copy_finite(DataType type, const std::byte* elements, uint32_t count, std::
 // IEEE 754: a NaN, or infinities of both signs, make a NaN; an infinity stays.
 void put_specials(DataType type, const std::byte* flags, uint32_t count, std::byte* elements) {
   const FloatLayout layout = layout_of(type);
-  const size_t size = number::element_bytes(type);
+  const size_t size = element_bytes(type);
   constexpr uint8_t kBoth = sap::special::kPlusInfinity | sap::special::kMinusInfinity;
   for (uint32_t i = 0; i < count; ++i) {
     const auto pair = static_cast<uint8_t>(flags[i / 2]);

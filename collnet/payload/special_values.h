@@ -20,11 +20,10 @@ constexpr uint16_t flag_lanes_for(uint32_t elements) {
 // Of floats, in a packet of `lanes` words.
 constexpr uint32_t most_floats(uint32_t lanes) { return 2 * lanes; }
 
-void pack_flags(number::DataType type, const std::byte* elements, uint32_t count, std::byte* lanes);
+void pack_flags(DataType type, const std::byte* elements, uint32_t count, std::byte* lanes);
 // The elements with zeros for NaN and infinities, so that they can be packed.
-void copy_finite(number::DataType type, const std::byte* elements, uint32_t count, std::byte* to);
+void copy_finite(DataType type, const std::byte* elements, uint32_t count, std::byte* to);
 // Into the sum of these. `flags`: the result of the round.
-void put_specials(number::DataType type, const std::byte* flags, uint32_t count,
-                  std::byte* elements);
+void put_specials(DataType type, const std::byte* flags, uint32_t count, std::byte* elements);
 
 }  // namespace slime

@@ -21,7 +21,7 @@ std::optional<Chunk> OperationQueue::chunk(uint64_t number) const {
     if (index >= running.chunks) continue;
     const uint64_t per_packet = running.payload.elements_per_packet();
     const uint64_t first = index * per_packet;
-    const size_t at = first * number::element_bytes(running.operation.type);
+    const size_t at = first * element_bytes(running.operation.type);
     return Chunk{
         .number = number,
         .ticket = ticket,

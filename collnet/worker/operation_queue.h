@@ -18,8 +18,8 @@ struct Operation {
   const void* send = nullptr;
   void* receive = nullptr;  // may be `send`
   uint64_t count = 0;       // elements
-  number::DataType type = number::DataType::kInt32;
-  sap::Op op = sap::Op::kSum;
+  DataType type = DataType::kInt32;
+  ReduceOp op = ReduceOp::kSum;
 };
 
 // The part of an operation that one packet carries. Valid until the operation is done.

@@ -183,7 +183,7 @@ void Worker::on_result(const sap::Header& header, std::span<const std::byte> pay
   const Outcome outcome = finish(&slot.state, chunk, slot.buffers, header, payload);
   if (outcome == Outcome::kWrongGuess) ++counters_.wrong_guesses;
   if (outcome == Outcome::kDelivered) {
-    counters_.bytes += chunk.count * chunk.payload->element_bytes();
+    counters_.bytes += chunk.count * element_bytes(chunk.payload->type());
     slot.chunk += options_.slots;
     operations_.complete(chunk);
   }

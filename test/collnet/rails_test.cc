@@ -9,7 +9,7 @@ namespace {
 void expect_sum(Job& job, size_t count) {
   std::vector<std::vector<int32_t>> all(job.simulation.workers(), std::vector<int32_t>(count));
   for (auto& one : all) std::iota(one.begin(), one.end(), 1);
-  ASSERT_TRUE(job.reduce(pointers(all), number::DataType::kInt32));
+  ASSERT_TRUE(job.reduce(pointers(all), DataType::kInt32));
   std::vector<int32_t> expected(count);
   for (size_t i = 0; i < count; ++i) expected[i] = static_cast<int32_t>((i + 1) * all.size());
   for (const auto& one : all) ASSERT_EQ(one, expected);

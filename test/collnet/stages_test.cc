@@ -14,14 +14,12 @@
 namespace slime {
 namespace {
 
-using number::DataType;
-
 constexpr uint32_t kLanes = 16, kRanks = 2;
 using Lanes = std::array<std::byte, 4 * kLanes>;
 
 // One rank's side of a slot.
 struct Rank {
-  Rank(DataType type, sap::Op op, uint32_t formats, std::vector<std::byte> elements)
+  Rank(DataType type, ReduceOp op, uint32_t formats, std::vector<std::byte> elements)
       : payload(type, op, kLanes, kRanks, number::HalfBits::k32, formats),
         data(std::move(elements)),
         buffers{.lanes = lanes.data(),
@@ -37,7 +35,7 @@ struct Rank {
              .payload = &payload,
              .from = data.data(),
              .to = data.data(),
-             .count = static_cast<uint32_t>(data.size() / payload.element_bytes())};
+             .count = static_cast<uint32_t>(data.size() / element_bytes(payload.type()))};
   }
   // `next`: what this rank knows of the chunk after this one.
   void begin(const Chunk* next = nullptr, bool guesses = true) {
@@ -103,8 +101,8 @@ T first_of(const Rank& rank) {
 // A pair of ranks with the same elements, and what its rounds were.
 struct Pair {
   template <typename T>
-  Pair(DataType type, const std::vector<T>& a, const std::vector<T>& b, sap::Op op = sap::Op::kSum,
-       uint32_t formats = sap::kWordFormats)
+  Pair(DataType type, const std::vector<T>& a, const std::vector<T>& b,
+       ReduceOp op = ReduceOp::kSum, uint32_t formats = sap::kWordFormats)
       : one(type, op, formats, bytes_of(a)), other(type, op, formats, bytes_of(b)) {}
 
   Outcome round() {
@@ -191,7 +189,7 @@ TEST(Stages, LostNumbersTakeFinerRounds) {
 
 TEST(Stages, WideMaximaTakeTheirUpperWordsFirst) {
   const std::vector<int64_t> a{(int64_t{5} << 32) + 1}, b{(int64_t{5} << 32) + 9};
-  Pair pair(DataType::kInt64, a, b, sap::Op::kMax);
+  Pair pair(DataType::kInt64, a, b, ReduceOp::kMax);
   EXPECT_EQ(pair.rounds(), Outcome::kDelivered);
   EXPECT_EQ(pair.stages, (Stages{Stage::kUpper, Stage::kData}));
   EXPECT_EQ(first_of<int64_t>(pair.one), b[0]);
@@ -229,7 +227,7 @@ TEST(Stages, ExponentsThatStayedAreGuessed) {
 TEST(Stages, NothingIsGuessedAfterAMoveOrForLargeOperations) {
   ChunkState state;
   state.steady = true;
-  const Payload payload(DataType::kFloat32, sap::Op::kSum, kLanes, kRanks);
+  const Payload payload(DataType::kFloat32, ReduceOp::kSum, kLanes, kRanks);
   Chunk chunk{.siblings = kMostGuessed, .payload = &payload};
   EXPECT_EQ(next_stage(state, chunk, true), Stage::kGuess);
   EXPECT_EQ(next_stage(state, chunk, false), Stage::kExponents);

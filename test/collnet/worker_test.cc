@@ -11,7 +11,6 @@
 namespace slime {
 namespace {
 
-using number::DataType;
 using test::Job;
 using test::pointers;
 
@@ -276,7 +275,7 @@ TEST(Worker, AcceptsNothingWhereRanksCallDifferentCollectives) {
                               .receive = buffers[rank].data(),
                               .count = buffers[rank].size(),
                               .type = DataType::kInt32,
-                              .op = rank == 0 ? sap::Op::kMax : sap::Op::kMin};
+                              .op = rank == 0 ? ReduceOp::kMax : ReduceOp::kMin};
     ASSERT_EQ(job.simulation.worker(rank).start(operation, job.simulation.now_ns(), &ticket),
               Status::kOk);
   }
@@ -293,7 +292,7 @@ TEST(Worker, SuspectsNobodyWhoseContributionHasCome) {
   auto buffers = job.inputs<int32_t>(2000, any_int);
   const auto inputs = buffers;
   std::vector<uint64_t> tickets;
-  ASSERT_TRUE(job.start(pointers(buffers), DataType::kInt32, sap::Op::kSum, &tickets));
+  ASSERT_TRUE(job.start(pointers(buffers), DataType::kInt32, ReduceOp::kSum, &tickets));
   ASSERT_TRUE(job.simulation.run_until([&] {
     bool all_done = true;
     for (uint32_t rank : {0, 1, 2}) {
@@ -819,7 +818,7 @@ TEST(Worker, AMaximumOfFewerOrMoreContributionsIsNotTaken) {
   ASSERT_TRUE(worker);
   int32_t value = 5;
   uint64_t ticket = 0;
-  const Operation operation{.send = &value, .receive = &value, .count = 1, .op = sap::Op::kMax};
+  const Operation operation{.send = &value, .receive = &value, .count = 1, .op = ReduceOp::kMax};
   ASSERT_EQ((*worker)->start(operation, 1, &ticket), Status::kOk);
   sap::Header header;
   ASSERT_EQ(sap::decode(sent.last, &header), sap::Fault::kNone);
@@ -893,20 +892,20 @@ TEST(Worker, RefusesWhatCannotBeQuantised) {
                                             .receive = &value,
                                             .count = 1,
                                             .type = DataType::kFloat32,
-                                            .op = sap::Op::kMin},
+                                            .op = ReduceOp::kMin},
                                            1, &ticket),
             Status::kUnsupported);
 }
 
 TEST(Worker, MinAndMaxOfIntegers) {
   Job job({.leaves = {3}});
-  for (const sap::Op op : {sap::Op::kMin, sap::Op::kMax}) {
+  for (const ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax}) {
     const auto inputs = job.inputs<int32_t>(50, any_int);
     auto buffers = inputs;
     ASSERT_TRUE(job.reduce(pointers(buffers), DataType::kInt32, op));
     for (size_t i = 0; i < 50; ++i) {
       const auto all = {inputs[0][i], inputs[1][i], inputs[2][i]};
-      EXPECT_EQ(buffers[0][i], op == sap::Op::kMin ? std::min(all) : std::max(all));
+      EXPECT_EQ(buffers[0][i], op == ReduceOp::kMin ? std::min(all) : std::max(all));
     }
   }
 }

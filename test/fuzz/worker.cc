@@ -83,10 +83,10 @@ class WorkerBench {
   }
 
   void start() {
-    const auto type = static_cast<number::DataType>(input_.below(9));
-    const auto op = static_cast<sap::Op>(input_.below(3));
+    const auto type = static_cast<DataType>(input_.below(9));
+    const auto op = static_cast<ReduceOp>(input_.below(3));
     const uint32_t count = input_.below(200);
-    jobs_.push_back({0, std::vector<std::byte>(count * number::element_bytes(type))});
+    jobs_.push_back({0, std::vector<std::byte>(count * element_bytes(type))});
     Job& job = jobs_.back();
     const auto filling = input_.bytes(input_.below(64));
     for (size_t i = 0; !filling.empty() && i < job.data.size(); ++i) {

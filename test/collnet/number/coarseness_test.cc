@@ -8,7 +8,6 @@
 namespace slime {
 namespace {
 
-using number::DataType;
 using number::HalfBits;
 using sap::special::kAnchored0;
 using sap::special::kAnchored1;
@@ -18,7 +17,7 @@ constexpr uint32_t kLanes = 64, kBlock = kLanes / 2;
 
 // Of a packet of float32 that begins so. Its second block holds ones.
 uint8_t said(std::vector<float> elements, int8_t scale) {
-  const Payload payload(DataType::kFloat32, sap::Op::kSum, kLanes, 2);
+  const Payload payload(DataType::kFloat32, ReduceOp::kSum, kLanes, 2);
   elements.resize(kBlock);
   elements.resize(2 * kBlock, 1.0F);
   return payload.coarseness(reinterpret_cast<const std::byte*>(elements.data()), 2 * kBlock,
@@ -49,7 +48,7 @@ TEST(Coarseness, LooksForTheFirstNumber) {
 TEST(Coarseness, BlocksWithoutNumbersAreAnchored) {
   EXPECT_EQ(said({0, 0, -0.0F}, sap::kExponentOfZero), kAnchored0 | kAnchored1);
   const float one = 1;
-  const Payload payload(DataType::kFloat32, sap::Op::kSum, kLanes, 2);
+  const Payload payload(DataType::kFloat32, ReduceOp::kSum, kLanes, 2);
   const Scales scales{.exponents = {0, sap::kExponentOfZero}};
   EXPECT_EQ(payload.coarseness(reinterpret_cast<const std::byte*>(&one), 1, scales),
             kAnchored0 | kAnchored1);
@@ -57,7 +56,7 @@ TEST(Coarseness, BlocksWithoutNumbersAreAnchored) {
 
 TEST(Coarseness, ReachFitsTheLanes) {
   const auto reach = [](DataType type, HalfBits bits) {
-    const Payload payload(type, sap::Op::kSum, kLanes, 2, bits);
+    const Payload payload(type, ReduceOp::kSum, kLanes, 2, bits);
     const uint16_t one = type == DataType::kFloat16 ? 0x3c00 : 0x3f80;
     int found = 0;
     for (int8_t scale = 0; scale < 16; ++scale) {

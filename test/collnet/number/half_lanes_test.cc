@@ -10,7 +10,6 @@
 namespace slime {
 namespace {
 
-using number::DataType;
 using number::HalfBits;
 using test::Job;
 using test::pointers;
@@ -137,7 +136,7 @@ TEST_P(HalfLanes, AnyBitsMeetTheBound) {
 // at most n * 2^(c - 2) of its own half ulps off.
 TEST_P(HalfLanes, KeepSmallNumbersBeforeLargeOnes) {
   const auto n = job_.simulation.workers();
-  const double p = number::significand_bits(type_);
+  const double p = significand_bits(type_);
   for (const size_t users : {1, 2, 5, 31, 65, 100}) {
     for (const int above : {3, 6, 9, 13}) {
       Halves inputs = inputs_of(job_, type_, 200, normal);

@@ -60,7 +60,7 @@ struct Allreduce {
     Bytes sum(4 * coding.lanes), one(4 * coding.lanes);
     uint32_t check = 0;
     for (const Bytes& input : inputs) {
-      check += 9 + pack(coding, sap::Op::kSum, &exponents[block], input.data() + offset, here,
+      check += 9 + pack(coding, ReduceOp::kSum, &exponents[block], input.data() + offset, here,
                         one.data());
       test::add_payload(coding.format, sum, one);
     }

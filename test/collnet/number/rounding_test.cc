@@ -85,7 +85,7 @@ TEST_P(RoundingTest, ElementsBecomeTheNearestNumber) {
       exponents[b] = static_cast<int8_t>(random_() % 255 - 127);
     }
     Bytes payload(4 * coding.lanes);
-    pack(coding, sap::Op::kSum, exponents, in.data(), count, payload.data());
+    pack(coding, ReduceOp::kSum, exponents, in.data(), count, payload.data());
     const int64_t floor = ((int64_t{1} << (case_.lane_bits() - 1)) - 1) / coding.workers;
     const double limit = element_bytes(case_.type) == 2 ? float_within(floor) : double(floor);
     for (size_t i = 0; i < count; ++i) {

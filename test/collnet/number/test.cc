@@ -63,7 +63,7 @@ TEST(Number, RefusesCodingsThatCannotBe) {
 
 Bytes packed(const Coding& coding, const void* elements, size_t count) {
   Bytes payload(4 * coding.lanes);
-  pack(coding, sap::Op::kSum, kExponents, elements, count, payload.data());
+  pack(coding, ReduceOp::kSum, kExponents, elements, count, payload.data());
   return payload;
 }
 
@@ -131,14 +131,14 @@ TEST(Number, TailsAreNeutral) {
     const size_t bytes = element_bytes(type), most = packet_elements(coding);
     const Bytes in = random_bytes(random, bytes * most);
     for (size_t count = 0; count <= most; ++count) {
-      for (const sap::Op op : {sap::Op::kSum, sap::Op::kMin, sap::Op::kMax, sap::Op::kOr}) {
+      for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMin, ReduceOp::kMax}) {
         Bytes payload(4 * kWords, kGuard), out(bytes * most, kGuard);
         pack(coding, op, nullptr, in.data(), count, payload.data());
         unpack(coding, nullptr, payload.data(), out.data(), most);
         EXPECT_TRUE(std::equal(in.begin(), in.begin() + bytes * count, out.begin()));
-        const int64_t neutral = op == sap::Op::kMin   ? extreme(type, false)
-                                : op == sap::Op::kMax ? extreme(type, true)
-                                                      : 0;
+        const int64_t neutral = op == ReduceOp::kMin   ? extreme(type, false)
+                                : op == ReduceOp::kMax ? extreme(type, true)
+                                                       : 0;
         for (size_t i = count; i < most; ++i) {
           EXPECT_EQ(std::memcmp(out.data() + i * bytes, &neutral, bytes), 0)
               << "type " << static_cast<int>(type) << " op " << static_cast<int>(op);
@@ -159,7 +159,7 @@ TEST(Number, WritesExactlyWhatItShouldAnywhere) {
       for (size_t shift = 0; shift < 4; ++shift) {
         const Bytes in = random_bytes(random, shift + bytes * count);
         Bytes payload(4 * kWords + 4, kGuard), out(bytes * count + 4, kGuard);
-        pack(coding, sap::Op::kSum, kExponents, in.data() + shift, count, payload.data() + shift);
+        pack(coding, ReduceOp::kSum, kExponents, in.data() + shift, count, payload.data() + shift);
         unpack(coding, kExponents, payload.data() + shift, out.data() + shift, count);
         const auto is_guard = [](std::byte byte) { return byte == kGuard; };
         EXPECT_TRUE(std::all_of(payload.begin(), payload.begin() + shift, is_guard));
@@ -187,7 +187,7 @@ TEST(Number, PackAnswersTheCheckOfThePayload) {
       const Bytes in = random_bytes(random, element_bytes(coding.type) * count);
       Bytes payload(4 * coding.lanes);
       const uint32_t image =
-          pack(coding, sap::Op::kSum, kExponents, in.data(), count, payload.data());
+          pack(coding, ReduceOp::kSum, kExponents, in.data(), count, payload.data());
       EXPECT_EQ(image, sap::check_of(coding.format, payload, 0));
       EXPECT_EQ(image, check_image(coding.format, payload.data(), coding.lanes));
     }
@@ -210,7 +210,7 @@ TEST(Number, TheCallersFloatEnvironmentDoesNotMatter) {
     const Bytes sums = random_bytes(random, 4 * coding.lanes);
     const auto run = [&] {
       Bytes payload(4 * coding.lanes), out(in.size());
-      pack(coding, sap::Op::kSum, exponents, in.data(), count, payload.data());
+      pack(coding, ReduceOp::kSum, exponents, in.data(), count, payload.data());
       unpack(coding, exponents, sums.data(), out.data(), count);
       payload.insert(payload.end(), out.begin(), out.end());
       return payload;

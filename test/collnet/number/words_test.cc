@@ -12,8 +12,7 @@
 namespace slime {
 namespace {
 
-using number::DataType;
-using sap::Op;
+using Op = ReduceOp;
 using test::Job;
 using test::pointers;
 

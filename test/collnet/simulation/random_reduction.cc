@@ -10,8 +10,6 @@
 namespace slime::test {
 namespace {
 
-using number::DataType;
-
 constexpr size_t kGuardBytes = 16;  // behind every output
 constexpr std::byte kUntouched{0xa5};
 
@@ -41,9 +39,9 @@ uint32_t any_special(std::mt19937_64& random) {
   return kSpecial[random() % 3];
 }
 
-sap::Op any_op(DataType type, std::mt19937_64& random) {
-  constexpr sap::Op kOps[] = {sap::Op::kSum, sap::Op::kSum, sap::Op::kMin, sap::Op::kMax};
-  return number::is_float(type) ? sap::Op::kSum : kOps[random() % 4];
+ReduceOp any_op(DataType type, std::mt19937_64& random) {
+  constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kSum, ReduceOp::kMin, ReduceOp::kMax};
+  return is_float(type) ? ReduceOp::kSum : kOps[random() % 4];
 }
 
 // Around the edges of a packet and of a turn through all slots.
@@ -56,16 +54,16 @@ uint64_t any_count(uint64_t packet, uint64_t slots, std::mt19937_64& random) {
 }
 
 template <typename T>
-T reduced(sap::Op op, T one, T other) {
+T reduced(ReduceOp op, T one, T other) {
   using Unsigned = std::make_unsigned_t<T>;
-  if (op == sap::Op::kMin) return std::min(one, other);
-  if (op == sap::Op::kMax) return std::max(one, other);
+  if (op == ReduceOp::kMin) return std::min(one, other);
+  if (op == ReduceOp::kMax) return std::max(one, other);
   return static_cast<T>(static_cast<Unsigned>(one) + static_cast<Unsigned>(other));
 }
 
 const char* name_of(DataType type) {
-  constexpr const char* kNames[number::kDataTypes] = {
-      "int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "bfloat16"};
+  constexpr const char* kNames[kDataTypes] = {"int8",   "uint8",   "int32",   "uint32",  "int64",
+                                              "uint64", "float16", "float32", "bfloat16"};
   return kNames[static_cast<uint8_t>(type)];
 }
 
@@ -81,9 +79,9 @@ RandomReduction::RandomReduction(const Shape& shape, std::mt19937_64& random) : 
   per_packet_ = Payload(type_, op_, shape.lanes, shape.workers, shape.half_bits, shape.formats)
                     .elements_per_packet();
   count_ = any_count(per_packet_, shape.slots, random);
-  bytes_ = count_ * number::element_bytes(type_);
+  bytes_ = count_ * element_bytes(type_);
   inputs_.assign(shape.workers, std::vector<std::byte>(bytes_));
-  if (number::is_float(type_))
+  if (is_float(type_))
     fill_floats(random);
   else
     fill_whole(random);
@@ -109,7 +107,7 @@ void RandomReduction::fill_floats(std::mt19937_64& random) {
   constexpr uint32_t kSpreads[] = {2, 10, 60};
   const uint32_t spread = kSpreads[random() % 3];
   const uint64_t zeros = random() % 4 ? 0 : 1 + random() % 8;  // of 8
-  const size_t size = number::element_bytes(type_);
+  const size_t size = element_bytes(type_);
   const auto put = [&](uint32_t rank, uint64_t element, uint32_t bits) {
     const uint32_t kept = size == 2 ? bits >> 16 : bits;  // little-endian, as all that we run on
     std::memcpy(inputs_[rank].data() + element * size, &kept, size);
@@ -204,7 +202,7 @@ double RandomReduction::lanes_error(double greatest) const {
 
 template <typename T>
 std::string RandomReduction::float_violation() const {
-  const double half_ulp = std::ldexp(1, -static_cast<int>(number::significand_bits(type_)));
+  const double half_ulp = std::ldexp(1, -static_cast<int>(significand_bits(type_)));
   double error = 0;
   for (uint64_t i = 0; i < count_; ++i) {
     if (i % per_packet_ == 0) {
@@ -235,7 +233,7 @@ std::string RandomReduction::wrong(uint32_t rank, uint64_t element, double got, 
 
 std::string RandomReduction::words() const {
   constexpr const char* kPlaces[] = {"out of place", "in place"};
-  const char* const op = op_ == sap::Op::kSum ? "sum" : op_ == sap::Op::kMin ? "min" : "max";
+  const char* const op = op_ == ReduceOp::kSum ? "sum" : op_ == ReduceOp::kMin ? "min" : "max";
   return std::string(op) + " of " + std::to_string(count_) + " " + name_of(type_) + ", " +
          kPlaces[in_place_];
 }

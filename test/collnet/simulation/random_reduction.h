@@ -43,8 +43,8 @@ class RandomReduction {
   std::string words() const;
 
   const Shape shape_;
-  number::DataType type_;
-  sap::Op op_;
+  DataType type_;
+  ReduceOp op_;
   bool in_place_;
   uint64_t per_packet_ = 1;  // elements
   uint64_t count_ = 0;

@@ -24,8 +24,8 @@ struct Job {
 
   // In place, at every rank.
   template <typename T>
-  testing::AssertionResult start(const std::vector<std::vector<T>*>& buffers, number::DataType type,
-                                 sap::Op op, std::vector<uint64_t>* tickets) {
+  testing::AssertionResult start(const std::vector<std::vector<T>*>& buffers, DataType type,
+                                 ReduceOp op, std::vector<uint64_t>* tickets) {
     tickets->resize(buffers.size());
     for (uint32_t rank = 0; rank < buffers.size(); ++rank) {
       const Operation operation{.send = buffers[rank]->data(),
@@ -58,8 +58,8 @@ struct Job {
   }
 
   template <typename T>
-  testing::AssertionResult reduce(const std::vector<std::vector<T>*>& buffers,
-                                  number::DataType type, sap::Op op = sap::Op::kSum) {
+  testing::AssertionResult reduce(const std::vector<std::vector<T>*>& buffers, DataType type,
+                                  ReduceOp op = ReduceOp::kSum) {
     std::vector<uint64_t> tickets;
     auto started = start(buffers, type, op, &tickets);
     return started ? finish(tickets) : started;
