@@ -102,7 +102,7 @@ Status DummyPath::start(const Operation& operation, uint64_t* ticket) {
 Status DummyPath::test(uint64_t ticket, bool* done) {
   now_ns_ = now();
   for (int i = 0; i < kBatch && first_ != last_; ++i) {
-    worker_->on_datagram(place(first_).first(sizes_[first_ % places_]), now_ns_);
+    deliver(*worker_, place(first_).first(sizes_[first_ % places_]), now_ns_);
     ++first_;
   }
   worker_->poll(now_ns_);

@@ -1,4 +1,5 @@
-// One slot of a worker: the chunk that it is on and the round of it that is under way.
+// One slot of a worker: the chunk that it is on, where that is in its rounds, and the round that is
+// under way.
 //
 // States:
 //   idle       !waiting: `chunk` is the next of its stream, and its operation has not started
@@ -7,19 +8,61 @@
 //              this worker asks for it and contributes nothing
 // Only the worker's own thread changes a slot. A round that is sent again is the same bytes: the
 // packet is not touched while `waiting` is set.
+//
+// How a job goes on elsewhere, without its switch or on it again: a slot's workers are at most one
+// round apart, and a worker that is ahead has kept the result that the others lack. So all pause,
+// tell each other their epochs, and resume: a worker that lacks a result asks one that has it; all
+// other rounds begin again in the new generation. The shard that serves a slot now has no
+// contribution of it yet, so nothing is summed twice. The workers agree on exponents again: if
+// damage on the way gave two workers different ones, every check fails.
+//
+// Without a switch the workers are switches to each other: the same packets, slot machine and sums,
+// so the same bits, and 2 (n - 1) / n times the bytes in each direction, as in a ring.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <span>
 
-#include "collnet/payload/special_values.h"
-#include "collnet/worker/recovery.h"
+#include "collnet/payload/payload.h"
+#include "collnet/worker/job_route.h"
 #include "collnet/worker/retransmission.h"
-#include "collnet/worker/stages.h"
 #include "switch/protocol/slot_machine.h"
 
 namespace slime {
+
+// The newest result that a slot has accepted: a peer may need it.
+class KeptResult {
+ public:
+  // `packet`: memory for a full packet, which stays the caller's.
+  void use(std::byte* packet) { packet_ = packet; }
+  void keep(const sap::Header& result, std::span<const std::byte> payload);
+  // The packet for a peer, as one of the job where that runs now. Empty: nothing was kept.
+  std::span<const std::byte> packet_for(const JobRoute& route, uint32_t contributors);
+
+ private:
+  std::byte* packet_ = nullptr;
+  std::optional<sap::Header> header_;
+};
+
+enum class Stage : uint8_t { kExponents, kGuess, kFlags, kFine, kUpper, kData };  // stages.h
+
+// Where the chunk of a slot is in its rounds. `scales`, `last` and `steady` outlive a chunk.
+struct ChunkState {
+  Stage stage = Stage::kData;  // of the round under way
+  bool agreed = false;         // `scales` are of this chunk, and all workers have them
+  bool flagged = false;        // its flags are in
+  bool coarse = false;         // numbers were lost: it needs a finer round
+  bool fine = false;           // the exponents of its single elements are in, all of them
+  bool upper = false;          // its upper words are in
+  bool steady = false;         // the last chunk was finite, and had the scales of the one before
+  uint32_t fine_rounds = 0;    // that are in
+  Scales scales;
+  Scales last;  // of the last chunk of floats
+
+  // After a move: a result that a peer has kept brings none, and damage may have changed them.
+  void forget_exponents() { agreed = steady = false; }
+};
 
 struct Slot {
   uint64_t chunk = 0;  // of the job's stream: worked on, or next
@@ -31,40 +74,23 @@ struct Slot {
   ChunkState state;
   RoundTimer timer;
   KeptResult kept;  // of the round before
-  std::byte* packet = nullptr;
-  StageBuffers buffers;
+  // Memory of give_memory():
+  std::byte* packet = nullptr;   // to send
+  std::byte* flags = nullptr;    // the result of the round for flags
+  std::byte* earlier = nullptr;  // exponents of elements, or upper words
+  std::byte* finite = nullptr;   // elements without NaN and infinities; all slots share it
 
+  std::byte* lanes() const { return packet + sap::kHeaderBytes; }
   std::span<const std::byte> contribution() const {
     return {packet, sap::kHeaderBytes + 4 * size_t{sent.lanes}};
   }
 };
 
-// The memory of all slots, in one piece.
-class SlotMemory {
- public:
-  SlotMemory(uint32_t slots, uint32_t lanes)
-      : packet_bytes_(rounded(sap::kHeaderBytes + 4 * size_t{lanes})),
-        lanes_bytes_(rounded(4 * size_t{lanes})),
-        flags_bytes_(rounded(4 * size_t{flag_lanes_for(most_floats(lanes))})),
-        memory_(std::make_unique<std::byte[]>(slots * slot_bytes() + lanes_bytes_)) {}
+// For packets of so many lanes, in one piece, which must outlive the slots' use of it.
+std::unique_ptr<std::byte[]> give_memory(std::span<Slot> slots, uint32_t lanes);
 
-  // Of the slot with this index.
-  void give(uint32_t index, Slot* slot) const {
-    std::byte* at = memory_.get() + lanes_bytes_ + index * slot_bytes();
-    slot->packet = at;
-    slot->kept.use(at += packet_bytes_);
-    slot->buffers = {.lanes = slot->packet + sap::kHeaderBytes,
-                     .flags = at + packet_bytes_,
-                     .earlier = at + packet_bytes_ + flags_bytes_,
-                     .finite = memory_.get()};
-  }
-
- private:
-  static constexpr size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
-  size_t slot_bytes() const { return 2 * packet_bytes_ + flags_bytes_ + lanes_bytes_; }
-
-  const size_t packet_bytes_, lanes_bytes_, flags_bytes_;
-  const std::unique_ptr<std::byte[]> memory_;
-};
+// The first rank that has accepted the result of `epoch` on this slot, by the epochs of all.
+std::optional<uint32_t> rank_ahead(std::span<const uint32_t> epochs, uint32_t slots, uint32_t slot,
+                                   uint32_t epoch);
 
 }  // namespace slime

@@ -17,10 +17,10 @@ bool same_exponents(const Scales& one, const Scales& other) {
 }
 
 // The elements, with zeros for NaN and infinities.
-const std::byte* finite(const ChunkState& state, const Chunk& chunk, const StageBuffers& buffers) {
-  if (!state.flagged) return chunk.from;
-  copy_finite(chunk.payload->type(), chunk.from, chunk.count, buffers.finite);
-  return buffers.finite;
+const std::byte* finite(const Slot& slot, const Chunk& chunk) {
+  if (!slot.state.flagged) return chunk.from;
+  copy_finite(chunk.payload->type(), chunk.from, chunk.count, slot.finite);
+  return slot.finite;
 }
 
 // A digest of the chunk and, for floats, of the exponents that scale it. With that of the shape it
@@ -37,44 +37,44 @@ uint32_t cookie_of(const ChunkState& state, const Chunk& chunk) {
 }
 
 // Returns the payload's part of the check. `said`: of the round, gets what is lost by the scales.
-uint32_t pack_data(const ChunkState& state, const Chunk& chunk, const StageBuffers& buffers,
-                   sap::Header* header, Scales* said) {
+uint32_t pack_data(Slot* slot, const Chunk& chunk, Scales* said) {
   const Payload& payload = *chunk.payload;
-  const std::byte* const elements = finite(state, chunk, buffers);
-  header->lanes = payload.lanes_for(chunk.count);
+  const ChunkState& state = slot->state;
+  const std::byte* const elements = finite(*slot, chunk);
+  slot->sent.lanes = payload.lanes_for(chunk.count);
   if (state.upper) {
-    payload.pack_lower(elements, chunk.count, buffers.earlier, buffers.lanes);
+    payload.pack_lower(elements, chunk.count, slot->earlier, slot->lanes());
     return 0;
   }
-  if (state.fine) return payload.pack_fine(elements, chunk.count, buffers.earlier, buffers.lanes);
+  if (state.fine) return payload.pack_fine(elements, chunk.count, slot->earlier, slot->lanes());
   if (payload.scaled()) said->special |= payload.coarseness(elements, chunk.count, state.scales);
-  return payload.pack(elements, chunk.count, state.scales, buffers.lanes);
+  return payload.pack(elements, chunk.count, state.scales, slot->lanes());
 }
 
-void unpack_data(const ChunkState& state, const Chunk& chunk, const StageBuffers& buffers,
-                 const std::byte* lanes) {
+void unpack_data(const Slot& slot, const Chunk& chunk, const std::byte* lanes) {
   const Payload& payload = *chunk.payload;
-  if (state.fine)
-    payload.unpack_fine(lanes, chunk.count, buffers.earlier, chunk.to);
-  else if (state.upper)
-    from_two_rounds(buffers.earlier, lanes, chunk.count, chunk.to);
+  if (slot.state.fine)
+    payload.unpack_fine(lanes, chunk.count, slot.earlier, chunk.to);
+  else if (slot.state.upper)
+    from_two_rounds(slot.earlier, lanes, chunk.count, chunk.to);
   else
-    payload.unpack(lanes, chunk.count, state.scales, chunk.to);
-  if (state.flagged) put_specials(payload.type(), buffers.flags, chunk.count, chunk.to);
+    payload.unpack(lanes, chunk.count, slot.state.scales, chunk.to);
+  if (slot.state.flagged) put_specials(payload.type(), slot.flags, chunk.count, chunk.to);
 }
 
 // False: numbers were lost; once more, finer.
-bool finish_data(ChunkState* state, const Chunk& chunk, const StageBuffers& buffers,
-                 const sap::Header& result, const std::byte* lanes) {
+bool finish_data(Slot* slot, const Chunk& chunk, const sap::Header& result,
+                 const std::byte* lanes) {
+  ChunkState& state = slot->state;
   const bool scaled = chunk.payload->scaled();
   // No worker says so of whole numbers, but nothing checks that the switch does not.
-  state->coarse = scaled && !state->fine && Payload::is_coarse(result.special);
-  if (state->coarse) return false;
-  unpack_data(*state, chunk, buffers, lanes);
-  state->steady = scaled && !state->flagged && same_exponents(state->scales, state->last);
-  if (scaled) state->last = state->scales;
-  state->flagged = state->fine = state->upper = false;
-  state->fine_rounds = 0;
+  state.coarse = scaled && !state.fine && Payload::is_coarse(result.special);
+  if (state.coarse) return false;
+  unpack_data(*slot, chunk, lanes);
+  state.steady = scaled && !state.flagged && same_exponents(state.scales, state.last);
+  if (scaled) state.last = state.scales;
+  state.flagged = state.fine = state.upper = false;
+  state.fine_rounds = 0;
   return true;
 }
 
@@ -92,65 +92,66 @@ Stage next_stage(const ChunkState& state, const Chunk& chunk, bool guesses) {
   return Stage::kData;
 }
 
-void contribute(ChunkState* state, const Chunk& chunk, const Chunk* next,
-                const StageBuffers& buffers, sap::Header* header) {
+void contribute(Slot* slot, const Chunk& chunk, const Chunk* next) {
   const Payload& payload = *chunk.payload;
+  sap::Header& header = slot->sent;
+  std::byte* const lanes = slot->lanes();
   Scales said;
   uint32_t image = 0;
-  header->format = payload.format();
-  header->op = payload.op();
-  switch (state->stage) {
+  header.format = payload.format();
+  header.op = payload.op();
+  switch (slot->state.stage) {
     case Stage::kExponents:
       said = payload.scales_of(chunk.from, chunk.count);
-      header->flags = sap::flag::kExponentsOnly;
+      header.flags = sap::flag::kExponentsOnly;
       break;
     case Stage::kFlags:
-      header->format = sap::Format::kI32;
-      header->op = sap::Op::kOr;
-      header->lanes = flag_lanes_for(chunk.count);
-      pack_flags(payload.type(), chunk.from, chunk.count, buffers.lanes);
+      header.format = sap::Format::kI32;
+      header.op = sap::Op::kOr;
+      header.lanes = flag_lanes_for(chunk.count);
+      pack_flags(payload.type(), chunk.from, chunk.count, lanes);
       break;
     case Stage::kFine:
-      header->format = payload.fine_format();
-      header->op = sap::Op::kMax;
-      header->lanes = payload.pack_fine_exponents(finite(*state, chunk, buffers), chunk.count,
-                                                  state->fine_rounds, buffers.lanes);
+      header.format = payload.fine_format();
+      header.op = sap::Op::kMax;
+      header.lanes = payload.pack_fine_exponents(finite(*slot, chunk), chunk.count,
+                                                 slot->state.fine_rounds, lanes);
       break;
     case Stage::kUpper:
-      header->format = format_of_upper(payload.type());
-      header->lanes = payload.lanes_for(chunk.count);
-      payload.pack_upper(chunk.from, chunk.count, buffers.lanes);
+      header.format = format_of_upper(payload.type());
+      header.lanes = payload.lanes_for(chunk.count);
+      payload.pack_upper(chunk.from, chunk.count, lanes);
       break;
     case Stage::kGuess:
-      state->scales = state->last;
+      slot->state.scales = slot->state.last;
       said = payload.scales_of(chunk.from, chunk.count);
-      image = pack_data(*state, chunk, buffers, header, &said);
+      image = pack_data(slot, chunk, &said);
       break;
     case Stage::kData:
       if (next)
         said = next->payload->scales_of(next->from, next->count);
       else
         said.special = sap::special::kUnknown;
-      image = pack_data(*state, chunk, buffers, header, &said);
+      image = pack_data(slot, chunk, &said);
       break;
   }
-  if (sap::is_doubled(header->op)) {
+  if (sap::is_doubled(header.op)) {
     image = 0;
-    std::memcpy(buffers.lanes + 4 * size_t{header->lanes}, buffers.lanes,
-                4 * size_t{header->lanes});
-    header->lanes *= 2;
+    std::memcpy(lanes + 4 * size_t{header.lanes}, lanes, 4 * size_t{header.lanes});
+    header.lanes *= 2;
   }
-  std::copy_n(said.exponents, 2, header->exponents);
-  header->special = said.special;
-  header->cookie = cookie_of(*state, chunk) ^ sap::shape_digest(*header);
-  header->check = image + sap::salt(*header);
+  std::copy_n(said.exponents, 2, header.exponents);
+  header.special = said.special;
+  header.cookie = cookie_of(slot->state, chunk) ^ sap::shape_digest(header);
+  header.check = image + sap::salt(header);
 }
 
 // The switch has folded only what had the shape of the first contribution; `sent` must have had it
 // too. The check covers the payload of sums, the second copy that of all others. Scales are maxima,
 // so they are at least what this worker said: less would have its numbers clamped.
-bool is_intact(const Chunk& chunk, const sap::Header& sent, const sap::Header& result,
+bool is_intact(const Slot& slot, const Chunk& chunk, const sap::Header& result,
                std::span<const std::byte> payload, uint32_t contributors) {
+  const sap::Header& sent = slot.sent;
   const bool same_shape = result.format == sent.format && result.op == sent.op &&
                           result.lanes == sent.lanes &&
                           ((result.flags ^ sent.flags) & sap::flag::kExponentsOnly) == 0;
@@ -163,43 +164,44 @@ bool is_intact(const Chunk& chunk, const sap::Header& sent, const sap::Header& r
   return sap::verifies(result, payload, image, contributors);
 }
 
-Outcome finish(ChunkState* state, const Chunk& chunk, const StageBuffers& buffers,
-               const sap::Header& result, std::span<const std::byte> payload) {
+Outcome finish(Slot* slot, const Chunk& chunk, const sap::Header& result,
+               std::span<const std::byte> payload) {
   if (sap::is_doubled(result.op)) payload = sap::first_copy(payload);
   const Scales told = scales_in(result);
+  ChunkState& state = slot->state;
   Outcome outcome = Outcome::kMoreRounds;
-  switch (state->stage) {
+  switch (state.stage) {
     case Stage::kFlags:
-      std::memcpy(buffers.flags, payload.data(), payload.size());
-      state->flagged = true;
+      std::memcpy(slot->flags, payload.data(), payload.size());
+      state.flagged = true;
       return outcome;
     case Stage::kFine:
-      chunk.payload->take_fine_exponents(payload.data(), chunk.count, state->fine_rounds,
-                                         buffers.earlier);
-      state->fine = ++state->fine_rounds == chunk.payload->fine_rounds(chunk.count);
+      chunk.payload->take_fine_exponents(payload.data(), chunk.count, state.fine_rounds,
+                                         slot->earlier);
+      state.fine = ++state.fine_rounds == chunk.payload->fine_rounds(chunk.count);
       return outcome;
     case Stage::kUpper:
-      std::memcpy(buffers.earlier, payload.data(), payload.size());
-      state->upper = true;
+      std::memcpy(slot->earlier, payload.data(), payload.size());
+      state.upper = true;
       return outcome;
     case Stage::kGuess:
-      state->agreed = true;
-      if (!same_exponents(told, state->last) || (told.special & kNotFinite)) {
-        state->scales = told;
+      state.agreed = true;
+      if (!same_exponents(told, state.last) || (told.special & kNotFinite)) {
+        state.scales = told;
         return Outcome::kWrongGuess;
       }
-      if (!finish_data(state, chunk, buffers, result, payload.data())) return outcome;
-      state->agreed = false;  // nothing was said of the chunk that is next
+      if (!finish_data(slot, chunk, result, payload.data())) return outcome;
+      state.agreed = false;  // nothing was said of the chunk that is next
       return Outcome::kDelivered;
     case Stage::kData:
-      if (!finish_data(state, chunk, buffers, result, payload.data())) return outcome;
+      if (!finish_data(slot, chunk, result, payload.data())) return outcome;
       outcome = Outcome::kDelivered;
       break;
     case Stage::kExponents:
       break;
   }
-  state->scales = told;
-  state->agreed = !(told.special & sap::special::kUnknown);
+  state.scales = told;
+  state.agreed = !(told.special & sap::special::kUnknown);
   return outcome;
 }
 

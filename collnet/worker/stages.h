@@ -42,53 +42,27 @@
 #include <span>
 
 #include "collnet/worker/operation_queue.h"
+#include "collnet/worker/slot.h"
 
 namespace slime {
-
-enum class Stage : uint8_t { kExponents, kGuess, kFlags, kFine, kUpper, kData };
-
-// Where the chunk of a slot is in its rounds. `scales`, `last` and `steady` outlive a chunk.
-struct ChunkState {
-  Stage stage = Stage::kData;  // of the round under way
-  bool agreed = false;         // `scales` are of this chunk, and all workers have them
-  bool flagged = false;        // its flags are in
-  bool coarse = false;         // numbers were lost: it needs a finer round
-  bool fine = false;           // the exponents of its single elements are in, all of them
-  bool upper = false;          // its upper words are in
-  bool steady = false;         // the last chunk was finite, and had the scales of the one before
-  uint32_t fine_rounds = 0;    // that are in
-  Scales scales;
-  Scales last;  // of the last chunk of floats
-
-  // After a move: a result that a peer has kept brings none, and damage may have changed them.
-  void forget_exponents() { agreed = steady = false; }
-};
-
-// Memory of a slot; see Slot::Layout.
-struct StageBuffers {
-  std::byte* lanes = nullptr;    // of the packet to send
-  std::byte* flags = nullptr;    // the result of the round for flags
-  std::byte* earlier = nullptr;  // exponents of elements, or upper words
-  std::byte* finite = nullptr;   // elements without NaN and infinities; all slots share it
-};
 
 inline constexpr uint64_t kMostGuessed = 4;  // chunks of an operation
 
 Stage next_stage(const ChunkState& state, const Chunk& chunk, bool guesses);
 
-// Writes the lanes of the round `state->stage` and completes `header`, in which job, child, slot
-// and epoch are set. `next`: the chunk after this one on the slot; nullptr: not known yet.
-void contribute(ChunkState* state, const Chunk& chunk, const Chunk* next,
-                const StageBuffers& buffers, sap::Header* header);
+// Writes the lanes of the round `slot->state.stage` and completes the header `slot->sent`, in which
+// job, child, slot and epoch are set. `next`: the chunk after this one on the slot; nullptr: not
+// known yet.
+void contribute(Slot* slot, const Chunk& chunk, const Chunk* next);
 
-// Whether the result is what `contributors` contributions, `sent` among them, come to.
-bool is_intact(const Chunk& chunk, const sap::Header& sent, const sap::Header& result,
+// Whether the result is what `contributors` contributions, `slot.sent` among them, come to.
+bool is_intact(const Slot& slot, const Chunk& chunk, const sap::Header& result,
                std::span<const std::byte> payload, uint32_t contributors);
 
 enum class Outcome : uint8_t { kMoreRounds, kWrongGuess, kDelivered };
-// Uses an intact result. kDelivered: the numbers are in place, and `state` is that of the slot's
-// next chunk.
-Outcome finish(ChunkState* state, const Chunk& chunk, const StageBuffers& buffers,
-               const sap::Header& result, std::span<const std::byte> payload);
+// Uses an intact result. kDelivered: the numbers are in place, and `slot->state` is that of the
+// slot's next chunk.
+Outcome finish(Slot* slot, const Chunk& chunk, const sap::Header& result,
+               std::span<const std::byte> payload);
 
 }  // namespace slime

@@ -1,4 +1,5 @@
-// Whether the switch is still there, rail by rail, as far as a worker can tell.
+// Whether the switch is still there, rail by rail, as far as a worker can tell, and the errors that
+// say what is wrong.
 //
 // A switch is in trouble when it refuses this worker, has been silent for too long, or adds up
 // wrongly. A silence ends when a packet comes after all; the rest stays until the job has moved.
@@ -10,10 +11,12 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/error.h"
-#include "switch/protocol/sap.h"
+#include "collnet/worker/job_route.h"
+#include "collnet/worker/retransmission.h"
 
 namespace slime {
 
@@ -75,5 +78,14 @@ class SwitchHealth {
   std::optional<uint32_t> silent_rail_;  // that is the trouble
   uint32_t lost_rails_ = 0;
 };
+
+// The check of a result has failed, for the `times`-th time in this round.
+Error damaged_error(const sap::Header& result, uint32_t times);
+Error reject_error(const sap::Header& reject, uint32_t code);
+// The destination `by`, a shard or a rank, has not answered a slot's contribution.
+Error unanswered_error(const JobRoute& route, const Destination& by, const RoundTimer& timer,
+                       uint64_t now_ns);
+// The ranks `missing` have not contributed in time.
+Error overdue_error(const std::string& missing, const RoundTimer& timer, uint64_t now_ns);
 
 }  // namespace slime

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "collnet/worker/errors.h"
+#include "collnet/worker/stages.h"
 
 namespace slime {
 namespace {
@@ -15,6 +15,26 @@ constexpr uint64_t WorkerCounters::*kRounds[] = {
     &WorkerCounters::exponent_rounds, &WorkerCounters::guess_rounds, &WorkerCounters::flag_rounds,
     &WorkerCounters::fine_rounds,     &WorkerCounters::upper_rounds,
 };
+
+// A bit for each rail on which the switch has not answered some slot.
+uint32_t silent_rails(std::span<const Slot> slots, const JobRoute& route,
+                      const SwitchHealth& health) {
+  uint32_t silent = 0;
+  for (uint32_t index = 0; index < slots.size(); ++index) {
+    const uint32_t rail = route.rail_of(index);
+    const Slot& slot = slots[index];
+    if (slot.waiting && health.is_silent(rail, slot.timer.observed_ns)) silent |= 1u << rail;
+  }
+  return silent;
+}
+
+// Only the result right before this worker's round can be wanted: workers are at most one round
+// apart.
+void answer_peer(const sap::Header& query, Slot& slot, uint32_t ranks, PacketSender& sender) {
+  if (sap::next_epoch(query.epoch) != slot.epoch || query.child >= ranks) return;
+  const auto packet = slot.kept.packet_for(sender.route(), ranks);
+  if (!packet.empty()) sender.send({Destination::Kind::kRank, query.child, 0}, packet);
+}
 
 }  // namespace
 
@@ -40,16 +60,13 @@ Result<std::unique_ptr<Worker>> Worker::open(const WorkerOptions& options, Datag
 
 Worker::Worker(const WorkerOptions& options, Datagrams& network)
     : options_(options),
-      memory_(options.slots, options.lanes),
       slots_(options.slots),
-      sender_(options, network),
+      memory_(give_memory(slots_, options.lanes)),
+      sender_(options.route, options.rank, options.child, options.contributors, network),
       timers_(options.round_trip, options.suspect_ns),
       health_(options.silent_ns, options.suspect_ns),
       stragglers_(options_.branches, options.branch, options.contributors) {
-  for (uint32_t i = 0; i < options.slots; ++i) {
-    slots_[i].chunk = i;
-    memory_.give(i, &slots_[i]);
-  }
+  for (uint32_t i = 0; i < options.slots; ++i) slots_[i].chunk = i;
 }
 
 Status Worker::start(const Operation& operation, uint64_t now_ns, uint64_t* ticket) {
@@ -85,7 +102,7 @@ void Worker::begin_round(uint32_t index, uint64_t now_ns) {
   if (slot.state.stage != Stage::kData) ++(counters_.*kRounds[static_cast<int>(slot.state.stage)]);
   slot.sent = sender_.contribution(index, slot.epoch);
   const auto next = operations_.chunk(slot.chunk + options_.slots);
-  contribute(&slot.state, *chunk, next ? &*next : nullptr, slot.buffers, &slot.sent);
+  contribute(&slot, *chunk, next ? &*next : nullptr);
   sap::encode(slot.sent, slot.packet);
   slot.waiting = true;
   slot.damaged = 0;
@@ -105,37 +122,28 @@ void Worker::transmit(uint32_t index, uint64_t now_ns) {
 
 // Packets -----------------------------------------------------------------------------------------
 
-// A wrong token is counted apart: it may be an attempt to guess it.
-bool Worker::is_of_job(const sap::Header& header) {
-  const bool named = route().names(header);
-  if (!failed_ && named && header.token != route().token) {
-    ++counters_.wrong_token;
-    return false;
-  }
-  const bool ours = !failed_ && named && header.slot < options_.slots;
-  if (!ours) ++counters_.foreign;
-  return ours;
-}
-
-void Worker::on_datagram(std::span<const std::byte> datagram, uint64_t now_ns) {
+void deliver(Worker& worker, std::span<const std::byte> datagram, uint64_t now_ns) {
   sap::Header header;
-  if (sap::decode(datagram, &header) == sap::Fault::kNone) {
-    return on_packet(header, datagram.subspan(sap::kHeaderBytes), now_ns);
-  }
-  health_.observe(now_ns);
-  ++counters_.foreign;
+  if (sap::decode(datagram, &header) != sap::Fault::kNone) return;
+  worker.on_packet(header, datagram.subspan(sap::kHeaderBytes), now_ns);
 }
 
-// A peer's question is answered even during a pause: that peer may have moved already. Everything
-// else waits for the end of the pause, or is sent again.
+// A wrong token is counted apart: it may be an attempt to guess it. A peer's question is answered
+// even during a pause: that peer may have moved already. Everything else waits for the end of the
+// pause, or is sent again.
 void Worker::on_packet(const sap::Header& header, std::span<const std::byte> payload,
                        uint64_t now_ns) {
   health_.observe(now_ns);
-  if (!is_of_job(header)) return;
-  const bool by_peer = header.flags & sap::flag::kFallback;
-  if (by_peer && header.type == sap::Type::kQuery) return answer_peer(header);
-  if (paused_) return;
+  const JobRoute& route = sender_.route();
+  const bool named = !failed_ && route.names(header);
+  if (named && header.token != route.token) return void(++counters_.wrong_token);
+  if (!named || header.slot >= options_.slots) return void(++counters_.foreign);
   Slot& slot = slots_[header.slot];
+  const bool by_peer = header.flags & sap::flag::kFallback;
+  if (by_peer && header.type == sap::Type::kQuery) {
+    return answer_peer(header, slot, options_.contributors, sender_);
+  }
+  if (paused_) return;
   if (by_peer && header.type == sap::Type::kResultAgain) {
     if (slot.holder) on_result(header, payload, now_ns);
     return;
@@ -143,7 +151,7 @@ void Worker::on_packet(const sap::Header& header, std::span<const std::byte> pay
   if (header.type == sap::Type::kReject) {
     return on_reject(header, sap::wire::get32(payload.data()));
   }
-  health_.heard_on(route().rail_of(header.slot));
+  health_.heard_on(route.rail_of(header.slot));
   switch (header.type) {
     case sap::Type::kResult:
     case sap::Type::kResultAgain:
@@ -151,7 +159,7 @@ void Worker::on_packet(const sap::Header& header, std::span<const std::byte> pay
     case sap::Type::kStatus:
       if (!slot.waiting || header.epoch != slot.epoch) return;
       return stragglers_.on_status(
-          {sap::wire::get32(payload.data()), header.level > 0, route().direct}, now_ns);
+          {sap::wire::get32(payload.data()), header.level > 0, route.direct}, now_ns);
     default:
       ++counters_.foreign;
   }
@@ -167,7 +175,7 @@ void Worker::on_result(const sap::Header& header, std::span<const std::byte> pay
     return;
   }
   const Chunk chunk = *operations_.chunk(slot.chunk);
-  if (!is_intact(chunk, slot.sent, header, payload, options_.contributors)) {
+  if (!is_intact(slot, chunk, header, payload, options_.contributors)) {
     // Damage on the way is gone when the time-out has asked again; damage in the switch's memory
     // stays.
     ++counters_.corrupt;
@@ -180,7 +188,7 @@ void Worker::on_result(const sap::Header& header, std::span<const std::byte> pay
   slot.kept.keep(header, payload);
   slot.waiting = false;
   slot.epoch = sap::next_epoch(slot.epoch);
-  const Outcome outcome = finish(&slot.state, chunk, slot.buffers, header, payload);
+  const Outcome outcome = finish(&slot, chunk, header, payload);
   if (outcome == Outcome::kWrongGuess) ++counters_.wrong_guesses;
   if (outcome == Outcome::kDelivered) {
     counters_.bytes += chunk.count * element_bytes(chunk.payload->type());
@@ -197,22 +205,13 @@ void Worker::on_reject(const sap::Header& header, uint32_t code) {
   const bool disagree = static_cast<sap::Rejection>(code) == sap::Rejection::kShape;
   // Perhaps forged: an answer to nothing that this worker has sent. And a rank that serves a slot
   // refuses what comes before it has moved too: the time-out sends it again.
-  if (!slot.waiting || header.epoch != slot.epoch || (route().direct && !disagree)) {
+  if (!slot.waiting || header.epoch != slot.epoch || (sender_.route().direct && !disagree)) {
     ++counters_.foreign;
     return;
   }
   Error error = reject_error(header, code);
   if (disagree) return give_up(std::move(error));  // the same would happen anywhere
   health_.report(std::move(error));
-}
-
-// Only the result right before this worker's round can be wanted: workers are at most one round
-// apart.
-void Worker::answer_peer(const sap::Header& query) {
-  Slot& slot = slots_[query.slot];
-  if (sap::next_epoch(query.epoch) != slot.epoch || query.child >= options_.contributors) return;
-  const auto packet = slot.kept.packet_for(route(), options_.contributors);
-  if (!packet.empty()) sender_.send({Destination::Kind::kRank, query.child, 0}, packet);
 }
 
 // Time-outs ---------------------------------------------------------------------------------------
@@ -231,46 +230,37 @@ void Worker::poll(uint64_t now_ns) {
 }
 
 void Worker::on_timeout(uint32_t index, uint64_t now_ns) {
+  const JobRoute& route = sender_.route();
   RoundTimer& timer = slots_[index].timer;
   ++counters_.timeouts;
   if (now_ns - timer.first_sent_ns >= options_.dead_ns) {
     const std::string missing = stragglers_.missing();
     return give_up(missing.empty()
-                       ? unanswered_error(route(), sender_.served_by(index), timer, now_ns)
+                       ? unanswered_error(route, sender_.served_by(index), timer, now_ns)
                        : overdue_error(missing, timer, now_ns));
   }
-  if (!route().direct && !health_.trouble() && is_silent(index)) check_silence(index, now_ns);
+  const uint32_t rail = route.rail_of(index);
+  if (!route.direct && !health_.trouble() && health_.is_silent(rail, timer.observed_ns)) {
+    health_.report_silence(rail, silent_rails(slots_, route, health_), route.rails,
+                           unanswered_error(route, sender_.served_by(index), timer, now_ns));
+  }
   timers_.timed_out(&timer, now_ns);
   ++counters_.retransmitted;
   transmit(index, now_ns);
   if (timers_.take_query(&timer, now_ns)) ask(index, now_ns);
 }
 
-bool Worker::is_silent(uint32_t index) const {
-  const Slot& slot = slots_[index];
-  return slot.waiting && health_.is_silent(route().rail_of(index), slot.timer.observed_ns);
-}
-
-void Worker::check_silence(uint32_t index, uint64_t now_ns) {
-  uint32_t silent = 0;
-  for (uint32_t other = 0; other < options_.slots; ++other) {
-    if (is_silent(other)) silent |= 1u << route().rail_of(other);
-  }
-  health_.report_silence(
-      route().rail_of(index), silent, route().rails,
-      unanswered_error(route(), sender_.served_by(index), slots_[index].timer, now_ns));
-}
-
 // On rails without open rounds no packets come, but a lost rail can only be told from a lost switch
 // by what comes on other rails. So questions go out on these too.
 void Worker::ask(uint32_t index, uint64_t now_ns) {
+  const JobRoute& route = sender_.route();
   ++counters_.queries;
   sender_.ask(index, slots_[index].epoch);
-  if (route().rails == 1 || now_ns - rails_asked_ns_ < options_.suspect_ns) return;
+  if (route.rails == 1 || now_ns - rails_asked_ns_ < options_.suspect_ns) return;
   rails_asked_ns_ = now_ns;
-  for (uint32_t rail = 0; rail < route().rails; ++rail) {
-    const uint32_t first = rail * route().shards;
-    if (rail != route().rail_of(index) && first < options_.slots)
+  for (uint32_t rail = 0; rail < route.rails; ++rail) {
+    const uint32_t first = rail * route.shards;
+    if (rail != route.rail_of(index) && first < options_.slots)
       sender_.ask(first, slots_[first].epoch);
   }
 }

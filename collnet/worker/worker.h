@@ -9,7 +9,7 @@
 //     SwitchHealth      whether the switch is there
 //     Stragglers        which ranks are missing
 //     PacketSender      where packets go
-//     recovery.h        what is needed to go on without the switch, or on another one
+//     slot.h            what a slot holds, and how a job goes on without its switch
 //
 // States:
 //   running   on a switch, or among the ranks (JobRoute::direct)
@@ -27,9 +27,7 @@
 #include "base/error.h"
 #include "collnet/worker/operation_queue.h"
 #include "collnet/worker/options.h"
-#include "collnet/worker/packet_sender.h"
 #include "collnet/worker/slot.h"
-#include "collnet/worker/stragglers.h"
 #include "collnet/worker/switch_health.h"
 
 namespace slime {
@@ -52,7 +50,6 @@ class Worker {
   bool done(uint64_t ticket) const { return operations_.done(ticket); }
   // A datagram that sap::decode() took.
   void on_packet(const sap::Header& header, std::span<const std::byte> payload, uint64_t now_ns);
-  void on_datagram(std::span<const std::byte> datagram, uint64_t now_ns);  // any bytes
   void poll(uint64_t now_ns);  // timers; call at least every millisecond
   void give_up(Error error);   // the first reason counts
 
@@ -76,23 +73,18 @@ class Worker {
  private:
   Worker(const WorkerOptions& options, Datagrams& network);
 
-  const JobRoute& route() const { return sender_.route(); }
-  bool is_of_job(const sap::Header& header);
   void begin_round(uint32_t index, uint64_t now_ns);
   void transmit(uint32_t index, uint64_t now_ns);
 
   void on_result(const sap::Header& header, std::span<const std::byte> payload, uint64_t now_ns);
   void on_reject(const sap::Header& header, uint32_t reason);
-  void answer_peer(const sap::Header& query);
 
   void on_timeout(uint32_t index, uint64_t now_ns);
-  bool is_silent(uint32_t index) const;
-  void check_silence(uint32_t index, uint64_t now_ns);
   void ask(uint32_t index, uint64_t now_ns);
 
   const WorkerOptions options_;
-  const SlotMemory memory_;
   std::vector<Slot> slots_;
+  const std::unique_ptr<std::byte[]> memory_;  // of the slots
   OperationQueue operations_;
   PacketSender sender_;
   Retransmission timers_;
@@ -104,5 +96,8 @@ class Worker {
   bool failed_ = false;
   Error failure_;
 };
+
+// For a datagram of any bytes.
+void deliver(Worker& worker, std::span<const std::byte> datagram, uint64_t now_ns);
 
 }  // namespace slime

@@ -1,12 +1,12 @@
 // What a worker keeps for its peers, and how it tells that a switch or a rank is missing.
-#include "collnet/worker/recovery.h"
+#include "collnet/worker/slot.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <vector>
 
-#include "collnet/worker/stragglers.h"
+#include "collnet/worker/branches.h"
 #include "collnet/worker/switch_health.h"
 #include "switch/protocol/check.h"
 

@@ -21,11 +21,11 @@ using Lanes = std::array<std::byte, 4 * kLanes>;
 struct Rank {
   Rank(DataType type, ReduceOp op, uint32_t formats, std::vector<std::byte> elements)
       : payload(type, op, kLanes, kRanks, number::HalfBits::k32, formats),
-        data(std::move(elements)),
-        buffers{.lanes = lanes.data(),
-                .flags = flags.data(),
-                .earlier = earlier.data(),
-                .finite = scratch.data()} {
+        data(std::move(elements)) {
+    slot.packet = packet_bytes.data();
+    slot.flags = flags.data();
+    slot.earlier = earlier.data();
+    slot.finite = scratch.data();
     restart(0);
   }
   void restart(uint64_t number) {
@@ -39,21 +39,16 @@ struct Rank {
   }
   // `next`: what this rank knows of the chunk after this one.
   void begin(const Chunk* next = nullptr, bool guesses = true) {
-    state.stage = next_stage(state, chunk, guesses);
-    sent = JobRoute{}.header(sap::Type::kContribution, 0, 0);
-    contribute(&state, chunk, next, buffers, &sent);
+    slot.state.stage = next_stage(slot.state, chunk, guesses);
+    slot.sent = JobRoute{}.header(sap::Type::kContribution, 0, 0);
+    contribute(&slot, chunk, next);
   }
-  std::span<const std::byte> packet() const {
-    return std::span(lanes).first(4 * size_t{sent.lanes});
-  }
-
   const Payload payload;
   std::vector<std::byte> data;
-  Lanes lanes{}, flags{}, earlier{}, scratch{};
-  const StageBuffers buffers;
-  ChunkState state;
+  std::array<std::byte, sap::kHeaderBytes + 4 * kLanes> packet_bytes{};
+  Lanes flags{}, earlier{}, scratch{};
+  Slot slot;
   Chunk chunk;
-  sap::Header sent;
 };
 
 // What a switch makes of 32-bit lanes.
@@ -65,24 +60,24 @@ struct Result {
   }
 };
 Result reduced(const Rank& one, const Rank& other) {
-  Result result{.header = one.sent};
+  Result result{.header = one.slot.sent};
   result.header.type = sap::Type::kResult;
-  EXPECT_EQ(one.sent.lanes, other.sent.lanes);
-  EXPECT_EQ(one.sent.cookie, other.sent.cookie);
-  for (uint32_t i = 0; i < one.sent.lanes; ++i) {
-    const uint32_t a = sap::wire::get32(&one.lanes[4 * i]);
-    const uint32_t b = sap::wire::get32(&other.lanes[4 * i]);
-    const bool is_signed = one.sent.format == sap::Format::kI32;
+  EXPECT_EQ(one.slot.sent.lanes, other.slot.sent.lanes);
+  EXPECT_EQ(one.slot.sent.cookie, other.slot.sent.cookie);
+  for (uint32_t i = 0; i < one.slot.sent.lanes; ++i) {
+    const uint32_t a = sap::wire::get32(&one.slot.lanes()[4 * i]);
+    const uint32_t b = sap::wire::get32(&other.slot.lanes()[4 * i]);
+    const bool is_signed = one.slot.sent.format == sap::Format::kI32;
     const bool less = is_signed ? static_cast<int32_t>(a) < static_cast<int32_t>(b) : a < b;
     const uint32_t max = less ? b : a;
     const uint32_t all[] = {a + b, less ? a : b, max, a | b};
-    sap::wire::put32(&result.lanes[4 * i], all[static_cast<int>(one.sent.op)]);
+    sap::wire::put32(&result.lanes[4 * i], all[static_cast<int>(one.slot.sent.op)]);
   }
   for (int i : {0, 1}) {
-    result.header.exponents[i] = std::max(one.sent.exponents[i], other.sent.exponents[i]);
+    result.header.exponents[i] = std::max(one.slot.sent.exponents[i], other.slot.sent.exponents[i]);
   }
-  result.header.special = one.sent.special | other.sent.special;
-  result.header.check = one.sent.check + other.sent.check;
+  result.header.special = one.slot.sent.special | other.slot.sent.special;
+  result.header.check = one.slot.sent.check + other.slot.sent.check;
   return result;
 }
 
@@ -108,13 +103,13 @@ struct Pair {
   Outcome round() {
     one.begin();
     other.begin();
-    EXPECT_EQ(one.state.stage, other.state.stage);
-    stages.push_back(one.state.stage);
+    EXPECT_EQ(one.slot.state.stage, other.slot.state.stage);
+    stages.push_back(one.slot.state.stage);
     const Result result = reduced(one, other);
     Outcome outcome{};
     for (Rank* const rank : {&one, &other}) {
-      EXPECT_TRUE(is_intact(rank->chunk, rank->sent, result.header, result.payload(), kRanks));
-      outcome = finish(&rank->state, rank->chunk, rank->buffers, result.header, result.payload());
+      EXPECT_TRUE(is_intact(rank->slot, rank->chunk, result.header, result.payload(), kRanks));
+      outcome = finish(&rank->slot, rank->chunk, result.header, result.payload());
     }
     return outcome;
   }
@@ -137,7 +132,7 @@ TEST(Stages, IntegersTakeOneRound) {
   EXPECT_EQ(pair.stages, Stages{Stage::kData});
   EXPECT_EQ(first_of<int32_t>(pair.one), 10);
   EXPECT_EQ(pair.one.data, pair.other.data);
-  EXPECT_EQ(pair.one.sent.special, sap::special::kUnknown) << "nobody knows what comes next";
+  EXPECT_EQ(pair.one.slot.sent.special, sap::special::kUnknown) << "nobody knows what comes next";
 }
 
 TEST(Stages, FloatsAgreeOnExponentsFirst) {
@@ -153,13 +148,12 @@ TEST(Stages, ExponentsOfTheNextChunkTravelWithTheData) {
   const Chunk next = pair.one.chunk;
   pair.one.begin(&next);
   pair.other.begin(&next);
-  EXPECT_EQ(pair.one.sent.special & sap::special::kUnknown, 0);
+  EXPECT_EQ(pair.one.slot.sent.special & sap::special::kUnknown, 0);
   const Result result = reduced(pair.one, pair.other);
-  EXPECT_EQ(
-      finish(&pair.one.state, pair.one.chunk, pair.one.buffers, result.header, result.payload()),
-      Outcome::kDelivered);
-  EXPECT_TRUE(pair.one.state.agreed);
-  EXPECT_EQ(next_stage(pair.one.state, next, true), Stage::kData);
+  EXPECT_EQ(finish(&pair.one.slot, pair.one.chunk, result.header, result.payload()),
+            Outcome::kDelivered);
+  EXPECT_TRUE(pair.one.slot.state.agreed);
+  EXPECT_EQ(next_stage(pair.one.slot.state, next, true), Stage::kData);
 }
 
 TEST(Stages, NanAndInfinitiesTakeARoundOfFlags) {
@@ -215,7 +209,7 @@ TEST(Stages, ExponentsThatStayedAreGuessed) {
   EXPECT_EQ(pair.round(), Outcome::kDelivered);
   EXPECT_EQ(pair.stages, Stages{Stage::kGuess});
   EXPECT_EQ(first_of<float>(pair.one), 3);
-  EXPECT_FALSE(pair.one.state.agreed);
+  EXPECT_FALSE(pair.one.slot.state.agreed);
 
   again(64);
   EXPECT_EQ(pair.round(), Outcome::kWrongGuess);
@@ -246,7 +240,7 @@ TEST(Stages, ResultsThatDoNotFitAreDamaged) {
   const auto holds = [&](auto change) {
     Result result = right;
     change(result);
-    return is_intact(pair.one.chunk, pair.one.sent, result.header, result.payload(), kRanks);
+    return is_intact(pair.one.slot, pair.one.chunk, result.header, result.payload(), kRanks);
   };
   EXPECT_TRUE(holds([](Result&) {}));
   EXPECT_FALSE(holds([](Result& r) { r.lanes[5] ^= std::byte{1}; }));

@@ -828,7 +828,7 @@ TEST(Worker, AMaximumOfFewerOrMoreContributionsIsNotTaken) {
     header.check = contributions * sap::salt(header);
     sap::encode(header, sent.last.data());
     const std::vector<std::byte> result = sent.last;
-    (*worker)->on_datagram(result, 2);
+    deliver(**worker, result, 2);
   }
   EXPECT_TRUE((*worker)->done(ticket));
   EXPECT_EQ((*worker)->counters().corrupt, 3u);

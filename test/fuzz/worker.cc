@@ -56,7 +56,7 @@ class WorkerBench {
         return start();
       case 1: {
         const std::vector<std::byte> datagram = copy(input_.bytes(input_.below(120)));
-        return worker_->on_datagram(datagram, now_ns_);
+        return deliver(*worker_, datagram, now_ns_);
       }
       case 2:
         now_ns_ += uint64_t{input_.take<uint16_t>()} * 1'000'000;
@@ -126,7 +126,7 @@ class WorkerBench {
     sap::encode(header, answer.data());
     if (dice == 48)
       answer[input_.below(sap::kHeaderBytes)] ^= static_cast<std::byte>(input_.take<uint8_t>());
-    worker_->on_datagram(answer, now_ns_);
+    deliver(*worker_, answer, now_ns_);
   }
 
   void small() {
@@ -143,7 +143,7 @@ class WorkerBench {
     std::vector<std::byte> bytes(sap::kHeaderBytes + 4 * size_t{header.lanes});
     sap::encode(header, bytes.data());
     if (header.lanes == 1) sap::wire::put32(&bytes[sap::kHeaderBytes], input_.below(8));
-    worker_->on_datagram(bytes, now_ns_);
+    deliver(*worker_, bytes, now_ns_);
   }
 
   // As the session does; what the other ranks say of their epochs is theirs.

@@ -305,7 +305,7 @@ void Simulation::land(const Flight& flight) {
   if (node >= kWorkerNode) {
     const uint32_t rank = node - kWorkerNode;
     if (stopped_[rank]) return;
-    if (!for_shard) return workers_[rank]->on_datagram(flight.bytes, now_ns_);
+    if (!for_shard) return deliver(*workers_[rank], flight.bytes, now_ns_);
     if (ranks_.empty()) return;
   } else if (switches_.empty()) {
     return;

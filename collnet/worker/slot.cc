@@ -1,9 +1,9 @@
-#include "collnet/worker/recovery.h"
+#include "collnet/worker/slot.h"
 
 #include <cstring>
 
+#include "collnet/payload/special_values.h"
 #include "switch/protocol/check.h"
-#include "switch/protocol/slot_machine.h"
 
 namespace slime {
 
@@ -25,6 +25,25 @@ std::span<const std::byte> KeptResult::packet_for(const JobRoute& route, uint32_
   header_->check += contributors * (sap::salt(*header_) - old_salt);
   sap::encode(*header_, packet_);
   return {packet_, sap::kHeaderBytes + 4 * size_t{header_->lanes}};
+}
+
+std::unique_ptr<std::byte[]> give_memory(std::span<Slot> slots, uint32_t lanes) {
+  const auto rounded = [](size_t bytes) { return (bytes + 63) / 64 * 64; };
+  const size_t packet_bytes = rounded(sap::kHeaderBytes + 4 * size_t{lanes});
+  const size_t lanes_bytes = rounded(4 * size_t{lanes});
+  const size_t flags_bytes = rounded(4 * size_t{flag_lanes_for(most_floats(lanes))});
+  const size_t slot_bytes = 2 * packet_bytes + flags_bytes + lanes_bytes;
+  auto memory = std::make_unique<std::byte[]>(slots.size() * slot_bytes + lanes_bytes);
+  std::byte* at = memory.get() + lanes_bytes;
+  for (Slot& slot : slots) {
+    slot.packet = at;
+    slot.kept.use(at + packet_bytes);
+    slot.flags = at + 2 * packet_bytes;
+    slot.earlier = slot.flags + flags_bytes;
+    slot.finite = memory.get();
+    at += slot_bytes;
+  }
+  return memory;
 }
 
 std::optional<uint32_t> rank_ahead(std::span<const uint32_t> epochs, uint32_t slots, uint32_t slot,
