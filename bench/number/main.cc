@@ -10,7 +10,6 @@
 #include "bench/common/statistics.h"
 #include "collnet/number/kernels.h"
 #include "collnet/number/number.h"
-#include "collnet/number/weights.h"
 
 namespace slime::bench {
 namespace {

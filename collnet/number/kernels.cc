@@ -1,6 +1,9 @@
 #include "collnet/number/kernels.h"
 
+#include <array>
 #include <type_traits>
+
+#include "switch/protocol/check.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -52,6 +55,23 @@ constexpr SimdTables<Kernels> kLevels(&portable::kBodies, &avx2::kBodies, &avx51
 constexpr SimdTables<Kernels> kLevels(&portable::kBodies);
 #endif
 
+constexpr size_t kPayloadBytes = size_t{4} * sap::kMaxLanes;
+
+template <typename T>
+constexpr auto table() {
+  std::array<T, kPayloadBytes / sizeof(T)> weights{};
+  for (uint32_t s = 0; s < weights.size(); ++s) {
+    weights[s] = static_cast<T>(sizeof(T) == 8 ? sap::weight64(s) : sap::weight(s));
+  }
+  return weights;
+}
+
+constexpr auto kOf8 = table<uint8_t>();
+constexpr auto kOf16 = table<uint16_t>();
+constexpr auto kOf32 = table<uint32_t>();
+constexpr auto kOf64 = table<uint64_t>();
+constexpr const void* kTables[] = {kOf8.data(), kOf16.data(), kOf32.data(), kOf64.data()};
+
 }  // namespace
 
 const SimdTables<Kernels>& kernel_levels() { return kLevels; }
@@ -59,6 +79,10 @@ const SimdTables<Kernels>& kernel_levels() { return kLevels; }
 const Kernels& kernels() {
   static const Kernels& chosen = kLevels.best();
   return chosen;
+}
+
+const std::byte* weights(size_t width_log2, size_t first) {
+  return static_cast<const std::byte*>(kTables[width_log2]) + (first << width_log2);
 }
 
 }  // namespace slime::number

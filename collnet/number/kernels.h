@@ -47,4 +47,8 @@ const Kernels& kernels();  // the best that this processor has
 // For the choice, and for tests.
 const SimdTables<Kernels>& kernel_levels();
 
+// The weights of switch/protocol/check.h for numbers of 2^width_log2 bytes, from number `first` on,
+// for a payload of any length.
+const std::byte* weights(size_t width_log2, size_t first);
+
 }  // namespace slime::number

@@ -75,20 +75,14 @@ void from_words(Encoding encoding, const std::byte* words, uint32_t count, std::
   }
 }
 
-void to_upper_words(const std::byte* elements, uint32_t count, std::byte* words) {
-  for (uint32_t i = 0; i < count; ++i) {
-    put32(words + size_t{4} * i, static_cast<uint32_t>(load64(elements + size_t{8} * i) >> 32));
-  }
-}
-
-void to_lower_words(ReduceOp op, const std::byte* elements, uint32_t count, const std::byte* upper,
-                    std::byte* words) {
+void to_half_words(ReduceOp op, const std::byte* elements, uint32_t count, const std::byte* upper,
+                   std::byte* words) {
   const uint32_t neutral = op == ReduceOp::kMin ? ~0u : 0;
   for (uint32_t i = 0; i < count; ++i) {
     const size_t at = size_t{4} * i;
     const uint64_t value = load64(elements + size_t{8} * i);
-    const bool counts = static_cast<uint32_t>(value >> 32) == get32(upper + at);
-    put32(words + at, counts ? static_cast<uint32_t>(value) : neutral);
+    const auto high = static_cast<uint32_t>(value >> 32), low = static_cast<uint32_t>(value);
+    put32(words + at, !upper ? high : high == get32(upper + at) ? low : neutral);
   }
 }
 

@@ -46,10 +46,9 @@ void to_words(Encoding encoding, DataType type, const std::byte* elements, uint3
               std::byte* words);
 void from_words(Encoding encoding, const std::byte* words, uint32_t count, std::byte* elements);
 
-// kTwoRounds only. `upper`: the result of the first round.
-void to_upper_words(const std::byte* elements, uint32_t count, std::byte* words);
-void to_lower_words(ReduceOp op, const std::byte* elements, uint32_t count, const std::byte* upper,
-                    std::byte* words);
+// kTwoRounds only. `upper`: the result of the first round; nullptr: this is the first.
+void to_half_words(ReduceOp op, const std::byte* elements, uint32_t count, const std::byte* upper,
+                   std::byte* words);
 void from_two_rounds(const std::byte* upper, const std::byte* lower, uint32_t count,
                      std::byte* elements);
 

@@ -73,14 +73,9 @@ uint32_t Payload::pack(const std::byte* elements, uint32_t count, const Scales& 
   return image_of(lanes, count);
 }
 
-void Payload::pack_upper(const std::byte* elements, uint32_t count, std::byte* lanes) const {
-  to_upper_words(elements, count, lanes);
-  clear_tail(lanes, count);
-}
-
-void Payload::pack_lower(const std::byte* elements, uint32_t count, const std::byte* upper,
-                         std::byte* lanes) const {
-  to_lower_words(op_, elements, count, upper, lanes);
+void Payload::pack_half(const std::byte* elements, uint32_t count, const std::byte* upper,
+                        std::byte* lanes) const {
+  to_half_words(op_, elements, count, upper, lanes);
   clear_tail(lanes, count);
 }
 

@@ -20,6 +20,7 @@ struct Scales {
   int8_t exponents[2] = {sap::kExponentOfZero, sap::kExponentOfZero};
   uint8_t special = 0;
 };
+
 class Payload {
  public:
   Payload() = default;
@@ -48,10 +49,10 @@ class Payload {
   void unpack(const std::byte* lanes, uint32_t count, const Scales& scales,
               std::byte* elements) const;
 
-  // In two rounds (encoding.h). The first has as many lanes as the second; `upper` is its result.
-  void pack_upper(const std::byte* elements, uint32_t count, std::byte* lanes) const;
-  void pack_lower(const std::byte* elements, uint32_t count, const std::byte* upper,
-                  std::byte* lanes) const;
+  // In two rounds (encoding.h) of equally many lanes. `upper`: the result of the first; nullptr:
+  // this is the first.
+  void pack_half(const std::byte* elements, uint32_t count, const std::byte* upper,
+                 std::byte* lanes) const;
 
   // Whether numbers are lost beside much larger ones of the same block. NCCL hands over whole
   // chunks: behind the user's elements lies what an earlier operation left there, of any size. So a

@@ -43,7 +43,7 @@ uint32_t pack_data(Slot* slot, const Chunk& chunk, Scales* said) {
   const std::byte* const elements = finite(*slot, chunk);
   slot->sent.lanes = payload.lanes_for(chunk.count);
   if (state.upper) {
-    payload.pack_lower(elements, chunk.count, slot->earlier, slot->lanes());
+    payload.pack_half(elements, chunk.count, slot->earlier, slot->lanes());
     return 0;
   }
   if (state.fine) return payload.pack_fine(elements, chunk.count, slot->earlier, slot->lanes());
@@ -120,7 +120,7 @@ void contribute(Slot* slot, const Chunk& chunk, const Chunk* next) {
     case Stage::kUpper:
       header.format = format_of_upper(payload.type());
       header.lanes = payload.lanes_for(chunk.count);
-      payload.pack_upper(chunk.from, chunk.count, lanes);
+      payload.pack_half(chunk.from, chunk.count, nullptr, lanes);
       break;
     case Stage::kGuess:
       slot->state.scales = slot->state.last;

@@ -7,7 +7,6 @@
 #include <string>
 #include <tuple>
 
-#include "collnet/number/weights.h"
 #include "test/collnet/number/support.h"
 
 namespace slime::number {

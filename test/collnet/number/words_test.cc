@@ -232,11 +232,11 @@ TEST(Words, WhatNoNumberFillsIsZero) {
   };
   tail(DataType::kInt8, Op::kSum, 1, pack);
   tail(DataType::kInt64, Op::kSum, 3, pack);
-  tail(DataType::kInt64, Op::kMax, 1,
-       [&](const Payload& payload, std::byte* lanes) { payload.pack_upper(elements, 1, lanes); });
-  tail(DataType::kInt64, Op::kMax, 1, [&](const Payload& payload, std::byte* lanes) {
-    payload.pack_lower(elements, 1, upper, lanes);
-  });
+  for (const std::byte* const earlier : {static_cast<const std::byte*>(nullptr), &upper[0]}) {
+    tail(DataType::kInt64, Op::kMax, 1, [&](const Payload& payload, std::byte* lanes) {
+      payload.pack_half(elements, 1, earlier, lanes);
+    });
+  }
 }
 
 // Guesses, flags and upper words of the operation before on the same slot are forgotten.
