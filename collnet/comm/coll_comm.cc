@@ -15,41 +15,55 @@ constexpr uint64_t kMissingNs = 4'000'000'000;  // a rank that all switches miss
 // How long members wait for each other at the end, and for one that has gone to matter.
 constexpr uint64_t kGraceNs = 1'000'000'000;
 
+Error no_first_sum(const SwitchAttachment& attachment) {
+  const std::string control = attachment.named().control.to_string();
+  if (!attachment.on_switch()) {
+    return make_error(Status::kTimeout, 0,
+                      "without the switch at %s the ranks sum up for each other, but no sum "
+                      "came within 5 s; does a firewall let UDP through between them?",
+                      control.c_str());
+  }
+  const ShardPorts data = attachment.data();
+  return make_error(Status::kTimeout, 0,
+                    "the switch at %s answers, but no sum came back over UDP within 5 s "
+                    "from its data address, %s; does this host reach that (the switch's "
+                    "data.listen), and does a firewall let UDP through?",
+                    control.c_str(), control::shard_range(data.first, data.count).c_str());
+}
+
 }  // namespace
 
-// The parts are made by functions that return them. From the first sum on, packets arrive by
-// on_datagram(), so that needs the object.
+// From the first sum on, packets arrive by on_datagram(), so that needs the object.
 Result<std::unique_ptr<CollComm>> CollComm::connect(Fabric& fabric, int device, Listener& listener,
                                                     std::span<const Handle> handles, uint32_t rank,
                                                     uint64_t advice, const CommOptions& options) {
   const std::string name = "CollNet on " + fabric.device(device)->properties().name + ", rank " +
                            std::to_string(rank) + " of " + std::to_string(handles.size());
-  const uint64_t deadline_ns =
-      fabric.clock().now_ns() + static_cast<uint64_t>(fabric.settings().connect_timeout * 1e9);
-  const SetupOptions setup{.name = name,
-                           .device = device,
-                           .advice = advice,
-                           .comm = options,
-                           .deadline_ns = deadline_ns};
-  const auto named = [&](Error error) {
-    error.what = name + ": " + error.what;
-    return fail(std::move(error));
-  };
-  auto parts = set_up_members(fabric, setup, listener, handles, rank);
-  if (!parts) return named(std::move(parts.error()));
-  std::unique_ptr<CollComm> comm(new CollComm(fabric, std::move(*parts)));
-  auto agreed = agree(*comm->ring_, comm->try_sums(deadline_ns), "a first sum", deadline_ns);
-  if (!agreed) return named(std::move(agreed.error()));
+  Setup setup{
+      .fabric = fabric,
+      .device = device,
+      .advice = advice,
+      .options = options,
+      .deadline = Deadline(fabric.clock(), seconds_to_ns(fabric.settings().connect_timeout))};
+  setup.config->name = name;
+  std::unique_ptr<CollComm> comm;
+  auto done = set_up_members(setup, listener, handles, rank);
+  if (done) {
+    comm.reset(new CollComm(setup));
+    done = agree(*comm->ring_, comm->try_sums(setup.left_ns()), "a first sum", setup.deadline);
+  }
+  if (!done)
+    return fail(Error{done.error().status, done.error().code, name + ": " + done.error().what});
   comm->connected_ = true;
   comm->config_->keeper->schedule(comm.get(), fabric.clock().now_ns());
   return comm;
 }
 
-CollComm::CollComm(Fabric& fabric, CommParts parts)
-    : fabric_(fabric),
-      ring_(std::move(parts.ring)),
-      config_(std::move(parts.config)),
-      attachments_(std::move(parts.attachments)),
+CollComm::CollComm(Setup& setup)
+    : clock_(setup.fabric.clock()),
+      ring_(std::move(setup.ring)),
+      config_(std::move(setup.config)),
+      attachments_(std::move(setup.attachments)),
       fallback_(*ring_, *config_, attachments_, spread_) {
   held_.reserve(Worker::kMaxOperations);
   fallback_.spread_anew();
@@ -71,7 +85,7 @@ CollComm::~CollComm() {
 
 template <typename Condition>
 void CollComm::serve_until(Condition ended) {
-  (void)step_until(fabric_.clock(), fabric_.clock().now_ns() + kGraceNs, [&](uint64_t now_ns) {
+  (void)step_until(clock_, Deadline(clock_, kGraceNs), [&](uint64_t now_ns) {
     if (ended(now_ns)) return true;
     config_->port->receive(*this, now_ns);
     config_->port->flush();
@@ -97,19 +111,19 @@ void CollComm::give_up(Error error) {
 
 // One sum over each switch, to see that packets come through. It takes a ticket, but is no
 // operation that is cut over the switches.
-Result<void> CollComm::try_sums(uint64_t deadline_ns) {
+Result<void> CollComm::try_sums(uint64_t left_ns) {
   std::vector<int32_t> ones(attachments_.size(), 1);
   uint64_t ticket = tickets_++;
-  const uint64_t now_ns = fabric_.clock().now_ns();
+  const uint64_t now_ns = clock_.now_ns();
   for (size_t i = 0; i < attachments_.size(); ++i) {
     const Operation operation{.send = &ones[i], .receive = &ones[i], .count = 1};
     (void)attachments_[i]->worker().start(operation, now_ns, &ticket);
   }
-  (void)step_until(fabric_.clock(), std::min(deadline_ns, now_ns + kTrialTimeoutNs),
-                   [&](uint64_t step_ns) {
-                     progress(step_ns);
-                     return failed_ || done(ticket);
-                   });
+  const Deadline end(clock_, std::min(left_ns, kTrialTimeoutNs));
+  (void)step_until(clock_, end, [&](uint64_t step_ns) {
+    progress(step_ns);
+    return failed_ || done(ticket);
+  });
   if (failed_) return fail(failure_);
   for (size_t i = 0; i < attachments_.size(); ++i) {
     const SwitchAttachment& attachment = *attachments_[i];
@@ -125,7 +139,7 @@ Result<void> CollComm::try_sums(uint64_t deadline_ns) {
 // not belong to the operations that this rank has announced.
 Status CollComm::start(const Operation& operation, uint64_t* ticket) {
   const std::lock_guard lock(mutex_);
-  const uint64_t now_ns = fabric_.clock().now_ns();
+  const uint64_t now_ns = clock_.now_ns();
   if (failed_) return status();
   if (!Payload::supports(operation.type, operation.op)) return Status::kUnsupported;
   const auto room = [&](const auto& one) { return one->worker().room() > held_.size(); };
@@ -170,7 +184,7 @@ bool CollComm::done(uint64_t ticket) const {
 // Every call moves packets of all operations, because NCCL tests the oldest only.
 Status CollComm::test(uint64_t ticket, bool* is_done) {
   const std::lock_guard lock(mutex_);
-  called_ns_ = fabric_.clock().now_ns();
+  called_ns_ = clock_.now_ns();
   progress(called_ns_);
   *is_done = done(ticket);
   return *is_done ? Status::kOk : status();
@@ -263,7 +277,7 @@ void CollComm::warn_of_missing(const std::string& ranks, uint64_t now_ns) {
 // does nothing.
 uint64_t CollComm::run_due(uint64_t now_ns) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (lock) now_ns = fabric_.clock().now_ns();  // NCCL's thread may have been here since
+  if (lock) now_ns = clock_.now_ns();  // NCCL's thread may have been here since
   if (!lock || now_ns - called_ns_ < kCalledNs) return now_ns + kCalledNs;
   progress(now_ns);
   // Where the ranks sum up for each other, one that is not called serves the others all the same.
@@ -282,7 +296,7 @@ void CollComm::on_datagram(std::span<const std::byte> datagram, const SocketAddr
   if (sap::decode(datagram, &header) != sap::Fault::kNone) return;
   SwitchAttachment* found = attachments_.front().get();
   for (const auto& attachment : attachments_) {
-    if (!attachment->is_of_job(header)) continue;
+    if (!attachment->job().route.names(header)) continue;
     found = attachment.get();
     if (header.token == attachment->job().route.token) break;
   }

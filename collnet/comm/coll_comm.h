@@ -46,7 +46,7 @@ class CollComm final : private DatagramUser, private BackgroundTask {
   uint64_t results();     // of the report, without the rest
 
  private:
-  CollComm(Fabric& fabric, CommParts parts);
+  explicit CollComm(Setup& setup);
 
   // When one attachment fails, all stop: the first reason counts.
   Status status() const { return failed_ ? failure_.status : Status::kOk; }
@@ -62,13 +62,13 @@ class CollComm final : private DatagramUser, private BackgroundTask {
   uint64_t run_due(uint64_t now_ns) override;
   void on_datagram(std::span<const std::byte> datagram, const SocketAddress& from,
                    uint64_t now_ns) override;
-  Result<void> try_sums(uint64_t deadline_ns);
+  Result<void> try_sums(uint64_t left_ns);
   // Receives and answers until `ended`, a second at most.
   template <typename Condition>
   void serve_until(Condition ended);
   void wait_for_members();
 
-  Fabric& fabric_;
+  const Clock& clock_;
   const std::unique_ptr<Ring> ring_;
   const std::unique_ptr<CommConfig> config_;
   Attachments attachments_;

@@ -1,7 +1,11 @@
-// What the attachments of a communicator to its switches have in common. It outlives them.
+// What the attachments of a communicator to its switches have in common, and what they ask the
+// switches for. It outlives them.
+//
+// Thread rules: written while the communicator is set up; later one thread, the communicator's.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +17,11 @@
 #include "switch/protocol/client.h"
 
 namespace slime {
+
+struct JobShape {
+  uint32_t slots = 0, lanes = 0;
+  uint32_t formats = sap::kKnownFormats;  // a bit each
+};
 
 struct CommConfig {
   std::string name;  // of the communicator, for messages: "CollNet on eth0, rank 1 of 4"
@@ -30,6 +39,15 @@ struct CommConfig {
   bool is_tree() const { return job.branches.size() > 1; }
   // The rank that asks the switch of this rank for jobs.
   uint32_t leader() const { return job.branches[job.branch].ranks.front(); }
+
+  // A job at switch `index`, over these rails of `port`, for the ranks below that switch. On a tree
+  // this is the part of one leaf; elsewhere only `part` of it counts.
+  control::JoinTree job_request(uint32_t index, std::span<const uint32_t> rails,
+                                const JobShape& wanted, const JobShape& least) const;
+  // Asks for `wanted`, or as little as a worker can do with, and waits for the answer.
+  Result<control::JobGrant> request_job(SwitchClient& client, uint32_t index,
+                                        std::span<const uint32_t> rails, const JobShape& wanted,
+                                        uint64_t timeout_ns) const;
 };
 
 }  // namespace slime

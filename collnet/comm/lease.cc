@@ -1,5 +1,6 @@
 #include "collnet/comm/lease.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -7,11 +8,22 @@
 namespace slime {
 namespace {
 
-constexpr uint64_t kTimeoutNs = 1'000'000'000;  // of one question to the switch
-constexpr uint32_t kPerLease = 3;               // heartbeats: two may be lost
+constexpr uint64_t kRenewNs = 1'000'000'000;  // of one question to the switch
+constexpr uint32_t kPerLease = 3;             // heartbeats: two may be lost
+
+// Of Reattachment.
+constexpr uint64_t kAskNs = 2'000'000'000;     // of connecting, and of each question
+constexpr uint64_t kStepNs = 1'000'000;        // between two looks for an answer
+constexpr uint64_t kAskAgainNs = 20'000'000;   // while the tree is not complete
+constexpr uint64_t kAgainNs = 100'000'000;     // after a failure, while the others still wait
+constexpr uint64_t kSettleNs = 2'000'000'000;  // then all leaves have granted or refused
 
 uint64_t pause_of(const LeaseTerms& terms) {
   return uint64_t{terms.lease_ms} * 1'000'000 / kPerLease;
+}
+
+uint64_t after(uint64_t now_ns, uint64_t pause_ns) {
+  return pause_ns == Reattachment::kWhenTold ? UINT64_MAX : now_ns + pause_ns;
 }
 
 }  // namespace
@@ -25,7 +37,7 @@ Lease::Lease(LeaseTerms terms, std::unique_ptr<SwitchClient> client,
 Lease::~Lease() {
   keeper_->cancel(this);
   if (!client_ || lapsing_) return;  // the lease runs out by itself
-  (void)client_->close_job(terms_.job, kTimeoutNs);
+  (void)client_->close_job(terms_.job, kRenewNs);
 }
 
 uint64_t Lease::run_due(uint64_t now_ns) {
@@ -45,13 +57,150 @@ uint64_t Lease::run_due(uint64_t now_ns) {
 // have been restarted, which is what the answer then says.
 Result<control::JobState> Lease::renew() {
   if (!client_) {
-    auto client = SwitchClient::open(terms_.address, terms_.who, kTimeoutNs);
+    auto client = SwitchClient::open(terms_.address, terms_.who, kRenewNs);
     if (!client) return fail(std::move(client.error()));
     client_ = std::move(*client);
   }
-  auto state = client_->heartbeat(terms_.job, kTimeoutNs);
+  auto state = client_->heartbeat(terms_.job, kRenewNs);
   if (!state) client_.reset();  // the next heartbeat connects again
   return state;
+}
+
+// Reattachment ------------------------------------------------------------------------------------
+
+Reattachment::Reattachment(const LeaseTerms& terms, control::JoinTree wanted, uint64_t pause_ns,
+                           uint64_t now_ns)
+    : terms_(terms),
+      wanted_(std::move(wanted)),
+      of_tree_(wanted_.branches > 1),
+      pause_ns_(pause_ns),
+      due_ns_(after(now_ns, pause_ns)) {}
+
+Reattachment::~Reattachment() {
+  if (client_ && grant_) (void)client_->close_job(grant_->job, kAskNs);
+}
+
+void Reattachment::poll(uint64_t now_ns) {
+  if (stage_ == Stage::kGranted || stage_ == Stage::kLeafReady || now_ns < due_ns_) return;
+  due_ns_ = now_ns + kStepNs;
+  const Status status = step(now_ns);
+  if (status != Status::kOk && status != Status::kAgain) retry_or_pause(now_ns);
+}
+
+// Connects; closes the job that was lost, because the switch may still have it; asks for the new
+// one.
+Status Reattachment::step(uint64_t now_ns) {
+  if (stage_ == Stage::kPausing) {
+    auto client = SwitchClient::start(terms_.address, terms_.who, kAskNs);
+    if (!client) {
+      error_ = std::move(client.error());
+      return error_.status;
+    }
+    client_ = std::move(*client);
+    return ask(control::CloseJob{terms_.job}, Stage::kClosing);
+  }
+  const Status status = client_->progress(&error_);
+  if (status != Status::kOk) return status;
+  if (stage_ == Stage::kAsking) return take_answer(now_ns);
+  // That it knows no such job is an answer like any other: it was started again.
+  if (!of_tree_ || told_to_ask_) return ask_for_job();
+  stage_ = Stage::kLeafReady;
+  return Status::kOk;
+}
+
+Status Reattachment::ask(const control::Message& request, Stage stage) {
+  stage_ = stage;
+  return client_->post(request, kAskNs, &error_);
+}
+
+Status Reattachment::ask_for_job() {
+  return of_tree_ ? ask(wanted_, Stage::kAsking) : ask(wanted_.part, Stage::kAsking);
+}
+
+// A connection to a leaf that is ready is used; otherwise a new one is made at once.
+void Reattachment::ask_now(uint64_t tree, uint64_t now_ns) {
+  wanted_.tree = tree;
+  told_to_ask_ = true;
+  until_ns_ = now_ns + kTreeNs;
+  if (stage_ == Stage::kLeafReady && ask_for_job() == Status::kOk) {
+    due_ns_ = now_ns;
+  } else {
+    disconnect(now_ns);
+  }
+}
+
+// A refusal ends this try. "Wait" means that other leaves have not been asked yet: asking again
+// changes nothing at the switch, so the question is repeated until it is granted.
+Status Reattachment::take_answer(uint64_t now_ns) {
+  if (const auto* const refused = std::get_if<control::Refused>(&client_->answer())) {
+    warn_once(client_->error_of(*refused,
+                                of_tree_ ? control::Type::kJoinTree : control::Type::kCreateJob));
+    told_to_ask_ = false;
+    return Status::kRemote;
+  }
+  if (std::holds_alternative<control::TreeWait>(client_->answer())) {
+    due_ns_ = now_ns + kAskAgainNs;
+    if (now_ns < until_ns_) return ask_for_job();
+    error_ = make_error(Status::kTimeout, 0, "the tree was not complete in time");
+    return Status::kTimeout;
+  }
+  const auto* const grant = std::get_if<control::JobGrant>(&client_->answer());
+  if (grant == nullptr || !is_as_wanted(*grant)) {
+    error_ = make_error(Status::kRemote, 0, "it grants another job than the one it was asked for");
+    return Status::kRemote;
+  }
+  grant_ = *grant;
+  granted_ns_ = now_ns;
+  stage_ = Stage::kGranted;
+  return Status::kOk;
+}
+
+bool Reattachment::is_as_wanted(const control::JobGrant& grant) const {
+  return grant.slots == wanted_.part.slots_wanted && grant.lanes == wanted_.part.lanes_wanted &&
+         grant.formats == wanted_.part.formats_wanted;
+}
+
+bool Reattachment::granted(uint64_t now_ns) const {
+  return grant_ && (!of_tree_ || now_ns - granted_ns_ >= kSettleNs);
+}
+
+void Reattachment::give_back(const Error& why, uint64_t now_ns) {
+  if (!grant_) return;
+  warn_once(why);
+  pause(now_ns);
+}
+
+void Reattachment::warn_once(const Error& why) {
+  if (std::exchange(warned_, true)) return;
+  SLIME_INFO("CollNet: the switch at %s is there again, but: %s",
+             terms_.address.to_string().c_str(), why.what.c_str());
+}
+
+// A leaf that is just being started refuses connections for a moment, and the others wait for it.
+void Reattachment::retry_or_pause(uint64_t now_ns) {
+  if (told_to_ask_ && now_ns < until_ns_) return disconnect(now_ns + kAgainNs);
+  if (told_to_ask_) warn_once(error_);
+  pause(now_ns);
+}
+
+void Reattachment::pause(uint64_t now_ns) {
+  told_to_ask_ = false;
+  if (pause_ns_ != kWhenTold) pause_ns_ = std::min(2 * pause_ns_, kLongestPauseNs);
+  disconnect(after(now_ns, pause_ns_));
+}
+
+// What it was granted in the meantime is closed; should that be lost, then before the next try.
+void Reattachment::disconnect(uint64_t due_ns) {
+  if (grant_) {
+    terms_.job = grant_->job;
+    if (ask(control::CloseJob{grant_->job}, Stage::kClosing) == Status::kOk) {
+      (void)client_->progress(&error_);
+    }
+  }
+  grant_.reset();
+  client_.reset();
+  stage_ = Stage::kPausing;
+  due_ns_ = due_ns;
 }
 
 }  // namespace slime

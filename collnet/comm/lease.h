@@ -1,11 +1,10 @@
-// Keeps a job alive on its switch by heartbeats, and closes it at the end.
-//
-// Threads: run_due() runs in the housekeeper's; let_lapse() may be called meanwhile. All else
-// belongs to the communicator's thread.
+// The leader's side of a job on a switch: Lease keeps a job alive there, and Reattachment asks a
+// lost switch for a new one.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <optional>
 
 #include "base/housekeeper.h"
 #include "switch/protocol/client.h"
@@ -19,6 +18,10 @@ struct LeaseTerms {
   uint32_t lease_ms = 0;
 };
 
+// Keeps a job alive on its switch by heartbeats, and closes it at the end.
+//
+// Threads: run_due() runs in the housekeeper's; let_lapse() may be called meanwhile. All else
+// belongs to the communicator's thread.
 class Lease final : private BackgroundTask {
  public:
   Lease(LeaseTerms terms, std::unique_ptr<SwitchClient> client,
@@ -39,6 +42,79 @@ class Lease final : private BackgroundTask {
   std::atomic<bool> lapsing_{false};
   bool warned_ = false;
   const std::shared_ptr<Housekeeper> keeper_;
+};
+
+// Asks a lost switch now and then for a job like the one that was lost.
+//
+// States:
+//   pausing     until the next try
+//   closing     connected, and the job that was lost is closed
+//   leaf ready  on a tree, the leaf answers, and the other ranks must be told to ask theirs
+//   asking      for the job; on a tree, again and again until all leaves have been asked
+//   granted     the grant and the connection wait to be taken, or are given back
+// On a tree, the first rank of each leaf has one, and they must ask at once: each leaf waits for
+// the others for a few seconds only. So rank 0's stops when its leaf is there (leaf_ready()), and
+// all of them ask when told to (ask_now()).
+//
+// Never waits: poll() moves one question or answer at most. Thread rules: one thread, the
+// communicator's.
+class Reattachment {
+ public:
+  static constexpr uint64_t kWhenTold = UINT64_MAX;
+  static constexpr uint64_t kLongestPauseNs = 60'000'000'000;
+  // For all leaves of a tree to join: longer than the switches wait (jobs.tree_s), and 2 s.
+  static constexpr uint64_t kTreeNs = 15'000'000'000;
+
+  // `terms`: of the job that was lost, which is closed first if the switch still has it: its memory
+  // is wanted again. `wanted`: the new job, of which only the part counts if there is one branch;
+  // nothing less will do. `pause_ns`: before the first try; doubled for each that fails, up to
+  // kLongestPauseNs. kWhenTold: only ask_now() begins one.
+  Reattachment(const LeaseTerms& terms, control::JoinTree wanted, uint64_t pause_ns,
+               uint64_t now_ns);
+  ~Reattachment();  // gives back what was not taken
+  Reattachment(const Reattachment&) = delete;
+  Reattachment& operator=(const Reattachment&) = delete;
+
+  void poll(uint64_t now_ns);
+  // The leaf answers; the other ranks must be told.
+  bool leaf_ready() const { return stage_ == Stage::kLeafReady; }
+  // To ask for a part of a tree of this name, from now on, until it is granted or refused or the
+  // others cannot wait any more.
+  void ask_now(uint64_t tree, uint64_t now_ns);
+  // Whether there is a grant, and on a tree so old a one that all leaves must have answered. The
+  // connection that the promise came over is its lease's.
+  bool granted(uint64_t now_ns) const;
+  const std::optional<control::JobGrant>& grant() const { return grant_; }
+  std::unique_ptr<SwitchClient> take_client() { return std::move(client_); }
+  // Others got something else, or nothing: gives it back, later tries again.
+  void give_back(const Error& why, uint64_t now_ns);
+
+ private:
+  enum class Stage : uint8_t { kPausing, kClosing, kLeafReady, kAsking, kGranted };
+
+  Status ask(const control::Message& request, Stage stage);
+  Status ask_for_job();
+  Status step(uint64_t now_ns);
+  Status take_answer(uint64_t now_ns);
+  bool is_as_wanted(const control::JobGrant& grant) const;
+  void warn_once(const Error& why);
+  void retry_or_pause(uint64_t now_ns);
+  void pause(uint64_t now_ns);
+  void disconnect(uint64_t due_ns);
+
+  LeaseTerms terms_;
+  control::JoinTree wanted_;
+  const bool of_tree_;
+  bool told_to_ask_ = false;
+  uint64_t pause_ns_;
+  uint64_t due_ns_;
+  uint64_t until_ns_ = 0;  // a tree that is not complete by then will not be
+  uint64_t granted_ns_ = 0;
+  Stage stage_ = Stage::kPausing;
+  std::unique_ptr<SwitchClient> client_;
+  std::optional<control::JobGrant> grant_;
+  Error error_;
+  bool warned_ = false;  // once is enough
 };
 
 }  // namespace slime

@@ -7,12 +7,18 @@ namespace slime {
 
 Result<std::unique_ptr<Ring>> Ring::connect(Fabric& fabric, int device, Listener& listener,
                                             std::span<const Handle> handles, uint32_t rank,
-                                            uint64_t deadline_ns, const CommOptions& options) {
-  const RingMember member{rank, static_cast<uint32_t>(handles.size())};
-  std::unique_ptr<Ring> ring(new Ring(fabric, *fabric.device(device), member));
-  if (member.size == 1) return ring;
-  auto opened =
-      ring->open_links(listener, device, handles[(rank + 1) % member.size], deadline_ns, options);
+                                            const Deadline& deadline, const CommOptions& options) {
+  const auto size = static_cast<uint32_t>(handles.size());
+  std::unique_ptr<Ring> ring(new Ring(fabric, *fabric.device(device), rank, size));
+  if (size == 1) return ring;
+  auto connector = Connector::open(fabric, device, handles[(rank + 1) % size], options);
+  if (!connector) return fail(std::move(connector.error()));
+  Result<void> opened;
+  const bool in_time = step_until(fabric.clock(), deadline, [&](uint64_t) {
+    opened = ring->open_step(listener, **connector);
+    return !opened || (ring->next_ && ring->previous_);
+  });
+  if (!in_time) return fail(ring->late("the ring of members was not connected"));
   if (!opened) return fail(std::move(opened.error()));
   return ring;
 }
@@ -27,19 +33,7 @@ Error Ring::late(const char* what) const {
   return make_error(Status::kTimeout, 0,
                     "CollNet: rank %u of %u: %s in time (NCCL_SLIME_CONNECT_TIMEOUT); did a rank "
                     "fail before? Look at the logs of the ranks beside this one",
-                    member_.rank, member_.size, what);
-}
-
-Result<void> Ring::open_links(Listener& listener, int device, const Handle& next,
-                              uint64_t deadline_ns, const CommOptions& options) {
-  auto connector = Connector::open(fabric_, device, next, options);
-  if (!connector) return fail(std::move(connector.error()));
-  Result<void> opened;
-  const bool in_time = step_until(fabric_.clock(), deadline_ns, [&](uint64_t) {
-    opened = open_step(listener, **connector);
-    return !opened || (next_ && previous_);
-  });
-  return in_time ? opened : fail(late("the ring of members was not connected"));
+                    rank_, size_, what);
 }
 
 Result<void> Ring::open_step(Listener& listener, Connector& connector) {
@@ -55,13 +49,12 @@ Result<void> Ring::open_step(Listener& listener, Connector& connector) {
   return {};
 }
 
-Result<void> Ring::all_gather(std::span<std::byte> all, size_t bytes, uint64_t deadline_ns,
-                              Topic topic) {
-  auto begun = begin_gather(all, bytes, topic);
+Result<void> Ring::all_gather(std::span<std::byte> all, size_t bytes, const Deadline& deadline) {
+  auto begun = begin_gather(all, bytes, Topic::kSetUp);
   if (!begun) return begun;
   Error error;
   Status status = Status::kAgain;
-  const bool in_time = step_until(fabric_.clock(), deadline_ns, [&](uint64_t) {
+  const bool in_time = step_until(fabric_.clock(), deadline, [&](uint64_t) {
     return (status = step(&error)) != Status::kAgain;
   });
   if (!in_time) return fail(late("the members did not agree"));
@@ -74,7 +67,7 @@ Result<void> Ring::begin_gather(std::span<std::byte> all, size_t bytes, Topic to
   bytes_ = bytes;
   topic_ = topic;
   step_ = 0;
-  if (2 * bytes <= buffer_.size() || member_.size == 1) return {};
+  if (2 * bytes <= buffer_.size() || size_ == 1) return {};
   if (region_) device_.memory().release(region_);
   region_ = nullptr;
   buffer_.resize(2 * bytes);
@@ -86,12 +79,12 @@ Result<void> Ring::begin_gather(std::span<std::byte> all, size_t bytes, Topic to
 
 // The blob of the member `back` places before this one.
 std::span<std::byte> Ring::blob(uint32_t back) const {
-  const uint32_t rank = (member_.rank + member_.size - back) % member_.size;
+  const uint32_t rank = (rank_ + size_ - back) % size_;
   return all_.subspan(rank * bytes_, bytes_);
 }
 
 Status Ring::step(Error* error) {
-  while (step_ + 1 < member_.size) {
+  while (step_ + 1 < size_) {
     const Status status = exchange(error);
     if (status != Status::kOk) return status;
     const std::span<std::byte> in = blob(step_ + 1);

@@ -15,42 +15,37 @@
 #include <span>
 #include <vector>
 
+#include "base/deadline.h"
 #include "engine/comm.h"
 
 namespace slime {
 
-// Calls step(now_ns) until it returns true, or until a call that began after the deadline returned
-// false (base/deadline.h has the rule). `deadline_ns` is a reference because step() may change it.
+// Calls step(now_ns) until it returns true. False: not in time, by the rule of base/deadline.h.
+// step() may restart the deadline.
 template <typename Step>
-bool step_until(const Clock& clock, const uint64_t& deadline_ns, Step step) {
+bool step_until(const Clock& clock, const Deadline& deadline, Step step) {
   for (;;) {
-    const uint64_t now_ns = clock.now_ns();
-    if (step(now_ns)) return true;
-    if (now_ns > deadline_ns) return false;
+    const Deadline::Look look(deadline);
+    if (step(clock.now_ns())) return true;
+    if (look.expired()) return false;
     sched_yield();
   }
 }
-
-struct RingMember {
-  uint32_t rank = 0;
-  uint32_t size = 1;
-};
 
 class Ring {
  public:
   // Each member calls it, with the handles of all in the order of ranks; `listener` made ours.
   static Result<std::unique_ptr<Ring>> connect(Fabric& fabric, int device, Listener& listener,
                                                std::span<const Handle> handles, uint32_t rank,
-                                               uint64_t deadline_ns,
-                                               const CommOptions& options = {});
+                                               const Deadline& deadline,
+                                               const CommOptions& options);
   ~Ring();
 
   // Of a gather: members that mean different things must not take each other's blobs.
   enum class Topic : int { kSetUp, kLeave, kMove };
 
   // `all`: a blob of `bytes` per member; the own one is filled in. Afterwards all are.
-  Result<void> all_gather(std::span<std::byte> all, size_t bytes, uint64_t deadline_ns,
-                          Topic topic = Topic::kSetUp);
+  Result<void> all_gather(std::span<std::byte> all, size_t bytes, const Deadline& deadline);
   // The same without waiting: begin, then step until it is not kAgain. `all` stays where it is.
   Result<void> begin_gather(std::span<std::byte> all, size_t bytes, Topic topic);
   Status step(Error* error);
@@ -60,14 +55,12 @@ class Ring {
   // Whether both neighbours are still there. Never waits.
   Result<void> check();
 
-  uint32_t rank() const { return member_.rank; }
-  uint32_t size() const { return member_.size; }
+  uint32_t rank() const { return rank_; }
+  uint32_t size() const { return size_; }
 
  private:
-  Ring(Fabric& fabric, Device& device, RingMember member)
-      : fabric_(fabric), device_(device), member_(member) {}
-  Result<void> open_links(Listener& listener, int device, const Handle& next, uint64_t deadline_ns,
-                          const CommOptions& options);
+  Ring(Fabric& fabric, Device& device, uint32_t rank, uint32_t size)
+      : fabric_(fabric), device_(device), rank_(rank), size_(size) {}
   Result<void> open_step(Listener& listener, Connector& connector);
   Status exchange(Error* error);
   std::span<std::byte> blob(uint32_t back) const;
@@ -75,7 +68,7 @@ class Ring {
 
   Fabric& fabric_;
   Device& device_;
-  const RingMember member_;
+  const uint32_t rank_, size_;
   std::unique_ptr<SendComm> next_;
   std::unique_ptr<RecvComm> previous_;
 

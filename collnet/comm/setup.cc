@@ -17,24 +17,24 @@ number::HalfBits half_bits_of(const Settings& settings) {
 }
 
 // Ranks that differed would send what the switch cannot add up. 32 bits suit everybody.
-number::HalfBits common_half_bits(const SetupContext& setup, std::span<const CommMember> members) {
+number::HalfBits common_half_bits(const Setup& setup, std::span<const CommMember> members) {
   const number::HalfBits own = half_bits_of(setup.settings());
   for (size_t rank = 0; rank < members.size(); ++rank) {
     if (members[rank].half_bits == static_cast<uint32_t>(own)) continue;
     SLIME_WARN(
         "%s: NCCL_SLIME_SWITCH_HALF_BITS is %s here and something else at rank %zu, so all ranks "
         "use 32 bits; give all the same value",
-        setup.config.name.c_str(), setup.settings().switch_half_bits.c_str(), rank);
+        setup.config->name.c_str(), setup.settings().switch_half_bits.c_str(), rank);
     return number::HalfBits::k32;
   }
   return own;
 }
 
 // Members learn that others wait for them (Ring::invited) from a message that has come unasked.
-Result<void> check_settings(const SetupContext& setup) {
+Result<void> check_settings(const Setup& setup) {
   const Settings& settings = setup.settings();
-  const size_t announced = setup.config.switches.size() * sizeof(CommGrant);
-  if (setup.ring.size() > 1 && settings.eager_max < announced) {
+  const size_t announced = setup.config->switches.size() * sizeof(CommGrant);
+  if (setup.ring->size() > 1 && settings.eager_max < announced) {
     return fail(make_error(Status::kConfig, 0,
                            "CollNet needs NCCL_SLIME_EAGER_MAX of at least %zu, and it is %llu",
                            announced, static_cast<unsigned long long>(settings.eager_max)));
@@ -56,19 +56,19 @@ Result<void> check_settings(const SetupContext& setup) {
 }
 
 // The narrowest path of all rails decides how many lanes a packet has.
-Result<std::unique_ptr<UdpRails>> open_rails(const SetupContext& setup) {
+Result<std::unique_ptr<UdpRails>> open_rails(const Setup& setup) {
   const Settings& settings = setup.settings();
   const auto most = static_cast<uint32_t>(settings.switch_rails);
   std::vector<SocketAddress> peers;
-  for (const NamedSwitch& named : setup.config.switches) peers.push_back(named.control);
+  for (const NamedSwitch& named : setup.config->switches) peers.push_back(named.control);
   std::vector<std::string> hosts;
-  for (const Rail* rail : setup.fabric.device(setup.options.device)->rails()) {
+  for (const Rail* rail : setup.fabric.device(setup.device)->rails()) {
     hosts.push_back(rail->caps().oob_address);
   }
   auto port = UdpRails::open(
       {.peers = std::move(peers),
        .buffer_bytes = settings.socket_buffer > 0 ? settings.socket_buffer : kSocketBufferBytes,
-       .traffic_class = setup.options.comm.chosen_class(settings)},
+       .traffic_class = setup.options.chosen_class(settings)},
       udp_rails_of(hosts), most > 0 ? most : sap::kMaxRails);
   if (!port) return port;
   const uint32_t bytes = (*port)->max_packet_bytes();
@@ -80,21 +80,21 @@ Result<std::unique_ptr<UdpRails>> open_rails(const SetupContext& setup) {
 }
 
 // What this member needs for itself.
-Result<void> prepare(const SetupContext& setup) {
+Result<void> prepare(const Setup& setup) {
   const Settings& settings = setup.settings();
-  CommConfig& config = setup.config;
+  CommConfig& config = *setup.config;
   auto switches = parse_switches(settings.switch_address);
   if (!switches) return fail(std::move(switches.error()));
   config.switches = std::move(*switches);
   auto sound = check_settings(setup);
   if (!sound) return sound;
   auto keeper = Housekeeper::get("keeps jobs on the switch alive",
-                                 setup.fabric.device(setup.options.device)->properties().near);
+                                 setup.fabric.device(setup.device)->properties().near);
   if (!keeper) return fail(std::move(keeper.error()));
   config.keeper = std::move(*keeper);
   config.retry_ns = seconds_to_ns(settings.switch_retry);
-  config.job.rank = setup.ring.rank();
-  config.job.contributors = setup.ring.size();
+  config.job.rank = setup.ring->rank();
+  config.job.contributors = setup.ring->size();
   config.job.silent_ns = seconds_to_ns(settings.switch_timeout);
   config.job.dead_ns = seconds_to_ns(settings.request_timeout);
   config.who.tenant = settings.switch_tenant;
@@ -109,12 +109,12 @@ Result<void> prepare(const SetupContext& setup) {
   return {};
 }
 
-Result<CommMember> own_member(const SetupContext& setup) {
-  const CommConfig& config = setup.config;
+Result<CommMember> own_member(const Setup& setup) {
+  const CommConfig& config = *setup.config;
   const auto id = random_number<uint64_t>();
   if (!id) return fail(id.error());
   CommMember own{.id = *id | 1,
-                 .advice = setup.options.advice,
+                 .advice = setup.advice,
                  .lanes = (config.port->max_packet_bytes() - uint32_t{sap::kHeaderBytes}) / 4,
                  .ready = 1,
                  .half_bits = static_cast<uint32_t>(half_bits_of(setup.settings())),
@@ -147,22 +147,22 @@ Result<void> place_in_job(std::span<const std::vector<NamedSwitch>> by_rank, Wor
 }
 
 // Before anything whose size depends on the version.
-Result<void> compare_versions(const SetupContext& setup) {
-  std::vector<uint32_t> versions(setup.ring.size());
-  versions[setup.ring.rank()] = kCommVersion;
+Result<void> compare_versions(const Setup& setup) {
+  std::vector<uint32_t> versions(setup.ring->size());
+  versions[setup.ring->rank()] = kCommVersion;
   auto gathered = setup.gather(&versions);
   return gathered ? check_versions(versions) : gathered;
 }
 
 // What all members say of themselves. Those that differ in what must be the same fail here.
-Result<std::vector<CommMember>> meet(const SetupContext& setup) {
-  CommConfig& config = setup.config;
-  std::vector<CommMember> members(setup.ring.size());
+Result<std::vector<CommMember>> meet(const Setup& setup) {
+  CommConfig& config = *setup.config;
+  std::vector<CommMember> members(setup.ring->size());
   Result<void> prepared = config.port ? Result<void>{} : prepare(setup);
   if (prepared) {
     auto own = own_member(setup);
     if (own)
-      members[setup.ring.rank()] = *own;
+      members[setup.ring->rank()] = *own;
     else
       prepared = fail(std::move(own.error()));
   }
@@ -188,8 +188,8 @@ Result<std::vector<CommMember>> meet(const SetupContext& setup) {
 }
 
 // Workers on the jobs that were granted. From here on packets of members and switches are accepted.
-Result<void> join(const SetupContext& setup, std::span<const CommGrant> jobs) {
-  CommConfig& config = setup.config;
+Result<void> join(const Setup& setup, std::span<const CommGrant> jobs) {
+  CommConfig& config = *setup.config;
   for (uint32_t rail = 0; rail < config.members.rails; ++rail) {
     const auto ranks = config.members.on(rail);
     config.port->set_ranks(rail, {ranks.begin(), ranks.end()});
@@ -198,7 +198,7 @@ Result<void> join(const SetupContext& setup, std::span<const CommGrant> jobs) {
     auto joined = setup.attachments[i]->join(jobs[i], setup.fabric.clock().now_ns());
     if (!joined) return joined;
   }
-  if (setup.ring.rank() == 0 && config.job.half_bits != number::HalfBits::k32 &&
+  if (setup.ring->rank() == 0 && config.job.half_bits != number::HalfBits::k32 &&
       !sap::has_format(jobs[0].formats, sap::Format::kI16)) {
     SLIME_INFO(
         "%s: 16-bit floats travel as 32-bit integers in spite of "
@@ -211,19 +211,18 @@ Result<void> join(const SetupContext& setup, std::span<const CommGrant> jobs) {
 }
 
 // Once more, over fewer rails, for as long as some do not reach the switch.
-Result<void> set_up_jobs(const SetupContext& setup) {
+Result<void> set_up_jobs(Setup& setup) {
   for (;;) {
     auto members = meet(setup);
     if (!members) return fail(std::move(members.error()));
     setup.attachments.clear();
-    for (uint32_t i = 0; i < setup.config.switches.size(); ++i) {
-      setup.attachments.push_back(std::make_unique<SwitchAttachment>(setup.config, i));
+    for (uint32_t i = 0; i < setup.config->switches.size(); ++i) {
+      setup.attachments.push_back(std::make_unique<SwitchAttachment>(*setup.config, i));
     }
     auto jobs = obtain_jobs(setup, *members);
     if (!jobs) return fail(std::move(jobs.error()));
     // All are ready to receive before the first sends.
-    auto joined =
-        agree(setup.ring, join(setup, *jobs), "joining the job", setup.options.deadline_ns);
+    auto joined = agree(*setup.ring, join(setup, *jobs), "joining the job", setup.deadline);
     if (!joined) return joined;
     auto work = all_rails_work(setup);
     if (!work) return fail(std::move(work.error()));
@@ -233,44 +232,22 @@ Result<void> set_up_jobs(const SetupContext& setup) {
 
 }  // namespace
 
-Result<CommParts> set_up_members(Fabric& fabric, const SetupOptions& options, Listener& listener,
-                                 std::span<const Handle> handles, uint32_t rank) {
-  CommParts parts;
-  auto ring = Ring::connect(fabric, options.device, listener, handles, rank, options.deadline_ns,
-                            options.comm);
+Result<void> set_up_members(Setup& setup, Listener& listener, std::span<const Handle> handles,
+                            uint32_t rank) {
+  auto ring = Ring::connect(setup.fabric, setup.device, listener, handles, rank, setup.deadline,
+                            setup.options);
   if (!ring) return fail(std::move(ring.error()));
-  parts.ring = std::move(*ring);
-  parts.config = std::make_unique<CommConfig>();
-  parts.config->name = options.name;
-  const SetupContext setup{fabric, options, *parts.ring, *parts.config, parts.attachments};
-  Result<void> done = compare_versions(setup);
-  if (done) done = set_up_jobs(setup);
-  if (!done) return fail(std::move(done.error()));
-  return parts;
+  setup.ring = std::move(*ring);
+  auto done = compare_versions(setup);
+  return done ? set_up_jobs(setup) : done;
 }
 
-Result<void> agree(Ring& ring, const Result<void>& own, const char* on, uint64_t deadline_ns) {
+Result<void> agree(Ring& ring, const Result<void>& own, const char* on, const Deadline& deadline) {
   std::vector<uint8_t> succeeded(ring.size());
   succeeded[ring.rank()] = own ? 1 : 0;
-  auto gathered = ring.all_gather(std::as_writable_bytes(std::span(succeeded)), 1, deadline_ns);
+  auto gathered = ring.all_gather(std::as_writable_bytes(std::span(succeeded)), 1, deadline);
   if (own && !gathered) return gathered;
   return verdict(own, succeeded, on);
-}
-
-Error no_first_sum(const SwitchAttachment& attachment) {
-  const std::string control = attachment.named().control.to_string();
-  if (!attachment.on_switch()) {
-    return make_error(Status::kTimeout, 0,
-                      "without the switch at %s the ranks sum up for each other, but no sum "
-                      "came within 5 s; does a firewall let UDP through between them?",
-                      control.c_str());
-  }
-  const ShardPorts data = attachment.data();
-  return make_error(Status::kTimeout, 0,
-                    "the switch at %s answers, but no sum came back over UDP within 5 s "
-                    "from its data address, %s; does this host reach that (the switch's "
-                    "data.listen), and does a firewall let UDP through?",
-                    control.c_str(), control::shard_range(data.first, data.count).c_str());
 }
 
 }  // namespace slime

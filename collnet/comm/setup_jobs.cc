@@ -18,7 +18,7 @@ constexpr uint32_t kFewestSlots = 4, kMostSlots = 64;
 constexpr uint64_t kControlTimeoutNs = 5'000'000'000;
 
 // Of the jobs on all switches together.
-JobShape wanted_shape(const SetupContext& setup, std::span<const CommMember> members) {
+JobShape wanted_shape(const Setup& setup, std::span<const CommMember> members) {
   const Settings& settings = setup.settings();
   JobShape wanted;
   wanted.lanes =
@@ -29,12 +29,12 @@ JobShape wanted_shape(const SetupContext& setup, std::span<const CommMember> mem
     return wanted;
   }
   const auto switches = static_cast<uint32_t>(
-      std::max(setup.config.switches.size(), setup.config.job.branches.size()));
-  const uint32_t ranks_each = (setup.ring.size() + switches - 1) / switches;
+      std::max(setup.config->switches.size(), setup.config->job.branches.size()));
+  const uint32_t ranks_each = (setup.ring->size() + switches - 1) / switches;
   const uint32_t bytes = std::min(kBytesOnTheWay, kBytesToSwitch / ranks_each);
   wanted.slots = std::clamp(bytes / (4 * wanted.lanes), kFewestSlots, kMostSlots);
   // Every rail, which has a socket of its own, is to carry some to every switch.
-  if (setup.attachments.size() > 1) wanted.slots *= setup.config.members.rails;
+  if (setup.attachments.size() > 1) wanted.slots *= setup.config->members.rails;
   return wanted;
 }
 
@@ -46,8 +46,8 @@ uint32_t slots_of(const CommConfig& config, const NamedSwitch& named, uint32_t s
 }
 
 // Of one switch, which may be lost from the start if that is allowed.
-Result<CommGrant> ask_one(const SetupContext& setup, SwitchAttachment& attachment,
-                          const JobShape& wanted, uint64_t timeout_ns) {
+Result<CommGrant> ask_one(const Setup& setup, SwitchAttachment& attachment, const JobShape& wanted,
+                          uint64_t timeout_ns) {
   auto asked = attachment.ask(wanted, timeout_ns);
   if (asked) return grant_of(*asked);
   const auto token = random_number<uint32_t>();
@@ -63,8 +63,7 @@ Result<CommGrant> ask_one(const SetupContext& setup, SwitchAttachment& attachmen
                    .token = *token};
 }
 
-Result<void> ask_each(const SetupContext& setup, const JobShape& wanted,
-                      std::span<CommGrant> jobs) {
+Result<void> ask_each(const Setup& setup, const JobShape& wanted, std::span<CommGrant> jobs) {
   for (size_t i = 0; i < jobs.size(); ++i) {
     if (jobs[i].from == CommGrant::From::kRanks) {  // a switch that could not be had before
       jobs[i].lanes = wanted.lanes;
@@ -72,7 +71,7 @@ Result<void> ask_each(const SetupContext& setup, const JobShape& wanted,
       continue;
     }
     SwitchAttachment& attachment = *setup.attachments[i];
-    const JobShape part = {slots_of(setup.config, attachment.named(), wanted.slots), wanted.lanes,
+    const JobShape part = {slots_of(*setup.config, attachment.named(), wanted.slots), wanted.lanes,
                            wanted.formats};
     // Connecting and asking may take this long each, and time must be left for the gather, in which
     // the other ranks learn the result.
@@ -89,7 +88,7 @@ Result<void> ask_each(const SetupContext& setup, const JobShape& wanted,
 
 // Packets have the same lanes and formats on all switches, so that it does not matter for the
 // result which of them sums up a part: what all of them grant is asked of each.
-Result<void> ask_switches(const SetupContext& setup, JobShape wanted, std::span<CommGrant> jobs) {
+Result<void> ask_switches(const Setup& setup, JobShape wanted, std::span<CommGrant> jobs) {
   const auto lost = [](const CommGrant& job) { return job.from == CommGrant::From::kRanks; };
   for (;;) {
     auto asked = ask_each(setup, wanted, jobs);
@@ -112,13 +111,13 @@ Result<void> ask_switches(const SetupContext& setup, JobShape wanted, std::span<
 
 // The first of each branch asks, all learn what they got.
 // On a tree every leader asks, and all ranks judge the same list of grants.
-Result<std::vector<CommGrant>> obtain_part(const SetupContext& setup,
+Result<std::vector<CommGrant>> obtain_part(const Setup& setup,
                                            std::span<const CommMember> members) {
-  const CommConfig& config = setup.config;
+  const CommConfig& config = *setup.config;
   std::vector<CommGrant> grants(members.size());
-  CommGrant& own = grants[setup.ring.rank()];
+  CommGrant& own = grants[setup.ring->rank()];
   Result<control::JobGrant> asked = control::JobGrant{};
-  if (config.leader() == setup.ring.rank()) {
+  if (config.leader() == setup.ring->rank()) {
     const JobShape wanted = wanted_shape(setup, members);
     own.slots = wanted.slots;
     own.lanes = wanted.lanes;
@@ -152,13 +151,13 @@ Result<std::vector<CommGrant>> obtain_part(const SetupContext& setup,
 
 }  // namespace
 
-Result<std::vector<CommGrant>> obtain_jobs(const SetupContext& setup,
+Result<std::vector<CommGrant>> obtain_jobs(const Setup& setup,
                                            std::span<const CommMember> members) {
-  if (setup.config.is_tree()) return obtain_part(setup, members);
+  if (setup.config->is_tree()) return obtain_part(setup, members);
   const size_t count = setup.attachments.size();
   std::vector<CommGrant> jobs(count * members.size());
   Result<void> asked;
-  if (setup.ring.rank() == 0) {
+  if (setup.ring->rank() == 0) {
     asked = ask_switches(setup, wanted_shape(setup, members), std::span(jobs).first(count));
   }
   auto gathered = setup.gather(&jobs, count);

@@ -93,29 +93,31 @@ void warn_of(const CommConfig& config, const SwitchAttachment& attachment, uint3
 
 // A rail that is silent is waited for a second longer than the first that answers: a switch that is
 // busy answers on none. If all are silent, half of the time is left for the members to say so.
-uint8_t answering_rails(const SetupContext& setup) {
-  const uint32_t rails = setup.config.members.rails;
+uint8_t answering_rails(const Setup& setup) {
+  const uint32_t rails = setup.config->members.rails;
   std::vector<SwitchAttachment*> asked;
   for (const auto& attachment : setup.attachments) {
     if (attachment->on_switch()) asked.push_back(attachment.get());
   }
-  RailProbe probe(*setup.config.port, asked, rails);
-  uint64_t ask_ns = setup.fabric.clock().now_ns();
-  uint64_t until_ns = ask_ns + std::min(kTrialTimeoutNs, setup.left_ns() / 2);
-  (void)step_until(setup.fabric.clock(), until_ns, [&](uint64_t now_ns) {
+  RailProbe probe(*setup.config->port, asked, rails);
+  const Clock& clock = setup.fabric.clock();
+  uint64_t ask_ns = clock.now_ns();
+  Deadline end(clock, std::min(kTrialTimeoutNs, setup.left_ns() / 2));
+  (void)step_until(clock, end, [&](uint64_t now_ns) {
     if (now_ns >= ask_ns) {
       probe.ask();
       ask_ns = now_ns + kProbeAgainNs;
     }
     const bool all_silent = probe.all_silent();
     probe.receive(now_ns);
-    if (all_silent && !probe.all_silent()) until_ns = std::min(until_ns, now_ns + kOthersNs);
+    const bool first = all_silent && !probe.all_silent();
+    if (first && now_ns + kOthersNs < end.end_ns()) end.restart(kOthersNs);
     return probe.complete();
   });
   for (size_t i = 0; i < asked.size(); ++i) {
     if (probe.is_silent(i) && !probe.all_silent()) continue;
     for (uint32_t rail = 0; rail < rails; ++rail) {
-      if (!probe.answers(i, rail)) warn_of(setup.config, *asked[i], rail);
+      if (!probe.answers(i, rail)) warn_of(*setup.config, *asked[i], rail);
     }
   }
   return probe.working();
@@ -137,18 +139,18 @@ void use_rails(CommConfig* config, RankAddresses addresses) {
   }
 }
 
-Result<bool> all_rails_work(const SetupContext& setup) {
-  const uint32_t rails = setup.config.members.rails;
+Result<bool> all_rails_work(const Setup& setup) {
+  const uint32_t rails = setup.config->members.rails;
   if (rails == 1 || lost_switches(setup.attachments) == setup.attachments.size()) return true;
-  std::vector<uint8_t> answering(setup.ring.size());
+  std::vector<uint8_t> answering(setup.ring->size());
   const uint8_t own = answering_rails(setup);
-  answering[setup.ring.rank()] = own;
+  answering[setup.ring->rank()] = own;
   auto gathered = setup.gather(&answering);
   if (!gathered) return fail(std::move(gathered.error()));
   const bool work =
       std::ranges::all_of(answering, [&](uint8_t one) { return one == all_of(rails); });
   // Where none works, the first sum is what fails, and says so.
-  if (!work) setup.config.port->keep(own != 0 ? own : 1);
+  if (!work) setup.config->port->keep(own != 0 ? own : 1);
   return work;
 }
 

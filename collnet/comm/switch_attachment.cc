@@ -29,40 +29,38 @@ std::string SwitchAttachment::name() const {
 Result<control::JobGrant> SwitchAttachment::ask(const JobShape& wanted, uint64_t timeout_ns) {
   auto client = SwitchClient::open(named().control, config_.who, timeout_ns);
   if (!client) return fail(std::move(client.error()));
-  auto grant = request_job(**client, config_, index_, rails_, wanted, timeout_ns);
+  auto grant = config_.request_job(**client, index_, rails_, wanted, timeout_ns);
   if (!grant) return grant;
   lease_.emplace(LeaseTerms{named().control, config_.who, grant->job, grant->lease_ms},
                  std::move(*client), config_.keeper);
   return grant;
 }
 
-Result<void> SwitchAttachment::set_data_address(const CommGrant& grant) {
+Result<void> SwitchAttachment::use_switch(const CommGrant& grant) {
   auto address = SocketAddress::unpack(grant.address);
   if (!address) return fail(std::move(address.error()));
   data_ = {*address, grant.shards};
+  job_.route = {.job = grant.job,
+                .generation = grant.generation,
+                .token = grant.token,
+                .shards = grant.shards,
+                .rails = static_cast<uint32_t>(rails_.size())};
   return {};
-}
-
-JobRoute SwitchAttachment::route_of(const CommGrant& grant) const {
-  const bool direct = grant.from == CommGrant::From::kRanks;
-  return {.job = grant.job,
-          .generation = grant.generation,
-          .token = grant.token,
-          .direct = direct,
-          .shards = direct ? 1u : grant.shards,
-          .rails = direct ? 1u : static_cast<uint32_t>(rails_.size())};
 }
 
 Result<void> SwitchAttachment::join(const CommGrant& grant, uint64_t now_ns) {
   const bool direct = grant.from == CommGrant::From::kRanks;
-  job_.route = route_of(grant);
   job_.slots = grant.slots;
   job_.lanes = grant.lanes;
   job_.formats = grant.formats;
+  job_.route = {
+      .job = grant.job, .generation = grant.generation, .token = grant.token, .direct = direct};
+  Result<void> used = direct ? Result<void>{} : use_switch(grant);
+  if (!used) return used;
   auto worker = Worker::open(job_, *this);
   if (!worker) return fail(std::move(worker.error()));
   worker_ = std::move(*worker);
-  if (!direct) return set_data_address(grant);
+  if (!direct) return used;
   auto served = serve_slots({}, now_ns);
   start_reattachment(now_ns);
   return served;
@@ -91,7 +89,7 @@ void SwitchAttachment::poll(uint64_t now_ns) {
 
 void SwitchAttachment::send(const Destination& to, std::span<const std::byte> datagram) {
   if (to.kind == Destination::Kind::kRank) {
-    return config_.port->send(rails_[0], on_rail(0)[to.index], datagram);
+    return config_.port->send(rails_[0], config_.members.on(rails_[0])[to.index], datagram);
   }
   SocketAddress shard = data_.first;
   shard.set_port(static_cast<uint16_t>(shard.port() + to.index));
@@ -209,7 +207,7 @@ Result<void> SwitchAttachment::serve_slots(std::span<const uint32_t> epochs, uin
   spec.slots = job_.slots;
   spec.max_lanes = job_.lanes;
   spec.formats = job_.formats;
-  spec.children.assign(on_rail(0).begin(), on_rail(0).end());
+  spec.children.assign(config_.members.on(rails_[0]).begin(), config_.members.on(rails_[0]).end());
   served_ = std::make_unique<net::Shard>(job_.rank, job_.contributors);
   auto added = served_->add_job(spec);
   if (!added) return added;
@@ -222,23 +220,19 @@ Result<void> SwitchAttachment::serve_slots(std::span<const uint32_t> epochs, uin
 Result<void> SwitchAttachment::return_to_switch(const CommGrant& grant,
                                                 std::span<const uint32_t> epochs, uint64_t now_ns) {
   auto sound = check_grant(grant);
-  if (sound) sound = set_data_address(grant);
+  if (sound) sound = use_switch(grant);
   if (!sound) return sound;
-  job_.route = route_of(grant);
   worker_->resume(job_.route, epochs, now_ns);
   served_.reset();
   returned_ns_ = now_ns;
-  if (reattachment_) take_lease();
-  return {};
-}
-
-void SwitchAttachment::take_lease() {
-  const control::JobGrant& grant = *reattachment_->grant();
+  if (!reattachment_) return {};
+  const control::JobGrant& granted = *reattachment_->grant();
   SLIME_INFO("%s: on the switch at %s again, job %u", config_.name.c_str(),
-             named().control.to_string().c_str(), grant.job.job);
-  const LeaseTerms terms{named().control, config_.who, grant.job, grant.lease_ms};
+             named().control.to_string().c_str(), granted.job.job);
+  const LeaseTerms terms{named().control, config_.who, granted.job, granted.lease_ms};
   lease_.emplace(terms, reattachment_->take_client(), config_.keeper);
   reattachment_.reset();
+  return {};
 }
 
 // All have the same announcements, so all drop the same.
@@ -270,7 +264,7 @@ void SwitchAttachment::start_reattachment(uint64_t now_ns) {
   LeaseTerms terms{.address = named().control, .who = config_.who, .job = {}, .lease_ms = 0};
   if (lease_) terms.job = lease_->terms().job;
   const JobShape shape{job_.slots, job_.lanes, job_.formats};
-  reattachment_.emplace(terms, job_request(config_, index_, rails_, shape, shape),
+  reattachment_.emplace(terms, config_.job_request(index_, rails_, shape, shape),
                         job_.rank == 0 ? pause_ns_ : Reattachment::kWhenTold, now_ns);
 }
 

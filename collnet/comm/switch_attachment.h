@@ -18,9 +18,7 @@
 #include <vector>
 
 #include "collnet/comm/comm_config.h"
-#include "collnet/comm/job_request.h"
 #include "collnet/comm/lease.h"
-#include "collnet/comm/reattachment.h"
 #include "collnet/worker/worker.h"
 #include "switch/core/shard.h"
 
@@ -36,13 +34,11 @@ class SwitchAttachment final : public Datagrams, private net::Outbox {
   void withdraw() { lease_.reset(); }  // before the first sum
   Result<void> join(const CommGrant& grant, uint64_t now_ns);
 
-  Worker& worker() { return *worker_; }
-  const Worker& worker() const { return *worker_; }
+  Worker& worker() const { return *worker_; }
   const WorkerOptions& job() const { return job_; }
   const NamedSwitch& named() const { return config_.switches[index_]; }
   ShardPorts data() const { return data_; }  // of the switch
   bool on_switch() const { return served_ == nullptr; }
-  bool is_of_job(const sap::Header& header) const { return job_.route.names(header); }
   std::string name() const;  // for messages
   void on_datagram(const sap::Header& header, std::span<const std::byte> datagram,
                    const SocketAddress& from, uint64_t now_ns);
@@ -62,17 +58,12 @@ class SwitchAttachment final : public Datagrams, private net::Outbox {
  private:
   void send(const net::Outgoing& packet, std::span<const SocketAddress> to) override;
 
-  std::span<const SocketAddress> on_rail(uint32_t rail) const {
-    return config_.members.on(rails_[rail]);
-  }
-  Result<void> set_data_address(const CommGrant& grant);
-  JobRoute route_of(const CommGrant& grant) const;
+  Result<void> use_switch(const CommGrant& grant);
   Result<void> serve_slots(std::span<const uint32_t> epochs, uint64_t now_ns);
   Result<void> leave_switch(std::span<const CommGrant> announced, std::span<const uint32_t> epochs,
                             uint64_t now_ns);
   Result<void> return_to_switch(const CommGrant& grant, std::span<const uint32_t> epochs,
                                 uint64_t now_ns);
-  void take_lease();
   void drop_lost_rails(std::span<const CommGrant> announced);
   void start_reattachment(uint64_t now_ns);
 

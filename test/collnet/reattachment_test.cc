@@ -1,5 +1,5 @@
 // The way back to a switch, against one in this process.
-#include "collnet/comm/reattachment.h"
+#include "collnet/comm/lease.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
