@@ -20,6 +20,8 @@ struct LeaseTerms {
 
 // Keeps a job alive on its switch by heartbeats, and closes it at the end.
 //
+// States: alive, until let_lapse(); then lapsing: no heartbeats, and the job is not closed.
+//
 // Threads: run_due() runs in the housekeeper's; let_lapse() may be called meanwhile. All else
 // belongs to the communicator's thread.
 class Lease final : private BackgroundTask {

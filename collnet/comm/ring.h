@@ -5,8 +5,10 @@
 // A gather takes size - 1 steps. In step s each member sends what it got in step s - 1, its own
 // blob first, to the next one, and gets one from the member before it.
 //
-// Thread rules: one thread, the communicator's. One gather at a time; its blobs stay the caller's,
-// and where they are, until it has ended.
+// States: idle, or a gather is under way (begin_gather() to the step() that is not kAgain). One
+// gather at a time; its blobs stay the caller's, and where they are, until it has ended.
+//
+// Thread rules: one thread, the communicator's.
 #pragma once
 
 #include <sched.h>

@@ -60,14 +60,9 @@ class Payload {
   // scale, is anchored, if its first element does at one contributor; or else if the first other
   // than zero does at all of them. What this contributor says of that, as bits of sap::special:
   uint8_t coarseness(const std::byte* elements, uint32_t count, const Scales& scales) const;
-  // What all of them say.
-  static bool is_coarse(uint8_t special) {
-    constexpr uint8_t kAnchored = sap::special::kAnchored0 | sap::special::kAnchored1;
-    return (special & sap::special::kCoarse) && (special & kAnchored) != kAnchored;
-  }
-  // Then every element gets an exponent of its own, max-reduced in one round, or, where bytes
-  // travel as words, in several. The results are put together in `exponents`, a byte for each
-  // element.
+  // Then (is_coarse()) every element gets an exponent of its own, max-reduced in one round, or,
+  // where bytes travel as words, in several. The results are put together in `exponents`, a byte
+  // for each element.
   uint32_t fine_rounds(uint32_t count) const;
   sap::Format fine_format() const { return bytes_ ? sap::Format::kU8 : sap::Format::kU32; }
   // Answers how many lanes that takes.
@@ -93,5 +88,28 @@ class Payload {
   number::Coding full_;  // its format is the one that travels
   ReduceOp op_ = ReduceOp::kSum;
 };
+
+// By what all contributors say of a packet (Payload::coarseness()).
+constexpr bool is_coarse(uint8_t special) {
+  constexpr uint8_t kAnchored = sap::special::kAnchored0 | sap::special::kAnchored1;
+  return (special & sap::special::kCoarse) && (special & kAnchored) != kAnchored;
+}
+
+// NaN and infinities of a packet (special_values.cc): where they are, 4 bits an element
+// (sap::special), to be OR-reduced in a round of their own.
+inline constexpr uint8_t kNotFinite =
+    sap::special::kNan | sap::special::kPlusInfinity | sap::special::kMinusInfinity;
+
+constexpr uint16_t flag_lanes_for(uint32_t elements) {
+  return static_cast<uint16_t>((elements + 7) / 8);
+}
+// Of floats, in a packet of `lanes` words.
+constexpr uint32_t most_floats(uint32_t lanes) { return 2 * lanes; }
+
+void pack_flags(DataType type, const std::byte* elements, uint32_t count, std::byte* lanes);
+// The elements with zeros for NaN and infinities, so that they can be packed.
+void copy_finite(DataType type, const std::byte* elements, uint32_t count, std::byte* to);
+// Into the sum of these. `flags`: the result of the round.
+void put_specials(DataType type, const std::byte* flags, uint32_t count, std::byte* elements);
 
 }  // namespace slime

@@ -1,4 +1,4 @@
-#include "collnet/payload/special_values.h"
+#include "collnet/payload/payload.h"
 
 #include <algorithm>
 #include <cstring>

@@ -6,6 +6,9 @@
 // destination, or too many. What the kernel refuses is dropped and counted; the worker sends it
 // again.
 //
+// Invariant: what is buffered is of one size and goes to one address. Once the kernel has refused
+// UDP_SEGMENT, packets go by sendmmsg for good.
+//
 // Thread rules: one thread. Nothing is allocated after open().
 #pragma once
 

@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "collnet/payload/special_values.h"
 #include "switch/protocol/check.h"
 
 namespace slime {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "collnet/payload/special_values.h"
-
 namespace slime {
 namespace {
 
@@ -68,7 +66,7 @@ bool finish_data(Slot* slot, const Chunk& chunk, const sap::Header& result,
   ChunkState& state = slot->state;
   const bool scaled = chunk.payload->scaled();
   // No worker says so of whole numbers, but nothing checks that the switch does not.
-  state.coarse = scaled && !state.fine && Payload::is_coarse(result.special);
+  state.coarse = scaled && !state.fine && is_coarse(result.special);
   if (state.coarse) return false;
   unpack_data(*slot, chunk, lanes);
   state.steady = scaled && !state.flagged && same_exponents(state.scales, state.last);

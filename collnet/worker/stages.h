@@ -30,11 +30,10 @@
 // All workers guess alike, as all have accepted the same results of this slot and have the same
 // operations. Operations of more than kMostGuessed chunks are not worth sending twice.
 //
-// What that saves, in virtual time: 400 losses or norms, each added up alone over 4 ranks, that
-// cross a power of two every 80 or so, take 1.12 rounds each instead of 2.00, so 1.12 packets a
-// rank instead of 2.00, and 22.4 us instead of 40.0 at a round trip of 20 us (Worker.GuessesSave...
-// in test/collnet). On a real network a float32 operation of 4 KiB takes as long as an int32 one,
-// where it took twice as long (docs/performance.md).
+// In virtual time, 400 losses or norms, each added up alone over 4 ranks, that cross a power of two
+// every 80 or so, take 1.12 rounds each instead of 2.00 (Worker.GuessesSave... in test/collnet). On
+// a real network a float32 operation of 4 KiB takes as long as an int32 one, where it took twice as
+// long (docs/performance.md).
 //
 // Pure functions: no I/O, no clock, no memory but the slot's buffers.
 #pragma once

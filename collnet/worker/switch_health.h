@@ -1,8 +1,9 @@
 // Whether the switch is still there, rail by rail, as far as a worker can tell, and the errors that
 // say what is wrong.
 //
-// A switch is in trouble when it refuses this worker, has been silent for too long, or adds up
-// wrongly. A silence ends when a packet comes after all; the rest stays until the job has moved.
+// States: well, or in trouble: the switch refuses this worker, has been silent for too long, or
+// adds up wrongly. A silence ends when a packet comes after all; the rest stays until the job has
+// moved. The first trouble is the one that is told.
 //
 // Thread rules: one thread. No clock of its own: the caller tells the time.
 #pragma once

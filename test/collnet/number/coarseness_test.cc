@@ -72,12 +72,12 @@ TEST(Coarseness, ReachFitsTheLanes) {
 }
 
 TEST(Coarseness, ABlockIsCoarseUnlessBothAreAnchored) {
-  EXPECT_FALSE(Payload::is_coarse(0));
-  EXPECT_FALSE(Payload::is_coarse(kAnchored0));
-  EXPECT_TRUE(Payload::is_coarse(kCoarse));
-  EXPECT_TRUE(Payload::is_coarse(kCoarse | kAnchored0));
-  EXPECT_TRUE(Payload::is_coarse(kCoarse | kAnchored1));
-  EXPECT_FALSE(Payload::is_coarse(kCoarse | kAnchored0 | kAnchored1));
+  EXPECT_FALSE(is_coarse(0));
+  EXPECT_FALSE(is_coarse(kAnchored0));
+  EXPECT_TRUE(is_coarse(kCoarse));
+  EXPECT_TRUE(is_coarse(kCoarse | kAnchored0));
+  EXPECT_TRUE(is_coarse(kCoarse | kAnchored1));
+  EXPECT_FALSE(is_coarse(kCoarse | kAnchored0 | kAnchored1));
 }
 
 }  // namespace
