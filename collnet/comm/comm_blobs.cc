@@ -9,10 +9,11 @@ namespace {
 
 constexpr uint32_t kMaxSlots = 65536;  // SAP/2 counts them in 16 bits
 
-tl::unexpected<Error> bad(const char* whose, const std::string& what) {
-  return fail(make_error(Status::kRemote, 0,
-                         "%s tells us of %s, which cannot be; do all ranks load the same plugin?",
-                         whose, what.c_str()));
+tl::unexpected<Error> bad(size_t rank, const std::string& what) {
+  return fail(
+      make_error(Status::kRemote, 0,
+                 "rank %zu tells us of %s, which cannot be; do all ranks load the same plugin?",
+                 rank, what.c_str()));
 }
 
 // What all leaves of a tree must have been granted alike.
@@ -40,22 +41,20 @@ Result<RankAddresses> addresses_of(std::span<const CommMember> members) {
   RankAddresses addresses{.rails = sap::kMaxRails, .all = {}};
   for (size_t rank = 0; rank < members.size(); ++rank) {
     const CommMember& member = members[rank];
-    const std::string whose = "rank " + std::to_string(rank);
     if (member.rails < 1 || member.rails > sap::kMaxRails) {
-      return bad(whose.c_str(), std::to_string(member.rails) + " rails");
+      return bad(rank, std::to_string(member.rails) + " rails");
     }
     if (member.lanes < Worker::kLeastLanes) {
-      return bad(whose.c_str(), "packets of " + std::to_string(member.lanes) + " lanes");
+      return bad(rank, "packets of " + std::to_string(member.lanes) + " lanes");
     }
     addresses.rails = std::min(addresses.rails, member.rails);
   }
   for (uint32_t rail = 0; rail < addresses.rails; ++rail) {
     for (size_t rank = 0; rank < members.size(); ++rank) {
-      const std::string whose = "rank " + std::to_string(rank);
       auto address = SocketAddress::unpack(members[rank].addresses[rail]);
-      if (!address) return bad(whose.c_str(), "an address that is none");
+      if (!address) return bad(rank, "an address that is none");
       if (address->port() == 0 || address->is_any()) {
-        return bad(whose.c_str(), "the address " + address->to_string());
+        return bad(rank, "the address " + address->to_string());
       }
       addresses.all.push_back(*address);
     }
@@ -67,16 +66,15 @@ Result<std::vector<std::vector<NamedSwitch>>> switches_of(std::span<const CommMe
   std::vector<std::vector<NamedSwitch>> by_rank;
   for (size_t rank = 0; rank < members.size(); ++rank) {
     const CommMember& member = members[rank];
-    const std::string whose = "rank " + std::to_string(rank);
     if (member.switch_count < 1 || member.switch_count > kMaxSwitches) {
-      return bad(whose.c_str(), std::to_string(member.switch_count) + " switches");
+      return bad(rank, std::to_string(member.switch_count) + " switches");
     }
     std::vector<NamedSwitch>& named = by_rank.emplace_back();
     for (const auto& one : std::span(member.switches).first(member.switch_count)) {
       auto control = SocketAddress::unpack(one.control);
-      if (!control) return bad(whose.c_str(), "a switch whose address cannot be read");
+      if (!control) return bad(rank, "a switch whose address cannot be read");
       if (one.weight < 1 || one.weight > kMaxSwitchWeight) {
-        return bad(whose.c_str(), "a switch of weight " + std::to_string(one.weight));
+        return bad(rank, "a switch of weight " + std::to_string(one.weight));
       }
       control->set_scope(0);  // of a link-local address: it means something on that host only
       named.push_back({*control, one.weight});
@@ -96,24 +94,24 @@ Result<void> check_grant(const CommGrant& grant) {
   using From = CommGrant::From;
   if (grant.from == From::kNone) return {};
   if (grant.from != From::kSwitch && grant.from != From::kRanks) {
-    return bad("rank 0", "a job from nowhere");
+    return bad(0, "a job from nowhere");
   }
   if (grant.slots < 1 || grant.slots > kMaxSlots) {
-    return bad("rank 0", "a job of " + std::to_string(grant.slots) + " slots");
+    return bad(0, "a job of " + std::to_string(grant.slots) + " slots");
   }
   if (grant.lanes < Worker::kLeastLanes || grant.lanes > sap::kMaxLanes) {
-    return bad("rank 0", "packets of " + std::to_string(grant.lanes) + " lanes");
+    return bad(0, "packets of " + std::to_string(grant.lanes) + " lanes");
   }
   if (!sap::suffice(grant.formats)) {
-    return bad("rank 0", "a job with the set of formats " + std::to_string(grant.formats));
+    return bad(0, "a job with the set of formats " + std::to_string(grant.formats));
   }
   if (grant.from == From::kRanks) return {};
   const auto address = SocketAddress::unpack(grant.address);
-  if (!address) return bad("rank 0", "a switch at an address that is none");
+  if (!address) return bad(0, "a switch at an address that is none");
   if (grant.shards < 1 || grant.shards > sap::kMaxShards || address->port() == 0 ||
       address->port() + grant.shards - 1 > UINT16_MAX) {
-    return bad("rank 0", "a switch at " + address->to_string() + " with " +
-                             std::to_string(grant.shards) + " shards");
+    return bad(0, "a switch at " + address->to_string() + " with " + std::to_string(grant.shards) +
+                      " shards");
   }
   return {};
 }

@@ -145,7 +145,9 @@ Status Reattachment::take_answer(uint64_t now_ns) {
     return Status::kTimeout;
   }
   const auto* const grant = std::get_if<control::JobGrant>(&client_->answer());
-  if (grant == nullptr || !is_as_wanted(*grant)) {
+  const control::CreateJob& wanted = wanted_.part;
+  if (grant == nullptr || grant->slots != wanted.slots_wanted ||
+      grant->lanes != wanted.lanes_wanted || grant->formats != wanted.formats_wanted) {
     error_ = make_error(Status::kRemote, 0, "it grants another job than the one it was asked for");
     return Status::kRemote;
   }
@@ -153,11 +155,6 @@ Status Reattachment::take_answer(uint64_t now_ns) {
   granted_ns_ = now_ns;
   stage_ = Stage::kGranted;
   return Status::kOk;
-}
-
-bool Reattachment::is_as_wanted(const control::JobGrant& grant) const {
-  return grant.slots == wanted_.part.slots_wanted && grant.lanes == wanted_.part.lanes_wanted &&
-         grant.formats == wanted_.part.formats_wanted;
 }
 
 bool Reattachment::granted(uint64_t now_ns) const {

@@ -98,7 +98,6 @@ class Reattachment {
   Status ask_for_job();
   Status step(uint64_t now_ns);
   Status take_answer(uint64_t now_ns);
-  bool is_as_wanted(const control::JobGrant& grant) const;
   void warn_once(const Error& why);
   void retry_or_pause(uint64_t now_ns);
   void pause(uint64_t now_ns);

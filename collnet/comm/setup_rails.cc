@@ -18,35 +18,37 @@ uint8_t all_of(uint32_t rails) { return static_cast<uint8_t>((1u << rails) - 1);
 class RailProbe final : private DatagramUser {
  public:
   RailProbe(UdpRails& port, std::span<SwitchAttachment* const> attachments, uint32_t rails)
-      : port_(port), attachments_(attachments), rails_(rails), answered_(attachments.size()) {
+      : port_(port), attachments_(attachments), rails_(rails), missing_(attachments.size()) {
     // Without a slot there is nothing that the rail would have to carry.
     for (size_t i = 0; i < attachments.size(); ++i) {
       for (uint32_t rail = 0; rail < rails; ++rail) {
-        if (slot_on(i, rail) >= attachments[i]->job().slots) answered_[i] |= bit(rail);
+        if (slot_on(i, rail) < attachments[i]->job().slots) missing_[i] |= bit(rail);
       }
     }
-    idle_ = answered_;
+    asked_ = missing_;
   }
   bool complete() const {
-    return std::ranges::all_of(answered_, [&](uint8_t one) { return one == all_of(rails_); });
+    return std::ranges::all_of(missing_, [](uint8_t rails) { return rails == 0; });
   }
-  // On all rails: then the switch is to blame, and not a rail.
-  bool is_silent(size_t i) const { return answered_[i] == idle_[i]; }
-  bool all_silent() const { return answered_ == idle_; }
-  bool answers(size_t i, uint32_t rail) const { return (answered_[i] & bit(rail)) != 0; }
-  // Rails that reach every switch that is not silent; none if all switches are.
+  bool all_silent() const { return missing_ == asked_; }
+  // Rails that do not reach switch i. None if all of its rails are silent and another switch
+  // answers: then the switch is to blame, and not a rail.
+  uint8_t silent_rails(size_t i) const {
+    return missing_[i] == asked_[i] && !all_silent() ? 0 : missing_[i];
+  }
+  // Rails that reach every switch that answers; none if none does.
   uint8_t working() const {
     if (all_silent() && !complete()) return 0;
     uint8_t work = all_of(rails_);
-    for (size_t i = 0; i < answered_.size(); ++i) {
-      if (!is_silent(i)) work &= answered_[i];
+    for (size_t i = 0; i < missing_.size(); ++i) {
+      work &= static_cast<uint8_t>(~silent_rails(i));
     }
     return work;
   }
   void ask() {
     for (size_t i = 0; i < attachments_.size(); ++i) {
       for (uint32_t rail = 0; rail < rails_; ++rail) {
-        if (!answers(i, rail)) ask(i, rail);
+        if ((missing_[i] & bit(rail)) != 0) ask(i, rail);
       }
     }
     port_.flush();
@@ -70,15 +72,17 @@ class RailProbe final : private DatagramUser {
     for (size_t i = 0; i < attachments_.size(); ++i) {
       const JobRoute& route = attachments_[i]->job().route;
       const bool ours = route.names(header) && header.token == route.token;
-      if (ours && header.type == sap::Type::kStatus)
-        answered_[i] |= bit(route.rail_of(header.slot));
+      if (ours && header.type == sap::Type::kStatus) {
+        missing_[i] &= static_cast<uint8_t>(~bit(route.rail_of(header.slot)));
+      }
     }
   }
 
   UdpRails& port_;
   const std::span<SwitchAttachment* const> attachments_;
   const uint32_t rails_;
-  std::vector<uint8_t> answered_, idle_;  // by attachment: rails, a bit each
+  // By attachment: rails, a bit each, that were asked, and that have not answered.
+  std::vector<uint8_t> asked_, missing_;
 };
 
 void warn_of(const CommConfig& config, const SwitchAttachment& attachment, uint32_t silent_rail) {
@@ -115,9 +119,8 @@ uint8_t answering_rails(const Setup& setup) {
     return probe.complete();
   });
   for (size_t i = 0; i < asked.size(); ++i) {
-    if (probe.is_silent(i) && !probe.all_silent()) continue;
     for (uint32_t rail = 0; rail < rails; ++rail) {
-      if (!probe.answers(i, rail)) warn_of(*setup.config, *asked[i], rail);
+      if ((probe.silent_rails(i) & bit(rail)) != 0) warn_of(*setup.config, *asked[i], rail);
     }
   }
   return probe.working();

@@ -16,8 +16,6 @@
 #define SLIME_SIMD_LEVEL portable
 #define SLIME_SIMD_NAME "portable"
 #include "collnet/number/kernels_body.h"
-#undef SLIME_SIMD_LEVEL
-#undef SLIME_SIMD_NAME
 #pragma GCC pop_options
 
 #ifdef __x86_64__
@@ -28,9 +26,6 @@
 #define SLIME_SIMD_LEVEL avx2
 #define SLIME_SIMD_NAME "AVX2"
 #include "collnet/number/kernels_body.h"
-#undef SLIME_SIMD_LEVEL
-#undef SLIME_SIMD_NAME
-#undef SLIME_SIMD_F16C
 #pragma GCC pop_options
 
 #pragma GCC push_options
@@ -40,9 +35,6 @@
 #define SLIME_SIMD_LEVEL avx512
 #define SLIME_SIMD_NAME "AVX-512"
 #include "collnet/number/kernels_body.h"
-#undef SLIME_SIMD_LEVEL
-#undef SLIME_SIMD_NAME
-#undef SLIME_SIMD_F16C
 #pragma GCC pop_options
 #endif
 

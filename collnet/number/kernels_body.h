@@ -1,10 +1,10 @@
 // The bodies of Kernels, compiled once per level (base/machine/simd.h). The includer defines
 // SLIME_SIMD_LEVEL and SLIME_SIMD_NAME, SLIME_SIMD_F16C where the instructions for halves may be
-// used, and includes <immintrin.h> there, <type_traits> and kernels.h. The loops are written for
-// the compiler to vectorise: no branches, and every float32 is brought to double, where scaling is
-// exact and rounding is one addition. As all products are exact, it does not matter whether the
-// compiler fuses them with additions. 16-bit floats need no more than float: twice as many fit a
-// vector.
+// used (undefined again at the end), and includes <immintrin.h> there, <type_traits> and kernels.h.
+// The loops are written for the compiler to vectorise: no branches, and every float32 is brought to
+// double, where scaling is exact and rounding is one addition. As all products are exact, it does
+// not matter whether the compiler fuses them with additions. 16-bit floats need no more than float:
+// twice as many fit a vector.
 
 namespace slime::number::SLIME_SIMD_LEVEL {
 namespace {
@@ -343,3 +343,7 @@ constexpr Kernels kBodies = {
 
 }  // namespace
 }  // namespace slime::number::SLIME_SIMD_LEVEL
+
+#undef SLIME_SIMD_LEVEL
+#undef SLIME_SIMD_NAME
+#undef SLIME_SIMD_F16C
