@@ -42,9 +42,9 @@ TableEntry no_way_to(uint64_t mac) {
 
 TableAction flood() { return {"SwitchIngress.bridge.flood", {{"group", 16, kFloodGroup}}}; }
 
-// A job: its entry, with which its packets take part, and where its ends are.
+// A job: the entry that lets its packets take part, and the entries of its children and parent.
 
-// What packets of the job are compared with, and where its memory is.
+// Values that packets of the job are compared with, and the place of its memory.
 TableAction take(const JobSpec& spec, const Placement& place, const P4Options& options) {
   const uint64_t all = (uint64_t{1} << spec.child_count()) - 1;
   const uint16_t parent_port =
@@ -62,7 +62,7 @@ TableAction take(const JobSpec& spec, const Placement& place, const P4Options& o
            {"shard_mask", 16, options.shards - 1},
            {"shard_bits", 8, static_cast<uint64_t>(std::countr_zero(options.shards))},
            {"rail_mask", 16, spec.rails - 1},
-           {"group", 16, group_of(place.index, 0)},
+           {"group", 16, group_of(place.index)},
            {"children_are_switches", 1, spec.children_are_switches},
            {"inner", 1, spec.parent.has_value()},
            {"parent_child", 8, spec.parent ? spec.parent->child : 0u},
@@ -77,7 +77,7 @@ struct End {
   uint16_t number;
 };
 
-// Of a child or the parent: the packets that count as its own, by their source.
+// Packets with this source count as those of a child or the parent.
 TableEntry source_of(uint16_t job, const End& end) {
   return {"SwitchIngress.aggregate.job.sources",
           {{"hdr.sap.job", 16, job},
@@ -88,7 +88,7 @@ TableEntry source_of(uint16_t job, const End& end) {
           {"SwitchIngress.aggregate.job.bound", {{"rail", 16, end.rail}}}};
 }
 
-// Where copies for that end go.
+// The destination of copies for that end.
 TableEntry destination_of(uint16_t job, const End& end, const Hosts& hosts) {
   const uint32_t address = ipv4_of(end.address);
   return {"SwitchEgress.ends",
@@ -156,20 +156,9 @@ std::vector<TableEntry> Bmv2Program::job_entries(const JobSpec& spec,
   return entries;
 }
 
-// A group for each rail: a result goes to all children over the rail of its slot.
 std::vector<MulticastGroup> Bmv2Program::job_groups(const JobSpec& spec,
                                                     const Placement& place) const {
-  const auto count = static_cast<uint32_t>(spec.child_count());
-  std::vector<MulticastGroup> groups;
-  for (uint32_t rail = 0; rail < spec.rails; ++rail) {
-    MulticastGroup group{.id = group_of(place.index, rail)};
-    for (uint32_t child = 0; child < count; ++child) {
-      const uint32_t address = ipv4_of(spec.children[rail * count + child]);
-      group.replicas.push_back({end_of(rail, child), options().hosts.at(address).port});
-    }
-    groups.push_back(std::move(group));
-  }
-  return groups;
+  return groups_of_children(spec, options().hosts, group_of(place.index));
 }
 
 // A partial sum leaves for the parent as a mirrored copy.
@@ -190,14 +179,10 @@ std::vector<RegisterRange> Bmv2Program::job_registers(const JobSpec& spec,
 }
 
 std::vector<CounterCell> Bmv2Program::job_counters(const Placement& place) const {
-  std::vector<CounterCell> cells;
-  for (uint32_t i = 0; i < kCountsOfAJob; ++i) {
-    cells.push_back({kJobCounts, place.index * kCountsOfAJob + i});
-  }
-  return cells;
+  return counter_row(kJobCounts, place.index, kCountsOfAJob);
 }
 
-Result<std::unique_ptr<P4Switch>> open_bmv2(Bmv2Options options) {
+Result<std::unique_ptr<P4Switch>> open_bmv2(P4Options options) {
   auto runtime = std::make_unique<Bmv2Runtime>(options.runtime, options.call_ms);
   return P4Switch::open(std::move(runtime), std::make_unique<Bmv2Program>(std::move(options)));
 }

@@ -23,14 +23,9 @@ inline constexpr uint32_t kHostEntries = 1024;  // of the forwarding table; one 
 inline constexpr uint16_t kToParent = 0x8000;
 inline constexpr uint16_t kPorts = 511;  // 511 itself means that a packet is dropped
 
-// Multicast groups: all ports, then each job's children on each of its rails.
-inline constexpr uint16_t kFloodGroup = 1;
-constexpr uint16_t group_of(uint32_t job_index, uint32_t rail) {
-  return static_cast<uint16_t>(2 + job_index * sap::kMaxRails + rail);
-}
-// The number of a replica: the rail and the child that it goes to.
-constexpr uint16_t end_of(uint32_t rail, uint32_t child) {
-  return static_cast<uint16_t>(rail * sap::kMaxChildren + child);
+// Of a job, that of its first rail; those of the other rails follow.
+constexpr uint16_t group_of(uint32_t job_index) {
+  return static_cast<uint16_t>(kFloodGroup + 1 + job_index * sap::kMaxRails);
 }
 
 // Registers that say what a half is; zeroed, they make it fresh.
@@ -64,11 +59,7 @@ class Bmv2Program final : public P4Program {
   std::vector<CounterCell> job_counters(const Placement& place) const override;
 };
 
-struct Bmv2Options : P4Options {
-  SocketAddress runtime;  // Thrift server of simple_switch
-  int call_ms = 2000;     // deadline of each call of bmv2
-};
-
-Result<std::unique_ptr<P4Switch>> open_bmv2(Bmv2Options options);
+// options.runtime: the Thrift server of simple_switch.
+Result<std::unique_ptr<P4Switch>> open_bmv2(P4Options options);
 
 }  // namespace slime::net

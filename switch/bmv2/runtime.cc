@@ -23,19 +23,10 @@ namespace transport = apache::thrift::transport;
 constexpr int32_t kContext = 0;  // simple_switch has one
 constexpr size_t kMostPorts = 512;
 
-// Big-endian, in as many bytes as the field's bits need.
-std::string bytes_of(const TableField& field) {
-  std::string bytes((field.bits + 7) / 8, '\0');
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    bytes[bytes.size() - 1 - i] = static_cast<char>(field.value >> (8 * i));
-  }
-  return bytes;
-}
-
 std::vector<std::string> bytes_of(const std::vector<TableField>& fields) {
   std::vector<std::string> all;
   all.reserve(fields.size());
-  for (const TableField& field : fields) all.push_back(bytes_of(field));
+  for (const TableField& field : fields) all.push_back(net::bytes_of(field.value, field.bits));
   return all;
 }
 
@@ -43,7 +34,7 @@ std::vector<bmv2::MatchParam> key_of(const TableEntry& entry) {
   std::vector<bmv2::MatchParam> key;
   for (const TableField& field : entry.key) {
     bmv2::ExactKey exact;
-    exact.key = bytes_of(field);
+    exact.key = net::bytes_of(field.value, field.bits);
     bmv2::MatchParam param;
     param.type = bmv2::MatchType::EXACT;
     param.__set_exact(exact);
@@ -60,7 +51,7 @@ bool is_exact(const TableEntry& entry) {
 // The same for entries with the same table and key: keys of a table have the same lengths.
 std::string name_of(const TableEntry& entry) {
   std::string name(entry.table);
-  for (const TableField& field : entry.key) name += '\0' + bytes_of(field);
+  for (const TableField& field : entry.key) name += '\0' + net::bytes_of(field.value, field.bits);
   return name;
 }
 
@@ -94,8 +85,8 @@ Bmv2Runtime::Bmv2Runtime(const SocketAddress& server, int call_ms)
 
 Bmv2Runtime::~Bmv2Runtime() = default;
 
-// Nothing is under way between two calls, so a socket that can be read has been closed, or says
-// what nobody asked for.
+// No call is under way, so a socket that can be read has been closed, or has bytes that nobody
+// asked for.
 bool Bmv2Runtime::is_connected() const {
   if (!clients_) return false;
   char byte;
@@ -251,9 +242,7 @@ Result<void> Bmv2Runtime::add_group(const MulticastGroup& group) {
     groups_[group.id].handle = to.multicast.bm_mc_mgrp_create(kContext, group.id);
   });
   if (!added) return added;
-  std::map<uint16_t, std::vector<uint16_t>> nodes;  // ports of each number
-  for (const Replica& replica : group.replicas) nodes[replica.number].push_back(replica.port);
-  for (const auto& [number, ports] : nodes) {
+  for (const auto& [number, ports] : ports_by_number(group)) {
     if (auto done = add_node(groups_[group.id], number, ports); !done) return done;
   }
   return {};

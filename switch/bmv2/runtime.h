@@ -1,11 +1,10 @@
-// bmv2's runtime interface (runtime.thrift) as a P4Runtime: Thrift throws; nothing leaves this
-// class but a Result.
+// bmv2's runtime interface (runtime.thrift) as a P4Runtime. Thrift throws; this class returns
+// Results.
 //
-// States: connected, or not, as those of P4Runtime.
-//
-// Invariants: entries_ and groups_ have the handles of all that was added since connect() and not
-// removed. Keys are exact: those of switch/p4/v1model are, and others are refused. Replicas of one
-// number are one node of bmv2, with all their ports. Thread rules: one thread.
+// States: those of P4Runtime, connected or not.
+// Invariants: entries_ and groups_ have the handles of everything that was added since connect()
+// and not removed. Keys are exact, as those of switch/p4/v1model; others are refused. Replicas of
+// one number are one node of bmv2, with all their ports. Thread rules: one thread.
 #pragma once
 
 #include <functional>

@@ -1,11 +1,9 @@
 // Whether a job may be created, and how much of the switch it gets.
 //
-// Admission knows the limits: how many jobs the switch may have, what each tenant may have, and
-// whether the switch drains. What is in use already is an argument, so each answer depends on the
-// arguments and the limits alone.
-//
-// States: taking jobs, or draining. set_quotas() and set_draining() concern later requests only:
-// jobs that exist keep what they were granted.
+// States: taking jobs, or draining.
+// Invariants: an answer depends on the limits and the arguments alone; what is in use is an
+// argument. set_quotas() and set_draining() concern later requests only: jobs that exist keep what
+// they were granted.
 // Thread rules: one thread, the controller's.
 #pragma once
 
@@ -22,7 +20,7 @@ struct TenantQuota {
   uint64_t max_slot_bytes = 0;
 };
 
-// What jobs hold, or trees that have reserved room for one.
+// What jobs hold, and trees that have reserved room for one.
 struct Usage {
   uint32_t jobs = 0;
   uint64_t slot_bytes = 0;
@@ -32,7 +30,7 @@ struct Usage {
   }
 };
 
-// Of the whole switch, and of each tenant that holds something.
+// Usage of the whole switch, and of each tenant that holds something.
 struct SwitchUsage : Usage {
   std::map<std::string, Usage> by_tenant = {};
 
@@ -53,7 +51,7 @@ struct Grant {
   uint64_t slot_bytes = 0;
 };
 
-// Of a request: what it gets, or why it gets nothing.
+// What a request gets, or why it gets nothing.
 template <typename Granted>
 using OrRefused = tl::expected<Granted, control::Refused>;
 
@@ -61,7 +59,7 @@ inline tl::unexpected<control::Refused> refuse(control::Refusal why, std::string
   return tl::unexpected<control::Refused>({why, std::move(text)});
 }
 
-// Refuses children that no switch could serve; rail by rail, as in CreateJob.
+// Refuses children that no switch could serve. They are in the order of CreateJob: rail by rail.
 OrRefused<void> check_children(const std::vector<SocketAddress>& children, uint32_t rails,
                                const SocketAddress& switch_address);
 
@@ -71,7 +69,7 @@ class Admission {
             std::map<std::string, TenantQuota> tenants)
       : shape_(shape), max_jobs_(max_jobs), others_(others), tenants_(std::move(tenants)) {}
 
-  // The most that the request wants, and that limits and `usage` leave room for.
+  // Grants the most that the request wants and that the limits leave room for beside `usage`.
   OrRefused<Grant> admit(const control::CreateJob& wanted, const SwitchUsage& usage) const;
 
   TenantQuota quota_of(const std::string& tenant) const;

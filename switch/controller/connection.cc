@@ -14,7 +14,7 @@ using control::Refused;
 
 namespace {
 
-// Requests of one connection in one turn: the others wait no longer than that.
+// Requests of one connection in one turn, so that other connections get theirs.
 constexpr int kRequestsPerTurn = 16;
 constexpr int kClosingReads = 64;
 
@@ -38,8 +38,8 @@ const char* Connection::late_with() const {
   return reader_.begun() ? "the rest of a request" : "a sign of life";
 }
 
-// Sends what is to be sent, then takes one frame, and again: until the socket gives or takes no
-// more, or others must have their turn.
+// Sends what is to be sent, then takes one frame, and so on, until the socket gives or takes no
+// more, or it is the turn of others.
 bool Connection::advance(Controller& controller) {
   for (int i = 0; i < kRequestsPerTurn; ++i) {
     if (phase_ == Phase::kClosing) return discard_input();
@@ -71,8 +71,8 @@ bool Connection::flush(uint64_t now_ns) {
   return true;
 }
 
-// Reads until the peer has closed: to close with bytes unread resets the connection (RFC 2525,
-// 2.17), and the peer might never see why it was turned away.
+// Reads until the peer has closed. To close with bytes unread would reset the connection (RFC 2525,
+// 2.17), and the peer might not see why it was refused.
 bool Connection::discard_input() {
   std::byte scrap[1024];
   for (int i = 0; i < kClosingReads; ++i) {
@@ -84,7 +84,7 @@ bool Connection::discard_input() {
   return true;
 }
 
-// kOk: a frame was handled. What it leads to is in output_.
+// kOk: a frame was handled, and its answer is in output_.
 Status Connection::take_frame(Controller& controller) {
   Error error;
   const Status status = reader_.read(fd_, &error);
@@ -109,7 +109,7 @@ Status Connection::take_frame(Controller& controller) {
   return Status::kOk;
 }
 
-// The answer to a greeting is a challenge, also for a tenant that is not there.
+// A greeting is answered with a challenge, even if there is no such tenant.
 void Connection::on_hello(Controller& controller) {
   const auto message = control::decode_payload(reader_.header().type, reader_.payload());
   const auto* hello = message ? std::get_if<control::Hello>(&*message) : nullptr;
@@ -132,8 +132,8 @@ void Connection::on_hello(Controller& controller) {
   phase_ = Phase::kUnproven;  // the deadline stays: a greeting proves nothing
 }
 
-// A tenant that is not there is told apart from a wrong key by nobody: who tries names learns
-// nothing.
+// For a tenant that does not exist the key is random, so the peer cannot tell an unknown name from
+// a wrong key.
 Result<void> Connection::choose_key() {
   if (const SecretKey* key = options_.keys.of(caller_.tenant)) {
     key_ = *key;
@@ -167,7 +167,7 @@ bool Connection::is_authentic(Controller& controller) {
   return false;
 }
 
-// The order matters: who has not the key learns nothing of sequence numbers or of what a message
+// The order matters: a peer without the key learns nothing of sequence numbers or of what a message
 // may contain, and the controller sees only what has passed all three checks.
 void Connection::on_request(Controller& controller) {
   const control::Header header = reader_.header();
@@ -193,7 +193,8 @@ void Connection::on_request(Controller& controller) {
   deadline_ns_ = controller.now_ns() + options_.request_ns;
 }
 
-// Only one who has proven the key gets signed answers: otherwise anybody could have frames signed.
+// Only a peer that has proven the key gets signed answers. Otherwise anybody could have frames
+// signed.
 void Connection::answer(const control::Message& message, uint32_t sequence) {
   output_ = control::encode(message, sequence);
   sent_ = 0;

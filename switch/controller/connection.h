@@ -1,10 +1,10 @@
-// One control connection at the switch's end: greeting, requests in turn, end.
+// One control connection at the switch's end: greeting, then one request after the other.
 //
 //     kGreeting ──Hello──▶ kUnproven ──a request with a right signature──▶ kServing
 //         any of them ──refused for good──▶ the refusal is sent ──▶ kClosing
 //
-// Until kServing the peer has proven nothing: it has one deadline for all of it, and the server may
-// end the connection to make room (base/net/visitors.h). In kClosing nothing is sent any more, and
+// Until kServing the peer has proven nothing. It has one deadline for all of that, and the server
+// may end the connection to make room (base/net/visitors.h). In kClosing nothing is sent any more;
 // what the peer still sends is read and discarded until it closes.
 //
 // Invariants: one request and one answer in memory. A request is read only after the answer before
@@ -30,7 +30,7 @@ struct KeyRing {
   std::optional<std::map<std::string, SecretKey>> tenants;
 
   bool wanted() const { return !common.empty(); }
-  // Nobody's name is an operator's. nullptr: there is no such tenant.
+  // Operators have no name. nullptr: there is no such tenant.
   const SecretKey* of(const std::string& tenant) const {
     if (tenant.empty() || !tenants) return &common;
     const auto at = tenants->find(tenant);
@@ -48,7 +48,7 @@ struct ServerOptions {
   uint64_t idle_ns = 120'000'000'000;   // between requests
 };
 
-// Nothing: who comes from there may talk. Without a key only this host may.
+// Refuses peers of other hosts where there is no key. Nothing: the peer may go on.
 std::optional<control::Refused> refuse_stranger(const ServerOptions& options,
                                                 const SocketAddress& peer);
 
@@ -74,10 +74,10 @@ class Connection {
 
   // Does what can be done now. False: the connection is over.
   bool advance(Controller& controller);
-  // Its deadline passed: what it was late with.
+  // What the peer was late with when the deadline passed.
   const char* late_with() const;
   const SocketAddress& peer() const { return peer_; }
-  // Its key is still the one that these have for its tenant, or it has shown none yet.
+  // Whether its key is the one that `keys` has for its tenant, or it has not named a tenant yet.
   bool holds_key_of(const KeyRing& keys) const;
 
  private:

@@ -1,9 +1,9 @@
 // Numbers and generations of jobs. A packet names its job by both, so a pair must not come back
 // while a packet of its last owner may still be under way.
 //
-// States of a number: free or in use. Its generation changes when it is taken, and by advance();
-// two changes of one number are kSpacingNs apart at least. take() goes around in a circle, so a
-// number that was given back rests as long as possible.
+// States of a number: free or in use. Invariants: its generation changes when it is taken, and by
+// advance(); two changes of one number are at least kSpacingNs apart. take() goes around in a
+// circle, so a number that was given back is used again as late as possible.
 // Thread rules: one thread, the controller's.
 #pragma once
 
@@ -15,8 +15,8 @@
 
 namespace slime::net {
 
-// Of a new generation of a job: random, and not 0, which registers of a switch in P4 have before
-// any job has used them.
+// The token of a new generation of a job: random, and not 0, because that is what registers of a
+// switch in P4 have before any job has used them.
 Result<uint32_t> draw_token();
 
 struct JobNumber {
@@ -26,15 +26,15 @@ struct JobNumber {
 
 class JobNumbers {
  public:
-  // A pair comes back after 256 generations of one number: so far apart, that is 128 seconds, and
-  // TCP counts on packets being gone after 120 (RFC 9293, 3.4.1, maximum segment lifetime).
+  // A pair comes back after 256 generations of one number, which take at least 128 seconds. TCP
+  // relies on packets being gone after 120 (RFC 9293, 3.4.1, maximum segment lifetime).
   static constexpr uint64_t kSpacingNs = 500'000'000;
 
   // Numbers first..first + count - 1. `seed` differs between runs of the daemon: the jobs of an
   // earlier run, whose workers may still send, had other generations.
   JobNumbers(uint16_t first, uint16_t count, uint64_t seed);
 
-  // The number that has rested longest. Nothing: all are in use, or were until just now.
+  // The number that has been free longest. Nothing: all are in use, or were until just now.
   std::optional<JobNumber> take(uint64_t now_ns);
   void give_back(uint16_t job) { entry(job).used = false; }
   // The next generation of a number in use. Nothing: too soon.

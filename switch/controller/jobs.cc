@@ -32,8 +32,8 @@ void Jobs::add_to(SwitchUsage* usage) const {
   for (const auto& [number, job] : jobs_) usage->add(job.tenant, job.slot_bytes);
 }
 
-// Another tenant's job is to the caller as if it were not there. An ended job is gone for everybody
-// but the memory count.
+// A caller does not find jobs of other tenants, and nobody finds an ended job, although it still
+// counts for memory.
 Job* Jobs::find(uint16_t number, const Caller& caller) {
   const auto at = jobs_.find(number);
   const bool known =
@@ -63,7 +63,7 @@ Job* Jobs::find_root_lease(const control::JobRef& at_root) {
   return nullptr;
 }
 
-// The number goes back if there is no job in the end; add() does so for failures of the switch.
+// Gives the number back if no job is made. add() does so if the switch fails.
 Message Jobs::create(const control::CreateJob& wanted, const Grant& grant) {
   const auto number = numbers_.take(clock_.now_ns());
   if (!number) {
@@ -76,8 +76,7 @@ Message Jobs::create(const control::CreateJob& wanted, const Grant& grant) {
   return Refused{Refusal::kInternal, job.error().what};
 }
 
-// Id and token are random: who has not been told them can neither name the job nor send packets of
-// it.
+// Id and token are random: only those who were told them can name the job and send its packets.
 Result<Job> Jobs::make(const control::CreateJob& wanted, const Grant& grant,
                        JobNumber number) const {
   const auto id = random_nonce();
@@ -174,7 +173,7 @@ Message Jobs::fence(Job& job) {
   return JobState{State::kFenced, job.ref.generation};
 }
 
-// The number and the memory stay taken until the switch has let go of them.
+// Number and memory stay taken until the switch has removed the job.
 void Jobs::remove(uint16_t number) {
   const auto at = jobs_.find(number);
   Job& job = at->second;
@@ -190,7 +189,7 @@ void Jobs::remove(uint16_t number) {
   jobs_.erase(at);
 }
 
-// A leaf's number is its root's to give back.
+// The number of a leaf's job belongs to the root.
 void Jobs::give_back(const Job& job) {
   if (job.tree == 0)
     numbers_.give_back(job.ref.job);
@@ -203,7 +202,7 @@ uint64_t Jobs::ends_ns(const Job& job) {
                                       : job.lease_until_ns;
 }
 
-// Which lease was over is in the log: that of the workers, or that of a leaf at its root.
+// The log says which lease was over: that of the workers, or that of a leaf at its root.
 void Jobs::expire(uint64_t now_ns) {
   for (auto at = jobs_.begin(); at != jobs_.end();) {
     const Job& job = (at++)->second;  // remove() may erase it

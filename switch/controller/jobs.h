@@ -1,15 +1,13 @@
-// The jobs of a switch: who holds which number, for how long, and what the switch was told of it.
+// The jobs of a switch: who has which number, for how long, and what the switch was told of it.
 //
 // States of a job: it lives until its lease runs out (a leaf's job also until its hold on the
 // root's runs out), its workers close it, or an operator ends it. If the switch then fails to
 // remove it, the job has `ended`: nobody can name it any more, its number and memory stay taken,
 // and expire() tries to remove it again. fence() keeps a job alive in another generation.
 //
-// Invariants: all() has exactly the jobs that the switch may have, by number. A number goes back
-// to its allocator only when the switch has let go of the job. Job numbers are used again; a job's
-// id is not, so a late worker never names somebody else's job.
-//
-// Thread rules: one thread, the controller's.
+// Invariants: all() has exactly the jobs that the switch may have, by number. A number is given
+// back only when the switch has removed the job. Job numbers are used again; a job's id is not, so
+// a late worker never names somebody else's job. Thread rules: one thread, the controller's.
 #pragma once
 
 #include <deque>
@@ -18,13 +16,12 @@
 #include <string>
 
 #include "base/clock.h"
-#include "base/metrics.h"
 #include "switch/controller/admission.h"
 #include "switch/controller/job_numbers.h"
 
 namespace slime::net {
 
-// X(name, help): what the control plane has done, for operators.
+// Counters of the control plane, for operators. X(name, help)
 #define SLIME_CONTROL_COUNTERS(X)                                                      \
   X(requests, "requests carried out or refused")                                       \
   X(jobs_created, "jobs created")                                                      \
@@ -44,11 +41,7 @@ namespace slime::net {
   X(replayed, "control connections ended for a request out of sequence")               \
   X(malformed, "control connections ended for bytes that are no request")
 
-struct ControlCounters {
-#define SLIME_FIELD(name, help) Counter name;
-  SLIME_CONTROL_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
-};
+SLIME_DECLARE_COUNTERS(ControlCounters, ControlTotals, SLIME_CONTROL_COUNTERS)
 
 struct ControllerOptions {
   static constexpr uint32_t kMaxJobs = 512;  // so that a report fits a message
@@ -64,14 +57,14 @@ struct ControllerOptions {
   std::map<std::string, TenantQuota> tenants = {};
 };
 
-// Who asks, as its signature has shown; without keys, as it says.
+// Who asks, as its signature has proven; without keys, as it says.
 struct Caller {
   std::string tenant;  // empty: an operator, who may do everything
   bool is_operator() const { return tenant.empty(); }
   bool may_act_for(const std::string& other) const { return is_operator() || tenant == other; }
 };
 
-// A leaf's hold on the job at the root.
+// A leaf's lease of the job at the root.
 struct RootLease {
   control::JobRef job;
   uint64_t lease_ns = 0;
@@ -93,6 +86,9 @@ struct Job {
   std::vector<control::JobId> leaf_ids = {};  // at a root: by which each leaf knows the job
   std::vector<uint64_t> leaf_until_ns = {};
   std::optional<RootLease> root_lease = {};  // at a leaf
+
+  // 0: its children are workers; 1: they are switches.
+  uint32_t level() const { return spec.children_are_switches ? 1 : 0; }
 };
 
 class Jobs {
@@ -102,19 +98,19 @@ class Jobs {
 
   const std::map<uint16_t, Job>& all() const { return jobs_; }
   void add_to(SwitchUsage* usage) const;
-  // nullptr: there is none that the caller may know of, or it has ended.
+  // nullptr: there is none that the caller may know of, or the job has ended.
   Job* find(uint16_t number, const Caller& caller);
   Job* find(const control::JobRef& ref, const Caller& caller);  // by its id, too
   Job* find_tree(uint64_t name);
   Job* find_root_lease(const control::JobRef& at_root);
 
-  // Creation: a number, a job of that number, which is nowhere yet, and add(). create() does all
+  // To create a job: take a number, make() a job of that number, and add() it. create() does all
   // three for a job of this switch alone.
   control::Message create(const control::CreateJob& wanted, const Grant& grant);
   std::optional<JobNumber> take_tree_number() { return tree_numbers_.take(clock_.now_ns()); }
   void give_back_tree_number(uint16_t number) { tree_numbers_.give_back(number); }
   Result<Job> make(const control::CreateJob& wanted, const Grant& grant, JobNumber number) const;
-  // Gives it to the switch: a grant, or a refusal, after which its number is free again.
+  // Gives the job to the switch. Returns a grant, or a refusal, after which the number is free.
   control::Message add(Job job);
   control::JobGrant grant_of(const Job& job) const;
 
@@ -126,8 +122,8 @@ class Jobs {
   void expire(uint64_t now_ns);
   uint64_t next_expiry_ns() const;  // UINT64_MAX: no job
 
-  // Jobs at the root that this leaf has left, or never took, and that the root must be told of.
-  // Bounded: where the root never hears of one, its lease runs out there.
+  // Jobs at the root that this leaf has left, or never took. The root must be told of them. The
+  // list is bounded: if the root never hears of one, its lease runs out there.
   void close_at_root(const control::JobRef& job);
   std::optional<control::JobRef> next_to_close();
   bool has_to_close() const { return !to_close_.empty(); }

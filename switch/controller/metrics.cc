@@ -1,8 +1,8 @@
-// Metrics for Prometheus: a number of lines per job, and there are at most jobs.max of them. A
-// family is a name with its help, type and samples, one for each set of labels.
+// Metrics in the text format 0.0.4 of Prometheus (its manual, "Exposition formats"). A family is a
+// name with its help, type and samples, one for each set of labels.
 #include <vector>
 
-#include "switch/controller/report.h"
+#include "switch/controller/controller.h"
 
 namespace slime::net {
 namespace {
@@ -24,32 +24,28 @@ void gauge(std::string* out, const char* name, const char* help, uint64_t value)
   family(out, name, "gauge", help, {{"", value}});
 }
 
-struct JobRow {
-  std::string labels;
-  JobTotals totals;
-};
-
-std::vector<JobRow> job_rows(const Controller& controller) {
-  std::vector<JobRow> rows;
+// A family for each counter, with a sample for each job.
+void job_families(std::string* out, const Controller& controller) {
+  struct Family {
+    std::string name;
+    const char* help;
+    std::vector<Sample> samples;
+  };
+  std::vector<Family> families;
   for (const auto& [number, job] : controller.jobs()) {
     const auto totals = controller.driver().totals(number);
     if (!totals) continue;
-    rows.push_back(
-        {"{job=\"" + std::to_string(number) + "\",tenant=\"" + job.tenant + "\"}", *totals});
+    const std::string labels =
+        "{job=\"" + std::to_string(number) + "\",tenant=\"" + job.tenant + "\"}";
+    size_t at = 0;
+    totals->each([&](const char* name, const char* help, uint64_t value) {
+      if (at == families.size()) families.push_back({name, help, {}});
+      families[at++].samples.push_back({labels, value});
+    });
   }
-  return rows;
-}
-
-void job_families(std::string* out, const Controller& controller) {
-  const auto rows = job_rows(controller);
-  if (rows.empty()) return;
-  std::vector<Sample> samples;
-#define SLIME_FIELD(name, help)                                                    \
-  samples.clear();                                                                 \
-  for (const JobRow& row : rows) samples.push_back({row.labels, row.totals.name}); \
-  family(out, "slime_job_" #name "_total", "counter", help, samples);
-  SLIME_JOB_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
+  for (const Family& one : families) {
+    family(out, "slime_job_" + one.name + "_total", "counter", one.help, one.samples);
+  }
 }
 
 // Which jobs are parts of trees.
@@ -63,9 +59,8 @@ void tree_families(std::string* out, const Controller& controller) {
   std::vector<Sample> samples;
   for (const auto& [number, job] : controller.jobs()) {
     if (job.tree == 0) continue;
-    const bool root = job.spec.children_are_switches;
-    samples.push_back({"{job=\"" + std::to_string(number) + "\",level=\"" + (root ? "1" : "0") +
-                           "\",parent=\"" +
+    samples.push_back({"{job=\"" + std::to_string(number) + "\",level=\"" +
+                           std::to_string(job.level()) + "\",parent=\"" +
                            (job.spec.parent ? job.spec.parent->address.to_string() : "") + "\"}",
                        job.spec.child_count()});
   }
@@ -99,14 +94,14 @@ std::string metrics_text(const Controller& controller) {
   gauge(&out, "slime_switch_slot_bytes", "slot memory of this switch", shape.slot_bytes);
   gauge(&out, "slime_switch_slot_bytes_used", "slot memory that jobs hold", usage.slot_bytes);
   gauge(&out, "slime_switch_draining", "1 while no new jobs are taken", controller.draining());
-  const ControlCounters& control = controller.counters();
-#define SLIME_FIELD(name, help) \
-  family(&out, "slime_control_" #name "_total", "counter", help, {{"", control.name.get()}});
-  SLIME_CONTROL_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
+  const auto counter = [&](std::string name, const char* help, uint64_t value) {
+    family(&out, "slime_" + name + "_total", "counter", help, {{"", value}});
+  };
+  controller.totals().each([&](const char* name, const char* help, uint64_t value) {
+    counter(std::string("control_") + name, help, value);
+  });
   for (const DeviceCounter& one : controller.driver().counters()) {
-    family(&out, std::string("slime_data_") + one.name + "_total", "counter", one.help,
-           {{"", one.value}});
+    counter(std::string("data_") + one.name, one.help, one.value);
   }
   tenant_families(&out, controller);
   tree_families(&out, controller);

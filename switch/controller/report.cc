@@ -1,9 +1,9 @@
-#include "switch/controller/report.h"
-
 #include <nlohmann/json.hpp>
 
 #include <cinttypes>
 #include <cstdio>
+
+#include "switch/controller/controller.h"
 
 namespace slime::net {
 
@@ -21,19 +21,9 @@ ordered_json format_names(uint32_t formats) {
 }
 
 template <typename Totals>
-ordered_json job_counters_json(const Totals& totals) {
+ordered_json counters_json(const Totals& totals) {
   ordered_json counters;
-#define SLIME_FIELD(name, help) counters[#name] = totals.name;
-  SLIME_JOB_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
-  return counters;
-}
-
-ordered_json control_counters_json(const ControlCounters& control) {
-  ordered_json counters;
-#define SLIME_FIELD(name, help) counters[#name] = control.name.get();
-  SLIME_CONTROL_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
+  totals.each([&](const char* name, const char*, uint64_t value) { counters[name] = value; });
   return counters;
 }
 
@@ -43,12 +33,8 @@ ordered_json data_counters_json(const Controller& controller) {
   return counters;
 }
 
-// 0: its children are workers; 1: they are switches.
-uint32_t level_of(const Job& job) { return job.spec.children_are_switches ? 1 : 0; }
-
-ordered_json parent_json(const Job& job) {
-  if (!job.spec.parent) return nullptr;
-  return job.spec.parent->address.to_string();
+ordered_json address_or_null(const SocketAddress* address) {
+  return address == nullptr ? ordered_json(nullptr) : ordered_json(address->to_string());
 }
 
 // Jobs of one session have the same name on all its switches.
@@ -61,8 +47,7 @@ std::string session_name(uint64_t session) {
 ordered_json job_json(const Controller& controller, const Job& job, bool counters) {
   const uint64_t now = controller.now_ns();
   ordered_json children = ordered_json::array();
-  for (size_t i = 0; i < job.spec.child_count();
-       ++i) {  // on their first rails: a report is bounded
+  for (size_t i = 0; i < job.spec.child_count(); ++i) {  // first rails only: a report is bounded
     children.push_back(job.spec.children[i].to_string());
   }
   ordered_json row = {
@@ -76,8 +61,8 @@ ordered_json job_json(const Controller& controller, const Job& job, bool counter
       {"age_ms", (now - job.created_ns) / 1'000'000},
       {"lease_left_ms", job.lease_until_ns > now ? (job.lease_until_ns - now) / 1'000'000 : 0},
       {"ended", job.ended},
-      {"level", level_of(job)},
-      {"parent", parent_json(job)},
+      {"level", job.level()},
+      {"parent", address_or_null(job.spec.parent ? &job.spec.parent->address : nullptr)},
       {"session", session_name(job.session)},
       {"share", job.share + 1},
       {"shares", job.shares},
@@ -85,13 +70,14 @@ ordered_json job_json(const Controller& controller, const Job& job, bool counter
       {"children", children}};
   if (!counters) return row;
   const auto totals = controller.driver().totals(job.ref.job);
-  row["counters"] = totals ? job_counters_json(*totals) : ordered_json(nullptr);
+  row["counters"] = totals ? counters_json(*totals) : ordered_json(nullptr);
   return row;
 }
 
 ordered_json switch_json(const Controller& controller) {
   const SwitchShape shape = controller.driver().shape();
   const SwitchUsage usage = controller.usage();
+  const auto& parent = controller.options().parent;
   return {{"address", shape.address.to_string()},
           {"shards", shape.shards},
           {"max_lanes", shape.max_lanes},
@@ -102,9 +88,7 @@ ordered_json switch_json(const Controller& controller) {
           {"max_jobs", controller.options().max_jobs},
           {"lease_ms", controller.options().lease_ns / 1'000'000},
           {"draining", controller.draining()},
-          {"parent", controller.options().parent
-                         ? ordered_json(controller.options().parent->to_string())
-                         : ordered_json(nullptr)},
+          {"parent", address_or_null(parent ? &*parent : nullptr)},
           {"parent_trouble", controller.leaf().parent_trouble()},
           {"trees_pending", controller.pending_trees().size()}};
 }
@@ -123,7 +107,7 @@ std::string report_json(const Controller& controller, bool counters) {
   ordered_json whole = {{"switch", switch_json(controller)},
                         {"jobs", jobs},
                         {"tenants", tenants},
-                        {"control", control_counters_json(controller.counters())}};
+                        {"control", counters_json(controller.totals())}};
   if (counters) whole["data"] = data_counters_json(controller);
   // No byte that came from a stranger may make this throw.
   return whole.dump(-1, ' ', false, ordered_json::error_handler_t::replace);

@@ -1,11 +1,11 @@
 // The control channel's end at the switch: accepts connections and lets the controller answer.
 //
-// It waits for nothing by itself: the program polls descriptor() for as long as timeout_ms() and
-// calls run(), which also ends what is late and expires leases.
+// It never blocks: the program polls descriptor() for at most timeout_ms() and calls run(), which
+// also ends late connections and expires leases.
 //
 // States: the listener is watched, or paused for a while, because a descriptor or memory is missing
-// or all places are taken by connections that have just come. A paused listener leaves who comes in
-// the kernel's backlog.
+// or all places are taken by connections that have just come. Meanwhile new connections wait in the
+// kernel's backlog.
 //
 // Invariants: connections_ has each connection by its descriptor; visitors_ names those of them
 // that have proven nothing, oldest first. Only these can lose their places to others.
@@ -27,10 +27,10 @@ class ControlServer final : private VisitorPort {
   SocketAddress address() const { return address_; }  // with the port that the kernel chose
   int descriptor() const { return poller_.get(); }    // readable: run() has something to do
   int timeout_ms() const;                             // until a deadline or a lease; at least 1
-  // Everything that can be done now, and removes what is late.
+  // Does everything that can be done now, and ends late connections.
   void run();
   const KeyRing& keys() const { return options_.keys; }
-  // Connections whose key is no more their tenant's end; their clients connect again.
+  // Ends connections whose key is no longer their tenant's; their clients connect again.
   void set_keys(KeyRing keys);
   size_t connections() const { return connections_.size(); }
 

@@ -1,16 +1,14 @@
-// Jobs on trees of switches that come to be: what this switch knows of each until all leaves have
-// joined.
+// Trees of switches that are being set up: what this switch knows of each until all leaves have
+// joined and the tree has a job.
 //
 //   workers --JoinTree--> leaf --JoinTree--> root
 //           <--TreeWait--      <--TreeWait--       until the last leaf has joined
 //           <--JobGrant--      <--JobGrant--       one number and generation at all of them
 //
 // States of a pending tree: it waits for members, until complete() makes a job of it; or it has
-// failed, and is remembered for a while, so that whoever asks late hears why. Every question may be
-// asked again; asking twice changes nothing.
-//
-// Invariants: a tree that waits holds room at a leaf (`reserved`) and a place among the jobs at
-// both. A failed one holds nothing.
+// failed, and is remembered for a while, so that those who ask late hear why.
+// Invariants: a waiting tree holds room at a leaf (`reserved`), and counts as a job at leaf and
+// root. A failed tree holds nothing. A repeated question changes nothing.
 // Thread rules: one thread, the controller's.
 #pragma once
 
@@ -49,8 +47,8 @@ class PendingTrees {
   PendingTree& begin(const control::JoinTree& request, uint64_t within_ns);
   // Returns `why`, which it also logs and remembers.
   control::Refused fail(PendingTree& tree, control::Refused why);
-  // `make` turns the tree into a job; meanwhile the tree holds no room, and after that it is gone.
-  // If it refuses, the tree has failed, and the refusal is returned.
+  // `make` turns the tree into a job. Meanwhile the tree holds no room, and afterwards it is gone.
+  // If `make` refuses, the tree has failed, and the refusal is returned.
   using Make = std::function<std::optional<control::Refused>(PendingTree& tree)>;
   std::optional<control::Refused> complete(uint64_t name, const Make& make);
 
@@ -65,8 +63,32 @@ class PendingTrees {
 
 // What jobs and pending trees hold together.
 SwitchUsage usage_of(const Jobs& jobs, const PendingTrees& trees);
-// The grant once more, to a member of the job's tree: its answer was lost, or it is the first after
-// the tree was complete. A refusal if it is no such member.
+
+// What the parts of the controller work on.
+struct ControlState {
+  ControlState(SwitchDriver& of_driver, ControllerOptions with, const Clock& of_clock)
+      : driver(of_driver), options(std::move(with)), clock(of_clock) {}
+  ControlState(const ControlState&) = delete;
+  ControlState& operator=(const ControlState&) = delete;
+  SwitchUsage usage() const { return usage_of(jobs, trees); }
+
+  SwitchDriver& driver;
+  const ControllerOptions options;  // the quotas of the start: `admission` has the present ones
+  const Clock& clock;
+  const SwitchShape shape = driver.shape();
+  ControlCounters counters;
+  Admission admission{shape, options.max_jobs, options.default_quota, options.tenants};
+  Jobs jobs{driver, options, clock, counters};
+  PendingTrees trees{clock, counters};
+};
+
+// The grant, for a member of the job's tree that asks once more: its answer was lost, or it could
+// not be answered before the tree was complete. A refusal if it is no such member.
 control::Message grant_again(const Jobs& jobs, const Job& job, const control::JoinTree& request);
+
+// The root's part, for a leaf whose tree has no job here yet: waits for all leaves, takes the least
+// of what they can, and allots number and generation (tree_root.cc). The grant, TreeWait or a
+// refusal.
+control::Message join_at_root(ControlState& state, const control::JoinTree& request);
 
 }  // namespace slime::net

@@ -24,7 +24,7 @@ constexpr uint32_t kPerLease = 3;  // heartbeats: two may be lost
 
 // The first question begins the tree; all others hear how far it is.
 Message TreeLeaf::join(const control::JoinTree& request) {
-  const PendingTree* tree = trees_.find(request.tree);
+  const PendingTree* tree = state_.trees.find(request.tree);
   if (tree == nullptr) return begin(request);
   if (tree->terms.part.tenant != request.part.tenant) {
     return Refused{Refusal::kForbidden, "a tree of this name is another tenant's"};
@@ -38,50 +38,50 @@ Message TreeLeaf::join(const control::JoinTree& request) {
   return control::TreeWait{tree->missing};
 }
 
-// Room is reserved before the root is asked: what this leaf promises to the root, it has.
+// Room is reserved before the root is asked, so the leaf can keep what it promises.
 Message TreeLeaf::begin(const control::JoinTree& request) {
-  if (!options_.parent) {
+  if (!state_.options.parent) {
     return Refused{Refusal::kShape,
                    "the ranks name several switches, or this one by several addresses, and it has "
                    "no parent (parent.control) that could sum up what they do"};
   }
-  if (trees_.all().size() >= 2 * size_t{options_.max_jobs}) {
+  if (state_.trees.all().size() >= 2 * size_t{state_.options.max_jobs}) {
     return Refused{Refusal::kMemory, "as many jobs as this switch may have (jobs.max) begin"};
   }
   control::JoinTree wanted = request;
   for (SocketAddress& child : wanted.part.children) child.set_scope(0);
-  const auto grant = admission_.admit(wanted.part, usage_of(jobs_, trees_));
+  const auto grant = state_.admission.admit(wanted.part, state_.usage());
   if (!grant) return grant.error();
-  PendingTree& tree = trees_.begin(wanted, options_.tree_ns + kMarginNs);
+  PendingTree& tree = state_.trees.begin(wanted, state_.options.tree_ns + kMarginNs);
   tree.reserved = *grant;
-  tree.ask_ns = clock_.now_ns();
+  tree.ask_ns = state_.clock.now_ns();
   return control::TreeWait{tree.missing};
 }
 
-// Jobs that are over come first: the root can give their numbers to others.
+// Jobs that are over come first, so that the root can use their numbers again.
 std::optional<Message> TreeLeaf::next_question() {
-  if (const auto job = jobs_.next_to_close()) return control::CloseJob{*job};
+  if (const auto job = state_.jobs.next_to_close()) return control::CloseJob{*job};
   if (auto part = next_part()) return std::move(*part);
-  const uint64_t now = clock_.now_ns();
-  for (const auto& [number, job] : jobs_.all()) {
+  const uint64_t now = state_.clock.now_ns();
+  for (const auto& [number, job] : state_.jobs.all()) {
     if (!job.root_lease || job.root_lease->renew_ns > now) continue;
-    RootLease& lease = *jobs_.find(number, Caller{})->root_lease;
+    RootLease& lease = *state_.jobs.find(number, Caller{})->root_lease;
     lease.renew_ns = now + lease.lease_ns / kPerLease;
     return control::Heartbeat{lease.job};
   }
   return std::nullopt;
 }
 
-// To the root, this leaf is one child, and can do what it has reserved.
+// To the root this leaf is one child, which can do what the leaf has reserved.
 std::optional<control::JoinTree> TreeLeaf::next_part() {
-  if (!options_.parent) return std::nullopt;
-  const uint64_t now = clock_.now_ns();
-  for (auto& [name, tree] : trees_.all()) {
+  if (!state_.options.parent) return std::nullopt;
+  const uint64_t now = state_.clock.now_ns();
+  for (auto& [name, tree] : state_.trees.all()) {
     if (tree.failed || tree.ask_ns > now) continue;
     tree.ask_ns = now + kAskNs;
     control::JoinTree part = tree.terms;
-    part.shards = shape_.shards;
-    part.part.children = {shape_.address};
+    part.shards = state_.shape.shards;
+    part.part.children = {state_.shape.address};
     part.part.rails = 1;
     part.part.slots_wanted = tree.reserved.slots;
     part.part.lanes_wanted = tree.reserved.lanes;
@@ -92,13 +92,13 @@ std::optional<control::JoinTree> TreeLeaf::next_part() {
 }
 
 uint64_t TreeLeaf::next_question_ns() const {
-  if (!options_.parent) return UINT64_MAX;
-  if (jobs_.has_to_close()) return 0;
+  if (!state_.options.parent) return UINT64_MAX;
+  if (state_.jobs.has_to_close()) return 0;
   uint64_t next = UINT64_MAX;
-  for (const auto& [name, tree] : trees_.all()) {
+  for (const auto& [name, tree] : state_.trees.all()) {
     if (!tree.failed) next = std::min(next, tree.ask_ns);
   }
-  for (const auto& [number, job] : jobs_.all()) {
+  for (const auto& [number, job] : state_.jobs.all()) {
     if (job.root_lease) next = std::min(next, job.root_lease->renew_ns);
   }
   return next;
@@ -114,40 +114,43 @@ void TreeLeaf::on_answer(const Message& asked, const Message& answer) {
 // A tree fails with its question, because its workers wait; a heartbeat is tried again, because the
 // lease lasts for a while.
 void TreeLeaf::on_failure(const Message& asked, const Error& error) {
-  counters_.parent_failures.add();
+  state_.counters.parent_failures.add();
   if (parent_trouble_.empty()) {
-    SLIME_WARN("the parent at %s: %s", options_.parent ? options_.parent->to_string().c_str() : "?",
+    SLIME_WARN("the parent at %s: %s",
+               state_.options.parent ? state_.options.parent->to_string().c_str() : "?",
                error.what.c_str());
   }
   parent_trouble_ = error.what;
   if (const auto* join = std::get_if<control::JoinTree>(&asked)) {
-    PendingTree* tree = trees_.find(join->tree);
+    PendingTree* tree = state_.trees.find(join->tree);
     if (tree == nullptr || tree->failed) return;
-    trees_.fail(*tree, {Refusal::kBusy, "its parent, which shall be the root: " + error.what});
+    state_.trees.fail(*tree,
+                      {Refusal::kBusy, "its parent, which shall be the root: " + error.what});
   }
   if (const auto* beat = std::get_if<control::Heartbeat>(&asked)) {
-    Job* job = jobs_.find_root_lease(beat->job);
-    if (job != nullptr) job->root_lease->renew_ns = clock_.now_ns() + kRetryNs;
+    Job* job = state_.jobs.find_root_lease(beat->job);
+    if (job != nullptr) job->root_lease->renew_ns = state_.clock.now_ns() + kRetryNs;
   }
 }
 
 // A grant that cannot be used is given back to the root.
 void TreeLeaf::on_part_answer(const control::JoinTree& asked, const Message& answer) {
-  PendingTree* tree = trees_.find(asked.tree);
+  PendingTree* tree = state_.trees.find(asked.tree);
   const auto* grant = std::get_if<control::JobGrant>(&answer);
   if (tree == nullptr || tree->failed) {
-    if (grant != nullptr) jobs_.close_at_root(grant->job);  // the workers heard that there is none
+    if (grant != nullptr)
+      state_.jobs.close_at_root(grant->job);  // the workers heard that there is none
     return;
   }
   if (const auto* wait = std::get_if<control::TreeWait>(&answer)) tree->missing = wait->missing;
   if (const auto* refused = std::get_if<Refused>(&answer)) {
-    trees_.fail(*tree, {refused->why, "the root at " + options_.parent->to_string() +
-                                          " refused: " + refused->text});
+    state_.trees.fail(*tree, {refused->why, "the root at " + state_.options.parent->to_string() +
+                                                " refused: " + refused->text});
   }
   if (grant == nullptr) return;
-  (void)trees_.complete(asked.tree, [&](const PendingTree& complete) {
+  (void)state_.trees.complete(asked.tree, [&](const PendingTree& complete) {
     auto refused = create_job(complete, *grant);
-    if (refused) jobs_.close_at_root(grant->job);
+    if (refused) state_.jobs.close_at_root(grant->job);
     return refused;
   });
 }
@@ -157,7 +160,7 @@ TreeLeaf::Refusable TreeLeaf::refuse_grant(const PendingTree& tree,
   const bool more = grant.slots > tree.reserved.slots || grant.lanes > tree.reserved.lanes ||
                     (grant.formats & ~tree.reserved.formats) != 0;
   const char* why = grant.job.job < control::kFirstTreeJob ? "its job number is not one of trees"
-                    : grant.shards != shape_.shards        ? "it has another number of shards"
+                    : grant.shards != state_.shape.shards  ? "it has another number of shards"
                     : more                                 ? "it grants more than was asked for"
                                                            : nullptr;
   if (why == nullptr) return std::nullopt;
@@ -168,23 +171,23 @@ TreeLeaf::Refusable TreeLeaf::refuse_grant(const PendingTree& tree,
 TreeLeaf::Refusable TreeLeaf::create_job(const PendingTree& tree, const control::JobGrant& grant) {
   if (auto refused = refuse_grant(tree, grant)) return refused;
   // The root was started again, or else it would not give away a number that is in use.
-  if (jobs_.all().contains(grant.job.job)) {
-    if (Job* old = jobs_.find(grant.job.job, Caller{})) old->root_lease.reset();
-    jobs_.remove(grant.job.job);
-    if (jobs_.all().contains(grant.job.job)) {
+  if (state_.jobs.all().contains(grant.job.job)) {
+    if (Job* old = state_.jobs.find(grant.job.job, Caller{})) old->root_lease.reset();
+    state_.jobs.remove(grant.job.job);
+    if (state_.jobs.all().contains(grant.job.job)) {
       return Refused{Refusal::kBusy, "the job of that number has not ended here yet"};
     }
   }
   const Grant own{grant.slots, grant.lanes, grant.formats,
                   Slots::bytes_for(grant.slots, grant.lanes)};
-  auto job = jobs_.make(tree.terms.part, own, {grant.job.job, grant.job.generation});
+  auto job = state_.jobs.make(tree.terms.part, own, {grant.job.job, grant.job.generation});
   if (!job) return Refused{Refusal::kInternal, job.error().what};
   job->tree = tree.terms.tree;
   job->spec.token = grant.token;  // one for the whole tree
   job->spec.parent = Parent{grant.address, static_cast<uint8_t>(tree.terms.branch)};
-  const uint64_t now = clock_.now_ns(), lease_ns = uint64_t{grant.lease_ms} * 1'000'000;
+  const uint64_t now = state_.clock.now_ns(), lease_ns = uint64_t{grant.lease_ms} * 1'000'000;
   job->root_lease = RootLease{grant.job, lease_ns, now + lease_ns / kPerLease, now + lease_ns};
-  const Message answer = jobs_.add(std::move(*job));
+  const Message answer = state_.jobs.add(std::move(*job));
   if (const auto* refused = std::get_if<Refused>(&answer)) return *refused;
   return {};
 }
@@ -192,15 +195,15 @@ TreeLeaf::Refusable TreeLeaf::create_job(const PendingTree& tree, const control:
 // The root answered a heartbeat: the job lives on there, or has ended and ends here too.
 void TreeLeaf::on_lease_answer(const control::JobRef& at_root, const Message& answer) {
   const auto* state = std::get_if<control::JobState>(&answer);
-  Job* job = state != nullptr ? jobs_.find_root_lease(at_root) : nullptr;
+  Job* job = state != nullptr ? state_.jobs.find_root_lease(at_root) : nullptr;
   if (job == nullptr) return;
   if (state->state == State::kAlive) {
-    job->root_lease->until_ns = clock_.now_ns() + job->root_lease->lease_ns;
+    job->root_lease->until_ns = state_.clock.now_ns() + job->root_lease->lease_ns;
     return;
   }
   SLIME_WARN("job %u: its root says that it has ended, removed", job->ref.job);
   job->root_lease.reset();
-  jobs_.remove(job->ref.job);
+  state_.jobs.remove(job->ref.job);
 }
 
 }  // namespace slime::net

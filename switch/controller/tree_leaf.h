@@ -2,9 +2,10 @@
 // until all leaves are there, and then keeps both ends of the job alive.
 //
 // It says what to ask the root, one question at a time (next_question), and is told what came of
-// each (on_answer, on_failure); Uplink carries questions and answers. The trees and jobs that it
-// asks about are in PendingTrees and Jobs; its own is only the last trouble with the root.
+// each (on_answer, on_failure); Uplink carries questions and answers.
 //
+// States and invariants: those of PendingTrees and Jobs, which have the trees and jobs that it asks
+// about. Its own is only the last trouble with the root.
 // Thread rules: one thread, the controller's.
 #pragma once
 
@@ -14,25 +15,17 @@ namespace slime::net {
 
 class TreeLeaf {
  public:
-  TreeLeaf(const ControllerOptions& options, const SwitchShape& shape, const Clock& clock,
-           const Admission& admission, Jobs& jobs, PendingTrees& trees, ControlCounters& counters)
-      : options_(options),
-        shape_(shape),
-        clock_(clock),
-        admission_(admission),
-        jobs_(jobs),
-        trees_(trees),
-        counters_(counters) {}
+  explicit TreeLeaf(ControlState& state) : state_(state) {}
 
-  // Of workers, whose tree has no job here yet: TreeWait or a refusal.
+  // A request of workers whose tree has no job here yet. Returns TreeWait or a refusal.
   control::Message join(const control::JoinTree& request);
 
-  // Nothing: there is nothing to ask now. To ask is to be told of the answer or the failure.
+  // Nothing: there is nothing to ask now. The caller reports the answer or the failure.
   std::optional<control::Message> next_question();
   uint64_t next_question_ns() const;  // UINT64_MAX: nothing to ask
   void on_answer(const control::Message& asked, const control::Message& answer);
   void on_failure(const control::Message& asked, const Error& error);
-  // Empty: the root answered, or was not needed yet.
+  // Why the root did not answer the last question. Empty: it did, or was not asked yet.
   const std::string& parent_trouble() const { return parent_trouble_; }
 
  private:
@@ -45,13 +38,7 @@ class TreeLeaf {
   Refusable create_job(const PendingTree& tree, const control::JobGrant& grant);
   void on_lease_answer(const control::JobRef& at_root, const control::Message& answer);
 
-  const ControllerOptions& options_;
-  const SwitchShape shape_;
-  const Clock& clock_;
-  const Admission& admission_;
-  Jobs& jobs_;
-  PendingTrees& trees_;
-  ControlCounters& counters_;
+  ControlState& state_;
   std::string parent_trouble_;
 };
 

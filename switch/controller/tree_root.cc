@@ -1,6 +1,6 @@
-#include "switch/controller/tree_root.h"
-
 #include <algorithm>
+
+#include "switch/controller/tree.h"
 
 namespace slime::net {
 
@@ -8,57 +8,46 @@ using control::Message;
 using control::Refusal;
 using control::Refused;
 
-// The first leaf begins the tree, each one is taken in, and the last one completes it.
-Message TreeRoot::join(const control::JoinTree& request) {
-  if (auto refused = refuse_leaf(request)) return *refused;
-  PendingTree* tree = trees_.find(request.tree);
-  if (tree == nullptr) {
-    if (auto refused = refuse_tree(request.part.tenant)) return *refused;
-    tree = &trees_.begin(request, options_.tree_ns);
-    tree->branches.resize(request.branches);
-  }
-  if (tree->failed) return *tree->failed;
-  if (auto refused = take_in(*tree, request)) return trees_.fail(*tree, *refused);
-  if (tree->missing != 0) return control::TreeWait{tree->missing};
-  const auto create = [this](const PendingTree& complete) { return create_job(complete); };
-  if (auto refused = trees_.complete(request.tree, create)) return *refused;
-  return grant_again(jobs_, *jobs_.find_tree(request.tree), request);
-}
+namespace {
+
+using Refusable = std::optional<Refused>;
 
 // Leaves that cannot be children of this switch, whatever their tree.
-TreeRoot::Refusable TreeRoot::refuse_leaf(const control::JoinTree& request) const {
-  if (options_.parent) {
+Refusable refuse_leaf(const ControlState& state, const control::JoinTree& request) {
+  if (state.options.parent) {
     return Refused{Refusal::kShape, "this switch has a parent itself (parent.control: " +
-                                        options_.parent->to_string() +
+                                        state.options.parent->to_string() +
                                         "), and trees have two levels"};
   }
-  if (request.shards != shape_.shards) {
-    return Refused{Refusal::kShape, "the leaf has " + std::to_string(request.shards) +
-                                        " shards and its root " + std::to_string(shape_.shards) +
-                                        ": give both the same data.shards"};
+  if (request.shards != state.shape.shards) {
+    return Refused{Refusal::kShape,
+                   "the leaf has " + std::to_string(request.shards) + " shards and its root " +
+                       std::to_string(state.shape.shards) + ": give both the same data.shards"};
   }
-  const auto child = check_children(request.part.children, 1, shape_.address);
+  const auto child = check_children(request.part.children, 1, state.shape.address);
   return child ? std::nullopt : std::optional(child.error());
 }
 
-// Trees that begin, and those that failed and are remembered, count for their tenant: otherwise one
-// tenant's could take all places.
-TreeRoot::Refusable TreeRoot::refuse_tree(const std::string& tenant) const {
-  if (admission_.draining()) return Refused{Refusal::kDraining, "this switch takes no new jobs"};
-  const SwitchUsage usage = usage_of(jobs_, trees_);
-  if (usage.jobs >= options_.max_jobs || trees_.all().size() >= 2 * size_t{options_.max_jobs}) {
+// Trees that begin, and failed ones that are remembered, count for their tenant. Otherwise one
+// tenant could take all places.
+Refusable refuse_tree(const ControlState& state, const std::string& tenant) {
+  if (state.admission.draining())
+    return Refused{Refusal::kDraining, "this switch takes no new jobs"};
+  const SwitchUsage usage = state.usage();
+  if (usage.jobs >= state.options.max_jobs ||
+      state.trees.all().size() >= 2 * size_t{state.options.max_jobs}) {
     return Refused{Refusal::kMemory,
                    "as many jobs as this switch may have (jobs.max) are there, or begin"};
   }
-  const size_t most = admission_.quota_of(tenant).max_jobs;
-  if (usage.of(tenant).jobs < most && trees_.count_of(tenant) < 2 * most) return {};
+  const size_t most = state.admission.quota_of(tenant).max_jobs;
+  if (usage.of(tenant).jobs < most && state.trees.count_of(tenant) < 2 * most) return {};
   return Refused{Refusal::kQuota, "tenant " + tenant + " has, or begins, the " +
                                       std::to_string(most) +
                                       " jobs that it may have (tenants, jobs.tenant_max_jobs)"};
 }
 
-// What all must say alike, and the least of what each can.
-TreeRoot::Refusable TreeRoot::take_in(PendingTree& tree, const control::JoinTree& request) {
+// Checks what all leaves must say alike, and takes the least of what each can do.
+Refusable take_in(PendingTree& tree, const control::JoinTree& request) {
   control::CreateJob& part = tree.terms.part;
   if (request.branches != tree.terms.branches || request.contributors != tree.terms.contributors ||
       request.part.tenant != part.tenant) {
@@ -94,7 +83,7 @@ TreeRoot::Refusable TreeRoot::take_in(PendingTree& tree, const control::JoinTree
 }
 
 // The job of a complete tree: its children are the leaves, and it gets the least that all can do.
-TreeRoot::Refusable TreeRoot::create_job(const PendingTree& tree) {
+Refusable create_job(ControlState& state, const PendingTree& tree) {
   control::CreateJob wanted = tree.terms.part;
   uint32_t workers = 0;
   wanted.children.clear();
@@ -107,26 +96,45 @@ TreeRoot::Refusable TreeRoot::create_job(const PendingTree& tree) {
                                         " workers together and should have " +
                                         std::to_string(tree.terms.contributors)};
   }
-  const auto grant = admission_.admit(wanted, usage_of(jobs_, trees_));
+  const auto grant = state.admission.admit(wanted, state.usage());
   if (!grant) return grant.error();
-  const auto number = jobs_.take_tree_number();
+  const auto number = state.jobs.take_tree_number();
   if (!number) return Refused{Refusal::kBusy, "all numbers for trees are in use"};
-  auto job = jobs_.make(wanted, *grant, *number);
+  auto job = state.jobs.make(wanted, *grant, *number);
   // Each leaf gets an id of its own, so that the root knows whose heartbeat comes.
   std::vector<control::JobId> ids(wanted.children.size());
   auto drawn = random_bytes(std::as_writable_bytes(std::span(ids)));
   if (!job || !drawn) {
-    jobs_.give_back_tree_number(number->job);
+    state.jobs.give_back_tree_number(number->job);
     return Refused{Refusal::kInternal, job ? drawn.error().what : job.error().what};
   }
   job->leaf_ids = std::move(ids);
   job->tree = tree.terms.tree;
   job->spec.children_are_switches = true;
   job->leaf_until_ns.assign(wanted.children.size(), job->lease_until_ns);
-  const Message answer = jobs_.add(std::move(*job));
+  const Message answer = state.jobs.add(std::move(*job));
   if (const auto* refused = std::get_if<Refused>(&answer)) return *refused;
-  counters_.trees_created.add();
+  state.counters.trees_created.add();
   return {};
+}
+
+}  // namespace
+
+// The first leaf begins the tree, each one is taken in, and the last one completes it.
+Message join_at_root(ControlState& state, const control::JoinTree& request) {
+  if (auto refused = refuse_leaf(state, request)) return *refused;
+  PendingTree* tree = state.trees.find(request.tree);
+  if (tree == nullptr) {
+    if (auto refused = refuse_tree(state, request.part.tenant)) return *refused;
+    tree = &state.trees.begin(request, state.options.tree_ns);
+    tree->branches.resize(request.branches);
+  }
+  if (tree->failed) return *tree->failed;
+  if (auto refused = take_in(*tree, request)) return state.trees.fail(*tree, *refused);
+  if (tree->missing != 0) return control::TreeWait{tree->missing};
+  const auto create = [&state](const PendingTree& complete) { return create_job(state, complete); };
+  if (auto refused = state.trees.complete(request.tree, create)) return *refused;
+  return grant_again(state.jobs, *state.jobs.find_tree(request.tree), request);
 }
 
 }  // namespace slime::net

@@ -1,5 +1,5 @@
-// A leaf's control connection to its parent: carries the questions of TreeLeaf, one at a time, and
-// waits for nothing by itself.
+// A leaf's control connection to its parent. It carries the questions of TreeLeaf, one at a time,
+// and never blocks.
 //
 // States: idle (no connection), connected without a question, or a question is under way. It
 // connects when there is something to ask, and closes a connection that has had no question for

@@ -18,30 +18,14 @@ inline uint64_t swapped(uint64_t value) { return __builtin_bswap64(value); }
 template <typename T>
 using Bits = std::make_unsigned_t<T>;
 
-struct Sum {
-  template <typename T>
-  static Bits<T> of(T a, T b) {
-    return static_cast<Bits<T>>(static_cast<Bits<T>>(a) + static_cast<Bits<T>>(b));
-  }
-};
-struct Min {
-  template <typename T>
-  static Bits<T> of(T a, T b) {
-    return static_cast<Bits<T>>(b < a ? b : a);
-  }
-};
-struct Max {
-  template <typename T>
-  static Bits<T> of(T a, T b) {
-    return static_cast<Bits<T>>(b > a ? b : a);
-  }
-};
-struct Or {
-  template <typename T>
-  static Bits<T> of(T a, T b) {
-    return static_cast<Bits<T>>(a | b);
-  }
-};
+template <sap::Op kOp, typename T>
+Bits<T> combined(T a, T b) {
+  using U = Bits<T>;
+  if constexpr (kOp == sap::Op::kSum) return static_cast<U>(static_cast<U>(a) + static_cast<U>(b));
+  if constexpr (kOp == sap::Op::kMin) return static_cast<U>(b < a ? b : a);
+  if constexpr (kOp == sap::Op::kMax) return static_cast<U>(b > a ? b : a);
+  if constexpr (kOp == sap::Op::kOr) return static_cast<U>(a | b);
+}
 
 template <typename T>
 void load(std::byte* values, const std::byte* payload, size_t words) {
@@ -53,12 +37,7 @@ void load(std::byte* values, const std::byte* payload, size_t words) {
   for (size_t i = 0; i < count; ++i) to[i].value = swapped(from[i].value);
 }
 
-template <typename T>
-void seal(std::byte* values, size_t words) {
-  load<T>(values, values, words);
-}
-
-template <typename T, typename O>
+template <typename T, sap::Op kOp>
 void fold(std::byte* values, const std::byte* payload, size_t words) {
   using Place = Unaligned<Bits<T>>;
   auto* to = reinterpret_cast<Place*>(values);
@@ -68,26 +47,17 @@ void fold(std::byte* values, const std::byte* payload, size_t words) {
   for (size_t i = 0; i < count; ++i) {
     const auto one = static_cast<T>(to[i].value);
     const auto other = static_cast<T>(swapped(from[i].value));
-    to[i].value = O::template of<T>(one, other);
+    to[i].value = combined<kOp, T>(one, other);
   }
 }
 
-#define SLIME_LOAD_ROW                                                                  \
-  {                                                                                     \
-    load<int32_t>, load<uint32_t>, load<int16_t>, load<int8_t>, load<int64_t>, nullptr, \
-        load<uint8_t>, load<uint64_t>                                                   \
-  }
-#define SLIME_SEAL_ROW                                                                  \
-  {                                                                                     \
-    seal<int32_t>, seal<uint32_t>, seal<int16_t>, seal<int8_t>, seal<int64_t>, nullptr, \
-        seal<uint8_t>, seal<uint64_t>                                                   \
-  }
 #define SLIME_FOLD_ROW(T) \
-  { fold<T, Sum>, fold<T, Min>, fold<T, Max>, fold<T, Or> }
+  { fold<T, sap::Op::kSum>, fold<T, sap::Op::kMin>, fold<T, sap::Op::kMax>, fold<T, sap::Op::kOr> }
 
 constexpr Arithmetic kBodies = {
     SLIME_SIMD_NAME,
-    SLIME_LOAD_ROW,
+    {load<int32_t>, load<uint32_t>, load<int16_t>, load<int8_t>, load<int64_t>, nullptr,
+     load<uint8_t>, load<uint64_t>},
     {SLIME_FOLD_ROW(int32_t),
      SLIME_FOLD_ROW(uint32_t),
      SLIME_FOLD_ROW(int16_t),
@@ -96,11 +66,8 @@ constexpr Arithmetic kBodies = {
      {},
      SLIME_FOLD_ROW(uint8_t),
      SLIME_FOLD_ROW(uint64_t)},
-    SLIME_SEAL_ROW,
 };
 
-#undef SLIME_LOAD_ROW
-#undef SLIME_SEAL_ROW
 #undef SLIME_FOLD_ROW
 
 }  // namespace

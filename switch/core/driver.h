@@ -1,4 +1,4 @@
-// What the controller asks of any switch: the software switch, or a program in P4.
+// The interface between controller and switch: the software switch, or a program in P4.
 #pragma once
 
 #include <string>
@@ -17,29 +17,29 @@ struct SwitchShape {
   uint32_t formats = 0;     // a bit each
 };
 
-// One that the device keeps, of all jobs together. Both texts last as long as the program: the name
-// is a word of [a-z0-9_], which becomes a part of names in reports and metrics.
+// A counter that the device keeps for all jobs together. Both texts last as long as the process.
+// The name has the characters [a-z0-9_]; it is a part of names in reports and metrics.
 struct DeviceCounter {
   const char* name = "";
   const char* help = "";
   uint64_t value = 0;
 };
 
-// The controller's view of a device. Job numbers are the controller's: a driver never sees one
-// twice at a time, and remove_job() may be repeated after a failure until it succeeds.
+// A device as the controller sees it. The controller allots job numbers: it adds no number that the
+// device still has. It may repeat remove_job() after a failure until it succeeds.
 class SwitchDriver {
  public:
   virtual ~SwitchDriver() = default;
   virtual SwitchShape shape() const = 0;
-  // Each takes effect before it returns. Thread rules: one thread, the controller's.
+  // Each call takes effect before it returns. Thread rules: one thread, the controller's.
   virtual Result<void> add_job(const JobSpec& spec) = 0;
   virtual Result<void> remove_job(uint16_t job) = 0;
   virtual Result<void> fence(uint16_t job, uint8_t generation, uint32_t token) = 0;
   virtual Result<JobTotals> totals(uint16_t job) const = 0;  // over all shards
-  // What its data path counts besides that: each device has its own. Names are the same every time.
+  // The other counters of its data path. Each device has its own; names are the same every time.
   virtual std::vector<DeviceCounter> counters() const { return {}; }
-  // Looks after a device that may be lost and come back. Returns the milliseconds after which to
-  // call it again; -1: never.
+  // Reconnects to a device that was lost. Returns the milliseconds after which to call it again;
+  // -1: never.
   virtual int maintain() { return -1; }
 };
 

@@ -4,16 +4,16 @@
 #include <optional>
 #include <vector>
 
-#include "base/metrics.h"
 #include "base/net/socket.h"
+#include "switch/core/counters.h"
 #include "switch/protocol/sap.h"
 
 namespace slime::net {
 
-// Where an inner switch sends its sums; the job has the same number and generation there.
+// Where a leaf sends its sums. The job has the same number and generation at the parent.
 struct Parent {
   SocketAddress address;
-  uint8_t child = 0;  // what this switch is to it
+  uint8_t child = 0;  // number of this switch among the parent's children
 };
 
 struct JobSpec {
@@ -49,21 +49,6 @@ struct JobSpec {
   X(rejected_slot, "packets for a slot that the job has not, or not on this port") \
   X(rejected_shape, "packets with lanes, format or op that do not fit")
 
-struct alignas(64) JobCounters {
-#define SLIME_FIELD(name, help) Counter name;
-  SLIME_JOB_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
-};
-
-struct JobTotals {
-#define SLIME_FIELD(name, help) uint64_t name = 0;
-  SLIME_JOB_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
-  void add(const JobCounters& counters) {
-#define SLIME_FIELD(name, help) name += counters.name.get();
-    SLIME_JOB_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
-  }
-};
+SLIME_DECLARE_COUNTERS(JobCounters, JobTotals, SLIME_JOB_COUNTERS)
 
 }  // namespace slime::net

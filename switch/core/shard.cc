@@ -1,7 +1,7 @@
 #include "switch/core/shard.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cerrno>
 
 #include "switch/core/arithmetic.h"
 
@@ -13,7 +13,7 @@ size_t index_of(Enum value) {
   return static_cast<size_t>(value);
 }
 
-// What only a parent sends. To refuse it would be to answer an answer.
+// Types that only a parent sends. They are answers, so they are never answered by a refusal.
 bool is_from_above(sap::Type type) {
   return type == sap::Type::kParentResult || type == sap::Type::kStatus ||
          type == sap::Type::kReject;
@@ -21,6 +21,33 @@ bool is_from_above(sap::Type type) {
 
 Error bad_job(const JobSpec& spec, const char* what) {
   return make_error(Status::kInvalid, 0, "job %u: %s", spec.job, what);
+}
+
+bool shape_fits(const JobSpec& spec, const sap::Header& header) {
+  const bool wide = header.format == sap::Format::kI64 || header.format == sap::Format::kU64;
+  const auto of_others =
+      spec.children_are_switches ? sap::Type::kContribution : sap::Type::kPartial;
+  return header.type != of_others && header.lanes <= spec.max_lanes &&
+         !(wide && header.lanes % 2 != 0) && sap::has_format(spec.formats, header.format);
+}
+
+// The first contribution to a round is stored.
+void store(SlotHalf& half, std::byte* values, const sap::Header& header, const std::byte* payload) {
+  half.shape = shape_of(header);
+  half.scalars = scalars_of(header);
+  arithmetic().load[index_of(header.format)](values, payload, header.lanes);
+}
+
+// The others are folded: values by the round's operation, exponents by maximum, special by OR,
+// checks by addition.
+void fold(Scalars& scalars, std::byte* values, const sap::Header& header,
+          const std::byte* payload) {
+  for (int block : {0, 1}) {
+    scalars.exponents[block] = std::max(scalars.exponents[block], header.exponents[block]);
+  }
+  scalars.special |= header.special;
+  scalars.check += header.check;
+  arithmetic().fold[index_of(header.format)][index_of(header.op)](values, payload, header.lanes);
 }
 
 }  // namespace
@@ -114,7 +141,8 @@ void Shard::handle(std::span<const std::byte> datagram, const SocketAddress& fro
   contribute(job, packet);
 }
 
-// The first row of the protocol's table, in its order.
+// Whether the packet counts. The order is that of the protocol: generation, token, source, slot,
+// shape.
 bool Shard::admit(Job& job, const Packet& packet) {
   const sap::Header& header = packet.header;
   const bool from_above = is_from_above(header.type);
@@ -132,23 +160,21 @@ bool Shard::admit(Job& job, const Packet& packet) {
     job.counters.wrong_token.add();
     return false;
   }
-  const bool bound = from_above ? job.spec.parent && packet.from == job.spec.parent->address
-                                : is_from_child(children_of(job, header.slot), packet);
+  const auto children = children_of(job, header.slot);
+  const bool bound = from_above
+                         ? job.spec.parent && packet.from == job.spec.parent->address
+                         : header.child < children.size() && packet.from == children[header.child];
   if (!bound) return refuse(sap::Rejection::kSource, job.counters.rejected_source);
-  if (!slot_fits(job, header.slot)) {
+  if (header.slot >= job.spec.slots || header.slot % count_ != index_) {
     return refuse(sap::Rejection::kSlot, job.counters.rejected_slot);
   }
-  if (!shape_fits(job, header)) {
+  if (!shape_fits(job.spec, header)) {
     return refuse(sap::Rejection::kShape, job.counters.rejected_shape);
   }
   return true;
 }
 
-bool Shard::is_from_child(std::span<const SocketAddress> children, const Packet& packet) {
-  return packet.header.child < children.size() && packet.from == children[packet.header.child];
-}
-
-// Their addresses on the rail of the slot, which may still be any.
+// The children's addresses on the rail of the slot. The slot need not be one of the job's.
 std::span<const SocketAddress> Shard::children_of(const Job& job, uint16_t slot) const {
   const std::span<const SocketAddress> all(job.spec.children);
   if (job.spec.rails == 1) return all;
@@ -156,21 +182,8 @@ std::span<const SocketAddress> Shard::children_of(const Job& job, uint16_t slot)
   return all.subspan(sap::rail_of(slot, count_, job.spec.rails) * count, count);
 }
 
-bool Shard::slot_fits(const Job& job, uint16_t slot) const {
-  return slot < job.spec.slots && slot % count_ == index_;
-}
-
-bool Shard::shape_fits(const Job& job, const sap::Header& header) {
-  const bool wide = header.format == sap::Format::kI64 || header.format == sap::Format::kU64;
-  const bool by_worker = header.type == sap::Type::kContribution;
-  const bool by_switch = header.type == sap::Type::kPartial;
-  return !(job.spec.children_are_switches ? by_worker : by_switch) &&
-         header.lanes <= job.spec.max_lanes && !(wide && header.lanes % 2 != 0) &&
-         sap::has_format(job.spec.formats, header.format);
-}
-
-// A contribution of a worker, or a partial sum of a switch below. The slot machine says what it is
-// to its round; then the values follow, and the answer.
+// A contribution of a worker, or a partial sum of a switch below. The slot machine decides; then
+// the values are stored or folded, and the answer is sent.
 void Shard::contribute(Job& job, const Packet& packet) {
   const sap::Header& header = packet.header;
   const uint32_t slot = local(header.slot);
@@ -179,6 +192,7 @@ void Shard::contribute(Job& job, const Packet& packet) {
   if (joins && half.shape != shape_of(header)) {
     return reject(sap::Rejection::kShape, job.counters.rejected_shape, packet);
   }
+  std::byte* const values = job.slots.values(slot, header.epoch);
   const sap::Verdict verdict =
       sap::on_contribution(half.half, header.epoch, header.child, job.role);
   switch (verdict.event) {
@@ -190,58 +204,32 @@ void Shard::contribute(Job& job, const Packet& packet) {
       job.counters.results_again.add();
       break;
     case sap::Event::kOpened:
-    case sap::Event::kFolded:
-      take_in(half, job.slots.values(slot, header.epoch), packet,
-              verdict.event == sap::Event::kOpened);
-      job.counters.contributions.add();
-      if (verdict.send != sap::Send::kNothing) {
-        job.counters.rounds.add();
-        if (header.lanes > 0) {
-          arithmetic().seal[index_of(header.format)](job.slots.values(slot, header.epoch),
-                                                     header.lanes);
-        }
-      }
+      store(half, values, header, packet.payload.data());
       break;
+    case sap::Event::kFolded:
+      fold(half.scalars, values, header, packet.payload.data());
+      break;
+  }
+  if (verdict.event != sap::Event::kRepeated) {
+    job.counters.contributions.add();
+    if (verdict.send != sap::Send::kNothing) {
+      job.counters.rounds.add();
+      if (header.lanes > 0)
+        arithmetic().load[index_of(header.format)](values, values, header.lanes);
+    }
   }
   answer(job, verdict.send, packet);
 }
 
-// The first contribution to a round is stored, the others are folded: values by the round's
-// operation, exponents by maximum, special by OR, checks by addition.
-void Shard::take_in(SlotHalf& half, std::byte* values, const Packet& packet, bool opens) {
-  const sap::Header& header = packet.header;
-  const size_t format = index_of(header.format);
-  Scalars& scalars = half.scalars;
-  if (opens) {
-    half.shape = shape_of(header);
-    scalars = {.exponents = {header.exponents[0], header.exponents[1]},
-               .special = header.special,
-               .flags = header.flags,
-               .check = header.check,
-               .cookie = header.cookie};
-    arithmetic().load[format](values, packet.payload.data(), header.lanes);
-    return;
-  }
-  for (int block : {0, 1}) {
-    scalars.exponents[block] = std::max(scalars.exponents[block], header.exponents[block]);
-  }
-  scalars.special |= header.special;
-  scalars.check += header.check;
-  arithmetic().fold[format][index_of(header.op)](values, packet.payload.data(), header.lanes);
-}
-
-// A child has waited for long and asks how far the round is.
+// A child has waited for long and asks how far the round is. If all children have contributed here,
+// only the root knows who is missing. Then the query goes on to the parent, and its cookie says
+// which child asked.
 void Shard::query(Job& job, const Packet& packet) {
   const SlotHalf& half = job.slots.half(local(packet.header.slot), packet.header.epoch);
   job.counters.queries.add();
   const sap::Send send = sap::on_query(half.half, packet.header.epoch, job.role);
   answer(job, send, packet);
-  if (send == sap::Send::kPartial) query_parent(job, packet);
-}
-
-// All have contributed here, so it is the root that knows who is missing. The cookie remembers for
-// us who asked.
-void Shard::query_parent(const Job& job, const Packet& packet) {
+  if (send != sap::Send::kPartial) return;
   sap::Header header = packet.header;
   header.cookie = header.child;
   header.child = job.spec.parent->child;
@@ -250,7 +238,7 @@ void Shard::query_parent(const Job& job, const Packet& packet) {
   packet.outbox.send(outgoing, std::span(&job.spec.parent->address, 1));
 }
 
-// What the parent says of a round, other than its result, is for those below.
+// A result of the parent is for the slot. Its status or refusal is passed on to the children.
 void Shard::on_parent_packet(Job& job, const Packet& packet) {
   if (packet.header.type == sap::Type::kParentResult) return parent_result(job, packet);
   const std::span<const SocketAddress> children = children_of(job, packet.header.slot);
@@ -277,16 +265,12 @@ void Shard::parent_result(Job& job, const Packet& packet) {
   }
   if (!sap::on_parent_result(half.half, header.epoch, job.role)) return job.counters.stale.add();
   job.counters.parent_results.add();
-  half.scalars = {.exponents = {header.exponents[0], header.exponents[1]},
-                  .special = header.special,
-                  .flags = header.flags,
-                  .check = header.check,
-                  .cookie = header.cookie};
+  half.scalars = scalars_of(header);
   std::copy(packet.payload.begin(), packet.payload.end(), job.slots.values(slot, header.epoch));
   answer(job, sap::Send::kResult, packet);
 }
 
-// What the slot machine wants to be sent, to whom.
+// Sends what the slot machine has decided.
 void Shard::answer(Job& job, sap::Send send, const Packet& packet) {
   const std::span<const SocketAddress> children = children_of(job, packet.header.slot);
   const bool below = job.spec.children_are_switches;
@@ -309,7 +293,7 @@ void Shard::answer(Job& job, sap::Send send, const Packet& packet) {
   }
 }
 
-// The slot's values and scalars. The payload is not copied: see Outgoing.
+// Sends the slot's values and scalars. The payload is not copied: see Outgoing.
 void Shard::send_values(Job& job, sap::Type type, const Packet& packet,
                         std::span<const SocketAddress> to) {
   const uint32_t slot = local(packet.header.slot);
@@ -336,7 +320,7 @@ void Shard::send_values(Job& job, sap::Type type, const Packet& packet,
   packet.outbox.send(outgoing, to);
 }
 
-// To the sender of the packet: a status or a refusal, whose payload is one word.
+// Sends a status or a refusal to the sender of the packet. Its payload is one word.
 void Shard::send_word(sap::Type type, uint32_t word, const Packet& packet, uint8_t level) {
   sap::Header header = packet.header;
   header.type = type;

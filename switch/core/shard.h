@@ -2,18 +2,18 @@
 // datagrams and does no I/O of its own, so that the software switch, the simulator and the fuzzer
 // run the same code.
 //
-// A datagram goes this way:
+// A datagram takes these steps:
 //
 //     decode ─▶ job known? ─▶ admit: generation, token, source, slot, shape
 //       ─▶ contribution or partial: slot machine ─▶ load or fold the values ─▶ answer
 //       ─▶ query: answer, or a query to the parent
 //       ─▶ of the parent: its result into the slot, everything else to those below
 //
-// Invariants: a packet that admit() refuses changes nothing but counters. An answer goes only to
-// addresses of the job, or to the sender of the packet, which then had the job's token or learns
-// only why it was refused. Refusals are limited, so that nobody uses the switch to send more than
-// was sent to it.
-//
+// States: those of the slots of its jobs (slot_machine.h). A shard itself has none.
+// Invariants: a packet that admit() refuses changes nothing but counters. Answers go only to
+// addresses of the job, or to the sender of the packet, who had the job's token or learns only why
+// the packet was refused. The rate of refusals is limited: nobody can use the switch to send more
+// than was sent to it.
 // Thread rules: one thread. Counters may be read from any.
 #pragma once
 
@@ -27,8 +27,8 @@
 
 namespace slime::net {
 
-// A datagram to be sent. `payload` stays as it is until the next packet for the same slot; one of a
-// single word only until send() returns.
+// A datagram to be sent. `payload` stays valid until the next packet for the same slot; a payload
+// of a single word only until send() returns.
 struct Outgoing {
   std::array<std::byte, sap::kHeaderBytes> header;
   std::span<const std::byte> payload;
@@ -41,7 +41,7 @@ class Outbox {
   virtual void send(const Outgoing& packet, std::span<const SocketAddress> to) = 0;
 };
 
-// Of datagrams that belong to no job. X(name, help)
+// Counters of datagrams that belong to no job. X(name, help)
 #define SLIME_SHARD_COUNTERS(X)                                  \
   X(malformed, "packets that are not of the protocol")           \
   X(other_version, "packets of another version of the protocol") \
@@ -50,11 +50,10 @@ class Outbox {
   X(rejects_sent, "refusals sent, of any job or none")           \
   X(rejects_spared, "refusals not sent: too many in a second")
 
-struct alignas(64) ShardCounters {
+SLIME_DECLARE_COUNTERS(StrayCounters, ShardTotals, SLIME_SHARD_COUNTERS)
+
+struct ShardCounters : StrayCounters {
   Counter packets;  // all that came; operators see those of the socket
-#define SLIME_FIELD(name, help) Counter name;
-  SLIME_SHARD_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
 };
 
 class Shard {
@@ -71,13 +70,13 @@ class Shard {
     JobCounters counters;
   };
 
-  // Whether a switch could have such a job at all.
+  // Fails for a job that no switch could have.
   static Result<void> check(const JobSpec& spec);
   // Replaces a job of the same number. Fails for lack of memory or a spec that cannot be.
   Result<void> add_job(const JobSpec& spec);
   bool remove_job(uint16_t job) { return take(job) != nullptr; }
-  // The same in steps, for whoever shall not wait for memory to come or go: make_job() is for any
-  // thread, and so is the destruction of what was in the way.
+  // The same in steps, so that the shard's thread does not wait for memory: make_job() may be
+  // called by any thread, and any thread may destroy the job that install() and take() return.
   Result<std::unique_ptr<Job>> make_job(const JobSpec& spec) const;
   std::unique_ptr<Job> install(std::unique_ptr<Job> job);
   std::unique_ptr<Job> take(uint16_t job);
@@ -99,14 +98,9 @@ class Shard {
   };
 
   bool admit(Job& job, const Packet& packet);
-  static bool is_from_child(std::span<const SocketAddress> children, const Packet& packet);
-  bool slot_fits(const Job& job, uint16_t slot) const;
   std::span<const SocketAddress> children_of(const Job& job, uint16_t slot) const;
-  static bool shape_fits(const Job& job, const sap::Header& header);
   void contribute(Job& job, const Packet& packet);
-  void take_in(SlotHalf& half, std::byte* values, const Packet& packet, bool opens);
   void query(Job& job, const Packet& packet);
-  void query_parent(const Job& job, const Packet& packet);
   void on_parent_packet(Job& job, const Packet& packet);
   void parent_result(Job& job, const Packet& packet);
   void answer(Job& job, sap::Send send, const Packet& packet);

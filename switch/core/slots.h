@@ -1,5 +1,8 @@
 // The slots of one job in one shard: two halves each, and the numbers in them.
 //
+// States: empty(), or with memory. Invariant: a half and its numbers never move.
+// Thread rules: one thread, the shard's; whoever makes or destroys it may be another.
+//
 // Memory: slots * 2 * (64 + 4 * max_lanes rounded up to 64) bytes, taken once, zeroed.
 #pragma once
 
@@ -13,7 +16,7 @@
 
 namespace slime::net {
 
-// What all contributions to one round must agree in.
+// All contributions to one round have the same shape.
 struct Shape {
   sap::Format format = sap::Format::kI32;
   sap::Op op = sap::Op::kSum;
@@ -26,7 +29,8 @@ inline Shape shape_of(const sap::Header& header) {
   return {header.format, header.op, (header.flags & sap::flag::kExponentsOnly) != 0, header.lanes};
 }
 
-// The header's fields that are reduced, and those that results repeat.
+// Fields of the header that are reduced (exponents, special, check), and fields of a contribution
+// that the result repeats (flags, cookie).
 struct Scalars {
   int8_t exponents[2] = {sap::kExponentOfZero, sap::kExponentOfZero};
   uint8_t special = 0;
@@ -34,6 +38,14 @@ struct Scalars {
   uint32_t check = 0;
   uint32_t cookie = 0;
 };
+
+inline Scalars scalars_of(const sap::Header& header) {
+  return {.exponents = {header.exponents[0], header.exponents[1]},
+          .special = header.special,
+          .flags = header.flags,
+          .check = header.check,
+          .cookie = header.cookie};
+}
 
 struct SlotHalf {
   sap::Half half;
@@ -49,7 +61,7 @@ class Slots {
   }
 
   Slots() = default;
-  // empty() afterwards: there is not enough memory.
+  // If there is not enough memory, the object is empty().
   Slots(uint32_t slots, uint32_t max_lanes)
       : slots_(slots), stride_(kHalfBytes + stride_of(max_lanes)) {
     if (slots == 0) return;

@@ -1,9 +1,11 @@
-// What P4Switch writes to a device, in words that all runtime interfaces have. Names are those of
-// the compiled P4 program, controls and tables from the outermost on; they last as long as the
+// What P4Switch writes to a device, in terms that all runtime interfaces have. Names are those of
+// the compiled P4 program, with all controls from the outermost on. They last as long as the
 // process.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -50,7 +52,7 @@ struct CounterCell {
   uint32_t index = 0;
 };
 
-// A copy of a packet: the program reads the number, and the copy leaves at the port.
+// A copy of a packet. The program reads the number; the copy leaves at the port.
 struct Replica {
   uint16_t number = 0;
   uint16_t port = 0;
@@ -62,6 +64,22 @@ struct MulticastGroup {
   uint16_t id = 0;
   std::vector<Replica> replicas = {};
 };
+
+// Ports by replica number.
+inline std::map<uint16_t, std::vector<uint16_t>> ports_by_number(const MulticastGroup& group) {
+  std::map<uint16_t, std::vector<uint16_t>> ports;
+  for (const Replica& replica : group.replicas) ports[replica.number].push_back(replica.port);
+  return ports;
+}
+
+// Big-endian, in as many bytes as the bits need, as runtime interfaces want values.
+inline std::string bytes_of(uint64_t value, uint32_t bits) {
+  std::string bytes((bits + 7) / 8, '\0');
+  for (size_t i = 0; i < bytes.size() && i < sizeof value; ++i) {
+    bytes[bytes.size() - 1 - i] = static_cast<char>(value >> (8 * i));
+  }
+  return bytes;
+}
 
 // The program mirrors packets to a session, which leads to a port.
 struct MirrorSession {

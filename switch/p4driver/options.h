@@ -1,4 +1,5 @@
-// What a P4 program is capable of, and what a switch that runs it is told to be.
+// What a P4 program can do (P4Traits), and what a switch that runs it is configured to be
+// (P4Options).
 #pragma once
 
 #include <map>
@@ -47,11 +48,16 @@ struct P4Options {
   uint32_t max_lanes = sap::kMaxLanes;    // the program may have fewer
   uint32_t formats = sap::kKnownFormats;  // a bit each; sap::kWordFormats at least
   Hosts hosts;                            // all that the switch forwards to
+  SocketAddress runtime;                  // server of the device's runtime interface
+  int call_ms = 2000;                     // deadline of each call of it
+  // With Tofino: program and chip, as bf_switchd calls them ("program-name" of its .conf file).
+  std::string program = "switch";
+  uint32_t device = 0;
 };
 
 uint32_t ipv4_of(const SocketAddress& address);
 
-// Whether a switch with that program can be so.
+// Fails for options that a switch with that program cannot have.
 Result<void> check(const P4Options& options, const P4Traits& traits);
 
 }  // namespace slime::net

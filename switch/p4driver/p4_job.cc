@@ -106,14 +106,12 @@ Result<JobTotals> P4Job::totals() const {
   if (is_lost()) return totals;
   const std::vector<CounterCell> cells = program_.job_counters(place_);
   size_t at = 0;
-#define SLIME_FIELD(name, help)                            \
-  {                                                        \
-    const auto value = runtime_.read_counter(cells[at++]); \
-    if (!value) return fail(value.error());                \
-    totals.name = *value;                                  \
-  }
-  SLIME_JOB_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
+  Result<uint64_t> read;
+  totals.each([&](const char*, const char*, uint64_t& value) {
+    if (read) read = runtime_.read_counter(cells[at++]);
+    value = read.value_or(0);
+  });
+  if (!read) return fail(std::move(read.error()));
   return totals;
 }
 

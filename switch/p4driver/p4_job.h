@@ -1,16 +1,14 @@
 // What one job has on a P4 device: entries, multicast groups, a range of slots and a row of
 // counters.
 //
-// States: closed, open (whole, so that its packets take part) or lost (the device has forgotten
-// it). install() opens it. uninstall() closes it with its first step; where either has failed, a
-// part of the job may be on the device, and uninstall() goes on from there. A failed fence() leaves
-// it open, possibly without the entries of any generation.
-//
-// Invariants: entries_ and groups_ name all that the device has of the job, unless the connection
-// ended; then the device is lost. The entry that opens the job is added last and removed first, so
-// no packet finds a job that is not whole.
-//
-// Thread rules: that of its P4Switch, which owns the runtime and the program, and outlives it.
+// States: closed, open (its packets take part) or lost (the device has forgotten it). install()
+// opens it. The first step of uninstall() closes it. If either has failed, a part of the job may be
+// on the device, and uninstall() goes on from there. A failed fence() leaves it open, possibly
+// without the entries of any generation.
+// Invariants: entries_ and groups_ name everything that the device has of the job, unless the
+// connection ended; then the device is lost. The entry that opens the job is added last and removed
+// first, so no packet finds an incomplete job.
+// Thread rules: those of its P4Switch, which owns the runtime and the program, and outlives it.
 #pragma once
 
 #include "switch/p4driver/program.h"
@@ -30,7 +28,7 @@ class P4Job {
   Result<void> install();
   // Stops at a part that cannot be removed.
   Result<void> uninstall();
-  // Of an open job. If it fails, fence it again, or remove it.
+  // For an open job. If it fails, fence it again, or remove it.
   Result<void> fence(uint8_t generation, uint32_t token);
   // Zeros if the job is lost, because its counters are, too.
   Result<JobTotals> totals() const;

@@ -37,7 +37,7 @@ Result<std::unique_ptr<P4Switch>> P4Switch::open(std::unique_ptr<P4Runtime> runt
   return opened;
 }
 
-// Fills what does not depend on jobs: own address, hosts, flooding, the rate of refusals.
+// Programs what does not depend on jobs: own address, hosts, flooding, the rate of refusals.
 Result<void> P4Switch::program() {
   if (auto done = runtime_->reset(); !done) return done;
   for (const TableEntry& entry : program_->device_entries()) {
@@ -104,7 +104,7 @@ Result<void> P4Switch::check(const JobSpec& spec) const {
     return refuse(std::string(traits.device) + " is lost, and tried again every half second; is " +
                   traits.process + " running?");
   }
-  // A job that no switch could serve is refused with the words of the software switch.
+  // A job that no switch could have is refused as the software switch does.
   if (auto possible = Shard::check(spec); !possible) return possible;
   if (spec.max_lanes > shape_.max_lanes) {
     return refuse("packets have at most " + std::to_string(traits.lanes) + " lanes on " +
@@ -120,7 +120,7 @@ Result<void> P4Switch::check(const JobSpec& spec) const {
   return {};
 }
 
-// Beside the jobs that are there. A lost job takes nothing.
+// Room beside the other jobs. A lost job takes none.
 Result<Placement> P4Switch::place(const JobSpec& spec) const {
   const P4Traits& traits = program_->traits();
   std::vector<PlacedJob> placed;
@@ -173,14 +173,10 @@ Result<JobTotals> P4Switch::totals(uint16_t number) const {
 
 std::vector<DeviceCounter> P4Switch::counters() const {
   std::vector<DeviceCounter> all;
-  const auto add = [&](const char* name, const char* help) {
+  ShardTotals().each([&](const char* name, const char* help, uint64_t) {
     const auto cell = program_->device_counter(static_cast<uint32_t>(all.size()));
-    const auto value = runtime_->read_counter(cell);
-    all.push_back({name, help, value ? *value : 0});
-  };
-#define SLIME_FIELD(name, help) add(#name, help);
-  SLIME_SHARD_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
+    all.push_back({name, help, runtime_->read_counter(cell).value_or(0)});
+  });
   all.push_back(
       {"restarts", "times that the switch was programmed again after it was lost", restarts_});
   return all;

@@ -1,14 +1,13 @@
-// A switch in P4 as a SwitchDriver: a device that runs a P4Program, whose tables this class fills
-// over a P4Runtime. Which device and which program it is, only these two know.
+// A switch in P4 as a SwitchDriver. It fills the tables of a P4Program over a P4Runtime; only these
+// two know which program and which device it is.
 //
-// States: connected, or lost. When the connection ends, the device may have been started again with
-// empty tables, and an entry that was being written may be half there: so its jobs are lost.
-// maintain() connects and programs it from nothing, and repeats that until it succeeds. The switch
-// then refuses packets of lost jobs (no such job), and their workers ask for new jobs.
-//
-// Invariants: a job's index, range of slots and multicast groups are its own, unless it is lost.
-// Thread rules: the controller's thread; shape() any. Each call of the device is waited for, until
-// the runtime's deadline at most.
+// States: connected, or lost. When the connection ends, its jobs are lost, because the device may
+// have been started again with empty tables, or may have a part of the last call. maintain()
+// connects and programs it from nothing, and repeats that until it succeeds. The switch then
+// refuses packets of lost jobs (no such job), and their workers ask for new jobs.
+// Invariants: no two jobs that are not lost share an index, slots or multicast groups.
+// Thread rules: the controller's thread; shape() any. A call of the device blocks, at most until
+// the runtime's deadline.
 #pragma once
 
 #include <chrono>

@@ -1,9 +1,9 @@
 // What P4Switch must know of a P4 program: its limits, which jobs it cannot have, and the entries,
-// groups, registers and counters of the device and of each job. Bmv2Program is one, for
-// switch/p4/v1model.
+// groups, registers and counters of the device and of each job. Bmv2Program and TofinoProgram are
+// the two that there are.
 //
-// Nothing here changes and nothing is sent: an object has the options of its switch, which check()
-// has found possible for its traits, and each function calculates from them and its arguments.
+// A program has no state but the options of its switch, which check() has accepted for its traits.
+// Each function computes its answer from them and its arguments, and sends nothing.
 //
 // Thread rules: any.
 #pragma once
@@ -12,10 +12,46 @@
 #include <string>
 #include <utility>
 
-#include "switch/p4driver/entry.h"
-#include "switch/p4driver/placement.h"
+#include "switch/core/job.h"
+#include "switch/p4driver/options.h"
 
 namespace slime::net {
+
+// Which part of a program's memory a job has.
+struct Placement {
+  uint32_t index = 0;       // of the job: below P4Traits::jobs
+  uint32_t first_slot = 0;  // of its range
+};
+
+// What a job takes of what all jobs share, apart from its index.
+struct Footprint {
+  uint32_t slots = 0;  // without a gap
+  size_t sources = 0;
+};
+Footprint footprint_of(const JobSpec& spec);
+
+struct PlacedJob {
+  Placement place;
+  Footprint footprint;
+};
+
+// The first free index, and the first free range of slots that is long enough. Nothing: there is no
+// room beside the jobs of `placed`.
+std::optional<Placement> find_place(const std::vector<PlacedJob>& placed, const Footprint& wanted,
+                                    const P4Traits& traits);
+
+// Multicast groups of a switch: all ports, then each job's children on each of its rails. A replica
+// has the number of the end that it goes to: the rail and the child.
+inline constexpr uint16_t kFloodGroup = 1;
+constexpr uint16_t end_of(uint32_t rail, uint32_t child) {
+  return static_cast<uint16_t>(rail * sap::kMaxChildren + child);
+}
+// Those of one job: a group for each rail, since a result goes to all children over the rail of its
+// slot. The ids begin with `first`.
+std::vector<MulticastGroup> groups_of_children(const JobSpec& spec, const Hosts& hosts,
+                                               uint16_t first);
+// Row `row` of an array of counters.
+std::vector<CounterCell> counter_row(const char* array, uint32_t row, uint32_t columns);
 
 class P4Program {
  public:
@@ -35,34 +71,34 @@ class P4Program {
   const P4Traits& traits() const { return traits_; }
   const P4Options& options() const { return options_; }
 
-  // Of the device, whatever jobs it has: own address, hosts, and what else the program needs.
+  // Entries that do not depend on jobs: own address, hosts, and what else the program needs.
   virtual std::vector<TableEntry> device_entries() const = 0;
   virtual Flooding flooding() const = 0;
   // The counter with that number in SLIME_SHARD_COUNTERS.
   virtual CounterCell device_counter(uint32_t number) const = 0;
 
-  // Why the program cannot have a job that any switch could have (Shard::check), that is within the
-  // traits, and whose addresses are among the hosts of the options. Empty: it can.
+  // Why the program cannot have this job; empty: it can. The caller has checked that the job is
+  // possible at all (Shard::check), within the traits, and has only addresses of known hosts.
   virtual std::string refusal_of(const JobSpec& spec) const = 0;
 
-  // Of one job. All its addresses are among the hosts of the options; no two jobs have the same
-  // index or slot.
+  // What follows is for one job. All its addresses are among the hosts of the options, and no two
+  // jobs share an index or a slot.
 
-  // In the order in which they are added. The last one opens the job: without it no packet takes
-  // part. It depends on generation and token, so that a fence changes it. Entries whose key depends
-  // on them come after all whose key does not.
+  // The entries in the order in which they are added. The last one opens the job: without it no
+  // packet takes part. It depends on generation and token, so that a fence changes it. Entries
+  // whose key depends on these come after all others.
   virtual std::vector<TableEntry> job_entries(const JobSpec& spec,
                                               const Placement& place) const = 0;
   virtual std::vector<MulticastGroup> job_groups(const JobSpec& spec,
                                                  const Placement& place) const = 0;
-  // The way to the job's parent that the program needs besides the entries. Nothing: none.
+  // A mirroring session, if the program needs one to reach the job's parent.
   virtual std::optional<MirrorSession> job_mirror(const JobSpec&, const Placement&) const {
     return std::nullopt;
   }
-  // What must be zero where a job begins, or a generation of it. Empty: a new token is enough.
+  // Registers that must be zero when a generation begins. Empty: a new token is enough.
   virtual std::vector<RegisterRange> job_registers(const JobSpec& spec,
                                                    const Placement& place) const = 0;
-  // In the order of SLIME_JOB_COUNTERS. There may be more, which are zeroed only.
+  // Counters in the order of SLIME_JOB_COUNTERS. There may be more, which are only cleared.
   virtual std::vector<CounterCell> job_counters(const Placement& place) const = 0;
 
  private:

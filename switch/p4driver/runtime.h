@@ -4,12 +4,12 @@
 // A device identifies entries and groups by their contents. Where its interface has handles, the
 // implementation keeps them.
 //
-// States: connected, or not. A call that fails because of the connection closes it, and so do all
-// calls that are not answered; then every call fails until connect() opens another connection.
-// Nothing is thrown: exceptions of a library end in a Result.
+// States: connected, or not. A call that fails because of the connection, or that is not answered,
+// closes it; then every call fails until connect() opens another one. Nothing is thrown: exceptions
+// of a library become a Result.
 //
-// Thread rules: one thread. Each call is waited for and takes effect before it returns. It has a
-// deadline, which the implementation is made with; an error names the device and what was asked.
+// Thread rules: one thread. Each call blocks, takes effect before it returns, and has a deadline,
+// which the implementation is made with. An error names the device and what was asked.
 #pragma once
 
 #include "base/error.h"
@@ -23,7 +23,7 @@ class P4Runtime {
   virtual ~P4Runtime() = default;
   virtual const SocketAddress& server() const = 0;
 
-  // After it nothing is known to be on the device: reset() must be the next call.
+  // After it nobody knows what is on the device, so reset() must be the next call.
   virtual Result<void> connect() = 0;
   // False: the other end has closed the connection. Sends nothing, and does not wait.
   virtual bool is_connected() const = 0;
@@ -41,8 +41,8 @@ class P4Runtime {
   virtual Result<void> clear_registers(const RegisterRange& range) = 0;
   virtual Result<uint64_t> read_counter(const CounterCell& cell) = 0;
   virtual Result<void> clear_counter(const CounterCell& cell) = 0;
-  // The first meter of an array is green for no more packets in a second than that, after as many
-  // at once.
+  // The first meter of an array is green for at most so many packets a second, and for bursts of as
+  // many.
   virtual Result<void> limit(std::string_view meters, uint32_t packets_per_second) = 0;
 
   // If it fails, a part of the group may be there.

@@ -29,7 +29,6 @@
 // Thread rules: pure functions.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -100,56 +99,12 @@ constexpr uint32_t image_of(Format format, uint64_t weighted) {
   return static_cast<uint32_t>(weighted) << (32 - width);
 }
 
-// Modulo 2^width. word(j) is word j of the payload in host order.
-template <typename Words>
-constexpr uint64_t weighted_sum(Format format, uint32_t lanes, Words word) {
-  const uint32_t width = width_of(format);
-  uint64_t sum = 0;
-  if (width == 64) {
-    for (uint32_t s = 0; 2 * s + 1 < lanes; ++s) {
-      sum += weight64(s) * (uint64_t{word(2 * s)} << 32 | word(2 * s + 1));
-    }
-    return sum;
-  }
-  const uint32_t numbers = 32 / width;  // in a word
-  for (uint32_t j = 0; j < lanes; ++j) {
-    // The first number in memory is the highest part of a big-endian word.
-    const auto rotated = [&](uint32_t s) {
-      return std::rotl(word(j), static_cast<int>((s + 1) * width));
-    };
-    for (uint32_t s = 0; s < numbers; ++s) sum += uint64_t{weight(j * numbers + s)} * rotated(s);
-  }
-  return width == 32 ? sum & 0xffff'ffffu : sum & ((1u << width) - 1);
-}
-
-constexpr uint32_t check_of(Format format, std::span<const uint32_t> words, uint32_t salt) {
-  const auto word = [words](uint32_t j) { return words[j]; };
-  const auto lanes = static_cast<uint32_t>(words.size());
-  return image_of(format, weighted_sum(format, lanes, word)) + salt;
-}
-
-// Of a payload as it travels: big-endian words.
-constexpr uint32_t check_of(Format format, std::span<const std::byte> payload, uint32_t salt) {
-  const auto word = [payload](uint32_t j) { return wire::get32(payload.data() + 4 * size_t{j}); };
-  const auto lanes = static_cast<uint32_t>(payload.size() / 4);
-  return image_of(format, weighted_sum(format, lanes, word)) + salt;
-}
-
 // Whether `check`, the sum of `contributors` checks, belongs to a sum with this image; for whoever
 // has computed the image already. All contributors below the root count, not children alone.
 constexpr bool agrees(Format format, uint32_t image, uint32_t check, uint32_t salt,
                       uint32_t contributors) {
   const uint32_t carries = image + contributors * salt - check;
   return width_of(format) == 64 ? carries < contributors : carries == 0;
-}
-
-constexpr bool verifies(Format format, std::span<const uint32_t> words, uint32_t check,
-                        uint32_t salt, uint32_t contributors) {
-  return agrees(format, check_of(format, words, 0), check, salt, contributors);
-}
-constexpr bool verifies(Format format, std::span<const std::byte> payload, uint32_t check,
-                        uint32_t salt, uint32_t contributors) {
-  return agrees(format, check_of(format, payload, 0), check, salt, contributors);
 }
 
 // Whether the lanes of a round travel twice.
@@ -165,22 +120,12 @@ inline bool copies_agree(std::span<const std::byte> payload) {
   return payload.size() % 8 == 0 && std::memcmp(payload.data(), payload.data() + half, half) == 0;
 }
 
-// Of a contribution, whose copies are there already.
-constexpr uint32_t check_of(const Header& header, std::span<const std::byte> payload) {
-  return is_doubled(header.op) ? salt(header) : check_of(header.format, payload, salt(header));
-}
-
 // Whether a result is what so many contributions come to. `image` is that of the payload; of a
 // doubled round, 0.
 inline bool verifies(const Header& header, std::span<const std::byte> payload, uint32_t image,
                      uint32_t contributors) {
   return (!is_doubled(header.op) || copies_agree(payload)) &&
          agrees(header.format, image, header.check, salt(header), contributors);
-}
-inline bool verifies(const Header& header, std::span<const std::byte> payload,
-                     uint32_t contributors) {
-  const uint32_t image = is_doubled(header.op) ? 0 : check_of(header.format, payload, 0);
-  return verifies(header, payload, image, contributors);
 }
 
 }  // namespace slime::sap

@@ -156,12 +156,6 @@ enum class Fault : uint8_t {
   kField,    // child or level out of range
 };
 
-constexpr const char* fault_name(Fault fault) {
-  constexpr const char* kNames[] = {"none", "short",  "not SAP", "version",
-                                    "type", "length", "field"};
-  return kNames[static_cast<uint8_t>(fault)];
-}
-
 namespace wire {
 
 constexpr void put16(std::byte* at, uint16_t value) {

@@ -1,4 +1,4 @@
-// Packets as one system call brings them.
+// Packets that one system call has received.
 #pragma once
 
 #include <netinet/in.h>
@@ -13,6 +13,7 @@
 
 namespace slime::net {
 
+// States: empty() without memory; else the packets of the last receive().
 // Invariant: datagram(), truncated() and from() are valid for indices below the last receive()'s
 // answer, until the next receive().
 // Thread rules: one thread.

@@ -6,14 +6,12 @@
 #include <array>
 #include <span>
 
-#include "base/metrics.h"
 #include "base/net/socket.h"
 #include "switch/core/shard.h"
-#include "switch/protocol/sap.h"
 
 namespace slime::net {
 
-// Counters of one shard's socket. What the packets were is counted in switch/core.
+// Counters of one shard's socket. switch/core counts what the packets were.
 // X(name, help)
 #define SLIME_IO_COUNTERS(X)                                                      \
   X(batches, "receive calls that brought packets")                                \
@@ -28,27 +26,14 @@ namespace slime::net {
   X(segmented, "of those sent, packets that shared their way through the kernel") \
   X(early_sends, "answers sent before the batch ended as their slot was used again")
 
-struct alignas(64) IoCounters {
-#define SLIME_FIELD(name, help) Counter name;
-  SLIME_IO_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
-};
+SLIME_DECLARE_COUNTERS(IoCounters, IoTotals, SLIME_IO_COUNTERS)
 
-struct IoTotals {
-#define SLIME_FIELD(name, help) uint64_t name = 0;
-  SLIME_IO_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
-  void add(const IoCounters& counters) {
-#define SLIME_FIELD(name, help) name += counters.name.get();
-    SLIME_IO_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
-  }
-};
-
-// Payload is not copied: it is sent from the slot's memory. So whoever handles a packet asks
-// first whether its slot waits to be sent, and flushes if so.
 // Packets of one length to one address go through the kernel together and are cut apart at the end
-// of their way (udp(7), UDP_SEGMENT): what a packet costs is mostly the way.
+// (udp(7), UDP_SEGMENT), because most of a packet's cost is its way through the kernel.
+//
+// States: empty, or with answers that wait for flush().
+// Invariant: payload is not copied but sent from the slot's memory. So before a packet is handled,
+// its caller asks holds() whether an answer from that slot waits, and flushes if so.
 // Thread rules: one thread; counters may be read from any.
 class SendBatch final : public Outbox {
  public:

@@ -63,7 +63,7 @@ void* ShardThread::run(void* self) {
 
 void ShardThread::begin_stop() {
   stop_.store(true, std::memory_order_release);
-  ring();
+  wake();
 }
 
 ShardThread::~ShardThread() {
@@ -72,18 +72,19 @@ ShardThread::~ShardThread() {
   pthread_join(thread_, nullptr);
 }
 
-// Not heard if the socket's buffer is full, and not needed then: the thread is awake.
-void ShardThread::ring() {
+// Sends an empty datagram to the shard's own socket. If the socket's buffer is full, it is lost,
+// and not needed: the thread is awake.
+void ShardThread::wake() {
   (void)sendto(socket_.get(), nullptr, 0, MSG_DONTWAIT | MSG_NOSIGNAL, address_.data(),
                address_.size());
 }
 
-// Sets the command, rings, and waits for its end or the deadline.
+// Posts the command, wakes the thread, and waits for the command's end or the deadline.
 Result<void> ShardThread::call(const std::function<void(Shard&)>& command) {
   std::unique_lock lock(mutex_);
   command_ = &command;
   called_.store(true, std::memory_order_release);
-  ring();
+  wake();
   const auto done = [this] { return command_ == nullptr; };
   if (changed_.wait_for(lock, kCommandDeadline, done)) return {};
   if (running_) {
@@ -108,20 +109,19 @@ uint64_t ShardThread::cpu_ns() const {
 
 // The shard's own side, the data path: receive a batch, handle it, send the answers, again.
 
-// How to wait for packets, for commands and for the end at the same time: a receive call that
-// blocks, and a datagram without bytes that the socket sends to itself as a bell. Measured with
-// bench-switch against poll(2) on the socket and an eventfd whenever the socket is empty: latency
-// is the same, but the two more system calls of every wait took a tenth of the packet rate where
-// batches are small. A lost bell costs kIdleUs; a thread with traffic looks for commands after
-// every batch.
+// The thread waits for packets, commands and its end in one blocking receive call; wake() ends it.
+// Measured with bench-switch against poll(2) on the socket and an eventfd whenever the socket is
+// empty: latency is the same, but the two more system calls of every wait took a tenth of the
+// packet rate where batches are small. A lost wake-up costs kIdleUs; a thread with traffic looks
+// for commands after every batch.
 void ShardThread::loop() {
   uint32_t failures = 0;
   while (!stop_.load(std::memory_order_acquire)) {
     if (called_.load(std::memory_order_acquire)) run_command();
     const int count = receive();
     if (count > 0) handle_batch(static_cast<uint32_t>(count));
-    // EAGAIN: kIdleUs are over. Everything else, ICMP's messages among it, concerns packets that
-    // are lost already; but a socket that fails for good must not take the processor.
+    // EAGAIN: kIdleUs are over. Other errors, such as those of ICMP messages, concern packets that
+    // are lost already. But a socket that fails for good must not take the whole processor.
     const bool failed = count < 0 && errno != EAGAIN && errno != EINTR;
     failures = failed ? failures + 1 : 0;
     if (failures > kFailuresInARow) (void)poll(nullptr, 0, kPauseMs);
@@ -129,7 +129,7 @@ void ShardThread::loop() {
 }
 
 // Packets that are there are taken at once. Without any it spins for busy_poll_us, if that is set,
-// and then sleeps in the kernel until a packet or the bell comes.
+// and then sleeps in the kernel until a packet or a wake-up comes.
 int ShardThread::receive() {
   if (options_.busy_poll_us > 0) {
     const uint64_t end_ns = steady_now_ns() + uint64_t{options_.busy_poll_us} * 1000;
@@ -156,7 +156,7 @@ void ShardThread::handle_batch(uint32_t count) {
 void ShardThread::handle(uint32_t index, uint64_t now) {
   std::span<const std::byte> datagram = in_.datagram(index);
   const SocketAddress& from = in_.from(index);
-  if (datagram.empty() && from == address_) return;  // the bell
+  if (datagram.empty() && from == address_) return;  // of wake()
   io_.packets_in.add();
   io_.bytes_in.add(datagram.size());
   if (in_.truncated(index)) {

@@ -1,4 +1,4 @@
-// One shard with its socket and its thread.
+// One shard with its socket and its thread: receive a batch, handle it, send the answers, again.
 #pragma once
 
 #include <pthread.h>
@@ -25,16 +25,15 @@ struct ShardThreadOptions {
   CpuSet near = {};  // the CPUs near its NIC; empty: not known
 };
 
-// States: running from start() on, until begin_stop() or the destructor. Between two batches the
-// thread looks for a command: none, posted (command_ is set) or running_. A command that is not
-// begun within its deadline is withdrawn, one that has begun is waited for, since it uses memory of
-// the caller.
-//
-// The thread runs on the CPUs near its NIC, as far as the process may; else where the process may.
-// Thread rules: everything but shard() and the counters belongs to the controller's thread.
+// States: running from start() until begin_stop() or the destructor. Between two batches the thread
+// looks for a command, which is absent, posted (command_ is set) or running_.
+// Invariants: at most one command at a time. One that has not begun within its deadline is
+// withdrawn; one that has begun is waited for, because it uses memory of the caller.
+// Thread rules: all public functions are for the controller's thread; any thread may read counters.
+// The shard's thread runs on the CPUs near its NIC, as far as the process may run there.
 class ShardThread {
  public:
-  // An idle thread looks up this often, should the bell have been lost.
+  // An idle thread looks for commands this often, in case a wake-up was lost.
   static constexpr uint64_t kIdleUs = 200'000;
 
   // `socket` blocks, for at most kIdleUs.
@@ -48,8 +47,7 @@ class ShardThread {
   Result<void> call(const std::function<void(Shard&)>& command);
   void begin_stop();  // the destructor waits for the end
 
-  // What does not change it may be called without call(): only commands change which jobs there
-  // are.
+  // Functions that do not change the shard need no call(): only commands change its set of jobs.
   const Shard& shard() const { return shard_; }
   const IoCounters& io() const { return io_; }
   uint64_t cpu_ns() const;  // that the thread has used
@@ -63,7 +61,7 @@ class ShardThread {
   void handle_batch(uint32_t count);
   void handle(uint32_t index, uint64_t now_ns);
   void run_command();
-  void ring();
+  void wake();
 
   const Fd socket_;
   const SocketAddress address_;

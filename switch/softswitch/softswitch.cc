@@ -70,7 +70,7 @@ Result<std::unique_ptr<SoftSwitch>> SoftSwitch::open(const SoftSwitchOptions& op
   return opened;
 }
 
-// All are told before the first is waited for.
+// All threads are told to stop before the first is joined.
 SoftSwitch::~SoftSwitch() {
   for (const auto& thread : threads_) thread->begin_stop();
 }
@@ -135,7 +135,7 @@ Result<void> SoftSwitch::add_job(const JobSpec& spec) {
   if (auto checked = check(spec); !checked) return checked;
   const auto bytes = reserve(spec);
   if (!bytes) return fail(bytes.error());
-  // First everything that may fail, on this thread: the shards go on with their packets.
+  // Everything that may fail is done first, on this thread, while the shards handle packets.
   std::vector<std::unique_ptr<Shard::Job>> parts;
   for (uint32_t shard = 0; shard < threads_.size(); ++shard) {
     auto part = threads_[shard]->shard().make_job(spec_of_shard(spec, shard));
@@ -196,18 +196,16 @@ IoTotals SoftSwitch::io_totals() const {
   return totals;
 }
 
-// Read while the shards count: each number is right by itself, and they are not of one moment.
+// The shards go on counting meanwhile, so the numbers are not all of the same moment.
 std::vector<DeviceCounter> SoftSwitch::counters() const {
-  const IoTotals io = io_totals();
+  ShardTotals strays;
+  for (const auto& thread : threads_) strays.add(thread->shard().counters());
   std::vector<DeviceCounter> all;
-#define SLIME_FIELD(name, help)    \
-  all.push_back({#name, help, 0}); \
-  for (const auto& thread : threads_) all.back().value += thread->shard().counters().name.get();
-  SLIME_SHARD_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
-#define SLIME_FIELD(name, help) all.push_back({#name, help, io.name});
-  SLIME_IO_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
+  const auto add = [&](const char* name, const char* help, uint64_t value) {
+    all.push_back({name, help, value});
+  };
+  strays.each(add);
+  io_totals().each(add);
   return all;
 }
 

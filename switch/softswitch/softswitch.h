@@ -30,7 +30,8 @@ struct SoftSwitchOptions {
   bool segmentation = true;   // see SendBatch; off: every packet alone
 };
 
-// Invariants: a job is in all shards or in none, unless a shard's thread does not react: then
+// States: its threads run from open() to the destructor.
+// Invariants: a job is in all shards or in none, unless a shard's thread does not react. Then
 // add_job() and remove_job() fail, and remove_job() may be repeated. used_bytes_ is the sum of
 // jobs_, and never above shape_.slot_bytes.
 // Thread rules: the controller's thread; counters, cpu_ns() and shape() any.

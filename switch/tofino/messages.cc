@@ -46,10 +46,6 @@ Result<void> put_key_field(const Table& table, const Field& known, const TableFi
   return {};
 }
 
-const TableField* find_field(const std::vector<TableField>& fields, std::string_view name) {
-  return find_in(fields, name);
-}
-
 // Entries with a mask have a priority; all have the same, because no two match the same packet.
 Result<void> put_key(const Table& table, const std::vector<TableField>& given,
                      bfrt_proto::TableKey* key) {
@@ -61,7 +57,7 @@ Result<void> put_key(const Table& table, const std::vector<TableField>& given,
       field->mutable_exact()->set_value(bytes_of(0, known.bits));
       continue;
     }
-    const TableField* value = find_field(given, known.name);
+    const TableField* value = find_in(given, known.name);
     if (!value) return odd(table, "key " + known.name, "is not one of the driver's entry");
     if (auto done = put_key_field(table, known, *value, key); !done) return done;
     ++found;
@@ -133,14 +129,6 @@ uint64_t number_of(const std::string& bytes) {
 }
 
 }  // namespace
-
-std::string bytes_of(uint64_t value, uint32_t bits) {
-  std::string bytes((bits + 7) / 8, '\0');
-  for (size_t i = 0; i < bytes.size() && i < sizeof value; ++i) {
-    bytes[bytes.size() - 1 - i] = static_cast<char>(value >> (8 * i));
-  }
-  return bytes;
-}
 
 Result<void> put_entry(const Table& table, Update::Type type, const TableEntry& entry,
                        WriteRequest* to) {

@@ -17,9 +17,6 @@ namespace slime::net::bfrt {
 using Update = bfrt_proto::Update;
 using WriteRequest = bfrt_proto::WriteRequest;
 
-// Big-endian, in as many bytes as the bits need; BFRuntime refuses any other number of them.
-std::string bytes_of(uint64_t value, uint32_t bits);
-
 // To insert or modify an entry; of one to delete the key is enough, and nothing else is sent.
 Result<void> put_entry(const Table& table, Update::Type type, const TableEntry& entry,
                        WriteRequest* to);

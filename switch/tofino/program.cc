@@ -154,12 +154,7 @@ std::vector<TableEntry> TofinoProgram::job_entries(const JobSpec& spec,
 
 std::vector<MulticastGroup> TofinoProgram::job_groups(const JobSpec& spec,
                                                       const Placement& place) const {
-  MulticastGroup group{.id = group_of(place.index)};
-  for (uint32_t child = 0; child < spec.child_count(); ++child) {
-    const uint32_t address = ipv4_of(spec.children[child]);
-    group.replicas.push_back({static_cast<uint16_t>(child), options().hosts.at(address).port});
-  }
-  return {std::move(group)};
+  return groups_of_children(spec, options().hosts, group_of(place.index));
 }
 
 std::vector<RegisterRange> TofinoProgram::job_registers(const JobSpec&, const Placement&) const {
@@ -168,10 +163,7 @@ std::vector<RegisterRange> TofinoProgram::job_registers(const JobSpec&, const Pl
 
 // Rounds are counted where they are completed, in an array of their own.
 std::vector<CounterCell> TofinoProgram::job_counters(const Placement& place) const {
-  std::vector<CounterCell> cells;
-  for (uint32_t i = 0; i < kCountsOfAJob; ++i) {
-    cells.push_back({kJobCounts, place.index * kCountsOfAJob + i});
-  }
+  auto cells = counter_row(kJobCounts, place.index, kCountsOfAJob);
   cells[kRounds] = {kRoundCounts, place.index};
   return cells;
 }

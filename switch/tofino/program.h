@@ -23,9 +23,9 @@ inline constexpr uint32_t kHostEntries = 1024;  // of the forwarding table; one 
 inline constexpr uint16_t kPorts = 512;
 inline constexpr uint16_t kPortsOfAPipe = 128;
 
-// Multicast groups: all ports, then each job's children.
-inline constexpr uint16_t kFloodGroup = 1;
-constexpr uint16_t group_of(uint32_t job_index) { return static_cast<uint16_t>(2 + job_index); }
+constexpr uint16_t group_of(uint32_t job_index) {
+  return static_cast<uint16_t>(kFloodGroup + 1 + job_index);
+}
 
 inline constexpr const char* kJobCounts = "SwitchIngress.ingress.job_counts";
 inline constexpr const char* kRoundCounts = "SwitchIngress.ingress.round_counts";

@@ -243,8 +243,7 @@ std::vector<uint32_t> BfRuntime::free_nodes(size_t count) const {
 // The group is after its nodes, in the same call.
 Result<void> BfRuntime::add_group(const MulticastGroup& group) {
   const Task task{"make multicast group", std::to_string(group.id)};
-  std::map<uint16_t, std::vector<uint16_t>> ports;  // of each number
-  for (const Replica& replica : group.replicas) ports[replica.number].push_back(replica.port);
+  const auto ports = ports_by_number(group);
   const auto table = find(task, kNodes, Type::kNodes);
   if (!table) return fail(table.error());
   return write(
@@ -296,7 +295,7 @@ Result<void> BfRuntime::mirror(const MirrorSession& session) {
   return put(Update::MODIFY);
 }
 
-Result<std::unique_ptr<P4Switch>> open_tofino(TofinoOptions options) {
+Result<std::unique_ptr<P4Switch>> open_tofino(P4Options options) {
   auto runtime = std::make_unique<BfRuntime>(options.runtime, options.program, options.device,
                                              options.call_ms);
   return P4Switch::open(std::move(runtime), std::make_unique<TofinoProgram>(std::move(options)));

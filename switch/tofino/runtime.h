@@ -73,14 +73,8 @@ class BfRuntime final : public P4Runtime {
   std::map<uint16_t, std::vector<uint32_t>> groups_;
 };
 
-// A Tofino 2 that runs switch/p4/tna/switch.p4, as a SwitchDriver.
-struct TofinoOptions : P4Options {
-  SocketAddress runtime;           // BFRuntime's gRPC server; bf_switchd has it on port 50052
-  std::string program = "switch";  // as bf_switchd calls it (its .conf file, "program-name")
-  uint32_t device = 0;             // as bf_switchd numbers its chips
-  int call_ms = 2000;              // deadline of each call
-};
-
-Result<std::unique_ptr<P4Switch>> open_tofino(TofinoOptions options);
+// A Tofino 2 that runs switch/p4/tna/switch.p4, as a SwitchDriver. options.runtime: BFRuntime's
+// gRPC server, which bf_switchd has on port kPort.
+Result<std::unique_ptr<P4Switch>> open_tofino(P4Options options);
 
 }  // namespace slime::net

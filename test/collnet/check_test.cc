@@ -4,7 +4,6 @@
 
 #include <set>
 
-#include "switch/protocol/check.h"
 #include "test/collnet/number/support.h"
 
 namespace slime::sap {

@@ -8,7 +8,7 @@
 
 #include "collnet/worker/branches.h"
 #include "collnet/worker/switch_health.h"
-#include "switch/protocol/check.h"
+#include "test/support/check_oracle.h"
 
 namespace slime {
 namespace {

@@ -1,7 +1,7 @@
 // SAP/2 packets: what decodes encodes to the same bytes, and the check verifies what it made.
 
-#include "switch/protocol/check.h"
 #include "test/fuzz/support/target.h"
+#include "test/support/check_oracle.h"
 
 namespace slime::sap {
 
@@ -10,7 +10,7 @@ SLIME_FUZZ_TARGET(sap, input) {
   Header header;
   header.cookie = 0x5eed;
   const Fault fault = decode(datagram, &header);
-  FUZZ_CHECK(fault_name(fault) != nullptr);
+  FUZZ_CHECK(fault <= Fault::kField);
   if (fault != Fault::kNone) {
     FUZZ_CHECK(header.cookie == 0x5eed && header.lanes == 0);
     return;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "test/fuzz/support/target.h"
+#include "test/support/check_oracle.h"
 
 namespace slime {
 

@@ -137,7 +137,7 @@ class Device : public testing::Test {
       return net::P4Switch::open(std::make_unique<KeptRuntime>(device),
                                  std::make_unique<net::TofinoProgram>(options));
     }
-    net::Bmv2Options of_bmv2;
+    net::P4Options of_bmv2;
     static_cast<net::P4Options&>(of_bmv2) = options;
     of_bmv2.runtime = runtime_;
     return net::open_bmv2(of_bmv2);

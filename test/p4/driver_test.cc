@@ -15,8 +15,8 @@ using testing::HasSubstr;
 
 SocketAddress at(const char* text) { return *SocketAddress::parse(text); }
 
-net::Bmv2Options options_for(const FakeBmv2& fake) {
-  net::Bmv2Options options;
+net::P4Options options_for(const FakeBmv2& fake) {
+  net::P4Options options;
   options.runtime = fake.address();
   options.address = at("10.0.0.254:28880");
   options.call_ms = 60'000;  // the machine may be busy
@@ -223,7 +223,7 @@ TEST_F(Driver, BeginsAgainAfterARestart) {
 
 // Every call has a deadline; what answers late is left.
 TEST_F(Driver, LeavesASwitchThatHangs) {
-  net::Bmv2Options options = options_for(*fake_);
+  net::P4Options options = options_for(*fake_);
   options.call_ms = 300;
   switch_ = nullptr;
   // A busy machine may be late once or twice.
@@ -238,7 +238,7 @@ TEST_F(Driver, LeavesASwitchThatHangs) {
 
 TEST(DriverOptions, FormatsAreThoseOfTheSwitch) {
   FakeBmv2 fake;
-  net::Bmv2Options options = options_for(fake);
+  net::P4Options options = options_for(fake);
   EXPECT_EQ(net::open_bmv2(options).value()->shape().formats, sap::kKnownFormats);
   options.formats = sap::kWordFormats;
   EXPECT_EQ(net::open_bmv2(options).value()->shape().formats, sap::kWordFormats);
@@ -247,7 +247,7 @@ TEST(DriverOptions, FormatsAreThoseOfTheSwitch) {
 TEST(DriverOptions, AreChecked) {
   FakeBmv2 fake;
   const auto error_with = [&](auto change) {
-    net::Bmv2Options options = options_for(fake);
+    net::P4Options options = options_for(fake);
     change(options);
     const auto opened = net::open_bmv2(options);
     return opened ? std::string() : opened.error().what;

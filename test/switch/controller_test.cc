@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "switch/controller/report.h"
 #include "switch/core/slots.h"
 #include "test/switch/control_support.h"
 

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "switch/controller/controller.h"
-#include "switch/controller/report.h"
 #include "switch/core/slots.h"
 #include "test/switch/control_support.h"
 

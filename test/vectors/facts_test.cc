@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "switch/protocol/check.h"
+#include "test/support/check_oracle.h"
 #include "test/support/switch_model.h"
 #include "test/vectors/vector.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "switch/protocol/check.h"
+#include "test/support/check_oracle.h"
 
 namespace slime::vectors {
 namespace {

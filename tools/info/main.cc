@@ -1,9 +1,5 @@
 // slime-info: libnet-slime as NCCL sees it, without NCCL.
-#include <slime_version.h>
-
-#include <CLI/CLI.hpp>
-#include <cstdio>
-
+#include "tools/common/command_line.h"
 #include "tools/common/resources.h"
 #include "tools/info/report.h"
 
@@ -18,12 +14,14 @@ constexpr const char* kFooter =
     "is\n"
     "not known which NCCL, 3 means that no release can.";
 
-// The exit code, if the program is to end now: 0 after --help, 2 for a bad command line.
+constexpr const char* kName = "slime-info";
+
+// The exit code, if the program is to end now.
 std::optional<int> parse_options(int argc, char** argv, Options* parsed) {
   CLI::App app(
       "Shows libnet-slime as NCCL sees it: which file NCCL loads and why, devices and "
       "rails, settings",
-      "slime-info");
+      kName);
   app.footer(kFooter);
   Options& options = *parsed;
   app.add_flag("--devices", options.devices, "Devices, rails, and interfaces not used");
@@ -38,23 +36,13 @@ std::optional<int> parse_options(int argc, char** argv, Options* parsed) {
                  "The NCCL in question: a version (2.20.5), a file (/path/libnccl.so.2), or all. "
                  "Default: the libnccl.so.2 that the dynamic linker finds, else all");
   app.add_flag("--json", options.json, "Everything as one JSON object");
-  app.set_version_flag("--version", "slime-info " SLIME_VERSION " (" SLIME_COMMIT ")");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {  // CLI11 has no other way to say it
-    return app.exit(error) == 0 ? kExitOk : kExitUsage;
-  }
-  return std::nullopt;
+  return tools::parse(&app, argc, argv);
 }
 
-int finish(int code) {
-  if (fflush(stdout) == 0 && ferror(stdout) == 0) return code;
-  perror("slime-info: standard output");
-  return kExitUsage;
-}
+int finish(int code) { return tools::finish(kName, code, kExitUsage); }
 
 int run(int argc, char** argv) {
-  tools::end_on_exceptions("slime-info", kExitUsage, "raise ulimit -v");
+  tools::end_on_exceptions(kName, kExitUsage, "raise ulimit -v");
   Options options;
   if (const auto code = parse_options(argc, argv, &options)) return *code;
   if (options.markdown) {
@@ -62,10 +50,7 @@ int run(int argc, char** argv) {
     return finish(kExitOk);
   }
   const auto report = collect(options, apply_nccl_conf());
-  if (!report) {
-    fprintf(stderr, "slime-info: %s\n", report.error().what.c_str());
-    return kExitUsage;
-  }
+  if (!report) return tools::complain(kName, report.error(), kExitUsage);
   if (options.json) {
     const auto replace = nlohmann::json::error_handler_t::replace;
     printf("%s\n", to_json(*report).dump(2, ' ', false, replace).c_str());

@@ -1,16 +1,13 @@
 // slime-switchctl: a switch's control channel for operators. The command line first, then what each
 // command asks of the switch; print.cc shows reports.
 #include <netdb.h>
-#include <slime_version.h>
 
-#include <CLI/CLI.hpp>
-#include <cstdio>
 #include <nlohmann/json.hpp>
-#include <variant>
 
 #include "base/net/resolve.h"
 #include "base/text.h"
 #include "switch/protocol/client.h"
+#include "tools/common/command_line.h"
 #include "tools/common/resources.h"
 #include "tools/switchctl/print.h"
 
@@ -19,11 +16,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-enum ExitCode : int {
-  kExitOk = 0,
-  kExitFailure = 1,  // no connection, or the switch refused
-  kExitUsage = 2,    // command line, or a file it names
-};
+using tools::complain;
+using tools::kExitFailure;
+using tools::kExitUsage;
+
+constexpr const char* kName = "slime-switchctl";
 
 enum class Command : uint8_t { kShow, kStats, kFence, kDrain };
 
@@ -62,7 +59,7 @@ void add_commands(CLI::App* app, Options* options, std::string* state) {
   app->require_subcommand(1);
 }
 
-// CLI11 says that a command is missing, and not that this word is none.
+// CLI11 would only say that a command is missing.
 bool complain_of_unknown_command(const CLI::App& app, int argc, char** argv) {
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
   for (int i = 1; i < argc; ++i) {
@@ -84,34 +81,21 @@ bool complain_of_unknown_command(const CLI::App& app, int argc, char** argv) {
   return false;
 }
 
-// Exit code, when the program is to end now (0 after --help; 2 for a bad command line).
-std::variant<Options, int> parse_options(int argc, char** argv) {
-  CLI::App app("Asks a switch what it does, and tells it what to do", "slime-switchctl");
+// The exit code, if the program is to end now.
+std::optional<int> parse_options(int argc, char** argv, Options* options) {
+  CLI::App app("Asks a switch what it does, and tells it what to do", kName);
   app.footer(kFooter);
-  Options options;
   std::string state;
-  app.add_option("--switch", options.address,
+  app.add_option("--switch", options->address,
                  "HOST[:PORT] of its control channel. Default: 127.0.0.1:28900");
-  app.add_option("--key-file", options.key_file, "The switch's key (control.key_file)");
-  app.add_option("--timeout", options.timeout_s, "Seconds to wait for the switch. Default: 5")
+  app.add_option("--key-file", options->key_file, "The switch's key (control.key_file)");
+  app.add_option("--timeout", options->timeout_s, "Seconds to wait for the switch. Default: 5")
       ->check(CLI::Range(0.1, 3600.0));
-  app.add_flag("--json", options.json, "JSON instead of tables");
-  app.set_version_flag("--version", "slime-switchctl " SLIME_VERSION " (" SLIME_COMMIT ")");
-  add_commands(&app, &options, &state);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {  // CLI11 has no other way to say it
-    if (error.get_exit_code() != 0 && complain_of_unknown_command(app, argc, argv)) {
-      return static_cast<int>(kExitUsage);
-    }
-    return app.exit(error) == 0 ? static_cast<int>(kExitOk) : static_cast<int>(kExitUsage);
-  }
-  options.on = state == "on";
-  return options;
-}
-
-int complain(const Error& error, ExitCode code) {
-  fprintf(stderr, "slime-switchctl: %s\n", error.what.c_str());
+  app.add_flag("--json", options->json, "JSON instead of tables");
+  add_commands(&app, options, &state);
+  const auto explain = [&] { return complain_of_unknown_command(app, argc, argv); };
+  const auto code = tools::parse(&app, argc, argv, explain);
+  options->on = state == "on";
   return code;
 }
 
@@ -163,27 +147,24 @@ Result<void> carry_out(SwitchClient& client, const Options& options, uint64_t ti
 }
 
 int run(int argc, char** argv) {
-  tools::end_on_exceptions("slime-switchctl", kExitFailure, "raise ulimit -v");
-  const auto parsed = parse_options(argc, argv);
-  if (const int* code = std::get_if<int>(&parsed)) return *code;
-  const auto& options = std::get<Options>(parsed);
+  tools::end_on_exceptions(kName, kExitFailure, "raise ulimit -v");
+  Options options;
+  if (const auto code = parse_options(argc, argv, &options)) return *code;
   SecretKey key;
   if (!options.key_file.empty()) {
     auto read = SecretKey::read_file(options.key_file);
-    if (!read) return complain(read.error(), kExitUsage);
+    if (!read) return complain(kName, read.error(), kExitUsage);
     key = *read;
   }
   const auto address = address_of(options.address);
-  if (!address) return complain(address.error(), kExitUsage);
+  if (!address) return complain(kName, address.error(), kExitUsage);
   const auto timeout_ns = static_cast<uint64_t>(options.timeout_s * 1e9);
   auto client = SwitchClient::open(*address, {key}, timeout_ns);
-  if (!client) return complain(client.error(), kExitFailure);
+  if (!client) return complain(kName, client.error(), kExitFailure);
   if (auto done = carry_out(**client, options, timeout_ns); !done) {
-    return complain(done.error(), kExitFailure);
+    return complain(kName, done.error(), kExitFailure);
   }
-  if (fflush(stdout) == 0 && ferror(stdout) == 0) return kExitOk;
-  perror("slime-switchctl: standard output");
-  return kExitFailure;
+  return tools::finish(kName);
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ std::string seconds(const ordered_json& milliseconds) {
   return text;
 }
 
-// Where in a tree; nothing if it is in none.
+// The job's place in a tree; empty if it is in none.
 std::string place(const ordered_json& job) {
   if (at(job, "parent").is_string()) return ", level 0, parent " + cell(at(job, "parent"));
   return cell(at(job, "level")) == "1" ? ", level 1: its children are switches" : "";

@@ -37,8 +37,9 @@ Error wrong_value(const std::string& name, const std::string& text, const Mismat
                     accepted.c_str());
 }
 
-// Workers are told the data address over the control channel, so whoever reaches that must reach
-// this: packets to another host's loopback address end at the sender.
+// Workers are told the data address over the control channel. So those who reach the control
+// channel must reach this address too: packets to another host's loopback address end at the
+// sender.
 Result<void> settle_data_address(const Values& values, Config* config) {
   const SocketAddress& control = config->control_listen;
   const bool follows = value_of(values, "data.listen", "").empty();
@@ -87,22 +88,40 @@ Result<void> check_device(const Values& values, const Config& config) {
   return {};
 }
 
+// A section whose keys are names that the user gives.
+void print_names(std::string_view section, const char* help, const Values& values,
+                 std::string* out) {
+  *out += std::string("\n# ") + help + "\n" + std::string(section) + ":\n";
+  std::string last;
+  for (const auto& [name, text] : values) {
+    const auto found = find_key(name);
+    if (!found || !found->key->has_star() || found->key->section() != section) continue;
+    if (found->star != last) *out += "  " + found->star + ":\n";
+    *out += "    " + std::string(found->key->after_star().substr(1)) + ": " + scalar(text) + "\n";
+    last = found->star;
+  }
+}
+
 }  // namespace
 
-// Each key by itself first, in the order of the table, then what keys mean together.
+// Each key by itself first, in the order of the table, then all of them together.
 Result<Config> make_config(const Values& values) {
   Config config;
+  const auto take = [&](const FoundKey& found, const std::string& name, const std::string& text) {
+    const Mismatch accepted = found.key->take(text, found.star, &config);
+    return accepted.empty() ? Result<void>() : fail(wrong_value(name, text, accepted));
+  };
   for (const Key& key : keys()) {
-    const std::string text = value_of(values, key.name, key.value);
-    if (auto accepted = key.take(text, &config); !accepted.empty()) {
-      return fail(wrong_value(key.name, text, accepted));
+    if (key.has_star()) continue;
+    const std::string name(key.name);
+    if (auto taken = take({&key, ""}, name, value_of(values, name, key.value)); !taken) {
+      return fail(std::move(taken.error()));
     }
   }
   for (const auto& [name, text] : values) {
-    const auto named = named_key(name);
-    if (!named) continue;
-    auto accepted = named->section->take(named->name, named->is_first(), text, &config);
-    if (!accepted.empty()) return fail(wrong_value(name, text, accepted));
+    const auto found = find_key(name);
+    if (!found || !found->key->has_star()) continue;
+    if (auto taken = take(*found, name, text); !taken) return fail(std::move(taken.error()));
   }
   if (auto checked = check_device(values, config); !checked) return fail(checked.error());
   if (auto settled = settle_data_address(values, &config); !settled) return fail(settled.error());
@@ -110,42 +129,32 @@ Result<Config> make_config(const Values& values) {
     return fail(wrong_value("control.tenant_keys", config.tenant_keys,
                             "of use without control.key_file, the operators' key"));
   }
-  if (config.parent_control.empty() && !config.parent_key_file.empty()) {
+  if (!config.parent_control && !config.parent_key_file.empty()) {
     return fail(wrong_value("parent.key_file", config.parent_key_file,
                             "of use without parent.control, the parent's address"));
   }
-  if (config.parent_control == config.control_listen.to_string()) {
-    return fail(wrong_value("parent.control", config.parent_control,
+  if (config.parent_control == config.control_listen) {
+    return fail(wrong_value("parent.control", config.control_listen.to_string(),
                             "another switch: this one listens there (control.listen)"));
   }
   return config;
 }
 
 std::string print_config(const Values& values) {
-  std::string out = "# slime-switchd: every key, with its value.\n", section;
+  std::string out = "# slime-switchd: every key, with its value.\n";
+  std::string_view section;
   for (const Key& key : keys()) {
-    const std::string name = key.name;
-    const size_t point = name.find('.');
-    if (name.substr(0, point) != section) {
-      section = name.substr(0, point);
-      out += "\n" + section + ":\n";
+    const bool begins = key.section() != section;
+    section = key.section();
+    if (key.has_star()) {
+      if (begins) print_names(section, key.help, values, &out);
+      continue;
     }
-    const std::string standard = *key.value == '\0' ? "none" : key.value;
+    const std::string name(key.name), standard = *key.value == '\0' ? "none" : key.value;
+    if (begins) out += "\n" + std::string(section) + ":\n";
     out += "  # " + std::string(key.help) + " (default: " + standard + ").\n";
-    out += "  " + name.substr(point + 1) + ": " + scalar(value_of(values, name, key.value)) + "\n";
-  }
-  for (const NamedSection& one : named_sections()) {
-    out += std::string("\n# ") + one.help + "\n" + std::string(one.name);
-    out.back() = ':';
-    out += "\n";
-    std::string last;
-    for (const auto& [name, text] : values) {
-      const auto named = named_key(name);
-      if (!named || named->section != &one) continue;
-      if (named->name != last) out += "  " + named->name + ":\n";
-      out += "    " + named->key + ": " + scalar(text) + "\n";
-      last = named->name;
-    }
+    out += "  " + name.substr(section.size() + 1) + ": " +
+           scalar(value_of(values, name, key.value)) + "\n";
   }
   return out;
 }

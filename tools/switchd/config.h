@@ -26,9 +26,9 @@ struct HostPort {
 
 struct Config {
   Driver driver = Driver::kSoftware;
-  std::string runtime;  // of a switch in P4
-  std::string program;  // of a Tofino, as bf_switchd calls it
-  uint32_t device = 0;  // likewise
+  SocketAddress runtime;  // of a switch in P4
+  std::string program;    // of a Tofino, as bf_switchd calls it
+  uint32_t device = 0;    // likewise
   uint64_t mac = 0;
   std::map<std::string, HostPort> hosts;  // by address
 
@@ -46,7 +46,7 @@ struct Config {
   bool allow_unauthenticated = false;
   uint32_t max_connections = 0;
 
-  std::string parent_control;  // empty: no parent
+  std::optional<SocketAddress> parent_control;
   std::string parent_key_file;
 
   uint32_t max_jobs = 0;
@@ -55,7 +55,7 @@ struct Config {
   net::TenantQuota tenant_quota;  // of tenants that are not named
   std::map<std::string, net::TenantQuota> tenants;
 
-  std::string metrics_listen;  // empty: no metrics
+  std::optional<SocketAddress> metrics_listen;  // absent: no metrics
 };
 
 // Values as the user writes them, under names like "data.shards", "tenants.physics.max_jobs" and

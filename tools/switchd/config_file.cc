@@ -1,4 +1,4 @@
-// The YAML file. yaml-cpp throws; nothing leaves this file but a Result.
+// Reads the YAML file. yaml-cpp throws; functions of this file return Results.
 #include <sys/stat.h>
 #include <yaml-cpp/yaml.h>
 
@@ -33,7 +33,7 @@ Result<void> take(const YAML::Node& node, const std::string& name, int line, Rea
                           " is a section: its keys go below it, each with a value (--print-config "
                           "shows them)"));
   }
-  if (!is_key(name)) {
+  if (!find_key(name)) {
     return fail(wrong(*reading, line, name + " is no key; the nearest is " + nearest_key(name)));
   }
   if (const auto first = reading->lines.find(name); first != reading->lines.end()) {
@@ -63,7 +63,7 @@ Result<void> walk(const YAML::Node& node, const std::string& prefix, Reading* re
   return {};
 }
 
-// The whole file, if it is one: yaml-cpp would read a directory or a device as far as it comes.
+// The whole file. Directories and devices are refused, which yaml-cpp would try to read.
 Result<std::string> load(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) {
@@ -88,8 +88,8 @@ Result<std::string> load(const std::string& path) {
   return text;
 }
 
-// yaml-cpp says where it gave up, which is the end of the file. The innermost bracket that is open
-// there is what to look for.
+// yaml-cpp says where it gave up, which is the end of the file. The mistake is more likely at the
+// innermost bracket that is still open there.
 std::optional<Error> unclosed_bracket(const Reading& reading, const std::string& text) {
   std::vector<std::pair<char, int>> open;
   int line = 1;

@@ -10,7 +10,7 @@
 namespace slime::switchd {
 namespace {
 
-// How values are read. Each function takes the value, or returns what it accepts.
+// How values are read. Each function stores the value, or returns what it accepts.
 
 template <typename Number>
 Mismatch take_number(const std::string& text, uint64_t least, uint64_t most, Number* to) {
@@ -22,7 +22,6 @@ Mismatch take_number(const std::string& text, uint64_t least, uint64_t most, Num
   return {};
 }
 
-// Such as 64M.
 Mismatch take_bytes(const std::string& text, uint64_t* to) {
   const auto bytes = tools::parse_bytes(text);
   if (!bytes || *bytes == 0) return "a number of bytes, such as 64M";
@@ -30,19 +29,18 @@ Mismatch take_bytes(const std::string& text, uint64_t* to) {
   return {};
 }
 
-Mismatch take_address(const std::string& text, SocketAddress* to) {
+template <typename Address>
+Mismatch take_address(const std::string& text, Address* to) {
   const auto address = SocketAddress::parse(text);
   if (!address) return "a numeric address with a port, such as 10.0.0.1:28880";
   *to = *address;
   return {};
 }
 
-// An address of one host with a port, kept as text.
-Mismatch take_peer(const std::string& text, std::string* to) {
-  SocketAddress address;
-  *to = text;
-  if (auto wrong = take_address(text, &address); !wrong.empty()) return wrong;
-  return address.is_any() || address.port() == 0 ? "one address with a port" : "";
+// An address of one host with a port.
+Mismatch take_peer(const std::string& text, SocketAddress* to) {
+  if (auto wrong = take_address(text, to); !wrong.empty()) return wrong;
+  return to->is_any() || to->port() == 0 ? "one address with a port" : "";
 }
 
 Mismatch take_flag(const std::string& text, bool* to) {
@@ -50,7 +48,7 @@ Mismatch take_flag(const std::string& text, bool* to) {
   return text == "true" || text == "false" ? "" : "true or false";
 }
 
-// As ip-link(8) prints them.
+// A MAC as ip-link(8) prints it.
 Mismatch take_mac(const std::string& text, uint64_t* to) {
   const Mismatch accepted = "the MAC of one host, such as 02:00:00:00:00:01";
   if (text.size() != 17) return accepted;
@@ -60,28 +58,30 @@ Mismatch take_mac(const std::string& text, uint64_t* to) {
     if (!byte || (at + 2 < text.size() && text[at + 2] != ':')) return accepted;
     *to = *to << 8 | *byte;
   }
-  // The lowest bit of the first byte marks an address of many hosts (IEEE 802).
+  // The lowest bit of the first byte marks a group address (IEEE 802).
   return *to == 0 || (*to >> 40 & 1) != 0 ? accepted : "";
 }
 
 // The same for a member of Config, as Key::take.
 
+using Name = std::string;  // what stands for the '*' of a key
+
 template <auto kMember, uint64_t kLeast, uint64_t kMost>
-Mismatch number(const std::string& text, Config* config) {
+Mismatch number(const std::string& text, const Name&, Config* config) {
   return take_number(text, kLeast, kMost, &(config->*kMember));
 }
 template <auto kMember>
-Mismatch bytes(const std::string& text, Config* config) {
+Mismatch bytes(const std::string& text, const Name&, Config* config) {
   return take_bytes(text, &(config->*kMember));
 }
 template <auto kMember>
-Mismatch any_text(const std::string& text, Config* config) {
+Mismatch any_text(const std::string& text, const Name&, Config* config) {
   config->*kMember = text;
   return {};
 }
 
 // The driver is read first: defaults of other keys depend on it.
-Mismatch take_driver(const std::string& text, Config* config) {
+Mismatch take_driver(const std::string& text, const Name&, Config* config) {
   constexpr std::pair<const char*, Driver> kDrivers[] = {
       {"software", Driver::kSoftware}, {"bmv2", Driver::kBmv2}, {"tofino", Driver::kTofino}};
   for (const auto& [name, driver] : kDrivers) {
@@ -90,6 +90,19 @@ Mismatch take_driver(const std::string& text, Config* config) {
     return "";
   }
   return "software, bmv2 or tofino";
+}
+
+bool is_ipv4_host(const Name& name) {
+  const auto address = SocketAddress::parse(name);
+  return address && !address->is_ipv6() && address->port() == 0;
+}
+
+bool is_tenant(const Name& name) { return control::is_tenant_name(name); }
+
+// A tenant that is named has the quota of the others for what is not said of it. make_config() has
+// read the keys of jobs before.
+net::TenantQuota& quota_of(const Name& tenant, Config* config) {
+  return config->tenants.try_emplace(tenant, config->tenant_quota).first->second;
 }
 
 constexpr uint64_t kMaxChips = 7;  // BF_MAX_DEV_COUNT of BFRuntime
@@ -102,12 +115,12 @@ const Key kKeys[] = {
     {"device.runtime", "",
      "The runtime interface of a switch in P4: that of bmv2 (simple_switch --thrift-port; empty: "
      "127.0.0.1:9090), or BFRuntime's gRPC port of bf_switchd (empty: 127.0.0.1:50052)",
-     [](const std::string& text, Config* c) {
+     [](const std::string& text, const Name&, Config* c) {
        const char* standard = c->driver == Driver::kTofino ? "127.0.0.1:50052" : "127.0.0.1:9090";
        return take_peer(text.empty() ? standard : text, &c->runtime);
      }},
     {"device.program", "switch", "With tofino: the P4 program, as bf_switchd calls it",
-     [](const std::string& text, Config* c) -> Mismatch {
+     [](const std::string& text, const Name&, Config* c) -> Mismatch {
        constexpr size_t kMostBytes = 255;  // PROG_NAME_LEN of BFRuntime, with the end
        c->program = text;
        return text.empty() || text.size() > kMostBytes ? "the name of a program" : "";
@@ -116,12 +129,12 @@ const Key kKeys[] = {
      number<&Config::device, 0, kMaxChips>},
     {"device.mac", "02:00:00:00:00:01",
      "With bmv2 and tofino: the MAC that the switch has at the address of data.listen",
-     [](const std::string& text, Config* c) { return take_mac(text, &c->mac); }},
+     [](const std::string& text, const Name&, Config* c) { return take_mac(text, &c->mac); }},
     {"data.listen", "",
      "Where workers send packets: this host's address as they see it, and the UDP port of shard 0; "
      "empty: the address of control.listen, port 28880. With bmv2 and tofino: one that no "
      "host has",
-     [](const std::string& text, Config* c) -> Mismatch {
+     [](const std::string& text, const Name&, Config* c) -> Mismatch {
        c->data_listen = {};
        if (text.empty()) return "";
        if (auto wrong = take_address(text, &c->data_listen); !wrong.empty()) return wrong;
@@ -136,7 +149,7 @@ const Key kKeys[] = {
     {"data.formats", "all",
      "What it adds up: all, or words (32-bit integers only). With words, integers of 8 and 64 bits "
      "and 16-bit floats in 16 bits take more packets",
-     [](const std::string& text, Config* c) -> Mismatch {
+     [](const std::string& text, const Name&, Config* c) -> Mismatch {
        c->formats = text == "words" ? sap::kWordFormats : sap::kKnownFormats;
        return text == "words" || text == "all" ? "" : "all or words";
      }},
@@ -148,7 +161,9 @@ const Key kKeys[] = {
      "How long a shard looks for packets before it sleeps; less latency, more processor",
      number<&Config::busy_poll_us, 0, 1'000'000>},
     {"control.listen", "127.0.0.1:28900", "Where workers and operators connect: TCP",
-     [](const std::string& text, Config* c) { return take_address(text, &c->control_listen); }},
+     [](const std::string& text, const Name&, Config* c) {
+       return take_address(text, &c->control_listen);
+     }},
     {"control.key_file", "",
      "File with the key of operators, and of workers where tenants have no keys of their own; "
      "docs/switch.md says how to make one",
@@ -160,15 +175,16 @@ const Key kKeys[] = {
      any_text<&Config::tenant_keys>},
     {"control.allow_unauthenticated", "false",
      "Without a key: take requests from other hosts too, from everybody who can connect",
-     [](const std::string& text, Config* c) { return take_flag(text, &c->allow_unauthenticated); }},
+     [](const std::string& text, const Name&, Config* c) {
+       return take_flag(text, &c->allow_unauthenticated);
+     }},
     {"control.max_connections", "256", "Control connections at a time",
      number<&Config::max_connections, 1, 10000>},
     {"parent.control", "",
      "Control channel of the switch above this one, which sums up what its leaves have summed up; "
      "empty: none",
-     [](const std::string& text, Config* c) -> Mismatch {
-       c->parent_control.clear();
-       return text.empty() ? "" : take_peer(text, &c->parent_control);
+     [](const std::string& text, const Name&, Config* c) -> Mismatch {
+       return text.empty() ? "" : take_peer(text, &c->parent_control.emplace());
      }},
     {"parent.key_file", "", "File with the parent's key (its control.key_file)",
      any_text<&Config::parent_key_file>},
@@ -179,113 +195,85 @@ const Key kKeys[] = {
     {"jobs.tree_s", "8", "At the root of a tree: seconds in which all leaves of a job must join",
      number<&Config::tree_s, 1, 10>},
     {"jobs.tenant_max_jobs", "16", "Jobs of a tenant that is not named below; 0: no such tenants",
-     [](const std::string& text, Config* c) {
+     [](const std::string& text, const Name&, Config* c) {
        return take_number(text, 0, UINT32_MAX, &c->tenant_quota.max_jobs);
      }},
     {"jobs.tenant_slot_memory", "64M", "Slot memory of a tenant that is not named below",
-     [](const std::string& text, Config* c) {
+     [](const std::string& text, const Name&, Config* c) {
        return take_bytes(text, &c->tenant_quota.max_slot_bytes);
      }},
     {"metrics.listen", "",
      "Where GET /metrics (for Prometheus) and GET /healthz are answered, to everybody who asks; "
      "empty: nowhere; usual: this host's address, port 28901",
-     [](const std::string& text, Config* c) -> Mismatch {
-       SocketAddress address;
-       c->metrics_listen = text;
-       return text.empty() ? "" : take_address(text, &address);
+     [](const std::string& text, const Name&, Config* c) -> Mismatch {
+       return text.empty() ? "" : take_address(text, &c->metrics_listen);
      }},
-};
-
-bool is_ipv4_host(std::string_view name) {
-  const auto address = SocketAddress::parse(name);
-  return address && !address->is_ipv6() && address->port() == 0;
-}
-
-// A tenant that is named once has the quota of the others for what is not named. Keys of jobs come
-// before, as make_config() reads the table first.
-Mismatch take_tenant(const std::string& name, bool first_key, const std::string& text,
-                     Config* config) {
-  auto& quota = config->tenants.try_emplace(name, config->tenant_quota).first->second;
-  return first_key ? take_number(text, 0, UINT32_MAX, &quota.max_jobs)
-                   : take_bytes(text, &quota.max_slot_bytes);
-}
-
-// Both keys are needed, which make_config() finds out: each comes by itself.
-Mismatch take_host(const std::string& name, bool first_key, const std::string& text,
-                   Config* config) {
-  HostPort& host = config->hosts[name];
-  if (first_key) return take_mac(text, &host.mac.emplace());
-  return take_number(text, 0, 510, &host.port.emplace());
-}
-
-const NamedSection kNamed[] = {
-    {"hosts.",
-     {"mac", "port"},
+    {"hosts.*.mac", "",
      "With bmv2 and tofino: the hosts that it forwards to, and the port of each. {address: {mac, "
      "port}}.",
-     is_ipv4_host,
-     take_host},
-    {"tenants.",
-     {"max_jobs", "slot_memory"},
-     "What tenants may have: {name: {max_jobs, slot_memory}}.",
-     [](std::string_view name) { return control::is_tenant_name(std::string(name)); },
-     take_tenant},
+     [](const std::string& text, const Name& host, Config* c) {
+       return take_mac(text, &c->hosts[host].mac.emplace());
+     },
+     is_ipv4_host},
+    {"hosts.*.port", "", "",
+     [](const std::string& text, const Name& host, Config* c) {
+       return take_number(text, 0, 510, &c->hosts[host].port.emplace());
+     },
+     is_ipv4_host},
+    {"tenants.*.max_jobs", "", "What tenants may have: {name: {max_jobs, slot_memory}}.",
+     [](const std::string& text, const Name& tenant, Config* c) {
+       return take_number(text, 0, UINT32_MAX, &quota_of(tenant, c).max_jobs);
+     },
+     is_tenant},
+    {"tenants.*.slot_memory", "", "",
+     [](const std::string& text, const Name& tenant, Config* c) {
+       return take_bytes(text, &quota_of(tenant, c).max_slot_bytes);
+     },
+     is_tenant},
 };
 
 }  // namespace
 
 std::span<const Key> keys() { return kKeys; }
 
-std::span<const NamedSection> named_sections() { return kNamed; }
-
-// The last point ends the name, since names of tenants and addresses have points themselves.
-std::optional<NamedKey> named_key(const std::string& text) {
-  const size_t point = text.rfind('.');
-  for (const NamedSection& section : kNamed) {
-    if (!text.starts_with(section.name) || point <= section.name.size()) continue;
-    NamedKey found{&section, text.substr(section.name.size(), point - section.name.size()),
-                   text.substr(point + 1)};
-    if (section.is_name(found.name)) return found;
+// Names of tenants and hosts may have points themselves.
+std::optional<FoundKey> find_key(const std::string& text) {
+  for (const Key& key : kKeys) {
+    if (!key.has_star()) {
+      if (text == key.name) return FoundKey{&key, ""};
+      continue;
+    }
+    const std::string_view before = key.before_star(), after = key.after_star();
+    if (text.size() <= before.size() + after.size() || !text.starts_with(before) ||
+        !text.ends_with(after)) {
+      continue;
+    }
+    Name name = text.substr(before.size(), text.size() - before.size() - after.size());
+    if (key.is_name(name)) return FoundKey{&key, std::move(name)};
   }
   return std::nullopt;
 }
 
-bool is_key(const std::string& name) {
-  if (const auto named = named_key(name)) return named->is_known();
-  return std::ranges::any_of(kKeys, [&](const Key& known) { return name == known.name; });
+bool is_section(const std::string& text) {
+  return std::ranges::any_of(kKeys, [&](const Key& key) {
+    return key.section() == text ||
+           (key.has_star() && find_key(text + std::string(key.after_star())));
+  });
 }
 
-// "data", "tenants" or "tenants.NAME".
-bool is_section(const std::string& name) {
-  return std::ranges::any_of(
-             kNamed,
-             [&](const NamedSection& section) {
-               return name + "." == section.name ||
-                      (name.starts_with(section.name) && is_key(name + "." + section.keys[0]));
-             }) ||
-         std::ranges::any_of(kKeys, [&](const Key& known) {
-           return std::string_view(known.name).starts_with(name + ".");
-         });
-}
-
-// For a key that nobody knows: of all keys and sections, or of the two that its section has. The
-// name comes from a file and may be long; the distance is quadratic.
-std::string nearest_key(const std::string& name) {
+// For a key that nobody knows. It comes from a file and may be long; the distance is quadratic.
+std::string nearest_key(const std::string& text) {
   std::vector<std::string> names;
-  for (const NamedSection& section : kNamed) {
-    names.emplace_back(section.name.substr(0, section.name.size() - 1));
-  }
-  for (const Key& known : kKeys) {
-    names.emplace_back(known.name);
-    names.push_back(names.back().substr(0, names.back().find('.')));
-  }
-  if (const auto named = named_key(name)) {
-    names.clear();
-    for (const char* known : named->section->keys) {
-      names.push_back(std::string(named->section->name) + named->name + "." + known);
+  for (const Key& key : kKeys) {
+    names.emplace_back(key.section());
+    if (!key.has_star()) {
+      names.emplace_back(key.name);
+    } else if (const size_t point = text.rfind('.'); is_section(text.substr(0, point))) {
+      names.push_back(text.substr(0, point) + std::string(key.after_star()));
+      if (!find_key(names.back())) names.pop_back();  // of another section
     }
   }
-  const std::string shown = name.substr(0, 100);
+  const std::string shown = text.substr(0, 100);
   return *std::ranges::min_element(
       names, {}, [&](const std::string& known) { return edit_distance(shown, known); });
 }

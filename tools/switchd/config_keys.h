@@ -1,4 +1,5 @@
-// The keys of the configuration: their names, defaults and meanings, and where their values go.
+// The keys of the configuration: their names, defaults and meanings, and where their values go. One
+// table serves the reader of the file, the checks and --print-config.
 // Constant tables and pure functions.
 #pragma once
 
@@ -11,41 +12,30 @@
 
 namespace slime::switchd {
 
-// What a key accepts, as in "is not a number from 1 to 16". Empty: it has taken the value.
+// What a key accepts, as in "is not a number from 1 to 16". Empty: the value is stored.
 using Mismatch = std::string;
 
+// In "tenants.*.max_jobs" the '*' stands for a name that the user gives.
 struct Key {
-  const char* name;
+  std::string_view name;
   const char* value;  // the default
-  const char* help;
-  Mismatch (*take)(const std::string& text, Config* config);
+  const char* help;   // of keys with a '*': of their section, at the first of them
+  Mismatch (*take)(const std::string& text, const std::string& star, Config* config);
+  bool (*is_name)(const std::string& star) = nullptr;
+
+  bool has_star() const { return is_name != nullptr; }
+  std::string_view section() const { return name.substr(0, name.find('.')); }
+  std::string_view before_star() const { return name.substr(0, name.find('*')); }
+  std::string_view after_star() const { return name.substr(name.find('*') + 1); }
 };
 std::span<const Key> keys();  // in the order in which they are printed and read
 
-// A section whose keys are names that the user gives, with two keys below each.
-struct NamedSection {
-  std::string_view name;  // with the point
-  const char* keys[2];
-  const char* help;
-  bool (*is_name)(std::string_view name);
-  Mismatch (*take)(const std::string& name, bool first_key, const std::string& text,
-                   Config* config);
+struct FoundKey {
+  const Key* key;
+  std::string star;
 };
-std::span<const NamedSection> named_sections();
-
-// A key of such a section, "tenants.NAME.KEY"; NAME may have points.
-struct NamedKey {
-  const NamedSection* section;
-  std::string name, key;
-  bool is_first() const { return key == section->keys[0]; }
-  bool is_known() const { return is_first() || key == section->keys[1]; }
-};
-
-std::optional<NamedKey> named_key(const std::string& text);
-
-// Of either kind, by their names in the file.
-bool is_key(const std::string& name);
-bool is_section(const std::string& name);  // "data", "tenants.physics"
-std::string nearest_key(const std::string& name);
+std::optional<FoundKey> find_key(const std::string& text);  // by its name in the file
+bool is_section(const std::string& text);                   // "data", "tenants", "tenants.physics"
+std::string nearest_key(const std::string& text);
 
 }  // namespace slime::switchd

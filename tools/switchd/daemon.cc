@@ -19,7 +19,7 @@
 namespace slime::switchd {
 namespace {
 
-// In the order of their lives: each uses those before it.
+// Each part uses those before it, so they are destroyed in the opposite order.
 struct Parts {
   Fd signals;
   std::unique_ptr<net::SwitchDriver> driver;
@@ -29,7 +29,7 @@ struct Parts {
   std::unique_ptr<net::Uplink> uplink;   // may be absent
 };
 
-// Before any thread starts, so that all leave these signals to the loop.
+// Blocks the signals before any thread starts, so that no thread takes them from the loop.
 Result<Fd> take_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -51,11 +51,7 @@ Result<net::ControllerOptions> controller_options(const Config& config) {
   options.tree_ns = config.tree_s * uint64_t{1'000'000'000};
   options.default_quota = config.tenant_quota;
   options.tenants = config.tenants;
-  if (!config.parent_control.empty()) {
-    auto parent = SocketAddress::parse(config.parent_control);
-    if (!parent) return fail(std::move(parent.error()));
-    options.parent = *parent;
-  }
+  options.parent = config.parent_control;
   auto seed = random_number<uint64_t>();
   if (!seed) return fail(std::move(seed.error()));
   options.seed = *seed;
@@ -68,16 +64,14 @@ net::ServerOptions server_options(const Config& config, const net::KeyRing& keys
   options.keys = keys;
   options.allow_unauthenticated = config.allow_unauthenticated;
   options.max_connections = config.max_connections;
-  // Workers speak several times in a lease; who does not for two of them has no job any more.
+  // Workers send several heartbeats in a lease. One that is silent for two leases has no job.
   options.idle_ns = std::max(options.idle_ns, 2 * config.lease_s * uint64_t{1'000'000'000});
   return options;
 }
 
 Result<void> open_metrics(const Config& config, Parts* parts) {
-  if (config.metrics_listen.empty()) return {};
-  const auto address = SocketAddress::parse(config.metrics_listen);
-  if (!address) return fail(address.error());
-  auto metrics = MetricsHttp::open(*address, *parts->controller);
+  if (!config.metrics_listen) return {};
+  auto metrics = MetricsHttp::open(*config.metrics_listen, *parts->controller);
   if (!metrics) return fail(std::move(metrics.error()));
   parts->metrics = std::move(*metrics);
   return {};
@@ -94,8 +88,8 @@ Result<void> open_uplink(const Config& config, Parts* parts) {
   return {};
 }
 
-// Keys are read first and signals blocked before the first thread; what listens is opened last, so
-// that nobody is accepted by a daemon that then fails to start.
+// Keys are read first, and signals are blocked before the first thread starts. Listeners are opened
+// last, so that a daemon that fails to start has accepted nobody.
 Result<Parts> open_parts(const Config& config) {
   Parts parts;
   const auto keys = load_keys(config);
@@ -118,7 +112,7 @@ Result<Parts> open_parts(const Config& config) {
   return parts;
 }
 
-// The line that whoever started the daemon waits for.
+// Prints the line that scripts wait for.
 void say_ready(const Config& config, const Parts& parts) {
   const net::SwitchShape shape = parts.driver->shape();
   const SocketAddress control = parts.control->address();
@@ -133,12 +127,12 @@ void say_ready(const Config& config, const Parts& parts) {
          : config.tenant_keys.empty() ? "key"
                                       : "a key per tenant");
   if (parts.metrics) printf(", metrics %s", parts.metrics->address().to_string().c_str());
-  if (parts.uplink) printf(", parent %s", config.parent_control.c_str());
+  if (parts.uplink) printf(", parent %s", config.parent_control->to_string().c_str());
   printf("\n");
   (void)fflush(stdout);  // nobody may read it: no reason to end
 }
 
-// Everything is read before anything is taken, so a mistake changes nothing.
+// Everything is read before anything is changed, so a mistake changes nothing.
 Result<void> read_again(const std::string& path, Parts* parts) {
   Values values;
   auto config = path.empty() ? make_config(values) : read_config(path, &values);
@@ -174,9 +168,9 @@ bool take_signal(int number, const std::string& path, Parts* parts) {
   return true;
 }
 
-// One turn: sleep until a socket, a deadline or a signal, then let each part do what it can do now.
-// Nothing in a turn waits, so no part delays another for long.
-Result<void> turn(const std::string& path, Parts& parts) {
+// Sleeps until a socket, a deadline or a signal, then lets each part do what it can do now, and so
+// on. No part blocks, so none delays another for long.
+Result<void> loop(const std::string& path, Parts& parts) {
   pollfd fds[4] = {{parts.signals.get(), POLLIN, 0},
                    {parts.control->descriptor(), POLLIN, 0},
                    {parts.metrics ? parts.metrics->descriptor() : -1, POLLIN, 0},
@@ -210,7 +204,7 @@ Result<void> serve(const Config& config, const std::string& path) {
   auto parts = open_parts(config);
   if (!parts) return fail(std::move(parts.error()));
   say_ready(config, *parts);
-  return turn(path, *parts);
+  return loop(path, *parts);
 }
 
 }  // namespace slime::switchd

@@ -1,7 +1,7 @@
-// The daemon: switch, controller, control channel and metrics, and the loop that turns them.
+// The daemon: switch, controller, control channel and metrics, and the loop that runs them.
 //
-// Thread rules: one thread, that of main(). Only the software switch has others, one per shard, and
-// they touch nothing here but the log.
+// Thread rules: one thread, that of main(). Only the software switch has others, one per shard,
+// which use nothing of this but the log.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,15 @@
 
 namespace slime::switchd {
 
-// Until SIGTERM or SIGINT; SIGHUP reads keys and quotas again, and `path` before (empty: there is
-// no file). An error: it could not start.
+// Runs until SIGTERM or SIGINT. SIGHUP reads the configuration file `path` again (empty: there is
+// none), then keys and quotas. An error: the daemon could not start or go on.
 Result<void> serve(const Config& config, const std::string& path);
 
 // The switch that the daemon controls. make_driver.cc alone knows which there are.
 Result<std::unique_ptr<net::SwitchDriver>> make_driver(const Config& config);
 
-// Log lines go to standard error (log.cc); so many in a second and no more, because strangers cause
-// some.
+// Sends log lines to standard error (log.cc), at most so many a second, because strangers can cause
+// lines.
 void log_to_stderr();
 
 }  // namespace slime::switchd

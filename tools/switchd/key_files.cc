@@ -25,7 +25,7 @@ Error wrong(const std::string& what) {
   return make_error(Status::kConfig, 0, "control.tenant_keys: %s", what.c_str());
 }
 
-// Who may write there may make itself a tenant, or another one.
+// Whoever can write there can make new tenants, or replace the key of one.
 Result<void> check_directory(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) {

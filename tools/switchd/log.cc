@@ -36,7 +36,8 @@ struct Window {
   int lines = 0;
 };
 
-// A line, or one more that is left out; the first line of the next second says how many were.
+// Writes the line, or leaves it out and counts it. The first line of the next second says how many
+// were left out.
 void write_line(log::Level level, const char* /*file*/, int /*line*/, const char* text) {
   static Window window;
   if (level == log::Level::kTrace) return;

@@ -1,4 +1,5 @@
 // Makes the switch that the configuration names, of those that this program was built with.
+#include "switch/p4driver/options.h"
 #include "switch/softswitch/softswitch.h"
 #ifdef SLIME_BMV2
 #include "switch/bmv2/program.h"
@@ -11,7 +12,7 @@
 namespace slime::switchd {
 namespace {
 
-// A driver of any kind as the one that the controller knows.
+// A driver of any type as a SwitchDriver.
 template <typename Opened>
 Result<std::unique_ptr<net::SwitchDriver>> as_driver(Opened opened) {
   if (!opened) return fail(std::move(opened.error()));
@@ -28,68 +29,49 @@ Result<std::unique_ptr<net::SwitchDriver>> make_software(const Config& config) {
                                           .busy_poll_us = config.busy_poll_us}));
 }
 
-#if defined(SLIME_BMV2) || defined(SLIME_TOFINO)
 // What all switches in P4 are told, and where their runtime interface is.
-template <typename Options>
-Result<Options> p4_options(const Config& config) {
-  Options options;
-  auto runtime = SocketAddress::parse(config.runtime);
-  if (!runtime) return fail(std::move(runtime.error()));
-  options.runtime = *runtime;
+[[maybe_unused]] net::P4Options p4_options(const Config& config) {
+  net::P4Options options;
+  options.runtime = config.runtime;
+  options.program = config.program;
+  options.device = config.device;
   options.address = config.data_listen;
   options.mac = config.mac;
   options.shards = config.shards;
   options.max_lanes = config.max_lanes;
   options.formats = config.formats;
-  for (const auto& [address, host] : config.hosts) {
-    auto parsed = SocketAddress::parse(address);
-    if (!parsed) return fail(std::move(parsed.error()));
-    options.hosts[net::ipv4_of(*parsed)] = {*host.mac, *host.port};
+  for (const auto& [address, host] : config.hosts) {  // make_config() has checked them
+    options.hosts[net::ipv4_of(*SocketAddress::parse(address))] = {*host.mac, *host.port};
   }
   return options;
 }
-#endif
 
-#ifdef SLIME_BMV2
-Result<std::unique_ptr<net::SwitchDriver>> make_bmv2(const Config& config) {
-  auto options = p4_options<net::Bmv2Options>(config);
-  if (!options) return fail(std::move(options.error()));
-  return as_driver(net::open_bmv2(std::move(*options)));
-}
-#else
-Result<std::unique_ptr<net::SwitchDriver>> make_bmv2(const Config&) {
+[[maybe_unused]] tl::unexpected<Error> not_built(const char* library, const char* device,
+                                                 const char* packages) {
   return fail(make_error(Status::kUnsupported, 0,
-                         "device.driver: this slime-switchd was built without Thrift and cannot "
-                         "drive bmv2; install libthrift-dev, thrift-compiler and libboost-dev, "
-                         "and build it again"));
+                         "device.driver: this slime-switchd was built without %s and cannot drive "
+                         "%s; install %s, and build it again",
+                         library, device, packages));
 }
-#endif
-
-#ifdef SLIME_TOFINO
-Result<std::unique_ptr<net::SwitchDriver>> make_tofino(const Config& config) {
-  auto options = p4_options<net::TofinoOptions>(config);
-  if (!options) return fail(std::move(options.error()));
-  options->program = config.program;
-  options->device = config.device;
-  return as_driver(net::open_tofino(std::move(*options)));
-}
-#else
-Result<std::unique_ptr<net::SwitchDriver>> make_tofino(const Config&) {
-  return fail(make_error(Status::kUnsupported, 0,
-                         "device.driver: this slime-switchd was built without gRPC and cannot "
-                         "drive Tofino; install libgrpc++-dev, protobuf-compiler-grpc, "
-                         "protobuf-compiler and libprotobuf-dev, and build it again"));
-}
-#endif
 
 }  // namespace
 
 Result<std::unique_ptr<net::SwitchDriver>> make_driver(const Config& config) {
   switch (config.driver) {
     case Driver::kBmv2:
-      return make_bmv2(config);
+#ifdef SLIME_BMV2
+      return as_driver(net::open_bmv2(p4_options(config)));
+#else
+      return not_built("Thrift", "bmv2", "libthrift-dev, thrift-compiler and libboost-dev");
+#endif
     case Driver::kTofino:
-      return make_tofino(config);
+#ifdef SLIME_TOFINO
+      return as_driver(net::open_tofino(p4_options(config)));
+#else
+      return not_built("gRPC", "Tofino",
+                       "libgrpc++-dev, protobuf-compiler-grpc, protobuf-compiler and "
+                       "libprotobuf-dev");
+#endif
     case Driver::kSoftware:
       break;
   }

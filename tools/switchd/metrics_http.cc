@@ -9,12 +9,11 @@
 #include <cstring>
 
 #include "base/clock.h"
-#include "switch/controller/report.h"
 
 namespace slime::switchd {
 namespace {
 
-// More than there are places: one that has lost its place may not have been closed yet.
+// More than there are places: a connection that has lost its place may not be closed yet.
 constexpr unsigned kMaxConnections = 2 * VisitorPort::kPlaces;
 constexpr int kPauseMs = 10;
 constexpr unsigned kTimeoutSeconds = 5;
@@ -106,7 +105,8 @@ void MetricsHttp::run() {
   if (steady_now_ns() >= paused_until_ns_) accept_all();
 }
 
-// Who is not accepted stays in the backlog, and poll would say so without end.
+// A connection that cannot be accepted stays in the backlog, and poll would report it again at
+// once. So the listener is not watched for a while.
 void MetricsHttp::accept_all() {
   if (paused_until_ns_ != 0 && !watch(listener_.get(), EPOLL_CTL_ADD)) return;
   paused_until_ns_ = 0;

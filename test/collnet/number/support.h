@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "collnet/number/number.h"
-#include "switch/protocol/check.h"
+#include "test/support/check_oracle.h"
 
 namespace slime::number::test {
 

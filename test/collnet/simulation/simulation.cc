@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "switch/protocol/check.h"
+#include "test/support/check_oracle.h"
 
 namespace slime {
 namespace {

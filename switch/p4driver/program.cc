@@ -1,4 +1,4 @@
-#include "switch/p4driver/placement.h"
+#include "switch/p4driver/program.h"
 
 #include <map>
 #include <set>
@@ -29,6 +29,27 @@ std::optional<Placement> find_place(const std::vector<PlacedJob>& placed, const 
                     place.first_slot + uint64_t{wanted.slots} <= traits.slots &&
                     sources <= traits.sources;
   return fits ? std::optional(place) : std::nullopt;
+}
+
+std::vector<MulticastGroup> groups_of_children(const JobSpec& spec, const Hosts& hosts,
+                                               uint16_t first) {
+  const auto count = static_cast<uint32_t>(spec.child_count());
+  std::vector<MulticastGroup> groups;
+  for (uint32_t rail = 0; rail < spec.rails; ++rail) {
+    MulticastGroup group{.id = static_cast<uint16_t>(first + rail)};
+    for (uint32_t child = 0; child < count; ++child) {
+      const uint32_t address = ipv4_of(spec.children[rail * count + child]);
+      group.replicas.push_back({end_of(rail, child), hosts.at(address).port});
+    }
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+std::vector<CounterCell> counter_row(const char* array, uint32_t row, uint32_t columns) {
+  std::vector<CounterCell> cells;
+  for (uint32_t i = 0; i < columns; ++i) cells.push_back({array, row * columns + i});
+  return cells;
 }
 
 }  // namespace slime::net

@@ -1,0 +1,53 @@
+// What all tools do alike with their command lines, and when they end.
+#pragma once
+
+#include <slime_version.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+#include "base/error.h"
+
+namespace slime::tools {
+
+// Documented in each tool's --help.
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitFailure = 1,  // the machine, the network or the other end
+  kExitUsage = 2,    // command line, or a file that it names
+};
+
+// The exit code, if the program is to end now: kExitOk after --help and --version, kExitUsage for a
+// bad command line. `explain` may print what is wrong with it, and says whether it has.
+template <typename Explain>
+std::optional<int> parse(CLI::App* app, int argc, char** argv, Explain explain) {
+  app->set_version_flag("--version", app->get_name() + " " SLIME_VERSION " (" SLIME_COMMIT ")");
+  try {
+    app->parse(argc, argv);
+  } catch (const CLI::ParseError& error) {  // CLI11 has no other way to say it
+    const bool is_wrong = error.get_exit_code() != 0;
+    if (!is_wrong || !explain()) (void)app->exit(error);
+    return is_wrong ? kExitUsage : kExitOk;
+  }
+  return std::nullopt;
+}
+inline std::optional<int> parse(CLI::App* app, int argc, char** argv) {
+  return parse(app, argc, argv, [] { return false; });
+}
+
+inline int complain(const char* program, const Error& error, int code) {
+  fprintf(stderr, "%s: %s\n", program, error.what.c_str());
+  return code;
+}
+
+// `code`, if everything could be written to standard output, else `failure`.
+inline int finish(const char* program, int code = kExitOk, int failure = kExitFailure) {
+  if (fflush(stdout) == 0 && ferror(stdout) == 0) return code;
+  fprintf(stderr, "%s: standard output: %s\n", program, strerror(errno));
+  return failure;
+}
+
+}  // namespace slime::tools
