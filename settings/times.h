@@ -72,12 +72,14 @@ inline constexpr uint64_t kTreeQuestion = 3 * kSecond;
 // For an answer to a heartbeat; there are so many heartbeats in a lease, two of which may be lost.
 inline constexpr uint64_t kHeartbeatAnswer = kSecond;
 inline constexpr uint64_t kHeartbeatsPerLease = 3;
+// From the first leaf's grant on a tree until all leaves have granted or refused.
+inline constexpr uint64_t kAllLeavesAnswer = 2 * kSecond;
 // For a switch that was lost: connecting, each question, and the longest pause between two tries.
 inline constexpr uint64_t kReattachAnswer = 2 * kSecond;
 inline constexpr uint64_t kLongestReattachPause = 60 * kSecond;
 // A switch that was in use for so long is tried again at once when it is lost.
 inline constexpr uint64_t kSteadySwitch = 60 * kSecond;
-// For the other ranks at the end of a communicator.
+// For the other ranks at the end of a communicator, and until one that has gone fails operations.
 inline constexpr uint64_t kOtherRanksAtEnd = kSecond;
 // After the deadline of a rendezvous, for rank 0 to say which ranks are missing.
 inline constexpr uint64_t kRendezvousAnswer = kSecond;
@@ -114,6 +116,7 @@ static_assert(setting::handshake_timeout.usual_ns < setting::connect_timeout.usu
 // workers. A worker asks several times within its wait.
 static_assert(kLongestTreeWait + kLeafMargin < kTreeSetup);
 static_assert(kTreeQuestion > kLeafMargin && 3 * kTreeQuestion < kTreeSetup);
+static_assert(kAllLeavesAnswer >= kLeafMargin);
 // All of a communicator's set-up fits into the time that its ranks have.
 static_assert(kSwitchAnswer + kTreeSetup + 2 * kTrialSum < setting::connect_timeout.usual_ns);
 static_assert(kOtherRails < kTrialSum);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "settings/times.h"
 
 namespace slime {
 namespace {
@@ -12,8 +13,6 @@ constexpr uint64_t kCheckNs = 20'000'000;
 constexpr uint64_t kCalledNs = 5'000'000;  // no longer ago: NCCL's thread makes progress
 constexpr uint64_t kServeNs = 200'000;
 constexpr uint64_t kMissingNs = 4'000'000'000;  // a rank that all switches miss is named once
-// How long members wait for each other at the end, and for one that has gone to matter.
-constexpr uint64_t kGraceNs = 1'000'000'000;
 
 Error no_first_sum(const SwitchAttachment& attachment) {
   const std::string control = attachment.named().control.to_string();
@@ -85,7 +84,7 @@ CollComm::~CollComm() {
 
 template <typename Condition>
 void CollComm::serve_until(Condition ended) {
-  (void)step_until(clock_, Deadline(clock_, kGraceNs), [&](uint64_t now_ns) {
+  (void)step_until(clock_, Deadline(clock_, times::kOtherRanksAtEnd), [&](uint64_t now_ns) {
     if (ended(now_ns)) return true;
     config_->port->receive(*this, now_ns);
     config_->port->flush();
@@ -119,7 +118,7 @@ Result<void> CollComm::try_sums(uint64_t left_ns) {
     const Operation operation{.send = &ones[i], .receive = &ones[i], .count = 1};
     (void)attachments_[i]->worker().start(operation, now_ns, &ticket);
   }
-  const Deadline end(clock_, std::min(left_ns, kTrialTimeoutNs));
+  const Deadline end(clock_, std::min(left_ns, times::kTrialSum));
   (void)step_until(clock_, end, [&](uint64_t step_ns) {
     progress(step_ns);
     return failed_ || done(ticket);
@@ -262,7 +261,7 @@ void CollComm::check_members(uint64_t now_ns) {
     return;
   }
   if (member_lost_ns_ == 0) member_lost_ns_ = now_ns;
-  if (now_ns - member_lost_ns_ >= kGraceNs) give_up(whole.error());
+  if (now_ns - member_lost_ns_ >= times::kOtherRanksAtEnd) give_up(whole.error());
 }
 
 // Several switches may miss the same rank.

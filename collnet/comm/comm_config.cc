@@ -4,6 +4,7 @@
 
 #include "collnet/comm/lease.h"
 #include "collnet/worker/worker.h"
+#include "settings/times.h"
 
 namespace slime {
 
@@ -41,7 +42,7 @@ Result<control::JobGrant> CommConfig::request_job(SwitchClient& client, uint32_t
                                                   uint64_t timeout_ns) const {
   const JobShape least{1, Worker::kLeastLanes, sap::kWordFormats};
   const control::JoinTree request = job_request(index, rails, wanted, least);
-  auto grant = is_tree() ? client.join_tree(request, Reattachment::kTreeNs)
+  auto grant = is_tree() ? client.join_tree(request, times::kTreeSetup)
                          : client.create_job(request.part, timeout_ns);
   if (!grant) return grant;
   const bool will_do = grant->slots <= wanted.slots && grant->lanes <= wanted.lanes &&

@@ -4,22 +4,18 @@
 #include <utility>
 
 #include "base/log.h"
+#include "settings/times.h"
 
 namespace slime {
 namespace {
 
-constexpr uint64_t kRenewNs = 1'000'000'000;  // of one question to the switch
-constexpr uint32_t kPerLease = 3;             // heartbeats: two may be lost
-
 // Of Reattachment.
-constexpr uint64_t kAskNs = 2'000'000'000;     // of connecting, and of each question
-constexpr uint64_t kStepNs = 1'000'000;        // between two looks for an answer
-constexpr uint64_t kAskAgainNs = 20'000'000;   // while the tree is not complete
-constexpr uint64_t kAgainNs = 100'000'000;     // after a failure, while the others still wait
-constexpr uint64_t kSettleNs = 2'000'000'000;  // then all leaves have granted or refused
+constexpr uint64_t kStepNs = 1'000'000;       // between two looks for an answer
+constexpr uint64_t kAskAgainNs = 20'000'000;  // while the tree is not complete
+constexpr uint64_t kAgainNs = 100'000'000;    // after a failure, while the others still wait
 
 uint64_t pause_of(const LeaseTerms& terms) {
-  return uint64_t{terms.lease_ms} * 1'000'000 / kPerLease;
+  return uint64_t{terms.lease_ms} * 1'000'000 / times::kHeartbeatsPerLease;
 }
 
 uint64_t after(uint64_t now_ns, uint64_t pause_ns) {
@@ -37,7 +33,7 @@ Lease::Lease(LeaseTerms terms, std::unique_ptr<SwitchClient> client,
 Lease::~Lease() {
   keeper_->cancel(this);
   if (!client_ || lapsing_) return;  // the lease runs out by itself
-  (void)client_->close_job(terms_.job, kRenewNs);
+  (void)client_->close_job(terms_.job, times::kHeartbeatAnswer);
 }
 
 uint64_t Lease::run_due(uint64_t now_ns) {
@@ -57,11 +53,11 @@ uint64_t Lease::run_due(uint64_t now_ns) {
 // have been restarted, which is what the answer then says.
 Result<control::JobState> Lease::renew() {
   if (!client_) {
-    auto client = SwitchClient::open(terms_.address, terms_.who, kRenewNs);
+    auto client = SwitchClient::open(terms_.address, terms_.who, times::kHeartbeatAnswer);
     if (!client) return fail(std::move(client.error()));
     client_ = std::move(*client);
   }
-  auto state = client_->heartbeat(terms_.job, kRenewNs);
+  auto state = client_->heartbeat(terms_.job, times::kHeartbeatAnswer);
   if (!state) client_.reset();  // the next heartbeat connects again
   return state;
 }
@@ -77,7 +73,7 @@ Reattachment::Reattachment(const LeaseTerms& terms, control::JoinTree wanted, ui
       due_ns_(after(now_ns, pause_ns)) {}
 
 Reattachment::~Reattachment() {
-  if (client_ && grant_) (void)client_->close_job(grant_->job, kAskNs);
+  if (client_ && grant_) (void)client_->close_job(grant_->job, times::kReattachAnswer);
 }
 
 void Reattachment::poll(uint64_t now_ns) {
@@ -91,7 +87,7 @@ void Reattachment::poll(uint64_t now_ns) {
 // one.
 Status Reattachment::step(uint64_t now_ns) {
   if (stage_ == Stage::kPausing) {
-    auto client = SwitchClient::start(terms_.address, terms_.who, kAskNs);
+    auto client = SwitchClient::start(terms_.address, terms_.who, times::kReattachAnswer);
     if (!client) {
       error_ = std::move(client.error());
       return error_.status;
@@ -110,7 +106,7 @@ Status Reattachment::step(uint64_t now_ns) {
 
 Status Reattachment::ask(const control::Message& request, Stage stage) {
   stage_ = stage;
-  return client_->post(request, kAskNs, &error_);
+  return client_->post(request, times::kReattachAnswer, &error_);
 }
 
 Status Reattachment::ask_for_job() {
@@ -121,7 +117,7 @@ Status Reattachment::ask_for_job() {
 void Reattachment::ask_now(uint64_t tree, uint64_t now_ns) {
   wanted_.tree = tree;
   told_to_ask_ = true;
-  until_ns_ = now_ns + kTreeNs;
+  until_ns_ = now_ns + times::kTreeSetup;
   if (stage_ == Stage::kLeafReady && ask_for_job() == Status::kOk) {
     due_ns_ = now_ns;
   } else {
@@ -158,7 +154,7 @@ Status Reattachment::take_answer(uint64_t now_ns) {
 }
 
 bool Reattachment::granted(uint64_t now_ns) const {
-  return grant_ && (!of_tree_ || now_ns - granted_ns_ >= kSettleNs);
+  return grant_ && (!of_tree_ || now_ns - granted_ns_ >= times::kAllLeavesAnswer);
 }
 
 void Reattachment::give_back(const Error& why, uint64_t now_ns) {
@@ -182,7 +178,7 @@ void Reattachment::retry_or_pause(uint64_t now_ns) {
 
 void Reattachment::pause(uint64_t now_ns) {
   told_to_ask_ = false;
-  if (pause_ns_ != kWhenTold) pause_ns_ = std::min(2 * pause_ns_, kLongestPauseNs);
+  if (pause_ns_ != kWhenTold) pause_ns_ = std::min(2 * pause_ns_, times::kLongestReattachPause);
   disconnect(after(now_ns, pause_ns_));
 }
 

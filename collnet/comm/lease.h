@@ -63,14 +63,11 @@ class Lease final : private BackgroundTask {
 class Reattachment {
  public:
   static constexpr uint64_t kWhenTold = UINT64_MAX;
-  static constexpr uint64_t kLongestPauseNs = 60'000'000'000;
-  // For all leaves of a tree to join: longer than the switches wait (jobs.tree_s), and 2 s.
-  static constexpr uint64_t kTreeNs = 15'000'000'000;
 
   // `terms`: of the job that was lost, which is closed first if the switch still has it: its memory
   // is wanted again. `wanted`: the new job, of which only the part counts if there is one branch;
   // nothing less will do. `pause_ns`: before the first try; doubled for each that fails, up to
-  // kLongestPauseNs. kWhenTold: only ask_now() begins one.
+  // times::kLongestReattachPause. kWhenTold: only ask_now() begins one.
   Reattachment(const LeaseTerms& terms, control::JoinTree wanted, uint64_t pause_ns,
                uint64_t now_ns);
   ~Reattachment();  // gives back what was not taken

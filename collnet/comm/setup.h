@@ -16,9 +16,6 @@
 
 namespace slime {
 
-// For a first sum over UDP, and for a first answer there.
-inline constexpr uint64_t kTrialTimeoutNs = 5'000'000'000;
-
 // What is known from the start, and what is made.
 struct Setup {
   Fabric& fabric;

@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "collnet/comm/setup.h"
 
+#include "settings/times.h"
+
 namespace slime {
 namespace {
 
@@ -15,7 +17,6 @@ constexpr uint32_t kBytesOnTheWay = 128 << 10;
 // held 50 ms of 100 Mbit/s.
 constexpr uint32_t kBytesToSwitch = 512 << 10;
 constexpr uint32_t kFewestSlots = 4, kMostSlots = 64;
-constexpr uint64_t kControlTimeoutNs = 5'000'000'000;
 
 // Of the jobs on all switches together.
 JobShape wanted_shape(const Setup& setup, std::span<const CommMember> members) {
@@ -76,7 +77,7 @@ Result<void> ask_each(const Setup& setup, const JobShape& wanted, std::span<Comm
     // Connecting and asking may take this long each, and time must be left for the gather, in which
     // the other ranks learn the result.
     const uint64_t part_ns = setup.left_ns() / (2 * (jobs.size() - i) + 1);
-    auto asked = ask_one(setup, attachment, part, std::min(kControlTimeoutNs, part_ns));
+    auto asked = ask_one(setup, attachment, part, std::min(times::kSwitchAnswer, part_ns));
     if (!asked) {
       std::ranges::fill(jobs, CommGrant{});
       return fail(std::move(asked.error()));
@@ -122,7 +123,7 @@ Result<std::vector<CommGrant>> obtain_part(const Setup& setup,
     own.slots = wanted.slots;
     own.lanes = wanted.lanes;
     const auto token = random_number<uint32_t>();
-    asked = token ? setup.attachments[0]->ask(wanted, kControlTimeoutNs) : fail(token.error());
+    asked = token ? setup.attachments[0]->ask(wanted, times::kSwitchAnswer) : fail(token.error());
     if (token) own.token = *token;
     if (asked) own = grant_of(*asked);
   }

@@ -5,10 +5,11 @@
 #include "base/log.h"
 #include "collnet/comm/setup.h"
 
+#include "settings/times.h"
+
 namespace slime {
 namespace {
 
-constexpr uint64_t kOthersNs = 1'000'000'000;  // for a rail to answer, when another one has
 constexpr uint64_t kProbeAgainNs = 20'000'000;
 
 uint8_t bit(uint32_t rail) { return static_cast<uint8_t>(1u << rail); }
@@ -106,7 +107,7 @@ uint8_t answering_rails(const Setup& setup) {
   RailProbe probe(*setup.config->port, asked, rails);
   const Clock& clock = setup.fabric.clock();
   uint64_t ask_ns = clock.now_ns();
-  Deadline end(clock, std::min(kTrialTimeoutNs, setup.left_ns() / 2));
+  Deadline end(clock, std::min(times::kTrialSum, setup.left_ns() / 2));
   (void)step_until(clock, end, [&](uint64_t now_ns) {
     if (now_ns >= ask_ns) {
       probe.ask();
@@ -115,7 +116,7 @@ uint8_t answering_rails(const Setup& setup) {
     const bool all_silent = probe.all_silent();
     probe.receive(now_ns);
     const bool first = all_silent && !probe.all_silent();
-    if (first && now_ns + kOthersNs < end.end_ns()) end.restart(kOthersNs);
+    if (first && now_ns + times::kOtherRails < end.end_ns()) end.restart(times::kOtherRails);
     return probe.complete();
   });
   for (size_t i = 0; i < asked.size(); ++i) {

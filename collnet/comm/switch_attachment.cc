@@ -6,12 +6,11 @@
 #include <utility>
 
 #include "base/log.h"
+#include "settings/times.h"
 
 namespace slime {
 namespace {
 
-// A switch on which the job stayed for so long was not lost at once: the next try need not wait.
-constexpr uint64_t kSteadyNs = 60'000'000'000;
 constexpr uint32_t kMostRetries = 4;
 
 }  // namespace
@@ -258,9 +257,9 @@ void SwitchAttachment::drop_lost_rails(std::span<const CommGrant> announced) {
 // and less often.
 void SwitchAttachment::start_reattachment(uint64_t now_ns) {
   if (job_.rank != config_.leader() || config_.retry_ns == 0) return;
-  const bool steady = now_ns - returned_ns_ >= kSteadyNs;
+  const bool steady = now_ns - returned_ns_ >= times::kSteadySwitch;
   pause_ns_ = returned_ns_ == 0 || steady ? config_.retry_ns
-                                          : std::min(2 * pause_ns_, Reattachment::kLongestPauseNs);
+                                          : std::min(2 * pause_ns_, times::kLongestReattachPause);
   LeaseTerms terms{.address = named().control, .who = config_.who, .job = {}, .lease_ms = 0};
   if (lease_) terms.job = lease_->terms().job;
   const JobShape shape{job_.slots, job_.lanes, job_.formats};

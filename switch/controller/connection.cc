@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "settings/times.h"
 
 namespace slime::net {
 
@@ -63,7 +64,7 @@ bool Connection::flush(uint64_t now_ns) {
   sent_ = 0;
   if (closing_) {
     phase_ = Phase::kClosing;
-    deadline_ns_ = now_ns + kClosingNs;
+    deadline_ns_ = now_ns + times::kRefusalLinger;
     (void)shutdown(fd_.get(), SHUT_WR);
   } else if (phase_ == Phase::kServing) {
     deadline_ns_ = now_ns + options_.idle_ns;

@@ -54,8 +54,6 @@ std::optional<control::Refused> refuse_stranger(const ServerOptions& options,
 
 class Connection {
  public:
-  static constexpr uint64_t kClosingNs = 1'000'000'000;
-
   // `strangers` is for the log.
   Connection(Accepted accepted, const ServerOptions& options, StrangerLog& strangers,
              uint64_t now_ns)

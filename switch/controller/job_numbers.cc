@@ -1,6 +1,7 @@
 #include "switch/controller/job_numbers.h"
 
 #include "base/random.h"
+#include "settings/times.h"
 
 namespace slime::net {
 namespace {
@@ -53,7 +54,7 @@ std::optional<uint8_t> JobNumbers::advance(uint16_t job, uint64_t now_ns) {
 uint64_t JobNumbers::wait_ns(uint16_t job, uint64_t now_ns) const {
   const Entry& changed = entries_[job - first_];
   const uint64_t since = now_ns - changed.changed_ns;
-  return changed.fresh || since >= kSpacingNs ? 0 : kSpacingNs - since;
+  return changed.fresh || since >= times::kJobNumberSpacing ? 0 : times::kJobNumberSpacing - since;
 }
 
 }  // namespace slime::net

@@ -2,9 +2,9 @@
 // while a packet of its last owner may still be under way.
 //
 // States of a number: free or in use. Invariants: its generation changes when it is taken, and by
-// advance(); two changes of one number are at least kSpacingNs apart. take() goes around in a
-// circle, so a number that was given back is used again as late as possible.
-// Thread rules: one thread, the controller's.
+// advance(); two changes of one number are at least times::kJobNumberSpacing apart. take() goes
+// around in a circle, so a number that was given back is used again as late as possible. Thread
+// rules: one thread, the controller's.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,6 @@ struct JobNumber {
 
 class JobNumbers {
  public:
-  // A pair comes back after 256 generations of one number, which take at least 128 seconds. TCP
-  // relies on packets being gone after 120 (RFC 9293, 3.4.1, maximum segment lifetime).
-  static constexpr uint64_t kSpacingNs = 500'000'000;
-
   // Numbers first..first + count - 1. `seed` differs between runs of the daemon: the jobs of an
   // earlier run, whose workers may still send, had other generations.
   JobNumbers(uint16_t first, uint16_t count, uint64_t seed);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "settings/times.h"
 #include "switch/core/slots.h"
 
 namespace slime::net {
@@ -15,10 +16,7 @@ using control::State;
 namespace {
 
 constexpr uint64_t kAskNs = 20'000'000;
-// A leaf waits longer than its root, so that it is the root that says which leaf is missing.
-constexpr uint64_t kMarginNs = 2'000'000'000;
 constexpr uint64_t kRetryNs = 1'000'000'000;
-constexpr uint32_t kPerLease = 3;  // heartbeats: two may be lost
 
 }  // namespace
 
@@ -52,7 +50,7 @@ Message TreeLeaf::begin(const control::JoinTree& request) {
   for (SocketAddress& child : wanted.part.children) child.set_scope(0);
   const auto grant = state_.admission.admit(wanted.part, state_.usage());
   if (!grant) return grant.error();
-  PendingTree& tree = state_.trees.begin(wanted, state_.options.tree_ns + kMarginNs);
+  PendingTree& tree = state_.trees.begin(wanted, state_.options.tree_ns + times::kLeafMargin);
   tree.reserved = *grant;
   tree.ask_ns = state_.clock.now_ns();
   return control::TreeWait{tree.missing};
@@ -66,7 +64,7 @@ std::optional<Message> TreeLeaf::next_question() {
   for (const auto& [number, job] : state_.jobs.all()) {
     if (!job.root_lease || job.root_lease->renew_ns > now) continue;
     RootLease& lease = *state_.jobs.find(number, Caller{})->root_lease;
-    lease.renew_ns = now + lease.lease_ns / kPerLease;
+    lease.renew_ns = now + lease.lease_ns / times::kHeartbeatsPerLease;
     return control::Heartbeat{lease.job};
   }
   return std::nullopt;
@@ -186,7 +184,8 @@ TreeLeaf::Refusable TreeLeaf::create_job(const PendingTree& tree, const control:
   job->spec.token = grant.token;  // one for the whole tree
   job->spec.parent = Parent{grant.address, static_cast<uint8_t>(tree.terms.branch)};
   const uint64_t now = state_.clock.now_ns(), lease_ns = uint64_t{grant.lease_ms} * 1'000'000;
-  job->root_lease = RootLease{grant.job, lease_ns, now + lease_ns / kPerLease, now + lease_ns};
+  job->root_lease =
+      RootLease{grant.job, lease_ns, now + lease_ns / times::kHeartbeatsPerLease, now + lease_ns};
   const Message answer = state_.jobs.add(std::move(*job));
   if (const auto* refused = std::get_if<Refused>(&answer)) return *refused;
   return {};

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "settings/times.h"
+
 namespace slime {
 
 using control::Message;
@@ -14,9 +16,6 @@ using control::Type;
 
 namespace {
 
-// Of one question about a tree. So the end of all is between two questions, and says who is
-// missing.
-constexpr uint64_t kTreeQuestionNs = 3'000'000'000;
 constexpr int kTreePauseMs = 10;
 constexpr uint64_t kMaxPollMs = 1000;
 
@@ -354,7 +353,7 @@ Result<control::JobGrant> SwitchClient::join_tree(const control::JoinTree& wante
                                                   uint64_t timeout_ns) {
   const uint64_t end_ns = clock_.now_ns() + timeout_ns;
   for (;;) {
-    const auto answer = ask(wanted, kTreeQuestionNs);
+    const auto answer = ask(wanted, times::kTreeQuestion);
     if (!answer) return fail(answer.error());
     if (const auto* grant = std::get_if<control::JobGrant>(&*answer)) return *grant;
     if (clock_.now_ns() >= end_ns) return fail(incomplete(wanted));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "settings/times.h"
 #include "tools/common/bytes.h"
 
 namespace slime::switchd {
@@ -193,7 +194,7 @@ const Key kKeys[] = {
     {"jobs.lease_s", "30", "Seconds without a heartbeat after which a job is removed",
      number<&Config::lease_s, 1, 3600>},
     {"jobs.tree_s", "8", "At the root of a tree: seconds in which all leaves of a job must join",
-     number<&Config::tree_s, 1, 10>},
+     number<&Config::tree_s, 1, times::kLongestTreeWait / times::kSecond>},
     {"jobs.tenant_max_jobs", "16", "Jobs of a tenant that is not named below; 0: no such tenants",
      [](const std::string& text, const Name&, Config* c) {
        return take_number(text, 0, UINT32_MAX, &c->tenant_quota.max_jobs);
