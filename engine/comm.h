@@ -1,8 +1,8 @@
 // The two ends of a link as NCCL's proxy uses them: SendComm and RecvComm, and their set-up.
 //
-// Threads: Listener::accept, Connector::step and destruction from one thread (NCCL's service
-// thread); isend, irecv, test of one comm from one thread at a time (its progress thread). Memory
-// may be registered and released beside them.
+// Threads: one thread (NCCL's service thread) calls Listener::accept and Connector::step, and
+// destroys comms. One thread at a time (NCCL's progress thread) calls isend, irecv and test of one
+// comm. Any thread may register and release memory meanwhile.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ using Handle = std::array<std::byte, kHandleBytes>;
 
 class Comm;
 
-// A request lives in its comm's pool from isend/irecv until test says done.
+// A request of a comm's pool. It is in use from isend or irecv until test reports it done.
 class Request {
  public:
   Comm& comm() const { return *comm_; }
@@ -41,10 +41,10 @@ class Comm {
  public:
   virtual ~Comm() = default;
   // Moves the comm's works and says whether this request is done. `sizes` may be nullptr; for a
-  // receive it takes one entry per grouped receive. Written only when done. Errors are for good.
+  // receive it has one entry for each grouped receive, and is written only when done. Errors are
+  // permanent.
   virtual Status test(Request* request, bool* done, size_t* sizes) = 0;
-  // What test does besides, for who has no request open: takes in what came, and says whether the
-  // link still stands.
+  // Moves the comm's works as test does, without a request. Returns the error of a failed link.
   virtual Status progress() = 0;
   virtual Device& device() const = 0;
   virtual const Error& failure() const = 0;  // valid once a call returned an error
@@ -53,7 +53,7 @@ class Comm {
 
 class SendComm : public Comm {
  public:
-  // kOk with *request == nullptr: not now, call again with the same arguments.
+  // kOk with *request == nullptr: not possible now; call again with the same arguments.
   virtual Status isend(const void* data, size_t bytes, int tag, const MemoryRegion* region,
                        Request** request) = 0;
 };
@@ -70,19 +70,19 @@ class RecvComm : public Comm {
   // At most kMaxReceives. `may_complete_early`: NCCL_NET_OPTIONAL_RECV_COMPLETION.
   virtual Status irecv(std::span<const Receive> receives, bool may_complete_early,
                        Request** request) = 0;
-  // For receives into device memory that are done, before the device reads it: `data` lies in one
-  // of them. kOk with *request == nullptr: nothing to wait for.
+  // Called after receives into device memory are done and before the device reads the memory;
+  // `data` lies in one of them. kOk with *request == nullptr: there is nothing to wait for.
   virtual Status flush(const void* data, const MemoryRegion* region, Request** request) = 0;
-  // A message of this tag has come that no receive was posted for. Only eager ones show.
+  // Whether an eager message of this tag has come for which no receive is posted.
   virtual bool has_unexpected(int tag) = 0;
 };
 
-// What a communicator asks of its links.
+// A communicator's options for its links.
 struct CommOptions {
-  int traffic_class = kNoTrafficClass;  // of what this end sends
+  int traffic_class = kNoTrafficClass;  // of the packets that this end sends
   bool host_memory = false;  // receives are into host memory only, whatever the device takes
 
-  // The user's word comes first.
+  // The user's setting comes before the communicator's.
   int chosen_class(const Settings& settings) const {
     return settings.traffic_class != kNoTrafficClass ? settings.traffic_class : traffic_class;
   }
@@ -93,14 +93,14 @@ class Listener {
   virtual ~Listener() = default;
   static Result<std::unique_ptr<Listener>> open(Fabric& fabric, int device, Handle* handle,
                                                 const CommOptions& options = {});
-  // nullptr: nobody is connected yet, call again. May be called again for further peers.
+  // nullptr: no peer is connected yet; call again. Further calls accept further peers.
   virtual Result<std::unique_ptr<RecvComm>> accept() = 0;
 };
 
 class Connector {
  public:
   virtual ~Connector() = default;
-  // Fails at once for a handle that no Listener of a compatible version made.
+  // Fails at once if no Listener of a compatible version made the handle.
   static Result<std::unique_ptr<Connector>> open(Fabric& fabric, int device, const Handle& handle,
                                                  const CommOptions& options = {});
   virtual Result<std::unique_ptr<SendComm>> step() = 0;  // nullptr: not yet, call again

@@ -11,15 +11,16 @@
 namespace slime {
 namespace {
 
-// Calls without progress until all comms of the thread advance. A caller that calls its comms by
-// turns, as NCCL does, advances them itself and makes progress before that.
+// The number of calls without progress after which all comms of the thread advance. A caller that
+// calls its comms by turns, as NCCL does, makes progress before that.
 constexpr int32_t kAllowedCalls = 64;
 constexpr int32_t kAllowedCallsPerComm = 16;
 constexpr uint64_t kIdleIntervalNs = 100'000'000;  // between two turns of an idle comm
 
 }  // namespace
 
-// The lists of all threads that have comms.
+// The lists of all threads that have comms. A list belongs to a thread while it is not empty. Its
+// mutex guards all lists; atomics are for enter(), which reads a list without it.
 class ThreadLists {
  public:
   static ThreadLists& get() {
@@ -41,7 +42,7 @@ class ThreadLists {
  private:
   ThreadLists() : has_key_(pthread_key_create(&key_, at_thread_end) == 0) {}
 
-  // The next thread may get the same pthread_t.
+  // Empties the list of a thread that ends, because the next thread may get the same pthread_t.
   static void at_thread_end(void*) {
     ThreadLists& lists = get();
     const std::lock_guard lock(lists.mutex);
@@ -56,7 +57,7 @@ class ThreadLists {
     return found == lists_.end() ? nullptr : &*found;
   }
 
-  // Empty ones are used again and never freed: another thread's enter() may be looking at one.
+  // Empty lists are used again and never freed: another thread's enter() may be reading one.
   std::list<CommProgress::List> lists_;
   pthread_key_t key_ = {};
   const bool has_key_;
@@ -94,21 +95,21 @@ void CommProgress::leave() {
 void CommProgress::advance_all() {
   achieved();
   const std::unique_lock lock(ThreadLists::get().mutex, std::try_to_lock);
-  if (!lock.owns_lock()) return;  // another thread has the lists: the next time, then
+  if (!lock.owns_lock()) return;  // another thread has the lists: a later call tries again
   for (CommProgress* comm = own_list()->first; comm != nullptr; comm = comm->next_) {
     comm->advance_if_working();
   }
 }
 
-// Of a comm of this thread, which may be inside a call of it.
+// Advances a comm of this thread. The thread may be inside a call of this comm.
 void CommProgress::advance_if_working() {
-  // Acquire: another thread may be in enter() of it, and wait for our lists in join().
+  // Acquire: another thread may be in enter() of this comm, and wait in join() for the mutex.
   const bool called = state_.load(std::memory_order_acquire) == State::kCalled;
   const BackgroundTurn turn(*this);
   if ((called || turn.began()) && (has_requests() || has_work())) advance();
 }
 
-// Without the thread everything else works, so that is no error.
+// If the housekeeper cannot start, everything else works, so this warns and returns no error.
 void CommProgress::progress_when_idle(size_t turns, const CpuSet& near) {
   static std::atomic<bool> warned = false;
   auto keeper = Housekeeper::get("looks after idle communicators of several rails", near);
@@ -127,7 +128,7 @@ void CommProgress::progress_when_idle(size_t turns, const CpuSet& near) {
   keeper_->schedule(this, 0);
 }
 
-// By the housekeeper.
+// Called by the housekeeper.
 uint64_t CommProgress::run_due(uint64_t now_ns) {
   const BackgroundTurn turn(*this);
   for (size_t i = 0; turn.began() && i < turns_; ++i) advance();

@@ -1,29 +1,30 @@
 // Progress of a comm outside its own calls: in calls of other comms of the same thread and, while
 // it has no request open, in the housekeeper's thread.
 //
-// Calls of other comms. Posting is lazy, and a caller may wait at one comm for what its peer can
-// send only after it has received something that is still queued at another comm. Example: two
-// ranks post receives, then repeat isend until it is taken, and call test later. So when the calls
-// of a thread have made no progress for a while, every comm of this thread that has work advances.
+// Calls of other comms. Posting is lazy. A caller may wait at one comm for a message that its peer
+// sends only after it has received a message that is still queued at another comm of the caller.
+// Example: two ranks post receives, then repeat isend until it is taken, and call test later. So
+// when the calls of a thread have made no progress for a while, they advance every comm of this
+// thread that has work.
 //
-// The housekeeper. A comm that has all it asked for is not called any more, but its peer may still
-// need it. When a rail dies before a confirmation has arrived, the sender must learn which stripes
-// arrived before its request is done; when it dies with small messages, which are done already, the
-// sender must send them again. NCCL's progress thread sleeps meanwhile. So a comm whose link can
-// fail over advances ten times a second while it is idle.
+// The housekeeper. NCCL does not call a comm without open requests, but the peer may still need it.
+// When a rail dies before a confirmation has arrived, the sender's request is not done until the
+// receiver has told it which stripes arrived. When a rail dies with small messages, whose requests
+// are done already, the sender must send them again. NCCL's progress thread sleeps meanwhile. So
+// the housekeeper advances an idle comm ten times a second, if its link can fail over.
 //
 // States
-//   kCalled        inside a call, or with requests open: only its caller advances it
+//   kCalled        a call is going on, or requests are open: only the caller's thread advances it
 //   kIdle          no thread advances it
-//   kInBackground  the housekeeper advances it, or its thread while that waits at another comm
+//   kInBackground  the housekeeper advances it, or its thread does in a call of another comm
 // kCalled becomes kIdle at the end of a call that leaves no request open, and the next call waits
 // until it is kIdle. A comm that the housekeeper does not advance is always kCalled.
 //
-// Threads: Call and note_no_progress() come from the thread that calls the comm, leave() from any.
-// A list is walked and changed only under one mutex. A thread walks only its own list, and a comm
-// that another thread calls joins the list of that thread first: so no thread advances a comm while
-// its caller does. A thread is known by its pthread_t, not by a thread_local, which would make the
-// plugin need the dynamic loader as a library; comms of a thread that ends belong to no thread.
+// Threads: the thread that calls the comm uses Call, achieved() and waited(); any thread may call
+// leave(). One mutex guards all lists. A thread walks only its own list, and a comm that another
+// thread calls first joins the list of that thread. So no thread advances a comm while its caller
+// does. pthread_t identifies a thread; a thread_local would make the plugin need the dynamic loader
+// as a library. Comms of a thread that has ended belong to no thread.
 #pragma once
 
 #include <pthread.h>
@@ -46,7 +47,7 @@ class CommProgress : protected BackgroundTask {
  protected:
   ~CommProgress() override = default;
 
-  // Each public call of a comm that touches its link, from its beginning to its end.
+  // Lives from the beginning to the end of each public call of a comm that touches its link.
   class Call {
    public:
     explicit Call(CommProgress& comm) : comm_(comm) { comm_.enter(); }
@@ -60,24 +61,24 @@ class CommProgress : protected BackgroundTask {
     CommProgress& comm_;
   };
 
-  // A request was begun or finished: the count of calls without progress starts again.
+  // A request has begun or finished: the count of calls without progress starts again.
   void achieved() { own_list()->calls_left = own_list()->allowed_calls; }
-  // At the end of a call that says "not now" or "not done".
+  // Called at the end of a call that returns "not now" or "not done".
   void waited() {
     if (--own_list()->calls_left <= 0) advance_all();
   }
-  // From now on the housekeeper advances this comm while it is idle. At the end of the most derived
-  // constructor. `turns` calls of advance() poll all rails; `near`: the CPUs near these.
+  // From now on the housekeeper advances this comm while it is idle. Call it at the end of the most
+  // derived constructor. `turns` calls of advance() poll all rails; `near` are the CPUs near them.
   void progress_when_idle(size_t turns, const CpuSet& near);
-  // In the destructor of the most derived class, before its members are gone.
+  // Call it in the destructor of the most derived class, while its members still exist.
   void leave();
 
  private:
   friend class ThreadLists;
   enum class State : uint8_t { kCalled, kIdle, kInBackground };
 
-  virtual bool has_requests() const = 0;  // of the caller's, open
-  virtual bool has_work() const = 0;      // besides: works of ours, or rails that may return
+  virtual bool has_requests() const = 0;  // the caller has open requests
+  virtual bool has_work() const = 0;      // works are under way, or rails may return
   virtual void advance() = 0;
 
   struct List {
@@ -85,7 +86,7 @@ class CommProgress : protected BackgroundTask {
     CommProgress* first = nullptr;
     int32_t size = 0;
     int32_t allowed_calls = 0;
-    int32_t calls_left = 0;  // without progress, until all comms advance
+    int32_t calls_left = 0;  // calls without progress until all comms advance
   };
 
   void enter() {
@@ -100,7 +101,7 @@ class CommProgress : protected BackgroundTask {
   void advance_all();
   void advance_if_working();
 
-  // kInBackground while this lives, if the comm was idle.
+  // Makes an idle comm kInBackground for the lifetime of this object. began(): the comm was idle.
   class BackgroundTurn {
    public:
     explicit BackgroundTurn(CommProgress& comm)
@@ -119,7 +120,7 @@ class CommProgress : protected BackgroundTask {
 
   uint64_t run_due(uint64_t now_ns) override;
   void take_back();
-  bool take_idle(State state);  // true: it was idle, and is in this state now
+  bool take_idle(State state);  // true: the comm was idle, and is in this state now
   void set(State state) { state_.store(state, std::memory_order_release); }
 
   List* own_list() const { return list_.load(std::memory_order_relaxed); }

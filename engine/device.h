@@ -1,4 +1,5 @@
-// What NCCL is shown as one NIC: a group of rails, with the memory registered on them.
+// A device: a group of rails, with the memory registered on them. The plugin shows it to NCCL as
+// one NIC.
 #pragma once
 
 #include <atomic>
@@ -12,9 +13,10 @@
 
 namespace slime {
 
-// "eth0.0" and "eth0.1" are sockets of one interface: what they share is NIC, port and address.
-// Ports of one NIC are devices of their own; NCCL may merge them. Virtual functions may all have
-// the GUID 0, and on InfiniBand one address.
+// Whether two rails belong to one port. "eth0.0" and "eth0.1" are sockets of one interface: they
+// have the same NIC, port and address. Ports of one NIC are separate devices; NCCL may merge them.
+// All four fields are compared, because virtual functions may all have the GUID 0, and on
+// InfiniBand the same address.
 inline bool same_port(const Rail& a, const Rail& b) {
   const RailCaps &one = a.caps(), &other = b.caps();
   return one.guid == other.guid && one.port == other.port && one.oob_address == other.oob_address &&
@@ -23,7 +25,7 @@ inline bool same_port(const Rail& a, const Rail& b) {
 
 struct DeviceProperties {
   bool takes(MemoryKind kind) const { return (memory_kinds & static_cast<uint32_t>(kind)) != 0; }
-  // By its address or as a DMA-BUF.
+  // Device memory is registered by its address or as a DMA-BUF.
   bool takes_device_memory() const { return takes(MemoryKind::kCuda) || dma_buf; }
 
   std::string name;      // stable and unique, e.g. "eth0" or "eth0+eth1"
@@ -32,12 +34,15 @@ struct DeviceProperties {
   int port = 0;
   uint64_t speed_mbps = 0;      // sum over the rails
   float latency_us = 0;         // of the slowest rail
-  uint32_t memory_kinds = 0;    // what all rails can register by its address
+  uint32_t memory_kinds = 0;    // kinds that all rails can register by address
   bool dma_buf = false;         // all rails take DMA-BUFs, which are device memory
-  bool lines_in_order = false;  // all rails promise it: LL128 is safe
+  bool lines_in_order = false;  // RailCaps::lines_in_order of all rails: LL128 is safe
   CpuSet near;                  // the CPUs of its rails' NUMA nodes; empty: not known
-  std::vector<int> members;     // devices this one was merged from; its own index otherwise
+  std::vector<int> members;     // devices that this one was merged from; else its own index
 };
+
+// A device never moves and lives as long as the fabric. Rails and properties never change; memory()
+// has a mutex, and the other two members are atomic. Any thread may call.
 
 class Device {
  public:
@@ -47,12 +52,12 @@ class Device {
   const DeviceProperties& properties() const { return properties_; }
   const std::vector<Rail*>& rails() const { return rails_; }
   MemoryCache& memory() { return memory_; }
-  // For one warning a rail, whatever many links have cause for it. From any thread.
+  // True for the first caller for this rail, so that only one link warns of it.
   bool first_to_find_slow(size_t rail) {
     const uint64_t bit = uint64_t{1} << rail;
     return !(found_slow_.fetch_or(bit, std::memory_order_relaxed) & bit);
   }
-  // Spreads the links of a device over its rails.
+  // A number for each link, by which the links of a device spread over its rails.
   size_t number_link() { return links_.fetch_add(1, std::memory_order_relaxed); }
 
  private:

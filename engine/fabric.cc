@@ -22,8 +22,9 @@ size_t place_in_port(const std::vector<Rail*>& rails, size_t rail) {
                     [&](const Rail* earlier) { return same_port(*earlier, *rails[rail]); }));
 }
 
-// One rail of each port, then the next one of each. Channel i of a link takes rail i at both ends,
-// so NICs of the same place meet also where the ends have unlike numbers of sockets for each.
+// Orders the rails of a device: one rail of each port, then the next one of each, and so on.
+// Channel i of a link uses rail i at both ends. So the first ports of both ends meet, and the
+// second ones, even if the ends have different numbers of sockets for each port.
 std::vector<Rail*> by_turns(const std::vector<Rail*>& rails) {
   std::vector<Rail*> ordered;
   for (size_t turn = 0; ordered.size() < rails.size(); ++turn) {
@@ -51,7 +52,8 @@ DeviceProperties describe(const std::vector<Rail*>& rails, std::vector<int> memb
     properties.latency_us = std::max(properties.latency_us, caps.latency_us);
     properties.memory_kinds &= caps.memory_kinds;
     properties.dma_buf &= caps.dma_buf;
-    // Several rails deliver lines of one stripe each in order, so the promise of each is enough.
+    // A line lies within one stripe and so goes over one rail: it is enough that each rail keeps
+    // it.
     properties.lines_in_order &= caps.lines_in_order;
     properties.near = properties.near | read_local_cpus(caps.pci_path);
   }
@@ -87,8 +89,8 @@ void Fabric::adopt(std::vector<std::unique_ptr<Rail>> rails) {
   group_rails();
 }
 
-// By default a device is one NIC port with all its rails; RAILS_PER_DEVICE takes that many rails
-// in their order (PCI address, then name) instead.
+// By default a device is one NIC port with all its rails. With RAILS_PER_DEVICE it has that many
+// rails, in their order (PCI address, then name).
 void Fabric::group_rails() {
   const auto per_device = static_cast<size_t>(settings_.rails_per_device);
   std::vector<Rail*> group;
@@ -149,7 +151,7 @@ Result<int> Fabric::merge(std::span<const int> members) {
     return rails;
   };
   std::vector<Rail*> rails = rails_of(kMaxRails);
-  // NICs that got many sockets each: fewer of each NIC rather than no device.
+  // If NICs have many sockets each, the device takes fewer of each NIC.
   if (rails.size() > kMaxRails && wanted.size() <= kMaxRails) {
     rails = rails_of(kMaxRails / wanted.size());
   }

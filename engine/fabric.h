@@ -1,4 +1,9 @@
-// All rails of this process and the devices they form. Opened once, at the plugin's first init.
+// All rails of this process and the devices that they form. The plugin opens it once, at its first
+// init.
+//
+// State: rails and notes are complete when open() returns, and never change. Devices are only added
+// (merge), and never move or end before the fabric does. Counters only grow (fold).
+// Threads: any; one mutex guards devices and counters.
 #pragma once
 
 #include <deque>
@@ -24,27 +29,27 @@ struct RailReport {
 
 class Fabric {
  public:
-  // No usable NIC is no error: the fabric then has no devices and notes() says why.
+  // Without a usable NIC the fabric has no devices, and notes() says why; that is no error.
   static Result<std::unique_ptr<Fabric>> open(const Settings& settings, const Clock& clock);
-  // For tests and benchmarks: rails made elsewhere. The housekeeper advances their idle comms only
-  // if the test says so: a simulated network belongs to one thread.
+  // For tests and benchmarks, with rails of their own. The housekeeper advances idle comms only if
+  // the test allows it, because a simulated network belongs to one thread.
   static std::unique_ptr<Fabric> of_rails(std::vector<std::unique_ptr<Rail>> rails,
                                           const Settings& settings, const Clock& clock,
                                           bool progresses_idle_comms = false);
 
   size_t device_count() const;
   Device* device(int index);  // nullptr: no such device
-  // One device over the rails of several; returns its index. Merging the same set again returns
-  // the same index.
+  // Makes one device of the rails of several, and returns its index. Merging the same devices again
+  // returns the same index.
   Result<int> merge(std::span<const int> devices);
 
   const Settings& settings() const { return settings_; }
   const Clock& clock() const { return clock_; }
-  // By the housekeeper's thread; see comm_progress.h.
+  // Whether the housekeeper's thread advances idle comms; see comm_progress.h.
   bool progresses_idle_comms() const { return progresses_idle_comms_; }
   const std::vector<std::string>& notes() const { return notes_; }  // skipped NICs, and why
 
-  // Counters of closed channels are folded in here; report() adds nothing of open ones.
+  // Adds the counters of a closed channel. report() does not count open channels.
   void fold(const Rail& rail, const RailTotals& totals);
   std::vector<RailReport> report() const;
 
@@ -59,7 +64,7 @@ class Fabric {
   bool progresses_idle_comms_ = true;
   std::vector<std::string> notes_;
   std::vector<std::unique_ptr<Rail>> rails_;
-  mutable std::mutex mutex_;        // guards what follows: merges come after opening
+  mutable std::mutex mutex_;        // guards the members below, which change after opening
   std::deque<Device> devices_;      // a deque: devices never move
   std::vector<RailTotals> totals_;  // by position in rails_
 };

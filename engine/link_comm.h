@@ -1,7 +1,7 @@
-// What the two ends of a link have in common: the link, the memory that both ends write records
-// into, and who moves them.
+// The common part of the two ends of a link: the link, the registered memory of its records, and
+// its progress.
 //
-// Threads: as a comm, and the housekeeper while no request is open (comm_progress.h).
+// Threads: those of a comm, and the housekeeper while no request is open (comm_progress.h).
 #pragma once
 
 #include <string>
@@ -37,7 +37,8 @@ class LinkComm : public Interface, protected LinkEnd, protected CommProgress {
     link_.warm_up();
   }
 
-  // A link of several rails is moved also while it is idle. In the constructor, at its end.
+  // A link of several rails is moved even while it is idle. begin_idle_progress() stands at the end
+  // of the derived constructor.
   bool progresses_when_idle() const {
     return link_.context().fabric.progresses_idle_comms() && link_.rails().count() > 1;
   }
@@ -46,14 +47,14 @@ class LinkComm : public Interface, protected LinkEnd, protected CommProgress {
       progress_when_idle(link_.rails().count(), device().properties().near);
   }
 
-  virtual Status move() = 0;  // progress, for a call that has entered
+  virtual Status move() = 0;  // progress(), for a caller that holds a Call
   bool has_work() const override { return link_.has_work(); }
   void advance() override { (void)move(); }
 
   RegisteredBuffer inbox_;  // written by the peer; records.h has its layout
   const Outbox outbox_;     // records under way to the peer
   const uint32_t eager_max_;
-  Link link_;  // last: gone before the memory it uses
+  Link link_;  // last: it ends before the memory that it uses
 };
 
 }  // namespace slime

@@ -14,8 +14,8 @@
 
 namespace slime {
 
-// One range registered on every rail of a device; keys in the order of the device's rails.
-// Immutable once made, so the data path reads it without a lock.
+// One range that is registered on every rail of a device, with a key for each rail in their order.
+// It never changes, so the data path reads it without a lock.
 struct MemoryRegion {
   std::byte* address = nullptr;
   size_t bytes = 0;
@@ -25,7 +25,7 @@ struct MemoryRegion {
   bool is(const MemoryRange& range) const {
     return address == range.address && bytes == range.bytes && kind == range.kind;
   }
-  // Of a place in it, from its beginning.
+  // The offset of `data` from the beginning of the range.
   uint64_t offset_of(const void* data) const {
     return static_cast<uint64_t>(static_cast<const std::byte*>(data) - address);
   }
@@ -36,17 +36,20 @@ struct MemoryRegion {
   }
 };
 
-// The cache behind regIsGlobal: users of the same range share its entry, and the last of them
-// deregisters it. A part of a registered range is registered by itself: if it shared the entry of
+// The cache behind regIsGlobal. Users of the same range share one entry, and the last release()
+// deregisters it. A part of a registered range gets an entry of its own: if it shared the entry of
 // the whole, it would keep the key of the whole valid after the owner of that memory had
-// deregistered it. Any thread may call.
+// deregistered it.
+//
+// Invariant: an entry has at least one user, and does not move while it exists. Any thread may
+// call; a mutex guards the list.
 class MemoryCache {
  public:
   explicit MemoryCache(std::vector<Rail*> rails) : rails_(std::move(rails)) {}
   ~MemoryCache();
 
   Result<const MemoryRegion*> acquire(const MemoryRange& range);
-  // False: `region` is not of this cache (or released once too often).
+  // False: `region` is not in this cache, or was released once too often.
   bool release(const MemoryRegion* region);
   size_t size() const;
 

@@ -1,5 +1,4 @@
-// A block of memory of ours that is registered on all rails of a device: a place for protocol
-// records.
+// A block of memory for protocol records that is registered on all rails of a device.
 #pragma once
 
 #include <sys/mman.h>
@@ -29,8 +28,9 @@ class RegisteredBuffer {
     if (region_) device_->memory().release(region_);
   }
 
-  // Zeroed, so that no record is ever read that nobody wrote; a large one by the kernel, as it is
-  // used. For a small one that would only cost: the kernel stops all threads to unmap it.
+  // The block is zeroed, so that a record which was never written reads as zeros. The kernel zeroes
+  // a large block page by page, as it is used. A small block is not mapped, because the kernel
+  // stops all threads to unmap it.
   static Result<RegisteredBuffer> make(Device& device, size_t bytes) {
     RegisteredBuffer buffer;
     const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -52,8 +52,8 @@ class RegisteredBuffer {
   const MemoryRegion* region() const { return region_; }
 
  private:
-  // Whole pages of its own: memory registered with a NIC must not share a page with anything
-  // that a forked child may write (man ibv_fork_init).
+  // The block has whole pages of its own: memory registered with a NIC must not share a page with
+  // memory that a forked child may write (man ibv_fork_init).
   static constexpr size_t kAlignment = 4096;
   static constexpr size_t kLarge = 256 << 10;
 

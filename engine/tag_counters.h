@@ -1,6 +1,9 @@
-// How many messages (or receives) of each tag this end of a link has posted. The n-th send of a tag
-// belongs to the n-th receive of that tag, so both ends agree on the pairing whatever the order of
-// arrival. Only tags of the caller get a counter: a peer that invents tags costs no memory.
+// Counts the messages (or receives) of each tag that this end of a link has posted. The n-th send
+// of a tag belongs to the n-th receive of that tag, so both ends pair alike in any order of
+// arrival. Only tags that the caller uses get a counter, so a peer that invents tags costs no
+// memory.
+//
+// Thread: that of the comm.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +14,7 @@ namespace slime {
 
 class TagCounters {
  public:
-  // Allocates at the first use of a tag only; tags are ranks, so there are few.
+  // Allocates only at the first use of a tag; tags are ranks, so there are few.
   uint32_t& of(int32_t tag) {
     if (last_ == nullptr || last_tag_ != tag) {
       last_ = &counters_[tag];  // nodes of unordered_map do not move
@@ -20,7 +23,7 @@ class TagCounters {
     return *last_;
   }
 
-  // The same for a tag that the peer named: 0 if this end has never used it.
+  // The counter of a tag that the peer named; 0 if this end has never used the tag.
   uint32_t peek(int32_t tag) const {
     if (last_ != nullptr && last_tag_ == tag) return *last_;
     const auto found = counters_.find(tag);

@@ -5,8 +5,8 @@
 namespace slime {
 namespace {
 
-// Longer than what a program does between two small operations, such as the start of a kernel. When
-// more time has passed, the CTS does not delay an exchange, and it saves the sender the question.
+// Longer than the pause between two small operations of a program, such as the start of a kernel.
+// After a longer pause the CTS does not delay an exchange, and the sender need not ask for it.
 constexpr uint64_t kPatienceNs = 1'000'000;
 
 }  // namespace
@@ -21,6 +21,7 @@ bool CtsOutbox::may_hold() const {
          link_.rails().clock().now_ns - last_eager_ns_ < kPatienceNs;
 }
 
+// A receive is announced only after all older ones, so held CTS go first.
 void CtsOutbox::announce(ReceiveRequest& request) {
   if (may_hold()) {
     request.held = true;
@@ -50,7 +51,7 @@ void CtsOutbox::on_eager() {
   last_eager_ns_ = link_.rails().clock().now_ns;
 }
 
-// The sender waits for this CTS. It may be on the way already.
+// The sender waits for this CTS, which may be on the way already.
 Status CtsOutbox::on_wanted(uint32_t cts) {
   if (static_cast<int32_t>(cts - next_) > 0) {
     return link_.context().fail_protocol("a question for a CTS that comes later");
@@ -91,9 +92,9 @@ void CtsOutbox::write(ReceiveRequest& request) {
       static_cast<uint32_t>(sizeof header + request.count * cts_receive_bytes(channels));
 }
 
-// What the sender has seen is known without a confirmation. A CTS that is sent again needs one: the
-// sender may have seen the first copy, and the record must not change before the second has
-// arrived.
+// A first copy needs no confirmation, because stripes and eager messages say what the sender has
+// read. A CTS that is sent again needs one: the sender may have read the first copy, and the record
+// must not change before the second copy has arrived.
 void CtsOutbox::submit(ReceiveRequest& request, bool again) {
   LinkRails& rails = link_.rails();
   const size_t rail = rails.quickest_rail(request.cts_bytes);

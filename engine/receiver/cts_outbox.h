@@ -1,12 +1,15 @@
-// Announces receives by CTS, in the order of their posting: each CTS passes through send().
+// Announces receives by CTS, in the order of their posting. Each CTS passes through send().
 //
-// Eager messages do not need one, and while they come one after the other, each CTS would only cost
-// both ends a work, in the middle of a latency-bound exchange. So after some eager messages in a
-// row, CTS are held back until the sender asks for one (kWanted: it has a message that is too
-// large), or no message has come for long. A stripe ends the streak.
+// States of a receive: not announced (before announce), held, announced (send has given it a
+// sequence), or withdrawn, if an eager message completes it while it is held.
 //
-// What is held back has no sequence yet: the sender expects all of them in order, and a receive
-// that an eager message completes while it is held needs none.
+// Why CTS are held: eager messages need no CTS. While they come one after the other, each CTS would
+// only cost both ends a work, in the middle of a latency-bound exchange. So after some eager
+// messages in a row, CTS are held until the sender asks for one (kWanted: its message is too large
+// for a buffer), or no message has come for long. A stripe ends the streak.
+//
+// Invariant: a held receive has no sequence yet, because the sender expects every sequence in
+// order, and a withdrawn receive never gets one.
 //
 // Thread: that of the comm.
 #pragma once
@@ -22,16 +25,16 @@ namespace slime {
 
 class CtsOutbox {
  public:
-  // `eager`: its credits return with each CTS.
+  // Each CTS returns the credits of `eager`.
   CtsOutbox(Link& link, const Outbox& outbox, EagerInbox& eager);
 
   uint32_t next_sequence() const { return next_; }
-  void announce(ReceiveRequest& request);  // now, or later
-  // What has been held back for long enough.
+  void announce(ReceiveRequest& request);  // sends its CTS, or holds it
+  // Sends the held CTS, if they need not be held any more.
   void announce_overdue();
-  // Complete, and perhaps not announced yet.
+  // The receive is complete; it may be held.
   void withdraw(ReceiveRequest& request);
-  // The rail that carried it died.
+  // The rail that carried its CTS died.
   void send_again(ReceiveRequest& request) { submit(request, true); }
 
   void on_eager();
@@ -47,11 +50,11 @@ class CtsOutbox {
   Link& link_;
   const Outbox& outbox_;
   EagerInbox& eager_;
-  uint32_t next_ = 0;                  // sequence
+  uint32_t next_ = 0;                  // sequence of the next CTS
   std::vector<ReceiveRequest*> held_;  // oldest first
-  uint32_t eager_streak_ = 0;          // messages in a row that came eagerly
+  uint32_t eager_streak_ = 0;          // eager messages in a row
   uint64_t last_eager_ns_ = 0;
-  uint32_t wanted_ = 0;  // CTS below this one are not held back: the sender waits for them
+  uint32_t wanted_ = 0;  // CTS below this one are not held: the sender waits for them
 };
 
 }  // namespace slime

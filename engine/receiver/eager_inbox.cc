@@ -11,6 +11,7 @@ EagerInbox::Arrival EagerInbox::arrive(uint32_t immediate, uint64_t bytes, uint3
   *buffer = index % kEagerBuffers;
   const uint32_t bit = 1u << *buffer;
   if (ahead < 0 || ((waiting_ | taken_) & bit)) return Arrival::kRepeated;
+  // The checks use the copy, which the peer cannot write.
   EagerHeader& header = headers_[*buffer];
   std::memcpy(&header, start(*buffer), sizeof header);
   if (ahead >= static_cast<int32_t>(kEagerBuffers) || header.index != index ||
@@ -36,6 +37,7 @@ std::optional<uint32_t> EagerInbox::find(int32_t tag, uint32_t ordinal) const {
   return std::nullopt;
 }
 
+// The credits of this message, and of younger ones that are taken already, may return now.
 void EagerInbox::take(uint32_t buffer) {
   waiting_ &= ~(1u << buffer);
   taken_ |= 1u << buffer;

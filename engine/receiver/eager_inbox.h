@@ -1,13 +1,12 @@
-// Small messages that came ahead of their CTS, at the receiver.
+// Eager messages at the receiver.
 //
-// A buffer
-//   free      its message has not come
-//   waiting   it has come, and waits for its receive; the header is copied and checked, for the
-//   peer
-//             may write into the buffer at any time
-//   taken     its receive has it, but an older message is still waiting
-// Credits, consumed() of them, go back in the order of the messages: a buffer is free for the peer
-// once its message and all older ones are taken.
+// States of a buffer
+//   free      no message has come
+//   waiting   a message has come, and waits for its receive; its header has been copied and
+//             checked, because the peer could write into the buffer at any time
+//   taken     the receive has the message, but an older message is still waiting
+// What makes reuse safe: credits return in the order of the messages. The peer may write a buffer
+// again when its message and all older ones are taken; consumed() counts those.
 //
 // Thread: that of the comm.
 #pragma once
@@ -27,7 +26,7 @@ class EagerInbox {
       : buffers_(buffers), eager_max_(eager_max) {}
 
   enum class Arrival : uint8_t { kNew, kRepeated, kMalformed };
-  // A message is announced; `*buffer` is where it lies, if it is new.
+  // A message has come. `*buffer` is its buffer, if it is new.
   Arrival arrive(uint32_t immediate, uint64_t bytes, uint32_t* buffer);
 
   bool any_waiting() const { return waiting_ != 0; }
@@ -38,7 +37,8 @@ class EagerInbox {
   void take(uint32_t buffer);
 
   uint32_t consumed() const { return consumed_; }
-  // A stream of small messages that needs no CTS, which would carry the credits, reports them.
+  // Half of the credits have not been reported. A stream of eager messages has no CTS that would
+  // return them.
   bool report_due() const { return consumed_ - reported_ >= kEagerBuffers / 2; }
   void reported() { reported_ = consumed_; }
 
@@ -53,7 +53,7 @@ class EagerInbox {
   uint32_t waiting_ = 0;   // a bit per buffer
   uint32_t taken_ = 0;     // a bit per buffer
   uint32_t consumed_ = 0;  // all messages below this index are taken
-  uint32_t reported_ = 0;  // what the sender has been told of it
+  uint32_t reported_ = 0;  // the value of consumed_ that the sender was last sent
 };
 
 }  // namespace slime

@@ -38,6 +38,7 @@ FlushRequest* Flushes::begin(const void* address, const MemoryRegion* region, ui
   free->to_begin = delivered_;
   free->address = static_cast<const std::byte*>(address);
   free->region = region;
+  // Reads of earlier flushes count too; begin_reads() adds those of this one.
   for (size_t i = 0; i < rails_.size(); ++i) free->reads[i] = rails_[i].begun;
   *status = begin_reads(*free);
   if (*status != Status::kOk) return nullptr;
@@ -63,6 +64,7 @@ Status Flushes::begin_reads(FlushRequest& request) {
   return Status::kOk;
 }
 
+// The pool of flush requests is one array, so the address of a request shows whether it is in it.
 FlushRequest* Flushes::find(Request* request) {
   const auto first = reinterpret_cast<uintptr_t>(static_cast<Request*>(requests_.data()));
   const uintptr_t offset = reinterpret_cast<uintptr_t>(request) - first;
@@ -70,8 +72,8 @@ FlushRequest* Flushes::find(Request* request) {
                                                           : nullptr;
 }
 
-// Polls each rail that has reads under way, also those of other flushes: reads that are complete
-// make room for reads that could not begin.
+// Polls each rail that has reads under way, also for other flushes, because complete reads make
+// room for reads that could not begin.
 Status Flushes::test(FlushRequest& request, uint64_t now_ns, bool* done) {
   *done = false;
   for (Rail& rail : rails_) {

@@ -1,9 +1,13 @@
-// Carries out iflush: makes what the rails of a receiving comm wrote into device memory visible to
-// the device.
+// Carries out iflush: it makes the bytes that the rails of a receiving comm wrote into device
+// memory visible to the device.
 //
-// A read on one rail pushes only that rail's writes. So a flush reads on every rail that has
-// delivered since a read last began there, and waits for the reads that earlier flushes began too.
-// Reads of a rail complete in their order, so a request is a count to wait for on each rail.
+// A read on one rail pushes only the writes of that rail. So a flush reads on every rail that has
+// delivered since a read last began there, and also waits for the reads of earlier flushes. Reads
+// of a rail complete in their order, so a request holds for each rail the count of reads to wait
+// for.
+//
+// States of a request: free (active is false), active from begin() until test() finds all its reads
+// complete. A read that could not begin (to_begin) begins in a later test().
 //
 // Threads: as the comm.
 #pragma once
@@ -28,26 +32,26 @@ struct FlushRequest final : Request {
   uint32_t to_begin = 0;  // rails whose read could not begin yet, a bit each
   const std::byte* address = nullptr;
   const MemoryRegion* region = nullptr;
-  std::array<uint64_t, kMaxRails> reads = {};  // of each rail, that must be complete
+  std::array<uint64_t, kMaxRails> reads = {};  // for each rail: reads that must be complete
 };
 
 class Flushes {
  public:
-  // Opens what the rails of the device need, if any takes device memory. A flush that takes longer
-  // than the limit fails. The error is for the comm.
+  // Opens the flushers of the device's rails, if it takes device memory. A flush that takes longer
+  // than the limit fails. The caller fails the comm with the error.
   Result<void> open(Comm& comm, const Device& device, double limit_seconds);
 
   // A stripe, or part of one, has been written into device memory by this rail of the device.
   void delivered(size_t rail) { delivered_ |= uint32_t{1} << rail; }
-  // `region` holds `address`, which is device memory, and stays registered until the flush is done:
-  // later flushes count on its reads. nullptr: no rail needs a flush, or it failed, which *status
-  // then says.
+  // `region` contains `address`, which is device memory. It must stay registered until the flush is
+  // done, because later flushes rely on its reads. nullptr: no rail needs a flush, or *status is an
+  // error.
   FlushRequest* begin(const void* address, const MemoryRegion* region, uint64_t now_ns,
                       Status* status);
-  // The flush that this request is; nullptr: it is a receive.
+  // Returns the request as a flush; nullptr: it is a receive.
   FlushRequest* find(Request* request);
   bool any_open() const { return open_ > 0; }
-  // Begins what could not begin before, and looks whether all reads are complete.
+  // Begins reads that could not begin before, and checks whether all reads are complete.
   Status test(FlushRequest& request, uint64_t now_ns, bool* done);
   const Error& failure() const { return failure_; }
 
@@ -62,10 +66,10 @@ class Flushes {
   Error overdue(const FlushRequest& request, uint64_t ns) const;
 
   std::vector<Rail> rails_;             // of the device
-  std::vector<FlushRequest> requests_;  // none where no rail needs a flush
-  uint32_t open_ = 0;                   // of those
+  std::vector<FlushRequest> requests_;  // empty if no rail needs a flush
+  uint32_t open_ = 0;                   // number of active requests
   uint64_t limit_ns_ = 0;
-  uint32_t delivered_ = 0;  // since a read last began there, a bit per rail
+  uint32_t delivered_ = 0;  // rails that have delivered since a read last began there, a bit each
   Error failure_;
 };
 

@@ -65,7 +65,8 @@ void ReceiveRequests::give_back(ReceiveRequest& request) {
   retire_if_idle(request);
 }
 
-// After a failure of the link nobody reads CTS any more.
+// Frees the request if the sender has read its CTS. After a failure of the link it is free at once,
+// because no CTS is read any more.
 void ReceiveRequests::retire(ReceiveRequest& request) {
   const bool record_free = !request.cts_open && (request.cts_bytes == 0 || seen(request));
   const uint64_t bit = uint64_t{1} << request.index;

@@ -1,15 +1,14 @@
-// The receives of a comm, each with its entry among the CTS records.
+// The receives of a comm. Each request has its own entry among the CTS records.
 //
 // States of a request
-//   free       may be taken; nothing of ours or of the peer's refers to it
-//   active     the caller has it (outstanding), and its parts are filled
-//   returned   test has said that it is done, but a work of ours that carries its CTS is open, or
-//   the
-//              sender may still read the CTS: a receive can be complete by eager messages while its
-//              CTS is on the way, and until the sender has read that, the record must stay
-// What makes reuse safe: a returned request becomes free when its CTS is known to have been taken
-// in (stripes, eager headers and control works say how far the sender is), or the link has failed;
-// and its generation tells a late stripe or completion of an earlier use.
+//   free       take() may use it; neither end refers to it
+//   active     the caller has it (outstanding), and its parts are being filled
+//   returned   test has reported it done, but the work that carries its CTS is open, or the sender
+//              may still read the CTS. Eager messages can complete a receive while its CTS is on
+//              the way, and the record must stay until the sender has read it.
+// What makes reuse safe: a returned request becomes free when the sender is known to have read its
+// CTS (stripes, eager headers and control works say so), or when the link has failed. Its
+// generation identifies a late stripe or completion of an earlier use.
 //
 // Thread: that of the comm.
 #pragma once
@@ -30,7 +29,7 @@ namespace slime {
 struct ReceivePart {
   std::byte* data = nullptr;
   uint64_t capacity = 0;
-  const MemoryRegion* region = nullptr;  // not after its keys went out: it may be deregistered
+  const MemoryRegion* region = nullptr;  // used until the CTS is written; later it may be gone
   int32_t tag = 0;
   uint32_t ordinal = 0;
   uint64_t bytes = 0;    // arrived so far
@@ -43,7 +42,7 @@ struct ReceivePart {
 struct ReceiveRequest final : Request {
   ReceiveRequest(Comm* comm, uint16_t index_in) : Request(comm), index(index_in) {}
 
-  // Its CTS was sent, so stripes for it may come.
+  // Its CTS has been sent, so stripes for it may come.
   bool announced() const { return active && cts_bytes > 0; }
   void complete(ReceivePart& part) {
     part.complete = true;
@@ -53,10 +52,10 @@ struct ReceiveRequest final : Request {
 
   const uint16_t index;   // of its CTS entry too
   bool active = false;    // not free
-  bool returned = false;  // test has said done
+  bool returned = false;  // test has reported it done
   bool cts_open = false;  // the work that carries its CTS is not done
-  bool held = false;      // its CTS is held back
-  bool early = false;     // done as soon as the CTS is out: the GPU watches the flags itself
+  bool held = false;      // its CTS is held back (CtsOutbox)
+  bool early = false;     // done as soon as the CTS is sent: the GPU watches the flags itself
   uint8_t cts_rail = 0;
   uint32_t generation = 0;
   uint32_t sequence = 0;
@@ -74,14 +73,14 @@ class ReceiveRequests {
   bool any_free() const { return outstanding_ < kMaxRequests && !free_.empty(); }
   uint32_t outstanding() const { return outstanding_; }  // requests that the caller holds
   ReceiveRequest* take(std::span<const Receive> receives, uint64_t now_ns);
-  // Which receive of this tag the next one will be.
+  // The ordinal that the next receive of this tag will get.
   uint32_t next_ordinal(int32_t tag) const { return posted_.peek(tag); }
   std::vector<ReceiveRequest>& all() { return requests_; }
   ReceiveRequest& operator[](size_t index) { return requests_[index]; }
-  // The receive that a message belongs to. False: it is not posted yet.
+  // Finds the receive of a message. False: it is not posted yet.
   bool find(int32_t tag, uint32_t ordinal, ReceiveRequest** request, ReceivePart** part);
 
-  void give_back(ReceiveRequest& request);  // by the caller
+  void give_back(ReceiveRequest& request);  // the caller's test has reported it done
   void retire_if_idle(ReceiveRequest& request) {
     if (request.returned && request.incomplete == 0) retire(request);
   }
@@ -89,7 +88,7 @@ class ReceiveRequests {
     return static_cast<int32_t>(cts_seen_ - request.sequence) > 0;
   }
   uint32_t cts_seen() const { return cts_seen_; }
-  // Inline as far as each stripe goes: most say nothing new.
+  // The sender has read so many CTS. Inline, because each stripe calls it and most bring no news.
   void on_seen(uint32_t cts_seen) {
     if (static_cast<int32_t>(cts_seen - cts_seen_) <= 0) return;
     cts_seen_ = cts_seen;
@@ -104,8 +103,8 @@ class ReceiveRequests {
   std::vector<ReceiveRequest> requests_;
   std::vector<uint16_t> free_;
   uint32_t outstanding_ = 0;
-  uint64_t unretired_ = 0;  // returned and not free: a bit each
-  uint32_t cts_seen_ = 0;   // CTS that the sender is known to have taken in
+  uint64_t unretired_ = 0;  // requests that are returned and not free, a bit each
+  uint32_t cts_seen_ = 0;   // number of CTS that the sender is known to have read
   TagCounters posted_;
 };
 

@@ -34,7 +34,7 @@ Status RecvCommImpl::irecv(std::span<const Receive> receives, bool may_complete_
     return status;
   }
   ReceiveRequest* taken = requests_.take(receives, rails.clock().now_ns);
-  // An eager message needs a copy by us, so with eager sending nothing completes behind our back.
+  // With eager sending a receive must not complete early: this end copies eager messages itself.
   taken->early = may_complete_early && arrives_unpolled_ && eager_max_ == 0 && taken->count == 1;
   if (const Status status = take_early_messages(*taken); status != Status::kOk) return status;
   if (taken->incomplete > 0) cts_.announce(*taken);
@@ -43,7 +43,7 @@ Status RecvCommImpl::irecv(std::span<const Receive> receives, bool may_complete_
   return Status::kOk;
 }
 
-// Whether these receives, posted now, would be complete at once.
+// Whether these receives would be complete at once if they were posted now.
 bool RecvCommImpl::all_arrived(std::span<const Receive> receives) const {
   for (size_t i = 0; i < receives.size(); ++i) {
     const int tag = receives[i].tag;
@@ -66,7 +66,7 @@ Status RecvCommImpl::test(Request* request, bool* done, size_t* sizes) {
   const bool nothing_to_move = mine.incomplete == 0 && link_.rails().busy() == 0;
   const Status status = nothing_to_move ? Status::kOk : move();
   *done = mine.incomplete == 0 || (mine.early && !mine.cts_open && status == Status::kOk);
-  if (*done) {  // also after a failure: what is done stays done
+  if (*done) {  // also after a failure: a complete request stays complete
     for (uint32_t i = 0; sizes && i < mine.count; ++i) sizes[i] = mine.parts[i].bytes;
     achieved();
     requests_.give_back(mine);
@@ -82,7 +82,7 @@ bool RecvCommImpl::has_unexpected(int tag) {
   return eager_.has_tag(tag);
 }
 
-// Reads are of this host: they complete whatever becomes of the link.
+// The reads stay within this host, so they complete even after the link has failed.
 Status RecvCommImpl::flush(const void* data, const MemoryRegion* region, Request** request) {
   const Call call(*this);
   Status status = Status::kOk;
@@ -140,7 +140,8 @@ Status RecvCommImpl::on_stripe(size_t rail, const DataImmediate& immediate, uint
   ReceiveRequest& request = requests_[immediate.entry];
   const bool current = request.announced() && request.generation == immediate.generation;
   if (!current || immediate.sub >= request.count) {
-    // Repeated by the NIC, or by a sender that could not know that it had arrived.
+    // A repeated stripe: the NIC, or a sender that could not know that it had arrived, sent it
+    // again.
     return Status::kOk;
   }
   ReceivePart& part = request.parts[immediate.sub];
@@ -218,6 +219,7 @@ bool RecvCommImpl::on_sent(const WorkId& work, uint64_t* bytes) {
   return true;
 }
 
+// Writes the record of what has arrived: for each CTS entry its sequence and its stripes.
 void RecvCommImpl::fence_record(const RailLife& life, size_t via, Work* work) {
   const size_t offset = fence_offset(link_.rails().count(), life.rail);
   FenceRecord record;
@@ -234,11 +236,12 @@ void RecvCommImpl::fence_record(const RailLife& life, size_t via, Work* work) {
   }
   std::memcpy(outbox_.at(offset), &record, sizeof record);
   *work = link_.rails().write_of(outbox_, offset, sizeof record, via);
-  // Part of a stripe that has not arrived may be on its way to the device, and must not get there
-  // after its second copy.
+  // Part of a stripe that has not arrived may be on its way to the device, and must not reach it
+  // after the second copy of the stripe. So the next flush reads on the dead rail once more.
   flushes_.delivered(link_.rails()[life.rail].device_rail_index);
 }
 
+// Sends again what the dead rail may have lost: CTS that the sender may not have read, and credits.
 Status RecvCommImpl::on_both_fenced(const RailLife& life) {
   for (ReceiveRequest& request : requests_.all()) {
     if (!request.announced() || request.cts_rail != life.rail) continue;

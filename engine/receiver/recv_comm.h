@@ -1,8 +1,8 @@
-// The receiving end of a link: announces receives by CTS, counts stripes until each is complete,
-// and hands eager messages that came early to the receive they belong to. What has arrived is
-// handed out also after the link has failed, to receives that are posted then.
+// The receiving end of a link. It announces receives by CTS, counts stripes until each receive is
+// complete, and copies eager messages to the receive that they belong to. After the link has
+// failed, it still hands out messages that had arrived, also to receives that are posted later.
 //
-// ReceiveRequests has the states of a receive. Threads: see LinkComm.
+// ReceiveRequests has the states of a receive, Flushes those of a flush. Threads: see LinkComm.
 #pragma once
 
 #include "engine/link_comm.h"
@@ -50,7 +50,7 @@ class RecvCommImpl final : public LinkComm<RecvComm> {
   EagerInbox eager_;
   CtsOutbox cts_;
   Flushes flushes_;
-  bool arrives_unpolled_ = true;  // on all rails
+  bool arrives_unpolled_ = true;  // RailCaps::arrives_unpolled of all rails
 };
 
 }  // namespace slime

@@ -39,7 +39,7 @@ Status CtsInbox::accept(uint32_t entry) {
   if (tail_ - head_ == kMaxRequests) return context_.fail_protocol("too many CTS");
   Group& group = groups_[tail_ % kMaxRequests];
   std::memcpy(&group.header, record(entry), sizeof group.header);
-  // The record is the peer's to write: what was checked is checked again on the copy.
+  // The peer could have written the record since on_cts() checked it, so the copy is checked again.
   if (!is_sound(group.header, entry)) {
     return context_.fail_protocol("a malformed CTS");
   }
@@ -52,6 +52,7 @@ Status CtsInbox::accept(uint32_t entry) {
   return Status::kOk;
 }
 
+// Accepts parked records while the next one in the order of the sequences is among them.
 Status CtsInbox::accept_parked() {
   for (bool found = true; found && parked_ != 0;) {
     found = false;
@@ -68,8 +69,8 @@ Status CtsInbox::accept_parked() {
   return Status::kOk;
 }
 
-// Strictly in posting order: only the oldest group with a free receive is looked at, and a tag
-// chooses within it.
+// Receives are used strictly in posting order: only the oldest group that is not passed may match,
+// and the tag chooses a receive within it.
 CtsInbox::Match CtsInbox::match(int tag) {
   drop_passed();
   if (head_ == tail_) return {};
@@ -81,7 +82,8 @@ CtsInbox::Match CtsInbox::match(int tag) {
   return {};
 }
 
-// A receive whose ordinal has been passed has its message, or will get it eagerly.
+// The sends of each receive's tag have gone past its ordinal: it has its message, or gets it
+// eagerly.
 bool CtsInbox::passed(const Group& group) const {
   const auto* const end = group.receives.data() + group.header.count;
   return std::all_of(group.receives.data(), end, [this](const CtsReceive& receive) {
@@ -95,8 +97,9 @@ void CtsInbox::drop_passed() {
   }
 }
 
-// Also behind one that waits: eager messages pass receives that were posted later. The receiver has
-// at most kMaxRequests receives that are not complete, so there is room for all of them.
+// Drops passed groups everywhere, also behind one that waits, because eager messages may complete
+// receives that were posted later. This always makes room: the receiver has at most kMaxRequests
+// incomplete receives.
 void CtsInbox::drop_all_passed() {
   const uint32_t end = tail_;
   tail_ = head_;

@@ -1,15 +1,18 @@
-// What the receiver is ready for: CTS come in, and sends are matched with them, strictly in the
+// The CTS records at the sender. It accepts them, and matches sends with them, strictly in the
 // order in which the receives were posted.
 //
-// A CTS is taken in in the order of its sequence; one that overtook others is parked in its entry
-// of the inbox. The receiver writes an entry again only once it knows that we have taken the CTS
-// in: a stripe that is sent for it says so, and so does each eager message; where neither does for
-// long, report_due() asks for a control work. Keys are read in the entry, which stays as it is
-// until the receive is complete; all else is copied and checked, for the peer may write there at
-// any time.
+// States of a CTS record
+//   parked    it has overtaken others, and stays in its entry of the inbox
+//   accepted  it was copied to a group, in the order of the sequences; sends may match it
+//   passed    all of its receives have their message, or get it eagerly; the group is dropped
+// What makes reuse safe: the receiver writes an entry again only when it knows that this end has
+// accepted the CTS. A stripe for that CTS says so, and so does each eager message. If neither is
+// sent for long, report_due() asks for a control work. Keys are read from the entry itself, which
+// the receiver does not change until the receive is complete. All other fields are copied and
+// checked, because the peer could write there at any time.
 //
-// Invariants: taken in (next_sequence) >= known to the receiver (reported); at most kMaxRequests
-// groups, because the receiver has at most that many receives that are not complete.
+// Invariants: accepted (next_sequence) >= known to the receiver (reported). There are at most
+// kMaxRequests groups, because the receiver has at most that many incomplete receives.
 // Thread: that of the comm.
 #pragma once
 
@@ -26,7 +29,7 @@ namespace slime {
 
 class CtsInbox {
  public:
-  // A grouped receive that the peer is ready for.
+  // A grouped receive that has been announced by CTS.
   struct Group {
     CtsHeader header;
     std::array<CtsReceive, kMaxReceives> receives;
@@ -40,15 +43,15 @@ class CtsInbox {
       : context_(context), eager_(eager), records_(records), channels_(channels) {}
 
   Status on_cts(uint32_t immediate, uint64_t bytes);
-  // The oldest group with a free receive, if that wants a message of this tag.
+  // The oldest group that is not passed, if one of its receives takes the next message of this tag.
   Match match(int tag);
   bool any() const { return head_ != tail_; }
-  // Counts a send of this tag, and returns how many were before it.
+  // Counts a send of this tag, and returns the number of sends before it.
   uint32_t count_send(int tag) { return sent_.of(tag)++; }
 
   uint32_t next_sequence() const { return next_; }
   bool report_due() const { return next_ - reported_ > kMaxRequests / 2; }
-  // The receiver learns that those below this one have been taken in.
+  // The receiver will learn that all CTS below `sequence` have been accepted.
   void reported(uint32_t sequence) {
     if (static_cast<int32_t>(sequence - reported_) > 0) reported_ = sequence;
   }
@@ -78,8 +81,8 @@ class CtsInbox {
   const size_t channels_;
   std::array<Group, kMaxRequests> groups_;
   uint32_t head_ = 0, tail_ = 0;
-  uint32_t next_ = 0;      // sequence expected next
-  uint32_t reported_ = 0;  // of those before it, how many the receiver knows to be taken in
+  uint32_t next_ = 0;      // sequence of the next CTS
+  uint32_t reported_ = 0;  // the receiver knows that all CTS below this one are accepted
   uint64_t parked_ = 0;    // entries whose CTS came too early, a bit each
   TagCounters sent_;
 };

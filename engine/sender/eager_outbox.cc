@@ -27,6 +27,7 @@ void EagerOutbox::send(SendRequest& request, int tag, uint32_t ordinal, uint32_t
   link_.rails().hurry(buffers_[place].rail);
 }
 
+// A first copy is confirmed only where works may overtake each other, a second copy always.
 void EagerOutbox::submit(uint32_t place, bool again) {
   Buffer& buffer = buffers_[place];
   LinkRails& rails = link_.rails();
@@ -83,7 +84,7 @@ bool EagerOutbox::settled() {
   return all;
 }
 
-// Of what has been sent only: the number is the peer's.
+// The number comes from the peer: it counts only if so many messages have been sent.
 void EagerOutbox::return_credits(uint32_t consumed) {
   const auto more = static_cast<int32_t>(consumed - consumed_);
   if (more > 0 && consumed - consumed_ <= sent_ - consumed_) consumed_ = consumed;

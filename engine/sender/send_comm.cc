@@ -38,7 +38,7 @@ Status SendCommImpl::isend(const void* data, size_t bytes, int tag, const Memory
     waited();
     return status;
   }
-  // Even where a CTS has come: while small messages go eagerly, the receiver need not send any.
+  // A small message goes eagerly even if its CTS has come, so that the receiver may hold CTS back.
   if (eager_.fits(bytes, region)) {
     SendRequest* const taken = take_request(data, bytes, nullptr);
     cts_.reported(cts_.next_sequence());
@@ -51,7 +51,7 @@ Status SendCommImpl::isend(const void* data, size_t bytes, int tag, const Memory
   }
   CtsInbox::Match found = cts_.match(tag);
   if (found.group == nullptr) {
-    // Nothing of ours may be outstanding, so nobody but this call would look for a CTS.
+    // If nothing of this comm is outstanding, no other call would poll for the CTS.
     if (const Status status = move(); status != Status::kOk) return status;
     found = cts_.match(tag);
   }
@@ -74,6 +74,7 @@ Status SendCommImpl::start(const CtsInbox::Match& found, const void* data, size_
         "a send of %zu bytes (tag %d) meets a receive of %llu bytes; the ranks disagree on a size",
         bytes, receive.tag, static_cast<unsigned long long>(receive.capacity)));
   }
+  // The plan depends on the rails that are up now; stripes may go over any of them.
   const StripeLimits& limits = link_.scheduler().stripe_limits();
   const StripePlan plan =
       plan_stripes(bytes, static_cast<uint32_t>(link_.rails().up_count()), limits);
@@ -121,11 +122,11 @@ Status SendCommImpl::test(Request* request, bool* done, size_t* sizes) {
     return link_.context().fail(
         make_error(Status::kInvalid, 0, "test of a send request that is done"));
   }
-  // Of many that one poll completed, only the first test has anything to move.
+  // One poll may complete many requests: then only the first test has anything to move.
   const bool nothing_to_move = mine.open == 0 && link_.rails().busy() == 0;
   const Status status = nothing_to_move ? Status::kOk : move();
   *done = mine.open == 0;
-  if (*done) {  // also after a failure: what is done stays done
+  if (*done) {  // also after a failure: a complete request stays complete
     achieved();
     if (sizes) sizes[0] = mine.bytes;
     mine.active = false;
@@ -146,8 +147,9 @@ Status SendCommImpl::move() {
   return status;
 }
 
-// After eager messages in a row the receiver may hold its CTS back. Where it does not, this costs a
-// work, but only the first time that a message waits after them. It is posted at once.
+// After some eager messages in a row the receiver may hold its CTS back, so this asks for it. If
+// the receiver does not hold it back, the request is wasted, but only once for each streak. It is
+// posted at once.
 void SendCommImpl::ask_for_cts() {
   if (eager_streak_ < kEagerStreak || cts_.any() || link_.rails().up_count() == 0) return;
   eager_streak_ = 0;
@@ -187,7 +189,8 @@ bool SendCommImpl::on_sent(const WorkId& work, uint64_t* bytes) {
   return true;
 }
 
-// The receiver's record says which stripes of the dead rail it has; the rest goes elsewhere.
+// The receiver's record says which stripes of the dead rail have arrived. The others wait again for
+// a rail. Eager messages of that rail, and the number of accepted CTS, are sent again.
 Status SendCommImpl::on_both_fenced(const RailLife& life) {
   FenceRecord record;
   std::memcpy(&record, inbox_.data() + fence_offset(link_.rails().count(), life.rail),
@@ -214,8 +217,8 @@ void SendCommImpl::fill_probe(size_t rail, Work* work) const {
   *work = link_.rails().write_of(outbox_, offset, kProbeBytes, rail);
 }
 
-// Mostly the peer's kernel has everything. If a rail has just died, its death must be noticed and
-// answered by the peer, and what it carried sent again.
+// Mostly the peer's kernel has everything already. If a rail has just died, both ends must fence it
+// first, and its messages must be sent again.
 void SendCommImpl::drain_before_close() {
   const Call call(*this);
   constexpr timespec kPause{0, 200'000};

@@ -1,9 +1,9 @@
-// The sending end of a link: takes sends, gives small messages to the EagerOutbox, others to the
-// StripeQueue once CtsInbox has a receive for them, and counts their completions.
+// The sending end of a link. isend gives small messages to the EagerOutbox, and others to the
+// StripeQueue when the CtsInbox has a receive for them. test counts completions.
 //
-// A request is free until isend takes it, active until test says done. Its stripes may be repeated
-// elsewhere meanwhile; its generation tells a late completion of an earlier use.
-// Threads: see LinkComm.
+// States of a request: free until isend takes it, active until test reports it done. While it is
+// active, its stripes may be sent again over other rails. Its generation identifies late
+// completions of an earlier use. Threads: see LinkComm.
 #pragma once
 
 #include <vector>
@@ -25,8 +25,8 @@ class SendCommImpl final : public LinkComm<SendComm> {
   Status isend(const void* data, size_t bytes, int tag, const MemoryRegion* region,
                Request** request) override;
   Status test(Request* request, bool* done, size_t* sizes) override;
-  // Whether no message can be lost any more by the end of this comm. A small message is done when
-  // its rail has taken it, and is sent again only while the comm lives. If not, call progress().
+  // Whether this comm can end without losing a message. A small message is done when its rail has
+  // taken it, and can be sent again only while the comm exists. If false, call progress().
   bool settled() { return eager_.settled(); }
 
  private:
@@ -54,8 +54,8 @@ class SendCommImpl final : public LinkComm<SendComm> {
   EagerOutbox eager_;
   CtsInbox cts_;
   StripeQueue stripes_;
-  uint64_t waiting_since_ns_ = 0;  // since when isend has had nobody to send to; 0: it has
-  uint32_t eager_streak_ = 0;  // messages in a row that went eagerly; 0 once a CTS was asked for
+  uint64_t waiting_since_ns_ = 0;  // since when isend has found no receive; 0: it does not wait
+  uint32_t eager_streak_ = 0;      // eager messages in a row; 0 after a request for a CTS
 };
 
 }  // namespace slime

@@ -1,4 +1,4 @@
-// A send, from isend until test says that it is done.
+// A send, from isend until test reports it done.
 #pragma once
 
 #include <array>
@@ -10,9 +10,11 @@
 
 namespace slime {
 
-// A request is open while a bit of `open` is set: a stripe whose completion is missing, or bit 0 of
-// an eager message that its rail has not taken. The generation counts its uses, so that a late
-// completion of an earlier use is recognised.
+// States: free (active is false), open while a bit of `open` is set, done when none is. Each bit is
+// a stripe whose completion is missing; bit 0 of an eager message means that its rail has not taken
+// it. A stripe that is open is unsent (on no rail) or on the rail `rail[stripe]`. The generation
+// counts the uses of the request, so that a late completion of an earlier use is ignored.
+// Thread: that of the comm.
 struct SendRequest final : Request {
   SendRequest(Comm* comm, uint16_t index_in) : Request(comm), index(index_in) {}
 
@@ -29,8 +31,8 @@ struct SendRequest final : Request {
   uint32_t cts_sequence = 0;
   uint64_t remote_address = 0, remote_offset = 0;  // see Work
   uint64_t open = 0;                               // stripes not known to be done, a bit each
-  uint64_t unsent = 0;                             // of those: on no rail yet
-  uint64_t lost = 0;                               // of those: were on a rail that died
+  uint64_t unsent = 0;                             // of the open ones: on no rail yet
+  uint64_t lost = 0;                               // of the unsent ones: were on a rail that died
   std::array<uint8_t, kMaxStripes> rail = {};      // where each stripe went
 };
 

@@ -5,8 +5,9 @@
 namespace slime {
 namespace {
 
-// A receive that the record no longer shows was complete; one that is younger than the record was
-// announced when the rail was fenced already.
+// Whether the receiver had this stripe when it fenced the rail. A CTS that is younger than the
+// record was announced after the fence, so its stripes had not arrived. If the entry of an older
+// CTS is in use for another one, or not in use, the receive was complete.
 bool had_arrived(const FenceRecord& record, const SendRequest& request, uint32_t stripe) {
   if (static_cast<int32_t>(request.cts_sequence - record.next_cts) >= 0) return false;
   const FenceRecord::Entry& entry = record.entries[request.target.entry];
@@ -28,7 +29,7 @@ void StripeQueue::submit_waiting() {
   }
 }
 
-// False: no rail has room for the next one.
+// Submits unsent stripes of the request. False: no rail has room for the next one.
 bool StripeQueue::submit(SendRequest& request) {
   RailScheduler& scheduler = link_.scheduler();
   while (request.unsent != 0) {
@@ -44,6 +45,7 @@ bool StripeQueue::submit(SendRequest& request) {
   return true;
 }
 
+// A stripe without bytes needs no keys and no addresses: only its immediate counts.
 void StripeQueue::submit_stripe(SendRequest& request, uint32_t stripe, size_t rail) {
   LinkRails& rails = link_.rails();
   request.rail[stripe] = static_cast<uint8_t>(rail);

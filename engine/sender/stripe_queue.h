@@ -1,9 +1,9 @@
-// Stripes on their way to a rail: each stripe of a link passes through here. A stripe waits until a
-// rail has room for it, those of older messages first, because the receiver's user waits for the
-// oldest; docs/striping.md has the rules.
+// The queue of stripes: each stripe of a link passes through here on its way to a rail. A stripe
+// waits until a rail has room for it. Stripes of older messages go first, because the receiver's
+// caller waits for the oldest message. docs/striping.md has the rules.
 //
-// Invariant: a request with unsent stripes is in the ring once, and waiting_bytes_ is what they
-// have. Thread: that of the comm.
+// Invariant: a request with unsent stripes is in the ring exactly once, and waiting_bytes_ is the
+// sum of the bytes of unsent stripes. Thread: that of the comm.
 #pragma once
 
 #include <array>
@@ -17,17 +17,17 @@ namespace slime {
 
 class StripeQueue {
  public:
-  // A grouped receive takes up to kMaxReceives sends, and NCCL keeps kMaxRequests groups going.
+  // A grouped receive takes up to kMaxReceives sends, and NCCL has up to kMaxRequests groups open.
   static constexpr size_t kMostRequests = size_t{kMaxRequests} * kMaxReceives;
 
   StripeQueue(Link& link, const CtsInbox& cts) : link_(link), cts_(cts) {}
 
   bool any() const { return head_ != tail_; }
-  // All stripes of the request are open, and unsent.
+  // Begins a request, whose stripes are all open and unsent.
   void start(SendRequest& request);
   void submit_waiting();
-  // The rail died. What the receiver's record does not show waits again, before those that have
-  // waited: it is older than most of them.
+  // The rail died. Stripes that are not in the receiver's record wait again, in front of the
+  // others, because they are older than most of them.
   void repeat(SendRequest& request, size_t dead_rail, const FenceRecord& record);
 
  private:

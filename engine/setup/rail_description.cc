@@ -32,7 +32,7 @@ std::string describe(const RailDescription& rail) {
   return text + ")";
 }
 
-// What a peer sends behind the end of its text does not count.
+// Bytes behind the end of a text do not count.
 template <size_t N>
 bool same(const std::array<char, N>& own, const std::array<char, N>& peer) {
   return std::strncmp(own.data(), peer.data(), N) == 0;

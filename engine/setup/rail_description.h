@@ -1,4 +1,5 @@
-// What the ends of a link tell each other of their rails, and whether two of them can be paired.
+// The descriptions of rails that the ends of a link exchange, and the check whether two rails can
+// be paired.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@
 
 namespace slime {
 
-// Texts end with a zero, unless they fill their array. From a peer they may hold anything.
+// A text ends with a zero, unless it fills its array. Texts from a peer may contain any bytes.
 struct RailDescription {
   std::array<char, 32> name = {};
   std::array<char, 16> backend = {};     // RailCaps::transport
@@ -29,19 +30,19 @@ struct RailDescriptions {
 
 RailDescriptions describe_rails(std::span<Rail* const> rails);
 
-// A rail, and the process whose it is ("host:pid").
+// A rail, and the process that it belongs to ("host:pid").
 struct RailOfHost {
   const RailDescription& rail;
   const std::string& host;
 };
-// Checks whether our rail can reach the peer's. The error names both rails and their hosts, and
-// says what differs.
+// Checks whether a rail of this end can reach a rail of the peer. The error names both rails and
+// their hosts, and says what differs.
 Result<void> check_fit(const RailOfHost& own, const RailOfHost& peer);
 
-// What a channel between them can carry.
+// The speed of a channel between the two rails.
 uint32_t common_speed_mbps(const RailDescription& own, const RailDescription& peer);
 
-// Text from a peer, up to the first zero; what a terminal would obey becomes '?'.
+// Text from a peer, up to the first zero. Control characters for a terminal become '?'.
 std::string printable_field(std::span<const char> text);
 
 }  // namespace slime
