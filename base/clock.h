@@ -1,5 +1,5 @@
-// Monotonic time. What tests run in virtual time takes a Clock; threads and sockets, which live in
-// real time, ask steady_now_ns().
+// Monotonic time. Code that tests run in virtual time uses a Clock. Threads and sockets, which need
+// real time, use steady_now_ns().
 #pragma once
 
 #include <chrono>

@@ -1,9 +1,9 @@
-// A time by which something must have happened, and the rule by which it counts as missed.
+// The deadline of a wait, and the rule for when the wait has timed out.
 //
-// The rule: a wait has timed out only if a look that began after its deadline found nothing. A
-// process may be stopped past its deadline (a debugger, a busy machine) while what it waits for
-// arrives. So it reads its sockets once more before it reports a time-out. A wait of the set-up is
-// written as
+// The rule: a wait has timed out only if a check that began after its deadline found nothing. A
+// process may be stopped past its deadline (a debugger, a busy machine) while the data that it
+// waits for arrives. So it reads its sockets once more before it reports a time-out. Code of the
+// set-up waits in this form:
 //
 //     const Deadline::Look look(deadline);
 //     ... read the socket ...
@@ -30,12 +30,12 @@ class Deadline {
   bool passed() const { return clock_->now_ns() >= end_ns_; }
   uint64_t end_ns() const { return end_ns_; }
 
-  // One look at what is waited for. Made before it.
+  // One check of a wait. Construct it before the check begins.
   class Look {
    public:
     explicit Look(const Deadline& deadline) : deadline_(deadline), late_(deadline.passed()) {}
-    // Whether the deadline had passed when the look began. Asked again, because the look may have
-    // achieved something that restarted the deadline.
+    // Whether the deadline had passed when the check began, and has not been restarted since: the
+    // check may have found something.
     bool expired() const { return late_ && deadline_.passed(); }
 
    private:

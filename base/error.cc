@@ -1,4 +1,5 @@
-// Building an Error: the sentence is bounded, because NCCL's logger is (see base/log.cc).
+// Builds an Error. The length of its sentence is bounded, because NCCL's logger has a limit (see
+// base/log.cc).
 
 #include "base/error.h"
 
@@ -67,7 +68,7 @@ Error system_error(int code, const char* format, ...) {
   const char* reason = strerror_r(code, buffer, sizeof buffer);  // GNU's: strerror is not
                                                                  // thread-safe
   what += std::string(": ") + reason + " (errno " + std::to_string(code) + ")";
-  // Whoever builds an error has given up on the call: "again" would be taken for no error.
+  // An error must not be kAgain, which callers take for no error.
   const Status status = status_of_errno(code);
   return Error{status == Status::kAgain ? Status::kSystem : status, code, std::move(what)};
 }

@@ -1,5 +1,5 @@
-// How a call ends: a Status on hot paths (one byte, no text, no allocation), a Result on cold ones
-// (a value, or an Error that a person can act on).
+// The result of a call: a Status on hot paths (one byte, no text, no allocation), a Result on cold
+// ones (a value, or an Error with a sentence that tells a person what to do).
 //
 // Threads: any.
 #pragma once
@@ -13,11 +13,11 @@ namespace slime {
 
 enum class Status : uint8_t {
   kOk,
-  kAgain,        // nothing wrong: call again later (never an error, never logged)
+  kAgain,        // not yet: call again later (never an error, never logged)
   kInvalid,      // the caller passed something that no correct caller passes
   kConfig,       // the user's settings or environment cannot work
   kSystem,       // a call into the operating system or a driver failed
-  kRemote,       // the peer or the network between failed
+  kRemote,       // the peer, or the network in between, failed
   kTimeout,      // a deadline passed; treated as a failure of the peer
   kNoMemory,     // memory, descriptors or another countable resource ran out
   kUnsupported,  // correct, but this backend cannot do it
@@ -60,20 +60,21 @@ struct Error {
 template <typename T>
 using Result = tl::expected<T, Error>;
 
-// printf-style; the caller names the status, the exact code and the sentence.
+// Formats the sentence as printf does.
 [[gnu::format(printf, 3, 4)]] Error make_error(Status status, int code, const char* format, ...);
 
-// How an error ends that only says that another process has failed: the cause is told there.
+// The last words of an error that only says that another process has failed. The log of that
+// process has the cause.
 inline constexpr char kToldElsewhere[] = "its log says why";
 inline bool is_consequence(const std::string& text) {
   return text.find(kToldElsewhere) != std::string::npos;
 }
 
-// The status of a failed system call: kRemote for a broken network, kNoMemory for a lack of
-// something, kSystem for a fault of our host.
+// The status of a failed system call: kRemote if the network is broken, kNoMemory if a resource is
+// missing, else kSystem.
 Status status_of_errno(int code);
 
-// For failed system calls: appends strerror(code) and the code itself.
+// The error of a failed system call: the sentence, strerror(code) and the code.
 [[gnu::format(printf, 2, 3)]] Error system_error(int code, const char* format, ...);
 
 inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }

@@ -1,5 +1,5 @@
-// HMAC-SHA256 through libcrypto, loaded by name: the plugin may link nothing but the C and C++
-// libraries (CONTRIBUTING.md), and a process with OpenSSL in it already gets that one.
+// HMAC-SHA256 by libcrypto, which is loaded by name: the plugin may link only the C and C++
+// libraries (CONTRIBUTING.md). If the process has loaded OpenSSL already, this uses the same copy.
 #include "base/hmac.h"
 
 #include <fcntl.h>
@@ -54,8 +54,8 @@ const unsigned char* unsigned_bytes(const std::byte* bytes) {
   return reinterpret_cast<const unsigned char*>(bytes);
 }
 
-// A key that others have read, or may replace, proves nothing. Read access for a group is how
-// users of a cluster get one that root owns.
+// A key that others can read or replace proves nothing. A group may have read access, so that users
+// of a cluster can use a key that root owns.
 Result<void> check_private(const std::string& path, const struct stat& status) {
   const char* name = path.c_str();
   if (status.st_uid != 0 && status.st_uid != geteuid()) {

@@ -1,5 +1,7 @@
-// Message authentication with HMAC-SHA256 (RFC 2104). The computation is OpenSSL's: its libcrypto
-// is loaded when the first key is used, so that nobody needs it who has no key.
+// Message authentication with HMAC-SHA256 (RFC 2104). OpenSSL's libcrypto computes it. The library
+// is loaded when the first key is used, so a host without keys does not need it.
+//
+// Threads: any.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +16,10 @@ namespace slime {
 
 using Mac = std::array<std::byte, 32>;
 
-// A key that two programs share. Copies are wiped when they go.
+// A key that two programs share. The destructor wipes its bytes.
 class SecretKey {
  public:
-  // RFC 2104, 3, advises 32 bytes, the length of the hash; half of that is the least we take.
+  // RFC 2104, 3, advises 32 bytes, the length of the hash; we require half of that.
   static constexpr size_t kMinBytes = 16, kMaxBytes = 256;
 
   SecretKey() = default;  // no key
@@ -25,8 +27,8 @@ class SecretKey {
   SecretKey& operator=(const SecretKey&) = default;
   ~SecretKey();
   static Result<SecretKey> from_bytes(std::span<const std::byte> bytes);
-  // The file's bytes as they are, without spaces and line ends at the end. The file is root's or
-  // this user's own, and nobody but the owner and those in its group may read it.
+  // The key is the bytes of the file, without spaces and line ends at the end. The file must belong
+  // to root or to this user, and only its owner and its group may be able to read it.
   static Result<SecretKey> read_file(const std::string& path);
 
   bool empty() const { return size_ == 0; }
@@ -40,11 +42,11 @@ class SecretKey {
   size_t size_ = 0;
 };
 
-// Fails where libcrypto is missing: ask once, early, to tell the user in good time.
+// Fails if libcrypto is missing. Call it early, so that the user gets the error early.
 Result<void> load_hmac();
 
 Result<Mac> hmac_sha256(const SecretKey& key, std::span<const std::byte> message);
-// In a time that does not depend on where they differ.
+// Compares in a time that does not depend on where they differ.
 Result<bool> same_mac(const Mac& left, const Mac& right);
 
 }  // namespace slime

@@ -41,7 +41,8 @@ Result<void> Housekeeper::launch(const char* does) {
                            does));
 }
 
-// Where none of them is allowed, and where the kernel refuses, it runs where its maker does.
+// If none of these CPUs is allowed, or the kernel refuses, the thread runs on the CPUs of the
+// thread that started it.
 void Housekeeper::stay_near(const CpuSet& near) {
   near_ = near_ | near;
   (void)(near_ & allowed_).apply_to(thread_);

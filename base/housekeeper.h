@@ -1,19 +1,19 @@
-// One background thread for a process, which runs tasks when they are due. It starts with the first
-// task that needs it and ends with the last reference.
+// One background thread for a process. It runs tasks when they are due. The first get() starts it,
+// and it ends with the last reference.
 //
-// A library in somebody else's process is called only while its caller waits for something. Work
-// that must go on in between is a task of this thread: renewing a lease, or repeating a message
-// that a peer still needs.
+// Why it exists: a host program calls the plugin only while it waits for something. Work that must
+// go on in between is a task of this thread: it renews a lease, or repeats a message that a peer
+// still needs.
 //
-// The thread runs on the CPUs near the devices that its tasks work for, as far as the thread that
-// started it may run there; else where that one runs.
+// The thread runs on the CPUs near the devices that its tasks work for, if the thread that started
+// it may run there. Otherwise it runs on the CPUs of that thread.
 //
-// States of a task: scheduled (in due_), running (running_), or unknown here. Only run() changes
-// scheduled to running and back; cancel() ends either, and waits while the task runs. mutex_ guards
-// all of it and is not held while a task runs.
+// States of a task: scheduled (in due_), running (running_), or not known here. schedule() adds a
+// task. run() changes scheduled to running and back. cancel() removes it, and waits while it runs.
+// mutex_ guards all members, and is not held while a task runs.
 //
-// Threads: any but its own, which neither cancels the task that it runs nor drops the last
-// reference.
+// Threads: any thread may call, except the housekeeper's own: a task may not cancel itself or drop
+// the last reference.
 #pragma once
 
 #include <pthread.h>
@@ -32,15 +32,15 @@ namespace slime {
 class BackgroundTask {
  public:
   virtual ~BackgroundTask() = default;
-  // Called by the housekeeper, never twice at a time. Returns when to call again, in the time of
-  // SteadyClock. Other tasks wait as long as this takes: two seconds at most.
+  // The housekeeper calls it, never twice at a time. It returns the time of the next call, by
+  // SteadyClock. Other tasks wait meanwhile, so it takes two seconds at most.
   virtual uint64_t run_due(uint64_t now_ns) = 0;
 };
 
 class Housekeeper {
  public:
-  // `does`: what the caller needs it for, for the error where no thread can be had. `near`: the
-  // CPUs near the caller's NICs; empty: not known.
+  // `does` says what the caller needs the thread for, in the error if no thread can start. `near`
+  // are the CPUs near the caller's NICs; empty: not known.
   static Result<std::shared_ptr<Housekeeper>> get(const char* does, const CpuSet& near);
   ~Housekeeper();
 
@@ -56,12 +56,12 @@ class Housekeeper {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::multimap<uint64_t, BackgroundTask*> due_;  // by time
-  BackgroundTask* running_ = nullptr;             // not in due_ meanwhile
+  BackgroundTask* running_ = nullptr;             // it is not in due_ while it runs
   bool ending_ = false;
   bool launched_ = false;
   pthread_t thread_{};
-  CpuSet allowed_;  // to the thread that made it
-  CpuSet near_;     // changed by get() only, by one thread at a time
+  CpuSet allowed_;  // where the thread that started this one may run
+  CpuSet near_;     // only get() changes it, one thread at a time
 };
 
 }  // namespace slime

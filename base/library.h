@@ -1,4 +1,4 @@
-// Libraries that are looked up at run time, so that ours loads where they are not installed.
+// Loads libraries at run time, so that the plugin also loads on hosts without them.
 //
 // Threads: any.
 #pragma once
@@ -7,11 +7,11 @@
 
 namespace slime {
 
-// Opened for the rest of the process: what it gave out may be in use until then. The error says why
-// it cannot be loaded.
+// Loads a library until the process ends, because its functions may be in use until then. The error
+// says why it cannot be loaded.
 Result<void*> load_library(const char* name);
 
-void* find_symbol(void* library, const char* name);  // nullptr: it has none
+void* find_symbol(void* library, const char* name);  // nullptr: no such symbol
 
 template <typename Function>
 bool find_function(void* library, const char* name, Function* function) {

@@ -1,6 +1,6 @@
 // NCCL's logger prints prefix and text through one buffer of 1024 bytes (src/debug.cc,
-// ncclDebugLog) and cuts what does not fit without a word. A line of ours stays well below that
-// and says where it was cut.
+// ncclDebugLog) and cuts longer lines without notice. Our lines stay well below that, and show
+// where they were cut.
 
 #include "base/log.h"
 
@@ -21,7 +21,7 @@ constexpr char kCutMark[] = " [cut]";
 
 std::atomic<Sink> g_sink{nullptr};
 
-// One line stays one line, whatever a peer or the environment put into a string.
+// Replaces control characters, so that one line stays one line whatever a string contains.
 void make_printable(char* text) {
   size_t length = strlen(text);
   while (length > 0 && text[length - 1] == '\n') text[--length] = '\0';

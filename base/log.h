@@ -1,4 +1,5 @@
-// Logging through one sink. In the plugin the sink is NCCL's logger; before it is set, silence.
+// Logging through one sink. In the plugin the sink is NCCL's logger. Before a sink is set, nothing
+// is logged.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +8,11 @@ namespace slime::log {
 
 enum class Level : uint8_t { kWarn, kInfo, kTrace };
 
-// Called with a finished line (no newline). `file` outlives the process; any thread may call.
+// The sink gets a finished line without a newline. `file` is valid until the process ends. Any
+// thread may call.
 using Sink = void (*)(Level level, const char* file, int line, const char* text);
 
-void set_sink(Sink sink);  // nullptr: silence
+void set_sink(Sink sink);  // nullptr: nothing is logged
 bool enabled();
 
 [[gnu::format(printf, 4, 5)]] void write(Level level, const char* file, int line,

@@ -1,4 +1,4 @@
-// A counter with a single writer, the thread that owns what is counted, and any readers.
+// A counter that one thread writes, the owner of the counted object, and any thread reads.
 #pragma once
 
 #include <atomic>
@@ -6,7 +6,7 @@
 
 namespace slime {
 
-// A relaxed load and store instead of a locked add: one writer, so nothing is lost.
+// A relaxed load and store is enough, without a locked add, because there is only one writer.
 class Counter {
  public:
   void add(uint64_t n = 1) {

@@ -16,7 +16,8 @@ namespace {
 
 constexpr double kMiB = 1024.0 * 1024;
 
-// Of the address space, as ulimit -v counts it: the first number of statm, in pages (proc(5)).
+// The size of the address space, as ulimit -v counts it: the first number of statm, in pages
+// (proc(5)).
 double used_mib() {
   char text[64] = "";
   const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -49,7 +50,7 @@ std::string own_host_name() {
 }
 
 Result<std::thread> start_thread(const char* what, std::function<void()> body) {
-  try {  // std::thread has no other way to say it
+  try {  // std::thread reports a failure only by an exception
     return std::thread(std::move(body));
   } catch (const std::system_error& error) {
     const std::string limit = memory_limit();

@@ -1,5 +1,4 @@
-// This process: the host it runs on, and the memory and threads that the machine, or a limit of
-// the user's, may refuse it.
+// Facts about this process: its host, its limit of memory, and its threads.
 //
 // Threads: any.
 #pragma once
@@ -15,19 +14,20 @@
 
 namespace slime {
 
-// "ulimit -v is 30 MiB, 25 MiB of it in use"; empty where there is no such limit.
+// "ulimit -v is 30 MiB, 25 MiB of it in use"; empty if there is no such limit.
 std::string memory_limit();
-// The same without allocating: memory may be what is missing.
+// The same text, without an allocation, for errors about missing memory.
 void describe_memory_limit(char* text, size_t bytes);
 
-// What gethostname(2) says, cut at 255 bytes; "unknown-host" where it fails.
+// The name that gethostname(2) returns, cut at 255 bytes; "unknown-host" if it fails.
 std::string own_host_name();
 
-// "cannot start `what`: ..., and what to try" where there can be no thread more.
+// Starts a thread. If the system allows no further thread, the error says "cannot start `what`:
+// ..." and what to try.
 Result<std::thread> start_thread(const char* what, std::function<void()> body);
 
-// A thread that takes none of the process's signals: those are for the host application's threads.
-// `main_of_thread(argument)` runs in it. Returns 0 or the errno of pthread_create(3).
+// Starts a thread that blocks all signals, because they belong to the host application's threads.
+// It runs `main_of_thread(argument)`. Returns 0 or the errno of pthread_create(3).
 int start_thread_without_signals(pthread_t* thread, void* (*main_of_thread)(void*), void* argument);
 
 }  // namespace slime

@@ -10,7 +10,7 @@
 
 namespace slime {
 
-// Proves that whoever connects has seen the handle that we gave to NCCL.
+// A peer that sends this nonce proves that it knows the handle that the listener gave to NCCL.
 using Nonce = std::array<std::byte, 16>;
 
 Result<void> random_bytes(std::span<std::byte> bytes);
@@ -23,7 +23,7 @@ Result<Number> random_number() {
   return number;
 }
 
-// In a time that does not depend on where they differ.
+// Compares in a time that does not depend on where they differ.
 bool same_nonce(const Nonce& left, const Nonce& right);
 
 }  // namespace slime

@@ -1,5 +1,5 @@
-// Text that comes from outside or goes to a person: numbers in it, and what must not reach a
-// terminal or a log.
+// Text that comes from outside or is written for a person: its numbers, and its control characters,
+// which must not reach a terminal or a log.
 //
 // Threads: any.
 #pragma once
@@ -24,7 +24,7 @@ std::string without_controls(std::string_view text, char mark = ' ');
 // `text` with '?' in place of each byte that is no printable ASCII.
 std::string printable(std::string_view text);
 
-// The first `most` bytes of `text`, and "..." where there are more.
+// The first `most` bytes of `text`, and "..." if there are more.
 std::string excerpt(std::string_view text, size_t most);
 
 // `text` if it is one number and nothing else.
@@ -37,9 +37,9 @@ std::optional<Number> parse_whole(std::string_view text, int base = 10) {
   return number;
 }
 
-// How far a word that was written is from one that is known, for "the nearest is ...":
-// Levenshtein's distance, with weights. Surplus letters cost half of letters that are missing or
-// wrong: RAILS_PER_INTERFACE means RAILS_PER_IF, not RAILS_PER_DEVICE.
+// The distance of a written word from a known one, to suggest the nearest one. It is Levenshtein's
+// distance with weights: a surplus letter costs half of a missing or wrong one. So
+// RAILS_PER_INTERFACE is nearest to RAILS_PER_IF, not to RAILS_PER_DEVICE.
 size_t edit_distance(std::string_view written, std::string_view known);
 
 }  // namespace slime

@@ -1,5 +1,5 @@
-// How a function of a table runs: every call of NCCL's goes through api_call(). Nothing is thrown
-// out of it, and every error passes the one function that makes a result code of a Status.
+// Every call of NCCL runs inside api_call(). It throws nothing, and every error passes the one
+// function that translates a Status into a result code.
 //
 // Threads: any, several at a time.
 #pragma once
@@ -15,20 +15,20 @@
 
 namespace slime::plugin {
 
-inline constexpr char kPluginName[] = "SLIME";  // what NCCL_NET must say to choose this plugin
+inline constexpr char kPluginName[] = "SLIME";  // the value of NCCL_NET that chooses this plugin
 
 nccl::ResultCode to_result_code(Status status) noexcept;
 
 // Logs the error once, as a warning (NCCL keeps it as "Last error"), and translates it. An error
-// without a sentence was logged before: the failure of a connection is for good, and every later
-// call on it returns the same one.
+// without a sentence was logged before: the failure of a connection is permanent, and every later
+// call on it returns the same error.
 nccl::ResultCode report(const char* function, const Error& error) noexcept;
 
-// We throw nothing; what api_call() catches comes from the standard library.
+// Our code throws nothing; api_call() catches exceptions of the standard library.
 nccl::ResultCode report_no_memory(const char* function) noexcept;
 nccl::ResultCode report_exception(const char* function, const char* what) noexcept;
 
-// `function`: NCCL's name of it, for messages. `body` returns Result<void>.
+// `function` is NCCL's name of the function, for messages. `body` returns Result<void>.
 template <typename Body>
 nccl::ResultCode api_call(const char* function, Body&& body) noexcept {
   try {
@@ -46,7 +46,7 @@ nccl::ResultCode api_call(const char* function, Body&& body) noexcept {
   }
 }
 
-// NCCL's name of a function, as a template argument.
+// NCCL's name of a function, in a type that can be a template argument.
 template <size_t kBytes>
 struct ApiName {
   consteval ApiName(const char (&name)[kBytes]) {
@@ -55,8 +55,8 @@ struct ApiName {
   char text[kBytes];
 };
 
-// api_function<"closeSend", close_send>: the entry of a table for a function of ours that takes
-// NCCL's arguments as they are.
+// api_function<"closeSend", close_send> is the entry of a table for a function that takes NCCL's
+// arguments unchanged.
 template <ApiName kName, auto kFunction>
 struct ApiFunction;
 template <ApiName kName, typename... Arguments, Result<void> (*kFunction)(Arguments...)>

@@ -1,5 +1,5 @@
-// ncclCollNetPlugin_v6 ... v12: NCCL's calls become operations of a CollComm. The tables are
-// made as those of ncclNet are (net_tables.cc).
+// ncclCollNetPlugin_v6 ... v12: turns NCCL's calls into operations of a CollComm. The tables are
+// made as in net_tables.cc.
 //
 // Threads: connect waits, and NCCL calls it from a service thread; iallreduce, iflush and test of
 // one comm come from one thread.
@@ -31,7 +31,7 @@ constexpr std::pair<nccl::ReduceOp, ReduceOp> kOps[] = {
     {nccl::kSum, ReduceOp::kSum}, {nccl::kMax, ReduceOp::kMax}, {nccl::kMin, ReduceOp::kMin}};
 static_assert(std::size(kTypes) == kDataTypes);
 
-// nullopt: the switch has no such numbers, or operation.
+// nullopt: the switch does not have the type or the operation.
 template <typename Theirs, typename Ours, size_t n>
 constexpr std::optional<Ours> ours_of(const std::pair<Theirs, Ours> (&table)[n], Theirs theirs) {
   for (const auto& [from, to] : table) {
@@ -72,7 +72,8 @@ Error failure_of(OpenComm& comm) {
                     operation.count, type, op, operation.send, operation.receive);
 }
 
-// A training run must not go on with results that mean nothing.
+// True, with a warning, if a setting makes the results meaningless: a training run must not use
+// them.
 bool is_for_measurement(const Settings& settings) {
   if (settings.debug_mode.empty() || settings.debug_mode == "normal") return false;
   SLIME_WARN(
@@ -82,7 +83,8 @@ bool is_for_measurement(const Settings& settings) {
   return true;
 }
 
-// The devices of the net, in their order; none unless NCCL_SLIME_SWITCH names a switch.
+// The devices are those of the net table, in their order. There are none unless NCCL_SLIME_SWITCH
+// names a switch.
 Result<void> devices(int* count) {
   auto known = plugin::devices(count);
   if (!known) return known;
@@ -92,7 +94,7 @@ Result<void> devices(int* count) {
   return {};
 }
 
-// Waits. If one member fails, all fail; the listenComm is gone then.
+// This call waits. If one member fails, all fail, and then the listenComm is closed.
 Result<void> connect(void* handles[], int ranks, int rank, void* listen_comm, void** coll_comm) {
   if (coll_comm == nullptr) return fail(null_argument("collComm"));
   *coll_comm = nullptr;
@@ -157,8 +159,9 @@ Result<void> deregister_memory(void* comm, void* mhandle) {
   return deregister_on(*open->device, mhandle);
 }
 
-// *request stays NULL where too many are outstanding: call again. `count`: a negative int of the
-// older tables arrives as one that no memory holds, and is shown as what it was.
+// *request stays NULL if too many operations are outstanding; NCCL then calls again. A negative
+// `count` of the older tables arrives as a number too large for any memory; the error shows it as
+// it was.
 Result<void> start(void* comm, const void* send, void* receive, size_t count, nccl::DataType type,
                    nccl::ReduceOp op, const void* send_mhandle, const void* receive_mhandle,
                    void** request) {
@@ -222,7 +225,8 @@ ResultCode init(void** context, uint64_t comm_id, nccl::Logger logger) noexcept 
   return api_call("init", [&] { return init_context(context, comm_id, nullptr, logger); });
 }
 
-// As of the same device in ncclNet; the switch and the ring take host memory only.
+// The properties are those of the same device in ncclNet, except that the switch and the ring take
+// host memory only.
 template <typename Properties>
 ResultCode get_properties(int device, Properties* to) noexcept {
   const ResultCode code = table::get_properties(device, to);

@@ -1,4 +1,4 @@
-// The part of State that opens and closes the fabric: from the first init to the last finalize.
+// Opens and closes the fabric: the part of State from the first init to the last finalize.
 #include <utility>
 
 #include "base/log.h"
@@ -10,7 +10,7 @@
 namespace slime::plugin {
 namespace {
 
-// An error here is no error of init: NCCL sees no devices and uses another transport, and the log
+// An error here does not fail init: NCCL finds no devices and uses another transport, and the log
 // has the reason.
 std::unique_ptr<Fabric> open_from_environment() {
   std::vector<std::string> warnings;
@@ -52,8 +52,9 @@ void State::open_fabric() {
   forbid_ll128_where_unsafe(*fabric_);
 }
 
-// NCCL calls this once, or again after it has unloaded and loaded the plugin (2.24 and later, when
-// the last communicator is gone). It then expects physical devices only, so merged ones must go.
+// NCCL calls this once, and again each time it has unloaded and loaded the plugin (2.24 and later,
+// when the last communicator is gone). It then expects physical devices only, so the fabric is
+// opened anew, without merged devices.
 void State::open_without_context() {
   const std::lock_guard lock(mutex_);
   const bool idle = contexts_.empty() && comms_.empty() && pending_.empty();
@@ -79,8 +80,8 @@ bool State::finalize(const void* context) {
   return true;
 }
 
-// What an aborted communicator left behind goes here too: NCCL closes nothing of a connection that
-// was not established yet (src/transport/net.cc, sendProxyFree).
+// This also closes comms that an aborted communicator has left: NCCL does not close a connection
+// that was not established yet (src/transport/net.cc, sendProxyFree).
 void State::close_everything() {
   size_t links = 0;
   for (const auto& [key, comm] : comms_) {

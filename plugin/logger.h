@@ -1,5 +1,5 @@
-// What a user reads in NCCL's log: NCCL's logger is the one sink of slime::log, and the first lines
-// in it say what this plugin is and which devices it has.
+// The plugin's lines in NCCL's log. NCCL's logger is the only sink of slime::log. The first lines
+// name this plugin, its version and its devices.
 #pragma once
 
 #include <string>
@@ -14,10 +14,11 @@ namespace slime::plugin {
 extern const char* const kVersion;
 extern const char* const kCommit;
 
-// nullptr: silence. The last caller of init wins; all of a process's NCCL share one log anyway.
+// nullptr: nothing is logged. The last logger is used, because all communicators of a process share
+// one log.
 void set_logger(nccl::Logger logger);
 
-// One summary line, and one with the NICs that were skipped, if any.
+// Logs one summary line, and one line with the skipped NICs, if there are any.
 void announce(Fabric& fabric);
 void announce_nothing(const std::string& reason);
 

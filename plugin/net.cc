@@ -12,18 +12,19 @@
 namespace slime::plugin {
 namespace {
 
-// NCCL puts a merged device below the nearest PCI function above its members. Where there is none,
-// it puts a <nic> into a <nic>, reads nothing of it, and has no network left: "Could not find any
-// local path from gpu" (2.24 to 2.30: src/graph/topo.cc, ncclTopoGetVNicParent and ncclTopoAddNic).
-// Where the merge is refused, it uses the members one by one. By our order the first one is virtual
-// only if all are.
+// NCCL puts a merged device below the nearest PCI function above its members. If there is none, it
+// puts a <nic> into a <nic>, does not read that, and has no network left: "Could not find any local
+// path from gpu" (2.24 to 2.30: src/graph/topo.cc, ncclTopoGetVNicParent and ncclTopoAddNic). If
+// the merge is refused, NCCL uses the members one by one. In our order the first member is virtual
+// only if all are, so only the first one is checked.
 bool has_no_place_in_topology(const int* members, int count) {
   const bool several =
       std::any_of(members, members + count, [&](int member) { return member != members[0]; });
   return several && State::get().fabric()->device(members[0])->properties().pci_path.empty();
 }
 
-// Logged as information, not as a warning: it happens in every run, and nothing is lost.
+// This is logged as information, not as a warning, because it happens in every run and costs
+// nothing.
 Result<void> refuse_virtual_devices(int count) {
   SLIME_INFO(
       "%d devices without a PCI function are not merged, because NCCL could not use the result: it "
@@ -126,7 +127,7 @@ Result<void> devices(int* count) {
   return {};
 }
 
-// NCCL keeps name and pciPath beyond every call we see, and never gives them back.
+// NCCL keeps the pointers to name and pciPath for an unknown time, so the texts are never freed.
 const char* keep_for_ever(const std::string& text) {
   static std::mutex mutex;
   static auto* const kept = new std::set<std::string>;

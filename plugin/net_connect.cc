@@ -1,6 +1,6 @@
 // listen, connect, accept, close. None of them waits: NCCL's service thread interleaves the
-// connects and accepts of many peers, so blocking in one deadlocks (NCCL src/proxy.cc,
-// progressOps).
+// connects and accepts of many peers, so a call that waited would cause a deadlock (NCCL
+// src/proxy.cc, progressOps).
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -10,9 +10,9 @@
 namespace slime::plugin {
 namespace {
 
-// NCCL passes the same handle memory to every retry of a connect. Its end, which the engine leaves
-// alone, holds the number under which State keeps our attempt to connect; 0: none yet. A number
-// instead of a pointer, so that an invented handle refers to nothing.
+// NCCL passes the same handle memory to every retry of a connect. Its last bytes, which the engine
+// does not use, hold the number under which State keeps the attempt; 0: there is none yet. It is a
+// number and no pointer, so that a forged handle refers to nothing.
 constexpr size_t kReservedBytes = 16;
 constexpr size_t kAttemptOffset = kHandleBytes - kReservedBytes;
 static_assert(kHandleBytes == nccl::kHandleMaxBytes);

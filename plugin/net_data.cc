@@ -1,4 +1,5 @@
-// The data path: check, call the engine, translate. No lock, no allocation, unless it fails.
+// The data path: it checks the arguments, calls the engine, and translates the result. It takes no
+// lock and allocates nothing, unless a call fails.
 #include <array>
 #include <climits>
 
@@ -67,7 +68,7 @@ Result<void> copy_sizes(const Sizes& from, int* to) {
   return {};
 }
 
-// The first receive of the group that has put something into device memory; -1: none has.
+// The first receive of the group that wrote into device memory; -1: none did.
 Result<int> first_in_device_memory(const Device& device, const FlushArguments& arguments) {
   if (!device.properties().takes_device_memory()) return -1;
   if (arguments.n < 1 || arguments.n > kMaxReceives) {
@@ -109,7 +110,7 @@ Result<void> irecv(void* recv_comm, const ReceiveArguments& arguments, const Siz
                    bool may_complete_early, void** request) {
   OpenComm* const comm = as(recv_comm, CommKind::kRecv);
   if (comm == nullptr) return fail(not_a(CommKind::kRecv, recv_comm));
-  // One comparison on the way of every receive; which argument is wrong is found out afterwards.
+  // One check for all arguments keeps the hot path short; the error path finds the wrong one.
   const bool complete = request && arguments.data && sizes && arguments.tags && arguments.mhandles;
   if (!complete || arguments.n < 1 || arguments.n > kMaxReceives) {
     return fail(bad_receive(arguments, sizes, request));
@@ -137,8 +138,8 @@ Result<void> irecv(void* recv_comm, const ReceiveArguments& arguments, const Siz
 template Result<void> irecv<int>(void*, const ReceiveArguments&, const int*, bool, void**);
 template Result<void> irecv<size_t>(void*, const ReceiveArguments&, const size_t*, bool, void**);
 
-// Host memory is visible once test() has reported it: nothing is left to flush. One flush
-// is for all that the comm has received.
+// Host memory is visible when test() has reported the receive, so it needs no flush. One flush
+// covers everything that the comm has received.
 Result<void> iflush(void* recv_comm, const FlushArguments& arguments, void** request) {
   OpenComm* const comm = as(recv_comm, CommKind::kRecv);
   if (comm == nullptr) return fail(not_a(CommKind::kRecv, recv_comm));

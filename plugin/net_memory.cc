@@ -1,5 +1,5 @@
-// Registration. An mhandle is the engine's MemoryRegion: known to all rails of the device, shared
-// by its comms.
+// Registration of memory. An mhandle is the engine's MemoryRegion: it is registered on all rails of
+// the device, and all comms of the device share it.
 #include <unistd.h>
 
 #include "plugin/net.h"
@@ -76,8 +76,8 @@ Result<void> register_dma_buf(void* comm, void* data, size_t bytes, int type, ui
   return register_on(device, {data, bytes, MemoryKind::kHost, fd, offset}, type, mhandle);
 }
 
-// May come with requests open, after an error; the engine has let go of the range when this
-// returns, because NCCL frees it next.
+// After an error NCCL may call this while requests are open. When it returns, the engine does not
+// use the range any more, because NCCL frees the memory next.
 Result<void> deregister_memory(void* comm, void* mhandle) {
   const OpenComm* const link = find_link(comm);
   if (link == nullptr) return fail(not_a("sendComm or recvComm", comm));

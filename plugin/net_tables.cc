@@ -13,7 +13,7 @@ using table::get_properties;
 using table::init;
 using table::make_virtual_device;
 
-// v10: no network events are defined here, so the profiler is not called.
+// v10. The plugin defines no network events, so it does not call the profiler.
 ResultCode init(nccl::Logger logger, nccl::ProfilerCallback /*profiler*/) noexcept {
   return init(logger);
 }
@@ -42,13 +42,13 @@ ResultCode connect(int device, void* handle, void** comm) noexcept {
   });
 }
 
-// v7. *device_handle belongs to device offload, which we do not offer: it stays as it is.
+// v7. *device_handle belongs to device offload, which the plugin does not offer, so it is not set.
 ResultCode connect(int device, void* handle, void** comm,
                    NetDeviceHandle** /*device_handle*/) noexcept {
   return connect(device, handle, comm);
 }
 
-// v10: only the connecting end learns the traffic class.
+// v10. Only the connecting end gets the traffic class.
 ResultCode connect(int device, const nccl::NetCommConfig* config, void* handle, void** comm,
                    NetDeviceHandle** /*device_handle*/) noexcept {
   return api_call("connect", [&] {
@@ -95,8 +95,8 @@ ResultCode isend(void* comm, void* data, size_t bytes, int tag, void* mhandle, v
   return isend(comm, data, bytes, tag, mhandle, request);
 }
 
-// Tables before v9 know no optional completion; NCCL's adapters clear *request for them, older NCCL
-// leaves there what it likes.
+// Tables before v9 have no optional completion. NCCL's adapters clear *request for them; older NCCL
+// leaves any value there.
 ResultCode irecv(void* comm, int n, void** data, int* sizes, int* tags, void** mhandles,
                  void** request) noexcept {
   return api_call("irecv", [&] {
@@ -127,7 +127,7 @@ ResultCode iflush(void* comm, int n, void** data, int* sizes, void** mhandles,
   });
 }
 
-// A hint about the transfers to come; nothing here depends on it.
+// A hint about the coming transfers, which the plugin does not use.
 ResultCode set_net_attributes(void* /*context*/,
                               const nccl::NetAttributes* /*attributes*/) noexcept {
   return nccl::kSuccess;

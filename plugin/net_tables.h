@@ -1,5 +1,5 @@
-// Functions that the tables of ncclNet and ncclCollNet share. A version's types decide which
-// instance or overload its table gets.
+// Functions that the tables of ncclNet and ncclCollNet share. The types of a version select the
+// instance or the overload for its table.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ void fill_virtual_device(Properties* to, const DeviceProperties& from) {
   }
 }
 
-// Fields that a version lacks are skipped.
+// Fills the fields that the version has.
 template <typename Properties>
 void fill(Properties* to, const DeviceProperties& from) {
   *to = {};

@@ -8,7 +8,7 @@ namespace slime::plugin {
 
 State::State(State* parent) : pid_(getpid()), parent_(parent) {}
 
-// Never destroyed: at exit() other threads of NCCL may still be in here.
+// The state is never destroyed: at exit() other threads of NCCL may still use it.
 State& State::get() {
   static std::atomic<State*> instance{nullptr};
   State* current = instance.load(std::memory_order_acquire);

@@ -1,5 +1,5 @@
-// What the plugin remembers between two calls of NCCL: contexts, the fabric, and every comm that
-// NCCL holds a pointer to.
+// The plugin's state between two calls of NCCL: contexts, the fabric, and every comm that NCCL
+// holds a pointer to.
 #pragma once
 
 #include <sys/types.h>
@@ -25,15 +25,15 @@ enum class CommKind : uint32_t { kListen, kSend, kRecv, kCollListen, kColl };
 
 struct OpenComm;
 
-// An iallreduce that NCCL has not seen done.
+// An iallreduce that test() has not reported done. States: free (owner is nullptr), or in use.
 struct CollRequest {
   OpenComm* owner = nullptr;  // nullptr: free
   uint64_t ticket = 0;
 };
 
-// What NCCL knows as a listenComm, sendComm, recvComm or collComm. Made by listen, connect and
-// accept, it does not change until the thread that uses it closes it, but for its requests, which
-// only that thread touches.
+// The object behind NCCL's listenComm, sendComm, recvComm or collComm. `kind` says which members
+// are set. listen, connect and accept make it, and the thread that uses it closes it. Until then
+// only its requests change, and only that thread uses them.
 struct OpenComm {
   OpenComm(CommKind of, Device* on, int index) : kind(of), device(on), device_index(index) {}
 
@@ -52,23 +52,23 @@ struct OpenComm {
   const Comm* link() const { return send ? static_cast<const Comm*>(send.get()) : recv.get(); }
 };
 
-// For the data path, whose pointer comes from NCCL's progress thread, which has it from us: only
-// the kind is compared, because a lookup under a lock would cost more than the transfer of a small
-// message. nullptr: it is of another kind.
+// For the data path. It compares only the kind and does not look the pointer up: a lookup under a
+// lock would cost more than a small message, and NCCL's progress thread got the pointer from us.
+// nullptr: the comm is of another kind.
 inline OpenComm* as(void* comm, CommKind kind) {
   auto* const open = static_cast<OpenComm*>(comm);
   return open != nullptr && open->kind == kind ? open : nullptr;
 }
 
-// A connect that NCCL will call again for.
+// A connect that is not complete: NCCL calls connect again with the same handle.
 struct PendingConnect {
   std::unique_ptr<Connector> connector;
   Handle handle{};
   int device = 0;
-  uint64_t attempt = 0;  // the number it was parked under before; 0: never
+  uint64_t attempt = 0;  // the number under which it was parked before; 0: never
 };
 
-// What v11 tables and later get per communicator.
+// The context of a communicator, in tables of v11 and later.
 struct Context {
   uint64_t comm_id = 0;
   int traffic_class = nccl::kTrafficClassUndefined;
@@ -77,26 +77,27 @@ struct Context {
 // The plugin's state in one process.
 //
 // States: empty -> open (the first init; without NICs it has no fabric) -> empty (finalize of the
-// last context). A table before v11 has no finalize: once it was used, the state stays open, and
-// the next init without a context opens the fabric anew if nothing else is open.
+// last context). A table before v11 has no finalize. When such a table has been used, the state
+// stays open, and the next init without a context opens the fabric anew if nothing else is open.
 //
-// Threads: any. The mutex guards all members but open_links_. It is held while the counters' file
-// is written and while finalize closes what was left open; a comm that NCCL closes is destroyed
-// outside it, because that makes system calls and may wait for other ranks. The data path comes
-// here only to report a failure.
+// Threads: any. The mutex guards all members but open_links_. It is held while the file of counters
+// is written, and while finalize closes comms that were left open. A comm that NCCL closes is
+// destroyed without the mutex, because that makes system calls and may wait for other ranks. The
+// data path uses the mutex only to report a failure.
 class State {
  public:
-  // Of this process. A forked child gets one of its own, with nothing in it: if it closed its
-  // parent's connections, it would shut down the sockets that both share.
+  // The state of this process. A forked child gets an empty state of its own: if it closed its
+  // parent's connections, it would shut down the sockets that both processes share.
   static State& get();
 
-  // Opens the fabric unless it is open. Never fails for lack of NICs or because of the settings:
-  // NCCL then finds no devices and falls back to its own transports.
+  // Opens the fabric unless it is open. This never fails: without NICs, or with wrong settings,
+  // NCCL finds no devices and falls back to its own transports.
   void open_without_context();
   Context* open_with_context(const Context& context);
-  // Of the communicator's context. A CollNet's own context has none: it is that of the network's.
+  // The traffic class of a communicator's context. A context of the CollNet table has none; the
+  // context of the net table has it.
   int traffic_class_of(const void* context) const;
-  // True: that was the last context; everything is closed. Unknown ones are ignored.
+  // True: that was the last context, and everything is closed. Unknown contexts are ignored.
   bool finalize(const void* context);
 
   bool initialized() const;
@@ -105,26 +106,26 @@ class State {
 
   OpenComm* adopt(std::unique_ptr<OpenComm> comm);
   OpenComm* find(const void* comm, CommKind kind) const;  // nullptr: no such comm
-  bool close(const void* comm, CommKind kind);            // false: the same
+  bool close(const void* comm, CommKind kind);            // false: no such comm
   bool first_failure_of(const Comm& link);                // true once for each connection
 
-  uint64_t park(std::unique_ptr<PendingConnect> pending);  // the number to take it back with
+  uint64_t park(std::unique_ptr<PendingConnect> pending);  // returns the number for take()
   std::unique_ptr<PendingConnect> take(uint64_t attempt);
 
  private:
   explicit State(State* parent);
-  void open_fabric();  // these two: with the mutex held
+  void open_fabric();  // this and close_everything(): the caller holds the mutex
   void close_everything();
-  void report();  // the last connection was closed
+  void report();  // called when the last connection has been closed
 
   const pid_t pid_;
-  State* const parent_;  // of the process that forked us: kept reachable, never used
+  State* const parent_;  // the state of the process that forked this one; reachable, never used
 
   mutable std::mutex mutex_;
   bool initialized_ = false;
-  bool endless_ = false;  // initialised through a table before v11, which has no finalize
+  bool endless_ = false;  // a table before v11, which has no finalize, was initialised
   std::unique_ptr<Fabric> fabric_;
-  std::shared_ptr<const TunerPolicy> tuner_policy_;  // as the fabric: read once, used until closed
+  std::shared_ptr<const TunerPolicy> tuner_policy_;  // read when the fabric opens; ends with it
   std::unordered_map<const void*, std::unique_ptr<Context>> contexts_;
   std::unordered_map<const void*, std::unique_ptr<OpenComm>> comms_;
   std::unordered_map<uint64_t, std::unique_ptr<PendingConnect>> pending_;

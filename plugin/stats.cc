@@ -12,7 +12,7 @@
 namespace slime::plugin {
 namespace {
 
-// Programs may open communicators without end.
+// A limit is needed because a program may open any number of communicators.
 constexpr size_t kMostPastWorkers = 256;
 
 void add_to(std::vector<RailReport>* reports, const RailReport& more) {
@@ -77,7 +77,7 @@ std::string render_stats(const StatsReport& report) {
   auto& workers = document["collnet"] = nlohmann::ordered_json::array();
   for (const WorkerReport& worker : report.workers) workers.push_back(slime::json_of(worker));
   document["collnet_forgotten"] = report.forgotten_workers;
-  // A host name need not be UTF-8; a report with a replacement character beats none.
+  // A host name need not be UTF-8; a replacement character is better than no report.
   return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

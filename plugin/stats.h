@@ -11,14 +11,16 @@
 
 namespace slime::plugin {
 
-// Collects the counters of closed fabrics and CollNet communicators and reports them with those of
-// open ones. Threads: any; its mutex guards all members. State calls it, and holds its own mutex
-// while it calls report, keep and retire: report writes the file under both, so reports do not mix.
+// Collects the counters of closed fabrics and CollNet communicators, and reports them with those of
+// open ones.
+//
+// Threads: any; its mutex guards all members. State holds its own mutex while it calls report, keep
+// and retire. report() writes the file under both mutexes, so reports do not mix.
 class Stats {
  public:
-  void mark_used();                // a connection was made: the next report is worth its lines
+  void mark_used();                // a connection was made, so the next report writes its lines
   void keep(WorkerReport report);  // of a CollNet communicator that closes
-  // `open`: of the CollNet communicators that are open.
+  // `open` has the reports of CollNet communicators that are open.
   void report(const Fabric& fabric, const std::vector<WorkerReport>& open);
   void retire(const Fabric& fabric);  // keeps the counters of a fabric that is about to close
 
@@ -27,7 +29,7 @@ class Stats {
 
   std::mutex mutex_;
   std::vector<RailReport> past_;
-  std::deque<WorkerReport> past_workers_;  // the newest
+  std::deque<WorkerReport> past_workers_;  // the newest ones
   uint64_t forgotten_workers_ = 0;
   bool used_ = false;
   bool write_failed_ = false;  // one warning is enough
@@ -43,11 +45,11 @@ struct StatsReport {
 };
 std::string render_stats(const StatsReport& report);  // JSON
 
-// stats_file.cc. The process is the user's, often root's, and the name may lie in a directory where
-// others write: nothing is overwritten that is no report. Replaces a regular file at once, so that
-// a reader never sees half a report; writes into a FIFO that has a reader, or into a character
-// device. Follows a symbolic link only where no other user can have made or changed it, to a file
-// of this user's own.
+// stats_file.cc. The process is often root's, and others may write in the directory of the file, so
+// only a file that is a report is overwritten. A regular file is replaced at once, so that a reader
+// never sees half a report. A FIFO that has a reader, and a character device, are written into. A
+// symbolic link is followed only if no other user can have made or changed it, and if the file
+// belongs to this user.
 Result<void> write_stats(const std::string& path, const std::string& text);
 
 }  // namespace slime::plugin

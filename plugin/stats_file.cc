@@ -18,7 +18,8 @@
 namespace slime::plugin {
 namespace {
 
-// A reader of a FIFO that sleeps for longer loses the report: NCCL waits for us.
+// If the reader of a FIFO does not read for longer, the report is lost, because NCCL waits for this
+// call.
 constexpr uint64_t kWriteTimeoutNs = 1000000000;
 
 [[gnu::format(printf, 1, 2)]] tl::unexpected<Error> refuse(const char* format, ...) {
@@ -46,7 +47,7 @@ std::string directory_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Others can then put a link, or another file, where we found one.
+// Refuses a directory where others can replace the file that was checked by a link or another file.
 Result<void> check_directory(const std::string& path) {
   const std::string directory = directory_of(path);
   struct stat found {};
@@ -64,7 +65,7 @@ Result<void> check_directory(const std::string& path) {
 enum class WriteMode {
   kReplace,
   kInPlace,  // a file without a name: of memfd_create, or removed
-  kStream,   // the report is appended: a FIFO, a device, our own output
+  kStream,   // the report is appended: a FIFO, a device, this process's own output
 };
 
 struct Target {
@@ -73,7 +74,7 @@ struct Target {
   bool linked = false;
 };
 
-// Checks the link at `path` and looks behind it.
+// Checks the link at `path` and the file that it leads to.
 Result<void> follow(const std::string& path, const struct stat& link, struct stat* found) {
   if (link.st_uid != geteuid() && link.st_uid != 0) {
     return refuse("%s: user %u made this symbolic link; name the file itself", path.c_str(),
@@ -94,7 +95,7 @@ Result<Target> regular_behind_link(const std::string& path, const struct stat& f
         "name the file itself",
         path.c_str(), found.st_uid, geteuid());
   }
-  // /dev/stdout, where a shell has redirected it: to replace that file would lose what is in it.
+  // /dev/stdout that a shell has redirected: replacing that file would lose its contents.
   if (is_own_output(found)) return Target{path, WriteMode::kStream, true};
   if (found.st_nlink == 0) return Target{path, WriteMode::kInPlace, true};
   char real[PATH_MAX];
@@ -129,7 +130,7 @@ Result<Target> find_target(const std::string& path) {
                                           : "thing of another kind");
 }
 
-// `timeout_ns`: how long all of it may take where the reader does not take it at once.
+// `timeout_ns` limits the whole write if the reader does not read at once.
 Result<void> write_all(int fd, const std::string& path, const std::string& text,
                        uint64_t timeout_ns) {
   const Clock& clock = SteadyClock::instance();
@@ -156,10 +157,10 @@ Result<void> write_all(int fd, const std::string& path, const std::string& text,
   return {};
 }
 
-// To a file beside it first, so that a reader never sees half a report.
+// Writes another file beside it first, so that a reader never sees half a report.
 Result<void> replace(const std::string& path, const std::string& text) {
   const std::string temporary = path + ".tmp." + std::to_string(getpid());
-  // O_EXCL: another user may have put something else there.
+  // O_EXCL: another user may have put a file or a link there.
   unlink(temporary.c_str());
   Fd file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file) {
@@ -195,12 +196,12 @@ Result<void> stream(const Target& target, const std::string& text) {
   if (!file) return fail(file.error());
   struct stat opened {};
   if (fstat(file->get(), &opened) != 0) return fail(system_error(errno, "fstat failed"));
-  // It may have been replaced since it was looked at.
+  // The file may have been replaced since it was checked.
   if (!S_ISFIFO(opened.st_mode) && !S_ISCHR(opened.st_mode) && !is_own_output(opened)) {
     return refuse("%s became another file while it was opened", target.path.c_str());
   }
-  // We open the FIFO for reading too: if its reader closes meanwhile, this process, which is not
-  // ours, gets no SIGPIPE.
+  // The FIFO is opened for reading too, so that the host process gets no SIGPIPE if the reader
+  // closes it meanwhile.
   Fd reader;
   if (S_ISFIFO(opened.st_mode)) {
     auto also = open_target(target, O_RDONLY);

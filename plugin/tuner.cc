@@ -1,11 +1,11 @@
 // ncclTunerPlugin_v2 ... v5. NCCL asks before each collective what it would cost by each algorithm.
-// We answer for all_reduce only, about CollNet only, and only where NCCL itself says that CollNet
-// can do it. By then NCCL has ruled out what it cannot: types and reductions that reduceSupport
-// refused, more GPUs per node than CollNet takes, what NCCL_ALGO or NCCL_PROTO exclude
+// The tuner answers for all_reduce only, about CollNet only, and only if NCCL says that CollNet can
+// do the operation. NCCL has excluded before types and reductions that reduceSupport refused, more
+// GPUs per node than CollNet takes, and everything that NCCL_ALGO or NCCL_PROTO exclude
 // (src/enqueue.cc, updateCollCostTable).
 //
-// A context is the TunerAdvice for one shape of communicator, or NULL: no advice. It does not
-// change, so any thread may ask.
+// A context is the TunerAdvice for one shape of communicator, or NULL: there is no advice. It does
+// not change, so any thread may use it.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -25,8 +25,8 @@ namespace {
 using nccl::ResultCode;
 
 constexpr float kFree = 0;
-// NCCL takes the smallest cost below 3.6e9 us (v2.22.3 src/enqueue.cc, topoGetAlgoInfo): what costs
-// this much comes last, and is still taken where there is nothing else.
+// NCCL takes the smallest cost below 3.6e9 us (v2.22.3 src/enqueue.cc, topoGetAlgoInfo). An
+// algorithm with this cost comes last, and NCCL still takes it if there is no other.
 constexpr float kLastResort = 3.0e9F;
 
 std::string ranges(const TunerAdvice& advice, Verdict verdict) {
@@ -42,7 +42,7 @@ std::string ranges(const TunerAdvice& advice, Verdict verdict) {
   return text.empty() ? "no" : text;
 }
 
-// Returns the reason why NCCL is left alone; "": nothing that the user would want to read.
+// Returns the reason why there is no advice; "": no reason worth a line in the log.
 std::string find_advice(size_t ranks, size_t nodes, TunerAdvice* advice) {
   const auto policy = State::get().tuner_policy();
   if (policy == nullptr) return {};
@@ -87,7 +87,7 @@ struct CostTable {
   int protocols = 0;
 };
 
-// v3 and later: makes CollNet cheap or dear.
+// v3 and later: gives CollNet a low or a high cost.
 void adjust(Verdict verdict, const CostTable& table) {
   if (verdict == Verdict::kUnknown || table.costs == nullptr) return;
   if (table.algorithms <= nccl::kAlgoCollNetChain || table.protocols <= nccl::kProtoSimple) return;
@@ -101,20 +101,20 @@ void adjust(Verdict verdict, const CostTable& table) {
   if (verdict == Verdict::kPrefer && cheapest != nullptr) *cheapest = kFree;
 }
 
-// v2, that is NCCL 2.21, has no table of costs. Leaves both alone unless CollNet is to be taken; it
-// cannot be avoided there.
+// v2 (NCCL 2.21) has no table of costs. This sets both only if the advice is to prefer CollNet; v2
+// has no way to avoid it.
 void choose(Verdict verdict, bool supported, int* algorithm, int* protocol) {
   if (!supported || algorithm == nullptr || protocol == nullptr) return;
   if (verdict != Verdict::kPrefer) return;
-  // NCCL 2.21 takes this answer without a look at its own model, so it is for us to heed what
-  // NCCL_PROTO excludes (v2.21.5 src/enqueue.cc, getTunerInfo).
+  // NCCL 2.21 takes this answer without using its own model, so the plugin must respect NCCL_PROTO
+  // (v2.21.5 src/enqueue.cc, getTunerInfo).
   const char* const allowed = set_variable("NCCL_PROTO");
   if (allowed != nullptr && !allows_protocol(allowed, "simple")) return;
   *algorithm = nccl::kAlgoCollNetChain;
   *protocol = nccl::kProtoSimple;
 }
 
-// What goes wrong is logged, and NCCL goes on with its own model: an error would fail the user's
+// Errors are logged, and NCCL goes on with its own model: a returned error would fail the user's
 // collective.
 template <typename Body>
 ResultCode advice_call(const char* function, Body&& body) noexcept {

@@ -82,7 +82,7 @@ Result<void> check_overlap(const std::vector<TunerRule>& rules) {
                          static_cast<unsigned long long>(found->nodes)));
 }
 
-// A pipe or a device would make NCCL's initialisation wait, so only a regular file will do.
+// Only a regular file is read: a pipe or a device could make NCCL's initialisation wait.
 Result<std::string> content_of(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return fail(system_error(errno, "cannot open it; correct the path or its rights"));
@@ -167,7 +167,7 @@ TunerAdvice TunerFile::advice_for(uint64_t ranks, uint64_t nodes) const {
   return advice;
 }
 
-// FNV-1a, 64 bits: it has to distinguish different files, not to resist an attack.
+// FNV-1a, 64 bits. It distinguishes different files, and need not resist an attack.
 uint64_t TunerFile::digest() const {
   uint64_t hash = 0xcbf29ce484222325;
   const auto mix = [&](uint64_t value) {

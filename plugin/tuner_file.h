@@ -1,15 +1,14 @@
-// The measurements in the file that NCCL_SLIME_TUNER_FILE names: for which sizes of all_reduce,
-// between how many ranks, CollNet was faster than NCCL's other algorithms, and for which it was
-// slower.
+// The measurements in the file that NCCL_SLIME_TUNER_FILE names. They say for which sizes of
+// all_reduce, between how many ranks, CollNet was faster or slower than NCCL's other algorithms.
 //
 //     slime-tuner 1                      the first line; 1 is the version of the format
 //     prefer 65536 1048576 4 4           from, to (bytes, both included), ranks, nodes
 //     avoid  1024  65535   4 4
-//     otherwise avoid                    what no line covers; without this line: NCCL chooses
+//     otherwise avoid                    sizes that no line covers; without this line: NCCL chooses
 //     # a comment; empty lines do not matter
 //
-// All ranks need the same file: two ranks that choose different algorithms for one operation hang,
-// so the ranks compare digests when they connect.
+// All ranks need the same file: ranks that choose different algorithms for one operation hang. So
+// the ranks compare digests when they connect.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +31,7 @@ struct TunerRule {
   bool operator==(const TunerRule&) const = default;
 };
 
-// What concerns one shape of communicator.
+// The rules for one shape of communicator.
 struct TunerAdvice {
   std::vector<TunerRule> rules;           // by size; none overlap
   Verdict otherwise = Verdict::kUnknown;  // or kAvoid
@@ -41,8 +40,8 @@ struct TunerAdvice {
   Verdict on(uint64_t bytes) const;
 };
 
-// The rules of a whole file, for all shapes. It does not change once it was parsed: any thread may
-// ask.
+// The rules of a whole file, for all shapes. It does not change after parsing, so any thread may
+// read it.
 class TunerFile {
  public:
   static constexpr size_t kMaxBytes = 64 << 10, kMaxRules = 1024, kMaxLine = 200;
@@ -52,26 +51,26 @@ class TunerFile {
   static Result<TunerFile> parse(std::string_view text);
 
   TunerAdvice advice_for(uint64_t ranks, uint64_t nodes) const;
-  // Of what the file means, whatever its comments and the order of its lines. Never 0.
+  // A digest of the rules, whatever the comments and the order of the lines. Never 0.
   uint64_t digest() const;
 
  private:
-  // Takes a line in. Not nullptr: why the line is refused.
+  // Parses a line. Not nullptr: why the line is refused.
   const char* refuse_line(size_t number, std::string_view line);
 
   std::vector<TunerRule> rules_;  // sorted by ranks, nodes, size
   Verdict otherwise_ = Verdict::kUnknown;
 };
 
-// Whether the tuner advises NCCL, and by what, decided when the fabric is opened.
+// Whether the tuner advises NCCL, and by which file. It is decided when the fabric is opened.
 struct TunerPolicy {
-  std::optional<TunerFile> file;  // nullopt: every choice is NCCL's
-  std::string why_not;            // then; empty: nothing that the user would want to read
+  std::optional<TunerFile> file;  // nullopt: NCCL makes every choice
+  std::string why_not;            // why there is no file; empty: no reason worth a line
 
   uint64_t digest() const { return file ? file->digest() : 0; }
 };
 
-// A file that cannot be used is a warning, and counts as none.
+// Warns of a file that cannot be used, and goes on without it.
 TunerPolicy read_tuner_policy(const Settings& settings);
 
 }  // namespace slime::plugin

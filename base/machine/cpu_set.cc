@@ -11,7 +11,7 @@
 namespace slime {
 namespace {
 
-// What the kernel's calls take: as many CPUs as a CpuSet has. Its type is too small by itself.
+// The argument of the kernel's calls, for as many CPUs as a CpuSet has. One cpu_set_t is too small.
 using Mask = std::array<cpu_set_t, CpuSet::kMost / CPU_SETSIZE>;
 
 // The first and the last of "4-7", or "4".

@@ -1,4 +1,4 @@
-// A set of CPUs, and where a thread runs.
+// A set of CPUs, for the placement of threads.
 #pragma once
 
 #include <pthread.h>
@@ -16,10 +16,10 @@ class CpuSet {
   static constexpr size_t kMost = 8192;  // as many as Linux can have (NR_CPUS)
 
   CpuSet() = default;
-  // As /sys writes it: "0-3,8"; an empty text is an empty set. Nothing: it is malformed, or names a
-  // CPU beyond kMost.
+  // Parses a list as /sys has it: "0-3,8"; an empty text is an empty set. nullopt: the list is
+  // malformed, or names a CPU beyond kMost.
   static std::optional<CpuSet> parse(std::string_view list);
-  // Where the calling thread may run (sched_getaffinity(2)); empty if the kernel does not say.
+  // The CPUs of the calling thread (sched_getaffinity(2)); empty if the kernel does not say.
   static CpuSet of_this_thread();
 
   bool empty() const { return cpus_.none(); }
@@ -30,7 +30,7 @@ class CpuSet {
   std::string to_string() const;  // "0-3,8"
   bool add(int cpu);              // false: there is no such CPU
 
-  // The thread runs on no other CPU from now on. False: the kernel refused, or the set is empty.
+  // Restricts the thread to these CPUs. False: the kernel refused, or the set is empty.
   bool apply_to(pthread_t thread) const;
 
   CpuSet operator&(const CpuSet& other) const { return CpuSet(cpus_ & other.cpus_); }

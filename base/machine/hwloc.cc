@@ -1,8 +1,8 @@
-// hwloc as one who may know on which NUMA node a PCI function is. It reads the same /sys, but knows
-// what an administrator tells it (HWLOC_PCI_LOCALITY, HWLOC_XMLFILE; hwloc's "Environment
-// Variables"), and mends what the firmware of some hosts has wrong.
+// hwloc as a source for the NUMA node of a PCI function. It reads the same /sys. It also knows the
+// administrator's settings (HWLOC_PCI_LOCALITY, HWLOC_XMLFILE; hwloc's "Environment Variables"),
+// and corrects errors in the firmware of some hosts.
 //
-// The library is looked up at run time. Its inline functions call it by name, so none is used here.
+// The library is loaded at run time. Its inline functions call it by name, so none is used here.
 #include <hwloc.h>
 
 #include <utility>
@@ -61,7 +61,8 @@ class Hwloc final : public LocalitySource {
 
   Result<void> load() {
     if (call_.topology_init(&topology_) != 0) return fail(failure("hwloc_topology_init"));
-    // These move the calling thread from CPU to CPU, or open GPUs. Not every build has them all.
+    // These components move the calling thread from CPU to CPU, or open GPUs, so they are excluded.
+    // Not every build of hwloc has all of them.
     for (const char* component : {"x86", "cuda", "nvml", "rsmi", "levelzero", "opencl", "gl"}) {
       call_.topology_set_components(topology_, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
     }
@@ -77,7 +78,7 @@ class Hwloc final : public LocalitySource {
     while (object != nullptr && object->cpuset == nullptr) object = object->parent;
     CpuSet near;
     if (object == nullptr) return near;
-    // A set may be endless.
+    // A set may be infinite; add() ends the loop.
     for (int cpu = call_.bitmap_next(object->cpuset, -1); near.add(cpu);) {
       cpu = call_.bitmap_next(object->cpuset, cpu);
     }

@@ -10,7 +10,8 @@ namespace {
 SimdLevel find_level() {
 #ifdef __x86_64__
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  // By hand: not every compiler knows "f16c" below. AVX2 says that the system saves the registers.
+  // cpuid is read here, because not every compiler knows "f16c" below. AVX2 implies that the system
+  // saves the registers.
   const bool has_halves = __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C) != 0;
   if (!has_halves || !__builtin_cpu_supports("avx2")) return SimdLevel::kPortable;
   const bool has_512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint32_t kDisplayClass = 0x03;  // of PCI: VGA, 3D and other display controllers
-// Servers' management controllers are display controllers too.
+// The vendor is checked because the management controllers of servers are display controllers too.
 constexpr uint32_t kVendorsOfGpus[] = {0x10de, 0x1002};  // NVIDIA, AMD
 
 std::optional<uint32_t> read_hex(const std::string& path) {

@@ -1,9 +1,9 @@
-// How near the GPUs, NICs and CPUs of a host are to each other: what NCCL, too, reads from /sys.
+// The distances between the GPUs, NICs and CPUs of a host. They come from /sys, as NCCL's do.
 //
-// Facts: the path of a PCI function in /sys names its host bridge ("pci0000:00") and every bridge
-// on the way; class, vendor and numa_node are files of the function
-// (Documentation/ABI/testing/sysfs-bus-pci); nodes, their CPUs and sockets are below
-// devices/system. A file that is absent or malformed is a fact that is not known, never an error.
+// The path of a PCI function in /sys names its host bridge ("pci0000:00") and every bridge on the
+// way. Class, vendor and numa_node are files of the function
+// (Documentation/ABI/testing/sysfs-bus-pci). Nodes, their CPUs and sockets are below
+// devices/system. If a file is absent or malformed, its fact is not known; that is never an error.
 #pragma once
 
 #include <memory>
@@ -23,14 +23,14 @@ enum class Distance : uint8_t {
   kPxb,   // PXB: several bridges, but no host bridge
   kPhb,   // PHB: one host bridge (root complex)
   kNode,  // NODE: host bridges of one NUMA node
-  kSys,   // SYS: NUMA nodes apart, or not known
+  kSys,   // SYS: different NUMA nodes, or not known
 };
 const char* name_of(Distance distance);
 
-// Who said on which NUMA node a function is.
+// The source of the NUMA node of a function.
 enum class NodeSource : uint8_t { kNobody, kSysfs, kOnlyNode, kHwloc };
 
-// Where a PCI function is plugged in.
+// The place of a PCI function in the host.
 struct PciPlace {
   std::string path;                   // realpath in /sys; empty: virtual, and all else is unknown
   std::string host_bridge;            // path of "pci0000:00", the root complex; empty: none
@@ -51,7 +51,7 @@ struct NumaNode {
   CpuSet cpus;
 };
 
-// Somebody else who may know what /sys does not say.
+// Another source for facts that /sys does not have.
 class LocalitySource {
  public:
   virtual ~LocalitySource() = default;
@@ -59,11 +59,10 @@ class LocalitySource {
   virtual const std::string& name() const = 0;                    // with its version
 };
 
-// libhwloc, where it is installed. It takes as long as reading all of /sys, so it is for tools: the
-// plugin has no use for it.
+// libhwloc, if it is installed. It takes as long as reading all of /sys, so only tools use it.
 Result<std::unique_ptr<LocalitySource>> open_hwloc();
 
-// The host as it was when it was read. Immutable; any thread.
+// The host's topology at the time of read(). It never changes, so any thread may use it.
 class Topology {
  public:
   static Topology read(const std::string& sysfs_root = "/sys");
@@ -71,7 +70,7 @@ class Topology {
   const std::vector<NumaNode>& nodes() const { return nodes_; }  // by number; one at least
   const std::vector<PciPlace>& gpus() const { return gpus_; }    // by PCI address
   PciPlace locate(const std::string& pci_path) const;
-  // The node of `place`, if it is unknown, as `source` says. False: it does not know either.
+  // Sets the node of `place`, if it is unknown, from `source`. False: `source` does not know it.
   bool ask(const LocalitySource& source, PciPlace* place) const;
 
  private:

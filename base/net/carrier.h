@@ -11,12 +11,13 @@ namespace slime {
 
 enum class Carrier : uint8_t { kUnknown, kUp, kDown };
 
-// The carrier of a network interface; one that is not up has none, and of one that is gone, or has
-// another name now, nothing is known. The kernel is asked every 50 ms at most, by one ioctl; any
-// thread may call. A netlink socket would report each change at once, but every process would have
-// to read and parse those of all interfaces; nobody needs to know sooner.
+// Reads the carrier of a network interface. An interface that is not up has no carrier. If it is
+// gone, or has another name now, the carrier is unknown. look() asks the kernel every 50 ms at
+// most, by one ioctl. A netlink socket would report each change at once, but every process would
+// have to read the changes of all interfaces, and no caller needs to know sooner.
 //
-// Knows the interfaces of the network namespace that it was made in.
+// It sees the interfaces of the network namespace in which it was made. Threads: any; the last
+// answer and the time of the next question are atomic.
 class CarrierSense {
  public:
   explicit CarrierSense(std::string interface);

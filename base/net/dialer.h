@@ -1,8 +1,8 @@
-// Connects to a port, again and again where that may help, until the caller's deadline.
+// Connects to a port. It tries again after failures that may pass, until the caller gives up.
 //
-// States: pausing until a time -> connecting -> connected; again() goes back to pausing.
-// Invariants: one socket at most; nothing here waits; the caller's deadline bounds the whole.
-// Threads: one, the owner's.
+// States: pausing until try_at_ns_ -> connecting -> connected; again() goes back to pausing.
+// Invariants: there is one socket at most, and no call waits. The caller has the deadline.
+// Threads: the owner's only.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace slime {
 
 class Dialer {
  public:
-  // Which failures may pass by themselves. A port that turns callers away because it has too many
-  // resets their connections (guarded_port.h), so an abort always may.
+  // The failures that may pass by themselves. A port with too many callers resets some connections
+  // (visitors.h), so an abort always may pass.
   enum class Retry : uint8_t {
-    kAborts,       // the peer listens before it gives its address away: a refusal is final
-    kUnreachable,  // besides: routes and neighbours may not be known yet
-    kRefusals,     // besides: the peer may not listen yet
+    kAborts,       // a refusal is final, because the peer listens before it publishes its address
+    kUnreachable,  // also: routes and neighbours may not be known yet
+    kRefusals,     // also: the peer may not listen yet
   };
   struct Options {
     Retry retry = Retry::kAborts;
@@ -30,15 +30,15 @@ class Dialer {
 
   Dialer(const SocketAddress& peer, const Options& options);
 
-  // kOk: connected, and fd() is the caller's to use. kAgain: call again. Anything else is final.
+  // kOk: connected; the caller may use fd(). kAgain: call again. Anything else is final.
   Status progress(uint64_t now_ns, Error* error);
-  // After the exchange on a connection failed with *error: kAgain if another connection may do
-  // better, and then progress() makes it; otherwise the status of *error.
+  // Call it when the exchange on a connection has failed with *error. kAgain: another connection
+  // may succeed, and progress() makes it. Otherwise returns the status of *error.
   Status again(uint64_t now_ns, Error* error);
 
   Fd& fd() { return fd_; }
   const Fd& fd() const { return fd_; }
-  // Why the last try failed that was repeated; "" if none was.
+  // The failure of the last try that was repeated; "" if none was.
   const std::string& last_failure() const { return last_failure_; }
 
  private:

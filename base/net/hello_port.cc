@@ -46,7 +46,7 @@ bool HelloPort::settle(Caller& caller) {
   if (status == Status::kOk) {
     why = accept(caller);
   } else if (const char* refusal = refuse_begun(caller.said())) {
-    why = refusal;  // by the first bytes, so that a talkative stranger need not be waited for
+    why = refusal;  // decided by the first bytes, without a wait for the rest
   } else if (status != Status::kAgain) {
     why = std::move(error.what);
   } else if (now_ns_ >= caller.since_ns + limit_ns_) {

@@ -1,16 +1,16 @@
-// A listening port where each caller must first say a hello of a fixed size. The port bounds who
-// has not (base/net/visitors.h), reads their hellos piece by piece, and hands over those whose
-// hello its owner accepts. All others are strangers: they are counted, logged and closed, and
-// change nothing.
+// A listening port where each caller must first send a hello of a fixed size. The port limits the
+// number of callers without a complete hello (visitors.h), reads hellos piece by piece, and hands a
+// caller over when its owner accepts the hello. All other callers are strangers: the port counts,
+// logs and closes them, and they change nothing else.
 //
 //   caller                      port
 //     connects            -->
-//            <--  opening            where the owner has one: a nonce to sign
-//     hello               -->        complete: accept() judges
+//            <--  opening            if the owner has one: a nonce to sign
+//     hello               -->        when complete, accept() decides
 //
-// States of a caller: opening is leaving -> hello is arriving -> accepted, or a stranger.
-// Memory: VisitorPort::kPlaces callers of opening and hello each.
-// Threads: one, or under the owner's mutex.
+// States of a caller: the opening is being sent -> the hello is arriving -> accepted, or a
+// stranger. Memory: an opening and a hello for each of VisitorPort::kPlaces callers. Threads: one
+// thread, or several under the owner's mutex.
 #pragma once
 
 #include <cstddef>
@@ -35,45 +35,46 @@ class HelloPort : private VisitorPort {
   struct Caller {
     Fd fd;
     SocketAddress from;
-    uint64_t since_ns = 0;           // accepted then; or, with an opening, when that had left
-    std::vector<std::byte> opening;  // what the port says first
-    size_t sent = 0;                 // of it
+    uint64_t since_ns = 0;           // when it was accepted, or when the whole opening was sent
+    std::vector<std::byte> opening;  // the port's first message
+    size_t sent = 0;                 // bytes of the opening
     std::vector<std::byte> hello;
-    size_t received = 0;  // of it
+    size_t received = 0;  // bytes of the hello
     std::span<const std::byte> said() const { return std::span(hello).first(received); }
   };
 
-  // `limit_ns`: the time that a caller has for its hello.
+  // A caller has `limit_ns` for its hello.
   HelloPort(size_t hello_bytes, uint64_t limit_ns)
       : hello_bytes_(hello_bytes), limit_ns_(limit_ns) {}
   ~HelloPort() = default;
 
-  // Accepts who waits at `listener`, and reads what they and earlier callers have said.
-  // kAgain: more wait in the backlog. An error is of the listener.
+  // Accepts the callers that wait at `listener`, and reads the bytes that all callers have sent.
+  // kAgain: more callers wait in the backlog. An error comes from the listener.
   Status look(const Fd& listener, uint64_t now_ns, Error* error);
 
  private:
-  // What the caller is told first; empty: nothing.
+  // The port's first message to a caller; empty: none.
   virtual Result<std::vector<std::byte>> open() { return std::vector<std::byte>(); }
-  // Why these first bytes cannot become a hello; nullptr: they may.
+  // The reason why no hello begins with these bytes; nullptr: a hello may.
   virtual const char* refuse_begun(std::span<const std::byte> /*said*/) const { return nullptr; }
-  // Judges a complete hello. Nothing: the owner has moved the caller's connection away. Otherwise
-  // why it is a stranger.
+  // Checks a complete hello. nullopt: the owner has taken the caller's connection. Otherwise the
+  // reason why the caller is a stranger.
   virtual std::optional<std::string> accept(Caller& caller) = 0;
-  // A stranger, for the log: at most one a second. `more` ends the line: how many had none.
+  // Logs a stranger, at most one a second. `more` ends the line: it counts strangers without a
+  // line.
   virtual void log_stranger(const Caller& caller, const std::string& why,
                             const std::string& more) const = 0;
 
   std::vector<Visit> visits() const override;
   void drop_visit(size_t index) override;
   Status admit(Accepted accepted, Error* error) override;
-  bool settle(Caller& caller);  // true: this port has done with it
+  bool settle(Caller& caller);  // true: the caller was accepted or turned away
   Status exchange(Caller& caller, Error* error);
   void turn_away(const Caller& caller, const std::string& why);
 
   const size_t hello_bytes_;
   const uint64_t limit_ns_;
-  uint64_t now_ns_ = 0;         // when the look began
+  uint64_t now_ns_ = 0;         // when look() began
   std::deque<Caller> callers_;  // oldest first
   StrangerLog strangers_;
 };

@@ -1,4 +1,4 @@
-// What /sys tells about one network interface.
+// The facts of /sys about one network interface.
 #pragma once
 
 #include <cstdint>

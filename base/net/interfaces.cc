@@ -1,4 +1,4 @@
-// Which interfaces to use: the user's pattern, or a choice that is right on most machines.
+// Chooses interfaces by the user's pattern, or by a rule that is right on most machines.
 #include "base/net/interfaces.h"
 
 #include <ifaddrs.h>
@@ -15,8 +15,8 @@
 namespace slime {
 namespace {
 
-// Bridges and tunnels of container and virtual machine managers: their addresses are often the
-// same on every host, so that two ranks would talk to themselves.
+// Bridges and tunnels of container and virtual machine managers. Their addresses are often the same
+// on every host, so that a rank would connect to its own host.
 constexpr const char* kVirtualPrefixes[] = {"docker", "podman",  "veth", "virbr",  "br-",
                                             "cni",    "flannel", "cali", "cilium", "lxc",
                                             "lxd",    "tunl",    "kube"};
@@ -31,7 +31,7 @@ struct Pattern {
       return exact ? name == wanted : name.starts_with(wanted);
     });
   }
-  // Without names there is no pattern, whatever signs there are (misc/socket.cc,
+  // A pattern without names counts as none, even if it has signs (misc/socket.cc,
   // ncclFindInterfaces).
   bool is_given() const { return !names.empty(); }
   bool includes() const { return !exclude && is_given(); }
@@ -88,8 +88,8 @@ std::vector<Candidate> group(const std::vector<InterfaceRecord>& records) {
   return candidates;
 }
 
-// A peer on another host cannot use a link-local IPv6 address: its scope is of this host. IPv4's
-// link-local range is routed like any other and serves where there is nothing better.
+// A peer on another host cannot use a link-local IPv6 address, because its scope belongs to this
+// host. IPv4's link-local range is routed like any other, and is used if there is nothing better.
 std::optional<SocketAddress> usable_address(const Candidate& candidate) {
   std::optional<SocketAddress> best;
   int best_rank = 3;
@@ -105,7 +105,7 @@ std::optional<SocketAddress> usable_address(const Candidate& candidate) {
   return best;
 }
 
-// Why the interface is not used; empty: it is.
+// The reason why the interface is not used; empty: it is used.
 std::string reason_to_skip(const Candidate& candidate, const Pattern& pattern,
                            const std::string& source) {
   const bool named = pattern.matches(candidate.name);

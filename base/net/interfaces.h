@@ -17,11 +17,11 @@ struct Interface {
   std::string name;
   SocketAddress address;  // port 0; the first usable IPv4 address, else a global IPv6 one
   std::string pci_path;   // realpath of the PCI function in /sys; empty: virtual
-  std::string driver;     // as /sys names it, "ena"; "bonding" for a bond; empty: not known
+  std::string driver;     // its name in /sys, as "ena"; "bonding" for a bond; empty: not known
   uint64_t guid = 0;      // from the MAC address, else from the name; the same at every start
   uint32_t speed_mbps = 10000;
   uint32_t mtu = 0;          // bytes; 0: not known
-  bool speed_known = false;  // the driver told the speed
+  bool speed_known = false;  // the driver reports the speed
   int numa_node = -1;        // -1: unknown
   bool up = false;           // administratively up, with a carrier
   bool loopback = false;
@@ -40,11 +40,11 @@ struct InterfaceRecord {
 };
 Result<std::vector<InterfaceRecord>> interface_records();
 
-// `pattern` in the syntax of NCCL_SOCKET_IFNAME: a comma-separated list of name prefixes; "^..."
-// excludes them, "=..." compares whole names. As in NCCL, any list picks all that it lets through
-// and that is up: "^eth0" takes loopback and docker0 too. Without one, virtual bridges are skipped,
-// and loopback unless nothing else is left. `variable`: where the pattern comes from, for the
-// notes.
+// Selects interfaces by `pattern`, in the syntax of NCCL_SOCKET_IFNAME: a comma-separated list of
+// name prefixes; "^..." excludes them, "=..." compares whole names. As in NCCL, a list selects
+// every interface that it allows and that is up: "^eth0" selects loopback and docker0 too. Without
+// a list, virtual bridges are skipped, and loopback is used only if nothing else is left. The notes
+// name `variable` as the source of the pattern.
 InterfaceList select_interfaces(std::string_view pattern,
                                 const std::vector<InterfaceRecord>& records,
                                 const std::string& sysfs_root = "/sys",
@@ -53,8 +53,8 @@ InterfaceList select_interfaces(std::string_view pattern,
 Result<InterfaceList> list_interfaces(std::string_view pattern,
                                       const std::string& variable = "NCCL_SLIME_IFNAME");
 
-// The CPUs near the NIC that has this address. Empty: not known, or it is that of a virtual
-// interface, or of all (0.0.0.0).
+// The CPUs near the NIC with this address. Empty: they are not known, or the address belongs to a
+// virtual interface, or to all interfaces (0.0.0.0).
 CpuSet cpus_near(const SocketAddress& address, const std::vector<InterfaceRecord>& records,
                  const std::string& sysfs_root = "/sys");
 

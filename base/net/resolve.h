@@ -1,4 +1,5 @@
-// From what a user writes to an address. Unlike base/net/socket.h this may wait: for the resolver.
+// Translates a host and port that a user writes into an address. Unlike base/net/socket.h this may
+// wait for the resolver.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 
 namespace slime {
 
-// "host:port", "host", "[::1]:port": numbers or a name. `what` is said where it fails: the setting
-// and what it is for. A port that is missing, or 0, becomes `default_port`.
+// `text` is "host:port", "host" or "[::1]:port", with numbers or a name. The error begins with
+// `what`: the setting and its purpose. A port that is missing, or 0, becomes `default_port`.
 Result<SocketAddress> resolve(const std::string& text, uint16_t default_port, const char* what);
 
 }  // namespace slime

@@ -1,4 +1,4 @@
-// Making connections. Nothing here waits: every socket is non-blocking from its creation.
+// Makes connections. No function waits: every socket is non-blocking from its creation.
 #include "base/net/socket.h"
 
 #include <netinet/tcp.h>
@@ -11,7 +11,7 @@ namespace slime {
 namespace {
 
 constexpr int kSocketType = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
-// Connections that broke between the handshake and accept; more in a row is somebody's scan.
+// Connections in a row that broke between TCP's handshake and accept(). More come from a port scan.
 constexpr int kMaxBroken = 16;
 
 const char* advice(int code) {
@@ -67,7 +67,7 @@ bool concerns_one_connection(int code) {
 
 void set_flag(const Fd& fd, int level, int option) {
   const int on = 1;
-  // Hints: the socket works without them, only less well.
+  // These options are hints: without them the socket works, but less well.
   (void)setsockopt(fd.get(), level, option, &on, sizeof on);
 }
 
@@ -108,7 +108,7 @@ Result<Fd> start_connect(const SocketAddress& peer, const SocketAddress* source,
     return fail(std::move(granted.error()));
   }
   if (source != nullptr) {
-    // Lets the kernel choose the port at connect, when it knows both ends: many more are free then.
+    // The kernel chooses the port at connect(), when it knows both ends: many more are free then.
     if (source->port() == 0) set_flag(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT);
     if (bind(fd.get(), source->data(), source->size()) != 0) {
       return fail(socket_error(errno, "bind to", *source));

@@ -1,8 +1,9 @@
-// TCP sockets: addresses, connections, and small control messages. Every socket made here is
-// non-blocking and closed on exec; nothing here waits, resolves names or raises SIGPIPE.
+// TCP sockets: addresses, connections, and small control messages. Every socket that these
+// functions make is non-blocking and closed on exec. None of them waits, resolves names or raises
+// SIGPIPE.
 //
-// Calls that may have to be repeated return a Status: kAgain means "nothing yet, call again";
-// anything but kOk and kAgain is final and is described in *error.
+// Calls that may have to be repeated return a Status. kAgain: nothing has happened yet, call again.
+// Anything but kOk and kAgain is final, and *error describes it.
 #pragma once
 
 #include <netinet/in.h>
@@ -20,9 +21,9 @@
 
 namespace slime {
 
-// What the kernel answers to UDP_SEGMENT when it cannot cut a message into packets on this route:
-// longer than its MTU, a device without checksums, IPsec, an old kernel (linux/net/ipv4/udp.c,
-// udp_send_skb).
+// Whether this errno means that the kernel cannot cut a message into packets (UDP_SEGMENT) on this
+// route: a packet is longer than its MTU, the device has no checksums, IPsec is in use, or the
+// kernel is old (linux/net/ipv4/udp.c, udp_send_skb).
 bool refuses_segments(int code);
 
 // Owns one file descriptor.
@@ -66,8 +67,8 @@ class SocketAddress {
   bool is_ipv6() const { return family() == AF_INET6; }
   uint16_t port() const;
   void set_port(uint16_t port);
-  // The interface index of a link-local IPv6 address. It means something on this host only: who
-  // receives such an address from a peer must set the scope of the own interface.
+  // The interface index of a link-local IPv6 address. It has a meaning on this host only. A host
+  // that receives such an address from a peer must set the scope to its own interface.
   uint32_t scope() const { return is_ipv6() ? storage_.v6.sin6_scope_id : 0; }
   void set_scope(uint32_t scope);
   bool is_link_local() const;
@@ -87,12 +88,12 @@ class SocketAddress {
   } storage_;
 };
 
-// Port 0: the kernel picks one, see local_address().
-// The backlog is as long as the kernel lets it be: while it is full, connecting takes seconds.
+// With port 0 the kernel chooses a port, see local_address(). The backlog is as long as the kernel
+// allows, because connecting takes seconds while it is full.
 Result<Fd> listen_on(const SocketAddress& address, int backlog = SOMAXCONN);
 
-// `source` (its port is normally 0) chooses the local address and so the rail; nullptr: the
-// kernel's choice. `buffer_bytes` as in set_buffers(): it must be known before the connection is.
+// `source` (its port is normally 0) chooses the local address and so the rail; nullptr: the kernel
+// chooses. `buffer_bytes` is set as by set_buffers(), which must happen before the connection.
 Result<Fd> start_connect(const SocketAddress& peer, const SocketAddress* source = nullptr,
                          uint64_t buffer_bytes = 0);
 Status finish_connect(const Fd& fd, const SocketAddress& peer, Error* error);
@@ -104,9 +105,9 @@ struct Accepted {
 // kNoMemory: out of descriptors; the connection stays in the backlog.
 Status accept_one(const Fd& listener, Accepted* accepted, Error* error);
 
-// Closes with a reset, which tells the peer "not now" (it may try again) from an orderly end.
+// Closes with a reset. The peer can distinguish it from an orderly end, and may try again.
 void abort_connection(Fd fd);
-// Whether a failed call found that.
+// Whether a call failed because the peer did that.
 bool is_abort(const Error& error);
 
 Result<SocketAddress> local_address(const Fd& fd);
@@ -114,30 +115,36 @@ Result<SocketAddress> peer_address(const Fd& fd);
 bool is_within_host(const Fd& fd);  // both ends have the same address
 
 Result<void> set_nodelay(const Fd& fd);
-// 0 leaves the kernel's autotuning on. Returns what was granted, which net.core.{r,w}mem_max may
-// have cut. Connections inherit the listener's.
+// Sets the size of the socket's buffers; 0 leaves the kernel's autotuning on. Returns the size that
+// the kernel granted, which net.core.{r,w}mem_max may limit. Connections inherit the listener's
+// size.
 Result<uint64_t> set_buffers(const Fd& fd, uint64_t bytes);
-// As /proc/sys/net/ipv4/tcp_available_congestion_control names them.
+// `name` is one of /proc/sys/net/ipv4/tcp_available_congestion_control.
 Result<void> set_congestion_control(const Fd& fd, const std::string& name);
-// Marks what is sent: IP_TOS or IPV6_TCLASS without the two ECN bits, and its precedence as the
-// packets' priority in the queues of this host. `value`: the TOS byte, 0 to 255.
+// Marks the packets that are sent: IP_TOS or IPV6_TCLASS without the two ECN bits, and the
+// precedence as the packets' priority in the queues of this host. `value` is the TOS byte, 0 to
+// 255.
 Result<void> set_traffic_class(const Fd& fd, int value);
-// The longest pause between two tries of the kernel to send again what was lost (TCP_RTO_MAX_MS,
-// Linux 6.15): an eighth of `seconds`, 1 s to 2 min. Without it the pauses double up to 2 minutes,
-// and a path that returns after an outage stays unused for as long as the outage was.
+// Limits the pause between two tries of the kernel to send lost bytes again (TCP_RTO_MAX_MS, Linux
+// 6.15) to an eighth of `seconds`, 1 s to 2 min. Without it the pauses double up to 2 minutes, and
+// a path that returns after an outage stays unused for as long as the outage was.
 Result<void> set_longest_resend_pause(const Fd& fd, double seconds);
 // Fails an idle connection with ETIMEDOUT after `seconds` of silence. The kernel sends no
-// keepalives while data is unacknowledged: that is what SilenceWatch is for.
+// keepalives while data is unacknowledged; SilenceWatch is for that case.
 Result<void> set_keepalive(const Fd& fd, double seconds);
 
-// Finds a dead peer while data of ours waits for it. TCP_USER_TIMEOUT would also kill a live peer
-// that does not read for that long (linux/net/ipv4/tcp_timer.c, tcp_probe_timer): a rank stopped
-// by a debugger, or late with its receives. Here only a peer whose kernel is silent counts as dead.
+// Finds a dead peer while sent data waits for it. TCP_USER_TIMEOUT would also end the connection to
+// a live peer that does not read for that long (linux/net/ipv4/tcp_timer.c, tcp_probe_timer): a
+// rank that a debugger has stopped, or that is late with its receives. Here a peer counts as dead
+// only if its kernel is silent.
+//
+// States: nothing waits for an acknowledgement (waiting_since_ns_ is 0), or something has waited
+// since then without one. Thread: that of the connection.
 class SilenceWatch {
  public:
-  // Costs one getsockopt: call it once in a while (a quarter of the limit), not at every poll.
+  // It costs one getsockopt: call it at intervals (a quarter of the limit), not at every poll.
   // kTimeout: the peer has acknowledged nothing for `limit_ns` although it had to. `now_ns` is of
-  // SteadyClock, which this reads once more: what the kernel answers is of its own time.
+  // SteadyClock. This reads that clock once more, because the kernel's answer may be younger.
   Status check(const Fd& fd, uint64_t now_ns, uint64_t limit_ns, Error* error);
 
  private:
@@ -145,16 +152,16 @@ class SilenceWatch {
   uint64_t checked_ns_ = 0;
 };
 
-// Whether the peer's kernel owes an acknowledgement and has sent none for `ns`. False also where
-// the kernel cannot be asked.
+// Whether the peer's kernel owes an acknowledgement and has sent none for `ns`. Also false if this
+// host's kernel does not answer the question.
 bool is_silent(const Fd& fd, uint64_t ns);
 
-// Move bytes [*done, size) of a control message as far as they go now. kOk: complete.
-// A peer that ended the stream is kRemote with error->code 0.
+// Send or receive as many of the bytes [*done, size) of a control message as possible now. kOk: the
+// message is complete. If the peer ended the stream, the status is kRemote with error->code 0.
 Status send_message(const Fd& fd, std::span<const std::byte> message, size_t* done, Error* error);
 Status receive_message(const Fd& fd, std::span<std::byte> message, size_t* done, Error* error);
 
-// A control message of at most kCapacity bytes, with how much of it has been moved.
+// A control message of at most kCapacity bytes, and the number of bytes sent or received.
 template <size_t kCapacity>
 struct ControlMessage {
   std::array<std::byte, kCapacity> bytes{};

@@ -90,7 +90,7 @@ Result<SocketAddress> SocketAddress::from_sockaddr(const sockaddr* address, sock
                    family, static_cast<unsigned>(bytes)));
   }
   memcpy(&result.storage_, address, needed);
-  // What does not identify the address must not make two equal ones differ.
+  // Bytes that do not identify the address are zeroed, so that equal addresses compare equal.
   if (family == AF_INET) memset(result.storage_.v4.sin_zero, 0, sizeof(sockaddr_in::sin_zero));
   if (family == AF_INET6) result.storage_.v6.sin6_flowinfo = 0;
   return result;

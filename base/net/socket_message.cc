@@ -1,4 +1,4 @@
-// Small control messages, moved piecewise.
+// Sends and receives small control messages piece by piece.
 
 #include <cerrno>
 

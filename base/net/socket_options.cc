@@ -1,4 +1,4 @@
-// Options of a connection, and how a dead peer is noticed.
+// Options of a connection, and the detection of a dead peer.
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ Result<void> set_option(const Fd& fd, int level, int option, int value, const ch
   return fail(system_error(errno, "setsockopt %s=%d on descriptor %d", name, value, fd.get()));
 }
 
-// How often the kernel sends again before it gives a connection up.
+// The number of times that the kernel sends again before it gives a connection up.
 int tcp_retries() {
   const Fd fd(open("/proc/sys/net/ipv4/tcp_retries2", O_RDONLY | O_CLOEXEC));
   char text[16] = {};
@@ -101,8 +101,9 @@ Result<void> set_traffic_class(const Fd& fd, int value) {
   return set_option(fd, SOL_SOCKET, SO_PRIORITY, precedence, "SO_PRIORITY");
 }
 
-// The kernel gives up after so many tries, whatever time they took. With the usual 15 that is later
-// than `seconds` for every pause that is set here; with fewer it would be earlier.
+// The kernel gives up after tcp_retries2 tries, whatever time they took. With the usual 15 tries,
+// and the pause that is set here, that is later than `seconds`. With fewer tries it would be
+// earlier, so the pause is not set then.
 Result<void> set_longest_resend_pause(const Fd& fd, double seconds) {
   if (tcp_retries() < kUsualRetries) return {};
   const int pause_ms = static_cast<int>(std::clamp(seconds * 1000 / 8, 1000.0, 120'000.0));
@@ -115,7 +116,7 @@ Result<void> set_keepalive(const Fd& fd, double seconds) {
   if (!(seconds > 0) || seconds > INT_MAX / 2) {
     return fail(make_error(Status::kInvalid, 0, "keepalive of %g seconds", seconds));
   }
-  // A third of the time idle, the rest in probes about a tenth of the time apart.
+  // The connection is idle for a third of the time; then probes follow a tenth of the time apart.
   const int total = std::max(2, static_cast<int>(std::lround(seconds)));
   const int idle = std::clamp(total / 3, 1, kMaxKeepaliveSeconds);
   const int interval = std::clamp(total / 10, 1, kMaxKeepaliveSeconds);
@@ -148,21 +149,21 @@ Status SilenceWatch::check(const Fd& fd, uint64_t now_ns, uint64_t limit_ns, Err
     *error = system_error(errno, "getsockopt TCP_INFO on descriptor %d", fd.get());
     return error->status;
   }
-  // Sent and not acknowledged, or a probe of a full window and no answer; the kernel sets the
-  // number of probes back to 0 at every answer.
+  // Something waits if data is not acknowledged, or if a probe of a full window has no answer. The
+  // kernel sets the number of probes back to 0 at every answer.
   if (info.tcpi_unacked == 0 && info.tcpi_probes == 0) {
     waiting_since_ns_ = 0;
     return Status::kOk;
   }
-  // Without an acknowledgement since the last check, what waited then still waits. The kernel's
-  // answer may be much younger than now_ns, if this thread was held up on the way to it.
+  // If no acknowledgement has come since the last check, the same data still waits. The kernel's
+  // answer may be much younger than now_ns, if this thread was delayed before the call.
   const uint64_t answered_ns = std::max(now_ns, steady_now_ns());
   const uint64_t silent_ns = uint64_t{info.tcpi_last_ack_recv} * 1'000'000;
   const bool heard = answered_ns - std::min(silent_ns, answered_ns) + kTickNs > checked_ns_;
   if (waiting_since_ns_ == 0 || heard) waiting_since_ns_ = now_ns;
   checked_ns_ = now_ns;
   if (now_ns - waiting_since_ns_ < limit_ns) return Status::kOk;
-  // Probes are up to two minutes apart: a single lost one says nothing.
+  // Probes are up to two minutes apart, so a single lost one proves nothing.
   if (info.tcpi_unacked == 0 && info.tcpi_probes < kMinProbes) return Status::kOk;
   const auto peer = peer_address(fd);
   *error = make_error(

@@ -49,7 +49,7 @@ Status VisitorPort::accept_visitors(const Fd& listener, uint64_t now_ns, Error* 
     Status status = accept_one(listener, &accepted, error);
     if (status == Status::kAgain) return Status::kOk;
     if (status == Status::kNoMemory && !taken.empty()) {
-      // Out of descriptors, of which visitors have some: one of them has to go.
+      // The process is out of descriptors, and visitors have some: one of them is dropped.
       if (const auto oldest = visit_to_drop(taken, now_ns)) drop_visit(*oldest);
       return Status::kAgain;
     }

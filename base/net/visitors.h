@@ -1,13 +1,13 @@
-// Visitors: connections that a listening port has accepted and that have not proven yet who they
-// are. Anybody who reaches the port can make any number of them. These are the rules of all ports
-// by which the others keep getting in:
+// Visitors: connections that a listening port has accepted and whose peer has not yet proven its
+// identity. Any host that reaches the port can make any number of them. By these rules of all
+// ports, legitimate peers can still connect:
 //
-//   * the backlog is emptied whether or not those who came before have said anything;
-//   * visitors have a bounded number of places, and when all are taken the next gets that of the
-//     oldest of the address which has the most;
-//   * one second has at most one line in the log about strangers, and errors say how many came.
+//   * the port empties its backlog even if earlier visitors have sent nothing;
+//   * visitors have a bounded number of places. When all are taken, the next visitor gets the place
+//     of the oldest visitor from the address that has the most;
+//   * the log gets at most one line a second about strangers, and errors count them.
 //
-// Thread rules: those of the port.
+// Threads: those of the port.
 #pragma once
 
 #include <optional>
@@ -27,37 +27,39 @@ struct Visit {
 class VisitorPort {
  public:
   static constexpr size_t kPlaces = 64;
-  // Of one call, so that a flood does not delay the caller's other work for long.
+  // Limits one call, so that a flood does not delay the caller's other work for long.
   static constexpr int kAcceptsPerCall = 256;
-  // A place is safe for that long: the visitor's proof may be on its way. Without it, many peers
-  // that come at the same time would take each other's places.
+  // A visitor keeps its place for at least this time, because its proof may be on its way.
+  // Otherwise many peers that come at the same time would take each other's places.
   static constexpr uint64_t kGraceNs = 10'000'000;
 
-  // Accepts what waits in the backlog. kAgain: somebody waits there still, and all places are taken
-  // by visitors within their grace. An error is of accept_one() or admit().
+  // Accepts the connections in the backlog. kAgain: connections still wait there, because all
+  // places are taken by visitors within their grace. An error comes from accept_one() or admit().
   Status accept_visitors(const Fd& listener, uint64_t now_ns, Error* error);
 
  protected:
   ~VisitorPort() = default;
 
  private:
-  // Who has a place, oldest first.
+  // The visitors that have a place, oldest first.
   virtual std::vector<Visit> visits() const = 0;
   virtual size_t places() const { return kPlaces; }  // at least 1
-  // The one with this index in visits() has to go: see abort_connection().
+  // Drops the visitor with this index in visits(), by abort_connection().
   virtual void drop_visit(size_t index) = 0;
-  // Reads at once what the visitor has said already: the next one may need its place.
+  // Takes a new visitor. It reads at once the bytes that the visitor has sent already, because the
+  // next visitor may need the place.
   virtual Status admit(Accepted accepted, Error* error) = 0;
 };
 
-// Whose place the next visitor gets; nothing: that one is within its grace.
+// The visitor whose place the next one gets; nullopt: that visitor is within its grace.
 std::optional<size_t> visit_to_drop(std::span<const Visit> visits, uint64_t now_ns);
 
-// Counts those that were turned away, and limits what is written about them.
+// Counts the strangers that were turned away, and limits the lines about them.
 class StrangerLog {
  public:
-  // One more. Nothing: there was a line within the last second. Otherwise a line about this one is
-  // due, and this is its end: how many have had none since.
+  // Counts one stranger. nullopt: there was a line within the last second. Otherwise the caller
+  // writes a line about it and ends the line with this text: the number of strangers without a
+  // line.
   std::optional<std::string> turned_away(uint64_t now_ns);
   uint64_t count() const { return count_; }
   // For the error about a peer that never came: "" or "; 7 strangers were turned away meanwhile".

@@ -1,7 +1,7 @@
 // ncclCollNet_v6_t ... ncclCollNet_v12_t: the tables of functions that NCCL looks up by symbol.
 // Order and types are NCCL's (src/include/plugin/net/net_v*.h); the names are ours. As in
-// abi/net_tables.h, CollNetSignaturesV<n> has the types that version n keeps and changes. Functions
-// were added in the middle once, so the tables consist of parts.
+// abi/net_tables.h, CollNetSignaturesV<n> inherits the types that version n keeps and declares the
+// others. Version 8 added functions in the middle, so the tables consist of parts.
 #pragma once
 
 #include "plugin/abi/properties.h"
@@ -26,8 +26,8 @@ enum DataType : int {
 // hostToDevRedOp).
 enum ReduceOp : int { kSum = 0, kProd = 1, kMax = 2, kMin = 3 };
 
-// iallgather and ireducescatter, which we leave out: NCCL then does not use CollNet for them
-// (src/graph/tuning.cc).
+// iallgather and ireducescatter. The plugin does not have them, so NCCL does not use CollNet for
+// them (src/graph/tuning.cc).
 using NoFunction = void (*)();
 
 // NCCL 2.13 to 2.18

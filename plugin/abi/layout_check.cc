@@ -1,14 +1,14 @@
-// Compile-time proof that our declarations have NCCL's layout on LP64. The numbers are those that
-// sizeof and offsetof give for NCCL's own headers, compared from v2.13.4 to v2.30.7. What several
-// versions have at the same offsets is a function, which each of these versions must pass.
+// Compile-time proof that our declarations have NCCL's layout on LP64. The numbers come from sizeof
+// and offsetof on NCCL's own headers, compared from v2.13.4 to v2.30.7. Offsets that several
+// versions have in common are checked by one function, which each of these versions must pass.
 #include <cstddef>
 
 #include "plugin/abi/collnet_tables.h"
 #include "plugin/abi/net_tables.h"
 #include "plugin/abi/tuner_tables.h"
 
-// The structures inherit, so offsetof is for the compiler to define. GCC and Clang do, and a wrong
-// answer would fail here.
+// The structures inherit, so offsetof is conditionally supported. GCC and Clang support it, and a
+// wrong answer would fail here.
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
 
 namespace slime::nccl {
@@ -98,7 +98,7 @@ static_assert(kHasSize<PropertiesV9, 104> && properties_v9<PropertiesV9>());
 static_assert(kHasSize<PropertiesV11, 112> && properties_v11<PropertiesV11>());
 static_assert(kHasSize<PropertiesV12, 128> && properties_v12<PropertiesV12>());
 
-// The tables: one pointer a function.
+// The tables have one pointer for each function.
 template <typename T>
 consteval bool net_from_v6() {
   return AT(name, 0) && AT(init, 8) && AT(devices, 16) && AT(get_properties, 24) &&
@@ -168,7 +168,7 @@ static_assert(kHasSize<CollNetV9, 144> && collnet_from_v9<CollNetV9>());
 static_assert(kHasSize<CollNetV11, 152> && collnet_from_v11<CollNetV11>());
 static_assert(kHasSize<CollNetV12, 152> && collnet_from_v11<CollNetV12>());
 
-// All tables of the tuner have one size: what differs is behind the pointers.
+// All tables of the tuner have one size; only the signatures of the functions differ.
 template <typename T>
 consteval bool is_tuner() {
   return AT(name, 0) && AT(init, 8) && AT(get_coll_info, 16) && AT(destroy, 24);

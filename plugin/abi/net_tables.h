@@ -3,7 +3,8 @@
 //
 // Versions differ in two ways, and each has its part below. NCCL changes the signatures of
 // functions in the middle of the table: NetSignaturesV<n> inherits those that version n keeps and
-// says the others anew. And it appends functions: NetTableV<n> inherits the table so far.
+// declares the others. NCCL also appends functions: NetTableV<n> inherits the table of the version
+// before.
 #pragma once
 
 #include "plugin/abi/properties.h"
@@ -38,7 +39,7 @@ struct NetSignaturesV8 : NetSignaturesV7 {
   using RegMr = ResultCode(void* comm, void* data, size_t bytes, int type, void** mhandle);
 };
 
-// 2.24 and 2.25: so may messages, and devices can be merged.
+// 2.24 and 2.25: messages may be larger than an int, and devices can be merged.
 struct NetSignaturesV9 : NetSignaturesV8 {
   using Properties = PropertiesV9;
   using Members = VirtualDeviceV9;

@@ -1,4 +1,4 @@
-// ncclNetProperties_v6 ... v12: what a table tells NCCL about a device.
+// ncclNetProperties_v6 ... v12: the properties of a device in each version.
 //
 // NCCL inserts fields in the middle, so a version is a list of groups, and each group stands once.
 // Groups have no padding at their ends, so the groups of a version lie in memory as NCCL's own

@@ -7,7 +7,7 @@
 
 namespace slime::nccl {
 
-// ncclFunc_t: the one collective that is of interest here.
+// ncclFunc_t: only all_reduce is needed here.
 enum Function : int { kFuncAllReduce = 4 };
 
 // NCCL_ALGO_*: rows of the cost table. Later versions append rows only.
@@ -17,7 +17,7 @@ inline constexpr int kAlgoCollNetChain = 3;
 // NCCL_PROTO_*: columns of the cost table.
 inline constexpr int kProtoSimple = 2;
 
-// NCCL_ALGO_PROTO_IGNORE: not to be had for this operation.
+// NCCL_ALGO_PROTO_IGNORE: NCCL cannot use this algorithm for the operation.
 inline constexpr float kCostIgnore = -1.0F;
 
 struct NvlDomainInfo;   // ncclNvlDomainInfo_v5_t, ncclTunerConstants_v5_t: what v5 shows of NCCL's

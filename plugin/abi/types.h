@@ -51,7 +51,7 @@ inline constexpr int kPointerHost = 0x1;
 inline constexpr int kPointerCuda = 0x2;
 inline constexpr int kPointerDmaBuf = 0x4;
 
-// What NCCL (v9 tables and later) puts into *request of an irecv whose completion it ignores.
+// NCCL (v9 tables and later) puts this into *request of an irecv whose completion it ignores.
 inline constexpr uintptr_t kOptionalReceiveCompletion = 0x1;
 
 inline constexpr int kMaxDevicesPerNic = 4;     // v9 ... v11
@@ -60,10 +60,10 @@ inline constexpr int kTrafficClassUndefined = -1;
 inline constexpr int16_t kNetIdUndefined = -1;  // railId, planeId
 inline constexpr int kNetDeviceInvalidVersion = 0;
 
-// ncclNetDeviceType: who runs the transfer; ours is always the host.
+// ncclNetDeviceType: the processor that runs the transfer; here it is always the host.
 enum NetDeviceType : int { kNetDeviceHost = 0, kNetDeviceUnpack = 1 };
 
-// ncclNetDeviceHandle_v7 ... v12: device offload, which we do not offer.
+// ncclNetDeviceHandle_v7 ... v12: device offload, which the plugin does not offer.
 struct NetDeviceHandle {
   NetDeviceType type;
   int version;
