@@ -1,4 +1,11 @@
-// The connecting end of the handshake (handshake.h): it becomes the sender.
+// The connecting end of the handshake (handshake.h). It becomes the sender.
+//
+// States: the stages of HandshakeEnd. Before the peer's welcome has begun to arrive, a reset puts
+// it back to kConnect, because a full listener drops callers to make place for others
+// (base/net/visitors.h). It dials again after a pause, for connect_timeout at most.
+//
+// What ends a wait: connect_timeout, in kWelcome request_timeout.
+// Thread: the one that calls step().
 #include <algorithm>
 #include <optional>
 
@@ -77,7 +84,7 @@ class ConnectorImpl final : public Connector, private HandshakeEnd {
 
   Status send_hello() {
     const Status status = hello_.send(fd_, &error_);
-    // The peer may be far from its accept; it answers when it gets there.
+    // The peer may call accept much later, and answers only then.
     if (status == Status::kOk) allow(fabric_.settings().request_timeout);
     return status;
   }

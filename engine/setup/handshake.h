@@ -1,15 +1,16 @@
-// How two ends become a link: four messages over a control connection, never blocking.
+// The handshake that makes a link of two ends: four messages over a control connection. No call
+// blocks.
 //
 //   connector                          listener
-//     Hello   nonce, rails, eager  -->            proves that it has seen the handle
+//     Hello   nonce, rails, eager  -->            the nonce proves that it knows the handle
 //             <--  Welcome   rails, channels, addresses, inbox
 //     (connects its channels)
 //     Confirm addresses, inbox     -->
 //                                                 (connects its channels)
 //     Ready                        <-->  Ready
 //
-// Messages are of fixed size and in host order; the magic number tells another byte order. The
-// connection ends with the handshake: from then on the rails say whether the peer lives.
+// Messages have a fixed size and are in host order; the magic number shows another byte order. The
+// connection ends with the handshake. From then on the rails show whether the peer works.
 #pragma once
 
 #include <array>
@@ -43,7 +44,7 @@ struct Hello {
   RailDescriptions rails;
 };
 
-// What one end tells the other about its side of the channels.
+// One end's side of the channels, which the other end needs to connect to it.
 struct Side {
   uint64_t inbox_address = 0;
   std::array<uint64_t, kMaxRails> inbox_keys = {};
@@ -52,7 +53,7 @@ struct Side {
 
 struct Welcome {
   Preamble preamble{kMagic, kProtocolVersion, static_cast<uint16_t>(MessageType::kWelcome)};
-  uint32_t channels = 0;  // 0: refused, `reason` says why
+  uint32_t channels = 0;  // 0: the peer is refused, and `reason` says why
   uint32_t eager_max = 0;
   std::array<char, 96> name = {};
   std::array<char, 512> reason = {};
@@ -69,7 +70,7 @@ struct Ready {
   Preamble preamble{kMagic, kProtocolVersion, static_cast<uint16_t>(MessageType::kReady)};
 };
 
-// What a listener's handle says. The last 16 bytes of the 128 are the plugin's.
+// The contents of a listener's handle. The plugin uses the last 16 bytes of the 128.
 struct HandleFields {
   Preamble preamble;
   Nonce nonce = {};
@@ -79,7 +80,9 @@ struct HandleFields {
 };
 static_assert(sizeof(HandleFields) <= kHandleBytes - 16);
 
-// A message on its way, in or out.
+// A message that is sent or received piece by piece. send() and receive() return kAgain until all
+// of it has passed; begun() says whether any byte has. restart() begins again on another
+// connection.
 template <typename T>
 class HandshakeMessage {
  public:
@@ -98,12 +101,12 @@ class HandshakeMessage {
   size_t done_ = 0;
 };
 
-// "host:pid", as others will see this process in their errors.
+// "host:pid": the name of this process in the errors of others.
 std::array<char, 96> own_name();
-// The same of a peer, with the address it came from.
+// The name of a peer, with the address that it came from.
 std::string peer_name(const std::array<char, 96>& name, const SocketAddress& address);
 bool valid(const Preamble& preamble, MessageType type);
-// Why a preamble is not valid, in words.
+// The text that says why a preamble is not valid.
 std::string describe_mismatch(const Preamble& preamble, MessageType expected);
 
 }  // namespace slime

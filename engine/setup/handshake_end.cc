@@ -26,7 +26,7 @@ Result<void> ChannelSet::pair_with(const RailDescriptions& peer, const std::stri
 
 Result<void> ChannelSet::open(const RegisteredBuffer& inbox, Side* side) {
   side->inbox_address = reinterpret_cast<uint64_t>(inbox.data());
-  // With several channels works may have to be repeated elsewhere, so "sent" must mean "arrived".
+  // With several channels, works may be repeated over another one, so "sent" must mean "arrived".
   const bool confirm = channels_.size() > 1;
   for (size_t i = 0; i < channels_.size(); ++i) {
     const size_t rail = channels_[i].device_rail_index;

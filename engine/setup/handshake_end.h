@@ -13,8 +13,11 @@
 
 namespace slime {
 
-// The channels of a link that is being set up, at one end. Channel i is of rail i modulo the rails
-// of the device, at both ends: so they use all their rails when they have different numbers.
+// The channels of a link during set-up, at one end. At both ends channel i uses rail i modulo the
+// number of the device's rails, so that ends with different numbers of rails use all of them.
+//
+// Order of calls: pair_with(), open(), connect() until it returns something else than kAgain, and
+// take() when it has returned kOk. Thread: that of the set-up.
 class ChannelSet {
  public:
   ChannelSet(Device& device, uint32_t count, bool active, int traffic_class = kNoTrafficClass);
@@ -22,8 +25,8 @@ class ChannelSet {
   // Whether the rails of the channels can reach those of the peer.
   Result<void> pair_with(const RailDescriptions& peer, const std::string& peer_name);
   Result<void> open(const RegisteredBuffer& inbox, Side* side);
-  Status connect(const Side& peer);  // again until not kAgain
-  std::string failure() const;       // of the channel that failed to connect
+  Status connect(const Side& peer);  // kAgain: call again
+  std::string failure() const;       // of the channel that failed in connect()
   LinkParts take(const Side& peer, uint32_t eager_max, std::string name);
 
  private:
@@ -31,7 +34,7 @@ class ChannelSet {
   const bool active_;
   const int traffic_class_;
   std::vector<LinkChannel> channels_;
-  size_t connected_ = 0;
+  size_t connected_ = 0;  // the channel at which the last connect() stopped
 };
 
 // One end, the connector or the listener's end of one connection.

@@ -40,7 +40,7 @@ Result<void> IncomingHandshake::prepare_welcome(const Hello& hello) {
         make_error(Status::kRemote, 0, "%u rails offered, 1 to %u are possible", rails, kMaxRails));
   }
   welcome.rails = describe_rails(device_.rails());
-  // The receiver's processor copies eager messages to their place; it cannot write device memory.
+  // The receiver's CPU copies eager messages to their target, and cannot write device memory.
   const bool may_copy = host_memory_ || !device_.properties().takes_device_memory();
   const auto own_eager_max = may_copy ? static_cast<uint32_t>(fabric_.settings().eager_max) : 0;
   welcome.eager_max = std::min(hello.eager_max, own_eager_max);

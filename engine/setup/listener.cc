@@ -105,8 +105,8 @@ class ListenerImpl final : public Listener, private HelloPort {
   Incoming incoming_;                 // oldest first
 };
 
-// Control connections take the address of the device's first rail, so that they stay on the
-// network that the user chose. A peer could not dial a wildcard.
+// Control connections use the address of the device's first rail, so that they stay on the network
+// that the user chose. A wildcard address is refused, because a peer cannot connect to it.
 Result<SocketAddress> control_address(const Device& device) {
   const RailCaps& caps = device.rails().front()->caps();
   auto address = SocketAddress::parse(caps.oob_address);
