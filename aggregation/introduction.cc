@@ -1,10 +1,10 @@
 #include "aggregation/introduction.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "aggregation/debug_modes.h"
-#include "aggregation/rendezvous.h"
 #include "base/net/resolve.h"
 
 namespace slime::aggregation {
@@ -70,6 +70,14 @@ Result<std::vector<Introduction>> gather(const AllGather& all_gather, const Intr
                          own.rank, own.ranks));
 }
 
+// Another size is that of another version.
+Introduction from_blob(const std::string& blob) {
+  Introduction introduction;
+  introduction.magic = 0;
+  if (blob.size() == sizeof introduction) std::memcpy(&introduction, blob.data(), blob.size());
+  return introduction;
+}
+
 Result<std::vector<Introduction>> meet(const Options& options, const Settings& settings,
                                        const Introduction& own) {
   auto address = resolve(options.rendezvous, 0, "Options::rendezvous, where rank 0 listens");
@@ -79,19 +87,45 @@ Result<std::vector<Introduction>> meet(const Options& options, const Settings& s
                            "Options::rendezvous: \"%s\" has no port; give it as host:port",
                            options.rendezvous.c_str()));
   }
-  MeetingPoint point;
-  point.address = *address;
-  point.deadline_ns = point.clock.now_ns() + seconds_to_ns(settings.connect_timeout);
-  point.patience_ns = seconds_to_ns(settings.handshake_timeout);
+  rendezvous::Terms terms;
+  terms.limit_ns = seconds_to_ns(settings.connect_timeout);
+  terms.hello_limit_ns = seconds_to_ns(settings.handshake_timeout);
   if (!settings.switch_key_file.empty()) {
     auto key = SecretKey::read_file(settings.switch_key_file);
     if (!key) return fail(std::move(key.error()));
-    point.key = *key;
+    terms.key = *key;
   }
-  return own.rank == 0 ? gather_ranks(point, own) : join_rank_0(point, own);
+  return meet(terms, *address, own);
 }
 
 }  // namespace
+
+Result<std::vector<Introduction>> meet(const rendezvous::Terms& base, const SocketAddress& address,
+                                       const Introduction& own) {
+  rendezvous::Terms terms = base;
+  terms.where = address.to_string();
+  terms.rank = own.rank;
+  terms.ranks = own.ranks;
+  const std::string blob(reinterpret_cast<const char*>(&own), sizeof own);
+  Result<rendezvous::Gathered> gathered = fail(Error{});
+  if (own.rank == 0) {
+    auto listener = listen_on(address);
+    if (!listener) return fail(std::move(listener.error()));
+    const auto judge = [&own](const rendezvous::Caller& caller) -> Result<std::string> {
+      auto member = check_member(from_blob(caller.blob), own, "it");
+      if (!member) return fail(std::move(member.error()));
+      return caller.blob;
+    };
+    gathered = rendezvous::host_group(terms, std::move(*listener), {.own = blob, .judge = judge});
+  } else {
+    const auto host = [&address](size_t /*attempt*/) -> Result<SocketAddress> { return address; };
+    gathered = rendezvous::join_group(terms, blob, host, Dialer::Retry::kRefusals);
+  }
+  if (!gathered) return fail(std::move(gathered.error()));
+  std::vector<Introduction> introductions;
+  for (const std::string& one : gathered->blobs) introductions.push_back(from_blob(one));
+  return introductions;
+}
 
 Result<void> check_means(const Options& options) {
   const bool both = !options.rendezvous.empty() && options.all_gather;

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "engine/comm.h"
+#include "rendezvous/rendezvous.h"
 #include "settings/settings.h"
 
 namespace slime::aggregation {
@@ -38,10 +39,13 @@ Result<void> check_member(const Introduction& introduction, const Introduction& 
 Result<std::vector<Handle>> handles_of(std::span<const Introduction> introductions,
                                        const Introduction& own);
 
-// All ranks get the introductions of all, by the means that the options name.
-// Fails if the options name no means, or two.
+// Fails if the options name no means for the exchange, or two.
 Result<void> check_means(const Options& options);
+// All ranks get the introductions of all, by the means that the options name.
 Result<std::vector<Introduction>> exchange(const Options& options, const Settings& settings,
                                            const Introduction& own);
+// The same at a rendezvous: rank 0 listens at `address`, the others go there.
+Result<std::vector<Introduction>> meet(const rendezvous::Terms& terms, const SocketAddress& address,
+                                       const Introduction& own);
 
 }  // namespace slime::aggregation

@@ -6,12 +6,12 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "rendezvous/rendezvous.h"
 
 namespace slime::rendezvous {
 namespace {
 
 constexpr uint64_t kSecond = 1000000000;
-constexpr uint64_t kHelloLimit = 10 * kSecond;
 constexpr uint64_t kTickMs = 100;
 // A dead rank shows as a broken connection here and as a plugin's error elsewhere, and either may
 // come first. The connection names the culprit, so a reported failure waits for it a little.
@@ -43,56 +43,26 @@ Result<Fd> open_listener(const Identity& identity) {
 }
 
 // Empty: they agree. Otherwise the sentence for the refused rank.
-std::string disagreement(const Agreement& wanted, const nlohmann::json& hello) {
+std::string disagreement(const Agreement& wanted, const nlohmann::json& hello, uint32_t size) {
   // Say nothing about this run to a process that is not part of it.
   if (text_in(hello, "token") != wanted.token) return "you belong to another run (wrong token)";
-  if (number_in(hello, "size", -1) != wanted.size) return "you expect another number of ranks";
+  if (size != static_cast<uint32_t>(wanted.size)) return "you expect another number of ranks";
   if (text_in(hello, "version") != wanted.version) {
     return "you are version " + text_in(hello, "version") + ", rank 0 is " + wanted.version;
   }
-  if (text_in(hello, "arguments") != wanted.arguments) {
-    return "your arguments differ: " + text_in(hello, "arguments") +
-           "; rank 0's: " + wanted.arguments;
-  }
-  const int64_t rank = number_in(hello, "rank", -1);
-  return rank < 0 || rank >= wanted.size ? "your rank is out of range" : "";
+  if (text_in(hello, "arguments") == wanted.arguments) return "";
+  return "your arguments differ: " + text_in(hello, "arguments") +
+         "; rank 0's: " + wanted.arguments;
 }
 
-void add_to_list(std::string* list, const std::string& item) {
-  *list += (list->empty() ? "" : ", ") + item;
+nlohmann::json parse(const std::string& text) {
+  return nlohmann::json::parse(text, nullptr, false);  // invalid: no object, so nothing is in it
 }
 
 }  // namespace
 
-// Connections until their hello. There is no log: the error about missing ranks tells how many
-// strangers came.
-class Coordinator::Port final : public Lobby<Caller> {
- public:
-  Port(Coordinator* owner, Fd listener)
-      : Lobby(std::move(listener), kHelloLimit, SteadyClock::instance()), owner_(owner) {}
-
-  void note_stranger() { (void)strangers_.turned_away(now_ns()); }
-  std::string summary_of_strangers() const { return strangers_.summary(); }
-
- private:
-  Status read(Caller* caller, Error* /*error*/) override {
-    std::vector<Frame> frames;
-    const bool alive = caller->connection.receive(&frames);
-    if (!frames.empty() && frames[0].type == FrameType::kHello) {
-      owner_->admit(caller, frames[0].body);
-      return Status::kOk;
-    }
-    return alive && frames.empty() ? Status::kAgain : Status::kRemote;
-  }
-  void turn_away(Caller* /*caller*/, const Error& /*why*/) override { note_stranger(); }
-
-  Coordinator* const owner_;
-  StrangerLog strangers_;
-};
-
-nlohmann::json to_json(const Agreement& agreement) {
+nlohmann::json hello_of(const Agreement& agreement) {
   return {{"token", agreement.token},
-          {"size", agreement.size},
           {"version", agreement.version},
           {"arguments", agreement.arguments}};
 }
@@ -101,41 +71,72 @@ Result<std::unique_ptr<Coordinator>> Coordinator::start(const Identity& identity
                                                         Agreement agreement, double timeout_s) {
   auto listener = open_listener(identity);
   if (!listener) return fail(listener.error());
-  std::unique_ptr<Coordinator> coordinator(
-      new Coordinator(std::move(*listener), std::move(agreement), timeout_s));
-  auto thread = start_thread("the coordinator's thread", [raw = coordinator.get()] { raw->run(); });
+  std::unique_ptr<Coordinator> coordinator(new Coordinator(std::move(agreement), timeout_s));
+  auto run = [raw = coordinator.get(), fd = std::make_shared<Fd>(std::move(*listener))] {
+    raw->run(std::move(*fd));
+  };
+  auto thread = start_thread("the coordinator's thread", std::move(run));
   if (!thread) return fail(thread.error());
   coordinator->thread_ = std::move(*thread);
   return coordinator;
 }
 
-Coordinator::Coordinator(Fd listener, Agreement agreement, double timeout_s)
-    : port_(std::make_unique<Port>(this, std::move(listener))),
-      agreement_(std::move(agreement)),
+Coordinator::Coordinator(Agreement agreement, double timeout_s)
+    : agreement_(std::move(agreement)),
       timeout_ns_(static_cast<uint64_t>(timeout_s * 1e9)),
-      ranks_(static_cast<size_t>(agreement_.size)) {
-  moved_ns_ = beat_ns_ = looked_ns_ = now_ns();
-}
+      ranks_(static_cast<size_t>(agreement_.size)) {}
 
 Coordinator::~Coordinator() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Coordinator::run() {
+void Coordinator::run(Fd listener) {
+  if (!gather(std::move(listener))) return;  // and all who had come were told why
+  moved_ns_ = beat_ns_ = looked_ns_ = now_ns();
+  for (Rank& rank : ranks_) rank.heard_ns = moved_ns_;
   while (!all_left()) {
     wait_for_events();
     excuse_pause();
-    Error ignored;  // of accept: the next look tries again
-    (void)port_->look(&ignored);
     serve_ranks();
     watch();
     if (is_over() && now_ns() > verdict_.at_ns + kLinger) return;
   }
 }
 
-void Coordinator::wait_for_events() {
+// The ranks tell all of each other where they run. A rank that was started otherwise, or is gone,
+// does not come again.
+Result<void> Coordinator::gather(Fd listener) {
+  const auto address = local_address(listener);
+  const Terms terms{.where = address ? address->to_string() : "?",
+                    .ranks = static_cast<uint32_t>(agreement_.size),
+                    .limit_ns = timeout_ns_,
+                    .hello_limit_ns = 10 * kSecond};
+  const auto judge = [this](const Caller& caller) -> Result<std::string> {
+    const nlohmann::json hello = parse(caller.blob);
+    const std::string why = disagreement(agreement_, hello, caller.ranks);
+    if (!why.empty()) return fail(Error{Status::kConfig, 0, why});
+    return nlohmann::json{{"host", text_in(hello, "host")}, {"pid", number_in(hello, "pid", 0)}}
+        .dump();
+  };
+  const auto comes_once = [this](const Caller& caller) {
+    return text_in(parse(caller.blob), "token") == agreement_.token;
+  };
+  auto gathered =
+      host_group(terms, std::move(listener), {.judge = judge, .comes_once = comes_once});
+  if (!gathered) return fail(std::move(gathered.error()));
+  for (size_t number = 0; number < ranks_.size(); ++number) {
+    const nlohmann::json at = parse(gathered->blobs[number]);
+    ranks_[number].connection =
+        std::make_unique<Connection>(std::move(gathered->connections[number]));
+    ranks_[number].name = "rank " + std::to_string(number) + " (process " +
+                          std::to_string(number_in(at, "pid", 0)) + " on " + text_in(at, "host") +
+                          ")";
+  }
+  return {};
+}
+
+void Coordinator::wait_for_events() const {
   std::vector<pollfd> fds;
-  port_->add_to(&fds);
   for (const Rank& rank : ranks_) {
     if (!rank.connection) continue;
     const int events = POLLIN | (rank.connection->has_output() ? POLLOUT : 0);
@@ -151,37 +152,6 @@ void Coordinator::excuse_pause() {
   if (away_ns < kPause) return;
   moved_ns_ = std::min(now, moved_ns_ + away_ns);
   for (Rank& rank : ranks_) rank.heard_ns = std::min(now, rank.heard_ns + away_ns);
-  port_->excuse(away_ns);
-}
-
-void Coordinator::admit(Caller* caller, const nlohmann::json& hello) {
-  std::string why = disagreement(agreement_, hello);
-  const int64_t number = number_in(hello, "rank", -1);
-  if (why.empty() && is_over()) why = verdict_.text;
-  if (why.empty() && ranks_[static_cast<size_t>(number)].connection != nullptr) {
-    why = "rank " + std::to_string(number) + " is here already";
-  }
-  if (!why.empty()) {
-    caller->connection.queue(FrameType::kRefused, {{"text", why}});
-    (void)caller->connection.flush();
-    const bool ours = text_in(hello, "token") == agreement_.token;
-    if (!ours) return port_->note_stranger();
-    // A rank of this run that was started otherwise will not come back.
-    return decide({.culprit = static_cast<int>(number),
-                   .text = "rank " + std::to_string(number) + " on " + text_in(hello, "host") +
-                           " was refused: " + why,
-                   .usage = true});
-  }
-  Rank& rank = ranks_[static_cast<size_t>(number)];
-  rank.connection = std::make_unique<Connection>(std::move(caller->connection));
-  rank.connection->allow(kMaxFrameBytes);
-  rank.host = text_in(hello, "host");
-  rank.pid = number_in(hello, "pid", 0);
-  rank.heard_ns = moved_ns_ = now_ns();
-  if (++here_ < ranks_.size()) return;
-  nlohmann::json all = nlohmann::json::array();
-  for (const Rank& one : ranks_) all.push_back({{"host", one.host}, {"pid", one.pid}});
-  broadcast(FrameType::kWelcome, {{"ranks", all}});
 }
 
 void Coordinator::serve_ranks() {
@@ -193,9 +163,7 @@ void Coordinator::serve_ranks() {
     for (const Frame& frame : frames) handle(number, frame);
     if (alive) continue;
     if (!rank.left) {
-      decide({.culprit = static_cast<int>(number),
-              .text = describe(number) + " is gone: " + rank.connection->why() +
-                      " (killed, or crashed)",
+      decide({.text = rank.name + " is gone: " + rank.connection->why() + " (killed, or crashed)",
               .grace_s = kPluginGraceS});
     }
     rank.connection.reset();
@@ -210,9 +178,9 @@ void Coordinator::handle(size_t number, const Frame& frame) {
     case FrameType::kPart:
       return take_part(number, frame.body);
     case FrameType::kHeartbeat: {
-      const auto pulse = static_cast<uint64_t>(number_in(frame.body, "pulse", 0));
-      if (pulse != rank.pulse) moved_ns_ = rank.heard_ns;
-      rank.pulse = pulse;
+      const auto beats = static_cast<uint64_t>(number_in(frame.body, "beats", 0));
+      if (beats != rank.beats) moved_ns_ = rank.heard_ns;
+      rank.beats = beats;
       rank.where = text_in(frame.body, "where");
       return;
     }
@@ -222,8 +190,7 @@ void Coordinator::handle(size_t number, const Frame& frame) {
       rank.left = true;
       return;
     default:
-      return decide({.culprit = static_cast<int>(number),
-                     .text = describe(number) + " sent a message out of order"});
+      return decide({.text = rank.name + " sent a message out of order"});
   }
 }
 
@@ -231,8 +198,7 @@ void Coordinator::handle(size_t number, const Frame& frame) {
 void Coordinator::take_failure(size_t number, const nlohmann::json& body) {
   const bool is_first = reported_.at_ns == 0;
   if (!is_first && !is_consequence(reported_.text)) return;
-  reported_ = {.culprit = static_cast<int>(number),
-               .text = describe(number) + ": " + text_in(body, "text"),
+  reported_ = {.text = ranks_[number].name + ": " + text_in(body, "text"),
                .usage = number_in(body, "usage", 0) != 0,
                .reported = true,
                .at_ns = is_first ? now_ns() : reported_.at_ns};
@@ -242,10 +208,9 @@ void Coordinator::take_part(size_t number, const nlohmann::json& body) {
   Rank& rank = ranks_[number];
   const std::string label = text_in(body, "label");
   if (exchange_.parts == 0) exchange_.label = label;
-  if (rank.has_part || here_ < ranks_.size() || label != exchange_.label ||
+  if (rank.has_part || label != exchange_.label ||
       number_in(body, "number", -1) != static_cast<int64_t>(exchange_.number)) {
-    return decide({.culprit = static_cast<int>(number),
-                   .text = describe(number) + " is at step '" + label + "' while others are at '" +
+    return decide({.text = rank.name + " is at step '" + label + "' while others are at '" +
                            exchange_.label + "'"});
   }
   rank.has_part = true;
@@ -280,31 +245,21 @@ void Coordinator::watch() {
 
 void Coordinator::blame_stall(uint64_t idle_s) {
   const uint64_t now = now_ns();
-  std::string missing, silent, others;
-  int culprit = -1;
-  for (size_t number = 0; number < ranks_.size(); ++number) {
-    Rank& rank = ranks_[number];
-    if (!rank.connection) {
-      add_to_list(&missing, std::to_string(number));
-    } else if (now > rank.heard_ns + std::min(kSilence, timeout_ns_ * 6 / 10)) {
+  std::string silent, others;
+  for (Rank& rank : ranks_) {
+    if (rank.connection && now > rank.heard_ns + std::min(kSilence, timeout_ns_ * 6 / 10)) {
       rank.silent = true;
-      culprit = static_cast<int>(number);
-      add_to_list(&silent, describe(number));
+      silent += (silent.empty() ? "" : ", ") + rank.name;
     } else {
-      others += "\n  " + describe(number) + ": " + rank.where;
+      others += "\n  " + rank.name + ": " + rank.where;
     }
   }
   const std::string idle = std::to_string(idle_s) + " s";
-  if (here_ < ranks_.size()) {
-    return decide({.text = "no rank joined for " + idle + "; missing: rank " + missing + " of " +
-                           std::to_string(ranks_.size()) + port_->summary_of_strangers()});
-  }
   if (silent.empty()) {
     return decide({.text = "nothing has moved for " + idle +
                            " (--timeout) although all ranks are alive:" + others});
   }
-  decide({.culprit = culprit,
-          .text = silent +
+  decide({.text = silent +
                   " has not been heard from (stopped, or its host is gone), and nothing has moved "
                   "for " +
                   idle + " (--timeout)"});
@@ -314,8 +269,7 @@ void Coordinator::decide(Verdict verdict) {
   if (is_over()) return;
   verdict_ = std::move(verdict);
   verdict_.at_ns = now_ns();
-  broadcast(FrameType::kVerdict, {{"culprit", verdict_.culprit},
-                                  {"text", verdict_.text},
+  broadcast(FrameType::kVerdict, {{"text", verdict_.text},
                                   {"usage", verdict_.usage ? 1 : 0},
                                   {"grace_s", verdict_.grace_s},
                                   {"reported", verdict_.reported ? 1 : 0}});
@@ -329,15 +283,8 @@ void Coordinator::broadcast(FrameType type, const nlohmann::json& body) {
   }
 }
 
-std::string Coordinator::describe(size_t number) const {
-  const Rank& rank = ranks_[number];
-  return "rank " + std::to_string(number) + " (process " + std::to_string(rank.pid) + " on " +
-         rank.host + ")";
-}
-
 // After a verdict nobody else is waited for, and no rank that does not answer.
 bool Coordinator::all_left() const {
-  if (!is_over() && here_ < ranks_.size()) return false;
   return std::all_of(ranks_.begin(), ranks_.end(), [this](const Rank& rank) {
     return is_over() ? rank.connection == nullptr || rank.silent : rank.left;
   });

@@ -1,9 +1,10 @@
-// Rank 0's second role: admits the ranks, carries their exchanges, and decides when the run has
-// failed and which rank is to blame.
+// Rank 0's second role: gathers the ranks (rendezvous.h), carries their exchanges, and decides when
+// the run has failed and which rank is to blame.
 //
 // States: gathering (until all ranks are here) -> running -> over, once there is a verdict or all
-// ranks have left. There is one verdict at most, and it ends exchanges for good. Everything is done
-// by one thread of its own; the ranks, rank 0 too, talk to it through member.h.
+// ranks have left. There is one verdict at most, and it ends exchanges for good. Memory: that of a
+// host, then per rank a connection (frames.h) and its part of one exchange. Threads: everything is
+// done by one of its own; the ranks, rank 0 too, talk to it through member.h.
 #pragma once
 
 #include <memory>
@@ -13,7 +14,6 @@
 
 #include "rendezvous/frames.h"
 #include "rendezvous/identity.h"
-#include "rendezvous/lobby.h"
 
 namespace slime::rendezvous {
 
@@ -24,7 +24,8 @@ struct Agreement {
   std::string version;    // of the program
   std::string arguments;  // what of the command line must be alike
 };
-nlohmann::json to_json(const Agreement& agreement);
+// What a rank says of itself when it comes.
+nlohmann::json hello_of(const Agreement& agreement);
 
 class Coordinator {
  public:
@@ -35,33 +36,22 @@ class Coordinator {
 
  private:
   struct Rank {
-    std::unique_ptr<Connection> connection;  // null: not here yet, or gone
-    std::string host;
-    int64_t pid = 0;
+    std::unique_ptr<Connection> connection;  // null: gone
+    std::string name;                        // for sentences
     uint64_t heard_ns = 0;
-    uint64_t pulse = 0;
+    uint64_t beats = 0;
     std::string where;
     bool has_part = false;
     nlohmann::json part;
     bool left = false;
     bool silent = false;  // when the verdict was found
   };
-  struct Caller : Visitor {
-    explicit Caller(Accepted accepted) : connection(std::move(accepted.fd)) {
-      peer = accepted.peer;
-    }
-    int fd() const { return connection.fd(); }
-    void abort() { connection.abort(); }
-    Connection connection;
-  };
-  class Port;
   struct Exchange {
     uint64_t number = 0;
     size_t parts = 0;  // that have come
     std::string label;
   };
   struct Verdict {
-    int culprit = -1;
     std::string text;
     bool usage = false;
     int grace_s = 0;        // how long ranks may go on, so that plugins can say how they saw it
@@ -69,11 +59,11 @@ class Coordinator {
     uint64_t at_ns = 0;     // 0: none
   };
 
-  Coordinator(Fd listener, Agreement agreement, double timeout_s);
-  void run();
-  void wait_for_events();
+  Coordinator(Agreement agreement, double timeout_s);
+  void run(Fd listener);
+  Result<void> gather(Fd listener);
+  void wait_for_events() const;
   void excuse_pause();
-  void admit(Caller* caller, const nlohmann::json& hello);
   void serve_ranks();
   void handle(size_t rank, const Frame& frame);
   void take_part(size_t rank, const nlohmann::json& body);
@@ -83,15 +73,12 @@ class Coordinator {
   void blame_stall(uint64_t idle_s);
   void decide(Verdict verdict);
   void broadcast(FrameType type, const nlohmann::json& body);
-  std::string describe(size_t rank) const;
   bool is_over() const { return verdict_.at_ns != 0; }
   bool all_left() const;
 
-  std::unique_ptr<Port> port_;
   const Agreement agreement_;
   const uint64_t timeout_ns_;
   std::vector<Rank> ranks_;
-  size_t here_ = 0;  // ranks that have come
   Exchange exchange_;
   uint64_t moved_ns_ = 0, beat_ns_ = 0, looked_ns_ = 0;
   Verdict reported_;  // of the first rank that reported a failure: decided a little later

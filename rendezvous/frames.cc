@@ -33,12 +33,6 @@ bool Connection::fail_with(std::string why) {
   return false;
 }
 
-bool Connection::fail_with_errno() {
-  const Error error = system_error(errno, "control connection");
-  was_reset_ = is_abort(error);
-  return fail_with(strerror(error.code));
-}
-
 void Connection::queue(FrameType type, const nlohmann::json& body) {
   // Texts come from plugins and host names: bad UTF-8 is replaced, not thrown at us.
   const std::string text = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -54,7 +48,7 @@ bool Connection::flush() {
         send(fd_.get(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) return true;
-    if (sent < 0) return fail_with_errno();
+    if (sent < 0) return fail_with(strerror(errno));
     sent_ += static_cast<size_t>(sent);
   }
   out_.clear();
@@ -68,7 +62,7 @@ bool Connection::receive(std::vector<Frame>* frames) {
     const ssize_t got = recv(fd_.get(), chunk, sizeof chunk, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return true;
-    if (got < 0) return fail_with_errno();
+    if (got < 0) return fail_with(strerror(errno));
     if (got == 0) return fail_with("its control connection ended");
     in_.append(chunk, static_cast<size_t>(got));
     if (!parse(frames)) return false;
@@ -82,7 +76,7 @@ bool Connection::parse(std::vector<Frame>* frames) {
   while (in_.size() - start >= sizeof(FrameHeader)) {
     FrameHeader header;
     std::memcpy(&header, in_.data() + start, sizeof header);
-    if (header.magic != kFrameMagic || header.type < static_cast<uint32_t>(FrameType::kHello) ||
+    if (header.magic != kFrameMagic || header.type < static_cast<uint32_t>(FrameType::kPart) ||
         header.type > static_cast<uint32_t>(FrameType::kFarewell)) {
       return fail_with("it does not speak slime-perf's control protocol");
     }

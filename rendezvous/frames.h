@@ -1,6 +1,9 @@
-// One control connection between rank 0's coordinator and a rank: framed JSON, non-blocking.
-// Everything that arrives is validated: magic, type, length, JSON. A connection that has ended or
-// broken stays so, and why() says how. Thread rules: one call at a time.
+// One control connection between rank 0's coordinator and a rank, once they have met
+// (rendezvous.h): framed JSON, non-blocking. Everything that arrives is validated: magic, type,
+// length, JSON.
+//
+// States: open -> ended or broken, which is final; why() says how. Memory: one frame of at most
+// max_body_bytes that is arriving, and what is queued. Threads: one call at a time.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +17,6 @@
 namespace slime::rendezvous {
 
 enum class FrameType : uint32_t {
-  kHello = 1,      // rank -> coordinator: which rank I am
-  kWelcome = 2,    // coordinator -> rank: all are here
-  kRefused = 3,    // coordinator -> rank: why you are not one of us
   kPart = 4,       // rank -> coordinator: my part of exchange number k
   kWhole = 5,      // coordinator -> ranks: the parts of all
   kHeartbeat = 6,  // both ways
@@ -43,14 +43,15 @@ struct Frame {
   nlohmann::json body;
 };
 
+// Large enough for the parts of 1024 ranks.
+inline constexpr size_t kMaxFrameBytes = 64 << 20;
+
 class Connection {
  public:
-  explicit Connection(Fd fd, size_t max_body_bytes = 4096)
+  explicit Connection(Fd fd, size_t max_body_bytes = kMaxFrameBytes)
       : fd_(std::move(fd)), max_body_bytes_(max_body_bytes) {}
 
   int fd() const { return fd_.get(); }
-  // Strangers get little room; a rank that has said hello gets more.
-  void allow(size_t max_body_bytes) { max_body_bytes_ = max_body_bytes; }
 
   void queue(FrameType type, const nlohmann::json& body);
   bool has_output() const { return sent_ < out_.size(); }
@@ -59,23 +60,16 @@ class Connection {
   bool flush();
   bool receive(std::vector<Frame>* frames);
   const std::string& why() const { return why_; }
-  bool was_reset() const { return was_reset_; }  // "not now", see abort_connection()
-  void abort() { abort_connection(std::move(fd_)); }
 
  private:
   bool parse(std::vector<Frame>* frames);
   bool fail_with(std::string why);
-  bool fail_with_errno();
 
   Fd fd_;
-  size_t max_body_bytes_;
+  const size_t max_body_bytes_;
   std::string in_, out_;
   size_t sent_ = 0;
   std::string why_;
-  bool was_reset_ = false;
 };
-
-// Large enough for the parts of 1024 ranks.
-inline constexpr size_t kMaxFrameBytes = 64 << 20;
 
 }  // namespace slime::rendezvous

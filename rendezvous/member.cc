@@ -6,30 +6,28 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 
 #include "base/clock.h"
 #include "base/process.h"
-#include "rendezvous/connect.h"
+#include "rendezvous/rendezvous.h"
 
 namespace slime::rendezvous {
 namespace {
 
 constexpr uint64_t kSecond = 1000000000;
 constexpr int kTickMs = 250;
-constexpr uint64_t kRetryMs = 100;
 constexpr auto kVerdictWait = std::chrono::seconds(5);
 
 uint64_t now_ns() { return SteadyClock::instance().now_ns(); }
 
-std::vector<SocketAddress> resolve(const Identity& identity, std::string* why) {
+// The name of rank 0's host may have several addresses: each attempt takes the next one. It is
+// resolved each time, as it may become known later than we ask.
+Result<SocketAddress> address_of(const Identity& identity, size_t attempt) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const int code = getaddrinfo(identity.host.c_str(), nullptr, &hints, &found);
-  if (code != 0) *why = gai_strerror(code);
   std::vector<SocketAddress> addresses;
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
     auto address = SocketAddress::from_sockaddr(one->ai_addr, one->ai_addrlen);
@@ -38,37 +36,9 @@ std::vector<SocketAddress> resolve(const Identity& identity, std::string* why) {
     addresses.push_back(*address);
   }
   if (found != nullptr) freeaddrinfo(found);
-  return addresses;
-}
-
-Result<Fd> connect_once(const SocketAddress& address, uint64_t deadline_ns) {
-  auto fd = start_connect(address);
-  if (!fd) return fd;
-  Error error;
-  const Status status = connect_until(SteadyClock::instance(), deadline_ns, *fd, address, &error);
-  if (status == Status::kOk) return fd;
-  if (status != Status::kAgain) return fail(std::move(error));
-  return fail(make_error(Status::kTimeout, 0, "no answer from %s", address.to_string().c_str()));
-}
-
-// Rank 0 may start later than we do, so a refusal is tried again until the deadline; not where it
-// `was_there`, as it does not start twice.
-Result<Fd> reach(const Identity& identity, uint64_t deadline, bool was_there) {
-  std::string why = "it has no address";
-  do {
-    bool nobody = true;
-    for (const SocketAddress& address : resolve(identity, &why)) {
-      auto fd = connect_once(address, std::min(deadline, now_ns() + 10 * kSecond));
-      if (fd) return fd;
-      why = fd.error().what;
-      nobody = nobody && fd.error().code == ECONNREFUSED;
-    }
-    if (was_there && nobody) break;
-    usleep(kRetryMs * 1000);
-  } while (now_ns() < deadline);
-  return fail(make_error(Status::kTimeout, 0, "rank %d cannot reach rank 0 at %s:%u%s: %s",
-                         identity.rank, identity.host.c_str(), identity.port,
-                         identity.port_source.c_str(), why.c_str()));
+  if (!addresses.empty()) return addresses[attempt % addresses.size()];
+  const char* const why = code != 0 ? gai_strerror(code) : "it has no address";
+  return fail(make_error(Status::kConfig, 0, "%s", why));
 }
 
 std::vector<nlohmann::json> list_in(const nlohmann::json& body, const char* key) {
@@ -87,33 +57,32 @@ std::string host_name() {
 }  // namespace
 
 Result<std::unique_ptr<Member>> Member::join(const Identity& identity, const Agreement& agreement,
-                                             double timeout_s, Pulse* pulse,
+                                             double timeout_s, Heartbeat* heartbeat,
                                              std::function<void()> tick) {
-  const uint64_t deadline = now_ns() + static_cast<uint64_t>(timeout_s * 1e9);
-  auto fd = reach(identity, deadline, false);
-  if (!fd) return fail(fd.error());
-  std::unique_ptr<Member> member(
-      new Member(Connection(std::move(*fd), kMaxFrameBytes), timeout_s, pulse, std::move(tick)));
-  nlohmann::json hello = to_json(agreement);
-  hello["rank"] = identity.rank;
+  const Terms terms{
+      .where = identity.host + ":" + std::to_string(identity.port) + identity.port_source,
+      .rank = static_cast<uint32_t>(identity.rank),
+      .ranks = static_cast<uint32_t>(identity.size),
+      .limit_ns = static_cast<uint64_t>(timeout_s * 1e9),
+      .grace_ns = 10 * kSecond};
+  nlohmann::json hello = hello_of(agreement);
   hello["host"] = host_name();
   hello["pid"] = getpid();
-  // The coordinator gives up first and says who is missing; this limit is for a lost coordinator.
-  const auto ask = [&] {
-    member->connection_.queue(FrameType::kHello, hello);
-    return member->wait_for_welcome(timeout_s + 10);
-  };
-  auto welcome = ask();
-  // A reset is no answer: strangers took this place at rank 0's port before the hello was there.
-  while (!welcome && member->connection_.was_reset() && member->heard_ns_ == 0 &&
-         now_ns() < deadline) {
-    usleep(kRetryMs * 1000);
-    fd = reach(identity, deadline, true);
-    if (!fd) break;
-    member->connection_ = Connection(std::move(*fd), kMaxFrameBytes);
-    welcome = ask();
+  auto gathered = join_group(
+      terms, hello.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+      [&identity](size_t attempt) { return address_of(identity, attempt); }, Dialer::Retry::kAll);
+  if (!gathered) {
+    Error& error = gathered.error();  // numbers of ranks are of the command line
+    if (error.status == Status::kInvalid) error.status = Status::kConfig;
+    return fail(std::move(error));
   }
-  if (!welcome) return fail(welcome.error());
+  std::vector<RankInfo> ranks;
+  for (const std::string& blob : gathered->blobs) {
+    const auto rank = nlohmann::json::parse(blob, nullptr, false);
+    ranks.push_back({text_in(rank, "host"), number_in(rank, "pid", 0)});
+  }
+  std::unique_ptr<Member> member(new Member(std::move(gathered->connections[0]), std::move(ranks),
+                                            timeout_s, heartbeat, std::move(tick)));
   auto thread =
       start_thread("the thread of the control connection", [raw = member.get()] { raw->run(); });
   if (!thread) return fail(thread.error());
@@ -121,59 +90,20 @@ Result<std::unique_ptr<Member>> Member::join(const Identity& identity, const Agr
   return member;
 }
 
-Member::Member(Connection connection, double timeout_s, Pulse* pulse, std::function<void()> tick)
-    : pulse_(pulse),
+Member::Member(Fd fd, std::vector<RankInfo> ranks, double timeout_s, Heartbeat* heartbeat,
+               std::function<void()> tick)
+    : heartbeat_(heartbeat),
       tick_(std::move(tick)),
       timeout_ns_(static_cast<uint64_t>(timeout_s * 1e9)),
       wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      connection_(std::move(connection)) {}
+      ranks_(std::move(ranks)),
+      connection_(std::move(fd)),
+      heard_ns_(now_ns()) {}
 
 Member::~Member() {
   if (!thread_.joinable()) return;
   leave();
   thread_.join();
-}
-
-Result<void> Member::wait_for_welcome(double timeout_s) {
-  const uint64_t deadline = now_ns() + static_cast<uint64_t>(timeout_s * 1e9);
-  uint64_t beat = now_ns();
-  while (now_ns() < deadline) {
-    std::vector<Frame> frames;
-    const bool alive = connection_.flush() && connection_.receive(&frames);
-    if (!frames.empty()) heard_ns_ = now_ns();
-    for (const Frame& frame : frames) {
-      const auto welcomed = welcomed_by(frame);
-      if (!welcomed) return fail(welcomed.error());
-      if (*welcomed) return {};
-    }
-    if (!alive) {
-      return fail(make_error(Status::kRemote, 0, "rank 0 is gone: %s", connection_.why().c_str()));
-    }
-    if (now_ns() > beat + kSecond) {
-      beat = now_ns();
-      connection_.queue(FrameType::kHeartbeat, {{"pulse", 0}, {"where", "joining"}});
-    }
-    pollfd wait{connection_.fd(), POLLIN, 0};
-    (void)poll(&wait, 1, kTickMs);
-  }
-  return fail(make_error(Status::kTimeout, 0, "rank 0 did not answer for %.0f s", timeout_s));
-}
-
-// True: all ranks are here. False: the frame says nothing about that.
-Result<bool> Member::welcomed_by(const Frame& frame) {
-  const std::string text = text_in(frame.body, "text");
-  if (frame.type == FrameType::kRefused) {
-    return fail(make_error(Status::kConfig, 0, "rank 0 refused us: %s", text.c_str()));
-  }
-  if (frame.type == FrameType::kVerdict) {
-    const bool usage = number_in(frame.body, "usage", 0) != 0;
-    return fail(Error{usage ? Status::kConfig : Status::kRemote, 0, text});
-  }
-  if (frame.type != FrameType::kWelcome) return false;
-  for (const auto& rank : list_in(frame.body, "ranks")) {
-    ranks_.push_back({text_in(rank, "host"), number_in(rank, "pid", 0)});
-  }
-  return true;
 }
 
 void Member::run() {
@@ -216,7 +146,7 @@ void Member::serve() {
   if (now > beat_ns_ + kSecond) {
     beat_ns_ = now;
     connection_.queue(FrameType::kHeartbeat,
-                      {{"pulse", pulse_->count()}, {"where", pulse_->where()}});
+                      {{"beats", heartbeat_->count()}, {"where", heartbeat_->where()}});
     (void)connection_.flush();
   }
 }
@@ -260,7 +190,7 @@ Result<std::vector<nlohmann::json>> Member::exchange(const char* label, nlohmann
   changed_.wait(lock, [this] { return has_whole_ || failed_; });
   if (!has_whole_) return fail(verdict_);
   ++exchange_;
-  pulse_->beat();
+  heartbeat_->beat();
   return std::move(whole_);
 }
 

@@ -1,9 +1,10 @@
 // A rank's connection to the coordinator: exchanges, heartbeats, and the verdict when the run has
 // failed anywhere.
 //
-// States: joined -> (exchanges) -> failed, once there is a verdict, or leaving. After join() a
-// thread of its own keeps the connection alive while the rank computes; the mutex guards what both
-// threads use, the atomics may be read by any thread. A verdict is final: the first one counts.
+// States: joined -> (exchanges) -> failed, once there is a verdict, or leaving. Invariant: a
+// verdict is final, and the first one counts. Threads: after join() one of its own keeps the
+// connection alive while the rank computes; the mutex guards what both use, the atomics may be read
+// by any.
 #pragma once
 
 #include <atomic>
@@ -16,7 +17,7 @@
 #include <vector>
 
 #include "rendezvous/coordinator.h"
-#include "rendezvous/pulse.h"
+#include "rendezvous/heartbeat.h"
 
 namespace slime::rendezvous {
 
@@ -29,7 +30,7 @@ class Member {
  public:
   // Waits for all ranks. `tick` is called about four times a second, from the member's thread.
   static Result<std::unique_ptr<Member>> join(const Identity& identity, const Agreement& agreement,
-                                              double timeout_s, Pulse* pulse,
+                                              double timeout_s, Heartbeat* heartbeat,
                                               std::function<void()> tick);
   ~Member();
 
@@ -51,20 +52,19 @@ class Member {
   void leave();
 
  private:
-  Member(Connection connection, double timeout_s, Pulse* pulse, std::function<void()> tick);
-  Result<void> wait_for_welcome(double timeout_s);
-  Result<bool> welcomed_by(const Frame& frame);
+  Member(Fd fd, std::vector<RankInfo> ranks, double timeout_s, Heartbeat* heartbeat,
+         std::function<void()> tick);
   void run();
   void serve();
   void handle(const Frame& frame);
   void set_verdict(const std::string& text, bool usage = false, int grace_s = 0);
   void wake();
 
-  Pulse* const pulse_;
+  Heartbeat* const heartbeat_;
   const std::function<void()> tick_;
   const uint64_t timeout_ns_;
   Fd wake_;
-  std::vector<RankInfo> ranks_;
+  const std::vector<RankInfo> ranks_;
   std::atomic<bool> failed_{false}, stop_{false}, reported_{false};
 
   mutable std::mutex mutex_;  // guards what follows

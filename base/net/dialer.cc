@@ -1,24 +1,44 @@
 #include "base/net/dialer.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace slime {
 
-Dialer::Dialer(const SocketAddress& peer, const Options& options)
-    : peer_(peer), options_(options), source_(options.source ? *options.source : SocketAddress()) {}
+Dialer::Dialer(Peers peers, const Options& options)
+    : peers_(std::move(peers)),
+      options_(options),
+      retry_(options.retry),
+      source_(options.source ? *options.source : SocketAddress()) {}
 
 Status Dialer::progress(uint64_t now_ns, Error* error) {
   if (!fd_) {
     if (now_ns < try_at_ns_) return Status::kAgain;
-    auto fd = start_connect(peer_, options_.source ? &source_ : nullptr, options_.buffer_bytes);
-    if (!fd) {
-      *error = std::move(fd.error());
-      return again(now_ns, error);
-    }
-    fd_ = std::move(*fd);
+    began_ns_ = now_ns;
+    if (connect(error) != Status::kOk) return again(now_ns, error);
   }
   const Status status = finish_connect(fd_, peer_, error);
-  return status == Status::kOk || status == Status::kAgain ? status : again(now_ns, error);
+  if (status == Status::kOk) return status;
+  if (status == Status::kAgain) {
+    if (now_ns - began_ns_ < options_.try_ns) return status;
+    *error =
+        make_error(Status::kTimeout, ETIMEDOUT, "no answer from %s", peer_.to_string().c_str());
+  }
+  return again(now_ns, error);
+}
+
+Status Dialer::connect(Error* error) {
+  auto peer = peers_(attempts_++);
+  if (peer) peer_ = *peer;
+  auto fd = peer ? start_connect(peer_, options_.source ? &source_ : nullptr, options_.buffer_bytes)
+                 : Result<Fd>(fail(std::move(peer.error())));
+  if (fd) {
+    fd_ = std::move(*fd);
+    return Status::kOk;
+  }
+  *error = std::move(fd.error());
+  return error->status;
 }
 
 Status Dialer::again(uint64_t now_ns, Error* error) {
@@ -29,6 +49,11 @@ Status Dialer::again(uint64_t now_ns, Error* error) {
   return Status::kAgain;
 }
 
+void Dialer::stay() {
+  peers_ = [peer = peer_](size_t /*attempt*/) -> Result<SocketAddress> { return peer; };
+  retry_ = std::min(retry_, Retry::kUnreachable);
+}
+
 bool Dialer::may_pass(const Error& error) const {
   if (is_abort(error)) return true;
   switch (error.code) {
@@ -36,11 +61,11 @@ bool Dialer::may_pass(const Error& error) const {
     case ENETUNREACH:
     case ENETDOWN:
     case ETIMEDOUT:
-      return options_.retry >= Retry::kUnreachable;
+      return retry_ >= Retry::kUnreachable;
     case ECONNREFUSED:
-      return options_.retry >= Retry::kRefusals;
+      return retry_ >= Retry::kRefusals;
     default:
-      return false;
+      return retry_ == Retry::kAll;
   }
 }
 

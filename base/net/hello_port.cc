@@ -10,6 +10,10 @@ Status HelloPort::look(const Fd& listener, uint64_t now_ns, Error* error) {
   return accept_visitors(listener, now_ns, error);
 }
 
+void HelloPort::add_to(std::vector<pollfd>* waited) const {
+  for (const Caller& caller : callers_) waited->push_back({caller.fd.get(), POLLIN, 0});
+}
+
 std::vector<Visit> HelloPort::visits() const {
   std::vector<Visit> all;
   for (const Caller& caller : callers_) all.push_back({caller.from, caller.since_ns});
@@ -43,10 +47,10 @@ bool HelloPort::settle(Caller& caller) {
   Error error;
   const Status status = exchange(caller, &error);
   std::optional<std::string> why;
-  if (status == Status::kOk) {
-    why = accept(caller);
-  } else if (const char* refusal = refuse_begun(caller.said())) {
+  if (const char* refusal = refuse_begun(caller.said())) {
     why = refusal;  // decided by the first bytes, without a wait for the rest
+  } else if (status == Status::kOk) {
+    why = accept(caller);
   } else if (status != Status::kAgain) {
     why = std::move(error.what);
   } else if (now_ns_ >= caller.since_ns + limit_ns_) {

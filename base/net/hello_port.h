@@ -13,6 +13,8 @@
 // thread, or several under the owner's mutex.
 #pragma once
 
+#include <poll.h>
+
 #include <cstddef>
 #include <deque>
 #include <optional>
@@ -51,13 +53,15 @@ class HelloPort : private VisitorPort {
   // Accepts the callers that wait at `listener`, and reads the bytes that all callers have sent.
   // kAgain: more callers wait in the backlog. An error comes from the listener.
   Status look(const Fd& listener, uint64_t now_ns, Error* error);
+  // The callers' connections, for who waits until one of them says something.
+  void add_to(std::vector<pollfd>* waited) const;
 
  private:
   // The port's first message to a caller; empty: none.
   virtual Result<std::vector<std::byte>> open() { return std::vector<std::byte>(); }
   // The reason why no hello begins with these bytes; nullptr: a hello may.
   virtual const char* refuse_begun(std::span<const std::byte> /*said*/) const { return nullptr; }
-  // Checks a complete hello. nullopt: the owner has taken the caller's connection. Otherwise the
+  // Checks a complete hello whose first bytes were not refused. nullopt: the owner has taken the caller's connection. Otherwise the
   // reason why the caller is a stranger.
   virtual std::optional<std::string> accept(Caller& caller) = 0;
   // Logs a stranger, at most one a second. `more` ends the line: it counts strangers without a

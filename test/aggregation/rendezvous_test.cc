@@ -5,8 +5,9 @@
 #include <random>
 #include <thread>
 
-#include "aggregation/rendezvous.h"
+#include "aggregation/introduction.h"
 #include "base/net/visitors.h"
+#include "rendezvous/messages.h"
 #include "test/aggregation/support.h"
 #include "test/support/manual_clock.h"
 #include "test/support/strangers.h"
@@ -28,25 +29,40 @@ SecretKey key_of(const std::string& text) {
   return SecretKey::from_bytes(std::as_bytes(std::span(text))).value();
 }
 
+using rendezvous::Answer;
+using rendezvous::bytes_of;
+using rendezvous::Greeting;
+using rendezvous::Hello;
+using rendezvous::Terms;
 using test::ManualClock;
+
+// A hello without a key.
+Hello hello_of(const Introduction& introduction) {
+  Hello hello;
+  hello.rank = introduction.rank;
+  hello.ranks = introduction.ranks;
+  hello.blob_bytes = sizeof introduction;
+  std::ranges::copy(bytes_of(introduction), hello.blob.begin());
+  return hello;
+}
 
 class Rendezvous : public testing::Test {
  protected:
   static constexpr uint64_t kMinuteNs = 60'000'000'000, kHourNs = 60 * kMinuteNs;
 
   // Long: what must happen in time happens. Who is to be late has a clock of its own.
-  MeetingPoint meeting(const Clock& clock = SteadyClock::instance()) const {
-    return {.address = address_,
-            .key = {},
-            .deadline_ns = clock.now_ns() + kMinuteNs,
-            .patience_ns = kMinuteNs,
-            .clock = clock};
+  static Terms meeting(const Clock& clock = SteadyClock::instance()) {
+    return {
+        .where = {}, .key = {}, .limit_ns = kMinuteNs, .hello_limit_ns = kMinuteNs, .clock = clock};
+  }
+  Result<std::vector<Introduction>> meet_there(const Terms& terms, const Introduction& own) const {
+    return meet(terms, address_, own);
   }
   // Rank 0 in the background; `rest` meanwhile.
-  Result<std::vector<Introduction>> host(const MeetingPoint& where, uint32_t ranks,
+  Result<std::vector<Introduction>> host(const Terms& terms, uint32_t ranks,
                                          const std::function<void()>& rest) const {
     Result<std::vector<Introduction>> met = fail(Error{});
-    std::thread thread([&] { met = gather_ranks(where, introduction_of(0, ranks)); });
+    std::thread thread([&] { met = meet_there(terms, introduction_of(0, ranks)); });
     rest();
     thread.join();
     return met;
@@ -81,6 +97,15 @@ class Rendezvous : public testing::Test {
     Error error;
     EXPECT_EQ(send_message(fd, bytes_of(message), &done, &error), Status::kOk) << error.what;
   }
+  // The reason in the answer that comes next.
+  static std::string refusal_on(const Fd& fd) {
+    Answer answer;
+    EXPECT_TRUE(receive(fd, &answer));
+    EXPECT_EQ(answer.outcome, rendezvous::Outcome::kRefused);
+    std::string reason;
+    for (char c = 0; reason.size() < answer.bytes && receive(fd, &c);) reason += c;
+    return reason;
+  }
   static void expect_fails(const Result<std::vector<Introduction>>& met, const std::string& part) {
     ASSERT_FALSE(met);
     EXPECT_NE(met.error().what.find(part), std::string::npos) << met.error().what;
@@ -95,8 +120,7 @@ TEST_F(Rendezvous, AllGetAllCards) {
   each_rank(4, [&](uint32_t rank) {
     // Rank 0 last: the others try until it is there.
     if (rank == 0) usleep(200'000);
-    met[rank] = rank == 0 ? gather_ranks(meeting(), introduction_of(0, 4))
-                          : join_rank_0(meeting(), introduction_of(rank, 4));
+    met[rank] = meet_there(meeting(), introduction_of(rank, 4));
   });
   for (const auto& cards : met) {
     ASSERT_TRUE(cards) << cards.error().what;
@@ -114,11 +138,11 @@ TEST_F(Rendezvous, StrangersChangeNothing) {
   std::mt19937 random(7);
   Result<std::vector<Introduction>> joined = fail(Error{});
   ManualClock clock;
-  MeetingPoint impatient = meeting(clock);
-  impatient.deadline_ns += kHourNs;
-  impatient.patience_ns = kPatienceNs;
+  Terms impatient = meeting(clock);
+  impatient.limit_ns += kHourNs;
+  impatient.hello_limit_ns = kPatienceNs;
   const auto not_in_time = [this] {
-    return log_.count(LogLevel::kWarning, "did not say who it is in time");
+    return log_.count(LogLevel::kWarning, "no whole hello in time");
   };
   const auto met = host(impatient, 2, [&] {
     std::vector<Fd> silent;
@@ -135,16 +159,20 @@ TEST_F(Rendezvous, StrangersChangeNothing) {
       Error error;
       (void)send_message(garbage, bytes, &done, &error);
     }
-    Joining other_version;
-    other_version.prefix.version = 2;
-    other_version.introduction = introduction_of(1, 2);
+    Hello other_version = hello_of(introduction_of(1, 2));
+    other_version.prefix.version = 1;
     send(visit(), other_version);
-    Joining other_card;
-    other_card.introduction = introduction_of(1, 2);
-    other_card.introduction.magic = 5;
-    send(visit(), other_card);
+    Introduction other_card = introduction_of(1, 2);
+    other_card.magic = 5;
+    send(visit(), hello_of(other_card));
+    Hello too_long = hello_of(introduction_of(1, 2));
+    too_long.blob_bytes = ~0u;
+    send(visit(), too_long);
+    Hello too_short = hello_of(introduction_of(1, 2));
+    --too_short.blob_bytes;
+    send(visit(), too_short);
     clock.pass(VisitorPort::kGraceNs);  // a rank may have the place of a silent one now
-    joined = join_rank_0(meeting(), introduction_of(1, 2));
+    joined = meet_there(meeting(), introduction_of(1, 2));
   });
   ASSERT_TRUE(met) << met.error().what;
   ASSERT_TRUE(joined) << joined.error().what;
@@ -155,12 +183,12 @@ TEST_F(Rendezvous, StrangersChangeNothing) {
 TEST_F(Rendezvous, ManyStrangersDoNotDelayARank) {
   test::Strangers strangers;
   SLIME_NEEDS_MANY(strangers);
-  MeetingPoint patient = meeting();
-  patient.patience_ns = kHourNs;
+  Terms patient = meeting();
+  patient.hello_limit_ns = kHourNs;
   const auto met = host(patient, 2, [&] {
     const Fd first = visit();
     strangers.come(address_, test::Strangers::kMany);
-    EXPECT_TRUE(join_rank_0(meeting(), introduction_of(1, 2)));
+    EXPECT_TRUE(meet_there(meeting(), introduction_of(1, 2)));
   });
   EXPECT_TRUE(met) << met.error().what;
   EXPECT_LE(log_.count(LogLevel::kWarning, "turned away"), 60u) << "one line a second";
@@ -173,11 +201,8 @@ TEST_F(Rendezvous, StrangersAreInTheErrorOfARankThatNeverCame) {
       const Fd garbage = visit();
       Greeting greeting;
       EXPECT_TRUE(receive(garbage, &greeting));
-      Joining joining;
-      joining.prefix.magic = 1;
-      send(garbage, joining);
-      Verdict verdict;
-      EXPECT_TRUE(receive(garbage, &verdict));
+      send(garbage, hello_of(introduction_of(1, 3)));
+      EXPECT_NE(refusal_on(garbage).find("1 of 3"), std::string::npos);
     }
     clock.pass(kMinuteNs);
   });
@@ -192,15 +217,10 @@ TEST_F(Rendezvous, ARankThatGoesAwayMayComeAgain) {
       const Fd first = visit();
       Greeting greeting;
       EXPECT_TRUE(receive(first, &greeting));
-      Joining joining;
-      joining.introduction = introduction_of(1, 3);  // and is turned away, so rank 1 is free
-      send(first, joining);
-      Verdict verdict;
-      EXPECT_TRUE(receive(first, &verdict));
-      EXPECT_EQ(verdict.introductions, 0u);
-      EXPECT_NE(std::string(verdict.reason.data()).find("1 of 3"), std::string::npos);
+      send(first, hello_of(introduction_of(1, 3)));  // and is turned away, so rank 1 is free
+      EXPECT_NE(refusal_on(first).find("1 of 3"), std::string::npos);
     }
-    joined = join_rank_0(meeting(), introduction_of(1, 2));
+    joined = meet_there(meeting(), introduction_of(1, 2));
   });
   EXPECT_TRUE(met) << met.error().what;
   EXPECT_TRUE(joined) << joined.error().what;
@@ -211,16 +231,13 @@ TEST_F(Rendezvous, ARankThatDiesWhileOthersAreAwaitedMayComeAgain) {
   const auto met = host(meeting(), 3, [&] {
     {
       const Fd first = visit();
-      Joining joining;
-      joining.introduction = introduction_of(1, 3);
-      send(first, joining);
+      send(first, hello_of(introduction_of(1, 3)));
       usleep(100'000);
     }
     for (int i = 0; i < 6000 && log_.count(LogLevel::kWarning, "went away again") == 0; ++i) {
       usleep(10'000);
     }
-    each_rank(2,
-              [&](uint32_t i) { joined[i] = join_rank_0(meeting(), introduction_of(i + 1, 3)); });
+    each_rank(2, [&](uint32_t i) { joined[i] = meet_there(meeting(), introduction_of(i + 1, 3)); });
   });
   EXPECT_TRUE(met) << met.error().what;
   for (const auto& cards : joined) EXPECT_TRUE(cards) << cards.error().what;
@@ -232,7 +249,7 @@ TEST_F(Rendezvous, NamesWhoIsMissingAndWhoIsThereTwice) {
   Result<std::vector<Introduction>> joined[2] = {fail(Error{}), fail(Error{})};
   const auto met = host(meeting(clock), 4, [&] {
     each_rank(2, [&](uint32_t i) {
-      joined[i] = join_rank_0(meeting(), introduction_of(2, 4));
+      joined[i] = meet_there(meeting(), introduction_of(2, 4));
       clock.pass(kMinuteNs);
     });
   });
@@ -248,7 +265,7 @@ TEST_F(Rendezvous, NamesWhoIsMissingAndWhoIsThereTwice) {
 TEST_F(Rendezvous, NumbersOfRanksMustAgree) {
   ManualClock clock;
   const auto met = host(meeting(clock), 2, [&] {
-    const auto joined = join_rank_0(meeting(), introduction_of(1, 3));
+    const auto joined = meet_there(meeting(), introduction_of(1, 3));
     clock.pass(kMinuteNs);
     expect_fails(joined, "rank 1 of 3, and rank 0 says there are 2");
     EXPECT_EQ(joined.error().status, Status::kInvalid);
@@ -261,21 +278,21 @@ TEST_F(Rendezvous, KeysMustAgree) {
   if (auto loaded = load_hmac(); !loaded) GTEST_SKIP() << loaded.error().what;
   const SecretKey right = key_of("0123456789abcdef0123456789abcdef");
   const SecretKey wrong = key_of("fedcba9876543210fedcba9876543210");
-  MeetingPoint keyed = meeting(), other = meeting(), good = meeting();
+  Terms keyed = meeting(), other = meeting(), good = meeting();
   keyed.key = good.key = right;
   other.key = wrong;
   Result<std::vector<Introduction>> joined = fail(Error{});
   const auto met = host(keyed, 2, [&] {
-    expect_fails(join_rank_0(meeting(), introduction_of(1, 2)),
+    expect_fails(meet_there(meeting(), introduction_of(1, 2)),
                  "rank 0 at " + address_.to_string() + " has a key, and rank 1 has none");
-    expect_fails(join_rank_0(other, introduction_of(1, 2)), "does not have our key");
-    joined = join_rank_0(good, introduction_of(1, 2));
+    expect_fails(meet_there(other, introduction_of(1, 2)), "does not have our key");
+    joined = meet_there(good, introduction_of(1, 2));
   });
   EXPECT_TRUE(met) << met.error().what;
   EXPECT_TRUE(joined) << joined.error().what;
   ManualClock clock;
   const auto open = host(meeting(clock), 2, [&] {
-    expect_fails(join_rank_0(keyed, introduction_of(1, 2)), "has no key, and rank 1 has one");
+    expect_fails(meet_there(keyed, introduction_of(1, 2)), "has no key, and rank 1 has one");
     clock.pass(kMinuteNs);
   });
   expect_fails(open, "rank 1 of 2 did not come in time");
@@ -288,9 +305,9 @@ class FalseHost : public Rendezvous {
                                             const SecretKey& key = {}) {
     const Fd listener = listen_on(address_).value();
     Result<std::vector<Introduction>> joined = fail(Error{});
-    MeetingPoint where = meeting(clock_);
-    where.key = key;
-    std::thread guest([&] { joined = join_rank_0(where, introduction_of(1, 3)); });
+    Terms terms = meeting(clock_);
+    terms.key = key;
+    std::thread guest([&] { joined = meet_there(terms, introduction_of(1, 3)); });
     Accepted accepted;
     Error error;
     while (accept_one(listener, &accepted, &error) == Status::kAgain) usleep(1000);
@@ -298,11 +315,18 @@ class FalseHost : public Rendezvous {
     guest.join();
     return joined;
   }
-  static Joining greet(const Fd& fd, const Greeting& greeting) {
-    Joining joining;
+  static void greet(const Fd& fd, const Greeting& greeting) {
+    Hello hello;
     send(fd, greeting);
-    EXPECT_TRUE(receive(fd, &joining));
-    return joining;
+    EXPECT_TRUE(receive(fd, &hello));
+  }
+  // An answer of this many bytes, of which none are sent yet.
+  static void answer(const Fd& fd, rendezvous::Outcome outcome, uint32_t bytes) {
+    greet(fd, {});
+    Answer answer;
+    answer.outcome = outcome;
+    answer.bytes = bytes;
+    send(fd, answer);
   }
   void let_the_time_pass() { clock_.pass(kHourNs); }
 
@@ -311,39 +335,62 @@ class FalseHost : public Rendezvous {
 };
 
 TEST_F(FalseHost, IsSeenThrough) {
-  expect_fails(join_at([](const Fd& fd) { send(fd, Joining{}); }), "no rank 0 of this library");
+  expect_fails(join_at([](const Fd& fd) { send(fd, Hello{}); }), "no rank 0 of this library");
+  expect_fails(join_at([](const Fd& fd) {
+                 Greeting old;
+                 old.prefix.version = 1;
+                 send(fd, old);
+               }),
+               "it speaks another version of the rendezvous");
   expect_fails(join_at([this](const Fd&) { let_the_time_pass(); }),
                "does another program listen there?");
+  expect_fails(join_at([](const Fd& fd) { answer(fd, rendezvous::Outcome::kGathered, 1u << 30); }),
+               "no answer that can be (1073741824 bytes for 3 ranks)");
+  expect_fails(join_at([](const Fd& fd) { answer(fd, rendezvous::Outcome::kRefused, 5000); }),
+               "no answer that can be (5000 bytes for 3 ranks)");
   expect_fails(join_at([](const Fd& fd) {
-                 greet(fd, {});
-                 Verdict verdict;
-                 verdict.introductions = 1u << 30;
-                 send(fd, verdict);
-               }),
-               "no verdict that can be (1073741824 cards, 3 ranks)");
-  expect_fails(join_at([](const Fd& fd) {
-                 greet(fd, {});
-                 Verdict verdict;
-                 verdict.reason.fill('\x1b');  // no end, and nothing for a terminal
-                 send(fd, verdict);
+                 answer(fd, rendezvous::Outcome::kRefused, 4);
+                 send(fd, std::array<char, 4>{'\x1b', '\x1b', '\n', '\x80'});  // not for a terminal
                  send(fd, Mac{});
                }),
-               "turned rank 1 away: ????");
+               "turned us away: ????");
   expect_fails(join_at([this](const Fd& fd) {
-                 greet(fd, {});
-                 Verdict verdict;
-                 verdict.introductions = 3;
-                 send(fd, verdict);
+                 answer(fd, rendezvous::Outcome::kGathered, 3 * (4 + sizeof(Introduction)));
                  send(fd, introduction_of(0, 3));
                  let_the_time_pass();
                }),
                "did not say who the others are in time");
 }
 
+TEST_F(FalseHost, CannotMakeARankReadPastItsAnswer) {
+  // A length that is more than there is, one blob too few, and a byte too many.
+  const std::array<uint32_t, 3> too_long{0, 0, 1}, zeros{};
+  const auto malformed = [&](const auto& content) {
+    expect_fails(join_at([&](const Fd& fd) {
+                   answer(fd, rendezvous::Outcome::kGathered, sizeof content);
+                   send(fd, content);
+                   send(fd, Mac{});
+                 }),
+                 "malformed answer");
+  };
+  malformed(too_long);
+  malformed(std::array<uint32_t, 2>{});
+  malformed(std::array<std::byte, 13>{});
+  malformed(std::array<uint32_t, 3>{~0u});
+  // Three blobs of no bytes are an answer, but of no introductions.
+  const auto joined = join_at([&](const Fd& fd) {
+    answer(fd, rendezvous::Outcome::kGathered, sizeof zeros);
+    send(fd, zeros);
+    send(fd, Mac{});
+  });
+  ASSERT_TRUE(joined) << joined.error().what;
+  EXPECT_FALSE(handles_of(*joined, introduction_of(1, 3)));
+}
+
 TEST_F(FalseHost, WhoWasResetComesAgain) {
   const Fd listener = listen_on(address_).value();
   Result<std::vector<Introduction>> joined = fail(Error{});
-  std::thread guest([&] { joined = join_rank_0(meeting(), introduction_of(1, 3)); });
+  std::thread guest([&] { joined = meet_there(meeting(), introduction_of(1, 3)); });
   int visits = 0;
   for (int i = 0; i < 60'000 && visits < 3; ++i, usleep(1000)) {
     Accepted accepted;
@@ -364,10 +411,10 @@ TEST_F(FalseHost, CannotForgeWhatAKeyProves) {
         Greeting greeting;
         greeting.key_wanted = 1;
         greet(fd, greeting);
-        Verdict verdict;
-        verdict.introductions = 3;
-        send(fd, verdict);
-        for (uint32_t rank = 0; rank < 3; ++rank) send(fd, introduction_of(rank, 3));
+        Answer answer;
+        answer.bytes = 3 * sizeof(uint32_t);
+        send(fd, answer);
+        send(fd, std::array<uint32_t, 3>{});
         send(fd, Mac{});
       },
       key_of("0123456789abcdef0123456789abcdef"));

@@ -91,7 +91,7 @@ says different_1 'your arguments differ: all_gather'
 rank alone 0 RANK=0 WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((port + 6)) -- \
   all_reduce --timeout 8
 ended alone 3
-says alone_0 'missing: rank 1, 2 of 3'
+says alone_0 'rank 1, 2 of 3 did not come in time'
 run nowhere 2 all_reduce --rendezvous 127.0.0.1:4000
 says nowhere 'none of them started this one'
 RANK=0 WORLD_SIZE=2 run nonsense 2 all_reduce --rendezvous nonsense

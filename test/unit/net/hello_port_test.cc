@@ -122,6 +122,13 @@ TEST_P(HelloPortTest, DoesNotWaitForTheRestOfAWrongBeginning) {
   EXPECT_EQ(port_.lines_, std::vector<std::string>{"1 bytes, it begins wrongly"});
 }
 
+TEST_P(HelloPortTest, DoesNotJudgeAWholeHelloThatBeginsWrongly) {
+  const Fd caller = dial();
+  say(caller, "xelo");
+  EXPECT_TRUE(look_until([&] { return port_.strangers().count() == 1; }));
+  EXPECT_EQ(port_.lines_, std::vector<std::string>{"4 bytes, it begins wrongly"});
+}
+
 TEST_P(HelloPortTest, TurnsAwayWhoIsLate) {
   const Fd caller = dial();
   say(caller, "he");
@@ -184,6 +191,48 @@ TEST(Dialer, ConnectsAgainAfterAnAbort) {
   }
   EXPECT_EQ(status, Status::kOk);
   EXPECT_EQ(dialer.again(0, &closed), Status::kRemote) << "an orderly end is final";
+}
+
+// Until one answers, and then to no other.
+TEST(Dialer, GoesFromAddressToAddress) {
+  Fd listener = *listen_on(*SocketAddress::parse("127.0.0.1"));
+  const SocketAddress there = *local_address(listener);
+  std::vector<size_t> attempts;
+  const auto peers = [&](size_t attempt) -> Result<SocketAddress> {
+    attempts.push_back(attempt);
+    if (attempt == 0) return fail(make_error(Status::kConfig, 0, "no such name"));
+    return attempt == 1 ? SocketAddress::parse(test::unused_address()) : there;
+  };
+  Dialer dialer(peers, {.retry = Dialer::Retry::kAll, .pause_ns = 0});
+  Error error;
+  ASSERT_EQ(dialer.progress(0, &error), Status::kAgain);
+  EXPECT_EQ(dialer.last_failure(), "no such name");
+  Status status;
+  while ((status = dialer.progress(0, &error)) == Status::kAgain) {
+  }
+  ASSERT_EQ(status, Status::kOk) << error.what;
+  EXPECT_EQ(attempts, (std::vector<size_t>{0, 1, 2}));
+  dialer.stay();
+  listener.reset();
+  Error reset{Status::kRemote, ECONNRESET, "reset"};
+  EXPECT_EQ(dialer.again(0, &reset), Status::kAgain);
+  while ((status = dialer.progress(0, &error)) == Status::kAgain) {
+  }
+  EXPECT_EQ(error.code, ECONNREFUSED) << "who has listened there is gone";
+  EXPECT_EQ(attempts.size(), 3u);
+}
+
+TEST(Dialer, GivesUpAnAddressThatDoesNotAnswer) {
+  const Fd full = *listen_on(*SocketAddress::parse("127.0.0.1"), 0);
+  const SocketAddress silent = *local_address(full);
+  const Fd filling[] = {*start_connect(silent), *start_connect(silent)};
+  Dialer dialer(silent, {.retry = Dialer::Retry::kRefusals, .pause_ns = 0, .try_ns = 100});
+  Error error;
+  EXPECT_EQ(dialer.progress(0, &error), Status::kAgain);
+  EXPECT_EQ(dialer.progress(99, &error), Status::kAgain);
+  EXPECT_EQ(dialer.last_failure(), "");
+  EXPECT_EQ(dialer.progress(100, &error), Status::kAgain);
+  EXPECT_NE(dialer.last_failure().find("no answer from 127.0.0.1"), std::string::npos);
 }
 
 TEST(Deadline, IsMissedOnlyByALookThatBeganAfterIt) {

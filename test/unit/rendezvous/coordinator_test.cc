@@ -1,11 +1,12 @@
 // Rank 0's port and the ranks that come to it.
+#include "rendezvous/coordinator.h"
+
 #include <gtest/gtest.h>
-#include <poll.h>
 
 #include <future>
 
-#include "rendezvous/coordinator.h"
 #include "rendezvous/member.h"
+#include "rendezvous/messages.h"
 #include "test/support/strangers.h"
 
 namespace slime::rendezvous {
@@ -23,37 +24,66 @@ class Coordination : public testing::Test {
   }
 
   Result<std::unique_ptr<Member>> join() {
-    return Member::join(identity_, agreement_, kPatienceS, &pulse_, [] {});
+    return Member::join(identity_, agreement_, kPatienceS, &heartbeat_, [] {});
   }
-  // The next connection to the port, once it has said something.
+  std::unique_ptr<Coordinator> coordinate(double timeout_s) {
+    identity_.listen_fd = listener_.release();
+    auto coordinator = Coordinator::start(identity_, agreement_, timeout_s);
+    EXPECT_TRUE(coordinator) << coordinator.error().what;
+    return coordinator ? std::move(*coordinator) : nullptr;
+  }
   Fd accept() const {
     wait_for(listener_.get(), POLLIN);
     Accepted accepted;
     Error error;
     EXPECT_EQ(accept_one(listener_, &accepted, &error), Status::kOk) << error.what;
-    wait_for(accepted.fd.get(), POLLIN);
     return std::move(accepted.fd);
   }
-  // A connection that says hello in this way.
-  Connection come(const nlohmann::json& hello) const {
+  // The next connection to the port, once it has said hello.
+  Fd greet() const {
+    Fd fd = accept();
+    Hello hello;
+    send(fd, bytes_of(Greeting()));
+    EXPECT_TRUE(receive(fd, bytes_of(hello)));
+    return fd;
+  }
+  // A connection that says hello in this way, without waiting for a greeting.
+  Fd come(uint32_t rank, const std::string& blob) const {
     auto fd = start_connect(address_);
     EXPECT_TRUE(fd) << fd.error().what;
     wait_for(fd->get(), POLLOUT);
-    Connection wire(std::move(*fd));
-    wire.queue(FrameType::kHello, hello);
-    EXPECT_TRUE(wire.flush() && !wire.has_output()) << wire.why();
-    return wire;
+    Hello hello;
+    hello.rank = rank;
+    hello.ranks = static_cast<uint32_t>(agreement_.size);
+    hello.blob_bytes = static_cast<uint32_t>(blob.size());
+    std::ranges::copy(bytes_of(blob), hello.blob.begin());
+    send(*fd, bytes_of(std::as_const(hello)));
+    return std::move(*fd);
   }
-  // The next frame that is no heartbeat; an empty one where the connection ends.
-  static Frame next(Connection* wire) {
-    std::vector<Frame> frames;
-    bool alive = true;
-    while (frames.empty() && alive && wait_for(wire->fd(), POLLIN)) {
-      alive = wire->receive(&frames);
-      std::erase_if(frames, [](const Frame& f) { return f.type == FrameType::kHeartbeat; });
+  // The reason in the answer that comes next.
+  static std::string reason(const Fd& fd, Outcome outcome) {
+    Greeting greeting;
+    Answer answer;
+    EXPECT_TRUE(receive(fd, bytes_of(greeting)) && receive(fd, bytes_of(answer)));
+    EXPECT_EQ(answer.outcome, outcome);
+    std::string reason(std::min<size_t>(answer.bytes, kMaxBlobBytes), '?');
+    EXPECT_TRUE(receive(fd, std::as_writable_bytes(std::span(reason))));
+    return reason;
+  }
+  static void send(const Fd& fd, std::span<const std::byte> message) {
+    size_t done = 0;
+    Error error;
+    EXPECT_EQ(send_message(fd, message, &done, &error), Status::kOk) << error.what;
+  }
+  static bool receive(const Fd& fd, std::span<std::byte> message) {
+    size_t done = 0;
+    Error error;
+    Status status;
+    while ((status = receive_message(fd, message, &done, &error)) == Status::kAgain) {
+      if (!wait_for(fd.get(), POLLIN)) return false;
     }
-    EXPECT_FALSE(frames.empty()) << wire->why();
-    return frames.empty() ? Frame{} : frames[0];
+    EXPECT_EQ(status, Status::kOk) << error.what;
+    return status == Status::kOk;
   }
   static bool wait_for(int fd, short events) {
     pollfd waiting{fd, events, 0};
@@ -66,15 +96,15 @@ class Coordination : public testing::Test {
   const SocketAddress address_ = *local_address(listener_);
   Identity identity_;
   Agreement agreement_{"token", 1, "version", "arguments"};
-  Pulse pulse_;
+  Heartbeat heartbeat_;
 };
 
-TEST_F(Coordination, WelcomesARankBehindManyStrangers) {
+#define EXPECT_SAYS(text, part) EXPECT_NE(text.find(part), std::string::npos) << text
+
+TEST_F(Coordination, TakesARankBehindManyStrangers) {
   test::Strangers strangers;
   SLIME_NEEDS_MANY(strangers);
-  identity_.listen_fd = listener_.release();
-  const auto coordinator = Coordinator::start(identity_, agreement_, kPatienceS);
-  ASSERT_TRUE(coordinator) << coordinator.error().what;
+  const auto coordinator = coordinate(kPatienceS);
   strangers.come(address_, test::Strangers::kMany);
   const auto member = join();
   ASSERT_TRUE(member) << member.error().what;
@@ -84,40 +114,72 @@ TEST_F(Coordination, WelcomesARankBehindManyStrangers) {
 // All of it is in the backlog before anybody looks: no time can be too short.
 TEST_F(Coordination, TheErrorAboutAMissingRankCountsTheStrangers) {
   agreement_.size = 2;
-  nlohmann::json hello = to_json(agreement_);
-  hello["rank"] = 0;
-  const Connection silent = come("no hello"), other = come({{"token", "of another run"}});
-  Connection rank = come(hello);
-  identity_.listen_fd = listener_.release();
-  const auto coordinator = Coordinator::start(identity_, agreement_, 0.3);
-  ASSERT_TRUE(coordinator) << coordinator.error().what;
-  const Frame verdict = next(&rank);
-  EXPECT_EQ(verdict.type, FrameType::kVerdict);
-  EXPECT_NE(text_in(verdict.body, "text").find("rank 1 of 2; 2 strangers were turned away"),
-            std::string::npos)
-      << verdict.body;
+  const Fd silent = come(1, "no hello"), other = come(1, R"({"token": "of another run"})");
+  const Fd rank = come(0, hello_of(agreement_).dump());
+  const auto coordinator = coordinate(0.3);
+  const std::string text = reason(rank, Outcome::kFailed);
+  EXPECT_SAYS(text, "rank 1 of 2 did not come in time");
+  EXPECT_SAYS(text, "; 2 strangers were turned away");
+  const std::string refused = reason(other, Outcome::kRefused);
+  EXPECT_EQ(refused, "you belong to another run (wrong token)");
 }
 
-TEST_F(Coordination, ARankThatIsResetBeforeItsWelcomeTriesAgain) {
+TEST_F(Coordination, ARankThatWasStartedOtherwiseEndsTheRun) {
+  agreement_.size = 3;
+  const Fd first = come(0, hello_of(agreement_).dump());
+  const Fd other = come(1, hello_of({"token", 3, "version", "others"}).dump());
+  const auto coordinator = coordinate(kPatienceS);
+  EXPECT_SAYS(reason(other, Outcome::kRefused), "your arguments differ: others; rank 0's: arg");
+  EXPECT_SAYS(reason(first, Outcome::kFailed), "rank 1 on 127.0.0.1 was refused: your arguments");
+}
+
+TEST_F(Coordination, ANumberThatIsTakenEndsTheRun) {
+  agreement_.size = 3;
+  const std::string hello = hello_of(agreement_).dump();
+  const Fd first = come(1, hello), second = come(1, hello);
+  const auto coordinator = coordinate(kPatienceS);
+  EXPECT_SAYS(reason(second, Outcome::kRefused), "it is rank 1, which has come already");
+  EXPECT_SAYS(reason(first, Outcome::kFailed), "rank 1 on 127.0.0.1 was refused: it says");
+}
+
+TEST_F(Coordination, ARankThatGoesWhileOthersAreAwaitedEndsTheRun) {
+  agreement_.size = 3;
+  const std::string hello = hello_of(agreement_).dump();
+  const Fd first = come(0, hello);
+  Fd second = come(1, hello);
+  const auto coordinator = coordinate(kPatienceS);
+  Greeting greeting;
+  EXPECT_TRUE(receive(second, bytes_of(greeting)));
+  second.reset();
+  EXPECT_SAYS(reason(first, Outcome::kFailed), "rank 1 on 127.0.0.1 is gone (killed, or crashed)");
+}
+
+TEST_F(Coordination, ARankThatIsResetBeforeTheAnswerTriesAgain) {
   auto joined = std::async(std::launch::async, [this] { return join(); });
   abort_connection(accept());
-  Connection wire(accept());
-  EXPECT_EQ(next(&wire).type, FrameType::kHello);
-  wire.queue(FrameType::kWelcome, {{"ranks", {{{"host", "here"}, {"pid", 1}}}}});
-  ASSERT_TRUE(wire.flush());
+  abort_connection(greet());
+  const Fd fd = greet();
+  const std::vector<std::byte> content =
+      pack_blobs(std::vector<std::string>{R"({"host": "here", "pid": 1})"});
+  Answer answer;
+  answer.bytes = static_cast<uint32_t>(content.size());
+  send(fd, bytes_of(std::as_const(answer)));
+  send(fd, content);
+  send(fd, Mac{});
   const auto member = joined.get();
   ASSERT_TRUE(member) << member.error().what;
-  EXPECT_EQ((*member)->ranks().size(), 1u);
+  ASSERT_EQ((*member)->ranks().size(), 1u);
+  EXPECT_EQ((*member)->ranks()[0].host, "here");
 }
 
 TEST_F(Coordination, ARankThatIsResetSaysWhenNobodyListensAnyMore) {
   auto joined = std::async(std::launch::async, [this] { return join(); });
-  Fd first = accept();
+  Fd first = greet();
   listener_.reset();
   abort_connection(std::move(first));
   const auto member = joined.get();
   ASSERT_FALSE(member);
-  EXPECT_NE(member.error().what.find("rank 0 is gone"), std::string::npos) << member.error().what;
+  EXPECT_SAYS(member.error().what, "is gone: ");
 }
 
 }  // namespace

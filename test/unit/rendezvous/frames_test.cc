@@ -51,7 +51,7 @@ TEST(FramesTest, FramesArriveWholeInPieces) {
 
 TEST(FramesTest, OutputWaitsForRoom) {
   Ends ends = make_ends();
-  Connection sender(std::move(ends.raw)), receiver(std::move(ends.other), kMaxFrameBytes);
+  Connection sender(std::move(ends.raw)), receiver(std::move(ends.other));
   const std::string large(3 << 20, 'x');
   sender.queue(FrameType::kPart, {{"data", large}});
   std::vector<Frame> frames;
@@ -66,12 +66,14 @@ TEST(FramesTest, OutputWaitsForRoom) {
 
 TEST(FramesTest, StrangersAreRecognised) {
   EXPECT_NE(verdict_on("GET / HTTP/1.1\r\n\r\n").find("does not speak"), std::string::npos);
-  EXPECT_NE(verdict_on(frame_bytes(kFrameMagic, 99, 2, "{}")).find("does not speak"),
-            std::string::npos);
-  EXPECT_NE(verdict_on(frame_bytes(kFrameMagic, 1, 1001, "")).find("oversized"), std::string::npos);
-  EXPECT_NE(verdict_on(frame_bytes(kFrameMagic, 1, ~0u, "")).find("oversized"), std::string::npos);
-  EXPECT_NE(verdict_on(frame_bytes(kFrameMagic, 1, 3, "{,}")).find("malformed"), std::string::npos);
-  EXPECT_EQ(verdict_on(frame_bytes(kFrameMagic, 1, 2, "{}")), "accepted");
+  for (const uint32_t type : {0u, 3u, 10u, 99u}) {
+    EXPECT_NE(verdict_on(frame_bytes(kFrameMagic, type, 2, "{}")).find("does not speak"),
+              std::string::npos);
+  }
+  EXPECT_NE(verdict_on(frame_bytes(kFrameMagic, 4, 1001, "")).find("oversized"), std::string::npos);
+  EXPECT_NE(verdict_on(frame_bytes(kFrameMagic, 4, ~0u, "")).find("oversized"), std::string::npos);
+  EXPECT_NE(verdict_on(frame_bytes(kFrameMagic, 4, 3, "{,}")).find("malformed"), std::string::npos);
+  EXPECT_EQ(verdict_on(frame_bytes(kFrameMagic, 4, 2, "{}")), "accepted");
 }
 
 TEST(FramesTest, TheEndIsNoticed) {

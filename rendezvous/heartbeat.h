@@ -1,4 +1,4 @@
-// Signs of life of one rank, read by its control thread.
+// What a rank tells of itself once a second: that it moves, and what it is doing.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,8 @@
 
 namespace slime::rendezvous {
 
-class Pulse {
+// Threads: any.
+class Heartbeat {
  public:
   // Anything that shows that the rank moves: messages, blocks of a check. A lost count is harmless,
   // so this is no locked instruction.
@@ -31,5 +32,6 @@ class Pulse {
   mutable std::mutex mutex_;
   std::string where_ = "starting";
 };
+using Pulse = Heartbeat;  // as slime-perf says
 
 }  // namespace slime::rendezvous

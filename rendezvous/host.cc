@@ -1,0 +1,269 @@
+// The host's end of a rendezvous.
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/log.h"
+#include "base/net/hello_port.h"
+#include "rendezvous/messages.h"
+
+namespace slime::rendezvous {
+namespace {
+
+Result<std::vector<std::byte>> signed_answer(const Signer& signer, Outcome outcome, Status status,
+                                             std::span<const std::byte> content) {
+  Answer answer;
+  answer.outcome = outcome;
+  answer.status = static_cast<uint16_t>(status);
+  answer.bytes = static_cast<uint32_t>(content.size());
+  const auto head = bytes_of(std::as_const(answer));
+  std::vector<std::byte> message(head.begin(), head.end());
+  message.insert(message.end(), content.begin(), content.end());
+  auto mac = signer.sign(MessageType::kAnswer, message);
+  if (!mac) return fail(std::move(mac.error()));
+  message.insert(message.end(), mac->begin(), mac->end());
+  return message;
+}
+
+// Sends what the socket takes at once, and does not wait.
+void tell(const Fd& fd, const Signer& signer, Outcome outcome, const Error& why) {
+  const auto text = bytes_of(why.what);
+  const auto answer =
+      signed_answer(signer, outcome, why.status, text.first(std::min(text.size(), kMaxBlobBytes)));
+  size_t told = 0;
+  Error error;
+  if (answer) (void)send_message(fd, *answer, &told, &error);
+}
+
+// States of a connection: a caller of HelloPort until its hello is whole and that of a rank, then a
+// member until the answer. Invariants: a rank has a blob as long as it has a member, and this
+// process itself always. Threads: one, in run().
+class Host final : private HelloPort {
+ public:
+  Host(const Terms& terms, Fd listener, const HostOptions& options);
+  Result<Gathered> run();
+
+ private:
+  struct Member {
+    Fd fd;
+    SocketAddress from;
+    Signer signer;
+  };
+
+  Result<std::vector<std::byte>> open() override;
+  const char* refuse_begun(std::span<const std::byte> said) const override {
+    return fault_of(said, MessageType::kHello);
+  }
+  std::optional<std::string> accept(HelloPort::Caller& caller) override;
+  void log_stranger(const HelloPort::Caller& caller, const std::string& why,
+                    const std::string& more) const override {
+    warn(caller.from, why, more);
+  }
+
+  Result<void> gather();
+  void drop_gone();
+  bool is_gone(const Member& member) const;
+  Result<std::string> judge(const Hello& hello, const Signer& signer,
+                            const rendezvous::Caller& caller) const;
+  Result<void> tell_all(const std::vector<std::byte>& content);
+  void wait() const;
+  void warn(const SocketAddress& from, const std::string& why, const std::string& more) const;
+  std::string missing() const;
+  Error timed_out() const;
+
+  const Terms& terms_;
+  const HostOptions& options_;
+  const Fd listener_;
+  const Deadline deadline_;
+  std::vector<std::optional<Member>> members_;  // by rank
+  std::vector<std::optional<std::string>> blobs_;
+  std::string last_refusal_;
+  std::optional<Error> failure_;
+  StrangerLog gone_;  // members that went away
+};
+
+Host::Host(const Terms& terms, Fd listener, const HostOptions& options)
+    : HelloPort(sizeof(Hello), terms.hello_limit_ns),
+      terms_(terms),
+      options_(options),
+      listener_(std::move(listener)),
+      deadline_(terms.clock, terms.limit_ns),
+      members_(terms.ranks),
+      blobs_(terms.ranks) {
+  if (options.own) blobs_[terms.rank] = *options.own;
+}
+
+Result<Gathered> Host::run() {
+  auto done = gather();
+  // Members are told why; to others the port is closed.
+  for (const auto& member : members_) {
+    if (!done && member) tell(member->fd, member->signer, Outcome::kFailed, done.error());
+  }
+  Gathered gathered;
+  if (done) {
+    for (auto& blob : blobs_) gathered.blobs.push_back(std::move(*blob));
+    done = tell_all(pack_blobs(gathered.blobs));
+  }
+  if (!done) {
+    done.error().what = "rendezvous at " + terms_.where + ": " + done.error().what;
+    return fail(std::move(done.error()));
+  }
+  for (auto& member : members_) {
+    gathered.connections.push_back(member ? std::move(member->fd) : Fd());
+  }
+  return gathered;
+}
+
+Result<void> Host::gather() {
+  for (;;) {
+    const Deadline::Look attempt(deadline_);
+    drop_gone();
+    Error error;
+    const Status status = look(listener_, terms_.clock.now_ns(), &error);
+    if (status != Status::kOk && status != Status::kAgain) return fail(std::move(error));
+    if (failure_) return fail(*failure_);
+    if (missing().empty()) return {};
+    if (attempt.expired()) return fail(timed_out());
+    wait();
+  }
+}
+
+Error Host::timed_out() const {
+  return make_error(Status::kTimeout, 0, "rank %s of %u did not come in time%s%s%s",
+                    missing().c_str(), terms_.ranks,
+                    last_refusal_.empty() ? "; look at their logs" : "; last turned away: ",
+                    last_refusal_.c_str(), strangers().summary().c_str());
+}
+
+std::string Host::missing() const {
+  std::string who;
+  for (uint32_t rank = 0; rank < terms_.ranks; ++rank) {
+    if (!blobs_[rank]) who += (who.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  return who;
+}
+
+void Host::wait() const {
+  std::vector<pollfd> waited{{listener_.get(), POLLIN, 0}};
+  add_to(&waited);
+  for (const auto& member : members_) {
+    if (member) waited.push_back({member->fd.get(), POLLIN, 0});
+  }
+  (void)::poll(waited.data(), waited.size(), kPollMs);
+}
+
+void Host::drop_gone() {
+  for (uint32_t rank = 0; rank < terms_.ranks; ++rank) {
+    if (!members_[rank] || !is_gone(*members_[rank])) continue;
+    const SocketAddress from = members_[rank]->from;
+    members_[rank].reset();
+    blobs_[rank].reset();
+    if (options_.comes_once) {
+      failure_ = make_error(Status::kRemote, 0, "rank %u on %s is gone (killed, or crashed)", rank,
+                            from.host().c_str());
+    } else if (const auto more = gone_.turned_away(terms_.clock.now_ns())) {
+      warn(from, "it went away again", *more);
+    }
+  }
+}
+
+// A member sends nothing more: all that can be read is that it has closed the connection.
+bool Host::is_gone(const Member& member) const {
+  std::byte more;
+  const ssize_t count = ::recv(member.fd.get(), &more, 1, MSG_PEEK | MSG_DONTWAIT);
+  return count >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+Result<std::vector<std::byte>> Host::open() {
+  auto nonce = random_nonce();
+  if (!nonce) return fail(std::move(nonce.error()));
+  Greeting greeting;
+  greeting.nonce = *nonce;
+  greeting.key_wanted = terms_.key.empty() ? 0 : 1;
+  const auto bytes = bytes_of(std::as_const(greeting));
+  return std::vector<std::byte>(bytes.begin(), bytes.end());
+}
+
+std::optional<std::string> Host::accept(HelloPort::Caller& caller) {
+  Greeting greeting;
+  Hello hello;
+  std::memcpy(&greeting, caller.opening.data(), sizeof greeting);
+  std::memcpy(&hello, caller.hello.data(), sizeof hello);
+  const Signer signer{terms_.key, greeting.nonce, hello.nonce};
+  const rendezvous::Caller said{hello.rank, hello.ranks,
+                                std::string(reinterpret_cast<const char*>(hello.blob.data()),
+                                            std::min<size_t>(hello.blob_bytes, kMaxBlobBytes))};
+  auto blob = judge(hello, signer, said);
+  if (blob) {
+    blobs_[said.rank] = std::move(*blob);
+    members_[said.rank].emplace(Member{std::move(caller.fd), caller.from, signer});
+    return std::nullopt;
+  }
+  std::string why = blob.error().what;
+  tell(caller.fd, signer, Outcome::kRefused, blob.error());
+  last_refusal_ = caller.from.to_string() + ": " + why;
+  if (options_.comes_once && options_.comes_once(said)) {
+    failure_ = make_error(blob.error().status, 0, "rank %u on %s was refused: %s", said.rank,
+                          caller.from.host().c_str(), why.c_str());
+  }
+  return why;
+}
+
+Result<std::string> Host::judge(const Hello& hello, const Signer& signer,
+                                const rendezvous::Caller& caller) const {
+  auto proven = signer.check(MessageType::kHello, signed_part(hello), hello.mac, "it");
+  if (!proven) return fail(std::move(proven.error()));
+  if (hello.blob_bytes > kMaxBlobBytes) {
+    return fail(make_error(Status::kRemote, 0, "its hello is malformed"));
+  }
+  auto blob = options_.judge(caller);
+  if (!blob) return blob;
+  if (caller.ranks != terms_.ranks || caller.rank >= terms_.ranks) {
+    return fail(make_error(Status::kInvalid, 0,
+                           "it says that it is rank %u of %u, and there are %u; give all ranks the "
+                           "same number of ranks",
+                           caller.rank, caller.ranks, terms_.ranks));
+  }
+  if (!blobs_[caller.rank]) return blob;
+  const auto& first = members_[caller.rank];
+  return fail(make_error(Status::kInvalid, 0,
+                         "it says that it is rank %u, which has come already (%s); give every rank "
+                         "a number of its own",
+                         caller.rank, first ? first->from.to_string().c_str() : "this is it"));
+}
+
+void Host::warn(const SocketAddress& from, const std::string& why, const std::string& more) const {
+  SLIME_WARN("rendezvous at %s: turned away %s: %s%s", terms_.where.c_str(),
+             from.to_string().c_str(), why.c_str(), more.c_str());
+}
+
+Result<void> Host::tell_all(const std::vector<std::byte>& content) {
+  for (uint32_t rank = 0; rank < terms_.ranks; ++rank) {
+    const auto& member = members_[rank];
+    if (!member) continue;
+    auto answer = signed_answer(member->signer, Outcome::kGathered, Status::kOk, content);
+    if (!answer) return fail(std::move(answer.error()));
+    size_t told = 0;
+    Error error;
+    const Status status = repeat_until(deadline_, member->fd, POLLOUT, [&] {
+      return send_message(member->fd, *answer, &told, &error);
+    });
+    if (status == Status::kOk) continue;
+    return fail(make_error(Status::kRemote, 0,
+                           "rank %u at %s cannot be told who the others are: %s", rank,
+                           member->from.to_string().c_str(),
+                           status == Status::kAgain ? "it reads nothing" : error.what.c_str()));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Gathered> host_group(const Terms& terms, Fd listener, const HostOptions& options) {
+  return Host(terms, std::move(listener), options).run();
+}
+
+}  // namespace slime::rendezvous

@@ -1,0 +1,70 @@
+// How the ranks of a group find each other: a host listens, each rank brings a few bytes (its
+// blob), and all ranks get the blobs of all. The connections stay open for what the ranks do next.
+//
+//   host                                 rank k
+//     Greeting  nonce, key wanted?  -->          closed before this: tried again until the deadline
+//             <--  Hello     nonce, rank, blob, MAC
+//     ... until all have come ...
+//     Answer    the blobs of all, or a reason, MAC  -->
+//
+// A caller that is not of the group is turned away and logged, and changes nothing. Where there is
+// a key, the MACs prove it at both ends: HMAC-SHA256 over direction, both nonces and the message.
+// Without a key they are zeros, and every caller that speaks this protocol counts as a rank, unless
+// the owner's judge knows better. Everything waits until a deadline.
+//
+// Memory: at the host HelloPort::kPlaces hellos of 4.2 KB, and per rank two blobs of at most
+// kMaxBlobBytes (one in the answer); at a rank two blobs per rank. Threads: the caller's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/hmac.h"
+#include "base/net/dialer.h"
+
+namespace slime::rendezvous {
+
+inline constexpr size_t kMaxBlobBytes = 4096;
+
+// What both ends know before they meet.
+struct Terms {
+  std::string where;  // the host's address, for sentences
+  uint32_t rank = 0, ranks = 0;
+  SecretKey key{};        // may be empty
+  uint64_t limit_ns = 0;  // until all have come
+  // A rank waits so much longer for the answer: the host names the missing ranks.
+  uint64_t grace_ns = 1'000'000'000;
+  uint64_t hello_limit_ns = 5'000'000'000;  // the host's, with a caller that it has greeted
+  const Clock& clock = SteadyClock::instance();
+};
+
+struct Gathered {
+  std::vector<std::string> blobs;  // by rank
+  std::vector<Fd> connections;     // at the host by rank; at a rank one, to the host
+};
+
+// What a caller says of itself.
+struct Caller {
+  uint32_t rank = 0, ranks = 0;
+  std::string blob;
+};
+struct HostOptions {
+  // The host is terms.rank and this is its blob; else every rank comes by a connection.
+  std::optional<std::string> own = std::nullopt;
+  // The blob that all get for this caller, usually its own; or why it is not of the group.
+  std::function<Result<std::string>(const Caller&)> judge = nullptr;
+  // Whether a caller that is refused belongs to the group all the same, and its ranks come once
+  // only: then the gathering has failed, as it has if a rank goes away. Otherwise ranks may come
+  // again.
+  std::function<bool(const Caller&)> comes_once = nullptr;
+};
+
+Result<Gathered> host_group(const Terms& terms, Fd listener, const HostOptions& options);
+Result<Gathered> join_group(const Terms& terms, const std::string& blob, Dialer::Peers host,
+                            Dialer::Retry retry);
+
+}  // namespace slime::rendezvous
