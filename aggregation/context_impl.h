@@ -6,7 +6,6 @@
 #include <mutex>
 #include <string>
 
-#include "aggregation/open.h"
 #include "aggregation/path.h"
 #include "base/error.h"
 #include "collnet/comm/report.h"
@@ -53,40 +52,18 @@ class Context::Impl {
   uint64_t newest_ = 0;         // id of a Request; 0: none yet
 };
 
-// From the codes of this project to those of the public header.
-constexpr Code code_of(Status status) {
-  switch (status) {
-    case Status::kOk:
-      return Code::kOk;
-    case Status::kAgain:
-      return Code::kWouldBlock;
-    case Status::kInvalid:
-      return Code::kInvalid;
-    case Status::kConfig:
-      return Code::kConfig;
-    case Status::kSystem:
-      return Code::kSystem;
-    case Status::kRemote:
-      return Code::kRemote;
-    case Status::kTimeout:
-      return Code::kTimeout;
-    case Status::kNoMemory:
-      return Code::kNoMemory;
-    case Status::kUnsupported:
-      return Code::kUnsupported;
-    case Status::kInternal:
-      return Code::kInternal;
-  }
-  return Code::kInternal;
+// The codes of the public header are in the order of ours.
+static_assert(static_cast<int>(Code::kWouldBlock) == static_cast<int>(Status::kAgain) &&
+              static_cast<int>(Code::kInvalid) == static_cast<int>(Status::kInvalid) &&
+              static_cast<int>(Code::kConfig) == static_cast<int>(Status::kConfig) &&
+              static_cast<int>(Code::kSystem) == static_cast<int>(Status::kSystem) &&
+              static_cast<int>(Code::kRemote) == static_cast<int>(Status::kRemote) &&
+              static_cast<int>(Code::kTimeout) == static_cast<int>(Status::kTimeout) &&
+              static_cast<int>(Code::kNoMemory) == static_cast<int>(Status::kNoMemory) &&
+              static_cast<int>(Code::kUnsupported) == static_cast<int>(Status::kUnsupported) &&
+              static_cast<int>(Code::kInternal) == static_cast<int>(Status::kInternal));
+inline Outcome outcome_of(const Error& error) {
+  return {static_cast<Code>(error.status), error.what};
 }
-
-inline Outcome outcome_of(const Error& error) { return {code_of(error.status), error.what}; }
-
-// Warnings go to stderr unless set_log() was called.
-void ensure_log();
-
-// The counters of a worker, in the form of the public header.
-Statistics statistics_of(const WorkerReport& report);
-std::string json_text_of(const WorkerReport& report);
 
 }  // namespace slime::aggregation

@@ -1,62 +1,52 @@
 #include "aggregation/debug_modes.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/clock.h"
 
 namespace slime::aggregation {
 
-const char* name_of(Mode mode) {
-  switch (mode) {
-    case Mode::kNormal:
-      return "normal";
-    case Mode::kDummy:
-      return "dummy";
-    case Mode::kBypass:
-      return "bypass";
-    case Mode::kInstant:
-      return "instant";
-  }
-  return "unknown";
-}
-
-Result<Mode> mode_of(const std::string& name) {
-  if (name.empty()) return Mode::kNormal;
-  for (const Mode mode : {Mode::kNormal, Mode::kDummy, Mode::kBypass, Mode::kInstant}) {
-    if (name == name_of(mode)) return mode;
-  }
-  return fail(make_error(Status::kConfig, 0,
-                         "NCCL_SLIME_DEBUG_MODE=\"%s\" is not accepted: expected normal, dummy, "
-                         "bypass or instant",
-                         name.c_str()));
-}
-
-const char* warning_of(Mode mode) {
-  switch (mode) {
-    case Mode::kNormal:
-      return "";
-    case Mode::kDummy:
-      return "there is no network: a switch in this process sums up this rank's own data as if it "
-             "came from all ranks";
-    case Mode::kBypass:
-      return "numbers are not converted: sums of floats mean nothing";
-    case Mode::kInstant:
-      return "nothing is computed: operations are complete at once and outputs are not written";
-  }
-  return "";
-}
-
 namespace {
+
+struct ModeTexts {
+  const char* name;
+  const char* warning;
+};
+constexpr ModeTexts kModes[] = {  // by Mode
+    {"normal", ""},
+    {"dummy",
+     "there is no network: a switch in this process sums up this rank's own data as if it came "
+     "from all ranks"},
+    {"bypass", "numbers are not converted: sums of floats mean nothing"},
+    {"instant",
+     "nothing is computed: operations are complete at once and outputs are not written"}};
+static_assert(std::size(kModes) == static_cast<size_t>(Mode::kInstant) + 1);
 
 constexpr uint32_t kSlots = 64;
 constexpr uint32_t kLanes = 360;       // what an MTU of 1500 takes
 constexpr uint16_t kFirstPort = 1000;  // addresses that nothing is ever sent to
 constexpr int kBatch = 32;             // packets per test, as from a socket
 
-uint64_t now() { return SteadyClock::instance().now_ns(); }
-
 }  // namespace
+
+const char* name_of(Mode mode) {
+  return mode <= Mode::kInstant ? kModes[static_cast<size_t>(mode)].name : "unknown";
+}
+
+const char* warning_of(Mode mode) { return kModes[static_cast<size_t>(mode)].warning; }
+
+Result<Mode> mode_of(const std::string& name) {
+  if (name.empty()) return Mode::kNormal;
+  for (size_t i = 0; i < std::size(kModes); ++i) {
+    if (name == kModes[i].name) return static_cast<Mode>(i);
+  }
+  return fail(make_error(Status::kConfig, 0,
+                         "NCCL_SLIME_DEBUG_MODE=\"%s\" is not accepted: expected normal, dummy, "
+                         "bypass or instant",
+                         name.c_str()));
+}
 
 Result<std::unique_ptr<Path>> DummyPath::open(const Settings& settings, uint32_t rank,
                                               uint32_t ranks) {
@@ -95,12 +85,12 @@ DummyPath::~DummyPath() {
 }
 
 Status DummyPath::start(const Operation& operation, uint64_t* ticket) {
-  now_ns_ = now();
+  now_ns_ = steady_now_ns();
   return worker_->start(operation, now_ns_, ticket);
 }
 
 Status DummyPath::test(uint64_t ticket, bool* done) {
-  now_ns_ = now();
+  now_ns_ = steady_now_ns();
   for (int i = 0; i < kBatch && first_ != last_; ++i) {
     deliver(*worker_, place(first_).first(sizes_[first_ % places_]), now_ns_);
     ++first_;

@@ -23,8 +23,6 @@ constexpr int kPluginGraceS = 3;
 constexpr uint64_t kSilence = 5 * kSecond;  // heartbeats come once a second
 constexpr uint64_t kPause = kSecond / 2;    // of this thread, which waits for kTickMs at most
 
-uint64_t now_ns() { return SteadyClock::instance().now_ns(); }
-
 // Ranks may resolve rank 0's name to different addresses, so all are listened on, except where
 // the run is on this host only.
 Result<Fd> open_listener(const Identity& identity) {
@@ -92,14 +90,14 @@ Coordinator::~Coordinator() {
 
 void Coordinator::run(Fd listener) {
   if (!gather(std::move(listener))) return;  // and all who had come were told why
-  moved_ns_ = beat_ns_ = looked_ns_ = now_ns();
+  moved_ns_ = beat_ns_ = looked_ns_ = steady_now_ns();
   for (Rank& rank : ranks_) rank.heard_ns = moved_ns_;
   while (!all_left()) {
     wait_for_events();
     excuse_pause();
     serve_ranks();
     watch();
-    if (is_over() && now_ns() > verdict_.at_ns + kLinger) return;
+    if (is_over() && steady_now_ns() > verdict_.at_ns + kLinger) return;
   }
 }
 
@@ -147,7 +145,7 @@ void Coordinator::wait_for_events() const {
 
 // After a pause of this thread nobody is silent for it, as nobody was read meanwhile.
 void Coordinator::excuse_pause() {
-  const uint64_t now = now_ns(), away_ns = now - looked_ns_;
+  const uint64_t now = steady_now_ns(), away_ns = now - looked_ns_;
   looked_ns_ = now;
   if (away_ns < kPause) return;
   moved_ns_ = std::min(now, moved_ns_ + away_ns);
@@ -173,7 +171,7 @@ void Coordinator::serve_ranks() {
 
 void Coordinator::handle(size_t number, const Frame& frame) {
   Rank& rank = ranks_[number];
-  rank.heard_ns = now_ns();
+  rank.heard_ns = steady_now_ns();
   switch (frame.type) {
     case FrameType::kPart:
       return take_part(number, frame.body);
@@ -201,7 +199,7 @@ void Coordinator::take_failure(size_t number, const nlohmann::json& body) {
   reported_ = {.text = ranks_[number].name + ": " + text_in(body, "text"),
                .usage = number_in(body, "usage", 0) != 0,
                .reported = true,
-               .at_ns = is_first ? now_ns() : reported_.at_ns};
+               .at_ns = is_first ? steady_now_ns() : reported_.at_ns};
 }
 
 void Coordinator::take_part(size_t number, const nlohmann::json& body) {
@@ -216,7 +214,7 @@ void Coordinator::take_part(size_t number, const nlohmann::json& body) {
   rank.has_part = true;
   const auto data = body.find("data");
   rank.part = data != body.end() ? *data : nlohmann::json();
-  moved_ns_ = now_ns();
+  moved_ns_ = steady_now_ns();
   if (++exchange_.parts == ranks_.size()) complete_exchange();
 }
 
@@ -233,7 +231,7 @@ void Coordinator::complete_exchange() {
 }
 
 void Coordinator::watch() {
-  const uint64_t now = now_ns();
+  const uint64_t now = steady_now_ns();
   if (is_over()) return;
   if (reported_.at_ns != 0 && now > reported_.at_ns + kFailureGrace) return decide(reported_);
   if (now > beat_ns_ + kSecond) {
@@ -244,7 +242,7 @@ void Coordinator::watch() {
 }
 
 void Coordinator::blame_stall(uint64_t idle_s) {
-  const uint64_t now = now_ns();
+  const uint64_t now = steady_now_ns();
   std::string silent, others;
   for (Rank& rank : ranks_) {
     if (rank.connection && now > rank.heard_ns + std::min(kSilence, timeout_ns_ * 6 / 10)) {
@@ -268,7 +266,7 @@ void Coordinator::blame_stall(uint64_t idle_s) {
 void Coordinator::decide(Verdict verdict) {
   if (is_over()) return;
   verdict_ = std::move(verdict);
-  verdict_.at_ns = now_ns();
+  verdict_.at_ns = steady_now_ns();
   broadcast(FrameType::kVerdict, {{"text", verdict_.text},
                                   {"usage", verdict_.usage ? 1 : 0},
                                   {"grace_s", verdict_.grace_s},

@@ -54,8 +54,6 @@ void catch_signals() {
   }
 }
 
-uint64_t now_ns() { return SteadyClock::instance().now_ns(); }
-
 struct Child {
   pid_t pid = 0;
   bool running = false;
@@ -180,10 +178,10 @@ class Launcher {
                        [](const Child& child) { return child.running; })) {
       int status = 0;
       const pid_t pid = waitpid(-1, &status, WNOHANG);
-      if (pid > 0 && note(pid, status)) deadline = std::min(deadline, now_ns() + kFailureGrace);
+      if (pid > 0 && note(pid, status)) deadline = std::min(deadline, steady_now_ns() + kFailureGrace);
       deadline = std::min(deadline, pass_on_signals());
       const bool only_stopped = deadline != UINT64_MAX && only_stopped_left();
-      if (now_ns() > deadline || only_stopped) {
+      if (steady_now_ns() > deadline || only_stopped) {
         end_all(SIGKILL);
         killed_on_request_ = !failed_ && code_ <= run_.last_good_code;
         deadline = UINT64_MAX;
@@ -197,7 +195,7 @@ class Launcher {
     if (signals == passed_on_) return UINT64_MAX;
     passed_on_ = signals;
     end_all(SIGTERM);
-    const uint64_t now = now_ns();
+    const uint64_t now = steady_now_ns();
     if (asked_ns_ == 0) asked_ns_ = now;
     const bool may_finish = run_.ends_on_request && now < asked_ns_ + kSameRequestNs;
     return may_finish ? UINT64_MAX : now + kSignalGrace;

@@ -19,8 +19,6 @@ constexpr uint64_t kSecond = 1000000000;
 constexpr int kTickMs = 250;
 constexpr auto kVerdictWait = std::chrono::seconds(5);
 
-uint64_t now_ns() { return SteadyClock::instance().now_ns(); }
-
 // The name of rank 0's host may have several addresses: each attempt takes the next one. It is
 // resolved each time, as it may become known later than we ask.
 Result<SocketAddress> address_of(const Identity& identity, size_t attempt) {
@@ -98,7 +96,7 @@ Member::Member(Fd fd, std::vector<RankInfo> ranks, double timeout_s, Heartbeat* 
       wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       ranks_(std::move(ranks)),
       connection_(std::move(fd)),
-      heard_ns_(now_ns()) {}
+      heard_ns_(steady_now_ns()) {}
 
 Member::~Member() {
   if (!thread_.joinable()) return;
@@ -121,7 +119,7 @@ void Member::run() {
     const std::lock_guard lock(mutex_);
     if (failed_ && leaving_) return;
     if (!failed_) serve();
-    if (now_ns() >= stop_ns_) stop_.store(true);
+    if (steady_now_ns() >= stop_ns_) stop_.store(true);
     if (tick_) tick_();
   }
 }
@@ -130,7 +128,7 @@ void Member::serve() {
   std::vector<Frame> frames;
   const bool alive = connection_.receive(&frames) && connection_.flush();
   for (const Frame& frame : frames) handle(frame);
-  const uint64_t now = now_ns();
+  const uint64_t now = steady_now_ns();
   if (!alive && !leaving_) {
     return set_verdict("rank 0, the coordinator, is gone: " + connection_.why() +
                        " (killed, or crashed)");
@@ -152,7 +150,7 @@ void Member::serve() {
 }
 
 void Member::handle(const Frame& frame) {
-  heard_ns_ = now_ns();
+  heard_ns_ = steady_now_ns();
   if (frame.type == FrameType::kWhole) {
     if (number_in(frame.body, "number", -1) != static_cast<int64_t>(exchange_)) return;
     whole_ = list_in(frame.body, "parts");
@@ -169,7 +167,7 @@ void Member::handle(const Frame& frame) {
 
 void Member::set_verdict(const std::string& text, bool usage, int grace_s) {
   if (verdict_.what.empty()) verdict_ = Error{usage ? Status::kConfig : Status::kRemote, 0, text};
-  stop_ns_ = std::min(stop_ns_, now_ns() + static_cast<uint64_t>(grace_s) * kSecond);
+  stop_ns_ = std::min(stop_ns_, steady_now_ns() + static_cast<uint64_t>(grace_s) * kSecond);
   if (grace_s == 0) stop_.store(true);
   failed_.store(true);
   changed_.notify_all();
