@@ -178,7 +178,8 @@ class Launcher {
                        [](const Child& child) { return child.running; })) {
       int status = 0;
       const pid_t pid = waitpid(-1, &status, WNOHANG);
-      if (pid > 0 && note(pid, status)) deadline = std::min(deadline, steady_now_ns() + kFailureGrace);
+      if (pid > 0 && note(pid, status))
+        deadline = std::min(deadline, steady_now_ns() + kFailureGrace);
       deadline = std::min(deadline, pass_on_signals());
       const bool only_stopped = deadline != UINT64_MAX && only_stopped_left();
       if (steady_now_ns() > deadline || only_stopped) {

@@ -46,12 +46,6 @@ std::vector<nlohmann::json> list_in(const nlohmann::json& body, const char* key)
                                                   : std::vector<nlohmann::json>();
 }
 
-std::string host_name() {
-  char name[256] = "";
-  (void)gethostname(name, sizeof name - 1);
-  return name;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Member>> Member::join(const Identity& identity, const Agreement& agreement,
@@ -64,7 +58,7 @@ Result<std::unique_ptr<Member>> Member::join(const Identity& identity, const Agr
       .limit_ns = static_cast<uint64_t>(timeout_s * 1e9),
       .grace_ns = 10 * kSecond};
   nlohmann::json hello = hello_of(agreement);
-  hello["host"] = host_name();
+  hello["host"] = own_host_name();
   hello["pid"] = getpid();
   auto gathered = join_group(
       terms, hello.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),

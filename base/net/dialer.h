@@ -1,9 +1,8 @@
 // Connects to a port. It tries again after failures that may pass, until the caller gives up.
 //
 // States: pausing until try_at_ns_ -> connecting -> connected; again() goes back to pausing.
-// Invariants: there is one socket at most. No call waits, unless `peers` resolves a name. The caller
-// has the deadline.
-// Threads: the owner's only.
+// Invariants: there is one socket at most. No call waits, unless `peers` resolves a name. The
+// caller has the deadline. Threads: the owner's only.
 #pragma once
 
 #include <cstdint>

@@ -61,8 +61,8 @@ class HelloPort : private VisitorPort {
   virtual Result<std::vector<std::byte>> open() { return std::vector<std::byte>(); }
   // The reason why no hello begins with these bytes; nullptr: a hello may.
   virtual const char* refuse_begun(std::span<const std::byte> /*said*/) const { return nullptr; }
-  // Checks a complete hello whose first bytes were not refused. nullopt: the owner has taken the caller's connection. Otherwise the
-  // reason why the caller is a stranger.
+  // Checks a complete hello whose first bytes were not refused. nullopt: the owner has taken the
+  // caller's connection. Otherwise the reason why the caller is a stranger.
   virtual std::optional<std::string> accept(Caller& caller) = 0;
   // Logs a stranger, at most one a second. `more` ends the line: it counts strangers without a
   // line.
