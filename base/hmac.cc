@@ -30,6 +30,7 @@ void find(void* library, const char* name, Function* function, std::string* miss
   if (!find_function(library, name, function)) *missing = std::string("libcrypto has no ") + name;
 }
 
+// Tries OpenSSL 3 first, then 1.1. If neither can be loaded, `missing` has the error about 3.
 Libcrypto load() {
   Libcrypto table;
   auto library = load_library("libcrypto.so.3");
@@ -123,6 +124,7 @@ Result<SecretKey> SecretKey::from_bytes(std::span<const std::byte> bytes) {
   return key;
 }
 
+// The copy on the stack is wiped too.
 Result<SecretKey> SecretKey::read_file(const std::string& path) {
   std::array<std::byte, kMaxBytes + 64> room;  // some line ends more than the longest key
   size_t size = 0;

@@ -64,12 +64,17 @@ void Housekeeper::schedule(BackgroundTask* task, uint64_t due_ns) {
   changed_.notify_all();
 }
 
+// After the wait the task is in due_ again, if it was scheduled, and cannot start, because the
+// mutex is held.
 void Housekeeper::cancel(BackgroundTask* task) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this, task] { return running_ != task; });
   std::erase_if(due_, [task](const auto& entry) { return entry.second == task; });
 }
 
+// Runs the task that is due first, without the mutex, and puts it back with its next time. The
+// entry is extracted and inserted again, so this allocates nothing. A time of UINT64_MAX is never
+// due.
 void Housekeeper::run() {
   std::unique_lock lock(mutex_);
   while (!ending_) {
@@ -88,7 +93,8 @@ void Housekeeper::run() {
     lock.unlock();
     entry.key() = running_->run_due(now_ns);
     lock.lock();
-    due_.insert(std::move(entry));  // release() has waited for us
+    // A cancel() that waits for this task erases it from due_ after this.
+    due_.insert(std::move(entry));
     running_ = nullptr;
     changed_.notify_all();
   }

@@ -125,6 +125,7 @@ Device* Fabric::device(int index) {
   return &devices_[static_cast<size_t>(index)];
 }
 
+// The members must be physical devices, each named once. A link takes kMaxRails at most.
 Result<int> Fabric::merge(std::span<const int> members) {
   const std::lock_guard lock(mutex_);
   std::vector<int> wanted(members.begin(), members.end());

@@ -35,6 +35,8 @@ std::shared_ptr<const TunerPolicy> State::tuner_policy() const {
   return tuner_policy_;
 }
 
+// A context without a class is CollNet's own: then the class is that of another context of the same
+// communicator.
 int State::traffic_class_of(const void* context) const {
   const std::lock_guard lock(mutex_);
   const auto found = contexts_.find(context);
@@ -69,6 +71,8 @@ OpenComm* State::find(const void* comm, CommKind kind) const {
   return found == comms_.end() || found->second->kind != kind ? nullptr : found->second.get();
 }
 
+// The comm is taken out of the map under the mutex and destroyed without it. The counters are
+// reported when the last link has closed, or a CollNet communicator while no link is open.
 bool State::close(const void* comm, CommKind kind) {
   std::unique_ptr<OpenComm> closed;
   {

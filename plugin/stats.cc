@@ -100,6 +100,8 @@ void Stats::keep(WorkerReport report) {
   ++forgotten_workers_;
 }
 
+// The log gets lines only if a connection was made since the last report; the file is always
+// written.
 void Stats::report(const Fabric& fabric, const std::vector<WorkerReport>& open) {
   const std::lock_guard lock(mutex_);
   StatsReport report{.rails = with_past(fabric.report()),

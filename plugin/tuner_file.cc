@@ -66,7 +66,7 @@ std::optional<TunerRule> rule_of(const std::vector<std::string_view>& words) {
   return rule;
 }
 
-// `rules` are sorted.
+// Rules of one shape must not overlap. `rules` are sorted, so only neighbours are compared.
 Result<void> check_overlap(const std::vector<TunerRule>& rules) {
   const auto clash = [](const TunerRule& left, const TunerRule& right) {
     return left.ranks == right.ranks && left.nodes == right.nodes &&
@@ -185,6 +185,7 @@ uint64_t TunerFile::digest() const {
   return hash == 0 ? 1 : hash;
 }
 
+// The last rule that begins at or before `bytes` is the only one that may cover it.
 Verdict TunerAdvice::on(uint64_t bytes) const {
   const auto after = std::ranges::upper_bound(rules, bytes, {}, &TunerRule::from_bytes);
   if (after == rules.begin() || std::prev(after)->to_bytes < bytes) return otherwise;

@@ -12,6 +12,7 @@ Dialer::Dialer(Peers peers, const Options& options)
       retry_(options.retry),
       source_(options.source ? *options.source : SocketAddress()) {}
 
+// Without a socket it is pausing; with one it is connecting.
 Status Dialer::progress(uint64_t now_ns, Error* error) {
   if (!fd_) {
     if (now_ns < try_at_ns_) return Status::kAgain;

@@ -20,6 +20,7 @@ std::vector<Visit> HelloPort::visits() const {
   return all;
 }
 
+// The reset tells a legitimate caller that it may try again.
 void HelloPort::drop_visit(size_t index) {
   const auto dropped = callers_.begin() + static_cast<ptrdiff_t>(index);
   turn_away(*dropped, "too many connections wait without a hello");
@@ -27,6 +28,7 @@ void HelloPort::drop_visit(size_t index) {
   callers_.erase(dropped);
 }
 
+// The caller's bytes may have arrived with the connection, so this reads at once.
 Status HelloPort::admit(Accepted accepted, Error* error) {
   auto opening = open();
   if (!opening) {
@@ -43,6 +45,8 @@ Status HelloPort::admit(Accepted accepted, Error* error) {
   return Status::kOk;
 }
 
+// Moves a caller on and decides about it, in this order: a complete hello goes to the owner, a
+// wrong beginning is refused, a failed connection and one that is too late are strangers.
 bool HelloPort::settle(Caller& caller) {
   Error error;
   const Status status = exchange(caller, &error);

@@ -120,6 +120,7 @@ Result<Fd> start_connect(const SocketAddress& peer, const SocketAddress* source,
   return fail(socket_error(errno, "connect to", peer));
 }
 
+// A connect() is complete when the socket is writable; SO_ERROR then has its result (connect(2)).
 Status finish_connect(const Fd& fd, const SocketAddress& peer, Error* error) {
   const auto give_up = [&](int code) {
     *error = socket_error(code, "connect to", peer);

@@ -22,6 +22,8 @@ bool somebody_waits(const Fd& listener) {
 
 }  // namespace
 
+// Groups the visitors by address, without the port, and takes the largest group. Of groups of equal
+// size it takes the one with the oldest visitor.
 std::optional<size_t> visit_to_drop(std::span<const Visit> visits, uint64_t now_ns) {
   std::map<SocketAddress::Wire, Group> groups;
   const Group* largest = nullptr;
@@ -37,6 +39,8 @@ std::optional<size_t> visit_to_drop(std::span<const Visit> visits, uint64_t now_
   return largest->oldest;
 }
 
+// A place is freed only after a connection has been accepted, so that no visitor is dropped for
+// nothing.
 Status VisitorPort::accept_visitors(const Fd& listener, uint64_t now_ns, Error* error) {
   for (int i = 0; i < kAcceptsPerCall; ++i) {
     const std::vector<Visit> taken = visits();

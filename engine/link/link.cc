@@ -47,6 +47,7 @@ uint32_t Link::rails_to_look_at() {
   return rails_.busy() | hot_ | uint32_t{1} << next_cold_;
 }
 
+// One turn of the link: rails first, then the checks that are due, then rails that may return.
 Status Link::progress() {
   if (status() != Status::kOk) return status();
   rails_.read_clock();
@@ -118,6 +119,7 @@ void Link::post_more() {
   }
 }
 
+// An arrival shows that the peer's process works, and keeps its rail among those polled each time.
 Status Link::handle_completion(size_t i, const Done& done) {
   if (done.kind == Done::Kind::kSent) {
     take_sent(i, done);
@@ -197,6 +199,8 @@ Status Link::take_control(size_t i, uint32_t immediate) {
   return context_.fail_protocol("an unknown control operation");
 }
 
+// The time-out counts from the start of the request or the last activity of the link, whichever is
+// later: a request may wait behind others that make progress.
 Status Link::check_deadline(uint64_t started_ns, const char* waits_for, uint64_t bytes) {
   const uint64_t since = std::max(started_ns, last_activity_ns_), now_ns = rails_.clock().now_ns;
   const double limit = context_.settings().request_timeout;

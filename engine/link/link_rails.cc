@@ -81,6 +81,7 @@ void LinkRails::flush_queued(size_t i, bool now_known) {
   (void)rail.queue.flush(*rail.channel, clock_.now_ns);
 }
 
+// A new life starts with no evidence of the last one: signs, rate and load begin anew.
 void LinkRails::set_up(size_t i) {
   LinkRail& rail = rails_[i];
   rail.state = RailState::kUp;

@@ -204,6 +204,7 @@ void Rejoin::end_skipped(size_t i) {
   failover_.send_notice(i);
 }
 
+// Only the active end begins tries. The next one is due at once, or when the least pause is over.
 void Rejoin::try_soon(size_t i) {
   LinkRail& rail = rails_[i];
   if (rail.up() || !rails_.context().active) return;
@@ -211,12 +212,15 @@ void Rejoin::try_soon(size_t i) {
   rail.join.next_try_ns = std::max(rails_.clock().now_ns, rail.join.tried_ns + least_pause_ns());
 }
 
+// The passive end cannot begin a try, so it tells the active end that one may succeed.
 void Rejoin::carrier_returned(size_t i) {
   if (rails_.context().active) return try_soon(i);
   RailMessage& retry = rails_[i].join.retry;
   if (!retry.under_way) retry = send(ControlOp::kRetry, i);
 }
 
+// Continues a try: connects this end, reports it, and brings the rail up when both ends are
+// connected. The deadline ends the try.
 Status Rejoin::step(size_t i) {
   LinkRail& rail = rails_[i];
   RailJoin& join = rail.join;
@@ -248,6 +252,7 @@ Status Rejoin::give_up(size_t i, const std::string& why) {
   return rail.peer_fenced ? failover_.finish_fencing(i) : Status::kOk;
 }
 
+// The probe shows at once whether the new channel works.
 void Rejoin::bring_up(size_t i) {
   LinkRail& rail = rails_[i];
   const LinkContext& context = rails_.context();

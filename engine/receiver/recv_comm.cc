@@ -21,6 +21,7 @@ RecvCommImpl::RecvCommImpl(Fabric& fabric, Device& device, LinkParts parts, Regi
   begin_idle_progress();
 }
 
+// A new receive first takes messages that came before it; only the rest is announced by CTS.
 Status RecvCommImpl::irecv(std::span<const Receive> receives, bool may_complete_early,
                            Request** request) {
   const Call call(*this);
@@ -136,6 +137,7 @@ Status RecvCommImpl::on_arrived(size_t rail, uint32_t immediate, uint64_t bytes)
   return link_.context().fail_protocol("what only a receiving end sends");
 }
 
+// Counts a stripe. Its immediate comes from the peer, so every field is checked before it is used.
 Status RecvCommImpl::on_stripe(size_t rail, const DataImmediate& immediate, uint64_t bytes) {
   ReceiveRequest& request = requests_[immediate.entry];
   const bool current = request.announced() && request.generation == immediate.generation;
@@ -163,6 +165,7 @@ Status RecvCommImpl::on_stripe(size_t rail, const DataImmediate& immediate, uint
   return Status::kOk;
 }
 
+// Delivers an eager message if its receive is posted; otherwise the message waits in its buffer.
 Status RecvCommImpl::on_eager(uint32_t immediate, uint64_t bytes) {
   uint32_t buffer = 0;
   const EagerInbox::Arrival arrival = eager_.arrive(immediate, bytes, &buffer);
@@ -188,6 +191,8 @@ Status RecvCommImpl::take_early_messages(ReceiveRequest& request) {
   return Status::kOk;
 }
 
+// Copies a message to its receive. After that the buffer's credit may return, with the next CTS or,
+// when half of the credits are owed, by a control work.
 Status RecvCommImpl::deliver(uint32_t buffer, ReceiveRequest& request, ReceivePart& part) {
   const EagerHeader& header = eager_.header(buffer);
   if (header.length > part.capacity) {

@@ -13,6 +13,8 @@ bool EagerOutbox::fits(size_t bytes, const MemoryRegion* region) {
   return !buffers_[sent_ % kEagerBuffers].open && rails.room(rails.quickest_rail(bytes)) > 0;
 }
 
+// Header and payload are copied into the outbox, and the rail reads the copy. The work is posted at
+// once if the rail is idle, because the latency of a small message matters.
 void EagerOutbox::send(SendRequest& request, int tag, uint32_t ordinal, uint32_t cts_seen) {
   const uint32_t index = sent_++, place = index % kEagerBuffers;
   const auto length = static_cast<uint32_t>(request.bytes);
@@ -56,6 +58,7 @@ void EagerOutbox::finish(Buffer& buffer) {
   buffer.request = nullptr;
 }
 
+// A message that has arrived needs no second copy; its request is done, if it was still open.
 void EagerOutbox::repeat(size_t dead_rail) {
   for (uint32_t place = 0; place < kEagerBuffers; ++place) {
     Buffer& buffer = buffers_[place];
@@ -69,6 +72,8 @@ void EagerOutbox::repeat(size_t dead_rail) {
   }
 }
 
+// A link of one rail cannot send anything again, so there is nothing to wait for. Otherwise every
+// message has arrived by its credits, or its rail proves that it has delivered everything.
 bool EagerOutbox::settled() {
   if (link_.rails().count() == 1 || link_.status() != Status::kOk) return true;
   bool all = true;

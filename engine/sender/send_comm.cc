@@ -28,6 +28,8 @@ SendCommImpl::~SendCommImpl() {
   leave();
 }
 
+// Three ways: a small message goes eagerly; another one starts if its CTS is here; otherwise the
+// caller has to call again, and this asks for the CTS if the receiver may be holding it back.
 Status SendCommImpl::isend(const void* data, size_t bytes, int tag, const MemoryRegion* region,
                            Request** request) {
   const Call call(*this);
@@ -176,6 +178,8 @@ Status SendCommImpl::on_arrived(size_t, uint32_t immediate, uint64_t bytes) {
   return link_.context().fail_protocol("what only a sending end sends");
 }
 
+// The completion must belong to a stripe that is open and on a rail, of the present use of the
+// request. Any other one came twice or too late.
 bool SendCommImpl::on_sent(const WorkId& work, uint64_t* bytes) {
   if (work.kind == WorkId::Kind::kEager) return eager_.on_sent(work, bytes);
   SendRequest& request = requests_[work.index % StripeQueue::kMostRequests];

@@ -1,11 +1,8 @@
 // The connecting end of the handshake (handshake.h). It becomes the sender.
 //
-// States: the stages of HandshakeEnd. Before the peer's welcome has begun to arrive, a reset puts
-// it back to kConnect, because a full listener drops callers to make place for others
-// (base/net/visitors.h). It dials again after a pause, for connect_timeout at most.
-//
-// What ends a wait: connect_timeout, in kWelcome request_timeout.
-// Thread: the one that calls step().
+// States: the stages of HandshakeEnd. A reset before the welcome has begun to arrive puts it back
+// to kConnect, for connect_timeout at most. Each stage has connect_timeout, but kWelcome has
+// request_timeout. Thread: the one that calls step().
 #include <algorithm>
 #include <optional>
 
@@ -89,6 +86,7 @@ class ConnectorImpl final : public Connector, private HandshakeEnd {
     return status;
   }
 
+  // Checks every field of the welcome before it is used: it comes from outside.
   Status receive_welcome() {
     if (const Status status = receive(&welcome_); status != Status::kOk) return status;
     const Welcome& welcome = welcome_.value;
@@ -103,7 +101,7 @@ class ConnectorImpl final : public Connector, private HandshakeEnd {
     if (auto opened = open_channels(welcome.rails); !opened) {
       return fail_with(std::move(opened.error()));
     }
-    (void)channels_->connect(peer_side());  // begins; the stage kChannels finds how it went
+    (void)channels_->connect(peer_side());  // begins to connect; kChannels gets the result
     return Status::kOk;
   }
 

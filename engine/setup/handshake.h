@@ -80,8 +80,8 @@ struct HandleFields {
 };
 static_assert(sizeof(HandleFields) <= kHandleBytes - 16);
 
-// A message that is sent or received piece by piece. send() and receive() return kAgain until all
-// of it has passed; begun() says whether any byte has. restart() begins again on another
+// A message that is sent or received piece by piece. send() and receive() return kAgain until the
+// whole message has passed; begun() says whether any byte has. restart() begins again, on another
 // connection.
 template <typename T>
 class HandshakeMessage {

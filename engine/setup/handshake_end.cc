@@ -39,6 +39,7 @@ Result<void> ChannelSet::open(const RegisteredBuffer& inbox, Side* side) {
   return {};
 }
 
+// Connects all channels side by side: one that is not ready yet does not hold the others up.
 Status ChannelSet::connect(const Side& peer) {
   bool all = true;
   for (connected_ = 0; connected_ < channels_.size(); ++connected_) {
@@ -76,6 +77,8 @@ HandshakeEnd::HandshakeEnd(Fabric& fabric, Device& device, bool active, const Co
       what_(what),
       deadline_(fabric.clock(), seconds_to_ns(fabric.settings().connect_timeout)) {}
 
+// Runs stages until one has to wait. A time-out counts only if a stage that was tried after the
+// deadline found nothing (base/deadline.h).
 Status HandshakeEnd::advance() {
   if (status_ != Status::kAgain) return status_;
   const Deadline::Look look(deadline_);
@@ -98,6 +101,8 @@ LinkParts HandshakeEnd::take() {
   return channels_->take(peer_side(), welcome_.value.eager_max, std::move(peer_));
 }
 
+// The connector becomes the sender: its inbox takes CTS records, and its outbox is the image of the
+// receiver's eager inbox. For the listener's end it is the other way round.
 Result<void> HandshakeEnd::open_channels(const RailDescriptions& peer_rails) {
   const uint32_t count = welcome_.value.channels;
   const size_t cts_bytes = cts_inbox_bytes(count);

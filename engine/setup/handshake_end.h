@@ -1,5 +1,5 @@
-// What both ends of the handshake (handshake.h) have in common: the channels that they set up, and
-// the stages by which they get there.
+// The common part of both ends of the handshake (handshake.h): the channels that they set up, and
+// the stages of the handshake.
 #pragma once
 
 #include <memory>
@@ -37,10 +37,10 @@ class ChannelSet {
   size_t connected_ = 0;  // the channel at which the last connect() stopped
 };
 
-// One end, the connector or the listener's end of one connection.
+// One end of a handshake: the connector, or the listener's end of one connection.
 //
-// States: the stages, one after the other, as far as they go without waiting; only the connector
-// goes back, to kConnect. An end that is done or has failed stays so.
+// States: the stages, one after the other. advance() goes on until a stage has to wait. Only the
+// connector goes back, to kConnect. An end that is done or has failed stays so.
 // Invariants: the deadline is that of the present stage. The channels and the memory that they
 // write exist from kConfirm on.
 // Thread: the one that calls advance().
@@ -60,7 +60,7 @@ class HandshakeEnd {
     kDone
   };
 
-  // `what`: "connect to" or "accept of", for errors.
+  // `what` begins the errors: "connect to" or "accept of".
   HandshakeEnd(Fabric& fabric, Device& device, bool active, const CommOptions& options,
                const char* what, std::string peer);
   ~HandshakeEnd() = default;
@@ -73,18 +73,18 @@ class HandshakeEnd {
   // Registers memory and opens as many channels as the welcome names.
   Result<void> open_channels(const RailDescriptions& peer_rails);
   const Side& peer_side() const { return active_ ? welcome_.value.side : confirm_.value.side; }
-  // A whole message of the right type.
+  // Receives a message. kOk: it is complete and has the right type.
   template <typename T>
   Status receive(HandshakeMessage<T>* message) {
     const Status status = message->receive(fd_, &error_);
     return status == Status::kOk ? check(message->value.preamble, T().preamble) : status;
   }
-  Status run_common(Stage stage);  // kChannels and what follows
+  Status run_common(Stage stage);  // kChannels and the later stages
   Status fail_with(Error error) {
     error_ = std::move(error);
     return error_.status;
   }
-  void allow(double seconds) { deadline_.restart(seconds_to_ns(seconds)); }
+  void allow(double seconds) { deadline_.restart(seconds_to_ns(seconds)); }  // from now on
 
   Fabric& fabric_;
   Device& device_;
@@ -95,11 +95,11 @@ class HandshakeEnd {
   HandshakeMessage<Welcome> welcome_;
   HandshakeMessage<Confirm> confirm_;
   std::unique_ptr<RegisteredBuffer> inbox_, outbox_;
-  std::unique_ptr<ChannelSet> channels_;  // last of these: channels go before the memory they write
+  std::unique_ptr<ChannelSet> channels_;  // last of these: channels end before the memory they use
 
  private:
-  virtual Status run(Stage stage) = 0;       // kOk: the next one
-  virtual std::string too_late() const = 0;  // what is said when the deadline has passed
+  virtual Status run(Stage stage) = 0;       // kOk: the stage is complete
+  virtual std::string too_late() const = 0;  // the error when the deadline has passed
   Status check(const Preamble& got, const Preamble& expected);
   Status connect_channels();
 

@@ -17,7 +17,8 @@ std::optional<std::string> judge_hello(const Hello& hello, const Nonce& nonce) {
   return std::nullopt;
 }
 
-// A refusal is sent to the peer, so that both logs have the reason.
+// If the welcome cannot be prepared, it is sent as a refusal with the reason, so that both logs
+// have it.
 IncomingHandshake::IncomingHandshake(Fabric& fabric, Device& device, const Hello& hello, Fd fd,
                                      const SocketAddress& from, const CommOptions& options)
     : HandshakeEnd(fabric, device, false, options, "accept of", peer_name(hello.name, from)),
@@ -59,6 +60,7 @@ Status IncomingHandshake::run(Stage stage) {
   }
 }
 
+// A refusal fails this end only after the peer has got it.
 Status IncomingHandshake::send_welcome() {
   const Status status = welcome_.send(fd_, &error_);
   return status == Status::kOk && refusal_.status != Status::kOk ? fail_with(refusal_) : status;

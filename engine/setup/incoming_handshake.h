@@ -1,5 +1,8 @@
-// The listening end of the handshake (handshake.h) with one peer, whose hello has proven that it
-// knows the handle: it becomes the receiver.
+// The listening end of the handshake (handshake.h) with one peer. The peer's hello has proven that
+// it knows the handle. This end becomes the receiver.
+//
+// States: the stages of HandshakeEnd, from kWelcome on. Thread: the one that calls
+// Listener::accept.
 #pragma once
 
 #include <memory>
@@ -25,10 +28,10 @@ class IncomingHandshake final : private HandshakeEnd {
   Status send_welcome();
 
   const bool host_memory_;
-  Error refusal_{Status::kOk, 0, {}};  // kOk: none
+  Error refusal_{Status::kOk, 0, {}};  // why the welcome refuses the peer; kOk: it does not
 };
 
-// Why a connection with this hello is no peer's; nothing: it is one.
+// The reason why a connection with this hello is a stranger's; nullopt: it is a peer's.
 std::optional<std::string> judge_hello(const Hello& hello, const Nonce& nonce);
 
 }  // namespace slime

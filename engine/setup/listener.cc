@@ -1,9 +1,11 @@
-// A listener: one control socket, and any number of peers that connect to it. A connection becomes
-// an IncomingHandshake with a hello that proves that it is a peer's; all others are strangers
+// A listener: one control socket, to which any number of peers connect. A connection whose hello
+// proves that it is a peer's becomes an IncomingHandshake. All others are strangers
 // (base/net/hello_port.h).
 //
-// Invariants: the deadline for a peer to come runs from the first accept() without one, and does
-// not count while a peer is in its handshake, which has a deadline of its own.
+// State: the handshakes that have begun (incoming_), oldest first. accept() returns one comm for
+// each that is complete.
+// Invariants: the deadline for the next peer runs from the first accept() after the last one. It
+// does not count while a peer is in its handshake, which has a deadline of its own.
 // Thread: the one that calls accept().
 
 #include <algorithm>
@@ -55,6 +57,7 @@ class ListenerImpl final : public Listener, private HelloPort {
  private:
   using Incoming = std::list<IncomingHandshake>;
 
+  // Takes a handshake that is complete or has failed out of the list.
   Result<std::unique_ptr<RecvComm>> finish(Incoming::iterator incoming) {
     Incoming finished;
     finished.splice(finished.begin(), incoming_, incoming);
@@ -63,6 +66,7 @@ class ListenerImpl final : public Listener, private HelloPort {
     return finished.front().take_comm();
   }
 
+  // The preamble is enough to recognise a stranger, without a wait for the rest of its hello.
   const char* refuse_begun(std::span<const std::byte> said) const override {
     Preamble preamble;
     if (said.size() < sizeof preamble) return nullptr;
@@ -102,7 +106,7 @@ class ListenerImpl final : public Listener, private HelloPort {
   const SocketAddress address_;
   const Fd fd_;
   const CommOptions options_;
-  std::optional<Deadline> deadline_;  // for a peer to come
+  std::optional<Deadline> deadline_;  // until which some peer must connect
   Incoming incoming_;                 // oldest first
 };
 
