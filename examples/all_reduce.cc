@@ -1,12 +1,12 @@
-// Allreduce of a float tensor over a switch, without NCCL. Every rank checks the sums, rank 0 says
-// how long it took: algbw is the tensor's bytes by the time of one operation.
+// Allreduce of a float tensor over a switch, without NCCL. Every rank checks the sums. Rank 0
+// prints the time; algbw is the tensor's bytes divided by the time of one operation.
 //
 //     example-all-reduce --switch 127.0.0.1:28900 --ranks 4               # threads of this process
-//     example-all-reduce --switch S:28900 --ranks 4 --rank 1 --rendezvous H:5000   # one rank of it
+//     example-all-reduce --switch S:28900 --ranks 4 --rank 1 --rendezvous H:5000   # one rank of 4
 //
 // Built from an installed libnet-slime:
 //     g++ -std=c++17 all_reduce.cc -o all_reduce $(pkg-config --cflags --libs slime)
-// Exit status: 0 right, 1 a wrong sum or an error, 2 wrong arguments.
+// Exit status: 0: all sums are right; 1: a wrong sum or an error; 2: wrong arguments.
 #include <slime/aggregation.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-# Flags, source lists and rules. Sources are found by wildcard: a new file in a room just appears.
+# Flags, source lists and rules. Sources are found by wildcard, so a new file needs no entry.
 
 SAN   ?=
 BUILD := build$(if $(SAN),/$(SAN))
@@ -10,12 +10,12 @@ JOBS   = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 # Flags -------------------------------------------------------------------------------------------
 
-# Whoever reads by a null pointer, or beyond an object, meets AddressSanitizer; ubsan's checks of both,
-# before the access, are a quarter of what there is to compile. `make ubsan` has them.
+# AddressSanitizer finds accesses by a null pointer and beyond an object. ubsan's checks of both are a
+# quarter of the code to compile, so only `make ubsan` has them.
 SAN_FLAGS_asan  := -fsanitize=address,undefined -fno-sanitize=null,object-size
 SAN_FLAGS_ubsan := -fsanitize=undefined
 SAN_FLAGS_tsan  := -fsanitize=thread
-# libFuzzer is clang's: `make fuzz` builds what it needs here, and only that.
+# libFuzzer needs clang: `make fuzz` builds its programs here, and nothing else.
 SAN_FLAGS_fuzz  := -fsanitize=fuzzer-no-link,address,undefined
 ifeq ($(SAN),fuzz)
 ifeq ($(origin CXX),default)
@@ -37,8 +37,8 @@ CXX_ALL := $(INCLUDES) -std=c++20 -Wall -Wextra -Werror -fPIC -pthread -fvisibil
   -fvisibility-inlines-hidden -ffunction-sections -fdata-sections $(OPT) $(SAN_FLAGS) \
   $(FUZZ_FLAGS) $(CPPFLAGS) $(CXXFLAGS)
 LINK_ALL := -pthread $(OPT) $(SAN_FLAGS) -Wl,--gc-sections -Wl,--as-needed $(LDFLAGS)
-# The plugin lives in somebody else's process: export only NCCL's symbols, resolve everything at
-# load time, and never be unmapped while a thread may still run in it.
+# The plugin runs in another program's process: it exports only NCCL's symbols, resolves everything at
+# load time, and is never unmapped while a thread may still run in it.
 PLUGIN_LINK_FLAGS := -shared -Wl,-soname,libnet-slime.so -Wl,--version-script,plugin/exports.map \
   -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete
 
@@ -49,7 +49,7 @@ objects = $(patsubst %.cc,$(BUILD)/obj/%.o,$(1))
 # Directories under $(1) that hold sources, without the names in $(2).
 groups  = $(filter-out $(2),$(sort $(patsubst $(1)/%/,%,$(dir $(wildcard $(1)/*/*.cc)))))
 
-# Where there is no switch, the ranks are switches to each other: the plugin has switch/core too.
+# Without a switch the ranks do a switch's work for each other, so the plugin has switch/core too.
 LIB_SRCS  := $(call sources,base settings switch/protocol transports engine collnet plugin switch/core)
 # Only slime-switchd has the driver of bmv2, and only where Thrift is installed.
 THRIFT    := $(shell SLIME_NO_INSTALL=1 mk/ensure-tools.sh bmv2 2>/dev/null && echo thrift)
@@ -65,12 +65,12 @@ PROTOBUF_OBJS := $(if $(GRPC),$(patsubst $(BUILD)/gen/%.cc,$(BUILD)/obj/gen/%.o,
   $(filter %.cc,$(PROTOBUF_GEN))))
 DRIVERS     := $(THRIFT:%=-DSLIME_BMV2) $(GRPC:%=-DSLIME_TOFINO)
 SWITCH_SRCS := $(filter-out $(LIB_SRCS) switch/bmv2/% $(GRPC_SRCS),$(call sources,switch))
-# The interface for programs without NCCL, and how its ranks find each other: in the static library
+# The interface for programs without NCCL, and the rendezvous of its ranks, are in the static library
 # only.
 AGGREGATION_SRCS := $(call sources,rendezvous aggregation)
 EXAMPLES  := $(sort $(patsubst examples/%.cc,%,$(wildcard examples/*.cc)))
 TOOLS     := $(call groups,tools,common)
-# What a tool links besides our own library: LIBS_<tool>.
+# LIBS_<tool>: libraries that a tool links besides our own.
 # BFRuntime has no TLS, so gRPC needs none.
 LIBS_GRPC    := $(if $(GRPC),-lgrpc++_unsecure -lgrpc_unsecure -lgpr -lprotobuf -labsl_synchronization)
 LIBS_switchd := -lyaml-cpp -lmicrohttpd $(THRIFT:%=-lthrift) $(LIBS_GRPC)
@@ -87,10 +87,10 @@ SRCS_TEST_topology := $(addprefix tools/info/,topology.cc topology_print.cc)
 SRCS_TEST_unit := $(filter-out tools/perf/main.cc,$(call sources,tools/perf)) \
   $(wildcard tools/common/*.cc) tools/info/nccl_rules.cc
 BENCHES   := $(call groups,bench,common)
-# Directories of test/ that are plain programs, which tests are run under.
+# Directories of test/ that are plain programs. Tests run under them.
 TEST_PROGRAMS := pause
-# What has one thread has nothing to tell ThreadSanitizer. Nor has gRPC, whose distributed library it
-# does not see: it takes what gRPC's threads hand to each other for races.
+# Tests with one thread show ThreadSanitizer nothing. gRPC's packaged library is not instrumented, so
+# ThreadSanitizer would report races where gRPC's threads exchange data.
 TESTS     := $(call groups,test,support $(TEST_PROGRAMS) $(if $(THRIFT),,p4) $(if $(GRPC),,tofino) \
   $(if $(filter tsan,$(SAN)),fuzz model tofino vectors))
 # A fuzz target is a file of test/fuzz; what they share is below, and *_test.cc is for GoogleTest.
@@ -112,9 +112,9 @@ TEST_PROGRAM_BINS := $(TEST_PROGRAMS:%=$(BUILD)/test/%)
 FUZZ_BINS   := $(FUZZ_TARGETS:%=$(BUILD)/bin/fuzz-%)
 TIDY_STAMPS := $(ALL_SRCS:%.cc=$(BUILD)/tidy/%.ok)
 
-# Small files that change only when their content does: a new flag recompiles, an added or removed
-# source relinks, a new commit recompiles what prints it, and Thrift or gRPC, once installed or
-# removed, what chooses a driver.
+# Small files that change only when their content does. A new flag recompiles everything, an added or
+# removed source relinks, a new commit recompiles the file that prints it, and installing or removing
+# Thrift or gRPC recompiles the file that chooses a driver.
 FLAGS_FILE   := $(BUILD)/gen/flags
 SOURCES_FILE := $(BUILD)/gen/sources
 VERSION_FILE := $(BUILD)/gen/slime_version.h
@@ -133,9 +133,8 @@ endif
 
 # Rules -------------------------------------------------------------------------------------------
 
-# Tests compile in half the time without optimisation, and only those that simulate for long run
-# faster with it. What only parses command lines gains nothing from -O2. An OPT of the user's holds
-# everywhere.
+# Tests compile in half the time without optimisation, and only long simulations run faster with it.
+# Code that only parses command lines gains nothing from -O2. An OPT that the user sets holds for all.
 BUSY_TESTS := collnet engine model support
 TEST_OPT = $(if $(filter file,$(origin OPT)),-O0)
 CLI_OPT  = $(if $(filter file,$(origin OPT)),$(if $(filter asan,$(SAN)),-O0,-O1))
@@ -174,7 +173,7 @@ $(BUILD)/obj/%.o: %.cc $(FLAGS_FILE) | $(BUILD)/gen/tools.ok
 	@mkdir -p $(@D)
 	$(Q)$(CCACHE) $(CXX) $(CXX_ALL) $(OPT_HERE) $(PCH_HERE) $(FLAGS_HERE) -MMD -MP -c $< -o $@
 
-# What Thrift's compiler writes for the runtime interface of bmv2 is compiled without warnings.
+# The code that Thrift generates for the runtime interface of bmv2 is compiled without warnings.
 $(THRIFT_GEN) &: switch/bmv2/runtime.thrift | $(BUILD)/gen/tools.ok
 	$(call say,THRIFT,$<)
 	@mkdir -p $(BUILD)/gen/bmv2
@@ -190,7 +189,7 @@ $(BUILD)/obj/tools/switchd/make_driver.o: FLAGS_HERE = $(DRIVERS)
 $(BUILD)/obj/tools/switchd/make_driver.o: $(DRIVERS_FILE)
 $(BUILD)/bin/slime-switchd $(BUILD)/test/p4: $(THRIFT_OBJS)
 
-# So is what protoc writes for BFRuntime.
+# So is the code that protoc generates for BFRuntime.
 $(PROTOBUF_GEN) &: switch/tofino/bfruntime.proto | $(BUILD)/gen/tools.ok
 	$(call say,PROTOC,$<)
 	@mkdir -p $(BUILD)/gen/tofino
@@ -206,8 +205,8 @@ $(GRPC_USERS): $(if $(GRPC),$(PROTOBUF_GEN))
 $(BUILD)/bin/slime-switchd $(BUILD)/test/tofino: $(PROTOBUF_OBJS)
 -include $(patsubst %.cc,$(BUILD)/obj/%.d,$(ALL_SRCS))
 
-# Asked once per build directory and list of needs; `make run` and `make check` install instead of
-# complaining.
+# Tools are checked once for each build directory and list of needs. `make run` and `make check`
+# install missing ones instead of failing.
 $(BUILD)/gen/tools.ok: mk/ensure-tools.sh
 	@SLIME_NO_INSTALL=1 mk/ensure-tools.sh build
 	@touch $@
@@ -217,7 +216,7 @@ $(BUILD)/layers.ok: mk/layers.sh mk/layers.awk mk/sources.sh $(shell mk/sources.
 	$(Q)mk/layers.sh
 	@touch $@
 
-# The static library has the switch too, and the C++ interface; the plugin has not.
+# The static library also has the switch and the C++ interface; the plugin has neither.
 $(LIB_A): $(call objects,$(LIB_SRCS) $(SWITCH_SRCS) $(AGGREGATION_SRCS)) $(SOURCES_FILE)
 	$(call say,AR,$@)
 	@mkdir -p $(@D) && rm -f $@
@@ -251,7 +250,7 @@ $(foreach t,$(FUZZ_TARGETS),$(eval $(call program,$(BUILD)/bin/fuzz-$t,test/fuzz
   $(FUZZ_SHARED),-fsanitize=fuzzer $(LIBS_TEST_fuzz))))
 endif
 
-# A stamp per file: tidy runs in parallel and again only where the object would be rebuilt.
+# A stamp for each file: tidy runs in parallel, and again only where the object would be rebuilt.
 $(BUILD)/tidy/%.ok: %.cc .clang-tidy $(BUILD)/obj/%.o
 	$(call say,TIDY,$<)
 	@mkdir -p $(@D)

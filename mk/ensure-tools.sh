@@ -1,11 +1,11 @@
 #!/bin/sh
-# ensure-tools.sh GROUP...: installs, by apt, what the named groups need and the machine lacks.
-# Prints one line per missing package and nothing when all is there.
-# SLIME_NO_INSTALL=1: never installs; lists what is missing and fails.
+# ensure-tools.sh GROUP...: installs with apt the packages that the named groups need and the machine
+# lacks. Prints one line for each missing package, and nothing when none is missing.
+# SLIME_NO_INSTALL=1: never installs; lists the missing packages and fails.
 set -u
 missing=
 
-# has_header FILE: where g++ looks by itself, and in the directories the user added.
+# has_header FILE: true if g++ finds it by itself or in the directories that the user added.
 has_header() {
   for dir in $(printf %s "${CPATH:-}:${CPLUS_INCLUDE_PATH:-}" | tr : ' ') \
     /usr/local/include /usr/include; do
@@ -14,22 +14,22 @@ has_header() {
   return 1
 }
 
-# has_library NAME: where programs look for it when they run. Not every user's PATH has ldconfig.
+# has_library NAME: true if programs find it when they run. Not every user's PATH has ldconfig.
 has_library() {
   PATH=$PATH:/usr/sbin:/sbin ldconfig -p | grep -qF "$1 "
 }
 
-# has_program NAME: also one for administrators
+# has_program NAME: also finds programs for administrators
 has_program() {
   PATH=$PATH:/usr/sbin:/sbin command -v "$1"
 }
 
-# is_static NAME: such a program, that needs no libraries
+# is_static NAME: true for a program that needs no libraries
 is_static() {
   program=$(command -v "$1") && ! ldd "$program"
 }
 
-# has_provider NAME: of verbs, for such devices; libibverbs reads these files
+# has_provider NAME: true if verbs has a provider for these devices; libibverbs reads these files
 has_provider() {
   [ -e "/etc/libibverbs.d/$1.driver" ]
 }

@@ -1,9 +1,9 @@
 #!/bin/bash
 # fuzz.sh TARGET...: runs the fuzzers of build/fuzz/bin, two at a time, each from its kept corpus
-# (test/fuzz/corpus/TARGET.tar.gz) and from what earlier runs have found (build/fuzz/corpus). Ends
-# with a line per target; fails if one of them found something, which lies in build/fuzz/findings then.
+# (test/fuzz/corpus/TARGET.tar.gz) and from the inputs of earlier runs (build/fuzz/corpus). Ends with
+# a line per target. Fails if one of them found a failing input, which is then in build/fuzz/findings.
 #   FUZZ_SECONDS   for each target; by default all together take ten minutes
-#   FUZZ_MERGE=1   instead: writes what the kept corpora should be, smallest inputs, to test/fuzz/corpus
+#   FUZZ_MERGE=1   instead: reduces the kept corpora to the smallest inputs, in test/fuzz/corpus
 set -u
 cd "$(dirname "$0")/.." || exit 1
 readonly jobs=2
@@ -13,7 +13,7 @@ mkdir -p $build/findings
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}
 
-# unpack TARGET: its kept corpus, to build/fuzz/kept
+# unpack TARGET: unpacks its kept corpus to build/fuzz/kept
 unpack() {
   rm -rf "${build:?}/kept/$1"
   mkdir -p "$build/kept/$1" "$build/corpus/$1"
@@ -31,7 +31,7 @@ run() {
   return $code
 }
 
-# Edges of the code only, not how often each was taken: a few files a target.
+# Only edges of the code count, not how often each was taken. That keeps a few files for each target.
 merge() {
   local name=$1 kept=$build/kept/$1 fresh
   fresh=$(mktemp -d) || return 1
@@ -40,7 +40,7 @@ merge() {
     >"$build/findings/$name-merge.log" 2>&1 || return 1
   # Regressions have names and stay; the others are named by their content.
   find "$kept" -type f -regextype posix-extended -regex '.*/[0-9a-f]{40}' -delete
-  # The longest go furthest: 40 of them, for a corpus that people can carry.
+  # The longest inputs reach the most code. 40 of them keep the corpus small.
   find "$fresh" -type f -printf '%s %p\n' | sort -rn | head -n 40 | cut -d' ' -f2 | xargs -r mv -t "$kept"
   rm -rf "$fresh"
   mk/pack-corpus.sh "$kept" "test/fuzz/corpus/$name.tar.gz" || return 1

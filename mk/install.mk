@@ -1,9 +1,9 @@
-# What `make install` places, and `make uninstall` removes, and no more.
+# The files that `make install` places. `make uninstall` removes exactly these.
 
 STRIP ?= strip
 install_binary := install -m 755 $(if $(STRIP),-s --strip-program=$(STRIP))
 INSTALLED_LIBS := libnet-slime.so libnccl-net-slime.so libnccl-net.so libslime.a pkgconfig/slime.pc
-# Nobody else puts anything there. DOCDIR and DATADIR may be shared with others.
+# Only this project writes there. Other projects may share DOCDIR and DATADIR.
 OWN_DIRS := $(DOCDIR)/docs $(DOCDIR)/examples $(DATADIR)/nccl-tests-configs $(DATADIR)/p4
 P4_PARTS := core tna v1model
 P4_DIRS := $(P4_PARTS:%=$(DATADIR)/p4/%)

@@ -1,5 +1,6 @@
-# The one-way rule between rooms, read from the #include lines (CONTRIBUTING.md explains it).
-# Input: all C++ files, named from the repository root. One message per violation; exit 1 if any.
+# Checks the one-way rule between rooms by the #include lines (CONTRIBUTING.md explains the rule).
+# Input: all C++ files, named from the repository root. Prints one message for each violation, and
+# exits with 1 if there is any.
 
 BEGIN {
   # may[room] = rooms it may include, besides its own.
@@ -23,7 +24,7 @@ BEGIN {
   may["tools"] = may["aggregation"] " aggregation backend plugin p4driver switch generated"
   may["bench"] = may["tools"]
   may["test"] = may["tools"] " tools"
-  # Part of libc on every machine we build for, and without a C++ form.
+  # Part of libc on every supported machine, and without a C++ form.
   posix = "^((sys|net|netinet|arpa)/[a-z0-9_]+|unistd|poll|pthread|netdb|ifaddrs|fcntl)[.]h$"
   for (i = 1; i < ARGC; i++) known[ARGV[i]] = 1
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# layers.sh [ROOT]: checks who includes whom, see mk/layers.awk. Needs only a shell, find and awk,
-# because it is part of every build.
+# layers.sh [ROOT]: checks which room includes which, see mk/layers.awk. It needs only a shell, find
+# and awk, because it is part of every build.
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 cd "${1:-$here/..}" || exit 1
 files=$("$here/sources.sh" .) || exit 1

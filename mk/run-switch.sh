@@ -1,7 +1,7 @@
 #!/bin/bash
-# run-switch.sh BUILD [RANKS]: all_reduce between local processes, by the ranks themselves in a ring
-# and by a software switch that is started for it, side by side.
-# Exit code: 0 all right, else what failed first: 1 wrong results, 2 or 3 as slime-perf says.
+# run-switch.sh BUILD [RANKS]: runs all_reduce between local processes twice, in a ring of the ranks
+# and by a software switch that it starts, and prints both side by side.
+# Exit code: 0: all right; else the first failure: 1: wrong results, 2 or 3: as slime-perf says.
 set -u
 build=$1
 ranks=${2:-2}
@@ -22,8 +22,8 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
-# Starts a switch on ports that nobody has. Another program may take them at the same moment, so
-# the switch itself is asked, a few times.
+# Starts a switch on random ports. Another program may have them, so this waits until the switch reports
+# that it is ready, and tries up to ten ports.
 start_switch() {
   local port
   for _ in $(seq 10); do
@@ -48,7 +48,7 @@ start_switch() {
   return 1
 }
 
-# measure ALGORITHM: prints the table and keeps it; the first failure is the script's.
+# measure ALGORITHM: prints the table and keeps it. The script exits with the first failure.
 code=0
 measure() {
   "$perf" all_reduce --algo "$1" --ranks "$ranks" "${sizes[@]}" | tee "$work/$1"

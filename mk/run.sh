@@ -1,10 +1,10 @@
 #!/bin/sh
 # run.sh BUILD RAIL COMMAND...: runs the command over the transport RAIL; empty: as the settings say.
-# One that does not exist, or finds no rail on this host, ends with the list of all, and why.
+# If RAIL does not exist, or finds no rail on this host, prints the list of all transports, and why.
 set -u
 build=$1 rail=$2
 shift 2
-# A name that stands for a transport and more settings gets a case of its own.
+# A name that means a transport with more settings gets a case of its own.
 case $rail in
 '') ;;
 shm | efa | *\;*) export NCCL_SLIME_TRANSPORTS=libfabric NCCL_SLIME_FABRIC_PROVIDER="$rail" ;;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# settle-links.sh DIRECTORY...: in every .md below, a relative link to a file that is not installed
-# becomes its text: [a.h](../a.h) is `a.h` then, and a name in the sources.
+# settle-links.sh DIRECTORY...: in every .md file below, replaces a relative link to a file that is
+# not installed by its text: [a.h](../a.h) becomes `a.h`, a name in the sources.
 for file in $(find "$@" -name '*.md'); do
   awk -v here="$(dirname "$file")" '
     function there(target) {

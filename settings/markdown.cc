@@ -1,4 +1,4 @@
-// docs/configuration.md, so that the manual cannot differ from the parser.
+// Writes docs/configuration.md from the table, so that the manual cannot differ from the parser.
 
 #include "settings/table.h"
 

@@ -1,4 +1,4 @@
-// From the environment to Settings, with a warning for every name that looks like a typing error.
+// Translates the environment into Settings, and warns of every name that looks like a typing error.
 #include "settings/settings.h"
 
 #include <unistd.h>
@@ -20,8 +20,8 @@ constexpr size_t kMaxShown = 64;  // of a value or a name in a message
 
 struct Found {
   const char* variable = nullptr;  // nullptr: neither the setting nor its fallback is set
-  std::string text;                // a value that is to be taken
-  std::string refused;             // a sentence about a value of the fallback that is not taken
+  std::string text;                // the value, if one is used
+  std::string refused;             // a sentence about a value of the fallback that is not used
 };
 
 std::string shown(std::string_view text) { return without_controls(excerpt(text, kMaxShown), '?'); }
@@ -39,9 +39,9 @@ bool is_too_large_a_count(const SettingSpec& spec, const std::string& text) {
   return is_accepted(unlimited, text);
 }
 
-// NCCL takes numbers for its own variables that have no meaning here, such as -1 for "not set".
-// They must not keep the plugin from a job that works without it. So a count that is too large
-// becomes the largest, and another value that is refused counts as not set.
+// NCCL accepts numbers for its own variables that have no meaning here, such as -1 for "not set".
+// Such a number must not make the plugin fail a job that works with NCCL alone. So a count that is
+// too large becomes the largest one, and any other value that is refused counts as not set.
 Found from_fallback(const SettingSpec& spec, const std::string& text) {
   if (spec.type == SettingType::kText || is_accepted(spec, text)) return {spec.fallback, text, ""};
   const std::string refused = refusal(spec, spec.fallback, text);

@@ -1,4 +1,4 @@
-// What the user may set, through the environment: the rows of settings.def.
+// The settings that a user makes in the environment: the rows of settings.def.
 #pragma once
 
 #include <cstdint>
@@ -28,39 +28,40 @@ constexpr uint64_t seconds_to_ns(setting::Seconds seconds) {
   return static_cast<uint64_t>(seconds * 1e9);
 }
 
-// Variable name -> value. Tests make their own; everybody else asks for the process's.
+// Maps variable names to values. Tests make their own; all other code uses that of the process.
 using Environment = std::map<std::string, std::string>;
 Environment process_environment();  // the variables whose names begin with NCCL
 
-// A value that is malformed or out of range is an error that names variable, value and what is
-// accepted. Of a fallback such a value that is no text counts as not set, or as the largest if it
-// is a count that is too large; `warnings` (may be nullptr) names it. An empty value counts as not
-// set. Unknown NCCL_SLIME_* variables go to `warnings`, each with the nearest name that exists.
+// Parses the environment. A value that is malformed or out of range is an error, which names the
+// variable, the value, and the values that are accepted. Such a value of a fallback is no error,
+// unless the setting is a text: it counts as not set, or as the largest value if it is a count that
+// is too large, and `warnings` (may be nullptr) names it. An empty value counts as not set. Unknown
+// NCCL_SLIME_* variables go to `warnings`, each with the nearest name that exists.
 Result<Settings> parse_settings(const Environment& environment,
                                 std::vector<std::string>* warnings = nullptr);
 
-// For messages: the variable that setting `name` (NCCL_SLIME_X) has its value from, which may be
-// its fallback; `name` itself where none is set.
+// For messages: the variable that the value of setting `name` (NCCL_SLIME_X) comes from, which may
+// be its fallback; `name` itself if neither is set.
 std::string variable_of(const std::string& name,
                         const Environment& environment = process_environment());
 
 struct SettingRow {
   std::string name;           // NCCL_SLIME_X
-  std::string value;          // as one would write it: "64K"
-  std::string default_value;  // the same
+  std::string value;          // as a user would write it: "64K"
+  std::string default_value;  // in the same form
   std::string source;         // "default", the variable it came from, or "program"
   std::string type;           // "bool", "int", "bytes", "seconds", "text", "choice"
   std::string unit;           // "bytes", "seconds", ...; empty: none
-  std::string range;          // what is accepted, in words
+  std::string range;          // the accepted values, in words
   std::string fallback;       // variable used when `name` is not set; empty: none
   std::string help;
 };
 
-// One row per setting, in the table's order. A value that `environment` does not account for was
-// set by the program.
+// One row per setting, in the table's order. If a value does not come from `environment` or the
+// default, its source is "program".
 std::vector<SettingRow> describe(const Settings& settings, const Environment& environment);
 
-// docs/configuration.md, whole.
+// The whole text of docs/configuration.md.
 std::string render_settings_markdown();
 
 }  // namespace slime

@@ -1,4 +1,4 @@
-// settings.def as data: what the parser and the reports read.
+// settings.def as data, for the parser and the reports.
 #pragma once
 
 #include <array>
@@ -38,7 +38,8 @@ void for_each_setting(AnySettings&& settings, Visit visit) {
 #include "settings/settings.def"
 }
 
-// A value as text, and back. False: malformed, out of range, or no multiple of what it must be.
+// Translate a value to text, and back. False: the text is malformed, out of range, or not the
+// required multiple.
 std::string format_value(const SettingSpec& spec, bool value);
 std::string format_value(const SettingSpec& spec, int value);
 std::string format_value(const SettingSpec& spec, uint64_t value);

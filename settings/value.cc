@@ -1,4 +1,4 @@
-// One setting's value: from text, to text, and what is accepted in words.
+// The value of one setting: parses it, formats it, and describes the accepted values in words.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -108,7 +108,7 @@ bool parse_value(const SettingSpec& spec, std::string_view text, uint64_t* value
 bool parse_value(const SettingSpec& spec, std::string_view text, double* value) {
   double number = 0;
   if (!parse_all(text, &number, std::chars_format::fixed)) return false;
-  // Written so that not-a-number, which from_chars takes, fails.
+  // from_chars accepts "nan". These comparisons are false for it, so it is refused.
   const bool inside =
       number >= static_cast<double>(spec.minimum) && number <= static_cast<double>(spec.maximum);
   if (!inside) return false;

@@ -1,5 +1,6 @@
 // In-network allreduce for programs that do not use NCCL: N ranks, tensors in host memory, a switch
-// that adds them up. Link with -lslime -pthread (pkg-config slime). C++17, no other header needed.
+// that adds them up. Link with -lslime -pthread (pkg-config slime). It needs C++17 and no other
+// header.
 //
 //     slime::aggregation::Options options;
 //     options.rank = rank, options.ranks = 4;
@@ -12,17 +13,17 @@
 //     if (!outcome) std::fprintf(stderr, "%s\n", outcome.what.c_str());
 //
 // Rules. All ranks call the same operations, of the same count, type and op, in the same order.
-// Every rank gets the same bits. If the switch goes away, the ranks go on without it, slower, to
-// the same bits. docs/switch.md says what a sum of floats is worth.
+// Every rank gets the same bits. If the switch fails, the ranks go on without it: slower, with the
+// same bits. docs/switch.md says how exact a sum of floats is.
 //
-// Errors are values: a code and one sentence that says what, where and what to try. Nothing here
-// throws, except std::bad_alloc. An error of a Context, other than kInvalid, kUnsupported,
-// kWouldBlock, a time-out of wait() and one of all_reduce() that has not started yet, is for good:
-// close it and open another.
+// Errors are values: a code and one sentence that says what failed, where, and what to try. Nothing
+// throws, except std::bad_alloc. An error of a Context is permanent: close the Context and open
+// another. The exceptions are kInvalid, kUnsupported, kWouldBlock, a time-out of wait(), and a
+// time-out of an all_reduce() that has not started yet.
 //
-// Threads: any thread may call a Context, several at a time; it is up to the caller that operations
-// start in the same order at all ranks. Packets move while somebody is in all_reduce, wait or test,
-// and about every 20 ms otherwise: a program that computes meanwhile calls test now and then.
+// Threads: any thread may call a Context, several at a time. The caller must start operations in
+// the same order at all ranks. Packets move while a thread is in all_reduce, wait or test, and
+// about every 20 ms otherwise. So a program that computes meanwhile should call test now and then.
 #pragma once
 
 #include <cstddef>
@@ -40,14 +41,14 @@ enum class Code : uint8_t {
   kInvalid,      // the caller passed something that no correct caller passes
   kConfig,       // options or environment cannot work
   kSystem,       // a call into the operating system failed
-  kRemote,       // another rank, the switch or the network between failed
+  kRemote,       // another rank, the switch, or the network in between failed
   kTimeout,      // a deadline passed
   kNoMemory,     // memory, descriptors or another countable resource ran out
   kUnsupported,  // correct, but no switch can do it
   kInternal,     // a bug of this library
 };
 
-// Of a call. True: it did what it says.
+// The result of a call. True: the call succeeded.
 struct [[nodiscard]] Outcome {
   Code code = Code::kOk;
   std::string what;  // empty if kOk
@@ -67,11 +68,11 @@ enum class DataType : uint8_t {
 };
 size_t element_bytes(DataType type);  // 0: no such type
 
-// Minimum and maximum of integers only.
+// kMin and kMax are for integers only.
 enum class Op : uint8_t { kSum, kMin, kMax };
 
 // One allreduce: receive[i] = op over all ranks of their send[i]. `receive` is `send` (in place) or
-// does not overlap it. No alignment is needed. A count of 0 is an operation like others.
+// does not overlap it. No alignment is needed. An operation with a count of 0 is valid.
 struct Reduction {
   const void* send = nullptr;
   void* receive = nullptr;
@@ -83,35 +84,37 @@ struct Reduction {
 // For measurements. All ranks run in the same mode. Every mode but kNormal is logged as a warning.
 enum class Mode : uint8_t {
   kNormal,
-  // A switch in this process: real worker, real slot machine, no network. What the other ranks
-  // would have sent is this rank's own data, so a sum is ranks times that.
+  // A switch in this process: real worker, real slot machine, no network. This rank's own data
+  // stands in for the data of the other ranks, so a sum is ranks times that data.
   kDummy,
-  // Through the switch, but numbers are not converted: their bytes are added as integers. What a
-  // sum of floats then holds means nothing.
+  // Through the switch, but numbers are not converted: their bytes are added as integers. A sum of
+  // floats then has no meaning.
   kBypass,
   // Operations are complete at once, and `receive` is not written.
   kInstant,
 };
 
-// `own`: `bytes` of this rank; `all`: ranks times as many, to be filled in the order of ranks, the
-// same at all ranks. False: it failed. With MPI:
+// Exchanges data between the ranks. `own` has `bytes` of this rank. The function fills `all`, which
+// has ranks times as many bytes, in the order of ranks, the same at all ranks. False: it failed.
+// With MPI:
 //     return MPI_Allgather(own, bytes, MPI_BYTE, all, bytes, MPI_BYTE, comm) == MPI_SUCCESS;
 using AllGather = std::function<bool(const void* own, size_t bytes, void* all)>;
 
-// What is empty or 0 here is as the environment says (NCCL_SLIME_*, docs/configuration.md: the
-// settings of the NCCL plugin) or the default.
+// A member that is empty or 0 takes its value from the environment (NCCL_SLIME_*, the settings of
+// the NCCL plugin in docs/configuration.md), or the default.
 struct Options {
   uint32_t rank = 0;   // below ranks
   uint32_t ranks = 1;  // 1 to 32
-  // How the ranks find each other; with one rank neither is needed, with more exactly one.
+  // The ranks find each other by one of these two. With one rank neither is needed, with more ranks
+  // exactly one.
   std::string rendezvous;  // host:port where rank 0 listens while it opens
   AllGather all_gather;    // called once, from open
 
   // host:port of the control channel, or host:port*weight,... of several; NCCL_SLIME_SWITCH
   std::string switch_address;
-  std::string key_file;          // shared with the switch; NCCL_SLIME_SWITCH_KEY_FILE
+  std::string key_file;          // the key of the switch; NCCL_SLIME_SWITCH_KEY_FILE
   std::string interfaces;        // NCCL_SLIME_IFNAME
-  int device = 0;                // of those that slime-info lists
+  int device = 0;                // number of a device that slime-info lists
   uint32_t slots = 0;            // packets on the way; NCCL_SLIME_SWITCH_SLOTS
   double connect_timeout_s = 0;  // of open, and again of its rendezvous; NCCL_SLIME_CONNECT_TIMEOUT
   double switch_timeout_s = 0;   // silence of the switch; NCCL_SLIME_SWITCH_TIMEOUT
@@ -121,11 +124,11 @@ struct Options {
   std::map<std::string, std::string> settings;
 };
 
-// Since open, of this rank. Packets are those between this rank and the switch.
+// Counters of this rank since open. Packets are those between this rank and the switch.
 struct Statistics {
-  uint64_t operations = 0;       // started, the first sum of open included
-  uint64_t bytes = 0;            // of tensors, of what is complete
-  uint64_t sent = 0;             // packets, those sent again included
+  uint64_t operations = 0;       // started, including the first sum of open
+  uint64_t bytes = 0;            // bytes of tensors in complete operations
+  uint64_t sent = 0;             // packets, including those sent again
   uint64_t results = 0;          // correct results
   uint64_t timeouts = 0;         // times that no result came in time
   uint64_t retransmitted = 0;    // packets sent again
@@ -145,12 +148,12 @@ struct Statistics {
   uint64_t strangers = 0;        // datagrams from neither the switch nor a rank
   uint64_t send_drops = 0;       // packets that the kernel refused: they are sent again
   uint64_t round_trip_ns = 0;    // smoothed; 0: none was measured
-  bool without_switch = false;   // the ranks sum up for each other
-  uint32_t switches = 1;         // that were named
+  bool without_switch = false;   // the ranks add up each other's data
+  uint32_t switches = 1;         // named switches
   uint32_t lost_switches = 0;    // of these, at the moment
 };
 
-// An operation that was started. A plain value; the default one is none.
+// An operation that was started. It is a plain value; the default one means no operation.
 struct Request {
   uint64_t id = 0;
 };
@@ -159,32 +162,34 @@ class Context {
  public:
   static constexpr uint32_t kMaxOutstanding = 64;
 
-  // All ranks call it; it succeeds at all or at none, after a first sum over the switch. Waits at
-  // most twice the connect time-out, and 11 s for rank 0 and the switch, 21 s where ranks name
-  // leaves of a tree. Host names cost what the resolver takes.
+  // All ranks call it. It succeeds at all ranks or at none, after a first sum over the switch. It
+  // waits at most twice the connect time-out, and 11 s for rank 0 and the switch (21 s if ranks
+  // name leaves of a tree). The resolver's time for host names comes on top.
   static Outcome open(const Options& options, std::unique_ptr<Context>* context);
-  // Waits up to a second for the other ranks to close too. Operations under way are abandoned:
-  // their buffers are not touched any more. No other call may be under way.
+  // Waits up to a second until the other ranks close too. Operations under way are abandoned: their
+  // buffers are not used any more. No other call may be under way.
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // Starts and waits, at most `timeout_s` (0: the operation time-out). Waits for a place where
-  // kMaxOutstanding are under way. Once started, a time-out ends the whole Context, because the
-  // other ranks cannot be told to take it back; buffers are not touched any more then.
+  // Starts an operation and waits for it, at most `timeout_s` (0: the operation time-out). If
+  // kMaxOutstanding operations are under way, it waits until one is done. A time-out after the
+  // start ends the whole Context, because the other ranks cannot undo the operation. Buffers are
+  // not used any more then.
   Outcome all_reduce(const Reduction& reduction, double timeout_s = 0);
-  // Starts. The caller leaves the buffers alone until the operation `*request` is done. Operations
-  // may end in any order.
-  // kWouldBlock: nothing was started, and nothing is queued: kMaxOutstanding have been started
-  // since the oldest that is not done.
+  // Starts an operation. The caller must not use the buffers until the operation `*request` is
+  // done. Operations may end in any order. kWouldBlock: nothing was started, because
+  // kMaxOutstanding operations have been started since the oldest one that is not done.
   Outcome all_reduce_async(const Reduction& reduction, Request* request);
-  // Moves packets; whether the operation is done. Never waits. May be asked again when done.
+  // Moves packets, and says whether the operation is done. It never waits, and may be called again
+  // for an operation that is done.
   Outcome test(const Request& request, bool* done);
-  // kTimeout: not done within `timeout_s` (0: the operation time-out); it goes on, wait again.
+  // kTimeout: the operation is not done within `timeout_s` (0: the operation time-out). It goes on;
+  // call wait() again.
   Outcome wait(const Request& request, double timeout_s = 0);
 
   Statistics statistics() const;
-  std::string statistics_json() const;  // one object, with the names above
+  std::string statistics_json() const;  // one object, with the names of Statistics
   uint32_t rank() const;
   uint32_t ranks() const;
 
@@ -194,8 +199,9 @@ class Context {
   const std::unique_ptr<Impl> impl_;
 };
 
-// Where lines of the log go; from any thread, one line at a time, without a line end. One sink per
-// process. Until this is called, warnings go to stderr and the rest nowhere; nullptr: silence.
+// Sets the sink for lines of the log. A process has one sink. Any thread may call the sink, with
+// one line at a time and without a line end. Until this is called, warnings go to stderr, and other
+// lines are dropped; nullptr: all lines are dropped.
 enum class LogLevel : uint8_t { kWarning, kInfo, kTrace };
 using LogSink = void (*)(LogLevel level, const char* line);
 void set_log(LogSink sink);
