@@ -30,6 +30,7 @@ double used_mib() {
 
 }  // namespace
 
+// Allocates nothing: the caller may be out of memory.
 void describe_memory_limit(char* text, size_t bytes) {
   rlimit limit{};
   text[0] = '\0';

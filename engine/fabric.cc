@@ -167,6 +167,7 @@ Result<int> Fabric::merge(std::span<const int> members) {
   return add_device(rails, std::move(wanted));
 }
 
+// Called at the end of each channel, from any thread.
 void Fabric::fold(const Rail& rail, const RailTotals& totals) {
   const std::lock_guard lock(mutex_);
   for (size_t i = 0; i < rails_.size(); ++i) {

@@ -48,7 +48,7 @@ start_switch() {
   return 1
 }
 
-# measure ALGORITHM: prints the table and keeps it. The script exits with the first failure.
+# measure ALGORITHM: prints the table and keeps it. The first failure decides the exit code.
 code=0
 measure() {
   "$perf" all_reduce --algo "$1" --ranks "$ranks" "${sizes[@]}" | tee "$work/$1"

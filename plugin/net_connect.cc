@@ -46,6 +46,8 @@ Result<std::unique_ptr<PendingConnect>> begin_connect(int device, const Handle& 
   return pending;
 }
 
+// The handle and the device must be those of the attempt. An attempt that belongs to another
+// connect is put back.
 Result<std::unique_ptr<PendingConnect>> continue_connect(int device, const Handle& handle,
                                                          uint64_t attempt) {
   auto pending = State::get().take(attempt);
@@ -78,6 +80,7 @@ Result<void> listen(CommKind kind, int index, void* handle, void** listen_comm,
   return {};
 }
 
+// Each call makes one step. Between two calls State owns the attempt, so that finalize can end it.
 Result<void> connect(int index, void* handle, void** send_comm, int traffic_class) {
   if (handle == nullptr) return fail(null_argument("handle"));
   if (send_comm == nullptr) return fail(null_argument("sendComm"));

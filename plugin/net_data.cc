@@ -8,6 +8,8 @@
 namespace slime::plugin {
 namespace {
 
+// Finds the reason why transferable() is false. The order of the checks decides which reason the
+// user reads.
 [[gnu::cold]] Error out_of_region(const Device& device, const void* data, size_t bytes,
                                   const MemoryRegion* region) {
   const char* const name = device.properties().name.c_str();
@@ -32,6 +34,8 @@ namespace {
       name, bytes, data, region->bytes, static_cast<void*>(region->address));
 }
 
+// The whole transfer must lie in the registered range, and the range must be registered on the
+// rails of this device. Otherwise the NIC would use a key of another device.
 bool transferable(const Device& device, const void* data, size_t bytes,
                   const MemoryRegion* region) {
   if (bytes == 0) return true;  // an empty chunk touches nothing, whatever its pointer
@@ -57,6 +61,7 @@ bool transferable(const Device& device, const void* data, size_t bytes,
 constexpr size_t kNotWritten = SIZE_MAX;
 using Sizes = std::array<size_t, kMaxReceives>;
 
+// NCCL takes sizes as int in every version. Entries that the engine did not write stay as they are.
 Result<void> copy_sizes(const Sizes& from, int* to) {
   for (size_t i = 0; i < from.size() && from[i] != kNotWritten; ++i) {
     if (from[i] > INT_MAX) {
@@ -89,6 +94,7 @@ Result<int> first_in_device_memory(const Device& device, const FlushArguments& a
 
 }  // namespace
 
+// *request is NULL if the engine cannot take the send now; NCCL then calls again.
 Result<void> isend(void* send_comm, const void* data, size_t bytes, int tag, void* mhandle,
                    void** request) {
   OpenComm* const comm = as(send_comm, CommKind::kSend);
@@ -157,6 +163,7 @@ Result<void> iflush(void* recv_comm, const FlushArguments& arguments, void** req
   return {};
 }
 
+// After a failure the engine still reports complete requests; for the others it returns the error.
 Result<void> test(void* request, int* done, int* sizes) {
   if (request == nullptr) return fail(null_argument("request"));
   if (done == nullptr) return fail(null_argument("done"));

@@ -9,6 +9,7 @@ namespace {
 
 const char* kind_name(int type) { return type == nccl::kPointerCuda ? "CUDA" : "host"; }
 
+// A DMA-BUF is not checked here: register_dma_buf() has checked that the rails take one.
 Result<MemoryKind> kind_for(const Device& device, int type, bool is_dma_buf) {
   if (type != nccl::kPointerHost && type != nccl::kPointerCuda) {
     return fail(make_error(Status::kInvalid, 0,
@@ -24,6 +25,7 @@ Result<MemoryKind> kind_for(const Device& device, int type, bool is_dma_buf) {
   return kind;
 }
 
+// The range must not be empty or wrap around. A negative int of older tables is too large here.
 bool sane_range(const void* data, size_t bytes) {
   const auto start = reinterpret_cast<uintptr_t>(data);
   return bytes > 0 && static_cast<ssize_t>(bytes) > 0 && start + bytes > start;

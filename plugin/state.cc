@@ -51,6 +51,7 @@ int State::traffic_class_of(const void* context) const {
   return nccl::kTrafficClassUndefined;
 }
 
+// NCCL gets the raw pointer; the map owns the comm until close() or close_everything().
 OpenComm* State::adopt(std::unique_ptr<OpenComm> comm) {
   OpenComm* const raw = comm.get();
   const bool is_link = raw->is_link();
@@ -101,6 +102,7 @@ void State::report() {
   stats_.report(*fabric_, open);
 }
 
+// Walks all comms: this runs once for each connection that fails.
 bool State::first_failure_of(const Comm& link) {
   const std::lock_guard lock(mutex_);
   for (const auto& [key, comm] : comms_) {
@@ -109,6 +111,7 @@ bool State::first_failure_of(const Comm& link) {
   return true;
 }
 
+// A connect keeps its number for all of its retries.
 uint64_t State::park(std::unique_ptr<PendingConnect> pending) {
   const std::lock_guard lock(mutex_);
   if (pending->attempt == 0) pending->attempt = ++last_attempt_;

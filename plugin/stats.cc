@@ -15,6 +15,7 @@ namespace {
 // A limit is needed because a program may open any number of communicators.
 constexpr size_t kMostPastWorkers = 256;
 
+// Adds the counters of one rail to those with the same device and name, or as a new entry.
 void add_to(std::vector<RailReport>* reports, const RailReport& more) {
   for (RailReport& report : *reports) {
     if (report.device == more.device && report.rail == more.rail) {
@@ -92,6 +93,7 @@ std::vector<RailReport> Stats::with_past(const std::vector<RailReport>& now) con
   return all;
 }
 
+// Keeps the newest reports and counts the others.
 void Stats::keep(WorkerReport report) {
   const std::lock_guard lock(mutex_);
   past_workers_.push_back(std::move(report));
@@ -119,6 +121,7 @@ void Stats::report(const Fabric& fabric, const std::vector<WorkerReport>& open) 
   write_failed_ = write_failed_ || !written;
 }
 
+// Rails that were never used leave no entry.
 void Stats::retire(const Fabric& fabric) {
   const std::lock_guard lock(mutex_);
   for (const RailReport& report : fabric.report()) {

@@ -31,6 +31,7 @@ constexpr uint64_t kWriteTimeoutNs = 1000000000;
   return fail(make_error(Status::kConfig, 0, "NCCL_SLIME_STATS: %s", why));
 }
 
+// Whether the file is this process's standard output or standard error.
 bool is_own_output(const struct stat& file) {
   for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
     struct stat open {};
@@ -88,6 +89,8 @@ Result<void> follow(const std::string& path, const struct stat& link, struct sta
   return fail(system_error(errno, "NCCL_SLIME_STATS: cannot look behind %s", path.c_str()));
 }
 
+// A link leads to a regular file. The file must belong to this user, and the directory that it is
+// in must be as safe as that of the link.
 Result<Target> regular_behind_link(const std::string& path, const struct stat& found) {
   if (found.st_uid != geteuid()) {
     return refuse(
@@ -106,6 +109,7 @@ Result<Target> regular_behind_link(const std::string& path, const struct stat& f
   return Target{real, WriteMode::kReplace, true};
 }
 
+// Decides by the kind of the file at `path` how the report is written.
 Result<Target> find_target(const std::string& path) {
   struct stat found {};
   if (lstat(path.c_str(), &found) != 0) {
@@ -180,6 +184,8 @@ Result<void> replace(const std::string& path, const std::string& text) {
   return written;
 }
 
+// O_NONBLOCK: a FIFO without a reader must not make the process wait. O_NOCTTY: a terminal must not
+// become this process's.
 Result<Fd> open_target(const Target& target, int flags) {
   const int links = target.linked ? 0 : O_NOFOLLOW;
   Fd file(open(target.path.c_str(), flags | links | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
@@ -211,6 +217,7 @@ Result<void> stream(const Target& target, const std::string& text) {
   return write_all(file->get(), target.path, text, kWriteTimeoutNs);
 }
 
+// The file has no name that could be replaced, so it is emptied and written.
 Result<void> write_in_place(const Target& target, const std::string& text) {
   auto file = open_target(target, O_WRONLY);
   if (!file) return fail(file.error());

@@ -117,6 +117,7 @@ Result<TunerFile> TunerFile::read(const std::string& path) {
   return file;
 }
 
+// The error names the line and shows its beginning, so that a person can correct it.
 Result<TunerFile> TunerFile::parse(std::string_view text) {
   TunerFile file;
   size_t number = 0;
@@ -192,6 +193,8 @@ Verdict TunerAdvice::on(uint64_t bytes) const {
   return std::prev(after)->verdict;
 }
 
+// Without a switch there is nothing to choose. Each reason for no advice is kept for one line in
+// the log.
 TunerPolicy read_tuner_policy(const Settings& settings) {
   TunerPolicy policy;
   if (settings.switch_address.empty()) {

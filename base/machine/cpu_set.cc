@@ -25,6 +25,7 @@ std::optional<std::pair<size_t, size_t>> parse_range(std::string_view range) {
 
 }  // namespace
 
+// A comma at the end is malformed, as are empty ranges.
 std::optional<CpuSet> CpuSet::parse(std::string_view list) {
   CpuSet set;
   while (!list.empty()) {

@@ -35,6 +35,7 @@ std::optional<long> read_number(const std::string& path) {
   return line ? parse_whole<long>(*line) : std::nullopt;
 }
 
+// "dddd:bb:dd.f": from the first colon on, the form is fixed; the domain has four to eight digits.
 std::optional<PciAddress> parse_pci_address(std::string_view path) {
   const std::string_view name = path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
   const size_t domain_digits = name.find(':');
@@ -49,6 +50,7 @@ std::optional<PciAddress> parse_pci_address(std::string_view path) {
   return PciAddress{*domain, *bus, *device, *function};
 }
 
+// Goes up from the device's directory until a name is a PCI address.
 std::string find_pci_function(const std::string& device_link) {
   char resolved[PATH_MAX];
   if (realpath(device_link.c_str(), resolved) == nullptr) return "";

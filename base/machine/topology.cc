@@ -84,6 +84,7 @@ void Topology::read_nodes() {
   nodes_.push_back({0, socket_of(cpus), cpus});
 }
 
+// The socket of the first CPU stands for that of the node. -1: not known.
 int Topology::socket_of(const CpuSet& cpus) const {
   const auto cpu = cpus.first();
   if (!cpu) return -1;
@@ -102,6 +103,7 @@ void Topology::read_gpus() {
   std::ranges::sort(gpus_, {}, [](const PciPlace& gpu) { return parse_pci_address(gpu.path); });
 }
 
+// If /sys does not name the node, and only one node has CPUs, it must be that one.
 PciPlace Topology::locate(const std::string& pci_path) const {
   PciPlace place;
   place.path = pci_path;
@@ -115,6 +117,7 @@ PciPlace Topology::locate(const std::string& pci_path) const {
   return place;
 }
 
+// A node that /sys does not list is ignored.
 void Topology::settle(PciPlace* place, int node, NodeSource source) const {
   const auto found = std::ranges::find(nodes_, node, &NumaNode::number);
   if (found == nodes_.end()) return;
@@ -123,6 +126,7 @@ void Topology::settle(PciPlace* place, int node, NodeSource source) const {
   place->source = source;
 }
 
+// The node is the one that has all CPUs that `source` names.
 bool Topology::ask(const LocalitySource& source, PciPlace* place) const {
   const auto address = parse_pci_address(place->path);
   if (!address || place->numa_node >= 0) return false;

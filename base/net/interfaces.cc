@@ -73,6 +73,7 @@ struct Candidate {
   bool up() const { return (flags & IFF_UP) != 0 && (flags & IFF_RUNNING) != 0; }
 };
 
+// Collects the addresses of each interface, in the order of the records.
 std::vector<Candidate> group(const std::vector<InterfaceRecord>& records) {
   std::vector<Candidate> candidates;
   for (const InterfaceRecord& record : records) {
@@ -138,6 +139,7 @@ Interface describe_interface(const Candidate& candidate, const std::string& sysf
   return result;
 }
 
+// By PCI address, then by name. Interfaces without a PCI address follow.
 void sort_interfaces(std::vector<Interface>* interfaces) {
   const auto key = [](const Interface& interface) {
     const auto address = parse_pci_address(interface.pci_path);
@@ -184,6 +186,7 @@ InterfaceList select_interfaces(std::string_view pattern_text,
       list.interfaces.push_back(describe_interface(candidate, sysfs_root));
     }
   }
+  // Without a pattern, loopback is used only if no other interface is.
   const bool nothing_else = list.interfaces.empty();
   for (const Candidate& candidate : loopbacks) {
     if (nothing_else) {

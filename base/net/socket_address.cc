@@ -58,6 +58,7 @@ bool split(std::string_view text, Parts* parts) {
   return true;
 }
 
+// A scope is an interface's index or its name.
 bool parse_scope(const std::string& text, uint32_t* scope) {
   if (text.empty()) return true;
   const auto number = parse_whole<uint32_t>(text);
@@ -76,6 +77,7 @@ SocketAddress::SocketAddress() {
   storage_.any.sa_family = AF_INET;
 }
 
+// Copies only as many bytes as the family has, and only if there are so many.
 Result<SocketAddress> SocketAddress::from_sockaddr(const sockaddr* address, socklen_t bytes) {
   SocketAddress result;
   const sa_family_t family =
@@ -96,6 +98,7 @@ Result<SocketAddress> SocketAddress::from_sockaddr(const sockaddr* address, sock
   return result;
 }
 
+// Tries IPv4 first. A scope or brackets allow IPv6 only.
 Result<SocketAddress> SocketAddress::parse(std::string_view text) {
   SocketAddress result;
   Parts parts;
@@ -136,6 +139,8 @@ SocketAddress::Wire SocketAddress::pack() const {
   return wire;
 }
 
+// The bytes come from a peer. Each address has exactly one wire form, so bytes that must be zero
+// are checked too.
 Result<SocketAddress> SocketAddress::unpack(std::span<const std::byte> wire) {
   const auto bad = [&](const char* why) {
     return fail(make_error(Status::kInvalid, 0, "socket address of %zu bytes from a peer: %s",
@@ -206,6 +211,7 @@ bool SocketAddress::is_any() const {
   return storage_.v4.sin_addr.s_addr == 0;
 }
 
+// Equal addresses have the same wire form, and unused bytes of sockaddr do not matter.
 bool operator==(const SocketAddress& left, const SocketAddress& right) {
   return left.pack() == right.pack();
 }

@@ -8,6 +8,8 @@
 
 namespace slime {
 
+// A device that takes no device memory, and rails that need no flush, get no requests, so begin()
+// returns at once.
 Result<void> Flushes::open(Comm& comm, const Device& device, double limit_seconds) {
   limit_ns_ = seconds_to_ns(limit_seconds);
   if (!device.properties().takes_device_memory()) return {};
@@ -47,6 +49,8 @@ FlushRequest* Flushes::begin(const void* address, const MemoryRegion* region, ui
   return &*free;
 }
 
+// Begins a read on each rail that still needs one. kAgain: the rail has no place now, and the next
+// test() tries again. A read that has begun covers everything that the rail delivered before.
 Status Flushes::begin_reads(FlushRequest& request) {
   for (uint32_t left = request.to_begin; left != 0; left &= left - 1) {
     const auto i = static_cast<size_t>(std::countr_zero(left));

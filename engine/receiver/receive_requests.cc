@@ -46,6 +46,7 @@ ReceiveRequest* ReceiveRequests::take(std::span<const Receive> receives, uint64_
   return request;
 }
 
+// Searches all requests: a receive that is complete, or belongs to another ordinal, does not match.
 bool ReceiveRequests::find(int32_t tag, uint32_t ordinal, ReceiveRequest** request,
                            ReceivePart** part) {
   for (ReceiveRequest& candidate : requests_) {

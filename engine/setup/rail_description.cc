@@ -38,6 +38,7 @@ bool same(const std::array<char, N>& own, const std::array<char, N>& peer) {
   return std::strncmp(own.data(), peer.data(), N) == 0;
 }
 
+// An empty text matches any other.
 template <size_t N>
 bool differ(const std::array<char, N>& own, const std::array<char, N>& peer) {
   return own[0] != 0 && peer[0] != 0 && !same(own, peer);
@@ -70,6 +71,7 @@ Result<void> check_fit(const RailOfHost& own, const RailOfHost& peer) {
       why));
 }
 
+// A peer that does not know its speed sends 0.
 uint32_t common_speed_mbps(const RailDescription& own, const RailDescription& peer) {
   return peer.speed_mbps == 0 ? own.speed_mbps : std::min(own.speed_mbps, peer.speed_mbps);
 }
