@@ -8,8 +8,8 @@
 #include "settings/settings.h"
 #include "test/contract/worlds.h"
 #include "test/support/test_buffer.h"
+#include "test/support/verbs/count_closing.h"
 #include "test/support/verbs/fake_verbs.h"
-#include "test/support/verbs/verbs_farewells.h"
 #include "transports/verbs/rail.h"
 
 namespace slime::contract {
@@ -52,7 +52,7 @@ class VerbsWorld final : public World {
     if (!nics_ || rails_.size() < 2) return;
     EXPECT_TRUE(test::eventually([this] {  // closed channels say so to their peers
       while (nics_->step()) continue;
-      return test::count_farewells(left()) + test::count_farewells(right()) == 0;
+      return test::count_closing(left()) + test::count_closing(right()) == 0;
     }));
   }
   Rail& left() override { return *rails_[0]; }

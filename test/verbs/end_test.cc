@@ -2,7 +2,6 @@
 #include <array>
 
 #include "test/verbs/support.h"
-#include "transports/verbs/farewells.h"
 
 namespace slime::verbs {
 namespace {
@@ -28,7 +27,7 @@ TEST_P(VerbsEnd, AChannelThatClosesSaysSo) {
   EXPECT_THAT(error.what, HasSubstr("rail fake1 (qp 0x"));
   EXPECT_THAT(error.what, HasSubstr("to ::ffff:10.77.0.1 (qp 0x"));
   EXPECT_THAT(error.what, HasSubstr("the peer closed the channel; its process ended"));
-  EXPECT_EQ(count_farewells(*world.left), 0u);
+  EXPECT_EQ(count_closing(*world.left), 0u);
 }
 
 TEST_P(VerbsEnd, WhatWasSentBeforeIsReportedBeforeTheEnd) {
@@ -58,9 +57,9 @@ void close_after_set_up(TestNics& world, TestPair& pair) {
   pair.left.reset();
 }
 
-// Its hello is still on its way then, and its farewells may overtake it on the other lanes.
+// Its hello is still on its way then, and its close messages may overtake it on the other lanes.
 TEST_P(VerbsEnd, APeerThatClosesRightAfterSetUpIsConnectedAndThenNamed) {
-  const int most = GetParam() + 2;  // more than its hello and its farewells
+  const int most = GetParam() + 2;  // more than its hello and its close messages
   for (uint64_t seed = 1; seed <= 24; ++seed) {
     SCOPED_TRACE(seed);
     FakeVerbsOptions options;
@@ -91,7 +90,7 @@ TEST_P(VerbsEnd, AllOfAClosingPeerMayBeThereBeforeConnectIsCalledAgain) {
     const ChannelAddress left = pair.left->address();
     ASSERT_NO_FATAL_FAILURE(close_after_set_up(world, pair));
     world.settle();
-    EXPECT_EQ(count_farewells(*world.left), 0u) << "its queue pairs are gone";
+    EXPECT_EQ(count_closing(*world.left), 0u) << "its queue pairs are gone";
     ASSERT_EQ(pair.right->connect(left), Status::kOk) << pair.right->failure().what;
     EXPECT_THAT(failure_of(world, *pair.right).what, HasSubstr("the peer closed the channel; "));
   }
@@ -108,7 +107,7 @@ TEST_P(VerbsEnd, WithWorksUnderWayNothingIsSaid) {
   const size_t objects = world.nics.objects();
   pair.left.reset();
   EXPECT_EQ(world.nics.counts(0).sends, before);
-  EXPECT_EQ(count_farewells(*world.left), 0u);
+  EXPECT_EQ(count_closing(*world.left), 0u);
   EXPECT_EQ(world.nics.objects(), objects - static_cast<size_t>(GetParam()) - 2);
   EXPECT_FALSE(world.nics.step());
   EXPECT_EQ(to.bytes(), std::vector(4'096, std::byte{2}));
@@ -125,7 +124,7 @@ TEST(VerbsEnd, AChannelThatWasNotReadySaysNothing) {
   pair.left.reset();
   pair.right.reset();
   EXPECT_EQ(world.nics.counts(1).sends, before);
-  EXPECT_EQ(count_farewells(*world.left) + count_farewells(*world.right), 0u);
+  EXPECT_EQ(count_closing(*world.left) + count_closing(*world.right), 0u);
 }
 
 TEST(VerbsEnd, AFencedChannelSaysNothing) {
@@ -134,10 +133,10 @@ TEST(VerbsEnd, AFencedChannelSaysNothing) {
   ASSERT_TRUE(pair.connect());
   pair.left->fence();
   pair.left.reset();
-  EXPECT_EQ(count_farewells(*world.left), 0u);
+  EXPECT_EQ(count_closing(*world.left), 0u);
 }
 
-TEST(VerbsEnd, AFarewellToNobodyEndsWithTheNicsTimeOut) {
+TEST(VerbsEnd, ACloseMessageToNobodyEndsWithTheNicsTimeOut) {
   TestNics world;
   TestPair pair(world);
   ASSERT_TRUE(pair.connect());
@@ -148,26 +147,26 @@ TEST(VerbsEnd, AFarewellToNobodyEndsWithTheNicsTimeOut) {
   EXPECT_EQ(world.nics.counts(0).sends - sends, 1u);
   EXPECT_TRUE(eventually([&] {
     world.settle();
-    return count_farewells(*world.left) == 0;
+    return count_closing(*world.left) == 0;
   }));
   EXPECT_EQ(world.nics.objects(), before - 3) << "queue pair, completion queue, buffer";
 }
 
-TEST(VerbsEnd, NoMoreThanSoManyRest) {
-  constexpr size_t kMore = Farewells::kCapacity + 20;
+TEST(VerbsEnd, NoMoreThanSoManyAreClosing) {
+  constexpr size_t kMore = ClosingQueue<ClosingPairs>::kCapacity + 20;
   TestNics world;
   std::vector<TestPair> pairs;
   pairs.reserve(kMore);
   for (size_t i = 0; i < kMore; ++i) ASSERT_TRUE(pairs.emplace_back(world).connect());
   for (TestPair& pair : pairs) {
     pair.left.reset();
-    ASSERT_LE(count_farewells(*world.left), Farewells::kCapacity);
+    ASSERT_LE(count_closing(*world.left), ClosingQueue<ClosingPairs>::kCapacity);
   }
   world.settle();
-  EXPECT_EQ(count_farewells(*world.left), 0u);
+  EXPECT_EQ(count_closing(*world.left), 0u);
 }
 
-TEST(VerbsEnd, TheRailMayEndBeforeItsFarewellsHaveArrived) {
+TEST(VerbsEnd, TheRailMayEndBeforeItsCloseMessagesHaveArrived) {
   FakeVerbs nics;
   Settings settings = verbs_settings();
   auto rails = open_verbs_rails(nics.symbols(), nics.sysfs_root(), settings, nullptr);
@@ -215,7 +214,7 @@ TEST_P(VerbsEnd, NothingIsLeft) {
     }
     EXPECT_TRUE(eventually([&] {
       world.settle();
-      return count_farewells(*world.left) + count_farewells(*world.right) == 0;
+      return count_closing(*world.left) + count_closing(*world.right) == 0;
     }));
     EXPECT_EQ(world.nics.objects(), before);
   }

@@ -17,13 +17,13 @@
 
 #include "settings/settings.h"
 #include "test/support/test_buffer.h"
+#include "test/support/verbs/count_closing.h"
 #include "test/support/verbs/fake_verbs.h"
-#include "test/support/verbs/verbs_farewells.h"
 #include "transports/verbs/rail.h"
 
 namespace slime::verbs {
 
-using test::count_farewells;
+using test::count_closing;
 using test::eventually;
 using test::FakeVerbs;
 using test::FakeVerbsCounts;
@@ -58,7 +58,7 @@ struct TestNics {
   ~TestNics() {
     EXPECT_TRUE(eventually([this] {  // closed channels say so to their peers
       settle();
-      return count_farewells(*left) + count_farewells(*right) == 0;
+      return count_closing(*left) + count_closing(*right) == 0;
     }));
     left.reset();
     right.reset();

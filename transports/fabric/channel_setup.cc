@@ -150,12 +150,22 @@ void FabricChannel::end() {
   if (!is_touched) endpoint_ = Endpoint();
   if (greeted_) lifeline_->say(LifelineMessage::kEnd);
   if (is_touched || !lifeline_->all_sent()) {
-    rail_.resting().add(std::move(endpoint_), std::move(lifeline_));
+    rail_.closing().add({std::move(endpoint_), std::move(lifeline_)});
   }
   endpoint_ = Endpoint();
   lifeline_ = nullptr;
 }
 
 FabricChannel::~FabricChannel() { end(); }
+
+bool ClosingEndpoint::is_done() {
+  const Status status = lifeline->poll();
+  LifelineMessage message = LifelineMessage::kHello;
+  std::span<const uint32_t> words;
+  while (lifeline->next(&message, &words)) {
+    if (message == LifelineMessage::kEnd) return true;
+  }
+  return status != Status::kOk || (endpoint.get() == nullptr && lifeline->all_sent());
+}
 
 }  // namespace slime::fabric

@@ -72,7 +72,7 @@ void FabricRail::FreePage::operator()(std::byte* page) const {
 }
 
 Carrier FabricRail::carrier() {
-  resting_.poll();
+  closing_.poll();
   return Carrier::kUnknown;
 }
 
@@ -112,7 +112,7 @@ void FabricRail::deregister_memory(const MemoryKeys& keys) {
 }
 
 Result<std::unique_ptr<Channel>> FabricRail::open_channel(const ChannelOptions& options) {
-  resting_.poll();
+  closing_.poll();
   return FabricChannel::open(*this, options);
 }
 

@@ -14,12 +14,26 @@
 #include "base/clock.h"
 #include "base/net/carrier.h"
 #include "settings/settings.h"
+#include "transports/closing_queue.h"
 #include "transports/fabric/domain.h"
-#include "transports/fabric/resting.h"
+#include "transports/fabric/endpoint.h"
+#include "transports/fabric/lifeline.h"
 #include "transports/rail.h"
 #include "transports/region_table.h"
 
 namespace slime::fabric {
+
+// What is left of a closed channel: a lifeline that has not sent all it was told to, and an
+// endpoint that the peer may still touch, if any. shm's peer reads and writes the memory of an
+// endpoint itself, so it is closed only when the peer has said that it is done, or has ended: a
+// peer in this process may crash otherwise. Nobody reads its completions here, so nothing arrives
+// in our memory.
+struct ClosingEndpoint {
+  Endpoint endpoint;
+  std::unique_ptr<Lifeline> lifeline;
+  bool is_done();
+};
+using ClosingEndpoints = ClosingQueue<ClosingEndpoint, UINT64_MAX, 0>;
 
 class FabricRail final : public Rail {
  public:
@@ -41,7 +55,7 @@ class FabricRail final : public Rail {
   const Domain& domain() const { return *domain_; }
   Rail& lifelines() { return *lifelines_; }
   const RegionTable& regions() const { return regions_; }
-  Resting& resting() { return resting_; }
+  ClosingEndpoints& closing() { return closing_; }
   void warn_unmarked();             // once
   Error placed(Error error) const;  // begins with the rail
   // Memory that warm-ups write from (the first eight bytes) and into (the next), and that the reads
@@ -85,7 +99,7 @@ class FabricRail final : public Rail {
   std::unique_ptr<std::byte, FreePage> landing_memory_;
   Handle<fid_mr> landing_region_;
   Landing landing_;
-  Resting resting_;
+  ClosingEndpoints closing_;
   std::atomic<bool> warned_unmarked_{false};
   std::mutex mutex_;                           // guards what follows
   std::map<uint64_t, Handle<fid_mr>> memory_;  // by local key

@@ -1,5 +1,9 @@
 // Set-up and end of a tcp channel.
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
 #include <cerrno>
 #include <utility>
 
@@ -34,8 +38,22 @@ Result<std::unique_ptr<Channel>> TcpChannel::open(TcpRail& rail, const ChannelOp
 
 TcpChannel::~TcpChannel() {
   if (!options_.active) rail_.acceptor().forget(own_.nonce);
-  if (fd_ && state_ >= State::kReady) rail_.reaper().add(std::move(fd_));
-  rail_.reaper().poll();
+  if (fd_ && state_ >= State::kReady) rail_.closing().add(ClosingSocket(std::move(fd_)));
+  rail_.closing().poll();
+}
+
+ClosingSocket::ClosingSocket(Fd fd) : fd_(std::move(fd)) { ::shutdown(fd_.get(), SHUT_WR); }
+
+// Closing loses nothing when no more input can come, as the kernel goes on sending by itself; or
+// when the peer's kernel has acknowledged all output (SIOCOUTQ, tcp(7)), as a reset does not take
+// from the peer what its kernel has.
+bool ClosingSocket::is_done() {
+  constexpr size_t kDiscardBytes = size_t{4} << 20;  // the rest waits for the next call
+  // MSG_TRUNC: thrown away inside the kernel (tcp(7)).
+  const ssize_t got = ::recv(fd_.get(), nullptr, kDiscardBytes, MSG_TRUNC | MSG_DONTWAIT);
+  if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return true;
+  int unacknowledged = 0;
+  return ::ioctl(fd_.get(), SIOCOUTQ, &unacknowledged) != 0 || unacknowledged == 0;
 }
 
 Status TcpChannel::connect(const ChannelAddress& peer) {

@@ -63,7 +63,7 @@ Result<MemoryKeys> TcpRail::register_memory(const MemoryRange& range) {
 void TcpRail::deregister_memory(const MemoryKeys& keys) { regions_.remove(keys.remote); }
 
 Result<std::unique_ptr<Channel>> TcpRail::open_channel(const ChannelOptions& options) {
-  reaper_.poll();
+  closing_.poll();
   return TcpChannel::open(*this, options);
 }
 

@@ -10,12 +10,25 @@
 #include "base/net/carrier.h"
 #include "base/net/interfaces.h"
 #include "settings/settings.h"
+#include "transports/closing_queue.h"
 #include "transports/rail.h"
 #include "transports/region_table.h"
 #include "transports/tcp/acceptor.h"
-#include "transports/tcp/reaper.h"
 
 namespace slime::tcp {
+
+// The socket of a closed channel. close(2) with unread input makes the kernel reset the connection
+// and throw away output that the peer has not got yet (RFC 9293, 3.10.4; tcp(7)), although it was
+// reported as sent. So input is thrown away until the peer's kernel has everything.
+class ClosingSocket {
+ public:
+  explicit ClosingSocket(Fd fd);  // connected; ends its output
+  bool is_done();
+
+ private:
+  Fd fd_;
+};
+using ClosingSockets = ClosingQueue<ClosingSocket>;
 
 class TcpRail final : public Rail {
  public:
@@ -34,7 +47,7 @@ class TcpRail final : public Rail {
   const SocketAddress& local() const { return local_; }
   const RegionTable& regions() const { return regions_; }
   Acceptor& acceptor() { return acceptor_; }
-  Reaper& reaper() { return reaper_; }
+  ClosingSockets& closing() { return closing_; }
   void warn_unmarked(const Error& why);  // once
 
  private:
@@ -52,7 +65,7 @@ class TcpRail final : public Rail {
   CarrierSense carrier_;
   RegionTable regions_;
   Acceptor acceptor_;
-  Reaper reaper_;
+  ClosingSockets closing_;
   std::atomic<bool> warned_unmarked_{false};
 };
 

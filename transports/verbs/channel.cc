@@ -108,7 +108,7 @@ Status VerbsChannel::poll(std::span<Done> done, size_t* count) {
   *count = take_sent(done.first((done.size() + 1) / 2));
   std::array<ibv_wc, kPolledAtOnce> completions;
   const auto room = static_cast<int>(std::min<size_t>(done.size() - *count, completions.size()));
-  const int polled = room > 0 ? ibv_poll_cq(completions_, room, completions.data()) : 0;
+  const int polled = room > 0 ? ibv_poll_cq(completions_.get(), room, completions.data()) : 0;
   if (polled < 0) {
     fail_with(system_error(errno, "%s: ibv_poll_cq failed", where().c_str()), State::kBroken);
   }
@@ -125,7 +125,7 @@ bool VerbsChannel::none_under_way() {
   std::array<ibv_wc, kPolledAtOnce> completions;
   int polled = 0;
   do {
-    polled = ibv_poll_cq(completions_, kPolledAtOnce, completions.data());
+    polled = ibv_poll_cq(completions_.get(), kPolledAtOnce, completions.data());
     for (int i = 0; i < polled; ++i) {
       const ibv_wc& completion = completions[static_cast<size_t>(i)];
       const WorkId id = WorkId::unpack(completion.wr_id);
@@ -299,7 +299,7 @@ void VerbsChannel::drain() {
   for (int polled = 1; std::ranges::any_of(lanes_, is_left) && (polled > 0 || !late);) {
     late = steady_now_ns() >= end_ns;
     std::array<ibv_wc, kPolledAtOnce> completions;
-    polled = ibv_poll_cq(completions_, kPolledAtOnce, completions.data());
+    polled = ibv_poll_cq(completions_.get(), kPolledAtOnce, completions.data());
     for (int i = 0; i < polled; ++i) {
       const ibv_wc& completion = completions[static_cast<size_t>(i)];
       const WorkId id = WorkId::unpack(completion.wr_id);

@@ -129,7 +129,8 @@ class VerbsChannel final : public Channel {
   Endpoint own_, peer_;
   Path path_;
   State state_ = State::kNew;
-  ibv_cq* completions_ = nullptr;
+  CompletionQueue completions_;  // outlives the queue pairs, as the next
+  std::unique_ptr<HelloBuffer> hellos_;
   std::vector<Lane> lanes_;
   size_t next_lane_ = 0;
   uint32_t outstanding_ = 0;  // works posted whose kSent poll() has not returned
@@ -141,8 +142,6 @@ class VerbsChannel final : public Channel {
 
   std::vector<Done> kept_;  // arrivals that came during set-up, or that the fence found
   size_t kept_taken_ = 0;
-
-  std::unique_ptr<HelloBuffer> hellos_;
 
   uint64_t deadline_ns_ = 0;  // of connect()
   uint64_t watch_due_ns_ = 0;

@@ -1,6 +1,7 @@
 // Set-up and end of a verbs channel.
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -36,8 +37,7 @@ Result<void> VerbsChannel::create_queues() {
   const auto lanes = static_cast<uint32_t>(rail_.settings().qps_per_rail);
   const uint32_t depth = rail_.caps().send_queue_depth;
   const uint32_t places = lanes * (depth + kOwnSends + kReceives);
-  completions_ = rail_.nic().verbs().create_cq(rail_.nic().context(), static_cast<int>(places),
-                                               nullptr, nullptr, 0);
+  completions_ = rail_.nic().create_completion_queue(places);
   if (completions_ == nullptr) {
     return fail(system_error(errno,
                              "ibv_create_cq for %u completions failed (max_cqe is %d); set "
@@ -51,7 +51,7 @@ Result<void> VerbsChannel::create_queues() {
   own_.link_layer = port_->ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
   for (uint32_t i = 0; i < lanes; ++i) {
     auto pair =
-        QueuePair::create(port_, completions_, {depth + kOwnSends, kReceives, kInlineBytes});
+        QueuePair::create(port_, completions_.get(), {depth + kOwnSends, kReceives, kInlineBytes});
     if (!pair) return fail(std::move(pair.error()));
     auto psn = random_psn();
     if (!psn) return fail(std::move(psn.error()));
@@ -93,7 +93,7 @@ Status VerbsChannel::connect(const ChannelAddress& peer) {
   if (done && state_ == State::kNew) done = begin(peer);
   const bool late = steady_now_ns() >= deadline_ns_;
   ibv_wc completion;
-  while (done && state_ != State::kReady && ibv_poll_cq(completions_, 1, &completion) == 1) {
+  while (done && state_ != State::kReady && ibv_poll_cq(completions_.get(), 1, &completion) == 1) {
     done = take_setup_completion(completion);
   }
   if (!done) return give_up(std::move(done.error()));
@@ -194,18 +194,47 @@ Result<void> VerbsChannel::take_hello(const ibv_wc& completion) {
 
 // Writes of the peer that begin later are refused, as registered memory may be in use for something
 // else soon. So may that of works that are under way; then the queue pairs are destroyed at once,
-// and the peer learns of it from its NIC. Queue pairs go first: the completion queue must outlive
-// them.
+// and the peer learns of it from its NIC.
 VerbsChannel::~VerbsChannel() {
   const auto refuse_writes = [](Lane& lane) { return lane.pair.refuse_writes(); };
   if (state_ == State::kReady && none_under_way() && std::ranges::all_of(lanes_, refuse_writes)) {
     std::vector<QueuePair> pairs;
     for (Lane& lane : lanes_) pairs.push_back(std::move(lane.pair));
-    rail_.farewells().say(
-        {std::move(pairs), std::exchange(completions_, nullptr), std::move(hellos_)});
+    rail_.closing().add({std::move(completions_), std::move(hellos_), std::move(pairs)});
   }
-  lanes_.clear();
-  if (completions_ != nullptr) (void)rail_.nic().verbs().destroy_cq(completions_);
+}
+
+namespace {
+
+constexpr uint64_t kCloseId = UINT64_MAX;  // wr_id; no WorkId looks so
+
+bool post_close(const QueuePair& pair) {
+  ibv_send_wr request = {};
+  request.wr_id = kCloseId;
+  request.opcode = IBV_WR_SEND;
+  request.send_flags = IBV_SEND_SIGNALED;
+  return pair.post(&request) == 0;
+}
+
+}  // namespace
+
+ClosingPairs::ClosingPairs(CompletionQueue completions, std::unique_ptr<HelloBuffer> hellos,
+                           std::vector<QueuePair> pairs)
+    : completions_(std::move(completions)), hellos_(std::move(hellos)), pairs_(std::move(pairs)) {
+  left_ = static_cast<size_t>(std::ranges::count_if(pairs_, post_close));
+}
+
+// What the peer has sent meanwhile is reported to nobody.
+bool ClosingPairs::is_done() {
+  std::array<ibv_wc, 32> completions;
+  int polled = 0;
+  do {
+    polled = ibv_poll_cq(completions_.get(), completions.size(), completions.data());
+    for (int i = 0; i < polled; ++i) {
+      left_ -= completions[static_cast<size_t>(i)].wr_id == kCloseId;
+    }
+  } while (polled == static_cast<int>(completions.size()));
+  return left_ == 0 || polled < 0;
 }
 
 }  // namespace slime::verbs

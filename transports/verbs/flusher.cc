@@ -27,25 +27,16 @@ Result<std::unique_ptr<Flusher>> VerbsFlusher::open(VerbsRail& rail) {
   return fail(flush_error(rail.caps(), std::move(opened.error())));
 }
 
-// The queue pair first: the completion queue must outlive it.
-VerbsFlusher::~VerbsFlusher() {
-  const Symbols& verbs = rail_.nic().verbs();
-  pair_ = QueuePair();
-  if (completions_ != nullptr) (void)verbs.destroy_cq(completions_);
-  if (landing_memory_ != nullptr) (void)verbs.dereg_mr(landing_memory_);
-}
-
 Result<void> VerbsFlusher::create_queue() {
   const Nic& nic = rail_.nic();
   const int most = std::min(nic.attributes().max_qp_rd_atom, nic.attributes().max_qp_init_rd_atom);
   room_ = std::min(static_cast<uint32_t>(std::max(most, 1)), uint32_t{FlushReads::kMost});
-  completions_ = nic.verbs().create_cq(nic.context(), static_cast<int>(room_), nullptr, nullptr, 0);
+  completions_ = nic.create_completion_queue(room_);
   if (completions_ == nullptr) {
     return fail(system_error(errno, "ibv_create_cq for %u completions failed", room_));
   }
   landing_ = std::make_unique<Landing>();
-  landing_memory_ =
-      nic.verbs().reg_mr(nic.pd(), landing_.get(), sizeof *landing_, IBV_ACCESS_LOCAL_WRITE);
+  landing_memory_ = nic.register_local(landing_.get(), sizeof *landing_);
   if (landing_memory_ != nullptr) return {};
   return fail(system_error(errno, "ibv_reg_mr of 8 bytes failed; see %s", limit_behind(errno)));
 }
@@ -54,7 +45,7 @@ Result<void> VerbsFlusher::create_queue() {
 Result<void> VerbsFlusher::connect(std::shared_ptr<const Port> port) {
   auto first_psn = random_psn();
   if (!first_psn) return fail(std::move(first_psn.error()));
-  auto pair = QueuePair::create(port, completions_, {room_, 1, 0});
+  auto pair = QueuePair::create(port, completions_.get(), {room_, 1, 0});
   if (!pair) return fail(std::move(pair.error()));
   Path path = Path::from(*port, rail_.settings(), kNoTrafficClass);
   path.gid = port->gid.gid;
@@ -121,7 +112,7 @@ Status VerbsFlusher::poll(uint64_t* completed) {
 // In the order of the reads. What follows a failure was flushed, and is read again.
 void VerbsFlusher::take_completions() {
   std::array<ibv_wc, FlushReads::kMost> done;
-  const int count = ibv_poll_cq(completions_, FlushReads::kMost, done.data());
+  const int count = ibv_poll_cq(completions_.get(), FlushReads::kMost, done.data());
   if (count < 0) {
     (void)fail_with(flush_error(rail_.caps(), system_error(errno, "ibv_poll_cq failed")));
     return;
@@ -200,7 +191,7 @@ void VerbsFlusher::repair() {
 // Of the queue pair before, whose reads are posted again.
 void VerbsFlusher::discard_completions() {
   ibv_wc completion;
-  while (ibv_poll_cq(completions_, 1, &completion) > 0) continue;
+  while (ibv_poll_cq(completions_.get(), 1, &completion) > 0) continue;
 }
 
 Status VerbsFlusher::fail_with(Error error) {

@@ -25,7 +25,6 @@ class VerbsRail;
 class VerbsFlusher final : public Flusher {
  public:
   static Result<std::unique_ptr<Flusher>> open(VerbsRail& rail);
-  ~VerbsFlusher() override;
 
   Status begin(const std::byte* address, uint64_t offset, const MemoryKeys& keys) override;
   Status poll(uint64_t* completed) override;
@@ -48,13 +47,13 @@ class VerbsFlusher final : public Flusher {
   Status fail_with(Error error);
 
   VerbsRail& rail_;
-  uint32_t room_ = 0;  // reads that may be under way
-  ibv_cq* completions_ = nullptr;
+  uint32_t room_ = 0;            // reads that may be under way
+  CompletionQueue completions_;  // outlives pair_
   struct alignas(kPage) Landing {
     uint64_t bytes = 0;
   };
   std::unique_ptr<Landing> landing_;
-  ibv_mr* landing_memory_ = nullptr;
+  MemoryRegion landing_memory_;
 
   State state_ = State::kReady;
   QueuePair pair_;

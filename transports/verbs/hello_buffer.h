@@ -13,18 +13,12 @@ namespace slime::verbs {
 class alignas(kPage) HelloBuffer {
  public:
   static Result<std::unique_ptr<HelloBuffer>> create(const Nic& nic) {
-    std::unique_ptr<HelloBuffer> buffer(new HelloBuffer(nic));
-    buffer->region_ = nic.verbs().reg_mr(nic.pd(), &buffer->hellos_, sizeof buffer->hellos_,
-                                         IBV_ACCESS_LOCAL_WRITE);
+    std::unique_ptr<HelloBuffer> buffer(new HelloBuffer);
+    buffer->region_ = nic.register_local(&buffer->hellos_, sizeof buffer->hellos_);
     if (buffer->region_ != nullptr) return buffer;
     return fail(system_error(errno, "ibv_reg_mr of %zu bytes failed; see %s",
                              sizeof buffer->hellos_, limit_behind(errno)));
   }
-  ~HelloBuffer() {
-    if (region_ != nullptr) (void)nic_.verbs().dereg_mr(region_);
-  }
-  HelloBuffer(const HelloBuffer&) = delete;
-  HelloBuffer& operator=(const HelloBuffer&) = delete;
 
   const Hello& in() const { return hellos_.in; }
   Hello& out() { return hellos_.out; }
@@ -32,16 +26,15 @@ class alignas(kPage) HelloBuffer {
   ibv_sge out_piece() const { return piece_of(hellos_.out); }
 
  private:
-  explicit HelloBuffer(const Nic& nic) : nic_(nic) {}
+  HelloBuffer() = default;
   ibv_sge piece_of(const Hello& hello) const {
     return {reinterpret_cast<uint64_t>(&hello), sizeof hello, region_->lkey};
   }
 
-  const Nic& nic_;
   struct {
     alignas(64) Hello in, out;
   } hellos_;
-  ibv_mr* region_ = nullptr;
+  MemoryRegion region_;
 };
 
 }  // namespace slime::verbs

@@ -47,6 +47,13 @@ class Nic {
   const Symbols& verbs() const { return verbs_; }
   ibv_context* context() const { return context_; }
   ibv_pd* pd() const { return pd_; }
+  // Null, with errno, where the kernel refuses.
+  CompletionQueue create_completion_queue(uint32_t places) const {
+    return {verbs_.create_cq(context_, static_cast<int>(places), nullptr, nullptr, 0), {&verbs_}};
+  }
+  MemoryRegion register_local(void* memory, size_t bytes) const {
+    return {verbs_.reg_mr(pd_, memory, bytes, IBV_ACCESS_LOCAL_WRITE), {&verbs_}};
+  }
   const std::string& name() const { return name_; }
   const std::string& sysfs_root() const { return sysfs_root_; }
   uint64_t guid() const { return guid_; }

@@ -24,11 +24,7 @@ void warn_of(const Port& port) {
 }  // namespace
 
 VerbsRail::VerbsRail(const Port& port, const Settings& settings, const RailCaps& caps)
-    : settings_(settings),
-      caps_(caps),
-      nic_(port.nic),
-      farewells_(*nic_),
-      port_(std::make_shared<const Port>(port)) {}
+    : settings_(settings), caps_(caps), nic_(port.nic), port_(std::make_shared<const Port>(port)) {}
 
 VerbsRail::~VerbsRail() {
   for (const auto& [key, region] : memory_) (void)nic().verbs().dereg_mr(region);
@@ -36,7 +32,7 @@ VerbsRail::~VerbsRail() {
 
 Carrier VerbsRail::carrier() {
   nic().read_events();
-  farewells_.poll();
+  closing_.poll();
   return nic().port(caps_.port).carrier.load(std::memory_order_relaxed);
 }
 
@@ -129,7 +125,7 @@ void VerbsRail::deregister_memory(const MemoryKeys& keys) {
 }
 
 Result<std::unique_ptr<Channel>> VerbsRail::open_channel(const ChannelOptions& options) {
-  farewells_.poll();
+  closing_.poll();
   return VerbsChannel::open(*this, options);
 }
 

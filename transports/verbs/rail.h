@@ -11,12 +11,30 @@
 
 #include "base/clock.h"
 #include "settings/settings.h"
+#include "transports/closing_queue.h"
 #include "transports/rail.h"
 #include "transports/region_table.h"
-#include "transports/verbs/farewells.h"
+#include "transports/verbs/hello_buffer.h"
 #include "transports/verbs/port.h"
+#include "transports/verbs/queue_pair.h"
 
 namespace slime::verbs {
+
+// The queue pairs of a closed channel that was ready. A queue pair does not tell its peer that it
+// is destroyed, so each sends a message without bytes first. The channel's hello may be on its way
+// too.
+class ClosingPairs {
+ public:
+  ClosingPairs(CompletionQueue completions, std::unique_ptr<HelloBuffer> hellos,
+               std::vector<QueuePair> pairs);
+  bool is_done();
+
+ private:
+  CompletionQueue completions_;  // outlives the queue pairs
+  std::unique_ptr<HelloBuffer> hellos_;
+  std::vector<QueuePair> pairs_;
+  size_t left_ = 0;  // messages that have not arrived
+};
 
 class VerbsRail final : public Rail {
  public:
@@ -38,7 +56,7 @@ class VerbsRail final : public Rail {
   std::shared_ptr<const Port> last_port();  // its state when it was read last
   Nic& nic() const { return *nic_; }
   const RegionTable& regions() const { return regions_; }
-  Farewells& farewells() { return farewells_; }
+  ClosingQueue<ClosingPairs>& closing() { return closing_; }
 
  private:
   ibv_mr* register_with_nic(const MemoryRange& range);
@@ -47,7 +65,7 @@ class VerbsRail final : public Rail {
   const RailCaps caps_;
   const std::shared_ptr<Nic> nic_;
   RegionTable regions_;
-  Farewells farewells_;
+  ClosingQueue<ClosingPairs> closing_;
   std::mutex mutex_;                    // guards what follows
   std::map<uint64_t, ibv_mr*> memory_;  // by local key
   std::shared_ptr<const Port> port_;

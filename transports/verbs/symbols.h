@@ -7,6 +7,8 @@
 
 #include <infiniband/verbs.h>
 
+#include <memory>
+
 #include "base/error.h"
 
 namespace slime::verbs {
@@ -45,6 +47,18 @@ struct Symbols {
   SLIME_VERBS_SYMBOLS(SLIME_VERBS_SYMBOL)
 #undef SLIME_VERBS_SYMBOL
 };
+
+// An object that ends with a call of the library that made it. What uses it must end before.
+template <auto Destroy>
+struct Release {
+  const Symbols* verbs = nullptr;
+  template <typename T>
+  void operator()(T* object) const {
+    (void)(verbs->*Destroy)(object);
+  }
+};
+using CompletionQueue = std::unique_ptr<ibv_cq, Release<&Symbols::destroy_cq>>;
+using MemoryRegion = std::unique_ptr<ibv_mr, Release<&Symbols::dereg_mr>>;
 
 // Of libibverbs.so.1, loaded once and kept. The error names what is missing.
 Result<const Symbols*> load_symbols();

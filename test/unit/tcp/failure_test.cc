@@ -290,7 +290,7 @@ TEST(TcpFailure, WhatWasSentSurvivesAnImpoliteClose) {
   size_t received = 0;
   ssize_t got = -1;
   EXPECT_TRUE(eventually([&] {
-    end.rail->reaper().poll();
+    end.rail->closing().poll();
     got = ::recv(end.peer.get(), stream.data(), stream.size(), 0);
     received += got > 0 ? got : 0;
     return got == 0 || (got < 0 && errno != EAGAIN);

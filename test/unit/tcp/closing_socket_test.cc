@@ -5,7 +5,7 @@
 #include "test/support/manual_clock.h"
 #include "test/unit/net/socket_pair.h"
 #include "test/unit/tcp/support.h"
-#include "transports/tcp/reaper.h"
+#include "transports/tcp/rail.h"
 
 namespace slime::tcp {
 namespace {
@@ -45,54 +45,54 @@ ssize_t receive_all(const Fd& fd, const std::function<void()>& meanwhile) {
   return got == 0 ? total : -1;
 }
 
-class TcpReaper : public testing::Test {
+class TcpClosingSocket : public testing::Test {
  protected:
   // Whatever the test has left, its destructor does not wait for.
-  ~TcpReaper() override {
+  ~TcpClosingSocket() override {
     clock_.pass(times::kLinger);
-    reaper_.poll();
+    closing_.poll();
   }
 
   ManualClock clock_;
-  Reaper reaper_{clock_};
+  ClosingSockets closing_{clock_};
 };
 
-TEST_F(TcpReaper, OutputArrivesThoughInputWasUnread) {
+TEST_F(TcpClosingSocket, OutputArrivesThoughInputWasUnread) {
   TcpPair pair = tcp_pair(256 << 10);
   ASSERT_GT(send_all_it_takes(pair.right), 0u);  // unread input of the left side
   const size_t sent = send_all_it_takes(pair.left);
   ASSERT_GT(sent, 0u);
-  reaper_.add(std::move(pair.left));
-  EXPECT_EQ(reaper_.size(), 1u) << "the peer has not read, so output is left";
-  EXPECT_EQ(receive_all(pair.right, [&] { reaper_.poll(); }), static_cast<ssize_t>(sent));
+  closing_.add(ClosingSocket(std::move(pair.left)));
+  EXPECT_EQ(closing_.size(), 1u) << "the peer has not read, so output is left";
+  EXPECT_EQ(receive_all(pair.right, [&] { closing_.poll(); }), static_cast<ssize_t>(sent));
   EXPECT_TRUE(eventually([&] {
-    reaper_.poll();
-    return reaper_.size() == 0;
+    closing_.poll();
+    return closing_.size() == 0;
   }));
 }
 
-TEST_F(TcpReaper, OutputArrivesThoughInputComesLater) {
+TEST_F(TcpClosingSocket, OutputArrivesThoughInputComesLater) {
   TcpPair pair = tcp_pair(256 << 10);
   const size_t sent = send_all_it_takes(pair.left);
-  reaper_.add(std::move(pair.left));
+  closing_.add(ClosingSocket(std::move(pair.left)));
   const auto talk = [&] {
     (void)::send(pair.right.get(), "late", 4, MSG_DONTWAIT | MSG_NOSIGNAL);
-    reaper_.poll();
+    closing_.poll();
   };
   EXPECT_EQ(receive_all(pair.right, talk), static_cast<ssize_t>(sent));
 }
 
 // Why an acknowledged socket may be closed though input is unread: the reset that follows does not
 // take from the peer what its kernel has.
-TEST_F(TcpReaper, AResetLeavesWhatThePeersKernelHas) {
+TEST_F(TcpClosingSocket, AResetLeavesWhatThePeersKernelHas) {
   TcpPair pair = tcp_pair(256 << 10);
   const std::string text(50'000, 'x');
   ASSERT_EQ(::send(pair.right.get(), "unread", 6, 0), 6);
   ASSERT_EQ(::send(pair.left.get(), text.data(), text.size(), 0), ssize_t(text.size()));
-  reaper_.add(std::move(pair.left));
+  closing_.add(ClosingSocket(std::move(pair.left)));
   ASSERT_TRUE(eventually([&] {
-    reaper_.poll();
-    return reaper_.size() == 0;
+    closing_.poll();
+    return closing_.size() == 0;
   }));
   ASSERT_EQ(::send(pair.right.get(), "late", 4, MSG_NOSIGNAL), 4) << "provokes the reset";
   ASSERT_TRUE(eventually([&] { return ::send(pair.right.get(), "late", 4, MSG_NOSIGNAL) < 0; }));
@@ -100,70 +100,70 @@ TEST_F(TcpReaper, AResetLeavesWhatThePeersKernelHas) {
   EXPECT_EQ(::recv(pair.right.get(), buffer.data(), buffer.size(), 0), ssize_t(text.size()));
 }
 
-TEST_F(TcpReaper, NothingLeftToSendIsClosedAtOnce) {
+TEST_F(TcpClosingSocket, NothingLeftToSendIsClosedAtOnce) {
   TcpPair pair = tcp_pair();
-  reaper_.add(std::move(pair.left));
+  closing_.add(ClosingSocket(std::move(pair.left)));
   EXPECT_TRUE(eventually([&] {
-    reaper_.poll();
-    return reaper_.size() == 0;
+    closing_.poll();
+    return closing_.size() == 0;
   })) << "the other end is still open, and nothing waits for it";
 }
 
-TEST_F(TcpReaper, AConnectionThatNeverWasIsClosedAtOnce) {
+TEST_F(TcpClosingSocket, AConnectionThatNeverWasIsClosedAtOnce) {
   const SocketAddress nobody = *SocketAddress::parse("127.0.0.1:1");
   Fd fd = std::move(*start_connect(nobody));
   Error error;
   ASSERT_TRUE(eventually([&] { return finish_connect(fd, nobody, &error) != Status::kAgain; }));
-  reaper_.add(std::move(fd));
-  EXPECT_EQ(reaper_.size(), 0u);
+  closing_.add(ClosingSocket(std::move(fd)));
+  EXPECT_EQ(closing_.size(), 0u);
 }
 
-TEST_F(TcpReaper, GivesUpAtTheDeadline) {
+TEST_F(TcpClosingSocket, GivesUpAtTheDeadline) {
   TcpPair pair = tcp_pair(64 << 10);
   send_all_it_takes(pair.left);
-  reaper_.add(std::move(pair.left));
+  closing_.add(ClosingSocket(std::move(pair.left)));
   clock_.pass(times::kLinger - 1);
-  reaper_.poll();
-  EXPECT_EQ(reaper_.size(), 1u);
+  closing_.poll();
+  EXPECT_EQ(closing_.size(), 1u);
   clock_.pass(1);
-  reaper_.poll();
-  EXPECT_EQ(reaper_.size(), 0u);
+  closing_.poll();
+  EXPECT_EQ(closing_.size(), 0u);
 }
 
 // Nobody may have looked for longer than that: input has to go before the socket does.
-TEST_F(TcpReaper, GivingUpLateTakesNothingBack) {
+TEST_F(TcpClosingSocket, GivingUpLateTakesNothingBack) {
   TcpPair pair = tcp_pair(256 << 10);
   const size_t sent = send_all_it_takes(pair.left);
-  reaper_.add(std::move(pair.left));
+  closing_.add(ClosingSocket(std::move(pair.left)));
   ASSERT_EQ(::send(pair.right.get(), "unread", 6, 0), 6);
   clock_.pass(times::kLinger);
-  EXPECT_EQ(receive_all(pair.right, [&] { reaper_.poll(); }), static_cast<ssize_t>(sent));
-  EXPECT_EQ(reaper_.size(), 0u);
+  EXPECT_EQ(receive_all(pair.right, [&] { closing_.poll(); }), static_cast<ssize_t>(sent));
+  EXPECT_EQ(closing_.size(), 0u);
 }
 
-TEST_F(TcpReaper, HoldsNoMoreThanItsCapacity) {
+TEST_F(TcpClosingSocket, HoldsNoMoreThanItsCapacity) {
   std::vector<Fd> others;
-  for (size_t i = 0; i < Reaper::kCapacity + 10; ++i) {
+  for (size_t i = 0; i < ClosingSockets::kCapacity + 10; ++i) {
     TcpPair pair = tcp_pair(4 << 10);
     send_all_it_takes(pair.left);
     others.push_back(std::move(pair.right));
-    reaper_.add(std::move(pair.left));
-    ASSERT_LE(reaper_.size(), Reaper::kCapacity);
+    closing_.add(ClosingSocket(std::move(pair.left)));
+    ASSERT_LE(closing_.size(), ClosingSockets::kCapacity);
   }
-  EXPECT_EQ(reaper_.size(), Reaper::kCapacity);
+  EXPECT_EQ(closing_.size(), ClosingSockets::kCapacity);
   clock_.pass(times::kLinger);
-  reaper_.poll();
+  closing_.poll();
 }
 
-TEST_F(TcpReaper, TheEndWaitsForOutputThatIsStillRead) {
+TEST_F(TcpClosingSocket, TheEndWaitsForOutputThatIsStillRead) {
   TcpPair pair = tcp_pair(256 << 10);
   send_all_it_takes(pair.right);
   const size_t sent = send_all_it_takes(pair.left);
   std::thread reader;
   ssize_t received = 0;
   {
-    Reaper reaper(clock_);
-    reaper.add(std::move(pair.left));
+    ClosingSockets closing(clock_);
+    closing.add(ClosingSocket(std::move(pair.left)));
     reader = std::thread([&] {
       received = receive_all(pair.right, [] {});
       clock_.pass(times::kLastLinger);  // in case that it has failed

@@ -1,0 +1,14 @@
+// Verbs channels that have closed, and whose peers have not been told yet.
+#pragma once
+
+#include "transports/verbs/rail.h"
+
+namespace slime::test {
+
+inline size_t count_closing(Rail& rail) {
+  auto& closing = static_cast<verbs::VerbsRail&>(rail).closing();
+  closing.poll();
+  return closing.size();
+}
+
+}  // namespace slime::test
