@@ -54,17 +54,17 @@ inline constexpr uint64_t kWorkOverheadBytes = 64;
 struct Violations {
   uint64_t remote_access = 0;   // wrong key or bounds at the receiver; nothing was written
   uint64_t local_access = 0;    // a source outside registered memory
-  uint64_t source_changed = 0;  // a source written to while its work was in flight
+  uint64_t source_changed = 0;  // a source written to while its work was in write
   uint64_t bad_calls = 0;       // posts too long or unconnected, unknown keys deregistered
 
   uint64_t total() const { return remote_access + local_access + source_changed + bad_calls; }
 };
 
-// What became of works whose channel failed: so that a test can see that it met such cases.
-struct Fates {
+// What became of works whose channel failed: a test sees by it that it met such cases.
+struct Outcomes {
   uint64_t delivered = 0;  // at the last moment
-  uint64_t late = 0;       // on their way when the channel failed, to arrive if not fenced off
-  uint64_t torn = 0;       // a part of the bytes landed, and no arrival is reported
+  uint64_t late = 0;       // in flight when the channel failed, to arrive if not fenced off
+  uint64_t torn = 0;       // a part of the bytes delivered, and no arrival is reported
   uint64_t lost = 0;
   uint64_t unconfirmed = 0;  // reported by the receiver, and the sender will never know
   uint64_t fenced_off = 0;   // kept out by fence()

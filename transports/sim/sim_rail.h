@@ -48,8 +48,8 @@ class Rail final : public slime::Rail {
     std::vector<std::byte> bytes;
   };
 
-  // flusher.cc
-  void write(const Work& work, std::byte* target, const std::byte* source, uint64_t bytes);
+  // Writes to device memory, if a flush is needed, wait in unflushed_.
+  void write_memory(const Work& work, std::byte* target, const std::byte* source, uint64_t bytes);
   void write_back(uint64_t until);
   void write_back_range(const MemoryTable::Known& range);
 
@@ -57,7 +57,7 @@ class Rail final : public slime::Rail {
       : network_(network), id_(id), caps_(caps), model_(model), memory_(salt) {
     if (caps_.oob_address.empty()) caps_.oob_address = "127.0.0.1";  // all hosts are this one
   }
-  void start_over();
+  void reset();
 
   Network& network_;
   const Index id_;
@@ -69,9 +69,9 @@ class Rail final : public slime::Rail {
   uint64_t works_posted_ = 0;
   std::deque<Unflushed> unflushed_;  // in the order of their arrival
   uint64_t written_back_ = 0;        // how many have gone from there
-  uint32_t life_ = 0;                // a scheduled death is meant for one life only
+  uint32_t epoch_ = 0;               // a scheduled death is for one epoch only
   bool dead_ = false;
-  Death died_of_ = Death::kNoticed;
+  Death death_ = Death::kNoticed;
 };
 
 // Reads behind what has arrived on a rail; see RailModel::needs_flush.

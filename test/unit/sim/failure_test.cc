@@ -94,7 +94,7 @@ TEST(SimFailure, OneSidedDeathsReachTheOtherEndByItsPeer) {
 // After the death: what is reported, fence included, has its bytes; on an ordered rail it is the
 // first so many; and nothing at all changes after the fence.
 TEST(SimFailure, WhatADyingRailDeliversIsWholeAndFencedOff) {
-  sim::Fates seen;
+  sim::Outcomes seen;
   for (const bool ordered : {true, false}) {
     for (const bool confirm : {true, false}) {
       for (uint64_t seed = 1; seed <= 300; ++seed) {
@@ -126,7 +126,7 @@ TEST(SimFailure, WhatADyingRailDeliversIsWholeAndFencedOff) {
           EXPECT_TRUE(!ordered || done.immediate == reported.size() - 1);
         }
         EXPECT_EQ(link.network.violations().total(), 0U);
-        const sim::Fates& fates = link.network.fates();
+        const sim::Outcomes& fates = link.network.outcomes();
         seen.delivered += fates.delivered;
         seen.late += fates.late;
         seen.torn += fates.torn;
@@ -268,7 +268,7 @@ uint64_t trace(SimLink& link) {
   }
   link.right->fence();
   for (const Done& done : SimLink::drain(*link.right)) note(done.immediate);
-  note(link.network.fates().lost + 100 * link.network.fates().late);
+  note(link.network.outcomes().lost + 100 * link.network.outcomes().late);
   return hash;
 }
 
