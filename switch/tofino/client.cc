@@ -52,20 +52,11 @@ bool first_failure(const std::string& details, bfrt_proto::Error* failure) {
 // Codes with which the server refuses a call, as opposed to codes for a failed connection. UNKNOWN
 // may be either: the caller looks at its details.
 bool is_refusal(int code) {
-  switch (code) {
-    case grpc::INVALID_ARGUMENT:
-    case grpc::NOT_FOUND:
-    case grpc::ALREADY_EXISTS:
-    case grpc::PERMISSION_DENIED:
-    case grpc::RESOURCE_EXHAUSTED:
-    case grpc::FAILED_PRECONDITION:
-    case grpc::ABORTED:
-    case grpc::OUT_OF_RANGE:
-    case grpc::UNIMPLEMENTED:
-      return true;
-    default:
-      return false;
-  }
+  constexpr int kRefusals[] = {
+      grpc::INVALID_ARGUMENT,  grpc::NOT_FOUND,          grpc::ALREADY_EXISTS,
+      grpc::PERMISSION_DENIED, grpc::RESOURCE_EXHAUSTED, grpc::FAILED_PRECONDITION,
+      grpc::ABORTED,           grpc::OUT_OF_RANGE,       grpc::UNIMPLEMENTED};
+  return std::ranges::count(kRefusals, code) > 0;
 }
 
 // "ipv4:" and "ipv6:" are addresses, which nothing resolves; a '%' of a scope is part of a URI.

@@ -10,7 +10,7 @@ using bfrt_proto::TableData;
 constexpr char kPriority[] = "$MATCH_PRIORITY";
 constexpr char kOfThisVersion[] = "does bf_switchd run the P4 program of this version?";
 
-tl::unexpected<Error> odd(const Table& table, const std::string& name, const char* what) {
+tl::unexpected<Error> mismatch(const Table& table, const std::string& name, const char* what) {
   return fail(make_error(Status::kRemote, 0, "%s of %s %s; %s", name.c_str(), table.name.c_str(),
                          what, kOfThisVersion));
 }
@@ -29,7 +29,7 @@ Result<void> put_key_field(const Table& table, const Field& known, const TableFi
                            bfrt_proto::TableKey* key) {
   if (known.kind != Field::Kind::kBits || known.bits != given.bits ||
       given.value > all_ones(given.bits)) {
-    return odd(table, "key " + known.name, "has another width than the driver's entry");
+    return mismatch(table, "key " + known.name, "has another width than the driver's entry");
   }
   KeyField* field = key->add_fields();
   field->set_field_id(known.id);
@@ -38,7 +38,8 @@ Result<void> put_key_field(const Table& table, const Field& known, const TableFi
     return {};
   }
   if (known.match != Field::Match::kTernary) {
-    return odd(table, "key " + known.name, "is matched in another way than the driver's entry");
+    return mismatch(table, "key " + known.name,
+                    "is matched in another way than the driver's entry");
   }
   const uint64_t mask = given.mask & all_ones(given.bits);
   field->mutable_ternary()->set_value(bytes_of(given.value & mask, given.bits));
@@ -58,11 +59,11 @@ Result<void> put_key(const Table& table, const std::vector<TableField>& given,
       continue;
     }
     const TableField* value = find_in(given, known.name);
-    if (!value) return odd(table, "key " + known.name, "is not one of the driver's entry");
+    if (!value) return mismatch(table, "key " + known.name, "is not one of the driver's entry");
     if (auto done = put_key_field(table, known, *value, key); !done) return done;
     ++found;
   }
-  if (found != given.size()) return odd(table, "a key", "is missing");
+  if (found != given.size()) return mismatch(table, "a key", "is missing");
   return {};
 }
 
@@ -84,17 +85,17 @@ bool put_number(const Field& field, uint64_t value, TableData* data) {
 Result<void> put_action(const Table& table, const TableAction& action, TableData* data) {
   const std::string name = "action " + std::string(action.name);
   const Action* known = find_in(table.actions, action.name);
-  if (!known) return odd(table, name, "is missing");
+  if (!known) return mismatch(table, name, "is missing");
   if (known->data.size() != action.data.size()) {
-    return odd(table, name, "has another number of parameters");
+    return mismatch(table, name, "has another number of parameters");
   }
   data->set_action_id(known->id);
   for (const TableField& given : action.data) {
     const Field* field = find_in(known->data, given.name);
     if (!field || (field->kind == Field::Kind::kBits && field->bits != given.bits) ||
         given.value > all_ones(given.bits) || !put_number(*field, given.value, data)) {
-      return odd(table, name + ", parameter " + std::string(given.name),
-                 "is missing, or has another width");
+      return mismatch(table, name + ", parameter " + std::string(given.name),
+                      "is missing, or has another width");
     }
   }
   return {};
@@ -104,7 +105,7 @@ Result<void> put_action(const Table& table, const TableAction& action, TableData
 Result<void> put_number_key(const Table& table, uint64_t value, bfrt_proto::TableKey* key) {
   const Field& known = table.key.front();  // Info has found that there is one
   if (table.key.size() != 1 || known.kind != Field::Kind::kBits || value > all_ones(known.bits)) {
-    return odd(table, "key " + known.name, "is not a number, or not the only one");
+    return mismatch(table, "key " + known.name, "is not a number, or not the only one");
   }
   KeyField* field = key->add_fields();
   field->set_field_id(known.id);
@@ -133,7 +134,7 @@ uint64_t number_of(const std::string& bytes) {
 Result<void> put_entry(const Table& table, Update::Type type, const TableEntry& entry,
                        WriteRequest* to) {
   if (table.type != Table::Type::kMatch)
-    return odd(table, "the type", "is not that of a match table");
+    return mismatch(table, "the type", "is not that of a match table");
   bfrt_proto::TableEntry* message = new_entry(table, type, to);
   if (auto done = put_key(table, entry.key, message->mutable_key()); !done) return done;
   if (type == Update::DELETE) return {};
@@ -162,7 +163,7 @@ Result<void> put_cell(const Table& table, uint32_t index, uint64_t value, WriteR
   if (auto done = put_number_key(table, index, message->mutable_key()); !done) return done;
   for (const Field& field : table.data) {
     if (!put_number(field, value, message->mutable_data())) {
-      return odd(table, "field " + field.name, "is not a number");
+      return mismatch(table, "field " + field.name, "is not a number");
     }
   }
   return {};
@@ -176,7 +177,7 @@ Result<void> put_node(const Table& nodes, uint32_t node, uint16_t number,
   DataField* rid = named(nodes, "$MULTICAST_RID", Field::Kind::kBits, false, data);
   DataField* lags = named(nodes, "$MULTICAST_LAG_ID", Field::Kind::kBits, true, data);
   DataField* list = named(nodes, "$DEV_PORT", Field::Kind::kBits, true, data);
-  if (!rid || !lags || !list) return odd(nodes, "a field", "is missing");
+  if (!rid || !lags || !list) return mismatch(nodes, "a field", "is missing");
   rid->set_stream(bytes_of(number, 16));
   lags->mutable_int_arr_val();  // none
   for (const uint16_t port : ports) list->mutable_int_arr_val()->add_val(port);
@@ -194,7 +195,7 @@ Result<void> put_group(const Table& groups, uint16_t group, const std::vector<ui
   DataField* list = named(groups, "$MULTICAST_NODE_ID", Field::Kind::kBits, true, data);
   DataField* valid = named(groups, "$MULTICAST_NODE_L1_XID_VALID", Field::Kind::kBool, true, data);
   DataField* xids = named(groups, "$MULTICAST_NODE_L1_XID", Field::Kind::kBits, true, data);
-  if (!list || !valid || !xids) return odd(groups, "a field", "is missing");
+  if (!list || !valid || !xids) return mismatch(groups, "a field", "is missing");
   list->mutable_int_arr_val();
   valid->mutable_bool_arr_val();
   xids->mutable_int_arr_val();
@@ -221,7 +222,7 @@ Result<void> put_mirror(const Table& mirrors, Update::Type type, const MirrorSes
   DataField* valid = named(mirrors, "$ucast_egress_port_valid", Field::Kind::kBool, false, data);
   DataField* port = named(mirrors, "$ucast_egress_port", Field::Kind::kBits, false, data);
   if (!action || !enable || !direction || !valid || !port) {
-    return odd(mirrors, "a field", "is missing");
+    return mismatch(mirrors, "a field", "is missing");
   }
   data->set_action_id(action->id);
   enable->set_bool_val(true);
@@ -255,7 +256,7 @@ Result<void> put_question(const Table& table, uint64_t key, bfrt_proto::ReadRequ
 Result<uint64_t> sum_of(const Table& table, const char* name,
                         const bfrt_proto::ReadResponse& answer) {
   const Field* known = find_in(table.data, name);
-  if (!known) return odd(table, std::string("field ") + name, "is missing");
+  if (!known) return mismatch(table, std::string("field ") + name, "is missing");
   uint64_t sum = 0;
   bool found = false;
   for (const bfrt_proto::Entity& entity : answer.entities()) {
@@ -266,7 +267,7 @@ Result<uint64_t> sum_of(const Table& table, const char* name,
       found = true;
     }
   }
-  if (!found) return odd(table, std::string("field ") + name, "is not in the answer");
+  if (!found) return mismatch(table, std::string("field ") + name, "is not in the answer");
   return sum;
 }
 

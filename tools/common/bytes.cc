@@ -10,21 +10,10 @@ namespace {
 // "", "K", "KB", "KiB" ... in either case; 0: no such unit.
 double unit_factor(std::string_view unit) {
   if (unit.empty() || unit == "B" || unit == "b") return 1;
-  const char letter = static_cast<char>(unit[0] & ~0x20);
   const std::string_view rest = unit.substr(1);
   if (!rest.empty() && rest != "B" && rest != "b" && rest != "iB" && rest != "ib") return 0;
-  switch (letter) {
-    case 'K':
-      return 1024.0;
-    case 'M':
-      return 1024.0 * 1024;
-    case 'G':
-      return 1024.0 * 1024 * 1024;
-    case 'T':
-      return 1024.0 * 1024 * 1024 * 1024;
-    default:
-      return 0;
-  }
+  const size_t power = std::string_view("KMGT").find(static_cast<char>(unit[0] & ~0x20));
+  return power == std::string_view::npos ? 0 : std::pow(1024.0, static_cast<double>(power + 1));
 }
 
 }  // namespace

@@ -22,38 +22,31 @@ using tools::kExitUsage;
 
 constexpr const char* kName = "slime-switchctl";
 
-enum class Command : uint8_t { kShow, kStats, kFence, kDrain };
-
 struct Options {
-  Command command = Command::kShow;
+  std::string command;
   std::string address = "127.0.0.1";  // the port may be left out
   std::string key_file;
   double timeout_s = 5;
   bool json = false;
-  uint16_t job = 0;  // kFence
-  bool on = false;   // kDrain
+  uint16_t job = 0;   // of fence
+  std::string state;  // of drain: on or off
 };
 
 constexpr const char* kFooter =
     "Without --key-file no key is used; a switch that has one wants the same.\n"
     "Exit code: 0 done, 1 the switch did not answer or refused, 2 command line or key file.";
 
-void add_commands(CLI::App* app, Options* options, std::string* state) {
-  const auto command = [&](const char* name, const char* help, Command which) {
-    CLI::App* added = app->add_subcommand(name, help);
-    added->callback([options, which] { options->command = which; });
-    added->fallthrough();  // --json and the others may follow
-    return added;
+void add_commands(CLI::App* app, Options* options) {
+  const auto command = [&](const char* name, const char* help) {
+    return app->add_subcommand(name, help)->fallthrough();  // --json and the others may follow
   };
-  command("show", "The switch and its jobs", Command::kShow);
-  command("stats", "Counters of every job, of the control channel and of the data path",
-          Command::kStats);
-  command("fence", "End a job's generation: what its workers still send counts no more",
-          Command::kFence)
+  command("show", "The switch and its jobs");
+  command("stats", "Counters of every job, of the control channel and of the data path");
+  command("fence", "End a job's generation: what its workers still send counts no more")
       ->add_option("JOB", options->job, "Number of the job")
       ->required();
-  command("drain", "on: take no new jobs; off: take them again", Command::kDrain)
-      ->add_option("STATE", *state, "on or off")
+  command("drain", "on: take no new jobs; off: take them again")
+      ->add_option("STATE", options->state, "on or off")
       ->required()
       ->check(CLI::IsMember({"on", "off"}));
   app->require_subcommand(1);
@@ -85,17 +78,16 @@ bool complain_of_unknown_command(const CLI::App& app, int argc, char** argv) {
 std::optional<int> parse_options(int argc, char** argv, Options* options) {
   CLI::App app("Asks a switch what it does, and tells it what to do", kName);
   app.footer(kFooter);
-  std::string state;
   app.add_option("--switch", options->address,
                  "HOST[:PORT] of its control channel. Default: 127.0.0.1:28900");
   app.add_option("--key-file", options->key_file, "The switch's key (control.key_file)");
   app.add_option("--timeout", options->timeout_s, "Seconds to wait for the switch. Default: 5")
       ->check(CLI::Range(0.1, 3600.0));
   app.add_flag("--json", options->json, "JSON instead of tables");
-  add_commands(&app, options, &state);
+  add_commands(&app, options);
   const auto explain = [&] { return complain_of_unknown_command(app, argc, argv); };
   const auto code = tools::parse(&app, argc, argv, explain);
-  options->on = state == "on";
+  if (!code) options->command = app.get_subcommands().front()->get_name();
   return code;
 }
 
@@ -108,7 +100,7 @@ Result<SocketAddress> address_of(const std::string& text) {
 }
 
 Result<void> print_report(SwitchClient& client, const Options& options, uint64_t timeout_ns) {
-  const bool counters = options.command == Command::kStats;
+  const bool counters = options.command == "stats";
   const auto text = client.report(counters, timeout_ns);
   if (!text) return fail(text.error());
   const auto report = ordered_json::parse(*text, nullptr, false);
@@ -127,13 +119,14 @@ Result<void> print_report(SwitchClient& client, const Options& options, uint64_t
 }
 
 Result<void> carry_out(SwitchClient& client, const Options& options, uint64_t timeout_ns) {
-  if (options.command == Command::kDrain) {
-    if (auto drained = client.drain(options.on, timeout_ns); !drained) return drained;
+  if (options.command == "drain") {
+    const bool on = options.state == "on";
+    if (auto drained = client.drain(on, timeout_ns); !drained) return drained;
     const char* format = options.json ? "{\"draining\": %s}\n" : "draining: %s\n";
-    printf(format, options.json ? (options.on ? "true" : "false") : (options.on ? "yes" : "no"));
+    printf(format, options.json ? (on ? "true" : "false") : (on ? "yes" : "no"));
     return {};
   }
-  if (options.command != Command::kFence) return print_report(client, options, timeout_ns);
+  if (options.command != "fence") return print_report(client, options, timeout_ns);
   const auto state = client.fence_number(options.job, timeout_ns);
   if (!state) return fail(state.error());
   if (state->state == control::State::kGone) {

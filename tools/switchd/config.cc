@@ -2,8 +2,6 @@
 
 #include <string_view>
 
-#include "tools/switchd/config_keys.h"
-
 namespace slime::switchd {
 namespace {
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "tools/switchd/config.h"
-#include "tools/switchd/config_keys.h"
 
 namespace slime::switchd {
 namespace {

@@ -1,5 +1,4 @@
-#include "tools/switchd/config_keys.h"
-
+// The table of keys: their names, defaults and meanings, and where their values go.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -7,6 +6,7 @@
 #include "base/text.h"
 #include "settings/times.h"
 #include "tools/common/bytes.h"
+#include "tools/switchd/config.h"
 
 namespace slime::switchd {
 namespace {
