@@ -1,9 +1,9 @@
-// What BFRuntime calls the parts of a P4 program and of the chip: numbers of tables, fields and
-// actions. It tells them in JSON, of which there are two: that of the program, which p4c writes
-// (bf-rt.json), and that of the chip (open-p4studio, pkgsrc/bf-drivers/src/bf_rt/bf_rt_*/*.json).
+// BFRuntime's numbers for the tables, fields and actions of a P4 program and of the chip. BFRuntime
+// describes them in two JSON texts: that of the program, which p4c writes (bf-rt.json), and that of
+// the chip (open-p4studio, pkgsrc/bf-drivers/src/bf_rt/bf_rt_*/*.json).
 //
-// The text comes from a socket: parse() makes an Info of it, or an error. Tables of other types
-// than those below are left out.
+// The texts come from a socket, so parse() checks them. Tables of types that are not listed below
+// are left out.
 //
 // Thread rules: an Info does not change.
 #pragma once

@@ -1,7 +1,7 @@
-// What BfRuntime asks of tables, as updates of a WriteRequest. Names become the numbers of the
-// program that is on the device, and values bytes of the widths that it has: an error says what the
-// program does not have as the driver expects it. A function that fails may leave a part of its
-// update in the request. Pure functions otherwise.
+// Changes of tables as updates of a WriteRequest. Names become the numbers of the program that is
+// on the device, and values become bytes of its widths. An error says what the program has
+// otherwise than the driver expects. A function that fails may leave a part of its update in the
+// request. Otherwise these are pure functions.
 #pragma once
 
 #include <string>
@@ -17,15 +17,15 @@ namespace slime::net::bfrt {
 using Update = bfrt_proto::Update;
 using WriteRequest = bfrt_proto::WriteRequest;
 
-// To insert or modify an entry; of one to delete the key is enough, and nothing else is sent.
+// Inserts, modifies or deletes an entry. To delete one, only the key is sent.
 Result<void> put_entry(const Table& table, Update::Type type, const TableEntry& entry,
                        WriteRequest* to);
 Result<void> put_default(const Table& table, const TableAction& action, WriteRequest* to);
-// A match table without its entries and with the program's default action; registers and counters
-// as the program declares them; meters without a limit.
+// Removes all entries of a match table and restores its default action; sets registers and counters
+// to their declared values, and meters to no limit.
 void put_clear(const Table& table, WriteRequest* to);
 
-// One register, counter or meter: each of its fields gets the value.
+// Sets all fields of one register, counter or meter to the value.
 Result<void> put_cell(const Table& table, uint32_t index, uint64_t value, WriteRequest* to);
 
 // A node has one replica number and its ports.
@@ -35,13 +35,13 @@ Result<void> put_group(const Table& groups, uint16_t group, const std::vector<ui
                        WriteRequest* to);
 Result<void> put_mirror(const Table& mirrors, Update::Type type, const MirrorSession& session,
                         WriteRequest* to);
-// An entry of a table whose key is one number.
+// Deletes an entry of a table whose key is one number.
 Result<void> put_removal(const Table& table, uint64_t key, WriteRequest* to);
-// All entries that a device says it has; those of other tables are passed over.
+// Deletes all entries of this table among those that were found.
 void put_removals(const Table& table, const bfrt_proto::ReadResponse& found, WriteRequest* to);
 
 Result<void> put_question(const Table& table, uint64_t key, bfrt_proto::ReadRequest* to);
-// Of all entries with that key, which are one for each pipe or one for all.
+// The sum of a field over all entries of the answer: one for each pipe, or one for all.
 Result<uint64_t> sum_of(const Table& table, const char* field,
                         const bfrt_proto::ReadResponse& answer);
 

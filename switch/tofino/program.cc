@@ -46,7 +46,7 @@ TableEntry no_way_to(uint64_t mac) {
 
 TableAction flood() { return {"SwitchIngress.ingress.frames.flood", {{"group", 16, kFloodGroup}}}; }
 
-// Number and generation of a job, and its rounds: with the last entry a packet of it takes part.
+// Entries of a job: number, generation, and rounds. The last one lets its packets take part.
 
 TableEntry job_entry(const JobSpec& spec, const Placement& place) {
   return {"SwitchIngress.ingress.admission.jobs",

@@ -1,5 +1,5 @@
-// switch/p4/tna/switch.p4 as a P4Program: one switch for a job, or the root of switches; one rail
-// and one shard; formats of 32-bit words.
+// switch/p4/tna/switch.p4 as a P4Program. It is the only switch of a job or the root of a tree,
+// with one rail, one shard, and formats of 32-bit words.
 //
 // Names are those of the compiled program, without that of the pipeline. test/p4/lint.py compares
 // tables, keys, parameters and limits, here and in program.cc, with the P4.

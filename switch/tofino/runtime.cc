@@ -85,7 +85,7 @@ Error BfRuntime::no_connection(const Task& task) const {
                     server_.to_string().c_str(), task.verb, task.object.c_str());
 }
 
-// The description tells what the device really runs, so a table may be missing.
+// The description is of what the device runs, so a table may be missing.
 Result<const Table*> BfRuntime::find(const Task& task, std::string_view name, Type type) const {
   if (!client_.is_open()) return fail(no_connection(task));
   const Table* table = info_.find(name);
@@ -103,7 +103,7 @@ Result<void> BfRuntime::send(const Task& task, WriteRequest* request, bool absen
   return {};
 }
 
-// One call of one table, whose updates `fill` makes.
+// Makes one call, with the updates of one table that `fill` writes.
 Result<void> BfRuntime::write(const Task& task, std::string_view name, Type type,
                               const Fill& fill) {
   const auto table = find(task, name, type);
@@ -229,7 +229,7 @@ Result<void> BfRuntime::limit(std::string_view meters, uint32_t packets_per_seco
                });
 }
 
-// The lowest that no group has.
+// The lowest numbers that no group has.
 std::vector<uint32_t> BfRuntime::free_nodes(size_t count) const {
   std::set<uint32_t> taken;
   for (const auto& [id, nodes] : groups_) taken.insert(nodes.begin(), nodes.end());
@@ -240,7 +240,7 @@ std::vector<uint32_t> BfRuntime::free_nodes(size_t count) const {
   return free;
 }
 
-// The group is after its nodes, in the same call.
+// One call: the nodes, then the group that uses them.
 Result<void> BfRuntime::add_group(const MulticastGroup& group) {
   const Task task{"make multicast group", std::to_string(group.id)};
   const auto ports = ports_by_number(group);

@@ -1,14 +1,13 @@
 // BFRuntime as a P4Runtime: a Tofino that bf_switchd drives, with a P4 program that it has loaded.
 //
 // No other client may use the device: reset() empties all tables, registers, counters and meters of
-// the program, and deletes all multicast groups and nodes. Mirroring sessions
-// stay: the program uses those that mirror() has set.
+// the program, and deletes all multicast groups and nodes. Mirroring sessions stay; the program
+// uses only those that mirror() has set.
 //
-// States: connected, or not, as those of P4Runtime. Every change is one of all pipes.
-//
-// Invariants: groups_ has all groups that were added since reset() and not removed, each with the
-// nodes that it may have on the device; no two have the same node. info_ is that of the device that
-// the client is connected to. Thread rules: one thread.
+// States: those of P4Runtime, connected or not.
+// Invariants: every change is made in all pipes. groups_ has all groups that were added since
+// reset() and not removed, each with the nodes that it may have on the device; no two groups share
+// a node. info_ describes the device that the client is connected to. Thread rules: one thread.
 #pragma once
 
 #include <functional>
@@ -49,7 +48,7 @@ class BfRuntime final : public P4Runtime {
 
  private:
   using Type = bfrt::Table::Type;
-  // What a call does, as in "does not add an entry to hosts".
+  // What a call does, for errors: "does not add an entry to hosts".
   struct Task {
     const char* verb = "";
     std::string object;
