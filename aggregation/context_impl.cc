@@ -174,39 +174,39 @@ Outcome Context::Impl::wait(const Request& request, double timeout_s) {
   return wait_until(request, deadline_of(timeout_s));
 }
 
-Outcome Context::Impl::wait_until(const Request& request, uint64_t deadline_ns) {
+// Repeats `step` with the mutex held until it is done, has failed, or has begun after the deadline.
+template <typename Step>
+Outcome Context::Impl::repeat_until(uint64_t deadline_ns, const char* late_text, Step step) {
   Pause pause;
   for (;;) {
+    const uint64_t now_ns = steady_now_ns();
     bool done = false;
     uint64_t results = 0;
     {
       const std::lock_guard lock(mutex_);
-      auto moved = step(request.id - 1, &done, &results);
+      auto moved = step(&done, &results);
       if (!moved || done) return moved;
     }
-    const uint64_t now_ns = steady_now_ns();
-    if (now_ns >= deadline_ns) return late("the operation is not done in time");
+    if (now_ns >= deadline_ns) return late(late_text);
     pause.rest(results, now_ns);
   }
 }
 
+Outcome Context::Impl::wait_until(const Request& request, uint64_t deadline_ns) {
+  return repeat_until(
+      deadline_ns, "the operation is not done in time",
+      [&](bool* done, uint64_t* results) { return step(request.id - 1, done, results); });
+}
+
 Outcome Context::Impl::start_until(const Reduction& reduction, Request* request,
                                    uint64_t deadline_ns) {
-  Pause pause;
-  for (;;) {
-    uint64_t results = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      auto started = try_start(reduction, request);
-      if (started.code != Code::kWouldBlock) return started;
-      bool done = false;
-      auto moved = step(newest_ - 1, &done, &results);
-      if (!moved) return moved;
-    }
-    const uint64_t now_ns = steady_now_ns();
-    if (now_ns >= deadline_ns) return late("no operation before this one ended in time");
-    pause.rest(results, now_ns);
-  }
+  return repeat_until(deadline_ns, "no operation before this one ended in time",
+                      [&](bool* done, uint64_t* results) {
+                        auto started = try_start(reduction, request);
+                        *done = started.code != Code::kWouldBlock;
+                        bool ended = false;
+                        return *done ? started : step(newest_ - 1, &ended, results);
+                      });
 }
 
 Outcome Context::Impl::run(const Reduction& reduction, double timeout_s) {

@@ -35,6 +35,8 @@ class Context::Impl {
   Outcome try_start(const Reduction& reduction, Request* request);
   Outcome step(uint64_t ticket, bool* done, uint64_t* results);
 
+  template <typename Step>
+  Outcome repeat_until(uint64_t deadline_ns, const char* late_text, Step step);
   Outcome wait_until(const Request& request, uint64_t deadline_ns);
   Outcome start_until(const Reduction& reduction, Request* request, uint64_t deadline_ns);
   Outcome abandon(Outcome why);

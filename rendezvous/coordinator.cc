@@ -206,12 +206,11 @@ void Coordinator::take_part(size_t number, const nlohmann::json& body) {
   Rank& rank = ranks_[number];
   const std::string label = text_in(body, "label");
   if (exchange_.parts == 0) exchange_.label = label;
-  if (rank.has_part || label != exchange_.label ||
+  if (rank.part || label != exchange_.label ||
       number_in(body, "number", -1) != static_cast<int64_t>(exchange_.number)) {
     return decide({.text = rank.name + " is at step '" + label + "' while others are at '" +
                            exchange_.label + "'"});
   }
-  rank.has_part = true;
   const auto data = body.find("data");
   rank.part = data != body.end() ? *data : nlohmann::json();
   moved_ns_ = steady_now_ns();
@@ -221,9 +220,8 @@ void Coordinator::take_part(size_t number, const nlohmann::json& body) {
 void Coordinator::complete_exchange() {
   nlohmann::json parts = nlohmann::json::array();
   for (Rank& rank : ranks_) {
-    parts.push_back(std::move(rank.part));
-    rank.part = nullptr;
-    rank.has_part = false;
+    parts.push_back(std::move(*rank.part));
+    rank.part.reset();
   }
   broadcast(FrameType::kWhole, {{"number", exchange_.number}, {"parts", std::move(parts)}});
   exchange_.parts = 0;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -41,8 +42,7 @@ class Coordinator {
     uint64_t heard_ns = 0;
     uint64_t beats = 0;
     std::string where;
-    bool has_part = false;
-    nlohmann::json part;
+    std::optional<nlohmann::json> part;  // of the exchange
     bool left = false;
     bool silent = false;  // when the verdict was found
   };
