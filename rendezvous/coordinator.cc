@@ -11,17 +11,16 @@
 namespace slime::rendezvous {
 namespace {
 
-constexpr uint64_t kSecond = 1000000000;
+using times::kSecond;
+
 constexpr uint64_t kTickMs = 100;
 // A dead rank shows as a broken connection here and as a plugin's error elsewhere, and either may
 // come first. The connection names the culprit, so a reported failure waits for it a little.
 constexpr uint64_t kFailureGrace = kSecond;
-constexpr uint64_t kLinger = 6 * kSecond;  // for the ranks to leave after a verdict
 // A dead rank is known here at once. Plugins have to notice by themselves, and that they do so is
 // worth seeing: the ranks go on for a little, until their plugin reports it or this time is over.
-constexpr int kPluginGraceS = 3;
-constexpr uint64_t kSilence = 5 * kSecond;  // heartbeats come once a second
-constexpr uint64_t kPause = kSecond / 2;    // of this thread, which waits for kTickMs at most
+constexpr int kPluginGraceS = times::kPluginReport / kSecond;
+constexpr uint64_t kPause = kSecond / 2;  // of this thread, which waits for kTickMs at most
 
 // Ranks may resolve rank 0's name to different addresses, so all are listened on, except where
 // the run is on this host only.
@@ -97,7 +96,7 @@ void Coordinator::run(Fd listener) {
     excuse_pause();
     serve_ranks();
     watch();
-    if (is_over() && steady_now_ns() > verdict_.at_ns + kLinger) return;
+    if (is_over() && steady_now_ns() > verdict_.at_ns + times::kRunLinger) return;
   }
 }
 
@@ -243,7 +242,8 @@ void Coordinator::blame_stall(uint64_t idle_s) {
   const uint64_t now = steady_now_ns();
   std::string silent, others;
   for (Rank& rank : ranks_) {
-    if (rank.connection && now > rank.heard_ns + std::min(kSilence, timeout_ns_ * 6 / 10)) {
+    if (rank.connection &&
+        now > rank.heard_ns + std::min(times::kRankSilence, timeout_ns_ * 6 / 10)) {
       rank.silent = true;
       silent += (silent.empty() ? "" : ", ") + rank.name;
     } else {

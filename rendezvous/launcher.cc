@@ -24,10 +24,9 @@
 namespace slime::rendezvous {
 namespace {
 
-constexpr uint64_t kSecond = 1000000000;
+using times::kSecond;
 // After one rank has failed the others end by themselves, within seconds: the coordinator tells
 // them. Stopped ranks cannot, and are ended when nobody else is left; others after this time.
-constexpr uint64_t kFailureGrace = 12 * kSecond;
 constexpr uint64_t kSignalGrace = 3 * kSecond;
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -179,7 +178,7 @@ class Launcher {
       int status = 0;
       const pid_t pid = waitpid(-1, &status, WNOHANG);
       if (pid > 0 && note(pid, status))
-        deadline = std::min(deadline, steady_now_ns() + kFailureGrace);
+        deadline = std::min(deadline, steady_now_ns() + times::kRunFailure);
       deadline = std::min(deadline, pass_on_signals());
       const bool only_stopped = deadline != UINT64_MAX && only_stopped_left();
       if (steady_now_ns() > deadline || only_stopped) {

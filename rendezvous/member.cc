@@ -15,7 +15,7 @@
 namespace slime::rendezvous {
 namespace {
 
-constexpr uint64_t kSecond = 1000000000;
+using times::kSecond;
 constexpr int kTickMs = 250;
 constexpr auto kVerdictWait = std::chrono::seconds(5);
 

@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/hmac.h"
 #include "base/net/dialer.h"
+#include "settings/times.h"
 
 namespace slime::rendezvous {
 
@@ -37,8 +38,9 @@ struct Terms {
   SecretKey key{};        // may be empty
   uint64_t limit_ns = 0;  // until all have come
   // A rank waits so much longer for the answer: the host names the missing ranks.
-  uint64_t grace_ns = 1'000'000'000;
-  uint64_t hello_limit_ns = 5'000'000'000;  // the host's, with a caller that it has greeted
+  uint64_t grace_ns = times::kRendezvousAnswer;
+  uint64_t hello_limit_ns =
+      times::kRendezvousHello;  // the host's, with a caller that it has greeted
   const Clock& clock = SteadyClock::instance();
 };
 

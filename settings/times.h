@@ -89,6 +89,18 @@ inline constexpr uint64_t kOtherRanksAtEnd = kSecond;
 // After the deadline of a rendezvous, ranks wait so long for rank 0 to name the missing ranks.
 inline constexpr uint64_t kRendezvousAnswer = kSecond;
 
+// Runs of ranks (rendezvous/) ---------------------------------------------------------------------
+
+// For a caller's hello at rank 0.
+inline constexpr uint64_t kRendezvousHello = 5 * kSecond;
+// A rank without a heartbeat for so long, which come once a second, counts as stopped.
+inline constexpr uint64_t kRankSilence = 5 * kSecond;
+// After the failure of a rank: for the plugins of the others to notice it by themselves, for the
+// ranks to leave, and until the launcher ends those that have not.
+inline constexpr uint64_t kPluginReport = 3 * kSecond;
+inline constexpr uint64_t kRunLinger = 6 * kSecond;
+inline constexpr uint64_t kRunFailure = 12 * kSecond;
+
 // CollNet: switches -------------------------------------------------------------------------------
 
 // The largest jobs.tree_s: the root's wait for the leaves of a job.
@@ -129,6 +141,8 @@ static_assert(kOtherRails < kTrialSum);
 static_assert(kHeartbeatAnswer <= 2 * kSecond && kReattachAnswer <= 2 * kSecond);
 // The ranks go on without a silent switch before the request fails.
 static_assert(setting::switch_timeout.usual_ns < setting::request_timeout.usual_ns);
+// A run ends in order: plugins report, ranks leave, the launcher ends the rest.
+static_assert(kPluginReport < kRunLinger && kPluginReport + kRunLinger < kRunFailure);
 // A generation of a job number comes back after TCP's maximum segment lifetime, 120 s (RFC 9293,
 // 3.4.1), by which the network has dropped old packets.
 static_assert(kJobNumberSpacing * kGenerations > 120 * kSecond);
