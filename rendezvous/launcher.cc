@@ -20,13 +20,13 @@
 #include "base/net/socket.h"
 #include "base/random.h"
 #include "rendezvous/identity.h"
+#include "settings/times.h"
 
 namespace slime::rendezvous {
 namespace {
 
 using times::kSecond;
-// After one rank has failed the others end by themselves, within seconds: the coordinator tells
-// them. Stopped ranks cannot, and are ended when nobody else is left; others after this time.
+
 constexpr uint64_t kSignalGrace = 3 * kSecond;
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -171,6 +171,8 @@ class Launcher {
     return true;
   }
 
+  // After one rank has failed the others end within seconds: the coordinator tells them. A stopped
+  // rank cannot end by itself; it is ended when no other is left, and any other after kRunFailure.
   void wait_for_all() {
     uint64_t deadline = UINT64_MAX;
     while (std::any_of(children_.begin(), children_.end(),
