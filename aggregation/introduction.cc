@@ -112,9 +112,12 @@ Result<std::vector<Introduction>> meet(const rendezvous::Terms& base, const Sock
     auto listener = listen_on(address);
     if (!listener) return fail(std::move(listener.error()));
     const auto judge = [&own](const rendezvous::Caller& caller) -> Result<std::string> {
-      auto member = check_member(from_blob(caller.blob), own, "it");
+      const Introduction introduction = from_blob(caller.blob);
+      auto member = check_member(introduction, own, "it");
       if (!member) return fail(std::move(member.error()));
-      return caller.blob;
+      if (introduction.rank == caller.rank) return caller.blob;
+      return fail(make_error(Status::kRemote, 0, "it gives two numbers as its rank: %u and %u",
+                             caller.rank, introduction.rank));
     };
     gathered = rendezvous::host_group(terms, std::move(*listener), {.own = blob, .judge = judge});
   } else {

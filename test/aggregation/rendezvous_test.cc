@@ -171,6 +171,9 @@ TEST_F(Rendezvous, StrangersChangeNothing) {
     Hello too_short = hello_of(introduction_of(1, 2));
     --too_short.blob_bytes;
     send(visit(), too_short);
+    Hello two_ranks = hello_of(introduction_of(0, 2));
+    two_ranks.rank = 1;
+    send(visit(), two_ranks);
     clock.pass(VisitorPort::kGraceNs);  // a rank may have the place of a silent one now
     joined = meet_there(meeting(), introduction_of(1, 2));
   });
