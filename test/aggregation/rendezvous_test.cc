@@ -17,12 +17,12 @@ namespace slime::aggregation {
 namespace {
 
 Introduction introduction_of(uint32_t rank, uint32_t ranks) {
-  Introduction card;
-  card.rank = rank;
-  card.ranks = ranks;
-  card.ready = 1;
-  card.handle.fill(static_cast<std::byte>(rank + 1));
-  return card;
+  Introduction introduction;
+  introduction.rank = rank;
+  introduction.ranks = ranks;
+  introduction.ready = 1;
+  introduction.handle.fill(static_cast<std::byte>(rank + 1));
+  return introduction;
 }
 
 SecretKey key_of(const std::string& text) {
@@ -68,7 +68,7 @@ class Rendezvous : public testing::Test {
     return met;
   }
   // A stranger's connection, once somebody listens.
-  Fd visit() const {
+  Fd connect() const {
     for (int i = 0; i < 6000; ++i) {
       auto fd = start_connect(address_);
       Error error;
@@ -115,21 +115,21 @@ class Rendezvous : public testing::Test {
   LogCapture log_;
 };
 
-TEST_F(Rendezvous, AllGetAllCards) {
+TEST_F(Rendezvous, AllGetAllIntroductions) {
   std::vector<Result<std::vector<Introduction>>> met(4, fail(Error{}));
   each_rank(4, [&](uint32_t rank) {
     // Rank 0 last: the others try until it is there.
     if (rank == 0) usleep(200'000);
     met[rank] = meet_there(meeting(), introduction_of(rank, 4));
   });
-  for (const auto& cards : met) {
-    ASSERT_TRUE(cards) << cards.error().what;
-    ASSERT_EQ(cards->size(), 4u);
+  for (const auto& introductions : met) {
+    ASSERT_TRUE(introductions) << introductions.error().what;
+    ASSERT_EQ(introductions->size(), 4u);
     for (uint32_t rank = 0; rank < 4; ++rank) {
-      EXPECT_EQ((*cards)[rank].rank, rank);
-      EXPECT_EQ((*cards)[rank].handle[5], static_cast<std::byte>(rank + 1));
+      EXPECT_EQ((*introductions)[rank].rank, rank);
+      EXPECT_EQ((*introductions)[rank].handle[5], static_cast<std::byte>(rank + 1));
     }
-    EXPECT_TRUE(handles_of(*cards, introduction_of(0, 4)));
+    EXPECT_TRUE(handles_of(*introductions, introduction_of(0, 4)));
   }
 }
 
@@ -146,13 +146,13 @@ TEST_F(Rendezvous, StrangersChangeNothing) {
   };
   const auto met = host(impatient, 2, [&] {
     std::vector<Fd> silent;
-    for (int i = 0; i < 70; ++i) silent.push_back(visit());  // more than it listens to at once
+    for (int i = 0; i < 70; ++i) silent.push_back(connect());  // more than it listens to at once
     for (int i = 0; i < 3000 && not_in_time() == 0; ++i) {
       clock.pass(kPatienceNs);
       usleep(20'000);
     }
     for (int i = 0; i < 30; ++i) {
-      const Fd garbage = visit();
+      const Fd garbage = connect();
       std::vector<std::byte> bytes(random() % 400);
       for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
       size_t done = 0;
@@ -161,19 +161,19 @@ TEST_F(Rendezvous, StrangersChangeNothing) {
     }
     Hello other_version = hello_of(introduction_of(1, 2));
     other_version.prefix.version = 1;
-    send(visit(), other_version);
-    Introduction other_card = introduction_of(1, 2);
-    other_card.magic = 5;
-    send(visit(), hello_of(other_card));
+    send(connect(), other_version);
+    Introduction other_introduction = introduction_of(1, 2);
+    other_introduction.magic = 5;
+    send(connect(), hello_of(other_introduction));
     Hello too_long = hello_of(introduction_of(1, 2));
     too_long.blob_bytes = ~0u;
-    send(visit(), too_long);
+    send(connect(), too_long);
     Hello too_short = hello_of(introduction_of(1, 2));
     --too_short.blob_bytes;
-    send(visit(), too_short);
+    send(connect(), too_short);
     Hello two_ranks = hello_of(introduction_of(0, 2));
     two_ranks.rank = 1;
-    send(visit(), two_ranks);
+    send(connect(), two_ranks);
     clock.pass(VisitorPort::kGraceNs);  // a rank may have the place of a silent one now
     joined = meet_there(meeting(), introduction_of(1, 2));
   });
@@ -189,7 +189,7 @@ TEST_F(Rendezvous, ManyStrangersDoNotDelayARank) {
   Terms patient = meeting();
   patient.hello_limit_ns = kHourNs;
   const auto met = host(patient, 2, [&] {
-    const Fd first = visit();
+    const Fd first = connect();
     strangers.come(address_, test::Strangers::kMany);
     EXPECT_TRUE(meet_there(meeting(), introduction_of(1, 2)));
   });
@@ -201,7 +201,7 @@ TEST_F(Rendezvous, StrangersAreInTheErrorOfARankThatNeverCame) {
   ManualClock clock;
   const auto met = host(meeting(clock), 2, [&] {
     for (int i = 0; i < 3; ++i) {
-      const Fd garbage = visit();
+      const Fd garbage = connect();
       Greeting greeting;
       EXPECT_TRUE(receive(garbage, &greeting));
       send(garbage, hello_of(introduction_of(1, 3)));
@@ -217,7 +217,7 @@ TEST_F(Rendezvous, ARankThatGoesAwayMayComeAgain) {
   Result<std::vector<Introduction>> joined = fail(Error{});
   const auto met = host(meeting(), 2, [&] {
     {
-      const Fd first = visit();
+      const Fd first = connect();
       Greeting greeting;
       EXPECT_TRUE(receive(first, &greeting));
       send(first, hello_of(introduction_of(1, 3)));  // and is turned away, so rank 1 is free
@@ -233,7 +233,7 @@ TEST_F(Rendezvous, ARankThatDiesWhileOthersAreAwaitedMayComeAgain) {
   Result<std::vector<Introduction>> joined[2] = {fail(Error{}), fail(Error{})};
   const auto met = host(meeting(), 3, [&] {
     {
-      const Fd first = visit();
+      const Fd first = connect();
       send(first, hello_of(introduction_of(1, 3)));
       usleep(100'000);
     }
@@ -243,7 +243,7 @@ TEST_F(Rendezvous, ARankThatDiesWhileOthersAreAwaitedMayComeAgain) {
     each_rank(2, [&](uint32_t i) { joined[i] = meet_there(meeting(), introduction_of(i + 1, 3)); });
   });
   EXPECT_TRUE(met) << met.error().what;
-  for (const auto& cards : joined) EXPECT_TRUE(cards) << cards.error().what;
+  for (const auto& introductions : joined) EXPECT_TRUE(introductions) << introductions.error().what;
 }
 
 // Of two with one number the second hears that the first is there, so that the time may pass then.
@@ -394,16 +394,16 @@ TEST_F(FalseHost, WhoWasResetComesAgain) {
   const Fd listener = listen_on(address_).value();
   Result<std::vector<Introduction>> joined = fail(Error{});
   std::thread guest([&] { joined = meet_there(meeting(), introduction_of(1, 3)); });
-  int visits = 0;
-  for (int i = 0; i < 60'000 && visits < 3; ++i, usleep(1000)) {
+  int connections = 0;
+  for (int i = 0; i < 60'000 && connections < 3; ++i, usleep(1000)) {
     Accepted accepted;
     Error error;
     if (accept_one(listener, &accepted, &error) != Status::kOk) continue;
     greet(accepted.fd, {});
-    if (++visits < 3) abort_connection(std::move(accepted.fd));
+    if (++connections < 3) abort_connection(std::move(accepted.fd));
   }
   guest.join();
-  EXPECT_EQ(visits, 3);
+  EXPECT_EQ(connections, 3);
   expect_fails(joined, "gave up before all ranks had come");
 }
 
@@ -424,27 +424,27 @@ TEST_F(FalseHost, CannotForgeWhatAKeyProves) {
   expect_fails(joined, "does not have our key");
 }
 
-// Cards that came whole, but are not those of a group.
-TEST(Cards, AreChecked) {
+// Introductions that came whole, but are not those of a group.
+TEST(Introductions, AreChecked) {
   const Introduction own = introduction_of(0, 2);
   const auto fails = [&](const Introduction& other, const std::string& part) {
-    const Introduction cards[] = {own, other};
-    const auto handles = handles_of(cards, own);
+    const Introduction introductions[] = {own, other};
+    const auto handles = handles_of(introductions, own);
     ASSERT_FALSE(handles);
     EXPECT_NE(handles.error().what.find(part), std::string::npos) << handles.error().what;
   };
-  Introduction card = introduction_of(1, 2);
-  card.version = 9;
-  fails(card, "version 9");
+  Introduction introduction = introduction_of(1, 2);
+  introduction.version = 9;
+  fails(introduction, "version 9");
   fails(introduction_of(1, 3), "rank 1 of 3");
   fails(introduction_of(2, 2), "rank 2 of 2");
   fails(introduction_of(0, 2), "do two ranks have one number");
-  card = introduction_of(1, 2);
-  card.mode = 200;
-  fails(card, "mode unknown");
-  card = introduction_of(1, 2);
-  card.ready = 0;
-  fails(card, "rank 1 failed before the ranks met");
+  introduction = introduction_of(1, 2);
+  introduction.mode = 200;
+  fails(introduction, "mode unknown");
+  introduction = introduction_of(1, 2);
+  introduction.ready = 0;
+  fails(introduction, "rank 1 failed before the ranks met");
 }
 
 }  // namespace
