@@ -5,7 +5,6 @@
 #include "rendezvous/launcher.h"
 #include "tools/common/resources.h"
 #include "tools/perf/options.h"
-#include "tools/perf/run.h"
 #include "tools/perf/words.h"
 
 namespace {
@@ -22,35 +21,36 @@ std::string command_line(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  using namespace slime;
   using namespace slime::perf;
-  slime::tools::end_on_exceptions("slime-perf", kExitFailure, kMemoryAdvice);
+  tools::end_on_exceptions("slime-perf", kExitFailure, kMemoryAdvice);
   const auto parsed = parse_options(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const Options& options = std::get<Options>(parsed);
-  const Variables variables = all_variables();
+  const rendezvous::Variables variables = rendezvous::all_variables();
   const bool child = variables.count("SLIME_PERF_RANK") != 0;
   const bool local = options.ranks > 0 && !child;
-  const auto identity = local ? slime::Result<std::optional<Identity>>(std::nullopt)
-                              : find_identity(variables, options.rendezvous);
+  const auto identity = local ? Result<std::optional<Identity>>(std::nullopt)
+                              : rendezvous::find_identity(variables, options.rendezvous);
   if (!identity) {
     fprintf(stderr, "slime-perf: %s\n", identity.error().what.c_str());
     return kExitUsage;
   }
   if (!identity->has_value()) {
     if (options.rendezvous.empty()) {
-      return slime::rendezvous::launch({.program = "slime-perf",
-                                        .ranks = options.ranks > 0 ? options.ranks : kDefaultRanks,
-                                        .ends_on_request = options.duration_s > 0,
-                                        .last_good_code = kExitWrong,
-                                        .failed_code = kExitFailure,
-                                        .interrupted_code = kExitInterrupted},
-                                       argv);
+      return rendezvous::launch({.program = "slime-perf",
+                                 .ranks = options.ranks > 0 ? options.ranks : kDefaultRanks,
+                                 .ends_on_request = options.duration_s > 0,
+                                 .last_good_code = kExitWrong,
+                                 .failed_code = kExitFailure,
+                                 .interrupted_code = kExitInterrupted},
+                                argv);
     }
     fprintf(stderr, "slime-perf: --rendezvous is for ranks that mpirun, srun or torchrun start%s\n",
             local ? "; --ranks starts them here" : ", and none of them started this one");
     return kExitUsage;
   }
-  slime::tools::end_on_exceptions("slime-perf: rank " + std::to_string((*identity)->rank),
-                                  kExitFailure, kMemoryAdvice);
+  tools::end_on_exceptions("slime-perf: rank " + std::to_string((*identity)->rank), kExitFailure,
+                           kMemoryAdvice);
   return run_rank(options, **identity, command_line(argc, argv));
 }

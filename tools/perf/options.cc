@@ -5,15 +5,17 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
+#include <tuple>
 
 #include "tools/common/bytes.h"
-#include "tools/perf/run.h"
 
 namespace slime::perf {
 namespace {
 
 constexpr uint64_t kMaxBytes = uint64_t{1} << 40;
 constexpr uint64_t kMaxSizes = 100000;
+constexpr const auto& kCollectives = kNames<Collective>;
 
 constexpr const char* kFooter =
     "Ranks: with --ranks N, N processes on this host; else as started by mpirun, srun or torchrun\n"
@@ -35,24 +37,30 @@ const CLI::Validator kBytesCheck(
     },
     "SIZE");
 
+bool refuse(const std::string& why) {
+  fprintf(stderr, "slime-perf: %s\n", why.c_str());
+  return false;
+}
+
 // "all" or a comma-separated list of names.
-template <typename Word, size_t kCount>
-bool read_words(const std::string& text, const std::array<std::string_view, kCount>& names,
-                const char* option, std::vector<Word>* words) {
+template <typename Word>
+bool read_words(const std::string& text, const char* option, std::vector<Word>* words) {
+  const auto& names = kNames<Word>;
   words->clear();
   for (const std::string& part : CLI::detail::split(text, ',')) {
-    const auto found = std::find(names.begin(), names.end(), part);
-    if (part == "all") {
-      for (size_t i = 0; i < kCount; ++i) words->push_back(static_cast<Word>(i));
-    } else if (found != names.end()) {
-      words->push_back(static_cast<Word>(found - names.begin()));
-    } else {
-      std::string known;
-      for (const std::string_view name : names) known += " " + std::string(name);
-      fprintf(stderr, "slime-perf: %s: '%s' is none of: all%s\n", option, part.c_str(),
-              known.c_str());
-      return false;
+    const size_t found =
+        static_cast<size_t>(std::find(names.begin(), names.end(), part) - names.begin());
+    if (found < names.size()) {
+      words->push_back(static_cast<Word>(found));
+      continue;
     }
+    std::string known;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (part == "all") words->push_back(static_cast<Word>(i));
+      known += std::string(" ") + names[i];
+    }
+    if (part == "all") continue;
+    return refuse(std::string(option) + ": '" + part + "' is none of: all" + known);
   }
   return !words->empty();
 }
@@ -79,78 +87,77 @@ struct Texts {
   bool staged = false;
 };
 
-void add_workload(CLI::App& app, Options* options, Texts* texts) {
+void add_workload(CLI::App& app, Options* o, Texts* texts) {
   app.add_option("collective", texts->collective, "What to run")
       ->required()
-      ->check(CLI::IsMember(
-          std::vector<std::string>(kCollectiveNames.begin(), kCollectiveNames.end())));
-  app.add_option("-b,--minbytes", options->min_bytes, "Smallest size")->transform(kBytesCheck);
-  app.add_option("-e,--maxbytes", options->max_bytes, "Largest size")->transform(kBytesCheck);
-  auto* factor = app.add_option("-f,--stepfactor", options->step_factor, "Multiply the size by")
+      ->check(CLI::IsMember(std::vector<std::string>(kCollectives.begin(), kCollectives.end())));
+  app.add_option("-b,--minbytes", o->min_bytes, "Smallest size")->transform(kBytesCheck);
+  app.add_option("-e,--maxbytes", o->max_bytes, "Largest size")->transform(kBytesCheck);
+  auto* factor = app.add_option("-f,--stepfactor", o->step_factor, "Multiply the size by")
                      ->check(kFactorCheck);
-  app.add_option("-i,--stepbytes", options->step_bytes, "Add to the size instead")
+  app.add_option("-i,--stepbytes", o->step_bytes, "Add to the size instead")
       ->transform(kBytesCheck)
       ->excludes(factor);
-  app.add_option("-n,--iters", options->iterations, "Timed operations per size")
+  app.add_option("-n,--iters", o->iterations, "Timed operations per size")
       ->check(CLI::Range(0, 10000000));
-  app.add_option("-w,--warmup_iters", options->warmups, "Operations before the timed ones")
+  app.add_option("-w,--warmup_iters", o->warmups, "Operations before the timed ones")
       ->check(CLI::Range(0, 10000000));
-  app.add_option("-c,--check", options->checks, "Checked runs per size; 0: do not check")
+  app.add_option("-c,--check", o->checks, "Checked runs per size; 0: do not check")
       ->check(CLI::Range(0, 10000));
   app.add_option(
-         "--duration", options->duration_s,
+         "--duration", o->duration_s,
          "Seconds for each row, half of them in place: -n and -c again and again. SIGINT or "
          "SIGTERM then ends the run well, with what is going on; another one at once")
       ->default_str("")
       ->check(CLI::Range(1.0, 1e6, "SECONDS"));
   app.add_option("-d,--datatype", texts->type, "Data types: a list, or all");
   app.add_option("-o,--op", texts->op, "Reductions: sum, prod, max, min, avg, a list, or all");
-  app.add_option("-r,--root", options->root, "Root of a broadcast; -1: every rank in turn")
+  app.add_option("-r,--root", o->root, "Root of a broadcast; -1: every rank in turn")
       ->check(CLI::Range(-1, 65535));
 }
 
-void add_set_up(CLI::App& app, Options* options, Texts* texts) {
+void add_set_up(CLI::App& app, Options* o, Texts* texts) {
   app.add_option("-g,--ngpus", texts->version, "")->group("")->check(kNotHere);
   app.add_option("-t,--nthreads", texts->version, "")->group("")->check(kNotHere);
-  app.add_option("--ranks", options->ranks, "Start this many processes on this host")
+  app.add_option("--ranks", o->ranks, "Start this many processes on this host")
       ->check(CLI::Range(2, 1024));
-  app.add_option("--rails", options->rails, "Set NCCL_SLIME_RAILS_PER_IF where it is not set")
+  app.add_option("--rails", o->rails, "Set NCCL_SLIME_RAILS_PER_IF where it is not set")
       ->check(CLI::Range(1, 16));
   app.add_option("--algo", texts->algorithm,
                  "Who computes all_reduce: the ranks in a ring, or a switch (NCCL_SLIME_SWITCH)")
       ->check(CLI::IsMember({"ring", "collnet"}, CLI::ignore_case));
-  app.add_option("--channels", options->channels, "Connections to each neighbour (default: chosen)")
+  app.add_option("--channels", o->channels, "Connections to each neighbour (default: chosen)")
       ->check(CLI::Range(1, 64));
   app.add_option("--proto", texts->protocol, "Message pattern")
       ->check(CLI::IsMember({"auto", "simple", "ll", "ll128"}, CLI::ignore_case));
   auto* staged = app.add_flag("--staged", texts->staged,
                               "Through NCCL's FIFO buffers (default; NCCL without registration)");
-  app.add_flag("--direct", options->direct,
+  app.add_flag("--direct", o->direct,
                "From and into the user's buffers (NCCL with registered buffers)")
       ->excludes(staged);
-  app.add_option("--api", options->max_api, "Highest version of the plugin's table to use")
+  app.add_option("--api", o->max_api, "Highest version of the plugin's table to use")
       ->check(CLI::Range(6, 12));
-  app.add_option("--plugin", options->plugin,
+  app.add_option("--plugin", o->plugin,
                  "Like NCCL_NET_PLUGIN, which it overrides (default: libnet-slime.so in ../lib)");
-  app.add_option("--net-dev", options->devices, "Devices to use, channel by channel")
+  app.add_option("--net-dev", o->devices, "Devices to use, channel by channel")
       ->delimiter(',')
       ->check(CLI::NonNegativeNumber);
   app.add_option(
-      "--rendezvous", options->rendezvous,
+      "--rendezvous", o->rendezvous,
       "HOST:PORT where rank 0 listens (default: MASTER_ADDR and MASTER_PORT, under torchrun "
       "MASTER_PORT + 1, as its own store has MASTER_PORT; or the first host of the Slurm "
       "step)");
-  app.add_option("--timeout", options->timeout_s, "Seconds without progress before giving up")
+  app.add_option("--timeout", o->timeout_s, "Seconds without progress before giving up")
       ->check(CLI::Range(1, 1000000));
 }
 
-void add_output(CLI::App& app, Options* options) {
-  app.add_option("--json", options->json_path,
+void add_output(CLI::App& app, Options* o) {
+  app.add_option("--json", o->json_path,
                  "Also write everything here as JSON; -: stdout (the table goes to stderr then)");
-  app.add_flag("--quiet", options->quiet, "Only errors and the JSON");
-  app.add_flag("--inject-error", options->inject_error,
+  app.add_flag("--quiet", o->quiet, "Only errors and the JSON");
+  app.add_flag("--inject-error", o->inject_error,
                "Self-test: flip one bit of every checked result on the last rank");
-  app.add_flag("--wild-tails", options->wild_tails,
+  app.add_flag("--wild-tails", o->wild_tails,
                "Self-test of --algo collnet: leave numbers of all sizes behind the user's in the "
                "FIFOs, not only NaN and infinities");
   app.set_version_flag("--version", "slime-perf " SLIME_VERSION " (" SLIME_COMMIT ")");
@@ -159,49 +166,41 @@ void add_output(CLI::App& app, Options* options) {
 // What NCCL does not do over CollNet.
 bool check_algorithm(const Options& options) {
   if (options.algorithm == Algorithm::kRing) return true;
-  const char* wrong = nullptr;
-  if (options.collective != Collective::kAllReduce) wrong = "is for all_reduce only";
-  if (options.protocol.value_or(Protocol::kSimple) != Protocol::kSimple) {
-    wrong = "has no protocol but simple";
+  if (options.devices.size() > 1) {
+    return refuse("--algo collnet uses one device: name one with --net-dev");
   }
-  if (options.devices.size() > 1) wrong = "uses one device: name one with --net-dev";
-  if (wrong != nullptr) fprintf(stderr, "slime-perf: --algo collnet %s\n", wrong);
-  return wrong == nullptr;
+  if (options.protocol.value_or(Protocol::kSimple) != Protocol::kSimple) {
+    return refuse("--algo collnet has no protocol but simple");
+  }
+  if (options.collective == Collective::kAllReduce) return true;
+  return refuse("--algo collnet is for all_reduce only");
+}
+
+bool check_sizes(const Options& options) {
+  const auto& [least, most, step] =
+      std::tie(options.min_bytes, options.max_bytes, options.step_bytes);
+  const auto text = [](uint64_t bytes) { return tools::format_bytes(bytes); };
+  if (least > most) return refuse("-b " + text(least) + " is more than -e " + text(most));
+  if (most > kMaxBytes) return refuse("-e takes at most " + text(kMaxBytes));
+  if (options.duration_s > 0 && options.iterations == 0 && options.checks == 0) {
+    return refuse("--duration with -n 0 and -c 0 has nothing to repeat");
+  }
+  if (step == 0 || (most - least) / step < kMaxSizes) return true;
+  return refuse("-i " + std::to_string(step) + " makes more than " + std::to_string(kMaxSizes) +
+                " sizes");
 }
 
 bool interpret(const Texts& texts, Options* options) {
-  const auto collective =
-      std::find(kCollectiveNames.begin(), kCollectiveNames.end(), texts.collective);
-  options->collective = static_cast<Collective>(collective - kCollectiveNames.begin());
+  options->collective = static_cast<Collective>(
+      std::find(kCollectives.begin(), kCollectives.end(), texts.collective) - kCollectives.begin());
   if (CLI::detail::to_lower(texts.algorithm) == "collnet") options->algorithm = Algorithm::kCollNet;
-  const std::string protocol = CLI::detail::to_lower(texts.protocol);
-  if (protocol == "simple") options->protocol = Protocol::kSimple;
-  if (protocol == "ll") options->protocol = Protocol::kLl;
-  if (protocol == "ll128") options->protocol = Protocol::kLl128;
-  if (!check_algorithm(*options)) return false;
-  if (!read_words(texts.type, kDataTypeNames, "-d", &options->types)) return false;
-  if (!read_words(texts.op, kRedOpNames, "-o", &options->ops)) return false;
-  if (options->min_bytes > options->max_bytes) {
-    fprintf(stderr, "slime-perf: -b %s is more than -e %s\n",
-            tools::format_bytes(options->min_bytes).c_str(),
-            tools::format_bytes(options->max_bytes).c_str());
-    return false;
+  for (const Protocol protocol : {Protocol::kLl, Protocol::kLl128, Protocol::kSimple}) {
+    const bool named =
+        CLI::detail::to_lower(texts.protocol) == CLI::detail::to_lower(name_of(protocol));
+    if (named) options->protocol = protocol;
   }
-  if (options->max_bytes > kMaxBytes) {
-    fprintf(stderr, "slime-perf: -e takes at most %s\n", tools::format_bytes(kMaxBytes).c_str());
-    return false;
-  }
-  if (options->duration_s > 0 && options->iterations == 0 && options->checks == 0) {
-    fprintf(stderr, "slime-perf: --duration with -n 0 and -c 0 has nothing to repeat\n");
-    return false;
-  }
-  const uint64_t range = options->max_bytes - options->min_bytes;
-  if (options->step_bytes > 0 && range / options->step_bytes >= kMaxSizes) {
-    fprintf(stderr, "slime-perf: -i %lu makes more than %lu sizes\n", options->step_bytes,
-            kMaxSizes);
-    return false;
-  }
-  return true;
+  return check_algorithm(*options) && read_words(texts.type, "-d", &options->types) &&
+         read_words(texts.op, "-o", &options->ops) && check_sizes(*options);
 }
 
 // The value of an option that is unknown would be taken for the collective, and blamed.
@@ -212,10 +211,21 @@ bool complain_of_unknown_option(const CLI::App& app, int argc, char** argv) {
     if (word.size() < 2 || word[0] != '-' || (!is_long && isalpha(word[1]) == 0)) continue;
     const std::string name = is_long ? word.substr(0, word.find('=')) : word.substr(0, 2);
     if (name == "--" || name == "-h" || app.get_option_no_throw(name) != nullptr) continue;
-    fprintf(stderr, "slime-perf: there is no option %s; --help lists them\n", name.c_str());
-    return true;
+    return !refuse("there is no option " + name + "; --help lists them");
   }
   return false;
+}
+
+std::vector<uint64_t> sizes_of(const Options& options) {
+  std::vector<uint64_t> sizes;
+  for (uint64_t size = options.min_bytes; size <= options.max_bytes;) {
+    sizes.push_back(size);
+    const uint64_t next =
+        options.step_bytes > 0 ? size + options.step_bytes : size * options.step_factor;
+    if (next <= size) break;  // a size of 0: one row
+    size = next;
+  }
+  return sizes;
 }
 
 }  // namespace
@@ -243,39 +253,50 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
 
 std::string common_arguments(const Options& options) {
   std::string text(name_of(options.collective));
-  const auto add = [&text](const char* flag, const auto& value) {
-    text += std::string(" ") + flag + " " + std::to_string(value);
+  const auto add = [&text](const char* flag, const auto& value, bool given = true) {
+    if (given) text += std::string(" ") + flag + " " + std::to_string(value);
+  };
+  const auto add_names = [&text](const char* flag, const auto& words) {
+    text += std::string(" ") + flag;
+    for (const auto word : words) text += std::string(" ") + name_of(word);
   };
   add("-b", options.min_bytes);
   add("-e", options.max_bytes);
-  if (options.step_bytes > 0) add("-i", options.step_bytes);
-  if (options.step_bytes == 0) add("-f", options.step_factor);
+  add("-i", options.step_bytes, options.step_bytes > 0);
+  add("-f", options.step_factor, options.step_bytes == 0);
   add("-n", options.iterations);
   add("-w", options.warmups);
   add("-c", options.checks);
-  if (options.duration_s > 0) add("--duration", options.duration_s);
+  add("--duration", options.duration_s, options.duration_s > 0);
   add("-r", options.root);
   add("--channels", options.channels);
-  text += " --algo " + std::string(name_of(options.algorithm));
-  text += " -d";
-  for (const DataType type : options.types) text += " " + std::string(name_of(type));
-  text += " -o";
-  for (const RedOp op : options.ops) text += " " + std::string(name_of(op));
-  if (options.protocol) text += " --proto " + std::string(name_of(*options.protocol));
-  if (options.direct) text += " --direct";
-  return text;
+  add_names("--algo", std::array{options.algorithm});
+  add_names("-d", options.types);
+  add_names("-o", options.ops);
+  if (options.protocol) add_names("--proto", std::array{*options.protocol});
+  return text + (options.direct ? " --direct" : "");
 }
 
-std::vector<uint64_t> sizes_of(const Options& options) {
-  std::vector<uint64_t> sizes;
-  for (uint64_t size = options.min_bytes; size <= options.max_bytes;) {
-    sizes.push_back(size);
-    const uint64_t next =
-        options.step_bytes > 0 ? size + options.step_bytes : size * options.step_factor;
-    if (next <= size) break;  // a size of 0: one row
-    size = next;
+std::vector<Case> cases_of(const Options& options, int ranks) {
+  std::vector<RedOp> ops = {RedOp::kNone};
+  if (reduces(options.collective)) ops = options.ops;
+  std::vector<int> roots = {-1};
+  if (options.collective == Collective::kBroadcast) {
+    roots = {options.root};
+    if (options.root < 0) {
+      roots.resize(static_cast<size_t>(ranks));
+      std::iota(roots.begin(), roots.end(), 0);
+    }
   }
-  return sizes;
+  std::vector<Case> cases;
+  for (const DataType type : options.types) {
+    for (const RedOp op : ops) {
+      for (const int root : roots) {
+        for (const uint64_t bytes : sizes_of(options)) cases.push_back({type, op, root, bytes});
+      }
+    }
+  }
+  return cases;
 }
 
 }  // namespace slime::perf

@@ -11,6 +11,14 @@
 
 namespace slime::perf {
 
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitWrong = 1,    // a result was wrong
+  kExitUsage = 2,    // command line, environment or launcher
+  kExitFailure = 3,  // plugin, network or another rank
+  kExitInterrupted = 130,
+};
+
 struct Options {
   Collective collective = Collective::kAllReduce;
   Algorithm algorithm = Algorithm::kRing;
@@ -22,7 +30,7 @@ struct Options {
   uint32_t warmups = 5;
   uint32_t checks = 1;
   double duration_s = 0;  // of each row; 0: iterations and checks once
-  std::vector<DataType> types = {DataType::kFloat};
+  std::vector<DataType> types = {DataType::kFloat32};
   std::vector<RedOp> ops = {RedOp::kSum};
   int root = 0;  // -1: every rank in turn
 
@@ -42,13 +50,23 @@ struct Options {
   bool wild_tails = false;
 };
 
+// One rank, from joining the others to its exit code (rank.cc).
+int run_rank(const Options& options, const Identity& identity, const std::string& command);
+
 // Exit code, when the program is to end now (0 after --help; 2 for a bad command line).
 std::variant<Options, int> parse_options(int argc, char** argv);
 
 // What all ranks must be given alike; not, for example, --json.
 std::string common_arguments(const Options& options);
 
-// The sizes of one table, in order.
-std::vector<uint64_t> sizes_of(const Options& options);
+// What a row is about.
+struct Case {
+  DataType type;
+  RedOp op;
+  int root;
+  uint64_t bytes;
+};
+// The rows of the table, in order.
+std::vector<Case> cases_of(const Options& options, int ranks);
 
 }  // namespace slime::perf

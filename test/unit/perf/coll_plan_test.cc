@@ -1,5 +1,5 @@
 // How NCCL cuts an allreduce for CollNetChain.
-#include "tools/perf/collective/pattern.h"
+#include "tools/perf/collective/plan.h"
 
 #include <gtest/gtest.h>
 

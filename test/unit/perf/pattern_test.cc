@@ -1,5 +1,5 @@
 // Protocols and channels by size, and the sizes of messages.
-#include "tools/perf/collective/pattern.h"
+#include "tools/perf/collective/plan.h"
 
 #include <gtest/gtest.h>
 
@@ -63,22 +63,22 @@ TEST(PatternTest, NcclProtoIsReadAsNcclReadsIt) {
 TEST(PatternTest, GeometryIsNccls) {
   const BufferSizes sizes;
   const Geometry simple = ring_geometry(Collective::kAllReduce, Protocol::kSimple, sizes);
-  EXPECT_EQ(simple.slot_bytes(), 1u << 20);
-  EXPECT_EQ(simple.chunk_data, 2u << 20);
-  EXPECT_EQ(simple.depth(), 4);
+  EXPECT_EQ(simple.slot_bytes, 1u << 20);
+  EXPECT_EQ(simple.chunk_bytes, 2u << 20);
+  EXPECT_EQ(simple.depth, 4u);
   const Geometry ll = ring_geometry(Collective::kAllReduce, Protocol::kLl, sizes);
-  EXPECT_EQ(ll.slot_bytes(), 64u << 10);
-  EXPECT_EQ(ll.chunk_data, 32u << 10);
-  EXPECT_EQ(ll.depth(), 8);
+  EXPECT_EQ(ll.slot_bytes, 64u << 10);
+  EXPECT_EQ(ll.chunk_bytes, 32u << 10);
+  EXPECT_EQ(ll.depth, 8u);
   const Geometry ll128 = ring_geometry(Collective::kAllReduce, Protocol::kLl128, sizes);
-  EXPECT_EQ(ll128.slot_bytes(), 614400u);
-  EXPECT_EQ(ll128.chunk_data, 576000u);
+  EXPECT_EQ(ll128.slot_bytes, 614400u);
+  EXPECT_EQ(ll128.chunk_bytes, 576000u);
   const Geometry pipeline = ring_geometry(Collective::kBroadcast, Protocol::kSimple, sizes);
-  EXPECT_EQ(pipeline.slot_bytes(), 512u << 10);
+  EXPECT_EQ(pipeline.slot_bytes, 512u << 10);
   const Geometry p2p = p2p_geometry(Protocol::kSimple, 8 << 20, sizes);
-  EXPECT_EQ(p2p.chunk_data, 128u << 10);
-  EXPECT_EQ(p2p_geometry(Protocol::kSimple, 512 << 10, sizes).chunk_data, 64u << 10);
-  EXPECT_EQ(p2p_geometry(Protocol::kSimple, 100 << 10, sizes).chunk_data, 32u << 10);
+  EXPECT_EQ(p2p.chunk_bytes, 128u << 10);
+  EXPECT_EQ(p2p_geometry(Protocol::kSimple, 512 << 10, sizes).chunk_bytes, 64u << 10);
+  EXPECT_EQ(p2p_geometry(Protocol::kSimple, 100 << 10, sizes).chunk_bytes, 32u << 10);
 }
 
 TEST(PatternTest, MessagesOfLinesAreLongerThanTheirData) {

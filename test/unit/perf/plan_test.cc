@@ -68,7 +68,7 @@ Player* play_step(World* world, Player* player, Queues* queues) {
   if (step.send_from != Place::kNowhere) {
     if (step.send_from == Place::kFifo) {
       EXPECT_LE(message_bytes(player->flow.geometry.protocol, step.bytes),
-                player->flow.geometry.slot_bytes());
+                player->flow.geometry.slot_bytes);
     }
     if (step.send_from == Place::kOutput && count > 0)
       data.assign(&output[out], &output[out] + count);
@@ -107,8 +107,14 @@ World make_world(Collective collective, int ranks, size_t elements, Protocol pro
   world.sizes.fifo = {16 << 10, 15 << 10, 64 << 10};
   world.sizes.p2p_chunk = 8 << 10;
   const Counts counts = counts_of(collective, elements, kElement, ranks);
-  world.shape = {collective, kElement, counts.param, ranks - 1, 0,
-                 ranks,      channels, protocol,     direct,    false};
+  world.shape = {.collective = collective,
+                 .type = DataType::kUint64,
+                 .count = counts.param,
+                 .root = ranks - 1,
+                 .ranks = ranks,
+                 .channels = channels,
+                 .protocol = protocol,
+                 .direct = direct};
   for (int rank = 0; rank < ranks; ++rank) {
     std::vector<Element> input(counts.send);
     for (size_t i = 0; i < input.size(); ++i) input[i] = own_part(rank, i);
@@ -188,7 +194,7 @@ TEST(PlanTest, RingMessagesHaveTheSizesOfNccl) {
   // 16 loops of two chunks of 2 MiB; three steps of a chunk for two ranks; two slices of 1 MiB.
   EXPECT_EQ(flows[0].steps.size(), 16u * 3 * 2);
   for (const Step& step : flows[0].steps) EXPECT_EQ(step.bytes, 1u << 20);
-  EXPECT_EQ(flows[0].geometry.depth(), 4);
+  EXPECT_EQ(flows[0].geometry.depth, 4);
 }
 
 TEST(PlanTest, ShortSimpleChunksStillMakeTwoMessages) {

@@ -1,7 +1,7 @@
 // What slime-perf keeps of many operations' times: few, evenly spread, the same at every rank.
 #include <gtest/gtest.h>
 
-#include "tools/perf/benchmark.h"
+#include "tools/perf/report/figures.h"
 
 namespace slime::perf {
 namespace {

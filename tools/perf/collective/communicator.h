@@ -1,97 +1,45 @@
-// What runs jobs: this rank's connections to the others, as a ring (ring_communicator.h) or through
-// the network's own allreduce (coll_communicator.h).
+// What runs jobs: this rank's connections to the others, as a ring or through the network's own
+// allreduce. Made, registered and closed on the service thread, used on the progress thread, as
+// NCCL does (src/proxy.cc, src/transport/net.cc, src/transport/coll_net.cc).
 #pragma once
 
-#include <condition_variable>
-#include <cstdint>
-#include <functional>
-#include <mutex>
-#include <thread>
+#include <memory>
 #include <vector>
 
-#include "base/error.h"
-#include "tools/perf/buffer.h"
-#include "tools/perf/collective/plan.h"
-#include "tools/perf/words.h"
+#include "tools/perf/collective/link.h"
+#include "tools/perf/options.h"
 
 namespace slime::perf {
 
-// The user's buffers of one operation, and of its repetitions.
-struct UserBuffers {
-  char* input = nullptr;
-  char* output = nullptr;
-  size_t stride = 0;  // repetition k uses base + stride * (k % repeats)
-  uint32_t repeats = 1;
-  bool in_place = false;  // both lie in the receive buffer
-
-  char* input_of(uint64_t operation) const { return input + stride * (operation % repeats); }
-  char* output_of(uint64_t operation) const { return output + stride * (operation % repeats); }
-};
-
-// A number of equal operations, one after the other, as on one CUDA stream.
-struct Job {
-  Shape shape;
-  DataType type = DataType::kFloat;
-  RedOp op = RedOp::kSum;
-  UserBuffers users;
-  uint32_t operations = 1;
-  bool is_checked = false;
-  bool wild_tails = false;       // see fill_garbage()
-  uint64_t start_ns = 0;         // out
-  std::vector<uint64_t> end_ns;  // out: when each operation's kernel ended
-};
-
-struct CommunicatorSetup {
+// What is settled before the ranks connect.
+struct RunSetup {
+  const Options* options = nullptr;
   Member* member = nullptr;
   Pulse* pulse = nullptr;
-  int rank = 0, ranks = 2;
-  int channels = 1;
-  Collective collective = Collective::kAllReduce;
+  const NetTable* net = nullptr;
+  const CollTable* coll = nullptr;        // null: a ring
+  size_t max_call_bytes = kMaxCollBytes;  // of the CollNet's device
+  int rank = 0, ranks = 2, channels = 1;
   std::vector<int> devices;  // channel c uses devices[c % size]
   BufferSizes sizes;
-  double timeout_s = 120;
-  // --direct: the user's buffers are registered too.
-  const Buffer* send_buffer = nullptr;
-  const Buffer* receive_buffer = nullptr;
+  AllowedProtocols protocols{};
+  // The user's; with --direct they are registered.
+  Buffer send_buffer, receive_buffer;
 };
 
+// States: listening -> connected, all memory registered -> closed, after close() or the destructor.
 // Thread rules: the main thread calls, one call at a time; plugins are called on the two workers.
 class Communicator {
  public:
-  virtual ~Communicator() = default;
+  // Collective over all ranks. `setup` outlives it.
+  static Result<std::unique_ptr<Communicator>> create(const RunSetup& setup);
+  virtual ~Communicator() = default;  // closes whatever is still open, without waiting for peers
 
   // Runs the job on the progress thread.
   virtual Result<void> run(Job* job) = 0;
 
   // Deregisters and closes on the service thread. The first error, or nothing.
   virtual Result<void> close() = 0;
-};
-
-// A thread that runs one task at a time for its owner: NCCL's service thread and progress thread.
-class Worker {
- public:
-  Worker() = default;
-  ~Worker();
-  Result<void> start(const char* name);  // once, before the first call
-
-  // Runs `task` on the thread and returns what it returns; an error where none was started.
-  Result<void> call(const std::function<Result<void>()>& task);
-
- private:
-  void run();
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  const std::function<Result<void>()>* task_ = nullptr;
-  Result<void> result_;
-  bool ending_ = false;
-  std::thread thread_;
-};
-
-// The two that NCCL has for its plugin.
-struct Workers {
-  Worker service, progress;
-  Result<void> start();
 };
 
 }  // namespace slime::perf

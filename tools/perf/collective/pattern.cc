@@ -1,5 +1,3 @@
-#include "tools/perf/collective/pattern.h"
-
 #include <strings.h>
 
 #include <algorithm>
@@ -9,30 +7,15 @@
 
 #include "tools/common/bytes.h"
 #include "tools/perf/collective/kernels.h"
+#include "tools/perf/collective/plan.h"
 
 namespace slime::perf {
 namespace {
 
-constexpr size_t index_of(Protocol protocol) { return static_cast<size_t>(protocol); }
-constexpr size_t div_up(size_t a, size_t b) { return (a + b - 1) / b; }
-
-Result<void> read_size(const char* variable, size_t* bytes, size_t unit) {
-  const char* text = std::getenv(variable);
-  if (text == nullptr || *text == '\0') return {};
-  const auto value = tools::parse_bytes(text);
-  if (!value || *value < unit || *value > kMaxNetBytes || *value % unit != 0) {
-    return fail(make_error(Status::kConfig, 0,
-                           "%s=%s: write a multiple of %zu between %zu and %zu bytes", variable,
-                           text, unit, unit, kMaxNetBytes));
-  }
-  *bytes = *value;
-  return {};
-}
-
-// Payload of lines, flags left out.
+// Payload of messages of so many bytes, flags left out.
 size_t payload_of(Protocol protocol, size_t bytes) {
-  if (protocol == Protocol::kLl) return bytes / 2;
-  return protocol == Protocol::kLl128 ? bytes / kLl128LineBytes * kLl128LineData : bytes;
+  const Line line = line_of(protocol);
+  return bytes / line.bytes * line.data;
 }
 
 }  // namespace
@@ -41,46 +24,57 @@ Result<BufferSizes> buffer_sizes_from_environment() {
   BufferSizes sizes;
   // Slots are cut at multiples of 1 KiB, so that lines and elements never straddle two of them.
   constexpr size_t kUnit = kSteps * 1024;
-  auto done = read_size("NCCL_BUFFSIZE", &sizes.fifo[index_of(Protocol::kSimple)], kUnit);
-  if (done) done = read_size("NCCL_LL_BUFFSIZE", &sizes.fifo[0], kUnit);
-  if (done) done = read_size("NCCL_LL128_BUFFSIZE", &sizes.fifo[1], kUnit);
-  if (done) done = read_size("NCCL_P2P_NET_CHUNKSIZE", &sizes.p2p_chunk, 4096);
-  if (!done) return fail(done.error());
+  struct Variable {
+    const char* name;
+    size_t *bytes, unit;
+  };
+  for (const auto& [name, bytes, unit] :
+       {Variable{"NCCL_BUFFSIZE", &sizes.fifo[2], kUnit},
+        Variable{"NCCL_LL_BUFFSIZE", &sizes.fifo[0], kUnit},
+        Variable{"NCCL_LL128_BUFFSIZE", &sizes.fifo[1], kUnit},
+        Variable{"NCCL_P2P_NET_CHUNKSIZE", &sizes.p2p_chunk, 4096}}) {
+    const char* const text = std::getenv(name);
+    if (text == nullptr || *text == '\0') continue;
+    const auto value = tools::parse_bytes(text);
+    if (!value || *value < unit || *value > kMaxNetBytes || *value % unit != 0) {
+      return fail(make_error(Status::kConfig, 0,
+                             "%s=%s: write a multiple of %zu between %zu and %zu bytes", name, text,
+                             unit, unit, kMaxNetBytes));
+    }
+    *bytes = *value;
+  }
   return sizes;
 }
 
 Geometry ring_geometry(Collective collective, Protocol protocol, const BufferSizes& sizes) {
-  Geometry geometry;
-  geometry.protocol = protocol;
-  geometry.step_bytes = sizes.fifo[index_of(protocol)] / kSteps;
-  if (protocol == Protocol::kSimple && collective != Collective::kBroadcast) {
-    geometry.slice_steps = kSteps / 4;
-    geometry.chunk_steps = kSteps / 2;
-  }
-  const size_t chunk = geometry.step_bytes * static_cast<size_t>(geometry.chunk_steps);
-  geometry.chunk_data = payload_of(protocol, chunk) / 16 * 16;
-  return geometry;
+  const bool cut = protocol == Protocol::kSimple && collective != Collective::kBroadcast;
+  const size_t slice_steps = cut ? kSteps / 4 : 1, chunk_steps = cut ? kSteps / 2 : 1;
+  const size_t step = sizes.step_bytes(protocol);
+  return {.protocol = protocol,
+          .slot_bytes = step * slice_steps,
+          .depth = static_cast<uint32_t>(kSteps / slice_steps),
+          .slices = static_cast<uint32_t>(chunk_steps / slice_steps),
+          .chunk_bytes = payload_of(protocol, step * chunk_steps) / 16 * 16};
 }
 
 Geometry p2p_geometry(Protocol protocol, size_t bytes, const BufferSizes& sizes) {
-  Geometry geometry;
-  geometry.protocol = protocol;
-  geometry.step_bytes =
-      protocol == Protocol::kSimple ? sizes.p2p_chunk : sizes.fifo[index_of(protocol)] / kSteps;
-  size_t chunk = geometry.step_bytes;
-  if (protocol == Protocol::kSimple && bytes < geometry.step_bytes) {
+  const bool simple = protocol == Protocol::kSimple;
+  const size_t step = simple ? sizes.p2p_chunk : sizes.step_bytes(protocol);
+  size_t chunk = step;
+  if (simple && bytes < step) {
     chunk /= 4;
-  } else if (bytes < kSteps * geometry.step_bytes) {
+  } else if (bytes < kSteps * step) {
     chunk /= 2;
   }
-  geometry.chunk_data = payload_of(protocol, chunk);
-  return geometry;
+  return {.protocol = protocol,
+          .slot_bytes = step,
+          .depth = kSteps,
+          .chunk_bytes = payload_of(protocol, chunk)};
 }
 
 size_t message_bytes(Protocol protocol, size_t data) {
-  if (protocol == Protocol::kLl) return div_up(data, kLlLineData) * kLlLineBytes;
-  if (protocol == Protocol::kLl128) return div_up(data, kLl128LineData) * kLl128LineBytes;
-  return data;
+  const Line line = line_of(protocol);
+  return div_up(data, line.data) * line.bytes;
 }
 
 Result<AllowedProtocols> allowed_protocols(const char* nccl_proto) {
@@ -95,14 +89,15 @@ Result<AllowedProtocols> allowed_protocols(const char* nccl_proto) {
   while (!text.empty()) {
     const std::string name(text.substr(0, text.find(',')));
     text.remove_prefix(std::min(text.size(), name.size() + 1));
-    const auto found = std::find_if(
-        kProtocolNames.begin(), kProtocolNames.end(),
-        [&](std::string_view known) { return strcasecmp(name.c_str(), known.data()) == 0; });
-    if (found == kProtocolNames.end()) {
+    const auto& names = kNames<Protocol>;
+    const auto found = std::find_if(names.begin(), names.end(), [&](const char* known) {
+      return strcasecmp(name.c_str(), known) == 0;
+    });
+    if (found == names.end()) {
       return fail(make_error(Status::kConfig, 0, "NCCL_PROTO=%s: '%s' is none of LL, LL128, Simple",
                              nccl_proto, name.c_str()));
     }
-    allowed[static_cast<size_t>(found - kProtocolNames.begin())] = !excluded;
+    allowed[static_cast<size_t>(found - names.begin())] = !excluded;
   }
   return allowed;
 }
@@ -111,15 +106,13 @@ Protocol default_protocol(Collective collective, size_t bytes, int ranks, int ch
                           const AllowedProtocols& allowed) {
   // Of one channel in one step: NCCL_P2P_LL_THRESHOLD.
   constexpr size_t kShort = 16384;
-  const size_t steps = is_point_to_point(collective) ? 1 : static_cast<size_t>(ranks);
+  const bool p2p = is_point_to_point(collective);
+  const size_t steps = p2p ? 1 : static_cast<size_t>(ranks);
   const bool is_short = bytes <= kShort * static_cast<size_t>(channels) * steps;
-  if (is_point_to_point(collective)) {
-    return is_short && allowed[index_of(Protocol::kLl)] ? Protocol::kLl : Protocol::kSimple;
-  }
   const Protocol first = is_short ? Protocol::kLl : Protocol::kSimple;
-  const Protocol second = is_short ? Protocol::kSimple : Protocol::kLl;
-  for (const Protocol protocol : {first, second, Protocol::kLl128}) {
-    if (allowed[index_of(protocol)]) return protocol;
+  const Protocol second = is_short || p2p ? Protocol::kSimple : Protocol::kLl;
+  for (const Protocol protocol : {first, second, p2p ? Protocol::kSimple : Protocol::kLl128}) {
+    if (allowed[static_cast<size_t>(protocol)]) return protocol;
   }
   return Protocol::kSimple;
 }
@@ -140,8 +133,7 @@ int coll_channels_for(size_t bytes, int channels) {
 }
 
 size_t coll_chunk_bytes(size_t bytes, int channels, const BufferSizes& sizes) {
-  const size_t step = sizes.fifo[index_of(Protocol::kSimple)] / kSteps;
-  size_t chunk = std::min<size_t>(256 << 10, step);
+  size_t chunk = std::min<size_t>(256 << 10, sizes.step_bytes(Protocol::kSimple));
   const auto chunks = [&] { return bytes / (static_cast<size_t>(channels) * chunk); };
   while (chunks() < 64 && chunk > 128 << 10) chunk /= 2;
   while (chunks() < 8 && chunk > 64 << 10) chunk /= 2;
@@ -153,8 +145,8 @@ CollPlan make_coll_plan(const CollShape& shape, const BufferSizes& sizes) {
   constexpr int kGroupChannels = 8;  // COLLNET_GROUP_NSUBS: channels that share one call
   CollPlan plan;
   if (shape.direct) {
-    plan.call_bytes = std::max(shape.max_call_bytes / shape.element_bytes, size_t{1});
-    plan.call_bytes = std::min(plan.call_bytes * shape.element_bytes, shape.bytes);
+    const size_t elements = std::max(shape.max_call_bytes / shape.element_bytes, size_t{1});
+    plan.call_bytes = std::min(elements * shape.element_bytes, shape.bytes);
     plan.depth = kSteps;
   } else {
     const int together = std::min(shape.channels, kGroupChannels);

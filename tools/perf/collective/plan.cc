@@ -5,14 +5,25 @@
 namespace slime::perf {
 namespace {
 
-size_t div_up(size_t a, size_t b) { return (a + b - 1) / b; }
-size_t align_up(size_t a, size_t b) { return div_up(a, b) * b; }
+// Where messages begin and end: in the user's memory where it is registered.
+bool is_direct(const Shape& shape) { return shape.direct && shape.protocol == Protocol::kSimple; }
+Step sending(bool direct, bool store = false) {
+  return {.send_from = direct ? Place::kInput : Place::kFifo, .store = store};
+}
+Step receiving(bool direct) {
+  return {.receive_into = direct ? Place::kOutput : Place::kFifo, .store = !direct};
+}
 
 // Builds the flow of one channel of a ring. Offsets and counts are in elements until a step is
 // written.
 class Ring {
  public:
-  Ring(const Shape& shape, const Geometry& geometry, int channel) : shape_(shape) {
+  Ring(const Shape& shape, const Geometry& geometry, int channel)
+      : shape_(shape),
+        direct_(is_direct(shape)),
+        element_bytes_(size_of(shape.type)),
+        chunk_(geometry.chunk_bytes / element_bytes_),
+        ranks_(static_cast<size_t>(shape.ranks)) {
     flow_.geometry = geometry;
     flow_.channel = channel;
     flow_.send_peer = (shape.rank + 1) % shape.ranks;
@@ -20,118 +31,99 @@ class Ring {
   }
 
   Flow build(size_t begin, size_t end) {
-    switch (shape_.collective) {
-      case Collective::kAllReduce:
-        all_reduce(begin, end);
-        break;
-      case Collective::kAllGather:
-        all_gather(begin, end);
-        break;
-      case Collective::kReduceScatter:
-        reduce_scatter(begin, end);
-        break;
-      default:
-        broadcast(begin, end);
+    if (shape_.collective == Collective::kAllReduce) {
+      all_reduce(begin, end);
+    } else if (shape_.collective == Collective::kBroadcast) {
+      broadcast(begin, end);
+    } else {
+      all_gather_or_reduce_scatter(begin, end);
     }
     return std::move(flow_);
   }
 
  private:
-  bool direct() const { return shape_.direct && flow_.geometry.protocol == Protocol::kSimple; }
-  size_t chunk_elements() const { return flow_.geometry.chunk_data / shape_.element_bytes; }
-  size_t ranks() const { return static_cast<size_t>(shape_.ranks); }
-  // The rank that is `back` places before us.
-  size_t before(size_t back) const {
-    return (static_cast<size_t>(shape_.rank) + ranks() - back) % ranks();
-  }
+  struct Block {
+    size_t input, output, count;
+  };
 
-  // `count` elements as the slices of one chunk; empty slices are sent too.
-  void emit(Step step, size_t input, size_t output, size_t count) {
-    const auto slices = static_cast<size_t>(flow_.geometry.slices());
-    const size_t slot_elements = flow_.geometry.slot_bytes() / shape_.element_bytes;
-    size_t slice = count;
+  // The slices of one chunk; empty slices are sent too.
+  void emit(Step step, const Block& block) {
+    const size_t slices = flow_.geometry.slices;
+    size_t slice = block.count;
     if (flow_.geometry.protocol == Protocol::kSimple) {
-      slice = std::max(div_up(count, 16 * slices) * 16, slot_elements / 32);
+      slice = std::max(div_up(block.count, 16 * slices) * 16,
+                       flow_.geometry.slot_bytes / element_bytes_ / 32);
     }
     for (size_t i = 0, done = 0; i < slices; ++i) {
-      const size_t part = std::min(slice, count - done);
-      step.input_offset = (input + done) * shape_.element_bytes;
-      step.output_offset = (output + done) * shape_.element_bytes;
-      step.bytes = static_cast<uint32_t>(part * shape_.element_bytes);
+      const size_t part = std::min(slice, block.count - done);
+      step.input_offset = (block.input + done) * element_bytes_;
+      step.output_offset = (block.output + done) * element_bytes_;
+      step.bytes = static_cast<uint32_t>(part * element_bytes_);
       flow_.steps.push_back(step);
       done += part;
     }
   }
 
-  Step sends(Place direct_from, bool store = false) const {
-    Step step;
-    step.send_from = direct() ? direct_from : Place::kFifo;
-    step.store = store;
+  // The rank that is `back` places before us.
+  size_t before(size_t back) const {
+    return (static_cast<size_t>(shape_.rank) + ranks_ - back) % ranks_;
+  }
+  // A copy goes straight into the output where buffers are registered, and on from there.
+  Step copying(bool forward) const {
+    Step step = receiving(direct_);
+    if (forward) step.send_from = step.receive_into;
     return step;
   }
-  // A copy goes straight into the output where buffers are registered.
-  Step receives_copy(bool forward) const {
-    Step step;
-    step.receive_into = direct() ? Place::kOutput : Place::kFifo;
-    if (forward) step.send_from = direct() ? Place::kOutput : Place::kFifo;
-    step.store = !direct();
-    return step;
+
+  // `block_of` a rank. Every block goes round once, from the rank behind its own on, and is
+  // complete at its own.
+  template <typename BlockOf>
+  void reduce(BlockOf block_of, bool forward) {
+    Step step = sending(direct_);
+    emit(step, block_of(before(1)));
+    step = {.receive_into = Place::kFifo, .send_from = Place::kFifo, .reduce = true};
+    for (size_t back = 2; back < ranks_; ++back) emit(step, block_of(before(back)));
+    step.divide = step.store = true;
+    step.send_from = !forward ? Place::kNowhere : copying(true).send_from;
+    emit(step, block_of(before(0)));
   }
-  Step receives_reduce() const {
-    Step step;
-    step.receive_into = Place::kFifo;
-    step.send_from = Place::kFifo;
-    step.reduce = true;
-    return step;
-  }
-  Step finishes_reduce(bool forward) const {
-    Step step = receives_reduce();
-    step.divide = true;
-    step.store = true;
-    step.send_from = !forward ? Place::kNowhere : direct() ? Place::kOutput : Place::kFifo;
-    return step;
+  template <typename BlockOf>
+  void gather(BlockOf block_of) {
+    for (size_t back = 1; back < ranks_; ++back) {
+      emit(copying(back + 1 < ranks_), block_of(before(back)));
+    }
   }
 
   void all_reduce(size_t begin, size_t end) {
-    size_t chunk = chunk_elements();
-    for (size_t loop = begin; loop < end; loop += ranks() * chunk_elements()) {
+    size_t chunk = chunk_;
+    for (size_t loop = begin; loop < end; loop += ranks_ * chunk_) {
       const size_t rest = end - loop;
-      if (rest < ranks() * chunk) {
-        chunk = align_up(div_up(rest, ranks()), std::max<size_t>(1, 16 / shape_.element_bytes));
+      if (rest < ranks_ * chunk) {
+        chunk = align_up(div_up(rest, ranks_), std::max<size_t>(1, 16 / element_bytes_));
       }
-      const auto part = [&](const Step& step, size_t owner) {
+      const auto block_of = [=](size_t owner) -> Block {
         const size_t offset = std::min(owner * chunk, rest);
-        emit(step, loop + offset, loop + offset, std::min(chunk, rest - offset));
+        return {loop + offset, loop + offset, std::min(chunk, rest - offset)};
       };
-      part(sends(Place::kInput), before(1));
-      for (size_t back = 2; back < ranks(); ++back) part(receives_reduce(), before(back));
-      part(finishes_reduce(true), before(0));
-      for (size_t back = 1; back + 1 < ranks(); ++back) part(receives_copy(true), before(back));
-      part(receives_copy(false), before(ranks() - 1));
+      reduce(block_of, true);
+      gather(block_of);
     }
   }
 
-  void all_gather(size_t begin, size_t end) {
-    for (size_t start = begin; start < end; start += chunk_elements()) {
-      const size_t part = std::min(chunk_elements(), end - start);
-      const auto block = [&](size_t owner) { return owner * shape_.count + start; };
-      emit(sends(Place::kInput, !shape_.in_place), start, block(before(0)), part);
-      for (size_t back = 1; back + 1 < ranks(); ++back) {
-        emit(receives_copy(true), 0, block(before(back)), part);
+  void all_gather_or_reduce_scatter(size_t begin, size_t end) {
+    const bool gathers = shape_.collective == Collective::kAllGather;
+    for (size_t start = begin; start < end; start += chunk_) {
+      const size_t part = std::min(chunk_, end - start);
+      const auto block_of = [=, this](size_t owner) -> Block {
+        const size_t whole = owner * shape_.count + start;  // in the larger of the two buffers
+        return gathers ? Block{start, whole, part} : Block{whole, start, part};
+      };
+      if (!gathers) {
+        reduce(block_of, false);
+        continue;
       }
-      emit(receives_copy(false), 0, block(before(ranks() - 1)), part);
-    }
-  }
-
-  void reduce_scatter(size_t begin, size_t end) {
-    for (size_t start = begin; start < end; start += chunk_elements()) {
-      const size_t part = std::min(chunk_elements(), end - start);
-      const auto block = [&](size_t owner) { return owner * shape_.count + start; };
-      emit(sends(Place::kInput), block(before(1)), 0, part);
-      for (size_t back = 2; back < ranks(); ++back) {
-        emit(receives_reduce(), block(before(back)), 0, part);
-      }
-      emit(finishes_reduce(false), block(before(0)), start, part);
+      emit(sending(direct_, !shape_.in_place), block_of(before(0)));
+      gather(block_of);
     }
   }
 
@@ -140,21 +132,22 @@ class Ring {
     const bool first = shape_.rank == shape_.root;
     if (first) flow_.receive_peer = -1;
     if (last) flow_.send_peer = -1;
-    for (size_t start = begin; start < end; start += chunk_elements()) {
-      const size_t part = std::min(chunk_elements(), end - start);
-      emit(first ? sends(Place::kInput, !shape_.in_place) : receives_copy(!last), start, start,
-           part);
+    for (size_t start = begin; start < end; start += chunk_) {
+      emit(first ? sending(direct_, !shape_.in_place) : copying(!last),
+           {start, start, std::min(chunk_, end - start)});
     }
   }
 
   const Shape& shape_;
+  const bool direct_;
+  const size_t element_bytes_, chunk_, ranks_;
   Flow flow_;
 };
 
 std::vector<Flow> ring_plan(const Shape& shape, const BufferSizes& sizes) {
   const Geometry geometry = ring_geometry(shape.collective, shape.protocol, sizes);
   // Channels share the elements in parts that keep every line of 128 bytes whole.
-  const size_t unit = 128 / shape.element_bytes;
+  const size_t unit = 128 / size_of(shape.type);
   const size_t share = align_up(div_up(shape.count, static_cast<size_t>(shape.channels)), unit);
   std::vector<Flow> flows;
   for (int channel = 0; channel < shape.channels; ++channel) {
@@ -166,46 +159,42 @@ std::vector<Flow> ring_plan(const Shape& shape, const BufferSizes& sizes) {
   return flows;
 }
 
-// One message after the other between two ranks, in one direction.
-Flow one_way(const Shape& shape, const Geometry& geometry, size_t offset, size_t bytes, bool send) {
+// `bytes` from `offset` on, one chunk after the other.
+Flow in_order(const Geometry& geometry, size_t offset, size_t bytes, Step step) {
   Flow flow;
   flow.geometry = geometry;
-  const bool direct = shape.direct && geometry.protocol == Protocol::kSimple;
-  const size_t chunk = direct ? kMaxNetBytes : geometry.chunk_data;
-  for (size_t done = 0; done < bytes; done += chunk) {
-    Step step;
+  for (size_t done = 0; done < bytes; done += geometry.chunk_bytes) {
     step.input_offset = step.output_offset = offset + done;
-    step.bytes = static_cast<uint32_t>(std::min(chunk, bytes - done));
-    if (send) {
-      step.send_from = direct ? Place::kInput : Place::kFifo;
-    } else {
-      step.receive_into = direct ? Place::kOutput : Place::kFifo;
-      step.store = !direct;
-    }
+    step.bytes = static_cast<uint32_t>(std::min(geometry.chunk_bytes, bytes - done));
     flow.steps.push_back(step);
   }
   return flow;
 }
 
-// NCCL gives a peer's message to several channels in parts of half a step to one step.
-size_t parts_of(const Shape& shape, const Geometry& geometry, size_t bytes) {
-  const size_t wanted = div_up(bytes, geometry.step_bytes / 2);
-  return std::min(wanted, static_cast<size_t>(shape.channels));
-}
-
-void add_exchange(const Shape& shape, const BufferSizes& sizes, int distance, size_t send_offset,
-                  size_t receive_offset, size_t bytes, std::vector<Flow>* flows) {
-  const Geometry geometry = p2p_geometry(shape.protocol, bytes, sizes);
-  const size_t parts = parts_of(shape, geometry, bytes);
+// What we send to the rank `distance` before us and receive from the one as far behind us.
+void add_exchange(const Shape& shape, const BufferSizes& sizes, int distance,
+                  std::vector<Flow>* flows) {
+  const size_t bytes = shape.bytes();
+  const int to = (shape.rank + distance) % shape.ranks;
+  const int from = (shape.rank + shape.ranks - distance) % shape.ranks;
+  const bool has_blocks = shape.collective == Collective::kAllToAll;
+  const auto block_of = [&](int rank) {
+    return has_blocks ? static_cast<size_t>(rank) * bytes : 0;
+  };
+  Geometry geometry = p2p_geometry(shape.protocol, bytes, sizes);
+  // NCCL gives a peer's message to several channels in parts of half a step to one step.
+  const size_t parts =
+      std::min(div_up(bytes, geometry.slot_bytes / 2), static_cast<size_t>(shape.channels));
   if (parts == 0) return;
+  const bool direct = is_direct(shape);
+  if (direct) geometry.chunk_bytes = kMaxNetBytes;
   const size_t share = align_up(div_up(bytes, parts), 512);
   for (size_t part = 0; part * share < bytes; ++part) {
-    const size_t begin = part * share;
-    const size_t length = std::min(share, bytes - begin);
-    Flow send = one_way(shape, geometry, send_offset + begin, length, true);
-    Flow receive = one_way(shape, geometry, receive_offset + begin, length, false);
-    send.send_peer = (shape.rank + distance) % shape.ranks;
-    receive.receive_peer = (shape.rank + shape.ranks - distance) % shape.ranks;
+    const size_t begin = part * share, length = std::min(share, bytes - begin);
+    Flow send = in_order(geometry, block_of(to) + begin, length, sending(direct));
+    Flow receive = in_order(geometry, block_of(from) + begin, length, receiving(direct));
+    send.send_peer = to;
+    receive.receive_peer = from;
     send.channel = receive.channel = static_cast<int>(part);
     send.batch = receive.batch = (distance - 1) / 8;  // NCCL_MAX_DEV_WORK_P2P_PER_BATCH
     flows->push_back(std::move(send));
@@ -215,36 +204,39 @@ void add_exchange(const Shape& shape, const BufferSizes& sizes, int distance, si
 
 std::vector<Flow> p2p_plan(const Shape& shape, const BufferSizes& sizes) {
   std::vector<Flow> flows;
-  const size_t bytes = shape.count * shape.element_bytes;
-  if (shape.collective == Collective::kSendRecv) {
-    add_exchange(shape, sizes, 1, 0, 0, bytes, &flows);
-    return flows;
+  const bool to_all = shape.collective == Collective::kAllToAll;
+  if (to_all && !shape.in_place && shape.bytes() > 0) {  // our own part
+    flows.push_back(in_order({.chunk_bytes = kMaxNetBytes},
+                             static_cast<size_t>(shape.rank) * shape.bytes(), shape.bytes(),
+                             {.store = true}));
   }
-  const auto own = static_cast<size_t>(shape.rank) * bytes;
-  if (!shape.in_place && bytes > 0) {
-    Flow local;
-    for (size_t done = 0; done < bytes; done += kMaxNetBytes) {
-      Step step;
-      step.input_offset = step.output_offset = own + done;
-      step.bytes = static_cast<uint32_t>(std::min(kMaxNetBytes, bytes - done));
-      step.store = true;
-      local.steps.push_back(step);
-    }
-    flows.push_back(std::move(local));
-  }
-  for (int distance = 1; distance < shape.ranks; ++distance) {
-    const int to = (shape.rank + distance) % shape.ranks;
-    const int from = (shape.rank + shape.ranks - distance) % shape.ranks;
-    add_exchange(shape, sizes, distance, static_cast<size_t>(to) * bytes,
-                 static_cast<size_t>(from) * bytes, bytes, &flows);
+  for (int distance = 1; distance < (to_all ? shape.ranks : 2); ++distance) {
+    add_exchange(shape, sizes, distance, &flows);
   }
   return flows;
+}
+
+// Collectives whose ranks have a part each.
+bool has_parts(Collective collective) {
+  return collective == Collective::kAllGather || collective == Collective::kReduceScatter ||
+         collective == Collective::kAllToAll;
 }
 
 }  // namespace
 
 std::vector<Flow> make_plan(const Shape& shape, const BufferSizes& sizes) {
   return is_point_to_point(shape.collective) ? p2p_plan(shape, sizes) : ring_plan(shape, sizes);
+}
+
+std::vector<Flow> make_coll_flows(const Shape& shape, const CollPlan& plan) {
+  const Geometry geometry{
+      .slot_bytes = plan.call_bytes, .depth = plan.depth, .chunk_bytes = plan.call_bytes};
+  Step receive = receiving(shape.direct);
+  receive.divide = shape.op == RedOp::kAvg;  // a network sees averages as sums
+  Flow in = in_order(geometry, 0, shape.bytes(), sending(shape.direct));
+  Flow out = in_order(geometry, 0, shape.bytes(), receive);
+  in.send_peer = out.receive_peer = 0;
+  return {std::move(in), std::move(out)};
 }
 
 Counts counts_of(Collective collective, size_t elements, size_t element_bytes, int ranks) {
@@ -265,24 +257,13 @@ Counts counts_of(Collective collective, size_t elements, size_t element_bytes, i
 
 double bus_factor(Collective collective, int ranks) {
   const double n = ranks;
-  switch (collective) {
-    case Collective::kAllReduce:
-      return 2 * (n - 1) / n;
-    case Collective::kAllGather:
-    case Collective::kReduceScatter:
-    case Collective::kAllToAll:
-      return (n - 1) / n;
-    default:
-      return 1;
-  }
+  if (collective == Collective::kAllReduce) return 2 * (n - 1) / n;
+  return has_parts(collective) ? (n - 1) / n : 1;
 }
 
 size_t algorithm_bytes(Collective collective, const Counts& counts, size_t element_bytes,
                        int ranks) {
-  const bool per_rank = collective == Collective::kAllGather ||
-                        collective == Collective::kReduceScatter ||
-                        collective == Collective::kAllToAll;
-  return counts.param * element_bytes * (per_rank ? static_cast<size_t>(ranks) : 1);
+  return counts.param * element_bytes * (has_parts(collective) ? static_cast<size_t>(ranks) : 1);
 }
 
 }  // namespace slime::perf

@@ -2,7 +2,6 @@
 
 #include <strings.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -11,12 +10,13 @@
 namespace slime::perf {
 namespace {
 
+constexpr const char* kNetSymbol = "ncclNetPlugin_v";
+constexpr const char* kCollSymbol = "ncclCollNetPlugin_v";
+
 std::string value_of(const char* variable) {
   const char* value = std::getenv(variable);
   return value != nullptr ? value : "";
 }
-
-}  // namespace
 
 const char* result_name(Code code) {
   static constexpr const char* kNames[] = {
@@ -27,10 +27,24 @@ const char* result_name(Code code) {
   return index < std::size(kNames) ? kNames[index] : "an unknown result code";
 }
 
-Error call_error(Status status, const std::string& call, Code code) {
+// Binds the highest version that the library has, up to `most`.
+template <typename Table>
+bool bind_highest(void* library, const char* symbol, int most, Table* table) {
+  int version = most;
+  while (version >= kFirstVersion && !table->bind(library, symbol, version)) --version;
+  return version >= kFirstVersion;
+}
+
+}  // namespace
+
+std::string outcome_of(Code code) {
   const std::string warning = last_warning();
-  return make_error(status, code, "%s: %s (%d)%s%s", call.c_str(), result_name(code), code,
-                    warning.empty() ? "" : "; plugin: ", warning.c_str());
+  return std::string(result_name(code)) + " (" + std::to_string(code) + ")" +
+         (warning.empty() ? "" : "; plugin: " + warning);
+}
+
+Error call_error(Status status, const std::string& call, Code code) {
+  return {status, code, call + ": " + outcome_of(code)};
 }
 
 Result<void> Plugin::load(const std::string& value, int max_api) {
@@ -41,51 +55,43 @@ Result<void> Plugin::load(const std::string& value, int max_api) {
   if (!library) return fail(library.error());
   path_ = library->path;
   max_api_ = max_api;
-  int version = max_api;
-  while (version >= kFirstVersion && !bind_net(library->handle, version, &net_)) --version;
-  if (version < kFirstVersion) {
+  if (!bind_highest(library->handle, kNetSymbol, max_api, &net_)) {
     NetTable newer;
-    bool has_newer = false;
-    while (++version <= kLastVersion) has_newer |= bind_net(library->handle, version, &newer);
+    const bool has_newer = bind_highest(library->handle, kNetSymbol, kLastVersion, &newer);
     return fail(make_error(Status::kConfig, 0,
                            "%s has no ncclNetPlugin_v6 to _v%d%s: NCCL would not take it either",
                            path_.c_str(), max_api, has_newer ? " (only newer ones)" : ""));
   }
-  for (version = max_api; version >= kFirstVersion && coll_.version == 0; --version) {
-    (void)bind_coll(library->handle, version, &coll_);
-  }
+  (void)bind_highest(library->handle, kCollSymbol, max_api, &coll_);
   // NCCL_NET filters by the name in the table (src/plugin/net.cc).
   const std::string wanted = value_of("NCCL_NET");
-  if (wanted.empty() || strcasecmp(wanted.c_str(), net_.name) == 0) return {};
+  if (wanted.empty() || strcasecmp(wanted.c_str(), net_.name()) == 0) return {};
   return fail(make_error(
       Status::kConfig, 0,
       "NCCL_NET=%s, but %s calls itself %s: NCCL would not use it; unset NCCL_NET or correct it",
-      wanted.c_str(), path_.c_str(), net_.name));
+      wanted.c_str(), path_.c_str(), net_.name()));
 }
 
 Result<void> Plugin::init(Algorithm algorithm, uint64_t comm_id) {
-  auto code = net_.init(plugin_log, comm_id);
-  if (code != nccl::kSuccess) return fail(call_error(Status::kSystem, "init of " + path_, code));
-  net_ready_ = true;
-  if (algorithm != Algorithm::kCollNet) return {};
-  if (coll_.version == 0) {
-    return fail(make_error(Status::kConfig, 0,
-                           "%s has no ncclCollNetPlugin_v6 to _v%d: NCCL has no CollNet with it",
-                           path_.c_str(), max_api_));
-  }
-  code = coll_.init(plugin_log, comm_id);
-  if (code != nccl::kSuccess) {
-    return fail(call_error(Status::kSystem, "init of the CollNet of " + path_, code));
-  }
-  coll_ready_ = true;
-  return {};
+  const auto init = [&](auto* table, bool* ready, const std::string& what) -> Result<void> {
+    const Code code = table->init(plugin_log, comm_id);
+    *ready = code == nccl::kSuccess;
+    if (*ready) return {};
+    return fail(call_error(Status::kSystem, "init of " + what, code));
+  };
+  auto done = init(&net_, &net_ready_, path_);
+  if (!done || algorithm != Algorithm::kCollNet) return done;
+  if (coll_.version() > 0) return init(&coll_, &coll_ready_, "the CollNet of " + path_);
+  return fail(make_error(Status::kConfig, 0,
+                         "%s has no ncclCollNetPlugin_v6 to _v%d: NCCL has no CollNet with it",
+                         path_.c_str(), max_api_));
 }
 
 Result<void> Plugin::finalize() {
   Result<void> first;
-  const auto end = [&first](const PluginTable& table, bool* ready) {
+  const auto end = [&first](const auto& table, bool* ready) {
     if (!std::exchange(*ready, false)) return;
-    const auto code = table.finalize();
+    const Code code = table.finalize();
     if (code == nccl::kSuccess || !first) return;
     first = fail(call_error(Status::kSystem, "finalize", code));
   };
@@ -94,67 +100,60 @@ Result<void> Plugin::finalize() {
   return first;
 }
 
-Result<int> Plugin::count_devices() const {
-  int count = 0;
-  const auto code = net_.devices(&count);
-  if (code == nccl::kSuccess && count > 0) return count;
-  const std::string why = why_no_devices();
-  return fail(
-      make_error(Status::kConfig, code,
-                 "%s has no network device (%s, %d devices), so NCCL would not use it; it says: %s",
-                 path_.c_str(), result_name(code), count,
-                 why.empty() ? "(it does not say why)" : why.c_str()));
-}
-
 Result<Devices> Plugin::choose_devices(const std::vector<int>& wanted) const {
-  const auto count = count_devices();
-  if (!count) return fail(count.error());
+  int count = 0;
+  if (const Code code = net_.devices(&count); code != nccl::kSuccess || count <= 0) {
+    const std::string why = why_no_devices();
+    return fail(make_error(
+        Status::kConfig, code,
+        "%s has no network device (%s, %d devices), so NCCL would not use it; it says: %s",
+        path_.c_str(), result_name(code), count,
+        why.empty() ? "(it does not say why)" : why.c_str()));
+  }
   Devices devices{wanted};
-  for (int i = 0; wanted.empty() && i < *count; ++i) devices.indices.push_back(i);
+  for (int i = 0; wanted.empty() && i < count; ++i) devices.indices.push_back(i);
   for (const int device : devices.indices) {
-    NetProperties properties;
-    if (device >= *count || net_.properties(device, &properties) != nccl::kSuccess) {
+    const auto properties = device < count ? net_.properties(device) : std::nullopt;
+    if (!properties) {
       return fail(make_error(Status::kConfig, 0, "--net-dev %d: there are devices 0 to %d", device,
-                             *count - 1));
+                             count - 1));
     }
-    if (!properties.on_host || properties.max_p2p_bytes == 0) {
+    if (!properties->on_host || properties->max_p2p_bytes == 0) {
       return fail(
           make_error(Status::kUnsupported, 0, "device %d needs a GPU (device offload)", device));
     }
     devices.described.push_back({{"index", device},
-                                 {"name", properties.name},
-                                 {"pci_path", properties.pci_path},
-                                 {"speed_mbps", properties.speed_mbps},
-                                 {"latency_us", properties.latency_us},
-                                 {"max_receives", properties.max_receives}});
+                                 {"name", properties->name},
+                                 {"pci_path", properties->pci_path},
+                                 {"speed_mbps", properties->speed_mbps},
+                                 {"latency_us", properties->latency_us},
+                                 {"max_receives", properties->max_receives}});
   }
   return devices;
 }
 
 Result<CollProperties> Plugin::coll_device(int device) const {
   int count = 0;
-  const auto code = coll_.devices(&count);
-  if (code != nccl::kSuccess || count <= 0) {
+  if (const Code code = coll_.devices(&count); code != nccl::kSuccess || count <= 0) {
     const std::string address = value_of("NCCL_SLIME_SWITCH");
-    return fail(make_error(Status::kConfig, code, "the CollNet of %s has no device (%s): %s%s",
-                           path_.c_str(), result_name(code),
-                           address.empty() ? "NCCL_SLIME_SWITCH is not set; give it "
-                                           : "although NCCL_SLIME_SWITCH is ",
-                           address.empty()
-                               ? "host:port of the control channel of a switch (slime-switchd)"
-                               : address.c_str()));
+    return fail(make_error(
+        Status::kConfig, code, "the CollNet of %s has no device (%s): %s", path_.c_str(),
+        result_name(code),
+        address.empty() ? "NCCL_SLIME_SWITCH is not set; give it host:port of the control channel "
+                          "of a switch (slime-switchd)"
+                        : ("although NCCL_SLIME_SWITCH is " + address).c_str()));
   }
-  CollProperties properties;
-  if (device >= count || coll_.properties(device, &properties) != nccl::kSuccess) {
+  const auto properties = device < count ? coll_.properties(device) : std::nullopt;
+  if (!properties) {
     return fail(make_error(Status::kConfig, 0, "--net-dev %d: CollNet has devices 0 to %d", device,
                            count - 1));
   }
-  if ((properties.pointer_support & nccl::kPointerHost) == 0 ||
-      properties.max_collective_bytes == 0) {
-    return fail(
-        make_error(Status::kUnsupported, 0, "CollNet device %d takes no host memory", device));
+  if ((properties->pointer_support & nccl::kPointerHost) != 0 &&
+      properties->max_collective_bytes > 0) {
+    return *properties;
   }
-  return properties;
+  return fail(
+      make_error(Status::kUnsupported, 0, "CollNet device %d takes no host memory", device));
 }
 
 }  // namespace slime::perf

@@ -5,13 +5,13 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "base/error.h"
 #include "tools/perf/plugin/net_table.h"
+#include "tools/perf/words.h"
 
 namespace slime::perf {
 
@@ -41,8 +41,6 @@ class Plugin {
   const std::string& path() const { return path_; }
 
  private:
-  Result<int> count_devices() const;
-
   NetTable net_;
   CollTable coll_;  // version 0: there is none
   std::string path_;
@@ -50,8 +48,8 @@ class Plugin {
   bool net_ready_ = false, coll_ready_ = false;
 };
 
-const char* result_name(Code code);
-// The plugin's call that failed, with what the plugin said of it.
+// What a call returned, with what the plugin said of it.
+std::string outcome_of(Code code);
 Error call_error(Status status, const std::string& call, Code code);
 
 // The logger for plugins (plugin_log.cc): NCCL_DEBUG=WARN, the default here, INFO, TRACE or NONE,

@@ -1,6 +1,5 @@
 // The logger that NCCL gives to a plugin (src/debug.cc), to stderr.
 #include <strings.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdarg>
@@ -9,7 +8,6 @@
 #include <cstring>
 #include <mutex>
 
-#include "base/error.h"
 #include "tools/perf/plugin/plugin.h"
 
 namespace slime::perf {
@@ -22,22 +20,21 @@ int log_rank = 0;
 
 // Unlike NCCL, warnings are shown unless NCCL_DEBUG=NONE: there is no other log here.
 nccl::LogLevel chosen_level() {
-  const char* value = std::getenv("NCCL_DEBUG");
-  if (value == nullptr) return nccl::kLogWarn;
-  if (strcasecmp(value, "NONE") == 0) return nccl::kLogNone;
-  if (strcasecmp(value, "VERSION") == 0) return nccl::kLogVersion;
-  if (strcasecmp(value, "INFO") == 0) return nccl::kLogInfo;
-  if (strcasecmp(value, "TRACE") == 0) return nccl::kLogTrace;
+  static constexpr std::pair<const char*, nccl::LogLevel> kLevels[] = {
+      {"NONE", nccl::kLogNone},
+      {"VERSION", nccl::kLogVersion},
+      {"INFO", nccl::kLogInfo},
+      {"TRACE", nccl::kLogTrace}};
+  const char* const value = std::getenv("NCCL_DEBUG");
+  for (const auto& [name, level] : kLevels) {
+    if (value != nullptr && strcasecmp(value, name) == 0) return level;
+  }
   return nccl::kLogWarn;
 }
 
 nccl::LogLevel shown_level() {
   static const nccl::LogLevel chosen = chosen_level();
   return chosen;
-}
-
-const char* level_name(nccl::LogLevel level) {
-  return level == nccl::kLogWarn ? "WARN" : level == nccl::kLogTrace ? "TRACE" : "INFO";
 }
 
 }  // namespace
@@ -56,10 +53,11 @@ void plugin_log(nccl::LogLevel level, unsigned long, const char* file, int line,
   if (strstr(text, "no devices:") != nullptr) why_no_devices_text = text;
   if (level > chosen || (chosen <= nccl::kLogWarn && is_consequence(text))) return;
   if (level == nccl::kLogWarn) {
-    fprintf(stderr, "[rank %d:%d] %s:%d NCCL %s %s\n", log_rank, getpid(),
-            file != nullptr ? file : "?", line, level_name(level), text);
+    fprintf(stderr, "[rank %d:%d] %s:%d NCCL WARN %s\n", log_rank, getpid(),
+            file != nullptr ? file : "?", line, text);
   } else {
-    fprintf(stderr, "[rank %d:%d] NCCL %s %s\n", log_rank, getpid(), level_name(level), text);
+    fprintf(stderr, "[rank %d:%d] NCCL %s %s\n", log_rank, getpid(),
+            level == nccl::kLogTrace ? "TRACE" : "INFO", text);
   }
 }
 

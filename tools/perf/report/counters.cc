@@ -1,46 +1,57 @@
-#include "tools/perf/report/report.h"
-
+// What a rank adds to the report, and how rank 0 puts it together.
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <sstream>
 
-#include "tools/perf/report/output.h"
+#include "base/process.h"
+#include "tools/perf/report/report.h"
 
 namespace slime::perf {
 namespace {
+
+using nlohmann::json;
 
 constexpr const char* kVariable = "NCCL_SLIME_STATS";
 
 // As the plugin does: %p is the process, %h the host, %% a percent sign.
 std::string expand(const std::string& pattern) {
-  char host[256] = "";
-  (void)gethostname(host, sizeof host - 1);
+  const std::string host = own_host_name();
+  const std::map<std::string, std::string> known = {
+      {"%p", std::to_string(getpid())}, {"%h", host}, {"%%", "%"}};
   std::string path;
   for (size_t i = 0; i < pattern.size(); ++i) {
-    const char next = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
-    if (next == 'p') path += std::to_string(getpid());
-    if (next == 'h') path += host;
-    if (next == '%') path += '%';
-    if (next == 'p' || next == 'h' || next == '%') {
-      ++i;
-    } else {
-      path += pattern[i];
-    }
+    const auto found = known.find(pattern.substr(i, 2));
+    path += found != known.end() ? found->second : pattern.substr(i, 1);
+    i += found != known.end() ? 1 : 0;
   }
   return path;
 }
 
 std::string text_of(const std::string& path) {
-  std::ifstream file(path);
   std::stringstream text;
-  text << file.rdbuf();
+  text << std::ifstream(path).rdbuf();
   return text.str();
+}
+
+double seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+}
+
+json line_of(const json& rail, size_t rank, const std::string& host) {
+  json line = {{"rank", static_cast<int>(rank)},
+               {"host", host},
+               {"speed_mbps", static_cast<uint64_t>(number_in(rail, "speed_mbps", 0))}};
+  for (const char* key : {"device", "rail", "transport", "address"}) line[key] = text_in(rail, key);
+  for (const auto& [name, value] : rail.items()) {  // the counters
+    if (value.is_number_unsigned() && !line.contains(name)) line[name] = value;
+  }
+  return line;
 }
 
 }  // namespace
@@ -58,7 +69,7 @@ CounterFile::CounterFile() {
   setenv(kVariable, path_.c_str(), 1);
 }
 
-Result<nlohmann::json> CounterFile::read() const {
+Result<json> CounterFile::read() const {
   struct stat found {};
   if (stat(path_.c_str(), &found) == 0 && !S_ISREG(found.st_mode)) {
     return fail(
@@ -71,7 +82,17 @@ Result<nlohmann::json> CounterFile::read() const {
     return fail(make_error(Status::kUnsupported, 0, "the plugin wrote no counters to %s=%s",
                            kVariable, path_.c_str()));
   }
-  return parse_counters(text);
+  const auto bad = [](const char* why) {
+    return fail(make_error(Status::kInvalid, 0, "the plugin's counters are unreadable: %s", why));
+  };
+  const auto parsed = json::parse(text, nullptr, false);
+  if (parsed.is_discarded() || !parsed.is_object()) return bad("no JSON object");
+  const auto rails = parsed.find("rails");
+  if (rails == parsed.end() || !rails->is_array()) return bad("no array \"rails\"");
+  for (const json& rail : *rails) {
+    if (!rail.is_object()) return bad("a rail is no object");
+  }
+  return *rails;
 }
 
 void CounterFile::print() const {
@@ -82,18 +103,35 @@ void CounterFile::print() const {
   (void)!::write(STDOUT_FILENO, text.data(), text.size());
 }
 
-Result<nlohmann::json> parse_counters(const std::string& text) {
-  const auto bad = [](const char* why) {
-    return fail(make_error(Status::kInvalid, 0, "the plugin's counters are unreadable: %s", why));
-  };
-  const auto parsed = nlohmann::json::parse(text, nullptr, false);
-  if (parsed.is_discarded() || !parsed.is_object()) return bad("no JSON object");
-  const auto rails = parsed.find("rails");
-  if (rails == parsed.end() || !rails->is_array()) return bad("no array \"rails\"");
-  for (const auto& rail : *rails) {
-    if (!rail.is_object()) return bad("a rail is no object");
+json CounterFile::part_of_report() const {
+  rusage usage{};
+  (void)getrusage(RUSAGE_SELF, &usage);
+  json part = {{"user_s", seconds(usage.ru_utime)},
+               {"system_s", seconds(usage.ru_stime)},
+               {"context_switches", usage.ru_nvcsw + usage.ru_nivcsw}};
+  if (const auto rails = read()) {
+    part["rails"] = *rails;
+  } else {
+    part["note"] = rails.error().what;
   }
-  return *rails;
+  return part;
+}
+
+Result<void> add_parts(const std::vector<json>& parts, const std::vector<RankInfo>& ranks,
+                       json* report, std::string* note) {
+  for (size_t rank = 0; rank < parts.size(); ++rank) {
+    json part = parts[rank];
+    if (!part.is_object()) return fail(make_error(Status::kRemote, 0, "malformed counters"));
+    const std::string theirs = text_in(part, "note");
+    if (!theirs.empty()) *note = theirs;
+    for (const json& rail : part.value("rails", json::array())) {
+      if (rail.is_object()) (*report)["rails"].push_back(line_of(rail, rank, ranks[rank].host));
+    }
+    part.erase("rails");
+    part.erase("note");
+    (*report)["processes"].push_back(std::move(part));
+  }
+  return {};
 }
 
 }  // namespace slime::perf

@@ -17,7 +17,17 @@ constexpr uint64_t kSecond = 1000000000;
 constexpr uint64_t kQuietTerminal = 2 * kSecond;  // short rows come and go without it
 constexpr uint64_t kQuietLog = 10 * kSecond;
 
-uint64_t now_ns() { return SteadyClock::instance().now_ns(); }
+std::atomic<uint64_t> requested_ns{0};  // 0: not yet
+static_assert(decltype(requested_ns)::is_always_lock_free, "a signal handler may hold no lock");
+
+void on_signal(int number) {
+  const uint64_t now = steady_now_ns();
+  uint64_t first = 0;
+  if (requested_ns.compare_exchange_strong(first, now) || now < first + rendezvous::kSameRequestNs)
+    return;
+  (void)signal(number, SIG_DFL);
+  (void)raise(number);
+}
 
 }  // namespace
 
@@ -25,27 +35,22 @@ ProgressLine::ProgressLine(const Pulse* pulse, bool wanted)
     : pulse_(pulse),
       wanted_(wanted),
       terminal_(isatty(STDERR_FILENO) == 1),
-      last_output_ns_(now_ns()) {}
+      last_output_ns_(steady_now_ns()) {}
 
 void ProgressLine::set_total(size_t rows, double duration_s) {
   const std::lock_guard lock(mutex_);
   total_ = rows;
   seconds_ = static_cast<double>(rows) * duration_s;
-  began_ns_ = now_ns();
+  began_ns_ = steady_now_ns();
 }
 
 std::string ProgressLine::text(uint64_t now) const {
-  char text[96] = "";
-  if (began_ns_ != 0) {
-    const double elapsed_s = static_cast<double>(now - began_ns_) / 1e9;
-    int used = snprintf(text, sizeof text, "%.0f s", elapsed_s);
-    if (seconds_ > 0) {
-      used +=
-          snprintf(text + used, sizeof text - static_cast<size_t>(used), " of %.0f s", seconds_);
-    }
-    snprintf(text + used, sizeof text - static_cast<size_t>(used), ", row %zu of %zu: ", rows_ + 1,
-             total_);
-  }
+  if (began_ns_ == 0) return pulse_->where();
+  char all[32] = "", text[96];
+  if (seconds_ > 0) snprintf(all, sizeof all, " of %.0f s", seconds_);
+  snprintf(text, sizeof text,
+           "%.0f s%s, row %zu of %zu: ", static_cast<double>(now - began_ns_) / 1e9, all, rows_ + 1,
+           total_);
   return text + pulse_->where();
 }
 
@@ -59,18 +64,15 @@ void ProgressLine::answer_end_request() {
 
 void ProgressLine::tick() {
   const std::lock_guard lock(mutex_);
-  const uint64_t now = now_ns();
+  const uint64_t now = steady_now_ns();
   if (!wanted_) return;
   answer_end_request();
   if (now < last_output_ns_ + (terminal_ ? kQuietTerminal : kQuietLog)) return;
-  if (terminal_) {
-    fprintf(stderr, "\r\033[Kslime-perf: %s", text(now).c_str());
-    fflush(stderr);
-    shown_ = true;
-    return;
-  }
-  fprintf(stderr, "slime-perf: %s\n", text(now).c_str());
-  last_output_ns_ = now;
+  fprintf(stderr, "%sslime-perf: %s%s", terminal_ ? "\r\033[K" : "", text(now).c_str(),
+          terminal_ ? "" : "\n");
+  fflush(stderr);
+  shown_ = terminal_;
+  if (!terminal_) last_output_ns_ = now;
 }
 
 void ProgressLine::before_row() {
@@ -82,29 +84,13 @@ void ProgressLine::before_row() {
 void ProgressLine::after_row() {
   const std::lock_guard lock(mutex_);
   ++rows_;
-  last_output_ns_ = now_ns();
+  last_output_ns_ = steady_now_ns();
 }
 
 void ProgressLine::erase() {
   if (shown_) fputs("\r\033[K", stderr);
   shown_ = false;
 }
-
-namespace {
-
-std::atomic<uint64_t> requested_ns{0};  // 0: not yet
-static_assert(decltype(requested_ns)::is_always_lock_free, "a signal handler may hold no lock");
-
-void on_signal(int number) {
-  const uint64_t now = SteadyClock::instance().now_ns();
-  uint64_t first = 0;
-  if (requested_ns.compare_exchange_strong(first, now) || now < first + rendezvous::kSameRequestNs)
-    return;
-  (void)signal(number, SIG_DFL);
-  (void)raise(number);
-}
-
-}  // namespace
 
 void catch_end_requests() {
   (void)SteadyClock::instance();  // made here: a signal handler may not

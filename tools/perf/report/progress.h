@@ -34,13 +34,13 @@ class ProgressLine {
   uint64_t began_ns_ = 0;  // the first row; 0: not yet
   double seconds_ = 0;     // that all rows will take; 0: unknown
   bool answered_ = false;  // a request to end
-  uint64_t last_output_ns_;
   bool shown_ = false;
+  uint64_t last_output_ns_;
 };
 
 // SIGTERM or SIGINT as a request to end early and well: for runs that last until somebody has seen
-// enough (--duration).
-// From here on the first such signal is a request; another one ends the process as it always does.
+// enough (--duration). From here on the first such signal is a request; another one ends the
+// process as it always does.
 void catch_end_requests();
 bool end_requested();
 

@@ -1,6 +1,5 @@
 #include <slime_version.h>
 
-#include <algorithm>
 #include <map>
 
 #include "tools/perf/report/report.h"
@@ -8,6 +7,30 @@
 
 namespace slime::perf {
 namespace {
+
+using nlohmann::json;
+
+// A column shows one key of a row, or of each of its halves.
+struct Column {
+  const char *key, *title, *unit;
+  int width;
+};
+constexpr Column kRowColumns[] = {{"size", "size", "(B)", 12},
+                                  {"count", "count", "(elements)", 12},
+                                  {"type", "type", "", 8},
+                                  {"redop", "redop", "", 6},
+                                  {"root", "root", "", 6}};
+constexpr Column kHalfColumns[] = {{"time_us", "time", "(us)", 7},
+                                   {"algbw_GBps", "algbw", "(GB/s)", 6},
+                                   {"busbw_GBps", "busbw", "(GB/s)", 6},
+                                   {"wrong", "#wrong", "", 6}};
+
+std::string text_of(const json& value) { return value.get<std::string>(); }
+
+std::string padded(const std::string& text, int width) {
+  const size_t missing = static_cast<size_t>(width) - std::min<size_t>(text.size(), width);
+  return std::string(missing, ' ') + text;
+}
 
 // At most `width` characters: fewer decimals for larger numbers, as nccl-tests does.
 std::string number(double value, int width) {
@@ -19,152 +42,149 @@ std::string number(double value, int width) {
   return text;
 }
 
-// The counters in the order of the table they come from, then what a newer plugin may add.
-std::vector<std::string> counter_names(const RailLine& rail) {
-  std::vector<std::string> names;
-#define SLIME_NAME(name, help) \
-  if (rail.counters.contains(#name)) names.push_back(#name);
-  SLIME_RAIL_COUNTERS(SLIME_NAME)
-#undef SLIME_NAME
-  for (const auto& [name, value] : rail.counters.items()) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+std::string cell(const json& value, int width) {
+  if (value.is_number_float()) return number(value.get<double>(), width);
+  return value.is_null() ? "N/A" : value.is_string() ? text_of(value) : value.dump();
+}
+
+// One line of the table: `row_cell` of each column, and `half_cell` of each column of both halves.
+template <typename RowCell, typename HalfCell>
+std::string line_of(RowCell row_cell, HalfCell half_cell) {
+  std::string line;
+  for (const Column& column : kRowColumns) line += "  " + padded(row_cell(column), column.width);
+  for (const char* half : {"out_of_place", "in_place"}) {
+    for (const Column& column : kHalfColumns) {
+      line += "  " + padded(half_cell(half, column), column.width);
+    }
   }
-  return names;
+  return line.substr(2);
+}
+
+void print_spread(FILE* out, const char* which, const json& half) {
+  if (half["operations"] == 0) {
+    fprintf(out, "#   %s: not timed\n", which);
+    return;
+  }
+  fprintf(out, "#   %s: %lu operations of %.1f us, p99 %.1f us, max %.1f us\n", which,
+          half["operations"].get<uint64_t>(), half["time_us"].get<double>(),
+          half["p99_us"].get<double>(), half["max_us"].get<double>());
+}
+
+bool is_counter(const std::string& name, const json& value) {
+  return value.is_number_unsigned() && name != "speed_mbps";
+}
+
+// Rails of the same name, transport and host, summed over the ranks that used them.
+std::vector<json> sum_rails(const json& rails) {
+  std::map<std::string, json> sums;
+  for (const json& rail : rails) {
+    std::string key;
+    for (const char* part : {"host", "device", "rail", "transport"}) {
+      key += text_of(rail[part]) + "\n";
+    }
+    const auto [found, is_new] = sums.try_emplace(key, rail);
+    if (is_new) continue;
+    for (const auto& [name, value] : rail.items()) {
+      if (!is_counter(name, value)) continue;
+      const auto before = found->second.value(name, uint64_t{0}), here = value.get<uint64_t>();
+      found->second[name] = name.ends_with("_max") ? std::max(before, here) : before + here;
+    }
+  }
+  std::vector<json> result;
+  for (auto& [key, rail] : sums) result.push_back(std::move(rail));
+  return result;
+}
+
+// The counters in the order of the table they come from, then what a newer plugin may add.
+std::string counters_of(json rail) {
+  std::string text;
+  const auto add = [&](const std::string& name) {
+    if (rail.contains(name)) text += " " + name + " " + rail[name].dump();
+    rail.erase(name);
+  };
+#define SLIME_ADD(name, help) add(#name);
+  SLIME_RAIL_COUNTERS(SLIME_ADD)
+#undef SLIME_ADD
+  for (const auto& [name, value] : rail.items()) {
+    if (is_counter(name, value)) text += " " + name + " " + value.dump();
+  }
+  return text;
 }
 
 }  // namespace
 
-void Table::begin(const Options& options, const RunInfo& info) {
+void Table::begin(const Options& options, const json& report) {
   if (out_ == nullptr) return;
+  const json& plugin = report["plugin"];
   const bool factor = options.step_bytes == 0;
+  const int channels = report["channels"];
   fprintf(out_, "# slime-perf %s (%s)  %s\n", SLIME_VERSION, SLIME_COMMIT,
-          info.plugin_path.c_str());
+          text_of(plugin["path"]).c_str());
   fprintf(out_, "# plugin %s, %s API v%d, %s buffers, %d channel%s, protocol %s\n",
-          info.plugin_name.c_str(), options.algorithm == Algorithm::kCollNet ? "CollNet" : "net",
-          info.api_version, info.direct ? "registered user" : "staged", info.channels,
-          info.channels == 1 ? "" : "s", info.protocol.c_str());
+          text_of(plugin["name"]).c_str(),
+          options.algorithm == Algorithm::kCollNet ? "CollNet" : "net",
+          plugin["api_version"].get<int>(), options.direct ? "registered user" : "staged", channels,
+          channels == 1 ? "" : "s", text_of(report["protocol"]).c_str());
   fprintf(out_,
           "# minBytes %lu maxBytes %lu step: %lu(%s) warmup iters: %u iters: %u validation: %u\n",
           options.min_bytes, options.max_bytes, factor ? options.step_factor : options.step_bytes,
           factor ? "factor" : "bytes", options.warmups, options.iterations, options.checks);
-  if (options.duration_s > 0) {
+  shows_spread_ = options.duration_s > 0;
+  if (shows_spread_) {
     fprintf(out_, "# for %g s each; SIGINT or SIGTERM ends the run\n", options.duration_s);
   }
-  shows_spread_ = options.duration_s > 0;
   fprintf(out_, "#\n# Using devices\n");
-  for (size_t rank = 0; rank < info.members.size(); ++rank) {
+  size_t rank = 0;
+  for (const json& member : report["members"]) {
     std::string names;
-    for (const auto& device : info.members[rank]["devices"]) {
-      names += (names.empty() ? "" : ", ") + device.get<std::string>();
+    for (const json& device : member["devices"]) {
+      names += (names.empty() ? "" : ", ") + text_of(device);
     }
-    fprintf(out_, "#  Rank %2zu Pid %6ld on %10s device %s\n", rank,
-            info.members[rank]["pid"].get<long>(),
-            info.members[rank]["host"].get<std::string>().c_str(), names.c_str());
+    fprintf(out_, "#  Rank %2zu Pid %6ld on %10s device %s\n", rank++, member["pid"].get<long>(),
+            text_of(member["host"]).c_str(), names.c_str());
   }
-  fprintf(out_,
-          "#\n# %10s  %12s  %8s  %6s  %6s           out-of-place                       "
-          "in-place          \n",
-          "", "", "", "", "");
-  const auto columns = [this](const char* size, const char* count, const char* type, const char* op,
-                              const char* root, const char* time, const char* bw, const char* bus,
-                              const char* wrong) {
-    fprintf(out_, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", size,
-            count, type, op, root, time, bw, bus, wrong, time, bw, bus, wrong);
-  };
-  columns("size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong");
-  columns("(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "");
+  fprintf(out_, "#\n#%62sout-of-place                       in-place          \n", "");
+  for (const auto text : {&Column::title, &Column::unit}) {
+    const std::string line =
+        line_of([&](const Column& column) { return column.*text; },
+                [&](const char*, const Column& column) { return column.*text; });
+    fprintf(out_, "# %s\n", line.c_str() + 2);
+  }
   fflush(out_);
 }
 
-void Table::half(const Measurement& measurement) {
-  const std::string wrong =
-      measurement.wrong ? std::to_string(*measurement.wrong) : std::string("N/A");
-  fprintf(out_, "  %s  %s  %s  %6s", number(measurement.mean_us, 7).c_str(),
-          number(measurement.algorithm_gb_s, 6).c_str(), number(measurement.bus_gb_s, 6).c_str(),
-          wrong.c_str());
-}
-
-void Table::row(const Row& row) {
+void Table::row(const json& row) {
   if (out_ == nullptr) return;
-  fprintf(out_, "%12lu  %12lu  %8s  %6s  %6d", row.bytes, row.count, name_of(row.type).data(),
-          row.op ? name_of(*row.op).data() : "none", row.root);
-  half(row.out_of_place);
-  half(row.in_place);
-  fputc('\n', out_);
+  const std::string line =
+      line_of([&](const Column& column) { return cell(row[column.key], column.width); },
+              [&](const char* half, const Column& column) {
+                return cell(row[half][column.key], column.width);
+              });
+  fprintf(out_, "%s\n", line.c_str());
   if (shows_spread_) {
-    spread("out of place", row.out_of_place);
-    spread("in place", row.in_place);
+    print_spread(out_, "out of place", row["out_of_place"]);
+    print_spread(out_, "in place", row["in_place"]);
   }
   fflush(out_);
 }
 
-void Table::spread(const char* which, const Measurement& measurement) {
-  if (measurement.operations == 0) {
-    fprintf(out_, "#   %s: not timed\n", which);
-    return;
-  }
-  fprintf(out_, "#   %s: %lu operations of %.1f us, p99 %.1f us, max %.1f us\n", which,
-          measurement.operations, measurement.mean_us, measurement.p99_us, measurement.max_us);
-}
-
-void Table::end(const Report& report, Collective collective) {
+void Table::end(const json& report, const std::string& rails_note) {
   if (out_ == nullptr) return;
-  const uint64_t wrong = wrong_values(report.rows);
-  if (report.ended_early) fprintf(out_, "# Ended early, as asked: the rows above are all\n");
+  const uint64_t wrong = report["out_of_bounds"];
+  if (report["ended_early"]) fprintf(out_, "# Ended early, as asked: the rows above are all\n");
   fprintf(out_, "# %-20s : %lu %s\n", "Out of bounds values", wrong, wrong > 0 ? "FAILED" : "OK");
-  fprintf(out_, "# %-20s : %g\n", "Avg bus bandwidth", average_bus_gb_s(report.rows));
+  fprintf(out_, "# %-20s : %g\n", "Avg bus bandwidth", report["average_busbw_GBps"].get<double>());
   fprintf(out_, "#\n");
-  for (const RailLine& rail : sum_rails(report.rails)) {
-    fprintf(out_, "# rail %s on %s (device %s, %s %s, %lu Mb/s):", rail.rail.c_str(),
-            rail.host.c_str(), rail.device.c_str(), rail.transport.c_str(), rail.address.c_str(),
-            rail.speed_mbps);
-    for (const std::string& name : counter_names(rail)) {
-      fprintf(out_, " %s %s", name.c_str(), rail.counters[name].dump().c_str());
-    }
-    fputc('\n', out_);
+  for (const json& rail : sum_rails(report["rails"])) {
+    fprintf(out_, "# rail %s on %s (device %s, %s %s, %lu Mb/s):%s\n",
+            text_of(rail["rail"]).c_str(), text_of(rail["host"]).c_str(),
+            text_of(rail["device"]).c_str(), text_of(rail["transport"]).c_str(),
+            text_of(rail["address"]).c_str(), rail["speed_mbps"].get<uint64_t>(),
+            counters_of(rail).c_str());
   }
-  if (!report.rails_note.empty()) fprintf(out_, "# rails: %s\n", report.rails_note.c_str());
-  fprintf(out_, "#\n# Collective test concluded: %s\n", name_of(collective).data());
+  if (!rails_note.empty()) fprintf(out_, "# rails: %s\n", rails_note.c_str());
+  fprintf(out_, "#\n# Collective test concluded: %s\n", text_of(report["collective"]).c_str());
   fflush(out_);
-}
-
-double average_bus_gb_s(const std::vector<Row>& rows) {
-  double sum = 0, halves = 0;
-  for (const Row& row : rows) {
-    for (const Measurement* half : {&row.out_of_place, &row.in_place}) {
-      sum += half->bus_gb_s;
-      halves += half->operations > 0 ? 1 : 0;
-    }
-  }
-  return halves > 0 ? sum / halves : 0;
-}
-
-uint64_t wrong_values(const std::vector<Row>& rows) {
-  uint64_t halves = 0;
-  for (const Row& row : rows) {
-    halves += row.out_of_place.wrong.value_or(0) > 0;
-    halves += row.in_place.wrong.value_or(0) > 0;
-  }
-  return halves;
-}
-
-std::vector<RailLine> sum_rails(const std::vector<RailLine>& rails) {
-  std::map<std::string, RailLine> sums;
-  for (const RailLine& rail : rails) {
-    const auto [found, is_new] = sums.try_emplace(
-        rail.host + "\n" + rail.device + "\n" + rail.rail + "\n" + rail.transport, rail);
-    if (is_new) continue;
-    for (const auto& [name, value] : rail.counters.items()) {
-      nlohmann::json& sum = found->second.counters[name];
-      const uint64_t before = sum.is_number_unsigned() ? sum.get<uint64_t>() : 0;
-      const auto here = value.get<uint64_t>();
-      sum = name.ends_with("_max") ? std::max(before, here) : before + here;
-    }
-  }
-  std::vector<RailLine> result;
-  result.reserve(sums.size());
-  for (auto& [key, rail] : sums) result.push_back(std::move(rail));
-  return result;
 }
 
 }  // namespace slime::perf
