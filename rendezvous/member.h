@@ -43,7 +43,6 @@ class Heartbeat {
   mutable std::mutex mutex_;
   std::string where_ = "starting";
 };
-using Pulse = Heartbeat;  // as slime-perf says
 
 struct RankInfo {
   std::string host;

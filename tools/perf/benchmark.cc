@@ -72,7 +72,7 @@ class Benchmark {
       // nccl-tests runs alltoall and sendrecv in place too, and shows N/A for what then comes out.
       half.checks = options_.checks > 0 && !(in_place && is_point_to_point(options_.collective));
       half.lasts = options_.duration_s > 0 && (options_.iterations > 0 || half.checks);
-      setup_.pulse->enter(half.where);
+      setup_.heartbeat->enter(half.where);
       auto measured = measure(half);
       if (!measured) return fail(measured.error());
       row[in_place ? "in_place" : "out_of_place"] = std::move(*measured);
@@ -171,7 +171,7 @@ class Benchmark {
 
   // With the figures of this rank only: those of the others are exchanged at the end of the row.
   void show_progress(const Half& half, const Tally& tally) {
-    if (!half.lasts) return setup_.pulse->beat();
+    if (!half.lasts) return setup_.heartbeat->beat();
     std::string text = half.where;
     if (tally.operations > 0) {
       const double mean_us = tally.mean_us();
@@ -184,7 +184,7 @@ class Benchmark {
       text += ", " + std::to_string(tally.checked) + " checked, " + std::to_string(tally.wrong) +
               " elements wrong";
     }
-    setup_.pulse->enter(std::move(text));
+    setup_.heartbeat->enter(std::move(text));
   }
 
   Result<void> time(const Half& half, Tally* tally) {
@@ -275,7 +275,7 @@ class Benchmark {
         options_.collective != Collective::kBroadcast || setup_.rank == half.shape.root;
     for (uint32_t i = 0; contributes && i < burst; ++i) {
       fill(pattern_of(half, i), setup_.rank, 0, half.counts.send, job.users.input_of(i),
-           setup_.pulse);
+           setup_.heartbeat);
     }
     if (auto done = communicator_.run(&job); !done) return done;
     const bool inject = options_.inject_error && setup_.rank == setup_.ranks - 1;
@@ -298,7 +298,7 @@ class Benchmark {
     const size_t count = half.counts.param;
     const size_t own_block = static_cast<size_t>(setup_.rank) * count;
     const auto wrong_from = [&](int source, uint64_t first, const char* got) {
-      return count_wrong(pattern_of(half, operation), source, first, count, got, setup_.pulse);
+      return count_wrong(pattern_of(half, operation), source, first, count, got, setup_.heartbeat);
     };
     if (reduces(collective)) {
       return wrong_from(-1, collective == Collective::kAllReduce ? 0 : own_block, output);

@@ -55,12 +55,12 @@ class Rank {
   Rank(const Options& options, const Identity& identity, const std::string& command)
       : options_(options),
         identity_(identity),
-        progress_(&pulse_, identity.rank == 0 && !options.quiet),
+        progress_(&heartbeat_, identity.rank == 0 && !options.quiet),
         json_to_output_(options.json_path == "-" || names_own_output(options.json_path)),
         table_(table_file()),
         report_(new_report(options, command)) {
     setup_.options = &options_;
-    setup_.pulse = &pulse_;
+    setup_.heartbeat = &heartbeat_;
     setup_.net = plugin_.net();
     setup_.coll = collnet() ? plugin_.coll() : nullptr;
     setup_.rank = identity.rank;
@@ -99,7 +99,7 @@ class Rank {
       if (!coordinator) return fail(coordinator.error());
       coordinator_ = std::move(*coordinator);
     }
-    auto member = Member::join(identity_, agreement, options_.timeout_s, &pulse_,
+    auto member = Member::join(identity_, agreement, options_.timeout_s, &heartbeat_,
                                [this] { progress_.tick(); });
     if (!member) return fail(member.error());
     member_ = std::move(*member);
@@ -108,7 +108,7 @@ class Rank {
   }
 
   Result<void> prepare() {
-    pulse_.enter("starting the plugin");
+    heartbeat_.enter("starting the plugin");
     if (options_.rails > 0) {
       setenv("NCCL_SLIME_RAILS_PER_IF", std::to_string(options_.rails).c_str(), 0);
     }
@@ -242,7 +242,7 @@ class Rank {
   }
 
   Result<void> finish() {
-    pulse_.enter("closing");
+    heartbeat_.enter("closing");
     if (auto closed = communicator_->close(); !closed) return closed;
     if (auto ended = plugin_.finalize(); !ended) return ended;
     print_counters();
@@ -298,7 +298,7 @@ class Rank {
 
   const Options& options_;
   const Identity& identity_;
-  Pulse pulse_;
+  Heartbeat heartbeat_;
   ProgressLine progress_;
   CounterFile counters_;
   const bool json_to_output_;

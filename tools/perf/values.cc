@@ -160,10 +160,11 @@ auto with_bits(DataType type, Function function) {
 
 }  // namespace
 
-void fill(const Pattern& pattern, int rank, uint64_t first, size_t count, void* out, Pulse* pulse) {
+void fill(const Pattern& pattern, int rank, uint64_t first, size_t count, void* out,
+          Heartbeat* heartbeat) {
   const std::vector<Input> inputs(1, Input(pattern, rank));
   with_bits(pattern.type, [&]<typename Bits>(Bits*) {
-    for (size_t done = 0; done < count; done += kValuesPerBeat, pulse->beat()) {
+    for (size_t done = 0; done < count; done += kValuesPerBeat, heartbeat->beat()) {
       expect(inputs, first + done, std::min(kValuesPerBeat, count - done),
              static_cast<Bits*>(out) + done);
     }
@@ -171,7 +172,7 @@ void fill(const Pattern& pattern, int rank, uint64_t first, size_t count, void* 
 }
 
 uint64_t count_wrong(const Pattern& pattern, int source, uint64_t first, size_t count,
-                     const void* got, Pulse* pulse) {
+                     const void* got, Heartbeat* heartbeat) {
   const bool is_copy = pattern.op == RedOp::kNone;
   std::vector<Input> inputs;
   for (int rank = 0; rank < (is_copy ? 1 : pattern.ranks); ++rank) {
@@ -180,7 +181,7 @@ uint64_t count_wrong(const Pattern& pattern, int source, uint64_t first, size_t 
   return with_bits(pattern.type, [&]<typename Bits>(Bits*) {
     uint64_t wrong = 0;
     Bits expected[kValuesPerBeat];
-    for (size_t done = 0; done < count; done += kValuesPerBeat, pulse->beat()) {
+    for (size_t done = 0; done < count; done += kValuesPerBeat, heartbeat->beat()) {
       const size_t part = std::min(kValuesPerBeat, count - done);
       const Bits* block = static_cast<const Bits*>(got) + done;
       expect(inputs, first + done, part, expected);

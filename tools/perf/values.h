@@ -20,12 +20,13 @@ struct Pattern {
 };
 
 // Elements [first, first + count) of the input of `rank`.
-void fill(const Pattern& pattern, int rank, uint64_t first, size_t count, void* out, Pulse* pulse);
+void fill(const Pattern& pattern, int rank, uint64_t first, size_t count, void* out,
+          Heartbeat* heartbeat);
 
 // Of `got`, how many elements differ from elements [first, first + count) of the input of `source`
 // (kNone), or of the combination of all ranks' inputs.
 uint64_t count_wrong(const Pattern& pattern, int source, uint64_t first, size_t count,
-                     const void* got, Pulse* pulse);
+                     const void* got, Heartbeat* heartbeat);
 
 // 1 in every element: sums, products and averages of ones stay cheap for the processor, whatever
 // the number of operations (no denormals), so timed runs use it.

@@ -11,10 +11,10 @@
 namespace slime::perf {
 
 using rendezvous::Coordinator;
+using rendezvous::Heartbeat;
 using rendezvous::Identity;
 using rendezvous::Member;
 using rendezvous::number_in;
-using rendezvous::Pulse;
 using rendezvous::RankInfo;
 using rendezvous::text_in;
 

@@ -18,11 +18,11 @@ class ValuesTest : public testing::TestWithParam<std::tuple<DataType, RedOp, int
 
 // As a ring does it: from some rank on, in order, the quotient taken at the last rank.
 std::vector<char> ring_result(const Reductions& with, const Pattern& pattern) {
-  Pulse pulse;
+  Heartbeat heartbeat;
   std::vector<char> result(kCount * size_of(pattern.type)), own(result.size());
-  fill(pattern, 1 % pattern.ranks, kFirst, kCount, result.data(), &pulse);
+  fill(pattern, 1 % pattern.ranks, kFirst, kCount, result.data(), &heartbeat);
   for (int i = 1; i < pattern.ranks; ++i) {
-    fill(pattern, (1 + i) % pattern.ranks, kFirst, kCount, own.data(), &pulse);
+    fill(pattern, (1 + i) % pattern.ranks, kFirst, kCount, own.data(), &heartbeat);
     const bool last = i + 1 == pattern.ranks;
     const RedOp op = pattern.op == RedOp::kAvg && !last ? RedOp::kSum : pattern.op;
     with.of[static_cast<size_t>(pattern.type)]({op, result.data(), result.data(), own.data(),
@@ -34,12 +34,13 @@ std::vector<char> ring_result(const Reductions& with, const Pattern& pattern) {
 TEST_P(ValuesTest, KernelsAgreeWithTheDefinition) {
   const auto [type, op, ranks] = GetParam();
   const Pattern pattern{type, op, ranks, 7};
-  Pulse pulse;
+  Heartbeat heartbeat;
   for (const Reductions* with : {reductions().at(SimdLevel::kPortable), &reductions().best()}) {
     std::vector<char> result = ring_result(*with, pattern);
-    ASSERT_EQ(count_wrong(pattern, -1, kFirst, kCount, result.data(), &pulse), 0u) << with->name;
+    ASSERT_EQ(count_wrong(pattern, -1, kFirst, kCount, result.data(), &heartbeat), 0u)
+        << with->name;
     result[result.size() / 3] ^= 0x10;
-    EXPECT_EQ(count_wrong(pattern, -1, kFirst, kCount, result.data(), &pulse), 1u)
+    EXPECT_EQ(count_wrong(pattern, -1, kFirst, kCount, result.data(), &heartbeat), 1u)
         << "one flipped bit must be one wrong element";
   }
 }
@@ -60,26 +61,26 @@ INSTANTIATE_TEST_SUITE_P(All, ValuesTest,
                          });
 
 TEST(ValuesTest, CopiesOfAnotherRankPlaceOrRepetitionAreWrong) {
-  Pulse pulse;
+  Heartbeat heartbeat;
   for (size_t type = 0; type < kDataTypes; ++type) {
     Pattern pattern{static_cast<DataType>(type), RedOp::kNone, 4, 1};
     std::vector<char> data(kCount * size_of(pattern.type));
-    fill(pattern, 2, 0, kCount, data.data(), &pulse);
-    EXPECT_EQ(count_wrong(pattern, 2, 0, kCount, data.data(), &pulse), 0u);
-    EXPECT_GT(count_wrong(pattern, 3, 0, kCount, data.data(), &pulse), kCount / 2);
-    EXPECT_GT(count_wrong(pattern, 2, 1, kCount, data.data(), &pulse), kCount / 2);
+    fill(pattern, 2, 0, kCount, data.data(), &heartbeat);
+    EXPECT_EQ(count_wrong(pattern, 2, 0, kCount, data.data(), &heartbeat), 0u);
+    EXPECT_GT(count_wrong(pattern, 3, 0, kCount, data.data(), &heartbeat), kCount / 2);
+    EXPECT_GT(count_wrong(pattern, 2, 1, kCount, data.data(), &heartbeat), kCount / 2);
     pattern.repetition = 2;
-    EXPECT_GT(count_wrong(pattern, 2, 0, kCount, data.data(), &pulse), kCount / 2);
+    EXPECT_GT(count_wrong(pattern, 2, 0, kCount, data.data(), &heartbeat), kCount / 2);
     std::memset(data.data(), kPoison, data.size());
-    EXPECT_GT(count_wrong(pattern, 2, 0, kCount, data.data(), &pulse), kCount / 2);
+    EXPECT_GT(count_wrong(pattern, 2, 0, kCount, data.data(), &heartbeat), kCount / 2);
   }
 }
 
 TEST(ValuesTest, EveryElementPulses) {
-  Pulse pulse;
+  Heartbeat heartbeat;
   std::vector<float> data(10 * kValuesPerBeat);
-  fill({DataType::kFloat32, RedOp::kSum, 2, 0}, 0, 0, data.size(), data.data(), &pulse);
-  EXPECT_EQ(pulse.count(), 10u);
+  fill({DataType::kFloat32, RedOp::kSum, 2, 0}, 0, 0, data.size(), data.data(), &heartbeat);
+  EXPECT_EQ(heartbeat.count(), 10u);
 }
 
 TEST(ValuesTest, OnesAreOnes) {

@@ -80,7 +80,7 @@ class Connections final : public Communicator {
   ~Connections() override { (void)close(); }
 
   Result<void> open() {
-    setup_.pulse->enter(coll_ == nullptr ? "connecting" : "connecting to the switch");
+    setup_.heartbeat->enter(coll_ == nullptr ? "connecting" : "connecting to the switch");
     auto done = service_.start("slime-service");
     if (done) done = progress_.start("slime-progress");
     if (done) done = service_.call([&] { return listen(); });
@@ -103,7 +103,8 @@ class Connections final : public Communicator {
           {&flow, find(sends_, {flow.send_peer, flow.channel}),
            find(coll_ == nullptr ? receives_ : sends_, {flow.receive_peer, flow.channel})});
     }
-    return progress_.call([&] { return run_job(job, lanes, setup_.member->stop(), setup_.pulse); });
+    return progress_.call(
+        [&] { return run_job(job, lanes, setup_.member->stop(), setup_.heartbeat); });
   }
 
   Result<void> close() override {
@@ -213,7 +214,7 @@ class Connections final : public Communicator {
       if (!accepted) return fail(accepted.error());
       if (setup_.member->stop()) return fail(setup_.member->verdict());
       if (*connected || *accepted) {
-        setup_.pulse->beat();
+        setup_.heartbeat->beat();
       } else if (late) {
         return fail(make_error(Status::kTimeout, 0, "not connected after %.0f s (--timeout):%s%s",
                                options_.timeout_s, names_of(connecting_, " to").c_str(),

@@ -15,7 +15,7 @@ namespace slime::perf {
 struct RunSetup {
   const Options* options = nullptr;
   Member* member = nullptr;
-  Pulse* pulse = nullptr;
+  Heartbeat* heartbeat = nullptr;
   const NetTable* net = nullptr;
   const CollTable* coll = nullptr;        // null: a ring
   size_t max_call_bytes = kMaxCollBytes;  // of the CollNet's device

@@ -148,6 +148,6 @@ struct Lane {
 
 // Runs the job on this thread (runner.cc), until `stop`.
 Result<void> run_job(Job* job, std::span<const Lane> lanes, const std::atomic<bool>& stop,
-                     Pulse* pulse);
+                     Heartbeat* heartbeat);
 
 }  // namespace slime::perf

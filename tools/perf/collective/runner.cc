@@ -23,10 +23,10 @@ constexpr size_t kBlockBytes = 64 * 120;
 // its last message is done: counters in link.h see to that. Thread rules: one run, one thread.
 class Runner {
  public:
-  Runner(Job* job, std::span<const Lane> lanes, const std::atomic<bool>& stop, Pulse* pulse)
+  Runner(Job* job, std::span<const Lane> lanes, const std::atomic<bool>& stop, Heartbeat* heartbeat)
       : job_(job),
         stop_(stop),
-        pulse_(pulse),
+        heartbeat_(heartbeat),
         reduce_(reductions().best().of[static_cast<size_t>(job->shape.type)]) {
     for (const Lane& lane : lanes) {
       const Flow& flow = *lane.flow;
@@ -66,7 +66,7 @@ class Runner {
         if (auto sent = visit(kernel.send); !sent) return sent;
       }
       if (moved) {
-        pulse_->beat();
+        heartbeat_->beat();
       } else {
         sched_yield();  // as NCCL's progress thread does when it is idle (src/proxy.cc)
       }
@@ -199,7 +199,7 @@ class Runner {
 
   Job* const job_;
   const std::atomic<bool>& stop_;
-  Pulse* const pulse_;
+  Heartbeat* const heartbeat_;
   void (*const reduce_)(const Operands&);
   std::vector<Kernel> kernels_;
   uint64_t operation_ = 0;
@@ -212,8 +212,8 @@ class Runner {
 }  // namespace
 
 Result<void> run_job(Job* job, std::span<const Lane> lanes, const std::atomic<bool>& stop,
-                     Pulse* pulse) {
-  return Runner(job, lanes, stop, pulse).run();
+                     Heartbeat* heartbeat) {
+  return Runner(job, lanes, stop, heartbeat).run();
 }
 
 }  // namespace slime::perf

@@ -31,8 +31,8 @@ void on_signal(int number) {
 
 }  // namespace
 
-ProgressLine::ProgressLine(const Pulse* pulse, bool wanted)
-    : pulse_(pulse),
+ProgressLine::ProgressLine(const Heartbeat* heartbeat, bool wanted)
+    : heartbeat_(heartbeat),
       wanted_(wanted),
       terminal_(isatty(STDERR_FILENO) == 1),
       last_output_ns_(steady_now_ns()) {}
@@ -45,13 +45,13 @@ void ProgressLine::set_total(size_t rows, double duration_s) {
 }
 
 std::string ProgressLine::text(uint64_t now) const {
-  if (began_ns_ == 0) return pulse_->where();
+  if (began_ns_ == 0) return heartbeat_->where();
   char all[32] = "", text[96];
   if (seconds_ > 0) snprintf(all, sizeof all, " of %.0f s", seconds_);
   snprintf(text, sizeof text,
            "%.0f s%s, row %zu of %zu: ", static_cast<double>(now - began_ns_) / 1e9, all, rows_ + 1,
            total_);
-  return text + pulse_->where();
+  return text + heartbeat_->where();
 }
 
 // At once, as the ranks may be in an operation that takes a while.

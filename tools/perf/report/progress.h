@@ -14,7 +14,7 @@ namespace slime::perf {
 // The main thread and the thread of Member both call; the mutex guards all.
 class ProgressLine {
  public:
-  ProgressLine(const Pulse* pulse, bool wanted);
+  ProgressLine(const Heartbeat* heartbeat, bool wanted);
 
   // `duration_s`: of each row; 0: as long as it takes.
   void set_total(size_t rows, double duration_s);
@@ -27,7 +27,7 @@ class ProgressLine {
   std::string text(uint64_t now) const;
   void answer_end_request();
 
-  const Pulse* const pulse_;
+  const Heartbeat* const heartbeat_;
   const bool wanted_, terminal_;
   std::mutex mutex_;
   size_t rows_ = 0, total_ = 0;
