@@ -1,5 +1,9 @@
 #include "transports/flush_reads.h"
 
+#include <utility>
+
+#include "transports/channel_common.h"
+
 namespace slime {
 
 bool FlushReads::is_registered(const Read& read) const {
@@ -41,9 +45,30 @@ void FlushReads::count_completed() {
   while (open() > 0 && read(completed_).state == Read::State::kDone) ++completed_;
 }
 
-Error flush_error(const RailCaps& rail, Error error) {
-  error.what = "rail " + rail.name + ", for iflush: " + error.what;
-  return error;
+Status ReadFlusher::begin(const std::byte* address, uint64_t offset, const MemoryKeys& keys) {
+  if (failed_) return failure_.status;
+  if (reads_.open() == room_) return Status::kAgain;
+  if (auto added = reads_.begin(address, offset, keys); !added) {
+    fail_with(prefixed(std::move(added.error())));
+  } else {
+    begun(reads_.open() == 1);
+  }
+  return failed_ ? failure_.status : Status::kOk;
+}
+
+Status ReadFlusher::poll(uint64_t* completed) {
+  if (!failed_) progress();
+  *completed = reads_.completed();
+  return failed_ ? failure_.status : Status::kOk;
+}
+
+void ReadFlusher::fail_with(Error error) {
+  failed_ = true;
+  failure_ = std::move(error);
+}
+
+Error ReadFlusher::prefixed(Error error) const {
+  return slime::prefixed("rail " + rail_caps_.name + ", for iflush", std::move(error));
 }
 
 }  // namespace slime

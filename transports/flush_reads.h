@@ -71,7 +71,36 @@ class FlushReads {
   uint64_t begun_ = 0, completed_ = 0;
 };
 
-// An error of a flusher begins with its rail.
-Error flush_error(const RailCaps& rail, Error error);
+// What the flushers of all NICs have in common. A backend posts reads and takes their completions.
+//
+// States: it works, until fail_with() was called; then it has failed for good.
+// Threads: one at a time.
+class ReadFlusher : public Flusher {
+ public:
+  ReadFlusher(const RailCaps& rail, const RegionTable& regions)
+      : rail_caps_(rail), reads_(regions) {}
+
+  Status begin(const std::byte* address, uint64_t offset, const MemoryKeys& keys) final;
+  Status poll(uint64_t* completed) final;
+  const Error& failure() const final { return failure_; }
+
+ protected:
+  // A read was added to reads_; `first`: no other is under way.
+  virtual void begun(bool first) = 0;
+  // Takes completions, and posts what waits. Asked while it has not failed.
+  virtual void progress() = 0;
+
+  bool failed() const { return failed_; }
+  void fail_with(Error error);
+  Error prefixed(Error error) const;  // begins with the rail
+
+  const RailCaps& rail_caps_;
+  FlushReads reads_;
+  uint64_t room_ = FlushReads::kMost;  // reads that may be under way
+
+ private:
+  bool failed_ = false;
+  Error failure_;
+};
 
 }  // namespace slime

@@ -110,6 +110,7 @@ RegionTable::Pin::Pin(const RegionTable& table, uint64_t key, uint64_t address, 
   const uint64_t offset = address - entry->address;  // wraps to something large if it lies before
   const bool inside = offset <= entry->bytes && length <= entry->bytes - offset;
   access_ = inside ? Access::kGranted : Access::kOutOfBounds;
+  start_ = entry->address;
   handle_ = entry->handle;
   kind_ = entry->kind;
 }

@@ -46,13 +46,15 @@ class RegionTable {
     Pin& operator=(const Pin&) = delete;
     ~Pin();
     Access access() const { return access_; }
-    uint64_t handle() const { return handle_; }  // if access was granted, as kind()
+    // Of the region, unless the key is unknown.
+    uint64_t start() const { return start_; }
+    uint64_t handle() const { return handle_; }
     MemoryKind kind() const { return kind_; }
 
    private:
     std::atomic<uint64_t>* state_ = nullptr;
     Access access_ = Access::kUnknownKey;
-    uint64_t handle_ = 0;
+    uint64_t start_ = 0, handle_ = 0;
     MemoryKind kind_ = MemoryKind::kHost;
   };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "settings/times.h"
+#include "transports/channel_common.h"
 #include "transports/fabric/rail.h"
 
 namespace slime::fabric {
@@ -19,10 +20,7 @@ Status FabricChannel::post(std::span<const Work> works, size_t* taken) {
   *taken = 0;
   if (state_ != State::kReady) {
     if (state_ < State::kReady) {
-      fail_with(make_error(Status::kInvalid, 0,
-                           "rail %s: a work was posted before the channel was connected; call "
-                           "connect until it returns ok",
-                           rail_.caps().name.c_str()));
+      fail_with(posted_early(rail_.caps()));
       state_ = State::kFailed;
     }
     return failure_.status;
@@ -159,30 +157,28 @@ size_t FabricChannel::read(size_t room) {
 
 void FabricChannel::take(const fi_cq_data_entry& entry) {
   if ((entry.flags & FI_REMOTE_CQ_DATA) != 0) {
-    kept_.push_back({.kind = Done::Kind::kArrived,
-                     .immediate = static_cast<uint32_t>(entry.data),
-                     .bytes = entry.len,
-                     .cookie = 0});
+    kept_.push_back(slime::arrived(static_cast<uint32_t>(entry.data), entry.len));
     ++arrivals_;
     return;
   }
   if (entry.op_context == &warm_up_) {
     warm_up_complete_ = true;
   } else if ((entry.flags & FI_WRITE) != 0 && !window_.complete(entry.op_context)) {
-    fail_with(placed(make_error(Status::kInternal, 0,
-                                "the provider completed a write that is not under way; see its "
-                                "release notes")));
+    fail_with(prefixed(where(),
+                       make_error(Status::kInternal, 0,
+                                  "the provider completed a write that is not under way; see its "
+                                  "release notes")));
   }
 }
 
 size_t FabricChannel::take_error(long code) {
   CompletionError error;
   if (code == -FI_EAVAIL && ::fi_cq_readerr(endpoint_.completions(), &error.known, 0) == 1) {
-    fail_with(placed(entry_error(error.known)));
+    fail_with(prefixed(where(), entry_error(error.known)));
     return 1;
   }
   if (code != -FI_EAVAIL) {
-    fail_with(placed(fabric_error(rail_.domain().symbols(), code, "fi_cq_read failed")));
+    fail_with(prefixed(where(), fabric_error(rail_.domain().symbols(), code, "fi_cq_read failed")));
   }
   return 0;
 }
@@ -227,8 +223,7 @@ bool FabricChannel::silent_for(uint64_t ns) {
 
 void FabricChannel::fence() {
   if (state_ == State::kFenced) return;
-  fail_with(make_error(Status::kRemote, 0, "%s: the channel was fenced off at this end",
-                       where().c_str()));
+  fail_with(fenced_off(where()));
   end();
   kept_.clear();
   state_ = State::kFenced;

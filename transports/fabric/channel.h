@@ -2,18 +2,6 @@
 // Set-up and end are in channel_setup.cc, the data path in channel.cc, what the ends tell each
 // other in channel_messages.cc, sentences about failures in channel_errors.cc.
 //
-// States
-//   kNew        connect() has not been called
-//   kDialing    the lifeline is being set up
-//   kGreeting   our hello is on its way, the peer's is awaited
-//   kExpecting  the peer's endpoint is known; its kReady is awaited
-//   kWarming    the first writes of both ends are under way: providers open connections with
-//               them, and many need the polls of both ends for that
-//   kReady
-//   kBroken     failed, but arrivals may still be in the completion queue: for a second at most
-//   kFailed     poll() has returned the failure, or set-up failed
-//   kFenced     the endpoint is gone, or rests
-//
 // Arrivals of the peer while this end is in kExpecting or kWarming wait in kept_.
 //
 // The completion queue has places for all works of both ends that can be under way, and for
@@ -57,19 +45,21 @@ class FabricChannel final : public Channel {
   void fence() override;
   bool silent_for(uint64_t ns) override;
   const Error& failure() const override { return failure_; }
-  std::string peer_name() const override;
+  std::string peer_name() const override { return peer_name_; }
 
  private:
   enum class State : uint8_t {
-    kNew,
-    kDialing,
-    kGreeting,
-    kExpecting,
+    kNew,        // connect() has not been called
+    kDialing,    // the lifeline is being set up
+    kGreeting,   // our hello was sent, the peer's is awaited
+    kExpecting,  // the peer's endpoint is known; its kReady is awaited
+    // The first writes of both ends are under way: providers open connections with them, and many
+    // need the polls of both ends for that.
     kWarming,
     kReady,
-    kBroken,
-    kFailed,
-    kFenced
+    kBroken,  // failed, but arrivals may still be in the completion queue: for a second at most
+    kFailed,  // poll() has returned the failure, or set-up failed
+    kFenced,  // the endpoint is closed, or in the rail's ClosingEndpoints
   };
 
   FabricChannel(FabricRail& rail, const ChannelOptions& options, Endpoint endpoint,
@@ -106,13 +96,12 @@ class FabricChannel final : public Channel {
 
   // channel_errors.cc. fail_with() keeps the first one.
   void fail_with(Error error);
-  Error placed(Error error) const;  // begins with where()
   Error entry_error(const fi_cq_err_entry& entry) const;
   Error post_error(long code, const Work& work) const;
   Error work_error(const Work& work) const;
   Error refusal_error(uint64_t refused) const;
-  std::string undelivered() const;  // ", with 3 works not delivered", or nothing
-  std::string where() const;        // "rail efa_0 to 10.0.0.2:4711"
+  uint64_t undelivered_works() const { return window_.incomplete_count() + waiting_.size(); }
+  std::string where() const;  // "rail efa_0 to 10.0.0.2:4711"
 
   FabricRail& rail_;
   const ChannelOptions options_;

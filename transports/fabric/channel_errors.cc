@@ -3,10 +3,10 @@
 #include <cinttypes>
 #include <utility>
 
+#include "settings/times.h"
+#include "transports/channel_common.h"
 #include "transports/fabric/channel.h"
 #include "transports/fabric/rail.h"
-
-#include "settings/times.h"
 
 namespace slime::fabric {
 namespace {
@@ -34,8 +34,6 @@ const char* advice(int code) {
 
 }  // namespace
 
-std::string FabricChannel::peer_name() const { return peer_name_; }
-
 std::string FabricChannel::where() const {
   return "rail " + rail_.caps().name + (peer_name_.empty() ? "" : " to " + peer_name_);
 }
@@ -49,25 +47,10 @@ void FabricChannel::fail_with(Error error) {
   broken_ns_ = steady_now_ns() + (rail_.domain().traits().in_hardware ? times::kFenceDrain : 0);
 }
 
-Error FabricChannel::placed(Error error) const {
-  error.what = where() + ": " + error.what;
-  return error;
-}
-
-std::string FabricChannel::undelivered() const {
-  const uint64_t count = window_.incomplete_count() + waiting_.size();
-  if (count == 0) return "";
-  return ", with " + std::to_string(count) + (count == 1 ? " work" : " works") + " not delivered";
-}
-
 Error FabricChannel::entry_error(const fi_cq_err_entry& entry) const {
-  char text[128] = "";
-  const char* const detail = ::fi_cq_strerror(endpoint_.completions(), entry.prov_errno,
-                                              entry.err_data, text, sizeof text);
-  return make_error(Status::kRemote, entry.err, "%s (%d; provider %s: %s, %d)%s; %s",
-                    rail_.domain().symbols().strerror(entry.err), entry.err,
-                    rail_.domain().provider().c_str(), detail != nullptr ? detail : text,
-                    entry.prov_errno, undelivered().c_str(), advice(entry.err));
+  return make_error(Status::kRemote, entry.err, "%s%s; %s",
+                    endpoint_.describe(rail_.domain(), entry).c_str(),
+                    undelivered(undelivered_works()).c_str(), advice(entry.err));
 }
 
 Error FabricChannel::post_error(long code, const Work& work) const {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "transports/channel_common.h"
 #include "transports/fabric/channel.h"
 #include "transports/fabric/rail.h"
 
@@ -22,14 +23,14 @@ void FabricChannel::listen() {
   std::span<const uint32_t> words;
   while (!peer_left_ && lifeline_->next(&message, &words)) {
     if (auto taken = take_message(message, words); !taken) {
-      fail_with(placed(std::move(taken.error())));
+      fail_with(prefixed(where(), std::move(taken.error())));
       return;
     }
   }
   if (status == Status::kOk || peer_left_) return;
   Error error = lifeline_->failure();
   error.what = "the connection beside it failed: " + error.what;
-  fail_with(placed(std::move(error)));
+  fail_with(prefixed(where(), std::move(error)));
 }
 
 Result<void> FabricChannel::take_message(LifelineMessage message, std::span<const uint32_t> words) {
@@ -71,13 +72,10 @@ Result<void> FabricChannel::take_message(LifelineMessage message, std::span<cons
       return fail(make_error(Status::kRemote, 0,
                              "the peer closed the channel, or its end failed%s; look at its log "
                              "first",
-                             undelivered().c_str()));
+                             undelivered(undelivered_works()).c_str()));
     case LifelineMessage::kEnd:
       peer_left_ = true;
-      return fail(make_error(Status::kRemote, 0,
-                             "the peer closed the channel%s; its process ended or closed: look at "
-                             "its log first",
-                             undelivered().c_str()));
+      return fail(closed_by_peer(undelivered_works()));
   }
   return refuse();
 }
@@ -104,7 +102,7 @@ void FabricChannel::tell_what_is_complete(uint64_t now_ns) {
 
 void FabricChannel::look_for_refused_works() {
   if (arrivals_ >= peer_complete_ || empty_reads_ < kEmptyReads) return;
-  fail_with(placed(refusal_error(peer_complete_ - arrivals_)));
+  fail_with(prefixed(where(), refusal_error(peer_complete_ - arrivals_)));
 }
 
 }  // namespace slime::fabric

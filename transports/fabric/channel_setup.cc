@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "transports/channel_common.h"
 #include "transports/fabric/channel.h"
 #include "transports/fabric/rail.h"
 
@@ -20,7 +21,7 @@ Result<std::unique_ptr<Channel>> FabricChannel::open(FabricRail& rail,
   auto lifeline = rail.lifelines().open_channel(of_lifeline);
   if (!lifeline) return fail(std::move(lifeline.error()));
   auto endpoint = Endpoint::open(rail.domain(), sizes_on(rail));
-  if (!endpoint) return fail(rail.placed(std::move(endpoint.error())));
+  if (!endpoint) return fail(prefixed(rail.caps(), std::move(endpoint.error())));
   return std::unique_ptr<Channel>(new FabricChannel(
       rail, options, std::move(*endpoint), std::make_unique<Lifeline>(std::move(*lifeline))));
 }
@@ -39,7 +40,7 @@ FabricChannel::FabricChannel(FabricRail& rail, const ChannelOptions& options, En
       window_(rail.caps().send_queue_depth, options.confirm_delivery) {}
 
 Status FabricChannel::give_up(Error error) {
-  fail_with(placed(std::move(error)));
+  fail_with(prefixed(where(), std::move(error)));
   state_ = State::kFailed;
   return failure_.status;
 }

@@ -148,6 +148,15 @@ Result<void> Endpoint::enable(const Domain& domain) {
   return {};
 }
 
+std::string Endpoint::describe(const Domain& domain, const fi_cq_err_entry& error) const {
+  char text[128] = "";
+  const char* const detail =
+      ::fi_cq_strerror(completions(), error.prov_errno, error.err_data, text, sizeof text);
+  return std::string(domain.symbols().strerror(error.err)) + " (" + std::to_string(error.err) +
+         "; provider " + domain.provider() + ": " + (detail != nullptr ? detail : text) + ", " +
+         std::to_string(error.prov_errno) + ")";
+}
+
 Result<fi_addr_t> Endpoint::add_peer(const Domain& domain, std::span<const std::byte> name) {
   fi_addr_t peer = FI_ADDR_UNSPEC;
   const int added = ::fi_av_insert(addresses_.get(), name.data(), 1, &peer, 0, nullptr);

@@ -10,6 +10,7 @@
 #include <rdma/fi_rma.h>
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "transports/fabric/domain.h"
@@ -43,6 +44,9 @@ class Endpoint {
   const EndpointCaps& caps() const { return caps_; }
   // What a peer reaches it by, in the provider's own form.
   const std::vector<std::byte>& name() const { return name_; }
+
+  // "Permission denied (13; provider efa: Remote access error, 5)"
+  std::string describe(const Domain& domain, const fi_cq_err_entry& error) const;
 
   Result<fi_addr_t> add_peer(const Domain& domain, std::span<const std::byte> name);
 

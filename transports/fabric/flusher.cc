@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "transports/channel_common.h"
 #include "transports/fabric/rail.h"
 
 namespace slime::fabric {
@@ -15,24 +16,17 @@ constexpr uint64_t kRepeatPauseNs = 50'000'000;
 
 Result<std::unique_ptr<Flusher>> FabricFlusher::open(FabricRail& rail) {
   auto endpoint = Endpoint::open(rail.domain(), kSizes);
-  if (!endpoint) return fail(rail.placed(std::move(endpoint.error())));
+  if (!endpoint) return fail(slime::prefixed(rail.caps(), std::move(endpoint.error())));
   const auto self = endpoint->add_peer(rail.domain(), endpoint->name());
-  if (!self) return fail(rail.placed(self.error()));
+  if (!self) return fail(slime::prefixed(rail.caps(), self.error()));
   return std::unique_ptr<Flusher>(new FabricFlusher(rail, std::move(*endpoint), *self));
 }
 
 FabricFlusher::FabricFlusher(FabricRail& rail, Endpoint endpoint, fi_addr_t self)
-    : rail_(rail), self_(self), reads_(rail.regions()), endpoint_(std::move(endpoint)) {}
-
-Status FabricFlusher::begin(const std::byte* address, uint64_t offset, const MemoryKeys& keys) {
-  if (failed_) return failure_.status;
-  if (reads_.open() == FlushReads::kMost) return Status::kAgain;
-  if (auto begun = reads_.begin(address, offset, keys); !begun) {
-    return fail_with(std::move(begun.error()));
-  }
-  post_waiting();
-  return failed_ ? failure_.status : Status::kOk;
-}
+    : ReadFlusher(rail.caps(), rail.regions()),
+      rail_(rail),
+      self_(self),
+      endpoint_(std::move(endpoint)) {}
 
 void FabricFlusher::post_waiting() {
   if (post_due_ns_ != 0 && steady_now_ns() < post_due_ns_) return;
@@ -40,7 +34,7 @@ void FabricFlusher::post_waiting() {
   reads_.post_waiting([this](uint64_t number, const FlushReads::Read& read) {
     const long code = post(number, read);
     if (code != 0 && code != -FI_EAGAIN) {
-      (void)fail_with(fabric_error(rail_.domain().symbols(), code, "fi_readmsg failed"));
+      fail_with(prefixed(fabric_error(rail_.domain().symbols(), code, "fi_readmsg failed")));
     }
     return code == 0;
   });
@@ -58,11 +52,9 @@ long FabricFlusher::post(uint64_t number, const FlushReads::Read& read) {
   return ::fi_readmsg(endpoint_.get(), &message, FI_COMPLETION);
 }
 
-Status FabricFlusher::poll(uint64_t* completed) {
-  if (!failed_) take_completions();
-  if (!failed_) post_waiting();
-  *completed = reads_.completed();
-  return failed_ ? failure_.status : Status::kOk;
+void FabricFlusher::progress() {
+  take_completions();
+  if (!failed()) post_waiting();
 }
 
 // The number of the read that was posted with this context. A completion may have another context:
@@ -80,7 +72,7 @@ void FabricFlusher::take_completions() {
   if (count == -FI_EAGAIN) return;
   if (count == -FI_EAVAIL) return take_failure();
   if (count < 0) {
-    (void)fail_with(fabric_error(rail_.domain().symbols(), count, "fi_cq_read failed"));
+    fail_with(prefixed(fabric_error(rail_.domain().symbols(), count, "fi_cq_read failed")));
     return;
   }
   for (const fi_cq_data_entry& entry : std::span(entries).first(static_cast<size_t>(count))) {
@@ -102,21 +94,11 @@ void FabricFlusher::take_failure() {
 }
 
 void FabricFlusher::warn_of(const FlushReads::Read& read, const fi_cq_err_entry& error) {
-  char text[128] = "";
-  const char* const detail = ::fi_cq_strerror(endpoint_.completions(), error.prov_errno,
-                                              error.err_data, text, sizeof text);
   SLIME_WARN(
-      "rail %s: iflush repeats a read at %p, up to NCCL_SLIME_PEER_TIMEOUT: %s (%d; provider %s: "
-      "%s, %d); see dmesg for errors of this NIC or of the GPU",
+      "rail %s: iflush repeats a read at %p, up to NCCL_SLIME_PEER_TIMEOUT: %s; see dmesg for "
+      "errors of this NIC or of the GPU",
       rail_.caps().name.c_str(), static_cast<const void*>(read.address),
-      rail_.domain().symbols().strerror(error.err), error.err, rail_.domain().provider().c_str(),
-      detail != nullptr ? detail : text, error.prov_errno);
-}
-
-Status FabricFlusher::fail_with(Error error) {
-  failed_ = true;
-  failure_ = flush_error(rail_.caps(), std::move(error));
-  return failure_.status;
+      endpoint_.describe(rail_.domain(), error).c_str());
 }
 
 }  // namespace slime::fabric

@@ -20,13 +20,9 @@ namespace slime::fabric {
 
 class FabricRail;
 
-class FabricFlusher final : public Flusher {
+class FabricFlusher final : public ReadFlusher {
  public:
   static Result<std::unique_ptr<Flusher>> open(FabricRail& rail);
-
-  Status begin(const std::byte* address, uint64_t offset, const MemoryKeys& keys) override;
-  Status poll(uint64_t* completed) override;
-  const Error& failure() const override { return failure_; }
 
  private:
   static constexpr EndpointSizes kSizes = {
@@ -34,24 +30,22 @@ class FabricFlusher final : public Flusher {
 
   FabricFlusher(FabricRail& rail, Endpoint endpoint, fi_addr_t self);
 
+  void begun(bool /*first*/) override { post_waiting(); }
+  void progress() override;
   std::optional<uint64_t> number_of(const void* context) const;
   void post_waiting();
   long post(uint64_t number, const FlushReads::Read& read);
   void take_completions();
   void take_failure();
   void warn_of(const FlushReads::Read& read, const fi_cq_err_entry& error);
-  Status fail_with(Error error);
 
   FabricRail& rail_;
   const fi_addr_t self_;  // endpoint_, as its own peer
-  FlushReads reads_;
   // A read's belongs to the provider until the read is complete.
   std::array<fi_context2, FlushReads::kMost> contexts_ = {};
   Endpoint endpoint_;         // ends before its contexts
   uint64_t post_due_ns_ = 0;  // after a read has failed
   bool warned_ = false;       // of reads that fail, since one has completed
-  bool failed_ = false;
-  Error failure_;
 };
 
 }  // namespace slime::fabric

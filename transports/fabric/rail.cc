@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "transports/channel_common.h"
 #include "transports/fabric/channel.h"
 #include "transports/fabric/flusher.h"
 
@@ -29,7 +30,7 @@ Result<std::unique_ptr<FabricRail>> FabricRail::open(std::unique_ptr<Domain> dom
       new FabricRail(std::move(domain), std::move(lifelines), settings, std::move(caps)));
   auto prepared = rail->prepare();
   if (prepared) return rail;
-  return fail(rail->placed(std::move(prepared.error())));
+  return fail(prefixed(rail->caps_, std::move(prepared.error())));
 }
 
 // Opens an endpoint to see what it can do: better no rail than one whose every connection fails.
@@ -88,11 +89,11 @@ Result<MemoryKeys> FabricRail::register_memory(const MemoryRange& range) {
                                : "GPU memory by its address"));
   }
   auto key = regions_.add(range);
-  if (!key) return fail(placed(std::move(key.error())));
+  if (!key) return fail(prefixed(caps_, std::move(key.error())));
   auto region = domain_->register_memory(range, *key);
   if (!region) {
     regions_.remove(*key);
-    return fail(placed(std::move(region.error())));
+    return fail(prefixed(caps_, std::move(region.error())));
   }
   regions_.set_handle(*key, reinterpret_cast<uint64_t>(::fi_mr_desc(region->get())));
   const MemoryKeys keys = {.local = *key, .remote = ::fi_mr_key(region->get())};
@@ -127,11 +128,6 @@ void FabricRail::warn_unmarked() {
       "rail %s: what goes over libfabric cannot be given a traffic class; unset "
       "NCCL_SLIME_TRAFFIC_CLASS and the communicator's trafficClass, or mark it in the network",
       caps_.name.c_str());
-}
-
-Error FabricRail::placed(Error error) const {
-  error.what = "rail " + caps_.name + ": " + error.what;
-  return error;
 }
 
 }  // namespace slime::fabric

@@ -56,8 +56,7 @@ class FabricRail final : public Rail {
   Rail& lifelines() { return *lifelines_; }
   const RegionTable& regions() const { return regions_; }
   ClosingEndpoints& closing() { return closing_; }
-  void warn_unmarked();             // once
-  Error placed(Error error) const;  // begins with the rail
+  void warn_unmarked();  // once
   // Memory that warm-ups write from (the first eight bytes) and into (the next), and that the reads
   // of flushers land in.
   static constexpr size_t kReadsLandAt = 16;

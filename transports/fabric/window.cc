@@ -1,5 +1,7 @@
 #include "transports/fabric/window.h"
 
+#include "transports/channel_common.h"
+
 #include <algorithm>
 
 namespace slime::fabric {
@@ -89,7 +91,7 @@ size_t Window::take(std::span<Done> done) {
   for (; taken_ != done_end_ && count < done.size(); ++count) {
     const uint32_t position = done_[taken_++ & (done_.size() - 1)];
     Place& place = at(position);
-    done[count] = {.kind = Done::Kind::kSent, .immediate = 0, .bytes = 0, .cookie = place.cookie};
+    done[count] = slime::sent(place.cookie);
     place.taken = true;
     settle(position);
   }

@@ -1,5 +1,7 @@
 #include "transports/sim/sim_rail.h"
 
+#include "transports/channel_common.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -21,20 +23,25 @@ Result<MemoryKeys> Rail::register_memory(const MemoryRange& range) {
                            range.dma_buf >= 0 ? " as a DMA-BUF" : "", caps_.memory_kinds,
                            caps_.dma_buf ? "" : " and no DMA-BUF"));
   }
-  return memory_.add(start, range.bytes, range.kind);
+  const auto key = regions_.add(range);
+  if (!key) return fail(key.error());
+  return MemoryKeys{*key, *key ^ kRemoteBit};
 }
 
 void Rail::deregister_memory(const MemoryKeys& keys) {
-  write_back_range(memory_.range_of(keys.remote));
-  if (!memory_.remove(keys)) ++network_.violations_.bad_calls;
+  write_back_range(keys.remote);
+  const bool known = keys.remote == (keys.local ^ kRemoteBit) && regions_.remove(keys.local);
+  if (!known) ++network_.violations_.bad_calls;
 }
 
 std::byte* Rail::target_of(const Work& work) {
-  const uint64_t address = model_.uses_offsets
-                               ? memory_.range_of(work.remote_key).address + work.remote_offset
-                               : work.remote_address;
-  if (!memory_.allows(work.remote_key, false, address, work.length)) return nullptr;
-  return reinterpret_cast<std::byte*>(address);
+  const uint64_t key = work.remote_key ^ kRemoteBit;
+  auto* address = reinterpret_cast<std::byte*>(work.remote_address);
+  if (model_.uses_offsets) {
+    const RegionTable::Pin pin(regions_, key, 0, 0);
+    address = reinterpret_cast<std::byte*>(pin.start() + work.remote_offset);
+  }
+  return is_local(key, address, work.length) ? address : nullptr;
 }
 
 Result<std::unique_ptr<slime::Channel>> Rail::open_channel(const ChannelOptions& options) {
@@ -72,8 +79,9 @@ void Rail::reset() {
 
 void Rail::write_memory(const Work& work, std::byte* target, const std::byte* source,
                         uint64_t bytes) {
-  if (model_.needs_flush && memory_.range_of(work.remote_key).kind == MemoryKind::kCuda) {
-    unflushed_.push_back({target, {source, source + bytes}});
+  const RegionTable::Pin pin(regions_, work.remote_key ^ kRemoteBit, 0, 0);
+  if (model_.needs_flush && pin.kind() == MemoryKind::kCuda) {
+    unflushed_.push_back({work.remote_key, target, {source, source + bytes}});
   } else {
     std::memcpy(target, source, bytes);
   }
@@ -88,9 +96,9 @@ void Rail::write_back(uint64_t until) {
 }
 
 // What was kept back for a range that is deregistered.
-void Rail::write_back_range(const MemoryTable::Known& range) {
+void Rail::write_back_range(uint64_t remote_key) {
   for (Unflushed& each : unflushed_) {
-    if (reinterpret_cast<uint64_t>(each.target) - range.address >= range.bytes) continue;
+    if (each.remote_key != remote_key) continue;
     std::memcpy(each.target, each.bytes.data(), each.bytes.size());
     each.bytes.clear();
   }
@@ -102,9 +110,9 @@ Result<std::unique_ptr<slime::Flusher>> Rail::open_flusher() {
 }
 
 Status Flusher::begin(const std::byte* address, uint64_t offset, const MemoryKeys& keys) {
-  const auto place = reinterpret_cast<uintptr_t>(address);
-  const bool allowed = rail_.memory_.allows(keys.local, true, place, 1);
-  if (!allowed || rail_.memory_.range_of(keys.remote).address + offset != place) {
+  const RegionTable::Pin pin(rail_.regions_, keys.remote ^ Rail::kRemoteBit, 0, 0);
+  const auto place = pin.start() + offset;
+  if (!rail_.is_local(keys.local, address, 1) || reinterpret_cast<uint64_t>(address) != place) {
     ++rail_.network_.violations_.local_access;
     failure_ =
         make_error(Status::kInvalid, 0, "sim rail %s: a flush at %p, which is not registered so",
@@ -164,7 +172,7 @@ size_t Channel::collect(std::span<Done> done) {
     const Sent sent = end_.sent.front();
     end_.sent.pop();
     if (!sent.repeat) --end_.outstanding;
-    done[count++] = {Done::Kind::kSent, 0, 0, sent.cookie};
+    done[count++] = slime::sent(sent.cookie);
   }
   while (count < done.size() && !end_.arrivals.empty()) {
     if (network_.report(end_, &done[count])) ++count;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "transports/rail.h"
-#include "transports/sim/memory_table.h"
+#include "transports/region_table.h"
 #include "transports/sim/network.h"
 
 namespace slime::sim {
@@ -44,6 +44,7 @@ class Rail final : public slime::Rail {
   friend class Flusher;
   // A write into device memory that the device does not see yet.
   struct Unflushed {
+    uint64_t remote_key;
     std::byte* target;
     std::vector<std::byte> bytes;
   };
@@ -51,10 +52,18 @@ class Rail final : public slime::Rail {
   // Writes to device memory, if a flush is needed, wait in unflushed_.
   void write_memory(const Work& work, std::byte* target, const std::byte* source, uint64_t bytes);
   void write_back(uint64_t until);
-  void write_back_range(const MemoryTable::Known& range);
+  void write_back_range(uint64_t remote_key);
 
-  Rail(Network& network, Index id, uint64_t salt, const RailCaps& caps, const RailModel& model)
-      : network_(network), id_(id), caps_(caps), model_(model), memory_(salt) {
+  // Local keys are those of regions_, and remote ones differ in a bit that no index has: a work
+  // with the wrong one of the two is refused.
+  static constexpr uint64_t kRemoteBit = uint64_t{1} << 31;
+  bool is_local(uint64_t key, const std::byte* address, uint64_t bytes) const {
+    const RegionTable::Pin pin(regions_, key, reinterpret_cast<uint64_t>(address), bytes);
+    return pin.access() == RegionTable::Access::kGranted;
+  }
+
+  Rail(Network& network, Index id, const RailCaps& caps, const RailModel& model)
+      : network_(network), id_(id), caps_(caps), model_(model) {
     if (caps_.oob_address.empty()) caps_.oob_address = "127.0.0.1";  // all hosts are this one
   }
   void reset();
@@ -63,7 +72,7 @@ class Rail final : public slime::Rail {
   const Index id_;
   RailCaps caps_;
   RailModel model_;
-  MemoryTable memory_;
+  RegionTable regions_;
   uint64_t wire_free_ps_ = 0;  // when the wire has sent all that was posted; picoseconds, so that
                                // the rounding of many small works does not add up
   uint64_t works_posted_ = 0;

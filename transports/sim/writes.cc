@@ -5,6 +5,8 @@
 
 #include "transports/sim/sim_rail.h"
 
+#include "transports/channel_common.h"
+
 namespace slime::sim {
 namespace {
 
@@ -45,8 +47,7 @@ bool Network::post_one(Endpoint& end, const Work& work) {
                                  static_cast<unsigned long long>(rail.caps().max_message_bytes)));
     return false;
   }
-  const auto address = reinterpret_cast<uintptr_t>(work.local);
-  if (work.length > 0 && !rail.memory_.allows(work.local_key, true, address, work.length)) {
+  if (work.length > 0 && !rail.is_local(work.local_key, work.local, work.length)) {
     ++violations_.local_access;
     fail_source(end, work);
     return false;
@@ -172,7 +173,7 @@ bool Network::report(Endpoint& end, Done* done) {
     repeat_later(Event::Kind::kRepeatArrived, end.rail->model().repeat_arrived_ppm, end,
                  uint64_t{arrival.bytes} << 32 | arrival.immediate);
   }
-  *done = {Done::Kind::kArrived, arrival.immediate, arrival.bytes, 0};
+  *done = slime::arrived(arrival.immediate, arrival.bytes);
   return true;
 }
 
@@ -243,11 +244,9 @@ const std::byte* Network::source_of(const InFlightWrite& write) {
   const Work& work = write.work;
   if (write.copy != nullptr || work.length == 0) return write.copy.get();
   Endpoint* sender = find(write.sender);
-  const auto address = reinterpret_cast<uintptr_t>(work.local);
-  if (sender == nullptr ||
-      !sender->rail->memory_.allows(work.local_key, true, address, work.length)) {
-    return nullptr;
-  }
+  const bool readable =
+      sender != nullptr && sender->rail->is_local(work.local_key, work.local, work.length);
+  if (!readable) return nullptr;
   if (check_sources_ && hash_bytes(work.local, work.length) != write.source_hash) {
     ++violations_.source_changed;
   }

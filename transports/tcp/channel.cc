@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "transports/channel_common.h"
 #include "transports/tcp/rail.h"
 
 namespace slime::tcp {
@@ -21,7 +22,7 @@ constexpr uint32_t kSkips = 8;
 Status TcpChannel::post(std::span<const Work> works, size_t* taken) {
   *taken = 0;
   if (state_ != State::kReady) {
-    if (state_ < State::kReady) fail_with(early_error(), State::kFailed);
+    if (state_ < State::kReady) fail_with(posted_early(rail_.caps()), State::kFailed);
     return failure_.status;
   }
   works = works.first(std::min(works.size(), queue_.room()));
@@ -102,8 +103,7 @@ void TcpChannel::watch(uint64_t now_ns) {
   watch_at_ns_ = now_ns + limit_ns / 4;
   Error error;
   if (silence_.check(fd_, now_ns, limit_ns, &error) == Status::kOk) return;
-  error.what = where() + ": " + error.what;
-  fail_with(std::move(error), State::kFailed);
+  fail_with(prefixed(where(), std::move(error)), State::kFailed);
 }
 
 void TcpChannel::flush() {
@@ -125,7 +125,7 @@ void TcpChannel::flush() {
 
 void TcpChannel::fence() {
   if (state_ == State::kFenced) return;
-  fail_with(fence_error(), State::kFenced);
+  fail_with(fenced_off(where()), State::kFenced);
   hang_up();
 }
 

@@ -81,8 +81,6 @@ class TcpChannel final : public Channel {
   Error frame_error() const;
   Error work_error(const Work& work) const;
   Error ack_error() const;
-  Error early_error() const;
-  Error fence_error() const;
   std::string where() const;  // "rail eth0 to 10.0.0.2:4711"
 
   TcpRail& rail_;

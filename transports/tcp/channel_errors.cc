@@ -47,11 +47,6 @@ void TcpChannel::fail_with(Error error, State state) {
   if (state == State::kFailed) hang_up();
 }
 
-Error TcpChannel::fence_error() const {
-  return make_error(Status::kRemote, 0, "%s: the channel was fenced off at this end",
-                    where().c_str());
-}
-
 Error TcpChannel::timeout_error() const {
   const char* doing = options_.active ? "no answer" : "the peer has not connected";
   const std::string last = !options_.active ? rail_.acceptor().summary_of_strangers()
@@ -62,13 +57,6 @@ Error TcpChannel::timeout_error() const {
                     "the peer process lives and that no firewall stops TCP between the hosts",
                     where().c_str(), doing, rail_.settings().connect_timeout,
                     (options_.active ? peer_ : own_).address.to_string().c_str(), last.c_str());
-}
-
-Error TcpChannel::early_error() const {
-  return make_error(Status::kInvalid, 0,
-                    "rail %s: a work was posted before the channel was "
-                    "connected; call connect until it returns ok",
-                    rail_.caps().name.c_str());
 }
 
 Error TcpChannel::work_error(const Work& work) const {

@@ -9,6 +9,7 @@
 
 #include "settings/settings.h"
 #include "settings/times.h"
+#include "transports/channel_common.h"
 #include "transports/tcp/channel.h"
 #include "transports/tcp/rail.h"
 
@@ -27,10 +28,7 @@ Result<std::unique_ptr<Channel>> TcpChannel::open(TcpRail& rail, const ChannelOp
   std::unique_ptr<TcpChannel> channel(new TcpChannel(rail, options, *nonce));
   if (!options.active) {
     auto listening = rail.acceptor().expect(*nonce);
-    if (!listening) {
-      listening.error().what = "rail " + rail.caps().name + ": " + listening.error().what;
-      return fail(std::move(listening.error()));
-    }
+    if (!listening) return fail(prefixed(rail.caps(), std::move(listening.error())));
     channel->own_.address = *listening;
   }
   return channel;
@@ -68,7 +66,7 @@ Status TcpChannel::connect(const ChannelAddress& peer) {
     status = error.status;
   } else if (status != Status::kOk && status != Status::kAgain) {
     error.status = status;
-    error.what = where() + ": " + error.what;
+    error = prefixed(where(), std::move(error));
   }
   if (status != Status::kOk && status != Status::kAgain)
     fail_with(std::move(error), State::kFailed);
@@ -91,10 +89,7 @@ Status TcpChannel::step(Error* error) {
 
 Status TcpChannel::begin(const ChannelAddress& peer, Error* error) {
   auto endpoint = unpack_endpoint(peer);
-  if (!endpoint) {
-    *error = std::move(endpoint.error());
-    return error->status;
-  }
+  if (!endpoint) return *error = std::move(endpoint.error()), error->status;
   peer_ = *endpoint;
   // A scope means an interface of the host that wrote it; ours is that of this rail.
   if (peer_.address.is_link_local()) peer_.address.set_scope(rail_.local().scope());

@@ -1,5 +1,7 @@
 #include "transports/tcp/frame_reader.h"
 
+#include "transports/channel_common.h"
+
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -93,10 +95,7 @@ Done FrameReader::complete() {
   const bool wrapping = arrived_ - awaited_ > 1u << 30;
   if ((header_.flags & kNeedsNoAck) == 0 || wrapping) awaited_ = arrived_;
   bytes_ += header_.length;
-  return {.kind = Done::Kind::kArrived,
-          .immediate = header_.immediate,
-          .bytes = header_.length,
-          .cookie = 0};
+  return slime::arrived(header_.immediate, header_.length);
 }
 
 ssize_t FrameReader::fetch_header(int fd) {

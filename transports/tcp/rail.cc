@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "transports/channel_common.h"
 #include "transports/tcp/channel.h"
 #include "transports/tcp/socket_count.h"
 
@@ -53,10 +54,7 @@ Result<MemoryKeys> TcpRail::register_memory(const MemoryRange& range) {
                            caps_.name.c_str(), range.bytes, range.address));
   }
   auto key = regions_.add(range);
-  if (!key) {
-    key.error().what = "rail " + caps_.name + ": " + key.error().what;
-    return fail(std::move(key.error()));
-  }
+  if (!key) return fail(prefixed(caps_, std::move(key.error())));
   return MemoryKeys{.local = *key, .remote = *key};
 }
 

@@ -1,5 +1,7 @@
 #include "transports/tcp/send_queue.h"
 
+#include "transports/channel_common.h"
+
 #include <algorithm>
 #include <bit>
 
@@ -103,10 +105,7 @@ bool SendQueue::acknowledge(uint32_t cumulative) {
 
 size_t SendQueue::take_sent(std::span<Done> done) {
   const size_t count = std::min(sent(), done.size());
-  for (size_t i = 0; i < count; ++i) {
-    done[i] = {
-        .kind = Done::Kind::kSent, .immediate = 0, .bytes = 0, .cookie = entry(reported_++).cookie};
-  }
+  for (size_t i = 0; i < count; ++i) done[i] = slime::sent(entry(reported_++).cookie);
   return count;
 }
 

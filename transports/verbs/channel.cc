@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "settings/times.h"
+#include "transports/channel_common.h"
 #include "transports/verbs/rail.h"
 
 namespace slime::verbs {
@@ -20,13 +21,7 @@ constexpr int kPolledAtOnce = 64;
 Status VerbsChannel::post(std::span<const Work> works, size_t* taken) {
   *taken = 0;
   if (state_ != State::kReady) {
-    if (state_ < State::kReady) {
-      fail_with(make_error(Status::kInvalid, 0,
-                           "rail %s: a work was posted before the channel was connected; call "
-                           "connect until it returns ok",
-                           rail_.caps().name.c_str()),
-                State::kFailed);
-    }
+    if (state_ < State::kReady) fail_with(posted_early(rail_.caps()), State::kFailed);
     return failure_.status;
   }
   const size_t room = rail_.caps().send_queue_depth - outstanding_;
@@ -99,8 +94,10 @@ Status VerbsChannel::poll(std::span<Done> done, size_t* count) {
   if (state_ < State::kReady || state_ == State::kFailed) {
     return state_ == State::kFailed ? failure_.status : Status::kOk;
   }
-  if (kept_taken_ < kept_.size()) {
-    *count = take_kept(done);
+  if (!kept_.empty()) {
+    for (; !kept_.empty() && *count < done.size(); kept_.pop_front()) {
+      done[(*count)++] = kept_.front();
+    }
     return Status::kOk;
   }
   if (state_ == State::kFenced) return Status::kOk;
@@ -122,46 +119,25 @@ Status VerbsChannel::poll(std::span<Done> done, size_t* count) {
 }
 
 bool VerbsChannel::none_under_way() {
-  std::array<ibv_wc, kPolledAtOnce> completions;
-  int polled = 0;
-  do {
-    polled = ibv_poll_cq(completions_.get(), kPolledAtOnce, completions.data());
-    for (int i = 0; i < polled; ++i) {
-      const ibv_wc& completion = completions[static_cast<size_t>(i)];
-      const WorkId id = WorkId::unpack(completion.wr_id);
-      const bool done = id.kind == WorkId::Kind::kWorks && completion.status == IBV_WC_SUCCESS;
-      if (done) complete(lanes_[id.lane], id.position);
-    }
-  } while (polled == kPolledAtOnce);
+  (void)take_all(completions_.get(), [this](const ibv_wc& completion) {
+    const WorkId id = WorkId::unpack(completion.wr_id);
+    const bool done = id.kind == WorkId::Kind::kWorks && completion.status == IBV_WC_SUCCESS;
+    if (done) complete(lanes_[id.lane], id.position);
+  });
   return std::ranges::all_of(lanes_, [](const Lane& lane) { return lane.done == lane.posted; });
-}
-
-size_t VerbsChannel::take_kept(std::span<Done> done) {
-  const size_t count = std::min(done.size(), kept_.size() - kept_taken_);
-  std::copy_n(kept_.begin() + static_cast<ptrdiff_t>(kept_taken_), count, done.begin());
-  kept_taken_ += count;
-  return count;
-}
-
-void VerbsChannel::keep_arrival(const ibv_wc& completion) {
-  kept_.push_back(take_arrival(completion));
 }
 
 Done VerbsChannel::take_arrival(const ibv_wc& completion) {
   counters.arrivals.add();
   counters.bytes_received.add(completion.byte_len);
-  return {.kind = Done::Kind::kArrived,
-          .immediate = __builtin_bswap32(completion.imm_data),
-          .bytes = completion.byte_len,
-          .cookie = 0};
+  return slime::arrived(__builtin_bswap32(completion.imm_data), completion.byte_len);
 }
 
 size_t VerbsChannel::take_sent(std::span<Done> done) {
   size_t count = 0;
   for (Lane& lane : lanes_) {
     for (; lane.reported != lane.done && count < done.size(); ++lane.reported) {
-      const uint64_t cookie = lane.cookies[lane.reported % lane.cookies.size()];
-      done[count++] = {.kind = Done::Kind::kSent, .immediate = 0, .bytes = 0, .cookie = cookie};
+      done[count++] = slime::sent(lane.cookies[lane.reported % lane.cookies.size()]);
       --outstanding_;
     }
   }
@@ -172,10 +148,11 @@ void VerbsChannel::take(const ibv_wc& completion, std::span<Done> done, size_t* 
   const WorkId id = WorkId::unpack(completion.wr_id);
   if (completion.status != IBV_WC_SUCCESS) {
     if (id.kind == WorkId::Kind::kReceive) --lanes_[id.lane].receives;
-    if (state_ == State::kReady) fail_with(placed(completion_error(completion)), State::kBroken);
+    if (state_ == State::kReady)
+      fail_with(prefixed(where(), completion_error(completion)), State::kBroken);
     return;
   }
-  heard_ = true;
+  completed_ = true;
   Lane& lane = lanes_[id.lane];
   switch (id.kind) {
     case WorkId::Kind::kWorks:
@@ -191,11 +168,13 @@ void VerbsChannel::take(const ibv_wc& completion, std::span<Done> done, size_t* 
   }
   --lane.receives;
   if ((completion.wc_flags & IBV_WC_WITH_IMM) == 0) {
-    take_farewell(lane);
+    take_close(lane);
     return;
   }
   done[(*count)++] = take_arrival(completion);
-  if (lane.receives + kReceiveBatch <= kReceives) give_receives_back(lane);
+  if (lane.receives + kReceiveBatch <= kReceives && state_ == State::kReady) {
+    (void)post_receives(lane, kReceiveBatch, false);
+  }
 }
 
 // A NIC that refuses a chain in the middle has taken the first part of it: those works were not
@@ -206,22 +185,14 @@ void VerbsChannel::complete(Lane& lane, uint32_t position) {
   lane.done = posted ? done : lane.posted;
 }
 
-void VerbsChannel::take_farewell(Lane& lane) {
-  lane.said_farewell = true;
-  if (state_ != State::kReady || !std::ranges::all_of(lanes_, &Lane::said_farewell)) return;
-  fail_with(make_error(Status::kRemote, 0,
-                       "%s: the peer closed the channel%s; its process ended or closed: look at "
-                       "its log first",
-                       where().c_str(), undelivered().c_str()),
-            State::kBroken);
-}
-
-void VerbsChannel::give_receives_back(Lane& lane) {
-  if (state_ == State::kReady) (void)post_receives(lane, kReceiveBatch, false);
+void VerbsChannel::take_close(Lane& lane) {
+  lane.has_closed = true;
+  if (state_ != State::kReady || !std::ranges::all_of(lanes_, &Lane::has_closed)) return;
+  fail_with(prefixed(where(), closed_by_peer(undelivered_works())), State::kBroken);
 }
 
 bool VerbsChannel::post_receives(Lane& lane, uint32_t count, bool with_hello) {
-  ibv_sge piece = hellos_->in_piece();
+  ibv_sge piece = hellos_->piece(hellos_->value.in);
   const auto lane_index = static_cast<uint8_t>(&lane - lanes_.data());
   for (uint32_t i = 0; i < count; ++i) {
     receives_[i] = {};
@@ -242,7 +213,7 @@ bool VerbsChannel::post_receives(Lane& lane, uint32_t count, bool with_hello) {
   return code == 0;
 }
 
-// A queue pair with nothing to send never hears that its peer has ended. One that has works under
+// A queue pair with nothing to send is never told that its peer has ended. One that has works under
 // way needs no deadline of ours: the NIC gives up by itself when the peer's NIC is silent
 // (NCCL_SLIME_IB_TIMEOUT), and a peer that is stopped may keep us waiting.
 void VerbsChannel::watch(uint64_t now_ns) {
@@ -251,14 +222,14 @@ void VerbsChannel::watch(uint64_t now_ns) {
   auto sound = rail_.nic().check_health();
   if (sound) sound = check_port();
   if (!sound) {
-    fail_with(placed(std::move(sound.error())), State::kBroken);
+    fail_with(prefixed(where(), std::move(sound.error())), State::kBroken);
     return;
   }
-  if (heard_ || heard_ns_ == 0) heard_ns_ = now_ns;
-  heard_ = false;
+  if (completed_ || last_completed_ns_ == 0) last_completed_ns_ = now_ns;
+  completed_ = false;
   const uint64_t pause_ns = seconds_to_ns(rail_.settings().peer_timeout) / 4;
   const bool quiet = outstanding_ == 0 && !keeping_alive_;
-  if (quiet && now_ns - heard_ns_ > pause_ns) keep_alive(now_ns);
+  if (quiet && now_ns - last_completed_ns_ > pause_ns) keep_alive(now_ns);
 }
 
 // A port that went down and came back is not a change: the NIC sends again what was lost.
@@ -278,16 +249,14 @@ void VerbsChannel::keep_alive(uint64_t now_ns) {
   request.opcode = IBV_WR_RDMA_WRITE;
   request.send_flags = IBV_SEND_SIGNALED;
   keeping_alive_ = lanes_[lane].pair.post(&request) == 0;
-  heard_ns_ = now_ns;
+  last_completed_ns_ = now_ns;
 }
 
 void VerbsChannel::fence() {
   if (state_ == State::kFenced) return;
   for (Lane& lane : lanes_) lane.pair.stop();
   drain();
-  fail_with(
-      make_error(Status::kRemote, 0, "%s: the channel was fenced off at this end", where().c_str()),
-      State::kFenced);
+  fail_with(fenced_off(where()), State::kFenced);
   lanes_.clear();  // the NIC uses them no more when this returns
 }
 
@@ -306,7 +275,7 @@ void VerbsChannel::drain() {
       if (id.kind != WorkId::Kind::kReceive) continue;
       --lanes_[id.lane].receives;
       if (completion.status != IBV_WC_SUCCESS || !(completion.wc_flags & IBV_WC_WITH_IMM)) continue;
-      keep_arrival(completion);
+      kept_.push_back(take_arrival(completion));
     }
   }
 }

@@ -25,13 +25,13 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "transports/rail.h"
-#include "transports/verbs/hello_buffer.h"
 #include "transports/verbs/queue_pair.h"
 #include "transports/verbs/wire.h"
 
@@ -43,7 +43,7 @@ inline constexpr uint32_t kReceives = 1024;    // per lane
 inline constexpr uint32_t kReceiveBatch = 64;  // given back with one call
 inline constexpr uint32_t kSignalEvery = 32;
 inline constexpr uint32_t kInlineBytes = 128;  // asked for
-inline constexpr uint32_t kOwnSends = 4;       // hello, keep-alive, farewell
+inline constexpr uint32_t kOwnSends = 4;       // hello, keep-alive, close
 
 // What a completion belongs to: wr_id.
 struct WorkId {
@@ -64,9 +64,9 @@ struct Lane {
   uint32_t first_psn = 0;
   std::vector<uint64_t> cookies;  // a ring
   uint32_t posted = 0, done = 0, reported = 0;
-  uint32_t unsignaled = 0;     // works since the last that asks for a completion
-  uint32_t receives = 0;       // posted, and their completion not polled
-  bool said_farewell = false;  // the peer did
+  uint32_t unsignaled = 0;  // works since the last that asks for a completion
+  uint32_t receives = 0;    // posted, and their completion not polled
+  bool has_closed = false;  // the peer did
 };
 
 class VerbsChannel final : public Channel {
@@ -99,28 +99,24 @@ class VerbsChannel final : public Channel {
 
   // channel.cc
   Status prepare_work(const Work& work, Lane& lane, uint32_t position, size_t index);
-  size_t take_kept(std::span<Done> done);
   size_t take_sent(std::span<Done> done);
   void take(const ibv_wc& completion, std::span<Done> done, size_t* count);
   static void complete(Lane& lane, uint32_t position);
-  void take_farewell(Lane& lane);
-  void give_receives_back(Lane& lane);
+  void take_close(Lane& lane);
   bool post_receives(Lane& lane, uint32_t count, bool with_hello);
   void watch(uint64_t now_ns);
   Result<void> check_port();
   void keep_alive(uint64_t now_ns);
   void drain();
   bool none_under_way();
-  void keep_arrival(const ibv_wc& completion);
   Done take_arrival(const ibv_wc& completion);
 
   // channel_errors.cc. fail_with() keeps the first one.
   void fail_with(Error error, State state);
-  Error placed(Error error) const;  // begins with where()
   Error completion_error(const ibv_wc& completion) const;
   Error work_error(const Work& work) const;
-  std::string undelivered() const;  // ", with 3 works not delivered", or nothing
-  std::string where() const;        // "rail mlx5_0 to fe80::1 (qp 0x11)"
+  uint64_t undelivered_works() const;
+  std::string where() const;  // "rail mlx5_0 to fe80::1 (qp 0x11)"
 
   VerbsRail& rail_;
   const ChannelOptions options_;
@@ -130,7 +126,7 @@ class VerbsChannel final : public Channel {
   Path path_;
   State state_ = State::kNew;
   CompletionQueue completions_;  // outlives the queue pairs, as the next
-  std::unique_ptr<HelloBuffer> hellos_;
+  std::unique_ptr<Registered<Hellos>> hellos_;
   std::vector<Lane> lanes_;
   size_t next_lane_ = 0;
   uint32_t outstanding_ = 0;  // works posted whose kSent poll() has not returned
@@ -140,15 +136,14 @@ class VerbsChannel final : public Channel {
   std::vector<ibv_sge> pieces_;
   std::array<ibv_recv_wr, kReceiveBatch> receives_ = {};
 
-  std::vector<Done> kept_;  // arrivals that came during set-up, or that the fence found
-  size_t kept_taken_ = 0;
+  std::deque<Done> kept_;  // arrivals that came during set-up, or that the fence found
 
   uint64_t deadline_ns_ = 0;  // of connect()
   uint64_t watch_due_ns_ = 0;
-  bool heard_ = false;          // something has completed since watch() last looked
-  uint64_t heard_ns_ = 0;       // when it saw that
-  bool keeping_alive_ = false;  // a keep-alive is under way
-  uint32_t kept_alive_ = 0;     // keep-alives so far
+  bool completed_ = false;          // something has, since watch() last looked
+  uint64_t last_completed_ns_ = 0;  // when it saw that
+  bool keeping_alive_ = false;      // a keep-alive is under way
+  uint32_t kept_alive_ = 0;         // keep-alives so far
   Error failure_;
 };
 

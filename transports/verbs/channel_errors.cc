@@ -3,6 +3,7 @@
 #include <cinttypes>
 #include <utility>
 
+#include "transports/channel_common.h"
 #include "transports/verbs/channel.h"
 #include "transports/verbs/rail.h"
 
@@ -49,20 +50,18 @@ Status status_of(ibv_wc_status status, WorkId::Kind kind) {
   }
 }
 
-}  // namespace
-
-std::string VerbsChannel::peer_name() const {
-  return to_string(peer_.gid) + " (qp 0x" + [this] {
-    char text[16];
-    std::snprintf(text, sizeof text, "%x", peer_.names[0].number);
-    return std::string(text);
-  }() + ")";
+std::string first_pair(const Endpoint& end) {
+  char text[32];
+  std::snprintf(text, sizeof text, " (qp 0x%x)", end.names[0].number);
+  return text;
 }
 
+}  // namespace
+
+std::string VerbsChannel::peer_name() const { return to_string(peer_.gid) + first_pair(peer_); }
+
 std::string VerbsChannel::where() const {
-  char own[32];
-  std::snprintf(own, sizeof own, " (qp 0x%x)", own_.names[0].number);
-  return "rail " + rail_.caps().name + own + " to " + peer_name();
+  return "rail " + rail_.caps().name + first_pair(own_) + " to " + peer_name();
 }
 
 void VerbsChannel::fail_with(Error error, State state) {
@@ -70,23 +69,18 @@ void VerbsChannel::fail_with(Error error, State state) {
   state_ = state;
 }
 
-Error VerbsChannel::placed(Error error) const {
-  error.what = where() + ": " + error.what;
-  return error;
-}
-
-std::string VerbsChannel::undelivered() const {
-  uint32_t count = 0;
+uint64_t VerbsChannel::undelivered_works() const {
+  uint64_t count = 0;
   for (const Lane& lane : lanes_) count += lane.posted - lane.done;
-  if (count == 0) return "";
-  return ", with " + std::to_string(count) + (count == 1 ? " work" : " works") + " not delivered";
+  return count;
 }
 
 Error VerbsChannel::completion_error(const ibv_wc& completion) const {
   return make_error(status_of(completion.status, WorkId::unpack(completion.wr_id).kind),
                     completion.status, "%s (status %d, vendor 0x%x)%s; %s",
                     rail_.nic().verbs().wc_status_str(completion.status), completion.status,
-                    completion.vendor_err, undelivered().c_str(), advice(completion.status));
+                    completion.vendor_err, undelivered(undelivered_works()).c_str(),
+                    advice(completion.status));
 }
 
 Error VerbsChannel::work_error(const Work& work) const {

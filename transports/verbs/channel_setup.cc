@@ -1,12 +1,12 @@
 // Set-up and end of a verbs channel.
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "base/random.h"
+#include "transports/channel_common.h"
 #include "transports/verbs/channel.h"
 #include "transports/verbs/rail.h"
 
@@ -19,17 +19,14 @@ Result<std::unique_ptr<Channel>> VerbsChannel::open(VerbsRail& rail,
   auto nonce = random_nonce();
   if (!nonce) return fail(std::move(nonce.error()));
   channel->own_.nonce = *nonce;
-  auto hellos = HelloBuffer::create(rail.nic());
+  auto hellos = Registered<Hellos>::create(rail.nic());
   Result<void> made = channel->create_queues();
   if (made && !hellos) made = fail(std::move(hellos.error()));
   if (made) channel->hellos_ = std::move(*hellos);
   for (Lane& lane : channel->lanes_) {
     if (made) made = channel->prepare(lane);
   }
-  if (!made) {
-    made.error().what = "rail " + rail.caps().name + ": " + made.error().what;
-    return fail(std::move(made.error()));
-  }
+  if (!made) return fail(prefixed(rail.caps(), std::move(made.error())));
   return channel;
 }
 
@@ -81,7 +78,7 @@ Result<void> VerbsChannel::prepare(Lane& lane) {
 }
 
 Status VerbsChannel::give_up(Error error) {
-  fail_with(placed(std::move(error)), State::kFailed);
+  fail_with(prefixed(where(), std::move(error)), State::kFailed);
   return failure_.status;
 }
 
@@ -130,13 +127,13 @@ Result<void> VerbsChannel::begin(const ChannelAddress& peer) {
   return options_.first ? Result<void>() : greet();
 }
 
-// On the first lane only: the other end has made all lanes ready to receive before it speaks.
+// On the first lane only: the other end has made all lanes ready to receive before it sends.
 Result<void> VerbsChannel::greet() {
   for (Lane& lane : lanes_) {
     if (auto ready = lane.pair.send_to(path_, lane.first_psn); !ready) return ready;
   }
-  hellos_->out() = Hello{.from = own_.nonce, .to = peer_.nonce};
-  ibv_sge piece = hellos_->out_piece();
+  hellos_->value.out = Hello{.from = own_.nonce, .to = peer_.nonce};
+  ibv_sge piece = hellos_->piece(hellos_->value.out);
   ibv_send_wr request = {};
   request.wr_id = WorkId{WorkId::Kind::kHello, 0, 0, 0}.pack();
   request.sg_list = &piece;
@@ -158,15 +155,15 @@ Result<void> VerbsChannel::take_setup_completion(const ibv_wc& completion) {
   // The peer has our hello and uses all lanes, or has closed already: this lane was faster than the
   // first with its hello.
   if (completion.wc_flags & IBV_WC_WITH_IMM) {
-    keep_arrival(completion);
+    kept_.push_back(take_arrival(completion));
   } else {
-    lane.said_farewell = true;
+    lane.has_closed = true;
   }
   return {};
 }
 
 Result<void> VerbsChannel::take_hello(const ibv_wc& completion) {
-  const Hello hello = hellos_->in();
+  const Hello hello = hellos_->value.in;
   if (completion.byte_len != sizeof hello) {
     return fail(make_error(Status::kRemote, 0,
                            "the first message has %u bytes, and a hello %zu: it is no peer of ours",
@@ -218,7 +215,7 @@ bool post_close(const QueuePair& pair) {
 
 }  // namespace
 
-ClosingPairs::ClosingPairs(CompletionQueue completions, std::unique_ptr<HelloBuffer> hellos,
+ClosingPairs::ClosingPairs(CompletionQueue completions, std::unique_ptr<Registered<Hellos>> hellos,
                            std::vector<QueuePair> pairs)
     : completions_(std::move(completions)), hellos_(std::move(hellos)), pairs_(std::move(pairs)) {
   left_ = static_cast<size_t>(std::ranges::count_if(pairs_, post_close));
@@ -226,14 +223,9 @@ ClosingPairs::ClosingPairs(CompletionQueue completions, std::unique_ptr<HelloBuf
 
 // What the peer has sent meanwhile is reported to nobody.
 bool ClosingPairs::is_done() {
-  std::array<ibv_wc, 32> completions;
-  int polled = 0;
-  do {
-    polled = ibv_poll_cq(completions_.get(), completions.size(), completions.data());
-    for (int i = 0; i < polled; ++i) {
-      left_ -= completions[static_cast<size_t>(i)].wr_id == kCloseId;
-    }
-  } while (polled == static_cast<int>(completions.size()));
+  const int polled = take_all(completions_.get(), [this](const ibv_wc& completion) {
+    left_ -= completion.wr_id == kCloseId;
+  });
   return left_ == 0 || polled < 0;
 }
 

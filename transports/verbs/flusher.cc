@@ -16,7 +16,8 @@ constexpr uint64_t kWatchPauseNs = 50'000'000;  // also between two queue pairs
 
 }  // namespace
 
-VerbsFlusher::VerbsFlusher(VerbsRail& rail) : rail_(rail), reads_(rail.regions()) {}
+VerbsFlusher::VerbsFlusher(VerbsRail& rail)
+    : ReadFlusher(rail.caps(), rail.regions()), rail_(rail) {}
 
 Result<std::unique_ptr<Flusher>> VerbsFlusher::open(VerbsRail& rail) {
   std::unique_ptr<VerbsFlusher> flusher(new VerbsFlusher(rail));
@@ -24,28 +25,29 @@ Result<std::unique_ptr<Flusher>> VerbsFlusher::open(VerbsRail& rail) {
   if (opened) opened = flusher->create_queue();
   if (opened) opened = flusher->connect(rail.last_port());  // also while it is down
   if (opened) return flusher;
-  return fail(flush_error(rail.caps(), std::move(opened.error())));
+  return fail(flusher->prefixed(std::move(opened.error())));
 }
 
 Result<void> VerbsFlusher::create_queue() {
   const Nic& nic = rail_.nic();
   const int most = std::min(nic.attributes().max_qp_rd_atom, nic.attributes().max_qp_init_rd_atom);
-  room_ = std::min(static_cast<uint32_t>(std::max(most, 1)), uint32_t{FlushReads::kMost});
-  completions_ = nic.create_completion_queue(room_);
+  const auto room = std::min(static_cast<uint32_t>(std::max(most, 1)), uint32_t{FlushReads::kMost});
+  room_ = room;
+  completions_ = nic.create_completion_queue(room);
   if (completions_ == nullptr) {
-    return fail(system_error(errno, "ibv_create_cq for %u completions failed", room_));
+    return fail(system_error(errno, "ibv_create_cq for %u completions failed", room));
   }
-  landing_ = std::make_unique<Landing>();
-  landing_memory_ = nic.register_local(landing_.get(), sizeof *landing_);
-  if (landing_memory_ != nullptr) return {};
-  return fail(system_error(errno, "ibv_reg_mr of 8 bytes failed; see %s", limit_behind(errno)));
+  auto target = Registered<uint64_t>::create(nic);
+  if (!target) return fail(std::move(target.error()));
+  target_ = std::move(*target);
+  return {};
 }
 
 // Makes a queue pair that is connected to itself. The one before it ends with what is posted on it.
 Result<void> VerbsFlusher::connect(std::shared_ptr<const Port> port) {
   auto first_psn = random_psn();
   if (!first_psn) return fail(std::move(first_psn.error()));
-  auto pair = QueuePair::create(port, completions_.get(), {room_, 1, 0});
+  auto pair = QueuePair::create(port, completions_.get(), {static_cast<uint32_t>(room_), 1, 0});
   if (!pair) return fail(std::move(pair.error()));
   Path path = Path::from(*port, rail_.settings(), kNoTrafficClass);
   path.gid = port->gid.gid;
@@ -62,17 +64,10 @@ Result<void> VerbsFlusher::connect(std::shared_ptr<const Port> port) {
   return {};
 }
 
-Status VerbsFlusher::begin(const std::byte* address, uint64_t offset, const MemoryKeys& keys) {
-  if (state_ == State::kFailed) return failure_.status;
-  if (reads_.open() == room_) return Status::kAgain;
-  // A queue pair that a read of memory without a registration has broken is replaced at once.
-  if (reads_.open() == 0)
-    watch_due_ns_ = steady_now_ns() + (state_ == State::kReady ? kWatchPauseNs : 0);
-  if (auto begun = reads_.begin(address, offset, keys); !begun) {
-    return fail_with(flush_error(rail_.caps(), std::move(begun.error())));
-  }
+// A queue pair that a read of memory without a registration has broken is replaced at once.
+void VerbsFlusher::begun(bool first) {
+  if (first) watch_due_ns_ = steady_now_ns() + (state_ == State::kReady ? kWatchPauseNs : 0);
   if (state_ == State::kReady) post_waiting();
-  return state_ == State::kFailed ? failure_.status : Status::kOk;
 }
 
 void VerbsFlusher::post_waiting() {
@@ -81,32 +76,29 @@ void VerbsFlusher::post_waiting() {
 }
 
 bool VerbsFlusher::post(uint64_t number, const FlushReads::Read& read) {
-  ibv_sge landing = {reinterpret_cast<uint64_t>(landing_.get()), 1, landing_memory_->lkey};
+  ibv_sge target = target_->piece(target_->value);
+  target.length = 1;
   ibv_send_wr request = {};
   request.wr_id = number;
   request.opcode = IBV_WR_RDMA_READ;
-  request.sg_list = &landing;
+  request.sg_list = &target;
   request.num_sge = 1;
   request.send_flags = IBV_SEND_SIGNALED;
   request.wr.rdma.remote_addr = reinterpret_cast<uint64_t>(read.address);
   request.wr.rdma.rkey = static_cast<uint32_t>(read.keys.remote);
   const int code = pair_.post(&request);
   if (code == 0) return true;
-  (void)fail_with(flush_error(rail_.caps(), system_error(code, "ibv_post_send of a read failed")));
+  fail_with(prefixed(system_error(code, "ibv_post_send of a read failed")));
   return false;
 }
 
-Status VerbsFlusher::poll(uint64_t* completed) {
+void VerbsFlusher::progress() {
   if (state_ == State::kReady) take_completions();
-  if (state_ != State::kFailed && reads_.open() > 0) {
-    const uint64_t now_ns = steady_now_ns();
-    if (now_ns >= watch_due_ns_) {
-      watch_due_ns_ = now_ns + kWatchPauseNs;
-      watch();
-    }
-  }
-  *completed = reads_.completed();
-  return state_ == State::kFailed ? failure_.status : Status::kOk;
+  if (failed() || reads_.open() == 0) return;
+  const uint64_t now_ns = steady_now_ns();
+  if (now_ns < watch_due_ns_) return;
+  watch_due_ns_ = now_ns + kWatchPauseNs;
+  watch();
 }
 
 // In the order of the reads. What follows a failure was flushed, and is read again.
@@ -114,7 +106,7 @@ void VerbsFlusher::take_completions() {
   std::array<ibv_wc, FlushReads::kMost> done;
   const int count = ibv_poll_cq(completions_.get(), FlushReads::kMost, done.data());
   if (count < 0) {
-    (void)fail_with(flush_error(rail_.caps(), system_error(errno, "ibv_poll_cq failed")));
+    fail_with(prefixed(system_error(errno, "ibv_poll_cq failed")));
     return;
   }
   for (const ibv_wc& completion : std::span(done).first(static_cast<size_t>(count))) {
@@ -124,15 +116,14 @@ void VerbsFlusher::take_completions() {
     }
     reads_.complete(completion.wr_id);
     tried_changes_.reset();
-    told_ = false;
+    warned_ = false;
   }
 }
 
 void VerbsFlusher::take_failure(const ibv_wc& completion) {
   state_ = State::kBroken;
   if (!reads_.wait_again(completion.wr_id)) return;
-  trouble_ = flush_error(
-      rail_.caps(),
+  trouble_ = prefixed(
       make_error(Status::kSystem, completion.status,
                  "a read of the rail's own memory failed: %s (status %d, vendor 0x%x); see `rdma "
                  "link`, and dmesg for errors of this NIC or of the GPU",
@@ -144,7 +135,7 @@ void VerbsFlusher::take_failure(const ibv_wc& completion) {
 // for as long as it tries again.
 void VerbsFlusher::watch() {
   if (auto healthy = rail_.nic().check_health(); !healthy) {
-    (void)fail_with(flush_error(rail_.caps(), std::move(healthy.error())));
+    fail_with(prefixed(std::move(healthy.error())));
     return;
   }
   if (state_ == State::kReady) {
@@ -166,38 +157,26 @@ void VerbsFlusher::repair() {
   std::optional<Error> trouble = std::exchange(trouble_, std::nullopt);
   if (trouble && port && tried_changes_ == changes) {
     trouble->what += "; another queue pair did not help";
-    (void)fail_with(std::move(*trouble));
+    fail_with(std::move(*trouble));
     return;
   }
   if (trouble) {
     SLIME_INFO("%s; another queue pair is tried", trouble->what.c_str());
     tried_changes_ = changes;
   }
-  if (!port && !std::exchange(told_, true)) {
+  if (!port && !std::exchange(warned_, true)) {
     SLIME_WARN("rail %s: iflush waits for its port, up to NCCL_SLIME_PEER_TIMEOUT: %s",
                rail_.caps().name.c_str(), port.error().what.c_str());
   }
   auto connected = connect(port ? *port : rail_.last_port());
   if (!connected) {
-    trouble_ = flush_error(rail_.caps(), std::move(connected.error()));
+    trouble_ = prefixed(std::move(connected.error()));
     return;
   }
-  discard_completions();
+  (void)take_all(completions_.get(), [](const ibv_wc&) {});  // of the queue pair before
   state_ = State::kReady;
   reads_.all_wait_again();
   post_waiting();
-}
-
-// Of the queue pair before, whose reads are posted again.
-void VerbsFlusher::discard_completions() {
-  ibv_wc completion;
-  while (ibv_poll_cq(completions_.get(), 1, &completion) > 0) continue;
-}
-
-Status VerbsFlusher::fail_with(Error error) {
-  state_ = State::kFailed;
-  failure_ = std::move(error);
-  return failure_.status;
 }
 
 }  // namespace slime::verbs

@@ -5,9 +5,9 @@
 //   kReady    reads are posted as they begin
 //   kBroken   a read has failed, or the port has lost the address that the queue pair uses: reads
 //             wait until poll() has connected another queue pair, and posted them again on it
-//   kFailed   for good: the device has failed, or another queue pair has not helped
+// It fails for good (ReadFlusher) when the device has failed, or another queue pair has not helped.
 //
-// Each flusher has a queue pair, a completion queue, and eight bytes that its reads land in.
+// Each flusher has a queue pair, a completion queue, and eight bytes that its reads write to.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,16 @@ namespace slime::verbs {
 
 class VerbsRail;
 
-class VerbsFlusher final : public Flusher {
+class VerbsFlusher final : public ReadFlusher {
  public:
   static Result<std::unique_ptr<Flusher>> open(VerbsRail& rail);
 
-  Status begin(const std::byte* address, uint64_t offset, const MemoryKeys& keys) override;
-  Status poll(uint64_t* completed) override;
-  const Error& failure() const override { return failure_; }
-
  private:
-  enum class State : uint8_t { kReady, kBroken, kFailed };
+  enum class State : uint8_t { kReady, kBroken };
 
   explicit VerbsFlusher(VerbsRail& rail);
+  void begun(bool first) override;
+  void progress() override;
   Result<void> create_queue();
   Result<void> connect(std::shared_ptr<const Port> port);
 
@@ -43,31 +41,21 @@ class VerbsFlusher final : public Flusher {
   void take_failure(const ibv_wc& completion);
   void watch();
   void repair();
-  void discard_completions();
-  Status fail_with(Error error);
 
   VerbsRail& rail_;
-  uint32_t room_ = 0;            // reads that may be under way
-  CompletionQueue completions_;  // outlives pair_
-  struct alignas(kPage) Landing {
-    uint64_t bytes = 0;
-  };
-  std::unique_ptr<Landing> landing_;
-  MemoryRegion landing_memory_;
+  CompletionQueue completions_;                   // outlives pair_
+  std::unique_ptr<Registered<uint64_t>> target_;  // of the reads
 
   State state_ = State::kReady;
   QueuePair pair_;
   std::shared_ptr<const Port> port_;  // as it was when pair_ was connected
   uint32_t changes_ = 0;              // of it that watch() has looked at
-  FlushReads reads_;
   uint64_t watch_due_ns_ = 0;
 
   // Since a read has completed last:
   std::optional<Error> trouble_;           // why reads do not
   std::optional<uint32_t> tried_changes_;  // Port::changes of a port that is up, and did not help
-  bool told_ = false;                      // the log knows that a port is waited for
-
-  Error failure_;
+  bool warned_ = false;                    // that a port is waited for
 };
 
 }  // namespace slime::verbs

@@ -88,4 +88,35 @@ class Nic {
   std::mutex mutex_;  // of the descriptor of events
 };
 
+// A T that queue pairs use, registered with its NIC, on pages of its own: see kPage.
+template <typename T>
+struct alignas(kPage) Registered {
+  static Result<std::unique_ptr<Registered>> create(const Nic& nic) {
+    auto made = std::make_unique<Registered>();
+    made->region = nic.register_local(&made->value, sizeof made->value);
+    if (made->region != nullptr) return made;
+    return fail(system_error(errno, "ibv_reg_mr of %zu bytes failed; see %s", sizeof made->value,
+                             limit_behind(errno)));
+  }
+  template <typename Part>
+  ibv_sge piece(const Part& part) const {
+    return {reinterpret_cast<uint64_t>(&part), sizeof part, region->lkey};
+  }
+
+  T value = {};
+  MemoryRegion region;
+};
+
+// Calls take(completion) for all that are in the queue. Negative: ibv_poll_cq() has failed.
+template <typename Take>
+int take_all(ibv_cq* queue, Take take) {
+  std::array<ibv_wc, 64> completions;
+  int count = 0;
+  do {
+    count = ibv_poll_cq(queue, completions.size(), completions.data());
+    for (int i = 0; i < count; ++i) take(completions[static_cast<size_t>(i)]);
+  } while (count == static_cast<int>(completions.size()));
+  return count;
+}
+
 }  // namespace slime::verbs

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/net/interfaces.h"
+#include "transports/channel_common.h"
 #include "transports/hca_filter.h"
 #include "transports/verbs/channel.h"
 #include "transports/verbs/flusher.h"
@@ -101,8 +102,7 @@ Result<MemoryKeys> VerbsRail::register_memory(const MemoryRange& range) {
   auto key = regions_.add(range, region->lkey);
   if (!key) {
     (void)nic().verbs().dereg_mr(region);
-    key.error().what = "rail " + caps_.name + ": " + key.error().what;
-    return fail(std::move(key.error()));
+    return fail(prefixed(caps_, std::move(key.error())));
   }
   const std::lock_guard lock(mutex_);
   memory_[*key] = region;

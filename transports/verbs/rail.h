@@ -14,7 +14,6 @@
 #include "transports/closing_queue.h"
 #include "transports/rail.h"
 #include "transports/region_table.h"
-#include "transports/verbs/hello_buffer.h"
 #include "transports/verbs/port.h"
 #include "transports/verbs/queue_pair.h"
 
@@ -25,13 +24,13 @@ namespace slime::verbs {
 // too.
 class ClosingPairs {
  public:
-  ClosingPairs(CompletionQueue completions, std::unique_ptr<HelloBuffer> hellos,
+  ClosingPairs(CompletionQueue completions, std::unique_ptr<Registered<Hellos>> hellos,
                std::vector<QueuePair> pairs);
   bool is_done();
 
  private:
   CompletionQueue completions_;  // outlives the queue pairs
-  std::unique_ptr<HelloBuffer> hellos_;
+  std::unique_ptr<Registered<Hellos>> hellos_;
   std::vector<QueuePair> pairs_;
   size_t left_ = 0;  // messages that have not arrived
 };

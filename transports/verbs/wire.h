@@ -52,6 +52,9 @@ struct Hello {
   Nonce from{}, to{};  // of the channels
 };
 static_assert(sizeof(Hello) == 40);
+struct Hellos {
+  alignas(64) Hello in, out;
+};
 
 inline ChannelAddress pack_endpoint(const Endpoint& endpoint) {
   ChannelAddress packed{};

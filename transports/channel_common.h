@@ -1,0 +1,48 @@
+// What the channels of all backends have in common: how a Done is filled in, where an error begins,
+// and the sentences that do not depend on the backend.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "transports/rail.h"
+
+namespace slime {
+
+inline Done sent(uint64_t cookie) { return {Done::Kind::kSent, 0, 0, cookie}; }
+inline Done arrived(uint32_t immediate, uint64_t bytes) {
+  return {Done::Kind::kArrived, immediate, bytes, 0};
+}
+
+// `where` is a rail ("rail eth0"), or a channel ("rail eth0 to 10.0.0.2:4711").
+inline Error prefixed(const std::string& where, Error error) {
+  error.what = where + ": " + error.what;
+  return error;
+}
+inline Error prefixed(const RailCaps& rail, Error error) {
+  return prefixed("rail " + rail.name, std::move(error));
+}
+
+inline Error posted_early(const RailCaps& rail) {
+  return prefixed(rail, make_error(Status::kInvalid, 0,
+                                   "a work was posted before the channel was connected; call "
+                                   "connect until it returns ok"));
+}
+inline Error fenced_off(const std::string& where) {
+  return make_error(Status::kRemote, 0, "%s: the channel was fenced off at this end",
+                    where.c_str());
+}
+
+// ", with 3 works not delivered", or nothing.
+inline std::string undelivered(uint64_t works) {
+  if (works == 0) return "";
+  return ", with " + std::to_string(works) + (works == 1 ? " work" : " works") + " not delivered";
+}
+inline Error closed_by_peer(uint64_t undelivered_works) {
+  return make_error(Status::kRemote, 0,
+                    "the peer closed the channel%s; its process ended or closed: look at its log "
+                    "first",
+                    undelivered(undelivered_works).c_str());
+}
+
+}  // namespace slime
