@@ -20,16 +20,16 @@ using Rails = std::vector<std::unique_ptr<Rail>>;
 
 // The connections beside the fabric go over the first interface that tcp would take.
 Result<Rails> open_fabric_rails(const Settings& settings, std::vector<std::string>* notes) {
-  auto lifelines = tcp::open_tcp_rails(settings, nullptr);
-  if (!lifelines) return fail(std::move(lifelines.error()));
+  auto side_rail = tcp::open_tcp_rails(settings, nullptr);
+  if (!side_rail) return fail(std::move(side_rail.error()));
   std::vector<std::string> unread;
   std::vector<std::string>& all_notes = notes == nullptr ? unread : *notes;
-  if (lifelines->empty()) {
+  if (side_rail->empty()) {
     all_notes.emplace_back(
         "libfabric: no interface of this host has an address for the connections beside the NICs");
     return Rails();
   }
-  return fabric::open_fabric_rails(std::move(lifelines->front()), settings, &all_notes);
+  return fabric::open_fabric_rails(std::move(side_rail->front()), settings, &all_notes);
 }
 
 struct Backend {

@@ -97,9 +97,9 @@ std::vector<fabric::Nic> find_nics(const Settings& settings, std::vector<std::st
     notes->push_back(symbols.error().what);
     return {};
   }
-  auto lifelines = test::value_of(tcp::open_tcp_rails(settings, nullptr));
+  auto side_rail = test::value_of(tcp::open_tcp_rails(settings, nullptr));
   *opening = std::make_unique<fabric::Opening>(
-      test::value_of(fabric::Opening::prepare(**symbols, std::move(lifelines.front()), settings)));
+      test::value_of(fabric::Opening::prepare(**symbols, std::move(side_rail.front()), settings)));
   return fabric::find_nics(**opening, notes);
 }
 

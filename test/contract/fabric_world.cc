@@ -26,7 +26,7 @@ Settings settings_of_rails(const std::string& provider) {
 
 using Rails = std::vector<std::unique_ptr<Rail>>;
 
-std::shared_ptr<Rail> open_lifelines(const Settings& settings) {
+std::shared_ptr<Rail> open_side_rail(const Settings& settings) {
   auto rails = tcp::open_tcp_rails(settings, nullptr);
   EXPECT_TRUE(rails && !rails->empty());
   return rails && !rails->empty() ? std::move(rails->front()) : nullptr;
@@ -93,7 +93,7 @@ class FabricWorld final : public World {
   std::vector<ChannelAddress> alien_addresses(const ChannelAddress& real) override {
     std::vector<ChannelAddress> aliens(1);
     aliens.push_back(real);
-    aliens.back()[SocketAddress::kWireBytes] ^= std::byte{0x10};  // of the lifeline's nonce
+    aliens.back()[SocketAddress::kWireBytes] ^= std::byte{0x10};  // of the side connection's nonce
     return aliens;
   }
 
@@ -102,7 +102,7 @@ class FabricWorld final : public World {
     std::vector<std::string> notes;
     for (const char* const end : {"left", "right"}) {
       const auto with =
-          fabric::Opening::prepare(symbols, open_lifelines(settings_), settings_, sysfs_root);
+          fabric::Opening::prepare(symbols, open_side_rail(settings_), settings_, sysfs_root);
       EXPECT_TRUE(with) << with.error().what;
       if (!with) return;
       std::vector<fabric::Nic> nics = fabric::find_nics(*with, &notes);

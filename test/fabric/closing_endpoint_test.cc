@@ -16,13 +16,13 @@ struct Closing {
 
   void add() {
     auto endpoint = Endpoint::open(static_cast<FabricRail&>(*host.left).domain(),
-                                   {.completions = Lifeline::kMaxWords});
+                                   {.completions = SideConnection::kMaxWords});
     ASSERT_TRUE(endpoint) << endpoint.error().what;
     peers.emplace_back();
-    closing.add({std::move(*endpoint),
-                 std::make_unique<Lifeline>(std::make_unique<fuzz::FuzzChannel>(peers.back()))});
+    closing.add({std::move(*endpoint), std::make_unique<SideConnection>(
+                                           std::make_unique<fuzz::FuzzChannel>(peers.back()))});
   }
-  void say(size_t peer, LifelineMessage message) {
+  void say(size_t peer, SideMessage message) {
     const uint32_t head = 0x6c00'0000 | static_cast<uint32_t>(message) << 16;
     peers[peer].arrivals.push_back({.kind = Done::Kind::kArrived, .immediate = head});
   }
@@ -33,10 +33,10 @@ TEST(FabricClosing, AnEndpointStaysUntilThePeerHasSaidThatItIsDone) {
   world.add();
   world.add();
   const size_t objects = world.host.nics.objects();
-  world.say(0, LifelineMessage::kReady);
+  world.say(0, SideMessage::kReady);
   world.closing.poll();
   EXPECT_EQ(world.closing.size(), 2u);
-  world.say(0, LifelineMessage::kEnd);
+  world.say(0, SideMessage::kEnd);
   world.closing.poll();
   EXPECT_EQ(world.closing.size(), 1u);
   EXPECT_EQ(world.host.nics.objects(), objects - 3) << "with its queue and address vector";
@@ -50,12 +50,12 @@ TEST(FabricClosing, AnEndpointStaysUntilThePeerHasEnded) {
   EXPECT_EQ(world.closing.size(), 0u);
 }
 
-TEST(FabricClosing, ALifelineAloneStaysUntilAllIsSent) {
+TEST(FabricClosing, ASideConnectionAloneStaysUntilAllIsSent) {
   Closing world;
   world.peers.emplace_back();
-  auto lifeline =
-      std::make_unique<Lifeline>(std::make_unique<fuzz::FuzzChannel>(world.peers.back()));
-  world.closing.add({{}, std::move(lifeline)});
+  auto side_connection =
+      std::make_unique<SideConnection>(std::make_unique<fuzz::FuzzChannel>(world.peers.back()));
+  world.closing.add({{}, std::move(side_connection)});
   world.closing.poll();
   EXPECT_EQ(world.closing.size(), 0u);
 }
@@ -76,7 +76,7 @@ TEST(FabricClosing, WhenItIsFullTheOldestEnds) {
   world.add();
   EXPECT_EQ(world.closing.size(), ClosingEndpoints::kCapacity);
   EXPECT_EQ(world.host.nics.objects(), objects);
-  world.say(0, LifelineMessage::kEnd);
+  world.say(0, SideMessage::kEnd);
   world.closing.poll();
   EXPECT_EQ(world.closing.size(), ClosingEndpoints::kCapacity) << "it was the first that ended";
 }

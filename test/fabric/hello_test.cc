@@ -1,5 +1,5 @@
 // What the ends of a channel tell each other of their endpoints.
-#include "transports/fabric/hello.h"
+#include "transports/fabric/side_connection.h"
 
 #include "test/fabric/support.h"
 
@@ -10,8 +10,8 @@ Hello sound_hello(uint32_t name_bytes = 32) {
   Hello hello;
   hello.flags = kWantsConfirmations;
   hello.name_bytes = name_bytes;
-  hello.landing_address = 0x7f00'0000'1000;
-  hello.landing_key = 0x1100;
+  hello.scratch_address = 0x7f00'0000'1000;
+  hello.scratch_key = 0x1100;
   hello.name.fill(std::byte{0x61});
   return hello;
 }
@@ -25,8 +25,8 @@ TEST(FabricHello, ComesAsItWasSent) {
   const auto hello = unpack(pack(sound_hello()));
   ASSERT_TRUE(hello);
   EXPECT_EQ(hello->flags, kWantsConfirmations);
-  EXPECT_EQ(hello->landing_address, 0x7f00'0000'1000u);
-  EXPECT_EQ(hello->landing_key, 0x1100u);
+  EXPECT_EQ(hello->scratch_address, 0x7f00'0000'1000u);
+  EXPECT_EQ(hello->scratch_key, 0x1100u);
   EXPECT_EQ(name_in(*hello).size(), 32u);
 }
 

@@ -38,7 +38,7 @@ inline Settings fabric_settings(const std::string& provider = "efa") {
   return settings;
 }
 
-inline std::shared_ptr<Rail> open_lifelines() {
+inline std::shared_ptr<Rail> open_side_rail() {
   auto rails = tcp::open_tcp_rails(fabric_settings(), nullptr);
   if (!rails || rails->empty()) std::abort();
   return std::move(rails->front());
@@ -51,7 +51,7 @@ struct Opened {
 
   explicit Opened(const FakeFabric& nics, const Settings& settings = fabric_settings()) {
     const auto with =
-        Opening::prepare(nics.symbols(), open_lifelines(), settings, nics.sysfs_root());
+        Opening::prepare(nics.symbols(), open_side_rail(), settings, nics.sysfs_root());
     EXPECT_TRUE(with) << with.error().what;
     if (with) rails = open_nics(*with, find_nics(*with, &notes), &notes);
   }

@@ -12,7 +12,7 @@
 namespace slime::fabric {
 namespace {
 
-constexpr uint64_t kListenPauseNs = 1'000'000;
+constexpr uint64_t kMessagesPauseNs = 1'000'000;
 
 }  // namespace
 
@@ -88,10 +88,10 @@ void FabricChannel::hand_over_waiting() {
 
 // Works without bytes name a place all the same: some providers follow it (fi_rma(3)).
 long FabricChannel::write(const Work& work, bool more) {
-  const FabricRail::Landing& landing = rail_.landing();
-  iovec piece = {landing.memory, 0};
-  fi_rma_iov target = {peer_.landing_address, 0, peer_.landing_key};
-  void* description = landing.description;
+  const FabricRail::Scratch& scratch = rail_.scratch();
+  iovec piece = {scratch.memory, 0};
+  fi_rma_iov target = {peer_.scratch_address, 0, peer_.scratch_key};
+  void* description = scratch.description;
   if (work.length > 0) {
     const RegionTable::Pin pin(rail_.regions(), work.local_key,
                                reinterpret_cast<uint64_t>(work.local), work.length);
@@ -150,7 +150,7 @@ size_t FabricChannel::read(size_t room) {
   }
   if (count == -FI_EAGAIN) return 0;
   if (count < 0) return take_error(count);
-  heard_ns_ = steady_now_ns();
+  last_completed_ns_ = steady_now_ns();
   for (ssize_t i = 0; i < count; ++i) take(entries[static_cast<size_t>(i)]);
   return static_cast<size_t>(count);
 }
@@ -195,30 +195,30 @@ void FabricChannel::report_arrivals(std::span<Done> done, size_t* count) {
   }
   kept_.erase(kept_.begin(), kept_.begin() + static_cast<ptrdiff_t>(taken));
   if (reported_.empty()) return;
-  lifeline_->say(LifelineMessage::kReported, reported_);
+  side_connection_->send(SideMessage::kReported, reported_);
   reported_.clear();
 }
 
-// The lifeline is asked when it may have a confirmation that is waited for, and otherwise a
+// The side connection is asked when it may have a confirmation that is waited for, and otherwise a
 // thousand times a second. Where the peer's memory is read, it is asked before an arrival is
 // reported: see Traits::reads_peer_memory.
 void FabricChannel::watch(bool found) {
   const uint64_t now_ns = steady_now_ns();
   const bool waits = !found && options_.confirm_delivery && window_.under_way() > 0;
   const bool checks = rail_.domain().traits().reads_peer_memory && !kept_.empty();
-  if (!waits && !checks && now_ns < listen_due_ns_) return;
-  listen_due_ns_ = now_ns + kListenPauseNs;
-  listen();
+  if (!waits && !checks && now_ns < messages_due_ns_) return;
+  messages_due_ns_ = now_ns + kMessagesPauseNs;
+  read_messages();
   if (!rail_.domain().traits().refuses_silently || state_ != State::kReady) return;
-  tell_what_is_complete(now_ns);
+  report_completed(now_ns);
   look_for_refused_works();
 }
 
 bool FabricChannel::silent_for(uint64_t ns) {
   if (rail_.domain().traits().in_hardware) {
-    return window_.incomplete_count() > 0 && steady_now_ns() - heard_ns_ >= ns;
+    return window_.incomplete_count() > 0 && steady_now_ns() - last_completed_ns_ >= ns;
   }
-  return lifeline_ == nullptr || lifeline_->silent_for(ns);
+  return side_connection_ == nullptr || side_connection_->silent_for(ns);
 }
 
 void FabricChannel::fence() {

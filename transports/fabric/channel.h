@@ -1,6 +1,6 @@
-// One connection over a libfabric rail: an endpoint, and the lifeline beside it (lifeline.h).
-// Set-up and end are in channel_setup.cc, the data path in channel.cc, what the ends tell each
-// other in channel_messages.cc, sentences about failures in channel_errors.cc.
+// One connection over a libfabric rail: an endpoint, and the side connection beside it
+// (side_connection.h). Set-up and end are in channel_setup.cc, the data path in channel.cc, what
+// the ends tell each other in channel_messages.cc, sentences about failures in channel_errors.cc.
 //
 // Arrivals of the peer while this end is in kExpecting or kWarming wait in kept_.
 //
@@ -15,8 +15,7 @@
 #include <vector>
 
 #include "transports/fabric/endpoint.h"
-#include "transports/fabric/hello.h"
-#include "transports/fabric/lifeline.h"
+#include "transports/fabric/side_connection.h"
 #include "transports/fabric/window.h"
 #include "transports/rail.h"
 
@@ -50,7 +49,7 @@ class FabricChannel final : public Channel {
  private:
   enum class State : uint8_t {
     kNew,        // connect() has not been called
-    kDialing,    // the lifeline is being set up
+    kDialing,    // the side connection is being set up
     kGreeting,   // our hello was sent, the peer's is awaited
     kExpecting,  // the peer's endpoint is known; its kReady is awaited
     // The first writes of both ends are under way: providers open connections with them, and many
@@ -63,15 +62,15 @@ class FabricChannel final : public Channel {
   };
 
   FabricChannel(FabricRail& rail, const ChannelOptions& options, Endpoint endpoint,
-                std::unique_ptr<Lifeline> lifeline);
+                std::unique_ptr<SideConnection> side_connection);
 
   // channel_setup.cc
-  void greet();
+  void send_hello();
   Result<void> take_hello(std::span<const uint32_t> words);
   Result<void> warm_up();
   Status give_up(Error error);
-  void await_warmth();
-  void tell_failure();
+  void await_first_writes();
+  void announce_failure();
   void end();
 
   // channel.cc
@@ -88,10 +87,10 @@ class FabricChannel final : public Channel {
   void watch(bool found);
 
   // channel_messages.cc
-  void listen();
-  Result<void> take_message(LifelineMessage message, std::span<const uint32_t> words);
+  void read_messages();
+  Result<void> take_message(SideMessage message, std::span<const uint32_t> words);
   bool is_cancelled(uint32_t immediate);
-  void tell_what_is_complete(uint64_t now_ns);
+  void report_completed(uint64_t now_ns);
   void look_for_refused_works();
 
   // channel_errors.cc. fail_with() keeps the first one.
@@ -107,15 +106,15 @@ class FabricChannel final : public Channel {
   const ChannelOptions options_;
   State state_ = State::kNew;
   Endpoint endpoint_;
-  std::unique_ptr<Lifeline> lifeline_;
-  const ChannelAddress address_;  // of the lifeline
+  std::unique_ptr<SideConnection> side_connection_;
+  const ChannelAddress address_;  // of the side connection
   std::string peer_name_;
   Hello peer_;
   fi_addr_t peer_address_ = FI_ADDR_UNSPEC;
   bool peer_wants_confirmations_ = false;
-  bool greeted_ = false;       // kHello was said
-  bool told_failure_ = false;  // kFailed was said
-  bool peer_left_ = false;     // kEnd was heard
+  bool hello_sent_ = false;         // kHello was sent
+  bool failure_announced_ = false;  // kFailed was sent
+  bool peer_ended_ = false;         // kEnd has arrived
 
   Window window_;
   std::deque<Work> waiting_;  // taken by post(), and not yet by the provider
@@ -128,14 +127,14 @@ class FabricChannel final : public Channel {
   uint64_t arrivals_ = 0;
 
   uint64_t deadline_ns_ = 0;  // of connect()
-  uint64_t listen_due_ns_ = 0;
+  uint64_t messages_due_ns_ = 0;
   // The count of complete works: ours when the watch last looked and when it was told to the peer,
   // and the peer's as it told us.
-  uint64_t seen_complete_ = 0, told_complete_ = 0, peer_complete_ = 0;
-  uint64_t tell_due_ns_ = 0;
-  uint32_t empty_reads_ = 0;  // since peer_complete_ was told
-  uint64_t heard_ns_ = 0;     // when a completion was found last
-  uint64_t broken_ns_ = 0;    // until when arrivals may come in kBroken
+  uint64_t seen_complete_ = 0, reported_complete_ = 0, peer_complete_ = 0;
+  uint64_t report_due_ns_ = 0;
+  uint32_t empty_reads_ = 0;        // since peer_complete_ was told
+  uint64_t last_completed_ns_ = 0;  // when a completion was found last
+  uint64_t broken_ns_ = 0;          // until when arrivals may come in kBroken
   Error failure_;
 };
 

@@ -42,7 +42,7 @@ std::string FabricChannel::where() const {
 void FabricChannel::fail_with(Error error) {
   if (state_ >= State::kBroken) return;
   failure_ = std::move(error);
-  tell_failure();
+  announce_failure();
   state_ = State::kBroken;
   broken_ns_ = steady_now_ns() + (rail_.domain().traits().in_hardware ? times::kFenceDrain : 0);
 }

@@ -15,15 +15,16 @@ constexpr size_t kWarmUpBytes = 8;
 
 Result<std::unique_ptr<Channel>> FabricChannel::open(FabricRail& rail,
                                                      const ChannelOptions& options) {
-  ChannelOptions of_lifeline = options;
-  of_lifeline.confirm_delivery = false;
+  ChannelOptions of_side = options;
+  of_side.confirm_delivery = false;
   if (options.traffic_class != kNoTrafficClass) rail.warn_unmarked();
-  auto lifeline = rail.lifelines().open_channel(of_lifeline);
-  if (!lifeline) return fail(std::move(lifeline.error()));
+  auto side_connection = rail.side_rail().open_channel(of_side);
+  if (!side_connection) return fail(std::move(side_connection.error()));
   auto endpoint = Endpoint::open(rail.domain(), sizes_on(rail));
   if (!endpoint) return fail(prefixed(rail.caps(), std::move(endpoint.error())));
-  return std::unique_ptr<Channel>(new FabricChannel(
-      rail, options, std::move(*endpoint), std::make_unique<Lifeline>(std::move(*lifeline))));
+  return std::unique_ptr<Channel>(
+      new FabricChannel(rail, options, std::move(*endpoint),
+                        std::make_unique<SideConnection>(std::move(*side_connection))));
 }
 
 EndpointSizes FabricChannel::sizes_on(const FabricRail& rail) {
@@ -31,12 +32,12 @@ EndpointSizes FabricChannel::sizes_on(const FabricRail& rail) {
 }
 
 FabricChannel::FabricChannel(FabricRail& rail, const ChannelOptions& options, Endpoint endpoint,
-                             std::unique_ptr<Lifeline> lifeline)
+                             std::unique_ptr<SideConnection> side_connection)
     : rail_(rail),
       options_(options),
       endpoint_(std::move(endpoint)),
-      lifeline_(std::move(lifeline)),
-      address_(lifeline_->address()),
+      side_connection_(std::move(side_connection)),
+      address_(side_connection_->address()),
       window_(rail.caps().send_queue_depth, options.confirm_delivery) {}
 
 Status FabricChannel::give_up(Error error) {
@@ -53,17 +54,17 @@ Status FabricChannel::connect(const ChannelAddress& peer) {
     state_ = State::kDialing;
   }
   if (state_ == State::kDialing) {
-    const Status status = lifeline_->connect(peer);
+    const Status status = side_connection_->connect(peer);
     if (status == Status::kAgain) return status;
-    if (status != Status::kOk) return give_up(lifeline_->failure());
-    peer_name_ = lifeline_->peer_name();
-    greet();
+    if (status != Status::kOk) return give_up(side_connection_->failure());
+    peer_name_ = side_connection_->peer_name();
+    send_hello();
   }
   const bool late = steady_now_ns() >= deadline_ns_;
-  listen();
+  read_messages();
   if (state_ == State::kWarming) {
     if (auto warm = warm_up(); !warm) return give_up(std::move(warm.error()));
-    await_warmth();
+    await_first_writes();
   }
   if (state_ == State::kReady) return Status::kOk;
   if (state_ > State::kReady) {  // a message, or a completion, was wrong
@@ -79,16 +80,16 @@ Status FabricChannel::connect(const ChannelAddress& peer) {
                             rail_.domain().provider().c_str()));
 }
 
-void FabricChannel::greet() {
+void FabricChannel::send_hello() {
   Hello hello;
   const std::vector<std::byte>& name = endpoint_.name();
   hello.flags = options_.confirm_delivery ? kWantsConfirmations : 0;
   hello.name_bytes = static_cast<uint16_t>(name.size());
-  hello.landing_address = rail_.landing().address;
-  hello.landing_key = rail_.landing().key;
+  hello.scratch_address = rail_.scratch().address;
+  hello.scratch_key = rail_.scratch().key;
   std::ranges::copy(name, hello.name.begin());
-  lifeline_->say(LifelineMessage::kHello, pack(hello));
-  greeted_ = true;
+  side_connection_->send(SideMessage::kHello, pack(hello));
+  hello_sent_ = true;
   state_ = State::kGreeting;
 }
 
@@ -96,7 +97,7 @@ void FabricChannel::greet() {
 Result<void> FabricChannel::take_hello(std::span<const uint32_t> words) {
   auto hello = unpack(words);
   if (!hello) return fail(std::move(hello.error()));
-  if (!rail_.is_key(hello->landing_key)) {
+  if (!rail_.is_key(hello->scratch_key)) {
     return fail(make_error(Status::kRemote, 0, "the hello has a key of more than %zu bytes",
                            rail_.domain().info().domain_attr->mr_key_size));
   }
@@ -105,7 +106,7 @@ Result<void> FabricChannel::take_hello(std::span<const uint32_t> words) {
   peer_ = *hello;
   peer_address_ = *added;
   peer_wants_confirmations_ = (peer_.flags & kWantsConfirmations) != 0;
-  lifeline_->say(LifelineMessage::kReady);
+  side_connection_->send(SideMessage::kReady);
   state_ = State::kExpecting;
   return {};
 }
@@ -114,59 +115,60 @@ Result<void> FabricChannel::take_hello(std::span<const uint32_t> words) {
 // must not be one that the engine waits for.
 Result<void> FabricChannel::warm_up() {
   if (warm_up_posted_) return {};
-  const FabricRail::Landing& landing = rail_.landing();
-  const fi_rma_iov target = {peer_.landing_address + kWarmUpBytes, kWarmUpBytes, peer_.landing_key};
+  const FabricRail::Scratch& scratch = rail_.scratch();
+  const fi_rma_iov target = {peer_.scratch_address + kWarmUpBytes, kWarmUpBytes, peer_.scratch_key};
   const auto lock = rail_.while_copying();
   const long code =
-      write({landing.memory, kWarmUpBytes}, landing.description, target, &warm_up_, 0, 0);
+      write({scratch.memory, kWarmUpBytes}, scratch.description, target, &warm_up_, 0, 0);
   warm_up_posted_ = code == 0;
   if (code == 0 || code == -FI_EAGAIN) return {};
   return fail(fabric_error(rail_.domain().symbols(), code, "the first write failed"));
 }
 
-void FabricChannel::await_warmth() {
+void FabricChannel::await_first_writes() {
   const bool was_complete = warm_up_complete_;
   if (kept_.size() < kArrivals) (void)read(kReadAtOnce);
   if (state_ != State::kWarming) return;
-  if (warm_up_complete_ && !was_complete) lifeline_->say(LifelineMessage::kWarm);
+  if (warm_up_complete_ && !was_complete) side_connection_->send(SideMessage::kWarm);
   if (warm_up_complete_ && peer_is_warm_) state_ = State::kReady;
 }
 
 // The peer, if it reads our memory, hears which arrivals it must not report.
-void FabricChannel::tell_failure() {
-  if (told_failure_ || lifeline_ == nullptr || !greeted_) return;
-  told_failure_ = true;
+void FabricChannel::announce_failure() {
+  if (failure_announced_ || side_connection_ == nullptr || !hello_sent_) return;
+  failure_announced_ = true;
   const auto cancelled = window_.incomplete();
   if (rail_.domain().traits().reads_peer_memory && !cancelled.empty()) {
-    lifeline_->say(LifelineMessage::kCancelled, cancelled);
+    side_connection_->send(SideMessage::kCancelled, cancelled);
   }
-  lifeline_->say(LifelineMessage::kFailed);
+  side_connection_->send(SideMessage::kFailed);
 }
 
 // Nothing of the peer's arrives any more when this returns.
 void FabricChannel::end() {
-  if (lifeline_ == nullptr) return;
-  tell_failure();
-  const bool is_touched = rail_.domain().traits().reads_peer_memory && greeted_ && !peer_left_;
-  if (!is_touched) endpoint_ = Endpoint();
-  if (greeted_) lifeline_->say(LifelineMessage::kEnd);
-  if (is_touched || !lifeline_->all_sent()) {
-    rail_.closing().add({std::move(endpoint_), std::move(lifeline_)});
+  if (side_connection_ == nullptr) return;
+  announce_failure();
+  const bool peer_uses_it =
+      rail_.domain().traits().reads_peer_memory && hello_sent_ && !peer_ended_;
+  if (!peer_uses_it) endpoint_ = Endpoint();
+  if (hello_sent_) side_connection_->send(SideMessage::kEnd);
+  if (peer_uses_it || !side_connection_->all_sent()) {
+    rail_.closing().add({std::move(endpoint_), std::move(side_connection_)});
   }
   endpoint_ = Endpoint();
-  lifeline_ = nullptr;
+  side_connection_ = nullptr;
 }
 
 FabricChannel::~FabricChannel() { end(); }
 
 bool ClosingEndpoint::is_done() {
-  const Status status = lifeline->poll();
-  LifelineMessage message = LifelineMessage::kHello;
+  const Status status = side_connection->poll();
+  SideMessage message = SideMessage::kHello;
   std::span<const uint32_t> words;
-  while (lifeline->next(&message, &words)) {
-    if (message == LifelineMessage::kEnd) return true;
+  while (side_connection->next(&message, &words)) {
+    if (message == SideMessage::kEnd) return true;
   }
-  return status != Status::kOk || (endpoint.get() == nullptr && lifeline->all_sent());
+  return status != Status::kOk || (endpoint.get() == nullptr && side_connection->all_sent());
 }
 
 }  // namespace slime::fabric

@@ -70,7 +70,7 @@ RailCaps describe(const Opening& with, const fi_info& info, const Traits& traits
     caps.pci_path = find_pci_function(with.sysfs_root + "/bus/pci/devices/" + pci);
     caps.numa_node = read_numa_node(caps.pci_path);
   }
-  caps.oob_address = with.lifelines->caps().oob_address;
+  caps.oob_address = with.side_rail->caps().oob_address;
   caps.guid = std::hash<std::string>{}(pci.empty() ? caps.name : pci);
   caps.fabric = provider;  // the two ends need the same
   const fi_link_attr* const link = info.nic != nullptr ? info.nic->link_attr : nullptr;
@@ -154,7 +154,7 @@ Result<std::unique_ptr<FabricRail>> open_nic(const Opening& with, Nic nic) {
   }
   auto domain = Domain::open(*with.symbols, std::move(nic.info), nic.traits);
   if (!domain) return fail(std::move(domain.error()));
-  return FabricRail::open(std::move(*domain), with.lifelines, with.settings, std::move(nic.caps));
+  return FabricRail::open(std::move(*domain), with.side_rail, with.settings, std::move(nic.caps));
 }
 
 }  // namespace
@@ -194,7 +194,7 @@ bool is_wanted(const Settings& settings, const std::string& sysfs_root) {
   return false;
 }
 
-Result<Opening> Opening::prepare(const Symbols& symbols, std::shared_ptr<Rail> lifelines,
+Result<Opening> Opening::prepare(const Symbols& symbols, std::shared_ptr<Rail> side_rail,
                                  const Settings& settings, const std::string& sysfs_root) {
   auto hcas = parse_hca_filter(settings.hca);
   if (!hcas) return fail(std::move(hcas.error()));
@@ -202,7 +202,7 @@ Result<Opening> Opening::prepare(const Symbols& symbols, std::shared_ptr<Rail> l
   if (!chosen) return fail(std::move(chosen.error()));
   auto all = interface_records();
   if (!all) return fail(std::move(all.error()));
-  Opening opening{&symbols, std::move(lifelines), settings, sysfs_root, std::move(*hcas), {}};
+  Opening opening{&symbols, std::move(side_rail), settings, sysfs_root, std::move(*hcas), {}};
   for (const InterfaceRecord& record : *all) {
     if (std::ranges::find(chosen->interfaces, record.name, &Interface::name) ==
         chosen->interfaces.end()) {
@@ -212,7 +212,7 @@ Result<Opening> Opening::prepare(const Symbols& symbols, std::shared_ptr<Rail> l
   return opening;
 }
 
-Result<std::vector<std::unique_ptr<Rail>>> open_fabric_rails(std::shared_ptr<Rail> lifelines,
+Result<std::vector<std::unique_ptr<Rail>>> open_fabric_rails(std::shared_ptr<Rail> side_rail,
                                                              const Settings& settings,
                                                              std::vector<std::string>* notes) {
   const auto symbols = load_symbols();
@@ -220,7 +220,7 @@ Result<std::vector<std::unique_ptr<Rail>>> open_fabric_rails(std::shared_ptr<Rai
     notes->push_back(symbols.error().what);
     return std::vector<std::unique_ptr<Rail>>();
   }
-  const auto opening = Opening::prepare(**symbols, std::move(lifelines), settings);
+  const auto opening = Opening::prepare(**symbols, std::move(side_rail), settings);
   if (!opening) return fail(opening.error());
   return open_nics(*opening, find_nics(*opening, notes), notes);
 }

@@ -15,11 +15,11 @@ namespace slime::fabric {
 // What the search, and all rails, are given.
 struct Opening {
   // The error names a setting that cannot be used.
-  static Result<Opening> prepare(const Symbols& symbols, std::shared_ptr<Rail> lifelines,
+  static Result<Opening> prepare(const Symbols& symbols, std::shared_ptr<Rail> side_rail,
                                  const Settings& settings, const std::string& sysfs_root = "/sys");
 
   const Symbols* symbols = nullptr;
-  std::shared_ptr<Rail> lifelines;  // a rail over the kernel's TCP
+  std::shared_ptr<Rail> side_rail;  // a rail over the kernel's TCP
   Settings settings;
   std::string sysfs_root;
   HcaFilter hcas;
@@ -43,7 +43,7 @@ std::vector<std::unique_ptr<Rail>> open_nics(const Opening& with, std::vector<Ni
 bool is_wanted(const Settings& settings, const std::string& sysfs_root);
 
 // All libfabric rails of this host.
-Result<std::vector<std::unique_ptr<Rail>>> open_fabric_rails(std::shared_ptr<Rail> lifelines,
+Result<std::vector<std::unique_ptr<Rail>>> open_fabric_rails(std::shared_ptr<Rail> side_rail,
                                                              const Settings& settings,
                                                              std::vector<std::string>* notes);
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "transports/fabric/hello.h"
+#include "transports/fabric/side_connection.h"
 
 namespace slime::fabric {
 namespace {

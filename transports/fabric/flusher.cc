@@ -41,12 +41,12 @@ void FabricFlusher::post_waiting() {
 }
 
 long FabricFlusher::post(uint64_t number, const FlushReads::Read& read) {
-  const FabricRail::Landing& landing = rail_.landing();
-  const iovec piece = {landing.memory + FabricRail::kReadsLandAt, 1};
+  const FabricRail::Scratch& scratch = rail_.scratch();
+  const iovec piece = {scratch.memory + FabricRail::kReadTarget, 1};
   const uint64_t address =
       rail_.by_offset() ? read.offset : reinterpret_cast<uint64_t>(read.address);
   const fi_rma_iov source = {address, 1, read.keys.remote};
-  void* description = landing.description;
+  void* description = scratch.description;
   void* const context = &contexts_[number % contexts_.size()];
   const fi_msg_rma message = message_of(piece, &description, source, self_, context);
   return ::fi_readmsg(endpoint_.get(), &message, FI_COMPLETION);

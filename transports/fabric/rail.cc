@@ -12,22 +12,22 @@
 namespace slime::fabric {
 namespace {
 
-constexpr size_t kLandingBytes = 4096;  // a page: a forked child shares no other memory with it
+constexpr size_t kScratchBytes = 4096;  // a page: a forked child shares no other memory with it
 
 }  // namespace
 
-FabricRail::FabricRail(std::unique_ptr<Domain> domain, std::shared_ptr<Rail> lifelines,
+FabricRail::FabricRail(std::unique_ptr<Domain> domain, std::shared_ptr<Rail> side_rail,
                        const Settings& settings, RailCaps caps)
     : settings_(settings),
-      lifelines_(std::move(lifelines)),
+      side_rail_(std::move(side_rail)),
       domain_(std::move(domain)),
       caps_(std::move(caps)) {}
 
 Result<std::unique_ptr<FabricRail>> FabricRail::open(std::unique_ptr<Domain> domain,
-                                                     std::shared_ptr<Rail> lifelines,
+                                                     std::shared_ptr<Rail> side_rail,
                                                      const Settings& settings, RailCaps caps) {
   std::unique_ptr<FabricRail> rail(
-      new FabricRail(std::move(domain), std::move(lifelines), settings, std::move(caps)));
+      new FabricRail(std::move(domain), std::move(side_rail), settings, std::move(caps)));
   auto prepared = rail->prepare();
   if (prepared) return rail;
   return fail(prefixed(rail->caps_, std::move(prepared.error())));
@@ -43,17 +43,17 @@ Result<void> FabricRail::prepare() {
   } else if (domain_->has_device_memory()) {
     caps_.reason += "; no GPU memory: the provider would copy it by calls of CUDA";
   }
-  landing_memory_.reset(new (std::align_val_t{kLandingBytes}) std::byte[kLandingBytes]());
-  auto key = regions_.add({landing_memory_.get(), kLandingBytes});
+  scratch_memory_.reset(new (std::align_val_t{kScratchBytes}) std::byte[kScratchBytes]());
+  auto key = regions_.add({scratch_memory_.get(), kScratchBytes});
   if (!key) return fail(std::move(key.error()));
   const uint64_t read_into = trial->caps().device_memory ? FI_READ : 0;
-  auto region = domain_->register_memory({landing_memory_.get(), kLandingBytes}, *key, read_into);
+  auto region = domain_->register_memory({scratch_memory_.get(), kScratchBytes}, *key, read_into);
   if (!region) return fail(std::move(region.error()));
-  landing_region_ = std::move(*region);
-  landing_ = {.memory = landing_memory_.get(),
-              .description = ::fi_mr_desc(landing_region_.get()),
-              .address = by_offset() ? 0 : reinterpret_cast<uint64_t>(landing_memory_.get()),
-              .key = ::fi_mr_key(landing_region_.get())};
+  scratch_region_ = std::move(*region);
+  scratch_ = {.memory = scratch_memory_.get(),
+              .description = ::fi_mr_desc(scratch_region_.get()),
+              .address = by_offset() ? 0 : reinterpret_cast<uint64_t>(scratch_memory_.get()),
+              .key = ::fi_mr_key(scratch_region_.get())};
   return {};
 }
 
@@ -69,7 +69,7 @@ void FabricRail::announce_device_memory() {
 FabricRail::~FabricRail() = default;
 
 void FabricRail::FreePage::operator()(std::byte* page) const {
-  ::operator delete[](page, std::align_val_t{kLandingBytes});
+  ::operator delete[](page, std::align_val_t{kScratchBytes});
 }
 
 Carrier FabricRail::carrier() {

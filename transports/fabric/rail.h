@@ -17,29 +17,29 @@
 #include "transports/closing_queue.h"
 #include "transports/fabric/domain.h"
 #include "transports/fabric/endpoint.h"
-#include "transports/fabric/lifeline.h"
+#include "transports/fabric/side_connection.h"
 #include "transports/rail.h"
 #include "transports/region_table.h"
 
 namespace slime::fabric {
 
-// What is left of a closed channel: a lifeline that has not sent all it was told to, and an
+// What is left of a closed channel: a side connection that has not sent all it was told to, and an
 // endpoint that the peer may still touch, if any. shm's peer reads and writes the memory of an
 // endpoint itself, so it is closed only when the peer has said that it is done, or has ended: a
 // peer in this process may crash otherwise. Nobody reads its completions here, so nothing arrives
 // in our memory.
 struct ClosingEndpoint {
   Endpoint endpoint;
-  std::unique_ptr<Lifeline> lifeline;
+  std::unique_ptr<SideConnection> side_connection;
   bool is_done();
 };
 using ClosingEndpoints = ClosingQueue<ClosingEndpoint, UINT64_MAX, 0>;
 
 class FabricRail final : public Rail {
  public:
-  // `lifelines`: a rail over the kernel's TCP.
+  // `side_rail`: a rail over the kernel's TCP.
   static Result<std::unique_ptr<FabricRail>> open(std::unique_ptr<Domain> domain,
-                                                  std::shared_ptr<Rail> lifelines,
+                                                  std::shared_ptr<Rail> side_rail,
                                                   const Settings& settings, RailCaps caps);
   ~FabricRail() override;
 
@@ -53,19 +53,19 @@ class FabricRail final : public Rail {
   // For the channels of this rail, which it must outlive.
   const Settings& settings() const { return settings_; }
   const Domain& domain() const { return *domain_; }
-  Rail& lifelines() { return *lifelines_; }
+  Rail& side_rail() { return *side_rail_; }
   const RegionTable& regions() const { return regions_; }
   ClosingEndpoints& closing() { return closing_; }
   void warn_unmarked();  // once
   // Memory that warm-ups write from (the first eight bytes) and into (the next), and that the reads
   // of flushers land in.
-  static constexpr size_t kReadsLandAt = 16;
-  struct Landing {
+  static constexpr size_t kReadTarget = 16;
+  struct Scratch {
     std::byte* memory = nullptr;
     void* description = nullptr;  // fi_mr_desc()
     uint64_t address = 0, key = 0;
   };
-  const Landing& landing() const { return landing_; }
+  const Scratch& scratch() const { return scratch_; }
   // Held while a call may copy into or out of our memory, so that deregister_memory() can wait for
   // it. A NIC needs none: it is told.
   std::shared_lock<std::shared_mutex> while_copying() {
@@ -81,13 +81,13 @@ class FabricRail final : public Rail {
   }
 
  private:
-  FabricRail(std::unique_ptr<Domain> domain, std::shared_ptr<Rail> lifelines,
+  FabricRail(std::unique_ptr<Domain> domain, std::shared_ptr<Rail> side_rail,
              const Settings& settings, RailCaps caps);
   Result<void> prepare();
   void announce_device_memory();
 
   const Settings settings_;
-  const std::shared_ptr<Rail> lifelines_;
+  const std::shared_ptr<Rail> side_rail_;
   const std::unique_ptr<Domain> domain_;
   RailCaps caps_;
   RegionTable regions_;
@@ -95,9 +95,9 @@ class FabricRail final : public Rail {
   struct FreePage {
     void operator()(std::byte* page) const;
   };
-  std::unique_ptr<std::byte, FreePage> landing_memory_;
-  Handle<fid_mr> landing_region_;
-  Landing landing_;
+  std::unique_ptr<std::byte, FreePage> scratch_memory_;
+  Handle<fid_mr> scratch_region_;
+  Scratch scratch_;
   ClosingEndpoints closing_;
   std::atomic<bool> warned_unmarked_{false};
   std::mutex mutex_;                           // guards what follows

@@ -1,4 +1,4 @@
-#include "transports/fabric/lifeline.h"
+#include "transports/fabric/side_connection.h"
 
 #include <algorithm>
 #include <array>
@@ -11,31 +11,31 @@ constexpr size_t kAtOnce = 64;  // words sent, or read, with one call
 // A head: 0x6c | message | number of words, 16 bits.
 constexpr uint32_t kHeadMark = 0x6c;
 
-uint32_t head_of(LifelineMessage message, size_t words) {
+uint32_t head_of(SideMessage message, size_t words) {
   return kHeadMark << 24 | static_cast<uint32_t>(message) << 16 | static_cast<uint32_t>(words);
 }
 
 bool is_head(uint32_t word) {
   const uint32_t message = word >> 16 & 0xff;
-  return word >> 24 == kHeadMark && message >= static_cast<uint32_t>(LifelineMessage::kHello) &&
-         message <= static_cast<uint32_t>(LifelineMessage::kWarm) &&
-         (word & 0xffff) <= Lifeline::kMaxWords;
+  return word >> 24 == kHeadMark && message >= static_cast<uint32_t>(SideMessage::kHello) &&
+         message <= static_cast<uint32_t>(SideMessage::kWarm) &&
+         (word & 0xffff) <= SideConnection::kMaxWords;
 }
 
 }  // namespace
 
-void Lifeline::say(LifelineMessage message, std::span<const uint32_t> words) {
+void SideConnection::send(SideMessage message, std::span<const uint32_t> words) {
   do {
     const auto part = words.first(std::min(words.size(), kMaxWords));
     waiting_.push_back(head_of(message, part.size()));
     waiting_.insert(waiting_.end(), part.begin(), part.end());
     words = words.subspan(part.size());
   } while (!words.empty());
-  send();
+  send_waiting();
 }
 
 // A channel has room again when poll() has returned what is sent.
-void Lifeline::send() {
+void SideConnection::send_waiting() {
   while (!waiting_.empty() && status_ == Status::kOk) {
     std::array<Work, kAtOnce> works;
     const size_t count = std::min(works.size(), waiting_.size());
@@ -48,7 +48,7 @@ void Lifeline::send() {
 }
 
 // Polls the channel once. Returns how much that brought.
-size_t Lifeline::read() {
+size_t SideConnection::read() {
   if (incoming_.size() >= kMostWaiting) return 0;
   std::array<Done, kAtOnce> done;
   size_t count = 0;
@@ -62,14 +62,14 @@ size_t Lifeline::read() {
   return count;
 }
 
-Status Lifeline::fail_with(const char* what) {
+Status SideConnection::fail_with(const char* what) {
   if (failure_.what.empty()) failure_ = make_error(Status::kRemote, 0, "%s", what);
   return failure_.status;
 }
 
-Status Lifeline::poll() {
+Status SideConnection::poll() {
   if (!failure_.what.empty()) return failure_.status;
-  send();
+  send_waiting();
   while (read() > 0) continue;
   if (waiting_.size() > kMostWaiting) fail_with("the peer does not read what it is told");
   arrived_.erase(arrived_.begin(), arrived_.begin() + static_cast<ptrdiff_t>(taken_));
@@ -79,7 +79,7 @@ Status Lifeline::poll() {
   return failure_.what.empty() ? status_ : failure_.status;
 }
 
-bool Lifeline::next(LifelineMessage* message, std::span<const uint32_t>* words) {
+bool SideConnection::next(SideMessage* message, std::span<const uint32_t>* words) {
   if (taken_ == arrived_.size()) return false;
   const uint32_t head = arrived_[taken_];
   if (!is_head(head)) {
@@ -88,7 +88,7 @@ bool Lifeline::next(LifelineMessage* message, std::span<const uint32_t>* words) 
   }
   const size_t count = head & 0xffff;
   if (arrived_.size() - taken_ - 1 < count) return false;
-  *message = static_cast<LifelineMessage>(head >> 16 & 0xff);
+  *message = static_cast<SideMessage>(head >> 16 & 0xff);
   *words = std::span<const uint32_t>(arrived_).subspan(taken_ + 1, count);
   taken_ += 1 + count;
   return true;

@@ -1,6 +1,6 @@
 // Messages over the connection beside the fabric: over TCP, and from a peer that says what it
 // likes.
-#include "transports/fabric/lifeline.h"
+#include "transports/fabric/side_connection.h"
 
 #include <numeric>
 
@@ -11,15 +11,15 @@ namespace slime::fabric {
 namespace {
 
 struct Received {
-  LifelineMessage message = LifelineMessage::kHello;
+  SideMessage message = SideMessage::kHello;
   std::vector<uint32_t> words;
 };
 
-std::vector<Received> messages_of(Lifeline& lifeline) {
+std::vector<Received> messages_of(SideConnection& side_connection) {
   std::vector<Received> messages;
-  LifelineMessage message = LifelineMessage::kHello;
+  SideMessage message = SideMessage::kHello;
   std::span<const uint32_t> words;
-  while (lifeline.next(&message, &words))
+  while (side_connection.next(&message, &words))
     messages.push_back({message, {words.begin(), words.end()}});
   return messages;
 }
@@ -32,7 +32,7 @@ std::vector<uint32_t> words_up_to(uint32_t count) {
 
 // Two channels of one TCP rail.
 struct Connected {
-  std::shared_ptr<Rail> rail = open_lifelines();
+  std::shared_ptr<Rail> rail = open_side_rail();
   std::unique_ptr<Channel> left, right;
 
   Connected() {
@@ -46,10 +46,10 @@ struct Connected {
   }
 };
 
-// A lifeline whose peer sends these words.
+// A side connection whose peer sends these words.
 struct FromPeer {
   fuzz::Wire wire;
-  Lifeline lifeline{std::make_unique<fuzz::FuzzChannel>(wire)};
+  SideConnection side_connection{std::make_unique<fuzz::FuzzChannel>(wire)};
 
   void send(std::initializer_list<uint32_t> words, uint64_t bytes = 0) {
     for (const uint32_t word : words) {
@@ -58,12 +58,12 @@ struct FromPeer {
   }
 };
 
-TEST(FabricLifeline, MessagesArriveInOrder) {
+TEST(FabricSideConnection, MessagesArriveInOrder) {
   Connected ends;
-  Lifeline left(std::move(ends.left)), right(std::move(ends.right));
-  left.say(LifelineMessage::kReady);
-  left.say(LifelineMessage::kReported, words_up_to(3));
-  left.say(LifelineMessage::kEnd);
+  SideConnection left(std::move(ends.left)), right(std::move(ends.right));
+  left.send(SideMessage::kReady);
+  left.send(SideMessage::kReported, words_up_to(3));
+  left.send(SideMessage::kEnd);
   std::vector<Received> all;
   EXPECT_TRUE(eventually([&] {
     EXPECT_EQ(left.poll(), Status::kOk);
@@ -71,24 +71,24 @@ TEST(FabricLifeline, MessagesArriveInOrder) {
     for (Received& one : messages_of(right)) all.push_back(std::move(one));
     return all.size() == 3;
   }));
-  EXPECT_EQ(all[0].message, LifelineMessage::kReady);
+  EXPECT_EQ(all[0].message, SideMessage::kReady);
   EXPECT_THAT(all[0].words, IsEmpty());
-  EXPECT_EQ(all[1].message, LifelineMessage::kReported);
+  EXPECT_EQ(all[1].message, SideMessage::kReported);
   EXPECT_THAT(all[1].words, ElementsAre(0, 1, 2));
-  EXPECT_EQ(all[2].message, LifelineMessage::kEnd);
+  EXPECT_EQ(all[2].message, SideMessage::kEnd);
 }
 
-TEST(FabricLifeline, ALongListBecomesSeveralMessages) {
+TEST(FabricSideConnection, ALongListBecomesSeveralMessages) {
   Connected ends;
-  Lifeline left(std::move(ends.left)), right(std::move(ends.right));
-  left.say(LifelineMessage::kCancelled, words_up_to(1'200));
+  SideConnection left(std::move(ends.left)), right(std::move(ends.right));
+  left.send(SideMessage::kCancelled, words_up_to(1'200));
   std::vector<size_t> lengths;
   std::vector<uint32_t> all;
   EXPECT_TRUE(eventually([&] {
     EXPECT_EQ(left.poll(), Status::kOk);
     EXPECT_EQ(right.poll(), Status::kOk);
     for (const Received& one : messages_of(right)) {
-      EXPECT_EQ(one.message, LifelineMessage::kCancelled);
+      EXPECT_EQ(one.message, SideMessage::kCancelled);
       lengths.push_back(one.words.size());
       all.insert(all.end(), one.words.begin(), one.words.end());
     }
@@ -98,69 +98,69 @@ TEST(FabricLifeline, ALongListBecomesSeveralMessages) {
   EXPECT_EQ(all, words_up_to(1'200));
 }
 
-TEST(FabricLifeline, AMessageIsReturnedWhenItIsWhole) {
+TEST(FabricSideConnection, AMessageIsReturnedWhenItIsWhole) {
   FromPeer peer;
   peer.send({0x6c03'0002, 7});
-  EXPECT_EQ(peer.lifeline.poll(), Status::kOk);
-  EXPECT_THAT(messages_of(peer.lifeline), IsEmpty());
+  EXPECT_EQ(peer.side_connection.poll(), Status::kOk);
+  EXPECT_THAT(messages_of(peer.side_connection), IsEmpty());
   peer.send({8, 0x6c02'0000});
-  EXPECT_EQ(peer.lifeline.poll(), Status::kOk);
-  const auto messages = messages_of(peer.lifeline);
+  EXPECT_EQ(peer.side_connection.poll(), Status::kOk);
+  const auto messages = messages_of(peer.side_connection);
   ASSERT_EQ(messages.size(), 2u);
   EXPECT_THAT(messages[0].words, ElementsAre(7, 8));
-  EXPECT_EQ(messages[1].message, LifelineMessage::kReady);
+  EXPECT_EQ(messages[1].message, SideMessage::kReady);
 }
 
-TEST(FabricLifeline, AWordThatIsNoHeadIsRefused) {
+TEST(FabricSideConnection, AWordThatIsNoHeadIsRefused) {
   for (const uint32_t word : {0x0000'0000u, 0x6d02'0000u, 0x6c00'0000u, 0x6c09'0000u, 0x6c03'0200u,
                               0x6c03'ffffu, UINT32_MAX}) {
     FromPeer peer;
     peer.send({0x6c02'0000, word});
-    EXPECT_EQ(peer.lifeline.poll(), Status::kOk);
-    EXPECT_EQ(messages_of(peer.lifeline).size(), 1u) << "what came before";
-    EXPECT_EQ(peer.lifeline.poll(), Status::kRemote) << word;
-    EXPECT_EQ(peer.lifeline.failure().what,
+    EXPECT_EQ(peer.side_connection.poll(), Status::kOk);
+    EXPECT_EQ(messages_of(peer.side_connection).size(), 1u) << "what came before";
+    EXPECT_EQ(peer.side_connection.poll(), Status::kRemote) << word;
+    EXPECT_EQ(peer.side_connection.failure().what,
               "the peer sent something that is no message; use the same libnet-slime on all hosts");
   }
 }
 
-TEST(FabricLifeline, BytesAreRefused) {
+TEST(FabricSideConnection, BytesAreRefused) {
   FromPeer peer;
   peer.send({0x6c02'0000}, 4);
-  EXPECT_EQ(peer.lifeline.poll(), Status::kRemote);
-  EXPECT_EQ(peer.lifeline.failure().what, "the peer sent bytes where messages are expected");
-  EXPECT_EQ(peer.lifeline.poll(), Status::kRemote) << "for good";
+  EXPECT_EQ(peer.side_connection.poll(), Status::kRemote);
+  EXPECT_EQ(peer.side_connection.failure().what, "the peer sent bytes where messages are expected");
+  EXPECT_EQ(peer.side_connection.poll(), Status::kRemote) << "for good";
 }
 
-TEST(FabricLifeline, APeerThatNeverReadsIsAFailure) {
+TEST(FabricSideConnection, APeerThatNeverReadsIsAFailure) {
   Connected ends;
-  Lifeline left(std::move(ends.left));
+  SideConnection left(std::move(ends.left));
   Status status = Status::kOk;
   for (int i = 0; i < 10'000 && status == Status::kOk; ++i) {
-    left.say(LifelineMessage::kReported, words_up_to(511));
+    left.send(SideMessage::kReported, words_up_to(511));
     status = left.poll();
   }
   EXPECT_EQ(status, Status::kRemote);
   EXPECT_EQ(left.failure().what, "the peer does not read what it is told");
 }
 
-TEST(FabricLifeline, WhatComesAtOnceIsLimited) {
+TEST(FabricSideConnection, WhatComesAtOnceIsLimited) {
   FromPeer peer;
-  for (size_t i = 0; i < 2 * Lifeline::kMostWaiting; ++i) peer.send({0x6c02'0000});
-  EXPECT_EQ(peer.lifeline.poll(), Status::kOk);
-  const size_t first = messages_of(peer.lifeline).size();
-  EXPECT_LE(first, Lifeline::kMostWaiting + 64);
+  for (size_t i = 0; i < 2 * SideConnection::kMostWaiting; ++i) peer.send({0x6c02'0000});
+  EXPECT_EQ(peer.side_connection.poll(), Status::kOk);
+  const size_t first = messages_of(peer.side_connection).size();
+  EXPECT_LE(first, SideConnection::kMostWaiting + 64);
   size_t all = first;
   while (!peer.wire.arrivals.empty()) {
-    EXPECT_EQ(peer.lifeline.poll(), Status::kOk);
-    all += messages_of(peer.lifeline).size();
+    EXPECT_EQ(peer.side_connection.poll(), Status::kOk);
+    all += messages_of(peer.side_connection).size();
   }
-  EXPECT_EQ(all, 2 * Lifeline::kMostWaiting);
+  EXPECT_EQ(all, 2 * SideConnection::kMostWaiting);
 }
 
-TEST(FabricLifeline, TheEndOfThePeersProcessIsHeardOf) {
+TEST(FabricSideConnection, TheEndOfThePeersProcessIsHeardOf) {
   Connected ends;
-  Lifeline left(std::move(ends.left));
+  SideConnection left(std::move(ends.left));
   ends.right.reset();
   EXPECT_TRUE(eventually([&] { return left.poll() != Status::kOk; }));
   EXPECT_NE(left.failure().what, "");

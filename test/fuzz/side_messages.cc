@@ -5,19 +5,18 @@
 
 #include "test/fuzz/support/fuzz_rail.h"
 #include "test/fuzz/support/target.h"
-#include "transports/fabric/hello.h"
-#include "transports/fabric/lifeline.h"
+#include "transports/fabric/side_connection.h"
 #include "transports/fabric/window.h"
 
 namespace slime::fabric {
 
-class LifelineBench {
+class SideMessageBench {
  public:
-  explicit LifelineBench(fuzz::Input& input) : input_(input) {
+  explicit SideMessageBench(fuzz::Input& input) : input_(input) {
     for (uint32_t i = input_.below(kPlaces + 1); i > 0; --i) add_work();
   }
 
-  // False: the lifeline has failed.
+  // False: the side connection has failed.
   bool step() {
     switch (input_.below(6)) {
       case 0:
@@ -30,7 +29,7 @@ class LifelineBench {
         hear_hello();
         break;
       case 3:
-        lifeline_.say(static_cast<LifelineMessage>(input_.below(6) + 1), words());
+        side_connection_.send(static_cast<SideMessage>(input_.below(6) + 1), words());
         break;
       case 4:
         complete_work();
@@ -82,17 +81,17 @@ class LifelineBench {
   }
 
   bool listen() {
-    const Status status = lifeline_.poll();
-    LifelineMessage message = LifelineMessage::kHello;
+    const Status status = side_connection_.poll();
+    SideMessage message = SideMessage::kHello;
     std::span<const uint32_t> said;
-    while (lifeline_.next(&message, &said)) {
-      FUZZ_CHECK(message >= LifelineMessage::kHello && message <= LifelineMessage::kEnd);
-      FUZZ_CHECK(said.size() <= Lifeline::kMaxWords);
-      if (message == LifelineMessage::kHello) check_hello(said);
-      if (message == LifelineMessage::kReported && !window_.report(said)) return false;
+    while (side_connection_.next(&message, &said)) {
+      FUZZ_CHECK(message >= SideMessage::kHello && message <= SideMessage::kEnd);
+      FUZZ_CHECK(said.size() <= SideConnection::kMaxWords);
+      if (message == SideMessage::kHello) check_hello(said);
+      if (message == SideMessage::kReported && !window_.report(said)) return false;
       take_sent();
     }
-    FUZZ_CHECK(status == Status::kOk || !lifeline_.failure().what.empty());
+    FUZZ_CHECK(status == Status::kOk || !side_connection_.failure().what.empty());
     return status == Status::kOk;
   }
   static void check_hello(std::span<const uint32_t> said) {
@@ -114,14 +113,14 @@ class LifelineBench {
 
   fuzz::Input& input_;
   fuzz::Wire wire_;
-  Lifeline lifeline_{std::make_unique<fuzz::FuzzChannel>(wire_)};
+  SideConnection side_connection_{std::make_unique<fuzz::FuzzChannel>(wire_)};
   Window window_{kPlaces, true};
   std::vector<void*> contexts_;
   std::vector<bool> sent_;
 };
 
-SLIME_FUZZ_TARGET(lifeline_messages, input) {
-  LifelineBench bench(input);
+SLIME_FUZZ_TARGET(side_messages, input) {
+  SideMessageBench bench(input);
   while (!input.empty() && bench.step()) {
   }
 }
