@@ -64,7 +64,7 @@ TEST(SimFailure, ASilentDeathIsToldToNobody) {
   EXPECT_EQ(noticed_ns(link, *link.right), 0U);
   link.right->fence();
   link.right.reset();
-  EXPECT_EQ(noticed_ns(link, *link.left), 0U) << "nothing passes, no farewell either";
+  EXPECT_EQ(noticed_ns(link, *link.left), 0U) << "nothing passes, no message of the end either";
 }
 
 TEST(SimFailure, OneSidedDeathsReachTheOtherEndByItsPeer) {
