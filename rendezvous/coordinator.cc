@@ -242,8 +242,8 @@ void Coordinator::blame_stall(uint64_t idle_s) {
   const uint64_t now = steady_now_ns();
   std::string silent, others;
   for (Rank& rank : ranks_) {
-    if (rank.connection &&
-        now > rank.heard_ns + std::min(times::kRankSilence, timeout_ns_ * 6 / 10)) {
+    if (!rank.connection) continue;
+    if (now > rank.heard_ns + std::min(times::kRankSilence, timeout_ns_ * 6 / 10)) {
       rank.silent = true;
       silent += (silent.empty() ? "" : ", ") + rank.name;
     } else {

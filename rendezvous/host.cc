@@ -69,7 +69,12 @@ class Host final : private HelloPort {
   Result<std::string> judge(const Hello& hello, const Signer& signer,
                             const rendezvous::Caller& caller) const;
   Result<void> tell_all(const std::vector<std::byte>& content);
+  void tell_late_ranks();
+  void excuse_pause();
   void wait() const;
+  void fail_run(Error why) {  // the first failure counts
+    if (!failure_) failure_ = std::move(why);
+  }
   void warn(const SocketAddress& from, const std::string& why, const std::string& more) const;
   std::string missing() const;
   Error timed_out() const;
@@ -77,7 +82,8 @@ class Host final : private HelloPort {
   const Terms& terms_;
   const HostOptions& options_;
   const Fd listener_;
-  const Deadline deadline_;
+  Deadline deadline_;
+  uint64_t looked_ns_ = 0;                      // when the sockets were last read
   std::vector<std::optional<Member>> members_;  // by rank
   std::vector<std::optional<std::string>> blobs_;
   std::string last_refusal_;
@@ -98,9 +104,14 @@ Host::Host(const Terms& terms, Fd listener, const HostOptions& options)
 
 Result<Gathered> Host::run() {
   auto done = gather();
-  // Members are told why; to others the port is closed.
-  for (const auto& member : members_) {
+  // Members are told why. Others find the port closed, but the ranks of a run are waited for first;
+  // after a time-out none is expected.
+  for (auto& member : members_) {
     if (!done && member) tell(member->fd, member->signer, Outcome::kFailed, done.error());
+  }
+  if (!done && options_.comes_once && done.error().status != Status::kTimeout) {
+    if (!failure_) failure_ = done.error();
+    tell_late_ranks();
   }
   Gathered gathered;
   if (done) {
@@ -118,15 +129,46 @@ Result<Gathered> Host::run() {
 }
 
 Result<void> Host::gather() {
+  looked_ns_ = steady_now_ns();
   for (;;) {
+    if (options_.comes_once) excuse_pause();
     const Deadline::Look attempt(deadline_);
     drop_gone();
     Error error;
-    const Status status = look(listener_, terms_.clock.now_ns(), &error);
-    if (status != Status::kOk && status != Status::kAgain) return fail(std::move(error));
+    const Status status = look(listener_, terms_.clock, &error);
+    if (status != Status::kOk && status != Status::kAgain) {
+      if (!options_.comes_once) return fail(std::move(error));
+      // Descriptors or memory that others have may come free: the next turn tries again. poll()
+      // would report the listener at once.
+      last_refusal_ = error.what;
+      (void)::poll(nullptr, 0, kPollMs);
+    }
     if (failure_) return fail(*failure_);
     if (missing().empty()) return {};
     if (attempt.expired()) return fail(timed_out());
+    wait();
+  }
+}
+
+// A pause of this thread, in which no socket was read, does not count against the ranks of a run.
+void Host::excuse_pause() {
+  const uint64_t now_ns = steady_now_ns(), away_ns = now_ns - std::exchange(looked_ns_, now_ns);
+  if (away_ns < times::kSecond / 2) return;
+  const uint64_t clock_ns = terms_.clock.now_ns(), end_ns = deadline_.end_ns();
+  const uint64_t left_ns = end_ns > clock_ns ? end_ns - clock_ns : 0;
+  deadline_.restart(left_ns + std::min(away_ns, terms_.hello_limit_ns));
+}
+
+// After a failure: a rank that has not come yet would find the port closed, and would dial it until
+// its own deadline, without the reason.
+void Host::tell_late_ranks() {
+  for (auto& member : members_) member.reset();
+  const Deadline end(terms_.clock, times::kRunLinger);
+  for (;;) {
+    const Deadline::Look attempt(end);
+    Error error;
+    (void)look(listener_, terms_.clock, &error);
+    if (missing().empty() || attempt.expired()) return;
     wait();
   }
 }
@@ -160,11 +202,13 @@ void Host::drop_gone() {
     if (!members_[rank] || !is_gone(*members_[rank])) continue;
     const SocketAddress from = members_[rank]->from;
     members_[rank].reset();
+    if (options_.comes_once) {  // its place stays taken
+      fail_run(make_error(Status::kRemote, 0, "rank %u on %s is gone (killed, or crashed)", rank,
+                          from.host().c_str()));
+      continue;
+    }
     blobs_[rank].reset();
-    if (options_.comes_once) {
-      failure_ = make_error(Status::kRemote, 0, "rank %u on %s is gone (killed, or crashed)", rank,
-                            from.host().c_str());
-    } else if (const auto more = gone_.turned_away(terms_.clock.now_ns())) {
+    if (const auto more = gone_.turned_away(terms_.clock.now_ns())) {
       warn(from, "it went away again", *more);
     }
   }
@@ -197,6 +241,11 @@ std::optional<std::string> Host::accept(HelloPort::Caller& caller) {
                                 std::string(reinterpret_cast<const char*>(hello.blob.data()),
                                             std::min<size_t>(hello.blob_bytes, kMaxBlobBytes))};
   auto blob = judge(hello, signer, said);
+  if (blob && failure_) {
+    tell(caller.fd, signer, Outcome::kFailed, *failure_);
+    blobs_[said.rank] = "";  // it has been told
+    return "it came after the rendezvous had failed";
+  }
   if (blob) {
     blobs_[said.rank] = std::move(*blob);
     members_[said.rank].emplace(Member{std::move(caller.fd), caller.from, signer});
@@ -206,8 +255,9 @@ std::optional<std::string> Host::accept(HelloPort::Caller& caller) {
   tell(caller.fd, signer, Outcome::kRefused, blob.error());
   last_refusal_ = caller.from.to_string() + ": " + why;
   if (options_.comes_once && options_.comes_once(said)) {
-    failure_ = make_error(blob.error().status, 0, "rank %u on %s was refused: %s", said.rank,
-                          caller.from.host().c_str(), why.c_str());
+    fail_run(make_error(blob.error().status, 0, "rank %u on %s was refused: %s", said.rank,
+                        caller.from.host().c_str(), why.c_str()));
+    if (said.rank < terms_.ranks && !blobs_[said.rank]) blobs_[said.rank] = "";  // it has been told
   }
   return why;
 }
@@ -252,6 +302,8 @@ Result<void> Host::tell_all(const std::vector<std::byte>& content) {
       return send_message(member->fd, *answer, &told, &error);
     });
     if (status == Status::kOk) continue;
+    if (options_.comes_once)
+      continue;  // the owner finds the broken connection, and tells the others
     return fail(make_error(Status::kRemote, 0,
                            "rank %u at %s cannot be told who the others are: %s", rank,
                            member->from.to_string().c_str(),

@@ -42,7 +42,8 @@ class Joiner {
 
   const Terms& terms_;
   const std::string& blob_;
-  const Deadline deadline_, answer_deadline_;
+  const Deadline deadline_;
+  Deadline answer_deadline_;  // from the greeting on: the host's deadline is earlier
   Dialer dialer_;
   Greeting greeting_;
   Hello hello_;
@@ -80,7 +81,11 @@ Result<void> Joiner::hear_greeting() {
                        "did not greet us in time; does another program listen there?");
   if (!heard) {
     // The host may still close the socket of a rendezvous before this one.
-    if (heard.error().status == Status::kRemote) heard.error().code = ECONNRESET;
+    if (heard.error().status == Status::kRemote) {
+      heard.error() = make_error(Status::kRemote, ECONNRESET,
+                                 "rendezvous: %s closed the connection before it greeted us: %s",
+                                 host().c_str(), std::string(heard.error().what).c_str());
+    }
     return heard;
   }
   const auto prefix = bytes_of(std::as_const(greeting_.prefix));
@@ -95,6 +100,7 @@ Result<void> Joiner::hear_greeting() {
 }
 
 Result<void> Joiner::say_hello() {
+  answer_deadline_.restart(terms_.limit_ns + terms_.grace_ns);
   if ((greeting_.key_wanted != 0) != !terms_.key.empty()) {
     return fail(make_error(Status::kConfig, 0,
                            "rendezvous: %s has %s key, and rank %u has %s; give all ranks the same "

@@ -62,6 +62,9 @@ bool Dialer::may_pass(const Error& error) const {
     case ENETUNREACH:
     case ENETDOWN:
     case ETIMEDOUT:
+    case EHOSTDOWN:
+    case ENETRESET:
+    case ECONNABORTED:
       return retry_ >= Retry::kUnreachable;
     case ECONNREFUSED:
       return retry_ >= Retry::kRefusals;

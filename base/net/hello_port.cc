@@ -4,10 +4,11 @@
 
 namespace slime {
 
-Status HelloPort::look(const Fd& listener, uint64_t now_ns, Error* error) {
-  now_ns_ = now_ns;
+Status HelloPort::look(const Fd& listener, const Clock& clock, Error* error) {
+  clock_ = &clock;
+  now_ns_ = clock.now_ns();
   std::erase_if(callers_, [this](Caller& caller) { return settle(caller); });
-  return accept_visitors(listener, now_ns, error);
+  return accept_visitors(listener, now_ns_, error);
 }
 
 void HelloPort::add_to(std::vector<pollfd>* waited) const {
@@ -38,7 +39,7 @@ Status HelloPort::admit(Accepted accepted, Error* error) {
   Caller& caller = callers_.emplace_back();
   caller.fd = std::move(accepted.fd);
   caller.from = accepted.peer;
-  caller.since_ns = now_ns_;
+  caller.since_ns = clock_->now_ns();
   caller.opening = std::move(*opening);
   caller.hello.resize(hello_bytes_);
   if (settle(caller)) callers_.pop_back();
@@ -70,7 +71,7 @@ Status HelloPort::exchange(Caller& caller, Error* error) {
   if (caller.sent < caller.opening.size()) {
     const Status sent = send_message(caller.fd, caller.opening, &caller.sent, error);
     if (sent != Status::kOk) return sent;
-    caller.since_ns = now_ns_;  // from now on the port waits for the caller
+    caller.since_ns = clock_->now_ns();  // from now on the port waits for the caller
   }
   return receive_message(caller.fd, caller.hello, &caller.received, error);
 }

@@ -5,6 +5,7 @@
 // request_timeout. Thread: the one that calls step().
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/net/dialer.h"
 #include "engine/sender/send_comm.h"
@@ -58,6 +59,7 @@ class ConnectorImpl final : public Connector, private HandshakeEnd {
   }
 
   Status connect() {
+    if (!std::exchange(dialed_, true)) allow(fabric_.settings().connect_timeout);
     const Status status = dialer_.progress(fabric_.clock().now_ns(), &error_);
     if (status == Status::kOk) fd_ = std::move(dialer_.fd());
     return status;
@@ -119,6 +121,7 @@ class ConnectorImpl final : public Connector, private HandshakeEnd {
 
   const SocketAddress listener_;
   Dialer dialer_;
+  bool dialed_ = false;                  // the time to connect counts from the first try
   std::optional<Deadline> again_until_;  // from the first connection that was reset
   HandshakeMessage<Hello> hello_;
 };

@@ -63,7 +63,10 @@ Status IncomingHandshake::run(Stage stage) {
 // A refusal fails this end only after the peer has got it.
 Status IncomingHandshake::send_welcome() {
   const Status status = welcome_.send(fd_, &error_);
-  return status == Status::kOk && refusal_.status != Status::kOk ? fail_with(refusal_) : status;
+  if (status != Status::kOk) return status;
+  if (refusal_.status != Status::kOk) return fail_with(refusal_);
+  allow(fabric_.settings().connect_timeout);  // the peer can confirm only from now on
+  return status;
 }
 
 std::unique_ptr<RecvComm> IncomingHandshake::take_comm() {

@@ -48,7 +48,7 @@ class ListenerImpl final : public Listener, private HelloPort {
       if (incoming->step() != Status::kAgain) return finish(incoming);
     }
     Error error;
-    const Status status = HelloPort::look(fd_, fabric_.clock().now_ns(), &error);
+    const Status status = HelloPort::look(fd_, fabric_.clock(), &error);
     if (status != Status::kOk && status != Status::kAgain) return fail(std::move(error));
     if (look.expired() && incoming_.empty()) return fail(nobody_came());
     return nullptr;
@@ -81,6 +81,7 @@ class ListenerImpl final : public Listener, private HelloPort {
     std::memcpy(&hello, caller.hello.data(), sizeof hello);
     if (auto why = judge_hello(hello, nonce_)) return why;
     incoming_.emplace_back(fabric_, device_, hello, std::move(caller.fd), caller.from, options_);
+    (void)incoming_.back().step();  // sends the welcome; the next accept() finds how it went
     return std::nullopt;
   }
 

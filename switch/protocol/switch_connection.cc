@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <cerrno>
 #include <utility>
 
 namespace slime {
@@ -135,7 +136,15 @@ Status SwitchConnection::step(Error* error) {
 }
 
 Status SwitchConnection::connect(Error* error) {
-  const Status status = dialer_.progress(clock_.now_ns(), error);
+  Status status = dialer_.progress(clock_.now_ns(), error);
+  // After a reset the next try begins at once, so that there is a socket to wait for.
+  while (status == Status::kAgain && !dialer_.fd() && ++starts_ <= kMaxStarts) {
+    status = dialer_.progress(clock_.now_ns(), error);
+  }
+  if (status == Status::kAgain && !dialer_.fd()) {
+    return give(error, make_error(Status::kRemote, ECONNRESET, "%s: %s", name().c_str(),
+                                  dialer_.last_failure().c_str()));
+  }
   if (status == Status::kOk || status == Status::kAgain) return status;
   return give(error,
               make_error(status, error->code, "%s: %s", name().c_str(), error->what.c_str()));
@@ -151,8 +160,9 @@ Status SwitchConnection::reconnect(Error* error) {
   sequence_ = 0;
   signer_ = {};
   reader_.next();
-  const Status status = dialer_.again(clock_.now_ns(), error);
-  return status == Status::kAgain ? connect(error) : status;
+  Status status = dialer_.again(clock_.now_ns(), error);
+  if (status == Status::kAgain) status = connect(error);
+  return status == Status::kOk ? Status::kAgain : status;  // the greeting is still to come
 }
 
 Status SwitchConnection::greet(Error* error) {

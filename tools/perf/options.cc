@@ -147,7 +147,8 @@ void add_set_up(CLI::App& app, Options* o, Texts* texts) {
       "HOST:PORT where rank 0 listens (default: MASTER_ADDR and MASTER_PORT, under torchrun "
       "MASTER_PORT + 1, as its own store has MASTER_PORT; or the first host of the Slurm "
       "step)");
-  app.add_option("--timeout", o->timeout_s, "Seconds without progress before giving up")
+  app.add_option("--timeout", o->timeout_s,
+                 "Seconds for all ranks to come, and without progress afterwards, before giving up")
       ->check(CLI::Range(1, 1000000));
 }
 

@@ -12,7 +12,8 @@
 
 namespace slime::sim {
 
-// The seeded source of every choice the simulated network makes: same seed, same run.
+// The seeded source of every choice the simulated network makes: same seed, same run, but for the
+// values of memory keys.
 //
 // SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators", 2014): one
 // word of state, so that starting a schedule costs nothing.

@@ -1,4 +1,4 @@
-// How rails and channels fail, and what becomes of the writes in write.
+// How rails and channels fail, and what becomes of the writes in flight.
 #include <algorithm>
 #include <cstring>
 

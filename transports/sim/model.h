@@ -54,7 +54,7 @@ inline constexpr uint64_t kWorkOverheadBytes = 64;
 struct Violations {
   uint64_t remote_access = 0;   // wrong key or bounds at the receiver; nothing was written
   uint64_t local_access = 0;    // a source outside registered memory
-  uint64_t source_changed = 0;  // a source written to while its work was in write
+  uint64_t source_changed = 0;  // a source written to while its work was in flight
   uint64_t bad_calls = 0;       // posts too long or unconnected, unknown keys deregistered
 
   uint64_t total() const { return remote_access + local_access + source_changed + bad_calls; }

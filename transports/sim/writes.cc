@@ -1,5 +1,5 @@
 // The way of a write: posted, on the wire, arrived, in memory, reported, confirmed. Below: the pool
-// of writes in write, and where their bytes are read from.
+// of writes in flight, and where their bytes are read from.
 #include <algorithm>
 #include <cstring>
 
@@ -273,7 +273,7 @@ void Network::drop_arrival(Endpoint& end) {
   end_if_done(writes_[index]);
 }
 
-// What delivered was confirmed, or may have been; what did not land must not any more.
+// What was delivered is confirmed, or may have been; what did not land must not any more.
 void Network::drop_undelivered(Endpoint& end) {
   for (size_t left = end.arrivals.size(); left > 0; --left) {
     const Arrival arrival = end.arrivals.front();

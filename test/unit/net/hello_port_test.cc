@@ -62,7 +62,7 @@ class HelloPortTest : public testing::TestWithParam<std::string> {
   bool look_until(Done done) {
     const auto end = steady_clock::now() + std::chrono::seconds(60);
     while (steady_clock::now() < end) {
-      EXPECT_EQ(port_.look(listener_, now_ns_, &error_), Status::kOk) << error_.what;
+      EXPECT_EQ(port_.look(listener_, clock_, &error_), Status::kOk) << error_.what;
       if (done()) return true;
     }
     return false;
@@ -83,7 +83,7 @@ class HelloPortTest : public testing::TestWithParam<std::string> {
   FourBytes port_{GetParam()};
   const Fd listener_ = *listen_on(*SocketAddress::parse("127.0.0.1"));
   const SocketAddress address_ = *local_address(listener_);
-  uint64_t now_ns_ = 1;
+  test::ManualClock clock_;
   Error error_;
 };
 
@@ -132,10 +132,10 @@ TEST_P(HelloPortTest, DoesNotJudgeAWholeHelloThatBeginsWrongly) {
 TEST_P(HelloPortTest, TurnsAwayWhoIsLate) {
   const Fd caller = dial();
   say(caller, "he");
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(port_.look(listener_, now_ns_, &error_), Status::kOk);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(port_.look(listener_, clock_, &error_), Status::kOk);
   EXPECT_EQ(port_.strangers().count(), 0u);
   EXPECT_TRUE(look_until([&] {
-    now_ns_ += kLimitNs;  // accepted at the latest in the look before
+    clock_.pass(kLimitNs);  // accepted at the latest in the look before
     return port_.strangers().count() == 1;
   }));
   EXPECT_NE(port_.lines_.at(0).find("no whole hello in time"), std::string::npos);
@@ -144,9 +144,9 @@ TEST_P(HelloPortTest, TurnsAwayWhoIsLate) {
 // After a pause the port reads its sockets before it judges by the time.
 TEST_P(HelloPortTest, AcceptsAfterAPauseWhatCameInTime) {
   const Fd caller = dial();
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(port_.look(listener_, now_ns_, &error_), Status::kOk);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(port_.look(listener_, clock_, &error_), Status::kOk);
   say(caller, "helo");
-  now_ns_ += 10 * kLimitNs;
+  clock_.pass(10 * kLimitNs);
   EXPECT_TRUE(look_until([&] { return !port_.accepted_.empty(); }));
   EXPECT_EQ(port_.strangers().count(), 0u);
 }

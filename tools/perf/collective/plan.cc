@@ -58,7 +58,7 @@ class Ring {
       const size_t part = std::min(slice, block.count - done);
       step.input_offset = (block.input + done) * element_bytes_;
       step.output_offset = (block.output + done) * element_bytes_;
-      step.bytes = static_cast<uint32_t>(part * element_bytes_);
+      step.bytes = part * element_bytes_;
       flow_.steps.push_back(step);
       done += part;
     }
@@ -165,7 +165,7 @@ Flow in_order(const Geometry& geometry, size_t offset, size_t bytes, Step step) 
   flow.geometry = geometry;
   for (size_t done = 0; done < bytes; done += geometry.chunk_bytes) {
     step.input_offset = step.output_offset = offset + done;
-    step.bytes = static_cast<uint32_t>(std::min(geometry.chunk_bytes, bytes - done));
+    step.bytes = std::min(geometry.chunk_bytes, bytes - done);
     flow.steps.push_back(step);
   }
   return flow;

@@ -82,7 +82,7 @@ enum class Place : uint8_t { kNowhere, kFifo, kInput, kOutput };
 // One message in, one message out, or both, and the work between them.
 struct Step {
   size_t input_offset = 0, output_offset = 0;  // in bytes
-  uint32_t bytes = 0;
+  size_t bytes = 0;
   Place receive_into = Place::kNowhere;
   Place send_from = Place::kNowhere;
   bool reduce = false;  // what came in, with the input
