@@ -131,6 +131,8 @@ TEST_F(Coordination, ARankThatWasStartedOtherwiseEndsTheRun) {
   const auto coordinator = coordinate(kPatienceS);
   EXPECT_SAYS(reason(other, Outcome::kRefused), "your arguments differ: others; rank 0's: arg");
   EXPECT_SAYS(reason(first, Outcome::kFailed), "rank 1 on 127.0.0.1 was refused: your arguments");
+  const Fd late = come(2, hello_of(agreement_).dump());
+  EXPECT_SAYS(reason(late, Outcome::kFailed), "rank 1 on 127.0.0.1 was refused: your arguments");
 }
 
 TEST_F(Coordination, ANumberThatIsTakenEndsTheRun) {
@@ -140,6 +142,9 @@ TEST_F(Coordination, ANumberThatIsTakenEndsTheRun) {
   const auto coordinator = coordinate(kPatienceS);
   EXPECT_SAYS(reason(second, Outcome::kRefused), "it is rank 1, which has come already");
   EXPECT_SAYS(reason(first, Outcome::kFailed), "rank 1 on 127.0.0.1 was refused: it says");
+  const Fd third = come(0, hello), fourth = come(2, hello);
+  EXPECT_SAYS(reason(third, Outcome::kFailed), "rank 1 on 127.0.0.1 was refused: it says");
+  EXPECT_SAYS(reason(fourth, Outcome::kFailed), "rank 1 on 127.0.0.1 was refused: it says");
 }
 
 TEST_F(Coordination, ARankThatGoesWhileOthersAreAwaitedEndsTheRun) {
@@ -152,6 +157,8 @@ TEST_F(Coordination, ARankThatGoesWhileOthersAreAwaitedEndsTheRun) {
   EXPECT_TRUE(receive(second, bytes_of(greeting)));
   second.reset();
   EXPECT_SAYS(reason(first, Outcome::kFailed), "rank 1 on 127.0.0.1 is gone (killed, or crashed)");
+  const Fd late = come(2, hello);
+  EXPECT_SAYS(reason(late, Outcome::kFailed), "rank 1 on 127.0.0.1 is gone (killed, or crashed)");
 }
 
 TEST_F(Coordination, ARankThatIsResetBeforeTheAnswerTriesAgain) {
