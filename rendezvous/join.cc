@@ -6,6 +6,8 @@
 
 #include "rendezvous/messages.h"
 
+#include "base/text.h"
+
 namespace slime::rendezvous {
 namespace {
 
@@ -193,9 +195,8 @@ Result<void> Joiner::check_head(const Answer& answer) const {
 }
 
 Error Joiner::reason_of(const Answer& answer, std::span<const std::byte> content) const {
-  std::string reason(reinterpret_cast<const char*>(content.data()), content.size());
-  std::ranges::replace_if(
-      reason, [](char c) { return c < ' ' || c > '~'; }, '?');
+  const std::string reason =
+      printable({reinterpret_cast<const char*>(content.data()), content.size()});
   const auto status = static_cast<Status>(answer.status);
   const bool known = answer.status <= static_cast<uint16_t>(Status::kInternal) &&
                      status != Status::kOk && status != Status::kAgain;

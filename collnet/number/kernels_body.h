@@ -106,7 +106,6 @@ inline void narrow_to_halves(Memory16::Loose* to, const float* from, size_t coun
 
 #endif
 
-inline double double_of(uint64_t bits) { return __builtin_bit_cast(double, bits); }
 inline uint64_t bits_of(double value) { return __builtin_bit_cast(uint64_t, value); }
 
 // In [1.5 * 2^52, 2^53) doubles are integers: an addition of this rounds to nearest even and leaves

@@ -29,8 +29,8 @@ std::string ranks_without(const std::vector<uint32_t>& ranks, uint32_t arrived);
 
 // The ranks that are missing, by the switch's answers to questions.
 //
-// States: nobody is known to be missing, or `arrived_` says who is; on_status() and clear() change
-// that. A report is made once for each new set of ranks, and taken once.
+// States: no rank is known to be missing, or `arrived_` holds the ranks that are not; on_status()
+// and clear() change the state. A report is made once for each new set of ranks, and taken once.
 class Stragglers {
  public:
   // `branches`: of the job, that of this rank among them; empty: child i of the switch is rank i.

@@ -7,6 +7,8 @@
 
 #include "switch/protocol/frames.h"
 
+#include "base/text.h"
+
 namespace slime::control {
 namespace {
 
@@ -239,13 +241,6 @@ std::optional<Message> read_message(size_t index, Reader& reader) {
   return std::nullopt;
 }
 
-// A sentence of a stranger's goes to terminals and logs.
-void make_printable(std::string* text) {
-  for (char& c : *text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-}
-
 Error malformed(const char* what, const char* why) {
   return make_error(Status::kInvalid, 0, "%s: %s", what, why);
 }
@@ -297,7 +292,10 @@ Result<Message> decode_payload(Type type, std::span<const std::byte> payload) {
   if (!message) return fail(malformed("control message", "a value is unknown"));
   reader.finish();
   if (reader.fault() != nullptr) return fail(malformed(name_of(type), reader.fault()));
-  if (auto* refused = std::get_if<Refused>(&*message)) make_printable(&refused->text);
+  // The text comes from a stranger and goes to terminals and logs.
+  if (auto* refused = std::get_if<Refused>(&*message)) {
+    refused->text = without_controls(refused->text);
+  }
   return std::move(*message);
 }
 

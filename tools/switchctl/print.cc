@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/text.h"
 #include "tools/common/bytes.h"
 #include "tools/info/columns.h"
 
@@ -29,11 +30,7 @@ std::string cell(const ordered_json& value) {
     return all;
   }
   if (!value.is_string()) return "-";
-  auto text = value.get<std::string>();
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';  // no escapes to the terminal
-  }
-  return text;
+  return without_controls(value.get<std::string>());  // no escapes to the terminal
 }
 
 std::string size(const ordered_json& value) {

@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "base/text.h"
+
 namespace slime::switchd {
 namespace {
 
@@ -19,7 +21,7 @@ std::string scalar(const std::string& text) {
   }
   std::string out = "\"";
   for (const char c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {  // a line end would be read as a space
+    if (is_control(c)) {  // a line end would be read as a space
       constexpr char kDigits[] = "0123456789abcdef";
       out += std::string("\\x") + kDigits[c >> 4] + kDigits[c & 15];
       continue;
