@@ -106,8 +106,7 @@ Result<void> Coordinator::gather(Fd listener) {
   const auto address = local_address(listener);
   const Terms terms{.where = address ? address->to_string() : "?",
                     .ranks = static_cast<uint32_t>(agreement_.size),
-                    .limit_ns = timeout_ns_,
-                    .hello_limit_ns = 10 * kSecond};
+                    .limit_ns = timeout_ns_};
   const auto judge = [this](const Caller& caller) -> Result<std::string> {
     const nlohmann::json hello = parse(caller.blob);
     const std::string why = disagreement(agreement_, hello, caller.ranks);

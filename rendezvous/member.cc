@@ -56,7 +56,7 @@ Result<std::unique_ptr<Member>> Member::join(const Identity& identity, const Agr
       .rank = static_cast<uint32_t>(identity.rank),
       .ranks = static_cast<uint32_t>(identity.size),
       .limit_ns = static_cast<uint64_t>(timeout_s * 1e9),
-      .grace_ns = 10 * kSecond};
+      .grace_ns = times::kRunMargin};
   nlohmann::json hello = hello_of(agreement);
   hello["host"] = own_host_name();
   hello["pid"] = getpid();
@@ -131,7 +131,7 @@ void Member::serve() {
     failed_.store(true);
     return;
   }
-  if (now > heard_ns_ + timeout_ns_ + 10 * kSecond) {
+  if (now > heard_ns_ + timeout_ns_ + times::kRunMargin) {
     return set_verdict("rank 0, the coordinator, has not been heard from for " +
                        std::to_string((now - heard_ns_) / kSecond) + " s (--timeout)");
   }

@@ -39,8 +39,7 @@ struct Terms {
   uint64_t limit_ns = 0;  // until all have come
   // A rank waits so much longer for the answer: the host names the missing ranks.
   uint64_t grace_ns = times::kRendezvousAnswer;
-  uint64_t hello_limit_ns =
-      times::kRendezvousHello;  // the host's, with a caller that it has greeted
+  uint64_t hello_limit_ns = times::kRunHello;  // the host's, with a caller that it has greeted
   const Clock& clock = SteadyClock::instance();
 };
 

@@ -86,13 +86,16 @@ inline constexpr uint64_t kSteadySwitch = 60 * kSecond;
 // Limits the wait for the other ranks at the end of a communicator, and the time from which a rank
 // that has gone fails operations.
 inline constexpr uint64_t kOtherRanksAtEnd = kSecond;
-// After the deadline of a rendezvous, ranks wait so long for rank 0 to name the missing ranks.
-inline constexpr uint64_t kRendezvousAnswer = kSecond;
 
 // Runs of ranks (rendezvous/) ---------------------------------------------------------------------
 
-// For a caller's hello at rank 0.
-inline constexpr uint64_t kRendezvousHello = 5 * kSecond;
+// After the deadline of a rendezvous, ranks wait so long for rank 0 to name the missing ranks.
+inline constexpr uint64_t kRendezvousAnswer = kSecond;
+// Limits the wait for the hello of slime-perf's callers at rank 0. aggregation/ takes
+// NCCL_SLIME_HANDSHAKE_TIMEOUT instead.
+inline constexpr uint64_t kRunHello = 10 * kSecond;
+// Rank 0 of slime-perf reports a time-out first: the other ranks wait so much longer.
+inline constexpr uint64_t kRunMargin = 10 * kSecond;
 // A rank without a heartbeat for so long, which come once a second, counts as stopped.
 inline constexpr uint64_t kRankSilence = 5 * kSecond;
 // After the failure of a rank: for the plugins of the others to notice it by themselves, for the

@@ -7,9 +7,8 @@
 //
 // States of an entry
 //   open      is_done() has returned false at each poll() so far
-//   closed    destroyed: is_done() has returned true, it has been here for Linger nanoseconds, or
-//   it
-//             was the oldest when the queue was full
+//   closed    destroyed: is_done() has returned true, Linger nanoseconds are over, or the queue was
+//             full and the entry its oldest
 //
 // Invariant: at most kCapacity entries, the oldest first.
 //

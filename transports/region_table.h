@@ -2,8 +2,8 @@
 // mutex; the data path does not.
 //
 // A key is an entry's index and 32 random bits, so that neither an old key nor a guessed one opens
-// a entry that was filled again. Whoever writes into a region holds a pin on it, and deregistering
-// waits for the pins: they are held during one receive call only, which never blocks.
+// an entry that was filled again. A writer holds a pin on the region while it writes, and
+// deregistering waits for the pins. A pin lasts for one receive call, which never blocks.
 #pragma once
 
 #include <array>

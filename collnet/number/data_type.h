@@ -1,5 +1,5 @@
 // What an allreduce has: elements of a type, and an operation. NCCL's numbers of both are mapped in
-// plugin/collnet.cc, those of slime/aggregation.h in aggregation/operation.cc, and the operation
+// plugin/collnet.cc, those of slime/aggregation.h in aggregation/context_impl.cc, and the operation
 // becomes that of SAP/2 (switch/protocol/sap.h) here.
 #pragma once
 

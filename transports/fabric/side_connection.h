@@ -1,14 +1,14 @@
 // The connection beside the fabric: a channel over the kernel's TCP between the same two ends.
 //
 // libfabric's endpoints without connections (FI_EP_RDM) do not say that a peer's process has ended,
-// drop at their end what was not read, and answer to whoever knows their name. The side connection
-// is set up and refuses strangers as every channel, hears of the peer's end from its kernel, and
-// carries messages: what is sent by it arrives in order.
+// lose what was not read when they are closed, and take works from anybody who knows their address.
+// So the side connection is set up like a tcp channel, which refuses strangers; it learns from the
+// kernel that the peer has ended; and its messages arrive in order.
 //
 // A message is a head and up to kMaxWords words, each the immediate of a work without bytes.
 //
-// Threads: one at a time. What the connection does not take at once waits here, kMostWaiting words
-// at most.
+// Threads: one at a time. What the kernel does not take at once waits here; poll() fails when more
+// than kMostWaiting words wait. One poll() reads at most so many words.
 #pragma once
 
 #include <algorithm>

@@ -29,7 +29,7 @@ inline constexpr int kMostSockets = 8;  // that are chosen here; the user may se
 
 struct SocketCount {
   int sockets = 1;
-  std::string reason;  // for people: "driver ena, 25000 Mb/s: a flow gets 5000 Mb/s"
+  std::string reason;  // for people: "driver ena, 25000 Mb/s: one per 5000 Mb/s, 8 at most"
 };
 
 // `setting`: NCCL_SLIME_RAILS_PER_IF; not 0: it decides.

@@ -206,7 +206,7 @@ class Connections final : public Communicator {
     const Clock& clock = SteadyClock::instance();
     const uint64_t deadline = clock.now_ns() + static_cast<uint64_t>(options_.timeout_s * 1e9);
     while (!connecting_.empty() || !listening_.empty()) {
-      // After a pause, all are tried once more before a time-out.
+      // Read before the tries: a process that was stopped tries each once more before it gives up.
       const bool late = clock.now_ns() > deadline;
       const auto connected = make_some(&connecting_);
       if (!connected) return fail(connected.error());
