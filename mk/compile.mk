@@ -87,6 +87,8 @@ SRCS_TEST_topology := $(addprefix tools/info/,topology.cc topology_print.cc)
 SRCS_TEST_unit := $(filter-out tools/perf/main.cc,$(call sources,tools/perf)) \
   $(wildcard tools/common/*.cc) tools/info/nccl_rules.cc
 BENCHES   := $(call groups,bench,common)
+# Sources that a benchmark shares with the tests: SRCS_BENCH_<benchmark>.
+SRCS_BENCH_posting := $(call sources,test/support/sim)
 # Directories of test/ that are plain programs. Tests run under them.
 TEST_PROGRAMS := pause
 # Tests with one thread show ThreadSanitizer nothing. gRPC's packaged library is not instrumented, so
@@ -240,7 +242,7 @@ endef
 $(foreach t,$(TOOLS),$(eval $(call program,$(BUILD)/bin/slime-$t,$(call sources,tools/$t) \
   $(SRCS_$t) $(call sources,tools/common),$(LIBS_$t))))
 $(foreach b,$(BENCHES),$(eval $(call program,$(BUILD)/bin/bench-$b,$(call sources,bench/$b) \
-  $(call sources,bench/common))))
+  $(SRCS_BENCH_$b) $(call sources,bench/common))))
 $(foreach e,$(EXAMPLES),$(eval $(call program,$(BUILD)/bin/example-$(subst _,-,$e),examples/$e.cc,)))
 $(foreach t,$(TESTS),$(eval $(call program,$(BUILD)/test/$t,$(call sources,test/$t) \
   $(SRCS_TEST_$t) $(call sources,test/support),-lgmock_main -lgmock -lgtest $(LIBS_TEST_$t))))

@@ -7,7 +7,7 @@
 
 #include "bench/posting/model.h"
 #include "test/support/load/engine_pair.h"
-#include "transports/sim/sim_rail.h"
+#include "test/support/sim/sim_rail.h"
 
 namespace slime::bench {
 

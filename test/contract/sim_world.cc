@@ -2,7 +2,7 @@
 
 #include "test/contract/pattern.h"
 #include "test/contract/worlds.h"
-#include "transports/sim/sim_rail.h"
+#include "test/support/sim/sim_rail.h"
 
 namespace slime::contract {
 namespace {

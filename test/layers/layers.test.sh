@@ -9,14 +9,14 @@ wrong=0
 
 clean_tree() {
   rm -rf "${root:?}"/*
-  mkdir -p "$root"/{include/slime,base,settings,transports/{tcp,sim},engine,collnet,plugin,aggregation,examples,switch/{core,p4driver,protocol},tools/x,bench/x,test/{unit,support}}
+  mkdir -p "$root"/{include/slime,base,settings,transports/{tcp,verbs},engine,collnet,plugin,aggregation,examples,switch/{core,p4driver,protocol},tools/x,bench/x,test/{unit,support}}
   cd "$root" || exit 1
   printf '#pragma once\n#include <cstdint>\n' >include/slime/a.h
   printf '#pragma once\n#include <cstdint>\n#include <sys/uio.h>\n#include <tl/expected.hpp>\n' >base/b.h
   printf '#include "base/b.h"\n#include <zlib.h>\n' >base/b.cc
   printf '#include "base/b.h"\n' | tee settings/s.h >switch/protocol/p.h
   printf '#include "base/b.h"\n#include "settings/s.h"\n' >transports/rail.h
-  printf '#include "transports/rail.h"\n' | tee transports/registry.h transports/tcp/tcp.h >transports/sim/sim.h
+  printf '#include "transports/rail.h"\n' | tee transports/registry.h transports/tcp/tcp.h >transports/verbs/verbs.h
   printf '#include "transports/registry.h"\n#include "transports/tcp/tcp.h"\n' >transports/registry.cc
   printf '#include "transports/tcp/tcp.h"\n#include "base/b.h"\n' >transports/tcp/tcp.cc
   printf '#include "transports/registry.h"\n// a word about ncclResult_t\n' >engine/e.h
@@ -28,7 +28,7 @@ clean_tree() {
   printf '#include "switch/protocol/p.h"\n' >switch/core/c.h
   printf '#include "switch/core/c.h"\n' >switch/p4driver/d.h
   printf '#include "switch/p4driver/d.h"\n' | tee switch/s.h >switch/s.cc
-  printf '#include "plugin/p.h"\n#include "transports/sim/sim.h"\n' | tee tools/x/t.h bench/x/b.cc test/support/s.h >test/unit/t.h
+  printf '#include "plugin/p.h"\n#include "transports/verbs/verbs.h"\n' | tee tools/x/t.h bench/x/b.cc test/support/s.h >test/unit/t.h
   printf '#include "test/support/s.h"\n' >>bench/x/b.cc
 }
 
@@ -70,7 +70,7 @@ refuses transports/rail.h '#include "transports/registry.h"' 'rail may include o
 refuses transports/rail.h '#include "transports/tcp/tcp.h"' 'includes a backend'
 refuses transports/registry.h '#include "transports/tcp/tcp.h"' 'includes a backend'
 refuses transports/registry.cc '#include "engine/e.h"' 'registry may include only'
-refuses transports/tcp/tcp.cc '#include "transports/sim/sim.h"' 'backend tcp includes backend sim'
+refuses transports/tcp/tcp.cc '#include "transports/verbs/verbs.h"' 'backend tcp includes backend verbs'
 refuses transports/tcp/tcp.cc '#include "transports/registry.h"' 'backend may include only'
 refuses transports/tcp/tcp.cc '#include "engine/e.h"' 'backend may include only'
 refuses transports/tcp/tcp.cc '#include "tcp.h"' 'does not exist'

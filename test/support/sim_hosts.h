@@ -9,7 +9,7 @@
 #include "engine/receiver/recv_comm.h"
 #include "engine/sender/send_comm.h"
 #include "engine/setup/handshake_end.h"
-#include "transports/sim/sim_rail.h"
+#include "test/support/sim/sim_rail.h"
 
 namespace slime::test {
 

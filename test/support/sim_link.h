@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "transports/sim/sim_rail.h"
+#include "test/support/sim/sim_rail.h"
 
 namespace slime::test {
 

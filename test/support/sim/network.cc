@@ -1,10 +1,10 @@
 // The events of the network, and how channels are opened, connected and closed.
-#include "transports/sim/network.h"
+#include "test/support/sim/network.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "transports/sim/sim_rail.h"
+#include "test/support/sim/sim_rail.h"
 
 namespace slime::sim {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "transports/sim/sim_rail.h"
+#include "test/support/sim/sim_rail.h"
 
 #include "transports/channel_common.h"
 

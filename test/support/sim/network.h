@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "transports/rail.h"
-#include "transports/sim/containers.h"
-#include "transports/sim/model.h"
+#include "test/support/sim/containers.h"
+#include "test/support/sim/model.h"
 
 namespace slime::sim {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "transports/sim/sim_rail.h"
+#include "test/support/sim/sim_rail.h"
 
 namespace slime::sim {
 

@@ -9,7 +9,7 @@
 
 #include "transports/rail.h"
 #include "transports/region_table.h"
-#include "transports/sim/network.h"
+#include "test/support/sim/network.h"
 
 namespace slime::sim {
 

@@ -1,4 +1,4 @@
-#include "transports/sim/sim_rail.h"
+#include "test/support/sim/sim_rail.h"
 
 #include "transports/channel_common.h"
 
