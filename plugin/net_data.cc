@@ -168,12 +168,12 @@ Result<void> test(void* request, int* done, int* sizes) {
   if (request == nullptr) return fail(null_argument("request"));
   if (done == nullptr) return fail(null_argument("done"));
   auto* const open = static_cast<Request*>(request);
-  Comm& link = open->comm();  // the request may be gone once test reports it done
+  Comm& comm = open->comm();  // the request may be gone once test reports it done
   bool finished = false;
   Sizes actual;
   actual.fill(kNotWritten);
-  const Status status = link.test(open, &finished, sizes ? actual.data() : nullptr);
-  if (status != Status::kOk && status != Status::kAgain) return fail(failure_of(link));
+  const Status status = comm.test(open, &finished, sizes ? actual.data() : nullptr);
+  if (status != Status::kOk && status != Status::kAgain) return fail(failure_of(comm));
   if (finished && sizes != nullptr) {
     Result<void> copied = copy_sizes(actual, sizes);
     if (!copied) return copied;

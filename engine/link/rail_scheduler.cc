@@ -15,9 +15,12 @@ constexpr double kStripeNs = 1e6;
 // acknowledgement on another rail.
 constexpr double kWorthNs = 50e3;
 constexpr uint64_t kLeastStripe = 16 << 10, kMostLeastStripe = 64 << 10;
-constexpr uint64_t kUnseenNs = 1'000'000'000;  // without a completion, until a rail gets a probe
-constexpr uint64_t kRetryNs = 250'000'000;     // until a slow rail without stripes gets a probe
-constexpr uint64_t kSlowNs = 5'000'000'000;    // until a rail that stays slow is worth a warning
+// A rail without a completion for so long gets a probe: while it has been idle, and, sooner, while
+// it gets no stripes because it is slow.
+constexpr uint64_t kProbeIdleAfterNs = 1'000'000'000;
+constexpr uint64_t kProbeSlowAfterNs = 250'000'000;
+constexpr uint64_t kSlowNs =
+    5'000'000'000;  // a rail that stays slow for so long is worth a warning
 
 // The measured rate as a share of the advertised one: rails of different speeds in a link are no
 // cause for a warning.
@@ -101,9 +104,9 @@ void RailScheduler::probe_unused_rails(uint64_t quiet_ns) {
     const uint64_t unseen_ns = rails_.clock().polled_ns - rail.rate.observed_ns();
     const bool unused = !(rails_.busy() >> i & 1) && !rail.signs.probing;
     const bool passed_over = had_stripes_ && rails_.loads()[i].ns_per_byte > 2 * fastest;
-    if (unused && passed_over && unseen_ns >= kRetryNs) {
+    if (unused && passed_over && unseen_ns >= kProbeSlowAfterNs) {
       liveness_.probe(i, RailLiveness::Probe::kWithBytes);
-    } else if (unused && unseen_ns >= kUnseenNs && quiet_ns < kUnseenNs) {
+    } else if (unused && unseen_ns >= kProbeIdleAfterNs && quiet_ns < kProbeIdleAfterNs) {
       liveness_.probe(i, RailLiveness::Probe::kPlain);
     }
   }

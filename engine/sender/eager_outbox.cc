@@ -59,7 +59,7 @@ void EagerOutbox::finish(Buffer& buffer) {
 }
 
 // A message that has arrived needs no second copy; its request is done, if it was still open.
-void EagerOutbox::repeat(size_t dead_rail) {
+void EagerOutbox::resubmit_lost(size_t dead_rail) {
   for (uint32_t place = 0; place < kEagerBuffers; ++place) {
     Buffer& buffer = buffers_[place];
     if (buffer.rail != dead_rail) continue;

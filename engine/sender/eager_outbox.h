@@ -37,7 +37,7 @@ class EagerOutbox {
   void send(SendRequest& request, int tag, uint32_t ordinal, uint32_t cts_seen);
   bool on_sent(const WorkId& work, uint64_t* bytes);
   // The rail died: messages that are not known to have arrived go over another one.
-  void repeat(size_t dead_rail);
+  void resubmit_lost(size_t dead_rail);
   // Whether the comm can end without losing a message. If that is not known, sends probes.
   bool settled();
 

@@ -203,9 +203,9 @@ Status SendCommImpl::on_both_fenced(const RailLife& life) {
     return link_.context().fail_protocol("no record of what arrived on a dead rail");
   }
   for (SendRequest& request : requests_) {
-    if (request.active && !request.eager) stripes_.repeat(request, life.rail, record);
+    if (request.active && !request.eager) stripes_.requeue_lost(request, life.rail, record);
   }
-  eager_.repeat(life.rail);
+  eager_.resubmit_lost(life.rail);
   report_seen();
   stripes_.submit_waiting();
   return Status::kOk;

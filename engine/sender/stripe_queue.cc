@@ -71,7 +71,7 @@ void StripeQueue::submit_stripe(SendRequest& request, uint32_t stripe, size_t ra
   rails.submit(rail, work);
 }
 
-void StripeQueue::repeat(SendRequest& request, size_t dead_rail, const FenceRecord& record) {
+void StripeQueue::requeue_lost(SendRequest& request, size_t dead_rail, const FenceRecord& record) {
   const bool queued = request.unsent != 0;
   for (uint64_t left = request.open & ~request.unsent; left != 0; left &= left - 1) {
     const auto stripe = static_cast<uint32_t>(std::countr_zero(left));

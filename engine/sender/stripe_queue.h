@@ -28,7 +28,7 @@ class StripeQueue {
   void submit_waiting();
   // The rail died. Stripes that are not in the receiver's record wait again, in front of the
   // others, because they are older than most of them.
-  void repeat(SendRequest& request, size_t dead_rail, const FenceRecord& record);
+  void requeue_lost(SendRequest& request, size_t dead_rail, const FenceRecord& record);
 
  private:
   bool submit(SendRequest& request);
