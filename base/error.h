@@ -50,7 +50,8 @@ constexpr const char* status_name(Status status) {
   return "?";
 }
 
-// `what` is one sentence: operation, peer, device, size, exact code, and what to try.
+// `what` is one sentence: operation, peer, device, size, exact code, and what to try. An empty one
+// means that the error has been logged already.
 struct Error {
   Status status = Status::kInternal;
   int code = 0;  // errno, or the code of a provider or completion; 0: none

@@ -52,7 +52,8 @@ Result<std::unique_ptr<PendingConnect>> continue_connect(int device, const Handl
                                                          uint64_t attempt) {
   auto pending = State::get().take(attempt);
   if (pending && pending->device == device && pending->handle == handle) return pending;
-  if (pending) State::get().park(std::move(pending));  // of another connect
+  // It belongs to another connect, which will take it.
+  if (pending) State::get().park(std::move(pending));
   return fail(make_error(Status::kInvalid, 0,
                          "the handle was altered since listen made it, or belongs to an attempt to "
                          "connect that has ended (attempt %llu, device %d): pass the bytes that "

@@ -132,7 +132,7 @@ Result<void> irecv(void* recv_comm, const ReceiveArguments& arguments, const Siz
       return fail(out_of_region(*comm->device, receive.data, receive.capacity, receive.region));
     }
   }
-  // kAgain: no slot is free. *request is NULL then, and NCCL calls again.
+  // kAgain: no request is free, or no rail has room. *request is NULL then, and NCCL calls again.
   Request* posted = nullptr;
   const std::span<const Receive> group(receives.data(), static_cast<size_t>(arguments.n));
   const Status status = comm->recv->irecv(group, may_complete_early, &posted);

@@ -72,7 +72,7 @@ ResultCode accept(void* listen_comm, void** comm, NetDeviceHandle** /*device_han
   return accept(listen_comm, comm);
 }
 
-// int before v8
+// Size: tables before v8 pass `bytes` as int, later ones as size_t.
 template <typename Size>
 ResultCode reg_mr(void* comm, void* data, Size bytes, int type, void** mhandle) noexcept {
   return api_call("regMr", [&] {
@@ -80,7 +80,7 @@ ResultCode reg_mr(void* comm, void* data, Size bytes, int type, void** mhandle) 
   });
 }
 
-// int before v9
+// Size: tables before v9 pass `bytes` as int, later ones as size_t.
 template <typename Size>
 ResultCode isend(void* comm, void* data, Size bytes, int tag, void* mhandle,
                  void** request) noexcept {

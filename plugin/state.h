@@ -46,7 +46,8 @@ struct OpenComm {
   std::unique_ptr<RecvComm> recv;      // kRecv
   std::unique_ptr<CollComm> session;   // kColl
   std::vector<CollRequest> requests;   // kColl: Worker::kMaxOperations of them
-  bool failure_logged = false;         // kSend, kRecv: guarded by State's mutex
+  // kSend, kRecv: guarded by State's mutex. kColl: used by the thread that calls the comm.
+  bool failure_logged = false;
 
   bool is_link() const { return kind == CommKind::kSend || kind == CommKind::kRecv; }
   const Comm* link() const { return send ? static_cast<const Comm*>(send.get()) : recv.get(); }

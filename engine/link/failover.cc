@@ -8,7 +8,8 @@
 namespace slime {
 namespace {
 
-// After a life of so many first pauses, the pauses between tries start short again.
+// After a rail has been up for so many times NCCL_SLIME_RAIL_RETRY, the pauses between tries start
+// short again.
 constexpr uint64_t kStableLifePauses = 3;
 
 // Names a lost carrier as the cause, whatever error the channel reported: a person can repair it,

@@ -77,14 +77,15 @@ struct RailSigns {
   // The latest sign that the peer's process polls its rails: an arrival, or a completion where the
   // peer's NIC does not confirm by itself.
   uint64_t heard_ns = 0;
-  uint32_t quiet_polls = 0;    // polls in a row without an arrival
-  uint64_t judged_ns = 0;      // when its silence was last judged
-  uint64_t asked_ns = 0;       // when a probe asked for an answer that is still missing; 0: none
-  uint64_t unproven_ns = 0;    // when the first unconfirmed work after the last probe was submitted
-  uint64_t slow_since_ns = 0;  // since then slower than half of its siblings; 0: it is not slow
-  bool unproven = false;       // it has carried unconfirmed works since its last probe
-  bool probing = false;        // a probe is under way
-  bool answering = false;      // our answer to the peer's probe is under way
+  uint32_t quiet_polls = 0;  // polls in a row without an arrival
+  uint64_t judged_ns = 0;    // when its silence was last judged
+  uint64_t asked_ns = 0;     // when a probe asked for an answer that is still missing; 0: none
+  uint64_t unproven_ns = 0;  // when the first unconfirmed work after the last probe was submitted
+  uint64_t slow_since_ns =
+      0;                   // since then it is slow (RailScheduler::warn_of_slow_rail); 0: it is not
+  bool unproven = false;   // it has carried unconfirmed works since its last probe
+  bool probing = false;    // a probe is under way
+  bool answering = false;  // our answer to the peer's probe is under way
 };
 
 enum class RailState : uint8_t { kUp, kFenced, kDown, kJoining };
@@ -133,7 +134,7 @@ struct LinkRail {
   ControlWorks controls;
   uint32_t epoch = 0;        // of the present life; at kDown: of the one that has ended
   std::string down_because;  // why this life ended, until both ends have fenced it
-  RailMessage notice;        // our kFenced for this life
+  RailMessage notice;        // our kFenceNotice for this life
   uint64_t since_ns = 0;     // when the rail last became kUp, or left kUp
   RailJoin join;
 };

@@ -74,8 +74,8 @@ uint64_t LinkRails::submit_control(size_t i, ControlOp op, uint32_t value, Work 
 void LinkRails::flush_queued(size_t i, bool now_known) {
   LinkRail& rail = rails_[i];
   // Unconfirmed works complete too early to be measured.
-  const bool telling = now_known && rail.signs.confirmed == rail.queue.queued();
-  if (telling && rail.queue.in_flight() == 0) {
+  const bool measurable = now_known && rail.signs.confirmed == rail.queue.queued();
+  if (measurable && rail.queue.in_flight() == 0) {
     rail.rate.begin(clock_.polled_ns, rail.queue.outstanding_bytes());
   }
   (void)rail.queue.flush(*rail.channel, clock_.now_ns);

@@ -48,8 +48,8 @@ class RailRate {
   // Begins a measurement in the middle of traffic, after a poll or the posting that follows it:
   // only then is the number of outstanding bytes exact. A running one that is large enough goes on.
   void go_on(uint64_t now_ns, uint64_t outstanding) {
-    const bool telling = timed_ && expected_ >= kLeastWindow;
-    if (telling || outstanding < kLeastWindow) return;
+    const bool large_enough = timed_ && expected_ >= kLeastWindow;
+    if (large_enough || outstanding < kLeastWindow) return;
     begin(now_ns, outstanding);
     was_idle_ = false;
   }

@@ -1,8 +1,9 @@
 // The connecting end of the handshake (handshake.h). It becomes the sender.
 //
 // States: the stages of HandshakeEnd. A reset before the welcome has begun to arrive puts it back
-// to kConnect, for connect_timeout at most. Each stage has connect_timeout, but kWelcome has
-// request_timeout. Thread: the one that calls step().
+// to kConnect, for connect_timeout at most. Connecting and the hello share one connect_timeout, the
+// welcome has request_timeout, and the stages after it share another connect_timeout. Thread: the
+// one that calls step().
 #include <algorithm>
 #include <optional>
 #include <utility>

@@ -41,9 +41,9 @@ class ChannelSet {
 //
 // States: the stages, one after the other. advance() goes on until a stage has to wait. Only the
 // connector goes back, to kConnect. An end that is done or has failed stays so.
-// Invariants: the deadline is that of the present stage. The channels and the memory that they
-// write exist from kConfirm on.
-// Thread: the one that calls advance().
+// Invariants: each limit begins when this end starts to wait for something else of the peer
+// (allow()): stages that follow without such a wait share one. The channels and the memory that
+// they write exist from kConfirm on. Thread: the one that calls advance().
 class HandshakeEnd {
  public:
   const Error& error() const { return error_; }

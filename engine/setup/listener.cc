@@ -70,7 +70,7 @@ class ListenerImpl final : public Listener, private HelloPort {
   const char* refuse_begun(std::span<const std::byte> said) const override {
     Preamble preamble;
     if (said.size() < sizeof preamble) return nullptr;
-    if (said.size() == sizeof(Hello)) return nullptr;  // accept() knows more exactly
+    if (said.size() == sizeof(Hello)) return nullptr;  // accept(Caller&) reads the whole hello
     std::memcpy(&preamble, said.data(), sizeof preamble);
     if (valid(preamble, MessageType::kHello)) return nullptr;
     return "it sent no hello of this version of libnet-slime";
