@@ -30,7 +30,8 @@ struct CommMember {
   uint32_t half_bits = 0;
   uint32_t rails = 0;    // that it has
   uint32_t guesses = 0;  // 1: it knows of them (stages.h)
-  uint32_t switch_count = 0;
+  uint16_t switch_count = 0;
+  uint16_t switch_optional = 0;  // 1: NCCL_SLIME_SWITCH_OPTIONAL is set; rank 0's counts
   std::array<CommSwitch, kMaxSwitches> switches{};              // by NCCL_SLIME_SWITCH
   std::array<SocketAddress::Wire, sap::kMaxRails> addresses{};  // by rail
 };

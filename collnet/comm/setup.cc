@@ -30,6 +30,17 @@ number::HalfBits common_half_bits(const Setup& setup, std::span<const CommMember
   return own;
 }
 
+// Ranks that decided each for itself what to do without a switch could decide differently: one
+// would wait for packets of others that have failed. So rank 0's setting counts.
+void compare_optional(const Setup& setup, std::span<const CommMember> members) {
+  const bool own = setup.settings().switch_optional;
+  if (own == (members[0].switch_optional != 0)) return;
+  SLIME_WARN(
+      "%s: NCCL_SLIME_SWITCH_OPTIONAL is %d at rank %u and %d at rank 0, whose value counts; give "
+      "all ranks the same",
+      setup.config->name.c_str(), own ? 1 : 0, setup.ring->rank(), own ? 0 : 1);
+}
+
 // Members learn that others wait for them (Ring::invited) from a message that has come unasked.
 Result<void> check_settings(const Setup& setup) {
   const Settings& settings = setup.settings();
@@ -120,7 +131,8 @@ Result<CommMember> own_member(const Setup& setup) {
                  .half_bits = static_cast<uint32_t>(half_bits_of(setup.settings())),
                  .rails = config.port->count(),
                  .guesses = 1,
-                 .switch_count = static_cast<uint32_t>(config.switches.size())};
+                 .switch_count = static_cast<uint16_t>(config.switches.size()),
+                 .switch_optional = setup.settings().switch_optional ? uint16_t{1} : uint16_t{0}};
   for (uint32_t i = 0; i < own.rails; ++i) {
     own.addresses[i] = config.port->port(i).address().pack();
   }
@@ -178,6 +190,7 @@ Result<std::vector<CommMember>> meet(const Setup& setup) {
   use_rails(&config, std::move(*addresses));
   config.id = members.front().id;
   config.job.half_bits = common_half_bits(setup, members);
+  compare_optional(setup, members);
   config.job.guesses =
       std::ranges::all_of(members, [](const CommMember& m) { return m.guesses == 1; });
   auto named = switches_of(members);

@@ -131,7 +131,7 @@ Result<std::vector<CommGrant>> obtain_part(const Setup& setup,
   if (!gathered) return fail(std::move(gathered.error()));
   Result<void> whole = check_parts(config.job.branches, grants);
   CommGrant grant = grants[config.leader()];
-  if (!whole && setup.settings().switch_optional) {
+  if (!whole && members[0].switch_optional != 0) {
     SLIME_WARN("%s: without switches, the ranks sum up for each other: %s", config.name.c_str(),
                (asked ? whole.error() : asked.error()).what.c_str());
     setup.attachments[0]->withdraw();

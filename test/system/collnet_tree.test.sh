@@ -58,8 +58,10 @@ ctl() {
   "${launcher[@]}" "$build/bin/slime-switchctl" --switch "${control[$name]}" "${key[@]}" --timeout 30 "$@"
 }
 
-# begin NAME LEAF,LEAF,... ARGUMENT...: a rank per leaf named, each in a process of its own
+# begin NAME LEAF,LEAF,... ARGUMENT...: a rank per leaf named, each in a process of its own. $optional
+# has NCCL_SLIME_SWITCH_OPTIONAL of each rank, where they are not all the same.
 pids=()
+optional=()
 begin() {
   local name=$1 rank=0 leaf leaves
   IFS=, read -r -a leaves <<<"$2"
@@ -69,6 +71,7 @@ begin() {
   for leaf in "${leaves[@]}"; do
     RANK=$rank WORLD_SIZE=${#leaves[@]} LOCAL_RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
       SLIME_PERF_TOKEN=tree$port NCCL_SLIME_SWITCH=${control[$leaf]} \
+      NCCL_SLIME_SWITCH_OPTIONAL=${optional[rank]:-${NCCL_SLIME_SWITCH_OPTIONAL:-0}} \
       timeout --foreground -k 100 400 "${perf[@]}" all_reduce --algo collnet "$@" \
       --json "$work/$name.$rank.json" >"$work/$name.$rank.out" 2>"$work/$name.$rank.err" \
       </dev/null &
@@ -245,6 +248,15 @@ begin no_root a,b -b 4 -e 4
 ends no_root 3
 says no_root "${control[root]}.*nobody listens"
 NCCL_SLIME_SWITCH_OPTIONAL=1 right optional b,a,a,b -d int32,float -b 4 -e 64K -f 97 -n 2 -w 1
+# Ranks that differ in that do what rank 0 says.
+optional=(1 0 0 0)
+right like_rank_0 b,a,a,b -d int32 -b 4 -e 4
+says like_rank_0 'SWITCH_OPTIONAL is 0 at rank 1 and 1 at rank 0'
+optional=(0 1)
+begin not_like_rank_1 a,b -b 4 -e 4
+ends not_like_rank_1 3
+says not_like_rank_1 'SWITCH_OPTIONAL is 1 at rank 1 and 0 at rank 0'
+optional=()
 
 # The root's key is the leaves'; and a switch without a parent is no leaf.
 start_root
