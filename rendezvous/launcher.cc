@@ -75,16 +75,14 @@ std::string own_path() {
                                          : "/proc/self/exe";
 }
 
-std::string make_token() {
-  const auto nonce = random_nonce();
-  std::string token;
-  if (!nonce) return token;
+std::string hex_of(const Nonce& nonce) {
+  std::string text;
   char digits[3];
-  for (const std::byte byte : *nonce) {
+  for (const std::byte byte : nonce) {
     snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(byte));
-    token += digits;
+    text += digits;
   }
-  return token;
+  return text;
 }
 
 // In the child: never returns. Only what is safe between fork and exec; there is no thread yet.
@@ -142,14 +140,16 @@ class Launcher {
     auto address = SocketAddress::parse("127.0.0.1");
     auto fd = address ? listen_on(*address) : Result<Fd>(fail(address.error()));
     auto bound = fd ? local_address(*fd) : Result<SocketAddress>(fail(fd.error()));
-    if (!bound) {
-      fprintf(stderr, "%s: %s\n", run_.program, bound.error().what.c_str());
+    // With an empty token, which every other process could name, anybody could join the run.
+    auto nonce = bound ? random_nonce() : Result<Nonce>(fail(bound.error()));
+    if (!nonce) {
+      fprintf(stderr, "%s: %s\n", run_.program, nonce.error().what.c_str());
       return false;
     }
     identity->size = run_.ranks;
     identity->host = "127.0.0.1";
     identity->port = bound->port();
-    identity->token = make_token();
+    identity->token = hex_of(*nonce);
     *listener = std::move(*fd);
     return true;
   }
