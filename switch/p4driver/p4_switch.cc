@@ -107,7 +107,7 @@ Result<void> P4Switch::check(const JobSpec& spec) const {
   // A job that no switch could have is refused as the software switch does.
   if (auto possible = Shard::check(spec); !possible) return possible;
   if (spec.max_lanes > shape_.max_lanes) {
-    return refuse("packets have at most " + std::to_string(traits.lanes) + " lanes on " +
+    return refuse("packets have at most " + std::to_string(shape_.max_lanes) + " lanes on " +
                   traits.device);
   }
   for (const SocketAddress& child : spec.children) {

@@ -202,6 +202,13 @@ TEST_F(P4SwitchTest, LimitsAreThoseOfTheProgram) {
   JobSpec spec = job(7);
   spec.max_lanes = 33;
   EXPECT_THAT(switch_->add_job(spec).error().what, HasSubstr("at most 32 lanes on chip"));
+  P4Options few = options();
+  few.max_lanes = 16;
+  const auto narrow = P4Switch::open(std::make_unique<RecordingRuntime>(device_),
+                                     std::make_unique<ChipProgram>(std::move(few)));
+  ASSERT_TRUE(narrow) << narrow.error().what;
+  spec.max_lanes = 17;
+  EXPECT_THAT((*narrow)->add_job(spec).error().what, HasSubstr("at most 16 lanes on chip"));
   P4Options two = options();
   two.shards = 2;
   const auto opened = P4Switch::open(std::make_unique<RecordingRuntime>(device_),
