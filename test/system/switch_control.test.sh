@@ -114,6 +114,10 @@ for mac in 02:00:00:00:00 01:00:00:00:00:0a 00:00:00:00:00:00 02:-2:00:00:00:0a 
 done
 expect "a port beyond bmv2's" 2 'hosts.10.0.0.1.port: "511" is not a number from 0 to 510' \
   switchd --config "$(bmv2_config "${host/3/511}")" --check-config
+expect "Tofino has one more" 0 fine \
+  switchd --config "$(bmv2_config "${host/3/511}" 's/bmv2/tofino/')" --check-config
+expect "a port beyond Tofino's" 2 'hosts.10.0.0.1.port: "512" is not a number from 0 to 511' \
+  switchd --config "$(bmv2_config "${host/3/512}" 's/bmv2/tofino/')" --check-config
 expect "a host without a port" 2 'hosts.10.0.0.1: mac and port are both needed' \
   switchd --config "$(bmv2_config "${host/, port: 3/}")" --check-config
 expect "a host by name" 2 'hosts.gpu1 is no key' \

@@ -218,7 +218,8 @@ const Key kKeys[] = {
      is_ipv4_host},
     {"hosts.*.port", "", "",
      [](const std::string& text, const Name& host, Config* c) {
-       return take_number(text, 0, 510, &c->hosts[host].port.emplace());
+       return take_number(text, 0, c->driver == Driver::kTofino ? 511 : 510,
+                          &c->hosts[host].port.emplace());
      },
      is_ipv4_host},
     {"tenants.*.max_jobs", "", "What tenants may have: {name: {max_jobs, slot_memory}}.",
