@@ -86,6 +86,10 @@ expect "a directory" 2 'configuration file /etc is a directory' switchd --config
 expect "no YAML" 2 'config.yaml:[0-9]+: ' switchd --config "$(config 'data: [1')"
 expect "no address that workers could be told" 2 'workers are told' \
   switchd --config "$(config 'data: {listen: 0.0.0.0:0}')" --check-config
+expect "nor with a section for it" 2 'config.yaml:2: data.listen: a switch in P4 has an address' \
+  switchd --config "$(config 'device: {driver: bmv2}\ndata: {shards: 1}')" --check-config
+expect "no map of sections" 2 'config.yaml:2: not a map of sections' \
+  switchd --config "$(config '# none\nshards')" --check-config
 expect "data follows control's address" 0 'fine: data 10.77.0.1:28880-28883, control 10.77.0.1:28900$' \
   switchd --config "$(config 'control: {listen: "10.77.0.1:28900", allow_unauthenticated: true}')" \
   --check-config
@@ -118,12 +122,14 @@ expect "Tofino has one more" 0 fine \
   switchd --config "$(bmv2_config "${host/3/511}" 's/bmv2/tofino/')" --check-config
 expect "a port beyond Tofino's" 2 'hosts.10.0.0.1.port: "512" is not a number from 0 to 511' \
   switchd --config "$(bmv2_config "${host/3/512}" 's/bmv2/tofino/')" --check-config
-expect "a host without a port" 2 'hosts.10.0.0.1: mac and port are both needed' \
+expect "a host without a port" 2 'config.yaml:4: hosts.10.0.0.1: mac and port are both needed' \
   switchd --config "$(bmv2_config "${host/, port: 3/}")" --check-config
 expect "a host by name" 2 'hosts.gpu1 is no key' \
   switchd --config "$(bmv2_config "${host/10.0.0.1/gpu1}")" --check-config
-expect "no hosts" 2 'hosts: there are none' switchd --config "$(bmv2_config '')" --check-config
-expect "a switch in P4 without an address" 2 'data.listen: a switch in P4 has an address of its own' \
+expect "no hosts" 2 'config.yaml:4: hosts: there are none' \
+  switchd --config "$(bmv2_config '')" --check-config
+expect "a switch in P4 without an address" 2 \
+  'config.yaml: data.listen: a switch in P4 has an address of its own' \
   switchd --config "$(bmv2_config "$host" 's/data: {[^}]*}//')" --check-config
 expect "another driver" 2 'device.driver: "tofino5" is not software, bmv2 or tofino' \
   switchd --config "$(bmv2_config "$host" 's/bmv2/tofino5/')" --check-config

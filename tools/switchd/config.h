@@ -70,7 +70,7 @@ Result<Config> make_config(const Values& values);
 // The file that would give these values, with every key and what it means.
 std::string print_config(const Values& values);
 
-// Reads the file. An error names file and line.
+// Reads the file. An error names the file, and the line of the key or else of its section.
 Result<Config> read_config(const std::string& path, Values* values);
 
 // The keys that the configuration names, read from their files (key_files.cc). Errors name the key

@@ -17,11 +17,27 @@ constexpr size_t kMaxFileBytes = 1 << 20;
 struct Reading {
   const std::string& path;
   Values* values;
-  std::map<std::string, int> lines;  // where a key is
+  std::map<std::string, int> lines;     // where a key is
+  std::map<std::string, int> sections;  // where a section begins
 };
 
 Error wrong(const Reading& reading, int line, const std::string& what) {
   return make_error(Status::kConfig, 0, "%s:%d: %s", reading.path.c_str(), line, what.c_str());
+}
+
+// An error of make_config(), which begins with the name of a key or section. A key that the file
+// lacks is missing in its section; where the file lacks that too, the error has no line.
+Error wrong_value(const Reading& reading, const std::string& what) {
+  std::string name = what.substr(0, what.find(':'));
+  if (const auto key = reading.lines.find(name); key != reading.lines.end()) {
+    return wrong(reading, key->second, what);
+  }
+  for (size_t end = name.size(); end != std::string::npos; end = name.rfind('.')) {
+    name.resize(end);
+    const auto section = reading.sections.find(name);
+    if (section != reading.sections.end()) return wrong(reading, section->second, what);
+  }
+  return make_error(Status::kConfig, 0, "%s: %s", reading.path.c_str(), what.c_str());
 }
 
 // One key of the file. Its line is kept, for errors about values.
@@ -53,10 +69,12 @@ Result<void> walk(const YAML::Node& node, const std::string& prefix, Reading* re
     if (!entry.first.IsScalar()) return fail(wrong(*reading, line, "a key is not a word"));
     const std::string name =
         prefix.empty() ? entry.first.Scalar() : prefix + "." + entry.first.Scalar();
+    const bool is_map = is_section(name) && entry.second.IsMap();
+    if (is_map) reading->sections.try_emplace(name, line);
     if (is_section(name) && entry.second.IsNull()) continue;
     // Sections are two deep at most, so this is too.
-    auto taken = is_section(name) && entry.second.IsMap() ? walk(entry.second, name, reading)
-                                                          : take(entry.second, name, line, reading);
+    auto taken =
+        is_map ? walk(entry.second, name, reading) : take(entry.second, name, line, reading);
     if (!taken) return taken;
   }
   return {};
@@ -118,11 +136,12 @@ std::optional<Error> unclosed_bracket(const Reading& reading, const std::string&
 Result<Config> read_config(const std::string& path, Values* values) {
   auto text = load(path);
   if (!text) return fail(std::move(text.error()));
-  Reading reading{path, values, {}};
+  Reading reading{path, values, {}, {}};
   try {
     const YAML::Node root = YAML::Load(*text);
     if (!root.IsNull() && !root.IsMap()) {
-      return fail(wrong(reading, 1, "not a map of sections (data:, control:, jobs:, ...)"));
+      return fail(wrong(reading, root.Mark().line + 1,
+                        "not a map of sections (data:, control:, jobs:, ...)"));
     }
     if (auto walked = walk(root, "", &reading); !walked) return fail(walked.error());
   } catch (const YAML::Exception& error) {
@@ -130,12 +149,7 @@ Result<Config> read_config(const std::string& path, Values* values) {
     return fail(open ? std::move(*open) : wrong(reading, error.mark.line + 1, error.msg));
   }
   auto config = make_config(*values);
-  if (!config) {
-    const std::string name = config.error().what.substr(0, config.error().what.find(':'));
-    const auto line = reading.lines.find(name);
-    return fail(
-        wrong(reading, line == reading.lines.end() ? 1 : line->second, config.error().what));
-  }
+  if (!config) return fail(wrong_value(reading, config.error().what));
   return config;
 }
 
