@@ -12,6 +12,7 @@ namespace {
 constexpr uint64_t kCheckNs = 20'000'000;
 constexpr uint64_t kCalledNs = 5'000'000;  // no longer ago: NCCL's thread makes progress
 constexpr uint64_t kServeNs = 200'000;
+constexpr unsigned long long kTrialSeconds = times::kTrialSum / times::kSecond;
 constexpr uint64_t kMissingNs = 4'000'000'000;  // a rank that all switches miss is named once
 
 Error no_first_sum(const SwitchAttachment& attachment) {
@@ -19,15 +20,16 @@ Error no_first_sum(const SwitchAttachment& attachment) {
   if (!attachment.on_switch()) {
     return make_error(Status::kTimeout, 0,
                       "without the switch at %s the ranks sum up for each other, but no sum "
-                      "came within 5 s; does a firewall let UDP through between them?",
-                      control.c_str());
+                      "came within %llu s; does a firewall let UDP through between them?",
+                      control.c_str(), kTrialSeconds);
   }
   const ShardPorts data = attachment.data();
   return make_error(Status::kTimeout, 0,
-                    "the switch at %s answers, but no sum came back over UDP within 5 s "
+                    "the switch at %s answers, but no sum came back over UDP within %llu s "
                     "from its data address, %s; does this host reach that (the switch's "
                     "data.listen), and does a firewall let UDP through?",
-                    control.c_str(), control::shard_range(data.first, data.count).c_str());
+                    control.c_str(), kTrialSeconds,
+                    control::shard_range(data.first, data.count).c_str());
 }
 
 }  // namespace
@@ -269,7 +271,9 @@ void CollComm::warn_of_missing(const std::string& ranks, uint64_t now_ns) {
   if (ranks == missing_ && now_ns - missing_ns_ < kMissingNs) return;
   missing_ = ranks;
   missing_ns_ = now_ns;
-  SLIME_WARN("%s: rank %s has not contributed for 300 ms", name().c_str(), ranks.c_str());
+  const uint64_t waited_ms = config_->job.suspect_ns / times::kMillisecond;
+  SLIME_WARN("%s: rank %s has not contributed for %llu ms", name().c_str(), ranks.c_str(),
+             static_cast<unsigned long long>(waited_ms));
 }
 
 // The housekeeper's turn. NCCL's thread comes first: while it calls, or holds the mutex, this one
