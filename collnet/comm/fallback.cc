@@ -1,6 +1,7 @@
 #include "collnet/comm/fallback.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 
@@ -92,7 +93,8 @@ void Fallback::spread_anew() {
   for (const CommGrant& grant : announced_) first = std::max(first, grant.operations);
   Spread::PerSwitch weights{};
   const bool none = lost_switches(attachments_) == attachments_.size();
-  if (none && attachments_.size() > 1 && ring_.rank() == 0) {
+  const bool had_one = !std::exchange(none_left_, none);
+  if (none && had_one && attachments_.size() > 1 && ring_.rank() == 0) {
     SLIME_WARN("%s: no switch is left: the ranks sum up for each other, slower",
                config_.name.c_str());
   }
