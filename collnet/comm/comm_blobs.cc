@@ -7,8 +7,6 @@
 namespace slime {
 namespace {
 
-constexpr uint32_t kMaxSlots = 65536;  // SAP/2 counts them in 16 bits
-
 tl::unexpected<Error> bad(size_t rank, const std::string& what) {
   return fail(
       make_error(Status::kRemote, 0,
@@ -96,7 +94,7 @@ Result<void> check_grant(const CommGrant& grant) {
   if (grant.from != From::kSwitch && grant.from != From::kRanks) {
     return bad(0, "a job from nowhere");
   }
-  if (grant.slots < 1 || grant.slots > kMaxSlots) {
+  if (grant.slots < 1 || grant.slots > sap::kMaxSlots) {
     return bad(0, "a job of " + std::to_string(grant.slots) + " slots");
   }
   if (grant.lanes < Worker::kLeastLanes || grant.lanes > sap::kMaxLanes) {

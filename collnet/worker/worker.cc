@@ -42,7 +42,9 @@ Result<std::unique_ptr<Worker>> Worker::open(const WorkerOptions& options, Datag
   const auto bad = [](const char* what) {
     return fail(make_error(Status::kInvalid, 0, "in-network allreduce: %s", what));
   };
-  if (options.slots == 0 || options.slots > 65536) return bad("a job has 1 to 65536 slots");
+  if (options.slots == 0 || options.slots > sap::kMaxSlots) {
+    return bad("a job has 1 to 65536 slots");
+  }
   if (options.lanes < kLeastLanes || options.lanes > sap::kMaxLanes) {
     return bad("a packet has 16 to 2048 lanes (32-bit words)");
   }

@@ -69,7 +69,9 @@ Result<void> Shard::check(const JobSpec& spec) {
   if (spec.rails > 1 && spec.children_are_switches) {
     return fail(bad_job(spec, "switches have one rail each"));
   }
-  if (spec.slots == 0 || spec.slots > 65536) return fail(bad_job(spec, "1 to 65536 slots"));
+  if (spec.slots == 0 || spec.slots > sap::kMaxSlots) {
+    return fail(bad_job(spec, "1 to 65536 slots"));
+  }
   if (spec.max_lanes == 0 || spec.max_lanes > sap::kMaxLanes) {
     return fail(bad_job(spec, "1 to 2048 lanes (32-bit words per packet)"));
   }

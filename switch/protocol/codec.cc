@@ -160,8 +160,9 @@ void fields(auto& io, Is<CreateJob> auto& m) {
   numbers(io, m.formats_wanted, m.formats_least, m.session, m.shares, m.share);
   io.addresses(m.children, m.rails);
   io.require(is_tenant_name(m.tenant), "the tenant's name is empty or has odd characters");
-  io.require(m.slots_least >= 1 && m.slots_least <= m.slots_wanted && m.slots_wanted <= kMaxSlots,
-             "the number of slots is out of range");
+  io.require(
+      m.slots_least >= 1 && m.slots_least <= m.slots_wanted && m.slots_wanted <= sap::kMaxSlots,
+      "the number of slots is out of range");
   io.require(
       m.lanes_least >= 1 && m.lanes_least <= m.lanes_wanted && m.lanes_wanted <= sap::kMaxLanes,
       "the number of lanes is out of range");
@@ -212,7 +213,7 @@ void fields(auto& io, Is<JobGrant> auto& m) {
   io.require(m.shards >= 1 && m.shards <= sap::kMaxShards &&
                  m.address.port() + m.shards - 1 <= UINT16_MAX && m.address.port() != 0,
              "the number of shards is out of range");
-  io.require(m.slots >= 1 && m.slots <= kMaxSlots, "the number of slots is out of range");
+  io.require(m.slots >= 1 && m.slots <= sap::kMaxSlots, "the number of slots is out of range");
   io.require(m.lanes >= 1 && m.lanes <= sap::kMaxLanes, "the number of lanes is out of range");
   io.require(are_formats(m.formats), "the set of formats is empty or has unknown ones");
   io.require(m.lease_ms > 0, "the lease is zero");

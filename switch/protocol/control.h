@@ -35,8 +35,7 @@ inline constexpr size_t kMaxRequestBytes = 8192;     // payload: 32 children of 
 inline constexpr size_t kMaxAnswerBytes = 17 << 16;  // payload: a report
 inline constexpr size_t kMaxTenantBytes = 32;
 inline constexpr size_t kMaxReasonBytes = 512;
-inline constexpr uint32_t kMaxSlots = 65536;  // SAP/2 counts them in 16 bits
-inline constexpr uint32_t kMaxShares = 8;     // switches that share the operations of one session
+inline constexpr uint32_t kMaxShares = 8;  // switches that share the operations of one session
 // Jobs of a tree have one number at all its switches. Only roots allot these, so no switch below
 // one can have given such a number to a job of its own.
 inline constexpr uint16_t kFirstTreeJob = 0x8000;

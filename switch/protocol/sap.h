@@ -60,6 +60,7 @@ inline constexpr uint16_t kPortBase = 0xBEF0;  // destination port of shard 0; t
 inline constexpr uint32_t kMaxShards = 16;
 inline constexpr uint32_t kMaxRails = 8;      // local addresses of one contributor
 inline constexpr uint32_t kMaxChildren = 32;  // contributors below one switch: a bit each
+inline constexpr uint32_t kMaxSlots = 65536;  // of a job: a packet has 16 bits for the number
 inline constexpr uint32_t kMaxLanes = 2048;   // 32-bit words; fits an MTU of 9000
 inline constexpr size_t kMaxPacketBytes = kHeaderBytes + 4 * kMaxLanes;
 

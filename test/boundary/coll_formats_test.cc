@@ -98,7 +98,7 @@ TEST_P(CollOdd, AJobThatWasNotAskedForFailsAllRanks) {
     return grant;
   };
   for (const control::JobGrant& grant :
-       {with([](auto& g) { g.slots = control::kMaxSlots; }), with([](auto& g) { g.lanes = 15; }),
+       {with([](auto& g) { g.slots = sap::kMaxSlots; }), with([](auto& g) { g.lanes = 15; }),
         with([](auto& g) { g.lanes = sap::kMaxLanes; }), with([](auto& g) { g.formats = 1; })}) {
     const test::OddSwitch odd(grant);
     set("NCCL_SLIME_SWITCH", odd.address().c_str());

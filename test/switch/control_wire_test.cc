@@ -30,7 +30,7 @@ const JobRef kRef{nonce_of(0xab), 0x1234, 0xfe};
 std::vector<Message> one_of_each() {
   return {Hello{nonce_of(7), "physics"},
           Challenge{nonce_of(9), false},
-          wanted(32, kMaxSlots),
+          wanted(32, sap::kMaxSlots),
           Heartbeat{kRef},
           CloseJob{kRef},
           Fence{kRef, true},
@@ -41,7 +41,7 @@ std::vector<Message> one_of_each() {
           Done{},
           Text{R"({"jobs":[]})"},
           Refused{Refusal::kQuota, "tenant a has 2 jobs and may have 2"},
-          JoinTree{0x1122334455667788, 1024, 32, 32, 31, 0, wanted(32, kMaxSlots)},
+          JoinTree{0x1122334455667788, 1024, 32, 32, 31, 0, wanted(32, sap::kMaxSlots)},
           TreeWait{0x80000001}};
 }
 
@@ -118,7 +118,7 @@ TEST(ControlWire, ValuesOutOfRangeAreRefused) {
   EXPECT_TRUE(refused([](CreateJob& job) { job.tenant = std::string("a\0b", 3); }));
   EXPECT_TRUE(refused([](CreateJob& job) { job.slots_least = 0; }));
   EXPECT_TRUE(refused([](CreateJob& job) { job.slots_least = job.slots_wanted + 1; }));
-  EXPECT_TRUE(refused([](CreateJob& job) { job.slots_wanted = kMaxSlots + 1; }));
+  EXPECT_TRUE(refused([](CreateJob& job) { job.slots_wanted = sap::kMaxSlots + 1; }));
   EXPECT_TRUE(refused([](CreateJob& job) { job.lanes_least = 0; }));
   EXPECT_TRUE(refused([](CreateJob& job) { job.lanes_wanted = sap::kMaxLanes + 1; }));
   EXPECT_TRUE(refused([](CreateJob& job) { job.formats_wanted = job.formats_least = 0; }));
