@@ -79,7 +79,6 @@ class Slots {
     }
   }
 
-  uint32_t count() const { return slots_; }
   SlotHalf& half(uint32_t slot, uint32_t epoch) {
     return *reinterpret_cast<SlotHalf*>(at(slot, epoch));
   }
