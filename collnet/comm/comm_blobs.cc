@@ -50,7 +50,7 @@ Result<RankAddresses> addresses_of(std::span<const CommMember> members) {
   for (uint32_t rail = 0; rail < addresses.rails; ++rail) {
     for (size_t rank = 0; rank < members.size(); ++rank) {
       auto address = SocketAddress::unpack(members[rank].addresses[rail]);
-      if (!address) return bad(rank, "an address that is none");
+      if (!address) return bad(rank, "a malformed address (" + address.error().what + ")");
       if (address->port() == 0 || address->is_any()) {
         return bad(rank, "the address " + address->to_string());
       }
@@ -70,7 +70,8 @@ Result<std::vector<std::vector<NamedSwitch>>> switches_of(std::span<const CommMe
     std::vector<NamedSwitch>& named = by_rank.emplace_back();
     for (const auto& one : std::span(member.switches).first(member.switch_count)) {
       auto control = SocketAddress::unpack(one.control);
-      if (!control) return bad(rank, "a switch whose address cannot be read");
+      if (!control)
+        return bad(rank, "a switch at a malformed address (" + control.error().what + ")");
       if (one.weight < 1 || one.weight > kMaxSwitchWeight) {
         return bad(rank, "a switch of weight " + std::to_string(one.weight));
       }
@@ -105,7 +106,7 @@ Result<void> check_grant(const CommGrant& grant) {
   }
   if (grant.from == From::kRanks) return {};
   const auto address = SocketAddress::unpack(grant.address);
-  if (!address) return bad(0, "a switch at an address that is none");
+  if (!address) return bad(0, "a switch at a malformed address (" + address.error().what + ")");
   if (grant.shards < 1 || grant.shards > sap::kMaxShards || address->port() == 0 ||
       address->port() + grant.shards - 1 > UINT16_MAX) {
     return bad(0, "a switch at " + address->to_string() + " with " + std::to_string(grant.shards) +

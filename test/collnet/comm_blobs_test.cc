@@ -52,7 +52,8 @@ TEST(CommBlobs, MembersThatCannotBeAreNamed) {
   EXPECT_THAT(error_of([](CommMember& m) { m.rails = 0; }), HasSubstr("0 rails"));
   EXPECT_THAT(error_of([](CommMember& m) { m.lanes = Worker::kLeastLanes - 1; }),
               HasSubstr("packets of 15 lanes"));
-  EXPECT_THAT(error_of([](CommMember& m) { m.addresses[1] = {}; }), HasSubstr("rank 1"));
+  EXPECT_THAT(error_of([](CommMember& m) { m.addresses[1] = {}; }),
+              HasSubstr("rank 1 tells us of a malformed address (socket address"));
 }
 
 TEST(CommBlobs, RanksNameTheSameListOrOneLeafEach) {
