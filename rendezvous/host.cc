@@ -55,7 +55,9 @@ class Host final : private HelloPort {
 
   Result<std::vector<std::byte>> open() override;
   const char* refuse_begun(std::span<const std::byte> said) const override {
-    return fault_of(said, MessageType::kHello);
+    const char* const fault = fault_of(said, MessageType::kHello);
+    if (fault == kOtherVersion) ++other_versions_;
+    return fault;
   }
   std::optional<std::string> accept(HelloPort::Caller& caller) override;
   void log_stranger(const HelloPort::Caller& caller, const std::string& why,
@@ -88,7 +90,8 @@ class Host final : private HelloPort {
   std::vector<std::optional<std::string>> blobs_;
   std::string last_refusal_;
   std::optional<Error> failure_;
-  StrangerLog gone_;  // members that went away
+  StrangerLog gone_;                     // members that went away
+  mutable uint32_t other_versions_ = 0;  // callers of another version that were turned away
 };
 
 Host::Host(const Terms& terms, Fd listener, const HostOptions& options)
@@ -174,10 +177,15 @@ void Host::tell_late_ranks() {
 }
 
 Error Host::timed_out() const {
-  return make_error(Status::kTimeout, 0, "rank %s of %u did not come in time%s%s%s",
+  std::string versions;
+  if (other_versions_ > 0) {
+    versions = "; of " + std::to_string(other_versions_) +
+               (other_versions_ == 1 ? " caller: " : " callers: ") + kOtherVersion;
+  }
+  return make_error(Status::kTimeout, 0, "rank %s of %u did not come in time%s%s%s%s",
                     missing().c_str(), terms_.ranks,
                     last_refusal_.empty() ? "; look at their logs" : "; last turned away: ",
-                    last_refusal_.c_str(), strangers().summary().c_str());
+                    last_refusal_.c_str(), versions.c_str(), strangers().summary().c_str());
 }
 
 std::string Host::missing() const {

@@ -12,9 +12,7 @@ const char* fault_of(std::span<const std::byte> begun, MessageType type) {
     return !std::ranges::equal(begun.first(bytes), bytes_of(wanted).first(bytes));
   };
   if (differs(offsetof(Prefix, version))) return "it speaks another protocol";
-  if (differs(offsetof(Prefix, type))) {
-    return "it speaks another version of the rendezvous; use the same libnet-slime on all hosts";
-  }
+  if (differs(offsetof(Prefix, type))) return kOtherVersion;
   return differs(sizeof wanted) ? "it sent a message out of order" : nullptr;
 }
 

@@ -68,6 +68,9 @@ inline std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
+// fault_of() a message of another version.
+inline constexpr const char* kOtherVersion =
+    "it speaks another version of the rendezvous; use the same libnet-slime on all hosts";
 // Why these first bytes cannot begin a message of this type; nullptr: they may.
 const char* fault_of(std::span<const std::byte> begun, MessageType type);
 

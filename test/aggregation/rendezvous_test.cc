@@ -213,6 +213,24 @@ TEST_F(Rendezvous, StrangersAreInTheErrorOfARankThatNeverCame) {
   EXPECT_EQ(log_.count(LogLevel::kWarning, "turned away"), 1u);
 }
 
+TEST_F(Rendezvous, RanksOfAnotherVersionAreInTheErrorToo) {
+  ManualClock clock;
+  const auto met = host(meeting(clock), 2, [&] {
+    Hello other = hello_of(introduction_of(1, 2));
+    other.prefix.version = 1;
+    for (int i = 0; i < 2; ++i) {
+      const Fd rank = connect();
+      send(rank, other);
+      Greeting greeting;
+      char more = 0;
+      EXPECT_TRUE(receive(rank, &greeting));
+      EXPECT_FALSE(receive(rank, &more)) << "it is turned away";
+    }
+    clock.pass(kMinuteNs);
+  });
+  expect_fails(met, "of 2 callers: it speaks another version of the rendezvous");
+}
+
 TEST_F(Rendezvous, ARankThatGoesAwayMayComeAgain) {
   Result<std::vector<Introduction>> joined = fail(Error{});
   const auto met = host(meeting(), 2, [&] {
