@@ -71,6 +71,8 @@ class Host final : private HelloPort {
   Result<std::string> judge(const Hello& hello, const Signer& signer,
                             const rendezvous::Caller& caller) const;
   Result<void> tell_all(const std::vector<std::byte>& content);
+  Result<void> tell_blobs(uint32_t rank, const Member& member,
+                          const std::vector<std::byte>& content) const;
   void tell_late_ranks();
   void excuse_pause();
   void wait() const;
@@ -298,26 +300,35 @@ void Host::warn(const SocketAddress& from, const std::string& why, const std::st
              from.to_string().c_str(), why.c_str(), more.c_str());
 }
 
+// After one member cannot be told, those that have no answer yet get the reason: otherwise they
+// would see only that this process closes the connection.
 Result<void> Host::tell_all(const std::vector<std::byte>& content) {
+  Result<void> told;
   for (uint32_t rank = 0; rank < terms_.ranks; ++rank) {
     const auto& member = members_[rank];
     if (!member) continue;
-    auto answer = signed_answer(member->signer, Outcome::kGathered, Status::kOk, content);
-    if (!answer) return fail(std::move(answer.error()));
-    size_t told = 0;
-    Error error;
-    const Status status = repeat_until(deadline_, member->fd, POLLOUT, [&] {
-      return send_message(member->fd, *answer, &told, &error);
-    });
-    if (status == Status::kOk) continue;
-    if (options_.comes_once)
-      continue;  // the owner finds the broken connection, and tells the others
-    return fail(make_error(Status::kRemote, 0,
-                           "rank %u at %s cannot be told who the others are: %s", rank,
-                           member->from.to_string().c_str(),
-                           status == Status::kAgain ? "it reads nothing" : error.what.c_str()));
+    if (told)
+      told = tell_blobs(rank, *member, content);
+    else
+      tell(member->fd, member->signer, Outcome::kFailed, told.error());
   }
-  return {};
+  return told;
+}
+
+// Where each rank comes once, a failure here is the owner's to find: the connection is broken.
+Result<void> Host::tell_blobs(uint32_t rank, const Member& member,
+                              const std::vector<std::byte>& content) const {
+  auto answer = signed_answer(member.signer, Outcome::kGathered, Status::kOk, content);
+  if (!answer) return fail(std::move(answer.error()));
+  size_t told = 0;
+  Error error;
+  const Status status = repeat_until(deadline_, member.fd, POLLOUT, [&] {
+    return send_message(member.fd, *answer, &told, &error);
+  });
+  if (status == Status::kOk || options_.comes_once) return {};
+  return fail(make_error(Status::kRemote, 0, "rank %u at %s cannot be told who the others are: %s",
+                         rank, member.from.to_string().c_str(),
+                         status == Status::kAgain ? "it reads nothing" : error.what.c_str()));
 }
 
 }  // namespace

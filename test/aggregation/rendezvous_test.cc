@@ -1,4 +1,5 @@
 // The rendezvous itself: strangers, liars, keys and deadlines.
+#include <poll.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -229,6 +230,39 @@ TEST_F(Rendezvous, RanksOfAnotherVersionAreInTheErrorToo) {
     clock.pass(kMinuteNs);
   });
   expect_fails(met, "of 2 callers: it speaks another version of the rendezvous");
+}
+
+// The blobs that the judge makes are more than sockets hold, so a rank that reads nothing cannot be
+// told. The rank after it is told why, instead of finding its connection closed.
+TEST_F(Rendezvous, OneThatCannotBeToldIsNamedToTheOthers) {
+  ManualClock clock;
+  Terms terms = meeting(clock);
+  terms.ranks = 3;
+  const rendezvous::HostOptions options{
+      .own = "", .judge = [](const rendezvous::Caller&) -> Result<std::string> {
+        return std::string(16 << 20, 'x');
+      }};
+  auto listener = listen_on(address_);
+  ASSERT_TRUE(listener) << listener.error().what;
+  Result<rendezvous::Gathered> gathered = fail(Error{});
+  std::thread thread([&, fd = std::move(*listener)]() mutable {
+    gathered = rendezvous::host_group(terms, std::move(fd), options);
+  });
+  const Fd deaf = connect(), other = connect();
+  Greeting greeting;
+  send(deaf, hello_of(introduction_of(1, 3)));
+  EXPECT_TRUE(receive(deaf, &greeting));
+  send(other, hello_of(introduction_of(2, 3)));
+  EXPECT_TRUE(receive(other, &greeting));
+  pollfd begun{deaf.get(), POLLIN, 0};
+  EXPECT_EQ(poll(&begun, 1, 60'000), 1);  // the answer begins to come
+  clock.pass(kMinuteNs);
+  Answer answer;
+  EXPECT_TRUE(receive(other, &answer));
+  EXPECT_EQ(answer.outcome, rendezvous::Outcome::kFailed);
+  thread.join();
+  ASSERT_FALSE(gathered);
+  EXPECT_NE(gathered.error().what.find("rank 1 at "), std::string::npos) << gathered.error().what;
 }
 
 TEST_F(Rendezvous, ARankThatGoesAwayMayComeAgain) {
