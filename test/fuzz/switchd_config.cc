@@ -23,18 +23,19 @@ SLIME_FUZZ_TARGET(switchd_config, input) {
     FUZZ_CHECK(config.error().what.starts_with("/proc/self/fd/"));
     return;
   }
-  FUZZ_CHECK(config->shards >= 1 && config->shards <= sap::kMaxShards);
-  FUZZ_CHECK(config->max_lanes >= 1 && config->max_lanes <= sap::kMaxLanes);
-  FUZZ_CHECK(!config->program.empty() && config->device <= 7);
-  FUZZ_CHECK(config->runtime.port() != 0);
-  FUZZ_CHECK(config->slot_bytes > 0 && !config->data_listen.is_any());
+  FUZZ_CHECK(config->data.shards >= 1 && config->data.shards <= sap::kMaxShards);
+  FUZZ_CHECK(config->data.max_lanes >= 1 && config->data.max_lanes <= sap::kMaxLanes);
+  FUZZ_CHECK(!config->p4.program.empty() && config->p4.device <= 7);
+  FUZZ_CHECK(config->p4.runtime.port() != 0);
+  FUZZ_CHECK(config->data.slot_bytes > 0 && !config->data.address.is_any());
   const std::string printed = print_config(values);
   const auto again = read_text(printed, &values_again);
   FUZZ_CHECK(again);
   FUZZ_CHECK(print_config(values_again) == printed);
-  FUZZ_CHECK(again->key_file == config->key_file && again->slot_bytes == config->slot_bytes);
-  FUZZ_CHECK(again->driver == config->driver && again->runtime == config->runtime &&
-             again->program == config->program && again->device == config->device);
+  FUZZ_CHECK(again->key_file == config->key_file &&
+             again->data.slot_bytes == config->data.slot_bytes);
+  FUZZ_CHECK(again->driver == config->driver && again->p4.runtime == config->p4.runtime &&
+             again->p4.program == config->p4.program && again->p4.device == config->p4.device);
 }
 
 }  // namespace slime::switchd

@@ -41,25 +41,25 @@ Error wrong_value(const std::string& name, const std::string& text, const Mismat
 // channel must reach this address too: packets to another host's loopback address end at the
 // sender.
 Result<void> settle_data_address(const Values& values, Config* config) {
-  const SocketAddress& control = config->control_listen;
+  const SocketAddress& control = config->control.listen;
+  SocketAddress& data = config->data.address;
   const bool follows = value_of(values, "data.listen", "").empty();
   if (follows) {
-    config->data_listen = control;
-    config->data_listen.set_port(control::kDefaultDataPort);
+    data = control;
+    data.set_port(control::kDefaultDataPort);
   }
-  const std::string data = config->data_listen.to_string();
   if (follows && control.is_any()) {
     return fail(make_error(Status::kConfig, 0,
                            "control.listen: \"%s\" is every address of this host, and workers are "
                            "told one to send packets to; add data.listen, such as 10.0.0.1:%u",
                            control.to_string().c_str(), control::kDefaultDataPort));
   }
-  if (config->data_listen.is_loopback() && !control.is_loopback()) {
+  if (data.is_loopback() && !control.is_loopback()) {
     return fail(make_error(Status::kConfig, 0,
                            "data.listen: \"%s\" is reached from this host only, and workers of "
                            "other hosts may connect to control.listen, %s; give data.listen an "
                            "address that they reach, or leave it out: it is control's then",
-                           data.c_str(), control.to_string().c_str()));
+                           data.to_string().c_str(), control.to_string().c_str()));
   }
   return {};
 }
@@ -129,12 +129,12 @@ Result<Config> make_config(const Values& values) {
     return fail(wrong_value("control.tenant_keys", config.tenant_keys,
                             "of use without control.key_file, the operators' key"));
   }
-  if (!config.parent_control && !config.parent_key_file.empty()) {
+  if (!config.controller.parent && !config.parent_key_file.empty()) {
     return fail(wrong_value("parent.key_file", config.parent_key_file,
                             "of use without parent.control, the parent's address"));
   }
-  if (config.parent_control == config.control_listen) {
-    return fail(wrong_value("parent.control", config.control_listen.to_string(),
+  if (config.controller.parent == config.control.listen) {
+    return fail(wrong_value("parent.control", config.control.listen.to_string(),
                             "another switch: this one listens there (control.listen)"));
   }
   return config;

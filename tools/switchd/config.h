@@ -15,6 +15,8 @@
 
 #include "base/error.h"
 #include "switch/controller/connection.h"
+#include "switch/p4driver/options.h"
+#include "switch/softswitch/softswitch.h"
 
 namespace slime::switchd {
 
@@ -26,37 +28,18 @@ struct HostPort {
   std::optional<uint16_t> port;
 };
 
+// What each part of the daemon is opened with. The daemon adds what is no key of the file: the
+// keys that key_files.cc reads, and the seed of the controller.
 struct Config {
   Driver driver = Driver::kSoftware;
-  SocketAddress runtime;  // of a switch in P4
-  std::string program;    // of a Tofino, as bf_switchd calls it
-  uint32_t device = 0;    // likewise
-  uint64_t mac = 0;
-  std::map<std::string, HostPort> hosts;  // by address
-
-  SocketAddress data_listen;
-  uint32_t shards = 0;
-  uint32_t max_lanes = 0;
-  uint32_t formats = 0;  // a bit each
-  uint64_t slot_bytes = 0;
-  uint64_t socket_buffer_bytes = 0;
-  uint32_t busy_poll_us = 0;
-
-  SocketAddress control_listen;
+  net::SoftSwitchOptions data;            // a switch in P4 has address, shards, lanes and formats
+  net::P4Options p4;                      // and this, but for its hosts
+  std::map<std::string, HostPort> hosts;  // of a switch in P4, by address
+  net::ServerOptions control;
+  net::ControllerOptions controller;
   std::string key_file;     // empty: no key
   std::string tenant_keys;  // a directory; empty: tenants have the key of key_file
-  bool allow_unauthenticated = false;
-  uint32_t max_connections = 0;
-
-  std::optional<SocketAddress> parent_control;
   std::string parent_key_file;
-
-  uint32_t max_jobs = 0;
-  uint32_t lease_s = 0;
-  uint32_t tree_s = 0;
-  net::TenantQuota tenant_quota;  // of tenants that are not named
-  std::map<std::string, net::TenantQuota> tenants;
-
   std::optional<SocketAddress> metrics_listen;  // absent: no metrics
 };
 

@@ -63,17 +63,23 @@ Mismatch take_mac(const std::string& text, uint64_t* to) {
   return *to == 0 || (*to >> 40 & 1) != 0 ? accepted : "";
 }
 
-// The same for a member of Config, as Key::take.
+Mismatch take_seconds(const std::string& text, uint64_t most, uint64_t* to_ns) {
+  if (auto wrong = take_number(text, 1, most, to_ns); !wrong.empty()) return wrong;
+  *to_ns *= times::kSecond;
+  return {};
+}
+
+// The same as Key::take, for what kPlace finds in a Config.
 
 using Name = std::string;  // what stands for the '*' of a key
 
-template <auto kMember, uint64_t kLeast, uint64_t kMost>
+template <auto kPlace, uint64_t kLeast, uint64_t kMost>
 Mismatch number(const std::string& text, const Name&, Config* config) {
-  return take_number(text, kLeast, kMost, &(config->*kMember));
+  return take_number(text, kLeast, kMost, kPlace(config));
 }
-template <auto kMember>
+template <auto kPlace>
 Mismatch bytes(const std::string& text, const Name&, Config* config) {
-  return take_bytes(text, &(config->*kMember));
+  return take_bytes(text, kPlace(config));
 }
 template <auto kMember>
 Mismatch any_text(const std::string& text, const Name&, Config* config) {
@@ -103,7 +109,8 @@ bool is_tenant(const Name& name) { return control::is_tenant_name(name); }
 // A tenant that is named has the quota of the others for what is not said of it. make_config() has
 // read the keys of jobs before.
 net::TenantQuota& quota_of(const Name& tenant, Config* config) {
-  return config->tenants.try_emplace(tenant, config->tenant_quota).first->second;
+  net::ControllerOptions& options = config->controller;
+  return options.tenants.try_emplace(tenant, options.default_quota).first->second;
 }
 
 constexpr uint64_t kMaxChips = 7;  // BF_MAX_DEV_COUNT of BFRuntime
@@ -118,52 +125,53 @@ const Key kKeys[] = {
      "127.0.0.1:9090), or BFRuntime's gRPC port of bf_switchd (empty: 127.0.0.1:50052)",
      [](const std::string& text, const Name&, Config* c) {
        const char* standard = c->driver == Driver::kTofino ? "127.0.0.1:50052" : "127.0.0.1:9090";
-       return take_peer(text.empty() ? standard : text, &c->runtime);
+       return take_peer(text.empty() ? standard : text, &c->p4.runtime);
      }},
     {"device.program", "switch", "With tofino: the P4 program, as bf_switchd calls it",
      [](const std::string& text, const Name&, Config* c) -> Mismatch {
        constexpr size_t kMostBytes = 255;  // PROG_NAME_LEN of BFRuntime, with the end
-       c->program = text;
+       c->p4.program = text;
        return text.empty() || text.size() > kMostBytes ? "the name of a program" : "";
      }},
     {"device.id", "0", "With tofino: the chip, as bf_switchd numbers them",
-     number<&Config::device, 0, kMaxChips>},
+     number<[](Config* c) { return &c->p4.device; }, 0, kMaxChips>},
     {"device.mac", "02:00:00:00:00:01",
      "With bmv2 and tofino: the MAC that the switch has at the address of data.listen",
-     [](const std::string& text, const Name&, Config* c) { return take_mac(text, &c->mac); }},
+     [](const std::string& text, const Name&, Config* c) { return take_mac(text, &c->p4.mac); }},
     {"data.listen", "",
      "Where workers send packets: this host's address as they see it, and the UDP port of shard 0; "
      "empty: the address of control.listen, port 28880. With bmv2 and tofino: one that no "
      "host has",
      [](const std::string& text, const Name&, Config* c) -> Mismatch {
-       c->data_listen = {};
+       c->data.address = {};
        if (text.empty()) return "";
-       if (auto wrong = take_address(text, &c->data_listen); !wrong.empty()) return wrong;
-       return c->data_listen.is_any() ? "one address, because workers are told it" : "";
+       if (auto wrong = take_address(text, &c->data.address); !wrong.empty()) return wrong;
+       return c->data.address.is_any() ? "one address, because workers are told it" : "";
      }},
     {"data.shards", "4", "Threads and ports; each serves its part of every job's slots",
-     number<&Config::shards, 1, sap::kMaxShards>},
+     number<[](Config* c) { return &c->data.shards; }, 1, sap::kMaxShards>},
     {"data.max_lanes", "2048",
      "32-bit words per packet; 360 fit an Ethernet of 1500 bytes (352 over IPv6), 2048 one of "
      "9000; bmv2 takes 64 at most, tofino 32",
-     number<&Config::max_lanes, 1, sap::kMaxLanes>},
+     number<[](Config* c) { return &c->data.max_lanes; }, 1, sap::kMaxLanes>},
     {"data.formats", "all",
      "What it adds up: all, or words (32-bit integers only). With words, integers of 8 and 64 bits "
      "and 16-bit floats in 16 bits take more packets",
      [](const std::string& text, const Name&, Config* c) -> Mismatch {
-       c->formats = text == "words" ? sap::kWordFormats : sap::kKnownFormats;
+       c->data.formats = text == "words" ? sap::kWordFormats : sap::kKnownFormats;
        return text == "words" || text == "all" ? "" : "all or words";
      }},
-    {"data.slot_memory", "256M", "Memory for the slots of all jobs", bytes<&Config::slot_bytes>},
+    {"data.slot_memory", "256M", "Memory for the slots of all jobs",
+     bytes<[](Config* c) { return &c->data.slot_bytes; }>},
     {"data.socket_buffer", "4M",
      "Of each shard, each way; net.core.rmem_max and net.core.wmem_max limit it",
-     bytes<&Config::socket_buffer_bytes>},
+     bytes<[](Config* c) { return &c->data.socket_buffer_bytes; }>},
     {"data.busy_poll_us", "0",
      "How long a shard looks for packets before it sleeps; less latency, more processor",
-     number<&Config::busy_poll_us, 0, 1'000'000>},
+     number<[](Config* c) { return &c->data.busy_poll_us; }, 0, 1'000'000>},
     {"control.listen", "127.0.0.1:28900", "Where workers and operators connect: TCP",
      [](const std::string& text, const Name&, Config* c) {
-       return take_address(text, &c->control_listen);
+       return take_address(text, &c->control.listen);
      }},
     {"control.key_file", "",
      "File with the key of operators, and of workers where tenants have no keys of their own; "
@@ -177,32 +185,33 @@ const Key kKeys[] = {
     {"control.allow_unauthenticated", "false",
      "Without a key: take requests from other hosts too, from everybody who can connect",
      [](const std::string& text, const Name&, Config* c) {
-       return take_flag(text, &c->allow_unauthenticated);
+       return take_flag(text, &c->control.allow_unauthenticated);
      }},
     {"control.max_connections", "256", "Control connections at a time",
-     number<&Config::max_connections, 1, 10000>},
+     number<[](Config* c) { return &c->control.max_connections; }, 1, 10000>},
     {"parent.control", "",
      "Control channel of the switch above this one, which sums up what its leaves have summed up; "
      "empty: none",
      [](const std::string& text, const Name&, Config* c) -> Mismatch {
-       return text.empty() ? "" : take_peer(text, &c->parent_control.emplace());
+       return text.empty() ? "" : take_peer(text, &c->controller.parent.emplace());
      }},
     {"parent.key_file", "", "File with the parent's key (its control.key_file)",
      any_text<&Config::parent_key_file>},
     {"jobs.max", "64", "Jobs at a time",
-     number<&Config::max_jobs, 1, net::ControllerOptions::kMaxJobs>},
+     number<[](Config* c) { return &c->controller.max_jobs; }, 1,
+            net::ControllerOptions::kMaxJobs>},
     {"jobs.lease_s", "30", "Seconds without a heartbeat after which a job is removed",
-     number<&Config::lease_s, 1, 3600>},
+     [](const std::string& text, const Name&, Config* c) {
+       return take_seconds(text, 3600, &c->controller.lease_ns);
+     }},
     {"jobs.tree_s", "8", "At the root of a tree: seconds in which all leaves of a job must join",
-     number<&Config::tree_s, 1, times::kLongestTreeWait / times::kSecond>},
+     [](const std::string& text, const Name&, Config* c) {
+       return take_seconds(text, times::kLongestTreeWait / times::kSecond, &c->controller.tree_ns);
+     }},
     {"jobs.tenant_max_jobs", "16", "Jobs of a tenant that is not named below; 0: no such tenants",
-     [](const std::string& text, const Name&, Config* c) {
-       return take_number(text, 0, UINT32_MAX, &c->tenant_quota.max_jobs);
-     }},
+     number<[](Config* c) { return &c->controller.default_quota.max_jobs; }, 0, UINT32_MAX>},
     {"jobs.tenant_slot_memory", "64M", "Slot memory of a tenant that is not named below",
-     [](const std::string& text, const Name&, Config* c) {
-       return take_bytes(text, &c->tenant_quota.max_slot_bytes);
-     }},
+     bytes<[](Config* c) { return &c->controller.default_quota.max_slot_bytes; }>},
     {"metrics.listen", "",
      "Where GET /metrics (for Prometheus) and GET /healthz are answered, to everybody who asks; "
      "empty: nowhere; usual: this host's address, port 28901",

@@ -44,28 +44,11 @@ Result<Fd> take_signals() {
   return fd;
 }
 
-Result<net::ControllerOptions> controller_options(const Config& config) {
-  net::ControllerOptions options;
-  options.max_jobs = config.max_jobs;
-  options.lease_ns = config.lease_s * uint64_t{1'000'000'000};
-  options.tree_ns = config.tree_s * uint64_t{1'000'000'000};
-  options.default_quota = config.tenant_quota;
-  options.tenants = config.tenants;
-  options.parent = config.parent_control;
-  auto seed = random_number<uint64_t>();
-  if (!seed) return fail(std::move(seed.error()));
-  options.seed = *seed;
-  return options;
-}
-
 net::ServerOptions server_options(const Config& config, const net::KeyRing& keys) {
-  net::ServerOptions options;
-  options.listen = config.control_listen;
+  net::ServerOptions options = config.control;
   options.keys = keys;
-  options.allow_unauthenticated = config.allow_unauthenticated;
-  options.max_connections = config.max_connections;
   // Workers send several heartbeats in a lease. One that is silent for two leases has no job.
-  options.idle_ns = std::max(options.idle_ns, 2 * config.lease_s * uint64_t{1'000'000'000});
+  options.idle_ns = std::max(options.idle_ns, 2 * config.controller.lease_ns);
   return options;
 }
 
@@ -100,10 +83,12 @@ Result<Parts> open_parts(const Config& config) {
   auto driver = make_driver(config);
   if (!driver) return fail(std::move(driver.error()));
   parts.driver = std::move(*driver);
-  const auto options = controller_options(config);
-  if (!options) return fail(options.error());
+  net::ControllerOptions options = config.controller;
+  auto seed = random_number<uint64_t>();
+  if (!seed) return fail(std::move(seed.error()));
+  options.seed = *seed;
   parts.controller =
-      std::make_unique<net::Controller>(*parts.driver, *options, SteadyClock::instance());
+      std::make_unique<net::Controller>(*parts.driver, options, SteadyClock::instance());
   auto control = net::ControlServer::open(*parts.controller, server_options(config, *keys));
   if (!control) return fail(std::move(control.error()));
   parts.control = std::move(*control);
@@ -118,8 +103,8 @@ void say_ready(const Config& config, const Parts& parts) {
   const SocketAddress control = parts.control->address();
   if (config.key_file.empty() && !control.is_loopback()) {
     SLIME_WARN("no key (control.key_file): %s can create and end jobs",
-               config.allow_unauthenticated ? "everybody who reaches the control channel"
-                                            : "everybody on this host");
+               config.control.allow_unauthenticated ? "everybody who reaches the control channel"
+                                                    : "everybody on this host");
   }
   printf("slime-switchd: ready: data %s, control %s, %s",
          control::shard_range(shape.address, shape.shards).c_str(), control.to_string().c_str(),
@@ -127,7 +112,7 @@ void say_ready(const Config& config, const Parts& parts) {
          : config.tenant_keys.empty() ? "key"
                                       : "a key per tenant");
   if (parts.metrics) printf(", metrics %s", parts.metrics->address().to_string().c_str());
-  if (parts.uplink) printf(", parent %s", config.parent_control->to_string().c_str());
+  if (parts.uplink) printf(", parent %s", config.controller.parent->to_string().c_str());
   printf("\n");
   (void)fflush(stdout);  // nobody may read it: no reason to end
 }
@@ -148,7 +133,7 @@ Result<void> read_again(const std::string& path, Parts* parts) {
   }
   parts->control->set_keys(std::move(*keys));
   if (parts->uplink) parts->uplink->set_key(*parent_key);
-  parts->controller->set_quotas(config->tenant_quota, config->tenants);
+  parts->controller->set_quotas(config->controller.default_quota, config->controller.tenants);
   return {};
 }
 

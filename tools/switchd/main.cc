@@ -56,8 +56,8 @@ int run(int argc, char** argv) {
   if (options.check) {
     printf("slime-switchd: %s: fine: data %s, control %s\n",
            options.config.empty() ? "defaults" : options.config.c_str(),
-           control::shard_range(config->data_listen, config->shards).c_str(),
-           config->control_listen.to_string().c_str());
+           control::shard_range(config->data.address, config->data.shards).c_str(),
+           config->control.listen.to_string().c_str());
     return tools::finish(kName);
   }
   log_to_stderr();

@@ -1,6 +1,4 @@
 // Makes the switch that the configuration names, of those that this program was built with.
-#include "switch/p4driver/options.h"
-#include "switch/softswitch/softswitch.h"
 #ifdef SLIME_BMV2
 #include "switch/bmv2/program.h"
 #endif
@@ -19,27 +17,13 @@ Result<std::unique_ptr<net::SwitchDriver>> as_driver(Opened opened) {
   return std::unique_ptr<net::SwitchDriver>(std::move(*opened));
 }
 
-Result<std::unique_ptr<net::SwitchDriver>> make_software(const Config& config) {
-  return as_driver(net::SoftSwitch::open({.address = config.data_listen,
-                                          .shards = config.shards,
-                                          .max_lanes = config.max_lanes,
-                                          .formats = config.formats,
-                                          .slot_bytes = config.slot_bytes,
-                                          .socket_buffer_bytes = config.socket_buffer_bytes,
-                                          .busy_poll_us = config.busy_poll_us}));
-}
-
 // What all switches in P4 are told, and where their runtime interface is.
 [[maybe_unused]] net::P4Options p4_options(const Config& config) {
-  net::P4Options options;
-  options.runtime = config.runtime;
-  options.program = config.program;
-  options.device = config.device;
-  options.address = config.data_listen;
-  options.mac = config.mac;
-  options.shards = config.shards;
-  options.max_lanes = config.max_lanes;
-  options.formats = config.formats;
+  net::P4Options options = config.p4;
+  options.address = config.data.address;
+  options.shards = config.data.shards;
+  options.max_lanes = config.data.max_lanes;
+  options.formats = config.data.formats;
   for (const auto& [address, host] : config.hosts) {  // make_config() has checked them
     options.hosts[net::ipv4_of(*SocketAddress::parse(address))] = {*host.mac, *host.port};
   }
@@ -75,7 +59,7 @@ Result<std::unique_ptr<net::SwitchDriver>> make_driver(const Config& config) {
     case Driver::kSoftware:
       break;
   }
-  return make_software(config);
+  return as_driver(net::SoftSwitch::open(config.data));
 }
 
 }  // namespace slime::switchd
