@@ -9,6 +9,13 @@ namespace {
 
 using namespace v1model;
 
+constexpr BridgeNames kBridge{.addresses = "SwitchIngress.own.addresses",
+                              .own = "SwitchIngress.own.own",
+                              .hosts = "SwitchIngress.bridge.hosts",
+                              .forward = "SwitchIngress.bridge.forward",
+                              .discard = "SwitchIngress.bridge.discard",
+                              .flood = "SwitchIngress.bridge.flood"};
+
 constexpr P4Traits kTraits{.device = "bmv2",
                            .process = "simple_switch",
                            .lanes = kLanes,
@@ -19,33 +26,15 @@ constexpr P4Traits kTraits{.device = "bmv2",
                            .sources = kSources,
                            .hosts = kHostEntries,
                            .ports = kPorts,
-                           .reject_meter = kRejectRate};
-
-// The switch itself, and the way to each host.
-
-TableEntry own_address(const SocketAddress& address, uint64_t mac) {
-  return {"SwitchIngress.own.addresses",
-          {{"bridge.address", 32, ipv4_of(address)}},
-          {"SwitchIngress.own.own", {{"mac", 48, mac}}}};
-}
-
-TableEntry way_to(uint64_t mac, uint16_t port) {
-  return {kForwarding,
-          {{"hdr.ethernet.destination", 48, mac}},
-          {"SwitchIngress.bridge.forward", {{"port", 9, port}}}};
-}
-
-TableEntry no_way_to(uint64_t mac) {
-  return {
-      kForwarding, {{"hdr.ethernet.destination", 48, mac}}, {"SwitchIngress.bridge.discard", {}}};
-}
-
-TableAction flood() { return {"SwitchIngress.bridge.flood", {{"group", 16, kFloodGroup}}}; }
+                           .rails = sap::kMaxRails,
+                           .reject_meter = kRejectRate,
+                           .bridge = kBridge};
 
 // A job: the entry that lets its packets take part, and the entries of its children and parent.
 
 // Values that packets of the job are compared with, and the place of its memory.
-TableAction take(const JobSpec& spec, const Placement& place, const P4Options& options) {
+TableAction take(const P4Program& program, const JobSpec& spec, const Placement& place) {
+  const P4Options& options = program.options();
   const uint64_t all = (uint64_t{1} << spec.child_count()) - 1;
   const uint16_t parent_port =
       spec.parent ? options.hosts.at(ipv4_of(spec.parent->address)).port : uint16_t{0};
@@ -62,7 +51,7 @@ TableAction take(const JobSpec& spec, const Placement& place, const P4Options& o
            {"shard_mask", 16, options.shards - 1},
            {"shard_bits", 8, static_cast<uint64_t>(std::countr_zero(options.shards))},
            {"rail_mask", 16, spec.rails - 1},
-           {"group", 16, group_of(place.index)},
+           {"group", 16, program.group_of(place)},
            {"children_are_switches", 1, spec.children_are_switches},
            {"inner", 1, spec.parent.has_value()},
            {"parent_child", 8, spec.parent ? spec.parent->child : 0u},
@@ -99,10 +88,6 @@ TableEntry destination_of(uint16_t job, const End& end, const Hosts& hosts) {
             {"udp_port", 16, end.address.port()}}}};
 }
 
-TableEntry job_entry(const JobSpec& spec, const Placement& place, const P4Options& options) {
-  return {kJobTable, {{"hdr.sap.job", 16, spec.job}}, take(spec, place, options)};
-}
-
 // Two entries for each child and rail, and for the parent: one knows its packets by their source,
 // the other gives packets to it their destination. `hosts` has all addresses of the job.
 std::vector<TableEntry> address_entries(const JobSpec& spec, const Hosts& hosts) {
@@ -124,19 +109,6 @@ std::vector<TableEntry> address_entries(const JobSpec& spec, const Hosts& hosts)
 
 Bmv2Program::Bmv2Program(P4Options options) : P4Program(kTraits, std::move(options)) {}
 
-std::vector<TableEntry> Bmv2Program::device_entries() const {
-  std::vector<TableEntry> entries = {own_address(options().address, options().mac),
-                                     no_way_to(options().mac)};
-  for (const auto& [mac, port] : ports_by_mac(options().hosts)) {
-    entries.push_back(way_to(mac, port));
-  }
-  return entries;
-}
-
-P4Program::Flooding Bmv2Program::flooding() const {
-  return {group_of_all(kFloodGroup, options().hosts), kForwarding, flood()};
-}
-
 CounterCell Bmv2Program::device_counter(uint32_t number) const { return {kDeviceCounts, number}; }
 
 std::string Bmv2Program::refusal_of(const JobSpec& spec) const {
@@ -152,13 +124,8 @@ std::string Bmv2Program::refusal_of(const JobSpec& spec) const {
 std::vector<TableEntry> Bmv2Program::job_entries(const JobSpec& spec,
                                                  const Placement& place) const {
   std::vector<TableEntry> entries = address_entries(spec, options().hosts);
-  entries.push_back(job_entry(spec, place, options()));
+  entries.push_back({kJobTable, {{"hdr.sap.job", 16, spec.job}}, take(*this, spec, place)});
   return entries;
-}
-
-std::vector<MulticastGroup> Bmv2Program::job_groups(const JobSpec& spec,
-                                                    const Placement& place) const {
-  return groups_of_children(spec, options().hosts, group_of(place.index));
 }
 
 // A partial sum leaves for the parent as a mirrored copy.

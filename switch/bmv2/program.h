@@ -23,11 +23,6 @@ inline constexpr uint32_t kHostEntries = 1024;  // of the forwarding table; one 
 inline constexpr uint16_t kToParent = 0x8000;
 inline constexpr uint16_t kPorts = 511;  // 511 itself means that a packet is dropped
 
-// Of a job, that of its first rail; those of the other rails follow.
-constexpr uint16_t group_of(uint32_t job_index) {
-  return static_cast<uint16_t>(kFloodGroup + 1 + job_index * sap::kMaxRails);
-}
-
 // Registers that say what a half is; zeroed, they make it fresh.
 inline constexpr const char* kSlotRegisters[] = {
     "SwitchIngress.aggregate.slot.arrivals", "SwitchIngress.aggregate.slot.epochs",
@@ -36,7 +31,6 @@ inline constexpr const char* kJobCounts = "SwitchIngress.aggregate.job_counts";
 inline constexpr const char* kDeviceCounts = "SwitchIngress.aggregate.device_counts";
 inline constexpr const char* kRejectRate = "SwitchIngress.aggregate.reject_rate";
 inline constexpr const char* kJobTable = "SwitchIngress.aggregate.job.jobs";
-inline constexpr const char* kForwarding = "SwitchIngress.bridge.hosts";
 
 }  // namespace v1model
 
@@ -44,14 +38,10 @@ class Bmv2Program final : public P4Program {
  public:
   explicit Bmv2Program(P4Options options);
 
-  std::vector<TableEntry> device_entries() const override;
-  Flooding flooding() const override;
   CounterCell device_counter(uint32_t number) const override;
 
   std::string refusal_of(const JobSpec& spec) const override;
   std::vector<TableEntry> job_entries(const JobSpec& spec, const Placement& place) const override;
-  std::vector<MulticastGroup> job_groups(const JobSpec& spec,
-                                         const Placement& place) const override;
   std::optional<MirrorSession> job_mirror(const JobSpec& spec,
                                           const Placement& place) const override;
   std::vector<RegisterRange> job_registers(const JobSpec& spec,

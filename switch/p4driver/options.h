@@ -11,6 +11,17 @@
 
 namespace slime::net {
 
+// Tables and actions of the part of a program that forwards what is not of the protocol. Each has
+// the same keys and parameters in all programs. Texts last as long as the process.
+struct BridgeNames {
+  const char* addresses = "";  // table: the switch's own addresses; action: answer for this one
+  const char* own = "";
+  const char* hosts = "";  // table: MACs; actions: send to a port, drop, send to all ports
+  const char* forward = "";
+  const char* discard = "";
+  const char* flood = "";
+};
+
 // Texts last as long as the process.
 struct P4Traits {
   const char* device = "";   // what messages call it: "bmv2"
@@ -24,7 +35,9 @@ struct P4Traits {
   uint32_t sources = 0;           // addresses of children and parents
   uint32_t hosts = 0;             // entries of the forwarding table; one is the switch's own
   uint16_t ports = 0;             // numbers that a port can have, from 0 on
+  uint32_t rails = 1;             // of a job, at most
   const char* reject_meter = "";  // limits refusals
+  BridgeNames bridge = {};
 };
 
 // The MAC of a host, and the port of the switch that leads to it.

@@ -46,10 +46,6 @@ inline constexpr uint16_t kFloodGroup = 1;
 constexpr uint16_t end_of(uint32_t rail, uint32_t child) {
   return static_cast<uint16_t>(rail * sap::kMaxChildren + child);
 }
-// Those of one job: a group for each rail, since a result goes to all children over the rail of its
-// slot. The ids begin with `first`.
-std::vector<MulticastGroup> groups_of_children(const JobSpec& spec, const Hosts& hosts,
-                                               uint16_t first);
 // Row `row` of an array of counters.
 std::vector<CounterCell> counter_row(const char* array, uint32_t row, uint32_t columns);
 
@@ -70,10 +66,14 @@ class P4Program {
 
   const P4Traits& traits() const { return traits_; }
   const P4Options& options() const { return options_; }
+  // The group of a job's first rail; those of its other rails follow.
+  uint16_t group_of(const Placement& place) const {
+    return static_cast<uint16_t>(kFloodGroup + 1 + place.index * traits_.rails);
+  }
 
-  // Entries that do not depend on jobs: own address, hosts, and what else the program needs.
-  virtual std::vector<TableEntry> device_entries() const = 0;
-  virtual Flooding flooding() const = 0;
+  // Entries that do not depend on jobs: own address, and the hosts.
+  virtual std::vector<TableEntry> device_entries() const;
+  virtual Flooding flooding() const;
   // The counter with that number in SLIME_SHARD_COUNTERS.
   virtual CounterCell device_counter(uint32_t number) const = 0;
 
@@ -89,8 +89,8 @@ class P4Program {
   // whose key depends on these come after all others.
   virtual std::vector<TableEntry> job_entries(const JobSpec& spec,
                                               const Placement& place) const = 0;
-  virtual std::vector<MulticastGroup> job_groups(const JobSpec& spec,
-                                                 const Placement& place) const = 0;
+  // A group for each rail, since a result goes to all children over the rail of its slot.
+  virtual std::vector<MulticastGroup> job_groups(const JobSpec& spec, const Placement& place) const;
   // A mirroring session, if the program needs one to reach the job's parent.
   virtual std::optional<MirrorSession> job_mirror(const JobSpec&, const Placement&) const {
     return std::nullopt;

@@ -7,6 +7,13 @@ namespace {
 
 using namespace tna;
 
+constexpr BridgeNames kBridge{.addresses = "SwitchIngress.ingress.own.addresses",
+                              .own = "SwitchIngress.ingress.own.own",
+                              .hosts = "SwitchIngress.ingress.frames.hosts",
+                              .forward = "SwitchIngress.ingress.frames.forward",
+                              .discard = "SwitchIngress.ingress.frames.discard",
+                              .flood = "SwitchIngress.ingress.frames.flood"};
+
 constexpr P4Traits kTraits{.device = "tofino2",
                            .process = "bf_switchd",
                            .lanes = kLanes,
@@ -17,34 +24,13 @@ constexpr P4Traits kTraits{.device = "tofino2",
                            .sources = kSources,
                            .hosts = kHostEntries,
                            .ports = kPorts,
-                           .reject_meter = kRejectRate};
+                           .reject_meter = kRejectRate,
+                           .bridge = kBridge};
 
 // Of SLIME_SHARD_COUNTERS: this one and the next are apart from the others.
 constexpr uint32_t kRejectsSent = 4;
 // Of SLIME_JOB_COUNTERS.
 constexpr uint32_t kRounds = 1;
-
-// The switch itself, and the way to each host.
-
-TableEntry own_address(const SocketAddress& address, uint64_t mac) {
-  return {"SwitchIngress.ingress.own.addresses",
-          {{"bridge.address", 32, ipv4_of(address)}},
-          {"SwitchIngress.ingress.own.own", {{"mac", 48, mac}}}};
-}
-
-TableEntry way_to(uint64_t mac, uint16_t port) {
-  return {kForwarding,
-          {{"hdr.ethernet.destination", 48, mac}},
-          {"SwitchIngress.ingress.frames.forward", {{"port", 9, port}}}};
-}
-
-TableEntry no_way_to(uint64_t mac) {
-  return {kForwarding,
-          {{"hdr.ethernet.destination", 48, mac}},
-          {"SwitchIngress.ingress.frames.discard", {}}};
-}
-
-TableAction flood() { return {"SwitchIngress.ingress.frames.flood", {{"group", 16, kFloodGroup}}}; }
 
 // Entries of a job: number, generation, and rounds. The last one lets its packets take part.
 
@@ -62,7 +48,8 @@ TableEntry generation_entry(const JobSpec& spec) {
 }
 
 // Halves of even rounds are in the lower half of the registers, those of odd rounds above.
-TableEntry member_entry(const JobSpec& spec, const Placement& place, bool odd) {
+TableEntry member_entry(const P4Program& program, const JobSpec& spec, const Placement& place,
+                        bool odd) {
   return {"SwitchIngress.ingress.admission.members",
           {{"hdr.sap.job", 16, spec.job},
            {"hdr.sap.generation", 8, spec.generation},
@@ -71,7 +58,7 @@ TableEntry member_entry(const JobSpec& spec, const Placement& place, bool odd) {
           {"SwitchIngress.ingress.admission.take",
            {{"first_half", 16, place.first_slot + (odd ? kSlots : 0)},
             {"last_slot", 16, spec.slots - 1},
-            {"group", 16, group_of(place.index)},
+            {"group", 16, program.group_of(place)},
             {"children_are_switches", 1, spec.children_are_switches}}}};
 }
 
@@ -105,19 +92,6 @@ std::vector<TableEntry> address_entries(const JobSpec& spec, const P4Options& op
 
 TofinoProgram::TofinoProgram(P4Options options) : P4Program(kTraits, std::move(options)) {}
 
-std::vector<TableEntry> TofinoProgram::device_entries() const {
-  std::vector<TableEntry> entries = {own_address(options().address, options().mac),
-                                     no_way_to(options().mac)};
-  for (const auto& [mac, port] : ports_by_mac(options().hosts)) {
-    entries.push_back(way_to(mac, port));
-  }
-  return entries;
-}
-
-P4Program::Flooding TofinoProgram::flooding() const {
-  return {group_of_all(kFloodGroup, options().hosts), kForwarding, flood()};
-}
-
 // Refusals are counted beside their meter, all others together.
 CounterCell TofinoProgram::device_counter(uint32_t number) const {
   if (number < kRejectsSent) return {kDeviceCounts, number};
@@ -147,14 +121,9 @@ std::vector<TableEntry> TofinoProgram::job_entries(const JobSpec& spec,
   std::vector<TableEntry> entries = address_entries(spec, options());
   entries.push_back(job_entry(spec, place));
   entries.push_back(generation_entry(spec));
-  entries.push_back(member_entry(spec, place, false));
-  entries.push_back(member_entry(spec, place, true));
+  entries.push_back(member_entry(*this, spec, place, false));
+  entries.push_back(member_entry(*this, spec, place, true));
   return entries;
-}
-
-std::vector<MulticastGroup> TofinoProgram::job_groups(const JobSpec& spec,
-                                                      const Placement& place) const {
-  return groups_of_children(spec, options().hosts, group_of(place.index));
 }
 
 std::vector<RegisterRange> TofinoProgram::job_registers(const JobSpec&, const Placement&) const {

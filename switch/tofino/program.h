@@ -23,16 +23,11 @@ inline constexpr uint32_t kHostEntries = 1024;  // of the forwarding table; one 
 inline constexpr uint16_t kPorts = 512;
 inline constexpr uint16_t kPortsOfAPipe = 128;
 
-constexpr uint16_t group_of(uint32_t job_index) {
-  return static_cast<uint16_t>(kFloodGroup + 1 + job_index);
-}
-
 inline constexpr const char* kJobCounts = "SwitchIngress.ingress.job_counts";
 inline constexpr const char* kRoundCounts = "SwitchIngress.ingress.round_counts";
 inline constexpr const char* kDeviceCounts = "SwitchIngress.ingress.device_counts";
 inline constexpr const char* kRejectCounts = "SwitchIngress.ingress.reject_counts";
 inline constexpr const char* kRejectRate = "SwitchIngress.ingress.reject_rate";
-inline constexpr const char* kForwarding = "SwitchIngress.ingress.frames.hosts";
 
 }  // namespace tna
 
@@ -40,14 +35,10 @@ class TofinoProgram final : public P4Program {
  public:
   explicit TofinoProgram(P4Options options);
 
-  std::vector<TableEntry> device_entries() const override;
-  Flooding flooding() const override;
   CounterCell device_counter(uint32_t number) const override;
 
   std::string refusal_of(const JobSpec& spec) const override;
   std::vector<TableEntry> job_entries(const JobSpec& spec, const Placement& place) const override;
-  std::vector<MulticastGroup> job_groups(const JobSpec& spec,
-                                         const Placement& place) const override;
   // None: a half that has another token than the packet is fresh.
   std::vector<RegisterRange> job_registers(const JobSpec& spec,
                                            const Placement& place) const override;

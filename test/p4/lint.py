@@ -28,6 +28,12 @@ class Program:
         self.p4 = "\n".join(read(path) for path in sorted(paths))
         self.header = read(ROOT / "switch" / driver / "program.h")
         self.cpp = read(ROOT / "switch" / driver / "program.cc")
+        # p4driver writes the entries of all programs that do not depend on jobs: with these names.
+        bridge = re.search(r"BridgeNames kBridge{(.*?)};", self.cpp, re.DOTALL)
+        shared = read(ROOT / "switch/p4driver/program.cc")
+        for field, name in re.findall(r'\.(\w+) = "([\w.]+)"', bridge.group(1)):
+            shared = re.sub(rf"\bnames\.{field}\b", f'"{name}"', shared)
+        self.cpp = self.cpp.replace(bridge.group(0), "") + shared
 
 
 def number(text):

@@ -22,7 +22,7 @@ mutant() {
   mkdir -p "$work/tree/switch/protocol" "$work/tree/switch/core"
   cp switch/protocol/sap.h "$work/tree/switch/protocol"
   cp switch/core/{job,shard}.h "$work/tree/switch/core"
-  cp -r switch/p4 switch/bmv2 switch/tofino "$work/tree/switch"
+  cp -r switch/p4 switch/bmv2 switch/tofino switch/p4driver "$work/tree/switch"
   sed -i -E "$2" "$work/tree/$1"
   if cmp -s "$1" "$work/tree/$1"; then
     not_ok "mutant $2 changes nothing in $1"
