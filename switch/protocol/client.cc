@@ -68,18 +68,6 @@ Result<Message> SwitchClient::ask(const Message& request, uint64_t timeout_ns) {
   return answer();
 }
 
-template <typename Answer>
-Result<Answer> SwitchClient::ask_for(const Message& request, uint64_t timeout_ns) {
-  auto answer = ask(request, timeout_ns);
-  if (!answer) return fail(std::move(answer.error()));
-  return std::get<Answer>(std::move(*answer));  // progress() lets no other type through
-}
-
-Result<control::JobGrant> SwitchClient::create_job(const control::CreateJob& wanted,
-                                                   uint64_t timeout_ns) {
-  return ask_for<control::JobGrant>(wanted, timeout_ns);
-}
-
 Result<control::JobGrant> SwitchClient::join_tree(const control::JoinTree& wanted,
                                                   uint64_t timeout_ns) {
   const uint64_t end_ns = clock_.now_ns() + timeout_ns;
@@ -99,27 +87,6 @@ Error SwitchClient::incomplete(const control::JoinTree& wanted) const {
                     "%s: the tree of %u switches was not complete in time, branch %s is missing; "
                     "look at the logs of the leaves, and of their root",
                     name().c_str(), wanted.branches, who.empty() ? "?" : who.c_str());
-}
-
-Result<control::JobState> SwitchClient::heartbeat(const control::JobRef& job, uint64_t timeout_ns) {
-  return ask_for<control::JobState>(control::Heartbeat{job}, timeout_ns);
-}
-
-Result<void> SwitchClient::close_job(const control::JobRef& job, uint64_t timeout_ns) {
-  return ask_for<control::Done>(control::CloseJob{job}, timeout_ns).map([](control::Done) {});
-}
-
-Result<control::JobState> SwitchClient::fence_number(uint16_t job, uint64_t timeout_ns) {
-  return ask_for<control::JobState>(control::Fence{{{}, job, 0}, true}, timeout_ns);
-}
-
-Result<std::string> SwitchClient::report(bool counters, uint64_t timeout_ns) {
-  return ask_for<control::Text>(control::Report{counters}, timeout_ns)
-      .map([](control::Text&& text) { return std::move(text.text); });
-}
-
-Result<void> SwitchClient::drain(bool on, uint64_t timeout_ns) {
-  return ask_for<control::Done>(control::Drain{on}, timeout_ns).map([](control::Done) {});
 }
 
 }  // namespace slime

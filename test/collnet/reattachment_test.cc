@@ -53,7 +53,7 @@ bool poll_until(Reattachment* way, Condition condition, uint64_t limit_ns = kPat
 
 nlohmann::json report_of(const std::string& address) {
   auto client = SwitchClient::open(SocketAddress::parse(address).value(), {}, kPatienceNs).value();
-  return nlohmann::json::parse(client->report(true, kPatienceNs).value());
+  return nlohmann::json::parse(client->report(true, kPatienceNs).value().text);
 }
 size_t jobs_at(const std::string& address) { return report_of(address)["jobs"].size(); }
 int counter_of(const std::string& address, const char* name) {

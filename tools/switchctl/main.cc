@@ -103,7 +103,7 @@ Result<void> print_report(SwitchClient& client, const Options& options, uint64_t
   const bool counters = options.command == "stats";
   const auto text = client.report(counters, timeout_ns);
   if (!text) return fail(text.error());
-  const auto report = ordered_json::parse(*text, nullptr, false);
+  const auto report = ordered_json::parse(text->text, nullptr, false);
   if (report.is_discarded()) {
     return fail(make_error(Status::kRemote, 0, "the report of switch %s is no JSON",
                            options.address.c_str()));
@@ -121,7 +121,7 @@ Result<void> print_report(SwitchClient& client, const Options& options, uint64_t
 Result<void> carry_out(SwitchClient& client, const Options& options, uint64_t timeout_ns) {
   if (options.command == "drain") {
     const bool on = options.state == "on";
-    if (auto drained = client.drain(on, timeout_ns); !drained) return drained;
+    if (auto drained = client.drain(on, timeout_ns); !drained) return fail(drained.error());
     const char* format = options.json ? "{\"draining\": %s}\n" : "draining: %s\n";
     printf(format, options.json ? (on ? "true" : "false") : (on ? "yes" : "no"));
     return {};

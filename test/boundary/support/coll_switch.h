@@ -23,8 +23,8 @@ inline std::unique_ptr<LocalSwitch> switch_at(const std::string& address) {
 inline nlohmann::json jobs_on(const LocalSwitch& of) {
   auto client =
       SwitchClient::open(SocketAddress::parse(of.address()).value(), SecretKey(), 60'000'000'000);
-  const auto report = client ? (*client)->report(true, 60'000'000'000) : std::string();
-  return report ? nlohmann::json::parse(*report, nullptr, false)["jobs"] : nlohmann::json();
+  const auto report = client ? (*client)->report(true, 60'000'000'000) : control::Text();
+  return report ? nlohmann::json::parse(report->text, nullptr, false)["jobs"] : nlohmann::json();
 }
 // To all of them.
 inline uint64_t contributions(const LocalSwitch& of) {
