@@ -194,13 +194,8 @@ Status CollComm::test(uint64_t ticket, bool* is_done) {
 // Each worker has been given a part of every operation, perhaps an empty one.
 WorkerCounters CollComm::counters() const {
   WorkerCounters sum;
-  for (const auto& attachment : attachments_) {
-    const WorkerCounters& one = attachment->worker().counters();
-#define SLIME_FIELD(name, help) sum.name += one.name;
-    SLIME_WORKER_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
-    sum.operations = one.operations;
-  }
+  for (const auto& attachment : attachments_) sum += attachment->worker().counters();
+  sum.operations = attachments_.front()->worker().counters().operations;
   return sum;
 }
 

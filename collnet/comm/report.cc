@@ -8,12 +8,9 @@ namespace slime {
 
 void log_report(const WorkerReport& report) {
   std::string text;
-#define SLIME_FIELD(name, help) text += #name " " + std::to_string(report.worker.name) + ", ";
-  SLIME_WORKER_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
-#define SLIME_FIELD(name, help) text += #name " " + std::to_string(report.port.name) + ", ";
-  SLIME_UDP_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
+  report.each_counter([&](const char* name, const char*, uint64_t value) {
+    text += std::string(name) + " " + std::to_string(value) + ", ";
+  });
   std::string without;
   if (report.lost_switches > 0) {
     without = ", without " + std::to_string(report.lost_switches) + " of " +
@@ -27,12 +24,7 @@ void log_report(const WorkerReport& report) {
 nlohmann::ordered_json json_of(const WorkerReport& report) {
   nlohmann::ordered_json row;
   row["name"] = report.name;
-#define SLIME_FIELD(name, help) row[#name] = report.worker.name;
-  SLIME_WORKER_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
-#define SLIME_FIELD(name, help) row[#name] = report.port.name;
-  SLIME_UDP_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
+  report.each_counter([&](const char* name, const char*, uint64_t value) { row[name] = value; });
   row["round_trip_ns"] = report.round_trip_ns;
   row["switches"] = report.switches;
   row["lost_switches"] = report.lost_switches;

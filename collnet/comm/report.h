@@ -18,6 +18,11 @@ struct WorkerReport {
   uint32_t lost_switches = 0;  // of these, at the moment
   // The ranks sum up for each other, as none is left.
   bool without_switch() const { return lost_switches == switches; }
+  template <typename Take>
+  void each_counter(Take take) const {
+    worker.each(take);
+    port.each(take);
+  }
 };
 
 // One INFO line: the end of a worker.

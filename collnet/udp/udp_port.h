@@ -23,6 +23,7 @@
 
 #include "base/net/socket.h"
 #include "engine/comm.h"
+#include "switch/core/counters.h"
 #include "switch/protocol/sap.h"
 
 namespace slime {
@@ -44,11 +45,7 @@ struct UdpPortOptions {
   X(strangers, "datagrams that came from neither the switch nor a member") \
   X(send_drops, "packets that the kernel refused: they are sent again")
 
-struct UdpCounters {
-#define SLIME_FIELD(name, help) uint64_t name = 0;
-  SLIME_UDP_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
-};
+SLIME_DECLARE_TOTALS(UdpCounters, SLIME_UDP_COUNTERS)
 
 // Where a switch takes packets: shard i at the i-th port from that of shard 0.
 struct ShardPorts {

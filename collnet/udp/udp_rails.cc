@@ -7,15 +7,6 @@
 #include "base/net/interfaces.h"
 
 namespace slime {
-namespace {
-
-void add_up(UdpCounters* sum, const UdpCounters& more) {
-#define SLIME_FIELD(name, help) sum->name += more.name;
-  SLIME_UDP_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
-}
-
-}  // namespace
 
 std::vector<UdpRail> udp_rails_of(std::span<const std::string> hosts) {
   std::vector<UdpRail> rails;
@@ -80,7 +71,7 @@ uint32_t UdpRails::max_packet_bytes() const {
 void UdpRails::keep(uint32_t rails) {
   for (uint32_t rail = count(); rail-- > 0;) {
     if ((rails >> rail & 1) != 0) continue;
-    add_up(&closed_, ports_[rail]->counters());
+    closed_ += ports_[rail]->counters();
     ports_.erase(ports_.begin() + rail);
   }
 }
@@ -99,7 +90,7 @@ void UdpRails::receive(DatagramUser& user, uint64_t now_ns) {
 
 UdpCounters UdpRails::counters() const {
   UdpCounters sum = closed_;
-  for (const auto& port : ports_) add_up(&sum, port->counters());
+  for (const auto& port : ports_) sum += port->counters();
   return sum;
 }
 

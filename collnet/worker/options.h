@@ -8,6 +8,7 @@
 #include "collnet/worker/branches.h"
 #include "collnet/worker/job_route.h"
 #include "collnet/worker/retransmission.h"
+#include "switch/core/counters.h"
 
 namespace slime {
 
@@ -49,10 +50,6 @@ struct WorkerOptions {
   X(queries, "questions to the switch about missing ranks")           \
   X(bytes, "payload bytes of operations that are complete")
 
-struct WorkerCounters {
-#define SLIME_FIELD(name, help) uint64_t name = 0;
-  SLIME_WORKER_COUNTERS(SLIME_FIELD)
-#undef SLIME_FIELD
-};
+SLIME_DECLARE_TOTALS(WorkerCounters, SLIME_WORKER_COUNTERS)
 
 }  // namespace slime
