@@ -88,8 +88,8 @@ TableEntry destination_of(uint16_t job, const End& end, const Hosts& hosts) {
             {"udp_port", 16, end.address.port()}}}};
 }
 
-// Two entries for each child and rail, and for the parent: one knows its packets by their source,
-// the other gives packets to it their destination. `hosts` has all addresses of the job.
+// Two entries for each child and rail, and for the parent: one matches its packets by their source,
+// the other sets the destination of packets to it. `hosts` has all addresses of the job.
 std::vector<TableEntry> address_entries(const JobSpec& spec, const Hosts& hosts) {
   std::vector<TableEntry> entries;
   const auto add = [&](const End& end) {

@@ -23,7 +23,7 @@ inline constexpr uint32_t kHostEntries = 1024;  // of the forwarding table; one 
 inline constexpr uint16_t kToParent = 0x8000;
 inline constexpr uint16_t kPorts = 511;  // 511 itself means that a packet is dropped
 
-// Registers that say what a half is; zeroed, they make it fresh.
+// Registers with the state of a half. With zeros in all of them the half is fresh.
 inline constexpr const char* kSlotRegisters[] = {
     "SwitchIngress.aggregate.slot.arrivals", "SwitchIngress.aggregate.slot.epochs",
     "SwitchIngress.aggregate.slot.dones", "SwitchIngress.aggregate.slot.shapes"};

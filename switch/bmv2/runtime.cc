@@ -85,8 +85,8 @@ Bmv2Runtime::Bmv2Runtime(const SocketAddress& server, int call_ms)
 
 Bmv2Runtime::~Bmv2Runtime() = default;
 
-// No call is under way, so a socket that can be read has been closed, or has bytes that nobody
-// asked for.
+// No call is under way, so nothing should arrive: end of file means that simple_switch has closed
+// the connection.
 bool Bmv2Runtime::is_connected() const {
   if (!clients_) return false;
   char byte;
@@ -225,7 +225,8 @@ Result<void> Bmv2Runtime::clear_counter(const CounterCell& cell) {
   });
 }
 
-// Two rates and bursts (RFC 2698), of which the program needs one: they are the same.
+// A meter has two rates and two bursts (RFC 2698). The program needs one of each, so both are the
+// same.
 Result<void> Bmv2Runtime::limit(std::string_view meters, uint32_t packets_per_second) {
   const std::string array(meters);
   bmv2::MeterRate rate;
@@ -248,7 +249,7 @@ Result<void> Bmv2Runtime::add_group(const MulticastGroup& group) {
   return {};
 }
 
-// One node for all ports of a replica number. bmv2 wants the ports as a text of zeros and ones,
+// One node for all ports of a replica number. bmv2 takes the ports as a text of zeros and ones,
 // port 0 last.
 Result<void> Bmv2Runtime::add_node(Group& group, uint16_t number,
                                    const std::vector<uint16_t>& ports) {

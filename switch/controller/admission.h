@@ -69,7 +69,7 @@ class Admission {
             std::map<std::string, TenantQuota> tenants)
       : shape_(shape), max_jobs_(max_jobs), others_(others), tenants_(std::move(tenants)) {}
 
-  // Grants the most that the request wants and that the limits leave room for beside `usage`.
+  // Grants as much of the request as the limits leave room for beside `usage`.
   OrRefused<Grant> admit(const control::CreateJob& wanted, const SwitchUsage& usage) const;
 
   TenantQuota quota_of(const std::string& tenant) const;

@@ -51,7 +51,7 @@ bool Connection::advance(Controller& controller) {
     if (status == Status::kAgain) return true;
     if (status != Status::kOk && !closing_) return false;
   }
-  return true;  // poll says again that there is more
+  return true;  // epoll reports the rest again
 }
 
 bool Connection::flush(uint64_t now_ns) {
@@ -133,8 +133,8 @@ void Connection::on_hello(Controller& controller) {
   phase_ = Phase::kUnproven;  // the deadline stays: a greeting proves nothing
 }
 
-// For a tenant that does not exist the key is random, so the peer cannot tell an unknown name from
-// a wrong key.
+// A tenant that does not exist gets a random key. So its requests fail like those with a wrong key,
+// and a peer cannot find out which tenants there are.
 Result<void> Connection::choose_key() {
   if (const SecretKey* key = options_.keys.of(caller_.tenant)) {
     key_ = *key;
@@ -168,8 +168,9 @@ bool Connection::is_authentic(Controller& controller) {
   return false;
 }
 
-// The order matters: a peer without the key learns nothing of sequence numbers or of what a message
-// may contain, and the controller sees only what has passed all three checks.
+// The signature is checked first: a peer without the key gets the same refusal whatever it sends.
+// Then the sequence number, so that a replayed request is not carried out. The controller gets only
+// requests that have passed all checks.
 void Connection::on_request(Controller& controller) {
   const control::Header header = reader_.header();
   if (!is_authentic(controller)) return;
@@ -194,8 +195,8 @@ void Connection::on_request(Controller& controller) {
   deadline_ns_ = controller.now_ns() + options_.request_ns;
 }
 
-// Only a peer that has proven the key gets signed answers. Otherwise anybody could have frames
-// signed.
+// Only a peer that has proven the key gets signed answers. Otherwise a stranger could collect
+// frames with valid signatures.
 void Connection::answer(const control::Message& message, uint32_t sequence) {
   output_ = control::encode(message, sequence);
   sent_ = 0;
@@ -206,7 +207,7 @@ void Connection::answer(const control::Message& message, uint32_t sequence) {
   }
 }
 
-// Ends the connection: counts and logs why, and tells the peer.
+// Ends the connection: counts and logs the reason, and sends it to the peer.
 void Connection::reject(Refusal why, const std::string& text, Controller& controller) {
   ControlCounters& counters = controller.counters();
   Counter& counter = why == Refusal::kUnauthorized ? counters.unauthorized

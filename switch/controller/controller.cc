@@ -59,7 +59,7 @@ Message Controller::on(const control::CreateJob& request) {
   return grant.error();
 }
 
-// A leaf that asks its root says how many shards it has; workers that ask a leaf say 0.
+// A leaf that asks its root gives its number of shards; workers that ask a leaf give 0.
 Message Controller::on(const control::JoinTree& request) {
   if (const Job* job = state_.jobs.find_tree(request.tree))
     return grant_again(state_.jobs, *job, request);

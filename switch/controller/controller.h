@@ -6,7 +6,7 @@
 //                                                     └─▶ report_json
 //
 // It has no sockets: ControlServer decodes requests and sends the answers, and Uplink carries the
-// questions of leaf() to its root. It has no timers: the caller of expire() says what time it is.
+// questions of leaf() to its root. It has no timers: the caller of expire() gives the time.
 //
 // States: those of its parts (ControlState).
 // Invariants: a tenant's requests reach its own jobs only; all other jobs are to it as if they did
@@ -27,8 +27,8 @@ class Controller {
 
   // `request` is one (control::is_request).
   control::Message handle(const control::Message& request, const Caller& caller = {});
-  // Removes the jobs whose lease was over at `now_ns`. The caller has handled requests since then,
-  // so a heartbeat that had arrived by `now_ns` counts.
+  // Removes the jobs whose lease was over at `now_ns`. The caller reads the time before it handles
+  // the requests that have arrived, so a heartbeat that had come by `now_ns` counts.
   void expire(uint64_t now_ns);
   uint64_t next_expiry_ns() const;  // UINT64_MAX: no job
   // For jobs that are asked for from now on.

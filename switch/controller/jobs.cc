@@ -32,8 +32,8 @@ void Jobs::add_to(SwitchUsage* usage) const {
   for (const auto& [number, job] : jobs_) usage->add(job.tenant, job.slot_bytes);
 }
 
-// A caller does not find jobs of other tenants, and nobody finds an ended job, although it still
-// counts for memory.
+// A caller does not find jobs of other tenants, so it cannot tell them from numbers without a job.
+// An ended job is not found either, although it still counts for memory.
 Job* Jobs::find(uint16_t number, const Caller& caller) {
   const auto at = jobs_.find(number);
   const bool known =
@@ -76,7 +76,8 @@ Message Jobs::create(const control::CreateJob& wanted, const Grant& grant) {
   return Refused{Refusal::kInternal, job.error().what};
 }
 
-// Id and token are random: only those who were told them can name the job and send its packets.
+// Id and token are random, and only the grant carries them. So only members of the job can name it
+// and send its packets.
 Result<Job> Jobs::make(const control::CreateJob& wanted, const Grant& grant,
                        JobNumber number) const {
   const auto id = random_nonce();
@@ -133,7 +134,8 @@ control::JobGrant Jobs::grant_of(const Job& job) const {
           .lease_ms = static_cast<uint32_t>(std::max<uint64_t>(options_.lease_ns / 1'000'000, 1))};
 }
 
-// A root's job lives as long as all its leaves hold it.
+// At a root every leaf has a lease of its own, and the job has the one that ends first: without the
+// workers below one leaf no round can be complete.
 void Jobs::renew(Job& job, const control::JobId& id) {
   job.lease_until_ns = clock_.now_ns() + options_.lease_ns;
   if (job.leaf_until_ns.empty()) return;
@@ -142,8 +144,8 @@ void Jobs::renew(Job& job, const control::JobId& id) {
   job.lease_until_ns = *std::ranges::min_element(job.leaf_until_ns);
 }
 
-// The switch takes the new generation before the job has it: if that fails, workers keep the old
-// one, and a repeated fence takes the generation after.
+// The driver changes the generation first, and the job only if that succeeds. If it fails, workers
+// keep the old generation, and a repeated fence takes the one after.
 Message Jobs::fence(Job& job) {
   const uint16_t number = job.ref.job;
   if (job.tree != 0) {  // the other switches of the tree cannot follow at once: it ends
@@ -173,7 +175,8 @@ Message Jobs::fence(Job& job) {
   return JobState{State::kFenced, job.ref.generation};
 }
 
-// Number and memory stay taken until the switch has removed the job.
+// Number and memory stay taken until the driver has removed the job: until then the device may
+// still have it.
 void Jobs::remove(uint16_t number) {
   const auto at = jobs_.find(number);
   Job& job = at->second;
@@ -202,7 +205,8 @@ uint64_t Jobs::ends_ns(const Job& job) {
                                       : job.lease_until_ns;
 }
 
-// The log says which lease was over: that of the workers, or that of a leaf at its root.
+// A leaf's job has two leases: that of its workers here, and its own at the root. The log names the
+// one that is over.
 void Jobs::expire(uint64_t now_ns) {
   for (auto at = jobs_.begin(); at != jobs_.end();) {
     const Job& job = (at++)->second;  // remove() may erase it

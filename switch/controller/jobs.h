@@ -1,13 +1,15 @@
-// The jobs of a switch: who has which number, for how long, and what the switch was told of it.
+// The jobs of a switch: their numbers, owners and leases, and what the driver has of each.
 //
-// States of a job: it lives until its lease runs out (a leaf's job also until its hold on the
-// root's runs out), its workers close it, or an operator ends it. If the switch then fails to
-// remove it, the job has `ended`: nobody can name it any more, its number and memory stay taken,
-// and expire() tries to remove it again. fence() keeps a job alive in another generation.
+// States of a job:
+//   alive    from add() until its lease runs out, its workers close it, or an operator ends it. A
+//            leaf's job ends with its lease at the root, too. fence() begins another generation
+//   ended    the driver has failed to remove it: find() does not return it any more, its number and
+//            memory stay taken, and expire() tries again to remove it
 //
 // Invariants: all() has exactly the jobs that the switch may have, by number. A number is given
 // back only when the switch has removed the job. Job numbers are used again; a job's id is not, so
-// a late worker never names somebody else's job. Thread rules: one thread, the controller's.
+// a late worker never names another job.
+// Thread rules: one thread, the controller's.
 #pragma once
 
 #include <deque>
@@ -57,7 +59,7 @@ struct ControllerOptions {
   std::map<std::string, TenantQuota> tenants = {};
 };
 
-// Who asks, as its signature has proven; without keys, as it says.
+// In whose name a request is made: proven by its signature or, where there are no keys, as claimed.
 struct Caller {
   std::string tenant;  // empty: an operator, who may do everything
   bool is_operator() const { return tenant.empty(); }
@@ -83,7 +85,7 @@ struct Job {
   uint64_t created_ns = 0;
   uint64_t lease_until_ns = 0;
   bool ended = false;  // the switch failed to remove it; tried again at lease_until_ns
-  std::vector<control::JobId> leaf_ids = {};  // at a root: by which each leaf knows the job
+  std::vector<control::JobId> leaf_ids = {};  // at a root: the id that each leaf names
   std::vector<uint64_t> leaf_until_ns = {};
   std::optional<RootLease> root_lease = {};  // at a leaf
 
@@ -98,7 +100,7 @@ class Jobs {
 
   const std::map<uint16_t, Job>& all() const { return jobs_; }
   void add_to(SwitchUsage* usage) const;
-  // nullptr: there is none that the caller may know of, or the job has ended.
+  // nullptr: there is no such job, it belongs to another tenant, or it has ended.
   Job* find(uint16_t number, const Caller& caller);
   Job* find(const control::JobRef& ref, const Caller& caller);  // by its id, too
   Job* find_tree(uint64_t name);
@@ -122,8 +124,8 @@ class Jobs {
   void expire(uint64_t now_ns);
   uint64_t next_expiry_ns() const;  // UINT64_MAX: no job
 
-  // Jobs at the root that this leaf has left, or never took. The root must be told of them. The
-  // list is bounded: if the root never hears of one, its lease runs out there.
+  // Jobs at the root that this leaf has left, or never took. The uplink closes them at the root.
+  // The list is bounded: the lease of a job that falls out of it runs out at the root.
   void close_at_root(const control::JobRef& job);
   std::optional<control::JobRef> next_to_close();
   bool has_to_close() const { return !to_close_.empty(); }

@@ -90,7 +90,8 @@ void ControlServer::accept_all() {
   pause_listener(kPauseNs);
 }
 
-// The connection stays in the backlog, and poll would say so without end.
+// A connection that cannot be accepted stays in the backlog, and epoll would report the listener
+// again at once. So the listener is not watched for a while.
 void ControlServer::pause_listener(uint64_t pause_ns) {
   (void)epoll_ctl(poller_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
   paused_until_ns_ = controller_.now_ns() + pause_ns;
@@ -106,7 +107,8 @@ std::vector<Visit> ControlServer::visits() const {
   return all;
 }
 
-// One at least: who finds all taken by clients that have proven themselves is told so.
+// At least one place, even where clients that have proven themselves hold all connections: admit()
+// then refuses the newcomer with the reason.
 size_t ControlServer::places() const {
   const size_t proven = connections_.size() - visitors_.size();
   const size_t free = options_.max_connections - std::min<size_t>(proven, options_.max_connections);
@@ -154,7 +156,7 @@ Status ControlServer::admit(Accepted accepted, Error* /*error*/) {
   return Status::kOk;
 }
 
-// Closing takes it off the poller (epoll(7), question 6).
+// Closing the descriptor removes it from the poller, too (epoll(7), question 6).
 void ControlServer::remove(int fd) {
   std::erase(visitors_, fd);
   connections_.erase(fd);

@@ -57,7 +57,7 @@ class ControlServer final : private VisitorPort {
   Fd poller_, listener_;
   uint64_t paused_until_ns_ = 0;  // 0: the listener is watched
   std::map<int, std::unique_ptr<Connection>> connections_;
-  std::vector<int> visitors_;  // of those, who has not proven itself; oldest first
+  std::vector<int> visitors_;  // those that have not proven themselves; oldest first
   StrangerLog strangers_;
 };
 

@@ -1,12 +1,12 @@
-// Trees of switches that are being set up: what this switch knows of each until all leaves have
-// joined and the tree has a job.
+// Trees of switches that are being set up, from the first request until all leaves have joined and
+// the tree has a job.
 //
 //   workers --JoinTree--> leaf --JoinTree--> root
 //           <--TreeWait--      <--TreeWait--       until the last leaf has joined
 //           <--JobGrant--      <--JobGrant--       one number and generation at all of them
 //
 // States of a pending tree: it waits for members, until complete() makes a job of it; or it has
-// failed, and is remembered for a while, so that those who ask late hear why.
+// failed, and is kept for a while, so that late requests are answered with the reason.
 // Invariants: a waiting tree holds room at a leaf (`reserved`), and counts as a job at leaf and
 // root. A failed tree holds nothing. A repeated question changes nothing.
 // Thread rules: one thread, the controller's.
@@ -45,7 +45,7 @@ class PendingTrees {
 
   PendingTree* find(uint64_t name);
   PendingTree& begin(const control::JoinTree& request, uint64_t within_ns);
-  // Returns `why`, which it also logs and remembers.
+  // Logs `why` and keeps it in the tree. Returns it.
   control::Refused fail(PendingTree& tree, control::Refused why);
   // `make` turns the tree into a job. Meanwhile the tree holds no room, and afterwards it is gone.
   // If `make` refuses, the tree has failed, and the refusal is returned.

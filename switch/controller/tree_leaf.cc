@@ -20,7 +20,7 @@ constexpr uint64_t kRetryNs = 1'000'000'000;
 
 }  // namespace
 
-// The first question begins the tree; all others hear how far it is.
+// The first request for a tree begins it. Later ones are answered by its state, and change nothing.
 Message TreeLeaf::join(const control::JoinTree& request) {
   const PendingTree* tree = state_.trees.find(request.tree);
   if (tree == nullptr) return begin(request);
@@ -36,7 +36,8 @@ Message TreeLeaf::join(const control::JoinTree& request) {
   return control::TreeWait{tree->missing};
 }
 
-// Room is reserved before the root is asked, so the leaf can keep what it promises.
+// Room is reserved before the root is asked: the root's grant names this much at most, so there is
+// room for it when it comes.
 Message TreeLeaf::begin(const control::JoinTree& request) {
   if (!state_.options.parent) {
     return Refused{Refusal::kShape,
@@ -56,7 +57,8 @@ Message TreeLeaf::begin(const control::JoinTree& request) {
   return control::TreeWait{tree.missing};
 }
 
-// Jobs that are over come first, so that the root can use their numbers again.
+// Closings come first, so that the root can use the numbers of these jobs again. Then come trees,
+// whose workers wait, and then heartbeats, which are due long before their lease ends.
 std::optional<Message> TreeLeaf::next_question() {
   if (const auto job = state_.jobs.next_to_close()) return control::CloseJob{*job};
   if (auto part = next_part()) return std::move(*part);
@@ -70,7 +72,7 @@ std::optional<Message> TreeLeaf::next_question() {
   return std::nullopt;
 }
 
-// To the root this leaf is one child, which can do what the leaf has reserved.
+// To the root this leaf is one child, which asks for what the leaf has reserved.
 std::optional<control::JoinTree> TreeLeaf::next_part() {
   if (!state_.options.parent) return std::nullopt;
   const uint64_t now = state_.clock.now_ns();
@@ -109,8 +111,8 @@ void TreeLeaf::on_answer(const Message& asked, const Message& answer) {
     on_lease_answer(beat->job, answer);
 }
 
-// A tree fails with its question, because its workers wait; a heartbeat is tried again, because the
-// lease lasts for a while.
+// A failed question about a tree fails the tree, because its workers wait for it. A failed
+// heartbeat is tried again after kRetryNs, because the lease lasts several heartbeats.
 void TreeLeaf::on_failure(const Message& asked, const Error& error) {
   state_.counters.parent_failures.add();
   if (parent_trouble_.empty()) {
@@ -137,7 +139,7 @@ void TreeLeaf::on_part_answer(const control::JoinTree& asked, const Message& ans
   const auto* grant = std::get_if<control::JobGrant>(&answer);
   if (tree == nullptr || tree->failed) {
     if (grant != nullptr)
-      state_.jobs.close_at_root(grant->job);  // the workers heard that there is none
+      state_.jobs.close_at_root(grant->job);  // its workers were refused already
     return;
   }
   if (const auto* wait = std::get_if<control::TreeWait>(&answer)) tree->missing = wait->missing;
@@ -168,7 +170,8 @@ TreeLeaf::Refusable TreeLeaf::refuse_grant(const PendingTree& tree,
 // The workers' part of the tree's job, with the root's number, generation and token.
 TreeLeaf::Refusable TreeLeaf::create_job(const PendingTree& tree, const control::JobGrant& grant) {
   if (auto refused = refuse_grant(tree, grant)) return refused;
-  // The root was started again, or else it would not give away a number that is in use.
+  // A root gives away a number that this leaf still uses only after a restart. The job of that
+  // number ended with the old root, so it is removed here, without closing it at the new one.
   if (state_.jobs.all().contains(grant.job.job)) {
     if (Job* old = state_.jobs.find(grant.job.job, Caller{})) old->root_lease.reset();
     state_.jobs.remove(grant.job.job);
@@ -191,7 +194,8 @@ TreeLeaf::Refusable TreeLeaf::create_job(const PendingTree& tree, const control:
   return {};
 }
 
-// The root answered a heartbeat: the job lives on there, or has ended and ends here too.
+// The root's answer to a heartbeat. A job that has ended at the root ends here too: no round of it
+// could be complete any more.
 void TreeLeaf::on_lease_answer(const control::JobRef& at_root, const Message& answer) {
   const auto* state = std::get_if<control::JobState>(&answer);
   Job* job = state != nullptr ? state_.jobs.find_root_lease(at_root) : nullptr;

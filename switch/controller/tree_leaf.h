@@ -1,11 +1,11 @@
 // A leaf's part in making a job on a tree: it reserves room for the workers' part, asks its root
 // until all leaves are there, and then keeps both ends of the job alive.
 //
-// It says what to ask the root, one question at a time (next_question), and is told what came of
-// each (on_answer, on_failure); Uplink carries questions and answers.
+// next_question() gives one question for the root at a time, and on_answer() or on_failure() takes
+// its outcome. Uplink has the connection.
 //
-// States and invariants: those of PendingTrees and Jobs, which have the trees and jobs that it asks
-// about. Its own is only the last trouble with the root.
+// States and invariants: those of PendingTrees and Jobs, which hold the trees and jobs. This class
+// adds the last trouble with the root only.
 // Thread rules: one thread, the controller's.
 #pragma once
 

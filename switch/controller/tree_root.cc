@@ -28,7 +28,7 @@ Refusable refuse_leaf(const ControlState& state, const control::JoinTree& reques
   return child ? std::nullopt : std::optional(child.error());
 }
 
-// Trees that begin, and failed ones that are remembered, count for their tenant. Otherwise one
+// Pending trees count for their tenant, and so do failed ones while they are kept. Otherwise one
 // tenant could take all places.
 Refusable refuse_tree(const ControlState& state, const std::string& tenant) {
   if (state.admission.draining())
@@ -46,7 +46,8 @@ Refusable refuse_tree(const ControlState& state, const std::string& tenant) {
                                       " jobs that it may have (tenants, jobs.tenant_max_jobs)"};
 }
 
-// Checks what all leaves must say alike, and takes the least of what each can do.
+// Checks that the leaf agrees with the others about the tree, and takes the least of what each leaf
+// can do.
 Refusable take_in(PendingTree& tree, const control::JoinTree& request) {
   control::CreateJob& part = tree.terms.part;
   if (request.branches != tree.terms.branches || request.contributors != tree.terms.contributors ||
@@ -101,7 +102,7 @@ Refusable create_job(ControlState& state, const PendingTree& tree) {
   const auto number = state.jobs.take_tree_number();
   if (!number) return Refused{Refusal::kBusy, "all numbers for trees are in use"};
   auto job = state.jobs.make(wanted, *grant, *number);
-  // Each leaf gets an id of its own, so that the root knows whose heartbeat comes.
+  // Each leaf gets an id of its own, so that a heartbeat renews the lease of that leaf only.
   std::vector<control::JobId> ids(wanted.children.size());
   auto drawn = random_bytes(std::as_writable_bytes(std::span(ids)));
   if (!job || !drawn) {

@@ -73,8 +73,8 @@ bool Uplink::finish() {
   return true;
 }
 
-// A connection that has worked may have been closed since, by a parent that was started again: what
-// was asked is asked once more over a new one. Nothing is wrong with asking twice.
+// A parent that was restarted has closed the connection, so the question is asked once more over a
+// new one. That is safe: a repeated question changes nothing at the parent.
 void Uplink::lose(const Error& error) {
   client_.reset();
   if (!fresh_) {

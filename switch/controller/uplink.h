@@ -3,8 +3,9 @@
 //
 // States: idle (no connection), connected without a question, or a question is under way. It
 // connects when there is something to ask, and closes a connection that has had no question for
-// idle_ns. If a connection fails that has answered before, the question is asked once more over
-// a new one; if that fails too, TreeLeaf is told, and nothing is asked for pause_ns.
+// idle_ns. If a connection fails that has answered before, the question is asked once more over a
+// new one. If that fails too, the question has failed (TreeLeaf::on_failure), and nothing is asked
+// for pause_ns.
 //
 // Invariant: where asked_ has a question, client_ has a connection.
 // Thread rules: one thread, the controller's.

@@ -14,7 +14,8 @@ inline uint16_t swapped(uint16_t value) { return __builtin_bswap16(value); }
 inline uint32_t swapped(uint32_t value) { return __builtin_bswap32(value); }
 inline uint64_t swapped(uint64_t value) { return __builtin_bswap64(value); }
 
-// T says how numbers compare; U is the same width without a sign, in which sums wrap.
+// Numbers are compared as T, and added as Bits<T>, the unsigned type of the same width: unsigned
+// sums wrap, and an overflow of a signed sum would be undefined.
 template <typename T>
 using Bits = std::make_unsigned_t<T>;
 

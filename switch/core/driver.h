@@ -26,12 +26,15 @@ struct DeviceCounter {
 };
 
 // A device as the controller sees it. The controller allots job numbers: it adds no number that the
-// device still has. It may repeat remove_job() after a failure until it succeeds.
+// device still has. After a failure of remove_job() it repeats the call until it succeeds, so a
+// driver keeps what it could not remove.
+//
+// States: those of the implementation.
+// Thread rules: one thread, the controller's. Each call takes effect before it returns.
 class SwitchDriver {
  public:
   virtual ~SwitchDriver() = default;
   virtual SwitchShape shape() const = 0;
-  // Each call takes effect before it returns. Thread rules: one thread, the controller's.
   virtual Result<void> add_job(const JobSpec& spec) = 0;
   virtual Result<void> remove_job(uint16_t job) = 0;
   virtual Result<void> fence(uint16_t job, uint8_t generation, uint32_t token) = 0;

@@ -144,7 +144,9 @@ void Shard::handle(std::span<const std::byte> datagram, const SocketAddress& fro
 }
 
 // Whether the packet counts. The order is that of the protocol: generation, token, source, slot,
-// shape.
+// shape. A wrong token gets no answer, because an answer would tell an attacker that the job and
+// generation are right. Packets of the parent are never answered by a refusal: two switches would
+// refuse each other's refusals without end.
 bool Shard::admit(Job& job, const Packet& packet) {
   const sap::Header& header = packet.header;
   const bool from_above = is_from_above(header.type);
@@ -176,7 +178,8 @@ bool Shard::admit(Job& job, const Packet& packet) {
   return true;
 }
 
-// The children's addresses on the rail of the slot. The slot need not be one of the job's.
+// The children's addresses on the rail of the slot, for which a number beyond the job's slots is
+// taken too: admit() looks at the source before it looks at the slot.
 std::span<const SocketAddress> Shard::children_of(const Job& job, uint16_t slot) const {
   const std::span<const SocketAddress> all(job.spec.children);
   if (job.spec.rails == 1) return all;
@@ -184,8 +187,10 @@ std::span<const SocketAddress> Shard::children_of(const Job& job, uint16_t slot)
   return all.subspan(sap::rail_of(slot, count_, job.spec.rails) * count, count);
 }
 
-// A contribution of a worker, or a partial sum of a switch below. The slot machine decides; then
-// the values are stored or folded, and the answer is sent.
+// A contribution of a worker, or a partial sum of a switch below. The slot machine decides first,
+// because the payload may be folded only once. A contribution of another shape than the round's is
+// refused before that. When the last child has contributed, load() turns the sum back into network
+// order in place, because the payload is sent from the slot's memory.
 void Shard::contribute(Job& job, const Packet& packet) {
   const sap::Header& header = packet.header;
   const uint32_t slot = local(header.slot);
@@ -223,9 +228,11 @@ void Shard::contribute(Job& job, const Packet& packet) {
   answer(job, verdict.send, packet);
 }
 
-// A child has waited for long and asks how far the round is. If all children have contributed here,
-// only the root knows who is missing. Then the query goes on to the parent, and its cookie says
-// which child asked.
+// A child has waited for long and asks which children its round still lacks. On a leaf where all
+// children have contributed, the round waits for the root. So the leaf sends its partial sum again,
+// which may have been lost, and passes the query on to the parent, which has the bits of all
+// leaves. The cookie carries the child's number, because the parent's answer must come back to that
+// child.
 void Shard::query(Job& job, const Packet& packet) {
   const SlotHalf& half = job.slots.half(local(packet.header.slot), packet.header.epoch);
   job.counters.queries.add();
@@ -240,7 +247,8 @@ void Shard::query(Job& job, const Packet& packet) {
   packet.outbox.send(outgoing, std::span(&job.spec.parent->address, 1));
 }
 
-// A result of the parent is for the slot. Its status or refusal is passed on to the children.
+// A result of the parent goes into the slot. A status goes to the child that asked: its number
+// comes back in the cookie. A refusal ends the job for all children, so all of them get it.
 void Shard::on_parent_packet(Job& job, const Packet& packet) {
   if (packet.header.type == sap::Type::kParentResult) return parent_result(job, packet);
   const std::span<const SocketAddress> children = children_of(job, packet.header.slot);
@@ -322,7 +330,8 @@ void Shard::send_values(Job& job, sap::Type type, const Packet& packet,
   packet.outbox.send(outgoing, to);
 }
 
-// Sends a status or a refusal to the sender of the packet. Its payload is one word.
+// Sends a status or a refusal to the sender of the packet. Its payload is one word, which lives on
+// this stack: an outbox copies single words (Outgoing).
 void Shard::send_word(sap::Type type, uint32_t word, const Packet& packet, uint8_t level) {
   sap::Header header = packet.header;
   header.type = type;
@@ -338,6 +347,7 @@ void Shard::send_word(sap::Type type, uint32_t word, const Packet& packet, uint8
   packet.outbox.send(outgoing, std::span(&packet.from, 1));
 }
 
+// At most kRejectsPerSecond for the whole shard, because a refused packet may belong to no job.
 void Shard::reject(sap::Rejection why, Counter& counter, const Packet& packet) {
   counter.add();
   constexpr uint64_t kSecond = 1'000'000'000;

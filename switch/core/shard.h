@@ -9,12 +9,13 @@
 //       ─▶ query: answer, or a query to the parent
 //       ─▶ of the parent: its result into the slot, everything else to those below
 //
-// States: those of the slots of its jobs (slot_machine.h). A shard itself has none.
-// Invariants: a packet that admit() refuses changes nothing but counters. Answers go only to
-// addresses of the job, or to the sender of the packet, who had the job's token or learns only why
-// the packet was refused. The rate of refusals is limited: nobody can use the switch to send more
-// than was sent to it.
-// Thread rules: one thread. Counters may be read from any.
+// States: those of the slots of its jobs (slot_machine.h). A shard itself has none. Its set of jobs
+// changes only by add_job(), install(), take() and fence().
+// Invariants: a packet that admit() refuses changes nothing but counters. An answer goes to
+// addresses of the job, or to the sender of the packet. A sender without the job's token gets
+// refusals only, which name the reason. The rate of refusals is limited, so that the switch never
+// sends more than was sent to it.
+// Thread rules: one thread. Any thread may read the counters.
 #pragma once
 
 #include <array>
@@ -27,8 +28,8 @@
 
 namespace slime::net {
 
-// A datagram to be sent. `payload` stays valid until the next packet for the same slot; a payload
-// of a single word only until send() returns.
+// A datagram to be sent. The payload of a sum is the slot's own memory: it stays valid until the
+// next packet for that slot. A payload of a single word is valid only until send() returns.
 struct Outgoing {
   std::array<std::byte, sap::kHeaderBytes> header;
   std::span<const std::byte> payload;

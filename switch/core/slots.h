@@ -1,7 +1,8 @@
 // The slots of one job in one shard: two halves each, and the numbers in them.
 //
 // States: empty(), or with memory. Invariant: a half and its numbers never move.
-// Thread rules: one thread, the shard's; whoever makes or destroys it may be another.
+// Thread rules: one thread, the shard's. Another thread may make the object before the shard has
+// it, and destroy it afterwards.
 //
 // Memory: slots * 2 * (64 + 4 * max_lanes rounded up to 64) bytes, taken once, zeroed.
 #pragma once

@@ -72,7 +72,7 @@ inline std::map<uint16_t, std::vector<uint16_t>> ports_by_number(const Multicast
   return ports;
 }
 
-// Big-endian, in as many bytes as the bits need, as runtime interfaces want values.
+// A value as runtime interfaces take it: big-endian, in as many bytes as the bits need.
 inline std::string bytes_of(uint64_t value, uint32_t bits) {
   std::string bytes((bits + 7) / 8, '\0');
   for (size_t i = 0; i < bytes.size() && i < sizeof value; ++i) {

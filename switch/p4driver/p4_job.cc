@@ -17,8 +17,9 @@ auto find_key(std::vector<TableEntry>& entries, const TableEntry& entry) {
 
 }  // namespace
 
-// Memory and counters are cleared before anything leads packets to them. The entry that opens the
-// job comes last.
+// Memory and counters are cleared before any entry leads packets to them. The entry that opens the
+// job comes last, after the mirroring session: before that, no packet takes part in an incomplete
+// job.
 Result<void> P4Job::install() {
   if (auto done = clear_slots(); !done) return done;
   for (const CounterCell& cell : program_.job_counters(place_)) {
@@ -48,8 +49,8 @@ Result<void> P4Job::add(const TableEntry& entry) {
   return added;
 }
 
-// In the opposite order: the first step closes the job. What was removed is forgotten at once, so a
-// repeated call goes on where the last one failed.
+// In the opposite order: the first step closes the job. What was removed leaves the list at once,
+// so a repeated call goes on where the last one failed.
 Result<void> P4Job::uninstall() {
   for (; !entries_.empty(); entries_.pop_back()) {
     if (auto done = runtime_.remove(entries_.back()); !done) return done;
@@ -61,9 +62,10 @@ Result<void> P4Job::uninstall() {
   return {};
 }
 
-// Packets of the old generation are refused first; when those that had been let in have passed, the
-// slots are cleared. No worker knows the new token before this returns, so nothing of the new
-// generation is cleared. Where no register must be cleared, there is nothing to wait for.
+// First the entries change, so that packets of the old generation are refused. Packets that had
+// been admitted before may still be in the pipeline, and would write into cleared slots: kInFlight
+// lets them pass. The workers get the new token after this has returned, so no contribution of the
+// new generation is cleared. Where no register must be cleared, there is nothing to wait for.
 Result<void> P4Job::fence(uint8_t generation, uint32_t token) {
   spec_.generation = generation;
   spec_.token = token;
@@ -74,8 +76,8 @@ Result<void> P4Job::fence(uint8_t generation, uint32_t token) {
   return clear_slots();
 }
 
-// Entries that are not wanted are removed first, the last one before all others. Then the wanted
-// ones get their actions, or are added, in order.
+// Entries that are not wanted are removed first, the last one before all others, because it opens
+// the job. Then the wanted ones get their actions, or are added, in order.
 Result<void> P4Job::replace_entries(std::vector<TableEntry> wanted) {
   for (size_t i = entries_.size(); i-- > 0;) {
     if (find_key(wanted, entries_[i]) != wanted.end()) continue;

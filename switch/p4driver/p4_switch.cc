@@ -57,8 +57,8 @@ int P4Switch::maintain() {
   return static_cast<int>(kCheckEvery.count());
 }
 
-// All jobs are lost from the first failure on, whether or not the device kept their entries: nobody
-// knows which of the last calls took effect. The same trouble is logged once.
+// All jobs are lost from the first failure on, whether or not the device kept their entries,
+// because the last calls may have taken effect or not. A reason that repeats is logged once.
 void P4Switch::reprogram() {
   if (!lost_) {
     SLIME_WARN("%s is lost, and with it %zu jobs; it is tried again every %lld ms", name().c_str(),

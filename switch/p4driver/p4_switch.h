@@ -1,5 +1,5 @@
-// A switch in P4 as a SwitchDriver. It fills the tables of a P4Program over a P4Runtime; only these
-// two know which program and which device it is.
+// A switch in P4 as a SwitchDriver. It fills the tables of a P4Program over a P4Runtime. Everything
+// that depends on the program or the device is in these two.
 //
 // States: connected, or lost. When the connection ends, its jobs are lost, because the device may
 // have been started again with empty tables, or may have a part of the last call. maintain()

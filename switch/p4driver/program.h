@@ -1,6 +1,6 @@
-// What P4Switch must know of a P4 program: its limits, which jobs it cannot have, and the entries,
-// groups, registers and counters of the device and of each job. Bmv2Program and TofinoProgram are
-// the two that there are.
+// The description of a P4 program for P4Switch: its limits, the jobs that it cannot have, and the
+// entries, groups, registers and counters of the device and of each job. There are two programs:
+// Bmv2Program and TofinoProgram.
 //
 // A program has no state but the options of its switch, which check() has accepted for its traits.
 // Each function computes its answer from them and its arguments, and sends nothing.

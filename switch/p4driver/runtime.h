@@ -23,7 +23,8 @@ class P4Runtime {
   virtual ~P4Runtime() = default;
   virtual const SocketAddress& server() const = 0;
 
-  // After it nobody knows what is on the device, so reset() must be the next call.
+  // The next call must be reset(): the device may have entries of an earlier connection, which this
+  // one has no record of.
   virtual Result<void> connect() = 0;
   // False: the other end has closed the connection. Sends nothing, and does not wait.
   virtual bool is_connected() const = 0;

@@ -22,7 +22,7 @@
 // 8-bit numbers in 32, of 16-bit ones in 4500 (measured), otherwise hardly ever. Not a defence
 // against people.
 //
-// A minimum, a maximum and an or are not linear. Their check is the salt alone, which tells how
+// A minimum, a maximum and an or are not linear. Their check is the salt alone, whose sum shows how
 // many contributions of the round were reduced, and their lanes travel twice: both copies come to
 // the same result, so one damaged bit makes them differ. The same bit damaged in both is not seen.
 //
@@ -99,8 +99,8 @@ constexpr uint32_t image_of(Format format, uint64_t weighted) {
   return static_cast<uint32_t>(weighted) << (32 - width);
 }
 
-// Whether `check`, the sum of `contributors` checks, belongs to a sum with this image; for whoever
-// has computed the image already. All contributors below the root count, not children alone.
+// Whether `check`, the sum of `contributors` checks, belongs to a sum with this image. Contributors
+// are all workers of the job, not the children of one switch.
 constexpr bool agrees(Format format, uint32_t image, uint32_t check, uint32_t salt,
                       uint32_t contributors) {
   const uint32_t carries = image + contributors * salt - check;

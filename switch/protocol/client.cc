@@ -28,7 +28,8 @@ Result<std::unique_ptr<SwitchClient>> SwitchClient::start(const SocketAddress& a
   return client;
 }
 
-// Until nothing is under way, or it failed; progress() knows the deadline.
+// Waits until no request is under way, or the connection has failed. progress() fails by itself
+// when the deadline has passed, so this loop needs no deadline of its own.
 Status SwitchClient::wait(Error* error) {
   for (;;) {
     const Status status = progress(error);

@@ -56,7 +56,7 @@ class Writer {
   std::vector<std::byte>* to_;
 };
 
-// Never fails in the middle: it remembers the first fault, and reads zeros from then on.
+// Keeps the first fault, and reads zeros after it, so that callers check once, at the end.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> from) : from_(from) {}

@@ -7,8 +7,8 @@
 //     |                  <--  answer 1 ...  |     signed, same sequence number
 //
 // This file has the messages, codec.h their bytes, frames.h signatures, client.h the client.
-// Nothing is encrypted: whoever can read this channel learns the tokens of its jobs, as does
-// whoever can read their packets (switch/protocol/sap.h).
+// Nothing is encrypted: an attacker who can read this channel gets the tokens of its jobs, as does
+// one who can read their packets (switch/protocol/sap.h).
 //
 // Thread rules: pure functions.
 #pragma once
@@ -49,8 +49,9 @@ struct Challenge {
   bool key_wanted = false;
 };
 
-// Numbers are used again; `id` is never, so that a late worker cannot mean somebody else's job. It
-// is random: who has not been told it cannot name the job.
+// Names a job. Its number and generation are used again for later jobs; `id` is not, so a late
+// worker never names the job of another. It has 128 random bits: only members of the job can name
+// it.
 using JobId = Nonce;
 struct JobRef {
   JobId id{};
@@ -69,8 +70,8 @@ struct CreateJob {
   // Where each contributes from: UDP; rail by rail, all children on the first and so on.
   std::vector<SocketAddress> children;
   uint32_t rails = 1;  // local addresses of each child: rail r carries the slots of sap::rail_of
-  // Of several switches, each of which takes a share of every operation: for operators, who see by
-  // `session` (drawn at random) which jobs belong together.
+  // Where the workers use several switches, each switch takes a share of every operation. The jobs
+  // of one communicator have the same `session`, a random number, for reports to operators.
   uint64_t session = 0;
   uint32_t shares = 1, share = 0;
 };
@@ -91,8 +92,8 @@ struct Heartbeat {
 struct CloseJob {
   JobRef job;
 };
-// A worker names the generation it has seen: of many that ask at once only the first changes
-// anything. An operator names a number only.
+// A worker names the generation that it has seen: of many workers that ask at once, only the first
+// changes anything. An operator names a number only.
 struct Fence {
   JobRef job;
   bool by_operator = false;
@@ -112,9 +113,9 @@ struct JobGrant {
   uint32_t slots = 0;
   uint32_t lanes = 0;
   uint32_t formats = 0;   // that it adds up for this job: a bit each
-  uint32_t lease_ms = 0;  // without a heartbeat for so long the job is gone
+  uint32_t lease_ms = 0;  // the job ends after this time without a heartbeat
 };
-enum class State : uint8_t { kAlive, kGone, kFenced };  // kFenced: lives on in `generation`
+enum class State : uint8_t { kAlive, kGone, kFenced };  // kFenced: goes on in `generation`
 struct JobState {
   State state = State::kGone;
   uint8_t generation = 0;

@@ -57,7 +57,7 @@ class FrameReader {
  public:
   explicit FrameReader(size_t max_payload) : max_payload_(max_payload) {}
 
-  // kOk: a whole frame is there; kAgain: not yet; kInvalid: the peer does not speak this.
+  // kOk: a whole frame is there; kAgain: not yet; kInvalid: these bytes are no frame.
   Status read(const Fd& fd, Error* error);
   void next();  // the frame is done with
   bool begun() const { return done_ > 0; }

@@ -2,8 +2,8 @@
 //
 // A packet is one UDP datagram: this header, then `lanes` 32-bit words of payload. Multi-byte
 // fields are big-endian on the wire and in host order in `Header`. The payload stays big-endian
-// words; what they mean is `format`. Nothing a decoder returns is trusted beyond what it says it
-// has checked.
+// words, whose numbers are of `format`. decode() checks a packet by itself; its callers check what
+// depends on the job.
 //
 //      0        1        2         3        4            6           7
 //     | A | 2  | type   | fmt, op | flags  | job        | generation| child |
@@ -16,9 +16,9 @@
 //
 // A job is named by number, generation and token together. The control channel gives the token,
 // 32 random bits for each generation, to the members of the job. A switch or a worker drops a
-// packet with another token and sends no answer to it. So whoever does not see the job's packets
-// must guess the token, and succeeds once in 2^32 packets. Whoever sees them knows it: a token is
-// no signature.
+// packet with another token and sends no answer to it. An attacker who cannot read the job's
+// packets must guess the token, and succeeds once in 2^32 packets. An attacker who can read them
+// has the token: it is no signature.
 //
 // A round that is no sum (minimum, maximum, or) has its lanes twice, one copy after the other:
 // see check.h.
@@ -112,14 +112,14 @@ inline constexpr uint8_t kNan = 1;
 inline constexpr uint8_t kPlusInfinity = 2;
 inline constexpr uint8_t kMinusInfinity = 4;
 inline constexpr uint8_t kAnchored0 = 8;  // block 0 begins near its scale, at a contributor
-inline constexpr uint8_t kUnknown = 32;   // a contributor does not know its next round yet
-inline constexpr uint8_t kCoarse = 64;    // a contributor's block begins far below its scale
+inline constexpr uint8_t kUnknown = 32;  // this contributor has no exponents for its next round yet
+inline constexpr uint8_t kCoarse = 64;   // a contributor's block begins far below its scale
 inline constexpr uint8_t kAnchored1 = 128;
 }  // namespace special
 
 enum class Rejection : uint32_t {
   kNoJob = 1,       // no such job, or it has ended
-  kGeneration = 2,  // the job lives on in another generation
+  kGeneration = 2,  // the job has gone on to another generation
   kSource = 3,      // not the address that is bound to this child
   kSlot = 4,        // beyond the job's slots
   kShape = 5,       // lanes, format or op that the job did not ask for
@@ -143,7 +143,7 @@ struct Header {
   uint32_t cookie = 0;                                       // the switch returns it as it is
   int8_t exponents[2] = {kExponentOfZero, kExponentOfZero};  // of two blocks of numbers
   uint8_t special = 0;
-  uint8_t level = 0;   // kPartial: levels below; kStatus: 1 if the root tells of leaves; else 0
+  uint8_t level = 0;   // kPartial: levels below; kStatus: 1 if the bits are leaves; else 0
   uint32_t check = 0;  // see check.h
 };
 

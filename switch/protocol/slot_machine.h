@@ -1,11 +1,12 @@
 // The slot machine of SAP/2: what a switch does with a packet for a slot, and what a worker does
-// with the answer. Pure functions, without clock or memory of their own; whoever calls them moves
-// the payload. The software switch, the workers, the simulator and the model checker compile this
-// file, and a P4 program can mirror it.
+// with the answer. The functions are pure; their caller moves the payload. The software switch, the
+// workers, the simulator and the model checker compile this file, and the P4 programs do the same
+// in P4.
 //
 // A slot is stop-and-wait: all children contribute to round `epoch`, the switch answers with the
-// result, and only then does a worker contribute to the next round. Round r lives in half r & 1, so
-// a result stays until every worker has moved on twice: a worker that lost it can still ask.
+// result, and only then does a worker contribute to the next round. Round r uses half r & 1, so its
+// result is overwritten by round r + 2 only. No worker contributes to that before all have the
+// result of r: a worker that lost it can still ask.
 //
 //     half:   older  ──newer──▶ [ arrived ⊂ all ] ──last one──▶ [ arrived = all ] ──parent──▶ done
 //                                                               (a root is done at once)
@@ -52,7 +53,7 @@ enum class Event : uint8_t {
   kRepeated,   // folded before, and the round is complete: an answer was lost
 };
 
-// In this order: the payload is stored or folded as the event says, then `send` happens.
+// What the switch sends. It does so after the payload has been stored or folded by the event.
 enum class Send : uint8_t {
   kNothing,
   kResult,       // the half's values to all children
@@ -69,10 +70,12 @@ struct Verdict {
 // A child's contribution. Validity of job, generation, source, slot and shape is settled before.
 template <unsigned kBits = 32>
 constexpr Verdict on_contribution(Half& half, uint32_t epoch, uint32_t child, const Role& role) {
-  // Workers keep their epochs when a generation begins, so whatever comes first is the newest.
+  // A fresh half has no epoch to compare with. Workers keep their epochs when a generation begins,
+  // so the first contribution opens its round, whatever its epoch.
   const bool fresh = half.arrived == 0;
   const int32_t ahead = fresh ? 1 : rounds_ahead<kBits>(epoch, half.epoch);
-  // Without this a late packet would take a half away from workers that still need its result.
+  // An older round is over at all children. If its packet opened the half, the result that workers
+  // may still ask for would be lost.
   if (ahead < 0) return {};
   const uint32_t bit = 1u << child;
   const bool first = ahead > 0;
@@ -88,7 +91,8 @@ constexpr Verdict on_contribution(Half& half, uint32_t epoch, uint32_t child, co
   return verdict;
 }
 
-// A child asks how far its round is: the answer, or who is missing. Changes nothing.
+// A child asks how far its round is. It gets the result, or the children that have contributed.
+// Changes nothing.
 template <unsigned kBits = 32>
 constexpr Send on_query(const Half& half, uint32_t epoch, const Role& role) {
   const bool fresh = half.arrived == 0;

@@ -34,7 +34,7 @@ Type answer_to(Type request) {
   }
 }
 
-// What a refusal means to whoever asked.
+// The status and the advice that a refusal becomes at the client.
 struct Meaning {
   Status status;
   const char* advice;
@@ -120,7 +120,8 @@ Status SwitchConnection::progress(Error* error) {
   return status;
 }
 
-// One state after the other, as far as it goes.
+// Goes through the phases as far as the socket allows. An error that does not begin with the switch
+// gets its name here, once for all phases.
 Status SwitchConnection::step(Error* error) {
   Status status = Status::kOk;
   if (phase_ == Phase::kConnecting) {
@@ -150,8 +151,9 @@ Status SwitchConnection::connect(Error* error) {
               make_error(status, error->code, "%s: %s", name().c_str(), error->what.c_str()));
 }
 
-// A switch with more callers than places resets the connections of some, before it has read their
-// requests. Once it has answered, a request may have been carried out, and is not repeated here.
+// A switch with more callers than places resets the connections of some before it has read their
+// requests, so such a request is sent again over a new connection. After the first answer that is
+// no longer safe: the switch may have carried the request out before the connection broke.
 Status SwitchConnection::reconnect(Error* error) {
   if (answered_ || ++starts_ > kMaxStarts) return error->status;
   phase_ = Phase::kConnecting;
@@ -214,8 +216,9 @@ Status SwitchConnection::exchange(Error* error) {
   return Status::kOk;
 }
 
-// kOk: all of output_ is sent, and answer_ is what came for it. A switch that turned us away said
-// why before it closed, so where sending fails, a refusal is looked for first.
+// kOk: all of output_ is sent, and answer_ is the answer. A switch that turns a client away sends
+// the reason before it closes. So where sending fails, what has arrived is read first, and a
+// refusal in it is the error.
 Status SwitchConnection::send_and_receive(Error* error) {
   Error other;
   Status status = send_message(dialer_.fd(), output_, &sent_, error);
@@ -247,8 +250,9 @@ Status SwitchConnection::check_answer(Error* error) const {
   const bool in_turn = reader_.header().sequence == sequence_;
   if (const auto* refused = std::get_if<Refused>(&answer_);
       refused != nullptr && !(ready && *genuine && in_turn)) {
-    // Who cannot sign, or did not understand our number, can still tell us so. It ends here either
-    // way, so a stranger in between can do no more with this than by cutting the connection.
+    // A switch that has another key, or did not accept our sequence number, cannot sign its refusal
+    // in a way that we accept. The refusal is shown all the same: it ends the connection, which an
+    // attacker between the two could also do by cutting it.
     return give(error, error_of(*refused, asked));
   }
   if (!*genuine) {
@@ -258,7 +262,7 @@ Status SwitchConnection::check_answer(Error* error) const {
                                   name().c_str()));
   }
   const Type found = reader_.header().type;
-  // Of a tree, a switch may say that it is not complete yet.
+  // The answer to a part of a tree may be that other leaves are still missing.
   const bool fits = found == (ready ? answer_to(asked) : Type::kChallenge) ||
                     found == Type::kRefused ||
                     (found == Type::kTreeWait && asked == Type::kJoinTree);

@@ -23,7 +23,8 @@
 
 namespace slime {
 
-// Who asks: a tenant with its key, or, without a name, an operator with the switch's own.
+// In whose name requests are made: a tenant with its key or, without a name, an operator with the
+// switch's own key.
 struct Credentials {
   // No key: SecretKey(), for a switch that has none.
   Credentials(SecretKey own_key = {}, std::string own_tenant = {})  // NOLINT: a key is one
@@ -46,7 +47,7 @@ class SwitchConnection {
   short events() const;
   uint64_t deadline_ns() const { return deadline_ns_; }
 
-  // What a refusal means to whoever asked.
+  // The error for a refusal, with what to try.
   Error error_of(const control::Refused& refused, control::Type asked) const;
 
  protected:

@@ -76,7 +76,8 @@ SendBatch::Group& SendBatch::group_for(const SocketAddress& address, uint32_t by
   return group;
 }
 
-// The message of a group. If it has several packets, the kernel is told where to cut them apart.
+// Makes the message of a group. Where it has several packets, a control message gives the size at
+// which the kernel cuts them apart.
 void SendBatch::prepare(uint32_t index) {
   Group& group = groups_[index];
   msghdr& message = messages_[index].msg_hdr;
@@ -94,8 +95,9 @@ void SendBatch::prepare(uint32_t index) {
   message.msg_controllen = group.control.size();
 }
 
-// sendmmsg(2) stops at the first message that fails, and tells why only if it is the first of the
-// call: that one is given up, the rest goes on.
+// sendmmsg(2) stops at the first message that fails, and returns its error only if it is the first
+// of the call. So after a short count the next call begins with the message that failed; that one
+// is given up, and the rest goes on.
 void SendBatch::flush() {
   for (uint32_t index = 0; index < groups_used_; ++index) prepare(index);
   for (uint32_t done = 0; done < groups_used_;) {

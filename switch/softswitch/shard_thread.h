@@ -28,7 +28,7 @@ struct ShardThreadOptions {
 // States: running from start() until begin_stop() or the destructor. Between two batches the thread
 // looks for a command, which is absent, posted (command_ is set) or running_.
 // Invariants: at most one command at a time. One that has not begun within its deadline is
-// withdrawn; one that has begun is waited for, because it uses memory of the caller.
+// withdrawn. One that has begun is waited for, because it uses memory of the caller.
 // Thread rules: all public functions are for the controller's thread; any thread may read counters.
 // The shard's thread runs on the CPUs near its NIC, as far as the process may run there.
 class ShardThread {

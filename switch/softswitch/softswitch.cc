@@ -10,7 +10,7 @@
 namespace slime::net {
 namespace {
 
-using Wide = unsigned long long;  // as printf knows it
+using Wide = unsigned long long;  // for printf's %llu
 
 Result<void> check(const SoftSwitchOptions& options) {
   const auto bad = [](const char* what, uint64_t value, const char* accepted) {
@@ -70,7 +70,8 @@ Result<std::unique_ptr<SoftSwitch>> SoftSwitch::open(const SoftSwitchOptions& op
   return opened;
 }
 
-// All threads are told to stop before the first is joined.
+// All threads get the request to stop before the first is joined, so that they stop at the same
+// time.
 SoftSwitch::~SoftSwitch() {
   for (const auto& thread : threads_) thread->begin_stop();
 }
@@ -165,7 +166,7 @@ Result<void> SoftSwitch::remove_job(uint16_t job) {
     auto called = thread->call([&](Shard& shard) { part = shard.take(job); });
     if (!called) result = std::move(called);
   }
-  if (!result) return result;  // it may hold its memory: whoever asks again finds it
+  if (!result) return result;  // a shard may still have it, so the job stays for a repeated call
   used_bytes_ -= found->second;
   jobs_.erase(found);
   return {};
@@ -174,7 +175,7 @@ Result<void> SoftSwitch::remove_job(uint16_t job) {
 Result<void> SoftSwitch::fence(uint16_t job, uint8_t generation, uint32_t token) {
   if (!jobs_.contains(job)) return fail(no_job(job));
   Result<void> result;
-  for (const auto& thread : threads_) {  // all, whatever one says; who is told of it fences again
+  for (const auto& thread : threads_) {  // all of them, also after a failure: the caller repeats it
     auto called = thread->call([&](Shard& shard) { shard.fence(job, generation, token); });
     if (!called) result = std::move(called);
   }

@@ -9,7 +9,8 @@
 namespace slime::net {
 namespace {
 
-// Only where the kernel picks the first port: the next one may belong to somebody.
+// Tries to find free ports in a row. Needed only where the kernel chooses the first port: another
+// process may have one of those that follow it.
 constexpr int kAttempts = 64;
 
 Error bind_error(int code, const SocketAddress& address) {

@@ -80,8 +80,8 @@ std::shared_ptr<grpc::Channel> make_channel(const SocketAddress& server) {
 
 }  // namespace
 
-// The stream has one operation under way at a time, whose end is what the queue tells next: after
-// subscribe(), to read the next message.
+// The stream has one operation under way at a time, so the next event of the queue is the end of
+// that operation. After subscribe() it is a read, which ends with a message or with the stream.
 struct Client::Connection {
   explicit Connection(const SocketAddress& server)
       : stub(BfRuntime::NewStub(make_channel(server))),
@@ -138,7 +138,8 @@ Client::~Client() = default;
 
 void Client::close() { connection_ = nullptr; }
 
-// Tries again while the server may still know our last connection.
+// Tries again while the server may still hold our last connection: it refuses a second client with
+// the same number.
 Result<Description> Client::open(const std::string& program) {
   const gpr_timespec deadline = in_ms(call_ms_);
   for (;;) {
@@ -162,7 +163,7 @@ Result<Description> Client::try_to_open(const std::string& program) {
   return description;
 }
 
-// Opens the stream, says who we are, and waits for the answer. After that one read is always under
+// Opens the stream, sends our number, and waits for the answer. After that one read is always under
 // way, whose end is that of the stream.
 Result<void> Client::subscribe() {
   const gpr_timespec deadline = in_ms(call_ms_);

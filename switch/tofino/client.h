@@ -1,12 +1,12 @@
-// A client of BFRuntime's gRPC service: a channel, the stream by which the server knows its
+// A client of BFRuntime's gRPC service: a channel, the stream by which the server identifies its
 // clients, and calls with deadlines. gRPC throws nothing; only client.cc uses it.
 //
 // States: closed, or open. open() subscribes and binds to a program. A call that is not answered,
-// or whose connection fails, closes it; a call that the server refuses does not. Invariants: the
-// connection ends with its stream. gRPC would connect again by itself, but then the server would
-// not know this client, or after a restart the device would have no entries. The connection also
-// ends when another client loads a program, because that empties all tables. Thread rules: one
-// thread. gRPC has threads of its own, which call nothing here.
+// or whose connection fails, closes it; a call that the server refuses does not.
+// Invariants: the connection ends with its stream. gRPC would connect again by itself, but the new
+// connection would have no subscription, and after a restart the device would have no entries. The
+// connection also ends when another client loads a program, because that empties all tables.
+// Thread rules: one thread. gRPC has threads of its own, which call nothing here.
 #pragma once
 
 #include <memory>
@@ -40,8 +40,8 @@ class Client {
   Client(const SocketAddress& server, uint32_t device, int call_ms);
   ~Client();
 
-  // An error begins with gRPC's name for it. The server may still know our last connection for some
-  // time after its end. Then this tries again, until the deadline of a call.
+  // An error begins with gRPC's name for it. For some time after the end of a connection the server
+  // may refuse a new one of the same client. Then this tries again, until the deadline of a call.
   Result<Description> open(const std::string& program);
   void close();
   bool is_open() const { return connection_ != nullptr; }

@@ -1,6 +1,6 @@
 // Changes of tables as updates of a WriteRequest. Names become the numbers of the program that is
-// on the device, and values become bytes of its widths. An error says what the program has
-// otherwise than the driver expects. A function that fails may leave a part of its update in the
+// on the device, and values become bytes of its widths. An error names what is different in the
+// program from what the driver expects. A function that fails may leave a part of its update in the
 // request. Otherwise these are pure functions.
 #pragma once
 

@@ -62,8 +62,8 @@ TableEntry member_entry(const P4Program& program, const JobSpec& spec, const Pla
             {"children_are_switches", 1, spec.children_are_switches}}}};
 }
 
-// Two for each child: one knows its packets by their source, the other gives packets to it their
-// destination. The hosts of the options have all of the job's addresses.
+// Two for each child: one matches its packets by their source, the other sets the destination of
+// packets to it. The hosts of the options have all of the job's addresses.
 std::vector<TableEntry> address_entries(const JobSpec& spec, const P4Options& options) {
   const uint64_t all = (uint64_t{1} << spec.child_count()) - 1;
   std::vector<TableEntry> entries;

@@ -52,7 +52,8 @@ Error BfRuntime::refused(const Task& task, const Error& why) const {
                     client_.is_open() ? "" : "; is bf_switchd running, and reachable?");
 }
 
-// A new connection knows nothing of the device but its description.
+// A new connection begins with the description of the device only. reset() comes next, so no group
+// of the last connection is kept.
 Result<void> BfRuntime::connect() {
   groups_.clear();
   info_ = {};
@@ -280,9 +281,9 @@ Result<void> BfRuntime::remove_group(uint16_t id) {
   return removed;
 }
 
-// BFRuntime inserts a session that it does not have, and modifies one that it has, and says the
-// same about both that it refuses (bf_rt_mirror_table_impl.cpp): it may have one from before
-// reset().
+// The device may still have the session from before reset(). BFRuntime inserts only a session that
+// it does not have, and modifies only one that it has, with the same error code for both refusals
+// (bf_rt_mirror_table_impl.cpp). So a refused insertion is tried again as a modification.
 Result<void> BfRuntime::mirror(const MirrorSession& session) {
   const auto put = [&](Update::Type type) {
     return write({"set mirroring session", std::to_string(session.number)}, kMirrors,

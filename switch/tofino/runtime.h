@@ -67,7 +67,7 @@ class BfRuntime final : public P4Runtime {
 
   const SocketAddress server_;
   const std::string program_;
-  mutable bfrt::Client client_;  // is_alive() reads what has come
+  mutable bfrt::Client client_;  // mutable: is_alive() reads messages that have arrived
   bfrt::Info info_;
   std::map<uint16_t, std::vector<uint32_t>> groups_;
 };
