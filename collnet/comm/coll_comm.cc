@@ -94,8 +94,8 @@ void CollComm::serve_until(Condition ended) {
   });
 }
 
-// Operations may be outstanding, and their buffers gone: a paused worker touches none, and answers
-// the others all the same.
+// Operations may be outstanding, and their buffers may be gone. A paused worker does not touch
+// them, and still answers the questions of peers.
 void CollComm::wait_for_members() {
   for (const auto& attachment : attachments_) attachment->worker().pause();
   std::vector<std::byte> done(ring_->size());
@@ -136,8 +136,9 @@ Result<void> CollComm::try_sums(uint64_t left_ns) {
 
 // Operations --------------------------------------------------------------------------------------
 
-// An operation counts as started when it is in `held_`: during a move it stays there, and so does
-// not belong to the operations that this rank has announced.
+// An operation goes through `held_`. During a move it stays there until the move has ended, and is
+// not among the operations that this rank has announced as started: those after the move may be cut
+// otherwise (Spread).
 Status CollComm::start(const Operation& operation, uint64_t* ticket) {
   const std::lock_guard lock(mutex_);
   const uint64_t now_ns = clock_.now_ns();
@@ -241,8 +242,10 @@ void CollComm::move(uint64_t now_ns) {
   start_held(now_ns);
 }
 
-// A switch cannot tell a slow rank from a dead one; its neighbours in the ring can. While the
-// members connect, the ring is needed for agreement, and a switch that fails then fails connect.
+// To a switch a slow rank looks like a dead one; its neighbours in the ring see a broken link. This
+// rank gives up when a neighbour has been gone for a second in which no result has come. While the
+// members connect there is no move: the ring is used for agreement then, and a switch that fails
+// makes connect() fail.
 void CollComm::check_members(uint64_t now_ns) {
   check_ns_ = now_ns + kCheckNs;
   const uint64_t results = counters().results;
@@ -287,7 +290,7 @@ uint64_t CollComm::run_due(uint64_t now_ns) {
 }
 
 // The one place where a datagram is decoded. It goes to the attachment whose job and token it
-// names; what names none is counted by the first.
+// names. A datagram that names no job goes to the first attachment, whose worker counts it.
 void CollComm::on_datagram(std::span<const std::byte> datagram, const SocketAddress& from,
                            uint64_t now_ns) {
   sap::Header header;

@@ -1,6 +1,6 @@
-// What the members of a communicator tell each other, as blobs in a Ring: while it is set up, and
-// when they leave a switch or return to one. The blobs come from other processes, perhaps of
-// another build, so nothing in them is used unchecked.
+// What the members of a communicator exchange as blobs in a Ring: while it is set up, and when they
+// leave a switch or return to one. The blobs come from other processes, perhaps of another build,
+// so everything in them is checked before it is used.
 #pragma once
 
 #include <array>
@@ -24,12 +24,12 @@ struct CommSwitch {
 
 struct CommMember {
   uint64_t id = 0;      // of the communicator, at its switches; rank 0's counts
-  uint64_t advice = 0;  // digest of what a tuner tells NCCL
+  uint64_t advice = 0;  // digest of the tuner's choices
   uint32_t lanes = 0;   // that the path to the switch takes
   uint32_t ready = 0;   // 1: preparing for the switch succeeded
   uint32_t half_bits = 0;
   uint32_t rails = 0;    // that it has
-  uint32_t guesses = 0;  // 1: it knows of them (stages.h)
+  uint32_t guesses = 0;  // 1: its version has guess rounds (stages.h)
   uint16_t switch_count = 0;
   uint16_t switch_optional = 0;  // 1: NCCL_SLIME_SWITCH_OPTIONAL is set; rank 0's counts
   std::array<CommSwitch, kMaxSwitches> switches{};              // by NCCL_SLIME_SWITCH
@@ -57,8 +57,8 @@ struct CommGrant {
 static_assert(std::has_unique_object_representations_v<CommMember> &&
               std::has_unique_object_representations_v<CommGrant>);
 
-// Members tell each other this version before all else: the blobs of another version have another
-// size. It changes with the protocol towards the switch, too.
+// Members exchange this version before all other blobs, because the blobs of another version may
+// have another size. It changes with the protocol towards the switch, too.
 inline constexpr uint32_t kCommVersion = 5;
 Result<void> check_versions(std::span<const uint32_t> by_rank);
 
@@ -85,7 +85,7 @@ Result<void> check_advice(std::span<const CommMember> members);
 Result<void> verdict(const Result<void>& own, std::span<const uint8_t> succeeded, const char* on);
 
 CommGrant grant_of(const control::JobGrant& grant);
-// Whether a worker can be made of it. kNone is sound: it says that there is no job.
+// Whether a worker can be made of it. kNone is sound: there is no job.
 Result<void> check_grant(const CommGrant& grant);
 // Of a tree, by rank: whether the first rank of each branch got a part of one and the same job. The
 // same answer at all ranks.

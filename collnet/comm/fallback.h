@@ -5,10 +5,10 @@
 //   idle        operations go on
 //   announcing  the rank that notices pauses its workers and begins a gather in the ring. The other
 //               ranks see the invitation (Ring::invited), pause, and join the gather, so that no
-//               rank accepts a result any more. In it each rank says for every switch whether that
+//               rank accepts a result any more. Each rank announces for every switch whether that
 //               must be left, and how many operations it has started; it holds new ones until the
-//               end. Rank 0 also says which new job it has got from a switch
-//   comparing   a second gather: all tell each other the epochs of their slots
+//               end. Rank 0 also announces a new job that it has got from a switch
+//   comparing   a second gather: the epochs of all ranks' slots
 // Then all ranks move the attachments that must move, and resume the others as they were
 // (SwitchAttachment::move). As long as some switch is left, those that are lost get no part of the
 // operations that no rank has started yet.

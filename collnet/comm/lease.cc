@@ -49,8 +49,8 @@ uint64_t Lease::run_due(uint64_t now_ns) {
   return now_ns + pause_of(terms_);
 }
 
-// Over the connection that the grant came by, or over a new one if that has broken: the switch may
-// have been restarted, which is what the answer then says.
+// Over the connection that the grant came over, or over a new one if that has broken. A switch that
+// was restarted answers that the job has ended.
 Result<control::JobState> Lease::renew() {
   if (!client_) {
     auto client = SwitchClient::open(terms_.address, terms_.who, times::kHeartbeatAnswer);
@@ -98,7 +98,7 @@ Status Reattachment::step(uint64_t now_ns) {
   const Status status = client_->progress(&error_);
   if (status != Status::kOk) return status;
   if (stage_ == Stage::kAsking) return take_answer(now_ns);
-  // That it knows no such job is an answer like any other: it was started again.
+  // Any answer will do, also a refusal: the switch is there, and does not have the job any more.
   if (!of_tree_ || told_to_ask_) return ask_for_job();
   stage_ = Stage::kLeafReady;
   return Status::kOk;
@@ -182,7 +182,8 @@ void Reattachment::pause(uint64_t now_ns) {
   disconnect(after(now_ns, pause_ns_));
 }
 
-// What it was granted in the meantime is closed; should that be lost, then before the next try.
+// A grant that was not taken is closed. The request may be lost, so the next try closes it again
+// (terms_.job) before it asks.
 void Reattachment::disconnect(uint64_t due_ns) {
   if (grant_) {
     terms_.job = grant_->job;

@@ -20,7 +20,7 @@ struct LeaseTerms {
 
 // Keeps a job alive on its switch by heartbeats, and closes it at the end.
 //
-// States: alive, until let_lapse(); then lapsing: no heartbeats, and the job is not closed.
+// States: renewing, until let_lapse(); then lapsing: no heartbeats, and the job is not closed.
 //
 // Threads: run_due() runs in the housekeeper's; let_lapse() may be called meanwhile. All else
 // belongs to the communicator's thread.
@@ -51,12 +51,12 @@ class Lease final : private BackgroundTask {
 // States:
 //   pausing     until the next try
 //   closing     connected, and the job that was lost is closed
-//   leaf ready  on a tree, the leaf answers, and the other ranks must be told to ask theirs
+//   leaf ready  on a tree, the leaf answers; waits until the ranks have agreed to ask (ask_now())
 //   asking      for the job; on a tree, again and again until all leaves have been asked
 //   granted     the grant and the connection wait to be taken, or are given back
 // On a tree, the first rank of each leaf has one, and they must ask at once: each leaf waits for
-// the others for a few seconds only. So rank 0's stops when its leaf is there (leaf_ready()), and
-// all of them ask when told to (ask_now()).
+// the others for a few seconds only. So rank 0's stops when its leaf is there (leaf_ready()), the
+// ranks move, and in that move all of them call ask_now().
 //
 // Never waits: poll() moves one question or answer at most. Thread rules: one thread, the
 // communicator's.
@@ -75,13 +75,13 @@ class Reattachment {
   Reattachment& operator=(const Reattachment&) = delete;
 
   void poll(uint64_t now_ns);
-  // The leaf answers; the other ranks must be told.
+  // The leaf answers: the ranks can move, to ask all leaves at once.
   bool leaf_ready() const { return stage_ == Stage::kLeafReady; }
   // To ask for a part of a tree of this name, from now on, until it is granted or refused or the
   // others cannot wait any more.
   void ask_now(uint64_t tree, uint64_t now_ns);
   // Whether there is a grant, and on a tree so old a one that all leaves must have answered. The
-  // connection that the promise came over is its lease's.
+  // connection that the grant came over is its lease's.
   bool granted(uint64_t now_ns) const;
   const std::optional<control::JobGrant>& grant() const { return grant_; }
   std::unique_ptr<SwitchClient> take_client() { return std::move(client_); }

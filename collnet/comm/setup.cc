@@ -41,7 +41,8 @@ void compare_optional(const Setup& setup, std::span<const CommMember> members) {
       setup.config->name.c_str(), own ? 1 : 0, setup.ring->rank(), own ? 0 : 1);
 }
 
-// Members learn that others wait for them (Ring::invited) from a message that has come unasked.
+// A member finds out that others wait for it (Ring::invited) by a message without a receive, and
+// only eager messages arrive so. So the announcement of a move must fit into an eager message.
 Result<void> check_settings(const Setup& setup) {
   const Settings& settings = setup.settings();
   const size_t announced = setup.config->switches.size() * sizeof(CommGrant);
@@ -166,7 +167,8 @@ Result<void> compare_versions(const Setup& setup) {
   return gathered ? check_versions(versions) : gathered;
 }
 
-// What all members say of themselves. Those that differ in what must be the same fail here.
+// Gathers the description of every member. Fails where they differ in something that must be the
+// same.
 Result<std::vector<CommMember>> meet(const Setup& setup) {
   CommConfig& config = *setup.config;
   std::vector<CommMember> members(setup.ring->size());

@@ -1,8 +1,9 @@
 // How a communicator is set up: ring, rails, a job on each switch. CollComm::connect() then tries a
 // sum over each.
 //
-// After each step that one member may fail at alone, all learn of it (agree()). Everything here
-// waits, until the deadline of the set-up at most.
+// A step that may fail at one member alone is followed by agree(), after which it has succeeded at
+// all members or has failed at all. Everything here waits, until the deadline of the set-up at
+// most.
 #pragma once
 
 #include <algorithm>

@@ -74,8 +74,8 @@ Result<void> ask_each(const Setup& setup, const JobShape& wanted, std::span<Comm
     SwitchAttachment& attachment = *setup.attachments[i];
     const JobShape part = {slots_of(*setup.config, attachment.named(), wanted.slots), wanted.lanes,
                            wanted.formats};
-    // Connecting and asking may take this long each, and time must be left for the gather, in which
-    // the other ranks learn the result.
+    // Connecting and asking may take this long each, for every switch, and time must be left for
+    // the gather that carries the result to the other ranks.
     const uint64_t part_ns = setup.left_ns() / (2 * (jobs.size() - i) + 1);
     auto asked = ask_one(setup, attachment, part, std::min(times::kSwitchAnswer, part_ns));
     if (!asked) {
@@ -110,8 +110,8 @@ Result<void> ask_switches(const Setup& setup, JobShape wanted, std::span<CommGra
   }
 }
 
-// The first of each branch asks, all learn what they got.
-// On a tree every leader asks, and all ranks judge the same list of grants.
+// The first rank of each branch asks its leaf. Then the grants are gathered, and all ranks judge
+// the same list, so that all decide alike: a job, no job, or the ranks among themselves.
 Result<std::vector<CommGrant>> obtain_part(const Setup& setup,
                                            std::span<const CommMember> members) {
   const CommConfig& config = *setup.config;

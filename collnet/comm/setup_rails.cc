@@ -20,7 +20,7 @@ class RailProbe final : private DatagramUser {
  public:
   RailProbe(UdpRails& port, std::span<SwitchAttachment* const> attachments, uint32_t rails)
       : port_(port), attachments_(attachments), rails_(rails), missing_(attachments.size()) {
-    // Without a slot there is nothing that the rail would have to carry.
+    // A rail without a slot of that switch carries nothing to it, so it is not asked.
     for (size_t i = 0; i < attachments.size(); ++i) {
       for (uint32_t rail = 0; rail < rails; ++rail) {
         if (slot_on(i, rail) < attachments[i]->job().slots) missing_[i] |= bit(rail);
@@ -33,7 +33,7 @@ class RailProbe final : private DatagramUser {
   }
   bool all_silent() const { return missing_ == asked_; }
   // Rails that do not reach switch i. None if all of its rails are silent and another switch
-  // answers: then the switch is to blame, and not a rail.
+  // answers: then the switch has failed, and not a rail.
   uint8_t silent_rails(size_t i) const {
     return missing_[i] == asked_[i] && !all_silent() ? 0 : missing_[i];
   }
@@ -97,7 +97,8 @@ void warn_of(const CommConfig& config, const SwitchAttachment& attachment, uint3
 }
 
 // A rail that is silent is waited for a second longer than the first that answers: a switch that is
-// busy answers on none. If all are silent, half of the time is left for the members to say so.
+// busy answers on none. If all are silent, half of the time that is left remains for the
+// members to agree on that.
 uint8_t answering_rails(const Setup& setup) {
   const uint32_t rails = setup.config->members.rails;
   std::vector<SwitchAttachment*> asked;
@@ -153,7 +154,7 @@ Result<bool> all_rails_work(const Setup& setup) {
   if (!gathered) return fail(std::move(gathered.error()));
   const bool work =
       std::ranges::all_of(answering, [&](uint8_t one) { return one == all_of(rails); });
-  // Where none works, the first sum is what fails, and says so.
+  // Where no rail works, rail 0 stays, and the first sum fails with the error about the switch.
   if (!work) setup.config->port->keep(own != 0 ? own : 1);
   return work;
 }

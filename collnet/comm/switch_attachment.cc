@@ -67,8 +67,9 @@ Result<void> SwitchAttachment::join(const CommGrant& grant, uint64_t now_ns) {
 
 // Packets -----------------------------------------------------------------------------------------
 
-// Contributions, and questions that a rank asks its switch, are for the slots that this rank
-// serves; all else is for the worker.
+// A rank that serves slots receives packets for its shard and for its worker on one port.
+// Contributions, and questions that a rank asks its switch, are for the shard; all others are for
+// the worker.
 void SwitchAttachment::on_datagram(const sap::Header& header, std::span<const std::byte> datagram,
                                    const SocketAddress& from, uint64_t now_ns) {
   const bool asks_peer = (header.flags & sap::flag::kFallback) != 0;
@@ -124,7 +125,7 @@ bool SwitchAttachment::is_stuck() {
 }
 
 // Rank 0's announcement decides: a job that it got, a leaf that is ready, or a token for the time
-// without a switch. Every rank draws a token, since none knows yet that rank 0's will be used.
+// without a switch. The tokens of the other ranks are not used.
 Result<CommGrant> SwitchAttachment::begin_move() {
   worker_->pause();
   CommGrant own;
@@ -141,8 +142,9 @@ Result<CommGrant> SwitchAttachment::begin_move() {
 }
 
 // On a tree each leaf must be asked, by the first rank below it, and all at once: when rank 0's
-// leaf is there again, a move from ranks to ranks tells the others to ask (kAskAll). A second one
-// compares what they got: they return if that is one job, and give it back if not.
+// leaf is there again, it announces kAskAll, and in that move all leaders ask their leaves. A
+// second move compares the grants: the ranks return if these are one job, and give them back if
+// not.
 Result<void> SwitchAttachment::move(std::span<const CommGrant> announced,
                                     std::span<const uint32_t> epochs, uint64_t now_ns) {
   Result<void> whole;
@@ -280,8 +282,8 @@ void accept_switches(const CommConfig& config, const Attachments& attachments) {
   config.port->set_switches(switches);
 }
 
-// Ranks tell the packets of different switches apart by job, generation and token. Switches that do
-// not know of each other may choose the same, once in 2^32.
+// Ranks find the switch of a packet by job, generation and token. Each switch chooses these on its
+// own, so two of them may choose the same, once in 2^32.
 Result<void> check_distinct(const Attachments& attachments) {
   const auto same = [](const JobRoute& one, const JobRoute& other) {
     return one.job == other.job && one.generation == other.generation && one.token == other.token;

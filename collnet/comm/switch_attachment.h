@@ -49,7 +49,7 @@ class SwitchAttachment final : public Datagrams, private net::Outbox {
   bool wants_move(bool may_return, uint64_t now_ns) const;
   // Whether moving from ranks to ranks does not help.
   bool is_stuck();
-  // Pauses. What this rank has to tell the others.
+  // Pauses the worker. Returns this rank's announcement for the gather.
   Result<CommGrant> begin_move();
   // `announced`: by all, by rank. `epochs`: of all ranks' slots.
   Result<void> move(std::span<const CommGrant> announced, std::span<const uint32_t> epochs,

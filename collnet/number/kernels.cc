@@ -9,8 +9,8 @@
 #include <immintrin.h>
 #endif
 
-// -O2 vectorises only what is certain to pay off. Nobody looks at exception flags here, and with
-// them no choice between floats is vectorised.
+// -O2 vectorises only loops that are certain to become faster. Exception flags are not read here,
+// and as long as they must be right, GCC vectorises no choice between floats (no-trapping-math).
 #pragma GCC push_options
 #pragma GCC optimize("O3")
 #define SLIME_SIMD_LEVEL portable

@@ -38,7 +38,7 @@ using Memory64 = Memory<uint64_t>;
 inline float float_of(uint32_t bits) { return __builtin_bit_cast(float, bits); }
 inline uint32_t bits_of(float value) { return __builtin_bit_cast(uint32_t, value); }
 
-#if defined SLIME_SIMD_F16C && !defined __clang__  // which knows no `#pragma GCC target`
+#if defined SLIME_SIMD_F16C && !defined __clang__  // clang ignores `#pragma GCC target`
 
 // IEEE half precision to single and back by the instructions that do just that.
 constexpr size_t kAtOnce = 8;
@@ -215,8 +215,8 @@ inline uint32_t number_of(float value, Memory32) {
   return static_cast<uint32_t>(static_cast<int32_t>(magnitude < 0x1p22F ? whole : value));
 }
 
-// `Float` tells in what the 16-bit floats come. What is lost of products in float, below 2^-126, is
-// far below a half and rounds to 0 either way.
+// `Float` is the type of the 16-bit floats. Products below 2^-126 lose bits in float, but they are
+// far below 1/2, and round to 0 with or without these bits.
 template <typename Float, typename Lane>
 uint64_t quantise_short(void* to, const void* from, size_t count, Scale scale,
                         const void* weights) {
@@ -238,8 +238,9 @@ uint64_t quantise_short(void* to, const void* from, size_t count, Scale scale,
   return sum;
 }
 
-// A sum as a float that rounds to the same 16-bit float: of 25 bits and more, the last eight only
-// matter by not being zero, which the last one kept tells (round to odd).
+// A sum as a float that rounds to the same 16-bit float. A sum of 25 bits or more does not fit into
+// a float. Its last eight bits matter only by whether one of them is set, and then the lowest bit
+// that is kept is set instead (rounding to odd).
 inline float float_to_round(int16_t number) { return number; }
 inline float float_to_round(int32_t number) {
   const int32_t odd = (number | ((number & 0xff) + 0xff)) & ~0xff;

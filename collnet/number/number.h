@@ -46,7 +46,7 @@ enum class Lanes : uint8_t { kWide, kNarrow };
 bool narrow_suffices(DataType type, uint32_t workers);
 
 // Who decides about lanes: the same at all workers of a job. kAuto: narrow for bf16 where that
-// suffices. Not for fp16: who takes it wants its 11 bits, and few would be left of small numbers.
+// suffices. Not for fp16: its 11 bits of significand would mostly be lost for smaller numbers.
 enum class HalfBits : uint8_t { k32, k16, kAuto };
 Lanes lanes_of(DataType type, uint32_t workers, HalfBits bits);
 

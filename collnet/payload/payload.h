@@ -15,7 +15,7 @@
 
 namespace slime {
 
-// What a contributor says of one packet's elements before it sends them.
+// What a contributor announces about one packet's elements, a round before it sends them.
 struct Scales {
   int8_t exponents[2] = {sap::kExponentOfZero, sap::kExponentOfZero};
   uint8_t special = 0;
@@ -58,7 +58,7 @@ class Payload {
   // chunks: behind the user's elements lies what an earlier operation left there, of any size. So a
   // block is coarse if what it begins with is far below what it is scaled for. It begins near its
   // scale, is anchored, if its first element does at one contributor; or else if the first other
-  // than zero does at all of them. What this contributor says of that, as bits of sap::special:
+  // than zero does at all of them. The bits of sap::special that this contributor sets for that:
   uint8_t coarseness(const std::byte* elements, uint32_t count, const Scales& scales) const;
   // Then (is_coarse()) every element gets an exponent of its own, max-reduced in one round, or,
   // where bytes travel as words, in several. The results are put together in `exponents`, a byte
@@ -89,7 +89,7 @@ class Payload {
   ReduceOp op_ = ReduceOp::kSum;
 };
 
-// By what all contributors say of a packet (Payload::coarseness()).
+// By the OR of these bits over all contributors (Payload::coarseness()).
 constexpr bool is_coarse(uint8_t special) {
   constexpr uint8_t kAnchored = sap::special::kAnchored0 | sap::special::kAnchored1;
   return (special & sap::special::kCoarse) && (special & kAnchored) != kAnchored;

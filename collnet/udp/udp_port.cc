@@ -23,8 +23,9 @@ Error failed(const char* call, const SocketAddress& peer) {
   return error;
 }
 
-// Anybody may say so once, from Linux 5.7 on (net/core/sock.c, sock_bindtoindex). Elsewhere it is
-// the routes that decide, for which the address may be enough.
+// A process without privileges may bind an unbound socket from Linux 5.7 on (net/core/sock.c,
+// sock_bindtoindex). Where that fails, the routes decide, and a route by source address may do the
+// same, so a failure is no error.
 void bind_to_interface(const Fd& fd, const std::string& interface) {
   if (interface.empty()) return;
   (void)::setsockopt(fd.get(), SOL_SOCKET, SO_BINDTODEVICE, interface.c_str(),

@@ -32,8 +32,9 @@ struct UdpPortOptions {
   // Switches, one at least: the route to the first decides which address is ours, the narrowest of
   // all how large a packet may be.
   std::vector<SocketAddress> peers;
-  uint64_t buffer_bytes = 0;   // of the socket, each way; 0: the system's default
-  std::string interface = {};  // packets leave over it, where we may say so; empty: as routed
+  uint64_t buffer_bytes = 0;  // of the socket, each way; 0: the system's default
+  std::string interface =
+      {};  // packets leave over it, where SO_BINDTODEVICE works; empty: as routed
   SocketAddress address = {};  // ours, with an interface
   int traffic_class = kNoTrafficClass;
 };

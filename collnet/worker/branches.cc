@@ -65,8 +65,8 @@ std::string ranks_without(const std::vector<uint32_t>& ranks, uint32_t arrived) 
 
 void Stragglers::on_status(const Arrived& arrived, uint64_t now_ns) {
   std::string who = missing(arrived);
-  // The round is complete and its result was lost. A switch may say only that in answer to a query;
-  // the result comes in answer to the contribution, which is sent again.
+  // No child is missing: the round is complete, and its result was lost. Such a status may be all
+  // that a switch answers to a query. It sends the result when the contribution comes again.
   if (who.empty()) return arrived_.reset();
   arrived_ = arrived;
   if (reported_ == arrived_ || now_ns < report_again_ns_) return;
@@ -92,7 +92,8 @@ std::string Stragglers::missing(const Arrived& arrived) const {
   return ranks_without(all, arrived.bits);
 }
 
-// The root knows leaves only: one of the ranks below is late, or the leaf itself is gone.
+// The root has a bit for each leaf only: either a rank below that leaf is late, or the leaf is
+// gone.
 std::string Stragglers::missing_branches(uint32_t arrived) const {
   std::string text;
   for (uint32_t i = 0; i < branches_.size() && i < sap::kMaxChildren; ++i) {

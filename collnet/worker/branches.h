@@ -1,7 +1,7 @@
 // Which ranks are below which switch, and which of them a round waits for. Ranks may name different
 // switches, the leaves of a tree.
 //
-// Thread rules: one thread. No clock of its own: the caller tells the time.
+// Thread rules: one thread. No clock of its own: the caller gives the time.
 #pragma once
 
 #include <optional>

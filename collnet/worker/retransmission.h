@@ -1,6 +1,6 @@
 // When a worker sends a contribution again.
 //
-// Thread rules: one thread. No clock of its own: the caller tells the time.
+// Thread rules: one thread. No clock of its own: the caller gives the time.
 #pragma once
 
 #include <algorithm>

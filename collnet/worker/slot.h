@@ -11,10 +11,10 @@
 //
 // How a job goes on elsewhere, without its switch or on it again: a slot's workers are at most one
 // round apart, and a worker that is ahead has kept the result that the others lack. So all pause,
-// tell each other their epochs, and resume: a worker that lacks a result asks one that has it; all
-// other rounds begin again in the new generation. The shard that serves a slot now has no
-// contribution of it yet, so nothing is summed twice. The workers agree on exponents again: if
-// damage on the way gave two workers different ones, every check fails.
+// exchange their epochs, and resume: a worker that lacks a result asks one that has it; all other
+// rounds begin again in the new generation. The shard that serves a slot after the move starts
+// without contributions, so nothing is summed twice. The workers agree on exponents again: damage
+// may have given two workers different ones, and then no check would hold.
 //
 // Without a switch the workers are switches to each other: the same packets, slot machine and sums,
 // so the same bits, and 2 (n - 1) / n times the bytes in each direction, as in a ring.

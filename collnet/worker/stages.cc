@@ -34,7 +34,8 @@ uint32_t cookie_of(const ChunkState& state, const Chunk& chunk) {
          sap::mixed(static_cast<uint8_t>(exponents[0]) << 8 | static_cast<uint8_t>(exponents[1]));
 }
 
-// Returns the payload's part of the check. `said`: of the round, gets what is lost by the scales.
+// Returns the payload's part of the check. `said`: what this worker says in the round's header; it
+// gets the bits about numbers that these scales lose (Payload::coarseness()).
 uint32_t pack_data(Slot* slot, const Chunk& chunk, Scales* said) {
   const Payload& payload = *chunk.payload;
   const ChunkState& state = slot->state;
@@ -65,7 +66,7 @@ bool finish_data(Slot* slot, const Chunk& chunk, const sap::Header& result,
                  const std::byte* lanes) {
   ChunkState& state = slot->state;
   const bool scaled = chunk.payload->scaled();
-  // No worker says so of whole numbers, but nothing checks that the switch does not.
+  // No worker sets these bits for integers. A switch could, because no check covers them.
   state.coarse = scaled && !state.fine && is_coarse(result.special);
   if (state.coarse) return false;
   unpack_data(*slot, chunk, lanes);
@@ -146,7 +147,7 @@ void contribute(Slot* slot, const Chunk& chunk, const Chunk* next) {
 
 // The switch has folded only what had the shape of the first contribution; `sent` must have had it
 // too. The check covers the payload of sums, the second copy that of all others. Scales are maxima,
-// so they are at least what this worker said: less would have its numbers clamped.
+// so they are at least those that this worker sent: with smaller ones its numbers would be clamped.
 bool is_intact(const Slot& slot, const Chunk& chunk, const sap::Header& result,
                std::span<const std::byte> payload, uint32_t contributors) {
   const sap::Header& sent = slot.sent;
@@ -189,7 +190,7 @@ Outcome finish(Slot* slot, const Chunk& chunk, const sap::Header& result,
         return Outcome::kWrongGuess;
       }
       if (!finish_data(slot, chunk, result, payload.data())) return outcome;
-      state.agreed = false;  // nothing was said of the chunk that is next
+      state.agreed = false;  // this round carried no exponents of the next chunk
       return Outcome::kDelivered;
     case Stage::kData:
       if (!finish_data(slot, chunk, result, payload.data())) return outcome;

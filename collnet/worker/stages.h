@@ -18,7 +18,7 @@
 //     upper       the upper words, before data brings the lower ones
 //
 // So NaN and infinities reach the user where IEEE 754 puts them without another path than the
-// switch, and garbage in a chunk's tail costs that chunk one small round and nobody else anything.
+// switch, and garbage in a chunk's tail costs one small round of that chunk only.
 //
 // A small float operation that comes alone would take a round trip for its exponents and one for
 // its numbers. Where the exponents did not change the last time, a guess replaces both:

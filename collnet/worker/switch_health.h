@@ -1,11 +1,12 @@
-// Whether the switch is still there, rail by rail, as far as a worker can tell, and the errors that
-// say what is wrong.
+// Whether the switch still answers a worker, rail by rail, and the errors about a switch that does
+// not.
 //
 // States: well, or in trouble: the switch refuses this worker, has been silent for too long, or
-// adds up wrongly. A silence ends when a packet comes after all; the rest stays until the job has
-// moved. The first trouble is the one that is told.
+// adds up wrongly. The trouble of a silent rail ends when a packet comes on that rail; any other
+// stays until reset(), when the job has moved. While there is trouble, report() changes nothing:
+// the first reason counts.
 //
-// Thread rules: one thread. No clock of its own: the caller tells the time.
+// Thread rules: one thread. No clock of its own: the caller gives the time.
 #pragma once
 
 #include <algorithm>

@@ -94,8 +94,8 @@ void Worker::give_up(Error error) {
 
 // Rounds ------------------------------------------------------------------------------------------
 
-// The packet is built once and sent until its result comes: a switch that has folded one copy
-// ignores the others, so all must be the same bytes.
+// The packet is built once and sent until its result comes. A switch folds the first copy that
+// arrives and ignores the others, so all copies must have the same bytes.
 void Worker::begin_round(uint32_t index, uint64_t now_ns) {
   Slot& slot = slots_[index];
   const auto chunk = operations_.chunk(slot.chunk);
@@ -130,9 +130,10 @@ void deliver(Worker& worker, std::span<const std::byte> datagram, uint64_t now_n
   worker.on_packet(header, datagram.subspan(sap::kHeaderBytes), now_ns);
 }
 
-// A wrong token is counted apart: it may be an attempt to guess it. A peer's question is answered
-// even during a pause: that peer may have moved already. Everything else waits for the end of the
-// pause, or is sent again.
+// A wrong token is counted apart, because it may be an attempt to guess the token. A peer's
+// question is answered even during a pause, because that peer may have ended its pause already and
+// waits for the result. All other packets of a pause are dropped, and their senders send them
+// again.
 void Worker::on_packet(const sap::Header& header, std::span<const std::byte> payload,
                        uint64_t now_ns) {
   health_.observe(now_ns);
@@ -167,8 +168,9 @@ void Worker::on_packet(const sap::Header& header, std::span<const std::byte> pay
   }
 }
 
-// Checks, keeps and uses a result, in this order: what is kept must be what the others accept, and
-// the next round on the slot begins only when the result is used up.
+// Checks, keeps and uses a result, in this order: a peer may be given what is kept, so only a
+// checked result is kept; and the next round overwrites the slot's memory, so the result is used
+// before it.
 void Worker::on_result(const sap::Header& header, std::span<const std::byte> payload,
                        uint64_t now_ns) {
   Slot& slot = slots_[header.slot];
@@ -178,8 +180,8 @@ void Worker::on_result(const sap::Header& header, std::span<const std::byte> pay
   }
   const Chunk chunk = *operations_.chunk(slot.chunk);
   if (!is_intact(slot, chunk, header, payload, options_.contributors)) {
-    // Damage on the way is gone when the time-out has asked again; damage in the switch's memory
-    // stays.
+    // Damage on the way is gone when the time-out has asked again. Damage in the switch's memory
+    // stays, and comes again with every repetition.
     ++counters_.corrupt;
     if (++slot.damaged >= kMostDamaged) health_.report(damaged_error(header, slot.damaged));
     return;
@@ -197,7 +199,8 @@ void Worker::on_result(const sap::Header& header, std::span<const std::byte> pay
     slot.chunk += options_.slots;
     operations_.complete(chunk);
   }
-  // A peer that has kept this result has moved too, and has forgotten the exponents that it brings.
+  // A result from a peer: that peer has discarded its exponents in its move, so this worker must
+  // not use the exponents that came with the result either.
   if (std::exchange(slot.holder, {})) slot.state.forget_exponents();
   begin_round(header.slot, now_ns);
 }
@@ -205,8 +208,9 @@ void Worker::on_result(const sap::Header& header, std::span<const std::byte> pay
 void Worker::on_reject(const sap::Header& header, uint32_t code) {
   const Slot& slot = slots_[header.slot];
   const bool disagree = static_cast<sap::Rejection>(code) == sap::Rejection::kShape;
-  // Perhaps forged: an answer to nothing that this worker has sent. And a rank that serves a slot
-  // refuses what comes before it has moved too: the time-out sends it again.
+  // A refusal of another round answers nothing that this worker has sent, and may be forged. Among
+  // the ranks, a rank that has not moved yet refuses packets of the new generation: the time-out
+  // sends them again.
   if (!slot.waiting || header.epoch != slot.epoch || (sender_.route().direct && !disagree)) {
     ++counters_.foreign;
     return;
@@ -252,8 +256,9 @@ void Worker::on_timeout(uint32_t index, uint64_t now_ns) {
   if (timers_.take_query(&timer, now_ns)) ask(index, now_ns);
 }
 
-// On rails without open rounds no packets come, but a lost rail can only be told from a lost switch
-// by what comes on other rails. So questions go out on these too.
+// A lost rail differs from a lost switch by packets that still come on other rails. On rails
+// without open rounds no packets come, so questions go out on these too, whose answers show that
+// the switch is there.
 void Worker::ask(uint32_t index, uint64_t now_ns) {
   const JobRoute& route = sender_.route();
   ++counters_.queries;
@@ -278,8 +283,10 @@ void Worker::go_on(uint64_t now_ns) {
   health_.restart(now_ns);
 }
 
-// Slots whose result another rank has kept ask for that; all other rounds begin again. Those of the
-// first kind forget their exponents when that result has come (on_result).
+// A slot whose result another rank has accepted asks that rank for it: the sum must not be formed
+// again, because that rank has contributed to the next round already. All other rounds begin again
+// in the new job. Both kinds agree on exponents again: the first kind when the result has come
+// (on_result).
 void Worker::resume(const JobRoute& route, std::span<const uint32_t> epochs, uint64_t now_ns) {
   sender_.set_route(route);
   stragglers_.clear();

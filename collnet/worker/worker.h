@@ -16,7 +16,10 @@
 //   paused    pause() to go_on() or resume(): accepts and sends nothing, but answers peers
 //   failed    for good: nothing is sent or accepted any more
 //
-// No I/O and no clock of its own: the caller moves packets and tells the time, so that the
+// Only this class changes the states. Invariant: while a slot is `waiting`, its packet is not
+// changed, so every retransmission has the same bytes.
+//
+// No I/O and no clock of its own: the caller moves packets and gives the time, so that the
 // simulator runs this code. Thread rules: one thread. Nothing is allocated after open().
 #pragma once
 
@@ -53,8 +56,8 @@ class Worker {
   void poll(uint64_t now_ns);  // timers; call at least every millisecond
   void give_up(Error error);   // the first reason counts
 
-  // The job can go on elsewhere after trouble, if all workers pause, tell each other their epochs,
-  // and resume.
+  // The job can go on elsewhere after trouble, if all workers pause, exchange their epochs, and
+  // resume.
   const SwitchHealth& health() const { return health_; }
   void pause() { paused_ = true; }
   void go_on(uint64_t now_ns);  // where it is: no worker had trouble
