@@ -1,5 +1,5 @@
-// What a rank tells the others before there is a session, and the exchange of it. Its layout is
-// part of the wire format.
+// The record that each rank gives to all others before there is a session, and its exchange. Its
+// layout is part of the wire format.
 #pragma once
 
 #include <slime/aggregation.h>

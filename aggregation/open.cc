@@ -70,7 +70,8 @@ Introduction introduction_of(const Options& options, Mode mode) {
   return own;
 }
 
-// A rank that fails here still takes part in the exchange, so that the others learn of it.
+// A rank that fails here still takes part in the exchange, with `ready` 0: so the others fail at
+// once, instead of waiting for it.
 Result<std::unique_ptr<Path>> open_switch_path(const Options& options, const Settings& settings,
                                                Mode mode) {
   if (auto means = check_means(options); !means) return fail(std::move(means.error()));
@@ -113,7 +114,8 @@ Result<Choice> choose(const Options& options) {
   return Choice{std::move(*settings), *mode};
 }
 
-// A guess, for where the settings cannot be read.
+// The mode that this rank would probably run in, where the settings cannot be read. It decides only
+// whether the other ranks expect a record.
 Mode likely_mode(const Options& options) {
   if (options.mode != Mode::kNormal) return options.mode;
   const std::string name = "NCCL_SLIME_DEBUG_MODE";
@@ -125,8 +127,8 @@ Mode likely_mode(const Options& options) {
 }
 
 // The program's own all-gather has no deadline, so every rank must call it, or the others would
-// wait for ever. Ranks at a rendezvous, which needs the settings, learn after its time-out that one
-// did not come.
+// wait for ever. A rendezvous needs the settings, which could not be read: there the others wait
+// for this rank until the time-out.
 void tell_others(const Options& options) {
   const Mode mode = likely_mode(options);
   const bool alone = mode == Mode::kDummy || mode == Mode::kInstant;

@@ -30,7 +30,7 @@ class Path {
 // Operations over the switch: a fabric of this Context's own, and a session.
 class SwitchPath final : public Path {
  public:
-  // In two steps, because between them the ranks tell each other their handles.
+  // In two steps, because between them the ranks exchange their handles.
   static Result<std::unique_ptr<SwitchPath>> open(const Settings& settings, int device,
                                                   Handle* handle);
   Result<void> connect(std::span<const Handle> handles, uint32_t rank);

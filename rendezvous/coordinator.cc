@@ -88,7 +88,7 @@ Coordinator::~Coordinator() {
 }
 
 void Coordinator::run(Fd listener) {
-  if (!gather(std::move(listener))) return;  // and all who had come were told why
+  if (!gather(std::move(listener))) return;  // the ranks that had come have the reason
   moved_ns_ = beat_ns_ = looked_ns_ = steady_now_ns();
   for (Rank& rank : ranks_) rank.heard_ns = moved_ns_;
   while (!all_left()) {
@@ -100,8 +100,8 @@ void Coordinator::run(Fd listener) {
   }
 }
 
-// The ranks tell all of each other where they run. A rank that was started otherwise, or is gone,
-// does not come again.
+// Gathers the ranks; all of them get the host and the process of each. A rank with another command
+// line, or one that has ended, does not come again, so the gathering fails at once (comes_once).
 Result<void> Coordinator::gather(Fd listener) {
   const auto address = local_address(listener);
   const Terms terms{.where = address ? address->to_string() : "?",
@@ -141,7 +141,7 @@ void Coordinator::wait_for_events() const {
   (void)poll(fds.data(), fds.size(), kTickMs);
 }
 
-// After a pause of this thread nobody is silent for it, as nobody was read meanwhile.
+// A pause of this thread does not count as silence of the ranks: nothing was read in it.
 void Coordinator::excuse_pause() {
   const uint64_t now = steady_now_ns(), away_ns = now - looked_ns_;
   looked_ns_ = now;
@@ -190,7 +190,7 @@ void Coordinator::handle(size_t number, const Frame& frame) {
   }
 }
 
-// The first one counts, unless it only says that another rank has failed.
+// The first report counts, unless it is only about the failure of another rank.
 void Coordinator::take_failure(size_t number, const nlohmann::json& body) {
   const bool is_first = reported_.at_ns == 0;
   if (!is_first && !is_consequence(reported_.text)) return;
@@ -278,7 +278,8 @@ void Coordinator::broadcast(FrameType type, const nlohmann::json& body) {
   }
 }
 
-// After a verdict nobody else is waited for, and no rank that does not answer.
+// Before a verdict all ranks must have left. After it, a rank counts as gone when its connection
+// has ended, or when it was silent already.
 bool Coordinator::all_left() const {
   return std::all_of(ranks_.begin(), ranks_.end(), [this](const Rank& rank) {
     return is_over() ? rank.connection == nullptr || rank.silent : rank.left;

@@ -1,5 +1,5 @@
 // Rank 0's second role: gathers the ranks (rendezvous.h), carries their exchanges, and decides when
-// the run has failed and which rank is to blame.
+// the run has failed, and which rank has failed.
 //
 // States: gathering (until all ranks are here) -> running -> over, once there is a verdict or all
 // ranks have left. There is one verdict at most, and it ends exchanges for good. Memory: that of a
@@ -25,7 +25,7 @@ struct Agreement {
   std::string version;    // of the program
   std::string arguments;  // what of the command line must be alike
 };
-// What a rank says of itself when it comes.
+// The hello of a rank.
 nlohmann::json hello_of(const Agreement& agreement);
 
 class Coordinator {
@@ -54,8 +54,8 @@ class Coordinator {
   struct Verdict {
     std::string text;
     bool usage = false;
-    int grace_s = 0;        // how long ranks may go on, so that plugins can say how they saw it
-    bool reported = false;  // a rank has said it of itself
+    int grace_s = 0;        // how long ranks may go on, so that their plugins notice it themselves
+    bool reported = false;  // a rank has reported it about itself
     uint64_t at_ns = 0;     // 0: none
   };
 

@@ -2,8 +2,8 @@
 // (rendezvous.h): framed JSON, non-blocking. Everything that arrives is validated: magic, type,
 // length, JSON.
 //
-// States: open -> ended or broken, which is final; why() says how. Memory: one frame of at most
-// max_body_bytes that is arriving, and what is queued. Threads: one call at a time.
+// States: open -> ended or broken, which is final; why() has the reason. Memory: one frame of at
+// most max_body_bytes that is arriving, and what is queued. Threads: one call at a time.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,8 @@ class Connection {
   void queue(FrameType type, const nlohmann::json& body);
   bool has_output() const { return sent_ < out_.size(); }
 
-  // Move what the socket takes and has. False: the connection ended or broke; why() says how.
+  // Send what the socket takes, and receive what it has. False: the connection ended or broke, and
+  // why() has the reason.
   bool flush();
   bool receive(std::vector<Frame>* frames);
   const std::string& why() const { return why_; }

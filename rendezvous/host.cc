@@ -109,8 +109,8 @@ Host::Host(const Terms& terms, Fd listener, const HostOptions& options)
 
 Result<Gathered> Host::run() {
   auto done = gather();
-  // Members are told why. Others find the port closed, but the ranks of a run are waited for first;
-  // after a time-out none is expected.
+  // Members get the reason. Ranks that come later would find the port closed, so where each comes
+  // once, they are waited for; after a time-out none is expected any more.
   for (auto& member : members_) {
     if (!done && member) tell(member->fd, member->signer, Outcome::kFailed, done.error());
   }
@@ -253,7 +253,7 @@ std::optional<std::string> Host::accept(HelloPort::Caller& caller) {
   auto blob = judge(hello, signer, said);
   if (blob && failure_) {
     tell(caller.fd, signer, Outcome::kFailed, *failure_);
-    blobs_[said.rank] = "";  // it has been told
+    blobs_[said.rank] = "";  // it has the reason, so tell_late_ranks() need not wait for it
     return "it came after the rendezvous had failed";
   }
   if (blob) {
@@ -267,7 +267,7 @@ std::optional<std::string> Host::accept(HelloPort::Caller& caller) {
   if (options_.comes_once && options_.comes_once(said)) {
     fail_run(make_error(blob.error().status, 0, "rank %u on %s was refused: %s", said.rank,
                         caller.from.host().c_str(), why.c_str()));
-    if (said.rank < terms_.ranks && !blobs_[said.rank]) blobs_[said.rank] = "";  // it has been told
+    if (said.rank < terms_.ranks && !blobs_[said.rank]) blobs_[said.rank] = "";
   }
   return why;
 }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMaxRanks = 65536;
 
-// A reader of integers that remembers the first malformed variable.
+// Reads variables, and keeps the first one that is no number, for the error.
 class Reader {
  public:
   explicit Reader(const Variables& variables) : variables_(variables) {}
@@ -84,7 +84,8 @@ std::optional<Identity> from_mpirun(Reader& reader) {
     if (identity.token.empty()) identity.token = reader.text("OMPI_MCA_ess_base_jobid");
     return identity;
   }
-  // MPICH, Intel MPI and others with Hydra. srun --mpi=pmi2 sets these too: Slurm knows better.
+  // MPICH, Intel MPI and others with Hydra. srun --mpi=pmi2 sets these too, and from_srun() has
+  // more.
   if (!reader.has("PMI_RANK") || !reader.has("PMI_SIZE") || reader.has("SLURM_PROCID")) {
     return std::nullopt;
   }

@@ -19,7 +19,7 @@ struct Identity {
   std::string host;      // of rank 0; numeric or a name
   uint16_t port = 0;
   std::string port_source;  // for messages: " (MASTER_PORT + 1)"; may be empty
-  std::string variables;    // that said so, for messages: "RANK and WORLD_SIZE"
+  std::string variables;    // that gave rank and size, for messages: "RANK and WORLD_SIZE"
   std::string token;        // the same at all ranks of a run and different in another run
   int listen_fd = -1;       // rank 0 of a local run: the socket that already listens on `port`
 };
@@ -28,7 +28,7 @@ struct Identity {
 using Variables = std::map<std::string, std::string>;
 Variables all_variables();
 
-// nullopt: nobody started us as one of several.
+// nullopt: this process was not started as one of several.
 Result<std::optional<Identity>> find_identity(const Variables& variables,
                                               const std::string& rendezvous);
 

@@ -48,7 +48,7 @@ void catch_signals() {
   for (const int number : kSignals) {
     struct sigaction before {};
     sigaction(number, nullptr, &before);
-    // nohup(1) wants a run to outlive its terminal.
+    // Under nohup(1) SIGHUP is ignored, and stays so: the run goes on without its terminal.
     if (number != SIGHUP || before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
   }
 }
@@ -67,7 +67,7 @@ bool is_stopped(pid_t pid) {
   return bracket != std::string::npos && text.size() > bracket + 2 && text[bracket + 2] == 'T';
 }
 
-// By its name, so that ps and pgrep show it.
+// The program's own file. Not /proc/self/exe: ps and pgrep would show "exe" as the ranks' name.
 std::string own_path() {
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
@@ -88,7 +88,8 @@ std::string hex_of(const Nonce& nonce) {
 // In the child: never returns. Only what is safe between fork and exec; there is no thread yet.
 [[noreturn]] void become_rank(const LocalRun& run, const Identity& identity, pid_t parent,
                               const char* program, char** argv) {
-  // Dies with the launcher, however that ends. The launcher may have died before the call.
+  // The kernel ends this process with its parent, however that ends. The parent may have ended
+  // before the call, so it is looked for.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(run.failed_code);
   (void)signal(SIGINT, SIG_IGN);  // a Ctrl-C is the launcher's to pass on
   (void)signal(SIGHUP, SIG_IGN);  // and so is a terminal that closes
@@ -101,8 +102,9 @@ std::string hex_of(const Nonce& nonce) {
   _exit(run.failed_code);
 }
 
-// Works whatever else this host has, firewalls included. A NIC is not tried by talking to oneself:
-// the kernel takes the way over loopback for every address of its own.
+// Ranks of one host use loopback unless the user names interfaces. Loopback works whatever NICs and
+// firewalls the host has, and another interface would test no NIC: the kernel routes packets to an
+// address of its own host over loopback anyway.
 void prefer_loopback() {
   if (!getenv("NCCL_SLIME_IFNAME") && !getenv("NCCL_SOCKET_IFNAME")) {
     setenv("NCCL_SLIME_IFNAME", "=lo", 1);
@@ -121,7 +123,8 @@ class Launcher {
     if (!listen(&identity, &listener)) return run_.failed_code;
     prefer_loopback();
     catch_signals();
-    // One that comes before a rank is itself would be lost on it.
+    // Signals wait until all ranks are started: one that came between fork and exec would be
+    // handled by the copy of this launcher, and the rank would not end.
     block_signals();
     const bool started = start(identity, listener.get(), argv);
     unblock_signals();
@@ -171,8 +174,9 @@ class Launcher {
     return true;
   }
 
-  // After one rank has failed the others end within seconds: the coordinator tells them. A stopped
-  // rank cannot end by itself; it is ended when no other is left, and any other after kRunFailure.
+  // After one rank has failed the others end within seconds, by the coordinator's verdict. A
+  // stopped rank cannot end by itself: it is killed when no other is left. Any other is killed
+  // after kRunFailure.
   void wait_for_all() {
     uint64_t deadline = UINT64_MAX;
     while (std::any_of(children_.begin(), children_.end(),

@@ -127,7 +127,7 @@ void Member::serve() {
     return set_verdict("rank 0, the coordinator, is gone: " + connection_.why() +
                        " (killed, or crashed)");
   }
-  if (!alive) {  // after this rank's farewell: nothing is left to be said
+  if (!alive) {  // an orderly end: this rank has sent its farewell
     failed_.store(true);
     return;
   }

@@ -20,7 +20,8 @@
 
 namespace slime::rendezvous {
 
-// What a rank tells of itself once a second: that it moves, and what it is doing. Threads: any.
+// The content of a rank's heartbeat, once a second: a count that grows while the rank moves, and
+// what it is doing. Threads: any.
 class Heartbeat {
  public:
   // Anything that shows that the rank moves: messages, blocks of a check. A lost count is harmless,
@@ -66,11 +67,11 @@ class Member {
   const std::atomic<bool>& failed() const { return failed_; }
   // Leave the plugin alone now: set with failed(), or somewhat later when a rank has died.
   const std::atomic<bool>& stop() const { return stop_; }
-  // Tells the coordinator that this rank cannot go on; returns the verdict, which may blame
-  // another rank.
+  // Reports to the coordinator that this rank cannot go on. Returns the verdict, which may name
+  // another rank as the one that failed.
   Error fail_run(const Error& error);
   Error verdict() const;
-  // The verdict is what a rank has said of itself, and rank 0 shows it.
+  // The verdict is a failure that a rank has reported about itself. Rank 0 prints it.
   bool was_reported() const { return reported_; }
   void leave();
 

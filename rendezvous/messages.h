@@ -1,4 +1,5 @@
-// The messages of a rendezvous: fixed sizes, in host order; the magic number tells another one.
+// The messages of a rendezvous: fixed sizes, in host order. A host of another byte order sends
+// another magic number, and is refused.
 #pragma once
 
 #include <poll.h>
@@ -71,7 +72,7 @@ inline std::span<const std::byte> bytes_of(const std::string& text) {
 // fault_of() a message of another version.
 inline constexpr const char* kOtherVersion =
     "it speaks another version of the rendezvous; use the same libnet-slime on all hosts";
-// Why these first bytes cannot begin a message of this type; nullptr: they may.
+// The reason why these first bytes cannot begin a message of this type; nullptr: they can.
 const char* fault_of(std::span<const std::byte> begun, MessageType type);
 
 // The content of an answer. Nothing: it is not that of so many ranks.

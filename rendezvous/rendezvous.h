@@ -10,7 +10,7 @@
 // A caller that is not of the group is turned away and logged, and changes nothing. Where there is
 // a key, the MACs prove it at both ends: HMAC-SHA256 over direction, both nonces and the message.
 // Without a key they are zeros, and every caller that speaks this protocol counts as a rank, unless
-// the owner's judge knows better. Everything waits until a deadline.
+// the owner's judge refuses it. Everything waits until a deadline.
 //
 // Memory: at the host HelloPort::kPlaces hellos of 4.2 KB, and per rank two blobs of at most
 // kMaxBlobBytes (one in the answer); at a rank two blobs per rank. Threads: the caller's.
@@ -31,7 +31,7 @@ namespace slime::rendezvous {
 
 inline constexpr size_t kMaxBlobBytes = 4096;
 
-// What both ends know before they meet.
+// What each end is given before they meet.
 struct Terms {
   std::string where;  // the host's address, for sentences
   uint32_t rank = 0, ranks = 0;
@@ -48,7 +48,7 @@ struct Gathered {
   std::vector<Fd> connections;     // at the host by rank; at a rank one, to the host
 };
 
-// What a caller says of itself.
+// The content of a caller's hello.
 struct Caller {
   uint32_t rank = 0, ranks = 0;
   std::string blob;

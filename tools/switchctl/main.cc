@@ -52,7 +52,8 @@ void add_commands(CLI::App* app, Options* options) {
   app->require_subcommand(1);
 }
 
-// CLI11 would only say that a command is missing.
+// Names the nearest command for an unknown one. CLI11 by itself reports only that a command is
+// missing.
 bool complain_of_unknown_command(const CLI::App& app, int argc, char** argv) {
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
   for (int i = 1; i < argc; ++i) {

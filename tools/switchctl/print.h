@@ -6,7 +6,8 @@
 
 namespace slime::switchctl {
 
-// The report is the switch's: what is missing in it or odd is shown as "-", never trusted.
+// The report comes from the switch, perhaps of another release: what is missing in it, or of
+// another kind than expected, is shown as "-".
 void print_show(const nlohmann::ordered_json& report, FILE* out);
 void print_stats(const nlohmann::ordered_json& report, FILE* out);
 

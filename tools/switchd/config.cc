@@ -37,8 +37,8 @@ Error wrong_value(const std::string& name, const std::string& text, const Mismat
                     accepted.c_str());
 }
 
-// Workers are told the data address over the control channel. So those who reach the control
-// channel must reach this address too: packets to another host's loopback address end at the
+// The control channel gives workers the data address. So every host that reaches the control
+// channel must reach this address, too: packets to another host's loopback address end at the
 // sender.
 Result<void> settle_data_address(const Values& values, Config* config) {
   const SocketAddress& control = config->control.listen;

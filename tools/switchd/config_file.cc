@@ -105,7 +105,7 @@ Result<std::string> load(const std::string& path) {
   return text;
 }
 
-// yaml-cpp says where it gave up, which is the end of the file. The mistake is more likely at the
+// For an open bracket yaml-cpp reports the end of the file, where it gave up. The mistake is at the
 // innermost bracket that is still open there.
 std::optional<Error> unclosed_bracket(const Reading& reading, const std::string& text) {
   std::vector<std::pair<char, int>> open;

@@ -106,8 +106,8 @@ bool is_ipv4_host(const Name& name) {
 
 bool is_tenant(const Name& name) { return control::is_tenant_name(name); }
 
-// A tenant that is named has the quota of the others for what is not said of it. make_config() has
-// read the keys of jobs before.
+// A tenant that is named gets the default quota first, so that a key which the file lacks has the
+// value of other tenants. make_config() reads the keys of `jobs`, which have the defaults, before.
 net::TenantQuota& quota_of(const Name& tenant, Config* config) {
   net::ControllerOptions& options = config->controller;
   return options.tenants.try_emplace(tenant, options.default_quota).first->second;
@@ -272,7 +272,8 @@ bool is_section(const std::string& text) {
   });
 }
 
-// For a key that nobody knows. It comes from a file and may be long; the distance is quadratic.
+// The known key nearest to an unknown one. The text comes from a file and may be long, and the
+// distance takes quadratic time, so only its beginning is compared.
 std::string nearest_key(const std::string& text) {
   std::vector<std::string> names;
   for (const Key& key : kKeys) {

@@ -114,7 +114,7 @@ void say_ready(const Config& config, const Parts& parts) {
   if (parts.metrics) printf(", metrics %s", parts.metrics->address().to_string().c_str());
   if (parts.uplink) printf(", parent %s", config.controller.parent->to_string().c_str());
   printf("\n");
-  (void)fflush(stdout);  // nobody may read it: no reason to end
+  (void)fflush(stdout);  // a closed standard output is no reason to end
 }
 
 // Everything is read before anything is changed, so a mistake changes nothing.

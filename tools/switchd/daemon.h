@@ -15,7 +15,7 @@ namespace slime::switchd {
 // none), then keys and quotas. An error: the daemon could not start or go on.
 Result<void> serve(const Config& config, const std::string& path);
 
-// The switch that the daemon controls. make_driver.cc alone knows which there are.
+// Opens the switch that the daemon controls (make_driver.cc).
 Result<std::unique_ptr<net::SwitchDriver>> make_driver(const Config& config);
 
 // Sends log lines to standard error (log.cc), at most so many a second, because strangers can cause

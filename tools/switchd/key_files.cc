@@ -25,7 +25,7 @@ Error wrong(const std::string& what) {
   return make_error(Status::kConfig, 0, "control.tenant_keys: %s", what.c_str());
 }
 
-// Whoever can write there can make new tenants, or replace the key of one.
+// A user who can write to this directory can add tenants, and replace their keys.
 Result<void> check_directory(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) {

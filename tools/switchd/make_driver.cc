@@ -17,7 +17,7 @@ Result<std::unique_ptr<net::SwitchDriver>> as_driver(Opened opened) {
   return std::unique_ptr<net::SwitchDriver>(std::move(*opened));
 }
 
-// What all switches in P4 are told, and where their runtime interface is.
+// The options of a switch in P4, whichever device it is.
 [[maybe_unused]] net::P4Options p4_options(const Config& config) {
   net::P4Options options = config.p4;
   options.address = config.data.address;

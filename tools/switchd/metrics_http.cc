@@ -141,7 +141,7 @@ Status MetricsHttp::admit(Accepted accepted, Error* /*error*/) {
                          accepted.peer.size()) != MHD_YES) {
     forget(number);
   }
-  (void)MHD_run(daemon_);  // what it has said already is answered at once
+  (void)MHD_run(daemon_);  // answers a request that has arrived with the connection
   return Status::kOk;
 }
 
@@ -162,13 +162,13 @@ MHD_Result MetricsHttp::answer(void* self, MHD_Connection* connection, const cha
                                const char* method, const char* /*version*/, const char* /*upload*/,
                                size_t* upload_bytes, void** /*state*/) {
   constexpr const char* kPlain = "text/plain; charset=utf-8";
-  if (*upload_bytes != 0) return MHD_NO;  // nobody sends us anything
+  if (*upload_bytes != 0) return MHD_NO;  // a request with a body is refused
   if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
     return send(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
                 "GET /metrics and GET /healthz are all there is\n", kPlain);
   }
   const auto* server = static_cast<const MetricsHttp*>(self);
-  if (strcmp(url, "/healthz") == 0) {  // that it answers is the news: one loop serves everybody
+  if (strcmp(url, "/healthz") == 0) {  // any answer shows that the daemon's loop runs
     const bool draining = server->controller_.draining();
     return send(connection, MHD_HTTP_OK, draining ? "ok, draining: takes no new jobs\n" : "ok\n",
                 kPlain);

@@ -1,13 +1,13 @@
 // GET /metrics for Prometheus and GET /healthz, by libmicrohttpd. It runs in the daemon's own loop,
 // without threads (which is why it is not prometheus-cpp: that brings its own), and bounds
 // connections, their memory and their time. It is given connections by the rules of
-// base/net/visitors.h: libmicrohttpd itself would accept nobody while all places are taken.
+// base/net/visitors.h: libmicrohttpd itself would accept no connection while all places are taken.
 //
-// States: the listener is watched, or paused (paused_until_ns_) because nobody can be accepted now.
-// Invariants: each visitor is one connection of libmicrohttpd, found by the number of its
-// descriptor; ended() removes it when libmicrohttpd closes that. visitors_ holds descriptors of its
-// own, so shutting one down never meets a connection that got the same number later.
-// Thread rules: one thread, the daemon's.
+// States: the listener is watched, or paused (paused_until_ns_), because no connection can be
+// accepted now. Invariants: each visitor is one connection of libmicrohttpd, found by the number of
+// its descriptor; ended() removes it when libmicrohttpd closes that. visitors_ holds descriptors of
+// its own, so shutting one down never meets a connection that got the same number later. Thread
+// rules: one thread, the daemon's.
 #pragma once
 
 #include <microhttpd.h>
