@@ -107,8 +107,8 @@ Result<void> prepare(const Setup& setup) {
   config.retry_ns = seconds_to_ns(settings.switch_retry);
   config.job.rank = setup.ring->rank();
   config.job.contributors = setup.ring->size();
-  config.job.silent_ns = seconds_to_ns(settings.switch_timeout);
-  config.job.dead_ns = seconds_to_ns(settings.request_timeout);
+  config.job.switch_timeout_ns = seconds_to_ns(settings.switch_timeout);
+  config.job.request_timeout_ns = seconds_to_ns(settings.request_timeout);
   config.who.tenant = settings.switch_tenant;
   if (!settings.switch_key_file.empty()) {
     auto key = SecretKey::read_file(settings.switch_key_file);

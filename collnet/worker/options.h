@@ -25,9 +25,10 @@ struct WorkerOptions {
   uint32_t formats = sap::kKnownFormats;  // that all switches of the job add up; the same at all
   bool guesses = true;                    // of exponents (stages.h); the same at all
   RoundTrip::Limits round_trip;
-  uint64_t suspect_ns = 300'000'000;     // then the switch is asked which ranks are missing
-  uint64_t silent_ns = 2'000'000'000;    // of observed time without a packet: the switch is lost
-  uint64_t dead_ns = 1'800'000'000'000;  // of one round: then the job has failed
+  uint64_t suspect_ns = 300'000'000;  // then the switch is asked which ranks are missing
+  uint64_t switch_timeout_ns =
+      2'000'000'000;  // of observed time without a packet: the switch is lost
+  uint64_t request_timeout_ns = 1'800'000'000'000;  // of one round: then the job has failed
 };
 
 // X(name, help)

@@ -57,7 +57,7 @@ void SwitchHealth::report(Error error) {
 // has just died the last packets came at about the same time on all rails. A rail without open
 // rounds gets only answers to questions, and is not silent in this sense.
 void SwitchHealth::report_silence(uint32_t rail, uint32_t silent, uint32_t rails, Error error) {
-  const uint64_t lately_ns = std::max(silent_ns_ / 2, 2 * suspect_ns_);
+  const uint64_t lately_ns = std::max(switch_timeout_ns_ / 2, 2 * suspect_ns_);
   uint32_t alive = 0;
   for (uint32_t other = 0; other < rails; ++other) {
     if (time_.ns() - heard_[other] < lately_ns) alive |= 1u << other;

@@ -45,8 +45,10 @@ class ObservedTime {
 
 class SwitchHealth {
  public:
-  SwitchHealth(uint64_t silent_ns, uint64_t suspect_ns)
-      : silent_ns_(silent_ns), suspect_ns_(suspect_ns), time_(silent_ns / 4) {}
+  SwitchHealth(uint64_t switch_timeout_ns, uint64_t suspect_ns)
+      : switch_timeout_ns_(switch_timeout_ns),
+        suspect_ns_(suspect_ns),
+        time_(switch_timeout_ns / 4) {}
 
   void observe(uint64_t now_ns) { time_.observe(now_ns); }
   uint64_t observed_ns() const { return time_.ns(); }
@@ -58,7 +60,7 @@ class SwitchHealth {
 
   // `since`: in observed time, when this worker began to wait for an answer on that rail.
   bool is_silent(uint32_t rail, uint64_t since) const {
-    return time_.ns() - std::max(heard_[rail], since) >= silent_ns_;
+    return time_.ns() - std::max(heard_[rail], since) >= switch_timeout_ns_;
   }
   void report(Error error);  // the first trouble counts
   // The switch has not answered on `rail`. `silent`: a bit for each of the `rails` on which it has
@@ -73,7 +75,7 @@ class SwitchHealth {
  private:
   void clear_trouble();
 
-  const uint64_t silent_ns_, suspect_ns_;
+  const uint64_t switch_timeout_ns_, suspect_ns_;
   ObservedTime time_;
   std::array<uint64_t, sap::kMaxRails> heard_{};  // last, by rail, in observed time
   std::optional<Error> trouble_;

@@ -66,7 +66,7 @@ Worker::Worker(const WorkerOptions& options, Datagrams& network)
       memory_(give_memory(slots_, options.lanes)),
       sender_(options.route, options.rank, options.child, options.contributors, network),
       timers_(options.round_trip, options.suspect_ns),
-      health_(options.silent_ns, options.suspect_ns),
+      health_(options.switch_timeout_ns, options.suspect_ns),
       stragglers_(options_.branches, options.branch, options.contributors) {
   for (uint32_t i = 0; i < options.slots; ++i) slots_[i].chunk = i;
 }
@@ -239,7 +239,7 @@ void Worker::on_timeout(uint32_t index, uint64_t now_ns) {
   const JobRoute& route = sender_.route();
   RoundTimer& timer = slots_[index].timer;
   ++counters_.timeouts;
-  if (now_ns - timer.first_sent_ns >= options_.dead_ns) {
+  if (now_ns - timer.first_sent_ns >= options_.request_timeout_ns) {
     const std::string missing = stragglers_.missing();
     return give_up(missing.empty()
                        ? unanswered_error(route, sender_.served_by(index), timer, now_ns)

@@ -311,7 +311,7 @@ TEST(Worker, SuspectsNobodyWhoseContributionHasCome) {
 }
 
 TEST(Worker, GivesUpOnADeadRankAndNamesIt) {
-  Job job({.leaves = {2}, .dead_ns = 5'000'000'000});
+  Job job({.leaves = {2}, .request_timeout_ns = 5'000'000'000});
   auto buffers = job.inputs<int32_t>(100, any_int);
   uint64_t ticket;
   ASSERT_EQ(job.simulation.worker(0).start(

@@ -81,7 +81,7 @@ Simulation::Simulation(const Options& options)
                                  .formats = options.formats,
                                  .guesses = options.guesses,
                                  .round_trip = {},
-                                 .dead_ns = options.dead_ns};
+                                 .request_timeout_ns = options.request_timeout_ns};
       workers_.push_back(std::move(*Worker::open(worker, *ports_.back())));
     }
     add_switch(options, leaf + 1, spec);

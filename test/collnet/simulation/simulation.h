@@ -42,7 +42,7 @@ class Simulation {
     // The switches fold by this operation whatever a packet says, and answer each worker with its
     // own: as a chip, which does not compare the shapes of a round.
     std::optional<sap::Op> op_of_switches = {};
-    uint64_t dead_ns = 60'000'000'000;
+    uint64_t request_timeout_ns = 60'000'000'000;
     NetworkOptions network = {};
   };
   explicit Simulation(const Options& options);
