@@ -142,24 +142,24 @@ bool narrow_suffices(DataType type, uint32_t workers) {
          error <= uint64_t{1} << (15 - significand_bits(type));
 }
 
-Lanes lanes_of(DataType type, uint32_t workers, HalfBits bits) {
+LaneWidth lane_width_of(DataType type, uint32_t workers, HalfBits bits) {
   const bool narrow =
       bits == HalfBits::k16 ||
       (bits == HalfBits::kAuto && type == DataType::kBfloat16 && narrow_suffices(type, workers));
-  return narrow ? Lanes::kNarrow : Lanes::kWide;
+  return narrow ? LaneWidth::kNarrow : LaneWidth::kWide;
 }
 
-sap::Format format_of(DataType type, Lanes lanes) {
+sap::Format format_of(DataType type, LaneWidth width) {
   using enum sap::Format;
   constexpr sap::Format kFormats[kDataTypes] = {kI8, kU8, kI32, kU32, kI64, kU64, kI32, kI32, kI32};
-  const bool narrow = lanes == Lanes::kNarrow && element_bytes(type) == 2;
+  const bool narrow = width == LaneWidth::kNarrow && element_bytes(type) == 2;
   return narrow ? kI16 : kFormats[static_cast<uint8_t>(type)];
 }
 
 bool is_valid(const Coding& coding) {
   return static_cast<uint8_t>(coding.type) < kDataTypes &&
-         (coding.format == format_of(coding.type, Lanes::kWide) ||
-          coding.format == format_of(coding.type, Lanes::kNarrow)) &&
+         (coding.format == format_of(coding.type, LaneWidth::kWide) ||
+          coding.format == format_of(coding.type, LaneWidth::kNarrow)) &&
          coding.lanes > 0 && coding.lanes % 2 == 0 && coding.lanes <= sap::kMaxLanes &&
          coding.workers > 0 && coding.workers <= kMaxWorkers;
 }

@@ -40,7 +40,7 @@
 namespace slime::number {
 
 // Bits per lane of 16-bit floats: 32 or 16.
-enum class Lanes : uint8_t { kWide, kNarrow };
+enum class LaneWidth : uint8_t { kWide, kNarrow };
 
 // Whether narrow lanes add at most half an ulp of a block's greatest value to the error.
 bool narrow_suffices(DataType type, uint32_t workers);
@@ -48,10 +48,10 @@ bool narrow_suffices(DataType type, uint32_t workers);
 // Who decides about lanes: the same at all workers of a job. kAuto: narrow for bf16 where that
 // suffices. Not for fp16: its 11 bits of significand would mostly be lost for smaller numbers.
 enum class HalfBits : uint8_t { k32, k16, kAuto };
-Lanes lanes_of(DataType type, uint32_t workers, HalfBits bits);
+LaneWidth lane_width_of(DataType type, uint32_t workers, HalfBits bits);
 
-// What goes on the wire for this type. `lanes` counts for fp16 and bf16 only.
-sap::Format format_of(DataType type, Lanes lanes = Lanes::kWide);
+// What goes on the wire for this type. `width` counts for fp16 and bf16 only.
+sap::Format format_of(DataType type, LaneWidth width = LaneWidth::kWide);
 
 inline constexpr uint32_t kMaxWorkers = 1 << 14;  // a narrow lane has one bit left then
 

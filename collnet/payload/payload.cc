@@ -11,7 +11,7 @@ constexpr uint32_t kLaneStep = 8;  // a packet's lanes come in these: two blocks
 sap::Format format_of_packets(Encoding encoding, DataType type, uint32_t workers,
                               number::HalfBits bits, uint32_t formats) {
   if (encoding != Encoding::kNative) return format_of_words(encoding, type);
-  const sap::Format wanted = number::format_of(type, number::lanes_of(type, workers, bits));
+  const sap::Format wanted = number::format_of(type, number::lane_width_of(type, workers, bits));
   return sap::has_format(formats, wanted) ? wanted : number::format_of(type);
 }
 

@@ -185,7 +185,7 @@ TEST_P(OracleTest, DenormalsMeetTheBoundAndAreExactIn32Bits) {
   for (const uint32_t n : {1u, 2u, 3u, 16u, 33u, 127u, 128u}) {
     const auto a = allreduce(case_, n, 2 * block_, random_, denormal);
     expect_within_bound(case_, a);
-    if (case_.lanes == Lanes::kNarrow) continue;
+    if (case_.lanes == LaneWidth::kNarrow) continue;
     for (size_t i = 0; i < a.count; ++i) {
       const double expected = test::rounded(case_.type, static_cast<double>(a.reference(i)));
       EXPECT_EQ(a.result(i), expected) << n;
@@ -227,7 +227,7 @@ TEST_P(OracleTest, OverflowIsInfinityWhereTheReferenceIs) {
       return bits(w) | (i ? shape_.sign : 0);
     });
     const double expected = test::rounded(case_.type, static_cast<double>(a.reference(0)));
-    if (case_.lanes == Lanes::kWide || n <= 16) {
+    if (case_.lanes == LaneWidth::kWide || n <= 16) {
       EXPECT_EQ(a.result(0), expected) << n;
       EXPECT_EQ(a.result(1), -expected) << n;
     }
@@ -241,7 +241,7 @@ TEST_P(OracleTest, OverflowIsInfinityWhereTheReferenceIs) {
   const test::FloatFormat format = test::float_format(case_.type);
   const uint32_t half_ulp =
       inf - (static_cast<uint32_t>(format.fraction_bits + 2) << format.fraction_bits);
-  if (case_.lanes == Lanes::kNarrow) return;
+  if (case_.lanes == LaneWidth::kNarrow) return;
   EXPECT_TRUE(std::isinf(run(2, [&](size_t w) { return w ? half_ulp : top; })));
   if (case_.type == DataType::kFloat32) return;  // 31 bits cannot hold the next
   EXPECT_FALSE(std::isinf(run(2, [&](size_t w) { return w ? half_ulp - 1 : top; })));
@@ -349,7 +349,7 @@ void expect_half_an_ulp(const FloatCase& c, const Allreduce& a) {
 // The bound that makes narrow lanes as good as the type is kept for as many workers as it says, and
 // reached, to the last bit, by the worst there is: for one more it would be broken.
 TEST_P(OracleTest, NarrowLanesAddAtMostHalfAnUlpOfTheBlocksGreatest) {
-  if (case_.lanes != Lanes::kNarrow) return;
+  if (case_.lanes != LaneWidth::kNarrow) return;
   const uint32_t most = case_.type == DataType::kBfloat16 ? 8 : 4;
   for (uint32_t n = 1; n <= 32; ++n) {
     SCOPED_TRACE("workers " + std::to_string(n));
@@ -372,7 +372,7 @@ TEST_P(OracleTest, NarrowLanesAddAtMostHalfAnUlpOfTheBlocksGreatest) {
 
 // Exact down to x - (15 - p - c), and not below: there a number with all bits set is rounded.
 TEST_P(OracleTest, NarrowLanesCarryNumbersNearTheGreatestExactly) {
-  if (case_.lanes != Lanes::kNarrow) return;
+  if (case_.lanes != LaneWidth::kNarrow) return;
   for (const uint32_t n : {1u, 2u, 3u, 4u, 8u}) {
     const int depth = 15 - bits_ - test::log2_ceil(n);
     for (const bool beyond : {false, true}) {

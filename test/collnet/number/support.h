@@ -108,19 +108,19 @@ inline int log2_ceil(uint32_t n) {
 
 struct FloatCase {
   DataType type;
-  Lanes lanes;
+  LaneWidth lanes;
   const char* name;
-  int lane_bits() const { return lanes == Lanes::kNarrow ? 16 : 32; }
+  int lane_bits() const { return lanes == LaneWidth::kNarrow ? 16 : 32; }
   Coding coding(uint32_t words, uint32_t workers) const {
     return {type, format_of(type, lanes), words, workers};
   }
 };
 inline constexpr FloatCase kFloatCases[] = {
-    {DataType::kFloat32, Lanes::kWide, "fp32"},
-    {DataType::kFloat16, Lanes::kWide, "fp16"},
-    {DataType::kBfloat16, Lanes::kWide, "bf16"},
-    {DataType::kFloat16, Lanes::kNarrow, "fp16_in_16_bits"},
-    {DataType::kBfloat16, Lanes::kNarrow, "bf16_in_16_bits"},
+    {DataType::kFloat32, LaneWidth::kWide, "fp32"},
+    {DataType::kFloat16, LaneWidth::kWide, "fp16"},
+    {DataType::kBfloat16, LaneWidth::kWide, "bf16"},
+    {DataType::kFloat16, LaneWidth::kNarrow, "fp16_in_16_bits"},
+    {DataType::kBfloat16, LaneWidth::kNarrow, "bf16_in_16_bits"},
 };
 
 }  // namespace slime::number::test

@@ -36,9 +36,9 @@ TEST(Number, FormatsAreThoseOfTheWire) {
   for (uint8_t type = 0; type < kDataTypes; ++type) {
     EXPECT_EQ(format_of(static_cast<DataType>(type)), kExpected[type]);
   }
-  EXPECT_EQ(format_of(DataType::kFloat16, Lanes::kNarrow), kI16);
-  EXPECT_EQ(format_of(DataType::kBfloat16, Lanes::kNarrow), kI16);
-  EXPECT_EQ(format_of(DataType::kFloat32, Lanes::kNarrow), kI32);
+  EXPECT_EQ(format_of(DataType::kFloat16, LaneWidth::kNarrow), kI16);
+  EXPECT_EQ(format_of(DataType::kBfloat16, LaneWidth::kNarrow), kI16);
+  EXPECT_EQ(format_of(DataType::kFloat32, LaneWidth::kNarrow), kI32);
   EXPECT_EQ(packet_elements({DataType::kFloat16, kI16, 64, 2}), 128u);
   EXPECT_EQ(packet_elements({DataType::kInt64, kI64, 64, 2}), 32u);
 }

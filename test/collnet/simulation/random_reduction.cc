@@ -193,9 +193,9 @@ double RandomReduction::greatest(uint64_t first, uint64_t end) const {
 // collnet/number/number.h, with the packet's greatest number for the block's.
 double RandomReduction::lanes_error(double greatest) const {
   if (greatest == 0) return 0;
-  const bool narrow =
-      number::lanes_of(type_, shape_.workers, shape_.half_bits) == number::Lanes::kNarrow &&
-      sap::has_format(shape_.formats, sap::Format::kI16);
+  const bool narrow = number::lane_width_of(type_, shape_.workers, shape_.half_bits) ==
+                          number::LaneWidth::kNarrow &&
+                      sap::has_format(shape_.formats, sap::Format::kI16);
   const int c = std::bit_width(shape_.workers - 1), x = std::ilogb(greatest);
   return shape_.workers * std::ldexp(1, c + x + 1 - (narrow ? 16 : 32));
 }
