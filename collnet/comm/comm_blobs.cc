@@ -89,28 +89,28 @@ Result<std::vector<std::vector<NamedSwitch>>> switches_of(std::span<const CommMe
   return by_rank;
 }
 
-Result<void> check_grant(const CommGrant& grant) {
-  using From = CommGrant::From;
-  if (grant.from == From::kNone) return {};
-  if (grant.from != From::kSwitch && grant.from != From::kRanks) {
+Result<void> check_announcement(const Announcement& announced) {
+  using From = Announcement::From;
+  if (announced.from == From::kNone) return {};
+  if (announced.from != From::kSwitch && announced.from != From::kRanks) {
     return bad(0, "a job from nowhere");
   }
-  if (grant.slots < 1 || grant.slots > sap::kMaxSlots) {
-    return bad(0, "a job of " + std::to_string(grant.slots) + " slots");
+  if (announced.slots < 1 || announced.slots > sap::kMaxSlots) {
+    return bad(0, "a job of " + std::to_string(announced.slots) + " slots");
   }
-  if (grant.lanes < Worker::kLeastLanes || grant.lanes > sap::kMaxLanes) {
-    return bad(0, "packets of " + std::to_string(grant.lanes) + " lanes");
+  if (announced.lanes < Worker::kLeastLanes || announced.lanes > sap::kMaxLanes) {
+    return bad(0, "packets of " + std::to_string(announced.lanes) + " lanes");
   }
-  if (!sap::suffice(grant.formats)) {
-    return bad(0, "a job with the set of formats " + std::to_string(grant.formats));
+  if (!sap::suffice(announced.formats)) {
+    return bad(0, "a job with the set of formats " + std::to_string(announced.formats));
   }
-  if (grant.from == From::kRanks) return {};
-  const auto address = SocketAddress::unpack(grant.address);
+  if (announced.from == From::kRanks) return {};
+  const auto address = SocketAddress::unpack(announced.address);
   if (!address) return bad(0, "a switch at a malformed address (" + address.error().what + ")");
-  if (grant.shards < 1 || grant.shards > sap::kMaxShards || address->port() == 0 ||
-      address->port() + grant.shards - 1 > UINT16_MAX) {
-    return bad(0, "a switch at " + address->to_string() + " with " + std::to_string(grant.shards) +
-                      " shards");
+  if (announced.shards < 1 || announced.shards > sap::kMaxShards || address->port() == 0 ||
+      address->port() + announced.shards - 1 > UINT16_MAX) {
+    return bad(0, "a switch at " + address->to_string() + " with " +
+                      std::to_string(announced.shards) + " shards");
   }
   return {};
 }
@@ -138,9 +138,9 @@ Result<void> verdict(const Result<void>& own, std::span<const uint8_t> succeeded
                          kToldElsewhere));
 }
 
-CommGrant grant_of(const control::JobGrant& grant) {
+Announcement announcement_of(const control::JobGrant& grant) {
   return {.address = grant.address.pack(),
-          .from = CommGrant::From::kSwitch,
+          .from = Announcement::From::kSwitch,
           .slots = grant.slots,
           .lanes = grant.lanes,
           .formats = grant.formats,
@@ -151,13 +151,13 @@ CommGrant grant_of(const control::JobGrant& grant) {
 }
 
 // A rank without a grant comes first in the error: it is the cause where grants differ too.
-Result<void> check_parts(std::span<const Branch> branches, std::span<const CommGrant> grants) {
+Result<void> check_parts(std::span<const Branch> branches, std::span<const Announcement> grants) {
   std::string who;
   bool same = true;
   for (const Branch& branch : branches) {
     const uint32_t leader = branch.ranks.front();
     same = same && agree_on(grants[leader], grants[0]);
-    if (grants[leader].from == CommGrant::From::kSwitch) continue;
+    if (grants[leader].from == Announcement::From::kSwitch) continue;
     who += (who.empty() ? "" : ", ") + std::to_string(leader) + " (of the switch at " +
            branch.control.to_string() + ")";
   }

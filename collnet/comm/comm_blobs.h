@@ -36,9 +36,10 @@ struct CommMember {
   std::array<SocketAddress::Wire, sap::kMaxRails> addresses{};  // by rail
 };
 
-// Of one switch: what rank 0 got for all; on a tree, what the first rank of each leaf got for those
-// below it.
-struct CommGrant {
+// What a rank announces about one switch. At set-up: the job that rank 0 got there for all; on a
+// tree, the one that the first rank of each leaf got for the ranks below it. Before a move: this,
+// if rank 0 has a new job, and of each rank its trouble, and how far it is.
+struct Announcement {
   // kAskAll: there is no job yet; on a tree, now is the time to ask all leaves.
   enum class From : uint32_t { kNone, kSwitch, kRanks, kAskAll };
   SocketAddress::Wire address{};
@@ -55,7 +56,7 @@ struct CommGrant {
 };
 // They are gathered as they lie in memory.
 static_assert(std::has_unique_object_representations_v<CommMember> &&
-              std::has_unique_object_representations_v<CommGrant>);
+              std::has_unique_object_representations_v<Announcement>);
 
 // Members exchange this version before all other blobs, because the blobs of another version may
 // have another size. It changes with the protocol towards the switch, too.
@@ -84,11 +85,11 @@ Result<void> check_advice(std::span<const CommMember> members);
 // Names the ranks that failed at `on`; but the own error, if there is one.
 Result<void> verdict(const Result<void>& own, std::span<const uint8_t> succeeded, const char* on);
 
-CommGrant grant_of(const control::JobGrant& grant);
+Announcement announcement_of(const control::JobGrant& grant);
 // Whether a worker can be made of it. kNone is sound: there is no job.
-Result<void> check_grant(const CommGrant& grant);
+Result<void> check_announcement(const Announcement& announced);
 // Of a tree, by rank: whether the first rank of each branch got a part of one and the same job. The
 // same answer at all ranks.
-Result<void> check_parts(std::span<const Branch> branches, std::span<const CommGrant> grants);
+Result<void> check_parts(std::span<const Branch> branches, std::span<const Announcement> grants);
 
 }  // namespace slime

@@ -24,7 +24,7 @@ Result<void> Fallback::begin() {
     SLIME_WARN("%s: %s", attachment->name().c_str(), trouble->what.c_str());
     if (attachment->is_stuck()) return fail(*trouble);
   }
-  announced_.assign(count * ring_.size(), CommGrant{});
+  announced_.assign(count * ring_.size(), Announcement{});
   for (size_t i = 0; i < count; ++i) {
     auto own = attachments_[i]->begin_move();
     if (!own) return fail(std::move(own.error()));
@@ -33,7 +33,7 @@ Result<void> Fallback::begin() {
   }
   stage_ = Stage::kAnnouncing;
   return ring_.begin_gather(std::as_writable_bytes(std::span(announced_)),
-                            count * sizeof(CommGrant), Ring::Topic::kMove);
+                            count * sizeof(Announcement), Ring::Topic::kMove);
 }
 
 // One step of the gather that is under way; at its end, what follows it.
@@ -72,7 +72,7 @@ Result<void> Fallback::move_all(uint64_t now_ns) {
   const size_t slots = epochs_.size() / ranks;
   size_t first = 0;
   for (size_t i = 0; i < attachments_.size(); ++i) {
-    std::vector<CommGrant> announced;
+    std::vector<Announcement> announced;
     std::vector<uint32_t> epochs;
     const uint32_t own_slots = attachments_[i]->job().slots;
     for (uint32_t rank = 0; rank < ranks; ++rank) {
@@ -90,7 +90,7 @@ Result<void> Fallback::move_all(uint64_t now_ns) {
 // All ranks compute the same, since all have the same announcements.
 void Fallback::spread_anew() {
   uint64_t first = spread_.operations();
-  for (const CommGrant& grant : announced_) first = std::max(first, grant.operations);
+  for (const Announcement& grant : announced_) first = std::max(first, grant.operations);
   Spread::PerSwitch weights{};
   const bool none = lost_switches(attachments_) == attachments_.size();
   const bool had_one = !std::exchange(none_left_, none);

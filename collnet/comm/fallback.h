@@ -45,9 +45,9 @@ class Fallback {
   Attachments& attachments_;
   Spread& spread_;
   Stage stage_ = Stage::kIdle;
-  bool none_left_ = false;            // no switch is; at the last spread_anew()
-  std::vector<CommGrant> announced_;  // by rank, each by switch
-  std::vector<uint32_t> epochs_;      // by rank, each by switch, each by slot
+  bool none_left_ = false;               // no switch is; at the last spread_anew()
+  std::vector<Announcement> announced_;  // by rank, each by switch
+  std::vector<uint32_t> epochs_;         // by rank, each by switch, each by slot
 };
 
 }  // namespace slime

@@ -45,7 +45,7 @@ void compare_optional(const Setup& setup, std::span<const CommMember> members) {
 // only eager messages arrive so. So the announcement of a move must fit into an eager message.
 Result<void> check_settings(const Setup& setup) {
   const Settings& settings = setup.settings();
-  const size_t announced = setup.config->switches.size() * sizeof(CommGrant);
+  const size_t announced = setup.config->switches.size() * sizeof(Announcement);
   if (setup.ring->size() > 1 && settings.eager_max < announced) {
     return fail(make_error(Status::kConfig, 0,
                            "CollNet needs NCCL_SLIME_EAGER_MAX of at least %zu, and it is %llu",
@@ -203,7 +203,7 @@ Result<std::vector<CommMember>> meet(const Setup& setup) {
 }
 
 // Workers on the jobs that were granted. From here on packets of members and switches are accepted.
-Result<void> join(const Setup& setup, std::span<const CommGrant> jobs) {
+Result<void> join(const Setup& setup, std::span<const Announcement> jobs) {
   CommConfig& config = *setup.config;
   for (uint32_t rail = 0; rail < config.members.rails; ++rail) {
     const auto ranks = config.members.on(rail);

@@ -47,7 +47,8 @@ Result<void> agree(Ring& ring, const Result<void>& own, const char* on, const De
 // setup_jobs.cc: a job on each switch, by attachment. Rank 0 asks for them; on a tree, the lowest
 // rank of each leaf asks its leaf for the workers' part there, and the leaves and their root agree
 // on the rest.
-Result<std::vector<CommGrant>> obtain_jobs(const Setup& setup, std::span<const CommMember> members);
+Result<std::vector<Announcement>> obtain_jobs(const Setup& setup,
+                                              std::span<const CommMember> members);
 // setup_rails.cc: the same answer at all ranks. False: this one or others have fewer rails now.
 Result<bool> all_rails_work(const Setup& setup);
 // As many rails as all members have.

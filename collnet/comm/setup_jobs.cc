@@ -47,26 +47,26 @@ uint32_t slots_of(const CommConfig& config, const NamedSwitch& named, uint32_t s
 }
 
 // Of one switch, which may be lost from the start if that is allowed.
-Result<CommGrant> ask_one(const Setup& setup, SwitchAttachment& attachment, const JobShape& wanted,
-                          uint64_t timeout_ns) {
+Result<Announcement> ask_one(const Setup& setup, SwitchAttachment& attachment,
+                             const JobShape& wanted, uint64_t timeout_ns) {
   auto asked = attachment.ask(wanted, timeout_ns);
-  if (asked) return grant_of(*asked);
+  if (asked) return announcement_of(*asked);
   const auto token = random_number<uint32_t>();
   if (!setup.settings().switch_optional || !token) return fail(std::move(asked.error()));
   SLIME_WARN(
       "%s: without %s: %s", attachment.name().c_str(),
       setup.attachments.size() > 1 ? "this switch" : "a switch, the ranks sum up for each other",
       asked.error().what.c_str());
-  return CommGrant{.from = CommGrant::From::kRanks,
-                   .slots = wanted.slots,
-                   .lanes = wanted.lanes,
-                   .formats = wanted.formats,
-                   .token = *token};
+  return Announcement{.from = Announcement::From::kRanks,
+                      .slots = wanted.slots,
+                      .lanes = wanted.lanes,
+                      .formats = wanted.formats,
+                      .token = *token};
 }
 
-Result<void> ask_each(const Setup& setup, const JobShape& wanted, std::span<CommGrant> jobs) {
+Result<void> ask_each(const Setup& setup, const JobShape& wanted, std::span<Announcement> jobs) {
   for (size_t i = 0; i < jobs.size(); ++i) {
-    if (jobs[i].from == CommGrant::From::kRanks) {  // a switch that could not be had before
+    if (jobs[i].from == Announcement::From::kRanks) {  // a switch that could not be had before
       jobs[i].lanes = wanted.lanes;
       jobs[i].formats = wanted.formats;
       continue;
@@ -79,7 +79,7 @@ Result<void> ask_each(const Setup& setup, const JobShape& wanted, std::span<Comm
     const uint64_t part_ns = setup.left_ns() / (2 * (jobs.size() - i) + 1);
     auto asked = ask_one(setup, attachment, part, std::min(times::kSwitchAnswer, part_ns));
     if (!asked) {
-      std::ranges::fill(jobs, CommGrant{});
+      std::ranges::fill(jobs, Announcement{});
       return fail(std::move(asked.error()));
     }
     jobs[i] = *asked;
@@ -89,20 +89,20 @@ Result<void> ask_each(const Setup& setup, const JobShape& wanted, std::span<Comm
 
 // Packets have the same lanes and formats on all switches, so that it does not matter for the
 // result which of them sums up a part: what all of them grant is asked of each.
-Result<void> ask_switches(const Setup& setup, JobShape wanted, std::span<CommGrant> jobs) {
-  const auto lost = [](const CommGrant& job) { return job.from == CommGrant::From::kRanks; };
+Result<void> ask_switches(const Setup& setup, JobShape wanted, std::span<Announcement> jobs) {
+  const auto lost = [](const Announcement& job) { return job.from == Announcement::From::kRanks; };
   for (;;) {
     auto asked = ask_each(setup, wanted, jobs);
-    for (const CommGrant& job : jobs) {
+    for (const Announcement& job : jobs) {
       wanted.lanes = std::min(wanted.lanes, job.lanes);
       wanted.formats &= job.formats;
     }
-    const auto fits = [&](const CommGrant& job) {
+    const auto fits = [&](const Announcement& job) {
       return job.lanes == wanted.lanes && job.formats == wanted.formats;
     };
     if (asked && std::ranges::all_of(jobs, lost)) {
       // The switches that are found later may have no other formats.
-      for (CommGrant& job : jobs) job.formats = sap::kWordFormats;
+      for (Announcement& job : jobs) job.formats = sap::kWordFormats;
       return asked;
     }
     if (!asked || std::ranges::all_of(jobs, fits)) return asked;
@@ -112,11 +112,11 @@ Result<void> ask_switches(const Setup& setup, JobShape wanted, std::span<CommGra
 
 // The first rank of each branch asks its leaf. Then the grants are gathered, and all ranks judge
 // the same list, so that all decide alike: a job, no job, or the ranks among themselves.
-Result<std::vector<CommGrant>> obtain_part(const Setup& setup,
-                                           std::span<const CommMember> members) {
+Result<std::vector<Announcement>> obtain_part(const Setup& setup,
+                                              std::span<const CommMember> members) {
   const CommConfig& config = *setup.config;
-  std::vector<CommGrant> grants(members.size());
-  CommGrant& own = grants[setup.ring->rank()];
+  std::vector<Announcement> grants(members.size());
+  Announcement& own = grants[setup.ring->rank()];
   Result<control::JobGrant> asked = control::JobGrant{};
   if (config.leader() == setup.ring->rank()) {
     const JobShape wanted = wanted_shape(setup, members);
@@ -125,17 +125,17 @@ Result<std::vector<CommGrant>> obtain_part(const Setup& setup,
     const auto token = random_number<uint32_t>();
     asked = token ? setup.attachments[0]->ask(wanted, times::kSwitchAnswer) : fail(token.error());
     if (token) own.token = *token;
-    if (asked) own = grant_of(*asked);
+    if (asked) own = announcement_of(*asked);
   }
   auto gathered = setup.gather(&grants);
   if (!gathered) return fail(std::move(gathered.error()));
   Result<void> whole = check_parts(config.job.branches, grants);
-  CommGrant grant = grants[config.leader()];
+  Announcement grant = grants[config.leader()];
   if (!whole && members[0].switch_optional != 0) {
     SLIME_WARN("%s: without switches, the ranks sum up for each other: %s", config.name.c_str(),
                (asked ? whole.error() : asked.error()).what.c_str());
     setup.attachments[0]->withdraw();
-    grant = {.from = CommGrant::From::kRanks,
+    grant = {.from = Announcement::From::kRanks,
              .slots = grants[0].slots,
              .lanes = grants[0].lanes,
              .formats = sap::kWordFormats,  // the switches that are found later may have no others
@@ -145,18 +145,18 @@ Result<std::vector<CommGrant>> obtain_part(const Setup& setup,
   } else if (!whole) {
     return fail(std::move(whole.error()));
   }
-  auto sound = check_grant(grant);
+  auto sound = check_announcement(grant);
   if (!sound) return fail(std::move(sound.error()));
   return std::vector{grant};
 }
 
 }  // namespace
 
-Result<std::vector<CommGrant>> obtain_jobs(const Setup& setup,
-                                           std::span<const CommMember> members) {
+Result<std::vector<Announcement>> obtain_jobs(const Setup& setup,
+                                              std::span<const CommMember> members) {
   if (setup.config->is_tree()) return obtain_part(setup, members);
   const size_t count = setup.attachments.size();
-  std::vector<CommGrant> jobs(count * members.size());
+  std::vector<Announcement> jobs(count * members.size());
   Result<void> asked;
   if (setup.ring->rank() == 0) {
     asked = ask_switches(setup, wanted_shape(setup, members), std::span(jobs).first(count));
@@ -165,13 +165,13 @@ Result<std::vector<CommGrant>> obtain_jobs(const Setup& setup,
   if (!asked) return fail(std::move(asked.error()));
   if (!gathered) return fail(std::move(gathered.error()));
   jobs.resize(count);  // those of rank 0
-  for (const CommGrant& job : jobs) {
-    if (job.from == CommGrant::From::kNone) {
+  for (const Announcement& job : jobs) {
+    if (job.from == Announcement::From::kNone) {
       return fail(make_error(Status::kRemote, 0, "rank 0 got no job from the switch%s at %s; %s",
                              count > 1 ? "es" : "", setup.settings().switch_address.c_str(),
                              kToldElsewhere));
     }
-    auto sound = check_grant(job);
+    auto sound = check_announcement(job);
     if (!sound) return fail(std::move(sound.error()));
   }
   return jobs;

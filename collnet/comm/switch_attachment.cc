@@ -35,7 +35,7 @@ Result<control::JobGrant> SwitchAttachment::ask(const JobShape& wanted, uint64_t
   return grant;
 }
 
-Result<void> SwitchAttachment::use_switch(const CommGrant& grant) {
+Result<void> SwitchAttachment::use_switch(const Announcement& grant) {
   auto address = SocketAddress::unpack(grant.address);
   if (!address) return fail(std::move(address.error()));
   data_ = {*address, grant.shards};
@@ -47,8 +47,8 @@ Result<void> SwitchAttachment::use_switch(const CommGrant& grant) {
   return {};
 }
 
-Result<void> SwitchAttachment::join(const CommGrant& grant, uint64_t now_ns) {
-  const bool direct = grant.from == CommGrant::From::kRanks;
+Result<void> SwitchAttachment::join(const Announcement& grant, uint64_t now_ns) {
+  const bool direct = grant.from == Announcement::From::kRanks;
   job_.slots = grant.slots;
   job_.lanes = grant.lanes;
   job_.formats = grant.formats;
@@ -126,15 +126,15 @@ bool SwitchAttachment::is_stuck() {
 
 // Rank 0's announcement decides: a job that it got, a leaf that is ready, or a token for the time
 // without a switch. The tokens of the other ranks are not used.
-Result<CommGrant> SwitchAttachment::begin_move() {
+Result<Announcement> SwitchAttachment::begin_move() {
   worker_->pause();
-  CommGrant own;
-  if (reattachment_ && reattachment_->grant()) own = grant_of(*reattachment_->grant());
-  if (own.from == CommGrant::From::kNone) {
+  Announcement own;
+  if (reattachment_ && reattachment_->grant()) own = announcement_of(*reattachment_->grant());
+  if (own.from == Announcement::From::kNone) {
     const auto token = random_number<uint32_t>();
     if (!token) return fail(token.error());
     own.token = *token;
-    if (reattachment_ && reattachment_->leaf_ready()) own.from = CommGrant::From::kAskAll;
+    if (reattachment_ && reattachment_->leaf_ready()) own.from = Announcement::From::kAskAll;
   }
   own.lost_rails = static_cast<uint8_t>(worker_->health().lost_rails());
   own.trouble = worker_->health().trouble() ? 1 : 0;
@@ -145,22 +145,22 @@ Result<CommGrant> SwitchAttachment::begin_move() {
 // leaf is there again, it announces kAskAll, and in that move all leaders ask their leaves. A
 // second move compares the grants: the ranks return if these are one job, and give them back if
 // not.
-Result<void> SwitchAttachment::move(std::span<const CommGrant> announced,
+Result<void> SwitchAttachment::move(std::span<const Announcement> announced,
                                     std::span<const uint32_t> epochs, uint64_t now_ns) {
   Result<void> whole;
-  const CommGrant::From to = announced[0].from;
-  if (to == CommGrant::From::kSwitch) {
+  const Announcement::From to = announced[0].from;
+  if (to == Announcement::From::kSwitch) {
     if (config_.is_tree()) whole = check_parts(config_.job.branches, announced);
     if (whole) return return_to_switch(announced[config_.leader()], epochs, now_ns);
   }
-  const auto in_trouble = [](const CommGrant& rank) { return rank.trouble != 0; };
-  if (to == CommGrant::From::kNone && std::ranges::none_of(announced, in_trouble)) {
+  const auto in_trouble = [](const Announcement& rank) { return rank.trouble != 0; };
+  if (to == Announcement::From::kNone && std::ranges::none_of(announced, in_trouble)) {
     worker_->go_on(now_ns);
     return {};
   }
   auto left = leave_switch(announced, epochs, now_ns);
   if (!left) return left;
-  if (to == CommGrant::From::kAskAll) {
+  if (to == Announcement::From::kAskAll) {
     ++config_.id;
     if (reattachment_) reattachment_->ask_now(config_.id, now_ns);
   }
@@ -168,7 +168,7 @@ Result<void> SwitchAttachment::move(std::span<const CommGrant> announced,
   return {};
 }
 
-Result<void> SwitchAttachment::leave_switch(std::span<const CommGrant> announced,
+Result<void> SwitchAttachment::leave_switch(std::span<const Announcement> announced,
                                             std::span<const uint32_t> epochs, uint64_t now_ns) {
   const bool left_before = !on_switch();
   ++job_.route.generation;
@@ -218,9 +218,9 @@ Result<void> SwitchAttachment::serve_slots(std::span<const uint32_t> epochs, uin
 
 // The slots, lanes and formats are as before (start_reattachment asks for nothing less), so the
 // operations that are under way go on in the new job.
-Result<void> SwitchAttachment::return_to_switch(const CommGrant& grant,
+Result<void> SwitchAttachment::return_to_switch(const Announcement& grant,
                                                 std::span<const uint32_t> epochs, uint64_t now_ns) {
-  auto sound = check_grant(grant);
+  auto sound = check_announcement(grant);
   if (sound) sound = use_switch(grant);
   if (!sound) return sound;
   worker_->resume(job_.route, epochs, now_ns);
@@ -237,9 +237,9 @@ Result<void> SwitchAttachment::return_to_switch(const CommGrant& grant,
 }
 
 // All have the same announcements, so all drop the same.
-void SwitchAttachment::drop_lost_rails(std::span<const CommGrant> announced) {
+void SwitchAttachment::drop_lost_rails(std::span<const Announcement> announced) {
   uint32_t lost = 0;
-  for (const CommGrant& rank : announced) lost |= rank.lost_rails;
+  for (const Announcement& rank : announced) lost |= rank.lost_rails;
   std::vector<uint32_t> left;
   for (uint32_t rail = 0; rail < rails_.size(); ++rail) {
     if ((lost >> rail & 1) == 0) left.push_back(rails_[rail]);

@@ -32,7 +32,7 @@ class SwitchAttachment final : public Datagrams, private net::Outbox {
   // may have less than `wanted`, but sap::kWordFormats at least.
   Result<control::JobGrant> ask(const JobShape& wanted, uint64_t timeout_ns);
   void withdraw() { lease_.reset(); }  // before the first sum
-  Result<void> join(const CommGrant& grant, uint64_t now_ns);
+  Result<void> join(const Announcement& grant, uint64_t now_ns);
 
   Worker& worker() const { return *worker_; }
   const WorkerOptions& job() const { return job_; }
@@ -50,21 +50,21 @@ class SwitchAttachment final : public Datagrams, private net::Outbox {
   // Whether moving from ranks to ranks does not help.
   bool is_stuck();
   // Pauses the worker. Returns this rank's announcement for the gather.
-  Result<CommGrant> begin_move();
+  Result<Announcement> begin_move();
   // `announced`: by all, by rank. `epochs`: of all ranks' slots.
-  Result<void> move(std::span<const CommGrant> announced, std::span<const uint32_t> epochs,
+  Result<void> move(std::span<const Announcement> announced, std::span<const uint32_t> epochs,
                     uint64_t now_ns);
 
  private:
   void send(const net::Outgoing& packet, std::span<const SocketAddress> to) override;
 
-  Result<void> use_switch(const CommGrant& grant);
+  Result<void> use_switch(const Announcement& grant);
   Result<void> serve_slots(std::span<const uint32_t> epochs, uint64_t now_ns);
-  Result<void> leave_switch(std::span<const CommGrant> announced, std::span<const uint32_t> epochs,
-                            uint64_t now_ns);
-  Result<void> return_to_switch(const CommGrant& grant, std::span<const uint32_t> epochs,
+  Result<void> leave_switch(std::span<const Announcement> announced,
+                            std::span<const uint32_t> epochs, uint64_t now_ns);
+  Result<void> return_to_switch(const Announcement& grant, std::span<const uint32_t> epochs,
                                 uint64_t now_ns);
-  void drop_lost_rails(std::span<const CommGrant> announced);
+  void drop_lost_rails(std::span<const Announcement> announced);
   void start_reattachment(uint64_t now_ns);
 
   CommConfig& config_;

@@ -81,44 +81,44 @@ TEST(CommBlobs, RanksNameTheSameListOrOneLeafEach) {
 }
 
 TEST(CommBlobs, GrantsThatCannotBeAreRefused) {
-  const CommGrant sound{.address = SocketAddress::parse("10.0.0.1:4000")->pack(),
-                        .from = CommGrant::From::kSwitch,
-                        .slots = 16,
-                        .lanes = Worker::kLeastLanes,
-                        .formats = sap::kWordFormats,
-                        .shards = 2};
-  EXPECT_TRUE(check_grant(sound));
-  const auto refused = [&](const std::function<void(CommGrant&)>& change) {
-    CommGrant grant = sound;
+  const Announcement sound{.address = SocketAddress::parse("10.0.0.1:4000")->pack(),
+                           .from = Announcement::From::kSwitch,
+                           .slots = 16,
+                           .lanes = Worker::kLeastLanes,
+                           .formats = sap::kWordFormats,
+                           .shards = 2};
+  EXPECT_TRUE(check_announcement(sound));
+  const auto refused = [&](const std::function<void(Announcement&)>& change) {
+    Announcement grant = sound;
     change(grant);
-    return !check_grant(grant);
+    return !check_announcement(grant);
   };
-  EXPECT_TRUE(refused([](CommGrant& g) { g.lanes = Worker::kLeastLanes - 1; }));
-  EXPECT_TRUE(refused([](CommGrant& g) { g.slots = 0; }));
-  EXPECT_TRUE(refused([](CommGrant& g) { g.slots = 65537; }));
-  EXPECT_TRUE(refused([](CommGrant& g) { g.shards = 17; }));
-  EXPECT_TRUE(refused([](CommGrant& g) { g.formats = 1; }));
-  EXPECT_TRUE(refused([](CommGrant& g) { g.formats |= 1 << 5; }));
-  EXPECT_TRUE(refused([](CommGrant& g) { g.from = static_cast<CommGrant::From>(7); }));
+  EXPECT_TRUE(refused([](Announcement& g) { g.lanes = Worker::kLeastLanes - 1; }));
+  EXPECT_TRUE(refused([](Announcement& g) { g.slots = 0; }));
+  EXPECT_TRUE(refused([](Announcement& g) { g.slots = 65537; }));
+  EXPECT_TRUE(refused([](Announcement& g) { g.shards = 17; }));
+  EXPECT_TRUE(refused([](Announcement& g) { g.formats = 1; }));
+  EXPECT_TRUE(refused([](Announcement& g) { g.formats |= 1 << 5; }));
+  EXPECT_TRUE(refused([](Announcement& g) { g.from = static_cast<Announcement::From>(7); }));
 }
 
 TEST(CommBlobs, PartsOfATreeAreOfOneJob) {
   const std::vector<Branch> branches = {{.control = {}, .ranks = {0}},
                                         {.control = {}, .ranks = {1}}};
-  const auto differ_in = [&](const std::function<void(CommGrant&)>& change) {
-    std::vector<CommGrant> grants(2, {.from = CommGrant::From::kSwitch, .formats = 3});
+  const auto differ_in = [&](const std::function<void(Announcement&)>& change) {
+    std::vector<Announcement> grants(2, {.from = Announcement::From::kSwitch, .formats = 3});
     change(grants[1]);
     return !check_parts(branches, grants);
   };
-  EXPECT_FALSE(differ_in([](CommGrant&) {}));
-  EXPECT_TRUE(differ_in([](CommGrant& g) { g.from = CommGrant::From::kNone; }));
-  EXPECT_TRUE(differ_in([](CommGrant& g) { g.job = 1; }));
-  EXPECT_TRUE(differ_in([](CommGrant& g) { g.generation = 1; }));
-  EXPECT_TRUE(differ_in([](CommGrant& g) { g.token = 1; }));
-  EXPECT_TRUE(differ_in([](CommGrant& g) { g.slots = 1; }));
-  EXPECT_TRUE(differ_in([](CommGrant& g) { g.lanes = 1; }));
-  EXPECT_TRUE(differ_in([](CommGrant& g) { g.formats = 7; }));
-  EXPECT_TRUE(differ_in([](CommGrant& g) { g.shards = 2; }));
+  EXPECT_FALSE(differ_in([](Announcement&) {}));
+  EXPECT_TRUE(differ_in([](Announcement& g) { g.from = Announcement::From::kNone; }));
+  EXPECT_TRUE(differ_in([](Announcement& g) { g.job = 1; }));
+  EXPECT_TRUE(differ_in([](Announcement& g) { g.generation = 1; }));
+  EXPECT_TRUE(differ_in([](Announcement& g) { g.token = 1; }));
+  EXPECT_TRUE(differ_in([](Announcement& g) { g.slots = 1; }));
+  EXPECT_TRUE(differ_in([](Announcement& g) { g.lanes = 1; }));
+  EXPECT_TRUE(differ_in([](Announcement& g) { g.formats = 7; }));
+  EXPECT_TRUE(differ_in([](Announcement& g) { g.shards = 2; }));
 }
 
 }  // namespace

@@ -33,22 +33,23 @@ SLIME_FUZZ_TARGET(comm_blobs, input) {
       FUZZ_CHECK(one.size() == (*named)[0].size());
     }
   }
-  CommGrant grant;
+  Announcement grant;
   fill(input.bytes(sizeof grant), static_cast<void*>(&grant));
-  if (!check_grant(grant) || grant.from == CommGrant::From::kNone || grant.slots > 64) return;
+  if (!check_announcement(grant) || grant.from == Announcement::From::kNone || grant.slots > 64)
+    return;
   Nowhere nowhere;
-  const auto worker =
-      Worker::open({.route = {.job = grant.job,
-                              .generation = grant.generation,
-                              .token = grant.token,
-                              .shards = grant.from == CommGrant::From::kRanks ? 1u : grant.shards,
-                              .rails = addresses ? addresses->rails : 1},
-                    .contributors = static_cast<uint32_t>(members.size()),
-                    .slots = grant.slots,
-                    .lanes = grant.lanes,
-                    .formats = grant.formats,
-                    .round_trip = {}},
-                   nowhere);
+  const auto worker = Worker::open(
+      {.route = {.job = grant.job,
+                 .generation = grant.generation,
+                 .token = grant.token,
+                 .shards = grant.from == Announcement::From::kRanks ? 1u : grant.shards,
+                 .rails = addresses ? addresses->rails : 1},
+       .contributors = static_cast<uint32_t>(members.size()),
+       .slots = grant.slots,
+       .lanes = grant.lanes,
+       .formats = grant.formats,
+       .round_trip = {}},
+      nowhere);
   FUZZ_CHECK(worker);
 }
 
