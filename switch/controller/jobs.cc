@@ -63,23 +63,23 @@ Job* Jobs::find_root_lease(const control::JobRef& at_root) {
   return nullptr;
 }
 
-// Gives the number back if no job is made. add() does so if the switch fails.
+// Gives the number back if no job is made. install() does so if the switch fails.
 Message Jobs::create(const control::CreateJob& wanted, const Grant& grant) {
   const auto number = numbers_.take(clock_.now_ns());
   if (!number) {
     counters_.jobs_refused.add();
     return Refused{Refusal::kBusy, "all job numbers are in use, or were until just now"};
   }
-  auto job = make(wanted, grant, *number);
-  if (job) return add(std::move(*job));
+  auto job = prepare(wanted, grant, *number);
+  if (job) return install(std::move(*job));
   numbers_.give_back(number->job);
   return Refused{Refusal::kInternal, job.error().what};
 }
 
 // Id and token are random, and only the grant carries them. So only members of the job can name it
 // and send its packets.
-Result<Job> Jobs::make(const control::CreateJob& wanted, const Grant& grant,
-                       JobNumber number) const {
+Result<Job> Jobs::prepare(const control::CreateJob& wanted, const Grant& grant,
+                          JobNumber number) const {
   const auto id = random_nonce();
   const auto token = draw_token();
   if (!id) return fail(id.error());
@@ -105,7 +105,7 @@ Result<Job> Jobs::make(const control::CreateJob& wanted, const Grant& grant,
 }
 
 // From here on packets of the job take part.
-Message Jobs::add(Job job) {
+Message Jobs::install(Job job) {
   if (auto added = driver_.add_job(job.spec); !added) {
     give_back(job);
     counters_.jobs_refused.add();

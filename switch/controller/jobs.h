@@ -1,7 +1,8 @@
 // The jobs of a switch: their numbers, owners and leases, and what the driver has of each.
 //
 // States of a job:
-//   alive    from add() until its lease runs out, its workers close it, or an operator ends it. A
+//   alive    from install() until its lease runs out, its workers close it, or an operator ends it.
+//   A
 //            leaf's job ends with its lease at the root, too. fence() begins another generation
 //   ended    the driver has failed to remove it: find() does not return it any more, its number and
 //            memory stay taken, and expire() tries again to remove it
@@ -106,14 +107,14 @@ class Jobs {
   Job* find_tree(uint64_t name);
   Job* find_root_lease(const control::JobRef& at_root);
 
-  // To create a job: take a number, make() a job of that number, and add() it. create() does all
-  // three for a job of this switch alone.
+  // To create a job: take a number, prepare() a job of that number, and install() it. create() does
+  // all three for a job of this switch alone.
   control::Message create(const control::CreateJob& wanted, const Grant& grant);
   std::optional<JobNumber> take_tree_number() { return tree_numbers_.take(clock_.now_ns()); }
   void give_back_tree_number(uint16_t number) { tree_numbers_.give_back(number); }
-  Result<Job> make(const control::CreateJob& wanted, const Grant& grant, JobNumber number) const;
+  Result<Job> prepare(const control::CreateJob& wanted, const Grant& grant, JobNumber number) const;
   // Gives the job to the switch. Returns a grant, or a refusal, after which the number is free.
-  control::Message add(Job job);
+  control::Message install(Job job);
   control::JobGrant grant_of(const Job& job) const;
 
   // `id` is the one by which find() found the job.

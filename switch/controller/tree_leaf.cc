@@ -181,7 +181,7 @@ TreeLeaf::Refusable TreeLeaf::create_job(const PendingTree& tree, const control:
   }
   const Grant own{grant.slots, grant.lanes, grant.formats,
                   Slots::bytes_for(grant.slots, grant.lanes)};
-  auto job = state_.jobs.make(tree.terms.part, own, {grant.job.job, grant.job.generation});
+  auto job = state_.jobs.prepare(tree.terms.part, own, {grant.job.job, grant.job.generation});
   if (!job) return Refused{Refusal::kInternal, job.error().what};
   job->tree = tree.terms.tree;
   job->spec.token = grant.token;  // one for the whole tree
@@ -189,7 +189,7 @@ TreeLeaf::Refusable TreeLeaf::create_job(const PendingTree& tree, const control:
   const uint64_t now = state_.clock.now_ns(), lease_ns = uint64_t{grant.lease_ms} * 1'000'000;
   job->root_lease =
       RootLease{grant.job, lease_ns, now + lease_ns / times::kHeartbeatsPerLease, now + lease_ns};
-  const Message answer = state_.jobs.add(std::move(*job));
+  const Message answer = state_.jobs.install(std::move(*job));
   if (const auto* refused = std::get_if<Refused>(&answer)) return *refused;
   return {};
 }

@@ -101,7 +101,7 @@ Refusable create_job(ControlState& state, const PendingTree& tree) {
   if (!grant) return grant.error();
   const auto number = state.jobs.take_tree_number();
   if (!number) return Refused{Refusal::kBusy, "all numbers for trees are in use"};
-  auto job = state.jobs.make(wanted, *grant, *number);
+  auto job = state.jobs.prepare(wanted, *grant, *number);
   // Each leaf gets an id of its own, so that a heartbeat renews the lease of that leaf only.
   std::vector<control::JobId> ids(wanted.children.size());
   auto drawn = random_bytes(std::as_writable_bytes(std::span(ids)));
@@ -113,7 +113,7 @@ Refusable create_job(ControlState& state, const PendingTree& tree) {
   job->tree = tree.terms.tree;
   job->spec.children_are_switches = true;
   job->leaf_until_ns.assign(wanted.children.size(), job->lease_until_ns);
-  const Message answer = state.jobs.add(std::move(*job));
+  const Message answer = state.jobs.install(std::move(*job));
   if (const auto* refused = std::get_if<Refused>(&answer)) return *refused;
   state.counters.trees_created.add();
   return {};

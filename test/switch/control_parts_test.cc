@@ -15,7 +15,7 @@ using test::kSecond;
 class ControlParts : public testing::Test {
  protected:
   Job make(uint16_t number, uint64_t tree = 0) {
-    Job job = jobs_.make(test::wanted(), grant_, {number, 1}).value();
+    Job job = jobs_.prepare(test::wanted(), grant_, {number, 1}).value();
     job.tree = tree;
     return job;
   }
@@ -62,7 +62,7 @@ TEST_F(ControlParts, ARootsJobLivesAsLongAsEveryLeafRenewsIt) {
   job.spec.children_are_switches = true;
   job.leaf_ids = {control::JobId{std::byte{1}}, control::JobId{std::byte{2}}};
   job.leaf_until_ns.assign(2, job.lease_until_ns);
-  ASSERT_TRUE(std::holds_alternative<JobGrant>(jobs_.add(std::move(job))));
+  ASSERT_TRUE(std::holds_alternative<JobGrant>(jobs_.install(std::move(job))));
   Job* held = jobs_.find_tree(7);
   ASSERT_NE(held, nullptr);
   const uint64_t first = held->lease_until_ns;
