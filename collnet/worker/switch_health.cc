@@ -34,14 +34,14 @@ void SwitchHealth::clear_trouble() {
 
 // The packet may have been late only; or this process was, and found it in its socket.
 void SwitchHealth::heard_on(uint32_t rail) {
-  heard_[rail] = time_.ns();
+  heard_[rail] = observed_ns_;
   lost_rails_ &= ~(1u << rail);
   if (silent_rail_ == rail) clear_trouble();
 }
 
 void SwitchHealth::restart(uint64_t now_ns) {
-  time_.observe(now_ns);
-  heard_.fill(time_.ns());
+  observe(now_ns);
+  heard_.fill(observed_ns_);
 }
 
 void SwitchHealth::reset(uint64_t now_ns) {
@@ -60,7 +60,7 @@ void SwitchHealth::report_silence(uint32_t rail, uint32_t silent, uint32_t rails
   const uint64_t lately_ns = std::max(switch_timeout_ns_ / 2, 2 * suspect_ns_);
   uint32_t alive = 0;
   for (uint32_t other = 0; other < rails; ++other) {
-    if (time_.ns() - heard_[other] < lately_ns) alive |= 1u << other;
+    if (observed_ns_ - heard_[other] < lately_ns) alive |= 1u << other;
   }
   lost_rails_ = alive != 0 ? silent & ~alive : 0;
   trouble_ = std::move(error);

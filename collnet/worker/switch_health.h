@@ -22,36 +22,21 @@
 
 namespace slime {
 
-// Time in which this process was reading its sockets. Only that counts as silence of the switch: a
-// process that was stopped, by a debugger, a paused machine or a busy one, has read nothing. Of a
-// gap between two calls only a small part counts, so that a silence is found by several calls at
-// least.
-class ObservedTime {
- public:
-  explicit ObservedTime(uint64_t most_per_gap_ns) : most_ns_(most_per_gap_ns) {}
-
-  void observe(uint64_t now_ns) {
-    if (now_ns <= last_ns_) return;
-    observed_ns_ += std::min(now_ns - last_ns_, most_ns_);
-    last_ns_ = now_ns;
-  }
-  uint64_t ns() const { return observed_ns_; }  // to be compared with itself only
-
- private:
-  uint64_t most_ns_;
-  uint64_t last_ns_ = 0;
-  uint64_t observed_ns_ = 0;
-};
-
 class SwitchHealth {
  public:
   SwitchHealth(uint64_t switch_timeout_ns, uint64_t suspect_ns)
-      : switch_timeout_ns_(switch_timeout_ns),
-        suspect_ns_(suspect_ns),
-        time_(switch_timeout_ns / 4) {}
+      : switch_timeout_ns_(switch_timeout_ns), suspect_ns_(suspect_ns) {}
 
-  void observe(uint64_t now_ns) { time_.observe(now_ns); }
-  uint64_t observed_ns() const { return time_.ns(); }
+  // Observed time is the time in which this process was reading its sockets. Only that counts as
+  // silence of the switch: a process that was stopped, by a debugger, a paused machine or a busy
+  // one, has read nothing. Of a gap between two calls a quarter of the time-out counts at most, so
+  // that a silence is found by several calls.
+  void observe(uint64_t now_ns) {
+    if (now_ns <= last_ns_) return;
+    observed_ns_ += std::min(now_ns - last_ns_, switch_timeout_ns_ / 4);
+    last_ns_ = now_ns;
+  }
+  uint64_t observed_ns() const { return observed_ns_; }  // to be compared with itself only
   void heard_on(uint32_t rail);
   // Packets that came while the worker was paused were dropped: silence counts from now on.
   void restart(uint64_t now_ns);
@@ -60,7 +45,7 @@ class SwitchHealth {
 
   // `since`: in observed time, when this worker began to wait for an answer on that rail.
   bool is_silent(uint32_t rail, uint64_t since) const {
-    return time_.ns() - std::max(heard_[rail], since) >= switch_timeout_ns_;
+    return observed_ns_ - std::max(heard_[rail], since) >= switch_timeout_ns_;
   }
   void report(Error error);  // the first trouble counts
   // The switch has not answered on `rail`. `silent`: a bit for each of the `rails` on which it has
@@ -76,7 +61,7 @@ class SwitchHealth {
   void clear_trouble();
 
   const uint64_t switch_timeout_ns_, suspect_ns_;
-  ObservedTime time_;
+  uint64_t last_ns_ = 0, observed_ns_ = 0;
   std::array<uint64_t, sap::kMaxRails> heard_{};  // last, by rail, in observed time
   std::optional<Error> trouble_;
   std::optional<uint32_t> silent_rail_;  // that is the trouble
