@@ -28,7 +28,7 @@ class Arguments : public EveryVersion {
     Log::clear();
   }
   ResultCode reg(void* comm, void* data, int64_t bytes, void** mhandle) {
-    return net_.reg(comm, data, bytes, nccl::kPointerHost, mhandle);
+    return net_.reg_mr(comm, data, bytes, nccl::kPointerHost, mhandle);
   }
   ResultCode irecv(int n, void** data, int64_t* sizes, int* tags, void** mhandles, void** request) {
     return net_.irecv(pair_->recv, n, data, sizes, tags, mhandles, request);
@@ -85,14 +85,14 @@ TEST_P(Arguments, OfRegistration) {
   refused(reg(send, memory, 128, nullptr), "mhandle is NULL");
   refused(reg(send, memory, 0, &mhandle), "cannot register 0 bytes");
   refused(reg(send, memory, -1, &mhandle), "cannot register -1");
-  refused(net_.reg(send, memory, 128, 77, &mhandle), "memory type 77");
-  refused(net_.reg(send, memory, 128, nccl::kPointerCuda, &mhandle), "cannot register CUDA memory",
-          nccl::kInternalError);
+  refused(net_.reg_mr(send, memory, 128, 77, &mhandle), "memory type 77");
+  refused(net_.reg_mr(send, memory, 128, nccl::kPointerCuda, &mhandle),
+          "cannot register CUDA memory", nccl::kInternalError);
   refused(net_.reg_dma_buf(send, memory, 128, 3, &mhandle), "DMA-BUF", nccl::kInternalError);
   refused(net_.reg_dma_buf(nullptr, memory, 128, 3, &mhandle), "sendComm");
-  refused(net_.dereg(send, nullptr), "not an mhandle");
-  refused(net_.dereg(send, memory), "not an mhandle");
-  refused(net_.dereg(nullptr, buffer_->mhandle), "sendComm or recvComm");
+  refused(net_.dereg_mr(send, nullptr), "not an mhandle");
+  refused(net_.dereg_mr(send, memory), "not an mhandle");
+  refused(net_.dereg_mr(nullptr, buffer_->mhandle), "sendComm or recvComm");
   EXPECT_EQ(mhandle, memory);
 }
 

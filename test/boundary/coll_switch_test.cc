@@ -81,14 +81,14 @@ TEST_P(CollSwitch, RefusesWhatItDidNotPromise) {
   call.count = -1;
   refused(coll_.iallreduce(rank.comm, call, &request), "iallreduce of -1 elements of 4 bytes");
   void* mhandle = nullptr;
-  refused(coll_.reg(rank.comm, nullptr, 8, nccl::kPointerHost, &mhandle), "data is NULL");
-  refused(coll_.reg(rank.comm, rank.memory.data(), 0, nccl::kPointerHost, &mhandle),
+  refused(coll_.reg_mr(rank.comm, nullptr, 8, nccl::kPointerHost, &mhandle), "data is NULL");
+  refused(coll_.reg_mr(rank.comm, rank.memory.data(), 0, nccl::kPointerHost, &mhandle),
           "cannot register 0 bytes");
-  refused(coll_.reg(rank.comm, rank.memory.data(), 8, nccl::kPointerCuda, &mhandle),
+  refused(coll_.reg_mr(rank.comm, rank.memory.data(), 8, nccl::kPointerCuda, &mhandle),
           "CollNet takes host memory only", nccl::kInternalError);
   refused(coll_.reg_dma_buf(rank.comm, rank.memory.data(), 8, 3, &mhandle), "DMA-BUF",
           nccl::kInternalError);
-  refused(coll_.dereg(rank.comm, nullptr), "not an mhandle");
+  refused(coll_.dereg_mr(rank.comm, nullptr), "not an mhandle");
   EXPECT_EQ(mhandle, nullptr);
   refused(coll_.close_listen(rank.comm), "listenComm");
 }

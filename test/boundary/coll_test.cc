@@ -46,13 +46,12 @@ TEST_P(Coll, HasTheDevicesOfTheNetWithASwitch) {
   int count = -1;
   EXPECT_EQ(coll_.devices(&count), nccl::kSuccess);
   EXPECT_EQ(count, 1);
-  const char* name = nullptr;
-  EXPECT_EQ(coll_.device_name(0, &name), nccl::kSuccess);
-  AnyProperties properties;
+  AnyProperties reduces, properties;
+  EXPECT_EQ(coll_.properties(0, &reduces), nccl::kSuccess);
   EXPECT_EQ(net_.properties(0, &properties), nccl::kSuccess);
-  EXPECT_STREQ(name, properties.name);
+  EXPECT_STREQ(reduces.name, properties.name);
   refused(coll_.devices(nullptr), "ndev is NULL");
-  refused(coll_.device_name(1, &name), "device 1 does not exist");
+  refused(coll_.properties(1, &properties), "device 1 does not exist");
   finalize_both();
 }
 
@@ -169,13 +168,13 @@ TEST_P(Coll, RefusesUnknownComms) {
   int32_t memory[4] = {};
   void *request = this, *mhandle = this;
   for (void* comm : {static_cast<void*>(nullptr), listening}) {
-    refused(coll_.reg(comm, memory, 16, nccl::kPointerHost, &mhandle), "collComm");
+    refused(coll_.reg_mr(comm, memory, 16, nccl::kPointerHost, &mhandle), "collComm");
     refused(coll_.iallreduce(comm, {.send = memory, .receive = memory, .count = 4}, &request),
             "collComm");
     refused(coll_.iflush(comm, &request), "collComm");
   }
   refused(coll_.reg_dma_buf(nullptr, memory, 16, 3, &mhandle), "collComm");
-  refused(coll_.dereg(nullptr, memory), "collComm");
+  refused(coll_.dereg_mr(nullptr, memory), "collComm");
   refused(coll_.close_coll(nullptr), "collComm");
   refused(coll_.close_coll(memory), "collComm");
   refused(coll_.close_coll(listening), "collComm");

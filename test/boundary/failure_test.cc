@@ -26,8 +26,10 @@ TEST_P(Failure, AbortWithRequestsInFlight) {
   std::byte* const from = static_cast<std::byte*>(memory);
   std::byte* const to = from + kBytes;
   void *send_mhandle = nullptr, *recv_mhandle = nullptr;
-  ASSERT_EQ(net_.reg(pair_->send, from, kBytes, nccl::kPointerHost, &send_mhandle), nccl::kSuccess);
-  ASSERT_EQ(net_.reg(pair_->recv, to, kBytes, nccl::kPointerHost, &recv_mhandle), nccl::kSuccess);
+  ASSERT_EQ(net_.reg_mr(pair_->send, from, kBytes, nccl::kPointerHost, &send_mhandle),
+            nccl::kSuccess);
+  ASSERT_EQ(net_.reg_mr(pair_->recv, to, kBytes, nccl::kPointerHost, &recv_mhandle),
+            nccl::kSuccess);
   std::array<Open, 4> sent, received;
   for (Open& open : received) {
     ASSERT_EQ(net_.irecv_one(pair_->recv, to, kBytes, 0, recv_mhandle, &open.request),
@@ -45,8 +47,8 @@ TEST_P(Failure, AbortWithRequestsInFlight) {
     return sent.back().request != nullptr || HasFailure();
   }));
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(net_.dereg(pair_->send, send_mhandle), nccl::kSuccess);
-  EXPECT_EQ(net_.dereg(pair_->recv, recv_mhandle), nccl::kSuccess);
+  EXPECT_EQ(net_.dereg_mr(pair_->send, send_mhandle), nccl::kSuccess);
+  EXPECT_EQ(net_.dereg_mr(pair_->recv, recv_mhandle), nccl::kSuccess);
   ASSERT_EQ(munmap(memory, 2 * kBytes), 0);  // whoever still touches it, crashes
   pair_->close();
   // No waiting for the peer, that is: each of the settings for that is a minute or more here.

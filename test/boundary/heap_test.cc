@@ -57,7 +57,7 @@ TEST(HeapHooks, CountThisThreadsAllocationsAndThoseOfThePlugin) {
   const uint64_t before_init = test::heap_allocations();
   ASSERT_EQ(net->init(), nccl::kSuccess);
   EXPECT_GT(test::heap_allocations(), before_init + 10) << "init opens devices";
-  EXPECT_EQ(net->finalize(net->context), nccl::kSuccess);
+  EXPECT_EQ(net->finalize(), nccl::kSuccess);
 }
 
 class HeapOfNet : public EveryVersion {

@@ -193,7 +193,7 @@ TEST_F(Lifecycle, ForkedChildLeavesItsParentsConnectionsAlone) {
   if (child == 0) {
     const bool refused = net_.close_send(pair.send) == nccl::kInvalidArgument &&
                          net_.close_recv(pair.recv) == nccl::kInvalidArgument &&
-                         net_.finalize(net_.context) == nccl::kSuccess;
+                         net_.finalize() == nccl::kSuccess;
     exit(refused ? 0 : 1);  // as a DataLoader worker ends: with its destructors
   }
   int status = 0;

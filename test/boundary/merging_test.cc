@@ -59,7 +59,7 @@ TEST_P(Merging, MemoryOfAnotherDeviceIsRefused) {
     EXPECT_EQ(net_.isend(two.send, buffer.data(), 8, 0, buffer.mhandle, &request),
               nccl::kInvalidArgument);
     EXPECT_EQ(Log::count(nccl::kLogWarn, "another device"), 1u) << Log::text();
-    EXPECT_EQ(net_.dereg(two.send, buffer.mhandle), nccl::kInvalidArgument);
+    EXPECT_EQ(net_.dereg_mr(two.send, buffer.mhandle), nccl::kInvalidArgument);
   });
 }
 

@@ -172,12 +172,12 @@ TEST_P(Traffic, MemoryComesAndGoesBesideIt) {
     while (!stop) {
       for (void* comm : {pair_->send, pair_->recv}) {
         void *mhandle = nullptr, *part = nullptr;
-        EXPECT_EQ(net_.reg(comm, other.data(), other.size(), nccl::kPointerHost, &mhandle),
+        EXPECT_EQ(net_.reg_mr(comm, other.data(), other.size(), nccl::kPointerHost, &mhandle),
                   nccl::kSuccess);
-        EXPECT_EQ(net_.reg(comm, to.data() + 4096, 4096, nccl::kPointerHost, &part),
+        EXPECT_EQ(net_.reg_mr(comm, to.data() + 4096, 4096, nccl::kPointerHost, &part),
                   nccl::kSuccess);
-        EXPECT_EQ(net_.dereg(comm, mhandle), nccl::kSuccess);
-        EXPECT_EQ(net_.dereg(comm, part), nccl::kSuccess);
+        EXPECT_EQ(net_.dereg_mr(comm, mhandle), nccl::kSuccess);
+        EXPECT_EQ(net_.dereg_mr(comm, part), nccl::kSuccess);
       }
       ++rounds;
     }

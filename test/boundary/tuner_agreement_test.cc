@@ -64,7 +64,7 @@ class TunerAgreement : public PluginTest {
     other.join();
     for (Member& member : members_) {
       EXPECT_EQ(member.coll->finalize(), nccl::kSuccess);
-      EXPECT_EQ(member.net->finalize(member.net->context), nccl::kSuccess);
+      EXPECT_EQ(member.net->finalize(), nccl::kSuccess);
     }
   }
 

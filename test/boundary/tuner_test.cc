@@ -48,7 +48,7 @@ class Tuner : public PluginTest, public testing::WithParamInterface<int> {
   }
   void stop() {
     EXPECT_EQ(tuner_->destroy(tuner_->context), nccl::kSuccess);
-    EXPECT_EQ(net_->finalize(net_->context), nccl::kSuccess);
+    EXPECT_EQ(net_->finalize(), nccl::kSuccess);
   }
   // Every cost stays, and no demand is made, for any function and size.
   void expect_silence() {

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "engine/fabric.h"
+#include "tools/common/net_table.h"
 #include "tools/info/report.h"
 
 namespace slime::info {
@@ -56,7 +57,7 @@ DevicesReport collect_devices(const LoadingReport& loading, Probe* probe) {
   const Attempt* newest = nullptr;
   for (const Resolution& resolution : loading.resolutions) {  // oldest first
     const Attempt* const used = resolution.used();
-    if (used != nullptr && used->table >= kOldestQueried) newest = used;
+    if (used != nullptr && used->table >= tools::NetTable::kOldest) newest = used;
   }
   report.would_load = newest != nullptr;
   const std::filesystem::path directory = slime_directory();
@@ -72,7 +73,8 @@ DevicesReport collect_devices(const LoadingReport& loading, Probe* probe) {
   report.path = library.path;
   report.query.error = library.error;
   report.table = newest != nullptr ? newest->table
-                                   : library.newest_table_within(kOldestQueried, kNewestQueried);
+                                   : library.newest_table_within(tools::NetTable::kOldest,
+                                                                 tools::NetTable::kNewest);
   if (report.table == 0) return report;
   report.query = probe->query(name, report.table);
   report.called = library.net_tables.at(report.table);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "tools/common/net_table.h"
+
 namespace slime::info {
 namespace {
 
@@ -46,7 +48,7 @@ void judge(const NcclRules& rules, const Library& library, const Request& reques
   }
   attempt->verdict = Verdict::kUsed;
   // A plugin with an older table is not ours, and its devices are taken for granted.
-  if (attempt->table < kOldestQueried) return;
+  if (attempt->table < tools::NetTable::kOldest) return;
   const DeviceQuery& answer = probe->query(library.name, attempt->table);
   if (answer.error.empty() && !answer.devices.empty()) return;
   attempt->verdict = Verdict::kNoDevices;

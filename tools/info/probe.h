@@ -57,7 +57,6 @@ struct DeviceQuery {
   std::vector<std::string> warnings, messages;       // what the plugin logged
   Environment changes;                               // NCCL variables that init set
 };
-inline constexpr int kOldestQueried = 6, kNewestQueried = 12;  // tables whose layout is known
 DeviceQuery query_devices(const std::string& library, int table);
 
 // Answers that are kept, so that each question is asked in one child process only, however many

@@ -148,7 +148,7 @@ class Rank {
       described = json::array({described[0]});
       auto properties = plugin_.coll_device(indices[0]);
       if (!properties) return fail(properties.error());
-      setup_.max_call_bytes = properties->max_collective_bytes;
+      setup_.max_call_bytes = properties->max_collective_bytes.value_or(kMaxCollBytes);
     }
     report_["plugin"]["devices"] = described;
     setup_.channels = options_.channels > 0 ? options_.channels : static_cast<int>(indices.size());

@@ -1,10 +1,8 @@
 // The CollNet tables of all versions behind one set of calls. See api.h.
 #pragma once
 
-#include <array>
 #include <memory>
 
-#include "plugin/abi/collnet_tables.h"
 #include "test/boundary/support/net.h"
 
 namespace slime::boundary {
@@ -19,30 +17,25 @@ struct AllreduceCall {
   void* receive_mhandle = nullptr;
 };
 
-class CollApi {
+// As Api, for CollNet.
+class CollApi : public tools::CollTable {
  public:
   static std::unique_ptr<CollApi> of(const Plugin& plugin, int version);  // nullptr: not exported
-  virtual ~CollApi() = default;
 
-  void* context = nullptr;  // of the last init, for v11 and later
-
-  virtual const char* name() const = 0;
-  virtual bool complete() const = 0;  // all that NCCL calls is there, and no more than it may be
-  virtual ResultCode init() = 0;
-  virtual ResultCode finalize() = 0;  // v11; success before
-  virtual ResultCode devices(int* count) = 0;
-  virtual ResultCode device_name(int device, const char** name) = 0;
-  virtual ResultCode listen(int device, void* handle, void** comm) = 0;
-  virtual ResultCode connect(void** handles, int ranks, int rank, void* listening, void** comm) = 0;
-  virtual ResultCode reduce_support(int type, int op, int* supported) = 0;
-  virtual ResultCode reg(void* comm, void* data, int64_t bytes, int type, void** mhandle) = 0;
-  virtual ResultCode reg_dma_buf(void* comm, void* data, size_t bytes, int fd, void** mhandle) = 0;
-  virtual ResultCode dereg(void* comm, void* mhandle) = 0;
-  virtual ResultCode iallreduce(void* comm, const AllreduceCall& call, void** request) = 0;
-  virtual ResultCode iflush(void* comm, void** request) = 0;
-  virtual ResultCode test(void* request, int* done, int* size) = 0;
-  virtual ResultCode close_coll(void* comm) = 0;
-  virtual ResultCode close_listen(void* comm) = 0;
+  bool complete() const;  // all that NCCL calls is there, and no more than it may be
+  ResultCode init() { return CollTable::init(Log::logger(), 0x51e); }
+  ResultCode reduce_support(int type, int op, int* supported) {
+    return CollTable::reduce_support(static_cast<nccl::DataType>(type),
+                                     static_cast<nccl::ReduceOp>(op), supported);
+  }
+  ResultCode reg_dma_buf(void* comm, void* data, size_t bytes, int fd, void** mhandle);
+  ResultCode iallreduce(void* comm, const AllreduceCall& call, void** request) {
+    return CollTable::iallreduce(comm, call.send, call.receive, static_cast<size_t>(call.count),
+                                 static_cast<nccl::DataType>(call.type),
+                                 static_cast<nccl::ReduceOp>(call.op), call.send_mhandle,
+                                 call.receive_mhandle, request);
+  }
+  ResultCode iflush(void* comm, void** request);
 };
 
 // A test of one version's tables, net and CollNet.

@@ -97,9 +97,9 @@ class CollSwitch : public CollPair {
       ASSERT_EQ(rank.connected, nccl::kSuccess) << Log::text();
       ASSERT_NE(rank.comm, nullptr);
       rank.memory.resize(2 * kElements);
-      ASSERT_EQ(coll_.reg(rank.comm, rank.memory.data(),
-                          static_cast<int64_t>(rank.memory.size() * sizeof(int32_t)),
-                          nccl::kPointerHost, &rank.mhandle),
+      ASSERT_EQ(coll_.reg_mr(rank.comm, rank.memory.data(),
+                             static_cast<int64_t>(rank.memory.size() * sizeof(int32_t)),
+                             nccl::kPointerHost, &rank.mhandle),
                 nccl::kSuccess);
     }
     Log::clear();
@@ -108,7 +108,7 @@ class CollSwitch : public CollPair {
   void TearDown() override {
     for (Rank& rank : ranks_) {
       if (rank.mhandle == nullptr) continue;
-      EXPECT_EQ(coll_.dereg(rank.comm, rank.mhandle), nccl::kSuccess);
+      EXPECT_EQ(coll_.dereg_mr(rank.comm, rank.mhandle), nccl::kSuccess);
     }
     // Rank 0 gives the job back when the other has left.
     each([this](Rank& rank) {

@@ -37,15 +37,16 @@ void Pair::close() {
 
 Buffer::Buffer(Api& net, void* comm, size_t bytes)
     : bytes(bytes), net_(net), comm_(comm), memory_(new std::byte[bytes]()) {
-  EXPECT_EQ(net.reg(comm, memory_.get(), static_cast<int64_t>(bytes), nccl::kPointerHost, &mhandle),
-            nccl::kSuccess)
+  EXPECT_EQ(
+      net.reg_mr(comm, memory_.get(), static_cast<int64_t>(bytes), nccl::kPointerHost, &mhandle),
+      nccl::kSuccess)
       << Log::text();
   EXPECT_NE(mhandle, nullptr);
 }
 
 Buffer::~Buffer() {
   if (mhandle != nullptr) {
-    EXPECT_EQ(net_.dereg(comm_, mhandle), nccl::kSuccess);
+    EXPECT_EQ(net_.dereg_mr(comm_, mhandle), nccl::kSuccess);
   }
 }
 

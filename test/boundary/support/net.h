@@ -70,7 +70,7 @@ class NetTest : public PluginTest {
   explicit NetTest(int version) : NetTest(shared(version), version) {}
   NetTest(const Plugin& plugin, int version)
       : plugin_(plugin), api_(Api::of(plugin, version)), net_(*api_) {}
-  void finalize() { EXPECT_EQ(net_.finalize(net_.context), nccl::kSuccess); }
+  void finalize() { EXPECT_EQ(net_.finalize(), nccl::kSuccess); }
 
   const Plugin& plugin_;
   const std::unique_ptr<Api> api_;

@@ -35,6 +35,7 @@ class Plugin {
   Plugin();
   static std::string path();  // SLIME_PLUGIN, else lib/libnet-slime.so of the build directory
   const void* find(const std::string& symbol) const;
+  void* library() const { return library_; }
 
  private:
   // Stays as long as the object: a sanitizer reads the symbols in it when it reports.

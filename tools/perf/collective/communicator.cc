@@ -15,6 +15,7 @@ namespace slime::perf {
 namespace {
 
 constexpr auto kSimple = static_cast<size_t>(Protocol::kSimple);
+constexpr nccl::NetCommConfig kNoTrafficClass{nccl::kTrafficClassUndefined};
 
 struct Key {
   int peer, channel;
@@ -43,12 +44,18 @@ std::string names_of(const PendingList& pending, const std::string& before) {
   return text;
 }
 
+// NCCL counts an error as no, too (src/transport/coll_net.cc).
+bool is_supported(const CollTable& coll, DataType type, RedOp op) {
+  int supported = 0;
+  return coll.reduce_support(type, nccl_op(op), &supported) == nccl::kSuccess && supported == 1;
+}
+
 std::string supported(const CollTable& coll) {
   std::string text;
   for (const RedOp op : {RedOp::kSum, RedOp::kProd, RedOp::kMax, RedOp::kMin}) {
     std::string types;
     for (size_t type = 0; type < kDataTypes; ++type) {
-      if (!coll.supports(static_cast<DataType>(type), nccl_op(op))) continue;
+      if (!is_supported(coll, static_cast<DataType>(type), op)) continue;
       types += " " + std::string(kNames<DataType>[type]);
     }
     if (types.empty()) continue;
@@ -61,7 +68,7 @@ std::string supported(const CollTable& coll) {
 Result<void> check_support(const CollTable& coll, const Options& options) {
   for (const DataType type : options.types) {
     for (const RedOp op : options.ops) {
-      if (coll.supports(type, nccl_op(op))) continue;
+      if (is_supported(coll, type, op)) continue;
       return fail(make_error(
           Status::kConfig, 0,
           "the CollNet of %s does not reduce %s by %s (NCCL would use a ring); it supports %s",
@@ -233,9 +240,10 @@ class Connections final : public Communicator {
       Pending& one = *(*pending)[i];
       const bool accepts = one.listener != nullptr;
       void* comm = nullptr;
-      const Code code = accepts
-                            ? net_.accept(one.listener, &comm)
-                            : net_.connect(device_of(one.key.channel), one.handle.data(), &comm);
+      nccl::NetDeviceHandle* offload = nullptr;
+      const Code code = accepts ? net_.accept(one.listener, &comm, &offload)
+                                : net_.connect(device_of(one.key.channel), &kNoTrafficClass,
+                                               one.handle.data(), &comm, &offload);
       if (code != nccl::kSuccess) return call_failed(accepts ? "accept" : "connect", one.key, code);
       if (comm == nullptr) {
         ++i;
@@ -283,7 +291,9 @@ class Connections final : public Communicator {
                                const std::string& what, bool strict) {
     void* const comm = link->end().comm;
     const Code code = on_table([&](const auto& table) {
-      return table.reg_mr(comm, buffer.data(), buffer.size(), handle);
+      // NCCL's shim for old tables refuses what an int cannot hold (net_v7.cc).
+      if (table.version() <= 7 && buffer.size() >= size_t{1} << 31) return nccl::kInternalError;
+      return table.reg_mr(comm, buffer.data(), buffer.size(), nccl::kPointerHost, handle);
     });
     if (*handle != nullptr) link->memory.handles.push_back(*handle);
     if (code == nccl::kSuccess && (*handle != nullptr || !strict)) return {};

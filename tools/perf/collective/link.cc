@@ -68,14 +68,17 @@ Code Link::start(Slot* slot) {
   void** const request = &slot->request;
   *request = nullptr;
   if (end_.kind == Endpoint::kSend) {
-    return end_.net->isend(end_.comm, from.data, slot->bytes, end_.tag, from.handle, request);
+    return end_.net->isend(end_.comm, from.data, slot->bytes, end_.tag, from.handle, &no_profile_,
+                           request);
   }
   if (end_.kind == Endpoint::kReceive) {
     // LL kernels look at the flags in memory, so NCCL does not need these completions
     // (NCCL_NET_OPTIONAL_RECV_COMPLETION).
     const uintptr_t optional = completion_is_optional() ? nccl::kOptionalReceiveCompletion : 0;
     *request = reinterpret_cast<void*>(optional);
-    return end_.net->irecv(end_.comm, to.data, slot->bytes, end_.tag, to.handle, request);
+    void *data = to.data, *handle = to.handle, *profile = &no_profile_;
+    int tag = end_.tag;
+    return end_.net->irecv(end_.comm, 1, &data, &slot->bytes, &tag, &handle, &profile, request);
   }
   const DataType type = job_->shape.type;
   return end_.coll->iallreduce(end_.comm, from.data, to.data, slot->bytes / size_of(type), type,
@@ -163,7 +166,7 @@ void Link::retire() {
   const uint64_t free = sends ? completed_ : std::min(consumed_, completed_);
   while (done_ < free) {
     if (end_.kind == Endpoint::kReceive) {
-      end_.net->receive_consumed(end_.comm, slot(done_).request);
+      end_.net->irecv_consumed(end_.comm, 1, slot(done_).request);
     }
     ++done_;
     // All messages of one operation are done: the next may begin.

@@ -132,6 +132,7 @@ class Link {
   uint64_t messages_ = 0;                           // per operation
   uint64_t end_of_operation_ = 0, end_of_job_ = 0;  // the first message after it
   size_t lines_ready_ = 0;                          // of the message to consume
+  void* no_profile_ = nullptr;  // what NCCL passes without a profiler: a null handle
   std::string failure_;
 };
 

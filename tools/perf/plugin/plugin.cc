@@ -10,9 +10,6 @@
 namespace slime::perf {
 namespace {
 
-constexpr const char* kNetSymbol = "ncclNetPlugin_v";
-constexpr const char* kCollSymbol = "ncclCollNetPlugin_v";
-
 std::string value_of(const char* variable) {
   const char* value = std::getenv(variable);
   return value != nullptr ? value : "";
@@ -27,13 +24,7 @@ const char* result_name(Code code) {
   return index < std::size(kNames) ? kNames[index] : "an unknown result code";
 }
 
-// Binds the highest version that the library has, up to `most`.
-template <typename Table>
-bool bind_highest(void* library, const char* symbol, int most, Table* table) {
-  int version = most;
-  while (version >= kFirstVersion && !table->bind(library, symbol, version)) --version;
-  return version >= kFirstVersion;
-}
+const char* text_of(const char* given) { return given != nullptr ? given : ""; }
 
 }  // namespace
 
@@ -55,14 +46,13 @@ Result<void> Plugin::load(const std::string& value, int max_api) {
   if (!library) return fail(library.error());
   path_ = library->path;
   max_api_ = max_api;
-  if (!bind_highest(library->handle, kNetSymbol, max_api, &net_)) {
-    NetTable newer;
-    const bool has_newer = bind_highest(library->handle, kNetSymbol, kLastVersion, &newer);
+  if (!net_.bind_newest(library->handle, max_api)) {
+    const bool has_newer = NetTable().bind_newest(library->handle, NetTable::kNewest);
     return fail(make_error(Status::kConfig, 0,
                            "%s has no ncclNetPlugin_v6 to _v%d%s: NCCL would not take it either",
                            path_.c_str(), max_api, has_newer ? " (only newer ones)" : ""));
   }
-  (void)bind_highest(library->handle, kCollSymbol, max_api, &coll_);
+  (void)coll_.bind_newest(library->handle, max_api);
   // NCCL_NET filters by the name in the table (src/plugin/net.cc).
   const std::string wanted = value_of("NCCL_NET");
   if (wanted.empty() || strcasecmp(wanted.c_str(), net_.name()) == 0) return {};
@@ -113,26 +103,27 @@ Result<Devices> Plugin::choose_devices(const std::vector<int>& wanted) const {
   Devices devices{wanted};
   for (int i = 0; wanted.empty() && i < count; ++i) devices.indices.push_back(i);
   for (const int device : devices.indices) {
-    const auto properties = device < count ? net_.properties(device) : std::nullopt;
-    if (!properties) {
+    tools::DeviceProperties properties;
+    if (device >= count || net_.properties(device, &properties) != nccl::kSuccess) {
       return fail(make_error(Status::kConfig, 0, "--net-dev %d: there are devices 0 to %d", device,
                              count - 1));
     }
-    if (!properties->on_host || properties->max_p2p_bytes == 0) {
+    if (properties.net_device_type.value_or(nccl::kNetDeviceHost) != nccl::kNetDeviceHost ||
+        properties.max_p2p_bytes == size_t{0}) {
       return fail(
           make_error(Status::kUnsupported, 0, "device %d needs a GPU (device offload)", device));
     }
     devices.described.push_back({{"index", device},
-                                 {"name", properties->name},
-                                 {"pci_path", properties->pci_path},
-                                 {"speed_mbps", properties->speed_mbps},
-                                 {"latency_us", properties->latency_us},
-                                 {"max_receives", properties->max_receives}});
+                                 {"name", text_of(properties.name)},
+                                 {"pci_path", text_of(properties.pci_path)},
+                                 {"speed_mbps", properties.speed_mbps},
+                                 {"latency_us", properties.latency_us},
+                                 {"max_receives", properties.max_receives}});
   }
   return devices;
 }
 
-Result<CollProperties> Plugin::coll_device(int device) const {
+Result<tools::DeviceProperties> Plugin::coll_device(int device) const {
   int count = 0;
   if (const Code code = coll_.devices(&count); code != nccl::kSuccess || count <= 0) {
     const std::string address = value_of("NCCL_SLIME_SWITCH");
@@ -143,14 +134,14 @@ Result<CollProperties> Plugin::coll_device(int device) const {
                           "of a switch (slime-switchd)"
                         : ("although NCCL_SLIME_SWITCH is " + address).c_str()));
   }
-  const auto properties = device < count ? coll_.properties(device) : std::nullopt;
-  if (!properties) {
+  tools::DeviceProperties properties;
+  if (device >= count || coll_.properties(device, &properties) != nccl::kSuccess) {
     return fail(make_error(Status::kConfig, 0, "--net-dev %d: CollNet has devices 0 to %d", device,
                            count - 1));
   }
-  if ((properties->pointer_support & nccl::kPointerHost) != 0 &&
-      properties->max_collective_bytes > 0) {
-    return *properties;
+  if ((properties.pointer_support & nccl::kPointerHost) != 0 &&
+      properties.max_collective_bytes != size_t{0}) {
+    return properties;
   }
   return fail(
       make_error(Status::kUnsupported, 0, "CollNet device %d takes no host memory", device));

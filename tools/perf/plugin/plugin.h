@@ -10,10 +10,14 @@
 #include <vector>
 
 #include "base/error.h"
-#include "tools/perf/plugin/net_table.h"
+#include "tools/common/net_table.h"
 #include "tools/perf/words.h"
 
 namespace slime::perf {
+
+using tools::Code;
+using tools::CollTable;
+using tools::NetTable;
 
 // What a listener gives to those who will connect.
 using HandleBytes = std::array<std::byte, nccl::kHandleMaxBytes>;
@@ -34,7 +38,7 @@ class Plugin {
   // `wanted`: indices; empty: all that the plugin has.
   Result<Devices> choose_devices(const std::vector<int>& wanted) const;
   // A device of the CollNet, or why NCCL would not use it.
-  Result<CollProperties> coll_device(int device) const;
+  Result<tools::DeviceProperties> coll_device(int device) const;
 
   const NetTable* net() const { return &net_; }
   const CollTable* coll() const { return &coll_; }

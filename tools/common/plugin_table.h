@@ -1,0 +1,153 @@
+// A plugin's table of functions, whatever its version, and the calls that nets and CollNets share.
+//
+// Versions differ in types and in arguments. A call here takes all arguments that any version has,
+// and passes on those that the version of the table has. As in NCCL, a table stays the plugin's,
+// and only its address is kept.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "plugin/abi/types.h"
+#include "tools/common/device_properties.h"
+
+namespace slime::tools {
+
+using Code = nccl::ResultCode;
+
+// Calls a plugin's function with those of the arguments that its version has: each parameter takes
+// the next argument of its type, and integers are converted. `taken` are the parameters so far.
+template <typename... Parameters, typename... Taken>
+Code call_with(Code (*function)(Parameters...), const std::tuple<Taken...>& taken) {
+  return std::apply(function, taken);
+}
+template <typename... Parameters, typename... Taken, typename First, typename... Rest>
+Code call_with(Code (*function)(Parameters...), const std::tuple<Taken...>& taken, First first,
+               Rest... rest) {
+  if constexpr (sizeof...(Taken) == sizeof...(Parameters)) {
+    return std::apply(function, taken);
+  } else {
+    using Next = std::tuple_element_t<sizeof...(Taken), std::tuple<Parameters...>>;
+    constexpr bool kIntegers = std::is_integral_v<Next> && std::is_integral_v<First>;
+    if constexpr (std::is_same_v<Next, First> || kIntegers) {
+      const std::tuple<Next> next(static_cast<Next>(first));
+      return call_with(function, std::tuple_cat(taken, next), rest...);
+    } else {
+      return call_with(function, taken, rest...);
+    }
+  }
+}
+
+// The function of this name in a table, for PluginTable::call.
+#define SLIME_ENTRY(name) [](const auto* table) { return table->name; }
+
+// `Tables` are those of version 6, 7 and so on.
+//
+// States: nothing bound (version 0) -> bound -> initialised, with the context that the plugin gave
+// (v11 and later). Nothing else changes, and calls of a bound table may come from whatever thread
+// NCCL would make them on.
+template <typename... Tables>
+class PluginTable {
+ public:
+  static constexpr int kOldest = 6, kNewest = kOldest + static_cast<int>(sizeof...(Tables)) - 1;
+
+  int version() const { return version_; }
+  const char* name() const { return with(SLIME_ENTRY(name)); }
+
+  // False: `library` has no table of that version.
+  bool bind(void* library, int version) {
+    const void* const found = dlsym(library, symbol(version).c_str());
+    if (found == nullptr || version < kOldest || version > kNewest) return false;
+    version_ = version;
+    // Puts `found` into the alternative of the variant that belongs to this version.
+    [&]<size_t... kIndex>(std::index_sequence<kIndex...>) {
+      (void)((kIndex + kOldest == static_cast<size_t>(version) &&
+              table_.template emplace<kIndex>(static_cast<const Tables*>(found)) != nullptr) ||
+             ...);
+    }
+    (std::index_sequence_for<Tables...>());
+    return true;
+  }
+  // The newest table that the library has, up to version `most`.
+  bool bind_newest(void* library, int most) {
+    int version = most;
+    while (version >= kOldest && !bind(library, version)) --version;
+    return version >= kOldest;
+  }
+  std::string symbol(int version) const { return symbol_ + std::to_string(version); }
+
+  // For what is no call of NCCL's: `function` gets the table as its version declares it.
+  template <typename Function>
+  auto with(Function function) const {
+    return std::visit(function, table_);
+  }
+
+  Code init(nccl::Logger logger, uint64_t comm_id,
+            const nccl::NetCommConfig* config = &kNoTrafficClass) {
+    return init_into(&context_, logger, comm_id, config);
+  }
+  Code init_into(void** context, nccl::Logger logger, uint64_t comm_id,
+                 const nccl::NetCommConfig* config) const {
+    const nccl::ProfilerCallback no_profiler = nullptr;
+    return call(SLIME_ENTRY(init), context, comm_id, config, logger, no_profiler);
+  }
+  Code finalize() const { return finalize(context_); }
+  Code finalize(void* context) const {  // nothing before v11
+    return with([&](const auto* table) {
+      if constexpr (requires { table->finalize; }) return table->finalize(context);
+      return nccl::kSuccess;
+    });
+  }
+  Code devices(int* count) const { return call(SLIME_ENTRY(devices), count); }
+  Code properties(int device, DeviceProperties* to) const {
+    return with([&](const auto* table) { return ask(table->get_properties, device, to); });
+  }
+  Code listen(int device, void* handle, void** comm) const {
+    return call(SLIME_ENTRY(listen), context_, device, handle, comm);
+  }
+  Code close_listen(void* comm) const { return call(SLIME_ENTRY(close_listen), comm); }
+  Code reg_mr(void* comm, void* data, size_t bytes, int type, void** mhandle) const {
+    return call(SLIME_ENTRY(reg_mr), comm, data, bytes, type, mhandle);
+  }
+  Code dereg_mr(void* comm, void* mhandle) const {
+    return call(SLIME_ENTRY(dereg_mr), comm, mhandle);
+  }
+  Code test(void* request, int* done, int* sizes) const {
+    return call(SLIME_ENTRY(test), request, done, sizes);
+  }
+
+ protected:
+  // `symbol`: of a table, but for the number of its version.
+  explicit PluginTable(const char* symbol) : symbol_(symbol) {}
+
+  template <typename Entry, typename... Arguments>
+  Code call(Entry entry, Arguments... arguments) const {
+    return with(
+        [&](const auto* table) { return call_with(entry(table), std::tuple<>(), arguments...); });
+  }
+
+  void* context_ = nullptr;
+
+ private:
+  static constexpr nccl::NetCommConfig kNoTrafficClass{nccl::kTrafficClassUndefined};
+
+  template <typename Properties>
+  static Code ask(Code (*get_properties)(int, Properties*), int device, DeviceProperties* to) {
+    if (to == nullptr) return get_properties(device, nullptr);
+    Properties from{};
+    const Code code = get_properties(device, &from);
+    if (code == nccl::kSuccess) *to = widen(from);
+    return code;
+  }
+
+  const char* symbol_;
+  std::variant<const Tables*...> table_;
+  int version_ = 0;
+};
+
+}  // namespace slime::tools
