@@ -150,6 +150,7 @@ follow() { (eval "$commands" && "${launcher[@]}" "$build/bin/slime-info" --loadi
 check "no path: the commands it prints put it right" "$commands" follow
 
 cat >"$root/fake.cc" <<'EOF'
+#include <unistd.h>
 #include "plugin/abi/net_tables.h"
 using namespace slime::nccl;
 extern "C" void needed();
@@ -157,6 +158,10 @@ namespace {
 ResultCode init(Logger) {
 #ifdef CRASH
   __builtin_trap();
+#endif
+#ifdef SILENT
+  for (int fd = 3; fd < 1024; ++fd) close(fd);
+  for (;;) pause();
 #endif
 #ifdef NEEDS
   needed();
@@ -187,6 +192,7 @@ fakes() {
     fake libnccl-net-other.so -DTABLE=ncclNetPlugin_v8 &&
     fake libnccl-net-old.so -DTABLE=ncclNetPlugin_v4 &&
     fake libnccl-net-crash.so -DTABLE=ncclNetPlugin_v8 -DCRASH &&
+    fake libnccl-net-silent.so -DTABLE=ncclNetPlugin_v8 -DSILENT &&
     fake libnccl-net-needs.so -DTABLE=ncclNetPlugin_v8 -DNEEDS -Wl,--no-as-needed -L"$root" -lneeded
 }
 check "the fake plugins compile" "" fakes
@@ -203,6 +209,10 @@ expect "a plugin that crashes is passed over in a list" 0 \
   'verdicts() == ["not_found", "no_devices", "not_found", "used"] and
    "signal" in one()["attempts"][1]["why_not"]' \
   "$fakes" NCCL_NET_PLUGIN=crash,slime -- --loading --nccl 2.28.9
+expect "a plugin that closes the pipe and hangs is passed over in a list" 0 \
+  'verdicts() == ["not_found", "no_devices", "not_found", "used"] and
+   "gave no answer" in one()["attempts"][1]["why_not"]' \
+  "$fakes" NCCL_NET_PLUGIN=silent,slime -- --loading --nccl 2.28.9
 expect "a plugin without what it needs" 3 '"needs is missing" in problems() and "libneeded.so" in problems()' \
   "$fakes" NCCL_NET_PLUGIN=needs -- --loading --nccl 2.28.9
 expect "a text is no plugin" 3 '"it is no shared library" in problems()' \

@@ -15,8 +15,9 @@ namespace slime::info {
 namespace {
 
 // The answer is JSON in a pipe: the child writes it and exits, the parent reads up to the end of
-// the stream, or up to the time limit, and then collects the child in any case.
+// the stream, or up to the time limit, and then waits for the child's end. Each wait is bounded.
 constexpr size_t kMaxAnswer = 4 << 20;  // more is garbage, and not parsed
+constexpr double kEndLimitS = 1;        // from the end of the stream, or from SIGKILL
 
 [[noreturn]] void answer_and_exit(const std::function<nlohmann::json()>& work, int answer_fd) {
   dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -50,6 +51,18 @@ bool read_all(const Fd& fd, double limit_s, std::string* text) {
   return true;
 }
 
+// Collects the child. False: it has not ended within the time.
+bool collect(pid_t child, int* status) {
+  const SteadyClock& clock = SteadyClock::instance();
+  const uint64_t deadline = clock.now_ns() + seconds_to_ns(kEndLimitS);
+  for (;;) {
+    const bool late = clock.now_ns() > deadline;
+    if (waitpid(child, status, WNOHANG) == child) return true;
+    if (late) return false;
+    usleep(1000);
+  }
+}
+
 std::string describe_exit(int status) {
   if (!WIFSIGNALED(status)) return "with exit status " + std::to_string(WEXITSTATUS(status));
   const int signal = WTERMSIG(status);
@@ -72,9 +85,13 @@ Result<nlohmann::json> run_in_child(const std::function<nlohmann::json()>& work,
   std::string text;
   const bool in_time = read_all(answer_end, limit_s, &text);
   answer_end.reset();  // a child that still writes gets SIGPIPE, and ends
-  if (!in_time) kill(child, SIGKILL);
+  // A library may close the child's end of the pipe and go on. A process that waits in a driver
+  // does not even end by SIGKILL; it is left to init.
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  const bool ended = in_time && collect(child, &status);
+  if (!ended) {
+    kill(child, SIGKILL);
+    (void)collect(child, &status);
   }
   if (!in_time) {
     return fail(
@@ -82,8 +99,8 @@ Result<nlohmann::json> run_in_child(const std::function<nlohmann::json()>& work,
   }
   auto answer = nlohmann::json::parse(text, nullptr, false);
   if (answer.is_discarded() || !answer.is_object()) {
-    return fail(make_error(Status::kInternal, 0, "%s: the process ended %s", what.c_str(),
-                           describe_exit(status).c_str()));
+    const std::string end = ended ? "ended " + describe_exit(status) : "gave no answer";
+    return fail(make_error(Status::kInternal, 0, "%s: the process %s", what.c_str(), end.c_str()));
   }
   return answer;
 }
