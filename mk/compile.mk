@@ -85,7 +85,7 @@ SRCS_TEST_p4   := $(BMV2_SRCS) $(addprefix test/vectors/,recorder.cc vector.cc)
 SRCS_TEST_tofino := $(TOFINO_SRCS)
 SRCS_TEST_topology := $(addprefix tools/info/,topology.cc topology_print.cc)
 SRCS_TEST_unit := $(filter-out tools/perf/main.cc,$(call sources,tools/perf)) \
-  $(wildcard tools/common/*.cc) tools/info/nccl_rules.cc
+  $(wildcard tools/common/*.cc)
 BENCHES   := $(call groups,bench,common)
 # Sources that a benchmark shares with the tests: SRCS_BENCH_<benchmark>.
 SRCS_BENCH_posting := $(call sources,test/support/sim)

@@ -88,6 +88,10 @@ expect "a path works from 2.21, but not with 2.27.3" 0 \
   '[x["outcome"] for x in l["releases"]].count("internal") == 4 and
    outcomes()["2.27 - 2.27.3"] == "internal" and outcomes()["2.21"] == "slime"' \
   -- --loading --nccl all --plugin "$lib/libnet-slime.so"
+expect "2.27.3 puts a prefix before a path, each of a list" 3 \
+  'opened() == ["libnccl-net-nope.so", "libnccl-net-/opt/x.so.so"] and
+   "takes no path: it looks for libnccl-net-/opt/x.so.so;" in problems()' \
+  "$ours" NCCL_NET_PLUGIN=nope,/opt/x.so -- --loading --nccl 2.27.3
 expect "nothing before 2.13" 3 'one()["nccl"] == "before 2.13" and "no table" in one()["attempts"][-1]["why_not"]' \
   "$ours" NCCL_NET_PLUGIN=slime -- --loading --nccl 2.12.12
 expect "a newer release counts as the newest known" 0 'one()["newest_table"] == 12' \

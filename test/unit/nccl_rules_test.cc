@@ -1,10 +1,10 @@
 // The table of NCCL's loading rules.
-#include "tools/info/nccl_rules.h"
+#include "tools/common/nccl_rules.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace slime::info {
+namespace slime::tools {
 namespace {
 
 using testing::ElementsAre;
@@ -49,6 +49,7 @@ TEST(NcclRules, NamesGivenToDlopen) {
   EXPECT_EQ(names("2.27.3", "/opt/x.so"), Names{"libnccl-net-/opt/x.so.so"});
   EXPECT_EQ(names("2.27.4", "/opt/x.so"), Names{"/opt/x.so"});
   EXPECT_EQ(names("2.30.7", "x"), (Names{"x", "libnccl-net-x.so"}));
+  EXPECT_EQ(names("2.30.7", "x.so"), (Names{"x.so", "libnccl-net-x.so.so"}));
   EXPECT_EQ(names("2.30.7", ""), Names{"libnccl-net.so"});
   EXPECT_EQ(names("2.22.3", "stat"), (Names{"", "libnccl-net-stat.so"}));
   EXPECT_EQ(names("2.21.5", "stat"), (Names{"stat", "libnccl-net-stat.so"}));
@@ -57,12 +58,14 @@ TEST(NcclRules, NamesGivenToDlopen) {
 }
 
 TEST(NcclRules, PathsAndFileNames) {
-  EXPECT_FALSE(takes_value(rules_for("2.20.5"), "libnet-slime.so"));
-  EXPECT_FALSE(takes_value(rules_for("2.20.5"), "/opt/libnet-slime.so"));
-  EXPECT_TRUE(takes_value(rules_for("2.20.5"), "slime"));
-  EXPECT_TRUE(takes_value(rules_for("2.27.3"), "libnet-slime.so"));
-  EXPECT_FALSE(takes_value(rules_for("2.27.3"), "/opt/libnet-slime.so"));
-  EXPECT_TRUE(takes_value(rules_for("2.27.4"), "/opt/libnet-slime.so"));
+  EXPECT_FALSE(takes_entry(rules_for("2.20.5"), "libnet-slime.so"));
+  EXPECT_FALSE(takes_entry(rules_for("2.20.5"), "/opt/libnet-slime.so"));
+  EXPECT_TRUE(takes_entry(rules_for("2.20.5"), "slime"));
+  EXPECT_TRUE(takes_entry(rules_for("2.27.3"), "libnet-slime.so"));
+  EXPECT_FALSE(takes_entry(rules_for("2.27.3"), "/opt/libnet-slime.so"));
+  EXPECT_TRUE(takes_entry(rules_for("2.27.3"), "lib/libnet-slime.so"));
+  EXPECT_FALSE(takes_entry(rules_for("2.27.3"), "lib.so"));
+  EXPECT_TRUE(takes_entry(rules_for("2.27.4"), "/opt/libnet-slime.so"));
 }
 
 TEST(NcclRules, EntriesOfTheVariable) {
@@ -73,6 +76,8 @@ TEST(NcclRules, EntriesOfTheVariable) {
   EXPECT_THAT(entries_of(rules_for("2.27.7"), "none").names, ElementsAre("none"));
   EXPECT_THAT(entries_of(rules_for("2.26.2"), "a,b").names, ElementsAre("a,b"));
   EXPECT_THAT(entries_of(rules_for("2.27.7"), ",a,,b").names, ElementsAre("a", "b"));
+  EXPECT_TRUE(means_no_plugin(rules_for("2.30.7"), "None"));
+  EXPECT_FALSE(means_no_plugin(rules_for("2.27.7"), "none"));
   EXPECT_EQ(entries_of(rules_for("2.27.7"), std::string(255, 'y')).ignored.size(), 1u);
 }
 
@@ -96,4 +101,4 @@ TEST(NcclRules, VersionsAsText) {
 }
 
 }  // namespace
-}  // namespace slime::info
+}  // namespace slime::tools

@@ -1,4 +1,4 @@
-#include "tools/info/nccl_rules.h"
+#include "tools/common/nccl_rules.h"
 
 #include <strings.h>
 
@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string_view>
 
-namespace slime::info {
+namespace slime::tools {
 namespace {
 
 // Of a list: src/plugin/net.cc, initPluginLibsOnceFunc.
@@ -160,13 +160,16 @@ std::string release_names(std::span<const NcclRules* const> rows) {
 Entries entries_of(const NcclRules& rules, const std::optional<std::string>& value) {
   if (!value || (value->empty() && !rules.has(kList))) return {{""}, {}};
   if (!rules.has(kList)) return {{*value}, {}};
-  if (rules.has(kNoneWord) && strcasecmp(value->c_str(), "none") == 0) return {};
+  if (means_no_plugin(rules, *value)) return {};
   return split_list(*value);
 }
 
-bool takes_value(const NcclRules& rules, const std::string& value) {
-  if (rules.plain == kAll) return true;
-  return !is_path(value) && (rules.plain == kLibraries || !looks_like_library(value));
+bool means_no_plugin(const NcclRules& rules, const std::string& value) {
+  return rules.has(kNoneWord) && strcasecmp(value.c_str(), "none") == 0;
+}
+
+bool takes_entry(const NcclRules& rules, const std::string& entry) {
+  return is_among(rules.plain, entry) || is_among(kWords, entry);
 }
 
 std::vector<std::string> dlopen_names(const NcclRules& rules, const std::string& entry) {
@@ -182,4 +185,4 @@ std::vector<std::string> dlopen_names(const NcclRules& rules, const std::string&
   return names;
 }
 
-}  // namespace slime::info
+}  // namespace slime::tools

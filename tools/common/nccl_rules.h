@@ -1,5 +1,6 @@
 // How NCCL chooses a network plugin: a table with one row for each range of releases that behave
-// alike, and the functions that apply a row. No rule about an NCCL release stands anywhere else.
+// alike, and the functions that apply a row. slime-info applies any row, slime-perf the newest one
+// (plugin_file.h).
 #pragma once
 
 #include <compare>
@@ -11,7 +12,7 @@
 
 #include "base/error.h"
 
-namespace slime::info {
+namespace slime::tools {
 
 struct NcclVersion {
   int major = 0, minor = 0, patch = 0;
@@ -74,9 +75,11 @@ struct Entries {
 };
 Entries entries_of(const NcclRules& rules, const std::optional<std::string>& value);
 
-// False: the value is a path or a file name, and dlopen gets it with a prefix only, in vain.
-bool takes_value(const NcclRules& rules, const std::string& value);
+// The whole value stands for no external plugin.
+bool means_no_plugin(const NcclRules& rules, const std::string& value);
+// False: the entry is a path or a file name, and dlopen gets it with a prefix only, in vain.
+bool takes_entry(const NcclRules& rules, const std::string& entry);
 // What NCCL gives to dlopen for one entry, in order. An empty name is NULL: the program itself.
 std::vector<std::string> dlopen_names(const NcclRules& rules, const std::string& entry);
 
-}  // namespace slime::info
+}  // namespace slime::tools

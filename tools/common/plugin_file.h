@@ -1,20 +1,12 @@
-// Which file NCCL loads for a value of NCCL_NET_PLUGIN: the rules of NCCL 2.27 and later
-// (src/plugin/plugin_open.cc, src/plugin/net.cc), tried in the same order with the same flags.
+// Loads the file that the newest known NCCL would load for a value of NCCL_NET_PLUGIN: by the last
+// row of the rules (nccl_rules.h), with the same flags.
 #pragma once
 
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/error.h"
 
 namespace slime::tools {
-
-// The names that NCCL gives to dlopen for one entry of the list, in order.
-std::vector<std::string> dlopen_names(std::string_view entry);
-
-// NCCL_NET_PLUGIN may be a comma-separated list. Empty: the default, libnccl-net.so.
-std::vector<std::string> plugin_entries(std::string_view value);
 
 struct OpenedLibrary {
   void* handle = nullptr;
@@ -22,16 +14,10 @@ struct OpenedLibrary {
   std::string path;  // what the dynamic linker found
 };
 
-struct FailedName {
-  std::string name;
-  std::string reason;  // dlerror()
-};
-
-// The first name that loads; those before it go to `failed` (may be nullptr). `search` is a
-// directory tried for names without a slash that the dynamic linker does not find: libnccl's own
-// RUNPATH plays that part in NCCL. Fails with all names and reasons.
-Result<OpenedLibrary> open_plugin(std::string_view value, const std::string& search,
-                                  std::vector<FailedName>* failed);
+// The first name that loads. `search` is a directory tried for names without a slash that the
+// dynamic linker does not find: libnccl's own RUNPATH plays that part in NCCL. Fails with all names
+// and the dynamic linker's reasons.
+Result<OpenedLibrary> open_plugin(const std::string& value, const std::string& search);
 
 // ../lib beside this program.
 std::string library_directory();

@@ -66,22 +66,25 @@ std::string describe_failure(const Attempt& attempt, const Request& request) {
 // What is wrong with the value of NCCL_NET_PLUGIN as such, before any file is looked at.
 std::string describe_value(const NcclRules& rules, const std::optional<std::string>& plugin) {
   const std::string& value = plugin.value_or("");
-  if (!plugin || (value.empty() && !rules.has(kList))) {
+  if (!plugin || (value.empty() && !rules.has(tools::kList))) {
     return "NCCL_NET_PLUGIN is not set, so NCCL looks for libnccl-net.so and nothing else";
   }
   if (value.empty()) {
     return "NCCL_NET_PLUGIN is set to an empty value, which means no plugin; unset it, or name one";
   }
-  if (rules.has(kNoneWord) && strcasecmp(value.c_str(), "none") == 0) {
+  if (means_no_plugin(rules, value)) {
     return "NCCL_NET_PLUGIN=" + value + " means no plugin";
   }
-  if (!rules.has(kList) && value.find(',') != std::string::npos) {
+  if (!rules.has(tools::kList) && value.find(',') != std::string::npos) {
     return "this NCCL takes no list: the commas are part of one name";
   }
-  if (takes_value(rules, value)) return "";
-  const bool is_path = value.find('/') != std::string::npos;
-  return "this NCCL takes no " + std::string(is_path ? "path" : "file name") +
-         ": it looks for libnccl-net-" + value + ".so; NCCL_NET_PLUGIN=slime works everywhere";
+  for (const std::string& entry : entries_of(rules, plugin).names) {
+    if (takes_entry(rules, entry)) continue;
+    const bool is_path = entry.find('/') != std::string::npos;
+    return "this NCCL takes no " + std::string(is_path ? "path" : "file name") +
+           ": it looks for libnccl-net-" + entry + ".so; NCCL_NET_PLUGIN=slime works everywhere";
+  }
+  return "";
 }
 
 // Findings with the same text are one finding of several releases.
@@ -135,7 +138,7 @@ void add_hints(const Resolution& resolution, LoadingReport* report) {
   const Attempt* const used = resolution.used();
   if (used == nullptr) return;
   if (rules.forgets_name(request.reference_count) && !used->entry.empty() &&
-      used->entry != kDefaultPlugin) {
+      used->entry != tools::kDefaultPlugin) {
     add(&report->hints, rules,
         "set NCCL_NET_PLUGIN_REF_COUNT=1: NCCL 2.28.3 to 2.29.7 (and 2.27 with a count of 0) "
         "unload the plugin with the last communicator and forget its name; the next communicator "

@@ -16,7 +16,7 @@ Result<KnownNccl> find_nccl(const std::string& wanted) {
   const bool file =
       wanted.find('/') != std::string::npos || wanted.find(".so") != std::string::npos;
   if (!wanted.empty() && !file) {
-    const auto version = parse_nccl_version(wanted);
+    const auto version = tools::parse_nccl_version(wanted);
     if (!version) return fail(version.error());
     return KnownNccl{*version, "--nccl"};
   }
@@ -40,10 +40,10 @@ LoadingReport collect_loading(const Options& options, const KnownNccl& nccl,
   if (options.plugin) report.request.plugin = options.plugin;
   report.plugin_source = source_of_plugin(options, report.request, conf);
   report.nccl = nccl;
-  for (const NcclRules& rules : nccl_rules()) {
+  for (const NcclRules& rules : tools::nccl_rules()) {
     // A release that is known has one row. Otherwise all rows count in which the plugin could work.
     const bool meant =
-        nccl.version ? &rules == &rules_of(*nccl.version) : rules.last >= kOldestUsable;
+        nccl.version ? &rules == &rules_of(*nccl.version) : rules.last >= tools::kOldestUsable;
     if (meant) report.resolutions.push_back(resolve(rules, report.request, probe));
   }
   advise(&report, probe);

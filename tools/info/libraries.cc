@@ -99,7 +99,8 @@ Result<KnownNccl> ask_nccl_version(const std::string& library) {
   if (!answer) return fail(answer.error());
   const auto error = answer->value("error", std::string());
   if (!error.empty()) return fail(make_error(Status::kConfig, 0, "%s", error.c_str()));
-  return KnownNccl{version_from_code(answer->value("code", 0)), answer->value("path", library)};
+  return KnownNccl{tools::version_from_code(answer->value("code", 0)),
+                   answer->value("path", library)};
 }
 
 int Library::newest_table_within(int oldest, int newest) const {

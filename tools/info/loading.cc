@@ -92,7 +92,7 @@ bool LoadingReport::usable() const {
 }
 
 Resolution resolve(const NcclRules& rules, const Request& request, Probe* probe) {
-  Entries entries = entries_of(rules, request.plugin);
+  tools::Entries entries = entries_of(rules, request.plugin);
   Resolution resolution{&rules, {}, std::move(entries.ignored)};
   for (const std::string& entry : entries.names) {
     // From 2.27 on an entry of no use leads to the next. The first that is of use ends the list.

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "tools/info/nccl_rules.h"
 #include "tools/info/probe.h"
 
 namespace slime::info {

@@ -18,9 +18,9 @@ void print_question(const LoadingReport& loading, FILE* out) {
     const bool from_file = loading.nccl.source.find('/') != std::string::npos;
     fprintf(out, "NCCL %s (%s)\n", to_string(*loading.nccl.version).c_str(),
             from_file ? loading.nccl.source.c_str() : "as told by --nccl");
-    if (*loading.nccl.version > nccl_rules().back().last) {
+    if (*loading.nccl.version > tools::nccl_rules().back().last) {
       fprintf(out, "  newer than %s, the newest whose rules are known here; taken for that one\n",
-              to_string(kNewestKnown).c_str());
+              to_string(tools::kNewestKnown).c_str());
     }
   } else {
     fprintf(out, "NCCL: all releases%s\n",

@@ -14,9 +14,13 @@
 
 #include "base/error.h"
 #include "settings/settings.h"
-#include "tools/info/nccl_rules.h"
+#include "tools/common/nccl_rules.h"
 
 namespace slime::info {
+
+using tools::NcclRules;
+using tools::NcclVersion;
+using tools::release_names;
 
 // Calls `work` in a forked process and returns what it returned. The child's standard output goes
 // to standard error, so that JSON on ours stays whole. `what` names the work in an error.

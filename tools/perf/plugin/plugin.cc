@@ -42,7 +42,7 @@ Result<void> Plugin::load(const std::string& value, int max_api) {
   const std::string directory = tools::library_directory();
   std::string name = value.empty() ? value_of("NCCL_NET_PLUGIN") : value;
   if (name.empty()) name = directory + "/libnet-slime.so";
-  auto library = tools::open_plugin(name, directory, nullptr);
+  auto library = tools::open_plugin(name, directory);
   if (!library) return fail(library.error());
   path_ = library->path;
   max_api_ = max_api;
