@@ -8,11 +8,18 @@ namespace {
 
 constexpr size_t kKib = 1024, kMib = kKib * kKib;
 
+size_t calls_of(const Shape& shape, const Geometry& geometry) {
+  return make_coll_plan(shape, geometry)[0].steps.size();
+}
+Shape floats(size_t bytes, int channels = 1, bool direct = false) {
+  return {.count = bytes / 4, .channels = channels, .direct = direct};
+}
+
 TEST(CollPlanTest, SmallOperationsAreStillWholeChunks) {
-  const CollPlan plan = make_coll_plan({.bytes = 4}, {});
-  EXPECT_EQ(plan.calls, 1u);
-  EXPECT_EQ(plan.call_bytes, 32 * kKib);
-  EXPECT_EQ(plan.depth, 8u);
+  const Geometry calls = coll_geometry(floats(4), kMaxCollBytes, {});
+  EXPECT_EQ(calls_of(floats(4), calls), 1u);
+  EXPECT_EQ(calls.slot_bytes, 32 * kKib);
+  EXPECT_EQ(calls.depth, 8u);
 }
 
 TEST(CollPlanTest, ChunksGrowWithTheOperation) {
@@ -30,10 +37,10 @@ TEST(CollPlanTest, ChunksGrowWithTheOperation) {
 }
 
 TEST(CollPlanTest, EightChannelsShareACall) {
-  EXPECT_EQ(make_coll_plan({.bytes = 64 * kMib, .channels = 8}, {}).call_bytes, 8 * 128 * kKib);
-  const CollPlan twelve = make_coll_plan({.bytes = 64 * kMib, .channels = 12}, {});
-  EXPECT_EQ(twelve.call_bytes, 8 * 128 * kKib);
-  EXPECT_EQ(twelve.calls, 64u);
+  EXPECT_EQ(coll_geometry(floats(64 * kMib, 8), kMaxCollBytes, {}).slot_bytes, 8 * 128 * kKib);
+  const Geometry twelve = coll_geometry(floats(64 * kMib, 12), kMaxCollBytes, {});
+  EXPECT_EQ(twelve.slot_bytes, 8 * 128 * kKib);
+  EXPECT_EQ(calls_of(floats(64 * kMib, 12), twelve), 64u);
   EXPECT_EQ(twelve.depth, 12u) << "eight steps of all channels";
 }
 
@@ -45,18 +52,20 @@ TEST(CollPlanTest, ChannelsNeedEnoughToDo) {
 }
 
 TEST(CollPlanTest, DirectCallsCoverTheUsersBytes) {
-  const CollPlan one = make_coll_plan({.bytes = 3 * kMib + 12, .direct = true}, {});
-  EXPECT_EQ(one.calls, 1u);
-  EXPECT_EQ(one.call_bytes, 3 * kMib + 12);
-  const CollPlan split = make_coll_plan(
-      {.bytes = 10 * kMib, .element_bytes = 8, .direct = true, .max_call_bytes = kMib + 7}, {});
-  EXPECT_EQ(split.call_bytes, kMib) << "whole elements";
-  EXPECT_EQ(split.calls, 10u);
+  const Shape odd = floats(3 * kMib + 12, 1, true);
+  const Geometry one = coll_geometry(odd, kMaxCollBytes, {});
+  EXPECT_EQ(calls_of(odd, one), 1u);
+  EXPECT_EQ(one.slot_bytes, 3 * kMib + 12);
+  const Shape doubles{.type = DataType::kFloat64, .count = 10 * kMib / 8, .direct = true};
+  const Geometry split = coll_geometry(doubles, kMib + 7, {});
+  EXPECT_EQ(split.slot_bytes, kMib) << "whole elements";
+  EXPECT_EQ(calls_of(doubles, split), 10u);
 }
 
 TEST(CollPlanTest, NothingIsNoCall) {
-  EXPECT_EQ(make_coll_plan({.bytes = 0}, {}).calls, 0u);
-  EXPECT_EQ(make_coll_plan({.bytes = 0, .direct = true}, {}).calls, 0u);
+  for (const Shape& nothing : {floats(0), floats(0, 1, true)}) {
+    EXPECT_EQ(calls_of(nothing, coll_geometry(nothing, kMaxCollBytes, {})), 0u);
+  }
 }
 
 // No call in flight shares memory with another, also where users choose small FIFOs.
@@ -66,9 +75,9 @@ TEST(CollPlanTest, SlotsFitTheFifos) {
     sizes.fifo[2] = fifo;
     for (const int channels : {1, 2, 3, 8, 9, 12, 17, 64}) {
       for (const size_t bytes : {size_t{4}, 100 * kKib, 20 * kMib, 4096 * kMib}) {
-        const CollPlan plan = make_coll_plan({.bytes = bytes, .channels = channels}, sizes);
-        EXPECT_GE(plan.depth, 8u);
-        EXPECT_LE(plan.call_bytes * plan.depth, static_cast<size_t>(channels) * fifo)
+        const Geometry calls = coll_geometry(floats(bytes, channels), kMaxCollBytes, sizes);
+        EXPECT_GE(calls.depth, 8u);
+        EXPECT_LE(calls.slot_bytes * calls.depth, static_cast<size_t>(channels) * fifo)
             << channels << " channels, " << bytes << " bytes";
       }
     }

@@ -349,14 +349,9 @@ class Connections final : public Communicator {
     // NCCL divides averages in a kernel, so it does not give the user's memory to the network for
     // them (src/register/coll_reg.cc).
     shape.direct = shape.direct && shape.op != RedOp::kAvg;
-    const CollPlan plan = make_coll_plan({.bytes = shape.bytes(),
-                                          .element_bytes = size_of(shape.type),
-                                          .channels = shape.channels,
-                                          .direct = shape.direct,
-                                          .max_call_bytes = setup_.max_call_bytes},
-                                         setup_.sizes);
-    if (!shape.direct) fill_fifos(job, plan.call_bytes * plan.depth);
-    return make_coll_flows(shape, plan);
+    const Geometry geometry = coll_geometry(shape, setup_.max_call_bytes, setup_.sizes);
+    if (!shape.direct) fill_fifos(job, geometry.slot_bytes * geometry.depth);
+    return make_coll_plan(shape, geometry);
   }
 
   // Calls carry whole chunks whose ends hold what earlier operations left. Timed operations find

@@ -141,22 +141,20 @@ size_t coll_chunk_bytes(size_t bytes, int channels, const BufferSizes& sizes) {
   return chunk;
 }
 
-CollPlan make_coll_plan(const CollShape& shape, const BufferSizes& sizes) {
+Geometry coll_geometry(const Shape& shape, size_t max_call_bytes, const BufferSizes& sizes) {
   constexpr int kGroupChannels = 8;  // COLLNET_GROUP_NSUBS: channels that share one call
-  CollPlan plan;
+  const size_t bytes = shape.bytes(), element_bytes = size_of(shape.type);
   if (shape.direct) {
-    const size_t elements = std::max(shape.max_call_bytes / shape.element_bytes, size_t{1});
-    plan.call_bytes = std::min(elements * shape.element_bytes, shape.bytes);
-    plan.depth = kSteps;
-  } else {
-    const int together = std::min(shape.channels, kGroupChannels);
-    const size_t chunk = coll_chunk_bytes(shape.bytes, shape.channels, sizes);
-    plan.call_bytes = static_cast<size_t>(together) * chunk;
-    // Eight steps of all channels: what the FIFOs hold.
-    plan.depth = static_cast<uint32_t>(kSteps * shape.channels / together);
+    const size_t elements = std::max(max_call_bytes / element_bytes, size_t{1});
+    const size_t call_bytes = std::min(elements * element_bytes, bytes);
+    return {.slot_bytes = call_bytes, .depth = kSteps, .chunk_bytes = call_bytes};
   }
-  if (shape.bytes > 0) plan.calls = div_up(shape.bytes, plan.call_bytes);
-  return plan;
+  const int together = std::min(shape.channels, kGroupChannels);
+  const size_t call_bytes =
+      static_cast<size_t>(together) * coll_chunk_bytes(bytes, shape.channels, sizes);
+  // Eight steps of all channels: what the FIFOs hold.
+  const auto depth = static_cast<uint32_t>(kSteps * shape.channels / together);
+  return {.slot_bytes = call_bytes, .depth = depth, .chunk_bytes = call_bytes};
 }
 
 }  // namespace slime::perf

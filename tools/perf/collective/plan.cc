@@ -228,9 +228,7 @@ std::vector<Flow> make_plan(const Shape& shape, const BufferSizes& sizes) {
   return is_point_to_point(shape.collective) ? p2p_plan(shape, sizes) : ring_plan(shape, sizes);
 }
 
-std::vector<Flow> make_coll_flows(const Shape& shape, const CollPlan& plan) {
-  const Geometry geometry{
-      .slot_bytes = plan.call_bytes, .depth = plan.depth, .chunk_bytes = plan.call_bytes};
+std::vector<Flow> make_coll_plan(const Shape& shape, const Geometry& geometry) {
   Step receive = receiving(shape.direct);
   receive.divide = shape.op == RedOp::kAvg;  // a network sees averages as sums
   Flow in = in_order(geometry, 0, shape.bytes(), sending(shape.direct));

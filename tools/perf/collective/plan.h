@@ -59,23 +59,29 @@ Protocol default_protocol(Collective collective, size_t bytes, int ranks, int ch
 // Short operations use fewer channels.
 int channels_for(Protocol protocol, size_t bytes, int ranks, int channels);
 
-// How one allreduce becomes iallreduce calls: NCCL's CollNetChain between nodes of one GPU.
-struct CollShape {
-  size_t bytes = 0;
-  size_t element_bytes = 4;
+// One operation as one rank sees it.
+struct Shape {
+  Collective collective = Collective::kAllReduce;
+  DataType type = DataType::kFloat32;
+  RedOp op = RedOp::kSum;
+  size_t count = 0;  // nccl-tests' "count": per rank, where the collective has per-rank parts
+  int root = 0;
+  int rank = 0, ranks = 2;
   int channels = 1;
+  Protocol protocol = Protocol::kSimple;
   bool direct = false;
-  size_t max_call_bytes = kMaxCollBytes;  // maxCollBytes of the device
+  bool in_place = false;
+
+  size_t bytes() const { return count * size_of(type); }
 };
-struct CollPlan {
-  size_t call_bytes = 0;  // of each call; of direct ones, the last is shorter
-  size_t calls = 0;
-  uint32_t depth = 1;  // calls outstanding
-};
+
+// How one allreduce becomes iallreduce calls: NCCL's CollNetChain between nodes of one GPU.
 int coll_channels_for(size_t bytes, int channels);
 // Bytes of one channel's chunk.
 size_t coll_chunk_bytes(size_t bytes, int channels, const BufferSizes& sizes);
-CollPlan make_coll_plan(const CollShape& shape, const BufferSizes& sizes);
+// Each call is a message of one chunk; of direct ones, the last is shorter. `max_call_bytes`:
+// maxCollBytes of the device.
+Geometry coll_geometry(const Shape& shape, size_t max_call_bytes, const BufferSizes& sizes);
 
 // plan.cc: what one rank does with them.
 enum class Place : uint8_t { kNowhere, kFifo, kInput, kOutput };
@@ -99,25 +105,9 @@ struct Flow {
   std::vector<Step> steps;
 };
 
-// One operation as one rank sees it.
-struct Shape {
-  Collective collective = Collective::kAllReduce;
-  DataType type = DataType::kFloat32;
-  RedOp op = RedOp::kSum;
-  size_t count = 0;  // nccl-tests' "count": per rank, where the collective has per-rank parts
-  int root = 0;
-  int rank = 0, ranks = 2;
-  int channels = 1;
-  Protocol protocol = Protocol::kSimple;
-  bool direct = false;
-  bool in_place = false;
-
-  size_t bytes() const { return count * size_of(type); }
-};
-
 std::vector<Flow> make_plan(const Shape& shape, const BufferSizes& sizes);
-// The same through CollNet, in `plan.calls` calls: what goes in, and what comes out.
-std::vector<Flow> make_coll_flows(const Shape& shape, const CollPlan& plan);
+// The same through CollNet: what goes in, and what comes out.
+std::vector<Flow> make_coll_plan(const Shape& shape, const Geometry& geometry);
 
 // Elements of one operation, by nccl-tests' rules (getCollByteCount): `elements` is the size of the
 // row divided by the element's.
