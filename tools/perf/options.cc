@@ -1,14 +1,12 @@
 #include "tools/perf/options.h"
 
-#include <slime_version.h>
-
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
 #include <tuple>
 
 #include "tools/common/bytes.h"
+#include "tools/common/command_line.h"
 
 namespace slime::perf {
 namespace {
@@ -48,10 +46,9 @@ bool read_words(const std::string& text, const char* option, std::vector<Word>* 
   const auto& names = kNames<Word>;
   words->clear();
   for (const std::string& part : CLI::detail::split(text, ',')) {
-    const size_t found =
-        static_cast<size_t>(std::find(names.begin(), names.end(), part) - names.begin());
-    if (found < names.size()) {
-      words->push_back(static_cast<Word>(found));
+    const auto word = find_word<Word>(part);
+    if (word && part == name_of(*word)) {  // these in lower case only
+      words->push_back(*word);
       continue;
     }
     std::string known;
@@ -161,7 +158,6 @@ void add_output(CLI::App& app, Options* o) {
   app.add_flag("--wild-tails", o->wild_tails,
                "Self-test of --algo collnet: leave numbers of all sizes behind the user's in the "
                "FIFOs, not only NaN and infinities");
-  app.set_version_flag("--version", "slime-perf " SLIME_VERSION " (" SLIME_COMMIT ")");
 }
 
 // What NCCL does not do over CollNet.
@@ -192,14 +188,10 @@ bool check_sizes(const Options& options) {
 }
 
 bool interpret(const Texts& texts, Options* options) {
-  options->collective = static_cast<Collective>(
-      std::find(kCollectives.begin(), kCollectives.end(), texts.collective) - kCollectives.begin());
-  if (CLI::detail::to_lower(texts.algorithm) == "collnet") options->algorithm = Algorithm::kCollNet;
-  for (const Protocol protocol : {Protocol::kLl, Protocol::kLl128, Protocol::kSimple}) {
-    const bool named =
-        CLI::detail::to_lower(texts.protocol) == CLI::detail::to_lower(name_of(protocol));
-    if (named) options->protocol = protocol;
-  }
+  // CLI11 has checked the names; the protocol may be "auto" too, which is none.
+  options->collective = find_word<Collective>(texts.collective).value();
+  options->algorithm = find_word<Algorithm>(texts.algorithm).value();
+  options->protocol = find_word<Protocol>(texts.protocol);
   return check_algorithm(*options) && read_words(texts.type, "-d", &options->types) &&
          read_words(texts.op, "-o", &options->ops) && check_sizes(*options);
 }
@@ -241,13 +233,8 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   add_workload(app, &options, &texts);
   add_set_up(app, &options, &texts);
   add_output(app, &options);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {  // CLI11 has no other way to say it
-    if (error.get_exit_code() != 0 && complain_of_unknown_option(app, argc, argv))
-      return kExitUsage;
-    return app.exit(error) == 0 ? kExitOk : kExitUsage;
-  }
+  const auto explain = [&] { return complain_of_unknown_option(app, argc, argv); };
+  if (const auto code = tools::parse(&app, argc, argv, explain)) return *code;
   if (!interpret(texts, &options)) return static_cast<int>(kExitUsage);
   return options;
 }

@@ -1,9 +1,14 @@
 // The terms of nccl-tests: collectives, data types, reductions, protocols, with their names.
 #pragma once
 
+#include <strings.h>
+
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "plugin/abi/collnet_tables.h"
 #include "rendezvous/member.h"
@@ -58,6 +63,16 @@ const char* name_of(Word word) {
 }
 inline const char* name_of(RedOp op) {
   return op == RedOp::kNone ? "none" : kNames<RedOp>[static_cast<size_t>(op)];
+}
+// The value of this name, in upper or lower case.
+template <typename Word>
+std::optional<Word> find_word(const std::string& name) {
+  const auto& names = kNames<Word>;
+  const auto found = std::find_if(names.begin(), names.end(), [&name](const char* known) {
+    return strcasecmp(name.c_str(), known) == 0;
+  });
+  if (found == names.end()) return std::nullopt;
+  return static_cast<Word>(found - names.begin());
 }
 inline size_t size_of(DataType type) { return kDataTypeBytes[static_cast<size_t>(type)]; }
 

@@ -1,5 +1,3 @@
-#include <strings.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -89,15 +87,12 @@ Result<AllowedProtocols> allowed_protocols(const char* nccl_proto) {
   while (!text.empty()) {
     const std::string name(text.substr(0, text.find(',')));
     text.remove_prefix(std::min(text.size(), name.size() + 1));
-    const auto& names = kNames<Protocol>;
-    const auto found = std::find_if(names.begin(), names.end(), [&](const char* known) {
-      return strcasecmp(name.c_str(), known) == 0;
-    });
-    if (found == names.end()) {
+    const auto found = find_word<Protocol>(name);
+    if (!found) {
       return fail(make_error(Status::kConfig, 0, "NCCL_PROTO=%s: '%s' is none of LL, LL128, Simple",
                              nccl_proto, name.c_str()));
     }
-    allowed[static_cast<size_t>(found - names.begin())] = !excluded;
+    allowed[static_cast<size_t>(*found)] = !excluded;
   }
   return allowed;
 }
