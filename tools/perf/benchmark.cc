@@ -280,9 +280,7 @@ class Benchmark {
     if (auto done = communicator_.run(&job); !done) return done;
     const bool inject = options_.inject_error && setup_.rank == setup_.ranks - 1;
     if (inject && half.stride > 0) job.users.output_of(0)[size_of(half.shape.type) / 2] ^= 1;
-    const auto intact =
-        std::count(received + used, received + used + kGuardBytes, static_cast<char>(kPoison));
-    tally->wrong += kGuardBytes - static_cast<size_t>(intact);
+    tally->wrong += count_overwritten(half.shape.type, {received + used, kGuardBytes});
     for (uint32_t i = 0; i < burst; ++i) tally->wrong += verify(half, i, job.users.output_of(i));
     tally->checked += burst;
     repetition_ += burst;

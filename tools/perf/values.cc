@@ -192,6 +192,15 @@ uint64_t count_wrong(const Pattern& pattern, int source, uint64_t first, size_t 
   });
 }
 
+uint64_t count_overwritten(DataType type, std::span<const char> memory) {
+  const auto is_poison = [](char byte) { return byte == static_cast<char>(kPoison); };
+  uint64_t overwritten = 0;
+  for (size_t offset = 0; offset < memory.size(); offset += size_of(type)) {
+    overwritten += std::ranges::all_of(memory.subspan(offset, size_of(type)), is_poison) ? 0 : 1;
+  }
+  return overwritten;
+}
+
 void fill_ones(DataType type, size_t bytes, void* out) {
   const Kind kind(type);
   with_bits(type, [&]<typename Bits>(Bits*) {

@@ -42,5 +42,7 @@ inline constexpr size_t kValuesPerBeat = 1024;
 
 // What an output holds before a checked run.
 inline constexpr int kPoison = 0xdb;
+// How many elements do not hold the poison any more.
+uint64_t count_overwritten(DataType type, std::span<const char> memory);
 
 }  // namespace slime::perf

@@ -91,5 +91,13 @@ TEST(ValuesTest, OnesAreOnes) {
   EXPECT_EQ(bfloat[7], 0x3f80);
 }
 
+TEST(ValuesTest, OverwrittenElementsAreCountedNotTheirBytes) {
+  std::vector<char> memory(64, static_cast<char>(kPoison));
+  EXPECT_EQ(count_overwritten(DataType::kFloat64, memory), 0u);
+  std::fill_n(memory.begin() + 8, 9, 'x');  // a whole double, and a byte of the next
+  EXPECT_EQ(count_overwritten(DataType::kFloat64, memory), 2u);
+  EXPECT_EQ(count_overwritten(DataType::kInt8, memory), 9u);
+}
+
 }  // namespace
 }  // namespace slime::perf
