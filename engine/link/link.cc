@@ -135,8 +135,9 @@ Status Link::handle_completion(size_t i, const Done& done) {
 }
 
 void Link::take_sent(size_t i, const Done& done) {
+  LinkRail& rail = rails_[i];
   // Both ends have fenced the rail during this poll: its open works have been repeated elsewhere.
-  if (rails_[i].state == RailState::kDown) return;
+  if (rail.state == RailState::kDown) return;
   const WorkId work = WorkId::unpack(done.cookie);
   // A probe shows that a rail works, not that a request makes progress. An unconfirmed work shows
   // neither.
@@ -144,7 +145,7 @@ void Link::take_sent(size_t i, const Done& done) {
   uint64_t bytes = 0;
   const bool expected = work.kind == WorkId::Kind::kControl ? control_sent(i, work, &bytes)
                                                             : user_.on_sent(work, &bytes);
-  if (expected && rails_[i].up()) rails_.completed(i, work.confirmed(), bytes);
+  if (expected && rail.up()) rails_.completed(i, rail, work.confirmed(), bytes);
 }
 
 bool Link::control_sent(size_t i, const WorkId& work, uint64_t* bytes) {

@@ -93,9 +93,8 @@ class LinkRails {
   void hurry(size_t rail) {
     if (rails_[rail].queue.in_flight() == 0) flush(rail, false);
   }
-  // A work of a rail that is up is done.
-  void completed(size_t rail, bool confirmed, uint64_t bytes) {
-    LinkRail& from = rails_[rail];
+  // A work of a rail that is up is done. `from` is that rail, which the caller has at hand.
+  void completed(size_t rail, LinkRail& from, bool confirmed, uint64_t bytes) {
     if (confirmed) {
       --from.signs.confirmed;
       from.signs.busy_since_ns = clock_.polled_ns;

@@ -1,5 +1,6 @@
 #include "engine/receiver/cts_outbox.h"
 
+#include <bit>
 #include <cstring>
 
 namespace slime {
@@ -12,12 +13,11 @@ constexpr uint64_t kPatienceNs = 1'000'000;
 }  // namespace
 
 CtsOutbox::CtsOutbox(Link& link, const Outbox& outbox, EagerInbox& eager)
-    : link_(link), outbox_(outbox), eager_(eager) {
-  held_.reserve(kMaxRequests);
-}
+    : link_(link), outbox_(outbox), eager_(eager) {}
 
 bool CtsOutbox::may_hold() const {
-  return eager_streak_ >= kEagerStreak && static_cast<int32_t>(wanted_ - next_) <= 0 &&
+  return last_held_ - first_held_ < held_.size() && eager_streak_ >= kEagerStreak &&
+         static_cast<int32_t>(wanted_ - next_) <= 0 &&
          link_.rails().clock().now_ns - last_eager_ns_ < kPatienceNs;
 }
 
@@ -25,25 +25,37 @@ bool CtsOutbox::may_hold() const {
 void CtsOutbox::announce(ReceiveRequest& request) {
   if (may_hold()) {
     request.held = true;
-    held_.push_back(&request);
+    request.hold = last_held_;
+    held_[last_held_++ % held_.size()] = &request;
     return;
   }
-  for (ReceiveRequest* older : held_) send(*older);
-  held_.clear();
+  (void)send_held();
   send(request);
 }
 
+uint32_t CtsOutbox::send_held() {
+  uint32_t rails = 0;
+  for (; first_held_ != last_held_; ++first_held_) {
+    ReceiveRequest* const request = held_[first_held_ % held_.size()];
+    if (request == nullptr) continue;  // withdrawn
+    send(*request);
+    rails |= uint32_t{1} << request->cts_rail;
+  }
+  return rails;
+}
+
 void CtsOutbox::announce_overdue() {
-  if (held_.empty() || link_.status() != Status::kOk || may_hold()) return;
-  for (ReceiveRequest* request : held_) send(*request);
-  for (const ReceiveRequest* request : held_) link_.rails().hurry(request->cts_rail);
-  held_.clear();
+  if (first_held_ == last_held_ || link_.status() != Status::kOk || may_hold()) return;
+  for (uint32_t left = send_held(); left != 0; left &= left - 1) {
+    link_.rails().hurry(static_cast<size_t>(std::countr_zero(left)));
+  }
 }
 
 void CtsOutbox::withdraw(ReceiveRequest& request) {
   if (!request.held) return;
   request.held = false;
-  std::erase(held_, &request);
+  held_[request.hold % held_.size()] = nullptr;
+  while (first_held_ != last_held_ && held_[first_held_ % held_.size()] == nullptr) ++first_held_;
 }
 
 void CtsOutbox::on_eager() {

@@ -14,8 +14,8 @@
 // Thread: that of the comm.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <vector>
 
 #include "engine/link/link.h"
 #include "engine/receiver/eager_inbox.h"
@@ -44,15 +44,18 @@ class CtsOutbox {
  private:
   bool may_hold() const;
   void send(ReceiveRequest& request);
+  uint32_t send_held();  // returns the rails that it has used, a bit each
   void write(ReceiveRequest& request);
   void submit(ReceiveRequest& request, bool again);
 
   Link& link_;
   const Outbox& outbox_;
   EagerInbox& eager_;
-  uint32_t next_ = 0;                  // sequence of the next CTS
-  std::vector<ReceiveRequest*> held_;  // oldest first
-  uint32_t eager_streak_ = 0;          // eager messages in a row
+  uint32_t next_ = 0;  // sequence of the next CTS
+  // The held receives, in a ring by ReceiveRequest::hold; nullptr: withdrawn.
+  std::array<ReceiveRequest*, kCtsEntries> held_;
+  uint32_t first_held_ = 0, last_held_ = 0;  // positions; the last one is beyond
+  uint32_t eager_streak_ = 0;                // eager messages in a row
   uint64_t last_eager_ns_ = 0;
   uint32_t wanted_ = 0;  // CTS below this one are not held: the sender waits for them
 };

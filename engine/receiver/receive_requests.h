@@ -57,6 +57,7 @@ struct ReceiveRequest final : Request {
   bool held = false;      // its CTS is held back (CtsOutbox)
   bool early = false;     // done as soon as the CTS is sent: the GPU watches the flags itself
   uint8_t cts_rail = 0;
+  uint32_t hold = 0;  // its position among the held CTS
   uint32_t generation = 0;
   uint32_t sequence = 0;
   uint32_t cts_bytes = 0;  // 0: none was sent

@@ -37,7 +37,7 @@ class LinkPartsTest : public ::testing::Test, private LinkEnd, private Completio
       const WorkId id = WorkId::unpack(work.cookie);
       const auto bytes = rails_[rail].controls.end({id.index, id.generation});
       rejoin_.on_sent(rail, work.cookie);
-      rails_.completed(rail, id.confirmed(), *bytes);
+      rails_.completed(rail, rails_[rail], id.confirmed(), *bytes);
     }
     channel(rail).in_flight.clear();
     return posted;
