@@ -14,13 +14,10 @@
 
 #include "base/clock.h"
 #include "base/net/socket.h"
+#include "settings/times.h"
 
 namespace slime::plugin {
 namespace {
-
-// If the reader of a FIFO does not read for longer, the report is lost, because NCCL waits for this
-// call.
-constexpr uint64_t kWriteTimeoutNs = 1000000000;
 
 [[gnu::format(printf, 1, 2)]] tl::unexpected<Error> refuse(const char* format, ...) {
   char why[PATH_MAX + 256];
@@ -214,7 +211,7 @@ Result<void> stream(const Target& target, const std::string& text) {
     if (!also) return fail(also.error());
     reader = std::move(*also);
   }
-  return write_all(file->get(), target.path, text, kWriteTimeoutNs);
+  return write_all(file->get(), target.path, text, times::kStatsReader);
 }
 
 // The file has no name that could be replaced, so it is emptied and written.

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/process.h"
 #include "rendezvous/rendezvous.h"
+#include "settings/times.h"
 
 namespace slime::rendezvous {
 namespace {
@@ -14,9 +15,6 @@ namespace {
 using times::kSecond;
 
 constexpr uint64_t kTickMs = 100;
-// A dead rank shows as a broken connection here and as a plugin's error elsewhere, and either may
-// come first. The connection names the culprit, so a reported failure waits for it a little.
-constexpr uint64_t kFailureGrace = kSecond;
 // A dead rank is known here at once. Plugins have to notice by themselves, and that they do so is
 // worth seeing: the ranks go on for a little, until their plugin reports it or this time is over.
 constexpr int kPluginGraceS = times::kPluginReport / kSecond;
@@ -229,7 +227,11 @@ void Coordinator::complete_exchange() {
 void Coordinator::watch() {
   const uint64_t now = steady_now_ns();
   if (is_over()) return;
-  if (reported_.at_ns != 0 && now > reported_.at_ns + kFailureGrace) return decide(reported_);
+  // A dead rank shows as a broken connection here and as a plugin's error elsewhere, and either may
+  // come first. The connection names the culprit, so a reported failure waits for it.
+  if (reported_.at_ns != 0 && now > reported_.at_ns + times::kFailureReport) {
+    return decide(reported_);
+  }
   if (now > beat_ns_ + kSecond) {
     beat_ns_ = now;
     broadcast(FrameType::kHeartbeat, nlohmann::json::object());

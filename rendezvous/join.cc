@@ -7,13 +7,12 @@
 #include "rendezvous/messages.h"
 
 #include "base/text.h"
+#include "settings/times.h"
 
 namespace slime::rendezvous {
 namespace {
 
 constexpr uint64_t kRetryNs = 50'000'000;
-// The host's name may have several addresses, and some of them may be dead.
-constexpr uint64_t kTryNs = 10'000'000'000;
 
 // States: dialing -> greeted -> hello sent -> answered. A connection that the host resets, for lack
 // of room, leads back to dialing until the deadline. Threads: one, in run().
@@ -24,7 +23,8 @@ class Joiner {
         blob_(blob),
         deadline_(terms.clock, terms.limit_ns),
         answer_deadline_(terms.clock, terms.limit_ns + terms.grace_ns),
-        dialer_(std::move(host), {.retry = retry, .pause_ns = kRetryNs, .try_ns = kTryNs}) {}
+        dialer_(std::move(host),
+                {.retry = retry, .pause_ns = kRetryNs, .try_ns = times::kRunDial}) {}
   Result<Gathered> run();
 
  private:

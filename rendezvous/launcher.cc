@@ -27,8 +27,6 @@ namespace {
 
 using times::kSecond;
 
-constexpr uint64_t kSignalGrace = 3 * kSecond;
-
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 volatile sig_atomic_t signals = 0;  // that came
 void on_signal(int) { signals = signals + 1; }
@@ -204,7 +202,7 @@ class Launcher {
     const uint64_t now = steady_now_ns();
     if (asked_ns_ == 0) asked_ns_ = now;
     const bool may_finish = run_.ends_on_request && now < asked_ns_ + kSameRequestNs;
-    return may_finish ? UINT64_MAX : now + kSignalGrace;
+    return may_finish ? UINT64_MAX : now + times::kRunSignal;
   }
 
   bool only_stopped_left() const {

@@ -11,13 +11,13 @@
 #include "base/clock.h"
 #include "base/process.h"
 #include "rendezvous/rendezvous.h"
+#include "settings/times.h"
 
 namespace slime::rendezvous {
 namespace {
 
 using times::kSecond;
 constexpr int kTickMs = 250;
-constexpr auto kVerdictWait = std::chrono::seconds(5);
 
 // The name of rank 0's host may have several addresses: each attempt takes the next one. It is
 // resolved each time, as it may become known later than we ask.
@@ -193,7 +193,8 @@ Error Member::fail_run(const Error& error) {
                       {{"text", error.what}, {"usage", error.status == Status::kConfig ? 1 : 0}});
     (void)connection_.flush();
     wake();
-    changed_.wait_for(lock, kVerdictWait, [this] { return failed_.load(); });
+    changed_.wait_for(lock, std::chrono::nanoseconds(times::kRunVerdict),
+                      [this] { return failed_.load(); });
   }
   return verdict_.what.empty() ? error : verdict_;
 }

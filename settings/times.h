@@ -103,6 +103,16 @@ inline constexpr uint64_t kRankSilence = 5 * kSecond;
 inline constexpr uint64_t kPluginReport = 3 * kSecond;
 inline constexpr uint64_t kRunLinger = 6 * kSecond;
 inline constexpr uint64_t kRunFailure = 12 * kSecond;
+// Limits one attempt to reach rank 0 at one of its addresses.
+inline constexpr uint64_t kRunDial = 10 * kSecond;
+// A rank's own failure waits so long for a connection that breaks, which names the culprit.
+inline constexpr uint64_t kFailureReport = kSecond;
+// A rank that has failed waits so long for rank 0's verdict on the run.
+inline constexpr uint64_t kRunVerdict = 5 * kSecond;
+// From a signal to the launcher until it kills the ranks that are still there.
+inline constexpr uint64_t kRunSignal = 3 * kSecond;
+// After a failure a plugin may hang in its close calls: slime-perf ends all the same.
+inline constexpr uint64_t kPluginClose = 5 * kSecond;
 
 // CollNet: switches -------------------------------------------------------------------------------
 
@@ -115,6 +125,32 @@ inline constexpr uint64_t kJobNumberSpacing = 500 * kMillisecond;
 inline constexpr uint64_t kGenerations = 256;
 // The time in which a refused client can read the reason.
 inline constexpr uint64_t kRefusalLinger = kSecond;
+// The control channel: from a connection to its first request that counts, from the first byte of a
+// request or an answer to its last, and between two requests (or two leases, if that is more).
+inline constexpr uint64_t kControlGreeting = 5 * kSecond;
+inline constexpr uint64_t kControlRequest = 5 * kSecond;
+inline constexpr uint64_t kControlIdle = 120 * kSecond;
+// A leaf's connection to its parent: to connect, and of a question; without a question.
+inline constexpr uint64_t kUplinkAnswer = 3 * kSecond;
+inline constexpr uint64_t kUplinkIdle = 5 * kSecond;
+// The controller's wait for a thread of the switch to take a command; a thread that is later does
+// not get a processor.
+inline constexpr uint64_t kShardCommand = 5 * kSecond;
+// A call of a P4 switch's driver.
+inline constexpr uint64_t kP4Call = 2 * kSecond;
+// A connection to the metrics without traffic.
+inline constexpr uint64_t kMetricsSilence = 5 * kSecond;
+
+// The plugin and slime-info -----------------------------------------------------------------------
+
+// If the reader of a FIFO in NCCL_SLIME_STATS does not read for so long, the report is lost: NCCL
+// waits for the call that writes it.
+inline constexpr uint64_t kStatsReader = kSecond;
+// slime-info asks plugins and NCCL in child processes: to load a library (libnccl has hundreds of
+// megabytes, maybe over a network), to answer, and to end.
+inline constexpr uint64_t kLibraryLoad = 20 * kSecond;
+inline constexpr uint64_t kPluginAnswer = 30 * kSecond;
+inline constexpr uint64_t kChildEnd = kSecond;
 
 // Relations ---------------------------------------------------------------------------------------
 
@@ -140,6 +176,9 @@ static_assert(kAllLeavesAnswer >= kLeafMargin);
 // The whole set-up of a communicator fits into the time that its ranks have.
 static_assert(kSwitchAnswer + kTreeSetup + 2 * kTrialSum < setting::connect_timeout.usual_ns);
 static_assert(kOtherRails < kTrialSum);
+// A leaf's question to its parent ends before the worker's question to the leaf counts as lost, and
+// the switch waits for a client for as long as that client waits for the switch.
+static_assert(kUplinkAnswer < kSwitchAnswer && kSwitchAnswer <= kControlRequest);
 // A task of the housekeeper waits for a switch for 2 s at most, because other tasks wait for it. A
 // heartbeat may wait for two answers: it connects again where its connection has broken.
 static_assert(2 * kHeartbeatAnswer <= 2 * kSecond && kReattachAnswer <= 2 * kSecond);
@@ -147,6 +186,8 @@ static_assert(2 * kHeartbeatAnswer <= 2 * kSecond && kReattachAnswer <= 2 * kSec
 static_assert(setting::switch_timeout.usual_ns < setting::request_timeout.usual_ns);
 // A run ends in order: plugins report, ranks leave, the launcher ends the rest.
 static_assert(kPluginReport < kRunLinger && kPluginReport + kRunLinger < kRunFailure);
+// Rank 0 decides before a rank that has failed stops waiting for its verdict.
+static_assert(kFailureReport + kPluginReport < kRunVerdict);
 // A generation of a job number comes back after TCP's maximum segment lifetime, 120 s (RFC 9293,
 // 3.4.1), by which the network has dropped old packets.
 static_assert(kJobNumberSpacing * kGenerations > 120 * kSecond);

@@ -19,6 +19,7 @@
 #include <string>
 
 #include "base/net/visitors.h"
+#include "settings/times.h"
 #include "switch/controller/controller.h"
 #include "switch/protocol/frames.h"
 
@@ -43,9 +44,9 @@ struct ServerOptions {
   KeyRing keys;
   bool allow_unauthenticated = false;
   uint32_t max_connections = 256;
-  uint64_t greeting_ns = 5'000'000'000;  // from the connection to the first request that counts
-  uint64_t request_ns = 5'000'000'000;  // from a request's first byte to its last; same for answers
-  uint64_t idle_ns = 120'000'000'000;   // between requests
+  uint64_t greeting_ns = times::kControlGreeting;
+  uint64_t request_ns = times::kControlRequest;
+  uint64_t idle_ns = times::kControlIdle;
 };
 
 // Refuses peers of other hosts where there is no key. Nothing: the peer may go on.

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 
+#include "settings/times.h"
 #include "switch/controller/tree_leaf.h"
 #include "switch/protocol/client.h"
 
@@ -22,9 +23,9 @@ namespace slime::net {
 struct UplinkOptions {
   SocketAddress parent;  // its control channel
   SecretKey key;
-  uint64_t timeout_ns = 3'000'000'000;  // to connect, and of a question
-  uint64_t idle_ns = 5'000'000'000;     // without a question: the connection is closed
-  uint64_t pause_ns = 500'000'000;      // after a failure
+  uint64_t timeout_ns = times::kUplinkAnswer;
+  uint64_t idle_ns = times::kUplinkIdle;
+  uint64_t pause_ns = 500'000'000;  // after a failure
 };
 
 class Uplink {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/net/socket.h"
+#include "settings/times.h"
 #include "switch/p4driver/entry.h"
 #include "switch/protocol/sap.h"
 
@@ -56,13 +57,13 @@ struct P4Options {
   // Where workers send, IPv4; the port is that of shard 0. No host has it: the switch answers ARP
   // and ping for it.
   SocketAddress address;
-  uint64_t mac = 0;                       // of the switch
-  uint32_t shards = 1;                    // ports from there on: a power of two
-  uint32_t max_lanes = sap::kMaxLanes;    // the program may have fewer
-  uint32_t formats = sap::kKnownFormats;  // a bit each; sap::kWordFormats at least
-  Hosts hosts;                            // all that the switch forwards to
-  SocketAddress runtime;                  // server of the device's runtime interface
-  int call_ms = 2000;                     // deadline of each call of it
+  uint64_t mac = 0;                                    // of the switch
+  uint32_t shards = 1;                                 // ports from there on: a power of two
+  uint32_t max_lanes = sap::kMaxLanes;                 // the program may have fewer
+  uint32_t formats = sap::kKnownFormats;               // a bit each; sap::kWordFormats at least
+  Hosts hosts;                                         // all that the switch forwards to
+  SocketAddress runtime;                               // server of the device's runtime interface
+  int call_ms = times::kP4Call / times::kMillisecond;  // limits each call of it
   // With Tofino: program and chip, as bf_switchd calls them ("program-name" of its .conf file).
   std::string program = "switch";
   uint32_t device = 0;

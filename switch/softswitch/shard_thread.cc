@@ -8,14 +8,13 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "settings/times.h"
 
 namespace slime::net {
 namespace {
 
 constexpr uint32_t kFailuresInARow = 64;
 constexpr int kPauseMs = 1;
-// Far beyond the longest batch; a thread that is later than this is not being scheduled.
-constexpr std::chrono::seconds kCommandDeadline{5};
 
 }  // namespace
 
@@ -86,7 +85,7 @@ Result<void> ShardThread::call(const std::function<void(Shard&)>& command) {
   called_.store(true, std::memory_order_release);
   wake();
   const auto done = [this] { return command_ == nullptr; };
-  if (changed_.wait_for(lock, kCommandDeadline, done)) return {};
+  if (changed_.wait_for(lock, std::chrono::nanoseconds(times::kShardCommand), done)) return {};
   if (running_) {
     // Commands are short: it is about to end, and its memory is ours.
     changed_.wait(lock, done);
@@ -97,7 +96,7 @@ Result<void> ShardThread::call(const std::function<void(Shard&)>& command) {
                          "shard %u at %s took no command for %lld seconds; is the machine "
                          "overloaded, or the process stopped?",
                          options_.index, address_.to_string().c_str(),
-                         static_cast<long long>(kCommandDeadline.count())));
+                         static_cast<long long>(times::kShardCommand / times::kSecond)));
 }
 
 uint64_t ShardThread::cpu_ns() const {

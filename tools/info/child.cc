@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/net/socket.h"
+#include "settings/times.h"
 #include "tools/info/probe.h"
 
 namespace slime::info {
@@ -17,7 +18,6 @@ namespace {
 // The answer is JSON in a pipe: the child writes it and exits, the parent reads up to the end of
 // the stream, or up to the time limit, and then waits for the child's end. Each wait is bounded.
 constexpr size_t kMaxAnswer = 4 << 20;  // more is garbage, and not parsed
-constexpr double kEndLimitS = 1;        // from the end of the stream, or from SIGKILL
 
 [[noreturn]] void answer_and_exit(const std::function<nlohmann::json()>& work, int answer_fd) {
   dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -33,9 +33,9 @@ constexpr double kEndLimitS = 1;        // from the end of the stream, or from S
 }
 
 // False: the limit passed before the child closed its end.
-bool read_all(const Fd& fd, double limit_s, std::string* text) {
+bool read_all(const Fd& fd, uint64_t limit_ns, std::string* text) {
   const SteadyClock& clock = SteadyClock::instance();
-  const uint64_t deadline = clock.now_ns() + seconds_to_ns(limit_s);
+  const uint64_t deadline = clock.now_ns() + limit_ns;
   for (char buffer[4096]; text->size() < kMaxAnswer;) {
     const uint64_t now = clock.now_ns();
     if (now >= deadline) return false;
@@ -54,7 +54,7 @@ bool read_all(const Fd& fd, double limit_s, std::string* text) {
 // Collects the child. False: it has not ended within the time.
 bool collect(pid_t child, int* status) {
   const SteadyClock& clock = SteadyClock::instance();
-  const uint64_t deadline = clock.now_ns() + seconds_to_ns(kEndLimitS);
+  const uint64_t deadline = clock.now_ns() + times::kChildEnd;
   for (;;) {
     const bool late = clock.now_ns() > deadline;
     if (waitpid(child, status, WNOHANG) == child) return true;
@@ -71,7 +71,7 @@ std::string describe_exit(int status) {
 
 }  // namespace
 
-Result<nlohmann::json> run_in_child(const std::function<nlohmann::json()>& work, double limit_s,
+Result<nlohmann::json> run_in_child(const std::function<nlohmann::json()>& work, uint64_t limit_ns,
                                     const std::string& what) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -83,7 +83,7 @@ Result<nlohmann::json> run_in_child(const std::function<nlohmann::json()>& work,
   if (child == 0) answer_and_exit(work, child_end.get());
   child_end.reset();  // from now on the child's exit ends the stream
   std::string text;
-  const bool in_time = read_all(answer_end, limit_s, &text);
+  const bool in_time = read_all(answer_end, limit_ns, &text);
   answer_end.reset();  // a child that still writes gets SIGPIPE, and ends
   // A library may close the child's end of the pipe and go on. A process that waits in a driver
   // does not even end by SIGKILL; it is left to init.
@@ -94,8 +94,8 @@ Result<nlohmann::json> run_in_child(const std::function<nlohmann::json()>& work,
     (void)collect(child, &status);
   }
   if (!in_time) {
-    return fail(
-        make_error(Status::kTimeout, 0, "%s did not end within %.0f s", what.c_str(), limit_s));
+    return fail(make_error(Status::kTimeout, 0, "%s did not end within %.0f s", what.c_str(),
+                           static_cast<double>(limit_ns) / times::kSecond));
   }
   auto answer = nlohmann::json::parse(text, nullptr, false);
   if (answer.is_discarded() || !answer.is_object()) {

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <iterator>
 
+#include "settings/times.h"
 #include "tools/common/net_table.h"
 #include "tools/info/probe.h"
 #include "tools/info/report.h"
@@ -17,7 +18,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kQueryLimitS = 30;
 constexpr int kMaxDevices = 4096;  // far beyond NCCL_MAX_NETDEVS; a count beyond it is garbage
 
 // Of the child process; the plugin's logger appends to it.
@@ -119,7 +119,7 @@ std::string hex(uint64_t number) {
 }
 
 DeviceQuery query_devices(const std::string& library, int table) {
-  const auto answer = run_in_child([&] { return ask_plugin(library, table); }, kQueryLimitS,
+  const auto answer = run_in_child([&] { return ask_plugin(library, table); }, times::kPluginAnswer,
                                    "asking " + library + " for its devices");
   DeviceQuery query;
   if (answer) answer->get_to(query);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "settings/times.h"
 #include "tools/common/plugin_file.h"
 #include "tools/info/probe.h"
 
@@ -15,7 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kOpenLimitS = 20;  // libnccl has hundreds of megabytes, maybe over a network
 constexpr int kOldestTable = 4, kNewestTable = 16;  // newer than known ones are worth naming
 
 // dlinfo(3). The program itself has no name of its own in the linker's list.
@@ -74,7 +74,7 @@ std::string found_by(const std::string& name, const std::string& path) {
 }  // namespace
 
 Library open_library(const std::string& name) {
-  const auto answer = run_in_child([&name] { return read_tables(name); }, kOpenLimitS,
+  const auto answer = run_in_child([&name] { return read_tables(name); }, times::kLibraryLoad,
                                    "opening " + (name.empty() ? "the program" : name));
   Library library;
   // The child answered, or crashed and run_in_child() says how: both leave their reason in `error`.
@@ -94,8 +94,8 @@ Library open_library(const std::string& name) {
 }
 
 Result<KnownNccl> ask_nccl_version(const std::string& library) {
-  const auto answer =
-      run_in_child([&library] { return read_version(library); }, kOpenLimitS, "loading " + library);
+  const auto answer = run_in_child([&library] { return read_version(library); },
+                                   times::kLibraryLoad, "loading " + library);
   if (!answer) return fail(answer.error());
   const auto error = answer->value("error", std::string());
   if (!error.empty()) return fail(make_error(Status::kConfig, 0, "%s", error.c_str()));

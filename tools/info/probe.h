@@ -25,7 +25,7 @@ using tools::release_names;
 // Calls `work` in a forked process and returns what it returned. The child's standard output goes
 // to standard error, so that JSON on ours stays whole. `what` names the work in an error.
 // The calling process must have one thread only.
-Result<nlohmann::json> run_in_child(const std::function<nlohmann::json()>& work, double limit_s,
+Result<nlohmann::json> run_in_child(const std::function<nlohmann::json()>& work, uint64_t limit_ns,
                                     const std::string& what);
 
 // A shared library as NCCL would open it.

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "settings/times.h"
 #include "tools/common/bytes.h"
 #include "tools/common/machine.h"
 #include "tools/perf/benchmark.h"
@@ -16,9 +17,6 @@ namespace slime::perf {
 namespace {
 
 using nlohmann::json;
-
-// After a failure a plugin may hang in its close calls; the process ends all the same.
-constexpr unsigned kCloseLimitS = 5;
 
 // A warning of the plugin's was shown when it came.
 std::string without_warning(const std::string& verdict) {
@@ -271,7 +269,7 @@ class Rank {
     static volatile sig_atomic_t code = 0;
     code = exit_code_;
     (void)signal(SIGALRM, [](int) { _exit(code); });
-    alarm(kCloseLimitS);
+    alarm(times::kPluginClose / times::kSecond);
     communicator_.reset();
     (void)plugin_.finalize();
     print_counters();

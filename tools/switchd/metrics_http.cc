@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "settings/times.h"
 
 namespace slime::switchd {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 // More than there are places: a connection that has lost its place may not be closed yet.
 constexpr unsigned kMaxConnections = 2 * VisitorPort::kPlaces;
 constexpr int kPauseMs = 10;
-constexpr unsigned kTimeoutSeconds = 5;
+constexpr auto kTimeoutSeconds = static_cast<unsigned>(times::kMetricsSilence / times::kSecond);
 constexpr size_t kConnectionBytes = 16 << 10;
 
 MHD_Result send(MHD_Connection* connection, unsigned status, const std::string& text,
