@@ -45,8 +45,6 @@ constexpr SimdTables<Arithmetic> kLevels(&portable::kBodies);
 
 }  // namespace
 
-const SimdTables<Arithmetic>& arithmetic_levels() { return kLevels; }
-
 const Arithmetic& arithmetic() {
   static const Arithmetic& chosen = kLevels.best();
   return chosen;

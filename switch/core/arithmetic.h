@@ -18,9 +18,6 @@ struct Arithmetic {
   Loop fold[8][4];  // by format and op
 };
 
-// All levels, for tests.
-const SimdTables<Arithmetic>& arithmetic_levels();
-
 // The best that this processor runs.
 const Arithmetic& arithmetic();
 

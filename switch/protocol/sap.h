@@ -56,7 +56,6 @@ inline constexpr size_t kLevel = 27;
 inline constexpr size_t kCheck = 28;
 }  // namespace at
 
-inline constexpr uint16_t kPortBase = 0xBEF0;  // destination port of shard 0; the port is the shard
 inline constexpr uint32_t kMaxShards = 16;
 inline constexpr uint32_t kMaxRails = 8;      // local addresses of one contributor
 inline constexpr uint32_t kMaxChildren = 32;  // contributors below one switch: a bit each

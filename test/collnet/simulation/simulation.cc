@@ -8,6 +8,7 @@
 namespace slime {
 namespace {
 
+constexpr uint16_t kPortBase = 0xBEF0;  // of shard 0; the ports of the others follow
 constexpr uint32_t kWorkerNode = 100;   // 10.0.0.100 and on; switches are 10.0.0.1 and on
 constexpr uint32_t kWorkerPort = 4000;  // on rail 0; the ports after it are the other rails
 constexpr uint64_t kPollNs = 500'000;
@@ -49,7 +50,7 @@ Simulation::Simulation(const Options& options)
   token_ = static_cast<uint32_t>(random_());
   const bool tree = options.leaves.size() > 1;
   const auto leaves = static_cast<uint32_t>(options.leaves.size());
-  const SocketAddress root = address_of(tree ? leaves + 1 : 1, sap::kPortBase);
+  const SocketAddress root = address_of(tree ? leaves + 1 : 1, kPortBase);
   uint32_t total = 0;
   for (uint32_t below : options.leaves) total += below;
   std::vector<SocketAddress> controls;
@@ -60,7 +61,7 @@ Simulation::Simulation(const Options& options)
   for (uint32_t leaf = 0; leaf < leaves; ++leaf) {
     net::JobSpec spec = this->spec();
     if (tree) spec.parent = net::Parent{root, static_cast<uint8_t>(leaf)};
-    const SocketAddress above = address_of(leaf + 1, sap::kPortBase);
+    const SocketAddress above = address_of(leaf + 1, kPortBase);
     spec.children = worker_addresses(rank, options.leaves[leaf], options.rails);
     for (uint32_t child = 0; child < options.leaves[leaf]; ++child, ++rank) {
       const SocketAddress own = address_of(kWorkerNode + rank, kWorkerPort);
@@ -92,7 +93,7 @@ Simulation::Simulation(const Options& options)
   spec.children_are_switches = true;
   spec.rails = 1;
   for (uint32_t leaf = 0; leaf < leaves; ++leaf) {
-    spec.children.push_back(address_of(leaf + 1, sap::kPortBase));
+    spec.children.push_back(address_of(leaf + 1, kPortBase));
   }
   add_switch(options, leaves + 1, spec);
 }
@@ -112,7 +113,7 @@ net::JobSpec Simulation::spec() const {
 }
 
 void Simulation::add_switch(const Options& options, uint32_t at, const net::JobSpec& spec) {
-  Switch fresh{.address = address_of(at, sap::kPortBase), .shards = {}};
+  Switch fresh{.address = address_of(at, kPortBase), .shards = {}};
   for (uint32_t index = 0; index < options.shards; ++index) {
     fresh.shards.push_back(std::make_unique<net::Shard>(index, options.shards));
     if (!fresh.shards.back()->add_job(spec)) std::abort();
@@ -343,7 +344,7 @@ void Simulation::land(const Flight& flight) {
   Switch& target = switches_[node - 1];
   answers.source = target.address;  // one address, whatever the shard
   if (target.shards.empty()) return;
-  const uint32_t index = flight.to.port() - sap::kPortBase;
+  const uint32_t index = flight.to.port() - kPortBase;
   target.shards[index]->handle(flight.bytes, flight.from, now_ns_, answers);
 }
 
