@@ -38,7 +38,7 @@ bool overlap_partly(const Reduction& reduction, size_t bytes) {
 }
 
 // How a thread waits for an operation: it yields while results come, and sleeps once none have come
-// for a while.
+// for kYieldNs. since_ns_ is when results_ last changed.
 class Pause {
  public:
   // `results`: of the worker, so far.

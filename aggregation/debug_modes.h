@@ -22,6 +22,10 @@ const char* warning_of(Mode mode);
 
 // A switch in this process: the worker and the slot machine, without a network between them. Each
 // contribution of the worker is folded once for every rank.
+//
+// States: open; a worker that fails does so for good. Answers of the switch wait in `waiting_`, a
+// ring of `places_` packets from first_ to last_ (counted without end), until test() gives them to
+// the worker. Thread rules: one call at a time.
 class DummyPath final : public Path, private Datagrams, private net::Outbox {
  public:
   static Result<std::unique_ptr<Path>> open(const Settings& settings, uint32_t rank,
@@ -54,7 +58,7 @@ class DummyPath final : public Path, private Datagrams, private net::Outbox {
   std::vector<size_t> sizes_;
 };
 
-// Operations that are complete as soon as they start.
+// Operations that are complete as soon as they start. It has no state but the number of operations.
 class InstantPath final : public Path {
  public:
   InstantPath(uint32_t rank, uint32_t ranks) {

@@ -28,6 +28,9 @@ class Path {
 };
 
 // Operations over the switch: a fabric of this Context's own, and a session.
+//
+// States: listening, from open(); connected, from a connect() that succeeds. Only then operations
+// may be started.
 class SwitchPath final : public Path {
  public:
   // In two steps, because between them the ranks exchange their handles.

@@ -45,7 +45,7 @@ class Fallback {
   Attachments& attachments_;
   Spread& spread_;
   Stage stage_ = Stage::kIdle;
-  bool none_left_ = false;               // no switch is; at the last spread_anew()
+  bool none_left_ = false;               // as of the last spread_anew(): no switch is left
   std::vector<Announcement> announced_;  // by rank, each by switch
   std::vector<uint32_t> epochs_;         // by rank, each by switch, each by slot
 };

@@ -1,3 +1,5 @@
+// A job for a new communicator on each switch: how many slots and lanes to ask for, who asks, and
+// how all ranks come to the same jobs. Part of setup.h.
 #include <algorithm>
 #include <utility>
 

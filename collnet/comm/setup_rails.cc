@@ -16,6 +16,9 @@ uint8_t bit(uint32_t rail) { return static_cast<uint8_t>(1u << rail); }
 uint8_t all_of(uint32_t rails) { return static_cast<uint8_t>((1u << rails) - 1); }
 
 // Asks every switch about a slot on each rail. A switch answers the children of its job.
+//
+// States: by switch, the rails that were asked (asked_) and those of them without an answer
+// (missing_); on_datagram() takes bits out of missing_, and complete() is true when none is left.
 class RailProbe final : private DatagramUser {
  public:
   RailProbe(UdpRails& port, std::span<SwitchAttachment* const> attachments, uint32_t rails)

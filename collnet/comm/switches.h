@@ -35,7 +35,9 @@ Result<std::vector<NamedSwitch>> parse_switches(const std::string& text);
 // The weights may change at an operation that all ranks have agreed on (change()). Ranks that are
 // behind cut those before it by the old weights still.
 //
-// No I/O. One thread.
+// States: changes_ has the weights that hold now, and those of later operations, in the order of
+// operations; cut() moves on to the next operation and drops what is over.
+// Thread rules: one thread. No I/O.
 class Spread {
  public:
   using PerSwitch = std::array<uint64_t, kMaxSwitches>;

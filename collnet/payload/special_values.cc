@@ -1,3 +1,5 @@
+// NaN and infinities, which no integer sum carries: where they are in a packet, as flags, and the
+// same packet without them.
 #include "collnet/payload/payload.h"
 
 #include <algorithm>

@@ -6,8 +6,9 @@
 // destination, or too many. What the kernel refuses is dropped and counted; the worker sends it
 // again.
 //
-// Invariant: what is buffered is of one size and goes to one address. Once the kernel has refused
-// UDP_SEGMENT, packets go by sendmmsg for good.
+// States: the buffer is empty (buffered_bytes_ is 0), or has packets that wait for flush(). The
+// kernel takes UDP_SEGMENT, until it has refused it once (segments_); then packets go by sendmmsg
+// for good. Invariant: what is buffered is of one size and goes to one address.
 //
 // Thread rules: one thread. Nothing is allocated after open().
 #pragma once

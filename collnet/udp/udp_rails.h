@@ -1,6 +1,8 @@
 // A worker's UDP ports, one for each rail of its device: rail 0 as the route to the switch has it,
 // the others bound to an interface each.
 //
+// States: the ports are open from open() on; keep() closes some for good, and the numbers of those
+// after them change. Invariant: there is one port at least.
 // Thread rules: one thread. Nothing is allocated after open().
 #pragma once
 

@@ -58,7 +58,7 @@ struct JobRoute {
 };
 
 // Sends the packets of one rank where its job runs: contributions, questions about rounds, and
-// answers to peers.
+// answers to peers. Its state is the route, which set_route() changes when the job has moved.
 class PacketSender {
  public:
   // `child`: of this rank at its switch. `contributors`: ranks of the job.

@@ -1,7 +1,9 @@
 // The operations of a worker as one stream of chunks, a packet each.
 //
-// Operations are done in any order, but leave the queue from its head: a ticket below `head_` is
-// done, and the place of ticket t is free for t + kMost once t has left.
+// States of an operation: running, while chunks of it lack results (`left`); done. Operations are
+// done in any order, but leave the queue from its head: a ticket below `head_` is done, and the
+// place of ticket t is free for t + kMost once t has left. Invariant: head_ <= tail_ <= head_ +
+// kMost, and the operation at head_ is running unless the queue is empty.
 //
 // Thread rules: one thread. Nothing is allocated.
 #pragma once

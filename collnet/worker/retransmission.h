@@ -1,4 +1,8 @@
-// When a worker sends a contribution again.
+// When a worker sends a contribution again: RoundTrip has the time-out of a worker, a RoundTimer
+// the times of one round, and Retransmission moves them on.
+//
+// States of a timer: begun (begin()), sent once or more (sent()), answered. One that was `resent`
+// is not measured (Karn). Invariant: no deadline of a timer is before next_ns().
 //
 // Thread rules: one thread. No clock of its own: the caller gives the time.
 #pragma once

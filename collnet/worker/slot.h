@@ -31,7 +31,8 @@
 
 namespace slime {
 
-// The newest result that a slot has accepted: a peer may need it.
+// The newest result that a slot has accepted: a peer may need it. Empty until the first keep(),
+// which every later one replaces.
 class KeptResult {
  public:
   // `packet`: memory for a full packet, which stays the caller's.

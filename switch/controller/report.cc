@@ -1,3 +1,4 @@
+// The report of a switch as JSON, for slime-switchctl: the switch, its jobs, tenants and counters.
 #include <nlohmann/json.hpp>
 
 #include <cinttypes>

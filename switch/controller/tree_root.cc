@@ -1,3 +1,5 @@
+// The root's part in making a job on a tree: takes in one leaf after the other, and makes the job
+// when the last one has joined. Part of tree.h.
 #include <algorithm>
 
 #include "switch/controller/tree.h"

@@ -31,7 +31,8 @@ Result<Message> decode_payload(Type type, std::span<const std::byte> payload);
 
 enum class Direction : uint8_t { kRequest = 1, kAnswer = 2 };
 
-// Signs the frames of one connection, and checks signatures.
+// Signs the frames of one connection, and checks signatures. It does not change: a connection
+// without a key has one without a key, whose signatures are zeros.
 class Signer {
  public:
   Signer() = default;  // no key

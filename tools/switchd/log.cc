@@ -1,4 +1,5 @@
-
+// The daemon's log on standard error: a line with a time stamp for each message, at most
+// kLinesPerSecond.
 #include <cstdio>
 #include <ctime>
 #include <mutex>
