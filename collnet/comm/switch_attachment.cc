@@ -236,7 +236,8 @@ Result<void> SwitchAttachment::return_to_switch(const Announcement& grant,
   return {};
 }
 
-// All have the same announcements, so all drop the same.
+// All ranks have the same announcements, so all drop the same rails. If no rail would be left, all
+// are kept, and tried again.
 void SwitchAttachment::drop_lost_rails(std::span<const Announcement> announced) {
   uint32_t lost = 0;
   for (const Announcement& rank : announced) lost |= rank.lost_rails;

@@ -11,18 +11,18 @@ namespace slime {
 namespace {
 
 constexpr uint32_t kWords = 8;  // the least packet that there is
-constexpr int kBias = 127;      // exponents travel as bytes from 0: no value but zero
+constexpr int kBias = 127;      // exponents travel as bytes from 0 on; 0 is that of zero
 
 int8_t unbiased(std::byte exponent) {
   return static_cast<int8_t>(static_cast<int>(exponent) - kBias);
 }
 
-// Powers of two that the beginning of a block may lie below its greatest number. Let 2^m be what a
-// contributor has there, x <= m + reach. Then the lanes' error (number.h) is at most
-//   32 bits: n * 2^(c - 21) of 2^m;
-//   16 bits: n * 2^(c - 2) half ulps of 2^m. That is less than n * n / 2, and less than the error
-//   of
-//            adding up in the type, one after the other: 2 + 3 + ... + n of them.
+// How many powers of two the first number of a block may lie below the block's greatest one. Where
+// the first has exponent m and the block x <= m + reach, the lanes' error (number.h) is at most
+//
+//     32 bits   n * 2^(c - 21) of 2^m
+//     16 bits   n * 2^(c - 2) half ulps of 2^m: less than n * n / 2 of them, and so less than the
+//               2 + 3 + ... + n that adding up in the type, one after the other, may be off by
 int reach_of(const number::Coding& coding) {
   const bool narrow = coding.format == sap::Format::kI16;
   return narrow ? 13 - static_cast<int>(significand_bits(coding.type)) : 10;
@@ -57,6 +57,9 @@ number::Coding of_one(number::Coding coding) {
 
 }  // namespace
 
+// Of each block the first number other than zero counts. Far below the block's scale, it makes the
+// block coarse. Near the scale, it anchors the block if it is the block's first element. A block
+// that is scaled for zeros is anchored, too: all numbers in it are zeros at all contributors.
 uint8_t Payload::coarseness(const std::byte* elements, uint32_t count, const Scales& scales) const {
   const size_t size = element_bytes(full_.type);
   const auto block = static_cast<uint32_t>(number::packet_elements(coding_for(count)) / 2);
@@ -77,7 +80,8 @@ uint8_t Payload::coarseness(const std::byte* elements, uint32_t count, const Sca
   return said;
 }
 
-// A packet of words has room for half as many as it has lanes, because a maximum travels twice.
+// Exponents as bytes fit one packet. As words they do not: a maximum travels twice
+// (sap::is_doubled), so a packet has room for half as many words as it has lanes.
 uint32_t Payload::fine_rounds(uint32_t count) const {
   return bytes_ ? 1 : (2 * count + full_.lanes - 1) / full_.lanes;
 }
@@ -109,6 +113,8 @@ void Payload::take_fine_exponents(const std::byte* lanes, uint32_t count, uint32
   }
 }
 
+// Each element is packed as the only one of a packet with its exponent, and its number taken out of
+// that packet.
 uint32_t Payload::pack_fine(const std::byte* elements, uint32_t count, const std::byte* exponents,
                             std::byte* lanes) const {
   const size_t width = sap::width_of(full_.format) / 8;

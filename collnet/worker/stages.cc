@@ -14,7 +14,7 @@ bool same_exponents(const Scales& one, const Scales& other) {
   return one.exponents[0] == other.exponents[0] && one.exponents[1] == other.exponents[1];
 }
 
-// The elements, with zeros for NaN and infinities.
+// The elements, with zeros for NaN and infinities: those are in the flags, and have no number.
 const std::byte* finite(const Slot& slot, const Chunk& chunk) {
   if (!slot.state.flagged) return chunk.from;
   copy_finite(chunk.payload->type(), chunk.from, chunk.count, slot.finite);
@@ -61,7 +61,8 @@ void unpack_data(const Slot& slot, const Chunk& chunk, const std::byte* lanes) {
   if (slot.state.flagged) put_specials(payload.type(), slot.flags, chunk.count, chunk.to);
 }
 
-// False: numbers were lost; once more, finer.
+// Uses the sum. False: numbers were lost beside larger ones of their block, so the sum is
+// discarded, and the chunk takes a finer round.
 bool finish_data(Slot* slot, const Chunk& chunk, const sap::Header& result,
                  const std::byte* lanes) {
   ChunkState& state = slot->state;
@@ -79,6 +80,8 @@ bool finish_data(Slot* slot, const Chunk& chunk, const sap::Header& result,
 
 }  // namespace
 
+// The scales come first, because all later rounds depend on them. Flags, fine exponents and upper
+// words are gathered at most once each; the data round that follows uses what there is.
 Stage next_stage(const ChunkState& state, const Chunk& chunk, bool guesses) {
   const bool scaled = chunk.payload->scaled();
   if (scaled && !state.agreed) {
@@ -126,7 +129,7 @@ void contribute(Slot* slot, const Chunk& chunk, const Chunk* next) {
       said = payload.scales_of(chunk.from, chunk.count);
       image = pack_data(slot, chunk, &said);
       break;
-    case Stage::kData:
+    case Stage::kData:  // the sum of this chunk, with the exponents of the next one
       if (next)
         said = next->payload->scales_of(next->from, next->count);
       else
@@ -134,7 +137,7 @@ void contribute(Slot* slot, const Chunk& chunk, const Chunk* next) {
       image = pack_data(slot, chunk, &said);
       break;
   }
-  if (sap::is_doubled(header.op)) {
+  if (sap::is_doubled(header.op)) {  // a second copy of the lanes instead of a check (check.h)
     image = 0;
     std::memcpy(lanes + 4 * size_t{header.lanes}, lanes, 4 * size_t{header.lanes});
     header.lanes *= 2;

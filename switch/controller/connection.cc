@@ -85,7 +85,9 @@ bool Connection::discard_input() {
   return true;
 }
 
-// kOk: a frame was handled, and its answer is in output_.
+// kOk: a frame was handled, and its answer is in output_. From the first bytes of a request on, the
+// peer has request_ns for the rest, however slowly it comes: idle_ns is for the time between
+// requests only.
 Status Connection::take_frame(Controller& controller) {
   Error error;
   const Status status = reader_.read(fd_, &error);
