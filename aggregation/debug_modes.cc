@@ -42,10 +42,10 @@ Result<Mode> mode_of(const std::string& name) {
   for (size_t i = 0; i < std::size(kModes); ++i) {
     if (name == kModes[i].name) return static_cast<Mode>(i);
   }
-  return fail(make_error(Status::kConfig, 0,
-                         "NCCL_SLIME_DEBUG_MODE=\"%s\" is not accepted: expected normal, dummy, "
-                         "bypass or instant",
-                         name.c_str()));
+  return fail(
+      Status::kConfig,
+      "NCCL_SLIME_DEBUG_MODE=\"%s\" is not accepted: expected normal, dummy, bypass or instant",
+      name.c_str());
 }
 
 Result<std::unique_ptr<Path>> DummyPath::open(const Settings& settings, uint32_t rank,

@@ -12,24 +12,23 @@ namespace slime::aggregation {
 Result<void> check_member(const Introduction& introduction, const Introduction& own,
                           const char* from) {
   if (introduction.magic != kIntroductionMagic || introduction.version != kIntroductionVersion) {
-    return fail(make_error(Status::kRemote, 0,
-                           "%s does not speak this version of the library (magic %08x, version %u; "
-                           "wanted %08x, %u): do all ranks run the same program?",
-                           from, introduction.magic, introduction.version, kIntroductionMagic,
-                           kIntroductionVersion));
+    return fail(Status::kRemote,
+                "%s does not speak this version of the library (magic %08x, version %u; wanted "
+                "%08x, %u): do all ranks run the same program?",
+                from, introduction.magic, introduction.version, kIntroductionMagic,
+                kIntroductionVersion);
   }
   if (introduction.ranks != own.ranks || introduction.rank >= own.ranks) {
-    return fail(make_error(Status::kInvalid, 0,
-                           "%s says that it is rank %u of %u, and rank %u says there are %u; "
-                           "give all ranks the same number of ranks",
-                           from, introduction.rank, introduction.ranks, own.rank, own.ranks));
+    return fail(Status::kInvalid,
+                "%s says that it is rank %u of %u, and rank %u says there are %u; give all ranks "
+                "the same number of ranks",
+                from, introduction.rank, introduction.ranks, own.rank, own.ranks);
   }
   if (introduction.mode != own.mode) {
-    return fail(make_error(Status::kInvalid, 0,
-                           "%s, rank %u, runs in mode %s, and rank %u in %s; give all ranks the "
-                           "same mode",
-                           from, introduction.rank, name_of(static_cast<Mode>(introduction.mode)),
-                           own.rank, name_of(static_cast<Mode>(own.mode))));
+    return fail(Status::kInvalid,
+                "%s, rank %u, runs in mode %s, and rank %u in %s; give all ranks the same mode",
+                from, introduction.rank, name_of(static_cast<Mode>(introduction.mode)), own.rank,
+                name_of(static_cast<Mode>(own.mode)));
   }
   return {};
 }
@@ -44,18 +43,18 @@ Result<std::vector<Handle>> handles_of(std::span<const Introduction> introductio
     auto member = check_member(introduction, own, from.c_str());
     if (!member) return fail(std::move(member.error()));
     if (introduction.rank != rank) {
-      return fail(make_error(Status::kInvalid, 0,
-                             "%s is of rank %u: do two ranks have one number, or does the "
-                             "all-gather not keep the order of ranks?",
-                             from.c_str(), introduction.rank));
+      return fail(Status::kInvalid,
+                  "%s is of rank %u: do two ranks have one number, or does the all-gather not keep "
+                  "the order of ranks?",
+                  from.c_str(), introduction.rank);
     }
     if (!introduction.ready) not_ready += (not_ready.empty() ? "" : ", ") + std::to_string(rank);
     handles.push_back(introduction.handle);
   }
   if (not_ready.empty()) return handles;
-  return fail(make_error(Status::kRemote, 0,
-                         "rank %s failed before the ranks met, so all fail; its error says why",
-                         not_ready.c_str()));
+  return fail(Status::kRemote,
+              "rank %s failed before the ranks met, so all fail; its error says why",
+              not_ready.c_str());
 }
 
 namespace {
@@ -65,9 +64,9 @@ Result<std::vector<Introduction>> gather(const AllGather& all_gather, const Intr
   std::ranges::fill(std::as_writable_bytes(std::span(introductions)),
                     std::byte{0});  // no introduction as it is
   if (all_gather(&own, sizeof own, introductions.data())) return introductions;
-  return fail(make_error(Status::kRemote, 0,
-                         "rank %u of %u: the all-gather that Options::all_gather names failed",
-                         own.rank, own.ranks));
+  return fail(Status::kRemote,
+              "rank %u of %u: the all-gather that Options::all_gather names failed", own.rank,
+              own.ranks);
 }
 
 // Another size is that of another version.
@@ -83,9 +82,8 @@ Result<std::vector<Introduction>> meet(const Options& options, const Settings& s
   auto address = resolve(options.rendezvous, 0, "Options::rendezvous, where rank 0 listens");
   if (!address) return fail(std::move(address.error()));
   if (address->port() == 0) {
-    return fail(make_error(Status::kInvalid, 0,
-                           "Options::rendezvous: \"%s\" has no port; give it as host:port",
-                           options.rendezvous.c_str()));
+    return fail(Status::kInvalid, "Options::rendezvous: \"%s\" has no port; give it as host:port",
+                options.rendezvous.c_str());
   }
   rendezvous::Terms terms;
   terms.limit_ns = seconds_to_ns(settings.connect_timeout);
@@ -116,8 +114,8 @@ Result<std::vector<Introduction>> meet(const rendezvous::Terms& base, const Sock
       auto member = check_member(introduction, own, "it");
       if (!member) return fail(std::move(member.error()));
       if (introduction.rank == caller.rank) return caller.blob;
-      return fail(make_error(Status::kRemote, 0, "it gives two numbers as its rank: %u and %u",
-                             caller.rank, introduction.rank));
+      return fail(Status::kRemote, "it gives two numbers as its rank: %u and %u", caller.rank,
+                  introduction.rank);
     };
     gathered = rendezvous::host_group(terms, std::move(*listener), {.own = blob, .judge = judge});
   } else {
@@ -134,10 +132,10 @@ Result<void> check_means(const Options& options) {
   const bool both = !options.rendezvous.empty() && options.all_gather;
   const bool none = options.rendezvous.empty() && !options.all_gather;
   if (!both && (!none || options.ranks == 1)) return {};
-  return fail(make_error(Status::kInvalid, 0,
-                         "%u ranks find each other by Options::rendezvous or by "
-                         "Options::all_gather: give one of them, not %s",
-                         options.ranks, both ? "both" : "neither"));
+  return fail(Status::kInvalid,
+              "%u ranks find each other by Options::rendezvous or by Options::all_gather: give one "
+              "of them, not %s",
+              options.ranks, both ? "both" : "neither");
 }
 
 Result<std::vector<Introduction>> exchange(const Options& options, const Settings& settings,

@@ -48,9 +48,9 @@ namespace {
 
 Result<void> check(const Options& options) {
   if (options.ranks == 0 || options.ranks > sap::kMaxChildren || options.rank >= options.ranks) {
-    return fail(make_error(Status::kInvalid, 0,
-                           "rank %u of %u cannot be: a switch takes 1 to %u ranks, numbered from 0",
-                           options.rank, options.ranks, sap::kMaxChildren));
+    return fail(Status::kInvalid,
+                "rank %u of %u cannot be: a switch takes 1 to %u ranks, numbered from 0",
+                options.rank, options.ranks, sap::kMaxChildren);
   }
   return {};
 }
@@ -58,8 +58,8 @@ Result<void> check(const Options& options) {
 Result<Mode> choose_mode(const Options& options, const Settings& settings) {
   if (options.mode == Mode::kNormal) return mode_of(settings.debug_mode);
   if (options.mode <= Mode::kInstant) return options.mode;
-  return fail(make_error(Status::kInvalid, 0, "Options::mode: there is no mode %u",
-                         static_cast<unsigned>(options.mode)));
+  return fail(Status::kInvalid, "Options::mode: there is no mode %u",
+              static_cast<unsigned>(options.mode));
 }
 
 Introduction introduction_of(const Options& options, Mode mode) {
@@ -106,10 +106,9 @@ Result<Choice> choose(const Options& options) {
   if (!mode) return fail(std::move(mode.error()));
   const bool needs_switch = *mode == Mode::kNormal || *mode == Mode::kBypass;
   if (needs_switch && settings->switch_address.empty()) {
-    return fail(
-        make_error(Status::kConfig, 0,
-                   "no switch is named: set Options::switch_address or NCCL_SLIME_SWITCH to "
-                   "the host:port of its control channel"));
+    return fail(Status::kConfig,
+                "no switch is named: set Options::switch_address or NCCL_SLIME_SWITCH to the "
+                "host:port of its control channel");
   }
   return Choice{std::move(*settings), *mode};
 }
@@ -189,17 +188,16 @@ Environment stated(const Options& options) {
 Result<Settings> settings_of(const Options& options, const Environment& environment) {
   for (const auto& [name, value] : options.settings) {
     if (name.starts_with("NCCL_SLIME_")) continue;
-    return fail(make_error(Status::kInvalid, 0,
-                           "Options::settings: \"%s\" is no setting; their names begin with "
-                           "NCCL_SLIME_",
-                           name.c_str()));
+    return fail(Status::kInvalid,
+                "Options::settings: \"%s\" is no setting; their names begin with NCCL_SLIME_",
+                name.c_str());
   }
   Environment all = stated(options);
   std::vector<std::string> unknown;
   auto alone = parse_settings(all, &unknown);
   if (!alone) return alone;
   if (!unknown.empty()) {
-    return fail(make_error(Status::kInvalid, 0, "Options::settings: %s", unknown.front().c_str()));
+    return fail(Status::kInvalid, "Options::settings: %s", unknown.front().c_str());
   }
   all.insert(environment.begin(), environment.end());  // what is there stays
   std::vector<std::string> warnings;

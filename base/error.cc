@@ -59,6 +59,14 @@ Error make_error(Status status, int code, const char* format, ...) {
   return Error{status, code, std::move(what)};
 }
 
+tl::unexpected<Error> fail(Status status, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::string what = format_text(format, arguments);
+  va_end(arguments);
+  return fail(Error{status, 0, std::move(what)});
+}
+
 Error system_error(int code, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);

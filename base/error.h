@@ -79,5 +79,7 @@ Status status_of_errno(int code);
 [[gnu::format(printf, 2, 3)]] Error system_error(int code, const char* format, ...);
 
 inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
+// With a new error that has no code.
+[[gnu::format(printf, 2, 3)]] tl::unexpected<Error> fail(Status status, const char* format, ...);
 
 }  // namespace slime

@@ -277,22 +277,22 @@ Result<std::string> Host::judge(const Hello& hello, const Signer& signer,
   auto proven = signer.check(MessageType::kHello, signed_part(hello), hello.mac, "it");
   if (!proven) return fail(std::move(proven.error()));
   if (hello.blob_bytes > kMaxBlobBytes) {
-    return fail(make_error(Status::kRemote, 0, "its hello is malformed"));
+    return fail(Status::kRemote, "its hello is malformed");
   }
   auto blob = options_.judge(caller);
   if (!blob) return blob;
   if (caller.ranks != terms_.ranks || caller.rank >= terms_.ranks) {
-    return fail(make_error(Status::kInvalid, 0,
-                           "it says that it is rank %u of %u, and there are %u; give all ranks the "
-                           "same number of ranks",
-                           caller.rank, caller.ranks, terms_.ranks));
+    return fail(Status::kInvalid,
+                "it says that it is rank %u of %u, and there are %u; give all ranks the same "
+                "number of ranks",
+                caller.rank, caller.ranks, terms_.ranks);
   }
   if (!blobs_[caller.rank]) return blob;
   const auto& first = members_[caller.rank];
-  return fail(make_error(Status::kInvalid, 0,
-                         "it says that it is rank %u, which has come already (%s); give every rank "
-                         "a number of its own",
-                         caller.rank, first ? first->from.to_string().c_str() : "this is it"));
+  return fail(Status::kInvalid,
+              "it says that it is rank %u, which has come already (%s); give every rank a number "
+              "of its own",
+              caller.rank, first ? first->from.to_string().c_str() : "this is it");
 }
 
 void Host::warn(const SocketAddress& from, const std::string& why, const std::string& more) const {
@@ -326,9 +326,9 @@ Result<void> Host::tell_blobs(uint32_t rank, const Member& member,
     return send_message(member.fd, *answer, &told, &error);
   });
   if (status == Status::kOk || options_.comes_once) return {};
-  return fail(make_error(Status::kRemote, 0, "rank %u at %s cannot be told who the others are: %s",
-                         rank, member.from.to_string().c_str(),
-                         status == Status::kAgain ? "it reads nothing" : error.what.c_str()));
+  return fail(Status::kRemote, "rank %u at %s cannot be told who the others are: %s", rank,
+              member.from.to_string().c_str(),
+              status == Status::kAgain ? "it reads nothing" : error.what.c_str());
 }
 
 }  // namespace

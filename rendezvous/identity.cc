@@ -128,7 +128,7 @@ Result<void> read_rendezvous(const std::string& text, Identity* identity) {
   const char* end = text.data() + text.size();
   if (colon == std::string::npos || colon == 0 ||
       std::from_chars(text.data() + colon + 1, end, port).ptr != end || port < 1 || port > 65535) {
-    return fail(make_error(Status::kConfig, 0, "--rendezvous %s: write HOST:PORT", text.c_str()));
+    return fail(Status::kConfig, "--rendezvous %s: write HOST:PORT", text.c_str());
   }
   identity->host = text.substr(0, colon);
   if (identity->host.size() > 2 && identity->host.front() == '[' && identity->host.back() == ']') {
@@ -153,26 +153,25 @@ Result<void> complete(Reader& reader, const std::string& rendezvous, Identity* i
   }
   if (identity->port == 0) identity->port = port_of(identity->token);
   if (!identity->host.empty()) return {};
-  return fail(make_error(Status::kConfig, 0,
-                         "rank %d of %d does not know where rank 0 is; give --rendezvous HOST:PORT "
-                         "or export MASTER_ADDR and MASTER_PORT",
-                         identity->rank, identity->size));
+  return fail(Status::kConfig,
+              "rank %d of %d does not know where rank 0 is; give --rendezvous HOST:PORT or export "
+              "MASTER_ADDR and MASTER_PORT",
+              identity->rank, identity->size);
 }
 
 Result<void> validate(const Reader& reader, const Identity& identity) {
   if (!reader.bad().empty()) {
-    return fail(make_error(Status::kConfig, 0, "%s in the environment is no number from 0 up",
-                           reader.bad().c_str()));
+    return fail(Status::kConfig, "%s in the environment is no number from 0 up",
+                reader.bad().c_str());
   }
   if (identity.size < 2 || identity.size > kMaxRanks || identity.rank < 0 ||
       identity.rank >= identity.size) {
-    return fail(
-        make_error(Status::kConfig, 0,
-                   "%s in the environment say rank %d of %d, as %s sets them; there must be 2 "
-                   "to %d ranks, numbered from 0: correct the variables, or unset them and "
-                   "give --ranks N to start N ranks here",
-                   identity.variables.c_str(), identity.rank, identity.size,
-                   identity.launcher.c_str(), kMaxRanks));
+    return fail(Status::kConfig,
+                "%s in the environment say rank %d of %d, as %s sets them; there must be 2 to %d "
+                "ranks, numbered from 0: correct the variables, or unset them and give --ranks N "
+                "to start N ranks here",
+                identity.variables.c_str(), identity.rank, identity.size, identity.launcher.c_str(),
+                kMaxRanks);
   }
   return {};
 }

@@ -74,8 +74,8 @@ Result<void> Joiner::dial() {
                            error.what.c_str()));
   }
   const std::string& why = dialer_.last_failure();
-  return fail(make_error(Status::kTimeout, 0, "rank %u cannot reach %s: %s", terms_.rank,
-                         host().c_str(), why.empty() ? "no answer" : why.c_str()));
+  return fail(Status::kTimeout, "rank %u cannot reach %s: %s", terms_.rank, host().c_str(),
+              why.empty() ? "no answer" : why.c_str());
 }
 
 Result<void> Joiner::hear_greeting() {
@@ -92,10 +92,9 @@ Result<void> Joiner::hear_greeting() {
   }
   const auto prefix = bytes_of(std::as_const(greeting_.prefix));
   if (const char* fault = fault_of(prefix, MessageType::kGreeting)) {
-    return fail(make_error(Status::kRemote, 0,
-                           "rendezvous: what listens at %s is no rank 0 of this library and "
-                           "version: %s",
-                           terms_.where.c_str(), fault));
+    return fail(Status::kRemote,
+                "rendezvous: what listens at %s is no rank 0 of this library and version: %s",
+                terms_.where.c_str(), fault);
   }
   dialer_.stay();
   return {};
@@ -104,17 +103,16 @@ Result<void> Joiner::hear_greeting() {
 Result<void> Joiner::say_hello() {
   answer_deadline_.restart(terms_.limit_ns + terms_.grace_ns);
   if ((greeting_.key_wanted != 0) != !terms_.key.empty()) {
-    return fail(make_error(Status::kConfig, 0,
-                           "rendezvous: %s has %s key, and rank %u has %s; give all ranks the same "
-                           "NCCL_SLIME_SWITCH_KEY_FILE",
-                           host().c_str(), greeting_.key_wanted ? "a" : "no", terms_.rank,
-                           greeting_.key_wanted ? "none" : "one"));
+    return fail(Status::kConfig,
+                "rendezvous: %s has %s key, and rank %u has %s; give all ranks the same "
+                "NCCL_SLIME_SWITCH_KEY_FILE",
+                host().c_str(), greeting_.key_wanted ? "a" : "no", terms_.rank,
+                greeting_.key_wanted ? "none" : "one");
   }
   if (blob_.size() > kMaxBlobBytes) {
-    return fail(make_error(Status::kConfig, 0,
-                           "rendezvous: rank %u has %zu bytes to say of itself, and %zu are the "
-                           "most",
-                           terms_.rank, blob_.size(), kMaxBlobBytes));
+    return fail(Status::kConfig,
+                "rendezvous: rank %u has %zu bytes to say of itself, and %zu are the most",
+                terms_.rank, blob_.size(), kMaxBlobBytes);
   }
   auto nonce = random_nonce();
   if (!nonce) return fail(std::move(nonce.error()));
@@ -175,8 +173,7 @@ Result<Gathered> Joiner::hear_answer() {
   if (answer.outcome != Outcome::kGathered) return fail(reason_of(answer, content));
   auto blobs = unpack_blobs(content, terms_.ranks);
   if (!blobs) {
-    return fail(
-        make_error(Status::kRemote, 0, "rendezvous: %s sent a malformed answer", host().c_str()));
+    return fail(Status::kRemote, "rendezvous: %s sent a malformed answer", host().c_str());
   }
   Gathered gathered{std::move(*blobs), {}};
   gathered.connections.push_back(std::move(dialer_.fd()));
@@ -189,9 +186,8 @@ Result<void> Joiner::check_head(const Answer& answer) const {
                             ? uint64_t{terms_.ranks} * (sizeof(uint32_t) + kMaxBlobBytes)
                             : kMaxBlobBytes;
   if (!fault_of(bytes_of(answer.prefix), MessageType::kAnswer) && answer.bytes <= most) return {};
-  return fail(make_error(Status::kRemote, 0,
-                         "rendezvous: %s sent no answer that can be (%u bytes for %u ranks)",
-                         host().c_str(), answer.bytes, terms_.ranks));
+  return fail(Status::kRemote, "rendezvous: %s sent no answer that can be (%u bytes for %u ranks)",
+              host().c_str(), answer.bytes, terms_.ranks);
 }
 
 Error Joiner::reason_of(const Answer& answer, std::span<const std::byte> content) const {

@@ -36,7 +36,7 @@ Result<SocketAddress> address_of(const Identity& identity, size_t attempt) {
   if (found != nullptr) freeaddrinfo(found);
   if (!addresses.empty()) return addresses[attempt % addresses.size()];
   const char* const why = code != 0 ? gai_strerror(code) : "it has no address";
-  return fail(make_error(Status::kConfig, 0, "%s", why));
+  return fail(Status::kConfig, "%s", why);
 }
 
 std::vector<nlohmann::json> list_in(const nlohmann::json& body, const char* key) {

@@ -59,10 +59,9 @@ Result<void> Signer::check(MessageType type, std::span<const std::byte> message,
   auto same = wanted ? same_mac(*wanted, mac) : Result<bool>(fail(std::move(wanted.error())));
   if (!same) return fail(std::move(same.error()));
   if (*same) return {};
-  return fail(make_error(Status::kRemote, 0,
-                         "%s does not have our key: give all ranks the same "
-                         "NCCL_SLIME_SWITCH_KEY_FILE",
-                         who.c_str()));
+  return fail(Status::kRemote,
+              "%s does not have our key: give all ranks the same NCCL_SLIME_SWITCH_KEY_FILE",
+              who.c_str());
 }
 
 }  // namespace slime::rendezvous

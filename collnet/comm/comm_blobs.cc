@@ -8,10 +8,9 @@ namespace slime {
 namespace {
 
 tl::unexpected<Error> bad(size_t rank, const std::string& what) {
-  return fail(
-      make_error(Status::kRemote, 0,
-                 "rank %zu tells us of %s, which cannot be; do all ranks load the same plugin?",
-                 rank, what.c_str()));
+  return fail(Status::kRemote,
+              "rank %zu tells us of %s, which cannot be; do all ranks load the same plugin?", rank,
+              what.c_str());
 }
 
 // What all leaves of a tree must have been granted alike.
@@ -26,10 +25,10 @@ bool agree_on(const auto& one, const auto& other) {
 Result<void> check_versions(std::span<const uint32_t> by_rank) {
   for (size_t rank = 0; rank < by_rank.size(); ++rank) {
     if (by_rank[rank] == kCommVersion) continue;
-    return fail(make_error(Status::kConfig, 0,
-                           "rank %zu speaks version %u of CollNet's protocols and this rank "
-                           "version %u; load the same release of the plugin at all ranks",
-                           rank, by_rank[rank], kCommVersion));
+    return fail(Status::kConfig,
+                "rank %zu speaks version %u of CollNet's protocols and this rank version %u; load "
+                "the same release of the plugin at all ranks",
+                rank, by_rank[rank], kCommVersion);
   }
   return {};
 }
@@ -80,11 +79,11 @@ Result<std::vector<std::vector<NamedSwitch>>> switches_of(std::span<const CommMe
     }
     const bool is_list = named.size() > 1 || by_rank[0].size() > 1;
     if (!is_list || named == by_rank[0]) continue;
-    return fail(make_error(Status::kConfig, 0,
-                           "rank %zu names other switches than rank 0, or in another order; where "
-                           "NCCL_SLIME_SWITCH is a list, give all ranks the same (ranks that name "
-                           "different leaves of a tree name one each)",
-                           rank));
+    return fail(Status::kConfig,
+                "rank %zu names other switches than rank 0, or in another order; where "
+                "NCCL_SLIME_SWITCH is a list, give all ranks the same (ranks that name different "
+                "leaves of a tree name one each)",
+                rank);
   }
   return by_rank;
 }
@@ -118,11 +117,10 @@ Result<void> check_announcement(const Announcement& announced) {
 Result<void> check_advice(std::span<const CommMember> members) {
   for (size_t rank = 1; rank < members.size(); ++rank) {
     if (members[rank].advice == members[0].advice) continue;
-    return fail(make_error(Status::kConfig, 0,
-                           "the ranks 0 and %zu were told differently where to use CollNet, and "
-                           "would hang; give all ranks the same NCCL_SLIME_TUNER and the same "
-                           "NCCL_SLIME_TUNER_FILE",
-                           rank));
+    return fail(Status::kConfig,
+                "the ranks 0 and %zu were told differently where to use CollNet, and would hang; "
+                "give all ranks the same NCCL_SLIME_TUNER and the same NCCL_SLIME_TUNER_FILE",
+                rank);
   }
   return {};
 }
@@ -134,8 +132,8 @@ Result<void> verdict(const Result<void>& own, std::span<const uint8_t> succeeded
     if (succeeded[rank] == 0) who += (who.empty() ? "" : ", ") + std::to_string(rank);
   }
   if (who.empty()) return {};
-  return fail(make_error(Status::kRemote, 0, "%s failed at rank %s, so at all; %s", on, who.c_str(),
-                         kToldElsewhere));
+  return fail(Status::kRemote, "%s failed at rank %s, so at all; %s", on, who.c_str(),
+              kToldElsewhere);
 }
 
 Announcement announcement_of(const control::JobGrant& grant) {
@@ -162,15 +160,14 @@ Result<void> check_parts(std::span<const Branch> branches, std::span<const Annou
            branch.control.to_string() + ")";
   }
   if (!who.empty()) {
-    return fail(make_error(Status::kRemote, 0,
-                           "rank %s got no part of a job on a tree of %zu switches; %s",
-                           who.c_str(), branches.size(), kToldElsewhere));
+    return fail(Status::kRemote, "rank %s got no part of a job on a tree of %zu switches; %s",
+                who.c_str(), branches.size(), kToldElsewhere);
   }
   if (same) return {};
-  return fail(make_error(Status::kRemote, 0,
-                         "the %zu switches of a tree granted different jobs; are all of them "
-                         "leaves of the same root (parent.control)?",
-                         branches.size()));
+  return fail(Status::kRemote,
+              "the %zu switches of a tree granted different jobs; are all of them leaves of the "
+              "same root (parent.control)?",
+              branches.size());
 }
 
 }  // namespace slime

@@ -49,12 +49,12 @@ Result<control::JobGrant> CommConfig::request_job(SwitchClient& client, uint32_t
                        grant->lanes >= Worker::kLeastLanes &&
                        (grant->formats & ~wanted.formats) == 0 && sap::suffice(grant->formats);
   if (will_do) return grant;
-  return fail(make_error(Status::kRemote, 0,
-                         "the switch at %s grants %u slots of %u lanes (%s) where at most %u of "
-                         "%u (%s) were asked for; is it of this release?",
-                         switches[index].control.to_string().c_str(), grant->slots, grant->lanes,
-                         control::format_list(grant->formats).c_str(), wanted.slots, wanted.lanes,
-                         control::format_list(wanted.formats).c_str()));
+  return fail(Status::kRemote,
+              "the switch at %s grants %u slots of %u lanes (%s) where at most %u of %u (%s) were "
+              "asked for; is it of this release?",
+              switches[index].control.to_string().c_str(), grant->slots, grant->lanes,
+              control::format_list(grant->formats).c_str(), wanted.slots, wanted.lanes,
+              control::format_list(wanted.formats).c_str());
 }
 
 }  // namespace slime

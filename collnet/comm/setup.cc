@@ -47,22 +47,22 @@ Result<void> check_settings(const Setup& setup) {
   const Settings& settings = setup.settings();
   const size_t announced = setup.config->switches.size() * sizeof(Announcement);
   if (setup.ring->size() > 1 && settings.eager_max < announced) {
-    return fail(make_error(Status::kConfig, 0,
-                           "CollNet needs NCCL_SLIME_EAGER_MAX of at least %zu, and it is %llu",
-                           announced, static_cast<unsigned long long>(settings.eager_max)));
+    return fail(Status::kConfig,
+                "CollNet needs NCCL_SLIME_EAGER_MAX of at least %zu, and it is %llu", announced,
+                static_cast<unsigned long long>(settings.eager_max));
   }
   if (settings.switch_lanes > 0 &&
       static_cast<uint32_t>(settings.switch_lanes) < Worker::kLeastLanes) {
-    return fail(make_error(Status::kConfig, 0,
-                           "NCCL_SLIME_SWITCH_LANES is %d, and a packet needs at least %u: two "
-                           "blocks of four words, in two copies where the operation is no sum",
-                           settings.switch_lanes, Worker::kLeastLanes));
+    return fail(Status::kConfig,
+                "NCCL_SLIME_SWITCH_LANES is %d, and a packet needs at least %u: two blocks of four "
+                "words, in two copies where the operation is no sum",
+                settings.switch_lanes, Worker::kLeastLanes);
   }
   if (!control::is_tenant_name(settings.switch_tenant)) {
-    return fail(make_error(Status::kConfig, 0,
-                           "NCCL_SLIME_SWITCH_TENANT is \"%s\"; a tenant's name has letters, "
-                           "digits, '-', '_' and '.', and at most %zu of them",
-                           settings.switch_tenant.c_str(), control::kMaxTenantBytes));
+    return fail(Status::kConfig,
+                "NCCL_SLIME_SWITCH_TENANT is \"%s\"; a tenant's name has letters, digits, '-', '_' "
+                "and '.', and at most %zu of them",
+                settings.switch_tenant.c_str(), control::kMaxTenantBytes);
   }
   return {};
 }
@@ -85,10 +85,9 @@ Result<std::unique_ptr<UdpRails>> open_rails(const Setup& setup) {
   if (!port) return port;
   const uint32_t bytes = (*port)->max_packet_bytes();
   if (bytes >= kLeastPacketBytes) return port;
-  return fail(make_error(Status::kConfig, 0,
-                         "the path to the switch at %s takes %u bytes a packet; "
-                         "%u are needed: raise the MTU",
-                         settings.switch_address.c_str(), bytes, kLeastPacketBytes));
+  return fail(Status::kConfig,
+              "the path to the switch at %s takes %u bytes a packet; %u are needed: raise the MTU",
+              settings.switch_address.c_str(), bytes, kLeastPacketBytes);
 }
 
 // What this member needs for itself.

@@ -169,9 +169,8 @@ Result<std::vector<Announcement>> obtain_jobs(const Setup& setup,
   jobs.resize(count);  // those of rank 0
   for (const Announcement& job : jobs) {
     if (job.from == Announcement::From::kNone) {
-      return fail(make_error(Status::kRemote, 0, "rank 0 got no job from the switch%s at %s; %s",
-                             count > 1 ? "es" : "", setup.settings().switch_address.c_str(),
-                             kToldElsewhere));
+      return fail(Status::kRemote, "rank 0 got no job from the switch%s at %s; %s",
+                  count > 1 ? "es" : "", setup.settings().switch_address.c_str(), kToldElsewhere);
     }
     auto sound = check_announcement(job);
     if (!sound) return fail(std::move(sound.error()));

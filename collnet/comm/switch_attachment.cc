@@ -191,11 +191,10 @@ Result<void> SwitchAttachment::leave_switch(std::span<const Announcement> announ
 // starts empty, in a new generation, so no packet of the switch's time counts.
 Result<void> SwitchAttachment::serve_slots(std::span<const uint32_t> epochs, uint64_t now_ns) {
   if (job_.contributors > sap::kMaxChildren) {
-    return fail(make_error(Status::kRemote, 0,
-                           "%s: %u ranks cannot sum up for each other, at most %u can, so that "
-                           "the job ends with its switches, or with a rail to one; see to these, "
-                           "and start the job again",
-                           name().c_str(), job_.contributors, sap::kMaxChildren));
+    return fail(Status::kRemote,
+                "%s: %u ranks cannot sum up for each other, at most %u can, so that the job ends "
+                "with its switches, or with a rail to one; see to these, and start the job again",
+                name().c_str(), job_.contributors, sap::kMaxChildren);
   }
   job_.route = {.job = job_.route.job,
                 .generation = job_.route.generation,
@@ -292,9 +291,9 @@ Result<void> check_distinct(const Attachments& attachments) {
   for (size_t i = 0; i < attachments.size(); ++i) {
     for (size_t k = 0; k < i; ++k) {
       if (!same(attachments[i]->job().route, attachments[k]->job().route)) continue;
-      return fail(make_error(Status::kRemote, 0,
-                             "two switches gave jobs of the same number and token, which happens "
-                             "by chance once in 2^32; start the job again"));
+      return fail(Status::kRemote,
+                  "two switches gave jobs of the same number and token, which happens by chance "
+                  "once in 2^32; start the job again");
     }
   }
   return {};

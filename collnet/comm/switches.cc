@@ -10,10 +10,10 @@ namespace slime {
 namespace {
 
 tl::unexpected<Error> bad(const std::string& text, const std::string& why) {
-  return fail(make_error(Status::kConfig, 0,
-                         "NCCL_SLIME_SWITCH, the control channels of the switches: \"%s\" %s; give "
-                         "it as host:port, or host:port*weight,host:port*weight,...",
-                         text.c_str(), why.c_str()));
+  return fail(Status::kConfig,
+              "NCCL_SLIME_SWITCH, the control channels of the switches: \"%s\" %s; give it as "
+              "host:port, or host:port*weight,host:port*weight,...",
+              text.c_str(), why.c_str());
 }
 
 // host:port, or host:port*weight.

@@ -34,10 +34,10 @@ std::vector<Branch> branches_of(std::span<const SocketAddress> controls) {
 
 Result<void> check_branches(std::span<const Branch> branches) {
   const auto too_many = [](size_t count, const std::string& what) {
-    return fail(make_error(Status::kConfig, 0,
-                           "%zu %s, and a switch has at most %u children; spread them over more "
-                           "switches below one parent (NCCL_SLIME_SWITCH of each host)",
-                           count, what.c_str(), sap::kMaxChildren));
+    return fail(Status::kConfig,
+                "%zu %s, and a switch has at most %u children; spread them over more switches "
+                "below one parent (NCCL_SLIME_SWITCH of each host)",
+                count, what.c_str(), sap::kMaxChildren);
   };
   if (branches.size() > sap::kMaxChildren) {
     return too_many(branches.size(), "switches were named by the ranks");

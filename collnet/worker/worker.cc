@@ -40,7 +40,7 @@ void answer_peer(const sap::Header& query, Slot& slot, uint32_t ranks, PacketSen
 
 Result<std::unique_ptr<Worker>> Worker::open(const WorkerOptions& options, Datagrams& network) {
   const auto bad = [](const char* what) {
-    return fail(make_error(Status::kInvalid, 0, "in-network allreduce: %s", what));
+    return fail(Status::kInvalid, "in-network allreduce: %s", what);
   };
   if (options.slots == 0 || options.slots > sap::kMaxSlots) {
     return bad("a job has 1 to 65536 slots");

@@ -106,10 +106,10 @@ Result<void> Bmv2Runtime::connect() {
     socket->open();
     clients_ = std::make_unique<Clients>(socket);
   } catch (const std::exception& error) {
-    return fail(make_error(Status::kRemote, 0,
-                           "bmv2's runtime interface at %s: %s; is simple_switch running there "
-                           "(--thrift-port), and does device.runtime name it?",
-                           server_.to_string().c_str(), error.what()));
+    return fail(Status::kRemote,
+                "bmv2's runtime interface at %s: %s; is simple_switch running there "
+                "(--thrift-port), and does device.runtime name it?",
+                server_.to_string().c_str(), error.what());
   }
   return {};
 }
@@ -118,23 +118,23 @@ Result<void> Bmv2Runtime::connect() {
 Result<void> Bmv2Runtime::call(const char* what, const std::string& name,
                                const std::function<void(Clients&)>& body) {
   if (!clients_) {
-    return fail(make_error(Status::kRemote, 0,
-                           "bmv2 at %s cannot be asked to %s %s: there is no connection; is "
-                           "simple_switch running?",
-                           server_.to_string().c_str(), what, name.c_str()));
+    return fail(
+        Status::kRemote,
+        "bmv2 at %s cannot be asked to %s %s: there is no connection; is simple_switch running?",
+        server_.to_string().c_str(), what, name.c_str());
   }
   try {
     body(*clients_);
     return {};
   } catch (const bmv2::Failure& error) {
-    return fail(make_error(Status::kRemote, 0,
-                           "bmv2 at %s does not %s %s: error %d; does it run "
-                           "switch/p4/v1model/switch.p4 of this version?",
-                           server_.to_string().c_str(), what, name.c_str(), error.code));
+    return fail(Status::kRemote,
+                "bmv2 at %s does not %s %s: error %d; does it run switch/p4/v1model/switch.p4 of "
+                "this version?",
+                server_.to_string().c_str(), what, name.c_str(), error.code);
   } catch (const std::exception& error) {
     clients_ = nullptr;  // a late answer would be taken for that of the next call
-    return fail(make_error(Status::kRemote, 0, "bmv2 at %s did not %s %s: %s",
-                           server_.to_string().c_str(), what, name.c_str(), error.what()));
+    return fail(Status::kRemote, "bmv2 at %s did not %s %s: %s", server_.to_string().c_str(), what,
+                name.c_str(), error.what());
   }
 }
 
@@ -152,8 +152,8 @@ Result<void> Bmv2Runtime::reset() {
 Result<void> Bmv2Runtime::add(const TableEntry& entry) {
   const std::string table(entry.table), action(entry.action.name);
   if (!is_exact(entry)) {
-    return fail(make_error(Status::kUnsupported, 0, "bmv2 at %s: an entry of %s is not exact",
-                           server_.to_string().c_str(), table.c_str()));
+    return fail(Status::kUnsupported, "bmv2 at %s: an entry of %s is not exact",
+                server_.to_string().c_str(), table.c_str());
   }
   return call("add an entry to", table, [&](Clients& to) {
     entries_[name_of(entry)] = to.standard.bm_mt_add_entry(
@@ -165,8 +165,8 @@ Result<Bmv2Runtime::Handles::iterator> Bmv2Runtime::find(const char* what,
                                                          const TableEntry& entry) {
   const auto found = entries_.find(name_of(entry));
   if (found != entries_.end()) return found;
-  return fail(make_error(Status::kInternal, 0, "bmv2 at %s was not asked to %s %s: it has none",
-                         server_.to_string().c_str(), what, std::string(entry.table).c_str()));
+  return fail(Status::kInternal, "bmv2 at %s was not asked to %s %s: it has none",
+              server_.to_string().c_str(), what, std::string(entry.table).c_str());
 }
 
 Result<void> Bmv2Runtime::modify(const TableEntry& entry) {

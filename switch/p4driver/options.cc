@@ -12,8 +12,8 @@ namespace {
 
 tl::unexpected<Error> bad(const P4Traits& traits, const char* what, const std::string& value,
                           const std::string& accepted) {
-  return fail(make_error(Status::kConfig, 0, "%s with %s %s: %s", traits.device, what,
-                         value.c_str(), accepted.c_str()));
+  return fail(Status::kConfig, "%s with %s %s: %s", traits.device, what, value.c_str(),
+              accepted.c_str());
 }
 
 // "1, 2, 4, 8 or 16"

@@ -82,15 +82,14 @@ void P4Switch::reprogram() {
 Result<void> P4Switch::check_address(const JobSpec& spec, const char* who,
                                      const SocketAddress& end) const {
   if (end.is_ipv6() || end.port() == 0) {
-    return fail(make_error(Status::kInvalid, 0,
-                           "job %u: %s %s: the P4 program takes IPv4 addresses with a port",
-                           spec.job, who, end.to_string().c_str()));
+    return fail(Status::kInvalid, "job %u: %s %s: the P4 program takes IPv4 addresses with a port",
+                spec.job, who, end.to_string().c_str());
   }
   if (!program_->options().hosts.contains(ipv4_of(end))) {
-    return fail(make_error(Status::kInvalid, 0,
-                           "job %u: %s %s: the switch does not know where that host is; add its "
-                           "MAC and port to the section hosts of slime-switchd's configuration",
-                           spec.job, who, end.to_string().c_str()));
+    return fail(Status::kInvalid,
+                "job %u: %s %s: the switch does not know where that host is; add its MAC and port "
+                "to the section hosts of slime-switchd's configuration",
+                spec.job, who, end.to_string().c_str());
   }
   return {};
 }
@@ -98,7 +97,7 @@ Result<void> P4Switch::check_address(const JobSpec& spec, const char* who,
 Result<void> P4Switch::check(const JobSpec& spec) const {
   const P4Traits& traits = program_->traits();
   const auto refuse = [&](const std::string& why) {
-    return fail(make_error(Status::kInvalid, 0, "job %u: %s", spec.job, why.c_str()));
+    return fail(Status::kInvalid, "job %u: %s", spec.job, why.c_str());
   };
   if (lost_) {
     return refuse(std::string(traits.device) + " is lost, and tried again every half second; is " +
@@ -128,12 +127,11 @@ Result<Placement> P4Switch::place(const JobSpec& spec) const {
     if (!job.is_lost()) placed.push_back(job.placed());
   }
   if (const auto found = find_place(placed, footprint_of(spec), traits)) return *found;
-  return fail(make_error(Status::kNoMemory, 0,
-                         "job %u: %u slots, %zu addresses of children: the P4 program has %u slots "
-                         "in all (and no gap that wide is left), %u jobs and %u addresses; ask for "
-                         "fewer slots, or end other jobs",
-                         spec.job, spec.slots, spec.children.size(), traits.slots, traits.jobs,
-                         traits.sources));
+  return fail(
+      Status::kNoMemory,
+      "job %u: %u slots, %zu addresses of children: the P4 program has %u slots in all (and no gap "
+      "that wide is left), %u jobs and %u addresses; ask for fewer slots, or end other jobs",
+      spec.job, spec.slots, spec.children.size(), traits.slots, traits.jobs, traits.sources);
 }
 
 // A job of the same number is replaced: it is removed first.

@@ -59,8 +59,7 @@ Result<Message> SwitchClient::ask(const Message& request, uint64_t timeout_ns) {
   Error error;
   Status status = post(request, timeout_ns, &error);
   if (status == Status::kAgain) {
-    return fail(
-        make_error(Status::kInvalid, 0, "%s: another request is under way", name().c_str()));
+    return fail(Status::kInvalid, "%s: another request is under way", name().c_str());
   }
   if (status == Status::kOk) status = wait(&error);
   if (status != Status::kOk) return fail(std::move(error));

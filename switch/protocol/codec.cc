@@ -273,10 +273,10 @@ Result<Header> decode_header(std::span<const std::byte> bytes, size_t max_payloa
   numbers(reader, magic, version);
   reader.require(magic == kMagic, "it does not begin as a control message");
   if (reader.fault() == nullptr && version != kVersion) {
-    return fail(make_error(Status::kInvalid, 0,
-                           "control message: it is of version %u and this program speaks version "
-                           "%u; use the same release at both ends",
-                           version, kVersion));
+    return fail(Status::kInvalid,
+                "control message: it is of version %u and this program speaks version %u; use the "
+                "same release at both ends",
+                version, kVersion);
   }
   reader.choice(header.type, Type::kHello, Type::kTreeWait);
   reader.zeros(2);

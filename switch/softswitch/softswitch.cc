@@ -14,8 +14,7 @@ using Wide = unsigned long long;  // for printf's %llu
 
 Result<void> check(const SoftSwitchOptions& options) {
   const auto bad = [](const char* what, uint64_t value, const char* accepted) {
-    return fail(
-        make_error(Status::kConfig, 0, "switch with %s %llu: %s", what, Wide{value}, accepted));
+    return fail(Status::kConfig, "switch with %s %llu: %s", what, Wide{value}, accepted);
   };
   if (options.shards < 1 || options.shards > sap::kMaxShards) {
     return bad("shards", options.shards, "1 to 16 are possible, a thread and a port each");
@@ -24,9 +23,8 @@ Result<void> check(const SoftSwitchOptions& options) {
     return bad("max_lanes", options.max_lanes, "1 to 2048 words of 32 bits fit a packet");
   }
   if (!sap::suffice(options.formats)) {
-    return fail(make_error(Status::kConfig, 0,
-                           "switch with the formats %s: i32 and u32 are needed at least",
-                           control::format_list(options.formats).c_str()));
+    return fail(Status::kConfig, "switch with the formats %s: i32 and u32 are needed at least",
+                control::format_list(options.formats).c_str());
   }
   if (options.slot_bytes == 0) return bad("slot_bytes", 0, "a job needs memory for its slots");
   // Answers must come from the address that workers sent to, and a socket bound to all addresses
@@ -79,21 +77,19 @@ SoftSwitch::~SoftSwitch() {
 // Whether this switch can reach all ends of the job, and send packets of its size.
 Result<void> SoftSwitch::check(const JobSpec& spec) const {
   if (spec.max_lanes > shape_.max_lanes) {
-    return fail(make_error(Status::kInvalid, 0,
-                           "job %u: packets of %u lanes, but the switch at %s takes at most %u; "
-                           "ask for fewer, or start it with more max_lanes",
-                           spec.job, spec.max_lanes, shape_.address.to_string().c_str(),
-                           shape_.max_lanes));
+    return fail(Status::kInvalid,
+                "job %u: packets of %u lanes, but the switch at %s takes at most %u; ask for "
+                "fewer, or start it with more max_lanes",
+                spec.job, spec.max_lanes, shape_.address.to_string().c_str(), shape_.max_lanes);
   }
   const auto reachable = [this](const SocketAddress& address) {
     return address.family() == shape_.address.family() && !address.is_any() && address.port() != 0;
   };
   const auto unreachable = [&](const char* who, const SocketAddress& address) {
-    return fail(make_error(Status::kInvalid, 0,
-                           "job %u: %s %s cannot be reached from the switch at %s: same address "
-                           "family, full address and port are needed",
-                           spec.job, who, address.to_string().c_str(),
-                           shape_.address.to_string().c_str()));
+    return fail(Status::kInvalid,
+                "job %u: %s %s cannot be reached from the switch at %s: same address family, full "
+                "address and port are needed",
+                spec.job, who, address.to_string().c_str(), shape_.address.to_string().c_str());
   };
   for (const SocketAddress& child : spec.children) {
     if (!reachable(child)) return unreachable("child", child);

@@ -13,7 +13,7 @@ constexpr size_t kAmbiguous = std::numeric_limits<size_t>::max();
 constexpr uint32_t kMostBits = 4096;  // of a field; Tofino's header vector has that many
 
 tl::unexpected<Error> malformed(const std::string& where, const char* what) {
-  return fail(make_error(Status::kRemote, 0, "%s: %s", where.c_str(), what));
+  return fail(Status::kRemote, "%s: %s", where.c_str(), what);
 }
 
 // nullptr: `from` has no such member. json's operators would throw, or assert.

@@ -11,8 +11,8 @@ constexpr char kPriority[] = "$MATCH_PRIORITY";
 constexpr char kOfThisVersion[] = "does bf_switchd run the P4 program of this version?";
 
 tl::unexpected<Error> mismatch(const Table& table, const std::string& name, const char* what) {
-  return fail(make_error(Status::kRemote, 0, "%s of %s %s; %s", name.c_str(), table.name.c_str(),
-                         what, kOfThisVersion));
+  return fail(Status::kRemote, "%s of %s %s; %s", name.c_str(), table.name.c_str(), what,
+              kOfThisVersion);
 }
 
 uint64_t all_ones(uint32_t bits) { return bits < 64 ? (uint64_t{1} << bits) - 1 : ~uint64_t{0}; }

@@ -69,11 +69,10 @@ Result<void> BfRuntime::connect() {
   auto info = bfrt::Info::parse(opened->program, opened->chip);
   if (!info) {
     client_.close();
-    return fail(
-        make_error(Status::kRemote, 0,
-                   "BFRuntime at %s describes the P4 program %s in a way that slime-switchd "
-                   "does not understand: %s; is it of open-p4studio's version of BFRuntime?",
-                   server_.to_string().c_str(), program_.c_str(), info.error().what.c_str()));
+    return fail(Status::kRemote,
+                "BFRuntime at %s describes the P4 program %s in a way that slime-switchd does not "
+                "understand: %s; is it of open-p4studio's version of BFRuntime?",
+                server_.to_string().c_str(), program_.c_str(), info.error().what.c_str());
   }
   info_ = std::move(*info);
   return {};
@@ -91,11 +90,11 @@ Result<const Table*> BfRuntime::find(const Task& task, std::string_view name, Ty
   if (!client_.is_open()) return fail(no_connection(task));
   const Table* table = info_.find(name);
   if (table && table->type == type) return table;
-  return fail(make_error(Status::kRemote, 0,
-                         "Tofino at %s cannot %s %s: its P4 program %s has no %s %s; is it "
-                         "switch/p4/tna/switch.p4 of this version?",
-                         server_.to_string().c_str(), task.verb, task.object.c_str(),
-                         program_.c_str(), name_of(type), std::string(name).c_str()));
+  return fail(Status::kRemote,
+              "Tofino at %s cannot %s %s: its P4 program %s has no %s %s; is it "
+              "switch/p4/tna/switch.p4 of this version?",
+              server_.to_string().c_str(), task.verb, task.object.c_str(), program_.c_str(),
+              name_of(type), std::string(name).c_str());
 }
 
 Result<void> BfRuntime::send(const Task& task, WriteRequest* request, bool absent_is_fine) {
@@ -135,9 +134,9 @@ Result<void> BfRuntime::clear_tables() {
     if (is_of_program) bfrt::put_clear(table, &request);
   }
   if (request.updates_size() == 0) {
-    return fail(make_error(Status::kRemote, 0, "Tofino at %s: its P4 program %s has no tables; %s",
-                           server_.to_string().c_str(), program_.c_str(),
-                           "does device.program name the right one?"));
+    return fail(Status::kRemote, "Tofino at %s: its P4 program %s has no tables; %s",
+                server_.to_string().c_str(), program_.c_str(),
+                "does device.program name the right one?");
   }
   return send(task, &request);
 }
@@ -224,7 +223,7 @@ Result<void> BfRuntime::limit(std::string_view meters, uint32_t packets_per_seco
   return write({"set the rates of", std::string(meters)}, meters, Type::kMeter,
                [&](const Table& table, WriteRequest* to) -> Result<void> {
                  if (!bfrt::find_in(table.data, "$METER_SPEC_CIR_PPS")) {
-                   return fail(make_error(Status::kRemote, 0, "it is not a meter of packets"));
+                   return fail(Status::kRemote, "it is not a meter of packets");
                  }
                  return bfrt::put_cell(table, 0, packets_per_second, to);
                });
@@ -250,7 +249,7 @@ Result<void> BfRuntime::add_group(const MulticastGroup& group) {
   return write(
       task, kGroups, Type::kGroups, [&](const Table& groups, WriteRequest* to) -> Result<void> {
         const auto [place, is_new] = groups_.try_emplace(group.id, free_nodes(ports.size()));
-        if (!is_new) return fail(make_error(Status::kInternal, 0, "it is there already"));
+        if (!is_new) return fail(Status::kInternal, "it is there already");
         size_t next = 0;
         for (const auto& [number, of_number] : ports) {
           auto put = bfrt::put_node(**table, place->second[next++], number, of_number, to);

@@ -106,8 +106,7 @@ Result<void> print_report(SwitchClient& client, const Options& options, uint64_t
   if (!text) return fail(text.error());
   const auto report = ordered_json::parse(text->text, nullptr, false);
   if (report.is_discarded()) {
-    return fail(make_error(Status::kRemote, 0, "the report of switch %s is no JSON",
-                           options.address.c_str()));
+    return fail(Status::kRemote, "the report of switch %s is no JSON", options.address.c_str());
   }
   if (options.json) {
     printf("%s\n", report.dump(2, ' ', true, ordered_json::error_handler_t::replace).c_str());

@@ -49,17 +49,17 @@ Result<void> settle_data_address(const Values& values, Config* config) {
     data.set_port(control::kDefaultDataPort);
   }
   if (follows && control.is_any()) {
-    return fail(make_error(Status::kConfig, 0,
-                           "control.listen: \"%s\" is every address of this host, and workers are "
-                           "told one to send packets to; add data.listen, such as 10.0.0.1:%u",
-                           control.to_string().c_str(), control::kDefaultDataPort));
+    return fail(Status::kConfig,
+                "control.listen: \"%s\" is every address of this host, and workers are told one to "
+                "send packets to; add data.listen, such as 10.0.0.1:%u",
+                control.to_string().c_str(), control::kDefaultDataPort);
   }
   if (data.is_loopback() && !control.is_loopback()) {
-    return fail(make_error(Status::kConfig, 0,
-                           "data.listen: \"%s\" is reached from this host only, and workers of "
-                           "other hosts may connect to control.listen, %s; give data.listen an "
-                           "address that they reach, or leave it out: it is control's then",
-                           data.to_string().c_str(), control.to_string().c_str()));
+    return fail(Status::kConfig,
+                "data.listen: \"%s\" is reached from this host only, and workers of other hosts "
+                "may connect to control.listen, %s; give data.listen an address that they reach, "
+                "or leave it out: it is control's then",
+                data.to_string().c_str(), control.to_string().c_str());
   }
   return {};
 }
@@ -68,22 +68,20 @@ Result<void> settle_data_address(const Values& values, Config* config) {
 Result<void> check_device(const Values& values, const Config& config) {
   for (const auto& [address, host] : config.hosts) {
     if (!host.mac || !host.port) {
-      return fail(make_error(Status::kConfig, 0, "hosts.%s: mac and port are both needed",
-                             address.c_str()));
+      return fail(Status::kConfig, "hosts.%s: mac and port are both needed", address.c_str());
     }
   }
   if (config.driver == Driver::kSoftware) return {};
   if (value_of(values, "data.listen", "").empty()) {
-    return fail(make_error(Status::kConfig, 0,
-                           "data.listen: a switch in P4 has an address of its own, which no host "
-                           "has; name it, such as 10.0.0.254:%u",
-                           control::kDefaultDataPort));
+    return fail(Status::kConfig,
+                "data.listen: a switch in P4 has an address of its own, which no host has; name "
+                "it, such as 10.0.0.254:%u",
+                control::kDefaultDataPort);
   }
   if (config.hosts.empty()) {
-    return fail(make_error(Status::kConfig, 0,
-                           "hosts: there are none, so the switch would forward nothing; name the "
-                           "workers' hosts and this one, such as "
-                           "10.0.0.1: {mac: \"02:00:00:00:00:0a\", port: 1}"));
+    return fail(Status::kConfig,
+                "hosts: there are none, so the switch would forward nothing; name the workers' "
+                "hosts and this one, such as 10.0.0.1: {mac: \"02:00:00:00:00:0a\", port: 1}");
   }
   return {};
 }

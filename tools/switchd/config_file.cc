@@ -87,19 +87,17 @@ Result<std::string> load(const std::string& path) {
     return fail(system_error(errno, "configuration file %s", path.c_str()));
   }
   if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) {
-    return fail(make_error(Status::kConfig, 0,
-                           "configuration file %s is %s; name a file, such as "
-                           "/etc/slime/switch.yaml",
-                           path.c_str(),
-                           S_ISDIR(status.st_mode) ? "a directory" : "no file of text"));
+    return fail(Status::kConfig,
+                "configuration file %s is %s; name a file, such as /etc/slime/switch.yaml",
+                path.c_str(), S_ISDIR(status.st_mode) ? "a directory" : "no file of text");
   }
   std::ifstream file(path, std::ios::binary);
   std::string text(kMaxFileBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file.eof() || file.bad()) {
-    return fail(make_error(Status::kConfig, 0,
-                           "%s: cannot be read, or has more than %zu bytes; may this user read it?",
-                           path.c_str(), kMaxFileBytes));
+    return fail(Status::kConfig,
+                "%s: cannot be read, or has more than %zu bytes; may this user read it?",
+                path.c_str(), kMaxFileBytes);
   }
   text.resize(static_cast<size_t>(file.gcount()));
   return text;

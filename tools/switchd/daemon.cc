@@ -127,9 +127,9 @@ Result<void> read_again(const std::string& path, Parts* parts) {
   auto parent_key = load_parent_key(*config);
   if (!parent_key) return fail(std::move(parent_key.error()));
   if (keys->wanted() != parts->control->keys().wanted()) {
-    return fail(make_error(Status::kConfig, 0,
-                           "control.key_file came or went: start the daemon again to use a switch "
-                           "with a key, or without one"));
+    return fail(Status::kConfig,
+                "control.key_file came or went: start the daemon again to use a switch with a key, "
+                "or without one");
   }
   parts->control->set_keys(std::move(*keys));
   if (parts->uplink) parts->uplink->set_key(*parent_key);

@@ -32,10 +32,10 @@ Result<std::unique_ptr<net::SwitchDriver>> as_driver(Opened opened) {
 
 [[maybe_unused]] tl::unexpected<Error> not_built(const char* library, const char* device,
                                                  const char* packages) {
-  return fail(make_error(Status::kUnsupported, 0,
-                         "device.driver: this slime-switchd was built without %s and cannot drive "
-                         "%s; install %s, and build it again",
-                         library, device, packages));
+  return fail(Status::kUnsupported,
+              "device.driver: this slime-switchd was built without %s and cannot drive %s; install "
+              "%s, and build it again",
+              library, device, packages);
 }
 
 }  // namespace
