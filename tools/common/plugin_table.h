@@ -1,4 +1,5 @@
-// A plugin's table of functions, whatever its version, and the calls that nets and CollNets share.
+// The tables of functions that a plugin exports, whatever their version, and the calls that nets
+// and CollNets share.
 //
 // Versions differ in types and in arguments. A call here takes all arguments that any version has,
 // and passes on those that the version of the table has. As in NCCL, a table stays the plugin's,
@@ -43,21 +44,21 @@ Code call_with(Code (*function)(Parameters...), const std::tuple<Taken...>& take
   }
 }
 
-// The function of this name in a table, for PluginTable::call.
+// The entry of this name in a table of any version.
 #define SLIME_ENTRY(name) [](const auto* table) { return table->name; }
 
-// `Tables` are those of version 6, 7 and so on.
+// A table of one version. `Tables` are those of version kFirst, kFirst + 1 and so on.
 //
-// States: nothing bound (version 0) -> bound -> initialised, with the context that the plugin gave
-// (v11 and later). Nothing else changes, and calls of a bound table may come from whatever thread
-// NCCL would make them on.
-template <typename... Tables>
-class PluginTable {
+// States: nothing bound (version 0) -> bound. A bound table does not change, so any thread may read
+// it.
+template <int kFirst, typename... Tables>
+class VersionedTable {
  public:
-  static constexpr int kOldest = 6, kNewest = kOldest + static_cast<int>(sizeof...(Tables)) - 1;
+  static constexpr int kOldest = kFirst, kNewest = kFirst + static_cast<int>(sizeof...(Tables)) - 1;
 
   int version() const { return version_; }
   const char* name() const { return with(SLIME_ENTRY(name)); }
+  std::string symbol(int version) const { return symbol_ + std::to_string(version); }
 
   // False: `library` has no table of that version.
   bool bind(void* library, int version) {
@@ -79,14 +80,30 @@ class PluginTable {
     while (version >= kOldest && !bind(library, version)) --version;
     return version >= kOldest;
   }
-  std::string symbol(int version) const { return symbol_ + std::to_string(version); }
 
-  // For what is no call of NCCL's: `function` gets the table as its version declares it.
+  // For what is no call of all versions: `function` gets the table as its version declares it.
   template <typename Function>
   auto with(Function function) const {
     return std::visit(function, table_);
   }
 
+ protected:
+  // `symbol`: of a table, but for the number of its version.
+  explicit VersionedTable(const char* symbol) : symbol_(symbol) {}
+
+ private:
+  const char* symbol_;
+  std::variant<const Tables*...> table_;
+  int version_ = 0;
+};
+
+// What tables of nets and of CollNets share; `Tables` are those of version 6, 7 and so on.
+//
+// States: nothing bound -> bound -> initialised, with the context that the plugin gave (v11 and
+// later). Threads: calls of a bound table may come from whatever thread NCCL would make them on.
+template <typename... Tables>
+class PluginTable : public VersionedTable<6, Tables...> {
+ public:
   Code init(nccl::Logger logger, uint64_t comm_id,
             const nccl::NetCommConfig* config = &kNoTrafficClass) {
     return init_into(&context_, logger, comm_id, config);
@@ -98,14 +115,14 @@ class PluginTable {
   }
   Code finalize() const { return finalize(context_); }
   Code finalize(void* context) const {  // nothing before v11
-    return with([&](const auto* table) {
+    return this->with([&](const auto* table) {
       if constexpr (requires { table->finalize; }) return table->finalize(context);
       return nccl::kSuccess;
     });
   }
   Code devices(int* count) const { return call(SLIME_ENTRY(devices), count); }
   Code properties(int device, DeviceProperties* to) const {
-    return with([&](const auto* table) { return ask(table->get_properties, device, to); });
+    return this->with([&](const auto* table) { return ask(table->get_properties, device, to); });
   }
   Code listen(int device, void* handle, void** comm) const {
     return call(SLIME_ENTRY(listen), context_, device, handle, comm);
@@ -122,12 +139,11 @@ class PluginTable {
   }
 
  protected:
-  // `symbol`: of a table, but for the number of its version.
-  explicit PluginTable(const char* symbol) : symbol_(symbol) {}
+  using VersionedTable<6, Tables...>::VersionedTable;
 
   template <typename Entry, typename... Arguments>
   Code call(Entry entry, Arguments... arguments) const {
-    return with(
+    return this->with(
         [&](const auto* table) { return call_with(entry(table), std::tuple<>(), arguments...); });
   }
 
@@ -144,10 +160,6 @@ class PluginTable {
     if (code == nccl::kSuccess) *to = widen(from);
     return code;
   }
-
-  const char* symbol_;
-  std::variant<const Tables*...> table_;
-  int version_ = 0;
 };
 
 }  // namespace slime::tools

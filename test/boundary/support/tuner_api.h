@@ -28,21 +28,20 @@ struct Choice {
   bool operator==(const Choice&) const = default;
 };
 
-class TunerApi {
+class TunerApi
+    : public tools::VersionedTable<2, nccl::TunerV2, nccl::TunerV3, nccl::TunerV4, nccl::TunerV5> {
  public:
+  TunerApi() : VersionedTable("ncclTunerPlugin_v") {}
   static std::unique_ptr<TunerApi> of(const Plugin& plugin, int version);  // nullptr: not exported
-  virtual ~TunerApi() = default;
 
-  int version = 0;
   void* context = nullptr;  // of the last init
 
-  virtual const char* name() const = 0;
-  virtual bool complete() const = 0;
-  virtual ResultCode init(size_t ranks, size_t nodes, nccl::Logger logger = Log::logger()) = 0;
-  virtual ResultCode destroy(void* context) = 0;
+  bool complete() const;
+  ResultCode init(size_t ranks, size_t nodes, nccl::Logger logger = Log::logger());
+  ResultCode destroy(void* ended);
   // Before v3 `costs` stays as it is, and `choice` says what the tuner demands, if anything.
-  virtual ResultCode ask(int function, size_t bytes, Costs* costs, Choice* choice,
-                         int algorithms = kAlgorithms) = 0;
+  ResultCode ask(int function, size_t bytes, Costs* costs, Choice* choice,
+                 int algorithms = kAlgorithms);
 
   // What NCCL does next, with what came back.
   Choice decide(int function, size_t bytes, const Costs& costs);
