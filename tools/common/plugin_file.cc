@@ -13,18 +13,12 @@ namespace {
 
 // Appends the name and the reason to `failed` where it cannot be loaded.
 OpenedLibrary try_open(const std::string& name, std::string* failed) {
-  // No name is the program itself, as in NCCL.
-  void* const handle = dlopen(name.empty() ? nullptr : name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  OpenedLibrary library{handle, name, name.empty() ? "the program itself" : name};
-  link_map* map = nullptr;
+  void* const handle = open_as_nccl(name);
   if (handle == nullptr) {
-    const char* const reason = dlerror();
-    *failed += "\n  " + name + ": " + (reason != nullptr ? reason : "unknown");
-  } else if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr &&
-             map->l_name[0] != '\0') {
-    library.path = map->l_name;
+    *failed += "\n  " + name + ": " + last_dl_error();
+    return {};
   }
-  return library;
+  return {handle, name, path_of(handle, name.empty() ? "the program itself" : name)};
 }
 
 }  // namespace
@@ -51,6 +45,21 @@ Result<OpenedLibrary> open_plugin(const std::string& value, const std::string& s
                          "no network plugin could be loaded; build it with 'make', or name it with "
                          "--plugin or NCCL_NET_PLUGIN. Tried:%s",
                          failed.c_str()));
+}
+
+void* open_as_nccl(const std::string& name) {
+  return dlopen(name.empty() ? nullptr : name.c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
+std::string last_dl_error() {
+  const char* const reason = dlerror();
+  return reason != nullptr ? reason : "the dynamic linker gave no reason";
+}
+
+std::string path_of(void* library, const std::string& otherwise) {
+  link_map* map = nullptr;
+  const bool known = dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr;
+  return known && map->l_name[0] != '\0' ? map->l_name : otherwise;
 }
 
 std::string library_directory() {

@@ -19,6 +19,12 @@ struct OpenedLibrary {
 // and the dynamic linker's reasons.
 Result<OpenedLibrary> open_plugin(const std::string& value, const std::string& search);
 
+// dlopen with NCCL's flags; an empty name is the program itself. nullptr: last_dl_error() says why.
+void* open_as_nccl(const std::string& name);
+std::string last_dl_error();
+// What the dynamic linker found. The program itself has no name of its own in its list.
+std::string path_of(void* library, const std::string& otherwise);
+
 // ../lib beside this program.
 std::string library_directory();
 

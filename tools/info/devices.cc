@@ -6,6 +6,7 @@
 
 #include "settings/times.h"
 #include "tools/common/net_table.h"
+#include "tools/common/plugin_file.h"
 #include "tools/info/probe.h"
 #include "tools/info/report.h"
 
@@ -97,10 +98,11 @@ std::string ask_table(tools::NetTable* table) {
 // Runs in the child. Variables that init changes are those with another value, or new ones.
 DeviceQuery ask_plugin(const std::string& name, int version) {
   DeviceQuery& answer = child_answer;
-  void* const handle = open_as_nccl(name);
+  void* const handle = tools::open_as_nccl(name);
   tools::NetTable table;
   if (handle == nullptr || !table.bind(handle, version)) {
-    answer.error = handle == nullptr ? last_dl_error() : name + " has no " + table.symbol(version);
+    answer.error =
+        handle == nullptr ? tools::last_dl_error() : name + " has no " + table.symbol(version);
     return answer;
   }
   const Environment before = process_environment();

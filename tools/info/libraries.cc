@@ -1,6 +1,5 @@
 // Shared libraries as the dynamic linker finds them, and which of NCCL's symbols they have.
 #include <dlfcn.h>
-#include <link.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -18,22 +17,15 @@ namespace fs = std::filesystem;
 
 constexpr int kOldestTable = 4, kNewestTable = 16;  // newer than known ones are worth naming
 
-// dlinfo(3). The program itself has no name of its own in the linker's list.
-std::string path_of(void* handle, const std::string& otherwise) {
-  link_map* map = nullptr;
-  const bool known = dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr;
-  return known && map->l_name[0] != '\0' ? map->l_name : otherwise;
-}
-
 // Runs in the child. A table's name is its first field in every version.
 Library read_tables(const std::string& name) {
   Library library;
-  void* const handle = open_as_nccl(name);
+  void* const handle = tools::open_as_nccl(name);
   if (handle == nullptr) {
-    library.error = last_dl_error();
+    library.error = tools::last_dl_error();
     return library;
   }
-  library.path = path_of(handle, name);
+  library.path = tools::path_of(handle, name);
   const auto find = [handle](const char* kind, int version) {
     return dlsym(handle, (kind + ("Plugin_v" + std::to_string(version))).c_str());
   };
@@ -52,13 +44,13 @@ Library read_tables(const std::string& name) {
 // Runs in the child. Needs no GPU: ncclGetVersion returns a constant.
 nlohmann::json read_version(const std::string& library) {
   void* const handle = dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL);
-  if (handle == nullptr) return {{"error", last_dl_error()}};
+  if (handle == nullptr) return {{"error", tools::last_dl_error()}};
   const auto get_version = reinterpret_cast<int (*)(int*)>(dlsym(handle, "ncclGetVersion"));
   if (get_version == nullptr) return {{"error", library + " has no ncclGetVersion"}};
   int code = 0;
   const int result = get_version(&code);
   if (result != 0) return {{"error", "ncclGetVersion returned " + std::to_string(result)}};
-  return {{"code", code}, {"path", path_of(handle, library)}};
+  return {{"code", code}, {"path", tools::path_of(handle, library)}};
 }
 
 // How `name` led to `path`.
@@ -144,15 +136,6 @@ std::string slime_directory() {
     if (!directory.empty() && fs::exists(directory / "libnet-slime.so", ignored)) return directory;
   }
   return "";
-}
-
-void* open_as_nccl(const std::string& name) {
-  return dlopen(name.empty() ? nullptr : name.c_str(), RTLD_NOW | RTLD_LOCAL);
-}
-
-std::string last_dl_error() {
-  const char* const reason = dlerror();
-  return reason != nullptr ? reason : "the dynamic linker gave no reason";
 }
 
 }  // namespace slime::info

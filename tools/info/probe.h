@@ -83,8 +83,4 @@ std::vector<std::string> library_path();
 // none. A checkout's build/ and an installation both have that layout.
 std::string slime_directory();
 
-// For work inside a child process: dlopen with NCCL's flags, and why it failed.
-void* open_as_nccl(const std::string& name);
-std::string last_dl_error();
-
 }  // namespace slime::info
