@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/text.h"
+
 namespace slime::tools {
 namespace {
 
@@ -55,10 +57,9 @@ std::string to_hex(std::span<const std::byte> bytes) {
 bool from_hex(const std::string& text, std::span<std::byte> bytes) {
   if (text.size() != 2 * bytes.size()) return false;
   for (size_t i = 0; i < bytes.size(); ++i) {
-    unsigned value = 0;
-    const char* start = text.data() + 2 * i;
-    if (std::from_chars(start, start + 2, value, 16).ptr != start + 2) return false;
-    bytes[i] = static_cast<std::byte>(value);
+    const auto value = parse_whole<uint8_t>(std::string_view(text).substr(2 * i, 2), 16);
+    if (!value) return false;
+    bytes[i] = static_cast<std::byte>(*value);
   }
   return true;
 }

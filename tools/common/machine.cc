@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 
 namespace slime::tools {
@@ -54,16 +53,6 @@ nlohmann::json to_json(const Machine& machine) {
           {"cpu", machine.cpu},
           {"cores", machine.cores},
           {"memory_bytes", machine.memory_bytes}};
-}
-
-nlohmann::json environment_with(const char* prefix) {
-  nlohmann::json found = nlohmann::json::object();
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const char* equals = std::strchr(*entry, '=');
-    if (equals == nullptr || std::strncmp(*entry, prefix, std::strlen(prefix)) != 0) continue;
-    found[std::string(static_cast<const char*>(*entry), equals)] = equals + 1;
-  }
-  return found;
 }
 
 }  // namespace slime::tools

@@ -19,7 +19,4 @@ struct Machine {
 Machine describe_machine();
 nlohmann::json to_json(const Machine& machine);
 
-// Variables of the environment whose names begin with `prefix`.
-nlohmann::json environment_with(const char* prefix);
-
 }  // namespace slime::tools

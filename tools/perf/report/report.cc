@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <ctime>
 
+#include "settings/settings.h"
 #include "tools/common/machine.h"
 
 namespace slime::perf {
@@ -49,7 +50,7 @@ void complete(json* report) {
   strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
   (*report)["time"] = text;
   (*report)["machine"] = tools::to_json(tools::describe_machine());
-  (*report)["environment"] = tools::environment_with("NCCL_");
+  (*report)["environment"] = process_environment();
   // As nccl-tests: of all halves that were timed, the mean busbw.
   double sum = 0, timed = 0;
   uint64_t wrong = 0;  // halves with a wrong element
