@@ -8,7 +8,7 @@
 
 namespace slime::perf {
 
-Result<Buffer> Buffer::allocate(size_t bytes, const char* what) {
+Result<void> Buffer::allocate(size_t bytes, const char* what) {
   const size_t pages = (std::max<size_t>(bytes, 1) + 4095) / 4096 * 4096;
   void* const data =
       mmap(nullptr, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -24,9 +24,8 @@ Result<Buffer> Buffer::allocate(size_t bytes, const char* what) {
   }
   // Fewer page-table walks in the kernel's copies; a refusal costs nothing but speed.
   (void)madvise(data, pages, MADV_HUGEPAGE);
-  Buffer buffer;
-  buffer.data_ = std::unique_ptr<char, Unmap>(static_cast<char*>(data), Unmap{pages});
-  return buffer;
+  data_ = std::unique_ptr<char, Unmap>(static_cast<char*>(data), Unmap{pages});
+  return {};
 }
 
 }  // namespace slime::perf

@@ -10,10 +10,11 @@
 
 namespace slime::perf {
 
+// States: empty -> allocated, until it ends.
 class Buffer {
  public:
-  // `what` it is for: "the send buffer".
-  static Result<Buffer> allocate(size_t bytes, const char* what);
+  // `what` it is for: "the send buffer". Whole pages, all zero.
+  Result<void> allocate(size_t bytes, const char* what);
 
   char* data() const { return data_.get(); }
   size_t size() const { return data_.get_deleter().bytes; }

@@ -189,14 +189,8 @@ class Rank {
           here, tools::format_bytes(2 * bytes * here).c_str(),
           tools::format_bytes(available).c_str()));
     }
-    const auto allocate = [&](Buffer* buffer, const char* what) -> Result<void> {
-      auto allocated = Buffer::allocate(bytes, what);
-      if (!allocated) return fail(allocated.error());
-      *buffer = std::move(*allocated);
-      return {};
-    };
-    auto done = allocate(&setup_.send_buffer, "the send buffer");
-    if (done) done = allocate(&setup_.receive_buffer, "the receive buffer");
+    auto done = setup_.send_buffer.allocate(bytes, "the send buffer");
+    if (done) done = setup_.receive_buffer.allocate(bytes, "the receive buffer");
     return done;
   }
 

@@ -308,12 +308,11 @@ class Connections final : public Communicator {
     for (size_t p = 0; p < kProtocols; ++p) {
       const bool own_chunk = p == kSimple && is_point_to_point(options_.collective);
       const size_t bytes = own_chunk ? setup_.sizes.p2p_chunk * kSteps : setup_.sizes.fifo[p];
-      auto buffer = Buffer::allocate(bytes, "the FIFOs of a connection");
-      if (!buffer) return fail(buffer.error());
+      Buffer& buffer = memory.buffers.emplace_back();
+      auto done = buffer.allocate(bytes, "the FIFOs of a connection");
       Memory& fifo = memory.send_fifo[p];
-      fifo.data = buffer->data();
-      memory.buffers.push_back(std::move(*buffer));
-      auto done = register_memory(link, memory.buffers.back(), &fifo.handle, "regMr", false);
+      fifo.data = buffer.data();
+      if (done) done = register_memory(link, buffer, &fifo.handle, "regMr", false);
       if (!done) return done;
       memory.receive_fifo[p] = fifo;
     }
@@ -323,15 +322,14 @@ class Connections final : public Communicator {
   // The send FIFOs of all channels, then the receive FIFOs: one region, registered for each.
   Result<void> register_coll_fifos(Link* link) {
     const size_t half = static_cast<size_t>(setup_.channels) * setup_.sizes.fifo[kSimple];
-    auto buffer = Buffer::allocate(2 * half, "the FIFOs");
-    if (!buffer) return fail(buffer.error());
     LinkMemory& memory = link->memory;
     Memory &send = memory.send_fifo[kSimple], &receive = memory.receive_fifo[kSimple];
-    send.data = buffer->data();
-    receive.data = buffer->data() + buffer->size() / 2;
-    memory.buffers.push_back(std::move(*buffer));
-    auto done = register_memory(link, memory.buffers[0], &send.handle, "", true);
-    if (done) done = register_memory(link, memory.buffers[0], &receive.handle, "", true);
+    Buffer& buffer = memory.buffers.emplace_back();
+    if (auto done = buffer.allocate(2 * half, "the FIFOs"); !done) return done;
+    send.data = buffer.data();
+    receive.data = buffer.data() + buffer.size() / 2;
+    auto done = register_memory(link, buffer, &send.handle, "", true);
+    if (done) done = register_memory(link, buffer, &receive.handle, "", true);
     return done ? register_users(link) : done;
   }
 
