@@ -74,6 +74,9 @@ std::optional<Word> find_word(const std::string& name) {
   if (found == names.end()) return std::nullopt;
   return static_cast<Word>(found - names.begin());
 }
+// A network sees averages as sums.
+inline RedOp network_op(RedOp op) { return op == RedOp::kAvg ? RedOp::kSum : op; }
+inline nccl::ReduceOp nccl_op(RedOp op) { return static_cast<nccl::ReduceOp>(network_op(op)); }
 inline size_t size_of(DataType type) { return kDataTypeBytes[static_cast<size_t>(type)]; }
 
 inline bool reduces(Collective collective) {

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <cstring>
+#include <list>
 #include <map>
 #include <span>
 
@@ -25,10 +26,10 @@ struct Key {
 struct Pending {
   Key key;
   void* listener = nullptr;
-  // Stays where it is: plugins may keep the state of an attempt in it.
   HandleBytes handle{};
 };
-using PendingList = std::vector<std::unique_ptr<Pending>>;
+// A list, as handles must stay where they are: plugins may keep the state of an attempt in them.
+using PendingList = std::list<Pending>;
 
 // Each rank finds those that are for it under its own number.
 std::string name_of_handle(const Key& key) {
@@ -37,45 +38,11 @@ std::string name_of_handle(const Key& key) {
 
 std::string names_of(const PendingList& pending, const std::string& before) {
   std::string text;
-  for (const auto& one : pending) {
-    text += before + " rank " + std::to_string(one->key.peer) + " (channel " +
-            std::to_string(one->key.channel) + ")";
+  for (const Pending& one : pending) {
+    text += before + " rank " + std::to_string(one.key.peer) + " (channel " +
+            std::to_string(one.key.channel) + ")";
   }
   return text;
-}
-
-// NCCL counts an error as no, too (src/transport/coll_net.cc).
-bool is_supported(const CollTable& coll, DataType type, RedOp op) {
-  int supported = 0;
-  return coll.reduce_support(type, nccl_op(op), &supported) == nccl::kSuccess && supported == 1;
-}
-
-std::string supported(const CollTable& coll) {
-  std::string text;
-  for (const RedOp op : {RedOp::kSum, RedOp::kProd, RedOp::kMax, RedOp::kMin}) {
-    std::string types;
-    for (size_t type = 0; type < kDataTypes; ++type) {
-      if (!is_supported(coll, static_cast<DataType>(type), op)) continue;
-      types += " " + std::string(kNames<DataType>[type]);
-    }
-    if (types.empty()) continue;
-    text += (text.empty() ? "" : "; ") + std::string(name_of(op)) +
-            (op == RedOp::kSum ? " and avg" : "") + " of" + types;
-  }
-  return text.empty() ? "nothing" : text;
-}
-
-Result<void> check_support(const CollTable& coll, const Options& options) {
-  for (const DataType type : options.types) {
-    for (const RedOp op : options.ops) {
-      if (is_supported(coll, type, op)) continue;
-      return fail(make_error(
-          Status::kConfig, 0,
-          "the CollNet of %s does not reduce %s by %s (NCCL would use a ring); it supports %s",
-          coll.name(), name_of(type), name_of(op), supported(coll).c_str()));
-    }
-  }
-  return {};
 }
 
 // The links: one to and one from each neighbour and channel, or one collComm for all. States:
@@ -120,7 +87,7 @@ class Connections final : public Communicator {
         for (const auto& [key, link] : *links) close_link(*link, {key.peer, 0});
         links->clear();
       }
-      for (const auto& one : listening_) (void)close_listener(one->listener);
+      for (const Pending& one : listening_) (void)close_listener(one.listener);
       listening_.clear();
       connecting_.clear();
       return first_error_;
@@ -167,25 +134,25 @@ class Connections final : public Communicator {
 
   Result<void> listen() {
     for (const Key& key : keys(-1)) {
-      auto one = std::make_unique<Pending>(Pending{key});
+      Pending one{key};
       const int device = device_of(key.channel);
       const Code code = on_table([&](const auto& table) {
-        return table.listen(device, one->handle.data(), &one->listener);
+        return table.listen(device, one.handle.data(), &one.listener);
       });
       if (code != nccl::kSuccess) return call_failed("listen", key, code);
-      if (one->listener == nullptr) {
+      if (one.listener == nullptr) {
         const std::string what = "listen on device " + std::to_string(device);
         return fail(make_error(Status::kInternal, 0, "%s succeeded without a comm",
                                coll_ != nullptr ? "CollNet listen" : what.c_str()));
       }
-      listening_.push_back(std::move(one));
+      listening_.push_back(one);
     }
     return {};
   }
 
   Result<void> exchange_handles() {
     nlohmann::json own = nlohmann::json::object();
-    for (const auto& one : listening_) own[name_of_handle(one->key)] = tools::to_hex(one->handle);
+    for (const Pending& one : listening_) own[name_of_handle(one.key)] = tools::to_hex(one.handle);
     const auto all = setup_.member->exchange("handles", std::move(own));
     if (!all) return fail(all.error());
     std::vector<Key> wanted = keys(1);
@@ -194,15 +161,14 @@ class Connections final : public Communicator {
       for (int rank = 0; rank < setup_.ranks; ++rank) wanted.push_back({rank, 0});
     }
     for (const Key& key : wanted) {
-      auto one = std::make_unique<Pending>(Pending{key});
+      Pending& one = connecting_.emplace_back(Pending{key});
       const std::string name = name_of_handle({coll_ != nullptr ? 0 : setup_.rank, key.channel});
       const nlohmann::json& theirs = (*all)[static_cast<size_t>(key.peer)];
-      if (!tools::from_hex(text_in(theirs, name.c_str()), one->handle)) {
+      if (!tools::from_hex(text_in(theirs, name.c_str()), one.handle)) {
         const std::string channel = "channel " + std::to_string(key.channel);
         return fail(make_error(Status::kRemote, 0, "rank %d sent no handle for %s", key.peer,
                                coll_ != nullptr ? "CollNet" : channel.c_str()));
       }
-      connecting_.push_back(std::move(one));
     }
     return {};
   }
@@ -236,8 +202,8 @@ class Connections final : public Communicator {
   // Tries each pending connection once; true: some are made.
   Result<bool> make_some(PendingList* pending) {
     bool made = false;
-    for (size_t i = 0; i < pending->size();) {
-      Pending& one = *(*pending)[i];
+    for (auto next = pending->begin(); next != pending->end();) {
+      Pending& one = *next;
       const bool accepts = one.listener != nullptr;
       void* comm = nullptr;
       nccl::NetDeviceHandle* offload = nullptr;
@@ -246,13 +212,13 @@ class Connections final : public Communicator {
                                                one.handle.data(), &comm, &offload);
       if (code != nccl::kSuccess) return call_failed(accepts ? "accept" : "connect", one.key, code);
       if (comm == nullptr) {
-        ++i;
+        ++next;
         continue;
       }
       made = true;
-      const std::unique_ptr<Pending> done = std::move((*pending)[i]);
-      pending->erase(pending->begin() + static_cast<ptrdiff_t>(i));
-      if (auto link = make_link(*done, comm); !link) return fail(link.error());
+      const Pending done = one;
+      next = pending->erase(next);
+      if (auto link = make_link(done, comm); !link) return fail(link.error());
     }
     return made;
   }
@@ -272,9 +238,9 @@ class Connections final : public Communicator {
 
   Result<void> connect_coll() {
     std::vector<void*> handles;
-    for (const auto& one : connecting_) handles.push_back(one->handle.data());
+    for (Pending& one : connecting_) handles.push_back(one.handle.data());
     void* comm = nullptr;
-    void* const listener = listening_[0]->listener;
+    void* const listener = listening_.front().listener;
     listening_.clear();  // it is the plugin's where this fails
     const Code code = coll_->connect(handles.data(), setup_.ranks, setup_.rank, listener, &comm);
     if (code != nccl::kSuccess || comm == nullptr) return call_failed("connect", {}, code);
@@ -282,7 +248,7 @@ class Connections final : public Communicator {
         std::make_unique<Link>(Endpoint{Endpoint::kReduce, &net_, coll_, comm});
     const Code closed = close_listener(listener);
     if (closed != nccl::kSuccess) return call_failed("closeListen", {}, closed);
-    if (auto done = check_support(*coll_, options_); !done) return done;
+    if (auto done = check_support(*coll_, options_.types, options_.ops); !done) return done;
     return register_coll_fifos(link.get());
   }
 

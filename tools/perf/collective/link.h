@@ -136,10 +136,6 @@ class Link {
   std::string failure_;
 };
 
-// A network sees averages as sums.
-inline RedOp network_op(RedOp op) { return op == RedOp::kAvg ? RedOp::kSum : op; }
-inline nccl::ReduceOp nccl_op(RedOp op) { return static_cast<nccl::ReduceOp>(network_op(op)); }
-
 // A flow with the connections that it uses.
 struct Lane {
   const Flow* flow = nullptr;

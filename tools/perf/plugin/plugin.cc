@@ -26,6 +26,27 @@ const char* result_name(Code code) {
 
 const char* text_of(const char* given) { return given != nullptr ? given : ""; }
 
+// NCCL counts an error as no, too (src/transport/coll_net.cc).
+bool is_supported(const CollTable& coll, DataType type, RedOp op) {
+  int supported = 0;
+  return coll.reduce_support(type, nccl_op(op), &supported) == nccl::kSuccess && supported == 1;
+}
+
+std::string supported(const CollTable& coll) {
+  std::string text;
+  for (const RedOp op : {RedOp::kSum, RedOp::kProd, RedOp::kMax, RedOp::kMin}) {
+    std::string types;
+    for (size_t type = 0; type < kDataTypes; ++type) {
+      if (!is_supported(coll, static_cast<DataType>(type), op)) continue;
+      types += " " + std::string(kNames<DataType>[type]);
+    }
+    if (types.empty()) continue;
+    text += (text.empty() ? "" : "; ") + std::string(name_of(op)) +
+            (op == RedOp::kSum ? " and avg" : "") + " of" + types;
+  }
+  return text.empty() ? "nothing" : text;
+}
+
 }  // namespace
 
 std::string outcome_of(Code code) {
@@ -145,6 +166,20 @@ Result<tools::DeviceProperties> Plugin::coll_device(int device) const {
   }
   return fail(
       make_error(Status::kUnsupported, 0, "CollNet device %d takes no host memory", device));
+}
+
+Result<void> check_support(const CollTable& coll, const std::vector<DataType>& types,
+                           const std::vector<RedOp>& ops) {
+  for (const DataType type : types) {
+    for (const RedOp op : ops) {
+      if (is_supported(coll, type, op)) continue;
+      return fail(make_error(
+          Status::kConfig, 0,
+          "the CollNet of %s does not reduce %s by %s (NCCL would use a ring); it supports %s",
+          coll.name(), name_of(type), name_of(op), supported(coll).c_str()));
+    }
+  }
+  return {};
 }
 
 }  // namespace slime::perf

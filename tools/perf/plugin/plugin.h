@@ -52,6 +52,10 @@ class Plugin {
   bool net_ready_ = false, coll_ready_ = false;
 };
 
+// Fails where NCCL would not use CollNet for one of them, with what it supports.
+Result<void> check_support(const CollTable& coll, const std::vector<DataType>& types,
+                           const std::vector<RedOp>& ops);
+
 // What a call returned, with what the plugin said of it.
 std::string outcome_of(Code code);
 Error call_error(Status status, const std::string& call, Code code);
