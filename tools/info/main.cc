@@ -15,6 +15,7 @@ constexpr const char* kFooter =
     "not known which NCCL, 3 means that no release can.";
 
 constexpr const char* kName = "slime-info";
+constexpr int kExitUnusable = 3;  // something keeps NCCL from using the plugin
 
 // The exit code, if the program is to end now.
 std::optional<int> parse_options(int argc, char** argv, Options* parsed) {
@@ -39,25 +40,25 @@ std::optional<int> parse_options(int argc, char** argv, Options* parsed) {
   return tools::parse(&app, argc, argv);
 }
 
-int finish(int code) { return tools::finish(kName, code, kExitUsage); }
+int finish(int code) { return tools::finish(kName, code, tools::kExitUsage); }
 
 int run(int argc, char** argv) {
-  tools::end_on_exceptions(kName, kExitUsage, "raise ulimit -v");
+  tools::end_on_exceptions(kName, tools::kExitUsage, "raise ulimit -v");
   Options options;
   if (const auto code = parse_options(argc, argv, &options)) return *code;
   if (options.markdown) {
     fputs(render_settings_markdown().c_str(), stdout);
-    return finish(kExitOk);
+    return finish(tools::kExitOk);
   }
   const auto report = collect(options, apply_nccl_conf());
-  if (!report) return tools::complain(kName, report.error(), kExitUsage);
+  if (!report) return tools::complain(kName, report.error(), tools::kExitUsage);
   if (options.json) {
     const auto replace = nlohmann::json::error_handler_t::replace;
     printf("%s\n", to_json(*report).dump(2, ' ', false, replace).c_str());
   } else {
     print_text(*report, options.settings, stdout);
   }
-  return finish(report->usable() ? kExitOk : kExitUnusable);
+  return finish(report->usable() ? tools::kExitOk : kExitUnusable);
 }
 
 }  // namespace

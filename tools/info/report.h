@@ -1,4 +1,4 @@
-// Everything slime-info knows, before it is printed: main.cc parses the command line, collect()
+// The whole report of slime-info, before it is printed: main.cc parses the command line, collect()
 // fills a Report, and print_text() and to_json() show the same Report.
 #pragma once
 
@@ -14,13 +14,6 @@
 #include "transports/registry.h"
 
 namespace slime::info {
-
-// How slime-info ends; documented in --help.
-enum ExitCode : int {
-  kExitOk = 0,
-  kExitUsage = 2,     // command line, or a file it names
-  kExitUnusable = 3,  // something keeps NCCL from using the plugin
-};
 
 struct Options {
   bool devices = false, loading = false, settings = false, topology = false;
@@ -47,7 +40,7 @@ struct DevicesReport {
   bool usable() const { return query.error.empty() && !query.devices.empty(); }
 };
 
-// The plugin's settings as its parser sees them, with everything that is wrong with them.
+// The plugin's settings as its parser reads them, with everything that is wrong with them.
 struct SettingsReport {
   Settings settings;
   std::vector<SettingRow> rows;       // refused values are shown as the default
