@@ -18,30 +18,29 @@ std::string last_warning_text;
 std::string why_no_devices_text;
 int log_rank = 0;
 
-// Unlike NCCL, warnings are shown unless NCCL_DEBUG=NONE: there is no other log here.
-nccl::LogLevel chosen_level() {
+// What NCCL_DEBUG asks for. Unlike NCCL, warnings are shown unless it is NONE: there is no other
+// log here.
+nccl::LogLevel shown_level() {
   static constexpr std::pair<const char*, nccl::LogLevel> kLevels[] = {
       {"NONE", nccl::kLogNone},
       {"VERSION", nccl::kLogVersion},
       {"INFO", nccl::kLogInfo},
       {"TRACE", nccl::kLogTrace}};
-  const char* const value = std::getenv("NCCL_DEBUG");
-  for (const auto& [name, level] : kLevels) {
-    if (value != nullptr && strcasecmp(value, name) == 0) return level;
-  }
-  return nccl::kLogWarn;
-}
-
-nccl::LogLevel shown_level() {
-  static const nccl::LogLevel chosen = chosen_level();
-  return chosen;
+  static const nccl::LogLevel shown = [] {
+    const char* const value = std::getenv("NCCL_DEBUG");
+    for (const auto& [name, level] : kLevels) {
+      if (value != nullptr && strcasecmp(value, name) == 0) return level;
+    }
+    return nccl::kLogWarn;
+  }();
+  return shown;
 }
 
 }  // namespace
 
 void plugin_log(nccl::LogLevel level, unsigned long, const char* file, int line, const char* format,
                 ...) {
-  const nccl::LogLevel chosen = shown_level();
+  const nccl::LogLevel shown = shown_level();
   char text[1024];  // NCCL's limit
   va_list arguments;
   va_start(arguments, format);
@@ -49,9 +48,9 @@ void plugin_log(nccl::LogLevel level, unsigned long, const char* file, int line,
   va_end(arguments);
   const std::lock_guard lock(log_mutex);
   if (level == nccl::kLogWarn) last_warning_text = text;
-  // Our plugin says it as information only, as NCCL has other transports then.
+  // Our plugin logs this as information only, because NCCL has other transports then.
   if (strstr(text, "no devices:") != nullptr) why_no_devices_text = text;
-  if (level > chosen || (chosen <= nccl::kLogWarn && is_consequence(text))) return;
+  if (level > shown || (shown <= nccl::kLogWarn && is_consequence(text))) return;
   if (level == nccl::kLogWarn) {
     fprintf(stderr, "[rank %d:%d] %s:%d NCCL WARN %s\n", log_rank, getpid(),
             file != nullptr ? file : "?", line, text);
