@@ -84,7 +84,7 @@ TEST_P(Failure, APeerThatIsGoneIsARemoteErrorToldOnce) {
   }));
   EXPECT_EQ(code, nccl::kRemoteError) << Log::text();
   EXPECT_EQ(done, 0);
-  for (int again = 0; again < 3; ++again) {  // for good, and not told again
+  for (int again = 0; again < 3; ++again) {  // for good, and logged once
     EXPECT_EQ(net_.test(sent.request, &done, nullptr), nccl::kRemoteError);
     void* request = nullptr;
     EXPECT_EQ(net_.isend(pair_->send, from.data(), 8, 0, from.mhandle, &request),

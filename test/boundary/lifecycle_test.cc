@@ -13,7 +13,7 @@
 namespace slime::boundary {
 namespace {
 
-// A plugin that has seen nothing yet.
+// A plugin that no other test has used.
 struct Fresh {
   const Plugin fresh_;
 };
@@ -262,8 +262,9 @@ TEST_F(Lifecycle, WarnsOnceOfCountersThatCannotBeWritten) {
   EXPECT_EQ(Log::count(nccl::kLogWarn, "/nonexistent/stats.json"), 1u) << Log::text();
 }
 
-// NCCL 2.24 and later unload the plugin with the last communicator and then call init again, which
-// no table before v11 tells us; they take all devices for physical ones.
+// NCCL 2.24 and later unload the plugin with the last communicator and then call init again. Tables
+// before v11 have no finalize, so init is all that the plugin gets, and NCCL then takes all devices
+// that are reported for physical ones.
 TEST_F(Lifecycle, OlderInitStartsAfreshWhenNothingIsOpen) {
   on_pci_loopback([this] {
     set("NCCL_SLIME_RAILS_PER_IF", "2");

@@ -18,7 +18,7 @@ class TrafficClass : public NetTest, public testing::WithParamInterface<int> {
     static std::map<int, Plugin> copies;
     return copies[version];
   }
-  // Before v11 NCCL tells it to the end that connects, and only to that.
+  // Before v11 NCCL passes it to the connecting end only.
   static size_t marked_ends() { return GetParam() >= 11 ? 2 : 1; }
 };
 SLIME_FOR_VERSIONS(TrafficClass, 10, 11, 12);

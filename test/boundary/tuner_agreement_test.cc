@@ -1,4 +1,4 @@
-// Ranks that were told differently where to use CollNet would hang in their first operation of such
+// Ranks whose tables differ in where to use CollNet would hang in their first operation of such
 // a size: they do not connect. Each rank is a copy of the plugin, as each is a process with NCCL.
 #include <unistd.h>
 

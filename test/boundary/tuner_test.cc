@@ -246,7 +246,7 @@ TEST_P(TunerWithTable, SurvivesStrangeTables) {
   stop();
 }
 
-// NCCL 2.21 hands no table over: there the tuner sees itself what NCCL_PROTO excludes.
+// NCCL 2.21 passes no table: there the tuner itself reads what NCCL_PROTO excludes.
 TEST_P(TunerWithoutTable, HeedsNcclProtoWhereNcclDoesNot) {
   write(kRules);
   start();

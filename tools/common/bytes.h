@@ -1,4 +1,5 @@
-// Sizes as people write them: 8, 64K, 1.5M, 1GiB. K, M and G are powers of 1024, as in nccl-tests.
+// Sizes as people write them: 8, 64K, 1.5M, 1GiB; K, M and G are powers of 1024, as in nccl-tests.
+// And bytes as hexadecimal digits.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What all tools do alike with their command lines, and when they end.
+// Parsing of command lines, error messages and exit codes: what all tools do alike.
 #pragma once
 
 #include <slime_version.h>
@@ -21,13 +21,13 @@ enum ExitCode : int {
 };
 
 // The exit code, if the program is to end now: kExitOk after --help and --version, kExitUsage for a
-// bad command line. `explain` may print what is wrong with it, and says whether it has.
+// bad command line. `explain` may print what is wrong with it, and returns whether it has.
 template <typename Explain>
 std::optional<int> parse(CLI::App* app, int argc, char** argv, Explain explain) {
   app->set_version_flag("--version", app->get_name() + " " SLIME_VERSION " (" SLIME_COMMIT ")");
   try {
     app->parse(argc, argv);
-  } catch (const CLI::ParseError& error) {  // CLI11 has no other way to say it
+  } catch (const CLI::ParseError& error) {  // CLI11 has no other way to report it
     const bool is_wrong = error.get_exit_code() != 0;
     if (!is_wrong || !explain()) (void)app->exit(error);
     return is_wrong ? kExitUsage : kExitOk;

@@ -1,4 +1,4 @@
-// What a reader of a result must know of the machine it was taken on.
+// The machine that a result was measured on.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a tool says where the machine, or a limit of the user's, gives it no memory or no thread.
+// The end of a tool that gets no memory or no thread, from the machine or because of a ulimit.
 #pragma once
 
 #include <string>

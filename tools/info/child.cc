@@ -1,3 +1,4 @@
+// Runs work in a child process and reads its answer.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>

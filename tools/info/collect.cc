@@ -1,3 +1,4 @@
+// Fills the report: loading, devices with their rails, settings, topology and transports.
 #include <slime_version.h>
 
 #include <algorithm>
@@ -92,8 +93,8 @@ bool is_other_build(const std::vector<std::string>& messages) {
   return false;
 }
 
-// The rails behind each device, and the interfaces that were passed over: what NCCL's interface has
-// no words for. Found by the same code as in the plugin, not through it.
+// The rails behind each device, and the interfaces that were not used: NCCL's interface does not
+// have them. Found by the same code as in the plugin, not through it.
 struct LocalRails {
   std::vector<RailCaps> rails;       // of all devices, in the order of these
   std::vector<std::string> devices;  // the name of each rail's device
@@ -169,7 +170,8 @@ Result<Report> collect(const Options& options, const ConfSources& conf) {
     if (all || options.devices) report.devices = collect_devices(loading, &probe);
     if (all || options.loading) report.loading = std::move(loading);
   }
-  // After the last child process: rails may start threads, and a fork wants one thread.
+  // After the last child process: rails may start threads, and run_in_child() must be called from a
+  // process with one thread.
   SettingsReport settings = report_settings(conf);
   const bool ours = report.devices && report.devices->called == kPluginName;
   const LocalRails rails =

@@ -69,7 +69,7 @@ Library open_library(const std::string& name) {
   const auto answer = run_in_child([&name] { return read_tables(name); }, times::kLibraryLoad,
                                    "opening " + (name.empty() ? "the program" : name));
   Library library;
-  // The child answered, or crashed and run_in_child() says how: both leave their reason in `error`.
+  // `error` has the child's reason, or that of run_in_child() where the child has crashed.
   if (answer) answer->get_to(library);
   if (!answer) library.error = answer.error().what;
   library.name = name;

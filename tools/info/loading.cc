@@ -1,3 +1,4 @@
+// Applies NCCL's rules to the environment: what it tries to open, and what comes of each attempt.
 #include "tools/info/loading.h"
 
 #include <strings.h>

@@ -1,5 +1,6 @@
-// What NCCL does with the environment as it is: every name it tries, and the end; and in plain
-// words what keeps it from the plugin, and what to type.
+// What NCCL does with the environment as it is: every name that it tries, what comes of each, and
+// which network it uses in the end. Then, for people: what keeps NCCL from using the plugin, and
+// the commands that change it.
 #pragma once
 
 #include <optional>

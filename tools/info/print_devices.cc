@@ -1,3 +1,4 @@
+// The section "Devices" of the report for people.
 #include "tools/common/bytes.h"
 #include "tools/info/columns.h"
 #include "tools/info/report.h"

@@ -93,7 +93,7 @@ void print_resolutions(const LoadingReport& loading, FILE* out) {
   columns.print("  ", out);
 }
 
-// Where a finding holds is said only if it does not hold in all releases in question.
+// The releases of a finding are printed only if it does not hold in all of those in question.
 void print_findings(const char* title, const std::vector<Finding>& findings, size_t releases,
                     FILE* out) {
   if (!findings.empty()) fprintf(out, "\n%s\n", title);

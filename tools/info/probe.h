@@ -1,6 +1,6 @@
-// What only foreign code can say: which tables a plugin has, what devices it reports, which version
-// an NCCL is. All of it runs in child processes: a library that crashes, hangs or changes the
-// process takes nothing of ours with it.
+// Questions that only foreign code can answer: which tables a plugin has, what devices it reports,
+// which version an NCCL has. All of that code runs in child processes, because a library may crash,
+// hang or change the process.
 #pragma once
 
 #include <deque>

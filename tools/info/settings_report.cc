@@ -1,3 +1,4 @@
+// The settings as the plugin's parser reads them, and nccl.conf, which NCCL reads before it.
 #include <cstdlib>
 #include <fstream>
 

@@ -43,7 +43,7 @@ std::string joined_addresses(const Places& places) {
   return text;
 }
 
-// Asks the other source for the NUMA nodes that /sys does not have. Returns the sources in words.
+// Takes the NUMA nodes that /sys does not have from the other source. Returns the sources as text.
 std::string find_missing_nodes(const Topology& topology, const OpenLocalitySource& open_other,
                                TopologyReport* report) {
   const auto has_node = [](const PciPlace* place) { return place->numa_node >= 0; };

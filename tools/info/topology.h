@@ -37,8 +37,8 @@ struct TopologyReport {
 
 using OpenLocalitySource = std::function<Result<std::unique_ptr<LocalitySource>>()>;
 
-// Of `rails` on the host that `topology` is of. The other source is opened if /sys does not say on
-// which node something is.
+// Of `rails` on the host of `topology`. The other source is opened only if /sys lacks the NUMA node
+// of a GPU or a port.
 TopologyReport describe_topology(const Topology& topology, const std::vector<RailCaps>& rails,
                                  const OpenLocalitySource& open_other);
 

@@ -22,7 +22,8 @@ constexpr size_t kGuardBytes = 4096;
 // single operations would not show a mix-up between one operation and the next.
 constexpr uint32_t kBurst = 8;
 constexpr size_t kBurstBytes = 4 << 20;
-// Without a look for a request to end. With the checks and the end of the run that is a second.
+// The longest time between two checks for a request to end. The checked operations that follow and
+// the end of the run take longer: a request is answered within about a second.
 constexpr uint64_t kAnswerNs = 200'000'000;
 
 Counts counts_for(const Options& options, DataType type, uint64_t bytes, int ranks) {
@@ -48,9 +49,10 @@ struct Half {
   }
 };
 
-// Every rank makes the same calls in the same order; what one rank decides alone (time, signals) is
-// exchanged before the ranks act on it. Thread rules: the main thread. The buffers belong to the
-// caller and are written between two operations only.
+// States: running -> ending, once the ranks have agreed on a request to end. Invariant: every rank
+// makes the same calls in the same order, so what one rank alone knows (its clock, its signals) is
+// exchanged before any rank acts on it. The buffers belong to the caller, and are written between
+// two jobs only. Thread: the main thread.
 class Benchmark {
  public:
   Benchmark(const RunSetup& setup, Communicator* communicator)
@@ -133,8 +135,8 @@ class Benchmark {
                   bus_factor(options_.collective, setup_.ranks));
   }
 
-  // The most that a rank has said, and whether one is asked to end: a signal may have reached one
-  // rank only.
+  // Exchanges one number of each rank and returns the largest. Whether a rank has a request to end
+  // is exchanged too, because a signal may have reached one rank only.
   Result<uint64_t> agree(const char* label, const char* key, uint64_t value, const char* subject) {
     auto all = setup_.member->exchange(label, {{"ending", end_requested() ? 1 : 0}, {key, value}});
     if (!all) return fail(all.error());
@@ -150,16 +152,16 @@ class Benchmark {
     return static_cast<uint64_t>(most);
   }
 
-  // Clocks differ.
+  // False at all ranks once the time of one of them is over: their clocks differ.
   Result<bool> agree_to_go_on(uint64_t began_ns) {
     const bool over =
         static_cast<double>(steady_now_ns() - began_ns) / 1e9 >= options_.duration_s / 2;
-    const auto any_over = agree("another round", "over", over ? 1 : 0, "going on");
-    if (!any_over) return fail(any_over.error());
-    return *any_over == 0 && !ending_;
+    return agree("another round", "over", over ? 1 : 0, "going on").map([this](uint64_t any_over) {
+      return any_over == 0 && !ending_;
+    });
   }
 
-  // How many operations are run before the next look for a request to end; 0: there was one.
+  // How many operations are run before the next check for a request to end; 0: there is one.
   Result<uint32_t> agree_on_operations(const Tally& tally) {
     const auto slowest_ns = agree("ready", "operation_ns", tally.operation_ns, "its readiness");
     if (!slowest_ns) return fail(slowest_ns.error());

@@ -1,6 +1,6 @@
-// Runs the rows of the table: timed operations, then checked ones, out of place and in place; each
-// half once, or again and again until its time is over (--duration). Then a request to end is
-// looked at every fifth of a second, or after every operation that takes longer.
+// Runs the rows of the table. A row has two halves, out of place and in place, and a half has timed
+// operations and then checked ones. With --duration a half is repeated until its time is over, and
+// the ranks check every 0.2 s, or after each operation that takes longer, for a request to end.
 #pragma once
 
 #include <cstddef>

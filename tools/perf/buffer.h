@@ -1,4 +1,4 @@
-// Page-aligned host memory.
+// Page-aligned host memory, for the user's buffers and the FIFOs.
 #pragma once
 
 #include <sys/mman.h>

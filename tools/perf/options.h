@@ -1,4 +1,4 @@
-// The command line.
+// The command line, and the rows of the table that it asks for.
 #pragma once
 
 #include <cstdint>

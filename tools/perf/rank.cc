@@ -1,3 +1,4 @@
+// One rank of a run, from joining the others to its exit code.
 #include <slime_version.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-// A warning of the plugin's was shown when it came.
+// The verdict without the plugin's warning in it, if that is on stderr already.
 std::string without_warning(const std::string& verdict) {
   const size_t warning = verdict.find("; plugin: ");
   if (warning == std::string::npos || !warnings_are_shown() || is_consequence(verdict)) {
@@ -44,10 +45,10 @@ void show_failure(int rank, const Member* member, const Error& verdict, const Er
           told ? "" : "\n  seen here as: ", told ? "" : error.what.c_str());
 }
 
-// States: joined -> prepared (plugin, buffers) -> measured -> finished, or give_up() from any of
-// them. Members are in the order in which they must outlive each other: buffers outlive the
-// connections that know them, and the plugin outlives the communicator. Thread rules: the main
-// thread.
+// States: new -> joined -> prepared (plugin, buffers) -> measured -> finished; from each of them
+// give_up() ends the rank with an error. Members stand in the order in which they must outlive each
+// other: the buffers outlive the connections that have registered them, and the plugin outlives the
+// communicator. Thread: the main thread; tick() of the progress line is called by Member's thread.
 class Rank {
  public:
   Rank(const Options& options, const Identity& identity, const std::string& command)
@@ -68,7 +69,7 @@ class Rank {
   int run() {
     set_log_rank(identity_.rank);
     Result<void> done = join();
-    // Opened also for the report that no rank came.
+    // Opened even where join() has failed: the report then says which ranks did not come.
     const Result<void> opened = identity_.rank == 0 && !options_.json_path.empty()
                                     ? json_file_.open(options_.json_path)
                                     : Result<void>();

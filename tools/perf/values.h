@@ -32,10 +32,10 @@ uint64_t count_wrong(const Pattern& pattern, int source, uint64_t first, size_t 
 // the number of operations (no denormals), so timed runs use it.
 void fill_ones(DataType type, size_t bytes, void* out);
 
-// What earlier operations, of any type, may have left in a FIFO.
-// Other values at each rank. Integers: any bits. Floating point: NaN, infinities, denormals and
-// zeros; with `wild` any bits, so numbers far larger than the user's too. Those share an exponent
-// with the user's last elements where a network adds in blocks, and take their precision.
+// What earlier operations, of any type, may have left in a FIFO; other values at each rank.
+// Integers: any bits. Floating point: NaN, infinities, denormals and zeros; with `wild` any bits,
+// so numbers far larger than the user's too. Where a network adds in blocks, such a number and the
+// user's last elements share an exponent, and the user's elements lose precision.
 void fill_garbage(DataType type, int rank, bool wild, std::span<char> memory);
 
 inline constexpr size_t kValuesPerBeat = 1024;

@@ -1,4 +1,4 @@
-// A host whose loopback interface has a PCI function, as far as /sys says.
+// A host whose loopback interface has a PCI function in /sys.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// The plugin as NCCL meets it: a shared object opened with dlopen, reached through its tables only.
+// The plugin as NCCL uses it: a shared object opened with dlopen, called through its tables only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace slime::boundary {
 
-// What the plugin said through NCCL's logger.
+// What the plugin has logged through NCCL's logger.
 struct LogLine {
   nccl::LogLevel level = nccl::kLogNone;
   unsigned long flags = 0;

@@ -39,7 +39,7 @@ class TunerApi
   bool complete() const;
   ResultCode init(size_t ranks, size_t nodes, nccl::Logger logger = Log::logger());
   ResultCode destroy(void* ended);
-  // Before v3 `costs` stays as it is, and `choice` says what the tuner demands, if anything.
+  // Before v3 `costs` stays as it is, and `choice` gets what the tuner demands, if anything.
   ResultCode ask(int function, size_t bytes, Costs* costs, Choice* choice,
                  int algorithms = kAlgorithms);
 

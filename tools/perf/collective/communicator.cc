@@ -45,8 +45,11 @@ std::string names_of(const PendingList& pending, const std::string& before) {
   return text;
 }
 
-// The links: one to and one from each neighbour and channel, or one collComm for all. States:
-// listening and connecting until both lists of pending connections are empty; connected; closed.
+// The links: one to and one from each neighbour and channel, or one collComm for all.
+//
+// States: listening and connecting, until both lists of pending connections are empty -> connected,
+// with all memory registered -> closed. Threads: the main thread calls; the service thread makes,
+// registers and closes links, the progress thread runs jobs, and the main thread waits for both.
 class Connections final : public Communicator {
  public:
   explicit Connections(const RunSetup& setup)
@@ -318,9 +321,9 @@ class Connections final : public Communicator {
     return make_coll_plan(shape, geometry);
   }
 
-  // Calls carry whole chunks whose ends hold what earlier operations left. Timed operations find
-  // zeros there, as in fresh host memory of NCCL's; checked ones values that would disturb a sum
-  // most.
+  // Calls carry whole chunks, and behind the user's last element a chunk holds what earlier
+  // operations have left in the FIFO. Timed operations find zeros there, as in NCCL's fresh host
+  // memory; checked ones find the values that disturb a sum most.
   void fill_fifos(const Job& job, size_t bytes) const {
     const LinkMemory& memory = find(sends_, {0, 0})->memory;
     char* const send = memory.send_fifo[kSimple].data;

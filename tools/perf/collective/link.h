@@ -1,10 +1,5 @@
 // The proxy's side of one connection: posts messages and tests the oldest, as NCCL's proxies do
-// (src/transport/net.cc, src/transport/coll_net.cc). Used by the progress thread only.
-//
-// Messages are counted from 0 for the life of the connection; message m uses slot m % depth of the
-// FIFO. Its states, each count at most the one before it: filled by the kernel (what is sent),
-// posted, completed, consumed by the kernel (what is received), done. Operations on one connection
-// follow each other: the next one's messages are posted when all of the one before are done.
+// (src/transport/net.cc, src/transport/coll_net.cc).
 #pragma once
 
 #include <array>
@@ -69,6 +64,14 @@ struct Endpoint {
   int peer = 0, tag = 0;
 };
 
+// Messages are counted from 0 for the life of the connection; message m uses slot m % depth of the
+// FIFO.
+//
+// States of a message: filled by the kernel (what is sent), posted, completed, consumed by the
+// kernel (what is received), done. Invariant: each count is at most the one before it. Operations
+// on one connection follow each other: the next one's messages are posted when all of the one
+// before are done. Thread: the progress thread; others only before the first job and after the
+// last.
 class Link {
  public:
   explicit Link(const Endpoint& end) : end_(end) {}

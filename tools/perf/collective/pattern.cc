@@ -1,3 +1,4 @@
+// Which messages an operation becomes, by protocol, channels and sizes, as in NCCL.
 #include <algorithm>
 #include <cstdlib>
 #include <string>

@@ -75,8 +75,8 @@ class Ring {
     return step;
   }
 
-  // `block_of` a rank. Every block goes round once, from the rank behind its own on, and is
-  // complete at its own.
+  // `block_of(rank)` is the block that the rank owns. Every block goes round the ring once: it
+  // starts at the rank after its owner and is complete at its owner.
   template <typename BlockOf>
   void reduce(BlockOf block_of, bool forward) {
     Step step = sending(direct_);
@@ -171,7 +171,8 @@ Flow in_order(const Geometry& geometry, size_t offset, size_t bytes, Step step) 
   return flow;
 }
 
-// What we send to the rank `distance` before us and receive from the one as far behind us.
+// What this rank sends to the rank `distance` after it, and receives from the one `distance`
+// before.
 void add_exchange(const Shape& shape, const BufferSizes& sizes, int distance,
                   std::vector<Flow>* flows) {
   const size_t bytes = shape.bytes();

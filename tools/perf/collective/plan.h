@@ -19,7 +19,7 @@ namespace slime::perf {
 // reads the environment.
 inline constexpr int kSteps = 8;                         // NCCL_STEPS
 inline constexpr size_t kMaxNetBytes = size_t{1} << 30;  // NCCL_MAX_NET_SIZE
-// What NCCL takes for CollNet tables before v9, which do not say it (MAX_COLLNET_SIZE).
+// What NCCL takes for CollNet tables before v9, whose properties lack it (MAX_COLLNET_SIZE).
 inline constexpr size_t kMaxCollBytes = size_t{512} << 20;
 
 constexpr size_t div_up(size_t a, size_t b) { return (a + b - 1) / b; }

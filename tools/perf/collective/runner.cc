@@ -1,5 +1,5 @@
-// Runs operations on the progress thread: NCCL's proxy (link.h) and, in its pauses, what the GPU
-// kernels would do. One thread does both, so that a rank needs one core.
+// Runs operations on the progress thread: NCCL's proxy (link.h), and between its visits the work
+// that GPU kernels do. One thread does both, so that a rank needs one core.
 #include <sched.h>
 
 #include <algorithm>
@@ -19,8 +19,9 @@ constexpr size_t kBlockBytes = 64 * 120;
 
 // States of an operation: its kernels run, batch after batch; it ends when all have handed on their
 // last message, and the next begins at once. The run ends when the messages of all are done too.
-// A kernel reads a FIFO slot after it was received and before it is retired, and writes one after
-// its last message is done: counters in link.h see to that. Thread rules: one run, one thread.
+// Invariant: a kernel reads a FIFO slot after the message was received and before the slot is
+// retired, and writes a slot after its last message is done (the counters of Link). Thread: the
+// progress thread.
 class Runner {
  public:
   Runner(Job* job, std::span<const Lane> lanes, const std::atomic<bool>& stop, Heartbeat* heartbeat)
@@ -36,7 +37,7 @@ class Runner {
             return step.send_from == Place::kInput || step.send_from == Place::kOutput;
           });
       if (lane.send != nullptr) lane.send->begin(flow, *job, &operation_);
-      // A link that reduces has begun with what goes in.
+      // CollNet's link is the sending one of the flow in too, and has begun with that.
       if (lane.recv != nullptr && lane.recv != lane.send &&
           lane.recv->end().kind == Endpoint::kReceive)
         lane.recv->begin(flow, *job, &operation_);
@@ -119,8 +120,8 @@ class Runner {
       kernel->send->fill(step);
     kernel->done_bytes = 0;
     if (++kernel->step < kernel->flow->steps.size()) return;
-    // The kernel ends when it has handed on its last message; where messages leave from the user's
-    // memory, which the user may change then, when the last of them has left.
+    // A kernel ends when it has handed on its last message. Where messages are sent from the user's
+    // memory, it ends when the last of them has left, because the user may change the memory then.
     kernel->leaving = kernel->sends_user_memory;
     if (!kernel->leaving) end_kernel();
   }
@@ -150,7 +151,7 @@ class Runner {
     }
   }
 
-  // A network has added what came in for an average: it is only divided.
+  // CollNet has added what came in for an average. It is divided only, so zeros are added to it.
   const char* combine(const Step& step, char* out, const char* received, const char* own,
                       size_t bytes) const {
     alignas(64) static constexpr char kZeros[kBlockBytes] = {};

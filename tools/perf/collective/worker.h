@@ -11,7 +11,9 @@
 
 namespace slime::perf {
 
-// States: not started -> idle <-> running a task -> ended by the destructor.
+// States: not started -> idle <-> running a task -> ended by the destructor. Threads: one thread
+// owns it and calls; the worker's own runs the tasks. The semaphores hand `task_` and `result_`
+// over.
 class Worker {
  public:
   Worker() = default;

@@ -1,7 +1,7 @@
 // One loaded plugin library with the tables that NCCL would choose from it.
 //
 // States: loaded -> initialised -> finalised; finalize() may be called in each, and undoes what
-// init() has done. Thread rules: the main thread's.
+// init() has done. Thread: the main thread.
 #pragma once
 
 #include <array>
@@ -56,7 +56,7 @@ class Plugin {
 Result<void> check_support(const CollTable& coll, const std::vector<DataType>& types,
                            const std::vector<RedOp>& ops);
 
-// What a call returned, with what the plugin said of it.
+// What a call returned, with the last warning that the plugin has logged.
 std::string outcome_of(Code code);
 Error call_error(Status status, const std::string& call, Code code);
 
@@ -66,7 +66,7 @@ void plugin_log(nccl::LogLevel level, unsigned long flags, const char* file, int
                 const char* format, ...);
 void set_log_rank(int rank);
 bool warnings_are_shown();
-std::string why_no_devices();  // as the plugin said it; empty: it did not
+std::string why_no_devices();  // from the plugin's log; empty: nothing is there
 std::string last_warning();    // what NCCL would return from ncclGetLastError
 
 }  // namespace slime::perf

@@ -1,4 +1,4 @@
-// The figures of a half of a row: what one rank has seen, and what all have.
+// The figures of a half of a row: those of one rank, and those of all ranks together.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class Samples {
   uint64_t seen_ = 0, every_ = 1;
 };
 
-// What this rank has seen of a half.
+// What this rank has measured and checked of a half.
 struct Tally {
   uint64_t timed_ns = 0, operations = 0;
   uint64_t longest_ns = 0;    // operation

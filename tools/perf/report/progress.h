@@ -11,7 +11,8 @@
 
 namespace slime::perf {
 
-// The main thread and the thread of Member both call; the mutex guards all.
+// States: hidden <-> shown, while its line is on a terminal; only other output makes it hidden.
+// Threads: the main thread and Member's both call; the mutex guards all.
 class ProgressLine {
  public:
   ProgressLine(const Heartbeat* heartbeat, bool wanted);
@@ -38,9 +39,8 @@ class ProgressLine {
   uint64_t last_output_ns_;
 };
 
-// SIGTERM or SIGINT as a request to end early and well: for runs that last until somebody has seen
-// enough (--duration). From here on the first such signal is a request; another one ends the
-// process as it always does.
+// SIGTERM or SIGINT as a request to end early, with a whole report: for runs with --duration. After
+// the call the first such signal is a request; a later one ends the process as usual.
 void catch_end_requests();
 bool end_requested();
 

@@ -1,3 +1,5 @@
+// The report's JSON document, and the file that it goes to. The counters are in counters.cc, the
+// table is in table.cc.
 #include "tools/perf/report/report.h"
 
 #include <fcntl.h>

@@ -21,13 +21,14 @@ nlohmann::json new_report(const Options& options, const std::string& command);
 void complete(nlohmann::json* report);
 
 // The rails' counters, from the file that the plugin writes when NCCL_SLIME_STATS names one.
+// Thread: the main thread.
 class CounterFile {
  public:
   // Sets NCCL_SLIME_STATS to a file of our own, unless the user has set it to another than our
   // standard output. Ours has no name: nothing stays behind, however this process ends.
   CounterFile();
 
-  // The user wants them there. The table then goes elsewhere.
+  // The user has named our standard output for the counters. The table then goes to stderr.
   bool for_output() const { return for_output_; }
   // Writes there what the plugin has written.
   void print() const;
@@ -63,8 +64,8 @@ class Table {
   bool shows_spread_ = false;  // --duration: what a mean over so long hides
 };
 
-// What --json names: a file, or our standard output. Opened before the run: what cannot be written
-// is said at once, and not after an hour.
+// What --json names: a file, or our standard output. Opened before the run, so that an error comes
+// at once, and not after an hour. States: closed -> open. Thread: the main thread.
 class JsonFile {
  public:
   // Creates it where it is missing; what is in it stays until the report is written. "-" is our

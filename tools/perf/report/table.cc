@@ -1,3 +1,4 @@
+// The table of nccl-tests, from the JSON document of the report.
 #include <slime_version.h>
 
 #include <map>
