@@ -8,11 +8,11 @@
 
 #include <dlfcn.h>
 
+#include <array>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <variant>
 
 #include "plugin/abi/types.h"
 #include "tools/common/device_properties.h"
@@ -21,27 +21,32 @@ namespace slime::tools {
 
 using Code = nccl::ResultCode;
 
-// Calls a plugin's function with those of the arguments that its version has: each parameter takes
-// the next argument of its type, and integers are converted. `taken` are the parameters so far.
-template <typename... Parameters, typename... Taken>
-Code call_with(Code (*function)(Parameters...), const std::tuple<Taken...>& taken) {
-  return std::apply(function, taken);
+// For each argument, whether the parameter takes it: its own type, or an integer for an integer.
+template <typename Parameter, typename... Arguments>
+constexpr std::array<bool, sizeof...(Arguments)> taken_by() {
+  return {(std::is_same_v<Parameter, Arguments> ||
+           (std::is_integral_v<Parameter> && std::is_integral_v<Arguments>))...};
 }
-template <typename... Parameters, typename... Taken, typename First, typename... Rest>
-Code call_with(Code (*function)(Parameters...), const std::tuple<Taken...>& taken, First first,
-               Rest... rest) {
-  if constexpr (sizeof...(Taken) == sizeof...(Parameters)) {
-    return std::apply(function, taken);
-  } else {
-    using Next = std::tuple_element_t<sizeof...(Taken), std::tuple<Parameters...>>;
-    constexpr bool kIntegers = std::is_integral_v<Next> && std::is_integral_v<First>;
-    if constexpr (std::is_same_v<Next, First> || kIntegers) {
-      const std::tuple<Next> next(static_cast<Next>(first));
-      return call_with(function, std::tuple_cat(taken, next), rest...);
-    } else {
-      return call_with(function, taken, rest...);
+
+// Calls a plugin's function with those of the arguments that its version has: each parameter takes
+// the next argument that it can.
+template <typename... Parameters, typename... Arguments>
+Code call_with(Code (*function)(Parameters...), Arguments... arguments) {
+  constexpr auto kChosen = [] {
+    constexpr std::array<bool, sizeof...(Arguments)> kTaken[] = {
+        taken_by<Parameters, Arguments...>()...};
+    std::array<size_t, sizeof...(Parameters)> chosen{};
+    for (size_t parameter = 0, argument = 0; parameter < chosen.size(); ++parameter, ++argument) {
+      while (!kTaken[parameter][argument]) ++argument;
+      chosen[parameter] = argument;
     }
+    return chosen;
+  }();
+  const std::tuple<Arguments...> all(arguments...);
+  return [&]<size_t... kIndex>(std::index_sequence<kIndex...>) {
+    return function(static_cast<Parameters>(std::get<kChosen[kIndex]>(all))...);
   }
+  (std::index_sequence_for<Parameters...>());
 }
 
 // The entry of this name in a table of any version.
@@ -64,14 +69,8 @@ class VersionedTable {
   bool bind(void* library, int version) {
     const void* const found = dlsym(library, symbol(version).c_str());
     if (found == nullptr || version < kOldest || version > kNewest) return false;
+    table_ = found;
     version_ = version;
-    // Puts `found` into the alternative of the variant that belongs to this version.
-    [&]<size_t... kIndex>(std::index_sequence<kIndex...>) {
-      (void)((kIndex + kOldest == static_cast<size_t>(version) &&
-              table_.template emplace<kIndex>(static_cast<const Tables*>(found)) != nullptr) ||
-             ...);
-    }
-    (std::index_sequence_for<Tables...>());
     return true;
   }
   // The newest table that the library has, up to version `most`.
@@ -84,7 +83,7 @@ class VersionedTable {
   // For what is no call of all versions: `function` gets the table as its version declares it.
   template <typename Function>
   auto with(Function function) const {
-    return std::visit(function, table_);
+    return choose<kFirst, Tables...>(function);
   }
 
  protected:
@@ -92,8 +91,17 @@ class VersionedTable {
   explicit VersionedTable(const char* symbol) : symbol_(symbol) {}
 
  private:
+  // `Table` is that of version kVersion, and `Newer` those of the versions after it.
+  template <int kVersion, typename Table, typename... Newer, typename Function>
+  auto choose(const Function& function) const {
+    if constexpr (sizeof...(Newer) > 0) {
+      if (version_ > kVersion) return choose<kVersion + 1, Newer...>(function);
+    }
+    return function(static_cast<const Table*>(table_));
+  }
+
   const char* symbol_;
-  std::variant<const Tables*...> table_;
+  const void* table_ = nullptr;
   int version_ = 0;
 };
 
@@ -143,8 +151,7 @@ class PluginTable : public VersionedTable<6, Tables...> {
 
   template <typename Entry, typename... Arguments>
   Code call(Entry entry, Arguments... arguments) const {
-    return this->with(
-        [&](const auto* table) { return call_with(entry(table), std::tuple<>(), arguments...); });
+    return this->with([&](const auto* table) { return call_with(entry(table), arguments...); });
   }
 
   void* context_ = nullptr;
