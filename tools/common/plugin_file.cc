@@ -5,41 +5,46 @@
 #include <unistd.h>
 
 #include <climits>
+#include <vector>
 
 #include "tools/common/nccl_rules.h"
 
 namespace slime::tools {
 namespace {
 
-// Appends the name and the reason to `failed` where it cannot be loaded.
-OpenedLibrary try_open(const std::string& name, std::string* failed) {
-  void* const handle = open_as_nccl(name);
-  if (handle == nullptr) {
-    *failed += "\n  " + name + ": " + last_dl_error();
-    return {};
+// What is given to dlopen, in order.
+std::vector<std::string> names_for(const Entries& entries, const std::string& directory) {
+  std::vector<std::string> names;
+  for (const std::string& entry : entries.names) {
+    for (const std::string& name : dlopen_names(nccl_rules().back(), entry)) {
+      names.push_back(name);
+      const std::string beside = directory + "/" + name;
+      const bool searched = !directory.empty() && name.find('/') == std::string::npos;
+      if (searched && access(beside.c_str(), F_OK) == 0) names.push_back(beside);
+    }
   }
-  return {handle, name, path_of(handle, name.empty() ? "the program itself" : name)};
+  return names;
 }
 
 }  // namespace
 
-Result<OpenedLibrary> open_plugin(const std::string& value, const std::string& search) {
-  const NcclRules& rules = nccl_rules().back();
-  if (means_no_plugin(rules, value)) {
+Result<OpenedLibrary> open_plugin(const std::string& value, const std::string& directory) {
+  const Entries entries = entries_of(nccl_rules().back(), value);
+  std::vector<std::string> names = names_for(entries, directory);
+  if (value.empty()) names.push_back(directory + "/libnet-slime.so");
+  if (names.empty() && entries.ignored.empty()) {
     return fail(make_error(Status::kConfig, 0,
                            "NCCL_NET_PLUGIN=%s means no external plugin; unset it", value.c_str()));
   }
   std::string failed;
-  for (const std::string& entry : entries_of(rules, value).names) {
-    for (const std::string& name : dlopen_names(rules, entry)) {
-      OpenedLibrary library = try_open(name, &failed);
-      if (library.handle != nullptr) return library;
-      const std::string beside = search + "/" + name;
-      const bool searched = !search.empty() && name.find('/') == std::string::npos;
-      if (!searched || access(beside.c_str(), F_OK) != 0) continue;
-      library = try_open(beside, &failed);
-      if (library.handle != nullptr) return library;
+  for (const std::string& ignored : entries.ignored) failed += "\n  " + ignored;
+  for (const std::string& name : names) {
+    void* const handle = open_as_nccl(name);
+    if (handle != nullptr) {
+      return OpenedLibrary{handle, name,
+                           path_of(handle, name.empty() ? "the program itself" : name)};
     }
+    failed += "\n  " + name + ": " + last_dl_error();
   }
   return fail(make_error(Status::kConfig, 0,
                          "no network plugin could be loaded; build it with 'make', or name it with "

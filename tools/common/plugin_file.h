@@ -14,10 +14,10 @@ struct OpenedLibrary {
   std::string path;  // what the dynamic linker found
 };
 
-// The first name that loads. `search` is a directory tried for names without a slash that the
-// dynamic linker does not find: libnccl's own RUNPATH plays that part in NCCL. Fails with all names
-// and the dynamic linker's reasons.
-Result<OpenedLibrary> open_plugin(const std::string& value, const std::string& search);
+// The first name that loads; where the value is empty, libnet-slime.so in `directory`. Names
+// without a slash that the dynamic linker does not find are tried in `directory` too: libnccl's own
+// RUNPATH plays that part in NCCL. Fails with all names and the dynamic linker's reasons.
+Result<OpenedLibrary> open_plugin(const std::string& value, const std::string& directory);
 
 // dlopen with NCCL's flags; an empty name is the program itself. nullptr: last_dl_error() says why.
 void* open_as_nccl(const std::string& name);

@@ -20,8 +20,22 @@ TEST(PluginFileTest, FailureNamesEveryAttempt) {
   EXPECT_EQ(library.error().status, Status::kConfig);
 }
 
+TEST(PluginFileTest, TheDefaultLiesInTheDirectory) {
+  const std::string directory = "/no/such,directory/" + std::string(300, 'x');
+  const auto library = open_plugin("", directory);
+  ASSERT_FALSE(library);
+  EXPECT_NE(library.error().what.find("\n  " + directory + "/libnet-slime.so: "),
+            std::string::npos);
+}
+
+TEST(PluginFileTest, FailureNamesEntriesThatNcclIgnores) {
+  const auto library = open_plugin(std::string(300, 'x'), "");
+  ASSERT_FALSE(library);
+  EXPECT_NE(library.error().what.find("longer than 254 characters"), std::string::npos);
+}
+
 TEST(PluginFileTest, NoneMeansNone) {
-  for (const std::string word : {"none", "NONE"}) {
+  for (const std::string word : {"none", "NONE", ","}) {
     const auto library = open_plugin(word, "");
     ASSERT_FALSE(library);
     EXPECT_EQ(library.error().what,

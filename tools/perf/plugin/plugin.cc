@@ -60,10 +60,8 @@ Error call_error(Status status, const std::string& call, Code code) {
 }
 
 Result<void> Plugin::load(const std::string& value, int max_api) {
-  const std::string directory = tools::library_directory();
-  std::string name = value.empty() ? value_of("NCCL_NET_PLUGIN") : value;
-  if (name.empty()) name = directory + "/libnet-slime.so";
-  auto library = tools::open_plugin(name, directory);
+  auto library = tools::open_plugin(value.empty() ? value_of("NCCL_NET_PLUGIN") : value,
+                                    tools::library_directory());
   if (!library) return fail(library.error());
   path_ = library->path;
   max_api_ = max_api;
