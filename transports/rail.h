@@ -19,7 +19,8 @@
 //
 // Sent works
 //   kSent is reported exactly once for each work that post() took, in any order. Where the channel
-//   fails or is fenced, for some works never; such a work may have arrived all the same.
+//   fails or is fenced, for some works never, and for none of the post() that failed; such a work
+//   may have arrived all the same.
 //
 //   Memory of a work may be reused from its kSent on. Memory of works without kSent is in use until
 //   both ends of a failed channel have fenced it, or this channel is destroyed.
@@ -169,10 +170,14 @@ class Channel {
   virtual ChannelAddress address() const = 0;
   virtual Status connect(const ChannelAddress& peer) = 0;
 
-  // Data path. post takes the first works of the span and rings one doorbell; `taken` less than
-  // the span's size means that the queue is full, which is no error. poll also moves whatever
-  // post left to be moved. Both return kOk, or the channel's failure for good: see failure(). After
-  // a failure of post, poll returns what had arrived before it returns the failure too.
+  // Data path. post() takes the first works of the span and rings one doorbell; *taken less than
+  // the span's size means that the queue is full, which is no error. poll() also moves whatever
+  // post() left to be moved. Both return kOk, or the channel's failure for good: see failure().
+  //
+  // The post() that fails says in *taken how many works the NIC had taken before it failed. These
+  // may arrive at the peer, but are never kSent; the works behind them do not arrive. Each later
+  // post() takes none. After a failure of post(), poll() returns what had arrived before it returns
+  // the failure too.
   //
   // The end of the peer's process, and silence of its host or of the path, are such a failure
   // within NCCL_SLIME_PEER_TIMEOUT, though nothing is posted: a rail whose NIC or kernel does not

@@ -138,6 +138,28 @@ TYPED_TEST(RailAccess, ASourceOutsideRegisteredMemoryIsNotSent) {
   }
 }
 
+// A rail may check the whole batch first, or send what stands before the bad work.
+TYPED_TEST(RailAccess, ThePostThatFailsSaysHowManyWorksItTook) {
+  this->in_each_mode([&](Pair& pair) {
+    Transfer& ledger = pair.transfer(pair.left, {100, 200, 300, 400});
+    std::vector<Work> works(ledger.works().begin(), ledger.works().end());
+    works[2].local_key ^= uint64_t{1} << 40;
+    size_t taken = 9;
+    pair.left.status = pair.left.channel->post(works, &taken);
+    EXPECT_NE(pair.left.status, Status::kOk);
+    ASSERT_LE(taken, 2U);
+    ledger.took(taken);
+    EXPECT_TRUE(pair.await_failure(pair.left));
+    pair.settle();
+    EXPECT_EQ(ledger.sent_count(), 0U);
+    for (size_t i = taken; i < works.size(); ++i) EXPECT_TRUE(ledger.untouched(i)) << i;
+    size_t more = 9;
+    EXPECT_NE(pair.left.channel->post(ledger.works().first(1), &more), Status::kOk);
+    EXPECT_EQ(more, 0U);
+    for (const std::string& problem : ledger.problems()) ADD_FAILURE() << problem;
+  });
+}
+
 TYPED_TEST(RailAccess, DeregisteredMemoryStaysAsItIs) {
   for (int rounds = 5; rounds <= 40; rounds += 7) {
     this->in_each_mode([&](Pair& pair) {

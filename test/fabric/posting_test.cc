@@ -140,5 +140,28 @@ TEST(FabricPosting, ARefusalIsNamed) {
               HasSubstr("fi_writemsg of 8 bytes failed: fake error 12 (12); see dmesg"));
 }
 
+// The provider has the first works of the batch, and carries them out.
+TEST(FabricPosting, OfABatchThatIsRefusedInTheMiddleNothingIsSent) {
+  for (const uint32_t before : {0u, 3u}) {
+    for (const uint32_t taken_by_provider : {1u, 7u, 15u}) {
+      SCOPED_TRACE(testing::Message() << before << " works before, " << taken_by_provider);
+      Posting posting({.version = FI_VERSION(2, 5)});  // holds no doorbell back
+      ASSERT_TRUE(posting.connected);
+      const auto works = works_of(posting.from, posting.to, before + 16);
+      size_t taken = 9;
+      ASSERT_EQ(posting.pair.left->post(std::span(works).first(before), &taken), Status::kOk);
+      posting.world.nics.refuse_writes(taken_by_provider, 1, -FI_ENOMEM);
+      ASSERT_NE(posting.pair.left->post(std::span(works).subspan(before), &taken), Status::kOk);
+      EXPECT_EQ(taken, taken_by_provider);
+      std::vector<Done> done;
+      const Error error = failure_of(posting.world, *posting.pair.left, &done);
+      EXPECT_THAT(error.what, HasSubstr("fi_writemsg of 8 bytes failed"));
+      EXPECT_EQ(done.size(), before);
+      for (const Done& sent : done) EXPECT_LT(sent.cookie, before);
+      EXPECT_EQ(posting.matching(), size_t{8} * (before + taken_by_provider));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace slime::fabric

@@ -33,12 +33,11 @@ Status FabricChannel::post(std::span<const Work> works, size_t* taken) {
     fail_with(work_error(work));
     return failure_.status;
   }
-  hand_over(works);
+  *taken = hand_over(works);
   if (state_ != State::kReady) return failure_.status;
   counters.doorbells.add();
   counters.works.add(works.size());
   for (const Work& work : works) counters.bytes_sent.add(work.length);
-  *taken = works.size();
   return Status::kOk;
 }
 
@@ -54,8 +53,9 @@ bool FabricChannel::valid(const Work& work) {
          work.length <= rail_.caps().max_message_bytes && rail_.is_key(work.remote_key);
 }
 
-// The provider takes no more for now: what is left waits for the next poll.
-void FabricChannel::hand_over(std::span<const Work> works) {
+// Where the provider takes no more for now, what is left waits for the next poll. Returns how many
+// are the provider's, or wait.
+size_t FabricChannel::hand_over(std::span<const Work> works) {
   size_t posted = 0;
   const bool may_hold_back = rail_.domain().traits().more;
   const auto lock = rail_.while_copying();
@@ -66,9 +66,11 @@ void FabricChannel::hand_over(std::span<const Work> works) {
     if (code == -FI_EAGAIN) break;
     if (code == 0) continue;
     fail_with(post_error(code, works[posted]));
-    return;
+    window_.withhold_newest(posted);
+    return posted;
   }
   waiting_.insert(waiting_.end(), works.begin() + static_cast<ptrdiff_t>(posted), works.end());
+  return works.size();
 }
 
 // The doorbell of works that were held back before is owed: none of these is held back.

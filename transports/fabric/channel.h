@@ -75,7 +75,7 @@ class FabricChannel final : public Channel {
 
   // channel.cc
   bool valid(const Work& work);
-  void hand_over(std::span<const Work> works);
+  size_t hand_over(std::span<const Work> works);
   long write(const Work& work, bool more);
   long write(iovec piece, void* description, const fi_rma_iov& target, void* context, uint64_t data,
              uint64_t flags);

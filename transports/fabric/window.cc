@@ -26,6 +26,10 @@ void Window::forget_newest() {
   --added_;
 }
 
+void Window::withhold_newest(size_t count) {
+  for (; count > 0; --count) at(next_ - static_cast<uint32_t>(count)).done = true;
+}
+
 bool Window::complete(void* context) {
   const auto address = reinterpret_cast<uintptr_t>(context);
   const auto first = reinterpret_cast<uintptr_t>(places_.data());

@@ -34,7 +34,9 @@ class Window {
 
   // Returns the operation context that the provider is given, which leads back to the place.
   void* add(const Work& work);
-  void forget_newest();  // its post failed
+  void forget_newest();  // the provider did not take it
+  // The channel has failed; take() never returns the newest `count` works.
+  void withhold_newest(size_t count);
   // False: this is no context of a work under way.
   bool complete(void* context);
   // Works with these immediates have been reported by the peer. False: so many were never sent.

@@ -38,8 +38,10 @@ Status VerbsChannel::post(std::span<const Work> works, size_t* taken) {
   sends_[last].next = nullptr;
   sends_[last].send_flags |= IBV_SEND_SIGNALED;
   lane.unsignaled = 0;
-  const int code = lane.pair.post(sends_.data());
+  ibv_send_wr* refused = sends_.data();
+  const int code = lane.pair.post(sends_.data(), &refused);
   if (code != 0) {
+    *taken = static_cast<size_t>(refused - sends_.data());
     fail_with(
         system_error(code, "%s: ibv_post_send of %zu works failed", where().c_str(), works.size()),
         State::kBroken);
@@ -177,8 +179,8 @@ void VerbsChannel::take(const ibv_wc& completion, std::span<Done> done, size_t* 
   }
 }
 
-// A NIC that refuses a chain in the middle has taken the first part of it: those works were not
-// taken by post(), and are not kSent.
+// A NIC that refuses a chain in the middle has taken the first part of it: the post() failed, and
+// these works are not kSent.
 void VerbsChannel::complete(Lane& lane, uint32_t position) {
   const uint32_t done = position + 1;
   const bool posted = static_cast<int32_t>(done - lane.posted) <= 0;

@@ -166,9 +166,9 @@ Result<void> QueuePair::send_to(const Path& path, uint32_t first_psn) {
                 "RTS");
 }
 
-int QueuePair::post(ibv_send_wr* requests) const {
-  ibv_send_wr* refused = nullptr;
-  return ibv_post_send(qp_, requests, &refused);
+int QueuePair::post(ibv_send_wr* requests, ibv_send_wr** refused) const {
+  ibv_send_wr* unread = nullptr;
+  return ibv_post_send(qp_, requests, refused == nullptr ? &unread : refused);
 }
 
 bool QueuePair::refuse_writes() {

@@ -61,7 +61,8 @@ class QueuePair {
   bool refuse_writes();  // of the peer, from now on
   void stop();           // ERR: nothing more is sent, and nothing of the peer's is written
 
-  int post(ibv_send_wr* requests) const;  // 0, or an errno value
+  // 0, or an errno value. Then *refused is the first request that the NIC has not taken.
+  int post(ibv_send_wr* requests, ibv_send_wr** refused = nullptr) const;
 
   ibv_qp* get() const { return qp_; }
   uint32_t number() const { return qp_->qp_num; }
