@@ -1,6 +1,6 @@
 // How works are handed to the provider: doorbells that are held back, and queues that are full.
 #include "test/fabric/support.h"
-#include "transports/fabric/channel.h"
+#include "transports/fabric/sender.h"
 
 namespace slime::fabric {
 namespace {

@@ -1,11 +1,8 @@
-// What a libfabric channel says when it fails: where, what was under way, the exact code, what to
-// try.
-#include <cinttypes>
-#include <utility>
+#include "transports/fabric/channel_errors.h"
 
-#include "settings/times.h"
+#include <cinttypes>
+
 #include "transports/channel_common.h"
-#include "transports/fabric/channel.h"
 #include "transports/fabric/rail.h"
 
 namespace slime::fabric {
@@ -34,48 +31,33 @@ const char* advice(int code) {
 
 }  // namespace
 
-std::string FabricChannel::where() const {
-  return "rail " + rail_.caps().name + (peer_name_.empty() ? "" : " to " + peer_name_);
+Error completion_error(const std::string& description, int code, uint64_t undelivered_works) {
+  return make_error(Status::kRemote, code, "%s%s; %s", description.c_str(),
+                    undelivered(undelivered_works).c_str(), advice(code));
 }
 
-// A NIC may still write completions of what it has written.
-void FabricChannel::fail_with(Error error) {
-  if (state_ >= State::kBroken) return;
-  failure_ = std::move(error);
-  announce_failure();
-  state_ = State::kBroken;
-  broken_ns_ = steady_now_ns() + (rail_.domain().traits().in_hardware ? times::kFenceDrain : 0);
-}
-
-Error FabricChannel::entry_error(const fi_cq_err_entry& entry) const {
-  return make_error(Status::kRemote, entry.err, "%s%s; %s",
-                    endpoint_.describe(rail_.domain(), entry).c_str(),
-                    undelivered(undelivered_works()).c_str(), advice(entry.err));
-}
-
-Error FabricChannel::post_error(long code, const Work& work) const {
-  Error error = fabric_error(rail_.domain().symbols(), code, "%s: fi_writemsg of %u bytes failed",
-                             where().c_str(), work.length);
+Error write_error(const Domain& domain, long code, const Work& work) {
+  Error error = fabric_error(domain.symbols(), code, "fi_writemsg of %u bytes failed", work.length);
   error.what += std::string("; ") + advice(error.code);
   return error;
 }
 
-Error FabricChannel::work_error(const Work& work) const {
+Error work_error(const FabricRail& rail, const Work& work) {
   return make_error(Status::kInvalid, 0,
-                    "%s: a work of %u bytes at %p is not inside memory registered with key "
+                    "a work of %u bytes at %p is not inside memory registered with key "
                     "0x%" PRIx64 ", or longer than %" PRIu64 ", or its remote key 0x%" PRIx64
                     " has more than %zu bytes, or its target wraps; nothing was sent",
-                    where().c_str(), work.length, static_cast<const void*>(work.local),
-                    work.local_key, rail_.caps().max_message_bytes, work.remote_key,
-                    rail_.domain().info().domain_attr->mr_key_size);
+                    work.length, static_cast<const void*>(work.local), work.local_key,
+                    rail.caps().max_message_bytes, work.remote_key,
+                    rail.domain().info().domain_attr->mr_key_size);
 }
 
-Error FabricChannel::refusal_error(uint64_t refused) const {
+Error refusal_error(const Domain& domain, uint64_t refused) {
   return make_error(Status::kRemote, 0,
                     "provider %s of this end refused %" PRIu64
                     " of the peer's works, as their address or key is not of registered memory; "
                     "look at the peer's log",
-                    rail_.domain().provider().c_str(), refused);
+                    domain.provider().c_str(), refused);
 }
 
 }  // namespace slime::fabric

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/machine/sysfs.h"
 #include "base/net/interfaces.h"
-#include "transports/fabric/channel.h"
+#include "transports/fabric/sender.h"
 
 namespace slime::fabric {
 namespace {

@@ -35,7 +35,7 @@ Result<std::unique_ptr<FabricRail>> FabricRail::open(std::unique_ptr<Domain> dom
 
 // Opens an endpoint to see what it can do: better no rail than one whose every connection fails.
 Result<void> FabricRail::prepare() {
-  auto trial = Endpoint::open(*domain_, FabricChannel::sizes_on(*this));
+  auto trial = Endpoint::open(*domain_, channel_sizes(caps_));
   if (!trial) return fail(std::move(trial.error()));
   caps_.lines_in_order = trial->caps().lines_in_order;
   if (trial->caps().device_memory) {
