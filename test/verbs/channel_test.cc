@@ -1,5 +1,5 @@
 // The data path of a verbs channel: what is posted, completed and given back.
-#include "transports/verbs/channel.h"
+#include "transports/verbs/lanes.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "test/verbs/support.h"
-#include "transports/verbs/channel.h"
+#include "transports/verbs/lanes.h"
 
 namespace slime::verbs {
 namespace {

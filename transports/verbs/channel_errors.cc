@@ -1,11 +1,9 @@
-// What a verbs channel says when it fails: where, what was under way, the exact status, what to
-// try.
+#include "transports/verbs/channel_errors.h"
+
 #include <cinttypes>
-#include <utility>
 
 #include "transports/channel_common.h"
-#include "transports/verbs/channel.h"
-#include "transports/verbs/rail.h"
+#include "transports/verbs/lanes.h"
 
 namespace slime::verbs {
 namespace {
@@ -50,46 +48,23 @@ Status status_of(ibv_wc_status status, WorkId::Kind kind) {
   }
 }
 
-std::string first_pair(const Endpoint& end) {
-  char text[32];
-  std::snprintf(text, sizeof text, " (qp 0x%x)", end.names[0].number);
-  return text;
-}
-
 }  // namespace
 
-std::string VerbsChannel::peer_name() const { return to_string(peer_.gid) + first_pair(peer_); }
-
-std::string VerbsChannel::where() const {
-  return "rail " + rail_.caps().name + first_pair(own_) + " to " + peer_name();
-}
-
-void VerbsChannel::fail_with(Error error, State state) {
-  if (state_ < State::kBroken) failure_ = std::move(error);
-  state_ = state;
-}
-
-uint64_t VerbsChannel::undelivered_works() const {
-  uint64_t count = 0;
-  for (const Lane& lane : lanes_) count += lane.posted - lane.done;
-  return count;
-}
-
-Error VerbsChannel::completion_error(const ibv_wc& completion) const {
+Error completion_error(const Nic& nic, const ibv_wc& completion, uint64_t undelivered_works) {
   return make_error(status_of(completion.status, WorkId::unpack(completion.wr_id).kind),
                     completion.status, "%s (status %d, vendor 0x%x)%s; %s",
-                    rail_.nic().verbs().wc_status_str(completion.status), completion.status,
-                    completion.vendor_err, undelivered(undelivered_works()).c_str(),
+                    nic.verbs().wc_status_str(completion.status), completion.status,
+                    completion.vendor_err, undelivered(undelivered_works).c_str(),
                     advice(completion.status));
 }
 
-Error VerbsChannel::work_error(const Work& work) const {
+Error work_error(const RailCaps& rail, const Work& work) {
   return make_error(Status::kInvalid, 0,
-                    "%s: a work of %u bytes at %p is not inside memory registered with key "
+                    "a work of %u bytes at %p is not inside memory registered with key "
                     "0x%" PRIx64 ", or longer than %" PRIu64 ", or its remote key 0x%" PRIx64
                     " has more than 32 bits; nothing was sent",
-                    where().c_str(), work.length, static_cast<const void*>(work.local),
-                    work.local_key, rail_.caps().max_message_bytes, work.remote_key);
+                    work.length, static_cast<const void*>(work.local), work.local_key,
+                    rail.max_message_bytes, work.remote_key);
 }
 
 }  // namespace slime::verbs

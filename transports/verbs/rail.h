@@ -14,26 +14,11 @@
 #include "transports/closing_queue.h"
 #include "transports/rail.h"
 #include "transports/region_table.h"
+#include "transports/verbs/closing_pairs.h"
 #include "transports/verbs/port.h"
 #include "transports/verbs/queue_pair.h"
 
 namespace slime::verbs {
-
-// The queue pairs of a closed channel that was ready. A queue pair does not tell its peer that it
-// is destroyed, so each sends a message without bytes first. The channel's hello may be on its way
-// too.
-class ClosingPairs {
- public:
-  ClosingPairs(CompletionQueue completions, std::unique_ptr<Registered<Hellos>> hellos,
-               std::vector<QueuePair> pairs);
-  bool is_done();
-
- private:
-  CompletionQueue completions_;  // outlives the queue pairs
-  std::unique_ptr<Registered<Hellos>> hellos_;
-  std::vector<QueuePair> pairs_;
-  size_t left_ = 0;  // messages that have not arrived
-};
 
 class VerbsRail final : public Rail {
  public:

@@ -1,0 +1,204 @@
+#include "transports/verbs/lanes.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "transports/channel_common.h"
+#include "transports/verbs/rail.h"
+
+namespace slime::verbs {
+namespace {
+
+constexpr uint32_t kSignalEvery = 32;
+constexpr uint32_t kInlineBytes = 128;  // asked for
+constexpr uint32_t kOwnSends = 4;       // hello, keep-alive, close
+
+}  // namespace
+
+Result<void> Lanes::open(const std::shared_ptr<const Port>& port) {
+  const auto lanes = static_cast<uint32_t>(rail_.settings().qps_per_rail);
+  const uint32_t depth = rail_.caps().send_queue_depth;
+  const uint32_t places = lanes * (depth + kOwnSends + kReceives);
+  completions_ = rail_.nic().create_completion_queue(places);
+  if (completions_ == nullptr) {
+    return fail(system_error(errno,
+                             "ibv_create_cq for %u completions failed (max_cqe is %d); set "
+                             "NCCL_SLIME_QPS_PER_RAIL lower, and see %s",
+                             places, rail_.nic().attributes().max_cqe, limit_behind(errno)));
+  }
+  auto hellos = Registered<Hellos>::create(rail_.nic());
+  if (!hellos) return fail(std::move(hellos.error()));
+  hellos_ = std::move(*hellos);
+  for (uint32_t i = 0; i < lanes; ++i) {
+    auto pair =
+        QueuePair::create(port, completions_.get(), {depth + kOwnSends, kReceives, kInlineBytes});
+    if (!pair) return fail(std::move(pair.error()));
+    const auto psn = random_psn();
+    if (!psn) return fail(psn.error());
+    Lane& lane = lanes_.emplace_back();
+    lane.pair = std::move(*pair);
+    lane.first_psn = *psn;
+    lane.cookies.resize(depth);
+  }
+  sends_.resize(rail_.caps().max_batch);
+  pieces_.resize(rail_.caps().max_batch);
+  for (Lane& lane : lanes_) {
+    if (auto prepared = prepare(lane); !prepared) return prepared;
+  }
+  return {};
+}
+
+// Receives may be posted from INIT on; works of the peer may come as soon as it is in RTR.
+Result<void> Lanes::prepare(Lane& lane) {
+  const auto pkey_index = static_cast<uint16_t>(rail_.settings().pkey_index);
+  if (auto made = lane.pair.initialize(pkey_index, IBV_ACCESS_REMOTE_WRITE); !made) return made;
+  const bool first = &lane == &lanes_.front();
+  for (uint32_t posted = 0; posted < kReceives; posted += kReceiveBatch) {
+    if (!post_receives(lane, kReceiveBatch, first && posted == 0)) {
+      return fail(system_error(errno, "ibv_post_recv of %u receives failed", kReceives));
+    }
+  }
+  return {};
+}
+
+ClosingPairs Lanes::close() {
+  std::vector<QueuePair> pairs;
+  for (Lane& lane : lanes_) pairs.push_back(std::move(lane.pair));
+  lanes_.clear();
+  return {std::move(completions_), std::move(hellos_), std::move(pairs)};
+}
+
+uint64_t Lanes::undelivered() const {
+  uint64_t count = 0;
+  for (const Lane& lane : lanes_) count += lane.posted - lane.done;
+  return count;
+}
+
+bool Lanes::none_under_way() {
+  (void)take_all(completions_.get(), [this](const ibv_wc& completion) {
+    const WorkId id = WorkId::unpack(completion.wr_id);
+    const bool done = id.kind == WorkId::Kind::kWorks && completion.status == IBV_WC_SUCCESS;
+    if (done) complete(id);
+  });
+  return undelivered() == 0;
+}
+
+size_t Lanes::chain(std::span<const Work> works) {
+  Lane& lane = lanes_[next_lane_];
+  for (size_t i = 0; i < works.size(); ++i) {
+    if (!prepare_work(works[i], lane, lane.posted + static_cast<uint32_t>(i), i)) return i;
+  }
+  return works.size();
+}
+
+// The NIC takes what is inline without a look at its key, and it knows keys of 32 bits only: both
+// are checked here.
+bool Lanes::prepare_work(const Work& work, Lane& lane, uint32_t position, size_t index) {
+  ibv_send_wr& request = sends_[index];
+  ibv_sge& piece = pieces_[index];
+  request.sg_list = &piece;
+  request.num_sge = work.length > 0 ? 1 : 0;
+  request.next = index + 1 < sends_.size() ? &sends_[index + 1] : nullptr;
+  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  request.imm_data = __builtin_bswap32(work.immediate);
+  request.wr_id = WorkId{WorkId::Kind::kWorks, index_of(lane), 0, position}.pack();
+  const bool signal = ++lane.unsignaled == kSignalEvery;
+  if (signal) lane.unsignaled = 0;
+  request.send_flags = signal ? IBV_SEND_SIGNALED : 0;
+  request.wr.rdma.remote_addr = work.length > 0 ? work.remote_address : 0;
+  request.wr.rdma.rkey = work.length > 0 ? static_cast<uint32_t>(work.remote_key) : 0;
+  lane.cookies[position % lane.cookies.size()] = work.cookie;
+  if (work.length == 0) return true;
+  const RegionTable::Pin pin(rail_.regions(), work.local_key,
+                             reinterpret_cast<uint64_t>(work.local), work.length);
+  if (pin.access() != RegionTable::Access::kGranted || work.remote_key >> 32 != 0 ||
+      work.length > rail_.caps().max_message_bytes) {
+    return false;
+  }
+  piece = {reinterpret_cast<uint64_t>(work.local), work.length,
+           static_cast<uint32_t>(pin.handle())};
+  // The processor copies what is inline, and cannot read the memory of a device.
+  const bool may_copy = pin.kind() == MemoryKind::kHost;
+  if (may_copy && work.length <= lane.pair.inline_bytes()) request.send_flags |= IBV_SEND_INLINE;
+  return true;
+}
+
+int Lanes::post_chain(size_t works, size_t* taken) {
+  Lane& lane = lanes_[next_lane_];
+  sends_[works - 1].next = nullptr;
+  sends_[works - 1].send_flags |= IBV_SEND_SIGNALED;
+  lane.unsignaled = 0;
+  ibv_send_wr* refused = sends_.data();
+  if (const int code = lane.pair.post(sends_.data(), &refused); code != 0) {
+    *taken = static_cast<size_t>(refused - sends_.data());
+    return code;
+  }
+  *taken = works;
+  lane.posted += static_cast<uint32_t>(works);
+  outstanding_ += static_cast<uint32_t>(works);
+  next_lane_ = next_lane_ + 1 == lanes_.size() ? 0 : next_lane_ + 1;
+  return 0;
+}
+
+int Lanes::post_hello() {
+  ibv_sge piece = hellos_->piece(hellos_->value.out);
+  ibv_send_wr request = {};
+  request.wr_id = WorkId{WorkId::Kind::kHello, 0, 0, 0}.pack();
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_SEND;
+  request.send_flags = IBV_SEND_SIGNALED;
+  return lanes_[0].pair.post(&request);
+}
+
+// A write of no bytes: the peer's NIC acknowledges it, and nothing else happens.
+int Lanes::post_keep_alive(size_t lane) {
+  ibv_send_wr request = {};
+  request.wr_id = WorkId{WorkId::Kind::kKeepAlive, static_cast<uint8_t>(lane), 0, 0}.pack();
+  request.opcode = IBV_WR_RDMA_WRITE;
+  request.send_flags = IBV_SEND_SIGNALED;
+  return lanes_[lane].pair.post(&request);
+}
+
+// A NIC that refuses a chain in the middle has taken the first part of it, which `posted` does not
+// count: that post() failed, and these works are not kSent.
+void Lanes::complete(const WorkId& id) {
+  Lane& lane = lanes_[id.lane];
+  uint32_t done = id.position + 1;
+  if (static_cast<int32_t>(done - lane.posted) > 0) done = lane.posted;
+  unreported_ += done - lane.done;
+  lane.done = done;
+}
+
+size_t Lanes::take_done(std::span<Done> done) {
+  size_t count = 0;
+  for (Lane& lane : lanes_) {
+    for (; lane.reported != lane.done && count < done.size(); ++lane.reported) {
+      done[count++] = slime::sent(lane.cookies[lane.reported % lane.cookies.size()]);
+    }
+  }
+  outstanding_ -= static_cast<uint32_t>(count);
+  unreported_ -= static_cast<uint32_t>(count);
+  return count;
+}
+
+bool Lanes::post_receives(Lane& lane, uint32_t count, bool with_hello) {
+  ibv_sge piece = hellos_->piece(hellos_->value.in);
+  for (uint32_t i = 0; i < count; ++i) {
+    receives_[i] = {};
+    receives_[i].wr_id = WorkId{WorkId::Kind::kReceive, index_of(lane), 0, 0}.pack();
+    receives_[i].next = i + 1 < count ? &receives_[i + 1] : nullptr;
+  }
+  if (with_hello) {
+    receives_[0].sg_list = &piece;
+    receives_[0].num_sge = 1;
+  }
+  ibv_recv_wr* refused = receives_.data();
+  const int code = ibv_post_recv(lane.pair.get(), receives_.data(), &refused);
+  if (code != 0) errno = code;
+  lane.receives += code == 0 ? count : static_cast<uint32_t>(refused - receives_.data());
+  return code == 0;
+}
+
+}  // namespace slime::verbs

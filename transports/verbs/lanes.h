@@ -1,0 +1,122 @@
+// The queue pairs of a channel (lanes), the completion queue that they share, and the works on
+// them.
+//
+// Sends. Each chain of work requests is posted on one lane, and lanes take turns. The last request
+// of a chain is signalled, and one in 32 of a longer chain: a completion stands for all before it
+// on its lane. A lane's ring keeps the cookies.
+//
+// Receives. A write with immediate consumes a receive work request of ours, which has no buffer:
+// the bytes go where the write says. kReceives of them are posted on each lane, and given back in
+// batches. The NIC tells a peer that sends more than that before we poll to wait (RNR), and the
+// peer's NIC tries again without end. The first receive of the first lane has a buffer: for the
+// peer's hello.
+//
+// Invariants: reported <= done <= posted on each lane. Of all lanes together, done - reported is
+// unreported_, and posted - reported is outstanding(), send_queue_depth at most. The completion
+// queue has a place for each work request that is posted, so it cannot overrun.
+//
+// Thread: that of the channel.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "transports/rail.h"
+#include "transports/verbs/closing_pairs.h"
+#include "transports/verbs/nic.h"
+#include "transports/verbs/queue_pair.h"
+#include "transports/verbs/wire.h"
+
+namespace slime::verbs {
+
+class VerbsRail;
+
+inline constexpr uint32_t kReceives = 1024;    // per lane
+inline constexpr uint32_t kReceiveBatch = 64;  // given back with one call
+
+// What a completion belongs to: wr_id.
+struct WorkId {
+  enum class Kind : uint8_t { kWorks, kHello, kKeepAlive, kReceive };
+  Kind kind = Kind::kWorks;
+  uint8_t lane = 0;
+  uint16_t unused = 0;
+  uint32_t position = 0;  // kWorks: of the newest work that is done with it
+
+  uint64_t pack() const { return std::bit_cast<uint64_t>(*this); }
+  static WorkId unpack(uint64_t bits) { return std::bit_cast<WorkId>(bits); }
+};
+static_assert(sizeof(WorkId) == sizeof(uint64_t));
+
+// A queue pair and the works on it. Positions count from 0.
+struct Lane {
+  QueuePair pair;
+  uint32_t first_psn = 0;
+  std::vector<uint64_t> cookies;  // a ring
+  uint32_t posted = 0, done = 0, reported = 0;
+  uint32_t unsignaled = 0;  // works since the last that asks for a completion
+  uint32_t receives = 0;    // posted, and their completion not polled
+  bool has_closed = false;  // the peer did
+};
+
+class Lanes {
+ public:
+  explicit Lanes(VerbsRail& rail) : rail_(rail) {}
+
+  // Queue pairs in INIT, with their receives.
+  Result<void> open(const std::shared_ptr<const Port>& port);
+  void keep_first(size_t count) { lanes_.resize(count); }  // as many as the peer has
+  // The NIC uses them no more when this returns.
+  void destroy() { lanes_.clear(); }
+  // What is left of a channel that closes; no lane is left here.
+  ClosingPairs close();
+
+  Lane& operator[](size_t lane) { return lanes_[lane]; }
+  size_t size() const { return lanes_.size(); }
+  std::span<Lane> all() { return lanes_; }
+  ibv_cq* completions() const { return completions_.get(); }
+  Hellos& hellos() { return hellos_->value; }
+
+  uint32_t outstanding() const { return outstanding_; }  // works without kSent
+  uint64_t undelivered() const;
+  bool none_under_way();  // takes completions, and drops arrivals
+
+  size_t most_chained() const { return sends_.size(); }
+  // Makes the works a chain for the next lane. Returns the index of the first that is not valid, or
+  // their number; then post_chain() may follow.
+  size_t chain(std::span<const Work> works);
+  // 0, or an errno value. *taken: as of Channel::post().
+  int post_chain(size_t works, size_t* taken);
+  int post_hello();
+  int post_keep_alive(size_t lane);
+
+  // The work at this position is done, and all before it on its lane.
+  void complete(const WorkId& id);
+  size_t take_sent(std::span<Done> done) { return unreported_ == 0 ? 0 : take_done(done); }
+
+  // False, with errno: the NIC has not taken all.
+  bool post_receives(Lane& lane, uint32_t count, bool with_hello = false);
+
+ private:
+  Result<void> prepare(Lane& lane);
+  bool prepare_work(const Work& work, Lane& lane, uint32_t position, size_t index);
+  size_t take_done(std::span<Done> done);
+  uint8_t index_of(const Lane& lane) const { return static_cast<uint8_t>(&lane - lanes_.data()); }
+
+  VerbsRail& rail_;
+  CompletionQueue completions_;  // outlives the queue pairs, as the next
+  std::unique_ptr<Registered<Hellos>> hellos_;
+  std::vector<Lane> lanes_;
+  size_t next_lane_ = 0;
+  uint32_t outstanding_ = 0, unreported_ = 0;
+
+  // One chain, made once; the data path fills in what differs.
+  std::vector<ibv_send_wr> sends_;
+  std::vector<ibv_sge> pieces_;
+  std::array<ibv_recv_wr, kReceiveBatch> receives_ = {};
+};
+
+}  // namespace slime::verbs
