@@ -22,14 +22,12 @@ using Rails = std::vector<std::unique_ptr<Rail>>;
 Result<Rails> open_fabric_rails(const Settings& settings, std::vector<std::string>* notes) {
   auto side_rail = tcp::open_tcp_rails(settings, nullptr);
   if (!side_rail) return fail(std::move(side_rail.error()));
-  std::vector<std::string> unread;
-  std::vector<std::string>& all_notes = notes == nullptr ? unread : *notes;
   if (side_rail->empty()) {
-    all_notes.emplace_back(
+    notes->emplace_back(
         "libfabric: no interface of this host has an address for the connections beside the NICs");
     return Rails();
   }
-  return fabric::open_fabric_rails(std::move(side_rail->front()), settings, &all_notes);
+  return fabric::open_fabric_rails(std::move(side_rail->front()), settings, notes);
 }
 
 struct Backend {
@@ -74,7 +72,7 @@ std::string reason_to_leave_out(const Backend& backend, const Settings& settings
 Result<Rails> open_first(const Settings& settings, std::vector<std::string>* notes) {
   for (const Backend& backend : kBackends) {
     if (const std::string reason = reason_to_leave_out(backend, settings); !reason.empty()) {
-      if (notes != nullptr) notes->push_back(std::string(backend.name) + ": " + reason);
+      notes->push_back(std::string(backend.name) + ": " + reason);
       continue;
     }
     auto rails = backend.open(settings, notes);
@@ -144,6 +142,8 @@ Result<Rails> open_rails(const Settings& settings, std::vector<std::string>* not
                            "that are wanted (%s)",
                            settings.transports.c_str(), describe_known(settings).c_str()));
   }
+  std::vector<std::string> unread;
+  if (notes == nullptr) notes = &unread;
   Rails rails;
   for (const std::string_view name : names) {
     auto opened = open_backend(name, settings, notes);

@@ -3,10 +3,11 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <string_view>
 #include <tuple>
+
+#include "base/text.h"
 
 namespace slime::verbs {
 namespace {
@@ -32,9 +33,7 @@ Result<void> parse_range(const std::string& text, GidWish* wish) {
   const std::string address = text.substr(0, slash);
   int bits = -1;
   if (slash != text.npos) {
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data() + slash + 1, end, bits);
-    if (error != std::errc{} || stop != end) bits = -1;
+    bits = parse_whole<int>(std::string_view(text).substr(slash + 1)).value_or(-1);
   }
   Gid gid = {};
   const bool ipv6 = ::inet_pton(AF_INET6, address.c_str(), gid.data()) == 1;

@@ -26,7 +26,6 @@
 #include <vector>
 
 #include "transports/rail.h"
-#include "transports/verbs/closing_pairs.h"
 #include "transports/verbs/nic.h"
 #include "transports/verbs/queue_pair.h"
 #include "transports/verbs/wire.h"
@@ -60,6 +59,23 @@ struct Lane {
   uint32_t unsignaled = 0;  // works since the last that asks for a completion
   uint32_t receives = 0;    // posted, and their completion not polled
   bool has_closed = false;  // the peer did
+};
+
+// What is left of the lanes of a closed channel that was ready. A queue pair does not tell its peer
+// that it is destroyed, so each sends a message without bytes first. The channel's hello may be on
+// its way too.
+class ClosingPairs {
+ public:
+  ClosingPairs(CompletionQueue completions, std::unique_ptr<Registered<Hellos>> hellos,
+               std::vector<QueuePair> pairs);
+  // What the peer has sent meanwhile is reported to nobody.
+  bool is_done();
+
+ private:
+  CompletionQueue completions_;  // outlives the queue pairs
+  std::unique_ptr<Registered<Hellos>> hellos_;
+  std::vector<QueuePair> pairs_;
+  size_t left_ = 0;  // messages that have not arrived
 };
 
 class Lanes {
