@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "base/machine/sysfs.h"
 
 namespace slime::verbs {
@@ -120,6 +121,10 @@ Result<Port> read_port(std::shared_ptr<Nic> nic, int number, const GidWish& wish
   nic->port(number).carrier.compare_exchange_strong(unknown, Carrier::kUp);
   port.nic = std::move(nic);
   return port;
+}
+
+void warn_of(const Port& port) {
+  if (!port.warning.empty()) SLIME_WARN("%s", port.warning.c_str());
 }
 
 std::string find_change(const Port& port) {

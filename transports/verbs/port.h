@@ -29,6 +29,8 @@ struct Port {
 // The error says why no rail can be opened here.
 Result<Port> read_port(std::shared_ptr<Nic> nic, int number, const GidWish& wish);
 
+void warn_of(const Port& port);  // logs Port::warning, if there is one
+
 // What has become of the LID or GID that queue pairs of this port were given. Empty: nothing.
 std::string find_change(const Port& port);
 // The same, asked only where events have come since the last call; *seen begins as port.changes.
