@@ -3,7 +3,7 @@
 // States of a read
 //   kWaiting   to be posted, for the first time or again
 //   kPosted    the NIC has it
-//   kDone      complete, or its memory was deregistered meanwhile: nobody looks there
+//   kDone      complete, or its memory was deregistered meanwhile, so its result does not matter
 //
 // Invariant: completed <= begun <= completed + kMost. Reads complete in any order, and are counted
 // in the order of their beginning.
@@ -56,7 +56,7 @@ class FlushReads {
     count_completed();
   }
   void complete(uint64_t number);
-  // One that has failed waits; it is done instead, and false comes back, where nobody looks there.
+  // One that has failed waits. False: its memory was deregistered, so it is done instead.
   bool wait_again(uint64_t number);
   void all_wait_again();  // those that the NIC has
 
@@ -71,7 +71,7 @@ class FlushReads {
   uint64_t begun_ = 0, completed_ = 0;
 };
 
-// What the flushers of all NICs have in common. A backend posts reads and takes their completions.
+// What the flushers of all NICs have in common. A backend posts each read and takes completions.
 //
 // States: it works, until fail_with() was called; then it has failed for good.
 // Threads: one at a time.
@@ -87,9 +87,15 @@ class ReadFlusher : public Flusher {
  protected:
   // A read was added to reads_; `first`: no other is under way.
   virtual void begun(bool first) = 0;
-  // Takes completions, and posts what waits. Asked while it has not failed.
+  // Takes completions, and posts what waits. Called while the flusher has not failed.
   virtual void progress() = 0;
+  // Gives a read to the NIC. False: not now, or the flusher has failed.
+  virtual bool post(uint64_t number, const FlushReads::Read& read) = 0;
 
+  void post_waiting() {
+    reads_.post_waiting(
+        [this](uint64_t number, const FlushReads::Read& read) { return post(number, read); });
+  }
   bool failed() const { return failed_; }
   void fail_with(Error error);
   Error prefixed(Error error) const;  // begins with the rail

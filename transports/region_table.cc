@@ -3,6 +3,7 @@
 #include <cinttypes>
 #include <new>
 #include <thread>
+#include <utility>
 
 #include "base/random.h"
 
@@ -56,12 +57,15 @@ Result<uint32_t> RegionTable::free_index() {
   return entries_used_++;
 }
 
-Result<uint64_t> RegionTable::add(const MemoryRange& range, uint64_t handle) {
+Result<void> RegionTable::check(const MemoryRange& range) {
   const auto start = reinterpret_cast<uint64_t>(range.address);
-  if (start == 0 || range.bytes == 0 || start + range.bytes < start) {
-    return fail(make_error(Status::kInvalid, 0, "cannot register %zu bytes at %p: not a range",
-                           range.bytes, range.address));
-  }
+  if (start != 0 && range.bytes != 0 && start + range.bytes >= start) return {};
+  return fail(make_error(Status::kInvalid, 0, "cannot register %zu bytes at %p: not a range",
+                         range.bytes, range.address));
+}
+
+Result<uint64_t> RegionTable::add(const MemoryRange& range, uint64_t handle) {
+  if (auto checked = check(range); !checked) return fail(std::move(checked.error()));
   auto generation = new_generation();
   if (!generation) return fail(std::move(generation.error()));
   const std::lock_guard lock(mutex_);
@@ -69,7 +73,7 @@ Result<uint64_t> RegionTable::add(const MemoryRange& range, uint64_t handle) {
   if (!index) return fail(std::move(index.error()));
   const uint64_t key = uint64_t{*generation} << 32 | *index;
   Entry* entry = find(key);
-  entry->address = start;
+  entry->address = reinterpret_cast<uint64_t>(range.address);
   entry->bytes = range.bytes;
   entry->handle = handle;
   entry->kind = range.kind;

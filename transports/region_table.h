@@ -29,9 +29,11 @@ class RegionTable {
   RegionTable& operator=(const RegionTable&) = delete;
   ~RegionTable();
 
-  // `handle`: what the rail's hardware knows it by.
+  // An error where it is empty or wraps.
+  static Result<void> check(const MemoryRange& range);
+  // `handle`: the name that the rail's hardware has for it.
   Result<uint64_t> add(const MemoryRange& range, uint64_t handle = 0);
-  // For who learns it after the key. Nobody else knows the key yet.
+  // For a handle that exists only after the key. Nothing else uses the key yet.
   void set_handle(uint64_t key, uint64_t handle) { find(key)->handle = handle; }
   bool remove(uint64_t key);  // false: no such registration (any more)
   size_t size() const;

@@ -18,6 +18,7 @@
 namespace slime::fabric {
 
 using test::eventually;
+using test::failure_of;
 using test::FakeFabric;
 using test::FakeFabricOptions;
 using test::FakeNic;
@@ -128,21 +129,6 @@ struct TestPair {
     return channel ? std::move(*channel) : nullptr;
   }
 };
-
-// Polls until the channel fails. Completions before that are appended to `done`.
-inline Error failure_of(TestNics& world, Channel& channel, std::vector<Done>* done = nullptr) {
-  Status status = Status::kOk;
-  EXPECT_TRUE(eventually([&] {
-    world.settle();
-    for (const Done& one : poll_once(channel, &status)) {
-      if (done != nullptr) done->push_back(one);
-    }
-    return status != Status::kOk;
-  }));
-  if (status == Status::kOk) return {Status::kOk, 0, "no failure"};
-  EXPECT_EQ(channel.failure().status, status);
-  return channel.failure();
-}
 
 // Posts works until all of them are taken, and polls both ends until each has so many completions.
 inline void run(TestPair& pair, std::span<const Work> works) {

@@ -100,4 +100,21 @@ inline Status post_one(Channel& channel, const Work& work) {
   return status;
 }
 
+// Polls until the channel fails, and lets the world of its NICs move on between polls. Completions
+// before the failure are appended to `done`.
+template <typename World>
+Error failure_of(World& world, Channel& channel, std::vector<Done>* done = nullptr) {
+  Status status = Status::kOk;
+  EXPECT_TRUE(eventually([&] {
+    world.settle();
+    for (const Done& one : poll_once(channel, &status)) {
+      if (done != nullptr) done->push_back(one);
+    }
+    return status != Status::kOk;
+  }));
+  if (status == Status::kOk) return {Status::kOk, 0, "no failure"};
+  EXPECT_EQ(channel.failure().status, status);
+  return channel.failure();
+}
+
 }  // namespace slime::test

@@ -26,6 +26,7 @@ namespace slime::verbs {
 
 using test::count_closing;
 using test::eventually;
+using test::failure_of;
 using test::FakeVerbs;
 using test::FakeVerbsCounts;
 using test::FakeVerbsOptions;
@@ -88,8 +89,8 @@ inline std::unique_ptr<Channel> open_channel(Rail& rail, bool first) {
   return channel ? std::move(*channel) : nullptr;
 }
 
-// A channel of each rail, which are each other's peers. The left one learns the other's address
-// first.
+// A channel of each rail, which are each other's peers. The left one has the other's address first
+// (ChannelOptions::first).
 struct TestPair {
   TestNics& world;
   std::unique_ptr<Channel> left, right;
@@ -117,19 +118,6 @@ struct TestPair {
     return left_status == Status::kOk && right_status == Status::kOk;
   }
 };
-
-// Polls until the channel fails. A broken one first takes what its NIC has flushed.
-inline Error failure_of(TestNics& world, Channel& channel) {
-  Status status = Status::kOk;
-  EXPECT_TRUE(eventually([&] {
-    world.settle();
-    poll_once(channel, &status);
-    return status != Status::kOk;
-  }));
-  if (status == Status::kOk) return {Status::kOk, 0, "no failure"};
-  EXPECT_EQ(channel.failure().status, status);
-  return channel.failure();
-}
 
 inline Work work_of(TestBuffer& from, TestBuffer& to, uint32_t length, uint32_t immediate = 0,
                     uint64_t cookie = 0) {

@@ -28,19 +28,13 @@ FabricFlusher::FabricFlusher(FabricRail& rail, Endpoint endpoint, fi_addr_t self
       self_(self),
       endpoint_(std::move(endpoint)) {}
 
-void FabricFlusher::post_waiting() {
+void FabricFlusher::post_if_due() {
   if (post_due_ns_ != 0 && steady_now_ns() < post_due_ns_) return;
   post_due_ns_ = 0;
-  reads_.post_waiting([this](uint64_t number, const FlushReads::Read& read) {
-    const long code = post(number, read);
-    if (code != 0 && code != -FI_EAGAIN) {
-      fail_with(prefixed(fabric_error(rail_.domain().symbols(), code, "fi_readmsg failed")));
-    }
-    return code == 0;
-  });
+  post_waiting();
 }
 
-long FabricFlusher::post(uint64_t number, const FlushReads::Read& read) {
+bool FabricFlusher::post(uint64_t number, const FlushReads::Read& read) {
   const FabricRail::Scratch& scratch = rail_.scratch();
   const iovec piece = {scratch.memory + FabricRail::kReadTarget, 1};
   const uint64_t address =
@@ -49,12 +43,16 @@ long FabricFlusher::post(uint64_t number, const FlushReads::Read& read) {
   void* description = scratch.description;
   void* const context = &contexts_[number % contexts_.size()];
   const fi_msg_rma message = message_of(piece, &description, source, self_, context);
-  return ::fi_readmsg(endpoint_.get(), &message, FI_COMPLETION);
+  const long code = ::fi_readmsg(endpoint_.get(), &message, FI_COMPLETION);
+  if (code != 0 && code != -FI_EAGAIN) {
+    fail_with(prefixed(fabric_error(rail_.domain().symbols(), code, "fi_readmsg failed")));
+  }
+  return code == 0;
 }
 
 void FabricFlusher::progress() {
   take_completions();
-  if (!failed()) post_waiting();
+  if (!failed()) post_if_due();
 }
 
 // The number of the read that was posted with this context. A completion may have another context:

@@ -30,11 +30,11 @@ class FabricFlusher final : public ReadFlusher {
 
   FabricFlusher(FabricRail& rail, Endpoint endpoint, fi_addr_t self);
 
-  void begun(bool /*first*/) override { post_waiting(); }
+  void begun(bool /*first*/) override { post_if_due(); }
   void progress() override;
+  bool post(uint64_t number, const FlushReads::Read& read) override;
   std::optional<uint64_t> number_of(const void* context) const;
-  void post_waiting();
-  long post(uint64_t number, const FlushReads::Read& read);
+  void post_if_due();
   void take_completions();
   void take_failure();
   void warn_of(const FlushReads::Read& read, const fi_cq_err_entry& error);

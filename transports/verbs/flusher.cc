@@ -70,11 +70,6 @@ void VerbsFlusher::begun(bool first) {
   if (state_ == State::kReady) post_waiting();
 }
 
-void VerbsFlusher::post_waiting() {
-  reads_.post_waiting(
-      [this](uint64_t number, const FlushReads::Read& read) { return post(number, read); });
-}
-
 bool VerbsFlusher::post(uint64_t number, const FlushReads::Read& read) {
   ibv_sge target = target_->piece(target_->value);
   target.length = 1;
@@ -147,9 +142,10 @@ void VerbsFlusher::watch() {
   repair();
 }
 
-// Connects another queue pair, of the port as it is now. While the port is down that may help too,
-// as a NIC may read from itself all the same; so reads wait, and it is for the caller to give up.
-// Where it is up, and nothing about it has changed since the last time, there is no hope.
+// Connects another queue pair, with the port's present address. That may help while the port is
+// down too, as some NICs read from themselves all the same; so reads wait until the caller gives
+// up. Where the port is up, and has not changed since the last new queue pair, another one would
+// fail as well: then the flusher fails.
 void VerbsFlusher::repair() {
   const auto port = rail_.port();
   const std::optional<uint32_t> changes =

@@ -32,11 +32,10 @@ class VerbsFlusher final : public ReadFlusher {
   explicit VerbsFlusher(VerbsRail& rail);
   void begun(bool first) override;
   void progress() override;
+  bool post(uint64_t number, const FlushReads::Read& read) override;
   Result<void> create_queue();
   Result<void> connect(std::shared_ptr<const Port> port);
 
-  void post_waiting();
-  bool post(uint64_t number, const FlushReads::Read& read);
   void take_completions();
   void take_failure(const ibv_wc& completion);
   void watch();

@@ -64,11 +64,8 @@ ibv_mr* VerbsRail::register_with_nic(const MemoryRange& range) {
 Result<MemoryKeys> VerbsRail::register_memory(const MemoryRange& range) {
   const char* const name = caps_.name.c_str();
   const char* const form = range.dma_buf >= 0 ? " as a DMA-BUF" : "";
-  const auto start = reinterpret_cast<uintptr_t>(range.address);
-  if (start == 0 || range.bytes == 0 || start + range.bytes < start) {
-    return fail(make_error(Status::kInvalid, 0,
-                           "rail %s: cannot register %zu bytes at %p: not a range", name,
-                           range.bytes, range.address));
+  if (auto checked = RegionTable::check(range); !checked) {
+    return fail(prefixed(caps_, std::move(checked.error())));
   }
   if (!takes(caps_, range)) {
     return fail(make_error(Status::kUnsupported, 0,
