@@ -1,5 +1,5 @@
 // The closed channels of one rail that still have something to send: a channel is destroyed at
-// once, but what was kSent on it must reach the peer. Each backend says what it keeps of a channel.
+// once, but what was kSent on it must reach the peer. Entry is what a backend keeps of a channel.
 //
 // An Entry is movable, closes what it holds in its destructor, and has
 //
@@ -67,7 +67,7 @@ class ClosingQueue {
     Entry entry;
     uint64_t added_ns;
   };
-  // An entry that is late is asked all the same: is_done() of tcp takes in what the peer has sent.
+  // is_done() is called for an entry that is late too: that of tcp takes in what the peer has sent.
   void poll_locked(uint64_t now_ns) {
     items_.remove_if(
         [now_ns](Item& item) { return item.entry.is_done() || now_ns - item.added_ns >= Linger; });

@@ -1,9 +1,10 @@
-// The interface to one NIC port. A backend (tcp, verbs, libfabric, sim) implements it; the engine
-// knows nothing else of a NIC. test/contract checks on every backend what is said here.
+// The interface to one NIC port. Each backend (tcp, verbs, libfabric) implements it, and so do the
+// simulated rails of the tests. The engine uses a NIC only through it. test/contract checks on
+// every backend what these comments promise.
 //
 // A rail moves *works*: one-sided writes into registered memory of the peer, each announced to the
 // peer by a 32-bit immediate. That is RDMA WRITE_WITH_IMM on verbs, fi_writedata on libfabric, a
-// framed stream on tcp. Completions are counted by the engine, so works may arrive in any order.
+// framed stream on tcp. The engine counts completions, so works may arrive in any order.
 //
 // Threads. A Rail may be used from any thread, also while its channels are in use. A Channel
 // belongs to one thread at a time (NCCL: the service thread while connecting, the progress thread,
@@ -14,8 +15,8 @@
 //   new        connect() is called until it returns something else than kAgain
 //   connected  post() and poll(); the first failure of either is the channel's, for good
 //   failed     post() takes nothing and returns the failure; poll() returns the arrivals that were
-//              there, then the failure, each time
-//   fenced     from any state, for good: see fence()
+//              there, then the failure, and from then on the failure only
+//   fenced     fence() was called, in whatever state; the channel stays so
 //
 // Sent works
 //   kSent is reported exactly once for each work that post() took, in any order. Where the channel
@@ -25,20 +26,21 @@
 //   Memory of a work may be reused from its kSent on. Memory of works without kSent is in use until
 //   both ends of a failed channel have fenced it, or this channel is destroyed.
 //
-//   Without ChannelOptions::confirm_delivery, kSent says that the work reaches a peer that lives,
-//   also when this end closes the channel right after.
+//   Without ChannelOptions::confirm_delivery, kSent means that the work reaches the peer if its
+//   process lives, also when this end closes the channel right after.
 //
-//   With confirm_delivery, kSent says that the peer's poll() has reported the arrival, or will,
-//   though the peer's channel fails or is fenced meanwhile. Works that are Work::unconfirmed have
-//   the weaker promise, and do not change that of the works around them.
+//   With confirm_delivery, kSent means that the peer's poll() has reported the arrival, or will
+//   report it, even if the peer's channel fails or is fenced meanwhile. For works that are
+//   Work::unconfirmed kSent means what it means without confirm_delivery; the works around them
+//   are confirmed all the same.
 //
 // Arrived works
 //   kArrived is reported when all bytes of a work are visible at the place that it names. A work
 //   may be reported twice, though tcp, verbs and libfabric never do; the engine ignores the second.
 //
-//   A work whose key, bounds or length is wrong writes nothing, is not reported, and fails the
-//   channel at both ends; or post() refuses it, and fails the channel at this end. Works that were
-//   posted before it to an ordered rail arrive.
+//   A work whose key, bounds or length is wrong writes nothing and is not reported. Either post()
+//   refuses it and fails the channel at this end, or the channel fails at both ends; then works
+//   that were posted before it to an ordered rail arrive.
 #pragma once
 
 #include <array>
@@ -90,8 +92,8 @@ struct MemoryRange {
   void* address = nullptr;
   size_t bytes = 0;
   MemoryKind kind = MemoryKind::kHost;
-  // A DMA-BUF that holds the range from dma_buf_offset on; -1: none. The caller's, who may close it
-  // when register_memory has returned. Only for rails with RailCaps::dma_buf.
+  // A DMA-BUF that holds the range from dma_buf_offset on; -1: none. It stays the caller's, who may
+  // close it when register_memory has returned. Only for rails with RailCaps::dma_buf.
   int dma_buf = -1;
   uint64_t dma_buf_offset = 0;
 };
@@ -126,14 +128,14 @@ struct Work {
   uint32_t immediate = 0;
   uint64_t cookie = 0;  // returned with the completion
   // With confirm_delivery: kSent may come as it does without, and the peer's rail need not
-  // acknowledge it. For works whose fate the poster learns in another way.
+  // acknowledge the work. For works whose arrival the poster finds out in another way.
   bool unconfirmed = false;
 };
 
 struct Done {
   enum class Kind : uint8_t {
     kSent,     // a work of ours, once: its memory may be reused. A rail may need the receiver's
-               // polls for that. What it promises of the arrival: see above
+               // polls for that. "Sent works" has what it promises of the arrival
     kArrived,  // a work of the peer: its bytes are visible in our memory, in that of a device once
                // they are flushed
   };
@@ -149,15 +151,15 @@ struct ChannelOptions {
   bool active = false;  // true at the end that connects
   // A work, unless it is Work::unconfirmed, is kSent only when the peer's rail has reported its
   // arrival, or is sure to report it in a later poll, even after fence(). Both ends of a channel
-  // are given the same. The NIC of a reliable connection gives that: what it acknowledged stays in
-  // the completion queue. Where the end of a connection drops what nobody has read (libfabric), the
-  // receiver's rail acknowledges by itself, in the poll that reports the arrival: its engine may
-  // not poll again.
+  // have the same value. The NIC of a reliable connection provides that: what it acknowledged stays
+  // in the completion queue. Where the end of a connection drops what was not read (libfabric), the
+  // receiver's rail sends acknowledgements itself, in the poll that reports the arrival: the engine
+  // may never poll again.
   bool confirm_delivery = false;
   // Of what this end sends: IP's TOS byte, 0 to 255. A rail that cannot mark it warns and goes on.
   int traffic_class = kNoTrafficClass;
-  // True at the end that learns the other's address first. It calls connect() before the other
-  // learns its own, so the other may send at once.
+  // True at the end that has the other's address first. Its connect() is called before the other
+  // end has its address, so the other end may send as soon as its own connect() is called.
   bool first = false;
 };
 
@@ -179,26 +181,27 @@ class Channel {
   // post() takes none. After a failure of post(), poll() returns what had arrived before it returns
   // the failure too.
   //
-  // The end of the peer's process, and silence of its host or of the path, are such a failure
-  // within NCCL_SLIME_PEER_TIMEOUT, though nothing is posted: a rail whose NIC or kernel does not
-  // ask the peer from time to time does so in poll. A peer whose process is stopped is no failure,
-  // however long its works wait.
+  // The channel also fails, within NCCL_SLIME_PEER_TIMEOUT and though nothing is posted, when the
+  // peer's process ends, or its host or the path is silent: where neither the NIC nor the kernel
+  // sends keep-alives, poll() does. It does not fail because the peer's process is stopped, however
+  // long works wait.
   virtual Status post(std::span<const Work> works, size_t* taken) = 0;
   virtual Status poll(std::span<Done> done, size_t* count) = 0;
 
-  // In any state, also before connect() and again. After fence() nothing of the peer's reaches our
-  // memory over this channel, ever. (Device memory: only once a flusher has read behind what the
-  // NIC had written by then.) From then on poll() returns the arrivals that had been confirmed to
-  // the peer and were not reported yet, perhaps kSent of works that were confirmed before, and then
-  // kOk with none, also where it had returned a failure before. post() takes nothing. The peer's
-  // channel fails, as when this end closes; its works without kSent are lost, or have arrived.
-  // Unlike all other calls fence() may wait until the NIC has stopped, some milliseconds at most.
+  // May be called in any state, also before connect() and again. When it returns, nothing of the
+  // peer's reaches our memory over this channel any more. (Device memory: only once a flusher has
+  // read behind what the NIC had written by then.) From then on poll() returns the arrivals that
+  // had been confirmed to the peer and were not reported yet, perhaps kSent of works that were
+  // confirmed before, and then kOk with none, also where it had returned a failure before. post()
+  // takes nothing. The peer's channel fails, as when this end closes; its works without kSent are
+  // lost, or have arrived. Unlike all other calls fence() may wait until the NIC has stopped, some
+  // milliseconds at most.
   virtual void fence() = 0;
 
-  // Asked when no work has completed for a while: false if the peer's NIC (or kernel) has
-  // acknowledged bytes of this channel within `ns`, or owes no acknowledgement. Then the path is
-  // alive, and a work merely takes long. A rail that cannot tell says true. With 0 ns: whether the
-  // peer's NIC owes an acknowledgement.
+  // For when no work has completed for a while. False: the peer's NIC (or kernel) has acknowledged
+  // bytes of this channel within `ns`, or owes no acknowledgement, so the path works and a work
+  // merely takes long. A rail that cannot know returns true. With 0 ns: whether the peer's NIC owes
+  // an acknowledgement.
   virtual bool silent_for(uint64_t ns) {
     (void)ns;
     return true;
@@ -215,13 +218,13 @@ class Channel {
 // (PCI Express Base Specification, "Transaction Ordering", row B, column 2), so its answer says
 // that they are there.
 //
-// It needs no peer, and does not end with a channel: a rail that has died may have reported writes
+// A flusher needs no peer, and outlives channels: a rail that has failed may have reported writes
 // that have not reached the device yet. Some NICs read from themselves only while their port is up.
 // Where the NIC cannot read, because its port is down or has just got another address, reads stay
-// under way until it can; so the caller needs a deadline. One thread uses it at a time.
+// under way until it can; so the caller needs a deadline. One thread uses a flusher at a time.
 //
-// Memory may be deregistered, and the flusher destroyed, while a read is under way. A read of such
-// memory counts as complete, and then says nothing of other memory.
+// Memory may be deregistered, and the flusher destroyed, while a read is under way. A read of
+// memory that was deregistered counts as complete, and then proves nothing about other memory.
 class Flusher {
  public:
   virtual ~Flusher() = default;
@@ -238,7 +241,7 @@ class Rail {
  public:
   virtual ~Rail() = default;
   virtual const RailCaps& caps() const = 0;
-  // The engine asks some ten times a second, from any thread.
+  // Called some ten times a second, from any thread.
   virtual Carrier carrier() { return Carrier::kUnknown; }
   // A range may be registered any number of times; each registration has keys of its own. A remote
   // key that is narrower in hardware (verbs: 32 bits) has zeros above, and post() fails with

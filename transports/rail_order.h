@@ -1,4 +1,4 @@
-// The order in which NCCL is shown rails, and whether it can tell them apart.
+// The order in which NCCL gets rails, and a check that it can tell them apart.
 #pragma once
 
 #include <memory>

@@ -57,7 +57,7 @@ std::vector<std::string_view> split_names(std::string_view list) {
   return names;
 }
 
-// Why it is passed over without a look where nobody names it; empty: it is not.
+// Why a backend that no setting names is not opened at all; empty: it is opened.
 std::string reason_to_leave_out(const Backend& backend, const Settings& settings) {
   if (backend.name == "verbs" && settings.ib_disable) {
     return "left out by " + variable_of("NCCL_SLIME_IB_DISABLE");

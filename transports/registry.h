@@ -1,4 +1,4 @@
-// Which backends there are. The one place that knows them all; the engine asks here.
+// The list of backends: the one place that names them all. The engine opens rails here.
 #pragma once
 
 #include <memory>

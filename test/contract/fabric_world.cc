@@ -44,7 +44,7 @@ test::FakeFabricOptions options_of_fake() {
   return options;
 }
 
-// Its endpoints are files there; who writes beyond what is free gets a signal.
+// Its endpoints are files there; a process that writes beyond what is free gets a signal.
 bool has_room_for_shm() {
   struct statvfs room = {};
   return ::statvfs("/dev/shm", &room) == 0 && room.f_bavail * room.f_frsize >= uint64_t{512} << 20;

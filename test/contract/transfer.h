@@ -41,7 +41,7 @@ class Transfer {
   bool complete() const { return sent_ == size() && arrived_ == size(); }
   bool has_arrived(size_t index) const { return fates_[index].arrived; }
   bool was_sent(size_t index) const { return fates_[index].sent; }
-  // The sender was told that it has arrived, or will be reported whatever happens.
+  // kSent has promised the sender that poll() has reported the arrival, or will.
   bool was_confirmed(size_t index) const {
     return confirm_ && fates_[index].sent && !works_[index].unconfirmed;
   }

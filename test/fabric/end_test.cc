@@ -61,7 +61,7 @@ TEST(FabricEnd, WithoutConfirmationsANicsWordIsEnough) {
   EXPECT_EQ(poll_all(*pair.left, &status).size(), 8u);
 }
 
-// Which of them has arrived nobody can tell.
+// A report does not say which of them has arrived.
 TEST(FabricEnd, WorksWithOneImmediateAreConfirmedTogether) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     TestNics world({.seed = seed});

@@ -1,4 +1,4 @@
-// What a verbs rail learns though nothing is posted: of its port, its device and an idle peer.
+// What a verbs rail finds out though nothing is posted: about its port, its device, an idle peer.
 #include "test/support/kept_warnings.h"
 #include "test/verbs/support.h"
 

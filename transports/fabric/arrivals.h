@@ -4,7 +4,7 @@
 //   kept       it was in the completion queue, and waits for room in a poll()
 //   returned   poll() has returned it; if the peer wants confirmations, its immediate waits in
 //              to_confirm() until the channel has sent it
-//   dropped    the peer has cancelled it, or this end is fenced: nobody sees it
+//   dropped    the peer has cancelled it, or this end is fenced: poll() never returns it
 //
 // Thread: that of the channel.
 #pragma once
@@ -25,8 +25,8 @@ class Arrivals {
   void confirm_to_peer() { confirms_ = true; }  // from its hello
 
   void add(uint32_t immediate, uint64_t bytes);
-  // So many have the immediates of works whose memory the peer may reuse: they are dropped. False:
-  // more than can have been under way.
+  // The peer may reuse the memory of its works with these immediates: they are dropped, whether
+  // they are kept or still to come. False: the peer cannot have had so many under way.
   bool cancel(std::span<const uint32_t> immediates);
   // Returns kept ones in done[*count] and behind it.
   void take(std::span<Done> done, size_t* count, RailCounters& counters);

@@ -15,7 +15,8 @@ namespace {
 
 constexpr uint64_t kMessagesPauseNs = 1'000'000;
 constexpr size_t kReadAtOnce = 32;
-// A peer's write with remote data takes one until it is read; a peer that finds none asks again.
+// A peer's write with remote data takes one until it is read; where there is none, the peer's NIC
+// tries again.
 constexpr size_t kReceives = 2 * kSendQueueDepth;
 
 }  // namespace
@@ -177,9 +178,10 @@ void FabricChannel::report_arrivals(std::span<Done> done, size_t* count) {
   arrivals_.to_confirm().clear();
 }
 
-// The side connection is asked when it may have a confirmation that is waited for, and otherwise a
-// thousand times a second. Where the peer's memory is read, it is asked before an arrival is
-// reported: see Traits::reads_peer_memory.
+// The side connection is read when it may have a confirmation that is waited for, and otherwise a
+// thousand times a second. Where this process copies out of the peer's memory
+// (Traits::reads_peer_memory), it is read before an arrival is reported, as the peer may have
+// cancelled the work.
 void FabricChannel::watch(bool found) {
   const uint64_t now_ns = steady_now_ns();
   const bool waits = !found && options_.confirm_delivery && sender_.window().under_way() > 0;

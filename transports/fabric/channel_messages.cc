@@ -1,4 +1,4 @@
-// What the ends of a libfabric channel tell each other over the side connection.
+// The messages that the ends of a libfabric channel exchange over the side connection.
 #include <utility>
 
 #include "transports/channel_common.h"

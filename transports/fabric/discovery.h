@@ -38,8 +38,8 @@ std::vector<Nic> find_nics(const Opening& with, std::vector<std::string>* notes)
 std::vector<std::unique_ptr<Rail>> open_nics(const Opening& with, std::vector<Nic> nics,
                                              std::vector<std::string>* notes);
 
-// Whether there is a reason to load libfabric into somebody's process: NCCL_SLIME_FABRIC_PROVIDER
-// names a provider, or /sys has a NIC that only libfabric drives.
+// Whether there is a reason to load libfabric into this process: NCCL_SLIME_FABRIC_PROVIDER names a
+// provider, or /sys has a NIC that only libfabric drives.
 bool is_wanted(const Settings& settings, const std::string& sysfs_root);
 
 // All libfabric rails of this host.

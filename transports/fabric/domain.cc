@@ -95,7 +95,7 @@ bool Domain::takes_dma_bufs() const {
   if (interface_version(symbols_) < kDmaBufVersion) return false;
   const DmaBuf none = {.descriptor = -1, .bytes = 1};
   fid_mr* region = nullptr;
-  errno = 0;  // some versions return it, though nobody has set it
+  errno = 0;  // some versions return it, though the call has not set it
   const int code = ask_for_memory({nullptr, 1, MemoryKind::kCuda}, &none, 0, 0, &region);
   if (code == 0) (void)::fi_close(&region->fid);
   return code == -FI_EBADF;

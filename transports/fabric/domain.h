@@ -21,16 +21,17 @@ namespace slime::fabric {
 struct Traits {
   // A NIC moves the data. Otherwise both ends' processes do, while they poll.
   bool in_hardware = false;
-  // GPU memory is asked for (FI_HMEM). Of ofi_rxm it is not: it registers its own buffers with CUDA
-  // then, also in the data path, and grants no endpoint peer to peer.
+  // The rail asks for GPU memory (FI_HMEM). Not of ofi_rxm, which would register its own buffers
+  // with CUDA, also in the data path, and grants no endpoint peer to peer.
   bool device_memory = false;
-  // A write is asked to complete when it has arrived (FI_DELIVERY_COMPLETE). Where a completion
-  // comes with the transmission already, an error of the peer is not heard of.
+  // A write completes when it has arrived (FI_DELIVERY_COMPLETE). With a completion at the
+  // transmission already, this end would not get an error of the peer.
   bool delivery_complete = false;
-  // The receiver's process copies out of the sender's memory, so what is under way when the sender
-  // closes must not be reported: its memory may be in use for something else.
+  // The receiver's process copies out of the sender's memory. So works that are under way when the
+  // sender closes must not be reported: their memory may be in use for something else.
   bool reads_peer_memory = false;
-  // A write that the peer refuses is dropped without a word; channels find out by counting.
+  // A write that the peer refuses is dropped without an error; channels find such writes by
+  // counting (RefusalWatch).
   bool refuses_silently = false;
   // FI_MORE holds the doorbell back, and loses none.
   bool more = false;

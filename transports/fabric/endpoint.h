@@ -20,7 +20,7 @@ namespace slime::fabric {
 // What an endpoint turned out to do.
 struct EndpointCaps {
   bool lines_in_order = false;  // RailCaps::lines_in_order
-  bool device_memory = false;   // the NIC uses CUDA memory itself: nobody copies
+  bool device_memory = false;   // the NIC uses CUDA memory itself, without copies
 };
 
 // Places in the queues of an endpoint.

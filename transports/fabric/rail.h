@@ -1,5 +1,8 @@
 // A libfabric rail: one domain of one provider, which is a NIC.
 //
+// Invariants: memory_ has the provider's registration of each key in regions_, but for the scratch
+// memory, whose registration ends with the rail. Capabilities do not change after open().
+//
 // Threads: any. Its channels belong to a thread each (transports/rail.h).
 #pragma once
 
@@ -23,11 +26,11 @@
 
 namespace slime::fabric {
 
-// What is left of a closed channel: a side connection that has not sent all it was told to, and an
-// endpoint that the peer may still touch, if any. shm's peer reads and writes the memory of an
-// endpoint itself, so it is closed only when the peer has said that it is done, or has ended: a
-// peer in this process may crash otherwise. Nobody reads its completions here, so nothing arrives
-// in our memory.
+// What is left of a closed channel: a side connection that has messages to send, and an endpoint
+// that the peer may still touch, if any. A peer over shm reads and writes the memory of an endpoint
+// itself. So the endpoint is closed only when the peer has sent kEnd or its process has ended; a
+// peer in this process might crash otherwise. Its completions are not read any more, so nothing
+// arrives in our memory.
 struct ClosingEndpoint {
   Endpoint endpoint;
   std::unique_ptr<SideConnection> side_connection;
@@ -67,7 +70,7 @@ class FabricRail final : public Rail {
   };
   const Scratch& scratch() const { return scratch_; }
   // Held while a call may copy into or out of our memory, so that deregister_memory() can wait for
-  // it. A NIC needs none: it is told.
+  // it. For a NIC it is not needed: closing the registration ends its access.
   std::shared_lock<std::shared_mutex> while_copying() {
     return domain_->traits().in_hardware ? std::shared_lock<std::shared_mutex>()
                                          : std::shared_lock(copying_);

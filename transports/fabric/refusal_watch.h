@@ -1,9 +1,9 @@
-// Finds works of the peer that the provider of this end has refused without a word
-// (Traits::refuses_silently): no completion says so at either end.
+// Finds works of the peer that the provider of this end has refused without an error at either end
+// (Traits::refuses_silently).
 //
-// Each end tells the other how many of its works its provider has completed. An end that has had
-// fewer arrivals than that, and has since found its completion queue empty several times, knows
-// that its provider has dropped the rest.
+// Each end reports to the other how many of its works its provider has completed. If an end has had
+// fewer arrivals than that, and has found its completion queue empty several times since the
+// report, its provider has dropped the rest.
 //
 // Thread: that of the channel.
 #pragma once
@@ -19,8 +19,8 @@ class RefusalWatch {
   static constexpr uint32_t kEmptyReads = 16;
   static constexpr uint64_t kReportPauseNs = 20'000'000;
 
-  // How many works of this end are complete, where the peer is to be told. It is told when nothing
-  // has completed since the last look, so a busy channel sends no counts.
+  // The count of complete works to send to the peer, if it is due: nothing has completed since the
+  // call before, so a busy channel sends no counts.
   std::optional<uint64_t> count_to_report(uint64_t completed, uint64_t now_ns) {
     if (now_ns < report_due_ns_) return std::nullopt;
     report_due_ns_ = now_ns + kReportPauseNs;
@@ -45,8 +45,8 @@ class RefusalWatch {
 
  private:
   uint64_t report_due_ns_ = 0;
-  uint64_t seen_ = 0, reported_ = 0;  // complete works of this end: at the last look, and told
-  uint64_t peer_completed_ = 0;       // as the peer has told
+  uint64_t seen_ = 0, reported_ = 0;  // complete works of this end: at the last call, and sent
+  uint64_t peer_completed_ = 0;       // as the peer has reported
   uint32_t empty_reads_ = 0;          // since then
 };
 

@@ -1,9 +1,9 @@
 // The connection beside the fabric: a channel over the kernel's TCP between the same two ends.
 //
-// libfabric's endpoints without connections (FI_EP_RDM) do not say that a peer's process has ended,
-// lose what was not read when they are closed, and take works from anybody who knows their address.
-// So the side connection is set up like a tcp channel, which refuses strangers; it learns from the
-// kernel that the peer has ended; and its messages arrive in order.
+// libfabric's endpoints without connections (FI_EP_RDM) do not report that a peer's process has
+// ended, lose what was not read when they are closed, and take works from every process that has
+// their address. The side connection makes up for that: it is a tcp channel, which refuses
+// strangers and fails when the kernel reports the peer's end, and its messages arrive in order.
 //
 // A message is a head and up to kMaxWords words, each the immediate of a work without bytes.
 //
@@ -74,9 +74,8 @@ class SideConnection {
   Error failure_;                // of this class; the channel has its own
 };
 
-// What the ends of a channel tell each other of their endpoints before anything goes over the
-// fabric. Little-endian, no padding, moved with memcpy. Nothing in it is trusted by who receives
-// it.
+// The description of an endpoint, which each end sends before anything goes over the fabric.
+// Little-endian, no padding, moved with memcpy. The receiver checks all of it before use.
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr uint32_t kMagic = 0x66696c73;  // "slif"

@@ -76,9 +76,9 @@ bool Window::report_one(uint32_t immediate) {
     return true;
   }
   ambiguous_.push_back(immediate);
-  const auto heard = static_cast<uint32_t>(std::ranges::count(ambiguous_, immediate));
-  if (heard < waiting) return true;
-  if (heard > waiting) return false;
+  const auto reports = static_cast<uint32_t>(std::ranges::count(ambiguous_, immediate));
+  if (reports < waiting) return true;
+  if (reports > waiting) return false;
   std::erase(ambiguous_, immediate);
   for (uint32_t position = oldest_; position != next_; ++position) {
     Place& place = at(position);

@@ -39,9 +39,9 @@ VerbsChannel::VerbsChannel(VerbsRail& rail, const ChannelOptions& options,
                            std::shared_ptr<const Port> port)
     : rail_(rail), lanes_(rail), setup_(rail, options, port, lanes_), watch_(rail, port) {}
 
-// Writes of the peer that begin later are refused, as registered memory may be in use for something
-// else soon. So may that of works that are under way; then the queue pairs are destroyed at once,
-// and the peer learns of it from its NIC.
+// Writes of the peer that begin later are refused, as registered memory may soon be in use for
+// something else. The same holds for the memory of works that are under way: with such works the
+// queue pairs are destroyed at once, and the peer's NIC reports that to the peer.
 VerbsChannel::~VerbsChannel() {
   const auto refuse_writes = [](Lane& lane) { return lane.pair.refuse_writes(); };
   if (state_ == State::kReady && lanes_.none_under_way() &&

@@ -34,7 +34,7 @@ const char* advice(ibv_wc_status status) {
   }
 }
 
-// Whose fault it is decides what NCCL is told.
+// The status that NCCL gets: it depends on whose fault it is.
 Status status_of(ibv_wc_status status, WorkId::Kind kind) {
   switch (status) {
     case IBV_WC_LOC_PROT_ERR:

@@ -1,7 +1,9 @@
-// Whether the NIC, the port and the peer of a channel are still there, though no work says so.
+// Finds out whether the NIC, the port and the peer of a channel are still there while no work
+// completes.
 //
-// A queue pair with nothing to send never hears that its peer has ended, so it sends a write of no
-// bytes from time to time: a keep-alive. At most one is under way.
+// The NIC does not report the peer's end to a queue pair that has nothing to send. So the channel
+// posts a write of no bytes from time to time, a keep-alive, which fails when the peer has ended.
+// At most one is under way.
 //
 // Thread: that of the channel.
 #pragma once

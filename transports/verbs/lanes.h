@@ -7,9 +7,9 @@
 //
 // Receives. A write with immediate consumes a receive work request of ours, which has no buffer:
 // the bytes go where the write says. kReceives of them are posted on each lane, and given back in
-// batches. The NIC tells a peer that sends more than that before we poll to wait (RNR), and the
-// peer's NIC tries again without end. The first receive of the first lane has a buffer: for the
-// peer's hello.
+// batches. Where a peer sends more than that before we poll, our NIC answers "receiver not ready"
+// (RNR), and the peer's NIC tries again without end. The first receive of the first lane has a
+// buffer, for the peer's hello.
 //
 // Invariants: reported <= done <= posted on each lane. Of all lanes together, done - reported is
 // unreported_, and posted - reported is outstanding(), send_queue_depth at most. The completion
@@ -61,14 +61,14 @@ struct Lane {
   bool has_closed = false;  // the peer did
 };
 
-// What is left of the lanes of a closed channel that was ready. A queue pair does not tell its peer
-// that it is destroyed, so each sends a message without bytes first. The channel's hello may be on
-// its way too.
+// What is left of the lanes of a closed channel that was ready. The NIC does not report the end of
+// a queue pair to its peer, so each sends a message without bytes first. The channel's hello may be
+// on its way too.
 class ClosingPairs {
  public:
   ClosingPairs(CompletionQueue completions, std::unique_ptr<Registered<Hellos>> hellos,
                std::vector<QueuePair> pairs);
-  // What the peer has sent meanwhile is reported to nobody.
+  // What the peer has sent meanwhile is dropped.
   bool is_done();
 
  private:

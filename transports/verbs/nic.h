@@ -1,5 +1,8 @@
 // One opened RDMA device: what its ports, and all rails on them, share.
 //
+// States: the device works, until an event reports that it has failed; then check_health() returns
+// an error for good, and the carrier of all its ports is down.
+//
 // Threads: any. Each call of read_events() or check_health(), of any rail or channel of the device,
 // reads the events of all its ports.
 #pragma once
@@ -27,7 +30,7 @@ inline const char* limit_behind(int code) {
   return code == EAGAIN ? "rdma.max of this process's cgroup" : "`ulimit -l`";
 }
 
-// What the events of a port have told.
+// The state of a port, as its events have reported it.
 struct PortHealth {
   std::atomic<Carrier> carrier{Carrier::kUnknown};
   // Counts the changes of LID, GID, P_Key and state: see find_change().

@@ -1,5 +1,9 @@
 // A verbs rail: one port of an RDMA NIC, over RoCE or InfiniBand.
 //
+// Invariants: memory_ has the NIC's registration of each key in regions_. port_ is the port as it
+// was when port() last found it usable, and is replaced as a whole, so a channel may keep the one
+// that it was opened with.
+//
 // Threads: any. Its channels and flushers belong to a thread each (transports/rail.h).
 #pragma once
 

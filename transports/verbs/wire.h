@@ -1,6 +1,6 @@
-// What verbs rails say to each other: the inside of a ChannelAddress, and the first message over a
-// new queue pair. Little-endian, no padding, moved with memcpy. Nothing in it is trusted by who
-// receives it.
+// The wire format of verbs channels: the inside of a ChannelAddress, and the first message over a
+// new queue pair. Little-endian, no padding, moved with memcpy. The receiver checks all of it
+// before use.
 //
 //   set-up   second end -> first end   Hello with both nonces (a SEND), see ChannelOptions::first
 //            first end -> second end   Hello with both nonces

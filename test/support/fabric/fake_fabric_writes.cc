@@ -192,7 +192,7 @@ void FakeFabric::complete(Endpoint& endpoint, size_t index) {
   push(endpoint, entry);
 }
 
-// What the NIC of a closing endpoint had sent may arrive; what nobody has read of it is lost.
+// What the NIC of a closing endpoint had sent may arrive; what was not read of it is lost.
 void FakeFabric::abandon(Endpoint& endpoint) {
   for (Write& write : endpoint.writes) {
     if (!write.arrived && may_move(endpoint, write) && random_() % 2 == 0) arrive(endpoint, write);

@@ -1,4 +1,4 @@
-// Verbs channels that have closed, and whose peers have not been told yet.
+// Verbs channels that have closed, and whose close messages have not arrived yet.
 #pragma once
 
 #include "transports/verbs/rail.h"
