@@ -189,7 +189,13 @@ void FabricChannel::watch(bool found) {
   if (!waits && !checks && now_ns < messages_due_ns_) return;
   messages_due_ns_ = now_ns + kMessagesPauseNs;
   read_messages();
-  if (rail_.domain().traits().refuses_silently && state_ == State::kReady) exchange_counts(now_ns);
+  if (!rail_.domain().traits().refuses_silently || state_ != State::kReady) return;
+  if (const auto count = refusals_.count_to_report(sender_.window().completed(), now_ns)) {
+    const uint32_t words[] = {static_cast<uint32_t>(*count), static_cast<uint32_t>(*count >> 32)};
+    side_connection_->send(SideMessage::kComplete, words);
+  }
+  const uint64_t refused = refusals_.refused(arrivals_.count());
+  if (refused > 0) fail_with(prefixed(where(), refusal_error(rail_.domain(), refused)));
 }
 
 bool FabricChannel::silent_for(uint64_t ns) {

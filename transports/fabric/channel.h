@@ -76,7 +76,7 @@ class FabricChannel final : public Channel {
   // channel_messages.cc
   void read_messages();
   Result<void> take_message(SideMessage message, std::span<const uint32_t> words);
-  void exchange_counts(uint64_t now_ns);
+  Result<void> take_hello(std::span<const uint32_t> words);
 
   // channel_end.cc
   void fail_with(Error error);  // keeps the first one

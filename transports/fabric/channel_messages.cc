@@ -3,7 +3,6 @@
 
 #include "transports/channel_common.h"
 #include "transports/fabric/channel.h"
-#include "transports/fabric/channel_errors.h"
 #include "transports/fabric/rail.h"
 
 namespace slime::fabric {
@@ -28,14 +27,9 @@ void FabricChannel::read_messages() {
 Result<void> FabricChannel::take_message(SideMessage message, std::span<const uint32_t> words) {
   bool fits = false;
   switch (message) {
-    case SideMessage::kHello: {
-      if (!setup_.awaits_hello()) break;
-      const auto peer = setup_.take_hello(words);
-      if (!peer) return fail(peer.error());
-      sender_.set_peer(*peer);
-      if (peer->wants_confirmations) arrivals_.confirm_to_peer();
-      return {};
-    }
+    case SideMessage::kHello:
+      if (setup_.awaits_hello()) return take_hello(words);
+      break;
     case SideMessage::kReady:
       fits = setup_.take_ready();
       break;
@@ -68,13 +62,12 @@ Result<void> FabricChannel::take_message(SideMessage message, std::span<const ui
                          static_cast<int>(message), words.size()));
 }
 
-void FabricChannel::exchange_counts(uint64_t now_ns) {
-  if (const auto count = refusals_.count_to_report(sender_.window().completed(), now_ns)) {
-    const uint32_t words[] = {static_cast<uint32_t>(*count), static_cast<uint32_t>(*count >> 32)};
-    side_connection_->send(SideMessage::kComplete, words);
-  }
-  const uint64_t refused = refusals_.refused(arrivals_.count());
-  if (refused > 0) fail_with(prefixed(where(), refusal_error(rail_.domain(), refused)));
+Result<void> FabricChannel::take_hello(std::span<const uint32_t> words) {
+  const auto peer = setup_.take_hello(words);
+  if (!peer) return fail(peer.error());
+  sender_.set_peer(*peer);
+  if (peer->wants_confirmations) arrivals_.confirm_to_peer();
+  return {};
 }
 
 }  // namespace slime::fabric

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/machine/sysfs.h"
+#include "transports/channel_common.h"
 
 namespace slime::verbs {
 namespace {
@@ -63,6 +64,24 @@ std::string address_of(const Port& port) {
   return gid + (port.gid.type == GidType::kRoceV1 ? " (RoCE v1)" : " (RoCE v2)");
 }
 
+// With the interface of the GID, and a warning if the wish is not met.
+Result<void> choose_port_gid(Port* port, int table_length, const GidWish& wish) {
+  const Nic& nic = *port->nic;
+  const auto table = read_gids(nic, port->number, table_length, port->ethernet);
+  std::string warning;
+  const auto gid =
+      choose_gid(table, port->ethernet ? wish : GidWish::of_infiniband(wish), &warning);
+  if (!gid) return fail(gid.error());
+  const std::string number = std::to_string(port->number);
+  if (!warning.empty()) port->warning = nic.name() + ":" + number + ": " + warning;
+  port->gid = *gid;
+  if (port->ethernet) {
+    port->interface = read_text(path_of(nic) + "/ports/" + number + "/gid_attrs/ndevs/" +
+                                std::to_string(gid->index));
+  }
+  return {};
+}
+
 constexpr uint32_t bytes_of(ibv_mtu mtu) { return 128u << mtu; }
 
 }  // namespace
@@ -105,21 +124,11 @@ Result<Port> read_port(std::shared_ptr<Nic> nic, int number, const GidWish& wish
   port.max_message_bytes = attributes->max_msg_sz;
   port.needs_grh = (attributes->flags & IBV_QPF_GRH_REQUIRED) != 0;
   port.changes = changes;
-  const auto table = read_gids(*nic, number, attributes->gid_tbl_len, port.ethernet);
-  std::string warning;
-  auto gid = choose_gid(table, port.ethernet ? wish : GidWish::of_infiniband(wish), &warning);
-  if (!gid) {
-    return fail(make_error(Status::kConfig, 0, "%s: %s", name.c_str(), gid.error().what.c_str()));
-  }
-  if (!warning.empty()) port.warning = name + ": " + warning;
-  port.gid = *gid;
-  if (port.ethernet) {
-    port.interface = read_text(path_of(*nic) + "/ports/" + std::to_string(number) +
-                               "/gid_attrs/ndevs/" + std::to_string(port.gid.index));
-  }
+  port.nic = nic;
+  auto chosen = choose_port_gid(&port, attributes->gid_tbl_len, wish);
+  if (!chosen) return fail(prefixed(name, std::move(chosen.error())));
   Carrier unknown = Carrier::kUnknown;  // events know better
   nic->port(number).carrier.compare_exchange_strong(unknown, Carrier::kUp);
-  port.nic = std::move(nic);
   return port;
 }
 
