@@ -84,10 +84,13 @@ Status FabricChannel::post(std::span<const Work> works, size_t* taken) {
   works = works.first(
       std::min({works.size(), sender_.room(), static_cast<size_t>(rail_.caps().max_batch)}));
   if (works.empty()) return Status::kOk;
+  uint64_t bytes = 0;
   for (const Work& work : works) {
-    if (sender_.is_valid(work)) continue;
-    fail_with(prefixed(where(), work_error(rail_, work)));
-    return failure_.status;
+    if (!sender_.is_valid(work)) {
+      fail_with(prefixed(where(), work_error(rail_, work)));
+      return failure_.status;
+    }
+    bytes += work.length;
   }
   if (const long code = sender_.post(works, taken); code != 0) {
     fail_with(prefixed(where(), write_error(rail_.domain(), code, works[*taken])));
@@ -95,7 +98,7 @@ Status FabricChannel::post(std::span<const Work> works, size_t* taken) {
   }
   counters.doorbells.add();
   counters.works.add(works.size());
-  for (const Work& work : works) counters.bytes_sent.add(work.length);
+  counters.bytes_sent.add(bytes);
   return Status::kOk;
 }
 
@@ -110,7 +113,12 @@ Status FabricChannel::poll(std::span<Done> done, size_t* count) {
       state_ == State::kBroken && steady_now_ns() >= broken_ns_ + times::kFailedChannelDrain;
   const size_t room = arrivals_.kept() == 0 && !over ? done.size() - *count : 0;
   const size_t found = room > 0 ? read(room) : 0;
-  if (sender_.has_waiting() && state_ == State::kReady) post_waiting();
+  if (sender_.has_waiting() && state_ == State::kReady) {
+    const long code = sender_.post_waiting();
+    if (code != 0) {
+      fail_with(prefixed(where(), write_error(rail_.domain(), code, sender_.first_waiting())));
+    }
+  }
   if (room > 0 && found == 0) refusals_.read_nothing();
   watch(found > 0);
   if (arrivals_.kept() > 0) report_arrivals(done, count);
@@ -120,12 +128,6 @@ Status FabricChannel::poll(std::span<Done> done, size_t* count) {
   const bool drained = (room > 0 || over) && found == 0 && arrivals_.kept() == 0;
   if (state_ == State::kBroken && drained && steady_now_ns() >= broken_ns_) state_ = State::kFailed;
   return state_ == State::kFailed ? failure_.status : Status::kOk;
-}
-
-void FabricChannel::post_waiting() {
-  const long code = sender_.post_waiting();
-  if (code == 0) return;
-  fail_with(prefixed(where(), write_error(rail_.domain(), code, sender_.first_waiting())));
 }
 
 // Returns how many completions there were.
@@ -189,13 +191,7 @@ void FabricChannel::watch(bool found) {
   if (!waits && !checks && now_ns < messages_due_ns_) return;
   messages_due_ns_ = now_ns + kMessagesPauseNs;
   read_messages();
-  if (!rail_.domain().traits().refuses_silently || state_ != State::kReady) return;
-  if (const auto count = refusals_.count_to_report(sender_.window().completed(), now_ns)) {
-    const uint32_t words[] = {static_cast<uint32_t>(*count), static_cast<uint32_t>(*count >> 32)};
-    side_connection_->send(SideMessage::kComplete, words);
-  }
-  const uint64_t refused = refusals_.refused(arrivals_.count());
-  if (refused > 0) fail_with(prefixed(where(), refusal_error(rail_.domain(), refused)));
+  if (rail_.domain().traits().refuses_silently && state_ == State::kReady) exchange_counts(now_ns);
 }
 
 bool FabricChannel::silent_for(uint64_t ns) {

@@ -66,7 +66,6 @@ class FabricChannel final : public Channel {
                 std::unique_ptr<SideConnection> side_connection);
 
   // channel.cc
-  void post_waiting();
   size_t read(size_t room);
   void take(const fi_cq_data_entry& entry);
   size_t take_error(long code);
@@ -77,6 +76,7 @@ class FabricChannel final : public Channel {
   void read_messages();
   Result<void> take_message(SideMessage message, std::span<const uint32_t> words);
   Result<void> take_hello(std::span<const uint32_t> words);
+  void exchange_counts(uint64_t now_ns);
 
   // channel_end.cc
   void fail_with(Error error);  // keeps the first one

@@ -3,6 +3,7 @@
 
 #include "transports/channel_common.h"
 #include "transports/fabric/channel.h"
+#include "transports/fabric/channel_errors.h"
 #include "transports/fabric/rail.h"
 
 namespace slime::fabric {
@@ -68,6 +69,15 @@ Result<void> FabricChannel::take_hello(std::span<const uint32_t> words) {
   sender_.set_peer(*peer);
   if (peer->wants_confirmations) arrivals_.confirm_to_peer();
   return {};
+}
+
+void FabricChannel::exchange_counts(uint64_t now_ns) {
+  if (const auto count = refusals_.count_to_report(sender_.window().completed(), now_ns)) {
+    const uint32_t words[] = {static_cast<uint32_t>(*count), static_cast<uint32_t>(*count >> 32)};
+    side_connection_->send(SideMessage::kComplete, words);
+  }
+  const uint64_t refused = refusals_.refused(arrivals_.count());
+  if (refused > 0) fail_with(prefixed(where(), refusal_error(rail_.domain(), refused)));
 }
 
 }  // namespace slime::fabric
