@@ -26,10 +26,7 @@ inline RailCaps sim_caps(const std::string& name) {
 inline sim::RailModel sender_model(const Regime& regime) {
   sim::RailModel model;
   model.rate_mbps = kRateMbps;
-  model.post_ns = regime.post;
-  model.doorbell_ns = regime.doorbell;
-  model.refused_ns = regime.refused;
-  model.poll_ns = regime.poll;
+  model.costs = {regime.post, regime.doorbell, regime.refused, regime.poll};
   model.window_bytes = uint64_t{1} << 40;
   return model;
 }

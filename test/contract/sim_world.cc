@@ -21,10 +21,7 @@ class SimWorld final : public World {
     sim::RailModel model;
     model.uses_offsets = options.by_offset;
     model.needs_flush = options.is_hca;
-    model.post_ns = 50;
-    model.doorbell_ns = 150;
-    model.refused_ns = 60;
-    model.poll_ns = 80;
+    model.costs = {.post_ns = 50, .doorbell_ns = 150, .refused_ns = 60, .poll_ns = 80};
     model.jitter_ns = 5'000;
     model.delay_ppm = 50'000;
     model.delay_ns = 40'000;

@@ -32,9 +32,7 @@ struct SimHosts {
   explicit SimHosts(uint64_t seed = 1) : network(seed) { network.check_sources(false); }
   static sim::RailModel costs() {
     sim::RailModel model;
-    model.post_ns = 250;
-    model.doorbell_ns = 150;
-    model.refused_ns = model.poll_ns = 100;
+    model.costs = {.post_ns = 250, .doorbell_ns = 150, .refused_ns = 100, .poll_ns = 100};
     model.jitter_ns = 3'000;  // the seed's part
     return model;
   }

@@ -1,5 +1,5 @@
-// Queues and pools of the simulated network, which allocate nothing once they have been as large
-// before, and its source of random numbers.
+// The queues and pools of the simulated network, and its source of random numbers. A queue or pool
+// allocates only when it becomes larger than it was before.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -44,8 +46,6 @@ class Ring {
   bool empty() const { return head_ == tail_; }
   size_t size() const { return tail_ - head_; }
   T& front() { return items_[head_ & (items_.size() - 1)]; }
-  // In order of age; at(0) is the front.
-  T& at(size_t index) { return items_[(head_ + index) & (items_.size() - 1)]; }
   void pop() { ++head_; }
   void clear() { head_ = tail_; }
   void push(const T& item) {
@@ -57,7 +57,7 @@ class Ring {
   void grow() {
     std::vector<T> larger(items_.empty() ? 16 : 2 * items_.size());
     const size_t count = size();
-    for (size_t i = 0; i < count; ++i) larger[i] = at(i);
+    for (size_t i = 0; i < count; ++i) larger[i] = items_[(head_ + i) & (items_.size() - 1)];
     items_.swap(larger);
     head_ = 0;
     tail_ = count;
@@ -66,6 +66,56 @@ class Ring {
   std::vector<T> items_;  // size zero or a power of two
   size_t head_ = 0;
   size_t tail_ = 0;
+};
+
+using Index = uint32_t;
+inline constexpr Index kNone = UINT32_MAX;
+
+// Names one use of a place in a Pool. The place may be in use for something else by now.
+struct Name {
+  Index index = kNone;
+  uint32_t generation = 0;  // of the place: how often it was given back
+  bool operator==(const Name&) const = default;
+};
+
+// Objects with a `name` and in_use() that never move. The place that was given back last is used
+// first.
+template <typename T>
+class Pool {
+ public:
+  // The caller fills in all but the name.
+  T& take() {
+    if (free_.empty()) {
+      free_.push_back(static_cast<Index>(items_.size()));
+      items_.emplace_back().name.index = free_.back();
+    }
+    T& item = items_[free_.back()];
+    free_.pop_back();
+    return item;
+  }
+  void give_back(T& item) {
+    ++item.name.generation;
+    free_.push_back(item.name.index);
+  }
+  T& operator[](Index index) { return items_[index]; }
+  // nullptr: it was given back.
+  T* find(Name name) {
+    const bool there = name.index < items_.size() && items_[name.index].name == name;
+    return there ? &items_[name.index] : nullptr;
+  }
+  // Unused places are given out from now on in the order in which a new pool would create them.
+  void order_free_places() {
+    free_.clear();
+    for (auto i = static_cast<Index>(items_.size()); i-- > 0;) {
+      if (!items_[i].in_use()) free_.push_back(i);
+    }
+  }
+  auto begin() { return items_.begin(); }
+  auto end() { return items_.end(); }
+
+ private:
+  std::deque<T> items_;
+  std::vector<Index> free_;
 };
 
 // Copies of writes that are kSent before they arrive. Reused by size.
@@ -81,7 +131,7 @@ class BufferPool {
     return buffer;
   }
   void give_back(Buffer buffer, uint32_t bytes) {
-    free_[size_class(bytes)].push_back(std::move(buffer));
+    if (buffer != nullptr) free_[size_class(bytes)].push_back(std::move(buffer));
   }
 
  private:
@@ -91,26 +141,28 @@ class BufferPool {
   std::array<std::vector<Buffer>, 33> free_;
 };
 
-// What will happen in the simulated network, by virtual time; ties in the order of scheduling.
+// What will happen, by virtual time; of the same time, in the order of scheduling. An event whose
+// write, endpoint or rail is gone by then has no effect.
 struct Event {
   enum class Kind : uint8_t {
     kLeftWire,       // a work left the sender's wire
     kArrive,         // a work reached the receiver's NIC
     kConfirmed,      // the receiver's confirmation of a work reached the sender
-    kRepeatSent,     // a kSent is queued a second time
-    kRepeatArrived,  // a kArrived is queued a second time
-    kNotice,         // an end of a channel learns that the channel failed
-    kDeath,          // a rail dies
+    kRepeatSent,     // a kSent is queued a second time; payload: the cookie
+    kRepeatArrived,  // a kArrived is queued a second time; payload: bytes << 32 | immediate
+    kNotice,  // an end gets the notice that its channel failed; payload: reason << 1 | abrupt
+    kDeath,   // a rail dies
   };
   uint64_t time_ns = 0;
   uint64_t sequence = 0;
-  uint64_t payload = 0;     // meaning by kind
-  uint32_t index = 0;       // of a write (the first three kinds), an endpoint or a rail (kDeath)
-  uint32_t generation = 0;  // of that; an event for an older one is void
+  uint64_t payload = 0;
+  Name name;  // of a write (the first three kinds), an endpoint, or a rail (kDeath)
   Kind kind = Kind::kLeftWire;
 
+  bool operator>(const Event& other) const {
+    return time_ns != other.time_ns ? time_ns > other.time_ns : sequence > other.sequence;
+  }
   bool is_of_write() const { return kind <= Kind::kConfirmed; }
-  bool is_of_endpoint() const { return !is_of_write() && kind != Kind::kDeath; }
 };
 
 // A binary heap in one vector.
@@ -122,10 +174,10 @@ class EventQueue {
   void push(Event event) {
     event.sequence = ++sequence_;
     heap_.push_back(event);
-    std::push_heap(heap_.begin(), heap_.end(), Later{});
+    std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
   }
   Event pop() {
-    std::pop_heap(heap_.begin(), heap_.end(), Later{});
+    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
     const Event event = heap_.back();
     heap_.pop_back();
     return event;
@@ -136,11 +188,6 @@ class EventQueue {
   }
 
  private:
-  struct Later {
-    bool operator()(const Event& a, const Event& b) const {
-      return a.time_ns != b.time_ns ? a.time_ns > b.time_ns : a.sequence > b.sequence;
-    }
-  };
   std::vector<Event> heap_;
   uint64_t sequence_ = 0;
 };

@@ -1,66 +1,64 @@
-// How rails and channels fail, and what becomes of the writes in flight.
 #include <algorithm>
-#include <cstring>
 
 #include "test/support/sim/sim_rail.h"
+#include "test/support/sim/writes.h"
 
 namespace slime::sim {
 
-uint64_t Network::latency_ns(const Endpoint& end, const Endpoint& peer) const {
-  return std::max(end.rail->model().latency_ns, peer.rail->model().latency_ns);
-}
-
-void Network::kill(Rail& rail) {
-  rail.dead_ = true;
-  for (Endpoint& end : endpoints_) {
-    Endpoint* peer = end.open ? find(end.peer) : nullptr;
+void Failures::kill(const Rail& rail) {
+  for (Endpoint& end : core_.ends) {
+    Endpoint* peer = end.open ? core_.ends.find(end.peer) : nullptr;
     // Each pair once, from its active end.
     if (peer == nullptr || !end.paired || end.disconnected || !end.options.active) continue;
     if (end.rail != &rail && peer->rail != &rail) continue;
-    end.disconnected = peer->disconnected = true;
-    resolve(end, Cause::kDeath);
-    resolve(*peer, Cause::kDeath);
-    if (rail.death_ == Death::kSilent) continue;
+    cut(end, Cause::kDeath, *peer, Cause::kDeath);
+    if (rail.silent()) continue;
     const RailModel& model = rail.model();
-    const bool one_sided = random_.chance(model.one_sided_ppm);
-    const Endpoint* last = random_.coin() ? &end : peer;
+    const bool one_sided = core_.random.chance(model.one_sided_ppm);
+    const Endpoint* last = core_.random.coin() ? &end : peer;
     for (Endpoint* each : {&end, peer}) {
       if (one_sided && each == last) continue;
-      schedule_notice(*each, now_ns_ + random_.up_to(model.notice_ns), Reason::kPathDied,
-                      random_.coin());
+      schedule_notice(*each, core_.now_ns + core_.random.up_to(model.notice_ns), Reason::kPathDied,
+                      core_.random.coin());
     }
   }
 }
 
-void Network::fence(Endpoint& end) {
-  run_due();
+void Failures::fence(Endpoint& end) {
   if (end.fenced) return;
   end.fenced = true;
-  if (Endpoint* peer = find(end.peer)) disconnect(end, *peer, Reason::kPeerFenced);
-  drop_undelivered(end);
+  disconnect(end, Reason::kPeerFenced);
+  writes_.drop_undelivered(end);
   if (end.failed) return;
   fail(end, true, make_error(Status::kRemote, 0, "the channel was fenced at this end"));
 }
 
 // `end` was closed or fenced: its works that were kSent still arrive, the others may.
-void Network::disconnect(Endpoint& end, Endpoint& peer, Reason reason) {
-  if (!end.paired) return;
-  if (!end.disconnected) {
-    end.disconnected = peer.disconnected = true;
-    resolve(end, Cause::kSenderClosed);
-    resolve(peer, Cause::kReceiverClosed);
-  }
-  for (const Rail* rail : {end.rail, peer.rail}) {
-    if (rail->dead() && rail->death_ == Death::kSilent) return;  // nobody tells the peer
-  }
+void Failures::disconnect(Endpoint& end, Reason reason) {
+  Endpoint* peer = core_.ends.find(end.peer);
+  if (peer == nullptr || !end.paired) return;
+  if (!end.disconnected) cut(end, Cause::kSenderClosed, *peer, Cause::kReceiverClosed);
+  if (end.rail->silent() || peer->rail->silent()) return;  // no notice gets through
+  const uint64_t at_ns =
+      std::max(core_.now_ns + latency_ns(*end.rail, *peer->rail), end.sending.last_arrival_ns);
   const bool fenced = reason == Reason::kPeerFenced;
-  schedule_notice(peer, std::max(now_ns_ + latency_ns(end, peer), end.last_arrival_ns), reason,
-                  fenced && random_.coin());
+  schedule_notice(*peer, at_ns, reason, fenced && core_.random.coin());
 }
 
-void Network::refuse_write(Endpoint& receiver, const InFlightWrite& write) {
+void Failures::cut(Endpoint& a, Cause of_a, Endpoint& b, Cause of_b) {
+  a.disconnected = b.disconnected = true;
+  resolve(a, of_a);
+  resolve(b, of_b);
+}
+
+void Failures::close(Endpoint& end) {
+  disconnect(end, Reason::kPeerClosed);
+  resolve(end, Cause::kSenderClosed);  // confirmations on their way, if the channel failed before
+}
+
+void Failures::refuse_write(Endpoint& receiver, const InFlightWrite& write) {
   const Work& work = write.work;
-  Endpoint* sender = find(write.sender);
+  Endpoint* sender = core_.ends.find(write.sender);
   if (!receiver.failed) {
     fail(receiver, false,
          make_error(Status::kRemote, 0,
@@ -70,26 +68,25 @@ void Network::refuse_write(Endpoint& receiver, const InFlightWrite& write) {
                     static_cast<unsigned long long>(work.remote_address),
                     static_cast<unsigned long long>(work.remote_key)));
   }
-  drop_undelivered(receiver);
+  writes_.drop_undelivered(receiver);
   if (sender == nullptr || receiver.disconnected) return;
-  receiver.disconnected = sender->disconnected = true;
-  resolve(*sender, Cause::kRefused);
-  resolve(receiver, Cause::kSenderClosed);
-  schedule_notice(*sender, now_ns_ + latency_ns(receiver, *sender), Reason::kWriteRefused, false);
+  cut(*sender, Cause::kRefused, receiver, Cause::kSenderClosed);
+  schedule_notice(*sender, core_.now_ns + latency_ns(*receiver.rail, *sender->rail),
+                  Reason::kWriteRefused, false);
 }
 
-void Network::fail_source(Endpoint& sender, const Work& work) {
+void Failures::fail_source(Endpoint& sender, const Work& work) {
   fail_locally(sender, make_error(Status::kInvalid, 0,
                                   "the %u bytes to send at %p are not in registered memory",
                                   work.length, static_cast<const void*>(work.local)));
 }
 
-void Network::fail_locally(Endpoint& end, Error error) {
+void Failures::fail_locally(Endpoint& end, Error error) {
   if (!end.failed) fail(end, true, std::move(error));
-  if (Endpoint* peer = find(end.peer)) disconnect(end, *peer, Reason::kPeerClosed);
+  disconnect(end, Reason::kPeerClosed);
 }
 
-Status Network::fail(Endpoint& end, bool abrupt, Error error) {
+Status Failures::fail(Endpoint& end, bool abrupt, Error error) {
   end.failed = true;
   end.abrupt = abrupt;
   end.error = std::move(error);
@@ -97,11 +94,11 @@ Status Network::fail(Endpoint& end, bool abrupt, Error error) {
   return end.error.status;
 }
 
-void Network::schedule_notice(const Endpoint& end, uint64_t at_ns, Reason reason, bool abrupt) {
-  schedule(at_ns, Event::Kind::kNotice, end.name, uint64_t(reason) << 1 | uint64_t{abrupt});
+void Failures::schedule_notice(const Endpoint& end, uint64_t at_ns, Reason reason, bool abrupt) {
+  core_.schedule(at_ns, Event::Kind::kNotice, end.name, uint64_t(reason) << 1 | uint64_t{abrupt});
 }
 
-void Network::learn_failure(Endpoint& end, Reason reason, bool abrupt) {
+void Failures::fail(Endpoint& end, Reason reason, bool abrupt) {
   if (end.failed) return;
   static constexpr const char* kSentences[] = {
       "the path died, check cable, switch and NIC",
@@ -114,89 +111,89 @@ void Network::learn_failure(Endpoint& end, Reason reason, bool abrupt) {
                   kSentences[static_cast<size_t>(reason)]));
 }
 
-void Network::resolve(Endpoint& sender, Cause cause) {
-  sender.withheld.clear();
-  if (sender.in_flight == 0) return;
-  scratch_.clear();
-  for (InFlightWrite& write : writes_) {
-    if (write.sender != sender.name || !(write.sender_waits || write.receiver_waits)) continue;
+void Failures::resolve(Endpoint& sender, Cause cause) {
+  sender.sending.withheld.clear();
+  if (sender.sending.in_flight == 0) return;
+  on_wire_.clear();
+  for (InFlightWrite& write : core_.writes) {
+    if (write.sender != sender.name || !write.in_use()) continue;
     if (!write.on_wire) {
       resolve_arrived(write, cause);
     } else if (write.sender_waits || cause != Cause::kSenderClosed) {
-      scratch_.push_back(&write);
+      on_wire_.push_back(&write);
     }
   }
-  std::sort(scratch_.begin(), scratch_.end(),
+  std::sort(on_wire_.begin(), on_wire_.end(),
             [](const InFlightWrite* a, const InFlightWrite* b) { return a->order < b->order; });
   resolve_on_wire(sender, cause);
 }
 
 // An ordered rail delivers the first so many; an unordered one any.
-void Network::resolve_on_wire(Endpoint& sender, Cause cause) {
+void Failures::resolve_on_wire(Endpoint& sender, Cause cause) {
   const bool may_survive = cause == Cause::kDeath || cause == Cause::kSenderClosed;
   const bool ordered = sender.rail->caps().ordered;
-  const uint64_t survivors = may_survive ? random_.up_to(scratch_.size()) : 0;
-  bool at_once = cause == Cause::kDeath && random_.coin();
-  uint64_t extra_ns = random_.up_to(sender.rail->model().notice_ns);
-  for (size_t i = 0; i < scratch_.size(); ++i) {
+  const uint64_t survivors = may_survive ? core_.random.up_to(on_wire_.size()) : 0;
+  bool at_once = cause == Cause::kDeath && core_.random.coin();
+  uint64_t extra_ns = core_.random.up_to(sender.rail->model().notice_ns);
+  for (size_t i = 0; i < on_wire_.size(); ++i) {
     if (!ordered) {
-      at_once = cause == Cause::kDeath && random_.coin();
-      extra_ns = random_.up_to(sender.rail->model().notice_ns);
+      at_once = cause == Cause::kDeath && core_.random.coin();
+      extra_ns = core_.random.up_to(sender.rail->model().notice_ns);
     }
-    const bool survives = may_survive && (ordered ? i < survivors : random_.coin());
+    const bool survives = may_survive && (ordered ? i < survivors : core_.random.coin());
     if (survives) {
-      let_arrive(*scratch_[i], at_once, extra_ns);
+      let_arrive(*on_wire_[i], at_once, extra_ns);
     } else {
-      drop(*scratch_[i], may_survive && (!ordered || i == survivors) && random_.coin());
+      drop(*on_wire_[i], may_survive && (!ordered || i == survivors) && core_.random.coin());
     }
   }
 }
 
-void Network::let_arrive(InFlightWrite& write, bool at_once, uint64_t extra_ns) {
-  if (!keep_copy(write)) return drop(write, false);
+void Failures::let_arrive(InFlightWrite& write, bool at_once, uint64_t extra_ns) {
+  if (!writes_.keep_copy(write)) return drop(write, false);
   write.sender_waits = write.counted = false;
   if (at_once) {
-    ++outcomes_.delivered;
-    return arrive(write);
+    ++core_.outcomes.delivered;
+    return writes_.arrive(write);
   }
-  ++outcomes_.late;
-  write.arrives_ns = std::max(write.arrives_ns, now_ns_) + extra_ns;
-  schedule(write.arrives_ns, Event::Kind::kArrive, {write.index, write.generation});
+  ++core_.outcomes.late;
+  write.arrives_ns = std::max(write.arrives_ns, core_.now_ns) + extra_ns;
+  core_.schedule(write.arrives_ns, Event::Kind::kArrive, write.name);
 }
 
-void Network::drop(InFlightWrite& write, bool may_tear) {
-  ++outcomes_.lost;
-  Endpoint* receiver = find(write.receiver);
+void Failures::drop(InFlightWrite& write, bool may_tear) {
+  ++core_.outcomes.lost;
+  Endpoint* receiver = core_.ends.find(write.receiver);
   const Work& work = write.work;
   // Only a NIC that writes by itself leaves a part behind: a polled rail writes in poll().
   if (may_tear && work.length > 1 && receiver != nullptr && !receiver->fenced &&
       receiver->rail->caps().arrives_unpolled) {
     std::byte* const target = receiver->rail->target_of(work);
-    const std::byte* const source = target == nullptr ? nullptr : source_of(write);
+    const std::byte* const source = target == nullptr ? nullptr : writes_.source_of(write);
     if (source != nullptr) {
-      ++outcomes_.torn;
-      receiver->rail->write_memory(work, target, source, 1 + random_.up_to(work.length - 2));
+      ++core_.outcomes.torn;
+      receiver->rail->write_memory(work, target, source, 1 + core_.random.up_to(work.length - 2));
     }
   }
-  end_write(write);
+  writes_.end_write(write);
 }
 
-void Network::resolve_arrived(InFlightWrite& write, Cause cause) {
-  const Endpoint* const receiver = find(write.receiver);
+void Failures::resolve_arrived(InFlightWrite& write, Cause cause) {
+  const Endpoint* const receiver = core_.ends.find(write.receiver);
   const bool by_hardware =
       write.delivered && receiver != nullptr && receiver->rail->caps().confirms_in_hardware;
   const bool confirmed = write.sender_waits && (!write.receiver_waits || by_hardware);
   if (!confirmed) {  // in the receiver's queue, and stays there
-    keep_copy(write);
+    writes_.keep_copy(write);
     write.sender_waits = write.counted = false;
     return;
   }
   if (cause == Cause::kReceiverClosed || cause == Cause::kRefused)
     return;  // its confirmation is under way
-  if (cause == Cause::kDeath && random_.coin()) return confirm(write);
-  ++outcomes_.unconfirmed;
+  if (cause == Cause::kDeath && core_.random.coin()) return writes_.confirm(write);
+  ++core_.outcomes.unconfirmed;
   write.sender_waits = write.counted = false;
-  end_if_done(write);
+  writes_.end_if_done(write);
 }
 
 }  // namespace slime::sim

@@ -6,12 +6,20 @@
 namespace slime::sim {
 
 enum class Death : uint8_t {
-  kNoticed,  // the ends learn of it within notice_ns, unless one_sided
-  kSilent,   // nothing moves any more and nobody is told
+  kNoticed,  // the ends get a notice within notice_ns, unless one_sided
+  kSilent,   // nothing moves any more, and no end gets a notice
 };
 
-// The defaults are an ideal rail of 100 Gb/s; every trouble has to be asked for. What RailCaps
-// says (ordered, queue depth, arrives_unpolled ...) the rail keeps, and the model adds this.
+// What calls cost the processor of the caller; charged to the clock.
+struct CallCosts {
+  uint64_t post_ns = 0;      // per work taken
+  uint64_t doorbell_ns = 0;  // per post that took something
+  uint64_t refused_ns = 0;   // per post that took nothing
+  uint64_t poll_ns = 0;      // per poll
+};
+
+// The defaults are an ideal rail of 100 Gb/s; a test asks for each trouble. The rail keeps what its
+// RailCaps say (ordered, queue depth, arrives_unpolled ...); the model adds to that.
 struct RailModel {
   // The wire: one per rail and direction, shared by its channels, first come first served. A pair
   // of rails moves at the pace of the slower one.
@@ -19,11 +27,7 @@ struct RailModel {
   uint64_t latency_ns = 2'000;   // one way
   uint64_t wire_work_ns = 0;     // wire time of a work over that of its bytes
 
-  // The processor of the caller, charged to the clock.
-  uint64_t post_ns = 0;      // per work taken
-  uint64_t doorbell_ns = 0;  // per post that took something
-  uint64_t refused_ns = 0;   // per post that took nothing
-  uint64_t poll_ns = 0;      // per poll
+  CallCosts costs;
 
   // Disorder. On an ordered rail a delayed work holds up those behind it.
   uint64_t jitter_ns = 0;  // unordered rails: each arrival is late by up to this
@@ -45,7 +49,7 @@ struct RailModel {
   uint64_t dies_after_works = 0;  // works posted on it; 0: never
   Death death = Death::kNoticed;
   uint64_t notice_ns = 10'000;
-  uint32_t one_sided_ppm = 0;  // share of the channels where one end learns only from the other
+  uint32_t one_sided_ppm = 0;  // share of the channels where one end gets no notice of it
 };
 
 inline constexpr uint64_t kWorkOverheadBytes = 64;

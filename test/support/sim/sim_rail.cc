@@ -1,13 +1,21 @@
 #include "test/support/sim/sim_rail.h"
 
-#include "transports/channel_common.h"
-
 #include <algorithm>
 #include <cstring>
 
 namespace slime::sim {
 
-Rail::~Rail() { network_.forget_rail(*this); }
+Rail::Rail(Network& network, const RailCaps& caps, const RailModel& model)
+    : network_(network),
+      id_(static_cast<Index>(network.rails_.size())),
+      caps_(caps),
+      model_(model) {
+  network_.rails_.push_back(this);
+  if (caps_.oob_address.empty()) caps_.oob_address = "127.0.0.1";  // all hosts are this one
+  schedule_death(model_.dies_at_ns);
+}
+
+Rail::~Rail() { network_.rails_[id_] = nullptr; }
 
 Result<MemoryKeys> Rail::register_memory(const MemoryRange& range) {
   const auto start = reinterpret_cast<uintptr_t>(range.address);
@@ -31,10 +39,10 @@ Result<MemoryKeys> Rail::register_memory(const MemoryRange& range) {
 void Rail::deregister_memory(const MemoryKeys& keys) {
   write_back_range(keys.remote);
   const bool known = keys.remote == (keys.local ^ kRemoteBit) && regions_.remove(keys.local);
-  if (!known) ++network_.violations_.bad_calls;
+  if (!known) ++network_.core_.violations.bad_calls;
 }
 
-std::byte* Rail::target_of(const Work& work) {
+std::byte* Rail::target_of(const Work& work) const {
   const uint64_t key = work.remote_key ^ kRemoteBit;
   auto* address = reinterpret_cast<std::byte*>(work.remote_address);
   if (model_.uses_offsets) {
@@ -45,20 +53,21 @@ std::byte* Rail::target_of(const Work& work) {
 }
 
 Result<std::unique_ptr<slime::Channel>> Rail::open_channel(const ChannelOptions& options) {
-  return std::unique_ptr<slime::Channel>(new Channel(network_, *this, options));
+  return std::make_unique<Channel>(network_, *this, options);
 }
 
 void Rail::configure(const RailCaps& caps, const RailModel& model) {
   caps_ = caps;
   model_ = model;
   ++epoch_;
-  network_.schedule_death(*this);
+  schedule_death(model_.dies_at_ns);
 }
 
 void Rail::kill(Death death) {
   if (dead_) return;
   death_ = death;
-  network_.kill(*this);
+  dead_ = true;
+  network_.failures_.kill(*this);
 }
 
 void Rail::revive() {
@@ -72,7 +81,30 @@ void Rail::reset() {
   works_posted_ = 0;
   unflushed_.clear();
   written_back_ = 0;
-  network_.schedule_death(*this);
+  schedule_death(model_.dies_at_ns);
+}
+
+// 0 or a time that has passed: never.
+void Rail::schedule_death(uint64_t at_ns) {
+  if (at_ns == 0 || at_ns < network_.now_ns()) return;
+  network_.core_.schedule(at_ns, Event::Kind::kDeath, {id_, epoch_});
+}
+
+// The wire.
+
+void Rail::count_work() {
+  if (++works_posted_ != model_.dies_after_works) return;
+  network_.core_.schedule(network_.now_ns(), Event::Kind::kDeath, {id_, epoch_});
+}
+
+uint64_t Rail::occupy_wire(const Rail& peer, uint32_t bytes) {
+  const uint64_t mine = model_.rate_mbps;
+  const uint64_t other = peer.model_.rate_mbps;
+  const uint64_t rate = mine == 0 || other == 0 ? std::max(mine, other) : std::min(mine, other);
+  const uint64_t bytes_ps = rate == 0 ? 0 : bytes * uint64_t{8'000'000} / rate;
+  wire_free_ps_ =
+      std::max(wire_free_ps_, network_.now_ns() * 1000) + bytes_ps + model_.wire_work_ns * 1000;
+  return (wire_free_ps_ + 999) / 1000;
 }
 
 // Device memory: what arrives there is kept back until a flush has read behind it.
@@ -113,7 +145,7 @@ Status Flusher::begin(const std::byte* address, uint64_t offset, const MemoryKey
   const RegionTable::Pin pin(rail_.regions_, keys.remote ^ Rail::kRemoteBit, 0, 0);
   const auto place = pin.start() + offset;
   if (!rail_.is_local(keys.local, address, 1) || reinterpret_cast<uint64_t>(address) != place) {
-    ++rail_.network_.violations_.local_access;
+    ++rail_.network_.core_.violations.local_access;
     failure_ =
         make_error(Status::kInvalid, 0, "sim rail %s: a flush at %p, which is not registered so",
                    rail_.caps().name.c_str(), static_cast<const void*>(address));
@@ -133,64 +165,6 @@ Status Flusher::poll(uint64_t* completed) {
   }
   *completed = completed_;
   return Status::kOk;
-}
-
-// The data path of a channel, as its owner calls it.
-
-Status Channel::post(std::span<const Work> works, size_t* taken) {
-  *taken = 0;
-  network_.run_due();
-  if (end_.failed) return end_.error.status;
-  if (!end_.connected) {
-    ++network_.violations_.bad_calls;
-    return network_.fail(end_, true,
-                         make_error(Status::kInvalid, 0, "posted before it was connected"));
-  }
-  const RailCaps& caps = end_.rail->caps();
-  const RailModel& model = end_.rail->model();
-  const uint32_t room = caps.send_queue_depth - std::min(end_.outstanding, caps.send_queue_depth);
-  const size_t count = std::min<size_t>({works.size(), room, caps.max_batch});
-  if (works.empty()) return Status::kOk;
-  if (count == 0) {
-    counters.futile_posts.add();
-    network_.charge(model.refused_ns);
-    return Status::kOk;
-  }
-  counters.doorbells.add();
-  network_.charge(model.doorbell_ns + count * model.post_ns);
-  if (end_.failed) return end_.error.status;  // it failed while the processor was at it
-  for (; *taken < count; ++*taken) {
-    if (!network_.post_one(end_, works[*taken])) return end_.error.status;
-  }
-  return Status::kOk;
-}
-
-size_t Channel::collect(std::span<Done> done) {
-  size_t count = 0;
-  const bool sent_lost = end_.fenced || (end_.failed && end_.abrupt);
-  while (count < done.size() && !end_.sent.empty() && !sent_lost) {
-    const Sent sent = end_.sent.front();
-    end_.sent.pop();
-    if (!sent.repeat) --end_.outstanding;
-    done[count++] = slime::sent(sent.cookie);
-  }
-  while (count < done.size() && !end_.arrivals.empty()) {
-    if (network_.report(end_, &done[count])) ++count;
-  }
-  return count;
-}
-
-Status Channel::poll(std::span<Done> done, size_t* count) {
-  network_.charge(end_.rail->model().poll_ns);
-  counters.polls.add();
-  *count = end_.failure_returned && !end_.fenced ? 0 : collect(done);
-  if (*count > 0) return Status::kOk;
-  counters.empty_polls.add();
-  if (!end_.failed || end_.fenced) return Status::kOk;
-  // What had arrived comes first; without room for it, the failure has to wait.
-  if (!end_.failure_returned && done.empty() && !end_.arrivals.empty()) return Status::kOk;
-  end_.failure_returned = true;
-  return end_.error.status;
 }
 
 }  // namespace slime::sim

@@ -1,4 +1,4 @@
-// A simulated NIC port and its channels: slime::Rail over a sim::Network.
+// A simulated NIC port, its channels and its flusher: slime::Rail over a sim::Network.
 #pragma once
 
 #include <algorithm>
@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "test/support/sim/network.h"
 #include "transports/rail.h"
 #include "transports/region_table.h"
-#include "test/support/sim/network.h"
 
 namespace slime::sim {
 
+// A rail is alive, or dead from kill() to revive() or Network::reset(). Channels between live rails
+// are not affected by the death of others.
 class Rail final : public slime::Rail {
  public:
   ~Rail() override;
@@ -27,20 +29,30 @@ class Rail final : public slime::Rail {
   void configure(const RailCaps& caps, const RailModel& model);
   void set_rate(uint64_t mbps) { model_.rate_mbps = mbps; }  // of works posted from now on
   void kill(Death death);                                    // now, for all its channels
-  void kill() { kill(model_.death); }
   void revive();  // channels opened from now on work again
   bool dead() const { return dead_; }
-  // Where a peer's work goes in our memory; nullptr: its key does not allow that.
-  std::byte* target_of(const Work& work);
+  bool silent() const { return dead_ && death_ == Death::kSilent; }  // the ends get no notice
   uint64_t works_posted() const { return works_posted_; }
   // The device sees the oldest `writes` that were kept back, as it may at any time.
   void show_device(uint64_t writes = UINT64_MAX) {
     write_back(written_back_ + std::min<uint64_t>(writes, unflushed_.size()));
   }
 
+  // The rest is for the network. Counts a work that was posted; the rail may die after it.
+  void count_work();
+  // Sends bytes to `peer` behind all that was posted before. Returns when they have left the wire.
+  uint64_t occupy_wire(const Rail& peer, uint32_t bytes);
+  bool is_local(uint64_t key, const std::byte* address, uint64_t bytes) const {
+    const RegionTable::Pin pin(regions_, key, reinterpret_cast<uint64_t>(address), bytes);
+    return pin.access() == RegionTable::Access::kGranted;
+  }
+  // Where a peer's work goes in our memory; nullptr: its key does not allow that.
+  std::byte* target_of(const Work& work) const;
+  // Writes to device memory, if a flush is needed, wait in unflushed_.
+  void write_memory(const Work& work, std::byte* target, const std::byte* source, uint64_t bytes);
+
  private:
   friend class Network;
-  friend class Channel;
   friend class Flusher;
   // A write into device memory that the device does not see yet.
   struct Unflushed {
@@ -48,24 +60,15 @@ class Rail final : public slime::Rail {
     std::byte* target;
     std::vector<std::byte> bytes;
   };
-
-  // Writes to device memory, if a flush is needed, wait in unflushed_.
-  void write_memory(const Work& work, std::byte* target, const std::byte* source, uint64_t bytes);
   void write_back(uint64_t until);
   void write_back_range(uint64_t remote_key);
 
   // Local keys are those of regions_, and remote ones differ in a bit that no index has: a work
   // with the wrong one of the two is refused.
   static constexpr uint64_t kRemoteBit = uint64_t{1} << 31;
-  bool is_local(uint64_t key, const std::byte* address, uint64_t bytes) const {
-    const RegionTable::Pin pin(regions_, key, reinterpret_cast<uint64_t>(address), bytes);
-    return pin.access() == RegionTable::Access::kGranted;
-  }
 
-  Rail(Network& network, Index id, const RailCaps& caps, const RailModel& model)
-      : network_(network), id_(id), caps_(caps), model_(model) {
-    if (caps_.oob_address.empty()) caps_.oob_address = "127.0.0.1";  // all hosts are this one
-  }
+  Rail(Network& network, const RailCaps& caps, const RailModel& model);
+  void schedule_death(uint64_t at_ns);
   void reset();
 
   Network& network_;
@@ -103,25 +106,30 @@ class Flusher final : public slime::Flusher {
   Error failure_;
 };
 
+// One end of a channel, as its owner calls it. Its state is an Endpoint of the network.
 class Channel final : public slime::Channel {
  public:
-  ~Channel() override { network_.close_endpoint(end_); }
+  Channel(Network& network, Rail& rail, const ChannelOptions& options);
+  ~Channel() override;
   ChannelAddress address() const override;
-  Status connect(const ChannelAddress& peer) override { return network_.connect(end_, peer); }
+  Status connect(const ChannelAddress& peer) override;
   Status post(std::span<const Work> works, size_t* taken) override;
   Status poll(std::span<Done> done, size_t* count) override;
-  void fence() override { network_.fence(end_); }
+  void fence() override;
   const Error& failure() const override { return end_.error; }
   std::string peer_name() const override { return end_.peer_label; }
 
  private:
-  friend class Rail;
-  Channel(Network& network, Rail& rail, const ChannelOptions& options)
-      : network_(network), end_(network.open_endpoint(rail, options, &counters)) {}
+  Status pair_with(const ChannelAddress& address);
+  Status fail(Error error) { return network_.failures_.fail(end_, true, std::move(error)); }
   size_t collect(std::span<Done> done);
 
   Network& network_;
   Endpoint& end_;
 };
+
+inline uint64_t latency_ns(const Rail& a, const Rail& b) {
+  return std::max(a.model().latency_ns, b.model().latency_ns);
+}
 
 }  // namespace slime::sim

@@ -1,10 +1,10 @@
-// The way of a write: posted, on the wire, arrived, in memory, reported, confirmed. Below: the pool
-// of writes in flight, and where their bytes are read from.
+#include "test/support/sim/writes.h"
+
 #include <algorithm>
+#include <cinttypes>
 #include <cstring>
 
 #include "test/support/sim/sim_rail.h"
-
 #include "transports/channel_common.h"
 
 namespace slime::sim {
@@ -14,12 +14,6 @@ uint64_t cost_of(const InFlightWrite& write) { return write.work.length + kWorkO
 
 bool is_confirmed(const Endpoint& sender, const Work& work) {
   return sender.options.confirm_delivery && !work.unconfirmed;
-}
-
-uint64_t pair_rate_mbps(const Rail& a, const Rail& b) {
-  const uint64_t mine = a.model().rate_mbps;
-  const uint64_t other = b.model().rate_mbps;
-  return mine == 0 || other == 0 ? std::max(mine, other) : std::min(mine, other);
 }
 
 // Eight bytes a step; only has to notice a change, not to resist one.
@@ -38,136 +32,133 @@ uint64_t hash_bytes(const std::byte* data, size_t bytes) {
 
 }  // namespace
 
-bool Network::post_one(Endpoint& end, const Work& work) {
+bool Writes::post(Endpoint& end, const Work& work) {
   Rail& rail = *end.rail;
   if (work.length > rail.caps().max_message_bytes) {
-    ++violations_.bad_calls;
-    fail_locally(end, make_error(Status::kInvalid, 0,
-                                 "posted %u bytes in one work, at most %llu fit", work.length,
-                                 static_cast<unsigned long long>(rail.caps().max_message_bytes)));
+    ++core_.violations.bad_calls;
+    failures_.fail_locally(
+        end, make_error(Status::kInvalid, 0, "posted %u bytes in one work, at most %" PRIu64 " fit",
+                        work.length, rail.caps().max_message_bytes));
     return false;
   }
   if (work.length > 0 && !rail.is_local(work.local_key, work.local, work.length)) {
-    ++violations_.local_access;
-    fail_source(end, work);
+    ++core_.violations.local_access;
+    failures_.fail_source(end, work);
     return false;
   }
-  ++end.outstanding;
+  ++end.sending.outstanding;
   end.counters->works.add();
   end.counters->bytes_sent.add(work.length);
-  const uint64_t posted = ++rail.works_posted_;
-  Endpoint* peer = find(end.peer);
+  const Endpoint* peer = core_.ends.find(end.peer);
   if (peer != nullptr && !end.disconnected) {
     put_on_wire(end, *peer, work);
   } else if (!is_confirmed(end, work)) {
-    end.sent.push({work.cookie, false});  // as a kernel does whose path is dead
+    end.sending.sent.push({work.cookie, false});  // as a kernel does whose path is dead
   }
-  if (posted == rail.model().dies_after_works) {
-    schedule(now_ns_, Event::Kind::kDeath, {rail.id_, rail.epoch_});
-  }
+  rail.count_work();
   return true;
 }
 
-void Network::put_on_wire(Endpoint& end, const Endpoint& peer, const Work& work) {
-  Rail& rail = *end.rail;
-  const uint64_t rate = pair_rate_mbps(rail, *peer.rail);
-  const uint64_t bytes_ps = rate == 0 ? 0 : work.length * uint64_t{8'000'000} / rate;
-  rail.wire_free_ps_ =
-      std::max(rail.wire_free_ps_, now_ns_ * 1000) + bytes_ps + rail.model().wire_work_ns * 1000;
-  const uint64_t left_ns = (rail.wire_free_ps_ + 999) / 1000;
-  InFlightWrite& write = new_write(end, peer, work);
-  write.arrives_ns = plan_arrival(end, peer, left_ns);
-  const Name name{write.index, write.generation};
-  if (!is_confirmed(end, work)) schedule(left_ns, Event::Kind::kLeftWire, name);
-  schedule(write.arrives_ns, Event::Kind::kArrive, name);
-}
-
-uint64_t Network::plan_arrival(Endpoint& end, const Endpoint& peer, uint64_t left_ns) {
+void Writes::put_on_wire(Endpoint& end, const Endpoint& peer, const Work& work) {
   const RailModel& model = end.rail->model();
   const bool ordered = end.rail->caps().ordered;
-  uint64_t arrives_ns = left_ns + latency_ns(end, peer);
-  if (!ordered && model.jitter_ns > 0) arrives_ns += random_.up_to(model.jitter_ns);
-  if (random_.chance(model.delay_ppm)) arrives_ns += random_.up_to(model.delay_ns);
-  if (ordered) arrives_ns = std::max(arrives_ns, end.last_arrival_ns);
-  end.last_arrival_ns = std::max(arrives_ns, end.last_arrival_ns);
-  return arrives_ns;
+  const uint64_t left_ns = end.rail->occupy_wire(*peer.rail, work.length);
+  uint64_t arrives_ns = left_ns + latency_ns(*end.rail, *peer.rail);
+  if (!ordered && model.jitter_ns > 0) arrives_ns += core_.random.up_to(model.jitter_ns);
+  if (core_.random.chance(model.delay_ppm)) arrives_ns += core_.random.up_to(model.delay_ns);
+  if (ordered) arrives_ns = std::max(arrives_ns, end.sending.last_arrival_ns);
+  end.sending.last_arrival_ns = std::max(arrives_ns, end.sending.last_arrival_ns);
+  InFlightWrite& write = begin_write(end, peer, work);
+  write.arrives_ns = arrives_ns;
+  if (!is_confirmed(end, work)) core_.schedule(left_ns, Event::Kind::kLeftWire, write.name);
+  core_.schedule(arrives_ns, Event::Kind::kArrive, write.name);
 }
 
-void Network::leave_wire(InFlightWrite& write) {
-  Endpoint* sender = find(write.sender);
-  if (sender == nullptr || !write.sender_waits) return;
-  sender->withheld.push(write.index);
+void Writes::handle(const Event& event, InFlightWrite& write) {
+  if (event.kind == Event::Kind::kArrive) {
+    // A failure may have made the arrival earlier or later than it was planned.
+    if (write.on_wire && write.arrives_ns == event.time_ns) arrive(write);
+    return;
+  }
+  // A failure may have decided before what becomes of the kSent.
+  if (!write.sender_waits) return;
+  if (event.kind == Event::Kind::kConfirmed) return confirm(write);
+  Endpoint* sender = core_.ends.find(write.sender);
+  if (sender == nullptr) return;
+  sender->sending.withheld.push(write.name.index);
   release_withheld(*sender);
 }
 
-void Network::release_withheld(Endpoint& sender) {
-  while (!sender.withheld.empty()) {
-    InFlightWrite& write = writes_[sender.withheld.front()];
-    const uint64_t unreported = sender.unreported_bytes;
+void Writes::release_withheld(Endpoint& sender) {
+  while (!sender.sending.withheld.empty()) {
+    InFlightWrite& write = core_.writes[sender.sending.withheld.front()];
+    const uint64_t unreported = sender.sending.unreported_bytes;
     const bool fits = !write.receiver_waits || unreported == 0 ||
                       unreported + cost_of(write) <= sender.rail->model().window_bytes;
     if (!fits) return;
-    sender.withheld.pop();
-    mark_sent(sender, write);
+    sender.sending.withheld.pop();
+    if (!keep_copy(write)) return failures_.fail_source(sender, write.work);
+    if (write.receiver_waits) {
+      write.counted = true;
+      sender.sending.unreported_bytes += cost_of(write);
+    }
+    confirm(write);
   }
 }
 
-void Network::mark_sent(Endpoint& sender, InFlightWrite& write) {
-  if (!keep_copy(write)) return fail_source(sender, write.work);
-  if (write.receiver_waits) {
-    write.counted = true;
-    sender.unreported_bytes += cost_of(write);
-  }
-  confirm(write);
-}
-
-void Network::arrive(InFlightWrite& write) {
+void Writes::arrive(InFlightWrite& write) {
   write.on_wire = false;
-  Endpoint* receiver = find(write.receiver);
+  Endpoint* receiver = core_.ends.find(write.receiver);
   const bool polled = receiver != nullptr && !receiver->rail->caps().arrives_unpolled;
   // A receiver that must be polled takes nothing more once poll() has returned the failure.
   const bool kept_out =
       receiver != nullptr && (receiver->fenced || (polled && receiver->failure_returned));
-  outcomes_.fenced_off += kept_out;
+  core_.outcomes.fenced_off += kept_out;
   if (receiver == nullptr || kept_out || (!polled && !deliver(*receiver, write))) {
     write.receiver_waits = false;
     return end_if_done(write);
   }
-  receiver->arrivals.push({write.index, write.work.immediate, write.work.length});
+  receiver->arrivals.push({write.name.index, write.work.immediate, write.work.length});
 }
 
-bool Network::deliver(Endpoint& receiver, InFlightWrite& write) {
+bool Writes::deliver(Endpoint& receiver, InFlightWrite& write) {
   const Work& work = write.work;
   if (work.length > 0) {
     std::byte* const target = receiver.rail->target_of(work);
     if (target == nullptr) {
-      ++violations_.remote_access;
-      refuse_write(receiver, write);
+      ++core_.violations.remote_access;
+      failures_.refuse_write(receiver, write);
       return false;
     }
     const std::byte* source = source_of(write);
     if (source == nullptr) {
-      ++violations_.local_access;
-      if (Endpoint* sender = find(write.sender)) fail_source(*sender, work);
+      ++core_.violations.local_access;
+      if (Endpoint* sender = core_.ends.find(write.sender)) failures_.fail_source(*sender, work);
       return false;
     }
     receiver.rail->write_memory(work, target, source, work.length);
   }
   write.delivered = true;
-  if (write.copy != nullptr) buffers_.give_back(std::move(write.copy), work.length);
+  buffers_.give_back(std::move(write.copy), work.length);
   if (receiver.rail->caps().confirms_in_hardware) schedule_confirmation(receiver, write);
   return true;
 }
 
-bool Network::report(Endpoint& end, Done* done) {
+bool Writes::report(Endpoint& end, Done* done) {
   const Arrival arrival = end.arrivals.front();
   end.arrivals.pop();
   if (arrival.write != kNone) {
-    InFlightWrite& write = writes_[arrival.write];
+    InFlightWrite& write = core_.writes[arrival.write];
     const bool delivered = write.delivered || deliver(end, write);
     write.receiver_waits = false;
     if (!delivered) return end_if_done(write), false;
-    reported(end, write);
+    Endpoint* sender = core_.ends.find(write.sender);
+    if (sender != nullptr && write.counted) {
+      sender->sending.unreported_bytes -= cost_of(write);
+      release_withheld(*sender);
+    }
+    if (!end.rail->caps().confirms_in_hardware) schedule_confirmation(end, write);
+    end_if_done(write);
     end.counters->arrivals.add();
     end.counters->bytes_received.add(arrival.bytes);
     repeat_later(Event::Kind::kRepeatArrived, end.rail->model().repeat_arrived_ppm, end,
@@ -177,46 +168,38 @@ bool Network::report(Endpoint& end, Done* done) {
   return true;
 }
 
-void Network::reported(const Endpoint& end, InFlightWrite& write) {
-  Endpoint* sender = find(write.sender);
-  if (sender != nullptr && write.counted) {
-    sender->unreported_bytes -= cost_of(write);
-    release_withheld(*sender);
-  }
-  if (!end.rail->caps().confirms_in_hardware) schedule_confirmation(end, write);
-  end_if_done(write);
-}
-
-void Network::schedule_confirmation(const Endpoint& receiver, const InFlightWrite& write) {
-  const Endpoint* const sender = find(write.sender);
+void Writes::schedule_confirmation(const Endpoint& receiver, const InFlightWrite& write) {
+  const Endpoint* const sender = core_.ends.find(write.sender);
   if (sender == nullptr || !write.sender_waits || !is_confirmed(*sender, write.work)) return;
-  schedule(now_ns_ + latency_ns(receiver, *sender), Event::Kind::kConfirmed,
-           {write.index, write.generation});
+  core_.schedule(core_.now_ns + latency_ns(*receiver.rail, *sender->rail), Event::Kind::kConfirmed,
+                 write.name);
 }
 
-void Network::confirm(InFlightWrite& write) {
-  Endpoint* sender = find(write.sender);
+void Writes::confirm(InFlightWrite& write) {
+  Endpoint* sender = core_.ends.find(write.sender);
   write.sender_waits = false;
   if (sender != nullptr) {
-    sender->sent.push({write.work.cookie, false});
+    sender->sending.sent.push({write.work.cookie, false});
     repeat_later(Event::Kind::kRepeatSent, sender->rail->model().repeat_sent_ppm, *sender,
                  write.work.cookie);
   }
   end_if_done(write);
 }
 
-void Network::repeat_later(Event::Kind kind, uint32_t ppm, const Endpoint& end, uint64_t payload) {
-  if (!random_.chance(ppm)) return;
-  schedule(now_ns_ + random_.up_to(end.rail->model().repeat_ns), kind, end.name, payload);
+void Writes::repeat_later(Event::Kind kind, uint32_t ppm, const Endpoint& end, uint64_t payload) {
+  if (!core_.random.chance(ppm)) return;
+  const uint64_t later_ns = core_.random.up_to(end.rail->model().repeat_ns);
+  core_.schedule(core_.now_ns + later_ns, kind, end.name, payload);
 }
 
-InFlightWrite& Network::new_write(Endpoint& sender, const Endpoint& receiver, const Work& work) {
-  if (free_writes_.empty()) {
-    free_writes_.push_back(static_cast<Index>(writes_.size()));
-    writes_.emplace_back().index = free_writes_.back();
-  }
-  InFlightWrite& write = writes_[free_writes_.back()];
-  free_writes_.pop_back();
+void Writes::repeat(const Event& event, Endpoint& end) {
+  if (event.kind == Event::Kind::kRepeatSent) return end.sending.sent.push({event.payload, true});
+  end.arrivals.push(
+      {kNone, static_cast<uint32_t>(event.payload), static_cast<uint32_t>(event.payload >> 32)});
+}
+
+InFlightWrite& Writes::begin_write(Endpoint& sender, const Endpoint& receiver, const Work& work) {
+  InFlightWrite& write = core_.writes.take();
   write.work = work;
   write.sender = sender.name;
   write.receiver = receiver.name;
@@ -224,40 +207,43 @@ InFlightWrite& Network::new_write(Endpoint& sender, const Endpoint& receiver, co
   write.sender_waits = write.receiver_waits = write.on_wire = true;
   write.delivered = write.counted = false;
   write.source_hash = check_sources_ ? hash_bytes(work.local, work.length) : 0;
-  ++sender.in_flight;
+  ++sender.sending.in_flight;
   return write;
 }
 
-void Network::end_write(InFlightWrite& write) {
+void Writes::end_write(InFlightWrite& write) {
   write.sender_waits = write.receiver_waits = write.on_wire = false;
-  if (write.copy != nullptr) buffers_.give_back(std::move(write.copy), write.work.length);
-  if (Endpoint* sender = find(write.sender)) --sender->in_flight;
-  ++write.generation;
-  free_writes_.push_back(write.index);
+  buffers_.give_back(std::move(write.copy), write.work.length);
+  if (Endpoint* sender = core_.ends.find(write.sender)) --sender->sending.in_flight;
+  core_.writes.give_back(write);
 }
 
-void Network::end_if_done(InFlightWrite& write) {
-  if (!write.sender_waits && !write.receiver_waits) end_write(write);
+void Writes::reset() {
+  orders_ = 0;
+  for (InFlightWrite& write : core_.writes) {
+    if (write.in_use()) end_write(write);
+  }
+  core_.writes.order_free_places();
 }
 
-const std::byte* Network::source_of(const InFlightWrite& write) {
+const std::byte* Writes::source_of(const InFlightWrite& write) {
   const Work& work = write.work;
   if (write.copy != nullptr || work.length == 0) return write.copy.get();
-  Endpoint* sender = find(write.sender);
+  const Endpoint* sender = core_.ends.find(write.sender);
   const bool readable =
       sender != nullptr && sender->rail->is_local(work.local_key, work.local, work.length);
   if (!readable) return nullptr;
   if (check_sources_ && hash_bytes(work.local, work.length) != write.source_hash) {
-    ++violations_.source_changed;
+    ++core_.violations.source_changed;
   }
   return work.local;
 }
 
-bool Network::keep_copy(InFlightWrite& write) {
+bool Writes::keep_copy(InFlightWrite& write) {
   if (write.delivered || write.copy != nullptr || write.work.length == 0) return true;
   const std::byte* source = source_of(write);
   if (source == nullptr) {
-    ++violations_.local_access;
+    ++core_.violations.local_access;
     return false;
   }
   write.copy = buffers_.take(write.work.length);
@@ -265,20 +251,19 @@ bool Network::keep_copy(InFlightWrite& write) {
   return true;
 }
 
-void Network::drop_arrival(Endpoint& end) {
+void Writes::drop_arrival(Endpoint& end) {
   const Index index = end.arrivals.front().write;
   end.arrivals.pop();
   if (index == kNone) return;
-  writes_[index].receiver_waits = false;
-  end_if_done(writes_[index]);
+  core_.writes[index].receiver_waits = false;
+  end_if_done(core_.writes[index]);
 }
 
-// What was delivered is confirmed, or may have been; what did not land must not any more.
-void Network::drop_undelivered(Endpoint& end) {
+void Writes::drop_undelivered(Endpoint& end) {
   for (size_t left = end.arrivals.size(); left > 0; --left) {
     const Arrival arrival = end.arrivals.front();
-    if (arrival.write != kNone && !writes_[arrival.write].delivered) {
-      ++outcomes_.fenced_off;
+    if (arrival.write != kNone && !core_.writes[arrival.write].delivered) {
+      ++core_.outcomes.fenced_off;
       drop_arrival(end);
       continue;
     }

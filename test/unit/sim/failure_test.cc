@@ -282,7 +282,7 @@ TEST(SimFailure, ASeedReplaysWhateverRanBefore) {
     options.model.connect_retries = 4;
     options.model.repeat_arrived_ppm = 100'000;
     options.model.repeat_ns = 1'000;
-    options.model.poll_ns = 20;
+    options.model.costs.poll_ns = 20;
     options.model.dies_at_ns = 4'000 + seed * 97 % 5'000;
     return options;
   };

@@ -16,11 +16,6 @@ namespace {
 constexpr uint32_t kDepth = 256;
 constexpr uint32_t kBytes = 65'536;
 
-// Nanoseconds of the poster's processor.
-struct PostingCosts {
-  uint64_t post, doorbell, refused, poll;
-};
-
 // When to post, and how many works share a doorbell.
 struct Rule {
   uint32_t watermark = 1;
@@ -29,16 +24,13 @@ struct Rule {
 
 class Lane {
  public:
-  Lane(sim::Network& network, const PostingCosts& costs) {
+  Lane(sim::Network& network, const sim::CallCosts& costs) {
     RailCaps caps;
     caps.max_batch = kDepth;
     caps.arrives_unpolled = true;
     sim::RailModel model;
     peer_rail_ = network.open_rail(caps, model);  // another machine: costs this clock nothing
-    model.post_ns = costs.post;
-    model.doorbell_ns = costs.doorbell;
-    model.refused_ns = costs.refused;
-    model.poll_ns = costs.poll;
+    model.costs = costs;
     rail_ = network.open_rail(caps, model);
     channel_ = *rail_->open_channel({true, false});
     peer_ = *peer_rail_->open_channel({false, false});
@@ -101,7 +93,7 @@ RailTotals totals_of(const std::deque<Lane>& lanes) {
 }
 
 // Measured once the queues are full: the first fill is one doorbell of 256 works.
-PostingResult measure(const PostingCosts& costs, const Rule& rule) {
+PostingResult measure(const sim::CallCosts& costs, const Rule& rule) {
   sim::Network network(1);
   network.check_sources(false);
   std::deque<Lane> lanes;
@@ -120,7 +112,7 @@ PostingResult measure(const PostingCosts& costs, const Rule& rule) {
 }
 
 TEST(SimPosting, WhereTheWireIsTheLimitAWatermarkCutsTheDoorbells) {
-  for (const PostingCosts& costs : {PostingCosts{250, 150, 100, 100}, {120, 300, 60, 40}}) {
+  for (const sim::CallCosts& costs : {sim::CallCosts{250, 150, 100, 100}, {120, 300, 60, 40}}) {
     const PostingResult eager = measure(costs, {1});
     const PostingResult sixteen = measure(costs, {16});
     const PostingResult thirty_two = measure(costs, {32});
@@ -137,7 +129,7 @@ TEST(SimPosting, WhereTheWireIsTheLimitAWatermarkCutsTheDoorbells) {
 // Four rails need a work every 1311 ns. One doorbell for each work costs 900 + 600 and polls;
 // shared by 16 it costs 900 + 38 and polls.
 TEST(SimPosting, WhereTheProcessorIsTheLimitChainsBringTheLineRateBack) {
-  const PostingCosts costs{900, 600, 600, 100};
+  const sim::CallCosts costs{900, 600, 600, 100};
   const PostingResult single = measure(costs, {1, 1});
   EXPECT_EQ(single.doorbells_per_work, 1.0);
   EXPECT_LT(single.share_of_line, 1311.0 / 1500);

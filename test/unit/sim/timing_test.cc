@@ -54,10 +54,7 @@ TEST(SimTiming, ConfirmationTakesTheWayBack) {
 TEST(SimTiming, TheProcessorPaysForDoorbellsWorksAndPolls) {
   SimLinkOptions options;
   options.caps.send_queue_depth = 10;
-  options.model.post_ns = 250;
-  options.model.doorbell_ns = 150;
-  options.model.refused_ns = 90;
-  options.model.poll_ns = 30;
+  options.model.costs = {.post_ns = 250, .doorbell_ns = 150, .refused_ns = 90, .poll_ns = 30};
   SimLink link(options);
   ASSERT_TRUE(link.connect());
   EXPECT_EQ(link.post(0, 4, 100), 4U);
