@@ -60,17 +60,16 @@ bool FrameReader::consume(std::span<Done> done, size_t* count) {
 bool FrameReader::open_frame() {
   std::memcpy(&header_, &staging_[begin_], kFrameHeaderBytes);
   begin_ += kFrameHeaderBytes;
-  if (header_.magic != kFrameMagic) return stop(ReadFault::Kind::kNotAFrame);
-  if ((header_.flags & ~kNeedsNoAck) != 0) return stop(ReadFault::Kind::kNotAFrame);
-  if (header_.type == static_cast<uint8_t>(FrameType::kAck)) {
-    if (header_.length != 0 || header_.flags != 0) return stop(ReadFault::Kind::kNotAFrame);
-  } else if (header_.type == static_cast<uint8_t>(FrameType::kWrite)) {
-    if (header_.length > max_message_bytes_) return stop(ReadFault::Kind::kTooLong);
-    open_ = true;
-    remaining_ = header_.length;
-  } else {
+  const bool is_write = header_.type == static_cast<uint8_t>(FrameType::kWrite);
+  const bool is_ack = header_.type == static_cast<uint8_t>(FrameType::kAck) &&
+                      header_.length == 0 && header_.flags == 0;
+  if (header_.magic != kFrameMagic || (header_.flags & ~kNeedsNoAck) != 0 ||
+      !(is_write || is_ack)) {
     return stop(ReadFault::Kind::kNotAFrame);
   }
+  if (header_.length > max_message_bytes_) return stop(ReadFault::Kind::kTooLong);
+  open_ = is_write;
+  remaining_ = header_.length;
   peer_ack_ = header_.ack;
   return true;
 }
@@ -149,15 +148,9 @@ ssize_t FrameReader::took(ssize_t result, size_t asked) {
 }
 
 bool FrameReader::granted(const RegionTable::Pin& pin) {
-  switch (pin.access()) {
-    case RegionTable::Access::kGranted:
-      return true;
-    case RegionTable::Access::kUnknownKey:
-      return stop(ReadFault::Kind::kUnknownKey);
-    case RegionTable::Access::kOutOfBounds:
-      return stop(ReadFault::Kind::kOutOfBounds);
-  }
-  return stop(ReadFault::Kind::kUnknownKey);
+  if (pin.access() == RegionTable::Access::kGranted) return true;
+  const bool known = pin.access() == RegionTable::Access::kOutOfBounds;
+  return stop(known ? ReadFault::Kind::kOutOfBounds : ReadFault::Kind::kUnknownKey);
 }
 
 bool FrameReader::stop(ReadFault::Kind kind, int code) {

@@ -55,11 +55,6 @@ bool SendQueue::gather_works(uint32_t arrived) {
   return true;
 }
 
-void SendQueue::gather_ack(uint32_t arrived) {
-  ack_frame_.ack = arrived;
-  add_vector(&ack_frame_, kFrameHeaderBytes);
-}
-
 std::span<iovec> SendQueue::gather(uint32_t arrived, uint32_t awaited) {
   vector_count_ = 0;
   gathered_ = 0;
@@ -71,7 +66,10 @@ std::span<iovec> SendQueue::gather(uint32_t arrived, uint32_t awaited) {
   const bool all = gather_works(arrived);
   // An acknowledgement of its own goes last, and only where it does not disturb the remainder of
   // an earlier one, which still needs ack_frame_.
-  if (all && owes_ack(awaited) && !ack_rides_ && !ack_left_) gather_ack(arrived);
+  if (all && owes_ack(awaited) && !ack_rides_ && !ack_left_) {
+    ack_frame_.ack = arrived;
+    add_vector(&ack_frame_, kFrameHeaderBytes);
+  }
   return std::span(vectors_).first(vector_count_);
 }
 
@@ -91,7 +89,7 @@ void SendQueue::moved(size_t bytes) {
   }
   find_done();
   if (bytes == 0) return;
-  conveyed_ack_ = ack_frame_.ack;  // all that is left was of gather_ack()
+  conveyed_ack_ = ack_frame_.ack;  // all that is left was of ack_frame_
   ack_left_ = kFrameHeaderBytes - bytes;
 }
 

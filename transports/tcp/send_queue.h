@@ -72,7 +72,6 @@ class SendQueue {
   }
   void add_vector(const void* data, size_t bytes);
   bool gather_works(uint32_t arrived);  // false: not all of them fit
-  void gather_ack(uint32_t arrived);
 
   const uint32_t depth_;
   const uint64_t mask_;
