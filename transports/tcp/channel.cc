@@ -1,4 +1,3 @@
-// The data path of a tcp channel.
 #include "transports/tcp/channel.h"
 
 #include <sys/socket.h>
@@ -18,6 +17,40 @@ constexpr uint32_t kPollsPerWatch = 32;
 constexpr uint32_t kSkips = 8;
 
 }  // namespace
+
+TcpChannel::TcpChannel(TcpRail& rail, const ChannelOptions& options)
+    : rail_(rail),
+      handshake_(rail, options),
+      queue_(rail.caps().send_queue_depth, options.confirm_delivery),
+      reader_(rail.regions(), rail.caps().max_message_bytes) {}
+
+Result<std::unique_ptr<Channel>> TcpChannel::open(TcpRail& rail, const ChannelOptions& options) {
+  std::unique_ptr<TcpChannel> channel(new TcpChannel(rail, options));
+  auto opened = channel->handshake_.open();
+  if (!opened) return fail(std::move(opened.error()));
+  return channel;
+}
+
+TcpChannel::~TcpChannel() {
+  if (fd_) rail_.closing().add(ClosingSocket(std::move(fd_)));
+  rail_.closing().poll();
+}
+
+Status TcpChannel::connect(const ChannelAddress& peer) {
+  if (state_ == State::kReady) return Status::kOk;
+  if (state_ > State::kReady) return failure_.status;
+  Error error;
+  const Status status = handshake_.progress(peer, &error);
+  if (status == Status::kAgain) return status;
+  if (status != Status::kOk) {
+    fail_with(prefixed(where(), std::move(error)), State::kFailed);
+    return status;
+  }
+  fd_ = handshake_.take_socket();
+  if (handshake_.peer_wants_acks()) queue_.answer_with_acks();
+  state_ = State::kReady;
+  return Status::kOk;
+}
 
 Status TcpChannel::post(std::span<const Work> works, size_t* taken) {
   *taken = 0;
@@ -120,21 +153,23 @@ void TcpChannel::flush() {
   queue_.moved(bytes);
   pacer_.flushed(queue_.blocked() ? steady_now_ns() : 0, bytes, queue_.blocked());
   // Not kFailed: what the peer sent before may still be read.
-  if (code != 0 && code != EAGAIN && code != EINTR) fail_with(send_error(code), State::kBroken);
+  if (code != 0 && code != EAGAIN && code != EINTR)
+    fail_with(socket_error("sending", code), State::kBroken);
 }
 
 void TcpChannel::fence() {
   if (state_ == State::kFenced) return;
   fail_with(fenced_off(where()), State::kFenced);
-  hang_up();
 }
 
-// The peer shall notice that nothing more is read or written here. Only our output ends: with the
-// input ended too, what the peer still sends would make the kernel reset the connection and throw
-// away what the peer has not got yet (linux/net/ipv4/tcp_input.c, tcp_rcv_state_process).
-void TcpChannel::hang_up() {
-  if (dialer_) dialer_->fd().reset();  // a connection that does not stand yet has nothing to lose
-  if (fd_) ::shutdown(fd_.get(), SHUT_WR);
+void TcpChannel::fail_with(Error error, State state) {
+  if (state_ < State::kBroken) failure_ = std::move(error);
+  if (state_ < State::kReady) fd_ = handshake_.take_socket();
+  state_ = state;
+  // The peer shall notice that nothing more is read or written here. Only our output ends: with the
+  // input ended too, what the peer still sends would make the kernel reset the connection and throw
+  // away what the peer has not got yet (linux/net/ipv4/tcp_input.c, tcp_rcv_state_process).
+  if (fd_ && state >= State::kFailed) ::shutdown(fd_.get(), SHUT_WR);
 }
 
 }  // namespace slime::tcp

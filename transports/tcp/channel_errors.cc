@@ -39,26 +39,6 @@ std::string TcpChannel::where() const {
   return "rail " + rail_.caps().name + " (" + rail_.local().host() + ") to " + peer_name();
 }
 
-std::string TcpChannel::peer_name() const { return peer_.address.to_string(); }
-
-void TcpChannel::fail_with(Error error, State state) {
-  if (state_ < State::kBroken) failure_ = std::move(error);
-  state_ = state;
-  if (state == State::kFailed) hang_up();
-}
-
-Error TcpChannel::timeout_error() const {
-  const char* doing = options_.active ? "no answer" : "the peer has not connected";
-  const std::string last = !options_.active ? rail_.acceptor().summary_of_strangers()
-                           : dialer_->last_failure().empty() ? ""
-                                                             : "; last: " + dialer_->last_failure();
-  return make_error(Status::kTimeout, ETIMEDOUT,
-                    "%s: %s within %g s (NCCL_SLIME_CONNECT_TIMEOUT) at address %s%s; check that "
-                    "the peer process lives and that no firewall stops TCP between the hosts",
-                    where().c_str(), doing, rail_.settings().connect_timeout,
-                    (options_.active ? peer_ : own_).address.to_string().c_str(), last.c_str());
-}
-
 Error TcpChannel::work_error(const Work& work) const {
   return make_error(Status::kInvalid, 0,
                     "%s: a work of %u bytes at %p is not inside memory registered with key "
@@ -67,11 +47,9 @@ Error TcpChannel::work_error(const Work& work) const {
                     work.local_key, rail_.caps().max_message_bytes);
 }
 
-Error TcpChannel::send_error(int code) const {
-  Error error = system_error(code, "%s: sending failed with %zu works not delivered (%s)",
-                             where().c_str(), queue_.outstanding(), advice(code));
-  error.status = status_of_errno(code);
-  return error;
+Error TcpChannel::socket_error(const char* doing, int code) const {
+  return system_error(code, "%s: %s failed with %zu works not delivered (%s)", where().c_str(),
+                      doing, queue_.outstanding(), advice(code));
 }
 
 Error TcpChannel::ack_error() const {
@@ -90,31 +68,18 @@ Error TcpChannel::read_error() const {
                       where().c_str(), reader_.mid_frame() ? " in the middle of a work" : "",
                       queue_.outstanding());
   }
-  if (fault.kind == ReadFault::Kind::kSocket) {
-    Error error = system_error(fault.code, "%s: receiving failed with %zu works not delivered (%s)",
-                               where().c_str(), queue_.outstanding(), advice(fault.code));
-    error.status = status_of_errno(fault.code);
-    return error;
-  }
+  if (fault.kind == ReadFault::Kind::kSocket) return socket_error("receiving", fault.code);
   return frame_error();
 }
 
 Error TcpChannel::frame_error() const {
   const FrameHeader& header = reader_.header();
-  const char* what = "not a frame";
-  switch (reader_.fault().kind) {
-    case ReadFault::Kind::kTooLong:
-      what = "a work longer than a work may be";
-      break;
-    case ReadFault::Kind::kUnknownKey:
-      what = "a work for memory that is not registered";
-      break;
-    case ReadFault::Kind::kOutOfBounds:
-      what = "a work outside of the registered memory";
-      break;
-    default:
-      break;
-  }
+  const ReadFault::Kind kind = reader_.fault().kind;
+  const char* const what =
+      kind == ReadFault::Kind::kTooLong       ? "a work longer than a work may be"
+      : kind == ReadFault::Kind::kUnknownKey  ? "a work for memory that is not registered"
+      : kind == ReadFault::Kind::kOutOfBounds ? "a work outside of the registered memory"
+                                              : "not a frame";
   return make_error(Status::kRemote, 0,
                     "%s: the peer sent %s: magic 0x%x type %u flags 0x%x, %u bytes to address "
                     "0x%" PRIx64 " with key 0x%" PRIx64

@@ -1,6 +1,11 @@
 #include "transports/tcp/rail.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "base/log.h"
@@ -38,8 +43,22 @@ RailCaps describe(const Interface& interface, const Settings& settings, int inde
 
 }  // namespace
 
-Result<std::unique_ptr<TcpRail>> TcpRail::open(const Interface& interface, const Settings& settings,
-                                               int index) {
+ClosingSocket::ClosingSocket(Fd fd) : fd_(std::move(fd)) { ::shutdown(fd_.get(), SHUT_WR); }
+
+// Closing loses nothing when no more input can come, as the kernel goes on sending by itself; or
+// when the peer's kernel has acknowledged all output (SIOCOUTQ, tcp(7)), as a reset does not take
+// from the peer what its kernel has.
+bool ClosingSocket::is_done() {
+  constexpr size_t kDiscardBytes = size_t{4} << 20;  // the rest waits for the next call
+  // MSG_TRUNC: thrown away inside the kernel (tcp(7)).
+  const ssize_t got = ::recv(fd_.get(), nullptr, kDiscardBytes, MSG_TRUNC | MSG_DONTWAIT);
+  if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return true;
+  int unacknowledged = 0;
+  return ::ioctl(fd_.get(), SIOCOUTQ, &unacknowledged) != 0 || unacknowledged == 0;
+}
+
+std::unique_ptr<TcpRail> TcpRail::open(const Interface& interface, const Settings& settings,
+                                       int index) {
   SocketAddress local = interface.address;
   local.set_port(0);
   return std::unique_ptr<TcpRail>(
@@ -82,9 +101,7 @@ Result<std::vector<std::unique_ptr<Rail>>> open_tcp_rails(const Settings& settin
   for (const Interface& interface : list->interfaces) {
     const int sockets = count_sockets(interface, settings.rails_per_if).sockets;
     for (int index = 0; index < sockets; ++index) {
-      auto rail = TcpRail::open(interface, settings, index);
-      if (!rail) return fail(std::move(rail.error()));
-      rails.push_back(std::move(*rail));
+      rails.push_back(TcpRail::open(interface, settings, index));
     }
   }
   return rails;

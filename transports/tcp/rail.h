@@ -33,8 +33,8 @@ using ClosingSockets = ClosingQueue<ClosingSocket>;
 class TcpRail final : public Rail {
  public:
   // `index` counts the rails of one interface: socket_count.h says how many there are.
-  static Result<std::unique_ptr<TcpRail>> open(const Interface& interface, const Settings& settings,
-                                               int index = 0);
+  static std::unique_ptr<TcpRail> open(const Interface& interface, const Settings& settings,
+                                       int index = 0);
 
   const RailCaps& caps() const override { return caps_; }
   Result<MemoryKeys> register_memory(const MemoryRange& range) override;

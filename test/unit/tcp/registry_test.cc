@@ -128,10 +128,9 @@ TEST(Registry, DeviceMemoryIsUnsupported) {
   Interface interface;
   interface.name = "lo";
   interface.address = *SocketAddress::parse("127.0.0.1");
-  auto rail = tcp::TcpRail::open(interface, Settings());
-  ASSERT_TRUE(rail);
+  const auto rail = tcp::TcpRail::open(interface, Settings());
   char memory[16];
-  const auto keys = (*rail)->register_memory({memory, sizeof(memory), MemoryKind::kCuda});
+  const auto keys = rail->register_memory({memory, sizeof(memory), MemoryKind::kCuda});
   ASSERT_FALSE(keys);
   EXPECT_EQ(keys.error().status, Status::kUnsupported);
 }

@@ -173,7 +173,7 @@ TEST(TcpSetup, FamiliesThatCannotMeet) {
 TEST(TcpSetup, OverIpv6) {
   Interface interface = loopback_interface();
   interface.address = *SocketAddress::parse("::1");
-  auto rail = std::move(*TcpRail::open(interface, Settings()));
+  auto rail = TcpRail::open(interface, Settings());
   const auto active = open(*rail, true);
   auto passive = rail->open_channel({});
   if (!passive) GTEST_SKIP() << "no IPv6 here: " << passive.error().what;

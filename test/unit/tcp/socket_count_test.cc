@@ -78,7 +78,7 @@ TEST(TcpSocketCount, TheReasonNamesDriverAndSpeed) {
 TEST(TcpSocketCount, RailsAreNamedAndShareTheSpeedByIt) {
   const Settings settings;
   const auto caps = [&](const Interface& interface, int index) {
-    return (*TcpRail::open(interface, settings, index))->caps();
+    return TcpRail::open(interface, settings, index)->caps();
   };
   EXPECT_EQ(caps(nic("mlx5_core", 25000), 0).name, "eth0");
   EXPECT_EQ(caps(nic("mlx5_core", 25000), 0).speed_mbps, 25000u);

@@ -1,8 +1,4 @@
-// Set-up and end of a tcp channel.
-
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
+#include "transports/tcp/handshake.h"
 
 #include <cerrno>
 #include <utility>
@@ -10,70 +6,43 @@
 #include "settings/settings.h"
 #include "settings/times.h"
 #include "transports/channel_common.h"
-#include "transports/tcp/channel.h"
 #include "transports/tcp/rail.h"
 
 namespace slime::tcp {
 
-TcpChannel::TcpChannel(TcpRail& rail, const ChannelOptions& options, const Nonce& nonce)
-    : rail_(rail),
-      options_(options),
-      own_{rail.local(), nonce},
-      queue_(rail.caps().send_queue_depth, options.confirm_delivery),
-      reader_(rail.regions(), rail.caps().max_message_bytes) {}
+Handshake::Handshake(TcpRail& rail, const ChannelOptions& options)
+    : rail_(rail), options_(options), own_{rail.local(), {}} {}
 
-Result<std::unique_ptr<Channel>> TcpChannel::open(TcpRail& rail, const ChannelOptions& options) {
+Handshake::~Handshake() {
+  if (!options_.active) rail_.acceptor().forget(own_.nonce);
+}
+
+Result<void> Handshake::open() {
   auto nonce = random_nonce();
   if (!nonce) return fail(std::move(nonce.error()));
-  std::unique_ptr<TcpChannel> channel(new TcpChannel(rail, options, *nonce));
-  if (!options.active) {
-    auto listening = rail.acceptor().expect(*nonce);
-    if (!listening) return fail(prefixed(rail.caps(), std::move(listening.error())));
-    channel->own_.address = *listening;
-  }
-  return channel;
+  own_.nonce = *nonce;
+  if (options_.active) return {};
+  auto listening = rail_.acceptor().expect(*nonce);
+  if (!listening) return fail(prefixed(rail_.caps(), std::move(listening.error())));
+  own_.address = *listening;
+  return {};
 }
 
-TcpChannel::~TcpChannel() {
-  if (!options_.active) rail_.acceptor().forget(own_.nonce);
-  if (fd_ && state_ >= State::kReady) rail_.closing().add(ClosingSocket(std::move(fd_)));
-  rail_.closing().poll();
+Fd Handshake::take_socket() {
+  if (dialer_) dialer_->fd().reset();  // a connection that does not stand yet has nothing to lose
+  return std::move(fd_);
 }
 
-ClosingSocket::ClosingSocket(Fd fd) : fd_(std::move(fd)) { ::shutdown(fd_.get(), SHUT_WR); }
-
-// Closing loses nothing when no more input can come, as the kernel goes on sending by itself; or
-// when the peer's kernel has acknowledged all output (SIOCOUTQ, tcp(7)), as a reset does not take
-// from the peer what its kernel has.
-bool ClosingSocket::is_done() {
-  constexpr size_t kDiscardBytes = size_t{4} << 20;  // the rest waits for the next call
-  // MSG_TRUNC: thrown away inside the kernel (tcp(7)).
-  const ssize_t got = ::recv(fd_.get(), nullptr, kDiscardBytes, MSG_TRUNC | MSG_DONTWAIT);
-  if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return true;
-  int unacknowledged = 0;
-  return ::ioctl(fd_.get(), SIOCOUTQ, &unacknowledged) != 0 || unacknowledged == 0;
-}
-
-Status TcpChannel::connect(const ChannelAddress& peer) {
-  if (state_ == State::kReady) return Status::kOk;
-  if (state_ > State::kReady) return failure_.status;
-  Error error;
-  Status status = state_ == State::kNew ? begin(peer, &error) : Status::kOk;
+Status Handshake::progress(const ChannelAddress& peer, Error* error) {
+  Status status = state_ == State::kNew ? begin(peer, error) : Status::kOk;
   const Deadline::Look look(deadline_);
-  while (status == Status::kOk && state_ != State::kReady) status = step(&error);
-  if (status == Status::kAgain && look.expired()) {
-    error = timeout_error();
-    status = error.status;
-  } else if (status != Status::kOk && status != Status::kAgain) {
-    error.status = status;
-    error = prefixed(where(), std::move(error));
-  }
-  if (status != Status::kOk && status != Status::kAgain)
-    fail_with(std::move(error), State::kFailed);
-  return status;
+  while (status == Status::kOk && state_ != State::kDone) status = step(error);
+  if (status != Status::kAgain || !look.expired()) return status;
+  *error = timeout_error();
+  return error->status;
 }
 
-Status TcpChannel::step(Error* error) {
+Status Handshake::step(Error* error) {
   switch (state_) {
     case State::kDialing:
       return dial(error);
@@ -87,7 +56,7 @@ Status TcpChannel::step(Error* error) {
   }
 }
 
-Status TcpChannel::begin(const ChannelAddress& peer, Error* error) {
+Status Handshake::begin(const ChannelAddress& peer, Error* error) {
   auto endpoint = unpack_endpoint(peer);
   if (!endpoint) return *error = std::move(endpoint.error()), error->status;
   peer_ = *endpoint;
@@ -111,17 +80,14 @@ Status TcpChannel::begin(const ChannelAddress& peer, Error* error) {
   return Status::kOk;
 }
 
-Status TcpChannel::dial(Error* error) {
+Status Handshake::dial(Error* error) {
   const Status status = dialer_->progress(steady_now_ns(), error);
   if (status != Status::kOk) return status;
-  fd_ = std::move(dialer_->fd());
-  prepare_greeting();
-  state_ = State::kGreeting;
-  return tune(error);
+  return start_greeting(std::move(dialer_->fd()), State::kGreeting, error);
 }
 
 // The exchange of hellos on this connection has failed; another connection may do better.
-Status TcpChannel::redial(Error* error) {
+Status Handshake::redial(Error* error) {
   const Status status = dialer_->again(steady_now_ns(), error);
   if (status != Status::kAgain) return status;
   fd_.reset();
@@ -130,33 +96,27 @@ Status TcpChannel::redial(Error* error) {
   return Status::kAgain;
 }
 
-Status TcpChannel::greet(Error* error) {
+Status Handshake::greet(Error* error) {
   const Status status = greeting_.send(fd_, error);
   if (status == Status::kAgain) return status;
   if (status != Status::kOk) return options_.active ? redial(error) : status;
-  if (state_ == State::kGreeting)
-    state_ = State::kListening;
-  else
-    become_ready();
+  state_ = state_ == State::kGreeting ? State::kListening : State::kDone;
   return Status::kOk;
 }
 
-Status TcpChannel::await_answer(Error* error) {
+Status Handshake::await_answer(Error* error) {
   const Status status = answer_.receive(fd_, error);
   if (status == Status::kRemote && is_abort(*error)) return redial(error);
   if (status == Status::kRemote) {
     error->what += "; the peer did not take our hello: its log says why";
   }
   if (status != Status::kOk) return status;
-  std::memcpy(&peer_hello_, answer_.bytes.data(), kHelloBytes);
-  const Status checked = check_answer(peer_hello_, error);
-  if (checked == Status::kOk) become_ready();
-  return checked;
-}
-
-Status TcpChannel::check_answer(const Hello& answer, Error* error) const {
+  Hello answer;
+  std::memcpy(&answer, answer_.bytes.data(), kHelloBytes);
   if (answer.magic == kHelloMagic && answer.version == kVersion && !(answer.flags & ~kWantsAcks) &&
       same_nonce(answer.nonce, own_.nonce)) {
+    peer_wants_acks_ = answer.flags & kWantsAcks;
+    state_ = State::kDone;
     return Status::kOk;
   }
   *error = make_error(Status::kRemote, 0,
@@ -167,32 +127,43 @@ Status TcpChannel::check_answer(const Hello& answer, Error* error) const {
   return error->status;
 }
 
-Status TcpChannel::await_hello(Error* error) {
+Status Handshake::await_hello(Error* error) {
   Arrival arrival;
   const Status status = rail_.acceptor().take(own_.nonce, &arrival, error);
   if (status != Status::kOk) return status;
-  fd_ = std::move(arrival.fd);
   peer_.address = arrival.peer;
-  peer_hello_ = arrival.hello;
-  prepare_greeting();
-  state_ = State::kAnswering;
-  return tune(error);
+  peer_wants_acks_ = arrival.hello.flags & kWantsAcks;
+  return start_greeting(std::move(arrival.fd), State::kAnswering, error);
 }
 
-Status TcpChannel::tune(Error* error) {
-  auto tuned = set_nodelay(fd_);
-  if (tuned) tuned = set_keepalive(fd_, rail_.settings().peer_timeout);
-  if (tuned) tuned = set_longest_resend_pause(fd_, rail_.settings().peer_timeout);
-  if (tuned) tuned = choose_congestion_control();
-  if (tuned) mark();
+Status Handshake::start_greeting(Fd fd, State state, Error* error) {
+  fd_ = std::move(fd);
+  state_ = state;
+  Hello hello;
+  hello.flags = options_.confirm_delivery ? kWantsAcks : 0;
+  hello.nonce = peer_.nonce;
+  std::memcpy(greeting_.bytes.data(), &hello, kHelloBytes);
+  auto tuned = tune();
   if (tuned) return Status::kOk;
   *error = std::move(tuned.error());
   return error->status;
 }
 
+Result<void> Handshake::tune() {
+  auto tuned = set_nodelay(fd_);
+  if (tuned) tuned = set_keepalive(fd_, rail_.settings().peer_timeout);
+  if (tuned) tuned = set_longest_resend_pause(fd_, rail_.settings().peer_timeout);
+  if (tuned) tuned = choose_congestion_control();
+  if (!tuned || options_.traffic_class == kNoTrafficClass) return tuned;
+  if (auto marked = set_traffic_class(fd_, options_.traffic_class); !marked) {
+    rail_.warn_unmarked(marked.error());
+  }
+  return {};
+}
+
 // Some algorithms (bbr) pace what they send by timers. Within a host there is nothing to protect,
 // and that costs a third of the throughput. Every kernel has reno, and lets everybody use it.
-Result<void> TcpChannel::choose_congestion_control() {
+Result<void> Handshake::choose_congestion_control() {
   const std::string& name = rail_.settings().tcp_congestion;
   if (name.empty()) {
     if (is_within_host(fd_)) (void)set_congestion_control(fd_, "reno");
@@ -206,22 +177,16 @@ Result<void> TcpChannel::choose_congestion_control() {
                          name.c_str(), set.error().what.c_str()));
 }
 
-void TcpChannel::mark() {
-  if (options_.traffic_class == kNoTrafficClass) return;
-  auto marked = set_traffic_class(fd_, options_.traffic_class);
-  if (!marked) rail_.warn_unmarked(marked.error());
-}
-
-void TcpChannel::prepare_greeting() {
-  Hello hello;
-  hello.flags = options_.confirm_delivery ? kWantsAcks : 0;
-  hello.nonce = peer_.nonce;
-  std::memcpy(greeting_.bytes.data(), &hello, kHelloBytes);
-}
-
-void TcpChannel::become_ready() {
-  if (peer_hello_.flags & kWantsAcks) queue_.answer_with_acks();
-  state_ = State::kReady;
+Error Handshake::timeout_error() const {
+  const char* doing = options_.active ? "no answer" : "the peer has not connected";
+  const std::string last = !options_.active ? rail_.acceptor().summary_of_strangers()
+                           : dialer_->last_failure().empty() ? ""
+                                                             : "; last: " + dialer_->last_failure();
+  return make_error(Status::kTimeout, ETIMEDOUT,
+                    "%s within %g s (NCCL_SLIME_CONNECT_TIMEOUT) at address %s%s; check that "
+                    "the peer process lives and that no firewall stops TCP between the hosts",
+                    doing, rail_.settings().connect_timeout,
+                    (options_.active ? peer_ : own_).address.to_string().c_str(), last.c_str());
 }
 
 }  // namespace slime::tcp
