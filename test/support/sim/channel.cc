@@ -93,11 +93,6 @@ Status Channel::pair_with(const ChannelAddress& address) {
   return Status::kOk;
 }
 
-void Channel::fence() {
-  network_.run_due();
-  network_.failures_.fence(end_);
-}
-
 // The data path.
 
 Status Channel::post(std::span<const Work> works, size_t* taken) {

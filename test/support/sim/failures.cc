@@ -111,6 +111,8 @@ void Failures::fail(Endpoint& end, Reason reason, bool abrupt) {
                   kSentences[static_cast<size_t>(reason)]));
 }
 
+// Decides the fate of the sender's writes. Those that were kSent arrive in any case after the
+// sender has closed, because rail.h promises it.
 void Failures::resolve(Endpoint& sender, Cause cause) {
   sender.sending.withheld.clear();
   if (sender.sending.in_flight == 0) return;
@@ -128,7 +130,8 @@ void Failures::resolve(Endpoint& sender, Cause cause) {
   resolve_on_wire(sender, cause);
 }
 
-// An ordered rail delivers the first so many; an unordered one any.
+// Of the writes that are on the wire an ordered rail delivers the oldest, as many as a draw says.
+// An unordered one draws for each.
 void Failures::resolve_on_wire(Endpoint& sender, Cause cause) {
   const bool may_survive = cause == Cause::kDeath || cause == Cause::kSenderClosed;
   const bool ordered = sender.rail->caps().ordered;
@@ -178,18 +181,19 @@ void Failures::drop(InFlightWrite& write, bool may_tear) {
   writes_.end_write(write);
 }
 
+// The write has arrived. Its confirmation is on the way to the sender, if the receiver has reported
+// it or its NIC confirms by itself; a death may still destroy the confirmation.
 void Failures::resolve_arrived(InFlightWrite& write, Cause cause) {
   const Endpoint* const receiver = core_.ends.find(write.receiver);
   const bool by_hardware =
       write.delivered && receiver != nullptr && receiver->rail->caps().confirms_in_hardware;
   const bool confirmed = write.sender_waits && (!write.receiver_waits || by_hardware);
-  if (!confirmed) {  // in the receiver's queue, and stays there
+  if (!confirmed) {  // it stays in the receiver's queue
     writes_.keep_copy(write);
     write.sender_waits = write.counted = false;
     return;
   }
-  if (cause == Cause::kReceiverClosed || cause == Cause::kRefused)
-    return;  // its confirmation is under way
+  if (cause == Cause::kReceiverClosed || cause == Cause::kRefused) return;
   if (cause == Cause::kDeath && core_.random.coin()) return writes_.confirm(write);
   ++core_.outcomes.unconfirmed;
   write.sender_waits = write.counted = false;

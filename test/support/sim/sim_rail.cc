@@ -90,8 +90,6 @@ void Rail::schedule_death(uint64_t at_ns) {
   network_.core_.schedule(at_ns, Event::Kind::kDeath, {id_, epoch_});
 }
 
-// The wire.
-
 void Rail::count_work() {
   if (++works_posted_ != model_.dies_after_works) return;
   network_.core_.schedule(network_.now_ns(), Event::Kind::kDeath, {id_, epoch_});

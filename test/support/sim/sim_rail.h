@@ -115,7 +115,10 @@ class Channel final : public slime::Channel {
   Status connect(const ChannelAddress& peer) override;
   Status post(std::span<const Work> works, size_t* taken) override;
   Status poll(std::span<Done> done, size_t* count) override;
-  void fence() override;
+  void fence() override {
+    network_.run_due();
+    network_.failures_.fence(end_);
+  }
   const Error& failure() const override { return end_.error; }
   std::string peer_name() const override { return end_.peer_label; }
 

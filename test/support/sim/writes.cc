@@ -89,6 +89,8 @@ void Writes::handle(const Event& event, InFlightWrite& write) {
   release_withheld(*sender);
 }
 
+// The window limits the bytes that are kSent and not yet reported. With none of these, one work of
+// any size fits. A work that has been reported needs no room.
 void Writes::release_withheld(Endpoint& sender) {
   while (!sender.sending.withheld.empty()) {
     InFlightWrite& write = core_.writes[sender.sending.withheld.front()];

@@ -23,7 +23,7 @@ SimLinkOptions dying(uint64_t seed, sim::Death death = sim::Death::kNoticed) {
   return options;
 }
 
-// The virtual time at which this end learns of the failure; 0: it never does.
+// The virtual time at which this end returns the failure; 0: it never does.
 uint64_t noticed_ns(SimLink& link, Channel& channel) {
   Status status = Status::kOk;
   do {
@@ -32,7 +32,7 @@ uint64_t noticed_ns(SimLink& link, Channel& channel) {
   return status == Status::kOk ? 0 : link.network.now_ns();
 }
 
-TEST(SimFailure, BothEndsLearnOfADeathWithinTheNoticeTime) {
+TEST(SimFailure, BothEndsReturnTheFailureWithinTheNoticeTime) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     SimLink link(dying(seed));
     ASSERT_TRUE(link.connect());
@@ -50,7 +50,7 @@ TEST(SimFailure, BothEndsLearnOfADeathWithinTheNoticeTime) {
   }
 }
 
-TEST(SimFailure, ASilentDeathIsToldToNobody) {
+TEST(SimFailure, OfASilentDeathNoEndGetsANotice) {
   SimLink link(dying(1, sim::Death::kSilent));
   ASSERT_TRUE(link.connect());
   link.network.advance_to(4'000);
@@ -68,7 +68,7 @@ TEST(SimFailure, ASilentDeathIsToldToNobody) {
 }
 
 TEST(SimFailure, OneSidedDeathsReachTheOtherEndByItsPeer) {
-  int left_knew = 0, right_knew = 0;
+  int left_failed = 0, right_failed = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SimLinkOptions options = dying(seed);
     options.model.one_sided_ppm = 1'000'000;
@@ -78,17 +78,17 @@ TEST(SimFailure, OneSidedDeathsReachTheOtherEndByItsPeer) {
     while (link.network.step()) continue;
     SimLink::drain(*link.left, &left);
     SimLink::drain(*link.right, &right);
-    ASSERT_NE(left == Status::kOk, right == Status::kOk) << "exactly one end knows";
-    left_knew += left != Status::kOk;
-    right_knew += right != Status::kOk;
-    Channel& knows = left != Status::kOk ? *link.left : *link.right;
-    Channel& does_not = left != Status::kOk ? *link.right : *link.left;
-    knows.fence();
-    EXPECT_NE(noticed_ns(link, does_not), 0U);
-    EXPECT_NE(does_not.failure().what.find("fenced"), std::string::npos);
+    ASSERT_NE(left == Status::kOk, right == Status::kOk) << "exactly one end gets a notice";
+    left_failed += left != Status::kOk;
+    right_failed += right != Status::kOk;
+    Channel& failed = left != Status::kOk ? *link.left : *link.right;
+    Channel& other = left != Status::kOk ? *link.right : *link.left;
+    failed.fence();
+    EXPECT_NE(noticed_ns(link, other), 0U);
+    EXPECT_NE(other.failure().what.find("fenced"), std::string::npos);
   }
-  EXPECT_GT(left_knew, 10);
-  EXPECT_GT(right_knew, 10);
+  EXPECT_GT(left_failed, 10);
+  EXPECT_GT(right_failed, 10);
 }
 
 // After the death: what is reported, fence included, has its bytes; on an ordered rail it is the
@@ -142,8 +142,8 @@ TEST(SimFailure, WhatADyingRailDeliversIsWholeAndFencedOff) {
   }
 }
 
-// Delivered and reported, and yet the sender is never told: the case that makes a sender repeat a
-// work that the receiver has.
+// A work is delivered and reported, and its confirmation is lost: the case in which a sender
+// repeats a work that the receiver has.
 TEST(SimFailure, ConfirmationsDieWithTheRail) {
   int confirmed = 0, not_confirmed = 0;
   for (uint64_t seed = 1; seed <= 100; ++seed) {

@@ -44,7 +44,7 @@ TEST(SimTiming, ConfirmationTakesTheWayBack) {
   SimLink link(options);
   ASSERT_TRUE(link.connect());
   link.post(0, 1, 65'536);
-  EXPECT_EQ(next_report_ns(link, *link.left), 0U) << "nobody polled at the other end";
+  EXPECT_EQ(next_report_ns(link, *link.left), 0U) << "the other end was not polled";
   EXPECT_EQ(link.network.now_ns(), 7'243U);
   link.network.advance(1'000);
   EXPECT_EQ(next_report_ns(link, *link.right), 8'243U);
