@@ -15,7 +15,7 @@ struct Group {  // visitors from one address
   size_t oldest = 0;
 };
 
-bool somebody_waits(const Fd& listener) {
+bool connection_waits(const Fd& listener) {
   pollfd backlog{listener.get(), POLLIN, 0};
   return poll(&backlog, 1, 0) > 0;
 }
@@ -47,7 +47,7 @@ Status VisitorPort::accept_visitors(const Fd& listener, uint64_t now_ns, Error* 
     std::optional<size_t> dropped;
     if (taken.size() >= places()) {
       dropped = visit_to_drop(taken, now_ns);
-      if (!dropped) return somebody_waits(listener) ? Status::kAgain : Status::kOk;
+      if (!dropped) return connection_waits(listener) ? Status::kAgain : Status::kOk;
     }
     Accepted accepted;
     Status status = accept_one(listener, &accepted, error);

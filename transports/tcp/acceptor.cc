@@ -93,7 +93,6 @@ const char* Acceptor::refuse_begun(std::span<const std::byte> said) const {
 std::optional<std::string> Acceptor::accept(Caller& caller) {
   Hello hello;
   std::memcpy(&hello, caller.hello.data(), kHelloBytes);
-  if (hello.magic != kHelloMagic) return "it does not speak our protocol";
   if (hello.version != kVersion) {
     return "it speaks another version of our protocol; use the same libnet-slime on all hosts";
   }

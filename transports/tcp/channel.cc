@@ -14,7 +14,7 @@ namespace slime::tcp {
 namespace {
 
 constexpr uint32_t kPollsPerWatch = 32;
-constexpr uint32_t kSkips = 8;
+constexpr uint32_t kMostUnreadPolls = 8;
 
 }  // namespace
 
@@ -89,15 +89,16 @@ Status TcpChannel::poll(std::span<Done> done, size_t* count) {
   *count = 0;
   counters.polls.add();
   if (state_ == State::kFenced || state_ < State::kReady) return Status::kOk;
-  // What is done is reported without a look at the socket: after a small send nothing has come,
-  // mostly. Few times in a row, only once while there are arrivals, and of a poll with a look
-  // completions get half of the room at most: so neither kind can starve the other.
+  // Works that are done are reported without a look at the socket: after a small send nothing has
+  // come yet, mostly. Completions and arrivals must not starve each other. So such polls are few in
+  // a row, only one while there are arrivals; and in a poll with a look completions get half of the
+  // room at most.
   size_t reported = 0;
-  if (queue_.sent() > 0 && skips_left_ > 0) {
-    --skips_left_;
+  if (queue_.sent() > 0 && unread_polls_left_ > 0) {
+    --unread_polls_left_;
   } else if (state_ != State::kFailed) {
     reported = receive(done.first(done.size() - std::min(queue_.sent(), done.size() / 2)));
-    skips_left_ = reported > 0 ? 1 : kSkips;
+    unread_polls_left_ = reported > 0 ? 1 : kMostUnreadPolls;
   }
   if (state_ == State::kReady && queue_.wants_to_send(reader_.awaited())) {
     if (!queue_.blocked() || pacer_.due(steady_now_ns())) flush();

@@ -64,9 +64,9 @@ class TcpChannel final : public Channel {
   TcpRail& rail_;
   Handshake handshake_;
   State state_ = State::kConnecting;
-  Fd fd_;                    // once connect() has returned something else than kAgain
-  uint32_t skips_left_ = 1;  // polls that may report what is sent, and not look at the socket
-  Pacer pacer_;              // while the send queue is blocked
+  Fd fd_;                           // once connect() has returned something else than kAgain
+  uint32_t unread_polls_left_ = 1;  // polls that may report kSent without a look at the socket
+  Pacer pacer_;                     // while the send queue is blocked
   uint32_t idle_polls_ = 0;
   uint64_t watch_at_ns_ = 0;
   SilenceWatch silence_;

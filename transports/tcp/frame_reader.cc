@@ -74,7 +74,7 @@ bool FrameReader::open_frame() {
   return true;
 }
 
-std::byte* FrameReader::place() const {
+std::byte* FrameReader::target() const {
   return reinterpret_cast<std::byte*>(header_.remote_address) + (header_.length - remaining_);
 }
 
@@ -82,7 +82,7 @@ bool FrameReader::place_staged() {
   const RegionTable::Pin pin(regions_, header_.remote_key, header_.remote_address, header_.length);
   if (!granted(pin)) return false;
   const size_t bytes = std::min<uint64_t>(staged(), remaining_);
-  copy_ascending(place(), &staging_[begin_], bytes);
+  copy_ascending(target(), &staging_[begin_], bytes);
   begin_ += bytes;
   remaining_ -= bytes;
   return true;
@@ -103,7 +103,7 @@ ssize_t FrameReader::fetch_header(int fd) {
   begin_ = 0;
   const bool after_large = header_.length >= kLargePayload;
   const size_t asked = (after_large ? kStagedBehindLarge : staging_.size()) - end_;
-  const ssize_t got = took(::recv(fd, &staging_[end_], asked, MSG_DONTWAIT), asked);
+  const ssize_t got = check_received(::recv(fd, &staging_[end_], asked, MSG_DONTWAIT), asked);
   if (got > 0) end_ += static_cast<size_t>(got);
   return got;
 }
@@ -114,12 +114,12 @@ ssize_t FrameReader::fetch_payload(int fd, size_t budget) {
   const size_t wanted = std::min<uint64_t>(remaining_, budget);
   size_t behind = header_.length >= kLargePayload ? kStagedBehindLarge : staging_.size();
   if (wanted < remaining_) behind = 0;
-  std::array<iovec, 2> vectors{iovec{place(), wanted}, iovec{staging_.data(), behind}};
+  std::array<iovec, 2> vectors{iovec{target(), wanted}, iovec{staging_.data(), behind}};
   msghdr message{};
   message.msg_iov = vectors.data();
   message.msg_iovlen = behind ? 2 : 1;
   const size_t asked = wanted + behind;
-  const ssize_t got = took(::recvmsg(fd, &message, MSG_DONTWAIT), asked);
+  const ssize_t got = check_received(::recvmsg(fd, &message, MSG_DONTWAIT), asked);
   if (got <= 0) return got;
   const size_t of_payload = std::min(static_cast<size_t>(got), wanted);
   remaining_ -= of_payload;
@@ -130,7 +130,7 @@ ssize_t FrameReader::fetch_payload(int fd, size_t budget) {
 
 // A call that returns less than it was asked for has emptied the socket: another would only say
 // EAGAIN.
-ssize_t FrameReader::took(ssize_t result, size_t asked) {
+ssize_t FrameReader::check_received(ssize_t result, size_t asked) {
   if (result > 0) {
     drained_ = static_cast<size_t>(result) < asked;
     return result;

@@ -4,8 +4,10 @@
 // come through a small staging buffer, so that one call fetches many small frames; the tail of a
 // large payload fetches what follows it in the same call.
 //
-// Nothing is written before magic, type, length, key and bounds are right. One thread; nothing is
-// allocated after construction.
+// States: between two frames; or a frame is open: its header is read, and remaining_ bytes of its
+// payload are still to come. After a fault the reader must not be called again. Invariant: nothing
+// is written before magic, type, length, key and bounds are right. One thread; nothing is allocated
+// after construction.
 #pragma once
 
 #include <sys/types.h>
@@ -73,9 +75,9 @@ class FrameReader {
   // Bytes moved; -1: see fault_.
   ssize_t fetch_header(int fd);
   ssize_t fetch_payload(int fd, size_t budget);
-  ssize_t took(ssize_t result, size_t asked);
+  ssize_t check_received(ssize_t result, size_t asked);
   bool granted(const RegionTable::Pin& pin);
-  std::byte* place() const;  // where the open frame's next byte goes
+  std::byte* target() const;  // where the open frame's next byte goes
   bool stop(ReadFault::Kind kind, int code = 0);
 
   const RegionTable& regions_;

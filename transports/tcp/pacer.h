@@ -1,8 +1,10 @@
-// When to offer a full socket more: not at every poll, for each try that moves nothing costs a
-// system call, and not so late that the socket runs empty.
+// Says when to send again after the socket's buffer was full. Each try that moves nothing costs a
+// system call, so there is a pause between tries; the buffer must not run empty in it.
 //
-// The pause follows what a flush moves: it doubles while that is little of the most that a flush
-// ever moved (about the socket's buffer), and halves when it is much of it.
+// The most that a flush ever moved is about the size of the buffer. The pause doubles when a flush
+// moves less than an eighth of that, and halves when it moves more than half.
+//
+// States: blocked (due() says when to try again) or not. Thread: that of the channel.
 #pragma once
 
 #include <algorithm>

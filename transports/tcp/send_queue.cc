@@ -41,7 +41,7 @@ bool SendQueue::gather_works(uint32_t arrived) {
     Entry& slot = entry(work);
     if (offset == 0) {
       slot.header.ack = arrived;
-      ack_rides_ = true;
+      ack_in_header_ = true;
     }
     const uint64_t payload_sent = offset > kFrameHeaderBytes ? offset - kFrameHeaderBytes : 0;
     if (offset < kFrameHeaderBytes) {
@@ -58,7 +58,7 @@ bool SendQueue::gather_works(uint32_t arrived) {
 std::span<iovec> SendQueue::gather(uint32_t arrived, uint32_t awaited) {
   vector_count_ = 0;
   gathered_ = 0;
-  ack_rides_ = false;
+  ack_in_header_ = false;
   if (ack_left_) {
     add_vector(reinterpret_cast<const std::byte*>(&ack_frame_) + kFrameHeaderBytes - ack_left_,
                ack_left_);
@@ -66,7 +66,7 @@ std::span<iovec> SendQueue::gather(uint32_t arrived, uint32_t awaited) {
   const bool all = gather_works(arrived);
   // An acknowledgement of its own goes last, and only where it does not disturb the remainder of
   // an earlier one, which still needs ack_frame_.
-  if (all && owes_ack(awaited) && !ack_rides_ && !ack_left_) {
+  if (all && owes_ack(awaited) && !ack_in_header_ && !ack_left_) {
     ack_frame_.ack = arrived;
     add_vector(&ack_frame_, kFrameHeaderBytes);
   }
@@ -80,7 +80,7 @@ void SendQueue::moved(size_t bytes) {
   bytes -= of_ack;
   while (bytes > 0 && next_ != tail_) {
     const Entry& slot = entry(next_);
-    if (offset_ == 0) conveyed_ack_ = slot.header.ack;
+    if (offset_ == 0) sent_ack_ = slot.header.ack;
     const uint64_t left = kFrameHeaderBytes + slot.header.length - offset_;
     const uint64_t step = std::min<uint64_t>(bytes, left);
     bytes -= step;
@@ -89,7 +89,7 @@ void SendQueue::moved(size_t bytes) {
   }
   find_done();
   if (bytes == 0) return;
-  conveyed_ack_ = ack_frame_.ack;  // all that is left was of ack_frame_
+  sent_ack_ = ack_frame_.ack;  // all that is left was of ack_frame_
   ack_left_ = kFrameHeaderBytes - bytes;
 }
 

@@ -62,7 +62,7 @@ class SendQueue {
 
   Entry& entry(uint64_t work) { return entries_[work & mask_]; }
   bool owes_ack(uint32_t awaited) const {
-    return peer_wants_acks_ && static_cast<int32_t>(awaited - conveyed_ack_) > 0;
+    return peer_wants_acks_ && static_cast<int32_t>(awaited - sent_ack_) > 0;
   }
   bool is_done(uint64_t work) {
     return !confirm_ || work < acked_ || (entry(work).header.flags & kNeedsNoAck) != 0;
@@ -88,13 +88,13 @@ class SendQueue {
   uint64_t reported_ = 0;  // works whose kSent was given out
 
   FrameHeader ack_frame_;
-  size_t ack_left_ = 0;        // bytes of ack_frame_ that must go before anything else
-  uint32_t conveyed_ack_ = 0;  // newest count that is in the kernel or ahead of all else
+  size_t ack_left_ = 0;    // bytes of ack_frame_ that must go before anything else
+  uint32_t sent_ack_ = 0;  // newest count that the kernel has, or has the beginning of
 
   std::array<iovec, kMaxVectors + 1> vectors_;  // one more: an acknowledgement at the end
   size_t vector_count_ = 0;
-  size_t gathered_ = 0;     // bytes in vectors_
-  bool ack_rides_ = false;  // a header in vectors_ carries the newest count
+  size_t gathered_ = 0;         // bytes in vectors_
+  bool ack_in_header_ = false;  // a header in vectors_ carries the newest count
 };
 
 }  // namespace slime::tcp
