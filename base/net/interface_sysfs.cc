@@ -15,7 +15,6 @@
 namespace slime {
 namespace {
 
-constexpr uint32_t kUnknownSpeedMbps = 10000;  // what NCCL assumes too (transport/net_socket.cc)
 constexpr uint32_t kMaxSpeedMbps = 10'000'000;
 
 std::vector<uint8_t> parse_hardware_address(std::string_view text) {
@@ -61,24 +60,21 @@ std::string read_driver(const std::string& device) {
 
 }  // namespace
 
-SysfsFacts read_sysfs_facts(const std::string& sysfs_root, const std::string& name) {
-  SysfsFacts facts;
+void read_sysfs_facts(const std::string& sysfs_root, Interface* interface) {
+  const std::string& name = interface->name;
+  interface->guid = guid_of_name(name);
   // The kernel allows no '/' in a name (dev_valid_name); records may come from elsewhere.
-  if (name.empty() || name.find('/') != std::string::npos || name.starts_with('.')) {
-    facts.guid = guid_of_name(name);
-    return facts;
-  }
+  if (name.empty() || name.find('/') != std::string::npos || name.starts_with('.')) return;
   const std::string device = sysfs_root + "/class/net/" + name;
-  facts.guid = read_guid(device, name);
-  facts.pci_path = find_pci_function(device + "/device");
-  facts.driver = read_driver(device);
+  interface->guid = read_guid(device, name);
+  interface->pci_path = find_pci_function(device + "/device");
+  interface->driver = read_driver(device);
   const auto speed = read_number(device + "/speed");
-  facts.speed_known = speed && *speed > 0 && *speed <= long{kMaxSpeedMbps};
-  facts.speed_mbps = facts.speed_known ? static_cast<uint32_t>(*speed) : kUnknownSpeedMbps;
+  interface->speed_known = speed && *speed > 0 && *speed <= long{kMaxSpeedMbps};
+  if (interface->speed_known) interface->speed_mbps = static_cast<uint32_t>(*speed);
   const auto mtu = read_number(device + "/mtu");
-  facts.mtu = mtu && *mtu > 0 && *mtu <= INT_MAX ? static_cast<uint32_t>(*mtu) : 0;
-  facts.numa_node = read_numa_node(facts.pci_path);
-  return facts;
+  if (mtu && *mtu > 0 && *mtu <= INT_MAX) interface->mtu = static_cast<uint32_t>(*mtu);
+  interface->numa_node = read_numa_node(interface->pci_path);
 }
 
 }  // namespace slime

@@ -1,21 +1,13 @@
 // The facts of /sys about one network interface.
 #pragma once
 
-#include <cstdint>
 #include <string>
+
+#include "base/net/interfaces.h"
 
 namespace slime {
 
-struct SysfsFacts {
-  std::string pci_path;  // empty: virtual
-  std::string driver;    // empty: not known
-  uint64_t guid = 0;
-  uint32_t speed_mbps = 10000;
-  uint32_t mtu = 0;
-  bool speed_known = false;
-  int numa_node = -1;
-};
-
-SysfsFacts read_sysfs_facts(const std::string& sysfs_root, const std::string& name);
+// Fills in of the interface with this name what /sys says of it: all but address and loopback.
+void read_sysfs_facts(const std::string& sysfs_root, Interface* interface);
 
 }  // namespace slime

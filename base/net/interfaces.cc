@@ -123,18 +123,10 @@ std::string reason_to_skip(const Candidate& candidate, const Pattern& pattern,
 }
 
 Interface describe_interface(const Candidate& candidate, const std::string& sysfs_root) {
-  const SysfsFacts facts = read_sysfs_facts(sysfs_root, candidate.name);
   Interface result;
   result.name = candidate.name;
   result.address = *usable_address(candidate);
-  result.pci_path = facts.pci_path;
-  result.driver = facts.driver;
-  result.guid = facts.guid;
-  result.speed_mbps = facts.speed_mbps;
-  result.speed_known = facts.speed_known;
-  result.mtu = facts.mtu;
-  result.numa_node = facts.numa_node;
-  result.up = candidate.up();
+  read_sysfs_facts(sysfs_root, &result);
   result.loopback = candidate.loopback();
   return result;
 }
@@ -206,8 +198,10 @@ CpuSet cpus_near(const SocketAddress& address, const std::vector<InterfaceRecord
   };
   const auto found = std::ranges::find_if(records, has_it);
   if (found == records.end()) return {};
-  const std::string name = found->name.substr(0, found->name.find(':'));
-  return read_local_cpus(read_sysfs_facts(sysfs_root, name).pci_path);
+  Interface interface;
+  interface.name = found->name.substr(0, found->name.find(':'));
+  read_sysfs_facts(sysfs_root, &interface);
+  return read_local_cpus(interface.pci_path);
 }
 
 Result<InterfaceList> list_interfaces(std::string_view pattern, const std::string& variable) {

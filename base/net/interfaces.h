@@ -19,11 +19,10 @@ struct Interface {
   std::string pci_path;   // realpath of the PCI function in /sys; empty: virtual
   std::string driver;     // its name in /sys, as "ena"; "bonding" for a bond; empty: not known
   uint64_t guid = 0;      // from the MAC address, else from the name; the same at every start
-  uint32_t speed_mbps = 10000;
-  uint32_t mtu = 0;          // bytes; 0: not known
-  bool speed_known = false;  // the driver reports the speed
-  int numa_node = -1;        // -1: unknown
-  bool up = false;           // administratively up, with a carrier
+  uint32_t speed_mbps = 10000;  // where it is not known, as in NCCL (transport/net_socket.cc)
+  uint32_t mtu = 0;             // bytes; 0: not known
+  bool speed_known = false;     // the driver reports the speed
+  int numa_node = -1;           // -1: unknown
   bool loopback = false;
 };
 

@@ -174,8 +174,7 @@ void abort_connection(Fd fd) {
 bool is_abort(const Error& error) { return error.code == ECONNRESET || error.code == EPIPE; }
 
 Result<SocketAddress> local_address(const Fd& fd) {
-  return name_of(
-      fd, [](int f, sockaddr* a, socklen_t* n) { return getsockname(f, a, n); }, "getsockname");
+  return name_of(fd, getsockname, "getsockname");
 }
 
 bool is_within_host(const Fd& fd) {
@@ -186,9 +185,6 @@ bool is_within_host(const Fd& fd) {
   return *local == *peer;
 }
 
-Result<SocketAddress> peer_address(const Fd& fd) {
-  return name_of(
-      fd, [](int f, sockaddr* a, socklen_t* n) { return getpeername(f, a, n); }, "getpeername");
-}
+Result<SocketAddress> peer_address(const Fd& fd) { return name_of(fd, getpeername, "getpeername"); }
 
 }  // namespace slime

@@ -161,19 +161,24 @@ bool is_silent(const Fd& fd, uint64_t ns);
 Status send_message(const Fd& fd, std::span<const std::byte> message, size_t* done, Error* error);
 Status receive_message(const Fd& fd, std::span<std::byte> message, size_t* done, Error* error);
 
-// A control message of at most kCapacity bytes, and the number of bytes sent or received.
-template <size_t kCapacity>
-struct ControlMessage {
-  std::array<std::byte, kCapacity> bytes{};
-  size_t size = kCapacity;  // of the message; never more than kCapacity
-  size_t done = 0;
-
+// A control message that is sent or received piece by piece, as it stands in memory. send() and
+// receive() return kAgain until all of it has passed; begun() says whether any byte has. restart()
+// begins again, on another connection.
+template <typename T>
+class ControlMessage {
+ public:
+  T value{};
   Status send(const Fd& fd, Error* error) {
-    return send_message(fd, std::span<const std::byte>(bytes.data(), size), &done, error);
+    return send_message(fd, std::as_bytes(std::span(&value, 1)), &done_, error);
   }
   Status receive(const Fd& fd, Error* error) {
-    return receive_message(fd, std::span<std::byte>(bytes.data(), size), &done, error);
+    return receive_message(fd, std::as_writable_bytes(std::span(&value, 1)), &done_, error);
   }
+  bool begun() const { return done_ > 0; }
+  void restart() { done_ = 0; }
+
+ private:
+  size_t done_ = 0;
 };
 
 }  // namespace slime

@@ -12,34 +12,13 @@ std::string name_of_peer(const Fd& fd) {
   return peer ? peer->to_string() : "the peer";
 }
 
-Status broken(const Fd& fd, int code, const char* operation, size_t done, size_t size,
-              Error* error) {
-  *error = system_error(code, "%s %s, control message, after %zu of %zu bytes", operation,
-                        name_of_peer(fd).c_str(), done, size);
-  return error->status;
-}
-
-}  // namespace
-
-Status send_message(const Fd& fd, std::span<const std::byte> message, size_t* done, Error* error) {
+// Calls `move` for the rest of the message until all of it has passed. `move` returns what send(2)
+// and recv(2) return.
+template <typename Byte, typename Move>
+Status move_all(const Fd& fd, std::span<Byte> message, size_t* done, const char* operation,
+                Error* error, Move move) {
   while (*done < message.size()) {
-    const auto rest = message.subspan(*done);
-    const ssize_t moved = send(fd.get(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (moved >= 0) {
-      *done += static_cast<size_t>(moved);
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      return Status::kAgain;
-    } else if (errno != EINTR) {
-      return broken(fd, errno, "send to", *done, message.size(), error);
-    }
-  }
-  return Status::kOk;
-}
-
-Status receive_message(const Fd& fd, std::span<std::byte> message, size_t* done, Error* error) {
-  while (*done < message.size()) {
-    const auto rest = message.subspan(*done);
-    const ssize_t moved = recv(fd.get(), rest.data(), rest.size(), MSG_DONTWAIT);
+    const ssize_t moved = move(message.subspan(*done));
     if (moved > 0) {
       *done += static_cast<size_t>(moved);
     } else if (moved == 0) {
@@ -49,11 +28,27 @@ Status receive_message(const Fd& fd, std::span<std::byte> message, size_t* done,
       return Status::kRemote;
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       return Status::kAgain;
-    } else if (errno != EINTR) {
-      return broken(fd, errno, "receive from", *done, message.size(), error);
+    } else if (const int code = errno; code != EINTR) {
+      *error = system_error(code, "%s %s, control message, after %zu of %zu bytes", operation,
+                            name_of_peer(fd).c_str(), *done, message.size());
+      return error->status;
     }
   }
   return Status::kOk;
+}
+
+}  // namespace
+
+Status send_message(const Fd& fd, std::span<const std::byte> message, size_t* done, Error* error) {
+  return move_all(fd, message, done, "send to", error, [&](auto rest) {
+    return send(fd.get(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  });
+}
+
+Status receive_message(const Fd& fd, std::span<std::byte> message, size_t* done, Error* error) {
+  return move_all(fd, message, done, "receive from", error, [&](auto rest) {
+    return recv(fd.get(), rest.data(), rest.size(), MSG_DONTWAIT);
+  });
 }
 
 }  // namespace slime

@@ -1,15 +1,14 @@
 // Options of a connection, and the detection of a dead peer.
-#include <fcntl.h>
 #include <netinet/tcp.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cmath>
-#include <cstdlib>
+#include <utility>
 
 #include "base/clock.h"
+#include "base/machine/sysfs.h"
 #include "base/net/socket.h"
 
 namespace slime {
@@ -30,13 +29,19 @@ Result<void> set_option(const Fd& fd, int level, int option, int value, const ch
   return fail(system_error(errno, "setsockopt %s=%d on descriptor %d", name, value, fd.get()));
 }
 
-// The number of times that the kernel sends again before it gives a connection up.
-int tcp_retries() {
-  const Fd fd(open("/proc/sys/net/ipv4/tcp_retries2", O_RDONLY | O_CLOEXEC));
-  char text[16] = {};
-  if (!fd || read(fd.get(), text, sizeof text - 1) <= 0) return kUsualRetries;
-  return std::atoi(text);
+// False: errno says why.
+bool read_info(const Fd& fd, tcp_info* info) {
+  socklen_t bytes = sizeof *info;
+  return getsockopt(fd.get(), IPPROTO_TCP, TCP_INFO, info, &bytes) == 0;
 }
+
+// Sent data is not acknowledged, or a probe of a full window has no answer. The kernel sets the
+// number of probes back to 0 at every answer.
+bool owes_acknowledgement(const tcp_info& info) {
+  return info.tcpi_unacked > 0 || info.tcpi_probes > 0;
+}
+
+uint64_t silence_ns(const tcp_info& info) { return uint64_t{info.tcpi_last_ack_recv} * 1'000'000; }
 
 Result<uint64_t> granted_bytes(const Fd& fd, int option, const char* name) {
   int value = 0;
@@ -71,18 +76,15 @@ Result<uint64_t> set_buffers(const Fd& fd, uint64_t bytes) {
                            static_cast<unsigned long long>(bytes),
                            static_cast<unsigned long long>(kMaxBufferBytes)));
   }
-  const int value = static_cast<int>(bytes);
-  if (auto set = set_option(fd, SOL_SOCKET, SO_SNDBUF, value, "SO_SNDBUF"); !set) {
-    return fail(std::move(set.error()));
+  uint64_t least = UINT64_MAX;
+  for (const auto& [option, name] : {std::pair(SO_SNDBUF, "SO_SNDBUF"), {SO_RCVBUF, "SO_RCVBUF"}}) {
+    auto set = set_option(fd, SOL_SOCKET, option, static_cast<int>(bytes), name);
+    if (!set) return fail(std::move(set.error()));
+    auto granted = granted_bytes(fd, option, name);
+    if (!granted) return granted;
+    least = std::min(least, *granted);
   }
-  if (auto set = set_option(fd, SOL_SOCKET, SO_RCVBUF, value, "SO_RCVBUF"); !set) {
-    return fail(std::move(set.error()));
-  }
-  auto send = granted_bytes(fd, SO_SNDBUF, "SO_SNDBUF");
-  if (!send) return send;
-  auto receive = granted_bytes(fd, SO_RCVBUF, "SO_RCVBUF");
-  if (!receive) return receive;
-  return std::min(*send, *receive);
+  return least;
 }
 
 Result<void> set_traffic_class(const Fd& fd, int value) {
@@ -105,7 +107,8 @@ Result<void> set_traffic_class(const Fd& fd, int value) {
 // and the pause that is set here, that is later than `seconds`. With fewer tries it would be
 // earlier, so the pause is not set then.
 Result<void> set_longest_resend_pause(const Fd& fd, double seconds) {
-  if (tcp_retries() < kUsualRetries) return {};
+  const auto retries = read_number("/proc/sys/net/ipv4/tcp_retries2");
+  if (retries.value_or(kUsualRetries) < kUsualRetries) return {};
   const int pause_ms = static_cast<int>(std::clamp(seconds * 1000 / 8, 1000.0, 120'000.0));
   auto set = set_option(fd, IPPROTO_TCP, kTcpRtoMaxMs, pause_ms, "TCP_RTO_MAX_MS");
   if (!set && set.error().code == ENOPROTOOPT) return {};
@@ -136,31 +139,25 @@ Result<void> set_keepalive(const Fd& fd, double seconds) {
 
 bool is_silent(const Fd& fd, uint64_t ns) {
   tcp_info info{};
-  socklen_t bytes = sizeof info;
-  if (getsockopt(fd.get(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return false;
-  const bool owes = info.tcpi_unacked > 0 || info.tcpi_probes > 0;
-  return owes && uint64_t{info.tcpi_last_ack_recv} * 1'000'000 >= ns;
+  return read_info(fd, &info) && owes_acknowledgement(info) && silence_ns(info) >= ns;
 }
 
 Status SilenceWatch::check(const Fd& fd, uint64_t now_ns, uint64_t limit_ns, Error* error) {
   tcp_info info{};
-  socklen_t bytes = sizeof info;
-  if (getsockopt(fd.get(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) {
+  if (!read_info(fd, &info)) {
     *error = system_error(errno, "getsockopt TCP_INFO on descriptor %d", fd.get());
     return error->status;
   }
-  // Something waits if data is not acknowledged, or if a probe of a full window has no answer. The
-  // kernel sets the number of probes back to 0 at every answer.
-  if (info.tcpi_unacked == 0 && info.tcpi_probes == 0) {
+  if (!owes_acknowledgement(info)) {
     waiting_since_ns_ = 0;
     return Status::kOk;
   }
   // If no acknowledgement has come since the last check, the same data still waits. The kernel's
   // answer may be much younger than now_ns, if this thread was delayed before the call.
   const uint64_t answered_ns = std::max(now_ns, steady_now_ns());
-  const uint64_t silent_ns = uint64_t{info.tcpi_last_ack_recv} * 1'000'000;
-  const bool heard = answered_ns - std::min(silent_ns, answered_ns) + kTickNs > checked_ns_;
-  if (waiting_since_ns_ == 0 || heard) waiting_since_ns_ = now_ns;
+  const uint64_t last_answer_ns = answered_ns - std::min(silence_ns(info), answered_ns);
+  const bool answered = last_answer_ns + kTickNs > checked_ns_;
+  if (waiting_since_ns_ == 0 || answered) waiting_since_ns_ = now_ns;
   checked_ns_ = now_ns;
   if (now_ns - waiting_since_ns_ < limit_ns) return Status::kOk;
   // Probes are up to two minutes apart, so a single lost one proves nothing.

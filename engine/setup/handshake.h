@@ -80,26 +80,8 @@ struct HandleFields {
 };
 static_assert(sizeof(HandleFields) <= kHandleBytes - 16);
 
-// A message that is sent or received piece by piece. send() and receive() return kAgain until the
-// whole message has passed; begun() says whether any byte has. restart() begins again, on another
-// connection.
 template <typename T>
-class HandshakeMessage {
- public:
-  T value;
-  Status send(const Fd& fd, Error* error) {
-    return send_message(fd, {reinterpret_cast<const std::byte*>(&value), sizeof value}, &done_,
-                        error);
-  }
-  Status receive(const Fd& fd, Error* error) {
-    return receive_message(fd, {reinterpret_cast<std::byte*>(&value), sizeof value}, &done_, error);
-  }
-  bool begun() const { return done_ > 0; }
-  void restart() { done_ = 0; }
-
- private:
-  size_t done_ = 0;
-};
+using HandshakeMessage = ControlMessage<T>;
 
 // "host:pid": the name of this process in the errors of others.
 std::array<char, 96> own_name();

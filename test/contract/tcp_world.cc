@@ -15,7 +15,7 @@ namespace {
 std::unique_ptr<Rail> open_loopback(const char* name) {
   Interface interface;
   interface.name = name;
-  interface.up = interface.loopback = true;
+  interface.loopback = true;
   auto address = SocketAddress::parse("127.0.0.1");
   EXPECT_TRUE(address) << address.error().what;
   if (address) interface.address = *address;

@@ -91,7 +91,8 @@ Status Handshake::redial(Error* error) {
   const Status status = dialer_->again(steady_now_ns(), error);
   if (status != Status::kAgain) return status;
   fd_.reset();
-  greeting_.done = answer_.done = 0;
+  greeting_.restart();
+  answer_.restart();
   state_ = State::kDialing;
   return Status::kAgain;
 }
@@ -111,8 +112,7 @@ Status Handshake::await_answer(Error* error) {
     error->what += "; the peer did not take our hello: its log says why";
   }
   if (status != Status::kOk) return status;
-  Hello answer;
-  std::memcpy(&answer, answer_.bytes.data(), kHelloBytes);
+  const Hello& answer = answer_.value;
   if (answer.magic == kHelloMagic && answer.version == kVersion && !(answer.flags & ~kWantsAcks) &&
       same_nonce(answer.nonce, own_.nonce)) {
     peer_wants_acks_ = answer.flags & kWantsAcks;
@@ -139,10 +139,8 @@ Status Handshake::await_hello(Error* error) {
 Status Handshake::start_greeting(Fd fd, State state, Error* error) {
   fd_ = std::move(fd);
   state_ = state;
-  Hello hello;
-  hello.flags = options_.confirm_delivery ? kWantsAcks : 0;
-  hello.nonce = peer_.nonce;
-  std::memcpy(greeting_.bytes.data(), &hello, kHelloBytes);
+  greeting_.value.flags = options_.confirm_delivery ? kWantsAcks : 0;
+  greeting_.value.nonce = peer_.nonce;
   auto tuned = tune();
   if (tuned) return Status::kOk;
   *error = std::move(tuned.error());

@@ -70,9 +70,9 @@ class Handshake {
   Fd fd_;
   bool peer_wants_acks_ = false;
   Deadline deadline_{SteadyClock::instance(), 0};
-  std::optional<Dialer> dialer_;          // active end
-  ControlMessage<kHelloBytes> greeting_;  // ours: hello or answer
-  ControlMessage<kHelloBytes> answer_;    // the peer's, to our hello
+  std::optional<Dialer> dialer_;    // active end
+  ControlMessage<Hello> greeting_;  // ours: hello or answer
+  ControlMessage<Hello> answer_;    // the peer's, to our hello
 };
 
 }  // namespace slime::tcp

@@ -229,7 +229,7 @@ TEST_F(SilentPeer, KeepaliveFailsAnIdleConnection) {
   fall_silent(pair.passive.fd);
   pollfd broken{pair.active.get(), POLLIN, 0};
   ASSERT_EQ(poll(&broken, 1, 60'000), 1);
-  ControlMessage<1> message;
+  ControlMessage<std::byte> message;
   Error error;
   EXPECT_EQ(message.receive(pair.active, &error), Status::kTimeout);
   EXPECT_EQ(error.code, ETIMEDOUT);

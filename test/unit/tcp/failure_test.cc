@@ -29,16 +29,14 @@ struct HandMade {
     const Endpoint there = *unpack_endpoint(channel->address());
     peer = std::move(*start_connect(there.address, nullptr, roomy().socket_buffer));
     EXPECT_TRUE(set_nodelay(peer));
-    Hello hello;
-    hello.flags = peer_flags;
-    hello.nonce = there.nonce;
-    ControlMessage<kHelloBytes> message;
-    std::memcpy(message.bytes.data(), &hello, sizeof(hello));
+    ControlMessage<Hello> hello;
+    hello.value.flags = peer_flags;
+    hello.value.nonce = there.nonce;
     Error error;
-    EXPECT_TRUE(eventually([&] { return message.send(peer, &error) == Status::kOk; }));
+    EXPECT_TRUE(eventually([&] { return hello.send(peer, &error) == Status::kOk; }));
     const ChannelAddress own = pack_endpoint({*SocketAddress::parse("127.0.0.1"), {}});
     EXPECT_TRUE(eventually([&] { return channel->connect(own) == Status::kOk; }));
-    ControlMessage<kHelloBytes> answer;
+    ControlMessage<Hello> answer;
     EXPECT_TRUE(eventually([&] { return answer.receive(peer, &error) == Status::kOk; }));
   }
 
@@ -70,16 +68,14 @@ struct HandMade {
     return arrived;
   }
   FrameHeader next_frame() {
-    FrameHeader header;
-    ControlMessage<kFrameHeaderBytes> message;
+    ControlMessage<FrameHeader> header;
     Error error;
     Status status = Status::kOk;
     EXPECT_TRUE(eventually([&] {
       poll_once(*channel, &status);
-      return message.receive(peer, &error) == Status::kOk;
+      return header.receive(peer, &error) == Status::kOk;
     }));
-    std::memcpy(&header, message.bytes.data(), sizeof(header));
-    return header;
+    return header.value;
   }
 };
 
@@ -258,12 +254,10 @@ TEST(TcpFailure, ClosingSendsTheAcknowledgementThatIsOwed) {
   Status status = Status::kOk;
   ASSERT_TRUE(eventually([&] { return !poll_once(*end.channel, &status).empty(); }));
   end.channel.reset();
-  FrameHeader header;
-  ControlMessage<kFrameHeaderBytes> message;
+  ControlMessage<FrameHeader> header;
   Error error;
-  ASSERT_TRUE(eventually([&] { return message.receive(end.peer, &error) != Status::kAgain; }));
-  std::memcpy(&header, message.bytes.data(), sizeof(header));
-  EXPECT_EQ(header.ack, 1u);
+  ASSERT_TRUE(eventually([&] { return header.receive(end.peer, &error) != Status::kAgain; }));
+  EXPECT_EQ(header.value.ack, 1u);
 }
 
 // Sent means that it arrives, also when this end closes at once with input that nobody read.

@@ -15,7 +15,6 @@ Interface nic(const std::string& driver, uint32_t speed_mbps) {
   interface.name = "eth0";
   interface.address = *SocketAddress::parse("10.0.0.1");
   interface.driver = driver;
-  interface.up = true;
   interface.speed_known = speed_mbps != 0;
   if (speed_mbps != 0) interface.speed_mbps = speed_mbps;
   return interface;

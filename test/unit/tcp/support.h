@@ -34,7 +34,6 @@ inline Interface loopback_interface() {
   Interface interface;
   interface.name = "lo";
   interface.address = *SocketAddress::parse("127.0.0.1");
-  interface.up = true;
   interface.loopback = true;
   return interface;
 }
