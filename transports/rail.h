@@ -60,7 +60,7 @@ enum class MemoryKind : uint8_t { kHost = 1, kCuda = 2 };
 
 struct RailCaps {
   std::string name;       // unique on the host and stable, e.g. "eth0" or "eth0.1"
-  std::string transport;  // "tcp", "sim", ...
+  std::string transport;  // "tcp", "verbs", ...
   std::string pci_path;   // realpath of the PCI function in /sys; empty: virtual
   // Numeric IP address for the link's control connection, never empty or a wildcard. A rail that
   // has none of its own takes that of the interface of NCCL's bootstrap.

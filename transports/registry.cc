@@ -10,7 +10,7 @@
 #include "transports/fabric/discovery.h"
 #include "transports/rail_order.h"
 #include "transports/tcp/rail.h"
-#include "transports/verbs/discovery.h"
+#include "transports/verbs/rail.h"
 
 namespace slime {
 

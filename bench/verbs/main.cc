@@ -13,7 +13,7 @@
 #include "bench/verbs/counts.h"
 #include "bench/verbs/rows.h"
 #include "test/support/load/engine_pair.h"
-#include "transports/verbs/discovery.h"
+#include "transports/verbs/rail.h"
 
 namespace slime::bench {
 namespace {

@@ -1,7 +1,6 @@
 // Parts of a libfabric channel by themselves: what has arrived, and what was refused silently.
 #include "test/fabric/support.h"
 #include "transports/fabric/arrivals.h"
-#include "transports/fabric/refusal_watch.h"
 
 namespace slime::fabric {
 namespace {

@@ -4,7 +4,6 @@
 
 #include "test/fuzz/support/target.h"
 #include "test/support/verbs/fake_verbs.h"
-#include "transports/verbs/discovery.h"
 #include "transports/verbs/rail.h"
 #include "transports/verbs/wire.h"
 

@@ -19,7 +19,6 @@
 #include "test/support/test_buffer.h"
 #include "test/support/verbs/count_closing.h"
 #include "test/support/verbs/fake_verbs.h"
-#include "transports/verbs/discovery.h"
 #include "transports/verbs/rail.h"
 
 namespace slime::verbs {

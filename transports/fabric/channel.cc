@@ -7,7 +7,6 @@
 
 #include "settings/times.h"
 #include "transports/channel_common.h"
-#include "transports/fabric/channel_errors.h"
 #include "transports/fabric/rail.h"
 
 namespace slime::fabric {

@@ -5,10 +5,10 @@
 //   Setup         connects both ends: hellos, and the first write of each (setup.h)
 //   Sender        works of this end, from post() to kSent (sender.h)
 //   Arrivals      works of the peer, until poll() has returned them (arrivals.h)
-//   RefusalWatch  finds works of the peer that the provider has dropped silently (refusal_watch.h)
+//   RefusalWatch  finds works of the peer that the provider has dropped silently (arrivals.h)
 // The channel itself reads completions and messages, gives each to the part that it belongs to, and
 // keeps the first failure. Completions are in channel.cc, messages in channel_messages.cc, failure
-// and end in channel_end.cc, the sentences about failures in channel_errors.cc.
+// its sentences, and end in channel_end.cc.
 //
 // States
 //   kSetUp    connect() has not returned kOk yet
@@ -30,7 +30,6 @@
 
 #include "transports/fabric/arrivals.h"
 #include "transports/fabric/endpoint.h"
-#include "transports/fabric/refusal_watch.h"
 #include "transports/fabric/sender.h"
 #include "transports/fabric/setup.h"
 #include "transports/fabric/side_connection.h"
@@ -105,5 +104,13 @@ class FabricChannel final : public Channel {
   bool peer_ended_ = false;         // kEnd has arrived
   Error failure_;
 };
+
+// What the channel says when it fails: what was under way, the exact code, what to try. It puts in
+// front where that was.
+// `description`: Endpoint::describe(), `code`: of libfabric, positive.
+Error completion_error(const std::string& description, int code, uint64_t undelivered_works);
+Error write_error(const Domain& domain, long code, const Work& work);  // fi_writemsg refused it
+Error work_error(const FabricRail& rail, const Work& work);            // Sender::is_valid() did
+Error refusal_error(const Domain& domain, uint64_t refused);           // RefusalWatch
 
 }  // namespace slime::fabric

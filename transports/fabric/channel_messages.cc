@@ -3,7 +3,6 @@
 
 #include "transports/channel_common.h"
 #include "transports/fabric/channel.h"
-#include "transports/fabric/channel_errors.h"
 #include "transports/fabric/rail.h"
 
 namespace slime::fabric {

@@ -8,7 +8,6 @@
 
 #include "settings/times.h"
 #include "transports/channel_common.h"
-#include "transports/verbs/channel_errors.h"
 #include "transports/verbs/rail.h"
 
 namespace slime::verbs {

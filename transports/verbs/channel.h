@@ -26,6 +26,7 @@
 #include "transports/rail.h"
 #include "transports/verbs/channel_watch.h"
 #include "transports/verbs/lanes.h"
+#include "transports/verbs/nic.h"
 #include "transports/verbs/setup.h"
 
 namespace slime::verbs {
@@ -68,5 +69,10 @@ class VerbsChannel final : public Channel {
   std::deque<Done> kept_;  // arrivals that came during set-up, or that the fence found
   Error failure_;
 };
+
+// What the channel says when it fails: what was under way, the exact status, what to try. It puts
+// in front where that was.
+Error completion_error(const Nic& nic, const ibv_wc& completion, uint64_t undelivered_works);
+Error work_error(const RailCaps& rail, const Work& work);  // Lanes::chain() refused it
 
 }  // namespace slime::verbs

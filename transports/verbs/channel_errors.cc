@@ -1,4 +1,4 @@
-#include "transports/verbs/channel_errors.h"
+#include "transports/verbs/channel.h"
 
 #include <cinttypes>
 

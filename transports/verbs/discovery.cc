@@ -1,4 +1,3 @@
-#include "transports/verbs/discovery.h"
 
 #include <algorithm>
 #include <utility>

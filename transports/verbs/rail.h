@@ -20,6 +20,7 @@
 #include "transports/region_table.h"
 #include "transports/verbs/lanes.h"
 #include "transports/verbs/port.h"
+#include "transports/verbs/symbols.h"
 
 namespace slime::verbs {
 
@@ -57,5 +58,15 @@ class VerbsRail final : public Rail {
   std::map<uint64_t, ibv_mr*> memory_;  // by local key
   std::shared_ptr<const Port> port_;
 };
+
+// All verbs rails of this host. Why the backend or a port is left out goes to `notes`; what is
+// amiss with a port that is used is a warning in the log.
+Result<std::vector<std::unique_ptr<Rail>>> open_verbs_rails(const Settings& settings,
+                                                            std::vector<std::string>* notes);
+// The same of other NICs than libibverbs knows.
+Result<std::vector<std::unique_ptr<Rail>>> open_verbs_rails(const Symbols& verbs,
+                                                            const std::string& sysfs_root,
+                                                            const Settings& settings,
+                                                            std::vector<std::string>* notes);
 
 }  // namespace slime::verbs
