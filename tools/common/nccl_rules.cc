@@ -112,9 +112,9 @@ std::string range_words(const NcclRules& from, const NcclRules& to) {
 
 Result<NcclVersion> parse_nccl_version(const std::string& text) {
   // At least two numbers of up to three digits; the third is optional.
-  static const std::regex kForm(R"(0*(\d{1,3})\.0*(\d{1,3})(?:\.0*(\d{1,3}))?)");
+  static const std::regex form(R"(0*(\d{1,3})\.0*(\d{1,3})(?:\.0*(\d{1,3}))?)");
   std::smatch parts;
-  if (!std::regex_match(text, parts, kForm)) {
+  if (!std::regex_match(text, parts, form)) {
     return fail(make_error(Status::kConfig, 0,
                            "'%s' is no NCCL version; write it as in 2.20.5 or 2.28", text.c_str()));
   }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <climits>
+#include <filesystem>
 #include <vector>
 
 #include "tools/common/nccl_rules.h"
@@ -18,9 +19,10 @@ std::vector<std::string> names_for(const Entries& entries, const std::string& di
   for (const std::string& entry : entries.names) {
     for (const std::string& name : dlopen_names(nccl_rules().back(), entry)) {
       names.push_back(name);
-      const std::string beside = directory + "/" + name;
+      const auto beside = std::filesystem::path(directory) / name;
+      std::error_code ignored;
       const bool searched = !directory.empty() && name.find('/') == std::string::npos;
-      if (searched && access(beside.c_str(), F_OK) == 0) names.push_back(beside);
+      if (searched && std::filesystem::exists(beside, ignored)) names.push_back(beside);
     }
   }
   return names;

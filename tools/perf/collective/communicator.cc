@@ -75,6 +75,7 @@ class Connections final : public Communicator {
     const std::vector<Flow> flows =
         coll_ == nullptr ? make_plan(job->shape, setup_.sizes) : plan_coll(*job);
     std::vector<Lane> lanes;
+    lanes.reserve(flows.size());
     for (const Flow& flow : flows) {
       lanes.push_back(
           {&flow, find(sends_, {flow.send_peer, flow.channel}),
