@@ -21,7 +21,7 @@ Result<KnownNccl> find_nccl(const std::string& wanted) {
     if (!version) return fail(version.error());
     return KnownNccl{*version, "--nccl"};
   }
-  const auto installed = ask_nccl_version(wanted.empty() ? "libnccl.so.2" : wanted);
+  auto installed = ask_nccl_version(wanted.empty() ? "libnccl.so.2" : wanted);
   if (!installed && wanted.empty()) return KnownNccl{};
   return installed;
 }

@@ -57,7 +57,9 @@ bool read_words(const std::string& text, const char* option, std::vector<Word>* 
       known += std::string(" ") + names[i];
     }
     if (part == "all") continue;
-    return refuse(std::string(option) + ": '" + part + "' is none of: all" + known);
+    std::string why = option;
+    why.append(": '").append(part).append("' is none of: all").append(known);
+    return refuse(why);
   }
   return !words->empty();
 }

@@ -174,8 +174,10 @@ void fill(const Pattern& pattern, int rank, uint64_t first, size_t count, void* 
 uint64_t count_wrong(const Pattern& pattern, int source, uint64_t first, size_t count,
                      const void* got, Heartbeat* heartbeat) {
   const bool is_copy = pattern.op == RedOp::kNone;
+  const int sources = is_copy ? 1 : pattern.ranks;
   std::vector<Input> inputs;
-  for (int rank = 0; rank < (is_copy ? 1 : pattern.ranks); ++rank) {
+  inputs.reserve(static_cast<size_t>(sources));
+  for (int rank = 0; rank < sources; ++rank) {
     inputs.emplace_back(pattern, is_copy ? source : rank);
   }
   return with_bits(pattern.type, [&]<typename Bits>(Bits*) {

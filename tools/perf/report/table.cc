@@ -92,6 +92,7 @@ std::vector<json> sum_rails(const json& rails) {
     }
   }
   std::vector<json> result;
+  result.reserve(sums.size());
   for (auto& [key, rail] : sums) result.push_back(std::move(rail));
   return result;
 }
