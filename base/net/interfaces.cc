@@ -167,24 +167,20 @@ InterfaceList select_interfaces(std::string_view pattern_text,
   const Pattern pattern = parse_pattern(pattern_text);
   const std::string source = variable + "=\"" + std::string(pattern_text) + "\"";
   InterfaceList list;
-  std::vector<Candidate> loopbacks;
+  std::vector<Candidate> usable;
   for (const Candidate& candidate : group(records)) {
     const std::string reason = reason_to_skip(candidate, pattern, source);
-    if (!reason.empty()) {
-      list.notes.push_back(candidate.name + " " + reason);
-    } else if (candidate.loopback() && !pattern.is_given()) {
-      loopbacks.push_back(candidate);
-    } else {
-      list.interfaces.push_back(describe_interface(candidate, sysfs_root));
-    }
+    if (reason.empty()) usable.push_back(candidate);
+    if (!reason.empty()) list.notes.push_back(candidate.name + " " + reason);
   }
   // Without a pattern, loopback is used only if no other interface is.
-  const bool nothing_else = list.interfaces.empty();
-  for (const Candidate& candidate : loopbacks) {
-    if (nothing_else) {
-      list.interfaces.push_back(describe_interface(candidate, sysfs_root));
-    } else {
+  const bool skip_loopback =
+      !pattern.is_given() && !std::ranges::all_of(usable, &Candidate::loopback);
+  for (const Candidate& candidate : usable) {
+    if (skip_loopback && candidate.loopback()) {
       list.notes.push_back(candidate.name + " is loopback, and other interfaces are up");
+    } else {
+      list.interfaces.push_back(describe_interface(candidate, sysfs_root));
     }
   }
   sort_interfaces(&list.interfaces);

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace slime {
@@ -46,24 +47,11 @@ Error socket_error(int code, const char* operation, const SocketAddress& address
 }
 
 // accept(2): "Linux accept() passes already-pending network errors on the new socket as an error
-// code from accept()": they concern that connection, not the listener.
-bool concerns_one_connection(int code) {
-  switch (code) {
-    case EINTR:
-    case ECONNABORTED:
-    case ENETDOWN:
-    case EPROTO:
-    case ENOPROTOOPT:
-    case EHOSTDOWN:
-    case ENONET:
-    case EHOSTUNREACH:
-    case EOPNOTSUPP:
-    case ENETUNREACH:
-      return true;
-    default:
-      return false;
-  }
-}
+// code from accept()": these concern that connection, not the listener. EINTR only says to try
+// again.
+constexpr int kCodesOfOneConnection[] = {EINTR,       ECONNABORTED, ENETDOWN, EPROTO,
+                                         ENOPROTOOPT, EHOSTDOWN,    ENONET,   EHOSTUNREACH,
+                                         EOPNOTSUPP,  ENETUNREACH};
 
 void set_flag(const Fd& fd, int level, int option) {
   const int on = 1;
@@ -158,7 +146,7 @@ Status accept_one(const Fd& listener, Accepted* accepted, Error* error) {
     }
     const int code = errno;
     if (code == EAGAIN || code == EWOULDBLOCK) return Status::kAgain;
-    if (concerns_one_connection(code)) continue;
+    if (std::ranges::count(kCodesOfOneConnection, code) > 0) continue;
     const auto local = local_address(listener);
     *error = socket_error(code, "accept on", local ? *local : SocketAddress());
     return error->status;

@@ -43,17 +43,9 @@ Status Handshake::progress(const ChannelAddress& peer, Error* error) {
 }
 
 Status Handshake::step(Error* error) {
-  switch (state_) {
-    case State::kDialing:
-      return dial(error);
-    case State::kGreeting:
-    case State::kAnswering:
-      return greet(error);
-    case State::kListening:
-      return options_.active ? await_answer(error) : await_hello(error);
-    default:
-      return Status::kOk;
-  }
+  if (state_ == State::kDialing) return dial(error);
+  if (state_ != State::kListening) return greet(error);
+  return options_.active ? await_answer(error) : await_hello(error);
 }
 
 Status Handshake::begin(const ChannelAddress& peer, Error* error) {
