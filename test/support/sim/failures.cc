@@ -47,13 +47,13 @@ void Failures::disconnect(Endpoint& end, Reason reason) {
 
 void Failures::cut(Endpoint& a, Cause of_a, Endpoint& b, Cause of_b) {
   a.disconnected = b.disconnected = true;
-  resolve(a, of_a);
-  resolve(b, of_b);
+  decide_fates(a, of_a);
+  decide_fates(b, of_b);
 }
 
 void Failures::close(Endpoint& end) {
   disconnect(end, Reason::kPeerClosed);
-  resolve(end, Cause::kSenderClosed);  // confirmations on their way, if the channel failed before
+  decide_fates(end, Cause::kSenderClosed);  // of confirmations, if the channel failed before
 }
 
 void Failures::refuse_write(Endpoint& receiver, const InFlightWrite& write) {
@@ -111,28 +111,28 @@ void Failures::fail(Endpoint& end, Reason reason, bool abrupt) {
                   kSentences[static_cast<size_t>(reason)]));
 }
 
-// Decides the fate of the sender's writes. Those that were kSent arrive in any case after the
+// Decides what becomes of the sender's writes. Those that were kSent arrive in any case after the
 // sender has closed, because rail.h promises it.
-void Failures::resolve(Endpoint& sender, Cause cause) {
+void Failures::decide_fates(Endpoint& sender, Cause cause) {
   sender.sending.withheld.clear();
   if (sender.sending.in_flight == 0) return;
   on_wire_.clear();
   for (InFlightWrite& write : core_.writes) {
     if (write.sender != sender.name || !write.in_use()) continue;
     if (!write.on_wire) {
-      resolve_arrived(write, cause);
+      decide_arrived(write, cause);
     } else if (write.sender_waits || cause != Cause::kSenderClosed) {
       on_wire_.push_back(&write);
     }
   }
   std::sort(on_wire_.begin(), on_wire_.end(),
             [](const InFlightWrite* a, const InFlightWrite* b) { return a->order < b->order; });
-  resolve_on_wire(sender, cause);
+  decide_on_wire(sender, cause);
 }
 
 // Of the writes that are on the wire an ordered rail delivers the oldest, as many as a draw says.
 // An unordered one draws for each.
-void Failures::resolve_on_wire(Endpoint& sender, Cause cause) {
+void Failures::decide_on_wire(Endpoint& sender, Cause cause) {
   const bool may_survive = cause == Cause::kDeath || cause == Cause::kSenderClosed;
   const bool ordered = sender.rail->caps().ordered;
   const uint64_t survivors = may_survive ? core_.random.up_to(on_wire_.size()) : 0;
@@ -183,7 +183,7 @@ void Failures::drop(InFlightWrite& write, bool may_tear) {
 
 // The write has arrived. Its confirmation is on the way to the sender, if the receiver has reported
 // it or its NIC confirms by itself; a death may still destroy the confirmation.
-void Failures::resolve_arrived(InFlightWrite& write, Cause cause) {
+void Failures::decide_arrived(InFlightWrite& write, Cause cause) {
   const Endpoint* const receiver = core_.ends.find(write.receiver);
   const bool by_hardware =
       write.delivered && receiver != nullptr && receiver->rail->caps().confirms_in_hardware;

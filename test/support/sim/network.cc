@@ -45,7 +45,7 @@ void Network::handle(const Event& event) {
     const auto reason = static_cast<Failures::Reason>(event.payload >> 1);
     return failures_.fail(end, reason, (event.payload & 1) != 0);
   }
-  if (!end.failed && !end.fenced) writes_.repeat(event, end);
+  if (!end.failed && !end.fenced) writes_.report_again(event, end);
 }
 
 void Network::reset(uint64_t seed) {

@@ -194,7 +194,7 @@ void Writes::repeat_later(Event::Kind kind, uint32_t ppm, const Endpoint& end, u
   core_.schedule(core_.now_ns + later_ns, kind, end.name, payload);
 }
 
-void Writes::repeat(const Event& event, Endpoint& end) {
+void Writes::report_again(const Event& event, Endpoint& end) {
   if (event.kind == Event::Kind::kRepeatSent) return end.sending.sent.push({event.payload, true});
   end.arrivals.push(
       {kNone, static_cast<uint32_t>(event.payload), static_cast<uint32_t>(event.payload >> 32)});

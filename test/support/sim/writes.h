@@ -30,7 +30,7 @@ class Writes {
   bool post(Endpoint& end, const Work& work);  // false: the channel has failed by it
   bool report(Endpoint& end, Done* done);      // the oldest arrival; false: it is not reported
   void handle(const Event& event, InFlightWrite& write);
-  void repeat(const Event& event, Endpoint& end);
+  void report_again(const Event& event, Endpoint& end);
   void arrive(InFlightWrite& write);
   void confirm(InFlightWrite& write);
   void drop_arrival(Endpoint& end);  // the oldest
@@ -63,8 +63,8 @@ class Writes {
 // How rails and channels fail, and what becomes of the writes between two ends that are
 // disconnected: each arrives at once or late, is torn, or is lost, by a seeded draw.
 //
-// A channel ends in two steps. First both ends become `disconnected`: nothing new passes, and the
-// fate of the writes of both is decided. Then each end becomes `failed`: at once where it caused
+// A channel ends in two steps. First cut() makes both ends `disconnected`: nothing new passes, and
+// the fates of their writes are decided. Then each end becomes `failed`: at once where it caused
 // the end of the channel, else when a notice reaches it. After a silent death no notice comes.
 class Failures {
  public:
@@ -89,15 +89,15 @@ class Failures {
   void disconnect(Endpoint& end, Reason reason);
   void cut(Endpoint& a, Cause of_a, Endpoint& b, Cause of_b);
   void schedule_notice(const Endpoint& end, uint64_t at_ns, Reason reason, bool abrupt);
-  void resolve(Endpoint& sender, Cause cause);
-  void resolve_on_wire(Endpoint& sender, Cause cause);
-  void resolve_arrived(InFlightWrite& write, Cause cause);
+  void decide_fates(Endpoint& sender, Cause cause);
+  void decide_on_wire(Endpoint& sender, Cause cause);
+  void decide_arrived(InFlightWrite& write, Cause cause);
   void let_arrive(InFlightWrite& write, bool at_once, uint64_t extra_ns);
   void drop(InFlightWrite& write, bool may_tear);
 
   Core& core_;
   Writes& writes_;
-  std::vector<InFlightWrite*> on_wire_;  // of resolve(), in the order of posting
+  std::vector<InFlightWrite*> on_wire_;  // of decide_fates(), in the order of posting
 };
 
 }  // namespace slime::sim
