@@ -149,7 +149,7 @@ bool Children::send(Child& child) {
   child.outgoing.resize(child.due.size());
   for (size_t i = 0; i < child.due.size(); ++i) {
     const uint32_t slot = child.due[i];
-    sap::wire::put32(child.headers[slot].data() + 12, ++child.epochs[slot]);
+    sap::wire::put32(child.headers[slot].data() + sap::at::kEpoch, ++child.epochs[slot]);
     child.outgoing[i] = {};
     child.outgoing[i].msg_hdr.msg_iov = child.parts[slot].data();
     child.outgoing[i].msg_hdr.msg_iovlen = 2;
