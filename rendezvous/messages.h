@@ -70,7 +70,7 @@ inline std::span<const std::byte> bytes_of(const std::string& text) {
 }
 
 // fault_of() a message of another version.
-inline constexpr const char* kOtherVersion =
+inline constexpr char kOtherVersion[] =
     "it speaks another version of the rendezvous; use the same libnet-slime on all hosts";
 // The reason why these first bytes cannot begin a message of this type; nullptr: they can.
 const char* fault_of(std::span<const std::byte> begun, MessageType type);

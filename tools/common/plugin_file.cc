@@ -18,6 +18,7 @@ std::vector<std::string> names_for(const Entries& entries, const std::string& di
   std::vector<std::string> names;
   for (const std::string& entry : entries.names) {
     for (const std::string& name : dlopen_names(nccl_rules().back(), entry)) {
+      if (name.empty()) continue;  // STATIC_PLUGIN: this program has none
       names.push_back(name);
       const auto beside = std::filesystem::path(directory) / name;
       std::error_code ignored;
@@ -43,8 +44,7 @@ Result<OpenedLibrary> open_plugin(const std::string& value, const std::string& d
   for (const std::string& name : names) {
     void* const handle = open_as_nccl(name);
     if (handle != nullptr) {
-      return OpenedLibrary{handle, name,
-                           path_of(handle, name.empty() ? "the program itself" : name)};
+      return OpenedLibrary{handle, name, path_of(handle, name)};
     }
     failed += "\n  " + name + ": " + last_dl_error();
   }

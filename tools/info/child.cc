@@ -58,7 +58,9 @@ bool collect(pid_t child, int* status) {
   const uint64_t deadline = clock.now_ns() + times::kChildEnd;
   for (;;) {
     const bool late = clock.now_ns() > deadline;
-    if (waitpid(child, status, WNOHANG) == child) return true;
+    const pid_t ended = waitpid(child, status, WNOHANG);
+    // ECHILD: SIGCHLD is ignored, so the kernel has collected it.
+    if (ended == child || (ended < 0 && errno != EINTR)) return true;
     if (late) return false;
     usleep(1000);
   }

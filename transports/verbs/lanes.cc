@@ -140,7 +140,7 @@ int Lanes::post_chain(size_t works, size_t* taken) {
   lane.unsignaled = 0;
   ibv_send_wr* refused = sends_.data();
   if (const int code = lane.pair.post(sends_.data(), &refused); code != 0) {
-    *taken = static_cast<size_t>(refused - sends_.data());
+    *taken = refused == nullptr ? 0 : static_cast<size_t>(refused - sends_.data());
     return code;
   }
   *taken = works;
@@ -206,6 +206,7 @@ bool Lanes::post_receives(Lane& lane, uint32_t count, bool with_hello) {
   ibv_recv_wr* refused = receives_.data();
   const int code = ibv_post_recv(lane.pair.get(), receives_.data(), &refused);
   if (code != 0) errno = code;
+  if (refused == nullptr) refused = receives_.data();
   lane.receives += code == 0 ? count : static_cast<uint32_t>(refused - receives_.data());
   return code == 0;
 }
