@@ -77,7 +77,7 @@ Entries entries_of(const NcclRules& rules, const std::optional<std::string>& val
 
 // The whole value stands for no external plugin.
 bool means_no_plugin(const NcclRules& rules, const std::string& value);
-// False: the entry is a path or a file name, and dlopen gets it with a prefix only, in vain.
+// False: the entry is a path or a file name, but these versions of NCCL put a prefix before it.
 bool takes_entry(const NcclRules& rules, const std::string& entry);
 // What NCCL gives to dlopen for one entry, in order. An empty name is NULL: the program itself.
 std::vector<std::string> dlopen_names(const NcclRules& rules, const std::string& entry);

@@ -190,7 +190,7 @@ bool check_sizes(const Options& options) {
 }
 
 bool interpret(const Texts& texts, Options* options) {
-  // CLI11 has checked the names; the protocol may be "auto" too, which is none.
+  // CLI11 has checked the names. The protocol may also be "auto", which is not in the table.
   options->collective = find_word<Collective>(texts.collective).value();
   options->algorithm = find_word<Algorithm>(texts.algorithm).value();
   options->protocol = find_word<Protocol>(texts.protocol);

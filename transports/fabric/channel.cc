@@ -14,8 +14,8 @@ namespace {
 
 constexpr uint64_t kMessagesPauseNs = 1'000'000;
 constexpr size_t kReadAtOnce = 32;
-// A peer's write with remote data takes one until it is read; where there is none, the peer's NIC
-// tries again.
+// Each write of the peer with remote data uses one receive until its arrival is read. If no receive
+// is free, the peer's NIC tries again.
 constexpr size_t kReceives = 2 * kSendQueueDepth;
 
 }  // namespace

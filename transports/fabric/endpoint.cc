@@ -24,9 +24,9 @@ int set(fid_ep* endpoint, int option, T value) {
   return ::fi_setopt(&endpoint->fid, FI_OPT_ENDPOINT, option, &value, sizeof value);
 }
 
-// A write with remote data takes a receive of the provider's. Where there is none, because the
-// receiver is slow, the NIC of the sender tries again without end. Without receives the completion
-// queue could overrun.
+// Each write with remote data uses one receive of the provider. If the receiver is slow and none is
+// free, the sender's NIC tries again without end. Without this use of receives the completion queue
+// could overrun.
 Result<void> set_efa_options(const Domain& domain, fid_ep* endpoint, EndpointCaps* caps) {
   if (const int code = set(endpoint, kEfaUseDeviceRdma, true); code != 0) {
     return fail(fabric_error(domain.symbols(), code,

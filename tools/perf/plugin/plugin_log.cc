@@ -18,8 +18,8 @@ std::string last_warning_text;
 std::string why_no_devices_text;
 int log_rank = 0;
 
-// What NCCL_DEBUG asks for. Unlike NCCL, warnings are shown unless it is NONE: there is no other
-// log here.
+// The level that NCCL_DEBUG names. NCCL shows no warnings if it is unset; slime-perf shows them,
+// because it has no other log.
 nccl::LogLevel shown_level() {
   static constexpr std::pair<const char*, nccl::LogLevel> kLevels[] = {
       {"NONE", nccl::kLogNone},
