@@ -12,6 +12,7 @@ namespace {
 constexpr uint64_t kCheckNs = 20'000'000;
 constexpr uint64_t kCalledNs = 5'000'000;  // no longer ago: NCCL's thread makes progress
 constexpr uint64_t kServeNs = 200'000;
+constexpr uint32_t kTrialPackets = 3;
 constexpr unsigned long long kTrialSeconds = times::kTrialSum / times::kSecond;
 constexpr uint64_t kMissingNs = 4'000'000'000;  // a rank that all switches miss is named once
 
@@ -27,9 +28,11 @@ Error no_first_sum(const SwitchAttachment& attachment) {
   return make_error(Status::kTimeout, 0,
                     "the switch at %s answers, but no sum came back over UDP within %llu s "
                     "from its data address, %s; does this host reach that (the switch's "
-                    "data.listen), and does a firewall let UDP through?",
+                    "data.listen) with UDP packets of %zu bytes, and does a firewall let them "
+                    "through?",
                     control.c_str(), kTrialSeconds,
-                    control::shard_range(data.first, data.count).c_str());
+                    control::shard_range(data.first, data.count).c_str(),
+                    sap::kHeaderBytes + 4 * size_t{attachment.job().lanes});
 }
 
 }  // namespace
@@ -110,26 +113,42 @@ void CollComm::give_up(Error error) {
   if (!std::exchange(failed_, true)) failure_ = std::move(error);
 }
 
-// One sum over each switch, to see that packets come through. It takes a ticket, but is no
-// operation that is cut over the switches.
+// A sum of a few packets over each switch, to see that packets of full size come through. It takes
+// a ticket, but is no operation that is cut over the switches. One packet that came back right
+// shows enough. Others may be damaged, and a switch repeats a damaged sum for ever: then the
+// operation stays open, and a move ends it, as it ends any other.
 Result<void> CollComm::try_sums(uint64_t left_ns) {
-  std::vector<int32_t> ones(attachments_.size(), 1);
+  trial_.resize(attachments_.size());
   uint64_t ticket = tickets_++;
   const uint64_t now_ns = clock_.now_ns();
   for (size_t i = 0; i < attachments_.size(); ++i) {
-    const Operation operation{.send = &ones[i], .receive = &ones[i], .count = 1};
-    (void)attachments_[i]->worker().start(operation, now_ns, &ticket);
+    Worker& worker = attachments_[i]->worker();
+    Operation sum{.type = DataType::kInt32, .op = ReduceOp::kSum};
+    const uint64_t packets = std::min(kTrialPackets, attachments_[i]->job().slots);
+    sum.count = packets * worker.payload_of(sum).elements_per_packet();
+    trial_[i].assign(sum.count, 1);
+    sum.send = sum.receive = trial_[i].data();
+    (void)worker.start(sum, now_ns, &ticket);
   }
+  const auto came = [&](const auto& one) {
+    const Worker& worker = one->worker();
+    return worker.done(ticket) || (worker.health().is_damage() && worker.counters().results > 0);
+  };
   const Deadline end(clock_, std::min(left_ns, times::kTrialSum));
   (void)step_until(clock_, end, [&](uint64_t step_ns) {
     progress(step_ns);
-    return failed_ || done(ticket);
+    return failed_ || std::ranges::all_of(attachments_, came);
   });
   if (failed_) return fail(failure_);
+  const auto right = [&](int32_t sum) { return sum == static_cast<int32_t>(ring_->size()); };
   for (size_t i = 0; i < attachments_.size(); ++i) {
-    const SwitchAttachment& attachment = *attachments_[i];
-    const bool right = ones[i] == static_cast<int32_t>(ring_->size());
-    if (!attachment.worker().done(ticket) || !right) return fail(no_first_sum(attachment));
+    const Worker& worker = attachments_[i]->worker();
+    if (!came(attachments_[i])) {
+      const SwitchHealth& health = worker.health();
+      return fail(health.is_damage() ? *health.trouble() : no_first_sum(*attachments_[i]));
+    }
+    if (worker.done(ticket) && !std::ranges::all_of(trial_[i], right))
+      return fail(no_first_sum(*attachments_[i]));
   }
   return {};
 }
@@ -244,8 +263,8 @@ void CollComm::move(uint64_t now_ns) {
 
 // To a switch a slow rank looks like a dead one; its neighbours in the ring see a broken link. This
 // rank gives up when a neighbour has been gone for a second in which no result has come. While the
-// members connect there is no move: the ring is used for agreement then, and a switch that fails
-// makes connect() fail.
+// members connect there is no move: the ring is used for agreement then, and a switch that does not
+// answer makes connect() fail.
 void CollComm::check_members(uint64_t now_ns) {
   check_ns_ = now_ns + kCheckNs;
   const uint64_t results = counters().results;

@@ -28,6 +28,7 @@ const char* meaning_of(sap::Rejection reason) {
 
 void SwitchHealth::clear_trouble() {
   trouble_.reset();
+  damage_ = false;
   silent_rail_.reset();
   lost_rails_ = 0;
 }
@@ -51,6 +52,12 @@ void SwitchHealth::reset(uint64_t now_ns) {
 
 void SwitchHealth::report(Error error) {
   if (!trouble_) trouble_ = std::move(error);
+}
+
+void SwitchHealth::report_damage(Error error) {
+  if (trouble_) return;
+  trouble_ = std::move(error);
+  damage_ = true;
 }
 
 // A rail is lost, and not the switch, where packets came on other rails lately: from a switch that

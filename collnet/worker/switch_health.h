@@ -48,11 +48,14 @@ class SwitchHealth {
     return observed_ns_ - std::max(heard_[rail], since) >= switch_timeout_ns_;
   }
   void report(Error error);  // the first trouble counts
+  void report_damage(Error error);
   // The switch has not answered on `rail`. `silent`: a bit for each of the `rails` on which it has
   // not answered some slot. This is trouble, too.
   void report_silence(uint32_t rail, uint32_t silent, uint32_t rails, Error error);
 
   const std::optional<Error>& trouble() const { return trouble_; }
+  // The trouble is of damaged results, so packets come through both ways.
+  bool is_damage() const { return damage_; }
   // A bit for each rail that was silent, at the last trouble, while others were not: the job can do
   // without these. 0: the last trouble was not of rails.
   uint32_t lost_rails() const { return lost_rails_; }
@@ -64,6 +67,7 @@ class SwitchHealth {
   uint64_t last_ns_ = 0, observed_ns_ = 0;
   std::array<uint64_t, sap::kMaxRails> heard_{};  // last, by rail, in observed time
   std::optional<Error> trouble_;
+  bool damage_ = false;
   std::optional<uint32_t> silent_rail_;  // that is the trouble
   uint32_t lost_rails_ = 0;
 };

@@ -183,7 +183,7 @@ void Worker::on_result(const sap::Header& header, std::span<const std::byte> pay
     // Damage on the way is gone when the time-out has asked again. Damage in the switch's memory
     // stays, and comes again with every repetition.
     ++counters_.corrupt;
-    if (++slot.damaged >= kMostDamaged) health_.report(damaged_error(header, slot.damaged));
+    if (++slot.damaged >= kMostDamaged) health_.report_damage(damaged_error(header, slot.damaged));
     return;
   }
   ++counters_.results;

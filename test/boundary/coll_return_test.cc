@@ -45,5 +45,17 @@ TEST_P(CollReturn, ClosesWithoutItsSwitch) {
   ASSERT_NO_FATAL_FAILURE(sum_until("going on without the switch"));
 }
 
+class CollDamaged : public CollReturn {
+ protected:
+  CollDamaged() { switch_ = std::make_unique<LocalSwitch>(LocalSwitchOptions{.damaged = 1}); }
+};
+INSTANTIATE_TEST_SUITE_P(Net, CollDamaged, testing::Values(8));
+
+// The damaged contribution is one of connect's trial, whose other sums come back right.
+TEST_P(CollDamaged, TrialIsEndedByTheRanks) {
+  ASSERT_NO_FATAL_FAILURE(sum_until("on the switch at " + switch_->address() + " again"));
+  ASSERT_NO_FATAL_FAILURE(sum());
+}
+
 }  // namespace
 }  // namespace slime::boundary

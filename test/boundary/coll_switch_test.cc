@@ -173,5 +173,22 @@ TEST_P(CollDeafSwitch, FailsToConnectAtAllRanks) {
   finalize_both();
 }
 
+class CollFaultySwitch : public CollPair {};
+INSTANTIATE_TEST_SUITE_P(Net, CollFaultySwitch, testing::Values(8));
+
+TEST_P(CollFaultySwitch, FailsToConnectAtAllRanks) {
+  const LocalSwitch faulty({.damaged = UINT32_MAX});
+  set("NCCL_SLIME_SWITCH", faulty.address().c_str());
+  init();
+  connect();
+  for (const Rank& rank : ranks_) {
+    EXPECT_NE(rank.connected, nccl::kSuccess);
+    EXPECT_EQ(rank.comm, nullptr);
+  }
+  EXPECT_NE(Log::text().find("were not what the ranks' contributions come to"), std::string::npos)
+      << Log::text();
+  finalize_both();
+}
+
 }  // namespace
 }  // namespace slime::boundary

@@ -83,12 +83,18 @@ TEST(SwitchHealth, SilenceEndsWithAPacketAndOtherTroubleStays) {
   EXPECT_FALSE(health.trouble());
 
   health.report(make_error(Status::kRemote, 0, "refused"));
-  health.report(make_error(Status::kRemote, 0, "damaged"));
+  health.report_damage(make_error(Status::kRemote, 0, "damaged"));
   health.heard_on(1);
   ASSERT_TRUE(health.trouble());
   EXPECT_EQ(health.trouble()->what, "refused");
+  EXPECT_FALSE(health.is_damage());
   health.reset(kSecond);
   EXPECT_FALSE(health.trouble());
+
+  health.report_damage(make_error(Status::kRemote, 0, "damaged"));
+  EXPECT_TRUE(health.trouble() && health.is_damage());
+  health.reset(2 * kSecond);
+  EXPECT_FALSE(health.trouble() || health.is_damage());
 }
 
 TEST(SwitchHealth, ARailIsLostWhereOthersAreHeard) {

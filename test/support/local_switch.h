@@ -11,6 +11,7 @@
 
 #include "switch/controller/server.h"
 #include "switch/softswitch/softswitch.h"
+#include "test/support/damaging_driver.h"
 
 namespace slime {
 
@@ -33,6 +34,7 @@ class DeafDriver final : public net::SwitchDriver {
 
 struct LocalSwitchOptions {
   bool deaf = false;
+  uint32_t damaged = 0;                // so many contributions, the first ones
   std::string listen = "127.0.0.1:0";  // for one that is started again
   uint32_t max_lanes = sap::kMaxLanes;
   uint32_t formats = sap::kKnownFormats;
@@ -46,6 +48,8 @@ class LocalSwitch {
     const SocketAddress any_port = SocketAddress::parse("127.0.0.1:0").value();
     if (options.deaf) {
       driver_ = std::make_unique<DeafDriver>();
+    } else if (options.damaged > 0) {
+      driver_ = std::make_unique<test::DamagingDriver>(options.damaged);
     } else {
       driver_ = net::SoftSwitch::open({.address = any_port,
                                        .shards = 2,
