@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "aggregation/debug_modes.h"
-#include "base/net/resolve.h"
+#include "base/net/socket.h"
 
 namespace slime::aggregation {
 
@@ -109,12 +109,12 @@ Result<std::vector<Introduction>> meet(const rendezvous::Terms& base, const Sock
   if (own.rank == 0) {
     auto listener = listen_on(address);
     if (!listener) return fail(std::move(listener.error()));
-    const auto judge = [&own](const rendezvous::Caller& caller) -> Result<std::string> {
-      const Introduction introduction = from_blob(caller.blob);
+    const auto judge = [&own](const rendezvous::Claim& claim) -> Result<std::string> {
+      const Introduction introduction = from_blob(claim.blob);
       auto member = check_member(introduction, own, "it");
       if (!member) return fail(std::move(member.error()));
-      if (introduction.rank == caller.rank) return caller.blob;
-      return fail(Status::kRemote, "it gives two numbers as its rank: %u and %u", caller.rank,
+      if (introduction.rank == claim.rank) return claim.blob;
+      return fail(Status::kRemote, "it gives two numbers as its rank: %u and %u", claim.rank,
                   introduction.rank);
     };
     gathered = rendezvous::host_group(terms, std::move(*listener), {.own = blob, .judge = judge});

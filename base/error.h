@@ -66,9 +66,9 @@ using Result = tl::expected<T, Error>;
 
 // The last words of an error that only says that another process has failed. The log of that
 // process has the cause.
-inline constexpr char kToldElsewhere[] = "its log says why";
+inline constexpr char kCauseElsewhere[] = "its log says why";
 inline bool is_consequence(const std::string& text) {
-  return text.find(kToldElsewhere) != std::string::npos;
+  return text.find(kCauseElsewhere) != std::string::npos;
 }
 
 // The status of a failed system call: kRemote if the network is broken, kNoMemory if a resource is

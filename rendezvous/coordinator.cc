@@ -15,8 +15,8 @@ namespace {
 using times::kSecond;
 
 constexpr uint64_t kTickMs = 100;
-// A dead rank is known here at once. Plugins have to notice by themselves, and that they do so is
-// worth seeing: the ranks go on for a little, until their plugin reports it or this time is over.
+// slime-perf shows whether a plugin notices a dead peer. So the ranks continue until their plugin
+// reports an error, or until this time is over.
 constexpr int kPluginGraceS = times::kPluginReport / kSecond;
 constexpr uint64_t kPause = kSecond / 2;  // of this thread, which waits for kTickMs at most
 
@@ -99,24 +99,23 @@ void Coordinator::run(Fd listener) {
 }
 
 // Gathers the ranks; all of them get the host and the process of each. A rank with another command
-// line, or one that has ended, does not come again, so the gathering fails at once (comes_once).
+// line, or one that has ended, does not come again, so the gathering fails at once (is_rank).
 Result<void> Coordinator::gather(Fd listener) {
   const auto address = local_address(listener);
   const Terms terms{.where = address ? address->to_string() : "?",
                     .ranks = static_cast<uint32_t>(agreement_.size),
                     .limit_ns = timeout_ns_};
-  const auto judge = [this](const Caller& caller) -> Result<std::string> {
-    const nlohmann::json hello = parse(caller.blob);
-    const std::string why = disagreement(agreement_, hello, caller.ranks);
+  const auto judge = [this](const Claim& claim) -> Result<std::string> {
+    const nlohmann::json hello = parse(claim.blob);
+    const std::string why = disagreement(agreement_, hello, claim.ranks);
     if (!why.empty()) return fail(Error{Status::kConfig, 0, why});
     return nlohmann::json{{"host", text_in(hello, "host")}, {"pid", number_in(hello, "pid", 0)}}
         .dump();
   };
-  const auto comes_once = [this](const Caller& caller) {
-    return text_in(parse(caller.blob), "token") == agreement_.token;
+  const auto is_rank = [this](const Claim& claim) {
+    return text_in(parse(claim.blob), "token") == agreement_.token;
   };
-  auto gathered =
-      host_group(terms, std::move(listener), {.judge = judge, .comes_once = comes_once});
+  auto gathered = host_group(terms, std::move(listener), {.judge = judge, .is_rank = is_rank});
   if (!gathered) return fail(std::move(gathered.error()));
   for (size_t number = 0; number < ranks_.size(); ++number) {
     const nlohmann::json at = parse(gathered->blobs[number]);

@@ -39,8 +39,8 @@ void tell(const Fd& fd, const Signer& signer, Outcome outcome, const Error& why)
 }
 
 // States of a connection: a caller of HelloPort until its hello is whole and that of a rank, then a
-// member until the answer. Invariants: a rank has a blob as long as it has a member, and this
-// process itself always. Threads: one, in run().
+// member until the answer. Invariants: a rank with a member has come, and so has this
+// process where it is a rank. Threads: one, in run().
 class Host final : private HelloPort {
  public:
   Host(const Terms& terms, Fd listener, const HostOptions& options);
@@ -65,11 +65,15 @@ class Host final : private HelloPort {
     warn(caller.from, why, more);
   }
 
+  bool each_comes_once() const { return options_.is_rank != nullptr; }
+  void take(uint32_t rank, std::string blob) {
+    blobs_[rank] = std::move(blob);
+    has_come_[rank] = true;
+  }
   Result<void> gather();
   void drop_gone();
   bool is_gone(const Member& member) const;
-  Result<std::string> judge(const Hello& hello, const Signer& signer,
-                            const rendezvous::Caller& caller) const;
+  Result<std::string> judge(const Hello& hello, const Signer& signer, const Claim& claim) const;
   Result<void> tell_all(const std::vector<std::byte>& content);
   Result<void> tell_blobs(uint32_t rank, const Member& member,
                           const std::vector<std::byte>& content) const;
@@ -89,7 +93,8 @@ class Host final : private HelloPort {
   Deadline deadline_;
   uint64_t looked_ns_ = 0;                      // when the sockets were last read
   std::vector<std::optional<Member>> members_;  // by rank
-  std::vector<std::optional<std::string>> blobs_;
+  std::vector<std::string> blobs_;              // by rank
+  std::vector<bool> has_come_;                  // by rank; the others are waited for
   std::string last_refusal_;
   std::optional<Error> failure_;
   StrangerLog gone_;                     // members that went away
@@ -103,8 +108,9 @@ Host::Host(const Terms& terms, Fd listener, const HostOptions& options)
       listener_(std::move(listener)),
       deadline_(terms.clock, terms.limit_ns),
       members_(terms.ranks),
-      blobs_(terms.ranks) {
-  if (options.own) blobs_[terms.rank] = *options.own;
+      blobs_(terms.ranks),
+      has_come_(terms.ranks) {
+  if (options.own) take(terms.rank, *options.own);
 }
 
 Result<Gathered> Host::run() {
@@ -114,13 +120,13 @@ Result<Gathered> Host::run() {
   for (auto& member : members_) {
     if (!done && member) tell(member->fd, member->signer, Outcome::kFailed, done.error());
   }
-  if (!done && options_.comes_once && done.error().status != Status::kTimeout) {
+  if (!done && each_comes_once() && done.error().status != Status::kTimeout) {
     if (!failure_) failure_ = done.error();
     tell_late_ranks();
   }
   Gathered gathered;
   if (done) {
-    for (auto& blob : blobs_) gathered.blobs.push_back(std::move(*blob));
+    gathered.blobs = std::move(blobs_);
     done = tell_all(pack_blobs(gathered.blobs));
   }
   if (!done) {
@@ -136,13 +142,13 @@ Result<Gathered> Host::run() {
 Result<void> Host::gather() {
   looked_ns_ = steady_now_ns();
   for (;;) {
-    if (options_.comes_once) excuse_pause();
+    if (each_comes_once()) excuse_pause();
     const Deadline::Look attempt(deadline_);
     drop_gone();
     Error error;
-    const Status status = look(listener_, terms_.clock, &error);
+    const Status status = read_callers(listener_, terms_.clock, &error);
     if (status != Status::kOk && status != Status::kAgain) {
-      if (!options_.comes_once) return fail(std::move(error));
+      if (!each_comes_once()) return fail(std::move(error));
       // Descriptors or memory that others have may come free: the next turn tries again. poll()
       // would report the listener at once.
       last_refusal_ = error.what;
@@ -172,7 +178,7 @@ void Host::tell_late_ranks() {
   for (;;) {
     const Deadline::Look attempt(end);
     Error error;
-    (void)look(listener_, terms_.clock, &error);
+    (void)read_callers(listener_, terms_.clock, &error);
     if (missing().empty() || attempt.expired()) return;
     wait();
   }
@@ -193,7 +199,7 @@ Error Host::timed_out() const {
 std::string Host::missing() const {
   std::string who;
   for (uint32_t rank = 0; rank < terms_.ranks; ++rank) {
-    if (!blobs_[rank]) who += (who.empty() ? "" : ", ") + std::to_string(rank);
+    if (!has_come_[rank]) who += (who.empty() ? "" : ", ") + std::to_string(rank);
   }
   return who;
 }
@@ -212,12 +218,12 @@ void Host::drop_gone() {
     if (!members_[rank] || !is_gone(*members_[rank])) continue;
     const SocketAddress from = members_[rank]->from;
     members_[rank].reset();
-    if (options_.comes_once) {  // its place stays taken
+    if (each_comes_once()) {  // its place stays taken
       fail_run(make_error(Status::kRemote, 0, "rank %u on %s is gone (killed, or crashed)", rank,
                           from.host().c_str()));
       continue;
     }
-    blobs_[rank].reset();
+    has_come_[rank] = false;
     if (const auto more = gone_.turned_away(terms_.clock.now_ns())) {
       warn(from, "it went away again", *more);
     }
@@ -247,52 +253,52 @@ std::optional<std::string> Host::accept(HelloPort::Caller& caller) {
   std::memcpy(&greeting, caller.opening.data(), sizeof greeting);
   std::memcpy(&hello, caller.hello.data(), sizeof hello);
   const Signer signer{terms_.key, greeting.nonce, hello.nonce};
-  const rendezvous::Caller said{hello.rank, hello.ranks,
-                                std::string(reinterpret_cast<const char*>(hello.blob.data()),
-                                            std::min<size_t>(hello.blob_bytes, kMaxBlobBytes))};
+  const Claim said{hello.rank, hello.ranks,
+                   std::string(reinterpret_cast<const char*>(hello.blob.data()),
+                               std::min<size_t>(hello.blob_bytes, kMaxBlobBytes))};
   auto blob = judge(hello, signer, said);
   if (blob && failure_) {
     tell(caller.fd, signer, Outcome::kFailed, *failure_);
-    blobs_[said.rank] = "";  // it has the reason, so tell_late_ranks() need not wait for it
+    has_come_[said.rank] = true;  // it has the reason, so tell_late_ranks() need not wait for it
     return "it came after the rendezvous had failed";
   }
   if (blob) {
-    blobs_[said.rank] = std::move(*blob);
+    take(said.rank, std::move(*blob));
     members_[said.rank].emplace(Member{std::move(caller.fd), caller.from, signer});
     return std::nullopt;
   }
   std::string why = blob.error().what;
   tell(caller.fd, signer, Outcome::kRefused, blob.error());
   last_refusal_ = caller.from.to_string() + ": " + why;
-  if (options_.comes_once && options_.comes_once(said)) {
+  if (options_.is_rank && options_.is_rank(said)) {
     fail_run(make_error(blob.error().status, 0, "rank %u on %s was refused: %s", said.rank,
                         caller.from.host().c_str(), why.c_str()));
-    if (said.rank < terms_.ranks && !blobs_[said.rank]) blobs_[said.rank] = "";
+    if (said.rank < terms_.ranks) has_come_[said.rank] = true;
   }
   return why;
 }
 
 Result<std::string> Host::judge(const Hello& hello, const Signer& signer,
-                                const rendezvous::Caller& caller) const {
+                                const Claim& claim) const {
   auto proven = signer.check(MessageType::kHello, signed_part(hello), hello.mac, "it");
   if (!proven) return fail(std::move(proven.error()));
   if (hello.blob_bytes > kMaxBlobBytes) {
     return fail(Status::kRemote, "its hello is malformed");
   }
-  auto blob = options_.judge(caller);
+  auto blob = options_.judge(claim);
   if (!blob) return blob;
-  if (caller.ranks != terms_.ranks || caller.rank >= terms_.ranks) {
+  if (claim.ranks != terms_.ranks || claim.rank >= terms_.ranks) {
     return fail(Status::kInvalid,
                 "it says that it is rank %u of %u, and there are %u; give all ranks the same "
                 "number of ranks",
-                caller.rank, caller.ranks, terms_.ranks);
+                claim.rank, claim.ranks, terms_.ranks);
   }
-  if (!blobs_[caller.rank]) return blob;
-  const auto& first = members_[caller.rank];
+  if (!has_come_[claim.rank]) return blob;
+  const auto& first = members_[claim.rank];
   return fail(Status::kInvalid,
               "it says that it is rank %u, which has come already (%s); give every rank a number "
               "of its own",
-              caller.rank, first ? first->from.to_string().c_str() : "this is it");
+              claim.rank, first ? first->from.to_string().c_str() : "this is it");
 }
 
 void Host::warn(const SocketAddress& from, const std::string& why, const std::string& more) const {
@@ -325,7 +331,7 @@ Result<void> Host::tell_blobs(uint32_t rank, const Member& member,
   const Status status = repeat_until(deadline_, member.fd, POLLOUT, [&] {
     return send_message(member.fd, *answer, &told, &error);
   });
-  if (status == Status::kOk || options_.comes_once) return {};
+  if (status == Status::kOk || each_comes_once()) return {};
   return fail(Status::kRemote, "rank %u at %s cannot be told who the others are: %s", rank,
               member.from.to_string().c_str(),
               status == Status::kAgain ? "it reads nothing" : error.what.c_str());

@@ -45,7 +45,7 @@ class Joiner {
   const Terms& terms_;
   const std::string& blob_;
   const Deadline deadline_;
-  Deadline answer_deadline_;  // from the greeting on: the host's deadline is earlier
+  Deadline answer_deadline_;  // restarted when the greeting has come; the host's ends earlier
   Dialer dialer_;
   Greeting greeting_;
   Hello hello_;

@@ -48,8 +48,8 @@ struct Gathered {
   std::vector<Fd> connections;     // at the host by rank; at a rank one, to the host
 };
 
-// The content of a caller's hello.
-struct Caller {
+// What a caller's hello says.
+struct Claim {
   uint32_t rank = 0, ranks = 0;
   std::string blob;
 };
@@ -57,11 +57,10 @@ struct HostOptions {
   // The host is terms.rank and this is its blob; else every rank comes by a connection.
   std::optional<std::string> own = std::nullopt;
   // The blob that all get for this caller, usually its own; or why it is not of the group.
-  std::function<Result<std::string>(const Caller&)> judge = nullptr;
-  // Whether a caller that is refused belongs to the group all the same, and its ranks come once
-  // only: then the gathering has failed, as it has if a rank goes away. Otherwise ranks may come
-  // again.
-  std::function<bool(const Caller&)> comes_once = nullptr;
+  std::function<Result<std::string>(const Claim&)> judge = nullptr;
+  // Set: each rank comes once. The gathering fails when a rank goes away, and when judge() refuses
+  // a caller for which this says true, as that caller is a rank. Not set: ranks may come again.
+  std::function<bool(const Claim&)> is_rank = nullptr;
 };
 
 Result<Gathered> host_group(const Terms& terms, Fd listener, const HostOptions& options);

@@ -4,7 +4,7 @@
 
 namespace slime {
 
-Status HelloPort::look(const Fd& listener, const Clock& clock, Error* error) {
+Status HelloPort::read_callers(const Fd& listener, const Clock& clock, Error* error) {
   clock_ = &clock;
   now_ns_ = clock.now_ns();
   std::erase_if(callers_, [this](Caller& caller) { return settle(caller); });

@@ -53,7 +53,7 @@ class HelloPort : private VisitorPort {
 
   // Accepts the callers that wait at `listener`, and reads the bytes that all callers have sent.
   // kAgain: more callers wait in the backlog. An error comes from the listener.
-  Status look(const Fd& listener, const Clock& clock, Error* error);
+  Status read_callers(const Fd& listener, const Clock& clock, Error* error);
   // The callers' connections, for who waits until one of them says something.
   void add_to(std::vector<pollfd>* waited) const;
 
@@ -79,7 +79,7 @@ class HelloPort : private VisitorPort {
 
   const size_t hello_bytes_;
   const uint64_t limit_ns_;
-  const Clock* clock_ = nullptr;  // of the present look()
+  const Clock* clock_ = nullptr;  // of the present read_callers()
   uint64_t now_ns_ = 0;           // when it began
   std::deque<Caller> callers_;    // oldest first
   StrangerLog strangers_;

@@ -133,7 +133,7 @@ Result<void> verdict(const Result<void>& own, std::span<const uint8_t> succeeded
   }
   if (who.empty()) return {};
   return fail(Status::kRemote, "%s failed at rank %s, so at all; %s", on, who.c_str(),
-              kToldElsewhere);
+              kCauseElsewhere);
 }
 
 Announcement announcement_of(const control::JobGrant& grant) {
@@ -161,7 +161,7 @@ Result<void> check_parts(std::span<const Branch> branches, std::span<const Annou
   }
   if (!who.empty()) {
     return fail(Status::kRemote, "rank %s got no part of a job on a tree of %zu switches; %s",
-                who.c_str(), branches.size(), kToldElsewhere);
+                who.c_str(), branches.size(), kCauseElsewhere);
   }
   if (same) return {};
   return fail(Status::kRemote,

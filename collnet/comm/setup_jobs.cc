@@ -170,7 +170,7 @@ Result<std::vector<Announcement>> obtain_jobs(const Setup& setup,
   for (const Announcement& job : jobs) {
     if (job.from == Announcement::From::kNone) {
       return fail(Status::kRemote, "rank 0 got no job from the switch%s at %s; %s",
-                  count > 1 ? "es" : "", setup.settings().switch_address.c_str(), kToldElsewhere);
+                  count > 1 ? "es" : "", setup.settings().switch_address.c_str(), kCauseElsewhere);
     }
     auto sound = check_announcement(job);
     if (!sound) return fail(std::move(sound.error()));

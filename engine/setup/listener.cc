@@ -48,7 +48,7 @@ class ListenerImpl final : public Listener, private HelloPort {
       if (incoming->step() != Status::kAgain) return finish(incoming);
     }
     Error error;
-    const Status status = HelloPort::look(fd_, fabric_.clock(), &error);
+    const Status status = read_callers(fd_, fabric_.clock(), &error);
     if (status != Status::kOk && status != Status::kAgain) return fail(std::move(error));
     if (look.expired() && incoming_.empty()) return fail(nobody_came());
     return nullptr;

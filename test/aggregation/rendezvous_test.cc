@@ -239,7 +239,7 @@ TEST_F(Rendezvous, OneThatCannotBeToldIsNamedToTheOthers) {
   Terms terms = meeting(clock);
   terms.ranks = 3;
   const rendezvous::HostOptions options{
-      .own = "", .judge = [](const rendezvous::Caller&) -> Result<std::string> {
+      .own = "", .judge = [](const rendezvous::Claim&) -> Result<std::string> {
         return std::string(16 << 20, 'x');
       }};
   auto listener = listen_on(address_);

@@ -73,7 +73,7 @@ std::string Acceptor::summary_of_strangers() const {
 
 Status Acceptor::take(const Nonce& nonce, Arrival* arrival, Error* error) {
   const std::lock_guard lock(mutex_);
-  const Status accepted = look(listener_, clock_, error);
+  const Status accepted = read_callers(listener_, clock_, error);
   Expected* expected = find(nonce);
   if (expected && expected->arrival) {
     *arrival = std::move(*expected->arrival);

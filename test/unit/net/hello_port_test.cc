@@ -26,7 +26,7 @@ class FourBytes final : public HelloPort {
  public:
   explicit FourBytes(std::string opening) : HelloPort(4, kLimitNs), opening_(std::move(opening)) {}
 
-  using HelloPort::look;
+  using HelloPort::read_callers;
 
   std::vector<std::string> accepted_;
   std::vector<Fd> connections_;
@@ -62,7 +62,7 @@ class HelloPortTest : public testing::TestWithParam<std::string> {
   bool look_until(Done done) {
     const auto end = steady_clock::now() + std::chrono::seconds(60);
     while (steady_clock::now() < end) {
-      EXPECT_EQ(port_.look(listener_, clock_, &error_), Status::kOk) << error_.what;
+      EXPECT_EQ(port_.read_callers(listener_, clock_, &error_), Status::kOk) << error_.what;
       if (done()) return true;
     }
     return false;
@@ -132,7 +132,8 @@ TEST_P(HelloPortTest, DoesNotJudgeAWholeHelloThatBeginsWrongly) {
 TEST_P(HelloPortTest, TurnsAwayWhoIsLate) {
   const Fd caller = dial();
   say(caller, "he");
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(port_.look(listener_, clock_, &error_), Status::kOk);
+  for (int i = 0; i < 50; ++i)
+    EXPECT_EQ(port_.read_callers(listener_, clock_, &error_), Status::kOk);
   EXPECT_EQ(port_.strangers().count(), 0u);
   EXPECT_TRUE(look_until([&] {
     clock_.pass(kLimitNs);  // accepted at the latest in the look before
@@ -144,7 +145,8 @@ TEST_P(HelloPortTest, TurnsAwayWhoIsLate) {
 // After a pause the port reads its sockets before it judges by the time.
 TEST_P(HelloPortTest, AcceptsAfterAPauseWhatCameInTime) {
   const Fd caller = dial();
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(port_.look(listener_, clock_, &error_), Status::kOk);
+  for (int i = 0; i < 50; ++i)
+    EXPECT_EQ(port_.read_callers(listener_, clock_, &error_), Status::kOk);
   say(caller, "helo");
   clock_.pass(10 * kLimitNs);
   EXPECT_TRUE(look_until([&] { return !port_.accepted_.empty(); }));
