@@ -1,6 +1,4 @@
 
-#include "base/net/interface_sysfs.h"
-
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "base/machine/sysfs.h"
+#include "base/net/interfaces.h"
 #include "base/text.h"
 
 namespace slime {

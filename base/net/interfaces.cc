@@ -10,7 +10,6 @@
 #include <tuple>
 
 #include "base/machine/sysfs.h"
-#include "base/net/interface_sysfs.h"
 
 namespace slime {
 namespace {

@@ -31,6 +31,9 @@ struct InterfaceList {
   std::vector<std::string> notes;     // interfaces that were skipped, and why
 };
 
+// Fills in of the interface with this name what /sys says of it: all but address and loopback.
+void read_sysfs_facts(const std::string& sysfs_root, Interface* interface);
+
 // One line of getifaddrs(3): an interface, or one address of it.
 struct InterfaceRecord {
   std::string name;

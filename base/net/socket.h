@@ -88,6 +88,12 @@ class SocketAddress {
   } storage_;
 };
 
+// Translates a host and port that a user writes into an address. The only function here that may
+// wait, for the resolver. `text` is "host:port", "host" or "[::1]:port", with numbers or a name.
+// The error begins with `what`: the setting and its purpose. A port that is missing, or 0, becomes
+// `default_port`.
+Result<SocketAddress> resolve(const std::string& text, uint16_t default_port, const char* what);
+
 // With port 0 the kernel chooses a port, see local_address(). The backlog is as long as the kernel
 // allows, because connecting takes seconds while it is full.
 Result<Fd> listen_on(const SocketAddress& address, int backlog = SOMAXCONN);

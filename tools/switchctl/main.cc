@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/net/resolve.h"
+#include "base/net/socket.h"
 #include "base/text.h"
 #include "switch/protocol/client.h"
 #include "tools/common/command_line.h"
