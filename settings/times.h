@@ -105,7 +105,8 @@ inline constexpr uint64_t kRunLinger = 6 * kSecond;
 inline constexpr uint64_t kRunFailure = 12 * kSecond;
 // Limits one attempt to reach rank 0 at one of its addresses.
 inline constexpr uint64_t kRunDial = 10 * kSecond;
-// A rank's own failure waits so long for a connection that breaks, which names the culprit.
+// After a rank has reported a failure, rank 0 waits so long for a connection that breaks: that
+// shows which rank failed first.
 inline constexpr uint64_t kFailureReport = kSecond;
 // A rank that has failed waits so long for rank 0's verdict on the run.
 inline constexpr uint64_t kRunVerdict = 5 * kSecond;

@@ -73,9 +73,9 @@ CollComm::CollComm(Setup& setup)
   fallback_.spread_anew();
 }
 
-// A job ends with the communicator that has its lease. So each member finishes a move that is under
-// way, and then waits until all are here: after that, no member needs a switch any more, nor a
-// result that only one of them has kept.
+// The member that has the lease gives the job back here. So each member first ends a move that is
+// under way, and then waits until all members are here. From then on no member needs the switch, or
+// a result that only another member has.
 CollComm::~CollComm() {
   if (connected_) config_->keeper->cancel(this);
   held_.clear();  // their buffers may be gone

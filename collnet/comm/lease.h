@@ -80,8 +80,8 @@ class Reattachment {
   // To ask for a part of a tree of this name, from now on, until it is granted or refused or the
   // others cannot wait any more.
   void ask_now(uint64_t tree, uint64_t now_ns);
-  // Whether there is a grant, and on a tree so old a one that all leaves must have answered. The
-  // connection that the grant came over is its lease's.
+  // Whether the switch has granted a job. On a tree the grant must also be kAllLeavesAnswer old, so
+  // that every leaf has answered. The connection that the grant came over is its lease's.
   bool granted(uint64_t now_ns) const;
   const std::optional<control::JobGrant>& grant() const { return grant_; }
   std::unique_ptr<SwitchClient> take_client() { return std::move(client_); }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/net/resolve.h"
+#include "base/net/socket.h"
 #include "base/text.h"
 
 namespace slime {

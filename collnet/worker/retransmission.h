@@ -41,7 +41,7 @@ class RoundTrip {
     smoothed_ns_ += ns / 8 - smoothed_ns_ / 8;
   }
 
-  // Of many slots that time out at once, as after a pause of this thread, one counts.
+  // If many slots time out together, as after a pause of this thread, the time-out doubles once.
   void timed_out(uint64_t now_ns) {
     if (now_ns < doubled_until_ns_) return;
     backoff_ = std::min(backoff_ + 1, kMostDoublings);

@@ -195,7 +195,7 @@ Status Link::take_control(size_t i, uint32_t immediate) {
     case ControlOp::kJoined:
     case ControlOp::kRetry:
       if (life.rail < rails_.count()) return rejoin_.on_message(op, life);
-      return context_.fail_protocol("a word about a rail that is not there");
+      return context_.fail_protocol("a control message names a rail that this link does not have");
   }
   return context_.fail_protocol("an unknown control operation");
 }

@@ -3,10 +3,12 @@
 // The time to done of a rail is its latency plus the time that it needs, at its rate, for the work
 // and for the bytes that are outstanding on it. Small messages, and messages that are not cut, take
 // the rail with the least time to done. A stripe of a large message does too, but only when the
-// window of that rail has room. Without room the stripe waits, or takes another rail that has room,
-// if it is done there before the better rails would be done with everything that waits. So rails
-// that are never idle share large messages in proportion to their measured rates, and the last
-// stripes do not wait for a slow rail. docs/striping.md draws it.
+// window of that rail has room. If it has none, two times are
+// compared: when another rail with room would be done with this stripe, and when the better rails
+// would be done with all bytes that wait. If the first is earlier, the stripe takes that other
+// rail; otherwise it waits. So rails that are never idle share large messages in proportion to
+// their measured rates, and the last stripes do not wait for a slow rail. docs/striping.md draws
+// it.
 #pragma once
 
 #include <algorithm>
@@ -84,8 +86,8 @@ class RailLoads {
     ns_per_byte_[rail] = static_cast<float>(load.ns_per_byte);
     ready_ns_[rail] = load.up ? static_cast<float>(load.done_ns(0)) + kLeastNs : kNever;
   }
-  // Adds the bytes to a rail. It stores four rails at once, because the next choice loads four: a
-  // load has to wait for a store that is narrower.
+  // Adds the bytes to a rail. It stores a vector of four rails, because the next choice reads such
+  // a vector, and a processor cannot forward a narrower store to a wider read.
   void submitted(size_t rail, uint32_t bytes) {
     loads_[rail].outstanding += bytes;
     const float more_ns = static_cast<float>(bytes) * ns_per_byte_[rail];

@@ -184,8 +184,8 @@ Status Rejoin::on_join(const RailLife& life) {
   return failover_.finish_fencing(life.rail);
 }
 
-// The peer has fenced a life that this end has not begun: it gave a try up before this end granted
-// the request.
+// The active end has given up a try for which this end had not opened a channel yet. So its notice
+// has the next epoch, not the present one.
 Status Rejoin::on_skipped(const RailLife& life) {
   LinkRail& rail = rails_[life.rail];
   const bool next = life.epoch == RailLife::next(rail.epoch);
