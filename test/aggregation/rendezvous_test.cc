@@ -1,120 +1,20 @@
-// The rendezvous itself: strangers, liars, keys and deadlines.
+// The rendezvous itself, at rank 0: strangers, ranks that go away, keys and deadlines.
 #include <poll.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <random>
 #include <thread>
 
-#include "aggregation/introduction.h"
 #include "base/net/visitors.h"
-#include "rendezvous/messages.h"
-#include "test/aggregation/support.h"
+#include "test/aggregation/rendezvous_support.h"
 #include "test/support/manual_clock.h"
 #include "test/support/strangers.h"
-#include "test/support/unused_address.h"
 
 namespace slime::aggregation {
 namespace {
 
-Introduction introduction_of(uint32_t rank, uint32_t ranks) {
-  Introduction introduction;
-  introduction.rank = rank;
-  introduction.ranks = ranks;
-  introduction.ready = 1;
-  introduction.handle.fill(static_cast<std::byte>(rank + 1));
-  return introduction;
-}
-
-SecretKey key_of(const std::string& text) {
-  return SecretKey::from_bytes(std::as_bytes(std::span(text))).value();
-}
-
-using rendezvous::Answer;
-using rendezvous::bytes_of;
 using rendezvous::Greeting;
-using rendezvous::Hello;
-using rendezvous::Terms;
 using test::ManualClock;
-
-// A hello without a key.
-Hello hello_of(const Introduction& introduction) {
-  Hello hello;
-  hello.rank = introduction.rank;
-  hello.ranks = introduction.ranks;
-  hello.blob_bytes = sizeof introduction;
-  std::ranges::copy(bytes_of(introduction), hello.blob.begin());
-  return hello;
-}
-
-class Rendezvous : public testing::Test {
- protected:
-  static constexpr uint64_t kMinuteNs = 60'000'000'000, kHourNs = 60 * kMinuteNs;
-
-  // Long: what must happen in time happens. Who is to be late has a clock of its own.
-  static Terms meeting(const Clock& clock = SteadyClock::instance()) {
-    return {
-        .where = {}, .key = {}, .limit_ns = kMinuteNs, .hello_limit_ns = kMinuteNs, .clock = clock};
-  }
-  Result<std::vector<Introduction>> meet_there(const Terms& terms, const Introduction& own) const {
-    return meet(terms, address_, own);
-  }
-  // Rank 0 in the background; `rest` meanwhile.
-  Result<std::vector<Introduction>> host(const Terms& terms, uint32_t ranks,
-                                         const std::function<void()>& rest) const {
-    Result<std::vector<Introduction>> met = fail(Error{});
-    std::thread thread([&] { met = meet_there(terms, introduction_of(0, ranks)); });
-    rest();
-    thread.join();
-    return met;
-  }
-  // A stranger's connection, once somebody listens.
-  Fd connect() const {
-    for (int i = 0; i < 6000; ++i) {
-      auto fd = start_connect(address_);
-      Error error;
-      Status status = Status::kAgain;
-      while (fd && (status = finish_connect(*fd, address_, &error)) == Status::kAgain) usleep(1000);
-      if (fd && status == Status::kOk) return std::move(*fd);
-      usleep(10'000);
-    }
-    return Fd();
-  }
-  template <typename T>
-  static bool receive(const Fd& fd, T* message) {
-    size_t done = 0;
-    Error error;
-    for (int i = 0; i < 60'000; ++i) {
-      const Status status = receive_message(fd, bytes_of(*message), &done, &error);
-      if (status == Status::kOk) return true;
-      if (status != Status::kAgain) return false;
-      usleep(1000);
-    }
-    return false;
-  }
-  template <typename T>
-  static void send(const Fd& fd, const T& message) {
-    size_t done = 0;
-    Error error;
-    EXPECT_EQ(send_message(fd, bytes_of(message), &done, &error), Status::kOk) << error.what;
-  }
-  // The reason in the answer that comes next.
-  static std::string refusal_on(const Fd& fd) {
-    Answer answer;
-    EXPECT_TRUE(receive(fd, &answer));
-    EXPECT_EQ(answer.outcome, rendezvous::Outcome::kRefused);
-    std::string reason;
-    for (char c = 0; reason.size() < answer.bytes && receive(fd, &c);) reason += c;
-    return reason;
-  }
-  static void expect_fails(const Result<std::vector<Introduction>>& met, const std::string& part) {
-    ASSERT_FALSE(met);
-    EXPECT_NE(met.error().what.find(part), std::string::npos) << met.error().what;
-  }
-
-  const SocketAddress address_ = SocketAddress::parse(test::unused_address()).value();
-  LogCapture log_;
-};
 
 TEST_F(Rendezvous, AllGetAllIntroductions) {
   std::vector<Result<std::vector<Introduction>>> met(4, fail(Error{}));
@@ -351,152 +251,6 @@ TEST_F(Rendezvous, KeysMustAgree) {
     clock.pass(kMinuteNs);
   });
   expect_fails(open, "rank 1 of 2 did not come in time");
-}
-
-// Somebody listens where rank 0 should.
-class FalseHost : public Rendezvous {
- protected:
-  Result<std::vector<Introduction>> join_at(const std::function<void(const Fd&)>& act,
-                                            const SecretKey& key = {}) {
-    const Fd listener = listen_on(address_).value();
-    Result<std::vector<Introduction>> joined = fail(Error{});
-    Terms terms = meeting(clock_);
-    terms.key = key;
-    std::thread guest([&] { joined = meet_there(terms, introduction_of(1, 3)); });
-    Accepted accepted;
-    Error error;
-    while (accept_one(listener, &accepted, &error) == Status::kAgain) usleep(1000);
-    act(accepted.fd);
-    guest.join();
-    return joined;
-  }
-  static void greet(const Fd& fd, const Greeting& greeting) {
-    Hello hello;
-    send(fd, greeting);
-    EXPECT_TRUE(receive(fd, &hello));
-  }
-  // An answer of this many bytes, of which none are sent yet.
-  static void answer(const Fd& fd, rendezvous::Outcome outcome, uint32_t bytes) {
-    greet(fd, {});
-    Answer answer;
-    answer.outcome = outcome;
-    answer.bytes = bytes;
-    send(fd, answer);
-  }
-  void let_the_time_pass() { clock_.pass(kHourNs); }
-
- private:
-  ManualClock clock_;  // of the guest
-};
-
-TEST_F(FalseHost, IsSeenThrough) {
-  expect_fails(join_at([](const Fd& fd) { send(fd, Hello{}); }), "no rank 0 of this library");
-  expect_fails(join_at([](const Fd& fd) {
-                 Greeting old;
-                 old.prefix.version = 1;
-                 send(fd, old);
-               }),
-               "it speaks another version of the rendezvous");
-  expect_fails(join_at([this](const Fd&) { let_the_time_pass(); }),
-               "does another program listen there?");
-  expect_fails(join_at([](const Fd& fd) { answer(fd, rendezvous::Outcome::kGathered, 1u << 30); }),
-               "no answer that can be (1073741824 bytes for 3 ranks)");
-  expect_fails(join_at([](const Fd& fd) { answer(fd, rendezvous::Outcome::kRefused, 5000); }),
-               "no answer that can be (5000 bytes for 3 ranks)");
-  expect_fails(join_at([](const Fd& fd) {
-                 answer(fd, rendezvous::Outcome::kRefused, 4);
-                 send(fd, std::array<char, 4>{'\x1b', '\x1b', '\n', '\x80'});  // not for a terminal
-                 send(fd, Mac{});
-               }),
-               "turned us away: ????");
-  expect_fails(join_at([this](const Fd& fd) {
-                 answer(fd, rendezvous::Outcome::kGathered, 3 * (4 + sizeof(Introduction)));
-                 send(fd, introduction_of(0, 3));
-                 let_the_time_pass();
-               }),
-               "did not say who the others are in time");
-}
-
-TEST_F(FalseHost, CannotMakeARankReadPastItsAnswer) {
-  // A length that is more than there is, one blob too few, and a byte too many.
-  const std::array<uint32_t, 3> too_long{0, 0, 1}, zeros{};
-  const auto malformed = [&](const auto& content) {
-    expect_fails(join_at([&](const Fd& fd) {
-                   answer(fd, rendezvous::Outcome::kGathered, sizeof content);
-                   send(fd, content);
-                   send(fd, Mac{});
-                 }),
-                 "malformed answer");
-  };
-  malformed(too_long);
-  malformed(std::array<uint32_t, 2>{});
-  malformed(std::array<std::byte, 13>{});
-  malformed(std::array<uint32_t, 3>{~0u});
-  // Three blobs of no bytes are an answer, but of no introductions.
-  const auto joined = join_at([&](const Fd& fd) {
-    answer(fd, rendezvous::Outcome::kGathered, sizeof zeros);
-    send(fd, zeros);
-    send(fd, Mac{});
-  });
-  ASSERT_TRUE(joined) << joined.error().what;
-  EXPECT_FALSE(handles_of(*joined, introduction_of(1, 3)));
-}
-
-TEST_F(FalseHost, WhoWasResetComesAgain) {
-  const Fd listener = listen_on(address_).value();
-  Result<std::vector<Introduction>> joined = fail(Error{});
-  std::thread guest([&] { joined = meet_there(meeting(), introduction_of(1, 3)); });
-  int connections = 0;
-  for (int i = 0; i < 60'000 && connections < 3; ++i, usleep(1000)) {
-    Accepted accepted;
-    Error error;
-    if (accept_one(listener, &accepted, &error) != Status::kOk) continue;
-    greet(accepted.fd, {});
-    if (++connections < 3) abort_connection(std::move(accepted.fd));
-  }
-  guest.join();
-  EXPECT_EQ(connections, 3);
-  expect_fails(joined, "gave up before all ranks had come");
-}
-
-TEST_F(FalseHost, CannotForgeWhatAKeyProves) {
-  if (auto loaded = load_hmac(); !loaded) GTEST_SKIP() << loaded.error().what;
-  const auto joined = join_at(
-      [](const Fd& fd) {
-        Greeting greeting;
-        greeting.key_wanted = 1;
-        greet(fd, greeting);
-        Answer answer;
-        answer.bytes = 3 * sizeof(uint32_t);
-        send(fd, answer);
-        send(fd, std::array<uint32_t, 3>{});
-        send(fd, Mac{});
-      },
-      key_of("0123456789abcdef0123456789abcdef"));
-  expect_fails(joined, "does not have our key");
-}
-
-// Introductions that came whole, but are not those of a group.
-TEST(Introductions, AreChecked) {
-  const Introduction own = introduction_of(0, 2);
-  const auto fails = [&](const Introduction& other, const std::string& part) {
-    const Introduction introductions[] = {own, other};
-    const auto handles = handles_of(introductions, own);
-    ASSERT_FALSE(handles);
-    EXPECT_NE(handles.error().what.find(part), std::string::npos) << handles.error().what;
-  };
-  Introduction introduction = introduction_of(1, 2);
-  introduction.version = 9;
-  fails(introduction, "version 9");
-  fails(introduction_of(1, 3), "rank 1 of 3");
-  fails(introduction_of(2, 2), "rank 2 of 2");
-  fails(introduction_of(0, 2), "do two ranks have one number");
-  introduction = introduction_of(1, 2);
-  introduction.mode = 200;
-  fails(introduction, "mode unknown");
-  introduction = introduction_of(1, 2);
-  introduction.ready = 0;
-  fails(introduction, "rank 1 failed before the ranks met");
 }
 
 }  // namespace
