@@ -1,7 +1,7 @@
 // A million random lives of a link. A violation prints its seed, and the seed replays it:
 //   SLIME_SEED=n build/test/engine --gtest_filter=Schedules.*
 // and SLIME_SCHEDULES=m runs m of them, from that seed on.
-#include "test/engine/schedule.h"
+#include "test/engine/schedule/schedule.h"
 
 #include <gtest/gtest.h>
 

@@ -1,195 +1,20 @@
-#include "test/engine/schedule.h"
+#include "test/engine/schedule/schedule.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <deque>
-#include <vector>
+#include <utility>
 
-#include "test/support/sim_hosts.h"
+#include "test/engine/schedule/world.h"
 
 namespace slime::test {
 namespace {
 
-constexpr size_t kRails = 4;
 constexpr size_t kLinkNumbers = 12;  // a multiple of any number of rails
-constexpr size_t kArena = 256 << 10;
-constexpr size_t kGap = 64;  // between receive buffers: nothing may ever be written there
-constexpr std::byte kPoison{0xee}, kReleased{0x55}, kScribble{0xaa};
+constexpr std::byte kReleased{0x55}, kScribble{0xaa};
 constexpr uint64_t kDeadlineNs = 20'000'000'000;
-constexpr std::array<uint32_t, 10> kSizes = {0, 1, 8, 127, 128, 129, 300, 1000, 4096, 9000};
-
-struct Message {
-  int tag = 0;
-  uint32_t bytes = 0;
-  uint64_t pattern = 0;
-  size_t send_offset = 0;
-  Request* request = nullptr;
-  bool issued = false, done = false;
-};
-
-struct Group {
-  struct Part {
-    int tag = 0;
-    size_t capacity = 0;
-    size_t offset = 0;
-    size_t message = 0;  // the one that belongs here
-  };
-  std::vector<Part> parts;
-  Request* request = nullptr;  // the receive, then its flush
-  std::array<size_t, kMaxReceives> sizes = {};
-  bool issued = false, flushing = false, done = false;
-};
-
-std::byte pattern_byte(uint64_t pattern, size_t i) {
-  return static_cast<std::byte>((pattern + i * 0x9e3779b97f4a7c15) >> 32 & 0xff);
-}
-
-Settings schedule_settings() {
-  Settings settings;
-  settings.min_stripe = 128;
-  settings.rail_timeout = 0.002;
-  settings.rail_retry = 20e-6;
-  settings.connect_timeout = 0.001;
-  settings.request_timeout = 5;
-  settings.watermark = 4;
-  return settings;
-}
-
-RailCaps schedule_caps() {
-  RailCaps caps;
-  caps.memory_kinds =
-      static_cast<uint32_t>(MemoryKind::kHost) | static_cast<uint32_t>(MemoryKind::kCuda);
-  return caps;
-}
 
 }  // namespace
-
-struct ScheduleWorld::Parts {
-  sim::Network network{1};
-  RailCaps caps = schedule_caps();
-  Settings settings = schedule_settings();
-  SimHost from{network, kRails, caps, settings, "a"}, to{network, kRails, caps, settings, "b"};
-  std::vector<std::byte> source, target, expected;
-  std::vector<Message> messages;
-  std::vector<Group> groups;
-  const MemoryRegion* source_region = nullptr;
-  // The target as host memory and as device memory, and which it is now.
-  const MemoryRegion *host_region = nullptr, *device_region = nullptr, *target_region = nullptr;
-  sim::Random random{1};
-  ScheduleReport report;
-  uint64_t target_used = 0;
-  size_t retries_before = 0;
-  std::array<uint64_t, 2> stopped_until_ns = {};  // sender, receiver: nobody calls it
-  uint32_t turns_left = 0;                        // how often a mortal rail may still die or return
-  bool many_small = false;                        // enough messages to use eager buffers again
-  bool sender_leaves = false;                     // as soon as it has nothing left to do
-
-  Parts() : source(kArena), target(kArena), expected(kArena) {
-    source_region = *from.device().memory().acquire({source.data(), kArena});
-    host_region = *to.device().memory().acquire({target.data(), kArena});
-    device_region = *to.device().memory().acquire({target.data(), kArena, MemoryKind::kCuda});
-  }
-
-  uint64_t below(uint64_t bound) { return random.up_to(bound - 1); }
-  bool chance(uint64_t percent) { return below(100) < percent; }
-
-  void configure_rails();
-  void make_messages();
-  void drive(SimLink& link);
-  bool send_some(SendCommImpl& sender, bool* failed);
-  bool receive_some(RecvCommImpl& receiver, bool* failed);
-  bool flush(RecvCommImpl& receiver, Group& group, bool* failed);
-  void check_received(Group& group);
-  void check_memory();
-  void turn_a_rail();
-  void expect_all_rails_back(SimLink& link);
-  bool sends_done() const;
-  bool receives_done() const;
-  void violate(const char* what) {
-    if (report.violation.empty()) report.violation = what;
-  }
-};
-
-void ScheduleWorld::Parts::configure_rails() {
-  RailCaps own = caps;
-  own.ordered = chance(50);
-  own.arrives_unpolled = chance(50);
-  own.confirms_in_hardware = own.arrives_unpolled && chance(50);
-  own.send_queue_depth = chance(20) ? 2 : 16;
-  own.max_batch = 8;
-  sim::RailModel model;
-  model.rate_mbps = chance(50) ? 100'000 : 1'000;
-  model.latency_ns = 500 + below(5000);
-  model.jitter_ns = own.ordered ? 0 : below(20'000);
-  model.delay_ppm = chance(50) ? 100'000 : 0;
-  model.delay_ns = 50'000;
-  model.repeat_sent_ppm = chance(30) ? 100'000 : 0;
-  model.repeat_arrived_ppm = chance(30) ? 100'000 : 0;
-  model.repeat_ns = 30'000;
-  model.connect_retries = chance(30) ? 10 : 0;
-  model.uses_offsets = chance(50);
-  model.needs_flush = chance(20);
-  target_region = model.needs_flush ? device_region : host_region;
-  report.rails = 1 + static_cast<uint32_t>(below(kRails));
-  const uint32_t deaths = chance(70) ? static_cast<uint32_t>(below(report.rails + 1)) : 0;
-  report.deaths = deaths;
-  stopped_until_ns = {};
-  many_small = chance(5);
-  sender_leaves = chance(20);
-  const bool turns = deaths > 0 && chance(many_small ? 90 : 60);
-  turns_left = turns ? 1 + static_cast<uint32_t>(below(many_small ? 30 : 8)) : 0;
-  for (size_t i = 0; i < kRails; ++i) {
-    sim::RailModel mine = model;
-    own.name = "a." + std::to_string(i);
-    if (i < deaths) {
-      if (chance(50)) {
-        mine.dies_after_works = 1 + below(20);
-      } else {
-        mine.dies_at_ns = 1 + below(100'000);
-      }
-      mine.death = chance(25) ? sim::Death::kSilent : sim::Death::kNoticed;
-      mine.notice_ns = below(30'000);
-      mine.one_sided_ppm = chance(50) ? 500'000 : 0;
-    }
-    from.rails[i]->configure(own, mine);
-    own.name = "b." + std::to_string(i);
-    to.rails[i]->configure(own, model);
-  }
-}
-
-void ScheduleWorld::Parts::make_messages() {
-  messages.clear();
-  groups.clear();
-  size_t send_used = 0;
-  target_used = kGap;
-  const size_t group_count = many_small ? 20 + below(100) : 1 + below(12);
-  const int tags = 1 + static_cast<int>(below(3));
-  for (size_t g = 0; g < group_count; ++g) {
-    Group group;
-    const size_t parts = chance(70) ? 1 : 1 + below(kMaxReceives);
-    for (size_t p = 0; p < parts; ++p) {
-      Message message;
-      message.tag = static_cast<int>(below(static_cast<uint64_t>(tags)));
-      message.bytes = kSizes[below(many_small && chance(90) ? 6 : kSizes.size())];
-      message.pattern = random.next();
-      const size_t capacity = message.bytes + (chance(50) ? 0 : below(200));
-      if (send_used + message.bytes > kArena || target_used + capacity + kGap > kArena) break;
-      message.send_offset = send_used;
-      for (size_t i = 0; i < message.bytes; ++i) {
-        source[send_used + i] = pattern_byte(message.pattern, i);
-      }
-      send_used += message.bytes;
-      group.parts.push_back({message.tag, capacity, target_used, messages.size()});
-      target_used += capacity + kGap;
-      messages.push_back(message);
-    }
-    if (!group.parts.empty()) groups.push_back(group);
-  }
-  std::fill_n(target.begin(), target_used, kPoison);
-  std::fill_n(expected.begin(), target_used, kPoison);
-  report.messages = messages.size();
-}
 
 // One call on the sending side. Messages of one tag go in their order; tags in any.
 bool ScheduleWorld::Parts::send_some(SendCommImpl& sender, bool* failed) {
