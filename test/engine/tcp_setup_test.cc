@@ -1,0 +1,161 @@
+// The set-up of a link over real sockets: strangers, peers that are gone, time-outs.
+#include <cstring>
+
+#include "base/net/socket.h"
+#include "engine/setup/handshake.h"
+#include "test/engine/tcp_transfer.h"
+#include "test/support/manual_clock.h"
+#include "test/support/unused_address.h"
+
+namespace slime::test {
+namespace {
+
+// A stranger at the listener: whatever it sends, it is turned away and the right peer gets in.
+class StrangerTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(StrangerTest, IsTurnedAway) {
+  Settings settings = rails(1);
+  settings.handshake_timeout = 0.2;
+  TcpHost from(settings), to(settings);
+  Handle handle;
+  auto listener = Listener::open(*to.fabric, 0, &handle);
+  ASSERT_TRUE(listener);
+  HandleFields fields;
+  std::memcpy(&fields, handle.data(), sizeof fields);
+  auto stranger = start_connect(*SocketAddress::unpack(fields.address));
+  ASSERT_TRUE(stranger);
+  Error error;
+  ASSERT_TRUE(in_time([&] {
+    return finish_connect(*stranger, *SocketAddress::unpack(fields.address), &error) == Status::kOk;
+  }));
+  HandshakeMessage<Hello> hello;
+  if (GetParam() == 1) std::memset(static_cast<void*>(&hello.value), 'G', sizeof hello.value);
+  if (GetParam() == 3) hello.value.preamble.version = 99;
+  // 0 stays silent, 2 is a right hello but for the nonce.
+  if (GetParam() > 0) {
+    ASSERT_EQ(hello.send(*stranger, &error), Status::kOk);
+  }
+  // It is dropped: the stranger sees the end of its connection.
+  HandshakeMessage<Welcome> welcome;
+  ASSERT_TRUE(in_time([&] {
+    auto accepted = (*listener)->accept();
+    EXPECT_TRUE(accepted) << accepted.error().what;
+    EXPECT_TRUE(!accepted || *accepted == nullptr);
+    const Status status = welcome.receive(*stranger, &error);
+    return status != Status::kAgain;
+  }));
+  EXPECT_FALSE(welcome.begun()) << "a stranger was answered";
+  TcpLink link;
+  EXPECT_NO_FATAL_FAILURE(link.connect(from, to));
+}
+INSTANTIATE_TEST_SUITE_P(Strangers, StrangerTest, ::testing::Values(0, 1, 2, 3));
+
+TEST(Connector, RefusesAHandleThatIsNone) {
+  TcpHost from(rails(1));
+  Handle handle = {};
+  auto connector = Connector::open(*from.fabric, 0, handle);
+  ASSERT_FALSE(connector);
+  EXPECT_EQ(connector.error().status, Status::kInvalid);
+  EXPECT_NE(connector.error().what.find("handle"), std::string::npos);
+  EXPECT_FALSE(Connector::open(*from.fabric, 7, handle));
+}
+
+TEST(Connector, ReportsAListenerThatIsGone) {
+  TcpHost from(rails(1)), to(rails(1));
+  Handle handle;
+  { ASSERT_TRUE(Listener::open(*to.fabric, 0, &handle)); }
+  HandleFields fields;
+  std::memcpy(&fields, handle.data(), sizeof fields);
+  fields.address = SocketAddress::parse(unused_address())->pack();  // its own port may be anybody's
+  std::memcpy(handle.data(), &fields, sizeof fields);
+  auto connector = Connector::open(*from.fabric, 0, handle);
+  ASSERT_TRUE(connector) << connector.error().what;
+  Error error;
+  ASSERT_TRUE(in_time([&] {
+    auto step = (*connector)->step();
+    if (!step) error = step.error();
+    return !step;
+  }));
+  EXPECT_EQ(error.status, Status::kRemote) << error.what;
+}
+
+TEST(Connector, GivesUpOnAPeerThatNeverAccepts) {
+  Settings settings = rails(1);
+  settings.request_timeout = 0.2;
+  TcpHost from(settings), to(settings);
+  Handle handle;
+  auto listener = Listener::open(*to.fabric, 0, &handle);
+  ASSERT_TRUE(listener);
+  auto connector = Connector::open(*from.fabric, 0, handle);
+  ASSERT_TRUE(connector);
+  Error error;
+  ASSERT_TRUE(in_time([&] {
+    auto step = (*connector)->step();
+    if (!step) error = step.error();
+    return !step;
+  }));
+  EXPECT_EQ(error.status, Status::kTimeout);
+  EXPECT_NE(error.what.find("accept"), std::string::npos) << error.what;
+}
+
+// The listener's time is over while a peer, which has proven that it knows the handle, is in the
+// middle of the handshake.
+TEST(Listener, APeerThatHasProvenItselfIsNotNobody) {
+  ManualClock clock;
+  Settings settings = rails(1);
+  settings.request_timeout = 1;
+  TcpHost to(settings, clock);
+  Handle handle;
+  auto listener = Listener::open(*to.fabric, 0, &handle);
+  ASSERT_TRUE(listener);
+  const auto nobody_yet = [&] {
+    auto accepted = (*listener)->accept();
+    EXPECT_TRUE(accepted) << accepted.error().what;
+    return accepted && *accepted == nullptr;
+  };
+  ASSERT_TRUE(nobody_yet());  // its time begins
+  HandleFields fields;
+  std::memcpy(&fields, handle.data(), sizeof fields);
+  const auto address = SocketAddress::unpack(fields.address);
+  auto peer = start_connect(*address);
+  ASSERT_TRUE(peer);
+  Error error;
+  ASSERT_TRUE(in_time([&] { return finish_connect(*peer, *address, &error) == Status::kOk; }));
+  HandshakeMessage<Hello> hello;
+  hello.value.nonce = fields.nonce;
+  hello.value.rails = describe_rails(to.fabric->device(0)->rails());
+  ASSERT_EQ(hello.send(*peer, &error), Status::kOk);
+  HandshakeMessage<Welcome> welcome;
+  ASSERT_TRUE(in_time([&] {
+    EXPECT_TRUE(nobody_yet());
+    return welcome.receive(*peer, &error) == Status::kOk;
+  }));
+  clock.pass(seconds_to_ns(settings.request_timeout));
+  EXPECT_TRUE(nobody_yet());
+  peer->reset();  // and of it one hears
+  ASSERT_TRUE(in_time([&] {
+    auto accepted = (*listener)->accept();
+    if (!accepted) error = accepted.error();
+    return !accepted;
+  }));
+  EXPECT_EQ(error.status, Status::kRemote) << error.what;
+}
+
+TEST(Listener, GivesUpWhenNobodyComes) {
+  Settings settings = rails(1);
+  settings.request_timeout = 0.2;
+  TcpHost to(settings);
+  Handle handle;
+  auto listener = Listener::open(*to.fabric, 0, &handle);
+  ASSERT_TRUE(listener);
+  Error error;
+  ASSERT_TRUE(in_time([&] {
+    auto accepted = (*listener)->accept();
+    if (!accepted) error = accepted.error();
+    return !accepted;
+  }));
+  EXPECT_EQ(error.status, Status::kTimeout);
+}
+
+}  // namespace
+}  // namespace slime::test
