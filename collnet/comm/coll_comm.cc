@@ -12,12 +12,22 @@ namespace {
 constexpr uint64_t kCheckNs = 20'000'000;
 constexpr uint64_t kCalledNs = 5'000'000;  // no longer ago: NCCL's thread makes progress
 constexpr uint64_t kServeNs = 200'000;
-constexpr uint32_t kTrialPackets = 3;
+constexpr uint32_t kTrialPackets = 8;
 constexpr unsigned long long kTrialSeconds = times::kTrialSum / times::kSecond;
 constexpr uint64_t kMissingNs = 4'000'000'000;  // a rank that all switches miss is named once
 
+// The elements of one packet of the trial.
+uint64_t trial_elements(const SwitchAttachment& attachment) {
+  return attachment.worker().payload_of({.type = DataType::kInt32}).elements_per_packet();
+}
+
 Error no_first_sum(const SwitchAttachment& attachment) {
   const std::string control = attachment.named().control.to_string();
+  const SwitchHealth& health = attachment.worker().health();
+  if (health.is_damage()) {
+    return make_error(Status::kRemote, 0, "the trial sums over the switch at %s: %s",
+                      control.c_str(), health.trouble()->what.c_str());
+  }
   if (!attachment.on_switch()) {
     return make_error(Status::kTimeout, 0,
                       "without the switch at %s the ranks sum up for each other, but no sum "
@@ -32,7 +42,7 @@ Error no_first_sum(const SwitchAttachment& attachment) {
                     "through?",
                     control.c_str(), kTrialSeconds,
                     control::shard_range(data.first, data.count).c_str(),
-                    sap::kHeaderBytes + 4 * size_t{attachment.job().lanes});
+                    sap::kHeaderBytes + 4 * size_t{trial_elements(attachment)});
 }
 
 }  // namespace
@@ -54,7 +64,9 @@ Result<std::unique_ptr<CollComm>> CollComm::connect(Fabric& fabric, int device, 
   auto done = set_up_members(setup, listener, handles, rank);
   if (done) {
     comm.reset(new CollComm(setup));
-    done = agree(*comm->ring_, comm->try_sums(setup.left_ns()), "a first sum", setup.deadline);
+    // A member that sums up for the others goes on until all have seen their sums.
+    done = agree(*comm->ring_, comm->try_sums(setup.left_ns()), "a first sum", setup.deadline,
+                 [&](uint64_t now_ns) { comm->progress(now_ns); });
   }
   if (!done)
     return fail(Error{done.error().status, done.error().code, name + ": " + done.error().what});
@@ -78,7 +90,9 @@ CollComm::CollComm(Setup& setup)
 // a result that only another member has.
 CollComm::~CollComm() {
   if (connected_) config_->keeper->cancel(this);
-  held_.clear();  // their buffers may be gone
+  // The buffers of operations may be gone.
+  held_.clear();
+  for (const auto& attachment : attachments_) attachment->worker().abandon();
   serve_until([&](uint64_t now_ns) {
     if (!fallback_.idle() && !failed_) move(now_ns);
     return fallback_.idle() || failed_;
@@ -97,10 +111,8 @@ void CollComm::serve_until(Condition ended) {
   });
 }
 
-// Operations may be outstanding, and their buffers may be gone. A paused worker does not touch
-// them, and still answers the questions of peers.
+// The workers still answer the questions of peers.
 void CollComm::wait_for_members() {
-  for (const auto& attachment : attachments_) attachment->worker().pause();
   std::vector<std::byte> done(ring_->size());
   if (!ring_->begin_gather(done, 1, Ring::Topic::kLeave)) return;
   Error error;
@@ -114,21 +126,20 @@ void CollComm::give_up(Error error) {
 }
 
 // A sum of a few packets over each switch, to see that packets of full size come through. It takes
-// a ticket, but is no operation that is cut over the switches. One packet that came back right
-// shows enough. Others may be damaged, and a switch repeats a damaged sum for ever: then the
-// operation stays open, and a move ends it, as it ends any other.
+// a ticket, but is no operation that is cut over the switches. All packets must come back. Where
+// some were damaged, one that is right shows enough: a switch repeats a damaged sum for ever, so
+// the operation stays open, and a move ends it, as it ends any other.
 Result<void> CollComm::try_sums(uint64_t left_ns) {
   trial_.resize(attachments_.size());
   uint64_t ticket = tickets_++;
   const uint64_t now_ns = clock_.now_ns();
   for (size_t i = 0; i < attachments_.size(); ++i) {
-    Worker& worker = attachments_[i]->worker();
-    Operation sum{.type = DataType::kInt32, .op = ReduceOp::kSum};
-    const uint64_t packets = std::min(kTrialPackets, attachments_[i]->job().slots);
-    sum.count = packets * worker.payload_of(sum).elements_per_packet();
-    trial_[i].assign(sum.count, 1);
-    sum.send = sum.receive = trial_[i].data();
-    (void)worker.start(sum, now_ns, &ticket);
+    const SwitchAttachment& attachment = *attachments_[i];
+    const uint64_t packets = std::min(kTrialPackets, attachment.job().slots);
+    trial_[i].assign(packets * trial_elements(attachment), 1);
+    const Operation sum{
+        .send = trial_[i].data(), .receive = trial_[i].data(), .count = trial_[i].size()};
+    (void)attachment.worker().start(sum, now_ns, &ticket);
   }
   const auto came = [&](const auto& one) {
     const Worker& worker = one->worker();
@@ -142,13 +153,9 @@ Result<void> CollComm::try_sums(uint64_t left_ns) {
   if (failed_) return fail(failure_);
   const auto right = [&](int32_t sum) { return sum == static_cast<int32_t>(ring_->size()); };
   for (size_t i = 0; i < attachments_.size(); ++i) {
-    const Worker& worker = attachments_[i]->worker();
-    if (!came(attachments_[i])) {
-      const SwitchHealth& health = worker.health();
-      return fail(health.is_damage() ? *health.trouble() : no_first_sum(*attachments_[i]));
-    }
-    if (worker.done(ticket) && !std::ranges::all_of(trial_[i], right))
-      return fail(no_first_sum(*attachments_[i]));
+    const auto& attachment = attachments_[i];
+    const bool wrong = attachment->worker().done(ticket) && !std::ranges::all_of(trial_[i], right);
+    if (!came(attachment) || wrong) return fail(no_first_sum(*attachment));
   }
   return {};
 }

@@ -49,12 +49,14 @@ Result<void> Ring::open_step(Listener& listener, Connector& connector) {
   return {};
 }
 
-Result<void> Ring::all_gather(std::span<std::byte> all, size_t bytes, const Deadline& deadline) {
+Result<void> Ring::all_gather(std::span<std::byte> all, size_t bytes, const Deadline& deadline,
+                              const Meanwhile& meanwhile) {
   auto begun = begin_gather(all, bytes, Topic::kSetUp);
   if (!begun) return begun;
   Error error;
   Status status = Status::kAgain;
-  const bool in_time = step_until(fabric_.clock(), deadline, [&](uint64_t) {
+  const bool in_time = step_until(fabric_.clock(), deadline, [&](uint64_t now_ns) {
+    if (meanwhile) meanwhile(now_ns);
     return (status = step(&error)) != Status::kAgain;
   });
   if (!in_time) return fail(late("the members did not agree"));

@@ -13,6 +13,7 @@
 
 #include <sched.h>
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -46,8 +47,11 @@ class Ring {
   // Of a gather: members that mean different things must not take each other's blobs.
   enum class Topic : int { kSetUp, kLeave, kMove };
 
-  // `all`: a blob of `bytes` per member; the own one is filled in. Afterwards all are.
-  Result<void> all_gather(std::span<std::byte> all, size_t bytes, const Deadline& deadline);
+  using Meanwhile = std::function<void(uint64_t now_ns)>;
+  // `all`: a blob of `bytes` per member; the own one is filled in. Afterwards all are. `meanwhile`
+  // is called while this waits.
+  Result<void> all_gather(std::span<std::byte> all, size_t bytes, const Deadline& deadline,
+                          const Meanwhile& meanwhile = nullptr);
   // The same without waiting: begin, then step until it is not kAgain. `all` stays where it is.
   Result<void> begin_gather(std::span<std::byte> all, size_t bytes, Topic topic);
   Status step(Error* error);

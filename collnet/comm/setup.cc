@@ -256,10 +256,12 @@ Result<void> set_up_members(Setup& setup, Listener& listener, std::span<const Ha
   return done ? set_up_jobs(setup) : done;
 }
 
-Result<void> agree(Ring& ring, const Result<void>& own, const char* on, const Deadline& deadline) {
+Result<void> agree(Ring& ring, const Result<void>& own, const char* on, const Deadline& deadline,
+                   const Ring::Meanwhile& meanwhile) {
   std::vector<uint8_t> succeeded(ring.size());
   succeeded[ring.rank()] = own ? 1 : 0;
-  auto gathered = ring.all_gather(std::as_writable_bytes(std::span(succeeded)), 1, deadline);
+  auto gathered =
+      ring.all_gather(std::as_writable_bytes(std::span(succeeded)), 1, deadline, meanwhile);
   if (own && !gathered) return gathered;
   return verdict(own, succeeded, on);
 }

@@ -41,8 +41,9 @@ struct Setup {
 
 Result<void> set_up_members(Setup& setup, Listener& listener, std::span<const Handle> handles,
                             uint32_t rank);
-// All succeeded at `on`, or none did.
-Result<void> agree(Ring& ring, const Result<void>& own, const char* on, const Deadline& deadline);
+// All succeeded at `on`, or none did. `meanwhile` is called while this waits.
+Result<void> agree(Ring& ring, const Result<void>& own, const char* on, const Deadline& deadline,
+                   const Ring::Meanwhile& meanwhile = nullptr);
 
 // setup_jobs.cc: a job on each switch, by attachment. Rank 0 asks for them; on a tree, the lowest
 // rank of each leaf asks its leaf for the workers' part there, and the leaves and their root agree

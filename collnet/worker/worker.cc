@@ -279,7 +279,7 @@ void Worker::epochs(std::span<uint32_t> by_slot) const {
 }
 
 void Worker::go_on(uint64_t now_ns) {
-  paused_ = false;
+  paused_ = abandoned_;
   health_.restart(now_ns);
 }
 
@@ -288,7 +288,8 @@ void Worker::go_on(uint64_t now_ns) {
 // in the new job. Both kinds agree on exponents again: the first kind when the result has come
 // (on_result).
 void Worker::resume(const JobRoute& route, std::span<const uint32_t> epochs, uint64_t now_ns) {
-  sender_.set_route(route);
+  sender_.set_route(route);  // for the answers to peers
+  if (abandoned_) return;
   stragglers_.clear();
   paused_ = false;
   health_.reset(now_ns);

@@ -13,7 +13,8 @@
 //
 // States:
 //   running   on a switch, or among the ranks (JobRoute::direct)
-//   paused    pause() to go_on() or resume(): accepts and sends nothing, but answers peers
+//   paused    pause() to go_on() or resume(): accepts and sends nothing, but answers peers; after
+//             abandon() for good
 //   failed    for good: nothing is sent or accepted any more
 //
 // Only this class changes the states. Invariant: while a slot is `waiting`, its packet is not
@@ -64,6 +65,8 @@ class Worker {
   void epochs(std::span<uint32_t> by_slot) const;
   // `epochs`: of all ranks, by rank, as they were when all had paused.
   void resume(const JobRoute& route, std::span<const uint32_t> epochs, uint64_t now_ns);
+  // A pause for good: the buffers of operations are not touched any more.
+  void abandon() { abandoned_ = paused_ = true; }
 
   // kOk until the job has failed; then the sentence is in failure().
   Status status() const { return failed_ ? failure_.status : Status::kOk; }
@@ -95,7 +98,7 @@ class Worker {
   uint64_t rails_asked_ns_ = 0;
   Stragglers stragglers_;
   WorkerCounters counters_;
-  bool paused_ = false;
+  bool paused_ = false, abandoned_ = false;
   bool failed_ = false;
   Error failure_;
 };

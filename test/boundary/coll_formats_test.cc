@@ -47,7 +47,7 @@ TEST_P(CollWords, AJobHasTheFormatsThatAllItsSwitchesHave) {
   for (const LocalSwitch* one : {switch_.get(), second_.get()}) {
     const auto job = job_on(*one);
     EXPECT_EQ(job["formats"], words_);
-    EXPECT_GT(job["counters"]["rounds"], 3) << "rounds of these sums, besides the trial of connect";
+    EXPECT_GT(job["counters"]["rounds"], 8) << "rounds of these sums, besides the trial of connect";
   }
   ASSERT_NO_FATAL_FAILURE(fence(*switch_));
   uint8_t shift = 1;

@@ -1,8 +1,10 @@
 // A job goes on among its ranks, or at a switch again, and its sums stay the same.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include "test/collnet/simulation/sums.h"
 
@@ -148,6 +150,24 @@ TEST(Worker, ExponentsAreAgreedOnAgainWhereverTheJobGoesOn) {
     }
   }
   EXPECT_GT(moves_in_all, 20u);
+}
+
+// As by the destructor of a communicator, in the middle of a move (a sanitizer sees the read).
+TEST(Worker, TouchesNoBufferAfterItIsAbandoned) {
+  Job job({.leaves = {2}, .slots = 8});
+  Worker& worker = job.simulation.worker(0);
+  auto buffer = std::make_unique<std::array<int32_t, 1000>>();
+  uint64_t ticket = 0;
+  ASSERT_EQ(worker.start({.send = buffer.get(), .receive = buffer.get(), .count = buffer->size()},
+                         1, &ticket),
+            Status::kOk);
+  worker.abandon();
+  buffer.reset();
+  const uint64_t sent = worker.counters().sent;
+  job.simulation.move_to_ranks(4);
+  const uint64_t end_ns = job.simulation.now_ns() + 100'000'000;
+  ASSERT_TRUE(job.simulation.run_until([&] { return job.simulation.now_ns() >= end_ns; }));
+  EXPECT_EQ(worker.counters().sent, sent);
 }
 
 }  // namespace
