@@ -50,7 +50,8 @@ class Rendezvous : public testing::Test {
  protected:
   static constexpr uint64_t kMinuteNs = 60'000'000'000, kHourNs = 60 * kMinuteNs;
 
-  // Long: what must happen in time happens. Who is to be late has a clock of its own.
+  // The limits are a minute, so that no step is late on a busy machine. A test of a time-out passes
+  // a clock that it moves itself.
   static Terms meeting(const Clock& clock = SteadyClock::instance()) {
     return {
         .where = {}, .key = {}, .limit_ns = kMinuteNs, .hello_limit_ns = kMinuteNs, .clock = clock};

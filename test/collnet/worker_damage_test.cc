@@ -117,7 +117,8 @@ struct Sent final : Datagrams {
   std::vector<std::byte> last;
 };
 
-// The copies of a maximum agree whoever is missing; its check tells how many were reduced.
+// The two copies of a maximum also agree when a contribution is missing. The check says how many
+// contributions were reduced.
 TEST(Worker, AMaximumOfFewerOrMoreContributionsIsNotTaken) {
   Sent sent;
   auto worker = Worker::open({.contributors = 3, .slots = 1, .lanes = 16, .round_trip = {}}, sent);

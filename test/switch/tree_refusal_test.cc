@@ -1,4 +1,5 @@
-// Trees of switches that cannot be, or that come to nothing: who is refused, and why.
+// Trees of switches that are impossible, or that do not become complete: which leaf gets a refusal,
+// with which reason.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -82,7 +83,7 @@ TEST_F(TreeTest, TheTreeFailsIfALeafNeverJoins) {
     EXPECT_EQ(leaves_[i].controller->usage().jobs, 0u);
   }
   EXPECT_EQ(root_.controller->counters().trees_failed.get(), 1u);
-  // Who comes too late hears why; later all is forgotten.
+  // A leaf that asks too late gets the reason. After 20 s more the switches have dropped the tree.
   (void)ask(2, part(2, 3));
   settle();
   EXPECT_THAT(refused(2, part(2, 3)).text, HasSubstr("branch 2 did not join"));
