@@ -157,6 +157,7 @@ Result<void> CollComm::try_sums(uint64_t left_ns) {
     const bool wrong = attachment->worker().done(ticket) && !std::ranges::all_of(trial_[i], right);
     if (!came(attachment) || wrong) return fail(no_first_sum(*attachment));
   }
+  if (done(ticket)) trial_.clear();
   return {};
 }
 

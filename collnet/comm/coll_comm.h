@@ -3,10 +3,10 @@
 // operation is cut over the attachments (Spread).
 //
 // connect() (setup.h) succeeds at all members or at none: the members agree on it at the end, after
-// each has seen a sum come back right from every switch. If a switch is lost later,
-// the members go on without it, and on it again when it is back (Fallback): operations under way
-// end with the same bits, and NCCL sees no error. What is started then goes to the switches that
-// are left, or, where none is, to the ranks.
+// each has seen a sum come back right from every switch. If a switch is lost later, the members go
+// on without it, and on it again when it is back (Fallback): operations under way end with the same
+// bits, and NCCL sees no error. What is started then goes to the switches that are left, or, where
+// none is, to the ranks.
 //
 // States: connecting, connected, failed (for good). The destructor waits for the other members.
 //
@@ -74,7 +74,7 @@ class CollComm final : private DatagramUser, private BackgroundTask {
   Attachments attachments_;
   Spread spread_{Spread::PerSwitch{1}};
   Fallback fallback_;
-  std::vector<std::vector<int32_t>> trial_;  // sums of connect(), by attachment
+  std::vector<std::vector<int32_t>> trial_;  // sums of connect(), by attachment, until all are done
   uint64_t tickets_ = 0;                     // given out
   std::vector<Operation> held_;              // the newest, not started yet: the attachments move
   uint64_t check_ns_ = 0;                    // when to check the members again

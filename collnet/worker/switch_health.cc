@@ -55,9 +55,8 @@ void SwitchHealth::report(Error error) {
 }
 
 void SwitchHealth::report_damage(Error error) {
-  if (trouble_) return;
-  trouble_ = std::move(error);
-  damage_ = true;
+  damage_ = damage_ || !trouble_;
+  report(std::move(error));
 }
 
 // A rail is lost, and not the switch, where packets came on other rails lately: from a switch that
