@@ -3,12 +3,11 @@
 // The time to done of a rail is its latency plus the time that it needs, at its rate, for the work
 // and for the bytes that are outstanding on it. Small messages, and messages that are not cut, take
 // the rail with the least time to done. A stripe of a large message does too, but only when the
-// window of that rail has room. If it has none, two times are
-// compared: when another rail with room would be done with this stripe, and when the better rails
-// would be done with all bytes that wait. If the first is earlier, the stripe takes that other
-// rail; otherwise it waits. So rails that are never idle share large messages in proportion to
-// their measured rates, and the last stripes do not wait for a slow rail. docs/striping.md draws
-// it.
+// window of that rail has room. If it has none, two times are compared: when another rail with room
+// would be done with this stripe, and when the better rails would be done with all bytes that wait.
+// If the first is earlier, the stripe takes that other rail; otherwise it waits. So rails that are
+// never idle share large messages in proportion to their measured rates, and the last stripes do
+// not wait for a slow rail. docs/striping.md draws it.
 #pragma once
 
 #include <algorithm>
