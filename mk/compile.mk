@@ -124,7 +124,9 @@ ifneq ($(filter-out clean help,$(or $(MAKECMDGOALS),all)),)
 ifneq ($(shell mkdir -p $(BUILD)/gen || echo failed),)
 $(error cannot create $(BUILD)/gen)
 endif
-update = $(if $(call differs,$(strip $(2)),$(strip $(file <$(1)))),$(file >$(1),$(strip $(2))))
+# One that is missing is written even if it is to be empty: rules name it.
+update = $(if $(or $(if $(wildcard $(1)),,missing),$(call differs,$(strip $(2)),$(strip $(file <$(1))))), \
+  $(file >$(1),$(strip $(2))))
 differs = $(subst x$(1)x,,x$(2)x)$(subst x$(2)x,,x$(1)x)
 $(call update,$(FLAGS_FILE),$(CXX) $(CXX_ALL) : $(LINK_ALL) $(PLUGIN_LINK_FLAGS))
 $(call update,$(SOURCES_FILE),$(ALL_SRCS))
