@@ -5,7 +5,7 @@
 [ -x "$build/bin/bench-latency" ] || { echo "skipped: bench-latency is not built"; exit 77; }
 rows=uneven,capped,lossy,small
 
-networks() { SLIME_BUILD_DIR=$build timeout -k 5 120 bench/networks.sh "$@" >"$work/out" 2>"$work/err"; }
+networks() { SLIME_BUILD_DIR=$build timeout -k 5 500 bench/networks.sh "$@" >"$work/out" 2>"$work/err"; }
 
 networks --rows even,nosuch
 code=$?

@@ -1,4 +1,5 @@
-// A million rounds in random lives of jobs. A violation prints its seed, and the seed replays it:
+// A million rounds in random lives of jobs, or as many as fit into the time of a test. A violation
+// prints its seed, and the seed replays it:
 //   SLIME_SEED=n build/test/collnet --gtest_filter=Rounds.*
 // and SLIME_ROUNDS=m runs m rounds of them, from that seed on.
 #include "test/collnet/simulation/rounds.h"
@@ -51,9 +52,9 @@ struct Totals {
 
 TEST(Rounds, HoldInAnyWeather) {
   const uint64_t seed = from_environment("SLIME_SEED", 0);
-  const uint64_t rounds = from_environment("SLIME_ROUNDS", seed ? 1 : kRounds);
+  const Effort effort("SLIME_ROUNDS", seed ? 1 : kRounds);
   Totals totals;
-  for (uint64_t one = seed ? seed : 1; totals.all.rounds < rounds; ++one) {
+  for (uint64_t one = seed ? seed : 1; effort.goes_on(totals.all.rounds); ++one) {
     totals.add(one, run_rounds(one));
     if (totals.violations == kMostViolations) break;
   }
@@ -69,6 +70,7 @@ TEST(Rounds, HoldInAnyWeather) {
       number(totals.all.guess_rounds), number(totals.all.wrong_guesses),
       number(totals.all.wrong_tokens), number(totals.left), number(totals.returned),
       totals.violations);
+  const uint64_t rounds = totals.all.rounds;
   if (rounds < 10'000 || totals.violations > 0) return;
   // The jobs did meet what they are meant to meet.
   EXPECT_GT(totals.all.retransmitted, rounds / 100);

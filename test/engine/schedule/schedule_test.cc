@@ -1,4 +1,5 @@
-// A million random lives of a link. A violation prints its seed, and the seed replays it:
+// A million random lives of a link, or as many as fit into the time of a test. A violation prints
+// its seed, and the seed replays it:
 //   SLIME_SEED=n build/test/engine --gtest_filter=Schedules.*
 // and SLIME_SCHEDULES=m runs m of them, from that seed on.
 #include "test/engine/schedule/schedule.h"
@@ -57,14 +58,15 @@ struct Totals {
 };
 
 // Worlds share nothing, so each thread takes every n-th seed.
-Totals run_schedules(uint64_t first, uint64_t count) {
-  const uint64_t threads = count < 1000 || std::thread::hardware_concurrency() < 2 ? 1 : 2;
+Totals run_schedules(uint64_t first, const Effort& effort) {
+  const uint64_t threads = !effort.goes_on(1) || std::thread::hardware_concurrency() < 2 ? 1 : 2;
   Totals totals;
   std::mutex mutex;
   const auto run = [&](uint64_t offset) {
     ScheduleWorld world;
     Totals mine;
-    for (uint64_t i = offset; i < count && mine.violations.size() < kMostViolations; i += threads) {
+    for (uint64_t i = offset; effort.goes_on(i) && mine.violations.size() < kMostViolations;
+         i += threads) {
       mine.add(first + i, world.run(first + i));
     }
     const std::lock_guard lock(mutex);
@@ -79,8 +81,8 @@ Totals run_schedules(uint64_t first, uint64_t count) {
 
 TEST(Schedules, HoldWhateverTheRailsDo) {
   const uint64_t seed = from_environment("SLIME_SEED", 0);
-  const uint64_t count = from_environment("SLIME_SCHEDULES", seed ? 1 : kSchedules);
-  const Totals totals = run_schedules(seed ? seed : 1, count);
+  const Totals totals =
+      run_schedules(seed ? seed : 1, Effort("SLIME_SCHEDULES", seed ? 1 : kSchedules));
   for (const std::string& violation : totals.violations) ADD_FAILURE() << violation;
   const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
   std::printf(
@@ -90,12 +92,12 @@ TEST(Schedules, HoldWhateverTheRailsDo) {
       number(totals.schedules), number(totals.messages), number(totals.eager),
       number(totals.with_death), number(totals.retries), number(totals.rejoins),
       number(totals.failed), totals.violations.size());
-  if (count < 10'000) return;
+  if (totals.schedules < 10'000) return;
   // The schedules did meet what they are meant to meet.
-  EXPECT_GT(totals.retries, count / 100);
-  EXPECT_GT(totals.rejoins, count / 10);
+  EXPECT_GT(totals.retries, totals.schedules / 100);
+  EXPECT_GT(totals.rejoins, totals.schedules / 10);
   EXPECT_GT(totals.failed, 0u);
-  EXPECT_GT(totals.eager, count);
+  EXPECT_GT(totals.eager, totals.schedules);
 }
 
 }  // namespace
