@@ -12,7 +12,7 @@ UNITDIR ?= $(PREFIX)/lib/systemd/system
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-builtin-rules
 # These targets do their work in sub-makes that share one build directory: one after the other.
-SERIAL := run run-switch check check-sanitizers check-rdma bench fuzz fuzz-merge vectors asan ubsan tsan pause install \
+SERIAL := run run-switch check check-fresh check-sanitizers check-rdma bench fuzz fuzz-merge vectors asan ubsan tsan pause install \
   uninstall clean tidy
 ifneq ($(filter $(SERIAL),$(MAKECMDGOALS)),)
 .NOTPARALLEL:
@@ -20,7 +20,7 @@ endif
 
 include mk/compile.mk
 
-.PHONY: all programs run run-switch check test check-sanitizers check-rdma asan ubsan tsan pause model-check fuzz \
+.PHONY: all programs run run-switch check check-fresh test check-sanitizers check-rdma asan ubsan tsan pause model-check fuzz \
   fuzz-merge vectors bench install uninstall layers format format-check tidy help clean
 
 all: $(BUILD)/layers.ok $(PLUGIN_SO) $(PLUGIN_LINK) $(LIB_A) $(TOOL_BINS) $(EXAMPLE_BINS)
@@ -92,6 +92,10 @@ check-rdma:
 	$(Q)$(MAKE) --no-print-directory $(JOBS) $(BUILD)/test/contract $(BUILD)/bin/slime-perf \
 	  $(BUILD)/bin/slime-info $(PLUGIN_SO) $(PLUGIN_LINK)
 	@SLIME_BUILD_DIR=$(BUILD) test/rdma/run.sh $(RDMA_CASES)
+
+# What README and docs say of a fresh Debian 12, on one that debootstrap makes, as root.
+check-fresh:
+	@test/fresh/run.sh || [ $$? -eq 77 ]
 
 # The bounds that every `make check` explores, and wider ones: about a minute and 4 GiB.
 model-check:

@@ -92,11 +92,16 @@ for group in "$@"; do
     need libibverbs1 "verbs" has_library libibverbs.so.1
     need ibverbs-providers "verbs of Soft-RoCE" has_provider rxe
     ;;
+  fresh)
+    need debootstrap "makes a minimal Debian" has_program debootstrap
+    need debian-archive-keyring "proves that its packages are Debian's" \
+      test -e /usr/share/keyrings/debian-archive-keyring.gpg
+    ;;
   bench) need python3 "prints the ratios" command -v python3 ;;
   format) need clang-format "checks the layout of the sources" command -v clang-format ;;
   tidy) need clang-tidy "checks names and common mistakes" command -v clang-tidy ;;
   *)
-    echo "ensure-tools: unknown group '$group' (build, test, bmv2, tofino, fuzz, rdma, bench, format, tidy)" >&2
+    echo "ensure-tools: unknown group '$group' (build, test, bmv2, tofino, fuzz, rdma, fresh, bench, format, tidy)" >&2
     exit 2
     ;;
   esac

@@ -11,15 +11,11 @@
 # Last line: N passed, N failed, N skipped. Exit code: 0, 1, 77 nothing could be run here.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
+. test/support/finish.sh
 export SLIME_BUILD_DIR=${SLIME_BUILD_DIR:-build}
 results=$SLIME_BUILD_DIR/results-rdma totals_of_all=${SLIME_TOTALS_FILE:-}
 limit_s=${SLIME_TEST_TIMEOUT_S:-900}
 devices=16 # four ranks with four rails each
-
-finish() { # PASSED FAILED SKIPPED
-  [ -z "$totals_of_all" ] || echo "$*" >>"$totals_of_all"
-  echo "$1 passed, $2 failed, $3 skipped"
-}
 
 set_up() {
   local reason

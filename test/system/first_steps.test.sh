@@ -2,6 +2,7 @@
 # The first steps of docs/switch.md, as they are written there but for the address, the directory and
 # the group: a switch with a key, and ranks that use it.
 . "$(dirname "$0")/perf_support.sh"
+. test/support/doc_block.sh
 [ -x "$build/bin/slime-switchd" ] || { echo "skipped: slime-switchd is not built"; exit 77; }
 command -v openssl >/dev/null || { echo "skipped: openssl is not here, which makes the key"; exit 77; }
 # The default ports are part of what is tried, so the address is one that nobody else has.
@@ -11,12 +12,9 @@ etc=$work/etc/slime
 mkdir "$work/etc"
 export PATH=$PWD/$build/bin:$PATH LD_LIBRARY_PATH=$PWD/$build/lib
 
-# block HEADING N: the N-th indented block below it
+# block HEADING N: the N-th indented block below it, with this host's addresses and names
 block() {
-  awk -v heading="$1" -v wanted="$2" '
-    /^##/ { inside = $0 == heading }
-    inside && /^    / { if (!in_block) count++; in_block = 1; if (count == wanted) print substr($0, 5); next }
-    { in_block = 0 }' docs/switch.md |
+  doc_block docs/switch.md "$1" "$2" |
     sed -E -e "s|/etc/slime|$etc|g" -e "s|10\.0\.0\.9|$host|g" -e "s/-g (slime|physics)/-g $group/"
 }
 block '## Use it' 1 >"$work/switch.sh"
