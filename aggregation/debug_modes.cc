@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "switch/protocol/check.h"
 
 namespace slime::aggregation {
 
@@ -100,7 +101,7 @@ Status DummyPath::test(uint64_t ticket, bool* done) {
   return *done ? Status::kOk : worker_->status();
 }
 
-// What the worker sends: a contribution comes from every rank.
+// What the worker sends: a contribution comes from every rank, with the check of that rank.
 void DummyPath::send(const Destination& /*to*/, std::span<const std::byte> datagram) {
   std::array<std::byte, sap::kMaxPacketBytes> bytes;
   std::copy(datagram.begin(), datagram.end(), bytes.begin());
@@ -109,8 +110,11 @@ void DummyPath::send(const Destination& /*to*/, std::span<const std::byte> datag
   if (header.type != sap::Type::kContribution) {
     return shard_->handle(datagram, children_[header.child], now_ns_, *this);
   }
+  const uint32_t salt = sap::salt(header);
+  const uint32_t image = header.check - sap::factor(header.child) * salt;
   for (uint32_t child = 0; child < children_.size(); ++child) {
     header.child = static_cast<uint8_t>(child);
+    header.check = image + sap::factor(child) * salt;
     sap::encode(header, bytes.data());
     shard_->handle(std::span(bytes).first(datagram.size()), children_[child], now_ns_, *this);
   }

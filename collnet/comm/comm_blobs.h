@@ -59,8 +59,9 @@ static_assert(std::has_unique_object_representations_v<CommMember> &&
               std::has_unique_object_representations_v<Announcement>);
 
 // Members exchange this version before all other blobs, because the blobs of another version may
-// have another size. It changes with the protocol towards the switch, too.
-inline constexpr uint32_t kCommVersion = 6;
+// have another size. It changes with the protocol towards the switch, and with the check of
+// sums (switch/protocol/check.h), too: where checks differ, no rank accepts a sum.
+inline constexpr uint32_t kCommVersion = 7;
 Result<void> check_versions(std::span<const uint32_t> by_rank);
 
 // Rail by rail, each by rank, of the rails that all have. An error names the rank whose blob cannot

@@ -13,15 +13,17 @@ void KeptResult::keep(const sap::Header& result, std::span<const std::byte> payl
   std::memcpy(packet_ + sap::kHeaderBytes, payload.data(), payload.size());
 }
 
-// The result may be of an earlier job or generation. Its check has a salt for each contributor,
-// and the salt names job, generation and token: so those of the new ones replace those of the old.
-std::span<const std::byte> KeptResult::packet_for(const JobRoute& route, uint32_t contributors) {
+// The result may be of an earlier job or generation. Its check has the salt times the factor of
+// each contributor, and the salt names job, generation and token: so the new salt replaces the old
+// one.
+std::span<const std::byte> KeptResult::packet_for(const JobRoute& route,
+                                                  const sap::Contributors& all) {
   if (!header_) return {};
   const uint32_t old_salt = sap::salt(*header_);
   header_->job = route.job;
   header_->generation = route.generation;
   header_->token = route.token;
-  header_->check += contributors * (sap::salt(*header_) - old_salt);
+  header_->check += all.factors * (sap::salt(*header_) - old_salt);
   sap::encode(*header_, packet_);
   return {packet_, sap::kHeaderBytes + 4 * size_t{header_->lanes}};
 }

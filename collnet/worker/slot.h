@@ -39,7 +39,7 @@ class KeptResult {
   void use(std::byte* packet) { packet_ = packet; }
   void keep(const sap::Header& result, std::span<const std::byte> payload);
   // The packet for a peer, as one of the job where that runs now. Empty: nothing was kept.
-  std::span<const std::byte> packet_for(const JobRoute& route, uint32_t contributors);
+  std::span<const std::byte> packet_for(const JobRoute& route, const sap::Contributors& all);
 
  private:
   std::byte* packet_ = nullptr;

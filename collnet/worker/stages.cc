@@ -94,7 +94,7 @@ Stage next_stage(const ChunkState& state, const Chunk& chunk, bool guesses) {
   return Stage::kData;
 }
 
-void contribute(Slot* slot, const Chunk& chunk, const Chunk* next) {
+void contribute(Slot* slot, const Chunk& chunk, const Chunk* next, uint32_t factor) {
   const Payload& payload = *chunk.payload;
   sap::Header& header = slot->sent;
   std::byte* const lanes = slot->lanes();
@@ -145,14 +145,14 @@ void contribute(Slot* slot, const Chunk& chunk, const Chunk* next) {
   std::copy_n(said.exponents, 2, header.exponents);
   header.special = said.special;
   header.cookie = cookie_of(slot->state, chunk) ^ sap::shape_digest(header);
-  header.check = image + sap::salt(header);
+  header.check = image + factor * sap::salt(header);
 }
 
 // The switch has folded only what had the shape of the first contribution; `sent` must have had it
 // too. The check covers the payload of sums, the second copy that of all others. Scales are maxima,
 // so they are at least those that this worker sent: with smaller ones its numbers would be clamped.
 bool is_intact(const Slot& slot, const Chunk& chunk, const sap::Header& result,
-               std::span<const std::byte> payload, uint32_t contributors) {
+               std::span<const std::byte> payload, const sap::Contributors& all) {
   const sap::Header& sent = slot.sent;
   const bool same_shape = result.format == sent.format && result.op == sent.op &&
                           result.lanes == sent.lanes &&
@@ -163,7 +163,7 @@ bool is_intact(const Slot& slot, const Chunk& chunk, const sap::Header& result,
   if (!same_shape || !covers_ours) return false;
   const bool has_image = !sap::is_doubled(result.op) && !payload.empty();
   const uint32_t image = has_image ? chunk.payload->image_of(payload.data(), chunk.count) : 0;
-  return sap::verifies(result, payload, image, contributors);
+  return sap::verifies(result, payload, image, all);
 }
 
 Outcome finish(Slot* slot, const Chunk& chunk, const sap::Header& result,

@@ -51,12 +51,12 @@ Stage next_stage(const ChunkState& state, const Chunk& chunk, bool guesses);
 
 // Writes the lanes of the round `slot->state.stage` and completes the header `slot->sent`, in which
 // job, child, slot and epoch are set. `next`: the chunk after this one on the slot; nullptr: not
-// known yet.
-void contribute(Slot* slot, const Chunk& chunk, const Chunk* next);
+// known yet. `factor`: sap::factor() of this rank.
+void contribute(Slot* slot, const Chunk& chunk, const Chunk* next, uint32_t factor);
 
-// Whether the result is what `contributors` contributions, `slot.sent` among them, come to.
+// Whether the result is what one contribution of each of `all`, `slot.sent` among them, comes to.
 bool is_intact(const Slot& slot, const Chunk& chunk, const sap::Header& result,
-               std::span<const std::byte> payload, uint32_t contributors);
+               std::span<const std::byte> payload, const sap::Contributors& all);
 
 enum class Outcome : uint8_t { kMoreRounds, kWrongGuess, kDelivered };
 // Uses an intact result. kDelivered: the numbers are in place, and `slot->state` is that of the

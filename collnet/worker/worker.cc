@@ -30,9 +30,10 @@ uint32_t silent_rails(std::span<const Slot> slots, const JobRoute& route,
 
 // Only the result right before this worker's round can be wanted: workers are at most one round
 // apart.
-void answer_peer(const sap::Header& query, Slot& slot, uint32_t ranks, PacketSender& sender) {
-  if (sap::next_epoch(query.epoch) != slot.epoch || query.child >= ranks) return;
-  const auto packet = slot.kept.packet_for(sender.route(), ranks);
+void answer_peer(const sap::Header& query, Slot& slot, const sap::Contributors& all,
+                 PacketSender& sender) {
+  if (sap::next_epoch(query.epoch) != slot.epoch || query.child >= all.count) return;
+  const auto packet = slot.kept.packet_for(sender.route(), all);
   if (!packet.empty()) sender.send({Destination::Kind::kRank, query.child, 0}, packet);
 }
 
@@ -49,9 +50,9 @@ Result<std::unique_ptr<Worker>> Worker::open(const WorkerOptions& options, Datag
     return bad("a packet has 16 to 2048 lanes (32-bit words)");
   }
   if (options.contributors == 0 || options.contributors > number::kMaxWorkers ||
-      options.child >= sap::kMaxChildren || options.route.shards == 0 ||
-      options.route.shards > sap::kMaxShards || options.route.rails == 0 ||
-      options.route.rails > sap::kMaxRails) {
+      options.rank >= options.contributors || options.child >= sap::kMaxChildren ||
+      options.route.shards == 0 || options.route.shards > sap::kMaxShards ||
+      options.route.rails == 0 || options.route.rails > sap::kMaxRails) {
     return bad("a job of this shape cannot be");
   }
   if (!sap::suffice(options.formats)) {
@@ -62,6 +63,8 @@ Result<std::unique_ptr<Worker>> Worker::open(const WorkerOptions& options, Datag
 
 Worker::Worker(const WorkerOptions& options, Datagrams& network)
     : options_(options),
+      all_(sap::all_ranks(options.contributors)),
+      factor_(sap::factor(options.rank)),
       slots_(options.slots),
       memory_(give_memory(slots_, options.lanes)),
       sender_(options.route, options.rank, options.child, options.contributors, network),
@@ -104,7 +107,7 @@ void Worker::begin_round(uint32_t index, uint64_t now_ns) {
   if (slot.state.stage != Stage::kData) ++(counters_.*kRounds[static_cast<int>(slot.state.stage)]);
   slot.sent = sender_.contribution(index, slot.epoch);
   const auto next = operations_.chunk(slot.chunk + options_.slots);
-  contribute(&slot, *chunk, next ? &*next : nullptr);
+  contribute(&slot, *chunk, next ? &*next : nullptr, factor_);
   sap::encode(slot.sent, slot.packet);
   slot.waiting = true;
   slot.damaged = 0;
@@ -144,7 +147,7 @@ void Worker::on_packet(const sap::Header& header, std::span<const std::byte> pay
   Slot& slot = slots_[header.slot];
   const bool by_peer = header.flags & sap::flag::kFallback;
   if (by_peer && header.type == sap::Type::kQuery) {
-    return answer_peer(header, slot, options_.contributors, sender_);
+    return answer_peer(header, slot, all_, sender_);
   }
   if (paused_) return;
   if (by_peer && header.type == sap::Type::kResultAgain) {
@@ -179,7 +182,7 @@ void Worker::on_result(const sap::Header& header, std::span<const std::byte> pay
     return;
   }
   const Chunk chunk = *operations_.chunk(slot.chunk);
-  if (!is_intact(slot, chunk, header, payload, options_.contributors)) {
+  if (!is_intact(slot, chunk, header, payload, all_)) {
     // Damage on the way is gone when the time-out has asked again. Damage in the switch's memory
     // stays, and comes again with every repetition.
     ++counters_.corrupt;

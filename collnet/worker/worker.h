@@ -89,6 +89,8 @@ class Worker {
   void ask(uint32_t index, uint64_t now_ns);
 
   const WorkerOptions options_;
+  const sap::Contributors all_;
+  const uint32_t factor_;  // of this rank, in checks
   std::vector<Slot> slots_;
   const std::unique_ptr<std::byte[]> memory_;  // of the slots
   OperationQueue operations_;

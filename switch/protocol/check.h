@@ -1,7 +1,7 @@
 // The check of SAP/2: a sum that a switch adds up like a lane, and that only the sum of exactly the
 // right contributions satisfies.
 //
-//     check = image(sum over s of weight(s) * x_s) + salt    mod 2^32
+//     check = image(sum over s of weight(s) * x_s) + factor(rank) * salt    mod 2^32
 //
 // x_s is number s of the payload in the width b of its format. A switch adds numbers modulo 2^b and
 // checks modulo 2^32, so `image` must be a homomorphism from the one to the other, and up to a
@@ -15,16 +15,32 @@
 //               word off, and the carries out of those are missing: anything from 0 to n-1.
 //
 // What is caught: one flipped bit, always (weights are odd; for 64 bits the tests try every bit).
-// Missing or doubled contributors, always below 64 bits as the salt is odd, and there with a chance
-// of 2n in 2^32 to miss. Any other damage is missed once in 2^32; 2^16 for 16-bit lanes, 2^8 for
-// 8-bit lanes, n in 2^32 for 64 bits. Two numbers that changed places are missed where the
-// difference of the numbers times that of the weights, which is even, is 0 modulo 2^b: one pair of
-// 8-bit numbers in 32, of 16-bit ones in 4500 (measured), otherwise hardly ever. Not a defence
-// against people.
+// Any other damage is missed once in 2^32; 2^16 for 16-bit lanes, 2^8 for 8-bit lanes, n in 2^32
+// for 64 bits. Two numbers that changed places are missed where the difference of the numbers times
+// that of the weights, which is even, is 0 modulo 2^b: one pair of 8-bit numbers in 32, of 16-bit
+// ones in 4500 (measured), otherwise hardly ever. Not a defence against people.
 //
-// A minimum, a maximum and an or are not linear. Their check is the salt alone, whose sum shows how
-// many contributions of the round were reduced, and their lanes travel twice: both copies come to
-// the same result, so one damaged bit makes them differ. The same bit damaged in both is not seen.
+// Contributions that were not counted once: if the contribution of rank r is in the sum d(r) times
+// too often (-1: it is missing), the check is wrong by salt * (sum over r of d(r) * factor(r)). The
+// salt is odd, so this is 0 only if the sum is. The factor of rank r is (-3)^r. Below 64 bits the
+// following is always caught:
+//
+//   - one contribution counted twice in place of another: powers of -3 differ up to the 2^30th;
+//   - a number of contributions that is wrong, and not by a multiple of 4: factors are 1 modulo 4;
+//   - up to 20 ranks: whatever was counted, if each contribution is in the sum 0 to 3 times. The
+//     sum is 0 only if each d(r) is, as in numerals to the base -3, and 3^20 < 2^32;
+//   - up to 32 ranks, as below one switch: any that are missing, any that are doubled, and up to 8
+//     that are the one or the other (the tests try all);
+//   - up to 1024 ranks: up to 4 that are missing or doubled (the tests try all);
+//   - a leaf of a tree that is missing, doubled, or counted in place of another, where the ranks of
+//     leaves are evenly spaced and equally many: their sums are powers of -3 times one number.
+//
+// Of other such faults one in 2^30 is missed, and that one in every round. With 64 bits all of the
+// above are missed in 2n rounds of 2^32, no matter which.
+//
+// A minimum, a maximum and an or are not linear. Their check has no image, so it shows whether each
+// contribution was reduced once, and their lanes travel twice: both copies come to the same result,
+// so one damaged bit makes them differ. The same bit damaged in both is not seen.
 //
 // Thread rules: pure functions.
 #pragma once
@@ -73,13 +89,35 @@ constexpr uint64_t weight64(uint32_t s) {
 }
 
 // Each field is mixed in by a bijection, so two headers that differ in one of them have different
-// salts, save for the last bit: that one is set so that no number of missing salts adds up to 0.
+// salts, save for the last bit: that one is set so that products with the salt are 0 only where the
+// other factor is.
 constexpr uint32_t salt(const Header& header) {
   uint32_t state = mixed(uint32_t{header.job} << 16 | header.slot);
   state = mixed(state ^ (header.generation + 0x51a9u));
   state = mixed(state ^ header.token);
   state = mixed(state ^ header.epoch);
   return mixed(state ^ header.cookie) | 1;
+}
+
+// By which the worker of this rank multiplies its salt. Odd, so that salts that differ still do.
+// Takes `rank` steps: workers keep it.
+inline constexpr uint32_t kFactorBase = 0u - 3;
+constexpr uint32_t factor(uint32_t rank) {
+  uint32_t power = 1;
+  for (; rank > 0; --rank) power *= kFactorBase;
+  return power;
+}
+
+// Whose contributions a sum must hold: how many workers, and the sum of their factors. These are
+// all workers of the job, not the children of one switch.
+struct Contributors {
+  uint32_t count = 0;
+  uint32_t factors = 0;
+};
+constexpr Contributors all_ranks(uint32_t count) {
+  Contributors all{count, 0};
+  for (uint32_t rank = 0; rank < count; ++rank) all.factors = all.factors * kFactorBase + 1;
+  return all;
 }
 
 // Of format, operation, lanes, and whether there is no payload. Workers mix it into their cookies,
@@ -99,12 +137,11 @@ constexpr uint32_t image_of(Format format, uint64_t weighted) {
   return static_cast<uint32_t>(weighted) << (32 - width);
 }
 
-// Whether `check`, the sum of `contributors` checks, belongs to a sum with this image. Contributors
-// are all workers of the job, not the children of one switch.
+// Whether `check`, the sum of the contributors' checks, belongs to a sum with this image.
 constexpr bool agrees(Format format, uint32_t image, uint32_t check, uint32_t salt,
-                      uint32_t contributors) {
-  const uint32_t carries = image + contributors * salt - check;
-  return width_of(format) == 64 ? carries < contributors : carries == 0;
+                      const Contributors& all) {
+  const uint32_t carries = image + all.factors * salt - check;
+  return width_of(format) == 64 ? carries < all.count : carries == 0;
 }
 
 // Whether the lanes of a round travel twice.
@@ -120,12 +157,12 @@ inline bool copies_agree(std::span<const std::byte> payload) {
   return payload.size() % 8 == 0 && std::memcmp(payload.data(), payload.data() + half, half) == 0;
 }
 
-// Whether a result is what so many contributions come to. `image` is that of the payload; of a
+// Whether a result is what these contributions come to. `image` is that of the payload; of a
 // doubled round, 0.
 inline bool verifies(const Header& header, std::span<const std::byte> payload, uint32_t image,
-                     uint32_t contributors) {
+                     const Contributors& all) {
   return (!is_doubled(header.op) || copies_agree(payload)) &&
-         agrees(header.format, image, header.check, salt(header), contributors);
+         agrees(header.format, image, header.check, salt(header), all);
 }
 
 }  // namespace slime::sap

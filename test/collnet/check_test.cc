@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "test/collnet/number/support.h"
@@ -36,7 +37,7 @@ class CheckTest : public testing::TestWithParam<Format> {
     sum_ = {Bytes(4 * kWords), 0};
     for (uint32_t i = 0; i < workers; ++i) {
       all_.push_back({random_bytes(random_, 4 * kWords), 0});
-      all_[i].check = check_of(GetParam(), all_[i].payload, salt(header_));
+      all_[i].check = check_of(GetParam(), all_[i].payload, factor(i) * salt(header_));
       add(all_[i]);
     }
   }
@@ -46,7 +47,7 @@ class CheckTest : public testing::TestWithParam<Format> {
   }
   bool accepted() const {
     const auto workers = static_cast<uint32_t>(all_.size());
-    return verifies(GetParam(), sum_.payload, sum_.check, salt(header_), workers);
+    return verifies(GetParam(), sum_.payload, sum_.check, salt(header_), all_ranks(workers));
   }
   size_t pick(size_t below) { return random_() % below; }
 
@@ -90,7 +91,7 @@ TEST_P(CheckTest, CatchesAFlippedBit) {
 TEST_P(CheckTest, CatchesMissingAndDoubledWorkers) {
   for (int trial = 0; trial < 500; ++trial) {
     begin(8);
-    EXPECT_EQ(salt(header_) % 2, 1u) << "so that no number of them adds up to nothing";
+    EXPECT_EQ(salt(header_) % 2, 1u) << "so that only a sum of factors can be 0";
     add(all_[pick(8)]);
     EXPECT_FALSE(accepted()) << "doubled";
     sum_ = {Bytes(4 * kWords), 0};
@@ -101,7 +102,24 @@ TEST_P(CheckTest, CatchesMissingAndDoubledWorkers) {
     EXPECT_FALSE(accepted()) << "half of them missing";
     sum_ = {Bytes(4 * kWords), 0};
     for (size_t i = 0; i < 8; ++i) add(all_[i == 3 ? 4 : i]);
-    EXPECT_TRUE(accepted()) << "one in another's place is not what this check can see";
+    EXPECT_FALSE(accepted()) << "one in another's place";
+  }
+}
+
+// Every way to count the contributions of up to four workers up to three times.
+TEST_P(CheckTest, CatchesWhatWasNotCountedOnce) {
+  for (uint32_t workers = 1; workers <= 4; ++workers) {
+    for (uint32_t times = 0; times < 1u << 2 * workers; ++times) {  // two bits each
+      begin(workers);
+      sum_ = {Bytes(4 * kWords), 0};
+      bool once = true;
+      for (uint32_t i = 0; i < workers; ++i) {
+        const uint32_t own = times >> 2 * i & 3;
+        once = once && own == 1;
+        for (uint32_t time = 0; time < own; ++time) add(all_[i]);
+      }
+      EXPECT_EQ(accepted(), once) << workers << " workers, counted " << std::hex << times;
+    }
   }
 }
 
@@ -109,7 +127,10 @@ TEST_P(CheckTest, CatchesAContributionOfAnotherRound) {
   for (int trial = 0; trial < 500; ++trial) {
     begin(8);
     const uint32_t check = sum_.check;
-    const auto replaced = [&](const Header& other) { return check - salt(header_) + salt(other); };
+    const uint32_t own = factor(static_cast<uint32_t>(pick(8)));
+    const auto replaced = [&](const Header& other) {
+      return check + own * (salt(other) - salt(header_));
+    };
     Header other = header_;
     other.epoch += trial % 2 ? 2 : static_cast<uint32_t>(1 + pick(1 << 30));
     sum_.check = replaced(other);
@@ -174,7 +195,7 @@ TEST_P(CheckTest, WordsAndBytesAgree) {
   std::vector<uint32_t> words;
   for (uint32_t j = 0; j < kWords; ++j) words.push_back(wire::get32(sum_.payload.data() + 4 * j));
   EXPECT_EQ(check_of(GetParam(), words, 5), check_of(GetParam(), sum_.payload, 5));
-  EXPECT_TRUE(verifies(GetParam(), words, sum_.check, salt(header_), 1));
+  EXPECT_TRUE(verifies(GetParam(), words, sum_.check, salt(header_), all_ranks(1)));
   EXPECT_EQ(check_of(GetParam(), std::span<const uint32_t>{}, 5), 5u) << "no payload: the salt";
 }
 
@@ -200,6 +221,9 @@ TEST(Check, IsWhatItWas) {
   EXPECT_EQ(weight64(1), 0xf8c1dbd6ba5a157u);
   const Header header{.job = 3, .generation = 2, .token = 5, .slot = 17, .epoch = 7, .cookie = 9};
   EXPECT_EQ(salt(header), 0x5321d61bu);
+  EXPECT_EQ(factor(0), 1u);
+  EXPECT_EQ(factor(31), 0xb4a095d5u);
+  EXPECT_EQ(all_ranks(4).factors, 0u - 20);  // 1 - 3 + 9 - 27
   const uint32_t words[] = {0x01020304, 0x05060708};
   EXPECT_EQ(check_of(Format::kI32, words, 1), 0x1c8c7c45u);
   EXPECT_EQ(check_of(Format::kI16, words, 1), 0x14480001u);
@@ -222,9 +246,9 @@ TEST(Check, NoRoundIsAcceptedWhoseWorkersDisagreeAboutItsShape) {
                               with_shape([](Header& h) { h.format = Format::kU32; }),
                               with_shape([](Header& h) { h.lanes = 16; }),
                               with_shape([](Header& h) { h.flags = flag::kExponentsOnly; })}) {
-    const uint32_t sum = salt(first) + salt(other);
-    EXPECT_NE(sum, 2 * salt(first));
-    EXPECT_NE(sum, 2 * salt(other));
+    const uint32_t sum = salt(first) + factor(1) * salt(other);
+    EXPECT_NE(sum, all_ranks(2).factors * salt(first));
+    EXPECT_NE(sum, all_ranks(2).factors * salt(other));
   }
   const Header fallback = with_shape([](Header& h) { h.flags = flag::kFallback; });
   EXPECT_EQ(salt(fallback), salt(first)) << "no part of the shape";
@@ -244,6 +268,84 @@ TEST(Check, CopiesAgreeUntilABitOfOneIsFlipped) {
   }
   EXPECT_FALSE(copies_agree(std::span(payload).first(12))) << "an odd number of words";
   EXPECT_TRUE(copies_agree({}));
+}
+
+// What the check is off by, divided by the salt, for every way to count the contributions of these
+// ranks up to `most` times too often. A negative number: so many are missing.
+std::vector<uint32_t> miscounts(uint32_t first, uint32_t end, int least, int most) {
+  std::vector<uint32_t> sums{0};
+  for (uint32_t rank = first; rank < end; ++rank) {
+    const size_t before = sums.size();
+    for (int times = least; times <= most; ++times) {
+      for (size_t i = 0; times != 0 && i < before; ++i) {
+        sums.push_back(sums[i] + static_cast<uint32_t>(times) * factor(rank));
+      }
+    }
+  }
+  std::ranges::sort(sums);
+  return sums;
+}
+
+// All ways, in two halves: these are opposite only where both are right.
+TEST(Check, FindsEveryMiscountOfAFewRanks) {
+  struct Case {
+    uint32_t ranks;
+    int least, most;
+  };
+  for (const auto& [ranks, least, most] : {Case{20, -1, 2}, Case{32, -1, 0}, Case{32, 0, 1}}) {
+    const auto one = miscounts(0, ranks / 2, least, most);
+    auto other = miscounts(ranks / 2, ranks, least, most);
+    for (uint32_t& sum : other) sum = 0 - sum;
+    std::ranges::sort(other);
+    std::vector<uint32_t> opposite;
+    std::ranges::set_intersection(one, other, std::back_inserter(opposite));
+    EXPECT_EQ(opposite, std::vector<uint32_t>{0}) << ranks << ' ' << least << ' ' << most;
+  }
+}
+
+// `sum`, and `sum` with up to `most` of the factors from `first` on added or subtracted.
+void add_changes(std::span<const uint32_t> factors, size_t first, uint32_t most, uint32_t sum,
+                 std::vector<uint32_t>* sums) {
+  sums->push_back(sum);
+  for (size_t at = first; most > 0 && at < factors.size(); ++at) {
+    add_changes(factors, at + 1, most - 1, sum + factors[at], sums);
+    add_changes(factors, at + 1, most - 1, sum - factors[at], sums);
+  }
+}
+
+// All ways to miss or double up to twice as many as `half`: no two ways to do so with half as many
+// come to the same.
+TEST(Check, FindsAFewMissingOrDoubledOfManyRanks) {
+  struct Case {
+    uint32_t ranks, half;
+  };
+  for (const auto& [ranks, half] : {Case{32, 4}, Case{1024, 2}}) {
+    std::vector<uint32_t> factors, sums;
+    for (uint32_t rank = 0; rank < ranks; ++rank) factors.push_back(factor(rank));
+    add_changes(factors, 0, half, 0, &sums);
+    std::ranges::sort(sums);
+    EXPECT_TRUE(std::ranges::adjacent_find(sums) == sums.end()) << ranks << ' ' << half;
+  }
+}
+
+TEST(Check, FindsALeafThatIsMissingOrInPlaceOfAnother) {
+  for (const uint32_t ranks : {64u, 96u, 1024u}) {
+    for (uint32_t leaves = 2; leaves <= 32; leaves *= 2) {
+      const uint32_t below = ranks / leaves;
+      std::set<uint32_t> consecutive{0}, by_turns{0};
+      for (uint32_t leaf = 0; leaf < leaves; ++leaf) {
+        uint32_t one = 0, other = 0;
+        for (uint32_t i = 0; i < below; ++i) {
+          one += factor(leaf * below + i);
+          other += factor(i * leaves + leaf);
+        }
+        consecutive.insert(one);
+        by_turns.insert(other);
+      }
+      EXPECT_EQ(consecutive.size(), leaves + 1) << ranks;
+      EXPECT_EQ(by_turns.size(), leaves + 1) << ranks;
+    }
+  }
 }
 
 // By hand, from the definition.

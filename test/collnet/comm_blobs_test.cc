@@ -28,8 +28,8 @@ std::vector<CommMember> members() {
 
 TEST(CommBlobs, AnotherVersionIsNamedWithItsRank) {
   EXPECT_TRUE(check_versions(std::vector{kCommVersion, kCommVersion}));
-  EXPECT_THAT(check_versions(std::vector<uint32_t>{kCommVersion, 7}).error().what,
-              HasSubstr("rank 1 speaks version 7 of CollNet's protocols and this rank version 6"));
+  EXPECT_THAT(check_versions(std::vector<uint32_t>{kCommVersion, 6}).error().what,
+              HasSubstr("rank 1 speaks version 6 of CollNet's protocols and this rank version 7"));
 }
 
 TEST(CommBlobs, AddressesAreThoseOfTheRailsThatAllHave) {

@@ -17,22 +17,22 @@ constexpr uint64_t kMs = 1'000'000, kSecond = 1000 * kMs;
 
 // The check holds in the new generation, and again in the one after that.
 TEST(KeptResult, IsOfTheJobWhereThatRunsNow) {
-  constexpr uint32_t kRanks = 3;
+  constexpr sap::Contributors kAll = sap::all_ranks(3);
   const JobRoute old{.job = 7, .generation = 3, .token = 0x11};
   sap::Header result = old.header(sap::Type::kResult, 0, 5, 42);
   std::array<std::byte, 32> payload{};
   payload[3] = std::byte{9};
   result.lanes = 8;
-  result.check = sap::check_of(result.format, payload, 0) + kRanks * sap::salt(result);
+  result.check = sap::check_of(result.format, payload, 0) + kAll.factors * sap::salt(result);
 
   std::array<std::byte, sap::kHeaderBytes + 32> memory;
   KeptResult kept;
   kept.use(memory.data());
-  EXPECT_TRUE(kept.packet_for(old, kRanks).empty());
+  EXPECT_TRUE(kept.packet_for(old, kAll).empty());
   kept.keep(result, payload);
   for (const uint8_t generation : {4, 5}) {
     const JobRoute now{.job = 8, .generation = generation, .token = 0x22u + generation};
-    const auto packet = kept.packet_for(now, kRanks);
+    const auto packet = kept.packet_for(now, kAll);
     sap::Header header;
     ASSERT_EQ(sap::decode(packet, &header), sap::Fault::kNone);
     EXPECT_TRUE(now.names(header));
@@ -41,7 +41,7 @@ TEST(KeptResult, IsOfTheJobWhereThatRunsNow) {
     EXPECT_EQ(header.flags, sap::flag::kFallback);
     EXPECT_EQ(header.slot, 5);
     EXPECT_EQ(header.epoch, 42u);
-    EXPECT_TRUE(sap::verifies(header, packet.subspan(sap::kHeaderBytes), kRanks));
+    EXPECT_TRUE(sap::verifies(header, packet.subspan(sap::kHeaderBytes), kAll));
   }
 }
 

@@ -15,12 +15,14 @@ namespace slime {
 namespace {
 
 constexpr uint32_t kLanes = 16, kRanks = 2;
+constexpr sap::Contributors kAll = sap::all_ranks(kRanks);
 using Lanes = std::array<std::byte, 4 * kLanes>;
 
 // One rank's side of a slot.
 struct Rank {
-  Rank(DataType type, ReduceOp op, uint32_t formats, std::vector<std::byte> elements)
-      : payload(type, op, kLanes, kRanks, number::HalfBits::k32, formats),
+  Rank(uint32_t rank, DataType type, ReduceOp op, uint32_t formats, std::vector<std::byte> elements)
+      : index(rank),
+        payload(type, op, kLanes, kRanks, number::HalfBits::k32, formats),
         data(std::move(elements)) {
     slot.packet = packet_bytes.data();
     slot.flags = flags.data();
@@ -41,8 +43,9 @@ struct Rank {
   void begin(const Chunk* next = nullptr, bool guesses = true) {
     slot.state.stage = next_stage(slot.state, chunk, guesses);
     slot.sent = JobRoute{}.header(sap::Type::kContribution, 0, 0);
-    contribute(&slot, chunk, next);
+    contribute(&slot, chunk, next, sap::factor(index));
   }
+  const uint32_t index;
   const Payload payload;
   std::vector<std::byte> data;
   std::array<std::byte, sap::kHeaderBytes + 4 * kLanes> packet_bytes{};
@@ -98,7 +101,7 @@ struct Pair {
   template <typename T>
   Pair(DataType type, const std::vector<T>& a, const std::vector<T>& b,
        ReduceOp op = ReduceOp::kSum, uint32_t formats = sap::kWordFormats)
-      : one(type, op, formats, bytes_of(a)), other(type, op, formats, bytes_of(b)) {}
+      : one(0, type, op, formats, bytes_of(a)), other(1, type, op, formats, bytes_of(b)) {}
 
   Outcome round() {
     one.begin();
@@ -108,7 +111,7 @@ struct Pair {
     const Result result = reduced(one, other);
     Outcome outcome{};
     for (Rank* const rank : {&one, &other}) {
-      EXPECT_TRUE(is_intact(rank->slot, rank->chunk, result.header, result.payload(), kRanks));
+      EXPECT_TRUE(is_intact(rank->slot, rank->chunk, result.header, result.payload(), kAll));
       outcome = finish(&rank->slot, rank->chunk, result.header, result.payload());
     }
     return outcome;
@@ -232,6 +235,20 @@ TEST(Stages, NothingIsGuessedAfterAMoveOrForLargeOperations) {
   EXPECT_EQ(next_stage(state, chunk, true), Stage::kExponents);
 }
 
+TEST(Stages, OneContributionTwiceInPlaceOfAnotherIsDamage) {
+  for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMax}) {
+    Pair pair(DataType::kInt32, std::vector<int32_t>{3}, std::vector<int32_t>{4}, op);
+    pair.one.begin();
+    pair.other.begin();
+    for (const Rank* const twice : {&pair.one, &pair.other}) {
+      const Result result = reduced(*twice, *twice);
+      for (const Rank* const rank : {&pair.one, &pair.other}) {
+        EXPECT_FALSE(is_intact(rank->slot, rank->chunk, result.header, result.payload(), kAll));
+      }
+    }
+  }
+}
+
 TEST(Stages, ResultsThatDoNotFitAreDamaged) {
   Pair pair(DataType::kInt32, std::vector<int32_t>{3}, std::vector<int32_t>{4});
   pair.one.begin();
@@ -240,7 +257,7 @@ TEST(Stages, ResultsThatDoNotFitAreDamaged) {
   const auto holds = [&](auto change) {
     Result result = right;
     change(result);
-    return is_intact(pair.one.slot, pair.one.chunk, result.header, result.payload(), kRanks);
+    return is_intact(pair.one.slot, pair.one.chunk, result.header, result.payload(), kAll);
   };
   EXPECT_TRUE(holds([](Result&) {}));
   EXPECT_FALSE(holds([](Result& r) { r.lanes[5] ^= std::byte{1}; }));

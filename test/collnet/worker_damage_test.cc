@@ -117,9 +117,9 @@ struct Sent final : Datagrams {
   std::vector<std::byte> last;
 };
 
-// The two copies of a maximum also agree when a contribution is missing. The check says how many
-// contributions were reduced.
-TEST(Worker, AMaximumOfFewerOrMoreContributionsIsNotTaken) {
+// The two copies of a maximum also agree when a contribution is missing. The check says whether
+// each was reduced once.
+TEST(Worker, AMaximumIsTakenOnlyIfEachContributionWasReducedOnce) {
   Sent sent;
   auto worker = Worker::open({.contributors = 3, .slots = 1, .lanes = 16, .round_trip = {}}, sent);
   ASSERT_TRUE(worker);
@@ -130,15 +130,19 @@ TEST(Worker, AMaximumOfFewerOrMoreContributionsIsNotTaken) {
   sap::Header header;
   ASSERT_EQ(sap::decode(sent.last, &header), sap::Fault::kNone);
   header.type = sap::Type::kResult;
-  for (const uint32_t contributions : {1, 2, 4, 3}) {
-    EXPECT_FALSE((*worker)->done(ticket)) << contributions;
-    header.check = contributions * sap::salt(header);
+  using Times = std::array<uint32_t, 3>;  // by rank
+  for (const Times& times : {Times{1, 0, 0}, Times{1, 0, 1}, Times{1, 2, 1}, Times{0, 2, 1},
+                             Times{1, 2, 0}, Times{3, 0, 0}, Times{1, 1, 1}}) {
+    EXPECT_FALSE((*worker)->done(ticket)) << testing::PrintToString(times);
+    header.check = 0;
+    for (uint32_t rank : {0, 1, 2}) header.check += times[rank] * sap::factor(rank);
+    header.check *= sap::salt(header);
     sap::encode(header, sent.last.data());
     const std::vector<std::byte> result = sent.last;
     deliver(**worker, result, 2);
   }
   EXPECT_TRUE((*worker)->done(ticket));
-  EXPECT_EQ((*worker)->counters().corrupt, 3u);
+  EXPECT_EQ((*worker)->counters().corrupt, 6u);
 }
 
 // Forged packets beside a job: nothing wrong, nothing stuck. The simulation drops contributions to

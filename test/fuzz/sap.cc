@@ -26,11 +26,11 @@ SLIME_FUZZ_TARGET(sap, input) {
   for (size_t at = 0; at < payload.size(); at += 4) words.push_back(wire::get32(&payload[at]));
   const uint32_t check = check_of(header.format, payload, salt(header));
   FUZZ_CHECK(check == check_of(header.format, std::span<const uint32_t>(words), salt(header)));
-  FUZZ_CHECK(verifies(header.format, payload, check, salt(header), 1));
+  FUZZ_CHECK(verifies(header.format, payload, check, salt(header), all_ranks(1)));
   if (payload.empty() || width_of(header.format) == 64) return;
   std::vector<std::byte> flipped(payload.begin(), payload.end());
   flipped[header.epoch % flipped.size()] ^= static_cast<std::byte>(1u << (header.cookie & 7));
-  FUZZ_CHECK(!verifies(header.format, flipped, check, salt(header), 1));
+  FUZZ_CHECK(!verifies(header.format, flipped, check, salt(header), all_ranks(1)));
 }
 
 }  // namespace slime::sap

@@ -44,23 +44,25 @@ constexpr uint32_t check_of(Format format, std::span<const std::byte> payload, u
 }
 
 constexpr bool verifies(Format format, std::span<const uint32_t> words, uint32_t check,
-                        uint32_t salt, uint32_t contributors) {
-  return agrees(format, check_of(format, words, 0), check, salt, contributors);
+                        uint32_t salt, const Contributors& all) {
+  return agrees(format, check_of(format, words, 0), check, salt, all);
 }
 constexpr bool verifies(Format format, std::span<const std::byte> payload, uint32_t check,
-                        uint32_t salt, uint32_t contributors) {
-  return agrees(format, check_of(format, payload, 0), check, salt, contributors);
+                        uint32_t salt, const Contributors& all) {
+  return agrees(format, check_of(format, payload, 0), check, salt, all);
 }
 
-// Of a contribution, whose copies are there already.
-constexpr uint32_t check_of(const Header& header, std::span<const std::byte> payload) {
-  return is_doubled(header.op) ? salt(header) : check_of(header.format, payload, salt(header));
+// Of a contribution of this rank, whose copies are there already.
+constexpr uint32_t check_of(const Header& header, std::span<const std::byte> payload,
+                            uint32_t rank) {
+  const uint32_t own = factor(rank) * salt(header);
+  return is_doubled(header.op) ? own : check_of(header.format, payload, own);
 }
 
 inline bool verifies(const Header& header, std::span<const std::byte> payload,
-                     uint32_t contributors) {
+                     const Contributors& all) {
   const uint32_t image = is_doubled(header.op) ? 0 : check_of(header.format, payload, 0);
-  return verifies(header, payload, image, contributors);
+  return verifies(header, payload, image, all);
 }
 
 }  // namespace slime::sap

@@ -129,9 +129,13 @@ TEST_P(Facts, ChecksVerify) {
   for (const Parsed& packet : packets_) {
     const sap::Header& header = packet.header;
     if (packet.input || !is_sum(header.type)) continue;
-    const auto children = static_cast<uint32_t>(vector_.job.children.size());
-    const uint32_t contributors = tree && header.type != Type::kPartial ? 4 : children;
-    EXPECT_TRUE(sap::verifies(header, packet.payload, contributors));
+    sap::Contributors all =
+        sap::all_ranks(tree ? 4 : static_cast<uint32_t>(vector_.job.children.size()));
+    if (header.type == Type::kPartial) {  // of the two ranks below this leaf
+      const uint32_t first = 2u * vector_.job.parent->child;
+      all = {2, sap::factor(first) + sap::factor(first + 1)};
+    }
+    EXPECT_TRUE(sap::verifies(header, packet.payload, all));
   }
 }
 

@@ -98,7 +98,7 @@ std::vector<std::byte> contribution(const net::JobSpec& job, uint8_t child, uint
   const std::span<std::byte> payload = std::span(bytes).subspan(sap::kHeaderBytes);
   const size_t half = payload.size() / 2;
   if (sap::is_doubled(what.op)) std::copy_n(payload.begin(), half, payload.last(half).begin());
-  header.check = sap::check_of(header, payload);
+  header.check = sap::check_of(header, payload, what.first_rank + child);
   sap::encode(header, bytes.data());
   return bytes;
 }

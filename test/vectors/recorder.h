@@ -46,6 +46,7 @@ struct Contribution {
   uint8_t flags = 0;
   uint16_t lanes = 8;
   uint64_t seed = 1;
+  uint32_t first_rank = 0;  // of the switch's child 0
 };
 std::vector<std::byte> contribution(const net::JobSpec& job, uint8_t child, uint16_t slot,
                                     uint32_t epoch, const Contribution& what = {});

@@ -49,7 +49,8 @@ class Tree {
     Recorder& leaf = leaves_[worker / 2];
     const auto child = static_cast<uint8_t>(worker % 2);
     // Its seed makes the workers of the two leaves differ.
-    auto bytes = contribution(leaf.job(), child, slot, epoch, {.seed = worker / 2 + 1});
+    auto bytes = contribution(leaf.job(), child, slot, epoch,
+                              {.seed = worker / 2 + 1, .first_rank = worker - child});
     spread(leaf.deliver_for_slot(leaf.job().children[child], std::move(bytes), slot));
   }
   void ask(uint32_t worker, uint16_t slot, uint32_t epoch) {

@@ -64,7 +64,8 @@ struct Allreduce {
                         one.data());
       test::add_payload(coding.format, sum, one);
     }
-    EXPECT_TRUE(sap::verifies(coding.format, sum, check, 9, coding.workers));
+    const sap::Contributors all{coding.workers, coding.workers};  // of factor 1 each
+    EXPECT_TRUE(sap::verifies(coding.format, sum, check, 9, all));
     unpack(coding, &exponents[block], sum.data(), output.data() + offset, here);
   }
 

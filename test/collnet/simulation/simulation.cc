@@ -194,7 +194,8 @@ void Simulation::forge(std::mt19937_64& random) {
   if (header.type == sap::Type::kStatus || header.type == sap::Type::kReject) header.lanes = 1;
   std::vector<std::byte> bytes(sap::kHeaderBytes + 4 * size_t{header.lanes});
   const std::span<const std::byte> payload = std::span(bytes).subspan(sap::kHeaderBytes);
-  header.check = workers() * sap::check_of(header.format, payload, sap::salt(header));
+  header.check = sap::check_of(header.format, payload, 0) +
+                 sap::all_ranks(workers()).factors * sap::salt(header);
   sap::encode(header, bytes.data());
   const bool to_switch = below(2) != 0 && !switches_.empty();
   const uint32_t shard = slot % options_.shards;
