@@ -191,6 +191,11 @@ void Connection::on_request(Controller& controller) {
         controller);
   }
   sequence_ = header.sequence;
+  if (!proven_) {
+    if (const auto full = places_.make_place(caller_)) {
+      return reject(Refusal::kFull, *full, controller);
+    }
+  }
   phase_ = Phase::kServing;
   proven_ = true;
   answer(controller.handle(*message, caller_), sequence_);

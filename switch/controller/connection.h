@@ -1,6 +1,6 @@
 // One control connection at the switch's end: greeting, then one request after the other.
 //
-//     kGreeting ──Hello──▶ kUnproven ──a request with a right signature──▶ kServing
+//     kGreeting ──Hello──▶ kUnproven ──a request with a right signature, and a place──▶ kServing
 //         any of them ──refused for good──▶ the refusal is sent ──▶ kClosing
 //
 // Until kServing the peer has proven nothing. It has one deadline for all of that, and the server
@@ -53,14 +53,25 @@ struct ServerOptions {
 std::optional<control::Refused> refuse_stranger(const ServerOptions& options,
                                                 const SocketAddress& peer);
 
+// The places for connections whose peers have proven themselves.
+class ConnectionPlaces {
+ public:
+  // Nothing: there is a place for one more connection of this caller. Otherwise why there is none.
+  virtual std::optional<std::string> make_place(const Caller& caller) = 0;
+
+ protected:
+  ~ConnectionPlaces() = default;
+};
+
 class Connection {
  public:
   // `strangers` is for the log.
-  Connection(Accepted accepted, const ServerOptions& options, StrangerLog& strangers,
-             uint64_t now_ns)
+  Connection(Accepted accepted, const ServerOptions& options, ConnectionPlaces& places,
+             StrangerLog& strangers, uint64_t now_ns)
       : fd_(std::move(accepted.fd)),
         peer_(accepted.peer),
         options_(options),
+        places_(places),
         strangers_(strangers),
         since_ns_(now_ns),
         deadline_ns_(now_ns + options.greeting_ns) {}
@@ -76,6 +87,7 @@ class Connection {
   // What the peer was late with when the deadline passed.
   const char* late_with() const;
   const SocketAddress& peer() const { return peer_; }
+  const Caller& caller() const { return caller_; }
   // Whether its key is the one that `keys` has for its tenant, or it has not named a tenant yet.
   bool holds_key_of(const KeyRing& keys) const;
 
@@ -95,6 +107,7 @@ class Connection {
   Fd fd_;
   const SocketAddress peer_;
   const ServerOptions& options_;
+  ConnectionPlaces& places_;
   StrangerLog& strangers_;
   const uint64_t since_ns_;
   bool proven_ = false;

@@ -107,50 +107,66 @@ std::vector<Visit> ControlServer::visits() const {
   return all;
 }
 
-// At least one place, even where clients that have proven themselves hold all connections: admit()
-// then refuses the newcomer with the reason.
-size_t ControlServer::places() const {
-  const size_t proven = connections_.size() - visitors_.size();
-  const size_t free = options_.max_connections - std::min<size_t>(proven, options_.max_connections);
-  return std::clamp<size_t>(free, 1, kPlaces);
-}
-
 void ControlServer::drop_visit(size_t index) {
   const int fd = visitors_[index];
+  reset(fd, std::string("late with ") + connections_.at(fd)->late_with() +
+                " while others wait for its place");
+}
+
+// To make room for another.
+void ControlServer::reset(int fd, const std::string& why) {
   Connection& connection = *connections_.at(fd);
   controller_.counters().connections_refused.add();
   if (const auto end = strangers_.turned_away(controller_.now_ns())) {
-    SLIME_INFO("control connection from %s: late with %s while others wait for its place, reset%s",
-               connection.peer().to_string().c_str(), connection.late_with(), end->c_str());
+    SLIME_INFO("control connection from %s: %s, reset%s", connection.peer().to_string().c_str(),
+               why.c_str(), end->c_str());
   }
   connection.abort();
   remove(fd);
 }
 
-void ControlServer::refuse(const Accepted& accepted) {
-  controller_.counters().connections_refused.add();
-  const auto frame =
-      control::encode(control::Refused{control::Refusal::kFull,
-                                       "all " + std::to_string(options_.max_connections) +
-                                           " control connections (control.max_connections) are "
-                                           "in use"},
-                      0);
-  size_t done = 0;
-  Error error;
-  (void)send_message(accepted.fd, frame, &done, &error);  // fits an empty socket buffer
+std::optional<std::string> ControlServer::make_place(const Caller& caller) {
+  if (connections_.size() - visitors_.size() < options_.max_connections) return {};
+  struct Share {
+    size_t count = 0;
+    const Connection* oldest = nullptr;
+    int fd = -1;  // of the oldest
+  };
+  std::map<std::string, Share> shares;
+  for (const auto& [fd, connection] : connections_) {
+    if (!connection->proven()) continue;
+    Share& share = shares[connection->caller().tenant];
+    ++share.count;
+    if (share.oldest && share.oldest->visit().since_ns <= connection->visit().since_ns) continue;
+    share.oldest = connection.get();
+    share.fd = fd;
+  }
+  const size_t own = shares[caller.tenant].count;
+  shares.erase("");  // the operators'
+  std::pair<std::string, Share> most;
+  for (const auto& one : shares) {
+    if (one.second.count > most.second.count) most = one;
+  }
+  if (most.second.count > (caller.is_operator() ? 0 : own + 1)) {
+    reset(most.second.fd, "tenant " + most.first + " has " + std::to_string(most.second.count) +
+                              " connections, more than others who need a place");
+    return {};
+  }
+  return "all " + std::to_string(options_.max_connections) +
+         " control connections (control.max_connections) are in use, and " +
+         (caller.is_operator() ? "the operators have " : "tenant " + caller.tenant + " has ") +
+         std::to_string(own) +
+         " of them; close some, or let the switch's operators raise control.max_connections";
 }
 
 Status ControlServer::admit(Accepted accepted, Error* /*error*/) {
-  if (connections_.size() >= options_.max_connections) {
-    refuse(accepted);
-    return Status::kOk;
-  }
   const int fd = accepted.fd.get();
   if (!watch(fd, EPOLLIN, false)) return Status::kOk;
   (void)set_nodelay(accepted.fd);
   controller_.counters().connections.add();
-  connections_[fd] =
-      std::make_unique<Connection>(std::move(accepted), options_, strangers_, controller_.now_ns());
+  ConnectionPlaces& places = *this;
+  connections_[fd] = std::make_unique<Connection>(std::move(accepted), options_, places, strangers_,
+                                                  controller_.now_ns());
   visitors_.push_back(fd);
   advance(fd);
   return Status::kOk;

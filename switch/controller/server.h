@@ -8,7 +8,13 @@
 // kernel's backlog.
 //
 // Invariants: connections_ has each connection by its descriptor; visitors_ names those of them
-// that have proven nothing, oldest first. Only these can lose their places to others.
+// that have proven nothing, oldest first. There are at most VisitorPort::kPlaces visitors and
+// max_connections others. When all of the latter are there, one more gets the place of another:
+//
+//   * of the oldest connection of the tenant that has the most, if that tenant has as many as the
+//     newcomer's even then. So each tenant has an equal share when all want more;
+//   * for an operator, of that connection in any case. Operators never lose places.
+//
 // Thread rules: one thread, the controller's.
 #pragma once
 
@@ -20,7 +26,7 @@
 
 namespace slime::net {
 
-class ControlServer final : private VisitorPort {
+class ControlServer final : private VisitorPort, private ConnectionPlaces {
  public:
   static Result<std::unique_ptr<ControlServer>> open(Controller& controller, ServerOptions options);
 
@@ -39,9 +45,9 @@ class ControlServer final : private VisitorPort {
       : controller_(controller), options_(std::move(options)) {}
 
   void accept_all();
-  void refuse(const Accepted& accepted);
+  std::optional<std::string> make_place(const Caller& caller) override;
+  void reset(int fd, const std::string& why);
   std::vector<Visit> visits() const override;
-  size_t places() const override;
   void drop_visit(size_t index) override;
   Status admit(Accepted accepted, Error* error) override;
   void advance(int fd);

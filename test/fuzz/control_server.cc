@@ -42,6 +42,10 @@ class OneShard final : public SwitchDriver {
   Shard shard_{0, 1};
 };
 
+struct EnoughPlaces final : ConnectionPlaces {
+  std::optional<std::string> make_place(const Caller&) override { return {}; }
+};
+
 class ServerBench {
  public:
   explicit ServerBench(fuzz::Input& input) : input_(input) {
@@ -49,7 +53,7 @@ class ServerBench {
         *SecretKey::from_bytes(std::as_bytes(std::span("0123456789abcdef")));
     if (input_.below(2)) options_.keys.common = key;
     connection_.emplace(Accepted{std::move(stream_.theirs), *SocketAddress::parse("127.0.0.1:7")},
-                        options_, strangers_, clock_.now_ns());
+                        options_, places_, strangers_, clock_.now_ns());
     if (input_.below(4) > 0) greet();
   }
 
@@ -163,6 +167,7 @@ class ServerBench {
   Controller controller_{driver_, {.max_jobs = 4, .job_numbers = 6, .seed = 9}, clock_};
   ServerOptions options_;
   fuzz::Stream stream_;
+  EnoughPlaces places_;
   StrangerLog strangers_;
   std::optional<Connection> connection_;
   control::Signer signer_;

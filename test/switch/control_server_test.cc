@@ -83,8 +83,10 @@ TEST_F(ControlServerTest, MoreConnectionsThanPlacesAreRefused) {
     ASSERT_TRUE(std::holds_alternative<control::Text>(ask(*clients.back(), control::Report{})));
   }
   auto fourth = client(SecretKey());
-  EXPECT_EQ(finish(*fourth), Status::kNoMemory);
-  EXPECT_THAT(error_.what, HasSubstr("all 3 control connections"));
+  const auto refused = std::get<Refused>(ask(*fourth, control::Report{}));
+  EXPECT_EQ(refused.why, Refusal::kFull);
+  EXPECT_THAT(refused.text, HasSubstr("all 3 control connections"));
+  fourth.reset();
   EXPECT_EQ(counters().connections_refused.get(), 1u);
   clients.pop_back();
   ASSERT_TRUE(turn_until([&] { return server_->connections() == 2; }));

@@ -136,4 +136,57 @@ TEST_F(TenantsTest, WithOneKeyNamesStillCount) {
 }
 
 }  // namespace
+// A tenant that fills the table with connections, each of which has made a request that counts.
+TEST_F(TenantsTest, OneTenantLeavesPlacesToOthersAndToOperators) {
+  constexpr size_t kMost = 256;
+  std::vector<std::unique_ptr<SwitchClient>> hoard;
+  while (hoard.size() < kMost) {
+    hoard.push_back(client(kPhysics, "physics"));
+    const auto answer = ask(*hoard.back(), control::Heartbeat{});
+    ASSERT_TRUE(std::holds_alternative<control::JobState>(answer)) << hoard.size();
+  }
+  EXPECT_EQ(server_->connections(), kMost);
+  auto one_more = client(kPhysics, "physics");
+  const auto refused = std::get<Refused>(ask(*one_more, control::Heartbeat{}));
+  EXPECT_EQ(refused.why, Refusal::kFull);
+  EXPECT_THAT(refused.text, HasSubstr("all 256 control connections (control.max_connections)"));
+  EXPECT_THAT(refused.text, HasSubstr("tenant physics has 256"));
+  one_more.reset();
+  ASSERT_TRUE(turn_until([&] { return server_->connections() == kMost; }));
+
+  auto chemistry = client(kChemistry, "chemistry");
+  auto job = wanted();
+  job.tenant = "chemistry";
+  EXPECT_TRUE(std::holds_alternative<control::JobGrant>(ask(*chemistry, job)));
+  auto someone = client(kKey);
+  EXPECT_TRUE(std::holds_alternative<control::Text>(ask(*someone, control::Report{})));
+  EXPECT_LE(server_->connections(), kMost);
+  EXPECT_EQ(counters().connections_refused.get(), 3u) << "physics: one refused, two reset";
+  EXPECT_TRUE(std::holds_alternative<control::JobState>(ask(*hoard.back(), control::Heartbeat{})));
+}
+
+// A tenant takes places of others only up to an equal share, so that two do not take each other's
+// in turn; operators take any tenant's.
+TEST_F(TenantsTest, PlacesAreTakenFromTheTenantThatHasTheMost) {
+  ServerOptions options;
+  options.keys = ring();
+  options.max_connections = 5;
+  start(options);
+  std::vector<std::unique_ptr<SwitchClient>> all;
+  // What one more connection of this tenant gets: "" is a place.
+  const auto come = [&](const SecretKey& key, const std::string& tenant) -> std::string {
+    all.push_back(client(key, tenant));
+    const auto answer = ask(*all.back(), control::Heartbeat{});
+    const auto* refused = std::get_if<Refused>(&answer);
+    return refused == nullptr ? "" : refused->text;
+  };
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(come(kPhysics, "physics"), "");
+  EXPECT_EQ(come(kChemistry, "chemistry"), "");
+  EXPECT_EQ(come(kChemistry, "chemistry"), "");
+  EXPECT_THAT(come(kChemistry, "chemistry"), HasSubstr("tenant chemistry has 2"));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(come(kKey, ""), "") << i;
+  EXPECT_THAT(come(kKey, ""), HasSubstr("the operators have 5"));
+  EXPECT_THAT(come(kPhysics, "physics"), HasSubstr("all 5 control connections"));
+}
+
 }  // namespace slime::net
