@@ -79,7 +79,7 @@ class Host final : private HelloPort {
                           const std::vector<std::byte>& content) const;
   void tell_late_ranks();
   void excuse_pause();
-  void wait() const;
+  void wait(Status read) const;
   void fail_run(Error why) {  // the first failure counts
     if (!failure_) failure_ = std::move(why);
   }
@@ -147,17 +147,11 @@ Result<void> Host::gather() {
     drop_gone();
     Error error;
     const Status status = read_callers(listener_, terms_.clock, &error);
-    if (status != Status::kOk && status != Status::kAgain) {
-      if (!each_comes_once()) return fail(std::move(error));
-      // Descriptors or memory that others have may come free: the next turn tries again. poll()
-      // would report the listener at once.
-      last_refusal_ = error.what;
-      (void)::poll(nullptr, 0, kPollMs);
-    }
+    if (status != Status::kOk && status != Status::kAgain) return fail(std::move(error));
     if (failure_) return fail(*failure_);
     if (missing().empty()) return {};
     if (attempt.expired()) return fail(timed_out());
-    wait();
+    wait(status);
   }
 }
 
@@ -178,9 +172,9 @@ void Host::tell_late_ranks() {
   for (;;) {
     const Deadline::Look attempt(end);
     Error error;
-    (void)read_callers(listener_, terms_.clock, &error);
+    const Status status = read_callers(listener_, terms_.clock, &error);
     if (missing().empty() || attempt.expired()) return;
-    wait();
+    wait(status);
   }
 }
 
@@ -193,7 +187,7 @@ Error Host::timed_out() const {
   return make_error(Status::kTimeout, 0, "rank %s of %u did not come in time%s%s%s%s",
                     missing().c_str(), terms_.ranks,
                     last_refusal_.empty() ? "; look at their logs" : "; last turned away: ",
-                    last_refusal_.c_str(), versions.c_str(), strangers().summary().c_str());
+                    last_refusal_.c_str(), versions.c_str(), summary().c_str());
 }
 
 std::string Host::missing() const {
@@ -204,8 +198,11 @@ std::string Host::missing() const {
   return who;
 }
 
-void Host::wait() const {
-  std::vector<pollfd> waited{{listener_.get(), POLLIN, 0}};
+// `read` is what read_callers() returned: poll() would report at once a listener whose connections
+// cannot be accepted now.
+void Host::wait(Status read) const {
+  std::vector<pollfd> waited;
+  if (read == Status::kOk) waited.push_back({listener_.get(), POLLIN, 0});
   add_to(&waited);
   for (const auto& member : members_) {
     if (member) waited.push_back({member->fd.get(), POLLIN, 0});

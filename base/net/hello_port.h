@@ -31,8 +31,12 @@ class HelloPort : private VisitorPort {
   using VisitorPort::kGraceNs;
   using VisitorPort::kPlaces;
 
-  // Connections that were turned away, for the error about a peer that never came.
   const StrangerLog& strangers() const { return strangers_; }
+  // For the error about a peer that never came: the connections that were turned away, and why
+  // others cannot be accepted. "" if there are none.
+  std::string summary() const {
+    return strangers_.summary() + (trouble().empty() ? "" : "; " + trouble());
+  }
 
  protected:
   struct Caller {
@@ -52,7 +56,8 @@ class HelloPort : private VisitorPort {
   ~HelloPort() = default;
 
   // Accepts the callers that wait at `listener`, and reads the bytes that all callers have sent.
-  // kAgain: more callers wait in the backlog. An error comes from the listener.
+  // kAgain: more callers wait in the backlog, and cannot be accepted at this moment. An error comes
+  // from the listener.
   Status read_callers(const Fd& listener, const Clock& clock, Error* error);
   // The callers' connections, for who waits until one of them says something.
   void add_to(std::vector<pollfd>* waited) const;

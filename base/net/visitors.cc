@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "base/log.h"
+
 namespace slime {
 namespace {
 
@@ -45,24 +47,38 @@ Status VisitorPort::accept_visitors(const Fd& listener, uint64_t now_ns, Error* 
   for (int i = 0; i < kAcceptsPerCall; ++i) {
     const std::vector<Visit> taken = visits();
     std::optional<size_t> dropped;
-    if (taken.size() >= places()) {
+    if (taken.size() >= kPlaces) {
       dropped = visit_to_drop(taken, now_ns);
       if (!dropped) return connection_waits(listener) ? Status::kAgain : Status::kOk;
     }
     Accepted accepted;
     Status status = accept_one(listener, &accepted, error);
+    if (status == Status::kNoMemory) return wait_for_resources(listener, taken, now_ns, *error);
+    if (status == Status::kOk || status == Status::kAgain) trouble_.clear();
     if (status == Status::kAgain) return Status::kOk;
-    if (status == Status::kNoMemory && !taken.empty()) {
-      // The process is out of descriptors, and visitors have some: one of them is dropped.
-      if (const auto oldest = visit_to_drop(taken, now_ns)) drop_visit(*oldest);
-      return Status::kAgain;
-    }
     if (status != Status::kOk) return status;
     if (dropped) drop_visit(*dropped);
     status = admit(std::move(accepted), error);
     if (status != Status::kOk) return status;
   }
   return Status::kOk;
+}
+
+// accept4() fails for want of a descriptor even if no connection waits. If one does, a visitor
+// gives its descriptor up for it.
+Status VisitorPort::wait_for_resources(const Fd& listener, std::span<const Visit> taken,
+                                       uint64_t now_ns, const Error& why) {
+  if (!connection_waits(listener)) {
+    trouble_.clear();
+    return Status::kOk;
+  }
+  if (const auto oldest = visit_to_drop(taken, now_ns)) drop_visit(*oldest);
+  if (trouble_.empty() && now_ns >= next_line_ns_) {
+    SLIME_WARN("%s; connections wait meanwhile", why.what.c_str());
+    next_line_ns_ = now_ns + kLineIntervalNs;
+  }
+  trouble_ = why.what;
+  return Status::kAgain;
 }
 
 std::optional<std::string> StrangerLog::turned_away(uint64_t now_ns) {

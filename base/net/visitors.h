@@ -5,6 +5,7 @@
 //   * the port empties its backlog even if earlier visitors have sent nothing;
 //   * visitors have a bounded number of places. When all are taken, the next visitor gets the place
 //     of the oldest visitor from the address that has the most;
+//   * where descriptors or memory are missing, connections wait in the backlog until some are free;
 //   * the log gets at most one line a second about strangers, and errors count them.
 //
 // Threads: those of the port.
@@ -34,8 +35,13 @@ class VisitorPort {
   static constexpr uint64_t kGraceNs = 10'000'000;
 
   // Accepts the connections in the backlog. kAgain: connections still wait there, because all
-  // places are taken by visitors within their grace. An error comes from accept_one() or admit().
+  // places are taken by visitors within their grace, or because of trouble(). Then call again after
+  // a pause: poll(2) would report the listener at once. An error comes from accept_one() or
+  // admit(), and is final.
   Status accept_visitors(const Fd& listener, uint64_t now_ns, Error* error);
+  // Why the connection that waits cannot be accepted: descriptors or memory are missing. "": none
+  // are.
+  const std::string& trouble() const { return trouble_; }
 
  protected:
   ~VisitorPort() = default;
@@ -43,12 +49,16 @@ class VisitorPort {
  private:
   // The visitors that have a place, oldest first.
   virtual std::vector<Visit> visits() const = 0;
-  virtual size_t places() const { return kPlaces; }  // at least 1
   // Drops the visitor with this index in visits(), by abort_connection().
   virtual void drop_visit(size_t index) = 0;
   // Takes a new visitor. It reads at once the bytes that the visitor has sent already, because the
   // next visitor may need the place.
   virtual Status admit(Accepted accepted, Error* error) = 0;
+  Status wait_for_resources(const Fd& listener, std::span<const Visit> taken, uint64_t now_ns,
+                            const Error& why);
+
+  std::string trouble_;
+  uint64_t next_line_ns_ = 0;  // about trouble
 };
 
 // The visitor whose place the next one gets; nullopt: that visitor is within its grace.

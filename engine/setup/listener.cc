@@ -98,7 +98,7 @@ class ListenerImpl final : public Listener, private HelloPort {
                       "other rank lives and can reach this address, or raise "
                       "NCCL_SLIME_REQUEST_TIMEOUT%s",
                       device_.properties().name.c_str(), address_.to_string().c_str(),
-                      fabric_.settings().request_timeout, strangers().summary().c_str());
+                      fabric_.settings().request_timeout, summary().c_str());
   }
 
   Fabric& fabric_;

@@ -46,6 +46,30 @@ class ListenerStrangers : public ::testing::Test {
     passed_ns_ += kMillisecond;
     look();
   }
+  // A peer that knows the handle, and says no more than its hello.
+  Fd begin_handshake() {
+    Fd fd = std::move(*start_connect(address_));
+    Error error;
+    EXPECT_TRUE(in_time([&] { return finish_connect(fd, address_, &error) == Status::kOk; }));
+    HandshakeMessage<Hello> hello;
+    hello.value.nonce = fields_.nonce;
+    hello.value.rails = describe_rails(from_.fabric->device(0)->rails());
+    EXPECT_EQ(hello.send(fd, &error), Status::kOk) << error.what;
+    return fd;
+  }
+  // The listener looks until a peer is through, for a second of its time at most.
+  void let_peer_in() {
+    passed_ns_ = 0;
+    auto connector = std::move(*Connector::open(*from_.fabric, 0, handle_));
+    std::unique_ptr<SendComm> sender;
+    ASSERT_TRUE(in_time([&] {
+      look_later();
+      auto step = sender ? nullptr : connector->step();
+      EXPECT_TRUE(step) << step.error().what;
+      if (step && *step) sender = std::move(*step);
+      return HasFailure() || (sender && receiver_);
+    }));
+  }
   // Something that is no hello, from somebody who stays until turned away.
   void send_garbage() {
     Fd fd = std::move(*start_connect(address_));
@@ -75,15 +99,30 @@ TEST_F(ListenerStrangers, DoNotDelayAPeer) {
   Strangers strangers;
   SLIME_NEEDS_MANY(strangers);
   strangers.come(address_, Strangers::kMany, [this] { look_later(); });
-  passed_ns_ = 0;
-  auto connector = std::move(*Connector::open(*from_.fabric, 0, handle_));
-  std::unique_ptr<SendComm> sender;
+  let_peer_in();
+}
+
+TEST_F(ListenerStrangers, OutOfDescriptorsItTriesAgain) {
+  look();
+  const Fd waiting = begin_handshake();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit tight{static_cast<rlim_t>(waiting.get() + 1), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
+  for (int i = 0; i < 1000 && !HasFailure(); ++i) look();
+  clock_.pass(seconds_to_ns(settings().request_timeout));
+  auto accepted = listener_->accept();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_EQ(log_lines.size(), 1u);
+  EXPECT_NE(log_lines[0].find("out of descriptors"), std::string::npos) << log_lines[0];
+  ASSERT_FALSE(accepted) << "its time is over";
+  EXPECT_NE(accepted.error().what.find("out of descriptors"), std::string::npos)
+      << accepted.error().what;
+  Error error;
+  HandshakeMessage<Welcome> welcome;
   ASSERT_TRUE(in_time([&] {
-    look_later();
-    auto step = sender ? nullptr : connector->step();
-    EXPECT_TRUE(step) << step.error().what;
-    if (step && *step) sender = std::move(*step);
-    return HasFailure() || (sender && receiver_);
+    look();
+    return HasFailure() || welcome.receive(waiting, &error) == Status::kOk;
   }));
 }
 

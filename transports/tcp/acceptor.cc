@@ -68,7 +68,7 @@ uint64_t Acceptor::strangers() const {
 
 std::string Acceptor::summary_of_strangers() const {
   const std::lock_guard lock(mutex_);
-  return HelloPort::strangers().summary();
+  return HelloPort::summary();
 }
 
 Status Acceptor::take(const Nonce& nonce, Arrival* arrival, Error* error) {

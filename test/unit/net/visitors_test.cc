@@ -1,11 +1,13 @@
 // The rules of listening ports for those who have not proven who they are.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <deque>
 #include <thread>
 
+#include "base/log.h"
 #include "base/net/visitors.h"
 #include "test/support/strangers.h"
 
@@ -114,6 +116,35 @@ TEST_F(VisitorPortTest, OneCallIsBounded) {
   EXPECT_EQ(port_.accept_visitors(listener_, kLate, &error_), Status::kOk);
   EXPECT_LE(port_.admitted_, kBound);
   look_until(2 * kBound, kLate);
+}
+
+// Also where no visitor has a descriptor that could be freed: the owner goes on, and the log has
+// one line until a connection has been accepted again.
+TEST_F(VisitorPortTest, OutOfDescriptorsConnectionsWait) {
+  static size_t lines;
+  lines = 0;
+  log::set_sink([](log::Level, const char*, int, const char*) { ++lines; });
+  strangers_.come(address_, 1);
+  pollfd backlog{listener_.get(), POLLIN, 0};
+  ASSERT_EQ(poll(&backlog, 1, 60'000), 1);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int lowest = dup(listener_.get());  // the next descriptor that would be free
+  ASSERT_EQ(close(lowest), 0);
+  const rlimit tight{static_cast<rlim_t>(lowest), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
+  size_t failed = 0;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    failed += port_.accept_visitors(listener_, i * kLate, &error_) != Status::kAgain;
+  }
+  const std::string trouble = port_.trouble();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(failed, 0u);
+  EXPECT_EQ(lines, 1u);
+  EXPECT_NE(trouble.find("out of descriptors"), std::string::npos) << trouble;
+  look_until(1, kLate);
+  EXPECT_EQ(port_.trouble(), "");
+  log::set_sink(nullptr);
 }
 
 TEST(StrangerLog, HasOneLineASecond) {
