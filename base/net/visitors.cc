@@ -26,7 +26,8 @@ bool connection_waits(const Fd& listener) {
 
 // Groups the visitors by address, without the port, and takes the largest group. Of groups of equal
 // size it takes the one with the oldest visitor.
-std::optional<size_t> visit_to_drop(std::span<const Visit> visits, uint64_t now_ns) {
+std::optional<size_t> visit_to_drop(std::span<const Visit> visits, uint64_t now_ns,
+                                    uint64_t grace_ns) {
   std::map<SocketAddress::Wire, Group> groups;
   const Group* largest = nullptr;
   for (size_t i = 0; i < visits.size(); ++i) {
@@ -37,7 +38,7 @@ std::optional<size_t> visit_to_drop(std::span<const Visit> visits, uint64_t now_
     const bool older = largest && group.count == largest->count && group.oldest < largest->oldest;
     if (!largest || group.count > largest->count || older) largest = &group;
   }
-  if (!largest || now_ns < visits[largest->oldest].since_ns + VisitorPort::kGraceNs) return {};
+  if (!largest || now_ns < visits[largest->oldest].since_ns + grace_ns) return {};
   return largest->oldest;
 }
 

@@ -62,7 +62,8 @@ class VisitorPort {
 };
 
 // The visitor whose place the next one gets; nullopt: that visitor is within its grace.
-std::optional<size_t> visit_to_drop(std::span<const Visit> visits, uint64_t now_ns);
+std::optional<size_t> visit_to_drop(std::span<const Visit> visits, uint64_t now_ns,
+                                    uint64_t grace_ns = VisitorPort::kGraceNs);
 
 // Counts the strangers that were turned away, and limits the lines about them.
 class StrangerLog {

@@ -1,7 +1,7 @@
 // The connecting end of the handshake (handshake.h). It becomes the sender.
 //
-// States: the stages of HandshakeEnd. A reset before the welcome has begun to arrive puts it back
-// to kConnect, for connect_timeout at most. Connecting and the hello share one connect_timeout, the
+// States: the stages of HandshakeEnd. A reset before the confirm has been sent puts it back to
+// kConnect, for connect_timeout at most. Connecting and the hello share one connect_timeout, the
 // welcome has request_timeout, and the stages after it share another connect_timeout. Thread: the
 // one that calls step().
 #include <algorithm>
@@ -66,9 +66,9 @@ class ConnectorImpl final : public Connector, private HandshakeEnd {
     return status;
   }
 
-  // A listener with more callers than places resets the connections of some before their welcome.
+  // A listener with more callers, or handshakes, than places resets those that keep it waiting.
   bool may_dial_again() const {
-    if (stage_ > Stage::kWelcome || welcome_.begun()) return false;
+    if (stage_ > Stage::kConfirm) return false;
     return !again_until_ || !again_until_->passed();
   }
 
@@ -78,6 +78,9 @@ class ConnectorImpl final : public Connector, private HandshakeEnd {
     allow(seconds);
     fd_.reset();
     hello_.restart();
+    welcome_.restart();
+    confirm_.restart();
+    channels_.reset();  // before the memory that they use
     stage_ = Stage::kConnect;
     return dialer_.again(fabric_.clock().now_ns(), &error_);
   }

@@ -75,7 +75,8 @@ HandshakeEnd::HandshakeEnd(Fabric& fabric, Device& device, bool active, const Co
       active_(active),
       traffic_class_(options.chosen_class(fabric.settings())),
       what_(what),
-      deadline_(fabric.clock(), seconds_to_ns(fabric.settings().connect_timeout)) {}
+      deadline_(fabric.clock(), seconds_to_ns(fabric.settings().connect_timeout)),
+      waits_since_ns_(fabric.clock().now_ns()) {}
 
 // Runs stages until one has to wait. A time-out counts only if a stage that was tried after the
 // deadline found nothing (base/deadline.h).
@@ -83,9 +84,11 @@ Status HandshakeEnd::advance() {
   if (status_ != Status::kAgain) return status_;
   const Deadline::Look look(deadline_);
   Status status = Status::kOk;
-  while (status == Status::kOk && stage_ != Stage::kDone) {
+  while (stage_ != Stage::kDone) {
     status = run(stage_);
-    if (status == Status::kOk) stage_ = static_cast<Stage>(static_cast<uint8_t>(stage_) + 1);
+    if (status != Status::kOk) break;
+    stage_ = static_cast<Stage>(static_cast<uint8_t>(stage_) + 1);
+    waits_since_ns_ = fabric_.clock().now_ns();
   }
   if (status == Status::kAgain && look.expired()) {
     status = fail_with(make_error(Status::kTimeout, 0, "%s", too_late().c_str()));

@@ -47,6 +47,7 @@ class ChannelSet {
 class HandshakeEnd {
  public:
   const Error& error() const { return error_; }
+  uint64_t waits_since_ns() const { return waits_since_ns_; }  // when the present stage began
 
  protected:
   enum class Stage : uint8_t {
@@ -107,6 +108,7 @@ class HandshakeEnd {
   const int traffic_class_;
   const char* const what_;
   Deadline deadline_;
+  uint64_t waits_since_ns_;
   Status status_ = Status::kAgain;  // of the last advance()
   HandshakeMessage<Ready> ready_, peer_ready_;
 };

@@ -22,6 +22,7 @@ std::optional<std::string> judge_hello(const Hello& hello, const Nonce& nonce) {
 IncomingHandshake::IncomingHandshake(Fabric& fabric, Device& device, const Hello& hello, Fd fd,
                                      const SocketAddress& from, const CommOptions& options)
     : HandshakeEnd(fabric, device, false, options, "accept of", peer_name(hello.name, from)),
+      from_(from),
       host_memory_(options.host_memory) {
   fd_ = std::move(fd);
   welcome_.value.name = own_name();

@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "base/net/visitors.h"
 #include "engine/setup/handshake_end.h"
 
 namespace slime {
@@ -20,6 +21,9 @@ class IncomingHandshake final : private HandshakeEnd {
   // kAgain: call again. kOk: take_comm(). Anything else: error() says why.
   Status step() { return advance(); }
   std::unique_ptr<RecvComm> take_comm();
+  bool confirmed() const { return stage_ > Stage::kConfirm; }  // by the peer
+  Visit visit() const { return {from_, waits_since_ns()}; }
+  void abort() { abort_connection(std::move(fd_)); }  // the peer may connect again
 
  private:
   Status run(Stage stage) override;
@@ -27,6 +31,7 @@ class IncomingHandshake final : private HandshakeEnd {
   Result<void> prepare_welcome(const Hello& hello);
   Status send_welcome();
 
+  const SocketAddress from_;
   const bool host_memory_;
   Error refusal_{Status::kOk, 0, {}};  // why the welcome refuses the peer; kOk: it does not
 };

@@ -4,9 +4,12 @@
 //
 // State: the handshakes that have begun (incoming_), oldest first. accept() returns one comm for
 // each that is complete.
-// Invariants: the deadline for the next peer runs from the first accept() after the last one. It
-// does not count while a peer is in its handshake, which has a deadline of its own.
-// Thread: the one that calls accept().
+// Invariants: there are at most kHandshakes of them. Each has a descriptor, those of its channels,
+// and the memory of a receiver, so one more peer gets the place of one that has kept this end
+// waiting for kHandshakeGraceNs: of the address that has the most, as among visitors, and of those
+// that have not confirmed, if there are any. The deadline for the next peer runs from the first
+// accept() after the last one. It does not count while a peer is in its handshake, which has a
+// deadline of its own. Thread: the one that calls accept().
 
 #include <algorithm>
 #include <list>
@@ -18,6 +21,12 @@
 
 namespace slime {
 namespace {
+
+// NCCL accepts one peer at a listener, programs that use the plugin otherwise accept some. If more
+// come at the same time, they connect again until the first are through.
+constexpr size_t kHandshakes = 16;
+// A peer that works opens its channels and confirms sooner; one that was late connects again.
+constexpr uint64_t kHandshakeGraceNs = 250'000'000;
 
 class ListenerImpl final : public Listener, private HelloPort {
  public:
@@ -80,14 +89,47 @@ class ListenerImpl final : public Listener, private HelloPort {
     Hello hello;
     std::memcpy(&hello, caller.hello.data(), sizeof hello);
     if (auto why = judge_hello(hello, nonce_)) return why;
+    if (!make_room()) {
+      abort_connection(std::move(caller.fd));
+      return "the listener is in the middle of as many handshakes as it may have; it may try again";
+    }
     incoming_.emplace_back(fabric_, device_, hello, std::move(caller.fd), caller.from, options_);
     (void)incoming_.back().step();  // sends the welcome; the next accept() finds how it went
     return std::nullopt;
   }
 
+  // Makes sure that there is a place for one more handshake. False: none can be freed now.
+  bool make_room() {
+    if (incoming_.size() < kHandshakes) return true;
+    const uint64_t now_ns = fabric_.clock().now_ns();
+    const bool all_confirmed = std::ranges::all_of(incoming_, &IncomingHandshake::confirmed);
+    std::vector<Visit> visits;
+    std::vector<Incoming::iterator> waiting;
+    for (auto one = incoming_.begin(); one != incoming_.end(); ++one) {
+      if (one->confirmed() && !all_confirmed) continue;
+      visits.push_back(one->visit());
+      waiting.push_back(one);
+    }
+    const auto index = visit_to_drop(visits, now_ns, kHandshakeGraceNs);
+    if (!index) return false;
+    const auto dropped = waiting[*index];
+    // Its answer may just have come.
+    if (dropped->step() != Status::kAgain || dropped->visit().since_ns >= now_ns) return false;
+    if (const auto more = dropped_.turned_away(now_ns)) {
+      SLIME_WARN(
+          "accept of peer %s on device %s: dropped its handshake, which does not go on, for that "
+          "of another peer; a listener has %zu at a time%s",
+          visits[*index].from.to_string().c_str(), device_.properties().name.c_str(), kHandshakes,
+          more->c_str());
+    }
+    dropped->abort();
+    incoming_.erase(dropped);
+    return true;
+  }
+
   void log_stranger(const Caller& caller, const std::string& why,
                     const std::string& more) const override {
-    SLIME_WARN("turned a stranger away: accept of peer %s on device %s: %s%s",
+    SLIME_WARN("turned a connection away: accept of peer %s on device %s: %s%s",
                caller.from.to_string().c_str(), device_.properties().name.c_str(), why.c_str(),
                more.c_str());
   }
@@ -109,6 +151,7 @@ class ListenerImpl final : public Listener, private HelloPort {
   const CommOptions options_;
   std::optional<Deadline> deadline_;  // until which some peer must connect
   Incoming incoming_;                 // oldest first
+  StrangerLog dropped_;               // of these
 };
 
 // Control connections use the address of the device's first rail, so that they stay on the network

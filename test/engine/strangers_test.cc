@@ -1,6 +1,7 @@
 // A listener that anybody may reach: strangers take neither the places nor the log from the peers.
 
 #include <cstring>
+#include <filesystem>
 
 #include "base/log.h"
 #include "engine/setup/handshake.h"
@@ -100,6 +101,33 @@ TEST_F(ListenerStrangers, DoNotDelayAPeer) {
   SLIME_NEEDS_MANY(strangers);
   strangers.come(address_, Strangers::kMany, [this] { look_later(); });
   let_peer_in();
+}
+
+size_t descriptors() {
+  using Entries = std::filesystem::directory_iterator;
+  return static_cast<size_t>(std::distance(Entries("/proc/self/fd"), Entries()));
+}
+
+// Handshakes that nobody goes on with have a bound, too: each holds a descriptor and the memory of
+// a receiver.
+TEST_F(ListenerStrangers, WhoKnowTheHandleHaveABoundToo) {
+  Strangers limits;
+  SLIME_NEEDS_MANY(limits);
+  look();
+  const size_t before = descriptors();
+  std::vector<Fd> begun;
+  size_t most = 0;
+  while (begun.size() < Strangers::kMany) {
+    begun.push_back(begin_handshake());
+    if (begun.size() % 50 != 0) continue;
+    look_later();
+    most = std::max(most, descriptors() - before - begun.size());
+    ASSERT_FALSE(HasFailure()) << begun.size();
+  }
+  EXPECT_GT(most, 0u);
+  EXPECT_LE(most, 80u) << "64 callers and 16 handshakes";
+  let_peer_in();
+  EXPECT_LE(log_lines.size(), 6u) << "two reasons, each at most once a second of at most three";
 }
 
 TEST_F(ListenerStrangers, OutOfDescriptorsItTriesAgain) {
