@@ -81,7 +81,8 @@ std::shared_ptr<grpc::Channel> make_channel(const SocketAddress& server) {
 }  // namespace
 
 // The stream has one operation under way at a time, so the next event of the queue is the end of
-// that operation. After subscribe() it is a read, which ends with a message or with the stream.
+// that operation. After subscribe() it is a read, which ends with a message or with the stream. An
+// operation may write after the wait for it has timed out, so all that it writes are members.
 struct Client::Connection {
   explicit Connection(const SocketAddress& server)
       : stub(BfRuntime::NewStub(make_channel(server))),
@@ -110,13 +111,11 @@ struct Client::Connection {
 
   // Why the stream has ended, or that nothing came in time.
   Error why(gpr_timespec deadline) {
-    grpc::Status status(grpc::DEADLINE_EXCEEDED, "no answer in time");
     if (!is_under_way) {
-      grpc::Status ended;
-      stream->Finish(&ended, this);
-      if (wait(deadline)) status = ended;
+      stream->Finish(&end, this);
+      if (wait(deadline)) return make_call_error(end.error_code(), end.error_message());
     }
-    return make_call_error(status.error_code(), status.error_message());
+    return make_call_error(grpc::DEADLINE_EXCEEDED, "no answer in time");
   }
 
   std::unique_ptr<BfRuntime::Stub> stub;
@@ -124,7 +123,8 @@ struct Client::Connection {
   grpc::CompletionQueue queue;
   std::unique_ptr<grpc::ClientAsyncReaderWriter<StreamMessageRequest, StreamMessageResponse>>
       stream;
-  StreamMessageResponse message;
+  StreamMessageResponse message;  // of the last read
+  grpc::Status end;               // of the stream
   bool is_under_way = false;
 };
 

@@ -130,6 +130,18 @@ TEST(Connecting, WaitsUntilTheServerHasForgottenItsLast) {
   forgets.join();
 }
 
+// The first message cannot be parsed, and the stream does not end: gRPC still works on its end when
+// the connection is given up.
+TEST(Connecting, LeavesAStreamWhoseMessageCannotBeParsed) {
+  FakeBfrt fake;
+  fake.change([](FakeState& state) { state.spoils_text = true; });
+  BfRuntime runtime(fake.address(), "switch", 0, 300);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(error_of(runtime.connect()), HasSubstr("BFRuntime at "));
+    EXPECT_FALSE(runtime.is_connected());
+  }
+}
+
 TEST(Connecting, SaysWhatIsInTheWay) {
   FakeBfrt fake;
   const auto error_with = [&](const std::function<void(FakeState&)>& change, int call_ms) {

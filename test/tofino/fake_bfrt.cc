@@ -70,6 +70,7 @@ class FakeBfrt::Service final : public bfrt_proto::BfRuntime::Service {
       streams_[context] = stream;
       bfrt_proto::StreamMessageResponse answer;
       answer.mutable_subscribe()->mutable_status()->set_code(0);
+      if (state_.spoils_text) answer.mutable_subscribe()->mutable_status()->set_message("\xff");
       stream->Write(answer);
     }
     std::lock_guard lock(mutex_);

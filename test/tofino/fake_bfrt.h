@@ -36,6 +36,7 @@ struct FakeState {
   bool fail_whole = false;     // and that without details, as where a server breaks
   bool hang = false;           // no call is answered, nor who subscribes
   bool answers_twice = false;  // a question about tables
+  bool spoils_text = false;    // the answer to who subscribes is no UTF-8; the stream stays
   bool is_owned = false;       // another client has the program
   std::string program = "switch";
   std::string program_json, chip_json;
