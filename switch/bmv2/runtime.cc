@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 
 #include "bmv2/SimplePreLag.h"
 #include "bmv2/SimpleSwitch.h"
@@ -22,6 +23,7 @@ namespace transport = apache::thrift::transport;
 
 constexpr int32_t kContext = 0;  // simple_switch has one
 constexpr size_t kMostPorts = 512;
+constexpr int kMostAnswerBytes = 1 << 16;  // bmv2's have less than a hundred
 
 std::vector<std::string> bytes_of(const std::vector<TableField>& fields) {
   std::vector<std::string> all;
@@ -57,12 +59,55 @@ std::string name_of(const TableEntry& entry) {
 
 }  // namespace
 
-// The services of simple_switch, each with a name of its own on one connection.
+// A socket whose limits are those of a call: Thrift limits each recv and each send only, so that an
+// agent could make a call last for ever with a byte now and then.
+class Bmv2Runtime::CallSocket final : public transport::TSocket {
+ public:
+  using TSocket::TSocket;
+
+  // A call begins: until it ends, reading and writing take so long together.
+  void begin(int limit_ms) {
+    deadline_ = Clock::now() + std::chrono::milliseconds(limit_ms);
+    bytes_left_ = kMostAnswerBytes;
+  }
+  uint32_t read(uint8_t* to, uint32_t bytes) override {
+    setRecvTimeout(left_ms());
+    const uint32_t got = TSocket::read(to, bytes);
+    if (got > bytes_left_) too_long();
+    bytes_left_ -= got;
+    return got;
+  }
+  uint32_t write_partial(const uint8_t* from, uint32_t bytes) override {
+    setSendTimeout(left_ms());
+    return TSocket::write_partial(from, bytes);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Failure = transport::TTransportException;
+
+  int left_ms() const {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
+    if (left.count() <= 0) throw Failure(Failure::TIMED_OUT, "no whole answer in time");
+    return static_cast<int>(left.count());
+  }
+  [[noreturn]] static void too_long() {
+    throw Failure(Failure::CORRUPTED_DATA, "the answer is too long");
+  }
+
+  Clock::time_point deadline_;
+  uint32_t bytes_left_ = 0;
+};
+
+// The services of simple_switch, each with a name of its own on one connection. A text or a list
+// that says it is longer than an answer may be is refused before there is memory for it, and so is
+// what does not begin as a message of Thrift (strict).
 struct Bmv2Runtime::Clients {
-  explicit Clients(const std::shared_ptr<transport::TSocket>& to)
+  explicit Clients(const std::shared_ptr<CallSocket>& to)
       : socket(to),
         wire(std::make_shared<protocol::TBinaryProtocol>(
-            std::make_shared<transport::TBufferedTransport>(to))),
+            std::make_shared<transport::TBufferedTransport>(to), kMostAnswerBytes, kMostAnswerBytes,
+            true, true)),
         standard(service("standard")),
         multicast(service("simple_pre_lag")),
         simple_switch(service("simple_switch")) {}
@@ -70,7 +115,7 @@ struct Bmv2Runtime::Clients {
     return std::make_shared<protocol::TMultiplexedProtocol>(wire, name);
   }
 
-  std::shared_ptr<transport::TSocket> socket;
+  std::shared_ptr<CallSocket> socket;
   std::shared_ptr<protocol::TProtocol> wire;
   bmv2::StandardClient standard;
   bmv2::SimplePreLagClient multicast;
@@ -86,22 +131,20 @@ Bmv2Runtime::Bmv2Runtime(const SocketAddress& server, int call_ms)
 Bmv2Runtime::~Bmv2Runtime() = default;
 
 // No call is under way, so nothing should arrive: end of file means that simple_switch has closed
-// the connection.
+// the connection, and a byte would be taken for a part of the next answer.
 bool Bmv2Runtime::is_connected() const {
   if (!clients_) return false;
   char byte;
   const ssize_t got =
       recv(clients_->socket->getSocketFD(), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
-  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+  return got < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
 Result<void> Bmv2Runtime::connect() {
   clients_ = nullptr;
   forget();
-  auto socket = std::make_shared<transport::TSocket>(server_.host(), server_.port());
+  auto socket = std::make_shared<CallSocket>(server_.host(), server_.port());
   socket->setConnTimeout(kConnectMs);
-  socket->setSendTimeout(call_ms_);
-  socket->setRecvTimeout(call_ms_);
   try {
     socket->open();
     clients_ = std::make_unique<Clients>(socket);
@@ -124,6 +167,7 @@ Result<void> Bmv2Runtime::call(const char* what, const std::string& name,
         server_.to_string().c_str(), what, name.c_str());
   }
   try {
+    clients_->socket->begin(call_ms_);
     body(*clients_);
     return {};
   } catch (const bmv2::Failure& error) {

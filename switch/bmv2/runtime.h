@@ -20,7 +20,7 @@ class Bmv2Runtime final : public P4Runtime {
  public:
   static constexpr int kConnectMs = 500;
 
-  // call_ms: the deadline of each call.
+  // call_ms: the deadline of each call, from its first byte to the last of the answer.
   Bmv2Runtime(const SocketAddress& server, int call_ms);
   ~Bmv2Runtime() override;
 
@@ -41,6 +41,7 @@ class Bmv2Runtime final : public P4Runtime {
   Result<void> mirror(const MirrorSession& session) override;
 
  private:
+  class CallSocket;
   struct Clients;
   struct Group {
     int32_t handle = 0;

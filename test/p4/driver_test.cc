@@ -1,12 +1,15 @@
 // What the driver of bmv2 asks of it, in which order, and what becomes of failures.
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <functional>
 #include <thread>
 
 #include "switch/bmv2/program.h"
+#include "switch/bmv2/runtime.h"
 #include "test/p4/fake_bmv2.h"
+#include "test/support/raw_agent.h"
 
 namespace slime::p4 {
 namespace {
@@ -36,6 +39,12 @@ net::JobSpec job(uint16_t number, uint32_t slots = 4) {
   spec.max_lanes = 64;
   spec.children = {at("10.0.0.1:4000"), at("10.0.0.2:4000")};
   return spec;
+}
+
+uint64_t peak_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
 class Driver : public testing::Test {
@@ -234,6 +243,50 @@ TEST_F(Driver, LeavesASwitchThatHangs) {
   fake_->change([](FakeState& state) { state.hang = true; });
   EXPECT_THAT(error_of(job(7)), HasSubstr("did not"));
   EXPECT_THAT(error_of(job(7)), HasSubstr("no connection"));
+}
+
+// Whatever is at the port of the agent: a call ends by its deadline, not by that of each byte, and
+// no length that comes is trusted. The limit of time is that of a busy machine, that of memory far
+// below what these lengths ask for.
+TEST(BrokenAgent, CostsNoMoreThanACall) {
+  const std::string version("\x80\x01\x00\x02", 4);  // of a reply
+  const struct {
+    const char* what;
+    std::string first;
+    int drip_ms;
+  } kAgents[] = {{"silent", "", 0},
+                 {"drips", "", 50},
+                 {"drips a name", version + std::string("\x00\x00\x40\x00", 4), 50},
+                 {"a text of 2 GiB", version + std::string("\x7f\xff\xff\xff", 4) + "name", 0},
+                 {"a list",
+                  version + std::string("\0\0\0\1a\0\0\0\0\x0f\0\0\x0b", 13) +
+                      std::string("\x7f\xff\xff\xff", 4),
+                  0},
+                 {"a banner", "SSH-2.0-OpenSSH_9.2p1\r\n", 0},
+                 {"more than an answer", version + std::string(1 << 20, '\1'), 0}};
+  const uint64_t memory = peak_bytes();
+  for (const auto& agent : kAgents) {
+    SCOPED_TRACE(agent.what);
+    const test::RawAgent at_port(agent.first, agent.drip_ms);
+    net::Bmv2Runtime runtime(at_port.address(), 300);
+    const auto begin = std::chrono::steady_clock::now();
+    ASSERT_TRUE(runtime.connect());
+    EXPECT_FALSE(runtime.reset());
+    EXPECT_FALSE(runtime.is_connected());
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  }
+  EXPECT_LT(peak_bytes() - memory, uint64_t{256} << 20);
+}
+
+// What was not asked for would be taken for the next answer.
+TEST(BrokenAgent, IsLeftWhenItSpeaksUnasked) {
+  const test::RawAgent at_port("x", 0);
+  net::Bmv2Runtime runtime(at_port.address(), 300);
+  ASSERT_TRUE(runtime.connect());
+  for (int i = 0; i < 6000 && runtime.is_connected(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_FALSE(runtime.is_connected());
 }
 
 TEST(DriverOptions, FormatsAreThoseOfTheSwitch) {
