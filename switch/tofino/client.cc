@@ -84,8 +84,9 @@ std::shared_ptr<grpc::Channel> make_channel(const SocketAddress& server) {
 // that operation. After subscribe() it is a read, which ends with a message or with the stream. An
 // operation may write after the wait for it has timed out, so all that it writes are members.
 struct Client::Connection {
-  explicit Connection(const SocketAddress& server)
-      : stub(BfRuntime::NewStub(make_channel(server))),
+  Connection(const SocketAddress& server, gpr_timespec to_open_by)
+      : open_by(to_open_by),
+        stub(BfRuntime::NewStub(make_channel(server))),
         stream(stub->PrepareAsyncStreamChannel(&context, &queue)) {}
 
   // The operation under way uses the members. When it is cancelled it ends at once, without the
@@ -118,6 +119,7 @@ struct Client::Connection {
     return make_call_error(grpc::DEADLINE_EXCEEDED, "no answer in time");
   }
 
+  const gpr_timespec open_by;  // the deadline of subscribe(), describe() and bind() together
   std::unique_ptr<BfRuntime::Stub> stub;
   grpc::ClientContext context;  // of the stream
   grpc::CompletionQueue queue;
@@ -144,6 +146,7 @@ Result<Description> Client::open(const std::string& program) {
   const gpr_timespec deadline = in_ms(call_ms_);
   for (;;) {
     close();
+    connection_ = std::make_unique<Connection>(server_, deadline);
     auto opened = try_to_open(program);
     if (opened) return opened;
     const int code = opened.error().code;
@@ -155,7 +158,6 @@ Result<Description> Client::open(const std::string& program) {
 }
 
 Result<Description> Client::try_to_open(const std::string& program) {
-  connection_ = std::make_unique<Connection>(server_);
   if (auto done = subscribe(); !done) return fail(std::move(done.error()));
   auto description = describe(program);
   if (!description) return description;
@@ -166,8 +168,8 @@ Result<Description> Client::try_to_open(const std::string& program) {
 // Opens the stream, sends our number, and waits for the answer. After that one read is always under
 // way, whose end is that of the stream.
 Result<void> Client::subscribe() {
-  const gpr_timespec deadline = in_ms(call_ms_);
   Connection& to = *connection_;
+  const gpr_timespec deadline = to.open_by;
   StreamMessageRequest request;
   request.set_client_id(kId);
   request.mutable_subscribe()->set_device_id(device_);
@@ -210,7 +212,7 @@ bool Client::is_alive() {
 // Finds the program among those that the chip runs, and returns both descriptions.
 Result<Description> Client::describe(const std::string& program) {
   grpc::ClientContext context;
-  context.set_deadline(in_ms(call_ms_));
+  context.set_deadline(connection_->open_by);
   bfrt_proto::GetForwardingPipelineConfigRequest request;
   request.set_device_id(device_);
   request.set_client_id(kId);
@@ -232,7 +234,7 @@ Result<Description> Client::describe(const std::string& program) {
 // From here on, this client may write the tables of the program.
 Result<void> Client::bind(const std::string& program) {
   grpc::ClientContext context;
-  context.set_deadline(in_ms(call_ms_));
+  context.set_deadline(connection_->open_by);
   bfrt_proto::SetForwardingPipelineConfigRequest request;
   request.set_device_id(device_);
   request.set_client_id(kId);

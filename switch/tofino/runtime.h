@@ -26,7 +26,7 @@ class BfRuntime final : public P4Runtime {
   static constexpr uint16_t kPort = 50052;  // bf_rt_grpc_server_run() in bf_rt_server_mgr.cpp
   static constexpr uint32_t kCellsOfACall = 1000;  // that clear_registers() asks for at once
 
-  // program: as bf_switchd calls it. call_ms: the deadline of each call; connect() has several.
+  // program: as bf_switchd calls it. call_ms: the deadline of each call; connect() is one.
   BfRuntime(const SocketAddress& server, std::string program, uint32_t device, int call_ms);
 
   const SocketAddress& server() const override { return server_; }

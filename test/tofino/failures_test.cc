@@ -1,6 +1,7 @@
 // What becomes of failures, and of connections that end.
 #include <cstdlib>
 
+#include "test/support/raw_agent.h"
 #include "test/tofino/runtime_fixture.h"
 
 namespace slime::tofino {
@@ -142,6 +143,37 @@ TEST(Connecting, LeavesAStreamWhoseMessageCannotBeParsed) {
   }
 }
 
+// Three answers, each in time, are late together.
+TEST(Connecting, HasOneDeadline) {
+  FakeBfrt fake;
+  fake.change([](FakeState& state) { state.delay_ms = 400; });
+  BfRuntime runtime(fake.address(), "switch", 0, 1000);
+  EXPECT_THAT(error_of(runtime.connect()), HasSubstr("DEADLINE_EXCEEDED"));
+}
+
+// Whatever is at the port of bf_switchd: it is left in time, and no length that comes is trusted.
+TEST(Connecting, LeavesWhatIsNoServer) {
+  const std::string settings("\0\0\0\4\0\0\0\0\0", 9);  // the first frame of a server (RFC 9113)
+  const struct {
+    const char* what;
+    std::string first;
+    int drip_ms;
+  } kAgents[] = {{"silent", "", 0},
+                 {"drips", "", 50},
+                 {"drips after the settings", settings, 50},
+                 {"a frame of 16 MiB", settings + std::string("\xff\xff\xff\0\0\0\0\0\1", 9), 50},
+                 {"a banner", "SSH-2.0-OpenSSH_9.2p1\r\n", 0}};
+  for (const auto& agent : kAgents) {
+    SCOPED_TRACE(agent.what);
+    const test::RawAgent at_port(agent.first, agent.drip_ms);
+    BfRuntime runtime(at_port.address(), "switch", 0, 300);
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_THAT(error_of(runtime.connect()), HasSubstr("BFRuntime at "));
+    EXPECT_FALSE(runtime.is_connected());
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  }
+}
+
 TEST(Connecting, SaysWhatIsInTheWay) {
   FakeBfrt fake;
   const auto error_with = [&](const std::function<void(FakeState&)>& change, int call_ms) {
@@ -166,6 +198,12 @@ TEST(Connecting, SaysWhatIsInTheWay) {
               HasSubstr("no other client for it"));
   EXPECT_THAT(error_with([](FakeState& state) { state.program_json.pop_back(); }, kLongMs),
               HasSubstr("description of the program"));
+  EXPECT_THAT(error_with(
+                  [](FakeState& state) {
+                    state.chip_json = std::string(net::bfrt::Client::kMostBytes, ' ');
+                  },
+                  kLongMs),
+              HasSubstr("RESOURCE_EXHAUSTED"));
   EXPECT_THAT(error_with([](FakeState& state) { state.chip_json = "{}"; }, kLongMs),
               HasSubstr("description of the chip"));
   BfRuntime early(fake.address(), "switch", 0, kLongMs);

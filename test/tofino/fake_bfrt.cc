@@ -171,6 +171,7 @@ class FakeBfrt::Service final : public bfrt_proto::BfRuntime::Service {
 
   // While the server hangs, until nobody waits for the answer.
   void wait(const ServerContext& context) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(delay()));
     for (;;) {
       {
         std::lock_guard lock(mutex_);
@@ -178,6 +179,11 @@ class FakeBfrt::Service final : public bfrt_proto::BfRuntime::Service {
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
+  }
+
+  int delay() const {
+    std::lock_guard lock(mutex_);
+    return state_.delay_ms;
   }
 
   std::mutex& mutex_;

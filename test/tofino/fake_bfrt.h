@@ -35,6 +35,7 @@ struct FakeState {
   std::string fail_at;         // the call that is refused, as in `calls`
   bool fail_whole = false;     // and that without details, as where a server breaks
   bool hang = false;           // no call is answered, nor who subscribes
+  int delay_ms = 0;            // before each answer
   bool answers_twice = false;  // a question about tables
   bool spoils_text = false;    // the answer to who subscribes is no UTF-8; the stream stays
   bool is_owned = false;       // another client has the program
