@@ -21,10 +21,10 @@
 // Sent works
 //   kSent is reported exactly once for each work that post() took, in any order. Where the channel
 //   fails or is fenced, for some works never, and for none of the post() that failed; such a work
-//   may have arrived all the same.
-//
-//   Memory of a work may be reused from its kSent on. Memory of works without kSent is in use until
-//   both ends of a failed channel have fenced it, or this channel is destroyed.
+//   may have arrived all the same. A peer that closes when its poll() has reported all arrivals,
+//   and all its own works as kSent, leaves this end with kSent for all: they come before the
+//   failure. Memory of a work may be reused from its kSent on. Memory of works without kSent is in
+//   use until both ends of a failed channel have fenced it, or this channel is destroyed.
 //
 //   Without ChannelOptions::confirm_delivery, kSent means that the work reaches the peer if its
 //   process lives, also when this end closes the channel right after.

@@ -106,10 +106,13 @@ Status FabricChannel::poll(std::span<Done> done, size_t* count) {
   counters.polls.add();
   if (state_ == State::kSetUp || state_ == State::kFenced) return Status::kOk;
   if (state_ == State::kFailed) return failure_.status;
+  // The failure is returned by a poll that began after it and found nothing: a peer may confirm the
+  // last works, and close, between a read of the queue and the look at its messages.
+  const bool was_broken = state_ == State::kBroken;
+  const uint64_t now_ns = was_broken ? steady_now_ns() : 0;
   // What is done already has at most half of the room, so that neither kind starves the other.
   *count = sender_.window().take(done.first((done.size() + 1) / 2));
-  const bool over =
-      state_ == State::kBroken && steady_now_ns() >= broken_ns_ + times::kFailedChannelDrain;
+  const bool over = was_broken && now_ns >= broken_ns_ + times::kFailedChannelDrain;
   const size_t room = arrivals_.kept() == 0 && !over ? done.size() - *count : 0;
   const size_t found = room > 0 ? read(room) : 0;
   if (sender_.has_waiting() && state_ == State::kReady) {
@@ -125,7 +128,7 @@ Status FabricChannel::poll(std::span<Done> done, size_t* count) {
   if (*count > 0) return Status::kOk;
   counters.empty_polls.add();
   const bool drained = (room > 0 || over) && found == 0 && arrivals_.kept() == 0;
-  if (state_ == State::kBroken && drained && steady_now_ns() >= broken_ns_) state_ = State::kFailed;
+  if (was_broken && drained && now_ns >= broken_ns_) state_ = State::kFailed;
   return state_ == State::kFailed ? failure_.status : Status::kOk;
 }
 

@@ -13,7 +13,7 @@
 // States
 //   kSetUp    connect() has not returned kOk yet
 //   kReady    both ends are connected
-//   kBroken   failed, but arrivals may still be in the completion queue: for a second at most
+//   kBroken   failed, but what is done may still be in the completion queue: a second at most
 //   kFailed   poll() has returned the failure, or set-up failed
 //   kFenced   the endpoint is closed, or in the rail's ClosingEndpoints
 // fail_with() leads from the first two to kBroken, fence() from each to kFenced.
@@ -99,7 +99,7 @@ class FabricChannel final : public Channel {
 
   uint64_t messages_due_ns_ = 0;
   uint64_t last_completed_ns_ = 0;  // when a completion was found last
-  uint64_t broken_ns_ = 0;          // until when arrivals may come in kBroken
+  uint64_t broken_ns_ = 0;          // until when completions may come in kBroken
   bool failure_announced_ = false;  // kFailed was sent
   bool peer_ended_ = false;         // kEnd has arrived
   Error failure_;

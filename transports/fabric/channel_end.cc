@@ -66,13 +66,15 @@ std::string FabricChannel::where() const {
   return "rail " + rail_.caps().name + (peer_name_.empty() ? "" : " to " + peer_name_);
 }
 
-// A NIC may still write completions of what it has written.
+// Completions may come later than the peer's messages, which take another way: unless they are in
+// memory that both processes share.
 void FabricChannel::fail_with(Error error) {
   if (state_ >= State::kBroken) return;
   failure_ = std::move(error);
   announce_failure();
   state_ = State::kBroken;
-  broken_ns_ = steady_now_ns() + (rail_.domain().traits().in_hardware ? times::kFenceDrain : 0);
+  broken_ns_ =
+      steady_now_ns() + (rail_.domain().traits().reads_peer_memory ? 0 : times::kFenceDrain);
 }
 
 Status FabricChannel::give_up(Error error) {

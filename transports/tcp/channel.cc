@@ -89,6 +89,7 @@ Status TcpChannel::poll(std::span<Done> done, size_t* count) {
   *count = 0;
   counters.polls.add();
   if (state_ == State::kFenced || state_ < State::kReady) return Status::kOk;
+  const bool was_broken = state_ == State::kBroken;  // before the look at the socket
   // Works that are done are reported without a look at the socket: after a small send nothing has
   // come yet, mostly. Completions and arrivals must not starve each other. So such polls are few in
   // a row, only one while there are arrivals; and in a poll with a look completions get half of the
@@ -107,7 +108,11 @@ Status TcpChannel::poll(std::span<Done> done, size_t* count) {
   *count = reported;
   if (reported > 0) return Status::kOk;
   counters.empty_polls.add();
-  return nothing_to_report();
+  if (was_broken && reader_.drained() && !done.empty()) fail_with({}, State::kFailed);
+  // Only now: whatever happens shows that the peer lives. Reading the time is a sixth of the cost
+  // of an empty poll, so most do not.
+  if (state_ == State::kReady && idle_polls_++ % kPollsPerWatch == 0) watch(steady_now_ns());
+  return state_ == State::kFailed ? failure_.status : Status::kOk;
 }
 
 size_t TcpChannel::receive(std::span<Done> done) {
@@ -123,21 +128,14 @@ size_t TcpChannel::receive(std::span<Done> done) {
   return arrivals;
 }
 
-Status TcpChannel::nothing_to_report() {
-  // Only now: whatever happens shows that the peer lives. Reading the time is a sixth of the cost
-  // of an empty poll, so most do not.
-  if (state_ == State::kReady && idle_polls_++ % kPollsPerWatch == 0) watch(steady_now_ns());
-  if (state_ == State::kBroken && reader_.drained()) fail_with({}, State::kFailed);
-  return state_ == State::kFailed ? failure_.status : Status::kOk;
-}
-
 void TcpChannel::watch(uint64_t now_ns) {
   if (now_ns < watch_at_ns_) return;
   const uint64_t limit_ns = seconds_to_ns(rail_.settings().peer_timeout);
   watch_at_ns_ = now_ns + limit_ns / 4;
   Error error;
   if (silence_.check(fd_, now_ns, limit_ns, &error) == Status::kOk) return;
-  fail_with(prefixed(where(), std::move(error)), State::kFailed);
+  // Not kFailed: what has come since the look at the socket is still to be read.
+  fail_with(prefixed(where(), std::move(error)), State::kBroken);
 }
 
 void TcpChannel::flush() {

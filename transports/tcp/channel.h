@@ -1,7 +1,7 @@
 // One connection over a tcp rail. Sentences about failures are in channel_errors.cc.
 //
 // States: connecting -> ready -> broken -> failed, or fenced from any. The first failure stays; a
-// broken channel fails when it has read what the peer sent before. Invariant: a channel that is
+// broken channel fails in a poll that began broken and has read all. Invariant: a channel that is
 // failed or fenced has ended its output. Thread: one at a time.
 #pragma once
 
@@ -50,7 +50,6 @@ class TcpChannel final : public Channel {
   void flush();
   size_t receive(std::span<Done> done);
   void watch(uint64_t now_ns);
-  Status nothing_to_report();
 
   // Failures. fail_with() keeps the first one.
   void fail_with(Error error, State state);

@@ -143,6 +143,7 @@ Status VerbsChannel::poll(std::span<Done> done, size_t* count) {
     return Status::kOk;
   }
   if (state_ == State::kFenced) return Status::kOk;
+  const bool was_broken = state_ == State::kBroken;  // before the look at completions
   // What is done already has at most half of the room, so that neither kind starves the other.
   *count = lanes_.take_sent(done.first((done.size() + 1) / 2));
   std::array<ibv_wc, kPolledAtOnce> completions;
@@ -156,7 +157,7 @@ Status VerbsChannel::poll(std::span<Done> done, size_t* count) {
   if (*count > 0) return Status::kOk;
   counters.empty_polls.add();
   if (state_ == State::kReady && polled <= 0) watch(steady_now_ns());
-  if (state_ == State::kBroken && polled <= 0 && !done.empty()) state_ = State::kFailed;
+  if (was_broken && polled <= 0 && !done.empty()) state_ = State::kFailed;
   return state_ == State::kFailed ? failure_.status : Status::kOk;
 }
 

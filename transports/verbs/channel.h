@@ -10,7 +10,7 @@
 // States
 //   kSetUp      connect() has not returned kOk yet
 //   kReady      queue pairs are in RTS at both ends
-//   kBroken     failed, but arrivals may still be in the completion queue
+//   kBroken     failed, but what is done may still be in the completion queue
 //   kFailed     poll() has returned the failure, or set-up failed
 //   kFenced     queue pairs are gone; what they had confirmed waits in kept_
 // fail_with() leads from the first two to kBroken or kFailed, fence() from each to kFenced.
