@@ -53,7 +53,10 @@ class Comm {
 
 class SendComm : public Comm {
  public:
-  // kOk with *request == nullptr: not possible now; call again with the same arguments.
+  // kOk with *request == nullptr: not possible now; call again with the same arguments. A send that
+  // nobody will receive, as the link has failed, begins all the same, and test returns the failure:
+  // so NCCL's own transports do it. isend fails where it meets a receive that is too small, where
+  // no receive comes in time, and where all requests wait on a failed link.
   virtual Status isend(const void* data, size_t bytes, int tag, const MemoryRegion* region,
                        Request** request) = 0;
 };

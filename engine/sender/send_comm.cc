@@ -34,7 +34,7 @@ Status SendCommImpl::isend(const void* data, size_t bytes, int tag, const Memory
                            Request** request) {
   const Call call(*this);
   *request = nullptr;
-  if (link_.status() != Status::kOk) return link_.status();
+  if (link_.status() != Status::kOk) return start_on_failed_link(bytes, request);
   if (free_.empty()) {
     const Status status = move();
     waited();
@@ -54,7 +54,7 @@ Status SendCommImpl::isend(const void* data, size_t bytes, int tag, const Memory
   CtsInbox::Match found = cts_.match(tag);
   if (found.group == nullptr) {
     // If nothing of this comm is outstanding, no other call would poll for the CTS.
-    if (const Status status = move(); status != Status::kOk) return status;
+    if (move() != Status::kOk) return start_on_failed_link(bytes, request);
     found = cts_.match(tag);
   }
   if (found.group == nullptr) {
@@ -98,6 +98,15 @@ Status SendCommImpl::start(const CtsInbox::Match& found, const void* data, size_
   eager_streak_ = 0;
   cts_.reported(header.sequence + 1);
   achieved();
+  *request = taken;
+  return Status::kOk;
+}
+
+// The request never completes, so its test returns the failure of the link.
+Status SendCommImpl::start_on_failed_link(size_t bytes, Request** request) {
+  if (free_.empty()) return link_.status();
+  SendRequest* const taken = take_request(nullptr, bytes, nullptr);
+  taken->open = 1;
   *request = taken;
   return Status::kOk;
 }

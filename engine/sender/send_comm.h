@@ -44,6 +44,7 @@ class SendCommImpl final : public LinkComm<SendComm> {
 
   Status start(const CtsInbox::Match& match, const void* data, size_t bytes,
                const MemoryRegion* region, Request** request);
+  [[gnu::cold]] Status start_on_failed_link(size_t bytes, Request** request);
   SendRequest* take_request(const void* data, size_t bytes, const MemoryRegion* region);
   void report_seen();
   void ask_for_cts();

@@ -87,13 +87,51 @@ TEST_P(Failure, APeerThatIsGoneIsARemoteErrorToldOnce) {
   for (int again = 0; again < 3; ++again) {  // for good, and logged once
     EXPECT_EQ(net_.test(sent.request, &done, nullptr), nccl::kRemoteError);
     void* request = nullptr;
-    EXPECT_EQ(net_.isend(pair_->send, from.data(), 8, 0, from.mhandle, &request),
-              nccl::kRemoteError);
+    EXPECT_EQ(net_.isend(pair_->send, from.data(), 8, 0, from.mhandle, &request), nccl::kSuccess);
+    EXPECT_EQ(net_.test(request, &done, nullptr), nccl::kRemoteError);
   }
   const size_t told =
       Log::count(nccl::kLogWarn, " test: ") + Log::count(nccl::kLogWarn, " isend: ");
   EXPECT_EQ(told, 1u) << Log::text();
   EXPECT_LE(Log::count(nccl::kLogWarn), 2u) << "one for each of the two rails" << Log::text();
+  expected_warnings_ = Log::count(nccl::kLogWarn);
+}
+
+// A send that nobody will receive fails in its test, as with NCCL's own transports.
+TEST_P(Failure, AReceiverThatClosesWithItsReceivesOpenFailsNoIsend) {
+  constexpr size_t kBytes = 64 << 10;  // no small message: each send needs a receive
+  constexpr int kRequests = 32;
+  Buffer from(net_, pair_->send, kBytes);
+  {
+    Buffer to(net_, pair_->recv, kBytes);
+    for (int i = 0; i < kRequests; ++i) {
+      void* received = nullptr;
+      ASSERT_EQ(net_.irecv_one(pair_->recv, to.data(), to.bytes, 0, to.mhandle, &received),
+                nccl::kSuccess);
+      ASSERT_NE(received, nullptr);
+    }
+  }
+  EXPECT_EQ(net_.close_recv(pair_->recv), nccl::kSuccess);
+  pair_->recv = nullptr;
+  std::array<Open, 2 * kRequests> sends;  // also when it is known that the peer has gone
+  size_t failed = 0;
+  for (Open& open : sends) {
+    ASSERT_TRUE(wait_until([&] {
+      EXPECT_EQ(net_.isend(pair_->send, from.data(), kBytes, 0, from.mhandle, &open.request),
+                nccl::kSuccess);
+      return open.request != nullptr || HasFailure();
+    }));
+  }
+  for (const Open& open : sends) {
+    int done = 0;
+    ResultCode code = nccl::kSuccess;
+    ASSERT_TRUE(wait_until([&] {
+      code = net_.test(open.request, &done, nullptr);
+      return code != nccl::kSuccess || done;
+    }));
+    failed += code == nccl::kRemoteError;
+  }
+  EXPECT_GE(failed, size_t{kRequests});
   expected_warnings_ = Log::count(nccl::kLogWarn);
 }
 
