@@ -38,15 +38,9 @@ const char* name_of(Mode mode) {
 
 const char* warning_of(Mode mode) { return kModes[static_cast<size_t>(mode)].warning; }
 
-Result<Mode> mode_of(const std::string& name) {
-  if (name.empty()) return Mode::kNormal;
-  for (size_t i = 0; i < std::size(kModes); ++i) {
-    if (name == kModes[i].name) return static_cast<Mode>(i);
-  }
-  return fail(
-      Status::kConfig,
-      "NCCL_SLIME_DEBUG_MODE=\"%s\" is not accepted: expected normal, dummy, bypass or instant",
-      name.c_str());
+Mode mode_of(const std::string& name) {
+  const auto* const mode = std::ranges::find(kModes, name, &ModeTexts::name);
+  return mode == std::end(kModes) ? Mode::kNormal : static_cast<Mode>(mode - kModes);
 }
 
 Result<std::unique_ptr<Path>> DummyPath::open(const Settings& settings, uint32_t rank,

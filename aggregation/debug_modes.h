@@ -15,8 +15,8 @@
 namespace slime::aggregation {
 
 const char* name_of(Mode mode);
-// Of NCCL_SLIME_DEBUG_MODE; empty: kNormal.
-Result<Mode> mode_of(const std::string& name);
+// Of NCCL_SLIME_DEBUG_MODE; kNormal for a name that the settings do not accept.
+Mode mode_of(const std::string& name);
 // A line for the log: what results are worth now.
 const char* warning_of(Mode mode);
 

@@ -81,10 +81,6 @@ Result<std::vector<Introduction>> meet(const Options& options, const Settings& s
                                        const Introduction& own) {
   auto address = resolve(options.rendezvous, 0, "Options::rendezvous, where rank 0 listens");
   if (!address) return fail(std::move(address.error()));
-  if (address->port() == 0) {
-    return fail(Status::kInvalid, "Options::rendezvous: \"%s\" has no port; give it as host:port",
-                options.rendezvous.c_str());
-  }
   rendezvous::Terms terms;
   terms.limit_ns = seconds_to_ns(settings.connect_timeout);
   terms.hello_limit_ns = seconds_to_ns(settings.handshake_timeout);

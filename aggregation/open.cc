@@ -1,6 +1,8 @@
 // From options to a path.
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <utility>
 
 #include "aggregation/debug_modes.h"
@@ -122,7 +124,7 @@ Mode likely_mode(const Options& options) {
   std::string text;
   if (const auto at = environment.find(name); at != environment.end()) text = at->second;
   if (const auto at = options.settings.find(name); at != options.settings.end()) text = at->second;
-  return mode_of(text).value_or(Mode::kNormal);
+  return mode_of(text);
 }
 
 // The program's own all-gather has no deadline, so every rank must call it, or the others would
@@ -202,6 +204,7 @@ Result<Settings> settings_of(const Options& options, const Environment& environm
   all.insert(environment.begin(), environment.end());  // what is there stays
   std::vector<std::string> warnings;
   auto settings = parse_settings(all, &warnings);
+  if (settings) std::ranges::move(unusable_here(*settings), std::back_inserter(warnings));
   for (const std::string& warning : warnings) SLIME_WARN("%s", warning.c_str());
   return settings;
 }

@@ -5,6 +5,12 @@
 
 namespace slime {
 
+bool is_plain_name(std::string_view text) {
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+  return !text.empty() && text.find_first_not_of(kAllowed) == std::string_view::npos;
+}
+
 std::string without_controls(std::string_view text, char mark) {
   std::string clean(text);
   std::ranges::replace_if(clean, is_control, mark);

@@ -18,6 +18,9 @@ constexpr bool is_control(char c) {
   return byte < 0x20 || byte == 0x7f;
 }
 
+// Letters, digits, '-', '_' and '.', at least one of them.
+bool is_plain_name(std::string_view text);
+
 // `text` with `mark` in place of each control character. Bytes above 0x7f stay: names may be UTF-8.
 std::string without_controls(std::string_view text, char mark = ' ');
 

@@ -75,7 +75,7 @@ Error failure_of(OpenComm& comm) {
 // True, with a warning, if a setting makes the results meaningless: a training run must not use
 // them.
 bool is_for_measurement(const Settings& settings) {
-  if (settings.debug_mode.empty() || settings.debug_mode == "normal") return false;
+  if (settings.debug_mode == "normal") return false;
   SLIME_WARN(
       "no CollNet: NCCL_SLIME_DEBUG_MODE=%s is for measurements with slime/aggregation.h, "
       "not for NCCL; unset it",

@@ -21,6 +21,7 @@ std::unique_ptr<Fabric> open_from_environment() {
     announce_nothing("a setting cannot be used");
     return nullptr;
   }
+  for (const std::string& warning : unusable_here(*settings)) SLIME_WARN("%s", warning.c_str());
   if (settings->disable) {
     announce_nothing("NCCL_SLIME_DISABLE is set");
     return nullptr;

@@ -2,13 +2,18 @@
 
 #include <unistd.h>
 
-#include <charconv>
+#include <algorithm>
+#include <climits>
 #include <cstring>
+
+#include "base/net/socket.h"
+#include "base/text.h"
 
 namespace slime::rendezvous {
 namespace {
 
 constexpr int kMaxRanks = 65536;
+constexpr size_t kMaxShown = 64;  // of a value in a message
 
 // Reads variables, and keeps the first one that is no number, for the error.
 class Reader {
@@ -22,20 +27,27 @@ class Reader {
   }
   // Value of the first of `names` that is set.
   int number(std::initializer_list<const char*> names, int missing) {
-    for (const char* name : names) {
-      if (!has(name)) continue;
-      const std::string value = text(name);
-      int number = 0;
-      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-      if (error == std::errc() && end == value.data() + value.size() && number >= 0) return number;
-      if (bad_.empty()) bad_ = std::string(name) + "=" + value;
-      return missing;
-    }
-    return missing;
+    const auto set = std::ranges::find_if(names, [this](const char* name) { return has(name); });
+    return set == names.end() ? missing : within(*set, 0, INT_MAX, missing);
+  }
+  uint16_t port(const char* name) {  // 0: it is not set, or no port
+    if (text(name).empty()) return 0;
+    return static_cast<uint16_t>(within(name, 1, UINT16_MAX, 0));
   }
   const std::string& bad() const { return bad_; }
 
  private:
+  int within(const char* name, int least, int most, int otherwise) {
+    const std::string value = text(name);
+    const auto number = parse_whole<int>(value);
+    if (number && *number >= least && *number <= most) return *number;
+    if (!bad_.empty()) return otherwise;
+    bad_ = std::string(name) + "=" + excerpt(value, kMaxShown) +
+           " in the environment is no number from " + std::to_string(least) +
+           (most == INT_MAX ? " up" : " to " + std::to_string(most));
+    return otherwise;
+  }
+
   const Variables& variables_;
   std::string bad_;
 };
@@ -49,7 +61,7 @@ std::optional<Identity> from_own_launcher(Reader& reader) {
   identity.local_rank = identity.rank;
   identity.size = reader.number({"SLIME_PERF_SIZE"}, 0);
   identity.host = reader.text("SLIME_PERF_HOST");
-  identity.port = static_cast<uint16_t>(reader.number({"SLIME_PERF_PORT"}, 0));
+  identity.port = reader.port("SLIME_PERF_PORT");
   identity.token = reader.text("SLIME_PERF_TOKEN");
   identity.listen_fd = reader.number({"SLIME_PERF_LISTEN_FD"}, -1);
   return identity;
@@ -123,19 +135,16 @@ uint16_t port_of(const std::string& token) {
 }
 
 Result<void> read_rendezvous(const std::string& text, Identity* identity) {
-  const size_t colon = text.rfind(':');
-  int port = 0;
-  const char* end = text.data() + text.size();
-  if (colon == std::string::npos || colon == 0 ||
-      std::from_chars(text.data() + colon + 1, end, port).ptr != end || port < 1 || port > 65535) {
-    return fail(Status::kConfig, "--rendezvous %s: write HOST:PORT", text.c_str());
-  }
-  identity->host = text.substr(0, colon);
-  if (identity->host.size() > 2 && identity->host.front() == '[' && identity->host.back() == ']') {
-    identity->host = identity->host.substr(1, identity->host.size() - 2);
-  }
-  identity->port = static_cast<uint16_t>(port);
+  auto parts = split_host_port(text, 0, "--rendezvous HOST:PORT");
+  if (!parts) return fail(std::move(parts.error()));
+  identity->host = std::move(parts->host);
+  identity->port = parts->port;
   return {};
+}
+
+Result<void> well_formed(const Reader& reader) {
+  if (reader.bad().empty()) return {};
+  return fail(Status::kConfig, "%s", reader.bad().c_str());
 }
 
 Result<void> complete(Reader& reader, const std::string& rendezvous, Identity* identity) {
@@ -143,7 +152,8 @@ Result<void> complete(Reader& reader, const std::string& rendezvous, Identity* i
   if (reader.has("MASTER_ADDR")) identity->host = reader.text("MASTER_ADDR");
   if (reader.has("MASTER_PORT")) {
     // torchrun's own store listens on MASTER_PORT itself.
-    const int port = reader.number({"MASTER_PORT"}, 0);
+    const uint16_t port = reader.port("MASTER_PORT");
+    if (port == 0) return well_formed(reader);
     const int next = port < 65535 ? port + 1 : port - 1;
     const bool stepped = identity->launcher == "torchrun";
     identity->port = static_cast<uint16_t>(stepped ? next : port);
@@ -160,10 +170,7 @@ Result<void> complete(Reader& reader, const std::string& rendezvous, Identity* i
 }
 
 Result<void> validate(const Reader& reader, const Identity& identity) {
-  if (!reader.bad().empty()) {
-    return fail(Status::kConfig, "%s in the environment is no number from 0 up",
-                reader.bad().c_str());
-  }
+  if (auto read = well_formed(reader); !read) return read;
   if (identity.size < 2 || identity.size > kMaxRanks || identity.rank < 0 ||
       identity.rank >= identity.size) {
     return fail(Status::kConfig,

@@ -18,6 +18,8 @@ is `NCCL_SLIME_`, because launchers forward variables that begin with `NCCL`; a 
   Of NCCL's own variables this holds for texts; another such value counts as not set, and a count
   that is too large as the largest that is accepted, with a warning.
 - An empty value counts as not set.
+- A value that this host cannot use (a key file that cannot be read, a congestion control that the
+  kernel lacks) is warned of at the start, and is an error where it is needed.
 - An unknown `NCCL_SLIME_` name has no effect; a warning names the nearest one that exists.
 - Sizes take the suffixes K, M and G, powers of 1024. Times take fractions, as in `2.5`.
 - `slime-info` shows each setting with its value and where it came from.

@@ -146,7 +146,8 @@ std::vector<SettingRow> describe(const Settings& settings, const Environment& en
     row.default_value = defaults[rows.size()];
     row.source = source_of(spec, field, row.value == row.default_value, environment);
     row.type = type_name(spec.type);
-    row.unit = spec.type == SettingType::kChoice ? "" : spec.unit;
+    const bool is_text = spec.type == SettingType::kChoice || spec.type == SettingType::kText;
+    row.unit = is_text ? "" : spec.unit;
     row.range = accepted_values(spec);
     row.fallback = spec.fallback;
     row.help = spec.help;

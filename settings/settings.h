@@ -40,6 +40,11 @@ Environment process_environment();  // the variables whose names begin with NCCL
 Result<Settings> parse_settings(const Environment& environment,
                                 std::vector<std::string>* warnings = nullptr);
 
+// What this host cannot do of what the settings ask: a key file that cannot be used, a congestion
+// control that the kernel does not have. Each sentence names the variable, the value and what is
+// accepted. Reads files and asks the kernel.
+std::vector<std::string> unusable_here(const Settings& settings);
+
 // For messages: the variable that the value of setting `name` (NCCL_SLIME_X) comes from, which may
 // be its fallback; `name` itself if neither is set.
 std::string variable_of(const std::string& name,

@@ -2,10 +2,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-
-#include "settings/table.h"
+#include <iterator>
 
 #include "base/text.h"
+#include "settings/switch_list.h"
+#include "settings/table.h"
 
 namespace slime {
 namespace {
@@ -66,6 +67,24 @@ std::string words_text(const SettingSpec& spec) {
   return "one of " + text;
 }
 
+// What a Text must be besides short and without control characters.
+constexpr struct Form {
+  std::string_view name;  // the setting's unit
+  bool (*has)(std::string_view text);
+  const char* accepted;
+} kForms[] = {
+    {"switches", [](std::string_view text) { return split_switches(text).has_value(); },
+     "host:port, or up to 8 of them as host:port*weight,host:port*weight,...: ports from 1 to "
+     "65535 "
+     "(28900 if there is none), weights from 1 to 64"},
+    {"name", is_plain_name, "letters, digits, '-', '_' and '.'"},
+};
+
+const Form* form_of(const SettingSpec& spec) {
+  const auto* const form = std::ranges::find(kForms, spec.unit, &Form::name);
+  return form == std::end(kForms) ? nullptr : form;
+}
+
 }  // namespace
 
 bool parse_value(const SettingSpec&, std::string_view text, bool* value) {
@@ -124,6 +143,8 @@ bool parse_value(const SettingSpec& spec, std::string_view text, std::string* va
   }
   if (std::ranges::any_of(text, is_control) || !in_range(spec, static_cast<int64_t>(text.size())))
     return false;
+  if (const Form* const form = form_of(spec); form && !text.empty() && !form->has(text))
+    return false;
   *value = text;
   return true;
 }
@@ -173,8 +194,11 @@ std::string accepted_values(const SettingSpec& spec) {
       return "a number of bytes" + range_text(spec) + "; K, M and G are understood";
     case SettingType::kSeconds:
       return "a number of seconds" + range_text(spec);
-    case SettingType::kText:
-      return "at most " + std::to_string(spec.maximum) + " printable characters";
+    case SettingType::kText: {
+      const std::string most = "at most " + std::to_string(spec.maximum) + " printable characters";
+      const Form* const form = form_of(spec);
+      return form == nullptr ? most : most + ": " + form->accepted;
+    }
     case SettingType::kChoice:
       return words_text(spec);
   }

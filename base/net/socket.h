@@ -88,10 +88,17 @@ class SocketAddress {
   } storage_;
 };
 
-// Translates a host and port that a user writes into an address. The only function here that may
-// wait, for the resolver. `text` is "host:port", "host" or "[::1]:port", with numbers or a name.
-// The error begins with `what`: the setting and its purpose. A port that is missing, or 0, becomes
-// `default_port`.
+// The two parts of an address that a user writes: "host:port", "host" or "[::1]:port", with numbers
+// or a name. The port is a number from 1 to 65535; where none is written it is `default_port`, and
+// where that is 0 one must be written. The error begins with `what`: the setting and its purpose.
+struct HostPort {
+  std::string host;
+  uint16_t port = 0;
+};
+Result<HostPort> split_host_port(std::string_view text, uint16_t default_port, const char* what);
+
+// The same as an address. The only function here that may wait, for the resolver.
+Result<SocketAddress> resolve(const HostPort& parts, const char* what);
 Result<SocketAddress> resolve(const std::string& text, uint16_t default_port, const char* what);
 
 // With port 0 the kernel chooses a port, see local_address(). The backlog is as long as the kernel

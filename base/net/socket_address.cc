@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "base/net/socket.h"
 #include "base/text.h"
@@ -24,14 +25,13 @@ bool all_zero(std::span<const std::byte> bytes) {
 
 struct Parts {
   std::string host, scope;
-  uint16_t port = 0;
+  std::optional<uint16_t> port;  // none is written
   bool bracketed = false;
 };
 
 bool split_port(std::string_view text, Parts* parts) {
-  const auto port = parse_whole<uint16_t>(text);
-  parts->port = port.value_or(0);
-  return port.has_value();
+  parts->port = parse_whole<uint16_t>(text);
+  return parts->port.has_value();
 }
 
 // "host", "host:port", "[host]:port"; more than one colon without brackets is a bare IPv6 address.
@@ -108,14 +108,14 @@ Result<SocketAddress> SocketAddress::parse(std::string_view text) {
   uint32_t scope = 0;
   if (well_formed && !parts.bracketed && parts.scope.empty() &&
       inet_pton(AF_INET, parts.host.c_str(), &result.storage_.v4.sin_addr) == 1) {
-    result.set_port(parts.port);
+    result.set_port(parts.port.value_or(0));
     return result;
   }
   if (well_formed && parse_scope(parts.scope, &scope) &&
       inet_pton(AF_INET6, parts.host.c_str(), &result.storage_.v6.sin6_addr) == 1) {
     result.storage_.v6.sin6_family = AF_INET6;
     result.storage_.v6.sin6_flowinfo = 0;
-    result.set_port(parts.port);
+    result.set_port(parts.port.value_or(0));
     result.set_scope(scope);
     return result;
   }
@@ -217,26 +217,39 @@ bool operator==(const SocketAddress& left, const SocketAddress& right) {
   return left.pack() == right.pack();
 }
 
-Result<SocketAddress> resolve(const std::string& text, uint16_t default_port, const char* what) {
-  if (auto numeric = SocketAddress::parse(text)) {
-    if (numeric->port() == 0) numeric->set_port(default_port);
-    return numeric;
-  }
-  const size_t colon = text.rfind(':');
-  const std::string host = text.substr(0, colon);
-  const std::string port =
-      colon == std::string::npos ? std::to_string(default_port) : text.substr(colon + 1);
+Result<HostPort> split_host_port(std::string_view text, uint16_t default_port, const char* what) {
+  const auto bad = [&](const char* why) {
+    return fail(Status::kConfig, "%s: \"%s\" %s; give it as host:port, with a port from 1 to 65535",
+                what, without_controls(excerpt(text, kMaxText)).c_str(), why);
+  };
+  Parts parts;
+  const bool well_formed = text.size() <= NI_MAXHOST && std::ranges::none_of(text, is_control) &&
+                           split(text, &parts) && !parts.host.empty();
+  if (!well_formed) return bad("is no address");
+  const uint16_t port = parts.port.value_or(default_port);
+  if (port == 0) return bad(parts.port ? "has port 0" : "has no port");
+  return HostPort{parts.scope.empty() ? parts.host : parts.host + "%" + parts.scope, port};
+}
+
+Result<SocketAddress> resolve(const HostPort& parts, const char* what) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
-  const int code = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  const std::string port = std::to_string(parts.port);
+  const int code = ::getaddrinfo(parts.host.c_str(), port.c_str(), &hints, &found);
   if (code != 0) {
     const char* const why = code == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(code);
     return fail(make_error(Status::kConfig, code, "%s: \"%s\": %s; give it as host:port", what,
-                           text.c_str(), why));
+                           parts.host.c_str(), why));
   }
   auto address = SocketAddress::from_sockaddr(found->ai_addr, found->ai_addrlen);
   ::freeaddrinfo(found);
   return address;
+}
+
+Result<SocketAddress> resolve(const std::string& text, uint16_t default_port, const char* what) {
+  const auto parts = split_host_port(text, default_port, what);
+  if (!parts) return fail(parts.error());
+  return resolve(*parts, what);
 }
 
 }  // namespace slime

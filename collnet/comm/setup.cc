@@ -58,12 +58,6 @@ Result<void> check_settings(const Setup& setup) {
                 "words, in two copies where the operation is no sum",
                 settings.switch_lanes, Worker::kLeastLanes);
   }
-  if (!control::is_tenant_name(settings.switch_tenant)) {
-    return fail(Status::kConfig,
-                "NCCL_SLIME_SWITCH_TENANT is \"%s\"; a tenant's name has letters, digits, '-', '_' "
-                "and '.', and at most %zu of them",
-                settings.switch_tenant.c_str(), control::kMaxTenantBytes);
-  }
   return {};
 }
 

@@ -4,59 +4,23 @@
 #include <numeric>
 
 #include "base/net/socket.h"
-#include "base/text.h"
 
 namespace slime {
-namespace {
-
-tl::unexpected<Error> bad(const std::string& text, const std::string& why) {
-  return fail(Status::kConfig,
-              "NCCL_SLIME_SWITCH, the control channels of the switches: \"%s\" %s; give it as "
-              "host:port, or host:port*weight,host:port*weight,...",
-              text.c_str(), why.c_str());
-}
-
-// host:port, or host:port*weight.
-Result<NamedSwitch> parse_switch(const std::string& text) {
-  NamedSwitch named;
-  const size_t star = text.find('*');
-  if (star != std::string::npos) {
-    const auto weight = parse_whole<uint32_t>(std::string_view(text).substr(star + 1));
-    if (!weight || *weight < 1 || *weight > kMaxSwitchWeight) {
-      return bad(text,
-                 "has a weight that is no number from 1 to " + std::to_string(kMaxSwitchWeight));
-    }
-    named.weight = *weight;
-  }
-  const std::string host = text.substr(0, star);
-  if (host.empty()) return bad(text, "names no host");
-  auto address =
-      resolve(host, control::kDefaultPort, "NCCL_SLIME_SWITCH, the control channel of a switch");
-  if (!address) return fail(std::move(address.error()));
-  named.control = *address;
-  return named;
-}
-
-}  // namespace
-
 Result<std::vector<NamedSwitch>> parse_switches(const std::string& text) {
+  const auto listed = split_switches(text);
+  if (!listed) return fail(listed.error());
   std::vector<NamedSwitch> all;
-  for (size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
-    end = text.find(',', at);
-    const std::string one = text.substr(at, end == std::string::npos ? end : end - at);
-    auto named = parse_switch(one);
-    if (!named) return fail(std::move(named.error()));
+  for (const ListedSwitch& one : *listed) {
+    auto control = resolve(one.where, "NCCL_SLIME_SWITCH, the control channel of a switch");
+    if (!control) return fail(std::move(control.error()));
+    const NamedSwitch named{*control, one.weight};
     for (const NamedSwitch& other : all) {
-      if (other.control == named->control) return bad(text, "names " + one + " twice");
-      if (other.control.family() != named->control.family()) {
-        return bad(text, "names switches of both IP versions");
+      if (other.control == named.control) return bad_switches(text, "names " + one.text + " twice");
+      if (other.control.family() != named.control.family()) {
+        return bad_switches(text, "names switches of both IP versions");
       }
     }
-    all.push_back(*named);
-  }
-  if (all.size() > kMaxSwitches) {
-    return bad(text, "names " + std::to_string(all.size()) + " switches, and " +
-                         std::to_string(kMaxSwitches) + " are the most");
+    all.push_back(named);
   }
   return all;
 }

@@ -10,12 +10,12 @@
 
 #include "base/error.h"
 #include "base/net/socket.h"
+#include "settings/switch_list.h"
 #include "switch/protocol/control.h"
 
 namespace slime {
 
-inline constexpr uint32_t kMaxSwitches = control::kMaxShares;
-inline constexpr uint32_t kMaxSwitchWeight = 64;
+static_assert(kMaxSwitches == control::kMaxShares && kSwitchPort == control::kDefaultPort);
 
 struct NamedSwitch {
   SocketAddress control;  // its control channel

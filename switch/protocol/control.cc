@@ -1,12 +1,11 @@
 #include "switch/protocol/control.h"
 
+#include "base/text.h"
+
 namespace slime::control {
 
 bool is_tenant_name(std::string_view name) {
-  return !name.empty() && name.size() <= kMaxTenantBytes &&
-         name.find_first_not_of(
-             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-             "._-") == std::string_view::npos;
+  return name.size() <= kMaxTenantBytes && is_plain_name(name);
 }
 
 std::string shard_range(const SocketAddress& first, uint32_t shards) {

@@ -247,6 +247,14 @@ expect "settings with their sources" 0 \
    setting("NCCL_SLIME_MIN_STRIPE", "source") == "NCCL_SLIME_MIN_STRIPE" and
    all(x["help"] and x["range"] for x in s["rows"]) and "NCCL_SLIME_WATERMARK" in s["warnings"][0]' \
   NCCL_SLIME_MIN_STRIPE=128K NCCL_SLIME_WATERMAKR=2 -- --settings
+expect "what this host cannot use is shown" 0 \
+  '"SWITCH_KEY_FILE=\"/nonexistent\"" in s["warnings"][0] and
+   "TCP_CONGESTION=\"nosuch\"" in s["warnings"][1] and "this host has: " in s["warnings"][1]' \
+  NCCL_SLIME_SWITCH_KEY_FILE=/nonexistent NCCL_SLIME_TCP_CONGESTION=nosuch -- --settings
+expect "addresses and modes are judged" 3 \
+  '[e.split("=")[0] for e in s["errors"]] == ["NCCL_SLIME_DEBUG_MODE", "NCCL_SLIME_SWITCH"] and
+   all("expected " in e for e in s["errors"]) and "ports from 1 to 65535" in s["errors"][1]' \
+  NCCL_SLIME_SWITCH=1.2.3.4:99999 NCCL_SLIME_DEBUG_MODE=fast -- --settings
 expect "every refused setting is shown" 3 'len(s["errors"]) == 2 and "EAGER_MAX" in s["errors"][0]' \
   NCCL_SLIME_EAGER_MAX=lots NCCL_SLIME_WATERMARK=0 -- --settings
 

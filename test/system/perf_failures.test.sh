@@ -20,6 +20,8 @@ refused factor_one 'a factor is 2 to' all_reduce -f 1
 RANK=5 WORLD_SIZE=2 refused rank_five 'RANK and WORLD_SIZE in the environment say rank 5 of 2' all_reduce
 RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=9 run far_port 3 all_reduce --timeout 1
 says far_port 'cannot reach rank 0 at 127.0.0.1:10 \(MASTER_PORT \+ 1: torchrun has MASTER_PORT itself\)'
+RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=94436 refused no_port \
+  'MASTER_PORT=94436 in the environment is no number from 1 to 65535' all_reduce
 refused bad_size "'12Q'" all_reduce -b 12Q
 refused sizes_swapped '-b .* -e' all_reduce -b 1M -e 1K
 refused too_many_sizes 'sizes' all_reduce -b 1 -e 1G -i 1

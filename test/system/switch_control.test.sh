@@ -382,6 +382,10 @@ expect "a tenant's key for an operator" 1 "not signed with this switch's key" \
   ctl_with "$work/tenants/physics" drain on
 expect "no key" 1 'wants a key .* NCCL_SLIME_SWITCH_KEY_FILE for ranks, --key-file for slime-switchctl' timeout 60 "${launcher[@]}" "$build/bin/slime-switchctl" \
   --switch "$control" show
+for port in 94436 65536 0 ""; do
+  expect "port \"$port\"" 2 '"127.0.0.1:'"$port"'" .*port from 1 to 65535' timeout 60 \
+    "${launcher[@]}" "$build/bin/slime-switchctl" --switch "127.0.0.1:$port" show
+done
 expect "a key file that is none" 2 'open key file' ctl_with "$work/nothere" show
 
 gone=

@@ -54,6 +54,10 @@ TEST(Settings, AcceptsWhatTheTableAllows) {
       {"NCCL_SLIME_SWITCH_HALF_BITS", "32", "32"},
       {"NCCL_SLIME_SWITCH_HALF_BITS", "16", "16"},
       {"NCCL_SLIME_SWITCH_HALF_BITS", "auto", "auto"},
+      {"NCCL_SLIME_SWITCH", "leaf-1.example", "leaf-1.example"},
+      {"NCCL_SLIME_SWITCH", "[fd00::1]:1*64,leaf:65535", "[fd00::1]:1*64,leaf:65535"},
+      {"NCCL_SLIME_SWITCH_TENANT", "physics.a_b-1", "physics.a_b-1"},
+      {"NCCL_SLIME_DEBUG_MODE", "bypass", "bypass"},
   };
   for (const Case& c : cases) {
     const Environment environment{{c.name, c.text}};
@@ -118,6 +122,16 @@ TEST(Settings, RefusesMalformedAndOutOfRange) {
       {"SWITCH_HALF_BITS", "|"},
       {"SWITCH_HALF_BITS", "1"},
       {"SWITCH_HALF_BITS", " 16"},
+      {"SWITCH", "1.2.3.4:99999"},
+      {"SWITCH", "1.2.3.4:0"},
+      {"SWITCH", "1.2.3.4:"},
+      {"SWITCH", "leaf:99999"},
+      {"SWITCH", "10.0.0.1,10.0.0.2:70000*2"},
+      {"SWITCH", "10.0.0.1,"},
+      {"SWITCH", "10.0.0.1*65"},
+      {"SWITCH", "a,b,c,d,e,f,g,h,i"},
+      {"SWITCH_TENANT", "two words"},
+      {"DEBUG_MODE", "fast"},
   };
   for (const auto& [suffix, text] : cases) {
     const std::string name = std::string("NCCL_SLIME_") + suffix;
@@ -129,6 +143,19 @@ TEST(Settings, RefusesMalformedAndOutOfRange) {
     EXPECT_THAT(settings.error().what, Not(HasSubstr("\n")));
     EXPECT_LT(settings.error().what.size(), 400u);
   }
+}
+
+TEST(Settings, WhatThisHostCannotUseIsNamedAtTheStart) {
+  Settings settings;
+  EXPECT_THAT(unusable_here(settings), IsEmpty());
+  settings.switch_key_file = "/nonexistent/\x1bkey";
+  settings.tcp_congestion = "nosuch";
+  EXPECT_THAT(unusable_here(settings),
+              testing::ElementsAre(
+                  testing::AllOf(HasSubstr("NCCL_SLIME_SWITCH_KEY_FILE=\"/nonexistent/ key\""),
+                                 HasSubstr("No such file")),
+                  testing::AllOf(HasSubstr("NCCL_SLIME_TCP_CONGESTION=\"nosuch\""),
+                                 HasSubstr("this host has: "))));
 }
 
 TEST(Settings, ErrorSaysWhatIsAccepted) {

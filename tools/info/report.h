@@ -45,7 +45,7 @@ struct SettingsReport {
   Settings settings;
   std::vector<SettingRow> rows;       // refused values are shown as the default
   std::vector<std::string> errors;    // any of them leaves NCCL without devices
-  std::vector<std::string> warnings;  // unknown names
+  std::vector<std::string> warnings;  // unknown names, and what this host cannot do
 };
 
 // Which transports there are, what each finds on this host, and why others find nothing.

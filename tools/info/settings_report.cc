@@ -1,6 +1,8 @@
 // The settings as the plugin's parser reads them, and nccl.conf, which NCCL reads before it.
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 
 #include "tools/info/report.h"
 
@@ -58,6 +60,7 @@ SettingsReport report_settings(const ConfSources& conf) {
   const Environment accepted = without_refused(process_environment(), &report.errors);
   const auto settings = parse_settings(accepted, &report.warnings);
   if (settings) report.settings = *settings;
+  std::ranges::move(unusable_here(report.settings), std::back_inserter(report.warnings));
   if (!settings) report.errors.push_back(settings.error().what);
   report.rows = describe(report.settings, accepted);
   for (SettingRow& row : report.rows) {

@@ -1,7 +1,5 @@
 // slime-switchctl: a switch's control channel for operators. The command line first, then what each
 // command asks of the switch; print.cc shows reports.
-#include <netdb.h>
-
 #include <nlohmann/json.hpp>
 
 #include "base/net/socket.h"
@@ -92,14 +90,6 @@ std::optional<int> parse_options(int argc, char** argv, Options* options) {
   return code;
 }
 
-Result<SocketAddress> address_of(const std::string& text) {
-  auto address = resolve(text, control::kDefaultPort, "--switch");
-  if (address) return address;
-  return fail(make_error(Status::kConfig, address.error().code,
-                         "--switch %s: %s; write HOST:PORT, 10.0.0.1:28900 or [fd00::1]:28900",
-                         text.c_str(), gai_strerror(address.error().code)));
-}
-
 Result<void> print_report(SwitchClient& client, const Options& options, uint64_t timeout_ns) {
   const bool counters = options.command == "stats";
   const auto text = client.report(counters, timeout_ns);
@@ -149,7 +139,7 @@ int run(int argc, char** argv) {
     if (!read) return complain(kName, read.error(), kExitUsage);
     key = *read;
   }
-  const auto address = address_of(options.address);
+  const auto address = resolve(options.address, control::kDefaultPort, "--switch");
   if (!address) return complain(kName, address.error(), kExitUsage);
   const auto timeout_ns = static_cast<uint64_t>(options.timeout_s * 1e9);
   auto client = SwitchClient::open(*address, {key}, timeout_ns);

@@ -121,7 +121,8 @@ TEST(IdentityTest, MpichTellsItsRank) {
 
 TEST(IdentityTest, RendezvousWinsOverTheMaster) {
   EXPECT_EQ(found(kTorch, "other:99").port, 99);
-  for (const char* wrong : {"other", "other:", ":99", "other:0", "other:65536", "other:9x"}) {
+  for (const char* wrong :
+       {"other", "other:", ":99", "other:0", "other:65536", "other:4294967395", "other:9x"}) {
     EXPECT_NE(refusal(kTorch, wrong).find("HOST:PORT"), std::string::npos) << wrong;
   }
 }
@@ -131,6 +132,20 @@ TEST(IdentityTest, MalformedVariablesAreNamed) {
   EXPECT_NE(refusal(with(kTorch, {{"RANK", "16"}})).find("rank 16 of 16"), std::string::npos);
   EXPECT_NE(refusal(with(kTorch, {{"WORLD_SIZE", "1"}, {"RANK", "0"}})).find("--ranks"),
             std::string::npos);
+}
+
+TEST(IdentityTest, PortsAreFrom1To65535) {
+  for (const char* wrong : {"0", "65536", "94436", "4294967395", "port"}) {
+    const std::string value = std::string("MASTER_PORT=") + wrong + " ";
+    EXPECT_NE(refusal(with(kTorch, {{"MASTER_PORT", wrong}})).find(value), std::string::npos)
+        << wrong;
+    const std::string own = std::string("SLIME_PERF_PORT=") + wrong + " ";
+    EXPECT_NE(
+        refusal({{"SLIME_PERF_RANK", "0"}, {"SLIME_PERF_SIZE", "2"}, {"SLIME_PERF_PORT", wrong}})
+            .find(own),
+        std::string::npos)
+        << wrong;
+  }
 }
 
 TEST(IdentityTest, FirstHostOfALists) {
