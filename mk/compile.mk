@@ -191,6 +191,7 @@ $(THRIFT_USERS): $(if $(THRIFT),$(THRIFT_GEN))
 $(BUILD)/obj/tools/switchd/make_driver.o: FLAGS_HERE = $(DRIVERS)
 $(BUILD)/obj/tools/switchd/make_driver.o: $(DRIVERS_FILE)
 $(BUILD)/bin/slime-switchd $(BUILD)/test/p4: $(THRIFT_OBJS)
+$(BUILD)/test/p4: | $(BUILD)/bin/slime-switchd # which a test starts
 
 # So is the code that protoc generates for BFRuntime.
 $(PROTOBUF_GEN) &: switch/tofino/bfruntime.proto | $(BUILD)/gen/tools.ok

@@ -144,7 +144,7 @@ Result<void> Bmv2Runtime::connect() {
   clients_ = nullptr;
   forget();
   auto socket = std::make_shared<CallSocket>(server_.host(), server_.port());
-  socket->setConnTimeout(kConnectMs);
+  socket->setConnTimeout(std::max(limit_ms(kConnectMs), 1));  // 0 would be none
   try {
     socket->open();
     clients_ = std::make_unique<Clients>(socket);
@@ -167,7 +167,7 @@ Result<void> Bmv2Runtime::call(const char* what, const std::string& name,
         server_.to_string().c_str(), what, name.c_str());
   }
   try {
-    clients_->socket->begin(call_ms_);
+    clients_->socket->begin(limit_ms(call_ms_));
     body(*clients_);
     return {};
   } catch (const bmv2::Failure& error) {

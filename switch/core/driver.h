@@ -30,7 +30,8 @@ struct DeviceCounter {
 // driver keeps what it could not remove.
 //
 // States: those of the implementation.
-// Thread rules: one thread, the controller's. Each call takes effect before it returns.
+// Thread rules: one thread, the controller's. Each call takes effect before it returns. It must not
+// wait long for a device (see DeviceThread): the control channel waits meanwhile.
 class SwitchDriver {
  public:
   virtual ~SwitchDriver() = default;
@@ -41,9 +42,6 @@ class SwitchDriver {
   virtual Result<JobTotals> totals(uint16_t job) const = 0;  // over all shards
   // The other counters of its data path. Each device has its own; names are the same every time.
   virtual std::vector<DeviceCounter> counters() const { return {}; }
-  // Reconnects to a device that was lost. Returns the milliseconds after which to call it again;
-  // -1: never.
-  virtual int maintain() { return -1; }
 };
 
 }  // namespace slime::net

@@ -32,8 +32,10 @@ Result<std::unique_ptr<P4Switch>> P4Switch::open(std::unique_ptr<P4Runtime> runt
   auto checked = net::check(program->options(), program->traits());
   if (!checked) return fail(std::move(checked.error()));
   std::unique_ptr<P4Switch> opened(new P4Switch(std::move(runtime), std::move(program)));
+  opened->end_by(steady_clock::now() + kOperation);
   if (auto done = opened->runtime_->connect(); !done) return fail(std::move(done.error()));
   if (auto done = opened->program(); !done) return fail(std::move(done.error()));
+  opened->end_by(steady_clock::time_point::max());
   return opened;
 }
 
@@ -49,12 +51,10 @@ Result<void> P4Switch::program() {
   return runtime_->limit(program_->traits().reject_meter, Shard::kRejectsPerSecond);
 }
 
-int P4Switch::maintain() {
-  if (steady_clock::now() >= next_check_) {
-    if (lost_ || !runtime_->is_connected()) reprogram();
-    next_check_ = steady_clock::now() + kCheckEvery;
-  }
-  return static_cast<int>(kCheckEvery.count());
+void P4Switch::maintain() {
+  if (steady_clock::now() < next_check_) return;
+  if (lost_ || !runtime_->is_connected()) reprogram();
+  next_check_ = steady_clock::now() + kCheckEvery;
 }
 
 // All jobs are lost from the first failure on, whether or not the device kept their entries,
@@ -99,10 +99,7 @@ Result<void> P4Switch::check(const JobSpec& spec) const {
   const auto refuse = [&](const std::string& why) {
     return fail(Status::kInvalid, "job %u: %s", spec.job, why.c_str());
   };
-  if (lost_) {
-    return refuse(std::string(traits.device) + " is lost, and tried again every half second; is " +
-                  traits.process + " running?");
-  }
+  if (lost_) return refuse(lost().what);
   // A job that no switch could have is refused as the software switch does.
   if (auto possible = Shard::check(spec); !possible) return possible;
   if (spec.max_lanes > shape_.max_lanes) {
@@ -182,6 +179,12 @@ std::vector<DeviceCounter> P4Switch::counters() const {
 
 std::string P4Switch::name() const {
   return program_->traits().device + (" at " + runtime_->server().to_string());
+}
+
+Error P4Switch::lost() const {
+  return make_error(Status::kInvalid, 0,
+                    "%s is lost, and tried again every half second; is %s running?", name().c_str(),
+                    program_->traits().process);
 }
 
 Error P4Switch::no_job(uint16_t job) const {

@@ -6,10 +6,11 @@
 // connects and programs it from nothing, and repeats that until it succeeds. The switch then
 // refuses packets of lost jobs (no such job), and their workers ask for new jobs.
 // Invariants: no two jobs that are not lost share an index, slots or multicast groups.
-// Thread rules: the controller's thread; shape() any. A call of the device blocks, at most until
-// the runtime's deadline.
+// Thread rules: one thread, that of a DeviceThread; shape(), name(), is_lost(), lost() and end_by()
+// any. A call of the device blocks, at most until the runtime's deadline; an operation has many.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -22,6 +23,8 @@ namespace slime::net {
 class P4Switch final : public SwitchDriver {
  public:
   static constexpr std::chrono::milliseconds kCheckEvery{500};
+  // Of all calls of one operation together; to program the device is one.
+  static constexpr std::chrono::nanoseconds kOperation{15 * times::kP4Call};
 
   // Checks the program's options, connects, and programs the device.
   static Result<std::unique_ptr<P4Switch>> open(std::unique_ptr<P4Runtime> runtime,
@@ -33,7 +36,13 @@ class P4Switch final : public SwitchDriver {
   Result<void> fence(uint16_t job, uint8_t generation, uint32_t token) override;
   Result<JobTotals> totals(uint16_t job) const override;
   std::vector<DeviceCounter> counters() const override;
-  int maintain() override;
+  // Reconnects to a device that was lost. Has something to do every kCheckEvery.
+  void maintain();
+  // See P4Runtime.
+  void end_by(std::chrono::steady_clock::time_point time) { runtime_->end_by(time); }
+  bool is_lost() const { return lost_; }
+  Error lost() const;  // what a caller is told then
+  std::string name() const;
 
  private:
   P4Switch(std::unique_ptr<P4Runtime> runtime, std::unique_ptr<const P4Program> program);
@@ -43,13 +52,12 @@ class P4Switch final : public SwitchDriver {
   Result<void> check_address(const JobSpec& spec, const char* who, const SocketAddress& end) const;
   Result<Placement> place(const JobSpec& spec) const;
   Error no_job(uint16_t job) const;
-  std::string name() const;
 
   const std::unique_ptr<P4Runtime> runtime_;
   const std::unique_ptr<const P4Program> program_;
   const SwitchShape shape_;
   std::map<uint16_t, P4Job> jobs_;
-  bool lost_ = false;
+  std::atomic<bool> lost_ = false;
   std::string trouble_;  // why the last attempt to program it failed: the log has it once
   uint64_t restarts_ = 0;
   std::chrono::steady_clock::time_point next_check_{};

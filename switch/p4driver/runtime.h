@@ -8,9 +8,15 @@
 // closes it; then every call fails until connect() opens another one. Nothing is thrown: exceptions
 // of a library become a Result.
 //
-// Thread rules: one thread. Each call blocks, takes effect before it returns, and has a deadline,
-// which the implementation is made with. An error names the device and what was asked.
+// Thread rules: one thread, but for end_by(). Each call blocks, takes effect before it returns, and
+// has a deadline, which the implementation is made with: from its begin to its end, whatever the
+// device sends in between, and what it may send has a bound. An error names the device and what was
+// asked.
 #pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 
 #include "base/error.h"
 #include "base/net/socket.h"
@@ -22,6 +28,12 @@ class P4Runtime {
  public:
   virtual ~P4Runtime() = default;
   virtual const SocketAddress& server() const = 0;
+
+  // Limits an operation of many calls: all of them end by then, and a later one fails and closes
+  // the connection. Any thread.
+  void end_by(std::chrono::steady_clock::time_point time) {
+    end_by_ = time.time_since_epoch().count();
+  }
 
   // The next call must be reset(): the device may have entries of an earlier connection, which this
   // one has no record of.
@@ -52,6 +64,20 @@ class P4Runtime {
   virtual Result<void> remove_group(uint16_t id) = 0;
   // Makes or changes the session.
   virtual Result<void> mirror(const MirrorSession& session) = 0;
+
+ protected:
+  // How long a call may take that begins now, and has call_ms at most. 0: it must not begin.
+  int limit_ms(int call_ms) const {
+    using std::chrono::steady_clock, std::chrono::milliseconds;
+    const steady_clock::duration end(end_by_.load()), now = steady_clock::now().time_since_epoch();
+    if (end <= now) return 0;
+    const auto left = std::chrono::ceil<milliseconds>(end - now);
+    return static_cast<int>(std::min<milliseconds::rep>(left.count(), call_ms));
+  }
+
+ private:
+  std::atomic<std::chrono::steady_clock::rep> end_by_{
+      std::chrono::steady_clock::time_point::max().time_since_epoch().count()};
 };
 
 }  // namespace slime::net

@@ -45,6 +45,7 @@ class Client {
   Result<Description> open(const std::string& program);
   void close();
   bool is_open() const { return connection_ != nullptr; }
+  void set_call_ms(int call_ms) { call_ms_ = call_ms; }  // of calls from now on
   // False: closed, or the stream has ended. Does not wait.
   bool is_alive();
 
@@ -66,7 +67,7 @@ class Client {
 
   const SocketAddress server_;
   const uint32_t device_;
-  const int call_ms_;
+  int call_ms_;
   std::unique_ptr<Connection> connection_;  // absent: closed
 };
 

@@ -43,7 +43,16 @@ auto entry_update(Update::Type type, const TableEntry& entry) {
 }  // namespace
 
 BfRuntime::BfRuntime(const SocketAddress& server, std::string program, uint32_t device, int call_ms)
-    : server_(server), program_(std::move(program)), client_(server, device, call_ms) {}
+    : server_(server),
+      program_(std::move(program)),
+      call_ms_(call_ms),
+      client_(server, device, call_ms) {}
+
+// The call has the time that is left of its operation. Without any it ends at once, late.
+bool BfRuntime::may_call() const {
+  client_.set_call_ms(limit_ms(call_ms_));
+  return client_.is_open();
+}
 
 Error BfRuntime::refused(const Task& task, const Error& why) const {
   return make_error(why.status, why.code, "Tofino at %s %s %s %s: %s%s",
@@ -57,6 +66,7 @@ Error BfRuntime::refused(const Task& task, const Error& why) const {
 Result<void> BfRuntime::connect() {
   groups_.clear();
   info_ = {};
+  client_.set_call_ms(limit_ms(call_ms_));
   auto opened = client_.open(program_);
   if (!opened) {
     return fail(make_error(Status::kRemote, opened.error().code,
@@ -87,7 +97,7 @@ Error BfRuntime::no_connection(const Task& task) const {
 
 // The description is of what the device runs, so a table may be missing.
 Result<const Table*> BfRuntime::find(const Task& task, std::string_view name, Type type) const {
-  if (!client_.is_open()) return fail(no_connection(task));
+  if (!may_call()) return fail(no_connection(task));
   const Table* table = info_.find(name);
   if (table && table->type == type) return table;
   return fail(Status::kRemote,
@@ -126,7 +136,7 @@ Result<void> BfRuntime::reset() {
 
 Result<void> BfRuntime::clear_tables() {
   const Task task{"clear", "its tables"};
-  if (!client_.is_open()) return fail(no_connection(task));
+  if (!may_call()) return fail(no_connection(task));
   WriteRequest request;
   for (const Table& table : info_.tables()) {
     const bool is_of_program = table.type == Type::kMatch || table.type == Type::kRegister ||

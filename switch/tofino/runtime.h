@@ -55,6 +55,7 @@ class BfRuntime final : public P4Runtime {
   };
   using Fill = std::function<Result<void>(const bfrt::Table&, bfrt_proto::WriteRequest*)>;
 
+  bool may_call() const;
   Error no_connection(const Task& task) const;
   Error refused(const Task& task, const Error& why) const;
   Result<const bfrt::Table*> find(const Task& task, std::string_view name, Type type) const;
@@ -67,7 +68,9 @@ class BfRuntime final : public P4Runtime {
 
   const SocketAddress server_;
   const std::string program_;
-  mutable bfrt::Client client_;  // mutable: is_alive() reads messages that have arrived
+  const int call_ms_;
+  // mutable: is_alive() reads messages that have arrived, and may_call() sets a deadline.
+  mutable bfrt::Client client_;
   bfrt::Info info_;
   std::map<uint16_t, std::vector<uint32_t>> groups_;
 };

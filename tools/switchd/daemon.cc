@@ -162,8 +162,6 @@ Result<void> loop(const std::string& path, Parts& parts) {
                    {-1, 0, 0}};
   for (;;) {
     int timeout = parts.control->timeout_ms();
-    if (const int maintain_ms = parts.driver->maintain(); maintain_ms >= 0)
-      timeout = std::min(timeout, maintain_ms);
     if (parts.metrics) timeout = parts.metrics->timeout_ms(timeout);
     if (parts.uplink) {
       fds[3] = {parts.uplink->descriptor(), parts.uplink->events(), 0};

@@ -1,7 +1,7 @@
 // The daemon: switch, controller, control channel and metrics, and the loop that runs them.
 //
-// Thread rules: one thread, that of main(). Only the software switch has others, one per shard,
-// which use nothing of this but the log.
+// Thread rules: one thread, that of main(). Only the switches have others, the software switch one
+// per shard and a switch in P4 one for its device; these use nothing of this but the log.
 #pragma once
 
 #include <memory>

@@ -5,16 +5,17 @@
 #ifdef SLIME_TOFINO
 #include "switch/tofino/runtime.h"
 #endif
+#include "switch/p4driver/device_thread.h"
 #include "tools/switchd/daemon.h"
 
 namespace slime::switchd {
 namespace {
 
-// A driver of any type as a SwitchDriver.
-template <typename Opened>
-Result<std::unique_ptr<net::SwitchDriver>> as_driver(Opened opened) {
+// A switch in P4 waits for its device on a thread of its own.
+[[maybe_unused]] Result<std::unique_ptr<net::SwitchDriver>> on_thread(
+    Result<std::unique_ptr<net::P4Switch>> opened) {
   if (!opened) return fail(std::move(opened.error()));
-  return std::unique_ptr<net::SwitchDriver>(std::move(*opened));
+  return std::make_unique<net::DeviceThread>(std::move(*opened));
 }
 
 // The options of a switch in P4, whichever device it is.
@@ -44,13 +45,13 @@ Result<std::unique_ptr<net::SwitchDriver>> make_driver(const Config& config) {
   switch (config.driver) {
     case Driver::kBmv2:
 #ifdef SLIME_BMV2
-      return as_driver(net::open_bmv2(p4_options(config)));
+      return on_thread(net::open_bmv2(p4_options(config)));
 #else
       return not_built("Thrift", "bmv2", "libthrift-dev, thrift-compiler and libboost-dev");
 #endif
     case Driver::kTofino:
 #ifdef SLIME_TOFINO
-      return as_driver(net::open_tofino(p4_options(config)));
+      return on_thread(net::open_tofino(p4_options(config)));
 #else
       return not_built("gRPC", "Tofino",
                        "libgrpc++-dev, protobuf-compiler-grpc, protobuf-compiler and "
@@ -59,7 +60,9 @@ Result<std::unique_ptr<net::SwitchDriver>> make_driver(const Config& config) {
     case Driver::kSoftware:
       break;
   }
-  return as_driver(net::SoftSwitch::open(config.data));
+  auto opened = net::SoftSwitch::open(config.data);
+  if (!opened) return fail(std::move(opened.error()));
+  return std::move(*opened);
 }
 
 }  // namespace slime::switchd
