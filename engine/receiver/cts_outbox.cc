@@ -1,7 +1,9 @@
 #include "engine/receiver/cts_outbox.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 namespace slime {
 namespace {
@@ -15,22 +17,33 @@ constexpr uint64_t kPatienceNs = 1'000'000;
 CtsOutbox::CtsOutbox(Link& link, const Outbox& outbox, EagerInbox& eager)
     : link_(link), outbox_(outbox), eager_(eager) {}
 
-bool CtsOutbox::may_hold() const {
+bool CtsOutbox::may_hold(uint64_t now_ns) const {
   return last_held_ - first_held_ < held_.size() && eager_streak_ >= kEagerStreak &&
-         static_cast<int32_t>(wanted_ - next_) <= 0 &&
-         link_.rails().clock().now_ns - last_eager_ns_ < kPatienceNs;
+         static_cast<int32_t>(wanted_ - next_) <= 0 && now_ns - last_eager_ns_ < kPatienceNs;
+}
+
+// The link's clock stands still between calls. So for the first receive that would be held, which
+// may follow a long pause of the caller, the time is read.
+bool CtsOutbox::may_hold(const ReceiveRequest& request) const {
+  if (eager_streak_ < kEagerStreak) return false;
+  for (uint32_t i = 0; i < request.count; ++i) {
+    if (request.parts[i].capacity > eager_capacity_) return false;
+  }
+  const bool first = first_held_ == last_held_;
+  return may_hold(first ? link_.context().fabric.clock().now_ns() : link_.rails().clock().now_ns);
 }
 
 // A receive is announced only after all older ones, so held CTS go first.
 void CtsOutbox::announce(ReceiveRequest& request) {
-  if (may_hold()) {
+  if (may_hold(request)) {
     request.held = true;
     request.hold = last_held_;
     held_[last_held_++ % held_.size()] = &request;
     return;
   }
-  (void)send_held();
+  const uint32_t rails = send_held();
   send(request);
+  if (!std::exchange(posted_, true)) post(rails | uint32_t{1} << request.cts_rail);
 }
 
 uint32_t CtsOutbox::send_held() {
@@ -44,11 +57,16 @@ uint32_t CtsOutbox::send_held() {
   return rails;
 }
 
-void CtsOutbox::announce_overdue() {
-  if (first_held_ == last_held_ || link_.status() != Status::kOk || may_hold()) return;
-  for (uint32_t left = send_held(); left != 0; left &= left - 1) {
-    link_.rails().hurry(static_cast<size_t>(std::countr_zero(left)));
+void CtsOutbox::post(uint32_t rails) {
+  for (; rails != 0; rails &= rails - 1) {
+    link_.rails().flush(static_cast<size_t>(std::countr_zero(rails)), false);
   }
+}
+
+void CtsOutbox::on_moved() {
+  posted_ = false;
+  if (first_held_ == last_held_ || link_.status() != Status::kOk) return;
+  if (!may_hold(link_.rails().clock().now_ns)) post(send_held());
 }
 
 void CtsOutbox::withdraw(ReceiveRequest& request) {
@@ -58,8 +76,8 @@ void CtsOutbox::withdraw(ReceiveRequest& request) {
   while (first_held_ != last_held_ && held_[first_held_ % held_.size()] == nullptr) ++first_held_;
 }
 
-void CtsOutbox::on_eager() {
-  ++eager_streak_;
+void CtsOutbox::on_eager(uint64_t capacity) {
+  eager_capacity_ = eager_streak_++ == 0 ? capacity : std::max(eager_capacity_, capacity);
   last_eager_ns_ = link_.rails().clock().now_ns;
 }
 

@@ -6,7 +6,12 @@
 // Why CTS are held: eager messages need no CTS. While they come one after the other, each CTS would
 // only cost both ends a work, in the middle of a latency-bound exchange. So after some eager
 // messages in a row, CTS are held until the sender asks for one (kWanted: its message is too large
-// for a buffer), or no message has come for long. A stripe ends the streak.
+// for a buffer), or no message has come for long. A stripe ends the streak. A receive with more
+// room than those that these messages completed is not held: its message may well be a large one.
+//
+// When a CTS leaves: the first one after the link was moved is posted at once, with those before
+// it, because the receiver may make no further call until its message has come. Those that follow
+// leave together when the link is moved.
 //
 // Invariant: a held receive has no sequence yet, because the sender expects every sequence in
 // order, and a withdrawn receive never gets one.
@@ -30,21 +35,23 @@ class CtsOutbox {
 
   uint32_t next_sequence() const { return next_; }
   void announce(ReceiveRequest& request);  // sends its CTS, or holds it
-  // Sends the held CTS, if they need not be held any more.
-  void announce_overdue();
+  // The link was moved. Sends the held CTS, if they need not be held any more.
+  void on_moved();
   // The receive is complete; it may be held.
   void withdraw(ReceiveRequest& request);
   // The rail that carried its CTS died.
   void send_again(ReceiveRequest& request) { submit(request, true); }
 
-  void on_eager();
+  void on_eager(uint64_t capacity);  // of the receive that the message completed
   void on_stripe() { eager_streak_ = 0; }
   Status on_wanted(uint32_t cts);
 
  private:
-  bool may_hold() const;
+  bool may_hold(uint64_t now_ns) const;
+  bool may_hold(const ReceiveRequest& request) const;
   void send(ReceiveRequest& request);
   uint32_t send_held();  // returns the rails that it has used, a bit each
+  void post(uint32_t rails);
   void write(ReceiveRequest& request);
   void submit(ReceiveRequest& request, bool again);
 
@@ -55,7 +62,9 @@ class CtsOutbox {
   // The held receives, in a ring by ReceiveRequest::hold; nullptr: withdrawn.
   std::array<ReceiveRequest*, kCtsEntries> held_;
   uint32_t first_held_ = 0, last_held_ = 0;  // positions; the last one is beyond
+  bool posted_ = false;                      // announce() has, since the link was moved
   uint32_t eager_streak_ = 0;                // eager messages in a row
+  uint64_t eager_capacity_ = 0;              // most room of a receive that they completed
   uint64_t last_eager_ns_ = 0;
   uint32_t wanted_ = 0;  // CTS below this one are not held: the sender waits for them
 };

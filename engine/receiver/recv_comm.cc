@@ -112,7 +112,7 @@ Status RecvCommImpl::test_flush(FlushRequest& request, bool* done) {
 
 Status RecvCommImpl::move() {
   const Status status = link_.progress();
-  cts_.announce_overdue();
+  cts_.on_moved();
   return status;
 }
 
@@ -205,7 +205,7 @@ Status RecvCommImpl::deliver(uint32_t buffer, ReceiveRequest& request, ReceivePa
   part.bytes = header.length;
   request.complete(part);
   if (request.returned) requests_.retire_if_idle(request);
-  cts_.on_eager();
+  cts_.on_eager(part.capacity);
   if (request.incomplete == 0) cts_.withdraw(request);
   eager_.take(buffer);
   if (eager_.report_due() && link_.status() == Status::kOk) {

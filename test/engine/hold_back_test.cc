@@ -108,6 +108,20 @@ TEST_F(HoldBack, AfterALongPauseTheCtsIsThere) {
   EXPECT_EQ(works_of_sender() - sent_before, 1u) << "it had nothing to ask for";
 }
 
+// The receiver's next call comes only when the message is there.
+TEST_F(HoldBack, AfterALongPauseTheCtsLeavesWithTheReceive) {
+  exchange(32, 0);
+  network_.advance(2'000'000);  // no call at either end
+  post();
+  Request* request = nullptr;
+  for (int i = 0; i < 1'000 && request == nullptr; ++i) {
+    network_.advance(kGlanceNs);
+    ASSERT_EQ(pair_.sender->isend(source_.data(), kLarge, 0, source_.region(), &request),
+              Status::kOk);
+  }
+  EXPECT_NE(request, nullptr);
+}
+
 TEST_F(HoldBack, LargeMessagesAskForNothing) {
   exchange(32, 0);
   exchange(1, 0, kLarge);
