@@ -9,8 +9,6 @@ nccl::ResultCode to_result_code(Status status) noexcept {
     case Status::kOk:
     case Status::kAgain:
       return nccl::kSuccess;
-    case Status::kInvalid:
-      return nccl::kInvalidArgument;
     case Status::kConfig:
       return nccl::kInvalidUsage;
     case Status::kSystem:
@@ -19,6 +17,7 @@ nccl::ResultCode to_result_code(Status status) noexcept {
     case Status::kRemote:
     case Status::kTimeout:
       return nccl::kRemoteError;
+    case Status::kInvalid:  // NCCL's ext-net/README.md: ncclInvalidArgument is for NCCL itself
     case Status::kUnsupported:
     case Status::kInternal:
       return nccl::kInternalError;

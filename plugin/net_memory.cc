@@ -86,7 +86,9 @@ Result<void> deregister_memory(void* comm, void* mhandle) {
   return deregister_on(*link->device, mhandle);
 }
 
+// NULL is what NCCL has of a registration that failed.
 Result<void> deregister_on(Device& device, void* mhandle) {
+  if (mhandle == nullptr) return {};
   if (device.memory().release(static_cast<const MemoryRegion*>(mhandle))) return {};
   return fail(make_error(Status::kInvalid, 0,
                          "%p is not an mhandle of device %s: it was deregistered already, or "

@@ -102,7 +102,7 @@ TEST_P(Connecting, GarbageIsNoHandle) {
     for (std::byte& byte : garbage) byte = static_cast<std::byte>(random());
     Log::clear();
     void* send = &garbage;
-    EXPECT_EQ(net_.connect(0, garbage.data(), &send), nccl::kInvalidArgument);
+    EXPECT_EQ(net_.connect(0, garbage.data(), &send), nccl::kInternalError);
     EXPECT_EQ(Log::count(nccl::kLogWarn), 1u) << Log::text();
     EXPECT_EQ(send, &garbage);
   }

@@ -52,7 +52,7 @@ TEST_F(Lifecycle, InitMayBeCalledAnyNumberOfTimes) {
   EXPECT_EQ(device_count(), 1) << "one communicator is left";
   EXPECT_EQ(net_.finalize(contexts[2]), nccl::kSuccess);
   int count = 0;
-  EXPECT_EQ(net_.devices(&count), nccl::kInvalidArgument) << "it was the last one";
+  EXPECT_EQ(net_.devices(&count), nccl::kInternalError) << "it was the last one";
 }
 
 TEST_F(Lifecycle, FinalizeTakesAnyContext) {
@@ -70,13 +70,13 @@ TEST_F(Lifecycle, FinalizeTakesAnyContext) {
 
 TEST_F(Lifecycle, IsSilentBeforeInitAndAfterTheLastFinalize) {
   int count = 0;
-  EXPECT_EQ(net_.devices(&count), nccl::kInvalidArgument);
+  EXPECT_EQ(net_.devices(&count), nccl::kInternalError);
   EXPECT_TRUE(Log::lines().empty());
   ASSERT_EQ(net_.init(), nccl::kSuccess);
   finalize();
   Log::clear();
-  EXPECT_EQ(net_.devices(&count), nccl::kInvalidArgument);
-  EXPECT_EQ(net_.close_send(&count), nccl::kInvalidArgument);
+  EXPECT_EQ(net_.devices(&count), nccl::kInternalError);
+  EXPECT_EQ(net_.close_send(&count), nccl::kInternalError);
   EXPECT_TRUE(Log::lines().empty()) << Log::text();
 }
 
@@ -104,7 +104,7 @@ TEST_F(Lifecycle, DisableMeansNoDevicesAndNoFailure) {
   EXPECT_EQ(getenv("NCCL_PROTO"), nullptr);
   void* listening = nullptr;
   HandleBytes handle{};
-  EXPECT_EQ(net_.listen(0, handle.data(), &listening), nccl::kInvalidArgument);
+  EXPECT_EQ(net_.listen(0, handle.data(), &listening), nccl::kInternalError);
   EXPECT_EQ(listening, nullptr);
   finalize();
 }
@@ -176,9 +176,9 @@ TEST_F(Lifecycle, FinalizeClosesWhatWasLeftOpen) {
   finalize();
   EXPECT_TRUE(wait_until([&] { return open_descriptors() <= before; }))
       << open_descriptors() << " descriptors, before " << before;
-  EXPECT_EQ(net_.close_send(pair->send), nccl::kInvalidArgument);
-  EXPECT_EQ(net_.close_recv(pair->recv), nccl::kInvalidArgument);
-  EXPECT_EQ(net_.close_listen(listening), nccl::kInvalidArgument);
+  EXPECT_EQ(net_.close_send(pair->send), nccl::kInternalError);
+  EXPECT_EQ(net_.close_recv(pair->recv), nccl::kInternalError);
+  EXPECT_EQ(net_.close_listen(listening), nccl::kInternalError);
   pair->send = pair->recv = pair->listening = nullptr;
 }
 
@@ -191,8 +191,8 @@ TEST_F(Lifecycle, ForkedChildLeavesItsParentsConnectionsAlone) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    const bool refused = net_.close_send(pair.send) == nccl::kInvalidArgument &&
-                         net_.close_recv(pair.recv) == nccl::kInvalidArgument &&
+    const bool refused = net_.close_send(pair.send) == nccl::kInternalError &&
+                         net_.close_recv(pair.recv) == nccl::kInternalError &&
                          net_.finalize() == nccl::kSuccess;
     exit(refused ? 0 : 1);  // as a DataLoader worker ends: with its destructors
   }

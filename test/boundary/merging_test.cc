@@ -57,9 +57,9 @@ TEST_P(Merging, MemoryOfAnotherDeviceIsRefused) {
     Buffer buffer(net_, one.send, 4096);
     void* request = nullptr;
     EXPECT_EQ(net_.isend(two.send, buffer.data(), 8, 0, buffer.mhandle, &request),
-              nccl::kInvalidArgument);
+              nccl::kInternalError);
     EXPECT_EQ(Log::count(nccl::kLogWarn, "another device"), 1u) << Log::text();
-    EXPECT_EQ(net_.dereg_mr(two.send, buffer.mhandle), nccl::kInvalidArgument);
+    EXPECT_EQ(net_.dereg_mr(two.send, buffer.mhandle), nccl::kInternalError);
   });
 }
 

@@ -35,7 +35,7 @@ nccl::ResultCode outcome_of(Status status) {
 TEST_F(Wall, TranslatesEveryStatus) {
   EXPECT_EQ(api_call("x", [] { return Result<void>{}; }), nccl::kSuccess);
   EXPECT_TRUE(Log::lines().empty());
-  EXPECT_EQ(outcome_of(Status::kInvalid), nccl::kInvalidArgument);
+  EXPECT_EQ(outcome_of(Status::kInvalid), nccl::kInternalError);
   EXPECT_EQ(outcome_of(Status::kConfig), nccl::kInvalidUsage);
   EXPECT_EQ(outcome_of(Status::kSystem), nccl::kSystemError);
   EXPECT_EQ(outcome_of(Status::kNoMemory), nccl::kSystemError);

@@ -65,7 +65,7 @@ class CollTest : public EveryVersion {
   }
   // The call was refused with one sentence that holds `part`.
   void refused(ResultCode code, const std::string& part,
-               ResultCode expected = nccl::kInvalidArgument) {
+               ResultCode expected = nccl::kInternalError) {
     EXPECT_EQ(code, expected) << part;
     EXPECT_EQ(warnings(), 1u) << part << "\n" << Log::text();
     EXPECT_EQ(Log::count(nccl::kLogWarn, part), 1u) << part << "\n" << Log::text();
