@@ -15,7 +15,7 @@ enum class Status : uint8_t {
   kOk,
   kAgain,        // not yet: call again later (never an error, never logged)
   kInvalid,      // the caller passed something that no correct caller passes
-  kConfig,       // the user's settings or environment cannot work
+  kConfig,       // the user's settings, environment or sizes cannot work together
   kSystem,       // a call into the operating system or a driver failed
   kRemote,       // the peer, or the network in between, failed
   kTimeout,      // a deadline passed; treated as a failure of the peer

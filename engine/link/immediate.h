@@ -34,12 +34,13 @@ enum class ControlOp : uint32_t {
   kRetry = 6,        // value: a rail that may work again; the active end tries it now
   kWanted = 7,       // value: the sequence of the CTS that the sender waits for
   kAnswer = 8,       // to a probe: the peer's process polls its rails
+  kTooLong = 9,      // an eager message is too long for its receive; value: Refusal
 };
 
-// kCredit and kSeen are sent again when their rail dies; kWanted and kAnswer may be lost.
+// kCredit and kSeen are sent again when their rail dies; kWanted, kAnswer and kTooLong may be lost.
 constexpr bool needs_no_confirmation(ControlOp op) {
   return op == ControlOp::kCredit || op == ControlOp::kSeen || op == ControlOp::kWanted ||
-         op == ControlOp::kAnswer;
+         op == ControlOp::kAnswer || op == ControlOp::kTooLong;
 }
 
 constexpr ImmediateKind kind_of(uint32_t immediate) {

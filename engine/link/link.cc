@@ -189,6 +189,7 @@ Status Link::take_control(size_t i, uint32_t immediate) {
     case ControlOp::kCredit:
     case ControlOp::kSeen:
     case ControlOp::kWanted:
+    case ControlOp::kTooLong:
       return user_.on_arrived(i, immediate, 0);
     case ControlOp::kFenceNotice:
     case ControlOp::kJoin:

@@ -33,6 +33,13 @@ class LinkContext {
     failure_.what = "peer " + peer + ", device " + device_name() + ": " + failure_.what;
     return failure_.status;
   }
+  // The ranks disagree. Each end reports it, whichever has found it.
+  Status fail_sizes(uint64_t sent, int tag, uint64_t capacity) {
+    return fail(make_error(
+        Status::kConfig, 0,
+        "a send of %llu bytes (tag %d) meets a receive of %llu bytes; the ranks disagree on a size",
+        static_cast<unsigned long long>(sent), tag, static_cast<unsigned long long>(capacity)));
+  }
   Status fail_protocol(const char* what) {
     return fail(make_error(Status::kRemote, 0,
                            "the peer sent %s; both ends should run the same version of the plugin",

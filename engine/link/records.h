@@ -40,11 +40,23 @@ struct CtsHeader {
 
 struct EagerHeader {
   uint32_t index = 0;
-  uint32_t length = 0;  // payload that follows
+  uint32_t length = 0;  // payload that follows; none does where it is too long for its receive
   int32_t tag = 0;
   uint32_t ordinal = 0;   // which message of this tag
   uint32_t cts_seen = 0;  // number of CTS that the sender had read when it sent this
   uint32_t reserved = 0;
+};
+
+// The value of kTooLong: which buffer the message is in, and the bytes that its receive takes. They
+// are fewer than an eager message has, so they need 16 bits.
+struct Refusal {
+  uint32_t buffer = 0;
+  uint32_t capacity = 0;
+
+  constexpr uint32_t pack() const { return buffer << 16 | capacity; }
+  static constexpr Refusal unpack(uint32_t value) {
+    return {(value >> 16) % kEagerBuffers, value & 0xffff};
+  }
 };
 
 // The stripes that had arrived at the receiver when it fenced a rail. The sender repeats the

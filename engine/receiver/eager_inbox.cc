@@ -14,10 +14,12 @@ EagerInbox::Arrival EagerInbox::arrive(uint32_t immediate, uint64_t bytes, uint3
   // The checks use the copy, which the peer cannot write.
   EagerHeader& header = headers_[*buffer];
   std::memcpy(&header, start(*buffer), sizeof header);
+  const bool whole = header.length <= eager_max_ && bytes == sizeof header + header.length;
   if (ahead >= static_cast<int32_t>(kEagerBuffers) || header.index != index ||
-      header.length > eager_max_ || bytes != sizeof header + header.length) {
+      (!whole && bytes != sizeof header)) {
     return Arrival::kMalformed;
   }
+  if (!whole) bare_ |= bit;  // for good: the link fails when its receive comes
   waiting_ |= bit;
   return Arrival::kNew;
 }

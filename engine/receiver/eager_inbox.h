@@ -33,6 +33,8 @@ class EagerInbox {
   bool has_tag(int32_t tag) const;
   std::optional<uint32_t> find(int32_t tag, uint32_t ordinal) const;
   const EagerHeader& header(uint32_t buffer) const { return headers_[buffer]; }
+  // False: the sender says that the message is too long for its receive.
+  bool has_payload(uint32_t buffer) const { return (bare_ >> buffer & 1) == 0; }
   const std::byte* payload(uint32_t buffer) const { return start(buffer) + sizeof(EagerHeader); }
   void take(uint32_t buffer);
 
@@ -52,6 +54,7 @@ class EagerInbox {
   std::array<EagerHeader, kEagerBuffers> headers_;
   uint32_t waiting_ = 0;   // a bit per buffer
   uint32_t taken_ = 0;     // a bit per buffer
+  uint32_t bare_ = 0;      // messages without their payload, a bit per buffer
   uint32_t consumed_ = 0;  // all messages below this index are taken
   uint32_t reported_ = 0;  // the value of consumed_ that the sender was last sent
 };

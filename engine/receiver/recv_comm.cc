@@ -195,11 +195,9 @@ Status RecvCommImpl::take_early_messages(ReceiveRequest& request) {
 // when half of the credits are owed, by a control work.
 Status RecvCommImpl::deliver(uint32_t buffer, ReceiveRequest& request, ReceivePart& part) {
   const EagerHeader& header = eager_.header(buffer);
-  if (header.length > part.capacity) {
-    return link_.context().fail(make_error(
-        Status::kInvalid, 0,
-        "a send of %u bytes (tag %d) meets a receive of %llu bytes; the ranks disagree on a size",
-        header.length, header.tag, static_cast<unsigned long long>(part.capacity)));
+  if (header.length > part.capacity) return refuse(buffer, part.capacity);
+  if (!eager_.has_payload(buffer)) {
+    return link_.context().fail_protocol("a malformed eager message");
   }
   if (header.length > 0) std::memcpy(part.data, eager_.payload(buffer), header.length);
   part.bytes = header.length;
@@ -213,6 +211,20 @@ Status RecvCommImpl::deliver(uint32_t buffer, ReceiveRequest& request, ReceivePa
     link_.rails().submit_control(ControlOp::kCredit, eager_.consumed());
   }
   return Status::kOk;
+}
+
+// The message is too long for its receive. A sender that left the payload out knows it already.
+Status RecvCommImpl::refuse(uint32_t buffer, uint64_t capacity) {
+  const EagerHeader& header = eager_.header(buffer);
+  LinkRails& rails = link_.rails();
+  const bool can_tell = link_.status() == Status::kOk && rails.up_count() > 0;
+  if (can_tell && eager_.has_payload(buffer)) {
+    const size_t rail = rails.quickest_rail(0);
+    const Refusal refusal{buffer, static_cast<uint32_t>(capacity)};
+    (void)rails.submit_control(rail, ControlOp::kTooLong, refusal.pack());
+    rails.flush(rail, false);
+  }
+  return link_.context().fail_sizes(header.length, header.tag, capacity);
 }
 
 bool RecvCommImpl::on_sent(const WorkId& work, uint64_t* bytes) {

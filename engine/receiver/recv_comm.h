@@ -44,6 +44,7 @@ class RecvCommImpl final : public LinkComm<RecvComm> {
   Status on_eager(uint32_t immediate, uint64_t bytes);
   Status take_early_messages(ReceiveRequest& request);
   Status deliver(uint32_t buffer, ReceiveRequest& request, ReceivePart& part);
+  Status refuse(uint32_t buffer, uint64_t capacity);
   Status test_flush(FlushRequest& request, bool* done);
 
   ReceiveRequests requests_;

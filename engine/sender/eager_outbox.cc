@@ -1,5 +1,6 @@
 #include "engine/sender/eager_outbox.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -8,6 +9,10 @@ namespace slime {
 bool EagerOutbox::fits(size_t bytes, const MemoryRegion* region) {
   if (eager_max_ == 0 || bytes > eager_max_) return false;
   if (region != nullptr && region->kind != MemoryKind::kHost) return false;
+  return has_room(bytes);
+}
+
+bool EagerOutbox::has_room(size_t bytes) {
   if (sent_ - consumed_ >= kEagerBuffers) return false;
   LinkRails& rails = link_.rails();
   return !buffers_[sent_ % kEagerBuffers].open && rails.room(rails.quickest_rail(bytes)) > 0;
@@ -16,17 +21,40 @@ bool EagerOutbox::fits(size_t bytes, const MemoryRegion* region) {
 // Header and payload are copied into the outbox, and the rail reads the copy. The work is posted at
 // once if the rail is idle, because the latency of a small message matters.
 void EagerOutbox::send(SendRequest& request, int tag, uint32_t ordinal, uint32_t cts_seen) {
-  const uint32_t index = sent_++, place = index % kEagerBuffers;
   const auto length = static_cast<uint32_t>(request.bytes);
-  std::byte* const start = outbox_.at(place * eager_buffer_bytes(eager_max_));
-  const EagerHeader header{index, length, tag, ordinal, cts_seen, 0};
-  std::memcpy(start, &header, sizeof header);
-  if (length > 0) std::memcpy(start + sizeof header, request.data, length);
   request.eager = true;
   request.open = 1;
-  buffers_[place] = {index, static_cast<uint32_t>(sizeof header) + length, &request, 0, true};
+  const EagerHeader header{sent_, length, tag, ordinal, cts_seen, 0};
+  link_.rails().hurry(put(header, request.data, length, &request));
+}
+
+// Returns the rail.
+size_t EagerOutbox::put(const EagerHeader& header, const std::byte* payload, uint32_t bytes,
+                        SendRequest* request) {
+  const uint32_t index = sent_++, place = index % kEagerBuffers;
+  std::byte* const start = image(place);
+  std::memcpy(start, &header, sizeof header);
+  if (bytes > 0) std::memcpy(start + sizeof header, payload, bytes);
+  buffers_[place] = {index, static_cast<uint32_t>(sizeof header) + bytes, request, 0, true};
   submit(place, false);
-  link_.rails().hurry(buffers_[place].rail);
+  return buffers_[place].rail;
+}
+
+void EagerOutbox::send_too_long(uint64_t bytes, int tag, uint32_t ordinal, uint32_t cts_seen) {
+  if (!has_room(0)) return;  // the receiver learns of it when this comm is closed
+  const auto length = static_cast<uint32_t>(std::min<uint64_t>(bytes, UINT32_MAX));
+  link_.rails().flush(put({sent_, length, tag, ordinal, cts_seen, 0}, nullptr, 0, nullptr), false);
+}
+
+Status EagerOutbox::refused(const Refusal& refusal) {
+  const Buffer& buffer = buffers_[refusal.buffer];
+  EagerHeader header;
+  std::memcpy(&header, image(refusal.buffer), sizeof header);
+  const bool waits = buffer.rail != Buffer::kNoRail && !has_arrived(buffer);
+  if (!waits || header.length <= refusal.capacity) {
+    return link_.context().fail_protocol("a refusal of a message that does not wait");
+  }
+  return link_.context().fail_sizes(header.length, header.tag, refusal.capacity);
 }
 
 // A first copy is confirmed only where works may overtake each other, a second copy always.

@@ -35,6 +35,11 @@ class EagerOutbox {
   // The request is done when the rail has taken the bytes, not when they were copied: after the
   // last test no call would post them.
   void send(SendRequest& request, int tag, uint32_t ordinal, uint32_t cts_seen);
+  // Tells the receiver, if a buffer is free, that a message is too long for its receive: the header
+  // goes without the payload.
+  void send_too_long(uint64_t bytes, int tag, uint32_t ordinal, uint32_t cts_seen);
+  // The receiver says so of a message that was sent.
+  Status refused(const Refusal& refusal);
   bool on_sent(const WorkId& work, uint64_t* bytes);
   // The rail died: messages that are not known to have arrived go over another one.
   void resubmit_lost(size_t dead_rail);
@@ -56,6 +61,12 @@ class EagerOutbox {
   bool has_arrived(const Buffer& buffer) const {
     return static_cast<int32_t>(buffer.index - consumed_) < 0;
   }
+  bool has_room(size_t bytes);
+  std::byte* image(uint32_t place) const {
+    return outbox_.at(place * eager_buffer_bytes(eager_max_));
+  }
+  size_t put(const EagerHeader& header, const std::byte* payload, uint32_t bytes,
+             SendRequest* request);
   void submit(uint32_t place, bool again);
   void finish(Buffer& buffer);
 

@@ -71,10 +71,8 @@ Status SendCommImpl::start(const CtsInbox::Match& found, const void* data, size_
                            const MemoryRegion* region, Request** request) {
   const CtsReceive& receive = found.group->receives[found.sub];
   if (bytes > receive.capacity) {
-    return link_.context().fail(make_error(
-        Status::kInvalid, 0,
-        "a send of %zu bytes (tag %d) meets a receive of %llu bytes; the ranks disagree on a size",
-        bytes, receive.tag, static_cast<unsigned long long>(receive.capacity)));
+    eager_.send_too_long(bytes, receive.tag, receive.ordinal, cts_.next_sequence());
+    return link_.context().fail_sizes(bytes, receive.tag, receive.capacity);
   }
   // The plan depends on the rails that are up now; stripes may go over any of them.
   const StripeLimits& limits = link_.scheduler().stripe_limits();
@@ -183,6 +181,10 @@ Status SendCommImpl::on_arrived(size_t, uint32_t immediate, uint64_t bytes) {
       control_op(immediate) == ControlOp::kCredit) {
     eager_.return_credits(widen(eager_.consumed(), control_value(immediate), kControlValueMask));
     return Status::kOk;
+  }
+  if (kind_of(immediate) == ImmediateKind::kControl &&
+      control_op(immediate) == ControlOp::kTooLong) {
+    return eager_.refused(Refusal::unpack(control_value(immediate)));
   }
   return link_.context().fail_protocol("what only a sending end sends");
 }

@@ -75,6 +75,17 @@ TEST_F(EagerInboxTest, WhatDoesNotFitIsMalformed) {
   EXPECT_FALSE(inbox_.any_waiting());
 }
 
+// So a sender reports a message that is too long for its receive.
+TEST_F(EagerInboxTest, AHeaderMayComeWithoutItsPayload) {
+  const EagerHeader header{0, 1 << 30, 7, 0, 0, 0};
+  std::memcpy(memory_.data(), &header, sizeof header);
+  EXPECT_EQ(inbox_.arrive(eager_immediate(0), sizeof header, &buffer_), Arrival::kNew);
+  EXPECT_EQ(inbox_.header(buffer_).length, uint32_t{1} << 30);
+  EXPECT_FALSE(inbox_.has_payload(buffer_));
+  EXPECT_EQ(arrive(1, 7, 1), Arrival::kNew);
+  EXPECT_TRUE(inbox_.has_payload(buffer_));
+}
+
 TEST_F(EagerInboxTest, AReportIsDueWhenHalfOfTheBuffersAreOwed) {
   for (uint32_t round = 0; round < 3; ++round) {
     for (uint32_t i = 0; i < kEagerBuffers / 2; ++i) {

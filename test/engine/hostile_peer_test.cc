@@ -37,8 +37,11 @@ class End {
   void pass(uint64_t ns) { clock_.pass(ns); }
   std::byte* inbox() { return written_; }
 
-  void arrive(uint32_t immediate, uint64_t bytes) {
+  void announce(uint32_t immediate, uint64_t bytes) {
     wires_[0].arrivals.push_back({Done::Kind::kArrived, immediate, bytes, 0});
+  }
+  void arrive(uint32_t immediate, uint64_t bytes) {
+    announce(immediate, bytes);
     settle();
   }
   void complete(size_t wire, uint64_t cookie) {
@@ -73,11 +76,14 @@ struct Receiver : End<RecvCommImpl> {
     EXPECT_EQ(comm().irecv({&one, 1}, false, &request), Status::kOk);
     return request;
   }
-  void send_eager(uint32_t index) {
-    const EagerHeader header{index, 8, 0, index, 0, 0};
+  void write_header(uint32_t index, uint32_t length) {
+    const EagerHeader header{index, length, 0, index, 0, 0};
     std::byte* const buffer = inbox() + index % kEagerBuffers * eager_buffer_bytes(kEagerMax);
     std::memcpy(buffer, &header, sizeof header);
-    arrive(eager_immediate(index), sizeof header + 8);
+  }
+  void send_eager(uint32_t index) {
+    write_header(index, 8);
+    arrive(eager_immediate(index), sizeof(EagerHeader) + 8);
   }
 
   std::vector<std::byte> buffer = std::vector<std::byte>(100);
@@ -114,6 +120,23 @@ TEST(HostilePeer, AStripeOfAReceiveThatWasNotAnnouncedChangesNothing) {
   EXPECT_FALSE(receiver.done(held));
   receiver.send_eager(index);
   EXPECT_TRUE(receiver.done(held));
+}
+
+// A header alone says that the message is too long. This one is not.
+TEST(HostilePeer, AMessageWithoutItsPayloadIsNotDelivered) {
+  for (const auto& [length, expected] : {std::pair{101u, Status::kConfig},
+                                         {100u, Status::kRemote},
+                                         {~0u, Status::kConfig},
+                                         {0u, Status::kOk}}) {
+    SCOPED_TRACE(length);
+    Receiver receiver;
+    Request* const request = receiver.receive();
+    receiver.write_header(0, length);
+    receiver.announce(eager_immediate(0), sizeof(EagerHeader));
+    bool done = false;
+    EXPECT_EQ(receiver.comm().test(request, &done, nullptr), expected);
+    EXPECT_EQ(done, expected == Status::kOk);
+  }
 }
 
 // A rail is reported as down once the peer says so too. A peer that never does is the cause that
@@ -163,6 +186,20 @@ struct Sender : End<SendCommImpl> {
   std::vector<std::byte> data = std::vector<std::byte>(16 << 20);
   const MemoryRegion* region = nullptr;
 };
+
+TEST(HostilePeer, ARefusalOfWhatWasNotSentIsAnError) {
+  constexpr uint32_t kBytes = 8;
+  for (const Refusal& refusal : {Refusal{0, kBytes}, Refusal{1, 0}, Refusal{31, 0xffff}}) {
+    SCOPED_TRACE(refusal.pack());
+    Sender sender;
+    Request* request = nullptr;
+    ASSERT_EQ(sender.comm().isend(sender.data.data(), kBytes, 0, sender.region, &request),
+              Status::kOk);
+    ASSERT_NE(request, nullptr);
+    sender.announce(control_immediate(ControlOp::kTooLong, refusal.pack()), 0);
+    EXPECT_EQ(sender.comm().progress(), Status::kRemote);
+  }
+}
 
 // Most stripes of a large message wait until a rail has room for them.
 TEST(HostilePeer, ACompletionOfAStripeThatWasNotPostedChangesNothing) {

@@ -71,7 +71,7 @@ TEST(TcpLink, ASendThatIsTooLongNamesBothSizes) {
     status = link.sender->isend(buffers.source.data(), 60'000, 0, buffers.source_region, &send);
     return status != Status::kOk;
   }));
-  EXPECT_EQ(status, Status::kInvalid);
+  EXPECT_EQ(status, Status::kConfig);
   EXPECT_NE(link.sender->failure().what.find("60000"), std::string::npos);
   EXPECT_NE(link.sender->failure().what.find("50000"), std::string::npos);
 }
