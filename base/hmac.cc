@@ -2,14 +2,10 @@
 // libraries (CONTRIBUTING.md). If the process has loaded OpenSSL already, this uses the same copy.
 #include "base/hmac.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
+#include "base/key_file.h"
 #include "base/library.h"
 
 namespace slime {
@@ -55,53 +51,6 @@ const unsigned char* unsigned_bytes(const std::byte* bytes) {
   return reinterpret_cast<const unsigned char*>(bytes);
 }
 
-// A key that others can read or replace proves nothing. A group may have read access, so that users
-// of a cluster can use a key that root owns.
-Result<void> check_private(const std::string& path, const struct stat& status) {
-  const char* name = path.c_str();
-  if (status.st_uid != 0 && status.st_uid != geteuid()) {
-    return fail(
-        make_error(Status::kConfig, 0,
-                   "key file %s belongs to user %u, who can change it: chown %u %s, after a "
-                   "look at who wrote it (root's files and one's own are taken)",
-                   name, status.st_uid, geteuid(), name));
-  }
-  if ((status.st_mode & (S_IWGRP | S_IRWXO)) != 0) {
-    return fail(
-        make_error(Status::kConfig, 0,
-                   "key file %s has mode %03o, so that others can %s it: chmod 640 %s, or "
-                   "600 where no group needs it, and make a new key if strangers had access",
-                   name, status.st_mode & 0777,
-                   (status.st_mode & (S_IWGRP | S_IWOTH)) != 0 ? "change" : "read", name));
-  }
-  return {};
-}
-
-// Reads at most `room.size()` bytes; *got == room.size() may mean that there are more.
-Result<void> read_up_to(const std::string& path, std::span<std::byte> room, size_t* got) {
-  // O_NONBLOCK: a pipe of that name must not make us wait.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return fail(system_error(errno, "open key file %s", path.c_str()));
-  struct stat status {};
-  int code = fstat(fd, &status) == 0 ? (S_ISREG(status.st_mode) ? 0 : EINVAL) : errno;
-  *got = 0;
-  if (auto sound = code == 0 ? check_private(path, status) : Result<void>{}; !sound) {
-    (void)close(fd);
-    return sound;
-  }
-  while (code == 0 && *got < room.size()) {
-    const ssize_t moved = read(fd, room.data() + *got, room.size() - *got);
-    if (moved == 0) break;
-    if (moved > 0) *got += static_cast<size_t>(moved);
-    if (moved < 0 && errno != EINTR) code = errno;
-  }
-  (void)close(fd);
-  if (code != 0) {
-    return fail(system_error(code, "read key file %s (must be a regular file)", path.c_str()));
-  }
-  return {};
-}
-
 bool is_space(std::byte byte) {
   const auto c = static_cast<char>(byte);
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
@@ -127,8 +76,9 @@ Result<SecretKey> SecretKey::from_bytes(std::span<const std::byte> bytes) {
 // The copy on the stack is wiped too.
 Result<SecretKey> SecretKey::read_file(const std::string& path) {
   std::array<std::byte, kMaxBytes + 64> room;  // some line ends more than the longest key
-  size_t size = 0;
-  if (auto read = read_up_to(path, room, &size); !read) return fail(std::move(read.error()));
+  const auto read = read_key_file(path, room);
+  if (!read) return fail(read.error());
+  size_t size = *read;
   while (size > 0 && is_space(room[size - 1])) --size;
   auto key = from_bytes({room.data(), size});
   explicit_bzero(room.data(), room.size());

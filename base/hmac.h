@@ -27,8 +27,8 @@ class SecretKey {
   SecretKey& operator=(const SecretKey&) = default;
   ~SecretKey();
   static Result<SecretKey> from_bytes(std::span<const std::byte> bytes);
-  // The key is the bytes of the file, without spaces and line ends at the end. The file must belong
-  // to root or to this user, and only its owner and its group may be able to read it.
+  // The key is the bytes of the file, without spaces and line ends at the end. The file must be one
+  // that nobody else can choose or read (base/key_file.h).
   static Result<SecretKey> read_file(const std::string& path);
 
   bool empty() const { return size_ == 0; }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <random>
 
@@ -330,6 +331,40 @@ TEST(Hmac, KeyFilesThatOthersMayReadOrChangeAreRefused) {
     EXPECT_THAT(key.error().what, HasSubstr("chown 0 " + path));
   }
   remove(path.c_str());
+}
+
+// A link chooses the file, so its owner counts as the file's does: also that of a link within the
+// path, and behind another link. Kubernetes' secrets are root's links to root's links.
+TEST(Hmac, ASymbolicLinkOfAStrangerIsRefused) {
+  const std::string place = testing::TempDir() + "slime_links_" + std::to_string(getpid());
+  ASSERT_EQ(mkdir(place.c_str(), 0755), 0);
+  ASSERT_EQ(mkdir((place + "/data").c_str(), 0755), 0);
+  std::ofstream(place + "/data/key") << "0123456789abcdef\n";
+  ASSERT_EQ(chmod((place + "/data/key").c_str(), 0600), 0);
+  const auto link = [&](const std::string& target, const char* name) {
+    EXPECT_EQ(symlink(target.c_str(), (place + "/" + name).c_str()), 0);
+  };
+  link("data", "..data");
+  link("..data/key", "key");
+  link(place + "//..data/", "absolute");
+  link("loop", "loop");
+  for (const char* name : {"data/key", "..data/key", "key", "absolute/key", "absent"}) {
+    const bool is_there = std::string(name).ends_with("key");
+    EXPECT_EQ(SecretKey::read_file(place + "/" + name).has_value(), is_there) << name;
+  }
+  EXPECT_THAT(SecretKey::read_file(place + "/loop").error().what, HasSubstr("symbolic links"));
+  EXPECT_FALSE(SecretKey::read_file(""));
+  EXPECT_FALSE(SecretKey::read_file("/"));
+  if (lchown((place + "/..data").c_str(), 65534, 65534) == 0) {  // root's to do
+    EXPECT_TRUE(SecretKey::read_file(place + "/data/key"));
+    for (const char* name : {"..data/key", "key", "absolute/key"}) {
+      const auto key = SecretKey::read_file(place + "/" + name);
+      ASSERT_FALSE(key) << name;
+      EXPECT_EQ(key.error().status, Status::kConfig);
+      EXPECT_THAT(key.error().what, HasSubstr("the link ..data on the way to it belongs to user"));
+    }
+  }
+  std::filesystem::remove_all(place);
 }
 
 TEST(ControlSigner, ASignatureHoldsInOnePlaceOnly) {
