@@ -5,6 +5,7 @@
 // docs/architecture.md, "Deadlines", says which limit ends which wait.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace slime::times {
@@ -75,6 +76,13 @@ inline constexpr uint64_t kTreeQuestion = 3 * kSecond;
 // lost.
 inline constexpr uint64_t kHeartbeatAnswer = kSecond;
 inline constexpr uint64_t kHeartbeatsPerLease = 3;
+// The pause between two heartbeats, whatever lease a switch names: one that names a millisecond
+// gets no more than ten heartbeats a second.
+inline constexpr uint64_t kLeastHeartbeatPause = 100 * kMillisecond;
+inline constexpr uint64_t kLongestHeartbeatPause = 1200 * kSecond;  // of the longest jobs.lease_s
+constexpr uint64_t heartbeat_pause(uint64_t lease_ns) {
+  return std::clamp(lease_ns / kHeartbeatsPerLease, kLeastHeartbeatPause, kLongestHeartbeatPause);
+}
 // From the first leaf's grant on a tree until all leaves have granted or refused.
 inline constexpr uint64_t kAllLeavesAnswer = 2 * kSecond;
 // For a switch that was lost: the limit of connecting and of each question, and the longest pause

@@ -15,7 +15,7 @@ constexpr uint64_t kAskAgainNs = 20'000'000;  // while the tree is not complete
 constexpr uint64_t kAgainNs = 100'000'000;    // after a failure, while the others still wait
 
 uint64_t pause_of(const LeaseTerms& terms) {
-  return uint64_t{terms.lease_ms} * 1'000'000 / times::kHeartbeatsPerLease;
+  return times::heartbeat_pause(terms.lease_ms * times::kMillisecond);
 }
 
 uint64_t after(uint64_t now_ns, uint64_t pause_ns) {

@@ -66,7 +66,7 @@ std::optional<Message> TreeLeaf::next_question() {
   for (const auto& [number, job] : state_.jobs.all()) {
     if (!job.root_lease || job.root_lease->renew_ns > now) continue;
     RootLease& lease = *state_.jobs.find(number, Caller{})->root_lease;
-    lease.renew_ns = now + lease.lease_ns / times::kHeartbeatsPerLease;
+    lease.renew_ns = now + times::heartbeat_pause(lease.lease_ns);
     return control::Heartbeat{lease.job};
   }
   return std::nullopt;
@@ -188,7 +188,7 @@ TreeLeaf::Refusable TreeLeaf::create_job(const PendingTree& tree, const control:
   job->spec.parent = Parent{grant.address, static_cast<uint8_t>(tree.terms.branch)};
   const uint64_t now = state_.clock.now_ns(), lease_ns = uint64_t{grant.lease_ms} * 1'000'000;
   job->root_lease =
-      RootLease{grant.job, lease_ns, now + lease_ns / times::kHeartbeatsPerLease, now + lease_ns};
+      RootLease{grant.job, lease_ns, now + times::heartbeat_pause(lease_ns), now + lease_ns};
   const Message answer = state_.jobs.install(std::move(*job));
   if (const auto* refused = std::get_if<Refused>(&answer)) return *refused;
   return {};

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "settings/times.h"
 #include "test/support/local_switch.h"
 #include "test/support/odd_switch.h"
 #include "test/support/unused_address.h"
@@ -117,6 +118,26 @@ TEST(Reattachment, AJobOfAnotherShapeIsNotUsed) {
   EXPECT_FALSE(is_used([](auto& grant) { --grant.slots; }));
   EXPECT_FALSE(is_used([](auto& grant) { --grant.lanes; }));
   EXPECT_FALSE(is_used([](auto& grant) { grant.formats = sap::kWordFormats; }));
+}
+
+// A switch's number must not make this rank send heartbeats without a pause.
+TEST(Lease, AShortLeaseHasAFewHeartbeatsOnly) {
+  const test::OddSwitch odd({});
+  LeaseTerms terms = terms_for(odd.address());
+  terms.lease_ms = 1;
+  auto client = SwitchClient::open(terms.address, {}, kPatienceNs).value();
+  const uint64_t begin_ns = now();
+  {
+    const Lease lease(terms, std::move(client), Housekeeper::get("a test", {}).value());
+    while (odd.heartbeats() < 2 && now() - begin_ns < kPatienceNs) usleep(1000);
+    usleep(100'000);
+  }
+  const auto most = static_cast<int>((now() - begin_ns) / times::kLeastHeartbeatPause);
+  EXPECT_GE(odd.heartbeats(), 2);
+  EXPECT_LE(odd.heartbeats(), most);
+  EXPECT_EQ(times::heartbeat_pause(30 * times::kSecond), 10 * times::kSecond);
+  EXPECT_EQ(times::heartbeat_pause(UINT32_MAX * times::kMillisecond),
+            times::kLongestHeartbeatPause);
 }
 
 TEST(Reattachment, OnATreeItWaitsToBeTold) {

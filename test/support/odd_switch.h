@@ -19,7 +19,8 @@ class OddSwitch {
     thread_.join();
   }
   std::string address() const { return local_address(listener_).value().to_string(); }
-  int granted() const { return granted_; }  // how often
+  int granted() const { return granted_; }        // how often
+  int heartbeats() const { return heartbeats_; }  // that were answered: alive
 
  private:
   void serve() {
@@ -49,6 +50,10 @@ class OddSwitch {
   }
   control::Message answer_to(control::Type request) {
     if (request == control::Type::kHello) return control::Challenge{};
+    if (request == control::Type::kHeartbeat) {
+      ++heartbeats_;
+      return control::JobState{};
+    }
     if (request != control::Type::kCreateJob) return control::Done{};
     ++granted_;
     return grant_;
@@ -58,7 +63,7 @@ class OddSwitch {
   const control::JobGrant grant_;
   const Fd listener_ = listen_on(SocketAddress::parse("127.0.0.1:0").value()).value();
   std::atomic<bool> ending_{false};
-  std::atomic<int> granted_{0};
+  std::atomic<int> granted_{0}, heartbeats_{0};
   std::thread thread_;
 };
 
