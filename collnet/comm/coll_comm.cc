@@ -21,12 +21,20 @@ uint64_t trial_elements(const SwitchAttachment& attachment) {
   return attachment.worker().payload_of({.type = DataType::kInt32}).elements_per_packet();
 }
 
-Error no_first_sum(const SwitchAttachment& attachment) {
+// `wrong`: a sum that came, with a check that holds for it.
+Error no_first_sum(const SwitchAttachment& attachment, const int32_t* wrong) {
   const std::string control = attachment.named().control.to_string();
   const SwitchHealth& health = attachment.worker().health();
   if (health.is_damage()) {
     return make_error(Status::kRemote, 0, "the trial sums over the switch at %s: %s",
                       control.c_str(), health.trouble()->what.c_str());
+  }
+  if (wrong) {
+    return make_error(Status::kRemote, 0,
+                      "the trial sums over the switch at %s came back, and their check holds, but "
+                      "%d came where %u ranks had sent 1 each: the switch answers without adding "
+                      "up, so do not use it",
+                      control.c_str(), *wrong, attachment.job().contributors);
   }
   if (!attachment.on_switch()) {
     return make_error(Status::kTimeout, 0,
@@ -154,8 +162,11 @@ Result<void> CollComm::try_sums(uint64_t left_ns) {
   const auto right = [&](int32_t sum) { return sum == static_cast<int32_t>(ring_->size()); };
   for (size_t i = 0; i < attachments_.size(); ++i) {
     const auto& attachment = attachments_[i];
-    const bool wrong = attachment->worker().done(ticket) && !std::ranges::all_of(trial_[i], right);
-    if (!came(attachment) || wrong) return fail(no_first_sum(*attachment));
+    const auto wrong = std::ranges::find_if_not(trial_[i], right);
+    const bool is_wrong = attachment->worker().done(ticket) && wrong != trial_[i].end();
+    if (is_wrong || !came(attachment)) {
+      return fail(no_first_sum(*attachment, is_wrong ? &*wrong : nullptr));
+    }
   }
   if (done(ticket)) trial_.clear();
   return {};

@@ -184,5 +184,12 @@ TEST_P(CollFaultySwitch, FailsToConnectAtAllRanks) {
                        "were not what the ranks' contributions come to");
 }
 
+// The ones of both ranks with one bit changed: 2 * 0x04000001.
+TEST_P(CollFaultySwitch, SaysThatASumIsWrongThoughItsCheckHolds) {
+  expect_no_connection(LocalSwitch({.damaged = UINT32_MAX, .forges = true}),
+                       "came back, and their check holds, but 134217730 came where 2 ranks had "
+                       "sent 1 each");
+}
+
 }  // namespace
 }  // namespace slime::boundary

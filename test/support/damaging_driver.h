@@ -1,6 +1,7 @@
 // A switch with one shard, which changes a bit of the first contributions that it gets, as a fault
 // between its network card and its memory would. It folds them, so every result of such a round is
-// damaged, however often it is asked for.
+// damaged, however often it is asked for. One that forges changes the check that travels with it
+// too, so that the wrong sum passes for right.
 #pragma once
 
 #include <poll.h>
@@ -16,12 +17,14 @@
 #include "switch/core/driver.h"
 #include "switch/core/shard.h"
 #include "switch/protocol/sap.h"
+#include "test/support/check_oracle.h"
 
 namespace slime::test {
 
 class DamagingDriver final : public net::SwitchDriver, private net::Outbox {
  public:
-  explicit DamagingDriver(uint32_t damaged) : left_(damaged), thread_([this] { serve(); }) {}
+  DamagingDriver(uint32_t damaged, bool forges)
+      : left_(damaged), forges_(forges), thread_([this] { serve(); }) {}
   ~DamagingDriver() override {
     ending_ = true;
     thread_.join();
@@ -83,7 +86,12 @@ class DamagingDriver final : public net::SwitchDriver, private net::Outbox {
     if (sap::decode(datagram, &header) != sap::Fault::kNone || header.lanes == 0) return;
     if (header.type != sap::Type::kContribution || left_ == 0) return;
     --left_;
-    datagram[sap::kHeaderBytes] ^= std::byte{4};
+    const std::span<std::byte> payload = datagram.subspan(sap::kHeaderBytes);
+    const uint32_t before = sap::check_of(header.format, payload, 0);
+    payload[0] ^= std::byte{4};
+    if (!forges_) return;
+    header.check += sap::check_of(header.format, payload, 0) - before;
+    sap::encode(header, datagram.data());
   }
   void send(const net::Outgoing& packet, std::span<const SocketAddress> to) override {
     std::array<std::byte, sap::kMaxPacketBytes> bytes;
@@ -98,6 +106,7 @@ class DamagingDriver final : public net::SwitchDriver, private net::Outbox {
   mutable std::mutex mutex_;  // guards shard_
   net::Shard shard_{0, 1};
   uint32_t left_;  // contributions to be damaged
+  const bool forges_;
   std::atomic<bool> ending_{false};
   std::thread thread_;  // the last: it uses all others
 };

@@ -35,6 +35,7 @@ class DeafDriver final : public net::SwitchDriver {
 struct LocalSwitchOptions {
   bool deaf = false;
   uint32_t damaged = 0;                // so many contributions, the first ones
+  bool forges = false;                 // their checks too
   std::string listen = "127.0.0.1:0";  // for one that is started again
   uint32_t max_lanes = sap::kMaxLanes;
   uint32_t formats = sap::kKnownFormats;
@@ -49,7 +50,7 @@ class LocalSwitch {
     if (options.deaf) {
       driver_ = std::make_unique<DeafDriver>();
     } else if (options.damaged > 0) {
-      driver_ = std::make_unique<test::DamagingDriver>(options.damaged);
+      driver_ = std::make_unique<test::DamagingDriver>(options.damaged, options.forges);
     } else {
       driver_ = net::SoftSwitch::open({.address = any_port,
                                        .shards = 2,
