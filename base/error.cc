@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/net/socket.h"
+#include "base/text.h"
 
 namespace slime {
 namespace {
@@ -17,7 +18,8 @@ namespace {
 std::string format_text(const char* format, va_list arguments) {
   char text[1024];
   const int length = vsnprintf(text, sizeof text, format, arguments);
-  if (length < 0) return format;  // an invalid conversion: the bare sentence still helps
+  if (length < 0) return format;         // an invalid conversion: the bare sentence still helps
+  blank_controls({text, strlen(text)});  // names and reasons in it may be a stranger's
   if (static_cast<size_t>(length) >= sizeof text) return std::string(text) + "...";
   return text;
 }

@@ -61,7 +61,8 @@ struct Error {
 template <typename T>
 using Result = tl::expected<T, Error>;
 
-// Formats the sentence as printf does.
+// Formats the sentence as printf does, up to 1023 bytes of it. It stays one line: control
+// characters become spaces (base/text.h).
 [[gnu::format(printf, 3, 4)]] Error make_error(Status status, int code, const char* format, ...);
 
 // The last words of an error that only says that another process has failed. The log of that

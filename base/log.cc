@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
@@ -21,11 +20,11 @@ constexpr char kCutMark[] = " [cut]";
 
 std::atomic<Sink> g_sink{nullptr};
 
-// Replaces control characters, so that one line stays one line whatever a string contains.
+// One line stays one line whatever a string contains.
 void make_printable(char* text) {
   size_t length = strlen(text);
   while (length > 0 && text[length - 1] == '\n') text[--length] = '\0';
-  std::replace_if(text, text + length, is_control, ' ');
+  blank_controls({text, length});
 }
 
 }  // namespace

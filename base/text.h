@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,8 +22,20 @@ constexpr bool is_control(char c) {
 // Letters, digits, '-', '_' and '.', at least one of them.
 bool is_plain_name(std::string_view text);
 
-// `text` with `mark` in place of each control character. Bytes above 0x7f stay: names may be UTF-8.
-std::string without_controls(std::string_view text, char mark = ' ');
+// Whether line ends stay.
+enum class Lines : bool { kOne, kMany };
+
+// Overwrites with spaces what could change how the rest is shown: control characters (ASCII's, and
+// those of Unicode for lines, terminals and the direction of writing) and what is no UTF-8. Other
+// UTF-8 stays. Allocates nothing.
+void blank_controls(std::span<char> text, Lines lines = Lines::kOne);
+
+// The form in which text from outside goes into a message: from a peer, an agent, a switch, a
+// library, a file or the environment. Without controls, and at most `most` bytes of it. Errors
+// (base/error.h) and lines of the log (base/log.h) are cleaned as they are made; what a program
+// prints otherwise goes through here.
+inline constexpr size_t kMostShown = 1024;
+std::string displayed(std::string_view text, size_t most = kMostShown, Lines lines = Lines::kOne);
 
 // `text` with '?' in place of each byte that is no printable ASCII.
 std::string printable(std::string_view text);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "base/text.h"
 #include "rendezvous/rendezvous.h"
 #include "settings/times.h"
 
@@ -15,6 +16,7 @@ namespace {
 using times::kSecond;
 
 constexpr uint64_t kTickMs = 100;
+constexpr size_t kMostWhere = 128;  // of what a rank says it is doing
 // slime-perf shows whether a plugin notices a dead peer. So the ranks continue until their plugin
 // reports an error, or until this time is over.
 constexpr int kPluginGraceS = times::kPluginReport / kSecond;
@@ -43,10 +45,11 @@ std::string disagreement(const Agreement& wanted, const nlohmann::json& hello, u
   if (text_in(hello, "token") != wanted.token) return "you belong to another run (wrong token)";
   if (size != static_cast<uint32_t>(wanted.size)) return "you expect another number of ranks";
   if (text_in(hello, "version") != wanted.version) {
-    return "you are version " + text_in(hello, "version") + ", rank 0 is " + wanted.version;
+    return "you are version " + displayed(text_in(hello, "version")) + ", rank 0 is " +
+           wanted.version;
   }
   if (text_in(hello, "arguments") == wanted.arguments) return "";
-  return "your arguments differ: " + text_in(hello, "arguments") +
+  return "your arguments differ: " + displayed(text_in(hello, "arguments")) +
          "; rank 0's: " + wanted.arguments;
 }
 
@@ -109,7 +112,8 @@ Result<void> Coordinator::gather(Fd listener) {
     const nlohmann::json hello = parse(claim.blob);
     const std::string why = disagreement(agreement_, hello, claim.ranks);
     if (!why.empty()) return fail(Error{Status::kConfig, 0, why});
-    return nlohmann::json{{"host", text_in(hello, "host")}, {"pid", number_in(hello, "pid", 0)}}
+    return nlohmann::json{{"host", displayed(text_in(hello, "host"))},
+                          {"pid", number_in(hello, "pid", 0)}}
         .dump();
   };
   const auto is_rank = [this](const Claim& claim) {
@@ -174,7 +178,7 @@ void Coordinator::handle(size_t number, const Frame& frame) {
       const auto beats = static_cast<uint64_t>(number_in(frame.body, "beats", 0));
       if (beats != rank.beats) moved_ns_ = rank.heard_ns;
       rank.beats = beats;
-      rank.where = text_in(frame.body, "where");
+      rank.where = displayed(text_in(frame.body, "where"), kMostWhere);
       return;
     }
     case FrameType::kFailure:
@@ -191,7 +195,7 @@ void Coordinator::handle(size_t number, const Frame& frame) {
 void Coordinator::take_failure(size_t number, const nlohmann::json& body) {
   const bool is_first = reported_.at_ns == 0;
   if (!is_first && !is_consequence(reported_.text)) return;
-  reported_ = {.text = ranks_[number].name + ": " + text_in(body, "text"),
+  reported_ = {.text = ranks_[number].name + ": " + displayed(text_in(body, "text")),
                .usage = number_in(body, "usage", 0) != 0,
                .reported = true,
                .at_ns = is_first ? steady_now_ns() : reported_.at_ns};
@@ -199,7 +203,7 @@ void Coordinator::take_failure(size_t number, const nlohmann::json& body) {
 
 void Coordinator::take_part(size_t number, const nlohmann::json& body) {
   Rank& rank = ranks_[number];
-  const std::string label = text_in(body, "label");
+  const std::string label = displayed(text_in(body, "label"), kMostWhere);
   if (exchange_.parts == 0) exchange_.label = label;
   if (rank.part || label != exchange_.label ||
       number_in(body, "number", -1) != static_cast<int64_t>(exchange_.number)) {

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/text.h"
+
 namespace slime::rendezvous {
 
 std::string text_in(const nlohmann::json& body, const char* key) {
@@ -23,7 +25,7 @@ nlohmann::json texts_of(const nlohmann::json& list) {
   nlohmann::json texts = nlohmann::json::array();
   if (!list.is_array()) return texts;
   for (const auto& one : list) {
-    if (one.is_string()) texts.push_back(one);
+    if (one.is_string()) texts.push_back(displayed(one.get_ref<const std::string&>()));
   }
   return texts;
 }

@@ -25,10 +25,13 @@ enum class FrameType : uint32_t {
   kFarewell = 9,   // rank -> coordinator: I am done
 };
 
-// The value of a key where it is what it should be.
+// The longest sentence about a run: it may have a line for each rank.
+inline constexpr size_t kMostVerdict = 1 << 18;
+
+// The value of a key where it is what it should be. What is printed of it goes through displayed().
 std::string text_in(const nlohmann::json& body, const char* key);
 int64_t number_in(const nlohmann::json& body, const char* key, int64_t missing);
-// The texts in an array; what else is in it is left out.
+// The texts in an array, as they are displayed; what else is in it is left out.
 nlohmann::json texts_of(const nlohmann::json& list);
 
 inline constexpr uint32_t kFrameMagic = 0x46504c53;  // "SLPF"

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "base/text.h"
 #include "rendezvous/rendezvous.h"
 #include "settings/times.h"
 
@@ -71,7 +72,7 @@ Result<std::unique_ptr<Member>> Member::join(const Identity& identity, const Agr
   std::vector<RankInfo> ranks;
   for (const std::string& blob : gathered->blobs) {
     const auto rank = nlohmann::json::parse(blob, nullptr, false);
-    ranks.push_back({text_in(rank, "host"), number_in(rank, "pid", 0)});
+    ranks.push_back({displayed(text_in(rank, "host")), number_in(rank, "pid", 0)});
   }
   std::unique_ptr<Member> member(new Member(std::move(gathered->connections[0]), std::move(ranks),
                                             timeout_s, heartbeat, std::move(tick)));
@@ -152,7 +153,7 @@ void Member::handle(const Frame& frame) {
     has_whole_ = true;
     changed_.notify_all();
   } else if (frame.type == FrameType::kVerdict) {
-    const std::string text = text_in(frame.body, "text");
+    const std::string text = displayed(text_in(frame.body, "text"), kMostVerdict, Lines::kMany);
     if (!failed_) reported_ = number_in(frame.body, "reported", 0) != 0;
     set_verdict(text.empty() ? "the run failed" : text, number_in(frame.body, "usage", 0) != 0,
                 static_cast<int>(number_in(frame.body, "grace_s", 0)));

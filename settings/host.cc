@@ -24,7 +24,7 @@ std::string why_no_congestion_control(const std::string& name) {
 std::vector<std::string> unusable_here(const Settings& settings) {
   std::vector<std::string> warnings;
   const auto warn = [&](const char* name, const std::string& value, const std::string& why) {
-    warnings.push_back(std::string(name) + "=\"" + without_controls(excerpt(value, 256)) +
+    warnings.push_back(std::string(name) + "=\"" + displayed(value, 256) +
                        "\" cannot be used here: " + why);
   };
   if (!settings.switch_key_file.empty()) {

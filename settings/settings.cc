@@ -24,7 +24,7 @@ struct Found {
   std::string refused;             // a sentence about a value of the fallback that is not used
 };
 
-std::string shown(std::string_view text) { return without_controls(excerpt(text, kMaxShown), '?'); }
+std::string shown(std::string_view text) { return displayed(text, kMaxShown); }
 
 std::string refusal(const SettingSpec& spec, const char* variable, const std::string& text) {
   return std::string(variable) + "=\"" + shown(text) + "\" is not accepted: expected " +

@@ -220,7 +220,7 @@ bool operator==(const SocketAddress& left, const SocketAddress& right) {
 Result<HostPort> split_host_port(std::string_view text, uint16_t default_port, const char* what) {
   const auto bad = [&](const char* why) {
     return fail(Status::kConfig, "%s: \"%s\" %s; give it as host:port, with a port from 1 to 65535",
-                what, without_controls(excerpt(text, kMaxText)).c_str(), why);
+                what, displayed(text, kMaxText).c_str(), why);
   };
   Parts parts;
   const bool well_formed = text.size() <= NI_MAXHOST && std::ranges::none_of(text, is_control) &&

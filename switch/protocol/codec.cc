@@ -295,7 +295,7 @@ Result<Message> decode_payload(Type type, std::span<const std::byte> payload) {
   if (reader.fault() != nullptr) return fail(malformed(name_of(type), reader.fault()));
   // The text comes from a stranger and goes to terminals and logs.
   if (auto* refused = std::get_if<Refused>(&*message)) {
-    refused->text = without_controls(refused->text);
+    refused->text = displayed(refused->text);
   }
   return std::move(*message);
 }

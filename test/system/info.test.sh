@@ -294,6 +294,8 @@ expect "nccl.conf counts, the environment more" 0 \
   "$ours" -- --nccl 2.28.9
 "${launcher[@]}" "$build/bin/slime-info" >/dev/full 2>/dev/null
 check "output to a full disk is an error" "" [ $? -eq 2 ]
+"${launcher[@]}" "$build/bin/slime-info" --help >/dev/full 2>/dev/null
+check "so is the help" "" [ $? -eq 2 ]
 
 # In the conditions r is the whole, l loading, d devices, s settings, t topology, one() the single
 # release.

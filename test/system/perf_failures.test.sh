@@ -54,6 +54,20 @@ NCCL_BUFFSIZE=12345 refused bad_buffer 'NCCL_BUFFSIZE=12345' all_reduce --ranks 
 refused ll128_forbidden 'NCCL_PROTO=.* forbids it' all_reduce --ranks 2 --proto ll128
 "${perf[@]}" --help >"$work/help.out" 2>&1 && grep -q -- --ranks "$work/help.out" ||
   not_ok "--help fails" "$work/help.out"
+# full NAME ARGUMENT...: what could not be written did not go well
+full() {
+  local name=$1 code
+  shift
+  "${perf[@]}" "$@" >/dev/full 2>"$work/$name.err" </dev/null
+  code=$?
+  [ $code -gt 1 ] && ok "$name: exit status $code" || not_ok "$name: exit status $code" "$work/$name.err"
+  says "$name" 'No space left|not all of it could be written'
+}
+full full_help --help
+full full_table all_reduce --ranks 2 -b 8 -e 8 -n 1 -w 0
+full full_dash all_reduce --ranks 2 -b 8 -e 8 -n 1 -w 0 --json -
+full full_json all_reduce --ranks 2 -b 8 -e 8 -n 1 -w 0 --json /dev/full --quiet
+NCCL_SLIME_STATS=/dev/stdout full full_counters all_reduce --ranks 2 -b 8 -e 8 -n 1 -w 0
 "${perf[@]}" --version 2>&1 | grep -q '^slime-perf [0-9]' || not_ok "--version fails"
 
 start killed all_reduce --ranks 3 "${endless[@]}"

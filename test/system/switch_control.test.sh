@@ -41,6 +41,8 @@ expect() {
   fi
 }
 
+to_full() { "$@" >/dev/full; }
+
 # check WHAT EVIDENCE COMMAND...: the command succeeds
 check() {
   local what=$1 evidence=$2
@@ -161,6 +163,10 @@ expect "no key file" 2 'control.key_file: open key file' \
 echo short >"$work/short"
 expect "a key too short" 2 '16 to 256 bytes' \
   switchd --config "$(config "control: {key_file: $work/short}")" --check-config
+
+for arguments in --help --print-config --check-config; do
+  expect "$arguments to a full disk" 1 'standard output: (No space left|not all)' to_full switchd $arguments
+done
 
 echo "0123456789abcdef" >"$work/open" && chmod 644 "$work/open"
 expect "a key that everybody may read" 2 "control.key_file: key file .*/open has mode 644, .*chmod 640 " \
@@ -385,6 +391,31 @@ expect "no key" 1 'wants a key .* NCCL_SLIME_SWITCH_KEY_FILE for ranks, --key-fi
 for port in 94436 65536 0 ""; do
   expect "port \"$port\"" 2 '"127.0.0.1:'"$port"'" .*port from 1 to 65535' timeout 60 \
     "${launcher[@]}" "$build/bin/slime-switchctl" --switch "127.0.0.1:$port" show
+done
+# A switch that lies: texts that are not for a terminal.
+# of_liar REPORT ARGUMENT...: what slime-switchctl says of it
+of_liar() {
+  local pid code
+  python3 test/system/lying_switch.py "$1" >"$work/liar" &
+  pid=$!
+  for _ in $(seq 600); do
+    [ -s "$work/liar" ] && break
+    sleep 0.1
+  done
+  timeout -k 5 60 "${launcher[@]}" "$build/bin/slime-switchctl" --switch "$(cat "$work/liar")" \
+    --timeout 30 "${@:2}"
+  code=$?
+  kill "$pid"
+  wait "$pid" 2>/dev/null
+  return $code
+}
+expect "control characters of a switch" 0 '^switch a \[2Jb .*forgedx+\.\.\.: 1 shards' of_liar texts show
+check "are not printed" "$work/output" \
+  python3 -c 'import sys; t = open(sys.argv[1], "rb").read().replace(b"\n", b"");
+sys.exit(any(c < 32 or c > 126 for c in t) or len(t) > 2000)' "$work/output"
+for arguments in --help show "--version"; do
+  # shellcheck disable=SC2086
+  expect "$arguments to a full disk" 1 'standard output: (No space left|not all)' to_full ctl $arguments
 done
 expect "a key file that is none" 2 'open key file' ctl_with "$work/nothere" show
 

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/net/socket.h"
+#include "base/text.h"
 #include "settings/times.h"
 #include "tools/info/probe.h"
 
@@ -18,6 +19,7 @@ namespace {
 
 // The answer is JSON in a pipe: the child writes it and exits, the parent reads up to the end of
 // the stream, or up to the time limit, and then waits for the child's end. Each wait is bounded.
+constexpr size_t kMostText = 4096;      // of one text in it
 constexpr size_t kMaxAnswer = 4 << 20;  // more is garbage, and not parsed
 
 [[noreturn]] void answer_and_exit(const std::function<nlohmann::json()>& work, int answer_fd) {
@@ -72,6 +74,13 @@ std::string describe_exit(int status) {
   return "by signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
 }
 
+// The texts of plugins and libraries become lines and cells.
+void clean_texts(nlohmann::json* value) {
+  if (value->is_string()) *value = displayed(value->get_ref<const std::string&>(), kMostText);
+  if (!value->is_structured()) return;
+  for (auto& one : *value) clean_texts(&one);
+}
+
 }  // namespace
 
 Result<nlohmann::json> run_in_child(const std::function<nlohmann::json()>& work, uint64_t limit_ns,
@@ -105,6 +114,7 @@ Result<nlohmann::json> run_in_child(const std::function<nlohmann::json()>& work,
     const std::string end = ended ? "ended " + describe_exit(status) : "gave no answer";
     return fail(make_error(Status::kInternal, 0, "%s: the process %s", what.c_str(), end.c_str()));
   }
+  clean_texts(&answer);
   return answer;
 }
 

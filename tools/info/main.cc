@@ -1,4 +1,8 @@
 // slime-info: libnet-slime as NCCL sees it, without NCCL.
+#include <cstdlib>
+#include <new>
+
+#include "base/text.h"
 #include "tools/common/command_line.h"
 #include "tools/common/resources.h"
 #include "tools/info/report.h"
@@ -37,7 +41,20 @@ std::optional<int> parse_options(int argc, char** argv, Options* parsed) {
                  "The NCCL in question: a version (2.20.5), a file (/path/libnccl.so.2), or all. "
                  "Default: the libnccl.so.2 that the dynamic linker finds, else all");
   app.add_flag("--json", options.json, "Everything as one JSON object");
-  return tools::parse(&app, argc, argv);
+  return tools::parse(&app, argc, argv, tools::kExitUsage);
+}
+
+// The report has texts of plugins, files, the environment and devices.
+void print_clean(const Report& report, bool long_settings) {
+  char* text = nullptr;
+  size_t bytes = 0;
+  FILE* const memory = open_memstream(&text, &bytes);
+  if (memory == nullptr) throw std::bad_alloc();  // ends the program (resources.h)
+  print_text(report, long_settings, memory);
+  fclose(memory);
+  blank_controls({text, bytes}, Lines::kMany);
+  fwrite(text, 1, bytes, stdout);
+  free(text);
 }
 
 int finish(int code) { return tools::finish(kName, code, tools::kExitUsage); }
@@ -54,9 +71,9 @@ int run(int argc, char** argv) {
   if (!report) return tools::complain(kName, report.error(), tools::kExitUsage);
   if (options.json) {
     const auto replace = nlohmann::json::error_handler_t::replace;
-    printf("%s\n", to_json(*report).dump(2, ' ', false, replace).c_str());
+    printf("%s\n", to_json(*report).dump(2, ' ', true, replace).c_str());
   } else {
-    print_text(*report, options.settings, stdout);
+    print_clean(*report, options.settings);
   }
   return finish(report->usable() ? tools::kExitOk : kExitUnusable);
 }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "rendezvous/launcher.h"
+#include "tools/common/command_line.h"
 #include "tools/common/resources.h"
 #include "tools/perf/options.h"
 #include "tools/perf/words.h"
@@ -32,10 +33,7 @@ int main(int argc, char** argv) {
   const bool local = options.ranks > 0 && !child;
   const auto identity = local ? Result<std::optional<Identity>>(std::nullopt)
                               : rendezvous::find_identity(variables, options.rendezvous);
-  if (!identity) {
-    fprintf(stderr, "slime-perf: %s\n", identity.error().what.c_str());
-    return kExitUsage;
-  }
+  if (!identity) return tools::complain("slime-perf", identity.error(), kExitUsage);
   if (!identity->has_value()) {
     if (options.rendezvous.empty()) {
       return rendezvous::launch({.program = "slime-perf",

@@ -36,7 +36,7 @@ const CLI::Validator kBytesCheck(
     "SIZE");
 
 bool refuse(const std::string& why) {
-  fprintf(stderr, "slime-perf: %s\n", why.c_str());
+  fprintf(stderr, "slime-perf: %s\n", displayed(why).c_str());
   return false;
 }
 
@@ -236,7 +236,7 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   add_set_up(app, &options, &texts);
   add_output(app, &options);
   const auto explain = [&] { return complain_of_unknown_option(app, argc, argv); };
-  if (const auto code = tools::parse(&app, argc, argv, explain)) return *code;
+  if (const auto code = tools::parse(&app, argc, argv, kExitFailure, explain)) return *code;
   if (!interpret(texts, &options)) return static_cast<int>(kExitUsage);
   return options;
 }

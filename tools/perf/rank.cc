@@ -7,8 +7,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/text.h"
 #include "settings/times.h"
 #include "tools/common/bytes.h"
+#include "tools/common/command_line.h"
 #include "tools/common/machine.h"
 #include "tools/perf/benchmark.h"
 #include "tools/perf/report/progress.h"
@@ -41,8 +43,9 @@ void show_failure(int rank, const Member* member, const Error& verdict, const Er
   std::string text = verdict.what;
   if (reported && !first) text = "ends with the others";
   if (reported && first) text = without_warning(text) + (usage ? "" : "; all ranks end");
-  fprintf(stderr, "slime-perf: rank %d: %s%s%s\n", rank, text.c_str(),
-          told ? "" : "\n  seen here as: ", told ? "" : error.what.c_str());
+  fprintf(stderr, "slime-perf: rank %d: %s%s%s\n", rank,
+          displayed(text, rendezvous::kMostVerdict, Lines::kMany).c_str(),
+          told ? "" : "\n  seen here as: ", told ? "" : displayed(error.what).c_str());
 }
 
 // States: new -> joined -> prepared (plugin, buffers) -> measured -> finished; from each of them
@@ -80,7 +83,7 @@ class Rank {
     if (!done) return give_up(done.error());
     write_json();
     member_->leave();
-    return exit_code_;
+    return tools::finish("slime-perf", exit_code_, std::max<int>(exit_code_, kExitFailure));
   }
 
  private:
@@ -244,7 +247,7 @@ class Rank {
     std::string note;
     if (auto added = add_parts(*parts, member_->ranks(), &report_, &note); !added) return added;
     complete(&report_);
-    exit_code_ = report_["out_of_bounds"] > 0 ? kExitWrong : kExitOk;
+    if (report_["out_of_bounds"] > 0) exit_code_ = std::max<int>(exit_code_, kExitWrong);
     progress_.before_row();
     table_.end(report_, note);
     return {};
@@ -273,17 +276,20 @@ class Rank {
   }
 
   // A report on the same output has them: it is one JSON value.
-  void print_counters() const {
-    if (!json_to_output_) counters_.print();
+  void print_counters() {
+    if (json_to_output_) return;
+    const auto printed = counters_.print();
+    if (printed) return;
+    exit_code_ = std::max(exit_code_, tools::complain("slime-perf", printed.error(), kExitFailure));
   }
 
   void write_json() {
     if (!json_file_) return;  // none is wanted, or it could not be opened, which ends the run
     report_["exit_code"] = exit_code_;
-    const std::string text = report_.dump(2, ' ', false, json::error_handler_t::replace);
+    const std::string text = report_.dump(2, ' ', true, json::error_handler_t::replace);
     const auto written = json_file_.write(text + "\n");
     if (written) return;
-    fprintf(stderr, "slime-perf: %s\n", written.error().what.c_str());
+    (void)tools::complain("slime-perf", written.error(), kExitUsage);
     if (exit_code_ == kExitOk) exit_code_ = kExitUsage;
   }
 

@@ -67,7 +67,7 @@ bool complain_of_unknown_command(const CLI::App& app, int argc, char** argv) {
       }
     }
     fprintf(stderr, "slime-switchctl: %s is no command; the nearest is %s (--help lists them)\n",
-            word.c_str(), nearest.c_str());
+            displayed(word).c_str(), nearest.c_str());
     return true;
   }
   return false;
@@ -85,7 +85,7 @@ std::optional<int> parse_options(int argc, char** argv, Options* options) {
   app.add_flag("--json", options->json, "JSON instead of tables");
   add_commands(&app, options);
   const auto explain = [&] { return complain_of_unknown_command(app, argc, argv); };
-  const auto code = tools::parse(&app, argc, argv, explain);
+  const auto code = tools::parse(&app, argc, argv, kExitFailure, explain);
   if (!code) options->command = app.get_subcommands().front()->get_name();
   return code;
 }

@@ -20,6 +20,8 @@ const ordered_json& at(const ordered_json& whole, const char* name) {
   return found == whole.end() ? nothing : *found;
 }
 
+constexpr size_t kMostInCell = 256;
+
 // A value as a table shows it; "-" for what is missing or of another kind.
 std::string cell(const ordered_json& value) {
   if (value.is_number_unsigned()) return std::to_string(value.get<uint64_t>());
@@ -30,7 +32,7 @@ std::string cell(const ordered_json& value) {
     return all;
   }
   if (!value.is_string()) return "-";
-  return without_controls(value.get<std::string>());  // no escapes to the terminal
+  return displayed(value.get_ref<const std::string&>(), kMostInCell);
 }
 
 std::string size(const ordered_json& value) {

@@ -189,5 +189,32 @@ TEST_F(Coordination, ARankThatIsResetSaysWhenNobodyListensAnyMore) {
   EXPECT_SAYS(member.error().what, "is gone: ");
 }
 
+// What a rank says of itself goes to the terminals of all ranks.
+TEST_F(Coordination, TextsOfARankAreCleanAndShort) {
+  nlohmann::json hello = hello_of(agreement_);
+  hello["host"] = "\x1b[2Jhost\r\n";
+  Fd fd = come(0, hello.dump());
+  const auto coordinator = coordinate(kPatienceS);
+  Greeting greeting;
+  Answer answer;
+  ASSERT_TRUE(receive(fd, bytes_of(greeting)) && receive(fd, bytes_of(answer)));
+  std::string blobs(answer.bytes, '?');
+  Mac mac;
+  ASSERT_TRUE(receive(fd, std::as_writable_bytes(std::span(blobs))) && receive(fd, mac));
+  Connection rank(std::move(fd));
+  rank.queue(FrameType::kFailure, {{"text", "\x1b]0;x\a \nforged" + std::string(1 << 20, 'x')}});
+  std::vector<Frame> frames;
+  const auto is_verdict = [&] {
+    return !frames.empty() && frames.back().type == FrameType::kVerdict;
+  };
+  while (!is_verdict()) {
+    frames.clear();
+    ASSERT_TRUE(rank.flush() && wait_for(rank.fd(), POLLIN) && rank.receive(&frames)) << rank.why();
+  }
+  const std::string text = text_in(frames.back().body, "text");
+  EXPECT_SAYS(text, "on  [2Jhost  ):  ]0;x   forgedxxx");
+  EXPECT_LT(text.size(), 2000u);
+}
+
 }  // namespace
 }  // namespace slime::rendezvous

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/text.h"
 #include "tools/perf/plugin/plugin.h"
 
 namespace slime::perf {
@@ -46,6 +47,7 @@ void plugin_log(nccl::LogLevel level, unsigned long, const char* file, int line,
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
+  blank_controls({text, strlen(text)});
   const std::lock_guard lock(log_mutex);
   if (level == nccl::kLogWarn) last_warning_text = text;
   // Our plugin logs this as information only, because NCCL has other transports then.

@@ -1,4 +1,5 @@
 // What a rank adds to the report, and how rank 0 puts it together.
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include <sstream>
 
 #include "base/process.h"
+#include "base/text.h"
 #include "tools/perf/report/report.h"
 
 namespace slime::perf {
@@ -47,9 +49,12 @@ json line_of(const json& rail, size_t rank, const std::string& host) {
   json line = {{"rank", static_cast<int>(rank)},
                {"host", host},
                {"speed_mbps", static_cast<uint64_t>(number_in(rail, "speed_mbps", 0))}};
-  for (const char* key : {"device", "rail", "transport", "address"}) line[key] = text_in(rail, key);
+  for (const char* key : {"device", "rail", "transport", "address"}) {
+    line[key] = displayed(text_in(rail, key));
+  }
   for (const auto& [name, value] : rail.items()) {  // the counters
-    if (value.is_number_unsigned() && !line.contains(name)) line[name] = value;
+    const bool is_counter = value.is_number_unsigned() && is_plain_name(name);
+    if (is_counter && !line.contains(name)) line[name] = value;
   }
   return line;
 }
@@ -95,12 +100,12 @@ Result<json> CounterFile::read() const {
   return *rails;
 }
 
-void CounterFile::print() const {
-  if (!for_output_ || !own_) return;  // without a file of our own the plugin has written there
-  const std::string text = text_of(path_);
-  // One write, as the other ranks write to the same place.
+Result<void> CounterFile::print() const {
+  if (!for_output_ || !own_) return {};  // without a file of our own the plugin has written there
   fflush(stdout);
-  (void)!::write(STDOUT_FILENO, text.data(), text.size());
+  const Fd output(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
+  // One write, as the other ranks write to the same place.
+  return write_all(output, text_of(path_), std::string("the counters, to ") + kVariable);
 }
 
 json CounterFile::part_of_report() const {
@@ -122,7 +127,7 @@ Result<void> add_parts(const std::vector<json>& parts, const std::vector<RankInf
   for (size_t rank = 0; rank < parts.size(); ++rank) {
     json part = parts[rank];
     if (!part.is_object()) return fail(make_error(Status::kRemote, 0, "malformed counters"));
-    const std::string theirs = text_in(part, "note");
+    const std::string theirs = displayed(text_in(part, "note"));
     if (!theirs.empty()) *note = theirs;
     for (const json& rail : part.value("rails", json::array())) {
       if (rail.is_object()) (*report)["rails"].push_back(line_of(rail, rank, ranks[rank].host));

@@ -92,10 +92,19 @@ Result<void> JsonFile::write(const std::string& text) {
   if (regular && ftruncate(file_.get(), 0) != 0) {
     return fail(system_error(errno, "--json %s: cannot empty it", path_.c_str()));
   }
+  auto written = write_all(file_, text, "--json " + path_);
+  // Some file systems (NFS, quotas) report only here that they had no room.
+  if (written && ::close(file_.release()) != 0) {
+    return fail(system_error(errno, "--json %s: close failed", path_.c_str()));
+  }
+  return written;
+}
+
+Result<void> write_all(const Fd& file, const std::string& text, const std::string& what) {
   for (size_t done = 0; done < text.size();) {
-    const ssize_t n = ::write(file_.get(), text.data() + done, text.size() - done);
+    const ssize_t n = ::write(file.get(), text.data() + done, text.size() - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail(system_error(errno, "--json %s: write failed", path_.c_str()));
+    if (n < 0) return fail(system_error(errno, "%s: write failed", what.c_str()));
     done += static_cast<size_t>(n);
   }
   return {};

@@ -31,7 +31,7 @@ class CounterFile {
   // The user has named our standard output for the counters. The table then goes to stderr.
   bool for_output() const { return for_output_; }
   // Writes there what the plugin has written.
-  void print() const;
+  Result<void> print() const;
 
   // What each rank adds to the report: the counters of its rails, or why there are none, and what
   // it has used. To be called once the plugin has written its counters.
@@ -79,6 +79,9 @@ class JsonFile {
   Fd file_;
   bool is_output_ = false;  // ours: what is there already stays
 };
+
+// All of `text`, however many calls that takes. The error begins with `what`.
+Result<void> write_all(const Fd& file, const std::string& text, const std::string& what);
 
 // Whether a file that the user names is where our standard output goes: a path like /dev/stdout, or
 // the file, FIFO or terminal behind it. What is read by a program must not be mixed with the table

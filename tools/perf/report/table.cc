@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "base/text.h"
 #include "tools/perf/report/report.h"
 #include "transports/rail_counters.h"
 
@@ -26,7 +27,7 @@ constexpr Column kHalfColumns[] = {{"time_us", "time", "(us)", 7},
                                    {"busbw_GBps", "busbw", "(GB/s)", 6},
                                    {"wrong", "#wrong", "", 6}};
 
-std::string text_of(const json& value) { return value.get<std::string>(); }
+std::string text_of(const json& value) { return displayed(value.get_ref<const std::string&>()); }
 
 std::string padded(const std::string& text, int width) {
   const size_t missing = static_cast<size_t>(width) - std::min<size_t>(text.size(), width);
