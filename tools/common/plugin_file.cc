@@ -40,17 +40,20 @@ Result<OpenedLibrary> open_plugin(const std::string& value, const std::string& d
                            "NCCL_NET_PLUGIN=%s means no external plugin; unset it", value.c_str()));
   }
   std::string failed;
-  for (const std::string& ignored : entries.ignored) failed += "; " + ignored;
+  const auto add = [&failed](const std::string& one) {
+    failed += (failed.empty() ? " " : "; ") + one;
+  };
+  for (const std::string& ignored : entries.ignored) add(ignored);
   for (const std::string& name : names) {
     void* const handle = open_as_nccl(name);
     if (handle != nullptr) {
       return OpenedLibrary{handle, name, path_of(handle, name)};
     }
-    failed += "; " + name + ": " + last_dl_error();
+    add(name + ": " + last_dl_error());
   }
   return fail(make_error(Status::kConfig, 0,
                          "no network plugin could be loaded; build it with 'make', or name it with "
-                         "--plugin or NCCL_NET_PLUGIN. Tried%s",
+                         "--plugin or NCCL_NET_PLUGIN. Tried:%s",
                          failed.c_str()));
 }
 
