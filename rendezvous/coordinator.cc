@@ -54,7 +54,7 @@ std::string disagreement(const Agreement& wanted, const nlohmann::json& hello, u
 }
 
 nlohmann::json parse(const std::string& text) {
-  return nlohmann::json::parse(text, nullptr, false);  // invalid: no object, so nothing is in it
+  return parse_json<nlohmann::json>(text, "", {}).value_or(nullptr);  // invalid: nothing is in it
 }
 
 }  // namespace
@@ -123,8 +123,8 @@ Result<void> Coordinator::gather(Fd listener) {
   if (!gathered) return fail(std::move(gathered.error()));
   for (size_t number = 0; number < ranks_.size(); ++number) {
     const nlohmann::json at = parse(gathered->blobs[number]);
-    ranks_[number].connection =
-        std::make_unique<Connection>(std::move(gathered->connections[number]));
+    ranks_[number].connection = std::make_unique<Connection>(
+        std::move(gathered->connections[number]), part_limits(ranks_.size()));
     ranks_[number].name = "rank " + std::to_string(number) + " (process " +
                           std::to_string(number_in(at, "pid", 0)) + " on " + text_in(at, "host") +
                           ")";

@@ -82,13 +82,12 @@ bool Connection::parse(std::vector<Frame>* frames) {
         header.type > static_cast<uint32_t>(FrameType::kFarewell)) {
       return fail_with("it does not speak slime-perf's control protocol");
     }
-    if (header.bytes > max_body_bytes_) return fail_with("it sent an oversized control message");
+    if (header.bytes > limits_.bytes) return fail_with("it sent an oversized control message");
     if (in_.size() - start - sizeof header < header.bytes) break;
-    const char* body = in_.data() + start + sizeof header;
-    Frame frame{static_cast<FrameType>(header.type),
-                nlohmann::json::parse(body, body + header.bytes, nullptr, false)};
-    if (frame.body.is_discarded()) return fail_with("it sent a malformed control message");
-    frames->push_back(std::move(frame));
+    auto body = parse_json<nlohmann::json>({in_.data() + start + sizeof header, header.bytes},
+                                           "it sent a malformed control message", limits_);
+    if (!body) return fail_with(std::move(body.error().what));
+    frames->push_back({static_cast<FrameType>(header.type), std::move(*body)});
     start += sizeof header + header.bytes;
   }
   in_.erase(0, start);

@@ -3,15 +3,17 @@
 // length, JSON.
 //
 // States: open -> ended or broken, which is final; why() has the reason. Memory: one frame of at
-// most max_body_bytes that is arriving, and what is queued. Threads: one call at a time.
+// most limits.bytes that is arriving, and what is queued. Threads: one call at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/net/socket.h"
 
 namespace slime::rendezvous {
@@ -48,11 +50,16 @@ struct Frame {
 
 // Large enough for the parts of 1024 ranks.
 inline constexpr size_t kMaxFrameBytes = 64 << 20;
+// Of what one of `ranks` ranks sends. All parts together fit into a frame, in one more array; and a
+// rank that sends as much as it can does not keep the coordinator from the others for long.
+constexpr JsonLimits part_limits(size_t ranks) {
+  return {.bytes = std::clamp<size_t>(kMaxFrameBytes / ranks, 64 << 10, 4 << 20), .nesting = 32};
+}
 
 class Connection {
  public:
-  explicit Connection(Fd fd, size_t max_body_bytes = kMaxFrameBytes)
-      : fd_(std::move(fd)), max_body_bytes_(max_body_bytes) {}
+  explicit Connection(Fd fd, const JsonLimits& limits = {.bytes = kMaxFrameBytes})
+      : fd_(std::move(fd)), limits_(limits) {}
 
   int fd() const { return fd_.get(); }
 
@@ -70,7 +77,7 @@ class Connection {
   bool fail_with(std::string why);
 
   Fd fd_;
-  const size_t max_body_bytes_;
+  const JsonLimits limits_;  // of a body
   std::string in_, out_;
   size_t sent_ = 0;
   std::string why_;

@@ -71,7 +71,7 @@ Result<std::unique_ptr<Member>> Member::join(const Identity& identity, const Agr
   }
   std::vector<RankInfo> ranks;
   for (const std::string& blob : gathered->blobs) {
-    const auto rank = nlohmann::json::parse(blob, nullptr, false);
+    const auto rank = parse_json<nlohmann::json>(blob, "", {}).value_or(nullptr);
     ranks.push_back({displayed(text_in(rank, "host")), number_in(rank, "pid", 0)});
   }
   std::unique_ptr<Member> member(new Member(std::move(gathered->connections[0]), std::move(ranks),

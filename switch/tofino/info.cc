@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/json_text.h"
+
 namespace slime::net::bfrt {
 namespace {
 
@@ -11,6 +13,8 @@ using nlohmann::json;
 
 constexpr size_t kAmbiguous = std::numeric_limits<size_t>::max();
 constexpr uint32_t kMostBits = 4096;  // of a field; Tofino's header vector has that many
+
+constexpr size_t kMostInfoBytes = 64 << 20;  // of a description
 
 tl::unexpected<Error> malformed(const std::string& where, const char* what) {
   return fail(Status::kRemote, "%s: %s", where.c_str(), what);
@@ -157,8 +161,9 @@ Result<Table> read_table(const json& from, Table::Type type) {
 
 // Tables of one description. A name that is there twice would make find() a guess: it is an error.
 Result<void> Info::add_tables(const char* whose, std::string_view json_text) {
-  const json all = json::parse(json_text, nullptr, false);  // it does not throw
-  const json* tables = member(all, "tables");
+  const auto all = parse_json<json>(json_text, whose, {.bytes = kMostInfoBytes});
+  if (!all) return fail(all.error());
+  const json* tables = member(*all, "tables");
   if (!tables || !tables->is_array()) return malformed(whose, "it is not JSON with tables");
   for (const json& one : *tables) {
     const auto type = type_of(one);

@@ -3,7 +3,7 @@
 
     lying_switch.py REPORT
 
-REPORT: texts, with control characters. Prints its address, answers until it
+REPORT: deep, 300,000 brackets; or texts with control characters. Prints its address, answers until it
 is ended.
 """
 import json
@@ -14,6 +14,7 @@ import sys
 HEADER = struct.Struct("<IBB2xII")
 CHALLENGE, TEXT = 2, 12
 REPORTS = {
+    "deep": "[" * 300_000 + "]" * 300_000,
     "texts": json.dumps({"switch": {"address": "a\x1b[2Jb\u202e\r\n\x9bforged" + "x" * 10_000, "shards": 1},
                          "jobs": [{"job": 1, "tenant": "\x1b]0;title\x07"}]}),
 }

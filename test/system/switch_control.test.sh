@@ -164,6 +164,8 @@ echo short >"$work/short"
 expect "a key too short" 2 '16 to 256 bytes' \
   switchd --config "$(config "control: {key_file: $work/short}")" --check-config
 
+deep=$(printf '[%.0s' {1..300000})
+expect "a configuration of 300,000 brackets" 2 'config.yaml:1: ' switchd --config "$(config "data: $deep")" --check-config
 for arguments in --help --print-config --check-config; do
   expect "$arguments to a full disk" 1 'standard output: (No space left|not all)' to_full switchd $arguments
 done
@@ -392,7 +394,7 @@ for port in 94436 65536 0 ""; do
   expect "port \"$port\"" 2 '"127.0.0.1:'"$port"'" .*port from 1 to 65535' timeout 60 \
     "${launcher[@]}" "$build/bin/slime-switchctl" --switch "127.0.0.1:$port" show
 done
-# A switch that lies: texts that are not for a terminal.
+# A switch that lies: reports that are too deep, and texts that are not for a terminal.
 # of_liar REPORT ARGUMENT...: what slime-switchctl says of it
 of_liar() {
   local pid code
@@ -409,6 +411,12 @@ of_liar() {
   wait "$pid" 2>/dev/null
   return $code
 }
+for command in show "show --json"; do
+  # shellcheck disable=SC2086 # words
+  expect "$command: a report of 300,000 brackets" 1 \
+    '^slime-switchctl: the report of switch 127.0.0.1:[0-9]+: JSON with more than 64 brackets' \
+    of_liar deep $command
+done
 expect "control characters of a switch" 0 '^switch a \[2Jb .*forgedx+\.\.\.: 1 shards' of_liar texts show
 check "are not printed" "$work/output" \
   python3 -c 'import sys; t = open(sys.argv[1], "rb").read().replace(b"\n", b"");

@@ -56,6 +56,8 @@ TEST(Info, SaysWhatIsMissing) {
   EXPECT_THAT(error_of("", kNothing), HasSubstr("description of the program"));
   EXPECT_THAT(error_of(kNothing, "[1]"), HasSubstr("description of the chip"));
   EXPECT_THAT(error_of(R"({"tables": {}})"), HasSubstr("not JSON with tables"));
+  EXPECT_THAT(error_of(std::string(300'000, '[')),
+              HasSubstr("of the program: JSON with more than"));
   EXPECT_THAT(error_of(program_with("\"id\": 34746517", "\"id\": -1")), HasSubstr("no number"));
   EXPECT_THAT(error_of(program_with("\"id\": 34746517", "\"id\": 4294967296")),
               HasSubstr("no number"));

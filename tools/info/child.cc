@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/net/socket.h"
 #include "base/text.h"
 #include "settings/times.h"
@@ -109,12 +110,12 @@ Result<nlohmann::json> run_in_child(const std::function<nlohmann::json()>& work,
     return fail(make_error(Status::kTimeout, 0, "%s did not end within %.0f s", what.c_str(),
                            static_cast<double>(limit_ns) / times::kSecond));
   }
-  auto answer = nlohmann::json::parse(text, nullptr, false);
-  if (answer.is_discarded() || !answer.is_object()) {
+  auto answer = parse_json<nlohmann::json>(text, what, {.bytes = kMaxAnswer});
+  if (!answer || !answer->is_object()) {
     const std::string end = ended ? "ended " + describe_exit(status) : "gave no answer";
     return fail(make_error(Status::kInternal, 0, "%s: the process %s", what.c_str(), end.c_str()));
   }
-  clean_texts(&answer);
+  clean_texts(&*answer);
   return answer;
 }
 

@@ -2,6 +2,7 @@
 // command asks of the switch; print.cc shows reports.
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/net/socket.h"
 #include "base/text.h"
 #include "switch/protocol/client.h"
@@ -94,10 +95,10 @@ Result<void> print_report(SwitchClient& client, const Options& options, uint64_t
   const bool counters = options.command == "stats";
   const auto text = client.report(counters, timeout_ns);
   if (!text) return fail(text.error());
-  const auto report = ordered_json::parse(text->text, nullptr, false);
-  if (report.is_discarded()) {
-    return fail(Status::kRemote, "the report of switch %s is no JSON", options.address.c_str());
-  }
+  const auto parsed = parse_json<ordered_json>(
+      text->text, "the report of switch " + options.address, {.bytes = control::kMaxAnswerBytes});
+  if (!parsed) return fail(parsed.error());
+  const ordered_json& report = *parsed;
   if (options.json) {
     printf("%s\n", report.dump(2, ' ', true, ordered_json::error_handler_t::replace).c_str());
   } else if (counters) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <cstring>
 #include <future>
 
 #include "rendezvous/member.h"
@@ -69,6 +71,28 @@ class Coordination : public testing::Test {
     std::string reason(std::min<size_t>(answer.bytes, kMaxBlobBytes), '?');
     EXPECT_TRUE(receive(fd, std::as_writable_bytes(std::span(reason))));
     return reason;
+  }
+  // A rank that has come, as soon as all have.
+  static Connection joined(Fd fd) {
+    Greeting greeting;
+    Answer answer;
+    EXPECT_TRUE(receive(fd, bytes_of(greeting)) && receive(fd, bytes_of(answer)));
+    EXPECT_EQ(answer.outcome, Outcome::kGathered);
+    std::string blobs(answer.bytes, '?');
+    Mac mac;
+    EXPECT_TRUE(receive(fd, std::as_writable_bytes(std::span(blobs))) && receive(fd, mac));
+    return Connection(std::move(fd));
+  }
+  // What the coordinator tells the rank when the run is over.
+  static std::string verdict(Connection* rank) {
+    for (;;) {
+      std::vector<Frame> frames;
+      const bool came = rank->flush() && wait_for(rank->fd(), POLLIN) && rank->receive(&frames);
+      for (const Frame& frame : frames) {
+        if (frame.type == FrameType::kVerdict) return text_in(frame.body, "text");
+      }
+      if (!came) return "none: " + rank->why();
+    }
   }
   static void send(const Fd& fd, std::span<const std::byte> message) {
     size_t done = 0;
@@ -195,25 +219,35 @@ TEST_F(Coordination, TextsOfARankAreCleanAndShort) {
   hello["host"] = "\x1b[2Jhost\r\n";
   Fd fd = come(0, hello.dump());
   const auto coordinator = coordinate(kPatienceS);
-  Greeting greeting;
-  Answer answer;
-  ASSERT_TRUE(receive(fd, bytes_of(greeting)) && receive(fd, bytes_of(answer)));
-  std::string blobs(answer.bytes, '?');
-  Mac mac;
-  ASSERT_TRUE(receive(fd, std::as_writable_bytes(std::span(blobs))) && receive(fd, mac));
-  Connection rank(std::move(fd));
+  Connection rank = joined(std::move(fd));
   rank.queue(FrameType::kFailure, {{"text", "\x1b]0;x\a \nforged" + std::string(1 << 20, 'x')}});
-  std::vector<Frame> frames;
-  const auto is_verdict = [&] {
-    return !frames.empty() && frames.back().type == FrameType::kVerdict;
-  };
-  while (!is_verdict()) {
-    frames.clear();
-    ASSERT_TRUE(rank.flush() && wait_for(rank.fd(), POLLIN) && rank.receive(&frames)) << rank.why();
-  }
-  const std::string text = text_in(frames.back().body, "text");
+  const std::string text = verdict(&rank);
   EXPECT_SAYS(text, "on  [2Jhost  ):  ]0;x   forgedxxx");
   EXPECT_LT(text.size(), 2000u);
+}
+
+// The coordinator would copy and print it, by recursion.
+TEST_F(Coordination, ARankWhosePartIsTooDeepIsNamed) {
+  agreement_.size = 2;
+  const std::string hello = hello_of(agreement_).dump();
+  Fd first = come(0, hello), second = come(1, hello);
+  const auto coordinator = coordinate(kPatienceS);
+  Connection rank = joined(std::move(first)), deep = joined(std::move(second));
+  const std::string body = R"({"number":0,"label":"x","data":)" + std::string(300'000, '[') +
+                           std::string(300'000, ']') + "}";
+  const FrameHeader header{kFrameMagic, static_cast<uint32_t>(FrameType::kPart),
+                           static_cast<uint32_t>(body.size())};
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
+  bytes += body;
+  for (size_t sent = 0; sent < bytes.size();) {
+    wait_for(deep.fd(), POLLOUT);
+    const ssize_t n = ::send(deep.fd(), &bytes[sent], bytes.size() - sent, MSG_DONTWAIT);
+    ASSERT_TRUE(n > 0 || errno == EAGAIN) << strerror(errno);
+    sent += n > 0 ? static_cast<size_t>(n) : 0;
+  }
+  const std::string text = verdict(&rank);
+  EXPECT_SAYS(text, "rank 1 (process 0 on ");
+  EXPECT_SAYS(text, "JSON with more than 32 brackets within each other");
 }
 
 }  // namespace

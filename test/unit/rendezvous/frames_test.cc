@@ -27,7 +27,7 @@ std::string frame_bytes(uint32_t magic, uint32_t type, uint32_t length, const st
 // What a Connection says to bytes from a stranger.
 std::string verdict_on(const std::string& bytes) {
   Ends ends = make_ends();
-  Connection wire(std::move(ends.other), 1000);
+  Connection wire(std::move(ends.other), {.bytes = 1000, .nesting = 3});
   EXPECT_EQ(write(ends.raw.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
   std::vector<Frame> frames;
   return wire.receive(&frames) ? "accepted" : wire.why();
@@ -74,6 +74,32 @@ TEST(FramesTest, StrangersAreRecognised) {
   EXPECT_NE(verdict_on(frame_bytes(kFrameMagic, 4, ~0u, "")).find("oversized"), std::string::npos);
   EXPECT_NE(verdict_on(frame_bytes(kFrameMagic, 4, 3, "{,}")).find("malformed"), std::string::npos);
   EXPECT_EQ(verdict_on(frame_bytes(kFrameMagic, 4, 2, "{}")), "accepted");
+}
+
+// A tree of JSON is copied and printed by recursion: 300,000 brackets ended rank 0.
+TEST(FramesTest, DeepNestingIsRefused) {
+  const auto nested = [](size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
+  const auto verdict = [&](const std::string& body) {
+    return verdict_on(frame_bytes(kFrameMagic, 4, static_cast<uint32_t>(body.size()), body));
+  };
+  EXPECT_EQ(verdict(nested(3)), "accepted");
+  EXPECT_EQ(verdict(R"(["[[[[[[", "\"[[[["])"), "accepted") << "brackets in strings";
+  EXPECT_EQ(verdict(R"([[[], []], [{}, {}]])"), "accepted");
+  for (const std::string& body :
+       {nested(4), std::string(500, '['), std::string(R"({"a":[[{}]]})")}) {
+    EXPECT_NE(verdict(body).find("more than 3 brackets within each other"), std::string::npos);
+  }
+}
+
+// Parts that the coordinator takes fit into the frame that all ranks get.
+TEST(FramesTest, AllPartsFitIntoTheWhole) {
+  for (const size_t ranks : {2, 16, 17, 1000, 1024}) {
+    EXPECT_LE(part_limits(ranks).bytes * ranks, kMaxFrameBytes) << ranks;
+    EXPECT_GE(part_limits(ranks).bytes, size_t{64} << 10) << ranks;
+  }
+  EXPECT_LE(part_limits(2).bytes, size_t{4} << 20);
 }
 
 TEST(FramesTest, TheEndIsNoticed) {

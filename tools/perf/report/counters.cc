@@ -10,6 +10,7 @@
 #include <map>
 #include <sstream>
 
+#include "base/json_text.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "tools/perf/report/report.h"
@@ -87,13 +88,16 @@ Result<json> CounterFile::read() const {
     return fail(make_error(Status::kUnsupported, 0, "the plugin wrote no counters to %s=%s",
                            kVariable, path_.c_str()));
   }
-  const auto bad = [](const char* why) {
-    return fail(make_error(Status::kInvalid, 0, "the plugin's counters are unreadable: %s", why));
+  const auto bad = [this](const char* why) {
+    return fail(make_error(Status::kInvalid, 0, "the plugin's counters in %s are unreadable: %s",
+                           path_.c_str(), why));
   };
-  const auto parsed = json::parse(text, nullptr, false);
-  if (parsed.is_discarded() || !parsed.is_object()) return bad("no JSON object");
-  const auto rails = parsed.find("rails");
-  if (rails == parsed.end() || !rails->is_array()) return bad("no array \"rails\"");
+  const auto parsed =
+      parse_json<json>(text, "the plugin's counters in " + path_, rendezvous::part_limits(1));
+  if (!parsed) return fail(parsed.error());
+  if (!parsed->is_object()) return bad("no JSON object");
+  const auto rails = parsed->find("rails");
+  if (rails == parsed->end() || !rails->is_array()) return bad("no array \"rails\"");
   for (const json& rail : *rails) {
     if (!rail.is_object()) return bad("a rail is no object");
   }
