@@ -18,6 +18,8 @@ constexpr uint32_t kMostRetries = 4;
 SwitchAttachment::SwitchAttachment(CommConfig& config, uint32_t index)
     : config_(config), index_(index), rails_(config.members.rails), job_(config.job) {
   std::iota(rails_.begin(), rails_.end(), 0);
+  // With a list of switches, place_in_job() knows the first only.
+  job_.branches[job_.branch].control = named().control;
 }
 
 std::string SwitchAttachment::name() const {
