@@ -116,6 +116,7 @@ TEST_F(Modes, ComeFromTheEnvironmentToo) {
   std::unique_ptr<Context> context;
   expect_fails(Context::open(in_mode(Mode::kNormal, 1), &context), Code::kConfig,
                "NCCL_SLIME_DEBUG_MODE=\"fast\"");
+  setenv("NCCL_SLIME_DEBUG_MODE", "normal", 1);
   expect_fails(Context::open(in_mode(static_cast<Mode>(9), 1), &context), Code::kInvalid,
                "no mode 9");
   unsetenv("NCCL_SLIME_DEBUG_MODE");

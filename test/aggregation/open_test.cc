@@ -91,7 +91,7 @@ TEST_F(Open, RefusesWhatCannotBe) {
   expect_fails(open(options), Code::kInvalid, "both");
   options.all_gather = nullptr;
   options.rendezvous = "127.0.0.1";
-  expect_fails(open(options), Code::kInvalid, "no port");
+  expect_fails(open(options), Code::kConfig, "no port");
   options.rendezvous = "no such host:1";
   expect_fails(open(options), Code::kConfig, "Options::rendezvous");
 }
