@@ -11,8 +11,8 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 export PATH=$PATH:/usr/sbin:/sbin
-. test/support/finish.sh
-. test/support/doc_block.sh
+. test/finish.sh
+. test/doc_block.sh
 . test/fresh/cases.sh
 totals_of_all=${SLIME_TOTALS_FILE:-}
 cache=$(realpath -m "${SLIME_FRESH_CACHE:-build/fresh}")

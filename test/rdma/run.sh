@@ -11,7 +11,7 @@
 # Last line: N passed, N failed, N skipped. Exit code: 0, 1, 77 nothing could be run here.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-. test/support/finish.sh
+. test/finish.sh
 export SLIME_BUILD_DIR=${SLIME_BUILD_DIR:-build}
 results=$SLIME_BUILD_DIR/results-rdma totals_of_all=${SLIME_TOTALS_FILE:-}
 limit_s=${SLIME_TEST_TIMEOUT_S:-900}

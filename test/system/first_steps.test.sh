@@ -2,7 +2,7 @@
 # The first steps of docs/switch.md, as they are written there but for the address, the directory and
 # the group: a switch with a key, and ranks that use it.
 . "$(dirname "$0")/perf_support.sh"
-. test/support/doc_block.sh
+. test/doc_block.sh
 [ -x "$build/bin/slime-switchd" ] || { echo "skipped: slime-switchd is not built"; exit 77; }
 command -v openssl >/dev/null || { echo "skipped: openssl is not here, which makes the key"; exit 77; }
 # The default ports are part of what is tried, so the address is one that nobody else has.
