@@ -4,7 +4,9 @@
 
 # driver_config DRIVER: starts slime-switchd with a switch in P4 of this kind
 driver_config() {
-  echo "echo 'device: {driver: $1, runtime: \"127.0.0.1:1\", mac: \"02:00:00:00:00:01\"}' >switch.yaml
+  echo "printf '%s\n' 'device: {driver: $1, runtime: \"127.0.0.1:1\", mac: \"02:00:00:00:00:01\"}' \
+      'data: {listen: \"10.0.0.254:28880\", shards: 1}' \
+      'hosts: {10.0.0.1: {mac: \"02:00:00:00:00:0a\", port: 0}}' >switch.yaml
     build/bin/slime-switchd --config switch.yaml"
 }
 
@@ -31,12 +33,12 @@ cases() {
     'not installing'
   try_it
   refuses 'make run RAIL= with a wrong name' builder root "$clone" 'make run RAIL=pigeon' \
-    '^  tcp +rail lo$'
+    '^  tcp +rails? ' '^  pigeon +wanted +there is no such transport'
   refuses 'bmv2 without Thrift' builder root "$clone" "$(driver_config bmv2)" 'built without Thrift'
   refuses 'Tofino without gRPC' builder root "$clone" "$(driver_config tofino)" 'built without gRPC'
 
   does 'README, Use it with NCCL' builder root "$clone" \
-    "set -eux; $(doc_block README.md '## Use it with NCCL' 1); slime-info; slime-info --topology; slime-info --transports"
+    "set -ex; $(doc_block README.md '## Use it with NCCL' 1); slime-info; slime-info --topology; slime-info --transports"
   # A user's tree that was built before: nothing to install, nothing to compile.
   give_user_the_build
   does 'make run by a user, built before' builder user "$user_clone" 'make run'
