@@ -27,6 +27,8 @@ namespace {
 constexpr size_t kHandshakes = 16;
 // A peer that works opens its channels and confirms sooner; one that was late connects again.
 constexpr uint64_t kHandshakeGraceNs = 250'000'000;
+// Where all peers have confirmed: such a peer does not dial again.
+constexpr uint64_t kConfirmedGraceNs = 5'000'000'000;
 
 class ListenerImpl final : public Listener, private HelloPort {
  public:
@@ -110,7 +112,8 @@ class ListenerImpl final : public Listener, private HelloPort {
       visits.push_back(one->visit());
       waiting.push_back(one);
     }
-    const auto index = visit_to_drop(visits, now_ns, kHandshakeGraceNs);
+    const uint64_t grace_ns = all_confirmed ? kConfirmedGraceNs : kHandshakeGraceNs;
+    const auto index = visit_to_drop(visits, now_ns, grace_ns);
     if (!index) return false;
     const auto dropped = waiting[*index];
     // Its answer may just have come.

@@ -20,15 +20,19 @@ DeviceThread::~DeviceThread() {
   thread_.join();
 }
 
-// The thread: one call after the other, and between them the maintenance of the switch. Under the
-// lock the destructor either sees no time limit to come, or is seen.
+// With mutex_: the time limit of what follows. The destructor's limit is the last one.
+void DeviceThread::allow_operation() {
+  if (!ends_) switch_->end_by(Clock::now() + P4Switch::kOperation);
+}
+
+// The thread: one call after the other, and between them the maintenance of the switch.
 void DeviceThread::run() {
   std::unique_lock lock(mutex_);
   while (!ends_) {
     asked_.wait_for(lock, P4Switch::kCheckEvery, [this] { return ends_ || call_ != nullptr; });
     if (ends_) break;
-    switch_->end_by(Clock::now() + P4Switch::kOperation);
     if (call_) make(lock);
+    allow_operation();
     lock.unlock();
     switch_->maintain();
     lock.lock();
@@ -38,10 +42,12 @@ void DeviceThread::run() {
 void DeviceThread::make(std::unique_lock<std::mutex>& lock) {
   const std::shared_ptr<Call> call = call_;
   call->begun = true;
+  allow_operation();
   lock.unlock();
   call->make();
   lock.lock();
   if (call->late && call->if_late) {
+    allow_operation();
     lock.unlock();
     call->if_late();
     lock.lock();
@@ -65,7 +71,8 @@ Result<void> DeviceThread::wait_for(const char* what, Call call) const {
   const auto own = std::make_shared<Call>(std::move(call));
   call_ = own;
   asked_.notify_all();
-  const bool done = done_.wait_for(lock, patience_, [&] { return own->done; });
+  const bool done =
+      done_.wait_for(lock, std::max(patience_, kLeastPatience), [&] { return own->done; });
   patience_at_ = Clock::now();
   const auto waited = std::chrono::duration_cast<milliseconds>(patience_at_ - begin);
   patience_ -= std::min(patience_, waited);
@@ -104,14 +111,22 @@ Result<void> DeviceThread::remove_job(uint16_t job) {
   }
   return ask<void>(
       "remove a job", [job](P4Switch& to) { return to.remove_job(job); },
-      [this, job](P4Switch&) {
-        std::lock_guard lock(mutex_);
-        removed_late_.insert(job);
-      });
+      [this, job](P4Switch&) { remember_removed(job); });
 }
 
+void DeviceThread::remember_removed(uint16_t job) {
+  std::lock_guard lock(mutex_);
+  removed_late_.insert(job);
+}
+
+// Late, the device has a generation that the controller knows nothing of: the job ends there, and
+// its workers ask for another.
 Result<void> DeviceThread::fence(uint16_t job, uint8_t generation, uint32_t token) {
-  return ask<void>("fence a job", [=](P4Switch& to) { return to.fence(job, generation, token); });
+  return ask<void>(
+      "fence a job", [=](P4Switch& to) { return to.fence(job, generation, token); },
+      [this, job](P4Switch& to) {
+        if (to.remove_job(job)) remember_removed(job);
+      });
 }
 
 Result<JobTotals> DeviceThread::totals(uint16_t job) const {

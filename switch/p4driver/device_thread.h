@@ -2,11 +2,12 @@
 // that a device in order has done a call when the call returns, but never long: the control
 // channel, leases and signals are served whatever the device does.
 //
-// The controller may wait for kPatience, which it gets back at a fifth of the time that passes. A
-// call that takes longer is refused, and so is every other call until it has ended: it goes on, and
-// ends by the deadlines of its parts. A job that has been added too late is removed again; one that
-// has been removed too late counts as removed when the controller repeats the call. While the
-// switch is lost, every call is refused at once.
+// The controller may wait for kPatience, which it gets back at a fifth of the time that passes, and
+// for kLeastPatience in any case, which is enough for a device in order. A call that takes longer
+// is refused, and so is every other call until it has ended: it goes on, and ends by the deadlines
+// of its parts. A job that has been added or fenced too late is removed again; one that has been
+// removed too late counts as removed when the controller repeats the call. While the switch is
+// lost, every call is refused at once.
 //
 // States of the call: none; waiting for the thread; begun; late (begun, and the controller does not
 // wait any more). Only in the first can the next one be made.
@@ -28,7 +29,7 @@ namespace slime::net {
 
 class DeviceThread final : public SwitchDriver {
  public:
-  static constexpr std::chrono::milliseconds kPatience{700};
+  static constexpr std::chrono::milliseconds kPatience{700}, kLeastPatience{250};
 
   explicit DeviceThread(std::unique_ptr<P4Switch> of);
   // Waits for the end of one call of the device at most, not of all that an operation has.
@@ -53,7 +54,9 @@ class DeviceThread final : public SwitchDriver {
   Result<T> ask(const char* what, std::function<Result<T>(P4Switch&)> make,
                 std::function<void(P4Switch&)> if_late = {}) const;
   Result<void> wait_for(const char* what, Call call) const;
+  void remember_removed(uint16_t job);
   void run();
+  void allow_operation();
   void make(std::unique_lock<std::mutex>& lock);
 
   const std::unique_ptr<P4Switch> switch_;

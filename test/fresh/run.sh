@@ -28,7 +28,13 @@ skip() {
 
 # machine NAME: a new Debian with a user, and a clone for root and one for the user
 machine() {
-  local root=$cache/$1
+  make_machine "$cache/$1" && return
+  echo "FAILED: the machine $1 cannot be made in $cache; is the disk full?"
+  finish $passed $((failed + 1)) 0
+  exit 1
+}
+make_machine() {
+  local root=$1
   rm -rf "$root"
   cp -a "$cache/root" "$root" && chroot "$root" useradd --create-home user || return
   git clone --quiet --no-hardlinks . "$root$clone" &&
