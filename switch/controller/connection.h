@@ -56,7 +56,7 @@ std::optional<control::Refused> refuse_stranger(const ServerOptions& options,
 // The places for connections whose peers have proven themselves.
 class ConnectionPlaces {
  public:
-  // Nothing: there is a place for one more connection of this caller. Otherwise why there is none.
+  // Makes a place for one more connection of this caller. Returns the reason if it cannot.
   virtual std::optional<std::string> make_place(const Caller& caller) = 0;
 
  protected:

@@ -94,7 +94,11 @@ refuses() {
 [ "$(id -u)" -eq 0 ] || skip "a fresh Debian is entered by chroot, which needs root"
 mk/ensure-tools.sh fresh || skip "packages are missing (above)"
 unshare --mount --pid --fork true 2>/dev/null || skip "no mounts of its own here (unshare fails)"
-commit=$(git rev-parse --verify "${SLIME_FRESH_COMMIT:-HEAD}^{commit}") || skip "no such commit"
+commit=$(git rev-parse --verify "${SLIME_FRESH_COMMIT:-HEAD}^{commit}") || {
+  echo "FAILED: git finds no commit ${SLIME_FRESH_COMMIT:-HEAD} here (see above)"
+  finish 0 1 0
+  exit 1
+}
 [ -z "$(git status --porcelain --untracked-files=no)" ] ||
   echo "fresh: changes that are not committed are not tried"
 reason=$(test/fresh/root.sh "$cache" 2>&1 >/dev/null) || skip "${reason##*fresh: }"
