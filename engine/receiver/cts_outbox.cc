@@ -6,36 +6,24 @@
 #include <utility>
 
 namespace slime {
-namespace {
-
-// Longer than the pause between two small operations of a program, such as the start of a kernel.
-// After a longer pause the CTS does not delay an exchange, and the sender need not ask for it.
-constexpr uint64_t kPatienceNs = 1'000'000;
-
-}  // namespace
 
 CtsOutbox::CtsOutbox(Link& link, const Outbox& outbox, EagerInbox& eager)
     : link_(link), outbox_(outbox), eager_(eager) {}
 
-bool CtsOutbox::may_hold(uint64_t now_ns) const {
-  return last_held_ - first_held_ < held_.size() && eager_streak_ >= kEagerStreak &&
-         static_cast<int32_t>(wanted_ - next_) <= 0 && now_ns - last_eager_ns_ < kPatienceNs;
-}
-
 // The link's clock stands still between calls. So for the first receive that would be held, which
 // may follow a long pause of the caller, the time is read.
 bool CtsOutbox::may_hold(const ReceiveRequest& request) const {
-  if (eager_streak_ < kEagerStreak) return false;
+  if (last_held_ - first_held_ == held_.size()) return false;
   for (uint32_t i = 0; i < request.count; ++i) {
     if (request.parts[i].capacity > eager_capacity_) return false;
   }
   const bool first = first_held_ == last_held_;
-  return may_hold(first ? link_.context().fabric.clock().now_ns() : link_.rails().clock().now_ns);
+  return is_recent(first ? link_.context().fabric.clock().now_ns() : link_.rails().clock().now_ns);
 }
 
 // A receive is announced only after all older ones, so held CTS go first.
 void CtsOutbox::announce(ReceiveRequest& request) {
-  if (may_hold(request)) {
+  if (is_streak() && may_hold(request)) {
     request.held = true;
     request.hold = last_held_;
     held_[last_held_++ % held_.size()] = &request;
@@ -66,7 +54,7 @@ void CtsOutbox::post(uint32_t rails) {
 void CtsOutbox::on_moved() {
   posted_ = false;
   if (first_held_ == last_held_ || link_.status() != Status::kOk) return;
-  if (!may_hold(link_.rails().clock().now_ns)) post(send_held());
+  if (!is_streak() || !is_recent(link_.rails().clock().now_ns)) post(send_held());
 }
 
 void CtsOutbox::withdraw(ReceiveRequest& request) {

@@ -37,6 +37,10 @@ class CtsOutbox {
   void announce(ReceiveRequest& request);  // sends its CTS, or holds it
   // The link was moved. Sends the held CTS, if they need not be held any more.
   void on_moved();
+  // nullptr: none is held.
+  ReceiveRequest* oldest_held() const {
+    return first_held_ == last_held_ ? nullptr : held_[first_held_ % held_.size()];
+  }
   // The receive is complete; it may be held.
   void withdraw(ReceiveRequest& request);
   // The rail that carried its CTS died.
@@ -47,7 +51,14 @@ class CtsOutbox {
   Status on_wanted(uint32_t cts);
 
  private:
-  bool may_hold(uint64_t now_ns) const;
+  // Longer than the pause between two small operations of a program, such as the start of a kernel.
+  // After a longer pause the CTS does not delay an exchange, and the sender need not ask for it.
+  static constexpr uint64_t kPatienceNs = 1'000'000;
+
+  bool is_streak() const {
+    return eager_streak_ >= kEagerStreak && static_cast<int32_t>(wanted_ - next_) <= 0;
+  }
+  bool is_recent(uint64_t now_ns) const { return now_ns - last_eager_ns_ < kPatienceNs; }
   bool may_hold(const ReceiveRequest& request) const;
   void send(ReceiveRequest& request);
   uint32_t send_held();  // returns the rails that it has used, a bit each

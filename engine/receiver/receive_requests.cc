@@ -46,18 +46,23 @@ ReceiveRequest* ReceiveRequests::take(std::span<const Receive> receives, uint64_
   return request;
 }
 
-// Searches all requests: a receive that is complete, or belongs to another ordinal, does not match.
-bool ReceiveRequests::find(int32_t tag, uint32_t ordinal, ReceiveRequest** request,
-                           ReceivePart** part) {
+// A receive that is complete, or belongs to another ordinal, does not match.
+ReceivePart* ReceiveRequest::find(int32_t tag, uint32_t ordinal) {
+  if (!active || incomplete == 0) return nullptr;
+  for (uint32_t i = 0; i < count; ++i) {
+    ReceivePart& part = parts[i];
+    if (!part.complete && part.tag == tag && part.ordinal == ordinal) return &part;
+  }
+  return nullptr;
+}
+
+bool ReceiveRequests::find(int32_t tag, uint32_t ordinal, ReceiveRequest* likely,
+                           ReceiveRequest** request, ReceivePart** part) {
+  *request = likely;
+  if (likely != nullptr && (*part = likely->find(tag, ordinal)) != nullptr) return true;
   for (ReceiveRequest& candidate : requests_) {
-    if (!candidate.active || candidate.incomplete == 0) continue;
-    for (uint32_t i = 0; i < candidate.count; ++i) {
-      ReceivePart& wanted = candidate.parts[i];
-      if (wanted.complete || wanted.tag != tag || wanted.ordinal != ordinal) continue;
-      *request = &candidate;
-      *part = &wanted;
-      return true;
-    }
+    *request = &candidate;
+    if ((*part = candidate.find(tag, ordinal)) != nullptr) return true;
   }
   return false;
 }

@@ -48,6 +48,7 @@ struct ReceiveRequest final : Request {
     part.complete = true;
     --incomplete;
   }
+  ReceivePart* find(int32_t tag, uint32_t ordinal);  // nullptr: it does not wait for that message
   const char* waits_for() const;
 
   const uint16_t index;   // of its CTS entry too
@@ -78,8 +79,10 @@ class ReceiveRequests {
   uint32_t next_ordinal(int32_t tag) const { return posted_.peek(tag); }
   std::vector<ReceiveRequest>& all() { return requests_; }
   ReceiveRequest& operator[](size_t index) { return requests_[index]; }
-  // Finds the receive of a message. False: it is not posted yet.
-  bool find(int32_t tag, uint32_t ordinal, ReceiveRequest** request, ReceivePart** part);
+  // Finds the receive of a message; looks into `likely` first, which may be nullptr. False: it is
+  // not posted yet.
+  bool find(int32_t tag, uint32_t ordinal, ReceiveRequest* likely, ReceiveRequest** request,
+            ReceivePart** part);
 
   void give_back(ReceiveRequest& request);  // the caller's test has reported it done
   void retire_if_idle(ReceiveRequest& request) {

@@ -177,7 +177,9 @@ Status RecvCommImpl::on_eager(uint32_t immediate, uint64_t bytes) {
   requests_.on_seen(header.cts_seen);
   ReceiveRequest* request = nullptr;
   ReceivePart* part = nullptr;
-  const bool posted = requests_.find(header.tag, header.ordinal, &request, &part);
+  // Most messages come in the order of the receives.
+  const bool posted =
+      requests_.find(header.tag, header.ordinal, cts_.oldest_held(), &request, &part);
   return posted ? deliver(buffer, *request, *part) : Status::kOk;
 }
 
