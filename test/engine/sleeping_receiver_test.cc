@@ -11,8 +11,7 @@
 #include "test/support/load/engine_pair.h"
 #include "test/support/sim_hosts.h"
 #include "test/support/tcp_link.h"
-#include "test/support/verbs/fake_verbs.h"
-#include "transports/verbs/rail.h"
+#include "test/support/verbs/two_ports.h"
 
 namespace slime::test {
 namespace {
@@ -77,25 +76,21 @@ class RealHosts final : public Hosts {
 class VerbsHosts final : public Hosts {
  public:
   VerbsHosts() {
-    Settings settings;
-    settings.ifname = "lo";
-    std::vector<std::string> notes;
-    auto opened = verbs::open_verbs_rails(nics_.symbols(), nics_.sysfs_root(), settings, &notes);
-    EXPECT_TRUE(opened && opened->size() == 2);
     for (auto* fabric : {&from, &to}) {
       std::vector<std::unique_ptr<Rail>> one;
-      one.push_back(std::move(opened->back()));
-      opened->pop_back();
-      *fabric = Fabric::of_rails(std::move(one), settings, SteadyClock::instance());
+      one.push_back(std::move(ports_.rails.back()));
+      ports_.rails.pop_back();
+      *fabric = Fabric::of_rails(std::move(one), Settings(), SteadyClock::instance());
     }
   }
   ~VerbsHosts() override { from.reset(), to.reset(); }
   void pass() override {
-    while (nics_.step()) continue;
+    while (ports_.step()) continue;
+    if (TwoPorts::are_real()) Hosts::pass();
   }
 
  private:
-  FakeVerbs nics_;
+  TwoPorts ports_{Settings()};
 };
 
 struct Kind {
