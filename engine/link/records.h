@@ -42,9 +42,11 @@ struct EagerHeader {
   uint32_t index = 0;
   uint32_t length = 0;  // payload that follows; none does where it is too long for its receive
   int32_t tag = 0;
-  uint32_t ordinal = 0;   // which message of this tag
-  uint32_t cts_seen = 0;  // number of CTS that the sender had read when it sent this
-  uint32_t reserved = 0;
+  uint32_t ordinal = 0;      // which message of this tag
+  uint32_t cts_seen = 0;     // number of CTS that the sender had read when it sent this
+  uint32_t length_high = 0;  // upper half of a length without its payload
+
+  uint64_t bytes() const { return uint64_t{length_high} << 32 | length; }
 };
 
 // The value of kTooLong: which buffer the message is in, and the bytes that its receive takes. They

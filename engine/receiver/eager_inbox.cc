@@ -14,7 +14,7 @@ EagerInbox::Arrival EagerInbox::arrive(uint32_t immediate, uint64_t bytes, uint3
   // The checks use the copy, which the peer cannot write.
   EagerHeader& header = headers_[*buffer];
   std::memcpy(&header, start(*buffer), sizeof header);
-  const bool whole = header.length <= eager_max_ && bytes == sizeof header + header.length;
+  const bool whole = header.bytes() <= eager_max_ && bytes == sizeof header + header.length;
   if (ahead >= static_cast<int32_t>(kEagerBuffers) || header.index != index ||
       (!whole && bytes != sizeof header)) {
     return Arrival::kMalformed;

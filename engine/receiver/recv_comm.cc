@@ -197,7 +197,7 @@ Status RecvCommImpl::take_early_messages(ReceiveRequest& request) {
 // when half of the credits are owed, by a control work.
 Status RecvCommImpl::deliver(uint32_t buffer, ReceiveRequest& request, ReceivePart& part) {
   const EagerHeader& header = eager_.header(buffer);
-  if (header.length > part.capacity) return refuse(buffer, part.capacity);
+  if (header.bytes() > part.capacity) return refuse(buffer, part.capacity);
   if (!eager_.has_payload(buffer)) {
     return link_.context().fail_protocol("a malformed eager message");
   }
@@ -226,7 +226,7 @@ Status RecvCommImpl::refuse(uint32_t buffer, uint64_t capacity) {
     (void)rails.submit_control(rail, ControlOp::kTooLong, refusal.pack());
     rails.flush(rail, false);
   }
-  return link_.context().fail_sizes(header.length, header.tag, capacity);
+  return link_.context().fail_sizes(header.bytes(), header.tag, capacity);
 }
 
 bool RecvCommImpl::on_sent(const WorkId& work, uint64_t* bytes) {

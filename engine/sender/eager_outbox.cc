@@ -1,6 +1,5 @@
 #include "engine/sender/eager_outbox.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -42,8 +41,9 @@ size_t EagerOutbox::put(const EagerHeader& header, const std::byte* payload, uin
 
 void EagerOutbox::send_too_long(uint64_t bytes, int tag, uint32_t ordinal, uint32_t cts_seen) {
   if (!has_room(0)) return;  // the receiver learns of it when this comm is closed
-  const auto length = static_cast<uint32_t>(std::min<uint64_t>(bytes, UINT32_MAX));
-  link_.rails().flush(put({sent_, length, tag, ordinal, cts_seen, 0}, nullptr, 0, nullptr), false);
+  const auto length = static_cast<uint32_t>(bytes), high = static_cast<uint32_t>(bytes >> 32);
+  const EagerHeader header{sent_, length, tag, ordinal, cts_seen, high};
+  link_.rails().flush(put(header, nullptr, 0, nullptr), false);
 }
 
 Status EagerOutbox::refused(const Refusal& refusal) {
@@ -51,10 +51,10 @@ Status EagerOutbox::refused(const Refusal& refusal) {
   EagerHeader header;
   std::memcpy(&header, image(refusal.buffer), sizeof header);
   const bool waits = buffer.rail != Buffer::kNoRail && !has_arrived(buffer);
-  if (!waits || header.length <= refusal.capacity) {
+  if (!waits || header.bytes() <= refusal.capacity) {
     return link_.context().fail_protocol("a refusal of a message that does not wait");
   }
-  return link_.context().fail_sizes(header.length, header.tag, refusal.capacity);
+  return link_.context().fail_sizes(header.bytes(), header.tag, refusal.capacity);
 }
 
 // A first copy is confirmed only where works may overtake each other, a second copy always.

@@ -72,15 +72,18 @@ TEST_F(EagerInboxTest, WhatDoesNotFitIsMalformed) {
   EXPECT_EQ(arrive(kEagerBuffers, 0, 0), Arrival::kMalformed) << "more than there are credits";
   EXPECT_EQ(inbox_.arrive(eager_immediate(1), sizeof(EagerHeader), &buffer_), Arrival::kMalformed)
       << "nobody wrote it";
+  const EagerHeader huge{1, 8, 0, 0, 0, 1};
+  std::memcpy(&memory_[eager_buffer_bytes(kEagerMax)], &huge, sizeof huge);
+  EXPECT_EQ(inbox_.arrive(eager_immediate(1), sizeof huge + 8, &buffer_), Arrival::kMalformed);
   EXPECT_FALSE(inbox_.any_waiting());
 }
 
 // So a sender reports a message that is too long for its receive.
 TEST_F(EagerInboxTest, AHeaderMayComeWithoutItsPayload) {
-  const EagerHeader header{0, 1 << 30, 7, 0, 0, 0};
+  const EagerHeader header{0, 1 << 30, 7, 0, 0, 1};
   std::memcpy(memory_.data(), &header, sizeof header);
   EXPECT_EQ(inbox_.arrive(eager_immediate(0), sizeof header, &buffer_), Arrival::kNew);
-  EXPECT_EQ(inbox_.header(buffer_).length, uint32_t{1} << 30);
+  EXPECT_EQ(inbox_.header(buffer_).bytes(), (uint64_t{1} << 32) + (uint64_t{1} << 30));
   EXPECT_FALSE(inbox_.has_payload(buffer_));
   EXPECT_EQ(arrive(1, 7, 1), Arrival::kNew);
   EXPECT_TRUE(inbox_.has_payload(buffer_));

@@ -56,24 +56,36 @@ TEST(TcpLink, ASilentPeerIsATimeOutThatSaysWhatWasWaitedFor) {
   EXPECT_NE(link.sender->failure().what.find("receiver"), std::string::npos);
 }
 
+// At both ends, also where a size needs more than 32 bits.
 TEST(TcpLink, ASendThatIsTooLongNamesBothSizes) {
-  TcpHost from(rails(1)), to(rails(1));
-  TcpLink link;
-  ASSERT_NO_FATAL_FAILURE(link.connect(from, to));
-  Buffers buffers(from, to, 1 << 20);
-  const Receive small{buffers.target.data(), 50'000, 0, buffers.target_region};
-  Request *receive = nullptr, *send = nullptr;
-  ASSERT_EQ(link.receiver->irecv({&small, 1}, false, &receive), Status::kOk);
-  Status status = Status::kOk;
-  ASSERT_TRUE(in_time([&] {
-    bool done = false;
-    (void)link.receiver->test(receive, &done, nullptr);
-    status = link.sender->isend(buffers.source.data(), 60'000, 0, buffers.source_region, &send);
-    return status != Status::kOk;
-  }));
-  EXPECT_EQ(status, Status::kConfig);
-  EXPECT_NE(link.sender->failure().what.find("60000"), std::string::npos);
-  EXPECT_NE(link.sender->failure().what.find("50000"), std::string::npos);
+  for (const uint64_t taken : {uint64_t{50'000}, uint64_t{5} << 30}) {
+    SCOPED_TRACE(taken);
+    TcpHost from(rails(1)), to(rails(1));
+    TcpLink link;
+    ASSERT_NO_FATAL_FAILURE(link.connect(from, to));
+    Buffers buffers(from, to, 1 << 20);
+    const Receive small{buffers.target.data(), taken, 0, buffers.target_region};
+    Request *receive = nullptr, *send = nullptr;
+    ASSERT_EQ(link.receiver->irecv({&small, 1}, false, &receive), Status::kOk);
+    Status at_sender = Status::kOk, at_receiver = Status::kOk;
+    ASSERT_TRUE(in_time([&] {
+      bool done = false;
+      if (at_receiver == Status::kOk) at_receiver = link.receiver->test(receive, &done, nullptr);
+      if (at_sender == Status::kOk) {
+        at_sender = link.sender->isend(buffers.source.data(), taken + 10'000, 0,
+                                       buffers.source_region, &send);
+      }
+      return at_sender != Status::kOk && at_receiver != Status::kOk;
+    }));
+    const std::string what = "a send of " + std::to_string(taken + 10'000) +
+                             " bytes (tag 0) meets a receive of " + std::to_string(taken) +
+                             " bytes";
+    for (const auto& [status, failure] : {std::pair(at_sender, link.sender->failure().what),
+                                          std::pair(at_receiver, link.receiver->failure().what)}) {
+      EXPECT_EQ(status, Status::kConfig);
+      EXPECT_NE(failure.find(what), std::string::npos) << failure;
+    }
+  }
 }
 
 // An eager message needs no receive. The receiver's processor copies it to its place, which device
