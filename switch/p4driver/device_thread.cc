@@ -58,7 +58,7 @@ void DeviceThread::make(std::unique_lock<std::mutex>& lock) {
 }
 
 // Hands the call to the thread. An error: it is not made, or it is late.
-Result<void> DeviceThread::wait_for(const char* what, Call call) const {
+Result<void> DeviceThread::wait_for(const char* what, Duration least, Call call) const {
   std::unique_lock lock(mutex_);
   if (switch_->is_lost()) return fail(switch_->lost());
   if (call_) {
@@ -68,11 +68,15 @@ Result<void> DeviceThread::wait_for(const char* what, Call call) const {
   const auto begin = Clock::now();
   const auto regained = std::chrono::duration_cast<milliseconds>(begin - patience_at_) / 5;
   patience_ = std::min(kPatience, patience_ + regained);
+  const Duration limit = std::max(patience_, least);
+  if (limit == Duration::zero()) {
+    return fail(Status::kRemote, "%s is not asked to %s now: it is slow, and other callers wait",
+                switch_->name().c_str(), what);
+  }
   const auto own = std::make_shared<Call>(std::move(call));
   call_ = own;
   asked_.notify_all();
-  const bool done =
-      done_.wait_for(lock, std::max(patience_, kLeastPatience), [&] { return own->done; });
+  const bool done = done_.wait_for(lock, limit, [&] { return own->done; });
   patience_at_ = Clock::now();
   const auto waited = std::chrono::duration_cast<milliseconds>(patience_at_ - begin);
   patience_ -= std::min(patience_, waited);
@@ -86,7 +90,8 @@ Result<void> DeviceThread::wait_for(const char* what, Call call) const {
 }
 
 template <typename T>
-Result<T> DeviceThread::ask(const char* what, std::function<Result<T>(P4Switch&)> make,
+Result<T> DeviceThread::ask(const char* what, Duration least,
+                            std::function<Result<T>(P4Switch&)> make,
                             std::function<void(P4Switch&)> if_late) const {
   const auto result = std::make_shared<std::optional<Result<T>>>();
   Call call;
@@ -94,13 +99,14 @@ Result<T> DeviceThread::ask(const char* what, std::function<Result<T>(P4Switch&)
   call.if_late = [result, if_late = std::move(if_late), to = switch_.get()] {
     if (if_late && **result) if_late(*to);
   };
-  if (auto made = wait_for(what, std::move(call)); !made) return fail(std::move(made.error()));
+  if (auto made = wait_for(what, least, std::move(call)); !made)
+    return fail(std::move(made.error()));
   return std::move(**result);
 }
 
 Result<void> DeviceThread::add_job(const JobSpec& spec) {
   return ask<void>(
-      "add a job", [spec](P4Switch& to) { return to.add_job(spec); },
+      "add a job", kLeastPatience, [spec](P4Switch& to) { return to.add_job(spec); },
       [job = spec.job](P4Switch& to) { (void)to.remove_job(job); });
 }
 
@@ -110,7 +116,7 @@ Result<void> DeviceThread::remove_job(uint16_t job) {
     if (removed_late_.erase(job) != 0) return {};
   }
   return ask<void>(
-      "remove a job", [job](P4Switch& to) { return to.remove_job(job); },
+      "remove a job", Duration::zero(), [job](P4Switch& to) { return to.remove_job(job); },
       [this, job](P4Switch&) { remember_removed(job); });
 }
 
@@ -123,19 +129,20 @@ void DeviceThread::remember_removed(uint16_t job) {
 // its workers ask for another.
 Result<void> DeviceThread::fence(uint16_t job, uint8_t generation, uint32_t token) {
   return ask<void>(
-      "fence a job", [=](P4Switch& to) { return to.fence(job, generation, token); },
+      "fence a job", kLeastPatience, [=](P4Switch& to) { return to.fence(job, generation, token); },
       [this, job](P4Switch& to) {
         if (to.remove_job(job)) remember_removed(job);
       });
 }
 
 Result<JobTotals> DeviceThread::totals(uint16_t job) const {
-  return ask<JobTotals>("read counters", [job](P4Switch& to) { return to.totals(job); });
+  return ask<JobTotals>("read counters", Duration::zero(),
+                        [job](P4Switch& to) { return to.totals(job); });
 }
 
 std::vector<DeviceCounter> DeviceThread::counters() const {
   using Counters = std::vector<DeviceCounter>;
-  auto read = ask<Counters>("read counters",
+  auto read = ask<Counters>("read counters", Duration::zero(),
                             [](P4Switch& to) -> Result<Counters> { return to.counters(); });
   if (read) counters_ = std::move(*read);
   return counters_;

@@ -2,10 +2,11 @@
 // that a device in order has done a call when the call returns, but never long: the control
 // channel, leases and signals are served whatever the device does.
 //
-// The controller may wait for kPatience, which it gets back at a fifth of the time that passes, and
-// for kLeastPatience in any case, which is enough for a device in order. A call that takes longer
-// is refused, and so is every other call until it has ended: it goes on, and ends by the deadlines
-// of its parts. A job that has been added or fenced too late is removed again; one that has been
+// The controller may wait for kPatience, which it gets back at a fifth of the time that passes. A
+// job that it adds or fences has kLeastPatience in any case, which is enough for a device in order.
+// The other calls have not, as one request may need many of them. A call that takes longer is
+// refused, and so is every other call until it has ended: it goes on, and ends by the deadlines of
+// its parts. A job that has been added or fenced too late is removed again; one that has been
 // removed too late counts as removed when the controller repeats the call. While the switch is
 // lost, every call is refused at once.
 //
@@ -29,7 +30,8 @@ namespace slime::net {
 
 class DeviceThread final : public SwitchDriver {
  public:
-  static constexpr std::chrono::milliseconds kPatience{700}, kLeastPatience{250};
+  using Duration = std::chrono::milliseconds;
+  static constexpr Duration kPatience{700}, kLeastPatience{250};
 
   explicit DeviceThread(std::unique_ptr<P4Switch> of);
   // Waits for the end of one call of the device at most, not of all that an operation has.
@@ -51,9 +53,9 @@ class DeviceThread final : public SwitchDriver {
   };
 
   template <typename T>
-  Result<T> ask(const char* what, std::function<Result<T>(P4Switch&)> make,
+  Result<T> ask(const char* what, Duration least, std::function<Result<T>(P4Switch&)> make,
                 std::function<void(P4Switch&)> if_late = {}) const;
-  Result<void> wait_for(const char* what, Call call) const;
+  Result<void> wait_for(const char* what, Duration least, Call call) const;
   void remember_removed(uint16_t job);
   void run();
   void allow_operation();
@@ -66,7 +68,7 @@ class DeviceThread final : public SwitchDriver {
   std::set<uint16_t> removed_late_;
   bool ends_ = false;
   // The controller's.
-  mutable std::chrono::milliseconds patience_ = kPatience;
+  mutable Duration patience_ = kPatience;
   mutable Clock::time_point patience_at_ = Clock::now();
   mutable std::vector<DeviceCounter> counters_;
   std::thread thread_;

@@ -35,7 +35,7 @@ class Client {
   // Each client has a number of its own. A program has one client; a second one is refused
   // (BfRtServer::addConnection() and forwardingConfigBind() in bf_rt_server_mgr.cpp).
   static constexpr uint32_t kId = 28880;
-  static constexpr int kMostBytes = 64 << 20;  // of a message that is received
+  static constexpr int kMostBytes = 16 << 20;  // of a message that is received
 
   Client(const SocketAddress& server, uint32_t device, int call_ms);
   ~Client();

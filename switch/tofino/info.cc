@@ -14,7 +14,7 @@ using nlohmann::json;
 constexpr size_t kAmbiguous = std::numeric_limits<size_t>::max();
 constexpr uint32_t kMostBits = 4096;  // of a field; Tofino's header vector has that many
 
-constexpr size_t kMostInfoBytes = 64 << 20;  // of a description
+constexpr size_t kMostInfoBytes = 8 << 20;  // of a description
 
 tl::unexpected<Error> malformed(const std::string& where, const char* what) {
   return fail(Status::kRemote, "%s: %s", where.c_str(), what);

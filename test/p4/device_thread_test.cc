@@ -71,6 +71,22 @@ TEST_F(OnAThread, DoesNotMakeTheCallerWait) {
   hang(false);
 }
 
+// A report asks for the counters of each job. A device that is never late, but slow, must not hold
+// the caller for all of them: it is asked as often as kPatience and the time that passes allow.
+TEST_F(OnAThread, LeavesASlowDeviceAfterAFewCallsInARow) {
+  fake_.change([](FakeState& state) { state.delay_ms = 10; });
+  const size_t before = fake_.state().calls.size();
+  ASSERT_TRUE(until([&] { return device_->totals(7).has_value(); }));
+  const size_t of_one = fake_.state().calls.size() - before;
+  const auto least = of_one * std::chrono::milliseconds(10);  // that one takes
+  const auto begin = steady_clock::now();
+  int answered = 0;
+  for (int i = 0; i < 64; ++i) answered += device_->totals(7).has_value();
+  const auto passed = steady_clock::now() - begin;
+  EXPECT_LE(answered * least, net::DeviceThread::kPatience + passed / 5 + least);
+  EXPECT_TRUE(until([&] { return device_->fence(7, 2, 3).has_value(); })) << "it has its least";
+}
+
 TEST_F(OnAThread, TakesBackAJobThatIsAddedLate) {
   const auto calls = [&](const char* name) {
     return std::ranges::count(fake_.state().calls, name);

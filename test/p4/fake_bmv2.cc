@@ -29,9 +29,11 @@ struct Shared {
   void call(const std::string& what, const Body& body) const {
     for (;;) {
       std::unique_lock lock(*mutex);
-      if (!state->hang) break;
+      const int delay_ms = state->delay_ms;
+      const bool hangs = state->hang;
       lock.unlock();
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      std::this_thread::sleep_for(std::chrono::milliseconds(hangs ? 5 : delay_ms));
+      if (!hangs) break;
     }
     std::lock_guard lock(*mutex);
     if (state->broken) throw std::runtime_error("broken");

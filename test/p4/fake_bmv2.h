@@ -33,6 +33,7 @@ struct FakeState {
   std::string fail_at;  // the call that is refused, as in `calls`
   bool broken = false;  // every call ends the connection
   bool hang = false;    // no call is answered
+  int delay_ms = 0;     // before each answer
 };
 
 class FakeBmv2 {
