@@ -47,7 +47,8 @@ inline constexpr uint64_t kCommRedial = 20 * kMillisecond;
 // a process that ends.
 inline constexpr uint64_t kLinger = 2 * kSecond;
 inline constexpr uint64_t kLastLinger = 200 * kMillisecond;
-// Limits the wait until a fenced channel's works have come back from the NIC.
+// Limits the wait until the works of a channel that is fenced, or that the peer has closed, have
+// come back from the NIC.
 inline constexpr uint64_t kFenceDrain = 20 * kMillisecond;
 // Limits the wait for the arrivals of a libfabric channel that has failed.
 inline constexpr uint64_t kFailedChannelDrain = kSecond;

@@ -157,7 +157,8 @@ Status VerbsChannel::poll(std::span<Done> done, size_t* count) {
   if (*count > 0) return Status::kOk;
   counters.empty_polls.add();
   if (state_ == State::kReady && polled <= 0) watch(steady_now_ns());
-  if (was_broken && polled <= 0 && !done.empty()) state_ = State::kFailed;
+  const bool complete = lanes_.undelivered() == 0 || steady_now_ns() >= closed_until_ns_;
+  if (was_broken && polled <= 0 && !done.empty() && complete) state_ = State::kFailed;
   return state_ == State::kFailed ? failure_.status : Status::kOk;
 }
 
@@ -195,11 +196,13 @@ Done VerbsChannel::take_arrival(const ibv_wc& completion) {
   return slime::arrived(__builtin_bswap32(completion.imm_data), completion.byte_len);
 }
 
-// The peer closes each of its lanes; works on the others may still be on their way.
+// The peer closes each of its lanes; works on the others may still be on their way. The message of
+// the last one may be here before the NIC has the peer's confirmation of works that have arrived.
 void VerbsChannel::take_close(Lane& lane) {
   lane.has_closed = true;
   if (state_ != State::kReady || !std::ranges::all_of(lanes_.all(), &Lane::has_closed)) return;
   fail_with(prefixed(where(), closed_by_peer(lanes_.undelivered())), State::kBroken);
+  closed_until_ns_ = steady_now_ns() + times::kFenceDrain;
 }
 
 void VerbsChannel::fence() {

@@ -63,6 +63,8 @@ class VerbsChannel final : public Channel {
 
   VerbsRail& rail_;
   State state_ = State::kSetUp;
+  uint64_t closed_until_ns_ =
+      0;  // works of a channel that the peer has closed may be done until then
   Lanes lanes_;
   Setup setup_;
   ChannelWatch watch_;
