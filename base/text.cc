@@ -30,11 +30,11 @@ Character first_character(std::span<const char> text) {
 }
 
 // Not: the controls of ASCII and of U+0080 to U+009F, the ends of lines and paragraphs, and what
-// changes the direction of writing (Unicode 15, 23.1 and 23.2).
+// changes the direction of writing (Unicode 15, 23.1, 23.2 and UAX #9).
 bool is_shown(uint32_t code) {
   const auto in = [code](uint32_t first, uint32_t last) { return code >= first && code <= last; };
-  return !in(0, 0x1f) && !in(0x7f, 0x9f) && !in(0x200e, 0x200f) && !in(0x2028, 0x202e) &&
-         !in(0x2066, 0x2069);
+  return !in(0, 0x1f) && !in(0x7f, 0x9f) && code != 0x61c && !in(0x200e, 0x200f) &&
+         !in(0x2028, 0x202e) && !in(0x2066, 0x2069);
 }
 
 }  // namespace

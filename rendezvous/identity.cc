@@ -149,7 +149,11 @@ Result<void> well_formed(const Reader& reader) {
 
 Result<void> complete(Reader& reader, const std::string& rendezvous, Identity* identity) {
   if (!rendezvous.empty()) return read_rendezvous(rendezvous, identity);
-  if (reader.has("MASTER_ADDR")) identity->host = reader.text("MASTER_ADDR");
+  if (reader.has("MASTER_ADDR")) {
+    auto host = read_host(reader.text("MASTER_ADDR"), "MASTER_ADDR");
+    if (!host) return fail(std::move(host.error()));
+    identity->host = std::move(*host);
+  }
   if (reader.has("MASTER_PORT")) {
     // torchrun's own store listens on MASTER_PORT itself.
     const uint16_t port = reader.port("MASTER_PORT");

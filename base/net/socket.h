@@ -96,6 +96,8 @@ struct HostPort {
   uint16_t port = 0;
 };
 Result<HostPort> split_host_port(std::string_view text, uint16_t default_port, const char* what);
+// A host without a port, by name or address; one of IPv6 may be in brackets.
+Result<std::string> read_host(std::string_view text, const char* what);
 
 // The same as an address. The only function here that may wait, for the resolver.
 Result<SocketAddress> resolve(const HostPort& parts, const char* what);

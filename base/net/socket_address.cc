@@ -59,6 +59,15 @@ bool split(std::string_view text, Parts* parts) {
   return true;
 }
 
+bool is_well_formed(std::string_view text, Parts* parts) {
+  return text.size() <= NI_MAXHOST && std::ranges::none_of(text, is_control) &&
+         split(text, parts) && !parts->host.empty();
+}
+
+std::string host_of(const Parts& parts) {
+  return parts.scope.empty() ? parts.host : parts.host + "%" + parts.scope;
+}
+
 // A scope is an interface's index or its name.
 bool parse_scope(const std::string& text, uint32_t* scope) {
   if (text.empty()) return true;
@@ -223,12 +232,18 @@ Result<HostPort> split_host_port(std::string_view text, uint16_t default_port, c
                 what, displayed(text, kMaxText).c_str(), why);
   };
   Parts parts;
-  const bool well_formed = text.size() <= NI_MAXHOST && std::ranges::none_of(text, is_control) &&
-                           split(text, &parts) && !parts.host.empty();
-  if (!well_formed) return bad("is no address");
+  if (!is_well_formed(text, &parts)) return bad("is no address");
   const uint16_t port = parts.port.value_or(default_port);
   if (port == 0) return bad(parts.port ? "has port 0" : "has no port");
-  return HostPort{parts.scope.empty() ? parts.host : parts.host + "%" + parts.scope, port};
+  return HostPort{host_of(parts), port};
+}
+
+Result<std::string> read_host(std::string_view text, const char* what) {
+  Parts parts;
+  const bool well_formed = is_well_formed(text, &parts);
+  if (well_formed && !parts.port) return host_of(parts);
+  return fail(Status::kConfig, "%s: \"%s\" %s; give a host alone, by name or address", what,
+              displayed(text, kMaxText).c_str(), well_formed ? "has a port" : "is no host");
 }
 
 Result<SocketAddress> resolve(const HostPort& parts, const char* what) {

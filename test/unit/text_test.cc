@@ -20,12 +20,12 @@ TEST(Text, NoControlsAndNothingThatIsNoUtf8) {
        "a  2Jb"},  // U+009B begins an escape sequence in some terminals
       {"a\x9b"
        "2Jb",
-       "a 2Jb"},                                    // the same as one byte
-      {"a\u202eb\u2028c\u2066d", "a   b   c   d"},  // the other direction, another line
-      {"a\xc0\x8a", "a  "},                         // a line end, in a form that is too long
-      {"a\xe2\x82", "a  "},                         // cut in the middle
-      {"a\xed\xa0\x80", "a   "},                    // half a surrogate
-      {"a\xf4\x90\x80\x80", "a    "},               // beyond U+10FFFF
+       "a 2Jb"},                                              // the same as one byte
+      {"a\u202eb\u2028c\u2066d\u061ce", "a   b   c   d  e"},  // the other direction, another line
+      {"a\xc0\x8a", "a  "},            // a line end, in a form that is too long
+      {"a\xe2\x82", "a  "},            // cut in the middle
+      {"a\xed\xa0\x80", "a   "},       // half a surrogate
+      {"a\xf4\x90\x80\x80", "a    "},  // beyond U+10FFFF
       {"a\xff\xfe", "a  "},
   };
   for (const auto& [text, shown] : cases) EXPECT_EQ(displayed(text), shown);

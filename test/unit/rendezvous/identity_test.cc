@@ -59,6 +59,20 @@ TEST(IdentityTest, OpenMpiWithAMaster) {
   EXPECT_EQ(identity.token, "prterun-a-77@1");
 }
 
+TEST(IdentityTest, TheMasterIsAHostAlone) {
+  const auto master = [](const char* text) { return with(kTorch, {{"MASTER_ADDR", text}}); };
+  for (const char* host : {"node0", "node-0.cluster", "10.0.0.1", "fd00::1", "fe80::1%eth0"}) {
+    EXPECT_EQ(found(master(host)).host, host);
+  }
+  EXPECT_EQ(found(master("[fd00::1]")).host, "fd00::1");
+  for (const char* text : {"10.0.0.1:29500", "node0:1", "[fd00::1]:29500"}) {
+    EXPECT_NE(refusal(master(text)).find("has a port"), std::string::npos) << text;
+  }
+  for (const char* text : {"no\nde", "[fd00::1", "fe80::1%"}) {
+    EXPECT_NE(refusal(master(text)).find("is no host"), std::string::npos) << text;
+  }
+}
+
 TEST(IdentityTest, OpenMpiOnSeveralHostsNeedsAMaster) {
   EXPECT_NE(refusal(kOpenMpi).find("--rendezvous"), std::string::npos);
 }
