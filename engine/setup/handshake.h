@@ -26,7 +26,7 @@
 namespace slime {
 
 inline constexpr uint32_t kMagic = 0x534c494d;  // "SLIM"
-inline constexpr uint16_t kProtocolVersion = 4;
+inline constexpr uint16_t kProtocolVersion = 5;
 
 enum class MessageType : uint16_t { kHello = 1, kWelcome, kConfirm, kReady };
 

@@ -81,9 +81,11 @@ class Rank {
     if (done) done = measure();
     if (done) done = finish();
     if (!done) return give_up(done.error());
+    // Before the report, which has the exit code.
+    exit_code_ = tools::finish("slime-perf", exit_code_, std::max<int>(exit_code_, kExitFailure));
     write_json();
     member_->leave();
-    return tools::finish("slime-perf", exit_code_, std::max<int>(exit_code_, kExitFailure));
+    return exit_code_;
   }
 
  private:

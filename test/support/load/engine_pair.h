@@ -1,6 +1,7 @@
 // Two ends of a link between two fabrics of this program, without a control connection.
 #pragma once
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -39,10 +40,13 @@ ChannelPair connect_channels(Device& from, const RegisteredBuffer& from_inbox, D
   Side active_side, passive_side;
   value_of(active.open(from_inbox, &active_side));
   value_of(passive.open(to_inbox, &passive_side));
-  for (int tries = 0;; ++tries) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  for (;;) {
     const Status a = active.connect(passive_side), p = passive.connect(active_side);
     if (a == Status::kOk && p == Status::kOk) break;
-    if (tries == 1000) give_up(make_error(Status::kInternal, 0, "the rails do not connect"));
+    if (std::chrono::steady_clock::now() > end) {
+      give_up(make_error(Status::kInternal, 0, "the rails do not connect"));
+    }
     pass_time();
   }
   return {active.take(passive_side, eager_max, "receiver"),
