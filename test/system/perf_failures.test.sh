@@ -65,6 +65,9 @@ full() {
 }
 full full_help --help
 full full_table all_reduce --ranks 2 -b 8 -e 8 -n 1 -w 0
+full full_report all_reduce --ranks 2 -b 8 -e 8 -n 1 -w 0 --json "$work/full.json"
+grep -q '"exit_code": [1-9]' "$work/full.json" && ok "its report says so, too" ||
+  not_ok "its report: exit code 0" "$work/full.json"
 full full_dash all_reduce --ranks 2 -b 8 -e 8 -n 1 -w 0 --json -
 full full_json all_reduce --ranks 2 -b 8 -e 8 -n 1 -w 0 --json /dev/full --quiet
 NCCL_SLIME_STATS=/dev/stdout full full_counters all_reduce --ranks 2 -b 8 -e 8 -n 1 -w 0
