@@ -157,8 +157,7 @@ Status VerbsChannel::poll(std::span<Done> done, size_t* count) {
   if (*count > 0) return Status::kOk;
   counters.empty_polls.add();
   if (state_ == State::kReady && polled <= 0) watch(steady_now_ns());
-  const bool complete = lanes_.undelivered() == 0 || steady_now_ns() >= closed_until_ns_;
-  if (was_broken && polled <= 0 && !done.empty() && complete) state_ = State::kFailed;
+  if (was_broken && polled <= 0 && !done.empty() && !may_be_confirmed()) state_ = State::kFailed;
   return state_ == State::kFailed ? failure_.status : Status::kOk;
 }
 
@@ -203,6 +202,10 @@ void VerbsChannel::take_close(Lane& lane) {
   if (state_ != State::kReady || !std::ranges::all_of(lanes_.all(), &Lane::has_closed)) return;
   fail_with(prefixed(where(), closed_by_peer(lanes_.undelivered())), State::kBroken);
   closed_until_ns_ = steady_now_ns() + times::kFenceDrain;
+}
+
+bool VerbsChannel::may_be_confirmed() const {
+  return lanes_.undelivered() > 0 && steady_now_ns() < closed_until_ns_;
 }
 
 void VerbsChannel::fence() {

@@ -55,6 +55,7 @@ class VerbsChannel final : public Channel {
   void take(const ibv_wc& completion, std::span<Done> done, size_t* count);
   Done take_arrival(const ibv_wc& completion);
   void take_close(Lane& lane);
+  bool may_be_confirmed() const;  // works under way, though the peer has closed
   void watch(uint64_t now_ns);
   void drain();
 
@@ -63,8 +64,7 @@ class VerbsChannel final : public Channel {
 
   VerbsRail& rail_;
   State state_ = State::kSetUp;
-  uint64_t closed_until_ns_ =
-      0;  // works of a channel that the peer has closed may be done until then
+  uint64_t closed_until_ns_ = 0;  // until then works may be confirmed after the peer's close
   Lanes lanes_;
   Setup setup_;
   ChannelWatch watch_;
