@@ -91,7 +91,7 @@ refuses() {
   fi
 }
 
-[ "$(id -u)" -eq 0 ] || skip "a fresh Debian is entered by chroot, which needs root"
+[ "$(id -u)" -eq 0 ] || skip "a fresh Debian has a root of its own, which only root can make"
 mk/ensure-tools.sh fresh || skip "packages are missing (above)"
 unshare --mount --pid --fork true 2>/dev/null || skip "no mounts of its own here (unshare fails)"
 commit=$(git rev-parse --verify "${SLIME_FRESH_COMMIT:-HEAD}^{commit}") || {
