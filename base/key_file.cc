@@ -55,7 +55,7 @@ Result<Fd> open_by_owned_links(const std::string& path) {
   std::string left = path;
   Fd at;
   for (int i = 0; i < kMostParts; ++i) {
-    if (left.starts_with('/') || !at) at.reset(open(left.starts_with('/') ? "/" : ".", kLook));
+    if (left.starts_with('/') || !at) at = Fd(open(left.starts_with('/') ? "/" : ".", kLook));
     const std::string part = next_part(&left);
     Fd found(openat(at.get(), part.c_str(), kLook));
     struct stat status {};

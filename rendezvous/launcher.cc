@@ -152,6 +152,7 @@ class Launcher {
     identity->port = bound->port();
     identity->token = hex_of(*nonce);
     *listener = std::move(*fd);
+    listener->share_with_children();  // rank 0 takes it over
     return true;
   }
 

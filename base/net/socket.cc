@@ -3,7 +3,6 @@
 
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -70,12 +69,6 @@ Result<SocketAddress> name_of(const Fd& fd, int (*ask)(int, sockaddr*, socklen_t
 }
 
 }  // namespace
-
-void Fd::reset(int fd) {
-  // close(2) on Linux frees the descriptor even when it fails, so it is never tried again.
-  if (fd_ >= 0) (void)close(fd_);
-  fd_ = fd;
-}
 
 Result<Fd> listen_on(const SocketAddress& address, int backlog) {
   Fd fd(socket(address.family(), kSocketType, 0));

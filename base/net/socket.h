@@ -15,9 +15,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "base/error.h"
+#include "base/fd.h"
 
 namespace slime {
 
@@ -25,27 +25,6 @@ namespace slime {
 // route: a packet is longer than its MTU, the device has no checksums, IPsec is in use, or the
 // kernel is old (linux/net/ipv4/udp.c, udp_send_skb).
 bool refuses_segments(int code);
-
-// Owns one file descriptor.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(other.release()) {}
-  Fd& operator=(Fd&& other) noexcept {
-    if (this != &other) reset(other.release());
-    return *this;
-  }
-  ~Fd() { reset(); }
-
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-  int release() { return std::exchange(fd_, -1); }
-  void reset(int fd = -1);
-
- private:
-  int fd_ = -1;
-};
 
 // An IPv4 or IPv6 address with a port. Default: 0.0.0.0:0.
 class SocketAddress {

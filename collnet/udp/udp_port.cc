@@ -81,8 +81,8 @@ Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortOptions& options) {
     port->max_packet_bytes_ = std::min(port->max_packet_bytes_, *bytes);
   }
   port->interface_ = options.interface;
-  port->fd_.reset(
-      ::socket(port->own_.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP));
+  port->fd_ =
+      Fd(::socket(port->own_.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP));
   if (!port->fd_) return fail(failed("socket", options.peers.front()));
   bind_to_interface(port->fd_, options.interface);
   if (::bind(port->fd_.get(), port->own_.data(), port->own_.size()) != 0) {

@@ -23,6 +23,7 @@ Link::Link(Fabric& fabric, Device& device, std::string peer, bool active, LinkEn
       rails_(context_),
       liveness_(rails_, user),
       scheduler_(rails_, liveness_),
+      peer_watch_(rails_, liveness_),
       failover_(rails_, user, *this),
       rejoin_(rails_, user, failover_, liveness_),
       last_activity_ns_(rails_.clock().now_ns) {}
@@ -206,7 +207,11 @@ Status Link::take_control(size_t i, uint32_t immediate) {
 Status Link::check_deadline(uint64_t started_ns, const char* waits_for, uint64_t bytes) {
   const uint64_t since = std::max(started_ns, last_activity_ns_), now_ns = rails_.clock().now_ns;
   const double limit = context_.settings().request_timeout;
-  if (now_ns <= since || now_ns - since < seconds_to_ns(limit)) return Status::kOk;
+  if (now_ns <= since) return Status::kOk;
+  if (now_ns - since >= peer_watch_.patience_ns()) {
+    if (auto dead = peer_watch_.look()) return context_.fail(std::move(*dead));
+  }
+  if (now_ns - since < seconds_to_ns(limit)) return Status::kOk;
   return context_.fail(
       make_error(Status::kTimeout, 0,
                  "waited %.0f s for %s (%llu bytes) and nothing arrived; see whether that "

@@ -2,8 +2,9 @@
 // the peer's control works about rails.
 //
 // Its parts: LinkRails (posting, and the choice of a rail for small works), RailScheduler (measures
-// the rails and chooses one for each stripe), RailLiveness (finds silent rails), Failover (ends a
-// rail's life), Rejoin (brings a rail back), LinkContext (settings, and the failure of the link).
+// the rails and chooses one for each stripe), RailLiveness (finds silent rails), PeerWatch (finds a
+// silent peer), Failover (ends a rail's life), Rejoin (brings a rail back), LinkContext (settings,
+// and the failure of the link).
 // Every arrival and completion passes through handle_completion().
 //
 // States: the link works until its last rail fails, a deadline passes, or the peer breaks the
@@ -21,6 +22,7 @@
 #include <array>
 #include <string>
 
+#include "engine/link/peer_watch.h"
 #include "engine/link/rail_scheduler.h"
 #include "engine/link/rejoin.h"
 
@@ -50,7 +52,8 @@ class Link final : private CompletionSink {
   Status progress();
   // Posts works that were submitted since the poll of progress().
   void post_more();
-  // Fails the link when nothing has happened on it for the request time-out.
+  // Fails the link when nothing has happened on it for the request time-out, or when the peer's
+  // process does not answer for the answer time-out.
   Status check_deadline(uint64_t started_ns, const char* waits_for, uint64_t bytes);
 
  private:
@@ -68,6 +71,7 @@ class Link final : private CompletionSink {
   LinkRails rails_;
   RailLiveness liveness_;
   RailScheduler scheduler_;
+  PeerWatch peer_watch_;
   Failover failover_;
   Rejoin rejoin_;
   uint32_t hot_ = 0;           // rails with recent arrivals, a bit each

@@ -20,7 +20,7 @@ class PlainSocket {
   explicit PlainSocket(const std::string& host) {
     SocketAddress any = SocketAddress::parse(host).value();
     any.set_port(0);
-    fd_.reset(::socket(any.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    fd_ = Fd(::socket(any.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
     well_ = ::bind(fd_.get(), any.data(), any.size()) == 0;
   }
   bool well() const { return well_; }

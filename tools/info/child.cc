@@ -91,6 +91,7 @@ Result<nlohmann::json> run_in_child(const std::function<nlohmann::json()>& work,
     return fail(system_error(errno, "%s: no pipe to a child process", what.c_str()));
   }
   Fd answer_end(ends[0]), child_end(ends[1]);
+  child_end.share_with_children();
   const pid_t child = fork();
   if (child < 0) return fail(system_error(errno, "%s: no child process", what.c_str()));
   if (child == 0) answer_and_exit(work, child_end.get());

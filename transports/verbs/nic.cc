@@ -5,6 +5,7 @@
 #include <bit>
 #include <cerrno>
 
+#include "base/fd.h"
 #include "base/log.h"
 
 namespace slime::verbs {
@@ -25,6 +26,8 @@ Result<void> Nic::open_device(ibv_device* device) {
   guid_ = __builtin_bswap64(verbs_.get_device_guid(device));  // in network order
   context_ = verbs_.open_device(device);
   if (context_ == nullptr) return fail(failure("ibv_open_device"));
+  OwnDescriptors::add(context_->cmd_fd);
+  OwnDescriptors::add(context_->async_fd);
   const int queried = verbs_.query_device(context_, &attributes_);
   if (queried != 0) return fail(failure("ibv_query_device", queried));
   pd_ = verbs_.alloc_pd(context_);
@@ -50,7 +53,10 @@ bool Nic::probe_dma_bufs() const {
 
 Nic::~Nic() {
   if (pd_ != nullptr) (void)verbs_.dealloc_pd(pd_);
-  if (context_ != nullptr) (void)verbs_.close_device(context_);
+  if (context_ == nullptr) return;
+  OwnDescriptors::remove(context_->cmd_fd);
+  OwnDescriptors::remove(context_->async_fd);
+  (void)verbs_.close_device(context_);
 }
 
 void Nic::read_events() {

@@ -20,8 +20,8 @@ struct Stream {
   Stream() {
     int fds[2];
     FUZZ_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
-    ours.reset(fds[0]);
-    theirs.reset(fds[1]);
+    ours = Fd(fds[0]);
+    theirs = Fd(fds[1]);
   }
   // What the other end does not take at once is lost: the fuzzer's business.
   void say(std::span<const std::byte> bytes) const {

@@ -47,6 +47,7 @@ struct FakeCalls {
     ++current->contexts_;
     auto* const context = new ibv_context();
     context->device = base;
+    context->cmd_fd = -1;
     context->async_fd = device(base).event_fd;
     context->ops.poll_cq = poll_cq;
     context->ops.post_send = post_send;

@@ -22,35 +22,6 @@ using test::SocketPair;
 using test::wait_for;
 using testing::HasSubstr;
 
-bool is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
-
-TEST(Fd, ClosesOnceAndMoves) {
-  int raw = -1;
-  {
-    Fd first(open("/dev/null", O_RDONLY | O_CLOEXEC));
-    raw = first.get();
-    ASSERT_TRUE(first);
-    Fd second(std::move(first));
-    EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move): what a moved-from Fd holds
-    EXPECT_EQ(second.get(), raw);
-    Fd third;
-    third = std::move(second);
-    EXPECT_TRUE(is_open(raw));
-  }
-  EXPECT_FALSE(is_open(raw));
-}
-
-TEST(Fd, ReleaseKeepsItOpen) {
-  int raw = -1;
-  {
-    Fd fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
-    raw = fd.release();
-    EXPECT_FALSE(fd);
-  }
-  EXPECT_TRUE(is_open(raw));
-  close(raw);
-}
-
 TEST(Socket, EverySocketIsNonBlockingAndClosedOnExec) {
   const SocketPair pair;
   for (const Fd* fd : {&pair.listener, &pair.active, &pair.passive.fd}) {

@@ -89,8 +89,8 @@ struct TestStream {
   TestStream() {
     int fds[2];
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    reader.reset(fds[0]);
-    writer.reset(fds[1]);
+    reader = Fd(fds[0]);
+    writer = Fd(fds[1]);
   }
   void write(std::span<const std::byte> bytes) {
     ASSERT_EQ(::send(writer.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),

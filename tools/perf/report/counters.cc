@@ -69,7 +69,7 @@ CounterFile::CounterFile() {
     for_output_ = names_own_output(path_);
     if (!for_output_) return;
   }
-  own_.reset(memfd_create("slime-perf counters", MFD_CLOEXEC));
+  own_ = Fd(memfd_create("slime-perf counters", MFD_CLOEXEC));
   if (!own_) return;
   path_ = "/proc/self/fd/" + std::to_string(own_.get());
   setenv(kVariable, path_.c_str(), 1);

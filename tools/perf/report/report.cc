@@ -72,8 +72,8 @@ Result<void> JsonFile::open(const std::string& path) {
   is_output_ = path == "-" || names_own_output(path);
   // Without O_NONBLOCK the open of a FIFO that nobody reads would wait.
   constexpr int kFlags = O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  file_.reset(is_output_ ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
-                         : ::open(path.c_str(), kFlags, 0666));
+  file_ = Fd(is_output_ ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
+                        : ::open(path.c_str(), kFlags, 0666));
   if (file_) {
     if (!is_output_) (void)fcntl(file_.get(), F_SETFL, fcntl(file_.get(), F_GETFL) & ~O_NONBLOCK);
     return {};

@@ -1,0 +1,69 @@
+#include "engine/link/peer_watch.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace slime {
+
+PeerWatch::PeerWatch(LinkRails& rails, RailLiveness& liveness)
+    : rails_(rails),
+      liveness_(liveness),
+      patience_ns_(seconds_to_ns(rails.context().settings().peer_timeout) / 4) {}
+
+std::optional<Error> PeerWatch::look() {
+  if (rails_.count() < 2 || rails_.up_count() == 0) return std::nullopt;
+  const LinkContext& context = rails_.context();
+  const uint64_t now_ns = rails_.clock().polled_ns;
+  uint64_t heard_ns = 0;
+  for (const LinkRail& rail : rails_.all()) heard_ns = std::max(heard_ns, rail.signs.heard_ns);
+  if (heard_ns > asked_ns_) be_quiet();
+  if (now_ns >= ask_again_ns_) ask();
+  if (asked_ns_ == 0) return std::nullopt;
+  const uint64_t silent_ns = now_ns - asked_ns_;
+  if (!warned_ && silent_ns > 3 * patience_ns_) {
+    warn();
+    warned_ = true;
+  }
+  const double limit = context.settings().answer_timeout;
+  if (silent_ns < seconds_to_ns(limit)) return std::nullopt;
+  return make_error(Status::kTimeout, 0,
+                    "its process has not answered for %.0f s (NCCL_SLIME_ANSWER_TIMEOUT) although "
+                    "its host acknowledges; it is stopped, or it has ended and a process that it "
+                    "forked still holds its connections",
+                    limit);
+}
+
+// Asks over the rail that a small work would take, once in a while: the rail of an earlier question
+// may have died with it.
+void PeerWatch::ask() {
+  const uint64_t now_ns = rails_.clock().polled_ns;
+  ask_again_ns_ = now_ns + patience_ns_;
+  if (asked_ns_ == 0) asked_ns_ = now_ns;
+  const size_t rail = rails_.quickest_rail(0);
+  if (!rails_[rail].signs.probing && rails_[rail].queue.room() > 0) {
+    liveness_.probe(rail, RailLiveness::Probe::kAsk);
+  }
+}
+
+void PeerWatch::be_quiet() {
+  if (warned_) {
+    const LinkContext& context = rails_.context();
+    SLIME_INFO("peer %s, device %s: its process answers again", context.peer.c_str(),
+               context.device_name());
+  }
+  asked_ns_ = 0;
+  warned_ = false;
+}
+
+void PeerWatch::warn() const {
+  const LinkContext& context = rails_.context();
+  SLIME_WARN(
+      "peer %s, device %s: its process has not answered for %.0f s although its host acknowledges; "
+      "see whether it is stopped (a debugger, a checkpoint), or has ended while a process that it "
+      "forked lives on; the link fails after %.0f s (NCCL_SLIME_ANSWER_TIMEOUT)",
+      context.peer.c_str(), context.device_name(), context.settings().peer_timeout,
+      context.settings().answer_timeout);
+}
+
+}  // namespace slime
