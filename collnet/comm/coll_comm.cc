@@ -14,7 +14,6 @@ constexpr uint64_t kCalledNs = 5'000'000;  // no longer ago: NCCL's thread makes
 constexpr uint64_t kServeNs = 200'000;
 constexpr uint32_t kTrialPackets = 8;
 constexpr unsigned long long kTrialSeconds = times::kTrialSum / times::kSecond;
-constexpr uint64_t kMissingNs = 4'000'000'000;  // a rank that all switches miss is named once
 
 // The elements of one packet of the trial.
 uint64_t trial_elements(const SwitchAttachment& attachment) {
@@ -88,7 +87,8 @@ CollComm::CollComm(Setup& setup)
       ring_(std::move(setup.ring)),
       config_(std::move(setup.config)),
       attachments_(std::move(setup.attachments)),
-      fallback_(*ring_, *config_, attachments_, spread_) {
+      fallback_(*ring_, *config_, attachments_, spread_),
+      late_(config_->name) {
   held_.reserve(Worker::kMaxOperations);
   fallback_.spread_anew();
 }
@@ -269,7 +269,7 @@ void CollComm::progress(uint64_t now_ns) {
   for (const auto& attachment : attachments_) {
     Worker& worker = attachment->worker();
     const auto missing = worker.take_suspicion();
-    if (missing && !missing->empty()) warn_of_missing(*missing, now_ns);
+    if (missing && !missing->empty()) late_.miss(*missing, config_->job.suspect_ns, now_ns);
     if (!failed_ && worker.status() != Status::kOk) give_up(worker.failure());
   }
 }
@@ -288,6 +288,7 @@ void CollComm::check_members(uint64_t now_ns) {
   check_ns_ = now_ns + kCheckNs;
   const uint64_t results = counters().results;
   const bool results_come = results != std::exchange(results_, results);
+  late_.look(results, now_ns);
   const auto whole = ring_->check();
   // A job that has failed stays where it is.
   if (connected_ && !failed_ && fallback_.wanted(now_ns)) {
@@ -300,16 +301,6 @@ void CollComm::check_members(uint64_t now_ns) {
   }
   if (member_lost_ns_ == 0) member_lost_ns_ = now_ns;
   if (now_ns - member_lost_ns_ >= times::kOtherRanksAtEnd) give_up(whole.error());
-}
-
-// Several switches may miss the same rank.
-void CollComm::warn_of_missing(const std::string& ranks, uint64_t now_ns) {
-  if (ranks == missing_ && now_ns - missing_ns_ < kMissingNs) return;
-  missing_ = ranks;
-  missing_ns_ = now_ns;
-  const uint64_t waited_ms = config_->job.suspect_ns / times::kMillisecond;
-  SLIME_WARN("%s: rank %s has not contributed for %llu ms", name().c_str(), ranks.c_str(),
-             static_cast<unsigned long long>(waited_ms));
 }
 
 // The housekeeper's turn. NCCL's thread comes first: while it calls, or holds the mutex, this one

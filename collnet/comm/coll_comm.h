@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "collnet/comm/fallback.h"
+#include "collnet/comm/late_ranks.h"
 #include "collnet/comm/report.h"
 #include "collnet/comm/setup.h"
 
@@ -58,7 +59,6 @@ class CollComm final : private DatagramUser, private BackgroundTask {
   void progress(uint64_t now_ns);
   void move(uint64_t now_ns);
   void check_members(uint64_t now_ns);
-  void warn_of_missing(const std::string& ranks, uint64_t now_ns);
   uint64_t run_due(uint64_t now_ns) override;
   void on_datagram(std::span<const std::byte> datagram, const SocketAddress& from,
                    uint64_t now_ns) override;
@@ -81,9 +81,8 @@ class CollComm final : private DatagramUser, private BackgroundTask {
   uint64_t results_ = 0;                     // of the workers, then
   uint64_t member_lost_ns_ = 0;  // a neighbour has gone, and no result has come since; 0: no
   bool failed_ = false;
-  Error failure_;            // does not change any more when failed_ is set
-  std::string missing_;      // ranks that were warned of last
-  uint64_t missing_ns_ = 0;  // then
+  Error failure_;  // does not change any more when failed_ is set
+  LateRanks late_;
 
   std::mutex mutex_;        // guards all of the above, once connected
   uint64_t called_ns_ = 0;  // by NCCL, last

@@ -31,6 +31,12 @@ std::string memory_words(const control::CreateJob& wanted, uint32_t lanes, uint6
          " are left " + whose;
 }
 
+// Where the operator of the switch gives this tenant more.
+std::string raised_by(const std::string& tenant, const char* key) {
+  return "the switch's configuration raises it: tenants." + tenant + "." + key +
+         ", or jobs.tenant_" + key;
+}
+
 }  // namespace
 
 OrRefused<void> check_children(const std::vector<SocketAddress>& children, uint32_t rails,
@@ -92,7 +98,8 @@ OrRefused<Grant> Admission::admit(const control::CreateJob& wanted,
   }
   if (own.jobs >= quota.max_jobs) {
     return refuse(Refusal::kQuota, "tenant " + wanted.tenant + " has " + number(own.jobs) +
-                                       " jobs and may have " + number(quota.max_jobs));
+                                       " jobs and may have " + number(quota.max_jobs) + "; " +
+                                       raised_by(wanted.tenant, "max_jobs"));
   }
   const uint32_t lanes = std::min(wanted.lanes_wanted, shape_.max_lanes);
   // Slots::bytes_for grows evenly, so how slots are spread over shards does not matter.
@@ -101,7 +108,8 @@ OrRefused<Grant> Admission::admit(const control::CreateJob& wanted,
   const uint64_t of_switch = left(shape_.slot_bytes, usage.slot_bytes);
   if (of_quota / each < wanted.slots_least) {
     return refuse(Refusal::kQuota,
-                  memory_words(wanted, lanes, of_quota, ("to tenant " + wanted.tenant).c_str()));
+                  memory_words(wanted, lanes, of_quota, ("to tenant " + wanted.tenant).c_str()) +
+                      "; " + raised_by(wanted.tenant, "slot_memory"));
   }
   if (of_switch / each < wanted.slots_least) {
     return refuse(Refusal::kMemory, memory_words(wanted, lanes, of_switch, "in the switch"));

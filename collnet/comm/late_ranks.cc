@@ -1,0 +1,42 @@
+#include "collnet/comm/late_ranks.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "settings/times.h"
+
+namespace slime {
+namespace {
+
+constexpr uint64_t kNamedAgain = 4 * times::kSecond;  // the same ranks
+constexpr uint64_t kLasting = 10 * times::kSecond;
+
+}  // namespace
+
+void LateRanks::miss(const std::string& ranks, uint64_t waited_ns, uint64_t now_ns) {
+  if (since_ns_ == 0) {
+    since_ns_ = now_ns - waited_ns;
+    ++waits_;
+  }
+  if (ranks == ranks_ && now_ns - named_ns_ < kNamedAgain) return;
+  ranks_ = ranks;
+  named_ns_ = now_ns;
+  SLIME_INFO("%s: rank %s has not contributed for %llu ms (wait %llu of this kind)", name_.c_str(),
+             ranks.c_str(), static_cast<unsigned long long>(waited_ns / times::kMillisecond),
+             static_cast<unsigned long long>(waits_));
+}
+
+void LateRanks::look(uint64_t results, uint64_t now_ns) {
+  if (std::exchange(results_, results) != results) {
+    since_ns_ = 0;
+    warned_ = false;
+  }
+  if (since_ns_ == 0 || warned_ || now_ns - since_ns_ < kLasting) return;
+  warned_ = true;
+  SLIME_WARN(
+      "%s: rank %s has not contributed for %llu s; look at its log, and whether it is stopped",
+      name_.c_str(), ranks_.c_str(),
+      static_cast<unsigned long long>((now_ns - since_ns_) / times::kSecond));
+}
+
+}  // namespace slime
