@@ -89,7 +89,7 @@ pause:
 # some of the cases.
 check-rdma:
 	@mk/ensure-tools.sh build test
-	$(Q)$(MAKE) --no-print-directory $(JOBS) $(BUILD)/test/contract $(BUILD)/test/engine \
+	$(Q)$(MAKE) --no-print-directory $(JOBS) $(BUILD)/test/contract $(BUILD)/test/engine $(BUILD)/test/boundary \
 	  $(BUILD)/bin/slime-perf $(BUILD)/bin/slime-info $(PLUGIN_SO) $(PLUGIN_LINK)
 	@SLIME_BUILD_DIR=$(BUILD) test/rdma/run.sh $(RDMA_CASES)
 

@@ -6,7 +6,8 @@
 // answer_timeout). Any sign of the peer's process leads back to quiet.
 //
 // Only links of several rails ask, because only these answer while their process computes: the
-// housekeeper advances them then (comm_progress.h). Times are polled time. Thread: that of the link.
+// housekeeper advances them then (comm_progress.h). Times are polled time. Thread: that of the
+// link.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What a waiting end learns of its peer's process, in virtual time: whether it computes, is stopped,
-// or has ended although its host still acknowledges.
+// What a waiting end learns of its peer's process, in virtual time: whether it computes, is
+// stopped, or has ended although its host still acknowledges.
 #include <gtest/gtest.h>
 
 #include "test/support/kept_warnings.h"

@@ -233,6 +233,7 @@ run loss-1 loss 1 4
 run port-down port_down
 run port-back port_back
 run peer-killed peer_killed
+run forked-child suite boundary 'ForkedChild.OfLibc*'
 run memory-exhausted memory_exhausted
 for few in 6 9 12; do run "objects-exhausted-$few" objects_exhausted $few; done
 true # the counts say what failed
