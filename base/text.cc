@@ -70,6 +70,12 @@ std::string printable(std::string_view text) {
   return shown;
 }
 
+std::string_view trimmed(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
 std::string excerpt(std::string_view text, size_t most) {
   return std::string(text.substr(0, most)) + (text.size() > most ? "..." : "");
 }

@@ -40,6 +40,9 @@ std::string displayed(std::string_view text, size_t most = kMostShown, Lines lin
 // `text` with '?' in place of each byte that is no printable ASCII.
 std::string printable(std::string_view text);
 
+// Without spaces and tabs at both ends.
+std::string_view trimmed(std::string_view text);
+
 // The first `most` bytes of `text`, and "..." if there are more.
 std::string excerpt(std::string_view text, size_t most);
 

@@ -1,6 +1,7 @@
 #include "rendezvous/launcher.h"
 
 #include <fcntl.h>
+#include <net/if.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/net/interfaces.h"
 #include "base/net/socket.h"
 #include "base/random.h"
 #include "rendezvous/identity.h"
@@ -118,7 +120,7 @@ class Launcher {
   int run(char** argv) {
     Identity identity;
     Fd listener;
-    if (!listen(&identity, &listener)) return run_.failed_code;
+    if (!loopback_is_up() || !listen(&identity, &listener)) return run_.failed_code;
     prefer_loopback();
     catch_signals();
     // Signals wait until all ranks are started: one that came between fork and exec would be
@@ -137,6 +139,20 @@ class Launcher {
   }
 
  private:
+  // Ranks would wait for each other until their time-out.
+  bool loopback_is_up() const {
+    const auto records = interface_records();
+    const auto is_up = [](const InterfaceRecord& record) {
+      return (record.flags & IFF_LOOPBACK) != 0 && (record.flags & IFF_UP) != 0;
+    };
+    if (!records || std::ranges::any_of(*records, is_up)) return true;
+    fprintf(stderr,
+            "%s: the loopback interface is down, over which the ranks of one host meet; `ip link "
+            "set lo up` brings it up in this network namespace\n",
+            run_.program);
+    return false;
+  }
+
   bool listen(Identity* identity, Fd* listener) {
     auto address = SocketAddress::parse("127.0.0.1");
     auto fd = address ? listen_on(*address) : Result<Fd>(fail(address.error()));

@@ -12,7 +12,7 @@ constexpr char kIntroduction[] =
 
 The plugin is configured by environment variables, read once when NCCL initialises it. Their prefix
 is `NCCL_SLIME_`, because launchers forward variables that begin with `NCCL`; a line in
-`/etc/nccl.conf` or `~/.nccl.conf` works too.
+`/etc/nccl.conf` or `~/.nccl.conf` works too; spaces around a value do not count.
 
 - A malformed value or one out of range is an error that names the variable and what is accepted.
   Of NCCL's own variables this holds for texts; another such value counts as not set, and a count

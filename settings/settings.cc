@@ -50,12 +50,13 @@ Found from_fallback(const SettingSpec& spec, const std::string& text) {
 }
 
 Found look_up(const SettingSpec& spec, const Environment& environment) {
-  const auto find = [&](const char* variable) -> const std::string* {
+  // NCCL keeps the spaces that follow a value in nccl.conf.
+  const auto find = [&](const char* variable) {
     const auto entry = environment.find(variable);
-    return entry == environment.end() || entry->second.empty() ? nullptr : &entry->second;
+    return entry == environment.end() ? std::string() : std::string(trimmed(entry->second));
   };
-  if (const std::string* const text = find(spec.name)) return {spec.name, *text, ""};
-  if (const std::string* const text = find(spec.fallback)) return from_fallback(spec, *text);
+  if (std::string text = find(spec.name); !text.empty()) return {spec.name, std::move(text), ""};
+  if (const std::string text = find(spec.fallback); !text.empty()) return from_fallback(spec, text);
   return {};
 }
 

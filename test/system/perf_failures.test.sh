@@ -48,6 +48,21 @@ NCCL_NET=Socket refused wrong_name 'NCCL_NET=Socket' all_reduce --ranks 2
 NCCL_SLIME_DISABLE=1 refused no_device 'no network device' all_reduce --ranks 2
 NCCL_SLIME_IFNAME='' NCCL_SOCKET_IFNAME=foo refused no_interface 'lo does not match NCCL_SOCKET_IFNAME="foo"' \
   all_reduce --ranks 2
+# As NCCL reads it, with the spaces that follow a value.
+printf 'NCCL_PROTO=Fast\nNCCL_SLIME_EAGER_MAX=8K  \n' >"$work/nccl.conf"
+NCCL_CONF_FILE=$work/nccl.conf refused conf_file "NCCL_PROTO=Fast: 'Fast'" all_reduce --ranks 2
+echo 'NCCL_SLIME_EAGER_MAX=8K  ' >"$work/nccl.conf"
+NCCL_CONF_FILE=$work/nccl.conf run conf_spaces 0 all_reduce --ranks 2 -b 8 -e 8
+# In a network namespace of its own, where loopback is down at first.
+if unshare --user --map-root-user --net true 2>/dev/null; then
+  everywhere=("${perf[@]}")
+  perf=(unshare --user --map-root-user --net "${perf[@]}")
+  run no_loopback 3 all_reduce --ranks 2
+  says no_loopback 'ip link set lo up'
+  perf=("${everywhere[@]}")
+else
+  echo "not tried: no network namespace can be made here"
+fi
 NCCL_PROTO=Fast refused bad_protocol "NCCL_PROTO=Fast: 'Fast'" all_reduce --ranks 2
 NCCL_BUFFSIZE=12345 refused bad_buffer 'NCCL_BUFFSIZE=12345' all_reduce --ranks 2
 # The TCP rails cannot keep LL128's order, so the plugin forbids it.

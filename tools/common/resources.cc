@@ -1,5 +1,6 @@
 #include "tools/common/resources.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -62,6 +63,13 @@ void end_on_exceptions(const std::string& who, int exit_code, const std::string&
   copy(advice, words.advice, sizeof words.advice);
   words.exit_code = exit_code;
   std::set_terminate(on_terminate);
+}
+
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)setrlimit(RLIMIT_NOFILE, &limit);  // it always may go up to the hard one
 }
 
 }  // namespace slime::tools

@@ -67,7 +67,7 @@ int run(int argc, char** argv) {
     fputs(render_settings_markdown().c_str(), stdout);
     return finish(tools::kExitOk);
   }
-  const auto report = collect(options, apply_nccl_conf());
+  const auto report = collect(options, tools::apply_nccl_conf());
   if (!report) return tools::complain(kName, report.error(), tools::kExitUsage);
   if (options.json) {
     const auto replace = nlohmann::json::error_handler_t::replace;

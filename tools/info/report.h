@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/common/nccl_conf.h"
 #include "tools/info/loading.h"
 #include "tools/info/topology.h"
 #include "transports/registry.h"
@@ -66,11 +67,7 @@ struct Report {
   bool usable() const;
 };
 
-// Variable -> the nccl.conf file that it comes from.
-using ConfSources = std::map<std::string, std::string>;
-// nccl.conf: files of KEY=VALUE lines. Sets, as NCCL does, what the environment does not have: from
-// $NCCL_CONF_FILE (before NCCL 2.23 ~/.nccl.conf in any case), then from /etc/nccl.conf.
-ConfSources apply_nccl_conf();
+using tools::ConfSources;
 SettingsReport report_settings(const ConfSources& conf);
 
 Result<Report> collect(const Options& options, const ConfSources& conf);

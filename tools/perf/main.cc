@@ -4,6 +4,7 @@
 
 #include "rendezvous/launcher.h"
 #include "tools/common/command_line.h"
+#include "tools/common/nccl_conf.h"
 #include "tools/common/resources.h"
 #include "tools/perf/options.h"
 #include "tools/perf/words.h"
@@ -25,6 +26,8 @@ int main(int argc, char** argv) {
   using namespace slime;
   using namespace slime::perf;
   tools::end_on_exceptions("slime-perf", kExitFailure, kMemoryAdvice);
+  tools::apply_nccl_conf();
+  tools::raise_descriptor_limit();
   const auto parsed = parse_options(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const Options& options = std::get<Options>(parsed);
