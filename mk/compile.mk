@@ -41,6 +41,12 @@ LINK_ALL := -pthread $(OPT) $(SAN_FLAGS) -Wl,--gc-sections -Wl,--as-needed $(LDF
 # load time, and is never unmapped while a thread may still run in it.
 PLUGIN_LINK_FLAGS := -shared -Wl,-soname,libnet-slime.so -Wl,--version-script,plugin/exports.map \
   -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete
+# What users get brings its C++ library along and, on x86-64, loads on glibc 2.28: portable/ has what
+# is newer, and its stubs stand for the libraries of 2.28. PORTABLE= links with this machine's.
+PORTABLE ?= $(if $(SAN),,1)
+OLD_GLIBC := $(if $(PORTABLE),$(filter x86_64-%,$(shell $(CXX) -dumpmachine 2>/dev/null)))
+STATIC_CXX := $(if $(PORTABLE),-static-libstdc++ -static-libgcc)
+STUBS     := $(if $(OLD_GLIBC),$(addprefix $(BUILD)/gen/glibc/,libpthread.so.0 libdl.so.2))
 
 # Sources -----------------------------------------------------------------------------------------
 
@@ -68,6 +74,7 @@ SWITCH_SRCS := $(filter-out $(LIB_SRCS) switch/bmv2/% $(GRPC_SRCS),$(call source
 # The interface for programs without NCCL, and the rendezvous of its ranks, are in the static library
 # only.
 AGGREGATION_SRCS := $(call sources,rendezvous aggregation)
+PORTABLE_SRCS := $(if $(OLD_GLIBC),$(call sources,portable))
 EXAMPLES  := $(sort $(patsubst examples/%.cc,%,$(wildcard examples/*.cc)))
 TOOLS     := $(call groups,tools,common)
 # LIBS_<tool>: libraries that a tool links besides our own.
@@ -98,7 +105,7 @@ TESTS     := $(call groups,test,support $(TEST_PROGRAMS) $(if $(THRIFT),,p4) $(i
 FUZZ_TARGETS := $(patsubst test/fuzz/%.cc,%,$(filter-out %_test.cc,$(sort $(wildcard test/fuzz/*.cc))))
 FUZZ_SHARED  := $(call sources,test/fuzz/support test/support) $(SRCS_TEST_fuzz)
 ALL_SRCS  := $(LIB_SRCS) $(SWITCH_SRCS) $(BMV2_SRCS) $(sort $(TOFINO_SRCS) switch/tofino/info.cc) \
-  $(AGGREGATION_SRCS) \
+  $(AGGREGATION_SRCS) $(PORTABLE_SRCS) \
   $(filter-out $(if $(THRIFT),,test/p4/%) $(if $(GRPC),,test/tofino/%), \
     $(call sources,tools bench test examples))
 
@@ -128,7 +135,7 @@ endif
 update = $(if $(or $(if $(wildcard $(1)),,missing),$(call differs,$(strip $(2)),$(strip $(file <$(1))))), \
   $(file >$(1),$(strip $(2))))
 differs = $(subst x$(1)x,,x$(2)x)$(subst x$(2)x,,x$(1)x)
-$(call update,$(FLAGS_FILE),$(CXX) $(CXX_ALL) : $(LINK_ALL) $(PLUGIN_LINK_FLAGS))
+$(call update,$(FLAGS_FILE),$(CXX) $(CXX_ALL) : $(LINK_ALL) $(PLUGIN_LINK_FLAGS) $(STATIC_CXX) $(STUBS))
 $(call update,$(SOURCES_FILE),$(ALL_SRCS))
 $(call update,$(DRIVERS_FILE),$(DRIVERS))
 VERSION_STATE := $(shell mk/version.sh $(VERSION) $(VERSION_FILE))
@@ -226,26 +233,40 @@ $(LIB_A): $(call objects,$(LIB_SRCS) $(SWITCH_SRCS) $(AGGREGATION_SRCS)) $(SOURC
 	@mkdir -p $(@D) && rm -f $@
 	$(Q)$(AR) rcs $@ $(filter %.o,$^)
 
-$(PLUGIN_SO): $(call objects,$(LIB_SRCS)) plugin/exports.map $(SOURCES_FILE)
+$(STUBS): portable/glibc.symbols mk/stub.awk $(FLAGS_FILE)
+	$(call say,STUB,$@)
+	@mkdir -p $(@D)
+	$(Q)awk -v library=$(@F) -v versions=$@.map -f mk/stub.awk $< >$@.s
+	$(Q)$(CXX) -shared -nostdlib -Wl,-soname,$(@F) -Wl,--version-script,$@.map -o $@ $@.s
+
+$(PLUGIN_SO): $(call objects,$(LIB_SRCS) $(filter-out portable/start.cc,$(PORTABLE_SRCS))) $(STUBS) \
+  plugin/exports.map $(SOURCES_FILE)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CXX) $(PLUGIN_LINK_FLAGS) -o $@ $(filter %.o,$^) $(LINK_ALL)
+	$(Q)$(CXX) $(PLUGIN_LINK_FLAGS) -o $@ $(filter %.o,$^) $(STATIC_CXX) $(STUBS) $(LINK_ALL)
 
 $(PLUGIN_LINK): $(PLUGIN_SO)
 	$(Q)ln -sf $(notdir $<) $@
 
-# $(1) program, $(2) its sources, $(3) more libraries
+# $(1) program, $(2) its sources, $(3) more libraries, $(4) what makes it portable
 define program
 $(1): $(call objects,$(2)) $(LIB_A) $(SOURCES_FILE)
 	$$(call say,LINK,$$@)
 	@mkdir -p $$(@D)
-	$$(Q)$$(CXX) -o $$@ $$(filter %.o,$$^) $$(LIB_A) $(3) $$(LINK_ALL) -ldl
+	$$(Q)$$(CXX) -o $$@ $$(filter %.o,$$^) $$(LIB_A) $(3) $(4) $$(LINK_ALL) -ldl
 endef
+# slime-switchd hands objects of C++ to libraries of this machine, and so needs their C++ library.
+SHARED_CXX := switchd
+WRAP  := -Wl,--wrap=__libc_start_main
+START := $(if $(OLD_GLIBC),$(WRAP) $(STUBS))
+$(TOOL_BINS) $(EXAMPLE_BINS): $(STUBS)
 $(foreach t,$(TOOLS),$(eval $(call program,$(BUILD)/bin/slime-$t,$(call sources,tools/$t) \
-  $(SRCS_$t) $(call sources,tools/common),$(LIBS_$t))))
+  $(SRCS_$t) $(call sources,tools/common) $(PORTABLE_SRCS),$(LIBS_$t), \
+  $(START) $(if $(filter $t,$(SHARED_CXX)),,$(STATIC_CXX)))))
 $(foreach b,$(BENCHES),$(eval $(call program,$(BUILD)/bin/bench-$b,$(call sources,bench/$b) \
   $(SRCS_BENCH_$b) $(call sources,bench/common))))
-$(foreach e,$(EXAMPLES),$(eval $(call program,$(BUILD)/bin/example-$(subst _,-,$e),examples/$e.cc,)))
+$(foreach e,$(EXAMPLES),$(eval $(call program,$(BUILD)/bin/example-$(subst _,-,$e),examples/$e.cc $(PORTABLE_SRCS),, \
+  $(START) $(STATIC_CXX))))
 $(foreach t,$(TESTS),$(eval $(call program,$(BUILD)/test/$t,$(call sources,test/$t) \
   $(SRCS_TEST_$t) $(call sources,test/support),-lgmock_main -lgmock -lgtest $(LIBS_TEST_$t))))
 $(foreach t,$(TEST_PROGRAMS),$(eval $(call program,$(BUILD)/test/$t,$(call sources,test/$t),)))

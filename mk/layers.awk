@@ -5,6 +5,7 @@
 BEGIN {
   # may[room] = rooms it may include, besides its own.
   may["include"] = ""
+  may["portable"] = ""
   may["base"] = ""
   may["settings"] = "base times"
   may["times"] = "settings"  # a table: the rows of settings.def, and constants
@@ -39,7 +40,7 @@ function room_of(path) {
   if (path ~ /^switch\/core\//) return "shard"
   if (path ~ /^switch\/protocol\//) return "protocol"
   if (path ~ /^switch\/p4driver\//) return "p4driver"
-  if (path ~ /^(base|settings|engine|collnet|plugin|rendezvous|aggregation|switch|tools|bench|test|examples)\//)
+  if (path ~ /^(portable|base|settings|engine|collnet|plugin|rendezvous|aggregation|switch|tools|bench|test|examples)\//)
     return substr(path, 1, index(path, "/") - 1)
   return ""
 }

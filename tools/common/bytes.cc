@@ -15,7 +15,7 @@ double unit_factor(std::string_view unit) {
   const std::string_view rest = unit.substr(1);
   if (!rest.empty() && rest != "B" && rest != "b" && rest != "iB" && rest != "ib") return 0;
   const size_t power = std::string_view("KMGT").find(static_cast<char>(unit[0] & ~0x20));
-  return power == std::string_view::npos ? 0 : std::pow(1024.0, static_cast<double>(power + 1));
+  return power == std::string_view::npos ? 0 : static_cast<double>(uint64_t{1024} << 10 * power);
 }
 
 }  // namespace
