@@ -64,6 +64,8 @@ void read_sysfs_facts(const std::string& sysfs_root, Interface* interface) {
   // The kernel allows no '/' in a name (dev_valid_name); records may come from elsewhere.
   if (name.empty() || name.find('/') != std::string::npos || name.starts_with('.')) return;
   const std::string device = sysfs_root + "/class/net/" + name;
+  const auto index = read_number(device + "/ifindex");
+  if (interface->index != 0 && index && *index != long{interface->index}) return;
   interface->guid = read_guid(device, name);
   interface->pci_path = find_pci_function(device + "/device");
   interface->driver = read_driver(device);

@@ -15,6 +15,7 @@ namespace slime {
 
 struct Interface {
   std::string name;
+  unsigned index = 0;     // in this network namespace; 0: not known
   SocketAddress address;  // port 0; the first usable IPv4 address, else a global IPv6 one
   std::string pci_path;   // realpath of the PCI function in /sys; empty: virtual
   std::string driver;     // its name in /sys, as "ena"; "bonding" for a bond; empty: not known
@@ -31,22 +32,38 @@ struct InterfaceList {
   std::vector<std::string> notes;     // interfaces that were skipped, and why
 };
 
-// Fills in of the interface with this name what /sys says of it: all but address and loopback.
+// Fills in of the interface with this name what /sys says of it: all but index, address and
+// loopback. If the index there is another one, /sys shows another network namespace (that of the
+// host, in some containers), and nothing is taken from it.
 void read_sysfs_facts(const std::string& sysfs_root, Interface* interface);
+
+// What the kernel says of an interface besides its addresses.
+struct LinkFacts {
+  unsigned index = 0;   // 0: not known
+  unsigned master = 0;  // index of the bridge or bond that it is a part of; 0: none
+  uint32_t mtu = 0;     // bytes; 0: not known
+  std::string kind;     // as `ip link add type` names it; empty: a NIC, or not known
+};
 
 // One line of getifaddrs(3): an interface, or one address of it.
 struct InterfaceRecord {
   std::string name;
   unsigned flags = 0;  // IFF_*
   std::optional<SocketAddress> address;
+  LinkFacts link;
+
+  // "eth0:1" is a label of an address of eth0 (ip-address(8)), no interface of its own.
+  std::string interface() const { return name.substr(0, name.find(':')); }
 };
 Result<std::vector<InterfaceRecord>> interface_records();
 
 // Selects interfaces by `pattern`, in the syntax of NCCL_SOCKET_IFNAME: a comma-separated list of
 // name prefixes; "^..." excludes them, "=..." compares whole names. As in NCCL, a list selects
 // every interface that it allows and that is up: "^eth0" selects loopback and docker0 too. Without
-// a list, virtual bridges are skipped, and loopback is used only if nothing else is left. The notes
-// name `variable` as the source of the pattern.
+// a list, bridges of containers are skipped, and the best of these classes that is there is used:
+// NICs, and what is made of them or stands for one in a container; tunnels, VPNs, dummies, bridges
+// without a NIC; interfaces with a link-local address only; loopback. The notes name `variable` as
+// the source of the pattern.
 InterfaceList select_interfaces(std::string_view pattern,
                                 const std::vector<InterfaceRecord>& records,
                                 const std::string& sysfs_root = "/sys",

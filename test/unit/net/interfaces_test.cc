@@ -19,7 +19,15 @@ using testing::IsEmpty;
 constexpr unsigned kUp = IFF_UP | IFF_RUNNING;
 
 InterfaceRecord record(const char* name, const char* address, unsigned flags = kUp) {
-  return {name, flags, SocketAddress::parse(address).value()};
+  return {name, flags, SocketAddress::parse(address).value(), {}};
+}
+
+// An interface of this kind, as `ip link add type` names it.
+InterfaceRecord kind(const char* name, const char* address, const char* kind, unsigned index = 0,
+                     unsigned master = 0, unsigned flags = kUp) {
+  InterfaceRecord result{name, flags, std::nullopt, {index, master, 1500, kind}};
+  if (*address != '\0') result.address = SocketAddress::parse(address).value();
+  return result;
 }
 
 std::vector<std::string> names(const InterfaceList& list) {
@@ -124,6 +132,101 @@ TEST_F(Interfaces, LoopbackWhenItIsAllThereIs) {
   EXPECT_TRUE(list.interfaces[0].loopback);
 }
 
+TEST_F(Interfaces, KindsThatStandForANicAreUsedBesideOne) {
+  for (const char* what : {"", "veth", "bond", "team", "vlan", "macvlan", "ipvlan", "netkit"}) {
+    EXPECT_THAT(names(select("", {record("eth0", "10.0.0.1"), kind("eth1", "10.1.0.1", what)})),
+                ElementsAre("eth0", "eth1"))
+        << what;
+  }
+}
+
+TEST_F(Interfaces, TunnelsAndBridgesComeLast) {
+  const std::vector<InterfaceRecord> lo = {record("lo", "127.0.0.1", kUp | IFF_LOOPBACK)};
+  const struct {
+    const char *name, *kind, *why;
+  } cases[] = {{"wg0", "wireguard", "is a tunnel (wireguard)"},
+               {"tailscale0", "tun", "is a tunnel (tun)"},
+               {"vxlan.calico", "vxlan", "is a tunnel (vxlan)"},
+               {"genev_sys", "geneve", "is a tunnel (geneve)"},
+               {"gre1", "gre", "is a tunnel (gre)"},
+               {"incusbr0", "bridge", "is a bridge of which no NIC with a carrier is a part"},
+               {"nerdctl0", "bridge", "is a bridge of which no NIC"},
+               {"weave", "bridge", "is a bridge of which no NIC"},
+               {"dummy0", "dummy", "is a virtual device (dummy)"},
+               {"br-ex", "openvswitch", "is a port of Open vSwitch"}};
+  for (const auto& c : cases) {
+    std::vector<InterfaceRecord> records = lo;
+    records.push_back(kind(c.name, "10.8.0.1", c.kind, 5));
+    EXPECT_THAT(names(select("", records)), ElementsAre(c.name)) << "nothing else is left";
+    records.push_back(record("eth0", "10.0.0.1"));
+    const InterfaceList list = select("", records);
+    EXPECT_THAT(names(list), ElementsAre("eth0"));
+    EXPECT_THAT(list.notes, testing::Contains(testing::AllOf(
+                                testing::StartsWith(c.name + std::string(" ") + c.why),
+                                HasSubstr("name it in NCCL_SLIME_IFNAME to use it"))));
+    EXPECT_THAT(names(select((std::string(c.name) + ",eth0").c_str(), records)),
+                testing::UnorderedElementsAre("eth0", c.name));
+  }
+}
+
+TEST_F(Interfaces, ABridgeOverANicIsTheHostsNetwork) {
+  const auto chosen = [&](const char* bridge, const char* member, unsigned flags = kUp) {
+    return names(select("", {kind("member0", "", member, 3, 7, flags),
+                             kind(bridge, "10.0.0.1", "bridge", 7), record("eth9", "10.9.0.1")}));
+  };
+  EXPECT_THAT(chosen("br0", ""), ElementsAre("br0", "eth9"));
+  EXPECT_THAT(chosen("virbr0", ""), ElementsAre("eth9", "virbr0")) << "whatever its name is";
+  EXPECT_THAT(chosen("br0", "bond"), ElementsAre("br0", "eth9"));
+  EXPECT_THAT(chosen("br0", "vlan"), ElementsAre("br0", "eth9"));
+  EXPECT_THAT(chosen("br0", "", IFF_UP), ElementsAre("eth9")) << "its NIC has no carrier";
+  EXPECT_THAT(chosen("br0", "veth"), ElementsAre("eth9"));
+  EXPECT_THAT(chosen("br0", "tun"), ElementsAre("eth9"));
+}
+
+TEST_F(Interfaces, LinkLocalAddressesAreUsedWhereNothingElseIs) {
+  const std::vector<InterfaceRecord> records = {record("usb0", "169.254.3.1"),
+                                                record("lo", "127.0.0.1", kUp | IFF_LOOPBACK)};
+  EXPECT_THAT(names(select("", records)), ElementsAre("usb0"));
+  std::vector<InterfaceRecord> more = records;
+  more.push_back(kind("wg0", "10.8.0.1", "wireguard"));
+  const InterfaceList list = select("", more);
+  EXPECT_THAT(names(list), ElementsAre("wg0"));
+  EXPECT_THAT(list.notes,
+              testing::Contains("usb0 has a link-local address only (169.254.3.1), and other "
+                                "interfaces are up (name it in NCCL_SLIME_IFNAME to use it)"));
+  EXPECT_THAT(names(select("usb", more)), ElementsAre("usb0"));
+}
+
+TEST_F(Interfaces, NamesOfManagersAreNeverTheDefault) {
+  for (const char* name : {"antrea-gw0", "ovn-k8s-mp0", "vmnet8", "vboxnet0", "br-0123456789ab"}) {
+    EXPECT_THAT(names(select("", {record(name, "10.0.0.1")})), IsEmpty()) << name;
+    EXPECT_THAT(names(select(name, {record(name, "10.0.0.1")})), ElementsAre(name));
+  }
+}
+
+TEST_F(Interfaces, NothingIsTakenFromTheFilesOfAnotherNamespace) {
+  add_nic("eth0", "pci0000:00/0000:00:05.0/virtio3");
+  set("eth0", "address", "02:00:5e:10:00:ff\n");
+  set("eth0", "speed", "100000\n");
+  set("eth0", "mtu", "9000\n");
+  set("eth0", "ifindex", "2\n");
+  const auto facts_with = [&](unsigned index) {
+    const InterfaceList list = select("", {kind("eth0", "10.0.0.1", "veth", index)});
+    return list.interfaces.empty() ? Interface() : list.interfaces[0];
+  };
+  const Interface own = facts_with(2);
+  EXPECT_TRUE(own.speed_known);
+  EXPECT_NE(own.pci_path, "");
+  EXPECT_EQ(own.guid, 0x02005e1000ffu);
+  EXPECT_EQ(own.mtu, 9000u);
+  const Interface other = facts_with(17);
+  EXPECT_FALSE(other.speed_known);
+  EXPECT_EQ(other.pci_path, "");
+  EXPECT_EQ(other.driver, "");
+  EXPECT_NE(other.guid, own.guid);
+  EXPECT_EQ(other.mtu, 1500u) << "the kernel says it too";
+}
+
 TEST_F(Interfaces, NoInterfaceIsNoError) {
   EXPECT_THAT(select("", {}).interfaces, IsEmpty());
   EXPECT_THAT(select("eth0", {}).interfaces, IsEmpty());
@@ -131,7 +234,7 @@ TEST_F(Interfaces, NoInterfaceIsNoError) {
 
 TEST_F(Interfaces, ChoosesTheAddressThatAPeerCanUse) {
   const auto chosen = [&](const std::vector<const char*>& addresses) -> std::string {
-    std::vector<InterfaceRecord> records = {{"eth0", kUp, std::nullopt}};
+    std::vector<InterfaceRecord> records = {{"eth0", kUp, std::nullopt, {}}};
     for (const char* text : addresses) records.push_back(record("eth0", text));
     const InterfaceList list = select("", records);
     return list.interfaces.empty() ? "" : list.interfaces[0].address.to_string();
