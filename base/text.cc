@@ -39,6 +39,12 @@ bool is_shown(uint32_t code) {
 
 }  // namespace
 
+std::string_view trimmed(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
 bool is_plain_name(std::string_view text) {
   constexpr std::string_view kAllowed =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
@@ -68,12 +74,6 @@ std::string printable(std::string_view text) {
   std::ranges::replace_if(
       shown, [](char c) { return c < ' ' || c > '~'; }, '?');
   return shown;
-}
-
-std::string_view trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
 std::string excerpt(std::string_view text, size_t most) {

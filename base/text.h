@@ -19,6 +19,9 @@ constexpr bool is_control(char c) {
   return byte < 0x20 || byte == 0x7f;
 }
 
+// Without the blanks and tabs around it.
+std::string_view trimmed(std::string_view text);
+
 // Letters, digits, '-', '_' and '.', at least one of them.
 bool is_plain_name(std::string_view text);
 
@@ -39,9 +42,6 @@ std::string displayed(std::string_view text, size_t most = kMostShown, Lines lin
 
 // `text` with '?' in place of each byte that is no printable ASCII.
 std::string printable(std::string_view text);
-
-// Without spaces and tabs at both ends.
-std::string_view trimmed(std::string_view text);
 
 // The first `most` bytes of `text`, and "..." if there are more.
 std::string excerpt(std::string_view text, size_t most);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/net/address_range.h"
 #include "base/text.h"
 #include "settings/switch_list.h"
 #include "settings/table.h"
@@ -77,6 +78,8 @@ constexpr struct Form {
      "host:port, or up to 8 of them as host:port*weight,host:port*weight,...: ports from 1 to "
      "65535 "
      "(28900 if there is none), weights from 1 to 64"},
+    {"subnets", [](std::string_view text) { return parse_ranges(text).has_value(); },
+     "ranges of addresses, as in 10.1.0.0/16,fd00::/8"},
     {"name", is_plain_name, "letters, digits, '-', '_' and '.'"},
 };
 

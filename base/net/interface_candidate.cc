@@ -4,6 +4,8 @@
 #include <net/if.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <iterator>
 
 namespace slime {
@@ -76,13 +78,18 @@ std::vector<Candidate> group(const std::vector<InterfaceRecord>& records) {
 
 // A peer on another host cannot use a link-local IPv6 address, because its scope belongs to this
 // host. IPv4's link-local range is routed like any other, and is used if there is nothing better.
-std::optional<SocketAddress> usable_address(const Candidate& candidate) {
+std::optional<SocketAddress> usable_address(const Candidate& candidate,
+                                            const std::vector<AddressRange>& ranges) {
   std::optional<SocketAddress> best;
-  int best_rank = 3;
+  std::ptrdiff_t best_rank = PTRDIFF_MAX;
   for (const SocketAddress& address : candidate.addresses) {
     if (address.is_any() || address.is_loopback() != candidate.loopback()) continue;
     if (address.is_ipv6() && address.is_link_local()) continue;
-    const int rank = address.is_ipv6() ? 1 : address.is_link_local() ? 2 : 0;
+    const auto range =
+        std::ranges::find_if(ranges, [&](const AddressRange& one) { return one.has(address); });
+    if (range == ranges.end() && !ranges.empty()) continue;
+    const int form = address.is_ipv6() ? 1 : address.is_link_local() ? 2 : 0;
+    const std::ptrdiff_t rank = (range - ranges.begin()) * 3 + form;
     if (rank >= best_rank) continue;
     best = address;
     best_rank = rank;

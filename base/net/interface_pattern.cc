@@ -2,17 +2,9 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace slime {
-namespace {
-
-std::string_view trim(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
-}  // namespace
-
 bool InterfacePattern::matches(const std::string& name) const {
   return std::ranges::any_of(names, [&](const std::string& wanted) {
     return exact ? name == wanted : name.starts_with(wanted);
@@ -22,7 +14,7 @@ bool InterfacePattern::matches(const std::string& name) const {
 // The order of the signs is NCCL's: "^=eth0" (misc/socket.cc, findInterfaces).
 InterfacePattern InterfacePattern::parse(std::string_view text) {
   InterfacePattern pattern;
-  text = trim(text);
+  text = trimmed(text);
   if (text.starts_with('^')) {
     pattern.exclude = true;
     text.remove_prefix(1);
@@ -33,7 +25,7 @@ InterfacePattern InterfacePattern::parse(std::string_view text) {
   }
   while (!text.empty()) {
     const size_t comma = std::min(text.find(','), text.size());
-    const std::string_view name = trim(text.substr(0, comma));
+    const std::string_view name = trimmed(text.substr(0, comma));
     if (!name.empty()) pattern.names.emplace_back(name);
     text.remove_prefix(std::min(comma + 1, text.size()));
   }

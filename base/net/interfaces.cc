@@ -15,22 +15,24 @@ namespace {
 
 // The reason why the interface is not used; empty: it is used.
 std::string reason_to_skip(const Candidate& candidate, const InterfacePattern& pattern,
-                           const std::string& source) {
+                           const std::string& source, const std::vector<AddressRange>& ranges) {
   const bool named = pattern.matches(candidate.name);
   if (pattern.includes() && !named) return "does not match " + source;
   if (pattern.exclude && named) return "is excluded by " + source;
   if ((candidate.flags & IFF_UP) == 0) return "is down (ip link set " + candidate.name + " up)";
   if (!candidate.up()) return "has no carrier";
   if (!usable_address(candidate)) return "has no IPv4 and no global IPv6 address";
+  if (!usable_address(candidate, ranges)) return "has no address in NCCL_SLIME_SOCKET_SUBNET";
   return "";
 }
 
-Interface describe_interface(const Candidate& candidate, const std::string& sysfs_root) {
+Interface describe_interface(const Candidate& candidate, const std::vector<AddressRange>& ranges,
+                             const std::string& sysfs_root) {
   Interface result;
   result.name = candidate.name;
   result.index = candidate.link.index;
   result.mtu = candidate.link.mtu;
-  result.address = *usable_address(candidate);
+  result.address = *usable_address(candidate, ranges);
   read_sysfs_facts(sysfs_root, &result);
   result.loopback = candidate.loopback();
   return result;
@@ -76,20 +78,21 @@ std::vector<Candidate> best_of(const std::vector<Candidate>& usable,
 
 InterfaceList select_interfaces(std::string_view pattern_text,
                                 const std::vector<InterfaceRecord>& records,
-                                const std::string& sysfs_root, const std::string& variable) {
+                                const std::string& sysfs_root, const std::string& variable,
+                                const std::vector<AddressRange>& ranges) {
   const auto pattern = InterfacePattern::parse(pattern_text);
   const std::string source = variable + "=\"" + std::string(pattern_text) + "\"";
   InterfaceList list;
   const std::vector<Candidate> all = group(records);
   std::vector<Candidate> usable;
   for (const Candidate& candidate : all) {
-    const std::string reason = reason_to_skip(candidate, pattern, source);
+    const std::string reason = reason_to_skip(candidate, pattern, source, ranges);
     if (reason.empty()) usable.push_back(candidate);
     if (!reason.empty()) list.notes.push_back(candidate.name + " " + reason);
   }
-  if (!pattern.is_given()) usable = best_of(usable, all, &list.notes);
+  if (!pattern.is_given() && ranges.empty()) usable = best_of(usable, all, &list.notes);
   for (const Candidate& candidate : usable) {
-    list.interfaces.push_back(describe_interface(candidate, sysfs_root));
+    list.interfaces.push_back(describe_interface(candidate, ranges, sysfs_root));
   }
   sort_interfaces(&list.interfaces);
   return list;
@@ -109,10 +112,19 @@ CpuSet cpus_near(const SocketAddress& address, const std::vector<InterfaceRecord
   return read_local_cpus(interface.pci_path);
 }
 
-Result<InterfaceList> list_interfaces(std::string_view pattern, const std::string& variable) {
+Result<InterfaceList> list_interfaces(std::string_view pattern, const std::string& variable,
+                                      std::string_view subnets) {
+  std::optional<std::vector<AddressRange>> ranges;
+  if (!subnets.empty() && !(ranges = parse_ranges(subnets))) {
+    return fail(make_error(Status::kConfig, 0,
+                           "'%.*s' is no list of ranges of addresses; write one like "
+                           "10.1.0.0/16,fd00::/8",
+                           static_cast<int>(subnets.size()), subnets.data()));
+  }
   auto records = interface_records();
   if (!records) return fail(std::move(records.error()));
-  return select_interfaces(pattern, *records, "/sys", variable);
+  return select_interfaces(pattern, *records, "/sys", variable,
+                           ranges.value_or(std::vector<AddressRange>()));
 }
 
 }  // namespace slime

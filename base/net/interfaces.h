@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/machine/cpu_set.h"
+#include "base/net/address_range.h"
 #include "base/net/socket.h"
 
 namespace slime {
@@ -63,14 +64,18 @@ Result<std::vector<InterfaceRecord>> interface_records();
 // a list, bridges of containers are skipped, and the best of these classes that is there is used:
 // NICs, and what is made of them or stands for one in a container; tunnels, VPNs, dummies, bridges
 // without a NIC; interfaces with a link-local address only; loopback. The notes name `variable` as
-// the source of the pattern.
+// the source of the pattern. `ranges` choose as a list of names does, and one of them must have the
+// address that is used; where there is a list too, both must hold.
 InterfaceList select_interfaces(std::string_view pattern,
                                 const std::vector<InterfaceRecord>& records,
                                 const std::string& sysfs_root = "/sys",
-                                const std::string& variable = "NCCL_SLIME_IFNAME");
+                                const std::string& variable = "NCCL_SLIME_IFNAME",
+                                const std::vector<AddressRange>& ranges = {});
 
+// `subnets`: text of ranges; empty: all addresses.
 Result<InterfaceList> list_interfaces(std::string_view pattern,
-                                      const std::string& variable = "NCCL_SLIME_IFNAME");
+                                      const std::string& variable = "NCCL_SLIME_IFNAME",
+                                      std::string_view subnets = {});
 
 // The CPUs near the NIC with this address. Empty: they are not known, or the address belongs to a
 // virtual interface, or to all interfaces (0.0.0.0).

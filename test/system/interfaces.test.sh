@@ -54,6 +54,12 @@ rails named br0
 show local "${pair/10.5.0.1/169.254.1.1} $bridge"
 rails local br0
 says local 'eth0 has a link-local address only'
+NCCL_SLIME_SOCKET_SUBNET=10.9.0.0/16 show subnet "$pair $bridge"
+rails subnet br0
+says subnet 'rail br0 +tcp +10.9.0.1'
+says subnet 'not used: eth0 has no address in NCCL_SLIME_SOCKET_SUBNET'
+NCCL_SLIME_SOCKET_SUBNET=10.9.0.0 "$build/bin/slime-info" --devices >"$work/wrong.err" 2>&1
+says wrong 'NCCL_SLIME_SOCKET_SUBNET="10.9.0.0" is not accepted: .*10.1.0.0/16,fd00::/8'
 show macvlan "$pair
   ip link add mv0 link vx type macvlan
   ip addr add 10.6.0.1/24 dev mv0

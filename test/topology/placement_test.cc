@@ -81,10 +81,9 @@ TEST(LocalCpus, OfTheNicThatHasAnAddress) {
   host.write("class/net/eth0/mtu", "1500");
   std::filesystem::create_directory_symlink(nic, host.root() / "class/net/eth0/device");
   const auto at = [](const char* text) { return SocketAddress::parse(text).value(); };
-  const std::vector<InterfaceRecord> records = {
-      {"lo", 0, at("127.0.0.1"), {}},
-      {"eth0", 0, std::nullopt, {}},
-      {"eth0:1", 0, at("10.0.0.9"), {}}};
+  const std::vector<InterfaceRecord> records = {{"lo", 0, at("127.0.0.1"), {}},
+                                                {"eth0", 0, std::nullopt, {}},
+                                                {"eth0:1", 0, at("10.0.0.9"), {}}};
   const auto near = [&](const char* text) {
     return cpus_near(at(text), records, host.root()).to_string();
   };

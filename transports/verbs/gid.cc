@@ -7,47 +7,28 @@
 #include <string_view>
 #include <tuple>
 
-#include "base/text.h"
+#include "base/net/address_range.h"
 
 namespace slime::verbs {
 namespace {
-
-constexpr Gid kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 bool is_zero(const Gid& gid) {
   return std::ranges::all_of(gid, [](uint8_t byte) { return byte == 0; });
 }
 
-bool has_prefix(const Gid& gid, const Gid& prefix, int bits) {
-  for (int i = 0; i < bits; ++i) {
-    const auto byte = static_cast<size_t>(i / 8);
-    const int mask = 0x80 >> i % 8;
-    if ((gid[byte] & mask) != (prefix[byte] & mask)) return false;
-  }
-  return true;
+bool in_range_of(const GidWish& wish, const Gid& gid) {
+  return !wish.prefix || AddressRange{*wish.prefix, wish.prefix_bits}.has(gid);
 }
 
-// "10.0.0.0/8" or "fd00::/16".
 Result<void> parse_range(const std::string& text, GidWish* wish) {
-  const size_t slash = text.find('/');
-  const std::string address = text.substr(0, slash);
-  int bits = -1;
-  if (slash != text.npos) {
-    bits = parse_whole<int>(std::string_view(text).substr(slash + 1)).value_or(-1);
-  }
-  Gid gid = {};
-  const bool ipv6 = ::inet_pton(AF_INET6, address.c_str(), gid.data()) == 1;
-  if (!ipv6) {
-    gid = kMapped;
-    if (::inet_pton(AF_INET, address.c_str(), &gid[12]) != 1) bits = -1;
-  }
-  if (bits < 0 || bits > (ipv6 ? 128 : 32)) {
+  const auto range = AddressRange::parse(text);
+  if (!range) {
     return fail(make_error(Status::kConfig, 0,
                            "%s=%s is no range of addresses; write one like 10.1.0.0/16 or fd00::/8",
                            variable_of("NCCL_SLIME_ADDR_RANGE").c_str(), text.c_str()));
   }
-  wish->prefix = gid;
-  wish->prefix_bits = ipv6 ? bits : bits + 96;
+  wish->prefix = range->prefix;
+  wish->prefix_bits = range->bits;
   return {};
 }
 
@@ -74,9 +55,8 @@ Result<GidEntry> choose_gid(const std::vector<GidEntry>& table, const GidWish& w
                variable_of("NCCL_SLIME_GID_INDEX") + ") is not in use; another one is taken";
   }
   const auto rank = [&](const GidEntry& entry) {
-    const bool in_range = !wish.prefix || has_prefix(entry.gid, *wish.prefix, wish.prefix_bits);
-    return std::tuple(in_range, !is_link_local(entry.gid), is_ipv4(entry.gid) != wish.ipv6,
-                      entry.type == wish.type, -entry.index);
+    return std::tuple(in_range_of(wish, entry.gid), !is_link_local(entry.gid),
+                      is_ipv4(entry.gid) != wish.ipv6, entry.type == wish.type, -entry.index);
   };
   const GidEntry* best = nullptr;
   for (const GidEntry& entry : table) {
@@ -87,7 +67,7 @@ Result<GidEntry> choose_gid(const std::vector<GidEntry>& table, const GidWish& w
                            "its GID table is empty; give its interface an "
                            "address and bring it up"));
   }
-  if (wish.prefix && !has_prefix(best->gid, *wish.prefix, wish.prefix_bits)) {
+  if (!in_range_of(wish, best->gid)) {
     *warning = "no GID is in the range of " + variable_of("NCCL_SLIME_ADDR_RANGE") + "; " +
                to_string(best->gid) + " is taken";
   }
@@ -95,7 +75,7 @@ Result<GidEntry> choose_gid(const std::vector<GidEntry>& table, const GidWish& w
 }
 
 bool is_ipv4(const Gid& gid) {
-  return std::equal(kMapped.begin(), kMapped.begin() + 12, gid.begin());
+  return std::equal(kMappedIpv4.begin(), kMappedIpv4.begin() + 12, gid.begin());
 }
 
 bool is_link_local(const Gid& gid) { return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80; }

@@ -204,6 +204,38 @@ TEST_F(Interfaces, NamesOfManagersAreNeverTheDefault) {
   }
 }
 
+TEST_F(Interfaces, RangesChooseInterfacesAndTheirAddresses) {
+  const std::vector<InterfaceRecord> records = {record("lo", "127.0.0.1", kUp | IFF_LOOPBACK),
+                                                record("eth0", "10.0.0.1"),
+                                                record("eth0", "10.1.0.1"),
+                                                record("eth0", "fd00::1"),
+                                                record("eth1", "10.2.0.1"),
+                                                record("docker0", "172.17.0.1")};
+  const auto chosen = [&](const char* pattern, const char* ranges) {
+    const auto list = select_interfaces(pattern, records, root_, "NCCL_SLIME_IFNAME",
+                                        parse_ranges(ranges).value());
+    std::string text;
+    for (const Interface& one : list.interfaces) text += one.name + "=" + one.address.host() + " ";
+    return text;
+  };
+  EXPECT_EQ(chosen("", "10.1.0.0/16"), "eth0=10.1.0.1 ");
+  EXPECT_EQ(chosen("", "10.0.0.0/8"), "eth0=10.0.0.1 eth1=10.2.0.1 ");
+  EXPECT_EQ(chosen("", "10.1.0.0/16,10.0.0.0/8"), "eth0=10.1.0.1 eth1=10.2.0.1 ");
+  EXPECT_EQ(chosen("", "fd00::/8, 10.2.0.0/16"), "eth0=fd00::1 eth1=10.2.0.1 ");
+  EXPECT_EQ(chosen("", "172.16.0.0/12"), "docker0=172.17.0.1 ") << "as if it were named";
+  EXPECT_EQ(chosen("", "127.0.0.0/8"), "lo=127.0.0.1 ");
+  EXPECT_EQ(chosen("eth1", "10.0.0.0/8"), "eth1=10.2.0.1 ") << "both hold";
+  EXPECT_EQ(chosen("^eth0", "10.0.0.0/8"), "eth1=10.2.0.1 ");
+  EXPECT_EQ(chosen("eth1", "10.1.0.0/16"), "");
+  EXPECT_THAT(select_interfaces("", records, root_, "NCCL_SLIME_IFNAME",
+                                parse_ranges("10.1.0.0/16").value())
+                  .notes,
+              testing::Contains("eth1 has no address in NCCL_SLIME_SOCKET_SUBNET"));
+  const auto bad = list_interfaces("", "NCCL_SLIME_IFNAME", "10.1.0.0");
+  ASSERT_FALSE(bad);
+  EXPECT_THAT(bad.error().what, HasSubstr("'10.1.0.0' is no list of ranges"));
+}
+
 TEST_F(Interfaces, NothingIsTakenFromTheFilesOfAnotherNamespace) {
   add_nic("eth0", "pci0000:00/0000:00:05.0/virtio3");
   set("eth0", "address", "02:00:5e:10:00:ff\n");
