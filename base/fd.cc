@@ -17,7 +17,8 @@ constexpr size_t kMost = size_t{1} << 20;
 constexpr size_t kBits = 64;
 
 std::array<std::atomic<uint64_t>, kMost / kBits> table;
-std::atomic<size_t> used_words = 0;  // of the table, from its beginning
+std::atomic<bool> registered = false;  // the handler
+std::atomic<size_t> used_words = 0;    // of the table, from its beginning
 
 uint64_t bit_of(int fd) { return uint64_t{1} << (static_cast<size_t>(fd) % kBits); }
 
@@ -27,8 +28,7 @@ void OwnDescriptors::add(int fd) {
   const size_t word = static_cast<size_t>(fd) / kBits;
   if (fd < 0 || word >= table.size()) return;
   // It fails only for want of memory; peers then notice later.
-  static const int registered = pthread_atfork(nullptr, nullptr, close_in_child);
-  (void)registered;
+  if (!registered.exchange(true)) (void)pthread_atfork(nullptr, nullptr, close_in_child);
   size_t used = used_words.load(std::memory_order_relaxed);
   while (used <= word && !used_words.compare_exchange_weak(used, word + 1)) {
   }

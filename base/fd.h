@@ -2,14 +2,15 @@
 // worker, must not keep copies of them: while it lives, its kernel would acknowledge what peers
 // send to a rank that was killed, and so no peer would notice. So a forked child closes them.
 //
-// States of a descriptor: owned by one Fd, and in the table; or not ours. A child of fork(2) begins
-// with an empty table: the Fds that it has copied from its parent are empty there, so they neither
-// use nor close what the child opens under the same number.
+// States of a descriptor: in the table, owned by one Fd or a library; shared with children, owned
+// by an Fd and not in the table; or not ours. A child of fork(2) begins with an empty table: the
+// Fds that it has copied from its parent are empty there, so they neither use nor close what the
+// child opens under the same number.
 //
 // Threads: any. The table has no locks, as the handler runs in a child where other threads may have
-// held them. Between the removal from the table and close(2) a fork makes a child with a copy of
-// that descriptor. vfork, posix_spawn and a bare clone(2) call no handlers; the first two end with
-// exec, which closes all (O_CLOEXEC).
+// held them. A fork between open(2) and the entry in the table, or between its removal and
+// close(2), makes a child with a copy of that descriptor. vfork, posix_spawn and a bare clone(2)
+// call no handlers; the first two end with exec, which closes all (O_CLOEXEC).
 #pragma once
 
 #include <cstdint>

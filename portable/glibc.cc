@@ -1,7 +1,7 @@
 // What glibc gained after 2.28 and the compiler's headers, libstdc++.a or libgcc_eh.a ask for, made
 // of what 2.28 has. The functions are linked, hidden, into the plugin and the programs, and never
-// into libslime.a: they would replace those of its user. They are the same on every system, so that
-// every system tests them. portable/glibc.symbols holds what was only moved.
+// into libslime.a: they would replace those of its user. All but one are the same on every system,
+// so that every system tests them. portable/glibc.symbols holds what was only moved.
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
@@ -61,10 +61,15 @@ int fstat64(int fd, struct stat64* result) noexcept {  // of libstdc++.a; the st
   return static_cast<int>(syscall(SYS_fstat, fd, result));
 }
 
-// 2.30: waits by the clock of the caller's choice. pthread_cond_timedwait() waits by the wall
-// clock, which may be set back, so it waits for a second at most; to return 0 too early is allowed.
+// 2.30: waits by the clock of the caller's choice. Where libc has none, pthread_cond_timedwait()
+// waits by the wall clock, for a second at most, as returning 0 too early is allowed; if that clock
+// is set back meanwhile, the wait takes so much longer.
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                            const timespec* until) {
+  using ClockWait = int(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);
+  static auto* const of_libc =
+      reinterpret_cast<ClockWait*>(dlsym(RTLD_DEFAULT, "pthread_cond_clockwait"));
+  if (of_libc != nullptr) return of_libc(condition, mutex, clock, until);
   if (until->tv_nsec < 0 || until->tv_nsec >= kSecondNs) return EINVAL;
   const auto left_ns = [&] {
     const int64_t seconds = std::clamp<int64_t>(until->tv_sec, -1, INT64_MAX / kSecondNs - 1);

@@ -106,9 +106,11 @@ std::string hex_of(const Nonce& nonce) {
 // firewalls the host has, and another interface would test no NIC: the kernel routes packets to an
 // address of its own host over loopback anyway.
 void prefer_loopback() {
-  if (!getenv("NCCL_SLIME_IFNAME") && !getenv("NCCL_SOCKET_IFNAME")) {
-    setenv("NCCL_SLIME_IFNAME", "=lo", 1);
+  for (const char* const choice :
+       {"NCCL_SLIME_IFNAME", "NCCL_SOCKET_IFNAME", "NCCL_SLIME_SOCKET_SUBNET"}) {
+    if (getenv(choice) != nullptr) return;
   }
+  setenv("NCCL_SLIME_IFNAME", "=lo", 1);
 }
 
 // States: listening -> ranks running -> (ending: a deadline is set) -> all gone. One thread; the

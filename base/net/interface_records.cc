@@ -62,7 +62,8 @@ void read_link(const nlmsghdr& header, Links* links) {
 bool read_part(const char* part, size_t bytes, Links* links) {
   const auto* header = reinterpret_cast<const nlmsghdr*>(part);
   auto left = static_cast<int>(bytes);
-  for (; NLMSG_OK(header, static_cast<unsigned>(left)); header = NLMSG_NEXT(header, left)) {
+  for (; left > 0 && NLMSG_OK(header, static_cast<unsigned>(left));
+       header = NLMSG_NEXT(header, left)) {
     if (header->nlmsg_type == NLMSG_DONE || header->nlmsg_type == NLMSG_ERROR) return false;
     read_link(*header, links);
   }

@@ -20,6 +20,7 @@ libraries() { readelf -d "$1" | grep -oE 'lib(stdc\+\+|gcc_s)\.so\.[0-9]+' | xar
 # check FILE LIBRARIES: it needs nothing newer, and of the two libraries these
 check() {
   local file=$1 symbols found
+  [ -s "$file" ] || { echo "FAILED: $file is not there"; wrong=1; return; }
   symbols=$(newer "$file") found=$(libraries "$file")
   if [ -z "$symbols" ] && [ "$found" = "$2" ]; then
     echo "ok: $file"

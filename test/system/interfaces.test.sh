@@ -58,6 +58,14 @@ NCCL_SLIME_SOCKET_SUBNET=10.9.0.0/16 show subnet "$pair $bridge"
 rails subnet br0
 says subnet 'rail br0 +tcp +10.9.0.1'
 says subnet 'not used: eth0 has no address in NCCL_SLIME_SOCKET_SUBNET'
+# The ranks of one host then use no loopback.
+if NCCL_SLIME_SOCKET_SUBNET=10.5.0.0/16 unshare -n bash -e -c "ip link set lo up
+  $pair
+  exec '$build/bin/slime-perf' all_reduce --ranks 2 -b 8 -e 8 -n 1 -w 0" >"$work/ranks.out" 2>"$work/ranks.err"; then
+  ok "two ranks in a subnet"
+else
+  not_ok "two ranks in a subnet" "$work/ranks.err"
+fi
 NCCL_SLIME_SOCKET_SUBNET=10.9.0.0 "$build/bin/slime-info" --devices >"$work/wrong.err" 2>&1
 says wrong 'NCCL_SLIME_SOCKET_SUBNET="10.9.0.0" is not accepted: .*10.1.0.0/16,fd00::/8'
 show macvlan "$pair

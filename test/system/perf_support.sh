@@ -30,7 +30,7 @@ launcher=()
 # GCC 12's ThreadSanitizer needs a layout without randomisation (see test/run.sh).
 [ "${SLIME_SAN:-}" = tsan ] && launcher=(setarch "$(uname -m)" -R)
 perf=("${launcher[@]}" "$build/bin/slime-perf")
-export NCCL_SLIME_IFNAME=lo # the same devices on every machine
+export NCCL_SLIME_IFNAME=lo NCCL_CONF_FILE=/dev/null # the same devices and settings on every machine
 unset NCCL_NET NCCL_NET_PLUGIN NCCL_PROTO NCCL_DEBUG NCCL_SLIME_STATS NCCL_SLIME_RAILS_PER_IF
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT TORCHELASTIC_RUN_ID
 for name in $(compgen -v | grep -E '^(OMPI_|PMI_|PMIX_|SLURM_)'); do unset "$name"; done
