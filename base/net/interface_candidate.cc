@@ -17,7 +17,7 @@ constexpr const char* kNeverPrefixes[] = {
     "docker", "podman", "veth", "virbr", "cni",       "flannel",    "cali",  "cilium",
     "lxc",    "lxd",    "tunl", "kube",  "antrea-gw", "ovn-k8s-mp", "vmnet", "vboxnet"};
 
-// Docker's networks are bridges named "br-" and the first 12 digits of an id.
+// Docker's networks are bridges named "br-" and the first hexadecimal digits of an id.
 bool has_managers_name(const std::string& name) {
   if (name.starts_with("br-")) {
     return name.find_first_not_of("0123456789abcdef", 3) == std::string::npos;

@@ -288,7 +288,7 @@ void CollComm::check_members(uint64_t now_ns) {
   check_ns_ = now_ns + kCheckNs;
   const uint64_t results = counters().results;
   const bool results_come = results != std::exchange(results_, results);
-  late_.look(results, now_ns);
+  late_.look(results_come, now_ns);
   const auto whole = ring_->check();
   // A job that has failed stays where it is.
   if (connected_ && !failed_ && fallback_.wanted(now_ns)) {

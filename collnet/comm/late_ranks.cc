@@ -1,7 +1,5 @@
 #include "collnet/comm/late_ranks.h"
 
-#include <utility>
-
 #include "base/log.h"
 #include "settings/times.h"
 
@@ -26,8 +24,8 @@ void LateRanks::miss(const std::string& ranks, uint64_t waited_ns, uint64_t now_
              static_cast<unsigned long long>(waits_));
 }
 
-void LateRanks::look(uint64_t results, uint64_t now_ns) {
-  if (std::exchange(results_, results) != results) {
+void LateRanks::look(bool results_came, uint64_t now_ns) {
+  if (results_came) {
     since_ns_ = 0;
     warned_ = false;
   }

@@ -18,8 +18,8 @@ class LateRanks {
 
   // A switch has waited for these ranks for so long. Several switches may miss the same ones.
   void miss(const std::string& ranks, uint64_t waited_ns, uint64_t now_ns);
-  // Call it often; `results`: how many have come so far.
-  void look(uint64_t results, uint64_t now_ns);
+  // Call it often; `results_came`: since the last call.
+  void look(bool results_came, uint64_t now_ns);
 
  private:
   const std::string name_;
@@ -27,7 +27,6 @@ class LateRanks {
   uint64_t named_ns_ = 0;  // then
   uint64_t since_ns_ = 0;  // 0: nobody is late
   uint64_t waits_ = 0;     // so far
-  uint64_t results_ = 0;   // at the last look
   bool warned_ = false;
 };
 

@@ -16,7 +16,8 @@
 // active end tries to bring the rail back over a new channel, until it succeeds or the link ends.
 //
 // Threads: those of a comm, one at a time. Every wait has a deadline: rail_timeout for a silent
-// rail, some seconds for a try to bring a rail back, request_timeout for a request.
+// rail, some seconds for a try to bring a rail back, request_timeout for a request, answer_timeout
+// for a sign of the peer's process.
 #pragma once
 
 #include <array>

@@ -36,12 +36,12 @@ class LateRanksTest : public ::testing::Test {
   // So long, with a look every 20 ms.
   void pass(uint64_t ns, bool results_come = false) {
     for (uint64_t end = now_ns_ + ns; now_ns_ < end; now_ns_ += 20 * kMillisecond) {
-      late_.look(results_ += results_come, now_ns_);
+      late_.look(results_come, now_ns_);
     }
   }
 
   LateRanks late_{"comm"};
-  uint64_t now_ns_ = 100 * kSecond, results_ = 1;
+  uint64_t now_ns_ = 100 * kSecond;
 };
 
 TEST_F(LateRanksTest, ARankThatIsLateOftenIsCountedAndIsNoWarning) {
