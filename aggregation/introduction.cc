@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "aggregation/debug_modes.h"
-#include "base/net/socket.h"
+#include "base/net/host.h"
 
 namespace slime::aggregation {
 
@@ -59,6 +59,8 @@ Result<std::vector<Handle>> handles_of(std::span<const Introduction> introductio
 
 namespace {
 
+constexpr char kWhere[] = "Options::rendezvous, where rank 0 listens";
+
 Result<std::vector<Introduction>> gather(const AllGather& all_gather, const Introduction& own) {
   std::vector<Introduction> introductions(own.ranks);
   std::ranges::fill(std::as_writable_bytes(std::span(introductions)),
@@ -79,8 +81,8 @@ Introduction from_blob(const std::string& blob) {
 
 Result<std::vector<Introduction>> meet(const Options& options, const Settings& settings,
                                        const Introduction& own) {
-  auto address = resolve(options.rendezvous, 0, "Options::rendezvous, where rank 0 listens");
-  if (!address) return fail(std::move(address.error()));
+  auto where = split_host_port(options.rendezvous, 0, kWhere);
+  if (!where) return fail(std::move(where.error()));
   rendezvous::Terms terms;
   terms.limit_ns = seconds_to_ns(settings.connect_timeout);
   terms.hello_limit_ns = seconds_to_ns(settings.handshake_timeout);
@@ -89,21 +91,21 @@ Result<std::vector<Introduction>> meet(const Options& options, const Settings& s
     if (!key) return fail(std::move(key.error()));
     terms.key = *key;
   }
-  return meet(terms, *address, own);
+  return meet(terms, *where, own);
 }
 
 }  // namespace
 
-Result<std::vector<Introduction>> meet(const rendezvous::Terms& base, const SocketAddress& address,
+Result<std::vector<Introduction>> meet(const rendezvous::Terms& base, const HostPort& where,
                                        const Introduction& own) {
   rendezvous::Terms terms = base;
-  terms.where = address.to_string();
+  terms.where = to_string(where);
   terms.rank = own.rank;
   terms.ranks = own.ranks;
   const std::string blob(reinterpret_cast<const char*>(&own), sizeof own);
   Result<rendezvous::Gathered> gathered = fail(Error{});
   if (own.rank == 0) {
-    auto listener = listen_on(address);
+    auto listener = listen_at(where, kWhere);
     if (!listener) return fail(std::move(listener.error()));
     const auto judge = [&own](const rendezvous::Claim& claim) -> Result<std::string> {
       const Introduction introduction = from_blob(claim.blob);
@@ -115,8 +117,7 @@ Result<std::vector<Introduction>> meet(const rendezvous::Terms& base, const Sock
     };
     gathered = rendezvous::host_group(terms, std::move(*listener), {.own = blob, .judge = judge});
   } else {
-    const auto host = [&address](size_t /*attempt*/) -> Result<SocketAddress> { return address; };
-    gathered = rendezvous::join_group(terms, blob, host, Dialer::Retry::kRefusals);
+    gathered = rendezvous::join_group(terms, blob, where);
   }
   if (!gathered) return fail(std::move(gathered.error()));
   std::vector<Introduction> introductions;

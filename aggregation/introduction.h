@@ -44,8 +44,8 @@ Result<void> check_means(const Options& options);
 // All ranks get the introductions of all, by the means that the options name.
 Result<std::vector<Introduction>> exchange(const Options& options, const Settings& settings,
                                            const Introduction& own);
-// The same at a rendezvous: rank 0 listens at `address`, the others go there.
-Result<std::vector<Introduction>> meet(const rendezvous::Terms& terms, const SocketAddress& address,
+// The same at a rendezvous: rank 0 listens at `where`, the others go there.
+Result<std::vector<Introduction>> meet(const rendezvous::Terms& terms, const HostPort& where,
                                        const Introduction& own);
 
 }  // namespace slime::aggregation

@@ -22,6 +22,14 @@ bench_options() {
 
 bench_usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; }
 
+# bench_missed NAME: that run failed. Its end is shown, it leaves no result, and the others go on: the
+# report says so of the rows that need it, and fails in the end.
+bench_missed() {
+  echo "$0: $1 failed; the other rows go on" >&2
+  tail -n 5 "$work/$1".*.err >&2
+  rm -f "$work/$1".*.json
+}
+
 # bench_begin PROGRAM...: what a benchmark needs: these programs, $build, $work, and nothing of the
 # user's settings.
 bench_begin() {

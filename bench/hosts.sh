@@ -13,11 +13,6 @@ bench_options "rate mtu size json" "$@"
 bench_begin slime-perf slime-switchd
 ranks=8
 say() { echo "hosts: [$SECONDS s] $*" >&2; }
-failed() {
-  echo "bench/hosts.sh: $*" >&2
-  tail -n 5 "$work"/*.err >&2
-  exit 1
-}
 
 # measure NAME ARGUMENT...: a run whose result is $work/NAME.0.json
 measure() {
@@ -25,7 +20,7 @@ measure() {
   shift
   say "$name: $*"
   lab_perf "$name" $ranks all_reduce -b "$size" -e "$size" -d float -n 1 -w 1 --quiet "$@"
-  lab_wait || failed "$name failed"
+  lab_wait || bench_missed "$name"
 }
 
 # said NAME TEXT: rank 0 says so, within a minute
@@ -34,7 +29,23 @@ said() {
     grep -q "$2" "$work/$1.0.err" && return
     sleep 0.1
   done
-  failed "$1: rank 0 does not say: $2"
+  echo "bench/hosts.sh: $1: rank 0 does not say: $2" >&2
+  return 1
+}
+
+# One of four hosts is killed, and comes back.
+kill_one() {
+  NCCL_DEBUG=INFO lab_perf killed $ranks all_reduce --algo collnet -b 1M -e 1M -d float,int32 \
+    --duration 20 -n 1 -w 1 --quiet
+  local told=0
+  sleep 5
+  kill -KILL "${switchd_pids[1]}"
+  wait "${switchd_pids[1]}" 2>/dev/null
+  said killed 'going on without this switch' || told=1
+  lab_switchd_again "$work/switch.9" w9 || exit 1
+  switchd_pids[1]=$switchd_pid
+  [ $told -ne 0 ] || said killed 'on the switch at .* again' || told=1
+  lab_wait && [ $told -eq 0 ] || bench_missed killed
 }
 
 lab_make 16 "$mtu" "$rate" || exit 1
@@ -44,16 +55,7 @@ for hosts in 1 2 4 8; do
   measure "hosts-$hosts" --algo collnet -c 0
   [ $hosts -ne 4 ] || {
     say "one of four hosts is killed, and comes back"
-    NCCL_DEBUG=INFO lab_perf killed $ranks all_reduce --algo collnet -b 1M -e 1M -d float,int32 \
-      --duration 20 -n 1 -w 1 --quiet
-    sleep 5
-    kill -KILL "${switchd_pids[1]}"
-    wait "${switchd_pids[1]}" 2>/dev/null
-    said killed 'going on without this switch'
-    lab_switchd_again "$work/switch.9" w9 || exit 1
-    switchd_pids[1]=$switchd_pid
-    said killed 'on the switch at .* again'
-    lab_wait || failed "the run in which a host was killed failed"
+    kill_one
   }
   kill "${switchd_pids[@]}"
   wait "${switchd_pids[@]}" 2>/dev/null

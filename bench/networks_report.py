@@ -185,6 +185,11 @@ def begin(report, options):
     print(f"# MTU {options.mtu}, {options.congestion}: rounds: {options.rounds}, the median (least to most)", flush=True)
 
 
+def missed(report, options):
+    report.content.setdefault("missed", []).append(options.name)
+    print(f"{options.name:8} failed", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("work")
@@ -196,6 +201,8 @@ def main():
     linking = actions.add_parser("links")
     linking.add_argument("name")
     linking.add_argument("rates", nargs="+", type=int)
+    missing = actions.add_parser("missed")
+    missing.add_argument("name")
     for row in (slowed, capped, lossy, small, trips):
         actions.add_parser(row.__name__)
     options = parser.parse_args()

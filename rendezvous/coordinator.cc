@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/net/host.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "rendezvous/rendezvous.h"
@@ -26,12 +27,10 @@ constexpr uint64_t kPause = kSecond / 2;  // of this thread, which waits for kTi
 // the run is on this host only.
 Result<Fd> open_listener(const Identity& identity) {
   if (identity.listen_fd >= 0) return Fd(identity.listen_fd);
-  const bool local = identity.host == "127.0.0.1" || identity.host == "localhost";
-  const bool ipv6 = identity.host.find(':') != std::string::npos;
-  auto address = SocketAddress::parse(local ? "127.0.0.1" : ipv6 ? "::" : "0.0.0.0");
-  if (!address) return fail(address.error());
-  address->set_port(identity.port);
-  auto listener = listen_on(*address);
+  const HostPort host{identity.host, identity.port};
+  const auto literal = SocketAddress::parse(identity.host);
+  const bool local = literal ? literal->is_loopback() : identity.host == "localhost";
+  auto listener = local ? listen_at(host, "rank 0's host") : listen_on_all(identity.port);
   if (!listener) {
     listener.error().what += "; rank 0 must listen on port " + std::to_string(identity.port) +
                              identity.port_source + ": choose another by --rendezvous HOST:PORT";

@@ -6,6 +6,7 @@
 
 #include "rendezvous/messages.h"
 
+#include "base/net/dialer.h"
 #include "base/text.h"
 #include "settings/times.h"
 
@@ -14,17 +15,18 @@ namespace {
 
 constexpr uint64_t kRetryNs = 50'000'000;
 
-// States: dialing -> greeted -> hello sent -> answered. A connection that the host resets, for lack
-// of room, leads back to dialing until the deadline. Threads: one, in run().
+// States: dialing -> greeted -> hello sent -> answered. A connection that breaks, that the host
+// resets for lack of room, or over which no greeting comes, leads back to dialing until the
+// deadline. Threads: one, in run().
 class Joiner {
  public:
-  Joiner(const Terms& terms, const std::string& blob, Dialer::Peers host, Dialer::Retry retry)
+  Joiner(const Terms& terms, const std::string& blob, const HostPort& host)
       : terms_(terms),
         blob_(blob),
         deadline_(terms.clock, terms.limit_ns),
         answer_deadline_(terms.clock, terms.limit_ns + terms.grace_ns),
-        dialer_(std::move(host),
-                {.retry = retry, .pause_ns = kRetryNs, .try_ns = times::kRunDial}) {}
+        dialer_([host] { return resolve(host, "rank 0's host"); },
+                {.retry = Dialer::Retry::kAll, .pause_ns = kRetryNs}) {}
   Result<Gathered> run();
 
  private:
@@ -45,6 +47,7 @@ class Joiner {
   const Terms& terms_;
   const std::string& blob_;
   const Deadline deadline_;
+  uint64_t greeting_ns_ = times::kGreetingTry;  // the limit of the next wait for it
   Deadline answer_deadline_;  // restarted when the greeting has come; the host's ends earlier
   Dialer dialer_;
   Greeting greeting_;
@@ -58,7 +61,7 @@ Result<Gathered> Joiner::run() {
     auto done = hear_greeting();
     if (done) done = say_hello();
     auto gathered = done ? hear_answer() : Result<Gathered>(fail(std::move(done.error())));
-    if (gathered || !is_abort(gathered.error()) || look.expired()) return gathered;
+    if (gathered || !Dialer::may_pass(gathered.error()) || look.expired()) return gathered;
     (void)dialer_.again(terms_.clock.now_ns(), &gathered.error());  // always kAgain here
   }
 }
@@ -79,9 +82,13 @@ Result<void> Joiner::dial() {
 }
 
 Result<void> Joiner::hear_greeting() {
-  auto heard = receive(bytes_of(greeting_), deadline_,
+  const uint64_t now_ns = terms_.clock.now_ns(), end_ns = deadline_.end_ns();
+  const Deadline limit(terms_.clock, std::min(greeting_ns_, end_ns > now_ns ? end_ns - now_ns : 0));
+  greeting_ns_ *= 2;  // for a host that is only slow
+  auto heard = receive(bytes_of(greeting_), limit,
                        "did not greet us in time; does another program listen there?");
   if (!heard) {
+    if (heard.error().status == Status::kTimeout) heard.error().code = ETIMEDOUT;
     // The host may still close the socket of a rendezvous before this one.
     if (heard.error().status == Status::kRemote) {
       heard.error() = make_error(Status::kRemote, ECONNRESET,
@@ -203,9 +210,8 @@ Error Joiner::reason_of(const Answer& answer, std::span<const std::byte> content
 
 }  // namespace
 
-Result<Gathered> join_group(const Terms& terms, const std::string& blob, Dialer::Peers host,
-                            Dialer::Retry retry) {
-  return Joiner(terms, blob, std::move(host), retry).run();
+Result<Gathered> join_group(const Terms& terms, const std::string& blob, const HostPort& host) {
+  return Joiner(terms, blob, host).run();
 }
 
 }  // namespace slime::rendezvous

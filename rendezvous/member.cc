@@ -1,6 +1,5 @@
 #include "rendezvous/member.h"
 
-#include <netdb.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -20,26 +19,6 @@ namespace {
 using times::kSecond;
 constexpr int kTickMs = 250;
 
-// The name of rank 0's host may have several addresses: each attempt takes the next one. It is
-// resolved each time, as it may become known later than we ask.
-Result<SocketAddress> address_of(const Identity& identity, size_t attempt) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int code = getaddrinfo(identity.host.c_str(), nullptr, &hints, &found);
-  std::vector<SocketAddress> addresses;
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    auto address = SocketAddress::from_sockaddr(one->ai_addr, one->ai_addrlen);
-    if (!address) continue;
-    address->set_port(identity.port);
-    addresses.push_back(*address);
-  }
-  if (found != nullptr) freeaddrinfo(found);
-  if (!addresses.empty()) return addresses[attempt % addresses.size()];
-  const char* const why = code != 0 ? gai_strerror(code) : "it has no address";
-  return fail(Status::kConfig, "%s", why);
-}
-
 std::vector<nlohmann::json> list_in(const nlohmann::json& body, const char* key) {
   if (!body.is_object()) return {};
   const auto found = body.find(key);
@@ -53,7 +32,7 @@ Result<std::unique_ptr<Member>> Member::join(const Identity& identity, const Agr
                                              double timeout_s, Heartbeat* heartbeat,
                                              std::function<void()> tick) {
   const Terms terms{
-      .where = identity.host + ":" + std::to_string(identity.port) + identity.port_source,
+      .where = to_string(HostPort{identity.host, identity.port}) + identity.port_source,
       .rank = static_cast<uint32_t>(identity.rank),
       .ranks = static_cast<uint32_t>(identity.size),
       .limit_ns = static_cast<uint64_t>(timeout_s * 1e9),
@@ -61,9 +40,9 @@ Result<std::unique_ptr<Member>> Member::join(const Identity& identity, const Agr
   nlohmann::json hello = hello_of(agreement);
   hello["host"] = own_host_name();
   hello["pid"] = getpid();
-  auto gathered = join_group(
-      terms, hello.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
-      [&identity](size_t attempt) { return address_of(identity, attempt); }, Dialer::Retry::kAll);
+  auto gathered =
+      join_group(terms, hello.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+                 HostPort{identity.host, identity.port});
   if (!gathered) {
     Error& error = gathered.error();  // numbers of ranks are of the command line
     if (error.status == Status::kInvalid) error.status = Status::kConfig;

@@ -24,7 +24,7 @@
 
 #include "base/clock.h"
 #include "base/hmac.h"
-#include "base/net/dialer.h"
+#include "base/net/host.h"
 #include "settings/times.h"
 
 namespace slime::rendezvous {
@@ -64,7 +64,7 @@ struct HostOptions {
 };
 
 Result<Gathered> host_group(const Terms& terms, Fd listener, const HostOptions& options);
-Result<Gathered> join_group(const Terms& terms, const std::string& blob, Dialer::Peers host,
-                            Dialer::Retry retry);
+// The host's name may have several addresses, and may become known later than we ask.
+Result<Gathered> join_group(const Terms& terms, const std::string& blob, const HostPort& host);
 
 }  // namespace slime::rendezvous

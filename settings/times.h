@@ -37,12 +37,21 @@ constexpr uint64_t in_ns(double seconds) { return static_cast<uint64_t>(seconds 
 #undef SLIME_TIME_Seconds
 }  // namespace setting
 
+// Connections that are set up
+// -----------------------------------------------------------------------
+
+// The first wait for a greeting, which a peer sends at once: then another connection is tried, with
+// twice the time. One where three packets in a row are lost is stuck for longer than the network
+// is.
+inline constexpr uint64_t kGreetingTry = 4 * kSecond;
+
 // Rails -------------------------------------------------------------------------------------------
 
 // The pause before a refused connection is tried again: of a tcp rail, and of a comm's control
 // connection.
 inline constexpr uint64_t kRailRedial = 100 * kMillisecond;
 inline constexpr uint64_t kCommRedial = 20 * kMillisecond;
+inline constexpr uint64_t kSwitchRedial = 20 * kMillisecond;
 // Limits the time in which a closed channel hands its last bytes to the peer. The second one is for
 // a process that ends.
 inline constexpr uint64_t kLinger = 2 * kSecond;
@@ -112,8 +121,6 @@ inline constexpr uint64_t kRankSilence = 5 * kSecond;
 inline constexpr uint64_t kPluginReport = 3 * kSecond;
 inline constexpr uint64_t kRunLinger = 6 * kSecond;
 inline constexpr uint64_t kRunFailure = 12 * kSecond;
-// Limits one attempt to reach rank 0 at one of its addresses.
-inline constexpr uint64_t kRunDial = 10 * kSecond;
 // After a rank has reported a failure, rank 0 waits so long for a connection that breaks: that
 // shows which rank failed first.
 inline constexpr uint64_t kFailureReport = kSecond;

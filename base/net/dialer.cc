@@ -5,6 +5,14 @@
 #include <utility>
 
 namespace slime {
+namespace {
+
+// What a network says that starts or flaps. EADDRNOTAVAIL: our address is not there yet, or no port
+// is free. The others: connect(2), and what ICMP brings (linux/net/ipv4/icmp.c, icmp_err_convert).
+constexpr int kCodes[] = {EHOSTUNREACH, ENETUNREACH, ENETDOWN,     ETIMEDOUT,    EHOSTDOWN,
+                          ENETRESET,    ENONET,      ECONNABORTED, EADDRNOTAVAIL};
+
+}  // namespace
 
 Dialer::Dialer(Peers peers, const Options& options)
     : peers_(std::move(peers)),
@@ -17,60 +25,74 @@ Status Dialer::progress(uint64_t now_ns, Error* error) {
   if (!fd_) {
     if (now_ns < try_at_ns_) return Status::kAgain;
     began_ns_ = now_ns;
-    if (connect(error) != Status::kOk) return again(now_ns, error);
+    if (connect(error) != Status::kOk) return end_try(now_ns, error);
   }
   const Status status = finish_connect(fd_, peer_, error);
   if (status == Status::kOk) return status;
   if (status == Status::kAgain) {
-    if (now_ns - began_ns_ < options_.try_ns) return status;
+    if (now_ns - began_ns_ < try_limit_ns()) return status;
     *error =
         make_error(Status::kTimeout, ETIMEDOUT, "no answer from %s", peer_.to_string().c_str());
   }
-  return again(now_ns, error);
+  return end_try(now_ns, error);
 }
 
 Status Dialer::connect(Error* error) {
-  auto peer = peers_(attempts_++);
-  if (peer) peer_ = *peer;
-  auto fd = peer ? start_connect(peer_, options_.source ? &source_ : nullptr, options_.buffer_bytes)
-                 : Result<Fd>(fail(std::move(peer.error())));
-  if (fd) {
-    fd_ = std::move(*fd);
-    return Status::kOk;
+  if (next_ == addresses_.size()) {
+    auto found = peers_();
+    addresses_ = found ? std::move(*found) : Addresses();
+    next_ = 0;
+    ++rounds_;
+    failures_.clear();
+    round_may_pass_ = false;
+    if (!found) return *error = std::move(found.error()), error->status;
   }
-  *error = std::move(fd.error());
-  return error->status;
+  peer_ = addresses_[next_++];
+  auto fd = start_connect(peer_, options_.source ? &source_ : nullptr, options_.buffer_bytes);
+  if (!fd) return *error = std::move(fd.error()), error->status;
+  fd_ = std::move(*fd);
+  return Status::kOk;
+}
+
+// The next address is tried at once, and the first one again after a pause.
+Status Dialer::end_try(uint64_t now_ns, Error* error) {
+  fd_.reset();
+  failures_ += (failures_.empty() ? "" : "; ") + error->what;
+  round_may_pass_ |= may_pass(*error, retry_);
+  try_at_ns_ = now_ns;
+  if (next_ < addresses_.size()) return Status::kAgain;
+  last_ = std::move(failures_);
+  failures_.clear();
+  if (!round_may_pass_) return error->what = last_, error->status;
+  try_at_ns_ += options_.pause_ns;
+  return Status::kAgain;
 }
 
 Status Dialer::again(uint64_t now_ns, Error* error) {
-  if (!may_pass(*error)) return error->status;
+  if (!may_pass(*error, retry_)) return error->status;
   fd_.reset();
   try_at_ns_ = now_ns + options_.pause_ns;
-  last_failure_ = std::move(error->what);
+  last_ = std::move(error->what);
   return Status::kAgain;
 }
 
 void Dialer::stay() {
-  peers_ = [peer = peer_](size_t /*attempt*/) -> Result<SocketAddress> { return peer; };
-  retry_ = std::min(retry_, Retry::kUnreachable);
+  peers_ = [peer = peer_]() -> Result<Addresses> { return Addresses(peer); };
+  addresses_.clear();
+  next_ = 0;
+  retry_ = Retry::kNetwork;
 }
 
-bool Dialer::may_pass(const Error& error) const {
-  if (is_abort(error)) return true;
-  switch (error.code) {
-    case EHOSTUNREACH:
-    case ENETUNREACH:
-    case ENETDOWN:
-    case ETIMEDOUT:
-    case EHOSTDOWN:
-    case ENETRESET:
-    case ECONNABORTED:
-      return retry_ >= Retry::kUnreachable;
-    case ECONNREFUSED:
-      return retry_ >= Retry::kRefusals;
-    default:
-      return retry_ == Retry::kAll;
-  }
+uint64_t Dialer::try_limit_ns() const {
+  uint64_t limit_ns = addresses_.size() > 1 ? kFirstTryNs : options_.try_ns;
+  for (uint32_t i = 1; i < rounds_ && limit_ns < options_.try_ns; ++i) limit_ns *= kTryGrowth;
+  return std::min(limit_ns, options_.try_ns);
+}
+
+uint64_t Dialer::due_ns() const { return fd_ ? began_ns_ + try_limit_ns() : try_at_ns_; }
+
+bool Dialer::may_pass(const Error& error, Retry retry) {
+  return retry == Retry::kAll || is_abort(error) || std::ranges::count(kCodes, error.code) > 0;
 }
 
 }  // namespace slime

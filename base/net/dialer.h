@@ -1,42 +1,54 @@
-// Connects to a port. It tries again after failures that may pass, until the caller gives up.
+// Connects to a port of a host. It tries the host's addresses one after the other, again and again
+// after failures that may pass, until the caller gives up.
 //
-// States: pausing until try_at_ns_ -> connecting -> connected; again() goes back to pausing.
-// Invariants: there is one socket at most. No call waits, unless `peers` resolves a name. The
-// caller has the deadline. Threads: the owner's only.
+// States: pausing until try_at_ns_ -> connecting -> connected; again() goes back to pausing. A
+// round is one try at each address; a failure is final when a whole round brought none that may
+// pass. Invariants: there is one socket at most. No call waits, unless `peers` resolves a name. The
+// caller has the deadline, and no try has the whole time: the kernel pauses longer and longer
+// between its own tries, and a new connection begins with short pauses. Threads: the owner's only.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <string>
 
-#include "base/net/socket.h"
+#include "base/net/host.h"
 
 namespace slime {
 
 class Dialer {
  public:
-  // The failures that may pass by themselves. A port with too many callers resets some connections
-  // (visitors.h), so an abort always may pass.
+  // Which failures may pass by themselves. This is the one table of that; `kCodes` in dialer.cc has
+  // the error numbers.
+  //
+  //               connection reset,    nobody listens, the name is not
+  //               no path, no answer   known, any other failure
+  //   kNetwork    again                final
+  //   kAll        again                again
+  //
+  // A port with too many callers resets some connections (visitors.h). A host or a network that
+  // starts has no routes, neighbours, or addresses yet.
   enum class Retry : uint8_t {
-    kAborts,       // a refusal is final, because the peer listens before it publishes its address
-    kUnreachable,  // also: routes and neighbours may not be known yet
-    kRefusals,     // also: the peer may not listen yet
-    kAll,          // also: another address of the peer may do better, or its name is not known yet
+    kNetwork,  // the peer listens before it publishes its address: comms, tcp rails, switches
+    kAll,      // the peer may not listen yet, and its name not be known: a rendezvous
   };
+  // A SYN is repeated after 1 s and 3 s; a new connection after that begins with 1 s again.
+  static constexpr uint64_t kTryNs = 4'000'000'000;
+  // Where there are other addresses: the first try at each (RFC 8305, 5), and the growth of it.
+  static constexpr uint64_t kFirstTryNs = 250'000'000, kTryGrowth = 4;
   struct Options {
-    Retry retry = Retry::kAborts;
-    uint64_t pause_ns = 20'000'000;                          // before another try
-    uint64_t try_ns = std::numeric_limits<uint64_t>::max();  // of one try
-    const SocketAddress* source = nullptr;                   // as in start_connect(); copied
+    Retry retry = Retry::kNetwork;
+    uint64_t pause_ns = 20'000'000;         // before another round
+    uint64_t try_ns = kTryNs;               // of one try, at most
+    const SocketAddress* source = nullptr;  // as in start_connect(); copied
     uint64_t buffer_bytes = 0;
   };
-  // The address for try number `attempt`, counted from 0.
-  using Peers = std::function<Result<SocketAddress>(size_t attempt)>;
+  // The addresses, asked for before each round.
+  using Peers = std::function<Result<Addresses>()>;
 
   Dialer(Peers peers, const Options& options);
-  Dialer(const SocketAddress& peer, const Options& options)
-      : Dialer([peer](size_t /*attempt*/) -> Result<SocketAddress> { return peer; }, options) {}
+  Dialer(const Addresses& peers, const Options& options)
+      : Dialer([peers]() -> Result<Addresses> { return peers; }, options) {}
 
   // kOk: connected; the caller may use fd(). kAgain: call again. Anything else is final.
   Status progress(uint64_t now_ns, Error* error);
@@ -45,24 +57,33 @@ class Dialer {
   Status again(uint64_t now_ns, Error* error);
   // The peer has answered at the present address: further tries go there, and a refusal is final.
   void stay();
+  static bool may_pass(const Error& error, Retry retry = Retry::kNetwork);
 
   Fd& fd() { return fd_; }
   const Fd& fd() const { return fd_; }
-  // The failure of the last try that was repeated; "" if none was.
-  const std::string& last_failure() const { return last_failure_; }
+  const SocketAddress& peer() const { return peer_; }  // of the last try
+  uint64_t due_ns() const;  // progress() has something to do then, also without an event
+  // The failures of the last round, or of the present one if that is the first; "" if there are
+  // none.
+  const std::string& last_failure() const { return last_.empty() ? failures_ : last_; }
 
  private:
   Status connect(Error* error);
-  bool may_pass(const Error& error) const;
+  Status end_try(uint64_t now_ns, Error* error);
+  uint64_t try_limit_ns() const;
 
   Peers peers_;
   const Options options_;
   Retry retry_;
   SocketAddress source_, peer_;
   Fd fd_;
-  size_t attempts_ = 0;
+  Addresses addresses_;          // of the present round
+  size_t next_ = 0;              // of addresses_
+  uint32_t rounds_ = 0;          // that have begun
+  std::string failures_;         // of the present round
+  bool round_may_pass_ = false;  // one of them may
+  std::string last_;             // failures of the last round, or of the last exchange
   uint64_t try_at_ns_ = 0, began_ns_ = 0;
-  std::string last_failure_;
 };
 
 }  // namespace slime

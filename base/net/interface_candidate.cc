@@ -78,13 +78,14 @@ std::vector<Candidate> group(const std::vector<InterfaceRecord>& records) {
 
 // A peer on another host cannot use a link-local IPv6 address, because its scope belongs to this
 // host. IPv4's link-local range is routed like any other, and is used if there is nothing better.
-std::optional<SocketAddress> usable_address(const Candidate& candidate,
-                                            const std::vector<AddressRange>& ranges) {
+std::optional<SocketAddress> usable_address(const Candidate& candidate, const AddressWish& wanted) {
   std::optional<SocketAddress> best;
   std::ptrdiff_t best_rank = PTRDIFF_MAX;
   for (const SocketAddress& address : candidate.addresses) {
     if (address.is_any() || address.is_loopback() != candidate.loopback()) continue;
     if (address.is_ipv6() && address.is_link_local()) continue;
+    if (wanted.family != AF_UNSPEC && address.family() != wanted.family) continue;
+    const auto& ranges = wanted.ranges;
     const auto range =
         std::ranges::find_if(ranges, [&](const AddressRange& one) { return one.has(address); });
     if (range == ranges.end() && !ranges.empty()) continue;

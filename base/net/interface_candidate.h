@@ -23,10 +23,10 @@ struct Candidate {
 // The interfaces of the records with their addresses, in the order of the records.
 std::vector<Candidate> group(const std::vector<InterfaceRecord>& records);
 
-// The address by which a peer on another host reaches the interface, in the first of the ranges
-// that has one; without ranges, any. nullopt: there is none.
+// The address by which a peer on another host reaches the interface, in the first of the wanted
+// ranges that has one. nullopt: there is none.
 std::optional<SocketAddress> usable_address(const Candidate& candidate,
-                                            const std::vector<AddressRange>& ranges = {});
+                                            const AddressWish& wanted = {});
 
 // Where the user names no interface, those of the best class that is there are used.
 enum class InterfaceClass : uint8_t { kNic, kVirtual, kLinkLocal, kLoopback, kNever };

@@ -15,24 +15,28 @@ namespace {
 
 // The reason why the interface is not used; empty: it is used.
 std::string reason_to_skip(const Candidate& candidate, const InterfacePattern& pattern,
-                           const std::string& source, const std::vector<AddressRange>& ranges) {
+                           const std::string& source, const AddressWish& wanted) {
   const bool named = pattern.matches(candidate.name);
   if (pattern.includes() && !named) return "does not match " + source;
   if (pattern.exclude && named) return "is excluded by " + source;
   if ((candidate.flags & IFF_UP) == 0) return "is down (ip link set " + candidate.name + " up)";
   if (!candidate.up()) return "has no carrier";
   if (!usable_address(candidate)) return "has no IPv4 and no global IPv6 address";
-  if (!usable_address(candidate, ranges)) return "has no address in NCCL_SLIME_SOCKET_SUBNET";
+  if (!usable_address(candidate, {{}, wanted.family})) {
+    return std::string("has no usable address of ") +
+           (wanted.family == AF_INET ? "AF_INET" : "AF_INET6") + " (NCCL_SLIME_SOCKET_FAMILY)";
+  }
+  if (!usable_address(candidate, wanted)) return "has no address in NCCL_SLIME_SOCKET_SUBNET";
   return "";
 }
 
-Interface describe_interface(const Candidate& candidate, const std::vector<AddressRange>& ranges,
+Interface describe_interface(const Candidate& candidate, const AddressWish& wanted,
                              const std::string& sysfs_root) {
   Interface result;
   result.name = candidate.name;
   result.index = candidate.link.index;
   result.mtu = candidate.link.mtu;
-  result.address = *usable_address(candidate, ranges);
+  result.address = *usable_address(candidate, wanted);
   read_sysfs_facts(sysfs_root, &result);
   result.loopback = candidate.loopback();
   return result;
@@ -79,20 +83,20 @@ std::vector<Candidate> best_of(const std::vector<Candidate>& usable,
 InterfaceList select_interfaces(std::string_view pattern_text,
                                 const std::vector<InterfaceRecord>& records,
                                 const std::string& sysfs_root, const std::string& variable,
-                                const std::vector<AddressRange>& ranges) {
+                                const AddressWish& wanted) {
   const auto pattern = InterfacePattern::parse(pattern_text);
   const std::string source = variable + "=\"" + std::string(pattern_text) + "\"";
   InterfaceList list;
   const std::vector<Candidate> all = group(records);
   std::vector<Candidate> usable;
   for (const Candidate& candidate : all) {
-    const std::string reason = reason_to_skip(candidate, pattern, source, ranges);
+    const std::string reason = reason_to_skip(candidate, pattern, source, wanted);
     if (reason.empty()) usable.push_back(candidate);
     if (!reason.empty()) list.notes.push_back(candidate.name + " " + reason);
   }
-  if (!pattern.is_given() && ranges.empty()) usable = best_of(usable, all, &list.notes);
+  if (!pattern.is_given() && wanted.ranges.empty()) usable = best_of(usable, all, &list.notes);
   for (const Candidate& candidate : usable) {
-    list.interfaces.push_back(describe_interface(candidate, ranges, sysfs_root));
+    list.interfaces.push_back(describe_interface(candidate, wanted, sysfs_root));
   }
   sort_interfaces(&list.interfaces);
   return list;
@@ -113,7 +117,7 @@ CpuSet cpus_near(const SocketAddress& address, const std::vector<InterfaceRecord
 }
 
 Result<InterfaceList> list_interfaces(std::string_view pattern, const std::string& variable,
-                                      std::string_view subnets) {
+                                      std::string_view subnets, std::string_view family) {
   std::optional<std::vector<AddressRange>> ranges;
   if (!subnets.empty() && !(ranges = parse_ranges(subnets))) {
     return fail(make_error(Status::kConfig, 0,
@@ -123,8 +127,11 @@ Result<InterfaceList> list_interfaces(std::string_view pattern, const std::strin
   }
   auto records = interface_records();
   if (!records) return fail(std::move(records.error()));
+  const auto version = static_cast<sa_family_t>(family == "AF_INET"    ? AF_INET
+                                                : family == "AF_INET6" ? AF_INET6
+                                                                       : AF_UNSPEC);
   return select_interfaces(pattern, *records, "/sys", variable,
-                           ranges.value_or(std::vector<AddressRange>()));
+                           {ranges.value_or(std::vector<AddressRange>()), version});
 }
 
 }  // namespace slime

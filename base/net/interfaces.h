@@ -58,24 +58,31 @@ struct InterfaceRecord {
 };
 Result<std::vector<InterfaceRecord>> interface_records();
 
+// Which addresses may be used.
+struct AddressWish {
+  std::vector<AddressRange> ranges;  // one of them has the address; empty: any
+  sa_family_t family = AF_UNSPEC;    // AF_UNSPEC: any
+};
+
 // Selects interfaces by `pattern`, in the syntax of NCCL_SOCKET_IFNAME: a comma-separated list of
 // name prefixes; "^..." excludes them, "=..." compares whole names. As in NCCL, a list selects
 // every interface that it allows and that is up: "^eth0" selects loopback and docker0 too. Without
 // a list, bridges of containers are skipped, and the best of these classes that is there is used:
 // NICs, and what is made of them or stands for one in a container; tunnels, VPNs, dummies, bridges
 // without a NIC; interfaces with a link-local address only; loopback. The notes name `variable` as
-// the source of the pattern. `ranges` choose as a list of names does, and one of them must have the
-// address that is used; where there is a list too, both must hold.
+// the source of the pattern. Ranges of addresses choose as a list of names does; where there is a
+// list too, both must hold.
 InterfaceList select_interfaces(std::string_view pattern,
                                 const std::vector<InterfaceRecord>& records,
                                 const std::string& sysfs_root = "/sys",
                                 const std::string& variable = "NCCL_SLIME_IFNAME",
-                                const std::vector<AddressRange>& ranges = {});
+                                const AddressWish& wanted = {});
 
-// `subnets`: text of ranges; empty: all addresses.
+// `subnets`: text of ranges; empty: all addresses. `family`: "AF_INET", "AF_INET6", or any other
+// word for both.
 Result<InterfaceList> list_interfaces(std::string_view pattern,
                                       const std::string& variable = "NCCL_SLIME_IFNAME",
-                                      std::string_view subnets = {});
+                                      std::string_view subnets = {}, std::string_view family = {});
 
 // The CPUs near the NIC with this address. Empty: they are not known, or the address belongs to a
 // virtual interface, or to all interfaces (0.0.0.0).

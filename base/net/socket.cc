@@ -58,6 +58,11 @@ void set_flag(const Fd& fd, int level, int option) {
   (void)setsockopt(fd.get(), level, option, &on, sizeof on);
 }
 
+// Where at most three packets are under way, the kernel's tries to send a lost one again come in
+// equal pauses, six of them, before the pauses double (tcp(7), TCP_THIN_LINEAR_TIMEOUTS). Messages
+// of a set-up are that small, and a few lost ones in a row would stop them for many seconds.
+void resend_soon(const Fd& fd) { set_flag(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS); }
+
 Result<SocketAddress> name_of(const Fd& fd, int (*ask)(int, sockaddr*, socklen_t*),
                               const char* call) {
   sockaddr_in6 address{};
@@ -74,6 +79,11 @@ Result<Fd> listen_on(const SocketAddress& address, int backlog) {
   Fd fd(socket(address.family(), kSocketType, 0));
   if (!fd) return fail(socket_error(errno, "socket for listening on", address));
   set_flag(fd, SOL_SOCKET, SO_REUSEADDR);
+  if (address.is_ipv6() && address.is_any()) {
+    const int only_ipv6 = 0;
+    (void)setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only_ipv6, sizeof only_ipv6);
+  }
+  resend_soon(fd);  // and the connections that it takes
   if (bind(fd.get(), address.data(), address.size()) != 0) {
     return fail(socket_error(errno, "bind to", address));
   }
@@ -88,6 +98,7 @@ Result<Fd> start_connect(const SocketAddress& peer, const SocketAddress* source,
   if (auto granted = set_buffers(fd, buffer_bytes); !granted) {
     return fail(std::move(granted.error()));
   }
+  resend_soon(fd);
   if (source != nullptr) {
     // The kernel chooses the port at connect(), when it knows both ends: many more are free then.
     if (source->port() == 0) set_flag(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT);

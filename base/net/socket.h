@@ -74,16 +74,13 @@ struct HostPort {
   std::string host;
   uint16_t port = 0;
 };
+std::string to_string(const HostPort& host);  // as it is written
 Result<HostPort> split_host_port(std::string_view text, uint16_t default_port, const char* what);
 // A host without a port, by name or address; one of IPv6 may be in brackets.
 Result<std::string> read_host(std::string_view text, const char* what);
 
-// The same as an address. The only function here that may wait, for the resolver.
-Result<SocketAddress> resolve(const HostPort& parts, const char* what);
-Result<SocketAddress> resolve(const std::string& text, uint16_t default_port, const char* what);
-
 // With port 0 the kernel chooses a port, see local_address(). The backlog is as long as the kernel
-// allows, because connecting takes seconds while it is full.
+// allows, because connecting takes seconds while it is full. At [::] it takes callers of IPv4 too.
 Result<Fd> listen_on(const SocketAddress& address, int backlog = SOMAXCONN);
 
 // `source` (its port is normally 0) chooses the local address and so the rail; nullptr: the kernel

@@ -102,6 +102,14 @@ Result<SocketAddress> SocketAddress::from_sockaddr(const sockaddr* address, sock
                    family, static_cast<unsigned>(bytes)));
   }
   memcpy(&result.storage_, address, needed);
+  // A peer of IPv4 at a socket that listens for both IP versions is one of IPv4.
+  if (family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&result.storage_.v6.sin6_addr)) {
+    const sockaddr_in6 mapped = result.storage_.v6;
+    result = SocketAddress();
+    memcpy(&result.storage_.v4.sin_addr, &mapped.sin6_addr.s6_addr[12], sizeof(in_addr));
+    result.storage_.v4.sin_port = mapped.sin6_port;
+    return result;
+  }
   // Bytes that do not identify the address are zeroed, so that equal addresses compare equal.
   if (family == AF_INET) memset(result.storage_.v4.sin_zero, 0, sizeof(sockaddr_in::sin_zero));
   if (family == AF_INET6) result.storage_.v6.sin6_flowinfo = 0;
@@ -238,33 +246,17 @@ Result<HostPort> split_host_port(std::string_view text, uint16_t default_port, c
   return HostPort{host_of(parts), port};
 }
 
+std::string to_string(const HostPort& host) {
+  const bool ipv6 = host.host.find(':') != std::string::npos;
+  return (ipv6 ? "[" + host.host + "]" : host.host) + ":" + std::to_string(host.port);
+}
+
 Result<std::string> read_host(std::string_view text, const char* what) {
   Parts parts;
   const bool well_formed = is_well_formed(text, &parts);
   if (well_formed && !parts.port) return host_of(parts);
   return fail(Status::kConfig, "%s: \"%s\" %s; give a host alone, by name or address", what,
               displayed(text, kMaxText).c_str(), well_formed ? "has a port" : "is no host");
-}
-
-Result<SocketAddress> resolve(const HostPort& parts, const char* what) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  const std::string port = std::to_string(parts.port);
-  const int code = ::getaddrinfo(parts.host.c_str(), port.c_str(), &hints, &found);
-  if (code != 0) {
-    const char* const why = code == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(code);
-    return fail(make_error(Status::kConfig, code, "%s: \"%s\": %s; give it as host:port", what,
-                           parts.host.c_str(), why));
-  }
-  auto address = SocketAddress::from_sockaddr(found->ai_addr, found->ai_addrlen);
-  ::freeaddrinfo(found);
-  return address;
-}
-
-Result<SocketAddress> resolve(const std::string& text, uint16_t default_port, const char* what) {
-  const auto parts = split_host_port(text, default_port, what);
-  if (!parts) return fail(parts.error());
-  return resolve(*parts, what);
 }
 
 }  // namespace slime

@@ -42,7 +42,7 @@ uint64_t Lease::run_due(uint64_t now_ns) {
   const bool alive = state && state->state == control::State::kAlive;
   if (!alive && !warned_ && !lapsing_) {
     SLIME_WARN("job %u on the switch at %s was not kept alive: %s", terms_.job.job,
-               terms_.address.to_string().c_str(),
+               terms_.addresses.front().to_string().c_str(),
                state ? "the switch says that it has ended" : state.error().what.c_str());
   }
   warned_ = !alive;
@@ -53,7 +53,7 @@ uint64_t Lease::run_due(uint64_t now_ns) {
 // was restarted answers that the job has ended.
 Result<control::JobState> Lease::renew() {
   if (!client_) {
-    auto client = SwitchClient::open(terms_.address, terms_.who, times::kHeartbeatAnswer);
+    auto client = SwitchClient::open(terms_.addresses, terms_.who, times::kHeartbeatAnswer);
     if (!client) return fail(std::move(client.error()));
     client_ = std::move(*client);
   }
@@ -87,7 +87,7 @@ void Reattachment::poll(uint64_t now_ns) {
 // one.
 Status Reattachment::step(uint64_t now_ns) {
   if (stage_ == Stage::kPausing) {
-    auto client = SwitchClient::start(terms_.address, terms_.who, times::kReattachAnswer);
+    auto client = SwitchClient::start(terms_.addresses, terms_.who, times::kReattachAnswer);
     if (!client) {
       error_ = std::move(client.error());
       return error_.status;
@@ -166,7 +166,7 @@ void Reattachment::give_back(const Error& why, uint64_t now_ns) {
 void Reattachment::warn_once(const Error& why) {
   if (std::exchange(warned_, true)) return;
   SLIME_INFO("CollNet: the switch at %s is there again, but: %s",
-             terms_.address.to_string().c_str(), why.what.c_str());
+             terms_.addresses.front().to_string().c_str(), why.what.c_str());
 }
 
 // A leaf that is just being started refuses connections for a moment, and the others wait for it.

@@ -12,7 +12,7 @@
 namespace slime {
 
 struct LeaseTerms {
-  SocketAddress address;  // of the switch's control channel
+  Addresses addresses;  // of the switch's control channel
   Credentials who;
   control::JobRef job;
   uint32_t lease_ms = 0;

@@ -1,14 +1,18 @@
 #include "collnet/comm/setup.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "base/log.h"
+#include "base/net/dialer.h"
 
 namespace slime {
 namespace {
 
-constexpr uint64_t kSocketBufferBytes = 4 << 20;  // wanted; the kernel grants what it allows
+constexpr uint64_t kSocketBufferBytes = 4 << 20;      // wanted; the kernel grants what it allows
+constexpr std::chrono::milliseconds kRoutePause(50);  // between two looks for a route
 constexpr uint32_t kLeastPacketBytes = sap::kHeaderBytes + 4 * Worker::kLeastLanes;
 
 number::HalfBits half_bits_of(const Settings& settings) {
@@ -71,11 +75,20 @@ Result<std::unique_ptr<UdpRails>> open_rails(const Setup& setup) {
   for (const Rail* rail : setup.fabric.device(setup.device)->rails()) {
     hosts.push_back(rail->caps().oob_address);
   }
-  auto port = UdpRails::open(
-      {.peers = std::move(peers),
-       .buffer_bytes = settings.socket_buffer > 0 ? settings.socket_buffer : kSocketBufferBytes,
-       .traffic_class = setup.options.chosen_class(settings)},
-      udp_rails_of(hosts), most > 0 ? most : sap::kMaxRails);
+  const UdpPortOptions wanted = {
+      .peers = std::move(peers),
+      .buffer_bytes = settings.socket_buffer > 0 ? settings.socket_buffer : kSocketBufferBytes,
+      .traffic_class = setup.options.chosen_class(settings)};
+  const auto open = [&] {
+    return UdpRails::open(wanted, udp_rails_of(hosts), most > 0 ? most : sap::kMaxRails);
+  };
+  auto port = open();
+  // A network that starts has no route to the switch yet. The jobs need most of the time.
+  const Deadline limit(setup.fabric.clock(), setup.left_ns() / 3);
+  while (!port && Dialer::may_pass(port.error()) && !limit.passed()) {
+    std::this_thread::sleep_for(kRoutePause);
+    port = open();
+  }
   if (!port) return port;
   const uint32_t bytes = (*port)->max_packet_bytes();
   if (bytes >= kLeastPacketBytes) return port;
@@ -88,7 +101,9 @@ Result<std::unique_ptr<UdpRails>> open_rails(const Setup& setup) {
 Result<void> prepare(const Setup& setup) {
   const Settings& settings = setup.settings();
   CommConfig& config = *setup.config;
-  auto switches = parse_switches(settings.switch_address);
+  const auto& rails = setup.fabric.device(setup.device)->rails();
+  const auto own = SocketAddress::parse(rails.front()->caps().oob_address);
+  auto switches = parse_switches(settings.switch_address, own ? own->family() : AF_INET);
   if (!switches) return fail(std::move(switches.error()));
   config.switches = std::move(*switches);
   auto sound = check_settings(setup);

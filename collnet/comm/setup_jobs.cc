@@ -48,6 +48,12 @@ uint32_t slots_of(const CommConfig& config, const NamedSwitch& named, uint32_t s
   return static_cast<uint32_t>((uint64_t{slots} * named.weight + weights - 1) / weights);
 }
 
+// Of connecting, and of the answer. A switch that the ranks can do without is not waited for
+// longer.
+uint64_t answer_limit(const Setup& setup, uint64_t part_ns) {
+  return setup.settings().switch_optional ? std::min(times::kSwitchAnswer, part_ns) : part_ns;
+}
+
 // Of one switch, which may be lost from the start if that is allowed.
 Result<Announcement> ask_one(const Setup& setup, SwitchAttachment& attachment,
                              const JobShape& wanted, uint64_t timeout_ns) {
@@ -79,7 +85,7 @@ Result<void> ask_each(const Setup& setup, const JobShape& wanted, std::span<Anno
     // Connecting and asking may take this long each, for every switch, and time must be left for
     // the gather that carries the result to the other ranks.
     const uint64_t part_ns = setup.left_ns() / (2 * (jobs.size() - i) + 1);
-    auto asked = ask_one(setup, attachment, part, std::min(times::kSwitchAnswer, part_ns));
+    auto asked = ask_one(setup, attachment, part, answer_limit(setup, part_ns));
     if (!asked) {
       std::ranges::fill(jobs, Announcement{});
       return fail(std::move(asked.error()));
@@ -125,7 +131,8 @@ Result<std::vector<Announcement>> obtain_part(const Setup& setup,
     own.slots = wanted.slots;
     own.lanes = wanted.lanes;
     const auto token = random_number<uint32_t>();
-    asked = token ? setup.attachments[0]->ask(wanted, times::kSwitchAnswer) : fail(token.error());
+    asked = token ? setup.attachments[0]->ask(wanted, answer_limit(setup, setup.left_ns() / 3))
+                  : fail(token.error());
     if (token) own.token = *token;
     if (asked) own = announcement_of(*asked);
   }

@@ -28,11 +28,11 @@ std::string SwitchAttachment::name() const {
 }
 
 Result<control::JobGrant> SwitchAttachment::ask(const JobShape& wanted, uint64_t timeout_ns) {
-  auto client = SwitchClient::open(named().control, config_.who, timeout_ns);
+  auto client = SwitchClient::open(named().addresses, config_.who, timeout_ns);
   if (!client) return fail(std::move(client.error()));
   auto grant = config_.request_job(**client, index_, rails_, wanted, timeout_ns);
   if (!grant) return grant;
-  lease_.emplace(LeaseTerms{named().control, config_.who, grant->job, grant->lease_ms},
+  lease_.emplace(LeaseTerms{named().addresses, config_.who, grant->job, grant->lease_ms},
                  std::move(*client), config_.keeper);
   return grant;
 }
@@ -231,7 +231,7 @@ Result<void> SwitchAttachment::return_to_switch(const Announcement& grant,
   const control::JobGrant& granted = *reattachment_->grant();
   SLIME_INFO("%s: on the switch at %s again, job %u", config_.name.c_str(),
              named().control.to_string().c_str(), granted.job.job);
-  const LeaseTerms terms{named().control, config_.who, granted.job, granted.lease_ms};
+  const LeaseTerms terms{named().addresses, config_.who, granted.job, granted.lease_ms};
   lease_.emplace(terms, reattachment_->take_client(), config_.keeper);
   reattachment_.reset();
   return {};
@@ -264,7 +264,7 @@ void SwitchAttachment::start_reattachment(uint64_t now_ns) {
   const bool steady = now_ns - returned_ns_ >= times::kSteadySwitch;
   pause_ns_ = returned_ns_ == 0 || steady ? config_.retry_ns
                                           : std::min(2 * pause_ns_, times::kLongestReattachPause);
-  LeaseTerms terms{.address = named().control, .who = config_.who, .job = {}, .lease_ms = 0};
+  LeaseTerms terms{.addresses = named().addresses, .who = config_.who, .job = {}, .lease_ms = 0};
   if (lease_) terms.job = lease_->terms().job;
   const JobShape shape{job_.slots, job_.lanes, job_.formats};
   reattachment_.emplace(terms, config_.job_request(index_, rails_, shape, shape),

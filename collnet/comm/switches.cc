@@ -2,18 +2,31 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
-#include "base/net/socket.h"
+#include "base/net/host.h"
 
 namespace slime {
-Result<std::vector<NamedSwitch>> parse_switches(const std::string& text) {
+namespace {
+
+// Resolvers give the addresses of a name in any order, so the lowest one stands for the switch.
+NamedSwitch named_switch(Addresses found, sa_family_t family, uint32_t weight) {
+  const auto is_other = [&](const SocketAddress& one) { return one.family() != family; };
+  if (!std::ranges::all_of(found, is_other)) std::erase_if(found, is_other);
+  const SocketAddress lowest = *std::ranges::min_element(found, {}, &SocketAddress::pack);
+  return {lowest, weight, std::move(found)};
+}
+
+}  // namespace
+
+Result<std::vector<NamedSwitch>> parse_switches(const std::string& text, sa_family_t family) {
   const auto listed = split_switches(text);
   if (!listed) return fail(listed.error());
   std::vector<NamedSwitch> all;
   for (const ListedSwitch& one : *listed) {
     auto control = resolve(one.where, "NCCL_SLIME_SWITCH, the control channel of a switch");
     if (!control) return fail(std::move(control.error()));
-    const NamedSwitch named{*control, one.weight};
+    const NamedSwitch named = named_switch(std::move(*control), family, one.weight);
     for (const NamedSwitch& other : all) {
       if (other.control == named.control) return bad_switches(text, "names " + one.text + " twice");
       if (other.control.family() != named.control.family()) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/net/socket.h"
+#include "base/net/host.h"
 #include "settings/switch_list.h"
 #include "switch/protocol/control.h"
 
@@ -18,14 +18,17 @@ namespace slime {
 static_assert(kMaxSwitches == control::kMaxShares && kSwitchPort == control::kDefaultPort);
 
 struct NamedSwitch {
-  SocketAddress control;  // its control channel
-  uint32_t weight = 1;    // how much of each operation it takes, beside the others
+  SocketAddress control;          // its control channel: the same at every rank
+  uint32_t weight = 1;            // how much of each operation it takes, beside the others
+  Addresses addresses = control;  // all of its control channel, in the order to try
   bool operator==(const NamedSwitch&) const = default;
 };
 
 // "host:port,host:port*2": addresses or names, a weight after a '*'. One to kMaxSwitches, of one IP
-// version, each named once. Waits for the resolver.
-Result<std::vector<NamedSwitch>> parse_switches(const std::string& text);
+// version, each named once. Of a name that has addresses of both, those of `family` are taken: that
+// of the rails. Waits for the resolver.
+Result<std::vector<NamedSwitch>> parse_switches(const std::string& text,
+                                                sa_family_t family = AF_INET);
 
 // The chunks of all operations are one stream. Of each `sum of the weights` chunks that follow each
 // other, every switch takes as many as its weight. Of one operation the first switch takes what it

@@ -1,9 +1,9 @@
 // The connecting end of the handshake (handshake.h). It becomes the sender.
 //
-// States: the stages of HandshakeEnd. A reset before the confirm has been sent puts it back to
-// kConnect, for connect_timeout at most. Connecting and the hello share one connect_timeout, the
-// welcome has request_timeout, and the stages after it share another connect_timeout. Thread: the
-// one that calls step().
+// States: the stages of HandshakeEnd. A failure that may pass (base/net/dialer.h) before the
+// confirm has been sent puts it back to kConnect, for connect_timeout at most. Connecting and the
+// hello share one connect_timeout, the welcome has request_timeout, and the stages after it share
+// another connect_timeout. Thread: the one that calls step().
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -40,8 +40,8 @@ class ConnectorImpl final : public Connector, private HandshakeEnd {
  private:
   Status run(Stage stage) override {
     const Status status = run_stage(stage);
-    return status == Status::kRemote && is_abort(error_) && may_dial_again() ? dial_again()
-                                                                             : status;
+    const bool failed = status != Status::kOk && status != Status::kAgain;
+    return failed && Dialer::may_pass(error_) && may_dial_again() ? dial_again() : status;
   }
 
   Status run_stage(Stage stage) {
@@ -66,7 +66,8 @@ class ConnectorImpl final : public Connector, private HandshakeEnd {
     return status;
   }
 
-  // A listener with more callers, or handshakes, than places resets those that keep it waiting.
+  // A listener with more callers, or handshakes, than places resets those that keep it waiting, and
+  // a network may break a connection. The rails have limits of their own.
   bool may_dial_again() const {
     if (stage_ > Stage::kConfirm) return false;
     return !again_until_ || !again_until_->passed();
@@ -120,7 +121,9 @@ class ConnectorImpl final : public Connector, private HandshakeEnd {
                              : stage_ == Stage::kWelcome  ? "the peer to accept"
                              : stage_ == Stage::kChannels ? "the rails to connect"
                                                           : "the handshake";
-    return std::string("no answer in time while waiting for ") + what;
+    const std::string& last = dialer_.last_failure();
+    return std::string("no answer in time while waiting for ") + what +
+           (last.empty() ? "" : "; the last failure: " + last);
   }
 
   const SocketAddress listener_;

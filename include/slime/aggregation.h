@@ -107,8 +107,10 @@ struct Options {
   uint32_t ranks = 1;  // 1 to 32
   // The ranks find each other by one of these two. With one rank neither is needed, with more ranks
   // exactly one.
-  std::string rendezvous;  // host:port where rank 0 listens while it opens
-  AllGather all_gather;    // called once, from open
+  // host:port where rank 0 listens while it opens; at a name, on all addresses of its host, of IPv4
+  // and IPv6. The other ranks try all addresses of the name.
+  std::string rendezvous;
+  AllGather all_gather;  // called once, from open
 
   // host:port of the control channel, or host:port*weight,... of several; NCCL_SLIME_SWITCH
   std::string switch_address;

@@ -11,7 +11,7 @@ constexpr int kQuestionsPerTurn = 16;  // the controller's own clients wait no l
 
 int Uplink::timeout_ms(int most) const {
   uint64_t next = std::max(leaf_.next_question_ns(), not_before_ns_);
-  if (asked_) next = client_->deadline_ns();
+  if (asked_) next = client_->due_ns();
   if (!asked_ && client_) next = std::min(next, used_ns_ + options_.idle_ns);
   const uint64_t now = clock_.now_ns();
   if (next <= now) return 1;

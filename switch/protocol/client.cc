@@ -19,23 +19,24 @@ constexpr uint64_t kMaxPollMs = 1000;
 
 }  // namespace
 
-Result<std::unique_ptr<SwitchClient>> SwitchClient::start(const SocketAddress& address,
+Result<std::unique_ptr<SwitchClient>> SwitchClient::start(const Addresses& addresses,
                                                           const Credentials& who,
                                                           uint64_t timeout_ns, const Clock& clock) {
-  std::unique_ptr<SwitchClient> client(new SwitchClient(address, who, clock));
+  std::unique_ptr<SwitchClient> client(new SwitchClient(addresses, who, clock));
   Error error;
   if (client->begin(timeout_ns, &error) != Status::kOk) return fail(std::move(error));
   return client;
 }
 
 // Waits until no request is under way, or the connection has failed. progress() fails by itself
-// when the deadline has passed, so this loop needs no deadline of its own.
+// when the deadline has passed, so this loop needs no deadline of its own. Without a connection
+// there is only the time to wait for.
 Status SwitchClient::wait(Error* error) {
   for (;;) {
     const Status status = progress(error);
     if (status != Status::kAgain) return status;
     const uint64_t now = clock_.now_ns();
-    const uint64_t left_ns = deadline_ns() > now ? deadline_ns() - now : 0;
+    const uint64_t left_ns = due_ns() > now ? due_ns() - now : 0;
     pollfd ready{descriptor(), events(), 0};
     const auto left_ms = std::min(left_ns / 1'000'000 + 1, kMaxPollMs);
     if (poll(&ready, 1, static_cast<int>(left_ms)) < 0 && errno != EINTR) {
@@ -45,10 +46,10 @@ Status SwitchClient::wait(Error* error) {
   }
 }
 
-Result<std::unique_ptr<SwitchClient>> SwitchClient::open(const SocketAddress& address,
+Result<std::unique_ptr<SwitchClient>> SwitchClient::open(const Addresses& addresses,
                                                          const Credentials& who,
                                                          uint64_t timeout_ns) {
-  auto client = start(address, who, timeout_ns);
+  auto client = start(addresses, who, timeout_ns);
   Error error;
   if (client && (*client)->wait(&error) != Status::kOk) return fail(std::move(error));
   return client;

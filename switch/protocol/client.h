@@ -14,12 +14,12 @@ namespace slime {
 class SwitchClient final : public SwitchConnection {
  public:
   // `timeout_ns` is for connecting and the greeting together.
-  static Result<std::unique_ptr<SwitchClient>> start(const SocketAddress& address,
+  static Result<std::unique_ptr<SwitchClient>> start(const Addresses& addresses,
                                                      const Credentials& who, uint64_t timeout_ns,
                                                      const Clock& clock = SteadyClock::instance());
 
   // From here on: waits. A refusal is an error whose code is the control::Refusal.
-  static Result<std::unique_ptr<SwitchClient>> open(const SocketAddress& address,
+  static Result<std::unique_ptr<SwitchClient>> open(const Addresses& addresses,
                                                     const Credentials& who, uint64_t timeout_ns);
   Result<control::JobGrant> create_job(const control::CreateJob& wanted, uint64_t timeout_ns) {
     return ask_for<control::JobGrant>(wanted, timeout_ns);

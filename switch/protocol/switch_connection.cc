@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -86,6 +87,18 @@ Status SwitchConnection::begin(uint64_t timeout_ns, Error* error) {
   return status == Status::kAgain ? Status::kOk : status;
 }
 
+// The address that answers, or is tried at present.
+std::string SwitchConnection::name() const {
+  const SocketAddress& peer = dialer_.peer();
+  return "switch " + (peer.port() != 0 ? peer : first_).to_string();
+}
+
+uint64_t SwitchConnection::due_ns() const {
+  if (phase_ == Phase::kConnecting) return std::min(deadline_ns_, dialer_.due_ns());
+  if (phase_ != Phase::kGreeting) return deadline_ns_;
+  return std::min(deadline_ns_, greeting_since_ns_ + greeting_limit_ns_);
+}
+
 short SwitchConnection::events() const {
   if (phase_ == Phase::kConnecting || sent_ < output_.size()) return POLLIN | POLLOUT;
   return POLLIN;
@@ -110,7 +123,9 @@ Status SwitchConnection::progress(Error* error) {
   // looked at before a time-out is reported.
   const uint64_t now_ns = clock_.now_ns();
   Status status = step(error);
-  if (status == Status::kRemote && is_abort(*error)) status = reconnect(error);
+  if (status == Status::kAgain && is_stuck(now_ns, error)) status = error->status;
+  const bool failed = status != Status::kOk && status != Status::kAgain;
+  if (failed && (phase_ != Phase::kReady || is_abort(*error))) status = reconnect(error);
   if (status == Status::kAgain && now_ns >= deadline_ns_) status = give(error, timeout_error());
   if (status != Status::kOk && status != Status::kAgain) {
     phase_ = Phase::kFailed;
@@ -137,34 +152,35 @@ Status SwitchConnection::step(Error* error) {
 }
 
 Status SwitchConnection::connect(Error* error) {
-  Status status = dialer_.progress(clock_.now_ns(), error);
-  // After a reset the next try begins at once, so that there is a socket to wait for.
-  while (status == Status::kAgain && !dialer_.fd() && ++starts_ <= kMaxStarts) {
-    status = dialer_.progress(clock_.now_ns(), error);
-  }
-  if (status == Status::kAgain && !dialer_.fd()) {
-    return give(error, make_error(Status::kRemote, ECONNRESET, "%s: %s", name().c_str(),
-                                  dialer_.last_failure().c_str()));
-  }
+  const Status status = dialer_.progress(clock_.now_ns(), error);
   if (status == Status::kOk || status == Status::kAgain) return status;
   return give(error,
               make_error(status, error->code, "%s: %s", name().c_str(), error->what.c_str()));
 }
 
+// A greeting that does not come is asked for over another connection, as one where packets get lost
+// pauses longer and longer. A switch that is only slow gets twice the time then.
+bool SwitchConnection::is_stuck(uint64_t now_ns, Error* error) {
+  if (phase_ != Phase::kGreeting || now_ns < greeting_since_ns_ + greeting_limit_ns_) return false;
+  greeting_limit_ns_ *= 2;
+  *error = make_error(Status::kTimeout, ETIMEDOUT, "%s did not greet", name().c_str());
+  return true;
+}
+
 // A switch with more callers than places resets the connections of some before it has read their
-// requests, so such a request is sent again over a new connection. After the first answer that is
-// no longer safe: the switch may have carried the request out before the connection broke.
+// requests, and a network may break a connection, so such a request is sent again over a new one.
+// After the first answer that is no longer safe: the switch may have carried the request out before
+// the connection broke.
 Status SwitchConnection::reconnect(Error* error) {
-  if (answered_ || ++starts_ > kMaxStarts) return error->status;
+  const Status status = answered_ ? error->status : dialer_.again(clock_.now_ns(), error);
+  if (status != Status::kAgain) return status;
   phase_ = Phase::kConnecting;
   output_.clear();
   sent_ = 0;
   sequence_ = 0;
   signer_ = {};
   reader_.next();
-  Status status = dialer_.again(clock_.now_ns(), error);
-  if (status == Status::kAgain) status = connect(error);
-  return status == Status::kOk ? Status::kAgain : status;  // the greeting is still to come
+  return status;
 }
 
 Status SwitchConnection::greet(Error* error) {
@@ -174,6 +190,7 @@ Status SwitchConnection::greet(Error* error) {
   output_ = encode(control::Hello{nonce_, who_.tenant}, 0);
   sent_ = 0;
   phase_ = Phase::kGreeting;
+  greeting_since_ns_ = clock_.now_ns();
   if (auto fast = set_nodelay(dialer_.fd()); !fast) return give(error, fast.error());
   return Status::kOk;
 }
@@ -275,11 +292,13 @@ Status SwitchConnection::check_answer(Error* error) const {
 
 Error SwitchConnection::timeout_error() const {
   if (phase_ != Phase::kReady) {
+    const std::string& last = dialer_.last_failure();
     return make_error(Status::kTimeout, 0,
                       "%s did not %s in time; is slime-switchd running there, is this the address "
-                      "of its control channel, and does a firewall let TCP through?",
+                      "of its control channel, and does a firewall let TCP through?%s%s",
                       name().c_str(),
-                      phase_ == Phase::kConnecting ? "accept the connection" : "greet");
+                      phase_ == Phase::kConnecting ? "accept the connection" : "greet",
+                      last.empty() ? "" : " The last failure: ", last.c_str());
   }
   return make_error(Status::kTimeout, 0,
                     "%s was asked to %s and did not answer in time; look at its log, and at "

@@ -3,7 +3,7 @@
 //
 //     kConnecting ──connected, Hello sent──▶ kGreeting ──Challenge──▶ kReady ◀──▶ a request
 //          ▲                                     │                      │         is under way
-//          └──── the switch reset the connection, and has answered nothing yet ────┘
+//          └──── the connection broke or is stuck, and no request was answered ────┘
 //     any of them ──error or deadline──▶ kFailed
 //
 // A request may be posted in any state but kFailed, and is sent when the connection is ready.
@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/net/dialer.h"
+#include "settings/times.h"
 #include "switch/protocol/frames.h"
 
 namespace slime {
@@ -45,29 +46,31 @@ class SwitchConnection {
   const control::Message& answer() const { return answer_; }
   int descriptor() const { return dialer_.fd().get(); }  // for poll(2), with events()
   short events() const;
-  uint64_t deadline_ns() const { return deadline_ns_; }
+  uint64_t due_ns() const;  // progress() is to be called by then, also without an event
 
   // The error for a refusal, with what to try.
   Error error_of(const control::Refused& refused, control::Type asked) const;
 
  protected:
-  SwitchConnection(const SocketAddress& address, const Credentials& who, const Clock& clock)
-      : clock_(clock), address_(address), who_(who), dialer_(address, {.pause_ns = 0}) {}
+  SwitchConnection(const Addresses& addresses, const Credentials& who, const Clock& clock)
+      : clock_(clock),
+        first_(addresses.front()),
+        who_(who),
+        dialer_(addresses, {.pause_ns = times::kSwitchRedial}) {}
   ~SwitchConnection() = default;
 
   // Begins to connect; `timeout_ns` is for that and the greeting together.
   Status begin(uint64_t timeout_ns, Error* error);
-  std::string name() const { return "switch " + address_.to_string(); }
+  std::string name() const;
 
   const Clock& clock_;
 
  private:
   enum class Phase : uint8_t { kConnecting, kGreeting, kReady, kFailed };
 
-  static constexpr int kMaxStarts = 8;
-
   Status step(Error* error);
   Status connect(Error* error);
+  bool is_stuck(uint64_t now_ns, Error* error);
   Status reconnect(Error* error);
   Status greet(Error* error);
   Status take_challenge(Error* error);
@@ -77,7 +80,7 @@ class SwitchConnection {
   Status check_answer(Error* error) const;
   Error timeout_error() const;
 
-  const SocketAddress address_;
+  const SocketAddress first_;  // of its addresses
   const Credentials who_;
   Dialer dialer_;
   Phase phase_ = Phase::kConnecting;
@@ -92,8 +95,9 @@ class SwitchConnection {
   control::FrameReader reader_{control::kMaxAnswerBytes};
 
   bool answered_ = false;  // a request, at least once
-  int starts_ = 1;         // connections that were tried
-  bool asked_ = false;     // a request waits to be sent or answered
+  uint64_t greeting_since_ns_ = 0;
+  uint64_t greeting_limit_ns_ = times::kGreetingTry;  // doubled with each try
+  bool asked_ = false;                                // a request waits to be sent or answered
   control::Message request_;
   control::Message answer_;
   uint32_t sequence_ = 0;

@@ -57,7 +57,7 @@ class Rendezvous : public testing::Test {
         .where = {}, .key = {}, .limit_ns = kMinuteNs, .hello_limit_ns = kMinuteNs, .clock = clock};
   }
   Result<std::vector<Introduction>> meet_there(const Terms& terms, const Introduction& own) const {
-    return meet(terms, address_, own);
+    return meet(terms, HostPort{address_.host(), address_.port()}, own);
   }
   // Rank 0 in the background; `rest` meanwhile.
   Result<std::vector<Introduction>> host(const Terms& terms, uint32_t ranks,

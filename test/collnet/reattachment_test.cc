@@ -39,7 +39,7 @@ control::JoinTree a_part() {
 }
 
 LeaseTerms terms_for(const std::string& address) {
-  return {.address = SocketAddress::parse(address).value(), .who = {}, .job = {}, .lease_ms = 0};
+  return {.addresses = SocketAddress::parse(address).value(), .who = {}, .job = {}, .lease_ms = 0};
 }
 
 template <typename Condition>

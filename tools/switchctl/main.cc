@@ -140,10 +140,10 @@ int run(int argc, char** argv) {
     if (!read) return complain(kName, read.error(), kExitUsage);
     key = *read;
   }
-  const auto address = resolve(options.address, control::kDefaultPort, "--switch");
-  if (!address) return complain(kName, address.error(), kExitUsage);
+  const auto addresses = resolve(options.address, control::kDefaultPort, "--switch");
+  if (!addresses) return complain(kName, addresses.error(), kExitUsage);
   const auto timeout_ns = static_cast<uint64_t>(options.timeout_s * 1e9);
-  auto client = SwitchClient::open(*address, {key}, timeout_ns);
+  auto client = SwitchClient::open(*addresses, {key}, timeout_ns);
   if (!client) return complain(kName, client.error(), kExitFailure);
   if (auto done = carry_out(**client, options, timeout_ns); !done) {
     return complain(kName, done.error(), kExitFailure);

@@ -198,8 +198,8 @@ Result<Opening> Opening::prepare(const Symbols& symbols, std::shared_ptr<Rail> s
                                  const Settings& settings, const std::string& sysfs_root) {
   auto hcas = parse_hca_filter(settings.hca);
   if (!hcas) return fail(std::move(hcas.error()));
-  auto chosen =
-      list_interfaces(settings.ifname, variable_of("NCCL_SLIME_IFNAME"), settings.socket_subnet);
+  auto chosen = list_interfaces(settings.ifname, variable_of("NCCL_SLIME_IFNAME"),
+                                settings.socket_subnet, settings.socket_family);
   if (!chosen) return fail(std::move(chosen.error()));
   auto all = interface_records();
   if (!all) return fail(std::move(all.error()));

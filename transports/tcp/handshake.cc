@@ -63,8 +63,7 @@ Status Handshake::begin(const ChannelAddress& peer, Error* error) {
   }
   deadline_.restart(seconds_to_ns(rail_.settings().connect_timeout));
   if (options_.active) {
-    dialer_.emplace(peer_.address, Dialer::Options{.retry = Dialer::Retry::kUnreachable,
-                                                   .pause_ns = times::kRailRedial,
+    dialer_.emplace(peer_.address, Dialer::Options{.pause_ns = times::kRailRedial,
                                                    .source = &rail_.local(),
                                                    .buffer_bytes = rail_.settings().socket_buffer});
   }
@@ -99,7 +98,7 @@ Status Handshake::greet(Error* error) {
 
 Status Handshake::await_answer(Error* error) {
   const Status status = answer_.receive(fd_, error);
-  if (status == Status::kRemote && is_abort(*error)) return redial(error);
+  if (status != Status::kOk && Dialer::may_pass(*error)) return redial(error);
   if (status == Status::kRemote) {
     error->what += "; the peer did not take our hello: its log says why";
   }

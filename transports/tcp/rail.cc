@@ -94,8 +94,8 @@ void TcpRail::warn_unmarked(const Error& why) {
 
 Result<std::vector<std::unique_ptr<Rail>>> open_tcp_rails(const Settings& settings,
                                                           std::vector<std::string>* notes) {
-  auto list =
-      list_interfaces(settings.ifname, variable_of("NCCL_SLIME_IFNAME"), settings.socket_subnet);
+  auto list = list_interfaces(settings.ifname, variable_of("NCCL_SLIME_IFNAME"),
+                              settings.socket_subnet, settings.socket_family);
   if (!list) return fail(std::move(list.error()));
   if (notes) notes->insert(notes->end(), list->notes.begin(), list->notes.end());
   std::vector<std::unique_ptr<Rail>> rails;

@@ -119,8 +119,8 @@ Result<Rails> open_verbs_rails(const Symbols& verbs, const std::string& sysfs_ro
   if (!wish) return fail(std::move(wish.error()));
   auto filter = parse_hca_filter(settings.hca);
   if (!filter) return fail(std::move(filter.error()));
-  auto interfaces =
-      list_interfaces(settings.ifname, variable_of("NCCL_SLIME_IFNAME"), settings.socket_subnet);
+  auto interfaces = list_interfaces(settings.ifname, variable_of("NCCL_SLIME_IFNAME"),
+                                    settings.socket_subnet, settings.socket_family);
   if (!interfaces) return fail(std::move(interfaces.error()));
   prepare_for_fork(verbs);
   Rails rails =

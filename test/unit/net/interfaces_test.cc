@@ -120,6 +120,20 @@ TEST_F(Interfaces, PatternsOfNccl) {
               testing::Contains("eth0 is excluded by NCCL_SOCKET_IFNAME=\"^eth0\""));
 }
 
+TEST_F(Interfaces, OnlyAddressesOfAFamily) {
+  const std::vector<InterfaceRecord> records = {
+      record("eth0", "10.0.0.1"), record("eth0", "fd00::1"), record("eth1", "10.0.1.1")};
+  const auto of = [&](sa_family_t family) {
+    return select_interfaces("", records, root_.string(), "NCCL_SLIME_IFNAME", {{}, family});
+  };
+  EXPECT_EQ(of(AF_UNSPEC).interfaces[0].address.host(), "10.0.0.1");
+  EXPECT_THAT(names(of(AF_INET)), ElementsAre("eth0", "eth1"));
+  const InterfaceList six = of(AF_INET6);
+  ASSERT_THAT(names(six), ElementsAre("eth0"));
+  EXPECT_EQ(six.interfaces[0].address.host(), "fd00::1");
+  EXPECT_THAT(six.notes, testing::Contains(HasSubstr("eth1 has no usable address of AF_INET6")));
+}
+
 TEST_F(Interfaces, LongPatternIsHarmless) {
   const std::string pattern = "eth0," + std::string(100000, ',') + std::string(100000, 'x');
   EXPECT_THAT(names(select(pattern.c_str(), host_)), ElementsAre("eth0"));
@@ -213,7 +227,7 @@ TEST_F(Interfaces, RangesChooseInterfacesAndTheirAddresses) {
                                                 record("docker0", "172.17.0.1")};
   const auto chosen = [&](const char* pattern, const char* ranges) {
     const auto list = select_interfaces(pattern, records, root_, "NCCL_SLIME_IFNAME",
-                                        parse_ranges(ranges).value());
+                                        {parse_ranges(ranges).value()});
     std::string text;
     for (const Interface& one : list.interfaces) text += one.name + "=" + one.address.host() + " ";
     return text;
@@ -228,7 +242,7 @@ TEST_F(Interfaces, RangesChooseInterfacesAndTheirAddresses) {
   EXPECT_EQ(chosen("^eth0", "10.0.0.0/8"), "eth1=10.2.0.1 ");
   EXPECT_EQ(chosen("eth1", "10.1.0.0/16"), "");
   EXPECT_THAT(select_interfaces("", records, root_, "NCCL_SLIME_IFNAME",
-                                parse_ranges("10.1.0.0/16").value())
+                                {parse_ranges("10.1.0.0/16").value()})
                   .notes,
               testing::Contains("eth1 has no address in NCCL_SLIME_SOCKET_SUBNET"));
   const auto bad = list_interfaces("", "NCCL_SLIME_IFNAME", "10.1.0.0");

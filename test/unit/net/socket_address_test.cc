@@ -195,54 +195,5 @@ TEST(SocketAddress, FromTheKernel) {
   EXPECT_FALSE(SocketAddress::from_sockaddr(&local, sizeof local));
 }
 
-// What a user writes, and where it leads; "" is an error that names the setting and the text.
-TEST(Resolve, TakesPortsThatExistOnly) {
-  const struct {
-    std::string text;
-    uint16_t default_port;
-    const char* printed;
-  } cases[] = {
-      {"10.0.0.1", 28900, "10.0.0.1:28900"},
-      {"10.0.0.1:1", 28900, "10.0.0.1:1"},
-      {"10.0.0.1:65535", 28900, "10.0.0.1:65535"},
-      {"[::1]:80", 0, "[::1]:80"},
-      {"::1", 80, "[::1]:80"},
-      {"10.0.0.1", 0, ""},
-      {"10.0.0.1:0", 28900, ""},
-      {"10.0.0.1:", 28900, ""},
-      {"10.0.0.1:65536", 28900, ""},
-      {"10.0.0.1:99999", 28900, ""},
-      {"10.0.0.1:94436", 28900, ""},
-      {"10.0.0.1:4294967376", 28900, ""},
-      {"10.0.0.1:-1", 28900, ""},
-      {"10.0.0.1:+80", 28900, ""},
-      {"10.0.0.1: 80", 28900, ""},
-      {"10.0.0.1:80 ", 28900, ""},
-      {"10.0.0.1:http", 28900, ""},
-      {"10.0.0.1:0x50", 28900, ""},
-      {"localhost:99999", 28900, ""},
-      {"localhost:", 28900, ""},
-      {"[::1]:99999", 28900, ""},
-      {"[::1]:", 28900, ""},
-      {"[::1]80", 28900, ""},
-      {"[::1", 28900, ""},
-      {":80", 28900, ""},
-      {"", 28900, ""},
-      {std::string("127.0.0.1\0.example:80", 21), 28900, ""},
-  };
-  for (const auto& c : cases) {
-    const auto found = resolve(c.text, c.default_port, "the setting");
-    EXPECT_EQ(found ? found->to_string() : "", c.printed) << c.text;
-    if (found) continue;
-    EXPECT_EQ(found.error().status, Status::kConfig) << c.text;
-    EXPECT_THAT(found.error().what,
-                testing::AllOf(testing::StartsWith("the setting: \""), HasSubstr("host:port")));
-  }
-  const auto name = resolve("localhost:80", 0, "the setting");
-  ASSERT_TRUE(name) << name.error().what;
-  EXPECT_TRUE(name->is_loopback()) << "of IPv4 or IPv6, as this host's files say";
-  EXPECT_EQ(name->port(), 80);
-}
-
 }  // namespace
 }  // namespace slime
