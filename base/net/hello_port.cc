@@ -52,6 +52,7 @@ bool HelloPort::settle(Caller& caller) {
   Error error;
   const Status status = exchange(caller, &error);
   std::optional<std::string> why;
+  bool late = false;
   if (const char* refusal = refuse_begun(caller.said())) {
     why = refusal;  // decided by the first bytes, without a wait for the rest
   } else if (status == Status::kOk) {
@@ -60,10 +61,13 @@ bool HelloPort::settle(Caller& caller) {
     why = std::move(error.what);
   } else if (now_ns_ >= caller.since_ns + limit_ns_) {
     why = "no whole hello in time";
+    late = true;
   } else {
     return false;
   }
   if (why) turn_away(caller, *why);
+  // Where packets get lost, a hello may be late: the reset tells its caller to try again.
+  if (late) abort_connection(std::move(caller.fd));
   return true;
 }
 
