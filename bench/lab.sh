@@ -179,8 +179,8 @@ lab_switchd_in() {
   shift 3
   [ -e "$key" ] || { head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$key" && chmod 600 "$key"; }
   {
-    printf 'data:\n  listen: %s:28880\n  shards: 1\n' "$address"
-    printf 'control:\n  listen: %s:28900\n  key_file: %s\n' "$address" "$key"
+    printf 'data:\n  listen: "%s:28880"\n  shards: 1\n' "$address"
+    printf 'control:\n  listen: "%s:28900"\n  key_file: %s\n' "$address" "$key"
     printf '%s\n' "$@"
   } >"$file"
   export NCCL_SLIME_SWITCH_KEY_FILE=$key

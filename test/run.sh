@@ -132,7 +132,7 @@ lane() {
 binaries=() long=() scripts=()
 for test in "$@"; do
   case $test in
-  */rack.test.sh | */collnet*.test.sh | */rails.test.sh) long+=("$test") ;;
+  */rack.test.sh | */collnet*.test.sh | */rails.test.sh | */starting.test.sh) long+=("$test") ;;
   *.test.sh) scripts+=("$test") ;;
   *) binaries=("$test" "${binaries[@]}") ;;
   esac
