@@ -9,7 +9,7 @@ HEADERS = 14 + 20 + 8 + 32  # Ethernet, IPv4, UDP, SAP/2: what the links' shaper
 
 
 class Missed(Exception):
-    """A run that failed, and left no result."""
+    """A run that failed: it left no result, or a wrong one."""
 
 
 def rows_of(work, name):
@@ -25,7 +25,7 @@ def algbw(work, name):
     row = rows_of(work, name)[0]
     halves = [row["out_of_place"], row["in_place"]]
     if any(half.get("wrong") for half in halves):
-        raise SystemExit(f"{name}: wrong results")
+        raise Missed(f"{name} (wrong results)")
     best = min(half["time_us"] for half in halves)
     return row["size"] / best / 1e3
 
