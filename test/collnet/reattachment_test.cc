@@ -125,7 +125,7 @@ TEST(Lease, AShortLeaseHasAFewHeartbeatsOnly) {
   const test::OddSwitch odd({});
   LeaseTerms terms = terms_for(odd.address());
   terms.lease_ms = 1;
-  auto client = SwitchClient::open(terms.address, {}, kPatienceNs).value();
+  auto client = SwitchClient::open(terms.addresses, {}, kPatienceNs).value();
   const uint64_t begin_ns = now();
   {
     const Lease lease(terms, std::move(client), Housekeeper::get("a test", {}).value());
