@@ -61,7 +61,7 @@ bool split(std::string_view text, Parts* parts) {
 
 bool is_well_formed(std::string_view text, Parts* parts) {
   return text.size() <= NI_MAXHOST && std::ranges::none_of(text, is_control) &&
-         split(text, parts) && !parts->host.empty();
+         text.find(' ') == std::string_view::npos && split(text, parts) && !parts->host.empty();
 }
 
 std::string host_of(const Parts& parts) {

@@ -123,7 +123,9 @@ Status SwitchConnection::progress(Error* error) {
   // looked at before a time-out is reported.
   const uint64_t now_ns = clock_.now_ns();
   Status status = step(error);
-  if (status == Status::kAgain && is_stuck(now_ns, error)) status = error->status;
+  if (status == Status::kAgain && now_ns < deadline_ns_ && is_stuck(now_ns, error)) {
+    status = error->status;
+  }
   const bool failed = status != Status::kOk && status != Status::kAgain;
   if (failed && (phase_ != Phase::kReady || is_abort(*error))) status = reconnect(error);
   if (status == Status::kAgain && now_ns >= deadline_ns_) status = give(error, timeout_error());
