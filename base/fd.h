@@ -2,10 +2,10 @@
 // worker, must not keep copies of them: while it lives, its kernel would acknowledge what peers
 // send to a rank that was killed, and so no peer would notice. So a forked child closes them.
 //
-// States of a descriptor: in the table, owned by one Fd or a library; shared with children, owned
-// by an Fd and not in the table; or not ours. A child of fork(2) begins with an empty table: the
-// Fds that it has copied from its parent are empty there, so they neither use nor close what the
-// child opens under the same number.
+// States of a descriptor: in the table, owned by one Fd; shared with children, owned by an Fd and
+// not in the table; or not ours. A child of fork(2) begins with an empty table: the Fds that it has
+// copied from its parent are empty there, so they neither use nor close what the child opens under
+// the same number.
 //
 // Threads: any. The table has no locks, as the handler runs in a child where other threads may have
 // held them. A fork between open(2) and the entry in the table, or between its removal and
@@ -18,15 +18,16 @@
 
 namespace slime {
 
-// For descriptors that a library opened for us, as libibverbs. Owners of others use Fd.
+// The table. For what libraries open, see base/device_files.h.
 class OwnDescriptors {
  public:
-  static void add(int fd);
-  static void remove(int fd);  // before it is closed
   // Changes in a child of fork(2).
   static uint32_t process() { return process_; }
 
  private:
+  friend class Fd;
+  static void add(int fd);
+  static void remove(int fd);  // before it is closed
   static void close_in_child();
   static inline uint32_t process_ = 0;
 };

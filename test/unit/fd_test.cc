@@ -3,24 +3,17 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <functional>
+#include "test/unit/forked.h"
 
 namespace slime {
 namespace {
 
+using test::in_child;
+
 int open_null() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 bool is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
-
-// Whether `holds` is true in a child of fork().
-bool in_child(const std::function<bool()>& holds) {
-  const pid_t child = fork();
-  if (child == 0) _exit(holds() ? 0 : 1);
-  int status = 0;
-  return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
 
 TEST(Fd, OwnsItsDescriptor) {
   int raw = -1;

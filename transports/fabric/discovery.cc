@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/device_files.h"
 #include "base/log.h"
 #include "base/machine/sysfs.h"
 #include "base/net/interfaces.h"
@@ -136,6 +137,8 @@ void find_provider(const Opening& with, const std::string& provider, std::vector
     const std::string name = name_of(*info);
     if (std::ranges::find(seen, name) != seen.end()) continue;
     seen.push_back(name);
+    // The provider has opened it, also if it is not used.
+    if (traits->in_hardware) keep_from_children(rdma_device_file(name, with.sysfs_root));
     if (const char* const by = exclusion(with, name, *traits)) {
       notes->push_back(name + ": excluded by " + variable_of(by));
     } else {

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cerrno>
 
-#include "base/fd.h"
+#include "base/device_files.h"
 #include "base/log.h"
 
 namespace slime::verbs {
@@ -26,8 +26,7 @@ Result<void> Nic::open_device(ibv_device* device) {
   guid_ = __builtin_bswap64(verbs_.get_device_guid(device));  // in network order
   context_ = verbs_.open_device(device);
   if (context_ == nullptr) return fail(failure("ibv_open_device"));
-  OwnDescriptors::add(context_->cmd_fd);
-  OwnDescriptors::add(context_->async_fd);
+  keep_from_children(rdma_device_file(name_, sysfs_root_));
   const int queried = verbs_.query_device(context_, &attributes_);
   if (queried != 0) return fail(failure("ibv_query_device", queried));
   pd_ = verbs_.alloc_pd(context_);
@@ -51,11 +50,11 @@ bool Nic::probe_dma_bufs() const {
   return error != EOPNOTSUPP && error != EPROTONOSUPPORT && error != ENOSYS;
 }
 
+// A child of fork(2) has lost the descriptors, and may have opened others under their numbers.
 Nic::~Nic() {
+  if (process_ != OwnDescriptors::process()) return;
   if (pd_ != nullptr) (void)verbs_.dealloc_pd(pd_);
   if (context_ == nullptr) return;
-  OwnDescriptors::remove(context_->cmd_fd);
-  OwnDescriptors::remove(context_->async_fd);
   (void)verbs_.close_device(context_);
 }
 

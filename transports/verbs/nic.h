@@ -15,6 +15,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/fd.h"
 #include "base/net/carrier.h"
 #include "transports/verbs/symbols.h"
 
@@ -81,6 +82,7 @@ class Nic {
 
   const Symbols& verbs_;
   const std::string name_, sysfs_root_;
+  const uint32_t process_ = OwnDescriptors::process();  // that opened it
   ibv_context* context_ = nullptr;
   ibv_pd* pd_ = nullptr;
   uint64_t guid_ = 0;
