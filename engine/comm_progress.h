@@ -23,8 +23,7 @@
 // Threads: the thread that calls the comm uses Call, achieved() and waited(); any thread may call
 // leave(). One mutex guards all lists. A thread walks only its own list, and a comm that another
 // thread calls first joins the list of that thread. So no thread advances a comm while its caller
-// does. pthread_t identifies a thread; a thread_local would make the plugin need the dynamic loader
-// as a library. Comms of a thread that has ended belong to no thread.
+// does. Comms of a thread that has ended belong to no thread.
 #pragma once
 
 #include <pthread.h>

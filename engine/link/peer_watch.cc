@@ -9,11 +9,13 @@ namespace slime {
 PeerWatch::PeerWatch(LinkRails& rails, RailLiveness& liveness)
     : rails_(rails),
       liveness_(liveness),
-      patience_ns_(seconds_to_ns(rails.context().settings().peer_timeout) / 4) {}
+      patience_ns_(seconds_to_ns(rails.context().settings().peer_timeout) / 4),
+      limit_s_(rails.context().settings().answer_timeout != 0
+                   ? rails.context().settings().answer_timeout
+                   : rails.context().settings().request_timeout) {}
 
 std::optional<Error> PeerWatch::look() {
   if (rails_.count() < 2 || rails_.up_count() == 0) return std::nullopt;
-  const LinkContext& context = rails_.context();
   const uint64_t now_ns = rails_.clock().polled_ns;
   uint64_t heard_ns = 0;
   for (const LinkRail& rail : rails_.all()) heard_ns = std::max(heard_ns, rail.signs.heard_ns);
@@ -25,24 +27,27 @@ std::optional<Error> PeerWatch::look() {
     warn();
     warned_ = true;
   }
-  const double limit = context.settings().answer_timeout;
-  if (silent_ns < seconds_to_ns(limit)) return std::nullopt;
+  if (silent_ns < seconds_to_ns(limit_s_)) return std::nullopt;
   return make_error(Status::kTimeout, 0,
                     "its process has not answered for %.0f s (NCCL_SLIME_ANSWER_TIMEOUT) although "
                     "its host acknowledges; it is stopped, or it has ended and a process that it "
                     "forked still holds its connections",
-                    limit);
+                    limit_s_);
 }
 
-// Asks over the rail that a small work would take, once in a while: the rail of an earlier question
-// may have died with it.
+// Asks once in a while, and never over a rail on which an earlier question may have been lost. The
+// first choice is the rail that a small work would take. A rail without room has works on it that
+// the peer's process must confirm, which asks as well.
 void PeerWatch::ask() {
   const uint64_t now_ns = rails_.clock().polled_ns;
   ask_again_ns_ = now_ns + patience_ns_;
   if (asked_ns_ == 0) asked_ns_ = now_ns;
-  const size_t rail = rails_.quickest_rail(0);
-  if (!rails_[rail].signs.probing && rails_[rail].queue.room() > 0) {
-    liveness_.probe(rail, RailLiveness::Probe::kAsk);
+  const size_t first = rails_.quickest_rail(0);
+  for (size_t i = 0; i < rails_.count(); ++i) {
+    const size_t rail = (first + i) % rails_.count();
+    if (!rails_[rail].up() || rails_[rail].signs.probing || rails_[rail].queue.room() == 0)
+      continue;
+    return liveness_.probe(rail, RailLiveness::Probe::kAsk);
   }
 }
 
@@ -62,8 +67,7 @@ void PeerWatch::warn() const {
       "peer %s, device %s: its process has not answered for %.0f s although its host acknowledges; "
       "see whether it is stopped (a debugger, a checkpoint), or has ended while a process that it "
       "forked lives on; the link fails after %.0f s (NCCL_SLIME_ANSWER_TIMEOUT)",
-      context.peer.c_str(), context.device_name(), context.settings().peer_timeout,
-      context.settings().answer_timeout);
+      context.peer.c_str(), context.device_name(), context.settings().peer_timeout, limit_s_);
 }
 
 }  // namespace slime

@@ -3,7 +3,8 @@
 // is stopped, and for one that has ended while a process that it forked holds its connections.
 //
 // States: quiet -> asked (since asked_ns_) -> warned (after peer_timeout) -> the link fails (after
-// answer_timeout). Any sign of the peer's process leads back to quiet.
+// answer_timeout, or request_timeout where that is 0). Any sign of the peer's process leads back to
+// quiet.
 //
 // Only links of several rails ask, because only these answer while their process computes: the
 // housekeeper advances them then (comm_progress.h). Times are polled time. Thread: that of the
@@ -34,6 +35,7 @@ class PeerWatch {
   LinkRails& rails_;
   RailLiveness& liveness_;
   const uint64_t patience_ns_;
+  const double limit_s_;
   uint64_t asked_ns_ = 0;  // 0: quiet
   uint64_t ask_again_ns_ = 0;
   bool warned_ = false;
