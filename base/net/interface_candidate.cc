@@ -17,10 +17,10 @@ constexpr const char* kNeverPrefixes[] = {
     "docker", "podman", "veth", "virbr", "cni",       "flannel",    "cali",  "cilium",
     "lxc",    "lxd",    "tunl", "kube",  "antrea-gw", "ovn-k8s-mp", "vmnet", "vboxnet"};
 
-// Docker's networks are bridges named "br-" and the first hexadecimal digits of an id.
+// Docker's networks are bridges named "br-" and the first 12 hexadecimal digits of an id.
 bool has_managers_name(const std::string& name) {
   if (name.starts_with("br-")) {
-    return name.find_first_not_of("0123456789abcdef", 3) == std::string::npos;
+    return name.size() == 15 && name.find_first_not_of("0123456789abcdef", 3) == std::string::npos;
   }
   return std::ranges::any_of(kNeverPrefixes,
                              [&](const char* prefix) { return name.starts_with(prefix); });

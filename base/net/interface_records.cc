@@ -4,6 +4,7 @@
 #include <net/if.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -36,6 +37,16 @@ uint32_t number_of(std::string_view data) {
   return number;
 }
 
+std::string mac_of(std::string_view octets) {
+  std::string mac;
+  for (const char octet : octets) {
+    char text[4];
+    (void)std::snprintf(text, sizeof text, ":%02x", static_cast<uint8_t>(octet));
+    mac += text + (mac.empty() ? 1 : 0);
+  }
+  return mac;
+}
+
 void read_link(const nlmsghdr& header, Links* links) {
   if (header.nlmsg_type != RTM_NEWLINK || header.nlmsg_len < NLMSG_LENGTH(sizeof(ifinfomsg)))
     return;
@@ -46,6 +57,7 @@ void read_link(const nlmsghdr& header, Links* links) {
   for_each_attribute(IFLA_RTA(info), static_cast<int>(IFLA_PAYLOAD(&header)),
                      [&](int type, std::string_view data) {
                        if (type == IFLA_IFNAME) name = text_of(data);
+                       if (type == IFLA_ADDRESS) link.mac = mac_of(data);
                        if (type == IFLA_MTU) link.mtu = number_of(data);
                        if (type == IFLA_MASTER) link.master = number_of(data);
                        if (type != IFLA_LINKINFO) return;

@@ -66,6 +66,8 @@ void read_sysfs_facts(const std::string& sysfs_root, Interface* interface) {
   const std::string device = sysfs_root + "/class/net/" + name;
   const auto index = read_number(device + "/ifindex");
   if (interface->index != 0 && index && *index != long{interface->index}) return;
+  const auto mac = read_line(device + "/address");
+  if (!interface->mac.empty() && mac && *mac != interface->mac) return;
   interface->guid = read_guid(device, name);
   interface->pci_path = find_pci_function(device + "/device");
   interface->driver = read_driver(device);

@@ -35,6 +35,7 @@ Interface describe_interface(const Candidate& candidate, const AddressWish& want
   Interface result;
   result.name = candidate.name;
   result.index = candidate.link.index;
+  result.mac = candidate.link.mac;
   result.mtu = candidate.link.mtu;
   result.address = *usable_address(candidate, wanted);
   read_sysfs_facts(sysfs_root, &result);
@@ -112,6 +113,7 @@ CpuSet cpus_near(const SocketAddress& address, const std::vector<InterfaceRecord
   Interface interface;
   interface.name = found->interface();
   interface.index = found->link.index;
+  interface.mac = found->link.mac;
   read_sysfs_facts(sysfs_root, &interface);
   return read_local_cpus(interface.pci_path);
 }

@@ -17,6 +17,7 @@ namespace slime {
 struct Interface {
   std::string name;
   unsigned index = 0;     // in this network namespace; 0: not known
+  std::string mac;        // as the kernel and /sys write it, "02:00:..."; empty: not known
   SocketAddress address;  // port 0; the first usable IPv4 address, else a global IPv6 one
   std::string pci_path;   // realpath of the PCI function in /sys; empty: virtual
   std::string driver;     // its name in /sys, as "ena"; "bonding" for a bond; empty: not known
@@ -33,17 +34,18 @@ struct InterfaceList {
   std::vector<std::string> notes;     // interfaces that were skipped, and why
 };
 
-// Fills in of the interface with this name what /sys says of it: all but index, address and
-// loopback. If the index there is another one, /sys shows another network namespace (that of the
+// Fills in of the interface with this name what /sys says of it: all but index, MAC, address and
+// loopback. If index or MAC are others there, /sys shows another network namespace (that of the
 // host, in some containers), and nothing is taken from it.
 void read_sysfs_facts(const std::string& sysfs_root, Interface* interface);
 
 // What the kernel says of an interface besides its addresses.
 struct LinkFacts {
-  unsigned index = 0;   // 0: not known
-  unsigned master = 0;  // index of the bridge or bond that it is a part of; 0: none
-  uint32_t mtu = 0;     // bytes; 0: not known
-  std::string kind;     // as `ip link add type` names it; empty: a NIC, or not known
+  unsigned index = 0;    // 0: not known
+  unsigned master = 0;   // index of the bridge or bond that it is a part of; 0: none
+  uint32_t mtu = 0;      // bytes; 0: not known
+  std::string kind;      // as `ip link add type` names it; empty: a NIC, or not known
+  std::string mac = {};  // as in Interface
 };
 
 // One line of getifaddrs(3): an interface, or one address of it.

@@ -69,7 +69,7 @@ class Interfaces : public testing::Test {
                                               record("eth0", "10.0.0.1"),
                                               record("eth1", "10.0.1.1"),
                                               record("docker0", "172.17.0.1"),
-                                              record("br-7f00", "172.18.0.1"),
+                                              record("br-7f003a2b1c4d", "172.18.0.1"),
                                               record("virbr0", "192.168.122.1"),
                                               record("ib0", "10.1.0.1"),
                                               record("eth2", "10.0.2.1", 0)};
@@ -82,8 +82,8 @@ TEST_F(Interfaces, DefaultChoiceSkipsWhatCannotReachAPeer) {
               testing::UnorderedElementsAre(
                   "lo is loopback, and other interfaces are up",
                   "docker0 is a virtual bridge or tunnel (name it in NCCL_SLIME_IFNAME to use it)",
-                  HasSubstr("br-7f00 is a virtual bridge"), HasSubstr("virbr0 is a virtual bridge"),
-                  "eth2 is down (ip link set eth2 up)"));
+                  HasSubstr("br-7f003a2b1c4d is a virtual bridge"),
+                  HasSubstr("virbr0 is a virtual bridge"), "eth2 is down (ip link set eth2 up)"));
 }
 
 TEST_F(Interfaces, PatternsOfNccl) {
@@ -97,11 +97,11 @@ TEST_F(Interfaces, PatternsOfNccl) {
       {",,eth0,", {"eth0"}},
       {"=eth", {}},
       {"=eth0,ib0", {"eth0", "ib0"}},
-      {"^eth", {"br-7f00", "docker0", "ib0", "lo", "virbr0"}},  // all others, as in NCCL
-      {"^eth,docker", {"br-7f00", "ib0", "lo", "virbr0"}},
+      {"^eth", {"br-7f003a2b1c4d", "docker0", "ib0", "lo", "virbr0"}},  // all others, as in NCCL
+      {"^eth,docker", {"br-7f003a2b1c4d", "ib0", "lo", "virbr0"}},
       {"^docker,lo,br-,virbr", {"eth0", "eth1", "ib0"}},
-      {"^=eth0", {"br-7f00", "docker0", "eth1", "ib0", "lo", "virbr0"}},
-      {"^=eth,docker0,lo,br-7f00,virbr0", {"eth0", "eth1", "ib0"}},
+      {"^=eth0", {"br-7f003a2b1c4d", "docker0", "eth1", "ib0", "lo", "virbr0"}},
+      {"^=eth,docker0,lo,br-7f003a2b1c4d,virbr0", {"eth0", "eth1", "ib0"}},
       {"docker", {"docker0"}},
       {"lo", {"lo"}},
       {"lo,eth0", {"eth0", "lo"}},
@@ -256,8 +256,10 @@ TEST_F(Interfaces, NothingIsTakenFromTheFilesOfAnotherNamespace) {
   set("eth0", "speed", "100000\n");
   set("eth0", "mtu", "9000\n");
   set("eth0", "ifindex", "2\n");
-  const auto facts_with = [&](unsigned index) {
-    const InterfaceList list = select("", {kind("eth0", "10.0.0.1", "veth", index)});
+  const auto facts_with = [&](unsigned index, const char* mac = "02:00:5e:10:00:ff") {
+    InterfaceRecord eth0 = kind("eth0", "10.0.0.1", "veth", index);
+    eth0.link.mac = mac;
+    const InterfaceList list = select("", {eth0});
     return list.interfaces.empty() ? Interface() : list.interfaces[0];
   };
   const Interface own = facts_with(2);
@@ -265,12 +267,14 @@ TEST_F(Interfaces, NothingIsTakenFromTheFilesOfAnotherNamespace) {
   EXPECT_NE(own.pci_path, "");
   EXPECT_EQ(own.guid, 0x02005e1000ffu);
   EXPECT_EQ(own.mtu, 9000u);
-  const Interface other = facts_with(17);
-  EXPECT_FALSE(other.speed_known);
-  EXPECT_EQ(other.pci_path, "");
-  EXPECT_EQ(other.driver, "");
-  EXPECT_NE(other.guid, own.guid);
-  EXPECT_EQ(other.mtu, 1500u) << "the kernel says it too";
+  // A container's first interface often has the number that the host's first one has.
+  for (const Interface& other : {facts_with(17), facts_with(2, "02:00:5e:10:00:01")}) {
+    EXPECT_FALSE(other.speed_known);
+    EXPECT_EQ(other.pci_path, "");
+    EXPECT_EQ(other.driver, "");
+    EXPECT_NE(other.guid, own.guid);
+    EXPECT_EQ(other.mtu, 1500u) << "the kernel says it too";
+  }
 }
 
 TEST_F(Interfaces, NoInterfaceIsNoError) {
