@@ -65,7 +65,7 @@ TEST_SCRIPTS := $(filter-out $(if $(SAN),$(NOT_SAN:%=test/%.test.sh)) \
 test:
 	@mk/ensure-tools.sh build test bmv2 tofino
 	$(Q)$(MAKE) --no-print-directory $(JOBS) programs
-	@SLIME_BUILD_DIR=$(BUILD) SLIME_SAN=$(SAN) test/run.sh $(TEST_BINS) $(TEST_SCRIPTS)
+	@SLIME_BUILD_DIR=$(BUILD) SLIME_SAN=$(SAN) SLIME_PORTABLE=$(PORTABLE) test/run.sh $(TEST_BINS) $(TEST_SCRIPTS)
 
 asan ubsan tsan:
 	$(Q)$(MAKE) --no-print-directory SAN=$@ test

@@ -24,6 +24,7 @@ int64_t now_ns(clockid_t clock) {
   return now.tv_sec * kSecondNs + now.tv_nsec;
 }
 
+#ifdef DLFO_EH_SEGMENT_TYPE
 // The object whose segments have the address, if it has a table of frames.
 int look_into(dl_phdr_info* info, size_t, void* wanted) {
   auto* result = static_cast<dl_find_object*>(wanted);
@@ -39,6 +40,7 @@ int look_into(dl_phdr_info* info, size_t, void* wanted) {
   if (has_it) result->dlfo_eh_frame = frames;
   return has_it ? 1 : 0;
 }
+#endif
 
 }  // namespace
 
@@ -81,6 +83,7 @@ int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, cl
   return result == ETIMEDOUT && left_ns() > 0 ? 0 : result;
 }
 
+#ifdef DLFO_EH_SEGMENT_TYPE
 // 2.35: libgcc's way to the table of frames, when an exception is thrown. It reads no other field.
 int _dl_find_object(void* pc, dl_find_object* result) noexcept {
   *result = {};
@@ -88,5 +91,6 @@ int _dl_find_object(void* pc, dl_find_object* result) noexcept {
   dl_iterate_phdr(look_into, result);
   return result->dlfo_eh_frame != nullptr ? 0 : -1;
 }
+#endif
 
 }  // extern "C"
