@@ -5,10 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <new>
 #include <string_view>
 #include <vector>
 
@@ -18,9 +21,12 @@
 namespace slime {
 namespace {
 
+// The events of an RDMA device (linux/drivers/infiniband/core/uverbs_main.c).
+constexpr std::string_view kEvents = "anon_inode:[infinibandevent]";
+
 // Never destroyed: a thread may fork while the process ends.
 struct State {
-  std::mutex mutex;  // held while a thread forks
+  std::recursive_mutex mutex;  // held while a thread forks, and in a handler of its signals
   std::vector<std::string> files;
   std::vector<int> descriptors;  // of the files, for the child that is being made
 };
@@ -42,9 +48,15 @@ void keep_mapping(std::string_view line) {
 void keep_mappings(const std::vector<std::string>& files) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
-    const auto is_of = [&](const std::string& file) { return line.ends_with(" " + file); };
+    const auto is_of = [&](const std::string& file) {
+      return line.ends_with(file) && line[line.size() - file.size() - 1] == ' ';
+    };
     if (std::ranges::any_of(files, is_of)) keep_mapping(line);
   }
+}
+
+bool is_kept(std::string_view file, const std::vector<std::string>& files) {
+  return file == kEvents || std::ranges::find(files, file) != files.end();
 }
 
 std::vector<int> descriptors_of(const std::vector<std::string>& files) {
@@ -54,7 +66,7 @@ std::vector<int> descriptors_of(const std::vector<std::string>& files) {
   for (; !failed && entry != std::filesystem::end(entry); entry.increment(failed)) {
     std::error_code gone;  // closed by another thread
     const auto file = std::filesystem::read_symlink(entry->path(), gone);
-    if (gone || std::ranges::find(files, file.native()) == files.end()) continue;
+    if (gone || !is_kept(file.native(), files)) continue;
     if (const auto fd = parse_whole<int>(entry->path().filename().native())) found.push_back(*fd);
   }
   return found;
@@ -69,9 +81,16 @@ void before_fork() {
 
 void in_parent() { state().mutex.unlock(); }
 
+// Another thread of the parent may have closed one since, and opened another file there.
 void in_child() {
-  for (const int fd : state().descriptors) (void)close(fd);
-  state().mutex.unlock();
+  State& now = state();
+  char path[32], file[PATH_MAX];
+  for (const int fd : now.descriptors) {
+    (void)std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    const ssize_t bytes = readlink(path, file, sizeof file);
+    if (bytes > 0 && is_kept({file, static_cast<size_t>(bytes)}, now.files)) (void)close(fd);
+  }
+  new (&now.mutex) std::recursive_mutex;  // its owner was a thread of the parent
 }
 
 }  // namespace

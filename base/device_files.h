@@ -6,7 +6,9 @@
 // they are: the child gets no mapping (madvise(2), MADV_DONTFORK) and closes the descriptors. Those
 // of other libraries in the process are among them; no child can use them, see ibv_fork_init(3).
 //
-// Threads: any. What another thread opens or maps while one forks may get into the child.
+// Threads: any. What another thread opens or maps while one forks may get into the child, and what
+// it maps in that moment where it has just unmapped a device may not. Without /proc nothing is
+// kept.
 #pragma once
 
 #include <string>
