@@ -269,7 +269,8 @@ void CollComm::progress(uint64_t now_ns) {
   for (const auto& attachment : attachments_) {
     Worker& worker = attachment->worker();
     const auto missing = worker.take_suspicion();
-    if (missing && !missing->empty()) late_.miss(*missing, config_->job.suspect_ns, now_ns);
+    if (missing && !missing->empty() && !failed_)
+      late_.miss(*missing, config_->job.suspect_ns, now_ns);
     if (!failed_ && worker.status() != Status::kOk) give_up(worker.failure());
   }
 }
@@ -288,7 +289,7 @@ void CollComm::check_members(uint64_t now_ns) {
   check_ns_ = now_ns + kCheckNs;
   const uint64_t results = counters().results;
   const bool results_come = results != std::exchange(results_, results);
-  late_.look(results_come, now_ns);
+  late_.look(results_come || failed_, now_ns);
   const auto whole = ring_->check();
   // A job that has failed stays where it is.
   if (connected_ && !failed_ && fallback_.wanted(now_ns)) {

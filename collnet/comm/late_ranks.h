@@ -1,8 +1,8 @@
 // Says which ranks keep an operation waiting: at first as information, with a count, because a rank
 // is late now and then wherever a machine is busy; as a warning when it stays away.
 //
-// States: nobody is late; somebody has been since since_ns_; a warning has said so. A result leads
-// back to the first. Thread: the owner's.
+// States: nobody is late; somebody has been since since_ns_; a warning has said so. A result, or
+// the end of the job, leads back to the first. Thread: the owner's.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ class LateRanks {
   // `name` begins the lines.
   explicit LateRanks(std::string name) : name_(std::move(name)) {}
 
-  // A switch has waited for these ranks for so long. Several switches may miss the same ones.
+  // A switch has waited for these ranks for so long. Several switches may miss some, each its own.
   void miss(const std::string& ranks, uint64_t waited_ns, uint64_t now_ns);
-  // Call it often; `results_came`: since the last call.
-  void look(bool results_came, uint64_t now_ns);
+  // Call it often; `nobody`: nobody is waited for, or results have come since the last call.
+  void look(bool nobody, uint64_t now_ns);
 
  private:
   const std::string name_;

@@ -56,6 +56,15 @@ TEST_F(LateRanksTest, ARankThatIsLateOftenIsCountedAndIsNoWarning) {
       << lines.back().second;
 }
 
+TEST_F(LateRanksTest, ARankThatIsLateInEachOperationIsALineInAWhile) {
+  for (int i = 0; i < 20; ++i) {
+    miss("3");
+    pass(kSecond / 2, true);
+  }
+  EXPECT_EQ(count(log::Level::kInfo), 3u);
+  EXPECT_NE(lines.back().second.find("(wait 17 "), std::string::npos) << lines.back().second;
+}
+
 TEST_F(LateRanksTest, OneThatStaysAwayIsOneWarning) {
   pass(kSecond, true);
   miss("1, 4-7");
@@ -72,14 +81,18 @@ TEST_F(LateRanksTest, OneThatStaysAwayIsOneWarning) {
   EXPECT_EQ(count(log::Level::kWarn), 2u) << "another time";
 }
 
-TEST_F(LateRanksTest, SeveralSwitchesThatMissTheSameAreOneLine) {
+TEST_F(LateRanksTest, SeveralSwitchesAreOneLineInAWhile) {
   miss("1");
-  miss("1");
+  miss("2");
   pass(3 * kSecond);
   miss("1");
   EXPECT_EQ(count(log::Level::kInfo), 1u);
+  pass(2 * kSecond);
   miss("2");
-  EXPECT_EQ(count(log::Level::kInfo), 2u);
+  ASSERT_EQ(count(log::Level::kInfo), 2u);
+  EXPECT_NE(lines.back().second.find("rank 2 has not contributed for 5300 ms (wait 1 "),
+            std::string::npos)
+      << lines.back().second;
 }
 
 }  // namespace
