@@ -8,9 +8,15 @@ namespace slime {
 namespace {
 
 // What a network says that starts or flaps. EADDRNOTAVAIL: our address is not there yet, or no port
-// is free. The others: connect(2), and what ICMP brings (linux/net/ipv4/icmp.c, icmp_err_convert).
-constexpr int kCodes[] = {EHOSTUNREACH, ENETUNREACH, ENETDOWN,     ETIMEDOUT,    EHOSTDOWN,
-                          ENETRESET,    ENONET,      ECONNABORTED, EADDRNOTAVAIL};
+// is free. The others: connect(2), and what ICMP brings (linux/net/ipv4/icmp.c, icmp_err_convert;
+// EACCES: linux/net/ipv6/icmp.c, tab_unreach, of a firewall).
+constexpr int kCodes[] = {EHOSTUNREACH, ENETUNREACH, ENETDOWN,     ETIMEDOUT,     EHOSTDOWN,
+                          ENETRESET,    ENONET,      ECONNABORTED, EADDRNOTAVAIL, EACCES};
+
+// This host may have no addresses or routes of that IP version, now or ever.
+bool lacks_version(const Error& error) {
+  return error.code == ENETUNREACH || error.code == EADDRNOTAVAIL || error.code == EAFNOSUPPORT;
+}
 
 }  // namespace
 
@@ -31,6 +37,7 @@ Status Dialer::progress(uint64_t now_ns, Error* error) {
   if (status == Status::kOk) return status;
   if (status == Status::kAgain) {
     if (now_ns - began_ns_ < try_limit_ns()) return status;
+    was_silent_ = true;
     *error =
         make_error(Status::kTimeout, ETIMEDOUT, "no answer from %s", peer_.to_string().c_str());
   }
@@ -42,9 +49,9 @@ Status Dialer::connect(Error* error) {
     auto found = peers_();
     addresses_ = found ? std::move(*found) : Addresses();
     next_ = 0;
-    ++rounds_;
+    silent_rounds_ += std::exchange(was_silent_, false) ? 1 : 0;
     failures_.clear();
-    round_may_pass_ = false;
+    round_may_pass_ = round_is_final_ = false;
     if (!found) return *error = std::move(found.error()), error->status;
   }
   peer_ = addresses_[next_++];
@@ -58,12 +65,14 @@ Status Dialer::connect(Error* error) {
 Status Dialer::end_try(uint64_t now_ns, Error* error) {
   fd_.reset();
   failures_ += (failures_.empty() ? "" : "; ") + error->what;
-  round_may_pass_ |= may_pass(*error, retry_);
+  const bool passes = may_pass(*error, retry_);
+  round_is_final_ |= !passes;
+  round_may_pass_ |= passes && !lacks_version(*error);
   try_at_ns_ = now_ns;
   if (next_ < addresses_.size()) return Status::kAgain;
   last_ = std::move(failures_);
   failures_.clear();
-  if (!round_may_pass_) return error->what = last_, error->status;
+  if (round_is_final_ && !round_may_pass_) return error->what = last_, error->status;
   try_at_ns_ += options_.pause_ns;
   return Status::kAgain;
 }
@@ -72,6 +81,7 @@ Status Dialer::again(uint64_t now_ns, Error* error) {
   if (!may_pass(*error, retry_)) return error->status;
   fd_.reset();
   try_at_ns_ = now_ns + options_.pause_ns;
+  round_may_pass_ = true;
   last_ = std::move(error->what);
   return Status::kAgain;
 }
@@ -85,7 +95,9 @@ void Dialer::stay() {
 
 uint64_t Dialer::try_limit_ns() const {
   uint64_t limit_ns = addresses_.size() > 1 ? kFirstTryNs : options_.try_ns;
-  for (uint32_t i = 1; i < rounds_ && limit_ns < options_.try_ns; ++i) limit_ns *= kTryGrowth;
+  for (uint32_t i = 0; i < silent_rounds_ && limit_ns < options_.try_ns; ++i) {
+    limit_ns *= kTryGrowth;
+  }
   return std::min(limit_ns, options_.try_ns);
 }
 

@@ -3,9 +3,10 @@
 //
 // States: pausing until try_at_ns_ -> connecting -> connected; again() goes back to pausing. A
 // round is one try at each address; a failure is final when a whole round brought none that may
-// pass. Invariants: there is one socket at most. No call waits, unless `peers` resolves a name. The
-// caller has the deadline, and no try has the whole time: the kernel pauses longer and longer
-// between its own tries, and a new connection begins with short pauses. Threads: the owner's only.
+// pass, except that this host has no way to an IP version. Invariants: there is one socket at most.
+// No call waits, unless `peers` resolves a name. The caller has the deadline, and no try has the
+// whole time: the kernel pauses longer and longer between its own tries, and a new connection
+// begins with short pauses. Threads: the owner's only.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,8 @@ class Dialer {
   };
   // A SYN is repeated after 1 s and 3 s; a new connection after that begins with 1 s again.
   static constexpr uint64_t kTryNs = 4'000'000'000;
-  // Where there are other addresses: the first try at each (RFC 8305, 5), and the growth of it.
+  // Where there are other addresses: the first try at each (RFC 8305, 5), and the growth of it
+  // after each round in which one did not answer.
   static constexpr uint64_t kFirstTryNs = 250'000'000, kTryGrowth = 4;
   struct Options {
     Retry retry = Retry::kNetwork;
@@ -79,9 +81,11 @@ class Dialer {
   Fd fd_;
   Addresses addresses_;          // of the present round
   size_t next_ = 0;              // of addresses_
-  uint32_t rounds_ = 0;          // that have begun
+  uint32_t silent_rounds_ = 0;   // in which an address did not answer
+  bool was_silent_ = false;      // one of the present round
   std::string failures_;         // of the present round
   bool round_may_pass_ = false;  // one of them may
+  bool round_is_final_ = false;  // one of them is
   std::string last_;             // failures of the last round, or of the last exchange
   uint64_t try_at_ns_ = 0, began_ns_ = 0;
 };

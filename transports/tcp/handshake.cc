@@ -98,6 +98,7 @@ Status Handshake::greet(Error* error) {
 
 Status Handshake::await_answer(Error* error) {
   const Status status = answer_.receive(fd_, error);
+  if (status == Status::kAgain) return status;
   if (status != Status::kOk && Dialer::may_pass(*error)) return redial(error);
   if (status == Status::kRemote) {
     error->what += "; the peer did not take our hello: its log says why";

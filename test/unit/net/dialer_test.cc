@@ -57,6 +57,31 @@ TEST(Dialer, ConnectsAgainAfterAnAbort) {
   EXPECT_EQ(dialer.again(0, &closed), Status::kRemote) << "an orderly end is final";
 }
 
+// The host is there, so that the refusal at its other address is not final.
+TEST(Dialer, ConnectsAgainThoughTheNextAddressRefuses) {
+  const Fd listener = *listen_on(*SocketAddress::parse("127.0.0.1"));
+  const SocketAddress there = *local_address(listener);
+  Dialer dialer(Addresses{there, *SocketAddress::parse(test::unused_address())}, {.pause_ns = 0});
+  Error error;
+  ASSERT_EQ(finish(&dialer, 0, &error), Status::kOk);
+  Error reset{Status::kRemote, ECONNRESET, "reset"};
+  ASSERT_EQ(dialer.again(0, &reset), Status::kAgain);
+  EXPECT_EQ(finish(&dialer, 0, &error), Status::kOk) << error.what;
+  EXPECT_EQ(dialer.peer(), there);
+}
+
+// As ::1 where the kernel has no IPv6. No connection goes to 224.0.0.1: ENETUNREACH.
+TEST(Dialer, AVersionThatThisHostLacksDoesNotHideARefusal) {
+  const SocketAddress nowhere = *SocketAddress::parse("224.0.0.1:9");
+  Dialer both(Addresses{nowhere, *SocketAddress::parse(test::unused_address())}, {.pause_ns = 0});
+  Error error;
+  EXPECT_EQ(finish(&both, 0, &error), Status::kRemote);
+  EXPECT_EQ(error.code, ECONNREFUSED);
+  Dialer alone(nowhere, {.pause_ns = 100});
+  EXPECT_EQ(alone.progress(0, &error), Status::kAgain) << "it may get a route";
+  EXPECT_EQ(alone.due_ns(), 100u);
+}
+
 // Until one answers, and then to no other.
 TEST(Dialer, GoesFromAddressToAddress) {
   Fd listener = *listen_on(*SocketAddress::parse("127.0.0.1"));
@@ -106,10 +131,10 @@ TEST(Dialer, WaitsForANetworkThatStarts) {
 
 TEST(Dialer, KnowsTheFailuresOfANetworkThatStartsOrFlaps) {
   for (const int code : {EHOSTUNREACH, ENETUNREACH, ENETDOWN, ETIMEDOUT, EHOSTDOWN, ECONNABORTED,
-                         EADDRNOTAVAIL, ECONNRESET, EPIPE}) {
+                         EADDRNOTAVAIL, ENETRESET, ENONET, EACCES, ECONNRESET, EPIPE}) {
     EXPECT_TRUE(Dialer::may_pass(Error{Status::kRemote, code, ""})) << code;
   }
-  for (const int code : {0, ECONNREFUSED, EACCES, EMFILE}) {
+  for (const int code : {0, ECONNREFUSED, EPERM, EMFILE}) {
     const Error error{Status::kRemote, code, ""};
     EXPECT_FALSE(Dialer::may_pass(error)) << code;
     EXPECT_TRUE(Dialer::may_pass(error, Dialer::Retry::kAll)) << code;
