@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "base/net/dialer.h"
 #include "base/net/hello_port.h"
 #include "engine/setup/incoming_handshake.h"
 
@@ -55,8 +56,12 @@ class ListenerImpl final : public Listener, private HelloPort {
       deadline_ = Deadline(fabric_.clock(), seconds_to_ns(fabric_.settings().request_timeout));
     }
     const Deadline::Look look(*deadline_);
-    for (auto incoming = incoming_.begin(); incoming != incoming_.end(); ++incoming) {
-      if (incoming->step() != Status::kAgain) return finish(incoming);
+    for (auto next = incoming_.begin(); next != incoming_.end();) {
+      const auto incoming = next++;
+      const Status status = incoming->step();
+      if (status == Status::kAgain) continue;
+      if (status == Status::kOk || !may_come_again(*incoming)) return finish(incoming);
+      forget(incoming);
     }
     Error error;
     const Status status = read_callers(fd_, fabric_.clock(), &error);
@@ -74,7 +79,21 @@ class ListenerImpl final : public Listener, private HelloPort {
     finished.splice(finished.begin(), incoming_, incoming);
     if (finished.front().step() != Status::kOk) return fail(finished.front().error());
     deadline_.reset();
+    broken_.reset();
     return finished.front().take_comm();
+  }
+
+  // A peer whose connection a network breaks dials again (connector.cc), unless it has confirmed.
+  static bool may_come_again(const IncomingHandshake& one) {
+    return !one.confirmed() && Dialer::may_pass(one.error());
+  }
+  // It has as much time for that as it takes.
+  void forget(Incoming::iterator one) {
+    SLIME_INFO("%s; it may connect again", one->error().what.c_str());
+    broken_ = one->error();
+    incoming_.erase(one);
+    const Deadline soon(fabric_.clock(), seconds_to_ns(fabric_.settings().connect_timeout));
+    if (soon.end_ns() < deadline_->end_ns()) *deadline_ = soon;
   }
 
   // The preamble is enough to recognise a stranger, without a wait for the rest of its hello.
@@ -138,6 +157,11 @@ class ListenerImpl final : public Listener, private HelloPort {
   }
 
   Error nobody_came() const {
+    if (broken_) {
+      return make_error(broken_->status, broken_->code,
+                        "%s; it has not connected again within %.0f s (NCCL_SLIME_CONNECT_TIMEOUT)",
+                        broken_->what.c_str(), fabric_.settings().connect_timeout);
+    }
     return make_error(Status::kTimeout, 0,
                       "accept on device %s: nobody connected to %s for %.0f s; see whether the "
                       "other rank lives and can reach this address, or raise "
@@ -153,6 +177,7 @@ class ListenerImpl final : public Listener, private HelloPort {
   const Fd fd_;
   const CommOptions options_;
   std::optional<Deadline> deadline_;  // until which some peer must connect
+  std::optional<Error> broken_;       // the last handshake that a network broke since then
   Incoming incoming_;                 // oldest first
   StrangerLog dropped_;               // of these
 };

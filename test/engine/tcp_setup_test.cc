@@ -98,6 +98,28 @@ TEST(Connector, GivesUpOnAPeerThatNeverAccepts) {
   EXPECT_NE(error.what.find("accept"), std::string::npos) << error.what;
 }
 
+// The connection of a peer that knows the handle, and has heard the welcome.
+Fd proven_peer(Listener& listener, const Handle& handle, TcpHost& host) {
+  HandleFields fields;
+  std::memcpy(&fields, handle.data(), sizeof fields);
+  const auto address = SocketAddress::unpack(fields.address);
+  auto peer = start_connect(*address);
+  Error error;
+  HandshakeMessage<Hello> hello;
+  hello.value.nonce = fields.nonce;
+  hello.value.rails = describe_rails(host.fabric->device(0)->rails());
+  HandshakeMessage<Welcome> welcome;
+  const bool heard =
+      peer && in_time([&] { return finish_connect(*peer, *address, &error) == Status::kOk; }) &&
+      hello.send(*peer, &error) == Status::kOk && in_time([&] {
+        auto accepted = listener.accept();
+        EXPECT_TRUE(accepted) << accepted.error().what;
+        return welcome.receive(*peer, &error) == Status::kOk;
+      });
+  EXPECT_TRUE(heard) << error.what;
+  return heard ? std::move(*peer) : Fd();
+}
+
 // The listener's time is over while a peer, which has proven that it knows the handle, is in the
 // middle of the handshake.
 TEST(Listener, APeerThatHasProvenItselfIsNotNobody) {
@@ -114,31 +136,60 @@ TEST(Listener, APeerThatHasProvenItselfIsNotNobody) {
     return accepted && *accepted == nullptr;
   };
   ASSERT_TRUE(nobody_yet());  // its time begins
-  HandleFields fields;
-  std::memcpy(&fields, handle.data(), sizeof fields);
-  const auto address = SocketAddress::unpack(fields.address);
-  auto peer = start_connect(*address);
+  Fd peer = proven_peer(**listener, handle, to);
   ASSERT_TRUE(peer);
-  Error error;
-  ASSERT_TRUE(in_time([&] { return finish_connect(*peer, *address, &error) == Status::kOk; }));
-  HandshakeMessage<Hello> hello;
-  hello.value.nonce = fields.nonce;
-  hello.value.rails = describe_rails(to.fabric->device(0)->rails());
-  ASSERT_EQ(hello.send(*peer, &error), Status::kOk);
-  HandshakeMessage<Welcome> welcome;
-  ASSERT_TRUE(in_time([&] {
-    EXPECT_TRUE(nobody_yet());
-    return welcome.receive(*peer, &error) == Status::kOk;
-  }));
   clock.pass(seconds_to_ns(settings.request_timeout));
   EXPECT_TRUE(nobody_yet());
-  peer->reset();  // and of it one hears
+  peer.reset();  // and of it one hears
+  Error error;
   ASSERT_TRUE(in_time([&] {
     auto accepted = (*listener)->accept();
     if (!accepted) error = accepted.error();
     return !accepted;
   }));
   EXPECT_EQ(error.status, Status::kRemote) << error.what;
+}
+
+// As a network that flaps, or a firewall, does.
+TEST(Listener, APeerWhoseConnectionIsResetMayComeAgain) {
+  TcpHost from(rails(1)), to(rails(1));
+  Handle handle;
+  auto listener = Listener::open(*to.fabric, 0, &handle);
+  ASSERT_TRUE(listener);
+  Fd peer = proven_peer(**listener, handle, from);
+  ASSERT_TRUE(peer);
+  abort_connection(std::move(peer));
+  auto connector = Connector::open(*from.fabric, 0, handle);
+  ASSERT_TRUE(connector);
+  bool sends = false, receives = false;
+  ASSERT_TRUE(in_time([&] {
+    auto accepted = (*listener)->accept();
+    EXPECT_TRUE(accepted) << accepted.error().what;
+    if (!accepted) return true;
+    receives |= *accepted != nullptr;
+    if (!sends) sends = (*connector)->step().value() != nullptr;
+    return sends && receives;
+  }));
+}
+
+TEST(Listener, APeerThatDoesNotComeAgainHasATimeLimit) {
+  ManualClock clock;
+  Settings settings = rails(1);
+  TcpHost to(settings, clock);
+  Handle handle;
+  auto listener = Listener::open(*to.fabric, 0, &handle);
+  ASSERT_TRUE(listener);
+  Fd peer = proven_peer(**listener, handle, to);
+  ASSERT_TRUE(peer);
+  abort_connection(std::move(peer));
+  std::string why;
+  ASSERT_TRUE(in_time([&] {
+    auto accepted = (*listener)->accept();
+    if (!accepted) why = accepted.error().what;
+    clock.pass(seconds_to_ns(settings.connect_timeout) / 1000);
+    return !accepted;
+  }));
+  EXPECT_NE(why.find("it has not connected again within 60 s"), std::string::npos) << why;
 }
 
 TEST(Listener, GivesUpWhenNobodyComes) {
