@@ -37,12 +37,10 @@ constexpr uint64_t in_ns(double seconds) { return static_cast<uint64_t>(seconds 
 #undef SLIME_TIME_Seconds
 }  // namespace setting
 
-// Connections that are set up
-// -----------------------------------------------------------------------
+// Connections that are set up ---------------------------------------------------------------------
 
 // The first wait for a greeting, which a peer sends at once: then another connection is tried, with
-// twice the time. One where three packets in a row are lost is stuck for longer than the network
-// is.
+// twice the time. Something on the path may have forgotten this one.
 inline constexpr uint64_t kGreetingTry = 4 * kSecond;
 
 // Rails -------------------------------------------------------------------------------------------

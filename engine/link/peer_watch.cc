@@ -12,7 +12,9 @@ PeerWatch::PeerWatch(LinkRails& rails, RailLiveness& liveness)
       patience_ns_(seconds_to_ns(rails.context().settings().peer_timeout) / 4),
       limit_s_(rails.context().settings().answer_timeout != 0
                    ? rails.context().settings().answer_timeout
-                   : rails.context().settings().request_timeout) {}
+                   : rails.context().settings().request_timeout),
+      limit_name_(rails.context().settings().answer_timeout != 0 ? "NCCL_SLIME_ANSWER_TIMEOUT"
+                                                                 : "NCCL_SLIME_REQUEST_TIMEOUT") {}
 
 std::optional<Error> PeerWatch::look() {
   if (rails_.count() < 2 || rails_.up_count() == 0) return std::nullopt;
@@ -29,10 +31,10 @@ std::optional<Error> PeerWatch::look() {
   }
   if (silent_ns < seconds_to_ns(limit_s_)) return std::nullopt;
   return make_error(Status::kTimeout, 0,
-                    "its process has not answered for %.0f s (NCCL_SLIME_ANSWER_TIMEOUT) although "
+                    "its process has not answered for %.0f s (%s) although "
                     "its host acknowledges; it is stopped, or it has ended and a process that it "
                     "forked still holds its connections",
-                    limit_s_);
+                    limit_s_, limit_name_);
 }
 
 // Asks once in a while, and never over a rail on which an earlier question may have been lost. The
@@ -66,8 +68,9 @@ void PeerWatch::warn() const {
   SLIME_WARN(
       "peer %s, device %s: its process has not answered for %.0f s although its host acknowledges; "
       "see whether it is stopped (a debugger, a checkpoint), or has ended while a process that it "
-      "forked lives on; the link fails after %.0f s (NCCL_SLIME_ANSWER_TIMEOUT)",
-      context.peer.c_str(), context.device_name(), context.settings().peer_timeout, limit_s_);
+      "forked lives on; the link fails after %.0f s (%s)",
+      context.peer.c_str(), context.device_name(), context.settings().peer_timeout, limit_s_,
+      limit_name_);
 }
 
 }  // namespace slime

@@ -36,7 +36,8 @@ class PeerWatch {
   RailLiveness& liveness_;
   const uint64_t patience_ns_;
   const double limit_s_;
-  uint64_t asked_ns_ = 0;  // 0: quiet
+  const char* const limit_name_;  // the setting that it comes from
+  uint64_t asked_ns_ = 0;         // 0: quiet
   uint64_t ask_again_ns_ = 0;
   bool warned_ = false;
 };

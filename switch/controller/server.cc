@@ -196,12 +196,14 @@ void ControlServer::end_late(uint64_t now_ns) {
     if (connection->deadline_ns() <= now_ns) late.push_back(fd);
   }
   for (const int fd : late) {
-    const Connection& connection = *connections_.at(fd);
+    Connection& connection = *connections_.at(fd);
     controller_.counters().connections_late.add();
     if (const auto end = strangers_.turned_away(now_ns)) {
       SLIME_INFO("control connection from %s: late with %s, closed%s",
                  connection.peer().to_string().c_str(), connection.late_with(), end->c_str());
     }
+    // By a reset, after which a client tries again: a network may have kept its request back.
+    if (!connection.proven()) connection.abort();
     remove(fd);
   }
 }

@@ -126,8 +126,7 @@ Status SwitchConnection::progress(Error* error) {
   if (status == Status::kAgain && now_ns < deadline_ns_ && is_stuck(now_ns, error)) {
     status = error->status;
   }
-  const bool failed = status != Status::kOk && status != Status::kAgain;
-  if (failed && (phase_ != Phase::kReady || is_abort(*error))) status = reconnect(error);
+  if (status != Status::kOk && status != Status::kAgain) status = reconnect(error);
   if (status == Status::kAgain && now_ns >= deadline_ns_) status = give(error, timeout_error());
   if (status != Status::kOk && status != Status::kAgain) {
     phase_ = Phase::kFailed;
@@ -160,8 +159,9 @@ Status SwitchConnection::connect(Error* error) {
               make_error(status, error->code, "%s: %s", name().c_str(), error->what.c_str()));
 }
 
-// A greeting that does not come is asked for over another connection, as one where packets get lost
-// pauses longer and longer. A switch that is only slow gets twice the time then.
+// A greeting that does not come is asked for over another connection: packets of this one may have
+// been lost until the kernel pauses for long, or something on the path may have forgotten it. A
+// switch that is only slow gets twice the time then.
 bool SwitchConnection::is_stuck(uint64_t now_ns, Error* error) {
   if (phase_ != Phase::kGreeting || now_ns < greeting_since_ns_ + greeting_limit_ns_) return false;
   greeting_limit_ns_ *= 2;
