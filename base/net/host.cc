@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <utility>
 
 namespace slime {
@@ -13,6 +15,8 @@ namespace {
 
 constexpr size_t kMostAddresses =
     16;  // of a name; a caller that tries more would try them too late
+
+constexpr std::chrono::milliseconds kResolverPause{100};
 
 // In turn one of the first address's IP version and one of the other, as long as there are both.
 Addresses interleaved(const Addresses& found) {
@@ -55,6 +59,15 @@ Result<Addresses> resolve(const std::string& text, uint16_t default_port, const 
   const auto parts = split_host_port(text, default_port, what);
   if (!parts) return fail(parts.error());
   return resolve(*parts, what);
+}
+
+Result<Addresses> resolve(const HostPort& host, const char* what, const Deadline& limit) {
+  auto found = resolve(host, what);
+  while (!found && found.error().code == EAI_AGAIN && !limit.passed()) {
+    std::this_thread::sleep_for(kResolverPause);
+    found = resolve(host, what);
+  }
+  return found;
 }
 
 Result<Fd> listen_on_all(uint16_t port) {

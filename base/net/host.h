@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/net/socket.h"
 
 namespace slime {
@@ -24,6 +25,8 @@ class Addresses : public std::vector<SocketAddress> {
 // (RFC 8305, 4): a host whose first version leads nowhere is reached at the second try.
 Result<Addresses> resolve(const HostPort& host, const char* what);
 Result<Addresses> resolve(const std::string& text, uint16_t default_port, const char* what);
+// The same; while the resolver itself cannot be reached, it is asked again, until the limit.
+Result<Addresses> resolve(const HostPort& host, const char* what, const Deadline& limit);
 
 // Listens on all addresses of both IP versions, or of IPv4 where the kernel has no other.
 Result<Fd> listen_on_all(uint16_t port);

@@ -83,7 +83,8 @@ Result<std::unique_ptr<UdpRails>> open_rails(const Setup& setup) {
     return UdpRails::open(wanted, udp_rails_of(hosts), most > 0 ? most : sap::kMaxRails);
   };
   auto port = open();
-  // A network that starts has no route to the switch yet. The jobs need most of the time.
+  // A network that starts has no route to the switch yet. The jobs need most of the time, so it is
+  // the first rail that is waited for; others that have no route by then carry nothing.
   const Deadline limit(setup.fabric.clock(), setup.left_ns() / 3);
   while (!port && Dialer::may_pass(port.error()) && !limit.passed()) {
     std::this_thread::sleep_for(kRoutePause);
@@ -103,7 +104,8 @@ Result<void> prepare(const Setup& setup) {
   CommConfig& config = *setup.config;
   const auto& rails = setup.fabric.device(setup.device)->rails();
   const auto own = SocketAddress::parse(rails.front()->caps().oob_address);
-  auto switches = parse_switches(settings.switch_address, own ? own->family() : AF_INET);
+  const Deadline limit(setup.fabric.clock(), setup.left_ns() / 3);  // the rest needs time, too
+  auto switches = parse_switches(settings.switch_address, own ? own->family() : AF_INET, limit);
   if (!switches) return fail(std::move(switches.error()));
   config.switches = std::move(*switches);
   auto sound = check_settings(setup);

@@ -19,12 +19,13 @@ NamedSwitch named_switch(Addresses found, sa_family_t family, uint32_t weight) {
 
 }  // namespace
 
-Result<std::vector<NamedSwitch>> parse_switches(const std::string& text, sa_family_t family) {
+Result<std::vector<NamedSwitch>> parse_switches(const std::string& text, sa_family_t family,
+                                                const Deadline& limit) {
   const auto listed = split_switches(text);
   if (!listed) return fail(listed.error());
   std::vector<NamedSwitch> all;
   for (const ListedSwitch& one : *listed) {
-    auto control = resolve(one.where, "NCCL_SLIME_SWITCH, the control channel of a switch");
+    auto control = resolve(one.where, "NCCL_SLIME_SWITCH, the control channel of a switch", limit);
     if (!control) return fail(std::move(control.error()));
     const NamedSwitch named = named_switch(std::move(*control), family, one.weight);
     for (const NamedSwitch& other : all) {

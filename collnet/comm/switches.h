@@ -27,8 +27,8 @@ struct NamedSwitch {
 // "host:port,host:port*2": addresses or names, a weight after a '*'. One to kMaxSwitches, of one IP
 // version, each named once. Of a name that has addresses of both, those of `family` are taken: that
 // of the rails. Waits for the resolver.
-Result<std::vector<NamedSwitch>> parse_switches(const std::string& text,
-                                                sa_family_t family = AF_INET);
+Result<std::vector<NamedSwitch>> parse_switches(const std::string& text, sa_family_t family,
+                                                const Deadline& limit);
 
 // The chunks of all operations are one stream. Of each `sum of the weights` chunks that follow each
 // other, every switch takes as many as its weight. Of one operation the first switch takes what it

@@ -13,18 +13,22 @@ NamedSwitch named(const char* control, uint32_t weight = 1) {
   return {SocketAddress::parse(control).value(), weight};
 }
 
+auto parse(const std::string& text) {
+  return parse_switches(text, AF_INET, Deadline(SteadyClock::instance(), 0));
+}
+
 std::string error_of(const std::string& text) {
-  const auto switches = parse_switches(text);
+  const auto switches = parse(text);
   return switches ? "none" : switches.error().what;
 }
 
 TEST(Switches, OneOrSeveralWithWeights) {
-  EXPECT_EQ(parse_switches("10.0.0.1:48900").value(), std::vector{named("10.0.0.1:48900")});
-  EXPECT_EQ(parse_switches("10.0.0.1").value(), std::vector{named("10.0.0.1:28900")});
+  EXPECT_EQ(parse("10.0.0.1:48900").value(), std::vector{named("10.0.0.1:48900")});
+  EXPECT_EQ(parse("10.0.0.1").value(), std::vector{named("10.0.0.1:28900")});
   EXPECT_EQ(
-      parse_switches("10.0.0.1:1,10.0.0.1:2*64,10.0.0.2*3").value(),
+      parse("10.0.0.1:1,10.0.0.1:2*64,10.0.0.2*3").value(),
       (std::vector{named("10.0.0.1:1"), named("10.0.0.1:2", 64), named("10.0.0.2:28900", 3)}));
-  EXPECT_EQ(parse_switches("[::1]:1*2,[::1]:2").value(),
+  EXPECT_EQ(parse("[::1]:1*2,[::1]:2").value(),
             (std::vector{named("[::1]:1", 2), named("[::1]:2")}));
 }
 

@@ -87,16 +87,25 @@ END
 mount --bind "$work/hosts" /etc/hosts || { echo "not tried: /etc/hosts cannot be replaced"; exit $wrong; }
 # The first address of the name does not answer.
 switch_shown two_versions 1 two-versions:28900
+# The resolver cannot be reached at first.
+echo "nameserver 127.0.0.1" >"$work/resolv.conf"
+no_resolver() { mount --bind "$work/resolv.conf" /etc/resolv.conf; }
+resolver() { echo "$switch_address later-switch" >>"$work/hosts"; }
+for_a_while no_resolver resolver
+switch_shown late_resolver 1 later-switch
 
 export lab_interfaces=eth0
 NCCL_SOCKET_FAMILY=AF_INET6 ring family_6 2
 if grep -qF "$(six 0)" "$work/family_6.0.err"; then ok "family_6: over IPv6"; else
   not_ok "family_6: not over IPv6" "$work/family_6.0.err"
 fi
+for i in 0 1; do
+  ip -n "w$i" -4 addr flush dev eth1 && ip -n "w$i" addr add "fd00:19::$((10 + i))/64" dev eth1 nodad || exit 1
+done
+lab_interfaces=eth0,eth1
 NCCL_SOCKET_FAMILY=AF_INET ring family_4 2
-if grep -qF "$(six 0)" "$work/family_4.0.err"; then not_ok "family_4: over IPv6" "$work/family_4.0.err"; else
-  ok "family_4: not over IPv6"
-fi
+says family_4.0 'eth1 .*AF_INET \(NCCL_SLIME_SOCKET_FAMILY\)'
+lab_interfaces=eth0
 
 # Hosts without IPv4, and a rendezvous by name.
 kill "$switchd_pid"

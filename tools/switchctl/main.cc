@@ -140,10 +140,14 @@ int run(int argc, char** argv) {
     if (!read) return complain(kName, read.error(), kExitUsage);
     key = *read;
   }
-  const auto addresses = resolve(options.address, control::kDefaultPort, "--switch");
-  if (!addresses) return complain(kName, addresses.error(), kExitUsage);
   const auto timeout_ns = static_cast<uint64_t>(options.timeout_s * 1e9);
-  auto client = SwitchClient::open(*addresses, {key}, timeout_ns);
+  const Deadline limit(SteadyClock::instance(), timeout_ns);
+  const auto where = split_host_port(options.address, control::kDefaultPort, "--switch");
+  const auto addresses = where ? resolve(*where, "--switch", limit) : fail(where.error());
+  if (!addresses) return complain(kName, addresses.error(), kExitUsage);
+  const uint64_t now_ns = SteadyClock::instance().now_ns();
+  const uint64_t left_ns = limit.end_ns() > now_ns ? limit.end_ns() - now_ns : 0;
+  auto client = SwitchClient::open(*addresses, {key}, left_ns);
   if (!client) return complain(kName, client.error(), kExitFailure);
   if (auto done = carry_out(**client, options, timeout_ns); !done) {
     return complain(kName, done.error(), kExitFailure);
