@@ -15,9 +15,12 @@ class Missed(Exception):
 def rows_of(work, name):
     try:
         with open(os.path.join(work, f"{name}.0.json")) as file:
-            return json.load(file)["rows"]
-    except FileNotFoundError as error:
+            rows = json.load(file)["rows"]
+    except (FileNotFoundError, ValueError, KeyError) as error:
         raise Missed(name) from error
+    if not rows:
+        raise Missed(name)
+    return rows
 
 
 def algbw(work, name):

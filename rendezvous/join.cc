@@ -17,7 +17,8 @@ constexpr uint64_t kRetryNs = 50'000'000;
 
 // States: dialing -> greeted -> hello sent -> answered. A connection that breaks, that the host
 // resets for lack of room, or over which no greeting comes, leads back to dialing until the
-// deadline. Threads: one, in run().
+// deadline. A host that has taken the hello of a connection that breaks later does not take a
+// second one: to it this rank is gone. Threads: one, in run().
 class Joiner {
  public:
   Joiner(const Terms& terms, const std::string& blob, const HostPort& host)
