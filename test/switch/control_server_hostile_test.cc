@@ -222,6 +222,44 @@ TEST_F(HostileControlTest, AClientThatWasResetTriesAgain) {
   EXPECT_GT(visits, 8);
 }
 
+// Something takes connections there and says nothing, as a proxy whose switch is gone.
+TEST_F(HostileControlTest, AClientThatIsNotGreetedTriesAnotherAddress) {
+  start(kKey);
+  const Fd silent = *listen_on(*SocketAddress::parse("127.0.0.1"));
+  auto worker = *SwitchClient::start(Addresses{*local_address(silent), server_->address()}, kKey,
+                                     60 * kSecond, clock_);
+  Accepted visitor;
+  ASSERT_TRUE(turn_until([&] {
+    EXPECT_EQ(worker->progress(&error_), Status::kAgain);
+    return accept_one(silent, &visitor, &error_) == Status::kOk;
+  }));
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(worker->progress(&error_), Status::kAgain);
+  EXPECT_EQ(server_->connections(), 0u);
+  clock_.pass(times::kGreetingTry);
+  EXPECT_EQ(worker->progress(&error_), Status::kAgain);  // it pauses
+  clock_.pass(times::kSwitchRedial);
+  EXPECT_EQ(finish(*worker), Status::kOk) << error_.what;
+  EXPECT_EQ(server_->connections(), 1u);
+}
+
+// The network has kept its request back for longer than the switch waits.
+TEST_F(HostileControlTest, AClientThatWasLateTriesAgain) {
+  start(kKey);
+  auto worker = client(kKey);
+  ASSERT_EQ(finish(*worker), Status::kOk) << error_.what;
+  clock_.pass(5 * kSecond);
+  ASSERT_TRUE(turn_until([&] { return server_->connections() == 0; }));
+  EXPECT_EQ(counters().connections_late.get(), 1u);
+  ASSERT_EQ(worker->post(wanted(), 5 * kSecond, &error_), Status::kOk);
+  ASSERT_TRUE(turn_until([&] {
+    EXPECT_EQ(worker->progress(&error_), Status::kAgain) << error_.what;
+    return worker->descriptor() < 0 || HasFailure();  // it pauses
+  }));
+  clock_.pass(times::kSwitchRedial);
+  ASSERT_EQ(finish(*worker), Status::kOk) << error_.what;
+  EXPECT_TRUE(std::holds_alternative<control::JobGrant>(worker->answer()));
+}
+
 TEST_F(HostileControlTest, SilenceBeforeTheFirstRequestHasADeadline) {
   start(kKey);
   Stranger silent(server_->address()), greeted(server_->address());
