@@ -54,12 +54,11 @@ Result<Command> Command::start(const std::vector<char*>& command, const sigset_t
   auto go = make_pipe();
   auto failure = make_pipe();
   if (!go || !failure) return fail(go ? failure.error() : go.error());
+  go->read.share_with_children();
+  failure->write.share_with_children();
   const pid_t pid = fork();
   if (pid < 0) return fail(system_error(errno, "fork failed"));
-  if (pid == 0) {
-    go->write.reset();
-    become(command.data(), mask, go->read.get(), failure->write.get());
-  }
+  if (pid == 0) become(command.data(), mask, go->read.get(), failure->write.get());
   if (auto seized = seize(pid); !seized) {
     go->write.reset();
     waitpid(pid, nullptr, 0);
