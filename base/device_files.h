@@ -17,7 +17,8 @@ namespace slime {
 
 // From now on, for good. Empty: nothing.
 void keep_from_children(const std::string& device_file);
-// "/dev/infiniband/uverbs0" for the RDMA device "mlx5_0"; empty: it is none.
+// The device file of an RDMA device: "/dev/infiniband/uverbs0" for "mlx5_0". Empty: /sys knows no
+// RDMA device of this name.
 std::string rdma_device_file(const std::string& device, const std::string& sysfs_root);
 
 }  // namespace slime

@@ -150,25 +150,30 @@ TEST(Listener, APeerThatHasProvenItselfIsNotNobody) {
   EXPECT_EQ(error.status, Status::kRemote) << error.what;
 }
 
-// As a network that flaps, or a firewall, does.
+// As a network that flaps, or a firewall, resets the connection of a peer.
+void reset_a_peer(Listener& listener, const Handle& handle, TcpHost& host) {
+  Fd peer = proven_peer(listener, handle, host);
+  ASSERT_TRUE(peer);
+  abort_connection(std::move(peer));
+}
+
 TEST(Listener, APeerWhoseConnectionIsResetMayComeAgain) {
   TcpHost from(rails(1)), to(rails(1));
   Handle handle;
   auto listener = Listener::open(*to.fabric, 0, &handle);
   ASSERT_TRUE(listener);
-  Fd peer = proven_peer(**listener, handle, from);
-  ASSERT_TRUE(peer);
-  abort_connection(std::move(peer));
+  ASSERT_NO_FATAL_FAILURE(reset_a_peer(**listener, handle, from));
   auto connector = Connector::open(*from.fabric, 0, handle);
   ASSERT_TRUE(connector);
-  bool sends = false, receives = false;
+  std::unique_ptr<SendComm> sender;
+  std::unique_ptr<RecvComm> receiver;
   ASSERT_TRUE(in_time([&] {
     auto accepted = (*listener)->accept();
     EXPECT_TRUE(accepted) << accepted.error().what;
     if (!accepted) return true;
-    receives |= *accepted != nullptr;
-    if (!sends) sends = (*connector)->step().value() != nullptr;
-    return sends && receives;
+    if (*accepted != nullptr) receiver = std::move(*accepted);
+    if (!sender) sender = (*connector)->step().value();
+    return sender && receiver;
   }));
 }
 
@@ -179,9 +184,7 @@ TEST(Listener, APeerThatDoesNotComeAgainHasATimeLimit) {
   Handle handle;
   auto listener = Listener::open(*to.fabric, 0, &handle);
   ASSERT_TRUE(listener);
-  Fd peer = proven_peer(**listener, handle, to);
-  ASSERT_TRUE(peer);
-  abort_connection(std::move(peer));
+  ASSERT_NO_FATAL_FAILURE(reset_a_peer(**listener, handle, to));
   std::string why;
   ASSERT_TRUE(in_time([&] {
     auto accepted = (*listener)->accept();

@@ -104,7 +104,7 @@ TEST(Dialer, GoesFromAddressToAddress) {
   Error reset{Status::kRemote, ECONNRESET, "reset"};
   EXPECT_EQ(dialer.again(0, &reset), Status::kAgain);
   EXPECT_EQ(finish(&dialer, 0, &error), Status::kRemote);
-  EXPECT_EQ(error.code, ECONNREFUSED) << "who has listened there is gone";
+  EXPECT_EQ(error.code, ECONNREFUSED) << "the listener at that address has closed";
   EXPECT_EQ(rounds, 2);
 }
 
