@@ -51,7 +51,8 @@ Status Dialer::connect(Error* error) {
     next_ = 0;
     silent_rounds_ += std::exchange(was_silent_, false) ? 1 : 0;
     failures_.clear();
-    round_may_pass_ = round_is_final_ = false;
+    round_may_pass_ = false;
+    final_.reset();
     if (!found) return *error = std::move(found.error()), error->status;
   }
   peer_ = addresses_[next_++];
@@ -66,13 +67,16 @@ Status Dialer::end_try(uint64_t now_ns, Error* error) {
   fd_.reset();
   failures_ += (failures_.empty() ? "" : "; ") + error->what;
   const bool passes = may_pass(*error, retry_);
-  round_is_final_ |= !passes;
+  if (!passes) final_ = *error;
   round_may_pass_ |= passes && !lacks_version(*error);
   try_at_ns_ = now_ns;
   if (next_ < addresses_.size()) return Status::kAgain;
   last_ = std::move(failures_);
   failures_.clear();
-  if (round_is_final_ && !round_may_pass_) return error->what = last_, error->status;
+  if (final_ && !round_may_pass_) {
+    *error = Error{final_->status, final_->code, last_};
+    return error->status;
+  }
   try_at_ns_ += options_.pause_ns;
   return Status::kAgain;
 }

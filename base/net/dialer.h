@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/net/host.h"
@@ -85,7 +86,7 @@ class Dialer {
   bool was_silent_ = false;      // one of the present round
   std::string failures_;         // of the present round
   bool round_may_pass_ = false;  // one of them may
-  bool round_is_final_ = false;  // one of them is
+  std::optional<Error> final_;   // one of them that may not
   std::string last_;             // failures of the last round, or of the last exchange
   uint64_t try_at_ns_ = 0, began_ns_ = 0;
 };
