@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/net/interfaces.h"
+#include "base/interfaces/interfaces.h"
 #include "base/net/socket.h"
 #include "base/random.h"
 #include "rendezvous/identity.h"

@@ -65,6 +65,13 @@ inline constexpr uint64_t kFailedChannelDrain = kSecond;
 // Limits one try to bring a dead rail back; and the least time between two tries.
 inline constexpr uint64_t kRejoin = 5 * kSecond;
 inline constexpr uint64_t kLeastRejoinPause = kSecond;
+// Limits the time that the other channels of a link have to connect after the first one has. Later
+// ones join the link.
+inline constexpr uint64_t kOtherChannels = 1800 * kMillisecond;
+// One try to connect from a socket that is bound to an interface: enough for one lost SYN, which is
+// repeated after a second. And how long a rail whose bound socket was not answered makes no other.
+inline constexpr uint64_t kBoundTry = 1100 * kMillisecond;
+inline constexpr uint64_t kUnboundRail = 60 * kSecond;
 // If a link is not polled for longer than this, the measurement of its rails' rates begins anew.
 inline constexpr uint64_t kPolledGap = 20 * kMillisecond;
 // A sender that closes waits so many times NCCL_SLIME_RAIL_TIMEOUT for missing confirmations.
@@ -179,6 +186,8 @@ static_assert(setting::rail_timeout.usual_ns < setting::peer_timeout.usual_ns);
 static_assert(setting::peer_timeout.usual_ns < setting::request_timeout.usual_ns);
 // A try to bring a rail back ends before the next one may be due after the longest pause.
 static_assert(kLeastRejoinPause < kRejoin && kRejoin < 60 * setting::rail_retry.usual_ns);
+// A rail that nobody answers by its interface connects by another one in time.
+static_assert(kBoundTry + kRailRedial + kSecond / 2 < kOtherChannels);
 // A caller dials several times within the time that a listener gives a caller.
 static_assert(4 * kRailRedial < setting::handshake_timeout.least_ns);
 static_assert(setting::handshake_timeout.usual_ns < setting::connect_timeout.usual_ns);

@@ -4,7 +4,8 @@
 #include <cmath>
 #include <iterator>
 
-#include "base/net/address_range.h"
+#include "base/interfaces/address_range.h"
+#include "base/net/port_range.h"
 #include "base/text.h"
 #include "settings/switch_list.h"
 #include "settings/table.h"
@@ -80,6 +81,8 @@ constexpr struct Form {
      "(28900 if there is none), weights from 1 to 64"},
     {"subnets", [](std::string_view text) { return parse_ranges(text).has_value(); },
      "ranges of addresses, as in 10.1.0.0/16,fd00::/8"},
+    {"ports", [](std::string_view text) { return PortRange::parse(text).has_value(); },
+     "a range of ports, as in 40000-40999"},
     {"name", is_plain_name, "letters, digits, '-', '_' and '.'"},
 };
 

@@ -51,7 +51,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/net/carrier.h"
+#include "base/interfaces/carrier.h"
 #include "transports/rail_counters.h"
 
 namespace slime {
@@ -70,6 +70,10 @@ struct RailCaps {
   int port = 0;            // of the NIC
   std::string link_layer;  // "ethernet", "infiniband"; empty: any
   std::string fabric;      // rails reach each other within one, e.g. a subnet prefix; empty: any
+  // Of its address, as "10.1.0.0/16": rails of one subnet are paired where that is possible. Empty:
+  // not known.
+  std::string subnet;
+  unsigned interface = 0;  // index of the network interface that counts its bytes; 0: none does
   uint32_t mtu = 0;        // bytes; 0: not known
   int numa_node = -1;      // -1: unknown
   uint32_t speed_mbps = 10000;

@@ -24,7 +24,9 @@ Dialer::Dialer(Peers peers, const Options& options)
     : peers_(std::move(peers)),
       options_(options),
       retry_(options.retry),
-      source_(options.source ? *options.source : SocketAddress()) {}
+      source_(options.source ? *options.source : SocketAddress()),
+      bound_(!options.interface.empty()),
+      max_segment_(options.max_segment) {}
 
 // Without a socket it is pausing; with one it is connecting.
 Status Dialer::progress(uint64_t now_ns, Error* error) {
@@ -50,13 +52,17 @@ Status Dialer::connect(Error* error) {
     addresses_ = found ? std::move(*found) : Addresses();
     next_ = 0;
     silent_rounds_ += std::exchange(was_silent_, false) ? 1 : 0;
+    if (std::exchange(not_reached_, false) && !options_.interface.empty()) bound_ = !bound_;
     failures_.clear();
     round_may_pass_ = false;
     final_.reset();
     if (!found) return *error = std::move(found.error()), error->status;
   }
   peer_ = addresses_[next_++];
-  auto fd = start_connect(peer_, options_.source ? &source_ : nullptr, options_.buffer_bytes);
+  auto fd = start_connect(peer_, {.source = options_.source ? &source_ : nullptr,
+                                  .buffer_bytes = options_.buffer_bytes,
+                                  .interface = bound_ ? options_.interface : "",
+                                  .max_segment = max_segment_});
   if (!fd) return *error = std::move(fd.error()), error->status;
   fd_ = std::move(*fd);
   return Status::kOk;
@@ -68,6 +74,7 @@ Status Dialer::end_try(uint64_t now_ns, Error* error) {
   failures_ += (failures_.empty() ? "" : "; ") + error->what;
   const bool passes = may_pass(*error, retry_);
   if (!passes) final_ = *error;
+  not_reached_ |= error->code == EHOSTUNREACH || error->code == ETIMEDOUT;
   round_may_pass_ |= passes && !lacks_version(*error);
   try_at_ns_ = now_ns;
   if (next_ < addresses_.size()) return Status::kAgain;
@@ -98,6 +105,7 @@ void Dialer::stay() {
 }
 
 uint64_t Dialer::try_limit_ns() const {
+  if (!options_.interface.empty()) return options_.bound_try_ns;
   uint64_t limit_ns = addresses_.size() > 1 ? kFirstTryNs : options_.try_ns;
   for (uint32_t i = 0; i < silent_rounds_ && limit_ns < options_.try_ns; ++i) {
     limit_ns *= kTryGrowth;

@@ -44,7 +44,15 @@ class Dialer {
     uint64_t pause_ns = 20'000'000;         // before another round
     uint64_t try_ns = kTryNs;               // of one try, at most
     const SocketAddress* source = nullptr;  // as in start_connect(); copied
+    // Tries are from a socket that is bound to this interface. After a round without an answer the
+    // next one is not, and so on by turns: answers may come by another interface, which a bound
+    // socket does not hear. Empty: none.
+    std::string interface = {};
+    uint64_t bound_try_ns = kTryNs;  // of each try, at most, where there is an interface
     uint64_t buffer_bytes = 0;
+    // As in ConnectOptions. Small ones cost nothing where little is said, and come through where
+    // the path has a smaller MTU than both ends and nobody says so.
+    int max_segment = kSmallSegment;
   };
   // The addresses, asked for before each round.
   using Peers = std::function<Result<Addresses>()>;
@@ -60,11 +68,13 @@ class Dialer {
   Status again(uint64_t now_ns, Error* error);
   // The peer has answered at the present address: further tries go there, and a refusal is final.
   void stay();
+  void use_small_segments() { max_segment_ = kSmallSegment; }  // at further tries
   static bool may_pass(const Error& error, Retry retry = Retry::kNetwork);
 
   Fd& fd() { return fd_; }
   const Fd& fd() const { return fd_; }
   const SocketAddress& peer() const { return peer_; }  // of the last try
+  bool is_bound() const { return bound_; }             // that try, to the interface
   uint64_t due_ns() const;  // progress() has something to do then, also without an event
   // The failures of the last round, or of the present one if that is the first; "" if there are
   // none.
@@ -79,11 +89,14 @@ class Dialer {
   const Options options_;
   Retry retry_;
   SocketAddress source_, peer_;
+  bool bound_;  // the present round, to the interface
+  int max_segment_;
   Fd fd_;
   Addresses addresses_;          // of the present round
   size_t next_ = 0;              // of addresses_
   uint32_t silent_rounds_ = 0;   // in which an address did not answer
   bool was_silent_ = false;      // one of the present round
+  bool not_reached_ = false;     // the same, or its neighbours say that it is not there
   std::string failures_;         // of the present round
   bool round_may_pass_ = false;  // one of them may
   std::optional<Error> final_;   // one of them that may not

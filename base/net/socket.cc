@@ -91,15 +91,21 @@ Result<Fd> listen_on(const SocketAddress& address, int backlog) {
   return fd;
 }
 
-Result<Fd> start_connect(const SocketAddress& peer, const SocketAddress* source,
-                         uint64_t buffer_bytes) {
+Result<Fd> start_connect(const SocketAddress& peer, const ConnectOptions& options) {
   Fd fd(socket(peer.family(), kSocketType, 0));
   if (!fd) return fail(socket_error(errno, "socket for connecting to", peer));
-  if (auto granted = set_buffers(fd, buffer_bytes); !granted) {
+  if (auto granted = set_buffers(fd, options.buffer_bytes); !granted) {
     return fail(std::move(granted.error()));
   }
   resend_soon(fd);
-  if (source != nullptr) {
+  const int segment = options.max_segment;
+  if (segment > 0) {
+    (void)setsockopt(fd.get(), IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof segment);
+  }
+  if (!options.interface.empty() && !bind_to_interface(fd, options.interface)) {
+    return fail(socket_error(errno, "binding to the interface for connecting to", peer));
+  }
+  if (const SocketAddress* const source = options.source; source != nullptr) {
     // The kernel chooses the port at connect(), when it knows both ends: many more are free then.
     if (source->port() == 0) set_flag(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT);
     if (bind(fd.get(), source->data(), source->size()) != 0) {
@@ -164,6 +170,11 @@ void abort_connection(Fd fd) {
 }
 
 bool is_abort(const Error& error) { return error.code == ECONNRESET || error.code == EPIPE; }
+
+bool bind_to_interface(const Fd& fd, const std::string& interface) {
+  return ::setsockopt(fd.get(), SOL_SOCKET, SO_BINDTODEVICE, interface.c_str(),
+                      static_cast<socklen_t>(interface.size())) == 0;
+}
 
 Result<SocketAddress> local_address(const Fd& fd) {
   return name_of(fd, getsockname, "getsockname");

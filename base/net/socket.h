@@ -83,10 +83,18 @@ Result<std::string> read_host(std::string_view text, const char* what);
 // allows, because connecting takes seconds while it is full. At [::] it takes callers of IPv4 too.
 Result<Fd> listen_on(const SocketAddress& address, int backlog = SOMAXCONN);
 
-// `source` (its port is normally 0) chooses the local address and so the rail; nullptr: the kernel
-// chooses. `buffer_bytes` is set as by set_buffers(), which must happen before the connection.
-Result<Fd> start_connect(const SocketAddress& peer, const SocketAddress* source = nullptr,
-                         uint64_t buffer_bytes = 0);
+// Fits the least MTU of IPv6: 1280 (RFC 8200, 5) less the headers of IPv6 and TCP.
+inline constexpr int kSmallSegment = 1220;
+
+// What must be set before a connection.
+struct ConnectOptions {
+  // The local address (its port is normally 0), and so the rail; nullptr: the kernel chooses.
+  const SocketAddress* source = nullptr;
+  uint64_t buffer_bytes = 0;   // as for set_buffers()
+  std::string interface = {};  // as for bind_to_interface(); empty: none
+  int max_segment = 0;         // bytes, both ways (tcp(7), TCP_MAXSEG); 0: as the MTUs say
+};
+Result<Fd> start_connect(const SocketAddress& peer, const ConnectOptions& options = {});
 Status finish_connect(const Fd& fd, const SocketAddress& peer, Error* error);
 
 struct Accepted {
@@ -105,6 +113,10 @@ Result<SocketAddress> local_address(const Fd& fd);
 Result<SocketAddress> peer_address(const Fd& fd);
 bool is_within_host(const Fd& fd);  // both ends have the same address
 
+// From now on the socket sends and hears by this interface only. A process without privileges may
+// do that to an unbound socket from Linux 5.7 on (net/core/sock.c, sock_bindtoindex). False: it is
+// not allowed, and the routes decide; one by source address (ip-rule(8)) may do the same.
+bool bind_to_interface(const Fd& fd, const std::string& interface);
 Result<void> set_nodelay(const Fd& fd);
 // Sets the size of the socket's buffers; 0 leaves the kernel's autotuning on. Returns the size that
 // the kernel granted, which net.core.{r,w}mem_max may limit. Connections inherit the listener's

@@ -18,7 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/net/interfaces.h"
+#include "base/interfaces/interfaces.h"
 #include "bench/common/two_processes.h"
 #include "bench/latency/modes.h"
 

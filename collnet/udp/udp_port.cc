@@ -23,15 +23,6 @@ Error failed(const char* call, const SocketAddress& peer) {
   return error;
 }
 
-// A process without privileges may bind an unbound socket from Linux 5.7 on (net/core/sock.c,
-// sock_bindtoindex). Where that fails, the routes decide, and a route by source address may do the
-// same, so a failure is no error.
-void bind_to_interface(const Fd& fd, const std::string& interface) {
-  if (interface.empty()) return;
-  (void)::setsockopt(fd.get(), SOL_SOCKET, SO_BINDTODEVICE, interface.c_str(),
-                     static_cast<socklen_t>(interface.size()));
-}
-
 void mark(const Fd& fd, const UdpPortOptions& options) {
   if (options.traffic_class == kNoTrafficClass) return;
   const auto marked = set_traffic_class(fd, options.traffic_class);
@@ -47,7 +38,7 @@ Result<uint32_t> path_mtu(const UdpPortOptions& options, const SocketAddress& pe
                           SocketAddress* own) {
   const Fd probe(::socket(peer.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!probe) return fail(failed("socket", peer));
-  bind_to_interface(probe, options.interface);
+  if (!options.interface.empty()) (void)bind_to_interface(probe, options.interface);
   if (!options.interface.empty() &&
       ::bind(probe.get(), options.address.data(), options.address.size()) != 0) {
     return fail(failed("bind", peer));
@@ -84,9 +75,9 @@ Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortOptions& options) {
   port->fd_ =
       Fd(::socket(port->own_.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP));
   if (!port->fd_) return fail(failed("socket", options.peers.front()));
-  bind_to_interface(port->fd_, options.interface);
-  if (::bind(port->fd_.get(), port->own_.data(), port->own_.size()) != 0) {
-    return fail(failed("bind", options.peers.front()));
+  if (!options.interface.empty()) (void)bind_to_interface(port->fd_, options.interface);
+  if (auto taken = bind_within(port->fd_, port->own_, options.ports); !taken) {
+    return fail(std::move(taken.error()));
   }
   mark(port->fd_, options);
   auto bound = local_address(port->fd_);

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/net/port_range.h"
 #include "base/net/socket.h"
 #include "engine/comm.h"
 #include "switch/core/counters.h"
@@ -38,6 +39,7 @@ struct UdpPortOptions {
       {};  // packets leave over it, where SO_BINDTODEVICE works; empty: as routed
   SocketAddress address = {};  // ours, with an interface
   int traffic_class = kNoTrafficClass;
+  PortRange ports = {};
 };
 
 // X(name, help)

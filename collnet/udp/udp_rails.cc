@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/interfaces/interfaces.h"
 #include "base/log.h"
-#include "base/net/interfaces.h"
 
 namespace slime {
 
@@ -52,8 +52,8 @@ Result<std::unique_ptr<UdpRails>> UdpRails::open(const UdpPortOptions& first,
 void UdpRails::add(const UdpPortOptions& options) {
   auto port = UdpPort::open(options);
   if (port) return ports_.push_back(std::move(*port));
-  SLIME_WARN("CollNet does without %s (%s), which cannot reach the switch: %s",
-             options.interface.c_str(), options.address.host().c_str(), port.error().what.c_str());
+  SLIME_WARN("CollNet does without %s (%s): %s", options.interface.c_str(),
+             options.address.host().c_str(), port.error().what.c_str());
 }
 
 std::string UdpRails::name_of(uint32_t rail) const {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "base/net/interfaces.h"
+#include "base/interfaces/interfaces.h"
 #include "switch/protocol/control.h"
 #include "switch/softswitch/udp_socket.h"
 

@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "base/housekeeper.h"
+#include "base/interfaces/interfaces.h"
 #include "base/machine/sysfs.h"
-#include "base/net/interfaces.h"
 #include "test/topology/made_up_host.h"
 
 namespace slime {
@@ -81,9 +81,8 @@ TEST(LocalCpus, OfTheNicThatHasAnAddress) {
   host.write("class/net/eth0/mtu", "1500");
   std::filesystem::create_directory_symlink(nic, host.root() / "class/net/eth0/device");
   const auto at = [](const char* text) { return SocketAddress::parse(text).value(); };
-  const std::vector<InterfaceRecord> records = {{"lo", 0, at("127.0.0.1"), {}},
-                                                {"eth0", 0, std::nullopt, {}},
-                                                {"eth0:1", 0, at("10.0.0.9"), {}}};
+  const std::vector<InterfaceRecord> records = {
+      {"lo", 0, at("127.0.0.1")}, {"eth0", 0, std::nullopt}, {"eth0:1", 0, at("10.0.0.9")}};
   const auto near = [&](const char* text) {
     return cpus_near(at(text), records, host.root()).to_string();
   };

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "base/device_files.h"
+#include "base/interfaces/interfaces.h"
 #include "base/log.h"
 #include "base/machine/sysfs.h"
-#include "base/net/interfaces.h"
 #include "transports/fabric/sender.h"
 
 namespace slime::fabric {

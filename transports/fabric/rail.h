@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/net/carrier.h"
+#include "base/interfaces/carrier.h"
 #include "settings/settings.h"
 #include "transports/closing_queue.h"
 #include "transports/fabric/domain.h"

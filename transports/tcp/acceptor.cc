@@ -31,10 +31,11 @@ Acceptor::Acceptor(std::string rail_name, const SocketAddress& local, const Sett
       rail_name_(std::move(rail_name)),
       local_(local),
       buffer_bytes_(settings.socket_buffer),
+      ports_(PortRange::parse(settings.ports).value_or(PortRange())),
       clock_(clock) {}
 
 Result<void> Acceptor::listen() {
-  auto listener = listen_on(local_);
+  auto listener = listen_within(local_, ports_);
   if (!listener) return fail(std::move(listener.error()));
   // Before the first connection: the window scale is chosen with the handshake (tcp(7)).
   auto granted = set_buffers(*listener, buffer_bytes_);

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/net/hello_port.h"
+#include "base/net/port_range.h"
 #include "base/random.h"
 #include "settings/settings.h"
 #include "transports/tcp/wire.h"
@@ -58,6 +59,7 @@ class Acceptor final : private HelloPort {
   const std::string rail_name_;
   const SocketAddress local_;
   const uint64_t buffer_bytes_;
+  const PortRange ports_;
   const Clock& clock_;
 
   mutable std::mutex mutex_;

@@ -3,6 +3,7 @@
 #include <cinttypes>
 #include <utility>
 
+#include "transports/channel_common.h"
 #include "transports/tcp/channel.h"
 #include "transports/tcp/rail.h"
 
@@ -48,8 +49,8 @@ Error TcpChannel::work_error(const Work& work) const {
 }
 
 Error TcpChannel::socket_error(const char* doing, int code) const {
-  return system_error(code, "%s: %s failed with %zu works not delivered (%s)", where().c_str(),
-                      doing, queue_.outstanding(), advice(code));
+  return system_error(code, "%s: %s failed%s (%s)", where().c_str(), doing,
+                      undelivered(queue_.outstanding()).c_str(), advice(code));
 }
 
 Error TcpChannel::ack_error() const {
@@ -63,10 +64,10 @@ Error TcpChannel::read_error() const {
   const ReadFault& fault = reader_.fault();
   if (fault.kind == ReadFault::Kind::kEnded) {
     return make_error(Status::kRemote, 0,
-                      "%s: the peer closed the connection%s, with %zu of our works not delivered; "
-                      "its process ended or closed: look at its log first",
+                      "%s: the peer closed the connection%s%s; its process ended or closed: look "
+                      "at its log first",
                       where().c_str(), reader_.mid_frame() ? " in the middle of a work" : "",
-                      queue_.outstanding());
+                      undelivered(queue_.outstanding()).c_str());
   }
   if (fault.kind == ReadFault::Kind::kSocket) return socket_error("receiving", fault.code);
   return frame_error();

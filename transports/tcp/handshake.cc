@@ -29,6 +29,7 @@ Result<void> Handshake::open() {
 }
 
 Fd Handshake::take_socket() {
+  if (!options_.active) rail_.acceptor().forget(own_.nonce);
   if (dialer_) dialer_->fd().reset();  // a connection that does not stand yet has nothing to lose
   return std::move(fd_);
 }
@@ -63,8 +64,12 @@ Status Handshake::begin(const ChannelAddress& peer, Error* error) {
   }
   deadline_.restart(seconds_to_ns(rail_.settings().connect_timeout));
   if (options_.active) {
+    const std::string interface = rail_.interface_to_bind(peer_.address);
+    bound_ = !interface.empty();
     dialer_.emplace(peer_.address, Dialer::Options{.pause_ns = times::kRailRedial,
                                                    .source = &rail_.local(),
+                                                   .interface = interface,
+                                                   .bound_try_ns = times::kBoundTry,
                                                    .buffer_bytes = rail_.settings().socket_buffer});
   }
   state_ = options_.active ? State::kDialing : State::kListening;
@@ -74,6 +79,7 @@ Status Handshake::begin(const ChannelAddress& peer, Error* error) {
 Status Handshake::dial(Error* error) {
   const Status status = dialer_->progress(steady_now_ns(), error);
   if (status != Status::kOk) return status;
+  if (bound_ && !dialer_->is_bound()) rail_.go_unbound(peer_.address);
   return start_greeting(std::move(dialer_->fd()), State::kGreeting, error);
 }
 
@@ -125,6 +131,7 @@ Status Handshake::await_hello(Error* error) {
   if (status != Status::kOk) return status;
   peer_.address = arrival.peer;
   peer_wants_acks_ = arrival.hello.flags & kWantsAcks;
+  rail_.outlet().keep(arrival.fd, arrival.peer);
   return start_greeting(std::move(arrival.fd), State::kAnswering, error);
 }
 

@@ -69,6 +69,7 @@ class Handshake {
   State state_ = State::kNew;
   Fd fd_;
   bool peer_wants_acks_ = false;
+  bool bound_ = false;  // active end: it tries to leave by the rail's interface, against the routes
   Deadline deadline_{SteadyClock::instance(), 0};
   std::optional<Dialer> dialer_;    // active end
   ControlMessage<Hello> greeting_;  // ours: hello or answer

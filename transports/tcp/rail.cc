@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/interfaces/subnet_path.h"
 #include "base/log.h"
+#include "settings/times.h"
 #include "transports/channel_common.h"
 #include "transports/tcp/channel.h"
 #include "transports/tcp/socket_count.h"
@@ -29,8 +31,12 @@ RailCaps describe(const Interface& interface, const Settings& settings, int inde
   caps.pci_path = interface.pci_path;
   caps.oob_address = interface.address.host();
   caps.reason = std::move(count.reason);
+  const std::string path = describe_path(interface);
+  if (!path.empty()) caps.reason += (caps.reason.empty() ? "" : "; ") + path;
   caps.guid = interface.guid;
   caps.mtu = interface.mtu;
+  caps.subnet = interface.subnet;
+  caps.interface = interface.index;
   caps.numa_node = interface.numa_node;
   caps.speed_mbps = std::max(interface.speed_mbps / rails, 1U);  // they share one cable
   caps.send_queue_depth = kSendQueueDepth;
@@ -90,6 +96,31 @@ void TcpRail::warn_unmarked(const Error& why) {
       "rail %s: the traffic class cannot be set (%s), so packets go without it; allow it, or unset "
       "NCCL_SLIME_TRAFFIC_CLASS and the communicator's trafficClass",
       caps_.name.c_str(), why.what.c_str());
+}
+
+std::string TcpRail::interface_to_bind(const SocketAddress& peer) {
+  if (steady_now_ns() < unbound_until_ns_) return "";
+  std::string interface = outlet_.to_bind(peer);
+  if (!interface.empty() && !outlet_.may_bind()) {
+    warn_unbound(peer, "the kernel does not let this process bind a connection");
+    interface.clear();
+  }
+  return interface;
+}
+
+void TcpRail::go_unbound(const SocketAddress& peer) {
+  unbound_until_ns_ = steady_now_ns() + times::kUnboundRail;
+  warn_unbound(peer, "it does not answer by this interface");
+}
+
+void TcpRail::warn_unbound(const SocketAddress& peer, const char* why) {
+  if (warned_unbound_.exchange(true)) return;
+  SLIME_WARN(
+      "rail %s: packets to %s leave by another interface: %s; set net.ipv4.conf.all.arp_ignore=1, "
+      "arp_announce=2 and rp_filter=2 on both hosts (IPv4), put the interfaces into subnets of "
+      "their "
+      "own, or route by source address (ip rule add from %s)",
+      caps_.name.c_str(), peer.host().c_str(), why, caps_.oob_address.c_str());
 }
 
 Result<std::vector<std::unique_ptr<Rail>>> open_tcp_rails(const Settings& settings,

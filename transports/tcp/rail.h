@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/net/carrier.h"
-#include "base/net/interfaces.h"
+#include "base/interfaces/carrier.h"
+#include "base/interfaces/interfaces.h"
+#include "base/interfaces/route.h"
 #include "settings/settings.h"
 #include "transports/closing_queue.h"
 #include "transports/rail.h"
@@ -48,25 +49,33 @@ class TcpRail final : public Rail {
   const RegionTable& regions() const { return regions_; }
   Acceptor& acceptor() { return acceptor_; }
   ClosingSockets& closing() { return closing_; }
-  void warn_unmarked(const Error& why);  // once
+  const Outlet& outlet() const { return outlet_; }
+  // For Dialer::Options; empty also where a bound socket was not answered lately.
+  std::string interface_to_bind(const SocketAddress& peer);
+  void go_unbound(const SocketAddress& peer);  // it was not answered
+  void warn_unmarked(const Error& why);        // once
 
  private:
+  void warn_unbound(const SocketAddress& peer, const char* why);  // once
   TcpRail(RailCaps caps, const Interface& interface, const SocketAddress& local,
           const Settings& settings)
       : caps_(std::move(caps)),
         settings_(settings),
         local_(local),
+        outlet_(interface),
         carrier_(interface.name),
         acceptor_(caps_.name, local, settings) {}
 
   const RailCaps caps_;
   const Settings settings_;
   const SocketAddress local_;
+  const Outlet outlet_;
   CarrierSense carrier_;
   RegionTable regions_;
   Acceptor acceptor_;
   ClosingSockets closing_;
-  std::atomic<bool> warned_unmarked_{false};
+  std::atomic<bool> warned_unmarked_{false}, warned_unbound_{false};
+  std::atomic<uint64_t> unbound_until_ns_{0};
 };
 
 // All tcp rails of this host, in the order of the interfaces. What was skipped goes to `notes`.

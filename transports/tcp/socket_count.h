@@ -21,7 +21,7 @@
 
 #include <string>
 
-#include "base/net/interfaces.h"
+#include "base/interfaces/interfaces.h"
 
 namespace slime::tcp {
 

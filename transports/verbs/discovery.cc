@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/interfaces/interfaces.h"
 #include "base/log.h"
-#include "base/net/interfaces.h"
 #include "transports/hca_filter.h"
 #include "transports/verbs/rail.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "base/net/address_range.h"
+#include "base/interfaces/address_range.h"
 
 namespace slime::verbs {
 namespace {

@@ -16,7 +16,7 @@
 #include <string>
 
 #include "base/fd.h"
-#include "base/net/carrier.h"
+#include "base/interfaces/carrier.h"
 #include "transports/verbs/symbols.h"
 
 namespace slime::verbs {

@@ -1,7 +1,7 @@
 #include <cstring>
 #include <thread>
 
-#include "base/net/interfaces.h"
+#include "base/interfaces/interfaces.h"
 #include "settings/settings.h"
 #include "test/contract/pattern.h"
 #include "test/contract/worlds.h"

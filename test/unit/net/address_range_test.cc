@@ -1,4 +1,4 @@
-#include "base/net/address_range.h"
+#include "base/interfaces/address_range.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "base/net/carrier.h"
+#include "base/interfaces/carrier.h"
 
 namespace slime {
 namespace {

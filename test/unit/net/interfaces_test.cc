@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/net/interfaces.h"
+#include "base/interfaces/interfaces.h"
 #include "test/support/temporary_directory.h"
 
 namespace slime {
@@ -19,13 +19,14 @@ using testing::IsEmpty;
 constexpr unsigned kUp = IFF_UP | IFF_RUNNING;
 
 InterfaceRecord record(const char* name, const char* address, unsigned flags = kUp) {
-  return {name, flags, SocketAddress::parse(address).value(), {}};
+  return {name, flags, SocketAddress::parse(address).value()};
 }
 
 // An interface of this kind, as `ip link add type` names it.
 InterfaceRecord kind(const char* name, const char* address, const char* kind, unsigned index = 0,
                      unsigned master = 0, unsigned flags = kUp) {
-  InterfaceRecord result{name, flags, std::nullopt, {index, master, 1500, kind}};
+  InterfaceRecord result{name, flags};
+  result.link = {index, master, 1500, kind};
   if (*address != '\0') result.address = SocketAddress::parse(address).value();
   return result;
 }

@@ -42,7 +42,7 @@ struct SocketPair {
     listener = listen_on(loopback(host)).value();
     EXPECT_TRUE(set_buffers(listener, buffer_bytes));
     const SocketAddress there = local_address(listener).value();
-    active = start_connect(there, source, buffer_bytes).value();
+    active = start_connect(there, {.source = source, .buffer_bytes = buffer_bytes}).value();
     EXPECT_EQ(wait_for([&] { return accept_one(listener, &passive, &error); }), Status::kOk);
     EXPECT_EQ(wait_for([&] { return finish_connect(active, there, &error); }), Status::kOk)
         << error.what;

@@ -75,7 +75,7 @@ TEST(Socket, ConnectingToItselfIsARefusal) {
   Fd fd;
   ASSERT_EQ(wait_for([&] {  // until nobody else got the port in between
               self = *local_address(listen_on(loopback()).value());
-              auto started = start_connect(self, &self);
+              auto started = start_connect(self, {.source = &self});
               if (!started)
                 return started.error().code == EADDRINUSE ? Status::kAgain : Status::kSystem;
               fd = std::move(*started);
@@ -109,7 +109,7 @@ TEST(Socket, ListenOnATakenPortSaysSo) {
 TEST(Socket, SourceThatIsNotOurs) {
   const Fd listener = listen_on(loopback()).value();
   const SocketAddress foreign = loopback("192.0.2.1");  // RFC 5737: never assigned
-  const auto fd = start_connect(*local_address(listener), &foreign);
+  const auto fd = start_connect(*local_address(listener), {.source = &foreign});
   ASSERT_FALSE(fd);
   EXPECT_EQ(fd.error().code, EADDRNOTAVAIL);
   EXPECT_THAT(fd.error().what, HasSubstr("192.0.2.1"));

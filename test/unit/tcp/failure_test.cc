@@ -27,7 +27,7 @@ struct HandMade {
     auto opened = rail->open_channel({.active = false, .confirm_delivery = confirm_delivery});
     channel = std::move(*opened);
     const Endpoint there = *unpack_endpoint(channel->address());
-    peer = std::move(*start_connect(there.address, nullptr, roomy().socket_buffer));
+    peer = std::move(*start_connect(there.address, {.buffer_bytes = roomy().socket_buffer}));
     EXPECT_TRUE(set_nodelay(peer));
     ControlMessage<Hello> hello;
     hello.value.flags = peer_flags;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "base/net/interfaces.h"
+#include "base/interfaces/interfaces.h"
 #include "transports/registry.h"
 #include "transports/tcp/rail.h"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/net/interfaces.h"
+#include "base/interfaces/interfaces.h"
 #include "base/net/socket.h"
 #include "settings/settings.h"
 #include "test/support/test_buffer.h"

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +18,9 @@ struct AddressRange {
   int bits = 0;
 
   static std::optional<AddressRange> parse(std::string_view text);
+  // The subnet of an address: the range of those that begin with the same `bits`.
+  static AddressRange around(const SocketAddress& address, int bits);
+  std::string to_string() const;
   bool has(const Bytes& address) const;
   bool has(const SocketAddress& address) const;
 };

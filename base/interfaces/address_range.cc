@@ -1,4 +1,4 @@
-#include "base/net/address_range.h"
+#include "base/interfaces/address_range.h"
 
 #include <arpa/inet.h>
 
@@ -9,6 +9,22 @@
 #include "base/text.h"
 
 namespace slime {
+namespace {
+
+constexpr int kMappedBits = 96;  // before the address of IPv4
+
+AddressRange::Bytes bytes_of(const SocketAddress& address) {
+  AddressRange::Bytes bytes = kMappedIpv4;
+  if (address.is_ipv6()) {
+    std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in6*>(address.data())->sin6_addr,
+                16);
+  } else {
+    std::memcpy(&bytes[12], &reinterpret_cast<const sockaddr_in*>(address.data())->sin_addr, 4);
+  }
+  return bytes;
+}
+
+}  // namespace
 
 std::optional<AddressRange> AddressRange::parse(std::string_view text) {
   const size_t slash = text.find('/');
@@ -22,7 +38,7 @@ std::optional<AddressRange> AddressRange::parse(std::string_view text) {
     if (::inet_pton(AF_INET, address.c_str(), &range.prefix[12]) != 1) return std::nullopt;
   }
   if (bits < 0 || bits > (ipv6 ? 128 : 32)) return std::nullopt;
-  range.bits = ipv6 ? bits : bits + 96;
+  range.bits = ipv6 ? bits : bits + kMappedBits;
   return range;
 }
 
@@ -35,15 +51,22 @@ bool AddressRange::has(const Bytes& address) const {
   return true;
 }
 
-bool AddressRange::has(const SocketAddress& address) const {
-  Bytes bytes = kMappedIpv4;
-  if (address.is_ipv6()) {
-    std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in6*>(address.data())->sin6_addr,
-                16);
-  } else {
-    std::memcpy(&bytes[12], &reinterpret_cast<const sockaddr_in*>(address.data())->sin_addr, 4);
+bool AddressRange::has(const SocketAddress& address) const { return has(bytes_of(address)); }
+
+AddressRange AddressRange::around(const SocketAddress& address, int bits) {
+  AddressRange range{bytes_of(address), address.is_ipv6() ? bits : bits + kMappedBits};
+  for (int i = range.bits; i < 128; ++i) {
+    range.prefix[static_cast<size_t>(i / 8)] &= static_cast<uint8_t>(~(0x80 >> i % 8));
   }
-  return has(bytes);
+  return range;
+}
+
+std::string AddressRange::to_string() const {
+  const bool ipv4 =
+      bits >= kMappedBits && std::equal(prefix.begin(), prefix.begin() + 12, kMappedIpv4.begin());
+  char text[INET6_ADDRSTRLEN] = "";
+  (void)::inet_ntop(ipv4 ? AF_INET : AF_INET6, &prefix[ipv4 ? 12 : 0], text, sizeof text);
+  return std::string(text) + "/" + std::to_string(ipv4 ? bits - kMappedBits : bits);
 }
 
 std::optional<std::vector<AddressRange>> parse_ranges(std::string_view text) {

@@ -1,14 +1,14 @@
 // Chooses interfaces by the user's pattern, or by a rule that is right on most machines.
-#include "base/net/interfaces.h"
+#include "base/interfaces/interfaces.h"
 
 #include <net/if.h>
 
 #include <algorithm>
 #include <tuple>
 
+#include "base/interfaces/interface_candidate.h"
+#include "base/interfaces/interface_pattern.h"
 #include "base/machine/sysfs.h"
-#include "base/net/interface_candidate.h"
-#include "base/net/interface_pattern.h"
 
 namespace slime {
 namespace {
@@ -30,7 +30,19 @@ std::string reason_to_skip(const Candidate& candidate, const InterfacePattern& p
   return "";
 }
 
+std::string subnet_of(const std::string& interface, const SocketAddress& address,
+                      const std::vector<InterfaceRecord>& records) {
+  const auto has_it = [&](const InterfaceRecord& record) {
+    return record.prefix_bits >= 0 && record.interface() == interface && record.address &&
+           record.address->host() == address.host();
+  };
+  const auto found = std::ranges::find_if(records, has_it);
+  return found == records.end() ? ""
+                                : AddressRange::around(address, found->prefix_bits).to_string();
+}
+
 Interface describe_interface(const Candidate& candidate, const AddressWish& wanted,
+                             const std::vector<InterfaceRecord>& records,
                              const std::string& sysfs_root) {
   Interface result;
   result.name = candidate.name;
@@ -38,6 +50,7 @@ Interface describe_interface(const Candidate& candidate, const AddressWish& want
   result.mac = candidate.link.mac;
   result.mtu = candidate.link.mtu;
   result.address = *usable_address(candidate, wanted);
+  result.subnet = subnet_of(candidate.name, result.address, records);
   read_sysfs_facts(sysfs_root, &result);
   result.loopback = candidate.loopback();
   return result;
@@ -97,7 +110,7 @@ InterfaceList select_interfaces(std::string_view pattern_text,
   }
   if (!pattern.is_given() && wanted.ranges.empty()) usable = best_of(usable, all, &list.notes);
   for (const Candidate& candidate : usable) {
-    list.interfaces.push_back(describe_interface(candidate, wanted, sysfs_root));
+    list.interfaces.push_back(describe_interface(candidate, wanted, records, sysfs_root));
   }
   sort_interfaces(&list.interfaces);
   return list;
@@ -118,6 +131,15 @@ CpuSet cpus_near(const SocketAddress& address, const std::vector<InterfaceRecord
   return read_local_cpus(interface.pci_path);
 }
 
+std::string interface_with(const SocketAddress& address) {
+  const auto records = interface_records();
+  if (!records) return "";
+  for (const InterfaceRecord& record : *records) {
+    if (record.address && record.address->host() == address.host()) return record.interface();
+  }
+  return "";
+}
+
 Result<InterfaceList> list_interfaces(std::string_view pattern, const std::string& variable,
                                       std::string_view subnets, std::string_view family) {
   std::optional<std::vector<AddressRange>> ranges;
@@ -132,8 +154,16 @@ Result<InterfaceList> list_interfaces(std::string_view pattern, const std::strin
   const auto version = static_cast<sa_family_t>(family == "AF_INET"    ? AF_INET
                                                 : family == "AF_INET6" ? AF_INET6
                                                                        : AF_UNSPEC);
-  return select_interfaces(pattern, *records, "/sys", variable,
-                           {ranges.value_or(std::vector<AddressRange>()), version});
+  auto list = select_interfaces(pattern, *records, "/sys", variable,
+                                {ranges.value_or(std::vector<AddressRange>()), version});
+  const bool known =
+      std::ranges::any_of(*records, [](const InterfaceRecord& one) { return one.link.mtu != 0; });
+  if (!known && !records->empty()) {
+    list.notes.push_back(
+        "the kernel does not say of what kind interfaces are (rtnetlink), so that "
+        "only names tell a bridge or a tunnel from a NIC");
+  }
+  return list;
 }
 
 }  // namespace slime

@@ -5,37 +5,18 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <memory>
+#include <span>
 
-#include "base/net/interfaces.h"
+#include "base/interfaces/interfaces.h"
+#include "base/interfaces/netlink.h"
 
 namespace slime {
 namespace {
 
+using netlink::for_each_attribute, netlink::number_of, netlink::text_of;
 using Links = std::map<std::string, LinkFacts>;  // by name
-constexpr size_t kAnswerBytes = 64 << 10;        // the kernel sends 32 KiB at most at once
-constexpr timeval kPatience = {1, 0};
-
-// visit(type, data) for the attributes in these bytes.
-template <typename Visit>
-void for_each_attribute(const rtattr* attribute, int bytes, Visit visit) {
-  for (; RTA_OK(attribute, bytes); attribute = RTA_NEXT(attribute, bytes)) {
-    const auto* const data = static_cast<const char*>(RTA_DATA(attribute));
-    visit(attribute->rta_type & NLA_TYPE_MASK, std::string_view(data, RTA_PAYLOAD(attribute)));
-  }
-}
-
-std::string text_of(std::string_view data) {
-  return {data.data(), strnlen(data.data(), data.size())};
-}
-
-uint32_t number_of(std::string_view data) {
-  uint32_t number = 0;
-  if (data.size() == sizeof number) std::memcpy(&number, data.data(), sizeof number);
-  return number;
-}
 
 std::string mac_of(std::string_view octets) {
   std::string mac;
@@ -70,24 +51,8 @@ void read_link(const nlmsghdr& header, Links* links) {
   (*links)[name] = link;
 }
 
-// False: it was the last part.
-bool read_part(const char* part, size_t bytes, Links* links) {
-  const auto* header = reinterpret_cast<const nlmsghdr*>(part);
-  auto left = static_cast<int>(bytes);
-  for (; left > 0 && NLMSG_OK(header, static_cast<unsigned>(left));
-       header = NLMSG_NEXT(header, left)) {
-    if (header->nlmsg_type == NLMSG_DONE || header->nlmsg_type == NLMSG_ERROR) return false;
-    read_link(*header, links);
-  }
-  return true;
-}
-
-// rtnetlink(7). Empty, or not all: the kernel does not answer, so that kinds are not known.
+// Empty, or not all: the kernel does not answer, so that kinds are not known.
 Links read_links() {
-  Links links;
-  const Fd fd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
-  if (!fd) return links;
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
   struct {
     nlmsghdr header{};
     ifinfomsg info{};
@@ -95,21 +60,23 @@ Links read_links() {
   question.header.nlmsg_len = sizeof question;
   question.header.nlmsg_type = RTM_GETLINK;
   question.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-  sockaddr_nl kernel{};
-  kernel.nl_family = AF_NETLINK;
-  const auto* const to = reinterpret_cast<const sockaddr*>(&kernel);
-  if (::sendto(fd.get(), &question, sizeof question, 0, to, sizeof kernel) < 0) return links;
-  const auto answer = std::make_unique<char[]>(kAnswerBytes);
-  for (;;) {
-    sockaddr_nl from{};
-    socklen_t size = sizeof from;
-    const ssize_t bytes = ::recvfrom(fd.get(), answer.get(), kAnswerBytes, 0,
-                                     reinterpret_cast<sockaddr*>(&from), &size);
-    if (bytes < 0 && errno == EINTR) continue;
-    if (bytes <= 0) return links;
-    if (from.nl_pid != 0) continue;  // not of the kernel
-    if (!read_part(answer.get(), static_cast<size_t>(bytes), &links)) return links;
-  }
+  Links links;
+  (void)netlink::ask(std::as_bytes(std::span(&question, 1)),
+                     [&](const nlmsghdr& header) { read_link(header, &links); });
+  return links;
+}
+
+// Of a netmask: its leading ones.
+int prefix_bits(const sockaddr* mask, int family) {
+  if (mask == nullptr) return -1;
+  const bool ipv6 = family == AF_INET6;
+  const void* const bytes =
+      ipv6 ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(mask)->sin6_addr)
+           : &reinterpret_cast<const sockaddr_in*>(mask)->sin_addr;
+  const auto* const first = static_cast<const uint8_t*>(bytes);
+  int bits = 0;
+  while (bits < (ipv6 ? 128 : 32) && (first[bits / 8] & 0x80 >> bits % 8) != 0) ++bits;
+  return bits;
 }
 
 }  // namespace
@@ -121,12 +88,15 @@ Result<std::vector<InterfaceRecord>> interface_records() {
   const Links links = read_links();
   std::vector<InterfaceRecord> records;
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    InterfaceRecord record{entry->ifa_name, entry->ifa_flags, std::nullopt, {}};
+    InterfaceRecord record;
+    record.name = entry->ifa_name;
+    record.flags = entry->ifa_flags;
     const int family = entry->ifa_addr != nullptr ? entry->ifa_addr->sa_family : AF_UNSPEC;
     if (family == AF_INET || family == AF_INET6) {
       const socklen_t bytes = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
       if (auto address = SocketAddress::from_sockaddr(entry->ifa_addr, bytes)) {
         record.address = *address;
+        record.prefix_bits = prefix_bits(entry->ifa_netmask, family);
       }
     }
     const auto link = links.find(record.interface());

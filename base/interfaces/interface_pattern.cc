@@ -1,4 +1,4 @@
-#include "base/net/interface_pattern.h"
+#include "base/interfaces/interface_pattern.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "base/net/carrier.h"
+#include "base/interfaces/carrier.h"
 
 #include <net/if.h>
 #include <sys/ioctl.h>

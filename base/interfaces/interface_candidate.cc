@@ -1,5 +1,5 @@
 // Judges interfaces by what the kernel says of their kind, and by names where it says nothing.
-#include "base/net/interface_candidate.h"
+#include "base/interfaces/interface_candidate.h"
 
 #include <net/if.h>
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/interfaces/address_range.h"
 #include "base/machine/cpu_set.h"
-#include "base/net/address_range.h"
 #include "base/net/socket.h"
 
 namespace slime {
@@ -19,6 +19,7 @@ struct Interface {
   unsigned index = 0;     // in this network namespace; 0: not known
   std::string mac;        // as the kernel and /sys write it, "02:00:..."; empty: not known
   SocketAddress address;  // port 0; the first usable IPv4 address, else a global IPv6 one
+  std::string subnet;     // of the address, as "10.1.0.0/16"; empty: not known
   std::string pci_path;   // realpath of the PCI function in /sys; empty: virtual
   std::string driver;     // its name in /sys, as "ena"; "bonding" for a bond; empty: not known
   uint64_t guid = 0;      // from the MAC address, else from the name; the same at every start
@@ -52,8 +53,9 @@ struct LinkFacts {
 struct InterfaceRecord {
   std::string name;
   unsigned flags = 0;  // IFF_*
-  std::optional<SocketAddress> address;
-  LinkFacts link;
+  std::optional<SocketAddress> address = {};
+  int prefix_bits = -1;  // of the address's subnet; -1: not known
+  LinkFacts link = {};
 
   // "eth0:1" is a label of an address of eth0 (ip-address(8)), no interface of its own.
   std::string interface() const { return name.substr(0, name.find(':')); }
@@ -85,6 +87,9 @@ InterfaceList select_interfaces(std::string_view pattern,
 Result<InterfaceList> list_interfaces(std::string_view pattern,
                                       const std::string& variable = "NCCL_SLIME_IFNAME",
                                       std::string_view subnets = {}, std::string_view family = {});
+
+// The name of this host's interface that has this address; empty: none has.
+std::string interface_with(const SocketAddress& address);
 
 // The CPUs near the NIC with this address. Empty: they are not known, or the address belongs to a
 // virtual interface, or to all interfaces (0.0.0.0).

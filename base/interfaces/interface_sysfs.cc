@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/interfaces/interfaces.h"
 #include "base/machine/sysfs.h"
-#include "base/net/interfaces.h"
 #include "base/text.h"
 
 namespace slime {

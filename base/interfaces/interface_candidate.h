@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/net/address_range.h"
-#include "base/net/interfaces.h"
+#include "base/interfaces/address_range.h"
+#include "base/interfaces/interfaces.h"
 
 namespace slime {
 
