@@ -92,8 +92,8 @@ const char* Acceptor::refuse_begun(std::span<const std::byte> said) const {
 }
 
 std::optional<std::string> Acceptor::accept(Caller& caller) {
-  Hello hello;
-  std::memcpy(&hello, caller.hello.data(), kHelloBytes);
+  Greeting hello;
+  std::memcpy(&hello, caller.hello.data(), kGreetingBytes);
   if (hello.version != kVersion) {
     return "it speaks another version of our protocol; use the same libnet-slime on all hosts";
   }

@@ -23,7 +23,7 @@ namespace slime::tcp {
 struct Arrival {
   Fd fd;
   SocketAddress peer;
-  Hello hello;
+  Greeting hello;
 };
 
 class Acceptor final : private HelloPort {

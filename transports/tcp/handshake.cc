@@ -7,8 +7,14 @@
 #include "settings/times.h"
 #include "transports/channel_common.h"
 #include "transports/tcp/rail.h"
+#include "transports/tcp/small_paths.h"
 
 namespace slime::tcp {
+namespace {
+
+constexpr uint64_t kLookNs = 100'000'000;  // a system call each time
+
+}  // namespace
 
 Handshake::Handshake(TcpRail& rail, const ChannelOptions& options)
     : rail_(rail), options_(options), own_{rail.local(), {}} {}
@@ -38,6 +44,7 @@ Status Handshake::progress(const ChannelAddress& peer, Error* error) {
   Status status = state_ == State::kNew ? begin(peer, error) : Status::kOk;
   const Deadline::Look look(deadline_);
   while (status == Status::kOk && state_ != State::kDone) status = step(error);
+  if (state_ == State::kDone) hello_.reset();
   if (status != Status::kAgain || !look.expired()) return status;
   *error = timeout_error();
   return error->status;
@@ -45,8 +52,13 @@ Status Handshake::progress(const ChannelAddress& peer, Error* error) {
 
 Status Handshake::step(Error* error) {
   if (state_ == State::kDialing) return dial(error);
-  if (state_ != State::kListening) return greet(error);
-  return options_.active ? await_answer(error) : await_hello(error);
+  if (!options_.active) return state_ == State::kListening ? await_hello(error) : greet(error);
+  const Status status = state_ == State::kListening ? await_answer(error) : greet(error);
+  if (status != Status::kAgain || !finds_small_path()) return status;
+  *error = make_error(Status::kTimeout, ETIMEDOUT,
+                      "our hello of %zu bytes in segments of %d does not come through", kHelloBytes,
+                      lost_bytes_);
+  return redial(error);
 }
 
 Status Handshake::begin(const ChannelAddress& peer, Error* error) {
@@ -64,13 +76,16 @@ Status Handshake::begin(const ChannelAddress& peer, Error* error) {
   }
   deadline_.restart(seconds_to_ns(rail_.settings().connect_timeout));
   if (options_.active) {
+    hello_ = std::make_unique<ControlMessage<Hello>>();
     const std::string interface = rail_.interface_to_bind(peer_.address);
     bound_ = !interface.empty();
+    const bool small = SmallPaths::of_process().has(peer_.address);
     dialer_.emplace(peer_.address, Dialer::Options{.pause_ns = times::kRailRedial,
                                                    .source = &rail_.local(),
                                                    .interface = interface,
                                                    .bound_try_ns = times::kBoundTry,
-                                                   .buffer_bytes = rail_.settings().socket_buffer});
+                                                   .buffer_bytes = rail_.settings().socket_buffer,
+                                                   .max_segment = small ? kSmallSegment : 0});
   }
   state_ = options_.active ? State::kDialing : State::kListening;
   return Status::kOk;
@@ -87,15 +102,26 @@ Status Handshake::dial(Error* error) {
 Status Handshake::redial(Error* error) {
   const Status status = dialer_->again(steady_now_ns(), error);
   if (status != Status::kAgain) return status;
-  fd_.reset();
-  greeting_.restart();
+  abort_connection(std::move(fd_));  // the peer need not wait for the rest of our hello
+  hello_->restart();
   answer_.restart();
   state_ = State::kDialing;
   return Status::kAgain;
 }
 
+bool Handshake::finds_small_path() {
+  const uint64_t now_ns = steady_now_ns();
+  if (!fd_ || now_ns < look_at_ns_) return false;
+  look_at_ns_ = now_ns + kLookNs;
+  const int lost = lost_segments(fd_);
+  if (lost == 0) return false;
+  lost_bytes_ = lost;
+  dialer_->use_small_segments();
+  return true;
+}
+
 Status Handshake::greet(Error* error) {
-  const Status status = greeting_.send(fd_, error);
+  const Status status = options_.active ? hello_->send(fd_, error) : answer_.send(fd_, error);
   if (status == Status::kAgain) return status;
   if (status != Status::kOk) return options_.active ? redial(error) : status;
   state_ = state_ == State::kGreeting ? State::kListening : State::kDone;
@@ -110,10 +136,12 @@ Status Handshake::await_answer(Error* error) {
     error->what += "; the peer did not take our hello: its log says why";
   }
   if (status != Status::kOk) return status;
-  const Hello& answer = answer_.value;
+  const Greeting& answer = answer_.value;
   if (answer.magic == kHelloMagic && answer.version == kVersion && !(answer.flags & ~kWantsAcks) &&
       same_nonce(answer.nonce, own_.nonce)) {
     peer_wants_acks_ = answer.flags & kWantsAcks;
+    if (lost_bytes_ > 0)
+      SmallPaths::of_process().note(rail_.caps().name, peer_.address, lost_bytes_);
     state_ = State::kDone;
     return Status::kOk;
   }
@@ -138,8 +166,9 @@ Status Handshake::await_hello(Error* error) {
 Status Handshake::start_greeting(Fd fd, State state, Error* error) {
   fd_ = std::move(fd);
   state_ = state;
-  greeting_.value.flags = options_.confirm_delivery ? kWantsAcks : 0;
-  greeting_.value.nonce = peer_.nonce;
+  Greeting& ours = options_.active ? hello_->value : answer_.value;
+  ours.flags = options_.confirm_delivery ? kWantsAcks : 0;
+  ours.nonce = peer_.nonce;
   auto tuned = tune();
   if (tuned) return Status::kOk;
   *error = std::move(tuned.error());

@@ -4,11 +4,13 @@
 //   active end    new -> dialing -> greeting -> listening -> done
 //   passive end   new -> listening -> answering -> done
 //
-// An active end goes back to dialing when the peer resets the connection before its answer is here.
+// An active end goes back to dialing when the peer resets the connection before its answer is here,
+// and when its hello does not come through because it is too long for the path.
 // All waits have one deadline, NCCL_SLIME_CONNECT_TIMEOUT from the first progress() on. Thread: the
 // channel's; no call waits.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -54,6 +56,7 @@ class Handshake {
   Status step(Error* error);
   Status dial(Error* error);
   Status redial(Error* error);
+  bool finds_small_path();
   Status greet(Error* error);
   Status await_answer(Error* error);
   Status await_hello(Error* error);
@@ -71,9 +74,11 @@ class Handshake {
   bool peer_wants_acks_ = false;
   bool bound_ = false;  // active end: it tries to leave by the rail's interface, against the routes
   Deadline deadline_{SteadyClock::instance(), 0};
-  std::optional<Dialer> dialer_;    // active end
-  ControlMessage<Hello> greeting_;  // ours: hello or answer
-  ControlMessage<Hello> answer_;    // the peer's, to our hello
+  std::optional<Dialer> dialer_;                  // active end
+  uint64_t look_at_ns_ = 0;                       // for segments that are lost
+  int lost_bytes_ = 0;                            // the length of such
+  std::unique_ptr<ControlMessage<Hello>> hello_;  // active end, until kDone: it is long
+  ControlMessage<Greeting> answer_;               // to it
 };
 
 }  // namespace slime::tcp

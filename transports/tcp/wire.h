@@ -2,11 +2,13 @@
 // padding, moved with memcpy. Nothing in it is trusted by who receives it.
 //
 //   set-up   active  -> passive   Hello with the nonce of the passive channel
-//            passive -> active    Hello with the nonce of the active channel (the answer)
+//            passive -> active    Greeting with the nonce of the active channel (the answer)
 //   after    both ways            Frame*; a Frame is a FrameHeader and `length` bytes
 #pragma once
 
+#include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -20,17 +22,26 @@ namespace slime::tcp {
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr uint32_t kHelloMagic = 0x6d696c73;  // "slim"
-inline constexpr uint16_t kVersion = 3;
-// Hello::flags
+inline constexpr uint16_t kVersion = 4;
+// Greeting::flags
 inline constexpr uint16_t kWantsAcks = 1;  // confirm_delivery at the sender of it
 
-struct Hello {
+struct Greeting {
   uint32_t magic = kHelloMagic;
   uint16_t version = kVersion;
   uint16_t flags = 0;
   Nonce nonce{};
 };
-inline constexpr size_t kHelloBytes = 24;
+inline constexpr size_t kGreetingBytes = 24;
+static_assert(sizeof(Greeting) == kGreetingBytes);
+
+// Nobody reads the filling: it makes a hello as long as the longest packet, so that a path which
+// loses such packets is found before there is work (small_paths.h). The passive end writes short
+// frames only.
+struct Hello : Greeting {
+  std::array<std::byte, 8976> filling{};
+};
+inline constexpr size_t kHelloBytes = 9000;
 static_assert(sizeof(Hello) == kHelloBytes);
 
 inline constexpr uint16_t kFrameMagic = 0x5346;  // "FS"

@@ -36,7 +36,7 @@ struct HandMade {
     EXPECT_TRUE(eventually([&] { return hello.send(peer, &error) == Status::kOk; }));
     const ChannelAddress own = pack_endpoint({*SocketAddress::parse("127.0.0.1"), {}});
     EXPECT_TRUE(eventually([&] { return channel->connect(own) == Status::kOk; }));
-    ControlMessage<Hello> answer;
+    ControlMessage<Greeting> answer;
     EXPECT_TRUE(eventually([&] { return answer.receive(peer, &error) == Status::kOk; }));
   }
 

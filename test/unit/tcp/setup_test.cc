@@ -125,7 +125,7 @@ TEST(TcpSetup, ThePeerClosesBeforeItAnswers) {
   EXPECT_TRUE(mentions(*active, "its log says why")) << active->failure().what;
 }
 
-// What a channel makes of an answer of `answer`, as long as a hello.
+// What a channel makes of an answer of kGreetingBytes.
 std::string verdict_on(std::span<const std::byte> answer) {
   Fd listener = std::move(*listen_on(*SocketAddress::parse("127.0.0.1")));
   const auto rail = loopback_rail();
@@ -137,7 +137,7 @@ std::string verdict_on(std::span<const std::byte> answer) {
     EXPECT_EQ(active->connect(address), Status::kAgain);
     return accept_one(listener, &accepted, &error) == Status::kOk;
   }));
-  EXPECT_EQ(::send(accepted.fd.get(), answer.data(), answer.size(), 0), ssize_t(kHelloBytes));
+  EXPECT_EQ(::send(accepted.fd.get(), answer.data(), answer.size(), 0), ssize_t(kGreetingBytes));
   EXPECT_EQ(outcome(*active, address), Status::kRemote);
   return active->failure().what;
 }
@@ -149,7 +149,7 @@ TEST(TcpSetup, SomebodyElseAnswers) {
 }
 
 TEST(TcpSetup, AnotherChannelAnswers) {
-  const Hello answer{.nonce = *random_nonce()};
+  const Greeting answer{.nonce = *random_nonce()};
   const std::string verdict = verdict_on(std::as_bytes(std::span(&answer, 1)));
   EXPECT_NE(verdict.find("not of the channel"), std::string::npos) << verdict;
 }
