@@ -57,8 +57,8 @@ check:
 # a sanitizer.
 NOT_SAN  := boundary/portable layers/layers layers/docs p4/bmv2 p4/sources runner/runner pause/pause system/install \
   system/limits system/networks
-NOT_TSAN := gpu/gpu system/configs system/first_steps system/info system/interfaces system/outage \
-  system/perf_failures system/perf_launch system/perf_results system/run system/tuner_table
+NOT_TSAN := gpu/gpu system/configs system/first_steps system/info system/interfaces system/nics system/outage \
+  system/perf_failures system/perf_launch system/perf_results system/run system/small_path system/tuner_table
 TEST_SCRIPTS := $(filter-out $(if $(SAN),$(NOT_SAN:%=test/%.test.sh)) \
   $(if $(filter tsan,$(SAN)),$(NOT_TSAN:%=test/%.test.sh)),$(sort $(wildcard test/*/*.test.sh)))
 

@@ -1,5 +1,7 @@
 #include "engine/fabric.h"
 
+#include <net/if.h>
+
 #include <algorithm>
 
 #include "base/machine/sysfs.h"
@@ -8,6 +10,8 @@
 
 namespace slime {
 namespace {
+
+constexpr size_t kMostSaid = 4096;  // keys of first_time()
 
 std::string interface_of(const std::string& rail_name, const std::vector<Rail*>& rails) {
   const auto shares = [&](const Rail* rail) { return same_port(*rail, *rails.front()); };
@@ -23,8 +27,8 @@ size_t place_in_port(const std::vector<Rail*>& rails, size_t rail) {
 }
 
 // Orders the rails of a device: one rail of each port, then the next one of each, and so on.
-// Channel i of a link uses rail i at both ends. So the first ports of both ends meet, and the
-// second ones, even if the ends have different numbers of sockets for each port.
+// Where no subnet is shared, rail i meets the peer's rail i. So the first ports of both ends meet,
+// and the second ones, even if the ends have different numbers of sockets for each port.
 std::vector<Rail*> by_turns(const std::vector<Rail*>& rails) {
   std::vector<Rail*> ordered;
   for (size_t turn = 0; ordered.size() < rails.size(); ++turn) {
@@ -85,6 +89,12 @@ std::unique_ptr<Fabric> Fabric::of_rails(std::vector<std::unique_ptr<Rail>> rail
 
 void Fabric::adopt(std::vector<std::unique_ptr<Rail>> rails) {
   rails_ = std::move(rails);
+  for (const auto& rail : rails_) {
+    const unsigned index = rail->caps().interface;
+    char name[IF_NAMESIZE];
+    if (index == 0 || interfaces_.contains(index) || !if_indextoname(index, name)) continue;
+    if (const auto now = traffic_of(index)) interfaces_[index] = {name, *now};
+  }
   totals_.resize(rails_.size());
   group_rails();
 }
@@ -173,6 +183,20 @@ void Fabric::fold(const Rail& rail, const RailTotals& totals) {
   for (size_t i = 0; i < rails_.size(); ++i) {
     if (rails_[i].get() == &rail) totals_[i].add(totals);
   }
+}
+
+std::vector<InterfaceReport> Fabric::interfaces() const {
+  std::vector<InterfaceReport> reports;
+  for (const auto& [index, before] : interfaces_) {
+    const auto now = traffic_of(index);
+    if (now) reports.push_back({before.name, *now - before.traffic});
+  }
+  return reports;
+}
+
+bool Fabric::first_time(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  return said_.size() < kMostSaid && said_.insert(key).second;
 }
 
 std::vector<RailReport> Fabric::report() const {

@@ -7,15 +7,19 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/interfaces/traffic.h"
 #include "engine/device.h"
+#include "engine/outages.h"
 #include "settings/settings.h"
 #include "transports/rail_counters.h"
 
@@ -25,6 +29,11 @@ struct RailReport {
   std::string device, rail, transport, address;
   uint64_t speed_mbps = 0;
   RailTotals totals;
+};
+// What a network interface below rails has carried since the fabric was opened, for all programs.
+struct InterfaceReport {
+  std::string name;
+  Traffic traffic;
 };
 
 class Fabric {
@@ -49,9 +58,13 @@ class Fabric {
   bool progresses_idle_comms() const { return progresses_idle_comms_; }
   const std::vector<std::string>& notes() const { return notes_; }  // skipped NICs, and why
 
+  Outages& outages() { return outages_; }
+  // Whether nobody has asked for this key before: for messages that one line says for all links.
+  bool first_time(const std::string& key);
   // Adds the counters of a closed channel. report() does not count open channels.
   void fold(const Rail& rail, const RailTotals& totals);
   std::vector<RailReport> report() const;
+  std::vector<InterfaceReport> interfaces() const;  // asks the kernel
 
  private:
   Fabric(const Settings& settings, const Clock& clock) : settings_(settings), clock_(clock) {}
@@ -64,9 +77,12 @@ class Fabric {
   bool progresses_idle_comms_ = true;
   std::vector<std::string> notes_;
   std::vector<std::unique_ptr<Rail>> rails_;
+  std::map<unsigned, InterfaceReport> interfaces_;  // by index; as they were at the start
+  Outages outages_;
   mutable std::mutex mutex_;        // guards the members below, which change after opening
   std::deque<Device> devices_;      // a deque: devices never move
   std::vector<RailTotals> totals_;  // by position in rails_
+  std::set<std::string> said_;      // of first_time(), kMostSaid at most
 };
 
 }  // namespace slime

@@ -51,8 +51,10 @@ Status Failover::fail_last_rail(size_t i, const Error& why) {
     if (rails_[k].state != RailState::kJoining || !rails_[k].join.connected) continue;
     if (const Status status = fence(k); status != Status::kOk) return status;
   }
+  const bool named = why.what.starts_with("rail ");  // the channel has
   return rails_.context().fail(
-      make_error(Status::kRemote, why.code, "rail %s: %s%s", rails_[i].name(), why.what.c_str(),
+      make_error(Status::kRemote, why.code, "%s%s%s%s", named ? "" : "rail ",
+                 named ? "" : (std::string(rails_[i].name()) + ": ").c_str(), why.what.c_str(),
                  rails_.count() > 1 ? " (it was the last rail of the link)" : ""));
 }
 
@@ -102,15 +104,27 @@ Status Failover::finish_fencing(size_t i) {
   LinkRail& rail = rails_[i];
   if (rail.state != RailState::kFenced) return Status::kOk;
   const LinkContext& context = rails_.context();
-  if (!rail.down_because.empty()) {
-    SLIME_WARN("peer %s, device %s: rail %s is down, %zu of %zu rails carry on: %s",
-               context.peer.c_str(), context.device_name(), rail.name(), rails_.up_count(),
-               rails_.count(), rail.down_because.c_str());
-    rail.down_because.clear();
-  }
+  if (!rail.down_because.empty()) report_down(i);
   rail.state = RailState::kDown;
   rail.join.plan_next_try(rails_.clock().now_ns, context.rail_retry_ns);
   return user_.on_both_fenced(rails_.life_of(i));
+}
+
+// One cause is one warning of the process: this NIC, or its path to that host. Other links and
+// rails that are lost by it say so as information.
+void Failover::report_down(size_t i) {
+  LinkRail& rail = rails_[i];
+  const LinkContext& context = rails_.context();
+  const unsigned interface = rail.interface();
+  rail.outage = interface != 0 ? "interface " + std::to_string(interface) : rail.name();
+  if (!rail.lacks_carrier()) rail.outage += " to " + context.peer_host();
+  const bool first = context.fabric.outages().begin(rail.outage);
+  const auto level = first ? log::Level::kWarn : log::Level::kInfo;
+  log::write(level, __FILE__, __LINE__,
+             "peer %s, device %s: rail %s is down, %zu of %zu rails carry on: %s",
+             context.peer.c_str(), context.device_name(), rail.name(), rails_.up_count(),
+             rails_.count(), rail.down_because.c_str());
+  rail.down_because.clear();
 }
 
 std::string Failover::unanswered_deaths() {

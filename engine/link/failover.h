@@ -47,6 +47,7 @@ class Failover {
   // Single steps of the end of a life; Rejoin uses them too.
   Status fence(size_t rail);
   void send_notice(size_t rail);
+  void report_down(size_t rail);
   Status finish_fencing(size_t rail);  // kFenced -> kDown: both ends have fenced it
 
  private:

@@ -37,8 +37,12 @@ void Link::add_rail(LinkChannel channel) {
 // The probes warm the rails up: some fabrics open a connection at its first work (EFA: tens of
 // milliseconds). Links of one device prefer different rails, so that they spread over all.
 void Link::warm_up() {
-  for (size_t i = 0; i < rails_.count(); ++i) liveness_.probe(i, RailLiveness::Probe::kPlain);
-  rails_.prefer(context_.device.number_link() % rails_.count());
+  size_t preferred = context_.device.number_link() % rails_.count();
+  while (!rails_[preferred].up()) preferred = (preferred + 1) % rails_.count();
+  rails_.prefer(preferred);
+  for (size_t i = 0; i < rails_.count(); ++i) {
+    if (rails_[i].up()) liveness_.probe(i, RailLiveness::Probe::kPlain);
+  }
 }
 
 // The rails with works of this end, those with recent arrivals, and one of the others by turns. So

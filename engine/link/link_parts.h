@@ -31,6 +31,7 @@ struct LinkChannel {
   std::unique_ptr<Channel> channel;
   size_t device_rail_index = 0;  // the position of its rail in the device
   uint32_t speed_mbps = 0;       // advertised by the slower end
+  bool connected = true;         // false: both ends have fenced it; the rail joins the link later
 };
 
 struct LinkParts {

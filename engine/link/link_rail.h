@@ -104,6 +104,7 @@ struct LinkRail {
   bool up() const { return state == RailState::kUp; }
   bool dead() const { return state == RailState::kFenced || state == RailState::kDown; }
   const char* name() const { return rail->caps().name.c_str(); }
+  unsigned interface() const { return rail->caps().interface; }
   uint64_t local_key(const MemoryRegion* region) const {
     return region->keys[device_rail_index].local;
   }
@@ -134,6 +135,7 @@ struct LinkRail {
   ControlWorks controls;
   uint32_t epoch = 0;        // of the present life; at kDown: of the one that has ended
   std::string down_because;  // why this life ended, until both ends have fenced it
+  std::string outage;        // what the process calls the cause (Outages); empty: not down by one
   RailMessage notice;        // our kFenceNotice for this life
   uint64_t since_ns = 0;     // when the rail last became kUp, or left kUp
   RailJoin join;

@@ -12,12 +12,14 @@ LinkRails::LinkRails(LinkContext& context) : context_(context) {
 LinkRails::~LinkRails() {
   for (LinkRail& rail : rails_) {
     context_.fabric.fold(*rail.rail, snapshot(rail.channel->counters));
+    if (!rail.outage.empty()) (void)context_.fabric.outages().end(rail.outage);
   }
 }
 
 void LinkRails::add(LinkChannel channel) {
   Rail* rail = context_.device.rails()[channel.device_rail_index];
   const Settings& settings = context_.settings();
+  const bool connected = channel.connected;
   PostPolicy policy;
   policy.max_batch = static_cast<uint32_t>(settings.max_batch);
   policy.watermark = static_cast<uint32_t>(settings.watermark);
@@ -26,7 +28,12 @@ void LinkRails::add(LinkChannel channel) {
   loads_.add();
   rails_.back().join.pause_ns = context_.rail_retry_ns;
   (void)rails_.back().lacks_carrier();  // notes that the port has a carrier
-  set_up(rails_.size() - 1);
+  if (connected) return set_up(rails_.size() - 1);
+  LinkRail& down = rails_.back();
+  down.state = RailState::kDown;
+  down.peer_fenced = true;
+  down.since_ns = clock_.now_ns;
+  update_load(rails_.size() - 1);
 }
 
 // A long gap between two polls adds only a little polled time. After it, the measurement of rates

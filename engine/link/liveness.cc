@@ -94,9 +94,12 @@ bool RailLiveness::look_at_carriers() {
   carriers_due_ns_ = rails_.clock().now_ns + kCarrierIntervalNs;
   bool usable = false;
   for (LinkRail& rail : rails_.all()) {
+    const bool had = rail.had_carrier;
     const bool before = std::exchange(rail.lost_carrier, rail.lacks_carrier());
     usable |= rail.up() && !rail.lost_carrier;
-    rail.carrier_returned |= !rail.up() && before && !rail.lost_carrier;
+    // The first carrier of a rail that started without one is a return, too.
+    const bool came = had ? before && !rail.lost_carrier : rail.had_carrier;
+    rail.carrier_returned |= !rail.up() && came;
   }
   const LinkContext& context = rails_.context();
   const bool all_lost = !usable && rails_.up_count() > 0;

@@ -256,8 +256,13 @@ Status Rejoin::give_up(size_t i, const std::string& why) {
 void Rejoin::bring_up(size_t i) {
   LinkRail& rail = rails_[i];
   const LinkContext& context = rails_.context();
-  SLIME_WARN("peer %s, device %s: rail %s carries traffic again after %.1f s", context.peer.c_str(),
-             context.device_name(), rail.name(),
+  // The last link that has it back warns; of links that started without it, the first.
+  const bool again = !rail.outage.empty();
+  const bool last = again ? context.fabric.outages().end(std::exchange(rail.outage, {}))
+                          : context.fabric.first_time("joins: " + context.peer + " " + rail.name());
+  log::write(last ? log::Level::kWarn : log::Level::kInfo, __FILE__, __LINE__,
+             "peer %s, device %s: rail %s %s after %.1f s", context.peer.c_str(),
+             context.device_name(), rail.name(), again ? "carries traffic again" : "joins the link",
              static_cast<double>(rails_.clock().now_ns - rail.since_ns) * 1e-9);
   rails_.set_up(i);
   ++rejoins_;

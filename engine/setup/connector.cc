@@ -8,7 +8,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/interfaces/interfaces.h"
 #include "base/net/dialer.h"
+#include "base/process.h"
 #include "engine/sender/send_comm.h"
 #include "engine/setup/handshake_end.h"
 #include "settings/times.h"
@@ -18,10 +20,14 @@ namespace {
 
 class ConnectorImpl final : public Connector, private HandshakeEnd {
  public:
-  ConnectorImpl(Fabric& fabric, Device& device, const SocketAddress& listener, const Nonce& nonce,
-                const CommOptions& options)
-      : HandshakeEnd(fabric, device, true, options, "connect to", listener.to_string()),
+  // `name`: of the listener's process; empty: it did not say.
+  ConnectorImpl(Fabric& fabric, Device& device, const SocketAddress& listener, std::string name,
+                const Nonce& nonce, const CommOptions& options)
+      : HandshakeEnd(
+            fabric, device, true, options, "connect to",
+            name.empty() ? listener.to_string() : name + " (" + listener.to_string() + ")"),
         listener_(listener),
+        listener_name_(std::move(name)),
         dialer_(listener, {.pause_ns = times::kCommRedial}) {
     hello_.value.nonce = nonce;
     hello_.value.rails = describe_rails(device.rails());
@@ -40,8 +46,10 @@ class ConnectorImpl final : public Connector, private HandshakeEnd {
  private:
   Status run(Stage stage) override {
     const Status status = run_stage(stage);
-    const bool failed = status != Status::kOk && status != Status::kAgain;
-    return failed && Dialer::may_pass(error_) && may_dial_again() ? dial_again() : status;
+    if (status == Status::kOk || status == Status::kAgain) return status;
+    if (Dialer::may_pass(error_) && may_dial_again()) return dial_again();
+    if (stage_ <= Stage::kWelcome) error_.what += own_address();
+    return status;
   }
 
   Status run_stage(Stage stage) {
@@ -101,15 +109,22 @@ class ConnectorImpl final : public Connector, private HandshakeEnd {
     if (welcome.channels == 0) return refuse("it refused: " + printable_field(welcome.reason));
     const auto wanted = std::max<size_t>(welcome.rails.count, device_.rails().size());
     if (welcome.rails.count < 1 || welcome.rails.count > kMaxRails || welcome.channels != wanted ||
-        welcome.eager_max > hello_.value.eager_max) {
+        welcome.eager_max > hello_.value.eager_max || !pairs_fit(welcome)) {
       return refuse("its welcome does not fit what was offered");
     }
     allow(fabric_.settings().connect_timeout);
     if (auto opened = open_channels(welcome.rails); !opened) {
       return fail_with(std::move(opened.error()));
     }
-    (void)channels_->connect(peer_side());  // begins to connect; kChannels gets the result
+    (void)begin_channels();
     return Status::kOk;
+  }
+
+  bool pairs_fit(const Welcome& welcome) const {
+    return std::ranges::all_of(
+        std::span(welcome.pairs).first(welcome.channels), [&](const RailPair& pair) {
+          return pair.active < device_.rails().size() && pair.passive < welcome.rails.count;
+        });
   }
 
   Status refuse(const std::string& why) {
@@ -122,11 +137,28 @@ class ConnectorImpl final : public Connector, private HandshakeEnd {
                              : stage_ == Stage::kChannels ? "the rails to connect"
                                                           : "the handshake";
     const std::string& last = dialer_.last_failure();
-    return std::string("no answer in time while waiting for ") + what +
-           (last.empty() ? "" : "; the last failure: " + last);
+    return std::string("no answer in time while waiting for ") + what + channel_failures() +
+           (last.empty() ? "" : "; the last failure: " + last) +
+           (stage_ <= Stage::kWelcome ? own_address() : "");
+  }
+
+  // Its name is host:process; a handle may hold the beginning of a long one only.
+  bool listener_is_here() const {
+    const size_t colon = listener_name_.rfind(':');
+    if (colon != std::string::npos) return listener_name_.substr(0, colon) == own_host_name();
+    return !listener_name_.empty() && own_host_name().starts_with(listener_name_);
+  }
+
+  // Bridges of containers have the same address on many hosts.
+  std::string own_address() const {
+    const std::string interface = listener_is_here() ? "" : interface_with(listener_);
+    if (interface.empty()) return "";
+    return "; it offers " + listener_.host() + ", which is this host's " + interface +
+           ": give NCCL_SLIME_IFNAME there an interface that other hosts reach";
   }
 
   const SocketAddress listener_;
+  const std::string listener_name_;
   Dialer dialer_;
   bool dialed_ = false;                  // the time to connect counts from the first try
   std::optional<Deadline> again_until_;  // from the first connection that was reset
@@ -154,7 +186,8 @@ Result<std::unique_ptr<Connector>> Connector::open(Fabric& fabric, int device_in
   }
   auto listener = SocketAddress::unpack(fields.address);
   if (!listener) return fail(listener.error());
-  return std::make_unique<ConnectorImpl>(fabric, *device, *listener, fields.nonce, options);
+  return std::make_unique<ConnectorImpl>(fabric, *device, *listener, printable_field(fields.name),
+                                         fields.nonce, options);
 }
 
 }  // namespace slime

@@ -7,7 +7,8 @@
 //     (connects its channels)
 //     Confirm addresses, inbox     -->
 //                                                 (connects its channels)
-//     Ready                        <-->  Ready
+//     Ready   connected channels   <-->  Ready
+//     (both use the channels that are connected at both)
 //
 // Messages have a fixed size and are in host order; the magic number shows another byte order. The
 // connection ends with the handshake. From then on the rails show whether the peer works.
@@ -26,7 +27,7 @@
 namespace slime {
 
 inline constexpr uint32_t kMagic = 0x534c494d;  // "SLIM"
-inline constexpr uint16_t kProtocolVersion = 5;
+inline constexpr uint16_t kProtocolVersion = 6;
 
 enum class MessageType : uint16_t { kHello = 1, kWelcome, kConfirm, kReady };
 
@@ -58,6 +59,7 @@ struct Welcome {
   std::array<char, 96> name = {};
   std::array<char, 512> reason = {};
   RailDescriptions rails;
+  std::array<RailPair, kMaxRails> pairs = {};  // of the channels
   Side side;
 };
 
@@ -68,6 +70,7 @@ struct Confirm {
 
 struct Ready {
   Preamble preamble{kMagic, kProtocolVersion, static_cast<uint16_t>(MessageType::kReady)};
+  uint32_t connected = 0;  // a bit for each channel that is connected at this end
 };
 
 // The contents of a listener's handle. The plugin uses the last 16 bytes of the 128.
@@ -75,8 +78,8 @@ struct HandleFields {
   Preamble preamble;
   Nonce nonce = {};
   SocketAddress::Wire address = {};
-  std::array<std::byte, kHandleBytes - 16 - sizeof(Preamble) - 16 - SocketAddress::kWireBytes>
-      reserved = {};
+  // host and process, for people; cut at its end
+  std::array<char, kHandleBytes - 16 - sizeof(Preamble) - 16 - SocketAddress::kWireBytes> name = {};
 };
 static_assert(sizeof(HandleFields) <= kHandleBytes - 16);
 

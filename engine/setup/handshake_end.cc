@@ -1,70 +1,12 @@
 #include "engine/setup/handshake_end.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "base/log.h"
+#include "settings/times.h"
+
 namespace slime {
-
-ChannelSet::ChannelSet(Device& device, uint32_t count, bool active, int traffic_class)
-    : device_(device), active_(active), traffic_class_(traffic_class) {
-  for (uint32_t i = 0; i < count; ++i) {
-    const size_t rail = i % device_.rails().size();
-    channels_.push_back({nullptr, rail, device_.rails()[rail]->caps().speed_mbps});
-  }
-}
-
-Result<void> ChannelSet::pair_with(const RailDescriptions& peer, const std::string& peer_name) {
-  const RailDescriptions own = describe_rails(device_.rails());
-  const std::string name = printable_field(own_name());
-  for (size_t i = 0; i < channels_.size(); ++i) {
-    const RailDescription& mine = own.all[channels_[i].device_rail_index];
-    const RailDescription& theirs = peer.all[i % peer.count];
-    if (auto fit = check_fit({mine, name}, {theirs, peer_name}); !fit) return fit;
-    channels_[i].speed_mbps = common_speed_mbps(mine, theirs);
-  }
-  return {};
-}
-
-Result<void> ChannelSet::open(const RegisteredBuffer& inbox, Side* side) {
-  side->inbox_address = reinterpret_cast<uint64_t>(inbox.data());
-  // With several channels, works may be repeated over another one, so "sent" must mean "arrived".
-  const bool confirm = channels_.size() > 1;
-  for (size_t i = 0; i < channels_.size(); ++i) {
-    const size_t rail = channels_[i].device_rail_index;
-    auto channel = device_.rails()[rail]->open_channel({active_, confirm, traffic_class_, active_});
-    if (!channel) return fail(channel.error());
-    side->channels[i] = (*channel)->address();
-    side->inbox_keys[i] = inbox.region()->keys[rail].remote;
-    channels_[i].channel = std::move(*channel);
-  }
-  return {};
-}
-
-// Connects all channels side by side: one that is not ready yet does not hold the others up.
-Status ChannelSet::connect(const Side& peer) {
-  bool all = true;
-  for (connected_ = 0; connected_ < channels_.size(); ++connected_) {
-    const Status status = channels_[connected_].channel->connect(peer.channels[connected_]);
-    if (status == Status::kAgain) {
-      all = false;
-    } else if (status != Status::kOk) {
-      return status;
-    }
-  }
-  return all ? Status::kOk : Status::kAgain;
-}
-
-std::string ChannelSet::failure() const { return channels_[connected_].channel->failure().what; }
-
-LinkParts ChannelSet::take(const Side& peer, uint32_t eager_max, std::string name) {
-  LinkParts parts;
-  parts.channels = std::move(channels_);
-  parts.active = active_;
-  parts.traffic_class = traffic_class_;
-  parts.peer_inbox = {peer.inbox_address, peer.inbox_keys};
-  parts.eager_max = eager_max;
-  parts.peer = std::move(name);
-  return parts;
-}
 
 HandshakeEnd::HandshakeEnd(Fabric& fabric, Device& device, bool active, const CommOptions& options,
                            const char* what, std::string peer)
@@ -101,6 +43,17 @@ Status HandshakeEnd::advance() {
 }
 
 LinkParts HandshakeEnd::take() {
+  if (const std::string without = channels_->left_out(); !without.empty()) {
+    const std::string where = "peer " + peer_ + ", device " + device_.properties().name;
+    const char* const next = fabric_.settings().rail_retry > 0 ? "; they are tried again" : "";
+    // A NIC that has no path makes a line for each peer, not for each of its links.
+    const std::string rails = std::to_string(channels_->connected());
+    if (fabric_.first_time("start: " + where + ", with " + rails)) {
+      SLIME_WARN("%s: %s%s", where.c_str(), without.c_str(), next);
+    } else {
+      SLIME_INFO("%s: %s%s", where.c_str(), without.c_str(), next);
+    }
+  }
   return channels_->take(peer_side(), welcome_.value.eager_max, std::move(peer_));
 }
 
@@ -116,8 +69,9 @@ Result<void> HandshakeEnd::open_channels(const RailDescriptions& peer_rails) {
   auto outbox = RegisteredBuffer::make(device_, active_ ? eager_bytes : cts_bytes);
   if (!outbox) return fail(std::move(outbox.error()));
   outbox_ = std::make_unique<RegisteredBuffer>(std::move(*outbox));
-  channels_ = std::make_unique<ChannelSet>(device_, count, active_, traffic_class_);
-  if (auto fit = channels_->pair_with(peer_rails, peer_); !fit) return fit;
+  channels_ = std::make_unique<ChannelSet>(device_, std::span(welcome_.value.pairs).first(count),
+                                           active_, traffic_class_);
+  if (auto fit = channels_->check_pairs(peer_rails, peer_); !fit) return fit;
   return channels_->open(*inbox_, active_ ? &confirm_.value.side : &welcome_.value.side);
 }
 
@@ -128,16 +82,40 @@ Status HandshakeEnd::run_common(Stage stage) {
     case Stage::kReady:
       return ready_.send(fd_, &error_);
     case Stage::kPeerReady:
-      return receive(&peer_ready_);
+      return agree_on_channels();
     default:
       return Status::kInternal;
   }
 }
 
+// May be called before the stage kChannels, which gets the result.
+Status HandshakeEnd::begin_channels() {
+  const uint64_t limit_ns = seconds_to_ns(fabric_.settings().connect_timeout) / 4;
+  return channels_->connect(peer_side(), fabric_.clock().now_ns(),
+                            std::min(times::kOtherChannels, limit_ns));
+}
+
+// What keeps the channels from connecting, as the end of a sentence.
+std::string HandshakeEnd::channel_failures() const {
+  return stage_ == Stage::kChannels ? ": " + channels_->failures() : "";
+}
+
 Status HandshakeEnd::connect_channels() {
-  const Status status = channels_->connect(peer_side());
-  if (status == Status::kOk || status == Status::kAgain) return status;
-  return fail_with(make_error(status, 0, "%s", channels_->failure().c_str()));
+  const Status status = begin_channels();
+  if (status == Status::kAgain) return status;
+  if (status != Status::kOk) {
+    return fail_with(make_error(status, 0, "%s", channels_->failures().c_str()));
+  }
+  ready_.value.connected = channels_->connected();
+  return status;
+}
+
+// Both ends know what the other has connected, and so use the same.
+Status HandshakeEnd::agree_on_channels() {
+  if (const Status status = receive(&peer_ready_); status != Status::kOk) return status;
+  if (channels_->use(peer_ready_.value.connected)) return Status::kOk;
+  return fail_with(make_error(Status::kRemote, 0, "no rail connects at both ends: %s",
+                              channels_->failures().c_str()));
 }
 
 Status HandshakeEnd::check(const Preamble& got, const Preamble& expected) {

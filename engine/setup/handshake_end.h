@@ -1,5 +1,4 @@
-// The common part of both ends of the handshake (handshake.h): the channels that they set up, and
-// the stages of the handshake.
+// The common part of both ends of the handshake (handshake.h): its stages.
 #pragma once
 
 #include <memory>
@@ -8,34 +7,9 @@
 
 #include "base/deadline.h"
 #include "engine/comm.h"
-#include "engine/link/link_parts.h"
-#include "engine/setup/handshake.h"
+#include "engine/setup/channel_set.h"
 
 namespace slime {
-
-// The channels of a link during set-up, at one end. At both ends channel i uses rail i modulo the
-// number of the device's rails, so that ends with different numbers of rails use all of them.
-//
-// Order of calls: pair_with(), open(), connect() until it returns something else than kAgain, and
-// take() when it has returned kOk. Thread: that of the set-up.
-class ChannelSet {
- public:
-  ChannelSet(Device& device, uint32_t count, bool active, int traffic_class = kNoTrafficClass);
-
-  // Whether the rails of the channels can reach those of the peer.
-  Result<void> pair_with(const RailDescriptions& peer, const std::string& peer_name);
-  Result<void> open(const RegisteredBuffer& inbox, Side* side);
-  Status connect(const Side& peer);  // kAgain: call again
-  std::string failure() const;       // of the channel that failed in connect()
-  LinkParts take(const Side& peer, uint32_t eager_max, std::string name);
-
- private:
-  Device& device_;
-  const bool active_;
-  const int traffic_class_;
-  std::vector<LinkChannel> channels_;
-  size_t connected_ = 0;  // the channel at which the last connect() stopped
-};
 
 // One end of a handshake: the connector, or the listener's end of one connection.
 //
@@ -85,6 +59,8 @@ class HandshakeEnd {
     error_ = std::move(error);
     return error_.status;
   }
+  Status begin_channels();
+  std::string channel_failures() const;
   void allow(double seconds) { deadline_.restart(seconds_to_ns(seconds)); }  // from now on
 
   Fabric& fabric_;
@@ -103,6 +79,7 @@ class HandshakeEnd {
   virtual std::string too_late() const = 0;  // the error when the deadline has passed
   Status check(const Preamble& got, const Preamble& expected);
   Status connect_channels();
+  Status agree_on_channels();
 
   const bool active_;
   const int traffic_class_;

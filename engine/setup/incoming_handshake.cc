@@ -46,7 +46,9 @@ Result<void> IncomingHandshake::prepare_welcome(const Hello& hello) {
   const bool may_copy = host_memory_ || !device_.properties().takes_device_memory();
   const auto own_eager_max = may_copy ? static_cast<uint32_t>(fabric_.settings().eager_max) : 0;
   welcome.eager_max = std::min(hello.eager_max, own_eager_max);
-  welcome.channels = std::max(rails, welcome.rails.count);
+  const auto pairs = pair_rails(hello.rails, welcome.rails);
+  std::ranges::copy(pairs, welcome.pairs.begin());
+  welcome.channels = static_cast<uint32_t>(pairs.size());
   return open_channels(hello.rails);
 }
 

@@ -27,7 +27,9 @@ class IncomingHandshake final : private HandshakeEnd {
 
  private:
   Status run(Stage stage) override;
-  std::string too_late() const override { return "the handshake was not finished in time"; }
+  std::string too_late() const override {
+    return "the handshake was not finished in time" + channel_failures();
+  }
   Result<void> prepare_welcome(const Hello& hello);
   Status send_welcome();
 

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/net/dialer.h"
 #include "base/net/hello_port.h"
+#include "base/net/port_range.h"
 #include "engine/setup/incoming_handshake.h"
 
 namespace slime {
@@ -47,6 +48,7 @@ class ListenerImpl final : public Listener, private HelloPort {
     HandleFields fields;
     fields.nonce = nonce_;
     fields.address = address_.pack();
+    std::ranges::copy_n(own_name().begin(), fields.name.size(), fields.name.begin());
     handle->fill(std::byte{0});
     std::memcpy(handle->data(), &fields, sizeof fields);
   }
@@ -207,7 +209,8 @@ Result<std::unique_ptr<Listener>> Listener::open(Fabric& fabric, int device_inde
   }
   auto address = control_address(*device);
   if (!address) return fail(address.error());
-  auto fd = listen_on(*address);
+  const auto ports = PortRange::parse(fabric.settings().ports).value_or(PortRange());
+  auto fd = listen_within(*address, ports);
   if (!fd) return fail(fd.error());
   auto bound = local_address(*fd);
   if (!bound) return fail(bound.error());

@@ -19,6 +19,7 @@ RailDescription description_of(const RailCaps& caps) {
   put(caps.transport, &rail.backend);
   put(caps.link_layer, &rail.link_layer);
   put(caps.fabric, &rail.fabric);
+  put(caps.subnet, &rail.subnet);
   rail.mtu = caps.mtu;
   rail.speed_mbps = caps.speed_mbps;
   return rail;
@@ -51,6 +52,10 @@ const char* difference(const RailDescription& own, const RailDescription& peer) 
   return nullptr;
 }
 
+bool meet(const RailDescription& a, const RailDescription& b) {
+  return difference(a, b) == nullptr && same(a.subnet, b.subnet);
+}
+
 }  // namespace
 
 RailDescriptions describe_rails(std::span<Rail* const> rails) {
@@ -69,6 +74,37 @@ Result<void> check_fit(const RailOfHost& own, const RailOfHost& peer) {
       "kind on all hosts with NCCL_SLIME_TRANSPORTS, NCCL_SLIME_HCA and NCCL_SLIME_IFNAME",
       describe(own.rail).c_str(), own.host.c_str(), describe(peer.rail).c_str(), peer.host.c_str(),
       why));
+}
+
+std::vector<RailPair> pair_rails(const RailDescriptions& active, const RailDescriptions& passive) {
+  const bool more_active = active.count >= passive.count;
+  const RailDescriptions &more = more_active ? active : passive,
+                         &fewer = more_active ? passive : active;
+  std::vector<RailPair> pairs(more.count);
+  std::vector<bool> paired(more.count);
+  std::array<uint32_t, kMaxRails> uses = {};
+  // Each of the fewer is used so often, and so many of them once more.
+  const uint32_t each = more.count / fewer.count;
+  uint32_t once_more = more.count % fewer.count;
+  const auto pair_up = [&](bool in_one_subnet) {
+    for (uint32_t i = 0; i < more.count; ++i) {
+      uint32_t best = fewer.count;
+      for (uint32_t k = 0; k < fewer.count && !paired[i]; ++k) {
+        const uint32_t other = (i + k) % fewer.count;  // its own number first
+        if (uses[other] == each + (once_more > 0 ? 1 : 0)) continue;
+        if (in_one_subnet && !meet(more.all[i], fewer.all[other])) continue;
+        if (best == fewer.count || uses[other] < uses[best]) best = other;
+      }
+      if (best == fewer.count) continue;
+      if (++uses[best] > each) --once_more;
+      paired[i] = true;
+      const auto one = static_cast<uint8_t>(i), other = static_cast<uint8_t>(best);
+      pairs[i] = more_active ? RailPair{one, other} : RailPair{other, one};
+    }
+  };
+  pair_up(true);
+  pair_up(false);
+  return pairs;
 }
 
 // A peer that does not know its speed sends 0.

@@ -87,6 +87,45 @@ TEST(RailDescription, ControlCharactersOfAPeerAreReplaced) {
   EXPECT_NE(result.error().what.find(shown), std::string::npos) << result.error().what;
 }
 
+// "0-1 1-0": pairs of the active end's rails and the passive end's.
+std::string pairs(const std::vector<std::string>& active, const std::vector<std::string>& passive) {
+  const auto described = [](const std::vector<std::string>& subnets) {
+    RailDescriptions all;
+    for (const std::string& subnet : subnets) {
+      RailCaps caps = fake_caps("eth0");
+      caps.subnet = subnet;
+      all.all[all.count++] = describe(caps);
+    }
+    return all;
+  };
+  std::string text;
+  for (const RailPair& pair : pair_rails(described(active), described(passive))) {
+    text += std::to_string(pair.active) + "-" + std::to_string(pair.passive) + " ";
+  }
+  return text;
+}
+
+TEST(RailDescription, RailsOfOneSubnetArePaired) {
+  EXPECT_EQ(pairs({"a", "b"}, {"a", "b"}), "0-0 1-1 ");
+  EXPECT_EQ(pairs({"a", "b"}, {"b", "a"}), "0-1 1-0 ");
+  EXPECT_EQ(pairs({"a", "a"}, {"a", "a"}), "0-0 1-1 ") << "in order where all are alike";
+  EXPECT_EQ(pairs({"", ""}, {"", ""}), "0-0 1-1 ") << "and where nothing is known";
+  EXPECT_EQ(pairs({"a", "b"}, {"c", "d"}), "0-0 1-1 ") << "routed";
+  EXPECT_EQ(pairs({"a", "b", "c"}, {"c", "x", "a"}), "0-2 1-1 2-0 ");
+  EXPECT_EQ(pairs({"a", "b", "a", "b"}, {"b", "a", "b", "a"}), "0-1 1-2 2-3 3-0 ")
+      << "two sockets of each NIC";
+}
+
+TEST(RailDescription, EveryRailOfTheLargerEndIsPaired) {
+  EXPECT_EQ(pairs({"a"}, {"a", "b"}), "0-0 0-1 ");
+  EXPECT_EQ(pairs({"b"}, {"a", "b"}), "0-0 0-1 ");
+  EXPECT_EQ(pairs({"b", "a", "c"}, {"a", "b"}), "0-1 1-0 2-0 ");
+  EXPECT_EQ(pairs({"", "", ""}, {"", ""}), "0-0 1-1 2-0 ");
+  EXPECT_EQ(pairs({"a", "a", "a", "b"}, {"a", "b"}), "0-0 1-0 2-1 3-1 ");
+  EXPECT_EQ(pairs({"a", "a"}, {"a", "c"}), "0-0 1-1 ") << "c may be reached by a router";
+  EXPECT_EQ(pairs({"a", "a", "b", "b"}, {"a", "b", "c"}), "0-0 1-0 2-1 3-2 ") << "all are used";
+}
+
 // The listener judges first and tells the peer; both logs name both rails.
 TEST(RailDescription, BothEndsSayWhyTheyCannotBePaired) {
   Settings settings;

@@ -211,5 +211,35 @@ TEST(Listener, GivesUpWhenNobodyComes) {
   EXPECT_EQ(error.status, Status::kTimeout);
 }
 
+// As docker0 has, whose address is the same on every host.
+TEST(TcpSetup, AnAddressOfThisHostThatAnotherHostOffersSaysSo) {
+  Settings settings;
+  settings.connect_timeout = 2;
+  TcpHost from(settings), to(settings);
+  for (const std::string host : {"hostB:7", "", "own"}) {
+    Handle handle;
+    (void)Listener::open(*to.fabric, 0, &handle);  // and closed: nobody listens any more
+    HandleFields fields;
+    std::memcpy(&fields, handle.data(), sizeof fields);
+    if (host != "own") {
+      fields.name.fill('\0');
+      std::ranges::copy(host, fields.name.begin());
+    }
+    std::memcpy(handle.data(), &fields, sizeof fields);
+    auto connector = Connector::open(*from.fabric, 0, handle);
+    ASSERT_TRUE(connector) << connector.error().what;
+    std::string why;
+    ASSERT_TRUE(in_time([&] {
+      auto step = (*connector)->step();
+      if (!step) why = step.error().what;
+      return !step;
+    }));
+    const bool named =
+        why.find("it offers 127.0.0.1, which is this host's lo") != std::string::npos;
+    EXPECT_EQ(named, host != "own") << why;
+    EXPECT_EQ(why.find("hostB:7 (127.0.0.1:") != std::string::npos, host == "hostB:7") << why;
+  }
+}
+
 }  // namespace
 }  // namespace slime::test

@@ -47,6 +47,12 @@ static std::vector<std::byte> welcome_of(fuzz::Input& input, const Device& devic
   if (!reason.empty()) std::memcpy(welcome.reason.data(), reason.data(), reason.size());
   const auto side = input.bytes(input.below(256));
   if (!side.empty()) std::memcpy(&welcome.side, side.data(), side.size());
+  for (size_t i = 0; i < kMaxRails; ++i) {
+    const auto rails = std::clamp<size_t>(welcome.rails.count, 1, kMaxRails);
+    welcome.pairs[i] = {static_cast<uint8_t>(i % 2), static_cast<uint8_t>(i % rails)};
+  }
+  const auto pairs = input.bytes(input.below(8) > 0 ? 0 : input.below(sizeof welcome.pairs));
+  if (!pairs.empty()) std::memcpy(&welcome.pairs, pairs.data(), pairs.size());
   const auto bytes = fuzz::bytes_of(welcome);
   return {bytes.begin(), bytes.end()};
 }
@@ -61,7 +67,8 @@ SLIME_FUZZ_TARGET(connector, input) {
   std::vector<std::byte> script;
   if (input.below(4) > 0) script = welcome_of(input, *fabric->device(0));
   if (input.below(2)) {
-    const Ready message;
+    Ready message;
+    message.connected = input.below(4) > 0 ? ~uint32_t{0} : input.take<uint32_t>();
     const auto ready = fuzz::bytes_of(message);
     script.insert(script.end(), ready.begin(), ready.end());
   }

@@ -41,7 +41,9 @@ SLIME_FUZZ_TARGET(incoming_handshake, input) {
     const auto side = input.bytes(sizeof confirm.side);
     if (!side.empty()) std::memcpy(&confirm.side, side.data(), side.size());
     stream.say(fuzz::bytes_of(confirm));
-    if (dice & 4) stream.say(fuzz::bytes_of(Ready()));
+    Ready ready;
+    ready.connected = dice & 8 ? 1 : ~uint32_t{0};
+    if (dice & 4) stream.say(fuzz::bytes_of(ready));
   }
   Status status = Status::kAgain;
   while (status == Status::kAgain && !input.empty()) {

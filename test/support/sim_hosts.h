@@ -9,6 +9,7 @@
 #include "engine/receiver/recv_comm.h"
 #include "engine/sender/send_comm.h"
 #include "engine/setup/handshake_end.h"
+#include "test/support/pairs_in_order.h"
 #include "test/support/sim/sim_rail.h"
 
 namespace slime::test {
@@ -72,13 +73,15 @@ inline SimLink connect(sim::Network& network, SimHost& from, SimHost& to, uint32
       must(RegisteredBuffer::make(to.device(), eager_inbox_bytes(eager_max, channels)));
   RegisteredBuffer recv_outbox =
       must(RegisteredBuffer::make(to.device(), cts_inbox_bytes(channels)));
-  ChannelSet active(from.device(), channels, true), passive(to.device(), channels, false);
+  const auto pairs = pairs_in_order(channels, from.device(), to.device());
+  ChannelSet active(from.device(), pairs, true), passive(to.device(), pairs, false);
   Side active_side, passive_side;
   if (!active.open(send_inbox, &active_side) || !passive.open(recv_inbox, &passive_side)) {
     std::abort();
   }
   for (int i = 0;; ++i) {
-    const Status a = active.connect(passive_side), p = passive.connect(active_side);
+    const Status a = active.connect(passive_side, 0, UINT64_MAX),
+                 p = passive.connect(active_side, 0, UINT64_MAX);
     if (a == Status::kOk && p == Status::kOk) break;
     if (i == 1000) std::abort();
     network.advance(1000);

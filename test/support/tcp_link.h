@@ -65,7 +65,7 @@ class MortalRail final : public Rail {
     const MortalRail& rail_;
     std::unique_ptr<Channel> inner_;
     bool fenced_ = false;
-    Error error_{Status::kRemote, 0, "the test made this rail die"};
+    Error error_{Status::kRemote, 0, "rail " + rail_.caps().name + ": the test made this rail die"};
   };
 
   std::unique_ptr<Rail> inner_;

@@ -11,6 +11,7 @@
 #include "engine/receiver/recv_comm.h"
 #include "engine/sender/send_comm.h"
 #include "engine/setup/handshake_end.h"
+#include "test/support/pairs_in_order.h"
 
 namespace slime::test {
 
@@ -36,13 +37,15 @@ template <typename PassTime>
 ChannelPair connect_channels(Device& from, const RegisteredBuffer& from_inbox, Device& to,
                              const RegisteredBuffer& to_inbox, uint32_t channels,
                              uint32_t eager_max, PassTime pass_time) {
-  ChannelSet active(from, channels, true), passive(to, channels, false);
+  const auto pairs = pairs_in_order(channels, from, to);
+  ChannelSet active(from, pairs, true), passive(to, pairs, false);
   Side active_side, passive_side;
   value_of(active.open(from_inbox, &active_side));
   value_of(passive.open(to_inbox, &passive_side));
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   for (;;) {
-    const Status a = active.connect(passive_side), p = passive.connect(active_side);
+    const Status a = active.connect(passive_side, 0, UINT64_MAX),
+                 p = passive.connect(active_side, 0, UINT64_MAX);
     if (a == Status::kOk && p == Status::kOk) break;
     if (std::chrono::steady_clock::now() > end) {
       give_up(make_error(Status::kInternal, 0, "the rails do not connect"));
