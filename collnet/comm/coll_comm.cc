@@ -13,6 +13,10 @@ constexpr uint64_t kCheckNs = 20'000'000;
 constexpr uint64_t kCalledNs = 5'000'000;  // no longer ago: NCCL's thread makes progress
 constexpr uint64_t kServeNs = 200'000;
 constexpr uint32_t kTrialPackets = 8;
+// What an MTU of 1500 takes of UDP over IPv6.
+constexpr size_t kUsualPacket = 1452;
+constexpr const char* kSmallerPackets =
+    " NCCL_SLIME_SWITCH_LANES=352 makes packets that fit an MTU of 1500.";
 constexpr unsigned long long kTrialSeconds = times::kTrialSum / times::kSecond;
 
 // The elements of one packet of the trial.
@@ -42,14 +46,15 @@ Error no_first_sum(const SwitchAttachment& attachment, const int32_t* wrong) {
                       control.c_str(), kTrialSeconds);
   }
   const ShardPorts data = attachment.data();
+  const size_t bytes = sap::kHeaderBytes + 4 * size_t{trial_elements(attachment)};
   return make_error(Status::kTimeout, 0,
                     "the switch at %s answers, but no sum came back over UDP within %llu s "
                     "from its data address, %s; does this host reach that (the switch's "
                     "data.listen) with UDP packets of %zu bytes, and does a firewall let them "
-                    "through?",
+                    "through?%s",
                     control.c_str(), kTrialSeconds,
-                    control::shard_range(data.first, data.count).c_str(),
-                    sap::kHeaderBytes + 4 * size_t{trial_elements(attachment)});
+                    control::shard_range(data.first, data.count).c_str(), bytes,
+                    bytes > kUsualPacket ? kSmallerPackets : "");
 }
 
 }  // namespace
@@ -71,9 +76,8 @@ Result<std::unique_ptr<CollComm>> CollComm::connect(Fabric& fabric, int device, 
   auto done = set_up_members(setup, listener, handles, rank);
   if (done) {
     comm.reset(new CollComm(setup));
-    // A member that sums up for the others goes on until all have seen their sums.
-    done = agree(*comm->ring_, comm->try_sums(setup.left_ns()), "a first sum", setup.deadline,
-                 [&](uint64_t now_ns) { comm->progress(now_ns); });
+    comm->start_trial();
+    done = comm->agree_on_trial(setup.deadline);
   }
   if (!done)
     return fail(Error{done.error().status, done.error().code, name + ": " + done.error().what});
@@ -137,39 +141,90 @@ void CollComm::give_up(Error error) {
 // a ticket, but is no operation that is cut over the switches. All packets must come back. Where
 // some were damaged, one that is right shows enough: a switch repeats a damaged sum for ever, so
 // the operation stays open, and a move ends it, as it ends any other.
-Result<void> CollComm::try_sums(uint64_t left_ns) {
+void CollComm::start_trial() {
   trial_.resize(attachments_.size());
-  uint64_t ticket = tickets_++;
-  const uint64_t now_ns = clock_.now_ns();
+  trial_ticket_ = tickets_++;
   for (size_t i = 0; i < attachments_.size(); ++i) {
     const SwitchAttachment& attachment = *attachments_[i];
     const uint64_t packets = std::min(kTrialPackets, attachment.job().slots);
     trial_[i].assign(packets * trial_elements(attachment), 1);
     const Operation sum{
         .send = trial_[i].data(), .receive = trial_[i].data(), .count = trial_[i].size()};
-    (void)attachment.worker().start(sum, now_ns, &ticket);
+    (void)attachment.worker().start(sum, clock_.now_ns(), &trial_ticket_);
   }
-  const auto came = [&](const auto& one) {
-    const Worker& worker = one->worker();
-    return worker.done(ticket) || (worker.health().is_damage() && worker.counters().results > 0);
-  };
+}
+
+bool CollComm::trial_came(const SwitchAttachment& attachment) const {
+  const Worker& worker = attachment.worker();
+  return worker.done(trial_ticket_) ||
+         (worker.health().is_damage() && worker.counters().results > 0);
+}
+
+Result<void> CollComm::try_sums(uint64_t left_ns) {
   const Deadline end(clock_, std::min(left_ns, times::kTrialSum));
   (void)step_until(clock_, end, [&](uint64_t step_ns) {
     progress(step_ns);
-    return failed_ || std::ranges::all_of(attachments_, came);
+    return failed_ ||
+           std::ranges::all_of(attachments_, [&](const auto& one) { return trial_came(*one); });
   });
   if (failed_) return fail(failure_);
   const auto right = [&](int32_t sum) { return sum == static_cast<int32_t>(ring_->size()); };
   for (size_t i = 0; i < attachments_.size(); ++i) {
     const auto& attachment = attachments_[i];
     const auto wrong = std::ranges::find_if_not(trial_[i], right);
-    const bool is_wrong = attachment->worker().done(ticket) && wrong != trial_[i].end();
-    if (is_wrong || !came(attachment)) {
+    const bool is_wrong = attachment->worker().done(trial_ticket_) && wrong != trial_[i].end();
+    if (is_wrong || !trial_came(*attachment)) {
       return fail(no_first_sum(*attachment, is_wrong ? &*wrong : nullptr));
     }
   }
-  if (done(ticket)) trial_.clear();
   return {};
+}
+
+// The control channel of a switch answers and its data ports do not, at some rank. All ranks leave
+// it at once, as they do later on, and its part of the trial comes from the ranks.
+Result<void> CollComm::leave_silent_switches(uint64_t left_ns) {
+  for (const auto& attachment : attachments_) {
+    if (!trial_came(*attachment)) {
+      attachment->worker().report_trouble(no_first_sum(*attachment, nullptr));
+    }
+  }
+  auto begun = fallback_.begin();
+  if (!begun) give_up(std::move(begun.error()));
+  const bool ended = step_until(clock_, Deadline(clock_, left_ns), [&](uint64_t step_ns) {
+    progress(step_ns);
+    return failed_ || (fallback_.idle() && done(trial_ticket_));
+  });
+  if (!ended && !fallback_.idle()) {
+    give_up(make_error(Status::kTimeout, 0, "the ranks did not leave a switch together in time"));
+  }
+  return try_sums(0);
+}
+
+// A member that sums up for the others goes on until all have seen their sums.
+Result<void> CollComm::agree_on_trial(const Deadline& deadline) {
+  enum Outcome : uint8_t { kFailed, kCame, kSilent };
+  const auto serve = [&](uint64_t now_ns) { progress(now_ns); };
+  const auto half_of_rest = [&] {
+    return (deadline.end_ns() - std::min(clock_.now_ns(), deadline.end_ns())) / 2;
+  };
+  Result<void> own = try_sums(half_of_rest());
+  const bool silent = !own && !failed_ && own.error().status == Status::kTimeout;
+  std::vector<uint8_t> outcomes(ring_->size());
+  outcomes[ring_->rank()] = own ? kCame : silent ? kSilent : kFailed;
+  auto gathered =
+      ring_->all_gather(std::as_writable_bytes(std::span(outcomes)), 1, deadline, serve);
+  if (!gathered) return own ? gathered : own;
+  const bool leave = config_->optional && std::ranges::count(outcomes, kFailed) == 0;
+  if (leave && std::ranges::count(outcomes, kSilent) > 0) {
+    own = leave_silent_switches(half_of_rest());
+    if (failed_) return own;  // the ring may be in use; the others hear of its end
+    own = agree(*ring_, own, "a first sum without a switch", deadline, serve);
+  } else {
+    for (uint8_t& outcome : outcomes) outcome = outcome == kCame ? 1 : 0;
+    own = verdict(own, outcomes, "a first sum");
+  }
+  if (own && done(trial_ticket_)) trial_.clear();
+  return own;
 }
 
 // Operations --------------------------------------------------------------------------------------
@@ -283,8 +338,7 @@ void CollComm::move(uint64_t now_ns) {
 
 // To a switch a slow rank looks like a dead one; its neighbours in the ring see a broken link. This
 // rank gives up when a neighbour has been gone for a second in which no result has come. While the
-// members connect there is no move: the ring is used for agreement then, and a switch that does not
-// answer makes connect() fail.
+// members connect they all move at once, or not at all, because they use the ring to agree.
 void CollComm::check_members(uint64_t now_ns) {
   check_ns_ = now_ns + kCheckNs;
   const uint64_t results = counters().results;

@@ -62,7 +62,11 @@ class CollComm final : private DatagramUser, private BackgroundTask {
   uint64_t run_due(uint64_t now_ns) override;
   void on_datagram(std::span<const std::byte> datagram, const SocketAddress& from,
                    uint64_t now_ns) override;
+  void start_trial();
+  bool trial_came(const SwitchAttachment& attachment) const;
   Result<void> try_sums(uint64_t left_ns);
+  Result<void> leave_silent_switches(uint64_t left_ns);
+  Result<void> agree_on_trial(const Deadline& deadline);
   // Receives and answers until `ended`, a second at most.
   template <typename Condition>
   void serve_until(Condition ended);
@@ -75,10 +79,11 @@ class CollComm final : private DatagramUser, private BackgroundTask {
   Spread spread_{Spread::PerSwitch{1}};
   Fallback fallback_;
   std::vector<std::vector<int32_t>> trial_;  // sums of connect(), by attachment, until all are done
-  uint64_t tickets_ = 0;                     // given out
-  std::vector<Operation> held_;              // the newest, not started yet: the attachments move
-  uint64_t check_ns_ = 0;                    // when to check the members again
-  uint64_t results_ = 0;                     // of the workers, then
+  uint64_t trial_ticket_ = 0;
+  uint64_t tickets_ = 0;         // given out
+  std::vector<Operation> held_;  // the newest, not started yet: the attachments move
+  uint64_t check_ns_ = 0;        // when to check the members again
+  uint64_t results_ = 0;         // of the workers, then
   uint64_t member_lost_ns_ = 0;  // a neighbour has gone, and no result has come since; 0: no
   bool failed_ = false;
   Error failure_;  // does not change any more when failed_ is set

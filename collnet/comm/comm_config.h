@@ -35,6 +35,7 @@ struct CommConfig {
   RankAddresses members;  // by the rails of `port`
   WorkerOptions job;      // what the workers of all attachments are made with
   uint64_t retry_ns = 0;  // before a lost switch is first asked again; 0: never
+  bool optional = false;  // rank 0 says that the ranks may do without a switch from the start
 
   bool is_tree() const { return job.branches.size() > 1; }
   // The rank that asks the switch of this rank for jobs.

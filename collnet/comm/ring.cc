@@ -65,6 +65,7 @@ Result<void> Ring::all_gather(std::span<std::byte> all, size_t bytes, const Dead
 
 // The buffer is registered once, for the largest blob so far.
 Result<void> Ring::begin_gather(std::span<std::byte> all, size_t bytes, Topic topic) {
+  if (sending_ || receiving_) return fail(Status::kInternal, "CollNet: the ring is in use");
   all_ = all;
   bytes_ = bytes;
   topic_ = topic;

@@ -78,7 +78,8 @@ Result<std::unique_ptr<UdpRails>> open_rails(const Setup& setup) {
   const UdpPortOptions wanted = {
       .peers = std::move(peers),
       .buffer_bytes = settings.socket_buffer > 0 ? settings.socket_buffer : kSocketBufferBytes,
-      .traffic_class = setup.options.chosen_class(settings)};
+      .traffic_class = setup.options.chosen_class(settings),
+      .ports = PortRange::parse(settings.ports).value_or(PortRange())};
   const auto open = [&] {
     return UdpRails::open(wanted, udp_rails_of(hosts), most > 0 ? most : sap::kMaxRails);
   };
@@ -203,6 +204,7 @@ Result<std::vector<CommMember>> meet(const Setup& setup) {
   config.id = members.front().id;
   config.job.half_bits = common_half_bits(setup, members);
   compare_optional(setup, members);
+  config.optional = members[0].switch_optional != 0;
   config.job.guesses =
       std::ranges::all_of(members, [](const CommMember& m) { return m.guesses == 1; });
   auto named = switches_of(members);

@@ -140,7 +140,7 @@ Result<std::vector<Announcement>> obtain_part(const Setup& setup,
   if (!gathered) return fail(std::move(gathered.error()));
   Result<void> whole = check_parts(config.job.branches, grants);
   Announcement grant = grants[config.leader()];
-  if (!whole && members[0].switch_optional != 0) {
+  if (!whole && config.optional) {
     SLIME_WARN("%s: without switches, the ranks sum up for each other: %s", config.name.c_str(),
                (asked ? whole.error() : asked.error()).what.c_str());
     setup.attachments[0]->withdraw();

@@ -227,6 +227,7 @@ Result<void> SwitchAttachment::return_to_switch(const Announcement& grant,
   worker_->resume(job_.route, epochs, now_ns);
   served_.reset();
   returned_ns_ = now_ns;
+  results_then_ = worker_->counters().results;
   if (!reattachment_) return {};
   const control::JobGrant& granted = *reattachment_->grant();
   SLIME_INFO("%s: on the switch at %s again, job %u", config_.name.c_str(),
@@ -257,13 +258,15 @@ void SwitchAttachment::drop_lost_rails(std::span<const Announcement> announced) 
   rails_ = std::move(left);
 }
 
-// A switch that the ranks lose again and again, because packets do not reach it, say, is tried less
-// and less often.
+// A switch that the ranks lose again and again is tried less and less often; one that took the job
+// and has never answered, because packets do not reach it, seldom from the beginning.
 void SwitchAttachment::start_reattachment(uint64_t now_ns) {
   if (job_.rank != config_.leader() || config_.retry_ns == 0) return;
-  const bool steady = now_ns - returned_ns_ >= times::kSteadySwitch;
-  pause_ns_ = returned_ns_ == 0 || steady ? config_.retry_ns
-                                          : std::min(2 * pause_ns_, times::kLongestReattachPause);
+  const bool silent = lease_ && worker_->counters().results == results_then_;
+  const bool steady = returned_ns_ == 0 || now_ns - returned_ns_ >= times::kSteadySwitch;
+  const uint64_t grown_ns = returned_ns_ == 0 ? times::kLongestReattachPause : 2 * pause_ns_;
+  pause_ns_ =
+      steady && !silent ? config_.retry_ns : std::min(grown_ns, times::kLongestReattachPause);
   LeaseTerms terms{.addresses = named().addresses, .who = config_.who, .job = {}, .lease_ms = 0};
   if (lease_) terms.job = lease_->terms().job;
   const JobShape shape{job_.slots, job_.lanes, job_.formats};

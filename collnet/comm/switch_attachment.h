@@ -80,6 +80,7 @@ class SwitchAttachment final : public Datagrams, private net::Outbox {
   uint64_t retried_at_ = 0;                   // so many bytes were done
   uint64_t pause_ns_ = 0;                     // before the switch is tried
   uint64_t returned_ns_ = 0;                  // to the switch, last
+  uint64_t results_then_ = 0;                 // that had come
 };
 
 using Attachments = std::vector<std::unique_ptr<SwitchAttachment>>;  // by switch; on a tree, one

@@ -60,6 +60,8 @@ class Worker {
   // The job can go on elsewhere after trouble, if all workers pause, exchange their epochs, and
   // resume.
   const SwitchHealth& health() const { return health_; }
+  // What the caller has seen of the switch is trouble, too.
+  void report_trouble(Error error) { health_.report(std::move(error)); }
   void pause() { paused_ = true; }
   void go_on(uint64_t now_ns);  // where it is: no worker had trouble
   void epochs(std::span<uint32_t> by_slot) const;

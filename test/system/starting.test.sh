@@ -60,6 +60,21 @@ switch() { ip -n w0 route del unreachable $switch_address; }
 for_a_while no_switch switch
 right late_switch 2 "${small[@]}"
 
+# The switch's control channel answers, and its data port does not: at all, or to one rank.
+drop() { # WHERE PORTS
+  ip netns exec "$1" nft -f - <<END
+add table ip silent
+add chain ip silent input { type filter hook input priority 0; }
+add rule ip silent input udp $2 28880 drop
+END
+}
+for where in switch w1; do
+  drop $where "$([ $where = switch ] && echo dport || echo sport)" || not_ok "nft failed"
+  NCCL_SLIME_SWITCH_OPTIONAL=1 right "silent_$where" 2 "${small[@]}"
+  says "silent_$where.1" 'the switch has not answered'
+  ip netns exec $where nft delete table ip silent
+done
+
 # Of 1000 packets 200 are lost on each way.
 lab_spoil_all 4 106 0
 export NCCL_SLIME_CONNECT_TIMEOUT=120
