@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
@@ -26,6 +27,14 @@ void add_to(std::vector<RailReport>* reports, const RailReport& more) {
   reports->push_back(more);
 }
 
+void add_to(std::vector<InterfaceReport>* reports, const InterfaceReport& more) {
+  const auto known = std::ranges::find(*reports, more.name, &InterfaceReport::name);
+  if (known == reports->end()) return reports->push_back(more);
+  known->traffic = known->traffic + more.traffic;
+}
+
+bool was_used(const RailReport& rail) { return rail.totals.works + rail.totals.arrivals > 0; }
+
 void log_rail(const RailReport& rail) {
   std::string text;
 #define SLIME_FIELD(name, help) \
@@ -34,6 +43,18 @@ void log_rail(const RailReport& rail) {
 #undef SLIME_FIELD
   SLIME_INFO("rail %s (%s %s, device %s): %s", rail.rail.c_str(), rail.transport.c_str(),
              rail.address.c_str(), rail.device.c_str(), text.c_str());
+}
+
+void log_interface(const InterfaceReport& one) {
+  SLIME_INFO("interface %s, all programs: sent %llu bytes meanwhile, and received %llu",
+             one.name.c_str(), static_cast<unsigned long long>(one.traffic.sent),
+             static_cast<unsigned long long>(one.traffic.received));
+}
+
+nlohmann::ordered_json json_of(const InterfaceReport& one) {
+  return {{"interface", one.name},
+          {"bytes_sent", one.traffic.sent},
+          {"bytes_received", one.traffic.received}};
 }
 
 nlohmann::ordered_json json_of(const RailReport& rail) {
@@ -75,6 +96,8 @@ std::string render_stats(const StatsReport& report) {
   document["host"] = own_host_name();
   auto& list = document["rails"] = nlohmann::ordered_json::array();
   for (const RailReport& rail : report.rails) list.push_back(json_of(rail));
+  auto& interfaces = document["interfaces"] = nlohmann::ordered_json::array();
+  for (const InterfaceReport& one : report.interfaces) interfaces.push_back(json_of(one));
   auto& workers = document["collnet"] = nlohmann::ordered_json::array();
   for (const WorkerReport& worker : report.workers) workers.push_back(slime::json_of(worker));
   document["collnet_forgotten"] = report.forgotten_workers;
@@ -93,6 +116,12 @@ std::vector<RailReport> Stats::with_past(const std::vector<RailReport>& now) con
   return all;
 }
 
+std::vector<InterfaceReport> Stats::with_past(const std::vector<InterfaceReport>& now) const {
+  std::vector<InterfaceReport> all = past_interfaces_;
+  for (const InterfaceReport& one : now) add_to(&all, one);
+  return all;
+}
+
 // Keeps the newest reports and counts the others.
 void Stats::keep(WorkerReport report) {
   const std::lock_guard lock(mutex_);
@@ -102,16 +131,20 @@ void Stats::keep(WorkerReport report) {
   ++forgotten_workers_;
 }
 
-// The log gets lines only if a connection was made since the last report; the file is always
-// written.
+// The log gets lines only if a connection was made since the last report, and of rails that were
+// used; the file is always written, with all rails.
 void Stats::report(const Fabric& fabric, const std::vector<WorkerReport>& open) {
   const std::lock_guard lock(mutex_);
   StatsReport report{.rails = with_past(fabric.report()),
+                     .interfaces = with_past(fabric.interfaces()),
                      .workers = {past_workers_.begin(), past_workers_.end()},
                      .forgotten_workers = forgotten_workers_};
   report.workers.insert(report.workers.end(), open.begin(), open.end());
   if (used_) {
-    for (const RailReport& rail : report.rails) log_rail(rail);
+    for (const RailReport& rail : report.rails) {
+      if (was_used(rail)) log_rail(rail);
+    }
+    for (const InterfaceReport& one : report.interfaces) log_interface(one);
   }
   used_ = false;
   if (fabric.settings().stats.empty()) return;
@@ -125,8 +158,9 @@ void Stats::report(const Fabric& fabric, const std::vector<WorkerReport>& open) 
 void Stats::retire(const Fabric& fabric) {
   const std::lock_guard lock(mutex_);
   for (const RailReport& report : fabric.report()) {
-    if (report.totals.works + report.totals.arrivals > 0) add_to(&past_, report);
+    if (was_used(report)) add_to(&past_, report);
   }
+  for (const InterfaceReport& one : fabric.interfaces()) add_to(&past_interfaces_, one);
 }
 
 }  // namespace slime::plugin

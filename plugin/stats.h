@@ -26,9 +26,11 @@ class Stats {
 
  private:
   std::vector<RailReport> with_past(const std::vector<RailReport>& now) const;
+  std::vector<InterfaceReport> with_past(const std::vector<InterfaceReport>& now) const;
 
   std::mutex mutex_;
   std::vector<RailReport> past_;
+  std::vector<InterfaceReport> past_interfaces_;
   std::deque<WorkerReport> past_workers_;  // the newest ones
   uint64_t forgotten_workers_ = 0;
   bool used_ = false;
@@ -40,6 +42,7 @@ std::string expand_stats_path(const std::string& pattern);
 // The content of the file.
 struct StatsReport {
   std::vector<RailReport> rails = {};
+  std::vector<InterfaceReport> interfaces = {};
   std::vector<WorkerReport> workers = {};
   uint64_t forgotten_workers = 0;  // closed before the last 256, whose counters are kept
 };
