@@ -13,17 +13,6 @@ namespace {
 
 constexpr int kMappedBits = 96;  // before the address of IPv4
 
-AddressRange::Bytes bytes_of(const SocketAddress& address) {
-  AddressRange::Bytes bytes = kMappedIpv4;
-  if (address.is_ipv6()) {
-    std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in6*>(address.data())->sin6_addr,
-                16);
-  } else {
-    std::memcpy(&bytes[12], &reinterpret_cast<const sockaddr_in*>(address.data())->sin_addr, 4);
-  }
-  return bytes;
-}
-
 }  // namespace
 
 std::optional<AddressRange> AddressRange::parse(std::string_view text) {
@@ -52,6 +41,17 @@ bool AddressRange::has(const Bytes& address) const {
 }
 
 bool AddressRange::has(const SocketAddress& address) const { return has(bytes_of(address)); }
+
+AddressRange::Bytes AddressRange::bytes_of(const SocketAddress& address) {
+  Bytes bytes = kMappedIpv4;
+  if (address.is_ipv6()) {
+    std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in6*>(address.data())->sin6_addr,
+                16);
+  } else {
+    std::memcpy(&bytes[12], &reinterpret_cast<const sockaddr_in*>(address.data())->sin_addr, 4);
+  }
+  return bytes;
+}
 
 AddressRange AddressRange::around(const SocketAddress& address, int bits) {
   AddressRange range{bytes_of(address), address.is_ipv6() ? bits : bits + kMappedBits};

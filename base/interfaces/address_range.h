@@ -18,6 +18,7 @@ struct AddressRange {
   int bits = 0;
 
   static std::optional<AddressRange> parse(std::string_view text);
+  static Bytes bytes_of(const SocketAddress& address);
   // The subnet of an address: the range of those that begin with the same `bits`.
   static AddressRange around(const SocketAddress& address, int bits);
   std::string to_string() const;

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <map>
 #include <memory>
-#include <span>
 
 #include "base/interfaces/interfaces.h"
 #include "base/interfaces/netlink.h"
@@ -28,41 +27,30 @@ std::string mac_of(std::string_view octets) {
   return mac;
 }
 
-void read_link(const nlmsghdr& header, Links* links) {
-  if (header.nlmsg_type != RTM_NEWLINK || header.nlmsg_len < NLMSG_LENGTH(sizeof(ifinfomsg)))
-    return;
-  const auto* const info = static_cast<const ifinfomsg*>(NLMSG_DATA(&header));
+void read_link(unsigned index, const rtattr* attributes, int bytes, Links* links) {
   std::string name;
   LinkFacts link;
-  link.index = static_cast<unsigned>(info->ifi_index);
-  for_each_attribute(IFLA_RTA(info), static_cast<int>(IFLA_PAYLOAD(&header)),
-                     [&](int type, std::string_view data) {
-                       if (type == IFLA_IFNAME) name = text_of(data);
-                       if (type == IFLA_ADDRESS) link.mac = mac_of(data);
-                       if (type == IFLA_MTU) link.mtu = number_of(data);
-                       if (type == IFLA_MASTER) link.master = number_of(data);
-                       if (type != IFLA_LINKINFO) return;
-                       for_each_attribute(reinterpret_cast<const rtattr*>(data.data()),
-                                          static_cast<int>(data.size()),
-                                          [&](int inner, std::string_view text) {
-                                            if (inner == IFLA_INFO_KIND) link.kind = text_of(text);
-                                          });
-                     });
+  link.index = index;
+  for_each_attribute(attributes, bytes, [&](int type, std::string_view data) {
+    if (type == IFLA_IFNAME) name = text_of(data);
+    if (type == IFLA_ADDRESS) link.mac = mac_of(data);
+    if (type == IFLA_MTU) link.mtu = number_of(data);
+    if (type == IFLA_MASTER) link.master = number_of(data);
+    if (type != IFLA_LINKINFO) return;
+    for_each_attribute(reinterpret_cast<const rtattr*>(data.data()), static_cast<int>(data.size()),
+                       [&](int inner, std::string_view text) {
+                         if (inner == IFLA_INFO_KIND) link.kind = text_of(text);
+                       });
+  });
   (*links)[name] = link;
 }
 
 // Empty, or not all: the kernel does not answer, so that kinds are not known.
 Links read_links() {
-  struct {
-    nlmsghdr header{};
-    ifinfomsg info{};
-  } question;
-  question.header.nlmsg_len = sizeof question;
-  question.header.nlmsg_type = RTM_GETLINK;
-  question.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
   Links links;
-  (void)netlink::ask(std::as_bytes(std::span(&question, 1)),
-                     [&](const nlmsghdr& header) { read_link(header, &links); });
+  (void)netlink::ask_links(0, [&](unsigned index, const rtattr* attributes, int bytes) {
+    read_link(index, attributes, bytes, &links);
+  });
   return links;
 }
 

@@ -56,6 +56,25 @@ bool ask(std::span<const std::byte> question, const std::function<void(const nlm
   }
 }
 
+bool ask_links(unsigned index, const std::function<void(unsigned, const rtattr*, int)>& visit) {
+  struct {
+    nlmsghdr header{};
+    ifinfomsg info{};
+  } question;
+  question.header.nlmsg_len = sizeof question;
+  question.header.nlmsg_type = RTM_GETLINK;
+  question.header.nlmsg_flags =
+      static_cast<uint16_t>(NLM_F_REQUEST | (index == 0 ? NLM_F_DUMP : 0));
+  question.info.ifi_index = static_cast<int>(index);
+  return ask(std::as_bytes(std::span(&question, 1)), [&](const nlmsghdr& header) {
+    if (header.nlmsg_type != RTM_NEWLINK) return;
+    if (header.nlmsg_len < NLMSG_LENGTH(sizeof(ifinfomsg))) return;
+    const auto* const info = static_cast<const ifinfomsg*>(NLMSG_DATA(&header));
+    visit(static_cast<unsigned>(info->ifi_index), IFLA_RTA(info),
+          static_cast<int>(IFLA_PAYLOAD(&header)));
+  });
+}
+
 void for_each_attribute(const rtattr* attribute, int bytes,
                         const std::function<void(unsigned, std::string_view)>& visit) {
   for (; RTA_OK(attribute, bytes); attribute = RTA_NEXT(attribute, bytes)) {

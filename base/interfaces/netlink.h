@@ -19,10 +19,14 @@ namespace slime::netlink {
 // some messages may have been visited.
 bool ask(std::span<const std::byte> question, const std::function<void(const nlmsghdr&)>& visit);
 
+// The same about one interface, or with index 0 about all: visit(index, its attributes, their
+// bytes).
+bool ask_links(unsigned index, const std::function<void(unsigned, const rtattr*, int)>& visit);
+
 // visit(type, data) for the attributes in these bytes.
 void for_each_attribute(const rtattr* attribute, int bytes,
                         const std::function<void(unsigned type, std::string_view data)>& visit);
 std::string text_of(std::string_view data);
-uint32_t number_of(std::string_view data);  // 0: it is none
+uint32_t number_of(std::string_view data);  // 0 if the data is not a number of 32 bits
 
 }  // namespace slime::netlink

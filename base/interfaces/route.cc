@@ -6,22 +6,17 @@
 
 #include <array>
 #include <cstring>
+#include <span>
 
 #include "base/interfaces/netlink.h"
 
 namespace slime {
 namespace {
 
-struct Bytes {
-  const void* data = nullptr;
-  uint16_t size = 0;
-};
-
-Bytes bytes_of(const SocketAddress& address) {
-  if (address.is_ipv6()) {
-    return {&reinterpret_cast<const sockaddr_in6*>(address.data())->sin6_addr, 16};
-  }
-  return {&reinterpret_cast<const sockaddr_in*>(address.data())->sin_addr, 4};
+// The bytes of an address in a message.
+std::span<const uint8_t> in_message(const SocketAddress& address,
+                                    const AddressRange::Bytes& bytes) {
+  return std::span(bytes).last(address.is_ipv6() ? 16 : 4);
 }
 
 struct Question {
@@ -29,13 +24,14 @@ struct Question {
   rtmsg route{};
   alignas(4) std::array<char, 2 * RTA_SPACE(16)> attributes{};
 
-  void add(unsigned short type, const Bytes& value) {
+  void add(unsigned short type, std::span<const uint8_t> value) {
     const size_t used = NLMSG_ALIGN(header.nlmsg_len) - sizeof header - sizeof route;
     auto* const attribute = reinterpret_cast<rtattr*>(attributes.data() + used);
     attribute->rta_type = type;
-    attribute->rta_len = static_cast<unsigned short>(RTA_LENGTH(value.size));
-    std::memcpy(RTA_DATA(attribute), value.data, value.size);
-    header.nlmsg_len = static_cast<uint32_t>(NLMSG_ALIGN(header.nlmsg_len) + RTA_SPACE(value.size));
+    attribute->rta_len = static_cast<unsigned short>(RTA_LENGTH(value.size()));
+    std::memcpy(RTA_DATA(attribute), value.data(), value.size());
+    header.nlmsg_len =
+        static_cast<uint32_t>(NLMSG_ALIGN(header.nlmsg_len) + RTA_SPACE(value.size()));
   }
 };
 
@@ -86,9 +82,10 @@ std::optional<Route> find_route(const SocketAddress& source, const SocketAddress
   question.header.nlmsg_type = RTM_GETROUTE;
   question.header.nlmsg_flags = NLM_F_REQUEST;
   question.route.rtm_family = static_cast<unsigned char>(peer.family());
-  const Bytes to = bytes_of(peer), from = bytes_of(source);
-  question.route.rtm_dst_len = static_cast<unsigned char>(8 * to.size);
-  question.route.rtm_src_len = static_cast<unsigned char>(8 * from.size);
+  const auto peer_bytes = AddressRange::bytes_of(peer), own_bytes = AddressRange::bytes_of(source);
+  const auto to = in_message(peer, peer_bytes), from = in_message(source, own_bytes);
+  question.route.rtm_dst_len = static_cast<unsigned char>(8 * to.size());
+  question.route.rtm_src_len = static_cast<unsigned char>(8 * from.size());
   question.add(RTA_DST, to);
   question.add(RTA_SRC, from);
   std::optional<Route> route;

@@ -26,7 +26,7 @@ std::optional<SocketAddress> beside(const SocketAddress& address, uint8_t change
   return result ? std::optional(*result) : std::nullopt;
 }
 
-// To some address of the subnet that is none of this host's own.
+// The route to an address of the subnet that this host does not have itself.
 std::optional<Route> route_to_subnet(const SocketAddress& own, const AddressRange& subnet) {
   for (uint8_t changed = 1; changed < 16; ++changed) {
     const auto neighbour = beside(own, changed);

@@ -9,9 +9,8 @@
 namespace slime {
 
 // "packets to 10.0.0.0/20 leave by it"; or "... are routed over eth0, so connections are bound to
-// this interface", and what to set where that is not enough: sysctls of IPv4 (linux/Documentation/
-// networking/ip-sysctl.rst). Empty: its subnet is not known or has no
-// other address, or it is loopback.
+// this interface", and the sysctls of IPv4 that help where that is not enough (ip-sysctl.rst of
+// Linux). Empty: its subnet is not known or has no other address, or it is loopback.
 std::string describe_path(const Interface& interface,
                           const std::string& sysctl_root = "/proc/sys/net/ipv4/conf");
 

@@ -16,6 +16,7 @@ struct PortRange {
 
   // "40000-40999", or one port; from 1 on.
   static std::optional<PortRange> parse(std::string_view text);
+  static PortRange of_setting(std::string_view text) { return parse(text).value_or(PortRange()); }
   bool is_given() const { return first != 0; }
 };
 
