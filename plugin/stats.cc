@@ -33,6 +33,12 @@ void add_to(std::vector<InterfaceReport>* reports, const InterfaceReport& more) 
   known->traffic = known->traffic + more.traffic;
 }
 
+template <typename Report>
+std::vector<Report> sum(std::vector<Report> past, const std::vector<Report>& now) {
+  for (const Report& one : now) add_to(&past, one);
+  return past;
+}
+
 bool was_used(const RailReport& rail) { return rail.totals.works + rail.totals.arrivals > 0; }
 
 void log_rail(const RailReport& rail) {
@@ -110,18 +116,6 @@ void Stats::mark_used() {
   used_ = true;
 }
 
-std::vector<RailReport> Stats::with_past(const std::vector<RailReport>& now) const {
-  std::vector<RailReport> all = past_;
-  for (const RailReport& report : now) add_to(&all, report);
-  return all;
-}
-
-std::vector<InterfaceReport> Stats::with_past(const std::vector<InterfaceReport>& now) const {
-  std::vector<InterfaceReport> all = past_interfaces_;
-  for (const InterfaceReport& one : now) add_to(&all, one);
-  return all;
-}
-
 // Keeps the newest reports and counts the others.
 void Stats::keep(WorkerReport report) {
   const std::lock_guard lock(mutex_);
@@ -135,8 +129,8 @@ void Stats::keep(WorkerReport report) {
 // used; the file is always written, with all rails.
 void Stats::report(const Fabric& fabric, const std::vector<WorkerReport>& open) {
   const std::lock_guard lock(mutex_);
-  StatsReport report{.rails = with_past(fabric.report()),
-                     .interfaces = with_past(fabric.interfaces()),
+  StatsReport report{.rails = sum(past_, fabric.report()),
+                     .interfaces = sum(past_interfaces_, fabric.interfaces()),
                      .workers = {past_workers_.begin(), past_workers_.end()},
                      .forgotten_workers = forgotten_workers_};
   report.workers.insert(report.workers.end(), open.begin(), open.end());
@@ -160,7 +154,7 @@ void Stats::retire(const Fabric& fabric) {
   for (const RailReport& report : fabric.report()) {
     if (was_used(report)) add_to(&past_, report);
   }
-  for (const InterfaceReport& one : fabric.interfaces()) add_to(&past_interfaces_, one);
+  past_interfaces_ = sum(std::move(past_interfaces_), fabric.interfaces());
 }
 
 }  // namespace slime::plugin

@@ -25,9 +25,6 @@ class Stats {
   void retire(const Fabric& fabric);  // keeps the counters of a fabric that is about to close
 
  private:
-  std::vector<RailReport> with_past(const std::vector<RailReport>& now) const;
-  std::vector<InterfaceReport> with_past(const std::vector<InterfaceReport>& now) const;
-
   std::mutex mutex_;
   std::vector<RailReport> past_;
   std::vector<InterfaceReport> past_interfaces_;

@@ -79,7 +79,7 @@ Result<std::unique_ptr<UdpRails>> open_rails(const Setup& setup) {
       .peers = std::move(peers),
       .buffer_bytes = settings.socket_buffer > 0 ? settings.socket_buffer : kSocketBufferBytes,
       .traffic_class = setup.options.chosen_class(settings),
-      .ports = PortRange::parse(settings.ports).value_or(PortRange())};
+      .ports = PortRange::of_setting(settings.ports)};
   const auto open = [&] {
     return UdpRails::open(wanted, udp_rails_of(hosts), most > 0 ? most : sap::kMaxRails);
   };

@@ -24,7 +24,8 @@ class LinkContext {
         rail_retry_ns(seconds_to_ns(settings().rail_retry)) {}
 
   const Settings& settings() const { return fabric.settings(); }
-  // "10.0.0.2" of "hostB:4711 (10.0.0.2)"; all of it where there is none.
+  // The address in the peer's name: "10.0.0.2" of "hostB:4711 (10.0.0.2)"; the whole name if it has
+  // no address.
   std::string peer_host() const {
     const size_t begin = peer.rfind('(');
     return begin == std::string::npos ? peer : peer.substr(begin + 1, peer.rfind(')') - begin - 1);

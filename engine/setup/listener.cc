@@ -209,8 +209,7 @@ Result<std::unique_ptr<Listener>> Listener::open(Fabric& fabric, int device_inde
   }
   auto address = control_address(*device);
   if (!address) return fail(address.error());
-  const auto ports = PortRange::parse(fabric.settings().ports).value_or(PortRange());
-  auto fd = listen_within(*address, ports);
+  auto fd = listen_within(*address, PortRange::of_setting(fabric.settings().ports));
   if (!fd) return fail(fd.error());
   auto bound = local_address(*fd);
   if (!bound) return fail(bound.error());

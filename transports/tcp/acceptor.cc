@@ -31,7 +31,7 @@ Acceptor::Acceptor(std::string rail_name, const SocketAddress& local, const Sett
       rail_name_(std::move(rail_name)),
       local_(local),
       buffer_bytes_(settings.socket_buffer),
-      ports_(PortRange::parse(settings.ports).value_or(PortRange())),
+      ports_(PortRange::of_setting(settings.ports)),
       clock_(clock) {}
 
 Result<void> Acceptor::listen() {

@@ -76,9 +76,9 @@ class Handshake {
   Deadline deadline_{SteadyClock::instance(), 0};
   std::optional<Dialer> dialer_;                  // active end
   uint64_t look_at_ns_ = 0;                       // for segments that are lost
-  int lost_bytes_ = 0;                            // the length of such
+  int lost_bytes_ = 0;                            // the length of those
   std::unique_ptr<ControlMessage<Hello>> hello_;  // active end, until kDone: it is long
-  ControlMessage<Greeting> answer_;               // to it
+  ControlMessage<Greeting> answer_;               // to the hello: ours, or the peer's
 };
 
 }  // namespace slime::tcp

@@ -118,8 +118,7 @@ void TcpRail::warn_unbound(const SocketAddress& peer, const char* why) {
   SLIME_WARN(
       "rail %s: packets to %s leave by another interface: %s; set net.ipv4.conf.all.arp_ignore=1, "
       "arp_announce=2 and rp_filter=2 on both hosts (IPv4), put the interfaces into subnets of "
-      "their "
-      "own, or route by source address (ip rule add from %s)",
+      "their own, or route by source address (ip rule add from %s)",
       caps_.name.c_str(), peer.host().c_str(), why, caps_.oob_address.c_str());
 }
 

@@ -30,9 +30,8 @@ void SmallPaths::note(const std::string& rail, const SocketAddress& peer, int lo
   }
   SLIME_WARN(
       "rail %s: TCP packets with %d bytes of data do not reach %s, and small ones do: a part of "
-      "the "
-      "path has a smaller MTU than both hosts, and no router says so; connections to it send %d "
-      "bytes in a packet from now on, which costs throughput; set the MTU of this interface and "
+      "the path has a smaller MTU than both hosts, and no router says so; connections to it send "
+      "%d bytes in a packet from now on, which costs throughput; set the MTU of this interface and "
       "the peer's to that of the path (ip link set DEVICE mtu N), or let ICMP through",
       rail.c_str(), lost, peer.host().c_str(), kSmallSegment);
 }

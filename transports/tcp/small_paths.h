@@ -1,7 +1,7 @@
 // Paths that packets of full size do not pass, though small ones do: somewhere on the way the MTU
-// is smaller than at both ends, and nobody says so (ICMP). The hellos of a rail are as long as the
-// longest packet (wire.h), so that its handshake finds it. Connections to such a host get small
-// segments, both ways, from then on.
+// is smaller than at both ends, and nobody says so (ICMP). The hello of a rail is as long as the
+// longest packet (wire.h), so that its handshake finds such a path. Connections to that host get
+// small segments, both ways, from then on.
 //
 // State: addresses, kMost at most; it only grows. Threads: any.
 #pragma once
