@@ -29,6 +29,7 @@ struct DeviceProperties {
   bool takes_device_memory() const { return takes(MemoryKind::kCuda) || dma_buf; }
 
   std::string name;      // stable and unique, e.g. "eth0" or "eth0+eth1"
+  std::string reason;    // for people: why its NICs are together; empty: it has one only
   std::string pci_path;  // of the first rail; empty: virtual
   uint64_t guid = 0;
   int port = 0;
@@ -42,12 +43,15 @@ struct DeviceProperties {
 };
 
 // A device never moves and lives as long as the fabric. Rails and properties never change; memory()
-// has a mutex, and the other two members are atomic. Any thread may call.
+// has a mutex, and the other members are atomic. Any thread may call.
 
 class Device {
  public:
   Device(std::vector<Rail*> rails, DeviceProperties properties)
-      : rails_(std::move(rails)), properties_(std::move(properties)), memory_(rails_) {}
+      : rails_(std::move(rails)),
+        properties_(std::move(properties)),
+        memory_(rails_),
+        outstanding_(rails_.size()) {}
 
   const DeviceProperties& properties() const { return properties_; }
   const std::vector<Rail*>& rails() const { return rails_; }
@@ -56,6 +60,14 @@ class Device {
   bool first_to_find_slow(size_t rail) {
     const uint64_t bit = uint64_t{1} << rail;
     return !(found_slow_.fetch_or(bit, std::memory_order_relaxed) & bit);
+  }
+  // The bytes that the links of several rails have outstanding on a rail. Each adds what it has
+  // more or less than it added before (LinkRails::update_load), so the count may be some KiB off.
+  uint64_t outstanding(size_t rail) const {
+    return outstanding_[rail].bytes.load(std::memory_order_relaxed);
+  }
+  void add_outstanding(size_t rail, uint64_t more_or_less) {
+    outstanding_[rail].bytes.fetch_add(more_or_less, std::memory_order_relaxed);
   }
   // A number for each link, by which the links of a device spread over its rails.
   size_t number_link() { return links_.fetch_add(1, std::memory_order_relaxed); }
@@ -66,6 +78,10 @@ class Device {
   MemoryCache memory_;
   std::atomic<uint64_t> found_slow_ = 0;  // a bit per rail
   std::atomic<size_t> links_ = 0;
+  struct alignas(64) Outstanding {  // a cache line: threads change those of different rails
+    std::atomic<uint64_t> bytes = 0;
+  };
+  std::vector<Outstanding> outstanding_;  // by rail
 };
 
 }  // namespace slime

@@ -130,7 +130,8 @@ struct LinkRail {
   bool lost_carrier = false;      // lacks_carrier() was true at the last check
   bool carrier_returned = false;  // while the rail was dead; Rejoin clears it
   PostQueue queue;
-  RailRate rate;  // of the present life; a link of one rail does not measure it
+  RailRate rate;      // of the present life; a link of one rail does not measure it
+  uint64_t told = 0;  // our part of Device::outstanding
   RailSigns signs;
   ControlWorks controls;
   uint32_t epoch = 0;        // of the present life; at kDown: of the one that has ended

@@ -1,6 +1,7 @@
 #include "engine/link/link_rails.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "settings/times.h"
 
@@ -11,6 +12,7 @@ LinkRails::LinkRails(LinkContext& context) : context_(context) {
 
 LinkRails::~LinkRails() {
   for (LinkRail& rail : rails_) {
+    context_.device.add_outstanding(rail.device_rail_index, -rail.told);
     context_.fabric.fold(*rail.rail, snapshot(rail.channel->counters));
     if (!rail.outage.empty()) (void)context_.fabric.outages().end(rail.outage);
   }
@@ -83,7 +85,8 @@ void LinkRails::flush_queued(size_t i, bool now_known) {
   // Unconfirmed works complete too early to be measured.
   const bool measurable = now_known && rail.signs.confirmed == rail.queue.queued();
   if (measurable && rail.queue.in_flight() == 0) {
-    rail.rate.begin(clock_.polled_ns, rail.queue.outstanding_bytes());
+    const uint64_t all = context_.device.outstanding(rail.device_rail_index);
+    rail.rate.begin(clock_.polled_ns, rail.queue.outstanding_bytes(), all <= rail.told);
   }
   (void)rail.queue.flush(*rail.channel, clock_.now_ns);
 }
@@ -122,10 +125,27 @@ void LinkRails::clear_queue(size_t i) {
   busy_ &= ~(uint32_t{1} << i);
 }
 
+// What the other links have there is the sum of all but our part of it.
 void LinkRails::update_load(size_t i) {
-  const LinkRail& rail = rails_[i];
-  loads_.set(i, {rail.rate.ns_per_byte(), rail.rate.latency_ns(), rail.queue.outstanding_bytes(),
-                 rail.rate.window(), rail.up()});
+  LinkRail& rail = rails_[i];
+  const uint64_t own = rail.queue.outstanding_bytes();
+  if (own == 0 ? rail.told > 0 : own + kWorthTelling <= rail.told) tell_others(rail);
+  const bool alone = rails_.size() == 1 || rail.rate.measured();
+  const uint64_t all = alone ? 0 : context_.device.outstanding(rail.device_rail_index);
+  loads_.set(i, {rail.rate.ns_per_byte(), rail.rate.latency_ns(), own, rail.rate.window(),
+                 rail.up(), all > rail.told ? all - rail.told : 0});
+}
+
+void LinkRails::update_unmeasured() {
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    if (rails_[i].up() && !rails_[i].rate.measured()) update_load(i);
+  }
+}
+
+void LinkRails::tell_others(LinkRail& rail) {
+  if (rails_.size() == 1) return;
+  const uint64_t own = rail.queue.outstanding_bytes();
+  context_.device.add_outstanding(rail.device_rail_index, own - std::exchange(rail.told, own));
 }
 
 }  // namespace slime

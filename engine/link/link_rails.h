@@ -58,16 +58,23 @@ class LinkRails {
   // immediate and cookie.
   Work write_of(const Outbox& outbox, size_t offset, size_t bytes, size_t rail) const;
 
+  // Before the choice of a rail for so many bytes: takes in what the process's other links have
+  // outstanding. Smaller works are done before that matters.
+  void look_at_others(uint64_t bytes) {
+    if (bytes >= kWorthTelling) update_unmeasured();
+  }
   // The rail that would be done first with a small work. At least one rail must be up.
   size_t quickest_rail(uint64_t bytes) {
-    if (up_count_ > 1) preferred_ = loads_.quickest(bytes, preferred_);
-    return preferred_;
+    if (up_count_ <= 1) return preferred_;
+    look_at_others(bytes);
+    return preferred_ = loads_.quickest(bytes, preferred_);
   }
   // Queues the work; the NIC is not touched. The caller has checked room(rail).
   void submit(size_t rail, const Work& work) {
     LinkRail& to = rails_[rail];
     to.queue.push(work);
     loads_.submitted(rail, work.length);
+    if (work.length >= kWorthTelling) tell_others(to);
     busy_ |= uint32_t{1} << rail;
     RailSigns& signs = to.signs;
     if (!work.unconfirmed) {
@@ -111,7 +118,11 @@ class LinkRails {
   void update_load(size_t rail);
 
  private:
+  static constexpr uint64_t kWorthTelling = 4096;
+
+  void update_unmeasured();
   void flush_queued(size_t rail, bool now_known);
+  void tell_others(LinkRail& rail);
 
   LinkContext& context_;
   std::vector<LinkRail> rails_;

@@ -29,9 +29,12 @@ struct RailLoad {
   uint64_t outstanding = 0;  // bytes waiting or in flight
   uint64_t window = 0;
   bool up = false;
+  // The bytes that the process's other links have outstanding there, until the rate is measured:
+  // the advertised rate is that of all together, a measured one is what they leave to this link.
+  uint64_t others = 0;
 
   double done_ns(uint64_t bytes) const {
-    return latency_ns + static_cast<double>(outstanding + bytes) * ns_per_byte;
+    return latency_ns + static_cast<double>(outstanding + others + bytes) * ns_per_byte;
   }
   // A second work always has room behind one of its length, so that the rail is not idle between
   // the two.
@@ -60,7 +63,8 @@ inline size_t rail_with_room(std::span<const RailLoad> rails, uint64_t bytes, ui
   for (const RailLoad& rail : rails) {
     if (!rail.up || rail.done_ns(bytes) >= chosen_ns) continue;
     rate += 1 / rail.ns_per_byte;
-    bytes_left += static_cast<double>(rail.outstanding) + rail.latency_ns / rail.ns_per_byte;
+    bytes_left +=
+        static_cast<double>(rail.outstanding + rail.others) + rail.latency_ns / rail.ns_per_byte;
   }
   return chosen_ns * rate <= bytes_left ? chosen : kNoRail;
 }

@@ -26,7 +26,9 @@ void RailRate::observe(uint64_t now_ns, double path_ns) {
     depth_ns_ = std::max(kLeastDepthNs, depth_ns_ * kShallower);
     take_rate(bytes, was_idle_ ? std::max(ns - path_ns, ns / 2) : ns);
   } else if (completed_ < kSmall) {
-    take_latency(ns - bytes * ns_per_byte_);
+    // Behind works of other links it takes no less than the path does.
+    const double latency_ns = ns - bytes * ns_per_byte_;
+    if (was_alone_ || latency_ns < latency_ns_) take_latency(latency_ns);
   } else if (now_ns - measured_ns_ > kStaleNs && ns < bytes * ns_per_byte_) {
     // A single work, after a time without measurements. Its time includes the latency, so the rail
     // is at least as fast as it says. One work proves little, so the rate rises in steps.

@@ -38,9 +38,11 @@ class RailRate {
   uint64_t measured_ns() const { return measured_ns_; }  // when the rate was last measured
   uint64_t observed_ns() const { return observed_ns_; }  // when anything last completed
 
-  // Begins a measurement: the rail was idle, and `outstanding` bytes have been posted.
-  void begin(uint64_t now_ns, uint64_t outstanding) {
+  // Begins a measurement: the rail was idle, and `outstanding` bytes have been posted. `alone`: the
+  // process's other links had nothing there, so a small work measures the latency.
+  void begin(uint64_t now_ns, uint64_t outstanding, bool alone) {
     timed_ = was_idle_ = true;
+    was_alone_ = alone;
     started_ns_ = now_ns;
     expected_ = outstanding;
     completed_ = 0;
@@ -50,7 +52,7 @@ class RailRate {
   void go_on(uint64_t now_ns, uint64_t outstanding) {
     const bool large_enough = timed_ && expected_ >= kLeastWindow;
     if (large_enough || outstanding < kLeastWindow) return;
-    begin(now_ns, outstanding);
+    begin(now_ns, outstanding, false);
     was_idle_ = false;
   }
   void completed(uint64_t bytes) {
@@ -76,7 +78,8 @@ class RailRate {
   void set_rate(double ns_per_byte);
 
   bool timed_ = false;
-  bool was_idle_ = false;  // when the measurement began, so that it includes the latency
+  bool was_idle_ = false;   // when the measurement began, so that it includes the latency
+  bool was_alone_ = false;  // the same, for the other links of the process
   bool has_news_ = false;
   double ns_per_byte_;
   double latency_ns_ = 0;

@@ -38,6 +38,13 @@ TEST(RailChoice, ASmallMessageTakesTheRailThatIsDoneFirst) {
   EXPECT_EQ(quickest_rail(rails, 8, 0), 1u);
 }
 
+TEST(RailChoice, WhatOtherLinksHaveThereCounts) {
+  std::vector rails{rail(2, 0), rail(2, 0)};
+  rails[0].others = 1 << 20;
+  EXPECT_EQ(quickest_rail(rails, 4096, 0), 1u);
+  EXPECT_EQ(rail_with_room(rails, kStripe, 4 * kStripe), 1u);
+}
+
 // Wherever it lies among them, and after works as after a measurement.
 TEST(RailChoice, TheQuickestOfAnyNumberOfRailsIsFound) {
   for (size_t count = 1; count <= kMaxRails; ++count) {
@@ -184,13 +191,28 @@ TEST(RailRate, LearnsTheLatencyFromSmallWorksOnAnIdleRail) {
   RailRate rate(10'000);
   uint64_t now_ns = 1;
   for (const uint64_t latency_ns : {500'000, 20'000, 90'000}) {
-    rate.begin(now_ns, 64);
+    rate.begin(now_ns, 64, true);
     rate.completed(64);
     rate.observe(now_ns + latency_ns, 0);
     now_ns += 1'000'000;
   }
   EXPECT_GT(rate.latency_ns(), 19'000);
   EXPECT_LT(rate.latency_ns(), 25'000);
+}
+
+// What it takes behind the works of other links is no latency of the path.
+TEST(RailRate, LearnsNoLatencyBehindOtherLinks) {
+  RailRate rate(10'000);
+  for (const bool alone : {true, false}) {
+    rate.begin(1, 64, alone);
+    rate.completed(64);
+    rate.observe(alone ? 20'000 : 100'000, 0);
+  }
+  EXPECT_NEAR(rate.latency_ns(), 20'000, 100);
+  rate.begin(1, 64, false);
+  rate.completed(64);
+  rate.observe(10'000, 0);
+  EXPECT_NEAR(rate.latency_ns(), 10'000, 100) << "an upper bound all the same";
 }
 
 TEST(RailRate, DeepensTheWindowOfARailThatRunsDry) {
