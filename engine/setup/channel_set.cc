@@ -4,6 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include "engine/setup/unopened_channel.h"
+
 namespace slime {
 
 ChannelSet::ChannelSet(Device& device, std::span<const RailPair> pairs, bool active,
@@ -33,10 +35,18 @@ Result<void> ChannelSet::open(const RegisteredBuffer& inbox, Side* side) {
   side->inbox_address = reinterpret_cast<uint64_t>(inbox.data());
   // With several channels, works may be repeated over another one, so "sent" must mean "arrived".
   const bool confirm = channels_.size() > 1;
+  size_t unopened = 0;
   for (size_t i = 0; i < channels_.size(); ++i) {
     const size_t rail = channels_[i].device_rail_index;
     auto channel = device_.rails()[rail]->open_channel({active_, confirm, traffic_class_, active_});
-    if (!channel) return fail(channel.error());
+    if (!channel) {
+      Error why = std::move(channel.error());
+      // Others are none of this rail's: settings, or what the whole process lacks.
+      const bool of_rail = why.status == Status::kSystem || why.status == Status::kRemote;
+      if (!of_rail || ++unopened == channels_.size()) return fail(std::move(why));
+      why.what = "rail " + device_.rails()[rail]->caps().name + ": " + why.what;
+      channel = std::make_unique<UnopenedChannel>(std::move(why));
+    }
     side->channels[i] = (*channel)->address();
     side->inbox_keys[i] = inbox.region()->keys[rail].remote;
     channels_[i].channel = std::move(*channel);
@@ -51,7 +61,10 @@ Status ChannelSet::connect(const Side& peer, uint64_t now_ns, uint64_t others_ns
   bool waiting = false;
   for (size_t i = 0; i < channels_.size(); ++i) {
     if (((connected_ | failed_) >> i & 1) != 0) continue;
-    const Status status = channels_[i].channel->connect(peer.channels[i]);
+    const bool unopened_there = peer.channels[i] == UnopenedChannel::nobody();
+    const Status status =
+        unopened_there ? Status::kRemote : channels_[i].channel->connect(peer.channels[i]);
+    if (unopened_there) unopened_there_ |= uint32_t{1} << i;
     waiting |= status == Status::kAgain;
     if (status == Status::kOk) connected_ |= uint32_t{1} << i;
     if (status == Status::kOk || status == Status::kAgain) continue;
@@ -76,10 +89,13 @@ bool ChannelSet::use(uint32_t peer_connected) {
 
 std::string ChannelSet::why_not(size_t i) const {
   const LinkChannel& channel = channels_[i];
-  if ((failed_ >> i & 1) != 0) return channel.channel->failure().what;  // it names the rail
   const std::string pair = "rail " + device_.rails()[channel.device_rail_index]->caps().name +
                            " to the peer's " + peer_names_[i] + " (" +
                            channel.channel->peer_name() + ")";
+  if ((unopened_there_ >> i & 1) != 0) {
+    return pair + " could not be opened at the peer, whose log says why";
+  }
+  if ((failed_ >> i & 1) != 0) return channel.channel->failure().what;  // it names the rail
   const bool only_here = (reached_ >> i & 1) != 0;
   return pair + (only_here ? " has failed at the peer, whose log says why" : " does not connect");
 }

@@ -25,6 +25,7 @@ class ChannelSet {
 
   // Whether the rails of the channels can reach those of the peer, and how fast.
   Result<void> check_pairs(const RailDescriptions& peer, const std::string& peer_name);
+  // Opens all. Those that cannot be opened have failed, unless none can be.
   Result<void> open(const RegisteredBuffer& inbox, Side* side);
   // kOk: all are connected, or some, and the others have had their time. Another status than that
   // and kAgain: none can be.
@@ -50,6 +51,7 @@ class ChannelSet {
   std::vector<std::string> peer_names_;  // of those rails
   uint32_t connected_ = 0, failed_ = 0;  // a bit each; use() clears bits of the first
   uint32_t reached_ = 0;                 // as connected_ was before that
+  uint32_t unopened_there_ = 0;          // of failed_: the peer could not open them
   uint64_t looked_ns_ = 0, waited_ns_ = 0;
 };
 

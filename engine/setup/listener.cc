@@ -184,10 +184,9 @@ class ListenerImpl final : public Listener, private HelloPort {
   StrangerLog dropped_;               // of these
 };
 
-// Control connections use the address of the device's first rail, so that they stay on the network
-// that the user chose. A wildcard address is refused, because a peer cannot connect to it.
-Result<SocketAddress> control_address(const Device& device) {
-  const RailCaps& caps = device.rails().front()->caps();
+// The address of a rail, for control connections. A wildcard address is refused, because a peer
+// cannot connect to it.
+Result<SocketAddress> control_address(const RailCaps& caps) {
   auto address = SocketAddress::parse(caps.oob_address);
   if (!address || address->is_any()) {
     return fail(make_error(Status::kConfig, 0,
@@ -199,6 +198,22 @@ Result<SocketAddress> control_address(const Device& device) {
   return address;
 }
 
+// Listens at the address of the first rail that has a carrier, so that control connections stay on
+// the network that the user chose; if that cannot be had, at that of another one.
+Result<Fd> listen_at_some_rail(const Device& device, const PortRange& ports) {
+  std::vector<Rail*> rails = device.rails();
+  std::ranges::stable_partition(rails,
+                                [](Rail* rail) { return rail->carrier() != Carrier::kDown; });
+  std::optional<Error> first;
+  for (const Rail* rail : rails) {
+    auto address = control_address(rail->caps());
+    auto fd = address ? listen_within(*address, ports) : Result<Fd>(fail(address.error()));
+    if (fd) return fd;
+    if (!first) first = std::move(fd.error());
+  }
+  return fail(std::move(*first));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Listener>> Listener::open(Fabric& fabric, int device_index, Handle* handle,
@@ -207,9 +222,7 @@ Result<std::unique_ptr<Listener>> Listener::open(Fabric& fabric, int device_inde
   if (device == nullptr) {
     return fail(make_error(Status::kInvalid, 0, "listen: no device %d", device_index));
   }
-  auto address = control_address(*device);
-  if (!address) return fail(address.error());
-  auto fd = listen_within(*address, PortRange::of_setting(fabric.settings().ports));
+  auto fd = listen_at_some_rail(*device, PortRange::of_setting(fabric.settings().ports));
   if (!fd) return fail(fd.error());
   auto bound = local_address(*fd);
   if (!bound) return fail(bound.error());

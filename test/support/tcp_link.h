@@ -26,6 +26,7 @@ class MortalRail final : public Rail {
   }
   void deregister_memory(const MemoryKeys& keys) override { inner_->deregister_memory(keys); }
   Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) override {
+    if (cannot_open) return fail(make_error(Status::kSystem, 0, "the test lets nobody open it"));
     auto channel = inner_->open_channel(options);
     if (!channel) return channel;
     return std::make_unique<MortalChannel>(*this, std::move(*channel));
@@ -34,6 +35,7 @@ class MortalRail final : public Rail {
 
   RailCaps shown;  // a test may change what it says of itself
   std::atomic<bool> dead = false;
+  std::atomic<bool> cannot_open = false;
   Carrier port = Carrier::kUp;
 
  private:
