@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/machine/sysfs.h"
+#include "engine/device_groups.h"
 #include "engine/link/records.h"
 #include "transports/registry.h"
 
@@ -13,17 +14,18 @@ namespace {
 
 constexpr size_t kMostSaid = 4096;  // keys of first_time()
 
-std::string interface_of(const std::string& rail_name, const std::vector<Rail*>& rails) {
-  const auto shares = [&](const Rail* rail) { return same_port(*rail, *rails.front()); };
-  const bool one_port = std::all_of(rails.begin(), rails.end(), shares);
-  return one_port && rails.size() > 1 ? rail_name.substr(0, rail_name.rfind('.')) : rail_name;
-}
-
 // How many of the rails before this one are of its port.
 size_t place_in_port(const std::vector<Rail*>& rails, size_t rail) {
   return static_cast<size_t>(
       std::count_if(rails.begin(), rails.begin() + static_cast<ptrdiff_t>(rail),
                     [&](const Rail* earlier) { return same_port(*earlier, *rails[rail]); }));
+}
+
+// "eth0" where it has one rail here, and for "eth0.0" where it has several.
+std::string port_name(const std::vector<Rail*>& rails, const Rail& first) {
+  const std::string& name = first.caps().name;
+  const auto shares = [&](const Rail* rail) { return same_port(*rail, first); };
+  return std::ranges::count_if(rails, shares) > 1 ? name.substr(0, name.rfind('.')) : name;
 }
 
 // Orders the rails of a device: one rail of each port, then the next one of each, and so on.
@@ -42,7 +44,6 @@ std::vector<Rail*> by_turns(const std::vector<Rail*>& rails) {
 DeviceProperties describe(const std::vector<Rail*>& rails, std::vector<int> members) {
   const RailCaps& first = rails.front()->caps();
   DeviceProperties properties;
-  properties.name = interface_of(first.name, rails);
   properties.pci_path = first.pci_path;
   properties.guid = first.guid;
   properties.port = first.port;
@@ -52,7 +53,9 @@ DeviceProperties describe(const std::vector<Rail*>& rails, std::vector<int> memb
   for (size_t i = 0; i < rails.size(); ++i) {
     const RailCaps& caps = rails[i]->caps();
     properties.speed_mbps += caps.speed_mbps;
-    if (i > 0 && place_in_port(rails, i) == 0) properties.name += "+" + caps.name;
+    if (place_in_port(rails, i) == 0) {
+      properties.name += (i == 0 ? "" : "+") + port_name(rails, *rails[i]);
+    }
     properties.latency_us = std::max(properties.latency_us, caps.latency_us);
     properties.memory_kinds &= caps.memory_kinds;
     properties.dma_buf &= caps.dma_buf;
@@ -96,30 +99,17 @@ void Fabric::adopt(std::vector<std::unique_ptr<Rail>> rails) {
     if (const auto now = traffic_of(index)) interfaces_[index] = {name, *now};
   }
   totals_.resize(rails_.size());
-  group_rails();
-}
-
-// By default a device is one NIC port with all its rails. With RAILS_PER_DEVICE it has that many
-// rails, in their order (PCI address, then name).
-void Fabric::group_rails() {
-  const auto per_device = static_cast<size_t>(settings_.rails_per_device);
-  std::vector<Rail*> group;
-  for (const auto& rail : rails_) {
-    const bool full = per_device > 0 ? group.size() == per_device
-                                     : !group.empty() && !same_port(*group.back(), *rail);
-    if (full || group.size() == kMaxRails) {
-      add_device(group, {});
-      group.clear();
-    }
-    group.push_back(rail.get());
+  for (DeviceGroup& group : group_rails(rails_, static_cast<size_t>(settings_.rails_per_device))) {
+    add_device(group.rails, {}, std::move(group.reason));
   }
-  if (!group.empty()) add_device(group, {});
 }
 
-int Fabric::add_device(const std::vector<Rail*>& rails, std::vector<int> members) {
+int Fabric::add_device(const std::vector<Rail*>& rails, std::vector<int> members,
+                       std::string reason) {
   const int index = static_cast<int>(devices_.size());
   if (members.empty()) members.push_back(index);
   DeviceProperties properties = describe(rails, std::move(members));
+  properties.reason = std::move(reason);
   devices_.emplace_back(by_turns(rails), std::move(properties));
   return index;
 }
@@ -152,29 +142,18 @@ Result<int> Fabric::merge(std::span<const int> members) {
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end() || wanted.empty()) {
     return fail(make_error(Status::kInvalid, 0, "cannot merge: no devices, or one named twice"));
   }
-  const auto rails_of = [&](size_t most_of_each) {
-    std::vector<Rail*> rails;
-    for (const int member : wanted) {
-      const auto& all = devices_[static_cast<size_t>(member)].rails();
-      const auto count = static_cast<ptrdiff_t>(std::min(all.size(), most_of_each));
-      rails.insert(rails.end(), all.begin(), all.begin() + count);
-    }
-    return rails;
-  };
-  std::vector<Rail*> rails = rails_of(kMaxRails);
-  // If NICs have many sockets each, the device takes fewer of each NIC.
-  if (rails.size() > kMaxRails && wanted.size() <= kMaxRails) {
-    rails = rails_of(kMaxRails / wanted.size());
-  }
-  if (rails.size() > kMaxRails) {
+  std::vector<std::vector<Rail*>> parts;
+  for (const int member : wanted) parts.push_back(devices_[static_cast<size_t>(member)].rails());
+  const std::vector<Rail*> rails = join_rails(parts);
+  if (rails.empty()) {
     return fail(make_error(Status::kUnsupported, 0,
-                           "cannot merge %zu devices: %zu rails, and a link takes %u at most",
-                           wanted.size(), rails.size(), kMaxRails));
+                           "cannot merge %zu devices: a link takes %u rails at most", wanted.size(),
+                           kMaxRails));
   }
   for (size_t i = 0; i < devices_.size(); ++i) {
     if (devices_[i].properties().members == wanted) return static_cast<int>(i);
   }
-  return add_device(rails, std::move(wanted));
+  return add_device(rails, std::move(wanted), "");
 }
 
 // Called at the end of each channel, from any thread.
@@ -211,7 +190,8 @@ std::vector<RailReport> Fabric::report() const {
       report.device = device.properties().name;
       break;
     }
-    reports.push_back(std::move(report));
+    // A device of many NICs takes fewer rails of each.
+    if (!report.device.empty()) reports.push_back(std::move(report));
   }
   return reports;
 }

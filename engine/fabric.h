@@ -69,8 +69,7 @@ class Fabric {
  private:
   Fabric(const Settings& settings, const Clock& clock) : settings_(settings), clock_(clock) {}
   void adopt(std::vector<std::unique_ptr<Rail>> rails);
-  void group_rails();
-  int add_device(const std::vector<Rail*>& rails, std::vector<int> members);
+  int add_device(const std::vector<Rail*>& rails, std::vector<int> members, std::string reason);
 
   const Settings settings_;
   const Clock& clock_;

@@ -42,7 +42,7 @@ std::string describe_device(Device& device, size_t index) {
     text += " " + caps.transport + " " + caps.name + " " + caps.oob_address;
     text += rail == device.rails().back() ? "" : ",";
   }
-  return text;
+  return properties.reason.empty() ? text : text + " (one device: " + properties.reason + ")";
 }
 
 bool takes_device_memory(Fabric& fabric) {

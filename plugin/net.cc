@@ -28,7 +28,7 @@ bool has_no_place_in_topology(const int* members, int count) {
 Result<void> refuse_virtual_devices(int count) {
   SLIME_INFO(
       "%d devices without a PCI function are not merged, because NCCL could not use the result: it "
-      "uses each of them; NCCL_SLIME_RAILS_PER_DEVICE makes one device of several rails",
+      "uses each of them; NCCL_SLIME_RAILS_PER_DEVICE makes one device of several NICs",
       count);
   return fail({Status::kUnsupported, 0, ""});
 }

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "test/boundary/support/net.h"
-#include "test/boundary/support/pci_loopback.h"
+#include "test/boundary/support/two_nics.h"
 
 namespace slime::boundary {
 namespace {
@@ -271,8 +271,8 @@ TEST_F(Lifecycle, WarnsOnceOfCountersThatCannotBeWritten) {
 // before v11 have no finalize, so init is all that the plugin gets, and NCCL then takes all devices
 // that are reported for physical ones.
 TEST_F(Lifecycle, OlderInitStartsAfreshWhenNothingIsOpen) {
-  on_pci_loopback([this] {
-    set("NCCL_SLIME_RAILS_PER_IF", "2");
+  on_two_nics(NicKind::kPci, [this] {
+    set("NCCL_SLIME_IFNAME", "one0,one1");
     set("NCCL_SLIME_RAILS_PER_DEVICE", "1");
     const auto api = Api::of(plugin_, 9);
     Api& older = *api;

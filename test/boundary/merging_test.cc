@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "test/boundary/support/net.h"
-#include "test/boundary/support/pci_loopback.h"
+#include "test/boundary/support/two_nics.h"
 
 namespace slime::boundary {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 class Merging : public EveryVersion {
  protected:
   void open() {
-    set("NCCL_SLIME_RAILS_PER_IF", "2");
+    set("NCCL_SLIME_IFNAME", "one0,one1");
     set("NCCL_SLIME_RAILS_PER_DEVICE", "1");
     ASSERT_EQ(net_.init(), nccl::kSuccess);
   }
@@ -29,7 +29,7 @@ class Merging : public EveryVersion {
 SLIME_FOR_VERSIONS(Merging, 9, 10, 11, 12);
 
 TEST_P(Merging, TwoDevicesBecomeOneThatWorks) {
-  on_pci_loopback([this] {
+  on_two_nics(NicKind::kPci, [this] {
     merge();
     int again = -1;
     ASSERT_EQ(net_.merge(&again, {0, 1}), nccl::kSuccess);
@@ -50,7 +50,7 @@ TEST_P(Merging, TwoDevicesBecomeOneThatWorks) {
 }
 
 TEST_P(Merging, MemoryOfAnotherDeviceIsRefused) {
-  on_pci_loopback([this] {
+  on_two_nics(NicKind::kPci, [this] {
     merge();
     Pair one(net_, 0), two(net_, merged_);
     ASSERT_TRUE(one.connected && two.connected);
@@ -66,16 +66,35 @@ TEST_P(Merging, MemoryOfAnotherDeviceIsRefused) {
 // NCCL 2.24 and 2.25 end on ncclInvalidUsage, and go on after any other error; from 2.26 on they go
 // on after all. 2.24 to 2.26 ask for each device alone too.
 TEST_P(Merging, VirtualDevicesStaySingleWithoutAWarning) {
-  open();
-  const int code = net_.merge(&merged_, {0, 1});
-  EXPECT_NE(code, nccl::kSuccess);
-  EXPECT_NE(code, nccl::kInvalidUsage);
-  EXPECT_EQ(device_count(), 2);
-  EXPECT_EQ(Log::count(nccl::kLogWarn), 0u) << Log::text();
-  EXPECT_EQ(Log::count(nccl::kLogInfo, "2 devices without a PCI function"), 1u) << Log::text();
-  EXPECT_EQ(net_.merge(&merged_, {1}), nccl::kSuccess);
-  EXPECT_EQ(merged_, 1);
-  finalize();
+  on_two_nics(NicKind::kVirtual, [this] {
+    open();
+    const int code = net_.merge(&merged_, {0, 1});
+    EXPECT_NE(code, nccl::kSuccess);
+    EXPECT_NE(code, nccl::kInvalidUsage);
+    EXPECT_EQ(device_count(), 2);
+    EXPECT_EQ(Log::count(nccl::kLogWarn), 0u) << Log::text();
+    EXPECT_EQ(Log::count(nccl::kLogInfo, "2 devices without a PCI function"), 1u) << Log::text();
+    EXPECT_EQ(net_.merge(&merged_, {1}), nccl::kSuccess);
+    EXPECT_EQ(merged_, 1);
+    finalize();
+  });
+}
+
+// Neither knows how near the other is to GPUs, so they are equally near.
+TEST_P(Merging, ByDefaultNicsThatAreEquallyNearAreOneDevice) {
+  for (const NicKind kind : {NicKind::kVirtual, NicKind::kPci}) {
+    on_two_nics(kind, [&] {
+      set("NCCL_SLIME_IFNAME", "one0,one1");
+      ASSERT_EQ(net_.init(), nccl::kSuccess);
+      EXPECT_EQ(device_count(), 1);
+      AnyProperties properties;
+      ASSERT_EQ(net_.properties(0, &properties), nccl::kSuccess);
+      EXPECT_EQ(std::string(properties.name), "one0+one1");
+      const char* const why = kind == NicKind::kPci ? "one device: 2 NICs of NUMA node 0"
+                                                    : "one device: 2 NICs without a PCI function";
+      EXPECT_EQ(Log::count(nccl::kLogInfo, why), 1u) << Log::text();
+    });
+  }
 }
 
 }  // namespace

@@ -197,10 +197,11 @@ TEST(Fabric, ADeviceTakesTheGpusDmaBufsIfAllOfItsRailsDo) {
 TEST(Fabric, ADeviceTakesItsInterfacesByTurns) {
   const auto fabric = fabric_of({at("eth0.0", 1, "10.0.0.1"), at("eth0.1", 1, "10.0.0.1"),
                                  at("eth1.0", 2, "10.0.1.1"), at("eth1.1", 2, "10.0.1.1")},
-                                4);
+                                2);
   std::vector<std::string> names;
   for (const Rail* rail : fabric->device(0)->rails()) names.push_back(rail->caps().name);
   EXPECT_EQ(names, (std::vector<std::string>{"eth0.0", "eth1.0", "eth0.1", "eth1.1"}));
+  EXPECT_EQ(fabric->device(0)->properties().name, "eth0+eth1");
 }
 
 TEST(Fabric, RailsPerDeviceJoinsInterfaces) {

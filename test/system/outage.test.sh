@@ -6,7 +6,7 @@
 # Stalls are not judged here, as a busy machine has its own: bench/outages.sh measures them.
 . "$(dirname "$0")/../../bench/lab.sh"
 . "$(dirname "$0")/perf_support.sh"
-export NCCL_DEBUG=WARN NCCL_SLIME_RAILS_PER_DEVICE=2
+export NCCL_DEBUG=WARN
 lab_interfaces=eth0,eth1
 outages=2 outage_s=2
 
@@ -49,7 +49,6 @@ kill "${rank_pids[@]}"
 lab_wait 2>/dev/null && ok "two: exit status 0" || not_ok "two: a rank failed" "$work/two.0.err"
 holds two.0 "len(r['rows']) > 0 and all(h['wrong'] == 0 for h in halves)" "0 wrong"
 
-export NCCL_SLIME_RAILS_PER_DEVICE=1
 lab_interfaces=eth0
 lab_perf one 2 all_reduce -d float "${lasting[@]}"
 under_way one

@@ -35,7 +35,7 @@ fi
 
 # The ranks meet over eth0, whose path is as it should be.
 narrow 0 9000 && narrow 1 1500 || not_ok "cannot move the small path"
-lab_interfaces=eth0,eth1 NCCL_SLIME_RAILS_PER_DEVICE=2 ring second_rail
+lab_interfaces=eth0,eth1 ring second_rail
 says second_rail.0 "rail eth1: TCP $small"
 
 # Hosts with usual packets, and a tunnel on the way.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "engine/fabric.h"
 #include "tools/common/net_table.h"
@@ -96,9 +97,10 @@ bool is_other_build(const std::vector<std::string>& messages) {
 // The rails behind each device, and the interfaces that were not used: NCCL's interface does not
 // have them. Found by the same code as in the plugin, not through it.
 struct LocalRails {
-  std::vector<RailCaps> rails;       // of all devices, in the order of these
-  std::vector<std::string> devices;  // the name of each rail's device
-  std::vector<std::string> skipped;  // interfaces, and why
+  std::vector<RailCaps> rails;                 // of all devices, in the order of these
+  std::vector<std::string> devices;            // the name of each rail's device
+  std::map<std::string, std::string> reasons;  // by device: why its NICs are together
+  std::vector<std::string> skipped;            // interfaces, and why
   std::string error;
 };
 
@@ -112,9 +114,11 @@ LocalRails find_local_rails(const Settings& settings) {
   found.skipped = (*fabric)->notes();
   for (size_t i = 0; i < (*fabric)->device_count(); ++i) {
     const Device& device = *(*fabric)->device(static_cast<int>(i));
+    const DeviceProperties& properties = device.properties();
+    if (!properties.reason.empty()) found.reasons[properties.name] = properties.reason;
     for (const Rail* rail : device.rails()) {
       found.rails.push_back(rail->caps());
-      found.devices.emplace_back(device.properties().name);
+      found.devices.emplace_back(properties.name);
     }
   }
   return found;
@@ -140,6 +144,8 @@ void add_rails(const LocalRails& local, DevicesReport* report) {
   report->skipped = local.skipped;
   report->rails_error = local.error;
   for (auto& device : report->query.devices) {
+    const auto reason = local.reasons.find(device.value("name", ""));
+    if (reason != local.reasons.end()) device["grouped"] = reason->second;
     for (size_t i = 0; i < local.rails.size(); ++i) {
       if (device["name"] == local.devices[i]) device["rails"].push_back(rail_json(local.rails[i]));
     }

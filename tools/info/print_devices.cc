@@ -100,6 +100,9 @@ void print_devices(const DevicesReport& report, FILE* out) {
             device.at("latency_us").get<double>(), pci_of(device).c_str(),
             text_of(device.at("guid")).c_str());
     fprintf(out, "       %s\n", details_of(device).c_str());
+    if (device.contains("grouped")) {
+      fprintf(out, "       one device: %s\n", text_of(device.at("grouped")).c_str());
+    }
     if (device.contains("rails")) print_rails(device.at("rails"), out);
   }
   if (!report.rails_error.empty()) fprintf(out, "  no rails: %s\n", report.rails_error.c_str());
