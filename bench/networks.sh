@@ -20,6 +20,9 @@
 #   trips     half round trips of 8 B, 4 KiB and 64 KiB, and processor time per byte at 16 MiB,
 #             over a link as fast as it is: the plugin, to the system calls of NCCL's own socket
 #             transport
+#   grouped   8 B to SIZE over 2 and 8 channels, on two links as fast as they are, and on 500 + 500,
+#             500 + 250, and 400 + 200 + 200 + 100 Mbit/s: time with a device for each link, to the
+#             time with one device of all, which is the default
 # --sockets sets NCCL_SLIME_RAILS_PER_IF in the row capped (default: the plugin's choice).
 # --nccl: NCCL's library, or its directory: NCCL over the plugin and over its own Socket transport,
 # too, in the rows even, uneven and capped. Each rank needs a GPU, which may be the same.
@@ -28,7 +31,7 @@
 #   SLIME_BUILD_DIR   where the build is (default: build of this checkout)
 set -u
 . "$(dirname "$0")/begin.sh"
-all_rows=even,uneven,four,slowed,capped,lossy,small,trips
+all_rows=even,uneven,four,slowed,capped,lossy,small,trips,grouped
 rows=$all_rows rounds=3 size=16M mtu=9000 congestion='' sockets='' nccl='' json='' launcher=()
 bench_options "rows rounds size mtu congestion sockets nccl json" "$@"
 for row in ${rows//,/ }; do
@@ -86,7 +89,7 @@ interfaces() {
   local rail
   lab_interfaces=''
   for ((rail = $1; rail < $1 + $2; ++rail)); do lab_interfaces+=${lab_interfaces:+,}eth$rail; done
-  export NCCL_SLIME_RAILS_PER_DEVICE=$(($2 == 1 ? 0 : $2)) # 0: all that one interface has
+  export NCCL_SLIME_RAILS_PER_DEVICE=$(($2 == 1 ? 0 : $2)) # 0: the NIC with all its sockets
 }
 
 # nccl NAME TRANSPORT RAILS MBITS: the same by NCCL, over the plugin or its own Socket; nothing
@@ -228,6 +231,34 @@ row_trips() {
       >/dev/null 2>"$work/trips.err" || failed "trips failed"
   done
   "${report[@]}" trips
+}
+
+# grouped_one NAME CHANNELS ARGUMENT...
+grouped_one() {
+  local name=$1 channels=$2
+  shift 2
+  say "$name: $lab_interfaces"
+  lab_perf "$name" 2 all_reduce --channels "$channels" -c 1 --quiet "$@"
+  lab_wait || failed "$name failed"
+}
+row_grouped() {
+  local round rates kind channels each
+  for ((round = 1; round <= rounds; ++round)); do
+    for rates in "- -" "500mbit 500mbit" "500mbit 250mbit" "400mbit 200mbit 200mbit 100mbit"; do
+      # shellcheck disable=SC2086 # words
+      shape $rates
+      interfaces 0 "$(wc -w <<<"$rates")"
+      kind=${rates//mbit/} kind=${kind// /+} kind=${kind/-+-/free}
+      for channels in 2 8; do
+        for each in 1 0; do
+          export NCCL_SLIME_RAILS_PER_DEVICE=$each
+          grouped_one grouped.$kind.$channels.$each.small.$round $channels -b 8 -e 256K -f 32 -n 100 -w 20
+          grouped_one grouped.$kind.$channels.$each.large.$round $channels -b 1M -e "$size" -f 4 -n 5 -w 3
+        done
+      done
+    done
+  done
+  "${report[@]}" grouped
 }
 
 # shellcheck disable=SC2046 # words

@@ -38,13 +38,19 @@ def load(path):
         return json.load(file)
 
 
+def checked_rows(path):
+    """Size and halves of each row."""
+    rows = []
+    for row in load(path)["rows"]:
+        both = [half for half in (row["out_of_place"], row["in_place"]) if half["operations"] or half["checked"]]
+        if any(half["wrong"] for half in both) or not any(half["checked"] for half in both):
+            raise SystemExit(f"networks: {path}: wrong results, or none checked")
+        rows.append((row["size"], both))
+    return rows
+
+
 def halves(path):
-    result = load(path)
-    row = result["rows"][0]
-    both = [half for half in (row["out_of_place"], row["in_place"]) if half["operations"] or half["checked"]]
-    if any(half["wrong"] for half in both) or not any(half["checked"] for half in both):
-        raise SystemExit(f"networks: {path}: wrong results, or none checked")
-    return row["size"], both
+    return checked_rows(path)[0]
 
 
 def busbw(path):
@@ -180,6 +186,29 @@ def trips(report, options):
     report.line("trips", "16 MiB, processor time per byte: plugin / Socket's calls", values, 1, "<=")
 
 
+def size_name(size):
+    for unit, shift in (("MiB", 20), ("KiB", 10)):
+        if size >> shift:
+            return f"{size >> shift} {unit}"
+    return f"{size} B"
+
+
+def grouped(report, options):
+    """Of each round and size: the better half's median time, with a device for each link and with one for all."""
+    for kind in ("free", "500+500", "500+250", "400+200+200+100"):
+        for channels in (2, 8):
+            ratios = {}  # by size
+            for part in ("small", "large"):
+                name = f"grouped.{kind}.{channels}"
+                for apart, one in zip(*(rounds_of(options.work, f"{name}.{each}.{part}") for each in (1, 0))):
+                    for (size, two), (_, together) in zip(checked_rows(apart), checked_rows(one)):
+                        best = [min(half["median_us"] for half in both) for both in (two, together)]
+                        ratios.setdefault(size, []).append(best[0] / best[1])
+            for size, values in ratios.items():
+                what = f"{kind}, {channels} channels, {size_name(size)}: time apart / as one device"
+                report.line("grouped", what, values, None)
+
+
 def begin(report, options):
     report.content.update(mtu=options.mtu, rounds=options.rounds, congestion=options.congestion)
     print(f"# MTU {options.mtu}, {options.congestion}: rounds: {options.rounds}, the median (least to most)", flush=True)
@@ -203,7 +232,7 @@ def main():
     linking.add_argument("rates", nargs="+", type=int)
     missing = actions.add_parser("missed")
     missing.add_argument("name")
-    for row in (slowed, capped, lossy, small, trips):
+    for row in (slowed, capped, lossy, small, trips, grouped):
         actions.add_parser(row.__name__)
     options = parser.parse_args()
     report = Report(options.work)

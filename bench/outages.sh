@@ -16,7 +16,7 @@ bench_options "times seconds limit json" "$@"
 . "$(dirname "$0")/lab.sh"
 bench_begin slime-perf
 report=$(dirname "$0")/outages_report.py
-export NCCL_DEBUG=WARN NCCL_SLIME_RAILS_PER_DEVICE=2
+export NCCL_DEBUG=WARN
 lab_interfaces=eth0,eth1
 
 failed() {
