@@ -398,6 +398,7 @@ done
 # of_liar REPORT ARGUMENT...: what slime-switchctl says of it
 of_liar() {
   local pid code
+  rm -f "$work/liar" # with the address of the last one
   python3 test/system/lying_switch.py "$1" >"$work/liar" &
   pid=$!
   for _ in $(seq 600); do
