@@ -52,8 +52,12 @@ size_t RailScheduler::choose_rail_for_stripe(uint64_t bytes, uint64_t waiting, b
     const size_t only = rails_.quickest_rail(0);
     return rails_.up_count() == 1 && rails_.room(only) > 0 ? only : kNoRail;
   }
-  if (!whole) rails_.look_at_others(bytes);
-  size_t chosen = whole ? rails_.quickest_rail(bytes) : kNoRail;
+  size_t chosen = kNoRail;
+  if (whole) {
+    chosen = rails_.quickest_rail(bytes);
+  } else {
+    rails_.look_at_others(bytes);
+  }
   if (!whole || !rails_.loads()[chosen].has_room(bytes))
     chosen = rails_.loads().with_room(bytes, waiting);
   stripes_wait_ = chosen == kNoRail;
