@@ -17,6 +17,13 @@ Settings quick(int count) {
   return settings;
 }
 
+// Of two rails, and gives up soon.
+Settings hurried() {
+  Settings settings = quick(2);
+  settings.connect_timeout = 2;
+  return settings;
+}
+
 // Moves both ends until so many rails are up at both.
 bool await_rails(TcpLink& link, size_t count) {
   return in_time([&] {
@@ -105,9 +112,7 @@ TEST(RailsAtStart, OneThatCannotBeOpenedJoinsLater) {
 }
 
 TEST(RailsAtStart, NoneThatCanBeOpenedIsAnError) {
-  Settings settings = quick(2);
-  settings.connect_timeout = 2;
-  TcpHost from(settings), to(settings);
+  TcpHost from(hurried()), to(hurried());
   for (MortalRail* rail : from.rails) rail->cannot_open = true;
   const std::string why = fail_to_connect(from, to).sender;
   EXPECT_NE(why.find("the test lets nobody open it"), std::string::npos) << why;
@@ -141,9 +146,7 @@ TEST(RailsAtStart, WithoutTheFirstRail) {
 }
 
 TEST(RailsAtStart, NoneIsAnErrorThatNamesThem) {
-  Settings settings = quick(2);
-  settings.connect_timeout = 2;
-  TcpHost from(settings), to(settings);
+  TcpHost from(hurried()), to(hurried());
   for (MortalRail* rail : from.rails) rail->dead = true;
   const std::string why = fail_to_connect(from, to).sender;
   EXPECT_NE(why.find("rail lo.0"), std::string::npos) << why;
@@ -153,9 +156,7 @@ TEST(RailsAtStart, NoneIsAnErrorThatNamesThem) {
 
 // Each end has another one, so that nothing connects.
 TEST(RailsAtStart, NoneAtBothEndsIsAnErrorAtBoth) {
-  Settings settings = quick(2);
-  settings.connect_timeout = 2;
-  TcpHost from(settings), to(settings);
+  TcpHost from(hurried()), to(hurried());
   from.rails[0]->dead = true;
   to.rails[1]->dead = true;
   const Failures why = fail_to_connect(from, to);
