@@ -7,7 +7,10 @@ here=$(cd "$(dirname "$0")" && pwd) || exit 2
 top=$(dirname "$here")
 # Installed, this is PREFIX/share/libnet-slime/nccl-tests-configs; in a checkout all is in build/.
 bin=$top/../../bin libraries=$top/../../lib results=$PWD/nccl-tests-results
-[ ! -e "$top/mk/compile.mk" ] || { bin=$top/build/bin libraries=$top/build/lib results=$top/build/nccl-tests; }
+if [ -e "$top/mk/compile.mk" ]; then
+  build=$(realpath -m "${SLIME_BUILD_DIR:-$top/build}")
+  bin=$build/bin libraries=$build/lib results=$build/nccl-tests
+fi
 . "$here/scenario.sh"
 . "$here/launch.sh"
 
@@ -37,7 +40,8 @@ compare.py A.json B.json sets two results side by side, tuner_table.py makes a t
   --dry-run          print variables and command, run nothing
   ARGUMENT...        for the program as they are
 
-environment: NCCL_TESTS_DIR  directory of nccl-tests' programs (else PATH)
+environment: SLIME_BUILD_DIR directory of the checkout's build (default: build)
+             NCCL_TESTS_DIR  directory of nccl-tests' programs (else PATH)
              SLIME_PERF      path of slime-perf (else of the checkout or installation, else PATH)
              MPIRUN, SRUN    the launchers, with options of your own if need be
 exit code:   0 all right, 1 wrong results, 2 usage, 3 the run failed or could not start,
