@@ -5,7 +5,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 2
 top=$(dirname "$here")
-# Installed, this is PREFIX/share/libnet-slime/nccl-tests-configs; in a checkout all is in build/.
+# Installed, this is PREFIX/share/libnet-slime/nccl-tests-configs; in a checkout all is in its build.
 bin=$top/../../bin libraries=$top/../../lib results=$PWD/nccl-tests-results
 if [ -e "$top/mk/compile.mk" ]; then
   build=$(realpath -m "${SLIME_BUILD_DIR:-$top/build}")
@@ -32,9 +32,9 @@ compare.py A.json B.json sets two results side by side, tuner_table.py makes a t
   --hosts FILE       one host per line, for scenarios over several hosts
   --ranks-per-host N (default 1)
   --set NAME=VALUE   one more variable; wins over the scenario's, which win over the environment's
-  --lib DIR          directory of libnet-slime.so (default: build/lib of the checkout, or where
+  --lib DIR          directory of libnet-slime.so (default: lib of the checkout's build, or where
                      this was installed)
-  --out DIR          where results go (default: build/nccl-tests of the checkout, or
+  --out DIR          where results go (default: nccl-tests of the checkout's build, or
                      ./nccl-tests-results where this was installed)
   --timeout S        end the run after S seconds (default 3600)
   --dry-run          print variables and command, run nothing
