@@ -13,7 +13,7 @@ namespace {
 // The beginning of what a stranger sent, so that a person recognises the program: "GET / HTTP".
 std::string printable(std::span<const std::byte> bytes) {
   std::string text;
-  for (const std::byte byte : bytes) {
+  for (const std::byte byte : bytes.first(std::min(bytes.size(), kGreetingBytes))) {
     const auto value = std::to_integer<unsigned char>(byte);
     char buffer[8];
     const bool plain = value >= 0x20 && value < 0x7f && value != '\\';
