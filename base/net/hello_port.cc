@@ -11,6 +11,14 @@ Status HelloPort::read_callers(const Fd& listener, const Clock& clock, Error* er
   return accept_visitors(listener, now_ns_, error);
 }
 
+void HelloPort::drop_callers() {
+  for (Caller& caller : callers_) {
+    turn_away(caller, "nobody is expected any more");
+    abort_connection(std::move(caller.fd));
+  }
+  callers_.clear();
+}
+
 void HelloPort::add_to(std::vector<pollfd>* waited) const {
   for (const Caller& caller : callers_) waited->push_back({caller.fd.get(), POLLIN, 0});
 }

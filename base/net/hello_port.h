@@ -59,6 +59,8 @@ class HelloPort : private VisitorPort {
   // kAgain: more callers wait in the backlog, and cannot be accepted at this moment. An error comes
   // from the listener.
   Status read_callers(const Fd& listener, const Clock& clock, Error* error);
+  // Turns away the callers whose hello is not whole: nobody is expected any more.
+  void drop_callers();
   // The callers' connections, for who waits until one of them says something.
   void add_to(std::vector<pollfd>* waited) const;
 

@@ -59,7 +59,13 @@ Result<SocketAddress> Acceptor::expect(const Nonce& nonce) {
 
 void Acceptor::forget(const Nonce& nonce) {
   const std::lock_guard lock(mutex_);
+  erase(nonce);
+}
+
+// Nobody reads callers while no channel waits, and a caller can only be for one that waits.
+void Acceptor::erase(const Nonce& nonce) {
   std::erase_if(expected_, [&](const Expected& e) { return same_nonce(e.nonce, nonce); });
+  if (expected_.empty()) drop_callers();
 }
 
 uint64_t Acceptor::strangers() const {
@@ -78,7 +84,7 @@ Status Acceptor::take(const Nonce& nonce, Arrival* arrival, Error* error) {
   Expected* expected = find(nonce);
   if (expected && expected->arrival) {
     *arrival = std::move(*expected->arrival);
-    expected_.remove_if([&](const Expected& e) { return &e == expected; });
+    erase(nonce);
     return Status::kOk;
   }
   const bool fine = accepted == Status::kOk || accepted == Status::kAgain;

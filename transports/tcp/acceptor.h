@@ -55,6 +55,7 @@ class Acceptor final : private HelloPort {
   void log_stranger(const Caller& caller, const std::string& why,
                     const std::string& more) const override;
   Expected* find(const Nonce& nonce);
+  void erase(const Nonce& nonce);
 
   const std::string rail_name_;
   const SocketAddress local_;

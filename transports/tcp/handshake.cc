@@ -37,6 +37,7 @@ Result<void> Handshake::open() {
 Fd Handshake::take_socket() {
   if (!options_.active) rail_.acceptor().forget(own_.nonce);
   if (dialer_) dialer_->fd().reset();  // a connection that does not stand yet has nothing to lose
+  if (first_) abort_connection(std::move(first_));
   return std::move(fd_);
 }
 
@@ -44,13 +45,17 @@ Status Handshake::progress(const ChannelAddress& peer, Error* error) {
   Status status = state_ == State::kNew ? begin(peer, error) : Status::kOk;
   const Deadline::Look look(deadline_);
   while (status == Status::kOk && state_ != State::kDone) status = step(error);
-  if (state_ == State::kDone) hello_.reset();
+  if (state_ == State::kDone) {
+    hello_.reset();
+    if (first_) abort_connection(std::move(first_));
+  }
   if (status != Status::kAgain || !look.expired()) return status;
   *error = timeout_error();
   return error->status;
 }
 
 Status Handshake::step(Error* error) {
+  if (first_ && first_is_answered()) return return_to_first();
   if (state_ == State::kDialing) return dial(error);
   if (!options_.active) return state_ == State::kListening ? await_hello(error) : greet(error);
   const Status status = state_ == State::kListening ? await_answer(error) : greet(error);
@@ -58,6 +63,10 @@ Status Handshake::step(Error* error) {
   *error = make_error(Status::kTimeout, ETIMEDOUT,
                       "our hello of %zu bytes in segments of %d does not come through", kHelloBytes,
                       lost_bytes_);
+  if (state_ == State::kListening) {
+    first_ = std::move(fd_);
+    first_answer_ = answer_;
+  }
   return redial(error);
 }
 
@@ -93,7 +102,8 @@ Status Handshake::begin(const ChannelAddress& peer, Error* error) {
 
 Status Handshake::dial(Error* error) {
   const Status status = dialer_->progress(steady_now_ns(), error);
-  if (status != Status::kOk) return status;
+  if (status == Status::kAgain) return status;
+  if (status != Status::kOk) return first_ ? return_to_first() : status;
   if (bound_ && !dialer_->is_bound()) rail_.go_unbound(peer_.address);
   return start_greeting(std::move(dialer_->fd()), State::kGreeting, error);
 }
@@ -101,12 +111,31 @@ Status Handshake::dial(Error* error) {
 // The exchange of hellos on this connection has failed; another connection may do better.
 Status Handshake::redial(Error* error) {
   const Status status = dialer_->again(steady_now_ns(), error);
-  if (status != Status::kAgain) return status;
+  if (status != Status::kAgain) return first_ ? return_to_first() : status;
   abort_connection(std::move(fd_));  // the peer need not wait for the rest of our hello
   hello_->restart();
   answer_.restart();
   state_ = State::kDialing;
   return Status::kAgain;
+}
+
+bool Handshake::first_is_answered() {
+  Error error;
+  const Status status = first_answer_.receive(first_, &error);
+  if (status != Status::kOk && status != Status::kAgain) first_.reset();
+  return status == Status::kOk;
+}
+
+// The other one has failed for good; most likely the peer refuses it because it has the first
+// one's hello. If not, it resets the first one, and further tries are as usual.
+Status Handshake::return_to_first() {
+  dialer_->fd().reset();
+  abort_connection(std::exchange(fd_, std::move(first_)));
+  answer_ = first_answer_;
+  lost_bytes_ = 0;
+  look_at_ns_ = UINT64_MAX;
+  state_ = State::kListening;
+  return Status::kOk;
 }
 
 bool Handshake::finds_small_path() {
@@ -129,13 +158,15 @@ Status Handshake::greet(Error* error) {
 }
 
 Status Handshake::await_answer(Error* error) {
-  const Status status = answer_.receive(fd_, error);
+  Status status = answer_.receive(fd_, error);
   if (status == Status::kAgain) return status;
-  if (status != Status::kOk && Dialer::may_pass(*error)) return redial(error);
-  if (status == Status::kRemote) {
-    error->what += "; the peer did not take our hello: its log says why";
+  if (status != Status::kOk) {
+    status = redial(error);
+    if (status == Status::kRemote) {
+      error->what += "; the peer did not take our hello: its log says why";
+    }
+    return status;
   }
-  if (status != Status::kOk) return status;
   const Greeting& answer = answer_.value;
   if (answer.magic == kHelloMagic && answer.version == kVersion && !(answer.flags & ~kWantsAcks) &&
       same_nonce(answer.nonce, own_.nonce)) {

@@ -5,7 +5,10 @@
 //   passive end   new -> listening -> answering -> done
 //
 // An active end goes back to dialing when the peer resets the connection before its answer is here,
-// and when its hello does not come through because it is too long for the path.
+// and when its hello does not seem to come through because it is too long for the path. In that
+// case it keeps the first connection, and goes back to it when the peer answers there or refuses
+// the second: of several hellos for one channel a peer answers one, and the acknowledgements alone
+// may have been lost.
 // All waits have one deadline, NCCL_SLIME_CONNECT_TIMEOUT from the first progress() on. Thread: the
 // channel's; no call waits.
 #pragma once
@@ -57,6 +60,8 @@ class Handshake {
   Status dial(Error* error);
   Status redial(Error* error);
   bool finds_small_path();
+  bool first_is_answered();
+  Status return_to_first();
   Status greet(Error* error);
   Status await_answer(Error* error);
   Status await_hello(Error* error);
@@ -79,6 +84,8 @@ class Handshake {
   int lost_bytes_ = 0;                            // the length of those
   std::unique_ptr<ControlMessage<Hello>> hello_;  // active end, until kDone: it is long
   ControlMessage<Greeting> answer_;               // to the hello: ours, or the peer's
+  Fd first_;  // active end, while it tries another: one that seems to lose long segments
+  ControlMessage<Greeting> first_answer_;
 };
 
 }  // namespace slime::tcp

@@ -107,6 +107,20 @@ TEST_F(TcpAcceptor, AHelloInPiecesGetsIn) {
   EXPECT_TRUE(eventually([&] { return take() == Status::kOk; }));
 }
 
+// Nobody would read what it says after that, or notice its end.
+TEST_F(TcpAcceptor, WhoHasSaidNothingYetIsDroppedWithTheLastThatIsExpected) {
+  const Nonce another = *random_nonce();
+  ASSERT_TRUE(acceptor_.expect(another));
+  const Fd silent = dial();
+  const Fd peer = dial();
+  say(peer, good_hello());
+  ASSERT_TRUE(eventually([&] { return take() == Status::kOk; }));
+  EXPECT_FALSE(dropped(silent)) << "it may be for the other channel";
+  acceptor_.forget(another);
+  EXPECT_TRUE(eventually([&] { return dropped(silent); }));
+  EXPECT_NE(only_line().find("nobody is expected any more"), std::string::npos) << only_line();
+}
+
 TEST_F(TcpAcceptor, AWrongNonceIsDroppedAndNamed) {
   const Fd stranger = dial();
   Hello hello = good_hello();
