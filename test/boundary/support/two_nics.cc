@@ -11,7 +11,10 @@
 #include <fstream>
 #include <string>
 
+#include "base/clock.h"
+#include "base/interfaces/carrier.h"
 #include "test/support/temporary_directory.h"
+#include "test/support/test_buffer.h"
 
 namespace slime::boundary {
 namespace {
@@ -47,8 +50,14 @@ bool enter_spaces() {
   return bool(std::ofstream("/proc/self/uid_map") << map << std::flush);
 }
 
+// The kernel says that a link has a carrier some time after both of its ends are up.
 bool make_nics(const fs::path& root, NicKind kind) {
   if (std::system(kMakeNics) != 0) return false;
+  for (const std::string name : kNames) {
+    CarrierSense sense(name);
+    if (!test::eventually([&] { return sense.look(steady_now_ns()) == Carrier::kUp; }))
+      return false;
+  }
   if (kind == NicKind::kVirtual) return true;
   describe_functions(root);
   return mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
