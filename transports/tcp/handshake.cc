@@ -45,10 +45,7 @@ Status Handshake::progress(const ChannelAddress& peer, Error* error) {
   Status status = state_ == State::kNew ? begin(peer, error) : Status::kOk;
   const Deadline::Look look(deadline_);
   while (status == Status::kOk && state_ != State::kDone) status = step(error);
-  if (state_ == State::kDone) {
-    hello_.reset();
-    if (first_) abort_connection(std::move(first_));
-  }
+  if (state_ == State::kDone) hello_.reset();
   if (status != Status::kAgain || !look.expired()) return status;
   *error = timeout_error();
   return error->status;
@@ -126,8 +123,9 @@ bool Handshake::first_is_answered() {
   return status == Status::kOk;
 }
 
-// The other one has failed for good; most likely the peer refuses it because it has the first
-// one's hello. If not, it resets the first one, and further tries are as usual.
+// The first connection is answered, or the other one has failed for good: most likely the peer
+// refuses it because it has the hello of the first. If not, the peer resets the first one in the
+// end, and further tries are as usual.
 Status Handshake::return_to_first() {
   dialer_->fd().reset();
   abort_connection(std::exchange(fd_, std::move(first_)));
