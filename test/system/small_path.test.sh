@@ -73,7 +73,7 @@ if lose_answers; then
   if grep -qE "$small" "$work/lost_answer.0.err"; then not_ok "lost_answer: the path is not small" "$work/lost_answer.0.err"; fi
   in_switch nft delete table netdev lost
 else
-  echo "skipped: lost_answer: nft cannot match the first bytes of a connection here"
+  left_out="skipped: lost_answer: nft cannot match the first bytes of a connection here"
 fi
 
 # The ranks meet over eth0, whose path is as it should be.
@@ -94,5 +94,9 @@ if [ -x "$build/bin/slime-switchd" ]; then
   finish jumbo 3
   says jumbo.0 'NCCL_SLIME_SWITCH_LANES=352'
   NCCL_SLIME_SWITCH_LANES=352 right lanes 2 "${traffic[@]}"
+fi
+if [ "$wrong" -eq 0 ] && [ -n "${left_out:-}" ]; then
+  echo "$left_out"
+  exit 77
 fi
 exit $wrong

@@ -55,8 +55,8 @@ bool make_nics(const fs::path& root, NicKind kind) {
   if (std::system(kMakeNics) != 0) return false;
   for (const std::string name : kNames) {
     CarrierSense sense(name);
-    if (!test::eventually([&] { return sense.look(steady_now_ns()) == Carrier::kUp; }))
-      return false;
+    const auto is_up = [&] { return sense.look(steady_now_ns()) == Carrier::kUp; };
+    EXPECT_TRUE(test::eventually(is_up)) << name << " gets no carrier";
   }
   if (kind == NicKind::kVirtual) return true;
   describe_functions(root);
