@@ -1,24 +1,25 @@
 #include "engine/memory.h"
 
-#include <algorithm>
+#include <utility>
 
 namespace slime {
 
 MemoryCache::~MemoryCache() {
-  for (const Entry& entry : entries_) deregister(entry.region, rails_.size());
+  for (const auto& [range, entry] : entries_) deregister(entry.region, rails_.size());
 }
 
 Result<const MemoryRegion*> MemoryCache::acquire(const MemoryRange& range) {
   const std::lock_guard lock(mutex_);
-  for (Entry& entry : entries_) {
-    if (!entry.region.is(range)) continue;
-    ++entry.users;
-    return &entry.region;
+  const Range key{reinterpret_cast<uintptr_t>(range.address), range.bytes, range.kind};
+  auto found = entries_.find(key);
+  if (found == entries_.end()) {
+    auto region = register_everywhere(range);
+    if (!region) return fail(region.error());
+    found = entries_.emplace(key, Entry{std::move(*region), 0}).first;
+    regions_.emplace(&found->second.region, found);
   }
-  auto region = register_everywhere(range);
-  if (!region) return fail(region.error());
-  entries_.push_front(Entry{std::move(*region), 1});
-  return &entries_.front().region;
+  ++found->second.users;
+  return &found->second.region;
 }
 
 Result<MemoryRegion> MemoryCache::register_everywhere(const MemoryRange& range) {
@@ -41,11 +42,12 @@ void MemoryCache::deregister(const MemoryRegion& region, size_t rails) {
 
 bool MemoryCache::release(const MemoryRegion* region) {
   const std::lock_guard lock(mutex_);
-  const auto entry = std::find_if(entries_.begin(), entries_.end(),
-                                  [&](const Entry& e) { return &e.region == region; });
-  if (entry == entries_.end()) return false;
-  if (--entry->users > 0) return true;
-  deregister(entry->region, rails_.size());
+  const auto known = regions_.find(region);
+  if (known == regions_.end()) return false;
+  const auto entry = known->second;
+  if (--entry->second.users > 0) return true;
+  deregister(entry->second.region, rails_.size());
+  regions_.erase(known);
   entries_.erase(entry);
   return true;
 }

@@ -1,12 +1,12 @@
 // Registered memory: one range known to all rails of a device, shared by all comms of the device.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <list>
-#include <memory>
+#include <map>
 #include <mutex>
-#include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
@@ -22,9 +22,6 @@ struct MemoryRegion {
   MemoryKind kind = MemoryKind::kHost;
   std::vector<MemoryKeys> keys;
 
-  bool is(const MemoryRange& range) const {
-    return address == range.address && bytes == range.bytes && kind == range.kind;
-  }
   // The offset of `data` from the beginning of the range.
   uint64_t offset_of(const void* data) const {
     return static_cast<uint64_t>(static_cast<const std::byte*>(data) - address);
@@ -41,8 +38,8 @@ struct MemoryRegion {
 // the whole, it would keep the key of the whole valid after the owner of that memory had
 // deregistered it.
 //
-// Invariant: an entry has at least one user, and does not move while it exists. Any thread may
-// call; a mutex guards the list.
+// Invariants: an entry has at least one user, and does not move while it exists; regions_ has the
+// region of each entry and no other. Any thread may call; a mutex guards both.
 class MemoryCache {
  public:
   explicit MemoryCache(std::vector<Rail*> rails) : rails_(std::move(rails)) {}
@@ -54,16 +51,24 @@ class MemoryCache {
   size_t size() const;
 
  private:
+  struct Range {
+    uintptr_t address = 0;
+    size_t bytes = 0;
+    MemoryKind kind = MemoryKind::kHost;
+    auto operator<=>(const Range&) const = default;
+  };
   struct Entry {
     MemoryRegion region;
     uint32_t users = 0;
   };
+  using Entries = std::map<Range, Entry>;
   Result<MemoryRegion> register_everywhere(const MemoryRange& range);
   void deregister(const MemoryRegion& region, size_t rails);
 
   std::vector<Rail*> rails_;
   mutable std::mutex mutex_;
-  std::list<Entry> entries_;
+  Entries entries_;
+  std::unordered_map<const MemoryRegion*, Entries::iterator> regions_;
 };
 
 }  // namespace slime
