@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "engine/comm.h"
+#include "message/comm.h"
 #include "rendezvous/rendezvous.h"
 #include "settings/settings.h"
 

@@ -9,7 +9,7 @@
 #include "collnet/comm/coll_comm.h"
 #include "collnet/comm/report.h"
 #include "collnet/worker/worker.h"
-#include "engine/comm.h"
+#include "message/comm.h"
 #include "settings/settings.h"
 
 namespace slime::aggregation {
@@ -27,7 +27,7 @@ class Path {
   virtual WorkerReport report() = 0;
 };
 
-// Operations over the switch: a fabric of this Context's own, and a session.
+// Operations over the switch: devices of this Context's own, and a session.
 //
 // States: listening, from open(); connected, from a connect() that succeeds. Only then operations
 // may be started.
@@ -50,7 +50,7 @@ class SwitchPath final : public Path {
   SwitchPath() = default;
 
   int device_ = 0;
-  std::unique_ptr<Fabric> fabric_;  // outlives what follows
+  std::unique_ptr<Devices> devices_;  // outlives what follows
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<CollComm> session_;
 };

@@ -56,7 +56,7 @@ objects = $(patsubst %.cc,$(BUILD)/obj/%.o,$(1))
 groups  = $(filter-out $(2),$(sort $(patsubst $(1)/%/,%,$(dir $(wildcard $(1)/*/*.cc)))))
 
 # Without a switch the ranks do a switch's work for each other, so the plugin has switch/core too.
-LIB_SRCS  := $(call sources,base settings switch/protocol transports engine collnet plugin switch/core)
+LIB_SRCS  := $(call sources,base settings switch/protocol transports devices link message collnet plugin switch/core)
 # Only slime-switchd has the driver of bmv2, and only where Thrift is installed.
 THRIFT    := $(shell SLIME_NO_INSTALL=1 mk/ensure-tools.sh bmv2 2>/dev/null && echo thrift)
 BMV2_SRCS := $(if $(THRIFT),$(wildcard switch/bmv2/*.cc))

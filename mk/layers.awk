@@ -13,10 +13,12 @@ BEGIN {
   may["rail"] = "base settings times"
   may["registry"] = may["rail"] " rail"
   may["backend"] = may["rail"] " rail"
-  may["engine"] = may["registry"] " registry"
+  may["devices"] = may["registry"] " registry"
+  may["link"] = may["devices"] " devices"
+  may["message"] = may["link"] " link"
   may["shard"] = "base protocol"
-  may["collnet"] = may["engine"] " engine shard protocol"
-  may["plugin"] = "base settings times engine collnet generated"
+  may["collnet"] = may["message"] " message shard protocol"
+  may["plugin"] = "base settings times devices message collnet generated"
   may["rendezvous"] = "base times"
   may["aggregation"] = "include " may["collnet"] " collnet rendezvous"
   may["p4driver"] = "base times protocol shard"
@@ -40,7 +42,7 @@ function room_of(path) {
   if (path ~ /^switch\/core\//) return "shard"
   if (path ~ /^switch\/protocol\//) return "protocol"
   if (path ~ /^switch\/p4driver\//) return "p4driver"
-  if (path ~ /^(portable|base|settings|engine|collnet|plugin|rendezvous|aggregation|switch|tools|bench|test|examples)\//)
+  if (path ~ /^(portable|base|settings|devices|link|message|collnet|plugin|rendezvous|aggregation|switch|tools|bench|test|examples)\//)
     return substr(path, 1, index(path, "/") - 1)
   return ""
 }

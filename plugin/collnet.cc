@@ -88,9 +88,9 @@ bool is_for_measurement(const Settings& settings) {
 Result<void> devices(int* count) {
   auto known = plugin::devices(count);
   if (!known) return known;
-  const Fabric* const fabric = State::get().fabric();
-  if (fabric == nullptr || fabric->settings().switch_address.empty()) *count = 0;
-  if (*count > 0 && is_for_measurement(fabric->settings())) *count = 0;
+  const Devices* const devices = State::get().devices();
+  if (devices == nullptr || devices->settings().switch_address.empty()) *count = 0;
+  if (*count > 0 && is_for_measurement(devices->settings())) *count = 0;
   return {};
 }
 
@@ -115,7 +115,7 @@ Result<void> connect(void* handles[], int ranks, int rank, void* listen_comm, vo
     memcpy(all[i].data(), handles[i], all[i].size());
   }
   const auto policy = State::get().tuner_policy();
-  auto session = CollComm::connect(*State::get().fabric(), listening->device_index,
+  auto session = CollComm::connect(*State::get().devices(), listening->device_index,
                                    *listening->listener, all, static_cast<uint32_t>(rank),
                                    policy != nullptr ? policy->digest() : 0, listening->options);
   if (!session) return end(std::move(session.error()));

@@ -1,4 +1,4 @@
-// Opens and closes the fabric: the part of State from the first init to the last finalize.
+// Opens and closes the devices: the part of State from the first init to the last finalize.
 #include <utility>
 
 #include "base/log.h"
@@ -12,7 +12,7 @@ namespace {
 
 // An error here does not fail init: NCCL finds no devices and uses another transport, and the log
 // has the reason.
-std::unique_ptr<Fabric> open_from_environment() {
+std::unique_ptr<Devices> open_from_environment() {
   std::vector<std::string> warnings;
   const auto settings = parse_settings(process_environment(), &warnings);
   for (const std::string& warning : warnings) SLIME_WARN("%s", warning.c_str());
@@ -26,47 +26,47 @@ std::unique_ptr<Fabric> open_from_environment() {
     announce_nothing("NCCL_SLIME_DISABLE is set");
     return nullptr;
   }
-  auto fabric = Fabric::open(*settings, SteadyClock::instance());
-  if (!fabric) {
-    SLIME_WARN("%s", fabric.error().what.c_str());
+  auto devices = Devices::open(*settings, SteadyClock::instance());
+  if (!devices) {
+    SLIME_WARN("%s", devices.error().what.c_str());
     announce_nothing("the rails cannot be opened");
     return nullptr;
   }
-  return std::move(*fabric);
+  return std::move(*devices);
 }
 
 }  // namespace
 
-void State::open_fabric() {
+void State::open_devices() {
   initialized_ = true;
-  if (fabric_) return;
-  fabric_ = open_from_environment();
-  if (!fabric_) return;
-  if (fabric_->device_count() == 0) {
-    const std::string notes = joined(fabric_->notes());
+  if (devices_) return;
+  devices_ = open_from_environment();
+  if (!devices_) return;
+  if (devices_->device_count() == 0) {
+    const std::string notes = joined(devices_->notes());
     announce_nothing(notes.empty() ? "no usable network interface was found" : notes);
-    fabric_.reset();
+    devices_.reset();
     return;
   }
-  announce(*fabric_);
-  tuner_policy_ = std::make_shared<const TunerPolicy>(read_tuner_policy(fabric_->settings()));
-  forbid_ll128_where_unsafe(*fabric_);
+  announce(*devices_);
+  tuner_policy_ = std::make_shared<const TunerPolicy>(read_tuner_policy(devices_->settings()));
+  forbid_ll128_where_unsafe(*devices_);
 }
 
 // NCCL calls this once, and again each time it has unloaded and loaded the plugin (2.24 and later,
-// when the last communicator is gone). It then expects physical devices only, so the fabric is
+// when the last communicator is gone). It then expects physical devices only, so the devices are
 // opened anew, without merged devices.
 void State::open_without_context() {
   const std::lock_guard lock(mutex_);
   const bool idle = contexts_.empty() && comms_.empty() && pending_.empty();
-  if (fabric_ && endless_ && idle) close_everything();
+  if (devices_ && endless_ && idle) close_everything();
   endless_ = true;
-  open_fabric();
+  open_devices();
 }
 
 Context* State::open_with_context(const Context& context) {
   const std::lock_guard lock(mutex_);
-  open_fabric();
+  open_devices();
   auto owned = std::make_unique<Context>(context);
   Context* const raw = owned.get();
   contexts_.emplace(raw, std::move(owned));
@@ -96,11 +96,11 @@ void State::close_everything() {
   pending_.clear();
   comms_.clear();
   open_links_.fetch_sub(links);
-  if (!fabric_) return;
+  if (!devices_) return;
   tuner_policy_.reset();
-  stats_.report(*fabric_, {});
-  stats_.retire(*fabric_);
-  fabric_.reset();
+  stats_.report(*devices_, {});
+  stats_.retire(*devices_);
+  devices_.reset();
 }
 
 }  // namespace slime::plugin

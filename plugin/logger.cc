@@ -45,9 +45,9 @@ std::string describe_device(Device& device, size_t index) {
   return properties.reason.empty() ? text : text + " (one device: " + properties.reason + ")";
 }
 
-bool takes_device_memory(Fabric& fabric) {
-  for (size_t i = 0; i < fabric.device_count(); ++i) {
-    if (fabric.device(static_cast<int>(i))->properties().takes_device_memory()) return true;
+bool takes_device_memory(Devices& devices) {
+  for (size_t i = 0; i < devices.device_count(); ++i) {
+    if (devices.device(static_cast<int>(i))->properties().takes_device_memory()) return true;
   }
   return false;
 }
@@ -70,19 +70,19 @@ std::string joined(const std::vector<std::string>& parts) {
   return text;
 }
 
-void announce(Fabric& fabric) {
-  std::string devices;
+void announce(Devices& devices) {
+  std::string listed;
   size_t rails = 0;
-  for (size_t i = 0; i < fabric.device_count(); ++i) {
-    Device& device = *fabric.device(static_cast<int>(i));
+  for (size_t i = 0; i < devices.device_count(); ++i) {
+    Device& device = *devices.device(static_cast<int>(i));
     rails += device.rails().size();
-    devices += "; " + describe_device(device, i);
+    listed += "; " + describe_device(device, i);
   }
   SLIME_INFO("version %s (commit %s): %s, %s, GPUDirect %s%s", kVersion, kCommit,
-             plural(fabric.device_count(), "device").c_str(), plural(rails, "rail").c_str(),
-             takes_device_memory(fabric) ? "available" : "off (staging in host memory)",
-             devices.c_str());
-  if (!fabric.notes().empty()) SLIME_INFO("not used: %s", joined(fabric.notes()).c_str());
+             plural(devices.device_count(), "device").c_str(), plural(rails, "rail").c_str(),
+             takes_device_memory(devices) ? "available" : "off (staging in host memory)",
+             listed.c_str());
+  if (!devices.notes().empty()) SLIME_INFO("not used: %s", joined(devices.notes()).c_str());
 }
 
 void announce_nothing(const std::string& reason) {

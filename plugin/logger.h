@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/fabric.h"
+#include "devices/devices.h"
 #include "plugin/abi/types.h"
 
 namespace slime::plugin {
@@ -19,7 +19,7 @@ extern const char* const kCommit;
 void set_logger(nccl::Logger logger);
 
 // Logs one summary line, and one line with the skipped NICs, if there are any.
-void announce(Fabric& fabric);
+void announce(Devices& devices);
 void announce_nothing(const std::string& reason);
 
 std::string joined(const std::vector<std::string>& parts);  // with "; " between them

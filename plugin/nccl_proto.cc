@@ -28,10 +28,10 @@ bool allows_protocol(const std::string& proto, const char* name) {
   return named != excluding;
 }
 
-void forbid_ll128_where_unsafe(Fabric& fabric) {
+void forbid_ll128_where_unsafe(Devices& devices) {
   std::string unsafe;
-  for (size_t i = 0; i < fabric.device_count(); ++i) {
-    const DeviceProperties& properties = fabric.device(static_cast<int>(i))->properties();
+  for (size_t i = 0; i < devices.device_count(); ++i) {
+    const DeviceProperties& properties = devices.device(static_cast<int>(i))->properties();
     if (!properties.lines_in_order) unsafe += (unsafe.empty() ? "" : ", ") + properties.name;
   }
   if (unsafe.empty()) return;

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/fabric.h"
+#include "devices/devices.h"
 
 namespace slime::plugin {
 
@@ -18,6 +18,6 @@ bool allows_protocol(const std::string& proto, const char* name);
 // LL128 needs each 128-byte line to become visible in order. If a device cannot guarantee that,
 // this sets NCCL_PROTO to forbid LL128. There is no other way (NCCL reads it per communicator,
 // after our init; src/graph/tuning.cc). A value that the user has set is kept.
-void forbid_ll128_where_unsafe(Fabric& fabric);
+void forbid_ll128_where_unsafe(Devices& devices);
 
 }  // namespace slime::plugin

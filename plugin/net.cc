@@ -20,7 +20,7 @@ namespace {
 bool has_no_place_in_topology(const int* members, int count) {
   const bool several =
       std::any_of(members, members + count, [&](int member) { return member != members[0]; });
-  return several && State::get().fabric()->device(members[0])->properties().pci_path.empty();
+  return several && State::get().devices()->device(members[0])->properties().pci_path.empty();
 }
 
 // This is logged as information, not as a warning, because it happens in every run and costs
@@ -53,17 +53,17 @@ Error not_a(CommKind kind, const void* comm) {
 }
 
 Result<Device*> find_device(int index) {
-  Fabric* const fabric = State::get().fabric();
-  if (fabric == nullptr) {
+  Devices* const devices = State::get().devices();
+  if (devices == nullptr) {
     return fail(make_error(Status::kInvalid, 0,
                            "device %d does not exist: the plugin has no devices, or was not "
                            "initialized in this process",
                            index));
   }
-  Device* const device = fabric->device(index);
+  Device* const device = devices->device(index);
   if (device == nullptr) {
     return fail(make_error(Status::kInvalid, 0, "device %d does not exist: the last one is %zu",
-                           index, fabric->device_count() - 1));
+                           index, devices->device_count() - 1));
   }
   return device;
 }
@@ -86,9 +86,9 @@ Result<void> init_context(void** context, uint64_t comm_id, const nccl::NetCommC
   set_logger(logger);
   const Context wanted{comm_id, checked_traffic_class(config)};
   *context = State::get().open_with_context(wanted);
-  const Fabric* const fabric = State::get().fabric();
-  if (wanted.traffic_class == nccl::kTrafficClassUndefined || fabric == nullptr) return {};
-  const int chosen = CommOptions{wanted.traffic_class}.chosen_class(fabric->settings());
+  const Devices* const devices = State::get().devices();
+  if (wanted.traffic_class == nccl::kTrafficClassUndefined || devices == nullptr) return {};
+  const int chosen = CommOptions{wanted.traffic_class}.chosen_class(devices->settings());
   SLIME_INFO("communicator 0x%llx asks for traffic class %d, and gets %d%s",
              static_cast<unsigned long long>(comm_id), wanted.traffic_class, chosen,
              chosen == wanted.traffic_class ? "" : " (NCCL_SLIME_TRAFFIC_CLASS)");
@@ -122,8 +122,8 @@ Result<void> devices(int* count) {
   if (!State::get().initialized()) {
     return fail(make_error(Status::kInvalid, 0, "init was not called in this process"));
   }
-  const Fabric* const fabric = State::get().fabric();
-  *count = fabric ? static_cast<int>(fabric->device_count()) : 0;
+  const Devices* const devices = State::get().devices();
+  *count = devices ? static_cast<int>(devices->device_count()) : 0;
   return {};
 }
 
@@ -154,11 +154,11 @@ Result<void> make_virtual_device(int* device, const int* members, int count) {
     if (!member) return fail(member.error());
   }
   if (has_no_place_in_topology(members, count)) return refuse_virtual_devices(count);
-  const auto merged = State::get().fabric()->merge(std::span(members, static_cast<size_t>(count)));
+  const auto merged = State::get().devices()->merge(std::span(members, static_cast<size_t>(count)));
   if (!merged) return fail(merged.error());
   *device = *merged;
   SLIME_INFO("device %d is now %d devices together: %s", *merged, count,
-             State::get().fabric()->device(*merged)->properties().name.c_str());
+             State::get().devices()->device(*merged)->properties().name.c_str());
   return {};
 }
 

@@ -38,7 +38,7 @@ Handle without_attempt(const void* handle) {
 Result<std::unique_ptr<PendingConnect>> begin_connect(int device, const Handle& handle,
                                                       int traffic_class) {
   auto pending = std::make_unique<PendingConnect>();
-  auto connector = Connector::open(*State::get().fabric(), device, handle, {traffic_class});
+  auto connector = Connector::open(*State::get().devices(), device, handle, {traffic_class});
   if (!connector) return fail(connector.error());
   pending->connector = std::move(*connector);
   pending->handle = handle;
@@ -72,7 +72,7 @@ Result<void> listen(CommKind kind, int index, void* handle, void** listen_comm,
   auto comm = std::make_unique<OpenComm>(kind, *device, index);
   comm->options = options;
   Handle made{};
-  auto listener = Listener::open(*State::get().fabric(), index, &made, options);
+  auto listener = Listener::open(*State::get().devices(), index, &made, options);
   if (!listener) return fail(listener.error());
   comm->listener = std::move(*listener);
   set_attempt(made.data(), 0);

@@ -25,9 +25,9 @@ bool State::initialized() const {
   return initialized_;
 }
 
-Fabric* State::fabric() const {
+Devices* State::devices() const {
   const std::lock_guard lock(mutex_);
-  return fabric_.get();
+  return devices_.get();
 }
 
 std::shared_ptr<const TunerPolicy> State::tuner_policy() const {
@@ -94,12 +94,12 @@ bool State::close(const void* comm, CommKind kind) {
 
 void State::report() {
   const std::lock_guard lock(mutex_);
-  if (!fabric_) return;
+  if (!devices_) return;
   std::vector<WorkerReport> open;
   for (const auto& [key, comm] : comms_) {
     if (comm->session) open.push_back(comm->session->report());
   }
-  stats_.report(*fabric_, open);
+  stats_.report(*devices_, open);
 }
 
 // Walks all comms: this runs once for each connection that fails.

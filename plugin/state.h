@@ -1,4 +1,4 @@
-// The plugin's state between two calls of NCCL: contexts, the fabric, and every comm that NCCL
+// The plugin's state between two calls of NCCL: contexts, the devices, and every comm that NCCL
 // holds a pointer to.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 #include "base/error.h"
 #include "collnet/comm/coll_comm.h"
-#include "engine/comm.h"
-#include "engine/fabric.h"
+#include "devices/devices.h"
+#include "message/comm.h"
 #include "plugin/abi/types.h"
 #include "plugin/stats.h"
 #include "plugin/tuner_file.h"
@@ -77,9 +77,9 @@ struct Context {
 
 // The plugin's state in one process.
 //
-// States: empty -> open (the first init; without NICs it has no fabric) -> empty (finalize of the
+// States: empty -> open (the first init; without NICs it has no devices) -> empty (finalize of the
 // last context). A table before v11 has no finalize. When such a table has been used, the state
-// stays open, and the next init without a context opens the fabric anew if nothing else is open.
+// stays open, and the next init without a context opens the devices anew if nothing else is open.
 //
 // Threads: any. The mutex guards all members but open_links_. It is held while the file of counters
 // is written, and while finalize closes comms that were left open. A comm that NCCL closes is
@@ -91,7 +91,7 @@ class State {
   // parent's connections, it would shut down the sockets that both processes share.
   static State& get();
 
-  // Opens the fabric unless it is open. This never fails: without NICs, or with wrong settings,
+  // Opens the devices unless they are open. This never fails: without NICs, or with wrong settings,
   // NCCL finds no devices and falls back to its own transports.
   void open_without_context();
   Context* open_with_context(const Context& context);
@@ -102,8 +102,8 @@ class State {
   bool finalize(const void* context);
 
   bool initialized() const;
-  Fabric* fabric() const;                                   // nullptr: no devices
-  std::shared_ptr<const TunerPolicy> tuner_policy() const;  // nullptr: no fabric
+  Devices* devices() const;                                 // nullptr: no devices
+  std::shared_ptr<const TunerPolicy> tuner_policy() const;  // nullptr: no devices
 
   OpenComm* adopt(std::unique_ptr<OpenComm> comm);
   OpenComm* find(const void* comm, CommKind kind) const;  // nullptr: no such comm
@@ -115,7 +115,7 @@ class State {
 
  private:
   explicit State(State* parent);
-  void open_fabric();  // this and close_everything(): the caller holds the mutex
+  void open_devices();  // this and close_everything(): the caller holds the mutex
   void close_everything();
   void report();  // called when the last connection has been closed
 
@@ -125,8 +125,8 @@ class State {
   mutable std::mutex mutex_;
   bool initialized_ = false;
   bool endless_ = false;  // a table before v11, which has no finalize, was initialised
-  std::unique_ptr<Fabric> fabric_;
-  std::shared_ptr<const TunerPolicy> tuner_policy_;  // read when the fabric opens; ends with it
+  std::unique_ptr<Devices> devices_;
+  std::shared_ptr<const TunerPolicy> tuner_policy_;  // read when the devices open; ends with it
   std::unordered_map<const void*, std::unique_ptr<Context>> contexts_;
   std::unordered_map<const void*, std::unique_ptr<OpenComm>> comms_;
   std::unordered_map<uint64_t, std::unique_ptr<PendingConnect>> pending_;

@@ -127,10 +127,10 @@ void Stats::keep(WorkerReport report) {
 
 // The log gets lines only if a connection was made since the last report, and of rails that were
 // used; the file is always written, with all rails.
-void Stats::report(const Fabric& fabric, const std::vector<WorkerReport>& open) {
+void Stats::report(const Devices& devices, const std::vector<WorkerReport>& open) {
   const std::lock_guard lock(mutex_);
-  StatsReport report{.rails = sum(past_, fabric.report()),
-                     .interfaces = sum(past_interfaces_, fabric.interfaces()),
+  StatsReport report{.rails = sum(past_, devices.report()),
+                     .interfaces = sum(past_interfaces_, devices.interfaces()),
                      .workers = {past_workers_.begin(), past_workers_.end()},
                      .forgotten_workers = forgotten_workers_};
   report.workers.insert(report.workers.end(), open.begin(), open.end());
@@ -141,20 +141,20 @@ void Stats::report(const Fabric& fabric, const std::vector<WorkerReport>& open) 
     for (const InterfaceReport& one : report.interfaces) log_interface(one);
   }
   used_ = false;
-  if (fabric.settings().stats.empty()) return;
+  if (devices.settings().stats.empty()) return;
   const Result<void> written =
-      write_stats(expand_stats_path(fabric.settings().stats), render_stats(report));
+      write_stats(expand_stats_path(devices.settings().stats), render_stats(report));
   if (!written && !write_failed_) SLIME_WARN("%s", written.error().what.c_str());
   write_failed_ = write_failed_ || !written;
 }
 
 // Rails that were never used leave no entry.
-void Stats::retire(const Fabric& fabric) {
+void Stats::retire(const Devices& devices) {
   const std::lock_guard lock(mutex_);
-  for (const RailReport& report : fabric.report()) {
+  for (const RailReport& report : devices.report()) {
     if (was_used(report)) add_to(&past_, report);
   }
-  past_interfaces_ = sum(std::move(past_interfaces_), fabric.interfaces());
+  past_interfaces_ = sum(std::move(past_interfaces_), devices.interfaces());
 }
 
 }  // namespace slime::plugin

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "collnet/comm/report.h"
-#include "engine/fabric.h"
+#include "devices/devices.h"
 
 namespace slime::plugin {
 
-// Collects the counters of closed fabrics and CollNet communicators, and reports them with those of
+// Collects the counters of closed devices and CollNet communicators, and reports them with those of
 // open ones.
 //
 // Threads: any; its mutex guards all members. State holds its own mutex while it calls report, keep
@@ -21,8 +21,8 @@ class Stats {
   void mark_used();                // a connection was made, so the next report writes its lines
   void keep(WorkerReport report);  // of a CollNet communicator that closes
   // `open` has the reports of CollNet communicators that are open.
-  void report(const Fabric& fabric, const std::vector<WorkerReport>& open);
-  void retire(const Fabric& fabric);  // keeps the counters of a fabric that is about to close
+  void report(const Devices& devices, const std::vector<WorkerReport>& open);
+  void retire(const Devices& devices);  // keeps the counters of devices that are about to close
 
  private:
   std::mutex mutex_;

@@ -62,7 +62,7 @@ class TunerFile {
   Verdict otherwise_ = Verdict::kUnknown;
 };
 
-// Whether the tuner advises NCCL, and by which file. It is decided when the fabric is opened.
+// Whether the tuner advises NCCL, and by which file. It is decided when the devices are opened.
 struct TunerPolicy {
   std::optional<TunerFile> file;  // nullopt: NCCL makes every choice
   std::string why_not;            // why there is no file; empty: no reason worth a line

@@ -14,7 +14,7 @@
 #include "bench/common/statistics.h"
 #include "bench/fabric/bare_loop.h"
 #include "bench/fabric/channel_loop.h"
-#include "engine/fabric.h"
+#include "devices/devices.h"
 #include "test/support/load/comm_load.h"
 #include "transports/tcp/rail.h"
 
@@ -36,13 +36,13 @@ double seconds_of(auto body) {
   return static_cast<double>(SteadyClock::instance().now_ns() - start) / 1e9;
 }
 
-Rail& rail_of(Fabric& end) { return *end.device(0)->rails().front(); }
+Rail& rail_of(Devices& end) { return *end.device(0)->rails().front(); }
 
 // Messages of a work each, as many as the comms may have under way; works and writes as long as
 // they are.
 class Row {
  public:
-  Row(Fabric& from, Fabric& to, const fabric::Symbols& symbols, const fabric::Nic& nic,
+  Row(Devices& from, Devices& to, const fabric::Symbols& symbols, const fabric::Nic& nic,
       uint32_t message, uint64_t bytes)
       : message_(message),
         count_(std::max<uint64_t>(bytes / message, 1)),
@@ -104,14 +104,14 @@ std::vector<fabric::Nic> find_nics(const Settings& settings, std::vector<std::st
 }
 
 // A rail of the first NIC.
-std::unique_ptr<Fabric> open_end(const fabric::Opening& with, const fabric::Nic& nic) {
+std::unique_ptr<Devices> open_end(const fabric::Opening& with, const fabric::Nic& nic) {
   std::vector<std::string> notes;
   std::vector<fabric::Nic> one;
   one.push_back({fabric::duplicate(*with.symbols, nic.info.get()), nic.traits, nic.caps});
   auto rails = fabric::open_nics(with, std::move(one), &notes);
   for (const std::string& note : notes) std::fprintf(stderr, "bench-fabric: %s\n", note.c_str());
   if (rails.empty()) std::exit(1);
-  return Fabric::of_rails(std::move(rails), with.settings, SteadyClock::instance());
+  return Devices::of_rails(std::move(rails), with.settings, SteadyClock::instance());
 }
 
 int run(const Options& options) {

@@ -15,15 +15,15 @@ namespace {
 constexpr uint64_t kWarmUp =
     6'000;  // works per rail: until all of the simulator's queues have been full
 
-std::unique_ptr<Fabric> make_fabric(sim::Network& network, const std::string& name, uint32_t nics,
-                                    const sim::RailModel& model) {
+std::unique_ptr<Devices> make_devices(sim::Network& network, const std::string& name, uint32_t nics,
+                                      const sim::RailModel& model) {
   std::vector<std::unique_ptr<Rail>> rails;
   for (uint32_t i = 0; i < nics; ++i) {
     RailCaps caps = sim_caps(name + "." + std::to_string(i));
     caps.ordered = false;
     rails.push_back(network.open_rail(caps, model));
   }
-  return Fabric::of_rails(std::move(rails), Settings(), network);
+  return Devices::of_rails(std::move(rails), Settings(), network);
 }
 
 sim::RailModel with_jitter(sim::RailModel model) {
@@ -36,13 +36,13 @@ struct Hosts {
   Hosts(uint32_t nics_in, const Regime& regime, uint64_t seed)
       : nics(nics_in),
         network(seed),
-        from(make_fabric(network, "nic", nics, with_jitter(sender_model(regime)))),
-        to(make_fabric(network, "peer", nics, receiver_model())) {
+        from(make_devices(network, "nic", nics, with_jitter(sender_model(regime)))),
+        to(make_devices(network, "peer", nics, receiver_model())) {
     network.check_sources(false);
   }
   const uint32_t nics;
   sim::Network network;
-  std::unique_ptr<Fabric> from, to;
+  std::unique_ptr<Devices> from, to;
 };
 
 constexpr uint32_t kMadePerNic = 4;  // works of a turn

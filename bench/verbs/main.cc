@@ -33,7 +33,7 @@ Port make_port(std::unique_ptr<Rail> rail, const Settings& settings) {
   port.rail = static_cast<verbs::VerbsRail*>(rail.get());
   std::vector<std::unique_ptr<Rail>> rails;
   rails.push_back(std::move(rail));
-  port.fabric = Fabric::of_rails(std::move(rails), settings, SteadyClock::instance());
+  port.devices = Devices::of_rails(std::move(rails), settings, SteadyClock::instance());
   return port;
 }
 

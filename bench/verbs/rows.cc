@@ -77,7 +77,7 @@ class Messages final : public Stream {
   Messages(Ports& ports, const Settings& settings, uint32_t message, uint64_t bytes)
       : Stream(ports, settings, message,
                std::max<uint64_t>(bytes / message / BareLoop::kChain, 1) * BareLoop::kChain),
-        load_(*ports.from.fabric, *ports.to.fabric, {.message_bytes = message}, rest) {}
+        load_(*ports.from.devices, *ports.to.devices, {.message_bytes = message}, rest) {}
 
   bool report(nlohmann::json* rows) const override {
     const double ratio = bare_.median() / engine_.median();
@@ -114,7 +114,7 @@ class FullQueue final : public Stream {
   FullQueue(Ports& ports, const Settings& settings, uint32_t work, uint64_t bytes)
       : Stream(ports, settings, work,
                std::max<uint64_t>(bytes / work / BareLoop::kChain, 64) * BareLoop::kChain),
-        link_(*ports.from.fabric, *ports.to.fabric, 1, work, rest) {}
+        link_(*ports.from.devices, *ports.to.devices, 1, work, rest) {}
 
   bool report(nlohmann::json* rows) const override {
     const auto works = static_cast<double>(works_ * engine_.count());
@@ -160,8 +160,8 @@ class RoundTrip final : public Row {
   RoundTrip(Ports& ports, const Settings& settings, uint32_t message, uint64_t trips)
       : message_(message),
         trips_(trips),
-        there_(*ports.from.fabric, *ports.to.fabric, options(message, settings), rest),
-        back_(*ports.to.fabric, *ports.from.fabric, options(message, settings), rest),
+        there_(*ports.from.devices, *ports.to.devices, options(message, settings), rest),
+        back_(*ports.to.devices, *ports.from.devices, options(message, settings), rest),
         loop_(bare_loop(ports, message, settings)) {}
 
   void round() override {

@@ -4,14 +4,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "engine/fabric.h"
+#include "devices/devices.h"
 #include "transports/verbs/rail.h"
 
 namespace slime::bench {
 
-// A fabric of one rail.
+// Devices of one rail.
 struct Port {
-  std::unique_ptr<Fabric> fabric;
+  std::unique_ptr<Devices> devices;
   verbs::VerbsRail* rail = nullptr;
 };
 struct Ports {

@@ -60,17 +60,18 @@ Error no_first_sum(const SwitchAttachment& attachment, const int32_t* wrong) {
 }  // namespace
 
 // From the first sum on, packets arrive by on_datagram(), so that needs the object.
-Result<std::unique_ptr<CollComm>> CollComm::connect(Fabric& fabric, int device, Listener& listener,
+Result<std::unique_ptr<CollComm>> CollComm::connect(Devices& devices, int device,
+                                                    Listener& listener,
                                                     std::span<const Handle> handles, uint32_t rank,
                                                     uint64_t advice, const CommOptions& options) {
-  const std::string name = "CollNet on " + fabric.device(device)->properties().name + ", rank " +
+  const std::string name = "CollNet on " + devices.device(device)->properties().name + ", rank " +
                            std::to_string(rank) + " of " + std::to_string(handles.size());
   Setup setup{
-      .fabric = fabric,
+      .devices = devices,
       .device = device,
       .advice = advice,
       .options = options,
-      .deadline = Deadline(fabric.clock(), seconds_to_ns(fabric.settings().connect_timeout))};
+      .deadline = Deadline(devices.clock(), seconds_to_ns(devices.settings().connect_timeout))};
   setup.config->name = name;
   std::unique_ptr<CollComm> comm;
   auto done = set_up_members(setup, listener, handles, rank);
@@ -82,12 +83,12 @@ Result<std::unique_ptr<CollComm>> CollComm::connect(Fabric& fabric, int device, 
   if (!done)
     return fail(Error{done.error().status, done.error().code, name + ": " + done.error().what});
   comm->connected_ = true;
-  comm->config_->keeper->schedule(comm.get(), fabric.clock().now_ns());
+  comm->config_->keeper->schedule(comm.get(), devices.clock().now_ns());
   return comm;
 }
 
 CollComm::CollComm(Setup& setup)
-    : clock_(setup.fabric.clock()),
+    : clock_(setup.devices.clock()),
       ring_(std::move(setup.ring)),
       config_(std::move(setup.config)),
       attachments_(std::move(setup.attachments)),

@@ -31,7 +31,7 @@ class CollComm final : private DatagramUser, private BackgroundTask {
  public:
   // `advice`: which all_reduce are to come by CollNet, as a digest. Members that differ in it would
   // sooner or later choose different algorithms for one operation and hang, so they do not connect.
-  static Result<std::unique_ptr<CollComm>> connect(Fabric& fabric, int device, Listener& listener,
+  static Result<std::unique_ptr<CollComm>> connect(Devices& devices, int device, Listener& listener,
                                                    std::span<const Handle> handles, uint32_t rank,
                                                    uint64_t advice = 0,
                                                    const CommOptions& options = {});

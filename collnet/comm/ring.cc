@@ -5,16 +5,16 @@
 
 namespace slime {
 
-Result<std::unique_ptr<Ring>> Ring::connect(Fabric& fabric, int device, Listener& listener,
+Result<std::unique_ptr<Ring>> Ring::connect(Devices& devices, int device, Listener& listener,
                                             std::span<const Handle> handles, uint32_t rank,
                                             const Deadline& deadline, const CommOptions& options) {
   const auto size = static_cast<uint32_t>(handles.size());
-  std::unique_ptr<Ring> ring(new Ring(fabric, *fabric.device(device), rank, size));
+  std::unique_ptr<Ring> ring(new Ring(devices, *devices.device(device), rank, size));
   if (size == 1) return ring;
-  auto connector = Connector::open(fabric, device, handles[(rank + 1) % size], options);
+  auto connector = Connector::open(devices, device, handles[(rank + 1) % size], options);
   if (!connector) return fail(std::move(connector.error()));
   Result<void> opened;
-  const bool in_time = step_until(fabric.clock(), deadline, [&](uint64_t) {
+  const bool in_time = step_until(devices.clock(), deadline, [&](uint64_t) {
     opened = ring->open_step(listener, **connector);
     return !opened || (ring->next_ && ring->previous_);
   });
@@ -55,7 +55,7 @@ Result<void> Ring::all_gather(std::span<std::byte> all, size_t bytes, const Dead
   if (!begun) return begun;
   Error error;
   Status status = Status::kAgain;
-  const bool in_time = step_until(fabric_.clock(), deadline, [&](uint64_t now_ns) {
+  const bool in_time = step_until(devices_.clock(), deadline, [&](uint64_t now_ns) {
     if (meanwhile) meanwhile(now_ns);
     return (status = step(&error)) != Status::kAgain;
   });

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "base/deadline.h"
-#include "engine/comm.h"
+#include "message/comm.h"
 
 namespace slime {
 
@@ -38,7 +38,7 @@ bool step_until(const Clock& clock, const Deadline& deadline, Step step) {
 class Ring {
  public:
   // Each member calls it, with the handles of all in the order of ranks; `listener` made ours.
-  static Result<std::unique_ptr<Ring>> connect(Fabric& fabric, int device, Listener& listener,
+  static Result<std::unique_ptr<Ring>> connect(Devices& devices, int device, Listener& listener,
                                                std::span<const Handle> handles, uint32_t rank,
                                                const Deadline& deadline,
                                                const CommOptions& options);
@@ -65,14 +65,14 @@ class Ring {
   uint32_t size() const { return size_; }
 
  private:
-  Ring(Fabric& fabric, Device& device, uint32_t rank, uint32_t size)
-      : fabric_(fabric), device_(device), rank_(rank), size_(size) {}
+  Ring(Devices& devices, Device& device, uint32_t rank, uint32_t size)
+      : devices_(devices), device_(device), rank_(rank), size_(size) {}
   Result<void> open_step(Listener& listener, Connector& connector);
   Status exchange(Error* error);
   std::span<std::byte> blob(uint32_t back) const;
   Error late(const char* what) const;
 
-  Fabric& fabric_;
+  Devices& devices_;
   Device& device_;
   const uint32_t rank_, size_;
   std::unique_ptr<SendComm> next_;

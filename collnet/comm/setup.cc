@@ -72,7 +72,7 @@ Result<std::unique_ptr<UdpRails>> open_rails(const Setup& setup) {
   std::vector<SocketAddress> peers;
   for (const NamedSwitch& named : setup.config->switches) peers.push_back(named.control);
   std::vector<std::string> hosts;
-  for (const Rail* rail : setup.fabric.device(setup.device)->rails()) {
+  for (const Rail* rail : setup.devices.device(setup.device)->rails()) {
     hosts.push_back(rail->caps().oob_address);
   }
   const UdpPortOptions wanted = {
@@ -86,7 +86,7 @@ Result<std::unique_ptr<UdpRails>> open_rails(const Setup& setup) {
   auto port = open();
   // A network that starts has no route to the switch yet. The jobs need most of the time, so it is
   // the first rail that is waited for; others that have no route by then carry nothing.
-  const Deadline limit(setup.fabric.clock(), setup.left_ns() / 3);
+  const Deadline limit(setup.devices.clock(), setup.left_ns() / 3);
   while (!port && Dialer::may_pass(port.error()) && !limit.passed()) {
     std::this_thread::sleep_for(kRoutePause);
     port = open();
@@ -103,16 +103,16 @@ Result<std::unique_ptr<UdpRails>> open_rails(const Setup& setup) {
 Result<void> prepare(const Setup& setup) {
   const Settings& settings = setup.settings();
   CommConfig& config = *setup.config;
-  const auto& rails = setup.fabric.device(setup.device)->rails();
+  const auto& rails = setup.devices.device(setup.device)->rails();
   const auto own = SocketAddress::parse(rails.front()->caps().oob_address);
-  const Deadline limit(setup.fabric.clock(), setup.left_ns() / 3);  // the rest needs time, too
+  const Deadline limit(setup.devices.clock(), setup.left_ns() / 3);  // the rest needs time, too
   auto switches = parse_switches(settings.switch_address, own ? own->family() : AF_INET, limit);
   if (!switches) return fail(std::move(switches.error()));
   config.switches = std::move(*switches);
   auto sound = check_settings(setup);
   if (!sound) return sound;
   auto keeper = Housekeeper::get("keeps jobs on the switch alive",
-                                 setup.fabric.device(setup.device)->properties().near);
+                                 setup.devices.device(setup.device)->properties().near);
   if (!keeper) return fail(std::move(keeper.error()));
   config.keeper = std::move(*keeper);
   config.retry_ns = seconds_to_ns(settings.switch_retry);
@@ -222,7 +222,7 @@ Result<void> join(const Setup& setup, std::span<const Announcement> jobs) {
     config.port->set_ranks(rail, {ranks.begin(), ranks.end()});
   }
   for (size_t i = 0; i < jobs.size(); ++i) {
-    auto joined = setup.attachments[i]->join(jobs[i], setup.fabric.clock().now_ns());
+    auto joined = setup.attachments[i]->join(jobs[i], setup.devices.clock().now_ns());
     if (!joined) return joined;
   }
   if (setup.ring->rank() == 0 && config.job.half_bits != number::HalfBits::k32 &&
@@ -261,7 +261,7 @@ Result<void> set_up_jobs(Setup& setup) {
 
 Result<void> set_up_members(Setup& setup, Listener& listener, std::span<const Handle> handles,
                             uint32_t rank) {
-  auto ring = Ring::connect(setup.fabric, setup.device, listener, handles, rank, setup.deadline,
+  auto ring = Ring::connect(setup.devices, setup.device, listener, handles, rank, setup.deadline,
                             setup.options);
   if (!ring) return fail(std::move(ring.error()));
   setup.ring = std::move(*ring);

@@ -19,7 +19,7 @@ namespace slime {
 
 // What is known from the start, and what is made.
 struct Setup {
-  Fabric& fabric;
+  Devices& devices;
   const int device;
   const uint64_t advice;
   const CommOptions options;
@@ -28,9 +28,9 @@ struct Setup {
   std::unique_ptr<CommConfig> config = std::make_unique<CommConfig>();
   Attachments attachments = {};  // each has a worker at the end
 
-  const Settings& settings() const { return fabric.settings(); }
+  const Settings& settings() const { return devices.settings(); }
   uint64_t left_ns() const {
-    return deadline.end_ns() - std::min(fabric.clock().now_ns(), deadline.end_ns());
+    return deadline.end_ns() - std::min(devices.clock().now_ns(), deadline.end_ns());
   }
   // A blob of each member; the own one is filled in.
   template <typename Blob>

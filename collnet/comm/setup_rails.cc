@@ -109,7 +109,7 @@ uint8_t answering_rails(const Setup& setup) {
     if (attachment->on_switch()) asked.push_back(attachment.get());
   }
   RailProbe probe(*setup.config->port, asked, rails);
-  const Clock& clock = setup.fabric.clock();
+  const Clock& clock = setup.devices.clock();
   uint64_t ask_ns = clock.now_ns();
   Deadline end(clock, std::min(times::kTrialSum, setup.left_ns() / 2));
   (void)step_until(clock, end, [&](uint64_t now_ns) {

@@ -24,7 +24,7 @@
 
 #include "base/net/port_range.h"
 #include "base/net/socket.h"
-#include "engine/comm.h"
+#include "message/comm.h"
 #include "switch/core/counters.h"
 #include "switch/protocol/sap.h"
 

@@ -52,8 +52,8 @@ class TcpEnds {
     link.connect(forth ? a_ : b_, forth ? b_ : a_);
     return {std::move(link.sender), std::move(link.receiver)};
   }
-  Device& left() { return *a_.fabric->device(0); }
-  Device& right() { return *b_.fabric->device(0); }
+  Device& left() { return *a_.devices->device(0); }
+  Device& right() { return *b_.devices->device(0); }
   void pass() {}
 
  private:
@@ -287,7 +287,7 @@ TEST(Threads, CommsMayChangeTheirThread) {
     for (int i = 0; i < rounds; ++i) {
       TcpLink link;
       link.connect(a, b);
-      const auto* region = *b.fabric->device(0)->memory().acquire({bytes.data(), bytes.size()});
+      const auto* region = *b.devices->device(0)->memory().acquire({bytes.data(), bytes.size()});
       const Receive wanted{bytes.data(), bytes.size(), 0, region};
       Request* receive = nullptr;
       EXPECT_EQ(link.receiver->irecv({&wanted, 1}, false, &receive), Status::kOk);
@@ -302,7 +302,7 @@ TEST(Threads, CommsMayChangeTheirThread) {
       }
       if (i % 2 == 0) handed_over.clear();  // closed here
       handed_over.push_back({std::move(link.sender), std::move(link.receiver)});
-      EXPECT_TRUE(b.fabric->device(0)->memory().release(region));
+      EXPECT_TRUE(b.devices->device(0)->memory().release(region));
     }
     --running;
     while (running > 0) usleep(1000);  // hosts outlive what others hold of them

@@ -1,5 +1,5 @@
 // Who moves a comm while its caller is away, and that nobody does beside its caller.
-#include "engine/comm_progress.h"
+#include "message/comm_progress.h"
 
 #include <gtest/gtest.h>
 

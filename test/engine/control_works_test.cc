@@ -1,10 +1,10 @@
-#include "engine/link/control_works.h"
+#include "link/control_works.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "engine/link/immediate.h"
+#include "link/immediate.h"
 
 namespace slime {
 namespace {

@@ -1,6 +1,6 @@
 // Eager messages at the receiver, by themselves: what is taken in, found, and given back as
 // credits.
-#include "engine/receiver/eager_inbox.h"
+#include "message/receiver/eager_inbox.h"
 
 #include <gtest/gtest.h>
 

@@ -72,7 +72,7 @@ class HoldBack : public ::testing::Test {
   test::SimHost to_{network_, 1, caps(), Settings(), "b"};
   RegisteredBuffer source_ = test::value_of(RegisteredBuffer::make(from_.device(), kLarge));
   RegisteredBuffer target_ = test::value_of(RegisteredBuffer::make(to_.device(), kLarge));
-  test::EnginePair pair_ = test::connect_engines(*from_.fabric, *to_.fabric, 1, kEagerMax,
+  test::EnginePair pair_ = test::connect_engines(*from_.devices, *to_.devices, 1, kEagerMax,
                                                  [this] { network_.advance(1000); });
   Request* receive_ = nullptr;
 };

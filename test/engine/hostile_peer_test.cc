@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "engine/receiver/recv_comm.h"
-#include "engine/sender/send_comm.h"
+#include "message/recv_comm.h"
+#include "message/send_comm.h"
 #include "test/fuzz/support/fuzz_rail.h"
 #include "test/support/manual_clock.h"
 
@@ -21,16 +21,17 @@ template <typename Comm>
 class End {
  public:
   End(size_t inbox_bytes, size_t outbox_bytes)
-      : fabric_(fuzz::fabric_of(kRails, clock_)),
+      : devices_(fuzz::devices_of(kRails, clock_)),
         inbox_(*RegisteredBuffer::make(device(), inbox_bytes)),
         written_(inbox_.data()) {
     auto outbox = RegisteredBuffer::make(device(), outbox_bytes);
-    comm_ = std::make_unique<Comm>(*fabric_, device(), fuzz::parts_of(wires_, kEagerMax),
-                                   std::move(inbox_), std::move(*outbox));
+    comm_ = std::make_unique<Comm>(
+        *devices_, device(),
+        fuzz::parts_of(wires_, false, kEagerMax, std::move(inbox_), std::move(*outbox)));
     EXPECT_EQ(comm_->progress(), Status::kOk);
   }
 
-  Device& device() { return *fabric_->device(0); }
+  Device& device() { return *devices_->device(0); }
   Comm& comm() { return *comm_; }
   const fuzz::Wire& wire(size_t i) const { return wires_[i]; }
   void kill(size_t i) { wires_[i].dead = true; }
@@ -61,7 +62,7 @@ class End {
 
   ManualClock clock_;
   fuzz::Wire wires_[kRails];
-  std::unique_ptr<Fabric> fabric_;
+  std::unique_ptr<Devices> devices_;
   RegisteredBuffer inbox_;
   std::byte* const written_;
   std::unique_ptr<Comm> comm_;

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/link/rejoin.h"
+#include "link/rejoin.h"
 #include "test/support/fake_rail.h"
 #include "test/support/manual_clock.h"
 
@@ -18,6 +18,7 @@ constexpr size_t kRails = 2;
 class LinkPartsTest : public ::testing::Test, private LinkEnd, private CompletionSink {
  protected:
   LinkPartsTest() {
+    context_.set_user(*this);
     for (size_t i = 0; i < kRails; ++i) {
       rails_.add({std::make_unique<FakeChannel>(), i, 10'000});
     }
@@ -50,22 +51,22 @@ class LinkPartsTest : public ::testing::Test, private LinkEnd, private Completio
   }
 
   ManualClock clock_;
-  std::unique_ptr<Fabric> fabric_ = make_fabric();
-  LinkContext context_{*fabric_, *fabric_->device(0), "peer", true, kNoTrafficClass};
+  std::unique_ptr<Devices> devices_ = make_devices();
+  LinkContext context_{*devices_, *devices_->device(0), "peer", true, kNoTrafficClass};
   LinkRails rails_{context_};
-  RailLiveness liveness_{rails_, *this};
-  Failover failover_{rails_, *this, *this};
-  Rejoin rejoin_{rails_, *this, failover_, liveness_};
+  RailLiveness liveness_{rails_};
+  Failover failover_{rails_, *this};
+  Rejoin rejoin_{rails_, failover_, liveness_};
   std::vector<size_t> fenced_;  // rails whose works the user was told to repeat
   JoinRecord from_peer_;
 
  private:
-  std::unique_ptr<Fabric> make_fabric() {
+  std::unique_ptr<Devices> make_devices() {
     std::vector<std::unique_ptr<Rail>> rails;
     for (size_t i = 0; i < kRails; ++i) {
       rails.push_back(std::make_unique<FakeRail>(fake_caps("fake." + std::to_string(i))));
     }
-    return Fabric::of_rails(std::move(rails), Settings(), clock_);
+    return Devices::of_rails(std::move(rails), Settings(), clock_);
   }
 
   Status on_arrived(size_t, uint32_t, uint64_t) override { return Status::kOk; }
@@ -81,7 +82,7 @@ class LinkPartsTest : public ::testing::Test, private LinkEnd, private Completio
   void fill_probe(size_t, Work*) const override {}
   Status handle_completion(size_t, const Done&) override { return Status::kOk; }
 
-  const Outbox outbox_{std::move(*RegisteredBuffer::make(*fabric_->device(0), sizeof(JoinRecord))),
+  const Outbox outbox_{std::move(*RegisteredBuffer::make(*devices_->device(0), sizeof(JoinRecord))),
                        {}};
 };
 

@@ -1,4 +1,4 @@
-#include "engine/memory.h"
+#include "devices/memory.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -8,8 +8,8 @@
 #include <fstream>
 #include <thread>
 
-#include "engine/fabric.h"
-#include "engine/tag_counters.h"
+#include "devices/devices.h"
+#include "message/tag_counters.h"
 #include "test/support/fake_rail.h"
 #include "test/support/sim_hosts.h"
 #include "test/support/temporary_directory.h"
@@ -126,12 +126,12 @@ TEST(TagCounters, TagsThatThePeerNamesCostNoMemory) {
   EXPECT_EQ(counters.size(), 2u);
 }
 
-std::unique_ptr<Fabric> fabric_of(const std::vector<RailCaps>& caps, int rails_per_device = 0) {
+std::unique_ptr<Devices> devices_of(const std::vector<RailCaps>& caps, int rails_per_device = 0) {
   std::vector<std::unique_ptr<Rail>> rails;
   for (const RailCaps& each : caps) rails.push_back(std::make_unique<FakeRail>(each));
   Settings settings;
   settings.rails_per_device = rails_per_device;
-  return Fabric::of_rails(std::move(rails), settings, SteadyClock::instance());
+  return Devices::of_rails(std::move(rails), settings, SteadyClock::instance());
 }
 
 RailCaps at(const char* name, uint64_t guid, const char* address) {
@@ -140,33 +140,33 @@ RailCaps at(const char* name, uint64_t guid, const char* address) {
   return caps;
 }
 
-TEST(Fabric, RailsOfOneInterfaceAreOneDevice) {
-  const auto fabric = fabric_of({at("eth0.0", 1, "10.0.0.1"), at("eth0.1", 1, "10.0.0.1"),
-                                 at("eth1.0", 2, "10.0.1.1"), at("eth1.1", 2, "10.0.1.1")});
-  ASSERT_EQ(fabric->device_count(), 2u);
-  const DeviceProperties& properties = fabric->device(0)->properties();
+TEST(Devices, RailsOfOneInterfaceAreOneDevice) {
+  const auto devices = devices_of({at("eth0.0", 1, "10.0.0.1"), at("eth0.1", 1, "10.0.0.1"),
+                                   at("eth1.0", 2, "10.0.1.1"), at("eth1.1", 2, "10.0.1.1")});
+  ASSERT_EQ(devices->device_count(), 2u);
+  const DeviceProperties& properties = devices->device(0)->properties();
   EXPECT_EQ(properties.name, "eth0");
   EXPECT_EQ(properties.speed_mbps, 20000u);
-  EXPECT_EQ(fabric->device(0)->rails().size(), 2u);
-  EXPECT_EQ(fabric->device(2), nullptr);
-  EXPECT_EQ(fabric->device(-1), nullptr);
+  EXPECT_EQ(devices->device(0)->rails().size(), 2u);
+  EXPECT_EQ(devices->device(2), nullptr);
+  EXPECT_EQ(devices->device(-1), nullptr);
 }
 
-TEST(Fabric, PortsOfOneNicAreDevicesOfTheirOwn) {
+TEST(Devices, PortsOfOneNicAreDevicesOfTheirOwn) {
   RailCaps first = at("mlx5_0:1", 1, "10.0.0.1"), second = at("mlx5_0:2", 1, "10.0.0.1");
   first.port = 1;
   second.port = 2;
-  EXPECT_EQ(fabric_of({first, second})->device_count(), 2u);
+  EXPECT_EQ(devices_of({first, second})->device_count(), 2u);
 }
 
-TEST(Fabric, VirtualFunctionsWithoutAGuidAreDevicesOfTheirOwn) {
+TEST(Devices, VirtualFunctionsWithoutAGuidAreDevicesOfTheirOwn) {
   RailCaps first = at("mlx5_0", 0, "10.0.0.1"), second = at("mlx5_1", 0, "10.0.0.1");
   first.pci_path = "/sys/devices/pci0000:00/0000:05:00.1";
   second.pci_path = "/sys/devices/pci0000:00/0000:05:00.2";
-  EXPECT_EQ(fabric_of({first, second})->device_count(), 2u);
+  EXPECT_EQ(devices_of({first, second})->device_count(), 2u);
 }
 
-TEST(Fabric, ADeviceIsNearTheCpusOfAllItsRails) {
+TEST(Devices, ADeviceIsNearTheCpusOfAllItsRails) {
   const TemporaryDirectory sysfs;
   RailCaps caps[] = {at("eth0", 1, "10.0.0.1"), at("eth1", 2, "10.0.1.1"),
                      at("veth", 3, "10.0.2.1")};
@@ -176,58 +176,58 @@ TEST(Fabric, ADeviceIsNearTheCpusOfAllItsRails) {
     std::ofstream(function / "local_cpulist") << cpus;
     caps[index].pci_path = function;
   }
-  const auto fabric = fabric_of({caps[0], caps[1], caps[2]});
-  EXPECT_EQ(fabric->device(0)->properties().near.to_string(), "0-3");
-  EXPECT_EQ(fabric->device(2)->properties().near.to_string(), "") << "virtual";
-  EXPECT_EQ(fabric->device(*fabric->merge(std::array{0, 1}))->properties().near.to_string(),
+  const auto devices = devices_of({caps[0], caps[1], caps[2]});
+  EXPECT_EQ(devices->device(0)->properties().near.to_string(), "0-3");
+  EXPECT_EQ(devices->device(2)->properties().near.to_string(), "") << "virtual";
+  EXPECT_EQ(devices->device(*devices->merge(std::array{0, 1}))->properties().near.to_string(),
             "0-3,8-11");
 }
 
-TEST(Fabric, ADeviceTakesTheGpusDmaBufsIfAllOfItsRailsDo) {
+TEST(Devices, ADeviceTakesTheGpusDmaBufsIfAllOfItsRailsDo) {
   RailCaps first = at("a", 1, "10.0.0.1"), second = at("b", 2, "10.0.1.1");
-  EXPECT_FALSE(fabric_of({first})->device(0)->properties().takes_device_memory());
+  EXPECT_FALSE(devices_of({first})->device(0)->properties().takes_device_memory());
   first.dma_buf = true;
-  const DeviceProperties properties = fabric_of({first})->device(0)->properties();
+  const DeviceProperties properties = devices_of({first})->device(0)->properties();
   EXPECT_TRUE(properties.dma_buf);
   EXPECT_TRUE(properties.takes_device_memory());
   EXPECT_FALSE(properties.takes(MemoryKind::kCuda)) << "by its address";
-  EXPECT_FALSE(fabric_of({first, second}, 2)->device(0)->properties().takes_device_memory());
+  EXPECT_FALSE(devices_of({first, second}, 2)->device(0)->properties().takes_device_memory());
 }
 
-TEST(Fabric, ADeviceTakesItsInterfacesByTurns) {
-  const auto fabric = fabric_of({at("eth0.0", 1, "10.0.0.1"), at("eth0.1", 1, "10.0.0.1"),
-                                 at("eth1.0", 2, "10.0.1.1"), at("eth1.1", 2, "10.0.1.1")},
-                                2);
+TEST(Devices, ADeviceTakesItsInterfacesByTurns) {
+  const auto devices = devices_of({at("eth0.0", 1, "10.0.0.1"), at("eth0.1", 1, "10.0.0.1"),
+                                   at("eth1.0", 2, "10.0.1.1"), at("eth1.1", 2, "10.0.1.1")},
+                                  2);
   std::vector<std::string> names;
-  for (const Rail* rail : fabric->device(0)->rails()) names.push_back(rail->caps().name);
+  for (const Rail* rail : devices->device(0)->rails()) names.push_back(rail->caps().name);
   EXPECT_EQ(names, (std::vector<std::string>{"eth0.0", "eth1.0", "eth0.1", "eth1.1"}));
-  EXPECT_EQ(fabric->device(0)->properties().name, "eth0+eth1");
+  EXPECT_EQ(devices->device(0)->properties().name, "eth0+eth1");
 }
 
-TEST(Fabric, RailsPerDeviceJoinsInterfaces) {
-  const auto fabric = fabric_of({at("eth0", 1, "10.0.0.1"), at("eth1", 2, "10.0.1.1")}, 2);
-  ASSERT_EQ(fabric->device_count(), 1u);
-  EXPECT_EQ(fabric->device(0)->properties().name, "eth0+eth1");
-  EXPECT_EQ(fabric->device(0)->properties().speed_mbps, 20000u);
+TEST(Devices, RailsPerDeviceJoinsInterfaces) {
+  const auto devices = devices_of({at("eth0", 1, "10.0.0.1"), at("eth1", 2, "10.0.1.1")}, 2);
+  ASSERT_EQ(devices->device_count(), 1u);
+  EXPECT_EQ(devices->device(0)->properties().name, "eth0+eth1");
+  EXPECT_EQ(devices->device(0)->properties().speed_mbps, 20000u);
 }
 
-TEST(Fabric, MergeMakesADeviceAndKnowsItAgain) {
-  const auto fabric = fabric_of({at("eth0", 1, "10.0.0.1"), at("eth1", 2, "10.0.1.1")});
+TEST(Devices, MergeMakesADeviceAndKnowsItAgain) {
+  const auto devices = devices_of({at("eth0", 1, "10.0.0.1"), at("eth1", 2, "10.0.1.1")});
   const std::array<int, 2> both{0, 1};
-  const auto merged = fabric->merge(both);
+  const auto merged = devices->merge(both);
   ASSERT_TRUE(merged);
   EXPECT_EQ(*merged, 2);
-  EXPECT_EQ(fabric->device(2)->properties().members, (std::vector<int>{0, 1}));
-  EXPECT_EQ(*fabric->merge(both), 2);
+  EXPECT_EQ(devices->device(2)->properties().members, (std::vector<int>{0, 1}));
+  EXPECT_EQ(*devices->merge(both), 2);
 }
 
-TEST(Fabric, MergeRefusesWhatItCannotDo) {
-  const auto fabric = fabric_of({at("eth0", 1, "10.0.0.1"), at("eth1", 2, "10.0.1.1")});
+TEST(Devices, MergeRefusesWhatItCannotDo) {
+  const auto devices = devices_of({at("eth0", 1, "10.0.0.1"), at("eth1", 2, "10.0.1.1")});
   const std::array<int, 2> unknown{0, 2}, twice{1, 1};
-  EXPECT_FALSE(fabric->merge(unknown));
-  EXPECT_FALSE(fabric->merge(twice));
-  EXPECT_FALSE(fabric->merge({}));
-  EXPECT_EQ(fabric->device_count(), 2u);
+  EXPECT_FALSE(devices->merge(unknown));
+  EXPECT_FALSE(devices->merge(twice));
+  EXPECT_FALSE(devices->merge({}));
+  EXPECT_EQ(devices->device_count(), 2u);
 }
 
 // A comm has a place for 32 eager messages of the largest size, and hundreds of comms are usual.

@@ -1,4 +1,4 @@
-#include "engine/link/post_queue.h"
+#include "link/post_queue.h"
 
 #include <gtest/gtest.h>
 

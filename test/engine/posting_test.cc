@@ -46,19 +46,19 @@ struct SimHosts {
 };
 
 struct NullHosts {
-  static std::unique_ptr<Fabric> make(test::NullNetwork& network, size_t rail_count) {
+  static std::unique_ptr<Devices> make(test::NullNetwork& network, size_t rail_count) {
     std::vector<std::unique_ptr<Rail>> rails;
     for (size_t i = 0; i < rail_count; ++i) {
       RailCaps caps = rail_caps();
       caps.name = "null." + std::to_string(i);
       rails.push_back(std::make_unique<test::NullRail>(network, caps));
     }
-    return Fabric::of_rails(std::move(rails), Settings(), SteadyClock::instance());
+    return Devices::of_rails(std::move(rails), Settings(), SteadyClock::instance());
   }
   explicit NullHosts(size_t rails) : from(make(network, rails)), to(make(network, rails)) {}
 
   test::NullNetwork network;
-  std::unique_ptr<Fabric> from, to;
+  std::unique_ptr<Devices> from, to;
 };
 
 struct Counted {
@@ -96,7 +96,7 @@ void expect_promise(const Counted& counted) {
 Counted run_sim_link(uint64_t seed) {
   SimHosts hosts(seed);
   hosts.charge_sender();
-  test::BareLink link(*hosts.from.fabric, *hosts.to.fabric, kRails, kWorkBytes,
+  test::BareLink link(*hosts.from.devices, *hosts.to.devices, kRails, kWorkBytes,
                       [&] { hosts.network.advance(1000); });
   return count(
       link.channels(), 8'000, 8'000, [&] { return link.done(); },
@@ -131,7 +131,7 @@ Counted run_messages(test::CommLoad& load, uint64_t works) {
 TEST(Posting, LargeMessagesOverBusySimRails) {
   SimHosts hosts;
   hosts.charge_sender();
-  test::CommLoad load(*hosts.from.fabric, *hosts.to.fabric, {kRails, 0, 64 * kWorkBytes},
+  test::CommLoad load(*hosts.from.devices, *hosts.to.devices, {kRails, 0, 64 * kWorkBytes},
                       [&] { hosts.network.advance(1000); });
   expect_promise(run_messages(load, 8'000));
 }

@@ -1,4 +1,4 @@
-#include "engine/link/rail_choice.h"
+#include "link/rail_choice.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "engine/link/rail_rate.h"
+#include "link/rail_rate.h"
 
 namespace slime::test {
 namespace {

@@ -1,5 +1,5 @@
 // Which rails of two hosts can be paired, and what both ends say of those that cannot.
-#include "engine/setup/rail_description.h"
+#include "link/setup/rail_description.h"
 
 #include <gtest/gtest.h>
 
@@ -133,9 +133,9 @@ TEST(RailDescription, BothEndsSayWhyTheyCannotBePaired) {
   TcpHost from(settings), to(settings);
   to.rails[1]->shown.transport = "verbs";
   Handle handle;
-  auto listener = Listener::open(*to.fabric, 0, &handle);
+  auto listener = Listener::open(*to.devices, 0, &handle);
   ASSERT_TRUE(listener) << listener.error().what;
-  auto connector = Connector::open(*from.fabric, 0, handle);
+  auto connector = Connector::open(*from.devices, 0, handle);
   ASSERT_TRUE(connector) << connector.error().what;
   Error sender, receiver;
   ASSERT_TRUE(in_time([&] {
@@ -157,7 +157,7 @@ TEST(RailDescription, AListenerWithoutAnAddressSaysSo) {
     TcpHost to((Settings()));
     to.rails[0]->shown.oob_address = address;
     Handle handle;
-    const auto listener = Listener::open(*to.fabric, 0, &handle);
+    const auto listener = Listener::open(*to.devices, 0, &handle);
     ASSERT_FALSE(listener);
     EXPECT_NE(listener.error().what.find("NCCL_SLIME_IFNAME"), std::string::npos)
         << listener.error().what;

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/setup/handshake.h"
+#include "link/setup/handshake.h"
 #include "test/engine/tcp_transfer.h"
 #include "test/support/kept_warnings.h"
 
@@ -42,9 +42,9 @@ struct Failures {
 Failures fail_to_connect(TcpHost& from, TcpHost& to) {
   Failures why;
   Handle handle;
-  auto listener = Listener::open(*to.fabric, 0, &handle);
+  auto listener = Listener::open(*to.devices, 0, &handle);
   EXPECT_TRUE(listener) << listener.error().what;
-  auto connector = Connector::open(*from.fabric, 0, handle);
+  auto connector = Connector::open(*from.devices, 0, handle);
   EXPECT_TRUE(connector) << connector.error().what;
   EXPECT_TRUE(in_time([&] {
     if (why.receiver.empty()) {
@@ -85,7 +85,7 @@ TEST(RailsAtStart, OneThatFailsAtOneEndJoinsLater) {
   }
 }
 
-// Its NIC has lost its address since the fabric was opened, and gets it back.
+// Its NIC has lost its address since the devices were opened, and gets it back.
 TEST(RailsAtStart, OneThatCannotBeOpenedJoinsLater) {
   for (const bool at_sender : {true, false}) {
     SCOPED_TRACE(at_sender);
@@ -126,9 +126,9 @@ TEST(RailsAtStart, ThePeersMeetOverARailThatWorks) {
     to.rails[0]->port = has_carrier ? Carrier::kUp : Carrier::kDown;
     to.rails[0]->shown.oob_address = has_carrier ? "203.0.113.1" : "127.0.0.2";
     Handle handle;
-    const auto listener = Listener::open(*to.fabric, 0, &handle);
+    const auto listener = Listener::open(*to.devices, 0, &handle);
     ASSERT_TRUE(listener) << listener.error().what;
-    HandleFields fields;
+    AddressFields fields;
     std::memcpy(&fields, handle.data(), sizeof fields);
     EXPECT_EQ(SocketAddress::unpack(fields.address)->host(), "127.0.0.1");
   }

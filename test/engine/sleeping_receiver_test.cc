@@ -32,7 +32,7 @@ class Hosts {
  public:
   virtual ~Hosts() = default;
   virtual void pass() { std::this_thread::sleep_for(std::chrono::microseconds(200)); }
-  std::unique_ptr<Fabric> from, to;
+  std::unique_ptr<Devices> from, to;
   std::string absent;  // why this host has no such rails
 };
 
@@ -41,8 +41,8 @@ class SimHosts final : public Hosts {
   SimHosts(bool arrives_unpolled, size_t rails)
       : a_(network_, rails, sim_caps(arrives_unpolled), Settings(), "a"),
         b_(network_, rails, sim_caps(arrives_unpolled), Settings(), "b") {
-    from = std::move(a_.fabric);
-    to = std::move(b_.fabric);
+    from = std::move(a_.devices);
+    to = std::move(b_.devices);
   }
   ~SimHosts() override { from.reset(), to.reset(); }
   void pass() override { network_.advance(10'000); }
@@ -60,7 +60,7 @@ class RealHosts final : public Hosts {
     settings.transports = transport;
     settings.fabric_provider = "shm";
     settings.rails_per_if = rails;
-    for (auto* fabric : {&from, &to}) {
+    for (auto* devices : {&from, &to}) {
       std::vector<std::string> notes;
       auto opened = open_rails(settings, &notes);
       EXPECT_TRUE(opened) << opened.error().what;
@@ -68,7 +68,7 @@ class RealHosts final : public Hosts {
         absent = notes.empty() ? "no rail" : notes.front();
         return;
       }
-      *fabric = Fabric::of_rails(std::move(*opened), settings, SteadyClock::instance());
+      *devices = Devices::of_rails(std::move(*opened), settings, SteadyClock::instance());
     }
   }
 };
@@ -76,11 +76,11 @@ class RealHosts final : public Hosts {
 class VerbsHosts final : public Hosts {
  public:
   VerbsHosts() {
-    for (auto* fabric : {&from, &to}) {
+    for (auto* devices : {&from, &to}) {
       std::vector<std::unique_ptr<Rail>> one;
       one.push_back(std::move(ports_.rails.back()));
       ports_.rails.pop_back();
-      *fabric = Fabric::of_rails(std::move(one), Settings(), SteadyClock::instance());
+      *devices = Devices::of_rails(std::move(one), Settings(), SteadyClock::instance());
     }
   }
   ~VerbsHosts() override { from.reset(), to.reset(); }

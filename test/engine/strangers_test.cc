@@ -4,7 +4,8 @@
 #include <filesystem>
 
 #include "base/log.h"
-#include "engine/setup/handshake.h"
+#include "link/setup/handshake.h"
+#include "message/message_owner.h"
 #include "test/support/manual_clock.h"
 #include "test/support/strangers.h"
 #include "test/support/tcp_link.h"
@@ -20,7 +21,7 @@ class ListenerStrangers : public ::testing::Test {
     log_lines.clear();
     log::set_sink(
         [](log::Level, const char*, int, const char* text) { log_lines.emplace_back(text); });
-    auto opened = Listener::open(*to_.fabric, 0, &handle_);
+    auto opened = Listener::open(*to_.devices, 0, &handle_);
     EXPECT_TRUE(opened) << opened.error().what;
     if (opened) listener_ = std::move(*opened);
     std::memcpy(&fields_, handle_.data(), sizeof fields_);
@@ -54,14 +55,15 @@ class ListenerStrangers : public ::testing::Test {
     EXPECT_TRUE(in_time([&] { return finish_connect(fd, address_, &error) == Status::kOk; }));
     HandshakeMessage<Hello> hello;
     hello.value.nonce = fields_.nonce;
-    hello.value.rails = describe_rails(from_.fabric->device(0)->rails());
+    hello.value.words = MessageWords().pack();
+    hello.value.rails = describe_rails(from_.devices->device(0)->rails());
     EXPECT_EQ(hello.send(fd, &error), Status::kOk) << error.what;
     return fd;
   }
   // The listener looks until a peer is through, for a second of its time at most.
   void let_peer_in() {
     passed_ns_ = 0;
-    auto connector = std::move(*Connector::open(*from_.fabric, 0, handle_));
+    auto connector = std::move(*Connector::open(*from_.devices, 0, handle_));
     std::unique_ptr<SendComm> sender;
     ASSERT_TRUE(in_time([&] {
       look_later();
@@ -90,7 +92,7 @@ class ListenerStrangers : public ::testing::Test {
   TcpHost from_{settings()}, to_{settings(), clock_};
   uint64_t passed_ns_ = 0;
   Handle handle_;
-  HandleFields fields_;
+  AddressFields fields_;
   SocketAddress address_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<RecvComm> receiver_;
@@ -135,7 +137,7 @@ TEST_F(ListenerStrangers, ManyPeersOfOneHostAllGetThrough) {
   constexpr size_t kPeers = 40;
   std::vector<std::unique_ptr<Connector>> connectors;
   while (connectors.size() < kPeers) {
-    connectors.push_back(std::move(*Connector::open(*from_.fabric, 0, handle_)));
+    connectors.push_back(std::move(*Connector::open(*from_.devices, 0, handle_)));
   }
   std::vector<std::unique_ptr<SendComm>> senders;
   std::vector<std::unique_ptr<RecvComm>> receivers;
@@ -198,12 +200,12 @@ TEST_F(ListenerStrangers, HaveOneLineASecond) {
 TEST(ConnectorAtAFullListener, TriesAgainAfterAResetButNotAfterAnEnd) {
   TcpHost from{Settings()};
   const Fd listener = *listen_on(*SocketAddress::parse("127.0.0.1"));
-  HandleFields fields;
+  AddressFields fields;
   fields.address = local_address(listener)->pack();
   Handle handle;
   handle.fill(std::byte{0});
   std::memcpy(handle.data(), &fields, sizeof fields);
-  auto connector = std::move(*Connector::open(*from.fabric, 0, handle));
+  auto connector = std::move(*Connector::open(*from.devices, 0, handle));
   Error error;
   Accepted visitor;
   const auto steps_until_accepted = [&] {
@@ -228,7 +230,8 @@ TEST(ConnectorAtAFullListener, TriesAgainAfterAResetButNotAfterAnEnd) {
   ASSERT_TRUE(receive_hello());
   // Welcomed, and reset before it confirms: it was stopped meanwhile.
   HandshakeMessage<Welcome> welcome;
-  welcome.value.rails = describe_rails(from.fabric->device(0)->rails());
+  welcome.value.words = MessageWords().pack();
+  welcome.value.rails = describe_rails(from.devices->device(0)->rails());
   welcome.value.channels = welcome.value.rails.count;
   ASSERT_EQ(welcome.send(visitor.fd, &error), Status::kOk) << error.what;
   abort_connection(std::move(visitor.fd));

@@ -1,8 +1,8 @@
-#include "engine/link/stripes.h"
+#include "link/stripes.h"
 
 #include <gtest/gtest.h>
 
-#include "engine/link/immediate.h"
+#include "message/immediate.h"
 
 namespace slime {
 namespace {

@@ -93,12 +93,12 @@ TEST(TcpLink, ASendThatIsTooLongNamesBothSizes) {
 TEST(TcpLink, NoEagerMessagesIntoDeviceMemory) {
   for (const bool host_memory : {false, true}) {
     TcpHost from((Settings())), to(Settings(), SteadyClock::instance(), false, MemoryKind::kCuda);
-    ASSERT_TRUE(to.fabric->device(0)->properties().takes(MemoryKind::kCuda));
+    ASSERT_TRUE(to.devices->device(0)->properties().takes(MemoryKind::kCuda));
     TcpLink link;
     ASSERT_NO_FATAL_FAILURE(link.connect(from, to, {}, {.host_memory = host_memory}));
     std::vector<std::byte> data(64, std::byte{7});
     const MemoryRegion* const region =
-        *from.fabric->device(0)->memory().acquire({data.data(), data.size()});
+        *from.devices->device(0)->memory().acquire({data.data(), data.size()});
     Request* send = nullptr;
     for (int i = 0; i < 1000 && send == nullptr; ++i) {
       ASSERT_EQ(link.sender->isend(data.data(), data.size(), 0, region, &send), Status::kOk);

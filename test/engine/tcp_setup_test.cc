@@ -2,7 +2,8 @@
 #include <cstring>
 
 #include "base/net/socket.h"
-#include "engine/setup/handshake.h"
+#include "link/setup/handshake.h"
+#include "message/message_owner.h"
 #include "test/engine/tcp_transfer.h"
 #include "test/support/manual_clock.h"
 #include "test/support/unused_address.h"
@@ -18,9 +19,9 @@ TEST_P(StrangerTest, IsTurnedAway) {
   settings.handshake_timeout = 0.2;
   TcpHost from(settings), to(settings);
   Handle handle;
-  auto listener = Listener::open(*to.fabric, 0, &handle);
+  auto listener = Listener::open(*to.devices, 0, &handle);
   ASSERT_TRUE(listener);
-  HandleFields fields;
+  AddressFields fields;
   std::memcpy(&fields, handle.data(), sizeof fields);
   auto stranger = start_connect(*SocketAddress::unpack(fields.address));
   ASSERT_TRUE(stranger);
@@ -53,22 +54,22 @@ INSTANTIATE_TEST_SUITE_P(Strangers, StrangerTest, ::testing::Values(0, 1, 2, 3))
 TEST(Connector, RefusesAHandleThatIsNone) {
   TcpHost from(rails(1));
   Handle handle = {};
-  auto connector = Connector::open(*from.fabric, 0, handle);
+  auto connector = Connector::open(*from.devices, 0, handle);
   ASSERT_FALSE(connector);
   EXPECT_EQ(connector.error().status, Status::kInvalid);
   EXPECT_NE(connector.error().what.find("handle"), std::string::npos);
-  EXPECT_FALSE(Connector::open(*from.fabric, 7, handle));
+  EXPECT_FALSE(Connector::open(*from.devices, 7, handle));
 }
 
 TEST(Connector, ReportsAListenerThatIsGone) {
   TcpHost from(rails(1)), to(rails(1));
   Handle handle;
-  { ASSERT_TRUE(Listener::open(*to.fabric, 0, &handle)); }
-  HandleFields fields;
+  { ASSERT_TRUE(Listener::open(*to.devices, 0, &handle)); }
+  AddressFields fields;
   std::memcpy(&fields, handle.data(), sizeof fields);
   fields.address = SocketAddress::parse(unused_address())->pack();  // its own port may be anybody's
   std::memcpy(handle.data(), &fields, sizeof fields);
-  auto connector = Connector::open(*from.fabric, 0, handle);
+  auto connector = Connector::open(*from.devices, 0, handle);
   ASSERT_TRUE(connector) << connector.error().what;
   Error error;
   ASSERT_TRUE(in_time([&] {
@@ -84,9 +85,9 @@ TEST(Connector, GivesUpOnAPeerThatNeverAccepts) {
   settings.request_timeout = 0.2;
   TcpHost from(settings), to(settings);
   Handle handle;
-  auto listener = Listener::open(*to.fabric, 0, &handle);
+  auto listener = Listener::open(*to.devices, 0, &handle);
   ASSERT_TRUE(listener);
-  auto connector = Connector::open(*from.fabric, 0, handle);
+  auto connector = Connector::open(*from.devices, 0, handle);
   ASSERT_TRUE(connector);
   Error error;
   ASSERT_TRUE(in_time([&] {
@@ -100,14 +101,15 @@ TEST(Connector, GivesUpOnAPeerThatNeverAccepts) {
 
 // The connection of a peer that knows the handle, and has heard the welcome.
 Fd proven_peer(Listener& listener, const Handle& handle, TcpHost& host) {
-  HandleFields fields;
+  AddressFields fields;
   std::memcpy(&fields, handle.data(), sizeof fields);
   const auto address = SocketAddress::unpack(fields.address);
   auto peer = start_connect(*address);
   Error error;
   HandshakeMessage<Hello> hello;
   hello.value.nonce = fields.nonce;
-  hello.value.rails = describe_rails(host.fabric->device(0)->rails());
+  hello.value.words = MessageWords().pack();
+  hello.value.rails = describe_rails(host.devices->device(0)->rails());
   HandshakeMessage<Welcome> welcome;
   const bool heard =
       peer && in_time([&] { return finish_connect(*peer, *address, &error) == Status::kOk; }) &&
@@ -128,7 +130,7 @@ TEST(Listener, APeerThatHasProvenItselfIsNotNobody) {
   settings.request_timeout = 1;
   TcpHost to(settings, clock);
   Handle handle;
-  auto listener = Listener::open(*to.fabric, 0, &handle);
+  auto listener = Listener::open(*to.devices, 0, &handle);
   ASSERT_TRUE(listener);
   const auto nobody_yet = [&] {
     auto accepted = (*listener)->accept();
@@ -160,10 +162,10 @@ void reset_a_peer(Listener& listener, const Handle& handle, TcpHost& host) {
 TEST(Listener, APeerWhoseConnectionIsResetMayComeAgain) {
   TcpHost from(rails(1)), to(rails(1));
   Handle handle;
-  auto listener = Listener::open(*to.fabric, 0, &handle);
+  auto listener = Listener::open(*to.devices, 0, &handle);
   ASSERT_TRUE(listener);
   ASSERT_NO_FATAL_FAILURE(reset_a_peer(**listener, handle, from));
-  auto connector = Connector::open(*from.fabric, 0, handle);
+  auto connector = Connector::open(*from.devices, 0, handle);
   ASSERT_TRUE(connector);
   std::unique_ptr<SendComm> sender;
   std::unique_ptr<RecvComm> receiver;
@@ -182,7 +184,7 @@ TEST(Listener, APeerThatDoesNotComeAgainHasATimeLimit) {
   Settings settings = rails(1);
   TcpHost to(settings, clock);
   Handle handle;
-  auto listener = Listener::open(*to.fabric, 0, &handle);
+  auto listener = Listener::open(*to.devices, 0, &handle);
   ASSERT_TRUE(listener);
   ASSERT_NO_FATAL_FAILURE(reset_a_peer(**listener, handle, to));
   std::string why;
@@ -200,7 +202,7 @@ TEST(Listener, GivesUpWhenNobodyComes) {
   settings.request_timeout = 0.2;
   TcpHost to(settings);
   Handle handle;
-  auto listener = Listener::open(*to.fabric, 0, &handle);
+  auto listener = Listener::open(*to.devices, 0, &handle);
   ASSERT_TRUE(listener);
   Error error;
   ASSERT_TRUE(in_time([&] {
@@ -218,15 +220,15 @@ TEST(TcpSetup, AnAddressOfThisHostThatAnotherHostOffersSaysSo) {
   TcpHost from(settings), to(settings);
   for (const std::string host : {"hostB:7", "", "own"}) {
     Handle handle;
-    (void)Listener::open(*to.fabric, 0, &handle);  // and closed: nobody listens any more
-    HandleFields fields;
+    (void)Listener::open(*to.devices, 0, &handle);  // and closed: nobody listens any more
+    AddressFields fields;
     std::memcpy(&fields, handle.data(), sizeof fields);
     if (host != "own") {
       fields.name.fill('\0');
       std::ranges::copy(host, fields.name.begin());
     }
     std::memcpy(handle.data(), &fields, sizeof fields);
-    auto connector = Connector::open(*from.fabric, 0, handle);
+    auto connector = Connector::open(*from.devices, 0, handle);
     ASSERT_TRUE(connector) << connector.error().what;
     std::string why;
     ASSERT_TRUE(in_time([&] {

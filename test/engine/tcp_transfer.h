@@ -7,8 +7,8 @@
 #include <functional>
 #include <vector>
 
-#include "engine/receiver/recv_comm.h"
-#include "engine/sender/send_comm.h"
+#include "message/recv_comm.h"
+#include "message/send_comm.h"
 #include "test/support/tcp_link.h"
 
 namespace slime::test {
@@ -24,8 +24,8 @@ inline Settings rails(int per_interface) {
 struct Buffers {
   Buffers(TcpHost& from, TcpHost& to, size_t bytes) : source(bytes), target(bytes) {
     for (size_t i = 0; i < bytes; ++i) source[i] = static_cast<std::byte>(i * 7 + i / 251);
-    auto s = from.fabric->device(0)->memory().acquire({source.data(), bytes});
-    auto t = to.fabric->device(0)->memory().acquire({target.data(), bytes});
+    auto s = from.devices->device(0)->memory().acquire({source.data(), bytes});
+    auto t = to.devices->device(0)->memory().acquire({target.data(), bytes});
     EXPECT_TRUE(s && t);
     source_region = *s;
     target_region = *t;

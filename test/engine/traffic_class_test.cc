@@ -1,5 +1,5 @@
 // The traffic class of a communicator on the sockets of its links.
-#include "engine/sender/send_comm.h"
+#include "message/send_comm.h"
 #include "test/support/own_sockets.h"
 #include "test/support/tcp_link.h"
 

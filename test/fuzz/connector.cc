@@ -1,5 +1,7 @@
 // The connecting end of the handshake: any handle, and any answer of whoever listens there.
-#include "engine/setup/handshake.h"
+#include "link/setup/handshake.h"
+#include "message/comm.h"
+#include "message/message_owner.h"
 #include "test/fuzz/support/fuzz_rail.h"
 #include "test/fuzz/support/stream.h"
 
@@ -20,14 +22,14 @@ static void hang_up(Accepted& accepted) {
 // The fuzzer's handle, but never another address than ours.
 static Handle handle_of(fuzz::Input& input) {
   Handle handle{};
-  HandleFields fields;
+  AddressFields fields;
   fields.address = local_address(listener())->pack();
   std::memcpy(handle.data(), &fields, sizeof fields);
   const uint32_t damage = input.below(64);
   for (uint32_t i = 0; damage >= 48 && i < damage - 47; ++i) {
     const uint32_t at = input.below(sizeof fields);
     const bool of_address =
-        at >= offsetof(HandleFields, address) + 2 && at < offsetof(HandleFields, address) + 8;
+        at >= offsetof(AddressFields, address) + 2 && at < offsetof(AddressFields, address) + 8;
     if (!of_address) handle[at] ^= static_cast<std::byte>(input.take<uint8_t>());
   }
   return handle;
@@ -42,7 +44,7 @@ static std::vector<std::byte> welcome_of(fuzz::Input& input, const Device& devic
       input.bytes(input.below(4) > 0 ? 0 : input.below(sizeof(RailDescription)));
   if (!description.empty())
     std::memcpy(&welcome.rails.all[1], description.data(), description.size());
-  welcome.eager_max = input.take<uint32_t>() % 8192;
+  welcome.words = MessageWords{.eager_max = input.take<uint32_t>() % 8192}.pack();
   const auto reason = input.bytes(input.below(256));
   if (!reason.empty()) std::memcpy(welcome.reason.data(), reason.data(), reason.size());
   const auto side = input.bytes(input.below(256));
@@ -59,13 +61,13 @@ static std::vector<std::byte> welcome_of(fuzz::Input& input, const Device& devic
 
 SLIME_FUZZ_TARGET(connector, input) {
   fuzz::ManualClock clock;
-  const auto fabric = fuzz::fabric_of(2, clock);
-  auto connector = Connector::open(*fabric, 0, handle_of(input));
+  const auto devices = fuzz::devices_of(2, clock);
+  auto connector = Connector::open(*devices, 0, handle_of(input));
   if (!connector) return;
   Error error;
   Accepted accepted;
   std::vector<std::byte> script;
-  if (input.below(4) > 0) script = welcome_of(input, *fabric->device(0));
+  if (input.below(4) > 0) script = welcome_of(input, *devices->device(0));
   if (input.below(2)) {
     Ready message;
     message.connected = input.below(4) > 0 ? ~uint32_t{0} : input.take<uint32_t>();

@@ -2,7 +2,7 @@
 // stripes, eager messages and control words that never were.
 #include <algorithm>
 
-#include "engine/receiver/recv_comm.h"
+#include "message/recv_comm.h"
 #include "test/fuzz/support/fuzz_rail.h"
 #include "test/fuzz/support/stream.h"
 
@@ -13,15 +13,15 @@ class ReceiverBench {
   static constexpr size_t kRails = 2, kEagerMax = 128, kBytes = 300;
 
   explicit ReceiverBench(fuzz::Input& input)
-      : input_(input), fabric_(fuzz::fabric_of(kRails, clock_)) {
-    Device& device = *fabric_->device(0);
+      : input_(input), devices_(fuzz::devices_of(kRails, clock_)) {
+    Device& device = *devices_->device(0);
     auto inbox = RegisteredBuffer::make(device, eager_inbox_bytes(kEagerMax, kRails));
     auto outbox = RegisteredBuffer::make(device, cts_inbox_bytes(kRails));
     FUZZ_CHECK(inbox && outbox);
     inbox_ = inbox->data();
-    LinkParts parts = fuzz::parts_of(wires_, kEagerMax);
-    comm_ = std::make_unique<RecvCommImpl>(*fabric_, device, std::move(parts), std::move(*inbox),
-                                           std::move(*outbox));
+    comm_ = std::make_unique<RecvCommImpl>(
+        *devices_, device,
+        fuzz::parts_of(wires_, false, kEagerMax, std::move(*inbox), std::move(*outbox)));
   }
 
   void step() {
@@ -120,7 +120,7 @@ class ReceiverBench {
 
   fuzz::Input& input_;
   fuzz::ManualClock clock_;
-  std::unique_ptr<Fabric> fabric_;
+  std::unique_ptr<Devices> devices_;
   fuzz::Wire wires_[kRails];
   std::byte* inbox_ = nullptr;
   std::unique_ptr<RecvCommImpl> comm_;

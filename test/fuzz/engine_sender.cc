@@ -2,7 +2,7 @@
 // of fenced rails) and announces it with any immediates.
 #include <algorithm>
 
-#include "engine/sender/send_comm.h"
+#include "message/send_comm.h"
 #include "test/fuzz/support/fuzz_rail.h"
 #include "test/fuzz/support/stream.h"
 
@@ -13,20 +13,19 @@ class SenderBench {
   static constexpr size_t kRails = 2, kBytes = 20'000, kEagerMax = 256;
 
   explicit SenderBench(fuzz::Input& input)
-      : input_(input), fabric_(fuzz::fabric_of(kRails, clock_)), data_(kBytes) {
-    Device& device = *fabric_->device(0);
+      : input_(input), devices_(fuzz::devices_of(kRails, clock_)), data_(kBytes) {
+    Device& device = *devices_->device(0);
     auto inbox = RegisteredBuffer::make(device, cts_inbox_bytes(kRails));
     auto outbox = RegisteredBuffer::make(device, eager_inbox_bytes(kEagerMax, kRails));
     FUZZ_CHECK(inbox && outbox);
     inbox_ = inbox->data();
-    LinkParts parts = fuzz::parts_of(wires_, kEagerMax);
-    parts.active = true;
-    comm_ = std::make_unique<SendCommImpl>(*fabric_, device, std::move(parts), std::move(*inbox),
-                                           std::move(*outbox));
+    comm_ = std::make_unique<SendCommImpl>(
+        *devices_, device,
+        fuzz::parts_of(wires_, true, kEagerMax, std::move(*inbox), std::move(*outbox)));
     region_ = *device.memory().acquire({data_.data(), data_.size()});
   }
   ~SenderBench() {
-    Device& device = *fabric_->device(0);
+    Device& device = *devices_->device(0);
     comm_.reset();
     device.memory().release(region_);
   }
@@ -120,7 +119,7 @@ class SenderBench {
 
   fuzz::Input& input_;
   fuzz::ManualClock clock_;
-  std::unique_ptr<Fabric> fabric_;
+  std::unique_ptr<Devices> devices_;
   std::vector<std::byte> data_;
   fuzz::Wire wires_[kRails];
   std::byte* inbox_ = nullptr;

@@ -1,8 +1,9 @@
 // The listening end of the handshake with a peer, and the hello of a caller who may not have seen
 // the handle.
-#include "engine/setup/incoming_handshake.h"
+#include "link/setup/incoming_handshake.h"
 
-#include "engine/receiver/recv_comm.h"
+#include "message/message_owner.h"
+#include "message/recv_comm.h"
 #include "test/fuzz/support/fuzz_rail.h"
 #include "test/fuzz/support/stream.h"
 
@@ -10,7 +11,7 @@ namespace slime {
 
 SLIME_FUZZ_TARGET(incoming_handshake, input) {
   fuzz::ManualClock clock;
-  const auto fabric = fuzz::fabric_of(2, clock);
+  const auto devices = fuzz::devices_of(2, clock);
   fuzz::Stream stream;
   Nonce nonce;
   nonce.fill(std::byte{0x77});
@@ -25,17 +26,19 @@ SLIME_FUZZ_TARGET(incoming_handshake, input) {
   {
     hello.nonce = nonce;
     hello.rails.count = input.below(kMaxRails + 2);
-    hello.rails.all.fill(describe_rails(fabric->device(0)->rails()).all[0]);
+    hello.rails.all.fill(describe_rails(devices->device(0)->rails()).all[0]);
     const auto description = input.bytes(input.below(sizeof(RailDescription)));
     if (!description.empty())
       std::memcpy(&hello.rails.all[0], description.data(), description.size());
-    hello.eager_max = input.take<uint32_t>();
+    hello.words = MessageWords{.eager_max = input.take<uint32_t>()}.pack();
+    if (dice >> 4 == 1) hello.words[0] ^= std::byte{2};
     const auto name = input.bytes(hello.name.size());
     if (!name.empty()) std::memcpy(hello.name.data(), name.data(), name.size());
     FUZZ_CHECK(!judge_hello(hello, nonce));
   }
-  IncomingHandshake incoming(*fabric, *fabric->device(0), hello, std::move(stream.theirs),
-                             *SocketAddress::parse("127.0.0.1:9"));
+  const MessageOwner owner(4096);
+  IncomingHandshake incoming(*devices, *devices->device(0), hello, std::move(stream.theirs),
+                             *SocketAddress::parse("127.0.0.1:9"), owner);
   if (dice & 2) {
     Confirm confirm;
     const auto side = input.bytes(sizeof confirm.side);
@@ -53,9 +56,10 @@ SLIME_FUZZ_TARGET(incoming_handshake, input) {
   }
   if (status == Status::kAgain) status = incoming.step();
   if (status == Status::kOk) {
-    const auto comm = incoming.take_comm();
-    FUZZ_CHECK(comm != nullptr);
-    (void)comm->progress();
+    auto parts = incoming.take();
+    FUZZ_CHECK(parts != nullptr);
+    RecvCommImpl comm(*devices, *devices->device(0), std::move(*parts));
+    (void)comm.progress();
     return;
   }
   if (status == Status::kAgain) {

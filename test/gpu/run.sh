@@ -56,7 +56,7 @@ built plugin with --plugin"
   cd "$top" || exit 1
   echo "building $1"
   # shellcheck disable=SC2016  # the inner shell expands them
-  for source in base/*.cc transports/*.cc transports/*/*.cc engine/*.cc engine/*/*.cc collnet/*.cc collnet/*/*.cc \
+  for source in base/*.cc transports/*.cc transports/*/*.cc devices/*.cc link/*.cc link/*/*.cc message/*.cc message/*/*.cc collnet/*.cc collnet/*/*.cc \
     switch/core/*.cc plugin/*.cc; do
     printf '%s\0%s\0' "$source" "$objects/${source//\//_}.o"
   done | xargs -0 -n 2 -P "$(nproc)" sh -c '${CXX:-g++} -std=c++20 -O2 -fPIC -pthread -Iinclude -I. \

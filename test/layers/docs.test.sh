@@ -5,7 +5,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-rooms='aggregation|base|bench|collnet|docs|engine|examples|include|mk|plugin|portable|rendezvous|settings|switch|test|tools|transports'
+rooms='aggregation|base|bench|collnet|devices|docs|examples|include|link|message|mk|plugin|portable|rendezvous|settings|switch|test|tools|transports'
 wrong=0
 
 not_ok() {

@@ -9,7 +9,7 @@ wrong=0
 
 clean_tree() {
   rm -rf "${root:?}"/*
-  mkdir -p "$root"/{include/slime,base,settings,transports/{tcp,verbs},engine,collnet,plugin,aggregation,examples,switch/{core,p4driver,protocol},tools/x,bench/x,test/{unit,support}}
+  mkdir -p "$root"/{include/slime,base,settings,transports/{tcp,verbs},devices,link,message,collnet,plugin,aggregation,examples,switch/{core,p4driver,protocol},tools/x,bench/x,test/{unit,support}}
   cd "$root" || exit 1
   printf '#pragma once\n#include <cstdint>\n' >include/slime/a.h
   printf '#pragma once\n#include <cstdint>\n#include <sys/uio.h>\n#include <tl/expected.hpp>\n' >base/b.h
@@ -19,11 +19,13 @@ clean_tree() {
   printf '#include "transports/rail.h"\n' | tee transports/registry.h transports/tcp/tcp.h >transports/verbs/verbs.h
   printf '#include "transports/registry.h"\n#include "transports/tcp/tcp.h"\n' >transports/registry.cc
   printf '#include "transports/tcp/tcp.h"\n#include "base/b.h"\n' >transports/tcp/tcp.cc
-  printf '#include "transports/registry.h"\n// a word about ncclResult_t\n' >engine/e.h
-  printf '#include "engine/e.h"\n' >collnet/c.h
-  printf '#include "collnet/c.h"\n#include "engine/e.h"\n#include "slime_version.h"\n' >plugin/p.h
+  printf '#include "transports/registry.h"\n' >devices/d.h
+  printf '#include "devices/d.h"\n' >link/l.h
+  printf '#include "link/l.h"\n// a word about ncclResult_t\n' >message/e.h
+  printf '#include "message/e.h"\n' >collnet/c.h
+  printf '#include "collnet/c.h"\n#include "message/e.h"\n#include "slime_version.h"\n' >plugin/p.h
   printf 'ncclResult_t init();\n' >plugin/p.cc
-  printf '#include "collnet/c.h"\n#include "engine/e.h"\n' >aggregation/g.h
+  printf '#include "collnet/c.h"\n#include "message/e.h"\n' >aggregation/g.h
   printf '#include <slime/a.h>\n' | tee examples/x.cc >>aggregation/g.h
   printf '#include "switch/protocol/p.h"\n' >switch/core/c.h
   printf '#include "switch/core/c.h"\n' >switch/p4driver/d.h
@@ -60,35 +62,39 @@ refuses include/slime/a.h '#include <sys/uio.h>' 'only the C++ library'
 refuses base/b.h '#include <nlohmann/json.hpp>' 'only the C++ and POSIX libraries'
 refuses base/b.h '#include "settings/s.h"' 'base may include only'
 refuses base/b.cc '#include "switch/protocol/p.h"' 'base may include only'
-refuses engine/e.h '#include <slime/a.h>' 'engine includes an installed header'
+refuses message/e.h '#include <slime/a.h>' 'message includes an installed header'
 refuses switch/protocol/p.h '#include "settings/s.h"' 'protocol may include only'
-refuses include/slime/a.h '#include "engine/e.h"' 'include may include only'
+refuses include/slime/a.h '#include "message/e.h"' 'include may include only'
 refuses include/slime/a.h '#include <slime/none.h>' 'does not exist'
 refuses base/b.cc '#include "transports/rail.h"' 'base may include only'
-refuses transports/rail.h '#include "engine/e.h"' 'rail may include only'
+refuses transports/rail.h '#include "message/e.h"' 'rail may include only'
 refuses transports/rail.h '#include "transports/registry.h"' 'rail may include only'
 refuses transports/rail.h '#include "transports/tcp/tcp.h"' 'includes a backend'
 refuses transports/registry.h '#include "transports/tcp/tcp.h"' 'includes a backend'
-refuses transports/registry.cc '#include "engine/e.h"' 'registry may include only'
+refuses transports/registry.cc '#include "message/e.h"' 'registry may include only'
 refuses transports/tcp/tcp.cc '#include "transports/verbs/verbs.h"' 'backend tcp includes backend verbs'
 refuses transports/tcp/tcp.cc '#include "transports/registry.h"' 'backend may include only'
-refuses transports/tcp/tcp.cc '#include "engine/e.h"' 'backend may include only'
+refuses transports/tcp/tcp.cc '#include "message/e.h"' 'backend may include only'
 refuses transports/tcp/tcp.cc '#include "tcp.h"' 'does not exist'
-refuses engine/e.h '#include "transports/tcp/tcp.h"' 'engine includes a backend'
-refuses engine/e.h '#include "collnet/c.h"' 'engine may include only'
-refuses engine/e.h '#include "plugin/p.h"' 'engine may include only'
-refuses engine/e.h 'ncclResult_t post();' "only plugin/ knows NCCL's types"
-refuses engine/e.h '#include <nccl.h>' 'only plugin/ knows NCCL'
-refuses engine/e.h '#include "slime/a.h"' 'angle brackets'
-refuses engine/e.h '#include <engine/e.h>' 'is a file of a room'
-refuses engine/e.h '#include SOME_MACRO' 'cannot be checked'
+refuses message/e.h '#include "transports/tcp/tcp.h"' 'message includes a backend'
+refuses link/l.h '#include "transports/tcp/tcp.h"' 'link includes a backend'
+refuses plugin/p.h '#include "link/l.h"' 'plugin may include only'
+refuses message/e.h '#include "collnet/c.h"' 'message may include only'
+refuses link/l.h '#include "message/e.h"' 'link may include only'
+refuses devices/d.h '#include "link/l.h"' 'devices may include only'
+refuses message/e.h '#include "plugin/p.h"' 'message may include only'
+refuses message/e.h 'ncclResult_t post();' "only plugin/ knows NCCL's types"
+refuses message/e.h '#include <nccl.h>' 'only plugin/ knows NCCL'
+refuses message/e.h '#include "slime/a.h"' 'angle brackets'
+refuses message/e.h '#include <message/e.h>' 'is a file of a room'
+refuses message/e.h '#include SOME_MACRO' 'cannot be checked'
 refuses collnet/c.h '#include "plugin/p.h"' 'collnet may include only'
 refuses plugin/p.h '#include "transports/rail.h"' 'plugin may include only'
 refuses plugin/p.h '#include "tools/x/t.h"' 'plugin may include only'
 refuses plugin/p.h '#include "aggregation/g.h"' 'plugin may include only'
 refuses aggregation/g.h '#include "plugin/p.h"' 'aggregation may include only'
 refuses examples/x.cc '#include "collnet/c.h"' 'examples may include only'
-refuses switch/s.cc '#include "engine/e.h"' 'switch may include only'
+refuses switch/s.cc '#include "message/e.h"' 'switch may include only'
 refuses switch/p4driver/d.h '#include "switch/s.h"' 'p4driver may include only'
 refuses collnet/c.h '#include "switch/p4driver/d.h"' 'collnet may include only'
 refuses tools/x/t.h '#include "test/unit/t.h"' 'nothing includes test/'

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/setup/channel_set.h"
+#include "link/setup/channel_set.h"
 
 namespace slime::test {
 

@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/receiver/recv_comm.h"
-#include "engine/sender/send_comm.h"
-#include "engine/setup/handshake_end.h"
+#include "link/setup/handshake_end.h"
+#include "message/recv_comm.h"
+#include "message/send_comm.h"
+#include "test/support/link_parts_of.h"
 #include "test/support/pairs_in_order.h"
 #include "test/support/sim/sim_rail.h"
 
@@ -28,13 +29,13 @@ struct SimHost {
       rails.push_back(static_cast<sim::Rail*>(rail.get()));
       owned.push_back(std::move(rail));
     }
-    fabric = Fabric::of_rails(std::move(owned), settings, network);
+    devices = Devices::of_rails(std::move(owned), settings, network);
   }
 
-  Device& device() const { return *fabric->device(0); }
+  Device& device() const { return *devices->device(0); }
 
   std::vector<sim::Rail*> rails;
-  std::unique_ptr<Fabric> fabric;
+  std::unique_ptr<Devices> devices;
 };
 
 // Rails that write into device memory, as a NIC with GPUDirect.
@@ -87,12 +88,14 @@ inline SimLink connect(sim::Network& network, SimHost& from, SimHost& to, uint32
     network.advance(1000);
   }
   SimLink link;
-  link.sender = std::make_unique<SendCommImpl>(*from.fabric, from.device(),
-                                               active.take(passive_side, eager_max, "receiver"),
-                                               std::move(send_inbox), std::move(send_outbox));
-  link.receiver = std::make_unique<RecvCommImpl>(*to.fabric, to.device(),
-                                                 passive.take(active_side, eager_max, "sender"),
-                                                 std::move(recv_inbox), std::move(recv_outbox));
+  link.sender = std::make_unique<SendCommImpl>(
+      *from.devices, from.device(),
+      link_parts_of(active.take(), true, eager_max, "receiver", passive_side, std::move(send_inbox),
+                    std::move(send_outbox)));
+  link.receiver = std::make_unique<RecvCommImpl>(
+      *to.devices, to.device(),
+      link_parts_of(passive.take(), false, eager_max, "sender", active_side, std::move(recv_inbox),
+                    std::move(recv_outbox)));
   return link;
 }
 

@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
-#include "engine/comm.h"
-#include "engine/fabric.h"
+#include "devices/devices.h"
+#include "message/comm.h"
 #include "transports/registry.h"
 
 namespace slime::test {
@@ -89,11 +89,11 @@ struct TcpHost {
       rails.push_back(mortal.get());
       wrapped.push_back(std::move(mortal));
     }
-    fabric = Fabric::of_rails(std::move(wrapped), settings, clock, attends_idle_comms);
+    devices = Devices::of_rails(std::move(wrapped), settings, clock, attends_idle_comms);
   }
 
   std::vector<MortalRail*> rails;
-  std::unique_ptr<Fabric> fabric;
+  std::unique_ptr<Devices> devices;
 };
 
 // A guard against hanging tests, not a measurement.
@@ -114,10 +114,10 @@ struct TcpLink {
   void connect(TcpHost& from, TcpHost& to, const CommOptions& sends = {},
                const CommOptions& receives = {}) {
     Handle handle;
-    auto opened = Listener::open(*to.fabric, 0, &handle, receives);
+    auto opened = Listener::open(*to.devices, 0, &handle, receives);
     ASSERT_TRUE(opened) << opened.error().what;
     listener = std::move(*opened);
-    auto connector = Connector::open(*from.fabric, 0, handle, sends);
+    auto connector = Connector::open(*from.devices, 0, handle, sends);
     ASSERT_TRUE(connector) << connector.error().what;
     ASSERT_TRUE(in_time([&] {
       if (!sender) {

@@ -1,10 +1,10 @@
 // Which NICs of a host form one device.
-#include "engine/device_groups.h"
+#include "devices/device_groups.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/link/records.h"
+#include "devices/device.h"
 #include "test/support/fake_rail.h"
 #include "test/topology/made_up_host.h"
 

@@ -1,5 +1,5 @@
 // One cause is one warning, however many links lose a rail by it.
-#include "engine/outages.h"
+#include "devices/outages.h"
 
 #include <gtest/gtest.h>
 

@@ -24,12 +24,12 @@ class PluginMemory : public testing::Test {
     auto rail = std::make_unique<FakeRail>(caps);
     rail_ = rail.get();
     rails.push_back(std::move(rail));
-    fabric_ = Fabric::of_rails(std::move(rails), Settings(), SteadyClock::instance());
-    comm_ = State::get().adopt(std::make_unique<OpenComm>(CommKind::kSend, fabric_->device(0), 0));
+    devices_ = Devices::of_rails(std::move(rails), Settings(), SteadyClock::instance());
+    comm_ = State::get().adopt(std::make_unique<OpenComm>(CommKind::kSend, devices_->device(0), 0));
   }
   ~PluginMemory() override { (void)State::get().close(comm_, CommKind::kSend); }
 
-  std::unique_ptr<Fabric> fabric_;
+  std::unique_ptr<Devices> devices_;
   FakeRail* rail_ = nullptr;
   void* comm_ = nullptr;
   std::byte memory_[4'096];

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <map>
 
-#include "engine/fabric.h"
+#include "devices/devices.h"
 #include "tools/common/net_table.h"
 #include "tools/info/report.h"
 
@@ -106,14 +106,14 @@ struct LocalRails {
 
 LocalRails find_local_rails(const Settings& settings) {
   LocalRails found;
-  const auto fabric = Fabric::open(settings, SteadyClock::instance());
-  if (!fabric) {
-    found.error = fabric.error().what;
+  const auto devices = Devices::open(settings, SteadyClock::instance());
+  if (!devices) {
+    found.error = devices.error().what;
     return found;
   }
-  found.skipped = (*fabric)->notes();
-  for (size_t i = 0; i < (*fabric)->device_count(); ++i) {
-    const Device& device = *(*fabric)->device(static_cast<int>(i));
+  found.skipped = (*devices)->notes();
+  for (size_t i = 0; i < (*devices)->device_count(); ++i) {
+    const Device& device = *(*devices)->device(static_cast<int>(i));
     const DeviceProperties& properties = device.properties();
     if (!properties.reason.empty()) found.reasons[properties.name] = properties.reason;
     for (const Rail* rail : device.rails()) {

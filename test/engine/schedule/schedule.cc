@@ -235,7 +235,7 @@ ScheduleReport ScheduleWorld::run(uint64_t seed) {
     }
     world.check_memory();
   }
-  for (const RailReport& rail : world.from.fabric->report()) {
+  for (const RailReport& rail : world.from.devices->report()) {
     world.report.retries += rail.totals.retries;
   }
   world.report.retries -= std::exchange(world.retries_before, world.report.retries);

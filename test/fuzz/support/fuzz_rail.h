@@ -5,9 +5,10 @@
 #include <memory>
 #include <vector>
 
-#include "engine/fabric.h"
-#include "engine/link/link_parts.h"
+#include "devices/devices.h"
+#include "link/link_parts.h"
 #include "test/fuzz/support/target.h"
+#include "test/support/link_parts_of.h"
 #include "transports/rail.h"
 
 namespace slime::fuzz {
@@ -77,21 +78,21 @@ class FuzzRail final : public Rail {
 };
 
 // A link whose rails are these wires, in their order.
-inline LinkParts parts_of(std::span<Wire> wires, uint32_t eager_max) {
-  LinkParts parts;
+inline LinkParts parts_of(std::span<Wire> wires, bool active, uint32_t eager_max,
+                          RegisteredBuffer inbox, RegisteredBuffer outbox) {
+  std::vector<LinkChannel> channels;
   for (size_t i = 0; i < wires.size(); ++i) {
-    parts.channels.push_back({std::make_unique<FuzzChannel>(wires[i]), i, 10000});
+    channels.push_back({std::make_unique<FuzzChannel>(wires[i]), i, 10000});
   }
-  parts.eager_max = eager_max;
-  parts.peer = "fuzzer";
-  return parts;
+  return test::link_parts_of(std::move(channels), active, eager_max, "fuzzer", Side(),
+                             std::move(inbox), std::move(outbox));
 }
 
-inline std::unique_ptr<Fabric> fabric_of(int rails, const Clock& clock) {
+inline std::unique_ptr<Devices> devices_of(int rails, const Clock& clock) {
   std::vector<std::unique_ptr<Rail>> all;
   for (int i = 0; i < rails; ++i)
     all.push_back(std::make_unique<FuzzRail>("f." + std::to_string(i)));
-  return Fabric::of_rails(std::move(all), Settings(), clock);
+  return Devices::of_rails(std::move(all), Settings(), clock);
 }
 
 }  // namespace slime::fuzz

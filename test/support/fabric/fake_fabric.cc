@@ -139,7 +139,7 @@ struct FakeInfos {
     return *found != nullptr ? 0 : -FI_ENODATA;
   }
 
-  static int open_fabric(fi_fabric_attr* /*attributes*/, fid_fabric** made, void* /*context*/) {
+  static int open_devices(fi_fabric_attr* /*attributes*/, fid_fabric** made, void* /*context*/) {
     FakeFabric& in = *FakeFabric::current_;
     const FakeObjects::Lock lock(in.mutex_);
     auto fabric = std::make_unique<FakeFabric::Fabric>();
@@ -167,7 +167,7 @@ FakeFabric::FakeFabric(const FakeFabricOptions& options)
   symbols_ = {.getinfo = FakeInfos::find,
               .freeinfo = FakeInfos::release,
               .dupinfo = FakeInfos::duplicate,
-              .fabric = FakeInfos::open_fabric,
+              .fabric = FakeInfos::open_devices,
               .version = FakeInfos::version,
               .strerror = FakeInfos::error_text};
 }

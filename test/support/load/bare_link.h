@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/link/link.h"
+#include "link/link.h"
 #include "test/support/load/engine_pair.h"
 
 namespace slime::test {
@@ -15,18 +15,18 @@ class BareLink final : private LinkEnd {
  public:
   // Every work writes `bytes` bytes from `source` to `target`.
   template <typename PassTime>
-  BareLink(Fabric& from, Fabric& to, uint32_t channels, uint32_t bytes, PassTime pass_time)
+  BareLink(Devices& from, Devices& to, uint32_t channels, uint32_t bytes, PassTime pass_time)
       : bytes_(bytes),
         source_(value_of(RegisteredBuffer::make(*from.device(0), bytes))),
         target_(value_of(RegisteredBuffer::make(*to.device(0), bytes))) {
-    ChannelPair parts =
-        connect_channels(*from.device(0), source_, *to.device(0), target_, channels, 0, pass_time);
-    peer_ = std::move(parts.to.channels);
-    link_.reset(
-        new Link(from, *from.device(0), "receiver", true, *this));  // a private base of ours
-    for (size_t i = 0; i < parts.from.channels.size(); ++i) {
-      channels_.push_back(parts.from.channels[i].channel.get());
-      link_->add_rail(std::move(parts.from.channels[i]));
+    ChannelPair made =
+        connect_channels(*from.device(0), source_, *to.device(0), target_, channels, pass_time);
+    peer_ = std::move(made.to);
+    link_ = std::make_unique<Link>(from, *from.device(0), "receiver", true);
+    link_->serve(*this);
+    for (LinkChannel& one : made.from) {
+      channels_.push_back(one.channel.get());
+      link_->add_rail(std::move(one));
     }
     work_.local = source_.data();
     work_.remote_address = reinterpret_cast<uint64_t>(target_.data());

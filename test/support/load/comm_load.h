@@ -20,7 +20,7 @@ struct CommLoadOptions {
 class CommLoad {
  public:
   template <typename PassTime>
-  CommLoad(Fabric& from, Fabric& to, const CommLoadOptions& options, PassTime pass_time)
+  CommLoad(Devices& from, Devices& to, const CommLoadOptions& options, PassTime pass_time)
       : options_(options),
         source_(value_of(RegisteredBuffer::make(*from.device(0), options.message_bytes + 1))),
         target_(value_of(RegisteredBuffer::make(*to.device(0), options.message_bytes + 1))),

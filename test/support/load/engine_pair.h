@@ -1,4 +1,4 @@
-// Two ends of a link between two fabrics of this program, without a control connection.
+// Two ends of a link between two sets of devices of this program, without a control connection.
 #pragma once
 
 #include <chrono>
@@ -8,9 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/receiver/recv_comm.h"
-#include "engine/sender/send_comm.h"
-#include "engine/setup/handshake_end.h"
+#include "link/setup/handshake_end.h"
+#include "message/recv_comm.h"
+#include "message/send_comm.h"
+#include "test/support/link_parts_of.h"
 #include "test/support/pairs_in_order.h"
 
 namespace slime::test {
@@ -29,14 +30,15 @@ T value_of(Result<T> result) {
 
 // Connected channels of both ends, before they are given to a link.
 struct ChannelPair {
-  LinkParts from, to;
+  std::vector<LinkChannel> from, to;
+  Side from_side, to_side;
 };
 
 // `pass_time` lets a simulated network get on.
 template <typename PassTime>
 ChannelPair connect_channels(Device& from, const RegisteredBuffer& from_inbox, Device& to,
                              const RegisteredBuffer& to_inbox, uint32_t channels,
-                             uint32_t eager_max, PassTime pass_time) {
+                             PassTime pass_time) {
   const auto pairs = pairs_in_order(channels, from, to);
   ChannelSet active(from, pairs, true), passive(to, pairs, false);
   Side active_side, passive_side;
@@ -52,8 +54,7 @@ ChannelPair connect_channels(Device& from, const RegisteredBuffer& from_inbox, D
     }
     pass_time();
   }
-  return {active.take(passive_side, eager_max, "receiver"),
-          passive.take(active_side, eager_max, "sender")};
+  return {active.take(), passive.take(), active_side, passive_side};
 }
 
 struct EnginePair {
@@ -63,7 +64,7 @@ struct EnginePair {
 };
 
 template <typename PassTime>
-EnginePair connect_engines(Fabric& from, Fabric& to, uint32_t channels, uint32_t eager_max,
+EnginePair connect_engines(Devices& from, Devices& to, uint32_t channels, uint32_t eager_max,
                            PassTime pass_time) {
   Device &source = *from.device(0), &target = *to.device(0);
   RegisteredBuffer cts_in = value_of(RegisteredBuffer::make(source, cts_inbox_bytes(channels)));
@@ -72,16 +73,18 @@ EnginePair connect_engines(Fabric& from, Fabric& to, uint32_t channels, uint32_t
   RegisteredBuffer eager_in =
       value_of(RegisteredBuffer::make(target, eager_inbox_bytes(eager_max, channels)));
   RegisteredBuffer cts_out = value_of(RegisteredBuffer::make(target, cts_inbox_bytes(channels)));
-  ChannelPair parts =
-      connect_channels(source, cts_in, target, eager_in, channels, eager_max, pass_time);
+  ChannelPair made = connect_channels(source, cts_in, target, eager_in, channels, pass_time);
   EnginePair pair;
-  for (const auto& channel : parts.from.channels)
-    pair.send_channels.push_back(channel.channel.get());
-  for (const auto& channel : parts.to.channels) pair.recv_channels.push_back(channel.channel.get());
-  pair.sender = std::make_unique<SendCommImpl>(from, source, std::move(parts.from),
-                                               std::move(cts_in), std::move(eager_out));
-  pair.receiver = std::make_unique<RecvCommImpl>(to, target, std::move(parts.to),
-                                                 std::move(eager_in), std::move(cts_out));
+  for (const LinkChannel& one : made.from) pair.send_channels.push_back(one.channel.get());
+  for (const LinkChannel& one : made.to) pair.recv_channels.push_back(one.channel.get());
+  pair.sender = std::make_unique<SendCommImpl>(
+      from, source,
+      link_parts_of(std::move(made.from), true, eager_max, "receiver", made.to_side,
+                    std::move(cts_in), std::move(eager_out)));
+  pair.receiver = std::make_unique<RecvCommImpl>(
+      to, target,
+      link_parts_of(std::move(made.to), false, eager_max, "sender", made.from_side,
+                    std::move(eager_in), std::move(cts_out)));
   return pair;
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/fabric.h"
+#include "devices/devices.h"
 #include "test/support/load/null_rail.h"
 
 namespace slime::test {
@@ -16,7 +16,7 @@ class NullHosts {
       : from(make(rails, max_message_bytes)), to(make(rails, max_message_bytes)) {}
 
  private:
-  std::unique_ptr<Fabric> make(size_t rail_count, uint64_t max_message_bytes) {
+  std::unique_ptr<Devices> make(size_t rail_count, uint64_t max_message_bytes) {
     std::vector<std::unique_ptr<Rail>> rails;
     for (size_t i = 0; i < rail_count; ++i) {
       RailCaps caps;
@@ -27,13 +27,13 @@ class NullHosts {
       caps.arrives_unpolled = true;
       rails.push_back(std::make_unique<NullRail>(network_, caps));
     }
-    return Fabric::of_rails(std::move(rails), Settings(), SteadyClock::instance());
+    return Devices::of_rails(std::move(rails), Settings(), SteadyClock::instance());
   }
 
   NullNetwork network_;
 
  public:
-  const std::unique_ptr<Fabric> from, to;
+  const std::unique_ptr<Devices> from, to;
 };
 
 }  // namespace slime::test

@@ -1,0 +1,140 @@
+#include "link/failover.h"
+
+#include <array>
+#include <utility>
+
+#include "base/log.h"
+
+namespace slime {
+namespace {
+
+// After a rail has been up for so many times NCCL_SLIME_RAIL_RETRY, the pauses between tries start
+// short again.
+constexpr uint64_t kStableLifePauses = 3;
+
+// Names a lost carrier as the cause, whatever error the channel reported: a person can repair it,
+// and only the rank with that port knows of it.
+Error with_carrier(LinkRail& rail, Error why) {
+  if (!rail.lacks_carrier()) return why;
+  return make_error(
+      why.status, why.code,
+      "%s has no carrier; check its cable, its switch port and `ip link` (noticed by: "
+      "%s)",
+      rail.name(), why.what.c_str());
+}
+
+}  // namespace
+
+Status Failover::fail_rail(size_t i, Error why) {
+  LinkRail& rail = rails_[i];
+  why = with_carrier(rail, std::move(why));
+  const uint64_t rail_retry_ns = rails_.context().rail_retry_ns;
+  if (rails_.clock().now_ns - rail.since_ns >= kStableLifePauses * rail_retry_ns) {
+    rail.join.pause_ns = rail_retry_ns;
+  }
+  // In this order: no new works, then the last completions, then the queue is emptied.
+  rails_.set_down(i);
+  if (const Status status = fence(i); status != Status::kOk) return status;
+  rails_.clear_queue(i);
+  if (rails_.up_count() == 0) return fail_last_rail(i, why);
+  rail.down_because = std::move(why.what);
+  // Notices about other rails may have been lost with this one.
+  repeat_notices(i);
+  send_notice(i);
+  return rail.peer_fenced ? finish_fencing(i) : Status::kOk;
+}
+
+// A rail that is joining may be up at the peer already, and the peer may have sent over it and
+// closed it. Arrivals that such a rail has confirmed are processed here, before the link fails.
+Status Failover::fail_last_rail(size_t i, const Error& why) {
+  for (size_t k = 0; k < rails_.count(); ++k) {
+    if (rails_[k].state != RailState::kJoining || !rails_[k].join.connected) continue;
+    if (const Status status = fence(k); status != Status::kOk) return status;
+  }
+  const bool named = why.what.starts_with("rail ");  // the channel has
+  return rails_.context().fail(
+      make_error(Status::kRemote, why.code, "%s%s%s%s", named ? "" : "rail ",
+                 named ? "" : (std::string(rails_[i].name()) + ": ").c_str(), why.what.c_str(),
+                 rails_.count() > 1 ? " (it was the last rail of the link)" : ""));
+}
+
+// Closes the channel to the peer's writes, then processes everything that the channel has already
+// confirmed: the peer counts that as arrived and will not send it again.
+Status Failover::fence(size_t i) {
+  rails_[i].channel->fence();
+  std::array<Done, 64> done;
+  for (;;) {
+    size_t count = 0;
+    const Status polled = rails_[i].channel->poll(done, &count);
+    for (size_t k = 0; k < count; ++k) {
+      if (const Status status = sink_.handle_completion(i, done[k]); status != Status::kOk)
+        return status;
+    }
+    if (count == 0 || polled != Status::kOk) return Status::kOk;
+  }
+}
+
+void Failover::send_notice(size_t i) {
+  const RailLife life = rails_.life_of(i);
+  const size_t via = rails_.quickest_rail(0);
+  Work work;
+  rails_.context().user().fence_record(life, via, &work);
+  rails_[i].notice = {true, via,
+                      rails_.submit_control(via, ControlOp::kFenceNotice, life.pack(), work)};
+}
+
+// A notice that was not lost arrives twice, and the peer ignores the second one.
+void Failover::repeat_notices(size_t dead_rail) {
+  for (size_t i = 0; i < rails_.count(); ++i) {
+    const RailMessage& notice = rails_[i].notice;
+    if (i != dead_rail && notice.under_way && notice.via == dead_rail) send_notice(i);
+  }
+}
+
+Status Failover::on_peer_fenced(size_t i) {
+  if (rails_[i].up()) {
+    return fail_rail(i, make_error(Status::kRemote, 0, "the peer reports that its end failed"));
+  }
+  return finish_fencing(i);
+}
+
+// The warning is written here, not in fail_rail(), because a peer that closes its comm ends all
+// rails one after the other and sends no notice: that is no failure to report.
+Status Failover::finish_fencing(size_t i) {
+  LinkRail& rail = rails_[i];
+  if (rail.state != RailState::kFenced) return Status::kOk;
+  const LinkContext& context = rails_.context();
+  if (!rail.down_because.empty()) report_down(i);
+  rail.state = RailState::kDown;
+  rail.join.plan_next_try(rails_.clock().now_ns, context.rail_retry_ns);
+  return rails_.context().user().on_both_fenced(rails_.life_of(i));
+}
+
+// One cause is one warning of the process: this NIC, or its path to that host. Other links and
+// rails that are lost by it say so as information.
+void Failover::report_down(size_t i) {
+  LinkRail& rail = rails_[i];
+  const LinkContext& context = rails_.context();
+  const unsigned interface = rail.interface();
+  rail.outage = interface != 0 ? "interface " + std::to_string(interface) : rail.name();
+  if (!rail.lacks_carrier()) rail.outage += " to " + context.peer_host();
+  const bool first = context.devices.outages().begin(rail.outage);
+  const auto level = first ? log::Level::kWarn : log::Level::kInfo;
+  log::write(level, __FILE__, __LINE__,
+             "peer %s, device %s: rail %s is down, %zu of %zu rails carry on: %s",
+             context.peer.c_str(), context.device_name(), rail.name(), rails_.up_count(),
+             rails_.count(), rail.down_because.c_str());
+  rail.down_because.clear();
+}
+
+std::string Failover::unanswered_deaths() {
+  std::string deaths;
+  for (const LinkRail& rail : rails_.all()) {
+    if (rail.down_because.empty()) continue;
+    deaths += std::string("; rail ") + rail.name() +
+              " is down, and the peer has not answered that: " + rail.down_because;
+  }
+  return deaths;
+}
+
+}  // namespace slime

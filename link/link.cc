@@ -1,0 +1,225 @@
+#include "link/link.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace slime {
+namespace {
+
+constexpr uint32_t kQuietPolls = 64;  // polls without an arrival after which a rail is not hot
+
+bool is_probe(const WorkId& work) {
+  return work.kind == WorkId::Kind::kControl &&
+         work.part == static_cast<uint8_t>(ControlOp::kProbe);
+}
+
+}  // namespace
+
+Link::Link(Devices& devices, Device& device, std::string peer, bool active, int traffic_class)
+    : context_(devices, device, std::move(peer), active, traffic_class),
+      rails_(context_),
+      liveness_(rails_),
+      scheduler_(rails_, liveness_),
+      peer_watch_(rails_, liveness_),
+      failover_(rails_, *this),
+      rejoin_(rails_, failover_, liveness_),
+      last_activity_ns_(rails_.clock().now_ns) {}
+
+void Link::add_rail(LinkChannel channel) {
+  scheduler_.limit_work(
+      context_.device.rails()[channel.device_rail_index]->caps().max_message_bytes);
+  rails_.add(std::move(channel));
+}
+
+// The probes warm the rails up: some fabrics open a connection at its first work (EFA: tens of
+// milliseconds). Links of one device prefer different rails, so that they spread over all.
+void Link::warm_up() {
+  size_t preferred = context_.device.number_link() % rails_.count();
+  while (!rails_[preferred].up()) preferred = (preferred + 1) % rails_.count();
+  rails_.prefer(preferred);
+  for (size_t i = 0; i < rails_.count(); ++i) {
+    if (rails_[i].up()) liveness_.probe(i, RailLiveness::Probe::kPlain);
+  }
+}
+
+// The rails with works of this end, those with recent arrivals, and one of the others by turns. So
+// a rail that is not in use costs little, and its first arrival is seen a few calls later.
+uint32_t Link::rails_to_look_at() {
+  if (++next_cold_ >= rails_.count()) next_cold_ = 0;
+  return rails_.busy() | hot_ | uint32_t{1} << next_cold_;
+}
+
+// One turn of the link: rails first, then the checks that are due, then rails that may return.
+Status Link::progress() {
+  if (status() != Status::kOk) return status();
+  rails_.read_clock();
+  for (uint32_t left = rails_to_look_at(); left != 0; left &= left - 1) {
+    const auto i = static_cast<size_t>(std::countr_zero(left));
+    if (!rails_[i].up()) continue;
+    if (const Status status = progress_rail(i); status != Status::kOk) return status;
+  }
+  if (liveness_.carriers_due()) {
+    if (const Status status = watch_rails(); status != Status::kOk) return status;
+  }
+  if (rails_.up_count() > 1 && scheduler_.overdue_due()) scheduler_.check_overdue();
+  return rails_.up_count() < rails_.count() ? rejoin_.progress() : Status::kOk;
+}
+
+// Posts before it polls: works that a rail takes at once (tcp) are then reported by the same call.
+Status Link::progress_rail(size_t i) {
+  LinkRail& rail = rails_[i];
+  rails_.flush(i, true);
+  if (++rail.signs.quiet_polls == kQuietPolls) hot_ &= ~(uint32_t{1} << i);
+  if (const Status status = poll_rail(i); status != Status::kOk) return status;
+  if (!rail.up() || rails_.up_count() <= 1 || rail.signs.confirmed == 0) return Status::kOk;
+  auto silence = liveness_.judge_silence(i);
+  return silence ? failover_.fail_rail(i, std::move(*silence)) : Status::kOk;
+}
+
+Status Link::poll_rail(size_t i) {
+  LinkRail& rail = rails_[i];
+  size_t count = done_.size();
+  // A few rounds at most, so that other links of the thread get their turn.
+  for (int round = 0; round < 4 && count == done_.size() && rail.up(); ++round) {
+    count = 0;
+    const Status polled = rail.channel->poll(done_, &count);
+    for (size_t k = 0; k < count; ++k) {
+      if (const Status status = handle_completion(i, done_[k]); status != Status::kOk)
+        return status;
+    }
+    if (polled != Status::kOk && rail.up()) return failover_.fail_rail(i, rail.channel->failure());
+  }
+  if (rail.up() && rail.rate.has_news()) scheduler_.observe(i);
+  return Status::kOk;
+}
+
+// Runs ten times a second. A rail whose own port has lost its carrier fails at once, if another
+// rail has one.
+Status Link::watch_rails() {
+  if (liveness_.look_at_carriers()) {
+    for (size_t i = 0; i < rails_.count(); ++i) {
+      if (!rails_[i].up() || !rails_[i].lost_carrier) continue;
+      Error why = make_error(Status::kRemote, 0, "its port lost the carrier");
+      const Status status = failover_.fail_rail(i, std::move(why));
+      if (status != Status::kOk) return status;
+    }
+  }
+  if (rails_.up_count() > 1) {
+    scheduler_.probe_unused_rails(rails_.clock().now_ns - last_activity_ns_);
+    liveness_.prove_rails();
+  }
+  return Status::kOk;
+}
+
+void Link::post_more() {
+  for (uint32_t left = rails_.busy(); left != 0; left &= left - 1) {
+    const auto i = static_cast<size_t>(std::countr_zero(left));
+    rails_.flush(i, true);
+    if (rails_.count() > 1) {
+      rails_[i].rate.go_on(rails_.clock().polled_ns, rails_.loads()[i].outstanding);
+    }
+  }
+}
+
+// An arrival shows that the peer's process works, and keeps its rail among those polled each time.
+Status Link::handle_completion(size_t i, const Done& done) {
+  if (done.kind == Done::Kind::kSent) {
+    take_sent(i, done);
+    return Status::kOk;
+  }
+  RailSigns& signs = rails_[i].signs;
+  signs.heard_ns = rails_.clock().polled_ns;
+  hot_ |= uint32_t{1} << i;
+  signs.quiet_polls = 0;
+  if (kind_of(done.immediate) == ImmediateKind::kControl) return take_control(i, done.immediate);
+  last_activity_ns_ = rails_.clock().now_ns;
+  return context_.user().on_arrived(i, done.immediate, done.bytes);
+}
+
+void Link::take_sent(size_t i, const Done& done) {
+  LinkRail& rail = rails_[i];
+  // Both ends have fenced the rail during this poll: its open works have been repeated elsewhere.
+  if (rail.state == RailState::kDown) return;
+  const WorkId work = WorkId::unpack(done.cookie);
+  // A probe shows that a rail works, not that a request makes progress. An unconfirmed work shows
+  // neither.
+  if (work.confirmed() && !is_probe(work)) last_activity_ns_ = rails_.clock().now_ns;
+  uint64_t bytes = 0;
+  const bool expected = work.kind == WorkId::Kind::kControl ? control_sent(i, work, &bytes)
+                                                            : context_.user().on_sent(work, &bytes);
+  if (expected && rail.up()) rails_.completed(i, rail, work.confirmed(), bytes);
+}
+
+bool Link::control_sent(size_t i, const WorkId& work, uint64_t* bytes) {
+  LinkRail& rail = rails_[i];
+  const auto ended = rail.controls.end({work.index, work.generation});
+  if (!ended) return false;
+  *bytes = *ended;
+  switch (static_cast<ControlOp>(work.part)) {
+    case ControlOp::kProbe:
+      rail.signs.probing = false;
+      break;
+    case ControlOp::kAnswer:
+      rail.signs.answering = false;
+      break;
+    case ControlOp::kFenceNotice:
+    case ControlOp::kJoin:
+    case ControlOp::kJoined:
+    case ControlOp::kRetry:
+      rejoin_.on_sent(i, work.pack());
+      break;
+    default:
+      break;
+  }
+  return true;
+}
+
+Status Link::take_control(size_t i, uint32_t immediate) {
+  const uint32_t value = control_value(immediate);
+  const RailLife life = RailLife::unpack(value);
+  const ControlOp op = control_op(immediate);
+  if (op != ControlOp::kProbe && op != ControlOp::kAnswer) {
+    last_activity_ns_ = rails_.clock().now_ns;
+  }
+  switch (op) {
+    case ControlOp::kProbe:
+      if (value != 0) liveness_.answer(i);
+      return Status::kOk;
+    case ControlOp::kAnswer:
+      rails_[i].signs.asked_ns = 0;
+      return Status::kOk;
+    case ControlOp::kCredit:
+    case ControlOp::kSeen:
+    case ControlOp::kWanted:
+    case ControlOp::kTooLong:
+      return context_.user().on_arrived(i, immediate, 0);
+    case ControlOp::kFenceNotice:
+    case ControlOp::kJoin:
+    case ControlOp::kJoined:
+    case ControlOp::kRetry:
+      if (life.rail < rails_.count()) return rejoin_.on_message(op, life);
+      return context_.fail_protocol("a control message names a rail that this link does not have");
+  }
+  return context_.fail_protocol("an unknown control operation");
+}
+
+// The time-out counts from the start of the request or the last activity of the link, whichever is
+// later: a request may wait behind others that make progress.
+Status Link::check_deadline(uint64_t started_ns, const char* waits_for, uint64_t bytes) {
+  const uint64_t since = std::max(started_ns, last_activity_ns_), now_ns = rails_.clock().now_ns;
+  const double limit = context_.settings().request_timeout;
+  if (now_ns <= since) return Status::kOk;
+  if (now_ns - since >= peer_watch_.patience_ns()) {
+    if (auto dead = peer_watch_.look()) return context_.fail(std::move(*dead));
+  }
+  if (now_ns - since < seconds_to_ns(limit)) return Status::kOk;
+  return context_.fail(
+      make_error(Status::kTimeout, 0,
+                 "waited %.0f s for %s (%llu bytes) and nothing arrived; see whether that "
+                 "process is stopped or stuck, or raise NCCL_SLIME_REQUEST_TIMEOUT%s",
+                 limit, waits_for, static_cast<unsigned long long>(bytes),
+                 failover_.unanswered_deaths().c_str()));
+}
+
+}  // namespace slime

@@ -1,0 +1,84 @@
+// All rails between two endpoints as one link. It polls the rails, runs completions, and processes
+// the peer's control works about rails.
+//
+// Its parts: LinkRails (posting, and the choice of a rail for small works), RailScheduler (measures
+// the rails and chooses one for each stripe), RailLiveness (finds silent rails), PeerWatch (finds a
+// silent peer), Failover (ends a rail's life), Rejoin (brings a rail back), LinkContext (settings,
+// and the failure of the link).
+// Every arrival and completion passes through handle_completion().
+//
+// States: the link works until its last rail fails, a deadline passes, or the peer breaks the
+// protocol; then it has failed for good (LinkContext). link_rail.h has the states of each rail.
+//
+// Failover: both ends fence a failed rail before anything that may have been lost is sent again.
+// Each end closes its own channel and then sends a notice over a surviving rail (kFenceNotice).
+// Works of the dead rail are repeated elsewhere only when both ends have fenced it. After that the
+// active end tries to bring the rail back over a new channel, until it succeeds or the link ends.
+//
+// Threads: those of its owner, one at a time. Every wait has a deadline: rail_timeout for a silent
+// rail, some seconds for a try to bring a rail back, request_timeout for a request, answer_timeout
+// for a sign of the peer's process.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "link/peer_watch.h"
+#include "link/rail_scheduler.h"
+#include "link/rejoin.h"
+
+namespace slime {
+
+class Link final : private CompletionSink {
+ public:
+  Link(Devices& devices, Device& device, std::string peer, bool active,
+       int traffic_class = kNoTrafficClass);
+
+  // Set-up: once for each channel, in the order both ends agreed on.
+  void add_rail(LinkChannel channel);
+  void warm_up();                                         // after the last add_rail()
+  void serve(LinkEnd& user) { context_.set_user(user); }  // before the first progress()
+
+  LinkRails& rails() { return rails_; }
+  const LinkRails& rails() const { return rails_; }
+  LinkContext& context() { return context_; }
+  const LinkContext& context() const { return context_; }
+  RailScheduler& scheduler() { return scheduler_; }
+  Status status() const { return context_.status(); }
+  bool has_delivered(size_t rail) { return liveness_.has_delivered(rail); }
+  uint64_t rejoins() const { return rejoin_.rejoins(); }
+  // Works are queued or in flight, or a rail may return.
+  bool has_work() const { return rails_.up_count() < rails_.count() || rails_.busy() != 0; }
+
+  // On every rail that is up: posts works that may leave now, polls, runs completions.
+  Status progress();
+  // Posts works that were submitted since the poll of progress().
+  void post_more();
+  // Fails the link when nothing has happened on it for the request time-out, or when the peer's
+  // process does not answer for the answer time-out.
+  Status check_deadline(uint64_t started_ns, const char* waits_for, uint64_t bytes);
+
+ private:
+  Status handle_completion(size_t rail, const Done& done) override;
+  void take_sent(size_t rail, const Done& done);
+  bool control_sent(size_t rail, const WorkId& work, uint64_t* bytes);
+  Status take_control(size_t rail, uint32_t immediate);
+  uint32_t rails_to_look_at();
+  Status progress_rail(size_t rail);
+  Status poll_rail(size_t rail);
+  Status watch_rails();
+
+  LinkContext context_;
+  LinkRails rails_;
+  RailLiveness liveness_;
+  RailScheduler scheduler_;
+  PeerWatch peer_watch_;
+  Failover failover_;
+  Rejoin rejoin_;
+  uint32_t hot_ = 0;           // rails with recent arrivals, a bit each
+  size_t next_cold_ = 0;       // the rail whose turn it is to be polled although nothing is due
+  uint64_t last_activity_ns_;  // of works other than probes and their answers
+  std::array<Done, 64> done_;  // results of poll; a member so that no call has to clear it
+};
+
+}  // namespace slime

@@ -1,0 +1,136 @@
+// The rails of a link: which ones are up, which one takes a small work, and the posting of works.
+// Every work of the link enters through submit() and leaves through flush().
+//
+// Posting is lazy: nothing is posted before flush(). A rail takes works only while it is up.
+//
+// What makes reuse safe: a life ends in three steps. set_down() comes before the channel is fenced.
+// clear_queue() comes when the last completions have been processed. set_up() then begins another
+// life with an empty queue. So no completion of an ended life counts in a later one.
+//
+// Thread: that of the link.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "link/link_context.h"
+#include "link/link_rail.h"
+#include "link/rail_choice.h"
+
+namespace slime {
+
+struct LinkClock {
+  uint64_t now_ns = 0;
+  // The time during which this end polled its rails. It stands still while no call comes, because a
+  // rail that is not polled is not silent.
+  uint64_t polled_ns = 0;
+};
+
+class LinkRails {
+ public:
+  explicit LinkRails(LinkContext& context);
+  ~LinkRails();  // folds the counters into the devices
+  LinkRails(const LinkRails&) = delete;
+  LinkRails& operator=(const LinkRails&) = delete;
+
+  void add(LinkChannel channel);
+  // The rail that small works prefer at first. Links over the same rails get different ones.
+  void prefer(size_t rail) { preferred_ = rail; }
+
+  LinkContext& context() const { return context_; }
+  const LinkClock& clock() const { return clock_; }
+  void read_clock();
+  size_t count() const { return rails_.size(); }
+  size_t up_count() const { return up_count_; }
+  std::vector<LinkRail>& all() { return rails_; }
+  LinkRail& operator[](size_t rail) { return rails_[rail]; }
+  const LinkRail& operator[](size_t rail) const { return rails_[rail]; }
+  const RailLoads& loads() const { return loads_; }
+  // The rails with works queued or in flight, a bit each.
+  uint32_t busy() const { return busy_; }
+  RailLife life_of(size_t rail) const { return {static_cast<uint32_t>(rail), rails_[rail].epoch}; }
+  // The number of works that may still be submitted. Some places are kept for control works.
+  uint32_t room(size_t rail) const {
+    const uint32_t room = rails_[rail].queue.room();
+    return room > kControlRoom ? room - kControlRoom : 0;
+  }
+  // A write that copies `bytes` at `offset` of the outbox to the peer. The caller fills in its
+  // immediate and cookie.
+  Work write_of(const Outbox& outbox, size_t offset, size_t bytes, size_t rail) const;
+
+  // Before the choice of a rail for so many bytes: takes in what the process's other links have
+  // outstanding. Smaller works are done before that matters.
+  void look_at_others(uint64_t bytes) {
+    if (bytes >= kWorthTelling) update_unmeasured();
+  }
+  // The rail that would be done first with a small work. At least one rail must be up.
+  size_t quickest_rail(uint64_t bytes) {
+    if (up_count_ <= 1) return preferred_;
+    look_at_others(bytes);
+    return preferred_ = loads_.quickest(bytes, preferred_);
+  }
+  // Queues the work; the NIC is not touched. The caller has checked room(rail).
+  void submit(size_t rail, const Work& work) {
+    LinkRail& to = rails_[rail];
+    to.queue.push(work);
+    loads_.submitted(rail, work.length);
+    if (work.length >= kWorthTelling) tell_others(to);
+    busy_ |= uint32_t{1} << rail;
+    RailSigns& signs = to.signs;
+    if (!work.unconfirmed) {
+      if (signs.confirmed++ == 0) signs.busy_since_ns = clock_.polled_ns;
+    } else if (!signs.unproven) {
+      signs.unproven = true;
+      signs.unproven_ns = clock_.polled_ns;
+    }
+  }
+  // Returns the WorkId.
+  uint64_t submit_control(size_t rail, ControlOp op, uint32_t value, Work work = {});
+  void submit_control(ControlOp op, uint32_t value) {
+    if (up_count_ > 0) (void)submit_control(quickest_rail(0), op, value);
+  }
+
+  // Posts works as far as the rules of PostQueue allow. `now_known`: the clock has been read during
+  // this call.
+  void flush(size_t rail, bool now_known) {
+    if (rails_[rail].queue.queued() > 0) flush_queued(rail, now_known);
+  }
+  // For a small message: posts at once where nothing is in flight, not at the next progress(),
+  // because the peer may be waiting for it.
+  void hurry(size_t rail) {
+    if (rails_[rail].queue.in_flight() == 0) flush(rail, false);
+  }
+  // A work of a rail that is up is done. `from` is that rail, which the caller has at hand.
+  void completed(size_t rail, LinkRail& from, bool confirmed, uint64_t bytes) {
+    if (confirmed) {
+      --from.signs.confirmed;
+      from.signs.busy_since_ns = clock_.polled_ns;
+      if (!from.confirmed_by_nic) from.signs.heard_ns = clock_.polled_ns;
+    }
+    from.queue.complete(bytes);
+    if (rails_.size() > 1) from.rate.completed(bytes);
+    if (from.queue.queued() + from.queue.in_flight() == 0) busy_ &= ~(uint32_t{1} << rail);
+  }
+
+  void set_up(size_t rail);
+  void set_down(size_t rail);
+  void clear_queue(size_t rail);  // forgets works that were queued or in flight
+  void update_load(size_t rail);
+
+ private:
+  static constexpr uint64_t kWorthTelling = 4096;
+
+  void update_unmeasured();
+  void flush_queued(size_t rail, bool now_known);
+  void tell_others(LinkRail& rail);
+
+  LinkContext& context_;
+  std::vector<LinkRail> rails_;
+  RailLoads loads_;  // of rails_
+  size_t up_count_ = 0;
+  size_t preferred_ = 0;  // the rail of the last small work; the only rail that is up, if one is
+  uint32_t busy_ = 0;
+  LinkClock clock_;
+};
+
+}  // namespace slime

@@ -1,0 +1,47 @@
+// Finds the rails of a link that have died without an error, by probes, silence and carriers. It
+// only reports them; Failover ends them.
+//
+// Only polled time counts (LinkClock), so an end that was stopped does not take its own pause for
+// the death of a rail. A rail is given up only while another one is better.
+//
+// Thread: that of the link. Its state is in the rails (RailSigns), except the time of the next
+// check of carriers.
+#pragma once
+
+#include <optional>
+
+#include "link/link_end.h"
+#include "link/link_rails.h"
+
+namespace slime {
+
+class RailLiveness {
+ public:
+  explicit RailLiveness(LinkRails& rails) : rails_(rails) {}
+
+  // kPlain: the channel confirms it. kWithBytes: the same, and it measures the rail's rate. kAsk:
+  // the peer's process must answer it.
+  enum class Probe : uint8_t { kPlain, kWithBytes, kAsk };
+  void probe(size_t rail, Probe probe);
+  void answer(size_t rail);
+  // Whether all that this rail has carried has arrived or can no longer be lost. If that is not
+  // known, sends a probe and returns false.
+  bool has_delivered(size_t rail);
+  // Sends a probe on each rail whose unconfirmed works are old enough.
+  void prove_rails();
+  // For a rail with confirmed works: the reason why it counts as dead. nullopt: it does not (yet).
+  std::optional<Error> judge_silence(size_t rail);
+  bool carriers_due() const { return rails_.clock().now_ns >= carriers_due_ns_; }
+  // Updates `lost_carrier` of all rails. True: some rail that is up has a carrier, so the caller
+  // gives up those that have lost theirs.
+  bool look_at_carriers();
+
+ private:
+  bool others_live(size_t rail);
+
+  LinkRails& rails_;
+  uint64_t carriers_due_ns_ = 0;
+  bool warned_of_carriers_ = false;
+};
+
+}  // namespace slime

@@ -1,0 +1,273 @@
+#include "link/rejoin.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/log.h"
+#include "settings/times.h"
+
+namespace slime {
+
+// The least time between two tries, whatever the peer and the ports do.
+uint64_t Rejoin::least_pause_ns() const {
+  return std::min(rails_.context().rail_retry_ns, times::kLeastRejoinPause);
+}
+
+bool Rejoin::may_try(const LinkRail& rail) {
+  if (rail.state != RailState::kDown || rail.notice.under_way || rail.join.request.under_way) {
+    return false;
+  }
+  return std::ranges::none_of(
+      rails_.all(), [](const LinkRail& other) { return other.state == RailState::kFenced; });
+}
+
+// For each rail: first messages that were lost, then the try under way, then a try that is due.
+Status Rejoin::progress() {
+  const uint64_t now_ns = rails_.clock().now_ns, rail_retry_ns = rails_.context().rail_retry_ns;
+  for (size_t i = 0; i < rails_.count(); ++i) {
+    LinkRail& rail = rails_[i];
+    repeat_lost_messages(i);
+    if (std::exchange(rail.carrier_returned, false) && !rail.up()) carrier_returned(i);
+    if (rail.state == RailState::kJoining) {
+      if (const Status status = step(i); status != Status::kOk) return status;
+      continue;
+    }
+    if (!may_try(rail)) continue;
+    const bool due =
+        rails_.context().active && rail_retry_ns > 0 && now_ns >= rail.join.next_try_ns;
+    if (rail.join.skipped) {
+      end_skipped(i);
+    } else if (rail.join.asked) {
+      if (now_ns - rail.join.tried_ns >= least_pause_ns()) grant(i);
+    } else if (due && !rail.lacks_carrier()) {
+      begin(i);
+    }
+  }
+  return Status::kOk;
+}
+
+RailMessage Rejoin::send(ControlOp op, size_t i) {
+  const size_t via = rails_.quickest_rail(0);
+  return {true, via, rails_.submit_control(via, op, rails_.life_of(i).pack())};
+}
+
+// A message may be lost with the rail that carried it. kJoined is sent again, which is harmless if
+// it was not lost. kJoin and kRetry are not: the time-out ends a try whose request was lost, and
+// the end of the pause begins a try whose hint was lost.
+void Rejoin::repeat_lost_messages(size_t i) {
+  LinkRail& rail = rails_[i];
+  RailJoin& join = rail.join;
+  for (RailMessage* message : {&join.request, &join.retry, &join.joined}) {
+    if (!message->under_way || rails_[message->via].up()) continue;
+    message->under_way = false;
+    const bool still_due = rail.up() || rail.state == RailState::kJoining;
+    if (message == &join.joined && still_due) {
+      join.joined = send(ControlOp::kJoined, i);
+    }
+  }
+}
+
+void Rejoin::begin(size_t i) {
+  LinkRail& rail = rails_[i];
+  rail.join.tried_ns = rails_.clock().now_ns;
+  if (open_channel(i)) return send_request(i);
+  rail.join.plan_next_try(rails_.clock().now_ns, rails_.context().rail_retry_ns);
+}
+
+// The new life begins even if its channel cannot be opened: the peer waits for an answer about it.
+// In that case the answer is a notice that this end has fenced the new life.
+void Rejoin::grant(size_t i) {
+  LinkRail& rail = rails_[i];
+  rail.join.asked = false;
+  rail.join.tried_ns = rails_.clock().now_ns;
+  if (!rail.lacks_carrier() && open_channel(i)) {
+    rail.join.has_peer = true;
+    (void)rail.channel->connect(rail.join.peer);  // begins to connect; step() sees the result
+    return send_request(i);
+  }
+  rail.epoch = RailLife::next(rail.epoch);
+  rail.peer_fenced = false;
+  rail.state = RailState::kFenced;
+  failover_.send_notice(i);
+}
+
+// Begins a life in the state kJoining. The channel of the last life goes, after its counters have
+// been saved.
+bool Rejoin::open_channel(size_t i) {
+  LinkRail& rail = rails_[i];
+  const LinkContext& context = rails_.context();
+  auto channel =
+      rail.rail->open_channel({context.active, true, context.traffic_class, !context.active});
+  if (!channel) {
+    SLIME_INFO("peer %s, device %s: rail %s cannot be opened again yet: %s", context.peer.c_str(),
+               context.device_name(), rail.name(), channel.error().what.c_str());
+    return false;
+  }
+  context.devices.fold(*rail.rail, snapshot(rail.channel->counters));
+  rail.channel = std::move(*channel);
+  rail.state = RailState::kJoining;
+  rail.epoch = RailLife::next(rail.epoch);
+  rail.peer_fenced = false;
+  rail.join.has_peer = rail.join.connected = rail.join.peer_connected = false;
+  const uint64_t connect_ns = seconds_to_ns(context.settings().connect_timeout);
+  rail.join.deadline_ns = rails_.clock().now_ns + std::min(times::kRejoin, connect_ns);
+  return true;
+}
+
+void Rejoin::send_request(size_t i) {
+  LinkRail& rail = rails_[i];
+  const RailLife life = rails_.life_of(i);
+  const JoinRecord record{life.rail, life.epoch, rail.channel->address()};
+  const JoinRecordPlaces places = rails_.context().user().join_records(i);
+  std::memcpy(places.outbox->at(places.offset), &record, sizeof record);
+  const size_t via = rails_.quickest_rail(sizeof record);
+  const Work work = rails_.write_of(*places.outbox, places.offset, sizeof record, via);
+  rail.join.request = {true, via, rails_.submit_control(via, ControlOp::kJoin, life.pack(), work)};
+}
+
+void Rejoin::on_sent(size_t via, uint64_t work) {
+  for (LinkRail& rail : rails_.all()) {
+    RailJoin& join = rail.join;
+    for (RailMessage* message : {&rail.notice, &join.request, &join.joined, &join.retry}) {
+      message->finish(via, work);
+    }
+  }
+}
+
+// While no rail is up, nothing can carry an answer, and the link is about to fail.
+Status Rejoin::on_message(ControlOp op, const RailLife& life) {
+  if (rails_.up_count() == 0) return Status::kOk;
+  LinkRail& rail = rails_[life.rail];
+  switch (op) {
+    case ControlOp::kFenceNotice:
+      return on_fence_notice(life);
+    case ControlOp::kJoin:
+      return on_join(life);
+    case ControlOp::kJoined:
+      rail.join.peer_connected |= rail.state == RailState::kJoining && rail.epoch == life.epoch;
+      return Status::kOk;
+    default:
+      try_soon(life.rail);
+      return Status::kOk;
+  }
+}
+
+// The notice is about the present life of the rail, the try under way, or a try that has not begun
+// at this end.
+Status Rejoin::on_fence_notice(const RailLife& life) {
+  LinkRail& rail = rails_[life.rail];
+  if (life.epoch != rail.epoch) return on_skipped(life);
+  if (std::exchange(rail.peer_fenced, true)) return Status::kOk;  // repeated
+  if (rail.state == RailState::kJoining) return give_up(life.rail, "the peer gave up");
+  return failover_.on_peer_fenced(life.rail);
+}
+
+// At the passive end kJoin is a request, at the active end the answer to one. A request also means
+// that the peer has fenced the life before, although its notice may still be on its way.
+Status Rejoin::on_join(const RailLife& life) {
+  LinkRail& rail = rails_[life.rail];
+  JoinRecord record;
+  std::memcpy(&record, rails_.context().user().join_records(life.rail).from_peer, sizeof record);
+  if (record.rail != life.rail || record.epoch != life.epoch) return Status::kOk;  // a newer one
+  if (rails_.context().active) {
+    if (rail.state != RailState::kJoining || rail.epoch != life.epoch) return Status::kOk;
+    rail.join.peer = record.address;
+    rail.join.has_peer = true;
+    return Status::kOk;
+  }
+  const bool new_life = life.epoch == RailLife::next(rail.epoch) && !rail.join.skipped;
+  if (!rail.dead() || !new_life) return Status::kOk;
+  rail.peer_fenced = true;
+  rail.join.peer = record.address;
+  rail.join.asked = true;
+  return failover_.finish_fencing(life.rail);
+}
+
+// The active end has given up a try for which this end had not opened a channel yet. So its notice
+// has the next epoch, not the present one.
+Status Rejoin::on_skipped(const RailLife& life) {
+  LinkRail& rail = rails_[life.rail];
+  const bool next = life.epoch == RailLife::next(rail.epoch);
+  if (rails_.context().active || !rail.dead() || !next) return Status::kOk;
+  rail.peer_fenced = true;
+  rail.join.asked = false;
+  rail.join.skipped = true;
+  return failover_.finish_fencing(life.rail);
+}
+
+// Ends the try that the peer gave up: the peer waits for a notice about it from this end too.
+void Rejoin::end_skipped(size_t i) {
+  LinkRail& rail = rails_[i];
+  rail.join.skipped = false;
+  rail.epoch = RailLife::next(rail.epoch);
+  failover_.send_notice(i);
+}
+
+// Only the active end begins tries. The next one is due at once, or when the least pause is over.
+void Rejoin::try_soon(size_t i) {
+  LinkRail& rail = rails_[i];
+  if (rail.up() || !rails_.context().active) return;
+  rail.join.pause_ns = 0;
+  rail.join.next_try_ns = std::max(rails_.clock().now_ns, rail.join.tried_ns + least_pause_ns());
+}
+
+// The passive end cannot begin a try, so it tells the active end that one may succeed.
+void Rejoin::carrier_returned(size_t i) {
+  if (rails_.context().active) return try_soon(i);
+  RailMessage& retry = rails_[i].join.retry;
+  if (!retry.under_way) retry = send(ControlOp::kRetry, i);
+}
+
+// Continues a try: connects this end, reports it, and brings the rail up when both ends are
+// connected. The deadline ends the try.
+Status Rejoin::step(size_t i) {
+  LinkRail& rail = rails_[i];
+  RailJoin& join = rail.join;
+  if (!join.connected && join.has_peer) {
+    const Status status = rail.channel->connect(join.peer);
+    if (status != Status::kOk && status != Status::kAgain) {
+      return give_up(i, rail.channel->failure().what);
+    }
+    join.connected = status == Status::kOk;
+    if (join.connected) join.joined = send(ControlOp::kJoined, i);
+  }
+  if (join.connected && join.peer_connected) {
+    bring_up(i);
+    return Status::kOk;
+  }
+  if (rails_.clock().now_ns < join.deadline_ns) return Status::kOk;
+  return give_up(i, join.has_peer ? "the new channel did not connect in time"
+                                  : "the peer did not answer in time");
+}
+
+Status Rejoin::give_up(size_t i, const std::string& why) {
+  LinkRail& rail = rails_[i];
+  const LinkContext& context = rails_.context();
+  SLIME_INFO("peer %s, device %s: rail %s does not return yet: %s", context.peer.c_str(),
+             context.device_name(), rail.name(), why.c_str());
+  rail.state = RailState::kFenced;
+  if (const Status status = failover_.fence(i); status != Status::kOk) return status;
+  failover_.send_notice(i);
+  return rail.peer_fenced ? failover_.finish_fencing(i) : Status::kOk;
+}
+
+// The probe shows at once whether the new channel works.
+void Rejoin::bring_up(size_t i) {
+  LinkRail& rail = rails_[i];
+  const LinkContext& context = rails_.context();
+  // The last link that has it back warns; of links that started without it, the first.
+  const bool again = !rail.outage.empty();
+  const bool last = again
+                        ? context.devices.outages().end(std::exchange(rail.outage, {}))
+                        : context.devices.first_time("joins: " + context.peer + " " + rail.name());
+  log::write(last ? log::Level::kWarn : log::Level::kInfo, __FILE__, __LINE__,
+             "peer %s, device %s: rail %s %s after %.1f s", context.peer.c_str(),
+             context.device_name(), rail.name(), again ? "carries traffic again" : "joins the link",
+             static_cast<double>(rails_.clock().now_ns - rail.since_ns) * 1e-9);
+  rails_.set_up(i);
+  ++rejoins_;
+  liveness_.probe(i, RailLiveness::Probe::kPlain);
+}
+
+}  // namespace slime

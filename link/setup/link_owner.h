@@ -1,0 +1,35 @@
+// Who will own a link, as the set-up of the link sees it: what both owners tell each other in the
+// handshake, and how much memory the peer may write into.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "base/error.h"
+
+namespace slime {
+
+// The owners' own part of the handshake. The link moves these bytes and does not read them.
+using OwnerWords = std::array<std::byte, 64>;
+
+struct LinkMemoryBytes {
+  size_t inbox = 0;   // the peer writes into it
+  size_t outbox = 0;  // the image of the peer's inbox at this end
+};
+
+// It outlives the set-up of its links. Thread: that of the set-up.
+class LinkOwner {
+ public:
+  virtual ~LinkOwner() = default;
+  // What the connecting end says in its hello.
+  virtual OwnerWords offer() const = 0;
+  // What the listening end says in its welcome. An error refuses the peer, which gets the text.
+  virtual Result<OwnerWords> answer(const OwnerWords& offer) const = 0;
+  // Whether the answer fits the offer, at the connecting end.
+  virtual bool accepts(const OwnerWords& answer) const = 0;
+  // For a link with this answer, at the end that connected (`active`) or listened.
+  virtual LinkMemoryBytes memory_bytes(const OwnerWords& answer, bool active,
+                                       size_t channels) const = 0;
+};
+
+}  // namespace slime

@@ -1,0 +1,202 @@
+#include "message/sender/sender.h"
+
+#include <cstring>
+
+#include "message/size_error.h"
+
+namespace slime {
+
+Sender::Sender(Comm& comm, Link& link, const std::byte* inbox, const Outbox& outbox,
+               uint32_t eager_max)
+    : link_(link),
+      inbox_(inbox),
+      outbox_(outbox),
+      eager_max_(eager_max),
+      eager_(link_, outbox_, eager_max_),
+      cts_(link_.context(), eager_, inbox_, link_.rails().count()),
+      stripes_(link_, cts_) {
+  requests_.reserve(StripeQueue::kMostRequests);
+  free_.reserve(StripeQueue::kMostRequests);
+  for (size_t i = 0; i < StripeQueue::kMostRequests; ++i) {
+    requests_.emplace_back(&comm, static_cast<uint16_t>(i));
+    free_.push_back(static_cast<uint16_t>(StripeQueue::kMostRequests - 1 - i));
+  }
+}
+
+// Three ways: a small message goes eagerly; another one starts if its CTS is here; otherwise the
+// caller has to call again, and this asks for the CTS if the receiver may be holding it back.
+Status Sender::isend(const void* data, size_t bytes, int tag, const MemoryRegion* region,
+                     Request** request) {
+  *request = nullptr;
+  if (link_.status() != Status::kOk) return start_on_failed_link(bytes, request);
+  if (free_.empty()) return move();
+  // A small message goes eagerly even if its CTS has come, so that the receiver may hold CTS back.
+  if (eager_.fits(bytes, region)) {
+    SendRequest* const taken = take_request(data, bytes, nullptr);
+    cts_.reported(cts_.next_sequence());
+    ++eager_streak_;
+    eager_.send(*taken, tag, cts_.count_send(tag), cts_.next_sequence());
+    waiting_since_ns_ = 0;
+    *request = taken;
+    return Status::kOk;
+  }
+  CtsInbox::Match found = cts_.match(tag);
+  if (found.group == nullptr) {
+    // If nothing of this comm is outstanding, no other call would poll for the CTS.
+    if (move() != Status::kOk) return start_on_failed_link(bytes, request);
+    found = cts_.match(tag);
+  }
+  if (found.group == nullptr) {
+    ask_for_cts();
+    if (waiting_since_ns_ == 0) waiting_since_ns_ = link_.rails().clock().now_ns;
+    return link_.check_deadline(waiting_since_ns_, "the receiver to be ready for a send", bytes);
+  }
+  waiting_since_ns_ = 0;
+  return start(found, data, bytes, region, request);
+}
+
+Status Sender::start(const CtsInbox::Match& found, const void* data, size_t bytes,
+                     const MemoryRegion* region, Request** request) {
+  const CtsReceive& receive = found.group->receives[found.sub];
+  if (bytes > receive.capacity) {
+    eager_.send_too_long(bytes, receive.tag, receive.ordinal, cts_.next_sequence());
+    return link_.context().fail(size_error(bytes, receive.tag, receive.capacity));
+  }
+  // The plan depends on the rails that are up now; stripes may go over any of them.
+  const StripeLimits& limits = link_.scheduler().stripe_limits();
+  const StripePlan plan =
+      plan_stripes(bytes, static_cast<uint32_t>(link_.rails().up_count()), limits);
+  if (plan.stripes == 0) {
+    return link_.context().fail(make_error(
+        Status::kInvalid, 0, "a send of %zu bytes needs more than %u works of %llu bytes", bytes,
+        kMaxStripes, static_cast<unsigned long long>(limits.most)));
+  }
+  SendRequest* taken = take_request(data, bytes, region);
+  const CtsHeader& header = found.group->header;
+  taken->plan = plan;
+  taken->remote_address = receive.address;
+  taken->remote_offset = receive.offset;
+  taken->cts_sequence = header.sequence;
+  taken->target = {header.entry, found.sub, 0, plan.stripes, header.generation};
+  taken->open = taken->unsent = ~uint64_t{0} >> (kMaxStripes - plan.stripes);
+  stripes_.start(*taken);
+  (void)cts_.count_send(receive.tag);
+  eager_streak_ = 0;
+  cts_.reported(header.sequence + 1);
+  *request = taken;
+  return Status::kOk;
+}
+
+// The request never completes, so its test returns the failure of the link.
+Status Sender::start_on_failed_link(size_t bytes, Request** request) {
+  if (free_.empty()) return link_.status();
+  SendRequest* const taken = take_request(nullptr, bytes, nullptr);
+  taken->open = 1;
+  *request = taken;
+  return Status::kOk;
+}
+
+SendRequest* Sender::take_request(const void* data, size_t bytes, const MemoryRegion* region) {
+  SendRequest* request = &requests_[free_.back()];
+  free_.pop_back();
+  request->active = true;
+  ++request->generation;
+  request->data = static_cast<const std::byte*>(data);
+  request->region = region;
+  request->bytes = bytes;
+  request->started_ns = link_.rails().clock().now_ns;
+  request->open = request->unsent = request->lost = 0;
+  request->eager = false;
+  return request;
+}
+
+Status Sender::fail_test_of_done() {
+  return link_.context().fail(
+      make_error(Status::kInvalid, 0, "test of a send request that is done"));
+}
+
+Status Sender::move() {
+  const Status status = link_.progress();
+  if (stripes_.any() && status == Status::kOk) {
+    stripes_.submit_waiting();
+    link_.post_more();
+  }
+  return status;
+}
+
+// After some eager messages in a row the receiver may hold its CTS back, so this asks for it. If
+// the receiver does not hold it back, the request is wasted, but only once for each streak. It is
+// posted at once.
+void Sender::ask_for_cts() {
+  if (eager_streak_ < kEagerStreak || cts_.any() || link_.rails().up_count() == 0) return;
+  eager_streak_ = 0;
+  link_.rails().submit_control(ControlOp::kWanted, cts_.next_sequence());
+  (void)link_.progress();  // the next call reports a failure
+}
+
+void Sender::report_seen() {
+  cts_.reported(cts_.next_sequence());
+  link_.rails().submit_control(ControlOp::kSeen, cts_.next_sequence());
+}
+
+Status Sender::on_arrived(size_t, uint32_t immediate, uint64_t bytes) {
+  if (kind_of(immediate) == ImmediateKind::kCts) {
+    if (const Status status = cts_.on_cts(immediate, bytes); status != Status::kOk) return status;
+    if (cts_.report_due()) report_seen();
+    return Status::kOk;
+  }
+  if (kind_of(immediate) == ImmediateKind::kControl &&
+      control_op(immediate) == ControlOp::kCredit) {
+    eager_.return_credits(widen(eager_.consumed(), control_value(immediate), kControlValueMask));
+    return Status::kOk;
+  }
+  if (kind_of(immediate) == ImmediateKind::kControl &&
+      control_op(immediate) == ControlOp::kTooLong) {
+    return eager_.refused(Refusal::unpack(control_value(immediate)));
+  }
+  return link_.context().fail_protocol("what only a sending end sends");
+}
+
+// The completion must belong to a stripe that is open and on a rail, of the present use of the
+// request. Any other one came twice or too late.
+bool Sender::on_sent(const WorkId& work, uint64_t* bytes) {
+  if (work.kind == WorkId::Kind::kEager) return eager_.on_sent(work, bytes);
+  SendRequest& request = requests_[work.index % StripeQueue::kMostRequests];
+  const uint64_t bit = uint64_t{1} << (work.part % kMaxStripes);
+  if (!request.active || request.eager || request.generation != work.generation ||
+      !(request.open & ~request.unsent & bit)) {
+    return false;
+  }
+  request.open &= ~bit;
+  *bytes = request.plan.length(work.part, request.bytes);
+  return true;
+}
+
+// The receiver's record says which stripes of the dead rail have arrived. The others wait again for
+// a rail. Eager messages of that rail, and the number of accepted CTS, are sent again.
+Status Sender::on_both_fenced(const RailLife& life) {
+  FenceRecord record;
+  std::memcpy(&record, inbox_ + fence_offset(link_.rails().count(), life.rail), sizeof record);
+  if (record.rail != life.rail || record.epoch != life.epoch) {
+    return link_.context().fail_protocol("no record of what arrived on a dead rail");
+  }
+  for (SendRequest& request : requests_) {
+    if (request.active && !request.eager) stripes_.requeue_lost(request, life.rail, record);
+  }
+  eager_.resubmit_lost(life.rail);
+  report_seen();
+  stripes_.submit_waiting();
+  return Status::kOk;
+}
+
+JoinRecordPlaces Sender::join_records(size_t rail) const {
+  return {inbox_ + cts_join_offset(link_.rails().count(), rail), &outbox_,
+          eager_join_offset(eager_max_, rail)};
+}
+
+void Sender::fill_probe(size_t rail, Work* work) const {
+  const size_t offset = eager_probe_offset(eager_max_, link_.rails().count());
+  *work = link_.rails().write_of(outbox_, offset, kProbeBytes, rail);
+}
+
+}  // namespace slime

@@ -1,0 +1,82 @@
+// The sending end of a link. isend gives small messages to the EagerOutbox, and others to the
+// StripeQueue when the CtsInbox has a receive for them. test counts completions.
+//
+// States of a request: free until isend takes it, active until test reports it done. While it is
+// active, its stripes may be sent again over other rails. Its generation identifies late
+// completions of an earlier use. Thread: that of the link.
+#pragma once
+
+#include <vector>
+
+#include "message/sender/cts_inbox.h"
+#include "message/sender/eager_outbox.h"
+#include "message/sender/stripe_queue.h"
+
+namespace slime {
+
+class Sender final : public LinkEnd {
+ public:
+  // `comm`: of its requests. `inbox` is a CTS inbox, and `outbox` the image of an eager inbox; see
+  // records.h. All outlive it, and the link has its rails already.
+  Sender(Comm& comm, Link& link, const std::byte* inbox, const Outbox& outbox, uint32_t eager_max);
+
+  // As SendComm.
+  Status isend(const void* data, size_t bytes, int tag, const MemoryRegion* region,
+               Request** request);
+  Status test(Request* request, bool* done, size_t* sizes);
+  Status move();  // the link, and what waits for it
+  bool has_requests() const { return free_.size() < StripeQueue::kMostRequests; }
+  // Whether this end can go without losing a message. A small message is done when its rail has
+  // taken it, and can be sent again only while this exists.
+  bool settled() { return eager_.settled(); }
+
+ private:
+  // LinkEnd
+  Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) override;
+  bool on_sent(const WorkId& work, uint64_t* bytes) override;
+  void fence_record(const RailLife&, size_t, Work*) override {}
+  Status on_both_fenced(const RailLife& life) override;
+  JoinRecordPlaces join_records(size_t rail) const override;
+  void fill_probe(size_t rail, Work* work) const override;
+
+  Status start(const CtsInbox::Match& match, const void* data, size_t bytes,
+               const MemoryRegion* region, Request** request);
+  [[gnu::cold]] Status start_on_failed_link(size_t bytes, Request** request);
+  [[gnu::cold]] Status fail_test_of_done();
+  SendRequest* take_request(const void* data, size_t bytes, const MemoryRegion* region);
+  void report_seen();
+  void ask_for_cts();
+
+  Link& link_;
+  const std::byte* const inbox_;
+  const Outbox& outbox_;
+  const uint32_t eager_max_;
+  std::vector<SendRequest> requests_;
+  std::vector<uint16_t> free_;
+  EagerOutbox eager_;
+  CtsInbox cts_;
+  StripeQueue stripes_;
+  uint64_t waiting_since_ns_ = 0;  // since when isend has found no receive; 0: it does not wait
+  uint32_t eager_streak_ = 0;      // eager messages in a row; 0 after a request for a CTS
+};
+
+// Inline: mostly one poll has completed many requests, and only the first test has anything to
+// move.
+inline Status Sender::test(Request* request, bool* done, size_t* sizes) {
+  *done = false;
+  auto& mine = static_cast<SendRequest&>(*request);
+  if (!mine.active) return fail_test_of_done();
+  const bool nothing_to_move = mine.open == 0 && link_.rails().busy() == 0;
+  const Status status = nothing_to_move ? Status::kOk : move();
+  *done = mine.open == 0;
+  if (*done) {  // also after a failure: a complete request stays complete
+    if (sizes) sizes[0] = mine.bytes;
+    mine.active = false;
+    free_.push_back(mine.index);
+    return Status::kOk;
+  }
+  if (status != Status::kOk) return status;
+  return link_.check_deadline(mine.started_ns, "the completion of a send", mine.bytes);
+}
+
+}  // namespace slime

@@ -1,0 +1,93 @@
+// A link that owners other than NCCL's messages set up: their words and memory, and a refusal.
+#include <algorithm>
+
+#include "link/setup/setup.h"
+#include "message/message_owner.h"
+#include "test/engine/tcp_transfer.h"
+#include "test/support/load/engine_pair.h"
+
+namespace slime::test {
+namespace {
+
+// The connecting end offers a number, and the answer is the next one.
+class CountingOwner final : public LinkOwner {
+ public:
+  explicit CountingOwner(uint8_t number) { words_.fill(std::byte{number}); }
+
+  OwnerWords offer() const override { return words_; }
+  Result<OwnerWords> answer(const OwnerWords& offer) const override {
+    OwnerWords next;
+    std::ranges::transform(offer, next.begin(),
+                           [](std::byte one) { return std::byte(static_cast<int>(one) + 1); });
+    return next;
+  }
+  bool accepts(const OwnerWords& answer) const override { return answer == *this->answer(words_); }
+  LinkMemoryBytes memory_bytes(const OwnerWords&, bool active, size_t channels) const override {
+    return active ? LinkMemoryBytes{4096 * channels, 12'288}
+                  : LinkMemoryBytes{12'288, 4096 * channels};
+  }
+
+ private:
+  OwnerWords words_;
+};
+
+struct End {
+  std::unique_ptr<LinkParts> parts;
+  std::string error;
+
+  bool settled() const { return parts != nullptr || !error.empty(); }
+  void take(Result<std::unique_ptr<LinkParts>> made) {
+    if (made) {
+      parts = std::move(*made);
+    } else {
+      error = made.error().what;
+    }
+  }
+};
+
+struct Ends {
+  End active, passive;
+};
+
+// Until each end has its link or its error.
+Ends set_up(const LinkOwner& from_owner, const LinkOwner& to_owner) {
+  static TcpHost from(rails(2)), to(rails(2));
+  Ends ends;
+  auto listener = value_of(LinkListener::open(*to.devices, 0, to_owner, kNoTrafficClass));
+  auto connector = value_of(
+      LinkConnector::open(*from.devices, 0, listener->address(), from_owner, kNoTrafficClass));
+  EXPECT_TRUE(in_time([&] {
+    if (!ends.passive.settled()) ends.passive.take(listener->accept());
+    if (!ends.active.settled()) ends.active.take(connector->step());
+    return ends.passive.settled() && ends.active.settled();
+  }));
+  return ends;
+}
+
+TEST(LinkOwner, HasItsWordsAndItsMemoryAtBothEnds) {
+  const CountingOwner three(3), any(0);
+  const auto [active, passive] = set_up(three, any);
+  ASSERT_NE(active.parts, nullptr) << active.error;
+  ASSERT_NE(passive.parts, nullptr) << passive.error;
+  OwnerWords four;
+  four.fill(std::byte{4});
+  EXPECT_EQ(active.parts->words, four);
+  EXPECT_EQ(passive.parts->words, four);
+  ASSERT_EQ(active.parts->channels.size(), 2u);
+  EXPECT_EQ(active.parts->inbox.region()->bytes, 2 * 4096u);
+  EXPECT_EQ(active.parts->outbox.region()->bytes, 12'288u);
+  EXPECT_EQ(active.parts->peer_inbox.address,
+            reinterpret_cast<uint64_t>(passive.parts->inbox.data()));
+}
+
+TEST(LinkOwner, OfAnotherPurposeIsRefusedAndBothEndsSayWhy) {
+  const CountingOwner other(3);
+  const MessageOwner messages(4096);
+  const auto [active, passive] = set_up(other, messages);
+  for (const std::string& error : {active.error, passive.error}) {
+    EXPECT_NE(error.find("this address is for messages"), std::string::npos) << error;
+  }
+}
+
+}  // namespace
+}  // namespace slime::test
