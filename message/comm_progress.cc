@@ -29,10 +29,10 @@ class ThreadLists {
   }
 
   CommProgress::List& of_this_thread() {
-    if (CommProgress::List* const mine = find(pthread_self())) return *mine;
+    if (CommProgress::List* const mine = find(CommProgress::this_thread())) return *mine;
     const auto unused = std::ranges::find(lists_, 0, &CommProgress::List::size);
     CommProgress::List& list = unused == lists_.end() ? lists_.emplace_back() : *unused;
-    list.thread.store(pthread_self(), std::memory_order_relaxed);
+    list.thread.store(CommProgress::this_thread(), std::memory_order_relaxed);
     if (has_key_) (void)pthread_setspecific(key_, this);  // any value: see at_thread_end
     return list;
   }
@@ -42,17 +42,17 @@ class ThreadLists {
  private:
   ThreadLists() : has_key_(pthread_key_create(&key_, at_thread_end) == 0) {}
 
-  // Empties the list of a thread that ends, because the next thread may get the same pthread_t.
+  // Empties the list of a thread that ends, because the next thread may get the same identity.
   static void at_thread_end(void*) {
     ThreadLists& lists = get();
     const std::lock_guard lock(lists.mutex);
-    CommProgress::List* const list = lists.find(pthread_self());
+    CommProgress::List* const list = lists.find(CommProgress::this_thread());
     while (list != nullptr && list->size > 0) list->first->unlink();
   }
 
-  CommProgress::List* find(pthread_t thread) {
+  CommProgress::List* find(uintptr_t thread) {
     const auto found = std::ranges::find_if(lists_, [thread](const auto& list) {
-      return list.size > 0 && pthread_equal(list.thread.load(std::memory_order_relaxed), thread);
+      return list.size > 0 && list.thread.load(std::memory_order_relaxed) == thread;
     });
     return found == lists_.end() ? nullptr : &*found;
   }

@@ -81,7 +81,7 @@ class CommProgress : protected BackgroundTask {
   virtual void advance() = 0;
 
   struct List {
-    std::atomic<pthread_t> thread = pthread_t{};
+    std::atomic<uintptr_t> thread = 0;
     CommProgress* first = nullptr;
     int32_t size = 0;
     int32_t allowed_calls = 0;
@@ -91,9 +91,17 @@ class CommProgress : protected BackgroundTask {
   void enter() {
     if (state_.load(std::memory_order_relaxed) != State::kCalled) take_back();
     const List* const list = own_list();
-    const bool mine = list != nullptr &&
-                      pthread_equal(list->thread.load(std::memory_order_relaxed), pthread_self());
+    const bool mine =
+        list != nullptr && list->thread.load(std::memory_order_relaxed) == this_thread();
     if (!mine) join();
+  }
+  // Identifies a thread while it lives. GCC reads it in place; pthread_self() is a call into libc.
+  static uintptr_t this_thread() {
+#if !defined(__clang__) && (defined(__x86_64__) || defined(__aarch64__))
+    return reinterpret_cast<uintptr_t>(__builtin_thread_pointer());
+#else
+    return static_cast<uintptr_t>(pthread_self());
+#endif
   }
   void join();
   void unlink();
