@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <new>
 #include <utility>
 
 namespace slime {
@@ -85,29 +85,28 @@ void CtsOutbox::send(ReceiveRequest& request) {
   submit(request, false);
 }
 
+// The record is made in its place: a copy would wait until the parts that it has just stored are
+// written.
 void CtsOutbox::write(ReceiveRequest& request) {
   const LinkRails& rails = link_.rails();
   const size_t channels = rails.count();
   std::byte* record = outbox_.at(request.index * cts_entry_bytes(channels));
-  const CtsHeader header{request.sequence, request.index, static_cast<uint16_t>(request.generation),
+  new (record) CtsHeader{request.sequence, request.index, static_cast<uint16_t>(request.generation),
                          request.count, eager_.consumed()};
-  std::memcpy(record, &header, sizeof header);
-  record += sizeof header;
+  record += sizeof(CtsHeader);
   eager_.reported();
   for (uint32_t i = 0; i < request.count; ++i) {
     const ReceivePart& part = request.parts[i];
     const uint64_t offset = part.region ? part.region->offset_of(part.data) : 0;
-    const CtsReceive receive{reinterpret_cast<uint64_t>(part.data), offset, part.capacity, part.tag,
-                             part.ordinal};
-    std::memcpy(record, &receive, sizeof receive);
-    record += sizeof receive;
+    new (record) CtsReceive{reinterpret_cast<uint64_t>(part.data), offset, part.capacity, part.tag,
+                            part.ordinal};
+    record += sizeof(CtsReceive);
     for (size_t rail = 0; rail < channels; ++rail, record += sizeof(uint64_t)) {
-      const uint64_t key = part.region ? rails[rail].remote_key(part.region) : 0;
-      std::memcpy(record, &key, sizeof key);
+      new (record) uint64_t{part.region ? rails[rail].remote_key(part.region) : 0};
     }
   }
   request.cts_bytes =
-      static_cast<uint32_t>(sizeof header + request.count * cts_receive_bytes(channels));
+      static_cast<uint32_t>(sizeof(CtsHeader) + request.count * cts_receive_bytes(channels));
 }
 
 // A first copy needs no confirmation, because stripes and eager messages say what the sender has
