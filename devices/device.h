@@ -46,7 +46,6 @@ struct DeviceProperties {
 
 // A device never moves and lives as long as the Devices that it is of. Rails and properties never
 // change; memory() has a mutex, and the other members are atomic. Any thread may call.
-
 class Device {
  public:
   Device(std::vector<Rail*> rails, DeviceProperties properties)

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/error.h"
 #include "link/records.h"
 #include "message/comm.h"
 #include "message/immediate.h"
@@ -58,6 +59,14 @@ struct Refusal {
     return {(value >> 16) % kEagerBuffers, value & 0xffff};
   }
 };
+
+// Of a send that is longer than its receive. The ranks disagree, and each end reports it.
+inline Error size_error(uint64_t sent, int tag, uint64_t capacity) {
+  return make_error(
+      Status::kConfig, 0,
+      "a send of %llu bytes (tag %d) meets a receive of %llu bytes; the ranks disagree on a size",
+      static_cast<unsigned long long>(sent), tag, static_cast<unsigned long long>(capacity));
+}
 
 // The stripes that had arrived at the receiver when it fenced a rail. The sender repeats the
 // others.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "message/size_error.h"
-
 namespace slime {
 
 Receiver::Receiver(Comm& comm, Link& link, std::byte* inbox, const Outbox& outbox,

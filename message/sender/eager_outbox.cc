@@ -3,8 +3,6 @@
 #include <bit>
 #include <cstring>
 
-#include "message/size_error.h"
-
 namespace slime {
 
 bool EagerOutbox::fits(size_t bytes, const MemoryRegion* region) {

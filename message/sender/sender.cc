@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include "message/size_error.h"
-
 namespace slime {
 
 Sender::Sender(Comm& comm, Link& link, const std::byte* inbox, const Outbox& outbox,
