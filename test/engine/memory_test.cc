@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <vector>
 
 #include "devices/devices.h"
 #include "message/tag_counters.h"
@@ -56,6 +57,21 @@ TEST_F(MemoryCacheTest, TheLastUserDeregisters) {
   EXPECT_TRUE(cache.release(region));
   EXPECT_TRUE(first.registered.empty());
   EXPECT_FALSE(cache.release(region)) << "released once too often";
+}
+
+// Each release ends its own range, in whatever order.
+TEST_F(MemoryCacheTest, FindsEachOfManyRanges) {
+  constexpr size_t kRanges = 4000;
+  std::vector<const MemoryRegion*> regions;
+  for (size_t i = 0; i < kRanges; ++i) regions.push_back(*cache.acquire({&bytes[i], 1}));
+  for (size_t i = 0; i < kRanges; ++i) EXPECT_EQ(*cache.acquire({&bytes[i], 1}), regions[i]);
+  EXPECT_EQ(first.registered.size(), kRanges);
+  for (size_t k = 0; k < kRanges; ++k) {
+    const size_t i = k * 7 % kRanges;
+    EXPECT_TRUE(cache.release(regions[i]) && cache.release(regions[i]));
+    EXPECT_EQ(first.registered.size(), kRanges - 1 - k);
+    EXPECT_FALSE(first.registered.contains(i + 1)) << "the keys of a FakeRail count up from 1";
+  }
 }
 
 TEST_F(MemoryCacheTest, APartDoesNotKeepTheKeyOfTheWholeValid) {
