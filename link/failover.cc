@@ -38,8 +38,7 @@ Status Failover::fail_rail(size_t i, Error why) {
   rails_.clear_queue(i);
   if (rails_.up_count() == 0) return fail_last_rail(i, why);
   rail.down_because = std::move(why.what);
-  // Notices about other rails may have been lost with this one.
-  repeat_notices(i);
+  repeat_lost_notices();  // about other rails, which this one carried
   send_notice(i);
   return rail.peer_fenced ? finish_fencing(i) : Status::kOk;
 }
@@ -79,15 +78,15 @@ void Failover::send_notice(size_t i) {
   const size_t via = rails_.quickest_rail(0);
   Work work;
   rails_.context().user().fence_record(life, via, &work);
-  rails_[i].notice = {true, via,
-                      rails_.submit_control(via, ControlOp::kFenceNotice, life.pack(), work)};
+  rails_[i].notice = {true, false};
+  rails_.submit_control(via, {ControlOp::kFenceNotice, life.pack(), this, static_cast<uint32_t>(i)},
+                        work);
 }
 
 // A notice that was not lost arrives twice, and the peer ignores the second one.
-void Failover::repeat_notices(size_t dead_rail) {
+void Failover::repeat_lost_notices() {
   for (size_t i = 0; i < rails_.count(); ++i) {
-    const RailMessage& notice = rails_[i].notice;
-    if (i != dead_rail && notice.under_way && notice.via == dead_rail) send_notice(i);
+    if (rails_[i].notice.lost) send_notice(i);
   }
 }
 

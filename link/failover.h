@@ -31,7 +31,7 @@ class CompletionSink {
   ~CompletionSink() = default;
 };
 
-class Failover {
+class Failover final : private WorkOwner {
  public:
   Failover(LinkRails& rails, CompletionSink& sink) : rails_(rails), sink_(sink) {}
 
@@ -50,8 +50,11 @@ class Failover {
   Status finish_fencing(size_t rail);  // kFenced -> kDown: both ends have fenced it
 
  private:
+  // Of a notice; `rail`: the one that it is about.
+  void on_done(uint32_t rail) override { rails_[rail].notice.under_way = false; }
+  void on_lost(uint32_t rail) override { rails_[rail].notice.lost = true; }
   Status fail_last_rail(size_t rail, const Error& why);
-  void repeat_notices(size_t dead_rail);
+  void repeat_lost_notices();
 
   LinkRails& rails_;
   CompletionSink& sink_;

@@ -1,5 +1,4 @@
-// The two identifiers of a work: the 32-bit immediate identifies it at the peer, the WorkId at this
-// end.
+// The immediate of a work identifies it at the peer (WorkSlots does so at this end).
 //
 // Each work carries an immediate. An end counts completion from immediates and never infers it from
 // the order of arrival (EFA's SRD delivers out of order). The fields, with their bits:
@@ -10,7 +9,6 @@
 //   control  3 | operation 4 | value 26
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 namespace slime {
@@ -74,32 +72,5 @@ constexpr uint32_t widen(uint32_t known, uint32_t low_bits, uint32_t mask) {
   const bool behind = delta > mask / 2;
   return behind ? known - ((known - low_bits) & mask) : known + delta;
 }
-
-// Identifies a work of this end when it completes. It is the Work::cookie, which the peer never
-// sees. The generation makes a completion that comes twice, or late, harmless.
-struct WorkId {
-  enum class Kind : uint8_t { kStripe, kCts, kEager, kControl };
-  Kind kind = Kind::kStripe;
-  uint8_t part = 0;         // stripe; ControlOp; of a CTS or eager message: 1 if confirmed
-  uint16_t index = 0;       // request, CTS entry, eager buffer, or control work
-  uint32_t generation = 0;  // use of that index
-
-  // Whether the completion means that the work has arrived (it was not Work::unconfirmed).
-  bool confirmed() const {
-    switch (kind) {
-      case Kind::kStripe:
-        return true;
-      case Kind::kCts:
-      case Kind::kEager:
-        return part != 0;
-      case Kind::kControl:
-        break;
-    }
-    return !needs_no_confirmation(static_cast<ControlOp>(part));
-  }
-  uint64_t pack() const { return std::bit_cast<uint64_t>(*this); }
-  static WorkId unpack(uint64_t bits) { return std::bit_cast<WorkId>(bits); }
-};
-static_assert(sizeof(WorkId) == sizeof(uint64_t));
 
 }  // namespace slime

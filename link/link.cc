@@ -9,11 +9,6 @@ namespace {
 
 constexpr uint32_t kQuietPolls = 64;  // polls without an arrival after which a rail is not hot
 
-bool is_probe(const WorkId& work) {
-  return work.kind == WorkId::Kind::kControl &&
-         work.part == static_cast<uint8_t>(ControlOp::kProbe);
-}
-
 }  // namespace
 
 Link::Link(Devices& devices, Device& device, std::string peer, bool active, int traffic_class)
@@ -137,42 +132,16 @@ Status Link::handle_completion(size_t i, const Done& done) {
   return context_.user().on_arrived(i, done.immediate, done.bytes);
 }
 
+// Before its owner hears of the work: that may submit further ones.
 void Link::take_sent(size_t i, const Done& done) {
   LinkRail& rail = rails_[i];
-  // Both ends have fenced the rail during this poll: its open works have been repeated elsewhere.
-  if (rail.state == RailState::kDown) return;
-  const WorkId work = WorkId::unpack(done.cookie);
+  const OpenWork* const work = rail.works.end(done.cookie);
+  if (work == nullptr) return;
   // A probe shows that a rail works, not that a request makes progress. An unconfirmed work shows
   // neither.
-  if (work.confirmed() && !is_probe(work)) last_activity_ns_ = rails_.clock().now_ns;
-  uint64_t bytes = 0;
-  const bool expected = work.kind == WorkId::Kind::kControl ? control_sent(i, work, &bytes)
-                                                            : context_.user().on_sent(work, &bytes);
-  if (expected && rail.up()) rails_.completed(i, rail, work.confirmed(), bytes);
-}
-
-bool Link::control_sent(size_t i, const WorkId& work, uint64_t* bytes) {
-  LinkRail& rail = rails_[i];
-  const auto ended = rail.controls.end({work.index, work.generation});
-  if (!ended) return false;
-  *bytes = *ended;
-  switch (static_cast<ControlOp>(work.part)) {
-    case ControlOp::kProbe:
-      rail.signs.probing = false;
-      break;
-    case ControlOp::kAnswer:
-      rail.signs.answering = false;
-      break;
-    case ControlOp::kFenceNotice:
-    case ControlOp::kJoin:
-    case ControlOp::kJoined:
-    case ControlOp::kRetry:
-      rejoin_.on_sent(i, work.pack());
-      break;
-    default:
-      break;
-  }
-  return true;
+  if (work->confirmed && work->kind != WorkKind::kProbe) last_activity_ns_ = rails_.clock().now_ns;
+  if (rail.up()) rails_.completed(i, rail, *work);
+  if (work->owner != nullptr) work->owner->on_done(work->part);
 }
 
 Status Link::take_control(size_t i, uint32_t immediate) {

@@ -61,7 +61,6 @@ class Link final : private CompletionSink {
  private:
   Status handle_completion(size_t rail, const Done& done) override;
   void take_sent(size_t rail, const Done& done);
-  bool control_sent(size_t rail, const WorkId& work, uint64_t* bytes);
   Status take_control(size_t rail, uint32_t immediate);
   uint32_t rails_to_look_at();
   Status progress_rail(size_t rail);

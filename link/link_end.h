@@ -23,13 +23,11 @@ class LinkEnd {
   virtual ~LinkEnd() = default;
   // A work of the peer has arrived. Control works come here only if kCredit, kSeen or kWanted.
   virtual Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) = 0;
-  // A work of this end is done; `*bytes` is its length. False: the completion was not expected (it
-  // came twice), and nothing has changed.
-  virtual bool on_sent(const WorkId& work, uint64_t* bytes) = 0;
   // This end has fenced this life of a rail. A receiver fills in the write that carries its record
   // of arrived stripes to the peer over the rail `via`. A sender leaves `work` as it is.
   virtual void fence_record(const RailLife& life, size_t via, Work* work) = 0;
-  // Both ends have fenced this life: submits the works again that are not known to have arrived.
+  // Both ends have fenced this life. LinkRails::hand_back_works() says which works are lost; those
+  // that are not known to have arrived are submitted again.
   virtual Status on_both_fenced(const RailLife& life) = 0;
   virtual JoinRecordPlaces join_records(size_t rail) const = 0;
   // Fills in a write of kProbeBytes that measures the rate of a rail. A receiver, which sends no

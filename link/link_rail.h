@@ -20,15 +20,16 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "link/control_works.h"
 #include "link/link_parts.h"
 #include "link/post_queue.h"
 #include "link/rail_rate.h"
+#include "link/work_slots.h"
 #include "transports/rail.h"
 
 namespace slime {
@@ -37,12 +38,7 @@ namespace slime {
 // time.
 struct RailMessage {
   bool under_way = false;  // it is not known to have arrived
-  size_t via = 0;          // the rail that carries it
-  uint64_t work = 0;       // its WorkId
-
-  void finish(size_t over, uint64_t finished) {
-    if (via == over && work == finished) under_way = false;
-  }
+  bool lost = false;       // with the rail that carried it
 };
 
 // The return of a dead rail to its link: the time of the next try, and the state of the present
@@ -52,9 +48,9 @@ struct RailJoin {
   uint64_t next_try_ns = 0;  // used by the active end
   uint64_t deadline_ns = 0;  // of the try under way
   uint64_t tried_ns = 0;     // when the latest try began
-  RailMessage request;       // kJoin; our JoinRecord must not change while it is under way
-  RailMessage joined;        // kJoined
-  RailMessage retry;         // kRetry
+  // kJoin (our JoinRecord must not change while it is under way), kJoined, and kRetry.
+  enum Message : uint32_t { kRequest, kJoined, kRetry };
+  std::array<RailMessage, 3> messages;
   ChannelAddress peer = {};
   bool asked = false;           // passive end: a request waits until it can be granted
   bool skipped = false;         // passive end: the peer gave a try up that never began here
@@ -133,7 +129,7 @@ struct LinkRail {
   RailRate rate;      // of the present life; a link of one rail does not measure it
   uint64_t told = 0;  // our part of Device::outstanding
   RailSigns signs;
-  ControlWorks controls;
+  WorkSlots works;           // of the present life, or of a life that both ends have not fenced yet
   uint32_t epoch = 0;        // of the present life; at kDown: of the one that has ended
   std::string down_because;  // why this life ended, until both ends have fenced it
   std::string outage;        // what the process calls the cause (Outages); empty: not down by one

@@ -60,22 +60,17 @@ Work LinkRails::write_of(const Outbox& outbox, size_t offset, size_t bytes, size
   return work;
 }
 
-// All places for control works are taken only if the peer confirms none of them: then it fails.
-uint64_t LinkRails::submit_control(size_t i, ControlOp op, uint32_t value, Work work) {
-  const auto control = rails_[i].controls.begin(work.length);
-  if (!control) {
+// All room for control works is taken only if the peer confirms none of them: then it fails.
+void LinkRails::submit_control(size_t i, const Control& control, Work work) {
+  if (rails_[i].works.controls() == kControlRoom) {
     (void)context_.fail(make_error(Status::kRemote, 0,
                                    "rail %s: the peer confirms none of %u control works",
                                    rails_[i].name(), kControlRoom));
-    return 0;
+    return;
   }
-  work.immediate = control_immediate(op, value);
-  work.unconfirmed = needs_no_confirmation(op);
-  work.cookie =
-      WorkId{WorkId::Kind::kControl, static_cast<uint8_t>(op), control->index, control->generation}
-          .pack();
-  submit(i, work);
-  return work.cookie;
+  work.immediate = control_immediate(control.op, control.value);
+  work.unconfirmed = needs_no_confirmation(control.op);
+  submit(i, work, control.owner, control.part, control.kind);
 }
 
 // A failure to post is not handled here: the channel may still have arrivals, and the next poll
@@ -119,10 +114,10 @@ void LinkRails::set_down(size_t i) {
 void LinkRails::clear_queue(size_t i) {
   LinkRail& rail = rails_[i];
   rail.queue.clear();
-  rail.controls.clear();
   rail.signs.confirmed = 0;
   update_load(i);
   busy_ &= ~(uint32_t{1} << i);
+  rail.works.hand_back(false);
 }
 
 // What the other links have there is the sum of all but our part of it.

@@ -19,6 +19,15 @@
 
 namespace slime {
 
+// Room of a posting queue that room() keeps back for works which nobody checks room for.
+// Control works: at most four about one rail are under way, request, joined and retry of RailJoin
+// and the kFenceNotice, and those of all other rails may travel over one; the others are a probe,
+// an answer, and the user's.
+inline constexpr uint32_t kControlRoom = 4 * (kMaxRails - 1) + 20;
+// What the user submits again when a rail has died.
+inline constexpr uint32_t kAgainRoom = 96;
+static_assert(kControlRoom + kAgainRoom <= PostQueue::kCapacity / 2);
+
 struct LinkClock {
   uint64_t now_ns = 0;
   // The time during which this end polled its rails. It stands still while no call comes, because a
@@ -49,10 +58,10 @@ class LinkRails {
   // The rails with works queued or in flight, a bit each.
   uint32_t busy() const { return busy_; }
   RailLife life_of(size_t rail) const { return {static_cast<uint32_t>(rail), rails_[rail].epoch}; }
-  // The number of works that may still be submitted. Some places are kept for control works.
+  // The number of works that may still be submitted.
   uint32_t room(size_t rail) const {
-    const uint32_t room = rails_[rail].queue.room();
-    return room > kControlRoom ? room - kControlRoom : 0;
+    const uint32_t room = rails_[rail].queue.room(), kept = kControlRoom + kAgainRoom;
+    return room > kept ? room - kept : 0;
   }
   // A write that copies `bytes` at `offset` of the outbox to the peer. The caller fills in its
   // immediate and cookie.
@@ -69,10 +78,12 @@ class LinkRails {
     look_at_others(bytes);
     return preferred_ = loads_.quickest(bytes, preferred_);
   }
-  // Queues the work; the NIC is not touched. The caller has checked room(rail).
-  void submit(size_t rail, const Work& work) {
+  // Queues the work; the NIC is not touched. The caller has checked room(rail). `owner` is told
+  // what became of `part`; the work's cookie does not matter.
+  void submit(size_t rail, const Work& work, WorkOwner* owner, uint32_t part,
+              WorkKind kind = WorkKind::kUser) {
     LinkRail& to = rails_[rail];
-    to.queue.push(work);
+    to.queue.push(work, to.works.add({owner, part, work.length, kind, !work.unconfirmed}));
     loads_.submitted(rail, work.length);
     if (work.length >= kWorthTelling) tell_others(to);
     busy_ |= uint32_t{1} << rail;
@@ -84,10 +95,17 @@ class LinkRails {
       signs.unproven_ns = clock_.polled_ns;
     }
   }
-  // Returns the WorkId.
-  uint64_t submit_control(size_t rail, ControlOp op, uint32_t value, Work work = {});
+  // A small work of an operation. If it is lost, its owner (nullptr: none) is told so at once.
+  struct Control {
+    ControlOp op;
+    uint32_t value;
+    WorkOwner* owner = nullptr;
+    uint32_t part = 0;
+    WorkKind kind = WorkKind::kControl;
+  };
+  void submit_control(size_t rail, const Control& control, Work work = {});
   void submit_control(ControlOp op, uint32_t value) {
-    if (up_count_ > 0) (void)submit_control(quickest_rail(0), op, value);
+    if (up_count_ > 0) submit_control(quickest_rail(0), {op, value});
   }
 
   // Posts works as far as the rules of PostQueue allow. `now_known`: the clock has been read during
@@ -101,20 +119,23 @@ class LinkRails {
     if (rails_[rail].queue.in_flight() == 0) flush(rail, false);
   }
   // A work of a rail that is up is done. `from` is that rail, which the caller has at hand.
-  void completed(size_t rail, LinkRail& from, bool confirmed, uint64_t bytes) {
-    if (confirmed) {
+  void completed(size_t rail, LinkRail& from, const OpenWork& work) {
+    if (work.confirmed) {
       --from.signs.confirmed;
       from.signs.busy_since_ns = clock_.polled_ns;
       if (!from.confirmed_by_nic) from.signs.heard_ns = clock_.polled_ns;
     }
-    from.queue.complete(bytes);
-    if (rails_.size() > 1) from.rate.completed(bytes);
+    from.queue.complete(work.length);
+    if (rails_.size() > 1) from.rate.completed(work.length);
     if (from.queue.queued() + from.queue.in_flight() == 0) busy_ &= ~(uint32_t{1} << rail);
   }
 
   void set_up(size_t rail);
   void set_down(size_t rail);
-  void clear_queue(size_t rail);  // forgets works that were queued or in flight
+  // Forgets works that were queued or in flight. What the user submitted is open until
+  // hand_back_works(), when both ends have fenced the rail.
+  void clear_queue(size_t rail);
+  void hand_back_works(size_t rail) { rails_[rail].works.hand_back(true); }
   void update_load(size_t rail);
 
  private:

@@ -18,7 +18,10 @@ void RailLiveness::probe(size_t i, Probe probe) {
   signs.unproven = false;
   Work work;
   if (probe == Probe::kWithBytes) rails_.context().user().fill_probe(i, &work);
-  (void)rails_.submit_control(i, ControlOp::kProbe, probe == Probe::kAsk, work);
+  rails_.submit_control(
+      i,
+      {ControlOp::kProbe, probe == Probe::kAsk, this, static_cast<uint32_t>(i), WorkKind::kProbe},
+      work);
 }
 
 // At most one answer is under way, however often the peer asks.
@@ -26,7 +29,8 @@ void RailLiveness::answer(size_t i) {
   LinkRail& rail = rails_[i];
   if (!rail.up() || rail.signs.answering || rail.queue.room() == 0) return;
   rail.signs.answering = true;
-  (void)rails_.submit_control(i, ControlOp::kAnswer, 0);
+  const auto part = kOfAnswer + static_cast<uint32_t>(i);
+  rails_.submit_control(i, {ControlOp::kAnswer, 0, this, part});
 }
 
 bool RailLiveness::has_delivered(size_t i) {

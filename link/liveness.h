@@ -15,7 +15,7 @@
 
 namespace slime {
 
-class RailLiveness {
+class RailLiveness final : private WorkOwner {
  public:
   explicit RailLiveness(LinkRails& rails) : rails_(rails) {}
 
@@ -37,6 +37,13 @@ class RailLiveness {
   bool look_at_carriers();
 
  private:
+  // Of a probe or an answer; `part` is the rail, or the rail and kOfAnswer.
+  static constexpr uint32_t kOfAnswer = kMaxRails;
+  void on_done(uint32_t part) override {
+    RailSigns& signs = rails_[part % kOfAnswer].signs;
+    (part < kOfAnswer ? signs.probing : signs.answering) = false;
+  }
+  void on_lost(uint32_t) override {}  // the next life begins without them
   bool others_live(size_t rail);
 
   LinkRails& rails_;

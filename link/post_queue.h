@@ -51,7 +51,7 @@ class PostQueue {
 
   // The caller has checked room(). The members are copied one by one, as the caller has just stored
   // them: a copy of the whole, with wider loads, would wait until those stores are done.
-  void push(const Work& work) {
+  void push(const Work& work, uint64_t cookie) {
     static_assert(sizeof(Work) == 8 * sizeof(uint64_t), "copy each member");
     Work& place = works_[tail_++ & (kCapacity - 1)];
     place.local = work.local;
@@ -61,7 +61,7 @@ class PostQueue {
     place.remote_key = work.remote_key;
     place.length = work.length;
     place.immediate = work.immediate;
-    place.cookie = work.cookie;
+    place.cookie = cookie;
     place.unconfirmed = work.unconfirmed;
     outstanding_bytes_ += work.length;
   }

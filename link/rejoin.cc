@@ -15,7 +15,8 @@ uint64_t Rejoin::least_pause_ns() const {
 }
 
 bool Rejoin::may_try(const LinkRail& rail) {
-  if (rail.state != RailState::kDown || rail.notice.under_way || rail.join.request.under_way) {
+  if (rail.state != RailState::kDown || rail.notice.under_way ||
+      rail.join.messages[RailJoin::kRequest].under_way) {
     return false;
   }
   return std::ranges::none_of(
@@ -27,7 +28,7 @@ Status Rejoin::progress() {
   const uint64_t now_ns = rails_.clock().now_ns, rail_retry_ns = rails_.context().rail_retry_ns;
   for (size_t i = 0; i < rails_.count(); ++i) {
     LinkRail& rail = rails_[i];
-    repeat_lost_messages(i);
+    repeat_lost_message(i);
     if (std::exchange(rail.carrier_returned, false) && !rail.up()) carrier_returned(i);
     if (rail.state == RailState::kJoining) {
       if (const Status status = step(i); status != Status::kOk) return status;
@@ -47,25 +48,20 @@ Status Rejoin::progress() {
   return Status::kOk;
 }
 
-RailMessage Rejoin::send(ControlOp op, size_t i) {
-  const size_t via = rails_.quickest_rail(0);
-  return {true, via, rails_.submit_control(via, op, rails_.life_of(i).pack())};
+void Rejoin::send(ControlOp op, RailJoin::Message which, size_t i, size_t via, const Work& work) {
+  rails_[i].join.messages[which] = {true, false};
+  const auto part = static_cast<uint32_t>(i * 4 + which);
+  rails_.submit_control(via, {op, rails_.life_of(i).pack(), this, part}, work);
 }
 
 // A message may be lost with the rail that carried it. kJoined is sent again, which is harmless if
 // it was not lost. kJoin and kRetry are not: the time-out ends a try whose request was lost, and
 // the end of the pause begins a try whose hint was lost.
-void Rejoin::repeat_lost_messages(size_t i) {
+void Rejoin::repeat_lost_message(size_t i) {
   LinkRail& rail = rails_[i];
-  RailJoin& join = rail.join;
-  for (RailMessage* message : {&join.request, &join.retry, &join.joined}) {
-    if (!message->under_way || rails_[message->via].up()) continue;
-    message->under_way = false;
-    const bool still_due = rail.up() || rail.state == RailState::kJoining;
-    if (message == &join.joined && still_due) {
-      join.joined = send(ControlOp::kJoined, i);
-    }
-  }
+  const bool still_due = rail.up() || rail.state == RailState::kJoining;
+  const bool lost = std::exchange(rail.join.messages[RailJoin::kJoined].lost, false);
+  if (lost && still_due) send(ControlOp::kJoined, RailJoin::kJoined, i, rails_.quickest_rail(0));
 }
 
 void Rejoin::begin(size_t i) {
@@ -123,16 +119,7 @@ void Rejoin::send_request(size_t i) {
   std::memcpy(places.outbox->at(places.offset), &record, sizeof record);
   const size_t via = rails_.quickest_rail(sizeof record);
   const Work work = rails_.write_of(*places.outbox, places.offset, sizeof record, via);
-  rail.join.request = {true, via, rails_.submit_control(via, ControlOp::kJoin, life.pack(), work)};
-}
-
-void Rejoin::on_sent(size_t via, uint64_t work) {
-  for (LinkRail& rail : rails_.all()) {
-    RailJoin& join = rail.join;
-    for (RailMessage* message : {&rail.notice, &join.request, &join.joined, &join.retry}) {
-      message->finish(via, work);
-    }
-  }
+  send(ControlOp::kJoin, RailJoin::kRequest, i, via, work);
 }
 
 // While no rail is up, nothing can carry an answer, and the link is about to fail.
@@ -215,8 +202,8 @@ void Rejoin::try_soon(size_t i) {
 // The passive end cannot begin a try, so it tells the active end that one may succeed.
 void Rejoin::carrier_returned(size_t i) {
   if (rails_.context().active) return try_soon(i);
-  RailMessage& retry = rails_[i].join.retry;
-  if (!retry.under_way) retry = send(ControlOp::kRetry, i);
+  const bool under_way = rails_[i].join.messages[RailJoin::kRetry].under_way;
+  if (!under_way) send(ControlOp::kRetry, RailJoin::kRetry, i, rails_.quickest_rail(0));
 }
 
 // Continues a try: connects this end, reports it, and brings the rail up when both ends are
@@ -230,7 +217,7 @@ Status Rejoin::step(size_t i) {
       return give_up(i, rail.channel->failure().what);
     }
     join.connected = status == Status::kOk;
-    if (join.connected) join.joined = send(ControlOp::kJoined, i);
+    if (join.connected) send(ControlOp::kJoined, RailJoin::kJoined, i, rails_.quickest_rail(0));
   }
   if (join.connected && join.peer_connected) {
     bring_up(i);

@@ -27,7 +27,7 @@
 
 namespace slime {
 
-class Rejoin {
+class Rejoin final : private WorkOwner {
  public:
   Rejoin(LinkRails& rails, Failover& failover, RailLiveness& liveness)
       : rails_(rails), failover_(failover), liveness_(liveness) {}
@@ -36,15 +36,17 @@ class Rejoin {
   Status progress();
   // The peer sent a message about a life of a rail: kFenceNotice, kJoin, kJoined or kRetry.
   Status on_message(ControlOp op, const RailLife& life);
-  // The control work `work` about a rail, sent over the rail `via`, has been confirmed.
-  void on_sent(size_t via, uint64_t work);
   uint64_t rejoins() const { return rejoins_; }  // rails that have returned so far
 
  private:
   uint64_t least_pause_ns() const;
   bool may_try(const LinkRail& rail);
-  RailMessage send(ControlOp op, size_t rail);
-  void repeat_lost_messages(size_t rail);
+  // Of a message of RailJoin; `part` is the rail and which of them.
+  void on_done(uint32_t part) override { message(part).under_way = false; }
+  void on_lost(uint32_t part) override { message(part) = {false, true}; }
+  RailMessage& message(uint32_t part) { return rails_[part / 4].join.messages[part % 4]; }
+  void send(ControlOp op, RailJoin::Message which, size_t rail, size_t via, const Work& work = {});
+  void repeat_lost_message(size_t rail);
   void begin(size_t rail);
   void grant(size_t rail);
   bool open_channel(size_t rail);

@@ -19,8 +19,10 @@ struct DataImmediate {
   uint32_t stripes = 1;     // how many parts
   uint32_t generation = 0;  // use of that request; identifies a late stripe of an earlier use
 
+  static constexpr uint32_t kNextStripe = 1 << 15;  // from one stripe's immediate to the next
+
   constexpr uint32_t pack() const {
-    return entry << 24 | sub << 21 | stripe << 15 | (stripes - 1) << 9 | generation;
+    return entry << 24 | sub << 21 | stripe * kNextStripe | (stripes - 1) << 9 | generation;
   }
   static constexpr DataImmediate unpack(uint32_t bits) {
     return {bits >> 24 & kEntryMask, bits >> 21 & 7, bits >> 15 & 63, (bits >> 9 & 63) + 1,

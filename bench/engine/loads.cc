@@ -70,7 +70,7 @@ class QueueLoad final : public Load {
   Cost run_piece() override {
     const uint64_t started = now_ns();
     for (uint32_t i = 0; i < kPieceWorks / batch_; ++i) {
-      for (uint32_t k = 0; k < batch_; ++k) queue_.push(pair_.works[k]);
+      for (uint32_t k = 0; k < batch_; ++k) queue_.push(pair_.works[k], pair_.works[k].cookie);
       size_t count = 0;
       Status status = queue_.flush(channel(), started);
       if (status == Status::kOk) status = channel().poll(pair_.done, &count);

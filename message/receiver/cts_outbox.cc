@@ -7,8 +7,8 @@
 
 namespace slime {
 
-CtsOutbox::CtsOutbox(Link& link, const Outbox& outbox, EagerInbox& eager)
-    : link_(link), outbox_(outbox), eager_(eager) {}
+CtsOutbox::CtsOutbox(Link& link, const Outbox& outbox, EagerInbox& eager, ReceiveRequests& requests)
+    : link_(link), outbox_(outbox), eager_(eager), requests_(requests) {}
 
 // The link's clock stands still between calls. So for the first receive that would be held, which
 // may follow a long pause of the caller, the time is read.
@@ -121,8 +121,7 @@ void CtsOutbox::submit(ReceiveRequest& request, bool again) {
   Work work = rails.write_of(outbox_, offset, request.cts_bytes, rail);
   work.immediate = cts_immediate(request.index, request.sequence);
   work.unconfirmed = !again;
-  work.cookie = WorkId{WorkId::Kind::kCts, again, request.index, request.generation}.pack();
-  rails.submit(rail, work);
+  rails.submit(rail, work, &requests_, request.index);
 }
 
 }  // namespace slime

@@ -31,7 +31,7 @@ namespace slime {
 class CtsOutbox {
  public:
   // Each CTS returns the credits of `eager`.
-  CtsOutbox(Link& link, const Outbox& outbox, EagerInbox& eager);
+  CtsOutbox(Link& link, const Outbox& outbox, EagerInbox& eager, ReceiveRequests& requests);
 
   uint32_t next_sequence() const { return next_; }
   void announce(ReceiveRequest& request);  // sends its CTS, or holds it
@@ -69,6 +69,7 @@ class CtsOutbox {
   Link& link_;
   const Outbox& outbox_;
   EagerInbox& eager_;
+  ReceiveRequests& requests_;
   uint32_t next_ = 0;  // sequence of the next CTS
   // The held receives, in a ring by ReceiveRequest::hold; nullptr: withdrawn.
   std::array<ReceiveRequest*, kCtsEntries> held_;

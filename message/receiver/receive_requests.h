@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "link/link_context.h"
+#include "link/work_slots.h"
 #include "message/comm.h"
 #include "message/records.h"
 #include "message/tag_counters.h"
@@ -68,7 +69,7 @@ struct ReceiveRequest final : Request {
   std::array<ReceivePart, kMaxReceives> parts;
 };
 
-class ReceiveRequests {
+class ReceiveRequests final : public WorkOwner {
  public:
   ReceiveRequests(Comm* comm, const LinkContext& link);
 
@@ -100,6 +101,12 @@ class ReceiveRequests {
   }
 
  private:
+  // Of the work that carries a CTS. CtsOutbox sends it again, if the sender may not have read it.
+  void on_done(uint32_t index) override {
+    requests_[index].cts_open = false;
+    retire_if_idle(requests_[index]);
+  }
+  void on_lost(uint32_t) override {}
   void retire(ReceiveRequest& request);
   void retire_seen();
 

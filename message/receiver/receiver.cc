@@ -13,7 +13,7 @@ Receiver::Receiver(Comm& comm, Link& link, std::byte* inbox, const Outbox& outbo
       eager_max_(eager_max),
       requests_(&comm, link_.context()),
       eager_(inbox_, eager_max_),
-      cts_(link_, outbox_, eager_) {
+      cts_(link_, outbox_, eager_, requests_) {
   for (const LinkRail& rail : link_.rails().all()) {
     arrives_unpolled_ &= rail.rail->caps().arrives_unpolled;
   }
@@ -190,19 +190,10 @@ Status Receiver::refuse(uint32_t buffer, uint64_t capacity) {
   if (can_tell && eager_.has_payload(buffer)) {
     const size_t rail = rails.quickest_rail(0);
     const Refusal refusal{buffer, static_cast<uint32_t>(capacity)};
-    (void)rails.submit_control(rail, ControlOp::kTooLong, refusal.pack());
+    rails.submit_control(rail, {ControlOp::kTooLong, refusal.pack()});
     rails.flush(rail, false);
   }
   return link_.context().fail(size_error(header.bytes(), header.tag, capacity));
-}
-
-bool Receiver::on_sent(const WorkId& work, uint64_t* bytes) {
-  ReceiveRequest& request = requests_[work.index % kCtsEntries];
-  if (!request.cts_open || request.generation != work.generation) return false;
-  request.cts_open = false;
-  *bytes = request.cts_bytes;
-  requests_.retire_if_idle(request);
-  return true;
 }
 
 // Writes the record of what has arrived: for each CTS entry its sequence and its stripes.
@@ -229,6 +220,7 @@ void Receiver::fence_record(const RailLife& life, size_t via, Work* work) {
 
 // Sends again what the dead rail may have lost: CTS that the sender may not have read, and credits.
 Status Receiver::on_both_fenced(const RailLife& life) {
+  link_.rails().hand_back_works(life.rail);
   for (ReceiveRequest& request : requests_.all()) {
     if (!request.announced() || request.cts_rail != life.rail) continue;
     if (request.cts_open || !requests_.seen(request)) cts_.send_again(request);

@@ -32,7 +32,6 @@ class Receiver final : public LinkEnd {
  private:
   // LinkEnd
   Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) override;
-  bool on_sent(const WorkId& work, uint64_t* bytes) override;
   void fence_record(const RailLife& life, size_t via, Work* work) override;
   Status on_both_fenced(const RailLife& life) override;
   JoinRecordPlaces join_records(size_t rail) const override;

@@ -56,10 +56,9 @@ class CtsInbox {
     if (static_cast<int32_t>(sequence - reported_) > 0) reported_ = sequence;
   }
 
-  uint64_t remote_key(uint32_t entry, uint32_t sub, size_t rail) const {
-    uint64_t key;
-    std::memcpy(&key, receive(entry, sub) + sizeof(CtsReceive) + rail * sizeof key, sizeof key);
-    return key;
+  // For each rail.
+  const uint64_t* remote_keys(uint32_t entry, uint32_t sub) const {
+    return reinterpret_cast<const uint64_t*>(receive(entry, sub) + sizeof(CtsReceive));
   }
 
  private:

@@ -19,12 +19,12 @@ bool EagerOutbox::has_room(size_t bytes) {
 
 // Header and payload are copied into the outbox, and the rail reads the copy. The work is posted at
 // once if the rail is idle, because the latency of a small message matters.
-void EagerOutbox::send(SendRequest& request, int tag, uint32_t ordinal, uint32_t cts_seen) {
+void EagerOutbox::send(SendRequest& request, const void* data, int tag, uint32_t ordinal,
+                       uint32_t cts_seen) {
   const auto length = static_cast<uint32_t>(request.bytes);
-  request.eager = true;
-  request.open = 1;
+  request.held = true;
   const EagerHeader header{sent_, length, tag, ordinal, cts_seen, 0};
-  link_.rails().hurry(put(header, request.data, length, &request));
+  link_.rails().hurry(put(header, static_cast<const std::byte*>(data), length, &request));
 }
 
 // Returns the rail.
@@ -65,24 +65,13 @@ void EagerOutbox::submit(uint32_t place, bool again) {
   buffer.rail = static_cast<uint8_t>(rail);
   Work work = rails.write_of(outbox_, place * eager_buffer_bytes(eager_max_), buffer.bytes, rail);
   work.immediate = eager_immediate(buffer.index);
-  const bool confirmed = again || !rails[rail].ordered;
-  work.unconfirmed = !confirmed;
-  work.cookie =
-      WorkId{WorkId::Kind::kEager, confirmed, static_cast<uint16_t>(place), buffer.index}.pack();
-  rails.submit(rail, work);
-}
-
-bool EagerOutbox::on_sent(const WorkId& work, uint64_t* bytes) {
-  Buffer& buffer = buffers_[work.index % kEagerBuffers];
-  if (!buffer.open || buffer.index != work.generation) return false;
-  finish(buffer);
-  *bytes = buffer.bytes;
-  return true;
+  work.unconfirmed = !again && rails[rail].ordered;
+  rails.submit(rail, work, this, place);
 }
 
 void EagerOutbox::finish(Buffer& buffer) {
   buffer.open = false;
-  if (buffer.request != nullptr) buffer.request->open = 0;
+  if (buffer.request != nullptr) buffer.request->held = false;
   buffer.request = nullptr;
 }
 

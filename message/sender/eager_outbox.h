@@ -25,7 +25,7 @@
 
 namespace slime {
 
-class EagerOutbox {
+class EagerOutbox final : private WorkOwner {
  public:
   EagerOutbox(Link& link, const Outbox& outbox, uint32_t eager_max)
       : link_(link), outbox_(outbox), eager_max_(eager_max) {}
@@ -34,13 +34,12 @@ class EagerOutbox {
   bool fits(size_t bytes, const MemoryRegion* region);
   // The request is done when the rail has taken the bytes, not when they were copied: after the
   // last test no call would post them.
-  void send(SendRequest& request, int tag, uint32_t ordinal, uint32_t cts_seen);
+  void send(SendRequest& request, const void* data, int tag, uint32_t ordinal, uint32_t cts_seen);
   // Tells the receiver, if a buffer is free, that a message is too long for its receive: the header
   // goes without the payload.
   void send_too_long(uint64_t bytes, int tag, uint32_t ordinal, uint32_t cts_seen);
   // The receiver says so of a message that was sent.
   Status refused(const Refusal& refusal);
-  bool on_sent(const WorkId& work, uint64_t* bytes);
   // The rail died: messages that are not known to have arrived go over another one.
   void resubmit_lost(size_t dead_rail);
   // Whether the comm can end without losing a message. If that is not known, sends probes.
@@ -50,6 +49,10 @@ class EagerOutbox {
   void return_credits(uint32_t consumed);
 
  private:
+  // Of a buffer's work. Lost ones are sent again by resubmit_lost(), with those that were done.
+  void on_done(uint32_t place) override { finish(buffers_[place]); }
+  void on_lost(uint32_t) override {}
+
   struct Buffer {
     static constexpr uint8_t kNoRail = UINT8_MAX;  // never used
     uint32_t index = 0;                            // number of the message in it

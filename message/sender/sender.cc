@@ -3,6 +3,19 @@
 #include <cstring>
 
 namespace slime {
+namespace {
+
+// The stripes that the receiver had when it fenced the rail. A CTS that is younger than the record
+// was announced after the fence, so its stripes had not arrived. If the entry of an older CTS is in
+// use for another one, or not in use, the receive was complete.
+uint64_t arrived(const FenceRecord& record, const SendRequest& request) {
+  if (static_cast<int32_t>(request.cts_sequence - record.next_cts) >= 0) return 0;
+  const FenceRecord::Entry& entry = record.entries[request.target.entry];
+  if (!entry.active || entry.sequence != request.cts_sequence) return ~uint64_t{0};
+  return entry.arrived[request.target.sub];
+}
+
+}  // namespace
 
 Sender::Sender(Comm& comm, Link& link, const std::byte* inbox, const Outbox& outbox,
                uint32_t eager_max)
@@ -12,12 +25,12 @@ Sender::Sender(Comm& comm, Link& link, const std::byte* inbox, const Outbox& out
       eager_max_(eager_max),
       eager_(link_, outbox_, eager_max_),
       cts_(link_.context(), eager_, inbox_, link_.rails().count()),
-      stripes_(link_, cts_) {
-  requests_.reserve(StripeQueue::kMostRequests);
-  free_.reserve(StripeQueue::kMostRequests);
-  for (size_t i = 0; i < StripeQueue::kMostRequests; ++i) {
+      stripes_(link_.rails(), link_.scheduler()) {
+  requests_.reserve(kMostRequests);
+  free_.reserve(kMostRequests);
+  for (size_t i = 0; i < kMostRequests; ++i) {
     requests_.emplace_back(&comm, static_cast<uint16_t>(i));
-    free_.push_back(static_cast<uint16_t>(StripeQueue::kMostRequests - 1 - i));
+    free_.push_back(static_cast<uint16_t>(kMostRequests - 1 - i));
   }
 }
 
@@ -30,10 +43,10 @@ Status Sender::isend(const void* data, size_t bytes, int tag, const MemoryRegion
   if (free_.empty()) return move();
   // A small message goes eagerly even if its CTS has come, so that the receiver may hold CTS back.
   if (eager_.fits(bytes, region)) {
-    SendRequest* const taken = take_request(data, bytes, nullptr);
+    SendRequest* const taken = take_request(bytes);
     cts_.reported(cts_.next_sequence());
     ++eager_streak_;
-    eager_.send(*taken, tag, cts_.count_send(tag), cts_.next_sequence());
+    eager_.send(*taken, data, tag, cts_.count_send(tag), cts_.next_sequence());
     waiting_since_ns_ = 0;
     *request = taken;
     return Status::kOk;
@@ -60,24 +73,21 @@ Status Sender::start(const CtsInbox::Match& found, const void* data, size_t byte
     eager_.send_too_long(bytes, receive.tag, receive.ordinal, cts_.next_sequence());
     return link_.context().fail(size_error(bytes, receive.tag, receive.capacity));
   }
-  // The plan depends on the rails that are up now; stripes may go over any of them.
-  const StripeLimits& limits = link_.scheduler().stripe_limits();
-  const StripePlan plan =
-      plan_stripes(bytes, static_cast<uint32_t>(link_.rails().up_count()), limits);
+  const StripePlan plan = stripes_.plan(bytes);
   if (plan.stripes == 0) {
     return link_.context().fail(make_error(
         Status::kInvalid, 0, "a send of %zu bytes needs more than %u works of %llu bytes", bytes,
-        kMaxStripes, static_cast<unsigned long long>(limits.most)));
+        kMaxStripes, static_cast<unsigned long long>(link_.scheduler().stripe_limits().most)));
   }
-  SendRequest* taken = take_request(data, bytes, region);
+  SendRequest* taken = take_request(bytes);
   const CtsHeader& header = found.group->header;
-  taken->plan = plan;
-  taken->remote_address = receive.address;
-  taken->remote_offset = receive.offset;
   taken->cts_sequence = header.sequence;
   taken->target = {header.entry, found.sub, 0, plan.stripes, header.generation};
-  taken->open = taken->unsent = ~uint64_t{0} >> (kMaxStripes - plan.stripes);
-  stripes_.start(*taken);
+  stripes_.start(
+      *taken,
+      {static_cast<const std::byte*>(data), region, bytes, receive.address, receive.offset,
+       cts_.remote_keys(header.entry, found.sub), taken->target.pack(), DataImmediate::kNextStripe},
+      plan);
   (void)cts_.count_send(receive.tag);
   eager_streak_ = 0;
   cts_.reported(header.sequence + 1);
@@ -88,23 +98,18 @@ Status Sender::start(const CtsInbox::Match& found, const void* data, size_t byte
 // The request never completes, so its test returns the failure of the link.
 Status Sender::start_on_failed_link(size_t bytes, Request** request) {
   if (free_.empty()) return link_.status();
-  SendRequest* const taken = take_request(nullptr, bytes, nullptr);
-  taken->open = 1;
+  SendRequest* const taken = take_request(bytes);
+  taken->held = true;
   *request = taken;
   return Status::kOk;
 }
 
-SendRequest* Sender::take_request(const void* data, size_t bytes, const MemoryRegion* region) {
+SendRequest* Sender::take_request(size_t bytes) {
   SendRequest* request = &requests_[free_.back()];
   free_.pop_back();
   request->active = true;
-  ++request->generation;
-  request->data = static_cast<const std::byte*>(data);
-  request->region = region;
   request->bytes = bytes;
   request->started_ns = link_.rails().clock().now_ns;
-  request->open = request->unsent = request->lost = 0;
-  request->eager = false;
   return request;
 }
 
@@ -155,23 +160,8 @@ Status Sender::on_arrived(size_t, uint32_t immediate, uint64_t bytes) {
   return link_.context().fail_protocol("what only a sending end sends");
 }
 
-// The completion must belong to a stripe that is open and on a rail, of the present use of the
-// request. Any other one came twice or too late.
-bool Sender::on_sent(const WorkId& work, uint64_t* bytes) {
-  if (work.kind == WorkId::Kind::kEager) return eager_.on_sent(work, bytes);
-  SendRequest& request = requests_[work.index % StripeQueue::kMostRequests];
-  const uint64_t bit = uint64_t{1} << (work.part % kMaxStripes);
-  if (!request.active || request.eager || request.generation != work.generation ||
-      !(request.open & ~request.unsent & bit)) {
-    return false;
-  }
-  request.open &= ~bit;
-  *bytes = request.plan.length(work.part, request.bytes);
-  return true;
-}
-
-// The receiver's record says which stripes of the dead rail have arrived. The others wait again for
-// a rail. Eager messages of that rail, and the number of accepted CTS, are sent again.
+// The receiver's record says which stripes have arrived. The others that were on the dead rail wait
+// again for one. Eager messages of that rail, and the number of accepted CTS, are sent again.
 Status Sender::on_both_fenced(const RailLife& life) {
   FenceRecord record;
   std::memcpy(&record, inbox_ + fence_offset(link_.rails().count(), life.rail), sizeof record);
@@ -179,8 +169,9 @@ Status Sender::on_both_fenced(const RailLife& life) {
     return link_.context().fail_protocol("no record of what arrived on a dead rail");
   }
   for (SendRequest& request : requests_) {
-    if (request.active && !request.eager) stripes_.requeue_lost(request, life.rail, record);
+    if (!request.complete()) request.had_arrived(arrived(record, request));
   }
+  link_.rails().hand_back_works(life.rail);
   eager_.resubmit_lost(life.rail);
   report_seen();
   stripes_.submit_waiting();

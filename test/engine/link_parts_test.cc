@@ -35,10 +35,9 @@ class LinkPartsTest : public ::testing::Test, private LinkEnd, private Completio
     std::vector<ControlOp> posted;
     for (const Work& work : channel(rail).in_flight) {
       posted.push_back(control_op(work.immediate));
-      const WorkId id = WorkId::unpack(work.cookie);
-      const auto bytes = rails_[rail].controls.end({id.index, id.generation});
-      rejoin_.on_sent(rail, work.cookie);
-      rails_.completed(rail, rails_[rail], id.confirmed(), *bytes);
+      const OpenWork* const ended = rails_[rail].works.end(work.cookie);
+      rails_.completed(rail, rails_[rail], *ended);
+      if (ended->owner != nullptr) ended->owner->on_done(ended->part);
     }
     channel(rail).in_flight.clear();
     return posted;
@@ -70,7 +69,6 @@ class LinkPartsTest : public ::testing::Test, private LinkEnd, private Completio
   }
 
   Status on_arrived(size_t, uint32_t, uint64_t) override { return Status::kOk; }
-  bool on_sent(const WorkId&, uint64_t*) override { return false; }
   void fence_record(const RailLife&, size_t, Work*) override {}
   Status on_both_fenced(const RailLife& life) override {
     fenced_.push_back(life.rail);
@@ -90,7 +88,7 @@ TEST_F(LinkPartsTest, ASmallWorkTakesTheRailThatIsDoneFirst) {
   const size_t first = rails_.quickest_rail(0);
   Work work;
   work.length = 1 << 20;
-  rails_.submit(first, work);
+  rails_.submit(first, work, nullptr, 0);
   EXPECT_NE(rails_.quickest_rail(0), first) << "it has a megabyte to do";
   EXPECT_EQ(rails_.busy(), 1u << first);
 }

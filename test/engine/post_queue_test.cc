@@ -9,17 +9,16 @@
 namespace slime::test {
 namespace {
 
-Work work_of(uint32_t bytes, uint64_t cookie = 0) {
+Work work_of(uint32_t bytes) {
   Work work;
   work.length = bytes;
-  work.cookie = cookie;
   return work;
 }
 
 class PostQueueTest : public ::testing::Test {
  protected:
   void fill(uint32_t count) {
-    for (uint32_t i = 0; i < count; ++i) queue.push(work_of(100, next_cookie++));
+    for (uint32_t i = 0; i < count; ++i) queue.push(work_of(100), next_cookie++);
   }
   void flush() { ASSERT_EQ(queue.flush(channel, now_ns), Status::kOk); }
   void complete(uint32_t count) {

@@ -11,7 +11,7 @@
 
 namespace slime::test {
 
-class BareLink final : private LinkEnd {
+class BareLink final : private LinkEnd, private WorkOwner {
  public:
   // Every work writes `bytes` bytes from `source` to `target`.
   template <typename PassTime>
@@ -31,7 +31,6 @@ class BareLink final : private LinkEnd {
     work_.local = source_.data();
     work_.remote_address = reinterpret_cast<uint64_t>(target_.data());
     work_.length = bytes;
-    work_.cookie = WorkId{WorkId::Kind::kStripe, 0, 0, 0}.pack();
   }
 
   // False: no rail has room.
@@ -41,7 +40,7 @@ class BareLink final : private LinkEnd {
     if (rails.room(rail) == 0) return false;
     work_.local_key = rails[rail].local_key(source_.region());
     work_.remote_key = target_.region()->keys[rail].remote;
-    rails.submit(rail, work_);
+    rails.submit(rail, work_, this, 0);
     return true;
   }
   void progress() {
@@ -61,11 +60,8 @@ class BareLink final : private LinkEnd {
 
  private:
   Status on_arrived(size_t, uint32_t, uint64_t) override { return Status::kOk; }
-  bool on_sent(const WorkId&, uint64_t* bytes) override {
-    *bytes = bytes_;
-    ++done_;
-    return true;
-  }
+  void on_done(uint32_t) override { ++done_; }
+  void on_lost(uint32_t) override {}
   void fence_record(const RailLife&, size_t, Work*) override {}
   Status on_both_fenced(const RailLife&) override { return Status::kOk; }
   JoinRecordPlaces join_records(size_t) const override { return {}; }  // null rails do not die

@@ -1,0 +1,60 @@
+// One contiguous piece of memory on its way to the peer: cut into stripes, each of which is a work
+// of some rail, and is submitted again over another rail when its own dies.
+//
+// States: done while no bit of open_ is set. Each bit of it is a stripe that is not known to have
+// arrived. Such a stripe is unsent (a bit of unsent_ too: on no rail), or on a rail until on_done()
+// or on_lost(). TransferQueue::start() begins the next use, which is safe when the last one is
+// done: no work names it any more.
+//
+// Thread: that of the link.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "devices/memory.h"
+#include "link/stripes.h"
+#include "link/work_slots.h"
+
+namespace slime {
+
+class TransferQueue;
+
+// What a transfer moves. Stripe k has the immediate `immediate + k * immediate_step`.
+struct TransferPiece {
+  const std::byte* local = nullptr;
+  const MemoryRegion* region = nullptr;  // of `local`; of 0 bytes: nullptr
+  uint64_t bytes = 0;
+  uint64_t remote_address = 0, remote_offset = 0;  // see Work
+  const uint64_t* remote_keys = nullptr;           // for each rail of the link
+  uint32_t immediate = 0, immediate_step = 0;
+};
+
+class Transfer : public WorkOwner {
+ public:
+  bool done() const { return open_ == 0; }
+  const TransferPiece& piece() const { return piece_; }
+  // Both ends have fenced a rail, and the peer had these stripes (a bit each): they are not sent
+  // again if they are lost now.
+  void had_arrived(uint64_t stripes) { arrived_ = stripes; }
+
+ protected:
+  Transfer() = default;
+  ~Transfer() = default;
+
+ private:
+  friend class TransferQueue;
+  void on_done(uint32_t stripe) final;
+  void on_lost(uint32_t stripe) final;
+
+  TransferQueue* queue_ = nullptr;
+  Transfer* next_ = nullptr;  // in the queue
+  TransferPiece piece_;
+  StripePlan plan_;
+  uint64_t open_ = 0;
+  uint64_t unsent_ = 0;
+  uint64_t lost_ = 0;     // of the unsent ones: were on a rail that died
+  uint64_t arrived_ = 0;  // see had_arrived()
+};
+
+}  // namespace slime

@@ -1,0 +1,84 @@
+#include "link/transfer_queue.h"
+
+#include <bit>
+
+namespace slime {
+
+void Transfer::on_done(uint32_t stripe) { open_ &= ~(uint64_t{1} << stripe); }
+
+void Transfer::on_lost(uint32_t stripe) {
+  if (arrived_ >> stripe & 1) return on_done(stripe);
+  queue_->take_back(*this, stripe);
+}
+
+void TransferQueue::start(Transfer& transfer, const TransferPiece& piece, const StripePlan& plan) {
+  transfer.queue_ = this;
+  transfer.piece_ = piece;
+  transfer.plan_ = plan;
+  transfer.open_ = transfer.unsent_ = ~uint64_t{0} >> (kMaxStripes - plan.stripes);
+  transfer.lost_ = transfer.arrived_ = 0;
+  waiting_bytes_ += piece.bytes;
+  if (any() || !submit(transfer)) append(transfer);
+}
+
+void TransferQueue::append(Transfer& transfer) {
+  transfer.next_ = nullptr;
+  (any() ? last_->next_ : first_) = &transfer;
+  last_ = &transfer;
+}
+
+void TransferQueue::submit_waiting() {
+  while (any() && submit(*first_)) first_ = first_->next_;
+}
+
+// Submits unsent stripes. False: no rail has room for the next one.
+bool TransferQueue::submit(Transfer& transfer) {
+  const StripePlan& plan = transfer.plan_;
+  while (transfer.unsent_ != 0) {
+    const auto stripe = static_cast<uint32_t>(std::countr_zero(transfer.unsent_));
+    const uint64_t bytes = plan.length(stripe, transfer.piece_.bytes);
+    const size_t rail = scheduler_.choose_rail_for_stripe(bytes, waiting_bytes_, plan.stripes == 1);
+    if (rail == kNoRail) return false;
+    waiting_bytes_ -= bytes;
+    transfer.unsent_ &= transfer.unsent_ - 1;
+    submit_stripe(transfer, stripe, rail);
+  }
+  return true;
+}
+
+// A stripe without bytes needs no keys and no addresses: only its immediate counts.
+void TransferQueue::submit_stripe(Transfer& transfer, uint32_t stripe, size_t i) {
+  const TransferPiece& piece = transfer.piece_;
+  const LinkRail& rail = rails_[i];
+  if (transfer.lost_ >> stripe & 1) {
+    transfer.lost_ &= ~(uint64_t{1} << stripe);
+    rail.channel->counters.retries.add();
+  }
+  Work work;
+  work.length = static_cast<uint32_t>(transfer.plan_.length(stripe, piece.bytes));
+  work.immediate = piece.immediate + stripe * piece.immediate_step;
+  if (work.length > 0) {
+    const uint64_t offset = transfer.plan_.offset(stripe);
+    work.local = piece.local + offset;
+    work.local_key = rail.local_key(piece.region);
+    work.remote_address = piece.remote_address + offset;
+    work.remote_offset = piece.remote_offset + offset;
+    work.remote_key = piece.remote_keys[i];
+  }
+  rails_.submit(i, work, &transfer, stripe);
+}
+
+// A stripe was lost: it waits again, in front of the others, because it is older than most of them.
+void TransferQueue::take_back(Transfer& transfer, uint32_t stripe) {
+  const bool waits = transfer.unsent_ != 0;
+  const uint64_t bit = uint64_t{1} << stripe;
+  transfer.unsent_ |= bit;
+  transfer.lost_ |= bit;
+  waiting_bytes_ += transfer.plan_.length(stripe, transfer.piece_.bytes);
+  if (waits) return;
+  transfer.next_ = first_;
+  if (!any()) last_ = &transfer;
+  first_ = &transfer;
+}
+
+}  // namespace slime

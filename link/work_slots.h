@@ -1,0 +1,106 @@
+// The works of one rail that wait or are in flight: whom to tell of each, and its length.
+//
+// States of a slot: free, or taken from add() to end() or hand_back(). Its generation counts both,
+// and is odd while it is taken. The cookie of a work is its slot and its generation. So a
+// completion that comes twice, or late, or that the rail invents, changes nothing.
+//
+// There are as many slots as works were ever open at once: no allocation after that.
+// Thread: that of the link.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace slime {
+
+// Whoever submitted a work learns here what became of it. `part` is its own number for the work.
+class WorkOwner {
+ public:
+  // It has arrived, or, if it was Work::unconfirmed, the rail has taken it.
+  virtual void on_done(uint32_t part) = 0;
+  // Its rail has died, and no rail will say whether it has arrived.
+  virtual void on_lost(uint32_t part) = 0;
+
+ protected:
+  ~WorkOwner() = default;
+};
+
+enum class WorkKind : uint8_t {
+  kUser,     // of the link's user: handed back when both ends have fenced its rail
+  kControl,  // about rails, or what the user need not be told of: when this end has fenced its rail
+  kProbe,    // the same; it shows that a rail works, not that a request makes progress
+};
+
+struct OpenWork {
+  WorkOwner* owner = nullptr;  // nullptr: nobody is told
+  uint32_t part = 0;
+  uint32_t length = 0;
+  WorkKind kind = WorkKind::kUser;
+  bool confirmed = true;  // not Work::unconfirmed
+};
+
+class WorkSlots {
+ public:
+  // Returns the cookie.
+  uint64_t add(const OpenWork& work) {
+    if (free_ == kNone) grow();
+    const uint32_t index = free_;
+    Slot& slot = slots_[index];
+    free_ = slot.next_free;
+    slot.work = work;
+    controls_ += work.kind != WorkKind::kUser;
+    return uint64_t{++slot.generation} << 32 | index;
+  }
+
+  // nullptr: no such work is open. The slot is free, and its work stays there until the next add().
+  const OpenWork* end(uint64_t cookie) {
+    const auto index = static_cast<uint32_t>(cookie);
+    if (index >= slots_.size()) return nullptr;
+    Slot& slot = slots_[index];
+    if (slot.generation != cookie >> 32 || slot.is_free()) return nullptr;
+    return free(index);
+  }
+
+  // Ends the works of the user, or all others, and tells their owners that they are lost. An owner
+  // may add works meanwhile, to another rail.
+  void hand_back(bool of_user) {
+    for (uint32_t i = 0; i < slots_.size(); ++i) {
+      const bool users = slots_[i].work.kind == WorkKind::kUser;
+      if (slots_[i].is_free() || users != of_user) continue;
+      const OpenWork* const work = free(i);
+      if (work->owner != nullptr) work->owner->on_lost(work->part);
+    }
+  }
+
+  uint32_t controls() const { return controls_; }  // open works of other kinds than kUser
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  struct Slot {
+    OpenWork work;
+    uint32_t generation = 0;
+    uint32_t next_free = kNone;
+
+    bool is_free() const { return generation % 2 == 0; }
+  };
+
+  const OpenWork* free(uint32_t index) {
+    Slot& slot = slots_[index];
+    ++slot.generation;
+    slot.next_free = free_;
+    free_ = index;
+    controls_ -= slot.work.kind != WorkKind::kUser;
+    return &slot.work;
+  }
+  void grow() {
+    free_ = static_cast<uint32_t>(slots_.size());
+    slots_.emplace_back();
+  }
+
+  std::vector<Slot> slots_;
+  uint32_t free_ = kNone;  // the last one that became free: it is in the cache
+  uint32_t controls_ = 0;
+};
+
+}  // namespace slime
