@@ -15,7 +15,7 @@ constexpr uint64_t kStableLifePauses = 3;
 // Names a lost carrier as the cause, whatever error the channel reported: a person can repair it,
 // and only the rank with that port knows of it.
 Error with_carrier(LinkRail& rail, Error why) {
-  if (!rail.lacks_carrier()) return why;
+  if (!rail.carrier.lacks()) return why;
   return make_error(
       why.status, why.code,
       "%s has no carrier; check its cable, its switch port and `ip link` (noticed by: "
@@ -28,10 +28,8 @@ Error with_carrier(LinkRail& rail, Error why) {
 Status Failover::fail_rail(size_t i, Error why) {
   LinkRail& rail = rails_[i];
   why = with_carrier(rail, std::move(why));
-  const uint64_t rail_retry_ns = rails_.context().rail_retry_ns;
-  if (rails_.clock().now_ns - rail.since_ns >= kStableLifePauses * rail_retry_ns) {
-    rail.join.pause_ns = rail_retry_ns;
-  }
+  const uint64_t lived_ns = rails_.clock().now_ns - rail.life.since_ns();
+  if (lived_ns >= kStableLifePauses * rails_.context().rail_retry_ns) rail.retry.start_again();
   // In this order: no new works, then the last completions, then the queue is emptied.
   rails_.set_down(i);
   if (const Status status = fence(i); status != Status::kOk) return status;
@@ -40,14 +38,14 @@ Status Failover::fail_rail(size_t i, Error why) {
   rail.down_because = std::move(why.what);
   repeat_lost_notices();  // about other rails, which this one carried
   send_notice(i);
-  return rail.peer_fenced ? finish_fencing(i) : Status::kOk;
+  return rail.life.peer_fenced() ? finish_fencing(i) : Status::kOk;
 }
 
 // A rail that is joining may be up at the peer already, and the peer may have sent over it and
 // closed it. Arrivals that such a rail has confirmed are processed here, before the link fails.
 Status Failover::fail_last_rail(size_t i, const Error& why) {
   for (size_t k = 0; k < rails_.count(); ++k) {
-    if (rails_[k].state != RailState::kJoining || !rails_[k].join.connected) continue;
+    if (rails_[k].life.state() != RailState::kJoining || !rails_[k].join.connected) continue;
     if (const Status status = fence(k); status != Status::kOk) return status;
   }
   const bool named = why.what.starts_with("rail ");  // the channel has
@@ -101,11 +99,10 @@ Status Failover::on_peer_fenced(size_t i) {
 // rails one after the other and sends no notice: that is no failure to report.
 Status Failover::finish_fencing(size_t i) {
   LinkRail& rail = rails_[i];
-  if (rail.state != RailState::kFenced) return Status::kOk;
-  const LinkContext& context = rails_.context();
+  if (rail.life.state() != RailState::kFenced) return Status::kOk;
   if (!rail.down_because.empty()) report_down(i);
-  rail.state = RailState::kDown;
-  rail.join.plan_next_try(rails_.clock().now_ns, context.rail_retry_ns);
+  rail.life.end();
+  rail.retry.plan(rails_.clock().now_ns);
   return rails_.context().user().on_both_fenced(rails_.life_of(i));
 }
 
@@ -116,7 +113,7 @@ void Failover::report_down(size_t i) {
   const LinkContext& context = rails_.context();
   const unsigned interface = rail.interface();
   rail.outage = interface != 0 ? "interface " + std::to_string(interface) : rail.name();
-  if (!rail.lacks_carrier()) rail.outage += " to " + context.peer_host();
+  if (!rail.carrier.lacks()) rail.outage += " to " + context.peer_host();
   const bool first = context.devices.outages().begin(rail.outage);
   const auto level = first ? log::Level::kWarn : log::Level::kInfo;
   log::write(level, __FILE__, __LINE__,

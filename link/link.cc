@@ -5,21 +5,19 @@
 #include <utility>
 
 namespace slime {
-namespace {
-
-constexpr uint32_t kQuietPolls = 64;  // polls without an arrival after which a rail is not hot
-
-}  // namespace
-
-Link::Link(Devices& devices, Device& device, std::string peer, bool active, int traffic_class)
-    : context_(devices, device, std::move(peer), active, traffic_class),
-      rails_(context_),
+Link::Link(Devices& devices, Device& device, LinkParts parts)
+    : context_(devices, device, std::move(parts.peer), parts.active, parts.traffic_class),
+      memory_(std::move(parts.inbox), std::move(parts.outbox), parts.owner_bytes, parts.peer_inbox),
+      rails_(context_, memory_),
       liveness_(rails_),
       scheduler_(rails_, liveness_),
       peer_watch_(rails_, liveness_),
       failover_(rails_, *this),
       rejoin_(rails_, failover_, liveness_),
-      last_activity_ns_(rails_.clock().now_ns) {}
+      last_activity_ns_(rails_.clock().now_ns) {
+  for (LinkChannel& channel : parts.channels) add_rail(std::move(channel));
+  warm_up();
+}
 
 void Link::add_rail(LinkChannel channel) {
   scheduler_.limit_work(
@@ -65,9 +63,9 @@ Status Link::progress() {
 Status Link::progress_rail(size_t i) {
   LinkRail& rail = rails_[i];
   rails_.flush(i, true);
-  if (++rail.signs.quiet_polls == kQuietPolls) hot_ &= ~(uint32_t{1} << i);
+  if (rail.signs.becomes_quiet()) hot_ &= ~(uint32_t{1} << i);
   if (const Status status = poll_rail(i); status != Status::kOk) return status;
-  if (!rail.up() || rails_.up_count() <= 1 || rail.signs.confirmed == 0) return Status::kOk;
+  if (!rail.up() || rails_.up_count() <= 1 || rail.signs.confirmed() == 0) return Status::kOk;
   auto silence = liveness_.judge_silence(i);
   return silence ? failover_.fail_rail(i, std::move(*silence)) : Status::kOk;
 }
@@ -94,7 +92,7 @@ Status Link::poll_rail(size_t i) {
 Status Link::watch_rails() {
   if (liveness_.look_at_carriers()) {
     for (size_t i = 0; i < rails_.count(); ++i) {
-      if (!rails_[i].up() || !rails_[i].lost_carrier) continue;
+      if (!rails_[i].up() || !rails_[i].carrier.lost()) continue;
       Error why = make_error(Status::kRemote, 0, "its port lost the carrier");
       const Status status = failover_.fail_rail(i, std::move(why));
       if (status != Status::kOk) return status;
@@ -123,10 +121,8 @@ Status Link::handle_completion(size_t i, const Done& done) {
     take_sent(i, done);
     return Status::kOk;
   }
-  RailSigns& signs = rails_[i].signs;
-  signs.heard_ns = rails_.clock().polled_ns;
+  rails_[i].signs.arrived(rails_.clock().polled_ns);
   hot_ |= uint32_t{1} << i;
-  signs.quiet_polls = 0;
   if (kind_of(done.immediate) == ImmediateKind::kControl) return take_control(i, done.immediate);
   last_activity_ns_ = rails_.clock().now_ns;
   return context_.user().on_arrived(i, done.immediate, done.bytes);
@@ -156,7 +152,7 @@ Status Link::take_control(size_t i, uint32_t immediate) {
       if (value != 0) liveness_.answer(i);
       return Status::kOk;
     case ControlOp::kAnswer:
-      rails_[i].signs.asked_ns = 0;
+      rails_[i].signs.answered();
       return Status::kOk;
     case ControlOp::kCredit:
     case ControlOp::kSeen:

@@ -31,16 +31,12 @@ namespace slime {
 
 class Link final : private CompletionSink {
  public:
-  Link(Devices& devices, Device& device, std::string peer, bool active,
-       int traffic_class = kNoTrafficClass);
-
-  // Set-up: once for each channel, in the order both ends agreed on.
-  void add_rail(LinkChannel channel);
-  void warm_up();                                         // after the last add_rail()
+  Link(Devices& devices, Device& device, LinkParts parts);
   void serve(LinkEnd& user) { context_.set_user(user); }  // before the first progress()
 
   LinkRails& rails() { return rails_; }
   const LinkRails& rails() const { return rails_; }
+  const LinkMemory& memory() const { return memory_; }
   LinkContext& context() { return context_; }
   const LinkContext& context() const { return context_; }
   RailScheduler& scheduler() { return scheduler_; }
@@ -59,6 +55,8 @@ class Link final : private CompletionSink {
   Status check_deadline(uint64_t started_ns, const char* waits_for, uint64_t bytes);
 
  private:
+  void add_rail(LinkChannel channel);
+  void warm_up();
   Status handle_completion(size_t rail, const Done& done) override;
   void take_sent(size_t rail, const Done& done);
   Status take_control(size_t rail, uint32_t immediate);
@@ -68,6 +66,7 @@ class Link final : private CompletionSink {
   Status watch_rails();
 
   LinkContext context_;
+  const LinkMemory memory_;  // before the rails, which use it
   LinkRails rails_;
   RailLiveness liveness_;
   RailScheduler scheduler_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/check.h"
 #include "devices/devices.h"
 
 namespace slime {
@@ -35,7 +36,10 @@ class LinkContext {
   const char* device_name() const { return device.properties().name.c_str(); }
 
   // The sender or receiver that uses the link; set before works complete or arrive.
-  LinkEnd& user() const { return *user_; }
+  LinkEnd& user() const {
+    SLIME_CHECK(user_ != nullptr);
+    return *user_;
+  }
   void set_user(LinkEnd& user) { user_ = &user; }
 
   // Fails the link. Every later call returns the status of the first error.

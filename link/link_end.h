@@ -11,13 +11,6 @@
 
 namespace slime {
 
-// Where the JoinRecords of a rail lie.
-struct JoinRecordPlaces {
-  const std::byte* from_peer;  // the peer's record, in our inbox
-  const Outbox* outbox;
-  size_t offset;  // of our record in the outbox
-};
-
 class LinkEnd {
  public:
   virtual ~LinkEnd() = default;
@@ -29,10 +22,6 @@ class LinkEnd {
   // Both ends have fenced this life. LinkRails::hand_back_works() says which works are lost; those
   // that are not known to have arrived are submitted again.
   virtual Status on_both_fenced(const RailLife& life) = 0;
-  virtual JoinRecordPlaces join_records(size_t rail) const = 0;
-  // Fills in a write of kProbeBytes that measures the rate of a rail. A receiver, which sends no
-  // stripes, leaves `work` as it is.
-  virtual void fill_probe(size_t rail, Work* work) const = 0;
 };
 
 }  // namespace slime

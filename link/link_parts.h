@@ -2,32 +2,14 @@
 // ends.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "devices/registered_buffer.h"
-#include "link/records.h"
-#include "link/setup/link_owner.h"
+#include "link/link_memory.h"
 #include "transports/rail.h"
 
 namespace slime {
-
-// The inbox of the peer, and its key for each channel of the link.
-struct RemoteInbox {
-  uint64_t address = 0;
-  std::array<uint64_t, kMaxRails> keys = {};
-};
-
-// The image of the peer's inbox at this end: each record lies at the same offset in the outbox and
-// in the inbox. This end writes a record into the outbox, and a work copies it to the peer.
-struct Outbox {
-  RegisteredBuffer buffer;
-  const RemoteInbox peer_inbox;
-
-  std::byte* at(size_t offset) const { return buffer.data() + offset; }
-};
 
 struct LinkChannel {
   std::unique_ptr<Channel> channel;
@@ -37,13 +19,14 @@ struct LinkChannel {
 };
 
 struct LinkParts {
-  RegisteredBuffer inbox, outbox;     // first of these: channels end before the memory they use
-  std::vector<LinkChannel> channels;  // in the order both ends agreed on
-  bool active = false;                // this end connected, and tries to bring dead rails back
+  RegisteredBuffer inbox, outbox;    // first of these: channels end before the memory they use
+  LinkMemoryBytes owner_bytes = {};  // of these, for the owner
+  std::vector<LinkChannel> channels = {};  // in the order both ends agreed on
+  bool active = false;                     // this end connected, and tries to bring dead rails back
   int traffic_class = kNoTrafficClass;
-  std::string peer;       // for errors: host, process, address
+  std::string peer = {};  // for errors: host, process, address
   OwnerWords words = {};  // of the listening end's owner
-  RemoteInbox peer_inbox;
+  RemoteInbox peer_inbox = {};
 };
 
 }  // namespace slime

@@ -6,7 +6,8 @@
 #include "settings/times.h"
 
 namespace slime {
-LinkRails::LinkRails(LinkContext& context) : context_(context) {
+LinkRails::LinkRails(LinkContext& context, const LinkMemory& memory)
+    : context_(context), memory_(memory) {
   clock_.now_ns = context.devices.clock().now_ns();
 }
 
@@ -26,16 +27,11 @@ void LinkRails::add(LinkChannel channel) {
   policy.max_batch = static_cast<uint32_t>(settings.max_batch);
   policy.watermark = static_cast<uint32_t>(settings.watermark);
   policy.flush_ns = static_cast<uint64_t>(settings.flush_us) * 1000;
-  rails_.emplace_back(std::move(channel), rail, PostQueue::fit(policy, rail->caps()));
+  rails_.emplace_back(std::move(channel), rail, PostQueue::fit(policy, rail->caps()),
+                      context_.rail_retry_ns, clock_.now_ns);
   loads_.add();
-  rails_.back().join.pause_ns = context_.rail_retry_ns;
-  (void)rails_.back().lacks_carrier();  // notes that the port has a carrier
-  if (connected) return set_up(rails_.size() - 1);
-  LinkRail& down = rails_.back();
-  down.state = RailState::kDown;
-  down.peer_fenced = true;
-  down.since_ns = clock_.now_ns;
-  update_load(rails_.size() - 1);
+  const size_t i = rails_.size() - 1;
+  connected ? begin_life(i) : update_load(i);
 }
 
 // A long gap between two polls adds only a little polled time. After it, the measurement of rates
@@ -49,13 +45,13 @@ void LinkRails::read_clock() {
   for (LinkRail& rail : rails_) rail.rate.cancel();
 }
 
-Work LinkRails::write_of(const Outbox& outbox, size_t offset, size_t bytes, size_t rail) const {
+Work LinkRails::write_of(size_t offset, size_t bytes, size_t rail) const {
   Work work;
-  work.local = outbox.at(offset);
-  work.local_key = rails_[rail].local_key(outbox.buffer.region());
-  work.remote_address = outbox.peer_inbox.address + offset;
+  work.local = memory_.outbox() + offset;
+  work.local_key = rails_[rail].local_key(memory_.outbox_region());
+  work.remote_address = memory_.peer_inbox().address + offset;
   work.remote_offset = offset;
-  work.remote_key = outbox.peer_inbox.keys[rail];
+  work.remote_key = memory_.peer_inbox().keys[rail];
   work.length = static_cast<uint32_t>(bytes);
   return work;
 }
@@ -78,7 +74,7 @@ void LinkRails::submit_control(size_t i, const Control& control, Work work) {
 void LinkRails::flush_queued(size_t i, bool now_known) {
   LinkRail& rail = rails_[i];
   // Unconfirmed works complete too early to be measured.
-  const bool measurable = now_known && rail.signs.confirmed == rail.queue.queued();
+  const bool measurable = now_known && rail.signs.confirmed() == rail.queue.queued();
   if (measurable && rail.queue.in_flight() == 0) {
     const uint64_t all = context_.device.outstanding(rail.device_rail_index);
     rail.rate.begin(clock_.polled_ns, rail.queue.outstanding_bytes(), all <= rail.told);
@@ -87,23 +83,24 @@ void LinkRails::flush_queued(size_t i, bool now_known) {
 }
 
 // A new life starts with no evidence of the last one: signs, rate and load begin anew.
-void LinkRails::set_up(size_t i) {
+void LinkRails::begin_life(size_t i) {
   LinkRail& rail = rails_[i];
-  rail.state = RailState::kUp;
-  rail.since_ns = clock_.now_ns;
-  rail.signs.busy_since_ns = rail.signs.heard_ns = clock_.polled_ns;
-  rail.signs.probing = rail.signs.answering = false;
-  rail.signs.asked_ns = 0;
+  SLIME_CHECK(rail.queue.queued() == 0 && rail.queue.in_flight() == 0);
+  rail.signs.begin_life(clock_.polled_ns);
   rail.rate = RailRate(rail.speed_mbps);
   update_load(i);
   if (++up_count_ == 1) preferred_ = i;
 }
 
+void LinkRails::set_up(size_t i) {
+  rails_[i].life.come_up(clock_.now_ns);
+  begin_life(i);
+}
+
 void LinkRails::set_down(size_t i) {
   LinkRail& rail = rails_[i];
-  rail.state = RailState::kFenced;
-  rail.since_ns = clock_.now_ns;
-  rail.signs.unproven = false;
+  rail.life.take_down(clock_.now_ns);
+  rail.signs.end_life();
   update_load(i);
   --up_count_;
   for (size_t k = 0; up_count_ == 1 && k < rails_.size(); ++k) {
@@ -113,8 +110,9 @@ void LinkRails::set_down(size_t i) {
 
 void LinkRails::clear_queue(size_t i) {
   LinkRail& rail = rails_[i];
+  SLIME_CHECK(!rail.up());
   rail.queue.clear();
-  rail.signs.confirmed = 0;
+  rail.signs.forget_works();
   update_load(i);
   busy_ &= ~(uint32_t{1} << i);
   rail.works.hand_back(false);

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "link/link_context.h"
-#include "link/link_rail.h"
+#include "link/rail/link_rail.h"
 #include "link/rail_choice.h"
 
 namespace slime {
@@ -37,7 +37,7 @@ struct LinkClock {
 
 class LinkRails {
  public:
-  explicit LinkRails(LinkContext& context);
+  LinkRails(LinkContext& context, const LinkMemory& memory);
   ~LinkRails();  // folds the counters into the devices
   LinkRails(const LinkRails&) = delete;
   LinkRails& operator=(const LinkRails&) = delete;
@@ -57,15 +57,18 @@ class LinkRails {
   const RailLoads& loads() const { return loads_; }
   // The rails with works queued or in flight, a bit each.
   uint32_t busy() const { return busy_; }
-  RailLife life_of(size_t rail) const { return {static_cast<uint32_t>(rail), rails_[rail].epoch}; }
+  RailLife life_of(size_t rail) const {
+    return {static_cast<uint32_t>(rail), rails_[rail].life.epoch()};
+  }
   // The number of works that may still be submitted.
   uint32_t room(size_t rail) const {
     const uint32_t room = rails_[rail].queue.room(), kept = kControlRoom + kAgainRoom;
     return room > kept ? room - kept : 0;
   }
+  const LinkMemory& memory() const { return memory_; }
   // A write that copies `bytes` at `offset` of the outbox to the peer. The caller fills in its
-  // immediate and cookie.
-  Work write_of(const Outbox& outbox, size_t offset, size_t bytes, size_t rail) const;
+  // immediate.
+  Work write_of(size_t offset, size_t bytes, size_t rail) const;
 
   // Before the choice of a rail for so many bytes: takes in what the process's other links have
   // outstanding. Smaller works are done before that matters.
@@ -74,6 +77,7 @@ class LinkRails {
   }
   // The rail that would be done first with a small work. At least one rail must be up.
   size_t quickest_rail(uint64_t bytes) {
+    SLIME_CHECK(up_count_ > 0);
     if (up_count_ <= 1) return preferred_;
     look_at_others(bytes);
     return preferred_ = loads_.quickest(bytes, preferred_);
@@ -83,17 +87,12 @@ class LinkRails {
   void submit(size_t rail, const Work& work, WorkOwner* owner, uint32_t part,
               WorkKind kind = WorkKind::kUser) {
     LinkRail& to = rails_[rail];
+    SLIME_CHECK(to.up());
     to.queue.push(work, to.works.add({owner, part, work.length, kind, !work.unconfirmed}));
     loads_.submitted(rail, work.length);
     if (work.length >= kWorthTelling) tell_others(to);
     busy_ |= uint32_t{1} << rail;
-    RailSigns& signs = to.signs;
-    if (!work.unconfirmed) {
-      if (signs.confirmed++ == 0) signs.busy_since_ns = clock_.polled_ns;
-    } else if (!signs.unproven) {
-      signs.unproven = true;
-      signs.unproven_ns = clock_.polled_ns;
-    }
+    to.signs.submitted(!work.unconfirmed, clock_.polled_ns);
   }
   // A small work of an operation. If it is lost, its owner (nullptr: none) is told so at once.
   struct Control {
@@ -120,11 +119,8 @@ class LinkRails {
   }
   // A work of a rail that is up is done. `from` is that rail, which the caller has at hand.
   void completed(size_t rail, LinkRail& from, const OpenWork& work) {
-    if (work.confirmed) {
-      --from.signs.confirmed;
-      from.signs.busy_since_ns = clock_.polled_ns;
-      if (!from.confirmed_by_nic) from.signs.heard_ns = clock_.polled_ns;
-    }
+    SLIME_CHECK(from.up() && &from == &rails_[rail]);
+    if (work.confirmed) from.signs.completed(!from.confirmed_by_nic, clock_.polled_ns);
     from.queue.complete(work.length);
     if (rails_.size() > 1) from.rate.completed(work.length);
     if (from.queue.queued() + from.queue.in_flight() == 0) busy_ &= ~(uint32_t{1} << rail);
@@ -135,17 +131,22 @@ class LinkRails {
   // Forgets works that were queued or in flight. What the user submitted is open until
   // hand_back_works(), when both ends have fenced the rail.
   void clear_queue(size_t rail);
-  void hand_back_works(size_t rail) { rails_[rail].works.hand_back(true); }
+  void hand_back_works(size_t rail) {
+    SLIME_CHECK(rails_[rail].life.state() == RailState::kDown);
+    rails_[rail].works.hand_back(true);
+  }
   void update_load(size_t rail);
 
  private:
   static constexpr uint64_t kWorthTelling = 4096;
 
+  void begin_life(size_t rail);
   void update_unmeasured();
   void flush_queued(size_t rail, bool now_known);
   void tell_others(LinkRail& rail);
 
   LinkContext& context_;
+  const LinkMemory& memory_;
   std::vector<LinkRail> rails_;
   RailLoads loads_;  // of rails_
   size_t up_count_ = 0;

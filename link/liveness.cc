@@ -12,12 +12,11 @@ constexpr uint64_t kCarrierIntervalNs = 100'000'000;
 }  // namespace
 
 void RailLiveness::probe(size_t i, Probe probe) {
-  RailSigns& signs = rails_[i].signs;
-  signs.probing = true;
-  if (probe == Probe::kAsk) signs.asked_ns = rails_.clock().polled_ns;
-  signs.unproven = false;
+  rails_[i].signs.begin_probe(probe == Probe::kAsk, rails_.clock().polled_ns);
   Work work;
-  if (probe == Probe::kWithBytes) rails_.context().user().fill_probe(i, &work);
+  if (probe == Probe::kWithBytes) {
+    work = rails_.write_of(rails_.memory().probe_to_peer(rails_.count()), kProbeBytes, i);
+  }
   rails_.submit_control(
       i,
       {ControlOp::kProbe, probe == Probe::kAsk, this, static_cast<uint32_t>(i), WorkKind::kProbe},
@@ -27,8 +26,8 @@ void RailLiveness::probe(size_t i, Probe probe) {
 // At most one answer is under way, however often the peer asks.
 void RailLiveness::answer(size_t i) {
   LinkRail& rail = rails_[i];
-  if (!rail.up() || rail.signs.answering || rail.queue.room() == 0) return;
-  rail.signs.answering = true;
+  if (!rail.up() || rail.signs.answering() || rail.queue.room() == 0) return;
+  rail.signs.set_answering(true);
   const auto part = kOfAnswer + static_cast<uint32_t>(i);
   rails_.submit_control(i, {ControlOp::kAnswer, 0, this, part});
 }
@@ -36,9 +35,9 @@ void RailLiveness::answer(size_t i) {
 bool RailLiveness::has_delivered(size_t i) {
   LinkRail& rail = rails_[i];
   if (!rail.up()) return false;
-  const bool proven = !rail.signs.unproven && !rail.signs.probing;
+  const bool proven = !rail.signs.unproven() && !rail.signs.probing();
   if (proven || !rail.channel->silent_for(0)) return true;
-  if (!rail.signs.probing && rail.queue.room() > 0) probe(i, Probe::kPlain);
+  if (!rail.signs.probing() && rail.queue.room() > 0) probe(i, Probe::kPlain);
   return false;
 }
 
@@ -48,8 +47,8 @@ void RailLiveness::prove_rails() {
   const uint64_t patience_ns = rails_.context().rail_timeout_ns / 4;
   for (size_t i = 0; i < rails_.count(); ++i) {
     const RailSigns& signs = rails_[i].signs;
-    if (!signs.unproven || rails_.clock().polled_ns - signs.unproven_ns < patience_ns) continue;
-    if (!signs.probing && rails_[i].queue.room() > 0) probe(i, Probe::kPlain);
+    if (!signs.unproven_for(patience_ns, rails_.clock().polled_ns)) continue;
+    if (!signs.probing() && rails_[i].queue.room() > 0) probe(i, Probe::kPlain);
   }
 }
 
@@ -61,16 +60,16 @@ void RailLiveness::prove_rails() {
 bool RailLiveness::others_live(size_t i) {
   const uint64_t rail_timeout_ns = rails_.context().rail_timeout_ns,
                  now_ns = rails_.clock().polled_ns;
-  const uint64_t from_ns = rails_[i].signs.busy_since_ns + rail_timeout_ns / 2;
+  const uint64_t from_ns = rails_[i].signs.busy_since_ns() + rail_timeout_ns / 2;
   bool any = false;
   for (size_t k = 0; k < rails_.count(); ++k) {
     const LinkRail& other = rails_[k];
     if (!other.up()) continue;
     const RailSigns& signs = other.signs;
-    const bool lives = k != i && signs.heard_ns > from_ns;
+    const bool lives = k != i && signs.heard_ns() > from_ns;
     any |= lives;
-    const bool asked = signs.asked_ns != 0 && now_ns - signs.asked_ns < rail_timeout_ns;
-    if (!lives && !signs.probing && !asked && other.queue.room() > 0) {
+    const bool asked = signs.asked_within(rail_timeout_ns, now_ns);
+    if (!lives && !signs.probing() && !asked && other.queue.room() > 0) {
       probe(k, other.confirmed_by_nic ? Probe::kAsk : Probe::kPlain);
     }
   }
@@ -82,11 +81,10 @@ bool RailLiveness::others_live(size_t i) {
 std::optional<Error> RailLiveness::judge_silence(size_t i) {
   const uint64_t limit_ns = rails_.context().rail_timeout_ns, now_ns = rails_.clock().polled_ns;
   RailSigns& signs = rails_[i].signs;
-  const uint64_t silent_ns = now_ns - signs.busy_since_ns;
+  const uint64_t silent_ns = now_ns - signs.busy_since_ns();
   if (silent_ns < limit_ns / 2) return std::nullopt;
   if (!others_live(i) || silent_ns < limit_ns) return std::nullopt;
-  if (now_ns - signs.judged_ns < limit_ns / 16) return std::nullopt;
-  signs.judged_ns = now_ns;
+  if (!signs.may_judge(limit_ns / 16, now_ns)) return std::nullopt;
   if (!rails_[i].channel->silent_for(limit_ns / 2)) return std::nullopt;
   return make_error(Status::kTimeout, 0,
                     "nothing completed for %.1f s while other rails carried on; check "
@@ -98,12 +96,8 @@ bool RailLiveness::look_at_carriers() {
   carriers_due_ns_ = rails_.clock().now_ns + kCarrierIntervalNs;
   bool usable = false;
   for (LinkRail& rail : rails_.all()) {
-    const bool had = rail.had_carrier;
-    const bool before = std::exchange(rail.lost_carrier, rail.lacks_carrier());
-    usable |= rail.up() && !rail.lost_carrier;
-    // The first carrier of a rail that started without one is a return, too.
-    const bool came = had ? before && !rail.lost_carrier : rail.had_carrier;
-    rail.carrier_returned |= !rail.up() && came;
+    rail.carrier.look(rail.up());
+    usable |= rail.up() && !rail.carrier.lost();
   }
   const LinkContext& context = rails_.context();
   const bool all_lost = !usable && rails_.up_count() > 0;

@@ -41,7 +41,7 @@ class RailLiveness final : private WorkOwner {
   static constexpr uint32_t kOfAnswer = kMaxRails;
   void on_done(uint32_t part) override {
     RailSigns& signs = rails_[part % kOfAnswer].signs;
-    (part < kOfAnswer ? signs.probing : signs.answering) = false;
+    part < kOfAnswer ? signs.end_probe() : signs.set_answering(false);
   }
   void on_lost(uint32_t) override {}  // the next life begins without them
   bool others_live(size_t rail);

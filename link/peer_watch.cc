@@ -20,7 +20,7 @@ std::optional<Error> PeerWatch::look() {
   if (rails_.count() < 2 || rails_.up_count() == 0) return std::nullopt;
   const uint64_t now_ns = rails_.clock().polled_ns;
   uint64_t heard_ns = 0;
-  for (const LinkRail& rail : rails_.all()) heard_ns = std::max(heard_ns, rail.signs.heard_ns);
+  for (const LinkRail& rail : rails_.all()) heard_ns = std::max(heard_ns, rail.signs.heard_ns());
   if (heard_ns > asked_ns_) be_quiet();
   if (now_ns >= ask_again_ns_) ask();
   if (asked_ns_ == 0) return std::nullopt;
@@ -47,7 +47,7 @@ void PeerWatch::ask() {
   const size_t first = rails_.quickest_rail(0);
   for (size_t i = 0; i < rails_.count(); ++i) {
     const size_t rail = (first + i) % rails_.count();
-    if (!rails_[rail].up() || rails_[rail].signs.probing || rails_[rail].queue.room() == 0)
+    if (!rails_[rail].up() || rails_[rail].signs.probing() || rails_[rail].queue.room() == 0)
       continue;
     return liveness_.probe(rail, RailLiveness::Probe::kAsk);
   }

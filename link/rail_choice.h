@@ -18,7 +18,7 @@
 #include <cstring>
 #include <span>
 
-#include "link/records.h"
+#include "devices/device.h"
 
 namespace slime {
 

@@ -107,7 +107,7 @@ void RailScheduler::probe_unused_rails(uint64_t quiet_ns) {
     LinkRail& rail = rails_[i];
     if (!rail.up()) continue;
     const uint64_t unseen_ns = rails_.clock().polled_ns - rail.rate.observed_ns();
-    const bool unused = !(rails_.busy() >> i & 1) && !rail.signs.probing;
+    const bool unused = !(rails_.busy() >> i & 1) && !rail.signs.probing();
     const bool passed_over = had_stripes_ && rails_.loads()[i].ns_per_byte > 2 * fastest;
     if (unused && passed_over && unseen_ns >= kProbeSlowAfterNs) {
       liveness_.probe(i, RailLiveness::Probe::kWithBytes);
@@ -126,12 +126,8 @@ void RailScheduler::warn_of_slow_rail() {
   const LinkContext& context = rails_.context();
   for (LinkRail& rail : rails_.all()) {
     const double expected = expected_share(rail);
-    if (!recently_measured(rail) || 2 * share(rail) >= expected) {
-      rail.signs.slow_since_ns = 0;
-      continue;
-    }
-    if (rail.signs.slow_since_ns == 0) rail.signs.slow_since_ns = rails_.clock().polled_ns;
-    if (rails_.clock().polled_ns - rail.signs.slow_since_ns < kSlowNs ||
+    const bool slow = recently_measured(rail) && 2 * share(rail) < expected;
+    if (rail.rate.slow_for(slow, rails_.clock().polled_ns) < kSlowNs ||
         !context.device.first_to_find_slow(rail.device_rail_index)) {
       continue;
     }

@@ -15,33 +15,32 @@ uint64_t Rejoin::least_pause_ns() const {
 }
 
 bool Rejoin::may_try(const LinkRail& rail) {
-  if (rail.state != RailState::kDown || rail.notice.under_way ||
+  if (rail.life.state() != RailState::kDown || rail.notice.under_way ||
       rail.join.messages[RailJoin::kRequest].under_way) {
     return false;
   }
   return std::ranges::none_of(
-      rails_.all(), [](const LinkRail& other) { return other.state == RailState::kFenced; });
+      rails_.all(), [](const LinkRail& other) { return other.life.state() == RailState::kFenced; });
 }
 
 // For each rail: first messages that were lost, then the try under way, then a try that is due.
 Status Rejoin::progress() {
-  const uint64_t now_ns = rails_.clock().now_ns, rail_retry_ns = rails_.context().rail_retry_ns;
+  const uint64_t now_ns = rails_.clock().now_ns;
   for (size_t i = 0; i < rails_.count(); ++i) {
     LinkRail& rail = rails_[i];
     repeat_lost_message(i);
-    if (std::exchange(rail.carrier_returned, false) && !rail.up()) carrier_returned(i);
-    if (rail.state == RailState::kJoining) {
+    if (rail.carrier.take_return() && !rail.up()) carrier_returned(i);
+    if (rail.life.state() == RailState::kJoining) {
       if (const Status status = step(i); status != Status::kOk) return status;
       continue;
     }
     if (!may_try(rail)) continue;
-    const bool due =
-        rails_.context().active && rail_retry_ns > 0 && now_ns >= rail.join.next_try_ns;
+    const bool due = rails_.context().active && rail.retry.due(now_ns);
     if (rail.join.skipped) {
       end_skipped(i);
     } else if (rail.join.asked) {
       if (now_ns - rail.join.tried_ns >= least_pause_ns()) grant(i);
-    } else if (due && !rail.lacks_carrier()) {
+    } else if (due && !rail.carrier.lacks()) {
       begin(i);
     }
   }
@@ -59,7 +58,7 @@ void Rejoin::send(ControlOp op, RailJoin::Message which, size_t i, size_t via, c
 // the end of the pause begins a try whose hint was lost.
 void Rejoin::repeat_lost_message(size_t i) {
   LinkRail& rail = rails_[i];
-  const bool still_due = rail.up() || rail.state == RailState::kJoining;
+  const bool still_due = rail.up() || rail.life.state() == RailState::kJoining;
   const bool lost = std::exchange(rail.join.messages[RailJoin::kJoined].lost, false);
   if (lost && still_due) send(ControlOp::kJoined, RailJoin::kJoined, i, rails_.quickest_rail(0));
 }
@@ -68,7 +67,7 @@ void Rejoin::begin(size_t i) {
   LinkRail& rail = rails_[i];
   rail.join.tried_ns = rails_.clock().now_ns;
   if (open_channel(i)) return send_request(i);
-  rail.join.plan_next_try(rails_.clock().now_ns, rails_.context().rail_retry_ns);
+  rail.retry.plan(rails_.clock().now_ns);
 }
 
 // The new life begins even if its channel cannot be opened: the peer waits for an answer about it.
@@ -77,14 +76,12 @@ void Rejoin::grant(size_t i) {
   LinkRail& rail = rails_[i];
   rail.join.asked = false;
   rail.join.tried_ns = rails_.clock().now_ns;
-  if (!rail.lacks_carrier() && open_channel(i)) {
+  if (!rail.carrier.lacks() && open_channel(i)) {
     rail.join.has_peer = true;
     (void)rail.channel->connect(rail.join.peer);  // begins to connect; step() sees the result
     return send_request(i);
   }
-  rail.epoch = RailLife::next(rail.epoch);
-  rail.peer_fenced = false;
-  rail.state = RailState::kFenced;
+  rail.life.refuse_try();
   failover_.send_notice(i);
 }
 
@@ -102,9 +99,7 @@ bool Rejoin::open_channel(size_t i) {
   }
   context.devices.fold(*rail.rail, snapshot(rail.channel->counters));
   rail.channel = std::move(*channel);
-  rail.state = RailState::kJoining;
-  rail.epoch = RailLife::next(rail.epoch);
-  rail.peer_fenced = false;
+  rail.life.begin_try();
   rail.join.has_peer = rail.join.connected = rail.join.peer_connected = false;
   const uint64_t connect_ns = seconds_to_ns(context.settings().connect_timeout);
   rail.join.deadline_ns = rails_.clock().now_ns + std::min(times::kRejoin, connect_ns);
@@ -115,10 +110,10 @@ void Rejoin::send_request(size_t i) {
   LinkRail& rail = rails_[i];
   const RailLife life = rails_.life_of(i);
   const JoinRecord record{life.rail, life.epoch, rail.channel->address()};
-  const JoinRecordPlaces places = rails_.context().user().join_records(i);
-  std::memcpy(places.outbox->at(places.offset), &record, sizeof record);
+  const size_t offset = rails_.memory().join_to_peer(i);
+  std::memcpy(rails_.memory().outbox() + offset, &record, sizeof record);
   const size_t via = rails_.quickest_rail(sizeof record);
-  const Work work = rails_.write_of(*places.outbox, places.offset, sizeof record, via);
+  const Work work = rails_.write_of(offset, sizeof record, via);
   send(ControlOp::kJoin, RailJoin::kRequest, i, via, work);
 }
 
@@ -132,7 +127,8 @@ Status Rejoin::on_message(ControlOp op, const RailLife& life) {
     case ControlOp::kJoin:
       return on_join(life);
     case ControlOp::kJoined:
-      rail.join.peer_connected |= rail.state == RailState::kJoining && rail.epoch == life.epoch;
+      rail.join.peer_connected |=
+          rail.life.state() == RailState::kJoining && rail.life.epoch() == life.epoch;
       return Status::kOk;
     default:
       try_soon(life.rail);
@@ -144,9 +140,9 @@ Status Rejoin::on_message(ControlOp op, const RailLife& life) {
 // at this end.
 Status Rejoin::on_fence_notice(const RailLife& life) {
   LinkRail& rail = rails_[life.rail];
-  if (life.epoch != rail.epoch) return on_skipped(life);
-  if (std::exchange(rail.peer_fenced, true)) return Status::kOk;  // repeated
-  if (rail.state == RailState::kJoining) return give_up(life.rail, "the peer gave up");
+  if (life.epoch != rail.life.epoch()) return on_skipped(life);
+  if (!rail.life.peer_has_fenced()) return Status::kOk;  // repeated
+  if (rail.life.state() == RailState::kJoining) return give_up(life.rail, "the peer gave up");
   return failover_.on_peer_fenced(life.rail);
 }
 
@@ -155,17 +151,18 @@ Status Rejoin::on_fence_notice(const RailLife& life) {
 Status Rejoin::on_join(const RailLife& life) {
   LinkRail& rail = rails_[life.rail];
   JoinRecord record;
-  std::memcpy(&record, rails_.context().user().join_records(life.rail).from_peer, sizeof record);
+  std::memcpy(&record, rails_.memory().join_from_peer(life.rail), sizeof record);
   if (record.rail != life.rail || record.epoch != life.epoch) return Status::kOk;  // a newer one
   if (rails_.context().active) {
-    if (rail.state != RailState::kJoining || rail.epoch != life.epoch) return Status::kOk;
+    if (rail.life.state() != RailState::kJoining || rail.life.epoch() != life.epoch)
+      return Status::kOk;
     rail.join.peer = record.address;
     rail.join.has_peer = true;
     return Status::kOk;
   }
-  const bool new_life = life.epoch == RailLife::next(rail.epoch) && !rail.join.skipped;
-  if (!rail.dead() || !new_life) return Status::kOk;
-  rail.peer_fenced = true;
+  const bool new_life = life.epoch == RailLife::next(rail.life.epoch()) && !rail.join.skipped;
+  if (!rail.life.dead() || !new_life) return Status::kOk;
+  (void)rail.life.peer_has_fenced();
   rail.join.peer = record.address;
   rail.join.asked = true;
   return failover_.finish_fencing(life.rail);
@@ -175,9 +172,9 @@ Status Rejoin::on_join(const RailLife& life) {
 // has the next epoch, not the present one.
 Status Rejoin::on_skipped(const RailLife& life) {
   LinkRail& rail = rails_[life.rail];
-  const bool next = life.epoch == RailLife::next(rail.epoch);
-  if (rails_.context().active || !rail.dead() || !next) return Status::kOk;
-  rail.peer_fenced = true;
+  const bool next = life.epoch == RailLife::next(rail.life.epoch());
+  if (rails_.context().active || !rail.life.dead() || !next) return Status::kOk;
+  (void)rail.life.peer_has_fenced();
   rail.join.asked = false;
   rail.join.skipped = true;
   return failover_.finish_fencing(life.rail);
@@ -187,7 +184,7 @@ Status Rejoin::on_skipped(const RailLife& life) {
 void Rejoin::end_skipped(size_t i) {
   LinkRail& rail = rails_[i];
   rail.join.skipped = false;
-  rail.epoch = RailLife::next(rail.epoch);
+  rail.life.skip_try();
   failover_.send_notice(i);
 }
 
@@ -195,8 +192,7 @@ void Rejoin::end_skipped(size_t i) {
 void Rejoin::try_soon(size_t i) {
   LinkRail& rail = rails_[i];
   if (rail.up() || !rails_.context().active) return;
-  rail.join.pause_ns = 0;
-  rail.join.next_try_ns = std::max(rails_.clock().now_ns, rail.join.tried_ns + least_pause_ns());
+  rail.retry.plan_soon(std::max(rails_.clock().now_ns, rail.join.tried_ns + least_pause_ns()));
 }
 
 // The passive end cannot begin a try, so it tells the active end that one may succeed.
@@ -233,10 +229,10 @@ Status Rejoin::give_up(size_t i, const std::string& why) {
   const LinkContext& context = rails_.context();
   SLIME_INFO("peer %s, device %s: rail %s does not return yet: %s", context.peer.c_str(),
              context.device_name(), rail.name(), why.c_str());
-  rail.state = RailState::kFenced;
+  rail.life.give_up();
   if (const Status status = failover_.fence(i); status != Status::kOk) return status;
   failover_.send_notice(i);
-  return rail.peer_fenced ? failover_.finish_fencing(i) : Status::kOk;
+  return rail.life.peer_fenced() ? failover_.finish_fencing(i) : Status::kOk;
 }
 
 // The probe shows at once whether the new channel works.
@@ -251,7 +247,7 @@ void Rejoin::bring_up(size_t i) {
   log::write(last ? log::Level::kWarn : log::Level::kInfo, __FILE__, __LINE__,
              "peer %s, device %s: rail %s %s after %.1f s", context.peer.c_str(),
              context.device_name(), rail.name(), again ? "carries traffic again" : "joins the link",
-             static_cast<double>(rails_.clock().now_ns - rail.since_ns) * 1e-9);
+             static_cast<double>(rails_.clock().now_ns - rail.life.since_ns()) * 1e-9);
   rails_.set_up(i);
   ++rejoins_;
   liveness_.probe(i, RailLiveness::Probe::kPlain);

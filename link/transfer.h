@@ -13,8 +13,8 @@
 #include <cstdint>
 
 #include "devices/memory.h"
+#include "link/rail/work_slots.h"
 #include "link/stripes.h"
-#include "link/work_slots.h"
 
 namespace slime {
 

@@ -4,7 +4,11 @@
 
 namespace slime {
 
-void Transfer::on_done(uint32_t stripe) { open_ &= ~(uint64_t{1} << stripe); }
+void Transfer::on_done(uint32_t stripe) {
+  const uint64_t bit = uint64_t{1} << stripe;
+  SLIME_CHECK(open_ & ~unsent_ & bit);
+  open_ &= ~bit;
+}
 
 void Transfer::on_lost(uint32_t stripe) {
   if (arrived_ >> stripe & 1) return on_done(stripe);
@@ -12,6 +16,7 @@ void Transfer::on_lost(uint32_t stripe) {
 }
 
 void TransferQueue::start(Transfer& transfer, const TransferPiece& piece, const StripePlan& plan) {
+  SLIME_CHECK(transfer.done() && plan.stripes >= 1 && plan.stripes <= kMaxStripes);
   transfer.queue_ = this;
   transfer.piece_ = piece;
   transfer.plan_ = plan;
@@ -39,6 +44,7 @@ bool TransferQueue::submit(Transfer& transfer) {
     const uint64_t bytes = plan.length(stripe, transfer.piece_.bytes);
     const size_t rail = scheduler_.choose_rail_for_stripe(bytes, waiting_bytes_, plan.stripes == 1);
     if (rail == kNoRail) return false;
+    SLIME_CHECK(waiting_bytes_ >= bytes);
     waiting_bytes_ -= bytes;
     transfer.unsent_ &= transfer.unsent_ - 1;
     submit_stripe(transfer, stripe, rail);
@@ -72,6 +78,7 @@ void TransferQueue::submit_stripe(Transfer& transfer, uint32_t stripe, size_t i)
 void TransferQueue::take_back(Transfer& transfer, uint32_t stripe) {
   const bool waits = transfer.unsent_ != 0;
   const uint64_t bit = uint64_t{1} << stripe;
+  SLIME_CHECK(transfer.open_ & ~transfer.unsent_ & bit);
   transfer.unsent_ |= bit;
   transfer.lost_ |= bit;
   waiting_bytes_ += transfer.plan_.length(stripe, transfer.piece_.bytes);

@@ -6,6 +6,7 @@
 #include <list>
 #include <mutex>
 
+#include "base/check.h"
 #include "base/log.h"
 
 namespace slime {
@@ -79,6 +80,7 @@ void CommProgress::join() {
 void CommProgress::unlink() {
   List* const list = own_list();
   if (list == nullptr) return;
+  SLIME_CHECK(list->size > 0 && list->first != nullptr);
   (previous_ != nullptr ? previous_->next_ : list->first) = next_;
   if (next_ != nullptr) next_->previous_ = previous_;
   --list->size;

@@ -1,5 +1,4 @@
-// The common part of comms: a link with one end over it, the registered memory of its records, and
-// its progress.
+// The common part of comms: a link with one end over it, and its progress.
 //
 // Threads: those of a comm, and the housekeeper while no request is open (comm_progress.h).
 #pragma once
@@ -13,6 +12,8 @@
 #include "message/message_owner.h"
 
 namespace slime {
+
+static_assert(kEagerBuffers + kCtsEntries <= kAgainRoom, "what a comm submits again");
 
 template <typename Interface>
 class LinkComm : public Interface, protected CommProgress {
@@ -28,13 +29,8 @@ class LinkComm : public Interface, protected CommProgress {
 
  protected:
   LinkComm(Devices& devices, Device& device, LinkParts parts)
-      : inbox_(std::move(parts.inbox)),
-        outbox_{std::move(parts.outbox), parts.peer_inbox},
-        eager_max_(MessageWords::unpack(parts.words).eager_max),
-        link_(devices, device, std::move(parts.peer), parts.active, parts.traffic_class) {
-    for (LinkChannel& channel : parts.channels) link_.add_rail(std::move(channel));
-    link_.warm_up();
-  }
+      : eager_max_(MessageWords::unpack(parts.words).eager_max),
+        link_(devices, device, std::move(parts)) {}
 
   // A link of several rails is moved even while it is idle.
   bool progresses_when_idle() const {
@@ -60,10 +56,8 @@ class LinkComm : public Interface, protected CommProgress {
   bool has_work() const override { return link_.has_work(); }
   void advance() override { (void)move(); }
 
-  RegisteredBuffer inbox_;  // written by the peer; records.h has its layout
-  const Outbox outbox_;     // records under way to the peer
   const uint32_t eager_max_;
-  Link link_;  // last: it ends before the memory that it uses
+  Link link_;
 };
 
 }  // namespace slime

@@ -54,7 +54,7 @@ class MessageOwner final : public LinkOwner {
   LinkMemoryBytes memory_bytes(const OwnerWords& answer, bool active,
                                size_t channels) const override {
     const size_t cts = cts_inbox_bytes(channels);
-    const size_t eager = eager_inbox_bytes(MessageWords::unpack(answer).eager_max, channels);
+    const size_t eager = eager_inbox_bytes(MessageWords::unpack(answer).eager_max);
     return active ? LinkMemoryBytes{cts, eager} : LinkMemoryBytes{eager, cts};
   }
 

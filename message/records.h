@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "base/error.h"
-#include "link/records.h"
 #include "message/comm.h"
 #include "message/immediate.h"
 
@@ -96,28 +95,19 @@ constexpr size_t cts_entry_bytes(size_t channels) {
 }
 constexpr size_t cts_ring_bytes(size_t channels) { return kCtsEntries * cts_entry_bytes(channels); }
 
-// Layout of the sender's inbox and the receiver's outbox: CTS ring, fence records, join records.
+// Layout of the sender's inbox and the receiver's outbox: CTS ring, fence records.
 constexpr size_t fence_offset(size_t channels, size_t rail) {
   return cts_ring_bytes(channels) + rail * sizeof(FenceRecord);
 }
-constexpr size_t cts_join_offset(size_t channels, size_t rail) {
-  return fence_offset(channels, channels) + rail * sizeof(JoinRecord);
-}
-constexpr size_t cts_inbox_bytes(size_t channels) { return cts_join_offset(channels, channels); }
+constexpr size_t cts_inbox_bytes(size_t channels) { return fence_offset(channels, channels); }
 
-// Layout of the receiver's inbox and the sender's outbox: eager ring, join records, and a place for
-// probes. Buffers start at multiples of 64 bytes.
+// Layout of the receiver's inbox and the sender's outbox: the eager ring. Buffers start at
+// multiples of 64 bytes.
 constexpr size_t eager_buffer_bytes(size_t eager_max) {
   return (sizeof(EagerHeader) + eager_max + 63) & ~size_t{63};
 }
-constexpr size_t eager_join_offset(size_t eager_max, size_t rail) {
-  return kEagerBuffers * eager_buffer_bytes(eager_max) + rail * sizeof(JoinRecord);
-}
-constexpr size_t eager_probe_offset(size_t eager_max, size_t channels) {
-  return eager_join_offset(eager_max, channels);
-}
-constexpr size_t eager_inbox_bytes(size_t eager_max, size_t channels) {
-  return eager_probe_offset(eager_max, channels) + (channels > 1 ? kProbeBytes : 0);
+constexpr size_t eager_inbox_bytes(size_t eager_max) {
+  return kEagerBuffers * eager_buffer_bytes(eager_max);
 }
 
 }  // namespace slime

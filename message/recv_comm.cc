@@ -3,8 +3,7 @@
 namespace slime {
 
 RecvCommImpl::RecvCommImpl(Devices& devices, Device& device, LinkParts parts, bool host_memory)
-    : LinkComm(devices, device, std::move(parts)),
-      receiver_(*this, link_, inbox_.data(), outbox_, eager_max_) {
+    : LinkComm(devices, device, std::move(parts)), receiver_(*this, link_, eager_max_) {
   if (!host_memory) {
     const auto opened = receiver_.open_flushes(*this);
     if (!opened) (void)link_.context().fail(opened.error());

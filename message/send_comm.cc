@@ -8,8 +8,7 @@
 namespace slime {
 
 SendCommImpl::SendCommImpl(Devices& devices, Device& device, LinkParts parts)
-    : LinkComm(devices, device, std::move(parts)),
-      sender_(*this, link_, inbox_.data(), outbox_, eager_max_) {
+    : LinkComm(devices, device, std::move(parts)), sender_(*this, link_, eager_max_) {
   begin(sender_);
 }
 

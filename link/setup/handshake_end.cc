@@ -58,6 +58,7 @@ std::unique_ptr<LinkParts> HandshakeEnd::take() {
   return std::make_unique<LinkParts>(
       LinkParts{std::move(*inbox_),
                 std::move(*outbox_),
+                owner_.memory_bytes(welcome_.value.words, active_, welcome_.value.channels),
                 channels_->take(),
                 active_,
                 traffic_class_,
@@ -69,10 +70,10 @@ std::unique_ptr<LinkParts> HandshakeEnd::take() {
 Result<void> HandshakeEnd::open_channels(const RailDescriptions& peer_rails) {
   const uint32_t count = welcome_.value.channels;
   const LinkMemoryBytes bytes = owner_.memory_bytes(welcome_.value.words, active_, count);
-  auto inbox = RegisteredBuffer::make(device_, bytes.inbox);
+  auto inbox = RegisteredBuffer::make(device_, link_memory_bytes(bytes.inbox, count));
   if (!inbox) return fail(std::move(inbox.error()));
   inbox_ = std::make_unique<RegisteredBuffer>(std::move(*inbox));
-  auto outbox = RegisteredBuffer::make(device_, bytes.outbox);
+  auto outbox = RegisteredBuffer::make(device_, link_memory_bytes(bytes.outbox, count));
   if (!outbox) return fail(std::move(outbox.error()));
   outbox_ = std::make_unique<RegisteredBuffer>(std::move(*outbox));
   channels_ = std::make_unique<ChannelSet>(device_, std::span(welcome_.value.pairs).first(count),

@@ -27,7 +27,8 @@ class LinkOwner {
   virtual Result<OwnerWords> answer(const OwnerWords& offer) const = 0;
   // Whether the answer fits the offer, at the connecting end.
   virtual bool accepts(const OwnerWords& answer) const = 0;
-  // For a link with this answer, at the end that connected (`active`) or listened.
+  // The owner's part of the memory of a link with this answer, at the end that connected (`active`)
+  // or listened.
   virtual LinkMemoryBytes memory_bytes(const OwnerWords& answer, bool active,
                                        size_t channels) const = 0;
 };

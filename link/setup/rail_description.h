@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "link/records.h"
+#include "devices/device.h"
 #include "transports/rail.h"
 
 namespace slime {

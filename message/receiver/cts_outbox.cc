@@ -7,8 +7,8 @@
 
 namespace slime {
 
-CtsOutbox::CtsOutbox(Link& link, const Outbox& outbox, EagerInbox& eager, ReceiveRequests& requests)
-    : link_(link), outbox_(outbox), eager_(eager), requests_(requests) {}
+CtsOutbox::CtsOutbox(Link& link, EagerInbox& eager, ReceiveRequests& requests)
+    : link_(link), eager_(eager), requests_(requests) {}
 
 // The link's clock stands still between calls. So for the first receive that would be held, which
 // may follow a long pause of the caller, the time is read.
@@ -79,6 +79,7 @@ Status CtsOutbox::on_wanted(uint32_t cts) {
 }
 
 void CtsOutbox::send(ReceiveRequest& request) {
+  SLIME_CHECK(request.active && !request.cts_open && request.cts_bytes == 0);
   request.held = false;
   request.sequence = next_++;
   write(request);
@@ -90,7 +91,7 @@ void CtsOutbox::send(ReceiveRequest& request) {
 void CtsOutbox::write(ReceiveRequest& request) {
   const LinkRails& rails = link_.rails();
   const size_t channels = rails.count();
-  std::byte* record = outbox_.at(request.index * cts_entry_bytes(channels));
+  std::byte* record = link_.memory().outbox() + request.index * cts_entry_bytes(channels);
   new (record) CtsHeader{request.sequence, request.index, static_cast<uint16_t>(request.generation),
                          request.count, eager_.consumed()};
   record += sizeof(CtsHeader);
@@ -118,7 +119,7 @@ void CtsOutbox::submit(ReceiveRequest& request, bool again) {
   const size_t offset = request.index * cts_entry_bytes(rails.count());
   request.cts_rail = static_cast<uint8_t>(rail);
   request.cts_open = true;
-  Work work = rails.write_of(outbox_, offset, request.cts_bytes, rail);
+  Work work = rails.write_of(offset, request.cts_bytes, rail);
   work.immediate = cts_immediate(request.index, request.sequence);
   work.unconfirmed = !again;
   rails.submit(rail, work, &requests_, request.index);

@@ -31,7 +31,7 @@ namespace slime {
 class CtsOutbox {
  public:
   // Each CTS returns the credits of `eager`.
-  CtsOutbox(Link& link, const Outbox& outbox, EagerInbox& eager, ReceiveRequests& requests);
+  CtsOutbox(Link& link, EagerInbox& eager, ReceiveRequests& requests);
 
   uint32_t next_sequence() const { return next_; }
   void announce(ReceiveRequest& request);  // sends its CTS, or holds it
@@ -67,7 +67,6 @@ class CtsOutbox {
   void submit(ReceiveRequest& request, bool again);
 
   Link& link_;
-  const Outbox& outbox_;
   EagerInbox& eager_;
   ReceiveRequests& requests_;
   uint32_t next_ = 0;  // sequence of the next CTS

@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstring>
 
+#include "base/check.h"
+
 namespace slime {
 
 EagerInbox::Arrival EagerInbox::arrive(uint32_t immediate, uint64_t bytes, uint32_t* buffer) {
@@ -41,6 +43,7 @@ std::optional<uint32_t> EagerInbox::find(int32_t tag, uint32_t ordinal) const {
 
 // The credits of this message, and of younger ones that are taken already, may return now.
 void EagerInbox::take(uint32_t buffer) {
+  SLIME_CHECK(waiting_ >> buffer & 1);
   waiting_ &= ~(1u << buffer);
   taken_ |= 1u << buffer;
   for (; taken_ >> (consumed_ % kEagerBuffers) & 1; ++consumed_) {

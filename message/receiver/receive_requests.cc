@@ -23,7 +23,9 @@ ReceiveRequests::ReceiveRequests(Comm* comm, const LinkContext& link) : link_(li
 // A new generation for each use, so that late stripes and completions of the last one are ignored.
 // Each part gets the next ordinal of its tag.
 ReceiveRequest* ReceiveRequests::take(std::span<const Receive> receives, uint64_t now_ns) {
+  SLIME_CHECK(any_free() && receives.size() <= kMaxReceives);
   ReceiveRequest* request = &requests_[free_.back()];
+  SLIME_CHECK(!request->active);
   free_.pop_back();
   ++outstanding_;
   request->active = true;
@@ -68,6 +70,7 @@ bool ReceiveRequests::find(int32_t tag, uint32_t ordinal, ReceiveRequest* likely
 }
 
 void ReceiveRequests::give_back(ReceiveRequest& request) {
+  SLIME_CHECK(request.active && !request.returned && outstanding_ > 0);
   request.returned = true;
   --outstanding_;
   retire_if_idle(request);
@@ -76,6 +79,7 @@ void ReceiveRequests::give_back(ReceiveRequest& request) {
 // Frees the request if the sender has read its CTS. After a failure of the link it is free at once,
 // because no CTS is read any more.
 void ReceiveRequests::retire(ReceiveRequest& request) {
+  SLIME_CHECK(request.active && request.returned && request.incomplete == 0);
   const bool record_free = !request.cts_open && (request.cts_bytes == 0 || seen(request));
   const uint64_t bit = uint64_t{1} << request.index;
   unretired_ |= bit;

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "link/link_context.h"
-#include "link/work_slots.h"
+#include "link/rail/work_slots.h"
 #include "message/comm.h"
 #include "message/records.h"
 #include "message/tag_counters.h"
@@ -46,6 +46,7 @@ struct ReceiveRequest final : Request {
   // Its CTS has been sent, so stripes for it may come.
   bool announced() const { return active && cts_bytes > 0; }
   void complete(ReceivePart& part) {
+    SLIME_CHECK(!part.complete && incomplete > 0);
     part.complete = true;
     --incomplete;
   }

@@ -5,15 +5,12 @@
 
 namespace slime {
 
-Receiver::Receiver(Comm& comm, Link& link, std::byte* inbox, const Outbox& outbox,
-                   uint32_t eager_max)
+Receiver::Receiver(Comm& comm, Link& link, uint32_t eager_max)
     : link_(link),
-      inbox_(inbox),
-      outbox_(outbox),
       eager_max_(eager_max),
       requests_(&comm, link_.context()),
-      eager_(inbox_, eager_max_),
-      cts_(link_, outbox_, eager_, requests_) {
+      eager_(link_.memory().inbox(), eager_max_),
+      cts_(link_, eager_, requests_) {
   for (const LinkRail& rail : link_.rails().all()) {
     arrives_unpolled_ &= rail.rail->caps().arrives_unpolled;
   }
@@ -211,8 +208,8 @@ void Receiver::fence_record(const RailLife& life, size_t via, Work* work) {
       entry.arrived[i] = request.parts[i].complete ? ~uint64_t{0} : request.parts[i].arrived;
     }
   }
-  std::memcpy(outbox_.at(offset), &record, sizeof record);
-  *work = link_.rails().write_of(outbox_, offset, sizeof record, via);
+  std::memcpy(link_.memory().outbox() + offset, &record, sizeof record);
+  *work = link_.rails().write_of(offset, sizeof record, via);
   // Part of a stripe that has not arrived may be on its way to the device, and must not reach it
   // after the second copy of the stripe. So the next flush reads on the dead rail once more.
   flushes_.delivered(link_.rails()[life.rail].device_rail_index);
@@ -228,11 +225,6 @@ Status Receiver::on_both_fenced(const RailLife& life) {
   eager_.reported();
   link_.rails().submit_control(ControlOp::kCredit, eager_.consumed());
   return Status::kOk;
-}
-
-JoinRecordPlaces Receiver::join_records(size_t rail) const {
-  return {inbox_ + eager_join_offset(eager_max_, rail), &outbox_,
-          cts_join_offset(link_.rails().count(), rail)};
 }
 
 }  // namespace slime

@@ -15,9 +15,9 @@ namespace slime {
 
 class Receiver final : public LinkEnd {
  public:
-  // `comm`: of its requests. `inbox` is an eager inbox, and `outbox` the image of a CTS inbox; see
-  // records.h. All outlive it, and the link has its rails already.
-  Receiver(Comm& comm, Link& link, std::byte* inbox, const Outbox& outbox, uint32_t eager_max);
+  // `comm`: of its requests. The link's inbox is an eager inbox, and its outbox the image of a CTS
+  // inbox; see records.h.
+  Receiver(Comm& comm, Link& link, uint32_t eager_max);
   // Not called: receives are into host memory only.
   Result<void> open_flushes(Comm& comm);
 
@@ -34,8 +34,6 @@ class Receiver final : public LinkEnd {
   Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) override;
   void fence_record(const RailLife& life, size_t via, Work* work) override;
   Status on_both_fenced(const RailLife& life) override;
-  JoinRecordPlaces join_records(size_t rail) const override;
-  void fill_probe(size_t, Work*) const override {}
 
   bool all_arrived(std::span<const Receive> receives) const;
   Status on_stripe(size_t rail, const DataImmediate& immediate, uint64_t bytes);
@@ -47,8 +45,6 @@ class Receiver final : public LinkEnd {
   [[gnu::cold]] Status fail_test_of_done();
 
   Link& link_;
-  std::byte* const inbox_;
-  const Outbox& outbox_;
   const uint32_t eager_max_;
   ReceiveRequests requests_;
   EagerInbox eager_;

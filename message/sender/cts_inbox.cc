@@ -49,6 +49,7 @@ Status CtsInbox::accept(uint32_t entry) {
   eager_.return_credits(group.header.eager_consumed);
   ++tail_;
   ++next_;
+  SLIME_CHECK(tail_ - head_ <= kMaxRequests);
   return Status::kOk;
 }
 

@@ -31,6 +31,7 @@ void EagerOutbox::send(SendRequest& request, const void* data, int tag, uint32_t
 size_t EagerOutbox::put(const EagerHeader& header, const std::byte* payload, uint32_t bytes,
                         SendRequest* request) {
   const uint32_t index = sent_++, place = index % kEagerBuffers;
+  SLIME_CHECK(sent_ - consumed_ <= kEagerBuffers && !buffers_[place].open);
   std::byte* const start = image(place);
   std::memcpy(start, &header, sizeof header);
   if (bytes > 0) std::memcpy(start + sizeof header, payload, bytes);
@@ -63,13 +64,14 @@ void EagerOutbox::submit(uint32_t place, bool again) {
   LinkRails& rails = link_.rails();
   const size_t rail = rails.quickest_rail(buffer.bytes);
   buffer.rail = static_cast<uint8_t>(rail);
-  Work work = rails.write_of(outbox_, place * eager_buffer_bytes(eager_max_), buffer.bytes, rail);
+  Work work = rails.write_of(place * eager_buffer_bytes(eager_max_), buffer.bytes, rail);
   work.immediate = eager_immediate(buffer.index);
   work.unconfirmed = !again && rails[rail].ordered;
   rails.submit(rail, work, this, place);
 }
 
 void EagerOutbox::finish(Buffer& buffer) {
+  SLIME_CHECK(buffer.rail != Buffer::kNoRail);
   buffer.open = false;
   if (buffer.request != nullptr) buffer.request->held = false;
   buffer.request = nullptr;

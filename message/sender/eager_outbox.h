@@ -27,8 +27,7 @@ namespace slime {
 
 class EagerOutbox final : private WorkOwner {
  public:
-  EagerOutbox(Link& link, const Outbox& outbox, uint32_t eager_max)
-      : link_(link), outbox_(outbox), eager_max_(eager_max) {}
+  EagerOutbox(Link& link, uint32_t eager_max) : link_(link), eager_max_(eager_max) {}
 
   // Whether a message can go eagerly now. At least one rail must be up.
   bool fits(size_t bytes, const MemoryRegion* region);
@@ -66,7 +65,7 @@ class EagerOutbox final : private WorkOwner {
   }
   bool has_room(size_t bytes);
   std::byte* image(uint32_t place) const {
-    return outbox_.at(place * eager_buffer_bytes(eager_max_));
+    return link_.memory().outbox() + place * eager_buffer_bytes(eager_max_);
   }
   size_t put(const EagerHeader& header, const std::byte* payload, uint32_t bytes,
              SendRequest* request);
@@ -74,7 +73,6 @@ class EagerOutbox final : private WorkOwner {
   void finish(Buffer& buffer);
 
   Link& link_;
-  const Outbox& outbox_;
   const uint32_t eager_max_;
   std::array<Buffer, kEagerBuffers> buffers_;
   uint32_t sent_ = 0;

@@ -17,14 +17,10 @@ uint64_t arrived(const FenceRecord& record, const SendRequest& request) {
 
 }  // namespace
 
-Sender::Sender(Comm& comm, Link& link, const std::byte* inbox, const Outbox& outbox,
-               uint32_t eager_max)
+Sender::Sender(Comm& comm, Link& link, uint32_t eager_max)
     : link_(link),
-      inbox_(inbox),
-      outbox_(outbox),
-      eager_max_(eager_max),
-      eager_(link_, outbox_, eager_max_),
-      cts_(link_.context(), eager_, inbox_, link_.rails().count()),
+      eager_(link_, eager_max),
+      cts_(link_.context(), eager_, link_.memory().inbox(), link_.rails().count()),
       stripes_(link_.rails(), link_.scheduler()) {
   requests_.reserve(kMostRequests);
   free_.reserve(kMostRequests);
@@ -105,7 +101,9 @@ Status Sender::start_on_failed_link(size_t bytes, Request** request) {
 }
 
 SendRequest* Sender::take_request(size_t bytes) {
+  SLIME_CHECK(!free_.empty());
   SendRequest* request = &requests_[free_.back()];
+  SLIME_CHECK(!request->active && request->complete());
   free_.pop_back();
   request->active = true;
   request->bytes = bytes;
@@ -164,7 +162,8 @@ Status Sender::on_arrived(size_t, uint32_t immediate, uint64_t bytes) {
 // again for one. Eager messages of that rail, and the number of accepted CTS, are sent again.
 Status Sender::on_both_fenced(const RailLife& life) {
   FenceRecord record;
-  std::memcpy(&record, inbox_ + fence_offset(link_.rails().count(), life.rail), sizeof record);
+  const size_t offset = fence_offset(link_.rails().count(), life.rail);
+  std::memcpy(&record, link_.memory().inbox() + offset, sizeof record);
   if (record.rail != life.rail || record.epoch != life.epoch) {
     return link_.context().fail_protocol("no record of what arrived on a dead rail");
   }
@@ -176,16 +175,6 @@ Status Sender::on_both_fenced(const RailLife& life) {
   report_seen();
   stripes_.submit_waiting();
   return Status::kOk;
-}
-
-JoinRecordPlaces Sender::join_records(size_t rail) const {
-  return {inbox_ + cts_join_offset(link_.rails().count(), rail), &outbox_,
-          eager_join_offset(eager_max_, rail)};
-}
-
-void Sender::fill_probe(size_t rail, Work* work) const {
-  const size_t offset = eager_probe_offset(eager_max_, link_.rails().count());
-  *work = link_.rails().write_of(outbox_, offset, kProbeBytes, rail);
 }
 
 }  // namespace slime

@@ -1,5 +1,5 @@
 // The sending end of a link. isend gives small messages to the EagerOutbox, and others to the
-// StripeQueue when the CtsInbox has a receive for them. test counts completions.
+// TransferQueue when the CtsInbox has a receive for them. test counts completions.
 //
 // States of a request: free until isend takes it, active until test reports it done. While it is
 // active, its stripes may be sent again over other rails. Thread: that of the link.
@@ -15,9 +15,9 @@ namespace slime {
 
 class Sender final : public LinkEnd {
  public:
-  // `comm`: of its requests. `inbox` is a CTS inbox, and `outbox` the image of an eager inbox; see
-  // records.h. All outlive it, and the link has its rails already.
-  Sender(Comm& comm, Link& link, const std::byte* inbox, const Outbox& outbox, uint32_t eager_max);
+  // `comm`: of its requests. The link's inbox is a CTS inbox, and its outbox the image of an eager
+  // inbox; see records.h.
+  Sender(Comm& comm, Link& link, uint32_t eager_max);
 
   // As SendComm.
   Status isend(const void* data, size_t bytes, int tag, const MemoryRegion* region,
@@ -37,8 +37,6 @@ class Sender final : public LinkEnd {
   Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) override;
   void fence_record(const RailLife&, size_t, Work*) override {}
   Status on_both_fenced(const RailLife& life) override;
-  JoinRecordPlaces join_records(size_t rail) const override;
-  void fill_probe(size_t rail, Work* work) const override;
 
   Status start(const CtsInbox::Match& match, const void* data, size_t bytes,
                const MemoryRegion* region, Request** request);
@@ -49,9 +47,6 @@ class Sender final : public LinkEnd {
   void ask_for_cts();
 
   Link& link_;
-  const std::byte* const inbox_;
-  const Outbox& outbox_;
-  const uint32_t eager_max_;
   std::vector<SendRequest> requests_;
   std::vector<uint16_t> free_;
   EagerOutbox eager_;

@@ -29,9 +29,10 @@ class End {
         inbox_(*RegisteredBuffer::make(device(), inbox_bytes)),
         written_(inbox_.data()) {
     auto outbox = RegisteredBuffer::make(device(), outbox_bytes);
-    comm_ = std::make_unique<Comm>(
-        *devices_, device(),
-        fuzz::parts_of(wires_, false, kEagerMax, std::move(inbox_), std::move(*outbox)));
+    comm_ =
+        std::make_unique<Comm>(*devices_, device(),
+                               fuzz::parts_of(wires_, std::is_same_v<Comm, SendCommImpl>, kEagerMax,
+                                              std::move(inbox_), std::move(*outbox)));
     EXPECT_EQ(comm_->progress(), Status::kOk);
   }
 
@@ -73,7 +74,7 @@ class End {
 };
 
 struct Receiver : End<RecvCommImpl> {
-  Receiver() : End(eager_inbox_bytes(kEagerMax, kRails), cts_inbox_bytes(kRails)) {}
+  Receiver() : End(eager_memory_bytes(kEagerMax, kRails), cts_memory_bytes(kRails)) {}
 
   Request* receive() {
     Request* request = nullptr;
@@ -164,7 +165,7 @@ TEST(HostilePeer, TheTimeOutNamesARailWhoseEndThePeerHasNotAnswered) {
 }
 
 struct Sender : End<SendCommImpl> {
-  Sender() : End(cts_inbox_bytes(kRails), eager_inbox_bytes(kEagerMax, kRails)) {
+  Sender() : End(cts_memory_bytes(kRails), eager_memory_bytes(kEagerMax, kRails)) {
     region = *device().memory().acquire({data.data(), data.size()});
   }
   ~Sender() { device().memory().release(region); }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -42,6 +43,9 @@ class LinkPartsTest : public ::testing::Test, private LinkEnd, private Completio
     channel(rail).in_flight.clear();
     return posted;
   }
+  void write_join_record(const JoinRecord& record) {
+    std::memcpy(memory_.inbox() + join_offset(0, record.rail), &record, sizeof record);
+  }
   Status die(size_t rail) {
     return failover_.fail_rail(rail, make_error(Status::kRemote, 0, "the test ended it"));
   }
@@ -52,14 +56,17 @@ class LinkPartsTest : public ::testing::Test, private LinkEnd, private Completio
   ManualClock clock_;
   std::unique_ptr<Devices> devices_ = make_devices();
   LinkContext context_{*devices_, *devices_->device(0), "peer", true, kNoTrafficClass};
-  LinkRails rails_{context_};
+  LinkMemory memory_{records(), records(), {}, {}};
+  LinkRails rails_{context_, memory_};
   RailLiveness liveness_{rails_};
   Failover failover_{rails_, *this};
   Rejoin rejoin_{rails_, failover_, liveness_};
   std::vector<size_t> fenced_;  // rails whose works the user was told to repeat
-  JoinRecord from_peer_;
 
  private:
+  RegisteredBuffer records() {
+    return std::move(*RegisteredBuffer::make(*devices_->device(0), link_memory_bytes(0, kRails)));
+  }
   std::unique_ptr<Devices> make_devices() {
     std::vector<std::unique_ptr<Rail>> rails;
     for (size_t i = 0; i < kRails; ++i) {
@@ -74,14 +81,7 @@ class LinkPartsTest : public ::testing::Test, private LinkEnd, private Completio
     fenced_.push_back(life.rail);
     return Status::kOk;
   }
-  JoinRecordPlaces join_records(size_t) const override {
-    return {reinterpret_cast<const std::byte*>(&from_peer_), &outbox_, 0};
-  }
-  void fill_probe(size_t, Work*) const override {}
   Status handle_completion(size_t, const Done&) override { return Status::kOk; }
-
-  const Outbox outbox_{std::move(*RegisteredBuffer::make(*devices_->device(0), sizeof(JoinRecord))),
-                       {}};
 };
 
 TEST_F(LinkPartsTest, ASmallWorkTakesTheRailThatIsDoneFirst) {
@@ -97,13 +97,13 @@ TEST_F(LinkPartsTest, ADeadRailIsToldOverTheOtherAndSettledWhenThePeerAnswers) {
   EXPECT_EQ(die(0), Status::kOk);
   EXPECT_EQ(rails_.up_count(), 1u);
   EXPECT_EQ(rails_.quickest_rail(0), 1u);
-  EXPECT_EQ(rails_[0].state, RailState::kFenced);
+  EXPECT_EQ(rails_[0].life.state(), RailState::kFenced);
   EXPECT_THAT(failover_.unanswered_deaths(), testing::HasSubstr("the test ended it"));
   EXPECT_THAT(deliver(1), testing::ElementsAre(ControlOp::kFenceNotice));
   EXPECT_TRUE(fenced_.empty()) << "the peer may still write";
   EXPECT_EQ(peer_says(ControlOp::kFenceNotice, 0, 0), Status::kOk);
   EXPECT_THAT(fenced_, testing::ElementsAre(0u));
-  EXPECT_EQ(rails_[0].state, RailState::kDown);
+  EXPECT_EQ(rails_[0].life.state(), RailState::kDown);
   EXPECT_EQ(failover_.unanswered_deaths(), "");
   EXPECT_EQ(peer_says(ControlOp::kFenceNotice, 0, 0), Status::kOk);
   EXPECT_EQ(fenced_.size(), 1u) << "it said so twice";
@@ -111,7 +111,7 @@ TEST_F(LinkPartsTest, ADeadRailIsToldOverTheOtherAndSettledWhenThePeerAnswers) {
 
 TEST_F(LinkPartsTest, WhatThePeerSaysFirstEndsTheRailHereToo) {
   EXPECT_EQ(peer_says(ControlOp::kFenceNotice, 1, 0), Status::kOk);
-  EXPECT_EQ(rails_[1].state, RailState::kDown);
+  EXPECT_EQ(rails_[1].life.state(), RailState::kDown);
   EXPECT_THAT(fenced_, testing::ElementsAre(1u));
 }
 
@@ -126,13 +126,13 @@ TEST_F(LinkPartsTest, ARailReturnsWhenBothEndsAreConnected) {
   EXPECT_EQ(peer_says(ControlOp::kFenceNotice, 0, 0), Status::kOk);
   deliver(1);
   EXPECT_EQ(rejoin_.progress(), Status::kOk);
-  EXPECT_EQ(rails_[0].state, RailState::kDown) << "its pause is not over";
+  EXPECT_EQ(rails_[0].life.state(), RailState::kDown) << "its pause is not over";
   pass(context_.settings().rail_retry + 1);
   EXPECT_EQ(rejoin_.progress(), Status::kOk);
-  ASSERT_EQ(rails_[0].state, RailState::kJoining);
-  EXPECT_EQ(rails_[0].epoch, 1u);
+  ASSERT_EQ(rails_[0].life.state(), RailState::kJoining);
+  EXPECT_EQ(rails_[0].life.epoch(), 1u);
   EXPECT_THAT(deliver(1), testing::ElementsAre(ControlOp::kJoin));
-  from_peer_ = {0, 1, {}};
+  write_join_record({0, 1, {}});
   EXPECT_EQ(peer_says(ControlOp::kJoin, 0, 1), Status::kOk);
   EXPECT_EQ(rejoin_.progress(), Status::kOk);
   EXPECT_THAT(deliver(1), testing::ElementsAre(ControlOp::kJoined));
@@ -149,25 +149,27 @@ TEST_F(LinkPartsTest, ATryThatThePeerDoesNotAnswerIsFencedAndPlannedAgain) {
   deliver(1);
   pass(context_.settings().rail_retry + 1);
   EXPECT_EQ(rejoin_.progress(), Status::kOk);
-  ASSERT_EQ(rails_[0].state, RailState::kJoining);
+  ASSERT_EQ(rails_[0].life.state(), RailState::kJoining);
   deliver(1);
   pass(60);
   EXPECT_EQ(rejoin_.progress(), Status::kOk);
-  EXPECT_EQ(rails_[0].state, RailState::kFenced);
+  EXPECT_EQ(rails_[0].life.state(), RailState::kFenced);
   EXPECT_THAT(deliver(1), testing::ElementsAre(ControlOp::kFenceNotice));
   EXPECT_EQ(peer_says(ControlOp::kFenceNotice, 0, 1), Status::kOk);
-  EXPECT_EQ(rails_[0].state, RailState::kDown);
+  EXPECT_EQ(rails_[0].life.state(), RailState::kDown);
 }
 
-TEST(RailJoinTest, PausesDoubleUpToAMinuteOfFirstOnes) {
-  RailJoin join;
-  join.pause_ns = 10;
+TEST(RetryPause, DoublesUpToAMinuteOfFirstOnes) {
+  RetryPause retry(10);
   std::vector<uint64_t> pauses;
   for (int i = 0; i < 8; ++i) {
-    join.plan_next_try(1000, 10);
-    pauses.push_back(join.next_try_ns - 1000);
+    retry.plan(1000);
+    pauses.push_back(retry.next_ns() - 1000);
   }
   EXPECT_THAT(pauses, testing::ElementsAre(10, 20, 40, 80, 160, 320, 600, 600));
+  EXPECT_FALSE(retry.due(1599));
+  EXPECT_TRUE(retry.due(1600));
+  EXPECT_FALSE(RetryPause(0).due(UINT64_MAX)) << "dead rails stay dead";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "link/post_queue.h"
+#include "link/rail/post_queue.h"
 
 #include <gtest/gtest.h>
 

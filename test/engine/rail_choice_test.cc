@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "link/rail_rate.h"
+#include "link/rail/rail_rate.h"
 
 namespace slime::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "link/work_slots.h"
+#include "link/rail/work_slots.h"
 
 #include <gtest/gtest.h>
 

@@ -15,8 +15,8 @@ class ReceiverBench {
   explicit ReceiverBench(fuzz::Input& input)
       : input_(input), devices_(fuzz::devices_of(kRails, clock_)) {
     Device& device = *devices_->device(0);
-    auto inbox = RegisteredBuffer::make(device, eager_inbox_bytes(kEagerMax, kRails));
-    auto outbox = RegisteredBuffer::make(device, cts_inbox_bytes(kRails));
+    auto inbox = RegisteredBuffer::make(device, test::eager_memory_bytes(kEagerMax, kRails));
+    auto outbox = RegisteredBuffer::make(device, test::cts_memory_bytes(kRails));
     FUZZ_CHECK(inbox && outbox);
     inbox_ = inbox->data();
     comm_ = std::make_unique<RecvCommImpl>(
@@ -54,9 +54,9 @@ class ReceiverBench {
   };
 
   void write() {
-    const size_t at = input_.take<uint16_t>() % eager_inbox_bytes(kEagerMax, kRails);
-    const auto bytes =
-        input_.bytes(std::min<size_t>(input_.below(64), eager_inbox_bytes(kEagerMax, kRails) - at));
+    const size_t at = input_.take<uint16_t>() % test::eager_memory_bytes(kEagerMax, kRails);
+    const auto bytes = input_.bytes(
+        std::min<size_t>(input_.below(64), test::eager_memory_bytes(kEagerMax, kRails) - at));
     std::copy(bytes.begin(), bytes.end(), inbox_ + at);
   }
   void arrive(uint32_t immediate, uint64_t bytes) {

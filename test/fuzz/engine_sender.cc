@@ -15,8 +15,8 @@ class SenderBench {
   explicit SenderBench(fuzz::Input& input)
       : input_(input), devices_(fuzz::devices_of(kRails, clock_)), data_(kBytes) {
     Device& device = *devices_->device(0);
-    auto inbox = RegisteredBuffer::make(device, cts_inbox_bytes(kRails));
-    auto outbox = RegisteredBuffer::make(device, eager_inbox_bytes(kEagerMax, kRails));
+    auto inbox = RegisteredBuffer::make(device, test::cts_memory_bytes(kRails));
+    auto outbox = RegisteredBuffer::make(device, test::eager_memory_bytes(kEagerMax, kRails));
     FUZZ_CHECK(inbox && outbox);
     inbox_ = inbox->data();
     comm_ = std::make_unique<SendCommImpl>(
@@ -55,9 +55,9 @@ class SenderBench {
  private:
   // The rail lets the peer write into the inbox, and nowhere else.
   void write() {
-    const size_t at = input_.take<uint32_t>() % cts_inbox_bytes(kRails);
-    const auto bytes =
-        input_.bytes(std::min<size_t>(input_.below(64), cts_inbox_bytes(kRails) - at));
+    constexpr size_t kRead = test::cts_memory_bytes(kRails) - kProbeBytes;
+    const size_t at = input_.take<uint32_t>() % kRead;
+    const auto bytes = input_.bytes(std::min<size_t>(input_.below(64), kRead - at));
     std::copy(bytes.begin(), bytes.end(), inbox_ + at);
   }
   // A field of a record that may have been announced already.

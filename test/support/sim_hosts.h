@@ -67,13 +67,13 @@ inline SimLink connect(sim::Network& network, SimHost& from, SimHost& to, uint32
     return std::move(*result);
   };
   RegisteredBuffer send_inbox =
-      must(RegisteredBuffer::make(from.device(), cts_inbox_bytes(channels)));
+      must(RegisteredBuffer::make(from.device(), cts_memory_bytes(channels)));
   RegisteredBuffer send_outbox =
-      must(RegisteredBuffer::make(from.device(), eager_inbox_bytes(eager_max, channels)));
+      must(RegisteredBuffer::make(from.device(), eager_memory_bytes(eager_max, channels)));
   RegisteredBuffer recv_inbox =
-      must(RegisteredBuffer::make(to.device(), eager_inbox_bytes(eager_max, channels)));
+      must(RegisteredBuffer::make(to.device(), eager_memory_bytes(eager_max, channels)));
   RegisteredBuffer recv_outbox =
-      must(RegisteredBuffer::make(to.device(), cts_inbox_bytes(channels)));
+      must(RegisteredBuffer::make(to.device(), cts_memory_bytes(channels)));
   const auto pairs = pairs_in_order(channels, from.device(), to.device());
   ChannelSet active(from.device(), pairs, true), passive(to.device(), pairs, false);
   Side active_side, passive_side;

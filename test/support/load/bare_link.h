@@ -22,12 +22,15 @@ class BareLink final : private LinkEnd, private WorkOwner {
     ChannelPair made =
         connect_channels(*from.device(0), source_, *to.device(0), target_, channels, pass_time);
     peer_ = std::move(made.to);
-    link_ = std::make_unique<Link>(from, *from.device(0), "receiver", true);
+    for (const LinkChannel& one : made.from) channels_.push_back(one.channel.get());
+    LinkParts parts{
+        value_of(RegisteredBuffer::make(*from.device(0), link_memory_bytes(0, channels))),
+        value_of(RegisteredBuffer::make(*from.device(0), link_memory_bytes(0, channels)))};
+    parts.channels = std::move(made.from);
+    parts.active = true;
+    parts.peer = "receiver";
+    link_ = std::make_unique<Link>(from, *from.device(0), std::move(parts));
     link_->serve(*this);
-    for (LinkChannel& one : made.from) {
-      channels_.push_back(one.channel.get());
-      link_->add_rail(std::move(one));
-    }
     work_.local = source_.data();
     work_.remote_address = reinterpret_cast<uint64_t>(target_.data());
     work_.length = bytes;
@@ -64,8 +67,6 @@ class BareLink final : private LinkEnd, private WorkOwner {
   void on_lost(uint32_t) override {}
   void fence_record(const RailLife&, size_t, Work*) override {}
   Status on_both_fenced(const RailLife&) override { return Status::kOk; }
-  JoinRecordPlaces join_records(size_t) const override { return {}; }  // null rails do not die
-  void fill_probe(size_t, Work*) const override {}
 
   const uint32_t bytes_;
   RegisteredBuffer source_, target_;

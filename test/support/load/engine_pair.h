@@ -67,12 +67,12 @@ template <typename PassTime>
 EnginePair connect_engines(Devices& from, Devices& to, uint32_t channels, uint32_t eager_max,
                            PassTime pass_time) {
   Device &source = *from.device(0), &target = *to.device(0);
-  RegisteredBuffer cts_in = value_of(RegisteredBuffer::make(source, cts_inbox_bytes(channels)));
+  RegisteredBuffer cts_in = value_of(RegisteredBuffer::make(source, cts_memory_bytes(channels)));
   RegisteredBuffer eager_out =
-      value_of(RegisteredBuffer::make(source, eager_inbox_bytes(eager_max, channels)));
+      value_of(RegisteredBuffer::make(source, eager_memory_bytes(eager_max, channels)));
   RegisteredBuffer eager_in =
-      value_of(RegisteredBuffer::make(target, eager_inbox_bytes(eager_max, channels)));
-  RegisteredBuffer cts_out = value_of(RegisteredBuffer::make(target, cts_inbox_bytes(channels)));
+      value_of(RegisteredBuffer::make(target, eager_memory_bytes(eager_max, channels)));
+  RegisteredBuffer cts_out = value_of(RegisteredBuffer::make(target, cts_memory_bytes(channels)));
   ChannelPair made = connect_channels(source, cts_in, target, eager_in, channels, pass_time);
   EnginePair pair;
   for (const LinkChannel& one : made.from) pair.send_channels.push_back(one.channel.get());

@@ -69,6 +69,11 @@ class RailRate {
   void observe(uint64_t now_ns, double path_ns);
   // All works have completed while stripes were waiting: the window was too small.
   void ran_dry();
+  // For how long the rail has been slow, now that it is or is not.
+  uint64_t slow_for(bool slow, uint64_t now_ns) {
+    if (!slow || slow_since_ns_ == 0) slow_since_ns_ = slow ? now_ns : 0;
+    return slow ? now_ns - slow_since_ns_ : 0;
+  }
   // Lowers the rate at once if the timed bytes take much longer than expected.
   void check_overdue(uint64_t now_ns);
 
@@ -90,6 +95,7 @@ class RailRate {
   uint64_t completed_ = 0;             // of these, so far
   double sum_bytes_ = 0, sum_ns_ = 0;  // of recent measurements; older ones count for less
   uint64_t measured_ns_ = 0, observed_ns_ = 0;
+  uint64_t slow_since_ns_ = 0;  // 0: it is not slow
 };
 
 }  // namespace slime

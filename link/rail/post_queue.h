@@ -16,6 +16,7 @@
 #include <memory>
 #include <span>
 
+#include "base/check.h"
 #include "transports/rail.h"
 
 namespace slime {
@@ -52,6 +53,7 @@ class PostQueue {
   // The caller has checked room(). The members are copied one by one, as the caller has just stored
   // them: a copy of the whole, with wider loads, would wait until those stores are done.
   void push(const Work& work, uint64_t cookie) {
+    SLIME_CHECK(room() > 0);
     static_assert(sizeof(Work) == 8 * sizeof(uint64_t), "copy each member");
     Work& place = works_[tail_++ & (kCapacity - 1)];
     place.local = work.local;
@@ -68,6 +70,7 @@ class PostQueue {
 
   // A work of `bytes` is done: its credit comes back.
   void complete(uint64_t bytes) {
+    SLIME_CHECK(in_flight_ > 0 && outstanding_bytes_ >= bytes);
     --in_flight_;
     outstanding_bytes_ -= bytes;
   }
@@ -121,6 +124,7 @@ class PostQueue {
     const Status status =
         channel.post(std::span<const Work>(&works_[head_ & (kCapacity - 1)], batch), &taken);
     if (status != Status::kOk) return status;
+    SLIME_CHECK(taken <= batch && in_flight_ + taken <= policy_.depth);
     head_ += static_cast<uint32_t>(taken);
     in_flight_ += static_cast<uint32_t>(taken);
     if (head_ == tail_) head_ = tail_ = 0;  // the next works reuse places that are in the cache

@@ -1,4 +1,4 @@
-#include "link/rail_rate.h"
+#include "link/rail/rail_rate.h"
 
 namespace slime {
 namespace {

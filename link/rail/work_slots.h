@@ -12,6 +12,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/check.h"
+
 namespace slime {
 
 // Whoever submitted a work learns here what became of it. `part` is its own number for the work.
@@ -47,6 +49,7 @@ class WorkSlots {
     if (free_ == kNone) grow();
     const uint32_t index = free_;
     Slot& slot = slots_[index];
+    SLIME_CHECK(slot.is_free());
     free_ = slot.next_free;
     slot.work = work;
     controls_ += work.kind != WorkKind::kUser;
@@ -77,6 +80,7 @@ class WorkSlots {
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
+  static constexpr uint32_t kMostSlots = 1 << 16;  // more than any rail queues and has in flight
   struct Slot {
     OpenWork work;
     uint32_t generation = 0;
@@ -87,6 +91,7 @@ class WorkSlots {
 
   const OpenWork* free(uint32_t index) {
     Slot& slot = slots_[index];
+    SLIME_CHECK(!slot.is_free());
     ++slot.generation;
     slot.next_free = free_;
     free_ = index;
@@ -94,6 +99,7 @@ class WorkSlots {
     return &slot.work;
   }
   void grow() {
+    SLIME_CHECK(slots_.size() < kMostSlots);
     free_ = static_cast<uint32_t>(slots_.size());
     slots_.emplace_back();
   }
