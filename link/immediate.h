@@ -1,46 +1,39 @@
-// The immediate of a work identifies it at the peer (WorkSlots does so at this end).
+// The immediate of a work identifies it at the peer (WorkSlots does so at this end). Its two upper
+// bits are 3 for a control work, the only kind that the link reads; the others are its user's.
+//
+//   control  3 | operation 4 | value 26
 //
 // Each work carries an immediate. An end counts completion from immediates and never infers it from
-// the order of arrival (EFA's SRD delivers out of order). The fields, with their bits:
-//
-//   data     0 | entry 6 | sub 3 | stripe 6 | stripes-1 6 | generation 9
-//   cts      1 | entry 6 | sequence 24
-//   eager    2 | index 30
-//   control  3 | operation 4 | value 26
+// the order of arrival (EFA's SRD delivers out of order).
 #pragma once
 
 #include <cstdint>
 
 namespace slime {
 
-inline constexpr uint32_t kMaxStripes = 64;  // per message: 6 bits
+inline constexpr uint32_t kMaxStripes = 64;  // of a transfer
 inline constexpr uint32_t kControlValueMask = 0x3ffffff;
 
-enum class ImmediateKind : uint32_t { kData = 0, kCts = 1, kEager = 2, kControl = 3 };
-
+// The operations of the link; the numbers between them, and from 9 to 15, are its user's.
 enum class ControlOp : uint32_t {
   kProbe = 0,        // warms the rail up, shows that it works; value 1: the peer must answer
-  kCredit = 1,       // value: eager messages consumed so far
   kFenceNotice = 2,  // value: a life of a rail (RailLife) that this end has fenced
-  kSeen = 3,         // value: number of CTS that the sender has read so far
   kJoin = 4,         // value: the next life of a dead rail; comes with a JoinRecord
   kJoined = 5,       // value: the life whose channel is connected at this end
   kRetry = 6,        // value: a rail that may work again; the active end tries it now
-  kWanted = 7,       // value: the sequence of the CTS that the sender waits for
   kAnswer = 8,       // to a probe: the peer's process polls its rails
-  kTooLong = 9,      // an eager message is too long for its receive; value: Refusal
 };
 
-// kCredit and kSeen are sent again when their rail dies; kWanted, kAnswer and kTooLong may be lost.
+constexpr bool is_of_user(ControlOp op) {
+  const auto bit = uint32_t{1} << static_cast<uint32_t>(op);
+  return (bit & 0b1'0111'0101) == 0;
+}
+// An answer may be lost, and the user finds out in another way whether its operations arrived.
 constexpr bool needs_no_confirmation(ControlOp op) {
-  return op == ControlOp::kCredit || op == ControlOp::kSeen || op == ControlOp::kWanted ||
-         op == ControlOp::kAnswer || op == ControlOp::kTooLong;
+  return is_of_user(op) || op == ControlOp::kAnswer;
 }
 
-constexpr ImmediateKind kind_of(uint32_t immediate) {
-  return static_cast<ImmediateKind>(immediate >> 30);
-}
-
+constexpr bool is_control(uint32_t immediate) { return immediate >> 30 == 3; }
 constexpr uint32_t control_immediate(ControlOp op, uint32_t value) {
   return 3u << 30 | static_cast<uint32_t>(op) << 26 | (value & kControlValueMask);
 }

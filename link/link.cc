@@ -123,7 +123,7 @@ Status Link::handle_completion(size_t i, const Done& done) {
   }
   rails_[i].signs.arrived(rails_.clock().polled_ns);
   hot_ |= uint32_t{1} << i;
-  if (kind_of(done.immediate) == ImmediateKind::kControl) return take_control(i, done.immediate);
+  if (is_control(done.immediate)) return take_control(i, done.immediate);
   last_activity_ns_ = rails_.clock().now_ns;
   return context_.user().on_arrived(i, done.immediate, done.bytes);
 }
@@ -154,11 +154,6 @@ Status Link::take_control(size_t i, uint32_t immediate) {
     case ControlOp::kAnswer:
       rails_[i].signs.answered();
       return Status::kOk;
-    case ControlOp::kCredit:
-    case ControlOp::kSeen:
-    case ControlOp::kWanted:
-    case ControlOp::kTooLong:
-      return context_.user().on_arrived(i, immediate, 0);
     case ControlOp::kFenceNotice:
     case ControlOp::kJoin:
     case ControlOp::kJoined:
@@ -166,7 +161,7 @@ Status Link::take_control(size_t i, uint32_t immediate) {
       if (life.rail < rails_.count()) return rejoin_.on_message(op, life);
       return context_.fail_protocol("a control message names a rail that this link does not have");
   }
-  return context_.fail_protocol("an unknown control operation");
+  return context_.user().on_arrived(i, immediate, 0);
 }
 
 // The time-out counts from the start of the request or the last activity of the link, whichever is

@@ -1,4 +1,4 @@
-// The interface from a link to the end that uses it: a sender or a receiver.
+// The interface from a link to the end that uses it.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "link/immediate.h"
-#include "link/link_parts.h"
 #include "transports/rail.h"
 
 namespace slime {
@@ -14,10 +13,10 @@ namespace slime {
 class LinkEnd {
  public:
   virtual ~LinkEnd() = default;
-  // A work of the peer has arrived. Control works come here only if kCredit, kSeen or kWanted.
+  // A work of the peer has arrived, other than a control work of the link.
   virtual Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) = 0;
-  // This end has fenced this life of a rail. A receiver fills in the write that carries its record
-  // of arrived stripes to the peer over the rail `via`. A sender leaves `work` as it is.
+  // This end has fenced this life of a rail. Fills in a write that tells the peer over the rail
+  // `via` what had arrived, or leaves `work` as it is.
   virtual void fence_record(const RailLife& life, size_t via, Work* work) = 0;
   // Both ends have fenced this life. LinkRails::hand_back_works() says which works are lost; those
   // that are not known to have arrived are submitted again.

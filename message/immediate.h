@@ -1,4 +1,10 @@
-// The immediates of a sender's and a receiver's works; link/immediate.h has the layout of all.
+// The immediates of a sender's and a receiver's works, with the bits of their fields. All but the
+// control works of the link (link/immediate.h).
+//
+//   data     0 | entry 6 | sub 3 | stripe 6 | stripes-1 6 | generation 9
+//   cts      1 | entry 6 | sequence 24
+//   eager    2 | index 30
+//   control  3 | operation 4 | value 26
 #pragma once
 
 #include <cstdint>
@@ -6,6 +12,23 @@
 #include "link/immediate.h"
 
 namespace slime {
+
+enum class ImmediateKind : uint32_t { kData = 0, kCts = 1, kEager = 2, kControl = 3 };
+
+constexpr ImmediateKind kind_of(uint32_t immediate) {
+  return static_cast<ImmediateKind>(immediate >> 30);
+}
+
+// Operations of control works. kCredit and kSeen are sent again when their rail dies; the others
+// may be lost.
+namespace message_op {
+inline constexpr ControlOp kCredit{1};   // value: eager messages consumed so far
+inline constexpr ControlOp kSeen{3};     // value: number of CTS that the sender has read so far
+inline constexpr ControlOp kWanted{7};   // value: the sequence of the CTS that the sender waits for
+inline constexpr ControlOp kTooLong{9};  // an eager message is too long for its receive; Refusal
+static_assert(is_of_user(kCredit) && is_of_user(kSeen) && is_of_user(kWanted) &&
+              is_of_user(kTooLong));
+}  // namespace message_op
 
 inline constexpr uint32_t kEntryMask = 0x3f;         // receive entries: 6 bits
 inline constexpr uint32_t kGenerationMask = 0x1ff;   // of a receive request: 9 bits

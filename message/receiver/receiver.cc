@@ -88,10 +88,10 @@ Status Receiver::on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) {
       return on_eager(immediate, bytes);
     case ImmediateKind::kControl: {
       const uint32_t value = control_value(immediate);
-      if (control_op(immediate) == ControlOp::kWanted) {
+      if (control_op(immediate) == message_op::kWanted) {
         return cts_.on_wanted(widen(cts_.next_sequence(), value, kControlValueMask));
       }
-      if (control_op(immediate) != ControlOp::kSeen) break;
+      if (control_op(immediate) != message_op::kSeen) break;
       requests_.on_seen(widen(requests_.cts_seen(), value, kControlValueMask));
       return Status::kOk;
     }
@@ -174,7 +174,7 @@ Status Receiver::deliver(uint32_t buffer, ReceiveRequest& request, ReceivePart& 
   eager_.take(buffer);
   if (eager_.report_due() && link_.status() == Status::kOk) {
     eager_.reported();
-    link_.rails().submit_control(ControlOp::kCredit, eager_.consumed());
+    link_.rails().submit_control(message_op::kCredit, eager_.consumed());
   }
   return Status::kOk;
 }
@@ -187,7 +187,7 @@ Status Receiver::refuse(uint32_t buffer, uint64_t capacity) {
   if (can_tell && eager_.has_payload(buffer)) {
     const size_t rail = rails.quickest_rail(0);
     const Refusal refusal{buffer, static_cast<uint32_t>(capacity)};
-    rails.submit_control(rail, {ControlOp::kTooLong, refusal.pack()});
+    rails.submit_control(rail, {message_op::kTooLong, refusal.pack()});
     rails.flush(rail, false);
   }
   return link_.context().fail(size_error(header.bytes(), header.tag, capacity));
@@ -223,7 +223,7 @@ Status Receiver::on_both_fenced(const RailLife& life) {
     if (request.cts_open || !requests_.seen(request)) cts_.send_again(request);
   }
   eager_.reported();
-  link_.rails().submit_control(ControlOp::kCredit, eager_.consumed());
+  link_.rails().submit_control(message_op::kCredit, eager_.consumed());
   return Status::kOk;
 }
 

@@ -131,13 +131,13 @@ Status Sender::move() {
 void Sender::ask_for_cts() {
   if (eager_streak_ < kEagerStreak || cts_.any() || link_.rails().up_count() == 0) return;
   eager_streak_ = 0;
-  link_.rails().submit_control(ControlOp::kWanted, cts_.next_sequence());
+  link_.rails().submit_control(message_op::kWanted, cts_.next_sequence());
   (void)link_.progress();  // the next call reports a failure
 }
 
 void Sender::report_seen() {
   cts_.reported(cts_.next_sequence());
-  link_.rails().submit_control(ControlOp::kSeen, cts_.next_sequence());
+  link_.rails().submit_control(message_op::kSeen, cts_.next_sequence());
 }
 
 Status Sender::on_arrived(size_t, uint32_t immediate, uint64_t bytes) {
@@ -147,12 +147,12 @@ Status Sender::on_arrived(size_t, uint32_t immediate, uint64_t bytes) {
     return Status::kOk;
   }
   if (kind_of(immediate) == ImmediateKind::kControl &&
-      control_op(immediate) == ControlOp::kCredit) {
+      control_op(immediate) == message_op::kCredit) {
     eager_.return_credits(widen(eager_.consumed(), control_value(immediate), kControlValueMask));
     return Status::kOk;
   }
   if (kind_of(immediate) == ImmediateKind::kControl &&
-      control_op(immediate) == ControlOp::kTooLong) {
+      control_op(immediate) == message_op::kTooLong) {
     return eager_.refused(Refusal::unpack(control_value(immediate)));
   }
   return link_.context().fail_protocol("what only a sending end sends");

@@ -201,7 +201,7 @@ TEST(HostilePeer, ARefusalOfWhatWasNotSentIsAnError) {
     ASSERT_EQ(sender.comm().isend(sender.data.data(), kBytes, 0, sender.region, &request),
               Status::kOk);
     ASSERT_NE(request, nullptr);
-    sender.announce(control_immediate(ControlOp::kTooLong, refusal.pack()), 0);
+    sender.announce(control_immediate(message_op::kTooLong, refusal.pack()), 0);
     EXPECT_EQ(sender.comm().progress(), Status::kRemote);
   }
 }
