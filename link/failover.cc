@@ -73,12 +73,11 @@ Status Failover::fence(size_t i) {
 
 void Failover::send_notice(size_t i) {
   const RailLife life = rails_.life_of(i);
-  const size_t via = rails_.quickest_rail(0);
-  Work work;
-  rails_.context().user().fence_record(life, via, &work);
+  const OutboxPiece record = rails_.context().user().fence_record(life);
   rails_[i].notice = {true, false};
-  rails_.submit_control(via, {ControlOp::kFenceNotice, life.pack(), this, static_cast<uint32_t>(i)},
-                        work);
+  rails_.submit_control(rails_.quickest_rail(record.bytes),
+                        {ControlOp::kFenceNotice, life.pack(), this, static_cast<uint32_t>(i),
+                         WorkKind::kControl, record});
 }
 
 // A notice that was not lost arrives twice, and the peer ignores the second one.

@@ -5,8 +5,7 @@
 #include <cstdint>
 
 #include "base/error.h"
-#include "link/immediate.h"
-#include "transports/rail.h"
+#include "link/link_memory.h"
 
 namespace slime {
 
@@ -15,9 +14,9 @@ class LinkEnd {
   virtual ~LinkEnd() = default;
   // A work of the peer has arrived, other than a control work of the link.
   virtual Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) = 0;
-  // This end has fenced this life of a rail. Fills in a write that tells the peer over the rail
-  // `via` what had arrived, or leaves `work` as it is.
-  virtual void fence_record(const RailLife& life, size_t via, Work* work) = 0;
+  // This end has fenced this life of a rail. Returns the record that tells the peer what had
+  // arrived, if there is one; it goes ahead of the notice.
+  virtual OutboxPiece fence_record(const RailLife& life) = 0;
   // Both ends have fenced this life. LinkRails::hand_back_works() says which works are lost; those
   // that are not known to have arrived are submitted again.
   virtual Status on_both_fenced(const RailLife& life) = 0;

@@ -45,6 +45,12 @@ struct RemoteInbox {
   std::array<uint64_t, kMaxRails> keys = {};
 };
 
+// A piece of an outbox, which a work copies to the same place of the peer's inbox. 0 bytes:
+// nothing.
+struct OutboxPiece {
+  size_t offset = 0, bytes = 0;
+};
+
 class LinkMemory {
  public:
   // `owner`: the bytes of the owner's parts.

@@ -45,26 +45,15 @@ void LinkRails::read_clock() {
   for (LinkRail& rail : rails_) rail.rate.cancel();
 }
 
-Work LinkRails::write_of(size_t offset, size_t bytes, size_t rail) const {
-  Work work;
-  work.local = memory_.outbox() + offset;
-  work.local_key = rails_[rail].local_key(memory_.outbox_region());
-  work.remote_address = memory_.peer_inbox().address + offset;
-  work.remote_offset = offset;
-  work.remote_key = memory_.peer_inbox().keys[rail];
-  work.length = static_cast<uint32_t>(bytes);
-  return work;
-}
-
 // All room for control works is taken only if the peer confirms none of them: then it fails.
-void LinkRails::submit_control(size_t i, const Control& control, Work work) {
+void LinkRails::submit_control(size_t i, const Control& control) {
   if (rails_[i].works.controls() == kControlRoom) {
     (void)context_.fail(make_error(Status::kRemote, 0,
                                    "rail %s: the peer confirms none of %u control works",
                                    rails_[i].name(), kControlRoom));
     return;
   }
-  work.immediate = control_immediate(control.op, control.value);
+  Work work = write_of(control.piece, i, control_immediate(control.op, control.value));
   work.unconfirmed = needs_no_confirmation(control.op);
   submit(i, work, control.owner, control.part, control.kind);
 }

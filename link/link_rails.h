@@ -66,10 +66,6 @@ class LinkRails {
     return room > kept ? room - kept : 0;
   }
   const LinkMemory& memory() const { return memory_; }
-  // A write that copies `bytes` at `offset` of the outbox to the peer. The caller fills in its
-  // immediate.
-  Work write_of(size_t offset, size_t bytes, size_t rail) const;
-
   // Before the choice of a rail for so many bytes: takes in what the process's other links have
   // outstanding. Smaller works are done before that matters.
   void look_at_others(uint64_t bytes) {
@@ -82,10 +78,21 @@ class LinkRails {
     look_at_others(bytes);
     return preferred_ = loads_.quickest(bytes, preferred_);
   }
+  // A write that copies a piece of the outbox to the peer.
+  Work write_of(const OutboxPiece& piece, size_t rail, uint32_t immediate) const {
+    return {.local = memory_.outbox() + piece.offset,
+            .local_key = rails_[rail].local_key(memory_.outbox_region()),
+            .remote_address = memory_.peer_inbox().address + piece.offset,
+            .remote_offset = piece.offset,
+            .remote_key = memory_.peer_inbox().keys[rail],
+            .length = static_cast<uint32_t>(piece.bytes),
+            .immediate = immediate};
+  }
   // Queues the work; the NIC is not touched. The caller has checked room(rail). `owner` is told
-  // what became of `part`; the work's cookie does not matter.
-  void submit(size_t rail, const Work& work, WorkOwner* owner, uint32_t part,
-              WorkKind kind = WorkKind::kUser) {
+  // what became of `part`; the work's cookie does not matter. Inlined, so that the work is made in
+  // registers: a copy in memory would wait for the stores which made it.
+  [[gnu::always_inline]] void submit(size_t rail, const Work& work, WorkOwner* owner, uint32_t part,
+                                     WorkKind kind = WorkKind::kUser) {
     LinkRail& to = rails_[rail];
     SLIME_CHECK(to.up());
     to.queue.push(work, to.works.add({owner, part, work.length, kind, !work.unconfirmed}));
@@ -101,8 +108,9 @@ class LinkRails {
     WorkOwner* owner = nullptr;
     uint32_t part = 0;
     WorkKind kind = WorkKind::kControl;
+    OutboxPiece piece = {};
   };
-  void submit_control(size_t rail, const Control& control, Work work = {});
+  void submit_control(size_t rail, const Control& control);
   void submit_control(ControlOp op, uint32_t value) {
     if (up_count_ > 0) submit_control(quickest_rail(0), {op, value});
   }

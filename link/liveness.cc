@@ -13,14 +13,12 @@ constexpr uint64_t kCarrierIntervalNs = 100'000'000;
 
 void RailLiveness::probe(size_t i, Probe probe) {
   rails_[i].signs.begin_probe(probe == Probe::kAsk, rails_.clock().polled_ns);
-  Work work;
+  const auto part = static_cast<uint32_t>(i);
+  LinkRails::Control control{ControlOp::kProbe, probe == Probe::kAsk, this, part, WorkKind::kProbe};
   if (probe == Probe::kWithBytes) {
-    work = rails_.write_of(rails_.memory().probe_to_peer(rails_.count()), kProbeBytes, i);
+    control.piece = {rails_.memory().probe_to_peer(rails_.count()), kProbeBytes};
   }
-  rails_.submit_control(
-      i,
-      {ControlOp::kProbe, probe == Probe::kAsk, this, static_cast<uint32_t>(i), WorkKind::kProbe},
-      work);
+  rails_.submit_control(i, control);
 }
 
 // At most one answer is under way, however often the peer asks.

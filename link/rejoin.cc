@@ -47,10 +47,11 @@ Status Rejoin::progress() {
   return Status::kOk;
 }
 
-void Rejoin::send(ControlOp op, RailJoin::Message which, size_t i, size_t via, const Work& work) {
+void Rejoin::send(ControlOp op, RailJoin::Message which, size_t i, const OutboxPiece& piece) {
   rails_[i].join.messages[which] = {true, false};
   const auto part = static_cast<uint32_t>(i * 4 + which);
-  rails_.submit_control(via, {op, rails_.life_of(i).pack(), this, part}, work);
+  rails_.submit_control(rails_.quickest_rail(piece.bytes),
+                        {op, rails_.life_of(i).pack(), this, part, WorkKind::kControl, piece});
 }
 
 // A message may be lost with the rail that carried it. kJoined is sent again, which is harmless if
@@ -60,7 +61,7 @@ void Rejoin::repeat_lost_message(size_t i) {
   LinkRail& rail = rails_[i];
   const bool still_due = rail.up() || rail.life.state() == RailState::kJoining;
   const bool lost = std::exchange(rail.join.messages[RailJoin::kJoined].lost, false);
-  if (lost && still_due) send(ControlOp::kJoined, RailJoin::kJoined, i, rails_.quickest_rail(0));
+  if (lost && still_due) send(ControlOp::kJoined, RailJoin::kJoined, i);
 }
 
 void Rejoin::begin(size_t i) {
@@ -112,9 +113,7 @@ void Rejoin::send_request(size_t i) {
   const JoinRecord record{life.rail, life.epoch, rail.channel->address()};
   const size_t offset = rails_.memory().join_to_peer(i);
   std::memcpy(rails_.memory().outbox() + offset, &record, sizeof record);
-  const size_t via = rails_.quickest_rail(sizeof record);
-  const Work work = rails_.write_of(offset, sizeof record, via);
-  send(ControlOp::kJoin, RailJoin::kRequest, i, via, work);
+  send(ControlOp::kJoin, RailJoin::kRequest, i, {offset, sizeof record});
 }
 
 // While no rail is up, nothing can carry an answer, and the link is about to fail.
@@ -199,7 +198,7 @@ void Rejoin::try_soon(size_t i) {
 void Rejoin::carrier_returned(size_t i) {
   if (rails_.context().active) return try_soon(i);
   const bool under_way = rails_[i].join.messages[RailJoin::kRetry].under_way;
-  if (!under_way) send(ControlOp::kRetry, RailJoin::kRetry, i, rails_.quickest_rail(0));
+  if (!under_way) send(ControlOp::kRetry, RailJoin::kRetry, i);
 }
 
 // Continues a try: connects this end, reports it, and brings the rail up when both ends are
@@ -213,7 +212,7 @@ Status Rejoin::step(size_t i) {
       return give_up(i, rail.channel->failure().what);
     }
     join.connected = status == Status::kOk;
-    if (join.connected) send(ControlOp::kJoined, RailJoin::kJoined, i, rails_.quickest_rail(0));
+    if (join.connected) send(ControlOp::kJoined, RailJoin::kJoined, i);
   }
   if (join.connected && join.peer_connected) {
     bring_up(i);

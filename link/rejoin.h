@@ -45,7 +45,7 @@ class Rejoin final : private WorkOwner {
   void on_done(uint32_t part) override { message(part).under_way = false; }
   void on_lost(uint32_t part) override { message(part) = {false, true}; }
   RailMessage& message(uint32_t part) { return rails_[part / 4].join.messages[part % 4]; }
-  void send(ControlOp op, RailJoin::Message which, size_t rail, size_t via, const Work& work = {});
+  void send(ControlOp op, RailJoin::Message which, size_t rail, const OutboxPiece& piece = {});
   void repeat_lost_message(size_t rail);
   void begin(size_t rail);
   void grant(size_t rail);

@@ -15,17 +15,6 @@ void Transfer::on_lost(uint32_t stripe) {
   queue_->take_back(*this, stripe);
 }
 
-void TransferQueue::start(Transfer& transfer, const TransferPiece& piece, const StripePlan& plan) {
-  SLIME_CHECK(transfer.done() && plan.stripes >= 1 && plan.stripes <= kMaxStripes);
-  transfer.queue_ = this;
-  transfer.piece_ = piece;
-  transfer.plan_ = plan;
-  transfer.open_ = transfer.unsent_ = ~uint64_t{0} >> (kMaxStripes - plan.stripes);
-  transfer.lost_ = transfer.arrived_ = 0;
-  waiting_bytes_ += piece.bytes;
-  if (any() || !submit(transfer)) append(transfer);
-}
-
 void TransferQueue::append(Transfer& transfer) {
   transfer.next_ = nullptr;
   (any() ? last_->next_ : first_) = &transfer;

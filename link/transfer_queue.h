@@ -26,7 +26,16 @@ class TransferQueue {
   }
   // `transfer` is done with its last use. Its stripes may go over any rail, whatever the plan was
   // made for.
-  void start(Transfer& transfer, const TransferPiece& piece, const StripePlan& plan);
+  void start(Transfer& transfer, const TransferPiece& piece, const StripePlan& plan) {
+    SLIME_CHECK(transfer.done() && plan.stripes >= 1 && plan.stripes <= kMaxStripes);
+    transfer.queue_ = this;
+    transfer.piece_ = piece;
+    transfer.plan_ = plan;
+    transfer.open_ = transfer.unsent_ = ~uint64_t{0} >> (kMaxStripes - plan.stripes);
+    transfer.lost_ = transfer.arrived_ = 0;
+    waiting_bytes_ += piece.bytes;
+    if (any() || !submit(transfer)) append(transfer);
+  }
   bool any() const { return first_ != nullptr; }
   void submit_waiting();
 

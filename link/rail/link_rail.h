@@ -32,6 +32,7 @@ struct LinkRail {
         confirmed_by_nic(rail_in->caps().confirms_in_hardware),
         life(from.connected, now_ns),
         queue(policy),
+        works(PostQueue::kCapacity + policy.depth),
         rate(from.speed_mbps),
         carrier(*rail_in),
         retry(retry_ns) {}

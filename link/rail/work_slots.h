@@ -4,7 +4,7 @@
 // and is odd while it is taken. The cookie of a work is its slot and its generation. So a
 // completion that comes twice, or late, or that the rail invents, changes nothing.
 //
-// There are as many slots as works were ever open at once: no allocation after that.
+// The memory of all slots is reserved at first, and touched when that many works are open.
 // Thread: that of the link.
 #pragma once
 
@@ -44,6 +44,9 @@ struct OpenWork {
 
 class WorkSlots {
  public:
+  // `most`: works that are queued or in flight at once.
+  explicit WorkSlots(uint32_t most) { slots_.reserve(most); }
+
   // Returns the cookie.
   uint64_t add(const OpenWork& work) {
     if (free_ == kNone) grow();
@@ -51,8 +54,12 @@ class WorkSlots {
     Slot& slot = slots_[index];
     SLIME_CHECK(slot.is_free());
     free_ = slot.next_free;
-    slot.work = work;
-    controls_ += work.kind != WorkKind::kUser;
+    slot.work.owner = work.owner;
+    slot.work.part = work.part;
+    slot.work.length = work.length;
+    slot.work.kind = work.kind;
+    slot.work.confirmed = work.confirmed;
+    if (work.kind != WorkKind::kUser) ++controls_;
     return uint64_t{++slot.generation} << 32 | index;
   }
 
@@ -80,7 +87,6 @@ class WorkSlots {
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
-  static constexpr uint32_t kMostSlots = 1 << 16;  // more than any rail queues and has in flight
   struct Slot {
     OpenWork work;
     uint32_t generation = 0;
@@ -95,11 +101,12 @@ class WorkSlots {
     ++slot.generation;
     slot.next_free = free_;
     free_ = index;
-    controls_ -= slot.work.kind != WorkKind::kUser;
+    if (slot.work.kind != WorkKind::kUser) --controls_;
     return &slot.work;
   }
-  void grow() {
-    SLIME_CHECK(slots_.size() < kMostSlots);
+  // Rare: it must not keep add() from being inlined.
+  [[gnu::noinline, gnu::cold]] void grow() {
+    SLIME_CHECK(slots_.size() < slots_.capacity());
     free_ = static_cast<uint32_t>(slots_.size());
     slots_.emplace_back();
   }

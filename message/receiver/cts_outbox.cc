@@ -119,8 +119,8 @@ void CtsOutbox::submit(ReceiveRequest& request, bool again) {
   const size_t offset = request.index * cts_entry_bytes(rails.count());
   request.cts_rail = static_cast<uint8_t>(rail);
   request.cts_open = true;
-  Work work = rails.write_of(offset, request.cts_bytes, rail);
-  work.immediate = cts_immediate(request.index, request.sequence);
+  Work work = rails.write_of({offset, request.cts_bytes}, rail,
+                             cts_immediate(request.index, request.sequence));
   work.unconfirmed = !again;
   rails.submit(rail, work, &requests_, request.index);
 }

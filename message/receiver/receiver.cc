@@ -194,7 +194,7 @@ Status Receiver::refuse(uint32_t buffer, uint64_t capacity) {
 }
 
 // Writes the record of what has arrived: for each CTS entry its sequence and its stripes.
-void Receiver::fence_record(const RailLife& life, size_t via, Work* work) {
+OutboxPiece Receiver::fence_record(const RailLife& life) {
   const size_t offset = fence_offset(link_.rails().count(), life.rail);
   FenceRecord record;
   record.rail = life.rail;
@@ -209,10 +209,10 @@ void Receiver::fence_record(const RailLife& life, size_t via, Work* work) {
     }
   }
   std::memcpy(link_.memory().outbox() + offset, &record, sizeof record);
-  *work = link_.rails().write_of(offset, sizeof record, via);
   // Part of a stripe that has not arrived may be on its way to the device, and must not reach it
   // after the second copy of the stripe. So the next flush reads on the dead rail once more.
   flushes_.delivered(link_.rails()[life.rail].device_rail_index);
+  return {offset, sizeof record};
 }
 
 // Sends again what the dead rail may have lost: CTS that the sender may not have read, and credits.

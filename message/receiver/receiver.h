@@ -32,7 +32,7 @@ class Receiver final : public LinkEnd {
  private:
   // LinkEnd
   Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) override;
-  void fence_record(const RailLife& life, size_t via, Work* work) override;
+  OutboxPiece fence_record(const RailLife& life) override;
   Status on_both_fenced(const RailLife& life) override;
 
   bool all_arrived(std::span<const Receive> receives) const;

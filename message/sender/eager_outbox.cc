@@ -64,8 +64,8 @@ void EagerOutbox::submit(uint32_t place, bool again) {
   LinkRails& rails = link_.rails();
   const size_t rail = rails.quickest_rail(buffer.bytes);
   buffer.rail = static_cast<uint8_t>(rail);
-  Work work = rails.write_of(place * eager_buffer_bytes(eager_max_), buffer.bytes, rail);
-  work.immediate = eager_immediate(buffer.index);
+  const OutboxPiece piece{place * eager_buffer_bytes(eager_max_), buffer.bytes};
+  Work work = rails.write_of(piece, rail, eager_immediate(buffer.index));
   work.unconfirmed = !again && rails[rail].ordered;
   rails.submit(rail, work, this, place);
 }

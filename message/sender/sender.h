@@ -35,7 +35,7 @@ class Sender final : public LinkEnd {
 
   // LinkEnd
   Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) override;
-  void fence_record(const RailLife&, size_t, Work*) override {}
+  OutboxPiece fence_record(const RailLife&) override { return {}; }
   Status on_both_fenced(const RailLife& life) override;
 
   Status start(const CtsInbox::Match& match, const void* data, size_t bytes,

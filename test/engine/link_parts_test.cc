@@ -76,7 +76,7 @@ class LinkPartsTest : public ::testing::Test, private LinkEnd, private Completio
   }
 
   Status on_arrived(size_t, uint32_t, uint64_t) override { return Status::kOk; }
-  void fence_record(const RailLife&, size_t, Work*) override {}
+  OutboxPiece fence_record(const RailLife&) override { return {}; }
   Status on_both_fenced(const RailLife& life) override {
     fenced_.push_back(life.rail);
     return Status::kOk;
@@ -86,9 +86,7 @@ class LinkPartsTest : public ::testing::Test, private LinkEnd, private Completio
 
 TEST_F(LinkPartsTest, ASmallWorkTakesTheRailThatIsDoneFirst) {
   const size_t first = rails_.quickest_rail(0);
-  Work work;
-  work.length = 1 << 20;
-  rails_.submit(first, work, nullptr, 0);
+  rails_.submit(first, {.length = 1 << 20}, nullptr, 0);
   EXPECT_NE(rails_.quickest_rail(0), first) << "it has a megabyte to do";
   EXPECT_EQ(rails_.busy(), 1u << first);
 }

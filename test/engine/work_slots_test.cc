@@ -14,7 +14,7 @@ struct Owner final : WorkOwner {
 };
 
 TEST(WorkSlots, EachWorkEndsOnce) {
-  WorkSlots slots;
+  WorkSlots slots(8);
   const uint64_t first = slots.add({nullptr, 1, 10}), second = slots.add({nullptr, 2, 20});
   EXPECT_NE(first, second);
   ASSERT_NE(slots.end(second), nullptr);
@@ -29,7 +29,7 @@ TEST(WorkSlots, EachWorkEndsOnce) {
 }
 
 TEST(WorkSlots, WhatNeverBeganDoesNotEnd) {
-  WorkSlots slots;
+  WorkSlots slots(8);
   EXPECT_EQ(slots.end(0), nullptr);
   const uint64_t open = slots.add({});
   for (const uint64_t claimed : {open + 1, open | 1u << 31, open + (uint64_t{1} << 32),
@@ -41,7 +41,7 @@ TEST(WorkSlots, WhatNeverBeganDoesNotEnd) {
 }
 
 TEST(WorkSlots, TheOwnerIsToldWhatIsLostOfItsKind) {
-  WorkSlots slots;
+  WorkSlots slots(8);
   Owner user, link;
   (void)slots.add({&user, 1, 0, WorkKind::kUser});
   const uint64_t done = slots.add({&user, 2, 0, WorkKind::kUser});
@@ -61,7 +61,7 @@ TEST(WorkSlots, TheOwnerIsToldWhatIsLostOfItsKind) {
 
 // One slot has nearly all works of a quiet link, some millions a minute of a busy one.
 TEST(WorkSlots, OneSlotMayBeUsedForEver) {
-  WorkSlots slots;
+  WorkSlots slots(8);
   for (uint32_t i = 0; i < 30'000'000; ++i) {
     const OpenWork* const ended = slots.end(slots.add({nullptr, i}));
     ASSERT_NE(ended, nullptr);

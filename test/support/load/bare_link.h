@@ -31,9 +31,6 @@ class BareLink final : private LinkEnd, private WorkOwner {
     parts.peer = "receiver";
     link_ = std::make_unique<Link>(from, *from.device(0), std::move(parts));
     link_->serve(*this);
-    work_.local = source_.data();
-    work_.remote_address = reinterpret_cast<uint64_t>(target_.data());
-    work_.length = bytes;
   }
 
   // False: no rail has room.
@@ -41,9 +38,12 @@ class BareLink final : private LinkEnd, private WorkOwner {
     LinkRails& rails = link_->rails();
     const size_t rail = rails.quickest_rail(bytes_);
     if (rails.room(rail) == 0) return false;
-    work_.local_key = rails[rail].local_key(source_.region());
-    work_.remote_key = target_.region()->keys[rail].remote;
-    rails.submit(rail, work_, this, 0);
+    const Work work{.local = source_.data(),
+                    .local_key = rails[rail].local_key(source_.region()),
+                    .remote_address = reinterpret_cast<uint64_t>(target_.data()),
+                    .remote_key = target_.region()->keys[rail].remote,
+                    .length = bytes_};
+    rails.submit(rail, work, this, 0);
     return true;
   }
   void progress() {
@@ -65,12 +65,11 @@ class BareLink final : private LinkEnd, private WorkOwner {
   Status on_arrived(size_t, uint32_t, uint64_t) override { return Status::kOk; }
   void on_done(uint32_t) override { ++done_; }
   void on_lost(uint32_t) override {}
-  void fence_record(const RailLife&, size_t, Work*) override {}
+  OutboxPiece fence_record(const RailLife&) override { return {}; }
   Status on_both_fenced(const RailLife&) override { return Status::kOk; }
 
   const uint32_t bytes_;
   RegisteredBuffer source_, target_;
-  Work work_;
   uint64_t done_ = 0;
   std::vector<LinkChannel> peer_;
   std::vector<const Channel*> channels_;
