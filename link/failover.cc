@@ -31,11 +31,12 @@ Status Failover::fail_rail(size_t i, Error why) {
   const uint64_t lived_ns = rails_.clock().now_ns - rail.life.since_ns();
   if (lived_ns >= kStableLifePauses * rails_.context().rail_retry_ns) rail.retry.start_again();
   // In this order: no new works, then the last completions, then the queue is emptied.
+  // The peer's notice may be among the completions and end this life at once.
+  rail.down_because = why.what;
   rails_.set_down(i);
   if (const Status status = fence(i); status != Status::kOk) return status;
   rails_.clear_queue(i);
   if (rails_.up_count() == 0) return fail_last_rail(i, why);
-  rail.down_because = std::move(why.what);
   repeat_lost_notices();  // about other rails, which this one carried
   send_notice(i);
   return rail.life.peer_fenced() ? finish_fencing(i) : Status::kOk;

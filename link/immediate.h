@@ -25,8 +25,16 @@ enum class ControlOp : uint32_t {
 };
 
 constexpr bool is_of_user(ControlOp op) {
-  const auto bit = uint32_t{1} << static_cast<uint32_t>(op);
-  return (bit & 0b1'0111'0101) == 0;
+  switch (op) {
+    case ControlOp::kProbe:
+    case ControlOp::kFenceNotice:
+    case ControlOp::kJoin:
+    case ControlOp::kJoined:
+    case ControlOp::kRetry:
+    case ControlOp::kAnswer:
+      return false;
+  }
+  return true;
 }
 // An answer may be lost, and the user finds out in another way whether its operations arrived.
 constexpr bool needs_no_confirmation(ControlOp op) {

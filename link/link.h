@@ -8,7 +8,8 @@
 // Every arrival and completion passes through handle_completion().
 //
 // States: the link works until its last rail fails, a deadline passes, or the peer breaks the
-// protocol; then it has failed for good (LinkContext). link_rail.h has the states of each rail.
+// protocol; then it has failed for good (LinkContext). rail/rail_state.h has the states of each
+// rail.
 //
 // Failover: both ends fence a failed rail before anything that may have been lost is sent again.
 // Each end closes its own channel and then sends a notice over a surviving rail (kFenceNotice).

@@ -17,8 +17,9 @@ class LinkEnd {
   // This end has fenced this life of a rail. Returns the record that tells the peer what had
   // arrived, if there is one; it goes ahead of the notice.
   virtual OutboxPiece fence_record(const RailLife& life) = 0;
-  // Both ends have fenced this life. LinkRails::hand_back_works() says which works are lost; those
-  // that are not known to have arrived are submitted again.
+  // Both ends have fenced this life. It reads the peer's record, and calls
+  // LinkRails::hand_back_works(), which tells the owners of the lost works; what is not known to
+  // have arrived is submitted again.
   virtual Status on_both_fenced(const RailLife& life) = 0;
 };
 

@@ -74,7 +74,7 @@ void LinkRails::flush_queued(size_t i, bool now_known) {
 // A new life starts with no evidence of the last one: signs, rate and load begin anew.
 void LinkRails::begin_life(size_t i) {
   LinkRail& rail = rails_[i];
-  SLIME_CHECK(rail.queue.queued() == 0 && rail.queue.in_flight() == 0);
+  SLIME_CHECK(rail.queue.queued() == 0 && rail.queue.in_flight() == 0 && rail.works.none_open());
   rail.signs.begin_life(clock_.polled_ns);
   rail.rate = RailRate(rail.speed_mbps);
   update_load(i);

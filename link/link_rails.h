@@ -4,8 +4,9 @@
 // Posting is lazy: nothing is posted before flush(). A rail takes works only while it is up.
 //
 // What makes reuse safe: a life ends in three steps. set_down() comes before the channel is fenced.
-// clear_queue() comes when the last completions have been processed. set_up() then begins another
-// life with an empty queue. So no completion of an ended life counts in a later one.
+// clear_queue() comes when the last completions have been processed, hand_back_works() when the
+// peer has fenced the rail too. set_up() then begins another life, with an empty queue and no open
+// work. So no completion of an ended life counts in a later one.
 //
 // Thread: that of the link.
 #pragma once

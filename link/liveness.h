@@ -10,7 +10,6 @@
 
 #include <optional>
 
-#include "link/link_end.h"
 #include "link/link_rails.h"
 
 namespace slime {
@@ -32,7 +31,7 @@ class RailLiveness final : private WorkOwner {
   // For a rail with confirmed works: the reason why it counts as dead. nullopt: it does not (yet).
   std::optional<Error> judge_silence(size_t rail);
   bool carriers_due() const { return rails_.clock().now_ns >= carriers_due_ns_; }
-  // Updates `lost_carrier` of all rails. True: some rail that is up has a carrier, so the caller
+  // Looks at the carriers of all rails. True: some rail that is up has a carrier, so the caller
   // gives up those that have lost theirs.
   bool look_at_carriers();
 

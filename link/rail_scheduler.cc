@@ -49,8 +49,9 @@ void RailScheduler::observe(size_t i) {
 // works that leave together need fewer calls. Stripes take the rail that rail_choice.h finds.
 size_t RailScheduler::choose_rail_for_stripe(uint64_t bytes, uint64_t waiting, bool whole) {
   if (rails_.up_count() <= 1) {
+    if (rails_.up_count() == 0) return kNoRail;
     const size_t only = rails_.quickest_rail(0);
-    return rails_.up_count() == 1 && rails_.room(only) > 0 ? only : kNoRail;
+    return rails_.room(only) > 0 ? only : kNoRail;
   }
   size_t chosen = kNoRail;
   if (whole) {

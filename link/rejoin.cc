@@ -55,11 +55,13 @@ void Rejoin::send(ControlOp op, RailJoin::Message which, size_t i, const OutboxP
 }
 
 // A message may be lost with the rail that carried it. kJoined is sent again, which is harmless if
-// it was not lost. kJoin and kRetry are not: the time-out ends a try whose request was lost, and
-// the end of the pause begins a try whose hint was lost.
+// it was not lost, but only while it is true: the lost one may be that of an earlier try. kJoin and
+// kRetry are not sent again: the time-out ends a try whose request was lost, and the end of the
+// pause begins a try whose hint was lost.
 void Rejoin::repeat_lost_message(size_t i) {
   LinkRail& rail = rails_[i];
-  const bool still_due = rail.up() || rail.life.state() == RailState::kJoining;
+  const bool joining = rail.life.state() == RailState::kJoining;
+  const bool still_due = rail.up() || (joining && rail.join.connected);
   const bool lost = std::exchange(rail.join.messages[RailJoin::kJoined].lost, false);
   if (lost && still_due) send(ControlOp::kJoined, RailJoin::kJoined, i);
 }

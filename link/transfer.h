@@ -4,7 +4,7 @@
 // States: done while no bit of open_ is set. Each bit of it is a stripe that is not known to have
 // arrived. Such a stripe is unsent (a bit of unsent_ too: on no rail), or on a rail until on_done()
 // or on_lost(). TransferQueue::start() begins the next use, which is safe when the last one is
-// done: no work names it any more.
+// done: no work names it any more. Until then it stays where it is.
 //
 // Thread: that of the link.
 #pragma once
@@ -36,7 +36,7 @@ class Transfer : public WorkOwner {
   const TransferPiece& piece() const { return piece_; }
   // Both ends have fenced a rail, and the peer had these stripes (a bit each): they are not sent
   // again if they are lost now.
-  void had_arrived(uint64_t stripes) { arrived_ = stripes; }
+  void note_arrived(uint64_t stripes) { arrived_ = stripes; }
 
  protected:
   Transfer() = default;
@@ -54,7 +54,7 @@ class Transfer : public WorkOwner {
   uint64_t open_ = 0;
   uint64_t unsent_ = 0;
   uint64_t lost_ = 0;     // of the unsent ones: were on a rail that died
-  uint64_t arrived_ = 0;  // see had_arrived()
+  uint64_t arrived_ = 0;  // see note_arrived()
 };
 
 }  // namespace slime

@@ -1,5 +1,5 @@
-// The immediates of a sender's and a receiver's works, with the bits of their fields. All but the
-// control works of the link (link/immediate.h).
+// The immediates of a sender's and a receiver's works, with the bits of their fields.
+// link/immediate.h has those of the link's own works.
 //
 //   data     0 | entry 6 | sub 3 | stripe 6 | stripes-1 6 | generation 9
 //   cts      1 | entry 6 | sequence 24

@@ -34,10 +34,10 @@ endif
 CCACHE := $(shell command -v ccache 2>/dev/null)
 INCLUDES := -Iinclude -I. -I$(BUILD)/gen
 # base/check.h; `make CHECKS=1` has the checks without a sanitizer.
-CHECKS ?= $(SAN)
+CHECKS ?= $(if $(SAN),1)
 CXX_ALL := $(INCLUDES) -std=c++20 -Wall -Wextra -Werror -fPIC -pthread -fvisibility=hidden \
   -fvisibility-inlines-hidden -ffunction-sections -fdata-sections $(OPT) $(SAN_FLAGS) \
-  $(FUZZ_FLAGS) $(CHECKS:%=-DSLIME_CHECKS) $(CPPFLAGS) $(CXXFLAGS)
+  $(FUZZ_FLAGS) $(if $(filter 1,$(CHECKS)),-DSLIME_CHECKS) $(CPPFLAGS) $(CXXFLAGS)
 LINK_ALL := -pthread $(OPT) $(SAN_FLAGS) -Wl,--gc-sections -Wl,--as-needed $(LDFLAGS)
 # The plugin runs in another program's process: it exports only NCCL's symbols, resolves everything at
 # load time, and is never unmapped while a thread may still run in it.

@@ -1,5 +1,6 @@
 // One rail of a link, at one end: its channel, its posting queue, and what is known of it. Each
-// part is a class that alone changes its state; `join` is Rejoin's, and the texts are Failover's.
+// part is a class that alone changes its state; `join` is Rejoin's, and the texts are Failover's,
+// which gives `outage` to Rejoin when the rail returns.
 //
 // Thread: that of the link.
 #pragma once
@@ -21,7 +22,8 @@
 
 namespace slime {
 
-struct LinkRail {
+// Its first members, used for each work, fill as few cache lines as they can.
+struct alignas(64) LinkRail {
   LinkRail(LinkChannel from, Rail* rail_in, const PostPolicy& policy, uint64_t retry_ns,
            uint64_t now_ns)
       : channel(std::move(from.channel)),

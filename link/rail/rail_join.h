@@ -41,7 +41,8 @@ struct RailMessage {
   bool lost = false;       // with the rail that carried it
 };
 
-// Only Rejoin changes it. Of each message one is under way at a time.
+// Only Rejoin changes it. Of kJoin and kRetry one is under way at a time, of kJoined one for each
+// try.
 struct RailJoin {
   uint64_t deadline_ns = 0;  // of the try under way
   uint64_t tried_ns = 0;     // when the latest try began

@@ -8,9 +8,9 @@
 //         |   connected                    |                                      |
 //         +----------------------------- kJoining <-------------------------------+
 //
-// At the passive end a rail may also go from kDown to kFenced (refuse_try()), if the channel of a
-// try cannot be opened. It may stay kDown with epoch + 1 (skip_try()), if the peer gave a try up
-// before this end granted it.
+// At the passive end a rail may also go from kDown to kFenced (refuse_try()), if the port has no
+// carrier or the channel of a try cannot be opened. It may stay kDown with epoch + 1 (skip_try()),
+// if the peer gave a try up before this end granted it.
 //
 // What makes reuse safe: both ends count the lives of a rail (epoch), and ignore notices about an
 // earlier life. Once this end has fenced a channel, no write of the peer reaches memory over it.

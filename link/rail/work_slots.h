@@ -2,14 +2,14 @@
 //
 // States of a slot: free, or taken from add() to end() or hand_back(). Its generation counts both,
 // and is odd while it is taken. The cookie of a work is its slot and its generation. So a
-// completion that comes twice, or late, or that the rail invents, changes nothing.
+// completion that comes twice or late changes nothing, nor does one of a work that never was.
 //
 // The memory of all slots is reserved at first, and touched when that many works are open.
 // Thread: that of the link.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "base/check.h"
@@ -17,9 +17,11 @@
 namespace slime {
 
 // Whoever submitted a work learns here what became of it. `part` is its own number for the work.
+// It lives until then, or until the link ends: when that fails, nobody is told any more.
 class WorkOwner {
  public:
-  // It has arrived, or, if it was Work::unconfirmed, the rail has taken it.
+  // kSent of the rail (Done): on a link of several rails it has arrived, unless it was
+  // Work::unconfirmed.
   virtual void on_done(uint32_t part) = 0;
   // Its rail has died, and no rail will say whether it has arrived.
   virtual void on_lost(uint32_t part) = 0;
@@ -28,10 +30,11 @@ class WorkOwner {
   ~WorkOwner() = default;
 };
 
+// It says when the owner of a lost work is told.
 enum class WorkKind : uint8_t {
-  kUser,     // of the link's user: handed back when both ends have fenced its rail
-  kControl,  // about rails, or what the user need not be told of: when this end has fenced its rail
-  kProbe,    // the same; it shows that a rail works, not that a request makes progress
+  kUser,     // when both ends have fenced the rail: a work of the link's user
+  kControl,  // when this end has fenced it
+  kProbe,    // the same; its end shows that a rail works, not that a request makes progress
 };
 
 struct OpenWork {
@@ -44,8 +47,11 @@ struct OpenWork {
 
 class WorkSlots {
  public:
-  // `most`: works that are queued or in flight at once.
-  explicit WorkSlots(uint32_t most) { slots_.reserve(most); }
+  // `most`: works that are queued or in flight at once. `generation`: the first one, for tests;
+  // even.
+  explicit WorkSlots(uint32_t most, uint32_t generation = 0) : first_generation_(generation) {
+    slots_.reserve(most);
+  }
 
   // Returns the cookie.
   uint64_t add(const OpenWork& work) {
@@ -84,12 +90,13 @@ class WorkSlots {
   }
 
   uint32_t controls() const { return controls_; }  // open works of other kinds than kUser
+  bool none_open() const { return std::ranges::all_of(slots_, &Slot::is_free); }
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
   struct Slot {
     OpenWork work;
-    uint32_t generation = 0;
+    uint32_t generation;
     uint32_t next_free = kNone;
 
     bool is_free() const { return generation % 2 == 0; }
@@ -108,9 +115,10 @@ class WorkSlots {
   [[gnu::noinline, gnu::cold]] void grow() {
     SLIME_CHECK(slots_.size() < slots_.capacity());
     free_ = static_cast<uint32_t>(slots_.size());
-    slots_.emplace_back();
+    slots_.push_back({.work = {}, .generation = first_generation_});
   }
 
+  const uint32_t first_generation_;
   std::vector<Slot> slots_;
   uint32_t free_ = kNone;  // the last one that became free: it is in the cache
   uint32_t controls_ = 0;

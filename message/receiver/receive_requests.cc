@@ -20,7 +20,7 @@ ReceiveRequests::ReceiveRequests(Comm* comm, const LinkContext& link) : link_(li
   }
 }
 
-// A new generation for each use, so that late stripes and completions of the last one are ignored.
+// A new generation for each use, so that late stripes of the last one are ignored.
 // Each part gets the next ordinal of its tag.
 ReceiveRequest* ReceiveRequests::take(std::span<const Receive> receives, uint64_t now_ns) {
   SLIME_CHECK(any_free() && receives.size() <= kMaxReceives);

@@ -8,7 +8,7 @@
 //              the way, and the record must stay until the sender has read it.
 // What makes reuse safe: a returned request becomes free when the sender is known to have read its
 // CTS (stripes, eager headers and control works say so), or when the link has failed. Its
-// generation identifies a late stripe or completion of an earlier use.
+// generation identifies a late stripe of an earlier use.
 //
 // Thread: that of the comm.
 #pragma once

@@ -168,7 +168,7 @@ Status Sender::on_both_fenced(const RailLife& life) {
     return link_.context().fail_protocol("no record of what arrived on a dead rail");
   }
   for (SendRequest& request : requests_) {
-    if (!request.complete()) request.had_arrived(arrived(record, request));
+    if (!request.complete()) request.note_arrived(arrived(record, request));
   }
   link_.rails().hand_back_works(life.rail);
   eager_.resubmit_lost(life.rail);

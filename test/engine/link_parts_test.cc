@@ -2,87 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstring>
-#include <memory>
 #include <vector>
 
-#include "link/rejoin.h"
-#include "test/support/fake_rail.h"
-#include "test/support/manual_clock.h"
+#include "test/support/link_parts_fixture.h"
 
 namespace slime::test {
 namespace {
-
-constexpr size_t kRails = 2;
-
-class LinkPartsTest : public ::testing::Test, private LinkEnd, private CompletionSink {
- protected:
-  LinkPartsTest() {
-    context_.set_user(*this);
-    for (size_t i = 0; i < kRails; ++i) {
-      rails_.add({std::make_unique<FakeChannel>(), i, 10'000});
-    }
-  }
-
-  FakeChannel& channel(size_t rail) { return static_cast<FakeChannel&>(*rails_[rail].channel); }
-  void pass(double seconds) {
-    clock_.pass(seconds_to_ns(seconds));
-    rails_.read_clock();
-  }
-  // What waits on a rail is posted and done.
-  std::vector<ControlOp> deliver(size_t rail) {
-    rails_.flush(rail, false);
-    std::vector<ControlOp> posted;
-    for (const Work& work : channel(rail).in_flight) {
-      posted.push_back(control_op(work.immediate));
-      const OpenWork* const ended = rails_[rail].works.end(work.cookie);
-      rails_.completed(rail, rails_[rail], *ended);
-      if (ended->owner != nullptr) ended->owner->on_done(ended->part);
-    }
-    channel(rail).in_flight.clear();
-    return posted;
-  }
-  void write_join_record(const JoinRecord& record) {
-    std::memcpy(memory_.inbox() + join_offset(0, record.rail), &record, sizeof record);
-  }
-  Status die(size_t rail) {
-    return failover_.fail_rail(rail, make_error(Status::kRemote, 0, "the test ended it"));
-  }
-  Status peer_says(ControlOp op, size_t rail, uint32_t epoch) {
-    return rejoin_.on_message(op, {static_cast<uint32_t>(rail), epoch});
-  }
-
-  ManualClock clock_;
-  std::unique_ptr<Devices> devices_ = make_devices();
-  LinkContext context_{*devices_, *devices_->device(0), "peer", true, kNoTrafficClass};
-  LinkMemory memory_{records(), records(), {}, {}};
-  LinkRails rails_{context_, memory_};
-  RailLiveness liveness_{rails_};
-  Failover failover_{rails_, *this};
-  Rejoin rejoin_{rails_, failover_, liveness_};
-  std::vector<size_t> fenced_;  // rails whose works the user was told to repeat
-
- private:
-  RegisteredBuffer records() {
-    return std::move(*RegisteredBuffer::make(*devices_->device(0), link_memory_bytes(0, kRails)));
-  }
-  std::unique_ptr<Devices> make_devices() {
-    std::vector<std::unique_ptr<Rail>> rails;
-    for (size_t i = 0; i < kRails; ++i) {
-      rails.push_back(std::make_unique<FakeRail>(fake_caps("fake." + std::to_string(i))));
-    }
-    return Devices::of_rails(std::move(rails), Settings(), clock_);
-  }
-
-  Status on_arrived(size_t, uint32_t, uint64_t) override { return Status::kOk; }
-  OutboxPiece fence_record(const RailLife&) override { return {}; }
-  Status on_both_fenced(const RailLife& life) override {
-    fenced_.push_back(life.rail);
-    return Status::kOk;
-  }
-  Status handle_completion(size_t, const Done&) override { return Status::kOk; }
-};
 
 TEST_F(LinkPartsTest, ASmallWorkTakesTheRailThatIsDoneFirst) {
   const size_t first = rails_.quickest_rail(0);
@@ -155,6 +80,74 @@ TEST_F(LinkPartsTest, ATryThatThePeerDoesNotAnswerIsFencedAndPlannedAgain) {
   EXPECT_THAT(deliver(1), testing::ElementsAre(ControlOp::kFenceNotice));
   EXPECT_EQ(peer_says(ControlOp::kFenceNotice, 0, 1), Status::kOk);
   EXPECT_EQ(rails_[0].life.state(), RailState::kDown);
+}
+
+// The first message may be that of an earlier try, and this end is not connected in the new one.
+class ThreeRailsTest : public LinkPartsTest {
+ protected:
+  ThreeRailsTest() : LinkPartsTest(3) {}
+};
+
+TEST_F(ThreeRailsTest, ALostMessageOfAnEarlierTryIsNotRepeatedForTheNewOne) {
+  EXPECT_EQ(die(0), Status::kOk);
+  EXPECT_EQ(peer_says(ControlOp::kFenceNotice, 0, 0), Status::kOk);
+  deliver(1), deliver(2);
+  pass(context_.settings().rail_retry + 1);
+  EXPECT_EQ(rejoin_.progress(), Status::kOk);
+  deliver(1), deliver(2);
+  write_join_record({0, 1, {}});
+  EXPECT_EQ(peer_says(ControlOp::kJoin, 0, 1), Status::kOk);
+  rails_.prefer(1);
+  EXPECT_EQ(rejoin_.progress(), Status::kOk);  // kJoined waits on rail 1, which stalls
+  ASSERT_GT(rails_[1].queue.queued(), 0u);
+  EXPECT_EQ(peer_says(ControlOp::kFenceNotice, 0, 1), Status::kOk);
+  deliver(2);
+  rails_[0].notice.under_way = false;  // it went over rail 1 too, and arrived
+  pass(120);
+  EXPECT_EQ(rejoin_.progress(), Status::kOk);
+  ASSERT_EQ(rails_[0].life.state(), RailState::kJoining);
+  ASSERT_EQ(rails_[0].life.epoch(), 2u);
+  deliver(2);
+  EXPECT_EQ(die(1), Status::kOk);
+  EXPECT_EQ(rejoin_.progress(), Status::kOk);
+  EXPECT_THAT(deliver(2), testing::Not(testing::Contains(ControlOp::kJoined)));
+}
+
+TEST_F(ThreeRailsTest, AJoinedThatIsLostWithItsRailIsRepeated) {
+  EXPECT_EQ(die(0), Status::kOk);
+  EXPECT_EQ(peer_says(ControlOp::kFenceNotice, 0, 0), Status::kOk);
+  deliver(1), deliver(2);
+  pass(context_.settings().rail_retry + 1);
+  EXPECT_EQ(rejoin_.progress(), Status::kOk);
+  deliver(1), deliver(2);
+  write_join_record({0, 1, {}});
+  EXPECT_EQ(peer_says(ControlOp::kJoin, 0, 1), Status::kOk);
+  rails_.prefer(1);
+  EXPECT_EQ(rejoin_.progress(), Status::kOk);
+  ASSERT_GT(rails_[1].queue.queued(), 0u);
+  EXPECT_EQ(die(1), Status::kOk);
+  EXPECT_EQ(rejoin_.progress(), Status::kOk);
+  EXPECT_THAT(deliver(2), testing::Contains(ControlOp::kJoined));
+}
+
+TEST_F(LinkPartsTest, ANewLifeHasNoSignsOfTheLastOne) {
+  liveness_.probe(0, RailLiveness::Probe::kAsk);
+  liveness_.answer(0);
+  EXPECT_TRUE(rails_[0].signs.probing() && rails_[0].signs.answering());
+  EXPECT_EQ(die(0), Status::kOk);
+  EXPECT_EQ(peer_says(ControlOp::kFenceNotice, 0, 0), Status::kOk);
+  rails_[0].life.begin_try();
+  rails_.set_up(0);
+  EXPECT_FALSE(rails_[0].signs.probing() || rails_[0].signs.answering());
+  EXPECT_FALSE(rails_[0].signs.asked_within(seconds_to_ns(60), rails_.clock().polled_ns));
+}
+
+TEST_F(LinkPartsTest, APeerThatConfirmsNoControlWorkFailsTheLink) {
+  for (uint32_t i = 0; i < kControlRoom; ++i) rails_.submit_control(0, {ControlOp::kRetry, i});
+  EXPECT_EQ(context_.status(), Status::kOk);
+  rails_.submit_control(0, {ControlOp::kRetry, 0});
+  EXPECT_EQ(context_.status(), Status::kRemote);
+  EXPECT_THAT(context_.failure().what, testing::HasSubstr("confirms none of"));
 }
 
 TEST(RetryPause, DoublesUpToAMinuteOfFirstOnes) {

@@ -59,13 +59,19 @@ TEST(WorkSlots, TheOwnerIsToldWhatIsLostOfItsKind) {
   EXPECT_EQ(user.lost, (std::vector<uint32_t>{1}));
 }
 
-// One slot has nearly all works of a quiet link, some millions a minute of a busy one.
+// One slot has nearly all works of a quiet link. Its generation begins again after some hours.
 TEST(WorkSlots, OneSlotMayBeUsedForEver) {
-  WorkSlots slots(8);
-  for (uint32_t i = 0; i < 30'000'000; ++i) {
-    const OpenWork* const ended = slots.end(slots.add({nullptr, i}));
-    ASSERT_NE(ended, nullptr);
+  WorkSlots slots(1, UINT32_MAX - 9);
+  uint64_t last = 0;
+  for (uint32_t i = 0; i < 20; ++i) {
+    const uint64_t cookie = slots.add({nullptr, i});
+    EXPECT_NE(cookie, last);
+    EXPECT_EQ(slots.end(last), nullptr);
+    const OpenWork* const ended = slots.end(cookie);
+    ASSERT_NE(ended, nullptr) << i;
     ASSERT_EQ(ended->part, i);
+    EXPECT_EQ(slots.end(cookie), nullptr);
+    last = cookie;
   }
 }
 

@@ -66,7 +66,10 @@ class BareLink final : private LinkEnd, private WorkOwner {
   void on_done(uint32_t) override { ++done_; }
   void on_lost(uint32_t) override {}
   OutboxPiece fence_record(const RailLife&) override { return {}; }
-  Status on_both_fenced(const RailLife&) override { return Status::kOk; }
+  Status on_both_fenced(const RailLife& life) override {
+    link_->rails().hand_back_works(life.rail);
+    return Status::kOk;
+  }
 
   const uint32_t bytes_;
   RegisteredBuffer source_, target_;
