@@ -43,10 +43,9 @@ class Failover final : private WorkOwner {
   // not named these rails yet.
   std::string unanswered_deaths();
 
-  // Single steps of the end of a life; Rejoin uses them too.
+  // Single steps of the end of a life, for Rejoin too.
   Status fence(size_t rail);
   void send_notice(size_t rail);
-  void report_down(size_t rail);
   Status finish_fencing(size_t rail);  // kFenced -> kDown: both ends have fenced it
 
  private:
@@ -55,6 +54,7 @@ class Failover final : private WorkOwner {
   void on_lost(uint32_t rail) override { rails_[rail].notice.lost = true; }
   Status fail_last_rail(size_t rail, const Error& why);
   void repeat_lost_notices();
+  void report_down(size_t rail);
 
   LinkRails& rails_;
   CompletionSink& sink_;

@@ -128,7 +128,7 @@ Status Link::handle_completion(size_t i, const Done& done) {
   return context_.user().on_arrived(i, done.immediate, done.bytes);
 }
 
-// Before its owner hears of the work: that may submit further ones.
+// The rail is updated first, because the owner may submit further works.
 void Link::take_sent(size_t i, const Done& done) {
   LinkRail& rail = rails_[i];
   const OpenWork* const work = rail.works.end(done.cookie);

@@ -5,8 +5,8 @@
 //
 // What makes reuse safe: a life ends in three steps. set_down() comes before the channel is fenced.
 // clear_queue() comes when the last completions have been processed, hand_back_works() when the
-// peer has fenced the rail too. set_up() then begins another life, with an empty queue and no open
-// work. So no completion of an ended life counts in a later one.
+// peer has fenced the rail too, which may be among these. set_up() then begins another life, with
+// an empty queue and no open work. So no completion of an ended life counts in a later one.
 //
 // Thread: that of the link.
 #pragma once
@@ -21,9 +21,9 @@
 namespace slime {
 
 // Room of a posting queue that room() keeps back for works which nobody checks room for.
-// Control works: at most four about one rail are under way, request, joined and retry of RailJoin
-// and the kFenceNotice, and those of all other rails may travel over one; the others are a probe,
-// an answer, and the user's.
+// Control works: of one rail a kFenceNotice, a kJoin, a kRetry and a kJoined of its last try, and
+// those of all other rails may travel over one; the others are a kJoined of an earlier try, a
+// probe, an answer, and the user's. submit_control() fails the link that needs more.
 inline constexpr uint32_t kControlRoom = 4 * (kMaxRails - 1) + 20;
 // What the user submits again when a rail has died.
 inline constexpr uint32_t kAgainRoom = 96;

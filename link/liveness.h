@@ -36,7 +36,7 @@ class RailLiveness final : private WorkOwner {
   bool look_at_carriers();
 
  private:
-  // Of a probe or an answer; `part` is the rail, or the rail and kOfAnswer.
+  // Of a probe or an answer; `part` is the rail, or the rail plus kOfAnswer.
   static constexpr uint32_t kOfAnswer = kMaxRails;
   void on_done(uint32_t part) override {
     RailSigns& signs = rails_[part % kOfAnswer].signs;

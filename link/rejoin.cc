@@ -142,7 +142,7 @@ Status Rejoin::on_message(ControlOp op, const RailLife& life) {
 Status Rejoin::on_fence_notice(const RailLife& life) {
   LinkRail& rail = rails_[life.rail];
   if (life.epoch != rail.life.epoch()) return on_skipped(life);
-  if (!rail.life.peer_has_fenced()) return Status::kOk;  // repeated
+  if (!rail.life.note_peer_fenced()) return Status::kOk;  // repeated
   if (rail.life.state() == RailState::kJoining) return give_up(life.rail, "the peer gave up");
   return failover_.on_peer_fenced(life.rail);
 }
@@ -163,7 +163,7 @@ Status Rejoin::on_join(const RailLife& life) {
   }
   const bool new_life = life.epoch == RailLife::next(rail.life.epoch()) && !rail.join.skipped;
   if (!rail.life.dead() || !new_life) return Status::kOk;
-  (void)rail.life.peer_has_fenced();
+  (void)rail.life.note_peer_fenced();
   rail.join.peer = record.address;
   rail.join.asked = true;
   return failover_.finish_fencing(life.rail);
@@ -175,7 +175,7 @@ Status Rejoin::on_skipped(const RailLife& life) {
   LinkRail& rail = rails_[life.rail];
   const bool next = life.epoch == RailLife::next(rail.life.epoch());
   if (rails_.context().active || !rail.life.dead() || !next) return Status::kOk;
-  (void)rail.life.peer_has_fenced();
+  (void)rail.life.note_peer_fenced();
   rail.join.asked = false;
   rail.join.skipped = true;
   return failover_.finish_fencing(life.rail);

@@ -4,7 +4,7 @@
 // States: done while no bit of open_ is set. Each bit of it is a stripe that is not known to have
 // arrived. Such a stripe is unsent (a bit of unsent_ too: on no rail), or on a rail until on_done()
 // or on_lost(). TransferQueue::start() begins the next use, which is safe when the last one is
-// done: no work names it any more. Until then it stays where it is.
+// done: no work names it any more. It must not move in memory before.
 //
 // Thread: that of the link.
 #pragma once
@@ -26,7 +26,8 @@ struct TransferPiece {
   const MemoryRegion* region = nullptr;  // of `local`; of 0 bytes: nullptr
   uint64_t bytes = 0;
   uint64_t remote_address = 0, remote_offset = 0;  // see Work
-  const uint64_t* remote_keys = nullptr;           // for each rail of the link
+  // For each rail of the link; valid until the transfer is done.
+  const uint64_t* remote_keys = nullptr;
   uint32_t immediate = 0, immediate_step = 0;
 };
 

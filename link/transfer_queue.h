@@ -25,7 +25,7 @@ class TransferQueue {
                         scheduler_.stripe_limits());
   }
   // `transfer` is done with its last use. Its stripes may go over any rail, whatever the plan was
-  // made for.
+  // made for. Inlined, so that the piece is made in its place.
   void start(Transfer& transfer, const TransferPiece& piece, const StripePlan& plan) {
     SLIME_CHECK(transfer.done() && plan.stripes >= 1 && plan.stripes <= kMaxStripes);
     transfer.queue_ = this;

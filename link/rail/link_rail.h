@@ -1,6 +1,8 @@
 // One rail of a link, at one end: its channel, its posting queue, and what is known of it. Each
-// part is a class that alone changes its state; `join` is Rejoin's, and the texts are Failover's,
-// which gives `outage` to Rejoin when the rail returns.
+// part is a class that alone changes its state. Who asks it to: LinkRails begins and ends a life
+// (set_up, set_down), Failover ends it for good, Rejoin does the rest. Rejoin alone changes `join`
+// and `channel`, Failover `notice` and the texts (Rejoin takes `outage` when the rail returns),
+// LinkRails `told`.
 //
 // Thread: that of the link.
 #pragma once

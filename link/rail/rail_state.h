@@ -50,7 +50,7 @@ class RailLifecycle {
     since_ns_ = now_ns;
   }
   // False: it is known already.
-  bool peer_has_fenced() { return !std::exchange(peer_fenced_, true); }
+  bool note_peer_fenced() { return !std::exchange(peer_fenced_, true); }
   void end() {
     SLIME_CHECK(state_ == RailState::kFenced && peer_fenced_);
     state_ = RailState::kDown;

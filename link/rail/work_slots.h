@@ -17,7 +17,7 @@
 namespace slime {
 
 // Whoever submitted a work learns here what became of it. `part` is its own number for the work.
-// It lives until then, or until the link ends: when that fails, nobody is told any more.
+// It lives until then, or until the link ends. When the link fails, nobody is told any more.
 class WorkOwner {
  public:
   // kSent of the rail (Done): on a link of several rails it has arrived, unless it was
@@ -30,11 +30,11 @@ class WorkOwner {
   ~WorkOwner() = default;
 };
 
-// It says when the owner of a lost work is told.
+// It says when the owner of a lost work is told, and whether an end of it is activity of the link.
 enum class WorkKind : uint8_t {
   kUser,     // when both ends have fenced the rail: a work of the link's user
   kControl,  // when this end has fenced it
-  kProbe,    // the same; its end shows that a rail works, not that a request makes progress
+  kProbe,    // the same; no activity: it shows that a rail works, not that a request goes on
 };
 
 struct OpenWork {
@@ -60,6 +60,7 @@ class WorkSlots {
     Slot& slot = slots_[index];
     SLIME_CHECK(slot.is_free());
     free_ = slot.next_free;
+    // One by one, as in PostQueue::push().
     slot.work.owner = work.owner;
     slot.work.part = work.part;
     slot.work.length = work.length;
