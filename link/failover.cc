@@ -36,7 +36,7 @@ Status Failover::fail_rail(size_t i, Error why) {
   rails_.set_down(i);
   if (const Status status = fence(i); status != Status::kOk) return status;
   rails_.clear_queue(i);
-  if (rails_.up_count() == 0) return fail_last_rail(i, why);
+  if (rails_.up_count() == 0 && !path_.rails_gone()) return fail_last_rail(i, why);
   repeat_lost_notices();  // about other rails, which this one carried
   send_notice(i);
   return rail.life.peer_fenced() ? finish_fencing(i) : Status::kOk;
@@ -76,9 +76,8 @@ void Failover::send_notice(size_t i) {
   const RailLife life = rails_.life_of(i);
   const OutboxPiece record = rails_.context().user().fence_record(life);
   rails_[i].notice = {true, false};
-  rails_.submit_control(rails_.quickest_rail(record.bytes),
-                        {ControlOp::kFenceNotice, life.pack(), this, static_cast<uint32_t>(i),
-                         WorkKind::kControl, record});
+  path_.send({ControlOp::kFenceNotice, life.pack(), this, static_cast<uint32_t>(i),
+              WorkKind::kControl, record});
 }
 
 // A notice that was not lost arrives twice, and the peer ignores the second one.

@@ -17,8 +17,8 @@
 
 #include <string>
 
+#include "link/lifeline/control_path.h"
 #include "link/link_end.h"
-#include "link/link_rails.h"
 
 namespace slime {
 
@@ -33,7 +33,8 @@ class CompletionSink {
 
 class Failover final : private WorkOwner {
  public:
-  Failover(LinkRails& rails, CompletionSink& sink) : rails_(rails), sink_(sink) {}
+  Failover(LinkRails& rails, ControlPath& path, CompletionSink& sink)
+      : rails_(rails), path_(path), sink_(sink) {}
 
   // The rail must be up. Steps 1 to 3, and step 4 if the peer has fenced the rail already.
   Status fail_rail(size_t rail, Error why);
@@ -46,6 +47,7 @@ class Failover final : private WorkOwner {
   // Single steps of the end of a life, for Rejoin too.
   Status fence(size_t rail);
   void send_notice(size_t rail);
+  void repeat_lost_notices();
   Status finish_fencing(size_t rail);  // kFenced -> kDown: both ends have fenced it
 
  private:
@@ -53,10 +55,10 @@ class Failover final : private WorkOwner {
   void on_done(uint32_t rail) override { rails_[rail].notice.under_way = false; }
   void on_lost(uint32_t rail) override { rails_[rail].notice.lost = true; }
   Status fail_last_rail(size_t rail, const Error& why);
-  void repeat_lost_notices();
   void report_down(size_t rail);
 
   LinkRails& rails_;
+  ControlPath& path_;
   CompletionSink& sink_;
 };
 

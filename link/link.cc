@@ -12,8 +12,11 @@ Link::Link(Devices& devices, Device& device, LinkParts parts)
       liveness_(rails_),
       scheduler_(rails_, liveness_),
       peer_watch_(rails_, liveness_),
-      failover_(rails_, *this),
-      rejoin_(rails_, failover_, liveness_),
+      lifeline_(context_, memory_, std::move(parts.lifeline),
+                seconds_to_ns(parts.lifeline_seconds)),
+      path_(rails_, lifeline_),
+      failover_(rails_, path_, *this),
+      rejoin_(rails_, path_, failover_, liveness_),
       last_activity_ns_(rails_.clock().now_ns) {
   for (LinkChannel& channel : parts.channels) add_rail(std::move(channel));
   warm_up();
@@ -56,7 +59,27 @@ Status Link::progress() {
     if (const Status status = watch_rails(); status != Status::kOk) return status;
   }
   if (rails_.up_count() > 1 && scheduler_.overdue_due()) scheduler_.check_overdue();
+  if (!lifeline_.idle()) {
+    if (const Status status = progress_lifeline(); status != Status::kOk) return status;
+  }
   return rails_.up_count() < rails_.count() ? rejoin_.progress() : Status::kOk;
+}
+
+// What comes beside the rails is about them only.
+Status Link::progress_lifeline() {
+  const bool was_open = lifeline_.open();
+  if (const Status status = lifeline_.progress(rails_.clock().now_ns); status != Status::kOk)
+    return status;
+  if (!was_open && lifeline_.open()) rejoin_.hurry();
+  while (const auto immediate = lifeline_.next()) {
+    const ControlOp op = control_op(*immediate);
+    if (is_of_user(op) || op == ControlOp::kProbe || op == ControlOp::kAnswer) {
+      return context_.fail_protocol("another work than those about rails beside them");
+    }
+    if (const Status status = take_control(kNoRail, *immediate); status != Status::kOk)
+      return status;
+  }
+  return status();
 }
 
 // Posts before it polls: works that a rail takes at once (tcp) are then reported by the same call.
@@ -65,8 +88,9 @@ Status Link::progress_rail(size_t i) {
   rails_.flush(i, true);
   if (rail.signs.becomes_quiet()) hot_ &= ~(uint32_t{1} << i);
   if (const Status status = poll_rail(i); status != Status::kOk) return status;
-  if (!rail.up() || rails_.up_count() <= 1 || rail.signs.confirmed() == 0) return Status::kOk;
-  auto silence = liveness_.judge_silence(i);
+  if (!rail.up() || rail.signs.confirmed() == 0) return Status::kOk;
+  if (rails_.up_count() <= 1 && !lifeline_.wanted()) return Status::kOk;
+  auto silence = liveness_.judge_silence(i, lifeline_.wanted());
   return silence ? failover_.fail_rail(i, std::move(*silence)) : Status::kOk;
 }
 
@@ -100,7 +124,9 @@ Status Link::watch_rails() {
   }
   if (rails_.up_count() > 1) {
     scheduler_.probe_unused_rails(rails_.clock().now_ns - last_activity_ns_);
-    liveness_.prove_rails();
+  }
+  if (rails_.up_count() > 1 || lifeline_.wanted()) {
+    liveness_.prove_rails(lifeline_.wanted() && context_.active);
   }
   return Status::kOk;
 }

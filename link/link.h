@@ -42,6 +42,8 @@ class Link final : private CompletionSink {
   const LinkContext& context() const { return context_; }
   RailScheduler& scheduler() { return scheduler_; }
   Status status() const { return context_.status(); }
+  // The peer has dialed for this link (link/setup): a way beside the rails.
+  void take_lifeline(std::unique_ptr<LifelineStream> stream) { lifeline_.take(std::move(stream)); }
   bool has_delivered(size_t rail) { return liveness_.has_delivered(rail); }
   uint64_t rejoins() const { return rejoin_.rejoins(); }
   // Works are queued or in flight, or a rail may return.
@@ -65,6 +67,7 @@ class Link final : private CompletionSink {
   Status progress_rail(size_t rail);
   Status poll_rail(size_t rail);
   Status watch_rails();
+  Status progress_lifeline();
 
   LinkContext context_;
   const LinkMemory memory_;  // before the rails, which use it
@@ -72,6 +75,8 @@ class Link final : private CompletionSink {
   RailLiveness liveness_;
   RailScheduler scheduler_;
   PeerWatch peer_watch_;
+  Lifeline lifeline_;
+  ControlPath path_;
   Failover failover_;
   Rejoin rejoin_;
   uint32_t hot_ = 0;           // rails with recent arrivals, a bit each

@@ -62,6 +62,7 @@ class LinkMemory {
   std::byte* inbox() const { return inbox_.data(); }
   std::byte* outbox() const { return outbox_.data(); }
 
+  size_t inbox_bytes() const { return inbox_.region()->bytes; }
   const MemoryRegion* outbox_region() const { return outbox_.region(); }
   const RemoteInbox& peer_inbox() const { return peer_; }
   const std::byte* join_from_peer(size_t rail) const {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "link/lifeline/stream.h"
 #include "link/link_memory.h"
 #include "transports/rail.h"
 
@@ -27,6 +28,9 @@ struct LinkParts {
   std::string peer = {};  // for errors: host, process, address
   OwnerWords words = {};  // of the listening end's owner
   RemoteInbox peer_inbox = {};
+  // For how long the link lives without a rail that is up; 0: it fails with its last rail.
+  double lifeline_seconds = 0;
+  std::unique_ptr<LifelineDialer> lifeline = {};  // of the active end
 };
 
 }  // namespace slime

@@ -46,7 +46,7 @@ void LinkRails::read_clock() {
 }
 
 // All room for control works is taken only if the peer confirms none of them: then it fails.
-void LinkRails::submit_control(size_t i, const Control& control) {
+void LinkRails::submit_control(size_t i, const ControlWork& control) {
   if (rails_[i].works.controls() == kControlRoom) {
     (void)context_.fail(make_error(Status::kRemote, 0,
                                    "rail %s: the peer confirms none of %u control works",

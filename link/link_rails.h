@@ -29,6 +29,16 @@ inline constexpr uint32_t kControlRoom = 4 * (kMaxRails - 1) + 20;
 inline constexpr uint32_t kAgainRoom = 96;
 static_assert(kControlRoom + kAgainRoom <= PostQueue::kCapacity / 2);
 
+// A small work of an operation. `owner` (nullptr: none) is told what became of `part`.
+struct ControlWork {
+  ControlOp op;
+  uint32_t value;
+  WorkOwner* owner = nullptr;
+  uint32_t part = 0;
+  WorkKind kind = WorkKind::kControl;
+  OutboxPiece piece = {};
+};
+
 struct LinkClock {
   uint64_t now_ns = 0;
   // The time during which this end polled its rails. It stands still while no call comes, because a
@@ -102,16 +112,8 @@ class LinkRails {
     busy_ |= uint32_t{1} << rail;
     to.signs.submitted(!work.unconfirmed, clock_.polled_ns);
   }
-  // A small work of an operation. If it is lost, its owner (nullptr: none) is told so at once.
-  struct Control {
-    ControlOp op;
-    uint32_t value;
-    WorkOwner* owner = nullptr;
-    uint32_t part = 0;
-    WorkKind kind = WorkKind::kControl;
-    OutboxPiece piece = {};
-  };
-  void submit_control(size_t rail, const Control& control);
+  // If it is lost, its owner is told so at once.
+  void submit_control(size_t rail, const ControlWork& control);
   void submit_control(ControlOp op, uint32_t value) {
     if (up_count_ > 0) submit_control(quickest_rail(0), {op, value});
   }

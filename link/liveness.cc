@@ -14,7 +14,7 @@ constexpr uint64_t kCarrierIntervalNs = 100'000'000;
 void RailLiveness::probe(size_t i, Probe probe) {
   rails_[i].signs.begin_probe(probe == Probe::kAsk, rails_.clock().polled_ns);
   const auto part = static_cast<uint32_t>(i);
-  LinkRails::Control control{ControlOp::kProbe, probe == Probe::kAsk, this, part, WorkKind::kProbe};
+  ControlWork control{ControlOp::kProbe, probe == Probe::kAsk, this, part, WorkKind::kProbe};
   if (probe == Probe::kWithBytes) {
     control.piece = {rails_.memory().probe_to_peer(rails_.count()), kProbeBytes};
   }
@@ -40,12 +40,15 @@ bool RailLiveness::has_delivered(size_t i) {
 }
 
 // If a rail dies silently, its unconfirmed works do not show it. So a probe, which is confirmed,
-// follows them.
-void RailLiveness::prove_rails() {
-  const uint64_t patience_ns = rails_.context().rail_timeout_ns / 4;
+// follows them. Where this end must notice that the peer has lost all rails, one goes over each
+// rail that has been quiet for long.
+void RailLiveness::prove_rails(bool quiet_ones) {
+  const uint64_t rail_timeout_ns = rails_.context().rail_timeout_ns,
+                 now_ns = rails_.clock().polled_ns;
   for (size_t i = 0; i < rails_.count(); ++i) {
     const RailSigns& signs = rails_[i].signs;
-    if (!signs.unproven_for(patience_ns, rails_.clock().polled_ns)) continue;
+    const bool quiet = quiet_ones && now_ns - signs.heard_ns() >= 4 * rail_timeout_ns;
+    if (!rails_[i].up() || !(quiet || signs.unproven_for(rail_timeout_ns / 4, now_ns))) continue;
     if (!signs.probing() && rails_[i].queue.room() > 0) probe(i, Probe::kPlain);
   }
 }
@@ -74,20 +77,24 @@ bool RailLiveness::others_live(size_t i) {
   return any;
 }
 
-// A rail on which nothing completes while others carry traffic is dead, even without an error. But
-// if its NIC still gets acknowledgements (silent_for), the work merely takes long.
-std::optional<Error> RailLiveness::judge_silence(size_t i) {
+// A rail on which nothing completes while others carry traffic is dead, even without an error.
+// Where the link can do without any rail, so is one that is silent for twice as long. But if its
+// NIC still gets acknowledgements (silent_for), the work merely takes long.
+std::optional<Error> RailLiveness::judge_silence(size_t i, bool alone_too) {
   const uint64_t limit_ns = rails_.context().rail_timeout_ns, now_ns = rails_.clock().polled_ns;
   RailSigns& signs = rails_[i].signs;
   const uint64_t silent_ns = now_ns - signs.busy_since_ns();
   if (silent_ns < limit_ns / 2) return std::nullopt;
-  if (!others_live(i) || silent_ns < limit_ns) return std::nullopt;
+  const bool others = others_live(i);
+  const bool evident = others ? silent_ns >= limit_ns : alone_too && silent_ns >= 2 * limit_ns;
+  if (!evident) return std::nullopt;
   if (!signs.may_judge(limit_ns / 16, now_ns)) return std::nullopt;
   if (!rails_[i].channel->silent_for(limit_ns / 2)) return std::nullopt;
   return make_error(Status::kTimeout, 0,
-                    "nothing completed for %.1f s while other rails carried on; check "
-                    "this path (cable, switch port, routing, firewall)",
-                    static_cast<double>(silent_ns) * 1e-9);
+                    "nothing completed for %.1f s%s; check this path (cable, switch port, routing, "
+                    "firewall)",
+                    static_cast<double>(silent_ns) * 1e-9,
+                    others ? " while other rails carried on" : "");
 }
 
 bool RailLiveness::look_at_carriers() {

@@ -26,10 +26,11 @@ class RailLiveness final : private WorkOwner {
   // Whether all that this rail has carried has arrived or can no longer be lost. If that is not
   // known, sends a probe and returns false.
   bool has_delivered(size_t rail);
-  // Sends a probe on each rail whose unconfirmed works are old enough.
-  void prove_rails();
+  // Sends a probe on each rail whose unconfirmed works are old enough, or that is quiet.
+  void prove_rails(bool quiet_ones);
   // For a rail with confirmed works: the reason why it counts as dead. nullopt: it does not (yet).
-  std::optional<Error> judge_silence(size_t rail);
+  // `alone_too`: although no other rail carries on.
+  std::optional<Error> judge_silence(size_t rail, bool alone_too);
   bool carriers_due() const { return rails_.clock().now_ns >= carriers_due_ns_; }
   // Looks at the carriers of all rails. True: some rail that is up has a carrier, so the caller
   // gives up those that have lost theirs.

@@ -15,7 +15,7 @@ uint64_t Rejoin::least_pause_ns() const {
 }
 
 bool Rejoin::may_try(const LinkRail& rail) {
-  if (rail.life.state() != RailState::kDown || rail.notice.under_way ||
+  if (!path_.usable() || rail.life.state() != RailState::kDown || rail.notice.under_way ||
       rail.join.messages[RailJoin::kRequest].under_way) {
     return false;
   }
@@ -26,9 +26,10 @@ bool Rejoin::may_try(const LinkRail& rail) {
 // For each rail: first messages that were lost, then the try under way, then a try that is due.
 Status Rejoin::progress() {
   const uint64_t now_ns = rails_.clock().now_ns;
+  if (path_.usable()) failover_.repeat_lost_notices();
   for (size_t i = 0; i < rails_.count(); ++i) {
     LinkRail& rail = rails_[i];
-    repeat_lost_message(i);
+    if (path_.usable()) repeat_lost_message(i);
     if (rail.carrier.take_return() && !rail.up()) carrier_returned(i);
     if (rail.life.state() == RailState::kJoining) {
       if (const Status status = step(i); status != Status::kOk) return status;
@@ -50,8 +51,7 @@ Status Rejoin::progress() {
 void Rejoin::send(ControlOp op, RailJoin::Message which, size_t i, const OutboxPiece& piece) {
   rails_[i].join.messages[which] = {true, false};
   const auto part = static_cast<uint32_t>(i * 4 + which);
-  rails_.submit_control(rails_.quickest_rail(piece.bytes),
-                        {op, rails_.life_of(i).pack(), this, part, WorkKind::kControl, piece});
+  path_.send({op, rails_.life_of(i).pack(), this, part, WorkKind::kControl, piece});
 }
 
 // A message may be lost with the rail that carried it. kJoined is sent again, which is harmless if
@@ -118,9 +118,9 @@ void Rejoin::send_request(size_t i) {
   send(ControlOp::kJoin, RailJoin::kRequest, i, {offset, sizeof record});
 }
 
-// While no rail is up, nothing can carry an answer, and the link is about to fail.
+// While the last rail is fenced, the link may be about to fail: then nothing can carry an answer.
 Status Rejoin::on_message(ControlOp op, const RailLife& life) {
-  if (rails_.up_count() == 0) return Status::kOk;
+  if (path_.ended()) return Status::kOk;
   LinkRail& rail = rails_[life.rail];
   switch (op) {
     case ControlOp::kFenceNotice:
@@ -203,6 +203,10 @@ void Rejoin::carrier_returned(size_t i) {
   if (!under_way) send(ControlOp::kRetry, RailJoin::kRetry, i);
 }
 
+void Rejoin::hurry() {
+  for (size_t i = 0; i < rails_.count(); ++i) try_soon(i);
+}
+
 // Continues a try: connects this end, reports it, and brings the rail up when both ends are
 // connected. The deadline ends the try.
 Status Rejoin::step(size_t i) {
@@ -250,6 +254,7 @@ void Rejoin::bring_up(size_t i) {
              context.device_name(), rail.name(), again ? "carries traffic again" : "joins the link",
              static_cast<double>(rails_.clock().now_ns - rail.life.since_ns()) * 1e-9);
   rails_.set_up(i);
+  path_.rail_up();
   ++rejoins_;
   liveness_.probe(i, RailLiveness::Probe::kPlain);
 }

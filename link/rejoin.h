@@ -29,11 +29,13 @@ namespace slime {
 
 class Rejoin final : private WorkOwner {
  public:
-  Rejoin(LinkRails& rails, Failover& failover, RailLiveness& liveness)
-      : rails_(rails), failover_(failover), liveness_(liveness) {}
+  Rejoin(LinkRails& rails, ControlPath& path, Failover& failover, RailLiveness& liveness)
+      : rails_(rails), path_(path), failover_(failover), liveness_(liveness) {}
 
   // Called while some rail is not up: begins tries, and continues those under way.
   Status progress();
+  // No rail is up, and the lifeline is: tries need not wait.
+  void hurry();
   // The peer sent a message about a life of a rail: kFenceNotice, kJoin, kJoined or kRetry.
   Status on_message(ControlOp op, const RailLife& life);
   uint64_t rejoins() const { return rejoins_; }  // rails that have returned so far
@@ -62,6 +64,7 @@ class Rejoin final : private WorkOwner {
   void bring_up(size_t rail);
 
   LinkRails& rails_;
+  ControlPath& path_;
   Failover& failover_;
   RailLiveness& liveness_;
   uint64_t rejoins_ = 0;

@@ -65,6 +65,8 @@ inline constexpr uint64_t kFailedChannelDrain = kSecond;
 // Limits one try to bring a dead rail back; and the least time between two tries.
 inline constexpr uint64_t kRejoin = 5 * kSecond;
 inline constexpr uint64_t kLeastRejoinPause = kSecond;
+// A lifeline whose peer takes no frame for so long is dialed again.
+inline constexpr uint64_t kLifelineSilence = 4 * kSecond;
 // Limits the time that the other channels of a link have to connect after the first one has. Later
 // ones join the link.
 inline constexpr uint64_t kOtherChannels = 1800 * kMillisecond;

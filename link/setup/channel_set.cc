@@ -9,8 +9,12 @@
 namespace slime {
 
 ChannelSet::ChannelSet(Device& device, std::span<const RailPair> pairs, bool active,
-                       int traffic_class)
-    : device_(device), active_(active), traffic_class_(traffic_class), peer_names_(pairs.size()) {
+                       int traffic_class, bool lifeline)
+    : device_(device),
+      active_(active),
+      traffic_class_(traffic_class),
+      confirm_(pairs.size() > 1 || lifeline),
+      peer_names_(pairs.size()) {
   for (const RailPair& pair : pairs) {
     const size_t rail = active ? pair.active : pair.passive;
     channels_.push_back({nullptr, rail, device_.rails()[rail]->caps().speed_mbps});
@@ -33,12 +37,11 @@ Result<void> ChannelSet::check_pairs(const RailDescriptions& peer, const std::st
 
 Result<void> ChannelSet::open(const RegisteredBuffer& inbox, Side* side) {
   side->inbox_address = reinterpret_cast<uint64_t>(inbox.data());
-  // With several channels, works may be repeated over another one, so "sent" must mean "arrived".
-  const bool confirm = channels_.size() > 1;
   size_t unopened = 0;
   for (size_t i = 0; i < channels_.size(); ++i) {
     const size_t rail = channels_[i].device_rail_index;
-    auto channel = device_.rails()[rail]->open_channel({active_, confirm, traffic_class_, active_});
+    auto channel =
+        device_.rails()[rail]->open_channel({active_, confirm_, traffic_class_, active_});
     if (!channel) {
       Error why = std::move(channel.error());
       // Others are none of this rail's: settings, or what the whole process lacks.

@@ -19,9 +19,9 @@ namespace slime {
 
 class ChannelSet {
  public:
-  // A channel for each pair.
+  // A channel for each pair. `lifeline`: works are repeated after the death of the last one too.
   ChannelSet(Device& device, std::span<const RailPair> pairs, bool active,
-             int traffic_class = kNoTrafficClass);
+             int traffic_class = kNoTrafficClass, bool lifeline = false);
 
   // Whether the rails of the channels can reach those of the peer, and how fast.
   Result<void> check_pairs(const RailDescriptions& peer, const std::string& peer_name);
@@ -46,6 +46,7 @@ class ChannelSet {
   Device& device_;
   const bool active_;
   const int traffic_class_;
+  const bool confirm_;  // works may be repeated, so "sent" must mean "arrived"
   std::vector<LinkChannel> channels_;
   std::vector<size_t> peer_rails_;       // of the channels: positions in the peer's device
   std::vector<std::string> peer_names_;  // of those rails

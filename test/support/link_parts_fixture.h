@@ -60,8 +60,10 @@ class LinkPartsTest : public ::testing::Test, private LinkEnd, private Completio
   LinkMemory memory_{records(), records(), {}, {}};
   LinkRails rails_{context_, memory_};
   RailLiveness liveness_{rails_};
-  Failover failover_{rails_, *this};
-  Rejoin rejoin_{rails_, failover_, liveness_};
+  Lifeline lifeline_{context_, memory_, nullptr, 0};
+  ControlPath path_{rails_, lifeline_};
+  Failover failover_{rails_, path_, *this};
+  Rejoin rejoin_{rails_, path_, failover_, liveness_};
   std::vector<size_t> fenced_;  // rails whose works the user was told to repeat
 
  private:

@@ -54,30 +54,34 @@ inline void require_flushes(const SimHost& host) {
   for (sim::Rail* rail : host.rails) rail->configure(rail->caps(), model);
 }
 
-struct SimLink {
-  std::unique_ptr<SendCommImpl> sender;
-  std::unique_ptr<RecvCommImpl> receiver;
+// The two ends of a link, not yet with an owner.
+struct SimEnds {
+  LinkParts active, passive;
+};
+
+// What the owners of a link have in its memory, and the words that the handshake would carry.
+struct SimOwners {
+  LinkMemoryBytes active, passive;
+  OwnerWords words = {};
+  bool lifeline = false;
 };
 
 // Aborts the test program when the simulated rails do not connect: then nothing else is testable.
-inline SimLink connect(sim::Network& network, SimHost& from, SimHost& to, uint32_t channels,
-                       uint32_t eager_max) {
-  const auto must = [](auto result) {
-    if (!result) std::abort();
-    return std::move(*result);
+inline SimEnds connect(sim::Network& network, SimHost& from, SimHost& to, uint32_t channels,
+                       const SimOwners& owners) {
+  const auto buffer = [&](SimHost& host, size_t owner_bytes) {
+    auto made = RegisteredBuffer::make(host.device(), link_memory_bytes(owner_bytes, channels));
+    if (!made) std::abort();
+    return std::move(*made);
   };
-  RegisteredBuffer send_inbox =
-      must(RegisteredBuffer::make(from.device(), cts_memory_bytes(channels)));
-  RegisteredBuffer send_outbox =
-      must(RegisteredBuffer::make(from.device(), eager_memory_bytes(eager_max, channels)));
-  RegisteredBuffer recv_inbox =
-      must(RegisteredBuffer::make(to.device(), eager_memory_bytes(eager_max, channels)));
-  RegisteredBuffer recv_outbox =
-      must(RegisteredBuffer::make(to.device(), cts_memory_bytes(channels)));
   const auto pairs = pairs_in_order(channels, from.device(), to.device());
-  ChannelSet active(from.device(), pairs, true), passive(to.device(), pairs, false);
+  ChannelSet active(from.device(), pairs, true, kNoTrafficClass, owners.lifeline),
+      passive(to.device(), pairs, false, kNoTrafficClass, owners.lifeline);
   Side active_side, passive_side;
-  if (!active.open(send_inbox, &active_side) || !passive.open(recv_inbox, &passive_side)) {
+  SimEnds ends{{buffer(from, owners.active.inbox), buffer(from, owners.active.outbox)},
+               {buffer(to, owners.passive.inbox), buffer(to, owners.passive.outbox)}};
+  if (!active.open(ends.active.inbox, &active_side) ||
+      !passive.open(ends.passive.inbox, &passive_side)) {
     std::abort();
   }
   for (int i = 0;; ++i) {
@@ -87,16 +91,33 @@ inline SimLink connect(sim::Network& network, SimHost& from, SimHost& to, uint32
     if (i == 1000) std::abort();
     network.advance(1000);
   }
-  SimLink link;
-  link.sender = std::make_unique<SendCommImpl>(
-      *from.devices, from.device(),
-      link_parts_of(active.take(), true, eager_max, "receiver", passive_side, std::move(send_inbox),
-                    std::move(send_outbox)));
-  link.receiver = std::make_unique<RecvCommImpl>(
-      *to.devices, to.device(),
-      link_parts_of(passive.take(), false, eager_max, "sender", active_side, std::move(recv_inbox),
-                    std::move(recv_outbox)));
-  return link;
+  const auto fill = [&](LinkParts& parts, ChannelSet& set, bool is_active, const Side& peer) {
+    parts.owner_bytes = is_active ? owners.active : owners.passive;
+    parts.channels = set.take();
+    parts.active = is_active;
+    parts.peer = is_active ? "receiver" : "sender";
+    parts.words = owners.words;
+    parts.peer_inbox = {peer.inbox_address, peer.inbox_keys};
+  };
+  fill(ends.active, active, true, passive_side);
+  fill(ends.passive, passive, false, active_side);
+  return ends;
+}
+
+struct SimLink {
+  std::unique_ptr<SendCommImpl> sender;
+  std::unique_ptr<RecvCommImpl> receiver;
+};
+
+inline SimLink connect(sim::Network& network, SimHost& from, SimHost& to, uint32_t channels,
+                       uint32_t eager_max) {
+  const MessageOwner owner(eager_max);
+  const OwnerWords words = MessageWords{.eager_max = eager_max}.pack();
+  SimEnds ends = connect(network, from, to, channels,
+                         {owner.memory_bytes(words, true, channels),
+                          owner.memory_bytes(words, false, channels), words});
+  return {std::make_unique<SendCommImpl>(*from.devices, from.device(), std::move(ends.active)),
+          std::make_unique<RecvCommImpl>(*to.devices, to.device(), std::move(ends.passive))};
 }
 
 }  // namespace slime::test
