@@ -29,7 +29,7 @@ inline constexpr uint32_t kControlRoom = 4 * (kMaxRails - 1) + 20;
 inline constexpr uint32_t kAgainRoom = 96;
 static_assert(kControlRoom + kAgainRoom <= PostQueue::kCapacity / 2);
 
-// A small work of an operation. `owner` (nullptr: none) is told what became of `part`.
+// A control work. `owner` (nullptr: none) is told what became of `part`.
 struct ControlWork {
   ControlOp op;
   uint32_t value;

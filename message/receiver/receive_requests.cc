@@ -85,7 +85,7 @@ void ReceiveRequests::retire(ReceiveRequest& request) {
   unretired_ |= bit;
   if (!record_free && link_.status() == Status::kOk) return;
   unretired_ &= ~bit;
-  request.active = false;
+  request.active = request.returned = false;
   free_.push_back(request.index);
 }
 

@@ -76,8 +76,9 @@ TEST(LinkOwner, HasItsWordsAndItsMemoryAtBothEnds) {
   ASSERT_EQ(active.parts->channels.size(), 2u);
   EXPECT_EQ(active.parts->owner_bytes.inbox, 2 * 4096u);
   EXPECT_EQ(active.parts->owner_bytes.outbox, 12'288u);
-  EXPECT_GE(active.parts->inbox.region()->bytes, link_memory_bytes(2 * 4096, 2));
-  EXPECT_GE(active.parts->outbox.region()->bytes, link_memory_bytes(12'288, 2));
+  const auto pages = [](size_t bytes) { return (bytes + 4095) / 4096 * 4096; };
+  EXPECT_EQ(active.parts->inbox.region()->bytes, pages(link_memory_bytes(2 * 4096, 2)));
+  EXPECT_EQ(active.parts->outbox.region()->bytes, pages(link_memory_bytes(12'288, 2)));
   EXPECT_EQ(active.parts->peer_inbox.address,
             reinterpret_cast<uint64_t>(passive.parts->inbox.data()));
 }
