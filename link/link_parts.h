@@ -6,11 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "link/lifeline/stream.h"
 #include "link/link_memory.h"
 #include "transports/rail.h"
 
 namespace slime {
+
+// Random: the connector draws it, and both ends have it.
+using LinkId = Nonce;
 
 struct LinkChannel {
   std::unique_ptr<Channel> channel;
@@ -28,6 +32,7 @@ struct LinkParts {
   std::string peer = {};  // for errors: host, process, address
   OwnerWords words = {};  // of the listening end's owner
   RemoteInbox peer_inbox = {};
+  LinkId id = {};
   // For how long the link lives without a rail that is up; 0: it fails with its last rail.
   double lifeline_seconds = 0;
   std::unique_ptr<LifelineDialer> lifeline = {};  // of the active end

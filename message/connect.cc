@@ -49,7 +49,7 @@ class ListenerImpl final : public Listener {
   Devices& devices_;
   Device* const device_;
   const bool host_memory_;
-  const MessageOwner owner_;
+  MessageOwner owner_;
   std::unique_ptr<LinkListener> links_;  // last: it uses the owner
 };
 

@@ -13,6 +13,7 @@
 #include "base/net/dialer.h"
 #include "base/process.h"
 #include "link/setup/handshake_end.h"
+#include "link/setup/resume.h"
 #include "settings/times.h"
 
 namespace slime {
@@ -22,7 +23,8 @@ class LinkConnectorImpl final : public LinkConnector, private HandshakeEnd {
  public:
   // `name`: of the listener's process; empty: it did not say.
   LinkConnectorImpl(Devices& devices, Device& device, const SocketAddress& listener,
-                    std::string name, const Nonce& nonce, const LinkOwner& owner, int traffic_class)
+                    std::string name, const Nonce& nonce, const LinkId& link,
+                    const LinkOwner& owner, int traffic_class)
       : HandshakeEnd(
             devices, device, true, owner, traffic_class, "connect to",
             name.empty() ? listener.to_string() : name + " (" + listener.to_string() + ")"),
@@ -30,6 +32,7 @@ class LinkConnectorImpl final : public LinkConnector, private HandshakeEnd {
         listener_name_(std::move(name)),
         dialer_(listener, {.pause_ns = times::kCommRedial}) {
     hello_.value.nonce = nonce;
+    hello_.value.link = id_ = link;
     hello_.value.rails = describe_rails(device.rails());
     hello_.value.words = owner.offer();
     hello_.value.name = own_name();
@@ -39,7 +42,12 @@ class LinkConnectorImpl final : public LinkConnector, private HandshakeEnd {
     const Status status = advance();
     if (status == Status::kAgain) return nullptr;
     if (status != Status::kOk) return fail(error());
-    return take();
+    auto parts = take();
+    if (parts->lifeline_seconds > 0) {
+      parts->lifeline = make_lifeline_dialer(devices_.clock(), devices_.settings().connect_timeout,
+                                             listener_, hello_.value.nonce, id_);
+    }
+    return parts;
   }
 
  private:
@@ -185,9 +193,11 @@ Result<std::unique_ptr<LinkConnector>> LinkConnector::open(Devices& devices, int
   }
   auto listener = SocketAddress::unpack(fields.address);
   if (!listener) return fail(listener.error());
+  auto link = random_nonce();
+  if (!link) return fail(link.error());
   return std::make_unique<LinkConnectorImpl>(devices, *device, *listener,
-                                             printable_field(fields.name), fields.nonce, owner,
-                                             traffic_class);
+                                             printable_field(fields.name), fields.nonce, *link,
+                                             owner, traffic_class);
 }
 
 }  // namespace slime

@@ -29,9 +29,9 @@
 namespace slime {
 
 inline constexpr uint32_t kMagic = 0x534c494d;  // "SLIM"
-inline constexpr uint16_t kProtocolVersion = 7;
+inline constexpr uint16_t kProtocolVersion = 8;
 
-enum class MessageType : uint16_t { kHello = 1, kWelcome, kConfirm, kReady };
+enum class MessageType : uint16_t { kHello = 1, kWelcome, kConfirm, kReady, kResume, kResumed };
 
 struct Preamble {
   uint32_t magic = kMagic;
@@ -42,6 +42,7 @@ struct Preamble {
 struct Hello {
   Preamble preamble{kMagic, kProtocolVersion, static_cast<uint16_t>(MessageType::kHello)};
   Nonce nonce = {};
+  LinkId link = {};  // drawn by the connector; of type kResume: which link
   OwnerWords words = {};
   std::array<char, 96> name = {};  // host and process, for people
   RailDescriptions rails;

@@ -64,7 +64,9 @@ std::unique_ptr<LinkParts> HandshakeEnd::take() {
                 traffic_class_,
                 std::move(peer_),
                 welcome_.value.words,
-                {peer_side().inbox_address, peer_side().inbox_keys}});
+                {peer_side().inbox_address, peer_side().inbox_keys},
+                id_,
+                owner_.lifeline_seconds()});
 }
 
 Result<void> HandshakeEnd::open_channels(const RailDescriptions& peer_rails) {
@@ -77,7 +79,7 @@ Result<void> HandshakeEnd::open_channels(const RailDescriptions& peer_rails) {
   if (!outbox) return fail(std::move(outbox.error()));
   outbox_ = std::make_unique<RegisteredBuffer>(std::move(*outbox));
   channels_ = std::make_unique<ChannelSet>(device_, std::span(welcome_.value.pairs).first(count),
-                                           active_, traffic_class_);
+                                           active_, traffic_class_, owner_.lifeline_seconds() > 0);
   if (auto fit = channels_->check_pairs(peer_rails, peer_); !fit) return fit;
   return channels_->open(*inbox_, active_ ? &confirm_.value.side : &welcome_.value.side);
 }

@@ -67,6 +67,7 @@ class HandshakeEnd {
   const LinkOwner& owner_;
   Stage stage_;
   std::string peer_;
+  LinkId id_ = {};
   Fd fd_;
   Error error_;
   HandshakeMessage<Welcome> welcome_;

@@ -6,7 +6,7 @@
 namespace slime {
 
 std::optional<std::string> judge_hello(const Hello& hello, const Nonce& nonce) {
-  if (!valid(hello.preamble, MessageType::kHello)) {
+  if (!valid(hello.preamble, MessageType::kHello) && !valid(hello.preamble, MessageType::kResume)) {
     return describe_mismatch(hello.preamble, MessageType::kHello);
   }
   if (!same_nonce(hello.nonce, nonce)) {
@@ -24,6 +24,7 @@ IncomingHandshake::IncomingHandshake(Devices& devices, Device& device, const Hel
                    peer_name(hello.name, from)),
       from_(from) {
   fd_ = std::move(fd);
+  id_ = hello.link;
   welcome_.value.name = own_name();
   auto prepared = prepare_welcome(hello);
   if (prepared) return;

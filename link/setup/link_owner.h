@@ -4,8 +4,11 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 
 #include "base/error.h"
+#include "base/random.h"
+#include "link/lifeline/stream.h"
 
 namespace slime {
 
@@ -31,6 +34,12 @@ class LinkOwner {
   // or listened.
   virtual LinkMemoryBytes memory_bytes(const OwnerWords& answer, bool active,
                                        size_t channels) const = 0;
+  // For how long its links live without a rail that is up; 0: they fail with their last rail.
+  virtual double lifeline_seconds() const { return 0; }
+  // At the listening end: a peer that has lost all rails of the link with this id dials for it. If
+  // the owner has it, it gives the stream to Link::take_lifeline(). Thread: that of accept().
+  virtual bool has_link(const Nonce& /*id*/) const { return false; }
+  virtual void resume(const Nonce& /*id*/, std::unique_ptr<LifelineStream> /*stream*/) {}
 };
 
 }  // namespace slime

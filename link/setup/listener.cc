@@ -21,6 +21,7 @@
 #include "base/net/hello_port.h"
 #include "base/net/port_range.h"
 #include "link/setup/incoming_handshake.h"
+#include "link/setup/resume.h"
 
 namespace slime {
 namespace {
@@ -36,7 +37,7 @@ constexpr uint64_t kConfirmedGraceNs = 5'000'000'000;
 class LinkListenerImpl final : public LinkListener, private HelloPort {
  public:
   LinkListenerImpl(Devices& devices, Device& device, const Nonce& nonce, SocketAddress address,
-                   Fd fd, const LinkOwner& owner, int traffic_class)
+                   Fd fd, LinkOwner& owner, int traffic_class)
       : HelloPort(sizeof(Hello), seconds_to_ns(devices.settings().handshake_timeout)),
         devices_(devices),
         device_(device),
@@ -105,7 +106,8 @@ class LinkListenerImpl final : public LinkListener, private HelloPort {
     if (said.size() < sizeof preamble) return nullptr;
     if (said.size() == sizeof(Hello)) return nullptr;  // accept(Caller&) reads the whole hello
     std::memcpy(&preamble, said.data(), sizeof preamble);
-    if (valid(preamble, MessageType::kHello)) return nullptr;
+    if (valid(preamble, MessageType::kHello) || valid(preamble, MessageType::kResume))
+      return nullptr;
     return "it sent no hello of this version of libnet-slime";
   }
 
@@ -113,6 +115,7 @@ class LinkListenerImpl final : public LinkListener, private HelloPort {
     Hello hello;
     std::memcpy(&hello, caller.hello.data(), sizeof hello);
     if (auto why = judge_hello(hello, nonce_)) return why;
+    if (valid(hello.preamble, MessageType::kResume)) return resume(hello.link, caller);
     if (!make_room()) {
       abort_connection(std::move(caller.fd));
       return "the listener is in the middle of as many handshakes as it may have; it may try again";
@@ -120,6 +123,20 @@ class LinkListenerImpl final : public LinkListener, private HelloPort {
     incoming_.emplace_back(devices_, device_, hello, std::move(caller.fd), caller.from, owner_,
                            traffic_class_);
     (void)incoming_.back().step();  // sends the welcome; the next accept() finds how it went
+    return std::nullopt;
+  }
+
+  std::optional<std::string> resume(const LinkId& link, Caller& caller) {
+    HandshakeMessage<Resumed> answer;
+    answer.value.known = owner_.has_link(link);
+    if (answer.value.known == 0) {
+      Error ignored;
+      (void)answer.send(caller.fd, &ignored);
+      return "it dials for a link that has ended here";
+    }
+    auto stream = std::make_unique<TcpLifelineStream>(std::move(caller.fd));
+    stream->send_bytes(std::as_bytes(std::span(&answer.value, 1)));
+    owner_.resume(link, std::move(stream));
     return std::nullopt;
   }
 
@@ -179,7 +196,7 @@ class LinkListenerImpl final : public LinkListener, private HelloPort {
   const Nonce nonce_;
   const SocketAddress address_;
   const Fd fd_;
-  const LinkOwner& owner_;
+  LinkOwner& owner_;
   const int traffic_class_;
   std::optional<Deadline> deadline_;  // until which some peer must connect
   std::optional<Error> broken_;       // the last handshake that a network broke since then
@@ -220,8 +237,7 @@ Result<Fd> listen_at_some_rail(const Device& device, const PortRange& ports) {
 }  // namespace
 
 Result<std::unique_ptr<LinkListener>> LinkListener::open(Devices& devices, int device_index,
-                                                         const LinkOwner& owner,
-                                                         int traffic_class) {
+                                                         LinkOwner& owner, int traffic_class) {
   Device* device = devices.device(device_index);
   if (device == nullptr) {
     return fail(make_error(Status::kInvalid, 0, "listen: no device %d", device_index));

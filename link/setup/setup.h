@@ -21,8 +21,8 @@ using LinkAddress = std::array<std::byte, 112>;
 class LinkListener {
  public:
   virtual ~LinkListener() = default;
-  static Result<std::unique_ptr<LinkListener>> open(Devices& devices, int device,
-                                                    const LinkOwner& owner, int traffic_class);
+  static Result<std::unique_ptr<LinkListener>> open(Devices& devices, int device, LinkOwner& owner,
+                                                    int traffic_class);
   virtual LinkAddress address() const = 0;
   // nullptr: no peer is connected yet; call again. Further calls accept further peers.
   virtual Result<std::unique_ptr<LinkParts>> accept() = 0;

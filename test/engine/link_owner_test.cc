@@ -50,7 +50,7 @@ struct Ends {
 };
 
 // Until each end has its link or its error.
-Ends set_up(const LinkOwner& from_owner, const LinkOwner& to_owner) {
+Ends set_up(const LinkOwner& from_owner, LinkOwner& to_owner) {
   static TcpHost from(rails(2)), to(rails(2));
   Ends ends;
   auto listener = value_of(LinkListener::open(*to.devices, 0, to_owner, kNoTrafficClass));
@@ -65,7 +65,8 @@ Ends set_up(const LinkOwner& from_owner, const LinkOwner& to_owner) {
 }
 
 TEST(LinkOwner, HasItsWordsAndItsMemoryAtBothEnds) {
-  const CountingOwner three(3), any(0);
+  const CountingOwner three(3);
+  CountingOwner any(0);
   const auto [active, passive] = set_up(three, any);
   ASSERT_NE(active.parts, nullptr) << active.error;
   ASSERT_NE(passive.parts, nullptr) << passive.error;
@@ -85,7 +86,7 @@ TEST(LinkOwner, HasItsWordsAndItsMemoryAtBothEnds) {
 
 TEST(LinkOwner, OfAnotherPurposeIsRefusedAndBothEndsSayWhy) {
   const CountingOwner other(3);
-  const MessageOwner messages(4096);
+  MessageOwner messages(4096);
   const auto [active, passive] = set_up(other, messages);
   for (const std::string& error : {active.error, passive.error}) {
     EXPECT_NE(error.find("this address is for messages"), std::string::npos) << error;
