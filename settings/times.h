@@ -200,7 +200,7 @@ static_assert(kLongestTreeWait + kLeafMargin < kTreeSetup);
 static_assert(kTreeQuestion > kLeafMargin && 3 * kTreeQuestion < kTreeSetup);
 static_assert(kAllLeavesAnswer >= kLeafMargin);
 // The whole set-up of a communicator fits into the time that its ranks have.
-static_assert(kSwitchAnswer + kTreeSetup + 2 * kTrialSum < setting::connect_timeout.usual_ns);
+static_assert(kSwitchAnswer + kTreeSetup + 3 * kTrialSum < setting::connect_timeout.usual_ns);
 static_assert(kOtherRails < kTrialSum);
 // A leaf's question to its parent ends before the worker's question to the leaf counts as lost, and
 // the switch waits for a client for as long as that client waits for the switch.

@@ -201,22 +201,38 @@ Result<void> CollComm::leave_silent_switches(uint64_t left_ns) {
   return try_sums(0);
 }
 
-// A member that sums up for the others goes on until all have seen their sums.
+// What the first sums brought at this rank becomes that of all ranks. A member that sums up for the
+// others goes on until all have seen their sums.
+Result<CollComm::Outcomes> CollComm::gather_outcomes(const Result<void>& own,
+                                                     const Deadline& deadline) {
+  const bool silent = !own && !failed_ && own.error().status == Status::kTimeout;
+  std::vector<uint8_t> outcomes(ring_->size());
+  outcomes[ring_->rank()] = own ? kCame : silent ? kSilent : kFailed;
+  auto gathered = ring_->all_gather(std::as_writable_bytes(std::span(outcomes)), 1, deadline,
+                                    [&](uint64_t now_ns) { progress(now_ns); });
+  if (!gathered) return fail(own ? std::move(gathered.error()) : own.error());
+  return outcomes;
+}
+
+// Over a network that loses packets, a rank may begin its sums when the time of others is over, or
+// have a path to the switch some seconds later. So where sums came at some ranks, the others have
+// that time once more.
 Result<void> CollComm::agree_on_trial(const Deadline& deadline) {
-  enum Outcome : uint8_t { kFailed, kCame, kSilent };
   const auto serve = [&](uint64_t now_ns) { progress(now_ns); };
   const auto half_of_rest = [&] {
     return (deadline.end_ns() - std::min(clock_.now_ns(), deadline.end_ns())) / 2;
   };
   Result<void> own = try_sums(half_of_rest());
-  const bool silent = !own && !failed_ && own.error().status == Status::kTimeout;
-  std::vector<uint8_t> outcomes(ring_->size());
-  outcomes[ring_->rank()] = own ? kCame : silent ? kSilent : kFailed;
-  auto gathered =
-      ring_->all_gather(std::as_writable_bytes(std::span(outcomes)), 1, deadline, serve);
-  if (!gathered) return own ? gathered : own;
-  const bool leave = config_->optional && std::ranges::count(outcomes, kFailed) == 0;
-  if (leave && std::ranges::count(outcomes, kSilent) > 0) {
+  auto gathered = gather_outcomes(own, deadline);
+  const auto count = [&](Outcome outcome) { return std::ranges::count(*gathered, outcome); };
+  if (gathered && count(kFailed) == 0 && count(kCame) > 0 && count(kSilent) > 0) {
+    own = try_sums(half_of_rest());
+    gathered = gather_outcomes(own, deadline);
+  }
+  if (!gathered) return fail(std::move(gathered.error()));
+  Outcomes& outcomes = *gathered;
+  const bool leave = config_->optional && count(kFailed) == 0;
+  if (leave && count(kSilent) > 0) {
     own = leave_silent_switches(half_of_rest());
     if (failed_) return own;  // the ring may be in use; the others hear of its end
     own = agree(*ring_, own, "a first sum without a switch", deadline, serve);

@@ -66,6 +66,10 @@ class CollComm final : private DatagramUser, private BackgroundTask {
   bool trial_came(const SwitchAttachment& attachment) const;
   Result<void> try_sums(uint64_t left_ns);
   Result<void> leave_silent_switches(uint64_t left_ns);
+  // By rank: an Outcome.
+  enum Outcome : uint8_t { kFailed, kCame, kSilent };
+  using Outcomes = std::vector<uint8_t>;
+  Result<Outcomes> gather_outcomes(const Result<void>& own, const Deadline& deadline);
   Result<void> agree_on_trial(const Deadline& deadline);
   // Receives and answers until `ended`, a second at most.
   template <typename Condition>

@@ -75,6 +75,13 @@ for where in switch w1; do
   ip netns exec $where nft delete table ip silent
 done
 
+# The sums come at one rank at once, and at the other when its time for the first one is over.
+answers_again() { ip netns exec w1 nft delete table ip silent; }
+drop w1 sport || not_ok "nft failed"
+{ sleep $((later + 2)) && answers_again; } &
+right late_sums 2 "${small[@]}"
+wait $!
+
 # Of 1000 packets 200 are lost on each way.
 lab_spoil_all 4 106 0
 export NCCL_SLIME_CONNECT_TIMEOUT=120
