@@ -36,7 +36,7 @@ Status Failover::fail_rail(size_t i, Error why) {
   rails_.set_down(i);
   if (const Status status = fence(i); status != Status::kOk) return status;
   rails_.clear_queue(i);
-  if (rails_.up_count() == 0 && !path_.rails_gone()) return fail_last_rail(i, why);
+  if (rails_.up_count() == 0 && !path_.use_lifeline()) return fail_last_rail(i, why);
   repeat_lost_notices();  // about other rails, which this one carried
   send_notice(i);
   return rail.life.peer_fenced() ? finish_fencing(i) : Status::kOk;

@@ -6,11 +6,12 @@
 //   2. It processes all arrivals that the channel has confirmed to the peer, because the peer will
 //      not send those again.
 //   3. It sends a notice (kFenceNotice), with a record of the stripes that arrived, over a rail
-//      that is up.
+//      that is up, or over the lifeline.
 //   4. When the peer's notice has come too, the user submits the missing works again.
 //
 // So no late write of the dead rail can land in memory that has been reused. A notice is sent again
-// when the rail that carried it dies. When no rail is up any more, the link fails.
+// when the rail that carried it dies. When no rail is up any more, the link fails, unless it has a
+// lifeline.
 //
 // Thread: that of the link. Its state is in the rails (LinkRail); this class has none.
 #pragma once

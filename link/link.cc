@@ -12,8 +12,8 @@ Link::Link(Devices& devices, Device& device, LinkParts parts)
       liveness_(rails_),
       scheduler_(rails_, liveness_),
       peer_watch_(rails_, liveness_),
-      lifeline_(context_, memory_, std::move(parts.lifeline),
-                seconds_to_ns(parts.lifeline_seconds)),
+      lifeline_(context_, memory_, std::move(parts.lifeline_dialer),
+                context_.rail_retry_ns > 0 ? seconds_to_ns(parts.lifeline_seconds) : 0),
       path_(rails_, lifeline_),
       failover_(rails_, path_, *this),
       rejoin_(rails_, path_, failover_, liveness_),
@@ -67,18 +67,19 @@ Status Link::progress() {
 
 // What comes beside the rails is about them only.
 Status Link::progress_lifeline() {
-  const bool was_open = lifeline_.open();
-  if (const Status status = lifeline_.progress(rails_.clock().now_ns); status != Status::kOk)
-    return status;
-  if (!was_open && lifeline_.open()) rejoin_.hurry();
   while (const auto immediate = lifeline_.next()) {
     const ControlOp op = control_op(*immediate);
     if (is_of_user(op) || op == ControlOp::kProbe || op == ControlOp::kAnswer) {
-      return context_.fail_protocol("another work than those about rails beside them");
+      return context_.fail_protocol("a control work over the lifeline that is not about a rail");
     }
     if (const Status status = take_control(kNoRail, *immediate); status != Status::kOk)
       return status;
   }
+  if (status() != Status::kOk) return status();
+  const bool was_open = lifeline_.open();
+  if (const Status status = lifeline_.progress(rails_.clock().polled_ns); status != Status::kOk)
+    return status;
+  if (!was_open && lifeline_.open()) rejoin_.hurry();
   return status();
 }
 
@@ -89,8 +90,8 @@ Status Link::progress_rail(size_t i) {
   if (rail.signs.becomes_quiet()) hot_ &= ~(uint32_t{1} << i);
   if (const Status status = poll_rail(i); status != Status::kOk) return status;
   if (!rail.up() || rail.signs.confirmed() == 0) return Status::kOk;
-  if (rails_.up_count() <= 1 && !lifeline_.wanted()) return Status::kOk;
-  auto silence = liveness_.judge_silence(i, lifeline_.wanted());
+  if (rails_.up_count() <= 1 && !lifeline_.enabled()) return Status::kOk;
+  auto silence = liveness_.judge_silence(i, lifeline_.enabled());
   return silence ? failover_.fail_rail(i, std::move(*silence)) : Status::kOk;
 }
 
@@ -125,8 +126,8 @@ Status Link::watch_rails() {
   if (rails_.up_count() > 1) {
     scheduler_.probe_unused_rails(rails_.clock().now_ns - last_activity_ns_);
   }
-  if (rails_.up_count() > 1 || lifeline_.wanted()) {
-    liveness_.prove_rails(lifeline_.wanted() && context_.active);
+  if (rails_.up_count() > 1 || lifeline_.enabled()) {
+    liveness_.prove_rails(lifeline_.enabled() && context_.active);
   }
   return Status::kOk;
 }
@@ -170,7 +171,8 @@ Status Link::take_control(size_t i, uint32_t immediate) {
   const uint32_t value = control_value(immediate);
   const RailLife life = RailLife::unpack(value);
   const ControlOp op = control_op(immediate);
-  if (op != ControlOp::kProbe && op != ControlOp::kAnswer) {
+  // Nor is it progress of a request that a rail dies and comes back.
+  if (i != kNoRail && op != ControlOp::kProbe && op != ControlOp::kAnswer) {
     last_activity_ns_ = rails_.clock().now_ns;
   }
   switch (op) {

@@ -3,22 +3,24 @@
 //
 // Its parts: LinkRails (posting, and the choice of a rail for small works), RailScheduler (measures
 // the rails and chooses one for each stripe), RailLiveness (finds silent rails), PeerWatch (finds a
-// silent peer), Failover (ends a rail's life), Rejoin (brings a rail back), LinkContext (settings,
-// and the failure of the link).
+// silent peer), Failover (ends a rail's life), Rejoin (brings a rail back), Lifeline (a connection
+// beside the rails when none is left), ControlPath (over which of these control works travel),
+// LinkContext (settings, and the failure of the link).
 // Every arrival and completion passes through handle_completion().
 //
-// States: the link works until its last rail fails, a deadline passes, or the peer breaks the
-// protocol; then it has failed for good (LinkContext). rail/rail_state.h has the states of each
-// rail.
+// States: the link works until its last rail fails (with a lifeline: until none has returned in
+// time), a deadline passes, or the peer breaks the protocol; then it has failed for good
+// (LinkContext). rail/rail_state.h has the states of each rail.
 //
 // Failover: both ends fence a failed rail before anything that may have been lost is sent again.
-// Each end closes its own channel and then sends a notice over a surviving rail (kFenceNotice).
+// Each end closes its own channel and then sends a notice (kFenceNotice) over a surviving rail or
+// the lifeline.
 // Works of the dead rail are repeated elsewhere only when both ends have fenced it. After that the
 // active end tries to bring the rail back over a new channel, until it succeeds or the link ends.
 //
 // Threads: those of its owner, one at a time. Every wait has a deadline: rail_timeout for a silent
-// rail, some seconds for a try to bring a rail back, request_timeout for a request, answer_timeout
-// for a sign of the peer's process.
+// rail, some seconds for a try to bring a rail back, lifeline_seconds for a link without a rail,
+// request_timeout for a request, answer_timeout for a sign of the peer's process.
 #pragma once
 
 #include <array>
@@ -42,12 +44,17 @@ class Link final : private CompletionSink {
   const LinkContext& context() const { return context_; }
   RailScheduler& scheduler() { return scheduler_; }
   Status status() const { return context_.status(); }
-  // The peer has dialed for this link (link/setup): a way beside the rails.
-  void take_lifeline(std::unique_ptr<LifelineStream> stream) { lifeline_.take(std::move(stream)); }
+  // The peer has dialed again for this link; the stream replaces an older one. Thread: that of the
+  // link.
+  void take_lifeline(std::unique_ptr<LifelineStream> stream) {
+    lifeline_.take(std::move(stream), rails_.clock().polled_ns);
+  }
   bool has_delivered(size_t rail) { return liveness_.has_delivered(rail); }
   uint64_t rejoins() const { return rejoin_.rejoins(); }
-  // Works are queued or in flight, or a rail may return.
-  bool has_work() const { return rails_.up_count() < rails_.count() || rails_.busy() != 0; }
+  // Works are queued or in flight, a rail may return, or the peer waits for answers beside them.
+  bool has_work() const {
+    return rails_.up_count() < rails_.count() || rails_.busy() != 0 || !lifeline_.idle();
+  }
 
   // On every rail that is up: posts works that may leave now, polls, runs completions.
   Status progress();

@@ -17,7 +17,8 @@ class LinkEnd {
   // This end has fenced this life of a rail. Returns the record that tells the peer what had
   // arrived, if there is one; the notice carries it. It may be written again before the peer
   // has read that of the life before, if this end is the active one: then a life with an odd epoch
-  // needs another place than one with an even one.
+  // needs another place than one with an even one. On a link with a lifeline it has
+  // LifelineHeader::kMostBytes at most.
   virtual OutboxPiece fence_record(const RailLife& life) = 0;
   // Both ends have fenced this life. It reads the peer's record, and calls
   // LinkRails::hand_back_works(), which tells the owners of the lost works; what is not known to

@@ -35,7 +35,7 @@ struct LinkParts {
   LinkId id = {};
   // For how long the link lives without a rail that is up; 0: it fails with its last rail.
   double lifeline_seconds = 0;
-  std::unique_ptr<LifelineDialer> lifeline = {};  // of the active end
+  std::unique_ptr<LifelineDialer> lifeline_dialer = {};  // of the active end
 };
 
 }  // namespace slime

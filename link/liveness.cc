@@ -47,7 +47,8 @@ void RailLiveness::prove_rails(bool quiet_ones) {
                  now_ns = rails_.clock().polled_ns;
   for (size_t i = 0; i < rails_.count(); ++i) {
     const RailSigns& signs = rails_[i].signs;
-    const bool quiet = quiet_ones && now_ns - signs.heard_ns() >= 4 * rail_timeout_ns;
+    const uint64_t last_ns = std::max(signs.heard_ns(), signs.busy_since_ns());
+    const bool quiet = quiet_ones && now_ns - last_ns >= 4 * rail_timeout_ns;
     if (!rails_[i].up() || !(quiet || signs.unproven_for(rail_timeout_ns / 4, now_ns))) continue;
     if (!signs.probing() && rails_[i].queue.room() > 0) probe(i, Probe::kPlain);
   }
@@ -78,15 +79,17 @@ bool RailLiveness::others_live(size_t i) {
 }
 
 // A rail on which nothing completes while others carry traffic is dead, even without an error.
-// Where the link can do without any rail, so is one that is silent for twice as long. But if its
-// NIC still gets acknowledgements (silent_for), the work merely takes long.
+// Where the link can do without any rail, so is one that is silent for twice as long, unless a NIC
+// confirms its works: that gives a dead path up itself, and waits for a process that is stopped.
+// But if its NIC still gets acknowledgements (silent_for), the work merely takes long.
 std::optional<Error> RailLiveness::judge_silence(size_t i, bool alone_too) {
   const uint64_t limit_ns = rails_.context().rail_timeout_ns, now_ns = rails_.clock().polled_ns;
   RailSigns& signs = rails_[i].signs;
   const uint64_t silent_ns = now_ns - signs.busy_since_ns();
   if (silent_ns < limit_ns / 2) return std::nullopt;
   const bool others = others_live(i);
-  const bool evident = others ? silent_ns >= limit_ns : alone_too && silent_ns >= 2 * limit_ns;
+  const bool may_be_alone = alone_too && !rails_[i].confirmed_by_nic;
+  const bool evident = others ? silent_ns >= limit_ns : may_be_alone && silent_ns >= 2 * limit_ns;
   if (!evident) return std::nullopt;
   if (!signs.may_judge(limit_ns / 16, now_ns)) return std::nullopt;
   if (!rails_[i].channel->silent_for(limit_ns / 2)) return std::nullopt;

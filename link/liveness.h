@@ -2,7 +2,8 @@
 // only reports them; Failover ends them.
 //
 // Only polled time counts (LinkClock), so an end that was stopped does not take its own pause for
-// the death of a rail. A rail is given up only while another one is better.
+// the death of a rail. A rail is given up only while another one is better, or where the link has a
+// lifeline.
 //
 // Thread: that of the link. Its state is in the rails (RailSigns), except the time of the next
 // check of carriers.
@@ -26,7 +27,8 @@ class RailLiveness final : private WorkOwner {
   // Whether all that this rail has carried has arrived or can no longer be lost. If that is not
   // known, sends a probe and returns false.
   bool has_delivered(size_t rail);
-  // Sends a probe on each rail whose unconfirmed works are old enough, or that is quiet.
+  // Sends a probe on each rail whose unconfirmed works are old enough. `quiet_ones`: also on each
+  // rail over which the peer has not been heard for 4 x rail_timeout.
   void prove_rails(bool quiet_ones);
   // For a rail with confirmed works: the reason why it counts as dead. nullopt: it does not (yet).
   // `alone_too`: although no other rail carries on.

@@ -118,7 +118,7 @@ void Rejoin::send_request(size_t i) {
   send(ControlOp::kJoin, RailJoin::kRequest, i, {offset, sizeof record});
 }
 
-// While the last rail is fenced, the link may be about to fail: then nothing can carry an answer.
+// No rail is up and there is no lifeline: the link is about to fail, and nothing carries an answer.
 Status Rejoin::on_message(ControlOp op, const RailLife& life) {
   if (path_.ended()) return Status::kOk;
   LinkRail& rail = rails_[life.rail];
@@ -254,7 +254,7 @@ void Rejoin::bring_up(size_t i) {
              context.device_name(), rail.name(), again ? "carries traffic again" : "joins the link",
              static_cast<double>(rails_.clock().now_ns - rail.life.since_ns()) * 1e-9);
   rails_.set_up(i);
-  path_.rail_up();
+  path_.leave_lifeline();
   ++rejoins_;
   liveness_.probe(i, RailLiveness::Probe::kPlain);
 }

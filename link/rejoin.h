@@ -8,10 +8,10 @@
 //     kJoined                      <-->   kJoined
 //     the rail is up at an end that is connected and has the peer's kJoined
 //
-// All messages travel over the rails that are up. A try that fails ends like a life of the rail:
-// each end fences its channel and sends a notice (kFenceNotice), and when both ends have fenced,
-// another try may begin. So if one end gives up while the other takes the rail for up, the notice
-// corrects the other end. No step needs clocks that agree.
+// All messages travel over the rails that are up, or over the lifeline. A try that fails ends like
+// a life of the rail: each end fences its channel and sends a notice (kFenceNotice), and when both
+// ends have fenced, another try may begin. So if one end gives up while the other takes the rail
+// for up, the notice corrects the other end. No step needs clocks that agree.
 //
 // What makes reuse of records safe: a try begins, or is granted, only while no rail is kFenced and
 // no record of this end for this rail is under way. So no record of an earlier life can overwrite a
@@ -34,7 +34,7 @@ class Rejoin final : private WorkOwner {
 
   // Called while some rail is not up: begins tries, and continues those under way.
   Status progress();
-  // No rail is up, and the lifeline is: tries need not wait.
+  // The lifeline has opened: tries wait only for the least pause.
   void hurry();
   // The peer sent a message about a life of a rail: kFenceNotice, kJoin, kJoined or kRetry.
   Status on_message(ControlOp op, const RailLife& life);

@@ -45,8 +45,8 @@ inline constexpr uint64_t kGreetingTry = 4 * kSecond;
 
 // Rails -------------------------------------------------------------------------------------------
 
-// The pause before a refused connection is tried again: of a tcp rail, and of a comm's control
-// connection.
+// The pause before a connection that was refused or has broken is tried again: of a tcp rail, a
+// comm's control connection, a lifeline.
 inline constexpr uint64_t kRailRedial = 100 * kMillisecond;
 inline constexpr uint64_t kCommRedial = 20 * kMillisecond;
 inline constexpr uint64_t kSwitchRedial = 20 * kMillisecond;
@@ -65,7 +65,9 @@ inline constexpr uint64_t kFailedChannelDrain = kSecond;
 // Limits one try to bring a dead rail back; and the least time between two tries.
 inline constexpr uint64_t kRejoin = 5 * kSecond;
 inline constexpr uint64_t kLeastRejoinPause = kSecond;
-// A lifeline whose peer takes no frame for so long is dialed again.
+// A lifeline is closed when frames are under way and the peer takes none for so long, and a dialed
+// one when the listener does not answer for so long. The active end dials again while no rail is
+// up.
 inline constexpr uint64_t kLifelineSilence = 4 * kSecond;
 // Limits the time that the other channels of a link have to connect after the first one has. Later
 // ones join the link.

@@ -1,5 +1,5 @@
-// The way of the control works that are about rails: over a rail that is up, or over the lifeline.
-// Without either they are lost at once, and their owners repeat them when usable() is true again.
+// Sends control works about rails: over a rail that is up, or over the lifeline. Without either a
+// work is lost at once.
 //
 // Thread: that of the link.
 #pragma once
@@ -13,8 +13,8 @@ class ControlPath {
   ControlPath(LinkRails& rails, Lifeline& lifeline) : rails_(rails), lifeline_(lifeline) {}
 
   bool usable() const { return rails_.up_count() > 0 || lifeline_.open(); }
-  // There will be none any more.
-  bool ended() const { return rails_.up_count() == 0 && !lifeline_.wanted(); }
+  // No rail is up, and the link cannot live without one.
+  bool ended() const { return rails_.up_count() == 0 && !lifeline_.enabled(); }
   void send(const ControlWork& control) {
     if (rails_.up_count() > 0) {
       rails_.submit_control(rails_.quickest_rail(control.piece.bytes), control);
@@ -25,12 +25,12 @@ class ControlPath {
     }
   }
   // The link has no rail any more, or one again. False: it cannot live without one.
-  bool rails_gone() {
-    if (!lifeline_.wanted()) return false;
-    lifeline_.rails_gone(rails_.clock().now_ns);
+  bool use_lifeline() {
+    if (!lifeline_.enabled()) return false;
+    lifeline_.begin_need(rails_.clock().polled_ns);
     return true;
   }
-  void rail_up() { lifeline_.rail_up(); }
+  void leave_lifeline() { lifeline_.end_need(); }
 
  private:
   LinkRails& rails_;

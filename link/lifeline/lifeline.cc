@@ -8,8 +8,8 @@
 
 namespace slime {
 
-void Lifeline::rails_gone(uint64_t now_ns) {
-  SLIME_CHECK(wanted());
+void Lifeline::begin_need(uint64_t now_ns) {
+  SLIME_CHECK(enabled());
   if (std::exchange(needed_, true)) return;
   needed_since_ns_ = now_ns;
   last_failure_.clear();
@@ -17,15 +17,21 @@ void Lifeline::rails_gone(uint64_t now_ns) {
              context_.peer.c_str(), context_.device_name(), static_cast<double>(limit_ns_) * 1e-9);
 }
 
-void Lifeline::take(std::unique_ptr<LifelineStream> stream) {
-  close();
-  stream_ = std::move(stream);
-  opened(context_.devices.clock().now_ns());
+// A dial that is under way has no use any more.
+void Lifeline::end_need() {
+  if (std::exchange(needed_, false) && !open() && dialer_ != nullptr) dialer_->stop();
 }
 
-void Lifeline::opened(uint64_t now_ns) {
+void Lifeline::take(std::unique_ptr<LifelineStream> stream, uint64_t now_ns) {
+  close();
+  stream_ = std::move(stream);
+  begin_connection(now_ns);
+}
+
+void Lifeline::begin_connection(uint64_t now_ns) {
+  last_failure_.clear();
   peer_took_ = taken_ = told_ = 0;
-  asked_ns_ = heard_ns_ = now_ns;
+  now_ns_ = came_ns_ = asked_ns_ = heard_ns_ = now_ns;
 }
 
 void Lifeline::close() {
@@ -35,7 +41,7 @@ void Lifeline::close() {
   }
 }
 
-void Lifeline::broken(const Error& why) {
+void Lifeline::break_off(const Error& why) {
   last_failure_ = why.what;
   close();
 }
@@ -43,8 +49,8 @@ void Lifeline::broken(const Error& why) {
 void Lifeline::send(const ControlWork& control) {
   const OutboxPiece& piece = control.piece;
   SLIME_CHECK(open() && piece.bytes <= LifelineHeader::kMostBytes);
-  if (under_way_.size() == kMostUnderWay) {
-    (void)context_.fail_protocol("no answer to its control works");
+  if (under_way_.size() >= kMostUnderWay) {
+    (void)context_.fail_protocol("no answer to the control works on the lifeline");
     return;
   }
   under_way_.push_back({control.owner, control.part});
@@ -61,53 +67,66 @@ void Lifeline::send_frame(LifelineHeader header, std::span<const std::byte> payl
 }
 
 Status Lifeline::progress(uint64_t now_ns) {
+  now_ns_ = now_ns;
+  frames_left_ = kMostFrames;
   if (!open() && needed_ && dialer_ != nullptr) {
     if (const Status status = dial(now_ns); status != Status::kOk) return status;
   }
-  if (open()) {
-    if (under_way_.empty()) heard_ns_ = now_ns;
-    const bool done = !needed_ && under_way_.empty() && dialer_ != nullptr;
-    const bool silent = now_ns - heard_ns_ >= times::kLifelineSilence;
-    if (done) return close(), Status::kOk;
-    if (silent) {
-      broken(make_error(Status::kTimeout, 0, "the peer does not answer"));
-    } else if (dialer_ != nullptr && now_ns - asked_ns_ >= times::kLifelineSilence / 4) {
-      asked_ns_ = now_ns;
-      under_way_.push_back({nullptr, 0});
-      send_frame({.kind = LifelineHeader::kAlive}, {});
-    } else if (told_ != taken_) {
-      send_frame({}, {});
-    }
-  }
+  if (open()) watch_connection(now_ns);
   if (!needed_ || now_ns - needed_since_ns_ < limit_ns_) return Status::kOk;
-  return context_.fail(make_error(Status::kTimeout, 0,
-                                  "no rail has returned for %.0f s, and the peer %s%s%s",
-                                  static_cast<double>(limit_ns_) * 1e-9,
-                                  open() ? "can be reached beside them" : "is not reached",
-                                  last_failure_.empty() ? "" : ": ", last_failure_.c_str()));
+  return context_.fail(make_error(
+      Status::kTimeout, 0,
+      "no rail has returned for %.0f s, and the peer %s%s%s; check cables, switch ports, routes "
+      "and firewalls",
+      static_cast<double>(limit_ns_) * 1e-9,
+      open() ? "can be reached beside them" : "is not reached", last_failure_.empty() ? "" : ": ",
+      last_failure_.c_str()));
+}
+
+// Closes a connection that is of no use any more, or on which the peer is silent; the active end
+// asks as long as it has a use for it. Otherwise asks the peer from time to time, and tells it what
+// has been taken.
+void Lifeline::watch_connection(uint64_t now_ns) {
+  if (under_way_.empty()) heard_ns_ = now_ns;
+  const bool left = dialer_ != nullptr || now_ns - came_ns_ >= times::kLifelineSilence;
+  if (!needed_ && under_way_.empty() && left) return close();
+  if (now_ns - heard_ns_ >= times::kLifelineSilence) {
+    return break_off(make_error(Status::kTimeout, 0, "the peer does not answer"));
+  }
+  const bool asks = dialer_ != nullptr && now_ns - asked_ns_ >= times::kLifelineSilence / 4;
+  if (asks && under_way_.size() < kMostUnderWay) {
+    asked_ns_ = now_ns;
+    under_way_.push_back({nullptr, 0});
+    send_frame({.kind = LifelineHeader::kAlive}, {});
+  } else if (told_ != taken_) {
+    send_frame({}, {});
+  }
 }
 
 Status Lifeline::dial(uint64_t now_ns) {
   Error error;
   const Status status = dialer_->dial(&stream_, &error);
-  if (status == Status::kOk) opened(now_ns);
+  if (status == Status::kOk) begin_connection(now_ns);
   if (status == Status::kAgain) last_failure_ = dialer_->last_failure();
   if (status == Status::kOk || status == Status::kAgain) return Status::kOk;
-  return context_.fail(make_error(status, error.code, "no rail is up, and the peer is gone: %s",
-                                  error.what.c_str()));
+  return context_.fail(make_error(
+      status, error.code, "no rail is up, and the peer is gone: %s; see the log of that process",
+      error.what.c_str()));
 }
 
 std::optional<uint32_t> Lifeline::next() {
   LifelineHeader header;
   std::span<const std::byte> payload;
   Error error;
-  while (open()) {
+  while (open() && frames_left_ > 0) {
+    --frames_left_;
     const Status status = stream_->receive(&header, &payload, &error);
     if (status == Status::kAgain) break;
     if (status != Status::kOk) {
-      broken(error);
+      break_off(error);
       break;
     }
+    came_ns_ = now_ns_;
     if (!take_answer(header.taken)) break;
     if (header.kind == LifelineHeader::kTaken) continue;
     ++taken_;
@@ -122,11 +141,11 @@ std::optional<uint32_t> Lifeline::next() {
 bool Lifeline::take_answer(uint32_t taken) {
   const uint32_t more = taken - peer_took_;
   if (more > under_way_.size()) {
-    (void)context_.fail_protocol("answers to frames that it did not get");
+    (void)context_.fail_protocol("a count of more frames than it was sent");
     return false;
   }
   peer_took_ = taken;
-  if (more > 0) heard_ns_ = context_.devices.clock().now_ns();
+  if (more > 0) heard_ns_ = now_ns_;
   for (uint32_t i = 0; i < more; ++i) {
     const UnderWay work = under_way_.front();
     under_way_.pop_front();
@@ -140,7 +159,8 @@ bool Lifeline::place(const LifelineHeader& header, std::span<const std::byte> pa
                     header.offset <= memory_.inbox_bytes() &&
                     payload.size() <= memory_.inbox_bytes() - header.offset;
   if (!fits) {
-    (void)context_.fail_protocol("a control work that does not fit its inbox");
+    (void)context_.fail_protocol(
+        "a frame of an unknown kind, or a record outside this end's inbox");
     return false;
   }
   if (!payload.empty())

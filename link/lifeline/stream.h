@@ -21,7 +21,9 @@ struct LifelineHeader {
   };
   static constexpr uint32_t kMostBytes = 8192;
 
-  uint32_t taken = 0;  // frames of the other end that this one has taken so far, modulo 2^32
+  // Frames of the other end on this connection, without kTaken, that this one has taken so far,
+  // modulo 2^32.
+  uint32_t taken = 0;
   uint16_t kind = kTaken;
   uint16_t bytes = 0;      // payload, for the inbox of the end that gets it
   uint32_t offset = 0;     // where it belongs there
@@ -48,6 +50,8 @@ class LifelineDialer {
   // kOk: *stream is connected. kAgain: not yet. Anything else is final: the peer does not have this
   // link any more.
   virtual Status dial(std::unique_ptr<LifelineStream>* stream, Error* error) = 0;
+  // Gives a try that is under way up; dial() begins another.
+  virtual void stop() = 0;
   // Why the last try failed; "": it has not.
   virtual std::string last_failure() const = 0;
 };

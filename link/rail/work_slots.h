@@ -20,8 +20,8 @@ namespace slime {
 // It lives until then, or until the link ends. When the link fails, nobody is told any more.
 class WorkOwner {
  public:
-  // kSent of the rail (Done): on a link of several rails it has arrived, unless it was
-  // Work::unconfirmed.
+  // kSent of the rail (Done): on a link of several rails, or with a lifeline, it has arrived,
+  // unless it was Work::unconfirmed.
   virtual void on_done(uint32_t part) = 0;
   // Its rail has died, and no rail will say whether it has arrived.
   virtual void on_lost(uint32_t part) = 0;

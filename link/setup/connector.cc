@@ -44,8 +44,8 @@ class LinkConnectorImpl final : public LinkConnector, private HandshakeEnd {
     if (status != Status::kOk) return fail(error());
     auto parts = take();
     if (parts->lifeline_seconds > 0) {
-      parts->lifeline = make_lifeline_dialer(devices_.clock(), devices_.settings().connect_timeout,
-                                             listener_, hello_.value.nonce, id_);
+      parts->lifeline_dialer =
+          make_lifeline_dialer(devices_.clock(), listener_, hello_.value.nonce, id_);
     }
     return parts;
   }

@@ -2,7 +2,7 @@
 // blocks.
 //
 //   connector                          listener
-//     Hello   nonce, rails, words  -->            the nonce proves that it knows the address
+//     Hello nonce, link, rails, words ->            the nonce proves that it knows the address
 //             <--  Welcome   words, rails, channels, addresses, inbox
 //     (connects its channels)
 //     Confirm addresses, inbox     -->
@@ -12,7 +12,8 @@
 //
 // The words are those of the owners of the link (link_owner.h).
 // Messages have a fixed size and are in host order; the magic number shows another byte order. The
-// connection ends with the handshake. From then on the rails show whether the peer works.
+// connection ends with the handshake. From then on the rails show whether the peer works; resume.h
+// has the hello of a link that has none left.
 #pragma once
 
 #include <array>

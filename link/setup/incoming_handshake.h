@@ -24,6 +24,7 @@ class IncomingHandshake final : private HandshakeEnd {
   Status step() { return advance(); }
   bool confirmed() const { return stage_ > Stage::kConfirm; }  // by the peer
   Visit visit() const { return {from_, waits_since_ns()}; }
+  const LinkId& id() const { return id_; }
   void abort() { abort_connection(std::move(fd_)); }  // the peer may connect again
 
  private:

@@ -1,6 +1,6 @@
 // A listener: one control socket, to which any number of peers connect. A connection whose hello
-// proves that it is a peer's becomes an IncomingHandshake. All others are strangers
-// (base/net/hello_port.h).
+// proves that it is a peer's becomes an IncomingHandshake or, if it is of type kResume, a lifeline
+// of a link that the owner has. All others are strangers (base/net/hello_port.h).
 //
 // State: the handshakes that have begun (incoming_), oldest first. accept() returns the parts of
 // one link for each that is complete.
@@ -9,7 +9,8 @@
 // waiting for kHandshakeGraceNs: of the address that has the most, as among visitors, and of those
 // that have not confirmed, if there are any. The deadline for the next peer runs from the first
 // accept() after the last one. It does not count while a peer is in its handshake, which has a
-// deadline of its own. Thread: the one that calls accept().
+// deadline of its own. There is none any more when a link was made that may be dialed for again.
+// Thread: the one that calls accept().
 
 #include <algorithm>
 #include <bit>
@@ -70,7 +71,7 @@ class LinkListenerImpl final : public LinkListener, private HelloPort {
     Error error;
     const Status status = read_callers(fd_, devices_.clock(), &error);
     if (status != Status::kOk && status != Status::kAgain) return fail(std::move(error));
-    if (look.expired() && incoming_.empty()) return fail(nobody_came());
+    if (look.expired() && incoming_.empty() && !serves_links_) return fail(nobody_came());
     return nullptr;
   }
 
@@ -84,6 +85,7 @@ class LinkListenerImpl final : public LinkListener, private HelloPort {
     if (finished.front().step() != Status::kOk) return fail(finished.front().error());
     deadline_.reset();
     broken_.reset();
+    serves_links_ = owner_.lifeline_seconds() > 0;
     return finished.front().take();
   }
 
@@ -126,17 +128,19 @@ class LinkListenerImpl final : public LinkListener, private HelloPort {
     return std::nullopt;
   }
 
+  // A link whose handshake has ended at the other end only is not there yet: that end dials again.
   std::optional<std::string> resume(const LinkId& link, Caller& caller) {
+    if (std::ranges::find(incoming_, link, &IncomingHandshake::id) != incoming_.end()) {
+      abort_connection(std::move(caller.fd));
+      return std::nullopt;
+    }
     HandshakeMessage<Resumed> answer;
     answer.value.known = owner_.has_link(link);
-    if (answer.value.known == 0) {
-      Error ignored;
-      (void)answer.send(caller.fd, &ignored);
-      return "it dials for a link that has ended here";
-    }
-    auto stream = std::make_unique<TcpLifelineStream>(std::move(caller.fd));
-    stream->send_bytes(std::as_bytes(std::span(&answer.value, 1)));
-    owner_.resume(link, std::move(stream));
+    Error error;
+    const Status sent = answer.send(caller.fd, &error);
+    if (answer.value.known == 0) return "it dials for a link that has ended here";
+    if (sent != Status::kOk) return "it did not take the answer: " + error.what;
+    owner_.resume(link, std::make_unique<TcpLifelineStream>(std::move(caller.fd)));
     return std::nullopt;
   }
 
@@ -200,6 +204,7 @@ class LinkListenerImpl final : public LinkListener, private HelloPort {
   const int traffic_class_;
   std::optional<Deadline> deadline_;  // until which some peer must connect
   std::optional<Error> broken_;       // the last handshake that a network broke since then
+  bool serves_links_ = false;         // which have lifelines
   Incoming incoming_;                 // oldest first
   StrangerLog dropped_;               // of these
 };
@@ -222,8 +227,8 @@ Result<SocketAddress> control_address(const RailCaps& caps) {
 // the network that the user chose; if that cannot be had, at that of another one.
 Result<Fd> listen_at_some_rail(const Device& device, const PortRange& ports) {
   std::vector<Rail*> rails = device.rails();
-  std::ranges::stable_partition(rails,
-                                [](Rail* rail) { return rail->carrier() != Carrier::kDown; });
+  std::stable_partition(rails.begin(), rails.end(),
+                        [](Rail* rail) { return rail->carrier() != Carrier::kDown; });
   std::optional<Error> first;
   for (const Rail* rail : rails) {
     auto address = control_address(rail->caps());

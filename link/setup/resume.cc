@@ -1,5 +1,6 @@
 #include "link/setup/resume.h"
 
+#include <cerrno>
 #include <optional>
 #include <utility>
 
@@ -9,22 +10,18 @@
 
 namespace slime {
 
-void TcpLifelineStream::send_bytes(std::span<const std::byte> bytes) {
-  waiting_.insert(waiting_.end(), bytes.begin(), bytes.end());
-}
-
 void TcpLifelineStream::send(const LifelineHeader& header, std::span<const std::byte> payload) {
-  send_bytes(std::as_bytes(std::span(&header, 1)));
-  send_bytes(payload);
+  const auto bytes = std::as_bytes(std::span(&header, 1));
+  waiting_.insert(waiting_.end(), bytes.begin(), bytes.end());
+  waiting_.insert(waiting_.end(), payload.begin(), payload.end());
 }
 
 Status TcpLifelineStream::flush(Error* error) {
   if (waiting_.empty()) return Status::kOk;
-  const Status status = send_message(fd_, waiting_, &sent_, error);
-  if (status == Status::kOk) {
-    waiting_.clear();
-    sent_ = 0;
-  } else if (status == Status::kAgain && waiting_.size() - sent_ > kMostWaiting) {
+  size_t sent = 0;
+  const Status status = send_message(fd_, waiting_, &sent, error);
+  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(sent));
+  if (status == Status::kAgain && waiting_.size() > kMostWaiting) {
     *error = make_error(Status::kRemote, 0, "the peer does not read what it is sent");
     return error->status;
   }
@@ -58,16 +55,15 @@ Status TcpLifelineStream::receive(LifelineHeader* header, std::span<const std::b
 
 namespace {
 
-// States: dialing, saying hello, waiting for the answer; dial() goes on from there. A connection
-// that breaks, or is not answered in time, begins again. Thread: that of the link.
+// States: pausing until not_before_ns_, dialing, saying hello, waiting for the answer; dial() goes
+// on from there. What else ends an exchange than is_final() may pass, so another begins after a
+// pause: a listener resets callers when it has too many, a network cuts connections, a process is
+// out of descriptors. Thread: that of the link.
 class TcpLifelineDialer final : public LifelineDialer {
  public:
-  TcpLifelineDialer(const Clock& clock, double answer_seconds, const SocketAddress& listener,
-                    const Nonce& nonce, const LinkId& link)
-      : clock_(clock),
-        listener_(listener),
-        answer_ns_(seconds_to_ns(answer_seconds)),
-        deadline_(clock, answer_ns_) {
+  TcpLifelineDialer(const Clock& clock, const SocketAddress& listener, const Nonce& nonce,
+                    const LinkId& link)
+      : clock_(clock), listener_(listener), deadline_(clock, times::kLifelineSilence) {
     hello_.value.preamble.type = static_cast<uint16_t>(MessageType::kResume);
     hello_.value.nonce = nonce;
     hello_.value.link = link;
@@ -76,22 +72,21 @@ class TcpLifelineDialer final : public LifelineDialer {
   }
 
   Status dial(std::unique_ptr<LifelineStream>* stream, Error* error) override {
+    if (clock_.now_ns() < not_before_ns_) return Status::kAgain;
     const Status status = step(error);
-    if (status == Status::kAgain) return status;
+    if (status == Status::kAgain || (status != Status::kOk && is_final(*error))) return status;
     if (status == Status::kOk) {
       *stream = std::make_unique<TcpLifelineStream>(std::move(dialer_->fd()));
-      begin();
-      return status;
+    } else {
+      last_failure_ = error->what;
     }
-    if (refused_) return status;
-    if (!connected_) return status;
-    // Whatever ended an exchange may pass: a listener resets callers when it has too many.
-    last_failure_ = error->what;
     begin();
-    return Status::kAgain;
+    not_before_ns_ = clock_.now_ns() + times::kRailRedial;
+    return status == Status::kOk ? status : Status::kAgain;
   }
+  void stop() override { begin(); }
   std::string last_failure() const override {
-    return last_failure_.empty() ? dialer_->last_failure() : last_failure_;
+    return dialer_->last_failure().empty() ? last_failure_ : dialer_->last_failure();
   }
 
  private:
@@ -102,12 +97,17 @@ class TcpLifelineDialer final : public LifelineDialer {
     answer_.restart();
   }
 
+  // Nobody listens there any more, or the listener does not have the link.
+  bool is_final(const Error& error) const {
+    return refused_ || (!connected_ && error.code == ECONNREFUSED);
+  }
+
   Status step(Error* error) {
     if (!connected_) {
       const Status status = dialer_->progress(clock_.now_ns(), error);
       if (status != Status::kOk) return status;
       connected_ = true;
-      deadline_.restart(answer_ns_);
+      deadline_.restart(times::kLifelineSilence);
     }
     const Deadline::Look look(deadline_);
     Status status = hello_.send(dialer_->fd(), error);
@@ -125,9 +125,9 @@ class TcpLifelineDialer final : public LifelineDialer {
 
   const Clock& clock_;
   const SocketAddress listener_;
-  const uint64_t answer_ns_;
   Deadline deadline_;  // for the answer
   std::optional<Dialer> dialer_;
+  uint64_t not_before_ns_ = 0;
   bool connected_ = false, refused_ = false;
   HandshakeMessage<Hello> hello_;
   HandshakeMessage<Resumed> answer_;
@@ -136,10 +136,10 @@ class TcpLifelineDialer final : public LifelineDialer {
 
 }  // namespace
 
-std::unique_ptr<LifelineDialer> make_lifeline_dialer(const Clock& clock, double answer_seconds,
+std::unique_ptr<LifelineDialer> make_lifeline_dialer(const Clock& clock,
                                                      const SocketAddress& listener,
                                                      const Nonce& nonce, const LinkId& link) {
-  return std::make_unique<TcpLifelineDialer>(clock, answer_seconds, listener, nonce, link);
+  return std::make_unique<TcpLifelineDialer>(clock, listener, nonce, link);
 }
 
 }  // namespace slime

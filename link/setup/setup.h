@@ -18,6 +18,9 @@ namespace slime {
 // processes. They are valid where the same version runs on a machine with the same byte order.
 using LinkAddress = std::array<std::byte, 112>;
 
+// If its owner asks for lifelines (LinkOwner), it goes on to call accept() while its links live:
+// that also takes the calls of peers that have lost all rails. From the first link on it waits
+// without a limit.
 class LinkListener {
  public:
   virtual ~LinkListener() = default;

@@ -5,6 +5,7 @@
 #include "message/message_owner.h"
 #include "test/engine/tcp_transfer.h"
 #include "test/support/load/engine_pair.h"
+#include "test/support/manual_clock.h"
 
 namespace slime::test {
 namespace {
@@ -22,10 +23,13 @@ class CountingOwner final : public LinkOwner {
     return next;
   }
   bool accepts(const OwnerWords& answer) const override { return answer == *this->answer(words_); }
+  double lifeline_seconds() const override { return lifeline; }
   LinkMemoryBytes memory_bytes(const OwnerWords&, bool active, size_t channels) const override {
     return active ? LinkMemoryBytes{4096 * channels, 12'288}
                   : LinkMemoryBytes{12'288, 4096 * channels};
   }
+
+  double lifeline = 0;
 
  private:
   OwnerWords words_;
@@ -50,18 +54,21 @@ struct Ends {
 };
 
 // Until each end has its link or its error.
-Ends set_up(const LinkOwner& from_owner, LinkOwner& to_owner) {
-  static TcpHost from(rails(2)), to(rails(2));
+Ends set_up(TcpHost& from, const LinkOwner& from_owner, LinkListener& listener) {
   Ends ends;
-  auto listener = value_of(LinkListener::open(*to.devices, 0, to_owner, kNoTrafficClass));
   auto connector = value_of(
-      LinkConnector::open(*from.devices, 0, listener->address(), from_owner, kNoTrafficClass));
+      LinkConnector::open(*from.devices, 0, listener.address(), from_owner, kNoTrafficClass));
   EXPECT_TRUE(in_time([&] {
-    if (!ends.passive.settled()) ends.passive.take(listener->accept());
+    if (!ends.passive.settled()) ends.passive.take(listener.accept());
     if (!ends.active.settled()) ends.active.take(connector->step());
     return ends.passive.settled() && ends.active.settled();
   }));
   return ends;
+}
+Ends set_up(const LinkOwner& from_owner, LinkOwner& to_owner) {
+  static TcpHost from(rails(2)), to(rails(2));
+  auto listener = value_of(LinkListener::open(*to.devices, 0, to_owner, kNoTrafficClass));
+  return set_up(from, from_owner, *listener);
 }
 
 TEST(LinkOwner, HasItsWordsAndItsMemoryAtBothEnds) {
@@ -82,6 +89,21 @@ TEST(LinkOwner, HasItsWordsAndItsMemoryAtBothEnds) {
   EXPECT_EQ(active.parts->outbox.region()->bytes, pages(link_memory_bytes(12'288, 2)));
   EXPECT_EQ(active.parts->peer_inbox.address,
             reinterpret_cast<uint64_t>(passive.parts->inbox.data()));
+}
+
+// Peers dial such a listener for as long as their links live.
+TEST(LinkOwner, OfLinksThatLiveOnIsListenedForWithoutALimit) {
+  for (const double lifeline : {0.0, 30.0}) {
+    ManualClock clock;
+    TcpHost from(rails(1)), to(rails(1), clock);
+    CountingOwner owner(0);
+    owner.lifeline = lifeline;
+    auto listener = value_of(LinkListener::open(*to.devices, 0, owner, kNoTrafficClass));
+    ASSERT_NE(set_up(from, owner, *listener).passive.parts, nullptr);
+    ASSERT_TRUE(listener->accept());
+    clock.pass(seconds_to_ns(Settings().request_timeout) + 1);
+    EXPECT_EQ(static_cast<bool>(listener->accept()), lifeline > 0);
+  }
 }
 
 TEST(LinkOwner, OfAnotherPurposeIsRefusedAndBothEndsSayWhy) {

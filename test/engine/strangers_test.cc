@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "link/setup/handshake.h"
+#include "link/setup/resume.h"
 #include "message/message_owner.h"
 #include "test/support/manual_clock.h"
 #include "test/support/strangers.h"
@@ -49,16 +50,31 @@ class ListenerStrangers : public ::testing::Test {
     look();
   }
   // A peer that knows the handle, and says no more than its hello.
-  Fd begin_handshake() {
+  Fd begin_handshake(MessageType type = MessageType::kHello, const LinkId& link = {}) {
     Fd fd = std::move(*start_connect(address_));
     Error error;
     EXPECT_TRUE(in_time([&] { return finish_connect(fd, address_, &error) == Status::kOk; }));
     HandshakeMessage<Hello> hello;
+    hello.value.preamble.type = static_cast<uint16_t>(type);
     hello.value.nonce = fields_.nonce;
+    hello.value.link = link;
     hello.value.words = MessageWords().pack();
     hello.value.rails = describe_rails(from_.devices->device(0)->rails());
     EXPECT_EQ(hello.send(fd, &error), Status::kOk) << error.what;
     return fd;
+  }
+  // What the listener answers to a hello of type kResume.
+  Status resume(const LinkId& link, Resumed* resumed) {
+    Fd fd = begin_handshake(MessageType::kResume, link);
+    HandshakeMessage<Resumed> answer;
+    Error error;
+    Status status = Status::kAgain;
+    EXPECT_TRUE(in_time([&] {
+      look();
+      return (status = answer.receive(fd, &error)) != Status::kAgain;
+    }));
+    *resumed = answer.value;
+    return status;
   }
   // The listener looks until a peer is through, for a second of its time at most.
   void let_peer_in() {
@@ -240,6 +256,27 @@ TEST(ConnectorAtAFullListener, TriesAgainAfterAResetButNotAfterAnEnd) {
   ASSERT_TRUE(receive_hello());
   visitor.fd.reset();
   ASSERT_TRUE(in_time([&] { return !connector->step(); }));
+}
+
+TEST_F(ListenerStrangers, ALinkThatIsNotThereIsNotKnown) {
+  Resumed resumed;
+  EXPECT_EQ(resume({std::byte{1}}, &resumed), Status::kOk);
+  EXPECT_TRUE(valid(resumed.preamble, MessageType::kResumed));
+  EXPECT_EQ(resumed.known, 0u);
+}
+
+// The other end may be through with the handshake, and have lost its rails since then.
+TEST_F(ListenerStrangers, ALinkWhoseHandshakeIsUnderWayIsToBeDialedAgain) {
+  const LinkId link = {std::byte{1}};
+  const Fd peer = begin_handshake(MessageType::kHello, link);
+  HandshakeMessage<Welcome> welcome;
+  Error error;
+  ASSERT_TRUE(in_time([&] {
+    look();
+    return welcome.receive(peer, &error) == Status::kOk;
+  }));
+  Resumed resumed;
+  EXPECT_EQ(resume(link, &resumed), Status::kRemote) << "the connection is reset";
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 // The connection beside the rails of a link: whatever a peer sends over it, records stay inside the
-// inbox, an owner hears of each work once, and the errors can be printed.
+// inbox, an owner hears of each work at most once, and the errors can be printed.
 #include "link/lifeline/lifeline.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "link/setup/resume.h"
@@ -37,7 +36,7 @@ SLIME_FUZZ_TARGET(lifeline, input) {
   CountingOwner owner;
   Lifeline lifeline(context, memory, nullptr, 30'000'000'000);
   fuzz::Stream stream;
-  lifeline.take(std::make_unique<TcpLifelineStream>(std::move(stream.theirs)));
+  lifeline.take(std::make_unique<TcpLifelineStream>(std::move(stream.theirs)), clock.now_ns());
   while (!input.empty() && context.status() == Status::kOk) {
     switch (input.below(5)) {
       case 0:

@@ -1,5 +1,9 @@
 // An end of a link whose user moves transfers and nothing else, both ways at once: what a link owes
 // to any user. It counts the stripes that arrive, and says in its fence record which ones had.
+//
+// An immediate has the slot, the use of the slot, the stripes of the transfer less one, and the
+// stripe. A slot may be used again when sent(), and the peer has the transfer. Thread: that of the
+// link.
 #pragma once
 
 #include <array>

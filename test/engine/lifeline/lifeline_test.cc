@@ -29,7 +29,7 @@ struct Peer {
   bool broken = false;
   bool answers = true;  // when it is dialed
   bool forgot = false;
-  int dialed = 0;
+  int dialed = 0, stopped = 0;
 };
 
 class PeerStream final : public LifelineStream {
@@ -66,6 +66,7 @@ class PeerDialer final : public LifelineDialer {
     *stream = std::make_unique<PeerStream>(peer_);
     return Status::kOk;
   }
+  void stop() override { ++peer_.stopped; }
   std::string last_failure() const override { return "nobody listens"; }
 
  private:
@@ -82,7 +83,7 @@ class LifelineTest : public LinkPartsTest {
 
   Status progress() { return life_.progress(clock_.now_ns()); }
   void open() {
-    life_.rails_gone(clock_.now_ns());
+    life_.begin_need(clock_.now_ns());
     EXPECT_EQ(progress(), Status::kOk);
     ASSERT_TRUE(life_.open());
   }
@@ -104,7 +105,7 @@ TEST_F(LifelineTest, DialsOnlyWhenItIsNeeded) {
   EXPECT_TRUE(life_.idle());
   open();
   EXPECT_EQ(peer_.dialed, 1);
-  life_.rail_up();
+  life_.end_need();
   EXPECT_EQ(progress(), Status::kOk);
   EXPECT_TRUE(life_.idle()) << "closed, as nothing is under way";
 }
@@ -115,7 +116,7 @@ TEST_F(LifelineTest, AnOwnerLearnsWhatThePeerTookAndWhatIsLost) {
   peer_says({.taken = 2});
   EXPECT_EQ(life_.next(), std::nullopt);
   EXPECT_THAT(owner_.done, testing::ElementsAre(1, 2));
-  life_.rail_up();
+  life_.end_need();
   EXPECT_EQ(progress(), Status::kOk);
   EXPECT_TRUE(life_.open()) << "a frame is under way";
   peer_.broken = true;
@@ -126,15 +127,59 @@ TEST_F(LifelineTest, AnOwnerLearnsWhatThePeerTookAndWhatIsLost) {
 
 TEST_F(LifelineTest, AWorkComesWithItsRecordAndIsAnswered) {
   open();
-  peer_says({.kind = LifelineHeader::kControl, .offset = 64, .immediate = kRetry}, 16);
+  const auto end = static_cast<uint32_t>(memory_.inbox_bytes());
+  peer_says({.kind = LifelineHeader::kControl, .offset = end - 16, .immediate = kRetry}, 16);
   EXPECT_EQ(life_.next(), kRetry);
-  EXPECT_EQ(memory_.inbox()[64], std::byte{7});
-  EXPECT_EQ(memory_.inbox()[79], std::byte{7});
-  EXPECT_EQ(memory_.inbox()[80], std::byte{0});
+  EXPECT_EQ(memory_.inbox()[end - 17], std::byte{0});
+  EXPECT_EQ(memory_.inbox()[end - 16], std::byte{7});
+  EXPECT_EQ(memory_.inbox()[end - 1], std::byte{7});
   EXPECT_EQ(progress(), Status::kOk);
   ASSERT_EQ(peer_.got.size(), 1u);
   EXPECT_EQ(peer_.got[0].header.taken, 1u);
   EXPECT_EQ(peer_.got[0].header.kind, LifelineHeader::kTaken);
+}
+
+TEST_F(LifelineTest, ADialThatIsNotNeededAnyMoreEnds) {
+  peer_.answers = false;
+  life_.begin_need(clock_.now_ns());
+  EXPECT_EQ(progress(), Status::kOk);
+  life_.end_need();
+  EXPECT_EQ(peer_.stopped, 1);
+  EXPECT_TRUE(life_.idle());
+}
+
+TEST_F(LifelineTest, ThePassiveEndLeavesAConnectionThatIsNotNeededAndSilent) {
+  Lifeline passive{context_, memory_, nullptr, 30 * kSecond};
+  passive.take(std::make_unique<PeerStream>(peer_), clock_.now_ns());
+  for (int i = 0; i < 10; ++i) {
+    pass(1);
+    peer_says({.kind = LifelineHeader::kAlive});
+    EXPECT_EQ(passive.next(), std::nullopt);
+    EXPECT_EQ(passive.progress(clock_.now_ns()), Status::kOk);
+    EXPECT_TRUE(passive.open());
+  }
+  pass(5);
+  EXPECT_EQ(passive.progress(clock_.now_ns()), Status::kOk);
+  EXPECT_TRUE(passive.idle());
+}
+
+TEST_F(LifelineTest, AFloodOfFramesEndsWithTheTurn) {
+  open();
+  for (uint32_t i = 0; i <= Lifeline::kMostFrames; ++i) peer_says({});
+  peer_says({.kind = LifelineHeader::kControl, .immediate = kRetry});
+  EXPECT_EQ(life_.next(), std::nullopt);
+  EXPECT_EQ(peer_.says.size(), 2u);
+  EXPECT_EQ(progress(), Status::kOk);
+  EXPECT_EQ(life_.next(), kRetry);
+}
+
+TEST_F(LifelineTest, AskingEndsWhenTooManyFramesAreUnderWay) {
+  open();
+  for (uint32_t part = 0; part < Lifeline::kMostUnderWay; ++part) send(part);
+  peer_.got.clear();
+  pass(2);
+  EXPECT_EQ(progress(), Status::kOk);
+  EXPECT_TRUE(peer_.got.empty());
 }
 
 TEST_F(LifelineTest, WhatAPeerMayNotSayFailsTheLink) {
@@ -153,7 +198,7 @@ TEST_F(LifelineTest, WhatAPeerMayNotSayFailsTheLink) {
     SCOPED_TRACE(testing::Message() << header.kind << " " << header.offset << " " << header.taken);
     LinkContext context{*devices_, *devices_->device(0), "peer", true, kNoTrafficClass};
     Lifeline life{context, memory_, std::make_unique<PeerDialer>(peer_), 30 * kSecond};
-    life.rails_gone(clock_.now_ns());
+    life.begin_need(clock_.now_ns());
     EXPECT_EQ(life.progress(clock_.now_ns()), Status::kOk);
     peer_says(header, bytes);
     EXPECT_EQ(life.next(), std::nullopt);
@@ -188,7 +233,7 @@ TEST_F(LifelineTest, APeerThatAnswersIsAskedAndKept) {
 
 TEST_F(LifelineTest, TheLinkFailsWhenItsTimeIsOver) {
   peer_.answers = false;
-  life_.rails_gone(clock_.now_ns());
+  life_.begin_need(clock_.now_ns());
   pass(29);
   EXPECT_EQ(progress(), Status::kOk);
   pass(2);
@@ -200,7 +245,7 @@ TEST_F(LifelineTest, TheLinkFailsWhenItsTimeIsOver) {
 
 TEST_F(LifelineTest, TheLinkFailsAtOnceWhenThePeerHasForgottenIt) {
   peer_.forgot = true;
-  life_.rails_gone(clock_.now_ns());
+  life_.begin_need(clock_.now_ns());
   EXPECT_EQ(progress(), Status::kRemote);
   EXPECT_THAT(context_.failure().what, testing::HasSubstr("the test forgot the link"));
 }
@@ -216,9 +261,9 @@ TEST_F(LifelineTest, APeerThatAnswersNoneOfManyWorksFailsTheLink) {
 TEST_F(LifelineTest, ASecondCallReplacesTheFirst) {
   Lifeline passive{context_, memory_, nullptr, 30 * kSecond};
   Peer first, second;
-  passive.take(std::make_unique<PeerStream>(first));
+  passive.take(std::make_unique<PeerStream>(first), clock_.now_ns());
   passive.send({ControlOp::kRetry, 1, &owner_, 1});
-  passive.take(std::make_unique<PeerStream>(second));
+  passive.take(std::make_unique<PeerStream>(second), clock_.now_ns());
   EXPECT_THAT(owner_.lost, testing::ElementsAre(1));
   passive.send({ControlOp::kRetry, 2, &owner_, 2});
   EXPECT_EQ(first.got.size(), 1u);

@@ -1,5 +1,6 @@
 // A link over real tcp rails whose owner asks it to live on without them: connections are cut under
-// load, those beside the rails too, and the peer may have forgotten the link.
+// load, those beside the rails too, and the peer may have forgotten the link. SLIME_CUTS=n cuts n
+// times.
 #include <algorithm>
 #include <cstdio>
 
@@ -120,6 +121,12 @@ class TcpLifelineTest : public ::testing::Test {
   size_t up() const {
     return std::min(from_->end->link().rails().up_count(), to_->end->link().rails().up_count());
   }
+  void expect_no_failure() {
+    for (const Side* side : {from_.get(), to_.get()}) {
+      EXPECT_EQ(side->end->link().status(), Status::kOk)
+          << side->end->link().context().failure().what;
+    }
+  }
   void expect_quiet_memory() {
     for (const Side* side : {from_.get(), to_.get()}) {
       EXPECT_TRUE(std::ranges::all_of(side->target, [](std::byte b) { return b == kNobodys; }));
@@ -137,20 +144,20 @@ void cut_all() {
 // All connections of the process are cut, as soon as a rail is up again and something has moved.
 TEST_F(TcpLifelineTest, OneRailIsCutUnderLoadAgainAndAgain) {
   connect(1);
-  const Effort effort("SLIME_CUTS", 1000);
+  const Effort effort("SLIME_CUTS", 200);
   uint64_t cuts = 0, moved = 0;
   while (effort.goes_on(cuts)) {
     ASSERT_TRUE(in_time([&] {
       return turn(true) != Status::kOk || (up() > 0 && from_->transfers + to_->transfers > moved);
     }));
-    ASSERT_EQ(from_->end->link().status(), Status::kOk)
-        << from_->end->link().context().failure().what;
-    ASSERT_EQ(to_->end->link().status(), Status::kOk) << to_->end->link().context().failure().what;
+    expect_no_failure();
+    if (HasFailure()) return;
     moved = from_->transfers + to_->transfers + cuts % 5;
     cut_all();
     ++cuts;
   }
   ASSERT_TRUE(in_time([&] { return turn(false) != Status::kOk || idle(); }));
+  expect_no_failure();
   expect_quiet_memory();
   EXPECT_GE(to_->owner.resumed, cuts / 2);
   EXPECT_GE(from_->end->link().rejoins(), cuts / 2);
@@ -162,25 +169,28 @@ TEST_F(TcpLifelineTest, OneRailIsCutUnderLoadAgainAndAgain) {
 TEST_F(TcpLifelineTest, AllRailsReturn) {
   connect(3);
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(in_time([&] { return turn(true) != Status::kOk || up() == 3; }));
-    ASSERT_EQ(from_->end->link().status(), Status::kOk);
     cut_all();
+    ASSERT_TRUE(in_time([&] { return turn(true) != Status::kOk || up() < 3; }));
+    ASSERT_TRUE(in_time([&] { return turn(true) != Status::kOk || up() == 3; }));
+    expect_no_failure();
+    if (HasFailure()) return;
   }
-  ASSERT_TRUE(in_time([&] { return turn(false) != Status::kOk || (idle() && up() == 3); }));
+  ASSERT_TRUE(in_time([&] { return turn(false) != Status::kOk || idle(); }));
+  expect_no_failure();
   expect_quiet_memory();
+  EXPECT_GE(from_->end->link().rejoins(), 9u);
+  EXPECT_GE(to_->owner.resumed, 1u);
 }
 
 TEST_F(TcpLifelineTest, APeerThatHasForgottenTheLinkEndsItAtOnce) {
   connect(1);
   to_->owner.link = nullptr;
   cut_all();
-  const auto started = std::chrono::steady_clock::now();
   ASSERT_TRUE(in_time([&] { return turn(true) != Status::kOk; }));
   const Link& link = from_->end->link();
   EXPECT_NE(link.context().failure().what.find("does not have this link any more"),
             std::string::npos)
       << link.context().failure().what;
-  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(40));
 }
 
 TEST_F(TcpLifelineTest, APeerThatIsGoneEndsTheLink) {
@@ -192,6 +202,33 @@ TEST_F(TcpLifelineTest, APeerThatIsGoneEndsTheLink) {
   ASSERT_TRUE(in_time([&] { return from_->end->progress() != Status::kOk; }));
   EXPECT_NE(link.context().failure().what.find("the peer is gone"), std::string::npos)
       << link.context().failure().what;
+}
+
+// Says one control work.
+class OneWork final : public LifelineStream {
+ public:
+  explicit OneWork(ControlOp op) { header_.immediate = control_immediate(op, 0); }
+  void send(const LifelineHeader&, std::span<const std::byte>) override {}
+  Status receive(LifelineHeader* header, std::span<const std::byte>* payload, Error*) override {
+    if (std::exchange(said_, true)) return Status::kAgain;
+    *header = header_;
+    *payload = {};
+    return Status::kOk;
+  }
+
+ private:
+  LifelineHeader header_{.kind = LifelineHeader::kControl};
+  bool said_ = false;
+};
+
+TEST_F(TcpLifelineTest, OnlyWorksAboutRailsMayComeBesideThem) {
+  for (const ControlOp op : {ControlOp::kJoined, ControlOp::kProbe, ControlOp::kAnswer}) {
+    connect(1);
+    Link& link = to_->end->link();
+    link.take_lifeline(std::make_unique<OneWork>(op));
+    for (int turn = 0; turn < 2; ++turn) (void)to_->end->progress();
+    EXPECT_EQ(link.status(), op == ControlOp::kJoined ? Status::kOk : Status::kRemote);
+  }
 }
 
 }  // namespace

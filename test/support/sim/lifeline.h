@@ -1,5 +1,5 @@
 // Simulated connections beside the rails of a link, in virtual time: they take a while to connect,
-// delay their frames, and break when the test says so.
+// delay their frames, and break when the test says so, or at random (lost_ppm).
 #pragma once
 
 #include <deque>
@@ -25,7 +25,7 @@ class LifelineWire {
  public:
   LifelineWire(Network& network, Random& random, const LifelineModel& model)
       : network_(network), random_(random), model_(model) {}
-  void cut() { broken_ = true; }
+  bool cut() { return !std::exchange(broken_, true); }  // false: it was broken before
 
  private:
   friend class LifelineEnd;
@@ -45,10 +45,13 @@ class LifelineWire {
 class LifelineEnd final : public LifelineStream {
  public:
   LifelineEnd(std::shared_ptr<LifelineWire> wire, size_t end) : wire_(std::move(wire)), end_(end) {}
-  ~LifelineEnd() override { wire_->cut(); }
+  ~LifelineEnd() override { (void)wire_->cut(); }
   void send(const LifelineHeader& header, std::span<const std::byte> payload) override {
     if (wire_->broken_) return;
-    if (wire_->random_.up_to(999'999) < wire_->model_.lost_ppm) return wire_->cut();
+    if (wire_->random_.up_to(999'999) < wire_->model_.lost_ppm) {
+      (void)wire_->cut();
+      return;
+    }
     wire_->to_[1 - end_].push_back({wire_->network_.now_ns() + wire_->model_.latency_ns,
                                     header,
                                     {payload.begin(), payload.end()}});
@@ -93,9 +96,12 @@ class LifelineCaller final : public LifelineDialer {
     last_ = wire;
     return Status::kOk;
   }
+  void stop() override { due_ns_ = 0; }
   std::string last_failure() const override { return ""; }
-  void cut() {
-    if (const auto wire = last_.lock()) wire->cut();
+  // False: no connection was there.
+  bool cut() {
+    const auto wire = last_.lock();
+    return wire != nullptr && wire->cut();
   }
 
  private:
