@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "link/setup/resume.h"
 #include "link/setup/setup.h"
+#include "settings/times.h"
 #include "test/engine/tcp_transfer.h"
 #include "test/support/environment.h"
 #include "test/support/load/engine_pair.h"
+#include "test/support/manual_clock.h"
 #include "test/support/own_sockets.h"
 #include "test/support/transfer_end.h"
 
@@ -228,6 +231,24 @@ TEST_F(TcpLifelineTest, OnlyWorksAboutRailsMayComeBesideThem) {
     link.take_lifeline(std::make_unique<OneWork>(op));
     for (int turn = 0; turn < 2; ++turn) (void)to_->end->progress();
     EXPECT_EQ(link.status(), op == ControlOp::kJoined ? Status::kOk : Status::kRemote);
+  }
+}
+
+TEST(LifelineDialer, PausesAfterAnExchangeThatWasBroken) {
+  ManualClock clock;
+  const Fd listener = std::move(*listen_on(*SocketAddress::parse("127.0.0.1:0")));
+  const auto dialer = make_lifeline_dialer(clock, *local_address(listener), {}, {});
+  std::unique_ptr<LifelineStream> stream;
+  Error error;
+  for (int turn = 0; turn < 4; ++turn) {
+    const uint64_t began_ns = clock.now_ns();
+    Accepted caller;  // ends with the turn, unanswered
+    ASSERT_TRUE(in_time([&] {
+      clock.pass(times::kMillisecond);
+      EXPECT_EQ(dialer->dial(&stream, &error), Status::kAgain) << error.what;
+      return accept_one(listener, &caller, &error) == Status::kOk;
+    }));
+    EXPECT_GE(clock.now_ns() - began_ns, turn == 0 ? 0 : times::kRailRedial);
   }
 }
 
