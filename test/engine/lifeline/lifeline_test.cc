@@ -231,6 +231,19 @@ TEST_F(LifelineTest, APeerThatAnswersIsAskedAndKept) {
   EXPECT_EQ(peer_.dialed, 1);
 }
 
+TEST_F(LifelineTest, APeerThatIsAlwaysOneFrameBehindIsKept) {
+  open();
+  send(0);
+  for (uint32_t i = 1; i <= 20; ++i) {
+    pass(1);
+    send(i);
+    peer_says({.taken = static_cast<uint32_t>(peer_.got.size() - 1)});
+    EXPECT_EQ(life_.next(), std::nullopt);
+    EXPECT_EQ(progress(), Status::kOk);
+  }
+  EXPECT_EQ(peer_.dialed, 1);
+}
+
 TEST_F(LifelineTest, TheLinkFailsWhenItsTimeIsOver) {
   peer_.answers = false;
   life_.begin_need(clock_.now_ns());

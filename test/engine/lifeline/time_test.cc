@@ -15,11 +15,13 @@ constexpr uint64_t kMs = times::kMillisecond;
 
 class LifelineTime : public ::testing::Test {
  protected:
-  LifelineTime() {
+  // `nic`: it confirms works whether the peer's process polls or not.
+  void make(bool nic) {
     for (SimHost* host : {&active_host_, &passive_host_}) {
       RailCaps caps;
       caps.name = host == &active_host_ ? "a.0" : "b.0";
       caps.ordered = true;
+      caps.confirms_in_hardware = caps.arrives_unpolled = nic;
       host->rails[0]->configure(caps, {});
     }
     const LinkMemoryBytes memory = TransferEnd::memory_bytes(1);
@@ -59,7 +61,14 @@ class LifelineTime : public ::testing::Test {
   }
   bool up() const { return up_count(*active_) == 1 && up_count(*passive_) == 1; }
   static size_t up_count(TransferEnd& end) { return end.link().rails().up_count(); }
-  void kill() { active_host_.rails[0]->kill(sim::Death::kNoticed); }
+  void kill(sim::Death death = sim::Death::kNoticed) { active_host_.rails[0]->kill(death); }
+  // Both ends are polled once a millisecond.
+  void pass(uint64_t seconds) {
+    for (uint64_t i = 0; i < 1000 * seconds && !HasFatalFailure(); ++i) {
+      network_.advance(kMs);
+      progress();
+    }
+  }
 
   sim::Network network_{1};
   sim::Random random_{1};
@@ -70,6 +79,7 @@ class LifelineTime : public ::testing::Test {
 };
 
 TEST_F(LifelineTime, WhileAnEndIsStoppedIsNoSilenceOfThePeer) {
+  make(false);
   kill();
   until([&] { return dialed_ > 0; });
   for (int i = 0; i < 5; ++i) {
@@ -81,6 +91,7 @@ TEST_F(LifelineTime, WhileAnEndIsStoppedIsNoSilenceOfThePeer) {
 }
 
 TEST_F(LifelineTime, ARailThatDiesAndComesBackIsNoProgressOfARequest) {
+  make(false);
   const uint64_t started_ns = network_.now_ns();
   uint64_t rejoins = 0;
   while (network_.now_ns() - started_ns < seconds_to_ns(settings().request_timeout)) {
@@ -94,6 +105,31 @@ TEST_F(LifelineTime, ARailThatDiesAndComesBackIsNoProgressOfARequest) {
   progress();
   EXPECT_GT(rejoins, 10u);
   EXPECT_EQ(active_->link().check_deadline(started_ns, "the test", 0), Status::kTimeout);
+}
+
+// The active end looks from time to time whether the peer still has the rail.
+TEST_F(LifelineTime, AnIdleLinkIsProbedOnceInFourRailTimeouts) {
+  for (const bool nic : {false, true}) {
+    make(nic);
+    pass(1);
+    const RailCounters& counters = active_->link().rails()[0].channel->counters;
+    const auto before = static_cast<double>(counters.works.get());
+    pass(60);
+    const double most = 60 / (4 * settings().rail_timeout);
+    const double probes = static_cast<double>(counters.works.get()) - before;
+    EXPECT_LE(probes, most + 1);
+    EXPECT_GE(probes, most / 2);
+  }
+}
+
+TEST_F(LifelineTime, ASilentRailIsGivenUpUnlessItsNicDoesThat) {
+  for (const bool nic : {false, true}) {
+    make(nic);
+    kill(sim::Death::kSilent);
+    pass(static_cast<uint64_t>(8 * settings().rail_timeout) + 1);
+    EXPECT_EQ(up_count(*active_), nic ? 1u : 0u);
+    active_host_.rails[0]->revive();
+  }
 }
 
 }  // namespace
