@@ -67,7 +67,7 @@ Status Link::progress() {
 
 // What comes beside the rails is about them only.
 Status Link::progress_lifeline() {
-  while (const auto immediate = lifeline_.next()) {
+  while (const auto immediate = lifeline_.next(rails_.clock().polled_ns)) {
     const ControlOp op = control_op(*immediate);
     if (is_of_user(op) || op == ControlOp::kProbe || op == ControlOp::kAnswer) {
       return context_.fail_protocol("a control work over the lifeline that is not about a rail");
@@ -171,7 +171,7 @@ Status Link::take_control(size_t i, uint32_t immediate) {
   const uint32_t value = control_value(immediate);
   const RailLife life = RailLife::unpack(value);
   const ControlOp op = control_op(immediate);
-  // Nor is it progress of a request that a rail dies and comes back.
+  // Nor is it progress of a request that the only rails die and come back.
   if (i != kNoRail && op != ControlOp::kProbe && op != ControlOp::kAnswer) {
     last_activity_ns_ = rails_.clock().now_ns;
   }

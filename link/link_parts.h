@@ -33,7 +33,8 @@ struct LinkParts {
   OwnerWords words = {};  // of the listening end's owner
   RemoteInbox peer_inbox = {};
   LinkId id = {};
-  // For how long the link lives without a rail that is up; 0: it fails with its last rail.
+  // For how long the link lives without a rail that is up, in polled time (LinkClock); 0: it fails
+  // with its last rail.
   double lifeline_seconds = 0;
   std::unique_ptr<LifelineDialer> lifeline_dialer = {};  // of the active end
 };

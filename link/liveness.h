@@ -28,7 +28,7 @@ class RailLiveness final : private WorkOwner {
   // known, sends a probe and returns false.
   bool has_delivered(size_t rail);
   // Sends a probe on each rail whose unconfirmed works are old enough. `quiet_ones`: also on each
-  // rail over which the peer has not been heard for 4 x rail_timeout.
+  // rail on which nothing has come or completed for 4 x rail_timeout.
   void prove_rails(bool quiet_ones);
   // For a rail with confirmed works: the reason why it counts as dead. nullopt: it does not (yet).
   // `alone_too`: although no other rail carries on.

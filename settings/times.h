@@ -67,7 +67,8 @@ inline constexpr uint64_t kRejoin = 5 * kSecond;
 inline constexpr uint64_t kLeastRejoinPause = kSecond;
 // A lifeline is closed when frames are under way and the peer takes none for so long, and a dialed
 // one when the listener does not answer for so long. The active end dials again while no rail is
-// up.
+// up; the passive one closes a connection that it does not need and on which nothing comes for so
+// long.
 inline constexpr uint64_t kLifelineSilence = 4 * kSecond;
 // Limits the time that the other channels of a link have to connect after the first one has. Later
 // ones join the link.

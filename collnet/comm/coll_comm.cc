@@ -226,6 +226,8 @@ Result<void> CollComm::agree_on_trial(const Deadline& deadline) {
   auto gathered = gather_outcomes(own, deadline);
   const auto count = [&](Outcome outcome) { return std::ranges::count(*gathered, outcome); };
   if (gathered && count(kFailed) == 0 && count(kCame) > 0 && count(kSilent) > 0) {
+    SLIME_INFO("%s: the first sums came at %zu of %u ranks so far; the others go on to wait",
+               config_->name.c_str(), static_cast<size_t>(count(kCame)), ring_->size());
     own = try_sums(half_of_rest());
     gathered = gather_outcomes(own, deadline);
   }

@@ -31,7 +31,7 @@ void Lifeline::take(std::unique_ptr<LifelineStream> stream, uint64_t now_ns) {
 void Lifeline::begin_connection(uint64_t now_ns) {
   last_failure_.clear();
   peer_took_ = taken_ = told_ = 0;
-  now_ns_ = came_ns_ = asked_ns_ = heard_ns_ = now_ns;
+  came_ns_ = asked_ns_ = heard_ns_ = now_ns;
 }
 
 void Lifeline::close() {
@@ -67,7 +67,6 @@ void Lifeline::send_frame(LifelineHeader header, std::span<const std::byte> payl
 }
 
 Status Lifeline::progress(uint64_t now_ns) {
-  now_ns_ = now_ns;
   frames_left_ = kMostFrames;
   if (!open() && needed_ && dialer_ != nullptr) {
     if (const Status status = dial(now_ns); status != Status::kOk) return status;
@@ -107,14 +106,15 @@ Status Lifeline::dial(uint64_t now_ns) {
   Error error;
   const Status status = dialer_->dial(&stream_, &error);
   if (status == Status::kOk) begin_connection(now_ns);
-  if (status == Status::kAgain) last_failure_ = dialer_->last_failure();
+  if (const std::string why = dialer_->last_failure(); status == Status::kAgain && !why.empty())
+    last_failure_ = why;
   if (status == Status::kOk || status == Status::kAgain) return Status::kOk;
   return context_.fail(make_error(
       status, error.code, "no rail is up, and the peer is gone: %s; see the log of that process",
       error.what.c_str()));
 }
 
-std::optional<uint32_t> Lifeline::next() {
+std::optional<uint32_t> Lifeline::next(uint64_t now_ns) {
   LifelineHeader header;
   std::span<const std::byte> payload;
   Error error;
@@ -126,8 +126,8 @@ std::optional<uint32_t> Lifeline::next() {
       break_off(error);
       break;
     }
-    came_ns_ = now_ns_;
-    if (!take_answer(header.taken)) break;
+    came_ns_ = now_ns;
+    if (!take_answer(header.taken, now_ns)) break;
     if (header.kind == LifelineHeader::kTaken) continue;
     ++taken_;
     if (header.kind == LifelineHeader::kAlive) continue;
@@ -138,14 +138,14 @@ std::optional<uint32_t> Lifeline::next() {
 }
 
 // The peer's count of our frames.
-bool Lifeline::take_answer(uint32_t taken) {
+bool Lifeline::take_answer(uint32_t taken, uint64_t now_ns) {
   const uint32_t more = taken - peer_took_;
   if (more > under_way_.size()) {
     (void)context_.fail_protocol("a count of more frames than it was sent");
     return false;
   }
   peer_took_ = taken;
-  if (more > 0) heard_ns_ = now_ns_;
+  if (more > 0) heard_ns_ = now_ns;
   for (uint32_t i = 0; i < more; ++i) {
     const UnderWay work = under_way_.front();
     under_way_.pop_front();

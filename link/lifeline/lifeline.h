@@ -13,15 +13,16 @@
 //
 // States: idle; needed, from begin_need() to end_need(), while it is dialed or open; open without
 // being needed, at an end that has not noticed the death yet, or whose last frames are not
-// answered. The active end dials again when a connection breaks that is needed. Works under way on
-// it are lost. Their owners treat them as works of a dead rail: notices and kJoined are sent again.
-// The link fails when no rail has returned in time, or when the peer does not have it any more.
+// answered. The passive end closes one that it does not need and on which nothing comes. The active
+// end dials again when a connection breaks that is needed. Works under way on it are lost. Their
+// owners treat them as works of a dead rail: notices and kJoined are sent again. The link fails
+// when no rail has returned in time, or when the peer does not have it any more.
 //
 // What makes it safe: it carries no data of the user, and its works may come twice or never, as
 // those of rails. A kJoined that is lost with the connection costs the time of a try
 // (times::kRejoin) at the end that misses it. Memory: kMostUnderWay works. Times are polled ones
-// (LinkClock): an end that was stopped does not take its own pause for the peer's silence. Thread:
-// that of the link.
+// (LinkClock): an end that was stopped takes no more than rail_timeout / 16 of its own pause for
+// the peer's silence. Thread: that of the link.
 #pragma once
 
 #include <deque>
@@ -63,7 +64,7 @@ class Lifeline {
   // has come, the connection has broken, or the link has failed (LinkContext). After kMostFrames
   // frames there is none until the next progress(), so that other links of the thread get their
   // turn.
-  std::optional<uint32_t> next();
+  std::optional<uint32_t> next(uint64_t now_ns);
 
  private:
   struct UnderWay {
@@ -77,7 +78,7 @@ class Lifeline {
   void close();
   void watch_connection(uint64_t now_ns);
   Status dial(uint64_t now_ns);
-  bool take_answer(uint32_t taken);
+  bool take_answer(uint32_t taken, uint64_t now_ns);
   bool place(const LifelineHeader& header, std::span<const std::byte> payload);
 
   LinkContext& context_;
@@ -93,7 +94,6 @@ class Lifeline {
   uint32_t peer_took_ = 0;          // how many of our frames the peer has taken
   uint32_t taken_ = 0, told_ = 0;   // the peer's frames; what we have said of that
   uint32_t frames_left_ = 0;        // that next() may take
-  uint64_t now_ns_ = 0;             // of the last progress()
   uint64_t came_ns_ = 0;            // when the last frame came
   uint64_t asked_ns_ = 0;           // when the last kAlive was sent
   uint64_t heard_ns_ = 0;           // when under_way_ last became shorter, or was empty

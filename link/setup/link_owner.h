@@ -37,9 +37,9 @@ class LinkOwner {
   // For how long its links live without a rail that is up; 0: they fail with their last rail.
   virtual double lifeline_seconds() const { return 0; }
   // At the listening end: a peer that has lost all rails of the link with this id (LinkParts::id)
-  // dials for it. has_link(): whether this end still has the link. resume(): it has; the owner
-  // gives the stream to Link::take_lifeline() when no other thread is in the link. Thread: that of
-  // accept().
+  // dials for it. has_link(): whether this end still has the link, and it has not failed. resume():
+  // it has; the owner gives the stream to Link::take_lifeline() when no other thread is in the
+  // link. Thread: that of accept().
   virtual bool has_link(const Nonce& /*id*/) const { return false; }
   virtual void resume(const Nonce& /*id*/, std::unique_ptr<LifelineStream> /*stream*/) {}
 };

@@ -85,7 +85,7 @@ class LinkListenerImpl final : public LinkListener, private HelloPort {
     if (finished.front().step() != Status::kOk) return fail(finished.front().error());
     deadline_.reset();
     broken_.reset();
-    serves_links_ = owner_.lifeline_seconds() > 0;
+    serves_links_ = owner_.lifeline_seconds() > 0 && devices_.settings().rail_retry > 0;
     return finished.front().take();
   }
 
@@ -130,12 +130,14 @@ class LinkListenerImpl final : public LinkListener, private HelloPort {
 
   // A link whose handshake has ended at the other end only is not there yet: that end dials again.
   std::optional<std::string> resume(const LinkId& link, Caller& caller) {
-    if (std::ranges::find(incoming_, link, &IncomingHandshake::id) != incoming_.end()) {
+    HandshakeMessage<Resumed> answer;
+    answer.value.known = owner_.has_link(link);
+    const bool begun =
+        std::ranges::find(incoming_, link, &IncomingHandshake::id) != incoming_.end();
+    if (answer.value.known == 0 && begun) {
       abort_connection(std::move(caller.fd));
       return std::nullopt;
     }
-    HandshakeMessage<Resumed> answer;
-    answer.value.known = owner_.has_link(link);
     Error error;
     const Status sent = answer.send(caller.fd, &error);
     if (answer.value.known == 0) return "it dials for a link that has ended here";

@@ -14,6 +14,8 @@ void TcpLifelineStream::send(const LifelineHeader& header, std::span<const std::
   const auto bytes = std::as_bytes(std::span(&header, 1));
   waiting_.insert(waiting_.end(), bytes.begin(), bytes.end());
   waiting_.insert(waiting_.end(), payload.begin(), payload.end());
+  Error later;  // receive() reports it
+  (void)flush(&later);
 }
 
 Status TcpLifelineStream::flush(Error* error) {
@@ -77,6 +79,7 @@ class TcpLifelineDialer final : public LifelineDialer {
     if (status == Status::kAgain || (status != Status::kOk && is_final(*error))) return status;
     if (status == Status::kOk) {
       *stream = std::make_unique<TcpLifelineStream>(std::move(dialer_->fd()));
+      last_failure_.clear();
     } else {
       last_failure_ = error->what;
     }

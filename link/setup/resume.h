@@ -3,7 +3,8 @@
 //
 //   active end                       listener
 //     Hello of type kResume  -->     asks its owner for the link
-//                   <-- Resumed      known, or not: then the link is over for both
+//                   <-- Resumed      known, or not: then the link is over for both; reset while
+//                                    the handshake of that link is under way here
 //     frames                <-->     frames
 //
 // Threads: that of accept() until LinkOwner::resume(), then that of the link.

@@ -65,7 +65,8 @@ SLIME_FUZZ_TARGET(lifeline, input) {
         (void)stream.hear();
         break;
       default:
-        while (const auto immediate = lifeline.next()) FUZZ_CHECK(is_control(*immediate));
+        while (const auto immediate = lifeline.next(clock.now_ns()))
+          FUZZ_CHECK(is_control(*immediate));
     }
   }
   for (const char c : context.failure().what) FUZZ_CHECK(static_cast<unsigned char>(c) >= 0x20);

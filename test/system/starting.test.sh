@@ -33,6 +33,7 @@ switch_shown() {
 for_a_while() {
   $1 || not_ok "$1 failed"
   { sleep $later && $2; } &
+  mending=$!
 }
 
 # Rank 1's network of rail 1, over which the ranks connect; they meet over rail 0.
@@ -43,7 +44,7 @@ neighbour() { ip -n switch link set "$(lab_port 1 1)" master br1; }
 for path in route neighbour; do
   for_a_while no_$path $path
   lab_interfaces=eth1 ring "late_$path" 2
-  wait $!
+  wait "$mending"
 done
 
 # The network of the switch, and of the rendezvous.
@@ -76,11 +77,15 @@ for where in switch w1; do
 done
 
 # The sums come at one rank at once, and at the other when its time for the first one is over.
-answers_again() { ip netns exec w1 nft delete table ip silent; }
+answers_again() {
+  retry 600 grep -qs 'sums came at 1 of 2 ranks' "$work/late_sums.0.err" &&
+    ip netns exec w1 nft delete table ip silent
+}
 drop w1 sport || not_ok "nft failed"
-{ sleep $((later + 2)) && answers_again; } &
+answers_again &
+mending=$!
 right late_sums 2 "${small[@]}"
-wait $!
+wait "$mending" || not_ok "late_sums: rank 0 did not say that the other rank waits"
 
 # Of 1000 packets 200 are lost on each way.
 lab_spoil_all 4 106 0

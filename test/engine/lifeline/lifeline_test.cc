@@ -114,13 +114,13 @@ TEST_F(LifelineTest, AnOwnerLearnsWhatThePeerTookAndWhatIsLost) {
   open();
   for (uint32_t part = 1; part <= 3; ++part) send(part);
   peer_says({.taken = 2});
-  EXPECT_EQ(life_.next(), std::nullopt);
+  EXPECT_EQ(life_.next(clock_.now_ns()), std::nullopt);
   EXPECT_THAT(owner_.done, testing::ElementsAre(1, 2));
   life_.end_need();
   EXPECT_EQ(progress(), Status::kOk);
   EXPECT_TRUE(life_.open()) << "a frame is under way";
   peer_.broken = true;
-  EXPECT_EQ(life_.next(), std::nullopt);
+  EXPECT_EQ(life_.next(clock_.now_ns()), std::nullopt);
   EXPECT_THAT(owner_.lost, testing::ElementsAre(3));
   EXPECT_TRUE(life_.idle());
 }
@@ -129,7 +129,7 @@ TEST_F(LifelineTest, AWorkComesWithItsRecordAndIsAnswered) {
   open();
   const auto end = static_cast<uint32_t>(memory_.inbox_bytes());
   peer_says({.kind = LifelineHeader::kControl, .offset = end - 16, .immediate = kRetry}, 16);
-  EXPECT_EQ(life_.next(), kRetry);
+  EXPECT_EQ(life_.next(clock_.now_ns()), kRetry);
   EXPECT_EQ(memory_.inbox()[end - 17], std::byte{0});
   EXPECT_EQ(memory_.inbox()[end - 16], std::byte{7});
   EXPECT_EQ(memory_.inbox()[end - 1], std::byte{7});
@@ -154,7 +154,7 @@ TEST_F(LifelineTest, ThePassiveEndLeavesAConnectionThatIsNotNeededAndSilent) {
   for (int i = 0; i < 10; ++i) {
     pass(1);
     peer_says({.kind = LifelineHeader::kAlive});
-    EXPECT_EQ(passive.next(), std::nullopt);
+    EXPECT_EQ(passive.next(clock_.now_ns()), std::nullopt);
     EXPECT_EQ(passive.progress(clock_.now_ns()), Status::kOk);
     EXPECT_TRUE(passive.open());
   }
@@ -167,10 +167,10 @@ TEST_F(LifelineTest, AFloodOfFramesEndsWithTheTurn) {
   open();
   for (uint32_t i = 0; i <= Lifeline::kMostFrames; ++i) peer_says({});
   peer_says({.kind = LifelineHeader::kControl, .immediate = kRetry});
-  EXPECT_EQ(life_.next(), std::nullopt);
+  EXPECT_EQ(life_.next(clock_.now_ns()), std::nullopt);
   EXPECT_EQ(peer_.says.size(), 2u);
   EXPECT_EQ(progress(), Status::kOk);
-  EXPECT_EQ(life_.next(), kRetry);
+  EXPECT_EQ(life_.next(clock_.now_ns()), kRetry);
 }
 
 TEST_F(LifelineTest, AskingEndsWhenTooManyFramesAreUnderWay) {
@@ -201,7 +201,7 @@ TEST_F(LifelineTest, WhatAPeerMayNotSayFailsTheLink) {
     life.begin_need(clock_.now_ns());
     EXPECT_EQ(life.progress(clock_.now_ns()), Status::kOk);
     peer_says(header, bytes);
-    EXPECT_EQ(life.next(), std::nullopt);
+    EXPECT_EQ(life.next(clock_.now_ns()), std::nullopt);
     EXPECT_EQ(context.status(), Status::kRemote) << context.failure().what;
     peer_.says.clear();
   }
@@ -226,7 +226,7 @@ TEST_F(LifelineTest, APeerThatAnswersIsAskedAndKept) {
     ASSERT_EQ(peer_.got.size(), i);
     EXPECT_EQ(peer_.got.back().header.kind, LifelineHeader::kAlive);
     peer_says({.taken = i});
-    EXPECT_EQ(life_.next(), std::nullopt);
+    EXPECT_EQ(life_.next(clock_.now_ns()), std::nullopt);
   }
   EXPECT_EQ(peer_.dialed, 1);
 }
@@ -238,7 +238,7 @@ TEST_F(LifelineTest, APeerThatIsAlwaysOneFrameBehindIsKept) {
     pass(1);
     send(i);
     peer_says({.taken = static_cast<uint32_t>(peer_.got.size() - 1)});
-    EXPECT_EQ(life_.next(), std::nullopt);
+    EXPECT_EQ(life_.next(clock_.now_ns()), std::nullopt);
     EXPECT_EQ(progress(), Status::kOk);
   }
   EXPECT_EQ(peer_.dialed, 1);
