@@ -61,9 +61,8 @@ class Lifeline {
   // Dials, answers, and looks at the deadlines: call next() before. An error has failed the link.
   Status progress(uint64_t now_ns);
   // The immediate of the next control work that has come; its bytes are in the inbox. nullopt: none
-  // has come, the connection has broken, or the link has failed (LinkContext). After kMostFrames
-  // frames there is none until the next progress(), so that other links of the thread get their
-  // turn.
+  // has come, the connection has broken, or the link has failed (LinkContext); or kMostFrames
+  // frames were taken since the last progress(), as the thread polls other links too.
   std::optional<uint32_t> next(uint64_t now_ns);
 
  private:

@@ -2,7 +2,8 @@
 // blocks.
 //
 //   connector                          listener
-//     Hello nonce, link, rails, words ->            the nonce proves that it knows the address
+//     Hello   nonce, link,         -->            the nonce proves that it knows the address
+//             rails, words
 //             <--  Welcome   words, rails, channels, addresses, inbox
 //     (connects its channels)
 //     Confirm addresses, inbox     -->

@@ -9,8 +9,8 @@
 // waiting for kHandshakeGraceNs: of the address that has the most, as among visitors, and of those
 // that have not confirmed, if there are any. The deadline for the next peer runs from the first
 // accept() after the last one. It does not count while a peer is in its handshake, which has a
-// deadline of its own. There is none any more when a link was made that may be dialed for again.
-// Thread: the one that calls accept().
+// deadline of its own. After the first link with a lifeline accept() has no deadline. Thread: the
+// one that calls accept().
 
 #include <algorithm>
 #include <bit>
