@@ -12,7 +12,7 @@ void Lifeline::begin_need(uint64_t now_ns) {
   SLIME_CHECK(enabled());
   if (std::exchange(needed_, true)) return;
   needed_since_ns_ = now_ns;
-  last_failure_.clear();
+  broke_because_.clear();
   SLIME_WARN("peer %s, device %s: no rail is up; the link waits for one for %.0f s at most",
              context_.peer.c_str(), context_.device_name(), static_cast<double>(limit_ns_) * 1e-9);
 }
@@ -29,7 +29,7 @@ void Lifeline::take(std::unique_ptr<LifelineStream> stream, uint64_t now_ns) {
 }
 
 void Lifeline::begin_connection(uint64_t now_ns) {
-  last_failure_.clear();
+  broke_because_.clear();
   peer_took_ = taken_ = told_ = 0;
   came_ns_ = asked_ns_ = heard_ns_ = now_ns;
 }
@@ -42,7 +42,7 @@ void Lifeline::close() {
 }
 
 void Lifeline::break_off(const Error& why) {
-  last_failure_ = why.what;
+  broke_because_ = why.what;
   close();
 }
 
@@ -73,13 +73,21 @@ Status Lifeline::progress(uint64_t now_ns) {
   }
   if (open()) watch_connection(now_ns);
   if (!needed_ || now_ns - needed_since_ns_ < limit_ns_) return Status::kOk;
+  const std::string why = last_failure();
   return context_.fail(make_error(
       Status::kTimeout, 0,
       "no rail has returned for %.0f s, and the peer %s%s%s; check cables, switch ports, routes "
       "and firewalls",
       static_cast<double>(limit_ns_) * 1e-9,
-      open() ? "can be reached beside them" : "is not reached", last_failure_.empty() ? "" : ": ",
-      last_failure_.c_str()));
+      open() ? "can be reached beside them" : "is not reached", why.empty() ? "" : ": ",
+      why.c_str()));
+}
+
+// Why the peer is not reached: of the last dial, or else of the last connection. "": nothing
+// failed.
+std::string Lifeline::last_failure() const {
+  const std::string of_dial = dialer_ != nullptr && !open() ? dialer_->last_failure() : "";
+  return of_dial.empty() ? broke_because_ : of_dial;
 }
 
 // Closes a connection that is of no use any more, or on which the peer is silent; the active end
@@ -106,8 +114,6 @@ Status Lifeline::dial(uint64_t now_ns) {
   Error error;
   const Status status = dialer_->dial(&stream_, &error);
   if (status == Status::kOk) begin_connection(now_ns);
-  if (const std::string why = dialer_->last_failure(); status == Status::kAgain && !why.empty())
-    last_failure_ = why;
   if (status == Status::kOk || status == Status::kAgain) return Status::kOk;
   return context_.fail(make_error(
       status, error.code, "no rail is up, and the peer is gone: %s; see the log of that process",

@@ -77,6 +77,7 @@ class Lifeline {
   void close();
   void watch_connection(uint64_t now_ns);
   Status dial(uint64_t now_ns);
+  std::string last_failure() const;
   bool take_answer(uint32_t taken, uint64_t now_ns);
   bool place(const LifelineHeader& header, std::span<const std::byte> payload);
 
@@ -86,7 +87,7 @@ class Lifeline {
   const uint64_t limit_ns_;
   bool needed_ = false;
   uint64_t needed_since_ns_ = 0;
-  std::string last_failure_;
+  std::string broke_because_;  // the last connection; "": none has since the need began
   // Of the present connection.
   std::unique_ptr<LifelineStream> stream_;
   std::deque<UnderWay> under_way_;  // frames that the peer has not taken yet, oldest first

@@ -87,7 +87,10 @@ class TcpLifelineDialer final : public LifelineDialer {
     not_before_ns_ = clock_.now_ns() + times::kRailRedial;
     return status == Status::kOk ? status : Status::kAgain;
   }
-  void stop() override { begin(); }
+  void stop() override {
+    last_failure_.clear();
+    begin();
+  }
   std::string last_failure() const override {
     return dialer_->last_failure().empty() ? last_failure_ : dialer_->last_failure();
   }
