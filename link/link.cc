@@ -148,6 +148,7 @@ Status Link::handle_completion(size_t i, const Done& done) {
     take_sent(i, done);
     return Status::kOk;
   }
+  if (done.kind == Done::Kind::kRefused) return take_refused(i, done);
   rails_[i].signs.arrived(rails_.clock().polled_ns);
   hot_ |= uint32_t{1} << i;
   if (is_control(done.immediate)) return take_control(i, done.immediate);
@@ -165,6 +166,17 @@ void Link::take_sent(size_t i, const Done& done) {
   if (work->confirmed && work->kind != WorkKind::kProbe) last_activity_ns_ = rails_.clock().now_ns;
   if (rail.up()) rails_.completed(i, rail, *work);
   if (work->owner != nullptr) work->owner->on_done(work->part);
+}
+
+// The memory is gone on all rails, so the link fails.
+Status Link::take_refused(size_t i, const Done& done) {
+  const OpenWork* const work = rails_[i].works.end(done.cookie);
+  if (work == nullptr) return Status::kOk;
+  return context_.fail(make_error(
+      Status::kRemote, 0,
+      "rail %s: the peer refused a write of %u bytes: the memory of its receive is not registered "
+      "any more; do not free or deregister a buffer before the request that uses it is done",
+      rails_[i].name(), work->length));
 }
 
 Status Link::take_control(size_t i, uint32_t immediate) {

@@ -69,6 +69,7 @@ class Link final : private CompletionSink {
   void warm_up();
   Status handle_completion(size_t rail, const Done& done) override;
   void take_sent(size_t rail, const Done& done);
+  Status take_refused(size_t rail, const Done& done);
   Status take_control(size_t rail, uint32_t immediate);
   uint32_t rails_to_look_at();
   Status progress_rail(size_t rail);

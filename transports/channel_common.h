@@ -10,8 +10,21 @@
 namespace slime {
 
 inline Done sent(uint64_t cookie) { return {Done::Kind::kSent, 0, 0, cookie}; }
+inline Done refused(uint64_t cookie) { return {Done::Kind::kRefused, 0, 0, cookie}; }
 inline Done arrived(uint32_t immediate, uint64_t bytes) {
   return {Done::Kind::kArrived, immediate, bytes, 0};
+}
+
+// How many of these works there is room for, in their order.
+inline size_t count_that_fit(std::span<const Work> works, size_t room_for_writes,
+                             size_t room_for_reads) {
+  size_t count = 0;
+  for (const Work& work : works) {
+    size_t& room = work.opcode == Opcode::kRead ? room_for_reads : room_for_writes;
+    if (room-- == 0) break;
+    ++count;
+  }
+  return count;
 }
 
 // `where` is a rail ("rail eth0"), or a channel ("rail eth0 to 10.0.0.2:4711").

@@ -2,14 +2,16 @@
 // simulated rails of the tests. The engine uses a NIC only through it. test/contract checks on
 // every backend what these comments promise.
 //
-// A rail moves *works*: one-sided writes into registered memory of the peer, each announced to the
-// peer by a 32-bit immediate. That is RDMA WRITE_WITH_IMM on verbs, fi_writedata on libfabric, a
-// framed stream on tcp. The engine counts completions, so works may arrive in any order.
+// A rail moves *works*. Each rail has one-sided writes into registered memory of the peer that are
+// announced to the peer by a 32-bit immediate: RDMA WRITE_WITH_IMM on verbs, fi_writedata on
+// libfabric, a framed stream on tcp. The engine counts completions, so works may arrive in any
+// order. Some rails also have silent writes and reads (Opcode).
 //
 // Threads. A Rail may be used from any thread, also while its channels are in use. A Channel
 // belongs to one thread at a time (NCCL: the service thread while connecting, the progress thread,
 // the housekeeping one if it is idle), and so does a Flusher. No call on a channel waits but
-// fence(); deregister_memory() waits for a write that is under way.
+// fence(); deregister_memory() waits for a write into the range, or a read from it, that is under
+// way.
 //
 // States of a channel
 //   new        connect() is called until it returns something else than kAgain
@@ -19,28 +21,48 @@
 //   fenced     fence() was called, in whatever state; the channel stays so
 //
 // Sent works
-//   kSent is reported exactly once for each work that post() took, in any order. Where the channel
-//   fails or is fenced, for some works never, and for none of the post() that failed; such a work
-//   may have arrived all the same. A peer that closes when its poll() has reported all arrivals,
-//   and all its own works as kSent, leaves this end with kSent for all: they come before the
-//   failure. Memory of a work may be reused from its kSent on. Memory of works without kSent is in
-//   use until both ends of a failed channel have fenced it, or this channel is destroyed.
+//   For each work that post() took, kSent or kRefused is reported exactly once, in any order. Where
+//   the channel fails or is fenced, for some works never, and for none of the post() that failed;
+//   such a work may have arrived all the same. A peer that closes when its poll() has reported all
+//   arrivals, and all its own works as kSent, leaves this end with kSent for all, if none of them
+//   was a read or a silent write: they come before the failure. Memory of a work may be reused from
+//   its kSent or kRefused on. Memory of works with neither is in use until both ends of a failed
+//   channel have fenced it, or this channel is destroyed.
 //
-//   Without ChannelOptions::confirm_delivery, kSent means that the work reaches the peer if its
-//   process lives, also when this end closes the channel right after.
+//   Without ChannelOptions::confirm_delivery, kSent of a write with an immediate means that it
+//   reaches the peer if its process lives, also when this end closes the channel right after.
 //
-//   With confirm_delivery, kSent means that the peer's poll() has reported the arrival, or will
+//   With confirm_delivery, its kSent means that the peer's poll() has reported the arrival, or will
 //   report it, even if the peer's channel fails or is fenced meanwhile. For works that are
 //   Work::unconfirmed kSent means what it means without confirm_delivery; the works around them
 //   are confirmed all the same.
 //
-// Arrived works
-//   kArrived is reported when all bytes of a work are visible at the place that it names. A work
-//   may be reported twice, though tcp, verbs and libfabric never do; the engine ignores the second.
+//   kSent of a silent write means, with and without confirm_delivery, that its bytes are visible at
+//   the place that it names. kSent of a read means that the bytes are visible at its local place.
+//   After a fence at this end no read writes there any more.
 //
-//   A work whose key, bounds or length is wrong writes nothing and is not reported. Either post()
-//   refuses it and fails the channel at this end, or the channel fails at both ends; then works
-//   that were posted before it to an ordered rail arrive.
+// Refused works
+//   Where RailCaps::goes_on_after_refusal, a work may end with kRefused instead of kSent: the
+//   remote key is wrong or has no such right, the remote place is not inside its range, or the
+//   local range of a read was deregistered meanwhile. The channel and all other works go on. A
+//   refused write has written nothing, or, where its range was deregistered in the middle of it,
+//   some of its bytes before that. What a refused read has left at its local place is undefined,
+//   but never what came into the remote memory after it was deregistered.
+//
+//   Reads and silent writes can be refused, and with confirm_delivery writes with an immediate that
+//   are not Work::unconfirmed. A bad work that cannot be refused fails the channel, as does each
+//   bad work on a rail that does not go on ("Arrived works"). A rail may end a channel that has
+//   very many refusals.
+//
+// Arrived works
+//   kArrived is reported when all bytes of a write with an immediate are visible at the place that
+//   it names. A work may be reported twice, though tcp, verbs and libfabric never do; the engine
+//   ignores the second.
+//
+//   A work whose key, bounds or length is wrong writes nothing and is not reported. Either it is
+//   refused; or post() fails the channel at this end (a local place that is not registered, a
+//   length that no work may have); or the channel fails at both ends, and works that were posted
+//   before it to an ordered rail arrive.
 #pragma once
 
 #include <array>
@@ -57,6 +79,16 @@
 namespace slime {
 
 enum class MemoryKind : uint8_t { kHost = 1, kCuda = 2 };
+
+enum class Opcode : uint8_t {
+  kWriteWithImmediate,  // reported to the peer (kArrived)
+  kWrite,  // a silent write: the peer's poll() reports nothing, and no receive of its queue is used
+  kRead,   // from the peer's memory into ours
+};
+constexpr uint32_t opcode_bit(Opcode opcode) { return 1u << static_cast<uint32_t>(opcode); }
+
+// What peers may do with a registered range, a bit set.
+inline constexpr uint8_t kRemoteWrite = 1, kRemoteRead = 2;
 
 struct RailCaps {
   std::string name;       // unique on the host and stable, e.g. "eth0" or "eth0.1"
@@ -78,10 +110,16 @@ struct RailCaps {
   int numa_node = -1;      // -1: unknown
   uint32_t speed_mbps = 10000;
   float latency_us = 0;
-  uint32_t send_queue_depth = 256;       // works outstanding per channel
-  uint32_t max_batch = 64;               // works per post()
+  uint32_t send_queue_depth = 256;  // works outstanding per channel
+  uint32_t max_batch = 64;          // works per post()
+  // A bit for each (opcode_bit). A work with another one must not be posted.
+  uint32_t opcodes = opcode_bit(Opcode::kWriteWithImmediate);
+  uint32_t max_outstanding_reads = 0;    // per channel and end, beside send_queue_depth
+  bool goes_on_after_refusal = false;    // see "Refused works"
   uint64_t max_message_bytes = 1 << 30;  // per work
-  bool ordered = true;  // works of one channel arrive in posting order, and none passes a lost one
+  // Writes of one channel, silent ones too, arrive in posting order, and none passes a lost one. A
+  // read may pass all others, and be passed.
+  bool ordered = true;
   bool lines_in_order = false;    // each aligned 128-byte line becomes visible whole and in order
   bool arrives_unpolled = false;  // data lands in memory without poll() at the receiver
   // The peer's NIC confirms works, though its process does not poll, until its receive queue is
@@ -100,6 +138,9 @@ struct MemoryRange {
   // close it when register_memory has returned. Only for rails with RailCaps::dma_buf.
   int dma_buf = -1;
   uint64_t dma_buf_offset = 0;
+  // Of peers: kRemoteWrite, kRemoteRead, both or none. A rail without Opcode::kRead takes no
+  // notice: there a peer with the key may write, and where a flusher reads, read too.
+  uint8_t rights = kRemoteWrite;
 };
 
 inline bool takes(const RailCaps& caps, const MemoryRange& range) {
@@ -110,30 +151,30 @@ inline bool takes(const RailCaps& caps, const MemoryRange& range) {
 // Keys of one registered range on one rail.
 struct MemoryKeys {
   uint64_t local = 0;
-  uint64_t remote = 0;  // what the peer must present to write into the range
+  uint64_t remote = 0;  // what the peer must present to write into the range, or read from it
 };
 
 // What a peer needs to reach a channel (address, queue pair number, nonce ...), opaque to the
 // engine.
 using ChannelAddress = std::array<std::byte, 128>;
 
-// A write. The padding at the end has room for an operation: for the peer-to-peer library verbs can
-// also read and add 64-bit integers, libfabric where the provider has FI_READ and FI_ATOMIC, and
-// tcp neither.
 struct Work {
-  const std::byte* local = nullptr;  // stays untouched by the user until the work is done
+  // Stays untouched by the user until the work is done. Constant, because only a read writes here.
+  const std::byte* local = nullptr;
   uint64_t local_key = 0;
   uint64_t remote_address = 0;
   // The same place, counted from the beginning of the range that remote_key is for. A rail uses the
   // address or the offset; libfabric's providers without FI_MR_VIRT_ADDR (fi_mr(3)) use the offset.
   uint64_t remote_offset = 0;
   uint64_t remote_key = 0;
-  uint32_t length = 0;  // bytes; 0: only the immediate travels, address and key are ignored
-  uint32_t immediate = 0;
-  uint64_t cookie = 0;  // returned with the completion
+  uint32_t length = 0;     // bytes; 0: it touches no memory, so addresses and keys are ignored
+  uint32_t immediate = 0;  // of a kWriteWithImmediate
+  uint64_t cookie = 0;     // returned with the completion
   // With confirm_delivery: kSent may come as it does without, and the peer's rail need not
-  // acknowledge the work. For works whose arrival the poster finds out in another way.
+  // acknowledge the work. For works whose arrival the poster finds out in another way; it changes
+  // nothing of reads and silent writes.
   bool unconfirmed = false;
+  Opcode opcode = Opcode::kWriteWithImmediate;
 };
 
 struct Done {
@@ -142,23 +183,24 @@ struct Done {
                // polls for that. "Sent works" has what it promises of the arrival
     kArrived,  // a work of the peer: its bytes are visible in our memory, in that of a device once
                // they are flushed
+    kRefused,  // a work of ours, once, instead of kSent: its memory may be reused
   };
   Kind kind = Kind::kSent;
   uint32_t immediate = 0;  // kArrived
   uint64_t bytes = 0;      // kArrived
-  uint64_t cookie = 0;     // kSent
+  uint64_t cookie = 0;     // kSent, kRefused
 };
 
 inline constexpr int kNoTrafficClass = -1;
 
 struct ChannelOptions {
   bool active = false;  // true at the end that connects
-  // A work, unless it is Work::unconfirmed, is kSent only when the peer's rail has reported its
-  // arrival, or is sure to report it in a later poll, even after fence(). Both ends of a channel
-  // have the same value. The NIC of a reliable connection provides that: what it acknowledged stays
-  // in the completion queue. Where the end of a connection drops what was not read (libfabric), the
-  // receiver's rail sends acknowledgements itself, in the poll that reports the arrival: the engine
-  // may never poll again.
+  // A write with an immediate, unless it is Work::unconfirmed, is kSent only when the peer's rail
+  // has reported its arrival, or is sure to report it in a later poll, even after fence(). Both
+  // ends of a channel have the same value. The NIC of a reliable connection provides that: what it
+  // acknowledged stays in the completion queue. Where the end of a connection drops what was not
+  // read (libfabric), the receiver's rail sends acknowledgements itself, in the poll that reports
+  // the arrival: the engine may never poll again.
   bool confirm_delivery = false;
   // Of what this end sends: IP's TOS byte, 0 to 255. A rail that cannot mark it warns and goes on.
   int traffic_class = kNoTrafficClass;
@@ -177,8 +219,10 @@ class Channel {
   virtual Status connect(const ChannelAddress& peer) = 0;
 
   // Data path. post() takes the first works of the span and rings one doorbell; *taken less than
-  // the span's size means that the queue is full, which is no error. poll() also moves whatever
-  // post() left to be moved. Both return kOk, or the channel's failure for good: see failure().
+  // the span's size means that there is no place for the next work, which is no error: writes and
+  // reads have places of their own, and what stands behind it may be posted by itself. poll() also
+  // moves whatever post() left to be moved. Both return kOk, or the channel's failure for good: see
+  // failure().
   //
   // The post() that fails says in *taken how many works the NIC had taken before it failed. These
   // may arrive at the peer, but are never kSent; the works behind them do not arrive. Each later
@@ -195,11 +239,11 @@ class Channel {
   // May be called in any state, also before connect() and again. When it returns, nothing of the
   // peer's reaches our memory over this channel any more. (Device memory: only once a flusher has
   // read behind what the NIC had written by then.) From then on poll() returns the arrivals that
-  // had been confirmed to the peer and were not reported yet, perhaps kSent of works that were
-  // confirmed before, and then kOk with none, also where it had returned a failure before. post()
-  // takes nothing. The peer's channel fails, as when this end closes; its works without kSent are
-  // lost, or have arrived. Unlike all other calls fence() may wait until the NIC has stopped, some
-  // milliseconds at most.
+  // had been confirmed to the peer and were not reported yet, perhaps kSent or kRefused of
+  // works that had ended before, and then kOk with none, also where it had returned a failure
+  // before. post() takes nothing. The peer's channel fails, as when this end closes; its works
+  // without kSent are lost, or have arrived. Unlike all other calls fence() may wait until the NIC
+  // has stopped, some milliseconds at most.
   virtual void fence() = 0;
 
   // For when no work has completed for a while. False: the peer's NIC (or kernel) has acknowledged
@@ -249,7 +293,8 @@ class Rail {
   virtual Carrier carrier() { return Carrier::kUnknown; }
   // A range may be registered any number of times; each registration has keys of its own. A remote
   // key that is narrower in hardware (verbs: 32 bits) has zeros above, and post() fails with
-  // others. deregister_memory returns only when no channel writes into the range any more.
+  // others. deregister_memory returns only when no channel writes into the range or reads from it
+  // any more.
   virtual Result<MemoryKeys> register_memory(const MemoryRange& range) = 0;
   virtual void deregister_memory(const MemoryKeys& keys) = 0;
   virtual Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) = 0;

@@ -11,6 +11,7 @@ namespace slime {
   X(bytes_sent, "payload bytes posted")                                      \
   X(bytes_received, "payload bytes that arrived")                            \
   X(arrivals, "work requests of the peer that arrived")                      \
+  X(refused, "work requests of the peer for memory that it may not use")     \
   X(doorbells, "calls that made the NIC or the kernel look at posted works") \
   X(futile_posts, "doorbells that moved nothing because the queue was full") \
   X(polls, "polls for completions")                                          \

@@ -77,6 +77,7 @@ Result<uint64_t> RegionTable::add(const MemoryRange& range, uint64_t handle) {
   entry->bytes = range.bytes;
   entry->handle = handle;
   entry->kind = range.kind;
+  entry->rights = range.rights;
   entry->state.store(uint64_t{*generation} << 32, std::memory_order_release);
   ++size_;
   return key;
@@ -102,7 +103,8 @@ size_t RegionTable::size() const {
   return size_;
 }
 
-RegionTable::Pin::Pin(const RegionTable& table, uint64_t key, uint64_t address, uint64_t length) {
+RegionTable::Pin::Pin(const RegionTable& table, uint64_t key, uint64_t address, uint64_t length,
+                      uint8_t right) {
   Entry* entry = table.find(key);
   if (!entry || key >> 32 == 0) return;
   uint64_t state = entry->state.load(std::memory_order_relaxed);
@@ -113,7 +115,9 @@ RegionTable::Pin::Pin(const RegionTable& table, uint64_t key, uint64_t address, 
   state_ = &entry->state;
   const uint64_t offset = address - entry->address;  // wraps to something large if it lies before
   const bool inside = offset <= entry->bytes && length <= entry->bytes - offset;
+  const bool permitted = (entry->rights & right) == right;
   access_ = inside ? Access::kGranted : Access::kOutOfBounds;
+  if (!permitted) access_ = Access::kNoRight;
   start_ = entry->address;
   handle_ = entry->handle;
   kind_ = entry->kind;

@@ -2,8 +2,9 @@
 // mutex; the data path does not.
 //
 // A key is an entry's index and 32 random bits, so that neither an old key nor a guessed one opens
-// an entry that was filled again. A writer holds a pin on the region while it writes, and
-// deregistering waits for the pins. A pin lasts for one receive call, which never blocks.
+// an entry that was filled again. Whoever moves bytes into a region or out of it holds a
+// pin meanwhile, and deregistering waits for the pins. A pin lasts for one call of the kernel,
+// which never blocks.
 #pragma once
 
 #include <array>
@@ -38,12 +39,19 @@ class RegionTable {
   bool remove(uint64_t key);  // false: no such registration (any more)
   size_t size() const;
 
-  enum class Access : uint8_t { kGranted, kUnknownKey, kOutOfBounds };
+  enum class Access : uint8_t {
+    kGranted,
+    kUnknownKey,
+    kOutOfBounds,
+    kNoRight,  // registered, but not for that
+  };
 
   // Holds [address, address + length) of one region in place while it lives.
   class Pin {
    public:
-    Pin(const RegionTable& table, uint64_t key, uint64_t address, uint64_t length);
+    // `right`: kRemoteWrite or kRemoteRead for a peer; 0: for this end.
+    Pin(const RegionTable& table, uint64_t key, uint64_t address, uint64_t length,
+        uint8_t right = 0);
     Pin(const Pin&) = delete;
     Pin& operator=(const Pin&) = delete;
     ~Pin();
@@ -71,6 +79,7 @@ class RegionTable {
     uint64_t bytes = 0;
     uint64_t handle = 0;
     MemoryKind kind = MemoryKind::kHost;
+    uint8_t rights = 0;
   };
   using Chunk = std::array<Entry, kChunkEntries>;
 

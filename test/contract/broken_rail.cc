@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <utility>
 #include <vector>
 
 namespace slime::contract {
@@ -17,8 +18,8 @@ struct Shared {
 
 class BrokenChannel final : public Channel {
  public:
-  BrokenChannel(std::unique_ptr<Channel> inner, Shared& shared)
-      : inner_(std::move(inner)), shared_(shared) {}
+  BrokenChannel(std::unique_ptr<Channel> inner, Shared& shared, bool is_right)
+      : inner_(std::move(inner)), shared_(shared), is_right_(is_right) {}
 
   ChannelAddress address() const override { return inner_->address(); }
   Status connect(const ChannelAddress& peer) override { return inner_->connect(peer); }
@@ -29,7 +30,7 @@ class BrokenChannel final : public Channel {
     inner_->fence();
   }
   const Error& failure() const override {
-    return shared_.fault == Fault::kNamesNobody ? nameless_ : inner_->failure();
+    return failed_ || is(Fault::kNamesNobody) ? nameless_ : inner_->failure();
   }
   std::string peer_name() const override { return inner_->peer_name(); }
 
@@ -37,12 +38,16 @@ class BrokenChannel final : public Channel {
   bool is(Fault fault) const { return shared_.fault == fault; }
   Status post_swallowing(std::span<const Work> works, size_t* taken);
   void spoil(std::span<Done> done, size_t* count);
-  void spoil_memory(const Work& work);
+  void spoil_memory(const Done& done);
+  void spoil_refusal(std::span<Done> done, size_t* count);
   void spoil_report(std::span<Done> done, size_t* count);
 
   std::unique_ptr<Channel> inner_;
   Shared& shared_;
+  const bool is_right_;
   bool fenced_ = false;
+  bool failed_ = false;
+  bool reported_ = false;  // a silent work
   size_t polls_ = 0;
   std::vector<Done> early_;      // kSent that were made up
   std::vector<Work> swallowed_;  // posted, and kept from the rail below
@@ -51,6 +56,11 @@ class BrokenChannel final : public Channel {
 
 std::byte* memory_at(uint64_t address) { return reinterpret_cast<std::byte*>(address); }
 
+std::byte* target_of(const Work& work) {
+  const bool reads = work.opcode == Opcode::kRead;
+  return reads ? const_cast<std::byte*>(work.local) : memory_at(work.remote_address);
+}
+
 Status BrokenChannel::post(std::span<const Work> works, size_t* taken) {
   for (const Work& work : works) shared_.posted[work.immediate] = work;
   const bool swallows = is(Fault::kSendsLate) || is(Fault::kForgetsWhatItSent);
@@ -58,7 +68,9 @@ Status BrokenChannel::post(std::span<const Work> works, size_t* taken) {
   std::vector<Work> changed(works.begin(), works.end());
   if (is(Fault::kIgnoresKeys)) {
     for (Work& work : changed) {
-      std::memcpy(memory_at(work.remote_address), work.local, work.length);
+      const bool reads = work.opcode == Opcode::kRead;
+      std::memcpy(target_of(work), reads ? memory_at(work.remote_address) : work.local,
+                  work.length);
     }
   }
   const Status status = inner_->post(changed, taken);
@@ -94,6 +106,10 @@ Status BrokenChannel::poll(std::span<Done> done, size_t* count) {
     if (status != Status::kOk) return status;
     swallowed_.erase(swallowed_.begin(), swallowed_.begin() + static_cast<ptrdiff_t>(taken));
   }
+  if (failed_) {
+    *count = 0;
+    return Status::kRemote;
+  }
   const Status status = inner_->poll(done, count);
   if (fenced_ && is(Fault::kForgetsAtFence)) *count = 0;
   if (is(Fault::kHidesFailure) && status != Status::kOk) return Status::kOk;
@@ -103,10 +119,11 @@ Status BrokenChannel::poll(std::span<Done> done, size_t* count) {
 
 void BrokenChannel::spoil(std::span<Done> done, size_t* count) {
   const size_t real = *count;
-  for (size_t i = 0; i < real; ++i) {
-    if (done[i].kind != Done::Kind::kArrived) continue;
-    const auto work = shared_.posted.find(done[i].immediate);
-    if (work != shared_.posted.end() && work->second.length > 0) spoil_memory(work->second);
+  for (size_t i = 0; i < real; ++i) spoil_memory(done[i]);
+  if (is(Fault::kReportsSilentWrites) && is_right_ && real == 0 && !shared_.posted.empty() &&
+      !std::exchange(reported_, true)) {
+    const Work& work = shared_.posted.begin()->second;
+    done[(*count)++] = {Done::Kind::kArrived, work.immediate, work.length, 0};
   }
   if (fenced_ && is(Fault::kWritesThroughFence)) {
     for (auto& [immediate, work] : shared_.posted) *memory_at(work.remote_address) ^= std::byte{1};
@@ -116,15 +133,38 @@ void BrokenChannel::spoil(std::span<Done> done, size_t* count) {
     done[(*count)++] = {Done::Kind::kArrived, work.immediate, work.length, 0};
   }
   if (real > 0) spoil_report(done, count);
+  if (*count > 0) spoil_refusal(done, count);
 }
 
-void BrokenChannel::spoil_memory(const Work& work) {
-  std::byte* target = memory_at(work.remote_address);
+void BrokenChannel::spoil_refusal(std::span<Done> done, size_t* count) {
+  const auto end = done.begin() + static_cast<ptrdiff_t>(*count);
+  const auto refused = std::find_if(
+      done.begin(), end, [](const Done& each) { return each.kind == Done::Kind::kRefused; });
+  if (refused == end) return;
+  if (is(Fault::kHidesRefusal)) refused->kind = Done::Kind::kSent;
+  failed_ = is(Fault::kFailsAfterRefusal);
+  if (!is(Fault::kLosesRefusal)) return;
+  std::move(refused + 1, end, refused);
+  --*count;
+}
+
+// Of a work that is in memory now.
+void BrokenChannel::spoil_memory(const Done& done) {
+  const auto is_it = [&](const auto& posted) {
+    const Work& work = posted.second;
+    const bool silent = work.opcode != Opcode::kWriteWithImmediate;
+    return done.kind == Done::Kind::kArrived ? work.immediate == done.immediate
+                                             : silent && work.cookie == done.cookie;
+  };
+  const auto found = std::ranges::find_if(shared_.posted, is_it);
+  if (found == shared_.posted.end() || found->second.length == 0) return;
+  const Work& work = found->second;
+  std::byte* target = target_of(work);
   if (is(Fault::kSpoilsAByte)) target[work.length - 1] ^= std::byte{1};
   if (is(Fault::kWritesBeyond)) target[work.length] ^= std::byte{1};
   if (is(Fault::kWritesOutside)) *memory_at(shared_.range_start - 1) = std::byte{0x77};
   if (is(Fault::kSpoilsLater) && polls_ > 6) {
-    *memory_at(shared_.posted.begin()->second.remote_address) = std::byte{0x77};
+    *target_of(shared_.posted.begin()->second) = std::byte{0x77};
   }
 }
 
@@ -152,7 +192,7 @@ class BrokenRail final : public Rail {
   Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) override {
     auto channel = inner_.open_channel(options);
     if (!channel) return channel;
-    return std::make_unique<BrokenChannel>(std::move(*channel), shared_);
+    return std::make_unique<BrokenChannel>(std::move(*channel), shared_, is_right_);
   }
 
  private:

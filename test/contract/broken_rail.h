@@ -31,6 +31,10 @@ enum class Fault {
   kHidesFailure,        // the receiver refuses, and says nothing
   kForgetsWhatItSent,   // works that were kSent are lost when the channel closes
   kNamesNobody,         // the failure does not say who the peer was
+  kReportsSilentWrites,
+  kHidesRefusal,  // kSent instead
+  kLosesRefusal,
+  kFailsAfterRefusal,  // the channel does
 };
 
 // Right's channels are broken (or left's, for faults of a sender).

@@ -23,8 +23,9 @@ struct Case {
 
 class Broken : public ::testing::Test {
  protected:
-  void open(Fault fault, bool confirm, bool is_hca = false) {
-    const SimWorldOptions options{.arrives_unpolled = true, .is_hca = is_hca, .seed = 7};
+  void open(Fault fault, bool confirm, bool is_hca = false, bool goes_on = true) {
+    const SimWorldOptions options{
+        .arrives_unpolled = true, .is_hca = is_hca, .goes_on_after_refusal = goes_on, .seed = 7};
     world_ = make_broken_world(make_sim_world(options), fault);
     pair_ = std::make_unique<Pair>(*world_, PairOptions{confirm});
     ASSERT_TRUE(pair_->connect());
@@ -40,6 +41,13 @@ class Broken : public ::testing::Test {
     }
   }
 
+  Problems problems_of_wrong_key(Opcode opcode) {
+    Transfer& ledger = pair_->transfer(pair_->left, {100, 200, 300}, opcode);
+    Work bad = ledger.works()[1];
+    bad.remote_key ^= 2;
+    return refusal_problems(*pair_, ledger, bad);
+  }
+
   std::unique_ptr<World> world_;
   std::unique_ptr<Pair> pair_;
 };
@@ -52,15 +60,16 @@ TEST_F(Broken, DataChecksCatchEachFault) {
       {Fault::kWritesBeyond, false, "written between works"},
       {Fault::kWritesOutside, false, "written outside the registered range"},
       {Fault::kSpoilsLater, false, "at the end"},
-      {Fault::kRepeatsSent, false, "kSent twice"},
-      {Fault::kRepeatsSent, true, "kSent twice"},
+      {Fault::kRepeatsSent, false, "ended twice: kSent, kSent"},
+      {Fault::kRepeatsSent, true, "ended twice: kSent, kSent"},
       {Fault::kRepeatsArrived, false, "kArrived twice"},
       {Fault::kLosesSent, false, kIncomplete},
       {Fault::kLosesArrived, true, kIncomplete},
+      {Fault::kLosesArrived, true, "was passed by others on an ordered rail, and is lost"},
       {Fault::kMakesUpImmediate, false, "unknown immediate"},
       {Fault::kMakesUpCookie, true, "unknown cookie"},
       {Fault::kMiscountsBytes, false, "kArrived with 301 bytes"},
-      {Fault::kSwapsArrivals, false, "overtook another on an ordered rail"},
+      {Fault::kSwapsArrivals, false, "was overtaken on an ordered rail"},
       {Fault::kSendsLate, false, "wrong byte at 0 when it was reported"},
       {Fault::kConfirmsItself, true, "confirmed before the peer reported kArrived"},
   };
@@ -72,6 +81,33 @@ TEST_F(Broken, DataChecksCatchEachFault) {
     Problems problems = pair_->problems();
     if (!all) problems.emplace_back(kIncomplete);
     expect(each, problems);
+    pair_.reset();
+  }
+}
+
+TEST_F(Broken, ChecksOfReadsAndSilentWritesCatchEachFault) {
+  const struct {
+    Case fault;
+    Opcode opcode;
+  } kCases[] = {
+      {{Fault::kNone, false, nullptr}, Opcode::kWrite},
+      {{Fault::kNone, true, nullptr}, Opcode::kRead},
+      {{Fault::kSpoilsAByte, true, "wrong byte at 299 when it was kSent"}, Opcode::kRead},
+      {{Fault::kSpoilsLater, true, "at the end"}, Opcode::kWrite},
+      {{Fault::kRepeatsSent, false, "ended twice: kSent, kSent"}, Opcode::kRead},
+      {{Fault::kLosesSent, false, kIncomplete}, Opcode::kWrite},
+      {{Fault::kConfirmsItself, false, "wrong byte at 0 when it was kSent"}, Opcode::kWrite},
+      {{Fault::kConfirmsItself, false, "wrong byte at 0 when it was kSent"}, Opcode::kRead},
+      {{Fault::kReportsSilentWrites, false, "kArrived of a read or silent write"}, Opcode::kWrite},
+  };
+  for (const auto& [fault, opcode] : kCases) {
+    open(fault.fault, fault.confirm);
+    pair_->transfer(pair_->left, std::vector<uint32_t>(40, 300), opcode);
+    const bool all = pair_->run();
+    pair_->settle();
+    Problems problems = pair_->problems();
+    if (!all) problems.emplace_back(kIncomplete);
+    expect(fault, problems);
     pair_.reset();
   }
 }
@@ -106,12 +142,26 @@ TEST_F(Broken, AccessChecksCatchEachFault) {
       {Fault::kNamesNobody, false, nullptr},  // has a sentence; the peer's name is not due here
   };
   for (const Case& each : kCases) {
-    open(each.fault, each.confirm);
-    Transfer& ledger = pair_->transfer(pair_->left, {100, 200, 300});
-    Work bad = ledger.works()[1];
-    bad.remote_key ^= 2;
-    expect(each, refusal_problems(*pair_, ledger, bad));
+    open(each.fault, each.confirm, false, false);
+    expect(each, problems_of_wrong_key(Opcode::kWriteWithImmediate));
     pair_.reset();
+  }
+}
+
+TEST_F(Broken, ChecksOfRefusalsThatKeepTheChannelCatchEachFault) {
+  const Case kCases[] = {
+      {Fault::kNone, true, nullptr},
+      {Fault::kIgnoresKeys, true, "written all the same"},
+      {Fault::kHidesRefusal, true, "the bad work was not refused"},
+      {Fault::kLosesRefusal, true, "a work did not end"},
+      {Fault::kFailsAfterRefusal, true, "somebody somewhere closed something"},
+  };
+  for (const Opcode opcode : {Opcode::kWriteWithImmediate, Opcode::kWrite, Opcode::kRead}) {
+    for (const Case& each : kCases) {
+      open(each.fault, each.confirm);
+      expect(each, problems_of_wrong_key(opcode));
+      pair_.reset();
+    }
   }
 }
 

@@ -38,6 +38,28 @@ void check_for_good(End& end, Transfer& ledger, Problems* problems) {
   }
 }
 
+// The works around it are done, and the channel goes on.
+Problems problems_beside_refusal(Pair& pair, Transfer& ledger) {
+  Problems problems;
+  for (size_t i = 0; i < ledger.size(); ++i) {
+    if (!pair.await_end(ledger, i)) problems.push_back("a work did not end");
+  }
+  pair.settle();
+  for (const End* end : {&pair.left, &pair.right}) {
+    if (end->status != Status::kOk) problems.push_back(end->channel->failure().what);
+  }
+  if (!ledger.was_refused(1)) problems.push_back("the bad work was not refused");
+  if (ledger.has_arrived(1)) problems.push_back("the bad work was reported");
+  if (!ledger.untouched(1)) problems.push_back("written all the same");
+  for (const size_t good : {size_t{0}, size_t{2}}) {
+    if (!ledger.was_sent(good) || !ledger.has_arrived(good)) {
+      problems.push_back("a good work beside it was lost");
+    }
+  }
+  append(&problems, ledger.problems());
+  return problems;
+}
+
 }  // namespace
 
 Problems refusal_problems(Pair& pair, Transfer& ledger, const Work& bad) {
@@ -48,6 +70,10 @@ Problems refusal_problems(Pair& pair, Transfer& ledger, const Work& bad) {
   const bool refused_here = posted != Status::kOk;  // a key that the NIC cannot have given out
   if (taken != (refused_here ? 0 : 3)) problems.push_back("three works were not taken");
   ledger.took(taken);
+  if (pair.goes_on_after_refusal(bad.opcode)) {
+    append(&problems, problems_beside_refusal(pair, ledger));
+    return problems;
+  }
   if (!refused_here && !pair.await_failure(pair.right)) problems.push_back("the receiver took it");
   if (!pair.await_failure(pair.left)) problems.push_back("the sender never noticed");
   for (End* end : {&pair.left, &pair.right}) {

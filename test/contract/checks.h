@@ -11,8 +11,9 @@ namespace slime::contract {
 
 using Problems = std::vector<std::string>;
 
-// Posts a good work, `bad`, and another good one from left to right. Promised: both ends fail, or
-// post() fails and takes none; `bad` writes nothing and is not reported; a failure has a sentence.
+// Posts a good work, `bad`, and another good one from left to right. Promised: `bad` is refused and
+// the others are done, where the channel goes on after a refusal; else both ends fail, or post()
+// fails and takes none. `bad` writes nothing and is not reported; a failure has a sentence.
 Problems refusal_problems(Pair& pair, Transfer& ledger, const Work& bad);
 
 // Lets `rounds` of traffic from left to right pass, fences right, and watches what still comes.

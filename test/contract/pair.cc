@@ -67,11 +67,11 @@ bool Pair::connect() {
   return left.status == Status::kOk && right.status == Status::kOk;
 }
 
-Transfer& Pair::transfer(End& from, const std::vector<uint32_t>& lengths) {
+Transfer& Pair::transfer(End& from, const std::vector<uint32_t>& lengths, Opcode opcode) {
   End& to = other(from);
   const TransferOptions options{options_.confirm_delivery,
                                 static_cast<uint32_t>(transfers_.size()) + 1,
-                                options_.some_unconfirmed};
+                                options_.some_unconfirmed, opcode};
   transfers_.push_back(std::make_unique<Transfer>(*from.rail, *to.rail, lengths, options));
   Transfer* transfer = transfers_.back().get();
   from.outgoing.push_back(transfer);
@@ -87,7 +87,7 @@ bool Pair::post(End& end, size_t batch) {
     size_t taken = 0;
     end.status = end.channel->post(works.first(std::min(batch, works.size())), &taken);
     transfer->took(taken);
-    return taken > 0;
+    if (taken > 0) return true;  // reads may find no place where writes do
   }
   return false;
 }
@@ -104,19 +104,22 @@ bool Pair::poll(End& end, size_t room) {
 }
 
 void Pair::dispatch(End& end, const Done& done) {
-  const bool sent = done.kind == Done::Kind::kSent;
-  auto& transfers = sent ? end.outgoing : end.incoming;
+  const bool ours = done.kind != Done::Kind::kArrived;
+  auto& transfers = ours ? end.outgoing : end.incoming;
   ASSERT_FALSE(transfers.empty()) << "a completion where there was no work";
   Transfer* found = transfers.front();
   for (Transfer* transfer : transfers) {
     const bool fits =
-        sent ? transfer->knows_cookie(done.cookie) : transfer->knows_immediate(done.immediate);
+        ours ? transfer->knows_cookie(done.cookie) : transfer->knows_immediate(done.immediate);
     if (fits) found = transfer;
   }
-  if (sent) {
-    found->sent(done);
-  } else {
-    found->arrived(done);
+  switch (done.kind) {
+    case Done::Kind::kSent:
+      return found->sent(done);
+    case Done::Kind::kRefused:
+      return found->refused(done);
+    case Done::Kind::kArrived:
+      return found->arrived(done);
   }
 }
 
@@ -158,12 +161,12 @@ bool Pair::poll_both() {
   return moved;
 }
 
-bool Pair::await_arrival(const Transfer& transfer, size_t index) {
+bool Pair::await(const std::function<bool()>& condition) {
   until([&](bool* moved) {
     *moved = poll_both();
-    return transfer.has_arrived(index) || left.status != Status::kOk || right.status != Status::kOk;
+    return condition() || left.status != Status::kOk || right.status != Status::kOk;
   });
-  return transfer.has_arrived(index);
+  return condition();
 }
 
 // Who was held up for longer than that has to look once more before it may say that all is quiet.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -44,8 +45,9 @@ class Pair {
   End left, right;
 
   bool connect();  // both ends; false: one failed, or it hung
-  // A transfer from one end to the other, owned by the pair.
-  Transfer& transfer(End& from, const std::vector<uint32_t>& lengths);
+  // A transfer that `from` posts, owned by the pair.
+  Transfer& transfer(End& from, const std::vector<uint32_t>& lengths,
+                     Opcode opcode = Opcode::kWriteWithImmediate);
   // Posts and polls at both ends until all transfers are complete. False: an end failed, or
   // nothing moved any more.
   bool run(const Pace& pace = {});
@@ -56,12 +58,23 @@ class Pair {
   void run_alone(End& end);
   // Polls both ends until this one fails. False: it did not.
   bool await_failure(End& end);
-  // Polls both ends until this work of the transfer has arrived. False: an end failed, or it hung.
-  bool await_arrival(const Transfer& transfer, size_t index);
+  // Polls both ends until this work of the transfer has arrived, or has ended (kSent or kRefused).
+  // False: an end failed, or it hung.
+  bool await_arrival(const Transfer& transfer, size_t index) {
+    return await([&] { return transfer.has_arrived(index); });
+  }
+  bool await_end(const Transfer& transfer, size_t index) {
+    return await([&] { return transfer.was_sent(index) || transfer.was_refused(index); });
+  }
   // Polls both ends for as long as anything moves, and a while longer.
   void settle();
 
   End& first() { return options_.left_first ? left : right; }  // ChannelOptions::first
+  // A bad work of this kind is refused, and costs nothing else; otherwise the channel.
+  bool goes_on_after_refusal(Opcode opcode) const {
+    const bool answered = options_.confirm_delivery || opcode != Opcode::kWriteWithImmediate;
+    return answered && left.rail->caps().goes_on_after_refusal;
+  }
   End& other(const End& end) { return &end == &left ? right : left; }
   bool complete() const;
   // Of the pair and all its transfers, and of the backend.
@@ -71,6 +84,7 @@ class Pair {
  private:
   template <typename Condition>
   bool until(Condition condition);
+  bool await(const std::function<bool()>& condition);
   bool poll_both();  // each that still has a channel
   void dispatch(End& end, const Done& done);
 

@@ -6,11 +6,13 @@
 
 namespace slime::contract {
 
-Region::Region(Rail& rail, size_t bytes)
+Region::Region(Rail& rail, size_t bytes, uint8_t rights)
     : rail_(rail),
       size_(std::max<size_t>(bytes, 1)),
       storage_(size_ + 2 * kGuardBytes, kUntouched) {
-  auto keys = rail.register_memory({storage_.data() + kGuardBytes, size_});
+  MemoryRange range{storage_.data() + kGuardBytes, size_};
+  range.rights = rights;
+  auto keys = rail.register_memory(range);
   EXPECT_TRUE(keys) << keys.error().what;
   if (!keys) return;
   keys_ = *keys;

@@ -13,8 +13,8 @@ class Region {
  public:
   static constexpr size_t kGuardBytes = 4096;
 
-  // Registered without its guards; filled with kUntouched.
-  Region(Rail& rail, size_t bytes);
+  // Registered without its guards; filled with kUntouched. `rights`: of peers.
+  Region(Rail& rail, size_t bytes, uint8_t rights = kRemoteWrite);
   ~Region();
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;

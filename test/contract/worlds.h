@@ -16,6 +16,7 @@ struct SimWorldOptions {
   bool arrives_unpolled = false;  // as a NIC writes; otherwise as the kernel's TCP
   bool by_offset = false;         // WorldProperties
   bool is_hca = false;            // the NIC confirms, and writes device memory that needs a flush
+  bool goes_on_after_refusal = true;
   uint64_t seed = 1;
 };
 std::unique_ptr<World> make_sim_world(const SimWorldOptions& options);
@@ -86,6 +87,7 @@ struct FabricEfa {
 
 using AllRails = ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets, SimHca,
                                   Verbs, FabricShm, FabricTcp, FabricEfa>;
+using RailsThatRead = ::testing::Types<SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets, SimHca>;
 using RailsThatFlush = ::testing::Types<SimHca, Verbs, FabricEfa>;
 
 struct RailName {
@@ -120,6 +122,14 @@ class Contract : public ::testing::Test {
         if (this->HasFailure()) return;  // the other modes would tell the same, slowly
       }
     }
+  }
+
+  std::vector<Opcode> opcodes() const {
+    std::vector<Opcode> opcodes;
+    for (const Opcode each : {Opcode::kWriteWithImmediate, Opcode::kWrite, Opcode::kRead}) {
+      if ((world_->left().caps().opcodes & opcode_bit(each)) != 0) opcodes.push_back(each);
+    }
+    return opcodes;
   }
 
   static std::string failures_of(Pair& pair) {

@@ -54,6 +54,9 @@ class End {
     wires_[wire].arrivals.push_back({Done::Kind::kSent, 0, 0, cookie});
     settle();
   }
+  void refuse(size_t wire, uint64_t cookie) {
+    wires_[wire].arrivals.push_back({Done::Kind::kRefused, 0, 0, cookie});
+  }
   bool done(Request* request) {
     bool is_done = false;
     EXPECT_EQ(comm_->test(request, &is_done, nullptr), Status::kOk);
@@ -245,6 +248,25 @@ TEST(HostilePeer, ACompletionOfNoOpenWorkChangesNothing) {
     for (const Work& work : rail) bytes += work.length;
   }
   EXPECT_EQ(bytes, sender.data.size());
+}
+
+// The request cannot be done, and no other rail would do better. A refusal of a work that is not
+// open changes nothing.
+TEST(HostilePeer, ARefusedWriteEndsTheLinkAndSaysWhy) {
+  Sender sender;
+  sender.clear_to_send();
+  Request* request = nullptr;
+  ASSERT_EQ(sender.comm().isend(sender.data.data(), sender.data.size(), 0, sender.region, &request),
+            Status::kOk);
+  EXPECT_FALSE(sender.done(request));
+  const Work work = sender.posted()[0].at(0);
+  sender.refuse(0, work.cookie + (uint64_t{2} << 32));
+  EXPECT_EQ(sender.comm().progress(), Status::kOk);
+  sender.refuse(0, work.cookie);
+  EXPECT_EQ(sender.comm().progress(), Status::kRemote);
+  EXPECT_THAT(sender.comm().failure().what,
+              testing::HasSubstr("rail f.0: the peer refused a write of " +
+                                 std::to_string(work.length) + " bytes"));
 }
 
 }  // namespace

@@ -29,9 +29,11 @@ inline bool eventually(const std::function<bool()>& condition, int patience_ms =
 // Memory registered on a rail while it lives.
 class TestBuffer {
  public:
-  TestBuffer(Rail& rail, size_t bytes, uint8_t fill = 0)
+  TestBuffer(Rail& rail, size_t bytes, uint8_t fill = 0, uint8_t rights = kRemoteWrite)
       : rail_(rail), bytes_(bytes, std::byte{fill}) {
-    auto keys = rail.register_memory({bytes_.data(), bytes});
+    MemoryRange range{bytes_.data(), bytes};
+    range.rights = rights;
+    auto keys = rail.register_memory(range);
     EXPECT_TRUE(keys) << keys.error().what;
     if (keys) keys_ = *keys;
   }

@@ -1,5 +1,6 @@
 #include "transports/fabric/sender.h"
 
+#include "base/check.h"
 #include "transports/fabric/rail.h"
 
 namespace slime::fabric {
@@ -63,6 +64,7 @@ long Sender::post_warm_up(fi_context2* context) {
 
 // Works without bytes name a place all the same: some providers follow it (fi_rma(3)).
 long Sender::write(const Work& work, bool more) {
+  SLIME_CHECK(work.opcode == Opcode::kWriteWithImmediate);
   const FabricRail::Scratch& scratch = rail_.scratch();
   iovec piece = {scratch.memory, 0};
   fi_rma_iov target = {peer_.scratch_address, 0, peer_.scratch_key};

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/check.h"
 #include "transports/channel_common.h"
 #include "transports/verbs/rail.h"
 
@@ -104,6 +105,7 @@ size_t Lanes::chain(std::span<const Work> works) {
 // The NIC takes what is inline without a look at its key, and it knows keys of 32 bits only: both
 // are checked here.
 bool Lanes::prepare_work(const Work& work, Lane& lane, uint32_t position, size_t index) {
+  SLIME_CHECK(work.opcode == Opcode::kWriteWithImmediate);
   ibv_send_wr& request = sends_[index];
   ibv_sge& piece = pieces_[index];
   request.sg_list = &piece;

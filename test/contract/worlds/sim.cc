@@ -17,6 +17,9 @@ class SimWorld final : public World {
     caps.ordered = options.ordered;
     caps.arrives_unpolled = options.arrives_unpolled;
     caps.confirms_in_hardware = options.is_hca;
+    caps.opcodes |= opcode_bit(Opcode::kWrite) | opcode_bit(Opcode::kRead);
+    caps.max_outstanding_reads = 7;
+    caps.goes_on_after_refusal = options.goes_on_after_refusal;
     if (options.is_hca) caps.memory_kinds |= static_cast<uint32_t>(MemoryKind::kCuda);
     sim::RailModel model;
     model.uses_offsets = options.by_offset;

@@ -33,7 +33,7 @@ Channel::Channel(Network& network, Rail& rail, const ChannelOptions& options)
   end_.open = true;
   end_.paired = end_.connected = end_.disconnected = end_.failed = end_.abrupt =
       end_.failure_returned = end_.fenced = false;
-  end_.sending.outstanding = end_.sending.in_flight = 0;
+  end_.sending.outstanding = end_.sending.reads = end_.sending.in_flight = 0;
   end_.sending.unreported_bytes = end_.sending.last_arrival_ns = 0;
   end_.counters = &counters;
 }
@@ -105,9 +105,10 @@ Status Channel::post(std::span<const Work> works, size_t* taken) {
   }
   const RailCaps& caps = end_.rail->caps();
   const CallCosts& costs = end_.rail->model().costs;
-  const uint32_t room =
-      caps.send_queue_depth - std::min(end_.sending.outstanding, caps.send_queue_depth);
-  const size_t count = std::min<size_t>({works.size(), room, caps.max_batch});
+  const Sending& sending = end_.sending;
+  const size_t count = count_that_fit(works.first(std::min<size_t>(works.size(), caps.max_batch)),
+                                      caps.send_queue_depth - sending.outstanding,
+                                      caps.max_outstanding_reads - sending.reads);
   if (works.empty()) return Status::kOk;
   if (count == 0) {
     counters.futile_posts.add();
@@ -130,7 +131,7 @@ size_t Channel::collect(std::span<Done> done) {
     const Sent sent = end_.sending.sent.front();
     end_.sending.sent.pop();
     if (!sent.repeat) --end_.sending.outstanding;
-    done[count++] = slime::sent(sent.cookie);
+    done[count++] = sent.refused ? slime::refused(sent.cookie) : slime::sent(sent.cookie);
   }
   while (count < done.size() && !end_.arrivals.empty()) {
     if (network_.writes_.report(end_, &done[count])) ++count;

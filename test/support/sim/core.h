@@ -16,6 +16,7 @@ class Rail;
 struct Sent {
   uint64_t cookie = 0;
   bool repeat = false;
+  bool refused = false;
 };
 
 struct Arrival {
@@ -27,7 +28,8 @@ struct Arrival {
 // The works that one end has posted.
 struct Sending {
   uint32_t in_flight = 0;         // in the pool
-  uint32_t outstanding = 0;       // without a kSent that poll() has returned
+  uint32_t outstanding = 0;       // writes without a kSent or kRefused that poll() has returned
+  uint32_t reads = 0;             // reads without a kSent or kRefused that poll() has returned
   uint64_t unreported_bytes = 0;  // kSent and not yet reported by the peer
   uint64_t last_arrival_ns = 0;   // the latest at the peer; ordered rails never go below it
   Ring<Sent> sent;                // kSent for poll() to return
@@ -63,9 +65,15 @@ struct Endpoint {
   bool in_use() const { return open; }
 };
 
-// A posted work, until neither end needs it any more; see Writes.
+// What moves bytes from its sender to its receiver. A read is two of them: its request moves none,
+// and then the peer sends the answer.
+enum class Leg : uint8_t { kWrite, kRequest, kAnswer };
+
+// A posted write, or the request or the answer of a read, until neither end needs it any more; see
+// Writes.
 struct InFlightWrite {
   Name name;
+  Leg leg = Leg::kWrite;
   Work work;
   Name sender, receiver;
   uint64_t source_hash = 0;
@@ -77,7 +85,9 @@ struct InFlightWrite {
   bool on_wire = false;         // still to reach the receiver
   bool delivered = false;       // its bytes are in the receiver's memory
   bool counted = false;         // in the sender's unreported_bytes
+  bool refused = false;         // the peer has no such memory, or the reader's is gone
 
+  bool moves_nothing() const { return work.length == 0 || leg == Leg::kRequest || refused; }
   bool in_use() const { return sender_waits || receiver_waits; }
 };
 

@@ -121,7 +121,7 @@ void Failures::decide_fates(Endpoint& sender, Cause cause) {
     if (write.sender != sender.name || !write.in_use()) continue;
     if (!write.on_wire) {
       decide_arrived(write, cause);
-    } else if (write.sender_waits || cause != Cause::kSenderClosed) {
+    } else if (write.sender_waits || write.leg != Leg::kWrite || cause != Cause::kSenderClosed) {
       on_wire_.push_back(&write);
     }
   }
@@ -169,13 +169,13 @@ void Failures::drop(InFlightWrite& write, bool may_tear) {
   Endpoint* receiver = core_.ends.find(write.receiver);
   const Work& work = write.work;
   // Only a NIC that writes by itself leaves a part behind: a polled rail writes in poll().
-  if (may_tear && work.length > 1 && receiver != nullptr && !receiver->fenced &&
-      receiver->rail->caps().arrives_unpolled) {
-    std::byte* const target = receiver->rail->target_of(work);
+  if (may_tear && work.length > 1 && !write.moves_nothing() && receiver != nullptr &&
+      !receiver->fenced && receiver->rail->caps().arrives_unpolled) {
+    std::byte* const target = Writes::target_of(*receiver, write);
     const std::byte* const source = target == nullptr ? nullptr : writes_.source_of(write);
     if (source != nullptr) {
       ++core_.outcomes.torn;
-      receiver->rail->write_memory(work, target, source, 1 + core_.random.up_to(work.length - 2));
+      Writes::place(*receiver, write, target, source, 1 + core_.random.up_to(work.length - 2));
     }
   }
   writes_.end_write(write);

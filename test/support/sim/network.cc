@@ -59,7 +59,7 @@ void Network::reset(uint64_t seed) {
     if (!end.open) continue;
     end.sending.sent.clear();
     end.sending.withheld.clear();
-    end.sending.outstanding = 0;
+    end.sending.outstanding = end.sending.reads = 0;
     end.arrivals.clear();
     end.disconnected = true;
     failures_.fail(end, true, make_error(Status::kRemote, 0, "the simulated network was reset"));

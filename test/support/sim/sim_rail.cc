@@ -42,14 +42,15 @@ void Rail::deregister_memory(const MemoryKeys& keys) {
   if (!known) ++network_.core_.violations.bad_calls;
 }
 
-std::byte* Rail::target_of(const Work& work) const {
+std::byte* Rail::place_of(const Work& work) const {
   const uint64_t key = work.remote_key ^ kRemoteBit;
   auto* address = reinterpret_cast<std::byte*>(work.remote_address);
   if (model_.uses_offsets) {
     const RegionTable::Pin pin(regions_, key, 0, 0);
     address = reinterpret_cast<std::byte*>(pin.start() + work.remote_offset);
   }
-  return is_local(key, address, work.length) ? address : nullptr;
+  const uint8_t right = work.opcode == Opcode::kRead ? kRemoteRead : kRemoteWrite;
+  return is_local(key, address, work.length, right) ? address : nullptr;
 }
 
 Result<std::unique_ptr<slime::Channel>> Rail::open_channel(const ChannelOptions& options) {

@@ -42,12 +42,12 @@ class Rail final : public slime::Rail {
   void count_work();
   // Sends bytes to `peer` behind all that was posted before. Returns when they have left the wire.
   uint64_t occupy_wire(const Rail& peer, uint32_t bytes);
-  bool is_local(uint64_t key, const std::byte* address, uint64_t bytes) const {
-    const RegionTable::Pin pin(regions_, key, reinterpret_cast<uint64_t>(address), bytes);
+  bool is_local(uint64_t key, const std::byte* address, uint64_t bytes, uint8_t right = 0) const {
+    const RegionTable::Pin pin(regions_, key, reinterpret_cast<uint64_t>(address), bytes, right);
     return pin.access() == RegionTable::Access::kGranted;
   }
-  // Where a peer's work goes in our memory; nullptr: its key does not allow that.
-  std::byte* target_of(const Work& work) const;
+  // The place in our memory that a peer's work names; nullptr: its key does not allow that.
+  std::byte* place_of(const Work& work) const;
   // Writes to device memory, if a flush is needed, wait in unflushed_.
   void write_memory(const Work& work, std::byte* target, const std::byte* source, uint64_t bytes);
 

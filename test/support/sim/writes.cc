@@ -12,8 +12,8 @@ namespace {
 
 uint64_t cost_of(const InFlightWrite& write) { return write.work.length + kWorkOverheadBytes; }
 
-bool is_confirmed(const Endpoint& sender, const Work& work) {
-  return sender.options.confirm_delivery && !work.unconfirmed;
+bool is_silent(const InFlightWrite& write) {
+  return write.leg == Leg::kWrite && write.work.opcode == Opcode::kWrite;
 }
 
 // Eight bytes a step; only has to notice a change, not to resist one.
@@ -32,6 +32,11 @@ uint64_t hash_bytes(const std::byte* data, size_t bytes) {
 
 }  // namespace
 
+bool Writes::is_confirmed(const Endpoint& sender, const Work& work) {
+  return work.opcode == Opcode::kWrite ||
+         (sender.options.confirm_delivery && !work.unconfirmed && work.opcode != Opcode::kRead);
+}
+
 bool Writes::post(Endpoint& end, const Work& work) {
   Rail& rail = *end.rail;
   if (work.length > rail.caps().max_message_bytes) {
@@ -46,32 +51,39 @@ bool Writes::post(Endpoint& end, const Work& work) {
     failures_.fail_source(end, work);
     return false;
   }
-  ++end.sending.outstanding;
+  const bool read = work.opcode == Opcode::kRead;
+  ++(read ? end.sending.reads : end.sending.outstanding);
   end.counters->works.add();
-  end.counters->bytes_sent.add(work.length);
+  if (!read) end.counters->bytes_sent.add(work.length);
   const Endpoint* peer = core_.ends.find(end.peer);
   if (peer != nullptr && !end.disconnected) {
-    put_on_wire(end, *peer, work);
-  } else if (!is_confirmed(end, work)) {
+    put_on_wire(end, *peer, work, read ? Leg::kRequest : Leg::kWrite);
+  } else if (!read && !is_confirmed(end, work)) {
     end.sending.sent.push({work.cookie, false});  // as a kernel does whose path is dead
   }
   rail.count_work();
   return true;
 }
 
-void Writes::put_on_wire(Endpoint& end, const Endpoint& peer, const Work& work) {
+InFlightWrite& Writes::put_on_wire(Endpoint& end, const Endpoint& peer, const Work& work, Leg leg) {
   const RailModel& model = end.rail->model();
-  const bool ordered = end.rail->caps().ordered;
-  const uint64_t left_ns = end.rail->occupy_wire(*peer.rail, work.length);
+  const bool ordered = end.rail->caps().ordered && leg == Leg::kWrite;
+  const uint32_t bytes = leg == Leg::kRequest ? 0 : work.length;
+  const uint64_t left_ns = end.rail->occupy_wire(*peer.rail, bytes);
   uint64_t arrives_ns = left_ns + latency_ns(*end.rail, *peer.rail);
   if (!ordered && model.jitter_ns > 0) arrives_ns += core_.random.up_to(model.jitter_ns);
   if (core_.random.chance(model.delay_ppm)) arrives_ns += core_.random.up_to(model.delay_ns);
   if (ordered) arrives_ns = std::max(arrives_ns, end.sending.last_arrival_ns);
-  end.sending.last_arrival_ns = std::max(arrives_ns, end.sending.last_arrival_ns);
-  InFlightWrite& write = begin_write(end, peer, work);
+  if (leg == Leg::kWrite) {
+    end.sending.last_arrival_ns = std::max(arrives_ns, end.sending.last_arrival_ns);
+  }
+  InFlightWrite& write = begin_write(end, peer, work, leg);
   write.arrives_ns = arrives_ns;
-  if (!is_confirmed(end, work)) core_.schedule(left_ns, Event::Kind::kLeftWire, write.name);
+  if (leg == Leg::kWrite && !is_confirmed(end, work)) {
+    core_.schedule(left_ns, Event::Kind::kLeftWire, write.name);
+  }
   core_.schedule(arrives_ns, Event::Kind::kArrive, write.name);
+  return write;
 }
 
 void Writes::handle(const Event& event, InFlightWrite& write) {
@@ -123,14 +135,15 @@ void Writes::arrive(InFlightWrite& write) {
   receiver->arrivals.push({write.name.index, write.work.immediate, write.work.length});
 }
 
+// False: there is nothing to report.
 bool Writes::deliver(Endpoint& receiver, InFlightWrite& write) {
   const Work& work = write.work;
-  if (work.length > 0) {
-    std::byte* const target = receiver.rail->target_of(work);
+  if (write.leg == Leg::kRequest) return answer(receiver, write), false;
+  if (!write.moves_nothing()) {
+    std::byte* const target = target_of(receiver, write);
     if (target == nullptr) {
-      ++core_.violations.remote_access;
-      failures_.refuse_write(receiver, write);
-      return false;
+      refuse(receiver, write);
+      return write.leg == Leg::kAnswer;
     }
     const std::byte* source = source_of(write);
     if (source == nullptr) {
@@ -138,36 +151,52 @@ bool Writes::deliver(Endpoint& receiver, InFlightWrite& write) {
       if (Endpoint* sender = core_.ends.find(write.sender)) failures_.fail_source(*sender, work);
       return false;
     }
-    receiver.rail->write_memory(work, target, source, work.length);
+    place(receiver, write, target, source, work.length);
   }
   write.delivered = true;
   buffers_.give_back(std::move(write.copy), work.length);
-  if (receiver.rail->caps().confirms_in_hardware) schedule_confirmation(receiver, write);
-  return true;
+  if (receiver.rail->caps().confirms_in_hardware || is_silent(write)) {
+    schedule_confirmation(receiver, write);
+  }
+  if (!is_silent(write)) return true;
+  receiver.counters->arrivals.add();
+  receiver.counters->bytes_received.add(work.length);
+  return false;
 }
 
 bool Writes::report(Endpoint& end, Done* done) {
   const Arrival arrival = end.arrivals.front();
   end.arrivals.pop();
-  if (arrival.write != kNone) {
-    InFlightWrite& write = core_.writes[arrival.write];
-    const bool delivered = write.delivered || deliver(end, write);
-    write.receiver_waits = false;
-    if (!delivered) return end_if_done(write), false;
-    Endpoint* sender = core_.ends.find(write.sender);
-    if (sender != nullptr && write.counted) {
-      sender->sending.unreported_bytes -= cost_of(write);
-      release_withheld(*sender);
-    }
-    if (!end.rail->caps().confirms_in_hardware) schedule_confirmation(end, write);
+  *done = slime::arrived(arrival.immediate, arrival.bytes);
+  if (arrival.write == kNone) return true;
+  InFlightWrite& write = core_.writes[arrival.write];
+  const bool delivered = write.delivered || deliver(end, write);
+  const bool was_refused = write.refused;
+  write.receiver_waits = false;
+  if (!delivered) return end_if_done(write), false;
+  if (write.leg == Leg::kAnswer) {
+    --end.sending.reads;
+    const uint64_t cookie = write.work.cookie;
+    *done = write.refused ? slime::refused(cookie) : slime::sent(cookie);
     end_if_done(write);
-    end.counters->arrivals.add();
-    end.counters->bytes_received.add(arrival.bytes);
+  } else {
+    report_write(end, write);
     repeat_later(Event::Kind::kRepeatArrived, end.rail->model().repeat_arrived_ppm, end,
                  uint64_t{arrival.bytes} << 32 | arrival.immediate);
   }
-  *done = slime::arrived(arrival.immediate, arrival.bytes);
+  if (!was_refused) end.counters->bytes_received.add(arrival.bytes);
   return true;
+}
+
+void Writes::report_write(Endpoint& end, InFlightWrite& write) {
+  Endpoint* sender = core_.ends.find(write.sender);
+  if (sender != nullptr && write.counted) {
+    sender->sending.unreported_bytes -= cost_of(write);
+    release_withheld(*sender);
+  }
+  if (!end.rail->caps().confirms_in_hardware) schedule_confirmation(end, write);
+  end_if_done(write);
+  end.counters->arrivals.add();
 }
 
 void Writes::schedule_confirmation(const Endpoint& receiver, const InFlightWrite& write) {
@@ -181,9 +210,9 @@ void Writes::confirm(InFlightWrite& write) {
   Endpoint* sender = core_.ends.find(write.sender);
   write.sender_waits = false;
   if (sender != nullptr) {
-    sender->sending.sent.push({write.work.cookie, false});
-    repeat_later(Event::Kind::kRepeatSent, sender->rail->model().repeat_sent_ppm, *sender,
-                 write.work.cookie);
+    sender->sending.sent.push({write.work.cookie, false, write.refused});
+    const uint32_t repeat_ppm = write.refused ? 0 : sender->rail->model().repeat_sent_ppm;
+    repeat_later(Event::Kind::kRepeatSent, repeat_ppm, *sender, write.work.cookie);
   }
   end_if_done(write);
 }
@@ -195,20 +224,26 @@ void Writes::repeat_later(Event::Kind kind, uint32_t ppm, const Endpoint& end, u
 }
 
 void Writes::report_again(const Event& event, Endpoint& end) {
-  if (event.kind == Event::Kind::kRepeatSent) return end.sending.sent.push({event.payload, true});
+  if (event.kind == Event::Kind::kRepeatSent) {
+    return end.sending.sent.push({event.payload, true, false});
+  }
   end.arrivals.push(
       {kNone, static_cast<uint32_t>(event.payload), static_cast<uint32_t>(event.payload >> 32)});
 }
 
-InFlightWrite& Writes::begin_write(Endpoint& sender, const Endpoint& receiver, const Work& work) {
+InFlightWrite& Writes::begin_write(Endpoint& sender, const Endpoint& receiver, const Work& work,
+                                   Leg leg) {
   InFlightWrite& write = core_.writes.take();
+  write.leg = leg;
   write.work = work;
   write.sender = sender.name;
   write.receiver = receiver.name;
   write.order = ++orders_;
-  write.sender_waits = write.receiver_waits = write.on_wire = true;
-  write.delivered = write.counted = false;
-  write.source_hash = check_sources_ ? hash_bytes(work.local, work.length) : 0;
+  write.sender_waits = leg == Leg::kWrite;
+  write.receiver_waits = write.on_wire = true;
+  write.delivered = write.counted = write.refused = false;
+  const bool checked = check_sources_ && leg == Leg::kWrite;
+  write.source_hash = checked ? hash_bytes(work.local, work.length) : 0;
   ++sender.sending.in_flight;
   return write;
 }
@@ -242,7 +277,7 @@ const std::byte* Writes::source_of(const InFlightWrite& write) {
 }
 
 bool Writes::keep_copy(InFlightWrite& write) {
-  if (write.delivered || write.copy != nullptr || write.work.length == 0) return true;
+  if (write.delivered || write.copy != nullptr || write.moves_nothing()) return true;
   const std::byte* source = source_of(write);
   if (source == nullptr) {
     ++core_.violations.local_access;

@@ -1,4 +1,4 @@
-// The way of a write between the two ends of a channel, and how a failure cuts it off.
+// The way of works between the two ends of a channel, and how a failure cuts it off.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,11 @@ class Failures;
 //   arrived    It is in the receiver's queue. A NIC that writes by itself has put it into memory.
 //   reported   By the receiver's poll(). A rail that is polled has put it into memory there.
 //   confirmed  It is kSent, one latency after the report, or after the arrival where NICs confirm.
+//
+// A silent write is not reported, and confirmed when it is in memory. So is a write that is refused
+// and has somebody who waits for its confirmation. The request of a read goes the way of a write
+// without bytes, and is answered in place of its report; the answer goes the way of a write, from
+// the peer's memory at that time, and its report is the kSent of the read.
 //
 // A write ends when neither end waits for anything more of it. Its bytes stay where the poster has
 // them until it is kSent or its sender goes away; from then on `copy` has them. What becomes of a
@@ -39,6 +44,10 @@ class Writes {
 
   // nullptr: the work has no bytes, or they are not registered any more.
   const std::byte* source_of(const InFlightWrite& write);
+  // Where its bytes go at the receiver. nullptr: it has no such memory.
+  static std::byte* target_of(const Endpoint& receiver, const InFlightWrite& write);
+  static void place(const Endpoint& receiver, const InFlightWrite& write, std::byte* target,
+                    const std::byte* source, uint64_t bytes);
   bool keep_copy(InFlightWrite& write);  // false: its bytes are not registered any more
   void end_write(InFlightWrite& write);
   void end_if_done(InFlightWrite& write) {
@@ -46,10 +55,14 @@ class Writes {
   }
 
  private:
-  InFlightWrite& begin_write(Endpoint& sender, const Endpoint& receiver, const Work& work);
-  void put_on_wire(Endpoint& end, const Endpoint& peer, const Work& work);
+  InFlightWrite& begin_write(Endpoint& sender, const Endpoint& receiver, const Work& work, Leg leg);
+  InFlightWrite& put_on_wire(Endpoint& end, const Endpoint& peer, const Work& work, Leg leg);
+  void answer(Endpoint& end, const InFlightWrite& request);
+  void refuse(Endpoint& receiver, InFlightWrite& write);
+  void report_write(Endpoint& end, InFlightWrite& write);
   void release_withheld(Endpoint& sender);
   bool deliver(Endpoint& receiver, InFlightWrite& write);
+  static bool is_confirmed(const Endpoint& sender, const Work& work);
   void schedule_confirmation(const Endpoint& receiver, const InFlightWrite& write);
   void repeat_later(Event::Kind kind, uint32_t ppm, const Endpoint& end, uint64_t payload);
 

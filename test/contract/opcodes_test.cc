@@ -1,0 +1,168 @@
+// What rail.h promises of reads and silent writes. access_test.cc has their bad works.
+#include <algorithm>
+
+#include "test/contract/checks.h"
+#include "test/contract/worlds.h"
+
+namespace slime::contract {
+namespace {
+
+template <typename T>
+class RailOpcodes : public Contract<T> {
+ protected:
+  static constexpr Opcode kSilent[] = {Opcode::kWrite, Opcode::kRead};
+
+  static std::vector<uint32_t> many_lengths() {
+    return {0, 1, 7, 8, 63, 4096, 65'537, 300'000, 0, 262'144, 262'145, 33, 1'000'000, 5};
+  }
+  static void expect_clean_ledger(const Transfer& ledger) {
+    for (const std::string& problem : ledger.problems()) ADD_FAILURE() << problem;
+  }
+};
+TYPED_TEST_SUITE(RailOpcodes, RailsThatRead, RailName);
+
+TYPED_TEST(RailOpcodes, PiecesOfAllSizesComeToTheirPlaces) {
+  for (const Opcode opcode : this->kSilent) {
+    this->in_each_mode([&](Pair& pair) {
+      pair.transfer(pair.left, this->many_lengths(), opcode);
+      this->expect_delivery(pair);
+    });
+  }
+}
+
+TYPED_TEST(RailOpcodes, AllKindsBothWaysAtOnceWithFullQueues) {
+  for (const Pace pace : {Pace{64, 16}, Pace{1, 1}, Pace{5, 64}}) {
+    this->in_each_mode([&](Pair& pair) {
+      for (const Opcode opcode : this->opcodes()) {
+        for (End* end : {&pair.left, &pair.right}) {
+          pair.transfer(*end, std::vector<uint32_t>(150, 20'000), opcode);
+        }
+      }
+      this->expect_delivery(pair, pace);
+    });
+  }
+}
+
+TYPED_TEST(RailOpcodes, TheyEndWithoutPollsOfTheTargetWhereItsNicMovesThem) {
+  for (const Opcode opcode : this->kSilent) {
+    this->in_each_mode([&](Pair& pair) {
+      const Transfer& ledger = pair.transfer(pair.left, std::vector<uint32_t>(20, 5'000), opcode);
+      pair.run_alone(pair.left);
+      EXPECT_EQ(ledger.sent_count(), pair.left.rail->caps().arrives_unpolled ? 20U : 0U);
+      this->expect_delivery(pair);
+    });
+  }
+}
+
+TYPED_TEST(RailOpcodes, ReadsHavePlacesOfTheirOwn) {
+  this->in_each_mode([&](Pair& pair) {
+    const RailCaps& caps = pair.left.rail->caps();
+    const std::vector<uint32_t> lengths(caps.max_outstanding_reads + 5, 100);
+    const Transfer& reads = pair.transfer(pair.left, lengths, Opcode::kRead);
+    const Transfer& writes = pair.transfer(pair.left, {10}, Opcode::kWrite);
+    while (pair.post(pair.left, 64)) {
+    }
+    EXPECT_EQ(reads.posted(), caps.max_outstanding_reads);
+    EXPECT_EQ(writes.posted(), 1U) << "a write has no place because of reads";
+    this->expect_delivery(pair);
+  });
+}
+
+TYPED_TEST(RailOpcodes, NoAnswerIsWrittenAfterAFence) {
+  size_t under_way = 0;
+  for (int rounds = 2; rounds < 40; rounds += 3) {
+    this->in_each_mode([&](Pair& pair) {
+      Transfer& ledger = pair.transfer(pair.left, std::vector<uint32_t>(60, 50'000), Opcode::kRead);
+      for (int i = 0; i < rounds; ++i) {
+        pair.post(pair.left, 3);
+        if (i % 2 != 0) pair.poll(pair.left, 2);
+        pair.poll(pair.right, 2);
+        this->world_->pump();
+      }
+      pair.left.channel->fence();
+      under_way += ledger.posted() - ledger.sent_count();
+      const std::vector<std::byte> before = ledger.target().copy();
+      pair.settle();
+      EXPECT_TRUE(ledger.target().copy() == before) << "written after the fence";
+      this->expect_clean(pair);
+    });
+  }
+  EXPECT_GT(under_way, 0U);
+}
+
+// Its answers wait; those of a channel beside it do not, nor does deregister_memory().
+TYPED_TEST(RailOpcodes, APeerThatDoesNotTakeItsAnswersHoldsUpNobody) {
+  this->in_each_mode([&](Pair& stuck) {
+    Transfer& waits = stuck.transfer(stuck.left, std::vector<uint32_t>(6, 4 << 20), Opcode::kRead);
+    Pair beside(*this->world_, {});
+    ASSERT_TRUE(beside.connect());
+    beside.transfer(beside.left, std::vector<uint32_t>(40, 100'000), Opcode::kRead);
+    stuck.post(stuck.left, 6);
+    for (int i = 0; i < 100; ++i) {
+      stuck.poll(stuck.right, 4);
+      beside.post(beside.left, 4);
+      beside.poll(beside.left, 4);
+      beside.poll(beside.right, 4);
+      this->world_->pump();
+    }
+    this->expect_delivery(beside);
+    EXPECT_EQ(waits.sent_count(), 0U);
+    waits.source().deregister();
+    EXPECT_TRUE(stuck.run()) << this->failures_of(stuck);
+    this->expect_clean_ledger(waits);
+  });
+}
+
+// What is written there afterwards belongs to somebody else.
+TYPED_TEST(RailOpcodes, MemoryThatIsDeregisteredDuringAReadIsNotLeaked) {
+  constexpr std::byte kSecret{0x99};
+  size_t refused = 0, sent = 0;
+  for (int rounds = 2; rounds < 50; rounds += 4) {
+    this->in_each_mode([&](Pair& pair) {
+      Transfer& ledger =
+          pair.transfer(pair.left, std::vector<uint32_t>(30, 600'000), Opcode::kRead);
+      for (int i = 0; i < rounds; ++i) {
+        pair.post(pair.left, 4);
+        pair.poll(pair.left, 1);
+        pair.poll(pair.right, 4);
+        this->world_->pump();
+      }
+      ledger.source().deregister();
+      std::ranges::fill(ledger.source().bytes(), kSecret);
+      EXPECT_TRUE(pair.run()) << this->failures_of(pair);
+      refused += ledger.refused_count();
+      sent += ledger.sent_count();
+      const auto got = ledger.target().bytes();
+      constexpr int kNotByChance = 16;  // bytes in a row
+      EXPECT_TRUE(std::search_n(got.begin(), got.end(), kNotByChance, kSecret) == got.end());
+      this->expect_clean_ledger(ledger);
+      EXPECT_EQ(pair.left.status, Status::kOk);
+      EXPECT_EQ(pair.right.status, Status::kOk);
+    });
+  }
+  EXPECT_GT(refused, 0U);
+  EXPECT_GT(sent, 0U);
+}
+
+// A peer may do what the range is registered for, and nothing else.
+TYPED_TEST(RailOpcodes, RightsAreKept) {
+  for (const Opcode opcode : this->opcodes()) {
+    const bool reads = opcode == Opcode::kRead;
+    for (const uint8_t rights : {uint8_t{0}, reads ? kRemoteWrite : kRemoteRead}) {
+      this->in_each_mode([&](Pair& pair) {
+        Transfer& ledger = pair.transfer(pair.left, {100, 200, 300}, opcode);
+        Region other(*pair.right.rail, 1000, rights);
+        Work bad = ledger.works()[1];
+        other.aim(&bad, other.address());
+        bad.remote_key = other.keys().remote;
+        for (const std::string& problem : refusal_problems(pair, ledger, bad)) {
+          ADD_FAILURE() << problem;
+        }
+        EXPECT_TRUE(other.untouched());
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace slime::contract
