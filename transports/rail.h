@@ -25,9 +25,9 @@
 //   the channel fails or is fenced, for some works never, and for none of the post() that failed;
 //   such a work may have arrived all the same. A peer that closes when its poll() has reported all
 //   arrivals, and all its own works as kSent, leaves this end with kSent for all, if none of them
-//   was a read or a silent write: they come before the failure. Memory of a work may be reused from
-//   its kSent or kRefused on. Memory of works with neither is in use until both ends of a failed
-//   channel have fenced it, or this channel is destroyed.
+//   was a read, a silent write or refused: they come before the failure. Memory of a work may be
+//   reused from its kSent or kRefused on. Memory of works with neither is in use until both ends of
+//   a failed channel have fenced it, or this channel is destroyed.
 //
 //   Without ChannelOptions::confirm_delivery, kSent of a write with an immediate means that it
 //   reaches the peer if its process lives, also when this end closes the channel right after.
@@ -38,8 +38,9 @@
 //   are confirmed all the same.
 //
 //   kSent of a silent write means, with and without confirm_delivery, that its bytes are visible at
-//   the place that it names. kSent of a read means that the bytes are visible at its local place.
-//   After a fence at this end no read writes there any more.
+//   the place that it names, in memory of a device once they are flushed. kSent of a read means
+//   that the bytes are visible at its local place. After a fence at this end no read writes there
+//   any more.
 //
 // Refused works
 //   Where RailCaps::goes_on_after_refusal, a work may end with kRefused instead of kSent: the
@@ -52,7 +53,7 @@
 //   Reads and silent writes can be refused, and with confirm_delivery writes with an immediate that
 //   are not Work::unconfirmed. A bad work that cannot be refused fails the channel, as does each
 //   bad work on a rail that does not go on ("Arrived works"). A rail may end a channel that has
-//   very many refusals.
+//   thousands of refusals.
 //
 // Arrived works
 //   kArrived is reported when all bytes of a write with an immediate are visible at the place that

@@ -127,6 +127,10 @@ bool Transfer::untouched(size_t index) const {
   return std::ranges::all_of(landed(index), [](std::byte b) { return b == Region::kUntouched; });
 }
 
+bool Transfer::landed_whole(size_t index) const {
+  return !first_difference(landed(index), key_of(index));
+}
+
 void Transfer::check_bytes(size_t index, const char* when,
                            std::vector<std::string>* problems) const {
   const auto differs = first_difference(landed(index), key_of(index));

@@ -53,6 +53,7 @@ class Transfer {
     return confirm_ && fates_[index].sent && !works_[index].unconfirmed;
   }
   bool untouched(size_t index) const;  // the target of one work
+  bool landed_whole(size_t index) const;
 
   std::span<const Work> works() const { return works_; }
   // The bytes move from the one to the other.

@@ -1,5 +1,5 @@
-// Frames of a tcp rail: whatever the stream says, only registered bytes are written, and only by
-// whoever knows the key.
+// Frames of a tcp rail: whatever the stream says, only registered bytes are written or read, and
+// only by whoever knows the key.
 #include <algorithm>
 
 #include "test/fuzz/support/stream.h"
@@ -10,24 +10,43 @@ namespace slime::tcp {
 class FrameBench {
  public:
   static constexpr size_t kRange = 5000, kGuard = 64, kMaxMessage = 100'000;
+  static constexpr std::byte kSecret{0xee};  // around the ranges
 
-  explicit FrameBench(fuzz::Input& input)
-      : input_(input), memory_(kRange + 2 * kGuard, std::byte{0xee}) {
+  explicit FrameBench(fuzz::Input& input) : input_(input), memory_(kRange + 2 * kGuard, kSecret) {
     key_ = *regions_.add({range(), kRange});
-    other_key_ = *regions_.add({other_.data(), other_.size()});
+    std::fill_n(other_.begin() + kGuard, kRange, std::byte{});
+    MemoryRange readable{other_.data() + kGuard, kRange};
+    readable.rights = kRemoteRead;
+    other_key_ = *regions_.add(readable);
   }
 
   // False: the reader has given up.
   bool step() {
-    switch (input_.below(5)) {
+    switch (input_.below(10)) {
       case 0:
         stream_.say(input_.bytes(input_.below(256)));
         break;
       case 1:
         for (uint32_t i = input_.below(64); i > 0; --i) say_frame(FrameType::kAck, 0);
         break;
+      case 2:
+        say_frame(static_cast<FrameType>(input_.below(10)), input_.below(kRange));
+        break;
+      case 3:
+        say_frame(FrameType::kRead, input_.take<uint16_t>() % kRange);
+        break;
+      case 4:
+        say_payload(FrameType::kAnswer, input_.take<uint16_t>() % kRange);
+        break;
+      case 5:
+        post_own();
+        break;
+      case 6:
+        send();
+        break;
       default:
-        say_write();
+        say_payload(input_.below(2) ? FrameType::kWrite : FrameType::kSilentWrite,
+                    input_.take<uint16_t>() % (kRange + 10));
     }
     return read();
   }
@@ -45,8 +64,10 @@ class FrameBench {
     header.type = static_cast<uint8_t>(type);
     header.length = length;
     header.immediate = input_.take<uint8_t>();
-    header.remote_address = reinterpret_cast<uint64_t>(range()) + input_.take<uint16_t>() % 5100;
-    header.remote_key = key_;
+    std::byte* const start = type == FrameType::kRead ? other_.data() + kGuard : range();
+    header.remote_address = reinterpret_cast<uint64_t>(start) + input_.take<uint16_t>() % 5100;
+    header.flags = type == FrameType::kWrite && input_.below(2) ? kNeedsNoAck : 0;
+    header.remote_key = type == FrameType::kRead ? other_key_ : key_;
     const uint32_t damage = input_.below(32);
     if (damage == 1) header.remote_key ^= uint64_t{1} << input_.below(64);
     if (damage == 2) header.remote_address -= input_.take<uint16_t>();
@@ -58,11 +79,38 @@ class FrameBench {
     const FrameHeader header = header_of(type, length);
     stream_.say(fuzz::bytes_of(header));
   }
-  void say_write() {
-    const uint32_t length = input_.take<uint16_t>() % (kRange + 10);
-    say_frame(FrameType::kWrite, length);
+  void say_payload(FrameType type, uint32_t length) {
+    say_frame(type, length);
     const std::vector<std::byte> payload(length, std::byte{0x55});
     stream_.say(std::span(payload).first(length - input_.below(2) * length / 2));
+  }
+  // What the other end may then acknowledge, refuse or answer.
+  void post_own() {
+    Work work;
+    work.opcode = static_cast<Opcode>(input_.below(3));
+    work.local = range();
+    work.local_key = key_;
+    work.length = input_.take<uint16_t>() % kRange;
+    if (work.opcode != Opcode::kRead) {
+      if (queue_.room() > 0) queue_.append({&work, 1});
+    } else if (reads_.room() > 0) {
+      queue_.control().push(reads_.begin(work));
+    }
+  }
+  void send() {
+    const std::span<iovec> vectors = queue_.gather(reader_.arrived(), reader_.awaited(), true);
+    FUZZ_CHECK(vectors.empty() == (queue_.gathered() == 0));
+    queue_.moved(input_.below(2) ? queue_.gathered() : queue_.gathered() / 2);
+    std::array<Done, 64> done;
+    (void)queue_.take_sent(done);
+    size_t asked = 0;
+    if (queue_.control().empty() || answers_.mid_frame()) {
+      (void)answers_.send(stream_.theirs.get(), reader_.arrived(), queue_.control(), &asked);
+    }
+    const std::vector<std::byte> heard = stream_.hear();
+    // A header may hold as many by chance.
+    constexpr int kLeaked = kFrameHeaderBytes + 1;
+    FUZZ_CHECK(std::search_n(heard.begin(), heard.end(), kLeaked, kSecret) == heard.end());
   }
 
   bool read() {
@@ -71,12 +119,16 @@ class FrameBench {
     const size_t room = input_.below(64) + 1;
     const uint32_t before = reader_.arrived();
     const bool going = reader_.read(stream_.theirs.get(), std::span(done).first(room), &count);
-    FUZZ_CHECK(count <= room && reader_.arrived() == before + count);
+    FUZZ_CHECK(count <= room);
+    size_t arrivals = 0;
     FUZZ_CHECK(going == (reader_.fault().kind == ReadFault::Kind::kNone));
     for (size_t i = 0; i < count; ++i) {
-      FUZZ_CHECK(done[i].kind == Done::Kind::kArrived && done[i].bytes <= kRange);
+      arrivals += done[i].kind == Done::Kind::kArrived;
+      FUZZ_CHECK(done[i].bytes <= kRange);
     }
-    const auto untouched = [](std::byte b) { return b == std::byte{0xee}; };
+    FUZZ_CHECK(reader_.arrived() - before >= arrivals);  // some are silent or refused
+    (void)queue_.acknowledge(reader_.peer_ack());        // of whatever the stream says
+    const auto untouched = [](std::byte b) { return b == kSecret; };
     FUZZ_CHECK(std::all_of(memory_.begin(), memory_.begin() + kGuard, untouched));
     FUZZ_CHECK(std::all_of(memory_.end() - kGuard, memory_.end(), untouched));
     return going_ = going;
@@ -85,10 +137,13 @@ class FrameBench {
   fuzz::Input& input_;
   bool going_ = true;
   fuzz::Stream stream_;
-  std::vector<std::byte> memory_, other_ = std::vector<std::byte>(kRange);
+  std::vector<std::byte> memory_, other_ = std::vector<std::byte>(kRange + 2 * kGuard, kSecret);
   RegionTable regions_;
   uint64_t key_ = 0, other_key_ = 0;
-  FrameReader reader_{regions_, kMaxMessage};
+  SendQueue queue_{16, true};
+  Reads reads_;
+  Answers answers_{regions_};
+  FrameReader reader_{regions_, kMaxMessage, queue_, reads_, answers_};
 };
 
 SLIME_FUZZ_TARGET(tcp_frames, input) {

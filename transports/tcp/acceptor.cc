@@ -103,7 +103,7 @@ std::optional<std::string> Acceptor::accept(Caller& caller) {
   if (hello.version != kVersion) {
     return "it speaks another version of our protocol; use the same libnet-slime on all hosts";
   }
-  if (hello.flags & ~kWantsAcks) return "its hello asks for something that this version has not";
+  if (hello.flags != 0) return "its hello asks for something that this version has not";
   Expected* expected = find(hello.nonce);
   if (!expected || expected->arrival) return "its nonce is of no channel that waits here";
   expected->arrival = Arrival{std::move(caller.fd), caller.from, hello};

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/log.h"
 #include "transports/channel_common.h"
 #include "transports/tcp/rail.h"
 
@@ -22,7 +23,8 @@ TcpChannel::TcpChannel(TcpRail& rail, const ChannelOptions& options)
     : rail_(rail),
       handshake_(rail, options),
       queue_(rail.caps().send_queue_depth, options.confirm_delivery),
-      reader_(rail.regions(), rail.caps().max_message_bytes) {}
+      answers_(rail.regions()),
+      reader_(rail.regions(), rail.caps().max_message_bytes, queue_, reads_, answers_) {}
 
 Result<std::unique_ptr<Channel>> TcpChannel::open(TcpRail& rail, const ChannelOptions& options) {
   std::unique_ptr<TcpChannel> channel(new TcpChannel(rail, options));
@@ -47,7 +49,6 @@ Status TcpChannel::connect(const ChannelAddress& peer) {
     return status;
   }
   fd_ = handshake_.take_socket();
-  if (handshake_.peer_wants_acks()) queue_.answer_with_acks();
   state_ = State::kReady;
   return Status::kOk;
 }
@@ -58,22 +59,31 @@ Status TcpChannel::post(std::span<const Work> works, size_t* taken) {
     if (state_ < State::kReady) fail_with(posted_early(rail_.caps()), State::kFailed);
     return failure_.status;
   }
-  works = works.first(std::min(works.size(), queue_.room()));
-  uint64_t bytes = 0;
+  works = works.first(count_that_fit(works, queue_.room(), reads_.room()));
   for (const Work& work : works) {
-    if (!valid(work)) {
-      fail_with(work_error(work), State::kBroken);
-      return failure_.status;
-    }
-    bytes += work.length;
+    if (valid(work)) continue;
+    fail_with(work_error(work), State::kBroken);
+    return failure_.status;
   }
   if (works.empty()) return Status::kOk;
-  queue_.append(works);
-  counters.works.add(works.size());
-  counters.bytes_sent.add(bytes);
-  if (!queue_.blocked() || pacer_.due(steady_now_ns())) flush();
+  append(works);
+  if (!blocked() || pacer_.due(steady_now_ns())) flush();
   *taken = works.size();
   return Status::kOk;
+}
+
+void TcpChannel::append(std::span<const Work> works) {
+  uint64_t bytes = 0;
+  for (const Work& work : works) {
+    if (work.opcode == Opcode::kRead) {
+      queue_.control().push(reads_.begin(work));
+    } else {
+      queue_.append({&work, 1});
+      bytes += work.length;
+    }
+  }
+  counters.works.add(works.size());
+  counters.bytes_sent.add(bytes);
 }
 
 // The kernel would take any memory; other rails need the key, so a wrong one is found here.
@@ -101,8 +111,8 @@ Status TcpChannel::poll(std::span<Done> done, size_t* count) {
     reported = receive(done.first(done.size() - std::min(queue_.sent(), done.size() / 2)));
     unread_polls_left_ = reported > 0 ? 1 : kMostUnreadPolls;
   }
-  if (state_ == State::kReady && queue_.wants_to_send(reader_.awaited())) {
-    if (!queue_.blocked() || pacer_.due(steady_now_ns())) flush();
+  if (state_ == State::kReady && has_output() && (!blocked() || pacer_.due(steady_now_ns()))) {
+    flush();
   }
   reported += queue_.take_sent(done.subspan(reported));
   *count = reported;
@@ -117,15 +127,26 @@ Status TcpChannel::poll(std::span<Done> done, size_t* count) {
 
 size_t TcpChannel::receive(std::span<Done> done) {
   if (done.empty()) return 0;
-  size_t arrivals = 0;
-  const uint64_t bytes_before = reader_.bytes();
-  if (!reader_.read(fd_.get(), done, &arrivals)) fail_with(read_error(), State::kFailed);
+  size_t reported = 0;
+  const uint64_t bytes_before = reader_.placed_bytes();
+  const uint32_t writes_before = reader_.placed_writes();
+  if (!reader_.read(fd_.get(), done, &reported)) fail_with(read_error(), State::kFailed);
   if (!queue_.acknowledge(reader_.peer_ack())) fail_with(ack_error(), State::kFailed);
-  if (arrivals > 0) {
-    counters.arrivals.add(arrivals);
-    counters.bytes_received.add(reader_.bytes() - bytes_before);
+  if (const uint64_t bytes = reader_.placed_bytes() - bytes_before; bytes > 0) {
+    counters.bytes_received.add(bytes);
   }
-  return arrivals;
+  if (const uint32_t writes = reader_.placed_writes() - writes_before; writes > 0) {
+    counters.arrivals.add(writes);
+  }
+  if (queue_.control().refused() != counters.refused.get()) note_refusals();
+  return reported;
+}
+
+// Logged at this end, whose process may have deregistered the memory too early.
+void TcpChannel::note_refusals() {
+  const uint64_t before = counters.refused.get();
+  if (before == 0) SLIME_INFO("%s", refusal_note().c_str());
+  counters.refused.add(queue_.control().refused() - before);
 }
 
 void TcpChannel::watch(uint64_t now_ns) {
@@ -138,19 +159,47 @@ void TcpChannel::watch(uint64_t now_ns) {
   fail_with(prefixed(where(), std::move(error)), State::kBroken);
 }
 
+// Writes and answers take turns, so that neither waits for the other for long.
 void TcpChannel::flush() {
-  const std::span<iovec> vectors = queue_.gather(reader_.arrived(), reader_.awaited());
-  if (vectors.empty()) return;
+  if (!answers_.mid_frame()) {
+    send_works();
+    answers_due_ = !answers_.empty();
+    if (queue_.blocked() || state_ != State::kReady) return;
+  }
+  if (!answers_.empty()) send_answer();
+}
+
+void TcpChannel::send_works() {
+  const std::span<iovec> vectors =
+      queue_.gather(reader_.arrived(), reader_.awaited(), !answers_due_);
   msghdr message{};
   message.msg_iov = vectors.data();
   message.msg_iovlen = vectors.size();
-  const ssize_t result = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  const size_t asked = queue_.gathered();
+  const ssize_t result =
+      asked > 0 ? ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+  queue_.moved(result > 0 ? static_cast<size_t>(result) : 0);
+  if (asked > 0) after_send(result, asked);
+}
+
+void TcpChannel::send_answer() {
+  size_t asked = 0;
+  const ssize_t result = answers_.send(fd_.get(), reader_.arrived(), queue_.control(), &asked);
+  answer_blocked_ = asked > 0 && result < static_cast<ssize_t>(asked);
+  answers_due_ = answers_.mid_frame();
+  if (asked > 0) after_send(result, asked);
+  if (result > 0) queue_.note_ack(answers_.sent_ack());
+  if (answers_.refused_too_many()) fail_with(too_many_refusals(), State::kFailed);
+}
+
+// Counts the call, sets the pacer, and breaks the channel on an error.
+void TcpChannel::after_send(ssize_t result, size_t asked) {
   const int code = result < 0 ? errno : 0;
   const size_t bytes = result > 0 ? static_cast<size_t>(result) : 0;
   counters.doorbells.add();
   if (bytes == 0) counters.futile_posts.add();
-  queue_.moved(bytes);
-  pacer_.flushed(queue_.blocked() ? steady_now_ns() : 0, bytes, queue_.blocked());
+  const bool stuck = bytes < asked;
+  pacer_.flushed(stuck ? steady_now_ns() : 0, bytes, stuck);
   // Not kFailed: what the peer sent before may still be read.
   if (code != 0 && code != EAGAIN && code != EINTR)
     fail_with(socket_error("sending", code), State::kBroken);

@@ -1,8 +1,9 @@
 // One connection over a tcp rail. Sentences about failures are in channel_errors.cc.
 //
 // States: connecting -> ready -> broken -> failed, or fenced from any. The first failure stays; a
-// broken channel fails in a poll that began broken and has read all. Invariant: a channel that is
-// failed or fenced has ended its output. Thread: one at a time.
+// broken channel fails in a poll that began broken and has read all. Invariants: a channel that is
+// failed or fenced has ended its output; one frame at most, of a write, a control frame or an
+// answer, is sent in part, and nothing else is sent before its end. Thread: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +48,15 @@ class TcpChannel final : public Channel {
 
   // Data path.
   bool valid(const Work& work);
+  void append(std::span<const Work> works);
+  bool has_output() const { return queue_.wants_to_send(reader_.awaited()) || !answers_.empty(); }
+  bool blocked() const { return queue_.blocked() || answer_blocked_; }
   void flush();
+  void send_works();
+  void send_answer();
+  void after_send(ssize_t result, size_t asked);
   size_t receive(std::span<Done> done);
+  void note_refusals();
   void watch(uint64_t now_ns);
 
   // Failures. fail_with() keeps the first one.
@@ -56,8 +64,11 @@ class TcpChannel final : public Channel {
   Error socket_error(const char* doing, int code) const;
   Error read_error() const;
   Error frame_error() const;
+  Error too_many_refusals() const;
+  std::string undelivered_works() const;
   Error work_error(const Work& work) const;
   Error ack_error() const;
+  std::string refusal_note() const;
   std::string where() const;  // "rail eth0 to 10.0.0.2:4711"
 
   TcpRail& rail_;
@@ -65,11 +76,15 @@ class TcpChannel final : public Channel {
   State state_ = State::kConnecting;
   Fd fd_;                           // once connect() has returned something else than kAgain
   uint32_t unread_polls_left_ = 1;  // polls that may report kSent without a look at the socket
-  Pacer pacer_;                     // while the send queue is blocked
+  Pacer pacer_;                     // while the kernel takes no more
   uint32_t idle_polls_ = 0;
   uint64_t watch_at_ns_ = 0;
   SilenceWatch silence_;
   SendQueue queue_;
+  Reads reads_;
+  Answers answers_;
+  bool answers_due_ = false;     // it is their turn
+  bool answer_blocked_ = false;  // the kernel took less of an answer than it was offered
   FrameReader reader_;
   Error failure_;
 };

@@ -50,7 +50,7 @@ Error TcpChannel::work_error(const Work& work) const {
 
 Error TcpChannel::socket_error(const char* doing, int code) const {
   return system_error(code, "%s: %s failed%s (%s)", where().c_str(), doing,
-                      undelivered(queue_.outstanding()).c_str(), advice(code));
+                      undelivered_works().c_str(), advice(code));
 }
 
 Error TcpChannel::ack_error() const {
@@ -60,6 +60,26 @@ Error TcpChannel::ack_error() const {
                     where().c_str(), reader_.peer_ack(), queue_.outstanding());
 }
 
+std::string TcpChannel::refusal_note() const {
+  return where() +
+         ": refused a work of the peer: its memory here is not registered, or not for that; do not "
+         "deregister memory that the peer may still use; later refusals are only counted "
+         "(refused)";
+}
+
+Error TcpChannel::too_many_refusals() const {
+  return make_error(
+      Status::kRemote, 0,
+      "%s: refused %" PRIu64
+      " works of the peer, too many in too short a time: its memory here is not "
+      "registered, or not for that; do not deregister memory that the peer still uses",
+      where().c_str(), queue_.control().refused());
+}
+
+std::string TcpChannel::undelivered_works() const {
+  return undelivered(queue_.outstanding() + reads_.outstanding());
+}
+
 Error TcpChannel::read_error() const {
   const ReadFault& fault = reader_.fault();
   if (fault.kind == ReadFault::Kind::kEnded) {
@@ -67,8 +87,9 @@ Error TcpChannel::read_error() const {
                       "%s: the peer closed the connection%s%s; its process ended or closed: look "
                       "at its log first",
                       where().c_str(), reader_.mid_frame() ? " in the middle of a work" : "",
-                      undelivered(queue_.outstanding()).c_str());
+                      undelivered_works().c_str());
   }
+  if (fault.kind == ReadFault::Kind::kTooManyRefusals) return too_many_refusals();
   if (fault.kind == ReadFault::Kind::kSocket) return socket_error("receiving", fault.code);
   return frame_error();
 }
@@ -77,10 +98,13 @@ Error TcpChannel::frame_error() const {
   const FrameHeader& header = reader_.header();
   const ReadFault::Kind kind = reader_.fault().kind;
   const char* const what =
-      kind == ReadFault::Kind::kTooLong       ? "a work longer than a work may be"
-      : kind == ReadFault::Kind::kUnknownKey  ? "a work for memory that is not registered"
-      : kind == ReadFault::Kind::kOutOfBounds ? "a work outside of the registered memory"
-                                              : "not a frame";
+      kind == ReadFault::Kind::kTooLong        ? "a work longer than a work may be"
+      : kind == ReadFault::Kind::kTooManyReads ? "more reads than may be outstanding"
+      : kind == ReadFault::Kind::kNotOfOurs    ? "an answer to a work that is not outstanding"
+      : kind == ReadFault::Kind::kNoRight      ? "a work for memory that peers may not write into"
+      : kind == ReadFault::Kind::kUnknownKey   ? "a work for memory that is not registered"
+      : kind == ReadFault::Kind::kOutOfBounds  ? "a work outside of the registered memory"
+                                               : "not a frame";
   return make_error(Status::kRemote, 0,
                     "%s: the peer sent %s: magic 0x%x type %u flags 0x%x, %u bytes to address "
                     "0x%" PRIx64 " with key 0x%" PRIx64

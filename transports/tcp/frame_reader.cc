@@ -31,7 +31,7 @@ void copy_ascending(std::byte* to, const std::byte* from, size_t bytes) {
 }
 
 bool FrameReader::read(int fd, std::span<Done> done, size_t* count) {
-  const std::span<Done> room = done.first(std::min(done.size(), kMaxArrivals));
+  const std::span<Done> room = done.first(std::min(done.size(), kMaxDone));
   *count = 0;
   drained_ = false;
   for (size_t moved = 0;;) {
@@ -48,11 +48,11 @@ bool FrameReader::consume(std::span<Done> done, size_t* count) {
     if (!open_) {
       if (staged() < kFrameHeaderBytes) return true;
       if (!open_frame()) return false;
-      if (!open_) continue;  // it was an acknowledgement
+      if (!open_) continue;  // it was one without a payload
     }
     if (remaining_ && staged() && !place_staged()) return false;
     if (remaining_) return true;
-    done[(*count)++] = complete();
+    if (!complete(done, count)) return false;
   }
   return true;
 }
@@ -60,58 +60,140 @@ bool FrameReader::consume(std::span<Done> done, size_t* count) {
 bool FrameReader::open_frame() {
   std::memcpy(&header_, &staging_[begin_], kFrameHeaderBytes);
   begin_ += kFrameHeaderBytes;
-  const bool is_write = header_.type == static_cast<uint8_t>(FrameType::kWrite);
-  const bool is_ack = header_.type == static_cast<uint8_t>(FrameType::kAck) &&
-                      header_.length == 0 && header_.flags == 0;
-  if (header_.magic != kFrameMagic || (header_.flags & ~kNeedsNoAck) != 0 ||
-      !(is_write || is_ack)) {
+  const bool may_need_no_ack = is(FrameType::kWrite);
+  if (header_.magic != kFrameMagic || (header_.flags & ~(may_need_no_ack ? kNeedsNoAck : 0)) != 0) {
     return stop(ReadFault::Kind::kNotAFrame);
   }
   if (header_.length > max_message_bytes_) return stop(ReadFault::Kind::kTooLong);
-  open_ = is_write;
-  remaining_ = header_.length;
   peer_ack_ = header_.ack;
+  refused_ = false;
+  switch (static_cast<FrameType>(header_.type)) {
+    case FrameType::kWrite:
+    case FrameType::kSilentWrite:
+      return open_write();
+    case FrameType::kAnswer:
+      return open_answer();
+    case FrameType::kRead:
+      return answers_.take(header_) || stop(ReadFault::Kind::kTooManyReads);
+    case FrameType::kReadDone:
+    case FrameType::kReadRefused:
+      return open_end_of_read();
+    case FrameType::kAck:
+      return header_.length == 0 || stop(ReadFault::Kind::kNotAFrame);
+    case FrameType::kRefused:
+      if (header_.length > 0) return stop(ReadFault::Kind::kNotAFrame);
+      return queue_.refused(header_.immediate) || stop(ReadFault::Kind::kNotOfOurs);
+  }
+  return stop(ReadFault::Kind::kNotAFrame);
+}
+
+bool FrameReader::open_write() {
+  open_ = true;
+  remaining_ = header_.length;
+  key_ = header_.remote_key;
+  address_ = header_.remote_address;
+  right_ = kRemoteWrite;
+  return true;
+}
+
+// The read that this frame is about. nullptr: the peer cannot know of it.
+Read* FrameReader::find_read() {
+  const uint32_t place = header_.immediate;
+  return queue_.control().waits_to_ask(place) ? nullptr : reads_.find(place);
+}
+
+bool FrameReader::open_answer() {
+  const Read* const read = find_read();
+  if (read == nullptr) return stop(ReadFault::Kind::kNotOfOurs);
+  if (header_.length > kMaxAnswerBytes || header_.length > read->bytes - read->got ||
+      (header_.length == 0 && read->bytes > 0)) {
+    return stop(ReadFault::Kind::kNotAFrame);
+  }
+  open_ = true;
+  remaining_ = header_.length;
+  key_ = read->local_key;
+  address_ = reinterpret_cast<uint64_t>(read->to) + read->got;
+  right_ = 0;
+  refused_ = read->refused;
+  return true;
+}
+
+// complete() reports it.
+bool FrameReader::open_end_of_read() {
+  const Read* const read = find_read();
+  if (read == nullptr) return stop(ReadFault::Kind::kNotOfOurs);
+  const bool too_early = is(FrameType::kReadDone) && read->got < read->bytes;
+  if (header_.length > 0 || too_early) return stop(ReadFault::Kind::kNotAFrame);
+  open_ = true;
+  refused_ = is(FrameType::kReadRefused);
   return true;
 }
 
 std::byte* FrameReader::target() const {
-  return reinterpret_cast<std::byte*>(header_.remote_address) + (header_.length - remaining_);
+  return reinterpret_cast<std::byte*>(address_) + (header_.length - remaining_);
 }
 
 bool FrameReader::place_staged() {
-  const RegionTable::Pin pin(regions_, header_.remote_key, header_.remote_address, header_.length);
-  if (!granted(pin)) return false;
   const size_t bytes = std::min<uint64_t>(staged(), remaining_);
-  copy_ascending(target(), &staging_[begin_], bytes);
+  if (!refused_) {
+    const RegionTable::Pin pinned = pin();
+    const Verdict verdict = judge(pinned);
+    if (verdict == Verdict::kFault) return false;
+    if (verdict == Verdict::kPlace) copy_ascending(target(), &staging_[begin_], bytes);
+  }
   begin_ += bytes;
   remaining_ -= bytes;
   return true;
 }
 
-Done FrameReader::complete() {
+bool FrameReader::complete(std::span<Done> done, size_t* count) {
   open_ = false;
+  if (header_.length > 0) after_large_ = header_.length >= kLargePayload;
+  if (!refused_) placed_bytes_ += header_.length;
+  if (is(FrameType::kWrite) || is(FrameType::kSilentWrite)) return complete_write(done, count);
+  complete_answer(done, count);
+  return true;
+}
+
+bool FrameReader::complete_write(std::span<Done> done, size_t* count) {
   ++arrived_;
   const bool wrapping = arrived_ - awaited_ > 1u << 30;
   if ((header_.flags & kNeedsNoAck) == 0 || wrapping) awaited_ = arrived_;
-  bytes_ += header_.length;
-  return slime::arrived(header_.immediate, header_.length);
+  if (refused_)
+    return queue_.control().refuse_write(arrived_) || stop(ReadFault::Kind::kTooManyRefusals);
+  ++placed_writes_;
+  if (is(FrameType::kWrite)) {
+    done[(*count)++] = slime::arrived(header_.immediate, header_.length);
+  }
+  return true;
+}
+
+void FrameReader::complete_answer(std::span<Done> done, size_t* count) {
+  Read& read = *reads_.find(header_.immediate);
+  read.got += header_.length;
+  read.refused |= refused_;
+  if (is(FrameType::kAnswer)) return;
+  done[(*count)++] = read.refused ? refused(read.cookie) : sent(read.cookie);
+  reads_.end(header_.immediate);
 }
 
 ssize_t FrameReader::fetch_header(int fd) {
-  std::memmove(staging_.data(), &staging_[begin_], staged());  // less than one header
+  std::memmove(staging_.data(), staging_.data() + begin_, staged());  // less than one header
   end_ = staged();
   begin_ = 0;
-  const bool after_large = header_.length >= kLargePayload;
-  const size_t asked = (after_large ? kStagedBehindLarge : staging_.size()) - end_;
+  const size_t asked = (after_large_ ? kStagedBehindLarge : staging_.size()) - end_;
   const ssize_t got = check_received(::recv(fd, &staging_[end_], asked, MSG_DONTWAIT), asked);
   if (got > 0) end_ += static_cast<size_t>(got);
   return got;
 }
 
 ssize_t FrameReader::fetch_payload(int fd, size_t budget) {
-  const RegionTable::Pin pin(regions_, header_.remote_key, header_.remote_address, header_.length);
-  if (!granted(pin)) return -1;
   const size_t wanted = std::min<uint64_t>(remaining_, budget);
+  if (refused_) return throw_away(fd, wanted);
+  const RegionTable::Pin pinned = pin();
+  if (const Verdict verdict = judge(pinned); verdict != Verdict::kPlace) {
+    return verdict == Verdict::kThrowAway ? throw_away(fd, wanted) : -1;
+  }
   size_t behind = header_.length >= kLargePayload ? kStagedBehindLarge : staging_.size();
   if (wanted < remaining_) behind = 0;
   std::array<iovec, 2> vectors{iovec{target(), wanted}, iovec{staging_.data(), behind}};
@@ -125,6 +207,15 @@ ssize_t FrameReader::fetch_payload(int fd, size_t budget) {
   remaining_ -= of_payload;
   begin_ = 0;
   end_ = static_cast<size_t>(got) - of_payload;
+  return got;
+}
+
+// Nothing is staged now.
+ssize_t FrameReader::throw_away(int fd, size_t bytes) {
+  const size_t asked = std::min(bytes, staging_.size());
+  const ssize_t got = check_received(::recv(fd, staging_.data(), asked, MSG_DONTWAIT), asked);
+  begin_ = end_ = 0;
+  if (got > 0) remaining_ -= static_cast<size_t>(got);
   return got;
 }
 
@@ -147,10 +238,16 @@ ssize_t FrameReader::check_received(ssize_t result, size_t asked) {
   return -1;
 }
 
-bool FrameReader::granted(const RegionTable::Pin& pin) {
-  if (pin.access() == RegionTable::Access::kGranted) return true;
-  const bool known = pin.access() == RegionTable::Access::kOutOfBounds;
-  return stop(known ? ReadFault::Kind::kOutOfBounds : ReadFault::Kind::kUnknownKey);
+// The payload of an answer is thrown away if our own range for it was deregistered.
+FrameReader::Verdict FrameReader::judge(const RegionTable::Pin& pinned) {
+  using Access = RegionTable::Access;
+  if (pinned.access() == Access::kGranted) return Verdict::kPlace;
+  refused_ = (header_.flags & kNeedsNoAck) == 0;
+  if (refused_) return Verdict::kThrowAway;
+  stop(pinned.access() == Access::kOutOfBounds ? ReadFault::Kind::kOutOfBounds
+       : pinned.access() == Access::kNoRight   ? ReadFault::Kind::kNoRight
+                                               : ReadFault::Kind::kUnknownKey);
+  return Verdict::kFault;
 }
 
 bool FrameReader::stop(ReadFault::Kind kind, int code) {

@@ -166,9 +166,8 @@ Status Handshake::await_answer(Error* error) {
     return status;
   }
   const Greeting& answer = answer_.value;
-  if (answer.magic == kHelloMagic && answer.version == kVersion && !(answer.flags & ~kWantsAcks) &&
+  if (answer.magic == kHelloMagic && answer.version == kVersion && answer.flags == 0 &&
       same_nonce(answer.nonce, own_.nonce)) {
-    peer_wants_acks_ = answer.flags & kWantsAcks;
     if (lost_bytes_ > 0)
       SmallPaths::of_process().note(rail_.caps().name, peer_.address, lost_bytes_);
     state_ = State::kDone;
@@ -187,7 +186,6 @@ Status Handshake::await_hello(Error* error) {
   const Status status = rail_.acceptor().take(own_.nonce, &arrival, error);
   if (status != Status::kOk) return status;
   peer_.address = arrival.peer;
-  peer_wants_acks_ = arrival.hello.flags & kWantsAcks;
   rail_.outlet().keep(arrival.fd, arrival.peer);
   return start_greeting(std::move(arrival.fd), State::kAnswering, error);
 }
@@ -196,7 +194,6 @@ Status Handshake::start_greeting(Fd fd, State state, Error* error) {
   fd_ = std::move(fd);
   state_ = state;
   Greeting& ours = options_.active ? hello_->value : answer_.value;
-  ours.flags = options_.confirm_delivery ? kWantsAcks : 0;
   ours.nonce = peer_.nonce;
   auto tuned = tune();
   if (tuned) return Status::kOk;

@@ -40,7 +40,6 @@ class Handshake {
   const SocketAddress& peer() const { return peer_.address; }
   // kOk: both ends have said hello. kAgain: call again. Anything else is final.
   Status progress(const ChannelAddress& peer, Error* error);
-  bool peer_wants_acks() const { return peer_wants_acks_; }  // once progress() has returned kOk
   // The connection, if there is one. Ends the set-up, also before it is done.
   Fd take_socket();
 
@@ -76,7 +75,6 @@ class Handshake {
   Endpoint peer_;
   State state_ = State::kNew;
   Fd fd_;
-  bool peer_wants_acks_ = false;
   bool bound_ = false;  // active end: it tries to leave by the rail's interface, against the routes
   Deadline deadline_{SteadyClock::instance(), 0};
   std::optional<Dialer> dialer_;                  // active end

@@ -41,6 +41,10 @@ RailCaps describe(const Interface& interface, const Settings& settings, int inde
   caps.speed_mbps = std::max(interface.speed_mbps / rails, 1U);  // they share one cable
   caps.send_queue_depth = kSendQueueDepth;
   caps.max_batch = std::min(static_cast<uint32_t>(settings.max_batch), kSendQueueDepth);
+  caps.opcodes = opcode_bit(Opcode::kWriteWithImmediate) | opcode_bit(Opcode::kWrite) |
+                 opcode_bit(Opcode::kRead);
+  caps.max_outstanding_reads = kMaxReads;
+  caps.goes_on_after_refusal = true;
   caps.ordered = true;
   caps.lines_in_order = false;  // a CPU copy out of a socket keeps no order inside a line
   caps.arrives_unpolled = false;

@@ -7,19 +7,21 @@
 
 namespace slime::tcp {
 
+// The peer may have as many writes on the way as this end.
 SendQueue::SendQueue(uint32_t depth, bool confirm_delivery)
     : depth_(depth),
       mask_(std::bit_ceil(depth) - 1),
       confirm_(confirm_delivery),
-      entries_(std::make_unique<Entry[]>(mask_ + 1)) {
-  ack_frame_.type = static_cast<uint8_t>(FrameType::kAck);
-}
+      entries_(std::make_unique<Entry[]>(mask_ + 1)),
+      control_(depth) {}
 
 void SendQueue::append(std::span<const Work> works) {
   for (const Work& work : works) {
+    const bool silent = work.opcode == Opcode::kWrite;
+    const bool unanswered = !silent && (work.unconfirmed || !confirm_);
     Entry& slot = entry(tail_++);
-    slot.header.type = static_cast<uint8_t>(FrameType::kWrite);
-    slot.header.flags = work.unconfirmed ? kNeedsNoAck : 0;
+    slot.header.type = static_cast<uint8_t>(silent ? FrameType::kSilentWrite : FrameType::kWrite);
+    slot.header.flags = unanswered ? kNeedsNoAck : 0;
     slot.header.immediate = work.immediate;
     slot.header.length = work.length;
     slot.header.remote_address = work.length ? work.remote_address : 0;
@@ -34,63 +36,67 @@ void SendQueue::add_vector(const void* data, size_t bytes) {
   gathered_ += bytes;
 }
 
-bool SendQueue::gather_works(uint32_t arrived) {
-  uint64_t offset = offset_;
-  for (uint64_t work = next_; work != tail_; ++work, offset = 0) {
-    if (vector_count_ + 2 > kMaxVectors || gathered_ >= kMaxCallBytes) return false;
-    Entry& slot = entry(work);
-    if (offset == 0) {
-      slot.header.ack = arrived;
-      ack_in_header_ = true;
-    }
-    const uint64_t payload_sent = offset > kFrameHeaderBytes ? offset - kFrameHeaderBytes : 0;
-    if (offset < kFrameHeaderBytes) {
-      add_vector(reinterpret_cast<const std::byte*>(&slot.header) + offset,
-                 kFrameHeaderBytes - offset);
-    }
-    if (slot.header.length > payload_sent) {
-      add_vector(slot.payload + payload_sent, slot.header.length - payload_sent);
-    }
+void SendQueue::add_frame(Entry& slot, uint64_t offset) {
+  const uint64_t payload_sent = offset > kFrameHeaderBytes ? offset - kFrameHeaderBytes : 0;
+  if (offset < kFrameHeaderBytes) {
+    add_vector(reinterpret_cast<const std::byte*>(&slot.header) + offset,
+               kFrameHeaderBytes - offset);
   }
-  return true;
+  if (slot.header.length > payload_sent) {
+    add_vector(slot.payload + payload_sent, slot.header.length - payload_sent);
+  }
 }
 
-std::span<iovec> SendQueue::gather(uint32_t arrived, uint32_t awaited) {
+void SendQueue::gather_whole(uint64_t from, uint32_t arrived) {
+  for (uint64_t work = from; work != tail_; ++work) {
+    if (vector_count_ + 2 > kMaxVectors || gathered_ >= kMaxCallBytes) return;
+    Entry& slot = entry(work);
+    slot.header.ack = arrived;
+    add_frame(slot, 0);
+  }
+}
+
+// A frame that has begun is first. An acknowledgement of its own is needed only where no header of
+// a write will carry the count.
+std::span<iovec> SendQueue::gather(uint32_t arrived, uint32_t awaited, bool begin_works) {
   vector_count_ = 0;
   gathered_ = 0;
-  ack_in_header_ = false;
-  if (ack_left_) {
-    add_vector(reinterpret_cast<const std::byte*>(&ack_frame_) + kFrameHeaderBytes - ack_left_,
-               ack_left_);
+  const uint64_t first_whole = next_ + (offset_ > 0);
+  if (offset_ > 0) add_frame(entry(next_), offset_);
+  if (owes_ack(awaited) && control_.empty() && (first_whole == tail_ || !begin_works)) {
+    FrameHeader ack;
+    ack.type = static_cast<uint8_t>(FrameType::kAck);
+    control_.push(ack);
   }
-  const bool all = gather_works(arrived);
-  // An acknowledgement of its own goes last, and only where it does not disturb the remainder of
-  // an earlier one, which still needs ack_frame_.
-  if (all && owes_ack(awaited) && !ack_in_header_ && !ack_left_) {
-    ack_frame_.ack = arrived;
-    add_vector(&ack_frame_, kFrameHeaderBytes);
+  gathered_control_ = 0;
+  if (!control_.empty()) {
+    const auto frames = control_.bytes(arrived);
+    gathered_control_ = frames.size();
+    add_vector(frames.data(), frames.size());
   }
+  if (begin_works) gather_whole(first_whole, arrived);
   return std::span(vectors_).first(vector_count_);
+}
+
+size_t SendQueue::advance(size_t bytes) {
+  const Entry& slot = entry(next_);
+  if (offset_ == 0) sent_ack_ = slot.header.ack;
+  const uint64_t left = kFrameHeaderBytes + slot.header.length - offset_;
+  const uint64_t step = std::min<uint64_t>(bytes, left);
+  offset_ = step == left ? 0 : offset_ + step;
+  next_ += step == left;
+  return bytes - step;
 }
 
 void SendQueue::moved(size_t bytes) {
   blocked_ = bytes < gathered_;
-  const size_t of_ack = std::min(bytes, ack_left_);
-  ack_left_ -= of_ack;
-  bytes -= of_ack;
-  while (bytes > 0 && next_ != tail_) {
-    const Entry& slot = entry(next_);
-    if (offset_ == 0) sent_ack_ = slot.header.ack;
-    const uint64_t left = kFrameHeaderBytes + slot.header.length - offset_;
-    const uint64_t step = std::min<uint64_t>(bytes, left);
-    bytes -= step;
-    offset_ = step == left ? 0 : offset_ + step;
-    next_ += step == left;
+  if (offset_ > 0 && bytes > 0) bytes = advance(bytes);
+  if (const size_t of_control = std::min(bytes, gathered_control_); of_control > 0) {
+    sent_ack_ = control_.moved(of_control);
+    bytes -= of_control;
   }
+  while (bytes > 0) bytes = advance(bytes);
   find_done();
-  if (bytes == 0) return;
-  sent_ack_ = ack_frame_.ack;  // all that is left was of ack_frame_
-  ack_left_ = kFrameHeaderBytes - bytes;
 }
 
 bool SendQueue::acknowledge(uint32_t cumulative) {
@@ -101,9 +107,23 @@ bool SendQueue::acknowledge(uint32_t cumulative) {
   return true;
 }
 
+// Of a write that is not reported yet, and waits for its acknowledgement.
+bool SendQueue::refused(uint32_t number) {
+  const uint32_t more = number - static_cast<uint32_t>(acked_);
+  if (more == 0 || more > next_ - acked_) return false;
+  const uint64_t work = acked_ + more - 1;
+  if (work < done_ || (entry(work).header.flags & kNeedsNoAck) != 0) return false;
+  if (entry(work).refused()) return false;
+  entry(work).header.type = static_cast<uint8_t>(FrameType::kRefused);
+  return true;
+}
+
 size_t SendQueue::take_sent(std::span<Done> done) {
   const size_t count = std::min(sent(), done.size());
-  for (size_t i = 0; i < count; ++i) done[i] = slime::sent(entry(reported_++).cookie);
+  for (size_t i = 0; i < count; ++i) {
+    const Entry& slot = entry(reported_++);
+    done[i] = slot.refused() ? slime::refused(slot.cookie) : slime::sent(slot.cookie);
+  }
   return count;
 }
 

@@ -1,11 +1,12 @@
-// The sending half of a channel: works from post() until they are reported as sent.
+// The sending half of a channel: writes from post() until they are reported as sent or refused.
 //
 //     reported         done          next            tail
-//   ------|-------------|--------------|---------------|-----> works, counted from 0
+//   ------|-------------|--------------|---------------|-----> writes, counted from 0
 //         |  to report  |  on the way  |  not sent yet |
 //
-// A work is done when the kernel has it whole; with confirm_delivery, and unless it is unconfirmed,
-// when the peer has acknowledged it. Works are done in their order.
+// A write is done when the kernel has it whole; a silent one, and with confirm_delivery all that
+// are not unconfirmed, when the peer has acknowledged it. Writes are done in their order. Control
+// frames go before writes of which the kernel has nothing yet.
 //
 // One thread. Nothing is allocated after construction.
 #pragma once
@@ -19,6 +20,7 @@
 #include <span>
 
 #include "transports/rail.h"
+#include "transports/tcp/control_frames.h"
 #include "transports/tcp/wire.h"
 
 namespace slime::tcp {
@@ -27,33 +29,42 @@ class SendQueue {
  public:
   SendQueue(uint32_t depth, bool confirm_delivery);
 
-  void answer_with_acks() { peer_wants_acks_ = true; }  // known after the handshake
-
   size_t room() const { return depth_ - (tail_ - reported_); }
   void append(std::span<const Work> works);  // at most room()
 
-  // Something to send, an acknowledgement of `awaited` of the peer's works included.
+  ControlFrames& control() { return control_; }
+  const ControlFrames& control() const { return control_; }
+
+  // Something to send, an acknowledgement of `awaited` of the peer's writes included.
   bool wants_to_send(uint32_t awaited) const {
-    return next_ != tail_ || ack_left_ != 0 || owes_ack(awaited);
+    return next_ != tail_ || !control_.empty() || owes_ack(awaited);
   }
   // What is to be sent now, in this order; then moved() with the bytes that the kernel took. The
-  // vectors are valid until then. `arrived` is the newest count of the peer's works that arrived,
-  // `awaited` the count up to the last of them that wants an acknowledgement.
-  std::span<iovec> gather(uint32_t arrived, uint32_t awaited);
+  // vectors are valid until then. `arrived` is the newest count of the peer's writes that arrived,
+  // `awaited` the count up to the last of them that wants an acknowledgement. `begin_works`: also
+  // frames of writes that have not begun.
+  std::span<iovec> gather(uint32_t arrived, uint32_t awaited, bool begin_works);
+  size_t gathered() const { return gathered_; }  // bytes of these
   void moved(size_t bytes);
   bool blocked() const { return blocked_; }  // the kernel took less than it was offered
+  // An answer carried this count of the peer's writes.
+  void note_ack(uint32_t arrived) { sent_ack_ = arrived; }
 
-  // The peer's count of our works. False: it claims works that we have not sent.
+  // The peer's count of our writes. False: it claims some that we have not sent.
   bool acknowledge(uint32_t cumulative);
+  // The peer has thrown the write with this number away. False: it cannot be that one.
+  bool refused(uint32_t number);
   size_t sent() const { return done_ - reported_; }  // and not yet taken
   size_t take_sent(std::span<Done> done);
   size_t outstanding() const { return tail_ - done_; }
 
  private:
   struct Entry {
+    // Its type becomes kRefused when the peer says so: what was sent is not needed any more.
     FrameHeader header;
     const std::byte* payload;
     uint64_t cookie;
+    bool refused() const { return header.type == static_cast<uint8_t>(FrameType::kRefused); }
   };
   // Per call. With more bytes the caller stays in the kernel while its own input waits, and what it
   // sends falls out of the cache before the peer reads it. Far fewer vectors than IOV_MAX (1024).
@@ -61,40 +72,38 @@ class SendQueue {
   static constexpr size_t kMaxVectors = 512;
 
   Entry& entry(uint64_t work) { return entries_[work & mask_]; }
-  bool owes_ack(uint32_t awaited) const {
-    return peer_wants_acks_ && static_cast<int32_t>(awaited - sent_ack_) > 0;
-  }
+  bool owes_ack(uint32_t awaited) const { return static_cast<int32_t>(awaited - sent_ack_) > 0; }
   bool is_done(uint64_t work) {
-    return !confirm_ || work < acked_ || (entry(work).header.flags & kNeedsNoAck) != 0;
+    return work < acked_ || (entry(work).header.flags & kNeedsNoAck) != 0;
   }
   void find_done() {
     while (done_ != next_ && is_done(done_)) ++done_;
   }
   void add_vector(const void* data, size_t bytes);
-  bool gather_works(uint32_t arrived);  // false: not all of them fit
+  void add_frame(Entry& slot, uint64_t offset);
+  void gather_whole(uint64_t from, uint32_t arrived);
+  size_t advance(size_t bytes);  // of the write next_; returns what is left
 
   const uint32_t depth_;
   const uint64_t mask_;
   const bool confirm_;
-  bool peer_wants_acks_ = false;
   bool blocked_ = false;
   const std::unique_ptr<Entry[]> entries_;
 
-  uint64_t tail_ = 0;    // works posted
-  uint64_t next_ = 0;    // works that the kernel has whole
-  uint64_t offset_ = 0;  // bytes of the frame of work next_ that the kernel has
-  uint64_t acked_ = 0;   // works that the peer has acknowledged
+  uint64_t tail_ = 0;    // writes posted
+  uint64_t next_ = 0;    // writes that the kernel has whole
+  uint64_t offset_ = 0;  // bytes of the frame of write next_ that the kernel has
+  uint64_t acked_ = 0;   // writes that the peer has acknowledged
   uint64_t done_ = 0;
-  uint64_t reported_ = 0;  // works whose kSent was given out
+  uint64_t reported_ = 0;  // writes whose kSent or kRefused was given out
 
-  FrameHeader ack_frame_;
-  size_t ack_left_ = 0;    // bytes of ack_frame_ that must go before anything else
+  ControlFrames control_;
   uint32_t sent_ack_ = 0;  // newest count that the kernel has, or has the beginning of
 
-  std::array<iovec, kMaxVectors + 1> vectors_;  // one more: an acknowledgement at the end
+  std::array<iovec, kMaxVectors> vectors_;
   size_t vector_count_ = 0;
-  size_t gathered_ = 0;         // bytes in vectors_
-  bool ack_in_header_ = false;  // a header in vectors_ carries the newest count
+  size_t gathered_ = 0;          // bytes in vectors_
+  size_t gathered_control_ = 0;  // of control frames
 };
 
 }  // namespace slime::tcp

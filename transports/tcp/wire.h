@@ -3,7 +3,8 @@
 //
 //   set-up   active  -> passive   Hello with the nonce of the passive channel
 //            passive -> active    Greeting with the nonce of the active channel (the answer)
-//   after    both ways            Frame*; a Frame is a FrameHeader and `length` bytes
+//   after    both ways            Frame*; a Frame is a FrameHeader, and `length` bytes of
+//                               payload if its type has one (FrameType)
 #pragma once
 
 #include <array>
@@ -22,14 +23,12 @@ namespace slime::tcp {
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr uint32_t kHelloMagic = 0x6d696c73;  // "slim"
-inline constexpr uint16_t kVersion = 4;
-// Greeting::flags
-inline constexpr uint16_t kWantsAcks = 1;  // confirm_delivery at the sender of it
+inline constexpr uint16_t kVersion = 5;
 
 struct Greeting {
   uint32_t magic = kHelloMagic;
   uint16_t version = kVersion;
-  uint16_t flags = 0;
+  uint16_t flags = 0;  // none yet
   Nonce nonce{};
 };
 inline constexpr size_t kGreetingBytes = 24;
@@ -45,15 +44,30 @@ inline constexpr size_t kHelloBytes = 9000;
 static_assert(sizeof(Hello) == kHelloBytes);
 
 inline constexpr uint16_t kFrameMagic = 0x5346;  // "FS"
-enum class FrameType : uint8_t { kWrite = 1, kAck = 2 };
-// FrameHeader::flags of a kWrite
-inline constexpr uint8_t kNeedsNoAck = 1;  // Work::unconfirmed
+// kWrite, kSilentWrite and kAnswer have a payload. Both ends count the writes of each direction
+// from 1, in their order, silent ones too: that is the number of a write.
+enum class FrameType : uint8_t {
+  kWrite = 1,  // with an immediate
+  kSilentWrite = 2,
+  kAck = 3,      // says only how many writes have arrived
+  kRefused = 4,  // `immediate`: the number of a write that was thrown away; it counts as arrived
+  kRead = 5,     // `immediate`: the reader's place for it; `length` bytes are wanted
+  kAnswer = 6,   // the next bytes of a read; `immediate`: its place
+  kReadRefused = 7,  // no more bytes of it come, and what came may be wrong; `immediate`: its place
+  kReadDone = 8,     // all bytes of it have come; `immediate`: its place
+};
+// FrameHeader::flags of a kWrite. Set unless its poster has confirm_delivery, and where it is
+// Work::unconfirmed.
+inline constexpr uint8_t kNeedsNoAck = 1;
+
+inline constexpr uint32_t kMaxReads = 64;               // outstanding, of each end of a channel
+inline constexpr uint32_t kMaxAnswerBytes = 256 << 10;  // in one frame
 
 struct FrameHeader {
   uint16_t magic = kFrameMagic;
   uint8_t type = 0;
   uint8_t flags = 0;  // kNeedsNoAck; all other bits must be 0
-  uint32_t ack = 0;   // works of the receiver of this frame that have arrived so far, mod 2^32
+  uint32_t ack = 0;   // writes of the receiver of this frame that have arrived so far, mod 2^32
   uint32_t immediate = 0;
   uint32_t length = 0;
   uint64_t remote_address = 0;

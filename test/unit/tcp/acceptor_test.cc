@@ -86,12 +86,9 @@ class TcpAcceptor : public testing::Test {
 TEST_F(TcpAcceptor, TheRightNonceGetsIn) {
   EXPECT_EQ(take(), Status::kAgain);
   const Fd peer = dial();
-  Hello hello = good_hello();
-  hello.flags = kWantsAcks;
-  say(peer, hello);
+  say(peer, good_hello());
   ASSERT_TRUE(eventually([&] { return take() != Status::kAgain; }));
   EXPECT_TRUE(arrival_.fd);
-  EXPECT_EQ(arrival_.hello.flags, kWantsAcks);
   EXPECT_EQ(arrival_.peer, *local_address(peer));
   EXPECT_EQ(acceptor_.strangers(), 0u);
 }

@@ -16,6 +16,7 @@ struct HandMade {
   std::unique_ptr<Channel> channel;
   Fd peer;
   TestBuffer memory{*rail, 1'000'000, 0xee};
+  uint8_t flags = kNeedsNoAck;
 
   static Settings roomy() {
     Settings settings;
@@ -23,14 +24,13 @@ struct HandMade {
     return settings;
   }
 
-  explicit HandMade(bool confirm_delivery = false, uint16_t peer_flags = 0) {
+  explicit HandMade(bool confirm_delivery = false) {
     auto opened = rail->open_channel({.active = false, .confirm_delivery = confirm_delivery});
     channel = std::move(*opened);
     const Endpoint there = *unpack_endpoint(channel->address());
     peer = std::move(*start_connect(there.address, {.buffer_bytes = roomy().socket_buffer}));
     EXPECT_TRUE(set_nodelay(peer));
     ControlMessage<Hello> hello;
-    hello.value.flags = peer_flags;
     hello.value.nonce = there.nonce;
     Error error;
     EXPECT_TRUE(eventually([&] { return hello.send(peer, &error) == Status::kOk; }));
@@ -43,6 +43,7 @@ struct HandMade {
   FrameHeader write(uint32_t length, uint32_t immediate = 0) {
     FrameHeader header;
     header.type = static_cast<uint8_t>(FrameType::kWrite);
+    header.flags = flags;
     header.length = length;
     header.immediate = immediate;
     header.remote_address = reinterpret_cast<uint64_t>(memory.data());
@@ -225,7 +226,8 @@ TEST(TcpFailure, AWorkOutsideOfLocalMemoryIsNotSent) {
 }
 
 TEST(TcpFailure, OneAcknowledgementPerPollThatReportedSomething) {
-  HandMade end(false, kWantsAcks);
+  HandMade end;
+  end.flags = 0;  // its writes want acknowledgements
   for (uint32_t i = 0; i < 10; ++i) end.send(end.write(10, i), 10);
   size_t arrived = 0;
   Status status = Status::kOk;
@@ -238,7 +240,7 @@ TEST(TcpFailure, OneAcknowledgementPerPollThatReportedSomething) {
   EXPECT_EQ(end.channel->counters.doorbells.get(), 2u);
 }
 
-TEST(TcpFailure, APeerThatDidNotAskGetsNoAcknowledgement) {
+TEST(TcpFailure, WritesThatNeedNoAcknowledgementGetNone) {
   HandMade end;
   end.send(end.write(10), 10);
   Status status = Status::kOk;
@@ -248,7 +250,8 @@ TEST(TcpFailure, APeerThatDidNotAskGetsNoAcknowledgement) {
 }
 
 TEST(TcpFailure, ClosingSendsTheAcknowledgementThatIsOwed) {
-  HandMade end(false, kWantsAcks);
+  HandMade end;
+  end.flags = 0;  // its writes want acknowledgements
   Settings settings;
   end.send(end.write(10), 10);
   Status status = Status::kOk;

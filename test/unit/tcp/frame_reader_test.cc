@@ -26,6 +26,7 @@ class FrameReaderTest : public testing::Test {
   FrameHeader write_header(size_t offset, uint32_t length, uint32_t immediate = 0) {
     FrameHeader header;
     header.type = static_cast<uint8_t>(FrameType::kWrite);
+    header.flags = kNeedsNoAck;  // so a wrong one is a fault
     header.immediate = immediate;
     header.length = length;
     header.remote_address = reinterpret_cast<uint64_t>(range() + offset);
@@ -52,7 +53,8 @@ class FrameReaderTest : public testing::Test {
   std::vector<std::byte> memory_;
   uint64_t key_ = 0;
   TestStream stream_;
-  FrameReader reader_{regions_, kMaxMessage};
+  TestReader parts_{regions_, kMaxMessage};
+  FrameReader& reader_ = parts_.reader;
 };
 
 // Frames of all kinds whose payloads lie side by side in the range.
@@ -95,7 +97,8 @@ TEST_F(FrameReaderTest, AnySplitGivesTheSameWorks) {
     const Script script =
         make_script([this](size_t o, uint32_t l, uint32_t i) { return write_header(o, l, i); },
                     tiny_pieces ? 5 : 7, random);
-    FrameReader reader(regions_, kMaxMessage);
+    TestReader parts(regions_, kMaxMessage);
+    FrameReader& reader = parts.reader;
     std::vector<Done> arrivals;
     const size_t largest = seed == 0 ? 1 : tiny_pieces ? 40 : 30'000;  // seed 0: byte by byte
     for (size_t fed = 0; fed < script.stream.size();) {
@@ -112,7 +115,7 @@ TEST_F(FrameReaderTest, AnySplitGivesTheSameWorks) {
     }
     ASSERT_EQ(arrivals.size(), script.lengths.size());
     EXPECT_EQ(reader.arrived(), arrivals.size());
-    EXPECT_EQ(reader.bytes(), script.expected.size());
+    EXPECT_EQ(reader.placed_bytes(), script.expected.size());
     EXPECT_EQ(reader.peer_ack(), arrivals.size() - 1);
     EXPECT_FALSE(reader.mid_frame());
     for (uint32_t i = 0; i < arrivals.size(); ++i) {
@@ -135,7 +138,7 @@ TEST_F(FrameReaderTest, NeverReportsMoreThanThereIsRoomFor) {
   ASSERT_TRUE(read(&arrivals, 3));
   EXPECT_EQ(arrivals.size(), 3u);
   ASSERT_TRUE(read(&arrivals, 1000));
-  EXPECT_EQ(arrivals.size(), 3 + FrameReader::kMaxArrivals);
+  EXPECT_EQ(arrivals.size(), 3 + FrameReader::kMaxDone);
   while (arrivals.size() < 200) ASSERT_TRUE(read(&arrivals));
   for (uint32_t i = 0; i < 200; ++i) EXPECT_EQ(arrivals[i].immediate, i);
 }
@@ -171,7 +174,7 @@ TEST_F(FrameReaderTest, EndIsAFaultAfterTheArrivalsBeforeIt) {
 
 TEST_F(FrameReaderTest, TellsUpToWhichWorkAnAcknowledgementIsAwaited) {
   std::vector<FrameHeader> headers(5, write_header(0, 0));
-  headers[0].flags = headers[1].flags = headers[3].flags = headers[4].flags = kNeedsNoAck;
+  headers[2].flags = 0;
   std::vector<Done> arrivals;
   for (size_t i = 0; i < headers.size(); ++i) {
     stream_.write(std::as_bytes(std::span(&headers[i], 1)));
@@ -188,10 +191,26 @@ struct Hostile {
   void (*spoil)(FrameHeader* header, uint64_t range_bytes);
 };
 
+void become(FrameHeader* header, FrameType type, uint32_t length = UINT32_MAX) {
+  header->type = static_cast<uint8_t>(type);
+  header->flags = 0;
+  if (length != UINT32_MAX) header->length = length;
+}
+
 const Hostile kHostile[] = {
     {"magic", ReadFault::Kind::kNotAFrame, [](FrameHeader* h, uint64_t) { h->magic ^= 1; }},
     {"type 0", ReadFault::Kind::kNotAFrame, [](FrameHeader* h, uint64_t) { h->type = 0; }},
-    {"type 3", ReadFault::Kind::kNotAFrame, [](FrameHeader* h, uint64_t) { h->type = 3; }},
+    {"type 9", ReadFault::Kind::kNotAFrame, [](FrameHeader* h, uint64_t) { h->type = 9; }},
+    {"end of no read", ReadFault::Kind::kNotOfOurs,
+     [](FrameHeader* h, uint64_t) { become(h, FrameType::kReadDone, 0); }},
+    {"answer to no read", ReadFault::Kind::kNotOfOurs,
+     [](FrameHeader* h, uint64_t) { become(h, FrameType::kAnswer); }},
+    {"refusal of no read", ReadFault::Kind::kNotOfOurs,
+     [](FrameHeader* h, uint64_t) { become(h, FrameType::kReadRefused, 0); }},
+    {"refusal of no write", ReadFault::Kind::kNotOfOurs,
+     [](FrameHeader* h, uint64_t) { become(h, FrameType::kRefused, 0); }},
+    {"refusal with payload", ReadFault::Kind::kNotAFrame,
+     [](FrameHeader* h, uint64_t) { become(h, FrameType::kRefused); }},
     {"flags", ReadFault::Kind::kNotAFrame, [](FrameHeader* h, uint64_t) { h->flags = 0x80; }},
     {"acknowledgement that needs none", ReadFault::Kind::kNotAFrame,
      [](FrameHeader* h, uint64_t) {
@@ -231,7 +250,8 @@ class HostileFrame : public FrameReaderTest, public testing::WithParamInterface<
 TEST_P(HostileFrame, WritesNothing) {
   for (const bool in_pieces : {false, true}) {
     TestStream stream;
-    FrameReader reader(regions_, kMaxMessage);
+    TestReader parts(regions_, kMaxMessage);
+    FrameReader& reader = parts.reader;
     FrameHeader header = write_header(0, 5'000);
     GetParam().spoil(&header, kRange);
     std::vector<std::byte> bytes;
@@ -286,6 +306,84 @@ TEST_F(FrameReaderTest, AnEmptyWorkNeedsNoMemory) {
   EXPECT_EQ(arrivals[0].immediate, 77u);
 }
 
+TEST_F(FrameReaderTest, ARangeThatPeersMayNotWriteIntoIsNotWritten) {
+  std::vector<std::byte> memory(100);
+  MemoryRange range{memory.data(), memory.size()};
+  range.rights = kRemoteRead;
+  FrameHeader header = write_header(0, 8);
+  header.remote_key = *regions_.add(range);
+  header.remote_address = reinterpret_cast<uint64_t>(memory.data());
+  std::vector<std::byte> stream;
+  append_frame(&stream, header, std::vector<std::byte>(8, std::byte{7}));
+  stream_.write(stream);
+  std::vector<Done> arrivals;
+  EXPECT_FALSE(read(&arrivals));
+  EXPECT_EQ(reader_.fault().kind, ReadFault::Kind::kNoRight);
+  EXPECT_EQ(std::ranges::count(memory, std::byte{7}), 0);
+}
+
+TEST_F(FrameReaderTest, MoreReadsThanMayBeOutstandingAreAFault) {
+  std::vector<std::byte> stream;
+  FrameHeader header = write_header(0, 8);
+  header.type = static_cast<uint8_t>(FrameType::kRead);
+  header.flags = 0;
+  for (uint32_t i = 0; i < kMaxReads; ++i) append_frame(&stream, header, {});
+  stream_.write(stream);
+  std::vector<Done> done;
+  EXPECT_TRUE(read(&done));
+  stream_.write(std::span(stream).first(kFrameHeaderBytes));
+  EXPECT_FALSE(read(&done));
+  EXPECT_EQ(reader_.fault().kind, ReadFault::Kind::kTooManyReads);
+}
+
+// Of a read of 100 bytes whose request has been sent, or not. `length`: of the first frame.
+TEST_F(FrameReaderTest, OnlyAnswersThatCanBeAreTaken) {
+  struct {
+    const char* name;
+    FrameType type;
+    uint32_t length;
+    bool asked;
+    ReadFault::Kind fault;
+  } const kCases[] = {
+      {"right, but not all", FrameType::kAnswer, 100, true, ReadFault::Kind::kNone},
+      {"all, without bytes", FrameType::kReadDone, 0, true, ReadFault::Kind::kNotAFrame},
+      {"too long", FrameType::kAnswer, 101, true, ReadFault::Kind::kNotAFrame},
+      {"empty", FrameType::kAnswer, 0, true, ReadFault::Kind::kNotAFrame},
+      {"before it was asked", FrameType::kAnswer, 100, false, ReadFault::Kind::kNotOfOurs},
+      {"refused", FrameType::kReadRefused, 0, true, ReadFault::Kind::kNone},
+      {"refused with bytes", FrameType::kReadRefused, 100, true, ReadFault::Kind::kNotAFrame},
+      {"refused unasked", FrameType::kReadRefused, 0, false, ReadFault::Kind::kNotOfOurs},
+  };
+  for (const auto& each : kCases) {
+    SCOPED_TRACE(each.name);
+    TestReader parts(regions_, kMaxMessage);
+    Work work;
+    work.opcode = Opcode::kRead;
+    work.local = range();
+    work.local_key = key_;
+    work.length = 100;
+    parts.queue.control().push(parts.reads.begin(work));
+    if (each.asked) {
+      (void)parts.queue.gather(0, 0, true);
+      parts.queue.moved(parts.queue.gathered());
+    }
+    FrameHeader header;
+    header.type = static_cast<uint8_t>(each.type);
+    header.length = each.length;
+    std::vector<std::byte> stream;
+    append_frame(&stream, header, std::vector<std::byte>(each.length, std::byte{7}));
+    TestStream own;
+    own.write(stream);
+    std::array<Done, 4> done;
+    size_t count = 0;
+    EXPECT_EQ(parts.reader.read(own.reader.get(), done, &count),
+              each.fault == ReadFault::Kind::kNone);
+    EXPECT_EQ(parts.reader.fault().kind, each.fault);
+    const bool ends = each.type == FrameType::kReadRefused && each.fault == ReadFault::Kind::kNone;
+    EXPECT_EQ(count, ends ? 1u : 0u);
+  }
+}
+
 TEST_F(FrameReaderTest, DeregisteringInTheMiddleOfAWorkStopsIt) {
   std::vector<std::byte> stream;
   append_frame(&stream, write_header(0, 60'000), std::vector<std::byte>(60'000, std::byte{9}));
@@ -298,6 +396,58 @@ TEST_F(FrameReaderTest, DeregisteringInTheMiddleOfAWorkStopsIt) {
   EXPECT_FALSE(read(&arrivals));
   EXPECT_EQ(reader_.fault().kind, ReadFault::Kind::kUnknownKey);
   EXPECT_TRUE(arrivals.empty());
+  EXPECT_TRUE(untouched());
+}
+
+// Somebody waits for the answer to this write, so it is refused, and nothing else.
+TEST_F(FrameReaderTest, AWrongWriteThatIsAnsweredIsThrownAwayAndRefused) {
+  std::vector<std::byte> stream;
+  const std::vector<std::byte> payload(60'000, std::byte{9});
+  for (uint32_t i = 0; i < 5; ++i) {
+    FrameHeader header = write_header(0, i == 3 ? 100 : 60'000, i);
+    header.flags = 0;
+    if (i % 2 == 1) header.remote_key ^= 1ull << 40;
+    if (i == 4) header.remote_address += kRange - 59'999;
+    append_frame(&stream, header, std::span(payload).first(header.length));
+  }
+  std::vector<Done> arrivals;
+  for (size_t fed = 0; fed < stream.size(); fed += 7'000) {
+    stream_.write(std::span(stream).subspan(fed, std::min<size_t>(7'000, stream.size() - fed)));
+    do {
+      ASSERT_TRUE(read(&arrivals));
+    } while (!reader_.drained());
+  }
+  ASSERT_EQ(arrivals.size(), 2u);
+  EXPECT_EQ(arrivals[1].immediate, 2u);
+  EXPECT_EQ(reader_.arrived(), 5u);
+  EXPECT_EQ(reader_.awaited(), 5u);
+  const auto frames = parts_.queue.control().bytes(reader_.arrived());
+  std::vector<FrameHeader> refusals(frames.size() / kFrameHeaderBytes);
+  std::memcpy(refusals.data(), frames.data(), frames.size());
+  ASSERT_EQ(refusals.size(), 3u);
+  for (const FrameHeader& refusal : refusals) {
+    EXPECT_EQ(refusal.type, static_cast<uint8_t>(FrameType::kRefused));
+  }
+  EXPECT_EQ(refusals[0].immediate, 2u);
+  EXPECT_EQ(refusals[1].immediate, 4u);
+  EXPECT_EQ(refusals[2].immediate, 5u);
+  EXPECT_TRUE(guards_untouched());
+}
+
+TEST_F(FrameReaderTest, MemoryThatGoesInTheMiddleOfAnAnsweredWriteRefusesIt) {
+  FrameHeader header = write_header(0, 60'000);
+  header.flags = 0;
+  std::vector<std::byte> stream;
+  append_frame(&stream, header, std::vector<std::byte>(60'000, std::byte{9}));
+  stream_.write(std::span(stream).first(20'000));
+  std::vector<Done> arrivals;
+  ASSERT_TRUE(read(&arrivals));
+  ASSERT_TRUE(regions_.remove(key_));
+  std::fill(memory_.begin(), memory_.end(), kUntouched);
+  stream_.write(std::span(stream).subspan(20'000));
+  while (reader_.arrived() == 0) ASSERT_TRUE(read(&arrivals));
+  EXPECT_TRUE(arrivals.empty());
+  EXPECT_FALSE(parts_.queue.control().empty());
   EXPECT_TRUE(untouched());
 }
 

@@ -39,7 +39,7 @@ Work plain_work(std::span<const std::byte> data, uint32_t immediate, uint64_t co
 size_t send(SendQueue& queue, std::vector<std::byte>* stream, uint32_t arrived = 0,
             size_t most = SIZE_MAX) {
   size_t taken = 0;
-  for (const iovec& vector : queue.gather(arrived, arrived)) {
+  for (const iovec& vector : queue.gather(arrived, arrived, true)) {
     const size_t bytes = std::min(vector.iov_len, most - taken);
     const auto* from = static_cast<const std::byte*>(vector.iov_base);
     stream->insert(stream->end(), from, from + bytes);
@@ -104,7 +104,7 @@ TEST_F(SendQueueTest, OneCallIsBounded) {
   const std::vector<Work> works(1000, plain_work(large, 0, 0));
   queue.append(works);
   size_t bytes = 0;
-  for (const iovec& vector : queue.gather(0, 0)) bytes += vector.iov_len;
+  for (const iovec& vector : queue.gather(0, 0, true)) bytes += vector.iov_len;
   EXPECT_LE(bytes, size_t{4} << 20);
   queue.moved(bytes);
   EXPECT_FALSE(queue.blocked());
@@ -113,7 +113,7 @@ TEST_F(SendQueueTest, OneCallIsBounded) {
   SendQueue tiny(1024, false);
   const std::vector<Work> many(1000, plain_work(std::span(large).first(1), 0, 0));
   tiny.append(many);
-  EXPECT_LE(tiny.gather(0, 0).size(), 1024u) << "IOV_MAX";
+  EXPECT_LE(tiny.gather(0, 0, true).size(), 1024u) << "IOV_MAX";
 }
 
 TEST_F(SendQueueTest, ConfirmedWorksWaitForThePeer) {
@@ -153,11 +153,10 @@ TEST_F(SendQueueTest, UnconfirmedWorksDoNotWaitForThePeer) {
 
 TEST_F(SendQueueTest, ArrivalsThatNeedNoAcknowledgementGetOneOnlyOnAWork) {
   SendQueue queue(kDepth, false);
-  queue.answer_with_acks();
   EXPECT_FALSE(queue.wants_to_send(0)) << "five have arrived, and none of them wants one";
   const Work work = plain_work({}, 0, 0);
   queue.append({&work, 1});
-  queue.moved(queue.gather(5, 0).front().iov_len);
+  queue.moved(queue.gather(5, 0, true).front().iov_len);
   EXPECT_FALSE(queue.wants_to_send(4)) << "the work has said so already";
   EXPECT_TRUE(queue.wants_to_send(6));
 }
@@ -177,8 +176,6 @@ TEST_F(SendQueueTest, RefusesAcknowledgementsOfWhatWasNotSent) {
 
 TEST_F(SendQueueTest, AnAcknowledgementRidesOnAWorkOrGoesAlone) {
   SendQueue queue(kDepth, false);
-  EXPECT_FALSE(queue.wants_to_send(7)) << "this peer did not ask";
-  queue.answer_with_acks();
   EXPECT_FALSE(queue.wants_to_send(0));
   EXPECT_TRUE(queue.wants_to_send(7));
   send(queue, &stream_, 7);
@@ -201,7 +198,6 @@ TEST_F(SendQueueTest, AnAcknowledgementRidesOnAWorkOrGoesAlone) {
 // An acknowledgement of its own may not slip in where the bounds of a call cut the works off.
 TEST_F(SendQueueTest, AnAcknowledgementWaitsForTheWorksThatDoNotFit) {
   SendQueue queue(kDepth, false);
-  queue.answer_with_acks();
   const std::vector<std::byte> large(5 << 20);
   const std::vector<Work> works(2, plain_work(large, 0, 0));
   queue.append(works);
@@ -213,6 +209,40 @@ TEST_F(SendQueueTest, AnAcknowledgementWaitsForTheWorksThatDoNotFit) {
   EXPECT_EQ(headers[1].ack, 2u);
 }
 
+// The peer takes a write for done that is acknowledged before it hears of the refusal.
+TEST_F(SendQueueTest, NoFrameAcknowledgesAWriteBeforeItsRefusal) {
+  for (size_t most : {SIZE_MAX, size_t{1}, size_t{33}}) {
+    SendQueue queue(kDepth, true);
+    stream_.clear();
+    EXPECT_TRUE(queue.control().refuse_write(3));
+    send(queue, &stream_, 3, most == SIZE_MAX ? 0 : most);
+    EXPECT_TRUE(queue.control().refuse_write(5));
+    EXPECT_TRUE(queue.control().refuse_write(6));
+    while (queue.wants_to_send(7)) send(queue, &stream_, 7, most);
+    uint32_t last = 0, refused = 0;
+    for (const FrameHeader& header : parse(stream_)) {
+      if (header.type == static_cast<uint8_t>(FrameType::kRefused)) {
+        EXPECT_LT(last, header.immediate);
+        ++refused;
+      }
+      EXPECT_GE(header.ack, last) << "a count that goes back";
+      last = header.ack;
+    }
+    EXPECT_EQ(last, 7u);
+    EXPECT_EQ(refused, 3u);
+  }
+}
+
+// They have no place that our own requests need.
+TEST_F(SendQueueTest, OnlySoManyRefusalsOfWritesMayWait) {
+  SendQueue queue(kDepth, true);
+  for (uint32_t i = 1; i <= kDepth; ++i) EXPECT_TRUE(queue.control().refuse_write(i));
+  EXPECT_FALSE(queue.control().refuse_write(kDepth + 1));
+  for (uint32_t i = 0; i < 2 * kMaxReads; ++i) queue.control().push({});
+  send(queue, &stream_, kDepth);
+  EXPECT_TRUE(queue.control().refuse_write(kDepth + 1));
+}
+
 // Whatever the kernel takes and when, be it single bytes: the stream stays whole, and the peer ends
 // up with the newest count.
 TEST_F(SendQueueTest, NoAcknowledgementIsEverLost) {
@@ -220,7 +250,6 @@ TEST_F(SendQueueTest, NoAcknowledgementIsEverLost) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     SendQueue queue(kDepth, false);
-    queue.answer_with_acks();
     stream_.clear();
     const size_t most = 1 + random() % (seed % 2 ? 20 : 3000);
     uint32_t arrived = 0, posted = 0;

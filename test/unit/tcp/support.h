@@ -20,6 +20,7 @@
 #include "settings/settings.h"
 #include "test/support/test_buffer.h"
 #include "transports/rail.h"
+#include "transports/tcp/frame_reader.h"
 #include "transports/tcp/rail.h"
 #include "transports/tcp/wire.h"
 
@@ -82,6 +83,17 @@ inline size_t post_one(Channel& channel, const Work& work) {
   EXPECT_EQ(channel.post({&work, 1}, &taken), Status::kOk) << channel.failure().what;
   return taken;
 }
+
+// A FrameReader, and the parts of a channel that its frames are about.
+struct TestReader {
+  TestReader(const RegionTable& regions, uint64_t max_message_bytes)
+      : answers(regions), reader(regions, max_message_bytes, queue, reads, answers) {}
+
+  SendQueue queue{8, true};
+  Reads reads;
+  Answers answers;
+  FrameReader reader;
+};
 
 // The peer of a FrameReader: a byte stream that the test writes by hand.
 struct TestStream {

@@ -1,0 +1,86 @@
+// The reads of the peer that this end answers, in turns of at most kMaxAnswerBytes, so that a long
+// one delays no other.
+//
+// States: requests that are to be answered, oldest turn first; and perhaps a frame that the kernel
+// has in part. The memory of a read is pinned for one call only, and its key looked up anew each
+// time: deregistering never waits for a peer that does not take its answers. If the memory goes in
+// the middle of a frame, zeros fill the frame, and a refusal follows. So bytes alone are no answer:
+// a kReadDone follows the last of them, in the same call. One thread; nothing is allocated after
+// construction.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "transports/region_table.h"
+#include "transports/tcp/control_frames.h"
+#include "transports/tcp/wire.h"
+
+namespace slime::tcp {
+
+class Answers {
+ public:
+  explicit Answers(const RegionTable& regions) : regions_(regions) {}
+
+  bool empty() const { return count_ == 0; }
+  bool mid_frame() const { return offset_ > 0; }
+  // False: the peer has as many reads under way as it may have.
+  bool take(const FrameHeader& request);
+  // Sends some of one frame: of the one that has begun, or, if no control frame waits, of the next;
+  // first it refuses the reads for which there is no memory. Returns what sendmsg(2) returned, or 0
+  // if nothing was sent; *asked: the bytes that were offered to the kernel. `arrived`: the newest
+  // count of the peer's writes.
+  ssize_t send(int fd, uint32_t arrived, ControlFrames& control, size_t* asked);
+  uint32_t sent_ack() const { return header_.ack; }            // of the last frame that has begun
+  bool refused_too_many() const { return refused_too_many_; }  // send() must not be called again
+
+ private:
+  struct Request {
+    uint64_t key = 0, address = 0;
+    uint32_t place = 0, left = 0;
+  };
+
+  Request& first() { return requests_[first_ % kMaxReads]; }
+  void append(const Request& request) { requests_[(first_ + count_++) % kMaxReads] = request; }
+  Request pop() {
+    const Request request = first();
+    ++first_;
+    --count_;
+    return request;
+  }
+  struct Vectors {
+    std::array<iovec, 3> all;
+    size_t count = 0, bytes = 0;
+    void add(const void* from, size_t length, size_t sent) {
+      if (sent == length) return;
+      all[count++] = {const_cast<std::byte*>(static_cast<const std::byte*>(from)) + sent,
+                      length - sent};
+      bytes += length - sent;
+    }
+  };
+  size_t end_at() const { return kFrameHeaderBytes + header_.length; }  // where end_ begins
+  size_t payload_sent() const {
+    return std::clamp(offset_, kFrameHeaderBytes, end_at()) - kFrameHeaderBytes;
+  }
+  bool ends_read() { return !gone_ && first().left == header_.length; }
+  Vectors gather();
+  bool begin_frame(uint32_t arrived, ControlFrames& control);
+  void end_frame(ControlFrames& control);
+  void refuse_first(ControlFrames& control);
+
+  const RegionTable& regions_;
+  std::array<Request, kMaxReads> requests_;
+  size_t first_ = 0, count_ = 0;
+  FrameHeader header_;  // of the frame under way
+  FrameHeader end_;     // the kReadDone behind it, if ends_read()
+  size_t offset_ = 0;   // bytes of all that that the kernel has
+  bool gone_ = false;   // the memory of the frame was deregistered: zeros fill it
+  bool refused_too_many_ = false;
+};
+
+}  // namespace slime::tcp
