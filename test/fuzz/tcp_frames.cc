@@ -15,9 +15,7 @@ class FrameBench {
   explicit FrameBench(fuzz::Input& input) : input_(input), memory_(kRange + 2 * kGuard, kSecret) {
     key_ = *regions_.add({range(), kRange});
     std::fill_n(other_.begin() + kGuard, kRange, std::byte{});
-    MemoryRange readable{other_.data() + kGuard, kRange};
-    readable.rights = kRemoteRead;
-    other_key_ = *regions_.add(readable);
+    register_readable();
   }
 
   // False: the reader has given up.
@@ -30,7 +28,8 @@ class FrameBench {
         for (uint32_t i = input_.below(64); i > 0; --i) say_frame(FrameType::kAck, 0);
         break;
       case 2:
-        say_frame(static_cast<FrameType>(input_.below(10)), input_.below(kRange));
+        say_frame(static_cast<FrameType>(input_.below(10)),
+                  input_.below(2) ? 0 : input_.below(kRange));
         break;
       case 3:
         say_frame(FrameType::kRead, input_.take<uint16_t>() % kRange);
@@ -43,6 +42,7 @@ class FrameBench {
         break;
       case 6:
         send();
+        if (input_.below(8) == 0) renew_readable();
         break;
       default:
         say_payload(input_.below(2) ? FrameType::kWrite : FrameType::kSilentWrite,
@@ -84,6 +84,16 @@ class FrameBench {
     const std::vector<std::byte> payload(length, std::byte{0x55});
     stream_.say(std::span(payload).first(length - input_.below(2) * length / 2));
   }
+  // What is under way from there, and to come with the old key, is refused.
+  void renew_readable() {
+    FUZZ_CHECK(regions_.remove(other_key_));
+    register_readable();
+  }
+  void register_readable() {
+    MemoryRange readable{other_.data() + kGuard, kRange};
+    readable.rights = kRemoteRead;
+    other_key_ = *regions_.add(readable);
+  }
   // What the other end may then acknowledge, refuse or answer.
   void post_own() {
     Work work;
@@ -105,7 +115,13 @@ class FrameBench {
     (void)queue_.take_sent(done);
     size_t asked = 0;
     if (queue_.control().empty() || answers_.mid_frame()) {
-      (void)answers_.send(stream_.theirs.get(), reader_.arrived(), queue_.control(), &asked);
+      const auto send = [&](std::span<iovec> vectors) {
+        msghdr message{};
+        message.msg_iov = vectors.data();
+        message.msg_iovlen = vectors.size();
+        return ::sendmsg(stream_.theirs.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+      };
+      (void)answers_.send(send, reader_.arrived(), queue_.control(), &asked);
     }
     const std::vector<std::byte> heard = stream_.hear();
     // A header may hold as many by chance.

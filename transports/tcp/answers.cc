@@ -1,11 +1,6 @@
 #include "transports/tcp/answers.h"
 
-#include <sys/socket.h>
-#include <sys/uio.h>
-
 #include <algorithm>
-
-#include "base/check.h"
 
 namespace slime::tcp {
 
@@ -58,27 +53,10 @@ Answers::Vectors Answers::gather() {
   return vectors;
 }
 
-ssize_t Answers::send(int fd, uint32_t arrived, ControlFrames& control, size_t* asked) {
-  SLIME_CHECK(mid_frame() || control.empty());
-  *asked = 0;
-  if (!mid_frame() && !begin_frame(arrived, control)) return 0;
-  const size_t sent = payload_sent(), left = header_.length - sent;
-  const RegionTable::Pin pin(regions_, first().key, first().address + sent, left, kRemoteRead);
-  gone_ |= left > 0 && pin.access() != RegionTable::Access::kGranted;
-  if (gone_ && !mid_frame()) return refuse_first(control), 0;
-  Vectors vectors = gather();
-  *asked = vectors.bytes;
-  msghdr message{};
-  message.msg_iov = vectors.all.data();
-  message.msg_iovlen = vectors.count;
-  const ssize_t result = ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (result > 0) offset_ += static_cast<size_t>(result);
-  if (offset_ == end_at() + (ends_read() ? kFrameHeaderBytes : 0)) end_frame(control);
-  return result;
-}
-
 // A read that is not over goes behind the others.
-void Answers::end_frame(ControlFrames& control) {
+void Answers::moved(size_t bytes, ControlFrames& control) {
+  offset_ += bytes;
+  if (offset_ < end_at() + (ends_read() ? kFrameHeaderBytes : 0)) return;
   offset_ = 0;
   if (gone_) return refuse_first(control);
   Request request = pop();

@@ -16,7 +16,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
+#include "base/check.h"
 #include "transports/region_table.h"
 #include "transports/tcp/control_frames.h"
 #include "transports/tcp/wire.h"
@@ -32,10 +34,23 @@ class Answers {
   // False: the peer has as many reads under way as it may have.
   bool take(const FrameHeader& request);
   // Sends some of one frame: of the one that has begun, or, if no control frame waits, of the next;
-  // first it refuses the reads for which there is no memory. Returns what sendmsg(2) returned, or 0
-  // if nothing was sent; *asked: the bytes that were offered to the kernel. `arrived`: the newest
-  // count of the peer's writes.
-  ssize_t send(int fd, uint32_t arrived, ControlFrames& control, size_t* asked);
+  // first it refuses the reads for which there is no memory. Returns what `send_vectors` returned,
+  // which gets a span of iovec as sendmsg(2) does, or 0 if it was not called. *asked: the bytes
+  // that it was offered. `arrived`: the newest count of the peer's writes.
+  template <typename SendVectors>
+  ssize_t send(SendVectors send_vectors, uint32_t arrived, ControlFrames& control, size_t* asked) {
+    SLIME_CHECK(mid_frame() || control.empty());
+    *asked = 0;
+    if (!mid_frame() && !begin_frame(arrived, control)) return 0;
+    const size_t sent = payload_sent(), left = header_.length - sent;
+    const RegionTable::Pin pin(regions_, first().key, first().address + sent, left, kRemoteRead);
+    gone_ |= left > 0 && pin.access() != RegionTable::Access::kGranted;
+    Vectors vectors = gather();
+    *asked = vectors.bytes;
+    const ssize_t result = send_vectors(std::span(vectors.all).first(vectors.count));
+    if (result > 0) moved(static_cast<size_t>(result), control);
+    return result;
+  }
   uint32_t sent_ack() const { return header_.ack; }            // of the last frame that has begun
   bool refused_too_many() const { return refused_too_many_; }  // send() must not be called again
 
@@ -70,7 +85,7 @@ class Answers {
   bool ends_read() { return !gone_ && first().left == header_.length; }
   Vectors gather();
   bool begin_frame(uint32_t arrived, ControlFrames& control);
-  void end_frame(ControlFrames& control);
+  void moved(size_t bytes, ControlFrames& control);
   void refuse_first(ControlFrames& control);
 
   const RegionTable& regions_;

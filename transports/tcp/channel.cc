@@ -172,24 +172,30 @@ void TcpChannel::flush() {
 void TcpChannel::send_works() {
   const std::span<iovec> vectors =
       queue_.gather(reader_.arrived(), reader_.awaited(), !answers_due_);
-  msghdr message{};
-  message.msg_iov = vectors.data();
-  message.msg_iovlen = vectors.size();
   const size_t asked = queue_.gathered();
-  const ssize_t result =
-      asked > 0 ? ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+  const ssize_t result = asked > 0 ? send_vectors(vectors) : 0;
   queue_.moved(result > 0 ? static_cast<size_t>(result) : 0);
   if (asked > 0) after_send(result, asked);
 }
 
 void TcpChannel::send_answer() {
   size_t asked = 0;
-  const ssize_t result = answers_.send(fd_.get(), reader_.arrived(), queue_.control(), &asked);
+  const ssize_t result =
+      answers_.send([this](std::span<iovec> vectors) { return send_vectors(vectors); },
+                    reader_.arrived(), queue_.control(), &asked);
   answer_blocked_ = asked > 0 && result < static_cast<ssize_t>(asked);
   answers_due_ = answers_.mid_frame();
   if (asked > 0) after_send(result, asked);
   if (result > 0) queue_.note_ack(answers_.sent_ack());
+  if (queue_.control().refused() != counters.refused.get()) note_refusals();
   if (answers_.refused_too_many()) fail_with(too_many_refusals(), State::kFailed);
+}
+
+ssize_t TcpChannel::send_vectors(std::span<iovec> vectors) {
+  msghdr message{};
+  message.msg_iov = vectors.data();
+  message.msg_iovlen = vectors.size();
+  return ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 // Counts the call, sets the pacer, and breaks the channel on an error.

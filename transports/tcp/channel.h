@@ -54,6 +54,7 @@ class TcpChannel final : public Channel {
   void flush();
   void send_works();
   void send_answer();
+  ssize_t send_vectors(std::span<iovec> vectors);
   void after_send(ssize_t result, size_t asked);
   size_t receive(std::span<Done> done);
   void note_refusals();

@@ -90,9 +90,9 @@ class ControlFrames {
     return true;
   }
   void grow_allowance(uint64_t now_ns) {
-    const uint64_t more = (now_ns - grown_ns_) / (1'000'000'000 / kRefusalsPerSecond);
-    if (more == 0) return;
-    grown_ns_ = now_ns;
+    constexpr uint64_t kEach = 1'000'000'000 / kRefusalsPerSecond;
+    const uint64_t more = (now_ns - grown_ns_) / kEach;
+    grown_ns_ += more * kEach;
     allowance_ = static_cast<uint32_t>(std::min<uint64_t>(allowance_ + more, kRefusalsAtOnce));
   }
   void move_to_front() {

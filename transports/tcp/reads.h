@@ -1,6 +1,6 @@
 // The reads that a channel has posted, from the request until all bytes have come.
 //
-// States of a place: free; open, until its last answer or the refusal. One thread; nothing is
+// States of a place: free; open, until kReadDone or kReadRefused. One thread; nothing is
 // allocated after construction.
 #pragma once
 

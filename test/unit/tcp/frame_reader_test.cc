@@ -1,6 +1,7 @@
 // The receiving half of a tcp channel, fed by hand: any split of the stream gives the same works,
 // and nothing hostile is written anywhere.
 #include <algorithm>
+#include <optional>
 #include <random>
 
 #include "test/unit/tcp/support.h"
@@ -336,42 +337,72 @@ TEST_F(FrameReaderTest, MoreReadsThanMayBeOutstandingAreAFault) {
   EXPECT_EQ(reader_.fault().kind, ReadFault::Kind::kTooManyReads);
 }
 
-// Of a read of 100 bytes whose request has been sent, or not. `length`: of the first frame.
-TEST_F(FrameReaderTest, OnlyAnswersThatCanBeAreTaken) {
+// The frames that come for a read of 100 bytes. `asked`: its request has been sent.
+TEST_F(FrameReaderTest, AReadEndsOnceAndByTheRightFrames) {
+  using enum FrameType;
+  using Frames = std::vector<std::pair<FrameType, uint32_t>>;  // with their lengths
+  const Frames all = {{kAnswer, 60}, {kAnswer, 40}, {kReadDone, 0}};
   struct {
     const char* name;
-    FrameType type;
-    uint32_t length;
-    bool asked;
-    ReadFault::Kind fault;
+    Frames frames;
+    bool asked = true;
+    ReadFault::Kind fault = ReadFault::Kind::kNone;
+    std::optional<Done::Kind> end = {};
+    bool local_range_goes = false;
   } const kCases[] = {
-      {"right, but not all", FrameType::kAnswer, 100, true, ReadFault::Kind::kNone},
-      {"all, without bytes", FrameType::kReadDone, 0, true, ReadFault::Kind::kNotAFrame},
-      {"too long", FrameType::kAnswer, 101, true, ReadFault::Kind::kNotAFrame},
-      {"empty", FrameType::kAnswer, 0, true, ReadFault::Kind::kNotAFrame},
-      {"before it was asked", FrameType::kAnswer, 100, false, ReadFault::Kind::kNotOfOurs},
-      {"refused", FrameType::kReadRefused, 0, true, ReadFault::Kind::kNone},
-      {"refused with bytes", FrameType::kReadRefused, 100, true, ReadFault::Kind::kNotAFrame},
-      {"refused unasked", FrameType::kReadRefused, 0, false, ReadFault::Kind::kNotOfOurs},
+      {"all", all, true, ReadFault::Kind::kNone, Done::Kind::kSent},
+      {"not its end", {{kAnswer, 100}}},
+      {"the end too early", {{kAnswer, 99}, {kReadDone, 0}}, true, ReadFault::Kind::kNotAFrame},
+      {"the end with bytes", {{kAnswer, 99}, {kReadDone, 1}}, true, ReadFault::Kind::kNotAFrame},
+      {"the end twice",
+       {{kAnswer, 100}, {kReadDone, 0}, {kReadDone, 0}},
+       true,
+       ReadFault::Kind::kNotOfOurs,
+       Done::Kind::kSent},
+      {"more behind the end",
+       {{kAnswer, 100}, {kReadDone, 0}, {kAnswer, 1}},
+       true,
+       ReadFault::Kind::kNotOfOurs,
+       Done::Kind::kSent},
+      {"too long", {{kAnswer, 101}}, true, ReadFault::Kind::kNotAFrame},
+      {"too long in two frames", {{kAnswer, 60}, {kAnswer, 41}}, true, ReadFault::Kind::kNotAFrame},
+      {"empty", {{kAnswer, 0}}, true, ReadFault::Kind::kNotAFrame},
+      {"before it was asked", all, false, ReadFault::Kind::kNotOfOurs},
+      {"refused", {{kReadRefused, 0}}, true, ReadFault::Kind::kNone, Done::Kind::kRefused},
+      {"refused behind all bytes",
+       {{kAnswer, 100}, {kReadRefused, 0}},
+       true,
+       ReadFault::Kind::kNone,
+       Done::Kind::kRefused},
+      {"refused with bytes", {{kReadRefused, 100}}, true, ReadFault::Kind::kNotAFrame},
+      {"refused unasked", {{kReadRefused, 0}}, false, ReadFault::Kind::kNotOfOurs},
+      {"its place here is gone", all, true, ReadFault::Kind::kNone, Done::Kind::kRefused, true},
   };
   for (const auto& each : kCases) {
     SCOPED_TRACE(each.name);
     TestReader parts(regions_, kMaxMessage);
+    std::vector<std::byte> to(100);
+    const uint64_t key = *regions_.add({to.data(), to.size()});
     Work work;
     work.opcode = Opcode::kRead;
-    work.local = range();
-    work.local_key = key_;
+    work.local = to.data();
+    work.local_key = key;
     work.length = 100;
     parts.queue.control().push(parts.reads.begin(work));
     if (each.asked) {
       (void)parts.queue.gather(0, 0, true);
       parts.queue.moved(parts.queue.gathered());
     }
-    FrameHeader header;
-    header.type = static_cast<uint8_t>(each.type);
-    header.length = each.length;
+    if (each.local_range_goes) {
+      EXPECT_TRUE(regions_.remove(key));
+    }
     std::vector<std::byte> stream;
-    append_frame(&stream, header, std::vector<std::byte>(each.length, std::byte{7}));
+    for (const auto& [type, length] : each.frames) {
+      FrameHeader header;
+      header.type = static_cast<uint8_t>(type);
+      header.length = length;
+      append_frame(&stream, header, std::vector<std::byte>(length, std::byte{7}));
+    }
     TestStream own;
     own.write(stream);
     std::array<Done, 4> done;
@@ -379,8 +410,17 @@ TEST_F(FrameReaderTest, OnlyAnswersThatCanBeAreTaken) {
     EXPECT_EQ(parts.reader.read(own.reader.get(), done, &count),
               each.fault == ReadFault::Kind::kNone);
     EXPECT_EQ(parts.reader.fault().kind, each.fault);
-    const bool ends = each.type == FrameType::kReadRefused && each.fault == ReadFault::Kind::kNone;
-    EXPECT_EQ(count, ends ? 1u : 0u);
+    ASSERT_EQ(count, each.end ? 1u : 0u);
+    if (each.end) {
+      EXPECT_EQ(done[0].kind, *each.end);
+    }
+    const bool whole = each.end == Done::Kind::kSent;
+    if (whole) {
+      EXPECT_EQ(std::ranges::count(to, std::byte{7}), 100);
+    }
+    if (each.local_range_goes) {
+      EXPECT_EQ(std::ranges::count(to, std::byte{7}), 0);
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 // How tcp answers reads: by turns, and from memory that may go at any time. The contract suite has
 // what all rails promise of reads.
-#include <sys/ioctl.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 
@@ -70,124 +70,113 @@ TEST(TcpReads, APeerThatIsRefusedAgainAndAgainLosesItsConnection) {
   }
 }
 
-class TcpAnswers : public testing::Test {
- protected:
-  static constexpr uint32_t kBytes = 200'000;  // one frame
-
-  // The kernel has taken some of an answer, and of more only the beginning fits.
-  void begin_answer() {
-    MemoryRange range{memory_.data(), memory_.size()};
+// The answer to a read of `bytes`, whose stream the kernel takes in two pieces.
+struct CutAnswer {
+  CutAnswer(uint32_t bytes, size_t cut) : memory(bytes, std::byte{0x77}) {
+    MemoryRange range{memory.data(), memory.size()};
     range.rights = kRemoteRead;
-    key_ = *regions_.add(range);
+    key = *regions.add(range);
     FrameHeader request;
-    request.remote_key = key_;
-    request.remote_address = reinterpret_cast<uint64_t>(memory_.data());
-    request.length = kBytes;
-    ASSERT_TRUE(answers_.take(request));
-    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, sockets_), 0);
-    const int small = 32 << 10;
-    ASSERT_EQ(::setsockopt(sockets_[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
-    send();
-    ASSERT_TRUE(answers_.mid_frame());
+    request.remote_key = key;
+    request.remote_address = reinterpret_cast<uint64_t>(memory.data());
+    request.length = bytes;
+    EXPECT_TRUE(answers.take(request));
+    send(cut);
   }
-  void TearDown() override {
-    for (const int each : sockets_) ::close(each);
-  }
-  void send() {
+  // The kernel has room for so many bytes.
+  void send(size_t room) {
     size_t asked = 0;
-    (void)answers_.send(sockets_[0], 0, control_, &asked);
+    const auto take = [&](std::span<const iovec> vectors) {
+      const size_t before = stream.size();
+      for (const iovec& vector : vectors) {
+        const auto* const from = static_cast<const std::byte*>(vector.iov_base);
+        const size_t bytes = std::min(vector.iov_len, room - (stream.size() - before));
+        stream.insert(stream.end(), from, from + bytes);
+      }
+      return static_cast<ssize_t>(stream.size() - before);
+    };
+    (void)answers.send(take, 0, control, &asked);
   }
-  void receive() {
-    std::vector<std::byte> some(64 << 10);
-    const ssize_t got = ::recv(sockets_[1], some.data(), some.size(), MSG_DONTWAIT);
-    if (got > 0) stream_.insert(stream_.end(), some.begin(), some.begin() + got);
-  }
-
-  size_t unread() const {
-    int bytes = 0;
-    EXPECT_EQ(::ioctl(sockets_[1], FIONREAD, &bytes), 0);
-    return static_cast<size_t>(bytes);
-  }
-  void finish_answer() {
-    for (int i = 0; i < 1000 && !answers_.empty(); ++i) {
-      receive();
-      send();
-    }
-    EXPECT_TRUE(answers_.empty() && !answers_.mid_frame());
-    receive();
-  }
-  // How the read ends at the reader that gets the stream; it had asked for the bytes as read 0.
-  Done::Kind read_answer() {
-    RegionTable regions;
-    std::vector<std::byte> to(kBytes);
-    TestReader reader(regions, kBytes);
-    Work work;
-    work.opcode = Opcode::kRead;
-    work.local = to.data();
-    work.local_key = *regions.add({to.data(), kBytes});
-    work.length = kBytes;
-    reader.queue.control().push(reader.reads.begin(work));
-    (void)reader.queue.gather(0, 0, true);
-    reader.queue.moved(reader.queue.gathered());
-    TestStream stream;
-    Done done[2];
-    size_t ended = 0;
-    for (size_t fed = 0; fed < stream_.size(); fed += 10'000) {
-      size_t count = 0;
-      stream.write(std::span(stream_).subspan(fed, std::min<size_t>(10'000, stream_.size() - fed)));
-      do {
-        EXPECT_TRUE(
-            reader.reader.read(stream.reader.get(), std::span(done).subspan(ended), &count));
-        ended += count;
-      } while (!reader.reader.drained());
-    }
-    EXPECT_EQ(ended, 1u);
-    EXPECT_EQ(done[0].kind == Done::Kind::kSent, to == memory_);
-    return done[0].kind;
+  void finish() {
+    while (!answers.empty()) send(SIZE_MAX);
+    const auto refusals = control.bytes(0);
+    stream.insert(stream.end(), refusals.begin(), refusals.end());
   }
 
-  std::vector<std::byte> memory_ = std::vector<std::byte>(kBytes, std::byte{0x77});
-  RegionTable regions_;
-  uint64_t key_ = 0;
-  Answers answers_{regions_};
-  ControlFrames control_{4};
-  int sockets_[2] = {-1, -1};
-  std::vector<std::byte> stream_;
+  std::vector<std::byte> memory;
+  RegionTable regions;
+  uint64_t key = 0;
+  Answers answers{regions};
+  ControlFrames control{4};
+  std::vector<std::byte> stream;
 };
 
-// The frame has said how long it is. Zeros fill it; what the memory holds now is not sent. The
-// reader learns that the bytes are no answer.
-TEST_F(TcpAnswers, MemoryThatGoesInTheMiddleOfAFrameIsNotLeaked) {
-  begin_answer();
-  ASSERT_TRUE(regions_.remove(key_));
-  std::ranges::fill(memory_, std::byte{0x99});
-  finish_answer();
-  ASSERT_EQ(stream_.size(), kFrameHeaderBytes + kBytes);
-  const auto payload = std::span(stream_).subspan(kFrameHeaderBytes);
-  const auto good = std::ranges::count(payload, std::byte{0x77});
-  EXPECT_GT(good, 0);
-  EXPECT_EQ(std::ranges::count(payload, std::byte{0}), kBytes - good);
-  const auto refusal = control_.bytes(0);
-  stream_.insert(stream_.end(), refusal.begin(), refusal.end());
-  EXPECT_EQ(read_answer(), Done::Kind::kRefused);
-}
-
-TEST_F(TcpAnswers, MemoryThatGoesBehindTheLastByteChangesNothing) {
-  begin_answer();
-  while (stream_.size() + unread() < kFrameHeaderBytes + kBytes) {
-    receive();
-    send();
+// The end of a read that gets this stream, in two pieces; and its bytes.
+Done::Kind read_answer(std::span<const std::byte> stream, size_t cut, std::vector<std::byte>* to) {
+  RegionTable regions;
+  TestReader reader(regions, to->size());
+  Work work;
+  work.opcode = Opcode::kRead;
+  work.local = to->data();
+  work.local_key = *regions.add({to->data(), to->size()});
+  work.length = static_cast<uint32_t>(to->size());
+  reader.queue.control().push(reader.reads.begin(work));
+  (void)reader.queue.gather(0, 0, true);
+  reader.queue.moved(reader.queue.gathered());
+  TestStream pipe;
+  std::vector<Done> ended;
+  for (const auto piece : {stream.first(cut), stream.subspan(cut)}) {
+    if (!piece.empty()) pipe.write(piece);
+    Done done[2];
+    size_t count = 0;
+    EXPECT_TRUE(reader.reader.read(pipe.reader.get(), done, &count));
+    ended.insert(ended.end(), done, done + count);
   }
-  ASSERT_TRUE(regions_.remove(key_));
-  finish_answer();
-  EXPECT_TRUE(control_.empty());
-  EXPECT_EQ(read_answer(), Done::Kind::kSent);
+  EXPECT_EQ(ended.size(), 1u);
+  return ended.empty() ? Done::Kind::kArrived : ended[0].kind;
 }
 
-TEST_F(TcpAnswers, APeerMayHaveOnlySoManyReadsUnderWay) {
+// Wherever the kernel cuts the answer, and the memory goes: what the memory holds then is not sent,
+// and the reader has all bytes or is told that it has not.
+TEST(TcpAnswers, MemoryThatGoesAtAnyByteIsNotLeaked) {
+  constexpr uint32_t kBytes = 100;
+  constexpr size_t kAll = kFrameHeaderBytes + kBytes + kFrameHeaderBytes;
+  for (size_t cut = 0; cut < kAll; ++cut) {
+    SCOPED_TRACE(cut);
+    CutAnswer answer(kBytes, cut);
+    ASSERT_TRUE(answer.regions.remove(answer.key));
+    std::ranges::fill(answer.memory, std::byte{0x99});
+    answer.finish();
+    EXPECT_EQ(std::ranges::count(answer.stream, std::byte{0x99}), 0);
+    std::vector<std::byte> got(kBytes);
+    const Done::Kind end = read_answer(answer.stream, cut, &got);
+    const bool all_had_gone = cut >= kFrameHeaderBytes + kBytes;
+    EXPECT_EQ(end, all_had_gone ? Done::Kind::kSent : Done::Kind::kRefused);
+    const size_t of_payload = cut - std::min(cut, kFrameHeaderBytes);
+    EXPECT_EQ(std::ranges::count(got, std::byte{0x77}),
+              static_cast<ptrdiff_t>(std::min<size_t>(of_payload, kBytes)));
+  }
+}
+
+TEST(TcpAnswers, AnyCutGivesTheWholeAnswer) {
+  for (const uint32_t bytes : {1u, kMaxAnswerBytes, kMaxAnswerBytes + 1, 2 * kMaxAnswerBytes}) {
+    for (const size_t cut : {size_t{0}, size_t{1}, size_t{31}, size_t{32}, size_t{33}}) {
+      SCOPED_TRACE(bytes);
+      CutAnswer answer(bytes, cut);
+      answer.finish();
+      const size_t frames = (bytes + kMaxAnswerBytes - 1) / kMaxAnswerBytes;
+      EXPECT_EQ(answer.stream.size(), bytes + (frames + 1) * kFrameHeaderBytes);
+      EXPECT_EQ(std::ranges::count(answer.stream, std::byte{0x77}), bytes);  // none in headers
+    }
+  }
+}
+
+TEST(TcpAnswers, APeerMayHaveOnlySoManyReadsUnderWay) {
+  RegionTable regions;
+  Answers answers(regions);
   FrameHeader request;
-  for (uint32_t i = 0; i < kMaxReads; ++i) EXPECT_TRUE(answers_.take(request));
-  EXPECT_FALSE(answers_.take(request));
+  for (uint32_t i = 0; i < kMaxReads; ++i) EXPECT_TRUE(answers.take(request));
+  EXPECT_FALSE(answers.take(request));
 }
 
 }  // namespace
