@@ -2,9 +2,9 @@
 // mutex; the data path does not.
 //
 // A key is an entry's index and 32 random bits, so that neither an old key nor a guessed one opens
-// an entry that was filled again. Whoever moves bytes into a region or out of it holds a
-// pin meanwhile, and deregistering waits for the pins. A pin lasts for one call of the kernel,
-// which never blocks.
+// an entry that was filled again. A channel pins a region while the kernel copies into
+// it or out of it, and deregistering waits for the pins. A pin lasts for one system call, which
+// does not block.
 #pragma once
 
 #include <array>

@@ -41,6 +41,14 @@ class Broken : public ::testing::Test {
     }
   }
 
+  Problems problems_of_traffic(Opcode opcode) {
+    pair_->transfer(pair_->left, std::vector<uint32_t>(40, 300), opcode);
+    const bool all = pair_->run();
+    pair_->settle();
+    Problems problems = pair_->problems();
+    if (!all) problems.emplace_back(kIncomplete);
+    return problems;
+  }
   Problems problems_of_wrong_key(Opcode opcode) {
     Transfer& ledger = pair_->transfer(pair_->left, {100, 200, 300}, opcode);
     Work bad = ledger.works()[1];
@@ -75,12 +83,7 @@ TEST_F(Broken, DataChecksCatchEachFault) {
   };
   for (const Case& each : kCases) {
     open(each.fault, each.confirm);
-    pair_->transfer(pair_->left, std::vector<uint32_t>(40, 300));
-    const bool all = pair_->run();
-    pair_->settle();
-    Problems problems = pair_->problems();
-    if (!all) problems.emplace_back(kIncomplete);
-    expect(each, problems);
+    expect(each, problems_of_traffic(Opcode::kWriteWithImmediate));
     pair_.reset();
   }
 }
@@ -102,12 +105,7 @@ TEST_F(Broken, ChecksOfReadsAndSilentWritesCatchEachFault) {
   };
   for (const auto& [fault, opcode] : kCases) {
     open(fault.fault, fault.confirm);
-    pair_->transfer(pair_->left, std::vector<uint32_t>(40, 300), opcode);
-    const bool all = pair_->run();
-    pair_->settle();
-    Problems problems = pair_->problems();
-    if (!all) problems.emplace_back(kIncomplete);
-    expect(fault, problems);
+    expect(fault, problems_of_traffic(opcode));
     pair_.reset();
   }
 }

@@ -180,6 +180,14 @@ struct Sender : End<SendCommImpl> {
     std::memcpy(inbox() + sizeof header, &entry, sizeof entry);
     arrive(cts_immediate(0, 0), sizeof header + cts_receive_bytes(kRails));
   }
+  // All of `data`; its first stripes are posted.
+  Request* begin_large_message() {
+    clear_to_send();
+    Request* request = nullptr;
+    EXPECT_EQ(comm().isend(data.data(), data.size(), 0, region, &request), Status::kOk);
+    EXPECT_FALSE(request != nullptr && done(request));
+    return request;
+  }
   // The stripes that were posted so far on each rail, as the rail knows them.
   std::vector<std::vector<Work>> posted() const {
     std::vector<std::vector<Work>> stripes(kRails);
@@ -213,12 +221,8 @@ TEST(HostilePeer, ARefusalOfWhatWasNotSentIsAnError) {
 // no room: its cookie names no work that is open on that rail.
 TEST(HostilePeer, ACompletionOfNoOpenWorkChangesNothing) {
   Sender sender;
-  sender.clear_to_send();
-  Request* request = nullptr;
-  ASSERT_EQ(sender.comm().isend(sender.data.data(), sender.data.size(), 0, sender.region, &request),
-            Status::kOk);
+  Request* const request = sender.begin_large_message();
   ASSERT_NE(request, nullptr);
-  EXPECT_FALSE(sender.done(request));
   const auto first = sender.posted();
   ASSERT_FALSE(first[0].empty());
   std::set<uint64_t> posted;
@@ -254,11 +258,7 @@ TEST(HostilePeer, ACompletionOfNoOpenWorkChangesNothing) {
 // open changes nothing.
 TEST(HostilePeer, ARefusedWriteEndsTheLinkAndSaysWhy) {
   Sender sender;
-  sender.clear_to_send();
-  Request* request = nullptr;
-  ASSERT_EQ(sender.comm().isend(sender.data.data(), sender.data.size(), 0, sender.region, &request),
-            Status::kOk);
-  EXPECT_FALSE(sender.done(request));
+  ASSERT_NE(sender.begin_large_message(), nullptr);
   const Work work = sender.posted()[0].at(0);
   sender.refuse(0, work.cookie + (uint64_t{2} << 32));
   EXPECT_EQ(sender.comm().progress(), Status::kOk);

@@ -1,5 +1,5 @@
-// Frames of a tcp rail: whatever the stream says, only registered bytes are written or read, and
-// only by whoever knows the key.
+// Frames of a tcp rail. Whatever the stream says, the rail writes and reads only registered bytes,
+// and only for a frame that has their key.
 #include <algorithm>
 
 #include "test/fuzz/support/stream.h"
