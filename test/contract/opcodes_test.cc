@@ -35,7 +35,7 @@ TYPED_TEST(RailOpcodes, AllKindsBothWaysAtOnceWithFullQueues) {
     this->in_each_mode([&](Pair& pair) {
       for (const Opcode opcode : this->opcodes()) {
         for (End* end : {&pair.left, &pair.right}) {
-          pair.transfer(*end, std::vector<uint32_t>(150, 20'000), opcode);
+          pair.transfer(*end, std::vector<uint32_t>(150, 10'000), opcode);
         }
       }
       this->expect_delivery(pair, pace);
@@ -43,12 +43,14 @@ TYPED_TEST(RailOpcodes, AllKindsBothWaysAtOnceWithFullQueues) {
   }
 }
 
+// More of them than a NIC has receives.
 TYPED_TEST(RailOpcodes, TheyEndWithoutPollsOfTheTargetWhereItsNicMovesThem) {
+  constexpr size_t kWorks = 1'100;
   for (const Opcode opcode : this->kSilent) {
     this->in_each_mode([&](Pair& pair) {
-      const Transfer& ledger = pair.transfer(pair.left, std::vector<uint32_t>(20, 5'000), opcode);
+      const Transfer& ledger = pair.transfer(pair.left, std::vector<uint32_t>(kWorks, 500), opcode);
       pair.run_alone(pair.left);
-      EXPECT_EQ(ledger.sent_count(), pair.left.rail->caps().arrives_unpolled ? 20U : 0U);
+      EXPECT_EQ(ledger.sent_count(), pair.left.rail->caps().arrives_unpolled ? kWorks : 0);
       this->expect_delivery(pair);
     });
   }
@@ -98,7 +100,7 @@ TYPED_TEST(RailOpcodes, ReadsHavePlacesOfTheirOwn) {
 
 TYPED_TEST(RailOpcodes, NoAnswerIsWrittenAfterAFence) {
   size_t under_way = 0;
-  for (int rounds = 2; rounds < 40; rounds += 3) {
+  for (int rounds = 2; rounds < 40; rounds += 6) {
     this->in_each_mode([&](Pair& pair) {
       Transfer& ledger = pair.transfer(pair.left, std::vector<uint32_t>(60, 50'000), Opcode::kRead);
       for (int i = 0; i < rounds; ++i) {
@@ -135,7 +137,8 @@ TYPED_TEST(RailOpcodes, APeerThatDoesNotTakeItsAnswersHoldsUpNobody) {
     }
     this->expect_delivery(beside);
     EXPECT_EQ(waits.posted(), 6U);
-    waits.source().deregister();
+    // Where a NIC answers, most have ended; what has not would fail the channel.
+    if (stuck.goes_on_after_refusal(Opcode::kRead)) waits.source().deregister();
     EXPECT_TRUE(stuck.run()) << this->failures_of(stuck);
     this->expect_clean_ledger(waits);
   });
@@ -145,10 +148,10 @@ TYPED_TEST(RailOpcodes, APeerThatDoesNotTakeItsAnswersHoldsUpNobody) {
 TYPED_TEST(RailOpcodes, MemoryThatIsDeregisteredDuringAReadIsNotLeaked) {
   constexpr std::byte kSecret{0x99};
   size_t refused = 0, sent = 0;
-  for (int rounds = 2; rounds < 50; rounds += 4) {
+  for (int rounds = 2; rounds < 50; rounds += 12) {
     this->in_each_mode([&](Pair& pair) {
       Transfer& ledger =
-          pair.transfer(pair.left, std::vector<uint32_t>(30, 600'000), Opcode::kRead);
+          pair.transfer(pair.left, std::vector<uint32_t>(12, 600'000), Opcode::kRead);
       for (int i = 0; i < rounds; ++i) {
         pair.post(pair.left, 4);
         pair.poll(pair.left, 1);
@@ -157,15 +160,21 @@ TYPED_TEST(RailOpcodes, MemoryThatIsDeregisteredDuringAReadIsNotLeaked) {
       }
       ledger.source().deregister();
       std::ranges::fill(ledger.source().bytes(), kSecret);
-      EXPECT_TRUE(pair.run()) << this->failures_of(pair);
-      refused += ledger.refused_count();
+      const bool all_ended = pair.run();
       sent += ledger.sent_count();
+      if (pair.goes_on_after_refusal(Opcode::kRead)) {
+        refused += ledger.refused_count();
+        EXPECT_TRUE(all_ended) << this->failures_of(pair);
+        EXPECT_EQ(pair.left.status, Status::kOk);
+        EXPECT_EQ(pair.right.status, Status::kOk);
+      } else if (!all_ended) {
+        ++refused;
+        EXPECT_TRUE(pair.await_failure(pair.left));
+      }
       const auto got = ledger.target().bytes();
       constexpr int kNotByChance = 16;  // bytes in a row
       EXPECT_TRUE(std::search_n(got.begin(), got.end(), kNotByChance, kSecret) == got.end());
       this->expect_clean_ledger(ledger);
-      EXPECT_EQ(pair.left.status, Status::kOk);
-      EXPECT_EQ(pair.right.status, Status::kOk);
     });
   }
   EXPECT_GT(refused, 0U);
