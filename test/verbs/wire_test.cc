@@ -59,7 +59,7 @@ TEST(VerbsWire, AnotherVersionIsRefusedWithBothNumbers) {
   EXPECT_TRUE(refused([](Endpoint* it) { it->version = 0; }));
   const auto newer = changed([](Endpoint* it) { it->version = kVersion + 1; });
   ASSERT_FALSE(newer);
-  EXPECT_THAT(newer.error().what, HasSubstr("version 2, ours is 1"));
+  EXPECT_THAT(newer.error().what, HasSubstr("version 3, ours is 2"));
 }
 
 TEST(VerbsWire, NoneOrTooManyQueuePairsAreRefused) {
@@ -77,6 +77,17 @@ TEST(VerbsWire, AnMtuThatVerbsDoesNotKnowIsRefused) {
   }
   for (const uint8_t mtu : {uint8_t{IBV_MTU_256}, uint8_t{IBV_MTU_4096}}) {
     EXPECT_FALSE(refused([&](Endpoint* it) { it->mtu = mtu; })) << int{mtu};
+  }
+}
+
+TEST(VerbsWire, NumbersOfReadsThatNoEndOffersAreRefused) {
+  for (const auto reads : {&Endpoint::reads, &Endpoint::reads_of_peer}) {
+    for (const uint8_t count : {0, kMostReads + 1, 255}) {
+      EXPECT_TRUE(refused([&](Endpoint* it) { it->*reads = count; })) << int{count};
+    }
+    for (const uint8_t count : {1, kMostReads}) {
+      EXPECT_FALSE(refused([&](Endpoint* it) { it->*reads = count; })) << int{count};
+    }
   }
 }
 

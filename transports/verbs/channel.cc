@@ -15,6 +15,12 @@ namespace {
 
 constexpr int kPolledAtOnce = 64;
 
+// The peer's NIC has carried out what was posted before, and said so.
+bool is_refusal(ibv_wc_status status) {
+  return status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR ||
+         status == IBV_WC_REM_OP_ERR;
+}
+
 std::string first_pair(const Endpoint& end) {
   char text[32];
   std::snprintf(text, sizeof text, " (qp 0x%x)", end.names[0].number);
@@ -38,13 +44,13 @@ VerbsChannel::VerbsChannel(VerbsRail& rail, const ChannelOptions& options,
                            std::shared_ptr<const Port> port)
     : rail_(rail), lanes_(rail), setup_(rail, options, port, lanes_), watch_(rail, port) {}
 
-// Writes of the peer that begin later are refused, as registered memory may soon be in use for
+// Works of the peer that begin later are refused, as registered memory may soon be in use for
 // something else. The same holds for the memory of works that are under way: with such works the
 // queue pairs are destroyed at once, and the peer's NIC reports that to the peer.
 VerbsChannel::~VerbsChannel() {
-  const auto refuse_writes = [](Lane& lane) { return lane.pair.refuse_writes(); };
+  const auto refuse_works = [](Lane& lane) { return lane.pair.refuse_works(); };
   if (state_ == State::kReady && lanes_.none_under_way() &&
-      std::ranges::all_of(lanes_.all(), refuse_writes)) {
+      std::ranges::all_of(lanes_.all(), refuse_works)) {
     rail_.closing().add(lanes_.close());
   }
 }
@@ -109,8 +115,7 @@ Status VerbsChannel::post(std::span<const Work> works, size_t* taken) {
     if (state_ == State::kSetUp) fail_with(posted_early(rail_.caps()), State::kFailed);
     return failure_.status;
   }
-  const size_t room = rail_.caps().send_queue_depth - lanes_.outstanding();
-  works = works.first(std::min({works.size(), room, lanes_.most_chained()}));
+  works = works.first(lanes_.count_that_fit(works));
   if (works.empty()) return Status::kOk;
   if (const size_t valid = lanes_.chain(works); valid < works.size()) {
     fail_with(prefixed(where(), work_error(rail_.caps(), works[valid])), State::kBroken);
@@ -172,6 +177,8 @@ void VerbsChannel::take(const ibv_wc& completion, std::span<Done> done, size_t* 
   Lane& lane = lanes_[id.lane];
   if (completion.status != IBV_WC_SUCCESS) {
     if (id.kind == WorkId::Kind::kReceive) --lane.receives;
+    if (id.kind == WorkId::Kind::kWorks && is_refusal(completion.status))
+      lanes_.complete_before(id);
     if (state_ != State::kReady) return;
     fail_with(prefixed(where(), completion_error(rail_.nic(), completion, lanes_.undelivered())),
               State::kBroken);

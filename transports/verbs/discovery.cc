@@ -11,7 +11,7 @@ namespace {
 
 using Rails = std::vector<std::unique_ptr<Rail>>;
 
-constexpr uint32_t kSendQueueDepth = 256;  // a power of two: see Lane::cookies
+constexpr uint32_t kSendQueueDepth = 256, kReadDepth = 64;
 
 // Where the handshake goes: the address of the port's own interface, else of the first that NCCL's
 // bootstrap would take.
@@ -51,6 +51,9 @@ std::unique_ptr<Rail> open_port(const Opening& with, const std::shared_ptr<Nic>&
   }
   RailCaps caps = describe(*port, with.settings, address);
   caps.send_queue_depth = kSendQueueDepth;
+  caps.opcodes = opcode_bit(Opcode::kWriteWithImmediate) | opcode_bit(Opcode::kWrite) |
+                 opcode_bit(Opcode::kRead);
+  caps.max_outstanding_reads = kReadDepth;
   caps.max_batch = std::min(static_cast<uint32_t>(with.settings.max_batch), kSendQueueDepth);
   auto rail = std::make_unique<VerbsRail>(*port, with.settings, caps);
   // Better no rail than one whose every connection fails, as where `ulimit -l` is small.

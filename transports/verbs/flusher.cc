@@ -30,8 +30,8 @@ Result<std::unique_ptr<Flusher>> VerbsFlusher::open(VerbsRail& rail) {
 
 Result<void> VerbsFlusher::create_queue() {
   const Nic& nic = rail_.nic();
-  const int most = std::min(nic.attributes().max_qp_rd_atom, nic.attributes().max_qp_init_rd_atom);
-  const auto room = std::min(static_cast<uint32_t>(std::max(most, 1)), uint32_t{FlushReads::kMost});
+  const uint32_t room = std::min(nic.reads(), nic.reads_of_peer());
+  static_assert(kMostReads <= FlushReads::kMost);
   room_ = room;
   completions_ = nic.create_completion_queue(room);
   if (completions_ == nullptr) {
@@ -52,7 +52,7 @@ Result<void> VerbsFlusher::connect(std::shared_ptr<const Port> port) {
   Path path = Path::from(*port, rail_.settings(), kNoTrafficClass);
   path.gid = port->gid.gid;
   path.lid = port->lid;
-  path.reads = static_cast<uint8_t>(room_);
+  path.reads = path.reads_of_peer = static_cast<uint8_t>(room_);
   const auto pkey_index = static_cast<uint16_t>(rail_.settings().pkey_index);
   auto ready = pair->initialize(pkey_index, IBV_ACCESS_REMOTE_READ);
   if (ready) ready = pair->receive_from(path, {pair->number(), *first_psn});

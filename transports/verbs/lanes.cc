@@ -1,10 +1,10 @@
 #include "transports/verbs/lanes.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <utility>
 
-#include "base/check.h"
 #include "transports/channel_common.h"
 #include "transports/verbs/rail.h"
 
@@ -12,9 +12,22 @@ namespace slime::verbs {
 namespace {
 
 constexpr uint32_t kSignalEvery = 32;
-constexpr uint32_t kInlineBytes = 128;     // asked for
-constexpr uint32_t kOwnSends = 4;          // hello, keep-alive, close
+constexpr uint32_t kInlineBytes = 128;  // asked for
+constexpr uint32_t kOwnSends = 4;       // hello, keep-alive, close
+constexpr unsigned kPeerMay = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 constexpr uint64_t kCloseId = UINT64_MAX;  // wr_id; no WorkId looks so
+
+ibv_wr_opcode opcode_of(const Work& work) {
+  switch (work.opcode) {
+    case Opcode::kWriteWithImmediate:
+      return IBV_WR_RDMA_WRITE_WITH_IMM;
+    case Opcode::kWrite:
+      return IBV_WR_RDMA_WRITE;
+    case Opcode::kRead:
+      return IBV_WR_RDMA_READ;
+  }
+  __builtin_unreachable();
+}
 
 bool post_close(const QueuePair& pair) {
   ibv_send_wr request = {};
@@ -28,7 +41,7 @@ bool post_close(const QueuePair& pair) {
 
 Result<void> Lanes::open(const std::shared_ptr<const Port>& port) {
   const auto lanes = static_cast<uint32_t>(rail_.settings().qps_per_rail);
-  const uint32_t depth = rail_.caps().send_queue_depth;
+  const uint32_t depth = rail_.caps().send_queue_depth + rail_.caps().max_outstanding_reads;
   const uint32_t places = lanes * (depth + kOwnSends + kReceives);
   completions_ = rail_.nic().create_completion_queue(places);
   if (completions_ == nullptr) {
@@ -49,7 +62,7 @@ Result<void> Lanes::open(const std::shared_ptr<const Port>& port) {
     Lane& lane = lanes_.emplace_back();
     lane.pair = std::move(*pair);
     lane.first_psn = *psn;
-    lane.cookies.resize(depth);
+    lane.works.resize(std::bit_ceil(depth));  // positions wrap
   }
   sends_.resize(rail_.caps().max_batch);
   pieces_.resize(rail_.caps().max_batch);
@@ -62,7 +75,7 @@ Result<void> Lanes::open(const std::shared_ptr<const Port>& port) {
 // Receives may be posted from INIT on; works of the peer may come as soon as it is in RTR.
 Result<void> Lanes::prepare(Lane& lane) {
   const auto pkey_index = static_cast<uint16_t>(rail_.settings().pkey_index);
-  if (auto made = lane.pair.initialize(pkey_index, IBV_ACCESS_REMOTE_WRITE); !made) return made;
+  if (auto made = lane.pair.initialize(pkey_index, kPeerMay); !made) return made;
   const bool first = &lane == &lanes_.front();
   for (uint32_t posted = 0; posted < kReceives; posted += kReceiveBatch) {
     if (!post_receives(lane, kReceiveBatch, first && posted == 0)) {
@@ -77,6 +90,13 @@ ClosingPairs Lanes::close() {
   for (Lane& lane : lanes_) pairs.push_back(std::move(lane.pair));
   lanes_.clear();
   return {std::move(completions_), std::move(hellos_), std::move(pairs)};
+}
+
+size_t Lanes::count_that_fit(std::span<const Work> works) const {
+  const RailCaps& caps = rail_.caps();
+  works = works.first(std::min(works.size(), sends_.size()));
+  return slime::count_that_fit(works, caps.send_queue_depth - writes_,
+                               caps.max_outstanding_reads - reads_);
 }
 
 uint64_t Lanes::undelivered() const {
@@ -96,6 +116,7 @@ bool Lanes::none_under_way() {
 
 size_t Lanes::chain(std::span<const Work> works) {
   Lane& lane = lanes_[next_lane_];
+  chained_reads_ = 0;
   for (size_t i = 0; i < works.size(); ++i) {
     if (!prepare_work(works[i], lane, lane.posted + static_cast<uint32_t>(i), i)) return i;
   }
@@ -105,13 +126,12 @@ size_t Lanes::chain(std::span<const Work> works) {
 // The NIC takes what is inline without a look at its key, and it knows keys of 32 bits only: both
 // are checked here.
 bool Lanes::prepare_work(const Work& work, Lane& lane, uint32_t position, size_t index) {
-  SLIME_CHECK(work.opcode == Opcode::kWriteWithImmediate);
   ibv_send_wr& request = sends_[index];
   ibv_sge& piece = pieces_[index];
   request.sg_list = &piece;
   request.num_sge = work.length > 0 ? 1 : 0;
   request.next = index + 1 < sends_.size() ? &sends_[index + 1] : nullptr;
-  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  request.opcode = opcode_of(work);
   request.imm_data = __builtin_bswap32(work.immediate);
   request.wr_id = WorkId{WorkId::Kind::kWorks, index_of(lane), 0, position}.pack();
   const bool signal = ++lane.unsignaled == kSignalEvery;
@@ -119,7 +139,9 @@ bool Lanes::prepare_work(const Work& work, Lane& lane, uint32_t position, size_t
   request.send_flags = signal ? IBV_SEND_SIGNALED : 0;
   request.wr.rdma.remote_addr = work.length > 0 ? work.remote_address : 0;
   request.wr.rdma.rkey = work.length > 0 ? static_cast<uint32_t>(work.remote_key) : 0;
-  lane.cookies[position % lane.cookies.size()] = work.cookie;
+  const bool is_read = work.opcode == Opcode::kRead;
+  chained_reads_ += is_read;
+  lane.works[position & (lane.works.size() - 1)] = {work.cookie, is_read};
   if (work.length == 0) return true;
   const RegionTable::Pin pin(rail_.regions(), work.local_key,
                              reinterpret_cast<uint64_t>(work.local), work.length);
@@ -130,7 +152,7 @@ bool Lanes::prepare_work(const Work& work, Lane& lane, uint32_t position, size_t
   piece = {reinterpret_cast<uint64_t>(work.local), work.length,
            static_cast<uint32_t>(pin.handle())};
   // The processor copies what is inline, and cannot read the memory of a device.
-  const bool may_copy = pin.kind() == MemoryKind::kHost;
+  const bool may_copy = pin.kind() == MemoryKind::kHost && !is_read;
   if (may_copy && work.length <= lane.pair.inline_bytes()) request.send_flags |= IBV_SEND_INLINE;
   return true;
 }
@@ -147,7 +169,8 @@ int Lanes::post_chain(size_t works, size_t* taken) {
   }
   *taken = works;
   lane.posted += static_cast<uint32_t>(works);
-  outstanding_ += static_cast<uint32_t>(works);
+  reads_ += chained_reads_;
+  writes_ += static_cast<uint32_t>(works) - chained_reads_;
   next_lane_ = next_lane_ + 1 == lanes_.size() ? 0 : next_lane_ + 1;
   return 0;
 }
@@ -174,22 +197,24 @@ int Lanes::post_keep_alive(size_t lane) {
 
 // A NIC that refuses a chain in the middle has taken the first part of it, which `posted` does not
 // count: that post() failed, and these works are not kSent.
-void Lanes::complete(const WorkId& id) {
-  Lane& lane = lanes_[id.lane];
-  uint32_t done = id.position + 1;
-  if (static_cast<int32_t>(done - lane.posted) > 0) done = lane.posted;
-  unreported_ += done - lane.done;
-  lane.done = done;
+void Lanes::complete(Lane& lane, uint32_t end) {
+  if (static_cast<int32_t>(end - lane.posted) > 0) end = lane.posted;
+  unreported_ += end - lane.done;
+  lane.done = end;
 }
 
 size_t Lanes::take_done(std::span<Done> done) {
   size_t count = 0;
+  uint32_t reads = 0;
   for (Lane& lane : lanes_) {
     for (; lane.reported != lane.done && count < done.size(); ++lane.reported) {
-      done[count++] = slime::sent(lane.cookies[lane.reported % lane.cookies.size()]);
+      const PostedWork& work = lane.works[lane.reported & (lane.works.size() - 1)];
+      done[count++] = slime::sent(work.cookie);
+      reads += work.is_read;
     }
   }
-  outstanding_ -= static_cast<uint32_t>(count);
+  reads_ -= reads;
+  writes_ -= static_cast<uint32_t>(count) - reads;
   unreported_ -= static_cast<uint32_t>(count);
   return count;
 }

@@ -3,7 +3,7 @@
 //
 // Sends. Each chain of work requests is posted on one lane, and lanes take turns. The last request
 // of a chain is signalled, and one in 32 of a longer chain: a completion stands for all before it
-// on its lane. A lane's ring keeps the cookies.
+// on its lane. A lane's ring keeps what is told of each.
 //
 // Receives. A write with immediate consumes a receive work request of ours, which has no buffer:
 // the bytes go where the write says. kReceives of them are posted on each lane, and given back in
@@ -12,8 +12,9 @@
 // buffer, for the peer's hello.
 //
 // Invariants: reported <= done <= posted on each lane. Of all lanes together, done - reported is
-// unreported_, and posted - reported is outstanding(), send_queue_depth at most. The completion
-// queue has a place for each work request that is posted, so it cannot overrun.
+// unreported_, and posted - reported is writes_ + reads_: send_queue_depth writes and
+// max_outstanding_reads reads at most. The completion queue has a place for each work request that
+// is posted, so it cannot overrun.
 //
 // Thread: that of the channel.
 #pragma once
@@ -50,11 +51,16 @@ struct WorkId {
 };
 static_assert(sizeof(WorkId) == sizeof(uint64_t));
 
+struct PostedWork {
+  uint64_t cookie = 0;
+  bool is_read = false;
+};
+
 // A queue pair and the works on it. Positions count from 0.
 struct Lane {
   QueuePair pair;
   uint32_t first_psn = 0;
-  std::vector<uint64_t> cookies;  // a ring
+  std::vector<PostedWork> works;  // a ring
   uint32_t posted = 0, done = 0, reported = 0;
   uint32_t unsignaled = 0;  // works since the last that asks for a completion
   uint32_t receives = 0;    // posted, and their completion not polled
@@ -96,11 +102,11 @@ class Lanes {
   ibv_cq* completions() const { return completions_.get(); }
   Hellos& hellos() { return hellos_->value; }
 
-  uint32_t outstanding() const { return outstanding_; }  // works without kSent
+  uint32_t outstanding() const { return writes_ + reads_; }  // works without kSent
+  size_t count_that_fit(std::span<const Work> works) const;  // there are places for
   uint64_t undelivered() const;
   bool none_under_way();  // takes completions, and drops arrivals
 
-  size_t most_chained() const { return sends_.size(); }
   // Makes the works a chain for the next lane. Returns the index of the first that is not valid, or
   // their number; then post_chain() may follow.
   size_t chain(std::span<const Work> works);
@@ -110,7 +116,8 @@ class Lanes {
   int post_keep_alive(size_t lane);
 
   // The work at this position is done, and all before it on its lane.
-  void complete(const WorkId& id);
+  void complete(const WorkId& id) { complete(lanes_[id.lane], id.position + 1); }
+  void complete_before(const WorkId& id) { complete(lanes_[id.lane], id.position); }
   size_t take_sent(std::span<Done> done) { return unreported_ == 0 ? 0 : take_done(done); }
 
   // False, with errno: the NIC has not taken all.
@@ -119,6 +126,7 @@ class Lanes {
  private:
   Result<void> prepare(Lane& lane);
   bool prepare_work(const Work& work, Lane& lane, uint32_t position, size_t index);
+  void complete(Lane& lane, uint32_t end);
   size_t take_done(std::span<Done> done);
   uint8_t index_of(const Lane& lane) const { return static_cast<uint8_t>(&lane - lanes_.data()); }
 
@@ -127,11 +135,13 @@ class Lanes {
   std::unique_ptr<Registered<Hellos>> hellos_;
   std::vector<Lane> lanes_;
   size_t next_lane_ = 0;
-  uint32_t outstanding_ = 0, unreported_ = 0;
+  uint32_t writes_ = 0, reads_ = 0;  // works without kSent
+  uint32_t unreported_ = 0;
 
   // One chain, made once; the data path fills in what differs.
   std::vector<ibv_send_wr> sends_;
   std::vector<ibv_sge> pieces_;
+  uint32_t chained_reads_ = 0;
   std::array<ibv_recv_wr, kReceiveBatch> receives_ = {};
 };
 

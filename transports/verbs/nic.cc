@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 
 #include "base/device_files.h"
 #include "base/log.h"
+#include "transports/verbs/wire.h"
 
 namespace slime::verbs {
 
@@ -56,6 +58,13 @@ Nic::~Nic() {
   if (pd_ != nullptr) (void)verbs_.dealloc_pd(pd_);
   if (context_ == nullptr) return;
   (void)verbs_.close_device(context_);
+}
+
+uint8_t Nic::reads() const {
+  return static_cast<uint8_t>(std::clamp(attributes_.max_qp_init_rd_atom, 1, kMostReads));
+}
+uint8_t Nic::reads_of_peer() const {
+  return static_cast<uint8_t>(std::clamp(attributes_.max_qp_rd_atom, 1, kMostReads));
 }
 
 void Nic::read_events() {

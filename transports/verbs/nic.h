@@ -62,6 +62,9 @@ class Nic {
   const std::string& sysfs_root() const { return sysfs_root_; }
   uint64_t guid() const { return guid_; }
   const ibv_device_attr& attributes() const { return attributes_; }
+  // RDMA READs that a queue pair may have under way, and that it answers, at once: 1 to kMostReads.
+  uint8_t reads() const;
+  uint8_t reads_of_peer() const;
   bool takes_dma_bufs() const { return takes_dma_bufs_; }
   // Soft-RoCE (rdma_rxe) says so, and takes a retry count of 7 for endless.
   bool is_software() const { return attributes_.vendor_id == 0xffffff; }

@@ -132,7 +132,7 @@ Result<void> QueuePair::receive_from(const Path& path, const QueuePairName& peer
   attributes.path_mtu = path.mtu;
   attributes.dest_qp_num = peer.number;
   attributes.rq_psn = peer.first_psn;
-  attributes.max_dest_rd_atomic = path.reads;
+  attributes.max_dest_rd_atomic = path.reads_of_peer;
   attributes.min_rnr_timer = kRnrTimer;
   ibv_ah_attr& address = attributes.ah_attr;
   address.port_num = static_cast<uint8_t>(port_->number);
@@ -171,10 +171,10 @@ int QueuePair::post(ibv_send_wr* requests, ibv_send_wr** refused) const {
   return ibv_post_send(qp_, requests, refused == nullptr ? &unread : refused);
 }
 
-bool QueuePair::refuse_writes() {
+bool QueuePair::refuse_works() {
   ibv_qp_attr attributes = {};
   attributes.qp_state = IBV_QPS_RTS;
-  return modify(&attributes, IBV_QP_ACCESS_FLAGS, "RTS without remote writes").has_value();
+  return modify(&attributes, IBV_QP_ACCESS_FLAGS, "RTS without works of the peer").has_value();
 }
 
 void QueuePair::stop() {

@@ -30,7 +30,7 @@ struct Path {
   uint32_t flow_label = 0;  // of RoCE v2: spreads queue pairs over equal paths
   uint8_t timeout = 20;     // 4.096 us times 2 to the power of it
   uint8_t retries = 7;
-  uint8_t reads = 1;  // under way at once
+  uint8_t reads = 1, reads_of_peer = 1;  // under way at once
 
   // What this end decides by itself: all but the peer's GID and LID.
   static Path from(const Port& port, const Settings& settings, int traffic_class);
@@ -58,8 +58,8 @@ class QueuePair {
   Result<void> initialize(uint16_t pkey_index, unsigned peer_may);  // ibv_access_flags
   Result<void> receive_from(const Path& path, const QueuePairName& peer);
   Result<void> send_to(const Path& path, uint32_t first_psn);
-  bool refuse_writes();  // of the peer, from now on
-  void stop();           // ERR: nothing more is sent, and nothing of the peer's is written
+  bool refuse_works();  // of the peer, from now on
+  void stop();          // ERR: nothing more is sent, and nothing of the peer's is written
 
   // 0, or an errno value. Then *refused is the first request that the NIC has not taken.
   int post(ibv_send_wr* requests, ibv_send_wr** refused = nullptr) const;

@@ -19,6 +19,8 @@ Result<void> Setup::open() {
   own_.nonce = *nonce;
   own_.queue_pairs = static_cast<uint8_t>(lanes_.size());
   own_.mtu = static_cast<uint8_t>(port_->mtu);
+  own_.reads = port_->nic->reads();
+  own_.reads_of_peer = port_->nic->reads_of_peer();
   own_.gid = port_->gid.gid;
   own_.lid = port_->lid;
   own_.link_layer = port_->ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
@@ -42,6 +44,8 @@ Result<void> Setup::begin(const ChannelAddress& peer) {
   path_.gid = peer_.gid;
   path_.lid = peer_.lid;
   path_.mtu = static_cast<ibv_mtu>(std::min(own_.mtu, peer_.mtu));
+  path_.reads = std::min(own_.reads, peer_.reads_of_peer);
+  path_.reads_of_peer = std::min(own_.reads_of_peer, peer_.reads);
   lanes_.keep_first(std::min(own_.queue_pairs, peer_.queue_pairs));
   deadline_.restart(seconds_to_ns(rail_.settings().connect_timeout));
   stage_ = Stage::kGreeting;

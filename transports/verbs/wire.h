@@ -4,7 +4,7 @@
 //
 //   set-up   second end -> first end   Hello with both nonces (a SEND), see ChannelOptions::first
 //            first end -> second end   Hello with both nonces
-//   after    both ways            RDMA WRITE WITH IMMEDIATE, one per work
+//   after    both ways            RDMA WRITE WITH IMMEDIATE, RDMA WRITE or RDMA READ, one per work
 //   end      a SEND without bytes: this end closes
 #pragma once
 
@@ -22,8 +22,9 @@ namespace slime::verbs {
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr uint32_t kMagic = 0x62696c73;  // "slib"
-inline constexpr uint16_t kVersion = 1;
+inline constexpr uint16_t kVersion = 2;
 inline constexpr size_t kMaxQueuePairs = 8;
+inline constexpr int kMostReads = 16;
 
 struct QueuePairName {
   uint32_t number = 0;     // 24 bits
@@ -37,8 +38,10 @@ struct Endpoint {
   uint8_t mtu = 0;  // enum ibv_mtu
   Gid gid = {};
   uint16_t lid = 0;
-  uint8_t link_layer = 0;  // IBV_LINK_LAYER_*
-  uint8_t reserved[5] = {};
+  uint8_t link_layer = 0;     // IBV_LINK_LAYER_*
+  uint8_t reads = 1;          // that this end may have under way, and that it answers, at once
+  uint8_t reads_of_peer = 1;  // on a queue pair; kMostReads at most
+  uint8_t reserved[3] = {};
   Nonce nonce{};
   std::array<QueuePairName, kMaxQueuePairs> names = {};
 };
@@ -68,7 +71,9 @@ inline Result<Endpoint> unpack_endpoint(const ChannelAddress& packed) {
   std::memcpy(&endpoint, packed.data(), sizeof endpoint);
   const bool sound = endpoint.magic == kMagic && endpoint.version == kVersion &&
                      endpoint.queue_pairs >= 1 && endpoint.queue_pairs <= kMaxQueuePairs &&
-                     endpoint.mtu >= IBV_MTU_256 && endpoint.mtu <= IBV_MTU_4096;
+                     endpoint.mtu >= IBV_MTU_256 && endpoint.mtu <= IBV_MTU_4096 &&
+                     endpoint.reads >= 1 && endpoint.reads <= kMostReads &&
+                     endpoint.reads_of_peer >= 1 && endpoint.reads_of_peer <= kMostReads;
   if (sound) return endpoint;
   return fail(make_error(Status::kRemote, 0,
                          "this is no address of a verbs channel (magic 0x%x, version %u, ours is "

@@ -66,7 +66,8 @@ struct FakeCalls {
     attributes->phys_port_cnt = static_cast<uint8_t>(current->options_.ports);
     attributes->max_cqe = kMaxCompletions;
     attributes->max_qp_wr = kMaxWorks;
-    attributes->max_qp_rd_atom = attributes->max_qp_init_rd_atom = 16;
+    attributes->max_qp_init_rd_atom = current->options_.reads;
+    attributes->max_qp_rd_atom = current->options_.reads_of_peer;
     return 0;
   }
   static int query_port(ibv_context* context, uint8_t /*port*/, _compat_ibv_port_attr* to) {
@@ -266,6 +267,7 @@ struct FakeCalls {
     if (to == IBV_QPS_RTR) {
       pair.attributes.ah_attr = attributes->ah_attr;
       pair.attributes.dest_qp_num = attributes->dest_qp_num;
+      pair.attributes.max_dest_rd_atomic = attributes->max_dest_rd_atomic;
       pair.expected_psn = attributes->rq_psn;
     }
     if (to == IBV_QPS_RTS) {

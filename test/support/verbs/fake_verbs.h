@@ -41,8 +41,9 @@ struct FakeVerbsOptions {
   uint8_t active_speed = 1, active_width = 2;  // as in ibv_port_attr
   uint32_t max_inline = 128;                   // more is refused with EINVAL
   uint32_t vendor_id = 0;
-  bool dma_bufs = false;     // the kernel and the driver take them
-  bool old_library = false;  // without ibv_reg_mr_iova2 and ibv_reg_dmabuf_mr
+  int reads = 16, reads_of_peer = 16;  // max_qp_init_rd_atom and max_qp_rd_atom
+  bool dma_bufs = false;               // the kernel and the driver take them
+  bool old_library = false;            // without ibv_reg_mr_iova2 and ibv_reg_dmabuf_mr
 };
 
 // Of one device, since it was made.

@@ -1,0 +1,161 @@
+// Silent writes and reads of a verbs channel.
+#include <set>
+
+#include "test/verbs/support.h"
+
+namespace slime::verbs {
+namespace {
+
+Work with(Opcode opcode, Work work) {
+  work.opcode = opcode;
+  return work;
+}
+
+// A connected pair, and memory of both that everybody may read and write.
+struct Opcodes {
+  TestNics world;
+  TestPair pair{world};
+  bool connected = pair.connect();
+  TestBuffer here, there;
+
+  explicit Opcodes(const Settings& left = verbs_settings(),
+                   const Settings& right = verbs_settings(), const FakeVerbsOptions& options = {})
+      : world(left, right, options),
+        here(*world.left, 4'096, 1, kRemoteWrite | kRemoteRead),
+        there(*world.right, 4'096, 2, kRemoteWrite | kRemoteRead) {}
+
+  Work work(Opcode opcode, uint64_t cookie = 0, uint32_t length = 4'096) {
+    return with(opcode, work_of(here, there, length, 0, cookie));
+  }
+  size_t post(const std::vector<Work>& works) {
+    size_t taken = 0;
+    EXPECT_EQ(pair.left->post(works, &taken), Status::kOk) << pair.left->failure().what;
+    return taken;
+  }
+};
+
+TEST(VerbsOpcodes, SilentWritesUseNoReceiveAndTheTargetSeesNoCompletion) {
+  Opcodes test;
+  ASSERT_TRUE(test.connected);
+  const FakeVerbsCounts before = test.world.nics.counts(1);
+  constexpr uint32_t kWorks = 2 * kReceives;
+  uint32_t sent = 0;
+  Status status = Status::kOk;
+  for (uint32_t posted = 0; sent < kWorks && status == Status::kOk;) {
+    if (posted < kWorks) posted += test.post({test.work(Opcode::kWrite, posted)});
+    ASSERT_TRUE(test.world.nics.step());
+    sent += poll_all(*test.pair.left, &status).size();
+  }
+  EXPECT_EQ(test.there.bytes(), test.here.bytes());
+  EXPECT_THAT(poll_all(*test.pair.right, &status), IsEmpty());
+  EXPECT_EQ(status, Status::kOk);
+  EXPECT_EQ(test.world.nics.counts(1).receives, before.receives);
+  EXPECT_EQ(test.pair.right->counters.arrivals.get(), 0u);
+}
+
+TEST(VerbsOpcodes, ReadsHavePlacesBesideThoseOfWrites) {
+  Opcodes test;
+  ASSERT_TRUE(test.connected);
+  const RailCaps& caps = test.world.left->caps();
+  Status status = Status::kOk;
+  EXPECT_THAT(poll_all(*test.pair.left, &status), IsEmpty()) << "the hello's completion";
+  size_t reads = 0, writes = 0;
+  while (test.post({test.work(Opcode::kRead, 1)}) == 1) ++reads;
+  EXPECT_EQ(reads, caps.max_outstanding_reads);
+  while (test.post({test.work(Opcode::kWrite), test.work(Opcode::kWriteWithImmediate)}) > 0) {
+    writes += 2;
+  }
+  EXPECT_EQ(writes, caps.send_queue_depth);
+  EXPECT_EQ(test.post({test.work(Opcode::kRead), test.work(Opcode::kWrite)}), 0u);
+  test.world.settle();
+  EXPECT_EQ(poll_once(*test.pair.left, &status, 3).size(), 3u);
+  EXPECT_EQ(test.post({4, test.work(Opcode::kWrite)}), 0u) << "three reads have ended";
+  EXPECT_EQ(test.post({4, test.work(Opcode::kRead)}), 3u);
+}
+
+// What is inline has been copied, and a read has nothing to copy.
+TEST(VerbsOpcodes, SmallReadsBringTheirBytes) {
+  Opcodes test;
+  ASSERT_TRUE(test.connected);
+  for (const uint32_t length : {1u, 8u, 128u, 129u}) {
+    test.there.fill_pattern(length);
+    EXPECT_EQ(test.post({test.work(Opcode::kRead, 0, length)}), 1u);
+    test.world.settle();
+    Status status = Status::kOk;
+    EXPECT_EQ(poll_all(*test.pair.left, &status).size(), 1u);
+    EXPECT_EQ(std::memcmp(test.here.data(), test.there.data(), length), 0) << length;
+  }
+}
+
+class VerbsOpcodesOfLanes : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(QueuePairs, VerbsOpcodesOfLanes, testing::Values(1, 2, 6));
+
+TEST_P(VerbsOpcodesOfLanes, EachWorkOfAMixedStreamEndsOnce) {
+  Opcodes test(verbs_settings(GetParam()), verbs_settings(GetParam()));
+  ASSERT_TRUE(test.connected);
+  constexpr uint64_t kWorks = 6'000;
+  std::set<uint64_t> ended;
+  Status status = Status::kOk;
+  uint64_t posted = 0, arrived = 0;
+  while (ended.size() < kWorks && status == Status::kOk) {
+    std::vector<Work> batch;
+    for (uint64_t i = posted; i < std::min(posted + 7, kWorks); ++i) {
+      batch.push_back(test.work(static_cast<Opcode>(i % 3), i, 64));
+    }
+    posted += test.post(batch);
+    (void)test.world.nics.step();
+    for (const Done& done : poll_all(*test.pair.left, &status)) {
+      EXPECT_EQ(done.kind, Done::Kind::kSent);
+      EXPECT_TRUE(ended.insert(done.cookie).second) << done.cookie;
+    }
+    arrived += poll_all(*test.pair.right, &status).size();
+  }
+  test.world.settle();
+  arrived += poll_all(*test.pair.right, &status).size();
+  EXPECT_EQ(arrived, kWorks / 3);
+  EXPECT_EQ(status, Status::kOk);
+}
+
+struct Limits {
+  int reads, reads_of_peer;  // of each NIC, as it says
+  int agreed;
+};
+
+TEST(VerbsOpcodes, AsManyReadsAreUnderWayAsBothNicsHandle) {
+  for (const Limits& limits :
+       {Limits{16, 16, 16}, {4, 16, 4}, {16, 3, 3}, {128, 128, kMostReads}, {0, 0, 1}}) {
+    FakeVerbsOptions options;
+    options.reads = limits.reads;
+    options.reads_of_peer = limits.reads_of_peer;
+    const Opcodes test(verbs_settings(), verbs_settings(), options);
+    ASSERT_TRUE(test.connected);
+    for (const size_t device : {0, 1}) {
+      const ibv_qp_attr attributes = test.world.nics.attributes(device).front();
+      EXPECT_EQ(attributes.max_rd_atomic, limits.agreed);
+      EXPECT_EQ(attributes.max_dest_rd_atomic, limits.agreed);
+    }
+  }
+}
+
+// They fail the channel, as the queue pair ends with them. What stands before them has ended.
+TEST(VerbsOpcodes, WhatStandsBeforeARefusedWorkIsSent) {
+  for (const Opcode opcode : {Opcode::kWriteWithImmediate, Opcode::kWrite, Opcode::kRead}) {
+    Opcodes test;
+    ASSERT_TRUE(test.connected);
+    std::vector<Work> works;
+    for (uint64_t i = 0; i < 5; ++i) works.push_back(test.work(opcode, i, 64));
+    works[3].remote_key ^= 1;
+    EXPECT_EQ(test.post(works), 5u);
+    test.world.settle();
+    Status status = Status::kOk;
+    const std::vector<Done> done = poll_all(*test.pair.left, &status);
+    ASSERT_EQ(done.size(), 3u);
+    for (uint64_t i = 0; i < 3; ++i) EXPECT_EQ(done[i].cookie, i);
+    const std::string failure = failure_of(test.world, *test.pair.left).what;
+    EXPECT_THAT(failure, HasSubstr("with 2 works not delivered"));
+    EXPECT_THAT(failure, HasSubstr("refused the address or key"));
+  }
+}
+
+}  // namespace
+}  // namespace slime::verbs
