@@ -37,7 +37,7 @@ void BareLoop::prepare(End& end, size_t bytes) {
   end.completions = nic.verbs().create_cq(nic.context(), kDepth + kReceives, nullptr, nullptr, 0);
   if (end.completions == nullptr) test::give_up(system_error(errno, "ibv_create_cq failed"));
   end.pair = test::value_of(
-      verbs::QueuePair::create(end.port, end.completions, {kDepth, kReceives, kChain}));
+      verbs::QueuePair::create(end.port, nic.pd(), end.completions, {kDepth, kReceives, kChain}));
   end.memory = std::make_unique<std::byte[]>(bytes);
   end.region = nic.verbs().reg_mr(nic.pd(), end.memory.get(), bytes,
                                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);

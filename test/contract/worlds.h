@@ -88,7 +88,7 @@ struct FabricEfa {
 using AllRails = ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets, SimHca,
                                   Verbs, FabricShm, FabricTcp, FabricEfa>;
 using RailsThatRead =
-    ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets, SimHca>;
+    ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets, SimHca, Verbs>;
 using RailsThatFlush = ::testing::Types<SimHca, Verbs, FabricEfa>;
 
 struct RailName {

@@ -27,7 +27,7 @@ class Stranger {
     FUZZ_CHECK(port);
     queue_ = nic_.verbs().create_cq(nic_.context(), 64, nullptr, nullptr, 0);
     memory_ = nic_.verbs().reg_mr(nic_.pd(), bytes_.data(), bytes_.size(), IBV_ACCESS_LOCAL_WRITE);
-    auto pair = QueuePair::create(*port, queue_, {16, 16, 0});
+    auto pair = QueuePair::create(*port, nic_.pd(), queue_, {16, 16, 0});
     FUZZ_CHECK(pair && memory_ != nullptr);
     pair_ = std::move(*pair);
     FUZZ_CHECK(pair_.initialize(0, IBV_ACCESS_REMOTE_WRITE));
@@ -119,6 +119,8 @@ static void check_endpoint(const ChannelAddress& address) {
   if (!endpoint) return;
   FUZZ_CHECK(endpoint->queue_pairs >= 1 && endpoint->queue_pairs <= kMaxQueuePairs);
   FUZZ_CHECK(endpoint->mtu >= IBV_MTU_256 && endpoint->mtu <= IBV_MTU_4096);
+  FUZZ_CHECK(endpoint->reads >= 1 && endpoint->reads <= kMostReads);
+  FUZZ_CHECK(endpoint->reads_of_peer >= 1 && endpoint->reads_of_peer <= kMostReads);
   const ChannelAddress again = pack_endpoint(*endpoint);
   FUZZ_CHECK(std::memcmp(again.data(), address.data(), sizeof *endpoint) == 0);
 }
@@ -150,7 +152,8 @@ static void meet(test::FakeVerbs& nics, Rail& rail, VerbsRail& of_stranger, fuzz
         stranger.say(input.bytes(input.below(65)), IBV_WR_RDMA_WRITE_WITH_IMM, input);
         break;
       case 3:
-        stranger.say(input.bytes(input.below(65)), IBV_WR_RDMA_WRITE, input);
+        stranger.say(input.bytes(input.below(65)),
+                     input.below(2) == 0 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, input);
         break;
       case 4:
         stranger.receive();

@@ -1,6 +1,7 @@
-// Silent writes and reads of a verbs channel.
+// Silent writes and reads of a verbs channel, and what a peer may do with registered memory.
 #include <set>
 
+#include "test/support/device_memory.h"
 #include "test/verbs/support.h"
 
 namespace slime::verbs {
@@ -155,6 +156,86 @@ TEST(VerbsOpcodes, WhatStandsBeforeARefusedWorkIsSent) {
     EXPECT_THAT(failure, HasSubstr("with 2 works not delivered"));
     EXPECT_THAT(failure, HasSubstr("refused the address or key"));
   }
+}
+
+TEST(VerbsRights, AreThoseOfTheRegistration) {
+  TestNics world;
+  for (const auto& [rights, access] :
+       {std::pair<uint8_t, unsigned>(0, 0),
+        {kRemoteWrite, IBV_ACCESS_REMOTE_WRITE},
+        {kRemoteRead, IBV_ACCESS_REMOTE_READ},
+        {kRemoteWrite | kRemoteRead, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ}}) {
+    const TestBuffer buffer(*world.left, 64, 0, rights);
+    const unsigned granted = world.nics.access_of(buffer.keys().remote);
+    EXPECT_EQ(granted & ~static_cast<unsigned>(IBV_ACCESS_RELAXED_ORDERING),
+              access | IBV_ACCESS_LOCAL_WRITE);
+  }
+}
+
+// Neither with the key of the range, nor with that of the flusher.
+TEST(VerbsRights, AFlusherReadsWhatNoPeerMayRead) {
+  constexpr uint64_t kOfFlusher = 0x200;  // a fake NIC counts its keys
+  for (const uint64_t key : {uint64_t{0}, kOfFlusher}) {
+    Opcodes test;
+    ASSERT_TRUE(test.connected);
+    TestBuffer written(*test.world.right, 64);
+    auto flusher = test.world.right->open_flusher();
+    ASSERT_TRUE(flusher) << flusher.error().what;
+    const size_t objects = test.world.nics.objects();
+    uint64_t completed = 0;
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ((*flusher)->begin(written.data(), 0, written.keys()), Status::kOk);
+      test.world.settle();
+      EXPECT_EQ((*flusher)->poll(&completed), Status::kOk) << (*flusher)->failure().what;
+    }
+    EXPECT_EQ(completed, 3u);
+    EXPECT_EQ(test.world.nics.objects(), objects + 1) << "its registration, once";
+    EXPECT_EQ(
+        test.world.nics.access_of(written.keys().remote + kOfFlusher) & IBV_ACCESS_REMOTE_READ,
+        unsigned{IBV_ACCESS_REMOTE_READ});
+    Work read = with(Opcode::kRead, work_of(test.here, written, 64));
+    read.remote_key += key;
+    EXPECT_EQ(test.post({read}), 1u);
+    test.world.settle();
+    EXPECT_THAT(failure_of(test.world, *test.pair.left).what,
+                HasSubstr("refused the address or key"));
+    written.deregister();
+    EXPECT_EQ(test.world.nics.objects(), objects - 1);
+  }
+}
+
+TEST(VerbsRights, MemoryThatCannotBeRegisteredForFlushesIsRefused) {
+  TestNics world;
+  TestBuffer memory(*world.left, 64);
+  auto flusher = world.left->open_flusher();
+  ASSERT_TRUE(flusher);
+  world.nics.fail_registrations(ENOMEM);
+  EXPECT_EQ((*flusher)->begin(memory.data(), 0, memory.keys()), Status::kNoMemory);
+  EXPECT_THAT((*flusher)->failure().what, HasSubstr("64 bytes at "));
+  EXPECT_THAT((*flusher)->failure().what, HasSubstr("cannot be registered"));
+}
+
+// Its DMA-BUF may be closed afterwards.
+TEST(VerbsRights, MemoryOfADeviceIsRegisteredForFlushesAtOnce) {
+  FakeVerbsOptions options;
+  options.dma_bufs = true;
+  TestNics world(verbs_settings(), options);
+  test::DeviceMemory memory;
+  auto flusher = world.left->open_flusher();
+  ASSERT_TRUE(flusher);
+  const size_t objects = world.nics.objects();
+  const auto keys = world.left->register_memory(memory.range());
+  ASSERT_TRUE(keys) << keys.error().what;
+  EXPECT_EQ(world.nics.objects(), objects + 2);
+  memory.close_file();
+  EXPECT_EQ((*flusher)->begin(static_cast<std::byte*>(memory.range().address), 0, *keys),
+            Status::kOk);
+  world.settle();
+  uint64_t completed = 0;
+  EXPECT_EQ((*flusher)->poll(&completed), Status::kOk) << (*flusher)->failure().what;
+  EXPECT_EQ(completed, 1u);
+  world.left->deregister_memory(*keys);
+  EXPECT_EQ(world.nics.objects(), objects);
 }
 
 }  // namespace

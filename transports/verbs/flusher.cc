@@ -37,7 +37,7 @@ Result<void> VerbsFlusher::create_queue() {
   if (completions_ == nullptr) {
     return fail(system_error(errno, "ibv_create_cq for %u completions failed", room));
   }
-  auto target = Registered<uint64_t>::create(nic);
+  auto target = Registered<uint64_t>::create(nic, nic.flush_pd());
   if (!target) return fail(std::move(target.error()));
   target_ = std::move(*target);
   return {};
@@ -47,7 +47,8 @@ Result<void> VerbsFlusher::create_queue() {
 Result<void> VerbsFlusher::connect(std::shared_ptr<const Port> port) {
   auto first_psn = random_psn();
   if (!first_psn) return fail(std::move(first_psn.error()));
-  auto pair = QueuePair::create(port, completions_.get(), {static_cast<uint32_t>(room_), 1, 0});
+  auto pair = QueuePair::create(port, rail_.nic().flush_pd(), completions_.get(),
+                                {static_cast<uint32_t>(room_), 1, 0});
   if (!pair) return fail(std::move(pair.error()));
   Path path = Path::from(*port, rail_.settings(), kNoTrafficClass);
   path.gid = port->gid.gid;
@@ -71,6 +72,11 @@ void VerbsFlusher::begun(bool first) {
 }
 
 bool VerbsFlusher::post(uint64_t number, const FlushReads::Read& read) {
+  const auto key = rail_.flush_key(read.keys.local);
+  if (!key) {
+    fail_with(prefixed(key.error()));
+    return false;
+  }
   ibv_sge target = target_->piece(target_->value);
   target.length = 1;
   ibv_send_wr request = {};
@@ -80,7 +86,7 @@ bool VerbsFlusher::post(uint64_t number, const FlushReads::Read& read) {
   request.num_sge = 1;
   request.send_flags = IBV_SEND_SIGNALED;
   request.wr.rdma.remote_addr = reinterpret_cast<uint64_t>(read.address);
-  request.wr.rdma.rkey = static_cast<uint32_t>(read.keys.remote);
+  request.wr.rdma.rkey = *key;
   const int code = pair_.post(&request);
   if (code == 0) return true;
   fail_with(prefixed(system_error(code, "ibv_post_send of a read failed")));

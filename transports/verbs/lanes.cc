@@ -50,12 +50,12 @@ Result<void> Lanes::open(const std::shared_ptr<const Port>& port) {
                              "NCCL_SLIME_QPS_PER_RAIL lower, and see %s",
                              places, rail_.nic().attributes().max_cqe, limit_behind(errno)));
   }
-  auto hellos = Registered<Hellos>::create(rail_.nic());
+  auto hellos = Registered<Hellos>::create(rail_.nic(), rail_.nic().pd());
   if (!hellos) return fail(std::move(hellos.error()));
   hellos_ = std::move(*hellos);
   for (uint32_t i = 0; i < lanes; ++i) {
-    auto pair =
-        QueuePair::create(port, completions_.get(), {depth + kOwnSends, kReceives, kInlineBytes});
+    auto pair = QueuePair::create(port, rail_.nic().pd(), completions_.get(),
+                                  {depth + kOwnSends, kReceives, kInlineBytes});
     if (!pair) return fail(std::move(pair.error()));
     const auto psn = random_psn();
     if (!psn) return fail(psn.error());

@@ -32,7 +32,8 @@ Result<void> Nic::open_device(ibv_device* device) {
   const int queried = verbs_.query_device(context_, &attributes_);
   if (queried != 0) return fail(failure("ibv_query_device", queried));
   pd_ = verbs_.alloc_pd(context_);
-  if (pd_ == nullptr) return fail(failure("ibv_alloc_pd"));
+  flush_pd_ = verbs_.alloc_pd(context_);
+  if (pd_ == nullptr || flush_pd_ == nullptr) return fail(failure("ibv_alloc_pd"));
   const int flags = ::fcntl(context_->async_fd, F_GETFL);
   if (flags < 0 || ::fcntl(context_->async_fd, F_SETFL, flags | O_NONBLOCK) != 0) {
     return fail(failure("fcntl(O_NONBLOCK) of its events"));
@@ -55,7 +56,9 @@ bool Nic::probe_dma_bufs() const {
 // A child of fork(2) has lost the descriptors, and may have opened others under their numbers.
 Nic::~Nic() {
   if (process_ != OwnDescriptors::process()) return;
-  if (pd_ != nullptr) (void)verbs_.dealloc_pd(pd_);
+  for (ibv_pd* const pd : {flush_pd_, pd_}) {
+    if (pd != nullptr) (void)verbs_.dealloc_pd(pd);
+  }
   if (context_ == nullptr) return;
   (void)verbs_.close_device(context_);
 }

@@ -51,12 +51,14 @@ class Nic {
   const Symbols& verbs() const { return verbs_; }
   ibv_context* context() const { return context_; }
   ibv_pd* pd() const { return pd_; }
+  // Its queue pairs are those of flushers, so what is registered with it is out of a peer's reach.
+  ibv_pd* flush_pd() const { return flush_pd_; }
   // Null, with errno, where the kernel refuses.
   CompletionQueue create_completion_queue(uint32_t places) const {
     return {verbs_.create_cq(context_, static_cast<int>(places), nullptr, nullptr, 0), {&verbs_}};
   }
-  MemoryRegion register_local(void* memory, size_t bytes) const {
-    return {verbs_.reg_mr(pd_, memory, bytes, IBV_ACCESS_LOCAL_WRITE), {&verbs_}};
+  MemoryRegion register_local(ibv_pd* pd, void* memory, size_t bytes) const {
+    return {verbs_.reg_mr(pd, memory, bytes, IBV_ACCESS_LOCAL_WRITE), {&verbs_}};
   }
   const std::string& name() const { return name_; }
   const std::string& sysfs_root() const { return sysfs_root_; }
@@ -87,7 +89,7 @@ class Nic {
   const std::string name_, sysfs_root_;
   const uint32_t process_ = OwnDescriptors::process();  // that opened it
   ibv_context* context_ = nullptr;
-  ibv_pd* pd_ = nullptr;
+  ibv_pd *pd_ = nullptr, *flush_pd_ = nullptr;
   uint64_t guid_ = 0;
   ibv_device_attr attributes_ = {};
   bool takes_dma_bufs_ = false;
@@ -99,9 +101,9 @@ class Nic {
 // A T that queue pairs use, registered with its NIC, on pages of its own: see kPage.
 template <typename T>
 struct alignas(kPage) Registered {
-  static Result<std::unique_ptr<Registered>> create(const Nic& nic) {
+  static Result<std::unique_ptr<Registered>> create(const Nic& nic, ibv_pd* pd) {
     auto made = std::make_unique<Registered>();
-    made->region = nic.register_local(&made->value, sizeof made->value);
+    made->region = nic.register_local(pd, &made->value, sizeof made->value);
     if (made->region != nullptr) return made;
     return fail(system_error(errno, "ibv_reg_mr of %zu bytes failed; see %s", sizeof made->value,
                              limit_behind(errno)));

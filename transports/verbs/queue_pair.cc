@@ -70,8 +70,8 @@ Path Path::from(const Port& port, const Settings& settings, int traffic_class) {
 }
 
 // A NIC that cannot take as many bytes inline says EINVAL.
-Result<QueuePair> QueuePair::create(std::shared_ptr<const Port> port, ibv_cq* completions,
-                                    const QueueSizes& sizes) {
+Result<QueuePair> QueuePair::create(std::shared_ptr<const Port> port, ibv_pd* pd,
+                                    ibv_cq* completions, const QueueSizes& sizes) {
   const Nic& nic = *port->nic;
   ibv_qp_init_attr attributes = {};
   ibv_qp* made = nullptr;
@@ -83,7 +83,7 @@ Result<QueuePair> QueuePair::create(std::shared_ptr<const Port> port, ibv_cq* co
     attributes.cap.max_recv_wr = sizes.receives;
     attributes.cap.max_send_sge = attributes.cap.max_recv_sge = 1;
     attributes.cap.max_inline_data = inline_bytes;
-    made = nic.verbs().create_qp(nic.pd(), &attributes);
+    made = nic.verbs().create_qp(pd, &attributes);
     if (made != nullptr || errno != EINVAL || inline_bytes == 0) break;
   }
   if (made == nullptr) {

@@ -44,7 +44,7 @@ Result<uint32_t> random_psn();
 class QueuePair {
  public:
   QueuePair() = default;
-  static Result<QueuePair> create(std::shared_ptr<const Port> port, ibv_cq* completions,
+  static Result<QueuePair> create(std::shared_ptr<const Port> port, ibv_pd* pd, ibv_cq* completions,
                                   const QueueSizes& sizes);
   QueuePair(QueuePair&& other) noexcept { *this = std::move(other); }
   QueuePair& operator=(QueuePair&& other) noexcept {

@@ -9,11 +9,25 @@
 #include "transports/verbs/flusher.h"
 
 namespace slime::verbs {
+namespace {
+
+constexpr unsigned kFlushersMay = IBV_ACCESS_REMOTE_READ;
+
+// This end may write too: a NIC writes what a read brings, and must where a peer may.
+unsigned access_of(uint8_t rights) {
+  unsigned access = IBV_ACCESS_LOCAL_WRITE;
+  if ((rights & kRemoteWrite) != 0) access |= IBV_ACCESS_REMOTE_WRITE;
+  if ((rights & kRemoteRead) != 0) access |= IBV_ACCESS_REMOTE_READ;
+  return access;
+}
+
+}  // namespace
+
 VerbsRail::VerbsRail(const Port& port, const Settings& settings, const RailCaps& caps)
     : settings_(settings), caps_(caps), nic_(port.nic), port_(std::make_shared<const Port>(port)) {}
 
 VerbsRail::~VerbsRail() {
-  for (const auto& [key, region] : memory_) (void)nic().verbs().dereg_mr(region);
+  for (const auto& [key, registration] : memory_) deregister(registration);
 }
 
 Carrier VerbsRail::carrier() {
@@ -44,26 +58,31 @@ std::shared_ptr<const Port> VerbsRail::last_port() {
 // The NIC may write the parts of a message in any order, as long as its completion comes after
 // them: that is a write of its own, which does not pass others (PCI Express Base Specification,
 // "Transaction Ordering", row A, column 2).
-ibv_mr* VerbsRail::register_with_nic(const MemoryRange& range) {
+Result<ibv_mr*> VerbsRail::register_with_nic(ibv_pd* pd, const MemoryRange& range,
+                                             unsigned access) {
   const Symbols& verbs = nic().verbs();
   const bool relaxed = settings_.relaxed_ordering != 0 && verbs.reg_mr_iova2 != nullptr;
-  const unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                          IBV_ACCESS_REMOTE_READ |
-                          (relaxed ? static_cast<unsigned>(IBV_ACCESS_RELAXED_ORDERING) : 0U);
+  if (relaxed) access |= static_cast<unsigned>(IBV_ACCESS_RELAXED_ORDERING);
+  const auto flags = static_cast<int>(access);
   const auto address = reinterpret_cast<uint64_t>(range.address);
+  ibv_mr* region = nullptr;
   if (range.dma_buf >= 0) {
-    return verbs.reg_dmabuf_mr(nic().pd(), range.dma_buf_offset, range.bytes, address,
-                               range.dma_buf, static_cast<int>(access));
+    region =
+        verbs.reg_dmabuf_mr(pd, range.dma_buf_offset, range.bytes, address, range.dma_buf, flags);
+  } else if (relaxed) {
+    region = verbs.reg_mr_iova2(pd, range.address, range.bytes, address, access);
+  } else {
+    region = verbs.reg_mr(pd, range.address, range.bytes, flags);
   }
-  if (!relaxed) {
-    return verbs.reg_mr(nic().pd(), range.address, range.bytes, static_cast<int>(access));
-  }
-  return verbs.reg_mr_iova2(nic().pd(), range.address, range.bytes, address, access);
+  if (region != nullptr) return region;
+  return fail(system_error(errno,
+                           "rail %s: %zu bytes at %p cannot be registered%s; see %s, and max_mr "
+                           "and max_mr_size (ibv_devinfo -v)",
+                           caps_.name.c_str(), range.bytes, range.address,
+                           range.dma_buf >= 0 ? " as a DMA-BUF" : "", limit_behind(errno)));
 }
 
 Result<MemoryKeys> VerbsRail::register_memory(const MemoryRange& range) {
-  const char* const name = caps_.name.c_str();
-  const char* const form = range.dma_buf >= 0 ? " as a DMA-BUF" : "";
   if (auto checked = RegionTable::check(range); !checked) {
     return fail(prefixed(caps_, std::move(checked.error())));
   }
@@ -72,38 +91,64 @@ Result<MemoryKeys> VerbsRail::register_memory(const MemoryRange& range) {
                            "rail %s: %zu bytes of device memory at %p cannot be registered%s: by "
                            "its address it needs the module nvidia_peermem, and as a DMA-BUF a "
                            "driver and a kernel that take those; register host memory",
-                           name, range.bytes, range.address, form));
+                           caps_.name.c_str(), range.bytes, range.address,
+                           range.dma_buf >= 0 ? " as a DMA-BUF" : ""));
   }
-  ibv_mr* const region = register_with_nic(range);
-  if (region == nullptr) {
-    return fail(system_error(errno,
-                             "rail %s: %zu bytes at %p cannot be registered%s; see %s, and max_mr "
-                             "and max_mr_size (ibv_devinfo -v)",
-                             name, range.bytes, range.address, form, limit_behind(errno)));
-  }
-  auto key = regions_.add(range, region->lkey);
+  Registration made{.range = range};
+  auto key = add(&made);
   if (!key) {
-    (void)nic().verbs().dereg_mr(region);
-    return fail(prefixed(caps_, std::move(key.error())));
+    deregister(made);
+    return fail(std::move(key.error()));
   }
   const std::lock_guard lock(mutex_);
-  memory_[*key] = region;
-  return MemoryKeys{.local = *key, .remote = region->rkey};
+  memory_[*key] = made;
+  return MemoryKeys{.local = *key, .remote = made.for_peers->rkey};
+}
+
+Result<uint64_t> VerbsRail::add(Registration* made) {
+  const MemoryRange& range = made->range;
+  auto region = register_with_nic(nic().pd(), range, access_of(range.rights));
+  if (!region) return fail(std::move(region.error()));
+  made->for_peers = *region;
+  if (range.dma_buf >= 0 || range.kind != MemoryKind::kHost) {
+    region = register_with_nic(nic().flush_pd(), range, kFlushersMay);
+    if (!region) return fail(std::move(region.error()));
+    made->for_flushers = *region;
+  }
+  auto key = regions_.add(range, made->for_peers->lkey);
+  if (!key) key.error() = prefixed(caps_, std::move(key.error()));
+  return key;
 }
 
 // ibv_dereg_mr returns when the NIC uses the range no more.
+void VerbsRail::deregister(const Registration& registration) {
+  for (ibv_mr* const region : {registration.for_peers, registration.for_flushers}) {
+    if (region == nullptr) continue;
+    if (const int code = nic().verbs().dereg_mr(region); code != 0) {
+      SLIME_WARN("rail %s: ibv_dereg_mr failed with error %d", caps_.name.c_str(), code);
+    }
+  }
+}
+
 void VerbsRail::deregister_memory(const MemoryKeys& keys) {
   if (!regions_.remove(keys.local)) return;
-  ibv_mr* region = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = memory_.find(keys.local);
-    region = found->second;
-    memory_.erase(found);
+  std::unique_lock lock(mutex_);
+  const auto registration = memory_.extract(keys.local);
+  lock.unlock();
+  deregister(registration.mapped());
+}
+
+Result<uint32_t> VerbsRail::flush_key(uint64_t local) {
+  const std::lock_guard lock(mutex_);
+  const auto found = memory_.find(local);
+  if (found == memory_.end()) return 0;
+  Registration& registration = found->second;
+  if (registration.for_flushers == nullptr) {
+    auto region = register_with_nic(nic().flush_pd(), registration.range, kFlushersMay);
+    if (!region) return fail(std::move(region.error()));
+    registration.for_flushers = *region;
   }
-  if (const int code = nic().verbs().dereg_mr(region); code != 0) {
-    SLIME_WARN("rail %s: ibv_dereg_mr failed with error %d", caps_.name.c_str(), code);
-  }
+  return registration.for_flushers->rkey;
 }
 
 Result<std::unique_ptr<Channel>> VerbsRail::open_channel(const ChannelOptions& options) {

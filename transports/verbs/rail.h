@@ -1,6 +1,6 @@
 // A verbs rail: one port of an RDMA NIC, over RoCE or InfiniBand.
 //
-// Invariants: memory_ has the NIC's registration of each key in regions_. port_ is the port as it
+// Invariants: memory_ has the NIC's registrations of each key in regions_. port_ is the port as it
 // was when port() last found it usable, and is replaced as a whole, so a channel may keep the one
 // that it was opened with.
 //
@@ -44,18 +44,30 @@ class VerbsRail final : public Rail {
   std::shared_ptr<const Port> last_port();  // its state when it was read last
   Nic& nic() const { return *nic_; }
   const RegionTable& regions() const { return regions_; }
+  // What a flusher reads this range with, which is registered with this local key. Where it is not
+  // any more, a key that opens nothing.
+  Result<uint32_t> flush_key(uint64_t local);
   ClosingQueue<ClosingPairs>& closing() { return closing_; }
 
  private:
-  ibv_mr* register_with_nic(const MemoryRange& range);
+  // A range is registered for peers, with its rights, and apart from that for flushers: memory of a
+  // device from the beginning, while its DMA-BUF is open, and other memory when it is flushed.
+  struct Registration {
+    MemoryRange range;
+    ibv_mr *for_peers = nullptr, *for_flushers = nullptr;
+  };
+
+  Result<ibv_mr*> register_with_nic(ibv_pd* pd, const MemoryRange& range, unsigned access);
+  Result<uint64_t> add(Registration* made);  // its local key
+  void deregister(const Registration& registration);
 
   const Settings settings_;
   const RailCaps caps_;
   const std::shared_ptr<Nic> nic_;
   RegionTable regions_;
   ClosingQueue<ClosingPairs> closing_;
-  std::mutex mutex_;                    // guards what follows
-  std::map<uint64_t, ibv_mr*> memory_;  // by local key
+  std::mutex mutex_;                         // guards what follows
+  std::map<uint64_t, Registration> memory_;  // by local key
   std::shared_ptr<const Port> port_;
 };
 
