@@ -1,6 +1,7 @@
 #include "test/contract/transfer.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "test/contract/pattern.h"
 
@@ -95,7 +96,7 @@ void Transfer::sent(const Done& done) {
   ++sent_;
   // Its memory may be reused from now on: reuse it, and see whether the old bytes still arrive.
   const auto source = source_.bytes().subspan(fate.offset, works_[index].length);
-  std::ranges::fill(source, std::byte{0xee});
+  std::memset(source.data(), 0xee, source.size());
 }
 
 void Transfer::arrived(const Done& done) {
