@@ -3,6 +3,7 @@
 
 #include "test/support/device_memory.h"
 #include "test/verbs/support.h"
+#include "transports/verbs/lanes.h"
 
 namespace slime::verbs {
 namespace {

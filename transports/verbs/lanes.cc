@@ -15,7 +15,6 @@ constexpr uint32_t kSignalEvery = 32;
 constexpr uint32_t kInlineBytes = 128;  // asked for
 constexpr uint32_t kOwnSends = 4;       // hello, keep-alive, close
 constexpr unsigned kPeerMay = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-constexpr uint64_t kCloseId = UINT64_MAX;  // wr_id; no WorkId looks so
 
 ibv_wr_opcode opcode_of(const Work& work) {
   switch (work.opcode) {
@@ -27,14 +26,6 @@ ibv_wr_opcode opcode_of(const Work& work) {
       return IBV_WR_RDMA_READ;
   }
   __builtin_unreachable();
-}
-
-bool post_close(const QueuePair& pair) {
-  ibv_send_wr request = {};
-  request.wr_id = kCloseId;
-  request.opcode = IBV_WR_SEND;
-  request.send_flags = IBV_SEND_SIGNALED;
-  return pair.post(&request) == 0;
 }
 
 }  // namespace
@@ -236,19 +227,6 @@ bool Lanes::post_receives(Lane& lane, uint32_t count, bool with_hello) {
   if (refused == nullptr) refused = receives_.data();
   lane.receives += code == 0 ? count : static_cast<uint32_t>(refused - receives_.data());
   return code == 0;
-}
-
-ClosingPairs::ClosingPairs(CompletionQueue completions, std::unique_ptr<Registered<Hellos>> hellos,
-                           std::vector<QueuePair> pairs)
-    : completions_(std::move(completions)), hellos_(std::move(hellos)), pairs_(std::move(pairs)) {
-  left_ = static_cast<size_t>(std::ranges::count_if(pairs_, post_close));
-}
-
-bool ClosingPairs::is_done() {
-  const int polled = take_all(completions_.get(), [this](const ibv_wc& completion) {
-    left_ -= completion.wr_id == kCloseId;
-  });
-  return left_ == 0 || polled < 0;
 }
 
 }  // namespace slime::verbs

@@ -67,23 +67,6 @@ struct Lane {
   bool has_closed = false;  // the peer did
 };
 
-// What is left of the lanes of a closed channel that was ready. The NIC does not report the end of
-// a queue pair to its peer, so each sends a message without bytes first. The channel's hello may be
-// on its way too.
-class ClosingPairs {
- public:
-  ClosingPairs(CompletionQueue completions, std::unique_ptr<Registered<Hellos>> hellos,
-               std::vector<QueuePair> pairs);
-  // What the peer has sent meanwhile is dropped.
-  bool is_done();
-
- private:
-  CompletionQueue completions_;  // outlives the queue pairs
-  std::unique_ptr<Registered<Hellos>> hellos_;
-  std::vector<QueuePair> pairs_;
-  size_t left_ = 0;  // messages that have not arrived
-};
-
 class Lanes {
  public:
   explicit Lanes(VerbsRail& rail) : rail_(rail) {}

@@ -19,6 +19,7 @@ constexpr uint8_t kEndlessRnrRetries = 7;
 constexpr int kLongestTimeout = 31;
 constexpr int kMostRetriesOfSoftware = 6;
 constexpr int kMostServiceLevel = 15;
+constexpr uint64_t kCloseId = UINT64_MAX;  // wr_id; no WorkId looks so
 
 // The NIC gives up when the time-out has passed once more than it may try again. It may take up to
 // four times as long as is asked for (IBTA, 9.7.6.1.3).
@@ -33,6 +34,14 @@ uint8_t timeout_of(const Settings& settings) {
   int timeout = 1;
   while (timeout < kLongestTimeout && longest_wait_ns(timeout + 1, settings) <= limit_ns) ++timeout;
   return static_cast<uint8_t>(timeout);
+}
+
+bool post_close(const QueuePair& pair) {
+  ibv_send_wr request = {};
+  request.wr_id = kCloseId;
+  request.opcode = IBV_WR_SEND;
+  request.send_flags = IBV_SEND_SIGNALED;
+  return pair.post(&request) == 0;
 }
 
 }  // namespace
@@ -183,6 +192,19 @@ void QueuePair::stop() {
   if (auto stopped = modify(&attributes, 0, "ERR"); !stopped) {
     SLIME_WARN("%s; the queue pair is destroyed instead", stopped.error().what.c_str());
   }
+}
+
+ClosingPairs::ClosingPairs(CompletionQueue completions, std::unique_ptr<Registered<Hellos>> hellos,
+                           std::vector<QueuePair> pairs)
+    : completions_(std::move(completions)), hellos_(std::move(hellos)), pairs_(std::move(pairs)) {
+  left_ = static_cast<size_t>(std::ranges::count_if(pairs_, post_close));
+}
+
+bool ClosingPairs::is_done() {
+  const int polled = take_all(completions_.get(), [this](const ibv_wc& completion) {
+    left_ -= completion.wr_id == kCloseId;
+  });
+  return left_ == 0 || polled < 0;
 }
 
 }  // namespace slime::verbs

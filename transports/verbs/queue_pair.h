@@ -2,12 +2,16 @@
 //
 //   RESET -> INIT -> RTR -> RTS      and from each to ERR
 //
-// Belongs to the thread of its channel.
+// and those of a channel that closes.
+//
+// A queue pair belongs to the thread of its channel or flusher, ClosingPairs to the rail's
+// ClosingQueue.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "transports/verbs/port.h"
 #include "transports/verbs/wire.h"
@@ -74,6 +78,23 @@ class QueuePair {
   std::shared_ptr<const Port> port_;
   ibv_qp* qp_ = nullptr;
   uint32_t inline_bytes_ = 0;
+};
+
+// What is left of the lanes of a closed channel that was ready. The NIC does not report the end of
+// a queue pair to its peer, so each sends a message without bytes first. The channel's hello may be
+// on its way too.
+class ClosingPairs {
+ public:
+  ClosingPairs(CompletionQueue completions, std::unique_ptr<Registered<Hellos>> hellos,
+               std::vector<QueuePair> pairs);
+  // What the peer has sent meanwhile is dropped.
+  bool is_done();
+
+ private:
+  CompletionQueue completions_;  // outlives the queue pairs
+  std::unique_ptr<Registered<Hellos>> hellos_;
+  std::vector<QueuePair> pairs_;
+  size_t left_ = 0;  // messages that have not arrived
 };
 
 }  // namespace slime::verbs
