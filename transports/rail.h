@@ -39,7 +39,8 @@
 //
 //   kSent of a silent write means, with and without confirm_delivery, that its bytes are visible at
 //   the place that it names, in memory of a device once they are flushed. kSent of a read means
-//   that the bytes are visible at its local place. After a fence at this end no read writes there
+//   that the bytes are visible at its local place, in memory of a device once they are flushed.
+//   After a fence at this end no read writes there
 //   any more.
 //
 // Refused works
@@ -139,7 +140,8 @@ struct MemoryRange {
   // close it when register_memory has returned. Only for rails with RailCaps::dma_buf.
   int dma_buf = -1;
   uint64_t dma_buf_offset = 0;
-  // Of peers: kRemoteWrite, kRemoteRead, both or none. A rail without Opcode::kRead takes no
+  // Of peers: kRemoteWrite, kRemoteRead, both or none. This end may write in any case, so an
+  // RDMA NIC needs a range that is writable. A rail without Opcode::kRead takes no
   // notice: there a peer with the key may write, and where a flusher reads, read too.
   uint8_t rights = kRemoteWrite;
 };

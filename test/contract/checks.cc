@@ -82,7 +82,8 @@ Problems refusal_problems(Pair& pair, Transfer& ledger, const Work& bad) {
   }
   pair.settle();
   if (ledger.has_arrived(1)) problems.push_back("the bad work was reported");
-  if (!refused_here && pair.left.rail->caps().ordered && !ledger.has_arrived(0)) {
+  const bool first_arrived = ledger.has_arrived(0) || ledger.landed_whole(0);
+  if (!refused_here && pair.left.rail->caps().ordered && !first_arrived) {
     problems.push_back("the good work before it did not arrive");
   }
   for (const size_t index : {size_t{1}, size_t{2}}) {

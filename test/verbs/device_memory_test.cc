@@ -129,7 +129,9 @@ TEST(VerbsDeviceMemory, AModuleOfTheGpusDriverAllowsAddresses) {
     const MemoryRange range{memory, 8, MemoryKind::kCuda};
     const bool expected = module.ends_with("/version") && module != "module/nvidia/version";
     EXPECT_EQ(takes(rails->front()->caps(), range), expected);
+    const size_t objects = nics.objects();
     EXPECT_EQ(rails->front()->register_memory(range).has_value(), expected);
+    EXPECT_EQ(nics.objects() - objects, expected ? 2u : 0u) << "for peers and for flushes";
   }
 }
 

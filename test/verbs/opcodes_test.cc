@@ -89,6 +89,75 @@ TEST(VerbsOpcodes, SmallReadsBringTheirBytes) {
   }
 }
 
+// The fake NIC shows what it has acknowledged only to a message or read that comes later.
+TEST(VerbsOpcodes, ASilentWriteIsSentWhenAReadBehindItHasCompleted) {
+  Opcodes test;
+  ASSERT_TRUE(test.connected);
+  Status status = Status::kOk;
+  EXPECT_EQ(test.post({test.work(Opcode::kWrite, 1), test.work(Opcode::kWrite, 2)}), 2u);
+  EXPECT_EQ(test.post({test.work(Opcode::kWrite, 3)}), 1u) << "it waits for a read of its own";
+  const uint64_t sends = test.world.nics.counts(0).sends;
+  ASSERT_TRUE(test.world.nics.step() && test.world.nics.step());
+  EXPECT_THAT(poll_all(*test.pair.left, &status), IsEmpty()) << "acknowledged, and not visible";
+  EXPECT_NE(test.there.bytes(), test.here.bytes());
+  test.world.settle();
+  EXPECT_EQ(poll_all(*test.pair.left, &status).size(), 2u);
+  EXPECT_EQ(test.there.bytes(), test.here.bytes());
+  EXPECT_EQ(test.world.nics.counts(0).sends, sends + 1);
+  test.world.settle();
+  EXPECT_EQ(poll_all(*test.pair.left, &status).size(), 1u);
+  EXPECT_EQ(test.world.nics.counts(0).sends, sends + 1) << "nothing more to read behind";
+}
+
+TEST(VerbsOpcodes, ASilentWriteBeforeARefusedWorkIsNotSent) {
+  Opcodes test;
+  ASSERT_TRUE(test.connected);
+  std::vector<Work> works = {test.work(Opcode::kRead, 0), test.work(Opcode::kWrite, 1),
+                             test.work(Opcode::kRead, 2), test.work(Opcode::kRead, 3)};
+  works[3].remote_key ^= 1;
+  EXPECT_EQ(test.post(works), 4u);
+  test.world.settle();
+  Status status = Status::kOk;
+  const std::vector<Done> done = poll_all(*test.pair.left, &status);
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].cookie, 0u);
+  EXPECT_THAT(failure_of(test.world, *test.pair.left).what, HasSubstr("with 3 works not"));
+}
+
+TEST(VerbsOpcodes, AReadBehindThatCannotBePostedFailsTheChannel) {
+  Opcodes test;
+  ASSERT_TRUE(test.connected);
+  EXPECT_EQ(test.post({test.work(Opcode::kWrite)}), 1u);
+  EXPECT_EQ(test.post({test.work(Opcode::kWrite)}), 1u);
+  test.world.settle();
+  test.world.nics.fail_sends(0, ENOMEM);
+  EXPECT_THAT(failure_of(test.world, *test.pair.left).what,
+              HasSubstr("ibv_post_send of a read failed"));
+}
+
+// Its queue takes the work, and not the read behind it.
+TEST(VerbsOpcodes, APostWhoseReadBehindIsRefusedHasTakenItsWorks) {
+  Opcodes test;
+  ASSERT_TRUE(test.connected);
+  test.world.nics.fail_sends(2, ENOMEM);
+  const std::vector<Work> works(2, test.work(Opcode::kWrite));
+  size_t taken = 0;
+  EXPECT_EQ(test.pair.left->post(works, &taken), Status::kNoMemory);
+  EXPECT_EQ(taken, 2u);
+}
+
+TEST(VerbsOpcodes, ANicThatAnswersNoReadsHasNone) {
+  for (const std::pair<int, int>& reads : {std::pair(0, 16), {16, 0}}) {
+    FakeVerbsOptions options;
+    options.reads = {reads};
+    TestNics world(verbs_settings(), options);
+    EXPECT_EQ(world.left->caps().opcodes, opcode_bit(Opcode::kWriteWithImmediate));
+    EXPECT_EQ(world.left->caps().max_outstanding_reads, 0u);
+    TestPair pair(world);
+    EXPECT_TRUE(pair.connect());
+  }
+}
+
 class VerbsOpcodesOfLanes : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(QueuePairs, VerbsOpcodesOfLanes, testing::Values(1, 2, 6));
 
@@ -118,30 +187,50 @@ TEST_P(VerbsOpcodesOfLanes, EachWorkOfAMixedStreamEndsOnce) {
   EXPECT_EQ(status, Status::kOk);
 }
 
+// The most that can be there: all this end's works are done, each with a completion of its own, and
+// all its receives have completed.
+TEST_P(VerbsOpcodesOfLanes, TheCompletionQueueHoldsAllThatAnEndDoesNotPoll) {
+  Opcodes test(verbs_settings(GetParam()), verbs_settings(GetParam()));
+  ASSERT_TRUE(test.connected);
+  while (test.post({test.work(Opcode::kRead)}) == 1) continue;
+  while (test.post({test.work(Opcode::kWrite)}) == 1) continue;
+  const Work back = work_of(test.there, test.here, 8);
+  size_t arrived = 0, taken = 1;
+  for (Status status = Status::kOk; taken == 1 && status == Status::kOk; arrived += taken) {
+    ASSERT_EQ(test.pair.right->post({&back, 1}, &taken), Status::kOk);
+    test.world.settle();
+    (void)poll_all(*test.pair.right, &status);
+  }
+  EXPECT_GE(arrived, static_cast<size_t>(GetParam()) * kReceives) << "the queue is not full";
+  EXPECT_THAT(test.world.nics.violations(), IsEmpty());
+}
+
 struct Limits {
-  int reads, reads_of_peer;  // of each NIC, as it says
-  int agreed;
+  std::pair<int, int> left, right;  // reads and reads of the peer, as the NICs say
+  int of_left, of_right;            // under way, as they agreed
 };
 
 TEST(VerbsOpcodes, AsManyReadsAreUnderWayAsBothNicsHandle) {
-  for (const Limits& limits :
-       {Limits{16, 16, 16}, {4, 16, 4}, {16, 3, 3}, {128, 128, kMostReads}, {0, 0, 1}}) {
+  for (const Limits& limits : {Limits{{16, 16}, {16, 16}, 16, 16},
+                               {{16, 4}, {8, 2}, 2, 4},
+                               {{3, 16}, {16, 16}, 3, 16},
+                               {{128, 128}, {200, 99}, kMostReads, kMostReads}}) {
     FakeVerbsOptions options;
-    options.reads = limits.reads;
-    options.reads_of_peer = limits.reads_of_peer;
+    options.reads = {limits.left, limits.right};
     const Opcodes test(verbs_settings(), verbs_settings(), options);
     ASSERT_TRUE(test.connected);
-    for (const size_t device : {0, 1}) {
-      const ibv_qp_attr attributes = test.world.nics.attributes(device).front();
-      EXPECT_EQ(attributes.max_rd_atomic, limits.agreed);
-      EXPECT_EQ(attributes.max_dest_rd_atomic, limits.agreed);
-    }
+    const ibv_qp_attr left = test.world.nics.attributes(0).front();
+    const ibv_qp_attr right = test.world.nics.attributes(1).front();
+    EXPECT_EQ(left.max_rd_atomic, limits.of_left);
+    EXPECT_EQ(right.max_dest_rd_atomic, limits.of_left);
+    EXPECT_EQ(right.max_rd_atomic, limits.of_right);
+    EXPECT_EQ(left.max_dest_rd_atomic, limits.of_right);
   }
 }
 
 // They fail the channel, as the queue pair ends with them. What stands before them has ended.
 TEST(VerbsOpcodes, WhatStandsBeforeARefusedWorkIsSent) {
-  for (const Opcode opcode : {Opcode::kWriteWithImmediate, Opcode::kWrite, Opcode::kRead}) {
+  for (const Opcode opcode : {Opcode::kWriteWithImmediate, Opcode::kRead}) {
     Opcodes test;
     ASSERT_TRUE(test.connected);
     std::vector<Work> works;
@@ -205,15 +294,28 @@ TEST(VerbsRights, AFlusherReadsWhatNoPeerMayRead) {
   }
 }
 
-TEST(VerbsRights, MemoryThatCannotBeRegisteredForFlushesIsRefused) {
+TEST(VerbsRights, HostMemoryThatCannotBeRegisteredForFlushesIsRefused) {
   TestNics world;
   TestBuffer memory(*world.left, 64);
   auto flusher = world.left->open_flusher();
   ASSERT_TRUE(flusher);
   world.nics.fail_registrations(ENOMEM);
   EXPECT_EQ((*flusher)->begin(memory.data(), 0, memory.keys()), Status::kNoMemory);
-  EXPECT_THAT((*flusher)->failure().what, HasSubstr("64 bytes at "));
+  EXPECT_THAT((*flusher)->failure().what, HasSubstr("rail fake0, for iflush: 64 bytes at "));
   EXPECT_THAT((*flusher)->failure().what, HasSubstr("cannot be registered"));
+}
+
+TEST(VerbsRights, MemoryOfADeviceThatCannotBeRegisteredForFlushesIsRefused) {
+  FakeVerbsOptions options;
+  options.dma_bufs = true;
+  TestNics world(verbs_settings(), options);
+  test::DeviceMemory memory;
+  const size_t objects = world.nics.objects();
+  world.nics.fail_registrations(ENOMEM, 1);
+  const auto keys = world.left->register_memory(memory.range());
+  ASSERT_FALSE(keys);
+  EXPECT_THAT(keys.error().what, HasSubstr("rail fake0: 16384 bytes at "));
+  EXPECT_EQ(world.nics.objects(), objects) << "the first registration is gone";
 }
 
 // Its DMA-BUF may be closed afterwards.

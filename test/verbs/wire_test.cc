@@ -44,11 +44,6 @@ TEST(VerbsWire, AnEndpointComesOutAsItWentIn) {
   EXPECT_EQ(std::memcmp(&*endpoint, &sound, sizeof sound), 0);
 }
 
-TEST(VerbsWire, TheRestOfAnAddressIsZero) {
-  const ChannelAddress packed = pack_endpoint(sound_endpoint());
-  for (size_t i = sizeof(Endpoint); i < packed.size(); ++i) EXPECT_EQ(packed[i], std::byte{0});
-}
-
 TEST(VerbsWire, AnotherMagicIsRefused) {
   EXPECT_TRUE(refused([](Endpoint* it) { it->magic ^= 1; }));
   EXPECT_TRUE(refused([](Endpoint* it) { it->magic = __builtin_bswap32(it->magic); }));

@@ -188,6 +188,12 @@ void VerbsChannel::take(const ibv_wc& completion, std::span<Done> done, size_t* 
   if (id.kind == WorkId::Kind::kWorks) return lanes_.complete(id);
   if (id.kind == WorkId::Kind::kKeepAlive) return watch_.keep_alive_completed();
   if (id.kind == WorkId::Kind::kHello) return;
+  if (id.kind == WorkId::Kind::kReadBehind) {
+    const int code = lanes_.take_read_behind(id);
+    if (code == 0) return;
+    auto error = system_error(code, "%s: ibv_post_send of a read failed", where().c_str());
+    return fail_with(std::move(error), State::kBroken);
+  }
   --lane.receives;
   if ((completion.wc_flags & IBV_WC_WITH_IMM) == 0) return take_close(lane);
   done[(*count)++] = take_arrival(completion);

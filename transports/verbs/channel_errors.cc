@@ -17,13 +17,13 @@ const char* advice(ibv_wc_status status) {
     case IBV_WC_RNR_RETRY_EXC_ERR:
       return "the peer has no receive posted: its process does not look at its rails";
     case IBV_WC_REM_ACCESS_ERR:
-      return "the peer's NIC refused the address or key: the peer has closed, or deregistered that "
-             "memory; look at its log first";
+      return "the peer's NIC refused the address or key: the peer has closed, deregistered that "
+             "memory, or registered it without that right; look at its log first";
     case IBV_WC_REM_INV_REQ_ERR:
     case IBV_WC_REM_OP_ERR:
       return "the peer's NIC refused the work; look at its log and at dmesg there";
     case IBV_WC_LOC_PROT_ERR:
-      return "the memory was deregistered, or unmapped, while it was sent";
+      return "the memory was deregistered, or unmapped, while it was in use";
     case IBV_WC_LOC_QP_OP_ERR:
       return "this port went down or lost its address, or the queue pair is damaged; see `rdma "
              "link` and dmesg";

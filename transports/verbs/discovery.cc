@@ -51,9 +51,10 @@ std::unique_ptr<Rail> open_port(const Opening& with, const std::shared_ptr<Nic>&
   }
   RailCaps caps = describe(*port, with.settings, address);
   caps.send_queue_depth = kSendQueueDepth;
-  caps.opcodes = opcode_bit(Opcode::kWriteWithImmediate) | opcode_bit(Opcode::kWrite) |
-                 opcode_bit(Opcode::kRead);
-  caps.max_outstanding_reads = kReadDepth;
+  if (nic->has_reads()) {  // silent writes need them (lanes.h)
+    caps.opcodes |= opcode_bit(Opcode::kWrite) | opcode_bit(Opcode::kRead);
+    caps.max_outstanding_reads = kReadDepth;
+  }
   caps.max_batch = std::min(static_cast<uint32_t>(with.settings.max_batch), kSendQueueDepth);
   auto rail = std::make_unique<VerbsRail>(*port, with.settings, caps);
   // Better no rail than one whose every connection fails, as where `ulimit -l` is small.

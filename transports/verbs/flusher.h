@@ -5,7 +5,8 @@
 //   kReady    reads are posted as they begin
 //   kBroken   a read has failed, or the port has lost the address that the queue pair uses: reads
 //             wait until poll() has connected another queue pair, and posted them again on it
-// It fails for good (ReadFlusher) when the device has failed, or another queue pair has not helped.
+// It fails for good (ReadFlusher) when the device has failed, another queue pair has not helped, or
+// host memory cannot be registered for it.
 //
 // Each flusher has a queue pair, a completion queue, and eight bytes that its reads write to.
 #pragma once

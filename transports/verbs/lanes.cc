@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kSignalEvery = 32;
 constexpr uint32_t kInlineBytes = 128;  // asked for
-constexpr uint32_t kOwnSends = 4;       // hello, keep-alive, close
+constexpr uint32_t kOwnSends = 4;       // hello, keep-alive, read behind, close
 constexpr unsigned kPeerMay = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
 ibv_wr_opcode opcode_of(const Work& work) {
@@ -107,7 +107,7 @@ bool Lanes::none_under_way() {
 
 size_t Lanes::chain(std::span<const Work> works) {
   Lane& lane = lanes_[next_lane_];
-  chained_reads_ = 0;
+  chained_reads_ = chained_silent_ = 0;
   for (size_t i = 0; i < works.size(); ++i) {
     if (!prepare_work(works[i], lane, lane.posted + static_cast<uint32_t>(i), i)) return i;
   }
@@ -132,7 +132,8 @@ bool Lanes::prepare_work(const Work& work, Lane& lane, uint32_t position, size_t
   request.wr.rdma.rkey = work.length > 0 ? static_cast<uint32_t>(work.remote_key) : 0;
   const bool is_read = work.opcode == Opcode::kRead;
   chained_reads_ += is_read;
-  lane.works[position & (lane.works.size() - 1)] = {work.cookie, is_read};
+  chained_silent_ += work.opcode == Opcode::kWrite;
+  work_at(lane, position) = {work.cookie, work.opcode};
   if (work.length == 0) return true;
   const RegionTable::Pin pin(rail_.regions(), work.local_key,
                              reinterpret_cast<uint64_t>(work.local), work.length);
@@ -153,17 +154,42 @@ int Lanes::post_chain(size_t works, size_t* taken) {
   sends_[works - 1].next = nullptr;
   sends_[works - 1].send_flags |= IBV_SEND_SIGNALED;
   lane.unsignaled = 0;
+  const uint32_t end = lane.posted + static_cast<uint32_t>(works);
+  const bool reads_behind = chained_silent_ > 0 && !lane.reads_behind;
+  if (reads_behind) sends_[works - 1].next = prepare_read_behind(lane, end);
   ibv_send_wr* refused = sends_.data();
   if (const int code = lane.pair.post(sends_.data(), &refused); code != 0) {
-    *taken = refused == nullptr ? 0 : static_cast<size_t>(refused - sends_.data());
+    const bool all = refused == &read_behind_;
+    *taken = refused == nullptr ? 0 : all ? works : static_cast<size_t>(refused - sends_.data());
     return code;
   }
   *taken = works;
-  lane.posted += static_cast<uint32_t>(works);
+  lane.posted = end;
+  if (chained_silent_ > 0) lane.silent = end;
+  lane.reads_behind |= reads_behind;
   reads_ += chained_reads_;
   writes_ += static_cast<uint32_t>(works) - chained_reads_;
   next_lane_ = next_lane_ + 1 == lanes_.size() ? 0 : next_lane_ + 1;
   return 0;
+}
+
+ibv_send_wr* Lanes::prepare_read_behind(const Lane& lane, uint32_t end) {
+  read_behind_piece_ = hellos_->piece(hellos_->value.behind_writes);
+  read_behind_.wr_id = WorkId{WorkId::Kind::kReadBehind, index_of(lane), 0, end}.pack();
+  read_behind_.sg_list = &read_behind_piece_;
+  read_behind_.num_sge = 1;
+  read_behind_.opcode = IBV_WR_RDMA_READ;
+  read_behind_.send_flags = IBV_SEND_SIGNALED;
+  read_behind_.wr.rdma.remote_addr = readable_.address;
+  read_behind_.wr.rdma.rkey = readable_.key;
+  return &read_behind_;
+}
+
+int Lanes::take_read_behind(const WorkId& id) {
+  Lane& lane = lanes_[id.lane];
+  lane.visible = id.position;
+  lane.reads_behind = static_cast<int32_t>(lane.silent - lane.visible) > 0;
+  return lane.reads_behind ? lane.pair.post(prepare_read_behind(lane, lane.posted)) : 0;
 }
 
 int Lanes::post_hello() {
@@ -194,15 +220,27 @@ void Lanes::complete(Lane& lane, uint32_t end) {
   lane.done = end;
 }
 
+void Lanes::complete_before(const WorkId& id) {
+  Lane& lane = lanes_[id.lane];
+  uint32_t end = lane.done;
+  while (end != id.position && end != lane.posted && work_at(lane, end).opcode != Opcode::kWrite) {
+    ++end;
+  }
+  complete(lane, end);
+}
+
 size_t Lanes::take_done(std::span<Done> done) {
   size_t count = 0;
   uint32_t reads = 0;
   for (Lane& lane : lanes_) {
     for (; lane.reported != lane.done && count < done.size(); ++lane.reported) {
-      const PostedWork& work = lane.works[lane.reported & (lane.works.size() - 1)];
+      const PostedWork& work = work_at(lane, lane.reported);
+      const bool visible = static_cast<int32_t>(lane.visible - lane.reported) > 0;
+      if (work.opcode == Opcode::kWrite && !visible) break;
       done[count++] = slime::sent(work.cookie);
-      reads += work.is_read;
+      reads += work.opcode == Opcode::kRead;
     }
+    if (static_cast<int32_t>(lane.reported - lane.visible) > 0) lane.visible = lane.reported;
   }
   reads_ -= reads;
   writes_ -= static_cast<uint32_t>(count) - reads;

@@ -5,6 +5,14 @@
 // of a chain is signalled, and one in 32 of a longer chain: a completion stands for all before it
 // on its lane. A lane's ring keeps what is told of each.
 //
+// Silent writes. That a NIC acknowledges a write does not say that it is visible in memory: nothing
+// but a later message on its queue pair does (InfiniBand Architecture Specification, o9-20), and
+// with relaxed ordering less than ever. A read behind the write does, as its answer does not pass
+// what the NIC has written (PCI Express Base Specification, "Transaction Ordering", row B, column
+// 2). So a lane reads eight bytes of the peer behind its silent writes, and each is kSent when a
+// read that was posted after it has completed. One is under way at a time: it goes with a chain, or
+// follows the one before it.
+//
 // Receives. A write with immediate consumes a receive work request of ours, which has no buffer:
 // the bytes go where the write says. kReceives of them are posted on each lane, and given back in
 // batches. Where a peer sends more than that before we poll, our NIC answers "receiver not ready"
@@ -40,11 +48,13 @@ inline constexpr uint32_t kReceiveBatch = 64;  // given back with one call
 
 // What a completion belongs to: wr_id.
 struct WorkId {
-  enum class Kind : uint8_t { kWorks, kHello, kKeepAlive, kReceive };
+  enum class Kind : uint8_t { kWorks, kReadBehind, kHello, kKeepAlive, kReceive };
   Kind kind = Kind::kWorks;
   uint8_t lane = 0;
   uint16_t unused = 0;
-  uint32_t position = 0;  // kWorks: of the newest work that is done with it
+  // kWorks: of the newest work that is done with it. kReadBehind: all works before it are posted
+  // before the read.
+  uint32_t position = 0;
 
   uint64_t pack() const { return std::bit_cast<uint64_t>(*this); }
   static WorkId unpack(uint64_t bits) { return std::bit_cast<WorkId>(bits); }
@@ -53,7 +63,7 @@ static_assert(sizeof(WorkId) == sizeof(uint64_t));
 
 struct PostedWork {
   uint64_t cookie = 0;
-  bool is_read = false;
+  Opcode opcode = Opcode::kWriteWithImmediate;
 };
 
 // A queue pair and the works on it. Positions count from 0.
@@ -62,9 +72,18 @@ struct Lane {
   uint32_t first_psn = 0;
   std::vector<PostedWork> works;  // a ring
   uint32_t posted = 0, done = 0, reported = 0;
-  uint32_t unsignaled = 0;  // works since the last that asks for a completion
-  uint32_t receives = 0;    // posted, and their completion not polled
-  bool has_closed = false;  // the peer did
+  uint32_t unsignaled = 0;    // works since the last that asks for a completion
+  uint32_t receives = 0;      // posted, and their completion not polled
+  bool has_closed = false;    // the peer did
+  bool reads_behind = false;  // a read behind silent writes is under way
+  uint32_t silent = 0;        // behind the newest silent write
+  uint32_t visible = 0;       // silent writes before it are visible; never less than `reported`
+};
+
+// What the peer lets us read: see "Silent writes".
+struct Readable {
+  uint64_t address = 0;
+  uint32_t key = 0;
 };
 
 class Lanes {
@@ -81,6 +100,7 @@ class Lanes {
 
   Lane& operator[](size_t lane) { return lanes_[lane]; }
   size_t size() const { return lanes_.size(); }
+  void set_readable(const Readable& of_peer) { readable_ = of_peer; }  // before the first work
   std::span<Lane> all() { return lanes_; }
   ibv_cq* completions() const { return completions_.get(); }
   Hellos& hellos() { return hellos_->value; }
@@ -100,7 +120,11 @@ class Lanes {
 
   // The work at this position is done, and all before it on its lane.
   void complete(const WorkId& id) { complete(lanes_[id.lane], id.position + 1); }
-  void complete_before(const WorkId& id) { complete(lanes_[id.lane], id.position); }
+  // The peer's NIC has refused that work, and has carried out those before it. Whether silent
+  // writes are visible is not known.
+  void complete_before(const WorkId& id);
+  // 0, or an errno value: another read behind silent writes could not be posted.
+  int take_read_behind(const WorkId& id);
   size_t take_sent(std::span<Done> done) { return unreported_ == 0 ? 0 : take_done(done); }
 
   // False, with errno: the NIC has not taken all.
@@ -109,6 +133,10 @@ class Lanes {
  private:
   Result<void> prepare(Lane& lane);
   bool prepare_work(const Work& work, Lane& lane, uint32_t position, size_t index);
+  ibv_send_wr* prepare_read_behind(const Lane& lane, uint32_t end);
+  PostedWork& work_at(Lane& lane, uint32_t position) const {
+    return lane.works[position & (lane.works.size() - 1)];
+  }
   void complete(Lane& lane, uint32_t end);
   size_t take_done(std::span<Done> done);
   uint8_t index_of(const Lane& lane) const { return static_cast<uint8_t>(&lane - lanes_.data()); }
@@ -124,7 +152,10 @@ class Lanes {
   // One chain, made once; the data path fills in what differs.
   std::vector<ibv_send_wr> sends_;
   std::vector<ibv_sge> pieces_;
-  uint32_t chained_reads_ = 0;
+  uint32_t chained_reads_ = 0, chained_silent_ = 0;
+  Readable readable_;
+  ibv_send_wr read_behind_ = {};
+  ibv_sge read_behind_piece_ = {};
   std::array<ibv_recv_wr, kReceiveBatch> receives_ = {};
 };
 

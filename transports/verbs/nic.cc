@@ -8,6 +8,7 @@
 
 #include "base/device_files.h"
 #include "base/log.h"
+#include "transports/channel_common.h"
 #include "transports/verbs/wire.h"
 
 namespace slime::verbs {
@@ -39,6 +40,9 @@ Result<void> Nic::open_device(ibv_device* device) {
     return fail(failure("fcntl(O_NONBLOCK) of its events"));
   }
   takes_dma_bufs_ = probe_dma_bufs();
+  auto readable = Registered<uint64_t>::create(*this, pd_, IBV_ACCESS_REMOTE_READ);
+  if (!readable) return fail(prefixed("device " + name_, std::move(readable.error())));
+  readable_ = std::move(*readable);
   return {};
 }
 
@@ -55,7 +59,11 @@ bool Nic::probe_dma_bufs() const {
 
 // A child of fork(2) has lost the descriptors, and may have opened others under their numbers.
 Nic::~Nic() {
-  if (process_ != OwnDescriptors::process()) return;
+  if (process_ != OwnDescriptors::process()) {
+    (void)readable_.release();
+    return;
+  }
+  readable_.reset();
   for (ibv_pd* const pd : {flush_pd_, pd_}) {
     if (pd != nullptr) (void)verbs_.dealloc_pd(pd);
   }

@@ -38,6 +38,9 @@ struct PortHealth {
   std::atomic<uint32_t> changes{0};
 };
 
+template <typename T>
+struct Registered;
+
 class Nic {
  public:
   static constexpr size_t kMostPorts = 8;
@@ -57,14 +60,19 @@ class Nic {
   CompletionQueue create_completion_queue(uint32_t places) const {
     return {verbs_.create_cq(context_, static_cast<int>(places), nullptr, nullptr, 0), {&verbs_}};
   }
-  MemoryRegion register_local(ibv_pd* pd, void* memory, size_t bytes) const {
-    return {verbs_.reg_mr(pd, memory, bytes, IBV_ACCESS_LOCAL_WRITE), {&verbs_}};
+  MemoryRegion register_own(ibv_pd* pd, void* memory, size_t bytes, int access) const {
+    return {verbs_.reg_mr(pd, memory, bytes, access), {&verbs_}};
   }
+  // Eight bytes that every peer may read.
+  const Registered<uint64_t>& readable() const { return *readable_; }
   const std::string& name() const { return name_; }
   const std::string& sysfs_root() const { return sysfs_root_; }
   uint64_t guid() const { return guid_; }
   const ibv_device_attr& attributes() const { return attributes_; }
   // RDMA READs that a queue pair may have under way, and that it answers, at once: 1 to kMostReads.
+  bool has_reads() const {
+    return attributes_.max_qp_init_rd_atom > 0 && attributes_.max_qp_rd_atom > 0;
+  }
   uint8_t reads() const;
   uint8_t reads_of_peer() const;
   bool takes_dma_bufs() const { return takes_dma_bufs_; }
@@ -90,6 +98,7 @@ class Nic {
   const uint32_t process_ = OwnDescriptors::process();  // that opened it
   ibv_context* context_ = nullptr;
   ibv_pd *pd_ = nullptr, *flush_pd_ = nullptr;
+  std::unique_ptr<Registered<uint64_t>> readable_;
   uint64_t guid_ = 0;
   ibv_device_attr attributes_ = {};
   bool takes_dma_bufs_ = false;
@@ -101,9 +110,10 @@ class Nic {
 // A T that queue pairs use, registered with its NIC, on pages of its own: see kPage.
 template <typename T>
 struct alignas(kPage) Registered {
-  static Result<std::unique_ptr<Registered>> create(const Nic& nic, ibv_pd* pd) {
+  static Result<std::unique_ptr<Registered>> create(const Nic& nic, ibv_pd* pd,
+                                                    int access = IBV_ACCESS_LOCAL_WRITE) {
     auto made = std::make_unique<Registered>();
-    made->region = nic.register_local(pd, &made->value, sizeof made->value);
+    made->region = nic.register_own(pd, &made->value, sizeof made->value, access);
     if (made->region != nullptr) return made;
     return fail(system_error(errno, "ibv_reg_mr of %zu bytes failed; see %s", sizeof made->value,
                              limit_behind(errno)));

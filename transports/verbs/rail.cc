@@ -38,7 +38,7 @@ Carrier VerbsRail::carrier() {
 
 Result<std::shared_ptr<const Port>> VerbsRail::port() {
   if (auto healthy = nic().check_health(); !healthy) return fail(std::move(healthy.error()));
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(port_mutex_);
   const uint32_t changes = nic().port(caps_.port).changes.load(std::memory_order_relaxed);
   if (port_->changes == changes) return port_;
   auto wish = parse_wish(settings_);
@@ -51,7 +51,7 @@ Result<std::shared_ptr<const Port>> VerbsRail::port() {
 }
 
 std::shared_ptr<const Port> VerbsRail::last_port() {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(port_mutex_);
   return port_;
 }
 
@@ -76,10 +76,10 @@ Result<ibv_mr*> VerbsRail::register_with_nic(ibv_pd* pd, const MemoryRange& rang
   }
   if (region != nullptr) return region;
   return fail(system_error(errno,
-                           "rail %s: %zu bytes at %p cannot be registered%s; see %s, and max_mr "
-                           "and max_mr_size (ibv_devinfo -v)",
-                           caps_.name.c_str(), range.bytes, range.address,
-                           range.dma_buf >= 0 ? " as a DMA-BUF" : "", limit_behind(errno)));
+                           "%zu bytes at %p cannot be registered%s; see %s, and max_mr and "
+                           "max_mr_size (ibv_devinfo -v)",
+                           range.bytes, range.address, range.dma_buf >= 0 ? " as a DMA-BUF" : "",
+                           limit_behind(errno)));
 }
 
 Result<MemoryKeys> VerbsRail::register_memory(const MemoryRange& range) {
@@ -98,9 +98,9 @@ Result<MemoryKeys> VerbsRail::register_memory(const MemoryRange& range) {
   auto key = add(&made);
   if (!key) {
     deregister(made);
-    return fail(std::move(key.error()));
+    return fail(prefixed(caps_, std::move(key.error())));
   }
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(memory_mutex_);
   memory_[*key] = made;
   return MemoryKeys{.local = *key, .remote = made.for_peers->rkey};
 }
@@ -115,9 +115,7 @@ Result<uint64_t> VerbsRail::add(Registration* made) {
     if (!region) return fail(std::move(region.error()));
     made->for_flushers = *region;
   }
-  auto key = regions_.add(range, made->for_peers->lkey);
-  if (!key) key.error() = prefixed(caps_, std::move(key.error()));
-  return key;
+  return regions_.add(range, made->for_peers->lkey);
 }
 
 // ibv_dereg_mr returns when the NIC uses the range no more.
@@ -132,14 +130,14 @@ void VerbsRail::deregister(const Registration& registration) {
 
 void VerbsRail::deregister_memory(const MemoryKeys& keys) {
   if (!regions_.remove(keys.local)) return;
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(memory_mutex_);
   const auto registration = memory_.extract(keys.local);
   lock.unlock();
   deregister(registration.mapped());
 }
 
 Result<uint32_t> VerbsRail::flush_key(uint64_t local) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(memory_mutex_);
   const auto found = memory_.find(local);
   if (found == memory_.end()) return 0;
   Registration& registration = found->second;

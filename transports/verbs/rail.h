@@ -66,8 +66,9 @@ class VerbsRail final : public Rail {
   const std::shared_ptr<Nic> nic_;
   RegionTable regions_;
   ClosingQueue<ClosingPairs> closing_;
-  std::mutex mutex_;                         // guards what follows
+  std::mutex memory_mutex_;
   std::map<uint64_t, Registration> memory_;  // by local key
+  std::mutex port_mutex_;
   std::shared_ptr<const Port> port_;
 };
 

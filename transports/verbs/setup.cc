@@ -21,6 +21,9 @@ Result<void> Setup::open() {
   own_.mtu = static_cast<uint8_t>(port_->mtu);
   own_.reads = port_->nic->reads();
   own_.reads_of_peer = port_->nic->reads_of_peer();
+  const auto& readable = port_->nic->readable();
+  own_.behind_writes = reinterpret_cast<uint64_t>(&readable.value);
+  own_.behind_writes_key = readable.region->rkey;
   own_.gid = port_->gid.gid;
   own_.lid = port_->lid;
   own_.link_layer = port_->ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
@@ -46,6 +49,7 @@ Result<void> Setup::begin(const ChannelAddress& peer) {
   path_.mtu = static_cast<ibv_mtu>(std::min(own_.mtu, peer_.mtu));
   path_.reads = std::min(own_.reads, peer_.reads_of_peer);
   path_.reads_of_peer = std::min(own_.reads_of_peer, peer_.reads);
+  lanes_.set_readable({peer_.behind_writes, peer_.behind_writes_key});
   lanes_.keep_first(std::min(own_.queue_pairs, peer_.queue_pairs));
   deadline_.restart(seconds_to_ns(rail_.settings().connect_timeout));
   stage_ = Stage::kGreeting;

@@ -4,7 +4,8 @@
 //
 //   set-up   second end -> first end   Hello with both nonces (a SEND), see ChannelOptions::first
 //            first end -> second end   Hello with both nonces
-//   after    both ways            RDMA WRITE WITH IMMEDIATE, RDMA WRITE or RDMA READ, one per work
+//   after    both ways            RDMA WRITE WITH IMMEDIATE, RDMA WRITE or RDMA READ, one per work;
+//                                 RDMA READs behind silent writes
 //   end      a SEND without bytes: this end closes
 #pragma once
 
@@ -44,8 +45,12 @@ struct Endpoint {
   uint8_t reserved[3] = {};
   Nonce nonce{};
   std::array<QueuePairName, kMaxQueuePairs> names = {};
+  // Eight bytes that the peer reads behind its silent writes (lanes.h).
+  uint64_t behind_writes = 0;
+  uint32_t behind_writes_key = 0;
+  uint32_t reserved_too = 0;
 };
-static_assert(sizeof(Endpoint) == 8 + 16 + 8 + 16 + 8 * kMaxQueuePairs);
+static_assert(sizeof(Endpoint) == 8 + 16 + 8 + 16 + 8 * kMaxQueuePairs + 16);
 static_assert(sizeof(Endpoint) <= sizeof(ChannelAddress));
 
 struct Hello {
@@ -57,6 +62,7 @@ struct Hello {
 static_assert(sizeof(Hello) == 40);
 struct Hellos {
   alignas(64) Hello in, out;
+  uint64_t behind_writes = 0;  // what was read there at the peer
 };
 
 inline ChannelAddress pack_endpoint(const Endpoint& endpoint) {

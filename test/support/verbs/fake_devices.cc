@@ -27,6 +27,9 @@ void FakeVerbs::make_device(size_t index) {
   device->name = options_.names.empty() ? "fake" + std::to_string(index) : options_.names.at(index);
   device->guid = 0xfa4e000000000001 + index;
   device->lid = static_cast<uint16_t>(index + 1);
+  const auto& reads = options_.reads.at(std::min(index, options_.reads.size() - 1));
+  device->reads = reads.first;
+  device->reads_of_peer = reads.second;
   const std::string last = std::to_string(index + 1);
   std::vector<std::string> gids = options_.gids;
   if (gids.empty()) gids = {"fe80::" + last};
@@ -83,9 +86,10 @@ void FakeVerbs::set_lid(size_t device, uint16_t lid) {
   devices_[device]->lid = lid;
 }
 
-void FakeVerbs::fail_registrations(int code) {
+void FakeVerbs::fail_registrations(int code, size_t after) {
   const std::lock_guard lock(mutex_);
   registration_code_ = code;
+  registrations_left_ = after;
 }
 
 void FakeVerbs::fail_opening(int code) {

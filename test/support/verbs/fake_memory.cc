@@ -13,11 +13,15 @@ FakeVerbs::Region::~Region() {
   if (mapping != nullptr) (void)::munmap(mapping, mapped);
 }
 
+bool FakeVerbs::fails_registration() {
+  if (registration_code_ == 0 || registrations_left_-- > 0) return false;
+  registrations_left_ = 0;
+  errno = registration_code_;
+  return true;
+}
+
 ibv_mr* FakeVerbs::register_host(ibv_pd* pd, void* address, size_t bytes, unsigned access) {
-  if (registration_code_ != 0) {
-    errno = registration_code_;
-    return nullptr;
-  }
+  if (fails_registration()) return nullptr;
   auto region = std::make_unique<Region>();
   region->bytes = static_cast<std::byte*>(address);
   region->start = reinterpret_cast<uint64_t>(address);
@@ -28,8 +32,9 @@ ibv_mr* FakeVerbs::register_host(ibv_pd* pd, void* address, size_t bytes, unsign
 // file; at the address itself there may be none that this process can read.
 ibv_mr* FakeVerbs::register_dma_buf(ibv_pd* pd, const DmaBuf& buffer, unsigned access) {
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  errno = registration_code_;
+  errno = 0;
   if (!options_.dma_bufs) errno = EOPNOTSUPP;
+  if (errno == 0 && fails_registration()) return nullptr;
   if (errno == 0 && buffer.offset % page != buffer.start % page) errno = EINVAL;
   if (errno != 0 || ::fcntl(buffer.fd, F_GETFD) < 0) return nullptr;
   const size_t mapped = buffer.offset + buffer.bytes;

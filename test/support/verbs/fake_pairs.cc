@@ -83,6 +83,12 @@ bool FakeVerbs::wait_for_peer(Pair& pair) {
   return now() - pair.tried_ns < timeout_ns * (1U + pair.attributes.retry_cnt);
 }
 
+void FakeVerbs::show_writes(Pair& pair) {
+  for (const Unseen& write : std::exchange(pair.unseen, {})) {
+    std::memcpy(write.to, write.bytes.data(), write.bytes.size());
+  }
+}
+
 ibv_wc_status FakeVerbs::read_remote(Pair& pair, Pair& peer, const Send& work) {
   if (work.bytes == 0) return IBV_WC_SUCCESS;
   const Place from =
@@ -92,6 +98,7 @@ ibv_wc_status FakeVerbs::read_remote(Pair& pair, Pair& peer, const Send& work) {
   const Place to = find_memory(pair.base.pd, work.pieces.at(0).lkey, false, work.pieces[0].addr,
                                work.bytes, IBV_ACCESS_LOCAL_WRITE);
   if (!to.granted) return IBV_WC_LOC_PROT_ERR;
+  show_writes(pair);
   std::memcpy(to.data, from.data, work.bytes);
   return IBV_WC_SUCCESS;
 }
@@ -113,8 +120,9 @@ ibv_wc_status FakeVerbs::carry_out(Pair& pair, Pair& peer, const Send& work) {
       if (&peer != &pair) break_pair(peer);
       return IBV_WC_REM_ACCESS_ERR;
     }
-    std::memcpy(to.data, bytes.data(), bytes.size());
+    pair.unseen.push_back({to.data, bytes});
   }
+  if (needs_receive(work.opcode)) show_writes(pair);
   peer.expected_psn = (peer.expected_psn + 1) & kPsnMask;
   return needs_receive(work.opcode) ? receive(peer, work, bytes) : IBV_WC_SUCCESS;
 }
@@ -185,6 +193,7 @@ void FakeVerbs::complete(ibv_cq* queue, const ibv_wc& completion) {
 
 void FakeVerbs::break_pair(Pair& pair) {
   pair.base.state = IBV_QPS_ERR;
+  show_writes(pair);
   for (const Send& work : std::exchange(pair.sends, {})) {
     complete_send(pair, work, IBV_WC_WR_FLUSH_ERR);
   }

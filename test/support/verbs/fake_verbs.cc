@@ -60,14 +60,15 @@ struct FakeCalls {
     delete context;
     return 0;
   }
-  static int query_device(ibv_context* /*context*/, ibv_device_attr* attributes) {
+  static int query_device(ibv_context* context, ibv_device_attr* attributes) {
+    const FakeVerbs::Device& of = current->device_of(context);
     *attributes = {};
     attributes->vendor_id = current->options_.vendor_id;
     attributes->phys_port_cnt = static_cast<uint8_t>(current->options_.ports);
     attributes->max_cqe = kMaxCompletions;
     attributes->max_qp_wr = kMaxWorks;
-    attributes->max_qp_init_rd_atom = current->options_.reads;
-    attributes->max_qp_rd_atom = current->options_.reads_of_peer;
+    attributes->max_qp_init_rd_atom = of.reads;
+    attributes->max_qp_rd_atom = of.reads_of_peer;
     return 0;
   }
   static int query_port(ibv_context* context, uint8_t /*port*/, _compat_ibv_port_attr* to) {
@@ -139,10 +140,6 @@ struct FakeCalls {
   }
   static ibv_mr* reg_mr(ibv_pd* pd, void* address, size_t bytes, int access) {
     const Lock lock(current->mutex_);
-    if (current->registration_code_ != 0) {
-      errno = current->registration_code_;
-      return nullptr;
-    }
     const auto flags = static_cast<unsigned>(access);
     if (flags & IBV_ACCESS_OPTIONAL_RANGE) {  // the kernel knows no such flag in this call
       errno = EINVAL;
@@ -163,6 +160,7 @@ struct FakeCalls {
   }
   static int dereg_mr(ibv_mr* region) {
     const Lock lock(current->mutex_);
+    for (const auto& [number, pair] : current->pairs_) FakeVerbs::show_writes(*pair);
     if (current->regions_.erase(region->lkey) == 1) return 0;
     current->complain("memory is deregistered twice");
     return EINVAL;
@@ -238,6 +236,7 @@ struct FakeCalls {
     --current->queues_.at(base->recv_cq)->users;
     std::erase_if(current->queues_.at(base->recv_cq)->completions,
                   [&](const ibv_wc& each) { return each.qp_num == base->qp_num; });
+    FakeVerbs::show_writes(*current->pairs_.at(base->qp_num));
     current->pairs_.erase(base->qp_num);
     return 0;
   }
@@ -304,6 +303,7 @@ struct FakeCalls {
       work.pieces.assign(request->sg_list, request->sg_list + request->num_sge);
       for (const ibv_sge& piece : work.pieces) work.bytes += piece.length;
       if (work.flags & IBV_SEND_INLINE) {
+        if (work.opcode == IBV_WR_RDMA_READ) current->complain("a read is inline");
         if (work.bytes > pair.room.max_inline_data) return EINVAL;
         for (const ibv_sge& piece : work.pieces) {
           if (current->is_device_memory(piece)) {

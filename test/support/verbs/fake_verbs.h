@@ -6,6 +6,8 @@
 //   - a work without its signal flag keeps its place until a later one's completion is polled;
 //   - a peer that is not there is a retry until the time-outs are used up; a peer without a receive
 //     is asked again, without end if rnr_retry is 7;
+//   - a write without immediate is visible only once a later message or read of its queue pair has
+//     been carried out, though it completes before;
 //   - an error flushes all that is posted on the queue pair.
 // Works of one queue pair move in order, those of different ones in an order drawn from the seed.
 //
@@ -41,9 +43,10 @@ struct FakeVerbsOptions {
   uint8_t active_speed = 1, active_width = 2;  // as in ibv_port_attr
   uint32_t max_inline = 128;                   // more is refused with EINVAL
   uint32_t vendor_id = 0;
-  int reads = 16, reads_of_peer = 16;  // max_qp_init_rd_atom and max_qp_rd_atom
-  bool dma_bufs = false;               // the kernel and the driver take them
-  bool old_library = false;            // without ibv_reg_mr_iova2 and ibv_reg_dmabuf_mr
+  // max_qp_init_rd_atom and max_qp_rd_atom of each device; the last is that of all further ones.
+  std::vector<std::pair<int, int>> reads = {{16, 16}};
+  bool dma_bufs = false;     // the kernel and the driver take them
+  bool old_library = false;  // without ibv_reg_mr_iova2 and ibv_reg_dmabuf_mr
 };
 
 // Of one device, since it was made.
@@ -74,8 +77,8 @@ class FakeVerbs {
   // The next work that moves on any queue pair ends so instead.
   void fail_next(ibv_wc_status status);
   void raise(size_t device, ibv_event_type type);
-  // From now on: 0 is no failure.
-  void fail_registrations(int code);
+  // From now on, once so many have succeeded: 0 is no failure.
+  void fail_registrations(int code, size_t after = 0);
   void fail_opening(int code);
   // Calls of ibv_post_send take so many works more, then fail.
   void fail_sends(size_t after, int code);
@@ -102,6 +105,7 @@ class FakeVerbs {
     ibv_device base = {};
     std::string name;
     uint64_t guid = 0;
+    int reads = 0, reads_of_peer = 0;
     uint16_t lid = 0;
     std::vector<ibv_gid> gids;
     bool link_up = true;
@@ -142,14 +146,19 @@ class FakeVerbs {
     uint64_t id = 0;
     std::optional<ibv_sge> piece;
   };
+  struct Unseen {
+    std::byte* to = nullptr;
+    std::vector<std::byte> bytes;
+  };
   struct Pair {
     ibv_qp base = {};
     ibv_qp_cap room = {};
     ibv_qp_attr attributes = {};
     std::deque<Send> sends;
     std::deque<Receive> receives;
-    uint32_t sends_held = 0;  // places of the send queue that are not free
-    uint32_t unsignaled = 0;  // of those, done and not known to be
+    std::vector<Unseen> unseen;  // of its writes, that are not in the peer's memory yet
+    uint32_t sends_held = 0;     // places of the send queue that are not free
+    uint32_t unsignaled = 0;     // of those, done and not known to be
     uint32_t next_psn = 0, expected_psn = 0;
     uint64_t tried_ns = 0;  // since when the first work is not acknowledged; 0: it was not tried
     uint32_t rnr_left = 0;
@@ -178,6 +187,7 @@ class FakeVerbs {
   ibv_mr* register_host(ibv_pd* pd, void* address, size_t bytes, unsigned access);
   ibv_mr* register_dma_buf(ibv_pd* pd, const DmaBuf& buffer, unsigned access);
   ibv_mr* add_region(ibv_pd* pd, std::unique_ptr<Region> region, size_t bytes, unsigned access);
+  bool fails_registration();  // with errno
   bool is_device_memory(const ibv_sge& piece) const;
   Place find_memory(const ibv_pd* pd, uint32_t key, bool remote, uint64_t address, uint64_t bytes,
                     unsigned access);
@@ -186,6 +196,7 @@ class FakeVerbs {
   bool advance(Pair& pair);
   bool wait_for_peer(Pair& pair);
   ibv_wc_status carry_out(Pair& pair, Pair& peer, const Send& work);
+  static void show_writes(Pair& pair);
   ibv_wc_status read_remote(Pair& pair, Pair& peer, const Send& work);
   ibv_wc_status gather(const Pair& pair, const Send& work, std::vector<std::byte>* bytes);
   ibv_wc_status receive(Pair& peer, const Send& work, const std::vector<std::byte>& bytes);
@@ -207,7 +218,8 @@ class FakeVerbs {
   uint32_t next_number_ = 0x11, next_key_ = 0x1000;
   std::optional<ibv_wc_status> fail_next_;
   int registration_code_ = 0, opening_code_ = 0, send_code_ = 0;
-  size_t sends_left_ = 0;  // before send_code_
+  size_t sends_left_ = 0;          // before send_code_
+  size_t registrations_left_ = 0;  // before registration_code_
   std::vector<std::string> violations_;
 };
 
