@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/check.h"
 #include "transports/channel_common.h"
 #include "transports/verbs/rail.h"
 
@@ -169,6 +170,8 @@ int Lanes::post_chain(size_t works, size_t* taken) {
   lane.reads_behind |= reads_behind;
   reads_ += chained_reads_;
   writes_ += static_cast<uint32_t>(works) - chained_reads_;
+  SLIME_CHECK(writes_ <= rail_.caps().send_queue_depth);
+  SLIME_CHECK(reads_ <= rail_.caps().max_outstanding_reads);
   next_lane_ = next_lane_ + 1 == lanes_.size() ? 0 : next_lane_ + 1;
   return 0;
 }
@@ -187,6 +190,7 @@ ibv_send_wr* Lanes::prepare_read_behind(const Lane& lane, uint32_t end) {
 
 int Lanes::take_read_behind(const WorkId& id) {
   Lane& lane = lanes_[id.lane];
+  SLIME_CHECK(lane.reads_behind && static_cast<int32_t>(lane.posted - id.position) >= 0);
   lane.visible = id.position;
   lane.reads_behind = static_cast<int32_t>(lane.silent - lane.visible) > 0;
   return lane.reads_behind ? lane.pair.post(prepare_read_behind(lane, lane.posted)) : 0;
@@ -216,6 +220,7 @@ int Lanes::post_keep_alive(size_t lane) {
 // count: that post() failed, and these works are not kSent.
 void Lanes::complete(Lane& lane, uint32_t end) {
   if (static_cast<int32_t>(end - lane.posted) > 0) end = lane.posted;
+  SLIME_CHECK(static_cast<int32_t>(end - lane.done) >= 0);
   unreported_ += end - lane.done;
   lane.done = end;
 }

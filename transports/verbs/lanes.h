@@ -6,12 +6,12 @@
 // on its lane. A lane's ring keeps what is told of each.
 //
 // Silent writes. That a NIC acknowledges a write does not say that it is visible in memory: nothing
-// but a later message on its queue pair does (InfiniBand Architecture Specification, o9-20), and
-// with relaxed ordering less than ever. A read behind the write does, as its answer does not pass
-// what the NIC has written (PCI Express Base Specification, "Transaction Ordering", row B, column
-// 2). So a lane reads eight bytes of the peer behind its silent writes, and each is kSent when a
-// read that was posted after it has completed. One is under way at a time: it goes with a chain, or
-// follows the one before it.
+// but a later message on its queue pair does (InfiniBand Architecture Specification, 9.5,
+// "Transaction ordering"), and with relaxed ordering less than ever. A read behind the write does,
+// as its answer does not pass what the NIC has written (PCI Express Base Specification,
+// "Transaction Ordering", row B, column 2). So a lane reads eight bytes of the peer behind its
+// silent writes, and each is kSent when a read that was posted after it has completed. One is under
+// way at a time: it goes with a chain, or follows the one before it.
 //
 // Receives. A write with immediate consumes a receive work request of ours, which has no buffer:
 // the bytes go where the write says. kReceives of them are posted on each lane, and given back in
@@ -19,10 +19,10 @@
 // (RNR), and the peer's NIC tries again without end. The first receive of the first lane has a
 // buffer, for the peer's hello.
 //
-// Invariants: reported <= done <= posted on each lane. Of all lanes together, done - reported is
-// unreported_, and posted - reported is writes_ + reads_: send_queue_depth writes and
-// max_outstanding_reads reads at most. The completion queue has a place for each work request that
-// is posted, so it cannot overrun.
+// Invariants: reported <= done <= posted on each lane, and visible <= posted. Of all lanes
+// together, done - reported is unreported_, and posted - reported is writes_ + reads_:
+// send_queue_depth writes and max_outstanding_reads reads at most. The completion queue has a place
+// for each work request that is posted, so it cannot overrun.
 //
 // Thread: that of the channel.
 #pragma once
