@@ -40,8 +40,7 @@
 //   kSent of a silent write means, with and without confirm_delivery, that its bytes are visible at
 //   the place that it names, in memory of a device once they are flushed. kSent of a read means
 //   that the bytes are visible at its local place, in memory of a device once they are flushed.
-//   After a fence at this end no read writes there
-//   any more.
+//   After a fence at this end no read writes there any more.
 //
 // Refused works
 //   Where RailCaps::goes_on_after_refusal, a work may end with kRefused instead of kSent: the

@@ -82,7 +82,8 @@ Problems refusal_problems(Pair& pair, Transfer& ledger, const Work& bad) {
   }
   pair.settle();
   if (ledger.has_arrived(1)) problems.push_back("the bad work was reported");
-  const bool first_arrived = ledger.has_arrived(0) || ledger.landed_whole(0);
+  const bool silent = bad.opcode == Opcode::kWrite;  // its kSent may be missing
+  const bool first_arrived = silent ? ledger.landed_whole(0) : ledger.has_arrived(0);
   if (!refused_here && pair.left.rail->caps().ordered && !first_arrived) {
     problems.push_back("the good work before it did not arrive");
   }
@@ -94,9 +95,9 @@ Problems refusal_problems(Pair& pair, Transfer& ledger, const Work& bad) {
   return problems;
 }
 
-Problems fence_problems(Pair& pair, int rounds) {
+Problems fence_problems(Pair& pair, int rounds, Opcode opcode) {
   Problems problems;
-  Transfer& ledger = pair.transfer(pair.left, std::vector<uint32_t>(200, 900));
+  Transfer& ledger = pair.transfer(pair.left, std::vector<uint32_t>(200, 900), opcode);
   traffic(pair, rounds);
   pair.right.channel->fence();
   const std::vector<std::byte> before = ledger.target().copy();

@@ -17,7 +17,7 @@ using Problems = std::vector<std::string>;
 Problems refusal_problems(Pair& pair, Transfer& ledger, const Work& bad);
 
 // Lets `rounds` of traffic from left to right pass, fences right, and watches what still comes.
-Problems fence_problems(Pair& pair, int rounds);
+Problems fence_problems(Pair& pair, int rounds, Opcode opcode = Opcode::kWriteWithImmediate);
 
 // Closes left after `rounds` of traffic and reuses its memory at once: what arrives at right must
 // be right all the same, must include all that was kSent, and then right must fail with kRemote.

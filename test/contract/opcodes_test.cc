@@ -99,6 +99,16 @@ TYPED_TEST(RailOpcodes, ReadsHavePlacesOfTheirOwn) {
   });
 }
 
+TYPED_TEST(RailOpcodes, NoSilentWriteIsWrittenAfterAFence) {
+  for (int rounds = 1; rounds < 40; rounds += 4) {
+    this->in_each_mode([&](Pair& pair) {
+      for (const std::string& problem : fence_problems(pair, rounds, Opcode::kWrite)) {
+        ADD_FAILURE() << problem;
+      }
+    });
+  }
+}
+
 TYPED_TEST(RailOpcodes, NoAnswerIsWrittenAfterAFence) {
   size_t under_way = 0;
   for (int rounds = 2; rounds < 40; rounds += 6) {

@@ -121,7 +121,7 @@ TEST(VerbsOpcodes, ASilentWriteBeforeARefusedWorkIsNotSent) {
   const std::vector<Done> done = poll_all(*test.pair.left, &status);
   ASSERT_EQ(done.size(), 1u);
   EXPECT_EQ(done[0].cookie, 0u);
-  EXPECT_THAT(failure_of(test.world, *test.pair.left).what, HasSubstr("with 3 works not"));
+  EXPECT_THAT(failure_of(test.world, *test.pair.left).what, HasSubstr("with 1 work not"));
 }
 
 TEST(VerbsOpcodes, AReadBehindThatCannotBePostedFailsTheChannel) {
@@ -146,15 +146,13 @@ TEST(VerbsOpcodes, APostWhoseReadBehindIsRefusedHasTakenItsWorks) {
   EXPECT_EQ(taken, 2u);
 }
 
-TEST(VerbsOpcodes, ANicThatAnswersNoReadsHasNone) {
+TEST(VerbsOpcodes, ANicWithoutReadsSaysSo) {
   for (const std::pair<int, int>& reads : {std::pair(0, 16), {16, 0}}) {
     FakeVerbsOptions options;
     options.reads = {reads};
     TestNics world(verbs_settings(), options);
     EXPECT_EQ(world.left->caps().opcodes, opcode_bit(Opcode::kWriteWithImmediate));
     EXPECT_EQ(world.left->caps().max_outstanding_reads, 0u);
-    TestPair pair(world);
-    EXPECT_TRUE(pair.connect());
   }
 }
 

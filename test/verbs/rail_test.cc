@@ -86,6 +86,16 @@ TEST(VerbsRail, APortThatIsDownIsNotedAndTheOthersAreUsed) {
   EXPECT_EQ(nics.objects(), 0u);
 }
 
+TEST(VerbsRail, WithoutLockedMemoryADeviceIsNotUsedAndThereIsAWarning) {
+  const test::KeptWarnings warnings("is not used");
+  FakeVerbs nics;
+  nics.fail_registrations(ENOMEM);
+  EXPECT_THAT(open(nics).names, IsEmpty());
+  EXPECT_THAT(warnings.lines(), ElementsAre(HasSubstr("device fake0 is not used: ibv_reg_mr of 8 "),
+                                            HasSubstr("device fake1 is not used")));
+  EXPECT_EQ(nics.objects(), 0u);
+}
+
 TEST(VerbsRail, AMalformedRangeIsAnError) {
   FakeVerbs nics;
   Settings settings = verbs_settings();

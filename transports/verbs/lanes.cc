@@ -225,15 +225,6 @@ void Lanes::complete(Lane& lane, uint32_t end) {
   lane.done = end;
 }
 
-void Lanes::complete_before(const WorkId& id) {
-  Lane& lane = lanes_[id.lane];
-  uint32_t end = lane.done;
-  while (end != id.position && end != lane.posted && work_at(lane, end).opcode != Opcode::kWrite) {
-    ++end;
-  }
-  complete(lane, end);
-}
-
 size_t Lanes::take_done(std::span<Done> done) {
   size_t count = 0;
   uint32_t reads = 0;

@@ -66,18 +66,22 @@ struct PostedWork {
   Opcode opcode = Opcode::kWriteWithImmediate;
 };
 
-// A queue pair and the works on it. Positions count from 0.
+// Positions of works on a lane begin here: they wrap soon, so that each test sees it.
+inline constexpr uint32_t kFirstPosition = UINT32_MAX - 100;
+
+// A queue pair and the works on it.
 struct Lane {
   QueuePair pair;
   uint32_t first_psn = 0;
   std::vector<PostedWork> works;  // a ring
-  uint32_t posted = 0, done = 0, reported = 0;
+  uint32_t posted = kFirstPosition, done = kFirstPosition, reported = kFirstPosition;
   uint32_t unsignaled = 0;    // works since the last that asks for a completion
   uint32_t receives = 0;      // posted, and their completion not polled
   bool has_closed = false;    // the peer did
   bool reads_behind = false;  // a read behind silent writes is under way
-  uint32_t silent = 0;        // behind the newest silent write
-  uint32_t visible = 0;       // silent writes before it are visible; never less than `reported`
+  // `silent` is behind the newest chain with silent writes. Those before `visible`, which is never
+  // less than `reported`, are visible.
+  uint32_t silent = kFirstPosition, visible = kFirstPosition;
 };
 
 // What the peer lets us read: see "Silent writes".
@@ -120,9 +124,8 @@ class Lanes {
 
   // The work at this position is done, and all before it on its lane.
   void complete(const WorkId& id) { complete(lanes_[id.lane], id.position + 1); }
-  // The peer's NIC has refused that work, and has carried out those before it. Whether silent
-  // writes are visible is not known.
-  void complete_before(const WorkId& id);
+  // The peer's NIC has refused that work, and has carried out those before it.
+  void complete_before(const WorkId& id) { complete(lanes_[id.lane], id.position); }
   // 0, or an errno value: another read behind silent writes could not be posted.
   int take_read_behind(const WorkId& id);
   size_t take_sent(std::span<Done> done) { return unreported_ == 0 ? 0 : take_done(done); }

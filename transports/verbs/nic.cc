@@ -41,7 +41,11 @@ Result<void> Nic::open_device(ibv_device* device) {
   }
   takes_dma_bufs_ = probe_dma_bufs();
   auto readable = Registered<uint64_t>::create(*this, pd_, IBV_ACCESS_REMOTE_READ);
-  if (!readable) return fail(prefixed("device " + name_, std::move(readable.error())));
+  if (!readable) {
+    Error error = prefixed("device " + name_ + " is not used", std::move(readable.error()));
+    SLIME_WARN("%s", error.what.c_str());
+    return fail(std::move(error));
+  }
   readable_ = std::move(*readable);
   return {};
 }

@@ -69,10 +69,10 @@ class Nic {
   const std::string& sysfs_root() const { return sysfs_root_; }
   uint64_t guid() const { return guid_; }
   const ibv_device_attr& attributes() const { return attributes_; }
-  // RDMA READs that a queue pair may have under way, and that it answers, at once: 1 to kMostReads.
   bool has_reads() const {
     return attributes_.max_qp_init_rd_atom > 0 && attributes_.max_qp_rd_atom > 0;
   }
+  // RDMA READs that a queue pair may have under way, and that it answers, at once: 1 to kMostReads.
   uint8_t reads() const;
   uint8_t reads_of_peer() const;
   bool takes_dma_bufs() const { return takes_dma_bufs_; }

@@ -51,7 +51,7 @@ struct Endpoint {
   uint32_t reserved_too = 0;
 };
 static_assert(sizeof(Endpoint) == 8 + 16 + 8 + 16 + 8 * kMaxQueuePairs + 16);
-static_assert(sizeof(Endpoint) <= sizeof(ChannelAddress));
+static_assert(sizeof(Endpoint) == sizeof(ChannelAddress));  // no byte is left but the reserved ones
 
 struct Hello {
   uint32_t magic = kMagic;

@@ -83,9 +83,12 @@ bool FakeVerbs::wait_for_peer(Pair& pair) {
   return now() - pair.tried_ns < timeout_ns * (1U + pair.attributes.retry_cnt);
 }
 
-void FakeVerbs::show_writes(Pair& pair) {
-  for (const Unseen& write : std::exchange(pair.unseen, {})) {
-    std::memcpy(write.to, write.bytes.data(), write.bytes.size());
+void FakeVerbs::show_writes(const Pair& between) {
+  for (const auto& [number, pair] : pairs_) {
+    if (pair.get() != &between && pair->attributes.dest_qp_num != between.base.qp_num) continue;
+    for (const Unseen& write : std::exchange(pair->unseen, {})) {
+      std::memcpy(write.to, write.bytes.data(), write.bytes.size());
+    }
   }
 }
 

@@ -160,7 +160,7 @@ struct FakeCalls {
   }
   static int dereg_mr(ibv_mr* region) {
     const Lock lock(current->mutex_);
-    for (const auto& [number, pair] : current->pairs_) FakeVerbs::show_writes(*pair);
+    for (const auto& [number, pair] : current->pairs_) current->show_writes(*pair);
     if (current->regions_.erase(region->lkey) == 1) return 0;
     current->complain("memory is deregistered twice");
     return EINVAL;
@@ -236,7 +236,7 @@ struct FakeCalls {
     --current->queues_.at(base->recv_cq)->users;
     std::erase_if(current->queues_.at(base->recv_cq)->completions,
                   [&](const ibv_wc& each) { return each.qp_num == base->qp_num; });
-    FakeVerbs::show_writes(*current->pairs_.at(base->qp_num));
+    current->show_writes(*current->pairs_.at(base->qp_num));
     current->pairs_.erase(base->qp_num);
     return 0;
   }

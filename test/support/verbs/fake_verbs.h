@@ -196,7 +196,7 @@ class FakeVerbs {
   bool advance(Pair& pair);
   bool wait_for_peer(Pair& pair);
   ibv_wc_status carry_out(Pair& pair, Pair& peer, const Send& work);
-  static void show_writes(Pair& pair);
+  void show_writes(const Pair& between);  // of it and of its peer
   ibv_wc_status read_remote(Pair& pair, Pair& peer, const Send& work);
   ibv_wc_status gather(const Pair& pair, const Send& work, std::vector<std::byte>* bytes);
   ibv_wc_status receive(Pair& peer, const Send& work, const std::vector<std::byte>& bytes);
