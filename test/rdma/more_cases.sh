@@ -46,7 +46,7 @@ memory_exhausted() {
     prlimit --memlock=2097152 setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock
 }
 
-# As in a container that has few objects of a NIC: queues and registrations. A rank takes 19.
+# As in a container that has few objects of a NIC: queues and registrations. A rank takes more than 12.
 objects_exhausted() {
   local root=$results/cgroup group
   group=$root/few

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kPolledAtOnce = 64;
 
-// The peer's NIC has carried out what was posted before, and said so.
+// With these the peer's NIC refuses a work. It has carried out what was posted before on the lane.
 bool is_refusal(ibv_wc_status status) {
   return status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR ||
          status == IBV_WC_REM_OP_ERR;

@@ -84,6 +84,16 @@ ClosingPairs Lanes::close() {
   return {std::move(completions_), std::move(hellos_), std::move(pairs)};
 }
 
+void Lanes::set_readable(const Readable& of_peer) {
+  read_behind_piece_ = hellos_->piece(hellos_->value.behind_writes);
+  read_behind_.sg_list = &read_behind_piece_;
+  read_behind_.num_sge = 1;
+  read_behind_.opcode = IBV_WR_RDMA_READ;
+  read_behind_.send_flags = IBV_SEND_SIGNALED;
+  read_behind_.wr.rdma.remote_addr = of_peer.address;
+  read_behind_.wr.rdma.rkey = of_peer.key;
+}
+
 size_t Lanes::count_that_fit(std::span<const Work> works) const {
   const RailCaps& caps = rail_.caps();
   works = works.first(std::min(works.size(), sends_.size()));
@@ -157,7 +167,7 @@ int Lanes::post_chain(size_t works, size_t* taken) {
   lane.unsignaled = 0;
   const uint32_t end = lane.posted + static_cast<uint32_t>(works);
   const bool reads_behind = chained_silent_ > 0 && !lane.reads_behind;
-  if (reads_behind) sends_[works - 1].next = prepare_read_behind(lane, end);
+  if (reads_behind) sends_[works - 1].next = read_behind(lane, end);
   ibv_send_wr* refused = sends_.data();
   if (const int code = lane.pair.post(sends_.data(), &refused); code != 0) {
     const bool all = refused == &read_behind_;
@@ -176,15 +186,8 @@ int Lanes::post_chain(size_t works, size_t* taken) {
   return 0;
 }
 
-ibv_send_wr* Lanes::prepare_read_behind(const Lane& lane, uint32_t end) {
-  read_behind_piece_ = hellos_->piece(hellos_->value.behind_writes);
+ibv_send_wr* Lanes::read_behind(const Lane& lane, uint32_t end) {
   read_behind_.wr_id = WorkId{WorkId::Kind::kReadBehind, index_of(lane), 0, end}.pack();
-  read_behind_.sg_list = &read_behind_piece_;
-  read_behind_.num_sge = 1;
-  read_behind_.opcode = IBV_WR_RDMA_READ;
-  read_behind_.send_flags = IBV_SEND_SIGNALED;
-  read_behind_.wr.rdma.remote_addr = readable_.address;
-  read_behind_.wr.rdma.rkey = readable_.key;
   return &read_behind_;
 }
 
@@ -193,7 +196,7 @@ int Lanes::take_read_behind(const WorkId& id) {
   SLIME_CHECK(lane.reads_behind && static_cast<int32_t>(lane.posted - id.position) >= 0);
   lane.visible = id.position;
   lane.reads_behind = static_cast<int32_t>(lane.silent - lane.visible) > 0;
-  return lane.reads_behind ? lane.pair.post(prepare_read_behind(lane, lane.posted)) : 0;
+  return lane.reads_behind ? lane.pair.post(read_behind(lane, lane.posted)) : 0;
 }
 
 int Lanes::post_hello() {

@@ -104,7 +104,7 @@ class Lanes {
 
   Lane& operator[](size_t lane) { return lanes_[lane]; }
   size_t size() const { return lanes_.size(); }
-  void set_readable(const Readable& of_peer) { readable_ = of_peer; }  // before the first work
+  void set_readable(const Readable& of_peer);  // before the first work
   std::span<Lane> all() { return lanes_; }
   ibv_cq* completions() const { return completions_.get(); }
   Hellos& hellos() { return hellos_->value; }
@@ -136,7 +136,7 @@ class Lanes {
  private:
   Result<void> prepare(Lane& lane);
   bool prepare_work(const Work& work, Lane& lane, uint32_t position, size_t index);
-  ibv_send_wr* prepare_read_behind(const Lane& lane, uint32_t end);
+  ibv_send_wr* read_behind(const Lane& lane, uint32_t end);
   PostedWork& work_at(Lane& lane, uint32_t position) const {
     return lane.works[position & (lane.works.size() - 1)];
   }
@@ -156,7 +156,6 @@ class Lanes {
   std::vector<ibv_send_wr> sends_;
   std::vector<ibv_sge> pieces_;
   uint32_t chained_reads_ = 0, chained_silent_ = 0;
-  Readable readable_;
   ibv_send_wr read_behind_ = {};
   ibv_sge read_behind_piece_ = {};
   std::array<ibv_recv_wr, kReceiveBatch> receives_ = {};

@@ -21,6 +21,8 @@ unsigned access_of(uint8_t rights) {
   return access;
 }
 
+const char* form_of(const MemoryRange& range) { return range.dma_buf >= 0 ? " as a DMA-BUF" : ""; }
+
 }  // namespace
 
 VerbsRail::VerbsRail(const Port& port, const Settings& settings, const RailCaps& caps)
@@ -78,8 +80,7 @@ Result<ibv_mr*> VerbsRail::register_with_nic(ibv_pd* pd, const MemoryRange& rang
   return fail(system_error(errno,
                            "%zu bytes at %p cannot be registered%s; see %s, and max_mr and "
                            "max_mr_size (ibv_devinfo -v)",
-                           range.bytes, range.address, range.dma_buf >= 0 ? " as a DMA-BUF" : "",
-                           limit_behind(errno)));
+                           range.bytes, range.address, form_of(range), limit_behind(errno)));
 }
 
 Result<MemoryKeys> VerbsRail::register_memory(const MemoryRange& range) {
@@ -91,8 +92,7 @@ Result<MemoryKeys> VerbsRail::register_memory(const MemoryRange& range) {
                            "rail %s: %zu bytes of device memory at %p cannot be registered%s: by "
                            "its address it needs the module nvidia_peermem, and as a DMA-BUF a "
                            "driver and a kernel that take those; register host memory",
-                           caps_.name.c_str(), range.bytes, range.address,
-                           range.dma_buf >= 0 ? " as a DMA-BUF" : ""));
+                           caps_.name.c_str(), range.bytes, range.address, form_of(range)));
   }
   Registration made{.range = range};
   auto key = add(&made);
