@@ -115,8 +115,11 @@ struct RailCaps {
   uint32_t max_batch = 64;          // works per post()
   // A bit for each (opcode_bit). A work with another one must not be posted.
   uint32_t opcodes = opcode_bit(Opcode::kWriteWithImmediate);
-  uint32_t max_outstanding_reads = 0;    // per channel and end, beside send_queue_depth
-  bool goes_on_after_refusal = false;    // see "Refused works"
+  uint32_t max_outstanding_reads = 0;  // per channel and end, beside send_queue_depth
+  bool goes_on_after_refusal = false;  // see "Refused works"
+  // Peers may do with a range what its rights say, and nothing else. False: they may read it and
+  // write into it, if they have its key.
+  bool keeps_rights = true;
   uint64_t max_message_bytes = 1 << 30;  // per work
   // Writes of one channel, silent ones too, arrive in posting order, and none passes a lost one. A
   // read may pass all others, and be passed.
@@ -139,9 +142,8 @@ struct MemoryRange {
   // close it when register_memory has returned. Only for rails with RailCaps::dma_buf.
   int dma_buf = -1;
   uint64_t dma_buf_offset = 0;
-  // Of peers: kRemoteWrite, kRemoteRead, both or none. This end may write in any case, so an
-  // RDMA NIC needs a range that is writable. A rail without Opcode::kRead takes no
-  // notice: there a peer with the key may write, and where a flusher reads, read too.
+  // Of peers: kRemoteWrite, kRemoteRead, both or none (RailCaps::keeps_rights). This end may write
+  // in any case, so an RDMA NIC needs a range that is writable.
   uint8_t rights = kRemoteWrite;
 };
 

@@ -26,7 +26,8 @@ void BareLoop::prepare(End& end, size_t bytes) {
   static uint64_t key = uint64_t{1} << 20;  // not one of the rail's: those have random bits above
   end.endpoint = test::value_of(fabric::Endpoint::open(*domain_, {.completions = kPlaces}));
   end.memory = std::make_unique<std::byte[]>(bytes);
-  end.region = test::value_of(domain_->register_memory({end.memory.get(), bytes}, ++key));
+  end.region = test::value_of(
+      domain_->register_memory({end.memory.get(), bytes}, ++key, domain_->access_of(kRemoteWrite)));
 }
 
 bool BareLoop::post(End& end, const End& target, uint32_t bytes) {

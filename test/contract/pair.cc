@@ -13,7 +13,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kQuiet{20};  // of settle(), on rails that live in real time
 constexpr int kEndless = 20'000;                 // polls of settle() that find something
 constexpr int kIdleRounds = 100;                 // of a world where nothing moves any more
-constexpr int kIdleAlone = 200;                  // of one end, while the other does nothing
+constexpr int kIdleAlone = 2'000;                // of one end, while the other does nothing
 
 std::unique_ptr<Channel> open_channel(Rail& rail, const ChannelOptions& options) {
   auto channel = rail.open_channel(options);

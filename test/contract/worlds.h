@@ -87,8 +87,8 @@ struct FabricEfa {
 
 using AllRails = ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets, SimHca,
                                   Verbs, FabricShm, FabricTcp, FabricEfa>;
-using RailsThatRead =
-    ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets, SimHca, Verbs>;
+using RailsThatRead = ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets,
+                                       SimHca, Verbs, FabricEfa>;
 using RailsThatFlush = ::testing::Types<SimHca, Verbs, FabricEfa>;
 
 struct RailName {

@@ -73,6 +73,14 @@ TEST(FabricOptions, AnEmulatedWriteIsRefused) {
   expect_no_rail({.emulated_write = true}, "has no RDMA write (FI_OPT_EFA_EMULATED_WRITE)");
 }
 
+TEST(FabricOptions, ANicWhoseReadsAreEmulatedHasNone) {
+  const FakeFabric nics({.emulated_read = true});
+  const Opened opened(nics);
+  ASSERT_EQ(opened.rails.size(), 2u);
+  EXPECT_EQ(opened.rails[0]->caps().opcodes, opcode_bit(Opcode::kWriteWithImmediate));
+  EXPECT_EQ(opened.rails[0]->caps().max_outstanding_reads, 0u);
+}
+
 TEST(FabricOptions, AReceiverMustBeAskedForEver) {
   expect_no_rail({.refused = {{kRnrRetry, -FI_EINVAL}}}, "FI_OPT_EFA_RNR_RETRY was refused");
 }

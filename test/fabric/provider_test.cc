@@ -36,6 +36,16 @@ TEST(FabricProvider, OnlyEfaFrom26OnHoldsDoorbellsBack) {
   EXPECT_FALSE(traits_of("shm", FI_VERSION(2, 6))->more);
 }
 
+TEST(FabricProvider, OnlyEfaHasReadsAndFrom25OnRights) {
+  for (const uint32_t version : {FI_VERSION(1, 19), FI_VERSION(2, 4), FI_VERSION(2, 5)}) {
+    EXPECT_TRUE(traits_of("efa", version)->reads);
+    EXPECT_EQ(traits_of("efa", version)->keeps_rights, version >= FI_VERSION(2, 5));
+  }
+  for (const char* const other : {"shm", "tcp", "tcp;ofi_rxm", "verbs;ofi_rxm"}) {
+    EXPECT_FALSE(traits_of(other, FI_VERSION(2, 6))->reads) << other;
+  }
+}
+
 TEST(FabricProvider, WhoMovesTheDataDecidesWhatACompletionIsAskedFor) {
   for (const char* const nic : {"efa", "verbs", "verbs;ofi_rxm"}) {
     EXPECT_TRUE(traits_of(nic, FI_VERSION(2, 0))->in_hardware) << nic;

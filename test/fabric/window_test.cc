@@ -15,8 +15,10 @@ struct Posted {
   std::vector<uint32_t> immediates;
 
   Posted(uint32_t places, bool confirmed) : window(places, confirmed) {}
-  void add(uint32_t immediate, bool unconfirmed = false) {
+  void add(uint32_t immediate, bool unconfirmed = false,
+           Opcode opcode = Opcode::kWriteWithImmediate) {
     Work work;
+    work.opcode = opcode;
     work.immediate = immediate;
     work.cookie = contexts.size();
     work.unconfirmed = unconfirmed;
@@ -126,6 +128,38 @@ TEST(FabricWindow, AReportOfWhatWasNeverSentIsRefused) {
   EXPECT_FALSE(posted.report(6));
   EXPECT_TRUE(posted.report(5));
   EXPECT_FALSE(posted.report(5)) << "twice";
+}
+
+TEST(FabricWindow, ASilentWriteIsDoneWhenItIsVisibleAndIsNoWorkThatAPeerReports) {
+  for (const bool confirmed : {false, true}) {
+    Posted posted(4, confirmed);
+    for (int i = 0; i < 3; ++i) posted.add(5, false, Opcode::kWrite);
+    for (const size_t index : {2, 0}) {
+      EXPECT_TRUE(posted.window.complete(posted.contexts[index]));
+    }
+    EXPECT_EQ(posted.window.unseen(), 2u);
+    EXPECT_THAT(posted.take(), IsEmpty());
+    posted.window.show(1);
+    EXPECT_THAT(posted.take(), ElementsAre(2)) << "in the order of their completions";
+    EXPECT_EQ(posted.window.unseen(), 1u);
+    posted.window.show(1);
+    EXPECT_THAT(posted.take(), ElementsAre(0));
+    if (confirmed) {
+      EXPECT_FALSE(posted.report(5));
+    }
+    EXPECT_EQ(posted.window.room(), 2u);
+  }
+}
+
+TEST(FabricWindow, AnImmediateIsNotThatOfASilentWrite) {
+  Posted posted(4, true);
+  posted.add(5, false, Opcode::kWrite);
+  for (int i = 0; i < 2; ++i) posted.add(5);
+  for (void* const context : posted.contexts) EXPECT_TRUE(posted.window.complete(context));
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(posted.report(5));
+  EXPECT_THAT(posted.take(), UnorderedElementsAre(1, 2));
+  posted.window.show(1);
+  EXPECT_THAT(posted.take(), ElementsAre(0));
 }
 
 TEST(FabricWindow, APostThatFailedLeavesNothing) {

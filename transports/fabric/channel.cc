@@ -21,7 +21,8 @@ constexpr size_t kReceives = 2 * kSendQueueDepth;
 }  // namespace
 
 EndpointSizes channel_sizes(const RailCaps& rail) {
-  return {.completions = 2 * rail.send_queue_depth + kArrivals, .receives = kReceives};
+  const size_t reads = rail.max_outstanding_reads + 1;
+  return {.completions = 2 * rail.send_queue_depth + reads + kArrivals, .receives = kReceives};
 }
 
 Result<std::unique_ptr<Channel>> FabricChannel::open(FabricRail& rail,
@@ -80,8 +81,7 @@ Status FabricChannel::post(std::span<const Work> works, size_t* taken) {
     }
     return failure_.status;
   }
-  works = works.first(
-      std::min({works.size(), sender_.room(), static_cast<size_t>(rail_.caps().max_batch)}));
+  works = works.first(sender_.count_that_fit(works));
   if (works.empty()) return Status::kOk;
   uint64_t bytes = 0;
   for (const Work& work : works) {
@@ -92,7 +92,7 @@ Status FabricChannel::post(std::span<const Work> works, size_t* taken) {
     bytes += work.length;
   }
   if (const long code = sender_.post(works, taken); code != 0) {
-    fail_with(prefixed(where(), write_error(rail_.domain(), code, works[*taken])));
+    fail_with(prefixed(where(), post_error(rail_.domain(), code, works[*taken])));
     return failure_.status;
   }
   counters.doorbells.add();
@@ -111,25 +111,33 @@ Status FabricChannel::poll(std::span<Done> done, size_t* count) {
   const bool was_broken = state_ == State::kBroken;
   const uint64_t now_ns = was_broken ? steady_now_ns() : 0;
   // What is done already has at most half of the room, so that neither kind starves the other.
-  *count = sender_.window().take(done.first((done.size() + 1) / 2));
+  *count = sender_.take(done.first((done.size() + 1) / 2));
   const bool over = was_broken && now_ns >= broken_ns_ + times::kFailedChannelDrain;
   const size_t room = arrivals_.kept() == 0 && !over ? done.size() - *count : 0;
   const size_t found = room > 0 ? read(room) : 0;
-  if (sender_.has_waiting() && state_ == State::kReady) {
-    const long code = sender_.post_waiting();
-    if (code != 0) {
-      fail_with(prefixed(where(), write_error(rail_.domain(), code, sender_.first_waiting())));
-    }
-  }
+  if (state_ == State::kReady) post_more();
   if (room > 0 && found == 0) refusals_.read_nothing();
   watch(found > 0);
   if (arrivals_.kept() > 0) report_arrivals(done, count);
-  *count += sender_.window().take(done.subspan(*count));
+  *count += sender_.take(done.subspan(*count));
   if (*count > 0) return Status::kOk;
   counters.empty_polls.add();
   const bool drained = (room > 0 || over) && found == 0 && arrivals_.kept() == 0;
   if (was_broken && drained && now_ns >= broken_ns_) state_ = State::kFailed;
   return state_ == State::kFailed ? failure_.status : Status::kOk;
+}
+
+// Works that wait, and a read behind silent writes.
+void FabricChannel::post_more() {
+  long code = sender_.has_waiting() ? sender_.post_waiting() : 0;
+  if (code != 0) {
+    fail_with(prefixed(where(), post_error(rail_.domain(), code, sender_.first_waiting())));
+    return;
+  }
+  code = sender_.post_behind();
+  if (code == 0) return;
+  fail_with(prefixed(where(), fabric_error(rail_.domain().symbols(), code,
+                                           "fi_readmsg behind silent writes failed")));
 }
 
 // Returns how many completions there were.
@@ -153,11 +161,11 @@ void FabricChannel::take(const fi_cq_data_entry& entry) {
     return;
   }
   if (setup_.take_completion(entry.op_context)) return;
-  if ((entry.flags & FI_WRITE) != 0 && !sender_.window().complete(entry.op_context)) {
-    fail_with(prefixed(where(),
-                       make_error(Status::kInternal, 0,
-                                  "the provider completed a write that is not under way; see its "
-                                  "release notes")));
+  if ((entry.flags & (FI_WRITE | FI_READ)) != 0 && !sender_.complete(entry.op_context)) {
+    fail_with(
+        prefixed(where(), make_error(Status::kInternal, 0,
+                                     "the provider completed a work that is not under way; see its "
+                                     "release notes")));
   }
 }
 
@@ -188,7 +196,7 @@ void FabricChannel::report_arrivals(std::span<Done> done, size_t* count) {
 // cancelled the work.
 void FabricChannel::watch(bool found) {
   const uint64_t now_ns = steady_now_ns();
-  const bool waits = !found && options_.confirm_delivery && sender_.window().under_way() > 0;
+  const bool waits = !found && options_.confirm_delivery && sender_.writes().under_way() > 0;
   const bool checks = rail_.domain().traits().reads_peer_memory && arrivals_.kept() > 0;
   if (!waits && !checks && now_ns < messages_due_ns_) return;
   messages_due_ns_ = now_ns + kMessagesPauseNs;
@@ -198,7 +206,7 @@ void FabricChannel::watch(bool found) {
 
 bool FabricChannel::silent_for(uint64_t ns) {
   if (rail_.domain().traits().in_hardware) {
-    return sender_.window().incomplete_count() > 0 && steady_now_ns() - last_completed_ns_ >= ns;
+    return sender_.incomplete_count() > 0 && steady_now_ns() - last_completed_ns_ >= ns;
   }
   return side_connection_ == nullptr || side_connection_->silent_for(ns);
 }

@@ -18,8 +18,8 @@
 //   kFenced   the endpoint is closed, or in the rail's ClosingEndpoints
 // fail_with() leads from the first two to kBroken, fence() from each to kFenced.
 //
-// The completion queue has places for all works of both ends that can be under way, and for
-// kArrivals of a peer whose NIC confirms by itself.
+// The completion queue has places for all works of both ends that can be under way, for the read
+// behind silent writes (sender.h), and for kArrivals of a peer whose NIC confirms by itself.
 //
 // Thread: that of the channel's owner (transports/rail.h).
 #pragma once
@@ -68,6 +68,7 @@ class FabricChannel final : public Channel {
   size_t read(size_t room);
   void take(const fi_cq_data_entry& entry);
   size_t take_error(long code);
+  void post_more();
   void report_arrivals(std::span<Done> done, size_t* count);
   void watch(bool found);
 
@@ -109,8 +110,8 @@ class FabricChannel final : public Channel {
 // front where that was.
 // `description`: Endpoint::describe(), `code`: of libfabric, positive.
 Error completion_error(const std::string& description, int code, uint64_t undelivered_works);
-Error write_error(const Domain& domain, long code, const Work& work);  // fi_writemsg refused it
-Error work_error(const FabricRail& rail, const Work& work);            // Sender::is_valid() did
-Error refusal_error(const Domain& domain, uint64_t refused);           // RefusalWatch
+Error post_error(const Domain& domain, long code, const Work& work);  // the provider refused it
+Error work_error(const FabricRail& rail, const Work& work);           // Sender::is_valid() did
+Error refusal_error(const Domain& domain, uint64_t refused);          // RefusalWatch
 
 }  // namespace slime::fabric

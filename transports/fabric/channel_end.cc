@@ -38,8 +38,10 @@ Error completion_error(const std::string& description, int code, uint64_t undeli
                     undelivered(undelivered_works).c_str(), advice(code));
 }
 
-Error write_error(const Domain& domain, long code, const Work& work) {
-  Error error = fabric_error(domain.symbols(), code, "fi_writemsg of %u bytes failed", work.length);
+Error post_error(const Domain& domain, long code, const Work& work) {
+  Error error =
+      fabric_error(domain.symbols(), code, "%s of %u bytes failed",
+                   work.opcode == Opcode::kRead ? "fi_readmsg" : "fi_writemsg", work.length);
   error.what += std::string("; ") + advice(error.code);
   return error;
 }
@@ -48,7 +50,8 @@ Error work_error(const FabricRail& rail, const Work& work) {
   return make_error(Status::kInvalid, 0,
                     "a work of %u bytes at %p is not inside memory registered with key "
                     "0x%" PRIx64 ", or longer than %" PRIu64 ", or its remote key 0x%" PRIx64
-                    " has more than %zu bytes, or its target wraps; nothing was sent",
+                    " has more than %zu bytes, or its target wraps, or RailCaps::opcodes lacks its "
+                    "kind; nothing was sent",
                     work.length, static_cast<const void*>(work.local), work.local_key,
                     rail.caps().max_message_bytes, work.remote_key,
                     rail.domain().info().domain_attr->mr_key_size);
@@ -87,7 +90,7 @@ Status FabricChannel::give_up(Error error) {
 void FabricChannel::announce_failure() {
   if (failure_announced_ || side_connection_ == nullptr || !setup_.hello_sent()) return;
   failure_announced_ = true;
-  const auto cancelled = sender_.window().incomplete();
+  const auto cancelled = sender_.writes().incomplete();
   if (rail_.domain().traits().reads_peer_memory && !cancelled.empty()) {
     side_connection_->send(SideMessage::kCancelled, cancelled);
   }

@@ -37,7 +37,7 @@ Result<void> FabricChannel::take_message(SideMessage message, std::span<const ui
       fits = setup_.take_warm();
       break;
     case SideMessage::kReported:
-      fits = options_.confirm_delivery && sender_.window().report(words);
+      fits = options_.confirm_delivery && sender_.writes().report(words);
       break;
     case SideMessage::kComplete:
       fits = words.size() == 2;
@@ -71,7 +71,7 @@ Result<void> FabricChannel::take_hello(std::span<const uint32_t> words) {
 }
 
 void FabricChannel::exchange_counts(uint64_t now_ns) {
-  if (const auto count = refusals_.count_to_report(sender_.window().completed(), now_ns)) {
+  if (const auto count = refusals_.count_to_report(sender_.writes().completed(), now_ns)) {
     const uint32_t words[] = {static_cast<uint32_t>(*count), static_cast<uint32_t>(*count >> 32)};
     side_connection_->send(SideMessage::kComplete, words);
   }

@@ -24,7 +24,8 @@ namespace {
 constexpr const char* kOwnProvider = "efa";
 constexpr uint32_t kSpeedUnknown = 10'000;  // Mb/s
 
-Info make_hints(const Symbols& symbols, const std::string& provider, bool device_memory) {
+Info make_hints(const Symbols& symbols, const std::string& provider, const Traits& traits,
+                bool device_memory) {
   Info hints = duplicate(symbols, nullptr);
   if (hints == nullptr) return hints;
   hints->caps = FI_MSG | FI_RMA | FI_WRITE | FI_REMOTE_WRITE;
@@ -33,8 +34,9 @@ Info make_hints(const Symbols& symbols, const std::string& provider, bool device
   hints->domain_attr->threading = FI_THREAD_SAFE;
   hints->domain_attr->cq_data_size = sizeof(uint32_t);
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  if (traits.reads || device_memory) hints->caps |= FI_READ | FI_REMOTE_READ;
   if (device_memory) {
-    hints->caps |= FI_HMEM | FI_READ | FI_REMOTE_READ;
+    hints->caps |= FI_HMEM;
     hints->domain_attr->mr_mode |= FI_MR_HMEM;
   }
   hints->fabric_attr->prov_name = ::strdup(provider.c_str());
@@ -88,6 +90,7 @@ RailCaps describe(const Opening& with, const fi_info& info, const Traits& traits
   caps.max_message_bytes = std::min<uint64_t>(info.ep_attr->max_msg_size, uint64_t{1} << 30);
   caps.ordered = false;
   caps.arrives_unpolled = traits.in_hardware;
+  caps.keeps_rights = traits.keeps_rights;
   return caps;
 }
 
@@ -99,8 +102,9 @@ const char* exclusion(const Opening& with, const std::string& name, const Traits
   return other ? "NCCL_SLIME_IFNAME" : nullptr;
 }
 
-Result<Info> ask(const Symbols& symbols, const std::string& provider, bool device_memory) {
-  const Info hints = make_hints(symbols, provider, device_memory);
+Result<Info> ask(const Symbols& symbols, const std::string& provider, const Traits& traits,
+                 bool device_memory) {
+  const Info hints = make_hints(symbols, provider, traits, device_memory);
   fi_info* list = nullptr;
   int code = -FI_ENOMEM;
   if (hints != nullptr) {
@@ -113,10 +117,10 @@ Result<Info> ask(const Symbols& symbols, const std::string& provider, bool devic
 
 Result<Info> ask(const Symbols& symbols, const std::string& provider, const Traits& traits) {
   if (traits.device_memory) {
-    auto found = ask(symbols, provider, true);
+    auto found = ask(symbols, provider, traits, true);
     if (found) return found;
   }
-  return ask(symbols, provider, false);
+  return ask(symbols, provider, traits, false);
 }
 
 // libfabric lists a NIC several times, with its best form first: with IPv4 before IPv6, say.

@@ -22,8 +22,13 @@ Result<Traits> traits_of(std::string_view provider, uint32_t version) {
                           "it sends RDMA writes as messages, or (1.18.0) registers no memory for "
                           "them"));
     }
-    // FI_MORE is honoured from 1.22 on, but some doorbells were lost until 2.6.
-    return Traits{.in_hardware = true, .device_memory = true, .more = version >= FI_VERSION(2, 6)};
+    // FI_MORE is honoured from 1.22 on, but some doorbells were lost until 2.6. Up to 2.4 the
+    // provider lets peers read and write all that is registered, whatever access was asked for.
+    return Traits{.in_hardware = true,
+                  .device_memory = true,
+                  .more = version >= FI_VERSION(2, 6),
+                  .keeps_rights = version >= FI_VERSION(2, 5),
+                  .reads = true};
   }
   if (provider == "shm") return Traits{.reads_peer_memory = true, .refuses_silently = true};
   const bool verbs = provider.starts_with("verbs");
@@ -69,7 +74,7 @@ int Domain::ask_for_memory(const MemoryRange& range, const DmaBuf* buffer, uint6
   fi_mr_attr& attributes = asked.known;
   attributes.mr_iov = buffer == nullptr ? &piece : reinterpret_cast<const iovec*>(buffer);
   attributes.iov_count = 1;
-  attributes.access = access | FI_WRITE | FI_REMOTE_WRITE | (in_device ? FI_REMOTE_READ : 0);
+  attributes.access = access;
   attributes.requested_key = wanted_key;
   // Which GPU it is matters to providers that copy.
   attributes.iface = in_device ? FI_HMEM_CUDA : FI_HMEM_SYSTEM;
@@ -91,12 +96,19 @@ Result<Handle<fid_mr>> Domain::register_memory(const MemoryRange& range, uint64_
       range.kind == MemoryKind::kCuda ? "dmesg" : "`ulimit -l`"));
 }
 
+uint64_t Domain::access_of(uint8_t rights) const {
+  const uint64_t of_peers = ((rights & kRemoteWrite) != 0 ? FI_REMOTE_WRITE : 0) |
+                            ((rights & kRemoteRead) != 0 ? FI_REMOTE_READ : 0);
+  return traits_.reads ? FI_WRITE | FI_READ | of_peers : FI_WRITE | (of_peers & ~FI_REMOTE_READ);
+}
+
 bool Domain::takes_dma_bufs() const {
   if (interface_version(symbols_) < kDmaBufVersion) return false;
   const DmaBuf none = {.descriptor = -1, .bytes = 1};
   fid_mr* region = nullptr;
   errno = 0;  // some versions return it, though the call has not set it
-  const int code = ask_for_memory({nullptr, 1, MemoryKind::kCuda}, &none, 0, 0, &region);
+  const int code =
+      ask_for_memory({nullptr, 1, MemoryKind::kCuda}, &none, 0, access_of(kRemoteWrite), &region);
   if (code == 0) (void)::fi_close(&region->fid);
   return code == -FI_EBADF;
 }

@@ -35,6 +35,12 @@ struct Traits {
   bool refuses_silently = false;
   // FI_MORE holds the doorbell back, and loses none.
   bool more = false;
+  // RailCaps::keeps_rights.
+  bool keeps_rights = true;
+  // Has reads, and silent writes, as rail.h promises them. Not shm: it reports a refused read as
+  // done (2.6), or never (1.17). Not tcp: it answers a read out of memory whose registration was
+  // closed meanwhile. verbs;ofi_rxm was not tried.
+  bool reads = false;
   // What may go wrong all the same, for a warning.
   const char* fault = nullptr;
 };
@@ -61,11 +67,11 @@ class Domain {
   // CUDA memory may be registered, if the endpoints can use it (EndpointCaps).
   bool has_device_memory() const { return (info_->caps & FI_HMEM) != 0; }
 
-  // For what this end writes and its peer writes into. The NIC also reads device memory, behind
-  // what it has written (flusher.h); `access` is asked for besides. `wanted_key` is used where the
-  // provider leaves the choice to us.
+  // `access`: of fi_mr(3). `wanted_key` is used where the provider leaves the choice to us.
   Result<Handle<fid_mr>> register_memory(const MemoryRange& range, uint64_t wanted_key,
-                                         uint64_t access = 0) const;
+                                         uint64_t access) const;
+  // For works of this end, and for what peers may do (MemoryRange::rights).
+  uint64_t access_of(uint8_t rights) const;
   // Tries to register an invalid descriptor: a provider and driver that take DMA-BUFs say EBADF.
   bool takes_dma_bufs() const;
 

@@ -12,6 +12,7 @@ constexpr int kCudaApiPermitted = 10;       // FI_OPT_CUDA_API_PERMITTED, a bool
 constexpr int kSharedMemoryPermitted = 11;  // FI_OPT_SHARED_MEMORY_PERMITTED
 constexpr int kEfa = -(0xefa << 16);
 constexpr int kEfaRnrRetry = kEfa;                // FI_OPT_EFA_RNR_RETRY, a size_t
+constexpr int kEfaEmulatedRead = kEfa + 1;        // FI_OPT_EFA_EMULATED_READ
 constexpr int kEfaEmulatedWrite = kEfa + 2;       // FI_OPT_EFA_EMULATED_WRITE
 constexpr int kEfaUseDeviceRdma = kEfa + 4;       // FI_OPT_EFA_USE_DEVICE_RDMA
 constexpr int kEfaUnsolicitedReceive = kEfa + 8;  // FI_OPT_EFA_USE_UNSOLICITED_WRITE_RECV
@@ -24,6 +25,13 @@ int set(fid_ep* endpoint, int option, T value) {
   return ::fi_setopt(&endpoint->fid, FI_OPT_ENDPOINT, option, &value, sizeof value);
 }
 
+// Whether the provider copies in software for want of RDMA.
+bool is_emulated(fid_ep* endpoint, int option) {
+  bool emulated = false;
+  size_t bytes = sizeof emulated;
+  return ::fi_getopt(&endpoint->fid, FI_OPT_ENDPOINT, option, &emulated, &bytes) == 0 && emulated;
+}
+
 // Each write with remote data uses one receive of the provider. If the receiver is slow and none is
 // free, the sender's NIC tries again without end. Without this use of receives the completion queue
 // could overrun.
@@ -32,11 +40,7 @@ Result<void> set_efa_options(const Domain& domain, fid_ep* endpoint, EndpointCap
     return fail(fabric_error(domain.symbols(), code,
                              "this NIC, or its driver, has no RDMA (FI_OPT_EFA_USE_DEVICE_RDMA)"));
   }
-  bool emulated = false;
-  size_t bytes = sizeof emulated;
-  const int code =
-      ::fi_getopt(&endpoint->fid, FI_OPT_ENDPOINT, kEfaEmulatedWrite, &emulated, &bytes);
-  if (code == 0 && emulated) {
+  if (is_emulated(endpoint, kEfaEmulatedWrite)) {
     return fail(make_error(Status::kUnsupported, 0,
                            "this NIC has no RDMA write (FI_OPT_EFA_EMULATED_WRITE): what arrives "
                            "would be copied by the receiver; use instances whose EFA has it"));
@@ -46,6 +50,7 @@ Result<void> set_efa_options(const Domain& domain, fid_ep* endpoint, EndpointCap
   }
   (void)set(endpoint, kEfaUnsolicitedReceive, false);
   caps->lines_in_order = set(endpoint, kEfaWriteInOrder, true) == 0;
+  caps->reads = !is_emulated(endpoint, kEfaEmulatedRead);
   return {};
 }
 

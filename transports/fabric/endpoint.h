@@ -21,6 +21,7 @@ namespace slime::fabric {
 struct EndpointCaps {
   bool lines_in_order = false;  // RailCaps::lines_in_order
   bool device_memory = false;   // the NIC uses CUDA memory itself, without copies
+  bool reads = false;           // the NIC reads itself (Traits::reads)
 };
 
 // Places in the queues of an endpoint.

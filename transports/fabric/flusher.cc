@@ -15,9 +15,9 @@ constexpr uint64_t kRepeatPauseNs = 50'000'000;
 }  // namespace
 
 Result<std::unique_ptr<Flusher>> FabricFlusher::open(FabricRail& rail) {
-  auto endpoint = Endpoint::open(rail.domain(), kSizes);
+  auto endpoint = Endpoint::open(rail.flush_domain(), kSizes);
   if (!endpoint) return fail(slime::prefixed(rail.caps(), std::move(endpoint.error())));
-  const auto self = endpoint->add_peer(rail.domain(), endpoint->name());
+  const auto self = endpoint->add_peer(rail.flush_domain(), endpoint->name());
   if (!self) return fail(slime::prefixed(rail.caps(), self.error()));
   return std::unique_ptr<Flusher>(new FabricFlusher(rail, std::move(*endpoint), *self));
 }
@@ -35,11 +35,16 @@ void FabricFlusher::post_if_due() {
 }
 
 bool FabricFlusher::post(uint64_t number, const FlushReads::Read& read) {
-  const FabricRail::Scratch& scratch = rail_.scratch();
-  const iovec piece = {scratch.memory + FabricRail::kReadTarget, 1};
+  const auto key = rail_.flush_key(read.keys.local);
+  if (!key) {
+    fail_with(prefixed(key.error()));
+    return false;
+  }
+  const FabricRail::Scratch& scratch = rail_.flush_scratch();
+  const iovec piece = {scratch.memory, 1};
   const uint64_t address =
       rail_.by_offset() ? read.offset : reinterpret_cast<uint64_t>(read.address);
-  const fi_rma_iov source = {address, 1, read.keys.remote};
+  const fi_rma_iov source = {address, 1, *key};
   void* description = scratch.description;
   void* const context = &contexts_[number % contexts_.size()];
   const fi_msg_rma message = message_of(piece, &description, source, self_, context);

@@ -12,7 +12,8 @@
 namespace slime::fabric {
 namespace {
 
-constexpr size_t kScratchBytes = 4096;  // a page: a forked child shares no other memory with it
+// A page each, of channels and of flushers: a forked child shares no other memory with them.
+constexpr size_t kScratchBytes = 4096;
 
 }  // namespace
 
@@ -43,18 +44,45 @@ Result<void> FabricRail::prepare() {
   } else if (domain_->has_device_memory()) {
     caps_.reason += "; no GPU memory: the provider would copy it by calls of CUDA";
   }
-  scratch_memory_.reset(new (std::align_val_t{kScratchBytes}) std::byte[kScratchBytes]());
-  auto key = regions_.add({scratch_memory_.get(), kScratchBytes});
-  if (!key) return fail(std::move(key.error()));
-  const uint64_t read_into = trial->caps().device_memory ? FI_READ : 0;
-  auto region = domain_->register_memory({scratch_memory_.get(), kScratchBytes}, *key, read_into);
+  if (domain_->traits().reads && trial->caps().reads) {
+    caps_.opcodes |= opcode_bit(Opcode::kWrite) | opcode_bit(Opcode::kRead);
+    caps_.max_outstanding_reads = kReadDepth;
+  }
+  if (caps_.dma_buf || takes(caps_, {.kind = MemoryKind::kCuda})) {
+    auto opened = Domain::open(domain_->symbols(), duplicate(domain_->symbols(), &domain_->info()),
+                               domain_->traits());
+    if (!opened) return fail(std::move(opened.error()));
+    flush_domain_ = std::move(*opened);
+  }
+  return prepare_scratch();
+}
+
+Result<void> FabricRail::prepare_scratch() {
+  scratch_memory_.reset(new (std::align_val_t{kScratchBytes}) std::byte[2 * kScratchBytes]());
+  auto region = make_scratch(*domain_, scratch_memory_.get(),
+                             domain_->access_of(kRemoteWrite | kRemoteRead), &scratch_);
   if (!region) return fail(std::move(region.error()));
   scratch_region_ = std::move(*region);
-  scratch_ = {.memory = scratch_memory_.get(),
-              .description = ::fi_mr_desc(scratch_region_.get()),
-              .address = by_offset() ? 0 : reinterpret_cast<uint64_t>(scratch_memory_.get()),
-              .key = ::fi_mr_key(scratch_region_.get())};
+  if (flush_domain_ == nullptr) return {};
+  region =
+      make_scratch(*flush_domain_, scratch_memory_.get() + kScratchBytes, FI_READ, &flush_scratch_);
+  if (!region) return fail(std::move(region.error()));
+  flush_scratch_region_ = std::move(*region);
   return {};
+}
+
+Result<Handle<fid_mr>> FabricRail::make_scratch(const Domain& domain, std::byte* memory,
+                                                uint64_t access, Scratch* made) {
+  const MemoryRange range = {.address = memory, .bytes = kScratchBytes};
+  const auto key = regions_.add(range);
+  if (!key) return fail(key.error());
+  auto region = domain.register_memory(range, *key, access);
+  if (!region) return region;
+  *made = {.memory = memory,
+           .description = ::fi_mr_desc(region->get()),
+           .address = by_offset() ? 0 : reinterpret_cast<uint64_t>(memory),
+           .key = ::fi_mr_key(region->get())};
+  return region;
 }
 
 // From 2.5 on the provider efa makes a DMA-BUF of an address by itself. Older ones that take
@@ -90,16 +118,42 @@ Result<MemoryKeys> FabricRail::register_memory(const MemoryRange& range) {
   }
   auto key = regions_.add(range);
   if (!key) return fail(prefixed(caps_, std::move(key.error())));
-  auto region = domain_->register_memory(range, *key);
-  if (!region) {
+  auto made = register_twice(range, *key);
+  if (!made) {
     regions_.remove(*key);
-    return fail(prefixed(caps_, std::move(region.error())));
+    return fail(prefixed(caps_, std::move(made.error())));
   }
-  regions_.set_handle(*key, reinterpret_cast<uint64_t>(::fi_mr_desc(region->get())));
-  const MemoryKeys keys = {.local = *key, .remote = ::fi_mr_key(region->get())};
+  fid_mr* const region = made->for_channels.get();
+  regions_.set_handle(*key, reinterpret_cast<uint64_t>(::fi_mr_desc(region)));
   const std::lock_guard lock(mutex_);
-  memory_[*key] = std::move(*region);
-  return keys;
+  memory_[*key] = std::move(*made);
+  return MemoryKeys{.local = *key, .remote = ::fi_mr_key(region)};
+}
+
+Result<FabricRail::Registration> FabricRail::register_twice(const MemoryRange& range,
+                                                            uint64_t key) {
+  Registration made{.range = range, .for_channels = {}, .for_flushers = {}};
+  auto region = domain_->register_memory(range, key, domain_->access_of(range.rights));
+  if (!region) return fail(std::move(region.error()));
+  made.for_channels = std::move(*region);
+  if (range.dma_buf < 0 && range.kind == MemoryKind::kHost) return made;
+  region = flush_domain_->register_memory(range, key, FI_REMOTE_READ);
+  if (!region) return fail(std::move(region.error()));
+  made.for_flushers = std::move(*region);
+  return made;
+}
+
+Result<uint64_t> FabricRail::flush_key(uint64_t local) {
+  const std::lock_guard lock(mutex_);
+  const auto found = memory_.find(local);
+  if (found == memory_.end()) return 0;
+  Registration& registration = found->second;
+  if (registration.for_flushers == nullptr) {
+    auto region = flush_domain_->register_memory(registration.range, local, FI_REMOTE_READ);
+    if (!region) return fail(std::move(region.error()));
+    registration.for_flushers = std::move(*region);
+  }
+  return ::fi_mr_key(registration.for_flushers.get());
 }
 
 // A NIC uses the range no more when its registration is closed. A provider that copies in calls of
@@ -118,8 +172,7 @@ Result<std::unique_ptr<Channel>> FabricRail::open_channel(const ChannelOptions& 
 }
 
 Result<std::unique_ptr<Flusher>> FabricRail::open_flusher() {
-  const bool needed = caps_.dma_buf || takes(caps_, {.kind = MemoryKind::kCuda});
-  return needed ? FabricFlusher::open(*this) : nullptr;
+  return flush_domain_ != nullptr ? FabricFlusher::open(*this) : nullptr;
 }
 
 void FabricRail::warn_unmarked() {

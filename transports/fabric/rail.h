@@ -1,7 +1,7 @@
 // A libfabric rail: one domain of one provider, which is a NIC.
 //
-// Invariants: memory_ has the provider's registration of each key in regions_, but for the scratch
-// memory, whose registration ends with the rail. Capabilities do not change after open().
+// Invariants: memory_ has the provider's registrations of each key in regions_, but for the scratch
+// memory, whose registrations end with the rail. Capabilities do not change after open().
 //
 // Threads: any. Its channels belong to a thread each (transports/rail.h).
 #pragma once
@@ -60,15 +60,22 @@ class FabricRail final : public Rail {
   const RegionTable& regions() const { return regions_; }
   ClosingEndpoints& closing() { return closing_; }
   void warn_unmarked();  // once
-  // Memory that warm-ups write from (the first eight bytes) and into (the next), and that the reads
-  // of flushers land in.
-  static constexpr size_t kReadTarget = 16;
+  // Memory that nothing is kept in. Of channels: warm-ups write from its first eight bytes and into
+  // the next, which reads behind silent writes read, into the eight after them. Of flushers: their
+  // reads land in it.
   struct Scratch {
     std::byte* memory = nullptr;
     void* description = nullptr;  // fi_mr_desc()
     uint64_t address = 0, key = 0;
   };
   const Scratch& scratch() const { return scratch_; }
+  // What flushers use; only where a flusher opens. Its domain is their own, so its keys open
+  // nothing to a peer.
+  const Domain& flush_domain() const { return *flush_domain_; }
+  const Scratch& flush_scratch() const { return flush_scratch_; }
+  // What a flusher reads this range with, which is registered with this local key. Where it is not
+  // any more, a key that opens nothing.
+  Result<uint64_t> flush_key(uint64_t local);
   // Held while a call may copy into or out of our memory, so that deregister_memory() can wait for
   // it. For a NIC it is not needed: closing the registration ends its access.
   std::shared_lock<std::shared_mutex> while_copying() {
@@ -86,12 +93,25 @@ class FabricRail final : public Rail {
  private:
   FabricRail(std::unique_ptr<Domain> domain, std::shared_ptr<Rail> side_rail,
              const Settings& settings, RailCaps caps);
+  // A range is registered for channels, with the rights of peers, and apart from that for flushers:
+  // memory of a device from the beginning, while its DMA-BUF is open, and other memory when it is
+  // flushed.
+  struct Registration {
+    MemoryRange range;
+    Handle<fid_mr> for_channels, for_flushers;
+  };
+
   Result<void> prepare();
   void announce_device_memory();
+  Result<void> prepare_scratch();
+  Result<Handle<fid_mr>> make_scratch(const Domain& domain, std::byte* memory, uint64_t access,
+                                      Scratch* made);
+  Result<Registration> register_twice(const MemoryRange& range, uint64_t key);
 
   const Settings settings_;
   const std::shared_ptr<Rail> side_rail_;
   const std::unique_ptr<Domain> domain_;
+  std::unique_ptr<Domain> flush_domain_;  // null: the rail needs no flushers
   RailCaps caps_;
   RegionTable regions_;
   std::shared_mutex copying_;
@@ -99,12 +119,12 @@ class FabricRail final : public Rail {
     void operator()(std::byte* page) const;
   };
   std::unique_ptr<std::byte, FreePage> scratch_memory_;
-  Handle<fid_mr> scratch_region_;
-  Scratch scratch_;
+  Handle<fid_mr> scratch_region_, flush_scratch_region_;
+  Scratch scratch_, flush_scratch_;
   ClosingEndpoints closing_;
   std::atomic<bool> warned_unmarked_{false};
-  std::mutex mutex_;                           // guards what follows
-  std::map<uint64_t, Handle<fid_mr>> memory_;  // by local key
+  std::mutex mutex_;                         // guards what follows
+  std::map<uint64_t, Registration> memory_;  // by local key
 };
 
 }  // namespace slime::fabric

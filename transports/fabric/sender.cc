@@ -1,21 +1,45 @@
 #include "transports/fabric/sender.h"
 
-#include "base/check.h"
+#include <algorithm>
+#include <utility>
+
+#include "transports/channel_common.h"
 #include "transports/fabric/rail.h"
 
 namespace slime::fabric {
 namespace {
 
-constexpr size_t kWarmUpBytes = 8;
+constexpr size_t kScratchPiece = 8;  // bytes that a warm-up writes, or a read behind reads
+
+// Only a write may hold its doorbell back, and only for a write.
+bool holds_back(std::span<const Work> works, size_t index) {
+  return index + 1 < works.size() && (index + 1) % kMostHeldBack != 0 &&
+         works[index].opcode != Opcode::kRead && works[index + 1].opcode != Opcode::kRead;
+}
 
 }  // namespace
 
 Sender::Sender(FabricRail& rail, const Endpoint& endpoint, bool confirmed)
-    : rail_(rail), endpoint_(endpoint), window_(rail.caps().send_queue_depth, confirmed) {}
+    : rail_(rail),
+      endpoint_(endpoint),
+      writes_(rail.caps().send_queue_depth, confirmed),
+      reads_(rail.caps().max_outstanding_reads, false) {}
+
+size_t Sender::waiting_reads() const {
+  return static_cast<size_t>(std::ranges::count(waiting_, Opcode::kRead, &Work::opcode));
+}
+
+size_t Sender::count_that_fit(std::span<const Work> works) const {
+  const size_t reads = waiting_reads();
+  const size_t writes = waiting_.size() - reads;
+  works = works.first(std::min<size_t>(works.size(), rail_.caps().max_batch));
+  return slime::count_that_fit(works, writes_.room() - writes, reads_.room() - reads);
+}
 
 // Software providers compare the end of a write with that of the region, and let a wrap pass
 // (libfabric's ofi_mr_map_verify); NICs do not.
 bool Sender::is_valid(const Work& work) const {
+  if ((rail_.caps().opcodes & opcode_bit(work.opcode)) == 0) return false;
   if (work.length == 0) return true;
   if (work.remote_address + work.length < work.length) return false;
   if (rail_.by_offset() && work.remote_offset + work.length < work.length) return false;
@@ -30,12 +54,13 @@ long Sender::post(std::span<const Work> works, size_t* taken) {
   const bool may_hold_back = rail_.domain().traits().more;
   const auto lock = rail_.while_copying();
   for (; waiting_.empty() && posted < works.size(); ++posted) {
-    const bool more =
-        may_hold_back && posted + 1 < works.size() && (posted + 1) % kMostHeldBack != 0;
-    const long code = write(works[posted], more);
+    const long code = post_one(works[posted], may_hold_back && holds_back(works, posted));
     if (code == -FI_EAGAIN) break;
     if (code == 0) continue;
-    window_.withhold_newest(posted);
+    const auto reads =
+        static_cast<size_t>(std::ranges::count(works.first(posted), Opcode::kRead, &Work::opcode));
+    reads_.withhold_newest(reads);
+    writes_.withhold_newest(posted - reads);
     *taken = posted;
     return code;
   }
@@ -49,7 +74,7 @@ long Sender::post(std::span<const Work> works, size_t* taken) {
 long Sender::post_waiting() {
   const auto lock = rail_.while_copying();
   for (; !waiting_.empty(); waiting_.pop_front()) {
-    const long code = write(waiting_.front(), false);
+    const long code = post_one(waiting_.front(), false);
     if (code != 0) return code == -FI_EAGAIN ? 0 : code;
   }
   return 0;
@@ -57,40 +82,75 @@ long Sender::post_waiting() {
 
 long Sender::post_warm_up(fi_context2* context) {
   const FabricRail::Scratch& scratch = rail_.scratch();
-  const fi_rma_iov target = {peer_.scratch_address + kWarmUpBytes, kWarmUpBytes, peer_.scratch_key};
+  const fi_rma_iov there = {peer_.scratch_address + kScratchPiece, kScratchPiece,
+                            peer_.scratch_key};
   const auto lock = rail_.while_copying();
-  return write({scratch.memory, kWarmUpBytes}, scratch.description, target, context, 0, 0);
+  return write({{scratch.memory, kScratchPiece}, scratch.description, there, context}, 0, 0);
+}
+
+long Sender::post_behind() {
+  if (behind_ > 0 || writes_.unseen() == 0) return 0;
+  const FabricRail::Scratch& scratch = rail_.scratch();
+  const iovec here = {scratch.memory + 2 * kScratchPiece, kScratchPiece};
+  const fi_rma_iov there = {peer_.scratch_address + kScratchPiece, kScratchPiece,
+                            peer_.scratch_key};
+  const long code = read({here, scratch.description, there, &behind_context_});
+  if (code == 0) behind_ = writes_.unseen();
+  return code == -FI_EAGAIN ? 0 : code;
+}
+
+bool Sender::complete(void* context) {
+  if (context != &behind_context_) return writes_.complete(context) || reads_.complete(context);
+  const size_t covered = std::exchange(behind_, 0);
+  writes_.show(covered);
+  return covered > 0;
+}
+
+size_t Sender::take(std::span<Done> done) {
+  const size_t count = writes_.take(done);
+  return count + reads_.take(done.subspan(count));
 }
 
 // Works without bytes name a place all the same: some providers follow it (fi_rma(3)).
-long Sender::write(const Work& work, bool more) {
-  SLIME_CHECK(work.opcode == Opcode::kWriteWithImmediate);
+long Sender::post_one(const Work& work, bool more) {
   const FabricRail::Scratch& scratch = rail_.scratch();
-  iovec piece = {scratch.memory, 0};
-  fi_rma_iov target = {peer_.scratch_address, 0, peer_.scratch_key};
-  void* description = scratch.description;
+  Request request = {{scratch.memory, 0},
+                     scratch.description,
+                     {peer_.scratch_address, 0, peer_.scratch_key},
+                     nullptr};
   if (work.length > 0) {
     const RegionTable::Pin pin(rail_.regions(), work.local_key,
                                reinterpret_cast<uint64_t>(work.local), work.length);
     if (pin.access() != RegionTable::Access::kGranted) return -FI_EINVAL;  // since it was taken
-    piece = {const_cast<std::byte*>(work.local), work.length};
-    target = {rail_.by_offset() ? work.remote_offset : work.remote_address, work.length,
-              work.remote_key};
-    description = reinterpret_cast<void*>(pin.handle());
+    request.here = {const_cast<std::byte*>(work.local), work.length};
+    request.there = {rail_.by_offset() ? work.remote_offset : work.remote_address, work.length,
+                     work.remote_key};
+    request.description = reinterpret_cast<void*>(pin.handle());
   }
-  const long code = write(piece, description, target, window_.add(work), work.immediate,
-                          FI_REMOTE_CQ_DATA | (more ? FI_MORE : 0));
-  if (code != 0) window_.forget_newest();
+  request.context = window_of(work).add(work);
+  const uint64_t announced = work.opcode == Opcode::kWriteWithImmediate ? FI_REMOTE_CQ_DATA : 0;
+  const long code = work.opcode == Opcode::kRead
+                        ? read(request)
+                        : write(request, work.immediate, announced | (more ? FI_MORE : 0));
+  if (code != 0) window_of(work).forget_newest();
   return code;
 }
 
-long Sender::write(iovec piece, void* description, const fi_rma_iov& target, void* context,
-                   uint64_t data, uint64_t flags) {
-  fi_msg_rma message = message_of(piece, &description, target, peer_.address, context);
+long Sender::write(const Request& request, uint64_t data, uint64_t flags) {
+  void* description = request.description;
+  fi_msg_rma message =
+      message_of(request.here, &description, request.there, peer_.address, request.context);
   message.data = data;
   const bool delivery = rail_.domain().traits().delivery_complete;
   flags |= FI_COMPLETION | (delivery ? FI_DELIVERY_COMPLETE : FI_TRANSMIT_COMPLETE);
   return ::fi_writemsg(endpoint_.get(), &message, flags);
+}
+
+long Sender::read(const Request& request) {
+  void* description = request.description;
+  const fi_msg_rma message =
+      message_of(request.here, &description, request.there, peer_.address, request.context);
+  return ::fi_readmsg(endpoint_.get(), &message, FI_COMPLETION);
 }
 
 }  // namespace slime::fabric

@@ -3,10 +3,17 @@
 // States of a work
 //   waiting     post() has taken it, and the provider was busy
 //   under way   the provider has it (window.h)
+//   unseen      a silent write: the peer's NIC has acknowledged it, and may still hold its bytes
 // The provider is given works in the order of post(): none passes one that waits.
 //
-// Invariant: waiting works and the places of the window in use are send_queue_depth at most.
-// Thread: that of the channel.
+// A read of the peer's scratch memory that is posted after an acknowledgement comes behind what the
+// peer's NIC had written then (rail.h, Flusher, says why). So silent writes are kSent when such a
+// read behind them is complete. One is under way at a time, for all that were unseen when it was
+// posted.
+//
+// Invariants: waiting writes and the places in use of their window are send_queue_depth at most,
+// and those of reads max_outstanding_reads; the read behind is beside them. It covers unseen writes
+// only while it is under way. Thread: that of the channel.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +29,14 @@ namespace slime::fabric {
 class FabricRail;
 
 inline constexpr uint32_t kSendQueueDepth = 256;  // of a channel, at most
+inline constexpr uint32_t kReadDepth = 64;        // RailCaps::max_outstanding_reads
 // Works that FI_MORE may hold back in a row: fewer than any provider can stage.
 inline constexpr size_t kMostHeldBack = 16;
 
 // The peer, as its hello describes it.
 struct Peer {
   fi_addr_t address = FI_ADDR_UNSPEC;
-  // Memory that any channel of its rail may write into: see FabricRail::Scratch.
+  // Memory that any channel of its rail may write into and read: see FabricRail::Scratch.
   uint64_t scratch_address = 0, scratch_key = 0;
   bool wants_confirmations = false;
 };
@@ -40,11 +48,11 @@ class Sender {
 
   void set_peer(const Peer& peer) { peer_ = peer; }  // before the first post
 
-  size_t room() const { return window_.room() - waiting_.size(); }
+  size_t count_that_fit(std::span<const Work> works) const;
   bool is_valid(const Work& work) const;
 
-  // Posts valid works, at most room(). 0: all are under way or wait. Otherwise the code with which
-  // the provider refused works[*taken]; those before it are never kSent.
+  // Posts valid works that fit. 0: all are under way or wait. Otherwise the code with which the
+  // provider refused works[*taken]; those before it are never kSent.
   long post(std::span<const Work> works, size_t* taken);
   // Posts what waits, as far as the provider takes it. Otherwise as post(), for first_waiting().
   long post_waiting();
@@ -52,20 +60,46 @@ class Sender {
   const Work& first_waiting() const { return waiting_.front(); }
   // The first write of the channel, into the peer's scratch memory.
   long post_warm_up(fi_context2* context);
+  // Posts a read behind unseen writes, if none is under way and the provider takes it. Otherwise
+  // the code with which the provider refused it.
+  long post_behind();
 
-  Window& window() { return window_; }
-  uint64_t undelivered() const { return window_.incomplete_count() + waiting_.size(); }
+  // What a completion with this context ends. False: nothing of this channel.
+  bool complete(void* context);
+  // What poll() may return as kSent, each once.
+  size_t take(std::span<Done> done);
+
+  Window& writes() { return writes_; }
+  // Works, and a read behind, that the provider has not completed.
+  uint64_t incomplete_count() const {
+    return writes_.incomplete_count() + reads_.incomplete_count() + (behind_ > 0 ? 1 : 0);
+  }
+  uint64_t undelivered() const {
+    return writes_.incomplete_count() + writes_.unseen() + reads_.incomplete_count() +
+           waiting_.size();
+  }
 
  private:
-  long write(const Work& work, bool more);
-  long write(iovec piece, void* description, const fi_rma_iov& target, void* context, uint64_t data,
-             uint64_t flags);
+  // One piece at each end.
+  struct Request {
+    iovec here = {};
+    void* description = nullptr;
+    fi_rma_iov there = {};
+    void* context = nullptr;
+  };
+  long post_one(const Work& work, bool more);
+  long write(const Request& request, uint64_t data, uint64_t flags);
+  long read(const Request& request);
+  Window& window_of(const Work& work) { return work.opcode == Opcode::kRead ? reads_ : writes_; }
+  size_t waiting_reads() const;
 
   FabricRail& rail_;
   const Endpoint& endpoint_;
   Peer peer_;
-  Window window_;
+  Window writes_, reads_;
   std::deque<Work> waiting_;
+  size_t behind_ = 0;  // unseen writes that the read behind under way covers
+  fi_context2 behind_context_ = {};
 };
 
 }  // namespace slime::fabric

@@ -9,6 +9,7 @@ namespace slime::fabric {
 Window::Window(uint32_t places, bool confirmed)
     : confirmed_(confirmed), places_(places), done_(places) {
   ambiguous_.reserve(places);
+  unseen_.reserve(places);
 }
 
 void* Window::add(const Work& work) {
@@ -17,6 +18,7 @@ void* Window::add(const Work& work) {
   place.cookie = work.cookie;
   place.immediate = work.immediate;
   place.unconfirmed = work.unconfirmed;
+  place.silent = work.opcode == Opcode::kWrite;
   place.complete = place.reported = place.done = place.taken = false;
   return &place.context;
 }
@@ -40,15 +42,21 @@ bool Window::complete(void* context) {
   if (position - oldest_ >= under_way() || at(position).complete) return false;
   at(position).complete = true;
   ++completed_;
+  if (at(position).silent) unseen_.push_back(position);
   settle(position);
   return true;
+}
+
+// `reported` says of a silent write that it is visible.
+bool Window::is_done(const Place& place) const {
+  const bool waits = place.silent || (confirmed_ && !place.unconfirmed);
+  return place.complete && (place.reported || !waits);
 }
 
 // After each change of a place.
 void Window::settle(uint32_t position) {
   Place& place = at(position);
-  const bool is_done = place.complete && (!confirmed_ || place.unconfirmed || place.reported);
-  if (is_done && !place.done) {
+  if (is_done(place) && !place.done) {
     place.done = true;
     done_[done_end_++ & (done_.size() - 1)] = position;
   }
@@ -56,6 +64,14 @@ void Window::settle(uint32_t position) {
     return oldest.taken && (!confirmed_ || oldest.reported);
   };
   while (oldest_ != next_ && is_free(at(oldest_))) ++oldest_;
+}
+
+void Window::show(size_t count) {
+  for (const uint32_t position : std::span(unseen_).first(count)) {
+    at(position).reported = true;
+    settle(position);
+  }
+  unseen_.erase(unseen_.begin(), unseen_.begin() + static_cast<ptrdiff_t>(count));
 }
 
 bool Window::report(std::span<const uint32_t> immediates) {
@@ -66,7 +82,7 @@ bool Window::report_one(uint32_t immediate) {
   uint32_t waiting = 0, found = 0;
   for (uint32_t position = oldest_; position != next_; ++position) {
     const Place& place = at(position);
-    if (place.immediate != immediate || place.reported) continue;
+    if (place.immediate != immediate || place.reported || place.silent) continue;
     found = position;
     ++waiting;
   }
@@ -82,7 +98,7 @@ bool Window::report_one(uint32_t immediate) {
   std::erase(ambiguous_, immediate);
   for (uint32_t position = oldest_; position != next_; ++position) {
     Place& place = at(position);
-    if (place.immediate == immediate) place.reported = true;
+    if (place.immediate == immediate && !place.silent) place.reported = true;
   }
   for (uint32_t position = oldest_; position != next_; ++position) {
     if (at(position).immediate == immediate) settle(position);

@@ -5,6 +5,9 @@
 // work is complete, has been returned as kSent and, with confirmations, the peer has said that it
 // has reported it. Works may complete in any order, but places come free in theirs.
 //
+// A silent write is never reported by the peer. It is done when it is visible, which is after its
+// completion (sender.h).
+//
 // The peer names works by their immediates. Several may have the same one, and they may arrive in
 // any order: then none of them counts as reported until all are.
 //
@@ -41,6 +44,9 @@ class Window {
   bool complete(void* context);
   // Works with these immediates have been reported by the peer. False: so many were never sent.
   bool report(std::span<const uint32_t> immediates);
+  // Silent writes that are complete and may not be visible yet; the oldest `count` of them are.
+  size_t unseen() const { return unseen_.size(); }
+  void show(size_t count);
   // What poll() may return as kSent, each once.
   size_t take(std::span<Done> done);
   // Immediates of the works that the provider has not completed.
@@ -51,12 +57,13 @@ class Window {
     fi_context2 context = {};  // stays first: complete() finds the place by it
     uint64_t cookie = 0;
     uint32_t immediate = 0;
-    bool unconfirmed = false;
+    bool unconfirmed = false, silent = false;
     bool complete = false, reported = false, done = false, taken = false;
   };
   Place& at(uint32_t position) { return places_[position & (places_.size() - 1)]; }
   const Place& at(uint32_t position) const { return places_[position & (places_.size() - 1)]; }
   void settle(uint32_t position);
+  bool is_done(const Place& place) const;
   bool report_one(uint32_t immediate);
 
   const bool confirmed_;
@@ -65,6 +72,7 @@ class Window {
   std::vector<uint32_t> done_;      // a ring of positions, for take()
   uint32_t done_end_ = 0, taken_ = 0;
   std::vector<uint32_t> ambiguous_;  // reported, but not yet all works with that immediate
+  std::vector<uint32_t> unseen_;     // positions, in the order of their completions
   uint64_t added_ = 0, completed_ = 0;
 };
 

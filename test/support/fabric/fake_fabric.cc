@@ -158,7 +158,10 @@ struct FakeInfos {
 };
 
 FakeFabric::FakeFabric(const FakeFabricOptions& options)
-    : options_(options), random_(options.seed), counts_(options.nics.size()) {
+    : options_(options),
+      random_(options.seed),
+      counts_(options.nics.size()),
+      unflushed_(options.nics.size()) {
   std::string name = std::filesystem::temp_directory_path() / "slime-fake-fabric-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr || current_ != nullptr) std::abort();
   root_ = name;

@@ -10,7 +10,10 @@
 //   - a work with FI_MORE does not move before a work without it is posted on that endpoint;
 //   - a place in the send queue is free again when its completion is read;
 //   - a context belongs to the provider, which writes into it, until its completion is read;
-//   - what lands in device memory is visible only when a read of the same NIC has come behind it.
+//   - what lands in device memory is visible only when the NIC has read device memory behind it;
+//   - so is a write without data, which nothing announces, in host memory; it is also when its
+//   region or an endpoint of the NIC closes;
+//   - up to 2.4 peers may read and write whatever is registered.
 //
 // Threads: any; a lock serializes all calls. One FakeFabric lives at a time.
 #pragma once
@@ -20,6 +23,7 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_rma.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
@@ -65,12 +69,14 @@ struct FakeFabricOptions {
   uint32_t busy_percent = 0;  // of all posts, answered with -FI_EAGAIN
   std::map<int, int> refused = {};  // options of fi_setopt(), with the code that each returns
   bool emulated_write = false;      // FI_OPT_EFA_EMULATED_WRITE
-  int emulated_code = 0;            // what asking for it returns
+  bool emulated_read = false;       // FI_OPT_EFA_EMULATED_READ
+  int emulated_code = 0;            // what asking for them returns
 };
 
 // Of one NIC, since it was made.
 struct FakeFabricCounts {
-  uint64_t writes = 0;     // that were taken
+  uint64_t writes = 0;  // that were taken
+  uint64_t reads = 0;
   uint64_t doorbells = 0;  // of those, without FI_MORE
   uint64_t refused = 0;    // answered with -FI_EAGAIN
   size_t most_held = 0;    // works that FI_MORE held back at one time on one endpoint
@@ -122,6 +128,7 @@ class FakeFabric {
   };
   struct Unflushed {
     uint64_t key = 0;  // of the region
+    bool in_device = false;
     std::byte* to = nullptr;
     std::vector<std::byte> bytes;
   };
@@ -130,8 +137,7 @@ class FakeFabric {
     Fabric* fabric = nullptr;
     size_t nic = 0;
     size_t users = 0;  // what was opened on it
-    bool device_memory = false;
-    std::deque<Unflushed> unflushed;
+    uint64_t caps = 0;
   };
   struct Addresses {
     fid_av base = {};
@@ -194,7 +200,11 @@ class FakeFabric {
   // fake_fabric_memory.cc
   long add_region(Domain& domain, const fi_mr_attr& attributes, uint64_t flags, fid_mr** made);
   bool map(const fabric::DmaBuf& buffer, Region* region) const;
-  void make_visible(Domain& domain, std::optional<uint64_t> key = {});
+  template <typename Condition>
+  void make_visible(size_t nic, Condition condition);
+  void make_visible(size_t nic, bool in_device) {
+    make_visible(nic, [in_device](const Unflushed& one) { return one.in_device == in_device; });
+  }
 
   // fake_fabric_writes.cc
   std::string wrong_with(const Endpoint& endpoint, const fi_msg_rma& message, bool is_read) const;
@@ -227,6 +237,7 @@ class FakeFabric {
   std::map<uint64_t, std::unique_ptr<Region>> regions_;  // by key
   std::set<const void*> contexts_;                       // that are the provider's now
   std::vector<FakeFabricCounts> counts_;                 // by NIC
+  std::vector<std::deque<Unflushed>> unflushed_;         // by NIC
   std::vector<FakeFabricOption> options_set_;
   std::vector<uint64_t> write_flags_;
   uint32_t next_number_ = 0x11;
@@ -237,5 +248,13 @@ class FakeFabric {
   uint32_t interface_ = 0;  // version that was asked for
   std::vector<std::string> violations_;
 };
+
+template <typename Condition>
+void FakeFabric::make_visible(size_t nic, Condition condition) {
+  for (const Unflushed& each : unflushed_[nic]) {
+    if (condition(each)) std::ranges::copy(each.bytes, each.to);
+  }
+  std::erase_if(unflushed_[nic], condition);
+}
 
 }  // namespace slime::test

@@ -10,7 +10,7 @@ namespace slime::test {
 namespace {
 
 constexpr int kEfa = -(0xefa << 16);
-constexpr int kRnrRetry = kEfa, kEmulatedWrite = kEfa + 2;
+constexpr int kRnrRetry = kEfa, kEmulatedRead = kEfa + 1, kEmulatedWrite = kEfa + 2;
 
 // An endpoint's name: what getname() gives and an address vector takes.
 struct Name {
@@ -53,6 +53,7 @@ int FakeObjects::open_endpoint(fid_domain* of, fi_info* /*info*/, fid_ep** made,
 int FakeObjects::close_endpoint(FakeFabric& in, const fid* object) {
   FakeFabric::Endpoint& endpoint = *in.endpoints_.at(object);
   in.abandon(endpoint);
+  in.make_visible(endpoint.domain->nic, false);
   if (endpoint.addresses != nullptr) --endpoint.addresses->users;
   if (endpoint.queue != nullptr) --endpoint.queue->users;
   --endpoint.domain->users;
@@ -108,10 +109,13 @@ int FakeObjects::set_option(fid* object, int level, int name, const void* value,
 int FakeObjects::get_option(fid* /*object*/, int level, int name, void* value, size_t* bytes) {
   FakeFabric& in = *FakeFabric::current_;
   const Lock lock(in.mutex_);
-  if (level != FI_OPT_ENDPOINT || name != kEmulatedWrite) return -FI_ENOPROTOOPT;
+  const bool known = name == kEmulatedWrite || name == kEmulatedRead;
+  if (level != FI_OPT_ENDPOINT || !known) return -FI_ENOPROTOOPT;
   if (in.options_.emulated_code != 0) return in.options_.emulated_code;
   if (*bytes < sizeof(bool)) return -FI_ETOOSMALL;
-  *static_cast<bool*>(value) = in.options_.emulated_write;
+  const FakeFabricOptions& options = in.options_;
+  *static_cast<bool*>(value) =
+      name == kEmulatedRead ? options.emulated_read : options.emulated_write;
   *bytes = sizeof(bool);
   return 0;
 }

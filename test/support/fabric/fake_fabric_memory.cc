@@ -33,7 +33,7 @@ long FakeFabric::add_region(Domain& domain, const fi_mr_attr& attributes, uint64
   if (as_dma_buf && !options_.dma_bufs) return -FI_EOPNOTSUPP;
   auto region = std::make_unique<Region>();
   region->in_device = attributes.iface == FI_HMEM_CUDA;
-  if (region->in_device && !domain.device_memory) return -FI_ENOSYS;
+  if (region->in_device && (domain.caps & FI_HMEM) == 0) return -FI_ENOSYS;
   if (attributes.iov_count != 1) return -FI_EINVAL;
   if (as_dma_buf) {
     const auto& buffer = *reinterpret_cast<const fabric::DmaBuf*>(attributes.mr_iov);
@@ -49,6 +49,7 @@ long FakeFabric::add_region(Domain& domain, const fi_mr_attr& attributes, uint64
   region->base.key = key;
   region->domain = &domain;
   region->access = attributes.access;
+  if (options_.version < FI_VERSION(2, 5)) region->access |= FI_REMOTE_READ | FI_REMOTE_WRITE;
   ++domain.users;
   *made = &region->base;
   regions_[key] = std::move(region);
@@ -69,19 +70,11 @@ bool FakeFabric::map(const fabric::DmaBuf& buffer, Region* region) const {
   return true;
 }
 
-// What has landed in device memory: of one region, or of all.
-void FakeFabric::make_visible(Domain& domain, std::optional<uint64_t> key) {
-  for (const Unflushed& each : domain.unflushed) {
-    if (!key || each.key == *key) std::ranges::copy(each.bytes, each.to);
-  }
-  std::erase_if(domain.unflushed, [&](const Unflushed& each) { return !key || each.key == *key; });
-}
-
 int FakeObjects::close_region(FakeFabric& in, const fid* object) {
   const auto found = std::ranges::find_if(
       in.regions_, [&](const auto& each) { return &each.second->base.fid == object; });
   FakeFabric::Domain& domain = *found->second->domain;
-  in.make_visible(domain, found->first);
+  in.make_visible(domain.nic, [&](const auto& one) { return one.key == found->first; });
   --domain.users;
   in.regions_.erase(found);
   return 0;

@@ -29,7 +29,7 @@ int FakeObjects::open_domain(fid_fabric* of, fi_info* info, fid_domain** made, v
   domain->base.mr = &registrations;
   domain->fabric = in.fabrics_.at(&of->fid).get();
   domain->nic = static_cast<size_t>(nic - nics.begin());
-  domain->device_memory = (info->caps & FI_HMEM) != 0;
+  domain->caps = info->caps;
   ++domain->fabric->domains;
   *made = &domain->base;
   in.domains_[&domain->base.fid] = std::move(domain);

@@ -40,6 +40,7 @@ std::string FakeFabric::wrong_with(const Endpoint& endpoint, const fi_msg_rma& m
   if (message.iov_count != 1 || message.rma_iov_count != 1) return "a write has several pieces";
   if (message.addr >= endpoint.addresses->endpoints.size()) return "a write has no peer";
   if (message.context == nullptr) return "a write has no context";
+  if (is_read && (endpoint.domain->caps & FI_READ) == 0) return "a read without FI_READ";
   if (contexts_.contains(message.context)) return "a context is used by two writes at a time";
   const iovec& piece = message.msg_iov[0];
   const fi_rma_iov& target = message.rma_iov[0];
@@ -89,10 +90,8 @@ long FakeFabric::post(Endpoint& endpoint, const fi_msg_rma& message, uint64_t fl
   write.held = (flags & FI_MORE) != 0;
   std::memset(message.context, kScribble, sizeof(fi_context2));
   contexts_.insert(message.context);
-  if (!is_read) {
-    write_flags_.push_back(flags);
-    ++counts.writes;
-  }
+  if (!is_read) write_flags_.push_back(flags);
+  ++(is_read ? counts.reads : counts.writes);
   ++endpoint.places_taken;
   endpoint.writes.push_back(write);
   if (!write.held) {
@@ -166,15 +165,16 @@ void FakeFabric::arrive(const Endpoint& endpoint, Write& write) {
   push(*target, entry);
 }
 
-// A read does not pass what the NIC had written into the device before.
+// A read does not pass what the NIC had written into that memory before.
 void FakeFabric::move_bytes(const Write& write, const Region& local, const Region& remote) {
   std::byte* const here = local.at(write.from);
   std::byte* const there = remote.at(write.to);
   if (write.is_read) {
-    make_visible(*remote.domain);
+    make_visible(remote.domain->nic, remote.in_device);
     std::memmove(here, there, write.bytes);
-  } else if (remote.in_device) {
-    remote.domain->unflushed.push_back({write.key, there, {here, here + write.bytes}});
+  } else if (remote.in_device || !write.data) {
+    unflushed_[remote.domain->nic].push_back(
+        {write.key, remote.in_device, there, {here, here + write.bytes}});
   } else if (write.bytes > 0) {
     std::memmove(there, here, write.bytes);
   }
