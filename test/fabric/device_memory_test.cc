@@ -1,6 +1,11 @@
 // Device memory on a libfabric rail, as a DMA-BUF or by its address, and the reads behind what
 // arrived there.
 #include "test/support/device_memory.h"
+
+#include <unistd.h>
+
+#include <thread>
+
 #include "test/fabric/support.h"
 #include "test/support/kept_warnings.h"
 
@@ -105,11 +110,14 @@ TEST(FabricDeviceMemory, WorksGoFromDmaBufToDmaBufAndAreSeenOnceTheyAreFlushed) 
   DeviceMemory from, to;
   const std::vector<std::byte> sent(kPage, std::byte{0x5a}), zeros(kPage);
   from.fill(kPage, sent);
-  const MemoryRange source = from.range(kPage, kPage), target = to.range(2 * kPage, kPage);
+  const MemoryRange source = from.range(kPage, kPage);
+  MemoryRange target = to.range(2 * kPage, kPage);
+  target.dma_buf = ::dup(target.dma_buf);
   const auto source_keys = world.left->register_memory(source);
   const auto target_keys = world.right->register_memory(target);
   ASSERT_TRUE(source_keys && target_keys);
-  from.close_file();  // a registration does not need it
+  from.close_file();  // no registration needs it, nor a flusher's
+  ::close(target.dma_buf);
   const auto flusher = world.right->open_flusher();
   ASSERT_TRUE(flusher && *flusher);
   ASSERT_EQ(post_one(*pair.left, work_between(source, *source_keys, target, *target_keys)),
@@ -228,6 +236,29 @@ TEST(FabricFlusher, AReadOfMemoryThatWasDeregisteredMeanwhileIsComplete) {
     test.world.left->deregister_memory(gone);
   }
   EXPECT_TRUE(test.await(4)) << test.flusher->failure().what;
+}
+
+TEST(FabricFlusher, HostMemoryIsReadToo) {
+  TestFlusher test;
+  TestBuffer host(*test.world.left, 64);
+  ASSERT_EQ(test.flusher->begin(host.data(), 0, host.keys()), Status::kOk);
+  EXPECT_TRUE(test.await(1)) << test.flusher->failure().what;
+}
+
+TEST(FabricFlusher, AnotherThreadRegistersAndDeregistersMeanwhile) {
+  TestFlusher test;
+  std::thread other([&test] {
+    for (int i = 0; i < 200; ++i) {
+      const TestBuffer host(*test.world.left, 64);
+      const MemoryKeys gone = test.register_memory();
+      test.world.left->deregister_memory(gone);
+    }
+  });
+  for (uint64_t begun = 1; begun <= 200; ++begun) {
+    EXPECT_EQ(test.begin(), Status::kOk);
+    EXPECT_TRUE(test.await(begun)) << test.flusher->failure().what;
+  }
+  other.join();
 }
 
 TEST(FabricFlusher, WithoutAnEndpointNoneOpensAndNothingIsLeft) {

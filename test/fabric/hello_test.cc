@@ -48,10 +48,10 @@ TEST(FabricHello, ANameHasOneTo255Bytes) {
 TEST(FabricHello, AnotherMagicAndAnotherVersionAreNamed) {
   Hello hello = sound_hello();
   hello.magic = 0x12345678;
-  EXPECT_THAT(refusal_of(hello), HasSubstr("(288 bytes, magic 0x12345678, version 1, ours is 1)"));
+  EXPECT_THAT(refusal_of(hello), HasSubstr("(288 bytes, magic 0x12345678, version 2, ours is 2)"));
   hello = sound_hello();
-  hello.version = 2;
-  EXPECT_THAT(refusal_of(hello), HasSubstr("version 2, ours is 1); use the same libnet-slime"));
+  hello.version = 3;
+  EXPECT_THAT(refusal_of(hello), HasSubstr("version 3, ours is 2); use the same libnet-slime"));
 }
 
 TEST(FabricHello, AnotherLengthIsRefused) {

@@ -127,17 +127,18 @@ Status FabricChannel::poll(std::span<Done> done, size_t* count) {
   return state_ == State::kFailed ? failure_.status : Status::kOk;
 }
 
-// Works that wait, and a read behind silent writes.
+// A read behind silent writes, and works that wait.
 void FabricChannel::post_more() {
-  long code = sender_.has_waiting() ? sender_.post_waiting() : 0;
+  long code = sender_.post_behind();
   if (code != 0) {
-    fail_with(prefixed(where(), post_error(rail_.domain(), code, sender_.first_waiting())));
+    Error error = fabric_error(rail_.domain().symbols(), code, "fi_readmsg behind silent writes%s",
+                               undelivered(sender_.undelivered()).c_str());
+    fail_with(prefixed(where(), std::move(error)));
     return;
   }
-  code = sender_.post_behind();
+  if (sender_.has_waiting()) code = sender_.post_waiting();
   if (code == 0) return;
-  fail_with(prefixed(where(), fabric_error(rail_.domain().symbols(), code,
-                                           "fi_readmsg behind silent writes failed")));
+  fail_with(prefixed(where(), post_error(rail_.domain(), code, sender_.first_waiting())));
 }
 
 // Returns how many completions there were.

@@ -37,9 +37,9 @@ struct Traits {
   bool more = false;
   // RailCaps::keeps_rights.
   bool keeps_rights = true;
-  // Has reads, and silent writes, as rail.h promises them. Not shm: it reports a refused read as
-  // done (2.6), or never (1.17). Not tcp: it answers a read out of memory whose registration was
-  // closed meanwhile. verbs;ofi_rxm was not tried.
+  // Has reads and silent writes, as rail.h promises them. Not shm: it reports a refused one as done
+  // (2.6), or never (1.17). Not tcp: it answers a read out of memory whose registration was closed
+  // meanwhile. Both were seen with 1.17 and 2.6; verbs;ofi_rxm was not tried.
   bool reads = false;
   // What may go wrong all the same, for a warning.
   const char* fault = nullptr;
@@ -70,7 +70,7 @@ class Domain {
   // `access`: of fi_mr(3). `wanted_key` is used where the provider leaves the choice to us.
   Result<Handle<fid_mr>> register_memory(const MemoryRange& range, uint64_t wanted_key,
                                          uint64_t access) const;
-  // For works of this end, and for what peers may do (MemoryRange::rights).
+  // Flags of fi_mr(3) for memory of works: this end's use, and the rights of peers.
   uint64_t access_of(uint8_t rights) const;
   // Tries to register an invalid descriptor: a provider and driver that take DMA-BUFs say EBADF.
   bool takes_dma_bufs() const;

@@ -36,6 +36,7 @@ Result<std::unique_ptr<FabricRail>> FabricRail::open(std::unique_ptr<Domain> dom
 
 // Opens an endpoint to see what it can do: better no rail than one whose every connection fails.
 Result<void> FabricRail::prepare() {
+  if (domain_->traits().reads) caps_.max_outstanding_reads = kReadDepth;
   auto trial = Endpoint::open(*domain_, channel_sizes(caps_));
   if (!trial) return fail(std::move(trial.error()));
   caps_.lines_in_order = trial->caps().lines_in_order;
@@ -44,9 +45,10 @@ Result<void> FabricRail::prepare() {
   } else if (domain_->has_device_memory()) {
     caps_.reason += "; no GPU memory: the provider would copy it by calls of CUDA";
   }
-  if (domain_->traits().reads && trial->caps().reads) {
+  if (trial->caps().reads) {
     caps_.opcodes |= opcode_bit(Opcode::kWrite) | opcode_bit(Opcode::kRead);
-    caps_.max_outstanding_reads = kReadDepth;
+  } else {
+    caps_.max_outstanding_reads = 0;
   }
   if (caps_.dma_buf || takes(caps_, {.kind = MemoryKind::kCuda})) {
     auto opened = Domain::open(domain_->symbols(), duplicate(domain_->symbols(), &domain_->info()),
@@ -162,8 +164,9 @@ void FabricRail::deregister_memory(const MemoryKeys& keys) {
   std::unique_lock<std::shared_mutex> quiet(copying_, std::defer_lock);
   if (!domain_->traits().in_hardware) quiet.lock();
   if (!regions_.remove(keys.local)) return;
-  const std::lock_guard lock(mutex_);
-  memory_.erase(keys.local);
+  std::unique_lock lock(mutex_);
+  const auto closed = memory_.extract(keys.local);  // at the end of this function
+  lock.unlock();                                    // a flusher does not wait for that
 }
 
 Result<std::unique_ptr<Channel>> FabricRail::open_channel(const ChannelOptions& options) {

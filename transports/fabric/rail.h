@@ -60,21 +60,23 @@ class FabricRail final : public Rail {
   const RegionTable& regions() const { return regions_; }
   ClosingEndpoints& closing() { return closing_; }
   void warn_unmarked();  // once
-  // Memory that nothing is kept in. Of channels: warm-ups write from its first eight bytes and into
-  // the next, which reads behind silent writes read, into the eight after them. Of flushers: their
-  // reads land in it.
+  // Memory that nothing is kept in. That of channels has three pieces of eight bytes:
+  //   0  warm-ups write from here
+  //   1  and into here, at the peer; reads behind silent writes read here, at the peer
+  //   2  and land here
+  // In that of flushers their reads land.
   struct Scratch {
     std::byte* memory = nullptr;
     void* description = nullptr;  // fi_mr_desc()
     uint64_t address = 0, key = 0;
   };
   const Scratch& scratch() const { return scratch_; }
-  // What flushers use; only where a flusher opens. Its domain is their own, so its keys open
-  // nothing to a peer.
+  // What flushers use; only where a flusher opens. The domain is their own, so its keys open
+  // nothing to a peer. (Up to libfabric 2.1 all domains of a NIC are one to efa; its rails do not
+  // keep rights anyway.)
   const Domain& flush_domain() const { return *flush_domain_; }
   const Scratch& flush_scratch() const { return flush_scratch_; }
-  // What a flusher reads this range with, which is registered with this local key. Where it is not
-  // any more, a key that opens nothing.
+  // The key with which a flusher reads the range of this local key; 0 if it was deregistered.
   Result<uint64_t> flush_key(uint64_t local);
   // Held while a call may copy into or out of our memory, so that deregister_memory() can wait for
   // it. For a NIC it is not needed: closing the registration ends its access.

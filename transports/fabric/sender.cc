@@ -11,10 +11,11 @@ namespace {
 
 constexpr size_t kScratchPiece = 8;  // bytes that a warm-up writes, or a read behind reads
 
-// Only a write may hold its doorbell back, and only for a write.
+// A write holds its doorbell back for the next write of its batch. A read may ring for it too, but
+// no manual says so.
 bool holds_back(std::span<const Work> works, size_t index) {
   return index + 1 < works.size() && (index + 1) % kMostHeldBack != 0 &&
-         works[index].opcode != Opcode::kRead && works[index + 1].opcode != Opcode::kRead;
+         works[index + 1].opcode != Opcode::kRead;
 }
 
 }  // namespace
@@ -94,6 +95,7 @@ long Sender::post_behind() {
   const iovec here = {scratch.memory + 2 * kScratchPiece, kScratchPiece};
   const fi_rma_iov there = {peer_.scratch_address + kScratchPiece, kScratchPiece,
                             peer_.scratch_key};
+  const auto lock = rail_.while_copying();
   const long code = read({here, scratch.description, there, &behind_context_});
   if (code == 0) behind_ = writes_.unseen();
   return code == -FI_EAGAIN ? 0 : code;

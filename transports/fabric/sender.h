@@ -12,8 +12,10 @@
 // posted.
 //
 // Invariants: waiting writes and the places in use of their window are send_queue_depth at most,
-// and those of reads max_outstanding_reads; the read behind is beside them. It covers unseen writes
-// only while it is under way. Thread: that of the channel.
+// and those of reads max_outstanding_reads; the read behind is beside them. behind_ is 0 while it
+// is not under way.
+//
+// Thread: that of the channel.
 #pragma once
 
 #include <cstdint>

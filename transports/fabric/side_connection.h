@@ -79,7 +79,7 @@ class SideConnection {
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr uint32_t kMagic = 0x66696c73;  // "slif"
-inline constexpr uint16_t kVersion = 1;
+inline constexpr uint16_t kVersion = 2;
 inline constexpr size_t kMaxName = 256;  // bytes, with a zero at the end
 
 // Hello::flags
@@ -91,7 +91,7 @@ struct Hello {
   uint16_t flags = 0;
   uint32_t name_bytes = 0;
   uint32_t reserved = 0;
-  // Registered memory that any peer of the rail may write into: the target of warm-ups.
+  // Registered memory that any peer of the rail may write into, and read if the rail has reads.
   uint64_t scratch_address = 0, scratch_key = 0;
   // Of the endpoint. Zeros follow it, one at least: some providers' names are strings.
   std::array<std::byte, kMaxName> name = {};

@@ -3,10 +3,8 @@
 //
 // Each has a place in a ring, by its position since the beginning. A place is free again when its
 // work is complete, has been returned as kSent and, with confirmations, the peer has said that it
-// has reported it. Works may complete in any order, but places come free in theirs.
-//
-// A silent write is never reported by the peer. It is done when it is visible, which is after its
-// completion (sender.h).
+// has reported it; a silent write, which no peer reports, when it is visible instead. That is after
+// its completion (sender.h). Works may complete in any order, but places come free in theirs.
 //
 // The peer names works by their immediates. Several may have the same one, and they may arrive in
 // any order: then none of them counts as reported until all are.

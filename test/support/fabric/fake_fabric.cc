@@ -229,6 +229,11 @@ std::vector<FakeFabricOption> FakeFabric::options_set() const {
   return options_set_;
 }
 
+uint64_t FakeFabric::newest_key() const {
+  const std::lock_guard lock(mutex_);
+  return next_key_;
+}
+
 std::vector<uint64_t> FakeFabric::write_flags() const {
   const std::lock_guard lock(mutex_);
   return write_flags_;

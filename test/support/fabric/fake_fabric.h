@@ -11,9 +11,10 @@
 //   - a place in the send queue is free again when its completion is read;
 //   - a context belongs to the provider, which writes into it, until its completion is read;
 //   - what lands in device memory is visible only when the NIC has read device memory behind it;
-//   - so is a write without data, which nothing announces, in host memory; it is also when its
-//   region or an endpoint of the NIC closes;
-//   - up to 2.4 peers may read and write whatever is registered.
+//   - a write without data, which nothing announces, becomes visible in host memory when the NIC
+//   has read host memory behind it, or when its region or an endpoint of the NIC closes;
+//   - up to 2.4 peers may read and write whatever is registered, and up to 2.1 a key is good in all
+//   domains of its NIC.
 //
 // Threads: any; a lock serializes all calls. One FakeFabric lives at a time.
 #pragma once
@@ -116,6 +117,7 @@ class FakeFabric {
   FakeFabricCounts counts(size_t nic) const;
   std::vector<FakeFabricOption> options_set() const;
   std::vector<uint64_t> write_flags() const;  // of the writes that were taken, in their order
+  uint64_t newest_key() const;                // of the registrations
 
  private:
   friend struct FakeInfos;    // the functions behind symbols()

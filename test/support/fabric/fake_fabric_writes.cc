@@ -170,7 +170,7 @@ void FakeFabric::move_bytes(const Write& write, const Region& local, const Regio
   std::byte* const here = local.at(write.from);
   std::byte* const there = remote.at(write.to);
   if (write.is_read) {
-    make_visible(remote.domain->nic, remote.in_device);
+    if (write.bytes > 0) make_visible(remote.domain->nic, remote.in_device);
     std::memmove(here, there, write.bytes);
   } else if (remote.in_device || !write.data) {
     unflushed_[remote.domain->nic].push_back(
