@@ -14,12 +14,11 @@ struct Connected {
   bool connected = false;
   Status left = Status::kOk, right = Status::kOk;
 
-  explicit Connected(const FakeFabricOptions& options = in_order(),
-                     uint8_t rights = kRemoteWrite | kRemoteRead)
+  explicit Connected(const FakeFabricOptions& options = in_order())
       : world(options),
         pair(world),
         here(*world.left, kBytes),
-        there(*world.right, kBytes, 0, rights) {
+        there(*world.right, kBytes, 0, kRemoteWrite | kRemoteRead) {
     connected = pair.connect();
   }
   std::vector<Work> works(Opcode opcode, uint32_t count) {

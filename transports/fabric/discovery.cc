@@ -91,6 +91,8 @@ RailCaps describe(const Opening& with, const fi_info& info, const Traits& traits
   caps.ordered = false;
   caps.arrives_unpolled = traits.in_hardware;
   caps.keeps_rights = traits.keeps_rights;
+  if (traits.reads)
+    caps.max_outstanding_reads = kReadDepth;  // unless the NIC turns out to have none
   return caps;
 }
 

@@ -36,7 +36,6 @@ Result<std::unique_ptr<FabricRail>> FabricRail::open(std::unique_ptr<Domain> dom
 
 // Opens an endpoint to see what it can do: better no rail than one whose every connection fails.
 Result<void> FabricRail::prepare() {
-  if (domain_->traits().reads) caps_.max_outstanding_reads = kReadDepth;
   auto trial = Endpoint::open(*domain_, channel_sizes(caps_));
   if (!trial) return fail(std::move(trial.error()));
   caps_.lines_in_order = trial->caps().lines_in_order;
@@ -120,7 +119,7 @@ Result<MemoryKeys> FabricRail::register_memory(const MemoryRange& range) {
   }
   auto key = regions_.add(range);
   if (!key) return fail(prefixed(caps_, std::move(key.error())));
-  auto made = register_twice(range, *key);
+  auto made = register_range(range, *key);
   if (!made) {
     regions_.remove(*key);
     return fail(prefixed(caps_, std::move(made.error())));
@@ -132,17 +131,22 @@ Result<MemoryKeys> FabricRail::register_memory(const MemoryRange& range) {
   return MemoryKeys{.local = *key, .remote = ::fi_mr_key(region)};
 }
 
-Result<FabricRail::Registration> FabricRail::register_twice(const MemoryRange& range,
+Result<FabricRail::Registration> FabricRail::register_range(const MemoryRange& range,
                                                             uint64_t key) {
   Registration made{.range = range, .for_channels = {}, .for_flushers = {}};
   auto region = domain_->register_memory(range, key, domain_->access_of(range.rights));
   if (!region) return fail(std::move(region.error()));
   made.for_channels = std::move(*region);
   if (range.dma_buf < 0 && range.kind == MemoryKind::kHost) return made;
-  region = flush_domain_->register_memory(range, key, FI_REMOTE_READ);
-  if (!region) return fail(std::move(region.error()));
-  made.for_flushers = std::move(*region);
+  if (auto done = register_for_flushers(&made, key); !done) return fail(std::move(done.error()));
   return made;
+}
+
+Result<void> FabricRail::register_for_flushers(Registration* made, uint64_t key) const {
+  auto region = flush_domain_->register_memory(made->range, key, FI_REMOTE_READ);
+  if (!region) return fail(std::move(region.error()));
+  made->for_flushers = std::move(*region);
+  return {};
 }
 
 Result<uint64_t> FabricRail::flush_key(uint64_t local) {
@@ -151,9 +155,8 @@ Result<uint64_t> FabricRail::flush_key(uint64_t local) {
   if (found == memory_.end()) return 0;
   Registration& registration = found->second;
   if (registration.for_flushers == nullptr) {
-    auto region = flush_domain_->register_memory(registration.range, local, FI_REMOTE_READ);
-    if (!region) return fail(std::move(region.error()));
-    registration.for_flushers = std::move(*region);
+    auto done = register_for_flushers(&registration, local);
+    if (!done) return fail(std::move(done.error()));
   }
   return ::fi_mr_key(registration.for_flushers.get());
 }

@@ -108,7 +108,8 @@ class FabricRail final : public Rail {
   Result<void> prepare_scratch();
   Result<Handle<fid_mr>> make_scratch(const Domain& domain, std::byte* memory, uint64_t access,
                                       Scratch* made);
-  Result<Registration> register_twice(const MemoryRange& range, uint64_t key);
+  Result<Registration> register_range(const MemoryRange& range, uint64_t key);
+  Result<void> register_for_flushers(Registration* made, uint64_t key) const;
 
   const Settings settings_;
   const std::shared_ptr<Rail> side_rail_;

@@ -18,6 +18,11 @@ bool holds_back(std::span<const Work> works, size_t index) {
          works[index + 1].opcode != Opcode::kRead;
 }
 
+template <typename Works>
+size_t count_reads(const Works& works) {
+  return static_cast<size_t>(std::ranges::count(works, Opcode::kRead, &Work::opcode));
+}
+
 }  // namespace
 
 Sender::Sender(FabricRail& rail, const Endpoint& endpoint, bool confirmed)
@@ -26,12 +31,8 @@ Sender::Sender(FabricRail& rail, const Endpoint& endpoint, bool confirmed)
       writes_(rail.caps().send_queue_depth, confirmed),
       reads_(rail.caps().max_outstanding_reads, false) {}
 
-size_t Sender::waiting_reads() const {
-  return static_cast<size_t>(std::ranges::count(waiting_, Opcode::kRead, &Work::opcode));
-}
-
 size_t Sender::count_that_fit(std::span<const Work> works) const {
-  const size_t reads = waiting_reads();
+  const size_t reads = count_reads(waiting_);
   const size_t writes = waiting_.size() - reads;
   works = works.first(std::min<size_t>(works.size(), rail_.caps().max_batch));
   return slime::count_that_fit(works, writes_.room() - writes, reads_.room() - reads);
@@ -58,8 +59,7 @@ long Sender::post(std::span<const Work> works, size_t* taken) {
     const long code = post_one(works[posted], may_hold_back && holds_back(works, posted));
     if (code == -FI_EAGAIN) break;
     if (code == 0) continue;
-    const auto reads =
-        static_cast<size_t>(std::ranges::count(works.first(posted), Opcode::kRead, &Work::opcode));
+    const size_t reads = count_reads(works.first(posted));
     reads_.withhold_newest(reads);
     writes_.withhold_newest(posted - reads);
     *taken = posted;
@@ -81,22 +81,23 @@ long Sender::post_waiting() {
   return 0;
 }
 
+fi_rma_iov Sender::scratch_of_peer() const {
+  return {peer_.scratch_address + kScratchPiece, kScratchPiece, peer_.scratch_key};
+}
+
 long Sender::post_warm_up(fi_context2* context) {
   const FabricRail::Scratch& scratch = rail_.scratch();
-  const fi_rma_iov there = {peer_.scratch_address + kScratchPiece, kScratchPiece,
-                            peer_.scratch_key};
   const auto lock = rail_.while_copying();
-  return write({{scratch.memory, kScratchPiece}, scratch.description, there, context}, 0, 0);
+  return write({{scratch.memory, kScratchPiece}, scratch.description, scratch_of_peer(), context},
+               0, 0);
 }
 
 long Sender::post_behind() {
   if (behind_ > 0 || writes_.unseen() == 0) return 0;
   const FabricRail::Scratch& scratch = rail_.scratch();
   const iovec here = {scratch.memory + 2 * kScratchPiece, kScratchPiece};
-  const fi_rma_iov there = {peer_.scratch_address + kScratchPiece, kScratchPiece,
-                            peer_.scratch_key};
   const auto lock = rail_.while_copying();
-  const long code = read({here, scratch.description, there, &behind_context_});
+  const long code = read({here, scratch.description, scratch_of_peer(), &behind_context_});
   if (code == 0) behind_ = writes_.unseen();
   return code == -FI_EAGAIN ? 0 : code;
 }

@@ -93,7 +93,7 @@ class Sender {
   long write(const Request& request, uint64_t data, uint64_t flags);
   long read(const Request& request);
   Window& window_of(const Work& work) { return work.opcode == Opcode::kRead ? reads_ : writes_; }
-  size_t waiting_reads() const;
+  fi_rma_iov scratch_of_peer() const;  // its piece for warm-ups and reads behind
 
   FabricRail& rail_;
   const Endpoint& endpoint_;
