@@ -33,7 +33,8 @@ struct MemoryRegion {
   }
 };
 
-// The cache behind regIsGlobal. Users of the same range share one entry, and the last release()
+// The cache behind regIsGlobal. Users of the same range, with the same rights of peers, share one
+// entry, and the last release()
 // deregisters it. A part of a registered range gets an entry of its own: if it shared the entry of
 // the whole, it would keep the key of the whole valid after the owner of that memory had
 // deregistered it.
@@ -55,6 +56,7 @@ class MemoryCache {
     uintptr_t address = 0;
     size_t bytes = 0;
     MemoryKind kind = MemoryKind::kHost;
+    uint8_t rights = 0;
     auto operator<=>(const Range&) const = default;
   };
   struct Entry {

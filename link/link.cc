@@ -168,10 +168,15 @@ void Link::take_sent(size_t i, const Done& done) {
   if (work->owner != nullptr) work->owner->on_done(work->part);
 }
 
-// The memory is gone on all rails, so the link fails.
+// An answer of the peer all the same. Where the work's owner did not expect it, the memory is gone
+// on all rails, so the link fails.
 Status Link::take_refused(size_t i, const Done& done) {
-  const OpenWork* const work = rails_[i].works.end(done.cookie);
+  LinkRail& rail = rails_[i];
+  const OpenWork* const work = rail.works.end(done.cookie);
   if (work == nullptr) return Status::kOk;
+  last_activity_ns_ = rails_.clock().now_ns;
+  if (rail.up()) rails_.completed(i, rail, *work);
+  if (work->owner != nullptr && work->owner->on_refused(work->part)) return Status::kOk;
   return context_.fail(make_error(
       Status::kRemote, 0,
       "rail %s: the peer refused a write of %u bytes: the memory of its receive is not registered "

@@ -101,6 +101,7 @@ void LinkRails::clear_queue(size_t i) {
   LinkRail& rail = rails_[i];
   SLIME_CHECK(!rail.up());
   rail.queue.clear();
+  rail.reads = 0;
   rail.signs.forget_works();
   update_load(i);
   busy_ &= ~(uint32_t{1} << i);

@@ -11,6 +11,7 @@
 // Thread: that of the link.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -76,6 +77,11 @@ class LinkRails {
     const uint32_t room = rails_[rail].queue.room(), kept = kControlRoom + kAgainRoom;
     return room > kept ? room - kept : 0;
   }
+  // The same, of reads. No more are queued than may be in flight: what is behind a read in the
+  // queue does not wait for answers to others.
+  uint32_t room_for_reads(size_t rail) const {
+    return std::min(room(rail), rails_[rail].most_reads - rails_[rail].reads);
+  }
   const LinkMemory& memory() const { return memory_; }
   // Before the choice of a rail for so many bytes: takes in what the process's other links have
   // outstanding. Smaller works are done before that matters.
@@ -105,8 +111,10 @@ class LinkRails {
   [[gnu::always_inline]] void submit(size_t rail, const Work& work, WorkOwner* owner, uint32_t part,
                                      WorkKind kind = WorkKind::kUser) {
     LinkRail& to = rails_[rail];
-    SLIME_CHECK(to.up());
-    to.queue.push(work, to.works.add({owner, part, work.length, kind, !work.unconfirmed}));
+    const bool read = work.opcode == Opcode::kRead;
+    SLIME_CHECK(to.up() && (!read || to.reads < to.most_reads));
+    to.queue.push(work, to.works.add({owner, part, work.length, kind, !work.unconfirmed, read}));
+    to.reads += read ? 1 : 0;
     loads_.submitted(rail, work.length);
     if (work.length >= kWorthTelling) tell_others(to);
     busy_ |= uint32_t{1} << rail;
@@ -128,11 +136,13 @@ class LinkRails {
   void hurry(size_t rail) {
     if (rails_[rail].queue.in_flight() == 0) flush(rail, false);
   }
-  // A work of a rail that is up is done. `from` is that rail, which the caller has at hand.
+  // A work of a rail that is up is done, or was refused. `from` is that rail, which the caller has
+  // at hand.
   void completed(size_t rail, LinkRail& from, const OpenWork& work) {
     SLIME_CHECK(from.up() && &from == &rails_[rail]);
     if (work.confirmed) from.signs.completed(!from.confirmed_by_nic, clock_.polled_ns);
     from.queue.complete(work.length);
+    from.reads -= work.read ? 1 : 0;
     if (rails_.size() > 1) from.rate.completed(work.length);
     if (from.queue.queued() + from.queue.in_flight() == 0) busy_ &= ~(uint32_t{1} << rail);
   }

@@ -1,10 +1,12 @@
-// One contiguous piece of memory on its way to the peer: cut into stripes, each of which is a work
-// of some rail, and is submitted again over another rail when its own dies.
+// One contiguous piece of memory on its way to the peer, or from it: cut into stripes, each of
+// which is a work of some rail, and is submitted again over another rail when its own dies.
 //
 // States: done while no bit of open_ is set. Each bit of it is a stripe that is not known to have
-// arrived. Such a stripe is unsent (a bit of unsent_ too: on no rail), or on a rail until on_done()
-// or on_lost(). TransferQueue::start() begins the next use, which is safe when the last one is
-// done: no work names it any more. It must not move in memory before.
+// arrived. Such a stripe is unsent (a bit of unsent_ too: on no rail), or on a rail until
+// on_done(), on_lost() or on_refused(). Once a stripe was refused, none is sent any more, and the
+// transfer is done when those on rails have ended. TransferQueue::start() begins the next use,
+// which is safe when the last one is done: no work names it any more. It must not move in memory
+// before.
 //
 // Thread: that of the link.
 #pragma once
@@ -20,7 +22,7 @@ namespace slime {
 
 class TransferQueue;
 
-// What a transfer moves. Stripe k has the immediate `immediate + k * immediate_step`.
+// What a transfer moves. Stripe k of one with immediates has `immediate + k * immediate_step`.
 struct TransferPiece {
   const std::byte* local = nullptr;
   const MemoryRegion* region = nullptr;  // of `local`; of 0 bytes: nullptr
@@ -29,11 +31,15 @@ struct TransferPiece {
   // For each rail of the link; valid until the transfer is done.
   const uint64_t* remote_keys = nullptr;
   uint32_t immediate = 0, immediate_step = 0;
+  Opcode opcode = Opcode::kWriteWithImmediate;  // every rail of the link has it
+  bool may_be_refused = false;                  // otherwise a refusal is the peer's fault
 };
 
 class Transfer : public WorkOwner {
  public:
   bool done() const { return open_ == 0; }
+  // The peer's rail refused a part of it; other parts may have been moved.
+  bool refused() const { return refused_; }
   const TransferPiece& piece() const { return piece_; }
   // Both ends have fenced a rail, and the peer had these stripes (a bit each): they are not sent
   // again if they are lost now.
@@ -47,6 +53,7 @@ class Transfer : public WorkOwner {
   friend class TransferQueue;
   void on_done(uint32_t stripe) final;
   void on_lost(uint32_t stripe) final;
+  bool on_refused(uint32_t stripe) final;
 
   TransferQueue* queue_ = nullptr;
   Transfer* next_ = nullptr;  // in the queue
@@ -56,6 +63,7 @@ class Transfer : public WorkOwner {
   uint64_t unsent_ = 0;
   uint64_t lost_ = 0;     // of the unsent ones: were on a rail that died
   uint64_t arrived_ = 0;  // see note_arrived()
+  bool refused_ = false;
 };
 
 }  // namespace slime

@@ -1,6 +1,7 @@
 #include "link/transfer_queue.h"
 
 #include <bit>
+#include <utility>
 
 namespace slime {
 
@@ -11,8 +12,16 @@ void Transfer::on_done(uint32_t stripe) {
 }
 
 void Transfer::on_lost(uint32_t stripe) {
-  if (arrived_ >> stripe & 1) return on_done(stripe);
+  if (refused_ || arrived_ >> stripe & 1) return on_done(stripe);
   queue_->take_back(*this, stripe);
+}
+
+bool Transfer::on_refused(uint32_t stripe) {
+  if (!piece_.may_be_refused) return false;
+  refused_ = true;
+  on_done(stripe);
+  queue_->drop_unsent(*this);
+  return true;
 }
 
 void TransferQueue::append(Transfer& transfer) {
@@ -31,7 +40,8 @@ bool TransferQueue::submit(Transfer& transfer) {
   while (transfer.unsent_ != 0) {
     const auto stripe = static_cast<uint32_t>(std::countr_zero(transfer.unsent_));
     const uint64_t bytes = plan.length(stripe, transfer.piece_.bytes);
-    const size_t rail = scheduler_.choose_rail_for_stripe(bytes, waiting_bytes_, plan.stripes == 1);
+    const size_t rail = scheduler_.choose_rail_for_stripe(bytes, waiting_bytes_, plan.stripes == 1,
+                                                          transfer.piece_.opcode == Opcode::kRead);
     if (rail == kNoRail) return false;
     SLIME_CHECK(waiting_bytes_ >= bytes);
     waiting_bytes_ -= bytes;
@@ -52,6 +62,7 @@ void TransferQueue::submit_stripe(Transfer& transfer, uint32_t stripe, size_t i)
   Work work;
   work.length = static_cast<uint32_t>(transfer.plan_.length(stripe, piece.bytes));
   work.immediate = piece.immediate + stripe * piece.immediate_step;
+  work.opcode = piece.opcode;
   if (work.length > 0) {
     const uint64_t offset = transfer.plan_.offset(stripe);
     work.local = piece.local + offset;
@@ -61,6 +72,20 @@ void TransferQueue::submit_stripe(Transfer& transfer, uint32_t stripe, size_t i)
     work.remote_key = piece.remote_keys[i];
   }
   rails_.submit(i, work, &transfer, stripe);
+}
+
+// Rare, so the queue is walked.
+void TransferQueue::drop_unsent(Transfer& transfer) {
+  if (transfer.unsent_ == 0) return;
+  for (uint64_t left = transfer.unsent_; left != 0; left &= left - 1) {
+    const auto stripe = static_cast<uint32_t>(std::countr_zero(left));
+    waiting_bytes_ -= transfer.plan_.length(stripe, transfer.piece_.bytes);
+  }
+  transfer.open_ &= ~std::exchange(transfer.unsent_, 0);
+  Transfer* before = nullptr;
+  for (Transfer* each = first_; each != &transfer; each = each->next_) before = each;
+  (before != nullptr ? before->next_ : first_) = transfer.next_;
+  if (last_ == &transfer) last_ = before;
 }
 
 // A stripe was lost: it waits again, in front of the others, because it is older than most of them.

@@ -33,6 +33,7 @@ class TransferQueue {
     transfer.plan_ = plan;
     transfer.open_ = transfer.unsent_ = ~uint64_t{0} >> (kMaxStripes - plan.stripes);
     transfer.lost_ = transfer.arrived_ = 0;
+    transfer.refused_ = false;
     waiting_bytes_ += piece.bytes;
     if (any() || !submit(transfer)) append(transfer);
   }
@@ -46,6 +47,7 @@ class TransferQueue {
   bool submit(Transfer& transfer);
   void submit_stripe(Transfer& transfer, uint32_t stripe, size_t rail);
   void take_back(Transfer& transfer, uint32_t stripe);
+  void drop_unsent(Transfer& transfer);
 
   LinkRails& rails_;
   RailScheduler& scheduler_;

@@ -2,11 +2,12 @@
 // part is a class that alone changes its state. Who asks it to: LinkRails begins and ends a life
 // (set_up, set_down), Failover ends it for good, Rejoin does the rest. Rejoin alone changes `join`
 // and `channel`, Failover `notice` and the texts (Rejoin takes `outage` when the rail returns),
-// LinkRails `told`.
+// LinkRails `reads` and `told`.
 //
 // Thread: that of the link.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -34,6 +35,7 @@ struct alignas(64) LinkRail {
         speed_mbps(from.speed_mbps),
         ordered(rail_in->caps().ordered),
         confirmed_by_nic(rail_in->caps().confirms_in_hardware),
+        most_reads(std::min(rail_in->caps().max_outstanding_reads, policy.depth)),
         life(from.connected, now_ns),
         queue(policy),
         works(PostQueue::kCapacity + policy.depth),
@@ -57,6 +59,8 @@ struct alignas(64) LinkRail {
   uint32_t speed_mbps;       // advertised by the slower end
   bool ordered;              // RailCaps::ordered
   bool confirmed_by_nic;     // RailCaps::confirms_in_hardware
+  uint32_t most_reads;       // RailCaps::max_outstanding_reads
+  uint32_t reads = 0;        // queued or in flight
   RailLifecycle life;
   PostQueue queue;
   WorkSlots works;    // of the present life, or of a life that both ends have not fenced yet

@@ -65,6 +65,7 @@ class PostQueue {
     place.immediate = work.immediate;
     place.cookie = cookie;
     place.unconfirmed = work.unconfirmed;
+    place.opcode = work.opcode;
     outstanding_bytes_ += work.length;
   }
 

@@ -25,6 +25,8 @@ class WorkOwner {
   virtual void on_done(uint32_t part) = 0;
   // Its rail has died, and no rail will say whether it has arrived.
   virtual void on_lost(uint32_t part) = 0;
+  // kRefused of the rail. False: the peer is broken, and the link fails.
+  virtual bool on_refused(uint32_t /*part*/) { return false; }
 
  protected:
   ~WorkOwner() = default;
@@ -43,6 +45,7 @@ struct OpenWork {
   uint32_t length = 0;
   WorkKind kind = WorkKind::kUser;
   bool confirmed = true;  // not Work::unconfirmed
+  bool read = false;      // Opcode::kRead
 };
 
 class WorkSlots {
@@ -66,6 +69,7 @@ class WorkSlots {
     slot.work.length = work.length;
     slot.work.kind = work.kind;
     slot.work.confirmed = work.confirmed;
+    slot.work.read = work.read;
     if (work.kind != WorkKind::kUser) ++controls_;
     return uint64_t{++slot.generation} << 32 | index;
   }

@@ -97,6 +97,16 @@ TEST_F(MemoryCacheTest, HostAndDeviceMemoryAreNotMixedUp) {
   EXPECT_NE(host, cuda);
 }
 
+TEST_F(MemoryCacheTest, ARangeWithOtherRightsHasOtherKeys) {
+  MemoryRange range{bytes.data(), bytes.size()};
+  const MemoryRegion* const written = *cache.acquire(range);
+  range.rights = kRemoteRead;
+  const MemoryRegion* const read = *cache.acquire(range);
+  EXPECT_NE(written->keys[0].remote, read->keys[0].remote);
+  EXPECT_EQ(first.registered.at(written->keys[0].local).rights, kRemoteWrite);
+  EXPECT_EQ(first.registered.at(read->keys[0].local).rights, kRemoteRead);
+}
+
 TEST_F(MemoryCacheTest, AFailureOnOneRailLeavesNothingBehind) {
   second.registrations_left = 0;
   const auto region = cache.acquire({bytes.data(), bytes.size()});

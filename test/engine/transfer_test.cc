@@ -4,6 +4,7 @@
 
 #include <array>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "link/transfer_queue.h"
@@ -18,6 +19,37 @@ struct TestTransfer final : Transfer {
 
 class TransferTest : public LinkPartsTest {
  protected:
+  static constexpr uint32_t kReads = 3;  // that a rail may have under way
+  TransferTest() : LinkPartsTest(2, kReads) {}
+
+  void start_one(TestTransfer& transfer, Opcode opcode, uint64_t bytes = 1000,
+                 std::optional<StripePlan> plan = {}) {
+    queue_.start(transfer,
+                 {.local = memory_.outbox(),
+                  .region = memory_.outbox_region(),
+                  .bytes = bytes,
+                  .remote_keys = keys_.data(),
+                  .opcode = opcode,
+                  .may_be_refused = true},
+                 plan.value_or(queue_.plan(bytes)));
+  }
+  // The works of a kind that a rail has been given.
+  std::vector<Work> works(size_t rail, Opcode opcode) {
+    posted(rail);
+    std::vector<Work> works;
+    for (const Work& work : channel(rail).in_flight) {
+      if (work.opcode == opcode && !is_control(work.immediate)) works.push_back(work);
+    }
+    return works;
+  }
+  // The newest work of a rail ends, as refused.
+  void refuse(size_t rail) {
+    std::vector<Work>& works = channel(rail).in_flight;
+    const OpenWork* const ended = rails_[rail].works.end(works.back().cookie);
+    works.pop_back();
+    rails_.completed(rail, rails_[rail], *ended);
+    EXPECT_TRUE(ended->owner->on_refused(ended->part));
+  }
   // Returns the immediates of its stripes.
   std::vector<uint32_t> start(TestTransfer& transfer, uint32_t first_immediate,
                               uint64_t bytes = 8 << 20) {
@@ -124,6 +156,87 @@ TEST_F(TransferTest, ALostStripeWaitsAheadOfALaterTransfer) {
   EXPECT_TRUE(lost.done() && later.done());
   std::erase_if(arrived_, [](uint32_t one) { return one == 0 || is_control(one); });
   EXPECT_THAT(arrived_, testing::ElementsAre(900u, 500u));
+}
+
+TEST_F(TransferTest, ReadsWaitForPlacesOfTheirOwn) {
+  std::vector<TestTransfer> reads(2 * kReads + 4);
+  for (TestTransfer& read : reads) start_one(read, Opcode::kRead);
+  size_t under_way = 0;
+  for (const size_t rail : {0, 1}) {
+    const size_t here = works(rail, Opcode::kRead).size();
+    EXPECT_LE(here, kReads);
+    EXPECT_EQ(rails_.room_for_reads(rail), kReads - here);
+    EXPECT_GT(rails_.room(rail), kReads);
+    under_way += here;
+  }
+  EXPECT_GE(under_way, kReads);
+  EXPECT_TRUE(queue_.any());
+  finish(0, 2);
+  for (const TestTransfer& read : reads) EXPECT_TRUE(read.done() && !read.refused());
+  for (const size_t rail : {0, 1}) EXPECT_EQ(rails_.room_for_reads(rail), kReads);
+}
+
+TEST_F(TransferTest, PlacesOfReadsAreFreeInTheNextLife) {
+  std::vector<TestTransfer> reads(2 * kReads);
+  for (TestTransfer& read : reads) start_one(read, Opcode::kRead);
+  EXPECT_EQ(die(0), Status::kOk);
+  EXPECT_EQ(rails_.room_for_reads(0), kReads);
+  EXPECT_EQ(peer_says(ControlOp::kFenceNotice, 0, 0), Status::kOk);
+  finish(1, 2);
+  for (const TestTransfer& read : reads) EXPECT_TRUE(read.done());
+}
+
+// Three of its stripes are under way, and a later transfer waits behind the other three.
+TEST_F(TransferTest, ARefusedTransferEndsWithWhatIsUnderWayAndSendsNoMore) {
+  EXPECT_EQ(die(1), Status::kOk);
+  EXPECT_EQ(peer_says(ControlOp::kFenceNotice, 1, 0), Status::kOk);
+  deliver(0);
+  TestTransfer refused, later;
+  start_one(refused, Opcode::kRead, 6 * 256, StripePlan{6, 256});
+  start_one(later, Opcode::kRead);
+  ASSERT_EQ(works(0, Opcode::kRead).size(), kReads);
+  refuse(0);
+  EXPECT_TRUE(refused.refused());
+  EXPECT_FALSE(refused.done()) << "two are under way";
+  queue_.submit_waiting();
+  EXPECT_FALSE(queue_.any()) << "the later one has a place";
+  EXPECT_EQ(works(0, Opcode::kRead).size(), kReads);
+  deliver(0);
+  EXPECT_TRUE(refused.done());
+  EXPECT_TRUE(later.done() && !later.refused());
+  start_one(refused, Opcode::kWrite);
+  EXPECT_FALSE(refused.refused()) << "a new use";
+  finish(0, 1);
+  EXPECT_TRUE(refused.done());
+}
+
+// The rest of it, on a rail that dies, is not sent again.
+TEST_F(TransferTest, WhatIsLostOfARefusedTransferHasEnded) {
+  TestTransfer transfer;
+  start_one(transfer, Opcode::kRead, 6 * 256, StripePlan{6, 256});
+  const size_t rail = works(0, Opcode::kRead).empty() ? 1 : 0;
+  refuse(rail);
+  for (const size_t dead : {0, 1}) {
+    if (dead != rail) {
+      deliver(dead);
+      continue;
+    }
+    EXPECT_EQ(die(dead), Status::kOk);
+    EXPECT_EQ(peer_says(ControlOp::kFenceNotice, dead, 0), Status::kOk);
+  }
+  EXPECT_FALSE(queue_.any());
+  EXPECT_TRUE(transfer.done() && transfer.refused());
+}
+
+TEST_F(TransferTest, ARefusalThatNobodyExpectsIsNoEndOfTheTransfer) {
+  TestTransfer transfer;
+  start(transfer, 100, 1000);
+  const size_t rail = posted(0).empty() ? 1 : 0;
+  std::vector<Work>& works = channel(rail).in_flight;
+  const OpenWork* const ended = rails_[rail].works.end(works.back().cookie);
+  EXPECT_FALSE(ended->owner->on_refused(ended->part));
+  EXPECT_FALSE(transfer.refused());
+  EXPECT_FALSE(transfer.done());
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ namespace slime::test {
 
 class LinkPartsTest : public ::testing::Test, private LinkEnd, private CompletionSink {
  protected:
-  explicit LinkPartsTest(size_t rails = 2) : devices_(make_devices(rails)) {
+  explicit LinkPartsTest(size_t rails = 2, uint32_t most_reads = 0)
+      : devices_(make_devices(rails, most_reads)) {
     context_.set_user(*this);
     for (size_t i = 0; i < rails; ++i) {
       rails_.add({std::make_unique<FakeChannel>(), i, 10'000});
@@ -71,10 +72,12 @@ class LinkPartsTest : public ::testing::Test, private LinkEnd, private Completio
     return std::move(
         *RegisteredBuffer::make(*devices_->device(0), link_memory_bytes(0, kMaxRails)));
   }
-  std::unique_ptr<Devices> make_devices(size_t count) {
+  std::unique_ptr<Devices> make_devices(size_t count, uint32_t most_reads) {
     std::vector<std::unique_ptr<Rail>> rails;
     for (size_t i = 0; i < count; ++i) {
-      rails.push_back(std::make_unique<FakeRail>(fake_caps("fake." + std::to_string(i))));
+      RailCaps caps = fake_caps("fake." + std::to_string(i));
+      caps.max_outstanding_reads = most_reads;
+      rails.push_back(std::make_unique<FakeRail>(caps));
     }
     return Devices::of_rails(std::move(rails), Settings(), clock_);
   }

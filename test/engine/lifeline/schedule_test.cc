@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "test/support/environment.h"
+#include "test/support/quiet_transfers.h"
 #include "test/support/sim/lifeline.h"
 #include "test/support/sim_hosts.h"
 #include "test/support/transfer_end.h"
@@ -54,20 +55,30 @@ struct Side {
         source_region(*host.device().memory().acquire({source.data(), kArena})),
         target_region(*host.device().memory().acquire({target.data(), kArena})) {}
 
+  void share_quietly_with(Side& peer) {
+    quiet = std::make_unique<QuietTransfers>(host.device(), peer.host.device());
+  }
+
   SimHost host;
   std::vector<std::byte> source, target;
   const MemoryRegion *source_region, *target_region;
   std::unique_ptr<TransferEnd> end;
+  std::unique_ptr<QuietTransfers> quiet;
   std::array<uint64_t, TransferEnd::kSlots> bytes = {}, pattern = {};  // of what it sends
   uint64_t stopped_until_ns = 0;
 };
 
 struct Totals {
   uint64_t schedules = 0, transfers = 0, deaths = 0, cuts = 0, stranded = 0, rejoins = 0;
+  uint64_t quiet = 0, refused = 0;
 };
 
 class World {
  public:
+  World() {
+    active_.share_quietly_with(passive_);
+    passive_.share_quietly_with(active_);
+  }
   std::string run(uint64_t seed) {
     violation_.clear();
     random_ = sim::Random(seed);
@@ -75,13 +86,26 @@ class World {
     draw();
     make_link();
     while (violation_.empty() && !finish_if_done()) turn();
-    for (Side* side : sides_) side->end.reset();
-    if (violation_.empty() && network_.violations().total() != 0) violation_ = "a rail was misused";
-    ++totals.schedules;
+    for (Side* side : sides_) {
+      side->quiet->end();
+      side->end.reset();
+    }
+    const sim::Violations& misuse = network_.violations();  // a refused work is none
+    if (violation_.empty() && misuse.total() != misuse.remote_access) {
+      violation_ = "a rail was misused";
+    }
+    ++totals_.schedules;
     return violation_;
   }
 
-  Totals totals;
+  Totals totals() const {
+    Totals all = totals_;
+    for (const Side* side : sides_) {
+      all.quiet += side->quiet->moved();
+      all.refused += side->quiet->refused();
+    }
+    return all;
+  }
 
  private:
   uint64_t below(uint64_t bound) { return random_.up_to(bound - 1); }
@@ -94,6 +118,9 @@ class World {
     caps.confirms_in_hardware = caps.arrives_unpolled && chance(50);
     caps.send_queue_depth = chance(20) ? 2 : 16;
     caps.max_batch = 8;
+    caps.opcodes |= opcode_bit(Opcode::kWrite) | opcode_bit(Opcode::kRead);
+    caps.max_outstanding_reads = chance(50) ? 1 : 12;
+    caps.goes_on_after_refusal = true;
     sim::RailModel model;
     model.rate_mbps = chance(50) ? 100'000 : 1'000;
     model.latency_ns = 500 + below(5000);
@@ -140,6 +167,7 @@ class World {
                                                 std::move(ends.active));
     passive_.end = std::make_unique<TransferEnd>(*passive_.host.devices, passive_.host.device(),
                                                  std::move(ends.passive));
+    for (Side* side : sides_) side->quiet->serve(side->end->link());
   }
 
   void turn() {
@@ -151,13 +179,15 @@ class World {
         violation_ = "the link failed: " + side->end->link().context().failure().what;
       }
       if (!side->end->violation().empty()) violation_ = side->end->violation();
+      if (started_ < wanted_ && chance(30)) start_quietly(*side);
+      if (const std::string wrong = side->quiet->progress(); !wrong.empty()) violation_ = wrong;
     }
     check(active_, passive_);
     check(passive_, active_);
-    if (active_.end->link().rails().up_count() == 0) ++totals.stranded;
+    if (active_.end->link().rails().up_count() == 0) ++totals_.stranded;
     if (chance(50)) network_.advance(below(2000));
     if (turns_left_ > 0 && chance(3)) kill_or_revive_a_rail();
-    if (turns_left_ > 0 && chance(2)) totals.cuts += caller_->cut() ? 1 : 0;
+    if (turns_left_ > 0 && chance(2)) totals_.cuts += caller_->cut() ? 1 : 0;
     if (turns_left_ > 0 && chance(1))
       sides_[below(2)]->stopped_until_ns = network_.now_ns() + below(3'000'000);
     if (turns_left_ == 0) revive_all();
@@ -181,7 +211,15 @@ class World {
     from.pattern[slot] = pattern;
     from.end->send(slot, source, from.source_region, bytes, to.target_region, target);
     ++started_;
-    ++totals.transfers;
+    ++totals_.transfers;
+  }
+
+  void start_quietly(Side& from) {
+    const auto slot = static_cast<uint32_t>(below(QuietTransfers::kSlots));
+    if (!from.quiet->idle(slot)) return;
+    from.quiet->begin(slot, chance(50) ? Opcode::kRead : Opcode::kWrite,
+                      kSizes[below(kSizes.size())], random_.next(), chance(10));
+    ++started_;
   }
 
   // What has arrived is right, and what nobody sends to is not written.
@@ -206,11 +244,13 @@ class World {
         if (!side->end->sent(slot) || seen(*side)[slot] != side->end->uses_sent(slot)) return false;
       }
     }
+    if (!active_.quiet->all_idle() || !passive_.quiet->all_idle()) return false;
     for (Side* side : sides_) {
+      if (side->quiet->written_late()) violation_ = "quiet memory was written late";
       if (std::ranges::any_of(side->target, [](std::byte b) { return b != kNobodys; })) {
         violation_ = "memory was written late";
       }
-      totals.rejoins += side->end->link().rejoins();
+      totals_.rejoins += side->end->link().rejoins();
     }
     return true;
   }
@@ -221,7 +261,7 @@ class World {
     for (Side* side : sides_) {
       if (side->host.rails[i]->dead()) return side->host.rails[i]->revive();
     }
-    ++totals.deaths;
+    ++totals_.deaths;
     sides_[below(2)]->host.rails[i]->kill(silent_ && chance(50) ? sim::Death::kSilent
                                                                 : sim::Death::kNoticed);
   }
@@ -251,6 +291,7 @@ class World {
   bool silent_ = false;
   uint64_t wanted_ = 0, started_ = 0;
   std::string violation_;
+  Totals totals_;
 };
 
 TEST(LifelineSchedules, NothingIsLostAndNothingComesTwice) {
@@ -266,13 +307,15 @@ TEST(LifelineSchedules, NothingIsLostAndNothingComesTwice) {
     ++violations;
   }
   const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
-  const Totals& all = world.totals;
+  const Totals all = world.totals();
   std::printf(
-      "%llu schedules, %llu transfers, %llu rails made to die, %llu cuts beside them, "
-      "%llu turns without a rail, %llu rails back\n",
-      number(all.schedules), number(all.transfers), number(all.deaths), number(all.cuts),
-      number(all.stranded), number(all.rejoins));
+      "%llu schedules, %llu transfers, %llu reads and silent writes, %llu refused, %llu rails made "
+      "to die, %llu cuts beside them, %llu turns without a rail, %llu rails back\n",
+      number(all.schedules), number(all.transfers), number(all.quiet), number(all.refused),
+      number(all.deaths), number(all.cuts), number(all.stranded), number(all.rejoins));
   if (all.schedules < 1000) return;
+  EXPECT_GT(all.quiet, all.schedules);
+  EXPECT_GT(all.refused, all.schedules / 10);
   EXPECT_GT(all.stranded, all.schedules);
   EXPECT_GT(all.cuts, all.schedules / 10);
   EXPECT_GT(all.rejoins, all.schedules);
