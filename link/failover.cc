@@ -106,14 +106,18 @@ Status Failover::finish_fencing(size_t i) {
 }
 
 // One cause is one warning of the process: this NIC, or its path to that host. Other links and
-// rails that are lost by it say so as information.
+// rails that are lost by it say so as information, and so does a rail that a refused work has
+// ended.
 void Failover::report_down(size_t i) {
   LinkRail& rail = rails_[i];
   const LinkContext& context = rails_.context();
   const unsigned interface = rail.interface();
-  rail.outage = interface != 0 ? "interface " + std::to_string(interface) : rail.name();
-  if (!rail.carrier.lacks()) rail.outage += " to " + context.peer_host();
-  const bool first = context.devices.outages().begin(rail.outage);
+  bool first = false;
+  if (!rail.ends_by_refusal) {
+    rail.outage = interface != 0 ? "interface " + std::to_string(interface) : rail.name();
+    if (!rail.carrier.lacks()) rail.outage += " to " + context.peer_host();
+    first = context.devices.outages().begin(rail.outage);
+  }
   const auto level = first ? log::Level::kWarn : log::Level::kInfo;
   log::write(level, __FILE__, __LINE__,
              "peer %s, device %s: rail %s is down, %zu of %zu rails carry on: %s",

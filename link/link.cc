@@ -176,7 +176,10 @@ Status Link::take_refused(size_t i, const Done& done) {
   if (work == nullptr) return Status::kOk;
   last_activity_ns_ = rails_.clock().now_ns;
   if (rail.up()) rails_.completed(i, rail, *work);
-  if (work->owner != nullptr && work->owner->on_refused(work->part)) return Status::kOk;
+  if (work->owner != nullptr && work->owner->on_refused(work->part)) {
+    rail.ends_by_refusal = !rail.rail->caps().goes_on_after_refusal;
+    return Status::kOk;
+  }
   return context_.fail(make_error(
       Status::kRemote, 0,
       "rail %s: the peer refused a write of %u bytes: the memory of its receive is not registered "

@@ -30,7 +30,11 @@ Status Rejoin::progress() {
   for (size_t i = 0; i < rails_.count(); ++i) {
     LinkRail& rail = rails_[i];
     if (path_.usable()) repeat_lost_message(i);
-    if (rail.carrier.take_return() && !rail.up()) carrier_returned(i);
+    if (rail.carrier.take_return() && !rail.up()) may_work_again(i);
+    if (rail.life.state() == RailState::kDown && path_.usable() &&
+        std::exchange(rail.ends_by_refusal, false)) {
+      may_work_again(i);
+    }
     if (rail.life.state() == RailState::kJoining) {
       if (const Status status = step(i); status != Status::kOk) return status;
       continue;
@@ -197,7 +201,7 @@ void Rejoin::try_soon(size_t i) {
 }
 
 // The passive end cannot begin a try, so it tells the active end that one may succeed.
-void Rejoin::carrier_returned(size_t i) {
+void Rejoin::may_work_again(size_t i) {
   if (rails_.context().active) return try_soon(i);
   const bool under_way = rails_[i].join.messages[RailJoin::kRetry].under_way;
   if (!under_way) send(ControlOp::kRetry, RailJoin::kRetry, i);

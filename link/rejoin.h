@@ -58,7 +58,7 @@ class Rejoin final : private WorkOwner {
   Status on_skipped(const RailLife& life);
   void end_skipped(size_t rail);
   void try_soon(size_t rail);
-  void carrier_returned(size_t rail);
+  void may_work_again(size_t rail);
   Status step(size_t rail);
   Status give_up(size_t rail, const std::string& why);
   void bring_up(size_t rail);

@@ -52,8 +52,9 @@
 //
 //   Reads and silent writes can be refused, and with confirm_delivery writes with an immediate that
 //   are not Work::unconfirmed. A bad work that cannot be refused fails the channel, as does each
-//   bad work on a rail that does not go on ("Arrived works"). A rail may end a channel that has
-//   thousands of refusals.
+//   bad work on a rail that does not go on ("Arrived works"). There the end that posted it reports
+//   kRefused of a read or silent write first, so that it knows which work not to repeat. A rail may
+//   end a channel that has thousands of refusals.
 //
 // Arrived works
 //   kArrived is reported when all bytes of a write with an immediate are visible at the place that

@@ -2,7 +2,7 @@
 // part is a class that alone changes its state. Who asks it to: LinkRails begins and ends a life
 // (set_up, set_down), Failover ends it for good, Rejoin does the rest. Rejoin alone changes `join`
 // and `channel`, Failover `notice` and the texts (Rejoin takes `outage` when the rail returns),
-// LinkRails `reads` and `told`.
+// LinkRails `reads` and `told`, Link and Rejoin `ends_by_refusal`.
 //
 // Thread: that of the link.
 #pragma once
@@ -73,6 +73,8 @@ struct alignas(64) LinkRail {
   std::string down_because;  // why this life ended, until both ends have fenced it
   std::string outage;        // what the process calls the cause (Outages); empty: not down by one
   RailMessage notice;        // our kFenceNotice for this life
+  // A refused work ends this life, and no fault of the rail: it may return at once.
+  bool ends_by_refusal = false;
 };
 
 }  // namespace slime

@@ -82,13 +82,17 @@ Problems refusal_problems(Pair& pair, Transfer& ledger, const Work& bad) {
   }
   pair.settle();
   if (ledger.has_arrived(1)) problems.push_back("the bad work was reported");
+  if (!refused_here && bad.opcode != Opcode::kWriteWithImmediate && !ledger.was_refused(1)) {
+    problems.push_back("the bad work was not refused before the failure");
+  }
   const bool silent = bad.opcode == Opcode::kWrite;  // its kSent may be missing
   const bool first_arrived = silent ? ledger.landed_whole(0) : ledger.has_arrived(0);
-  if (!refused_here && pair.left.rail->caps().ordered && !first_arrived) {
+  const bool in_order = pair.left.rail->caps().ordered && bad.opcode != Opcode::kRead;
+  if (!refused_here && in_order && !first_arrived) {
     problems.push_back("the good work before it did not arrive");
   }
   for (const size_t index : {size_t{1}, size_t{2}}) {
-    const bool must = index == 1 || pair.left.rail->caps().ordered;
+    const bool must = index == 1 || in_order;
     if (must && !ledger.untouched(index)) problems.push_back("written all the same");
   }
   append(&problems, ledger.problems());

@@ -39,11 +39,16 @@ struct SimUnordered {
 };
 struct SimRc {
   static constexpr const char* kName = "sim_rc";
-  static std::unique_ptr<World> make() { return make_sim_world({true, true}); }
+  static std::unique_ptr<World> make() {
+    return make_sim_world({.arrives_unpolled = true, .goes_on_after_refusal = false});
+  }
 };
 struct SimSrd {
   static constexpr const char* kName = "sim_srd";
-  static std::unique_ptr<World> make() { return make_sim_world({false, true}); }
+  static std::unique_ptr<World> make() {
+    return make_sim_world(
+        {.ordered = false, .arrives_unpolled = true, .goes_on_after_refusal = false});
+  }
 };
 struct SimOffsets {
   static constexpr const char* kName = "sim_offsets";

@@ -17,6 +17,9 @@ constexpr size_t kReadAtOnce = 32;
 // Each write of the peer with remote data uses one receive until its arrival is read. If no receive
 // is free, the peer's NIC tries again.
 constexpr size_t kReceives = 2 * kSendQueueDepth;
+// Of EFA's NIC (efa_io_comp_status): memory here, or at the peer, is not registered for that.
+constexpr int kInvalidLocalKey = 5, kBadRemoteAddress = 7;
+bool is_refusal(int status) { return status == kInvalidLocalKey || status == kBadRemoteAddress; }
 
 }  // namespace
 
@@ -173,6 +176,10 @@ void FabricChannel::take(const fi_cq_data_entry& entry) {
 size_t FabricChannel::take_error(long code) {
   CompletionError error;
   if (code == -FI_EAVAIL && ::fi_cq_readerr(endpoint_.completions(), &error.known, 0) == 1) {
+    const int status = error.known.prov_errno;
+    if (rail_.caps().max_outstanding_reads > 0 && is_refusal(status)) {
+      sender_.refuse(error.known.op_context, status == kInvalidLocalKey);
+    }
     fail_with(prefixed(where(), completion_error(endpoint_.describe(rail_.domain(), error.known),
                                                  error.known.err, sender_.undelivered())));
     return 1;

@@ -109,6 +109,10 @@ bool Sender::complete(void* context) {
   return covered > 0;
 }
 
+void Sender::refuse(void* context, bool by_this_end) {
+  if (!reads_.refuse(context) && !by_this_end) (void)writes_.refuse(context);
+}
+
 size_t Sender::take(std::span<Done> done) {
   const size_t count = writes_.take(done);
   return count + reads_.take(done.subspan(count));

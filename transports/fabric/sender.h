@@ -68,7 +68,9 @@ class Sender {
 
   // What a completion with this context ends. False: nothing of this channel.
   bool complete(void* context);
-  // What poll() may return as kSent, each once.
+  // This read, or silent write unless `by_this_end`, was refused. Nothing happens for others.
+  void refuse(void* context, bool by_this_end);
+  // What poll() may return as kSent or kRefused, each once.
   size_t take(std::span<Done> done);
 
   Window& writes() { return writes_; }

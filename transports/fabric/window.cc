@@ -18,7 +18,8 @@ void* Window::add(const Work& work) {
   place.cookie = work.cookie;
   place.immediate = work.immediate;
   place.unconfirmed = work.unconfirmed;
-  place.silent = work.opcode == Opcode::kWrite;
+  place.opcode = work.opcode;
+  place.refused = false;
   place.complete = place.reported = place.done = place.taken = false;
   return &place.context;
 }
@@ -32,24 +33,41 @@ void Window::withhold_newest(size_t count) {
   for (; count > 0; --count) at(next_ - static_cast<uint32_t>(count)).done = true;
 }
 
-bool Window::complete(void* context) {
+uint32_t Window::position_of(const Place& place) const {
+  const auto index = static_cast<uint32_t>(&place - places_.data());
+  return oldest_ + ((index - oldest_) & static_cast<uint32_t>(places_.size() - 1));
+}
+
+Window::Place* Window::find(void* context) {
   const auto address = reinterpret_cast<uintptr_t>(context);
   const auto first = reinterpret_cast<uintptr_t>(places_.data());
   const size_t index = (address - first) / sizeof(Place);
-  if (address < first || index >= places_.size()) return false;
-  const auto mask = static_cast<uint32_t>(places_.size() - 1);
-  const uint32_t position = oldest_ + ((static_cast<uint32_t>(index) - oldest_) & mask);
-  if (position - oldest_ >= under_way() || at(position).complete) return false;
-  at(position).complete = true;
+  if (address < first || index >= places_.size()) return nullptr;
+  Place& place = places_[index];
+  return position_of(place) - oldest_ < under_way() && !place.complete ? &place : nullptr;
+}
+
+bool Window::complete(void* context) {
+  Place* const place = find(context);
+  if (place == nullptr) return false;
+  place->complete = true;
   ++completed_;
-  if (at(position).silent) unseen_.push_back(position);
+  const uint32_t position = position_of(*place);
+  if (place->silent() && !place->refused) unseen_.push_back(position);
   settle(position);
   return true;
 }
 
+bool Window::refuse(void* context) {
+  Place* const place = find(context);
+  if (place == nullptr || place->opcode == Opcode::kWriteWithImmediate) return false;
+  place->refused = place->reported = true;
+  return complete(context);
+}
+
 // `reported` says of a silent write that it is visible.
 bool Window::is_done(const Place& place) const {
-  const bool waits = place.silent || (confirmed_ && !place.unconfirmed);
+  const bool waits = place.silent() || (confirmed_ && !place.unconfirmed);
   return place.complete && (place.reported || !waits);
 }
 
@@ -82,7 +100,7 @@ bool Window::report_one(uint32_t immediate) {
   uint32_t waiting = 0, found = 0;
   for (uint32_t position = oldest_; position != next_; ++position) {
     const Place& place = at(position);
-    if (place.immediate != immediate || place.reported || place.silent) continue;
+    if (place.immediate != immediate || place.reported || place.silent()) continue;
     found = position;
     ++waiting;
   }
@@ -98,7 +116,7 @@ bool Window::report_one(uint32_t immediate) {
   std::erase(ambiguous_, immediate);
   for (uint32_t position = oldest_; position != next_; ++position) {
     Place& place = at(position);
-    if (place.immediate == immediate && !place.silent) place.reported = true;
+    if (place.immediate == immediate && !place.silent()) place.reported = true;
   }
   for (uint32_t position = oldest_; position != next_; ++position) {
     if (at(position).immediate == immediate) settle(position);
@@ -111,7 +129,7 @@ size_t Window::take(std::span<Done> done) {
   for (; taken_ != done_end_ && count < done.size(); ++count) {
     const uint32_t position = done_[taken_++ & (done_.size() - 1)];
     Place& place = at(position);
-    done[count] = slime::sent(place.cookie);
+    done[count] = place.refused ? slime::refused(place.cookie) : slime::sent(place.cookie);
     place.taken = true;
     settle(position);
   }

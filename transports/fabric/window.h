@@ -40,12 +40,14 @@ class Window {
   void withhold_newest(size_t count);
   // False: this is no context of a work under way.
   bool complete(void* context);
+  // The same, of a read or silent write that was refused; false for others too.
+  bool refuse(void* context);
   // Works with these immediates have been reported by the peer. False: so many were never sent.
   bool report(std::span<const uint32_t> immediates);
   // Silent writes that are complete and may not be visible yet; the oldest `count` of them are.
   size_t unseen() const { return unseen_.size(); }
   void show(size_t count);
-  // What poll() may return as kSent, each once.
+  // What poll() may return as kSent or kRefused, each once.
   size_t take(std::span<Done> done);
   // Immediates of the works that the provider has not completed.
   std::vector<uint32_t> incomplete() const;
@@ -55,11 +57,15 @@ class Window {
     fi_context2 context = {};  // stays first: complete() finds the place by it
     uint64_t cookie = 0;
     uint32_t immediate = 0;
-    bool unconfirmed = false, silent = false;
+    Opcode opcode = Opcode::kWriteWithImmediate;
+    bool unconfirmed = false, refused = false;
     bool complete = false, reported = false, done = false, taken = false;
+    bool silent() const { return opcode == Opcode::kWrite; }
   };
   Place& at(uint32_t position) { return places_[position & (places_.size() - 1)]; }
   const Place& at(uint32_t position) const { return places_[position & (places_.size() - 1)]; }
+  Place* find(void* context);
+  uint32_t position_of(const Place& place) const;
   void settle(uint32_t position);
   bool is_done(const Place& place) const;
   bool report_one(uint32_t immediate);

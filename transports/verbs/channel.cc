@@ -177,8 +177,7 @@ void VerbsChannel::take(const ibv_wc& completion, std::span<Done> done, size_t* 
   Lane& lane = lanes_[id.lane];
   if (completion.status != IBV_WC_SUCCESS) {
     if (id.kind == WorkId::Kind::kReceive) --lane.receives;
-    if (id.kind == WorkId::Kind::kWorks && is_refusal(completion.status))
-      lanes_.complete_before(id);
+    if (id.kind == WorkId::Kind::kWorks) take_refusal(id, completion.status);
     if (state_ != State::kReady) return;
     fail_with(prefixed(where(), completion_error(rail_.nic(), completion, lanes_.undelivered())),
               State::kBroken);
@@ -199,6 +198,17 @@ void VerbsChannel::take(const ibv_wc& completion, std::span<Done> done, size_t* 
   done[(*count)++] = take_arrival(completion);
   if (lane.receives + kReceiveBatch <= kReceives && state_ == State::kReady) {
     (void)lanes_.post_receives(lane, kReceiveBatch);
+  }
+}
+
+// Whose place in its ring is not used again: the queue pair is broken.
+void VerbsChannel::take_refusal(const WorkId& id, ibv_wc_status status) {
+  const bool by_peer = is_refusal(status);
+  if (!by_peer && status != IBV_WC_LOC_PROT_ERR) return;
+  const PostedWork work = lanes_.refuse(id);
+  const bool is_read = work.opcode == Opcode::kRead;
+  if (is_read || (by_peer && work.opcode == Opcode::kWrite)) {
+    kept_.push_back(slime::refused(work.cookie));
   }
 }
 
@@ -241,6 +251,7 @@ void VerbsChannel::drain() {
     for (int i = 0; i < polled; ++i) {
       const ibv_wc& completion = completions[static_cast<size_t>(i)];
       const WorkId id = WorkId::unpack(completion.wr_id);
+      if (id.kind == WorkId::Kind::kWorks) take_refusal(id, completion.status);
       if (id.kind != WorkId::Kind::kReceive) continue;
       --lanes_[id.lane].receives;
       if (completion.status != IBV_WC_SUCCESS || !(completion.wc_flags & IBV_WC_WITH_IMM)) continue;

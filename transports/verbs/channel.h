@@ -53,6 +53,7 @@ class VerbsChannel final : public Channel {
 
   Result<void> take_setup_completion(const ibv_wc& completion);
   void take(const ibv_wc& completion, std::span<Done> done, size_t* count);
+  void take_refusal(const WorkId& id, ibv_wc_status status);
   Done take_arrival(const ibv_wc& completion);
   void take_close(Lane& lane);
   bool may_be_confirmed() const;  // works under way, though the peer has closed

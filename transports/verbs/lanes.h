@@ -124,8 +124,11 @@ class Lanes {
 
   // The work at this position is done, and all before it on its lane.
   void complete(const WorkId& id) { complete(lanes_[id.lane], id.position + 1); }
-  // The peer's NIC has refused that work, and has carried out those before it.
-  void complete_before(const WorkId& id) { complete(lanes_[id.lane], id.position); }
+  // Our NIC or the peer's has refused that work; those before it have been carried out.
+  PostedWork refuse(const WorkId& id) {
+    complete(lanes_[id.lane], id.position);
+    return work_at(lanes_[id.lane], id.position);
+  }
   // 0, or an errno value: another read behind silent writes could not be posted.
   int take_read_behind(const WorkId& id);
   size_t take_sent(std::span<Done> done) { return unreported_ == 0 ? 0 : take_done(done); }

@@ -120,7 +120,7 @@ class World {
     caps.max_batch = 8;
     caps.opcodes |= opcode_bit(Opcode::kWrite) | opcode_bit(Opcode::kRead);
     caps.max_outstanding_reads = chance(50) ? 1 : 12;
-    caps.goes_on_after_refusal = true;
+    caps.goes_on_after_refusal = chance(50);
     sim::RailModel model;
     model.rate_mbps = chance(50) ? 100'000 : 1'000;
     model.latency_ns = 500 + below(5000);

@@ -20,13 +20,20 @@ void Writes::place(const Endpoint& receiver, const InFlightWrite& write, std::by
   std::memcpy(target, source, bytes);
 }
 
+// A rail that does not go on tells the sender of a silent write before its channel fails.
 void Writes::refuse(Endpoint& receiver, InFlightWrite& write) {
-  const Endpoint* const sender = core_.ends.find(write.sender);
+  Endpoint* const sender = core_.ends.find(write.sender);
   if (write.leg == Leg::kWrite) {
     ++core_.violations.remote_access;
-    const bool answered = receiver.rail->caps().goes_on_after_refusal && sender != nullptr &&
-                          is_confirmed(*sender, write.work);
-    if (!answered) return failures_.refuse_write(receiver, write);
+    const bool goes_on = receiver.rail->caps().goes_on_after_refusal;
+    if (!goes_on && sender != nullptr && write.sender_waits &&
+        write.work.opcode == Opcode::kWrite) {
+      sender->sending.sent.push({write.work.cookie, false, true});
+      write.sender_waits = false;
+    }
+    if (!goes_on || sender == nullptr || !is_confirmed(*sender, write.work)) {
+      return failures_.refuse_write(receiver, write);
+    }
   } else {
     ++core_.violations.local_access;
   }

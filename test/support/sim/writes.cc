@@ -171,14 +171,18 @@ bool Writes::report(Endpoint& end, Done* done) {
   if (arrival.write == kNone) return true;
   InFlightWrite& write = core_.writes[arrival.write];
   const bool delivered = write.delivered || deliver(end, write);
-  const bool was_refused = write.refused;
   write.receiver_waits = false;
+  const bool was_refused = write.refused;
   if (!delivered) return end_if_done(write), false;
   if (write.leg == Leg::kAnswer) {
     --end.sending.reads;
     const uint64_t cookie = write.work.cookie;
-    *done = write.refused ? slime::refused(cookie) : slime::sent(cookie);
+    *done = was_refused ? slime::refused(cookie) : slime::sent(cookie);
     end_if_done(write);
+    if (was_refused && !end.rail->caps().goes_on_after_refusal) {
+      failures_.fail_locally(
+          end, make_error(Status::kRemote, 0, "the peer refused a read: wrong key or bounds"));
+    }
   } else {
     report_write(end, write);
     repeat_later(Event::Kind::kRepeatArrived, end.rail->model().repeat_arrived_ppm, end,
