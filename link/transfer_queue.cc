@@ -55,6 +55,7 @@ bool TransferQueue::submit(Transfer& transfer) {
 void TransferQueue::submit_stripe(Transfer& transfer, uint32_t stripe, size_t i) {
   const TransferPiece& piece = transfer.piece_;
   const LinkRail& rail = rails_[i];
+  SLIME_CHECK((rail.rail->caps().opcodes & opcode_bit(piece.opcode)) != 0);
   if (transfer.lost_ >> stripe & 1) {
     transfer.lost_ &= ~(uint64_t{1} << stripe);
     rail.channel->counters.retries.add();

@@ -162,6 +162,24 @@ TEST(FabricWindow, AnImmediateIsNotThatOfASilentWrite) {
   EXPECT_THAT(posted.take(), ElementsAre(0));
 }
 
+TEST(FabricWindow, ARefusedWorkIsReturnedOnceAsThat) {
+  Posted posted(4, true);
+  posted.add(5, false, Opcode::kWrite);
+  posted.add(6);
+  posted.add(7, false, Opcode::kRead);
+  EXPECT_TRUE(posted.window.refuse(posted.contexts[0]));
+  EXPECT_FALSE(posted.window.refuse(posted.contexts[0])) << "twice";
+  EXPECT_FALSE(posted.window.refuse(posted.contexts[1])) << "it has an immediate";
+  EXPECT_TRUE(posted.window.refuse(posted.contexts[2]));
+  EXPECT_EQ(posted.window.unseen(), 0u);
+  EXPECT_EQ(posted.window.incomplete_count(), 1u);
+  std::vector<Done> done(4);
+  ASSERT_EQ(posted.window.take(done), 2u);
+  for (const size_t i : {0, 1}) EXPECT_EQ(done[i].kind, Done::Kind::kRefused);
+  EXPECT_EQ(done[0].cookie, 0u);
+  EXPECT_EQ(done[1].cookie, 2u);
+}
+
 TEST(FabricWindow, APostThatFailedLeavesNothing) {
   Posted posted(2, true);
   posted.add(5);

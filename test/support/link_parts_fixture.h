@@ -77,6 +77,7 @@ class LinkPartsTest : public ::testing::Test, private LinkEnd, private Completio
     for (size_t i = 0; i < count; ++i) {
       RailCaps caps = fake_caps("fake." + std::to_string(i));
       caps.max_outstanding_reads = most_reads;
+      if (most_reads > 0) caps.opcodes |= opcode_bit(Opcode::kRead) | opcode_bit(Opcode::kWrite);
       rails.push_back(std::make_unique<FakeRail>(caps));
     }
     return Devices::of_rails(std::move(rails), Settings(), clock_);
