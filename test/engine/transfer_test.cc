@@ -210,6 +210,22 @@ TEST_F(TransferTest, ARefusedTransferEndsWithWhatIsUnderWayAndSendsNoMore) {
   EXPECT_TRUE(refused.done());
 }
 
+TEST_F(TransferTest, ARefusedTransferLeavesTheEndOfTheQueue) {
+  TestTransfer lost, refused, later;
+  start_one(lost, Opcode::kRead);
+  const size_t dead = works(0, Opcode::kRead).empty() ? 1 : 0, rail = 1 - dead;
+  EXPECT_EQ(die(dead), Status::kOk);
+  deliver(rail);
+  start_one(refused, Opcode::kRead, 6 * 256, StripePlan{6, 256});
+  ASSERT_EQ(works(rail, Opcode::kRead).size(), kReads);
+  EXPECT_EQ(peer_says(ControlOp::kFenceNotice, dead, 0), Status::kOk);  // `lost` is the first now
+  refuse(rail);
+  start_one(later, Opcode::kRead);
+  finish(rail, rail + 1);
+  EXPECT_TRUE(lost.done() && refused.done() && later.done());
+  EXPECT_TRUE(refused.refused());
+}
+
 // The rest of it, on a rail that dies, is not sent again.
 TEST_F(TransferTest, WhatIsLostOfARefusedTransferHasEnded) {
   TestTransfer transfer;
