@@ -34,10 +34,9 @@ struct MemoryRegion {
 };
 
 // The cache behind regIsGlobal. Users of the same range, with the same rights of peers, share one
-// entry, and the last release()
-// deregisters it. A part of a registered range gets an entry of its own: if it shared the entry of
-// the whole, it would keep the key of the whole valid after the owner of that memory had
-// deregistered it.
+// entry, and the last release() deregisters it. A part of a registered range gets an entry of its
+// own: if it shared the entry of the whole, it would keep the key of the whole valid after the
+// owner of that memory had deregistered it.
 //
 // Invariants: an entry has at least one user, and does not move while it exists; regions_ has the
 // region of each entry and no other. Any thread may call; a mutex guards both.

@@ -168,18 +168,19 @@ void Link::take_sent(size_t i, const Done& done) {
   if (work->owner != nullptr) work->owner->on_done(work->part);
 }
 
-// An answer of the peer all the same. Where the work's owner did not expect it, the memory is gone
-// on all rails, so the link fails.
+// A refusal shows that the peer lives, and nothing of the rail's rate. Where the work's owner did
+// not expect it, no other rail would carry the work out, so the link fails.
 Status Link::take_refused(size_t i, const Done& done) {
   LinkRail& rail = rails_[i];
   const OpenWork* const work = rail.works.end(done.cookie);
   if (work == nullptr) return Status::kOk;
   last_activity_ns_ = rails_.clock().now_ns;
-  if (rail.up()) rails_.completed(i, rail, *work);
-  if (work->owner != nullptr && work->owner->on_refused(work->part)) {
+  if (rail.up()) {
+    rails_.completed(i, rail, *work);
+    rail.rate.cancel();
     rail.ends_by_refusal = !rail.rail->caps().goes_on_after_refusal;
-    return Status::kOk;
   }
+  if (work->owner != nullptr && work->owner->on_refused(work->part)) return Status::kOk;
   return context_.fail(make_error(
       Status::kRemote, 0,
       "rail %s: the peer refused a write of %u bytes: the memory of its receive is not registered "

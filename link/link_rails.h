@@ -114,7 +114,8 @@ class LinkRails {
     const bool read = work.opcode == Opcode::kRead;
     SLIME_CHECK(to.up() && (!read || to.reads < to.most_reads));
     to.queue.push(work, to.works.add({owner, part, work.length, kind, !work.unconfirmed, read}));
-    to.reads += read ? 1 : 0;
+    if (read) [[unlikely]]
+      ++to.reads;
     loads_.submitted(rail, work.length);
     if (work.length >= kWorthTelling) tell_others(to);
     busy_ |= uint32_t{1} << rail;
@@ -142,7 +143,8 @@ class LinkRails {
     SLIME_CHECK(from.up() && &from == &rails_[rail]);
     if (work.confirmed) from.signs.completed(!from.confirmed_by_nic, clock_.polled_ns);
     from.queue.complete(work.length);
-    from.reads -= work.read ? 1 : 0;
+    if (work.read) [[unlikely]]
+      --from.reads;
     if (rails_.size() > 1) from.rate.completed(work.length);
     if (from.queue.queued() + from.queue.in_flight() == 0) busy_ &= ~(uint32_t{1} << rail);
   }

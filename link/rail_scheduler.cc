@@ -47,15 +47,11 @@ void RailScheduler::observe(size_t i) {
 
 // A message that is not cut stays on the rail of the last small one: caches are warm there, and
 // works that leave together need fewer calls. Stripes take the rail that rail_choice.h finds.
-size_t RailScheduler::choose_rail_for_stripe(uint64_t bytes, uint64_t waiting, bool whole,
-                                             bool read) {
-  const auto has_place = [&](size_t i) {
-    return (read ? rails_.room_for_reads(i) : rails_.room(i)) > 0;
-  };
+size_t RailScheduler::choose_rail_for_stripe(uint64_t bytes, uint64_t waiting, bool whole) {
   if (rails_.up_count() <= 1) {
     if (rails_.up_count() == 0) return kNoRail;
     const size_t only = rails_.quickest_rail(0);
-    return has_place(only) ? only : kNoRail;
+    return rails_.room(only) > 0 ? only : kNoRail;
   }
   size_t chosen = kNoRail;
   if (whole) {
@@ -63,11 +59,22 @@ size_t RailScheduler::choose_rail_for_stripe(uint64_t bytes, uint64_t waiting, b
   } else {
     rails_.look_at_others(bytes);
   }
-  if (!whole || !rails_.loads()[chosen].has_room(bytes) || (read && !has_place(chosen)))
+  if (!whole || !rails_.loads()[chosen].has_room(bytes))
     chosen = rails_.loads().with_room(bytes, waiting);
   stripes_wait_ = chosen == kNoRail;
   had_stripes_ = true;
-  return chosen != kNoRail && has_place(chosen) ? chosen : kNoRail;
+  return chosen != kNoRail && rails_.room(chosen) > 0 ? chosen : kNoRail;
+}
+
+// Rails differ in their places for reads, and a read must not wait for one while another is idle.
+size_t RailScheduler::choose_rail_for_read(uint64_t bytes, uint64_t waiting, bool whole) {
+  const size_t chosen = choose_rail_for_stripe(bytes, waiting, whole);
+  if (chosen == kNoRail || rails_.room_for_reads(chosen) > 0) return chosen;
+  for (size_t i = 0; i < rails_.count(); ++i) {
+    const bool fits = rails_[i].up() && rails_.loads()[i].has_room(bytes);
+    if (fits && rails_.room_for_reads(i) > 0) return i;
+  }
+  return kNoRail;
 }
 
 void RailScheduler::check_overdue() {

@@ -18,8 +18,10 @@ class RailScheduler {
   void limit_work(uint64_t bytes) { limits_.most = std::min(limits_.most, bytes); }
   const StripeLimits& stripe_limits() const { return limits_; }
   // The rail for a stripe, the first of `waiting` bytes; kNoRail: the stripe waits. `whole`: the
-  // stripe is the whole transfer. `read`: it needs a place among the reads.
-  size_t choose_rail_for_stripe(uint64_t bytes, uint64_t waiting, bool whole, bool read);
+  // stripe is the whole transfer.
+  size_t choose_rail_for_stripe(uint64_t bytes, uint64_t waiting, bool whole);
+  // The same of a read, which needs a place among the reads too.
+  size_t choose_rail_for_read(uint64_t bytes, uint64_t waiting, bool whole);
   // Called after the completions of a poll: updates the measurements of this rail.
   void observe(size_t rail);
   bool overdue_due() const { return rails_.clock().now_ns >= overdue_due_ns_; }

@@ -248,12 +248,16 @@ Status Rejoin::give_up(size_t i, const std::string& why) {
 void Rejoin::bring_up(size_t i) {
   LinkRail& rail = rails_[i];
   const LinkContext& context = rails_.context();
-  // The last link that has it back warns; of links that started without it, the first.
-  const bool again = !rail.outage.empty();
-  const bool last = again
-                        ? context.devices.outages().end(std::exchange(rail.outage, {}))
-                        : context.devices.first_time("joins: " + context.peer + " " + rail.name());
-  log::write(last ? log::Level::kWarn : log::Level::kInfo, __FILE__, __LINE__,
+  // The last link that has it back warns; of links that started without it, the first. Nobody was
+  // warned of a rail that a refused work had ended.
+  const bool again = rail.life.was_up();
+  bool warns = false;
+  if (!rail.outage.empty()) {
+    warns = context.devices.outages().end(std::exchange(rail.outage, {}));
+  } else if (!again) {
+    warns = context.devices.first_time("joins: " + context.peer + " " + rail.name());
+  }
+  log::write(warns ? log::Level::kWarn : log::Level::kInfo, __FILE__, __LINE__,
              "peer %s, device %s: rail %s %s after %.1f s", context.peer.c_str(),
              context.device_name(), rail.name(), again ? "carries traffic again" : "joins the link",
              static_cast<double>(rails_.clock().now_ns - rail.life.since_ns()) * 1e-9);

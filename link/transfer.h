@@ -32,7 +32,9 @@ struct TransferPiece {
   const uint64_t* remote_keys = nullptr;
   uint32_t immediate = 0, immediate_step = 0;
   Opcode opcode = Opcode::kWriteWithImmediate;  // every rail of the link has it
-  bool may_be_refused = false;                  // otherwise a refusal is the peer's fault
+  // Otherwise a refusal fails the link. A rail that does not go on after one (RailCaps) dies of it
+  // and returns; each refused stripe may end another rail, so such a link needs a lifeline.
+  bool may_be_refused = false;
 };
 
 class Transfer : public WorkOwner {

@@ -32,6 +32,7 @@ void TransferQueue::append(Transfer& transfer) {
 
 void TransferQueue::submit_waiting() {
   while (any() && submit(*first_)) first_ = first_->next_;
+  SLIME_CHECK(any() || waiting_bytes_ == 0);
 }
 
 // Submits unsent stripes. False: no rail has room for the next one.
@@ -40,8 +41,10 @@ bool TransferQueue::submit(Transfer& transfer) {
   while (transfer.unsent_ != 0) {
     const auto stripe = static_cast<uint32_t>(std::countr_zero(transfer.unsent_));
     const uint64_t bytes = plan.length(stripe, transfer.piece_.bytes);
-    const size_t rail = scheduler_.choose_rail_for_stripe(bytes, waiting_bytes_, plan.stripes == 1,
-                                                          transfer.piece_.opcode == Opcode::kRead);
+    const bool whole = plan.stripes == 1;
+    const size_t rail = transfer.piece_.opcode == Opcode::kRead
+                            ? scheduler_.choose_rail_for_read(bytes, waiting_bytes_, whole)
+                            : scheduler_.choose_rail_for_stripe(bytes, waiting_bytes_, whole);
     if (rail == kNoRail) return false;
     SLIME_CHECK(waiting_bytes_ >= bytes);
     waiting_bytes_ -= bytes;
@@ -63,7 +66,6 @@ void TransferQueue::submit_stripe(Transfer& transfer, uint32_t stripe, size_t i)
   Work work;
   work.length = static_cast<uint32_t>(transfer.plan_.length(stripe, piece.bytes));
   work.immediate = piece.immediate + stripe * piece.immediate_step;
-  work.opcode = piece.opcode;
   if (work.length > 0) {
     const uint64_t offset = transfer.plan_.offset(stripe);
     work.local = piece.local + offset;
@@ -72,6 +74,11 @@ void TransferQueue::submit_stripe(Transfer& transfer, uint32_t stripe, size_t i)
     work.remote_offset = piece.remote_offset + offset;
     work.remote_key = piece.remote_keys[i];
   }
+  // Apart, as submit() is inlined: what is known of the opcode is not computed for each work.
+  if (piece.opcode == Opcode::kWriteWithImmediate) {
+    return rails_.submit(i, work, &transfer, stripe);
+  }
+  work.opcode = piece.opcode;
   rails_.submit(i, work, &transfer, stripe);
 }
 
@@ -87,6 +94,7 @@ void TransferQueue::drop_unsent(Transfer& transfer) {
   for (Transfer* each = first_; each != &transfer; each = each->next_) before = each;
   (before != nullptr ? before->next_ : first_) = transfer.next_;
   if (last_ == &transfer) last_ = before;
+  SLIME_CHECK(any() || waiting_bytes_ == 0);
 }
 
 // A stripe was lost: it waits again, in front of the others, because it is older than most of them.

@@ -51,10 +51,11 @@
 //   but never what came into the remote memory after it was deregistered.
 //
 //   Reads and silent writes can be refused, and with confirm_delivery writes with an immediate that
-//   are not Work::unconfirmed. A bad work that cannot be refused fails the channel, as does each
-//   bad work on a rail that does not go on ("Arrived works"). There the end that posted it reports
-//   kRefused of a read or silent write first, so that it knows which work not to repeat. A rail may
-//   end a channel that has thousands of refusals.
+//   are not Work::unconfirmed; while the peer closes the channel, good ones too. A bad work that
+//   cannot be refused fails the channel, as does each bad work on a rail that does not go on
+//   ("Arrived works"). There the end that posted it reports kRefused of a read or silent write
+//   first, so that it knows which work not to repeat. A rail may end a channel that has thousands
+//   of refusals.
 //
 // Arrived works
 //   kArrived is reported when all bytes of a write with an immediate are visible at the place that
@@ -63,8 +64,8 @@
 //
 //   A work whose key, bounds or length is wrong writes nothing and is not reported. Either it is
 //   refused; or post() fails the channel at this end (a local place that is not registered, a
-//   length that no work may have); or the channel fails at both ends, and works that were posted
-//   before it to an ordered rail arrive.
+//   length that no work may have, a remote key that no rail of this kind gives out); or the channel
+//   fails at both ends, and works that were posted before a bad write to an ordered rail arrive.
 #pragma once
 
 #include <array>

@@ -73,7 +73,7 @@ struct alignas(64) LinkRail {
   std::string down_because;  // why this life ended, until both ends have fenced it
   std::string outage;        // what the process calls the cause (Outages); empty: not down by one
   RailMessage notice;        // our kFenceNotice for this life
-  // A refused work ends this life, and no fault of the rail: it may return at once.
+  // A refused work ends this life. The rail is sound, so it may return at once.
   bool ends_by_refusal = false;
 };
 

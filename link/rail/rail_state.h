@@ -34,11 +34,13 @@ class RailLifecycle {
   // Of a rail that is connected, or not yet: both ends count it as fenced then.
   RailLifecycle(bool connected, uint64_t now_ns)
       : state_(connected ? RailState::kUp : RailState::kDown),
+        was_up_(connected),
         peer_fenced_(!connected),
         since_ns_(now_ns) {}
 
   RailState state() const { return state_; }
   bool up() const { return state_ == RailState::kUp; }
+  bool was_up() const { return was_up_; }  // in this life, or an earlier one
   bool dead() const { return state_ == RailState::kFenced || state_ == RailState::kDown; }
   uint32_t epoch() const { return epoch_; }  // of this life; at kDown: of the one that has ended
   bool peer_fenced() const { return peer_fenced_; }  // the peer has fenced this life
@@ -68,6 +70,7 @@ class RailLifecycle {
   void come_up(uint64_t now_ns) {
     SLIME_CHECK(state_ == RailState::kJoining && !peer_fenced_);
     state_ = RailState::kUp;
+    was_up_ = true;
     since_ns_ = now_ns;
   }
 
@@ -80,6 +83,7 @@ class RailLifecycle {
   }
 
   RailState state_;
+  bool was_up_;
   bool peer_fenced_;
   uint32_t epoch_ = 0;
   uint64_t since_ns_;

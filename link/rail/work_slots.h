@@ -25,7 +25,7 @@ class WorkOwner {
   virtual void on_done(uint32_t part) = 0;
   // Its rail has died, and no rail will say whether it has arrived.
   virtual void on_lost(uint32_t part) = 0;
-  // kRefused of the rail. False: the peer is broken, and the link fails.
+  // kRefused of the rail. False: the owner did not expect that, and the link fails.
   virtual bool on_refused(uint32_t /*part*/) { return false; }
 
  protected:

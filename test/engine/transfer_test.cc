@@ -255,5 +255,18 @@ TEST_F(TransferTest, ARefusalThatNobodyExpectsIsNoEndOfTheTransfer) {
   EXPECT_FALSE(transfer.done());
 }
 
+TEST_F(TransferTest, AReadTakesARailThatHasAPlaceForIt) {
+  const size_t full = rails_.quickest_rail(1000);
+  Work read;
+  read.opcode = Opcode::kRead;
+  for (uint32_t i = 0; i < kReads; ++i) rails_.submit(full, read, nullptr, 0);
+  TestTransfer whole, cut;
+  start_one(whole, Opcode::kRead);
+  start_one(cut, Opcode::kRead, 1000, StripePlan{2, 500});
+  queue_.submit_waiting();
+  EXPECT_EQ(rails_[1 - full].reads, 3U);
+  EXPECT_FALSE(queue_.any());
+}
+
 }  // namespace
 }  // namespace slime::test

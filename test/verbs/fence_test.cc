@@ -73,6 +73,23 @@ void expect_none_of_a_refused_chain(int lanes, uint32_t before, uint32_t taken_b
   EXPECT_THAT(poll_all(*pair.left, &status), IsEmpty());
 }
 
+TEST(VerbsChain, NoReadOfAPostThatFailedIsRefused) {
+  TestNics world;
+  TestPair pair(world);
+  ASSERT_TRUE(pair.connect());
+  TestBuffer here(*world.left, 4096), there(*world.right, 4096, 2, kRemoteRead);
+  std::vector<Work> works(4, work_of(here, there, 64, 0, 500));
+  for (Work& work : works) work.opcode = Opcode::kRead;
+  works[1].remote_key ^= 1;
+  world.nics.fail_sends(2, EIO);
+  size_t taken = 9;
+  ASSERT_EQ(pair.left->post(works, &taken), Status::kSystem);
+  EXPECT_EQ(taken, 2U);
+  world.settle();
+  Status status = Status::kOk;
+  EXPECT_THAT(poll_all(*pair.left, &status), IsEmpty());
+}
+
 TEST(VerbsChain, NoneOfAChainThatTheNicRefusesInTheMiddleIsSent) {
   for (const int lanes : {1, 2, 6}) {
     SCOPED_TRACE(lanes);

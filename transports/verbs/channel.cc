@@ -201,10 +201,12 @@ void VerbsChannel::take(const ibv_wc& completion, std::span<Done> done, size_t* 
   }
 }
 
-// Whose place in its ring is not used again: the queue pair is broken.
+// The place of the work in its ring is not used again, as the queue pair is broken. Works of a
+// post() that failed are not told.
 void VerbsChannel::take_refusal(const WorkId& id, ibv_wc_status status) {
   const bool by_peer = is_refusal(status);
   if (!by_peer && status != IBV_WC_LOC_PROT_ERR) return;
+  if (!lanes_.is_posted(id)) return;
   const PostedWork work = lanes_.refuse(id);
   const bool is_read = work.opcode == Opcode::kRead;
   if (is_read || (by_peer && work.opcode == Opcode::kWrite)) {
@@ -251,7 +253,9 @@ void VerbsChannel::drain() {
     for (int i = 0; i < polled; ++i) {
       const ibv_wc& completion = completions[static_cast<size_t>(i)];
       const WorkId id = WorkId::unpack(completion.wr_id);
-      if (id.kind == WorkId::Kind::kWorks) take_refusal(id, completion.status);
+      if (id.kind == WorkId::Kind::kWorks && completion.status != IBV_WC_SUCCESS) {
+        take_refusal(id, completion.status);
+      }
       if (id.kind != WorkId::Kind::kReceive) continue;
       --lanes_[id.lane].receives;
       if (completion.status != IBV_WC_SUCCESS || !(completion.wc_flags & IBV_WC_WITH_IMM)) continue;

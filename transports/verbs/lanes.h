@@ -124,6 +124,10 @@ class Lanes {
 
   // The work at this position is done, and all before it on its lane.
   void complete(const WorkId& id) { complete(lanes_[id.lane], id.position + 1); }
+  // False: a work of a chain that the NIC took in part.
+  bool is_posted(const WorkId& id) const {
+    return static_cast<int32_t>(id.position - lanes_[id.lane].posted) < 0;
+  }
   // Our NIC or the peer's has refused that work; those before it have been carried out.
   PostedWork refuse(const WorkId& id) {
     complete(lanes_[id.lane], id.position);
