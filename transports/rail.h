@@ -54,8 +54,9 @@
 //   are not Work::unconfirmed; while the peer closes the channel, good ones too. A bad work that
 //   cannot be refused fails the channel, as does each bad work on a rail that does not go on
 //   ("Arrived works"). There the end that posted it reports kRefused of a read or silent write
-//   first, so that it knows which work not to repeat. A rail may end a channel that has thousands
-//   of refusals.
+//   first, so that it knows which work not to repeat. Not so where the peer's NIC goes silent, as
+//   Soft-RoCE of Linux 6.1 does with a read whose memory is deregistered when a part of it has been
+//   sent. A rail may end a channel that has thousands of refusals.
 //
 // Arrived works
 //   kArrived is reported when all bytes of a write with an immediate are visible at the place that
