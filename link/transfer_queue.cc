@@ -74,7 +74,8 @@ void TransferQueue::submit_stripe(Transfer& transfer, uint32_t stripe, size_t i)
     work.remote_offset = piece.remote_offset + offset;
     work.remote_key = piece.remote_keys[i];
   }
-  // Apart, as submit() is inlined: what is known of the opcode is not computed for each work.
+  // submit() is inlined twice: for NCCL's writes the compiler knows the opcode, and leaves out what
+  // reads need.
   if (piece.opcode == Opcode::kWriteWithImmediate) {
     return rails_.submit(i, work, &transfer, stripe);
   }

@@ -59,7 +59,7 @@ struct alignas(64) LinkRail {
   uint32_t speed_mbps;       // advertised by the slower end
   bool ordered;              // RailCaps::ordered
   bool confirmed_by_nic;     // RailCaps::confirms_in_hardware
-  uint32_t most_reads;       // RailCaps::max_outstanding_reads
+  uint32_t most_reads;       // RailCaps::max_outstanding_reads, or PostPolicy::depth if it is less
   uint32_t reads = 0;        // queued or in flight
   RailLifecycle life;
   PostQueue queue;

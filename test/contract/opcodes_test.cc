@@ -179,7 +179,7 @@ TYPED_TEST(RailOpcodes, MemoryThatIsDeregisteredDuringAReadIsNotLeaked) {
         EXPECT_EQ(pair.left.status, Status::kOk);
         EXPECT_EQ(pair.right.status, Status::kOk);
       } else if (!all_ended || ledger.refused_count() > 0) {
-        EXPECT_TRUE(pair.await_failure(pair.left));  // of one that went silent, without a refusal
+        EXPECT_TRUE(pair.await_failure(pair.left));  // Soft-RoCE may fail without a refusal
       }
       const auto got = ledger.target().bytes();
       constexpr int kNotByChance = 16;  // bytes in a row

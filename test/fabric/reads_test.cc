@@ -36,6 +36,7 @@ struct Connected {
   std::vector<uint64_t> sent() {  // cookies of what one poll returns
     std::vector<uint64_t> cookies;
     for (const Done& done : poll_once(*pair.left, &left)) {
+      EXPECT_NE(done.kind, Done::Kind::kArrived);
       if (done.kind == Done::Kind::kSent) cookies.push_back(done.cookie);
       refused += done.kind == Done::Kind::kRefused ? 1 : 0;
     }

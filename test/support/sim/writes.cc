@@ -171,8 +171,8 @@ bool Writes::report(Endpoint& end, Done* done) {
   if (arrival.write == kNone) return true;
   InFlightWrite& write = core_.writes[arrival.write];
   const bool delivered = write.delivered || deliver(end, write);
-  write.receiver_waits = false;
   const bool was_refused = write.refused;
+  write.receiver_waits = false;
   if (!delivered) return end_if_done(write), false;
   if (write.leg == Leg::kAnswer) {
     --end.sending.reads;
