@@ -6,7 +6,8 @@
 
 namespace slime {
 Link::Link(Devices& devices, Device& device, LinkParts parts)
-    : context_(devices, device, std::move(parts.peer), parts.active, parts.traffic_class),
+    : context_(devices, device, std::move(parts.peer), parts.active, parts.traffic_class,
+               parts.channel_depth),
       memory_(std::move(parts.inbox), std::move(parts.outbox), parts.owner_bytes, parts.peer_inbox),
       rails_(context_, memory_),
       liveness_(rails_),
@@ -174,6 +175,7 @@ Status Link::take_refused(size_t i, const Done& done) {
   LinkRail& rail = rails_[i];
   const OpenWork* const work = rail.works.end(done.cookie);
   if (work == nullptr) return Status::kOk;
+  const uint32_t bytes = work->length;
   last_activity_ns_ = rails_.clock().now_ns;
   if (rail.up()) {
     rails_.completed(i, rail, *work);
@@ -185,7 +187,7 @@ Status Link::take_refused(size_t i, const Done& done) {
       Status::kRemote, 0,
       "rail %s: the peer refused a write of %u bytes: the memory of its receive is not registered "
       "any more; do not free or deregister a buffer before the request that uses it is done",
-      rails_[i].name(), work->length));
+      rails_[i].name(), bytes));
 }
 
 Status Link::take_control(size_t i, uint32_t immediate) {

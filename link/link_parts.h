@@ -36,6 +36,7 @@ struct LinkParts {
   // For how long the link lives without a rail that is up, in polled time (LinkClock); 0: it fails
   // with its last rail.
   double lifeline_seconds = 0;
+  uint32_t channel_depth = 0;                            // ChannelOptions::depth of all channels
   std::unique_ptr<LifelineDialer> lifeline_dialer = {};  // of the active end
 };
 

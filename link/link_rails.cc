@@ -27,7 +27,8 @@ void LinkRails::add(LinkChannel channel) {
   policy.max_batch = static_cast<uint32_t>(settings.max_batch);
   policy.watermark = static_cast<uint32_t>(settings.watermark);
   policy.flush_ns = static_cast<uint64_t>(settings.flush_us) * 1000;
-  rails_.emplace_back(std::move(channel), rail, PostQueue::fit(policy, rail->caps()),
+  rails_.emplace_back(std::move(channel), rail,
+                      PostQueue::fit(policy, rail->caps(), context_.channel_depth),
                       context_.rail_retry_ns, clock_.now_ns);
   loads_.add();
   const size_t i = rails_.size() - 1;

@@ -97,8 +97,11 @@ void Rejoin::grant(size_t i) {
 bool Rejoin::open_channel(size_t i) {
   LinkRail& rail = rails_[i];
   const LinkContext& context = rails_.context();
-  auto channel =
-      rail.rail->open_channel({context.active, true, context.traffic_class, !context.active});
+  auto channel = rail.rail->open_channel({.active = context.active,
+                                          .confirm_delivery = true,
+                                          .traffic_class = context.traffic_class,
+                                          .first = !context.active,
+                                          .depth = context.channel_depth});
   if (!channel) {
     SLIME_INFO("peer %s, device %s: rail %s cannot be opened again yet: %s", context.peer.c_str(),
                context.device_name(), rail.name(), channel.error().what.c_str());

@@ -36,7 +36,7 @@ function room_of(path) {
   if (path == "slime_version.h" || path ~ /^(bmv2|tofino)\//) return "generated"
   if (path ~ /^include\/slime\/[^\/]+$/) return "include"
   if (path == "settings/times.h") return "times"
-  if (path ~ /^transports\/(rail|rail_counters|region_table|flush_reads|closing_queue|channel_common|hca_filter)\.(h|cc)$/) return "rail"
+  if (path ~ /^transports\/(rail|rail_counters|poller|sleeper|region_table|flush_reads|closing_queue|channel_common|hca_filter)\.(h|cc)$/) return "rail"
   if (path ~ /^transports\/(registry|rail_order)\.(h|cc)$/) return "registry"
   if (path ~ /^transports\/[^\/]+\//) return "backend"
   if (path ~ /^switch\/core\//) return "shard"

@@ -2,6 +2,8 @@
 // and the sentences that do not depend on the backend.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -14,6 +16,17 @@ inline Done refused(uint64_t cookie) { return {Done::Kind::kRefused, 0, 0, cooki
 inline Done arrived(uint32_t immediate, uint64_t bytes) {
   return {Done::Kind::kArrived, immediate, bytes, 0};
 }
+
+// Works of a channel that may be under way at once. `wanted`: ChannelOptions::depth.
+struct ChannelDepth {
+  explicit ChannelDepth(const RailCaps& caps, uint32_t wanted = 0)
+      : writes(caps.send_queue_depth), reads(caps.max_outstanding_reads) {
+    if (wanted == 0) return;
+    writes = std::min(writes, std::bit_floor(wanted));
+    reads = std::min(reads, writes);
+  }
+  uint32_t writes, reads;
+};
 
 // How many of these works there is room for, in their order.
 inline size_t count_that_fit(std::span<const Work> works, size_t room_for_writes,
@@ -34,6 +47,15 @@ inline Error prefixed(const std::string& where, Error error) {
 }
 inline Error prefixed(const RailCaps& rail, Error error) {
   return prefixed("rail " + rail.name, std::move(error));
+}
+
+// Of these options: a poller of another rail cannot be used.
+inline Result<void> check_poller(const Rail& rail, const ChannelOptions& options) {
+  if (options.poller == nullptr || &options.poller->rail() == &rail) return {};
+  return fail(prefixed(rail.caps(), make_error(Status::kInvalid, 0,
+                                               "a channel cannot be opened on a poller of rail %s; "
+                                               "open it on one of its own rail, or on none",
+                                               options.poller->rail().caps().name.c_str())));
 }
 
 inline Error posted_early(const RailCaps& rail) {

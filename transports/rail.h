@@ -78,6 +78,7 @@
 
 #include "base/error.h"
 #include "base/interfaces/carrier.h"
+#include "transports/poller.h"
 #include "transports/rail_counters.h"
 
 namespace slime {
@@ -114,7 +115,7 @@ struct RailCaps {
   int numa_node = -1;      // -1: unknown
   uint32_t speed_mbps = 10000;
   float latency_us = 0;
-  uint32_t send_queue_depth = 256;  // works outstanding per channel
+  uint32_t send_queue_depth = 256;  // writes outstanding per channel, at most
   uint32_t max_batch = 64;          // works per post()
   // A bit for each (opcode_bit). A work with another one must not be posted.
   uint32_t opcodes = opcode_bit(Opcode::kWriteWithImmediate);
@@ -214,6 +215,13 @@ struct ChannelOptions {
   // True at the end that has the other's address first. Its connect() is called before the other
   // end has its address, so the other end may send as soon as its own connect() is called.
   bool first = false;
+  // How many writes may be under way at once, and how many reads; 0, and where RailCaps says less:
+  // as RailCaps says. A power of two (others are rounded down), the same at both ends. A channel
+  // with fewer takes less memory.
+  uint32_t depth = 0;
+  // A poller of the same rail; nullptr: none. `tag` is what it calls this channel.
+  Poller* poller = nullptr;
+  uint64_t tag = 0;
 };
 
 // One connection over one rail.
@@ -242,6 +250,15 @@ class Channel {
   // long works wait.
   virtual Status post(std::span<const Work> works, size_t* taken) = 0;
   virtual Status poll(std::span<Done> done, size_t* count) = 0;
+
+  // Of a connected channel on a poller (poller.h), when poll() has just reported nothing. kOk: the
+  // poller will name it. kAgain: poll() has something to report or to move already. Otherwise the
+  // channel's failure, for good: it is named no more. This end looks here too whether the peer is
+  // silent, so an idle channel needs an arm() every quarter of NCCL_SLIME_PEER_TIMEOUT.
+  virtual Status arm() { return Status::kUnsupported; }
+  // Until the next arm() the poller does not name it for what arrives. For a thread that is about
+  // to poll it in a loop: what that thread gets shall not wake another.
+  virtual void disarm() {}
 
   // May be called in any state, also before connect() and again. When it returns, nothing of the
   // peer's reaches our memory over this channel any more. (Device memory: only once a flusher has
@@ -305,6 +322,8 @@ class Rail {
   virtual Result<MemoryKeys> register_memory(const MemoryRange& range) = 0;
   virtual void deregister_memory(const MemoryKeys& keys) = 0;
   virtual Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) = 0;
+  // For channels that are opened on it. nullptr: this rail has none, and each channel is polled.
+  virtual Result<std::unique_ptr<Poller>> open_poller() { return nullptr; }
   // nullptr: what arrived in device memory is visible without one.
   virtual Result<std::unique_ptr<Flusher>> open_flusher() { return nullptr; }
 };

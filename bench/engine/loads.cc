@@ -66,7 +66,7 @@ class RailLoad final : public Load {
 class QueueLoad final : public Load {
  public:
   explicit QueueLoad(uint32_t batch)
-      : batch_(batch), queue_(PostQueue::fit(PostPolicy(), pair_.caps)) {}
+      : batch_(batch), queue_(PostQueue::fit(PostPolicy(), pair_.caps, 0)) {}
   Cost run_piece() override {
     const uint64_t started = now_ns();
     for (uint32_t i = 0; i < kPieceWorks / batch_; ++i) {

@@ -38,7 +38,7 @@ struct alignas(64) LinkRail {
         most_reads(std::min(rail_in->caps().max_outstanding_reads, policy.depth)),
         life(from.connected, now_ns),
         queue(policy),
-        works(PostQueue::kCapacity + policy.depth),
+        works(PostQueue::kCapacity + policy.depth, 0, policy.grows),
         rate(from.speed_mbps),
         carrier(*rail_in),
         retry(retry_ns) {}

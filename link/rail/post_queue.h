@@ -7,17 +7,19 @@
 // flight it posts at once, so the first work on an idle rail never waits.
 //
 // States of a work: queued (push), in flight (flush), gone (complete, or clear for all). Positions
-// count up from head_ to tail_; the ring's index is the position modulo kCapacity.
-// Invariant: queued() <= kCapacity and in_flight() <= depth. Thread: that of the link.
+// count up from head_ to tail_; the ring's index is the position modulo its size, which may grow up
+// to kCapacity. Invariant: queued() <= size <= kCapacity and in_flight() <= depth. Thread: that of
+// the link.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "base/check.h"
-#include "transports/rail.h"
+#include "transports/channel_common.h"
 
 namespace slime {
 
@@ -26,20 +28,26 @@ struct PostPolicy {
   uint32_t max_batch = 64;   // works per doorbell at most
   uint32_t watermark = 16;   // works that make a busy rail worth a doorbell
   uint64_t flush_ns = 1000;  // a short queue is held back this long at most
+  bool grows = false;        // memory is taken as works wait, and not for all at first
 };
 
 class PostQueue {
  public:
   static constexpr uint32_t kCapacity = 512;  // works that may wait
+  static constexpr uint32_t kFirstPlaces = 64;
 
   explicit PostQueue(const PostPolicy& policy)
-      : policy_(policy), low_(policy.depth / 2), works_(new Work[kCapacity]) {}
+      : policy_(policy),
+        low_(policy.depth / 2),
+        mask_((policy.grows ? kFirstPlaces : kCapacity) - 1),
+        works_(new Work[mask_ + 1]) {}
 
-  // Adapts a policy to the rail: a watermark above the batch size or the depth would never be
-  // reached.
-  static PostPolicy fit(PostPolicy policy, const RailCaps& caps) {
+  // Adapts a policy to the rail, and to ChannelOptions::depth: a watermark above the batch size or
+  // the depth would never be reached.
+  static PostPolicy fit(PostPolicy policy, const RailCaps& caps, uint32_t depth) {
     const auto at_least_one = [](uint32_t n) { return n ? n : 1; };
-    policy.depth = at_least_one(caps.send_queue_depth);
+    policy.depth = at_least_one(ChannelDepth(caps, depth).writes);
+    policy.grows = depth > 0;
     policy.max_batch = at_least_one(std::min(policy.max_batch, caps.max_batch));
     policy.watermark = std::min({policy.watermark, policy.max_batch, policy.depth / 2 + 1});
     return policy;
@@ -55,7 +63,8 @@ class PostQueue {
   void push(const Work& work, uint64_t cookie) {
     SLIME_CHECK(room() > 0);
     static_assert(sizeof(Work) == 8 * sizeof(uint64_t), "copy each member");
-    Work& place = works_[tail_++ & (kCapacity - 1)];
+    if (queued() > mask_) grow();
+    Work& place = works_[tail_++ & mask_];
     place.local = work.local;
     place.local_key = work.local_key;
     place.remote_address = work.remote_address;
@@ -97,12 +106,23 @@ class PostQueue {
   }
 
  private:
+  // Rare: it must not keep push() from being inlined.
+  [[gnu::noinline, gnu::cold]] void grow() {
+    const uint32_t queued = tail_ - head_;
+    std::unique_ptr<Work[]> larger(new Work[2 * queued]);
+    for (uint32_t i = 0; i < queued; ++i) larger[i] = works_[(head_ + i) & mask_];
+    works_ = std::move(larger);
+    mask_ = 2 * queued - 1;
+    head_ = 0;
+    tail_ = queued;
+  }
+
   uint32_t batch_size() const {
     uint32_t batch = queued();
     const uint32_t credits = policy_.depth - in_flight_;
     if (batch > credits) batch = credits;
     if (batch > policy_.max_batch) batch = policy_.max_batch;
-    const uint32_t until_wrap = kCapacity - (head_ & (kCapacity - 1));
+    const uint32_t until_wrap = mask_ + 1 - (head_ & mask_);
     return batch < until_wrap ? batch : until_wrap;
   }
 
@@ -123,7 +143,7 @@ class PostQueue {
     waiting_ = false;
     size_t taken = 0;
     const Status status =
-        channel.post(std::span<const Work>(&works_[head_ & (kCapacity - 1)], batch), &taken);
+        channel.post(std::span<const Work>(&works_[head_ & mask_], batch), &taken);
     if (status != Status::kOk) return status;
     SLIME_CHECK(taken <= batch && in_flight_ + taken <= policy_.depth);
     head_ += static_cast<uint32_t>(taken);
@@ -134,6 +154,7 @@ class PostQueue {
 
   const PostPolicy policy_;
   const uint32_t low_;
+  uint32_t mask_;
   uint32_t head_ = 0, tail_ = 0;  // positions; the works between them wait
   uint32_t in_flight_ = 0;
   bool waiting_ = false;

@@ -4,8 +4,8 @@
 // and is odd while it is taken. The cookie of a work is its slot and its generation. So a
 // completion that comes twice or late changes nothing, nor does one of a work that never was.
 //
-// The memory of all slots is reserved at first, and touched when that many works are open.
-// Thread: that of the link.
+// The memory of all slots is reserved at first, unless they grow with the works that are open at
+// once. Thread: that of the link.
 #pragma once
 
 #include <algorithm>
@@ -52,8 +52,9 @@ class WorkSlots {
  public:
   // `most`: works that are queued or in flight at once. `generation`: the first one, for tests;
   // even.
-  explicit WorkSlots(uint32_t most, uint32_t generation = 0) : first_generation_(generation) {
-    slots_.reserve(most);
+  explicit WorkSlots(uint32_t most, uint32_t generation = 0, bool grows = false)
+      : most_(most), first_generation_(generation) {
+    slots_.reserve(grows ? std::min(most, kFirstPlaces) : most);
   }
 
   // Returns the cookie.
@@ -98,7 +99,7 @@ class WorkSlots {
   bool none_open() const { return std::ranges::all_of(slots_, &Slot::is_free); }
 
  private:
-  static constexpr uint32_t kNone = UINT32_MAX;
+  static constexpr uint32_t kNone = UINT32_MAX, kFirstPlaces = 64;
   struct Slot {
     OpenWork work;
     uint32_t generation;
@@ -118,12 +119,12 @@ class WorkSlots {
   }
   // Rare: it must not keep add() from being inlined.
   [[gnu::noinline, gnu::cold]] void grow() {
-    SLIME_CHECK(slots_.size() < slots_.capacity());
+    SLIME_CHECK(slots_.size() < most_);
     free_ = static_cast<uint32_t>(slots_.size());
     slots_.push_back({.work = {}, .generation = first_generation_});
   }
 
-  const uint32_t first_generation_;
+  const uint32_t most_, first_generation_;
   std::vector<Slot> slots_;
   uint32_t free_ = kNone;  // the last one that became free: it is in the cache
   uint32_t controls_ = 0;

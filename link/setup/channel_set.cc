@@ -8,17 +8,14 @@
 
 namespace slime {
 
-ChannelSet::ChannelSet(Device& device, std::span<const RailPair> pairs, bool active,
-                       int traffic_class, bool lifeline)
-    : device_(device),
-      active_(active),
-      traffic_class_(traffic_class),
-      confirm_(pairs.size() > 1 || lifeline),
-      peer_names_(pairs.size()) {
+ChannelSet::ChannelSet(Device& device, std::span<const RailPair> pairs,
+                       const ChannelOptions& options)
+    : device_(device), options_(options), peer_names_(pairs.size()) {
+  options_.confirm_delivery |= pairs.size() > 1;
   for (const RailPair& pair : pairs) {
-    const size_t rail = active ? pair.active : pair.passive;
+    const size_t rail = options.active ? pair.active : pair.passive;
     channels_.push_back({nullptr, rail, device_.rails()[rail]->caps().speed_mbps});
-    peer_rails_.push_back(active ? pair.passive : pair.active);
+    peer_rails_.push_back(options.active ? pair.passive : pair.active);
   }
 }
 
@@ -40,8 +37,7 @@ Result<void> ChannelSet::open(const RegisteredBuffer& inbox, Side* side) {
   size_t unopened = 0;
   for (size_t i = 0; i < channels_.size(); ++i) {
     const size_t rail = channels_[i].device_rail_index;
-    auto channel =
-        device_.rails()[rail]->open_channel({active_, confirm_, traffic_class_, active_});
+    auto channel = device_.rails()[rail]->open_channel(options_);
     if (!channel) {
       Error why = std::move(channel.error());
       // Others are none of this rail's: settings, or what the whole process lacks.

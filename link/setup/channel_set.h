@@ -19,9 +19,9 @@ namespace slime {
 
 class ChannelSet {
  public:
-  // A channel for each pair. `lifeline`: works are repeated after the death of the last one too.
-  ChannelSet(Device& device, std::span<const RailPair> pairs, bool active,
-             int traffic_class = kNoTrafficClass, bool lifeline = false);
+  // A channel for each pair, with these options; several confirm the delivery in any case, as works
+  // may be repeated.
+  ChannelSet(Device& device, std::span<const RailPair> pairs, const ChannelOptions& options);
 
   // Whether the rails of the channels can reach those of the peer, and how fast.
   Result<void> check_pairs(const RailDescriptions& peer, const std::string& peer_name);
@@ -44,9 +44,7 @@ class ChannelSet {
   std::string why_not(size_t i) const;
 
   Device& device_;
-  const bool active_;
-  const int traffic_class_;
-  const bool confirm_;  // works may be repeated, so "sent" must mean "arrived"
+  ChannelOptions options_;
   std::vector<LinkChannel> channels_;
   std::vector<size_t> peer_rails_;       // of the channels: positions in the peer's device
   std::vector<std::string> peer_names_;  // of those rails

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "base/error.h"
@@ -36,6 +37,8 @@ class LinkOwner {
                                        size_t channels) const = 0;
   // For how long its links live without a rail that is up; 0: they fail with their last rail.
   virtual double lifeline_seconds() const { return 0; }
+  // ChannelOptions::depth of their channels, the same at both ends.
+  virtual uint32_t channel_depth() const { return 0; }
   // At the listening end: a peer that has lost all rails of the link with this id (LinkParts::id)
   // dials for it. has_link(): whether this end still has the link, and it has not failed. resume():
   // it has; the owner gives the stream to Link::take_lifeline() when no other thread is in the

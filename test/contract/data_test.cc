@@ -1,4 +1,6 @@
 // What rail.h promises about works that go well.
+#include <algorithm>
+#include <bit>
 #include <random>
 
 #include "test/contract/worlds.h"
@@ -94,6 +96,34 @@ TYPED_TEST(RailData, PlacesInTheQueueComeBackOneByOne) {
     }
     this->expect_delivery(pair);
   });
+}
+
+// ChannelOptions::depth. What the rails can do at most holds all the same.
+TYPED_TEST(RailData, AChannelHasAsManyPlacesAsItWasOpenedWith) {
+  const RailCaps& caps = this->world_->left().caps();
+  for (const uint32_t depth : {1U, 8U, 13U, 1U << 20}) {
+    SCOPED_TRACE(depth);
+    Pair pair(*this->world_, {.confirm_delivery = true, .depth = depth});
+    ASSERT_TRUE(pair.connect()) << this->failures_of(pair);
+    const uint32_t most = std::min(caps.send_queue_depth, std::bit_floor(depth));
+    std::vector<Transfer*> of_left;
+    for (const Opcode opcode : this->opcodes()) {
+      const std::vector<uint32_t> lengths(2 * caps.send_queue_depth, 100);
+      of_left.push_back(&pair.transfer(pair.left, lengths, opcode));
+      pair.transfer(pair.right, lengths, opcode);
+    }
+    while (pair.post(pair.left, 64)) {
+    }
+    size_t writes = 0;
+    for (const Transfer* transfer : of_left) {
+      const bool reads = transfer->is(Opcode::kRead);
+      writes += reads ? 0 : transfer->posted();
+      EXPECT_EQ(reads ? transfer->posted() : 0,
+                reads ? std::min(caps.max_outstanding_reads, most) : 0);
+    }
+    EXPECT_EQ(writes, most);
+    this->expect_delivery(pair);
+  }
 }
 
 TYPED_TEST(RailData, ManyWorksBothWays) {

@@ -26,12 +26,16 @@ std::unique_ptr<Channel> open_channel(Rail& rail, const ChannelOptions& options)
 Pair::Pair(World& world, const PairOptions& options) : world_(world), options_(options) {
   left.rail = &world.left();
   right.rail = options.same_rail ? &world.left() : &world.right();
-  const auto open = [&](End& end, bool active, bool first) {
-    end.channel =
-        open_channel(*end.rail, {active, options.confirm_delivery, kNoTrafficClass, first});
+  const auto open = [&](End& end, bool active, bool first, Poller* poller) {
+    end.channel = open_channel(*end.rail, {.active = active,
+                                           .confirm_delivery = options.confirm_delivery,
+                                           .first = first,
+                                           .depth = options.depth,
+                                           .poller = poller,
+                                           .tag = options.tag});
   };
-  open(left, options.left_active, options.left_first);
-  open(right, !options.left_active, !options.left_first);
+  open(left, options.left_active, options.left_first, options.left_poller);
+  open(right, !options.left_active, !options.left_first, options.right_poller);
 }
 
 Pair::~Pair() {

@@ -30,6 +30,10 @@ struct PairOptions {
   bool same_rail = false;  // both ends on the left rail
   bool some_unconfirmed = false;
   bool left_first = true;  // ChannelOptions::first
+  uint32_t depth = 0;      // ChannelOptions::depth
+  Poller* left_poller = nullptr;
+  Poller* right_poller = nullptr;
+  uint64_t tag = 0;  // at both ends
 };
 
 struct Pace {

@@ -94,6 +94,8 @@ using AllRails = ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, 
                                   Verbs, FabricShm, FabricTcp, FabricEfa>;
 using RailsThatRead = ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets,
                                        SimHca, Verbs, FabricEfa>;
+using RailsWithPollers =
+    ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets, SimHca>;
 using RailsThatFlush = ::testing::Types<SimHca, Verbs, FabricEfa>;
 
 struct RailName {

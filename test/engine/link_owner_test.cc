@@ -24,12 +24,14 @@ class CountingOwner final : public LinkOwner {
   }
   bool accepts(const OwnerWords& answer) const override { return answer == *this->answer(words_); }
   double lifeline_seconds() const override { return lifeline; }
+  uint32_t channel_depth() const override { return depth; }
   LinkMemoryBytes memory_bytes(const OwnerWords&, bool active, size_t channels) const override {
     return active ? LinkMemoryBytes{4096 * channels, 12'288}
                   : LinkMemoryBytes{12'288, 4096 * channels};
   }
 
   double lifeline = 0;
+  uint32_t depth = 0;
 
  private:
   OwnerWords words_;
@@ -89,6 +91,21 @@ TEST(LinkOwner, HasItsWordsAndItsMemoryAtBothEnds) {
   EXPECT_EQ(active.parts->outbox.region()->bytes, pages(link_memory_bytes(12'288, 2)));
   EXPECT_EQ(active.parts->peer_inbox.address,
             reinterpret_cast<uint64_t>(passive.parts->inbox.data()));
+}
+
+TEST(LinkOwner, SaysHowManyWorksAChannelHasPlacesFor) {
+  CountingOwner owner(0);
+  owner.depth = 8;
+  const auto [active, passive] = set_up(owner, owner);
+  ASSERT_NE(active.parts, nullptr) << active.error;
+  ASSERT_NE(passive.parts, nullptr) << passive.error;
+  for (const End* end : {&active, &passive}) {
+    EXPECT_EQ(end->parts->channel_depth, 8U);
+    const std::vector<Work> works(20);
+    size_t taken = 0;
+    EXPECT_EQ(end->parts->channels[1].channel->post(works, &taken), Status::kOk);
+    EXPECT_EQ(taken, 8U);
+  }
 }
 
 // Peers dial such a listener for as long as their links live.

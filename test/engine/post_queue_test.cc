@@ -109,6 +109,31 @@ TEST_F(PostQueueTest, WorksLeaveInOrderAcrossTheWrap) {
   EXPECT_EQ(expected, 200u * 13);
 }
 
+// Works wait while others leave, in a queue whose memory grows: it is full before each time, with
+// its oldest work somewhere in the middle.
+TEST_F(PostQueueTest, AGrowingQueueKeepsItsOrder) {
+  PostQueue growing{PostPolicy{.depth = 32, .max_batch = 16, .watermark = 8, .grows = true}};
+  uint64_t pushed = 0;
+  const auto push_until_queued = [&](uint32_t works) {
+    while (growing.queued() < works) growing.push(work_of(100), pushed++);
+  };
+  const auto send_some = [&] {
+    ASSERT_EQ(growing.flush(channel, now_ns), Status::kOk);
+    for (uint32_t i = growing.in_flight(); i > 0; --i) growing.complete(100);
+  };
+  for (const uint32_t most : {40U, 64U, 65U, 200U, PostQueue::kCapacity}) {
+    push_until_queued(most);
+    send_some();
+    push_until_queued(most);
+  }
+  EXPECT_EQ(growing.room(), 0U);
+  while (growing.queued() > 0) send_some();
+  uint64_t expected = 0;
+  for (const Work& work : channel.in_flight) ASSERT_EQ(work.cookie, expected++);
+  EXPECT_EQ(expected, pushed);
+  EXPECT_EQ(growing.outstanding_bytes(), 0U);
+}
+
 TEST_F(PostQueueTest, WhatTheRailDoesNotTakeStaysQueued) {
   channel.takes = 3;
   fill(5);
@@ -130,7 +155,7 @@ TEST(PostPolicy, FitsWhatTheRailCanDo) {
   RailCaps caps;
   caps.send_queue_depth = 4;
   caps.max_batch = 2;
-  const PostPolicy policy = PostQueue::fit({.max_batch = 64, .watermark = 16}, caps);
+  const PostPolicy policy = PostQueue::fit({.max_batch = 64, .watermark = 16}, caps, 0);
   EXPECT_EQ(policy.depth, 4u);
   EXPECT_EQ(policy.max_batch, 2u);
   EXPECT_LE(policy.watermark, policy.max_batch);

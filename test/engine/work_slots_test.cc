@@ -28,6 +28,20 @@ TEST(WorkSlots, EachWorkEndsOnce) {
   EXPECT_NE(slots.end(again), nullptr);
 }
 
+TEST(WorkSlots, MayGrowWithWhatIsOpen) {
+  constexpr uint32_t kMost = 500;
+  WorkSlots slots(kMost, 0, true);
+  std::vector<uint64_t> cookies;
+  for (uint32_t i = 0; i < kMost; ++i) cookies.push_back(slots.add({nullptr, i, i + 7}));
+  for (uint32_t i = 0; i < kMost; ++i) {
+    const OpenWork* const ended = slots.end(cookies[i]);
+    ASSERT_NE(ended, nullptr) << i;
+    EXPECT_EQ(ended->part, i);
+    EXPECT_EQ(ended->length, i + 7);
+  }
+  EXPECT_TRUE(slots.none_open());
+}
+
 TEST(WorkSlots, WhatNeverBeganDoesNotEnd) {
   WorkSlots slots(8);
   EXPECT_EQ(slots.end(0), nullptr);

@@ -31,7 +31,7 @@ SLIME_FUZZ_TARGET(lifeline, input) {
   fuzz::ManualClock clock;
   const auto devices = fuzz::devices_of(2, clock);
   Device& device = *devices->device(0);
-  LinkContext context(*devices, device, "peer", false, kNoTrafficClass);
+  LinkContext context(*devices, device, "peer", false, kNoTrafficClass, 0);
   const LinkMemory memory(buffer(device), buffer(device), {4096, 4096}, {});
   CountingOwner owner;
   Lifeline lifeline(context, memory, nullptr, 30'000'000'000);

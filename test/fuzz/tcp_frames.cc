@@ -156,9 +156,9 @@ class FrameBench {
   std::vector<std::byte> memory_, other_ = std::vector<std::byte>(kRange + 2 * kGuard, kSecret);
   RegionTable regions_;
   uint64_t key_ = 0, other_key_ = 0;
-  SendQueue queue_{16, true};
-  Reads reads_;
-  Answers answers_{regions_};
+  SendQueue queue_{16, true, kMaxReads};
+  Reads reads_{kMaxReads};
+  Answers answers_{regions_, kMaxReads};
   FrameReader reader_{regions_, kMaxMessage, queue_, reads_, answers_};
 };
 

@@ -57,7 +57,7 @@ class LinkPartsTest : public ::testing::Test, private LinkEnd, private Completio
 
   ManualClock clock_;
   std::unique_ptr<Devices> devices_;
-  LinkContext context_{*devices_, *devices_->device(0), "peer", true, kNoTrafficClass};
+  LinkContext context_{*devices_, *devices_->device(0), "peer", true, kNoTrafficClass, 0};
   LinkMemory memory_{records(), records(), {}, {}};
   LinkRails rails_{context_, memory_};
   RailLiveness liveness_{rails_};

@@ -64,6 +64,7 @@ struct SimOwners {
   LinkMemoryBytes active, passive;
   OwnerWords words = {};
   bool lifeline = false;
+  uint32_t depth = 0;  // LinkOwner::channel_depth()
 };
 
 // Aborts the test program when the simulated rails do not connect: then nothing else is testable.
@@ -75,8 +76,11 @@ inline SimEnds connect(sim::Network& network, SimHost& from, SimHost& to, uint32
     return std::move(*made);
   };
   const auto pairs = pairs_in_order(channels, from.device(), to.device());
-  ChannelSet active(from.device(), pairs, true, kNoTrafficClass, owners.lifeline),
-      passive(to.device(), pairs, false, kNoTrafficClass, owners.lifeline);
+  ChannelOptions options{
+      .active = true, .confirm_delivery = owners.lifeline, .first = true, .depth = owners.depth};
+  ChannelSet active(from.device(), pairs, options);
+  options.active = options.first = false;
+  ChannelSet passive(to.device(), pairs, options);
   Side active_side, passive_side;
   SimEnds ends{{buffer(from, owners.active.inbox), buffer(from, owners.active.outbox)},
                {buffer(to, owners.passive.inbox), buffer(to, owners.passive.outbox)}};
@@ -97,6 +101,7 @@ inline SimEnds connect(sim::Network& network, SimHost& from, SimHost& to, uint32
     parts.active = is_active;
     parts.peer = is_active ? "receiver" : "sender";
     parts.words = owners.words;
+    parts.channel_depth = owners.depth;
     parts.peer_inbox = {peer.inbox_address, peer.inbox_keys};
   };
   fill(ends.active, active, true, passive_side);

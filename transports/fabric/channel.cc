@@ -16,26 +16,28 @@ constexpr uint64_t kMessagesPauseNs = 1'000'000;
 constexpr size_t kReadAtOnce = 32;
 // Each write of the peer with remote data uses one receive until its arrival is read. If no receive
 // is free, the peer's NIC tries again.
-constexpr size_t kReceives = 2 * kSendQueueDepth;
+constexpr uint32_t kReceivesPerWrite = 2;
 // Of EFA's NIC (efa_io_comp_status): memory here, or at the peer, is not registered for that.
 constexpr int kInvalidLocalKey = 5, kBadRemoteAddress = 7;
 bool is_refusal(int status) { return status == kInvalidLocalKey || status == kBadRemoteAddress; }
 
 }  // namespace
 
-EndpointSizes channel_sizes(const RailCaps& rail) {
-  const size_t reads = rail.max_outstanding_reads + 1;
-  return {.completions = 2 * rail.send_queue_depth + reads + kArrivals, .receives = kReceives};
+EndpointSizes channel_sizes(const RailCaps& caps, uint32_t depth) {
+  const ChannelDepth works(caps, depth);
+  return {.completions = 2 * works.writes + works.reads + 1 + kArrivals,
+          .receives = kReceivesPerWrite * (depth == 0 ? kSendQueueDepth : works.writes)};
 }
 
 Result<std::unique_ptr<Channel>> FabricChannel::open(FabricRail& rail,
                                                      const ChannelOptions& options) {
   ChannelOptions of_side = options;
   of_side.confirm_delivery = false;
+  of_side.depth = 0;
   if (options.traffic_class != kNoTrafficClass) rail.warn_unmarked();
   auto side_connection = rail.side_rail().open_channel(of_side);
   if (!side_connection) return fail(std::move(side_connection.error()));
-  auto endpoint = Endpoint::open(rail.domain(), channel_sizes(rail.caps()));
+  auto endpoint = Endpoint::open(rail.domain(), channel_sizes(rail.caps(), options.depth));
   if (!endpoint) return fail(prefixed(rail.caps(), std::move(endpoint.error())));
   return std::unique_ptr<Channel>(
       new FabricChannel(rail, options, std::move(*endpoint),
@@ -50,7 +52,7 @@ FabricChannel::FabricChannel(FabricRail& rail, const ChannelOptions& options, En
       side_connection_(std::move(side_connection)),
       address_(side_connection_->address()),
       setup_(rail, endpoint_, *side_connection_, options.confirm_delivery),
-      sender_(rail, endpoint_, options.confirm_delivery),
+      sender_(rail, endpoint_, ChannelDepth(rail.caps(), options.depth), options.confirm_delivery),
       arrivals_(kSendQueueDepth) {}
 
 Status FabricChannel::connect(const ChannelAddress& peer) {

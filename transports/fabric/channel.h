@@ -42,7 +42,7 @@ class FabricRail;
 inline constexpr size_t kArrivals = 4096;
 
 // What the endpoint of a channel of this rail is opened with.
-EndpointSizes channel_sizes(const RailCaps& rail);
+EndpointSizes channel_sizes(const RailCaps& caps, uint32_t depth);
 
 class FabricChannel final : public Channel {
  public:

@@ -36,7 +36,7 @@ Result<std::unique_ptr<FabricRail>> FabricRail::open(std::unique_ptr<Domain> dom
 
 // Opens an endpoint to see what it can do: better no rail than one whose every connection fails.
 Result<void> FabricRail::prepare() {
-  auto trial = Endpoint::open(*domain_, channel_sizes(caps_));
+  auto trial = Endpoint::open(*domain_, channel_sizes(caps_, 0));
   if (!trial) return fail(std::move(trial.error()));
   caps_.lines_in_order = trial->caps().lines_in_order;
   if (trial->caps().device_memory) {
@@ -174,6 +174,8 @@ void FabricRail::deregister_memory(const MemoryKeys& keys) {
 
 Result<std::unique_ptr<Channel>> FabricRail::open_channel(const ChannelOptions& options) {
   closing_.poll();
+  if (auto checked = check_poller(*this, options); !checked)
+    return fail(std::move(checked.error()));
   return FabricChannel::open(*this, options);
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "transports/channel_common.h"
 #include "transports/fabric/rail.h"
 
 namespace slime::fabric {
@@ -25,11 +24,12 @@ size_t count_reads(const Works& works) {
 
 }  // namespace
 
-Sender::Sender(FabricRail& rail, const Endpoint& endpoint, bool confirmed)
+Sender::Sender(FabricRail& rail, const Endpoint& endpoint, const ChannelDepth& depth,
+               bool confirmed)
     : rail_(rail),
       endpoint_(endpoint),
-      writes_(rail.caps().send_queue_depth, confirmed),
-      reads_(rail.caps().max_outstanding_reads, false) {}
+      writes_(depth.writes, confirmed),
+      reads_(depth.reads, false) {}
 
 size_t Sender::count_that_fit(std::span<const Work> works) const {
   const size_t reads = count_reads(waiting_);

@@ -11,9 +11,9 @@
 // read behind them is complete. One is under way at a time, for all that were unseen when it was
 // posted.
 //
-// Invariants: waiting writes and the places in use of their window are send_queue_depth at most,
-// and those of reads max_outstanding_reads; the read behind is beside them. behind_ is 0 while it
-// is not under way.
+// Invariants: waiting writes and the places in use of their window are ChannelDepth::writes at
+// most, and those of reads ChannelDepth::reads; the read behind is beside them. behind_ is 0 while
+// it is not under way.
 //
 // Thread: that of the channel.
 #pragma once
@@ -22,6 +22,7 @@
 #include <deque>
 #include <span>
 
+#include "transports/channel_common.h"
 #include "transports/fabric/endpoint.h"
 #include "transports/fabric/window.h"
 #include "transports/rail.h"
@@ -46,7 +47,7 @@ struct Peer {
 class Sender {
  public:
   // `endpoint`: of the channel, which closes it only when nothing is posted any more.
-  Sender(FabricRail& rail, const Endpoint& endpoint, bool confirmed);
+  Sender(FabricRail& rail, const Endpoint& endpoint, const ChannelDepth& depth, bool confirmed);
 
   void set_peer(const Peer& peer) { peer_ = peer; }  // before the first post
 

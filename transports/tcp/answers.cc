@@ -12,7 +12,7 @@ constexpr std::array<std::byte, kZeroBytes> kZeros{};
 }  // namespace
 
 bool Answers::take(const FrameHeader& request) {
-  if (count_ == kMaxReads) return false;
+  if (count_ == most_) return false;
   append({request.remote_key, request.remote_address, request.immediate, request.length});
   return true;
 }

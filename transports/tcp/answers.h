@@ -27,7 +27,8 @@ namespace slime::tcp {
 
 class Answers {
  public:
-  explicit Answers(const RegionTable& regions) : regions_(regions) {}
+  // The peer may have `most` reads under way: kMaxReads at most.
+  Answers(const RegionTable& regions, uint32_t most) : regions_(regions), most_(most) {}
 
   bool empty() const { return count_ == 0; }
   bool mid_frame() const { return offset_ > 0; }
@@ -89,6 +90,7 @@ class Answers {
   void refuse_first(ControlFrames& control);
 
   const RegionTable& regions_;
+  const size_t most_;
   std::array<Request, kMaxReads> requests_;
   size_t first_ = 0, count_ = 0;
   FrameHeader header_;  // of the frame under way

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "transports/channel_common.h"
 #include "transports/tcp/rail.h"
 
 namespace slime::tcp {
@@ -21,9 +20,13 @@ constexpr uint32_t kMostUnreadPolls = 8;
 
 TcpChannel::TcpChannel(TcpRail& rail, const ChannelOptions& options)
     : rail_(rail),
+      poller_(static_cast<const TcpPoller*>(options.poller)),
+      tag_(options.tag),
       handshake_(rail, options),
-      queue_(rail.caps().send_queue_depth, options.confirm_delivery),
-      answers_(rail.regions()),
+      depth_(rail.caps(), options.depth),
+      queue_(depth_.writes, options.confirm_delivery, depth_.reads),
+      reads_(depth_.reads),
+      answers_(rail.regions(), depth_.reads),
       reader_(rail.regions(), rail.caps().max_message_bytes, queue_, reads_, answers_) {}
 
 Result<std::unique_ptr<Channel>> TcpChannel::open(TcpRail& rail, const ChannelOptions& options) {
@@ -34,6 +37,7 @@ Result<std::unique_ptr<Channel>> TcpChannel::open(TcpRail& rail, const ChannelOp
 }
 
 TcpChannel::~TcpChannel() {
+  stop_watching();
   if (fd_) rail_.closing().add(ClosingSocket(std::move(fd_)));
   rail_.closing().poll();
 }
@@ -48,7 +52,18 @@ Status TcpChannel::connect(const ChannelAddress& peer) {
     fail_with(prefixed(where(), std::move(error)), State::kFailed);
     return status;
   }
+  return become_ready();
+}
+
+Status TcpChannel::become_ready() {
   fd_ = handshake_.take_socket();
+  if (poller_ != nullptr) {
+    if (auto added = poller_->add(fd_, tag_); !added) {
+      fail_with(prefixed(where(), std::move(added.error())), State::kFailed);
+      return failure_.status;
+    }
+    watched_ = true;
+  }
   state_ = State::kReady;
   return Status::kOk;
 }
@@ -211,6 +226,29 @@ void TcpChannel::after_send(ssize_t result, size_t asked) {
     fail_with(socket_error("sending", code), State::kBroken);
 }
 
+// What there is for poll() is either in this channel, or the kernel tells the poller of it.
+Status TcpChannel::arm() {
+  if (poller_ == nullptr) return Status::kUnsupported;
+  if (state_ < State::kReady) return Status::kInvalid;
+  if (state_ == State::kReady) watch(steady_now_ns());
+  if (state_ >= State::kFailed) return failure_.status;
+  const bool may_send = has_output() && !blocked();
+  if (state_ != State::kReady || may_send || queue_.sent() > 0 || reader_.holds_more()) {
+    return Status::kAgain;
+  }
+  if (has_output()) pacer_.expire();  // the kernel says when there is room
+  poller_->arm(fd_, tag_, EPOLLIN | (has_output() ? EPOLLOUT : 0U));
+  return Status::kOk;
+}
+
+void TcpChannel::disarm() {
+  if (watched_) poller_->arm(fd_, tag_, 0);
+}
+
+void TcpChannel::stop_watching() {
+  if (std::exchange(watched_, false)) poller_->remove(fd_);
+}
+
 void TcpChannel::fence() {
   if (state_ == State::kFenced) return;
   fail_with(fenced_off(where()), State::kFenced);
@@ -224,6 +262,7 @@ void TcpChannel::fail_with(Error error, State state) {
   // input ended too, what the peer still sends would make the kernel reset the connection and throw
   // away what the peer has not got yet (linux/net/ipv4/tcp_input.c, tcp_rcv_state_process).
   if (fd_ && state >= State::kFailed) ::shutdown(fd_.get(), SHUT_WR);
+  if (state >= State::kFailed) stop_watching();
 }
 
 }  // namespace slime::tcp

@@ -3,7 +3,7 @@
 // States: connecting -> ready -> broken -> failed, or fenced from any. The first failure stays; a
 // broken channel fails in a poll that began broken and has read all. Invariants: a channel that is
 // failed or fenced has ended its output; one frame at most, of a write, a control frame or an
-// answer, is sent in part, and nothing else is sent before its end. Thread: one at a time.
+// answer, is sent in part, and nothing else is sent before its end; Thread: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,12 @@
 #include <string>
 
 #include "base/net/socket.h"
+#include "transports/channel_common.h"
 #include "transports/rail.h"
 #include "transports/tcp/frame_reader.h"
 #include "transports/tcp/handshake.h"
 #include "transports/tcp/pacer.h"
+#include "transports/tcp/poller.h"
 #include "transports/tcp/send_queue.h"
 
 namespace slime::tcp {
@@ -30,6 +32,8 @@ class TcpChannel final : public Channel {
   Status connect(const ChannelAddress& peer) override;
   Status post(std::span<const Work> works, size_t* taken) override;
   Status poll(std::span<Done> done, size_t* count) override;
+  Status arm() override;
+  void disarm() override;
   void fence() override;
   bool silent_for(uint64_t ns) override { return is_silent(fd_, ns); }
   const Error& failure() const override { return failure_; }
@@ -47,6 +51,8 @@ class TcpChannel final : public Channel {
   TcpChannel(TcpRail& rail, const ChannelOptions& options);
 
   // Data path.
+  Status become_ready();
+  void stop_watching();
   bool valid(const Work& work);
   void append(std::span<const Work> works);
   bool has_output() const { return queue_.wants_to_send(reader_.awaited()) || !answers_.empty(); }
@@ -73,6 +79,9 @@ class TcpChannel final : public Channel {
   std::string where() const;  // "rail eth0 to 10.0.0.2:4711"
 
   TcpRail& rail_;
+  const TcpPoller* const poller_;  // nullptr: it is polled
+  const uint64_t tag_;
+  bool watched_ = false;  // its socket is in the poller's set
   Handshake handshake_;
   State state_ = State::kConnecting;
   Fd fd_;                           // once connect() has returned something else than kAgain
@@ -81,6 +90,7 @@ class TcpChannel final : public Channel {
   uint32_t idle_polls_ = 0;
   uint64_t watch_at_ns_ = 0;
   SilenceWatch silence_;
+  const ChannelDepth depth_;
   SendQueue queue_;
   Reads reads_;
   Answers answers_;

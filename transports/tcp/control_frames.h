@@ -25,8 +25,8 @@ class ControlFrames {
   static constexpr uint32_t kRefusalsAtOnce = 4096, kRefusalsPerSecond = 64;
 
   // At most `writes` refusals of writes wait at once, and requests and refusals of all reads.
-  explicit ControlFrames(uint32_t writes)
-      : writes_(writes), most_(writes + 2 * kMaxReads + 1), frames_(new FrameHeader[most_]) {}
+  ControlFrames(uint32_t writes, uint32_t reads)
+      : writes_(writes), most_(writes + 2 * reads + 1), frames_(new FrameHeader[most_]) {}
 
   bool empty() const { return begin_ == end_; }
   // There is room: for refusals of writes by refuse_write(); for requests, because a place of Reads

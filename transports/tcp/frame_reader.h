@@ -14,10 +14,11 @@
 
 #include <sys/types.h>
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "transports/rail.h"
 #include "transports/region_table.h"
@@ -55,7 +56,7 @@ class FrameReader {
   static constexpr size_t kMaxDone = 64;
   // What is staged is copied once more. So behind a large payload, which tends to be followed by
   // another, only a little is staged: its header and the beginning.
-  static constexpr size_t kStagingBytes = 32 << 10;
+  static constexpr size_t kStagingBytes = 32 << 10;  // at most
   static constexpr size_t kLargePayload = 64 << 10;
   static constexpr size_t kStagedBehindLarge = 1 << 10;
 
@@ -65,7 +66,8 @@ class FrameReader {
         max_message_bytes_(max_message_bytes),
         queue_(queue),
         reads_(reads),
-        answers_(answers) {}
+        answers_(answers),
+        staging_(staging_for(queue.depth())) {}
 
   // Takes what the socket has. Appends a kArrived for each write with an immediate that is complete
   // in memory, and a kSent or kRefused for each read of ours that has ended. False: see fault();
@@ -73,6 +75,10 @@ class FrameReader {
   bool read(int fd, std::span<Done> done, size_t* count);
 
   bool drained() const { return drained_; }  // the last read() left nothing in the socket
+  // Without another byte from the socket, read() may report something.
+  bool holds_more() const {
+    return open_ ? remaining_ == 0 || staged() > 0 : staged() >= kFrameHeaderBytes;
+  }
   bool mid_frame() const { return open_ || begin_ != end_; }
   uint32_t arrived() const { return arrived_; }  // writes complete so far, mod 2^32
   uint32_t awaited() const { return awaited_; }  // arrived() at the last that wants an ack
@@ -84,6 +90,9 @@ class FrameReader {
   const FrameHeader& header() const { return header_; }  // of the latest frame
 
  private:
+  static size_t staging_for(uint32_t depth) {
+    return std::clamp<size_t>(depth * 128, 4 << 10, kStagingBytes);
+  }
   size_t staged() const { return end_ - begin_; }
   bool consume(std::span<Done> done, size_t* count);
   bool open_frame();
@@ -131,7 +140,7 @@ class FrameReader {
 
   size_t begin_ = 0;  // staging_[begin_, end_) is not consumed yet
   size_t end_ = 0;
-  alignas(64) std::array<std::byte, kStagingBytes> staging_;
+  std::vector<std::byte> staging_;
 };
 
 // Copies so that whoever polls the destination sees 8-byte words whole and in ascending order,

@@ -20,6 +20,8 @@ class Pacer {
 
   bool due(uint64_t now_ns) const { return now_ns >= next_ns_; }
 
+  void expire() { next_ns_ = 0; }  // the next try is due at once
+
   void flushed(uint64_t now_ns, size_t moved, bool blocked) {
     if (!blocked) {
       pause_ns_ = kShortestNs;

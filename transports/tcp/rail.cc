@@ -91,6 +91,8 @@ void TcpRail::deregister_memory(const MemoryKeys& keys) { regions_.remove(keys.r
 
 Result<std::unique_ptr<Channel>> TcpRail::open_channel(const ChannelOptions& options) {
   closing_.poll();
+  if (auto checked = check_poller(*this, options); !checked)
+    return fail(std::move(checked.error()));
   return TcpChannel::open(*this, options);
 }
 

@@ -15,6 +15,7 @@
 #include "transports/rail.h"
 #include "transports/region_table.h"
 #include "transports/tcp/acceptor.h"
+#include "transports/tcp/poller.h"
 
 namespace slime::tcp {
 
@@ -42,6 +43,7 @@ class TcpRail final : public Rail {
   void deregister_memory(const MemoryKeys& keys) override;
   Carrier carrier() override { return carrier_.look(steady_now_ns()); }
   Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) override;
+  Result<std::unique_ptr<Poller>> open_poller() override { return TcpPoller::open(*this); }
 
   // For the channels of this rail, which it must outlive.
   const Settings& settings() const { return settings_; }

@@ -25,8 +25,10 @@ struct Read {
 
 class Reads {
  public:
+  explicit Reads(uint32_t most)
+      : most_(most), free_(most < kMaxReads ? (uint64_t{1} << most) - 1 : UINT64_MAX) {}
   size_t room() const { return static_cast<size_t>(std::popcount(free_)); }
-  size_t outstanding() const { return kMaxReads - room(); }
+  size_t outstanding() const { return most_ - room(); }
   // There must be room. Returns the request.
   FrameHeader begin(const Work& work) {
     const auto place = static_cast<uint32_t>(std::countr_zero(free_));
@@ -43,13 +45,14 @@ class Reads {
   }
   // The peer names a place. nullptr: nothing is read there.
   Read* find(uint32_t place) {
-    return place < kMaxReads && !(free_ >> place & 1) ? &reads_[place] : nullptr;
+    return place < most_ && !(free_ >> place & 1) ? &reads_[place] : nullptr;
   }
   void end(uint32_t place) { free_ |= uint64_t{1} << place; }
 
  private:
   static_assert(kMaxReads == 64);
-  uint64_t free_ = UINT64_MAX;  // places, a bit each
+  const size_t most_;
+  uint64_t free_;  // places, a bit each
   std::array<Read, kMaxReads> reads_;
 };
 

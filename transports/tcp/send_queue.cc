@@ -8,12 +8,14 @@
 namespace slime::tcp {
 
 // The peer may have as many writes on the way as this end.
-SendQueue::SendQueue(uint32_t depth, bool confirm_delivery)
+SendQueue::SendQueue(uint32_t depth, bool confirm_delivery, uint32_t reads)
     : depth_(depth),
       mask_(std::bit_ceil(depth) - 1),
       confirm_(confirm_delivery),
       entries_(std::make_unique<Entry[]>(mask_ + 1)),
-      control_(depth) {}
+      control_(depth, reads),
+      most_vectors_(vectors_for(depth)),
+      vectors_(std::make_unique_for_overwrite<iovec[]>(most_vectors_)) {}
 
 void SendQueue::append(std::span<const Work> works) {
   for (const Work& work : works) {
@@ -49,7 +51,7 @@ void SendQueue::add_frame(Entry& slot, uint64_t offset) {
 
 void SendQueue::gather_whole(uint64_t from, uint32_t arrived) {
   for (uint64_t work = from; work != tail_; ++work) {
-    if (vector_count_ + 2 > kMaxVectors || gathered_ >= kMaxCallBytes) return;
+    if (vector_count_ + 2 > most_vectors_ || gathered_ >= kMaxCallBytes) return;
     Entry& slot = entry(work);
     slot.header.ack = arrived;
     add_frame(slot, 0);
@@ -75,7 +77,7 @@ std::span<iovec> SendQueue::gather(uint32_t arrived, uint32_t awaited, bool begi
     add_vector(frames.data(), frames.size());
   }
   if (begin_works) gather_whole(first_whole, arrived);
-  return std::span(vectors_).first(vector_count_);
+  return {vectors_.get(), vector_count_};
 }
 
 size_t SendQueue::advance(size_t bytes) {

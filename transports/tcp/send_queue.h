@@ -13,7 +13,7 @@
 
 #include <sys/uio.h>
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,8 +27,9 @@ namespace slime::tcp {
 
 class SendQueue {
  public:
-  SendQueue(uint32_t depth, bool confirm_delivery);
+  SendQueue(uint32_t depth, bool confirm_delivery, uint32_t reads);
 
+  uint32_t depth() const { return depth_; }
   size_t room() const { return depth_ - (tail_ - reported_); }
   void append(std::span<const Work> works);  // at most room()
 
@@ -70,6 +71,8 @@ class SendQueue {
   // sends falls out of the cache before the peer reads it. Far fewer vectors than IOV_MAX (1024).
   static constexpr size_t kMaxCallBytes = size_t{2} << 20;
   static constexpr size_t kMaxVectors = 512;
+  // A header and a payload for each write, one more for the control frames.
+  static size_t vectors_for(uint32_t depth) { return std::min<size_t>(2 * depth + 1, kMaxVectors); }
 
   Entry& entry(uint64_t work) { return entries_[work & mask_]; }
   bool owes_ack(uint32_t awaited) const { return static_cast<int32_t>(awaited - sent_ack_) > 0; }
@@ -100,7 +103,8 @@ class SendQueue {
   ControlFrames control_;
   uint32_t sent_ack_ = 0;  // newest count that the kernel has, or has the beginning of
 
-  std::array<iovec, kMaxVectors> vectors_;
+  const size_t most_vectors_;
+  const std::unique_ptr<iovec[]> vectors_;
   size_t vector_count_ = 0;
   size_t gathered_ = 0;          // bytes in vectors_
   size_t gathered_control_ = 0;  // of control frames

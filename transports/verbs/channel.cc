@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "settings/times.h"
-#include "transports/channel_common.h"
 #include "transports/verbs/rail.h"
 
 namespace slime::verbs {
@@ -42,7 +41,10 @@ Result<std::unique_ptr<Channel>> VerbsChannel::open(VerbsRail& rail,
 
 VerbsChannel::VerbsChannel(VerbsRail& rail, const ChannelOptions& options,
                            std::shared_ptr<const Port> port)
-    : rail_(rail), lanes_(rail), setup_(rail, options, port, lanes_), watch_(rail, port) {}
+    : rail_(rail),
+      lanes_(rail, ChannelDepth(rail.caps(), options.depth)),
+      setup_(rail, options, port, lanes_),
+      watch_(rail, port) {}
 
 // Works of the peer that begin later are refused, as registered memory may soon be in use for
 // something else. The same holds for the memory of works that are under way: with such works the
@@ -196,9 +198,7 @@ void VerbsChannel::take(const ibv_wc& completion, std::span<Done> done, size_t* 
   --lane.receives;
   if ((completion.wc_flags & IBV_WC_WITH_IMM) == 0) return take_close(lane);
   done[(*count)++] = take_arrival(completion);
-  if (lane.receives + kReceiveBatch <= kReceives && state_ == State::kReady) {
-    (void)lanes_.post_receives(lane, kReceiveBatch);
-  }
+  if (state_ == State::kReady) (void)lanes_.give_back_receives(lane);
 }
 
 // The place of the work in its ring is not used again, as the queue pair is broken. Works of a

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "transports/channel_common.h"
 #include "transports/verbs/rail.h"
 
 namespace slime::verbs {
@@ -31,10 +30,16 @@ ibv_wr_opcode opcode_of(const Work& work) {
 
 }  // namespace
 
+Lanes::Lanes(VerbsRail& rail, const ChannelDepth& depth)
+    : rail_(rail),
+      depth_(depth),
+      receives_(std::min(4 * depth.writes, kReceives)),
+      receive_batch_(std::min(receives_ / 4, kReceiveBatch)) {}
+
 Result<void> Lanes::open(const std::shared_ptr<const Port>& port) {
   const auto lanes = static_cast<uint32_t>(rail_.settings().qps_per_rail);
-  const uint32_t depth = rail_.caps().send_queue_depth + rail_.caps().max_outstanding_reads;
-  const uint32_t places = lanes * (depth + kOwnSends + kReceives);
+  const uint32_t depth = depth_.writes + depth_.reads;
+  const uint32_t places = lanes * (depth + kOwnSends + receives_);
   completions_ = rail_.nic().create_completion_queue(places);
   if (completions_ == nullptr) {
     return fail(system_error(errno,
@@ -47,7 +52,7 @@ Result<void> Lanes::open(const std::shared_ptr<const Port>& port) {
   hellos_ = std::move(*hellos);
   for (uint32_t i = 0; i < lanes; ++i) {
     auto pair = QueuePair::create(port, rail_.nic().pd(), completions_.get(),
-                                  {depth + kOwnSends, kReceives, kInlineBytes});
+                                  {depth + kOwnSends, receives_, kInlineBytes});
     if (!pair) return fail(std::move(pair.error()));
     const auto psn = random_psn();
     if (!psn) return fail(psn.error());
@@ -69,9 +74,9 @@ Result<void> Lanes::prepare(Lane& lane) {
   const auto pkey_index = static_cast<uint16_t>(rail_.settings().pkey_index);
   if (auto made = lane.pair.initialize(pkey_index, kPeerMay); !made) return made;
   const bool first = &lane == &lanes_.front();
-  for (uint32_t posted = 0; posted < kReceives; posted += kReceiveBatch) {
-    if (!post_receives(lane, kReceiveBatch, first && posted == 0)) {
-      return fail(system_error(errno, "ibv_post_recv of %u receives failed", kReceives));
+  for (uint32_t posted = 0; posted < receives_; posted += receive_batch_) {
+    if (!post_receives(lane, receive_batch_, first && posted == 0)) {
+      return fail(system_error(errno, "ibv_post_recv of %u receives failed", receives_));
     }
   }
   return {};
@@ -95,10 +100,8 @@ void Lanes::set_readable(const Readable& of_peer) {
 }
 
 size_t Lanes::count_that_fit(std::span<const Work> works) const {
-  const RailCaps& caps = rail_.caps();
   works = works.first(std::min(works.size(), sends_.size()));
-  return slime::count_that_fit(works, caps.send_queue_depth - writes_,
-                               caps.max_outstanding_reads - reads_);
+  return slime::count_that_fit(works, depth_.writes - writes_, depth_.reads - reads_);
 }
 
 uint64_t Lanes::undelivered() const {
@@ -180,8 +183,7 @@ int Lanes::post_chain(size_t works, size_t* taken) {
   lane.reads_behind |= reads_behind;
   reads_ += chained_reads_;
   writes_ += static_cast<uint32_t>(works) - chained_reads_;
-  SLIME_CHECK(writes_ <= rail_.caps().send_queue_depth);
-  SLIME_CHECK(reads_ <= rail_.caps().max_outstanding_reads);
+  SLIME_CHECK(writes_ <= depth_.writes && reads_ <= depth_.reads);
   next_lane_ = next_lane_ + 1 == lanes_.size() ? 0 : next_lane_ + 1;
   return 0;
 }
@@ -247,22 +249,29 @@ size_t Lanes::take_done(std::span<Done> done) {
   return count;
 }
 
+bool Lanes::give_back_receives(Lane& lane) {
+  while (lane.receives + receive_batch_ <= receives_) {
+    if (!post_receives(lane, receive_batch_)) return false;
+  }
+  return true;
+}
+
 bool Lanes::post_receives(Lane& lane, uint32_t count, bool with_hello) {
   ibv_sge piece = hellos_->piece(hellos_->value.in);
   for (uint32_t i = 0; i < count; ++i) {
-    receives_[i] = {};
-    receives_[i].wr_id = WorkId{WorkId::Kind::kReceive, index_of(lane), 0, 0}.pack();
-    receives_[i].next = i + 1 < count ? &receives_[i + 1] : nullptr;
+    receive_chain_[i] = {};
+    receive_chain_[i].wr_id = WorkId{WorkId::Kind::kReceive, index_of(lane), 0, 0}.pack();
+    receive_chain_[i].next = i + 1 < count ? &receive_chain_[i + 1] : nullptr;
   }
   if (with_hello) {
-    receives_[0].sg_list = &piece;
-    receives_[0].num_sge = 1;
+    receive_chain_[0].sg_list = &piece;
+    receive_chain_[0].num_sge = 1;
   }
-  ibv_recv_wr* refused = receives_.data();
-  const int code = ibv_post_recv(lane.pair.get(), receives_.data(), &refused);
+  ibv_recv_wr* refused = receive_chain_.data();
+  const int code = ibv_post_recv(lane.pair.get(), receive_chain_.data(), &refused);
   if (code != 0) errno = code;
-  if (refused == nullptr) refused = receives_.data();
-  lane.receives += code == 0 ? count : static_cast<uint32_t>(refused - receives_.data());
+  if (refused == nullptr) refused = receive_chain_.data();
+  lane.receives += code == 0 ? count : static_cast<uint32_t>(refused - receive_chain_.data());
   return code == 0;
 }
 

@@ -14,14 +14,14 @@
 // way at a time: it goes with a chain, or follows the one before it.
 //
 // Receives. A write with immediate consumes a receive work request of ours, which has no buffer:
-// the bytes go where the write says. kReceives of them are posted on each lane, and given back in
-// batches. Where a peer sends more than that before we poll, our NIC answers "receiver not ready"
-// (RNR), and the peer's NIC tries again without end. The first receive of the first lane has a
-// buffer, for the peer's hello.
+// the bytes go where the write says. Four for each write that may be under way are posted on each
+// lane, and given back in batches. Where a peer sends more than that before we poll, our NIC
+// answers "receiver not ready" (RNR), and the peer's NIC tries again without end. The first receive
+// of the first lane has a buffer, for the peer's hello.
 //
 // Invariants: reported <= done <= posted on each lane, and visible <= posted. Of all lanes
 // together, done - reported is unreported_, and posted - reported is writes_ + reads_:
-// send_queue_depth writes and max_outstanding_reads reads at most. The completion queue has a place
+// as many as the channel's depth at most. The completion queue has a place
 // for each work request that is posted, so it cannot overrun.
 //
 // Thread: that of the channel.
@@ -34,6 +34,7 @@
 #include <span>
 #include <vector>
 
+#include "transports/channel_common.h"
 #include "transports/rail.h"
 #include "transports/verbs/nic.h"
 #include "transports/verbs/queue_pair.h"
@@ -43,8 +44,8 @@ namespace slime::verbs {
 
 class VerbsRail;
 
-inline constexpr uint32_t kReceives = 1024;    // per lane
-inline constexpr uint32_t kReceiveBatch = 64;  // given back with one call
+inline constexpr uint32_t kReceives = 1024;    // per lane, at most
+inline constexpr uint32_t kReceiveBatch = 64;  // given back with one call, at most
 
 // What a completion belongs to: wr_id.
 struct WorkId {
@@ -92,7 +93,7 @@ struct Readable {
 
 class Lanes {
  public:
-  explicit Lanes(VerbsRail& rail) : rail_(rail) {}
+  Lanes(VerbsRail& rail, const ChannelDepth& depth);
 
   // Queue pairs in INIT, with their receives.
   Result<void> open(const std::shared_ptr<const Port>& port);
@@ -109,6 +110,8 @@ class Lanes {
   ibv_cq* completions() const { return completions_.get(); }
   Hellos& hellos() { return hellos_->value; }
 
+  // Posts again as many batches as are used up. False, with errno: the NIC has not taken all.
+  bool give_back_receives(Lane& lane);
   uint32_t outstanding() const { return writes_ + reads_; }  // works without kSent
   size_t count_that_fit(std::span<const Work> works) const;  // there are places for
   uint64_t undelivered() const;
@@ -137,10 +140,8 @@ class Lanes {
   int take_read_behind(const WorkId& id);
   size_t take_sent(std::span<Done> done) { return unreported_ == 0 ? 0 : take_done(done); }
 
-  // False, with errno: the NIC has not taken all.
-  bool post_receives(Lane& lane, uint32_t count, bool with_hello = false);
-
  private:
+  bool post_receives(Lane& lane, uint32_t count, bool with_hello = false);
   Result<void> prepare(Lane& lane);
   bool prepare_work(const Work& work, Lane& lane, uint32_t position, size_t index);
   ibv_send_wr* read_behind(const Lane& lane, uint32_t end);
@@ -152,7 +153,9 @@ class Lanes {
   uint8_t index_of(const Lane& lane) const { return static_cast<uint8_t>(&lane - lanes_.data()); }
 
   VerbsRail& rail_;
-  CompletionQueue completions_;  // outlives the queue pairs, as the next
+  const ChannelDepth depth_;
+  const uint32_t receives_, receive_batch_;  // of a lane
+  CompletionQueue completions_;              // outlives the queue pairs, as the next
   std::unique_ptr<Registered<Hellos>> hellos_;
   std::vector<Lane> lanes_;
   size_t next_lane_ = 0;
@@ -165,7 +168,7 @@ class Lanes {
   uint32_t chained_reads_ = 0, chained_silent_ = 0;
   ibv_send_wr read_behind_ = {};
   ibv_sge read_behind_piece_ = {};
-  std::array<ibv_recv_wr, kReceiveBatch> receives_ = {};
+  std::array<ibv_recv_wr, kReceiveBatch> receive_chain_ = {};
 };
 
 }  // namespace slime::verbs

@@ -151,6 +151,8 @@ Result<uint32_t> VerbsRail::flush_key(uint64_t local) {
 
 Result<std::unique_ptr<Channel>> VerbsRail::open_channel(const ChannelOptions& options) {
   closing_.poll();
+  if (auto checked = check_poller(*this, options); !checked)
+    return fail(std::move(checked.error()));
   return VerbsChannel::open(*this, options);
 }
 

@@ -86,11 +86,7 @@ Result<void> Setup::take_hello(const ibv_wc& completion) {
                            "%u) or nonce",
                            hello.magic, hello.version, kVersion));
   }
-  for (Lane& lane : lanes_.all()) {
-    while (lane.receives + kReceiveBatch <= kReceives) {
-      if (!lanes_.post_receives(lane, kReceiveBatch)) break;
-    }
-  }
+  for (Lane& lane : lanes_.all()) (void)lanes_.give_back_receives(lane);
   if (options_.first) {
     if (auto greeted = greet(); !greeted) return greeted;
   }

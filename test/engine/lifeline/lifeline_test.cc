@@ -196,7 +196,7 @@ TEST_F(LifelineTest, WhatAPeerMayNotSayFailsTheLink) {
   };
   for (const auto& [header, bytes] : wrong) {
     SCOPED_TRACE(testing::Message() << header.kind << " " << header.offset << " " << header.taken);
-    LinkContext context{*devices_, *devices_->device(0), "peer", true, kNoTrafficClass};
+    LinkContext context{*devices_, *devices_->device(0), "peer", true, kNoTrafficClass, 0};
     Lifeline life{context, memory_, std::make_unique<PeerDialer>(peer_), 30 * kSecond};
     life.begin_need(clock_.now_ns());
     EXPECT_EQ(life.progress(clock_.now_ns()), Status::kOk);

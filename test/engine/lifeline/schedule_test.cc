@@ -155,8 +155,8 @@ class World {
       while (side->host.device().number_link() % 6 != 5) continue;
     }
     const LinkMemoryBytes memory = TransferEnd::memory_bytes(rails_);
-    SimEnds ends =
-        connect(network_, active_.host, passive_.host, rails_, {memory, memory, {}, true});
+    SimEnds ends = connect(network_, active_.host, passive_.host, rails_,
+                           {memory, memory, {}, true, chance(30) ? 4U : 0U});
     ends.active.lifeline_seconds = ends.passive.lifeline_seconds = 20;
     auto caller = std::make_unique<sim::LifelineCaller>(
         network_, random_, beside_, [this](std::unique_ptr<LifelineStream> stream) {

@@ -40,7 +40,7 @@ ChannelPair connect_channels(Device& from, const RegisteredBuffer& from_inbox, D
                              const RegisteredBuffer& to_inbox, uint32_t channels,
                              PassTime pass_time) {
   const auto pairs = pairs_in_order(channels, from, to);
-  ChannelSet active(from, pairs, true), passive(to, pairs, false);
+  ChannelSet active(from, pairs, {.active = true, .first = true}), passive(to, pairs, {});
   Side active_side, passive_side;
   value_of(active.open(from_inbox, &active_side));
   value_of(passive.open(to_inbox, &passive_side));

@@ -32,7 +32,7 @@ Channel::Channel(Network& network, Rail& rail, const ChannelOptions& options)
   end_.peer_label = "sim:unknown";
   end_.open = true;
   end_.paired = end_.connected = end_.disconnected = end_.failed = end_.abrupt =
-      end_.failure_returned = end_.fenced = false;
+      end_.failure_returned = end_.fenced = end_.armed = false;
   end_.sending.outstanding = end_.sending.reads = end_.sending.in_flight = 0;
   end_.sending.unreported_bytes = end_.sending.last_arrival_ns = 0;
   end_.counters = &counters;
@@ -80,6 +80,12 @@ Status Channel::pair_with(const ChannelAddress& address) {
     return fail(make_error(Status::kInvalid, 0, "both ends of a channel are %s",
                            end_.options.active ? "active" : "passive"));
   }
+  if (ChannelDepth(peer->rail->caps(), peer->options.depth).writes !=
+      ChannelDepth(end_.rail->caps(), end_.options.depth).writes) {
+    ++network_.core_.violations.bad_calls;
+    return fail(make_error(Status::kInvalid, 0, "the ends of a channel have depths of %u and %u",
+                           end_.options.depth, peer->options.depth));
+  }
   end_.peer = peer->name;
   end_.peer_label = "sim:" + peer->rail->caps().name + "#" + std::to_string(peer->name.index);
   for (const Rail* rail : {end_.rail, peer->rail}) {
@@ -97,6 +103,7 @@ Status Channel::pair_with(const ChannelAddress& address) {
 
 Status Channel::post(std::span<const Work> works, size_t* taken) {
   *taken = 0;
+  end_.armed = false;
   network_.run_due();
   if (end_.failed) return end_.error.status;
   if (!end_.connected) {
@@ -106,9 +113,10 @@ Status Channel::post(std::span<const Work> works, size_t* taken) {
   const RailCaps& caps = end_.rail->caps();
   const CallCosts& costs = end_.rail->model().costs;
   const Sending& sending = end_.sending;
-  const size_t count = count_that_fit(works.first(std::min<size_t>(works.size(), caps.max_batch)),
-                                      caps.send_queue_depth - sending.outstanding,
-                                      caps.max_outstanding_reads - sending.reads);
+  const ChannelDepth depth(caps, end_.options.depth);
+  const size_t count =
+      count_that_fit(works.first(std::min<size_t>(works.size(), caps.max_batch)),
+                     depth.writes - sending.outstanding, depth.reads - sending.reads);
   if (works.empty()) return Status::kOk;
   if (count == 0) {
     counters.futile_posts.add();
@@ -140,6 +148,7 @@ size_t Channel::collect(std::span<Done> done) {
 }
 
 Status Channel::poll(std::span<Done> done, size_t* count) {
+  end_.armed = false;
   network_.advance(end_.rail->model().costs.poll_ns);
   counters.polls.add();
   *count = end_.failure_returned && !end_.fenced ? 0 : collect(done);
@@ -150,6 +159,30 @@ Status Channel::poll(std::span<Done> done, size_t* count) {
   if (!end_.failure_returned && done.empty() && !end_.arrivals.empty()) return Status::kOk;
   end_.failure_returned = true;
   return end_.error.status;
+}
+
+Status Channel::arm() {
+  network_.run_due();
+  if (end_.options.poller == nullptr) return Status::kUnsupported;
+  if (!end_.connected && !end_.failed) return Status::kInvalid;
+  if (end_.fenced || end_.failure_returned) return end_.error.status;
+  if (end_.something()) return Status::kAgain;
+  end_.armed = true;
+  return Status::kOk;
+}
+
+size_t Poller::poll(std::span<uint64_t> tags) {
+  network_.run_due();
+  const Index all = network_.core_.ends.size();
+  size_t count = 0;
+  for (Index looked = 0; looked < all && count < tags.size(); ++looked) {
+    next_ = next_ + 1 < all ? next_ + 1 : 0;
+    Endpoint& end = network_.core_.ends[next_];
+    if (!end.open || end.options.poller != this || !end.armed || !end.something()) continue;
+    end.armed = false;
+    tags[count++] = end.options.tag;
+  }
+  return count;
 }
 
 }  // namespace slime::sim

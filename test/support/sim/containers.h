@@ -98,6 +98,7 @@ class Pool {
     free_.push_back(item.name.index);
   }
   T& operator[](Index index) { return items_[index]; }
+  Index size() const { return static_cast<Index>(items_.size()); }
   // nullptr: it was given back.
   T* find(Name name) {
     const bool there = name.index < items_.size() && items_[name.index].name == name;

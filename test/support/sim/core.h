@@ -56,6 +56,7 @@ struct Endpoint {
   bool abrupt = false;            // the failure discards the kSent that poll() had still to return
   bool failure_returned = false;  // by poll()
   bool fenced = false;
+  bool armed = false;  // its poller names it when there is something()
   Error error;
 
   Sending sending;
@@ -63,6 +64,10 @@ struct Endpoint {
   RailCounters* counters = nullptr;
 
   bool in_use() const { return open; }
+  // poll() would report this.
+  bool something() const {
+    return !sending.sent.empty() || !arrivals.empty() || (failed && !failure_returned);
+  }
 };
 
 // What moves bytes from its sender to its receiver. A read is two of them: its request moves none,

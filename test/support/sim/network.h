@@ -42,6 +42,7 @@ class Network final : public Clock {
  private:
   friend class Channel;
   friend class Flusher;
+  friend class Poller;
   friend class Rail;
 
   void run_due() {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "transports/channel_common.h"
+
 namespace slime::sim {
 
 Rail::Rail(Network& network, const RailCaps& caps, const RailModel& model)
@@ -54,7 +56,13 @@ std::byte* Rail::place_of(const Work& work) const {
 }
 
 Result<std::unique_ptr<slime::Channel>> Rail::open_channel(const ChannelOptions& options) {
+  if (auto checked = check_poller(*this, options); !checked)
+    return fail(std::move(checked.error()));
   return std::make_unique<Channel>(network_, *this, options);
+}
+
+Result<std::unique_ptr<slime::Poller>> Rail::open_poller() {
+  return std::make_unique<Poller>(network_, *this);
 }
 
 void Rail::configure(const RailCaps& caps, const RailModel& model) {

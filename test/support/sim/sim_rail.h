@@ -22,6 +22,7 @@ class Rail final : public slime::Rail {
   Result<MemoryKeys> register_memory(const MemoryRange& range) override;
   void deregister_memory(const MemoryKeys& keys) override;
   Result<std::unique_ptr<slime::Channel>> open_channel(const ChannelOptions& options) override;
+  Result<std::unique_ptr<slime::Poller>> open_poller() override;
   Result<std::unique_ptr<slime::Flusher>> open_flusher() override;
 
   const RailModel& model() const { return model_; }
@@ -86,6 +87,18 @@ class Rail final : public slime::Rail {
   Death death_ = Death::kNoticed;
 };
 
+// Names the ends that were opened on it, in turns. It keeps no list of them: the network has all.
+class Poller final : public slime::Poller {
+ public:
+  Poller(Network& network, const Rail& rail) : slime::Poller(rail), network_(network) {}
+  size_t poll(std::span<uint64_t> tags) override;
+  int descriptor() const override { return -1; }  // nobody sleeps in virtual time
+
+ private:
+  Network& network_;
+  Index next_ = 0;  // where the next look begins
+};
+
 // Reads behind what has arrived on a rail; see RailModel::needs_flush.
 class Flusher final : public slime::Flusher {
  public:
@@ -115,6 +128,8 @@ class Channel final : public slime::Channel {
   Status connect(const ChannelAddress& peer) override;
   Status post(std::span<const Work> works, size_t* taken) override;
   Status poll(std::span<Done> done, size_t* count) override;
+  Status arm() override;
+  void disarm() override { end_.armed = false; }
   void fence() override {
     network_.run_due();
     network_.failures_.fence(end_);

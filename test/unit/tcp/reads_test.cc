@@ -106,8 +106,8 @@ struct CutAnswer {
   std::vector<std::byte> memory;
   RegionTable regions;
   uint64_t key = 0;
-  Answers answers{regions};
-  ControlFrames control{4};
+  Answers answers{regions, kMaxReads};
+  ControlFrames control{4, kMaxReads};
   std::vector<std::byte> stream;
 };
 
@@ -173,10 +173,33 @@ TEST(TcpAnswers, AnyCutGivesTheWholeAnswer) {
 
 TEST(TcpAnswers, APeerMayHaveOnlySoManyReadsUnderWay) {
   RegionTable regions;
-  Answers answers(regions);
+  Answers answers(regions, kMaxReads);
   FrameHeader request;
   for (uint32_t i = 0; i < kMaxReads; ++i) EXPECT_TRUE(answers.take(request));
   EXPECT_FALSE(answers.take(request));
+}
+
+// A peer whose channel is deeper asks for more reads than this end has places for.
+TEST(TcpReads, OfADeeperPeerFailTheChannelAndNothingElse) {
+  const auto left = loopback_rail(), right = loopback_rail();
+  auto active = std::move(*left->open_channel({.active = true}));
+  auto passive = std::move(*right->open_channel({.depth = 1}));
+  ASSERT_TRUE(eventually([&] {
+    const Status one = active->connect(passive->address());
+    return passive->connect(active->address()) == Status::kOk && one == Status::kOk;
+  }));
+  TestBuffer to(*left, 4096), from(*right, 4096);
+  std::vector<Work> works(kMaxReads, work_of(to, 0, from, 0, 64));
+  for (Work& work : works) {
+    work.opcode = Opcode::kRead;
+    work.remote_key ^= 0x55;
+  }
+  size_t taken = 0;
+  ASSERT_EQ(active->post(works, &taken), Status::kOk);
+  EXPECT_EQ(taken, kMaxReads);
+  Status status = Status::kOk;
+  EXPECT_TRUE(eventually([&] { return poll_once(*passive, &status), status != Status::kOk; }));
+  EXPECT_NE(passive->failure().what.find("reads"), std::string::npos) << passive->failure().what;
 }
 
 }  // namespace

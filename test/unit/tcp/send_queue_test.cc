@@ -61,7 +61,7 @@ class SendQueueTest : public testing::Test {
 };
 
 TEST_F(SendQueueTest, CompletesInOrderWhenTheKernelHasAll) {
-  SendQueue queue(kDepth, false);
+  SendQueue queue(kDepth, false, kMaxReads);
   EXPECT_EQ(queue.room(), kDepth);
   std::vector<Work> works;
   for (uint32_t i = 0; i < kDepth; ++i) works.push_back(plain_work({}, i, 100 + i));
@@ -79,7 +79,7 @@ TEST_F(SendQueueTest, CompletesInOrderWhenTheKernelHasAll) {
 }
 
 TEST_F(SendQueueTest, WhatTheKernelLeavesKeepsItsPlace) {
-  SendQueue queue(kDepth, false);
+  SendQueue queue(kDepth, false, kMaxReads);
   std::vector<Work> works;
   for (uint32_t i = 0; i < 4; ++i) works.push_back(plain_work(data_, i, i));
   queue.append(works);
@@ -99,7 +99,7 @@ TEST_F(SendQueueTest, WhatTheKernelLeavesKeepsItsPlace) {
 }
 
 TEST_F(SendQueueTest, OneCallIsBounded) {
-  SendQueue queue(1024, false);
+  SendQueue queue(1024, false, kMaxReads);
   std::vector<std::byte> large(1 << 20);
   const std::vector<Work> works(1000, plain_work(large, 0, 0));
   queue.append(works);
@@ -110,14 +110,14 @@ TEST_F(SendQueueTest, OneCallIsBounded) {
   EXPECT_FALSE(queue.blocked());
   EXPECT_TRUE(queue.wants_to_send(0));
 
-  SendQueue tiny(1024, false);
+  SendQueue tiny(1024, false, kMaxReads);
   const std::vector<Work> many(1000, plain_work(std::span(large).first(1), 0, 0));
   tiny.append(many);
   EXPECT_LE(tiny.gather(0, 0, true).size(), 1024u) << "IOV_MAX";
 }
 
 TEST_F(SendQueueTest, ConfirmedWorksWaitForThePeer) {
-  SendQueue queue(kDepth, true);
+  SendQueue queue(kDepth, true, kMaxReads);
   const std::vector<Work> works(5, plain_work({}, 0, 0));
   queue.append(works);
   send(queue, &stream_);
@@ -133,7 +133,7 @@ TEST_F(SendQueueTest, ConfirmedWorksWaitForThePeer) {
 
 // They are done as soon as the kernel has them, but in their order.
 TEST_F(SendQueueTest, UnconfirmedWorksDoNotWaitForThePeer) {
-  SendQueue queue(kDepth, true);
+  SendQueue queue(kDepth, true, kMaxReads);
   std::vector<Work> works(5, plain_work({}, 0, 0));
   works[0].unconfirmed = works[1].unconfirmed = works[3].unconfirmed = true;
   queue.append(works);
@@ -152,7 +152,7 @@ TEST_F(SendQueueTest, UnconfirmedWorksDoNotWaitForThePeer) {
 }
 
 TEST_F(SendQueueTest, ArrivalsThatNeedNoAcknowledgementGetOneOnlyOnAWork) {
-  SendQueue queue(kDepth, false);
+  SendQueue queue(kDepth, false, kMaxReads);
   EXPECT_FALSE(queue.wants_to_send(0)) << "five have arrived, and none of them wants one";
   const Work work = plain_work({}, 0, 0);
   queue.append({&work, 1});
@@ -162,7 +162,7 @@ TEST_F(SendQueueTest, ArrivalsThatNeedNoAcknowledgementGetOneOnlyOnAWork) {
 }
 
 TEST_F(SendQueueTest, RefusesAcknowledgementsOfWhatWasNotSent) {
-  SendQueue queue(kDepth, true);
+  SendQueue queue(kDepth, true, kMaxReads);
   EXPECT_FALSE(queue.acknowledge(1));
   const std::vector<Work> works(3, plain_work({}, 0, 0));
   queue.append(works);
@@ -175,7 +175,7 @@ TEST_F(SendQueueTest, RefusesAcknowledgementsOfWhatWasNotSent) {
 }
 
 TEST_F(SendQueueTest, AnAcknowledgementRidesOnAWorkOrGoesAlone) {
-  SendQueue queue(kDepth, false);
+  SendQueue queue(kDepth, false, kMaxReads);
   EXPECT_FALSE(queue.wants_to_send(0));
   EXPECT_TRUE(queue.wants_to_send(7));
   send(queue, &stream_, 7);
@@ -197,7 +197,7 @@ TEST_F(SendQueueTest, AnAcknowledgementRidesOnAWorkOrGoesAlone) {
 
 // An acknowledgement of its own may not slip in where the bounds of a call cut the works off.
 TEST_F(SendQueueTest, AnAcknowledgementWaitsForTheWorksThatDoNotFit) {
-  SendQueue queue(kDepth, false);
+  SendQueue queue(kDepth, false, kMaxReads);
   const std::vector<std::byte> large(5 << 20);
   const std::vector<Work> works(2, plain_work(large, 0, 0));
   queue.append(works);
@@ -212,7 +212,7 @@ TEST_F(SendQueueTest, AnAcknowledgementWaitsForTheWorksThatDoNotFit) {
 // The peer takes a write for done that is acknowledged before it hears of the refusal.
 TEST_F(SendQueueTest, NoFrameAcknowledgesAWriteBeforeItsRefusal) {
   for (size_t most : {SIZE_MAX, size_t{1}, size_t{33}}) {
-    SendQueue queue(kDepth, true);
+    SendQueue queue(kDepth, true, kMaxReads);
     stream_.clear();
     EXPECT_TRUE(queue.control().refuse_write(3));
     send(queue, &stream_, 3, most == SIZE_MAX ? 0 : most);
@@ -235,7 +235,7 @@ TEST_F(SendQueueTest, NoFrameAcknowledgesAWriteBeforeItsRefusal) {
 
 // They have no place that our own requests need.
 TEST_F(SendQueueTest, OnlySoManyRefusalsOfWritesMayWait) {
-  SendQueue queue(kDepth, true);
+  SendQueue queue(kDepth, true, kMaxReads);
   for (uint32_t i = 1; i <= kDepth; ++i) EXPECT_TRUE(queue.control().refuse_write(i));
   EXPECT_FALSE(queue.control().refuse_write(kDepth + 1));
   for (uint32_t i = 0; i < 2 * kMaxReads; ++i) queue.control().push({});
@@ -249,7 +249,7 @@ TEST_F(SendQueueTest, NoAcknowledgementIsEverLost) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
-    SendQueue queue(kDepth, false);
+    SendQueue queue(kDepth, false, kMaxReads);
     stream_.clear();
     const size_t most = 1 + random() % (seed % 2 ? 20 : 3000);
     uint32_t arrived = 0, posted = 0;

@@ -87,10 +87,10 @@ inline size_t post_one(Channel& channel, const Work& work) {
 // A FrameReader, and the parts of a channel that its frames are about.
 struct TestReader {
   TestReader(const RegionTable& regions, uint64_t max_message_bytes)
-      : answers(regions), reader(regions, max_message_bytes, queue, reads, answers) {}
+      : answers(regions, kMaxReads), reader(regions, max_message_bytes, queue, reads, answers) {}
 
-  SendQueue queue{8, true};
-  Reads reads;
+  SendQueue queue{8, true, kMaxReads};
+  Reads reads{kMaxReads};
   Answers answers;
   FrameReader reader;
 };

@@ -1,0 +1,77 @@
+// What a channel, and the rail of a link that it is of, take of the heap.
+#include <malloc.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "link/rail/link_rail.h"
+#include "test/unit/tcp/support.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+extern "C" size_t __sanitizer_get_current_allocated_bytes();
+#endif
+
+namespace slime::tcp {
+namespace {
+
+size_t heap_bytes() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return __sanitizer_get_current_allocated_bytes();
+#else
+  const auto info = ::mallinfo2();
+  return info.uordblks + info.hblkhd;
+#endif
+}
+
+// Bytes of the heap that `make` leaves in use.
+template <typename Make>
+size_t heap_bytes_of(Make make) {
+  const size_t before = heap_bytes();
+  make();
+  const size_t after = heap_bytes();
+  EXPECT_GT(after, before);
+  return after - before;
+}
+
+struct Sizes {
+  size_t channel, rail;  // connected; the LinkRail, without the channel
+};
+
+Sizes sizes_with(uint32_t depth) {
+  const auto left = loopback_rail(), right = loopback_rail();
+  const auto open = [&](TcpRail& rail, bool active) {
+    auto channel = rail.open_channel({.active = active, .depth = depth});
+    EXPECT_TRUE(channel) << channel.error().what;
+    return std::move(*channel);
+  };
+  const auto warm_up = open(*left, true);  // what a rail allocates once
+  Sizes sizes = {};
+  std::unique_ptr<Channel> channel, peer = open(*right, false);
+  sizes.channel = heap_bytes_of([&] {
+    channel = open(*left, true);
+    EXPECT_TRUE(eventually([&] {
+      const Status one = channel->connect(peer->address());
+      return peer->connect(channel->address()) == Status::kOk && one == Status::kOk;
+    }));
+  });
+  std::unique_ptr<LinkRail> rail;
+  sizes.rail = heap_bytes_of([&] {
+    const PostPolicy policy = PostQueue::fit({}, left->caps(), depth);
+    rail = std::make_unique<LinkRail>(LinkChannel{std::move(channel), 0, 1000}, left.get(), policy,
+                                      0, 0);
+  });
+  return sizes;
+}
+
+TEST(ChannelSize, OfALinkOfSmallDepthIs32KilobytesAtMost) {
+  for (const uint32_t depth : {0U, 64U, 32U, 16U}) {
+    const Sizes sizes = sizes_with(depth);
+    std::printf("depth %3u: channel %5zu bytes, its rail of the link %5zu, together %5zu\n",
+                depth == 0 ? loopback_rail()->caps().send_queue_depth : depth, sizes.channel,
+                sizes.rail, sizes.channel + sizes.rail);
+    EXPECT_TRUE(depth == 0 || sizes.channel + sizes.rail <= 32U << 10);
+  }
+}
+
+}  // namespace
+}  // namespace slime::tcp

@@ -1,0 +1,47 @@
+#include "transports/sleeper.h"
+
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <ctime>
+#include <utility>
+
+namespace slime {
+
+Result<std::unique_ptr<Sleeper>> Sleeper::open() {
+  Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event) return fail(system_error(errno, "eventfd"));
+  return std::unique_ptr<Sleeper>(new Sleeper(std::move(event)));
+}
+
+Sleeper::Sleeper(Fd event) : event_(std::move(event)) {
+  watched_.push_back({event_.get(), POLLIN, 0});
+}
+
+bool Sleeper::add(const Poller& poller) {
+  if (poller.descriptor() < 0) return false;
+  watched_.push_back({poller.descriptor(), POLLIN, 0});
+  return true;
+}
+
+void Sleeper::wait(uint64_t ns) {
+  if (take_wake()) return;
+  const timespec limit{static_cast<time_t>(ns / 1'000'000'000),
+                       static_cast<long>(ns % 1'000'000'000)};
+  if (::ppoll(watched_.data(), watched_.size(), &limit, nullptr) > 0) take_wake();
+}
+
+// Only the first of several calls enters the kernel.
+void Sleeper::wake() {
+  if (!woken_.exchange(true)) ::eventfd_write(event_.get(), 1);
+}
+
+// The count is read first: a wake() after that writes another, so the next wait() returns at once,
+// perhaps for nothing.
+bool Sleeper::take_wake() {
+  eventfd_t count;
+  const bool written = ::eventfd_read(event_.get(), &count) == 0;
+  return woken_.exchange(false) || written;
+}
+
+}  // namespace slime
