@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "transports/verbs/port.h"
+#include "transports/verbs/device/port.h"
 #include "transports/verbs/queue_pair.h"
 
 namespace slime::bench {

@@ -1,5 +1,5 @@
 // The choice among the GIDs of a port.
-#include "transports/verbs/gid.h"
+#include "transports/verbs/device/gid.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // What is read of a port, and the caps that follow.
-#include "transports/verbs/port.h"
+#include "transports/verbs/device/port.h"
 
 #include <filesystem>
 #include <fstream>

@@ -25,8 +25,8 @@
 
 #include "transports/rail.h"
 #include "transports/verbs/channel_watch.h"
+#include "transports/verbs/device/nic.h"
 #include "transports/verbs/lanes.h"
-#include "transports/verbs/nic.h"
 #include "transports/verbs/setup.h"
 
 namespace slime::verbs {

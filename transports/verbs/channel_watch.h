@@ -12,8 +12,8 @@
 #include <memory>
 
 #include "base/error.h"
+#include "transports/verbs/device/port.h"
 #include "transports/verbs/lanes.h"
-#include "transports/verbs/port.h"
 
 namespace slime::verbs {
 

@@ -36,7 +36,7 @@
 
 #include "transports/channel_common.h"
 #include "transports/rail.h"
-#include "transports/verbs/nic.h"
+#include "transports/verbs/device/nic.h"
 #include "transports/verbs/queue_pair.h"
 #include "transports/verbs/wire.h"
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "transports/verbs/port.h"
+#include "transports/verbs/device/port.h"
 #include "transports/verbs/wire.h"
 
 namespace slime::verbs {

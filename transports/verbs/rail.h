@@ -18,9 +18,9 @@
 #include "transports/closing_queue.h"
 #include "transports/rail.h"
 #include "transports/region_table.h"
-#include "transports/verbs/port.h"
+#include "transports/verbs/device/port.h"
+#include "transports/verbs/device/symbols.h"
 #include "transports/verbs/queue_pair.h"
-#include "transports/verbs/symbols.h"
 
 namespace slime::verbs {
 

@@ -16,7 +16,7 @@
 
 #include "base/random.h"
 #include "transports/rail.h"
-#include "transports/verbs/gid.h"
+#include "transports/verbs/device/gid.h"
 
 namespace slime::verbs {
 

@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-#include "transports/verbs/symbols.h"
+#include "transports/verbs/device/symbols.h"
 
 namespace slime::test {
 

@@ -1,4 +1,4 @@
-#include "transports/verbs/port.h"
+#include "transports/verbs/device/port.h"
 
 #include <unistd.h>
 

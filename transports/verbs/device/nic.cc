@@ -1,4 +1,4 @@
-#include "transports/verbs/nic.h"
+#include "transports/verbs/device/nic.h"
 
 #include <fcntl.h>
 

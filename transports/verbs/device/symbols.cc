@@ -1,4 +1,4 @@
-#include "transports/verbs/symbols.h"
+#include "transports/verbs/device/symbols.h"
 
 #include "base/library.h"
 

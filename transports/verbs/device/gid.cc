@@ -1,4 +1,4 @@
-#include "transports/verbs/gid.h"
+#include "transports/verbs/device/gid.h"
 
 #include <arpa/inet.h>
 

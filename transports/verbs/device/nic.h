@@ -17,7 +17,7 @@
 
 #include "base/fd.h"
 #include "base/interfaces/carrier.h"
-#include "transports/verbs/symbols.h"
+#include "transports/verbs/device/symbols.h"
 
 namespace slime::verbs {
 

@@ -6,8 +6,8 @@
 
 #include "settings/settings.h"
 #include "transports/rail.h"
-#include "transports/verbs/gid.h"
-#include "transports/verbs/nic.h"
+#include "transports/verbs/device/gid.h"
+#include "transports/verbs/device/nic.h"
 
 namespace slime::verbs {
 
