@@ -79,7 +79,7 @@ Error Flushes::overdue(const Flush& flush, uint64_t ns) const {
   }
   return make_error(
       Status::kTimeout, 0,
-      "iflush at %p: the read on rail %s has not completed for %.0f s "
+      "flush at %p: the read on rail %s has not completed for %.0f s "
       "(NCCL_SLIME_PEER_TIMEOUT); see whether its port is up, and dmesg for errors of "
       "that NIC or of the GPU",
       static_cast<const void*>(flush.address), names.c_str(), static_cast<double>(ns) * 1e-9);

@@ -134,6 +134,21 @@ std::string variable_of(const std::string& name, const Environment& environment)
   return name;
 }
 
+std::string with_option_names(std::string_view text) {
+  constexpr std::string_view kOfNames = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  std::string result;
+  while (!text.empty()) {
+    const size_t length = std::min(text.find_first_not_of(kOfNames), text.size());
+    const std::string_view word = text.substr(0, std::max<size_t>(length, 1));
+    const auto* const spec = std::ranges::find_if(kSettingSpecs, [&](const SettingSpec& each) {
+      return word == each.name || word == each.fallback;
+    });
+    result += spec != std::end(kSettingSpecs) ? spec->field : word;
+    text.remove_prefix(word.size());
+  }
+  return result;
+}
+
 std::vector<SettingRow> describe(const Settings& settings, const Environment& environment) {
   std::vector<std::string> defaults;
   for_each_setting(Settings(), [&](const SettingSpec& spec, const auto& field) {

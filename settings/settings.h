@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -49,6 +50,10 @@ std::vector<std::string> unusable_here(const Settings& settings);
 // be its fallback; `name` itself if neither is set.
 std::string variable_of(const std::string& name,
                         const Environment& environment = process_environment());
+
+// The same text for a user of the library, who knows a setting by the name of its field in
+// Settings: "raise NCCL_SLIME_PEER_TIMEOUT" becomes "raise peer_timeout".
+std::string with_option_names(std::string_view text);
 
 struct SettingRow {
   std::string name;           // NCCL_SLIME_X

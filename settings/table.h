@@ -15,7 +15,8 @@ enum class SettingType : uint8_t { kBool, kInt, kBytes, kSeconds, kText, kChoice
 
 struct SettingSpec {
   SettingType type;
-  const char* name;  // with the prefix
+  const char* field;  // of Settings
+  const char* name;   // with the prefix
   int64_t minimum, maximum, multiple;
   const char* unit;
   const char* fallback;
@@ -26,7 +27,15 @@ inline constexpr std::string_view kSettingPrefix = "NCCL_SLIME_";
 
 inline constexpr SettingSpec kSettingSpecs[] = {
 #define SLIME_SETTING(type, field, name, value, minimum, maximum, multiple, unit, fallback, help) \
-  {SettingType::k##type, "NCCL_SLIME_" #name, minimum, maximum, multiple, unit, fallback, help},
+  {SettingType::k##type,                                                                          \
+   #field,                                                                                        \
+   "NCCL_SLIME_" #name,                                                                           \
+   minimum,                                                                                       \
+   maximum,                                                                                       \
+   multiple,                                                                                      \
+   unit,                                                                                          \
+   fallback,                                                                                      \
+   help},
 #include "settings/settings.def"
 };
 

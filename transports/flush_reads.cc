@@ -68,7 +68,7 @@ void ReadFlusher::fail_with(Error error) {
 }
 
 Error ReadFlusher::prefixed(Error error) const {
-  return slime::prefixed("rail " + rail_caps_.name + ", for iflush", std::move(error));
+  return slime::prefixed("rail " + rail_caps_.name + ", for flushes", std::move(error));
 }
 
 }  // namespace slime

@@ -185,13 +185,14 @@ TEST(FabricFlusher, AReadThatTheProviderRefusesIsAFailureByName) {
   TestFlusher test;
   test.world.nics.refuse_writes(0, 1, -FI_EINVAL);
   EXPECT_NE(test.begin(), Status::kOk);
-  EXPECT_THAT(test.failure(), HasSubstr("rail efa0, for iflush: fi_readmsg failed: fake error 22"));
+  EXPECT_THAT(test.failure(),
+              HasSubstr("rail efa0, for flushes: fi_readmsg failed: fake error 22"));
   EXPECT_EQ(test.completed, 0u);
 }
 
 // As while the port is down.
 TEST(FabricFlusher, AReadThatFailsIsRepeatedAndThoseAfterItAreCountedThen) {
-  const test::KeptWarnings warnings("iflush repeats a read at 0x");
+  const test::KeptWarnings warnings("a flush repeats a read at 0x");
   FakeFabricOptions options = with_devices();
   options.reorders = false;
   TestFlusher test(options);
@@ -205,7 +206,7 @@ TEST(FabricFlusher, AReadThatFailsIsRepeatedAndThoseAfterItAreCountedThen) {
     ASSERT_TRUE(test.await(round * kRoom)) << test.flusher->failure().what;
     ASSERT_EQ(warnings.lines().size(), round);
   }
-  EXPECT_THAT(warnings.lines().front(), HasSubstr("rail efa0: iflush repeats a read at "));
+  EXPECT_THAT(warnings.lines().front(), HasSubstr("rail efa0: a flush repeats a read at "));
   EXPECT_THAT(warnings.lines().front(),
               HasSubstr("fake error 113 (113; provider efa: fake device status 13, 13)"));
 }
@@ -222,7 +223,7 @@ TEST(FabricFlusher, AReadOutsideRegisteredMemoryIsRefusedByName) {
   TestFlusher test;
   EXPECT_EQ(test.flusher->begin(test.bytes + sizeof test.bytes, sizeof test.bytes, test.keys),
             Status::kInvalid);
-  EXPECT_THAT(test.flusher->failure().what, HasSubstr("rail efa0, for iflush: a read at 0x"));
+  EXPECT_THAT(test.flusher->failure().what, HasSubstr("rail efa0, for flushes: a read at 0x"));
   EXPECT_EQ(test.poll(), Status::kInvalid) << "it stays so";
 }
 

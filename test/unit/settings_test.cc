@@ -323,6 +323,15 @@ TEST(Settings, ReadsTheProcessEnvironment) {
   EXPECT_EQ(environment.count("SLIME_UNIT_TEST_OTHER"), 0u);
 }
 
+TEST(Settings, TextsForUsersOfTheLibraryNameOptions) {
+  EXPECT_EQ(with_option_names("raise NCCL_SLIME_PEER_TIMEOUT (2 s), or NCCL_SLIME_HCA=mlx5"),
+            "raise peer_timeout (2 s), or hca=mlx5");
+  EXPECT_EQ(with_option_names("NCCL_IB_TIMEOUT"), "ib_timeout") << "a fallback";
+  for (const char* const other : {"", "NCCL_SLIME_PEER_TIMEOUTS", "xNCCL_DEBUG", "a NCCL_ b"}) {
+    EXPECT_EQ(with_option_names(other), other);
+  }
+}
+
 TEST(Settings, SecondsInNanoseconds) {
   EXPECT_EQ(seconds_to_ns(10), 10'000'000'000u);
   EXPECT_EQ(seconds_to_ns(0.25), 250'000'000u);

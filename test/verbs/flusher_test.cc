@@ -64,7 +64,7 @@ TEST(VerbsFlusher, AReadOutsideRegisteredMemoryIsRefusedByName) {
     const MemoryKeys keys = test.memory.keys();
     if (offset == 0) test.memory.deregister();
     EXPECT_EQ(test.flusher->begin(test.memory.data() + offset, offset, keys), Status::kInvalid);
-    EXPECT_THAT(test.flusher->failure().what, HasSubstr("rail fake0, for iflush: a read at 0x"));
+    EXPECT_THAT(test.flusher->failure().what, HasSubstr("rail fake0, for flushes: a read at 0x"));
     EXPECT_EQ(test.poll(), Status::kInvalid) << "it stays so";
     EXPECT_EQ(test.completed, 0u);
   }
@@ -76,7 +76,7 @@ TEST(VerbsFlusher, WithoutMemoryNoneOpensAndNothingIsLeft) {
   world.nics.fail_registrations(ENOMEM);
   const auto flusher = world.left->open_flusher();
   ASSERT_FALSE(flusher);
-  EXPECT_THAT(flusher.error().what, HasSubstr("rail fake0, for iflush: ibv_reg_mr"));
+  EXPECT_THAT(flusher.error().what, HasSubstr("rail fake0, for flushes: ibv_reg_mr"));
   EXPECT_EQ(world.nics.objects(), before);
 }
 
@@ -127,7 +127,7 @@ TEST(VerbsFlusher, AReadThatFailsAgainIsAFailureByName) {
   }
   const std::string what = test.failure();
   EXPECT_EQ(test.flusher->failure().status, Status::kSystem);
-  EXPECT_THAT(what, HasSubstr("rail fake0, for iflush: a read of the rail's own memory failed: "));
+  EXPECT_THAT(what, HasSubstr("rail fake0, for flushes: a read of the rail's own memory failed: "));
   EXPECT_THAT(what, HasSubstr("fake status 10 (status 10, vendor 0x81)"));
   EXPECT_THAT(what, HasSubstr("another queue pair did not help"));
   EXPECT_EQ(test.completed, 2u);
@@ -139,7 +139,7 @@ TEST(VerbsFlusher, AReadThatCannotBeRepeatedIsAFailureByName) {
   test.world.nics.fail_next(IBV_WC_RETRY_EXC_ERR);
   test.world.settle();
   test.world.nics.fail_sends(0, ENOMEM);
-  EXPECT_THAT(test.failure(), HasSubstr("rail fake0, for iflush: ibv_post_send of a read failed"));
+  EXPECT_THAT(test.failure(), HasSubstr("rail fake0, for flushes: ibv_post_send of a read failed"));
   EXPECT_EQ(test.completed, 0u);
 }
 
@@ -149,7 +149,7 @@ TEST(VerbsFlusher, ADeviceThatFailsUnderAReadIsNamed) {
   test.world.nics.set_link(0, false);
   ASSERT_EQ(test.begin(), Status::kOk);
   test.world.nics.raise(0, IBV_EVENT_DEVICE_FATAL);
-  EXPECT_THAT(test.failure(), HasSubstr("rail fake0, for iflush: device fake0 has failed"));
+  EXPECT_THAT(test.failure(), HasSubstr("rail fake0, for flushes: device fake0 has failed"));
   EXPECT_EQ(test.completed, 0u);
 }
 
@@ -204,7 +204,7 @@ TEST(VerbsFlusher, WaitsForAPortThatIsDown) {
     test.world.nics.set_link(0, true);
     EXPECT_TRUE(test.await(2 * outage)) << test.flusher->failure().what;
   }
-  EXPECT_THAT(warnings.lines().front(), HasSubstr("rail fake0: iflush waits for its port"));
+  EXPECT_THAT(warnings.lines().front(), HasSubstr("rail fake0: a flush waits for its port"));
 }
 
 // Its GID table is empty meanwhile, as where its interface has no address.

@@ -310,7 +310,7 @@ TEST(VerbsRights, HostMemoryThatCannotBeRegisteredForFlushesIsRefused) {
   ASSERT_TRUE(flusher);
   world.nics.fail_registrations(ENOMEM);
   EXPECT_EQ((*flusher)->begin(memory.data(), 0, memory.keys()), Status::kNoMemory);
-  EXPECT_THAT((*flusher)->failure().what, HasSubstr("rail fake0, for iflush: 64 bytes at "));
+  EXPECT_THAT((*flusher)->failure().what, HasSubstr("rail fake0, for flushes: 64 bytes at "));
   EXPECT_THAT((*flusher)->failure().what, HasSubstr("cannot be registered"));
 }
 

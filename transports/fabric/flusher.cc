@@ -98,7 +98,7 @@ void FabricFlusher::take_failure() {
 
 void FabricFlusher::warn_of(const FlushReads::Read& read, const fi_cq_err_entry& error) {
   SLIME_WARN(
-      "rail %s: iflush repeats a read at %p, up to NCCL_SLIME_PEER_TIMEOUT: %s; see dmesg for "
+      "rail %s: a flush repeats a read at %p, up to NCCL_SLIME_PEER_TIMEOUT: %s; see dmesg for "
       "errors of this NIC or of the GPU",
       rail_.caps().name.c_str(), static_cast<const void*>(read.address),
       endpoint_.describe(rail_.domain(), error).c_str());

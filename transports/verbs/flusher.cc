@@ -142,7 +142,7 @@ void VerbsFlusher::watch() {
   if (state_ == State::kReady) {
     const std::string change = find_new_change(*port_, &changes_);
     if (change.empty()) return;
-    SLIME_INFO("rail %s, for iflush: %s", rail_.caps().name.c_str(), change.c_str());
+    SLIME_INFO("rail %s, for flushes: %s", rail_.caps().name.c_str(), change.c_str());
     state_ = State::kBroken;
   }
   repair();
@@ -167,7 +167,7 @@ void VerbsFlusher::repair() {
     tried_changes_ = changes;
   }
   if (!port && !std::exchange(warned_, true)) {
-    SLIME_WARN("rail %s: iflush waits for its port, up to NCCL_SLIME_PEER_TIMEOUT: %s",
+    SLIME_WARN("rail %s: a flush waits for its port, up to NCCL_SLIME_PEER_TIMEOUT: %s",
                rail_.caps().name.c_str(), port.error().what.c_str());
   }
   auto connected = connect(port ? *port : rail_.last_port());
