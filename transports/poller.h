@@ -5,7 +5,7 @@
 //   not armed  at first. Its user polls it when it likes, and nobody is told
 //   armed      by Channel::arm(). When poll() of the channel has something to report or to move,
 //              Poller::poll() names it by its tag, once, and it is not armed any more. A post() or
-//              poll() of the channel ends this state too
+//              poll() of the channel may end this state too
 //
 // So nothing is missed if a channel is polled until it reports nothing, and armed then, also after
 // a post(). arm() says kAgain when something came in between. A name is a hint: there may be
@@ -35,7 +35,9 @@ class Poller {
   // Never blocks. Returns how many tags it wrote; if that is the size of the span, there may be
   // more. Channels are named in turns: none waits for ever behind others.
   virtual size_t poll(std::span<uint64_t> tags) = 0;
-  // Readable (poll(2)) while poll() would name a channel. -1: this rail cannot be slept on.
+  // For a thread that is about to sleep. False: poll() may name a channel already. Else the
+  // descriptor becomes readable (poll(2)) when it may; -1: this rail cannot be slept on.
+  virtual bool prepare_to_sleep() { return true; }
   virtual int descriptor() const = 0;
 
   const Rail& rail() const { return rail_; }

@@ -257,7 +257,8 @@ class Channel {
   // silent, so an idle channel needs an arm() every quarter of NCCL_SLIME_PEER_TIMEOUT.
   virtual Status arm() { return Status::kUnsupported; }
   // Until the next arm() the poller does not name it for what arrives. For a thread that is about
-  // to poll it in a loop: what that thread gets shall not wake another.
+  // to poll it in a loop: what that thread gets need not wake another. (On verbs it does, where
+  // that one sleeps: a completion queue announces all completions.)
   virtual void disarm() {}
 
   // May be called in any state, also before connect() and again. When it returns, nothing of the
@@ -322,7 +323,8 @@ class Rail {
   virtual Result<MemoryKeys> register_memory(const MemoryRange& range) = 0;
   virtual void deregister_memory(const MemoryKeys& keys) = 0;
   virtual Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) = 0;
-  // For channels that are opened on it. nullptr: this rail has none, and each channel is polled.
+  // For channels that are opened on it. nullptr: this rail has none (libfabric), and each channel
+  // is polled by itself.
   virtual Result<std::unique_ptr<Poller>> open_poller() { return nullptr; }
   // nullptr: what arrived in device memory is visible without one.
   virtual Result<std::unique_ptr<Flusher>> open_flusher() { return nullptr; }

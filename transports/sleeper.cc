@@ -2,6 +2,7 @@
 
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <utility>
@@ -18,14 +19,15 @@ Sleeper::Sleeper(Fd event) : event_(std::move(event)) {
   watched_.push_back({event_.get(), POLLIN, 0});
 }
 
-bool Sleeper::add(const Poller& poller) {
+bool Sleeper::add(Poller& poller) {
   if (poller.descriptor() < 0) return false;
+  pollers_.push_back(&poller);
   watched_.push_back({poller.descriptor(), POLLIN, 0});
   return true;
 }
 
 void Sleeper::wait(uint64_t ns) {
-  if (take_wake()) return;
+  if (take_wake() || !std::ranges::all_of(pollers_, &Poller::prepare_to_sleep)) return;
   const timespec limit{static_cast<time_t>(ns / 1'000'000'000),
                        static_cast<long>(ns % 1'000'000'000)};
   if (::ppoll(watched_.data(), watched_.size(), &limit, nullptr) > 0) take_wake();

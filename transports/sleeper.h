@@ -24,7 +24,7 @@ class Sleeper {
   static Result<std::unique_ptr<Sleeper>> open();
 
   // False: it cannot be slept on. It must live as long as this.
-  bool add(const Poller& poller);
+  bool add(Poller& poller);
   // Returns when a poller names a channel, when somebody has called wake(), or after `ns`; perhaps
   // earlier.
   void wait(uint64_t ns);
@@ -36,6 +36,7 @@ class Sleeper {
 
   Fd event_;  // eventfd(2): readable from a wake() on until a wait() has seen it
   std::atomic<bool> woken_{false};
+  std::vector<Poller*> pollers_;
   std::vector<pollfd> watched_;  // event_ first
 };
 

@@ -32,9 +32,9 @@ class Pollers : public Contract<T> {
   }
 
   // Pairs whose tags are their places here.
-  void connect(size_t count, bool confirm_delivery = false) {
+  void connect(size_t count, bool confirm_delivery = false, uint32_t depth = 0) {
     for (size_t i = 0; i < count; ++i) {
-      PairOptions options{.confirm_delivery = confirm_delivery};
+      PairOptions options{.confirm_delivery = confirm_delivery, .depth = depth};
       options.left_poller = left_.get();
       options.right_poller = right_.get();
       options.tag = i;
@@ -116,6 +116,18 @@ TYPED_TEST(Pollers, NameTheChannelThatHasSomethingOnce) {
   Pair& pair = *this->pairs_[7];
   ASSERT_TRUE(pair.await_arrival(first, 0));
   this->expect_clean(pair);
+}
+
+TYPED_TEST(Pollers, LookAtManyIdleChannelsAndPollNone) {
+  const size_t many = this->world_->properties().many_channels;
+  ASSERT_NO_FATAL_FAILURE(this->connect(many, false, 4));
+  ASSERT_NO_FATAL_FAILURE(this->arm_all());
+  const uint64_t polls_before = this->polls();
+  EXPECT_EQ(this->names_soon(*this->right_), Tags{});
+  const Transfer& last = this->post_one(many - 1);
+  EXPECT_EQ(this->await_names(*this->right_), Tags{many - 1});
+  EXPECT_EQ(this->polls(), polls_before);
+  ASSERT_TRUE(this->pairs_.back()->await_arrival(last, 0));
 }
 
 TYPED_TEST(Pollers, DoNotNameWhatIsNotArmed) {

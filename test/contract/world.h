@@ -14,6 +14,7 @@ struct WorldProperties {
   bool by_offset = false;     // works find their target by Work::remote_offset
   // kSent needs the receiver's polls (Done::Kind::kSent), with and without confirm_delivery.
   bool sent_by_polls_of_both = false;
+  size_t many_channels = 300;  // that a process may have between the two rails
   // What a flusher of this world reads: device memory, or what stands for it.
   MemoryKind flushed_kind = MemoryKind::kCuda;
 };

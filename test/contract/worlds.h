@@ -95,7 +95,7 @@ using AllRails = ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, 
 using RailsThatRead = ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets,
                                        SimHca, Verbs, FabricEfa>;
 using RailsWithPollers =
-    ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets, SimHca>;
+    ::testing::Types<Tcp, SimOrdered, SimUnordered, SimRc, SimSrd, SimOffsets, SimHca, Verbs>;
 using RailsThatFlush = ::testing::Types<SimHca, Verbs, FabricEfa>;
 
 struct RailName {

@@ -36,6 +36,7 @@ using test::TestBuffer;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 // The NIC gives up at once where a peer is gone. See TestPair::connect().
 inline Settings verbs_settings(int lanes = 1) {
@@ -99,6 +100,9 @@ struct TestPair {
       : world(nics),
         left(open_channel(*nics.left, true)),
         right(open_channel(*nics.right, false)) {}
+
+  TestPair(TestNics& nics, std::unique_ptr<Channel> of_left, std::unique_ptr<Channel> of_right)
+      : world(nics), left(std::move(of_left)), right(std::move(of_right)) {}
 
   // Nothing moves before both ends take it: their NICs give up at once.
   void connect(const ChannelAddress& of_left, const ChannelAddress& of_right) {

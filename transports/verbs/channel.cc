@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "settings/times.h"
+#include "transports/verbs/poller.h"
 #include "transports/verbs/rail.h"
 
 namespace slime::verbs {
@@ -33,7 +34,8 @@ Result<std::unique_ptr<Channel>> VerbsChannel::open(VerbsRail& rail,
   auto port = rail.port();
   if (!port) return fail(std::move(port.error()));
   std::unique_ptr<VerbsChannel> channel(new VerbsChannel(rail, options, *port));
-  auto opened = channel->lanes_.open(*port);
+  auto* const poller = static_cast<VerbsPoller*>(options.poller);
+  auto opened = channel->lanes_.open(*port, poller, options.tag);
   if (opened) opened = channel->setup_.open();
   if (!opened) return fail(prefixed(rail.caps(), std::move(opened.error())));
   return channel;
@@ -42,6 +44,7 @@ Result<std::unique_ptr<Channel>> VerbsChannel::open(VerbsRail& rail,
 VerbsChannel::VerbsChannel(VerbsRail& rail, const ChannelOptions& options,
                            std::shared_ptr<const Port> port)
     : rail_(rail),
+      on_poller_(options.poller != nullptr),
       lanes_(rail, ChannelDepth(rail.caps(), options.depth)),
       setup_(rail, options, port, lanes_),
       watch_(rail, port) {}
@@ -50,6 +53,7 @@ VerbsChannel::VerbsChannel(VerbsRail& rail, const ChannelOptions& options,
 // something else. The same holds for the memory of works that are under way: with such works the
 // queue pairs are destroyed at once, and the peer's NIC reports that to the peer.
 VerbsChannel::~VerbsChannel() {
+  disarm();
   const auto refuse_works = [](Lane& lane) { return lane.pair.refuse_works(); };
   if (state_ == State::kReady && lanes_.none_under_way() &&
       std::ranges::all_of(lanes_.all(), refuse_works)) {
@@ -77,8 +81,7 @@ Status VerbsChannel::connect(const ChannelAddress& peer) {
   if (done) done = setup_.begin(peer);
   const bool late = setup_.is_late();  // asked before the look at completions (base/deadline.h)
   ibv_wc completion;
-  while (done && state_ == State::kSetUp &&
-         ibv_poll_cq(lanes_.completions(), 1, &completion) == 1) {
+  while (done && state_ == State::kSetUp && lanes_.completions().poll({&completion, 1}) == 1) {
     done = take_setup_completion(completion);
   }
   if (done && state_ == State::kReady) return Status::kOk;
@@ -154,8 +157,8 @@ Status VerbsChannel::poll(std::span<Done> done, size_t* count) {
   // What is done already has at most half of the room, so that neither kind starves the other.
   *count = lanes_.take_sent(done.first((done.size() + 1) / 2));
   std::array<ibv_wc, kPolledAtOnce> completions;
-  const auto room = static_cast<int>(std::min<size_t>(done.size() - *count, completions.size()));
-  const int polled = room > 0 ? ibv_poll_cq(lanes_.completions(), room, completions.data()) : 0;
+  const size_t room = std::min<size_t>(done.size() - *count, completions.size());
+  const int polled = room > 0 ? lanes_.completions().poll(std::span(completions).first(room)) : 0;
   if (polled < 0) {
     fail_with(system_error(errno, "%s: ibv_poll_cq failed", where().c_str()), State::kBroken);
   }
@@ -166,6 +169,19 @@ Status VerbsChannel::poll(std::span<Done> done, size_t* count) {
   if (state_ == State::kReady && polled <= 0) watch(steady_now_ns());
   if (was_broken && polled <= 0 && !done.empty() && !may_be_confirmed()) state_ = State::kFailed;
   return state_ == State::kFailed ? failure_.status : Status::kOk;
+}
+
+Status VerbsChannel::arm() {
+  if (!on_poller_) return Status::kUnsupported;
+  if (state_ == State::kSetUp) return Status::kInvalid;
+  if (state_ == State::kReady) watch(steady_now_ns());
+  if (state_ > State::kBroken) return failure_.status;
+  if (state_ == State::kBroken || !kept_.empty() || lanes_.has_sent()) return Status::kAgain;
+  return lanes_.completions().arm() ? Status::kOk : Status::kAgain;
+}
+
+void VerbsChannel::disarm() {
+  if (on_poller_ && lanes_.is_open()) lanes_.completions().disarm();
 }
 
 void VerbsChannel::watch(uint64_t now_ns) {
@@ -249,7 +265,7 @@ void VerbsChannel::drain() {
   for (int polled = 1; std::ranges::any_of(lanes_.all(), is_left) && (polled > 0 || !late);) {
     late = steady_now_ns() >= end_ns;
     std::array<ibv_wc, kPolledAtOnce> completions;
-    polled = ibv_poll_cq(lanes_.completions(), kPolledAtOnce, completions.data());
+    polled = lanes_.completions().poll(completions);
     for (int i = 0; i < polled; ++i) {
       const ibv_wc& completion = completions[static_cast<size_t>(i)];
       const WorkId id = WorkId::unpack(completion.wr_id);

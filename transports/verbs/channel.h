@@ -41,6 +41,8 @@ class VerbsChannel final : public Channel {
   ChannelAddress address() const override { return pack_endpoint(setup_.own()); }
   Status connect(const ChannelAddress& peer) override;
   Status post(std::span<const Work> works, size_t* taken) override;
+  Status arm() override;
+  void disarm() override;
   Status poll(std::span<Done> done, size_t* count) override;
   void fence() override;
   const Error& failure() const override { return failure_; }
@@ -64,6 +66,7 @@ class VerbsChannel final : public Channel {
   std::string where() const;                 // "rail mlx5_0 (qp 0x10) to fe80::1 (qp 0x11)"
 
   VerbsRail& rail_;
+  const bool on_poller_;
   State state_ = State::kSetUp;
   uint64_t closed_until_ns_ = 0;  // until then works may be confirmed after the peer's close
   Lanes lanes_;

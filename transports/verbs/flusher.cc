@@ -175,7 +175,9 @@ void VerbsFlusher::repair() {
     trouble_ = prefixed(std::move(connected.error()));
     return;
   }
-  (void)take_all(completions_.get(), [](const ibv_wc&) {});  // of the queue pair before
+  std::array<ibv_wc, FlushReads::kMost> before;  // of the queue pair before
+  while (ibv_poll_cq(completions_.get(), FlushReads::kMost, before.data()) == FlushReads::kMost) {
+  }
   state_ = State::kReady;
   reads_.all_wait_again();
   post_waiting();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "transports/verbs/poller.h"
 #include "transports/verbs/rail.h"
 
 namespace slime::verbs {
@@ -36,22 +37,35 @@ Lanes::Lanes(VerbsRail& rail, const ChannelDepth& depth)
       receives_(std::min(4 * depth.writes, kReceives)),
       receive_batch_(std::min(receives_ / 4, kReceiveBatch)) {}
 
-Result<void> Lanes::open(const std::shared_ptr<const Port>& port) {
-  const auto lanes = static_cast<uint32_t>(rail_.settings().qps_per_rail);
-  const uint32_t depth = depth_.writes + depth_.reads;
-  const uint32_t places = lanes * (depth + kOwnSends + receives_);
-  completions_ = rail_.nic().create_completion_queue(places);
-  if (completions_ == nullptr) {
+Result<void> Lanes::open_completions(uint32_t places, VerbsPoller* poller, uint64_t tag) {
+  if (poller != nullptr) {
+    auto shared = poller->add(places, tag);
+    if (!shared) return fail(std::move(shared.error()));
+    completions_.emplace(std::move(*shared));
+    return {};
+  }
+  auto own = rail_.nic().create_completion_queue(places);
+  if (own == nullptr) {
     return fail(system_error(errno,
                              "ibv_create_cq for %u completions failed (max_cqe is %d); set "
                              "NCCL_SLIME_QPS_PER_RAIL lower, and see %s",
                              places, rail_.nic().attributes().max_cqe, limit_behind(errno)));
   }
+  completions_.emplace(std::move(own));
+  return {};
+}
+
+Result<void> Lanes::open(const std::shared_ptr<const Port>& port, VerbsPoller* poller,
+                         uint64_t tag) {
+  const auto lanes = static_cast<uint32_t>(rail_.settings().qps_per_rail);
+  const uint32_t depth = depth_.writes + depth_.reads;
+  const uint32_t places = lanes * (depth + kOwnSends + receives_);
+  if (auto opened = open_completions(places, poller, tag); !opened) return opened;
   auto hellos = Registered<Hellos>::create(rail_.nic(), rail_.nic().pd());
   if (!hellos) return fail(std::move(hellos.error()));
   hellos_ = std::move(*hellos);
   for (uint32_t i = 0; i < lanes; ++i) {
-    auto pair = QueuePair::create(port, rail_.nic().pd(), completions_.get(),
+    auto pair = QueuePair::create(port, rail_.nic().pd(), completions_->queue(),
                                   {depth + kOwnSends, receives_, kInlineBytes});
     if (!pair) return fail(std::move(pair.error()));
     const auto psn = random_psn();
@@ -86,7 +100,7 @@ ClosingPairs Lanes::close() {
   std::vector<QueuePair> pairs;
   for (Lane& lane : lanes_) pairs.push_back(std::move(lane.pair));
   lanes_.clear();
-  return {std::move(completions_), std::move(hellos_), std::move(pairs)};
+  return {std::move(*completions_), std::move(hellos_), std::move(pairs)};
 }
 
 void Lanes::set_readable(const Readable& of_peer) {
@@ -111,7 +125,7 @@ uint64_t Lanes::undelivered() const {
 }
 
 bool Lanes::none_under_way() {
-  (void)take_all(completions_.get(), [this](const ibv_wc& completion) {
+  (void)take_all(*completions_, [this](const ibv_wc& completion) {
     const WorkId id = WorkId::unpack(completion.wr_id);
     const bool done = id.kind == WorkId::Kind::kWorks && completion.status == IBV_WC_SUCCESS;
     if (done) complete(id);
@@ -138,7 +152,7 @@ bool Lanes::prepare_work(const Work& work, Lane& lane, uint32_t position, size_t
   request.next = index + 1 < sends_.size() ? &sends_[index + 1] : nullptr;
   request.opcode = opcode_of(work);
   request.imm_data = __builtin_bswap32(work.immediate);
-  request.wr_id = WorkId{WorkId::Kind::kWorks, index_of(lane), 0, position}.pack();
+  request.wr_id = id_of(WorkId::Kind::kWorks, lane, position).pack();
   const bool signal = ++lane.unsignaled == kSignalEvery;
   if (signal) lane.unsignaled = 0;
   request.send_flags = signal ? IBV_SEND_SIGNALED : 0;
@@ -189,7 +203,7 @@ int Lanes::post_chain(size_t works, size_t* taken) {
 }
 
 ibv_send_wr* Lanes::read_behind(const Lane& lane, uint32_t end) {
-  read_behind_.wr_id = WorkId{WorkId::Kind::kReadBehind, index_of(lane), 0, end}.pack();
+  read_behind_.wr_id = id_of(WorkId::Kind::kReadBehind, lane, end).pack();
   return &read_behind_;
 }
 
@@ -204,7 +218,7 @@ int Lanes::take_read_behind(const WorkId& id) {
 int Lanes::post_hello() {
   ibv_sge piece = hellos_->piece(hellos_->value.out);
   ibv_send_wr request = {};
-  request.wr_id = WorkId{WorkId::Kind::kHello, 0, 0, 0}.pack();
+  request.wr_id = id_of(WorkId::Kind::kHello, lanes_[0]).pack();
   request.sg_list = &piece;
   request.num_sge = 1;
   request.opcode = IBV_WR_SEND;
@@ -215,7 +229,7 @@ int Lanes::post_hello() {
 // A write of no bytes: the peer's NIC acknowledges it, and nothing else happens.
 int Lanes::post_keep_alive(size_t lane) {
   ibv_send_wr request = {};
-  request.wr_id = WorkId{WorkId::Kind::kKeepAlive, static_cast<uint8_t>(lane), 0, 0}.pack();
+  request.wr_id = id_of(WorkId::Kind::kKeepAlive, lanes_[lane]).pack();
   request.opcode = IBV_WR_RDMA_WRITE;
   request.send_flags = IBV_SEND_SIGNALED;
   return lanes_[lane].pair.post(&request);
@@ -230,14 +244,18 @@ void Lanes::complete(Lane& lane, uint32_t end) {
   lane.done = end;
 }
 
+bool Lanes::reports(const Lane& lane) {
+  if (lane.reported == lane.done) return false;
+  const PostedWork& oldest = lane.works[lane.reported & (lane.works.size() - 1)];
+  return oldest.opcode != Opcode::kWrite || static_cast<int32_t>(lane.visible - lane.reported) > 0;
+}
+
 size_t Lanes::take_done(std::span<Done> done) {
   size_t count = 0;
   uint32_t reads = 0;
   for (Lane& lane : lanes_) {
-    for (; lane.reported != lane.done && count < done.size(); ++lane.reported) {
+    for (; reports(lane) && count < done.size(); ++lane.reported) {
       const PostedWork& work = work_at(lane, lane.reported);
-      const bool visible = static_cast<int32_t>(lane.visible - lane.reported) > 0;
-      if (work.opcode == Opcode::kWrite && !visible) break;
       done[count++] = slime::sent(work.cookie);
       reads += work.opcode == Opcode::kRead;
     }
@@ -260,7 +278,7 @@ bool Lanes::post_receives(Lane& lane, uint32_t count, bool with_hello) {
   ibv_sge piece = hellos_->piece(hellos_->value.in);
   for (uint32_t i = 0; i < count; ++i) {
     receive_chain_[i] = {};
-    receive_chain_[i].wr_id = WorkId{WorkId::Kind::kReceive, index_of(lane), 0, 0}.pack();
+    receive_chain_[i].wr_id = id_of(WorkId::Kind::kReceive, lane).pack();
     receive_chain_[i].next = i + 1 < count ? &receive_chain_[i + 1] : nullptr;
   }
   if (with_hello) {

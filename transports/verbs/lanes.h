@@ -27,40 +27,30 @@
 // Thread: that of the channel.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "transports/channel_common.h"
 #include "transports/rail.h"
+#include "transports/verbs/completions.h"
 #include "transports/verbs/device/nic.h"
 #include "transports/verbs/queue_pair.h"
 #include "transports/verbs/wire.h"
+#include "transports/verbs/work_id.h"
 
 namespace slime::verbs {
 
+class VerbsPoller;
 class VerbsRail;
 
 inline constexpr uint32_t kReceives = 1024;    // per lane, at most
 inline constexpr uint32_t kReceiveBatch = 64;  // given back with one call, at most
-
-// What a completion belongs to: wr_id.
-struct WorkId {
-  enum class Kind : uint8_t { kWorks, kReadBehind, kHello, kKeepAlive, kReceive };
-  Kind kind = Kind::kWorks;
-  uint8_t lane = 0;
-  uint16_t unused = 0;
-  // kWorks: of the newest work that is done with it. kReadBehind: all works before it are posted
-  // before the read.
-  uint32_t position = 0;
-
-  uint64_t pack() const { return std::bit_cast<uint64_t>(*this); }
-  static WorkId unpack(uint64_t bits) { return std::bit_cast<WorkId>(bits); }
-};
-static_assert(sizeof(WorkId) == sizeof(uint64_t));
 
 struct PostedWork {
   uint64_t cookie = 0;
@@ -95,8 +85,8 @@ class Lanes {
  public:
   Lanes(VerbsRail& rail, const ChannelDepth& depth);
 
-  // Queue pairs in INIT, with their receives.
-  Result<void> open(const std::shared_ptr<const Port>& port);
+  // Queue pairs in INIT, with their receives. `poller`: nullptr, or the one that they are of.
+  Result<void> open(const std::shared_ptr<const Port>& port, VerbsPoller* poller, uint64_t tag);
   void keep_first(size_t count) { lanes_.resize(count); }  // as many as the peer has
   // The NIC uses them no more when this returns.
   void destroy() { lanes_.clear(); }
@@ -107,7 +97,8 @@ class Lanes {
   size_t size() const { return lanes_.size(); }
   void set_readable(const Readable& of_peer);  // before the first work
   std::span<Lane> all() { return lanes_; }
-  ibv_cq* completions() const { return completions_.get(); }
+  const Completions& completions() const { return *completions_; }  // once it is open
+  bool is_open() const { return completions_.has_value(); }
   Hellos& hellos() { return hellos_->value; }
 
   // Posts again as many batches as are used up. False, with errno: the NIC has not taken all.
@@ -138,6 +129,8 @@ class Lanes {
   }
   // 0, or an errno value: another read behind silent writes could not be posted.
   int take_read_behind(const WorkId& id);
+  // take_sent() would report some.
+  bool has_sent() const { return std::ranges::any_of(lanes_, reports); }
   size_t take_sent(std::span<Done> done) { return unreported_ == 0 ? 0 : take_done(done); }
 
  private:
@@ -148,6 +141,11 @@ class Lanes {
   PostedWork& work_at(Lane& lane, uint32_t position) const {
     return lane.works[position & (lane.works.size() - 1)];
   }
+  static bool reports(const Lane& lane);
+  WorkId id_of(WorkId::Kind kind, const Lane& lane, uint32_t position = 0) const {
+    return {kind, index_of(lane), completions_->place(), position};
+  }
+  Result<void> open_completions(uint32_t places, VerbsPoller* poller, uint64_t tag);
   void complete(Lane& lane, uint32_t end);
   size_t take_done(std::span<Done> done);
   uint8_t index_of(const Lane& lane) const { return static_cast<uint8_t>(&lane - lanes_.data()); }
@@ -155,7 +153,7 @@ class Lanes {
   VerbsRail& rail_;
   const ChannelDepth depth_;
   const uint32_t receives_, receive_batch_;  // of a lane
-  CompletionQueue completions_;              // outlives the queue pairs, as the next
+  std::optional<Completions> completions_;   // outlives the queue pairs, as the next
   std::unique_ptr<Registered<Hellos>> hellos_;
   std::vector<Lane> lanes_;
   size_t next_lane_ = 0;

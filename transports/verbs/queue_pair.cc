@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "transports/verbs/work_id.h"
 
 namespace slime::verbs {
 namespace {
@@ -19,7 +20,6 @@ constexpr uint8_t kEndlessRnrRetries = 7;
 constexpr int kLongestTimeout = 31;
 constexpr int kMostRetriesOfSoftware = 6;
 constexpr int kMostServiceLevel = 15;
-constexpr uint64_t kCloseId = UINT64_MAX;  // wr_id; no WorkId looks so
 
 // The NIC gives up when the time-out has passed once more than it may try again. It may take up to
 // four times as long as is asked for (IBTA, 9.7.6.1.3).
@@ -36,9 +36,9 @@ uint8_t timeout_of(const Settings& settings) {
   return static_cast<uint8_t>(timeout);
 }
 
-bool post_close(const QueuePair& pair) {
+bool post_close(const QueuePair& pair, uint16_t place) {
   ibv_send_wr request = {};
-  request.wr_id = kCloseId;
+  request.wr_id = WorkId{.kind = WorkId::Kind::kClose, .place = place}.pack();
   request.opcode = IBV_WR_SEND;
   request.send_flags = IBV_SEND_SIGNALED;
   return pair.post(&request) == 0;
@@ -194,15 +194,18 @@ void QueuePair::stop() {
   }
 }
 
-ClosingPairs::ClosingPairs(CompletionQueue completions, std::unique_ptr<Registered<Hellos>> hellos,
+ClosingPairs::ClosingPairs(Completions completions, std::unique_ptr<Registered<Hellos>> hellos,
                            std::vector<QueuePair> pairs)
     : completions_(std::move(completions)), hellos_(std::move(hellos)), pairs_(std::move(pairs)) {
-  left_ = static_cast<size_t>(std::ranges::count_if(pairs_, post_close));
+  const auto posted = [this](const QueuePair& pair) {
+    return post_close(pair, completions_.place());
+  };
+  left_ = static_cast<size_t>(std::ranges::count_if(pairs_, posted));
 }
 
 bool ClosingPairs::is_done() {
-  const int polled = take_all(completions_.get(), [this](const ibv_wc& completion) {
-    left_ -= completion.wr_id == kCloseId;
+  const int polled = take_all(completions_, [this](const ibv_wc& completion) {
+    left_ -= WorkId::unpack(completion.wr_id).kind == WorkId::Kind::kClose;
   });
   return left_ == 0 || polled < 0;
 }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "transports/verbs/completions.h"
 #include "transports/verbs/device/port.h"
 #include "transports/verbs/wire.h"
 
@@ -85,13 +86,13 @@ class QueuePair {
 // on its way too.
 class ClosingPairs {
  public:
-  ClosingPairs(CompletionQueue completions, std::unique_ptr<Registered<Hellos>> hellos,
+  ClosingPairs(Completions completions, std::unique_ptr<Registered<Hellos>> hellos,
                std::vector<QueuePair> pairs);
   // What the peer has sent meanwhile is dropped.
   bool is_done();
 
  private:
-  CompletionQueue completions_;  // outlives the queue pairs
+  Completions completions_;  // outlives the queue pairs
   std::unique_ptr<Registered<Hellos>> hellos_;
   std::vector<QueuePair> pairs_;
   size_t left_ = 0;  // messages that have not arrived

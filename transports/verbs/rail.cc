@@ -7,6 +7,7 @@
 #include "transports/channel_common.h"
 #include "transports/verbs/channel.h"
 #include "transports/verbs/flusher.h"
+#include "transports/verbs/poller.h"
 
 namespace slime::verbs {
 namespace {
@@ -155,6 +156,8 @@ Result<std::unique_ptr<Channel>> VerbsRail::open_channel(const ChannelOptions& o
     return fail(std::move(checked.error()));
   return VerbsChannel::open(*this, options);
 }
+
+Result<std::unique_ptr<Poller>> VerbsRail::open_poller() { return VerbsPoller::open(*this, nic_); }
 
 Result<std::unique_ptr<Flusher>> VerbsRail::open_flusher() { return VerbsFlusher::open(*this); }
 

@@ -34,6 +34,7 @@ class VerbsRail final : public Rail {
   Result<MemoryKeys> register_memory(const MemoryRange& range) override;
   void deregister_memory(const MemoryKeys& keys) override;
   Result<std::unique_ptr<Channel>> open_channel(const ChannelOptions& options) override;
+  Result<std::unique_ptr<Poller>> open_poller() override;
   Result<std::unique_ptr<Flusher>> open_flusher() override;
 
   // For the channels of this rail, which it must outlive.

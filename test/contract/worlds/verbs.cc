@@ -44,7 +44,7 @@ class VerbsWorld final : public World {
   }
   bool is_at_rest() const override { return at_rest_; }
   WorldProperties properties() const override {
-    return {.in_real_time = true, .flushed_kind = MemoryKind::kHost};
+    return {.in_real_time = true, .many_channels = 1000, .flushed_kind = MemoryKind::kHost};
   }
   uint64_t violations() const override {
     return ports_.fake ? ports_.fake->violations().size() : 0;

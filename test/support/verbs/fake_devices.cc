@@ -54,7 +54,7 @@ std::vector<std::string> FakeVerbs::violations() const {
 
 size_t FakeVerbs::objects() const {
   const std::lock_guard lock(mutex_);
-  return contexts_ + domains_ + pairs_.size() + queues_.size() + regions_.size();
+  return contexts_ + domains_ + pairs_.size() + queues_.size() + events_.size() + regions_.size();
 }
 
 FakeVerbsCounts FakeVerbs::counts(size_t device) const {
@@ -90,6 +90,11 @@ void FakeVerbs::fail_registrations(int code, size_t after) {
   const std::lock_guard lock(mutex_);
   registration_code_ = code;
   registrations_left_ = after;
+}
+
+void FakeVerbs::limit_queues(int most) {
+  const std::lock_guard lock(mutex_);
+  most_completions_ = most;
 }
 
 void FakeVerbs::fail_opening(int code) {

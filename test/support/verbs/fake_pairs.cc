@@ -83,12 +83,16 @@ bool FakeVerbs::wait_for_peer(Pair& pair) {
   return now() - pair.tried_ns < timeout_ns * (1U + pair.attributes.retry_cnt);
 }
 
-void FakeVerbs::show_writes(const Pair& between) {
-  for (const auto& [number, pair] : pairs_) {
-    if (pair.get() != &between && pair->attributes.dest_qp_num != between.base.qp_num) continue;
-    for (const Unseen& write : std::exchange(pair->unseen, {})) {
-      std::memcpy(write.to, write.bytes.data(), write.bytes.size());
-    }
+void FakeVerbs::show_writes(Pair& between) {
+  show_writes_of(between);
+  const auto peer = pairs_.find(between.attributes.dest_qp_num);
+  if (peer == pairs_.end()) return;
+  if (peer->second->attributes.dest_qp_num == between.base.qp_num) show_writes_of(*peer->second);
+}
+
+void FakeVerbs::show_writes_of(Pair& pair) {
+  for (const Unseen& write : std::exchange(pair.unseen, {})) {
+    std::memcpy(write.to, write.bytes.data(), write.bytes.size());
   }
 }
 
@@ -184,14 +188,6 @@ void FakeVerbs::complete_send(Pair& pair, const Send& work, ibv_wc_status status
   completion.byte_len = std::exchange(pair.unsignaled, 0);
   completion.vendor_err = status == IBV_WC_SUCCESS ? 0 : 0x81;
   complete(pair.base.send_cq, completion);
-}
-
-void FakeVerbs::complete(ibv_cq* queue, const ibv_wc& completion) {
-  Queue& to = *queues_.at(queue);
-  if (to.completions.size() == static_cast<size_t>(to.base.cqe)) {
-    complain("a completion queue is overrun");
-  }
-  to.completions.push_back(completion);
 }
 
 void FakeVerbs::break_pair(Pair& pair) {

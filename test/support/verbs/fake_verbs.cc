@@ -12,7 +12,6 @@ namespace {
 
 FakeVerbs* current = nullptr;
 
-constexpr int kMaxCompletions = 32'767;  // as rxe
 constexpr uint32_t kMaxWorks = 16'384;
 
 }  // namespace
@@ -50,6 +49,7 @@ struct FakeCalls {
     context->cmd_fd = -1;
     context->async_fd = device(base).event_fd;
     context->ops.poll_cq = poll_cq;
+    context->ops.req_notify_cq = req_notify_cq;
     context->ops.post_send = post_send;
     context->ops.post_recv = post_recv;
     return context;
@@ -65,7 +65,7 @@ struct FakeCalls {
     *attributes = {};
     attributes->vendor_id = current->options_.vendor_id;
     attributes->phys_port_cnt = static_cast<uint8_t>(current->options_.ports);
-    attributes->max_cqe = kMaxCompletions;
+    attributes->max_cqe = FakeVerbs::kMaxCompletions;
     attributes->max_qp_wr = kMaxWorks;
     attributes->max_qp_init_rd_atom = of.reads;
     attributes->max_qp_rd_atom = of.reads_of_peer;
@@ -160,51 +160,50 @@ struct FakeCalls {
   }
   static int dereg_mr(ibv_mr* region) {
     const Lock lock(current->mutex_);
-    for (const auto& [number, pair] : current->pairs_) current->show_writes(*pair);
+    for (const auto& [number, pair] : current->pairs_) current->show_writes_of(*pair);
     if (current->regions_.erase(region->lkey) == 1) return 0;
     current->complain("memory is deregistered twice");
     return EINVAL;
   }
 
+  static ibv_comp_channel* create_comp_channel(ibv_context* context) {
+    const Lock lock(current->mutex_);
+    return current->create_events(context);
+  }
+  static int destroy_comp_channel(ibv_comp_channel* channel) {
+    const Lock lock(current->mutex_);
+    return current->destroy_events(channel);
+  }
+  static int get_cq_event(ibv_comp_channel* channel, ibv_cq** queue, void** user) {
+    const Lock lock(current->mutex_);
+    *user = nullptr;
+    return current->take_event(channel, queue);
+  }
+  static void ack_cq_events(ibv_cq* queue, unsigned count) {
+    const Lock lock(current->mutex_);
+    current->queues_.at(queue)->unacknowledged -= count;
+  }
   static ibv_cq* create_cq(ibv_context* context, int entries, void* /*user*/,
-                           ibv_comp_channel* /*channel*/, int /*vector*/) {
+                           ibv_comp_channel* channel, int /*vector*/) {
     const Lock lock(current->mutex_);
-    if (entries < 1 || entries > kMaxCompletions) {
-      errno = EINVAL;
-      return nullptr;
-    }
-    auto queue = std::make_unique<FakeVerbs::Queue>();
-    queue->base.context = context;
-    queue->base.cqe = entries;
-    ibv_cq* const made = &queue->base;
-    current->queues_[made] = std::move(queue);
-    return made;
+    return current->create_queue(context, entries, channel);
   }
-  static int destroy_cq(ibv_cq* base) {
+  static int resize_cq(ibv_cq* queue, int entries) {
     const Lock lock(current->mutex_);
-    if (current->queues_.at(base)->users > 0) {
-      current->complain("a completion queue ends before its queue pairs");
-      return EBUSY;
-    }
-    current->queues_.erase(base);
+    return current->resize_queue(queue, entries);
+  }
+  static int destroy_cq(ibv_cq* queue) {
+    const Lock lock(current->mutex_);
+    return current->destroy_queue(queue);
+  }
+  static int poll_cq(ibv_cq* queue, int room, ibv_wc* to) {
+    const Lock lock(current->mutex_);
+    return current->poll_queue(queue, room, to);
+  }
+  static int req_notify_cq(ibv_cq* queue, int /*solicited_only*/) {
+    const Lock lock(current->mutex_);
+    current->queues_.at(queue)->announces = true;
     return 0;
-  }
-  static int poll_cq(ibv_cq* base, int room, ibv_wc* to) {
-    const Lock lock(current->mutex_);
-    auto& completions = current->queues_.at(base)->completions;
-    ++current->device_of(base->context).counts.polls;
-    int count = 0;
-    for (; count < room && !completions.empty(); ++count) {
-      to[count] = completions.front();
-      completions.pop_front();
-      const bool is_send = (to[count].opcode & IBV_WC_RECV) == 0;
-      const auto pair = current->pairs_.find(to[count].qp_num);
-      if (is_send && pair != current->pairs_.end()) {
-        pair->second->sends_held -= to[count].byte_len;  // see complete_send
-        to[count].byte_len = 0;
-      }
-    }
-    return count;
   }
 
   static ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) {
@@ -234,8 +233,10 @@ struct FakeCalls {
     const Lock lock(current->mutex_);
     --current->queues_.at(base->send_cq)->users;
     --current->queues_.at(base->recv_cq)->users;
-    std::erase_if(current->queues_.at(base->recv_cq)->completions,
-                  [&](const ibv_wc& each) { return each.qp_num == base->qp_num; });
+    if (!current->options_.keeps_completions) {
+      std::erase_if(current->queues_.at(base->recv_cq)->completions,
+                    [&](const ibv_wc& each) { return each.qp_num == base->qp_num; });
+    }
     current->show_writes(*current->pairs_.at(base->qp_num));
     current->pairs_.erase(base->qp_num);
     return 0;
@@ -368,7 +369,12 @@ FakeVerbs::FakeVerbs(const FakeVerbsOptions& options) : options_(options), rando
   SLIME_FAKE(dealloc_pd)
   SLIME_FAKE(reg_mr)
   SLIME_FAKE(dereg_mr)
+  SLIME_FAKE(create_comp_channel)
+  SLIME_FAKE(destroy_comp_channel)
+  SLIME_FAKE(get_cq_event)
+  SLIME_FAKE(ack_cq_events)
   SLIME_FAKE(create_cq)
+  SLIME_FAKE(resize_cq)
   SLIME_FAKE(destroy_cq)
   SLIME_FAKE(create_qp)
   SLIME_FAKE(modify_qp)

@@ -47,6 +47,8 @@ struct FakeVerbsOptions {
   std::vector<std::pair<int, int>> reads = {{16, 16}};
   bool dma_bufs = false;     // the kernel and the driver take them
   bool old_library = false;  // without ibv_reg_mr_iova2 and ibv_reg_dmabuf_mr
+  // Of a queue pair that is destroyed stay in the completion queue, as with rxe; mlx5 removes them.
+  bool keeps_completions = false;
 };
 
 // Of one device, since it was made.
@@ -80,12 +82,15 @@ class FakeVerbs {
   // From now on, once so many have succeeded: 0 is no failure.
   void fail_registrations(int code, size_t after = 0);
   void fail_opening(int code);
+  // From now on: ibv_create_cq with more places than these, and ibv_resize_cq.
+  void limit_queues(int most);
   // Calls of ibv_post_send take so many works more, then fail.
   void fail_sends(size_t after, int code);
 
   // Misuse that real hardware answers with silence or damage, as sentences.
   std::vector<std::string> violations() const;
-  // Contexts, protection domains, queue pairs, completion queues and registrations that exist.
+  // Contexts, protection domains, queue pairs, completion queues, channels of events and
+  // registrations that exist.
   size_t objects() const;
   FakeVerbsCounts counts(size_t device) const;
   // What ibv_modify_qp has set of the queue pairs of a device, in the order of their creation.
@@ -94,7 +99,8 @@ class FakeVerbs {
   unsigned access_of(uint64_t remote_key) const;
 
  private:
-  friend struct FakeCalls;  // the functions behind symbols()
+  friend struct FakeCalls;                        // the functions behind symbols()
+  static constexpr int kMaxCompletions = 32'767;  // as rxe
 
   struct Device;
   struct Context {
@@ -129,7 +135,13 @@ class FakeVerbs {
   struct Queue {
     ibv_cq base = {};
     std::deque<ibv_wc> completions;
-    size_t users = 0;  // queue pairs
+    size_t users = 0;           // queue pairs
+    bool announces = false;     // its next completion is an event
+    size_t unacknowledged = 0;  // events
+  };
+  struct Events {
+    ibv_comp_channel base = {};
+    std::deque<ibv_cq*> raised;
   };
   struct Send {
     uint64_t id = 0;
@@ -177,6 +189,16 @@ class FakeVerbs {
   Device& device_of(const ibv_context* context);
   void complain(const std::string& what);
 
+  // fake_queues.cc
+  ibv_comp_channel* create_events(ibv_context* context);
+  int destroy_events(ibv_comp_channel* channel);
+  int take_event(ibv_comp_channel* channel, ibv_cq** queue);
+  ibv_cq* create_queue(ibv_context* context, int entries, ibv_comp_channel* channel);
+  int resize_queue(ibv_cq* queue, int entries);
+  int destroy_queue(ibv_cq* queue);
+  int poll_queue(ibv_cq* queue, int room, ibv_wc* to);
+  void complete(ibv_cq* queue, const ibv_wc& completion);
+
   // fake_memory.cc
   struct DmaBuf {
     uint64_t offset = 0;
@@ -196,13 +218,13 @@ class FakeVerbs {
   bool advance(Pair& pair);
   bool wait_for_peer(Pair& pair);
   ibv_wc_status carry_out(Pair& pair, Pair& peer, const Send& work);
-  void show_writes(const Pair& between);  // of it and of its peer
+  void show_writes(Pair& between);  // of it and of its peer
+  static void show_writes_of(Pair& pair);
   ibv_wc_status read_remote(Pair& pair, Pair& peer, const Send& work);
   ibv_wc_status gather(const Pair& pair, const Send& work, std::vector<std::byte>* bytes);
   ibv_wc_status receive(Pair& peer, const Send& work, const std::vector<std::byte>& bytes);
   Pair* peer_of(const Pair& pair);
   void complete_send(Pair& pair, const Send& work, ibv_wc_status status);
-  void complete(ibv_cq* queue, const ibv_wc& completion);
   void break_pair(Pair& pair);
 
   mutable std::mutex mutex_;
@@ -214,9 +236,11 @@ class FakeVerbs {
   std::map<uint32_t, std::unique_ptr<Pair>> pairs_;      // by number
   std::map<uint32_t, std::unique_ptr<Region>> regions_;  // by lkey
   std::map<ibv_cq*, std::unique_ptr<Queue>> queues_;
+  std::map<ibv_comp_channel*, std::unique_ptr<Events>> events_;
   size_t contexts_ = 0, domains_ = 0;
   uint32_t next_number_ = 0x11, next_key_ = 0x1000;
   std::optional<ibv_wc_status> fail_next_;
+  int most_completions_ = kMaxCompletions;
   int registration_code_ = 0, opening_code_ = 0, send_code_ = 0;
   size_t sends_left_ = 0;          // before send_code_
   size_t registrations_left_ = 0;  // before registration_code_

@@ -13,6 +13,15 @@
 
 namespace slime::verbs {
 
+namespace {
+
+bool never_waits(int descriptor) {
+  const int flags = ::fcntl(descriptor, F_GETFL);
+  return flags >= 0 && ::fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+}  // namespace
+
 Result<std::shared_ptr<Nic>> Nic::open(const Symbols& verbs, ibv_device* device,
                                        const std::string& sysfs_root) {
   std::shared_ptr<Nic> nic(new Nic(verbs, verbs.get_device_name(device), sysfs_root));
@@ -35,10 +44,7 @@ Result<void> Nic::open_device(ibv_device* device) {
   pd_ = verbs_.alloc_pd(context_);
   flush_pd_ = verbs_.alloc_pd(context_);
   if (pd_ == nullptr || flush_pd_ == nullptr) return fail(failure("ibv_alloc_pd"));
-  const int flags = ::fcntl(context_->async_fd, F_GETFL);
-  if (flags < 0 || ::fcntl(context_->async_fd, F_SETFL, flags | O_NONBLOCK) != 0) {
-    return fail(failure("fcntl(O_NONBLOCK) of its events"));
-  }
+  if (!never_waits(context_->async_fd)) return fail(failure("fcntl(O_NONBLOCK) of its events"));
   takes_dma_bufs_ = probe_dma_bufs();
   auto readable = Registered<uint64_t>::create(*this, pd_, IBV_ACCESS_REMOTE_READ);
   if (!readable) {
@@ -48,6 +54,25 @@ Result<void> Nic::open_device(ibv_device* device) {
   }
   readable_ = std::move(*readable);
   return {};
+}
+
+Result<std::shared_ptr<ibv_comp_channel>> Nic::create_event_channel() const {
+  ibv_comp_channel* const made = verbs_.create_comp_channel(context_);
+  if (made == nullptr) return fail(failure("ibv_create_comp_channel"));
+  // A child of fork(2) has lost its descriptor, as ~Nic says.
+  const auto destroy = [verbs = &verbs_, process = process_](ibv_comp_channel* channel) {
+    if (process == OwnDescriptors::process()) (void)verbs->destroy_comp_channel(channel);
+  };
+  std::shared_ptr<ibv_comp_channel> channel(made, destroy);
+  if (!never_waits(channel->fd)) return fail(failure("fcntl(O_NONBLOCK) of an event channel"));
+  return channel;
+}
+
+// An event that is not acknowledged would keep its queue from being destroyed.
+void Nic::drop_events(ibv_comp_channel& channel) const {
+  ibv_cq* queue = nullptr;
+  void* unused = nullptr;
+  while (verbs_.get_cq_event(&channel, &queue, &unused) == 0) verbs_.ack_cq_events(queue, 1);
 }
 
 // The call cannot succeed. A kernel or a driver that knows no DMA-BUF says so; others say that

@@ -57,9 +57,13 @@ class Nic {
   // Its queue pairs are those of flushers, so what is registered with it is out of a peer's reach.
   ibv_pd* flush_pd() const { return flush_pd_; }
   // Null, with errno, where the kernel refuses.
-  CompletionQueue create_completion_queue(uint32_t places) const {
-    return {verbs_.create_cq(context_, static_cast<int>(places), nullptr, nullptr, 0), {&verbs_}};
+  CompletionQueue create_completion_queue(uint32_t places,
+                                          ibv_comp_channel* events = nullptr) const {
+    return {verbs_.create_cq(context_, static_cast<int>(places), nullptr, events, 0), {&verbs_}};
   }
+  // Where completion queues announce their completions. Reading it never waits.
+  Result<std::shared_ptr<ibv_comp_channel>> create_event_channel() const;
+  void drop_events(ibv_comp_channel& channel) const;
   MemoryRegion register_own(ibv_pd* pd, void* memory, size_t bytes, int access) const {
     return {verbs_.reg_mr(pd, memory, bytes, access), {&verbs_}};
   }
@@ -126,17 +130,5 @@ struct alignas(kPage) Registered {
   T value = {};
   MemoryRegion region;
 };
-
-// Calls take(completion) for all that are in the queue. Negative: ibv_poll_cq() has failed.
-template <typename Take>
-int take_all(ibv_cq* queue, Take take) {
-  std::array<ibv_wc, 64> completions;
-  int count = 0;
-  do {
-    count = ibv_poll_cq(queue, completions.size(), completions.data());
-    for (int i = 0; i < count; ++i) take(completions[static_cast<size_t>(i)]);
-  } while (count == static_cast<int>(completions.size()));
-  return count;
-}
 
 }  // namespace slime::verbs

@@ -14,32 +14,37 @@
 namespace slime::verbs {
 
 // name, required
-#define SLIME_VERBS_SYMBOLS(X) \
-  X(get_device_list, true)     \
-  X(free_device_list, true)    \
-  X(get_device_name, true)     \
-  X(get_device_guid, true)     \
-  X(open_device, true)         \
-  X(close_device, true)        \
-  X(query_device, true)        \
-  X(query_port, true)          \
-  X(query_gid, true)           \
-  X(get_async_event, true)     \
-  X(ack_async_event, true)     \
-  X(event_type_str, true)      \
-  X(alloc_pd, true)            \
-  X(dealloc_pd, true)          \
-  X(reg_mr, true)              \
-  X(reg_mr_iova2, false)       \
-  X(reg_dmabuf_mr, false)      \
-  X(dereg_mr, true)            \
-  X(create_cq, true)           \
-  X(destroy_cq, true)          \
-  X(create_qp, true)           \
-  X(modify_qp, true)           \
-  X(destroy_qp, true)          \
-  X(wc_status_str, true)       \
-  X(fork_init, true)           \
+#define SLIME_VERBS_SYMBOLS(X)  \
+  X(get_device_list, true)      \
+  X(free_device_list, true)     \
+  X(get_device_name, true)      \
+  X(get_device_guid, true)      \
+  X(open_device, true)          \
+  X(close_device, true)         \
+  X(query_device, true)         \
+  X(query_port, true)           \
+  X(query_gid, true)            \
+  X(get_async_event, true)      \
+  X(ack_async_event, true)      \
+  X(event_type_str, true)       \
+  X(alloc_pd, true)             \
+  X(dealloc_pd, true)           \
+  X(reg_mr, true)               \
+  X(reg_mr_iova2, false)        \
+  X(reg_dmabuf_mr, false)       \
+  X(dereg_mr, true)             \
+  X(create_comp_channel, true)  \
+  X(destroy_comp_channel, true) \
+  X(get_cq_event, true)         \
+  X(ack_cq_events, true)        \
+  X(create_cq, true)            \
+  X(resize_cq, true)            \
+  X(destroy_cq, true)           \
+  X(create_qp, true)            \
+  X(modify_qp, true)            \
+  X(destroy_qp, true)           \
+  X(wc_status_str, true)        \
+  X(fork_init, true)            \
   X(is_fork_initialized, false)
 
 struct Symbols {

@@ -1,0 +1,84 @@
+// A completion queue that many channels share. Whoever reads it hands each completion to the place
+// of the channel that it belongs to (WorkId::place), and the channel takes it from there. So a
+// channel may be polled by one thread while another polls the poller.
+//
+// States of a place: free, or taken from take_place() to give_back(). A place that is taken is
+// armed or not (transports/poller.h). It may be given back when the queue pairs of its channel are
+// destroyed: no completion of theirs can come any more, and those in the queue are read then. So a
+// place that is taken again gets no completion of an earlier channel.
+//
+// Invariants: the queue has room for all work requests that channels may have posted, as each says
+// how many those are. A place keeps no more completions than that. Threads: any; a mutex guards
+// all.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "transports/verbs/device/nic.h"
+
+namespace slime::verbs {
+
+class SharedQueue {
+ public:
+  // `events`: its completions are announced there. It is kept for as long as the queue lives.
+  static Result<std::shared_ptr<SharedQueue>> open(const std::shared_ptr<Nic>& nic,
+                                                   const std::shared_ptr<ibv_comp_channel>& events,
+                                                   uint32_t requests);
+
+  // A place for a channel with so many work requests. kAgain: there is no room.
+  Status take_place(uint32_t requests, uint64_t tag, uint16_t* place);
+  void give_back(uint16_t place);
+  // As ibv_poll_cq(3), of the completions of one channel.
+  int poll(uint16_t place, std::span<ibv_wc> completions);
+  // False: it has completions already.
+  bool arm(uint16_t place);
+  void disarm(uint16_t place);
+
+  // Reads the queue, at most as many completions as fit into it. Returns how many tags it wrote: of
+  // armed places that have got some.
+  size_t take_tags(std::span<uint64_t> tags);
+  // The next completion is an event. False: take_tags() has something already.
+  bool request_event();
+
+  ibv_cq* get() const { return queue_.get(); }
+
+ private:
+  struct Place {
+    uint32_t requests = 0;  // 0: it is free
+    uint64_t tag = 0;
+    bool armed = false;
+    size_t begin = 0;  // kept[begin] is the oldest
+    std::vector<ibv_wc> kept;
+
+    size_t count() const { return kept.size() - begin; }
+    void take(std::span<ibv_wc> completions);
+  };
+
+  SharedQueue(std::shared_ptr<Nic> nic, std::shared_ptr<ibv_comp_channel> events,
+              CompletionQueue queue)
+      : nic_(std::move(nic)), events_(std::move(events)), queue_(std::move(queue)) {}
+  bool make_room(uint32_t requests);
+  bool resize(uint64_t places);
+  int read();
+  // Reads until the queue is empty, or `enough` says so.
+  template <typename Enough>
+  void read_until(Enough enough);
+  void keep(const ibv_wc& completion);
+  void name(uint16_t place);
+  void fail(int code);
+
+  const std::shared_ptr<Nic> nic_;
+  const std::shared_ptr<ibv_comp_channel> events_;
+  std::mutex mutex_;
+  const CompletionQueue queue_;
+  std::vector<Place> places_;
+  std::vector<uint16_t> named_;  // places that were armed and have got something, each once
+  uint64_t requests_ = 0;        // of all places
+  int broken_ = 0;               // why no channel gets anything any more
+};
+
+}  // namespace slime::verbs
