@@ -193,6 +193,39 @@ TEST(VerbsPoller, SaysWhenTheNicHasNoQueueForAChannel) {
   EXPECT_THAT(refused.error().what, HasSubstr("ibv_create_cq for 1348 completions failed"));
 }
 
+// The channels find out one by one, and those that are opened later get another queue.
+TEST(VerbsPoller, NamesEachChannelWhenItsQueueCannotBeRead) {
+  Crowd crowd(2, 8);
+  ASSERT_EQ(crowd.pairs.size(), 2U);
+  for (TestPair& pair : crowd.pairs) ASSERT_EQ(pair.right->arm(), Status::kOk);
+  crowd.world.nics.fail_polls(EIO);
+  EXPECT_THAT(crowd.names(), ElementsAre(0U, 1U));
+  crowd.world.nics.fail_polls(0);
+  for (TestPair& pair : crowd.pairs) {
+    EXPECT_EQ(pair.right->arm(), Status::kAgain) << "its poll() has a failure to report";
+    Status status = Status::kOk;
+    EXPECT_THAT(poll_all(*pair.right, &status), IsEmpty());
+    EXPECT_EQ(status, Status::kSystem);
+    EXPECT_THAT(pair.right->failure().what, HasSubstr("ibv_poll_cq failed"));
+  }
+  ASSERT_NO_FATAL_FAILURE(crowd.add(2, 8));
+  ASSERT_EQ(crowd.pairs[2].right->arm(), Status::kOk);
+  ASSERT_NO_FATAL_FAILURE(crowd.arrive(2));
+  EXPECT_THAT(crowd.names(), ElementsAre(2U));
+}
+
+TEST(VerbsPoller, NamesEachChannelWhenItCannotBeSleptOn) {
+  Crowd crowd(2, 8);
+  ASSERT_EQ(crowd.pairs.size(), 2U);
+  for (TestPair& pair : crowd.pairs) ASSERT_EQ(pair.right->arm(), Status::kOk);
+  crowd.world.nics.fail_event_requests(EIO);
+  EXPECT_FALSE(crowd.poller->prepare_to_sleep());
+  EXPECT_THAT(crowd.names(), ElementsAre(0U, 1U));
+  Status status = Status::kOk;
+  EXPECT_THAT(poll_all(*crowd.pairs[0].right, &status), IsEmpty());
+  EXPECT_EQ(status, Status::kSystem);
+}
+
 // The descriptor is readable when something comes, also of a queue that was opened meanwhile.
 TEST(VerbsPoller, AnnouncesWhatComesWhileAThreadSleeps) {
   Crowd crowd(0, 8);

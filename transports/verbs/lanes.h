@@ -1,5 +1,5 @@
-// The queue pairs of a channel (lanes), the completion queue that they share, and the works on
-// them.
+// The queue pairs of a channel (lanes), where their completions come from (completions.h), and the
+// works on them.
 //
 // Sends. Each chain of work requests is posted on one lane, and lanes take turns. The last request
 // of a chain is signalled, and one in 32 of a longer chain: a completion stands for all before it
@@ -20,9 +20,9 @@
 // of the first lane has a buffer, for the peer's hello.
 //
 // Invariants: reported <= done <= posted on each lane, and visible <= posted. Of all lanes
-// together, done - reported is unreported_, and posted - reported is writes_ + reads_:
-// as many as the channel's depth at most. The completion queue has a place
-// for each work request that is posted, so it cannot overrun.
+// together, done - reported is unreported_, and posted - reported is writes_ + reads_: as many as
+// the channel's depth at most. The completion queue has a place for each work request that is
+// posted, so it cannot overrun.
 //
 // Thread: that of the channel.
 #pragma once

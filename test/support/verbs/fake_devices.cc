@@ -97,6 +97,16 @@ void FakeVerbs::limit_queues(int most) {
   most_completions_ = most;
 }
 
+void FakeVerbs::fail_polls(int code) {
+  const std::lock_guard lock(mutex_);
+  poll_code_ = code;
+}
+
+void FakeVerbs::fail_event_requests(int code) {
+  const std::lock_guard lock(mutex_);
+  event_request_code_ = code;
+}
+
 void FakeVerbs::fail_opening(int code) {
   const std::lock_guard lock(mutex_);
   opening_code_ = code;

@@ -83,9 +83,18 @@ int FakeVerbs::destroy_queue(ibv_cq* queue) {
   return 0;
 }
 
+int FakeVerbs::request_event(ibv_cq* queue) {
+  if (event_request_code_ == 0) queues_.at(queue)->announces = true;
+  return event_request_code_;
+}
+
 int FakeVerbs::poll_queue(ibv_cq* queue, int room, ibv_wc* to) {
   auto& completions = queues_.at(queue)->completions;
   ++device_of(queue->context).counts.polls;
+  if (poll_code_ != 0) {
+    errno = poll_code_;
+    return -1;
+  }
   int count = 0;
   for (; count < room && !completions.empty(); ++count) {
     to[count] = completions.front();

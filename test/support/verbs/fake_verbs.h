@@ -84,6 +84,9 @@ class FakeVerbs {
   void fail_opening(int code);
   // From now on: ibv_create_cq with more places than these, and ibv_resize_cq.
   void limit_queues(int most);
+  // From now on; 0 is no failure.
+  void fail_polls(int code);           // ibv_poll_cq
+  void fail_event_requests(int code);  // ibv_req_notify_cq
   // Calls of ibv_post_send take so many works more, then fail.
   void fail_sends(size_t after, int code);
 
@@ -196,6 +199,7 @@ class FakeVerbs {
   ibv_cq* create_queue(ibv_context* context, int entries, ibv_comp_channel* channel);
   int resize_queue(ibv_cq* queue, int entries);
   int destroy_queue(ibv_cq* queue);
+  int request_event(ibv_cq* queue);
   int poll_queue(ibv_cq* queue, int room, ibv_wc* to);
   void complete(ibv_cq* queue, const ibv_wc& completion);
 
@@ -242,6 +246,7 @@ class FakeVerbs {
   std::optional<ibv_wc_status> fail_next_;
   int most_completions_ = kMaxCompletions;
   int registration_code_ = 0, opening_code_ = 0, send_code_ = 0;
+  int poll_code_ = 0, event_request_code_ = 0;
   size_t sends_left_ = 0;          // before send_code_
   size_t registrations_left_ = 0;  // before registration_code_
   std::vector<std::string> violations_;
