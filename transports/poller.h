@@ -13,8 +13,9 @@
 // for one that was just disarmed or closed, and for one whose peer has closed, so a tag is no
 // pointer.
 //
-// Threads. A poller may be used from any thread. A channel stays its user's: Poller::poll() changes
-// nothing of it, and its own poll() does not need the poller.
+// Threads. A poller may be used from any thread, but only one at a time may sleep on it: another's
+// prepare_to_sleep() may take the event that the first waits for. A channel stays its user's:
+// Poller::poll() changes nothing of it, and its own poll() does not need the poller.
 #pragma once
 
 #include <cstddef>

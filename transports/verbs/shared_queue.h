@@ -1,11 +1,11 @@
-// A completion queue that many channels share. Whoever reads it hands each completion to the place
-// of the channel that it belongs to (WorkId::place), and the channel takes it from there. So a
+// A completion queue that many channels share. The channels and the poller read it. Each completion
+// is put into the place of its channel (WorkId::place), and the channel takes it from there. So a
 // channel may be polled by one thread while another polls the poller.
 //
 // States of a place: free, or taken from take_place() to give_back(). A place that is taken is
 // armed or not (transports/poller.h). It may be given back when the queue pairs of its channel are
 // destroyed: no completion of theirs can come any more, and those in the queue are read then. So a
-// place that is taken again gets no completion of an earlier channel.
+// place that is taken again gets no completion of an earlier channel, unless ibv_destroy_qp failed.
 //
 // Invariants: the queue has room for all work requests that channels may have posted, as each says
 // how many those are. A place keeps no more completions than that. Threads: any; a mutex guards
