@@ -66,8 +66,8 @@ std::unique_ptr<LinkParts> HandshakeEnd::take() {
                 welcome_.value.words,
                 {peer_side().inbox_address, peer_side().inbox_keys},
                 id_,
-                owner_.lifeline_seconds(),
-                owner_.channel_depth()});
+                owner_.lifeline_seconds(welcome_.value.words),
+                owner_.channel_depth(welcome_.value.words)});
 }
 
 Result<void> HandshakeEnd::open_channels(const RailDescriptions& peer_rails) {
@@ -79,13 +79,13 @@ Result<void> HandshakeEnd::open_channels(const RailDescriptions& peer_rails) {
   auto outbox = RegisteredBuffer::make(device_, link_memory_bytes(bytes.outbox, count));
   if (!outbox) return fail(std::move(outbox.error()));
   outbox_ = std::make_unique<RegisteredBuffer>(std::move(*outbox));
-  channels_ =
-      std::make_unique<ChannelSet>(device_, std::span(welcome_.value.pairs).first(count),
-                                   ChannelOptions{.active = active_,
-                                                  .confirm_delivery = owner_.lifeline_seconds() > 0,
-                                                  .traffic_class = traffic_class_,
-                                                  .first = active_,
-                                                  .depth = owner_.channel_depth()});
+  channels_ = std::make_unique<ChannelSet>(
+      device_, std::span(welcome_.value.pairs).first(count),
+      ChannelOptions{.active = active_,
+                     .confirm_delivery = owner_.lifeline_seconds(welcome_.value.words) > 0,
+                     .traffic_class = traffic_class_,
+                     .first = active_,
+                     .depth = owner_.channel_depth(welcome_.value.words)});
   if (auto fit = channels_->check_pairs(peer_rails, peer_); !fit) return fit;
   return channels_->open(*inbox_, active_ ? &confirm_.value.side : &welcome_.value.side);
 }

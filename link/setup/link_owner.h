@@ -35,10 +35,11 @@ class LinkOwner {
   // or listened.
   virtual LinkMemoryBytes memory_bytes(const OwnerWords& answer, bool active,
                                        size_t channels) const = 0;
-  // For how long its links live without a rail that is up; 0: they fail with their last rail.
-  virtual double lifeline_seconds() const { return 0; }
-  // ChannelOptions::depth of their channels, the same at both ends.
-  virtual uint32_t channel_depth() const { return 0; }
+  // For how long a link with this answer lives without a rail that is up; 0: it fails with its last
+  // rail, at both ends.
+  virtual double lifeline_seconds(const OwnerWords& /*answer*/) const { return 0; }
+  // ChannelOptions::depth of its channels, the same at both ends.
+  virtual uint32_t channel_depth(const OwnerWords& /*answer*/) const { return 0; }
   // At the listening end: a peer that has lost all rails of the link with this id (LinkParts::id)
   // dials for it. has_link(): whether this end still has the link, and it has not failed. resume():
   // it has; the owner gives the stream to Link::take_lifeline() when no other thread is in the

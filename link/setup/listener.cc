@@ -85,8 +85,9 @@ class LinkListenerImpl final : public LinkListener, private HelloPort {
     if (finished.front().step() != Status::kOk) return fail(finished.front().error());
     deadline_.reset();
     broken_.reset();
-    serves_links_ = owner_.lifeline_seconds() > 0 && devices_.settings().rail_retry > 0;
-    return finished.front().take();
+    auto parts = finished.front().take();
+    serves_links_ = parts->lifeline_seconds > 0 && devices_.settings().rail_retry > 0;
+    return parts;
   }
 
   // A peer whose connection a network breaks dials again (connector.cc), unless it has confirmed.
@@ -191,7 +192,7 @@ class LinkListenerImpl final : public LinkListener, private HelloPort {
     }
     return make_error(Status::kTimeout, 0,
                       "accept on device %s: nobody connected to %s for %.0f s; see whether the "
-                      "other rank lives and can reach this address, or raise "
+                      "other process lives and can reach this address, or raise "
                       "NCCL_SLIME_REQUEST_TIMEOUT%s",
                       device_.properties().name.c_str(), address_.to_string().c_str(),
                       devices_.settings().request_timeout, summary().c_str());

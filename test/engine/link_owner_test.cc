@@ -23,15 +23,16 @@ class CountingOwner final : public LinkOwner {
     return next;
   }
   bool accepts(const OwnerWords& answer) const override { return answer == *this->answer(words_); }
-  double lifeline_seconds() const override { return lifeline; }
-  uint32_t channel_depth() const override { return depth; }
+  double lifeline_seconds(const OwnerWords&) const override { return lifeline; }
+  uint32_t channel_depth(const OwnerWords& answer) const override {
+    return std::to_integer<uint32_t>(answer[0]);
+  }
   LinkMemoryBytes memory_bytes(const OwnerWords&, bool active, size_t channels) const override {
     return active ? LinkMemoryBytes{4096 * channels, 12'288}
                   : LinkMemoryBytes{12'288, 4096 * channels};
   }
 
   double lifeline = 0;
-  uint32_t depth = 0;
 
  private:
   OwnerWords words_;
@@ -93,10 +94,11 @@ TEST(LinkOwner, HasItsWordsAndItsMemoryAtBothEnds) {
             reinterpret_cast<uint64_t>(passive.parts->inbox.data()));
 }
 
+// Both ends follow the answer, whatever each would have.
 TEST(LinkOwner, SaysHowManyWorksAChannelHasPlacesFor) {
-  CountingOwner owner(0);
-  owner.depth = 8;
-  const auto [active, passive] = set_up(owner, owner);
+  const CountingOwner seven(7);
+  CountingOwner any(0);
+  const auto [active, passive] = set_up(seven, any);
   ASSERT_NE(active.parts, nullptr) << active.error;
   ASSERT_NE(passive.parts, nullptr) << passive.error;
   for (const End* end : {&active, &passive}) {
@@ -105,6 +107,40 @@ TEST(LinkOwner, SaysHowManyWorksAChannelHasPlacesFor) {
     size_t taken = 0;
     EXPECT_EQ(end->parts->channels[1].channel->post(works, &taken), Status::kOk);
     EXPECT_EQ(taken, 8U);
+  }
+}
+
+// Else the last works before a link loses its only rail might be lost, or done twice.
+TEST(LinkOwner, OfALinkThatLivesOnHasItsOnlyRailConfirmed) {
+  for (const double lifeline : {0.0, 30.0}) {
+    CountingOwner owner(7);
+    owner.lifeline = lifeline;
+    TcpHost from(rails(1)), to(rails(1));
+    auto listener = value_of(LinkListener::open(*to.devices, 0, owner, kNoTrafficClass));
+    const auto [active, passive] = set_up(from, owner, *listener);
+    ASSERT_NE(active.parts, nullptr) << active.error;
+    ASSERT_NE(passive.parts, nullptr) << passive.error;
+    Channel& sends = *active.parts->channels[0].channel;
+    Channel& receives = *passive.parts->channels[0].channel;
+    const auto poll = [](Channel& channel) {
+      std::array<Done, 4> done;
+      size_t count = 0;
+      EXPECT_EQ(channel.poll(done, &count), Status::kOk);
+      return count;
+    };
+    size_t taken = 0;
+    const Work work;
+    ASSERT_EQ(sends.post({&work, 1}, &taken), Status::kOk);
+    const auto sent = [&] { return poll(sends) == 1; };
+    if (lifeline > 0) {
+      for (int i = 0; i < 100; ++i) EXPECT_FALSE(sent()) << "the peer has not polled";
+    } else {
+      EXPECT_TRUE(in_time(sent));
+    }
+    EXPECT_TRUE(in_time([&] { return poll(receives) == 1; }));
+    if (lifeline > 0) {
+      EXPECT_TRUE(in_time([&] { return (void)poll(receives), sent(); }));
+    }
   }
 }
 
