@@ -185,8 +185,8 @@ Status Link::take_refused(size_t i, const Done& done) {
   if (work->owner != nullptr && work->owner->on_refused(work->part)) return Status::kOk;
   return context_.fail(make_error(
       Status::kRemote, 0,
-      "rail %s: the peer refused a write of %u bytes: the memory of its receive is not registered "
-      "any more; do not free or deregister a buffer before the request that uses it is done",
+      "rail %s: the peer refused a write of %u bytes: it has not registered that memory, or "
+      "not any more; do not free or deregister a buffer before the request that uses it is done",
       rails_[i].name(), bytes));
 }
 

@@ -51,9 +51,9 @@ class LinkContext {
     return failure_.status;
   }
   Status fail_protocol(const char* what) {
-    return fail(make_error(Status::kRemote, 0,
-                           "the peer sent %s; both ends should run the same version of the plugin",
-                           what));
+    return fail(make_error(
+        Status::kRemote, 0,
+        "the peer sent %s; both ends should run the same version of libnet-slime", what));
   }
   Status status() const { return failure_.status; }
   const Error& failure() const { return failure_; }

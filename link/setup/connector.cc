@@ -186,8 +186,8 @@ Result<std::unique_ptr<LinkConnector>> LinkConnector::open(Devices& devices, int
   if (fields.preamble.magic != kMagic || fields.preamble.version != kProtocolVersion) {
     return fail(make_error(
         Status::kInvalid, 0,
-        "connect on device %s: this is no handle of libnet-slime (%s); do all ranks load the same "
-        "plugin?",
+        "connect on device %s: this is no handle of libnet-slime (%s); do all processes load "
+        "the same version?",
         device->properties().name.c_str(),
         describe_mismatch(fields.preamble, MessageType::kHello).c_str()));
   }

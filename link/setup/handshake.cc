@@ -28,10 +28,10 @@ bool valid(const Preamble& preamble, MessageType type) {
 std::string describe_mismatch(const Preamble& preamble, MessageType expected) {
   char text[160];
   if (preamble.magic == kMagic && preamble.version != kProtocolVersion) {
-    std::snprintf(
-        text, sizeof text,
-        "it speaks protocol version %u, this end %u: install the same plugin on all hosts",
-        preamble.version, kProtocolVersion);
+    std::snprintf(text, sizeof text,
+                  "it speaks protocol version %u, this end %u: install the same version of "
+                  "libnet-slime on all hosts",
+                  preamble.version, kProtocolVersion);
   } else if (preamble.magic == __builtin_bswap32(kMagic)) {
     std::snprintf(text, sizeof text, "it has another byte order, which is not supported");
   } else {

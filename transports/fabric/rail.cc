@@ -187,7 +187,8 @@ void FabricRail::warn_unmarked() {
   if (warned_unmarked_.exchange(true)) return;
   SLIME_WARN(
       "rail %s: what goes over libfabric cannot be given a traffic class; unset "
-      "NCCL_SLIME_TRAFFIC_CLASS and the communicator's trafficClass, or mark it in the network",
+      "NCCL_SLIME_TRAFFIC_CLASS (with NCCL also the communicator's trafficClass), or mark it in "
+      "the network",
       caps_.name.c_str());
 }
 

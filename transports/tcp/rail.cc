@@ -100,7 +100,7 @@ void TcpRail::warn_unmarked(const Error& why) {
   if (warned_unmarked_.exchange(true)) return;
   SLIME_WARN(
       "rail %s: the traffic class cannot be set (%s), so packets go without it; allow it, or unset "
-      "NCCL_SLIME_TRAFFIC_CLASS and the communicator's trafficClass",
+      "NCCL_SLIME_TRAFFIC_CLASS (with NCCL also the communicator's trafficClass)",
       caps_.name.c_str(), why.what.c_str());
 }
 
