@@ -33,7 +33,6 @@ Result<std::unique_ptr<Channel>> FabricChannel::open(FabricRail& rail,
                                                      const ChannelOptions& options) {
   ChannelOptions of_side = options;
   of_side.confirm_delivery = false;
-  of_side.depth = 0;
   if (options.traffic_class != kNoTrafficClass) rail.warn_unmarked();
   auto side_connection = rail.side_rail().open_channel(of_side);
   if (!side_connection) return fail(std::move(side_connection.error()));
