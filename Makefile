@@ -20,8 +20,8 @@ endif
 
 include mk/compile.mk
 
-.PHONY: all programs run run-switch check check-fresh test check-sanitizers check-rdma asan ubsan tsan pause model-check fuzz \
-  fuzz-merge vectors bench install uninstall layers format format-check tidy help clean
+.PHONY: all programs run run-switch check check-fresh test check-sanitizers check-rdma check-lives asan ubsan tsan pause \
+  model-check fuzz fuzz-merge vectors bench install uninstall layers format format-check tidy help clean
 
 all: $(BUILD)/layers.ok $(PLUGIN_SO) $(PLUGIN_LINK) $(LIB_A) $(TOOL_BINS) $(EXAMPLE_BINS)
 programs: all $(TEST_BINS) $(TEST_PROGRAM_BINS) $(if $(SAN),,$(BENCH_BINS))
@@ -86,6 +86,12 @@ pause:
 	@mk/ensure-tools.sh build test
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all $(TEST_PROGRAM_BINS) $(filter $(BUILD)/%,$(PAUSE_TESTS))
 	@SLIME_BUILD_DIR=$(BUILD) SLIME_SAN=$(SAN) test/pause/run.sh $(PAUSE_TESTS)
+
+# A million lives of links and 1,000 cuts under load, whatever time that takes (20 minutes or so);
+# `make check` runs as many as fit into a minute.
+check-lives: $(BUILD)/test/engine
+	SLIME_SCHEDULES=1000000 SLIME_BUILD_DIR=$(BUILD) $< --gtest_filter='Schedules.*:LifelineSchedules.*'
+	SLIME_CUTS=1000 SLIME_BUILD_DIR=$(BUILD) $< --gtest_filter='TcpLifelineTest.OneRail*'
 
 # Verbs over the kernel's Soft-RoCE, in a virtual machine; not part of `make check`. RDMA_CASES names
 # some of the cases.

@@ -12,6 +12,7 @@
 #include "test/support/load/engine_pair.h"
 #include "test/support/manual_clock.h"
 #include "test/support/own_sockets.h"
+#include "test/support/quiet_transfers.h"
 #include "test/support/transfer_end.h"
 
 namespace slime::test {
@@ -28,7 +29,7 @@ class TransferOwner final : public LinkOwner {
   LinkMemoryBytes memory_bytes(const OwnerWords&, bool, size_t channels) const override {
     return TransferEnd::memory_bytes(channels);
   }
-  double lifeline_seconds() const override { return 60; }
+  double lifeline_seconds(const OwnerWords&) const override { return 60; }
   bool has_link(const Nonce& id) const override { return link != nullptr && id == link_id; }
   void resume(const Nonce&, std::unique_ptr<LifelineStream> stream) override {
     link->take_lifeline(std::move(stream));
@@ -53,6 +54,8 @@ struct Side {
   const MemoryRegion *source_region, *target_region;
   TransferOwner owner;
   std::unique_ptr<TransferEnd> end;
+  std::unique_ptr<QuietTransfers> quiet;
+  uint64_t quiet_begun = 0;
   std::array<uint32_t, TransferEnd::kSlots> looked_at = {};  // transfers, by the peer
   uint64_t transfers = 0;
 };
@@ -84,6 +87,11 @@ class TcpLifelineTest : public ::testing::Test {
                                                 std::move(**parts));
     }
     to_->owner.link = &to_->end->link();
+    for (auto [side, peer] : {std::pair{from_.get(), to_.get()}, {to_.get(), from_.get()}}) {
+      side->quiet = std::make_unique<QuietTransfers>(*side->host.devices->device(0),
+                                                     *peer->host.devices->device(0));
+      side->quiet->serve(side->end->link());
+    }
   }
 
   // One turn of everything; `load`: new transfers begin where the last one is over.
@@ -92,10 +100,22 @@ class TcpLifelineTest : public ::testing::Test {
     for (Side* side : {from_.get(), to_.get()}) {
       Side& peer = side == from_.get() ? *to_ : *from_;
       for (uint32_t slot = 0; slot < TransferEnd::kSlots; ++slot) look(*side, peer, slot, load);
+      if (load) begin_quietly(*side);
       if (const Status status = side->end->progress(); status != Status::kOk) return status;
+      EXPECT_EQ(side->quiet->progress(), "");
       EXPECT_EQ(side->end->violation(), "");
     }
     return Status::kOk;
+  }
+
+  // Reads and silent writes by turns; every tenth is refused.
+  static void begin_quietly(Side& from) {
+    for (uint32_t slot = 0; slot < QuietTransfers::kSlots; ++slot) {
+      if (!from.quiet->idle(slot)) continue;
+      const uint64_t number = from.quiet_begun++;
+      from.quiet->begin(slot, number % 2 == 0 ? Opcode::kRead : Opcode::kWrite,
+                        number * 37 % (QuietTransfers::kMostBytes + 1), number, number % 10 == 0);
+    }
   }
 
   void look(Side& from, Side& to, uint32_t slot, bool load) {
@@ -114,6 +134,7 @@ class TcpLifelineTest : public ::testing::Test {
 
   bool idle() const {
     for (const Side* side : {from_.get(), to_.get()}) {
+      if (!side->quiet->all_idle()) return false;
       for (uint32_t slot = 0; slot < TransferEnd::kSlots; ++slot) {
         if (!side->end->sent(slot) || side->looked_at[slot] != side->end->uses_sent(slot))
           return false;
@@ -133,6 +154,7 @@ class TcpLifelineTest : public ::testing::Test {
   void expect_quiet_memory() {
     for (const Side* side : {from_.get(), to_.get()}) {
       EXPECT_TRUE(std::ranges::all_of(side->target, [](std::byte b) { return b == kNobodys; }));
+      EXPECT_FALSE(side->quiet->written_late());
     }
   }
 
@@ -144,18 +166,26 @@ void cut_all() {
   for (const int fd : own_sockets()) ::shutdown(fd, SHUT_RDWR);
 }
 
-// All connections of the process are cut, as soon as a rail is up again and something has moved.
+// All connections of the process are cut, as soon as a rail is up again and some transfers, or some
+// reads and silent writes, are over.
 TEST_F(TcpLifelineTest, OneRailIsCutUnderLoadAgainAndAgain) {
   connect(1);
   const Effort effort("SLIME_CUTS", 200);
-  uint64_t cuts = 0, moved = 0;
+  const auto over = [&](bool quiet) {
+    uint64_t count = 0;
+    for (const Side* side : {from_.get(), to_.get()}) {
+      count += quiet ? side->quiet->moved() + side->quiet->refused() : side->transfers;
+    }
+    return count;
+  };
+  uint64_t cuts = 0;
   while (effort.goes_on(cuts)) {
-    ASSERT_TRUE(in_time([&] {
-      return turn(true) != Status::kOk || (up() > 0 && from_->transfers + to_->transfers > moved);
-    }));
+    const bool quiet = cuts % 2 != 0;
+    const uint64_t wanted = over(quiet) + cuts % 5;
+    ASSERT_TRUE(
+        in_time([&] { return turn(true) != Status::kOk || (up() > 0 && over(quiet) > wanted); }));
     expect_no_failure();
     if (HasFailure()) return;
-    moved = from_->transfers + to_->transfers + cuts % 5;
     cut_all();
     ++cuts;
   }
@@ -164,9 +194,14 @@ TEST_F(TcpLifelineTest, OneRailIsCutUnderLoadAgainAndAgain) {
   expect_quiet_memory();
   EXPECT_GE(to_->owner.resumed, cuts / 2);
   EXPECT_GE(from_->end->link().rejoins(), cuts / 2);
-  std::printf("%llu cuts, %llu resumed, %llu transfers\n", static_cast<unsigned long long>(cuts),
-              static_cast<unsigned long long>(to_->owner.resumed),
-              static_cast<unsigned long long>(from_->transfers + to_->transfers));
+  const uint64_t refused = from_->quiet->refused() + to_->quiet->refused();
+  EXPECT_GE(over(true), cuts / 2);
+  EXPECT_GT(refused, 0U);
+  const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
+  std::printf(
+      "%llu cuts, %llu resumed, %llu transfers, %llu reads and silent writes, %llu refused\n",
+      number(cuts), number(to_->owner.resumed), number(over(false)), number(over(true)),
+      number(refused));
 }
 
 TEST_F(TcpLifelineTest, AllRailsReturn) {
@@ -199,6 +234,7 @@ TEST_F(TcpLifelineTest, APeerThatHasForgottenTheLinkEndsItAtOnce) {
 TEST_F(TcpLifelineTest, APeerThatIsGoneEndsTheLink) {
   connect(1);
   ASSERT_TRUE(in_time([&] { return turn(true) != Status::kOk || to_->transfers > 10; }));
+  to_->quiet->end();
   to_->end.reset();
   listener_.reset();
   Link& link = from_->end->link();
