@@ -33,8 +33,8 @@ endif
 
 CCACHE := $(shell command -v ccache 2>/dev/null)
 INCLUDES := -Iinclude -I. -I$(BUILD)/gen
-# base/check.h; `make CHECKS=1` has the checks without a sanitizer.
-CHECKS ?= $(if $(SAN),1)
+# base/check.h; `make CHECKS=1` has the checks in a build that is for neither tests nor debuggers.
+CHECKS ?= $(if $(SAN)$(filter -O0 -Og,$(OPT)),1)
 CXX_ALL := $(INCLUDES) -std=c++20 -Wall -Wextra -Werror -fPIC -pthread -fvisibility=hidden \
   -fvisibility-inlines-hidden -ffunction-sections -fdata-sections $(OPT) $(SAN_FLAGS) \
   $(FUZZ_FLAGS) $(if $(filter 1,$(CHECKS)),-DSLIME_CHECKS) $(CPPFLAGS) $(CXXFLAGS)
