@@ -57,6 +57,26 @@ TYPED_TEST(RailOpcodes, TheyEndWithoutPollsOfTheTargetWhereItsNicMovesThem) {
   }
 }
 
+// Nothing at the target tells that they came, and no receive is used up.
+TYPED_TEST(RailOpcodes, TheyCostTheTargetsNicNeitherReceivesNorCompletions) {
+  if (!this->world_->nic_calls(this->world_->right())) {
+    GTEST_SKIP() << "nobody counts the calls of this rail's NIC";
+  }
+  for (const Opcode opcode : this->opcodes()) {
+    Pair pair(*this->world_, {});
+    ASSERT_TRUE(pair.connect());
+    pair.settle();
+    const auto before = *this->world_->nic_calls(*pair.right.rail);
+    pair.transfer(pair.left, std::vector<uint32_t>(100, 500), opcode);
+    this->expect_delivery(pair);
+    const auto after = *this->world_->nic_calls(*pair.right.rail);
+    EXPECT_GT(after.polls, before.polls);
+    const bool silent = opcode != Opcode::kWriteWithImmediate;
+    EXPECT_EQ(after.arrivals - before.arrivals, silent ? 0U : 100U);
+    EXPECT_EQ(after.receives == before.receives, silent);
+  }
+}
+
 // Where writes are ordered, one with an immediate says that the silent ones before it are there.
 TYPED_TEST(RailOpcodes, AnImmediateComesAfterTheSilentWritesBeforeIt) {
   if (!this->world_->left().caps().ordered) GTEST_SKIP() << "this rail does not order writes";

@@ -124,6 +124,10 @@ TYPED_TEST(Pollers, LookAtManyIdleChannelsAndPollNone) {
   ASSERT_NO_FATAL_FAILURE(this->arm_all());
   const uint64_t polls_before = this->polls();
   EXPECT_EQ(this->names_soon(*this->right_), Tags{});
+  if (const auto before = this->world_->nic_calls(this->world_->right())) {
+    EXPECT_EQ(this->names(*this->right_), Tags{});
+    EXPECT_EQ(this->world_->nic_calls(this->world_->right())->polls - before->polls, 1U);
+  }
   const Transfer& last = this->post_one(many - 1);
   EXPECT_EQ(this->await_names(*this->right_), Tags{many - 1});
   EXPECT_EQ(this->polls(), polls_before);

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "test/support/verbs/nic_calls.h"
 #include "transports/rail.h"
 
 namespace slime::contract {
@@ -32,6 +34,8 @@ class World {
   // Addresses that no channel has, made from the address of one that is open.
   virtual std::vector<ChannelAddress> alien_addresses(const ChannelAddress& real) = 0;
   virtual WorldProperties properties() const { return {}; }
+  // What a rail has asked of its NIC; none where nobody counts.
+  virtual std::optional<test::NicCalls> nic_calls(Rail& /*rail*/) const { return {}; }
   // What the backend itself counted as misuse or corruption.
   virtual uint64_t violations() const { return 0; }
 };

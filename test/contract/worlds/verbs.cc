@@ -49,6 +49,9 @@ class VerbsWorld final : public World {
   uint64_t violations() const override {
     return ports_.fake ? ports_.fake->violations().size() : 0;
   }
+  std::optional<test::NicCalls> nic_calls(Rail& rail) const override {
+    return test::nic_calls(static_cast<verbs::VerbsRail&>(rail).nic().context());
+  }
   std::vector<ChannelAddress> alien_addresses(const ChannelAddress& real) override {
     std::vector<ChannelAddress> aliens(1);
     aliens.push_back(real);

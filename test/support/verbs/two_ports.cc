@@ -20,11 +20,15 @@ TwoPorts::TwoPorts(Settings settings) {
   settings.ifname = are_real() ? "" : "lo";
   std::vector<std::string> notes;
   if (!are_real()) fake.emplace();
-  auto opened =
-      are_real() ? verbs::open_verbs_rails(settings, &notes)
-                 : verbs::open_verbs_rails(fake->symbols(), fake->sysfs_root(), settings, &notes);
-  if (!opened) notes.push_back(opened.error().what);
-  if (opened) rails = std::move(*opened);
+  auto real = are_real() ? verbs::load_symbols() : &fake->symbols();
+  if (!real) notes.push_back(real.error().what);
+  if (real) {
+    symbols = counting(**real);
+    const std::string sysfs_root = are_real() ? "/sys" : fake->sysfs_root();
+    auto opened = verbs::open_verbs_rails(symbols, sysfs_root, settings, &notes);
+    if (!opened) notes.push_back(opened.error().what);
+    if (opened) rails = std::move(*opened);
+  }
   if (rails.size() == 2) return;
   for (const std::string& note : notes) std::fprintf(stderr, "%s\n", note.c_str());
   std::fprintf(stderr, "there are %zu verbs rails, not 2\n", rails.size());

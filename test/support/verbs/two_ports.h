@@ -8,6 +8,7 @@
 
 #include "settings/settings.h"
 #include "test/support/verbs/fake_verbs.h"
+#include "test/support/verbs/nic_calls.h"
 #include "transports/rail.h"
 
 namespace slime::test {
@@ -23,6 +24,7 @@ class TwoPorts {
   bool step() { return fake && fake->step(); }  // as FakeVerbs does; false with real ports
 
   std::optional<FakeVerbs> fake;  // unless they are real
+  verbs::Symbols symbols;         // which count (nic_calls.h)
   std::vector<std::unique_ptr<Rail>> rails;
 };
 
