@@ -83,4 +83,21 @@ Error system_error(int code, const char* format, ...) {
   return Error{status == Status::kAgain ? Status::kSystem : status, code, std::move(what)};
 }
 
+const char* descriptor_advice(int code) {
+  switch (code) {
+    case EMFILE:
+      return "; this process is out of descriptors, raise its limit (ulimit -n)";
+    case ENFILE:
+      return "; the machine is out of descriptors, raise fs.file-max";
+    default:
+      return "";
+  }
+}
+
+Error descriptor_error(int code, const char* call) {
+  Error error = system_error(code, "%s", call);
+  error.what += descriptor_advice(code);
+  return error;
+}
+
 }  // namespace slime

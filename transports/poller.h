@@ -15,7 +15,9 @@
 //
 // Threads. A poller may be used from any thread, but only one at a time may sleep on it: another's
 // prepare_to_sleep() may take the event that the first waits for. A channel stays its user's:
-// Poller::poll() changes nothing of it, and its own poll() does not need the poller.
+// Poller::poll() changes nothing of it, and its own poll() does not need the poller. While a
+// channel is opened on the poller, others may wait for as long as the kernel takes to make a queue
+// longer.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +39,8 @@ class Poller {
   // more. Channels are named in turns: none waits for ever behind others.
   virtual size_t poll(std::span<uint64_t> tags) = 0;
   // For a thread that is about to sleep. False: poll() may name a channel already. Else the
-  // descriptor becomes readable (poll(2)) when it may; -1: this rail cannot be slept on.
+  // descriptor becomes readable (poll(2)) when it may; -1: this rail cannot be slept on. A NIC that
+  // fails as a whole may not say so there: a sleep has a limit.
   virtual bool prepare_to_sleep() { return true; }
   virtual int descriptor() const = 0;
 

@@ -11,7 +11,7 @@ namespace slime {
 
 Result<std::unique_ptr<Sleeper>> Sleeper::open() {
   Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!event) return fail(system_error(errno, "eventfd"));
+  if (!event) return fail(descriptor_error(errno, "eventfd"));
   return std::unique_ptr<Sleeper>(new Sleeper(std::move(event)));
 }
 

@@ -16,10 +16,6 @@ constexpr int kMaxBroken = 16;
 
 const char* advice(int code) {
   switch (code) {
-    case EMFILE:
-      return "; this process is out of descriptors, raise its limit (ulimit -n)";
-    case ENFILE:
-      return "; the machine is out of descriptors, raise fs.file-max";
     case EADDRINUSE:
       return "; another process has this address, choose another port";
     case EADDRNOTAVAIL:
@@ -35,7 +31,7 @@ const char* advice(int code) {
       return "; check routes and firewalls, or choose interfaces that reach the "
              "peer with NCCL_SLIME_IFNAME";
     default:
-      return "";
+      return descriptor_advice(code);
   }
 }
 

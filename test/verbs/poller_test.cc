@@ -3,57 +3,13 @@
 
 #include <thread>
 
-#include "test/verbs/support.h"
+#include "test/verbs/crowd.h"
 #include "transports/sleeper.h"
 
 namespace slime::verbs {
 namespace {
 
 constexpr uint64_t kLongNs = 60'000'000'000;
-
-std::unique_ptr<Poller> poller_of(Rail& rail) {
-  auto poller = rail.open_poller();
-  EXPECT_TRUE(poller) << poller.error().what;
-  return poller ? std::move(*poller) : nullptr;
-}
-
-// Connected pairs of channels, whose tags are their places here. The right ends are on a poller.
-struct Crowd {
-  explicit Crowd(size_t count, uint32_t depth, const FakeVerbsOptions& options = {})
-      : world(verbs_settings(), options), poller(poller_of(*world.right)) {
-    for (uint64_t tag = 0; tag < count; ++tag) add(tag, depth);
-  }
-  void add(uint64_t tag, uint32_t depth) {
-    auto left = world.left->open_channel({.active = true, .first = true, .depth = depth});
-    auto right = world.right->open_channel({.depth = depth, .poller = poller.get(), .tag = tag});
-    ASSERT_TRUE(left) << left.error().what;
-    ASSERT_TRUE(right) << right.error().what;
-    TestPair pair(world, std::move(*left), std::move(*right));
-    ASSERT_TRUE(pair.connect());
-    pairs.push_back(std::move(pair));
-  }
-  uint64_t polls() const { return world.nics.counts(1).polls; }
-  std::vector<uint64_t> names(size_t room = 64) {
-    std::vector<uint64_t> tags(room);
-    tags.resize(poller->poll(tags));
-    return tags;
-  }
-  // Something arrives at the right end of this pair.
-  void arrive(size_t pair, int works = 1) {
-    for (int i = 0; i < works; ++i) ASSERT_EQ(post_one(*pairs[pair].left, Work{}), Status::kOk);
-    world.settle();
-  }
-  // Returns how many works have arrived there; the left end forgets its own.
-  size_t take(size_t pair) {
-    Status status = Status::kOk;
-    (void)poll_all(*pairs[pair].left, &status);
-    return poll_all(*pairs[pair].right, &status).size();
-  }
-
-  TestNics world;
-  std::unique_ptr<Poller> poller;
-  std::vector<TestPair> pairs;
-};
 
 TEST(VerbsPoller, AThousandIdleChannelsCostOneEmptyPoll) {
   constexpr size_t kChannels = 1000;
@@ -122,6 +78,64 @@ TEST(VerbsPoller, ANewChannelGetsNothingOfAnEarlierOne) {
   }
 }
 
+// Its channel has been destroyed with completions in the queue that nobody had read.
+TEST(VerbsPoller, APlaceThatIsTakenAgainIsEmpty) {
+  FakeVerbsOptions options;
+  options.keeps_completions = true;
+  Crowd crowd(1, 8, options);
+  ASSERT_EQ(crowd.pairs.size(), 1U);
+  ASSERT_NO_FATAL_FAILURE(crowd.arrive(0, 4));
+  Work bad;
+  bad.length = 1;
+  size_t taken = 0;
+  ASSERT_NE(crowd.pairs[0].right->post({&bad, 1}, &taken), Status::kOk);
+  crowd.pairs.clear();
+  ASSERT_NO_FATAL_FAILURE(crowd.add(0, 8));
+  Status status = Status::kOk;
+  EXPECT_THAT(poll_all(*crowd.pairs[0].right, &status), IsEmpty());
+  EXPECT_EQ(status, Status::kOk);
+}
+
+TEST(VerbsPoller, WhatChannelsHadIsFreeAgainWhenTheyEnd) {
+  Crowd crowd(0, 8);
+  for (int i = 0; i < 400; ++i) {
+    auto channel = crowd.world.right->open_channel({.depth = 256, .poller = crowd.poller.get()});
+    ASSERT_TRUE(channel) << channel.error().what;
+  }
+  const uint64_t before = crowd.polls();
+  EXPECT_THAT(crowd.names(), IsEmpty());
+  EXPECT_EQ(crowd.polls() - before, 1U) << "completion queues";
+}
+
+// What poll() has no room for is in the channel, and its NIC tells nobody of it.
+TEST(VerbsPoller, IsNotArmedByAChannelThatHasSomething) {
+  Crowd crowd(1, 8);
+  ASSERT_EQ(crowd.pairs.size(), 1U);
+  Channel& channel = *crowd.pairs[0].right;
+  TestBuffer from(*crowd.world.right, 64), to(*crowd.world.left, 64);
+  const std::vector<Work> works(3, work_of(from, to, 64));
+  size_t taken = 0;
+  ASSERT_EQ(channel.post(works, &taken), Status::kOk);
+  crowd.world.settle();
+  Status status = Status::kOk;
+  EXPECT_THAT(poll_once(channel, &status, 1), SizeIs(1));
+  EXPECT_EQ(channel.arm(), Status::kAgain) << "two are kSent";
+  EXPECT_THAT(poll_all(channel, &status), SizeIs(2));
+  EXPECT_EQ(channel.arm(), Status::kOk);
+  Work bad;
+  bad.length = 1;
+  ASSERT_NE(channel.post({&bad, 1}, &taken), Status::kOk);
+  EXPECT_EQ(channel.arm(), Status::kAgain) << "a failure is to be reported";
+}
+
+TEST(VerbsPoller, DoesNotNameAFencedChannel) {
+  Crowd crowd(1, 8);
+  ASSERT_EQ(crowd.pairs.size(), 1U);
+  ASSERT_EQ(crowd.pairs[0].right->arm(), Status::kOk);
+  crowd.pairs[0].right->fence();
+  EXPECT_THAT(crowd.names(), IsEmpty());
+}
+
 // A read of the queue gets 64 at a time, which may all be of others.
 TEST(VerbsPoller, AChannelThatFailsReportsWhatArrivedBehindOthers) {
   Crowd crowd(2, 256);
@@ -181,49 +195,6 @@ TEST(VerbsPoller, GivesEachQueueItsTurn) {
     }
   }
   EXPECT_THAT(named, testing::Contains(29U)) << "of the second queue";
-}
-
-TEST(VerbsPoller, SaysWhenTheNicHasNoQueueForAChannel) {
-  Crowd crowd(0, 8);
-  crowd.world.nics.limit_queues(100);
-  auto fits = crowd.world.right->open_channel({.depth = 8, .poller = crowd.poller.get()});
-  EXPECT_TRUE(fits) << fits.error().what;
-  auto refused = crowd.world.right->open_channel({.depth = 256, .poller = crowd.poller.get()});
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().what, HasSubstr("ibv_create_cq for 1348 completions failed"));
-}
-
-// The channels find out one by one, and those that are opened later get another queue.
-TEST(VerbsPoller, NamesEachChannelWhenItsQueueCannotBeRead) {
-  Crowd crowd(2, 8);
-  ASSERT_EQ(crowd.pairs.size(), 2U);
-  for (TestPair& pair : crowd.pairs) ASSERT_EQ(pair.right->arm(), Status::kOk);
-  crowd.world.nics.fail_polls(EIO);
-  EXPECT_THAT(crowd.names(), ElementsAre(0U, 1U));
-  crowd.world.nics.fail_polls(0);
-  for (TestPair& pair : crowd.pairs) {
-    EXPECT_EQ(pair.right->arm(), Status::kAgain) << "its poll() has a failure to report";
-    Status status = Status::kOk;
-    EXPECT_THAT(poll_all(*pair.right, &status), IsEmpty());
-    EXPECT_EQ(status, Status::kSystem);
-    EXPECT_THAT(pair.right->failure().what, HasSubstr("ibv_poll_cq failed"));
-  }
-  ASSERT_NO_FATAL_FAILURE(crowd.add(2, 8));
-  ASSERT_EQ(crowd.pairs[2].right->arm(), Status::kOk);
-  ASSERT_NO_FATAL_FAILURE(crowd.arrive(2));
-  EXPECT_THAT(crowd.names(), ElementsAre(2U));
-}
-
-TEST(VerbsPoller, NamesEachChannelWhenItCannotBeSleptOn) {
-  Crowd crowd(2, 8);
-  ASSERT_EQ(crowd.pairs.size(), 2U);
-  for (TestPair& pair : crowd.pairs) ASSERT_EQ(pair.right->arm(), Status::kOk);
-  crowd.world.nics.fail_event_requests(EIO);
-  EXPECT_FALSE(crowd.poller->prepare_to_sleep());
-  EXPECT_THAT(crowd.names(), ElementsAre(0U, 1U));
-  Status status = Status::kOk;
-  EXPECT_THAT(poll_all(*crowd.pairs[0].right, &status), IsEmpty());
-  EXPECT_EQ(status, Status::kSystem);
 }
 
 // The descriptor is readable when something comes, also of a queue that was opened meanwhile.

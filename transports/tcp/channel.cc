@@ -256,7 +256,7 @@ void TcpChannel::fence() {
 
 void TcpChannel::fail_with(Error error, State state) {
   if (state_ < State::kBroken) failure_ = std::move(error);
-  if (state_ < State::kReady) fd_ = handshake_.take_socket();
+  if (state_ < State::kReady && !fd_) fd_ = handshake_.take_socket();
   state_ = state;
   // The peer shall notice that nothing more is read or written here. Only our output ends: with the
   // input ended too, what the peer still sends would make the kernel reset the connection and throw

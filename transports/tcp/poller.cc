@@ -6,12 +6,13 @@
 #include <utility>
 
 #include "base/check.h"
+#include "transports/channel_common.h"
 
 namespace slime::tcp {
 
 Result<std::unique_ptr<Poller>> TcpPoller::open(const Rail& rail) {
   Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll) return fail(system_error(errno, "epoll_create1"));
+  if (!epoll) return fail(prefixed(rail.caps(), descriptor_error(errno, "epoll_create1")));
   return std::unique_ptr<Poller>(new TcpPoller(rail, std::move(epoll)));
 }
 
@@ -31,7 +32,9 @@ size_t TcpPoller::poll(std::span<uint64_t> tags) {
 Result<void> TcpPoller::add(const Fd& socket, uint64_t tag) const {
   epoll_event event{.events = EPOLLONESHOT, .data = {.u64 = tag}};
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket.get(), &event) == 0) return {};
-  return fail(system_error(errno, "epoll_ctl(EPOLL_CTL_ADD); see fs.epoll.max_user_watches"));
+  Error error = system_error(errno, "epoll_ctl(EPOLL_CTL_ADD)");
+  if (error.code == ENOSPC) error.what += "; raise fs.epoll.max_user_watches";
+  return fail(std::move(error));
 }
 
 void TcpPoller::arm(const Fd& socket, uint64_t tag, uint32_t events) const {

@@ -81,8 +81,11 @@ Status VerbsChannel::connect(const ChannelAddress& peer) {
   if (done) done = setup_.begin(peer);
   const bool late = setup_.is_late();  // asked before the look at completions (base/deadline.h)
   ibv_wc completion;
-  while (done && state_ == State::kSetUp && lanes_.completions().poll({&completion, 1}) == 1) {
-    done = take_setup_completion(completion);
+  int polled = 1;
+  while (done && state_ == State::kSetUp && polled == 1) {
+    polled = lanes_.completions().poll({&completion, 1});
+    if (polled == 1) done = take_setup_completion(completion);
+    if (polled < 0) done = fail(cannot_poll());
   }
   if (done && state_ == State::kReady) return Status::kOk;
   if (done && !late) return Status::kAgain;
@@ -159,9 +162,7 @@ Status VerbsChannel::poll(std::span<Done> done, size_t* count) {
   std::array<ibv_wc, kPolledAtOnce> completions;
   const size_t room = std::min<size_t>(done.size() - *count, completions.size());
   const int polled = room > 0 ? lanes_.completions().poll(std::span(completions).first(room)) : 0;
-  if (polled < 0) {
-    fail_with(system_error(errno, "%s: ibv_poll_cq failed", where().c_str()), State::kBroken);
-  }
+  if (polled < 0) fail_with(prefixed(where(), cannot_poll()), State::kBroken);
   for (int i = 0; i < polled; ++i) take(completions[static_cast<size_t>(i)], done, count);
   *count += lanes_.take_sent(done.subspan(*count));
   if (*count > 0) return Status::kOk;
@@ -169,6 +170,12 @@ Status VerbsChannel::poll(std::span<Done> done, size_t* count) {
   if (state_ == State::kReady && polled <= 0) watch(steady_now_ns());
   if (was_broken && polled <= 0 && !done.empty() && !may_be_confirmed()) state_ = State::kFailed;
   return state_ == State::kFailed ? failure_.status : Status::kOk;
+}
+
+// With errno.
+Error VerbsChannel::cannot_poll() const {
+  return system_error(errno, "%s failed%s; see dmesg", lanes_.completions().failed_call(),
+                      on_poller_ ? ", so other channels of this poller fail too" : "");
 }
 
 Status VerbsChannel::arm() {
@@ -254,6 +261,7 @@ void VerbsChannel::fence() {
   for (Lane& lane : lanes_.all()) lane.pair.stop();
   drain();
   fail_with(fenced_off(where()), State::kFenced);
+  disarm();
   lanes_.destroy();
 }
 

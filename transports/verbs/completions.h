@@ -28,10 +28,13 @@ class Completions {
 
   ibv_cq* queue() const { return shared_ != nullptr ? shared_->get() : own_.get(); }
   uint16_t place() const { return place_; }  // WorkId::place of all its work requests
-  // As ibv_poll_cq(3).
+  // As ibv_poll_cq(3). Negative: failed_call() has.
   int poll(std::span<ibv_wc> completions) const {
     if (shared_ != nullptr) return shared_->poll(place_, completions);
     return ibv_poll_cq(own_.get(), static_cast<int>(completions.size()), completions.data());
+  }
+  const char* failed_call() const {
+    return shared_ != nullptr ? shared_->failed_call() : "ibv_poll_cq";
   }
   // Only on a poller.
   bool arm() const { return shared_->arm(place_); }

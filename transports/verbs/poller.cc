@@ -4,6 +4,11 @@
 #include <cerrno>
 
 namespace slime::verbs {
+namespace {
+
+constexpr uint64_t kFirstPlaces = 4096;  // of the first completion queue
+
+}  // namespace
 
 Result<std::unique_ptr<Poller>> VerbsPoller::open(const Rail& rail,
                                                   const std::shared_ptr<Nic>& nic) {
@@ -14,18 +19,19 @@ Result<std::unique_ptr<Poller>> VerbsPoller::open(const Rail& rail,
 
 Result<Completions> VerbsPoller::add(uint32_t requests, uint64_t tag) {
   const std::lock_guard lock(mutex_);
+  std::erase_if(queues_, [](const auto& queue) { return queue->is_over(); });
   uint16_t place = 0;
   for (const auto& queue : queues_) {
     if (queue->take_place(requests, tag, &place) == Status::kOk) return Completions(queue, place);
   }
-  auto another = SharedQueue::open(nic_, events_, requests);
+  const uint64_t places = queues_.empty() ? kFirstPlaces : 2 * queues_.back()->places();
+  auto another = SharedQueue::open(nic_, events_, requests, places);
   if (!another) return fail(std::move(another.error()));
   if ((*another)->take_place(requests, tag, &place) != Status::kOk) {
     return fail(make_error(Status::kInternal, 0,
                            "a new completion queue has no room for %u requests; please report this",
                            requests));
   }
-  (void)(*another)->request_event();  // of a thread that sleeps already
   queues_.push_back(*another);
   return Completions(*another, place);
 }

@@ -13,16 +13,16 @@ namespace {
 
 constexpr size_t kReadAtOnce = 64;
 constexpr size_t kMostPlaces = UINT16_MAX;
-constexpr uint32_t kLeastRequests = 4096;
+constexpr size_t kKeptMemory = 64;  // completions that an idle place has memory for, at most
 
 }  // namespace
 
 Result<std::shared_ptr<SharedQueue>> SharedQueue::open(
     const std::shared_ptr<Nic>& nic, const std::shared_ptr<ibv_comp_channel>& events,
-    uint32_t requests) {
+    uint32_t requests, uint64_t places) {
   const auto most = static_cast<uint32_t>(std::max(nic->attributes().max_cqe, 1));
-  auto queue = nic->create_completion_queue(std::max(requests, std::min(kLeastRequests, most)),
-                                            events.get());
+  const auto wanted = static_cast<uint32_t>(std::min<uint64_t>(places, most));
+  auto queue = nic->create_completion_queue(std::max(requests, wanted), events.get());
   if (queue == nullptr) queue = nic->create_completion_queue(requests, events.get());
   if (queue == nullptr) {
     return slime::fail(
@@ -31,11 +31,15 @@ Result<std::shared_ptr<SharedQueue>> SharedQueue::open(
                      "with less depth or fewer queue pairs (NCCL_SLIME_QPS_PER_RAIL), and see %s",
                      requests, most, limit_behind(errno)));
   }
+  if (const int code = ibv_req_notify_cq(queue.get(), 0); code != 0) {
+    return slime::fail(system_error(code, "ibv_req_notify_cq failed; see dmesg"));
+  }
   return std::shared_ptr<SharedQueue>(new SharedQueue(nic, events, std::move(queue)));
 }
 
 // The queue grows up to what the NIC can do.
 bool SharedQueue::make_room(uint32_t requests) {
+  SLIME_CHECK(mutex_.held());
   const uint64_t wanted = requests_ + requests, now = static_cast<uint64_t>(queue_->cqe);
   if (wanted <= now) return true;
   const auto most = static_cast<uint64_t>(nic_->attributes().max_cqe);
@@ -59,6 +63,7 @@ Status SharedQueue::take_place(uint32_t requests, uint64_t tag, uint16_t* place)
   if (free == places_.end()) places_.emplace_back();
   places_[*place].requests = requests;
   places_[*place].tag = tag;
+  places_[*place].lost_pairs = nic_->lost_pairs();
   requests_ += requests;
   return Status::kOk;
 }
@@ -66,9 +71,14 @@ Status SharedQueue::take_place(uint32_t requests, uint64_t tag, uint16_t* place)
 void SharedQueue::give_back(uint16_t place) {
   const std::lock_guard lock(mutex_);
   read_until([] { return false; });
-  requests_ -= places_[place].requests;
-  places_[place] = Place();
   std::erase(named_, place);
+  const Place ended = std::exchange(places_[place], Place());
+  if (ended.lost_pairs == nic_->lost_pairs()) {
+    requests_ -= ended.requests;
+  } else {
+    places_[place].requests = ended.requests;
+    places_[place].retired = true;
+  }
 }
 
 // What was in it before the call, at least.
@@ -82,17 +92,18 @@ void SharedQueue::read_until(Enough enough) {
 
 // Once. Returns how many completions there were.
 int SharedQueue::read() {
+  SLIME_CHECK(mutex_.held());
   std::array<ibv_wc, kReadAtOnce> completions;
   const int count = ibv_poll_cq(queue_.get(), completions.size(), completions.data());
-  if (count < 0) fail(EIO);
+  if (count < 0) fail("ibv_poll_cq", EIO);
   for (int i = 0; i < count; ++i) keep(completions[static_cast<size_t>(i)]);
   return count;
 }
 
-// A place is free only if a queue pair could not be destroyed.
 void SharedQueue::keep(const ibv_wc& completion) {
   const uint16_t place = WorkId::unpack(completion.wr_id).place;
-  if (place >= places_.size() || places_[place].requests == 0) return;
+  SLIME_CHECK(place < places_.size() && places_[place].requests > 0);
+  if (places_[place].retired) return;
   SLIME_CHECK(places_[place].count() < places_[place].requests);
   places_[place].kept.push_back(completion);
   name(place);
@@ -103,9 +114,27 @@ void SharedQueue::name(uint16_t place) {
 }
 
 // Each channel finds out when it is polled.
-void SharedQueue::fail(int code) {
-  if (broken_ == 0) broken_ = code;
+void SharedQueue::fail(const char* call, int code) {
+  if (broken_ == 0) {
+    broken_ = code;
+    failed_call_ = call;
+  }
   for (size_t i = 0; i < places_.size(); ++i) name(static_cast<uint16_t>(i));
+}
+
+const char* SharedQueue::failed_call() {
+  const std::lock_guard lock(mutex_);
+  return failed_call_;
+}
+
+uint64_t SharedQueue::places() {
+  const std::lock_guard lock(mutex_);
+  return static_cast<uint64_t>(queue_->cqe);
+}
+
+bool SharedQueue::is_over() {
+  const std::lock_guard lock(mutex_);
+  return broken_ != 0 && requests_ == 0;
 }
 
 // Those that were taken are dropped when they are as many as the others, or all.
@@ -116,6 +145,7 @@ void SharedQueue::Place::take(std::span<ibv_wc> completions) {
   if (begin < count()) return;
   kept.erase(kept.begin(), kept.begin() + static_cast<ptrdiff_t>(begin));
   begin = 0;
+  if (kept.empty() && kept.capacity() > kKeptMemory) kept = {};
 }
 
 int SharedQueue::poll(uint16_t place, std::span<ibv_wc> completions) {
@@ -154,7 +184,9 @@ size_t SharedQueue::take_tags(std::span<uint64_t> tags) {
 
 bool SharedQueue::request_event() {
   const std::lock_guard lock(mutex_);
-  if (const int code = ibv_req_notify_cq(queue_.get(), 0); code != 0) fail(code);
+  if (const int code = ibv_req_notify_cq(queue_.get(), 0); code != 0) {
+    fail("ibv_req_notify_cq", code);
+  }
   read_until([] { return false; });
   return named_.empty();
 }

@@ -5,7 +5,9 @@
 // States of a place: free, or taken from take_place() to give_back(). A place that is taken is
 // armed or not (transports/poller.h). It may be given back when the queue pairs of its channel are
 // destroyed: no completion of theirs can come any more, and those in the queue are read then. So a
-// place that is taken again gets no completion of an earlier channel, unless ibv_destroy_qp failed.
+// place that is taken again gets no completion of an earlier channel. Where ibv_destroy_qp failed
+// for a channel of the NIC, the place is retired: it is never taken again, and what comes for it is
+// dropped.
 //
 // Invariants: the queue has room for all work requests that channels may have posted, as each says
 // how many those are. A place keeps no more completions than that. Threads: any; a mutex guards
@@ -14,26 +16,29 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/mutex.h"
 #include "transports/verbs/device/nic.h"
 
 namespace slime::verbs {
 
 class SharedQueue {
  public:
-  // `events`: its completions are announced there. It is kept for as long as the queue lives.
+  // `events`: its completions are announced there, also to a thread that sleeps already. It is kept
+  // for as long as the queue lives. `places`: how many it is to have where the NIC lets it, but as
+  // many as `requests` at least.
   static Result<std::shared_ptr<SharedQueue>> open(const std::shared_ptr<Nic>& nic,
                                                    const std::shared_ptr<ibv_comp_channel>& events,
-                                                   uint32_t requests);
+                                                   uint32_t requests, uint64_t places);
 
   // A place for a channel with so many work requests. kAgain: there is no room.
   Status take_place(uint32_t requests, uint64_t tag, uint16_t* place);
   void give_back(uint16_t place);
-  // As ibv_poll_cq(3), of the completions of one channel.
+  // As ibv_poll_cq(3), of the completions of one channel. Negative: failed_call() has, for all.
   int poll(uint16_t place, std::span<ibv_wc> completions);
+  const char* failed_call();
   // False: it has completions already.
   bool arm(uint16_t place);
   void disarm(uint16_t place);
@@ -45,10 +50,14 @@ class SharedQueue {
   bool request_event();
 
   ibv_cq* get() const { return queue_.get(); }
+  uint64_t places();  // for completions
+  bool is_over();     // it is broken, and no channel is left on it
 
  private:
   struct Place {
-    uint32_t requests = 0;  // 0: it is free
+    uint32_t requests = 0;    // 0: it is free
+    uint64_t lost_pairs = 0;  // Nic::lost_pairs() when it was taken
+    bool retired = false;
     uint64_t tag = 0;
     bool armed = false;
     size_t begin = 0;  // kept[begin] is the oldest
@@ -69,16 +78,17 @@ class SharedQueue {
   void read_until(Enough enough);
   void keep(const ibv_wc& completion);
   void name(uint16_t place);
-  void fail(int code);
+  void fail(const char* call, int code);
 
   const std::shared_ptr<Nic> nic_;
   const std::shared_ptr<ibv_comp_channel> events_;
-  std::mutex mutex_;
+  Mutex mutex_;
   const CompletionQueue queue_;
   std::vector<Place> places_;
   std::vector<uint16_t> named_;  // places that were armed and have got something, each once
   uint64_t requests_ = 0;        // of all places
   int broken_ = 0;               // why no channel gets anything any more
+  const char* failed_call_ = "";
 };
 
 }  // namespace slime::verbs

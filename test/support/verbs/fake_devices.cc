@@ -102,6 +102,19 @@ void FakeVerbs::fail_polls(int code) {
   poll_code_ = code;
 }
 
+void FakeVerbs::fail_resizes(int code) {
+  const std::lock_guard lock(mutex_);
+  resize_code_ = code;
+}
+
+void FakeVerbs::fail_destroys(int code) {
+  const std::lock_guard lock(mutex_);
+  destroy_code_ = code;
+  if (code != 0) return;
+  for (ibv_qp* const pair : undestroyed_) destroy_pair(pair);
+  undestroyed_.clear();
+}
+
 void FakeVerbs::fail_event_requests(int code) {
   const std::lock_guard lock(mutex_);
   event_request_code_ = code;

@@ -49,6 +49,17 @@ FakeVerbs::Pair* FakeVerbs::peer_of(const Pair& pair) {
   return reached && takes && peer.attributes.dest_qp_num == pair.base.qp_num ? &peer : nullptr;
 }
 
+void FakeVerbs::destroy_pair(ibv_qp* base) {
+  --queues_.at(base->send_cq)->users;
+  --queues_.at(base->recv_cq)->users;
+  if (!options_.keeps_completions) {
+    std::erase_if(queues_.at(base->recv_cq)->completions,
+                  [&](const ibv_wc& each) { return each.qp_num == base->qp_num; });
+  }
+  show_writes(*pairs_.at(base->qp_num));
+  pairs_.erase(base->qp_num);
+}
+
 // The first work of this queue pair, if it can move.
 bool FakeVerbs::advance(Pair& pair) {
   Send& work = pair.sends.front();

@@ -55,6 +55,7 @@ ibv_cq* FakeVerbs::create_queue(ibv_context* context, int entries, ibv_comp_chan
 }
 
 int FakeVerbs::resize_queue(ibv_cq* queue, int entries) {
+  if (resize_code_ != 0) return resize_code_;
   if (entries > most_completions_ ||
       queues_.at(queue)->completions.size() > static_cast<size_t>(entries)) {
     return EINVAL;

@@ -230,15 +230,12 @@ struct FakeCalls {
   }
   static int destroy_qp(ibv_qp* base) {
     const Lock lock(current->mutex_);
-    --current->queues_.at(base->send_cq)->users;
-    --current->queues_.at(base->recv_cq)->users;
-    if (!current->options_.keeps_completions) {
-      std::erase_if(current->queues_.at(base->recv_cq)->completions,
-                    [&](const ibv_wc& each) { return each.qp_num == base->qp_num; });
+    if (current->destroy_code_ != 0) {
+      current->undestroyed_.push_back(base);
+    } else {
+      current->destroy_pair(base);
     }
-    current->show_writes(*current->pairs_.at(base->qp_num));
-    current->pairs_.erase(base->qp_num);
-    return 0;
+    return current->destroy_code_;
   }
   // The masks are those of ibv_modify_qp(3), for reliable connections.
   static int modify_qp(ibv_qp* base, ibv_qp_attr* attributes, int mask) {

@@ -86,7 +86,10 @@ class FakeVerbs {
   void limit_queues(int most);
   // From now on; 0 is no failure.
   void fail_polls(int code);           // ibv_poll_cq
+  void fail_resizes(int code);         // ibv_resize_cq
   void fail_event_requests(int code);  // ibv_req_notify_cq
+  // ibv_destroy_qp, until it is 0 again: those pairs end then.
+  void fail_destroys(int code);
   // Calls of ibv_post_send take so many works more, then fail.
   void fail_sends(size_t after, int code);
 
@@ -219,6 +222,7 @@ class FakeVerbs {
                     unsigned access);
 
   // fake_pairs.cc
+  void destroy_pair(ibv_qp* base);
   bool advance(Pair& pair);
   bool wait_for_peer(Pair& pair);
   ibv_wc_status carry_out(Pair& pair, Pair& peer, const Send& work);
@@ -246,7 +250,8 @@ class FakeVerbs {
   std::optional<ibv_wc_status> fail_next_;
   int most_completions_ = kMaxCompletions;
   int registration_code_ = 0, opening_code_ = 0, send_code_ = 0;
-  int poll_code_ = 0, event_request_code_ = 0;
+  int poll_code_ = 0, event_request_code_ = 0, resize_code_ = 0, destroy_code_ = 0;
+  std::vector<ibv_qp*> undestroyed_;
   size_t sends_left_ = 0;          // before send_code_
   size_t registrations_left_ = 0;  // before registration_code_
   std::vector<std::string> violations_;

@@ -1,4 +1,5 @@
 // The poller of a tcp rail, and threads that sleep on it.
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -126,6 +127,15 @@ TEST(TcpPoller, IsNotArmedByAChannelThatHasFailed) {
   EXPECT_FALSE(eventually([&] { return count_names(*crowd.left_poller) > 0; }, 100));
 }
 
+// Its socket lives on until the peer has what was sent.
+TEST(TcpPoller, ForgetsAChannelThatIsClosed) {
+  Crowd crowd(1);
+  ASSERT_EQ(crowd.right[0]->arm(), Status::kOk);
+  crowd.right[0] = nullptr;
+  crowd.left[0] = nullptr;
+  EXPECT_FALSE(eventually([&] { return count_names(*crowd.right_poller) > 0; }, 50));
+}
+
 // The socket's buffers are full: there is nothing to do until the peer has read.
 TEST(TcpPoller, NamesAChannelThatMaySendAgain) {
   Settings settings;
@@ -195,6 +205,39 @@ TEST(Sleeper, EndsAWaitWhenAChannelHasSomething) {
   std::array<uint64_t, 64> tags = {};
   EXPECT_EQ(crowd.right_poller->poll(tags), 1U);
   EXPECT_EQ(tags[0], 2U);
+}
+
+// A poller that has a name to give, and a descriptor that does not tell of it.
+TEST(Sleeper, DoesNotSleepWhileAPollerHasSomething) {
+  struct Ready final : Poller {
+    using Poller::Poller;
+    size_t poll(std::span<uint64_t>) override { return 1; }
+    bool prepare_to_sleep() override { return false; }
+    int descriptor() const override { return fd.get(); }
+    Fd fd{::eventfd(0, EFD_CLOEXEC)};
+  };
+  const auto rail = loopback_rail();
+  Ready poller(*rail);
+  const auto sleeper = open_sleeper();
+  ASSERT_TRUE(sleeper->add(poller));
+  sleeper->wait(kLongNs);
+}
+
+TEST(Sleeper, KnowsAWakeThatEndedAWaitNoMore) {
+  const auto sleeper = open_sleeper();
+  std::atomic<int> waits{0};
+  std::thread sleeping([&] {
+    sleeper->wait(kLongNs);
+    ++waits;
+    sleeper->wait(kLongNs);
+    ++waits;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // most times it sleeps by then
+  sleeper->wake();
+  EXPECT_TRUE(eventually([&] { return waits == 1; }));
+  EXPECT_FALSE(eventually([&] { return waits == 2; }, 20));
+  sleeper->wake();
+  sleeping.join();
 }
 
 TEST(Sleeper, KeepsAWakeThatComesBeforeTheWait) {

@@ -30,8 +30,10 @@ Result<std::shared_ptr<Nic>> Nic::open(const Symbols& verbs, ibv_device* device,
 }
 
 Error Nic::failure(const char* what, int code) const {
-  return system_error(code, "device %s: %s failed; see `ibv_devinfo -d %s` and dmesg",
-                      name_.c_str(), what, name_.c_str());
+  Error error = system_error(code, "device %s: %s failed; see `ibv_devinfo -d %s` and dmesg",
+                             name_.c_str(), what, name_.c_str());
+  error.what += descriptor_advice(code);
+  return error;
 }
 
 Result<void> Nic::open_device(ibv_device* device) {
