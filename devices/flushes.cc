@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "base/check.h"
 #include "settings/settings.h"
 
 namespace slime {
@@ -54,6 +55,7 @@ Status Flushes::test(Flush& flush, uint64_t now_ns, bool* done) {
   for (Rail& rail : rails_) {
     if (rail.completed == rail.begun) continue;
     if (rail.flusher->poll(&rail.completed) != Status::kOk) return fail(rail.flusher->failure());
+    SLIME_CHECK(rail.completed <= rail.begun);
   }
   if (const Status status = begin_reads(flush); status != Status::kOk) return status;
   bool complete = flush.to_begin == 0;

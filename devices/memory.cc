@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/check.h"
+
 namespace slime {
 
 MemoryCache::~MemoryCache() {
@@ -20,10 +22,12 @@ Result<const MemoryRegion*> MemoryCache::acquire(const MemoryRange& range) {
     regions_.emplace(&found->second.region, found);
   }
   ++found->second.users;
+  SLIME_CHECK(regions_.size() == entries_.size());
   return &found->second.region;
 }
 
 Result<MemoryRegion> MemoryCache::register_everywhere(const MemoryRange& range) {
+  SLIME_CHECK(mutex_.held());
   MemoryRegion region{static_cast<std::byte*>(range.address), range.bytes, range.kind, {}};
   region.keys.reserve(rails_.size());
   for (Rail* rail : rails_) {
@@ -46,6 +50,7 @@ bool MemoryCache::release(const MemoryRegion* region) {
   const auto known = regions_.find(region);
   if (known == regions_.end()) return false;
   const auto entry = known->second;
+  SLIME_CHECK(&entry->second.region == region && entry->second.users > 0);
   if (--entry->second.users > 0) return true;
   deregister(entry->second.region, rails_.size());
   regions_.erase(known);

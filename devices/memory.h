@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
+#include "base/mutex.h"
 #include "transports/rail.h"
 
 namespace slime {
@@ -67,7 +67,7 @@ class MemoryCache {
   void deregister(const MemoryRegion& region, size_t rails);
 
   std::vector<Rail*> rails_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   Entries entries_;
   std::unordered_map<const MemoryRegion*, Entries::iterator> regions_;
 };

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/mutex.h"
 
 namespace slime {
 namespace {
@@ -30,6 +31,7 @@ class ThreadLists {
   }
 
   CommProgress::List& of_this_thread() {
+    SLIME_CHECK(mutex.held());
     if (CommProgress::List* const mine = find(CommProgress::this_thread())) return *mine;
     const auto unused = std::ranges::find(lists_, 0, &CommProgress::List::size);
     CommProgress::List& list = unused == lists_.end() ? lists_.emplace_back() : *unused;
@@ -38,7 +40,7 @@ class ThreadLists {
     return list;
   }
 
-  std::mutex mutex;
+  Mutex mutex;
 
  private:
   ThreadLists() : has_key_(pthread_key_create(&key_, at_thread_end) == 0) {}
@@ -78,6 +80,7 @@ void CommProgress::join() {
 }
 
 void CommProgress::unlink() {
+  SLIME_CHECK(ThreadLists::get().mutex.held());
   List* const list = own_list();
   if (list == nullptr) return;
   SLIME_CHECK(list->size > 0 && list->first != nullptr);

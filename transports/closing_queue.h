@@ -17,10 +17,11 @@
 
 #include <ctime>
 #include <list>
-#include <mutex>
 #include <utility>
 
+#include "base/check.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "settings/times.h"
 
 namespace slime {
@@ -50,6 +51,7 @@ class ClosingQueue {
     items_.push_back({std::move(entry), now_ns});
     poll_locked(now_ns);
     if (items_.size() > kCapacity) items_.pop_front();
+    SLIME_CHECK(items_.size() <= kCapacity);
   }
 
   void poll() {
@@ -69,12 +71,13 @@ class ClosingQueue {
   };
   // is_done() is called for an entry that is late too: that of tcp takes in what the peer has sent.
   void poll_locked(uint64_t now_ns) {
+    SLIME_CHECK(mutex_.held());
     items_.remove_if(
         [now_ns](Item& item) { return item.entry.is_done() || now_ns - item.added_ns >= Linger; });
   }
 
   const Clock& clock_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::list<Item> items_;  // a list: entries do not move
 };
 

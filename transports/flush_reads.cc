@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/check.h"
 #include "transports/channel_common.h"
 
 namespace slime {
@@ -19,6 +20,7 @@ Result<void> FlushReads::begin(const std::byte* address, uint64_t offset, const 
                            "a read at %p, which is not registered with that key",
                            static_cast<const void*>(address)));
   }
+  SLIME_CHECK(open() < kMost);
   read(begun_++) = begun;
   return {};
 }

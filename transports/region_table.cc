@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/check.h"
 #include "base/random.h"
 
 namespace slime {
@@ -32,6 +33,7 @@ RegionTable::Entry* RegionTable::find(uint64_t key) const {
 }
 
 Result<uint32_t> RegionTable::free_index() {
+  SLIME_CHECK(mutex_.held());
   if (!free_.empty()) {
     const uint32_t index = free_.back();
     free_.pop_back();
@@ -73,6 +75,7 @@ Result<uint64_t> RegionTable::add(const MemoryRange& range, uint64_t handle) {
   if (!index) return fail(std::move(index.error()));
   const uint64_t key = uint64_t{*generation} << 32 | *index;
   Entry* entry = find(key);
+  SLIME_CHECK(entry->state.load(std::memory_order_relaxed) == 0);
   entry->address = reinterpret_cast<uint64_t>(range.address);
   entry->bytes = range.bytes;
   entry->handle = handle;
@@ -124,7 +127,9 @@ RegionTable::Pin::Pin(const RegionTable& table, uint64_t key, uint64_t address, 
 }
 
 RegionTable::Pin::~Pin() {
-  if (state_) state_->fetch_sub(1, std::memory_order_release);
+  if (!state_) return;
+  [[maybe_unused]] const uint64_t pinned = state_->fetch_sub(1, std::memory_order_release);
+  SLIME_CHECK((pinned & kPins) > 0);
 }
 
 }  // namespace slime

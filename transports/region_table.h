@@ -12,10 +12,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/error.h"
+#include "base/mutex.h"
 #include "transports/rail.h"
 
 namespace slime {
@@ -87,7 +87,7 @@ class RegionTable {
   Result<uint32_t> free_index();
 
   std::array<std::atomic<Chunk*>, kMaxChunks> chunks_{};  // chunks never move
-  mutable std::mutex mutex_;  // guards what follows, and the filling of chunks_
+  mutable Mutex mutex_;  // guards what follows, and the filling of chunks_
   std::vector<uint32_t> free_;
   uint32_t entries_used_ = 0;  // entries that were in use at least once
   size_t size_ = 0;

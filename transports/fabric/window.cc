@@ -1,8 +1,9 @@
 #include "transports/fabric/window.h"
 
-#include "transports/channel_common.h"
-
 #include <algorithm>
+
+#include "base/check.h"
+#include "transports/channel_common.h"
 
 namespace slime::fabric {
 
@@ -13,6 +14,7 @@ Window::Window(uint32_t places, bool confirmed)
 }
 
 void* Window::add(const Work& work) {
+  SLIME_CHECK(room() > 0);
   Place& place = at(next_++);
   ++added_;
   place.cookie = work.cookie;
@@ -25,11 +27,13 @@ void* Window::add(const Work& work) {
 }
 
 void Window::forget_newest() {
+  SLIME_CHECK(under_way() > 0 && !at(next_ - 1).complete);
   --next_;
   --added_;
 }
 
 void Window::withhold_newest(size_t count) {
+  SLIME_CHECK(count <= under_way());
   for (; count > 0; --count) at(next_ - static_cast<uint32_t>(count)).done = true;
 }
 
@@ -76,6 +80,7 @@ void Window::settle(uint32_t position) {
   Place& place = at(position);
   if (is_done(place) && !place.done) {
     place.done = true;
+    SLIME_CHECK(done_end_ - taken_ < done_.size());
     done_[done_end_++ & (done_.size() - 1)] = position;
   }
   const auto is_free = [this](const Place& oldest) {
@@ -85,6 +90,7 @@ void Window::settle(uint32_t position) {
 }
 
 void Window::show(size_t count) {
+  SLIME_CHECK(count <= unseen_.size());
   for (const uint32_t position : std::span(unseen_).first(count)) {
     at(position).reported = true;
     settle(position);

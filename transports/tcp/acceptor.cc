@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/check.h"
 #include "base/log.h"
 
 namespace slime::tcp {
@@ -64,6 +65,7 @@ void Acceptor::forget(const Nonce& nonce) {
 
 // Nobody reads callers while no channel waits, and a caller can only be for one that waits.
 void Acceptor::erase(const Nonce& nonce) {
+  SLIME_CHECK(mutex_.held());
   std::erase_if(expected_, [&](const Expected& e) { return same_nonce(e.nonce, nonce); });
   if (expected_.empty()) drop_callers();
 }
@@ -111,6 +113,7 @@ std::optional<std::string> Acceptor::accept(Caller& caller) {
 }
 
 Acceptor::Expected* Acceptor::find(const Nonce& nonce) {
+  SLIME_CHECK(mutex_.held());
   for (Expected& expected : expected_) {
     if (same_nonce(expected.nonce, nonce)) return &expected;
   }

@@ -7,11 +7,11 @@
 
 #include <cstdint>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/net/hello_port.h"
 #include "base/net/port_range.h"
 #include "base/random.h"
@@ -63,7 +63,7 @@ class Acceptor final : private HelloPort {
   const PortRange ports_;
   const Clock& clock_;
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;  // guards what follows
   Fd listener_;
   SocketAddress listening_;
   std::list<Expected> expected_;

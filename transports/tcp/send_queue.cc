@@ -1,9 +1,10 @@
 #include "transports/tcp/send_queue.h"
 
-#include "transports/channel_common.h"
-
 #include <algorithm>
 #include <bit>
+
+#include "base/check.h"
+#include "transports/channel_common.h"
 
 namespace slime::tcp {
 
@@ -18,6 +19,7 @@ SendQueue::SendQueue(uint32_t depth, bool confirm_delivery, uint32_t reads)
       vectors_(std::make_unique_for_overwrite<iovec[]>(most_vectors_)) {}
 
 void SendQueue::append(std::span<const Work> works) {
+  SLIME_CHECK(works.size() <= room());
   for (const Work& work : works) {
     const bool silent = work.opcode == Opcode::kWrite;
     const bool unanswered = !silent && (work.unconfirmed || !confirm_);
@@ -34,6 +36,7 @@ void SendQueue::append(std::span<const Work> works) {
 }
 
 void SendQueue::add_vector(const void* data, size_t bytes) {
+  SLIME_CHECK(vector_count_ < most_vectors_);
   vectors_[vector_count_++] = {const_cast<void*>(data), bytes};
   gathered_ += bytes;
 }
@@ -81,6 +84,7 @@ std::span<iovec> SendQueue::gather(uint32_t arrived, uint32_t awaited, bool begi
 }
 
 size_t SendQueue::advance(size_t bytes) {
+  SLIME_CHECK(next_ != tail_);
   const Entry& slot = entry(next_);
   if (offset_ == 0) sent_ack_ = slot.header.ack;
   const uint64_t left = kFrameHeaderBytes + slot.header.length - offset_;
@@ -91,6 +95,7 @@ size_t SendQueue::advance(size_t bytes) {
 }
 
 void SendQueue::moved(size_t bytes) {
+  SLIME_CHECK(bytes <= gathered_);
   blocked_ = bytes < gathered_;
   if (offset_ > 0 && bytes > 0) bytes = advance(bytes);
   if (const size_t of_control = std::min(bytes, gathered_control_); of_control > 0) {
