@@ -1,44 +1,17 @@
 // What a channel, and the rail of a link that it is of, take of the heap.
-#include <malloc.h>
-
 #include <cstdio>
 #include <utility>
 
 #include "link/rail/link_rail.h"
+#include "test/support/heap_bytes.h"
 #include "test/unit/tcp/support.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-extern "C" size_t __sanitizer_get_current_allocated_bytes();
-#endif
 
 namespace slime::tcp {
 namespace {
 
-// A sanitizer rounds each allocation up.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint32_t kDepthThatFits = 32;
-#else
-constexpr uint32_t kDepthThatFits = 64;
-#endif
+using test::heap_bytes_of;
 
-size_t heap_bytes() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return __sanitizer_get_current_allocated_bytes();
-#else
-  const auto info = ::mallinfo2();
-  return info.uordblks + info.hblkhd;
-#endif
-}
-
-// Bytes of the heap that `make` leaves in use.
-template <typename Make>
-size_t heap_bytes_of(Make make) {
-  const size_t before = heap_bytes();
-  make();
-  const size_t after = heap_bytes();
-  EXPECT_GT(after, before);
-  return after - before;
-}
+constexpr uint32_t kDepthThatFits = test::kHeapIsExact ? 64 : 32;
 
 struct Sizes {
   size_t channel, rail;  // connected; the LinkRail, without the channel
