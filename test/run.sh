@@ -80,7 +80,7 @@ run_script() {
   *)
     report "$name" 0 1 0 "$(elapsed "$started")"
     echo "  FAILED $name: $(ending $code)"
-    tail -n 60 "$log" | sed 's/^/  | /'
+    tail -n 100 "$log" | sed 's/^/  | /'
     ;;
   esac
 }

@@ -8,7 +8,8 @@ finish() {
   lab_wait 2>/dev/null
   code=$?
   if [ $code -eq "$2" ]; then ok "$1: exit status $2"; else
-    not_ok "$1: exit status $code, not $2" "$work/$1.0.err"
+    not_ok "$1: exit status $code, not $2"
+    tail -n 12 "$work/$1".[0-9].err | sed 's/^/  | /' # the rank that failed first may be any
   fi
 }
 # right NAME RANKS ARGUMENT...: nothing is wrong, and the switch did it
