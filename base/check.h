@@ -1,5 +1,5 @@
 // Checks of what this code must guarantee by itself, whatever a peer or a user does. Sanitizer
-// builds, builds with -O0 or -Og and `make CHECKS=1` end the process where one fails. Other builds
+// builds, `make OPT=-O0` (or -Og) and `make CHECKS=1` end the process where one fails. Other builds
 // do not evaluate it.
 #pragma once
 

@@ -80,7 +80,7 @@ Status status_of_errno(int code);
 [[gnu::format(printf, 2, 3)]] Error system_error(int code, const char* format, ...);
 // What to try where a call found no free descriptor, for the end of a sentence; otherwise "".
 const char* descriptor_advice(int code);
-// Of a call that makes a descriptor.
+// The error of a call that makes a descriptor, with that advice.
 Error descriptor_error(int code, const char* call);
 
 inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }

@@ -33,7 +33,7 @@ endif
 
 CCACHE := $(shell command -v ccache 2>/dev/null)
 INCLUDES := -Iinclude -I. -I$(BUILD)/gen
-# base/check.h; `make CHECKS=1` has the checks in a build that is for neither tests nor debuggers.
+# base/check.h; `make CHECKS=1` has the checks in any other build.
 CHECKS ?= $(if $(SAN)$(filter -O0 -Og,$(OPT)),1)
 CXX_ALL := $(INCLUDES) -std=c++20 -Wall -Wextra -Werror -fPIC -pthread -fvisibility=hidden \
   -fvisibility-inlines-hidden -ffunction-sections -fdata-sections $(OPT) $(SAN_FLAGS) \

@@ -86,7 +86,7 @@ class LinkListenerImpl final : public LinkListener, private HelloPort {
     deadline_.reset();
     broken_.reset();
     auto parts = finished.front().take();
-    serves_links_ = parts->lifeline_seconds > 0 && devices_.settings().rail_retry > 0;
+    serves_links_ |= parts->lifeline_seconds > 0 && devices_.settings().rail_retry > 0;
     return parts;
   }
 

@@ -10,7 +10,8 @@
 namespace slime::test {
 namespace {
 
-// The connecting end offers a number, and the answer is the next one.
+// The connecting end offers a number, and the answer is the next one. From 30 on it is also for how
+// many seconds the link lives without a rail.
 class CountingOwner final : public LinkOwner {
  public:
   explicit CountingOwner(uint8_t number) { words_.fill(std::byte{number}); }
@@ -23,7 +24,9 @@ class CountingOwner final : public LinkOwner {
     return next;
   }
   bool accepts(const OwnerWords& answer) const override { return answer == *this->answer(words_); }
-  double lifeline_seconds(const OwnerWords&) const override { return lifeline; }
+  double lifeline_seconds(const OwnerWords& answer) const override {
+    return answer[0] < std::byte{30} ? 0 : std::to_integer<int>(answer[0]);
+  }
   uint32_t channel_depth(const OwnerWords& answer) const override {
     return std::to_integer<uint32_t>(answer[0]);
   }
@@ -31,8 +34,6 @@ class CountingOwner final : public LinkOwner {
     return active ? LinkMemoryBytes{4096 * channels, 12'288}
                   : LinkMemoryBytes{12'288, 4096 * channels};
   }
-
-  double lifeline = 0;
 
  private:
   OwnerWords words_;
@@ -110,16 +111,20 @@ TEST(LinkOwner, SaysHowManyWorksAChannelHasPlacesFor) {
   }
 }
 
-// Else the last works before a link loses its only rail might be lost, or done twice.
+// Else the last works before a link loses its only rail might be lost, or done twice. Both ends
+// follow the answer.
 TEST(LinkOwner, OfALinkThatLivesOnHasItsOnlyRailConfirmed) {
-  for (const double lifeline : {0.0, 30.0}) {
-    CountingOwner owner(7);
-    owner.lifeline = lifeline;
+  for (const uint8_t number : {7, 40}) {
+    const double lifeline = number < 30 ? 0 : number + 1;
+    const CountingOwner owner(number);
+    CountingOwner any(0);
     TcpHost from(rails(1)), to(rails(1));
-    auto listener = value_of(LinkListener::open(*to.devices, 0, owner, kNoTrafficClass));
+    auto listener = value_of(LinkListener::open(*to.devices, 0, any, kNoTrafficClass));
     const auto [active, passive] = set_up(from, owner, *listener);
     ASSERT_NE(active.parts, nullptr) << active.error;
     ASSERT_NE(passive.parts, nullptr) << passive.error;
+    EXPECT_EQ(active.parts->lifeline_seconds, lifeline);
+    EXPECT_EQ(passive.parts->lifeline_seconds, lifeline);
     Channel& sends = *active.parts->channels[0].channel;
     Channel& receives = *passive.parts->channels[0].channel;
     const auto poll = [](Channel& channel) {
@@ -144,18 +149,19 @@ TEST(LinkOwner, OfALinkThatLivesOnHasItsOnlyRailConfirmed) {
   }
 }
 
-// Peers dial such a listener for as long as their links live.
+// Peers dial such a listener for as long as their links live, whatever came after them.
 TEST(LinkOwner, OfLinksThatLiveOnIsListenedForWithoutALimit) {
-  for (const double lifeline : {0.0, 30.0}) {
+  for (const std::vector<uint8_t>& numbers : {std::vector<uint8_t>{7}, {40}, {40, 7}}) {
     ManualClock clock;
     TcpHost from(rails(1)), to(rails(1), clock);
-    CountingOwner owner(0);
-    owner.lifeline = lifeline;
-    auto listener = value_of(LinkListener::open(*to.devices, 0, owner, kNoTrafficClass));
-    ASSERT_NE(set_up(from, owner, *listener).passive.parts, nullptr);
+    CountingOwner any(0);
+    auto listener = value_of(LinkListener::open(*to.devices, 0, any, kNoTrafficClass));
+    for (const uint8_t number : numbers) {
+      ASSERT_NE(set_up(from, CountingOwner(number), *listener).passive.parts, nullptr);
+    }
     ASSERT_TRUE(listener->accept());
     clock.pass(seconds_to_ns(Settings().request_timeout) + 1);
-    EXPECT_EQ(static_cast<bool>(listener->accept()), lifeline > 0);
+    EXPECT_EQ(static_cast<bool>(listener->accept()), numbers.front() == 40);
   }
 }
 

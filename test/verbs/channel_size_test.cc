@@ -42,5 +42,20 @@ TEST(VerbsChannelSize, OfALinkOfSmallDepthIs32KilobytesAtMost) {
   }
 }
 
+// A channel on a poller keeps what another has read for it, and no memory after that.
+TEST(VerbsChannelSize, IsAsBeforeAfterABurst) {
+  Crowd crowd(1, 256);
+  ASSERT_EQ(crowd.pairs.size(), 1U);
+  const auto burst = [&] {
+    ASSERT_NO_FATAL_FAILURE(crowd.arrive(0, 200));
+    EXPECT_THAT(crowd.names(), IsEmpty()) << "it is not armed";
+    EXPECT_EQ(crowd.take(0), 200U);
+  };
+  const size_t before = test::heap_bytes();
+  ASSERT_NO_FATAL_FAILURE(burst());
+  const size_t bytes = test::heap_bytes() - before;
+  EXPECT_LE(static_cast<ptrdiff_t>(bytes), 4096);
+}
+
 }  // namespace
 }  // namespace slime::verbs

@@ -85,7 +85,7 @@ Status VerbsChannel::connect(const ChannelAddress& peer) {
   while (done && state_ == State::kSetUp && polled == 1) {
     polled = lanes_.completions().poll({&completion, 1});
     if (polled == 1) done = take_setup_completion(completion);
-    if (polled < 0) done = fail(cannot_poll());
+    if (polled < 0) done = fail(lanes_.completions().failure());
   }
   if (done && state_ == State::kReady) return Status::kOk;
   if (done && !late) return Status::kAgain;
@@ -162,7 +162,7 @@ Status VerbsChannel::poll(std::span<Done> done, size_t* count) {
   std::array<ibv_wc, kPolledAtOnce> completions;
   const size_t room = std::min<size_t>(done.size() - *count, completions.size());
   const int polled = room > 0 ? lanes_.completions().poll(std::span(completions).first(room)) : 0;
-  if (polled < 0) fail_with(prefixed(where(), cannot_poll()), State::kBroken);
+  if (polled < 0) fail_with(prefixed(where(), lanes_.completions().failure()), State::kBroken);
   for (int i = 0; i < polled; ++i) take(completions[static_cast<size_t>(i)], done, count);
   *count += lanes_.take_sent(done.subspan(*count));
   if (*count > 0) return Status::kOk;
@@ -170,12 +170,6 @@ Status VerbsChannel::poll(std::span<Done> done, size_t* count) {
   if (state_ == State::kReady && polled <= 0) watch(steady_now_ns());
   if (was_broken && polled <= 0 && !done.empty() && !may_be_confirmed()) state_ = State::kFailed;
   return state_ == State::kFailed ? failure_.status : Status::kOk;
-}
-
-// With errno.
-Error VerbsChannel::cannot_poll() const {
-  return system_error(errno, "%s failed%s; see dmesg", lanes_.completions().failed_call(),
-                      on_poller_ ? ", so other channels of this poller fail too" : "");
 }
 
 Status VerbsChannel::arm() {
@@ -270,7 +264,8 @@ void VerbsChannel::drain() {
   const uint64_t end_ns = steady_now_ns() + times::kFenceDrain;
   const auto is_left = [](const Lane& lane) { return lane.receives > 0; };
   bool late = false;  // it ends when a look after the deadline has found nothing
-  for (int polled = 1; std::ranges::any_of(lanes_.all(), is_left) && (polled > 0 || !late);) {
+  const auto may_come = [&](int polled) { return polled > 0 || (polled == 0 && !late); };
+  for (int polled = 1; std::ranges::any_of(lanes_.all(), is_left) && may_come(polled);) {
     late = steady_now_ns() >= end_ns;
     std::array<ibv_wc, kPolledAtOnce> completions;
     polled = lanes_.completions().poll(completions);

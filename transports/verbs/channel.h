@@ -60,7 +60,6 @@ class VerbsChannel final : public Channel {
   void take_close(Lane& lane);
   bool may_be_confirmed() const;  // works under way, though the peer has closed
   void watch(uint64_t now_ns);
-  Error cannot_poll() const;
   void drain();
 
   void fail_with(Error error, State state);  // keeps the first one

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -28,14 +29,16 @@ class Completions {
 
   ibv_cq* queue() const { return shared_ != nullptr ? shared_->get() : own_.get(); }
   uint16_t place() const { return place_; }  // WorkId::place of all its work requests
-  // As ibv_poll_cq(3). Negative: failed_call() has.
+  // As ibv_poll_cq(3). Negative: failure() says why.
   int poll(std::span<ibv_wc> completions) const {
     if (shared_ != nullptr) return shared_->poll(place_, completions);
     return ibv_poll_cq(own_.get(), static_cast<int>(completions.size()), completions.data());
   }
-  const char* failed_call() const {
-    return shared_ != nullptr ? shared_->failed_call() : "ibv_poll_cq";
+  Error failure() const {
+    return shared_ != nullptr ? shared_->failure()
+                              : system_error(EIO, "ibv_poll_cq failed; see dmesg");
   }
+  const std::shared_ptr<SharedQueue>& shared() const { return shared_; }  // nullptr: its own
   // Only on a poller.
   bool arm() const { return shared_->arm(place_); }
   void disarm() const { shared_->disarm(place_); }
@@ -46,7 +49,7 @@ class Completions {
   uint16_t place_ = 0;
 };
 
-// Calls take(completion) for all that are there. Negative: ibv_poll_cq() has failed.
+// Calls take(completion) for all that are there. Negative: see poll().
 template <typename Take>
 int take_all(const Completions& from, Take take) {
   std::array<ibv_wc, 64> completions;

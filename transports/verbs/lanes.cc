@@ -72,6 +72,7 @@ Result<void> Lanes::open(const std::shared_ptr<const Port>& port, VerbsPoller* p
     if (!psn) return fail(psn.error());
     Lane& lane = lanes_.emplace_back();
     lane.pair = std::move(*pair);
+    lane.pair.set_place(*completions_);
     lane.first_psn = *psn;
     lane.works.resize(std::bit_ceil(depth));  // positions wrap
   }

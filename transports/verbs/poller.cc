@@ -24,8 +24,7 @@ Result<Completions> VerbsPoller::add(uint32_t requests, uint64_t tag) {
   for (const auto& queue : queues_) {
     if (queue->take_place(requests, tag, &place) == Status::kOk) return Completions(queue, place);
   }
-  const uint64_t places = queues_.empty() ? kFirstPlaces : 2 * queues_.back()->places();
-  auto another = SharedQueue::open(nic_, events_, requests, places);
+  auto another = SharedQueue::open(nic_, events_, requests, places_of_next());
   if (!another) return fail(std::move(another.error()));
   if ((*another)->take_place(requests, tag, &place) != Status::kOk) {
     return fail(make_error(Status::kInternal, 0,
@@ -34,6 +33,14 @@ Result<Completions> VerbsPoller::add(uint32_t requests, uint64_t tag) {
   }
   queues_.push_back(*another);
   return Completions(*another, place);
+}
+
+// Queues that do not grow are each twice as long as the one before, so that few are read. One that
+// is as long as the NIC lets it be is followed by one that can grow.
+uint64_t VerbsPoller::places_of_next() const {
+  const auto most = static_cast<uint64_t>(std::max(nic_->attributes().max_cqe, 1));
+  const uint64_t last = queues_.empty() ? most : queues_.back()->places();
+  return last < most ? 2 * last : kFirstPlaces;
 }
 
 size_t VerbsPoller::poll(std::span<uint64_t> tags) {

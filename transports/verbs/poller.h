@@ -27,6 +27,7 @@ class VerbsPoller final : public Poller {
   Result<Completions> add(uint32_t requests, uint64_t tag);
 
  private:
+  uint64_t places_of_next() const;
   VerbsPoller(const Rail& rail, std::shared_ptr<Nic> nic, std::shared_ptr<ibv_comp_channel> events)
       : Poller(rail), nic_(std::move(nic)), events_(std::move(events)) {}
 

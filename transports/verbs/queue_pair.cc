@@ -112,7 +112,7 @@ QueuePair::~QueuePair() {
   if (qp_ == nullptr) return;
   const int code = port_->nic->verbs().destroy_qp(qp_);
   if (code == 0) return;
-  port_->nic->lose_pair();
+  if (shared_ != nullptr) shared_->note_lost_pair(place_);
   SLIME_WARN(
       "device %s: ibv_destroy_qp failed with error %d, so its peer may still write into this "
       "process's memory; see dmesg",

@@ -56,10 +56,17 @@ class QueuePair {
     std::swap(port_, other.port_);
     std::swap(qp_, other.qp_);
     std::swap(inline_bytes_, other.inline_bytes_);
+    std::swap(shared_, other.shared_);
+    std::swap(place_, other.place_);
     return *this;
   }
   ~QueuePair();
 
+  // Where its completions go, if they go where those of other channels go.
+  void set_place(const Completions& completions) {
+    shared_ = completions.shared();
+    place_ = completions.place();
+  }
   Result<void> initialize(uint16_t pkey_index, unsigned peer_may);  // ibv_access_flags
   Result<void> receive_from(const Path& path, const QueuePairName& peer);
   Result<void> send_to(const Path& path, uint32_t first_psn);
@@ -79,6 +86,8 @@ class QueuePair {
   std::shared_ptr<const Port> port_;
   ibv_qp* qp_ = nullptr;
   uint32_t inline_bytes_ = 0;
+  std::shared_ptr<SharedQueue> shared_;
+  uint16_t place_ = 0;
 };
 
 // What is left of the lanes of a closed channel that was ready. The NIC does not report the end of

@@ -23,7 +23,9 @@ Result<std::shared_ptr<SharedQueue>> SharedQueue::open(
   const auto most = static_cast<uint32_t>(std::max(nic->attributes().max_cqe, 1));
   const auto wanted = static_cast<uint32_t>(std::min<uint64_t>(places, most));
   auto queue = nic->create_completion_queue(std::max(requests, wanted), events.get());
-  if (queue == nullptr) queue = nic->create_completion_queue(requests, events.get());
+  if (queue == nullptr && wanted > requests) {
+    queue = nic->create_completion_queue(requests, events.get());
+  }
   if (queue == nullptr) {
     return slime::fail(
         system_error(errno,
@@ -32,7 +34,8 @@ Result<std::shared_ptr<SharedQueue>> SharedQueue::open(
                      requests, most, limit_behind(errno)));
   }
   if (const int code = ibv_req_notify_cq(queue.get(), 0); code != 0) {
-    return slime::fail(system_error(code, "ibv_req_notify_cq failed; see dmesg"));
+    return slime::fail(
+        system_error(code, "ibv_req_notify_cq of a new completion queue failed; see dmesg"));
   }
   return std::shared_ptr<SharedQueue>(new SharedQueue(nic, events, std::move(queue)));
 }
@@ -62,9 +65,10 @@ Status SharedQueue::take_place(uint32_t requests, uint64_t tag, uint16_t* place)
   *place = static_cast<uint16_t>(free - places_.begin());
   if (free == places_.end()) places_.emplace_back();
   places_[*place].requests = requests;
+  places_[*place].taken = true;
   places_[*place].tag = tag;
-  places_[*place].lost_pairs = nic_->lost_pairs();
   requests_ += requests;
+  ++channels_;
   return Status::kOk;
 }
 
@@ -73,12 +77,17 @@ void SharedQueue::give_back(uint16_t place) {
   read_until([] { return false; });
   std::erase(named_, place);
   const Place ended = std::exchange(places_[place], Place());
-  if (ended.lost_pairs == nic_->lost_pairs()) {
-    requests_ -= ended.requests;
-  } else {
+  --channels_;
+  if (ended.has_lost_pair) {
     places_[place].requests = ended.requests;
-    places_[place].retired = true;
+  } else {
+    requests_ -= ended.requests;
   }
+}
+
+void SharedQueue::note_lost_pair(uint16_t place) {
+  const std::lock_guard lock(mutex_);
+  places_[place].has_lost_pair = true;
 }
 
 // What was in it before the call, at least.
@@ -102,8 +111,8 @@ int SharedQueue::read() {
 
 void SharedQueue::keep(const ibv_wc& completion) {
   const uint16_t place = WorkId::unpack(completion.wr_id).place;
-  SLIME_CHECK(place < places_.size() && places_[place].requests > 0);
-  if (places_[place].retired) return;
+  SLIME_CHECK(place < places_.size());
+  if (!places_[place].taken) return;
   SLIME_CHECK(places_[place].count() < places_[place].requests);
   places_[place].kept.push_back(completion);
   name(place);
@@ -122,9 +131,10 @@ void SharedQueue::fail(const char* call, int code) {
   for (size_t i = 0; i < places_.size(); ++i) name(static_cast<uint16_t>(i));
 }
 
-const char* SharedQueue::failed_call() {
+Error SharedQueue::failure() {
   const std::lock_guard lock(mutex_);
-  return failed_call_;
+  return system_error(
+      broken_, "%s failed, so all channels of that completion queue fail; see dmesg", failed_call_);
 }
 
 uint64_t SharedQueue::places() {
@@ -134,7 +144,7 @@ uint64_t SharedQueue::places() {
 
 bool SharedQueue::is_over() {
   const std::lock_guard lock(mutex_);
-  return broken_ != 0 && requests_ == 0;
+  return broken_ != 0 && channels_ == 0;
 }
 
 // Those that were taken are dropped when they are as many as the others, or all.
@@ -145,7 +155,8 @@ void SharedQueue::Place::take(std::span<ibv_wc> completions) {
   if (begin < count()) return;
   kept.erase(kept.begin(), kept.begin() + static_cast<ptrdiff_t>(begin));
   begin = 0;
-  if (kept.empty() && kept.capacity() > kKeptMemory) kept = {};
+  if (kept.empty() && kept.capacity() > kKeptMemory)
+    kept = std::vector<ibv_wc>();  // not {}, which keeps the memory
 }
 
 int SharedQueue::poll(uint16_t place, std::span<ibv_wc> completions) {
@@ -154,9 +165,7 @@ int SharedQueue::poll(uint16_t place, std::span<ibv_wc> completions) {
   read_until([&] { return of_channel.count() >= completions.size(); });
   const size_t count = std::min(of_channel.count(), completions.size());
   of_channel.take(completions.first(count));
-  if (count > 0 || broken_ == 0) return static_cast<int>(count);
-  errno = broken_;
-  return -1;
+  return count > 0 || broken_ == 0 ? static_cast<int>(count) : -1;
 }
 
 bool SharedQueue::arm(uint16_t place) {

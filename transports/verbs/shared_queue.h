@@ -5,9 +5,8 @@
 // States of a place: free, or taken from take_place() to give_back(). A place that is taken is
 // armed or not (transports/poller.h). It may be given back when the queue pairs of its channel are
 // destroyed: no completion of theirs can come any more, and those in the queue are read then. So a
-// place that is taken again gets no completion of an earlier channel. Where ibv_destroy_qp failed
-// for a channel of the NIC, the place is retired: it is never taken again, and what comes for it is
-// dropped.
+// place that is taken again gets no completion of an earlier channel. Where one of them could not
+// be destroyed (note_lost_pair), the place is never taken again, and what comes for it is dropped.
 //
 // Invariants: the queue has room for all work requests that channels may have posted, as each says
 // how many those are. A place keeps no more completions than that. Threads: any; a mutex guards
@@ -36,9 +35,12 @@ class SharedQueue {
   // A place for a channel with so many work requests. kAgain: there is no room.
   Status take_place(uint32_t requests, uint64_t tag, uint16_t* place);
   void give_back(uint16_t place);
-  // As ibv_poll_cq(3), of the completions of one channel. Negative: failed_call() has, for all.
+  // A queue pair of this place's channel could not be destroyed: its completions may still come.
+  void note_lost_pair(uint16_t place);
+  // As ibv_poll_cq(3), of the completions of one channel. Negative: failure() says why, and all
+  // channels of the queue have failed.
   int poll(uint16_t place, std::span<ibv_wc> completions);
-  const char* failed_call();
+  Error failure();
   // False: it has completions already.
   bool arm(uint16_t place);
   void disarm(uint16_t place);
@@ -55,11 +57,9 @@ class SharedQueue {
 
  private:
   struct Place {
-    uint32_t requests = 0;    // 0: it is free
-    uint64_t lost_pairs = 0;  // Nic::lost_pairs() when it was taken
-    bool retired = false;
+    uint32_t requests = 0;  // 0: it is free
+    bool taken = false, armed = false, has_lost_pair = false;
     uint64_t tag = 0;
-    bool armed = false;
     size_t begin = 0;  // kept[begin] is the oldest
     std::vector<ibv_wc> kept;
 
@@ -87,6 +87,7 @@ class SharedQueue {
   std::vector<Place> places_;
   std::vector<uint16_t> named_;  // places that were armed and have got something, each once
   uint64_t requests_ = 0;        // of all places
+  size_t channels_ = 0;          // places that are taken
   int broken_ = 0;               // why no channel gets anything any more
   const char* failed_call_ = "";
 };

@@ -22,7 +22,10 @@ int poll_cq(ibv_cq* queue, int room, ibv_wc* completions) {
   Counted& counted = all().at(queue->context);
   ++counted.polls;
   const int count = counted.poll_cq(queue, room, completions);
-  for (int i = 0; i < count; ++i) counted.arrivals += (completions[i].opcode & IBV_WC_RECV) != 0;
+  for (int i = 0; i < count; ++i) {  // of others the opcode is not set
+    if (completions[i].status != IBV_WC_SUCCESS) continue;
+    counted.arrivals += (completions[i].opcode & IBV_WC_RECV) != 0;
+  }
   return count;
 }
 

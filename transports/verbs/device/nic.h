@@ -83,10 +83,6 @@ class Nic {
   // Soft-RoCE (rdma_rxe) says so, and takes a retry count of 7 for endless.
   bool is_software() const { return attributes_.vendor_id == 0xffffff; }
 
-  // Queue pairs that could not be destroyed: their completions may come for ever.
-  uint64_t lost_pairs() const { return lost_pairs_; }
-  void lose_pair() { ++lost_pairs_; }
-
   // Reads what has happened; never waits.
   void read_events();
   PortHealth& port(int number) { return ports_[static_cast<size_t>(number - 1) % kMostPorts]; }
@@ -112,7 +108,6 @@ class Nic {
   bool takes_dma_bufs_ = false;
   std::array<PortHealth, kMostPorts> ports_;
   std::atomic<bool> dead_ = false;
-  std::atomic<uint64_t> lost_pairs_ = 0;
   std::mutex mutex_;  // of the descriptor of events
 };
 
