@@ -14,6 +14,13 @@ inline std::unique_ptr<Poller> poller_of(Rail& rail) {
   return poller ? std::move(*poller) : nullptr;
 }
 
+// NICs that leave the completions of a destroyed queue pair in its queue.
+inline FakeVerbsOptions keeping_completions() {
+  FakeVerbsOptions options;
+  options.keeps_completions = true;
+  return options;
+}
+
 // Connected pairs of channels, whose tags are their places here. The right ends are on a poller.
 struct Crowd {
   explicit Crowd(size_t count, uint32_t depth, const FakeVerbsOptions& options = {})

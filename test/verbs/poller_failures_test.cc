@@ -105,9 +105,7 @@ TEST(VerbsPollerFailures, QueuesThatCannotBeReadEndWithTheirChannels) {
 
 // What the NIC keeps of a channel that ended meanwhile is nobody's.
 TEST(VerbsPollerFailures, AQueueThatIsReadAgainHasNothingForAChannelThatEnded) {
-  FakeVerbsOptions options;
-  options.keeps_completions = true;
-  Crowd crowd(2, 8, options);
+  Crowd crowd(2, 8, keeping_completions());
   ASSERT_EQ(crowd.pairs.size(), 2U);
   ASSERT_NO_FATAL_FAILURE(crowd.arrive(0, 4));
   crowd.world.nics.fail_polls(EIO);

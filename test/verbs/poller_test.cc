@@ -80,9 +80,7 @@ TEST(VerbsPoller, ANewChannelGetsNothingOfAnEarlierOne) {
 
 // Its channel has been destroyed with completions in the queue that nobody had read.
 TEST(VerbsPoller, APlaceThatIsTakenAgainIsEmpty) {
-  FakeVerbsOptions options;
-  options.keeps_completions = true;
-  Crowd crowd(1, 8, options);
+  Crowd crowd(1, 8, keeping_completions());
   ASSERT_EQ(crowd.pairs.size(), 1U);
   ASSERT_NO_FATAL_FAILURE(crowd.arrive(0, 4));
   Work bad;

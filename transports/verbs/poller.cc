@@ -6,7 +6,7 @@
 namespace slime::verbs {
 namespace {
 
-constexpr uint64_t kFirstPlaces = 4096;  // of the first completion queue
+constexpr uint64_t kFirstPlaces = 4096;  // of a completion queue that is to grow
 
 }  // namespace
 

@@ -62,7 +62,7 @@ class QueuePair {
   }
   ~QueuePair();
 
-  // Where its completions go, if they go where those of other channels go.
+  // A queue that its channel shares with others is told if the pair cannot be destroyed.
   void set_place(const Completions& completions) {
     shared_ = completions.shared();
     place_ = completions.place();
