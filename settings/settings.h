@@ -51,6 +51,9 @@ std::vector<std::string> unusable_here(const Settings& settings);
 std::string variable_of(const std::string& name,
                         const Environment& environment = process_environment());
 
+// The environment, with settings that a program gives as "ifname=eth0; peer_timeout=5".
+Result<Environment> with_options(Environment environment, std::string_view options);
+
 // The same text for a user of the library, who knows a setting by the name of its field in
 // Settings: "raise NCCL_SLIME_PEER_TIMEOUT" becomes "raise peer_timeout".
 std::string with_option_names(std::string_view text);

@@ -332,6 +332,22 @@ TEST(Settings, TextsForUsersOfTheLibraryNameOptions) {
   }
 }
 
+TEST(Settings, TakesTheOptionsOfAProgram) {
+  const Environment environment{{"NCCL_SLIME_IFNAME", "eth0"}, {"NCCL_SLIME_HCA", "mlx5"}};
+  const auto both = with_options(environment, " ifname = eth1,eth2;; peer_timeout=5;");
+  ASSERT_TRUE(both) << both.error().what;
+  EXPECT_EQ(*both, (Environment{{"NCCL_SLIME_IFNAME", "eth1,eth2"},
+                                {"NCCL_SLIME_HCA", "mlx5"},
+                                {"NCCL_SLIME_PEER_TIMEOUT", "5"}}));
+  EXPECT_EQ(*with_options(environment, ""), environment);
+  for (const char* const wrong : {"ifname", "=", "name=1", "NCCL_SLIME_IFNAME=lo", "hca=1; x"}) {
+    const auto refused = with_options({}, wrong);
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_EQ(refused.error().status, Status::kConfig);
+    EXPECT_NE(refused.error().what.find("no setting"), std::string::npos) << refused.error().what;
+  }
+}
+
 TEST(Settings, SecondsInNanoseconds) {
   EXPECT_EQ(seconds_to_ns(10), 10'000'000'000u);
   EXPECT_EQ(seconds_to_ns(0.25), 250'000'000u);
