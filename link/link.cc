@@ -7,7 +7,7 @@
 namespace slime {
 Link::Link(Devices& devices, Device& device, LinkParts parts)
     : context_(devices, device, std::move(parts.peer), parts.active, parts.traffic_class,
-               parts.channel_depth),
+               parts.channel_depth, tag_of(parts.id, parts.active)),
       memory_(std::move(parts.inbox), std::move(parts.outbox), parts.owner_bytes, parts.peer_inbox),
       rails_(context_, memory_),
       liveness_(rails_),
@@ -82,6 +82,33 @@ Status Link::progress_lifeline() {
     return status;
   if (!was_open && lifeline_.open()) rejoin_.hurry();
   return status();
+}
+
+// What waits for credits or company leaves when works in flight are done.
+bool Link::arm() {
+  if (status() != Status::kOk) return false;
+  for (size_t i = 0; i < rails_.count(); ++i) {
+    LinkRail& rail = rails_[i];
+    if (!rail.up()) continue;
+    if (rail.queue.queued() > 0 && rail.queue.in_flight() == 0) return false;
+    if (rail.poller == nullptr || rail.channel->arm() != Status::kOk) return false;
+  }
+  return true;
+}
+
+void Link::disarm() {
+  for (LinkRail& rail : rails_.all()) {
+    if (rail.up() && rail.poller != nullptr) rail.channel->disarm();
+  }
+}
+
+uint64_t Link::traffic() const {
+  uint64_t count = 0;
+  for (size_t i = 0; i < rails_.count(); ++i) {
+    const RailCounters& counters = rails_[i].channel->counters;
+    count += counters.doorbells.get() + counters.arrivals.get();
+  }
+  return count;
 }
 
 // Posts before it polls: works that a rail takes at once (tcp) are then reported by the same call.

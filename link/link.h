@@ -58,6 +58,14 @@ class Link final : private CompletionSink {
 
   // On every rail that is up: posts works that may leave now, polls, runs completions.
   Status progress();
+  // For a link whose owner has pollers (LinkOwner::poller): they name it, by its tag, when
+  // progress() has something to do. False: it has already, or a rail has no poller. Call it when
+  // progress() has found nothing. Silence, lifelines and rails that return need progress() all the
+  // same, ten times a second while has_work().
+  bool arm();
+  void disarm();
+  // Another value whenever a rail has sent or got something.
+  uint64_t traffic() const;
   // Posts works that were submitted since the poll of progress().
   void post_more();
   // Fails the link when nothing has happened on it for the request time-out, or when the peer's

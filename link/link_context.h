@@ -17,13 +17,14 @@ class LinkEnd;
 class LinkContext {
  public:
   LinkContext(Devices& devices_in, Device& device_in, std::string peer_in, bool active_in,
-              int traffic_class_in, uint32_t channel_depth_in)
+              int traffic_class_in, uint32_t channel_depth_in, uint64_t tag_in = 0)
       : devices(devices_in),
         device(device_in),
         peer(std::move(peer_in)),
         active(active_in),
         traffic_class(traffic_class_in),
         channel_depth(channel_depth_in),
+        tag(tag_in),
         rail_timeout_ns(seconds_to_ns(settings().rail_timeout)),
         rail_retry_ns(seconds_to_ns(settings().rail_retry)) {}
 
@@ -64,6 +65,7 @@ class LinkContext {
   const bool active;               // this end connected, and tries to bring dead rails back
   const int traffic_class;         // of all channels, also of those that replace dead ones
   const uint32_t channel_depth;    // of the same channels: ChannelOptions::depth
+  const uint64_t tag;              // of the same channels: what pollers call them
   const uint64_t rail_timeout_ns;  // NCCL_SLIME_RAIL_TIMEOUT
   const uint64_t rail_retry_ns;    // NCCL_SLIME_RAIL_RETRY; 0: dead rails stay dead
 

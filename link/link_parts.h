@@ -2,6 +2,7 @@
 // ends.
 #pragma once
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,11 +17,19 @@ namespace slime {
 // Random: the connector draws it, and both ends have it.
 using LinkId = Nonce;
 
+// What pollers call all channels of this end of a link; both ends may be in one process.
+inline uint64_t tag_of(const LinkId& link, bool active) {
+  uint64_t tag = 0;
+  std::memcpy(&tag, link.data(), sizeof tag);
+  return (tag & ~uint64_t{1}) | (active ? 1 : 0);
+}
+
 struct LinkChannel {
   std::unique_ptr<Channel> channel;
   size_t device_rail_index = 0;  // the position of its rail in the device
   uint32_t speed_mbps = 0;       // advertised by the slower end
   bool connected = true;         // false: both ends have fenced it; the rail joins the link later
+  Poller* poller = nullptr;      // of this channel and those that replace it
 };
 
 struct LinkParts {

@@ -101,7 +101,9 @@ bool Rejoin::open_channel(size_t i) {
                                           .confirm_delivery = true,
                                           .traffic_class = context.traffic_class,
                                           .first = !context.active,
-                                          .depth = context.channel_depth});
+                                          .depth = context.channel_depth,
+                                          .poller = rail.poller,
+                                          .tag = context.tag});
   if (!channel) {
     SLIME_INFO("peer %s, device %s: rail %s cannot be opened again yet: %s", context.peer.c_str(),
                context.device_name(), rail.name(), channel.error().what.c_str());

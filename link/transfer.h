@@ -51,6 +51,9 @@ class Transfer : public WorkOwner {
   Transfer() = default;
   ~Transfer() = default;
 
+  // It is done now. The last that is called of a use; start() may follow, but not from here.
+  virtual void on_end() {}
+
  private:
   friend class TransferQueue;
   void on_done(uint32_t stripe) final;

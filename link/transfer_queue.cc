@@ -9,6 +9,7 @@ void Transfer::on_done(uint32_t stripe) {
   const uint64_t bit = uint64_t{1} << stripe;
   SLIME_CHECK(open_ & ~unsent_ & bit);
   open_ &= ~bit;
+  if (open_ == 0) on_end();
 }
 
 void Transfer::on_lost(uint32_t stripe) {
@@ -19,8 +20,8 @@ void Transfer::on_lost(uint32_t stripe) {
 bool Transfer::on_refused(uint32_t stripe) {
   if (!piece_.may_be_refused) return false;
   refused_ = true;
-  on_done(stripe);
   queue_->drop_unsent(*this);
+  on_done(stripe);
   return true;
 }
 

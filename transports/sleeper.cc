@@ -26,11 +26,18 @@ bool Sleeper::add(Poller& poller) {
   return true;
 }
 
-void Sleeper::wait(uint64_t ns) {
-  if (take_wake() || !std::ranges::all_of(pollers_, &Poller::prepare_to_sleep)) return;
+void Sleeper::add(int descriptor) {
+  others_.push_back(watched_.size());
+  watched_.push_back({descriptor, POLLIN, 0});
+}
+
+bool Sleeper::wait(uint64_t ns) {
+  if (take_wake() || !std::ranges::all_of(pollers_, &Poller::prepare_to_sleep)) return false;
   const timespec limit{static_cast<time_t>(ns / 1'000'000'000),
                        static_cast<long>(ns % 1'000'000'000)};
-  if (::ppoll(watched_.data(), watched_.size(), &limit, nullptr) > 0) take_wake();
+  if (::ppoll(watched_.data(), watched_.size(), &limit, nullptr) <= 0) return false;
+  take_wake();
+  return std::ranges::any_of(others_, [this](size_t i) { return watched_[i].revents != 0; });
 }
 
 // Only the first of several calls enters the kernel.

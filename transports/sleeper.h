@@ -25,9 +25,11 @@ class Sleeper {
 
   // False: it cannot be slept on. It must live as long as this.
   bool add(Poller& poller);
+  // Another descriptor to wake up for when it is readable.
+  void add(int descriptor);
   // Returns when a poller names a channel, when somebody has called wake(), or after `ns`; perhaps
-  // earlier.
-  void wait(uint64_t ns);
+  // earlier. True: a descriptor of add(int) is readable.
+  bool wait(uint64_t ns);
   void wake();
 
  private:
@@ -38,6 +40,7 @@ class Sleeper {
   std::atomic<bool> woken_{false};
   std::vector<Poller*> pollers_;
   std::vector<pollfd> watched_;  // event_ first
+  std::vector<size_t> others_;   // of watched_: those of add(int)
 };
 
 }  // namespace slime

@@ -61,6 +61,7 @@ class HelloPort : private VisitorPort {
   Status read_callers(const Fd& listener, const Clock& clock, Error* error);
   // Turns away the callers whose hello is not whole: nobody is expected any more.
   void drop_callers();
+  bool has_callers() const { return !callers_.empty(); }
   // The callers' connections, for who waits until one of them says something.
   void add_to(std::vector<pollfd>* waited) const;
 

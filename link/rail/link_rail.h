@@ -31,6 +31,7 @@ struct alignas(64) LinkRail {
            uint64_t now_ns)
       : channel(std::move(from.channel)),
         rail(rail_in),
+        poller(from.poller),
         device_rail_index(from.device_rail_index),
         speed_mbps(from.speed_mbps),
         ordered(rail_in->caps().ordered),
@@ -55,6 +56,7 @@ struct alignas(64) LinkRail {
 
   std::unique_ptr<Channel> channel;  // of the present life, or of the last life that had one
   Rail* rail;
+  Poller* poller;            // of all its channels; nullptr: none
   size_t device_rail_index;  // this rail's place in MemoryRegion::keys
   uint32_t speed_mbps;       // advertised by the slower end
   bool ordered;              // RailCaps::ordered

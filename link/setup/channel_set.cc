@@ -9,12 +9,14 @@
 namespace slime {
 
 ChannelSet::ChannelSet(Device& device, std::span<const RailPair> pairs,
-                       const ChannelOptions& options)
+                       const ChannelOptions& options, const LinkOwner* owner)
     : device_(device), options_(options), peer_names_(pairs.size()) {
   options_.confirm_delivery |= pairs.size() > 1;
   for (const RailPair& pair : pairs) {
-    const size_t rail = options.active ? pair.active : pair.passive;
-    channels_.push_back({nullptr, rail, device_.rails()[rail]->caps().speed_mbps});
+    const size_t index = options.active ? pair.active : pair.passive;
+    const Rail& rail = *device_.rails()[index];
+    Poller* const poller = owner != nullptr ? owner->poller(rail) : nullptr;
+    channels_.push_back({nullptr, index, rail.caps().speed_mbps, true, poller});
     peer_rails_.push_back(options.active ? pair.passive : pair.active);
   }
 }
@@ -37,6 +39,7 @@ Result<void> ChannelSet::open(const RegisteredBuffer& inbox, Side* side) {
   size_t unopened = 0;
   for (size_t i = 0; i < channels_.size(); ++i) {
     const size_t rail = channels_[i].device_rail_index;
+    options_.poller = channels_[i].poller;
     auto channel = device_.rails()[rail]->open_channel(options_);
     if (!channel) {
       Error why = std::move(channel.error());

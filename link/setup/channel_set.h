@@ -20,8 +20,9 @@ namespace slime {
 class ChannelSet {
  public:
   // A channel for each pair, with these options; several confirm the delivery in any case, as works
-  // may be repeated.
-  ChannelSet(Device& device, std::span<const RailPair> pairs, const ChannelOptions& options);
+  // may be repeated. `owner` gives the pollers; nullptr: there are none.
+  ChannelSet(Device& device, std::span<const RailPair> pairs, const ChannelOptions& options,
+             const LinkOwner* owner = nullptr);
 
   // Whether the rails of the channels can reach those of the peer, and how fast.
   Result<void> check_pairs(const RailDescriptions& peer, const std::string& peer_name);

@@ -85,7 +85,9 @@ Result<void> HandshakeEnd::open_channels(const RailDescriptions& peer_rails) {
                      .confirm_delivery = owner_.lifeline_seconds(welcome_.value.words) > 0,
                      .traffic_class = traffic_class_,
                      .first = active_,
-                     .depth = owner_.channel_depth(welcome_.value.words)});
+                     .depth = owner_.channel_depth(welcome_.value.words),
+                     .tag = tag_of(id_, active_)},
+      &owner_);
   if (auto fit = channels_->check_pairs(peer_rails, peer_); !fit) return fit;
   return channels_->open(*inbox_, active_ ? &confirm_.value.side : &welcome_.value.side);
 }

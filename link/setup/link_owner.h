@@ -13,6 +13,9 @@
 
 namespace slime {
 
+class Poller;
+class Rail;
+
 // The owners' own part of the handshake. The link moves these bytes and does not read them.
 using OwnerWords = std::array<std::byte, 64>;
 
@@ -40,6 +43,11 @@ class LinkOwner {
   virtual double lifeline_seconds(const OwnerWords& /*answer*/) const { return 0; }
   // ChannelOptions::depth of its channels, the same at both ends.
   virtual uint32_t channel_depth(const OwnerWords& /*answer*/) const { return 0; }
+  // The poller of the channels of this rail, also of those that bring the rail back; nullptr: none.
+  // It outlives the link. It calls a channel by the tag of its link (tag_of, link_parts.h).
+  virtual Poller* poller(const Rail& /*rail*/) const { return nullptr; }
+  // At the listening end: peers may come at any time, so accept() has no deadline.
+  virtual bool expects_peers_for_ever() const { return false; }
   // At the listening end: a peer that has lost all rails of the link with this id (LinkParts::id)
   // dials for it. has_link(): whether this end still has the link, and it has not failed. resume():
   // it has; the owner gives the stream to Link::take_lifeline() when no other thread is in the

@@ -46,7 +46,8 @@ class LinkListenerImpl final : public LinkListener, private HelloPort {
         address_(address),
         fd_(std::move(fd)),
         owner_(owner),
-        traffic_class_(traffic_class) {}
+        traffic_class_(traffic_class),
+        serves_links_(owner.expects_peers_for_ever()) {}
 
   LinkAddress address() const override {
     AddressFields fields;
@@ -74,6 +75,9 @@ class LinkListenerImpl final : public LinkListener, private HelloPort {
     if (look.expired() && incoming_.empty() && !serves_links_) return fail(nobody_came());
     return nullptr;
   }
+
+  bool busy() const override { return !incoming_.empty() || has_callers(); }
+  int descriptor() const override { return fd_.get(); }
 
  private:
   using Incoming = std::list<IncomingHandshake>;

@@ -29,6 +29,10 @@ class LinkListener {
   virtual LinkAddress address() const = 0;
   // nullptr: no peer is connected yet; call again. Further calls accept further peers.
   virtual Result<std::unique_ptr<LinkParts>> accept() = 0;
+  // Handshakes are under way: call accept() soon.
+  virtual bool busy() const = 0;
+  // Readable when a peer connects.
+  virtual int descriptor() const = 0;
 };
 
 class LinkConnector {
