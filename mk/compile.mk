@@ -75,7 +75,7 @@ DRIVERS     := $(THRIFT:%=-DSLIME_BMV2) $(GRPC:%=-DSLIME_TOFINO)
 SWITCH_SRCS := $(filter-out $(LIB_SRCS) switch/bmv2/% $(GRPC_SRCS),$(call sources,switch))
 # The interface for programs without NCCL, and the rendezvous of its ranks, are in the static library
 # only.
-AGGREGATION_SRCS := $(call sources,rendezvous aggregation)
+AGGREGATION_SRCS := $(call sources,rendezvous aggregation peer)
 PORTABLE_SRCS := $(if $(OLD_GLIBC),$(call sources,portable))
 EXAMPLES  := $(sort $(patsubst examples/%.cc,%,$(wildcard examples/*.cc)))
 TOOLS     := $(call groups,tools,common)

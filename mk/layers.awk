@@ -20,11 +20,13 @@ BEGIN {
   may["collnet"] = may["message"] " message shard protocol"
   may["plugin"] = "base settings times devices message collnet generated"
   may["rendezvous"] = "base times"
+  may["peer"] = may["link"] " link"
+  may["c_abi"] = "include generated " may["peer"] " peer"
   may["aggregation"] = "include " may["collnet"] " collnet rendezvous"
   may["p4driver"] = "base times protocol shard"
   may["switch"] = "base times protocol shard p4driver generated"
   may["examples"] = "include"
-  may["tools"] = may["aggregation"] " aggregation backend plugin p4driver switch generated"
+  may["tools"] = may["aggregation"] " peer c_abi aggregation backend plugin p4driver switch generated"
   may["bench"] = may["tools"]
   may["test"] = may["tools"] " tools"
   # Part of libc on every supported machine, and without a C++ form.
@@ -42,7 +44,7 @@ function room_of(path) {
   if (path ~ /^switch\/core\//) return "shard"
   if (path ~ /^switch\/protocol\//) return "protocol"
   if (path ~ /^switch\/p4driver\//) return "p4driver"
-  if (path ~ /^(portable|base|settings|devices|link|message|collnet|plugin|rendezvous|aggregation|switch|tools|bench|test|examples)\//)
+  if (path ~ /^(portable|base|settings|devices|link|message|collnet|plugin|peer|c_abi|rendezvous|aggregation|switch|tools|bench|test|examples)\//)
     return substr(path, 1, index(path, "/") - 1)
   return ""
 }
@@ -65,8 +67,8 @@ function check_system(header) {
   }
   if (header in known)
     complain("<" header "> is a file of a room", "write #include \"" header "\"")
-  if (room == "include" && header !~ /^[a-z_]+$/)
-    complain("installed headers use only the C++ library, not <" header ">", \
+  if (room == "include" && header !~ /^([a-z_]+|stddef[.]h|stdint[.]h)$/)
+    complain("installed headers use only the C or C++ library, not <" header ">", \
              "move what needs it to the room that implements the header")
   if (room == "base" && FILENAME ~ /[.]h$/ && header !~ /^[a-z_]+$/ && header !~ posix && header != "tl/expected.hpp")
     complain("headers of base/ use only the C++ and POSIX libraries and <tl/expected.hpp>, not <" header ">", \

@@ -1,0 +1,107 @@
+// An engine: the NICs of this process, its registered memory, its peers, and the thread that serves
+// them (service.h). Programs reach it through include/slime/slime.h.
+//
+// State: open from open() until it is destroyed. Set-up and tables are here; peers move their own
+// links. Threads: any thread may call anything. mutex_ guards the lists of peers; the tables have
+// their own locks.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "peer/service.h"
+
+namespace slime {
+
+struct EngineOptions {
+  Settings settings;
+  LinkTerms terms;
+  double default_deadline = 30;  // seconds, of a request without one
+};
+
+// A piece of a request, as a program names it.
+struct Assignment {
+  uint64_t local = 0, remote = 0;  // handles
+  uint64_t local_offset = 0, remote_offset = 0, bytes = 0;
+};
+
+class Engine final : private ServiceHost {
+ public:
+  static Result<std::unique_ptr<Engine>> open(const EngineOptions& options);
+  ~Engine() override;
+
+  std::vector<std::byte> address() const;
+  Result<uint64_t> add_peer(std::span<const std::byte> blob);
+  void attend(std::shared_ptr<Peer> peer) { service_->attend(std::move(peer)); }
+  std::shared_ptr<Peer> peer(uint64_t handle) const { return handles_.find(handle); }
+
+  Result<uint64_t> register_memory(void* address, size_t bytes, uint8_t rights);
+  // True: no rail knows the memory any more. False: requests of this engine use it still; ask
+  // again.
+  Result<bool> deregister(uint64_t region);
+  Result<RegionBlob> advertise(uint64_t region) const;
+  Result<uint64_t> import(uint64_t peer, std::span<const std::byte> blob);
+  bool release(uint64_t handle);  // of a remote or a request
+
+  // `deadline_ns`: 0 for the default one.
+  Result<uint64_t> submit(uint64_t peer, Opcode opcode, std::span<const Assignment> assignments,
+                          uint64_t deadline_ns);
+  // kOk: it is done, with this outcome; kAgain: not yet.
+  Result<Status> test(uint64_t request, Outcome* outcome);
+  Result<Status> wait(uint64_t request, uint64_t limit_ns, Outcome* outcome);
+
+  const Devices& devices() const { return *devices_; }
+
+ private:
+  struct Imported {
+    uint64_t peer = 0;
+    std::shared_ptr<Remote> remote;
+  };
+  struct Submitted {
+    std::shared_ptr<Peer> peer;
+    std::shared_ptr<Request> request;
+  };
+  class Owner;
+
+  explicit Engine(const EngineOptions& options);
+  Result<void> set_up();
+  Result<void> find_device();
+  Result<void> check_rails() const;
+  Result<void> open_pollers();
+  Result<void> resolve(std::span<const Assignment> assignments, uint64_t peer, Request* request);
+  std::shared_ptr<Peer> itself();
+  std::shared_ptr<Peer> known_peer(const EngineId& id);
+  std::shared_ptr<Peer> peer_with_id(const EngineId& id, uint64_t* handle);
+
+  std::vector<std::shared_ptr<Peer>> peers() override { return handles_.all(); }
+  std::shared_ptr<Peer> peer_with_tag(uint64_t tag) override;
+  bool accept(std::vector<std::shared_ptr<Peer>>* came) override;
+
+  const EngineOptions options_;
+  std::unique_ptr<Devices> devices_;
+  Device* device_ = nullptr;
+  int device_index_ = 0;
+  EngineId id_ = {};
+  std::vector<std::unique_ptr<Poller>> pollers_;
+  std::vector<Poller*> poller_list_;  // of these
+  std::unique_ptr<Owner> owner_;
+  std::unique_ptr<PeerWorld> world_;
+  std::unique_ptr<LinkListener> listener_;
+
+  Regions regions_{HandleKind::kRegion};
+  HandleTable<Imported> remotes_{HandleKind::kRemote};
+  HandleTable<Submitted> requests_{HandleKind::kRequest};
+  HandleTable<Peer> handles_{HandleKind::kPeer};
+  std::mutex mutex_;
+  std::unordered_map<uint64_t, std::weak_ptr<Peer>> by_tag_;
+  std::vector<std::pair<EngineId, uint64_t>> by_id_;                                 // handles
+  std::unordered_map<uint64_t, std::shared_ptr<const std::atomic<bool>>> draining_;  // regions
+  std::shared_ptr<Peer> itself_;  // the end that listens of a link to this engine itself
+
+  std::unique_ptr<Service> service_;  // last: it ends first
+};
+
+}  // namespace slime

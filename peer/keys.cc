@@ -1,0 +1,70 @@
+#include "peer/keys.h"
+
+#include <cstring>
+
+namespace slime {
+namespace {
+
+template <typename Message>
+std::optional<Message> read(std::span<const std::byte> payload) {
+  Message message;
+  if (payload.size() != sizeof message) return std::nullopt;
+  std::memcpy(&message, payload.data(), sizeof message);
+  return message;
+}
+
+template <typename Message>
+std::span<const std::byte> bytes_of(const Message& message) {
+  return std::as_bytes(std::span(&message, 1));
+}
+
+}  // namespace
+
+bool Keys::want(const std::shared_ptr<Remote>& remote) {
+  if (remote->state != Remote::Keys::kUnknown) return true;
+  if (asked_.size() == kMostAsked) return false;
+  const Question question{remote->address.region, remote->address.nonce};
+  remote->state = Remote::Keys::kAsked;
+  asked_.push_back(remote);
+  records_.send(RecordKind::kWantKeys, bytes_of(question));
+  return true;
+}
+
+Status Keys::on_record(const Record& record) {
+  if (record.kind == RecordKind::kWantKeys) {
+    const auto question = read<Question>(record.payload);
+    return question ? answer(*question) : link_.context().fail_protocol("a question cut short");
+  }
+  const auto given = read<Answer>(record.payload);
+  return given ? take(*given) : link_.context().fail_protocol("an answer cut short");
+}
+
+// Whoever does not know the nonce learns nothing.
+Status Keys::answer(const Question& question) {
+  Answer given{.region = question.region};
+  const auto region = regions_.find(question.region);
+  if (region != nullptr && region->nonce == question.nonce && region->rights != 0) {
+    const LinkRails& rails = link_.rails();
+    given.known = 1;
+    given.count = static_cast<uint32_t>(rails.count());
+    for (size_t i = 0; i < rails.count(); ++i) given.keys[i] = rails[i].remote_key(&region->memory);
+  }
+  records_.send(RecordKind::kKeys, bytes_of(given));
+  return Status::kOk;
+}
+
+Status Keys::take(const Answer& given) {
+  if (asked_.empty() || asked_.front()->address.region != given.region) {
+    return link_.context().fail_protocol("keys that nobody asked for");
+  }
+  const auto remote = std::move(asked_.front());
+  asked_.pop_front();
+  if (given.known != 0 && given.count != link_.rails().count()) {
+    return link_.context().fail_protocol("keys for other rails than the link has");
+  }
+  remote->keys = given.keys;
+  remote->state = given.known != 0 ? Remote::Keys::kKnown : Remote::Keys::kRefused;
+  return Status::kOk;
+}
+
+}  // namespace slime

@@ -1,0 +1,141 @@
+#include "peer/mover.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <iterator>
+
+#include "base/check.h"
+
+namespace slime {
+
+void Mover::add(std::shared_ptr<Request> request) {
+  for (size_t i = transfers_.size(); i < kTransfers; ++i) {
+    transfers_.push_back(std::make_unique<PieceTransfer>());
+    transfers_.back()->mover = this;
+    free_.push_back(transfers_.back().get());
+  }
+  look_ns_ = std::min(look_ns_, request->deadline_ns);
+  waiting_.push_back(std::move(request));
+}
+
+bool Mover::in_time(uint64_t now_ns) {
+  if (now_ns < look_ns_) return true;
+  uint64_t first_ns = UINT64_MAX;
+  bool all = true;
+  for (auto* requests : {&waiting_, &moving_}) {
+    for (const auto& request : *requests) {
+      uint64_t next_ns = request->deadline_ns;
+      if (now_ns >= next_ns) {
+        request->give_up(make_error(Status::kTimeout, 0, "its deadline has passed"));
+        next_ns += kGraceNs;
+        all &= request->has_ended() || now_ns < next_ns;
+      }
+      if (!request->has_ended()) first_ns = std::min(first_ns, next_ns);
+    }
+    end_those_done(requests, now_ns);
+  }
+  look_ns_ = std::max(first_ns, now_ns + kLookNs);
+  return all;
+}
+
+void Mover::move(uint64_t now_ns) {
+  queue_.submit_waiting();
+  bool room = true;
+  size_t passed = 0;  // those before it wait for keys
+  while (room && passed < std::min(waiting_.size(), kTransfers)) {
+    Request& request = *waiting_[passed];
+    prepare(request);
+    if (request.has_keys && !request.all_begun()) {
+      request.begin(now_ns);
+      room = begin(request);
+    }
+    if (request.all_begun()) {
+      moving_.push_back(std::move(waiting_[passed]));
+      waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(passed));
+    } else {
+      ++passed;
+    }
+  }
+  end_those_done(now_ns);
+}
+
+void Mover::end_those_done(std::deque<std::shared_ptr<Request>>* requests, uint64_t now_ns) {
+  std::erase_if(*requests, [now_ns](const std::shared_ptr<Request>& request) {
+    if (!request->has_ended()) return false;
+    request->end(now_ns);
+    return true;
+  });
+}
+
+// The keys of the regions that it names.
+void Mover::prepare(Request& request) {
+  if (request.has_keys || request.all_begun()) return;
+  bool known = true;
+  for (const auto& remote : request.remotes) {
+    remote->use_on(link_.context().tag);
+    if (!keys_.want(remote) || remote->state == Remote::Keys::kAsked) known = false;
+    if (remote->state != Remote::Keys::kRefused) continue;
+    return request.give_up(make_error(
+        Status::kRemote, 0,
+        "the peer has no such region (any more): it was deregistered, or its address is an old "
+        "one; get a new address from the peer"));
+  }
+  request.has_keys = known;
+}
+
+// False: no transfer is free, or no rail has room.
+bool Mover::begin(Request& request) {
+  while (!request.all_begun()) {
+    if (free_.empty() || queue_.any()) return false;
+    PieceTransfer* const transfer = free_.back();
+    free_.pop_back();
+    start(request, *transfer);
+  }
+  return true;
+}
+
+void Mover::start(Request& request, PieceTransfer& transfer) {
+  const Piece piece = request.take(most_bytes());
+  transfer.request = &request;
+  request.opened();
+  queue_.start(transfer,
+               {.local = piece.local,
+                .region = piece.memory,
+                .bytes = piece.bytes,
+                .remote_address = piece.remote->address.base + piece.remote_offset,
+                .remote_offset = piece.remote_offset,
+                .remote_keys = piece.remote->keys.data(),
+                .opcode = request.opcode,
+                .may_be_refused = true},
+               queue_.plan(piece.bytes));
+}
+
+uint64_t Mover::most_bytes() const {
+  const uint64_t stripe = link_.scheduler().stripe_limits().most / kLineBytes * kLineBytes;
+  return stripe < kMostPiece / kMaxStripes ? stripe * kMaxStripes : kMostPiece;
+}
+
+void Mover::ended(PieceTransfer& transfer) {
+  Request& request = *transfer.request;
+  if (transfer.refused()) {
+    request.give_up(make_error(Status::kRemote, 0,
+                               "the peer refused %s of %" PRIu64
+                               " bytes: it has deregistered that memory, or its region "
+                               "does not let peers do that",
+                               request.opcode == Opcode::kRead ? "a read" : "a write",
+                               transfer.piece().bytes));
+  }
+  request.closed(transfer.refused() ? 0 : transfer.piece().bytes);
+  free_.push_back(&transfer);
+}
+
+std::vector<std::shared_ptr<Request>> Mover::take_all() {
+  std::vector<std::shared_ptr<Request>> all;
+  for (auto* requests : {&moving_, &waiting_}) {
+    std::ranges::move(*requests, std::back_inserter(all));
+    requests->clear();
+  }
+  return all;
+}
+
+}  // namespace slime

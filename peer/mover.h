@@ -1,0 +1,72 @@
+// Moves the pieces of requests over a link.
+//
+// Requests begin in the order in which they came, as far as kTransfers transfers go; up to as many
+// that wait for the peer's keys let others pass. A piece is cut where it is longer than kMostPiece,
+// so that a request that is given up ends soon.
+//
+// States of a request here: waiting (for keys, or for a transfer that is free), begun (in moving_),
+// ended. One whose deadline passes begins nothing more, and ends with its last transfer.
+// Memory: kTransfers transfers from the first request on. Thread: that of the link.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "link/link.h"
+#include "link/transfer.h"
+#include "link/transfer_queue.h"
+#include "peer/keys.h"
+#include "peer/request.h"
+
+namespace slime {
+
+class Mover {
+ public:
+  static constexpr size_t kTransfers = 256;
+  static constexpr uint64_t kMostPiece = 16 << 20;
+  // After its deadline, what a request has under way gets so long to end by itself.
+  static constexpr uint64_t kGraceNs = 100'000'000;
+  // Deadlines are looked at so often, at most.
+  static constexpr uint64_t kLookNs = 5'000'000;
+
+  Mover(Link& link, Keys& keys)
+      : link_(link), keys_(keys), queue_(link.rails(), link.scheduler()) {}
+
+  void add(std::shared_ptr<Request> request);
+  // Deadlines. False: one has passed for kGraceNs, and transfers of that request do not end. Then
+  // the link must go, so that nothing touches their memory.
+  bool in_time(uint64_t now_ns);
+  // Begins what can begin, and ends requests that have a result. Call it after Link::progress().
+  void move(uint64_t now_ns);
+  bool idle() const { return waiting_.empty() && moving_.empty(); }
+  void end_those_done(uint64_t now_ns) { end_those_done(&moving_, now_ns); }
+  // All that have not ended, for who ends them when the link touches their memory no more.
+  std::vector<std::shared_ptr<Request>> take_all();
+
+ private:
+  struct PieceTransfer final : Transfer {
+    void on_end() override { mover->ended(*this); }
+
+    Mover* mover = nullptr;
+    Request* request = nullptr;
+  };
+
+  static void end_those_done(std::deque<std::shared_ptr<Request>>* requests, uint64_t now_ns);
+  void prepare(Request& request);
+  bool begin(Request& request);
+  void start(Request& request, PieceTransfer& transfer);
+  void ended(PieceTransfer& transfer);
+  uint64_t most_bytes() const;
+
+  Link& link_;
+  Keys& keys_;
+  TransferQueue queue_;
+  std::vector<std::unique_ptr<PieceTransfer>> transfers_;
+  std::vector<PieceTransfer*> free_;
+  std::deque<std::shared_ptr<Request>> waiting_;  // not all of them has begun
+  std::deque<std::shared_ptr<Request>> moving_;   // all has
+  uint64_t look_ns_ = UINT64_MAX;                 // when in_time() looks at all of them
+};
+
+}  // namespace slime

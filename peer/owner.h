@@ -1,0 +1,102 @@
+// The owner of the links between engines, in their handshake (link/setup/link_owner.h).
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "peer/blobs.h"
+#include "peer/records.h"
+#include "transports/poller.h"
+
+namespace slime {
+
+// What both ends say: who they are. The engine that connects names the nonce of its own listener.
+// Those who have its address know it, so nobody else can take its name among them.
+struct EngineWords {
+  static constexpr uint32_t kEngines = 2;  // MessageWords::purpose has another one
+
+  uint32_t purpose = kEngines;
+  uint32_t depth = 0;     // in the answer: the smaller of both ends'
+  uint32_t features = 0;  // of later versions: those that both ends have
+  uint32_t unused = 0;
+  EngineId from = {};  // the engine that connects
+  Nonce proof = {};    // its listener's
+  EngineId to = {};    // in the answer: the one that listens
+
+  OwnerWords pack() const {
+    static_assert(sizeof(EngineWords) <= sizeof(OwnerWords));
+    OwnerWords words = {};
+    std::memcpy(words.data(), this, sizeof *this);
+    return words;
+  }
+  static EngineWords unpack(const OwnerWords& words) {
+    EngineWords unpacked;
+    std::memcpy(&unpacked, words.data(), sizeof unpacked);
+    return unpacked;
+  }
+};
+
+// How the engine that listens refuses a link while it dials one itself: the one of the engine with
+// the lower id is taken.
+inline constexpr char kCrossing[] = "this engine is dialing that one at the moment";
+
+struct LinkTerms {
+  uint32_t depth = 256;          // ChannelOptions::depth
+  double lifeline_seconds = 60;  // a peer without a rail is gone after that
+};
+
+// Both ends of all links of an engine. A connecting end knows whom it looks for.
+class EngineOwner : public LinkOwner {
+ public:
+  EngineOwner(const EngineId& self, const Nonce& proof, const LinkTerms& terms,
+              const std::vector<Poller*>& pollers, std::optional<EngineId> wanted)
+      : self_(self), proof_(proof), terms_(terms), pollers_(pollers), wanted_(wanted) {}
+
+  OwnerWords offer() const override {
+    return EngineWords{.depth = terms_.depth, .from = self_, .proof = proof_}.pack();
+  }
+  Result<OwnerWords> answer(const OwnerWords& offer) const override {
+    EngineWords words = EngineWords::unpack(offer);
+    if (words.purpose != EngineWords::kEngines) {
+      return fail(make_error(Status::kRemote, 0, "this address is for engines (purpose %u, not %u)",
+                             EngineWords::kEngines, words.purpose));
+    }
+    if (words.depth == 0 || words.from == EngineId()) {
+      return fail(make_error(Status::kRemote, 0, "the other engine does not say what it is"));
+    }
+    words.depth = std::min(words.depth, terms_.depth);
+    words.features = 0;
+    words.to = self_;
+    return words.pack();
+  }
+  bool accepts(const OwnerWords& answer) const override {
+    const EngineWords words = EngineWords::unpack(answer);
+    return words.purpose == EngineWords::kEngines && words.depth <= terms_.depth &&
+           words.depth > 0 && words.from == self_ && wanted_ == words.to;
+  }
+  LinkMemoryBytes memory_bytes(const OwnerWords&, bool, size_t) const override {
+    return Records::kMemory;
+  }
+  bool expects_peers_for_ever() const override { return true; }
+  double lifeline_seconds(const OwnerWords&) const override { return terms_.lifeline_seconds; }
+  uint32_t channel_depth(const OwnerWords& answer) const override {
+    return EngineWords::unpack(answer).depth;
+  }
+  Poller* poller(const Rail& rail) const override {
+    const auto found = std::ranges::find(pollers_, &rail, [](Poller* one) { return &one->rail(); });
+    return found != pollers_.end() ? *found : nullptr;
+  }
+
+ protected:
+  const EngineId self_;
+
+ private:
+  const Nonce proof_;
+  const LinkTerms terms_;
+  const std::vector<Poller*>& pollers_;
+  const std::optional<EngineId> wanted_;
+};
+
+}  // namespace slime

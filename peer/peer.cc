@@ -1,0 +1,166 @@
+// How requests and the link of a peer are moved.
+#include "peer/peer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace slime {
+namespace {
+
+constexpr int kRounds = 3;  // of the work of others, before the service gets it
+
+}  // namespace
+
+// The mark is left before: who holds the lock looks for it after it has given the lock back.
+bool Peer::try_enter() {
+  {
+    const std::lock_guard lock(handing_);
+    missed_ = true;
+  }
+  return lock_.try_lock();
+}
+
+// True: others have left something to do.
+bool Peer::leave_lock() {
+  lock_.unlock();
+  const std::lock_guard lock(handing_);
+  return missed_ || !handed_.empty();
+}
+
+bool Peer::submit(std::shared_ptr<Request> request) {
+  {
+    const std::lock_guard lock(handing_);
+    handed_.push_back(std::move(request));
+  }
+  return try_move();
+}
+
+bool Peer::try_move(bool spins) {
+  for (int round = 0; round < kRounds; ++round) {
+    if (!try_enter()) return true;
+    if (spins) disarm();
+    move();
+    const bool looked_after = spins || is_looked_after();
+    if (!leave_lock()) return looked_after;
+  }
+  return false;
+}
+
+// Pollers name the link when there is something to do.
+bool Peer::arm() {
+  if (connection_ == nullptr) return false;
+  return armed_ = connection_->link.arm();
+}
+
+void Peer::disarm() {
+  if (std::exchange(armed_, false)) connection_->link.disarm();
+}
+
+bool Peer::has_open_work() const {
+  if (connection_ == nullptr) return state() == State::kConnecting;
+  return !connection_->mover.idle() || connection_->link.has_work();
+}
+
+bool Peer::is_looked_after() {
+  if (connection_ == nullptr) return attended_ || !has_open_work();
+  return arm() && (attended_ || !has_open_work());
+}
+
+Peer::Next Peer::serve(uint64_t now_ns) {
+  if (!try_enter()) return Next::kNowAndThen;  // the holder has the service look again at once
+  move();
+  const Next next = next_call(now_ns);
+  attended_ = next != Next::kWhenNamed;
+  return leave_lock() ? Next::kNow : next;
+}
+
+Peer::Next Peer::next_call(uint64_t now_ns) {
+  if (state() == State::kConnecting) return Next::kSoon;
+  if (connection_ == nullptr) return Next::kWhenNamed;
+  const uint64_t traffic = connection_->link.traffic();
+  if (std::exchange(traffic_, traffic) != traffic) {
+    now_ns = world_.devices.clock().now_ns();  // many bytes take their time
+    hot_until_ns_ = now_ns + kSpinNs;
+    attended_until_ns_ = now_ns + kAttendedNs;
+  }
+  if (now_ns < hot_until_ns_) return Next::kNow;
+  const bool rests = !has_open_work() && now_ns >= attended_until_ns_;
+  if (!has_pollers()) return rests ? Next::kNowAndThen : Next::kSoon;
+  if (!arm()) return Next::kNow;
+  return rests ? Next::kWhenNamed : Next::kNowAndThen;
+}
+
+// Without one for each rail nobody names the link.
+bool Peer::has_pollers() const {
+  return world_.pollers.size() == world_.devices.device(world_.device)->rails().size();
+}
+
+void Peer::take_handed() {
+  std::vector<std::shared_ptr<Request>> taken;
+  {
+    const std::lock_guard lock(handing_);
+    taken.swap(handed_);
+    missed_ = false;
+  }
+  for (auto& request : taken) {
+    if (connection_ != nullptr) {
+      connection_->mover.add(std::move(request));
+    } else {
+      waiting_.push_back(std::move(request));
+    }
+  }
+}
+
+void Peer::move() {
+  SLIME_CHECK(lock_.held());
+  take_handed();
+  if (connection_ != nullptr) return move_link();
+  if (waiting_.empty() && connector_ == nullptr && state() != State::kConnecting) return;
+  const uint64_t now_ns = world_.devices.clock().now_ns();
+  expire_waiting(now_ns);
+  const bool waited = state() == State::kConnecting && connector_ == nullptr;
+  if (waited && now_ns >= redial_ns_) set_state(State::kNew);
+  if (state() == State::kNew && !waiting_.empty()) dial();
+  if (connector_ != nullptr) step_connector();
+  if (state() == State::kGone && !waiting_.empty()) end(gone_);
+}
+
+void Peer::expire_waiting(uint64_t now_ns) {
+  std::erase_if(waiting_, [now_ns](const std::shared_ptr<Request>& request) {
+    if (now_ns < request->deadline_ns) return false;
+    request->give_up(make_error(Status::kTimeout, 0,
+                                "its deadline has passed, and the peer is not connected yet"));
+    request->end(now_ns);
+    return true;
+  });
+}
+
+void Peer::move_link() {
+  Connection& to = *connection_;
+  Status status = to.link.progress();
+  while (status == Status::kOk && !to.records.congested()) {
+    const auto record = to.records.next();
+    if (!record || !*record) break;
+    status = to.keys.on_record(**record);
+  }
+  if (to.link.status() != Status::kOk) return end(to.link.context().failure());
+  const uint64_t now_ns = world_.devices.clock().now_ns();
+  if (!to.mover.in_time(now_ns)) return give_link_up();
+  to.mover.move(now_ns);
+  to.records.move();
+  to.link.post_more();
+}
+
+Status Peer::on_arrived(size_t, uint32_t immediate, uint64_t) {
+  if (is_control(immediate)) return connection_->records.on_arrived(immediate);
+  return connection_->link.context().fail_protocol("an immediate that means nothing");
+}
+
+Status Peer::on_both_fenced(const RailLife& life) {
+  connection_->link.rails().hand_back_works(life.rail);
+  return Status::kOk;
+}
+
+}  // namespace slime

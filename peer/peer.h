@@ -1,0 +1,165 @@
+// Another engine, and the link to it.
+//
+// States
+//   kNew          known by its address. It is connected when the first request comes
+//   kConnecting   this end dials, or waits for the link that the peer dials
+//   kUp           the link works, perhaps without a rail for a while (link/lifeline)
+//   kGone         it cannot be reached; report() says why, and requests end with that. It may
+//                 be dialed again by its address, or connect by itself
+//
+// Threads: any. One at a time has the lock, and moves the link with the requests that others have
+// handed over. A thread that does not get the lock leaves a mark (missed_) and goes on: the holder
+// looks for it after it has given the lock back, or has the service look. Only set-up waits for the
+// lock.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "link/setup/setup.h"
+#include "peer/blobs.h"
+#include "peer/keys.h"
+#include "peer/mover.h"
+#include "peer/owner.h"
+#include "peer/records.h"
+
+namespace slime {
+
+class Peer;
+
+// What all peers of an engine share.
+struct PeerWorld {
+  Devices& devices;
+  int device = 0;
+  EngineId self = {};
+  Nonce proof = {};  // EngineWords::proof of this engine
+  LinkTerms terms;
+  const Regions& regions;
+  const std::vector<Poller*>& pollers;
+  // From now on pollers call the link of this peer so; nullptr: nobody's any more.
+  std::function<void(uint64_t tag, Peer* peer)> name;
+  std::function<void(std::shared_ptr<Peer>)> attend;  // by the service, at once
+};
+
+class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
+ public:
+  // After something came the service polls for so long, before it leaves that to pollers.
+  static constexpr uint64_t kSpinNs = 20'000;
+  // After that the service looks at the link now and then for so long, so that the next request
+  // need not wake it.
+  static constexpr uint64_t kAttendedNs = 1'000'000'000;
+
+  enum class State : uint8_t { kNew, kConnecting, kUp, kGone };
+
+  Peer(PeerWorld& world, const EngineId& id)
+      : world_(world), id_(id), owner_(world.self, world.proof, world.terms, world.pollers, id) {}
+  ~Peer() override;
+
+  const EngineId& id() const { return id_; }
+  State state() const { return state_.load(std::memory_order_acquire); }
+  // Why it is gone; the rails of its link.
+  struct Report {
+    State state = State::kNew;
+    std::string gone_because;
+    uint32_t rails = 0, rails_up = 0;
+  };
+  Report report();
+
+  // From the program. A link that somebody else has made in this peer's name ends, and one that is
+  // gone may be dialed again.
+  void learn_address(const LinkAddress& address);
+  // What a connecting engine must name to be this one; nullopt: it is the first to come.
+  std::optional<Nonce> expected_proof();
+  void connect();                                 // begins; needs the address
+  void await_link();                              // the peer is dialing
+  void attach(std::unique_ptr<LinkParts> parts);  // it has connected, unless in another's name
+  // It has dialed again for this link.
+  void resume(const LinkId& link, std::unique_ptr<LifelineStream> stream);
+  bool has_link(const LinkId& link);
+  void leave(Error why);  // gone
+
+  // Begins the request at once if no other thread moves the peer, else that thread does. Returns as
+  // try_move().
+  bool submit(std::shared_ptr<Request> request);
+  // Moves what can be moved, unless another thread does. Never waits. `spins`: the caller calls
+  // again at once, until it calls without. False: nobody looks after the link from now on; have the
+  // service do so.
+  bool try_move(bool spins = false);
+  // The same for the service, which waits for the lock.
+  // For the service. When it wants the next call: at once, soon (set-up), now and then (deadlines
+  // of requests, rails that are silent or may return), or not before a poller or attend() names it.
+  enum class Next : uint8_t { kNow, kSoon, kNowAndThen, kWhenNamed };
+  Next serve(uint64_t now_ns);
+
+ private:
+  // Of one link. The order of destruction: what uses the link, then the link.
+  struct Connection {
+    Connection(PeerWorld& world, LinkParts parts)
+        : id(parts.id),
+          link(world.devices, *world.devices.device(world.device), std::move(parts)),
+          records(link),
+          keys(link, records, world.regions),
+          mover(link, keys) {}
+    const LinkId id;
+    Link link;
+    Records records;
+    Keys keys;
+    Mover mover;
+  };
+
+  Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) override;
+  OutboxPiece fence_record(const RailLife&) override { return {}; }
+  Status on_both_fenced(const RailLife& life) override;
+
+  class Hold;
+
+  bool try_enter();
+  bool leave_lock();
+  void move();
+  bool arm();
+  void disarm();
+  bool is_looked_after();
+  bool has_pollers() const;
+  bool has_open_work() const;
+  Next next_call(uint64_t now_ns);
+  void take_handed();
+  void drop_connection();
+  void expire_waiting(uint64_t now_ns);
+  void move_link();
+  void give_link_up();
+  void dial();
+  void await_dialed();
+  void await_no_more();
+  void step_connector();
+  void set_up(std::unique_ptr<LinkParts> parts);
+  void end(Error why);
+  void set_state(State state) { state_.store(state, std::memory_order_release); }
+
+  PeerWorld& world_;
+  const EngineId id_;
+  const EngineOwner owner_;  // of the links that this end dials
+  std::atomic<State> state_ = State::kNew;
+
+  std::mutex handing_;                            // guards these two
+  std::vector<std::shared_ptr<Request>> handed_;  // that no thread has taken yet
+  bool missed_ = false;                           // a thread wanted the lock, and did not get it
+
+  mutable Mutex lock_;  // guards what follows
+  std::optional<LinkAddress> address_;
+  std::optional<Nonce> proof_;  // that the peer has named when it dialed
+  std::unique_ptr<LinkConnector> connector_;
+  std::unique_ptr<Connection> connection_;
+  bool armed_ = false;     // pollers name the link
+  bool attended_ = false;  // the service calls serve() again by itself
+  uint64_t traffic_ = 0, hot_until_ns_ = 0, attended_until_ns_ = 0;
+  uint64_t redial_ns_ = 0;  // kConnecting without a connector: the peer dials until then
+  std::vector<std::shared_ptr<Request>> waiting_;  // for the link
+  Error gone_{Status::kOk, 0, {}};
+};
+
+}  // namespace slime

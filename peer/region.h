@@ -1,0 +1,61 @@
+// Memory of this engine, and of its peers.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "devices/devices.h"
+#include "peer/blobs.h"
+
+namespace slime {
+
+// A range that is registered on all rails of the engine, until the last request that uses it has
+// ended. It never changes. Threads: any.
+class Region {
+ public:
+  Region(MemoryCache& cache, const MemoryRegion* memory, uint8_t rights, uint64_t nonce)
+      : rights(rights), nonce(nonce), memory(*memory), cache_(cache) {}
+  ~Region() {
+    (void)cache_.release(&memory);
+    released_->store(true, std::memory_order_release);
+  }
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+  // True when no rail knows the memory any more.
+  std::shared_ptr<const std::atomic<bool>> released() const { return released_; }
+
+  const uint8_t rights;  // of peers
+  const uint64_t nonce;  // what a peer must know to get the keys
+  const MemoryRegion& memory;
+
+ private:
+  MemoryCache& cache_;
+  const std::shared_ptr<std::atomic<bool>> released_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+// A range of a peer, and its keys.
+//
+// States of the keys: unknown -> asked -> known or refused. They are those of one link, so they are
+// unknown to another one. Thread: that of the peer's link; `address` never changes.
+struct Remote {
+  enum class Keys : uint8_t { kUnknown, kAsked, kKnown, kRefused };
+
+  explicit Remote(const RegionAddress& of) : address(of) {}
+
+  const RegionAddress address;
+  // Before its keys are used on this link.
+  void use_on(uint64_t link) {
+    if (std::exchange(link_, link) != link) state = Keys::kUnknown;
+  }
+  Keys state = Keys::kUnknown;
+  std::array<uint64_t, kMaxRails> keys = {};  // for each rail of the link
+
+ private:
+  uint64_t link_ = 0;  // tag_of()
+};
+
+}  // namespace slime

@@ -1,0 +1,140 @@
+// What a program has asked an engine to move: pieces of memory to or from one peer.
+//
+// States: queued, until the peer's link takes it; moving; done, with a result that does not change
+// any more. Threads: the parts say whose they are.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "peer/region.h"
+
+namespace slime {
+
+// Contiguous at both ends.
+struct Piece {
+  const std::byte* local = nullptr;
+  const MemoryRegion* memory = nullptr;  // of `local`
+  Remote* remote = nullptr;
+  uint64_t remote_offset = 0;
+  uint64_t bytes = 0;
+};
+
+struct Outcome {
+  Error error{Status::kOk, 0, {}};
+  uint64_t bytes = 0;  // that were moved
+  uint64_t queued_ns = 0, moved_ns = 0;
+};
+
+class Request {
+ public:
+  // Before it is submitted, and not after.
+  Opcode opcode = Opcode::kRead;
+  std::vector<Piece> pieces;
+  std::vector<std::shared_ptr<Region>> regions;  // of the pieces
+  std::vector<std::shared_ptr<Remote>> remotes;
+  uint64_t submitted_ns = 0, deadline_ns = UINT64_MAX;
+
+  // A piece more; nothing is moved where it has no bytes. One that goes on where the last one ends,
+  // at both ends, is a part of it.
+  void append(const Piece& piece);
+
+  // Any thread, when it has been submitted. outcome(): once it is done.
+  uint64_t total_bytes() const { return total_bytes_; }
+  bool done() const { return done_.load(std::memory_order_acquire); }
+  bool wait_until(uint64_t end_ns) const;  // false: it is not done by then
+  const Outcome& outcome() const { return outcome_; }
+
+  // The thread of the peer's link.
+  bool has_keys = false;  // of all remotes
+  void begin(uint64_t now_ns) {
+    if (begun_ns_ == 0) begun_ns_ = now_ns;
+  }
+  // Nothing more of it is begun, and it ends with this error, the first one.
+  bool given_up() const { return outcome_.error.status != Status::kOk; }
+  void give_up(Error error) {
+    if (!given_up()) outcome_.error = std::move(error);
+    next_ = pieces.size();
+  }
+  void end(uint64_t now_ns) {
+    outcome_.queued_ns = (begun_ns_ != 0 ? begun_ns_ : now_ns) - submitted_ns;
+    outcome_.moved_ns = begun_ns_ != 0 ? now_ns - begun_ns_ : 0;
+    regions.clear();
+    {
+      const std::lock_guard lock(mutex_);
+      done_.store(true, std::memory_order_release);
+    }
+    changed_.notify_all();
+  }
+  // Nothing of it is under way any more, and it is moved from the beginning.
+  void restart() {
+    has_keys = false;
+    next_ = 0;
+    offset_ = 0;
+    open_ = 0;
+    outcome_.bytes = 0;
+  }
+  bool all_begun() const { return next_ == pieces.size(); }
+  bool has_ended() const { return all_begun() && open_ == 0; }
+  // The next part, of `most` bytes at most; it counts as begun.
+  Piece take(uint64_t most);
+  const Piece& next() const { return pieces[next_]; }
+  void opened() { ++open_; }
+  void closed(uint64_t bytes) {
+    --open_;
+    outcome_.bytes += bytes;
+  }
+
+ private:
+  uint64_t total_bytes_ = 0;
+  size_t next_ = 0;      // pieces before it have begun
+  uint64_t offset_ = 0;  // of that piece, bytes that have
+  uint32_t open_ = 0;    // transfers
+  uint64_t begun_ns_ = 0;
+  Outcome outcome_;
+  std::atomic<bool> done_ = false;
+  mutable std::mutex mutex_;  // for those who sleep on changed_
+  mutable std::condition_variable changed_;
+};
+
+inline void Request::append(const Piece& piece) {
+  if (piece.bytes == 0) return;
+  total_bytes_ += piece.bytes;
+  Piece* const last = pieces.empty() ? nullptr : &pieces.back();
+  if (last != nullptr && last->memory == piece.memory && last->remote == piece.remote &&
+      last->local + last->bytes == piece.local &&
+      last->remote_offset + last->bytes == piece.remote_offset) {
+    last->bytes += piece.bytes;
+  } else {
+    pieces.push_back(piece);
+  }
+}
+
+inline bool Request::wait_until(uint64_t end_ns) const {
+  std::unique_lock lock(mutex_);
+  const std::chrono::steady_clock::time_point end{std::chrono::nanoseconds(end_ns)};
+  return changed_.wait_until(lock, end, [this] { return done(); });
+}
+
+inline Piece Request::take(uint64_t most) {
+  const Piece& whole = pieces[next_];
+  Piece part = whole;
+  part.bytes = std::min(most, whole.bytes - offset_);
+  part.local += offset_;
+  part.remote_offset += offset_;
+  offset_ += part.bytes;
+  if (offset_ == whole.bytes) {
+    offset_ = 0;
+    ++next_;
+  }
+  return part;
+}
+
+}  // namespace slime

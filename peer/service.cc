@@ -1,0 +1,131 @@
+#include "peer/service.h"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <system_error>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace slime {
+namespace {
+
+constexpr timespec kPause{0, 1'000'000};
+
+}  // namespace
+
+Result<std::unique_ptr<Service>> Service::open(ServiceHost& host, int listener,
+                                               const std::vector<Poller*>& pollers) {
+  auto sleeper = Sleeper::open();
+  if (!sleeper) return fail(std::move(sleeper.error()));
+  (*sleeper)->add(listener);
+  for (Poller* poller : pollers) (void)(*sleeper)->add(*poller);
+  return std::unique_ptr<Service>(new Service(host, std::move(*sleeper), pollers));
+}
+
+Result<void> Service::start() {
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    return fail(system_error(error.code().value(),
+                             "the engine's thread cannot start; raise the limit of threads "
+                             "(ulimit -u, or pids.max of the container)"));
+  }
+  return {};
+}
+
+Service::~Service() {
+  ending_ = true;
+  sleeper_->wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Service::attend(std::shared_ptr<Peer> peer) {
+  {
+    const std::lock_guard lock(mutex_);
+    attended_.push_back(std::move(peer));
+  }
+  sleeper_->wake();
+}
+
+void Service::run() {
+  uint32_t turns = 0;
+  while (!ending_) {
+    const uint64_t now_ns = steady_now_ns();
+    look(now_ns);
+    if (turns == 0) take_named();
+    const uint64_t due_ns =
+        std::min({serve_due(now_ns), look_ns_, greets_ ? accept_ns_ : look_ns_});
+    turns = due_ns <= now_ns ? (turns + 1) % kTurns : 0;
+    if (due_ns > now_ns && sleeper_->wait(due_ns - now_ns)) {
+      accept_ns_ = 0;
+      // The kernel has no descriptor for a caller: it is readable again at once.
+      if (!std::exchange(found_caller_, true)) ::nanosleep(&kPause, nullptr);
+    }
+  }
+}
+
+// Peers that connect, and those that rest.
+void Service::look(uint64_t now_ns) {
+  if (now_ns >= accept_ns_) {
+    std::vector<std::shared_ptr<Peer>> came;
+    greets_ = host_.accept(&came);
+    found_caller_ = greets_ || !came.empty() || accept_ns_ != 0;
+    accept_ns_ = now_ns + (greets_ ? kSoonNs : kNowAndThenNs);
+    for (auto& peer : came) add(std::move(peer));
+  }
+  if (now_ns < look_ns_) return;
+  look_ns_ = now_ns + kLookNs;
+  for (auto& peer : host_.peers()) add(std::move(peer));
+}
+
+// Those that somebody has named.
+void Service::take_named() {
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& peer : attended_) add(std::move(peer));
+    attended_.clear();
+  }
+  std::array<uint64_t, 64> tags;
+  for (Poller* poller : pollers_) {
+    const size_t count = poller->poll(tags);
+    for (size_t i = 0; i < count; ++i) add(host_.peer_with_tag(tags[i]));
+  }
+}
+
+void Service::add(std::shared_ptr<Peer> peer) {
+  if (peer == nullptr) return;
+  Due& due = due_[peer.get()];
+  due.peer = std::move(peer);
+  due.at_ns = 0;
+}
+
+// Returns when the next one is due.
+uint64_t Service::serve_due(uint64_t now_ns) {
+  uint64_t first_ns = UINT64_MAX;
+  for (auto next = due_.begin(); next != due_.end();) {
+    const auto one = next++;
+    Due& due = one->second;
+    if (due.at_ns <= now_ns) {
+      switch (due.peer->serve(now_ns)) {
+        case Peer::Next::kNow:
+          due.at_ns = 0;
+          break;
+        case Peer::Next::kSoon:
+          due.at_ns = now_ns + kSoonNs;
+          break;
+        case Peer::Next::kNowAndThen:
+          due.at_ns = now_ns + kNowAndThenNs;
+          break;
+        case Peer::Next::kWhenNamed:
+          due_.erase(one);
+          continue;
+      }
+    }
+    first_ns = std::min(first_ns, due.at_ns);
+  }
+  return first_ns;
+}
+
+}  // namespace slime

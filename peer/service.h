@@ -1,0 +1,78 @@
+// The thread of an engine. It moves what no caller moves: it takes peers that connect, dials,
+// answers questions, and posts and polls the links of peers that have something to do.
+//
+// It sleeps on the listener and on the pollers of the rails (transports/sleeper.h) until a peer is
+// due. A peer is due when a poller names its link, when somebody calls attend(), and when it said
+// so itself (Peer::serve). All peers are looked at every kLookNs besides, for what no poller tells
+// of a link that rests.
+//
+// Threads: attend() from any, the rest from the one that opened the engine.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "peer/peer.h"
+#include "transports/sleeper.h"
+
+namespace slime {
+
+// What the service needs of the engine.
+class ServiceHost {
+ public:
+  virtual ~ServiceHost() = default;
+  virtual std::vector<std::shared_ptr<Peer>> peers() = 0;
+  virtual std::shared_ptr<Peer> peer_with_tag(uint64_t tag) = 0;
+  // Takes what has come to the listener: peers that have a link now. True: others are in their
+  // handshakes.
+  virtual bool accept(std::vector<std::shared_ptr<Peer>>* came) = 0;
+};
+
+class Service {
+ public:
+  static constexpr uint32_t kTurns = 8;         // of busy peers, for one look at pollers
+  static constexpr uint64_t kSoonNs = 500'000;  // Peer::Next::kSoon
+  static constexpr uint64_t kNowAndThenNs = 10'000'000;
+  static constexpr uint64_t kLookNs = 2'000'000'000;
+
+  // `listener` becomes readable when peers connect. The pollers outlive the service.
+  static Result<std::unique_ptr<Service>> open(ServiceHost& host, int listener,
+                                               const std::vector<Poller*>& pollers);
+  Result<void> start();  // once, when the host has the service
+  ~Service();
+
+  void attend(std::shared_ptr<Peer> peer);
+
+ private:
+  struct Due {
+    std::shared_ptr<Peer> peer;
+    uint64_t at_ns = 0;
+  };
+
+  Service(ServiceHost& host, std::unique_ptr<Sleeper> sleeper, std::vector<Poller*> pollers)
+      : host_(host), sleeper_(std::move(sleeper)), pollers_(std::move(pollers)) {}
+  void run();
+  void look(uint64_t now_ns);
+  void take_named();
+  void add(std::shared_ptr<Peer> peer);
+  uint64_t serve_due(uint64_t now_ns);
+
+  ServiceHost& host_;
+  const std::unique_ptr<Sleeper> sleeper_;
+  const std::vector<Poller*> pollers_;
+  std::mutex mutex_;  // of attended_
+  std::vector<std::shared_ptr<Peer>> attended_;
+  std::atomic<bool> ending_ = false;
+  // Of the thread.
+  std::unordered_map<Peer*, Due> due_;
+  uint64_t look_ns_ = 0, accept_ns_ = 0;
+  bool greets_ = false;       // peers are in their handshakes
+  bool found_caller_ = true;  // when the listener was readable last
+  std::thread thread_;
+};
+
+}  // namespace slime
