@@ -23,7 +23,7 @@ include mk/compile.mk
 .PHONY: all programs run run-switch check check-fresh test check-sanitizers check-rdma check-lives asan ubsan tsan pause \
   model-check fuzz fuzz-merge vectors bench install uninstall layers format format-check tidy help clean
 
-all: $(BUILD)/layers.ok $(PLUGIN_SO) $(PLUGIN_LINK) $(LIB_A) $(TOOL_BINS) $(EXAMPLE_BINS)
+all: $(BUILD)/layers.ok $(PLUGIN_SO) $(PLUGIN_LINK) $(PEER_SO) $(PEER_LINK) $(LIB_A) $(TOOL_BINS) $(EXAMPLE_BINS) $(C_EXAMPLE_BINS)
 programs: all $(TEST_BINS) $(TEST_PROGRAM_BINS) $(if $(SAN),,$(BENCH_BINS))
 
 # The user's two commands -------------------------------------------------------------------------

@@ -41,8 +41,10 @@ CXX_ALL := $(INCLUDES) -std=c++20 -Wall -Wextra -Werror -fPIC -pthread -fvisibil
 LINK_ALL := -pthread $(OPT) $(SAN_FLAGS) -Wl,--gc-sections -Wl,--as-needed $(LDFLAGS)
 # The plugin runs in another program's process: it exports only NCCL's symbols, resolves everything at
 # load time, and is never unmapped while a thread may still run in it.
-PLUGIN_LINK_FLAGS := -shared -Wl,-soname,libnet-slime.so -Wl,--version-script,plugin/exports.map \
-  -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete
+# The same holds for libslime, the library of peers.
+GUEST_FLAGS := -shared -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete
+PLUGIN_LINK_FLAGS := $(GUEST_FLAGS) -Wl,-soname,libnet-slime.so -Wl,--version-script,plugin/exports.map
+PEER_LINK_FLAGS := $(GUEST_FLAGS) -Wl,-soname,libslime.so.1 -Wl,--version-script,c_abi/exports.map
 # What users get brings its C++ library along and, on x86-64, loads on glibc 2.28: portable/ has what
 # is newer, and its stubs stand for the libraries of 2.28. PORTABLE= links with this machine's.
 PORTABLE ?= $(if $(SAN),,1)
@@ -75,9 +77,12 @@ DRIVERS     := $(THRIFT:%=-DSLIME_BMV2) $(GRPC:%=-DSLIME_TOFINO)
 SWITCH_SRCS := $(filter-out $(LIB_SRCS) switch/bmv2/% $(GRPC_SRCS),$(call sources,switch))
 # The interface for programs without NCCL, and the rendezvous of its ranks, are in the static library
 # only.
-AGGREGATION_SRCS := $(call sources,rendezvous aggregation peer)
+AGGREGATION_SRCS := $(call sources,rendezvous aggregation peer c_abi)
+# Engines and their peers, without anything of NCCL's.
+PEER_SRCS := $(call sources,base settings transports devices link peer c_abi)
 PORTABLE_SRCS := $(if $(OLD_GLIBC),$(call sources,portable))
 EXAMPLES  := $(sort $(patsubst examples/%.cc,%,$(wildcard examples/*.cc)))
+C_EXAMPLES := $(sort $(patsubst examples/%.c,%,$(wildcard examples/*.c)))
 TOOLS     := $(call groups,tools,common)
 # LIBS_<tool>: libraries that a tool links besides our own.
 # BFRuntime has no TLS, so gRPC needs none.
@@ -113,10 +118,13 @@ ALL_SRCS  := $(LIB_SRCS) $(SWITCH_SRCS) $(BMV2_SRCS) $(sort $(TOFINO_SRCS) switc
 
 LIB_A       := $(BUILD)/lib/libslime.a
 PLUGIN_SO   := $(BUILD)/lib/libnet-slime.so
+PEER_SO     := $(BUILD)/lib/libslime.so.1
+PEER_LINK   := $(BUILD)/lib/libslime.so
 PLUGIN_LINK := $(BUILD)/lib/libnccl-net-slime.so
 TOOL_BINS   := $(TOOLS:%=$(BUILD)/bin/slime-%)
 BENCH_BINS  := $(BENCHES:%=$(BUILD)/bin/bench-%)
 EXAMPLE_BINS := $(foreach e,$(EXAMPLES),$(BUILD)/bin/example-$(subst _,-,$e))
+C_EXAMPLE_BINS := $(foreach e,$(C_EXAMPLES),$(BUILD)/bin/example-$(subst _,-,$e))
 TEST_BINS   := $(TESTS:%=$(BUILD)/test/%)
 TEST_PROGRAM_BINS := $(TEST_PROGRAMS:%=$(BUILD)/test/%)
 FUZZ_BINS   := $(FUZZ_TARGETS:%=$(BUILD)/bin/fuzz-%)
@@ -247,6 +255,15 @@ $(PLUGIN_SO): $(call objects,$(LIB_SRCS) $(filter-out portable/start.cc,$(PORTAB
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(PLUGIN_LINK_FLAGS) -o $@ $(filter %.o,$^) $(STATIC_CXX) $(STUBS) $(LINK_ALL)
 
+$(PEER_SO): $(call objects,$(PEER_SRCS) $(filter-out portable/start.cc,$(PORTABLE_SRCS))) $(STUBS) \
+  c_abi/exports.map $(SOURCES_FILE)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(PEER_LINK_FLAGS) -o $@ $(filter %.o,$^) $(STATIC_CXX) $(STUBS) $(LINK_ALL)
+
+$(PEER_LINK): $(PEER_SO)
+	$(Q)ln -sf $(notdir $<) $@
+
 $(PLUGIN_LINK): $(PLUGIN_SO)
 	$(Q)ln -sf $(notdir $<) $@
 
@@ -276,6 +293,14 @@ ifeq ($(SAN),fuzz)
 $(foreach t,$(FUZZ_TARGETS),$(eval $(call program,$(BUILD)/bin/fuzz-$t,test/fuzz/$t.cc \
   $(FUZZ_SHARED),-fsanitize=fuzzer $(LIBS_TEST_fuzz))))
 endif
+
+# Examples of libslime are what users write: C, linked with the shared library. They find it beside
+# themselves.
+$(C_EXAMPLE_BINS): $(BUILD)/bin/example-%: examples/%.c include/slime/slime.h $(PEER_SO) $(PEER_LINK)
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c99 -Wall -Wextra -Werror -pedantic -O2 -g1 $(SAN_FLAGS) -Iinclude $< -o $@ -L$(BUILD)/lib -lslime \
+	  -Wl,-rpath,'$$ORIGIN/../lib'
 
 # A stamp for each file: tidy runs in parallel, and again only where the object would be rebuilt.
 $(BUILD)/tidy/%.ok: %.cc .clang-tidy $(BUILD)/obj/%.o

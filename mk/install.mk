@@ -2,7 +2,9 @@
 
 STRIP ?= strip
 install_binary := install -m 755 $(if $(STRIP),-s --strip-program=$(STRIP))
-INSTALLED_LIBS := libnet-slime.so libnccl-net-slime.so libnccl-net.so libslime.a pkgconfig/slime.pc
+INSTALLED_LIBS := libnet-slime.so libnccl-net-slime.so libnccl-net.so libslime.so.1 libslime.so libslime.a \
+  pkgconfig/slime.pc pkgconfig/libslime.pc
+INSTALLED_HEADERS := slime.h aggregation.h
 # Only this project writes there. Other projects may share DOCDIR and DATADIR.
 OWN_DIRS := $(DOCDIR)/docs $(DOCDIR)/examples $(DATADIR)/nccl-tests-configs $(DATADIR)/p4
 P4_PARTS := core tna v1model
@@ -20,17 +22,20 @@ install:
 ifdef DEFAULT_PLUGIN
 	ln -sf libnet-slime.so $(DESTDIR)$(LIBDIR)/libnccl-net.so
 endif
+	$(install_binary) $(PEER_SO) $(DESTDIR)$(LIBDIR)
+	ln -sf $(notdir $(PEER_SO)) $(DESTDIR)$(LIBDIR)/$(notdir $(PEER_LINK))
 	install -m 644 $(LIB_A) $(DESTDIR)$(LIBDIR)
 	$(if $(STRIP),$(STRIP) --strip-debug $(DESTDIR)$(LIBDIR)/$(notdir $(LIB_A)))
-	install -m 644 include/slime/aggregation.h $(DESTDIR)$(INCLUDEDIR)/slime
+	install -m 644 $(INSTALLED_HEADERS:%=include/slime/%) $(DESTDIR)$(INCLUDEDIR)/slime
 	$(call filled,mk/slime.pc.in,$(LIBDIR)/pkgconfig/slime.pc)
+	$(call filled,mk/libslime.pc.in,$(LIBDIR)/pkgconfig/libslime.pc)
 ifneq ($(TOOL_BINS),)
 	$(install_binary) $(TOOL_BINS) $(DESTDIR)$(BINDIR)
 endif
 	$(call filled,mk/slime-switchd.service.in,$(UNITDIR)/slime-switchd.service)
 	install -m 644 $(TOP_DOCS) $(DESTDIR)$(DOCDIR)
 	install -m 644 $(wildcard docs/*.md docs/*.svg) $(DESTDIR)$(DOCDIR)/docs
-	install -m 644 $(wildcard examples/*.cc) switch/switch.example.yaml $(DESTDIR)$(DOCDIR)/examples
+	install -m 644 $(wildcard examples/*.cc examples/*.c) switch/switch.example.yaml $(DESTDIR)$(DOCDIR)/examples
 	install -m 644 $(wildcard $(addprefix nccl-tests-configs/*.,conf md)) \
 	  $(DESTDIR)$(DATADIR)/nccl-tests-configs
 	install -m 755 $(wildcard $(addprefix nccl-tests-configs/*.,sh py)) \
@@ -41,7 +46,7 @@ endif
 
 uninstall:
 	rm -f $(INSTALLED_LIBS:%=$(DESTDIR)$(LIBDIR)/%) $(DESTDIR)$(UNITDIR)/slime-switchd.service \
-	  $(TOOL_BINS:$(BUILD)/bin/%=$(DESTDIR)$(BINDIR)/%) $(DESTDIR)$(INCLUDEDIR)/slime/aggregation.h
+	  $(TOOL_BINS:$(BUILD)/bin/%=$(DESTDIR)$(BINDIR)/%) $(INSTALLED_HEADERS:%=$(DESTDIR)$(INCLUDEDIR)/slime/%)
 	rm -f $(TOP_DOCS:%=$(DESTDIR)$(DOCDIR)/%)
 	rm -rf $(OWN_DIRS:%=$(DESTDIR)%)
 	rmdir $(DESTDIR)$(DOCDIR) $(DESTDIR)$(DATADIR) $(DESTDIR)$(INCLUDEDIR)/slime 2>/dev/null || true

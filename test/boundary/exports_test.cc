@@ -1,6 +1,8 @@
-// What the shared object shows to the process that loads it, and what it asks of it.
+// What the shared objects show to the process that loads them, and what they ask of it.
 #include <cstdio>
+#include <fstream>
 #include <memory>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -22,6 +24,19 @@ bool sanitized() {
   return kind != nullptr && *kind != '\0';
 }
 
+std::string libslime() {
+  const std::string plugin = Plugin::path();
+  return plugin.substr(0, plugin.rfind('/') + 1) + "libslime.so.1";
+}
+
+std::set<std::string> exports_of(const std::string& library) {
+  std::istringstream listed(output_of("nm -D --defined-only '" + library + "'"));
+  std::set<std::string> found;
+  std::string address, type, name;
+  while (listed >> address >> type >> name) found.insert(name);
+  return found;
+}
+
 TEST(Exports, AreExactlyTheTables) {
   std::set<std::string> expected;
   for (int version = 6; version <= 12; ++version) {
@@ -31,14 +46,23 @@ TEST(Exports, AreExactlyTheTables) {
   for (int version = 2; version <= 5; ++version) {
     expected.insert("ncclTunerPlugin_v" + std::to_string(version));
   }
-  std::istringstream listed(output_of("nm -D --defined-only '" + Plugin::path() + "'"));
-  std::set<std::string> found;
-  std::string address, type, name;
-  while (listed >> address >> type >> name) found.insert(name);
-  EXPECT_EQ(found, expected);
+  EXPECT_EQ(exports_of(Plugin::path()), expected);
 }
 
-TEST(Exports, NeedsOnlyTheBasicLibraries) {
+TEST(Exports, OfLibslimeAreExactlyItsHeader) {
+  std::ifstream header("include/slime/slime.h");
+  std::set<std::string> expected = {"SLIME_1"};
+  const std::regex function("^(?:int|const char\\*) (slime_[a-z_]+)\\(.*");
+  for (std::string line; std::getline(header, line);) {
+    std::smatch match;
+    if (std::regex_match(line, match, function)) expected.insert(match[1].str() + "@@SLIME_1");
+  }
+  EXPECT_GT(expected.size(), 15u);
+  EXPECT_EQ(exports_of(libslime()), expected);
+}
+
+void check_needed(const std::string& path) {
+  SCOPED_TRACE(path);
   std::set<std::string> allowed = {"libc.so.6",
                                    "libm.so.6",
                                    "libpthread.so.0",
@@ -46,7 +70,7 @@ TEST(Exports, NeedsOnlyTheBasicLibraries) {
                                    "ld-linux-x86-64.so.2",
                                    "ld-linux-aarch64.so.1"};
   if (sanitized()) allowed.insert({"libstdc++.so.6", "libgcc_s.so.1"});
-  std::istringstream listed(output_of("readelf -d '" + Plugin::path() + "'"));
+  std::istringstream listed(output_of("readelf -d '" + path + "'"));
   size_t needed = 0;
   for (std::string line; std::getline(listed, line);) {
     if (line.find("(NEEDED)") == std::string::npos) continue;
@@ -59,8 +83,15 @@ TEST(Exports, NeedsOnlyTheBasicLibraries) {
   EXPECT_GT(needed, 0u);
 }
 
-TEST(Exports, StaysMappedAfterDlclose) {
-  EXPECT_NE(output_of("readelf -d '" + Plugin::path() + "'").find("NODELETE"), std::string::npos);
+TEST(Exports, NeedOnlyTheBasicLibraries) {
+  check_needed(Plugin::path());
+  check_needed(libslime());
+}
+
+TEST(Exports, StayMappedAfterDlclose) {
+  for (const std::string& path : {Plugin::path(), libslime()}) {
+    EXPECT_NE(output_of("readelf -d '" + path + "'").find("NODELETE"), std::string::npos) << path;
+  }
 }
 
 class Tables : public EveryVersion {};

@@ -53,7 +53,7 @@ if [ -z "${SLIME_SAN:-}" ]; then
     exit 1
   fi
   files=$(cd "$work/root/usr" && find include lib -name '*slime*' -o -name aggregation.h | sort | xargs)
-  wanted='include/slime include/slime/aggregation.h lib/libnccl-net-slime.so lib/libnet-slime.so lib/libslime.a lib/pkgconfig/slime.pc lib/systemd/system/slime-switchd.service'
+  wanted='include/slime include/slime/aggregation.h include/slime/slime.h lib/libnccl-net-slime.so lib/libnet-slime.so lib/libslime.a lib/libslime.so lib/libslime.so.1 lib/pkgconfig/libslime.pc lib/pkgconfig/slime.pc lib/systemd/system/slime-switchd.service'
   if [ "$files" = "$wanted" ]; then ok "installs: $files"; else not_ok "installs: $files"; fi
   export PKG_CONFIG_LIBDIR=$work/root/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$work/root
   export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
@@ -76,6 +76,17 @@ if [ -z "${SLIME_SAN:-}" ]; then
     not_ok "the plugin has the C++ interface in it"
   else
     ok "the plugin has nothing of the C++ interface"
+  fi
+  # shellcheck disable=SC2046  # flags
+  if (cd "$work" && "${CC:-gcc}" -std=c99 -Wall -Wextra -Werror -pedantic \
+    "$work/root/usr/share/doc/libnet-slime/examples/read.c" -o "$work/read" \
+    $(pkg-config --cflags --libs libslime)) >"$work/compile_c.out" 2>&1 &&
+    LD_LIBRARY_PATH=$work/root/usr/lib timeout -k 5 120 "${launcher[@]}" "$work/read" >"$work/read.out" 2>&1 &&
+    grep -q '^1048576 of 1048576 bytes are right' "$work/read.out"; then
+    ok "libslime: a C99 program compiles with pkg-config alone, and reads"
+  else
+    not_ok "libslime from C" "$work/compile_c.out"
+    cat "$work/read.out" 2>/dev/null
   fi
 else
   example=$build/bin/example-all-reduce

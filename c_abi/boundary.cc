@@ -1,0 +1,85 @@
+#include "c_abi/boundary.h"
+
+#include <slime_version.h>
+
+namespace slime::api {
+
+std::string& last_error() {
+  thread_local std::string text;
+  return text;
+}
+
+std::string& result_text() {
+  thread_local std::string text;
+  return text;
+}
+
+int status_of(Status status) {
+  switch (status) {
+    case Status::kOk:
+      return SLIME_OK;
+    case Status::kAgain:
+      return SLIME_AGAIN;
+    case Status::kInvalid:
+      return SLIME_ERR_INVALID;
+    case Status::kConfig:
+      return SLIME_ERR_CONFIG;
+    case Status::kSystem:
+      return SLIME_ERR_SYSTEM;
+    case Status::kRemote:
+      return SLIME_ERR_REMOTE;
+    case Status::kTimeout:
+      return SLIME_ERR_TIMEOUT;
+    case Status::kNoMemory:
+      return SLIME_ERR_NO_MEMORY;
+    case Status::kUnsupported:
+      return SLIME_ERR_UNSUPPORTED;
+    case Status::kInternal:
+      return SLIME_ERR_INTERNAL;
+  }
+  return SLIME_ERR_INTERNAL;
+}
+
+int failed(const Error& error) {
+  last_error() = with_option_names(error.what);
+  return status_of(error.status);
+}
+
+int invalid(const char* what) { return failed(make_error(Status::kInvalid, 0, "%s", what)); }
+
+}  // namespace slime::api
+
+extern "C" {
+
+const char* slime_last_error(void) { return slime::api::last_error().c_str(); }
+
+const char* slime_status_name(int status) {
+  switch (status) {
+    case SLIME_OK:
+      return "ok";
+    case SLIME_AGAIN:
+      return "not yet";
+    case SLIME_ERR_INVALID:
+      return "invalid argument";
+    case SLIME_ERR_CONFIG:
+      return "configuration error";
+    case SLIME_ERR_SYSTEM:
+      return "system error";
+    case SLIME_ERR_REMOTE:
+      return "remote error";
+    case SLIME_ERR_TIMEOUT:
+      return "timeout";
+    case SLIME_ERR_NO_MEMORY:
+      return "out of resources";
+    case SLIME_ERR_UNSUPPORTED:
+      return "unsupported";
+    case SLIME_ERR_INTERNAL:
+      return "internal error";
+    default:
+      return "no status of libslime";
+  }
+}
+
+const char* slime_version(void) { return SLIME_VERSION; }
+
+}  // extern "C"

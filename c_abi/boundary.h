@@ -1,0 +1,70 @@
+// What the functions of include/slime/slime.h have in common: results, errors, checks of pointers.
+#pragma once
+
+#include <slime/slime.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "peer/engine.h"
+
+// The object behind the pointer that programs hold.
+struct slime_engine {
+  std::unique_ptr<slime::Engine> engine;
+};
+
+namespace slime::api {
+
+// The texts of this thread's last calls.
+std::string& last_error();
+std::string& result_text();
+
+int status_of(Status status);
+int failed(const Error& error);  // keeps its text, in a library's words
+int invalid(const char* what);
+
+// Runs a call. No exception leaves it: the only ones are of memory that ran out.
+template <typename Call>
+int guarded(Call call) {
+  try {
+    return call();
+  } catch (const std::exception& error) {
+    return failed(make_error(Status::kNoMemory, 0, "%s", error.what()));
+  }
+}
+
+// A struct of a program, which may be older or newer than the library: its first member says how
+// long it is, as in one of the versions that there were. `known` keeps its values for what an older
+// one does not have. A newer one is refused if it has more than zeros beyond what is known here.
+// nullptr: all as in `known`.
+inline constexpr size_t kLongestStruct = 4096;
+
+template <typename Struct>
+bool read_struct(const Struct* given, Struct* known) {
+  if (given == nullptr) return true;
+  size_t size = 0;
+  std::memcpy(&size, given, sizeof size);
+  if (size < sizeof *known || size > kLongestStruct) return false;  // there was one version so far
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(given);
+  if (std::any_of(bytes + sizeof *known, bytes + size,
+                  [](unsigned char byte) { return byte != 0; }))
+    return false;
+  std::memcpy(known, given, sizeof *known);
+  return true;
+}
+
+// Writes as much as the program has room for.
+template <typename Struct>
+bool write_struct(Struct value, Struct* to) {
+  size_t size = 0;
+  std::memcpy(&size, to, sizeof size);
+  if (size < sizeof value || size > kLongestStruct) return false;
+  value.size = size;
+  std::memcpy(to, &value, sizeof value);
+  return true;
+}
+
+}  // namespace slime::api

@@ -1,0 +1,186 @@
+/* libslime: memory of one process, read and written by another, over all NICs of both hosts.
+ *
+ * An engine has the NICs of this process, its registered memory, and its peers: other engines, in
+ * other processes or in this one. A request moves pieces of memory to or from one peer. The peer's
+ * program does nothing for that.
+ *
+ *   slime_open(NULL, &engine);                                 the same in the other process
+ *   slime_address(engine, blob, &bytes);                       give these bytes to the other
+ * process slime_add_peer(engine, blob_of_the_other, n, &peer); slime_register(engine, memory, size,
+ * NULL, &mine); slime_import(engine, peer, region_blob_of_the_other, &theirs);    by
+ * slime_advertise() there slime_assignment piece = {mine, theirs, 0, 0, 4096}; slime_submit(engine,
+ * peer, SLIME_READ, &piece, 1, NULL, &request); slime_wait(engine, request, -1, &result);
+ *
+ * Calls return SLIME_OK, SLIME_AGAIN (not yet, no error), or a negative status; then
+ * slime_last_error() is a sentence that says what, where and what to try. Any thread may call
+ * anything at any time. Handles that are not valid any more are refused, not followed. Structs
+ * begin with their size, so that a newer library can tell what an older program knows: set it, or
+ * use the initialisers.
+ *
+ * When a write is done, its bytes are visible at the peer. When a read is done, they are here. A
+ * piece may be moved twice when a NIC fails, so the peer's program must not use memory that is
+ * written before it has been told that the request is done. */
+#ifndef SLIME_SLIME_H
+#define SLIME_SLIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+typedef struct slime_engine slime_engine;
+/* Handles; 0 is never one. */
+typedef uint64_t slime_peer;    /* another engine */
+typedef uint64_t slime_region;  /* registered memory of this engine */
+typedef uint64_t slime_remote;  /* registered memory of a peer */
+typedef uint64_t slime_request; /* what was asked for; it ends with the call that returns its end */
+
+enum {
+  SLIME_OK = 0,
+  SLIME_AGAIN = 1,            /* not yet: call again */
+  SLIME_ERR_INVALID = -1,     /* an argument that no correct program passes; a handle of old */
+  SLIME_ERR_CONFIG = -2,      /* options, environment or sizes cannot work together */
+  SLIME_ERR_SYSTEM = -3,      /* a call into the operating system or a driver failed */
+  SLIME_ERR_REMOTE = -4,      /* the peer has gone, refused, or cannot be reached */
+  SLIME_ERR_TIMEOUT = -5,     /* a deadline has passed */
+  SLIME_ERR_NO_MEMORY = -6,   /* memory, descriptors or another resource ran out */
+  SLIME_ERR_UNSUPPORTED = -7, /* correct, but this machine cannot do it */
+  SLIME_ERR_INTERNAL = -8     /* a bug of libslime */
+};
+
+/* What peers may do with a region. */
+enum { SLIME_REMOTE_NONE = 0, SLIME_REMOTE_WRITE = 1, SLIME_REMOTE_READ = 2 };
+
+enum { SLIME_READ = 1, SLIME_WRITE = 2 };
+
+#define SLIME_ADDRESS_BYTES 1024 /* of an engine's address, at most */
+#define SLIME_REGION_BYTES 64    /* of a region's address, exactly */
+
+typedef struct {
+  size_t size; /* sizeof(slime_options) */
+  /* As "ifname=eth0,eth1; peer_timeout=5": the settings of docs/configuration.md, in small letters
+   * and without NCCL_SLIME_, in which error texts name them too. NULL: none. The variables of the
+   * environment count for the others. */
+  const char* settings;
+  double default_deadline_s; /* of a request without one; 0: 30 */
+} slime_options;
+#define SLIME_OPTIONS_INIT \
+  { sizeof(slime_options), NULL, 0 }
+
+typedef struct {
+  size_t size;       /* sizeof(slime_memory) */
+  uint32_t rights;   /* of peers: SLIME_REMOTE_... */
+  uint32_t reserved; /* 0 */
+} slime_memory;
+#define SLIME_MEMORY_INIT \
+  { sizeof(slime_memory), SLIME_REMOTE_READ | SLIME_REMOTE_WRITE, 0 }
+
+/* `length` bytes between a region here and one of the peer. 0 bytes are allowed, and move
+ * nothing. */
+typedef struct {
+  slime_region local;
+  slime_remote remote;
+  uint64_t local_offset, remote_offset, length;
+} slime_assignment;
+
+typedef struct {
+  size_t size;         /* sizeof(slime_extra) */
+  int64_t deadline_ns; /* from the call on; 0: the engine's default */
+} slime_extra;
+#define SLIME_EXTRA_INIT \
+  { sizeof(slime_extra), 0 }
+
+typedef struct {
+  size_t size; /* sizeof(slime_result) */
+  int status;  /* SLIME_OK, or why it ended */
+  int reserved;
+  const char* text; /* why, for people; valid until the next call of this thread; "" if it is OK */
+  uint64_t bytes;   /* that were moved */
+  uint64_t queued_ns; /* from the call until it began */
+  uint64_t moved_ns;  /* from then until it was done */
+} slime_result;
+#define SLIME_RESULT_INIT \
+  { sizeof(slime_result), 0, 0, NULL, 0, 0, 0 }
+
+enum {
+  SLIME_PEER_NEW = 0, /* known by its address; connected at the first request */
+  SLIME_PEER_CONNECTING = 1,
+  SLIME_PEER_UP = 2,
+  SLIME_PEER_GONE = 3 /* it cannot be reached: requests end with that. Add or connect it again */
+};
+typedef struct {
+  size_t size; /* sizeof(slime_peer_info) */
+  int state;   /* SLIME_PEER_... */
+  int reserved;
+  const char* text;  /* why it is gone; valid until the next call of this thread */
+  uint32_t rails;    /* of the link to it: pairs of NICs, or parts of them. 0: not connected */
+  uint32_t rails_up; /* of these; the others are tried again */
+} slime_peer_info;
+#define SLIME_PEER_INFO_INIT \
+  { sizeof(slime_peer_info), 0, 0, NULL, 0, 0 }
+
+/* `options` NULL: the defaults. */
+int slime_open(const slime_options* options, slime_engine** engine);
+/* What engines of this process have to say, a line a call: from any thread, which waits meanwhile.
+ * It may not call this function. NULL: nothing is said, as at the start. After the return the old
+ * callback is not called any more. */
+enum { SLIME_LOG_WARN = 0, SLIME_LOG_INFO = 1, SLIME_LOG_TRACE = 2 };
+typedef void (*slime_log_callback)(void* user, int level, const char* text);
+int slime_set_log(slime_log_callback callback, void* user, int level);
+
+/* Requests that are open end. No other call of the engine may be under way or follow. */
+int slime_close(slime_engine* engine);
+/* Where this engine is, for slime_add_peer() elsewhere. *bytes: how many `blob` has room for, then
+ * how many were written. Who has these bytes may connect. */
+int slime_address(slime_engine* engine, void* blob, size_t* bytes);
+
+/* The same address gives the same peer. One that is gone may be connected again from then on. */
+int slime_add_peer(slime_engine* engine, const void* blob, size_t bytes, slime_peer* peer);
+/* Connects now, and not at the first request; also a peer that is gone. SLIME_AGAIN: not within
+ * this time; < 0: no limit but that of the set-up. */
+int slime_connect(slime_engine* engine, slime_peer peer, int64_t timeout_ns);
+int slime_peer_state(slime_engine* engine, slime_peer peer, slime_peer_info* info);
+
+/* `memory` NULL: peers may read and write. */
+int slime_register(slime_engine* engine, void* address, size_t bytes, const slime_memory* memory,
+                   slime_region* region);
+/* No request may use it from now on, and no peer gets its keys. SLIME_OK: no peer touches the
+ * memory any more. SLIME_AGAIN: requests of this engine use it still after this time; call again.
+ * < 0: no limit. */
+int slime_deregister(slime_engine* engine, slime_region region, int64_t timeout_ns);
+/* For slime_import() at a peer. */
+int slime_advertise(slime_engine* engine, slime_region region, void* blob64);
+int slime_import(slime_engine* engine, slime_peer peer, const void* blob64, slime_remote* remote);
+
+/* Begins to move all of these. `op`: SLIME_READ (from the peer) or SLIME_WRITE. The array may be
+ * reused when the call returns, the memory not before the request is done. */
+int slime_submit(slime_engine* engine, slime_peer peer, int op, const slime_assignment* assignments,
+                 size_t count, const slime_extra* extra, slime_request* request);
+/* Never blocks. SLIME_OK: the request is done, its handle is not valid any more, and *result says
+ * how it ended. */
+int slime_test(slime_engine* engine, slime_request request, slime_result* result);
+/* The same, with a wait. < 0: no limit but the request's deadline, and 0.1 s that it has to end
+ * then. After a time-out nothing here touches its memory any more. If the peer does not end its
+ * part, other requests to it begin again over a new link. */
+int slime_wait(slime_engine* engine, slime_request request, int64_t timeout_ns,
+               slime_result* result);
+/* Of a request or a remote region. A request goes on, and nobody learns how it ends. */
+int slime_release(slime_engine* engine, uint64_t handle);
+
+/* Of this thread: the last error. Never NULL. */
+const char* slime_last_error(void);
+const char* slime_status_name(int status);
+const char* slime_version(void);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,149 @@
+// Requests whose peer is stopped, gone, or comes back.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "base/clock.h"
+#include "test/peer/test_engine.h"
+
+namespace slime {
+namespace {
+
+constexpr size_t kBytes = 64 << 20;
+constexpr int64_t kMs = 1'000'000;
+
+bool all_are(const std::vector<char>& memory, char expected) {
+  return std::ranges::all_of(memory, [expected](char byte) { return byte == expected; });
+}
+
+// A process with an engine and a region full of 'x'. It is made while this process has one thread.
+class OtherProcess {
+ public:
+  OtherProcess() : address(address_bytes()), region(SLIME_REGION_BYTES) {
+    int ends[2];
+    EXPECT_EQ(::pipe(ends), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) serve(ends[1]);
+    ::close(ends[1]);
+    for (auto* blob : {&address, &region}) {
+      // Less than PIPE_BUF, so it comes whole.
+      EXPECT_EQ(::read(ends[0], blob->data(), blob->size()), static_cast<ssize_t>(blob->size()));
+    }
+    ::close(ends[0]);
+  }
+  ~OtherProcess() { end(); }
+  void signal(int number) const { ASSERT_EQ(::kill(pid_, number), 0); }
+  void end() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(std::exchange(pid_, -1), nullptr, 0);
+  }
+
+  std::vector<char> address, region;
+
+ private:
+  static size_t address_bytes() { return TestEngine().address().size(); }
+  [[noreturn]] static void serve(int to) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    TestEngine engine;
+    std::vector<char> memory(kBytes, 'x');
+    for (const auto& blob : {engine.address(), engine.blob_of(engine.add(memory))}) {
+      (void)!::write(to, blob.data(), blob.size());
+    }
+    for (;;) ::pause();
+  }
+
+  pid_t pid_ = -1;
+};
+
+// After the time-out this program has its memory for itself, also when the peer goes on.
+TEST(Deadline, EndsAReadWhosePeerIsStoppedAndTheMemoryIsQuiet) {
+  OtherProcess other;
+  std::vector<char> mine(kBytes, 'a');
+  TestEngine here;
+  const slime_region local = here.add(mine);
+  const slime_peer peer = here.know(other.address);
+  const slime_remote remote = here.remote(peer, other.region);
+  const slime_assignment all = {local, remote, 0, 0, kBytes};
+  ASSERT_EQ(here.run(peer, SLIME_READ, {local, remote, 0, 0, 1}).status, SLIME_OK);
+  for (const int op : {SLIME_READ, SLIME_WRITE}) {
+    other.signal(SIGSTOP);
+    const slime_request request = here.begin(peer, op, all, 200 * kMs);
+    const slime_result result = here.end(request);
+    EXPECT_EQ(result.status, SLIME_ERR_TIMEOUT) << result.text;
+    EXPECT_LT(result.bytes, kBytes);
+    std::ranges::fill(mine, 'z');
+    other.signal(SIGCONT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_TRUE(all_are(mine, 'z'));
+    std::ranges::fill(mine, 'x');
+    const slime_result again = here.run(peer, op, all);
+    EXPECT_EQ(again.status, SLIME_OK) << again.text;
+    EXPECT_TRUE(all_are(mine, 'x'));
+  }
+}
+
+TEST(Deadline, LetsOtherRequestsGoOnOverANewLink) {
+  OtherProcess other;
+  std::vector<char> mine(kBytes, 'a');
+  TestEngine here;
+  const slime_region local = here.add(mine);
+  const slime_peer peer = here.know(other.address);
+  const slime_remote remote = here.remote(peer, other.region);
+  ASSERT_EQ(here.run(peer, SLIME_READ, {local, remote, 0, 0, 1}).status, SLIME_OK);
+  other.signal(SIGSTOP);
+  const slime_assignment first = {local, remote, 0, 0, kBytes / 2};
+  const slime_assignment second = {local, remote, kBytes / 2, kBytes / 2, kBytes / 2};
+  const slime_request brief = here.begin(peer, SLIME_READ, first, 100 * kMs);
+  const slime_request patient = here.begin(peer, SLIME_READ, second);
+  EXPECT_EQ(here.end(brief).status, SLIME_ERR_TIMEOUT);
+  other.signal(SIGCONT);
+  const slime_result result = here.end(patient);
+  EXPECT_EQ(result.status, SLIME_OK) << result.text;
+  EXPECT_TRUE(all_are({mine.begin() + kBytes / 2, mine.end()}, 'x'));
+}
+
+TEST(Deadline, HoldsBeforeThePeerIsConnected) {
+  OtherProcess other;
+  std::vector<char> mine(100, 'a');
+  TestEngine here;
+  const slime_region local = here.add(mine);
+  const slime_peer peer = here.know(other.address);
+  const slime_remote remote = here.remote(peer, other.region);
+  other.signal(SIGSTOP);
+  const slime_result result = here.run(peer, SLIME_READ, {local, remote, 0, 0, 100}, 100 * kMs);
+  EXPECT_EQ(result.status, SLIME_ERR_TIMEOUT);
+  EXPECT_NE(std::strstr(result.text, "not connected yet"), nullptr) << result.text;
+  other.signal(SIGCONT);
+  const slime_result again = here.run(peer, SLIME_READ, {local, remote, 0, 0, 100});
+  EXPECT_EQ(again.status, SLIME_OK) << again.text;
+}
+
+TEST(Deadline, APeerThatHasEndedIsGone) {
+  OtherProcess other;
+  std::vector<char> mine(100, 'a');
+  TestEngine here;
+  const slime_region local = here.add(mine);
+  const slime_peer peer = here.know(other.address);
+  const slime_assignment one = {local, here.remote(peer, other.region), 0, 0, 100};
+  ASSERT_EQ(here.run(peer, SLIME_READ, one).status, SLIME_OK);
+  EXPECT_EQ(here.info(peer).state, SLIME_PEER_UP);
+  EXPECT_GT(here.info(peer).rails_up, 0u);
+  EXPECT_EQ(here.info(peer).rails_up, here.info(peer).rails);
+  other.end();
+  const slime_result result = here.run(peer, SLIME_READ, one);
+  EXPECT_EQ(result.status, SLIME_ERR_REMOTE) << result.text;
+  EXPECT_EQ(here.info(peer).state, SLIME_PEER_GONE);
+  EXPECT_EQ(here.info(peer).rails, 0u);
+  EXPECT_EQ(slime_connect(here.engine, peer, -1), SLIME_ERR_REMOTE);
+  EXPECT_NE(std::strstr(slime_last_error(), "refused"), nullptr) << slime_last_error();
+}
+
+}  // namespace
+}  // namespace slime

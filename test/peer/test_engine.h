@@ -1,0 +1,86 @@
+// An engine as a C program opens it, over tcp and the loopback interface. Memory that it registers
+// is declared before it.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <slime/slime.h>
+
+#include <string>
+#include <vector>
+
+namespace slime {
+
+struct TestEngine {
+  explicit TestEngine(const char* settings = "ifname=lo") {
+    slime_options options = SLIME_OPTIONS_INIT;
+    options.settings = settings;
+    EXPECT_EQ(slime_open(&options, &engine), SLIME_OK) << slime_last_error();
+  }
+  ~TestEngine() {
+    if (engine != nullptr) close();
+  }
+  void close() {
+    EXPECT_EQ(slime_close(engine), SLIME_OK);
+    engine = nullptr;
+  }
+
+  std::vector<char> address() {
+    std::vector<char> blob(SLIME_ADDRESS_BYTES);
+    size_t bytes = blob.size();
+    EXPECT_EQ(slime_address(engine, blob.data(), &bytes), SLIME_OK) << slime_last_error();
+    blob.resize(bytes);
+    return blob;
+  }
+  slime_region add(std::vector<char>& memory) {
+    slime_region region = 0;
+    EXPECT_EQ(slime_register(engine, memory.data(), memory.size(), nullptr, &region), SLIME_OK)
+        << slime_last_error();
+    return region;
+  }
+  std::vector<char> blob_of(slime_region region) {
+    std::vector<char> blob(SLIME_REGION_BYTES);
+    EXPECT_EQ(slime_advertise(engine, region, blob.data()), SLIME_OK) << slime_last_error();
+    return blob;
+  }
+
+  slime_peer know(const std::vector<char>& address) {
+    slime_peer peer = 0;
+    EXPECT_EQ(slime_add_peer(engine, address.data(), address.size(), &peer), SLIME_OK)
+        << slime_last_error();
+    return peer;
+  }
+  slime_peer know(TestEngine& other) { return know(other.address()); }
+  slime_remote remote(slime_peer peer, const std::vector<char>& region) {
+    slime_remote remote = 0;
+    EXPECT_EQ(slime_import(engine, peer, region.data(), &remote), SLIME_OK) << slime_last_error();
+    return remote;
+  }
+  slime_peer_info info(slime_peer peer) {
+    slime_peer_info info = SLIME_PEER_INFO_INIT;
+    EXPECT_EQ(slime_peer_state(engine, peer, &info), SLIME_OK) << slime_last_error();
+    return info;
+  }
+
+  slime_request begin(slime_peer peer, int op, const slime_assignment& one,
+                      int64_t deadline_ns = 0) {
+    slime_extra extra = SLIME_EXTRA_INIT;
+    extra.deadline_ns = deadline_ns;
+    slime_request request = 0;
+    EXPECT_EQ(slime_submit(engine, peer, op, &one, 1, &extra, &request), SLIME_OK)
+        << slime_last_error();
+    return request;
+  }
+  // The result's text is valid until the next call of the thread.
+  slime_result end(slime_request request, int64_t timeout_ns = 60'000'000'000) {
+    slime_result result = SLIME_RESULT_INIT;
+    EXPECT_EQ(slime_wait(engine, request, timeout_ns, &result), SLIME_OK) << slime_last_error();
+    return result;
+  }
+  slime_result run(slime_peer peer, int op, const slime_assignment& one, int64_t deadline_ns = 0) {
+    return end(begin(peer, op, one, deadline_ns));
+  }
+
+  slime_engine* engine = nullptr;
+};
+
+}  // namespace slime
