@@ -7,6 +7,7 @@
 #include "tools/common/nccl_conf.h"
 #include "tools/common/resources.h"
 #include "tools/perf/options.h"
+#include "tools/perf/p2p/options.h"
 #include "tools/perf/words.h"
 
 namespace {
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
   tools::end_on_exceptions("slime-perf", kExitFailure, kMemoryAdvice);
   tools::apply_nccl_conf();
   tools::raise_descriptor_limit();
+  if (argc > 1 && std::string(argv[1]) == "p2p") return p2p::run(argc, argv);
   const auto parsed = parse_options(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const Options& options = std::get<Options>(parsed);

@@ -1,0 +1,32 @@
+#!/bin/bash
+# slime-perf p2p, and the example in C: two processes, over the loopback interface.
+. "$(dirname "$0")/perf_support.sh"
+
+# Few bytes at a time: a machine may be ten times as slow.
+short=(--seconds 0.05 --size 8,4K,1M --timeout 60)
+for op in read write; do
+  run "$op" 0 p2p --op "$op" "${short[@]}"
+  says_out() { grep -qE -- "$2" "$work/$1.out" && ok "$1 prints: $2" || not_ok "$1 does not print: $2" "$work/$1.out"; }
+  says_out "$op" '^#Channels Message Size Batch Size Num Concurrency Avg Latency\(ms\) Bandwidth\(MB/s\)'
+  python3 - "$work/$op.json" <<'END' && ok "$op: 3 rows, 0 wrong" || not_ok "$op: rows" "$work/$op.json"
+import json, sys
+r = json.load(open(sys.argv[1]))
+rows = r["rows"]
+ok = [row["size"] for row in rows] == [8, 4096, 1 << 20]
+ok &= all(row["wrong"] == 0 and row["engine"]["requests"] > 0 for row in rows)
+sys.exit(not ok)
+END
+done
+run batches 0 p2p --op write --batch 16 --concurrency 4 --raw --turns 2 "${short[@]}"
+says_out batches 'bandwidth/raw'
+run usage 2 p2p --op swap
+run sizes 2 p2p --size 0
+says sizes "'0' is no size of 1 byte to 64 GiB"
+run three 2 p2p --ranks 3
+run help 0 p2p --help
+
+if timeout -k 5 120 "${launcher[@]}" "$build/bin/example-read" >"$work/example.out" 2>"$work/example.err" &&
+  grep -q '^1048576 of 1048576 bytes are right' "$work/example.out"; then
+  ok "example-read"
+else not_ok "example-read" "$work/example.err"; fi
+exit $wrong

@@ -1,0 +1,86 @@
+#include "tools/perf/p2p/endpoint.h"
+
+namespace slime::perf::p2p {
+namespace {
+
+tl::unexpected<Error> refused(const char* call) {
+  return fail(Status::kRemote, "%s: %s", call, slime_last_error());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Endpoint>> Endpoint::open(size_t bytes) {
+  std::unique_ptr<Endpoint> made(new Endpoint);
+  made->memory_.resize(bytes);
+  if (slime_open(nullptr, &made->engine_) != SLIME_OK) return refused("slime_open");
+  if (slime_register(made->engine_, made->memory(), bytes, nullptr, &made->region_) != SLIME_OK) {
+    return refused("slime_register");
+  }
+  return made;
+}
+
+Endpoint::~Endpoint() {
+  if (engine_ != nullptr) (void)slime_close(engine_);
+}
+
+Result<std::vector<std::byte>> Endpoint::address() const {
+  std::vector<std::byte> blob(SLIME_ADDRESS_BYTES);
+  size_t bytes = blob.size();
+  if (slime_address(engine_, blob.data(), &bytes) != SLIME_OK) return refused("slime_address");
+  blob.resize(bytes);
+  return blob;
+}
+
+Result<std::vector<std::byte>> Endpoint::region() const {
+  std::vector<std::byte> blob(SLIME_REGION_BYTES);
+  if (slime_advertise(engine_, region_, blob.data()) != SLIME_OK) return refused("slime_advertise");
+  return blob;
+}
+
+Result<void> Endpoint::connect(const std::vector<std::byte>& address,
+                               const std::vector<std::byte>& region) {
+  if (slime_add_peer(engine_, address.data(), address.size(), &peer_) != SLIME_OK) {
+    return refused("slime_add_peer");
+  }
+  if (region.size() != SLIME_REGION_BYTES ||
+      slime_import(engine_, peer_, region.data(), &remote_) != SLIME_OK) {
+    return refused("slime_import");
+  }
+  if (slime_connect(engine_, peer_, -1) != SLIME_OK) return refused("slime_connect");
+  return {};
+}
+
+uint32_t Endpoint::rails() const {
+  slime_peer_info info = SLIME_PEER_INFO_INIT;
+  (void)slime_peer_state(engine_, peer_, &info);
+  return info.rails;
+}
+
+Requests Endpoint::requests(const Layout& layout, Operation operation) {
+  open_.assign(layout.slots, 0);
+  assignments_.assign(layout.slots, {});
+  for (uint32_t slot = 0; slot < layout.slots; ++slot) {
+    for (uint32_t i = 0; i < layout.batch; ++i) {
+      const uint64_t offset = layout.offset(slot, i);
+      assignments_[slot].push_back({region_, remote_, offset, offset, layout.piece});
+    }
+  }
+  const int op = operation == Operation::kRead ? SLIME_READ : SLIME_WRITE;
+  const auto begin = [this, op](uint32_t slot) -> Result<void> {
+    const auto& pieces = assignments_[slot];
+    if (slime_submit(engine_, peer_, op, pieces.data(), pieces.size(), nullptr, &open_[slot]) !=
+        SLIME_OK) {
+      return refused("slime_submit");
+    }
+    return {};
+  };
+  const auto wait = [this](uint32_t slot) -> Result<void> {
+    slime_result result = SLIME_RESULT_INIT;
+    if (slime_wait(engine_, open_[slot], -1, &result) != SLIME_OK) return refused("slime_wait");
+    if (result.status == SLIME_OK) return {};
+    return fail(Status::kRemote, "a request ended: %s", result.text);
+  };
+  return {begin, wait};
+}
+
+}  // namespace slime::perf::p2p

@@ -1,0 +1,78 @@
+#include "tools/perf/p2p/report.h"
+
+namespace slime::perf::p2p {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kMs = 1e-6, kUs = 1e-3;  // of nanoseconds
+
+const char* name_of(Operation operation) {
+  return operation == Operation::kRead ? "read" : "write";
+}
+
+json json_of(const Sample& sample) {
+  const auto bytes = static_cast<double>(sample.bytes);
+  return {{"requests", sample.latencies_ns.size()},
+          {"mean_us", sample.mean_ns() * kUs},
+          {"p50_us", static_cast<double>(sample.percentile(0.5)) * kUs},
+          {"p99_us", static_cast<double>(sample.percentile(0.99)) * kUs},
+          {"max_us", static_cast<double>(sample.percentile(1)) * kUs},
+          {"megabytes_per_second", sample.megabytes_per_second()},
+          {"cpu_ns_per_byte", bytes > 0 ? static_cast<double>(sample.cpu_ns) / bytes : 0}};
+}
+
+}  // namespace
+
+// The first columns are those of DLSlime's benchmark.
+void print_head(FILE* to, const Options& options) {
+  fprintf(to, "# %s, memory of another process; latencies of requests\n",
+          name_of(options.operation));
+  fprintf(to, "%9s %12s %10s %15s %15s %15s %9s %9s %9s %11s", "#Channels", "Message Size",
+          "Batch Size", "Num Concurrency", "Avg Latency(ms)", "Bandwidth(MB/s)", "p50(us)",
+          "p99(us)", "max(us)", "CPU(ns/B)");
+  if (options.raw) fprintf(to, " %12s %12s", "p50/raw", "bandwidth/raw");
+  if (options.check) fprintf(to, " %6s", "#wrong");
+  fprintf(to, "\n");
+}
+
+void print_row(FILE* to, const Options& options, const Row& row) {
+  const Sample& mine = row.engine;
+  const auto bytes = static_cast<double>(mine.bytes);
+  fprintf(to, "%9u %12llu %10u %15u %15.4f %15.1f %9.1f %9.1f %9.1f %11.3f", row.rails,
+          static_cast<unsigned long long>(row.size), options.batch, options.concurrency,
+          mine.mean_ns() * kMs, mine.megabytes_per_second(),
+          static_cast<double>(mine.percentile(0.5)) * kUs,
+          static_cast<double>(mine.percentile(0.99)) * kUs,
+          static_cast<double>(mine.percentile(1)) * kUs,
+          bytes > 0 ? static_cast<double>(mine.cpu_ns) / bytes : 0);
+  if (row.raw) {
+    fprintf(
+        to, " %12.3f %12.3f",
+        static_cast<double>(mine.percentile(0.5)) / static_cast<double>(row.raw->percentile(0.5)),
+        mine.megabytes_per_second() / row.raw->megabytes_per_second());
+  }
+  if (options.check) fprintf(to, " %6llu", static_cast<unsigned long long>(row.wrong));
+  fprintf(to, "\n");
+  fflush(to);
+}
+
+json json_of(const Options& options, const std::vector<Row>& rows) {
+  json all = json::array();
+  for (const Row& row : rows) {
+    json one = {{"size", row.size},
+                {"rails", row.rails},
+                {"engine", json_of(row.engine)},
+                {"wrong", row.wrong}};
+    if (row.raw) one["raw"] = json_of(*row.raw);
+    all.push_back(std::move(one));
+  }
+  return {{"operation", name_of(options.operation)},
+          {"batch", options.batch},
+          {"concurrency", options.concurrency},
+          {"seconds", options.seconds},
+          {"turns", options.turns},
+          {"rows", std::move(all)}};
+}
+
+}  // namespace slime::perf::p2p

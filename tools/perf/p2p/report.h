@@ -1,0 +1,26 @@
+// The table and the JSON of slime-perf p2p.
+#pragma once
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "tools/perf/p2p/load.h"
+#include "tools/perf/p2p/options.h"
+
+namespace slime::perf::p2p {
+
+struct Row {
+  uint64_t size = 0;
+  uint32_t rails = 0;  // of the engines' link
+  Sample engine;
+  double target_cpu_ns = 0;   // of the other rank, meanwhile
+  std::optional<Sample> raw;  // of the plain loop
+  uint64_t wrong = 0;         // bytes
+};
+
+void print_head(FILE* to, const Options& options);
+void print_row(FILE* to, const Options& options, const Row& row);
+nlohmann::json json_of(const Options& options, const std::vector<Row>& rows);
+
+}  // namespace slime::perf::p2p

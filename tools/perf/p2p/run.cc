@@ -1,0 +1,260 @@
+// One rank of slime-perf p2p. Rank 0 is the initiator, rank 1 the target.
+#include <slime_version.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <optional>
+
+#include "rendezvous/launcher.h"
+#include "rendezvous/member.h"
+#include "tools/common/bytes.h"
+#include "tools/common/command_line.h"
+#include "tools/perf/options.h"
+#include "tools/perf/p2p/endpoint.h"
+#include "tools/perf/p2p/raw.h"
+#include "tools/perf/p2p/report.h"
+
+namespace slime::perf::p2p {
+namespace {
+
+using nlohmann::json;
+
+std::byte pattern(uint64_t offset, uint32_t salt) {
+  return static_cast<std::byte>((offset * 0x9e3779b97f4a7c15 >> 56) + salt);
+}
+
+std::vector<std::byte> bytes_in(const json& hex) {
+  const std::string text = hex.get<std::string>();
+  std::vector<std::byte> bytes(text.size() / 2);
+  if (!tools::from_hex(text, bytes)) bytes.clear();
+  return bytes;
+}
+
+class Rank {
+ public:
+  Rank(const Options& options, const rendezvous::Identity& identity)
+      : options_(options), identity_(identity), initiator_(identity.rank == 0) {}
+
+  Result<void> run() {
+    if (auto joined = join(); !joined) return joined;
+    uint64_t bytes = 0;
+    for (const uint64_t size : options_.sizes) {
+      bytes = std::max(bytes, Layout(options_, size).bytes());
+    }
+    auto endpoint = Endpoint::open(bytes);
+    if (!endpoint) return fail(std::move(endpoint.error()));
+    endpoint_ = std::move(*endpoint);
+    if (auto met = meet(bytes); !met) return met;
+    FILE* const table = options_.json_path == "-" ? stderr : stdout;
+    if (initiator_) print_head(table, options_);
+    for (const uint64_t size : options_.sizes) {
+      Row row;
+      row.size = size;
+      if (initiator_) row.rails = endpoint_->rails();
+      if (auto done = measure_row(Layout(options_, size), &row); !done) return done;
+      if (initiator_) print_row(table, options_, row);
+      wrong_ |= row.wrong > 0;
+      rows_.push_back(std::move(row));
+    }
+    return write_json();
+  }
+  bool wrong() const { return wrong_; }
+  rendezvous::Member* member() { return member_.get(); }
+
+ private:
+  Result<void> join() {
+    const rendezvous::Agreement agreement{identity_.token, identity_.size,
+                                          std::string(SLIME_VERSION) + " " + SLIME_COMMIT,
+                                          common_arguments(options_)};
+    if (identity_.size != 2) {
+      return fail(Status::kConfig, "p2p is for 2 ranks, not %d", identity_.size);
+    }
+    if (initiator_) {
+      auto coordinator = rendezvous::Coordinator::start(identity_, agreement, options_.timeout_s);
+      if (!coordinator) return fail(std::move(coordinator.error()));
+      coordinator_ = std::move(*coordinator);
+    }
+    auto member =
+        rendezvous::Member::join(identity_, agreement, options_.timeout_s, &heartbeat_, [] {});
+    if (!member) return fail(std::move(member.error()));
+    member_ = std::move(*member);
+    return {};
+  }
+
+  // The part of the other rank.
+  Result<json> exchange(const char* label, json part) {
+    heartbeat_.enter(label);
+    auto all = member_->exchange(label, std::move(part));
+    if (!all) return fail(std::move(all.error()));
+    return (*all)[initiator_ ? 1 : 0];
+  }
+
+  Result<void> meet(uint64_t bytes) {
+    auto address = endpoint_->address();
+    auto region = endpoint_->region();
+    if (!address) return fail(std::move(address.error()));
+    if (!region) return fail(std::move(region.error()));
+    json mine = {{"address", tools::to_hex(*address)}, {"region", tools::to_hex(*region)}};
+    if (options_.raw && !initiator_) {
+      auto target = RawTarget::open(endpoint_->memory(), bytes);
+      if (!target) return fail(std::move(target.error()));
+      raw_target_ = std::move(*target);
+      mine["port"] = raw_target_->port();
+    }
+    auto other = exchange("engines", std::move(mine));
+    if (!other) return fail(std::move(other.error()));
+    if (options_.raw && initiator_) port_ = other->at("port").get<uint16_t>();
+    if (!initiator_) return {};
+    return endpoint_->connect(bytes_in(other->at("address")), bytes_in(other->at("region")));
+  }
+
+  Result<void> measure_row(const Layout& layout, Row* row) {
+    if (options_.check) {
+      if (auto checked = check(layout, row); !checked) return checked;
+    }
+    const double seconds = options_.seconds / options_.turns;
+    if (options_.raw) row->raw.emplace();
+    for (uint32_t turn = 0; turn < options_.turns; ++turn) {
+      if (initiator_) {
+        const Requests requests = endpoint_->requests(layout, options_.operation);
+        if (auto done =
+                measure(requests, layout.slots, layout.bytes_of_request(), seconds, &row->engine);
+            !done) {
+          return done;
+        }
+      }
+      auto met = exchange("a turn", {});
+      if (!met) return fail(std::move(met.error()));
+      if (!options_.raw) continue;
+      if (auto done = raw_turn(layout, seconds, row); !done) return done;
+      met = exchange("a turn of the plain loop", {});
+      if (!met) return fail(std::move(met.error()));
+    }
+    return {};
+  }
+
+  Result<void> raw_turn(const Layout& layout, double seconds, Row* row) {
+    if (!initiator_) return raw_target_->serve();
+    auto raw = RawInitiator::connect(port_, endpoint_->memory());
+    if (!raw) return fail(std::move(raw.error()));
+    if (row->raw->bytes == 0) {
+      if (auto chosen = choose_way(**raw, layout, seconds); !chosen) return chosen;
+    }
+    auto done = measure_way(**raw, layout, raw_way_, seconds, &*row->raw);
+    return done ? (*raw)->end() : done;
+  }
+
+  Result<void> measure_way(RawInitiator& raw, const Layout& layout, uint64_t way, double seconds,
+                           Sample* sample) {
+    const Requests requests = raw.requests(layout, options_.operation, way);
+    return measure(requests, layout.slots, layout.bytes_of_request(), seconds, sample);
+  }
+
+  // The one that is compared: each gets a part of a turn first.
+  Result<void> choose_way(RawInitiator& raw, const Layout& layout, double seconds) {
+    double most = 0;
+    for (const uint64_t way : kWays) {
+      if (way != kWays[0] && way >= layout.piece) continue;
+      Sample trial;
+      if (auto done = measure_way(raw, layout, way, seconds / std::size(kWays), &trial); !done) {
+        return done;
+      }
+      if (trial.megabytes_per_second() <= most) continue;
+      most = trial.megabytes_per_second();
+      raw_way_ = way;
+    }
+    return {};
+  }
+
+  // Each slot once, with other bytes at both ends before; those between the pieces must stay.
+  Result<void> check(const Layout& layout, Row* row) {
+    std::byte* const memory = endpoint_->memory();
+    const uint32_t salt = initiator_ ? 1 : 2;
+    for (uint64_t i = 0; i < layout.bytes(); ++i) memory[i] = pattern(i, salt);
+    if (auto met = exchange("patterns", {}); !met) return fail(std::move(met.error()));
+    if (initiator_) {
+      const Requests requests = endpoint_->requests(layout, options_.operation);
+      for (uint32_t slot = 0; slot < layout.slots; ++slot) {
+        auto done = requests.begin(slot);
+        if (done) done = requests.wait(slot);
+        if (!done) return done;
+      }
+    }
+    if (auto met = exchange("all moved", {}); !met) return fail(std::move(met.error()));
+    const bool changed = initiator_ == (options_.operation == Operation::kRead);
+    const uint64_t wrong = count_wrong(layout, changed ? 3 - salt : salt, salt);
+    auto other = exchange("checked", {{"wrong", wrong}});
+    if (!other) return fail(std::move(other.error()));
+    row->wrong = wrong + other->at("wrong").get<uint64_t>();
+    return {};
+  }
+
+  uint64_t count_wrong(const Layout& layout, uint32_t in_pieces, uint32_t between) const {
+    uint64_t wrong = 0;
+    for (uint64_t i = 0; i < layout.bytes(); ++i) {
+      const bool inside = i % layout.stride < layout.piece;
+      wrong += endpoint_->memory()[i] != pattern(i, inside ? in_pieces : between);
+    }
+    return wrong;
+  }
+
+  Result<void> write_json() const {
+    if (!initiator_ || options_.json_path.empty()) return {};
+    const std::string text = json_of(options_, rows_).dump(2) + "\n";
+    FILE* const file = options_.json_path == "-" ? stdout : fopen(options_.json_path.c_str(), "we");
+    if (file == nullptr || fputs(text.c_str(), file) < 0 || fflush(file) != 0) {
+      return fail(system_error(errno, "cannot write %s", options_.json_path.c_str()));
+    }
+    if (file != stdout) fclose(file);
+    return {};
+  }
+
+  const Options& options_;
+  const rendezvous::Identity& identity_;
+  const bool initiator_;
+  rendezvous::Heartbeat heartbeat_;
+  std::unique_ptr<rendezvous::Coordinator> coordinator_;
+  std::unique_ptr<rendezvous::Member> member_;
+  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<RawTarget> raw_target_;
+  uint16_t port_ = 0;
+  uint64_t raw_way_ = kWays[0];
+  std::vector<Row> rows_;
+  bool wrong_ = false;
+};
+
+int run_rank(const Options& options, const rendezvous::Identity& identity) {
+  Rank rank(options, identity);
+  const auto done = rank.run();
+  if (!done) {
+    Error verdict = done.error();
+    if (rank.member() != nullptr) verdict = rank.member()->fail_run(done.error());
+    const std::string program = "slime-perf: rank " + std::to_string(identity.rank);
+    return tools::complain(program.c_str(), verdict, kExitFailure);
+  }
+  const int code = tools::finish("slime-perf", rank.wrong() ? kExitWrong : kExitOk, kExitFailure);
+  rank.member()->leave();
+  return code;
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  const auto parsed = parse_options(argc - 1, argv + 1);
+  if (const int* code = std::get_if<int>(&parsed)) return *code;
+  const Options& options = std::get<Options>(parsed);
+  const rendezvous::Variables variables = rendezvous::all_variables();
+  const auto identity = rendezvous::find_identity(variables, options.rendezvous);
+  if (!identity) return tools::complain("slime-perf", identity.error(), kExitUsage);
+  if (identity->has_value()) return run_rank(options, **identity);
+  return rendezvous::launch({.program = "slime-perf",
+                             .ranks = 2,
+                             .ends_on_request = false,
+                             .last_good_code = kExitWrong,
+                             .failed_code = kExitFailure,
+                             .interrupted_code = kExitInterrupted},
+                            argv);
+}
+
+}  // namespace slime::perf::p2p
