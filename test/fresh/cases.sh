@@ -47,6 +47,12 @@ cases() {
   does 'README, Use it without NCCL' builder user "$user_clone" \
     "set -ex; $(doc_block README.md '## Use it without NCCL' 2)"
 
+  does 'README, Move memory between processes: packages' builder root / \
+    "$(doc_block README.md '## Move memory between processes' 1)"
+  does 'README, Move memory between processes' builder user "$user_clone" \
+    "set -ex; $(doc_block README.md '## Move memory between processes' 2)" \
+    '^1048576 of 1048576 bytes are right' '^ +[0-9]+ +16777216 .* 0$'
+
   machine runner
   cp -a "$cache/builder/opt/slime" "$cache/runner/opt/slime"
   local on_path='export PATH=/opt/slime/bin:$PATH LD_LIBRARY_PATH=/opt/slime/lib; '

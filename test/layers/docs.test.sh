@@ -5,7 +5,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-rooms='aggregation|base|bench|collnet|devices|docs|examples|include|link|message|mk|plugin|portable|rendezvous|settings|switch|test|tools|transports'
+rooms='aggregation|base|bench|c_abi|collnet|devices|docs|examples|include|link|message|mk|peer|plugin|portable|rendezvous|settings|switch|test|tools|transports'
 wrong=0
 
 not_ok() {
@@ -16,7 +16,7 @@ not_ok() {
 # PAGE LINE PATH FUNCTION for each `path/file` and each `path/file`: `function` in pages. FUNCTION is "-"
 # where none follows. A name without a folder lies beside the file that was named before it.
 named_files() {
-  awk -v rooms="^($rooms)/[a-z0-9_/]*[.](cc|h|def|sh|awk|mk|md|py|p4|yaml|test.sh)$" '
+  awk -v rooms="^($rooms)/[a-z0-9_/]*[.](cc|c|h|def|sh|awk|mk|md|py|p4|yaml|test.sh)$" '
     { text = $0; folder = ""
       while (match(text, /`[^`]+`/)) {
         name = substr(text, RSTART + 1, RLENGTH - 2)
