@@ -84,6 +84,13 @@ void TransferQueue::submit_stripe(Transfer& transfer, uint32_t stripe, size_t i)
   rails_.submit(i, work, &transfer, stripe);
 }
 
+void TransferQueue::drop(Transfer& transfer) {
+  if (transfer.done()) return;
+  transfer.arrived_ = ~uint64_t{0};
+  drop_unsent(transfer);
+  if (transfer.done()) transfer.on_end();
+}
+
 // Rare, so the queue is walked.
 void TransferQueue::drop_unsent(Transfer& transfer) {
   if (transfer.unsent_ == 0) return;

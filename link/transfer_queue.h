@@ -37,6 +37,9 @@ class TransferQueue {
     waiting_bytes_ += piece.bytes;
     if (any() || !submit(transfer)) append(transfer);
   }
+  // What of it is on no rail yet is not sent, and what is lost is not sent again: it ends when its
+  // rails have done with the rest.
+  void drop(Transfer& transfer);
   bool any() const { return first_ != nullptr; }
   void submit_waiting();
 
