@@ -35,7 +35,7 @@ int slime_open(const slime_options* options, slime_engine** engine) {
     if (engine == nullptr) return invalid("slime_open: engine is NULL");
     slime_options known = SLIME_OPTIONS_INIT;
     if (!read_struct(options, &known)) {
-      return invalid("slime_open: options.size is not set: begin with SLIME_OPTIONS_INIT");
+      return invalid("slime_open: options.size is wrong: begin with SLIME_OPTIONS_INIT");
     }
     const char* const options_text = known.settings != nullptr ? known.settings : "";
     auto environment = with_options(process_environment(), options_text);
@@ -98,6 +98,7 @@ int slime_connect(slime_engine* engine, slime_peer handle, int64_t timeout_ns) {
     if (peer == nullptr) return invalid("slime_connect: no such peer (any more)");
     peer->connect();
     const auto settled = [&] {
+      if (peer->state() == Peer::State::kNew) peer->connect();  // the other end dialed, and failed
       if (!peer->try_move()) engine->engine->attend(peer);
       return peer->state() == Peer::State::kUp || peer->state() == Peer::State::kGone;
     };
@@ -120,7 +121,7 @@ int slime_peer_state(slime_engine* engine, slime_peer handle, slime_peer_info* i
         sizeof told,    static_cast<int>(report.state), 0, result_text().c_str(), report.rails,
         report.rails_up};
     if (write_struct(told, info)) return static_cast<int>(SLIME_OK);
-    return invalid("slime_peer_state: info.size is not set: begin with SLIME_PEER_INFO_INIT");
+    return invalid("slime_peer_state: info.size is wrong: begin with SLIME_PEER_INFO_INIT");
   });
 }
 
@@ -131,8 +132,10 @@ int slime_register(slime_engine* engine, void* address, size_t bytes, const slim
       return invalid("slime_register: an argument is NULL");
     }
     slime_memory known = SLIME_MEMORY_INIT;
-    if (!read_struct(memory, &known) || known.rights > 3) {
-      return invalid("slime_register: memory.size is not set, or a right is unknown");
+    if (!read_struct(memory, &known) || known.rights > 3 || known.reserved != 0) {
+      return invalid(
+          "slime_register: memory.size is wrong (begin with SLIME_MEMORY_INIT), a right is "
+          "unknown, or reserved is not 0");
     }
     auto made = engine->engine->register_memory(address, bytes, static_cast<uint8_t>(known.rights));
     if (!made) return failed(made.error());

@@ -13,7 +13,7 @@ static_assert(offsetof(slime_assignment, local_offset) == offsetof(Assignment, l
 static_assert(offsetof(slime_assignment, remote_offset) == offsetof(Assignment, remote_offset));
 static_assert(offsetof(slime_assignment, length) == offsetof(Assignment, bytes));
 
-constexpr const char* kNoResultSize = "result.size is not set: begin with SLIME_RESULT_INIT";
+constexpr const char* kNoResultSize = "result.size is wrong: begin with SLIME_RESULT_INIT";
 
 // Before a call that ends the request: it would not be told again.
 bool has_size(const slime_result* result) {
@@ -23,7 +23,8 @@ bool has_size(const slime_result* result) {
 int tell(const Result<Status>& tested, const Outcome& outcome, slime_result* result) {
   if (!tested) return failed(tested.error());
   if (*tested != Status::kOk) return status_of(*tested);
-  if (result == nullptr) return SLIME_OK;
+  if (result == nullptr)
+    return outcome.error.status == Status::kOk ? SLIME_OK : failed(outcome.error);
   result_text() = with_option_names(outcome.error.what);
   const slime_result told = {sizeof told,
                              status_of(outcome.error.status),
@@ -50,7 +51,9 @@ int slime_submit(slime_engine* engine, slime_peer peer, int op, const slime_assi
     }
     slime_extra known = SLIME_EXTRA_INIT;
     if (!read_struct(extra, &known) || known.deadline_ns < 0) {
-      return invalid("slime_submit: extra.size is not set, or the deadline is negative");
+      return invalid(
+          "slime_submit: extra.size is wrong (begin with SLIME_EXTRA_INIT), or the deadline is "
+          "negative");
     }
     const auto* const pieces = reinterpret_cast<const Assignment*>(assignments);
     auto submitted =

@@ -14,20 +14,20 @@ class Engine::Owner final : public EngineOwner {
       : EngineOwner(engine.id_, {}, engine.options_.terms, engine.poller_list_, std::nullopt),
         engine_(engine) {}
 
-  // Where both ends dial at the same time one link is enough. An engine that dials while there is a
-  // link has given that one up.
+  // An engine that dials while there is a link has given that one up.
   Result<OwnerWords> answer(const OwnerWords& offer) const override {
-    const auto [from, proof] = name_of(offer);
-    const auto peer = from != self_ ? engine_.known_peer(from) : nullptr;
-    if (peer != nullptr && peer->state() == Peer::State::kConnecting && self_ < from) {
-      return fail(make_error(Status::kRemote, 0, "%s", kCrossing));
+    auto answered = EngineOwner::answer(offer);
+    if (!answered) return answered;
+    const EngineWords words = EngineWords::unpack(offer);
+    switch (admit(words.from, words.proof)) {
+      case Peer::Admission::kCrossing:
+        return fail(make_error(Status::kRemote, 0, "%s", kCrossing));
+      case Peer::Admission::kNotTheOne:
+        return fail(make_error(Status::kRemote, 0, "it is not the engine whose name it takes"));
+      case Peer::Admission::kCome:
+        break;
     }
-    const auto expected = peer != nullptr ? peer->expected_proof() : std::nullopt;
-    if (expected && !same_nonce(*expected, proof)) {
-      return fail(make_error(Status::kRemote, 0, "it is not the engine whose name it takes"));
-    }
-    if (peer != nullptr) peer->await_link();
-    return EngineOwner::answer(offer);
+    return answered;
   }
   bool has_link(const LinkId& id) const override {
     const auto peer = engine_.peer_with_tag(tag_of(id, false));
@@ -39,9 +39,13 @@ class Engine::Owner final : public EngineOwner {
   }
 
  private:
-  static std::pair<EngineId, Nonce> name_of(const OwnerWords& offer) {
-    const EngineWords words = EngineWords::unpack(offer);
-    return {words.from, words.proof};
+  Peer::Admission admit(const EngineId& from, const Nonce& proof) const {
+    if (from != self_) {
+      uint64_t handle = 0;
+      return engine_.peer_with_id(from, &handle)->admit(proof);
+    }
+    const bool is_itself = same_nonce(proof, engine_.world_->proof);
+    return is_itself ? Peer::Admission::kCome : Peer::Admission::kNotTheOne;
   }
 
   Engine& engine_;
@@ -133,6 +137,7 @@ Result<void> Engine::open_pollers() {
 }
 
 Engine::~Engine() {
+  if (service_ != nullptr) service_->stop();
   service_.reset();
   listener_.reset();
   for (const auto& peer : handles_.all()) {
@@ -141,12 +146,6 @@ Engine::~Engine() {
 }
 
 std::vector<std::byte> Engine::address() const { return pack({id_, listener_->address()}); }
-
-std::shared_ptr<Peer> Engine::known_peer(const EngineId& id) {
-  const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(by_id_, id, [](const auto& entry) { return entry.first; });
-  return found != by_id_.end() ? handles_.find(found->second) : nullptr;
-}
 
 // The peer with this id, which is made if it is not known.
 std::shared_ptr<Peer> Engine::peer_with_id(const EngineId& id, uint64_t* handle) {
@@ -172,7 +171,9 @@ bool Engine::accept(std::vector<std::shared_ptr<Peer>>* came) {
   for (;;) {
     auto parts = listener_->accept();
     if (!parts) {
-      SLIME_WARN("%s", parts.error().what.c_str());
+      const bool ordinary = parts.error().what.find(kCrossing) != std::string::npos;
+      log::write(ordinary ? log::Level::kInfo : log::Level::kWarn, __FILE__, __LINE__, "%s",
+                 parts.error().what.c_str());
       return listener_->busy();
     }
     if (*parts == nullptr) return listener_->busy();
@@ -214,9 +215,12 @@ Result<uint64_t> Engine::register_memory(void* address, size_t bytes, uint8_t ri
 
 Result<bool> Engine::deregister(uint64_t handle) {
   auto region = regions_.remove(handle);
+  if (region != nullptr) {
+    const std::lock_guard lock(mutex_);
+    draining_[handle] = region->released();
+  }
+  region.reset();  // may take long: rails unpin the memory
   const std::lock_guard lock(mutex_);
-  if (region != nullptr) draining_[handle] = region->released();
-  region.reset();
   const auto found = draining_.find(handle);
   if (found == draining_.end()) return fail(Status::kInvalid, "no such region (any more)");
   if (!found->second->load(std::memory_order_acquire)) return false;

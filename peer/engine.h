@@ -73,7 +73,6 @@ class Engine final : private ServiceHost {
   Result<void> open_pollers();
   Result<void> resolve(std::span<const Assignment> assignments, uint64_t peer, Request* request);
   std::shared_ptr<Peer> itself();
-  std::shared_ptr<Peer> known_peer(const EngineId& id);
   std::shared_ptr<Peer> peer_with_id(const EngineId& id, uint64_t* handle);
 
   std::vector<std::shared_ptr<Peer>> peers() override { return handles_.all(); }

@@ -1,6 +1,6 @@
 // How an end of a link gets the keys of the peer's regions: by records.
 //
-//   asks    kWantKeys  region, nonce, rights   -->   is there such a region?
+//   asks    kWantKeys  region, nonce           -->   is there such a region?
 //                       <--   kKeys  of that question: keys for each rail, or a refusal
 #pragma once
 

@@ -26,7 +26,7 @@ bool Mover::in_time(uint64_t now_ns) {
     for (const auto& request : *requests) {
       uint64_t next_ns = request->deadline_ns;
       if (now_ns >= next_ns) {
-        request->give_up(make_error(Status::kTimeout, 0, "its deadline has passed"));
+        give_up(*request);
         next_ns += kGraceNs;
         all &= request->has_ended() || now_ns < next_ns;
       }
@@ -38,6 +38,14 @@ bool Mover::in_time(uint64_t now_ns) {
   return all;
 }
 
+void Mover::give_up(Request& request) {
+  if (request.given_up()) return;
+  request.give_up(make_error(Status::kTimeout, 0, "its deadline has passed"));
+  for (const auto& transfer : transfers_) {
+    if (transfer->request == &request) queue_.drop(*transfer);
+  }
+}
+
 void Mover::move(uint64_t now_ns) {
   queue_.submit_waiting();
   bool room = true;
@@ -46,7 +54,7 @@ void Mover::move(uint64_t now_ns) {
     Request& request = *waiting_[passed];
     prepare(request);
     if (request.has_keys && !request.all_begun()) {
-      request.begin(now_ns);
+      if (has_room()) request.begin(now_ns);
       room = begin(request);
     }
     if (request.all_begun()) {
@@ -72,7 +80,7 @@ void Mover::prepare(Request& request) {
   if (request.has_keys || request.all_begun()) return;
   bool known = true;
   for (const auto& remote : request.remotes) {
-    remote->use_on(link_.context().tag);
+    remote->use_on(number_);
     if (!keys_.want(remote) || remote->state == Remote::Keys::kAsked) known = false;
     if (remote->state != Remote::Keys::kRefused) continue;
     return request.give_up(make_error(
@@ -83,10 +91,15 @@ void Mover::prepare(Request& request) {
   request.has_keys = known;
 }
 
-// False: no transfer is free, or no rail has room.
+bool Mover::has_room() const {
+  const uint64_t most = kMostOpenBytes * std::max<size_t>(link_.rails().up_count(), 1);
+  return !free_.empty() && !queue_.any() && open_bytes_ < most;
+}
+
+// False: there is no room for the next part.
 bool Mover::begin(Request& request) {
   while (!request.all_begun()) {
-    if (free_.empty() || queue_.any()) return false;
+    if (!has_room()) return false;
     PieceTransfer* const transfer = free_.back();
     free_.pop_back();
     start(request, *transfer);
@@ -98,6 +111,7 @@ void Mover::start(Request& request, PieceTransfer& transfer) {
   const Piece piece = request.take(most_bytes());
   transfer.request = &request;
   request.opened();
+  open_bytes_ += piece.bytes;
   queue_.start(transfer,
                {.local = piece.local,
                 .region = piece.memory,
@@ -125,7 +139,9 @@ void Mover::ended(PieceTransfer& transfer) {
                                request.opcode == Opcode::kRead ? "a read" : "a write",
                                transfer.piece().bytes));
   }
-  request.closed(transfer.refused() ? 0 : transfer.piece().bytes);
+  transfer.request = nullptr;
+  open_bytes_ -= transfer.piece().bytes;
+  request.closed(request.given_up() ? 0 : transfer.piece().bytes);
   free_.push_back(&transfer);
 }
 

@@ -25,13 +25,16 @@ class Mover {
  public:
   static constexpr size_t kTransfers = 256;
   static constexpr uint64_t kMostPiece = 16 << 20;
+  // Begun and not ended, for each rail that is up: so that what comes later waits for no more.
+  static constexpr uint64_t kMostOpenBytes = 64 << 20;
   // After its deadline, what a request has under way gets so long to end by itself.
   static constexpr uint64_t kGraceNs = 100'000'000;
   // Deadlines are looked at so often, at most.
   static constexpr uint64_t kLookNs = 5'000'000;
 
-  Mover(Link& link, Keys& keys)
-      : link_(link), keys_(keys), queue_(link.rails(), link.scheduler()) {}
+  // `number`: of the link, among all of this peer.
+  Mover(Link& link, Keys& keys, uint64_t number)
+      : link_(link), keys_(keys), number_(number), queue_(link.rails(), link.scheduler()) {}
 
   void add(std::shared_ptr<Request> request);
   // Deadlines. False: one has passed for kGraceNs, and transfers of that request do not end. Then
@@ -53,6 +56,8 @@ class Mover {
   };
 
   static void end_those_done(std::deque<std::shared_ptr<Request>>* requests, uint64_t now_ns);
+  void give_up(Request& request);
+  bool has_room() const;
   void prepare(Request& request);
   bool begin(Request& request);
   void start(Request& request, PieceTransfer& transfer);
@@ -61,11 +66,13 @@ class Mover {
 
   Link& link_;
   Keys& keys_;
+  const uint64_t number_;
   TransferQueue queue_;
   std::vector<std::unique_ptr<PieceTransfer>> transfers_;
   std::vector<PieceTransfer*> free_;
   std::deque<std::shared_ptr<Request>> waiting_;  // not all of them has begun
   std::deque<std::shared_ptr<Request>> moving_;   // all has
+  uint64_t open_bytes_ = 0;                       // of transfers
   uint64_t look_ns_ = UINT64_MAX;                 // when in_time() looks at all of them
 };
 

@@ -69,7 +69,7 @@ bool Peer::is_looked_after() {
 }
 
 Peer::Next Peer::serve(uint64_t now_ns) {
-  if (!try_enter()) return Next::kNowAndThen;  // the holder has the service look again at once
+  if (!try_enter()) return Next::kNowAndThen;  // the holder moves it
   move();
   const Next next = next_call(now_ns);
   attended_ = next != Next::kWhenNamed;
@@ -116,6 +116,7 @@ void Peer::take_handed() {
 void Peer::move() {
   SLIME_CHECK(lock_.held());
   take_handed();
+  if (crossed_ != nullptr && connection_ != nullptr) drop_crossed();
   if (connection_ != nullptr) return move_link();
   if (waiting_.empty() && connector_ == nullptr && state() != State::kConnecting) return;
   const uint64_t now_ns = world_.devices.clock().now_ns();

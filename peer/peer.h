@@ -73,10 +73,10 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   // From the program. A link that somebody else has made in this peer's name ends, and one that is
   // gone may be dialed again.
   void learn_address(const LinkAddress& address);
-  // What a connecting engine must name to be this one; nullopt: it is the first to come.
-  std::optional<Nonce> expected_proof();
+  // An engine that names this proof wants to connect. kCome: nothing is dialed while it does.
+  enum class Admission : uint8_t { kCome, kCrossing, kNotTheOne };
+  Admission admit(const Nonce& proof);
   void connect();                                 // begins; needs the address
-  void await_link();                              // the peer is dialing
   void attach(std::unique_ptr<LinkParts> parts);  // it has connected, unless in another's name
   // It has dialed again for this link.
   void resume(const LinkId& link, std::unique_ptr<LifelineStream> stream);
@@ -90,7 +90,6 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   // again at once, until it calls without. False: nobody looks after the link from now on; have the
   // service do so.
   bool try_move(bool spins = false);
-  // The same for the service, which waits for the lock.
   // For the service. When it wants the next call: at once, soon (set-up), now and then (deadlines
   // of requests, rails that are silent or may return), or not before a poller or attend() names it.
   enum class Next : uint8_t { kNow, kSoon, kNowAndThen, kWhenNamed };
@@ -99,12 +98,12 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
  private:
   // Of one link. The order of destruction: what uses the link, then the link.
   struct Connection {
-    Connection(PeerWorld& world, LinkParts parts)
+    Connection(PeerWorld& world, LinkParts parts, uint64_t number)
         : id(parts.id),
           link(world.devices, *world.devices.device(world.device), std::move(parts)),
           records(link),
           keys(link, records, world.regions),
-          mover(link, keys) {}
+          mover(link, keys, number) {}
     const LinkId id;
     Link link;
     Records records;
@@ -129,6 +128,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   Next next_call(uint64_t now_ns);
   void take_handed();
   void drop_connection();
+  void drop_crossed();
   void expire_waiting(uint64_t now_ns);
   void move_link();
   void give_link_up();
@@ -154,9 +154,14 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   std::optional<Nonce> proof_;  // that the peer has named when it dialed
   std::unique_ptr<LinkConnector> connector_;
   std::unique_ptr<Connection> connection_;
+  // Both ends dial, and that of the lower id is taken. This one came here first: it lives until the
+  // other end has changed to the link that this end dials, or is taken if nothing comes of that.
+  std::unique_ptr<LinkParts> crossed_;
+  uint64_t crossed_until_ns_ = 0;
   bool armed_ = false;     // pollers name the link
   bool attended_ = false;  // the service calls serve() again by itself
   uint64_t traffic_ = 0, hot_until_ns_ = 0, attended_until_ns_ = 0;
+  uint64_t links_ = 0;      // that there were
   uint64_t redial_ns_ = 0;  // kConnecting without a connector: the peer dials until then
   std::vector<std::shared_ptr<Request>> waiting_;  // for the link
   Error gone_{Status::kOk, 0, {}};

@@ -6,6 +6,12 @@
 #include "peer/peer.h"
 
 namespace slime {
+namespace {
+
+// For the link that the peer dials; then this end dials.
+constexpr uint64_t kAwaitNs = 2'000'000'000;
+
+}  // namespace
 
 // A thread that waits for the lock.
 class Peer::Hold {
@@ -51,9 +57,15 @@ void Peer::learn_address(const LinkAddress& address) {
   await_no_more();  // whoever dials may not be the one with this address
 }
 
-std::optional<Nonce> Peer::expected_proof() {
+// The first to come is believed, until its address is known. Where both ends dial at the same time
+// one link is enough: that of the engine with the lower id.
+Peer::Admission Peer::admit(const Nonce& proof) {
   const Hold hold(*this);
-  return address_ ? std::optional(nonce_of(*address_)) : proof_;
+  const std::optional<Nonce> expected = address_ ? std::optional(nonce_of(*address_)) : proof_;
+  if (expected && !same_nonce(*expected, proof)) return Admission::kNotTheOne;
+  if (connector_ != nullptr && world_.self < id_) return Admission::kCrossing;
+  if (state() == State::kNew) await_dialed();
+  return Admission::kCome;
 }
 
 bool Peer::has_link(const LinkId& link) {
@@ -66,6 +78,7 @@ void Peer::resume(const LinkId& link, std::unique_ptr<LifelineStream> stream) {
   const Hold hold(*this);
   if (connection_ == nullptr || connection_->id != link) return;
   connection_->link.take_lifeline(std::move(stream));
+  world_.attend(shared_from_this());
 }
 
 void Peer::leave(Error why) {
@@ -94,18 +107,11 @@ void Peer::dial() {
   set_state(State::kConnecting);
 }
 
-void Peer::await_link() {
-  const Hold hold(*this);
-  if (state() != State::kNew) return;
-  await_dialed();
-  set_state(State::kConnecting);
-}
-
 // The peer dials. If nothing comes of that, this end does.
 void Peer::await_dialed() {
   connector_.reset();
-  const uint64_t limit_ns = seconds_to_ns(world_.devices.settings().connect_timeout);
-  redial_ns_ = world_.devices.clock().now_ns() + limit_ns;
+  redial_ns_ = world_.devices.clock().now_ns() + kAwaitNs;
+  set_state(State::kConnecting);
 }
 
 void Peer::await_no_more() {
@@ -118,6 +124,10 @@ void Peer::attach(std::unique_ptr<LinkParts> parts) {
   const Nonce proof = EngineWords::unpack(parts->words).proof;
   if (address_ && !same_nonce(proof, nonce_of(*address_))) return await_no_more();
   proof_ = proof;
+  if (connector_ != nullptr && world_.self < id_) {
+    crossed_ = std::move(parts);
+    return;
+  }
   set_up(std::move(parts));
 }
 
@@ -126,7 +136,7 @@ void Peer::set_up(std::unique_ptr<LinkParts> parts) {
   connector_.reset();
   drop_connection();
   gone_ = {Status::kOk, 0, {}};
-  connection_ = std::make_unique<Connection>(world_, std::move(*parts));
+  connection_ = std::make_unique<Connection>(world_, std::move(*parts), ++links_);
   connection_->link.serve(*this);
   world_.name(connection_->link.context().tag, this);
   for (auto& request : waiting_) connection_->mover.add(std::move(request));
@@ -159,8 +169,16 @@ void Peer::step_connector() {
   if (!parts && parts.error().what.find(kCrossing) != std::string::npos) {
     return await_dialed();
   }
+  if (!parts && crossed_ != nullptr) return set_up(std::move(crossed_));
   if (!parts) return end(std::move(parts.error()));
-  if (*parts != nullptr) set_up(std::move(*parts));
+  if (*parts == nullptr) return;
+  crossed_until_ns_ = world_.devices.clock().now_ns() + kAwaitNs;
+  set_up(std::move(*parts));
+}
+
+// The peer has the other link by now: it does not take the end of this one for the end of all.
+void Peer::drop_crossed() {
+  if (world_.devices.clock().now_ns() >= crossed_until_ns_) crossed_.reset();
 }
 
 // The peer does not end a request that is overdue. The others are moved over a new link.
@@ -175,6 +193,7 @@ void Peer::give_link_up() {
 void Peer::end(Error why) {
   SLIME_CHECK(lock_.held());
   connector_.reset();
+  crossed_.reset();
   drop_connection();
   const uint64_t now_ns = world_.devices.clock().now_ns();
   for (const auto& request : waiting_) {

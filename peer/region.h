@@ -55,7 +55,7 @@ struct Remote {
   std::array<uint64_t, kMaxRails> keys = {};  // for each rail of the link
 
  private:
-  uint64_t link_ = 0;  // tag_of()
+  uint64_t link_ = 0;  // its number; 0: none yet
 };
 
 }  // namespace slime

@@ -35,7 +35,7 @@ Result<void> Service::start() {
   return {};
 }
 
-Service::~Service() {
+void Service::stop() {
   ending_ = true;
   sleeper_->wake();
   if (thread_.joinable()) thread_.join();

@@ -43,7 +43,8 @@ class Service {
   static Result<std::unique_ptr<Service>> open(ServiceHost& host, int listener,
                                                const std::vector<Poller*>& pollers);
   Result<void> start();  // once, when the host has the service
-  ~Service();
+  void stop();           // returns when the thread has ended
+  ~Service() { stop(); }
 
   void attend(std::shared_ptr<Peer> peer);
 

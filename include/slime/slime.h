@@ -1,15 +1,18 @@
+/* clang-format off: the example below is text. */
 /* libslime: memory of one process, read and written by another, over all NICs of both hosts.
  *
  * An engine has the NICs of this process, its registered memory, and its peers: other engines, in
  * other processes or in this one. A request moves pieces of memory to or from one peer. The peer's
  * program does nothing for that.
  *
- *   slime_open(NULL, &engine);                                 the same in the other process
- *   slime_address(engine, blob, &bytes);                       give these bytes to the other
- * process slime_add_peer(engine, blob_of_the_other, n, &peer); slime_register(engine, memory, size,
- * NULL, &mine); slime_import(engine, peer, region_blob_of_the_other, &theirs);    by
- * slime_advertise() there slime_assignment piece = {mine, theirs, 0, 0, 4096}; slime_submit(engine,
- * peer, SLIME_READ, &piece, 1, NULL, &request); slime_wait(engine, request, -1, &result);
+ *   slime_open(NULL, &engine);                              the same in the other process
+ *   slime_address(engine, blob, &bytes);                    give these bytes to the other process
+ *   slime_add_peer(engine, blob_of_the_other, n, &peer);
+ *   slime_register(engine, memory, size, NULL, &mine);
+ *   slime_import(engine, peer, its_region_blob, &theirs);   by slime_advertise() there
+ *   slime_assignment piece = {mine, theirs, 0, 0, 4096};
+ *   slime_submit(engine, peer, SLIME_READ, &piece, 1, NULL, &request);
+ *   slime_wait(engine, request, -1, &result);
  *
  * Calls return SLIME_OK, SLIME_AGAIN (not yet, no error), or a negative status; then
  * slime_last_error() is a sentence that says what, where and what to try. Any thread may call
@@ -20,6 +23,7 @@
  * When a write is done, its bytes are visible at the peer. When a read is done, they are here. A
  * piece may be moved twice when a NIC fails, so the peer's program must not use memory that is
  * written before it has been told that the request is done. */
+/* clang-format on */
 #ifndef SLIME_SLIME_H
 #define SLIME_SLIME_H
 
@@ -126,9 +130,9 @@ typedef struct {
 
 /* `options` NULL: the defaults. */
 int slime_open(const slime_options* options, slime_engine** engine);
-/* What engines of this process have to say, a line a call: from any thread, which waits meanwhile.
- * It may not call this function. NULL: nothing is said, as at the start. After the return the old
- * callback is not called any more. */
+/* What engines of this process have to say, a line a call: from any thread, also from several at
+ * once, which wait meanwhile. The callback may call nothing of this library. NULL: nothing is said,
+ * as at the start. After the return the old callback is not called any more. */
 enum { SLIME_LOG_WARN = 0, SLIME_LOG_INFO = 1, SLIME_LOG_TRACE = 2 };
 typedef void (*slime_log_callback)(void* user, int level, const char* text);
 int slime_set_log(slime_log_callback callback, void* user, int level);
@@ -146,7 +150,8 @@ int slime_add_peer(slime_engine* engine, const void* blob, size_t bytes, slime_p
 int slime_connect(slime_engine* engine, slime_peer peer, int64_t timeout_ns);
 int slime_peer_state(slime_engine* engine, slime_peer peer, slime_peer_info* info);
 
-/* `memory` NULL: peers may read and write. */
+/* `memory` NULL: peers may read and write. The memory stays mapped until slime_deregister() has
+ * returned SLIME_OK: tcp rails copy, and do not look. */
 int slime_register(slime_engine* engine, void* address, size_t bytes, const slime_memory* memory,
                    slime_region* region);
 /* No request may use it from now on, and no peer gets its keys. SLIME_OK: no peer touches the
@@ -162,11 +167,13 @@ int slime_import(slime_engine* engine, slime_peer peer, const void* blob64, slim
 int slime_submit(slime_engine* engine, slime_peer peer, int op, const slime_assignment* assignments,
                  size_t count, const slime_extra* extra, slime_request* request);
 /* Never blocks. SLIME_OK: the request is done, its handle is not valid any more, and *result says
- * how it ended. */
+ * how it ended. `result` NULL: the status is that of the request. Several threads may ask for one
+ * request: those that are in a call when it ends all get its end. */
 int slime_test(slime_engine* engine, slime_request request, slime_result* result);
 /* The same, with a wait. < 0: no limit but the request's deadline, and 0.1 s that it has to end
- * then. After a time-out nothing here touches its memory any more. If the peer does not end its
- * part, other requests to it begin again over a new link. */
+ * then. After an error nothing here touches its memory any more. At the peer, what was on its way
+ * may still be written until the region is deregistered there. If the peer does not end its part of
+ * a request that is overdue, other requests to it begin again over a new link. */
 int slime_wait(slime_engine* engine, slime_request request, int64_t timeout_ns,
                slime_result* result);
 /* Of a request or a remote region. A request goes on, and nobody learns how it ends. */
