@@ -9,9 +9,10 @@ wrong=0
 
 clean_tree() {
   rm -rf "${root:?}"/*
-  mkdir -p "$root"/{include/slime,base,settings,transports/{tcp,verbs},devices,link,message,collnet,plugin,aggregation,examples,switch/{core,p4driver,protocol},tools/x,bench/x,test/{unit,support}}
+  mkdir -p "$root"/{include/slime,base,settings,transports/{tcp,verbs},devices,link,message,collnet,plugin,peer,c_abi,aggregation,examples,switch/{core,p4driver,protocol},tools/x,bench/x,test/{unit,support}}
   cd "$root" || exit 1
   printf '#pragma once\n#include <cstdint>\n' >include/slime/a.h
+  printf '#include <stddef.h>\n#include <stdint.h>\n' >include/slime/c.h
   printf '#pragma once\n#include <cstdint>\n#include <sys/uio.h>\n#include <tl/expected.hpp>\n' >base/b.h
   printf '#include "base/b.h"\n#include <zlib.h>\n' >base/b.cc
   printf '#include "base/b.h"\n' | tee settings/s.h >switch/protocol/p.h
@@ -25,6 +26,8 @@ clean_tree() {
   printf '#include "message/e.h"\n' >collnet/c.h
   printf '#include "collnet/c.h"\n#include "message/e.h"\n#include "slime_version.h"\n' >plugin/p.h
   printf 'ncclResult_t init();\n' >plugin/p.cc
+  printf '#include "link/l.h"\n' >peer/p.h
+  printf '#include "peer/p.h"\n#include <slime/c.h>\n' >c_abi/c.cc
   printf '#include "collnet/c.h"\n#include "message/e.h"\n' >aggregation/g.h
   printf '#include <slime/a.h>\n' | tee examples/x.cc >>aggregation/g.h
   printf '#include "switch/protocol/p.h"\n' >switch/core/c.h
@@ -57,8 +60,8 @@ if ! output=$("$check" "$root" 2>&1); then
   wrong=1
 fi
 
-refuses include/slime/a.h '#include <nlohmann/json.hpp>' 'only the C++ library'
-refuses include/slime/a.h '#include <sys/uio.h>' 'only the C++ library'
+refuses include/slime/a.h '#include <nlohmann/json.hpp>' 'only the C or C++ library'
+refuses include/slime/a.h '#include <sys/uio.h>' 'only the C or C++ library'
 refuses base/b.h '#include <nlohmann/json.hpp>' 'only the C++ and POSIX libraries'
 refuses base/b.h '#include "settings/s.h"' 'base may include only'
 refuses base/b.cc '#include "switch/protocol/p.h"' 'base may include only'
@@ -89,6 +92,11 @@ refuses message/e.h '#include "slime/a.h"' 'angle brackets'
 refuses message/e.h '#include <message/e.h>' 'is a file of a room'
 refuses message/e.h '#include SOME_MACRO' 'cannot be checked'
 refuses collnet/c.h '#include "plugin/p.h"' 'collnet may include only'
+refuses peer/p.h '#include "message/e.h"' 'peer may include only'
+refuses peer/p.h '#include <slime/c.h>' 'peer includes an installed header'
+refuses link/l.h '#include "peer/p.h"' 'link may include only'
+refuses c_abi/c.cc '#include "message/e.h"' 'c_abi may include only'
+refuses plugin/p.h '#include "peer/p.h"' 'plugin may include only'
 refuses plugin/p.h '#include "transports/rail.h"' 'plugin may include only'
 refuses plugin/p.h '#include "tools/x/t.h"' 'plugin may include only'
 refuses plugin/p.h '#include "aggregation/g.h"' 'plugin may include only'
