@@ -12,6 +12,7 @@
 #include "tools/common/command_line.h"
 #include "tools/perf/options.h"
 #include "tools/perf/p2p/endpoint.h"
+#include "tools/perf/p2p/pattern.h"
 #include "tools/perf/p2p/raw.h"
 #include "tools/perf/p2p/report.h"
 
@@ -19,10 +20,6 @@ namespace slime::perf::p2p {
 namespace {
 
 using nlohmann::json;
-
-std::byte pattern(uint64_t offset, uint32_t salt) {
-  return static_cast<std::byte>((offset * 0x9e3779b97f4a7c15 >> 56) + salt);
-}
 
 std::vector<std::byte> bytes_in(const json& hex) {
   const std::string text = hex.get<std::string>();
@@ -169,9 +166,8 @@ class Rank {
 
   // Each slot once, with other bytes at both ends before; those between the pieces must stay.
   Result<void> check(const Layout& layout, Row* row) {
-    std::byte* const memory = endpoint_->memory();
     const uint32_t salt = initiator_ ? 1 : 2;
-    for (uint64_t i = 0; i < layout.bytes(); ++i) memory[i] = pattern(i, salt);
+    fill_pattern(endpoint_->memory(), layout.bytes(), salt);
     if (auto met = exchange("patterns", {}); !met) return fail(std::move(met.error()));
     if (initiator_) {
       const Requests requests = endpoint_->requests(layout, options_.operation);
@@ -183,20 +179,12 @@ class Rank {
     }
     if (auto met = exchange("all moved", {}); !met) return fail(std::move(met.error()));
     const bool changed = initiator_ == (options_.operation == Operation::kRead);
-    const uint64_t wrong = count_wrong(layout, changed ? 3 - salt : salt, salt);
+    const uint64_t wrong =
+        count_wrong(endpoint_->memory(), layout, changed ? 3 - salt : salt, salt);
     auto other = exchange("checked", {{"wrong", wrong}});
     if (!other) return fail(std::move(other.error()));
     row->wrong = wrong + other->at("wrong").get<uint64_t>();
     return {};
-  }
-
-  uint64_t count_wrong(const Layout& layout, uint32_t in_pieces, uint32_t between) const {
-    uint64_t wrong = 0;
-    for (uint64_t i = 0; i < layout.bytes(); ++i) {
-      const bool inside = i % layout.stride < layout.piece;
-      wrong += endpoint_->memory()[i] != pattern(i, inside ? in_pieces : between);
-    }
-    return wrong;
   }
 
   Result<void> write_json() const {
