@@ -62,16 +62,26 @@ class OtherProcess {
   pid_t pid_ = -1;
 };
 
-// After the time-out this program has its memory for itself, also when the peer goes on.
-TEST(Deadline, EndsAReadWhosePeerIsStoppedAndTheMemoryIsQuiet) {
-  OtherProcess other;
-  std::vector<char> mine(kBytes, 'a');
+// Another process, and an engine here that knows its region.
+class Deadline : public testing::Test {
+ protected:
+  slime_assignment piece(uint64_t offset, uint64_t bytes) const {
+    return {local, remote, offset, offset, bytes};
+  }
+  void connect() { ASSERT_EQ(here.run(peer, SLIME_READ, piece(0, 1)).status, SLIME_OK); }
+
+  OtherProcess other;  // first: this process has one thread until then
+  std::vector<char> mine = std::vector<char>(kBytes, 'a');
   TestEngine here;
   const slime_region local = here.add(mine);
   const slime_peer peer = here.know(other.address);
   const slime_remote remote = here.remote(peer, other.region);
-  const slime_assignment all = {local, remote, 0, 0, kBytes};
-  ASSERT_EQ(here.run(peer, SLIME_READ, {local, remote, 0, 0, 1}).status, SLIME_OK);
+};
+
+// After the time-out this program has its memory for itself, also when the peer goes on.
+TEST_F(Deadline, EndsAReadWhosePeerIsStoppedAndTheMemoryIsQuiet) {
+  const slime_assignment all = piece(0, kBytes);
+  connect();
   for (const int op : {SLIME_READ, SLIME_WRITE}) {
     other.signal(SIGSTOP);
     const slime_request request = here.begin(peer, op, all, 200 * kMs);
@@ -89,17 +99,11 @@ TEST(Deadline, EndsAReadWhosePeerIsStoppedAndTheMemoryIsQuiet) {
   }
 }
 
-TEST(Deadline, LetsOtherRequestsGoOnOverANewLink) {
-  OtherProcess other;
-  std::vector<char> mine(kBytes, 'a');
-  TestEngine here;
-  const slime_region local = here.add(mine);
-  const slime_peer peer = here.know(other.address);
-  const slime_remote remote = here.remote(peer, other.region);
-  ASSERT_EQ(here.run(peer, SLIME_READ, {local, remote, 0, 0, 1}).status, SLIME_OK);
+TEST_F(Deadline, LetsOtherRequestsGoOnOverANewLink) {
+  connect();
   other.signal(SIGSTOP);
-  const slime_assignment first = {local, remote, 0, 0, kBytes / 2};
-  const slime_assignment second = {local, remote, kBytes / 2, kBytes / 2, kBytes / 2};
+  const slime_assignment first = piece(0, kBytes / 2);
+  const slime_assignment second = piece(kBytes / 2, kBytes / 2);
   const slime_request brief = here.begin(peer, SLIME_READ, first, 100 * kMs);
   const slime_request patient = here.begin(peer, SLIME_READ, second);
   EXPECT_EQ(here.end(brief).status, SLIME_ERR_TIMEOUT);
@@ -109,29 +113,18 @@ TEST(Deadline, LetsOtherRequestsGoOnOverANewLink) {
   EXPECT_TRUE(all_are({mine.begin() + kBytes / 2, mine.end()}, 'x'));
 }
 
-TEST(Deadline, HoldsBeforeThePeerIsConnected) {
-  OtherProcess other;
-  std::vector<char> mine(100, 'a');
-  TestEngine here;
-  const slime_region local = here.add(mine);
-  const slime_peer peer = here.know(other.address);
-  const slime_remote remote = here.remote(peer, other.region);
+TEST_F(Deadline, HoldsBeforeThePeerIsConnected) {
   other.signal(SIGSTOP);
-  const slime_result result = here.run(peer, SLIME_READ, {local, remote, 0, 0, 100}, 100 * kMs);
+  const slime_result result = here.run(peer, SLIME_READ, piece(0, 100), 100 * kMs);
   EXPECT_EQ(result.status, SLIME_ERR_TIMEOUT);
   EXPECT_NE(std::strstr(result.text, "not connected yet"), nullptr) << result.text;
   other.signal(SIGCONT);
-  const slime_result again = here.run(peer, SLIME_READ, {local, remote, 0, 0, 100});
+  const slime_result again = here.run(peer, SLIME_READ, piece(0, 100));
   EXPECT_EQ(again.status, SLIME_OK) << again.text;
 }
 
-TEST(Deadline, APeerThatHasEndedIsGone) {
-  OtherProcess other;
-  std::vector<char> mine(100, 'a');
-  TestEngine here;
-  const slime_region local = here.add(mine);
-  const slime_peer peer = here.know(other.address);
-  const slime_assignment one = {local, here.remote(peer, other.region), 0, 0, 100};
+TEST_F(Deadline, APeerThatHasEndedIsGone) {
+  const slime_assignment one = piece(0, 100);
   ASSERT_EQ(here.run(peer, SLIME_READ, one).status, SLIME_OK);
   EXPECT_EQ(here.info(peer).state, SLIME_PEER_UP);
   EXPECT_GT(here.info(peer).rails_up, 0u);
