@@ -44,7 +44,8 @@ static_assert(static_cast<int>(log::Level::kTrace) == SLIME_LOG_TRACE);
 extern "C" int slime_set_log(slime_log_callback callback, void* user, int level) {
   return guarded([&] {
     if (level < SLIME_LOG_WARN || level > SLIME_LOG_TRACE) {
-      return invalid("slime_set_log: level is none of SLIME_LOG_...");
+      return invalid(
+          "slime_set_log: level is not SLIME_LOG_WARN, SLIME_LOG_INFO or SLIME_LOG_TRACE");
     }
     Log& log = the_log();
     const std::lock_guard lock(log.mutex);

@@ -19,7 +19,7 @@
 
 namespace slime {
 
-enum class HandleKind : uint8_t { kPeer = 1, kRegion, kRemote, kRequest, kPlan };
+enum class HandleKind : uint8_t { kPeer = 1, kRegion, kRemote, kRequest };
 
 template <typename Object>
 class HandleTable {

@@ -39,7 +39,7 @@ Status Keys::on_record(const Record& record) {
   return given ? take(*given) : link_.context().fail_protocol("an answer cut short");
 }
 
-// Whoever does not know the nonce learns nothing.
+// A peer that does not know the nonce gets the same answer as for a region that does not exist.
 Status Keys::answer(const Question& question) {
   Answer given{.region = question.region};
   const auto region = regions_.find(question.region);

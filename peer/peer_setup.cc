@@ -54,7 +54,7 @@ void Peer::learn_address(const LinkAddress& address) {
     proof_.reset();
   }
   if (state() == State::kGone) set_state(State::kNew);
-  await_no_more();  // whoever dials may not be the one with this address
+  await_no_more();  // the engine that is dialing may have another address
 }
 
 // The first to come is believed, until its address is known. Where both ends dial at the same time

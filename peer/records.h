@@ -51,7 +51,7 @@ class Records final : private WorkOwner {
   void send(RecordKind kind, std::span<const std::byte> payload);
   // Submits what waits, as far as there are slots and rails have room.
   void move();
-  // Whoever answers records takes none while this is so: the peer must take the answers first.
+  // So many records wait for slots that the caller of next() must not answer further ones yet.
   bool congested() const { return waiting_.size() >= kSlots; }
 
   // An arrival of the link (LinkEnd).

@@ -85,7 +85,6 @@ class Request {
   bool has_ended() const { return all_begun() && open_ == 0; }
   // The next part, of `most` bytes at most; it counts as begun.
   Piece take(uint64_t most);
-  const Piece& next() const { return pieces[next_]; }
   void opened() { ++open_; }
   void closed(uint64_t bytes) {
     --open_;

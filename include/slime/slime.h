@@ -140,7 +140,7 @@ int slime_set_log(slime_log_callback callback, void* user, int level);
 /* Requests that are open end. No other call of the engine may be under way or follow. */
 int slime_close(slime_engine* engine);
 /* Where this engine is, for slime_add_peer() elsewhere. *bytes: how many `blob` has room for, then
- * how many were written. Who has these bytes may connect. */
+ * how many were written. A program that has these bytes can connect. */
 int slime_address(slime_engine* engine, void* blob, size_t* bytes);
 
 /* The same address gives the same peer. One that is gone may be connected again from then on. */
