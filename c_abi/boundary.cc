@@ -45,6 +45,20 @@ int failed(const Error& error) {
   return status_of(error.status);
 }
 
+bool read_extra(const slime_extra* given, Extra* known) {
+  slime_extra read = SLIME_EXTRA_INIT;
+  const uint32_t flags = SLIME_WITH_IMMEDIATE | SLIME_WITH_NOTIFICATION;
+  if (!read_struct(given, &read) || (read.flags & ~flags) != 0 || read.deadline_ns < 0)
+    return false;
+  known->deadline_ns = static_cast<uint64_t>(read.deadline_ns);
+  if ((read.flags & SLIME_WITH_IMMEDIATE) != 0) known->immediate = read.immediate;
+  if ((read.flags & SLIME_WITH_NOTIFICATION) == 0) return true;
+  if (read.notification == nullptr && read.notification_bytes > 0) return false;
+  known->notification =
+      std::span(static_cast<const std::byte*>(read.notification), read.notification_bytes);
+  return true;
+}
+
 int invalid(const char* what) { return failed(make_error(Status::kInvalid, 0, "%s", what)); }
 
 }  // namespace slime::api

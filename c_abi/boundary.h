@@ -67,4 +67,10 @@ bool write_struct(Struct value, Struct* to) {
   return true;
 }
 
+inline constexpr const char* kWrongExtra =
+    "extra.size is wrong (begin with SLIME_EXTRA_INIT), a flag is unknown, its deadline is "
+    "negative, or its notification is NULL";
+
+bool read_extra(const slime_extra* given, Extra* known);
+
 }  // namespace slime::api

@@ -49,16 +49,11 @@ int slime_submit(slime_engine* engine, slime_peer peer, int op, const slime_assi
     if (op != SLIME_READ && op != SLIME_WRITE) {
       return invalid("slime_submit: op is neither SLIME_READ nor SLIME_WRITE");
     }
-    slime_extra known = SLIME_EXTRA_INIT;
-    if (!read_struct(extra, &known) || known.deadline_ns < 0) {
-      return invalid(
-          "slime_submit: extra.size is wrong (begin with SLIME_EXTRA_INIT), or the deadline is "
-          "negative");
-    }
+    Extra known;
+    if (!read_extra(extra, &known)) return invalid(kWrongExtra);
     const auto* const pieces = reinterpret_cast<const Assignment*>(assignments);
-    auto submitted =
-        engine->engine->submit(peer, op == SLIME_READ ? Opcode::kRead : Opcode::kWrite,
-                               {pieces, count}, static_cast<uint64_t>(known.deadline_ns));
+    auto submitted = engine->engine->submit(peer, op == SLIME_READ ? Opcode::kRead : Opcode::kWrite,
+                                            {pieces, count}, known);
     if (!submitted) return failed(submitted.error());
     *request = *submitted;
     return static_cast<int>(SLIME_OK);
@@ -91,7 +86,7 @@ int slime_release(slime_engine* engine, uint64_t handle) {
   return guarded([&] {
     if (engine == nullptr) return invalid("slime_release: engine is NULL");
     if (engine->engine->release(handle)) return static_cast<int>(SLIME_OK);
-    return invalid("slime_release: no such request or remote region (any more)");
+    return invalid("slime_release: no such request, remote region or notification (any more)");
   });
 }
 

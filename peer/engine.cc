@@ -83,9 +83,24 @@ Result<void> Engine::set_up() {
   const auto attend = [this](std::shared_ptr<Peer> peer) {
     if (service_ != nullptr) service_->attend(std::move(peer));
   };
+  const MakeRegion letter = [this](std::shared_ptr<NoticeBytes> bytes, uint8_t rights) {
+    MemoryRange range;
+    range.address = bytes->data();
+    range.bytes = bytes->size();
+    range.rights = rights;
+    return make_region(range, std::move(bytes));
+  };
   const Nonce proof = nonce_of(listener_->address());
-  world_ = std::make_unique<PeerWorld>(PeerWorld{
-      *devices_, device_index_, id_, proof, options_.terms, regions_, poller_list_, name, attend});
+  world_ = std::make_unique<PeerWorld>(PeerWorld{*devices_,
+                                                 device_index_,
+                                                 id_,
+                                                 proof,
+                                                 options_.terms,
+                                                 regions_,
+                                                 {expectations_, notices_, letter},
+                                                 poller_list_,
+                                                 name,
+                                                 attend});
   auto service = Service::open(*this, listener_->descriptor(), poller_list_);
   if (!service) return fail(std::move(service.error()));
   service_ = std::move(*service);
@@ -156,9 +171,15 @@ std::shared_ptr<Peer> Engine::peer_with_id(const EngineId& id, uint64_t* handle)
     return handles_.find(*handle);
   }
   auto peer = std::make_shared<Peer>(*world_, id);
-  *handle = handles_.add(peer);
+  *handle = add_peer(peer);
   by_id_.emplace_back(id, *handle);
   return peer;
+}
+
+uint64_t Engine::add_peer(const std::shared_ptr<Peer>& peer) {
+  const uint64_t handle = handles_.add(peer);
+  peer->set_handle(handle);
+  return handle;
 }
 
 std::shared_ptr<Peer> Engine::peer_with_tag(uint64_t tag) {
@@ -188,7 +209,7 @@ bool Engine::accept(std::vector<std::shared_ptr<Peer>>* came) {
 std::shared_ptr<Peer> Engine::itself() {
   if (itself_ == nullptr) {
     itself_ = std::make_shared<Peer>(*world_, id_);
-    (void)handles_.add(itself_);
+    (void)add_peer(itself_);
   }
   return itself_;
 }
@@ -202,15 +223,23 @@ Result<uint64_t> Engine::add_peer(std::span<const std::byte> blob) {
 }
 
 Result<uint64_t> Engine::register_memory(void* address, size_t bytes, uint8_t rights) {
-  auto nonce = random_number<uint64_t>();
-  if (!nonce) return fail(std::move(nonce.error()));
   MemoryRange range;
   range.address = address;
   range.bytes = bytes;
   range.rights = rights;
+  auto region = make_region(range, nullptr);
+  if (!region) return fail(std::move(region.error()));
+  return regions_.add(std::move(*region));
+}
+
+Result<std::shared_ptr<Region>> Engine::make_region(const MemoryRange& range,
+                                                    std::shared_ptr<void> keeps) {
+  auto nonce = random_number<uint64_t>();
+  if (!nonce) return fail(std::move(nonce.error()));
   auto memory = device_->memory().acquire(range);
   if (!memory) return fail(std::move(memory.error()));
-  return regions_.add(std::make_shared<Region>(device_->memory(), *memory, rights, *nonce));
+  return std::make_shared<Region>(device_->memory(), *memory, range.rights, *nonce,
+                                  std::move(keeps));
 }
 
 Result<bool> Engine::deregister(uint64_t handle) {
@@ -246,10 +275,6 @@ Result<uint64_t> Engine::import(uint64_t peer, std::span<const std::byte> blob) 
   }
   return remotes_.add(
       std::make_shared<Imported>(Imported{peer, std::make_shared<Remote>(*address)}));
-}
-
-bool Engine::release(uint64_t handle) {
-  return requests_.remove(handle) != nullptr || remotes_.remove(handle) != nullptr;
 }
 
 }  // namespace slime

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -28,6 +29,20 @@ struct Assignment {
   uint64_t local_offset = 0, remote_offset = 0, bytes = 0;
 };
 
+// What comes with a request.
+struct Extra {
+  uint64_t deadline_ns = 0;  // 0: the engine's default
+  // For the peer, when all has been moved.
+  std::optional<uint32_t> immediate;
+  std::optional<std::span<const std::byte>> notification;
+};
+
+// A notification of a peer; its bytes live until the handle is released.
+struct Fetched {
+  uint64_t peer = 0, handle = 0;
+  std::span<const std::byte> bytes;
+};
+
 class Engine final : private ServiceHost {
  public:
   static Result<std::unique_ptr<Engine>> open(const EngineOptions& options);
@@ -44,11 +59,16 @@ class Engine final : private ServiceHost {
   Result<bool> deregister(uint64_t region);
   Result<RegionBlob> advertise(uint64_t region) const;
   Result<uint64_t> import(uint64_t peer, std::span<const std::byte> blob);
-  bool release(uint64_t handle);  // of a remote or a request
+  bool release(uint64_t handle);  // of a remote, a request or a notification
 
-  // `deadline_ns`: 0 for the default one.
   Result<uint64_t> submit(uint64_t peer, Opcode opcode, std::span<const Assignment> assignments,
+                          const Extra& extra);
+  Result<uint64_t> notify(uint64_t peer, std::span<const std::byte> notification,
                           uint64_t deadline_ns);
+  std::vector<Fetched> notifications(size_t most);
+  // `peer`: Expectations::kAnyPeer for any.
+  Result<uint64_t> expect(uint64_t peer, uint32_t immediate, uint64_t count, uint64_t deadline_ns);
+  Result<void> forget(uint64_t peer, uint32_t immediate);
   // kOk: it is done, with this outcome; kAgain: not yet.
   Result<Status> test(uint64_t request, Outcome* outcome);
   Result<Status> wait(uint64_t request, uint64_t limit_ns, Outcome* outcome);
@@ -61,7 +81,7 @@ class Engine final : private ServiceHost {
     std::shared_ptr<Remote> remote;
   };
   struct Submitted {
-    std::shared_ptr<Peer> peer;
+    std::shared_ptr<Peer> peer;  // nullptr: of an expectation
     std::shared_ptr<Request> request;
   };
   class Owner;
@@ -72,6 +92,14 @@ class Engine final : private ServiceHost {
   Result<void> check_rails() const;
   Result<void> open_pollers();
   Result<void> resolve(std::span<const Assignment> assignments, uint64_t peer, Request* request);
+  std::shared_ptr<Request> new_request(uint64_t deadline_ns) const;
+  Result<uint64_t> keep(std::shared_ptr<Peer> peer, std::shared_ptr<Request> request);
+  Result<uint64_t> hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<Request> request);
+  void move_or_expire(const Submitted& submitted);
+  Result<Message> message_of(std::span<const std::byte> notification);
+  Result<std::shared_ptr<Region>> make_region(const MemoryRange& range,
+                                              std::shared_ptr<void> keeps);
+  uint64_t add_peer(const std::shared_ptr<Peer>& peer);
   std::shared_ptr<Peer> itself();
   std::shared_ptr<Peer> peer_with_id(const EngineId& id, uint64_t* handle);
 
@@ -90,9 +118,12 @@ class Engine final : private ServiceHost {
   std::unique_ptr<PeerWorld> world_;
   std::unique_ptr<LinkListener> listener_;
 
+  Expectations expectations_;
+  Notices notices_;
   Regions regions_{HandleKind::kRegion};
   HandleTable<Imported> remotes_{HandleKind::kRemote};
   HandleTable<Submitted> requests_{HandleKind::kRequest};
+  HandleTable<const Notice> fetched_{HandleKind::kNotice};
   HandleTable<Peer> handles_{HandleKind::kPeer};
   std::mutex mutex_;
   std::unordered_map<uint64_t, std::weak_ptr<Peer>> by_tag_;

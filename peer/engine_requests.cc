@@ -82,37 +82,71 @@ Result<void> Engine::resolve(std::span<const Assignment> assignments, uint64_t p
   return {};
 }
 
+std::shared_ptr<Request> Engine::new_request(uint64_t deadline_ns) const {
+  auto request = std::make_shared<Request>();
+  request->submitted_ns = steady_now_ns();
+  const uint64_t limit = deadline_ns != 0 ? deadline_ns : seconds_to_ns(options_.default_deadline);
+  request->deadline_ns = request->submitted_ns + std::min(limit, kLongestWaitNs);
+  return request;
+}
+
+Result<uint64_t> Engine::keep(std::shared_ptr<Peer> peer, std::shared_ptr<Request> request) {
+  const uint64_t handle =
+      requests_.add(std::make_shared<Submitted>(Submitted{std::move(peer), std::move(request)}));
+  if (handle == 0) return fail(Status::kNoMemory, "too many requests were not waited for");
+  return handle;
+}
+
+Result<uint64_t> Engine::hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<Request> request) {
+  auto handle = keep(peer, request);
+  if (handle && !peer->submit(std::move(request))) service_->attend(std::move(peer));
+  return handle;
+}
+
 Result<uint64_t> Engine::submit(uint64_t peer_handle, Opcode opcode,
-                                std::span<const Assignment> assignments, uint64_t deadline_ns) {
+                                std::span<const Assignment> assignments, const Extra& extra) {
   auto peer = handles_.find(peer_handle);
   if (peer == nullptr) return fail(Status::kInvalid, "no such peer (any more)");
   if (assignments.empty()) {
     return fail(Status::kInvalid, "no assignments: a request moves one piece at least");
   }
-  auto request = std::make_shared<Request>();
-  request->opcode = opcode;
-  request->submitted_ns = steady_now_ns();
-  const uint64_t limit = deadline_ns != 0 ? deadline_ns : seconds_to_ns(options_.default_deadline);
-  request->deadline_ns = request->submitted_ns + std::min(limit, kLongestWaitNs);
   if (assignments.size() > kMostAssignments) {
     return fail(Status::kInvalid, "%zu assignments; a request has %zu at most", assignments.size(),
                 kMostAssignments);
   }
+  const auto request = new_request(extra.deadline_ns);
+  request->opcode = opcode;
   request->pieces.reserve(assignments.size());
   if (auto done = resolve(assignments, peer_handle, request.get()); !done) {
     return fail(std::move(done.error()));
   }
-  const uint64_t handle = requests_.add(std::make_shared<Submitted>(Submitted{peer, request}));
-  if (handle == 0) return fail(Status::kNoMemory, "too many requests were not waited for");
-  if (!peer->submit(request)) service_->attend(std::move(peer));
-  return handle;
+  if (extra.notification) {
+    auto message = message_of(*extra.notification);
+    if (!message) return fail(std::move(message.error()));
+    request->messages.push_back(std::move(*message));
+  }
+  if (extra.immediate) request->messages.push_back(Message::of_immediate(*extra.immediate));
+  return hand_over(std::move(peer), request);
+}
+
+// An expectation has no peer that moves it.
+void Engine::move_or_expire(const Submitted& submitted) {
+  const Request& request = *submitted.request;
+  if (request.done()) return;
+  if (submitted.peer != nullptr) {
+    if (!submitted.peer->try_move()) service_->attend(submitted.peer);
+  } else if (steady_now_ns() >= request.deadline_ns) {
+    expectations_.end(&request, make_error(Status::kTimeout, 0,
+                                           "its deadline has passed, and not all immediates that "
+                                           "it counts have come"));
+  }
 }
 
 Result<Status> Engine::test(uint64_t handle, Outcome* outcome) {
   const auto submitted = requests_.find(handle);
   if (submitted == nullptr) return fail(Status::kInvalid, "no such request (any more)");
   const Request& request = *submitted->request;
-  if (!request.done() && !submitted->peer->try_move()) service_->attend(submitted->peer);
+  move_or_expire(*submitted);
   if (!request.done()) return Status::kAgain;
   *outcome = request.outcome();
   (void)requests_.remove(handle);
@@ -127,14 +161,29 @@ Result<Status> Engine::wait(uint64_t handle, uint64_t limit_ns, Outcome* outcome
   const uint64_t spun_for =
       std::min(request.total_bytes() / kBytesPerNs, kMostMovedNs) + Peer::kSpinNs;
   const uint64_t begin_ns = steady_now_ns(), spin_ns = std::min(limit_ns, spun_for);
-  while (!request.done() && steady_now_ns() - begin_ns < spin_ns) {
+  while (submitted->peer != nullptr && !request.done() && steady_now_ns() - begin_ns < spin_ns) {
     (void)submitted->peer->try_move(true);
   }
-  if (!submitted->peer->try_move()) service_->attend(submitted->peer);
-  if (!request.wait_until(begin_ns + std::min(limit_ns, kLongestWaitNs))) return Status::kAgain;
+  move_or_expire(*submitted);
+  const uint64_t end_ns = begin_ns + std::min(limit_ns, kLongestWaitNs);
+  if (submitted->peer != nullptr) {
+    (void)request.wait_until(end_ns);
+  } else if (!request.wait_until(std::min(end_ns, request.deadline_ns))) {
+    move_or_expire(*submitted);
+  }
+  if (!request.done()) return Status::kAgain;
   *outcome = request.outcome();
   (void)requests_.remove(handle);
   return Status::kOk;
+}
+
+bool Engine::release(uint64_t handle) {
+  const auto submitted = requests_.remove(handle);
+  if (submitted != nullptr && submitted->peer == nullptr) {
+    expectations_.end(submitted->request.get(), make_error(Status::kInvalid, 0, "it was released"));
+  }
+  return submitted != nullptr || remotes_.remove(handle) != nullptr ||
+         fetched_.remove(handle) != nullptr;
 }
 
 }  // namespace slime

@@ -31,7 +31,7 @@ bool Keys::want(const std::shared_ptr<Remote>& remote) {
 }
 
 Status Keys::on_record(const Record& record) {
-  if (record.kind == RecordKind::kWantKeys) {
+  if (record.kind == static_cast<uint16_t>(RecordKind::kWantKeys)) {
     const auto question = read<Question>(record.payload);
     return question ? answer(*question) : link_.context().fail_protocol("a question cut short");
   }

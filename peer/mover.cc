@@ -68,9 +68,9 @@ void Mover::move(uint64_t now_ns) {
 }
 
 void Mover::end_those_done(std::deque<std::shared_ptr<Request>>* requests, uint64_t now_ns) {
-  std::erase_if(*requests, [now_ns](const std::shared_ptr<Request>& request) {
+  std::erase_if(*requests, [&](const std::shared_ptr<Request>& request) {
     if (!request->has_ended()) return false;
-    request->end(now_ns);
+    messages_.after(request, now_ns);
     return true;
   });
 }

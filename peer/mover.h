@@ -17,6 +17,7 @@
 #include "link/transfer.h"
 #include "link/transfer_queue.h"
 #include "peer/keys.h"
+#include "peer/messages/messages.h"
 #include "peer/request.h"
 
 namespace slime {
@@ -32,9 +33,14 @@ class Mover {
   // Deadlines are looked at so often, at most.
   static constexpr uint64_t kLookNs = 5'000'000;
 
-  // `number`: of the link, among all of this peer.
-  Mover(Link& link, Keys& keys, uint64_t number)
-      : link_(link), keys_(keys), number_(number), queue_(link.rails(), link.scheduler()) {}
+  // `number`: of the link, among all of this peer. `messages` get requests whose pieces have been
+  // moved.
+  Mover(Link& link, Keys& keys, Messages& messages, uint64_t number)
+      : link_(link),
+        keys_(keys),
+        messages_(messages),
+        number_(number),
+        queue_(link.rails(), link.scheduler()) {}
 
   void add(std::shared_ptr<Request> request);
   // Deadlines. False: one has passed for kGraceNs, and transfers of that request do not end. Then
@@ -55,7 +61,7 @@ class Mover {
     Request* request = nullptr;
   };
 
-  static void end_those_done(std::deque<std::shared_ptr<Request>>* requests, uint64_t now_ns);
+  void end_those_done(std::deque<std::shared_ptr<Request>>* requests, uint64_t now_ns);
   void give_up(Request& request);
   bool has_room() const;
   void prepare(Request& request);
@@ -66,6 +72,7 @@ class Mover {
 
   Link& link_;
   Keys& keys_;
+  Messages& messages_;
   const uint64_t number_;
   TransferQueue queue_;
   std::vector<std::unique_ptr<PieceTransfer>> transfers_;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "peer/blobs.h"
-#include "peer/records.h"
+#include "peer/rings.h"
 #include "transports/poller.h"
 
 namespace slime {
@@ -77,7 +77,7 @@ class EngineOwner : public LinkOwner {
            words.depth > 0 && words.from == self_ && wanted_ == words.to;
   }
   LinkMemoryBytes memory_bytes(const OwnerWords&, bool, size_t) const override {
-    return Records::kMemory;
+    return Rings::kMemory;
   }
   bool expects_peers_for_ever() const override { return true; }
   double lifeline_seconds(const OwnerWords&) const override { return terms_.lifeline_seconds; }

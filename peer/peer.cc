@@ -60,7 +60,7 @@ void Peer::disarm() {
 
 bool Peer::has_open_work() const {
   if (connection_ == nullptr) return state() == State::kConnecting;
-  return !connection_->mover.idle() || connection_->link.has_work();
+  return !connection_->mover.idle() || !messages_.idle() || connection_->link.has_work();
 }
 
 bool Peer::is_looked_after() {
@@ -106,10 +106,18 @@ void Peer::take_handed() {
   }
   for (auto& request : taken) {
     if (connection_ != nullptr) {
-      connection_->mover.add(std::move(request));
+      begin(std::move(request));
     } else {
       waiting_.push_back(std::move(request));
     }
+  }
+}
+
+void Peer::begin(std::shared_ptr<Request> request) {
+  if (request->pieces.empty()) {
+    messages_.after(request, world_.devices.clock().now_ns());
+  } else {
+    connection_->mover.add(std::move(request));
   }
 }
 
@@ -118,14 +126,15 @@ void Peer::move() {
   take_handed();
   if (crossed_ != nullptr && connection_ != nullptr) drop_crossed();
   if (connection_ != nullptr) return move_link();
-  if (waiting_.empty() && connector_ == nullptr && state() != State::kConnecting) return;
+  if (!wants_link() && connector_ == nullptr && state() != State::kConnecting) return;
   const uint64_t now_ns = world_.devices.clock().now_ns();
   expire_waiting(now_ns);
+  messages_.expire(now_ns);
   const bool waited = state() == State::kConnecting && connector_ == nullptr;
   if (waited && now_ns >= redial_ns_) set_state(State::kNew);
-  if (state() == State::kNew && !waiting_.empty()) dial();
+  if (state() == State::kNew && wants_link()) dial();
   if (connector_ != nullptr) step_connector();
-  if (state() == State::kGone && !waiting_.empty()) end(gone_);
+  if (state() == State::kGone && wants_link()) end(gone_);
 }
 
 void Peer::expire_waiting(uint64_t now_ns) {
@@ -141,22 +150,39 @@ void Peer::expire_waiting(uint64_t now_ns) {
 void Peer::move_link() {
   Connection& to = *connection_;
   Status status = to.link.progress();
+  if (status == Status::kOk) status = take_records();
+  if (status == Status::kOk) (void)take_messages();
+  if (to.link.status() != Status::kOk) return end(to.link.context().failure());
+  const uint64_t now_ns = world_.devices.clock().now_ns();
+  messages_.expire(now_ns);
+  if (!to.mover.in_time(now_ns)) return give_link_up();
+  to.mover.move(now_ns);
+  if (messages_.reads_letter()) (void)take_messages();  // it may be here now
+  messages_.move(to.rings, now_ns);
+  to.records.move();
+  to.rings.move();
+  to.link.post_more();
+}
+
+Status Peer::take_records() {
+  Connection& to = *connection_;
+  Status status = Status::kOk;
   while (status == Status::kOk && !to.records.congested()) {
     const auto record = to.records.next();
     if (!record || !*record) break;
     status = to.keys.on_record(**record);
   }
-  if (to.link.status() != Status::kOk) return end(to.link.context().failure());
-  const uint64_t now_ns = world_.devices.clock().now_ns();
-  if (!to.mover.in_time(now_ns)) return give_link_up();
-  to.mover.move(now_ns);
-  to.records.move();
-  to.link.post_more();
+  return status;
+}
+
+Status Peer::take_messages() {
+  return messages_.receive(
+      connection_->rings, handle_,
+      [this](const std::shared_ptr<Request>& letter) { connection_->mover.add(letter); });
 }
 
 Status Peer::on_arrived(size_t, uint32_t immediate, uint64_t) {
-  if (is_control(immediate)) return connection_->records.on_arrived(immediate);
-  return connection_->link.context().fail_protocol("an immediate that means nothing");
+  return connection_->rings.on_arrived(immediate);
 }
 
 Status Peer::on_both_fenced(const RailLife& life) {

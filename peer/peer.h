@@ -40,6 +40,7 @@ struct PeerWorld {
   Nonce proof = {};  // EngineWords::proof of this engine
   LinkTerms terms;
   const Regions& regions;
+  Messages::To messages;
   const std::vector<Poller*>& pollers;
   // From now on pollers call the link of this peer so; nullptr: nobody's any more.
   std::function<void(uint64_t tag, Peer* peer)> name;
@@ -57,10 +58,14 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   enum class State : uint8_t { kNew, kConnecting, kUp, kGone };
 
   Peer(PeerWorld& world, const EngineId& id)
-      : world_(world), id_(id), owner_(world.self, world.proof, world.terms, world.pollers, id) {}
+      : world_(world),
+        id_(id),
+        owner_(world.self, world.proof, world.terms, world.pollers, id),
+        messages_(world.messages) {}
   ~Peer() override;
 
   const EngineId& id() const { return id_; }
+  void set_handle(uint64_t handle) { handle_ = handle; }  // before it has a link
   State state() const { return state_.load(std::memory_order_acquire); }
   // Why it is gone; the rails of its link.
   struct Report {
@@ -98,14 +103,16 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
  private:
   // Of one link. The order of destruction: what uses the link, then the link.
   struct Connection {
-    Connection(PeerWorld& world, LinkParts parts, uint64_t number)
+    Connection(PeerWorld& world, LinkParts parts, Messages& messages, uint64_t number)
         : id(parts.id),
           link(world.devices, *world.devices.device(world.device), std::move(parts)),
-          records(link),
+          rings(link),
+          records(rings.engine),
           keys(link, records, world.regions),
-          mover(link, keys, number) {}
+          mover(link, keys, messages, number) {}
     const LinkId id;
     Link link;
+    Rings rings;
     Records records;
     Keys keys;
     Mover mover;
@@ -125,12 +132,16 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   bool is_looked_after();
   bool has_pollers() const;
   bool has_open_work() const;
+  bool wants_link() const { return !waiting_.empty() || !messages_.idle(); }
   Next next_call(uint64_t now_ns);
   void take_handed();
   void drop_connection();
   void drop_crossed();
   void expire_waiting(uint64_t now_ns);
+  void begin(std::shared_ptr<Request> request);
   void move_link();
+  Status take_records();
+  Status take_messages();
   void give_link_up();
   void dial();
   void await_dialed();
@@ -143,6 +154,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   PeerWorld& world_;
   const EngineId id_;
   const EngineOwner owner_;  // of the links that this end dials
+  uint64_t handle_ = 0;
   std::atomic<State> state_ = State::kNew;
 
   std::mutex handing_;                            // guards these two
@@ -164,6 +176,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   uint64_t links_ = 0;      // that there were
   uint64_t redial_ns_ = 0;  // kConnecting without a connector: the peer dials until then
   std::vector<std::shared_ptr<Request>> waiting_;  // for the link
+  Messages messages_;
   Error gone_{Status::kOk, 0, {}};
 };
 

@@ -51,6 +51,7 @@ void Peer::learn_address(const LinkAddress& address) {
   address_ = address;
   if (proof_ && !same_nonce(*proof_, nonce_of(address))) {
     end(make_error(Status::kRemote, 0, "another engine had connected in this peer's name"));
+    messages_.forget_numbers();
     proof_.reset();
   }
   if (state() == State::kGone) set_state(State::kNew);
@@ -136,11 +137,11 @@ void Peer::set_up(std::unique_ptr<LinkParts> parts) {
   connector_.reset();
   drop_connection();
   gone_ = {Status::kOk, 0, {}};
-  connection_ = std::make_unique<Connection>(world_, std::move(*parts), ++links_);
+  messages_.on_new_link();
+  connection_ = std::make_unique<Connection>(world_, std::move(*parts), messages_, ++links_);
   connection_->link.serve(*this);
   world_.name(connection_->link.context().tag, this);
-  for (auto& request : waiting_) connection_->mover.add(std::move(request));
-  waiting_.clear();
+  for (auto& request : std::exchange(waiting_, {})) begin(std::move(request));
   set_state(State::kUp);
 }
 
@@ -187,7 +188,7 @@ void Peer::give_link_up() {
              connection_->link.context().peer.c_str(), Mover::kGraceNs * 1e-9);
   drop_connection();
   set_state(State::kNew);
-  if (!waiting_.empty()) dial();
+  if (wants_link()) dial();
 }
 
 void Peer::end(Error why) {
@@ -201,6 +202,8 @@ void Peer::end(Error why) {
     request->end(now_ns);
   }
   waiting_.clear();
+  messages_.give_up(why, now_ns);
+  world_.messages.expectations.end_of(handle_, why);
   gone_ = std::move(why);
   set_state(State::kGone);
 }

@@ -16,8 +16,10 @@ namespace slime {
 // ended. It never changes. Threads: any.
 class Region {
  public:
-  Region(MemoryCache& cache, const MemoryRegion* memory, uint8_t rights, uint64_t nonce)
-      : rights(rights), nonce(nonce), memory(*memory), cache_(cache) {}
+  // `keeps` lives as long as the memory is registered.
+  Region(MemoryCache& cache, const MemoryRegion* memory, uint8_t rights, uint64_t nonce,
+         std::shared_ptr<void> keeps = nullptr)
+      : rights(rights), nonce(nonce), memory(*memory), cache_(cache), keeps_(std::move(keeps)) {}
   ~Region() {
     (void)cache_.release(&memory);
     released_->store(true, std::memory_order_release);
@@ -34,6 +36,7 @@ class Region {
 
  private:
   MemoryCache& cache_;
+  const std::shared_ptr<void> keeps_;
   const std::shared_ptr<std::atomic<bool>> released_ = std::make_shared<std::atomic<bool>>(false);
 };
 

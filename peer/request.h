@@ -1,7 +1,8 @@
-// What a program has asked an engine to move: pieces of memory to or from one peer.
+// What a program has asked an engine to do: to move pieces of memory to or from one peer, and to
+// tell the peer of that.
 //
-// States: queued, until the peer's link takes it; moving; done, with a result that does not change
-// any more. Threads: the parts say whose they are.
+// States: queued, until the peer's link takes it; moving; telling, until the peer has its messages;
+// done, with a result that does not change any more. Threads: the parts say whose they are.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "peer/messages/message.h"
 #include "peer/region.h"
 
 namespace slime {
@@ -40,6 +42,7 @@ class Request {
   std::vector<Piece> pieces;
   std::vector<std::shared_ptr<Region>> regions;  // of the pieces
   std::vector<std::shared_ptr<Remote>> remotes;
+  std::vector<Message> messages;  // for the peer, when all pieces have been moved
   uint64_t submitted_ns = 0, deadline_ns = UINT64_MAX;
 
   // A piece more; nothing is moved where it has no bytes. One that goes on where the last one ends,
@@ -73,6 +76,15 @@ class Request {
     }
     changed_.notify_all();
   }
+  // Its messages are on their way, and it ends with the last.
+  std::vector<Message> begin_telling() {
+    messages_open_ = messages.size();
+    regions.clear();
+    return std::move(messages);
+  }
+  void message_ended(uint64_t now_ns) {
+    if (--messages_open_ == 0) end(now_ns);
+  }
   // Nothing of it is under way any more, and it is moved from the beginning.
   void restart() {
     has_keys = false;
@@ -96,6 +108,7 @@ class Request {
   size_t next_ = 0;      // pieces before it have begun
   uint64_t offset_ = 0;  // of that piece, bytes that have
   uint32_t open_ = 0;    // transfers
+  size_t messages_open_ = 0;
   uint64_t begun_ns_ = 0;
   Outcome outcome_;
   std::atomic<bool> done_ = false;

@@ -92,12 +92,29 @@ typedef struct {
   uint64_t local_offset, remote_offset, length;
 } slime_assignment;
 
+/* What is told to the peer when all bytes of the request have been moved. */
+enum { SLIME_WITH_IMMEDIATE = 1, SLIME_WITH_NOTIFICATION = 2 };
+
 typedef struct {
-  size_t size;         /* sizeof(slime_extra) */
-  int64_t deadline_ns; /* from the call on; 0: the engine's default */
+  size_t size;              /* sizeof(slime_extra) */
+  int64_t deadline_ns;      /* from the call on; 0: the engine's default */
+  uint32_t flags;           /* SLIME_WITH_..., or 0 */
+  uint32_t immediate;       /* with its flag: for slime_expect() at the peer */
+  const void* notification; /* with its flag: for slime_notifications() at the peer */
+  size_t notification_bytes;
 } slime_extra;
 #define SLIME_EXTRA_INIT \
-  { sizeof(slime_extra), 0 }
+  { sizeof(slime_extra), 0, 0, 0, NULL, 0 }
+
+/* A notification that has come. Its bytes live until slime_release(handle). */
+typedef struct {
+  slime_peer peer; /* who sent it; this engine may not have added it, but can use it as any peer */
+  uint64_t handle;
+  const void* data;
+  size_t bytes;
+} slime_notification;
+#define SLIME_NOTIFICATION_BYTES ((size_t)64 << 20) /* of one, at most */
+#define SLIME_ANY_PEER ((slime_peer)0)
 
 typedef struct {
   size_t size; /* sizeof(slime_result) */
@@ -176,7 +193,29 @@ int slime_test(slime_engine* engine, slime_request request, slime_result* result
  * a request that is overdue, other requests to it begin again over a new link. */
 int slime_wait(slime_engine* engine, slime_request request, int64_t timeout_ns,
                slime_result* result);
-/* Of a request or a remote region. A request goes on, and nobody learns how it ends. */
+/* Messages: immediates and notifications. They are exactly once, in the order of their kind, also
+ * when a NIC fails or a link is replaced. One that comes with a request follows its bytes: whoever
+ * has it may use what was written, or reuse what was read. A request with messages is done when the
+ * peer's engine has them. If it ends with an error before that, they may have come, or not.
+ *
+ * Sends so many bytes, 0 to SLIME_NOTIFICATION_BYTES, that this call copies. Of `extra` the
+ * deadline counts. The peer keeps notifications that its program does not fetch, 4096 or 64 MiB for
+ * each sender; further ones wait here. Reads, writes and immediates do not wait for them. */
+int slime_notify(slime_engine* engine, slime_peer peer, const void* data, size_t bytes,
+                 const slime_extra* extra, slime_request* request);
+/* Never blocks. *count: how many there is room for, then how many have come; each of them is to be
+ * released. */
+int slime_notifications(slime_engine* engine, slime_notification* notifications, size_t* count);
+/* The request is done when `count` such immediates have come, of this peer or of SLIME_ANY_PEER.
+ * Those that came before and that nobody expected count too: 65536 different ones are kept for each
+ * peer; the sender of one more gets an error. It ends with an error when the peer is gone. To
+ * expect no longer, release it. Of `extra` the deadline counts. */
+int slime_expect(slime_engine* engine, slime_peer peer, uint32_t immediate, uint64_t count,
+                 const slime_extra* extra, slime_request* request);
+/* Those that came and that nobody has expected count no more. */
+int slime_forget(slime_engine* engine, slime_peer peer, uint32_t immediate);
+/* Of a request, a remote region or a notification. A request goes on, and nobody learns how it
+ * ends. */
 int slime_release(slime_engine* engine, uint64_t handle);
 
 /* Of this thread: the last error. Never NULL. */

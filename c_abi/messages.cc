@@ -1,0 +1,73 @@
+// Immediates and notifications of include/slime/slime.h.
+#include "c_abi/boundary.h"
+
+using namespace slime;
+using namespace slime::api;
+
+namespace {
+
+constexpr const char* kOnlyDeadline = "of extra the deadline counts here: its flags are not 0";
+
+int tell(const Result<uint64_t>& submitted, slime_request* request) {
+  if (!submitted) return failed(submitted.error());
+  *request = *submitted;
+  return SLIME_OK;
+}
+
+bool has_messages(const Extra& extra) { return extra.immediate || extra.notification; }
+
+}  // namespace
+
+extern "C" {
+
+int slime_notify(slime_engine* engine, slime_peer peer, const void* data, size_t bytes,
+                 const slime_extra* extra, slime_request* request) {
+  return guarded([&] {
+    if (engine == nullptr || request == nullptr || (data == nullptr && bytes > 0)) {
+      return invalid("slime_notify: an argument is NULL");
+    }
+    Extra known;
+    if (!read_extra(extra, &known)) return invalid(kWrongExtra);
+    if (has_messages(known)) return invalid(kOnlyDeadline);
+    return tell(engine->engine->notify(peer, {static_cast<const std::byte*>(data), bytes},
+                                       known.deadline_ns),
+                request);
+  });
+}
+
+int slime_notifications(slime_engine* engine, slime_notification* notifications, size_t* count) {
+  return guarded([&] {
+    if (engine == nullptr || count == nullptr || (notifications == nullptr && *count > 0)) {
+      return invalid("slime_notifications: an argument is NULL");
+    }
+    size_t told = 0;
+    for (const Fetched& one : engine->engine->notifications(*count)) {
+      notifications[told++] = {one.peer, one.handle, one.bytes.data(), one.bytes.size()};
+    }
+    *count = told;
+    return static_cast<int>(SLIME_OK);
+  });
+}
+
+int slime_expect(slime_engine* engine, slime_peer peer, uint32_t immediate, uint64_t count,
+                 const slime_extra* extra, slime_request* request) {
+  return guarded([&] {
+    if (engine == nullptr || request == nullptr) {
+      return invalid("slime_expect: an argument is NULL");
+    }
+    Extra known;
+    if (!read_extra(extra, &known)) return invalid(kWrongExtra);
+    if (has_messages(known)) return invalid(kOnlyDeadline);
+    return tell(engine->engine->expect(peer, immediate, count, known.deadline_ns), request);
+  });
+}
+
+int slime_forget(slime_engine* engine, slime_peer peer, uint32_t immediate) {
+  return guarded([&] {
+    if (engine == nullptr) return invalid("slime_forget: engine is NULL");
+    const auto forgotten = engine->engine->forget(peer, immediate);
+    return forgotten ? static_cast<int>(SLIME_OK) : failed(forgotten.error());
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,94 @@
+#include "peer/messages/expectations.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace slime {
+
+uint64_t Expectations::take_kept(Counts& counts, uint32_t immediate, uint64_t most) {
+  const auto found = counts.find(immediate);
+  if (found == counts.end()) return 0;
+  const uint64_t taken = std::min(found->second, most);
+  found->second -= taken;
+  if (found->second == 0) counts.erase(found);
+  return taken;
+}
+
+void Expectations::expect(uint64_t peer, uint32_t immediate, uint64_t count,
+                          std::shared_ptr<Request> request) {
+  {
+    const std::lock_guard lock(mutex_);
+    uint64_t left = count;
+    for (auto& [from, counts] : kept_) {
+      if (peer == kAnyPeer || peer == from) left -= take_kept(counts, immediate, left);
+    }
+    if (left > 0) {
+      open_.push_back({peer, immediate, left, std::move(request)});
+      return;
+    }
+  }
+  request->end(steady_now_ns());
+}
+
+bool Expectations::take(uint64_t peer, uint32_t immediate) {
+  const uint64_t now_ns = steady_now_ns();
+  std::shared_ptr<Request> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto fits = [&](const Open& one) {
+      return one.immediate == immediate && (one.peer == kAnyPeer || one.peer == peer) &&
+             now_ns < one.request->deadline_ns;
+    };
+    const auto found = std::ranges::find_if(open_, fits);
+    if (found == open_.end()) {
+      Counts& counts = kept_[peer];
+      if (counts.size() == kMostKept && !counts.contains(immediate)) return false;
+      ++counts[immediate];
+      return true;
+    }
+    if (--found->left > 0) return true;
+    ended = std::move(found->request);
+    open_.erase(found);
+  }
+  ended->end(now_ns);
+  return true;
+}
+
+void Expectations::forget(uint64_t peer, uint32_t immediate) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [from, counts] : kept_) {
+    if (peer == kAnyPeer || peer == from) counts.erase(immediate);
+  }
+}
+
+void Expectations::end(const Request* request, const Error& why) {
+  std::shared_ptr<Request> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found =
+        std::ranges::find(open_, request, [](const Open& one) { return one.request.get(); });
+    if (found == open_.end()) return;
+    ended = std::move(found->request);
+    open_.erase(found);
+  }
+  ended->give_up(why);
+  ended->end(steady_now_ns());
+}
+
+void Expectations::end_of(uint64_t peer, const Error& why) {
+  std::list<Open> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto next = open_.begin(); next != open_.end();) {
+      const auto one = next++;
+      if (one->peer == peer) ended.splice(ended.end(), open_, one);
+    }
+  }
+  for (const Open& one : ended) {
+    one.request->give_up(why);
+    one.request->end(steady_now_ns());
+  }
+}
+
+}  // namespace slime

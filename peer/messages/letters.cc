@@ -1,0 +1,30 @@
+#include "peer/messages/letters.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace slime {
+
+bool LetterReader::begin(const LetterAddress& letter, const MakeRegion& make_region) {
+  letter_ = letter;
+  bytes_ = std::make_shared<NoticeBytes>(letter.bytes);
+  auto region = make_region(bytes_, 0);
+  if (!region) {
+    SLIME_WARN("a notification of %zu bytes cannot be read: %s", bytes_->size(),
+               region.error().what.c_str());
+    return false;
+  }
+  const auto remote = std::make_shared<Remote>(RegionAddress{.region = letter.region,
+                                                             .nonce = letter.nonce,
+                                                             .base = letter.base,
+                                                             .bytes = letter.bytes,
+                                                             .rights = kRemoteRead});
+  request_ = std::make_shared<Request>();
+  request_->submitted_ns = steady_now_ns();
+  request_->append({(*region)->memory.address, &(*region)->memory, remote.get(), 0, letter.bytes});
+  request_->regions.push_back(std::move(*region));
+  request_->remotes.push_back(remote);
+  return true;
+}
+
+}  // namespace slime

@@ -1,0 +1,75 @@
+// Notifications that are too long for a record: their sender registers a copy and says where it
+// lies, and the receiver reads it, as any memory of a peer.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "peer/handle_table.h"
+#include "peer/messages/message.h"
+#include "peer/messages/notices.h"
+#include "peer/messages/receiver.h"
+#include "peer/request.h"
+
+namespace slime {
+
+// The copy at its sender; peers may read it while this lives.
+class Letter {
+ public:
+  Letter(HandleTable<Region>& regions, std::shared_ptr<Region> region)
+      : regions_(regions),
+        address_{.nonce = region->nonce,
+                 .base = reinterpret_cast<uint64_t>(region->memory.address),
+                 .bytes = region->memory.bytes} {
+    address_.region = regions_.add(std::move(region));
+  }
+  ~Letter() { (void)regions_.remove(address_.region); }
+  Letter(const Letter&) = delete;
+  Letter& operator=(const Letter&) = delete;
+
+  const LetterAddress& address() const { return address_; }
+
+ private:
+  HandleTable<Region>& regions_;
+  LetterAddress address_;
+};
+
+// Memory of an engine that is registered for itself.
+using MakeRegion =
+    std::function<Result<std::shared_ptr<Region>>(std::shared_ptr<NoticeBytes>, uint8_t rights)>;
+
+// Reads the letters of one peer, one after the other.
+//
+// States: idle; reading, until the request of that has ended, also over another link. It has no
+// deadline: it ends with the peer, or is refused when the sender has given the letter up. Memory:
+// that of one letter. Thread: that of the peer's link.
+class LetterReader {
+ public:
+  // Begins to read it, or says what became of that. kTaken: *bytes are here. `submit` moves a
+  // request.
+  template <typename Submit>
+  Verdict read(const LetterAddress& letter, const MakeRegion& make_region, Submit submit,
+               std::shared_ptr<NoticeBytes>* bytes) {
+    if (letter.bytes == 0 || letter.bytes > kMostNoticeBytes) return Verdict::kWrong;
+    if (request_ == nullptr || letter_.region != letter.region || letter_.nonce != letter.nonce) {
+      if (!begin(letter, make_region)) return Verdict::kRefused;
+      submit(request_);
+    }
+    if (!request_->done()) return Verdict::kLater;
+    const bool read = request_->outcome().error.status == Status::kOk;
+    request_.reset();
+    *bytes = std::exchange(bytes_, nullptr);
+    return read ? Verdict::kTaken : Verdict::kRefused;
+  }
+  bool reads() const { return request_ != nullptr; }
+
+ private:
+  bool begin(const LetterAddress& letter, const MakeRegion& make_region);
+
+  LetterAddress letter_;
+  std::shared_ptr<NoticeBytes> bytes_;
+  std::shared_ptr<Request> request_;
+};
+
+}  // namespace slime

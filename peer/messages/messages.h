@@ -1,0 +1,87 @@
+// The messages to a peer and from it: immediates and notifications. They outlive its links.
+//
+//   events    immediates             taken at once, or refused
+//   notices   notifications, letters wait until the program has fetched others
+//
+// Thread: that of the peer's link.
+#pragma once
+
+#include <memory>
+
+#include "peer/messages/expectations.h"
+#include "peer/messages/letters.h"
+#include "peer/messages/sender.h"
+#include "peer/rings.h"
+
+namespace slime {
+
+class Messages {
+ public:
+  // Deadlines are looked at so often, at most.
+  static constexpr uint64_t kLookNs = 5'000'000;
+
+  // What has come goes there. It outlives this.
+  struct To {
+    Expectations& expectations;
+    Notices& notices;
+    MakeRegion make_region;
+  };
+  explicit Messages(const To& to) : to_(to) {}
+
+  // Nothing of the request is under way. It ends here, or when the peer has its messages.
+  void after(const std::shared_ptr<Request>& request, uint64_t now_ns);
+  // Takes what has come. `submit` moves a request that reads a letter.
+  template <typename Submit>
+  Status receive(Rings& rings, uint64_t peer, Submit submit);
+  void move(Rings& rings, uint64_t now_ns);
+  void expire(uint64_t now_ns);
+  void give_up(const Error& why, uint64_t now_ns);  // all
+  void on_new_link();
+  void forget_numbers();
+  // No request waits for the peer.
+  bool idle() const { return events_.idle() && notices_.idle(); }
+  bool reads_letter() const { return letters_.reads(); }
+
+ private:
+  Verdict take_event(uint64_t peer, MessageKind kind, std::span<const std::byte> payload);
+  template <typename Submit>
+  Verdict take_notice(uint64_t peer, MessageKind kind, std::span<const std::byte> payload,
+                      Submit submit);
+
+  const To& to_;
+  MessageSender events_, notices_;
+  MessageReceiver events_from_, notices_from_;
+  LetterReader letters_;
+  uint64_t look_ns_ = UINT64_MAX;  // when expire() looks at all of them
+};
+
+template <typename Submit>
+Status Messages::receive(Rings& rings, uint64_t peer, Submit submit) {
+  const Status status = events_from_.receive(
+      rings.link, rings.events, [&](MessageKind kind, std::span<const std::byte> payload) {
+        return take_event(peer, kind, payload);
+      });
+  if (status != Status::kOk) return status;
+  return notices_from_.receive(rings.link, rings.notices,
+                               [&](MessageKind kind, std::span<const std::byte> payload) {
+                                 return take_notice(peer, kind, payload, submit);
+                               });
+}
+
+template <typename Submit>
+Verdict Messages::take_notice(uint64_t peer, MessageKind kind, std::span<const std::byte> payload,
+                              Submit submit) {
+  if (kind != MessageKind::kNotice && kind != MessageKind::kLetter) return Verdict::kWrong;
+  if (!to_.notices.has_room(peer)) return Verdict::kLater;
+  auto bytes = std::make_shared<NoticeBytes>(payload.begin(), payload.end());
+  if (kind == MessageKind::kLetter) {
+    const auto letter = words_of<LetterAddress>(payload);
+    if (!letter) return Verdict::kWrong;
+    const Verdict verdict = letters_.read(*letter, to_.make_region, submit, &bytes);
+    if (verdict != Verdict::kTaken) return verdict;
+  }
+  to_.notices.put({peer, std::move(bytes)});
+  return Verdict::kTaken;
+}
+
+}  // namespace slime

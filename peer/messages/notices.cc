@@ -1,0 +1,38 @@
+#include "peer/messages/notices.h"
+
+#include <utility>
+
+namespace slime {
+
+bool Notices::has_room(uint64_t peer) {
+  const std::lock_guard lock(mutex_);
+  const auto found = shares_.find(peer);
+  if (found == shares_.end() || found->second.has_room()) return true;
+  found->second.waits = true;
+  return false;
+}
+
+void Notices::put(Notice notice) {
+  const std::lock_guard lock(mutex_);
+  Share& share = shares_[notice.peer];
+  ++share.count;
+  share.bytes += notice.bytes->size();
+  here_.push_back(std::move(notice));
+}
+
+std::vector<Notice> Notices::fetch(size_t most, std::vector<uint64_t>* peers) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Notice> fetched;
+  for (; !here_.empty() && fetched.size() < most; here_.pop_front()) {
+    Notice& notice = fetched.emplace_back(std::move(here_.front()));
+    const auto found = shares_.find(notice.peer);
+    Share& share = found->second;
+    --share.count;
+    share.bytes -= notice.bytes->size();
+    if (share.has_room() && std::exchange(share.waits, false)) peers->push_back(notice.peer);
+    if (share.count == 0) shares_.erase(found);
+  }
+  return fetched;
+}
+
+}  // namespace slime

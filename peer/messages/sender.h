@@ -1,0 +1,62 @@
+// The messages of one ring on their way to a peer: each is taken there exactly once, in the order
+// in which they were added, over however many links that takes.
+//
+// States of a message
+//   waiting   it has no number yet. Given up, it is gone
+//   written   it has a number, and lies in the ring of this link, or will in that of the next.
+//             Given up, its number stays, for a message of kind kNothing
+//   ended     the peer has taken or refused it
+// The peer counts numbers, so a written one that comes again over a new link is seen there.
+//
+// Memory: what was added and has not ended. Thread: that of the peer's link.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "peer/messages/message.h"
+#include "peer/request.h"
+#include "peer/ring.h"
+
+namespace slime {
+
+class MessageSender {
+ public:
+  // Of the payload of a message; its number goes before it.
+  static constexpr size_t kMostBytes = Ring::kMostBytes - sizeof(uint64_t);
+
+  // The request ends when its messages have.
+  void add(Message message, std::shared_ptr<Request> request) {
+    messages_.push_back({std::move(message), std::move(request)});
+    ++open_;
+  }
+  // The next link has empty rings.
+  void on_new_link() { in_ring_ = base_ = 0; }
+  // Ends what the peer has taken, and writes what there is room for.
+  void move(Ring& ring, uint64_t now_ns);
+  // Gives up all for this reason; nullptr: those whose deadline has passed. Returns the first
+  // deadline of the others.
+  uint64_t give_up(uint64_t now_ns, const Error* why);
+  // Another engine than the one that counted the numbers is at the other end.
+  void forget_numbers();
+  bool idle() const { return open_ == 0; }
+
+ private:
+  struct Entry {
+    Message message;
+    std::shared_ptr<Request> request;  // nullptr: given up
+  };
+
+  void end_taken(Ring& ring, uint64_t now_ns);
+  void end(Entry& entry, uint64_t now_ns);
+
+  std::deque<Entry> messages_;
+  size_t open_ = 0;     // that have a request
+  uint64_t first_ = 0;  // the number of the first one
+  size_t written_ = 0;  // the first so many have a number
+  size_t in_ring_ = 0;  // the first so many are in the ring of this link
+  uint32_t base_ = 0;   // the number of the first one in that ring
+};
+
+}  // namespace slime

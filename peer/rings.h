@@ -1,0 +1,38 @@
+// The rings of a link between engines. Each end takes the records of one without regard to the
+// others.
+#pragma once
+
+#include "peer/ring.h"
+
+namespace slime {
+
+struct Rings {
+  static constexpr size_t kCount = 3;
+  // At both ends. They lie at the beginning of the owner's part of the link's memory.
+  static constexpr LinkMemoryBytes kMemory = {kCount * Ring::kBytes, kCount* Ring::kBytes};
+
+  explicit Rings(Link& of)
+      : link(of),
+        engine(of, {0, ControlOp{1}, ControlOp{3}, ControlOp{7}, false}),
+        events(of, {Ring::kBytes, ControlOp{9}, ControlOp{10}, ControlOp{11}}),
+        notices(of, {2 * Ring::kBytes, ControlOp{12}, ControlOp{13}, ControlOp{14}}) {}
+
+  void move() {
+    for (Ring* ring : {&engine, &events, &notices}) ring->move();
+  }
+  Status on_arrived(uint32_t immediate) {
+    for (Ring* ring : {&engine, &events, &notices}) {
+      const ControlOp op = control_op(immediate);
+      if (is_control(immediate) && ring->takes(op))
+        return ring->on_arrived(op, control_value(immediate));
+    }
+    return link.context().fail_protocol("an immediate that means nothing between engines");
+  }
+
+  Link& link;
+  Ring engine;   // what engines ask each other (records.h)
+  Ring events;   // what engines carry out at once (messages/events.h)
+  Ring notices;  // what programs fetch (messages/notices.h)
+};
+
+}  // namespace slime
