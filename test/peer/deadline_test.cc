@@ -56,7 +56,20 @@ class OtherProcess {
     for (const auto& blob : {engine.address(), engine.blob_of(engine.add(memory))}) {
       (void)!::write(to, blob.data(), blob.size());
     }
-    for (;;) ::pause();
+    for (;;) echo(engine);
+  }
+  // Sends notifications back to their senders.
+  static void echo(TestEngine& engine) {
+    slime_notification one;
+    size_t count = 1;
+    if (slime_notifications(engine.engine, &one, &count) != SLIME_OK) ::_exit(1);
+    if (count == 0) return std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    slime_request request = 0;
+    if (slime_notify(engine.engine, one.peer, one.data, one.bytes, nullptr, &request) != SLIME_OK ||
+        slime_release(engine.engine, request) != SLIME_OK ||
+        slime_release(engine.engine, one.handle) != SLIME_OK) {
+      ::_exit(1);
+    }
   }
 
   pid_t pid_ = -1;
@@ -67,6 +80,14 @@ class Deadline : public testing::Test {
  protected:
   slime_assignment piece(uint64_t offset, uint64_t bytes) const {
     return {local, remote, offset, offset, bytes};
+  }
+  slime_request notify(const std::string& text, int64_t deadline_ns = 0) {
+    return here.notify(peer, text, deadline_ns);
+  }
+  std::vector<std::string> fetch() {
+    std::vector<std::string> texts;
+    for (const auto& [from, text] : here.fetch(64)) texts.push_back(text);
+    return texts;
   }
   void connect() { ASSERT_EQ(here.run(peer, SLIME_READ, piece(0, 1)).status, SLIME_OK); }
 
@@ -111,6 +132,59 @@ TEST_F(Deadline, LetsOtherRequestsGoOnOverANewLink) {
   const slime_result result = here.end(patient);
   EXPECT_EQ(result.status, SLIME_OK) << result.text;
   EXPECT_TRUE(all_are({mine.begin() + kBytes / 2, mine.end()}, 'x'));
+}
+
+// Requests that are overdue end the link again and again; messages go on over the next one, also
+// those that the peer reads.
+TEST_F(Deadline, MessagesComeOnceAndInOrderWhenLinksAreGivenUp) {
+  constexpr size_t kRounds = 6, kEach = 100;
+  connect();
+  std::vector<slime_request> requests;
+  for (size_t round = 0; round < kRounds; ++round) {
+    for (size_t i = 0; i < kEach; ++i) {
+      if (i == kEach / 2) other.signal(SIGSTOP);
+      std::string text = std::to_string(requests.size()) + ' ';
+      if (i % 10 == 9) text.resize(100'000, 'x');
+      requests.push_back(notify(text));
+    }
+    EXPECT_EQ(here.run(peer, SLIME_WRITE, piece(0, kBytes), 100 * kMs).status, SLIME_ERR_TIMEOUT);
+    other.signal(SIGCONT);
+  }
+  size_t next = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+  while (next < requests.size() && std::chrono::steady_clock::now() < end) {
+    for (const std::string& text : fetch()) {
+      EXPECT_EQ(text.substr(0, text.find(' ')), std::to_string(next));
+      EXPECT_EQ(text.size(), next % 10 == 9 ? 100'000 : std::to_string(next).size() + 1);
+      ++next;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(next, requests.size());
+  for (const slime_request request : requests) {
+    const slime_result result = here.end(request);
+    EXPECT_EQ(result.status, SLIME_OK) << result.text;
+  }
+  EXPECT_TRUE(fetch().empty());
+}
+
+TEST_F(Deadline, AMessageEndsWhenThePeerDoesNotTakeIt) {
+  connect();
+  other.signal(SIGSTOP);
+  const slime_request kept = notify("kept");
+  const slime_request brief = notify("brief", 100 * kMs);
+  const slime_result result = here.end(brief);
+  EXPECT_EQ(result.status, SLIME_ERR_TIMEOUT);
+  EXPECT_NE(std::strstr(result.text, "may have"), nullptr) << result.text;
+  slime_request expected = 0;
+  ASSERT_EQ(slime_expect(here.engine, peer, 1, 1, nullptr, &expected), SLIME_OK);
+  other.end();
+  EXPECT_EQ(here.run(peer, SLIME_READ, piece(0, 100)).status, SLIME_ERR_REMOTE);
+  EXPECT_EQ(here.end(kept).status, SLIME_ERR_REMOTE);
+  EXPECT_EQ(here.end(expected).status, SLIME_ERR_REMOTE);
+  ASSERT_EQ(slime_expect(here.engine, peer, 1, 1, nullptr, &expected), SLIME_OK);
+  EXPECT_EQ(here.end(expected).status, SLIME_ERR_REMOTE);
+  EXPECT_EQ(here.end(notify("nobody")).status, SLIME_ERR_REMOTE);
 }
 
 TEST_F(Deadline, HoldsBeforeThePeerIsConnected) {

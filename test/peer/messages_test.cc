@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <functional>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -15,32 +14,10 @@ namespace {
 
 constexpr int64_t kMs = 1'000'000;
 
-struct Came {
-  slime_peer peer = 0;
-  std::string bytes;
-};
-
 class MessagesTest : public testing::Test {
  protected:
-  // What has come by then, `count` at most.
-  static std::vector<Came> fetch(TestEngine& engine, size_t count) {
-    std::vector<slime_notification> room(count);
-    size_t came = count;
-    EXPECT_EQ(slime_notifications(engine.engine, room.data(), &came), SLIME_OK);
-    std::vector<Came> all;
-    for (const slime_notification& one : std::span(room).first(came)) {
-      all.push_back({one.peer, {static_cast<const char*>(one.data), one.bytes}});
-      EXPECT_EQ(slime_release(engine.engine, one.handle), SLIME_OK);
-    }
-    return all;
-  }
   slime_request notify(const std::string& text, int64_t deadline_ns = 0) {
-    slime_extra extra = SLIME_EXTRA_INIT;
-    extra.deadline_ns = deadline_ns;
-    slime_request request = 0;
-    EXPECT_EQ(slime_notify(here.engine, peer, text.data(), text.size(), &extra, &request), SLIME_OK)
-        << slime_last_error();
-    return request;
+    return here.notify(peer, text, deadline_ns);
   }
   void expect_ok(slime_request request) {
     const slime_result result = here.end(request);
@@ -92,23 +69,23 @@ TEST_F(MessagesTest, NotificationsOfAnySizeComeInOrder) {
     requests.push_back(notify(text));
     sent.push_back(std::move(text));
   }
-  std::vector<Came> came;
+  std::vector<std::pair<slime_peer, std::string>> came;
   while (came.size() < sent.size()) {
-    for (Came& one : fetch(there, 2)) came.push_back(std::move(one));
+    for (auto& one : there.fetch(2)) came.push_back(std::move(one));
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   for (size_t i = 0; i < sent.size(); ++i) {
     expect_ok(requests[i]);
-    EXPECT_TRUE(came[i].bytes == sent[i]) << sent[i].size();
+    EXPECT_TRUE(came[i].second == sent[i]) << sent[i].size();
   }
-  EXPECT_TRUE(fetch(there, 1).empty());
+  EXPECT_TRUE(there.fetch(1).empty());
   slime_request answer = 0;
-  ASSERT_EQ(slime_notify(there.engine, came[0].peer, "back", 4, nullptr, &answer), SLIME_OK);
+  ASSERT_EQ(slime_notify(there.engine, came[0].first, "back", 4, nullptr, &answer), SLIME_OK);
   EXPECT_EQ(there.end(answer).status, SLIME_OK);
-  const auto back = fetch(here, 1);
+  const auto back = here.fetch(1);
   ASSERT_EQ(back.size(), 1u);
-  EXPECT_EQ(back[0].bytes, "back");
-  EXPECT_EQ(back[0].peer, peer);
+  EXPECT_EQ(back[0].second, "back");
+  EXPECT_EQ(back[0].first, peer);
 }
 
 // The program of the receiver fetches nothing, and nothing else waits for that.
@@ -125,10 +102,10 @@ TEST_F(MessagesTest, NotificationsThatNobodyFetchesStopNothingElse) {
   const slime_result late = here.end(notify("late", 50 * kMs));
   EXPECT_EQ(late.status, SLIME_ERR_TIMEOUT) << late.text;
   for (size_t next = 0; next < requests.size();) {
-    for (const Came& one : fetch(there, 64)) EXPECT_EQ(one.bytes, std::to_string(next++));
+    for (const auto& one : there.fetch(64)) EXPECT_EQ(one.second, std::to_string(next++));
   }
   for (size_t i = kKept; i < requests.size(); ++i) expect_ok(requests[i]);
-  EXPECT_TRUE(fetch(there, 1).empty());  // the late one was on no link yet
+  EXPECT_TRUE(there.fetch(1).empty());  // the late one was on no link yet
 }
 
 TEST_F(MessagesTest, ANotificationComesAfterItsBytes) {
@@ -141,11 +118,11 @@ TEST_F(MessagesTest, ANotificationComesAfterItsBytes) {
     extra.notification = &value;
     extra.notification_bytes = 1;
     const slime_request request = submit(extra, 100'000);
-    std::vector<Came> came;
-    while (came.empty()) came = fetch(there, 1);
-    EXPECT_EQ(came[0].bytes, std::string(1, value));
+    auto came = there.fetch(1);
+    while (came.empty()) came = there.fetch(1);
+    EXPECT_EQ(came[0].second, std::string(1, value));
     EXPECT_EQ(std::count(theirs.begin(), theirs.begin() + 100'000, value), 100'000);
-    EXPECT_EQ(there.end(expect(there, came[0].peer, extra.immediate, 1)).status, SLIME_OK);
+    EXPECT_EQ(there.end(expect(there, came[0].first, extra.immediate, 1)).status, SLIME_OK);
     expect_ok(request);
   }
 }

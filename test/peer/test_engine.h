@@ -6,6 +6,7 @@
 #include <slime/slime.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace slime {
@@ -78,6 +79,28 @@ struct TestEngine {
   }
   slime_result run(slime_peer peer, int op, const slime_assignment& one, int64_t deadline_ns = 0) {
     return end(begin(peer, op, one, deadline_ns));
+  }
+
+  slime_request notify(slime_peer peer, const std::string& text, int64_t deadline_ns = 0) {
+    slime_extra extra = SLIME_EXTRA_INIT;
+    extra.deadline_ns = deadline_ns;
+    slime_request request = 0;
+    EXPECT_EQ(slime_notify(engine, peer, text.data(), text.size(), &extra, &request), SLIME_OK)
+        << slime_last_error();
+    return request;
+  }
+  // Notifications that are here: who sent them, and their bytes.
+  std::vector<std::pair<slime_peer, std::string>> fetch(size_t most) {
+    std::vector<slime_notification> room(most);
+    size_t count = most;
+    EXPECT_EQ(slime_notifications(engine, room.data(), &count), SLIME_OK) << slime_last_error();
+    std::vector<std::pair<slime_peer, std::string>> fetched;
+    for (size_t i = 0; i < count; ++i) {
+      const char* const data = static_cast<const char*>(room[i].data);
+      fetched.emplace_back(room[i].peer, std::string(data, room[i].bytes));
+      EXPECT_EQ(slime_release(engine, room[i].handle), SLIME_OK);
+    }
+    return fetched;
   }
 
   slime_engine* engine = nullptr;
