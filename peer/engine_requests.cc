@@ -98,6 +98,7 @@ Result<uint64_t> Engine::keep(std::shared_ptr<Peer> peer, std::shared_ptr<Reques
 }
 
 Result<uint64_t> Engine::hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<Request> request) {
+  request->round_trips = (request->pieces.empty() ? 0 : 1) + (request->messages.empty() ? 0 : 1);
   auto handle = keep(peer, request);
   if (handle && !peer->submit(std::move(request))) service_->attend(std::move(peer));
   return handle;
@@ -159,7 +160,8 @@ Result<Status> Engine::wait(uint64_t handle, uint64_t limit_ns, Outcome* outcome
   if (submitted == nullptr) return fail(Status::kInvalid, "no such request (any more)");
   const Request& request = *submitted->request;
   const uint64_t spun_for =
-      std::min(request.total_bytes() / kBytesPerNs, kMostMovedNs) + Peer::kSpinNs;
+      std::min(request.total_bytes() / kBytesPerNs, kMostMovedNs) +
+      request.round_trips * Peer::kSpinNs;
   const uint64_t begin_ns = steady_now_ns(), spin_ns = std::min(limit_ns, spun_for);
   while (submitted->peer != nullptr && !request.done() && steady_now_ns() - begin_ns < spin_ns) {
     (void)submitted->peer->try_move(true);

@@ -19,6 +19,7 @@ END
 done
 run batches 0 p2p --op write --batch 16 --concurrency 4 --raw --turns 2 "${short[@]}"
 says_out batches 'bandwidth/raw'
+run immediates 0 p2p --op write --immediate --concurrency 64 "${short[@]}"
 run usage 2 p2p --op swap
 run sizes 2 p2p --size 0
 says sizes "'0' is no size of 1 byte to 64 GiB"

@@ -56,7 +56,7 @@ uint32_t Endpoint::rails() const {
   return info.rails;
 }
 
-Requests Endpoint::requests(const Layout& layout, Operation operation) {
+Requests Endpoint::requests(const Layout& layout, const Options& options) {
   open_.assign(layout.slots, 0);
   assignments_.assign(layout.slots, {});
   for (uint32_t slot = 0; slot < layout.slots; ++slot) {
@@ -65,10 +65,12 @@ Requests Endpoint::requests(const Layout& layout, Operation operation) {
       assignments_[slot].push_back({region_, remote_, offset, offset, layout.piece});
     }
   }
-  const int op = operation == Operation::kRead ? SLIME_READ : SLIME_WRITE;
-  const auto begin = [this, op](uint32_t slot) -> Result<void> {
+  const int op = options.operation == Operation::kRead ? SLIME_READ : SLIME_WRITE;
+  slime_extra extra = SLIME_EXTRA_INIT;
+  if (options.immediate) extra.flags = SLIME_WITH_IMMEDIATE;
+  const auto begin = [this, op, extra](uint32_t slot) -> Result<void> {
     const auto& pieces = assignments_[slot];
-    if (slime_submit(engine_, peer_, op, pieces.data(), pieces.size(), nullptr, &open_[slot]) !=
+    if (slime_submit(engine_, peer_, op, pieces.data(), pieces.size(), &extra, &open_[slot]) !=
         SLIME_OK) {
       return refused("slime_submit");
     }

@@ -47,7 +47,7 @@ class Endpoint {
   Result<std::vector<std::byte>> region() const;
   Result<void> connect(const std::vector<std::byte>& address, const std::vector<std::byte>& region);
   uint32_t rails() const;  // of the link
-  Requests requests(const Layout& layout, Operation operation);
+  Requests requests(const Layout& layout, const Options& options);
 
  private:
   Endpoint() = default;

@@ -56,6 +56,8 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_flag("--raw", options.raw, "Also measure a plain loop over TCP");
+  app.add_flag("--immediate", options.immediate,
+               "Each request tells the target, by an immediate, when it has moved");
   app.add_flag("!--no-check", options.check, "Do not check the bytes");
   app.add_option("--ranks", options.ranks, "2: two processes of this host")
       ->check(CLI::IsMember({2}));
@@ -83,7 +85,8 @@ std::string common_arguments(const Options& options) {
   std::string text = "p2p " + std::to_string(static_cast<int>(options.operation));
   for (const uint64_t size : options.sizes) text += " " + std::to_string(size);
   for (const double number : {double(options.batch), double(options.concurrency), options.seconds,
-                              double(options.turns), double(options.raw), double(options.check)}) {
+                              double(options.turns), double(options.raw), double(options.check),
+                              double(options.immediate)}) {
     text += " " + std::to_string(number);
   }
   return text;

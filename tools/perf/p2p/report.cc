@@ -72,6 +72,7 @@ json json_of(const Options& options, const std::vector<Row>& rows) {
           {"concurrency", options.concurrency},
           {"seconds", options.seconds},
           {"turns", options.turns},
+          {"immediate", options.immediate},
           {"rows", std::move(all)}};
 }
 

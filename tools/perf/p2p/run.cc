@@ -114,7 +114,7 @@ class Rank {
     if (options_.raw) row->raw.emplace();
     for (uint32_t turn = 0; turn < options_.turns; ++turn) {
       if (initiator_) {
-        const Requests requests = endpoint_->requests(layout, options_.operation);
+        const Requests requests = endpoint_->requests(layout, options_);
         if (auto done =
                 measure(requests, layout.slots, layout.bytes_of_request(), seconds, &row->engine);
             !done) {
@@ -170,7 +170,7 @@ class Rank {
     fill_pattern(endpoint_->memory(), layout.bytes(), salt);
     if (auto met = exchange("patterns", {}); !met) return fail(std::move(met.error()));
     if (initiator_) {
-      const Requests requests = endpoint_->requests(layout, options_.operation);
+      const Requests requests = endpoint_->requests(layout, options_);
       for (uint32_t slot = 0; slot < layout.slots; ++slot) {
         auto done = requests.begin(slot);
         if (done) done = requests.wait(slot);
