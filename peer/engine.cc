@@ -210,6 +210,10 @@ std::shared_ptr<Peer> Engine::itself() {
   if (itself_ == nullptr) {
     itself_ = std::make_shared<Peer>(*world_, id_);
     (void)add_peer(itself_);
+    // What comes from this engine comes from the peer that the program knows.
+    uint64_t handle = 0;
+    (void)peer_with_id(id_, &handle);
+    itself_->set_handle(handle);
   }
   return itself_;
 }

@@ -82,7 +82,7 @@ class Engine final : private ServiceHost {
   };
   struct Submitted {
     std::shared_ptr<Peer> peer;  // nullptr: of an expectation
-    std::shared_ptr<Request> request;
+    std::shared_ptr<PeerRequest> request;
   };
   class Owner;
 
@@ -91,10 +91,11 @@ class Engine final : private ServiceHost {
   Result<void> find_device();
   Result<void> check_rails() const;
   Result<void> open_pollers();
-  Result<void> resolve(std::span<const Assignment> assignments, uint64_t peer, Request* request);
-  std::shared_ptr<Request> new_request(uint64_t deadline_ns) const;
-  Result<uint64_t> keep(std::shared_ptr<Peer> peer, std::shared_ptr<Request> request);
-  Result<uint64_t> hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<Request> request);
+  Result<void> resolve(std::span<const Assignment> assignments, uint64_t peer,
+                       PeerRequest* request);
+  std::shared_ptr<PeerRequest> new_request(uint64_t deadline_ns) const;
+  Result<uint64_t> keep(std::shared_ptr<Peer> peer, std::shared_ptr<PeerRequest> request);
+  Result<uint64_t> hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<PeerRequest> request);
   void move_or_expire(const Submitted& submitted);
   Result<Message> message_of(std::span<const std::byte> notification);
   Result<std::shared_ptr<Region>> make_region(const MemoryRange& range,

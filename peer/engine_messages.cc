@@ -61,9 +61,11 @@ Result<uint64_t> Engine::expect(uint64_t peer_handle, uint32_t immediate, uint64
   auto handle = keep(nullptr, request);
   if (!handle) return handle;
   expectations_.expect(peer_handle, immediate, count, request);
-  if (peer != nullptr && peer->state() == Peer::State::kGone) {
-    const std::string why = peer->report().gone_because;
-    expectations_.end(request.get(), make_error(Status::kRemote, 0, "%s", why.c_str()));
+  if (peer == nullptr || peer->state() != Peer::State::kGone) return handle;
+  const Peer::Report report = peer->report();
+  if (report.state == Peer::State::kGone) {
+    expectations_.end(request.get(),
+                      make_error(Status::kRemote, 0, "%s", report.gone_because.c_str()));
   }
   return handle;
 }

@@ -41,7 +41,7 @@ tl::unexpected<Error> beyond(const char* what, size_t index, const Assignment& a
 
 // The assignments of a request name few regions, mostly the same as the one before.
 Result<void> Engine::resolve(std::span<const Assignment> assignments, uint64_t peer,
-                             Request* request) {
+                             PeerRequest* request) {
   const uint8_t right = request->opcode == Opcode::kRead ? kRemoteRead : kRemoteWrite;
   uint64_t local_handle = 0, remote_handle = 0;
   const Region* local = nullptr;
@@ -82,22 +82,23 @@ Result<void> Engine::resolve(std::span<const Assignment> assignments, uint64_t p
   return {};
 }
 
-std::shared_ptr<Request> Engine::new_request(uint64_t deadline_ns) const {
-  auto request = std::make_shared<Request>();
+std::shared_ptr<PeerRequest> Engine::new_request(uint64_t deadline_ns) const {
+  auto request = std::make_shared<PeerRequest>();
   request->submitted_ns = steady_now_ns();
   const uint64_t limit = deadline_ns != 0 ? deadline_ns : seconds_to_ns(options_.default_deadline);
   request->deadline_ns = request->submitted_ns + std::min(limit, kLongestWaitNs);
   return request;
 }
 
-Result<uint64_t> Engine::keep(std::shared_ptr<Peer> peer, std::shared_ptr<Request> request) {
+Result<uint64_t> Engine::keep(std::shared_ptr<Peer> peer, std::shared_ptr<PeerRequest> request) {
   const uint64_t handle =
       requests_.add(std::make_shared<Submitted>(Submitted{std::move(peer), std::move(request)}));
   if (handle == 0) return fail(Status::kNoMemory, "too many requests were not waited for");
   return handle;
 }
 
-Result<uint64_t> Engine::hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<Request> request) {
+Result<uint64_t> Engine::hand_over(std::shared_ptr<Peer> peer,
+                                   std::shared_ptr<PeerRequest> request) {
   request->round_trips = (request->pieces.empty() ? 0 : 1) + (request->messages.empty() ? 0 : 1);
   auto handle = keep(peer, request);
   if (handle && !peer->submit(std::move(request))) service_->attend(std::move(peer));
@@ -132,7 +133,7 @@ Result<uint64_t> Engine::submit(uint64_t peer_handle, Opcode opcode,
 
 // An expectation has no peer that moves it.
 void Engine::move_or_expire(const Submitted& submitted) {
-  const Request& request = *submitted.request;
+  const PeerRequest& request = *submitted.request;
   if (request.done()) return;
   if (submitted.peer != nullptr) {
     if (!submitted.peer->try_move()) service_->attend(submitted.peer);
@@ -146,7 +147,7 @@ void Engine::move_or_expire(const Submitted& submitted) {
 Result<Status> Engine::test(uint64_t handle, Outcome* outcome) {
   const auto submitted = requests_.find(handle);
   if (submitted == nullptr) return fail(Status::kInvalid, "no such request (any more)");
-  const Request& request = *submitted->request;
+  const PeerRequest& request = *submitted->request;
   move_or_expire(*submitted);
   if (!request.done()) return Status::kAgain;
   *outcome = request.outcome();
@@ -158,21 +159,20 @@ Result<Status> Engine::test(uint64_t handle, Outcome* outcome) {
 Result<Status> Engine::wait(uint64_t handle, uint64_t limit_ns, Outcome* outcome) {
   const auto submitted = requests_.find(handle);
   if (submitted == nullptr) return fail(Status::kInvalid, "no such request (any more)");
-  const Request& request = *submitted->request;
-  const uint64_t spun_for =
-      std::min(request.total_bytes() / kBytesPerNs, kMostMovedNs) +
-      request.round_trips * Peer::kSpinNs;
+  const PeerRequest& request = *submitted->request;
+  const uint64_t spun_for = std::min(request.total_bytes() / kBytesPerNs, kMostMovedNs) +
+                            request.round_trips * Peer::kSpinNs;
   const uint64_t begin_ns = steady_now_ns(), spin_ns = std::min(limit_ns, spun_for);
   while (submitted->peer != nullptr && !request.done() && steady_now_ns() - begin_ns < spin_ns) {
     (void)submitted->peer->try_move(true);
   }
   move_or_expire(*submitted);
   const uint64_t end_ns = begin_ns + std::min(limit_ns, kLongestWaitNs);
-  if (submitted->peer != nullptr) {
-    (void)request.wait_until(end_ns);
-  } else if (!request.wait_until(std::min(end_ns, request.deadline_ns))) {
+  // Nobody else ends an expectation that is overdue.
+  if (submitted->peer == nullptr && !request.wait_until(std::min(end_ns, request.deadline_ns))) {
     move_or_expire(*submitted);
   }
+  (void)request.wait_until(end_ns);
   if (!request.done()) return Status::kAgain;
   *outcome = request.outcome();
   (void)requests_.remove(handle);

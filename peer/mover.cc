@@ -8,7 +8,7 @@
 
 namespace slime {
 
-void Mover::add(std::shared_ptr<Request> request) {
+void Mover::add(std::shared_ptr<PeerRequest> request) {
   for (size_t i = transfers_.size(); i < kTransfers; ++i) {
     transfers_.push_back(std::make_unique<PieceTransfer>());
     transfers_.back()->mover = this;
@@ -38,7 +38,7 @@ bool Mover::in_time(uint64_t now_ns) {
   return all;
 }
 
-void Mover::give_up(Request& request) {
+void Mover::give_up(PeerRequest& request) {
   if (request.given_up()) return;
   request.give_up(make_error(Status::kTimeout, 0, "its deadline has passed"));
   for (const auto& transfer : transfers_) {
@@ -51,7 +51,7 @@ void Mover::move(uint64_t now_ns) {
   bool room = true;
   size_t passed = 0;  // those before it wait for keys
   while (room && passed < std::min(waiting_.size(), kTransfers)) {
-    Request& request = *waiting_[passed];
+    PeerRequest& request = *waiting_[passed];
     prepare(request);
     if (request.has_keys && !request.all_begun()) {
       if (has_room()) request.begin(now_ns);
@@ -67,8 +67,8 @@ void Mover::move(uint64_t now_ns) {
   end_those_done(now_ns);
 }
 
-void Mover::end_those_done(std::deque<std::shared_ptr<Request>>* requests, uint64_t now_ns) {
-  std::erase_if(*requests, [&](const std::shared_ptr<Request>& request) {
+void Mover::end_those_done(std::deque<std::shared_ptr<PeerRequest>>* requests, uint64_t now_ns) {
+  std::erase_if(*requests, [&](const std::shared_ptr<PeerRequest>& request) {
     if (!request->has_ended()) return false;
     messages_.after(request, now_ns);
     return true;
@@ -76,7 +76,7 @@ void Mover::end_those_done(std::deque<std::shared_ptr<Request>>* requests, uint6
 }
 
 // The keys of the regions that it names.
-void Mover::prepare(Request& request) {
+void Mover::prepare(PeerRequest& request) {
   if (request.has_keys || request.all_begun()) return;
   bool known = true;
   for (const auto& remote : request.remotes) {
@@ -97,7 +97,7 @@ bool Mover::has_room() const {
 }
 
 // False: there is no room for the next part.
-bool Mover::begin(Request& request) {
+bool Mover::begin(PeerRequest& request) {
   while (!request.all_begun()) {
     if (!has_room()) return false;
     PieceTransfer* const transfer = free_.back();
@@ -107,7 +107,7 @@ bool Mover::begin(Request& request) {
   return true;
 }
 
-void Mover::start(Request& request, PieceTransfer& transfer) {
+void Mover::start(PeerRequest& request, PieceTransfer& transfer) {
   const Piece piece = request.take(most_bytes());
   transfer.request = &request;
   request.opened();
@@ -130,7 +130,7 @@ uint64_t Mover::most_bytes() const {
 }
 
 void Mover::ended(PieceTransfer& transfer) {
-  Request& request = *transfer.request;
+  PeerRequest& request = *transfer.request;
   if (transfer.refused()) {
     request.give_up(make_error(Status::kRemote, 0,
                                "the peer refused %s of %" PRIu64
@@ -145,8 +145,8 @@ void Mover::ended(PieceTransfer& transfer) {
   free_.push_back(&transfer);
 }
 
-std::vector<std::shared_ptr<Request>> Mover::take_all() {
-  std::vector<std::shared_ptr<Request>> all;
+std::vector<std::shared_ptr<PeerRequest>> Mover::take_all() {
+  std::vector<std::shared_ptr<PeerRequest>> all;
   for (auto* requests : {&moving_, &waiting_}) {
     std::ranges::move(*requests, std::back_inserter(all));
     requests->clear();

@@ -18,7 +18,7 @@
 #include "link/transfer_queue.h"
 #include "peer/keys.h"
 #include "peer/messages/messages.h"
-#include "peer/request.h"
+#include "peer/peer_request.h"
 
 namespace slime {
 
@@ -42,7 +42,7 @@ class Mover {
         number_(number),
         queue_(link.rails(), link.scheduler()) {}
 
-  void add(std::shared_ptr<Request> request);
+  void add(std::shared_ptr<PeerRequest> request);
   // Deadlines. False: one has passed for kGraceNs, and transfers of that request do not end. Then
   // the link must go, so that nothing touches their memory.
   bool in_time(uint64_t now_ns);
@@ -51,22 +51,22 @@ class Mover {
   bool idle() const { return waiting_.empty() && moving_.empty(); }
   void end_those_done(uint64_t now_ns) { end_those_done(&moving_, now_ns); }
   // All that have not ended, for who ends them when the link touches their memory no more.
-  std::vector<std::shared_ptr<Request>> take_all();
+  std::vector<std::shared_ptr<PeerRequest>> take_all();
 
  private:
   struct PieceTransfer final : Transfer {
     void on_end() override { mover->ended(*this); }
 
     Mover* mover = nullptr;
-    Request* request = nullptr;
+    PeerRequest* request = nullptr;
   };
 
-  void end_those_done(std::deque<std::shared_ptr<Request>>* requests, uint64_t now_ns);
-  void give_up(Request& request);
+  void end_those_done(std::deque<std::shared_ptr<PeerRequest>>* requests, uint64_t now_ns);
+  void give_up(PeerRequest& request);
   bool has_room() const;
-  void prepare(Request& request);
-  bool begin(Request& request);
-  void start(Request& request, PieceTransfer& transfer);
+  void prepare(PeerRequest& request);
+  bool begin(PeerRequest& request);
+  void start(PeerRequest& request, PieceTransfer& transfer);
   void ended(PieceTransfer& transfer);
   uint64_t most_bytes() const;
 
@@ -77,10 +77,10 @@ class Mover {
   TransferQueue queue_;
   std::vector<std::unique_ptr<PieceTransfer>> transfers_;
   std::vector<PieceTransfer*> free_;
-  std::deque<std::shared_ptr<Request>> waiting_;  // not all of them has begun
-  std::deque<std::shared_ptr<Request>> moving_;   // all has
-  uint64_t open_bytes_ = 0;                       // of transfers
-  uint64_t look_ns_ = UINT64_MAX;                 // when in_time() looks at all of them
+  std::deque<std::shared_ptr<PeerRequest>> waiting_;  // not all of them has begun
+  std::deque<std::shared_ptr<PeerRequest>> moving_;   // all has
+  uint64_t open_bytes_ = 0;                           // of transfers
+  uint64_t look_ns_ = UINT64_MAX;                     // when in_time() looks at all of them
 };
 
 }  // namespace slime

@@ -29,7 +29,7 @@ bool Peer::leave_lock() {
   return missed_ || !handed_.empty();
 }
 
-bool Peer::submit(std::shared_ptr<Request> request) {
+bool Peer::submit(std::shared_ptr<PeerRequest> request) {
   {
     const std::lock_guard lock(handing_);
     handed_.push_back(std::move(request));
@@ -98,7 +98,7 @@ bool Peer::has_pollers() const {
 }
 
 void Peer::take_handed() {
-  std::vector<std::shared_ptr<Request>> taken;
+  std::vector<std::shared_ptr<PeerRequest>> taken;
   {
     const std::lock_guard lock(handing_);
     taken.swap(handed_);
@@ -113,7 +113,7 @@ void Peer::take_handed() {
   }
 }
 
-void Peer::begin(std::shared_ptr<Request> request) {
+void Peer::begin(std::shared_ptr<PeerRequest> request) {
   if (request->pieces.empty()) {
     messages_.after(request, world_.devices.clock().now_ns());
   } else {
@@ -138,7 +138,7 @@ void Peer::move() {
 }
 
 void Peer::expire_waiting(uint64_t now_ns) {
-  std::erase_if(waiting_, [now_ns](const std::shared_ptr<Request>& request) {
+  std::erase_if(waiting_, [now_ns](const std::shared_ptr<PeerRequest>& request) {
     if (now_ns < request->deadline_ns) return false;
     request->give_up(make_error(Status::kTimeout, 0,
                                 "its deadline has passed, and the peer is not connected yet"));
@@ -154,11 +154,11 @@ void Peer::move_link() {
   if (status == Status::kOk) (void)take_messages();
   if (to.link.status() != Status::kOk) return end(to.link.context().failure());
   const uint64_t now_ns = world_.devices.clock().now_ns();
-  messages_.expire(now_ns);
   if (!to.mover.in_time(now_ns)) return give_link_up();
   to.mover.move(now_ns);
   if (messages_.reads_letter()) (void)take_messages();  // it may be here now
   messages_.move(to.rings, now_ns);
+  messages_.expire(now_ns);
   to.records.move();
   to.rings.move();
   to.link.post_more();
@@ -178,7 +178,7 @@ Status Peer::take_records() {
 Status Peer::take_messages() {
   return messages_.receive(
       connection_->rings, handle_,
-      [this](const std::shared_ptr<Request>& letter) { connection_->mover.add(letter); });
+      [this](const std::shared_ptr<PeerRequest>& letter) { connection_->mover.add(letter); });
 }
 
 Status Peer::on_arrived(size_t, uint32_t immediate, uint64_t) {

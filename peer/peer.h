@@ -90,7 +90,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
 
   // Begins the request at once if no other thread moves the peer, else that thread does. Returns as
   // try_move().
-  bool submit(std::shared_ptr<Request> request);
+  bool submit(std::shared_ptr<PeerRequest> request);
   // Moves what can be moved, unless another thread does. Never waits. `spins`: the caller calls
   // again at once, until it calls without. False: nobody looks after the link from now on; have the
   // service do so.
@@ -138,7 +138,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   void drop_connection();
   void drop_crossed();
   void expire_waiting(uint64_t now_ns);
-  void begin(std::shared_ptr<Request> request);
+  void begin(std::shared_ptr<PeerRequest> request);
   void move_link();
   Status take_records();
   Status take_messages();
@@ -157,9 +157,9 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   uint64_t handle_ = 0;
   std::atomic<State> state_ = State::kNew;
 
-  std::mutex handing_;                            // guards these two
-  std::vector<std::shared_ptr<Request>> handed_;  // that no thread has taken yet
-  bool missed_ = false;                           // a thread wanted the lock, and did not get it
+  std::mutex handing_;                                // guards these two
+  std::vector<std::shared_ptr<PeerRequest>> handed_;  // that no thread has taken yet
+  bool missed_ = false;  // a thread wanted the lock, and did not get it
 
   mutable Mutex lock_;  // guards what follows
   std::optional<LinkAddress> address_;
@@ -175,7 +175,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   uint64_t traffic_ = 0, hot_until_ns_ = 0, attended_until_ns_ = 0;
   uint64_t links_ = 0;      // that there were
   uint64_t redial_ns_ = 0;  // kConnecting without a connector: the peer dials until then
-  std::vector<std::shared_ptr<Request>> waiting_;  // for the link
+  std::vector<std::shared_ptr<PeerRequest>> waiting_;  // for the link
   Messages messages_;
   Error gone_{Status::kOk, 0, {}};
 };

@@ -151,6 +151,7 @@ void Peer::drop_connection() {
   if (connection_ == nullptr) return;
   const uint64_t now_ns = world_.devices.clock().now_ns();
   connection_->mover.end_those_done(now_ns);
+  messages_.end_taken(connection_->rings, now_ns);
   auto requests = connection_->mover.take_all();
   world_.name(connection_->link.context().tag, nullptr);
   connection_.reset();
@@ -203,9 +204,9 @@ void Peer::end(Error why) {
   }
   waiting_.clear();
   messages_.give_up(why, now_ns);
-  world_.messages.expectations.end_of(handle_, why);
   gone_ = std::move(why);
   set_state(State::kGone);
+  world_.messages.expectations.end_of(handle_, gone_);
 }
 
 }  // namespace slime

@@ -20,7 +20,7 @@ void Ring::put(uint16_t kind, std::span<const std::byte> begin, std::span<const 
   const size_t bytes = begin.size() + rest.size();
   SLIME_CHECK(bytes <= kMostBytes && has_room());
   const uint32_t slot = sent_ % kSlots;
-  std::byte* image = link_.memory().outbox() + place_.offset + slot * kSlotBytes;
+  std::byte* image = link_.memory().outbox() + offset_of(slot);
   const Header header{sent_, kind, static_cast<uint16_t>(bytes)};
   for (const auto part : {std::as_bytes(std::span(&header, 1)), begin, rest}) {
     if (!part.empty()) std::memcpy(image, part.data(), part.size());
@@ -42,9 +42,18 @@ void Ring::move() {
     count_open_ = true;
     submit_control(place_.taken, told_, kCount);
   }
+  submit_refusals();
+}
+
+void Ring::submit_refusals() {
   if (refusal_ == Refusal::kOwed && rail_has_room(0)) {
-    refusal_ = Refusal::kOpen;
-    submit_control(place_.refused, taken_, kRefusal);
+    refusal_ = Refusal::kSent;
+    submit_control(kRefused, named(taken_), kRefusal);
+  }
+  while (unsaid_ != 0 && rail_has_room(0)) {
+    const auto slot = static_cast<uint32_t>(std::countr_zero(unsaid_));
+    unsaid_ &= unsaid_ - 1;
+    submit_control(kRefusalSeen, named(header_in(slot).sequence), kSeenSlots + slot);
   }
 }
 
@@ -54,14 +63,14 @@ bool Ring::owes_count() const {
 
 Ring::Header Ring::header_in(uint32_t slot) const {
   Header header;
-  std::memcpy(&header, link_.memory().outbox() + place_.offset + slot * kSlotBytes, sizeof header);
+  std::memcpy(&header, link_.memory().outbox() + offset_of(slot), sizeof header);
   return header;
 }
 
 void Ring::submit(uint32_t slot) {
   LinkRails& rails = link_.rails();
   const Header header = header_in(slot);
-  const OutboxPiece piece{place_.offset + slot * kSlotBytes, sizeof header + header.bytes};
+  const OutboxPiece piece{offset_of(slot), sizeof header + header.bytes};
   const size_t rail = rails.quickest_rail(piece.bytes);
   open_ |= bit(slot);
   rails.submit(rail, rails.write_of(piece, rail, control_immediate(place_.record, header.sequence)),
@@ -78,9 +87,7 @@ void Ring::submit_control(ControlOp op, uint32_t value, uint32_t part) {
 void Ring::on_done(uint32_t part) {
   if (part == kCount) {
     count_open_ = false;
-  } else if (part == kRefusal) {
-    refusal_ = Refusal::kTold;
-  } else {
+  } else if (part < kSlots) {
     SLIME_CHECK(open_ & bit(part));
     open_ &= ~bit(part);
   }
@@ -93,7 +100,9 @@ void Ring::on_lost(uint32_t part) {
     count_open_ = false;
     told_ = taken_ - kSlots / 2;
   } else if (part == kRefusal) {
-    refusal_ = Refusal::kOwed;
+    if (refusal_ == Refusal::kSent) refusal_ = Refusal::kOwed;
+  } else if (part >= kSeenSlots) {
+    unsaid_ |= bit(part - kSeenSlots);
   } else if (static_cast<int32_t>(header_in(part).sequence - peer_took_) < 0) {
     open_ &= ~bit(part);
   } else {
@@ -103,8 +112,10 @@ void Ring::on_lost(uint32_t part) {
 
 Status Ring::on_arrived(ControlOp op, uint32_t value) {
   if (op == place_.record) return on_record(widen(taken_, value, kControlValueMask));
-  const uint32_t number = widen(peer_took_, value, kControlValueMask);
-  return op == place_.taken ? on_count(number) : on_refusal(number);
+  if (op == place_.taken) return on_count(widen(peer_took_, value, kControlValueMask));
+  if (op == kRefused) return on_refusal(widen(peer_took_, value & kNumberMask, kNumberMask));
+  on_refusal_seen(widen(taken_, value & kNumberMask, kNumberMask));
+  return Status::kOk;
 }
 
 Status Ring::on_record(uint32_t number) {
@@ -123,19 +134,26 @@ Status Ring::on_count(uint32_t count) {
   return Status::kOk;
 }
 
+// One that comes twice may come late.
 Status Ring::on_refusal(uint32_t number) {
+  if (static_cast<int32_t>(number - peer_took_) < 0) return Status::kOk;
   if (number - peer_took_ >= sent_ - peer_took_) {
     return link_.context().fail_protocol("that it refuses a record which was not sent");
   }
   refused_ |= bit(number);
+  unsaid_ |= bit(number);
   return Status::kOk;
+}
+
+void Ring::on_refusal_seen(uint32_t number) {
+  const bool waits = refusal_ == Refusal::kSent || refusal_ == Refusal::kOwed;
+  if (waits && number == taken_) refusal_ = Refusal::kSeen;
 }
 
 // The peer may write into its slot at any time, so the record is copied before it is checked.
 Result<std::optional<Record>> Ring::look() {
   if ((here_ & bit(taken_)) == 0 || refusal_ != Refusal::kNone) return std::nullopt;
-  std::memcpy(record_.data(), link_.memory().inbox() + place_.offset + taken_ % kSlots * kSlotBytes,
-              kSlotBytes);
+  std::memcpy(record_.data(), link_.memory().inbox() + offset_of(taken_ % kSlots), kSlotBytes);
   Header header;
   std::memcpy(&header, record_.data(), sizeof header);
   if (header.sequence != taken_ || header.bytes > kMostBytes) {

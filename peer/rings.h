@@ -13,18 +13,18 @@ struct Rings {
 
   explicit Rings(Link& of)
       : link(of),
-        engine(of, {0, ControlOp{1}, ControlOp{3}, ControlOp{7}, false}),
-        events(of, {Ring::kBytes, ControlOp{9}, ControlOp{10}, ControlOp{11}}),
-        notices(of, {2 * Ring::kBytes, ControlOp{12}, ControlOp{13}, ControlOp{14}}) {}
+        engine(of, {0, ControlOp{1}, ControlOp{3}, false}),
+        events(of, {1, ControlOp{10}, ControlOp{11}}),
+        notices(of, {2, ControlOp{12}, ControlOp{13}}) {}
 
   void move() {
     for (Ring* ring : {&engine, &events, &notices}) ring->move();
   }
   Status on_arrived(uint32_t immediate) {
+    const ControlOp op = control_op(immediate);
+    const uint32_t value = control_value(immediate);
     for (Ring* ring : {&engine, &events, &notices}) {
-      const ControlOp op = control_op(immediate);
-      if (is_control(immediate) && ring->takes(op))
-        return ring->on_arrived(op, control_value(immediate));
+      if (is_control(immediate) && ring->takes(op, value)) return ring->on_arrived(op, value);
     }
     return link.context().fail_protocol("an immediate that means nothing between engines");
   }

@@ -193,10 +193,12 @@ int slime_test(slime_engine* engine, slime_request request, slime_result* result
  * a request that is overdue, other requests to it begin again over a new link. */
 int slime_wait(slime_engine* engine, slime_request request, int64_t timeout_ns,
                slime_result* result);
-/* Messages: immediates and notifications. They are exactly once, in the order of their kind, also
- * when a NIC fails or a link is replaced. One that comes with a request follows its bytes: whoever
- * has it may use what was written, or reuse what was read. A request with messages is done when the
- * peer's engine has them. If it ends with an error before that, they may have come, or not.
+/* Messages: immediates and notifications. Each comes exactly once, also when a NIC fails or a link
+ * is replaced. One that comes with a request follows its bytes: whoever has it may use what was
+ * written, or reuse what was read. So the order of notifications is that in which the bytes of
+ * their requests were moved, and the same holds for immediates; between both there is none. A
+ * request with messages is done when the peer's engine has them. If it ends with an error before
+ * that, they may have come, or not.
  *
  * Sends so many bytes, 0 to SLIME_NOTIFICATION_BYTES, that this call copies. Of `extra` the
  * deadline counts. The peer keeps notifications that its program does not fetch, 4096 or 64 MiB for
@@ -209,7 +211,8 @@ int slime_notifications(slime_engine* engine, slime_notification* notifications,
 /* The request is done when `count` such immediates have come, of this peer or of SLIME_ANY_PEER.
  * Those that came before and that nobody expected count too: 65536 different ones are kept for each
  * peer; the sender of one more gets an error. It ends with an error when the peer is gone. To
- * expect no longer, release it. Of `extra` the deadline counts. */
+ * expect no longer, release it. What it has counted by then is used up, also when it ends with an
+ * error. Of `extra` the deadline counts. */
 int slime_expect(slime_engine* engine, slime_peer peer, uint32_t immediate, uint64_t count,
                  const slime_extra* extra, slime_request* request);
 /* Those that came and that nobody has expected count no more. */

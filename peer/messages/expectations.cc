@@ -16,7 +16,7 @@ uint64_t Expectations::take_kept(Counts& counts, uint32_t immediate, uint64_t mo
 }
 
 void Expectations::expect(uint64_t peer, uint32_t immediate, uint64_t count,
-                          std::shared_ptr<Request> request) {
+                          std::shared_ptr<PeerRequest> request) {
   {
     const std::lock_guard lock(mutex_);
     uint64_t left = count;
@@ -32,10 +32,11 @@ void Expectations::expect(uint64_t peer, uint32_t immediate, uint64_t count,
 }
 
 bool Expectations::take(uint64_t peer, uint32_t immediate) {
-  const uint64_t now_ns = steady_now_ns();
-  std::shared_ptr<Request> ended;
+  uint64_t now_ns = 0;
+  std::shared_ptr<PeerRequest> ended;
   {
     const std::lock_guard lock(mutex_);
+    now_ns = steady_now_ns();  // not before that of a request that is expected here
     const auto fits = [&](const Open& one) {
       return one.immediate == immediate && (one.peer == kAnyPeer || one.peer == peer) &&
              now_ns < one.request->deadline_ns;
@@ -62,8 +63,8 @@ void Expectations::forget(uint64_t peer, uint32_t immediate) {
   }
 }
 
-void Expectations::end(const Request* request, const Error& why) {
-  std::shared_ptr<Request> ended;
+void Expectations::end(const PeerRequest* request, const Error& why) {
+  std::shared_ptr<PeerRequest> ended;
   {
     const std::lock_guard lock(mutex_);
     const auto found =

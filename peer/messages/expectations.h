@@ -14,7 +14,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "peer/request.h"
+#include "peer/peer_request.h"
 
 namespace slime {
 
@@ -25,13 +25,14 @@ class Expectations {
   static constexpr uint64_t kAnyPeer = 0;  // never a handle
 
   // The request, which no link moves, ends when `count` of these have come.
-  void expect(uint64_t peer, uint32_t immediate, uint64_t count, std::shared_ptr<Request> request);
+  void expect(uint64_t peer, uint32_t immediate, uint64_t count,
+              std::shared_ptr<PeerRequest> request);
   // One has come. False: too many are kept.
   bool take(uint64_t peer, uint32_t immediate);
   // Of those that came and that nobody has expected.
   void forget(uint64_t peer, uint32_t immediate);
   // These end: this one (`why` kOk: nobody asks for it any more), or those of this peer alone.
-  void end(const Request* request, const Error& why);
+  void end(const PeerRequest* request, const Error& why);
   void end_of(uint64_t peer, const Error& why);
 
  private:
@@ -39,7 +40,7 @@ class Expectations {
     uint64_t peer = 0;
     uint32_t immediate = 0;
     uint64_t left = 0;
-    std::shared_ptr<Request> request;
+    std::shared_ptr<PeerRequest> request;
   };
   using Counts = std::unordered_map<uint32_t, uint64_t>;  // of immediates
 

@@ -6,7 +6,6 @@
 namespace slime {
 
 bool LetterReader::begin(const LetterAddress& letter, const MakeRegion& make_region) {
-  letter_ = letter;
   bytes_ = std::make_shared<NoticeBytes>(letter.bytes);
   auto region = make_region(bytes_, 0);
   if (!region) {
@@ -19,12 +18,22 @@ bool LetterReader::begin(const LetterAddress& letter, const MakeRegion& make_reg
                                                              .base = letter.base,
                                                              .bytes = letter.bytes,
                                                              .rights = kRemoteRead});
-  request_ = std::make_shared<Request>();
+  request_ = std::make_shared<PeerRequest>();
   request_->submitted_ns = steady_now_ns();
   request_->append({(*region)->memory.address, &(*region)->memory, remote.get(), 0, letter.bytes});
   request_->regions.push_back(std::move(*region));
   request_->remotes.push_back(remote);
   return true;
+}
+
+void LetterReader::drop_before(uint64_t number) {
+  if (request_ == nullptr || number_ >= number) return;
+  if (!request_->given_up()) {
+    request_->give_up(make_error(Status::kRemote, 0, "its sender has given the letter up"));
+  }
+  if (!request_->done()) return;
+  request_.reset();
+  bytes_.reset();
 }
 
 }  // namespace slime

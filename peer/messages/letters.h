@@ -10,7 +10,7 @@
 #include "peer/messages/message.h"
 #include "peer/messages/notices.h"
 #include "peer/messages/receiver.h"
-#include "peer/request.h"
+#include "peer/peer_request.h"
 
 namespace slime {
 
@@ -46,14 +46,17 @@ using MakeRegion =
 // that of one letter. Thread: that of the peer's link.
 class LetterReader {
  public:
-  // Begins to read it, or says what became of that. kTaken: *bytes are here. `submit` moves a
-  // request.
+  // Begins to read the letter that is the message of this number, or says what became of that.
+  // kTaken: *bytes are here. `submit` moves a request.
   template <typename Submit>
-  Verdict read(const LetterAddress& letter, const MakeRegion& make_region, Submit submit,
-               std::shared_ptr<NoticeBytes>* bytes) {
+  Verdict read(uint64_t number, const LetterAddress& letter, const MakeRegion& make_region,
+               Submit submit, std::shared_ptr<NoticeBytes>* bytes) {
     if (letter.bytes == 0 || letter.bytes > kMostNoticeBytes) return Verdict::kWrong;
-    if (request_ == nullptr || letter_.region != letter.region || letter_.nonce != letter.nonce) {
+    drop_before(number);
+    if (request_ != nullptr && number_ != number) return Verdict::kLater;
+    if (request_ == nullptr) {
       if (!begin(letter, make_region)) return Verdict::kRefused;
+      number_ = number;
       submit(request_);
     }
     if (!request_->done()) return Verdict::kLater;
@@ -62,14 +65,20 @@ class LetterReader {
     *bytes = std::exchange(bytes_, nullptr);
     return read ? Verdict::kTaken : Verdict::kRefused;
   }
+  // Messages before this one are of no interest any more.
+  void drop_before(uint64_t number);
+  // One that could not be read over the last one is read again.
+  void on_new_link() {
+    if (request_ != nullptr && request_->done() && request_->given_up()) request_.reset();
+  }
   bool reads() const { return request_ != nullptr; }
 
  private:
   bool begin(const LetterAddress& letter, const MakeRegion& make_region);
 
-  LetterAddress letter_;
+  uint64_t number_ = 0;
   std::shared_ptr<NoticeBytes> bytes_;
-  std::shared_ptr<Request> request_;
+  std::shared_ptr<PeerRequest> request_;
 };
 
 }  // namespace slime

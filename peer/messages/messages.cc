@@ -4,7 +4,7 @@
 
 namespace slime {
 
-void Messages::after(const std::shared_ptr<Request>& request, uint64_t now_ns) {
+void Messages::after(const std::shared_ptr<PeerRequest>& request, uint64_t now_ns) {
   if (request->given_up() || request->messages.empty()) return request->end(now_ns);
   request->begin(now_ns);
   look_ns_ = std::min(look_ns_, request->deadline_ns);
@@ -34,6 +34,7 @@ void Messages::give_up(const Error& why, uint64_t now_ns) {
 void Messages::on_new_link() {
   events_.on_new_link();
   notices_.on_new_link();
+  letters_.on_new_link();
 }
 
 void Messages::forget_numbers() {

@@ -29,13 +29,18 @@ class Messages {
   explicit Messages(const To& to) : to_(to) {}
 
   // Nothing of the request is under way. It ends here, or when the peer has its messages.
-  void after(const std::shared_ptr<Request>& request, uint64_t now_ns);
+  void after(const std::shared_ptr<PeerRequest>& request, uint64_t now_ns);
   // Takes what has come. `submit` moves a request that reads a letter.
   template <typename Submit>
   Status receive(Rings& rings, uint64_t peer, Submit submit);
   void move(Rings& rings, uint64_t now_ns);
   void expire(uint64_t now_ns);
   void give_up(const Error& why, uint64_t now_ns);  // all
+  // Before the link goes: what the peer has taken has ended.
+  void end_taken(Rings& rings, uint64_t now_ns) {
+    events_.end_taken(rings.events, now_ns);
+    notices_.end_taken(rings.notices, now_ns);
+  }
   void on_new_link();
   void forget_numbers();
   // No request waits for the peer.
@@ -45,8 +50,8 @@ class Messages {
  private:
   Verdict take_event(uint64_t peer, MessageKind kind, std::span<const std::byte> payload);
   template <typename Submit>
-  Verdict take_notice(uint64_t peer, MessageKind kind, std::span<const std::byte> payload,
-                      Submit submit);
+  Verdict take_notice(uint64_t peer, uint64_t number, MessageKind kind,
+                      std::span<const std::byte> payload, Submit submit);
 
   const To& to_;
   MessageSender events_, notices_;
@@ -57,27 +62,31 @@ class Messages {
 
 template <typename Submit>
 Status Messages::receive(Rings& rings, uint64_t peer, Submit submit) {
-  const Status status = events_from_.receive(
-      rings.link, rings.events, [&](MessageKind kind, std::span<const std::byte> payload) {
-        return take_event(peer, kind, payload);
-      });
+  Status status =
+      events_from_.receive(rings.link, rings.events,
+                           [&](uint64_t, MessageKind kind, std::span<const std::byte> payload) {
+                             return take_event(peer, kind, payload);
+                           });
   if (status != Status::kOk) return status;
-  return notices_from_.receive(rings.link, rings.notices,
-                               [&](MessageKind kind, std::span<const std::byte> payload) {
-                                 return take_notice(peer, kind, payload, submit);
-                               });
+  status = notices_from_.receive(
+      rings.link, rings.notices,
+      [&](uint64_t number, MessageKind kind, std::span<const std::byte> payload) {
+        return take_notice(peer, number, kind, payload, submit);
+      });
+  letters_.drop_before(notices_from_.next());
+  return status;
 }
 
 template <typename Submit>
-Verdict Messages::take_notice(uint64_t peer, MessageKind kind, std::span<const std::byte> payload,
-                              Submit submit) {
+Verdict Messages::take_notice(uint64_t peer, uint64_t number, MessageKind kind,
+                              std::span<const std::byte> payload, Submit submit) {
   if (kind != MessageKind::kNotice && kind != MessageKind::kLetter) return Verdict::kWrong;
   if (!to_.notices.has_room(peer)) return Verdict::kLater;
   auto bytes = std::make_shared<NoticeBytes>(payload.begin(), payload.end());
   if (kind == MessageKind::kLetter) {
     const auto letter = words_of<LetterAddress>(payload);
     if (!letter) return Verdict::kWrong;
-    const Verdict verdict = letters_.read(*letter, to_.make_region, submit, &bytes);
+    const Verdict verdict = letters_.read(number, *letter, to_.make_region, submit, &bytes);
     if (verdict != Verdict::kTaken) return verdict;
   }
   to_.notices.put({peer, std::move(bytes)});

@@ -16,7 +16,7 @@
 #include <memory>
 
 #include "peer/messages/message.h"
-#include "peer/request.h"
+#include "peer/peer_request.h"
 #include "peer/ring.h"
 
 namespace slime {
@@ -27,13 +27,14 @@ class MessageSender {
   static constexpr size_t kMostBytes = Ring::kMostBytes - sizeof(uint64_t);
 
   // The request ends when its messages have.
-  void add(Message message, std::shared_ptr<Request> request) {
+  void add(Message message, std::shared_ptr<PeerRequest> request) {
     messages_.push_back({std::move(message), std::move(request)});
     ++open_;
   }
   // The next link has empty rings.
   void on_new_link() { in_ring_ = base_ = 0; }
-  // Ends what the peer has taken, and writes what there is room for.
+  void end_taken(Ring& ring, uint64_t now_ns);  // what the peer has taken
+  // Ends that, and writes what there is room for.
   void move(Ring& ring, uint64_t now_ns);
   // Gives up all for this reason; nullptr: those whose deadline has passed. Returns the first
   // deadline of the others.
@@ -45,10 +46,9 @@ class MessageSender {
  private:
   struct Entry {
     Message message;
-    std::shared_ptr<Request> request;  // nullptr: given up
+    std::shared_ptr<PeerRequest> request;  // nullptr: given up
   };
 
-  void end_taken(Ring& ring, uint64_t now_ns);
   void end(Entry& entry, uint64_t now_ns);
 
   std::deque<Entry> messages_;

@@ -44,6 +44,18 @@ TEST(CAbi, AnEngineIsAPeerOfItself) {
   const slime_result result = only.run(self, SLIME_WRITE, {local, remote, 0, 0, 5000});
   EXPECT_EQ(result.status, SLIME_OK) << result.text;
   EXPECT_EQ(from, to);
+  slime_request request = 0;
+  EXPECT_EQ(only.end(only.notify(self, "me")).status, SLIME_OK);
+  const auto came = only.fetch(2);
+  ASSERT_EQ(came.size(), 1u);
+  EXPECT_EQ(came[0].first, self);
+  slime_extra extra = SLIME_EXTRA_INIT;
+  extra.flags = SLIME_WITH_IMMEDIATE;
+  const slime_assignment none = {local, remote, 0, 0, 0};
+  ASSERT_EQ(slime_submit(only.engine, self, SLIME_WRITE, &none, 1, &extra, &request), SLIME_OK);
+  EXPECT_EQ(only.end(request).status, SLIME_OK);
+  ASSERT_EQ(slime_expect(only.engine, self, 0, 1, nullptr, &request), SLIME_OK);
+  EXPECT_EQ(only.end(request).status, SLIME_OK);
 }
 
 // Both dial at the same time, and use one link.

@@ -38,7 +38,12 @@ class OtherProcess {
     ::close(ends[0]);
   }
   ~OtherProcess() { end(); }
-  void signal(int number) const { ASSERT_EQ(::kill(pid_, number), 0); }
+  // After SIGSTOP it has stopped.
+  void signal(int number) const {
+    ASSERT_EQ(::kill(pid_, number), 0);
+    if (number != SIGSTOP) return;
+    ASSERT_EQ(::waitpid(pid_, nullptr, WUNTRACED), pid_);
+  }
   void end() {
     if (pid_ <= 0) return;
     ::kill(pid_, SIGKILL);

@@ -84,9 +84,9 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
 std::string common_arguments(const Options& options) {
   std::string text = "p2p " + std::to_string(static_cast<int>(options.operation));
   for (const uint64_t size : options.sizes) text += " " + std::to_string(size);
-  for (const double number : {double(options.batch), double(options.concurrency), options.seconds,
-                              double(options.turns), double(options.raw), double(options.check),
-                              double(options.immediate)}) {
+  for (const double number :
+       {double(options.batch), double(options.concurrency), options.seconds, double(options.turns),
+        double(options.raw), double(options.check), double(options.immediate)}) {
     text += " " + std::to_string(number);
   }
   return text;

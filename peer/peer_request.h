@@ -35,7 +35,7 @@ struct Outcome {
   uint64_t queued_ns = 0, moved_ns = 0;
 };
 
-class Request {
+class PeerRequest {
  public:
   // Before it is submitted, and not after.
   Opcode opcode = Opcode::kRead;
@@ -71,6 +71,7 @@ class Request {
     outcome_.queued_ns = (begun_ns_ != 0 ? begun_ns_ : now_ns) - submitted_ns;
     outcome_.moved_ns = begun_ns_ != 0 ? now_ns - begun_ns_ : 0;
     regions.clear();
+    messages.clear();
     {
       const std::lock_guard lock(mutex_);
       done_.store(true, std::memory_order_release);
@@ -117,7 +118,7 @@ class Request {
   mutable std::condition_variable changed_;
 };
 
-inline void Request::append(const Piece& piece) {
+inline void PeerRequest::append(const Piece& piece) {
   if (piece.bytes == 0) return;
   total_bytes_ += piece.bytes;
   Piece* const last = pieces.empty() ? nullptr : &pieces.back();
@@ -130,13 +131,13 @@ inline void Request::append(const Piece& piece) {
   }
 }
 
-inline bool Request::wait_until(uint64_t end_ns) const {
+inline bool PeerRequest::wait_until(uint64_t end_ns) const {
   std::unique_lock lock(mutex_);
   const std::chrono::steady_clock::time_point end{std::chrono::nanoseconds(end_ns)};
   return changed_.wait_until(lock, end, [this] { return done(); });
 }
 
-inline Piece Request::take(uint64_t most) {
+inline Piece PeerRequest::take(uint64_t most) {
   const Piece& whole = pieces[next_];
   Piece part = whole;
   part.bytes = std::min(most, whole.bytes - offset_);
