@@ -1,4 +1,4 @@
-// Immediates and notifications of include/slime/slime.h.
+// Immediates, signals and notifications of include/slime/slime.h.
 #include "c_abi/boundary.h"
 
 using namespace slime;
@@ -31,6 +31,20 @@ int slime_notify(slime_engine* engine, slime_peer peer, const void* data, size_t
     if (has_messages(known)) return invalid(kOnlyDeadline);
     return tell(engine->engine->notify(peer, {static_cast<const std::byte*>(data), bytes},
                                        known.deadline_ns),
+                request);
+  });
+}
+
+int slime_signal(slime_engine* engine, slime_peer peer, slime_remote remote, uint64_t offset,
+                 uint64_t add, int strong, const slime_extra* extra, slime_request* request) {
+  return guarded([&] {
+    if (engine == nullptr || request == nullptr) {
+      return invalid("slime_signal: an argument is NULL");
+    }
+    Extra known;
+    if (!read_extra(extra, &known)) return invalid(kWrongExtra);
+    if (has_messages(known)) return invalid(kOnlyDeadline);
+    return tell(engine->engine->signal(peer, {remote, offset, add, strong != 0}, known.deadline_ns),
                 request);
   });
 }

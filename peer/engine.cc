@@ -97,7 +97,7 @@ Result<void> Engine::set_up() {
                                                  proof,
                                                  options_.terms,
                                                  regions_,
-                                                 {expectations_, notices_, letter},
+                                                 {regions_, expectations_, notices_, letter},
                                                  poller_list_,
                                                  name,
                                                  attend});

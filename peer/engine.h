@@ -65,6 +65,12 @@ class Engine final : private ServiceHost {
                           const Extra& extra);
   Result<uint64_t> notify(uint64_t peer, std::span<const std::byte> notification,
                           uint64_t deadline_ns);
+  // `strong`: after all requests to this peer that came before, else at once.
+  struct Addition {
+    uint64_t remote = 0, offset = 0, add = 0;
+    bool strong = false;
+  };
+  Result<uint64_t> signal(uint64_t peer, const Addition& addition, uint64_t deadline_ns);
   std::vector<Fetched> notifications(size_t most);
   // `peer`: Expectations::kAnyPeer for any.
   Result<uint64_t> expect(uint64_t peer, uint32_t immediate, uint64_t count, uint64_t deadline_ns);

@@ -1,4 +1,5 @@
 // What the programs of an engine tell its peers, and what peers have told them.
+#include <cinttypes>
 #include <utility>
 
 #include "peer/engine.h"
@@ -21,8 +22,8 @@ Result<Message> Engine::message_of(std::span<const std::byte> notification) {
       world_->messages.make_region(std::make_shared<NoticeBytes>(std::move(bytes)), kRemoteRead);
   if (!region) return fail(std::move(region.error()));
   auto letter = std::make_shared<const Letter>(regions_, std::move(*region));
-  const auto address = bytes_of(letter->address());
-  return Message{MessageKind::kLetter, {address.begin(), address.end()}, std::move(letter)};
+  const LetterAddress address = letter->address();
+  return Message::of(MessageKind::kLetter, address, std::move(letter));
 }
 
 Result<uint64_t> Engine::notify(uint64_t peer_handle, std::span<const std::byte> notification,
@@ -33,6 +34,32 @@ Result<uint64_t> Engine::notify(uint64_t peer_handle, std::span<const std::byte>
   if (!message) return fail(std::move(message.error()));
   auto request = new_request(deadline_ns);
   request->messages.push_back(std::move(*message));
+  return hand_over(std::move(peer), std::move(request));
+}
+
+Result<uint64_t> Engine::signal(uint64_t peer_handle, const Addition& addition,
+                                uint64_t deadline_ns) {
+  auto peer = handles_.find(peer_handle);
+  if (peer == nullptr) return fail(Status::kInvalid, "no such peer (any more)");
+  const auto imported = remotes_.find(addition.remote);
+  if (imported == nullptr || imported->peer != peer_handle) {
+    return fail(Status::kInvalid, "no such region of that peer (any more)");
+  }
+  const RegionAddress& region = imported->remote->address;
+  if ((region.rights & kRemoteWrite) == 0) {
+    return fail(Status::kInvalid, "that region does not let peers write");
+  }
+  if (!has_counter(region.base, region.bytes, addition.offset)) {
+    return fail(Status::kInvalid,
+                "no counter of 8 bytes lies at %" PRIu64
+                ": it must be inside the region of %" PRIu64
+                " bytes, at an address that is a multiple of 8",
+                addition.offset, region.bytes);
+  }
+  auto request = new_request(deadline_ns);
+  request->strong = addition.strong;
+  const SignalWords words{region.region, region.nonce, addition.offset, addition.add};
+  request->messages.push_back(Message::of(MessageKind::kSignal, words));
   return hand_over(std::move(peer), std::move(request));
 }
 

@@ -127,7 +127,8 @@ Result<uint64_t> Engine::submit(uint64_t peer_handle, Opcode opcode,
     if (!message) return fail(std::move(message.error()));
     request->messages.push_back(std::move(*message));
   }
-  if (extra.immediate) request->messages.push_back(Message::of_immediate(*extra.immediate));
+  if (extra.immediate)
+    request->messages.push_back(Message::of(MessageKind::kImmediate, *extra.immediate));
   return hand_over(std::move(peer), request);
 }
 

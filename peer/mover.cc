@@ -145,6 +145,12 @@ void Mover::ended(PieceTransfer& transfer) {
   free_.push_back(&transfer);
 }
 
+Barriers::Requests Mover::open() const {
+  Barriers::Requests all(moving_.begin(), moving_.end());
+  all.insert(all.end(), waiting_.begin(), waiting_.end());
+  return all;
+}
+
 std::vector<std::shared_ptr<PeerRequest>> Mover::take_all() {
   std::vector<std::shared_ptr<PeerRequest>> all;
   for (auto* requests : {&moving_, &waiting_}) {

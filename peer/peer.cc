@@ -60,7 +60,7 @@ void Peer::disarm() {
 
 bool Peer::has_open_work() const {
   if (connection_ == nullptr) return state() == State::kConnecting;
-  return !connection_->mover.idle() || !messages_.idle() || connection_->link.has_work();
+  return !connection_->mover.idle() || wants_link() || connection_->link.has_work();
 }
 
 bool Peer::is_looked_after() {
@@ -114,7 +114,9 @@ void Peer::take_handed() {
 }
 
 void Peer::begin(std::shared_ptr<PeerRequest> request) {
-  if (request->pieces.empty()) {
+  if (request->strong && !connection_->mover.idle()) {
+    barriers_.add(std::move(request), connection_->mover.open());
+  } else if (request->pieces.empty()) {
     messages_.after(request, world_.devices.clock().now_ns());
   } else {
     connection_->mover.add(std::move(request));
@@ -129,12 +131,24 @@ void Peer::move() {
   if (!wants_link() && connector_ == nullptr && state() != State::kConnecting) return;
   const uint64_t now_ns = world_.devices.clock().now_ns();
   expire_waiting(now_ns);
+  release_barriers(now_ns);
   messages_.expire(now_ns);
   const bool waited = state() == State::kConnecting && connector_ == nullptr;
   if (waited && now_ns >= redial_ns_) set_state(State::kNew);
   if (state() == State::kNew && wants_link()) dial();
   if (connector_ != nullptr) step_connector();
   if (state() == State::kGone && wants_link()) end(gone_);
+}
+
+void Peer::release_barriers(uint64_t now_ns) {
+  for (const auto& request : barriers_.take(now_ns)) {
+    if (now_ns >= request->deadline_ns) {
+      request->give_up(make_error(Status::kTimeout, 0,
+                                  "its deadline has passed, and the requests before it have not "
+                                  "all ended"));
+    }
+    messages_.after(request, now_ns);
+  }
 }
 
 void Peer::expire_waiting(uint64_t now_ns) {
@@ -157,6 +171,7 @@ void Peer::move_link() {
   if (!to.mover.in_time(now_ns)) return give_link_up();
   to.mover.move(now_ns);
   if (messages_.reads_letter()) (void)take_messages();  // it may be here now
+  release_barriers(now_ns);
   messages_.move(to.rings, now_ns);
   messages_.expire(now_ns);
   to.records.move();

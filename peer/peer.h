@@ -132,13 +132,14 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   bool is_looked_after();
   bool has_pollers() const;
   bool has_open_work() const;
-  bool wants_link() const { return !waiting_.empty() || !messages_.idle(); }
+  bool wants_link() const { return !waiting_.empty() || !messages_.idle() || !barriers_.idle(); }
   Next next_call(uint64_t now_ns);
   void take_handed();
   void drop_connection();
   void drop_crossed();
   void expire_waiting(uint64_t now_ns);
   void begin(std::shared_ptr<PeerRequest> request);
+  void release_barriers(uint64_t now_ns);
   void move_link();
   Status take_records();
   Status take_messages();
@@ -177,6 +178,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   uint64_t redial_ns_ = 0;  // kConnecting without a connector: the peer dials until then
   std::vector<std::shared_ptr<PeerRequest>> waiting_;  // for the link
   Messages messages_;
+  Barriers barriers_;
   Error gone_{Status::kOk, 0, {}};
 };
 

@@ -44,6 +44,7 @@ class PeerRequest {
   std::vector<std::shared_ptr<Remote>> remotes;
   std::vector<Message> messages;  // for the peer, when all pieces have been moved
   uint64_t submitted_ns = 0, deadline_ns = UINT64_MAX;
+  bool strong = false;       // it begins when all have ended that the peer was given before
   uint32_t round_trips = 1;  // to the peer, where nothing is in the way
 
   // A piece more; nothing is moved where it has no bytes. One that goes on where the last one ends,

@@ -203,6 +203,10 @@ void Peer::end(Error why) {
     request->end(now_ns);
   }
   waiting_.clear();
+  for (const auto& request : barriers_.take(UINT64_MAX)) {
+    request->give_up(why);
+    request->end(now_ns);
+  }
   messages_.give_up(why, now_ns);
   gone_ = std::move(why);
   set_state(State::kGone);

@@ -193,18 +193,25 @@ int slime_test(slime_engine* engine, slime_request request, slime_result* result
  * a request that is overdue, other requests to it begin again over a new link. */
 int slime_wait(slime_engine* engine, slime_request request, int64_t timeout_ns,
                slime_result* result);
-/* Messages: immediates and notifications. Each comes exactly once, also when a NIC fails or a link
- * is replaced. One that comes with a request follows its bytes: whoever has it may use what was
- * written, or reuse what was read. So the order of notifications is that in which the bytes of
- * their requests were moved, and the same holds for immediates; between both there is none. A
- * request with messages is done when the peer's engine has them. If it ends with an error before
- * that, they may have come, or not.
+/* Messages: immediates, signals and notifications. Each comes exactly once, also when a NIC fails
+ * or a link is replaced. One that comes with a request follows its bytes: whoever has it may use
+ * what was written, or reuse what was read. So the order of notifications is that in which the
+ * bytes of their requests were moved, and the same holds for immediates; between both there is
+ * none. A request with messages is done when the peer's engine has them. If it ends with an error
+ * before that, they may have come, or not.
  *
  * Sends so many bytes, 0 to SLIME_NOTIFICATION_BYTES, that this call copies. Of `extra` the
  * deadline counts. The peer keeps notifications that its program does not fetch, 4096 or 64 MiB for
  * each sender; further ones wait here. Reads, writes and immediates do not wait for them. */
 int slime_notify(slime_engine* engine, slime_peer peer, const void* data, size_t bytes,
                  const slime_extra* extra, slime_request* request);
+/* The peer's engine adds `add` to the 64-bit counter at `offset` of that region, which must let
+ * peers write, and be memory of the host. One addition, whatever fails. The program there reads it
+ * with an atomic load (acquire). `strong` 0: at once; else after all requests to this peer that
+ * were submitted before have ended, also those that end with an error. Of `extra` the deadline
+ * counts. */
+int slime_signal(slime_engine* engine, slime_peer peer, slime_remote remote, uint64_t offset,
+                 uint64_t add, int strong, const slime_extra* extra, slime_request* request);
 /* Never blocks. *count: how many there is room for, then how many have come; each of them is to be
  * released. */
 int slime_notifications(slime_engine* engine, slime_notification* notifications, size_t* count);

@@ -17,6 +17,7 @@ enum class MessageKind : uint16_t {
   kNothing = 1,  // was one that its sender has given up
   kImmediate,    // payload: the immediate, 32 bits
   kNotice,       // payload: the notification
+  kSignal,       // payload: SignalWords (signal.h)
   kLetter,       // payload: LetterAddress of a notification that is too long for a record
 };
 
@@ -46,9 +47,13 @@ struct Message {
   // Memory that the peer reads, until the message has ended.
   std::shared_ptr<const void> letter;
 
-  static Message of_immediate(uint32_t immediate) {
-    const auto bytes = bytes_of(immediate);
-    return {MessageKind::kImmediate, {bytes.begin(), bytes.end()}, nullptr};
+  bool is_event() const { return kind == MessageKind::kImmediate || kind == MessageKind::kSignal; }
+
+  template <typename Words>
+  static Message of(MessageKind kind, const Words& words,
+                    std::shared_ptr<const void> letter = nullptr) {
+    const auto bytes = bytes_of(words);
+    return {kind, {bytes.begin(), bytes.end()}, std::move(letter)};
   }
 };
 

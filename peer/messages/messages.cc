@@ -9,7 +9,7 @@ void Messages::after(const std::shared_ptr<PeerRequest>& request, uint64_t now_n
   request->begin(now_ns);
   look_ns_ = std::min(look_ns_, request->deadline_ns);
   for (Message& message : request->begin_telling()) {
-    MessageSender& to = message.kind == MessageKind::kImmediate ? events_ : notices_;
+    MessageSender& to = message.is_event() ? events_ : notices_;
     to.add(std::move(message), request);
   }
 }
@@ -43,6 +43,11 @@ void Messages::forget_numbers() {
 }
 
 Verdict Messages::take_event(uint64_t peer, MessageKind kind, std::span<const std::byte> payload) {
+  if (kind == MessageKind::kSignal) {
+    const auto signal = words_of<SignalWords>(payload);
+    if (!signal) return Verdict::kWrong;
+    return carry_out(to_.regions, *signal) ? Verdict::kTaken : Verdict::kRefused;
+  }
   const auto immediate = words_of<uint32_t>(payload);
   if (kind != MessageKind::kImmediate || !immediate) return Verdict::kWrong;
   return to_.expectations.take(peer, *immediate) ? Verdict::kTaken : Verdict::kRefused;

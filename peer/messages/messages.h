@@ -1,6 +1,7 @@
-// The messages to a peer and from it: immediates and notifications. They outlive its links.
+// The messages to a peer and from it: immediates, signals and notifications. They outlive its
+// links.
 //
-//   events    immediates             taken at once, or refused
+//   events    immediates, signals    taken at once, or refused
 //   notices   notifications, letters wait until the program has fetched others
 //
 // Thread: that of the peer's link.
@@ -11,6 +12,7 @@
 #include "peer/messages/expectations.h"
 #include "peer/messages/letters.h"
 #include "peer/messages/sender.h"
+#include "peer/messages/signal.h"
 #include "peer/rings.h"
 
 namespace slime {
@@ -22,6 +24,7 @@ class Messages {
 
   // What has come goes there. It outlives this.
   struct To {
+    const Regions& regions;
     Expectations& expectations;
     Notices& notices;
     MakeRegion make_region;

@@ -5,6 +5,20 @@
 #include "base/check.h"
 
 namespace slime {
+namespace {
+
+const char* why_refused(MessageKind kind) {
+  switch (kind) {
+    case MessageKind::kImmediate:
+      return "the peer keeps too many different immediates that its program does not expect";
+    case MessageKind::kSignal:
+      return "the peer has no such region (any more), or nobody may write there";
+    default:
+      return "the peer could not read the notification; its log may say why";
+  }
+}
+
+}  // namespace
 
 void MessageSender::move(Ring& ring, uint64_t now_ns) {
   end_taken(ring, now_ns);
@@ -21,11 +35,7 @@ void MessageSender::end_taken(Ring& ring, uint64_t now_ns) {
     SLIME_CHECK(in_ring_ > 0 && written_ > 0);
     Entry& entry = messages_.front();
     if (entry.request != nullptr && ring.was_refused(base_)) {
-      entry.request->give_up(make_error(
-          Status::kRemote, 0,
-          entry.message.kind == MessageKind::kImmediate
-              ? "the peer keeps too many different immediates that its program does not expect"
-              : "the peer could not read the notification; its log may say why"));
+      entry.request->give_up(make_error(Status::kRemote, 0, "%s", why_refused(entry.message.kind)));
     }
     if (entry.request != nullptr) end(entry, now_ns);
     messages_.pop_front();

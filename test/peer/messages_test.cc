@@ -1,5 +1,6 @@
 // Immediates and notifications between two engines of one process, over tcp.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <numeric>
@@ -175,6 +176,45 @@ TEST_F(MessagesTest, TooManyKeptImmediatesAreRefusedAndNothingElse) {
   expect_ok(write_with(kKept, 0));
 }
 
+// Each addition once; a strong one after the writes before it.
+TEST_F(MessagesTest, SignalsAdd) {
+  constexpr size_t kCounter = 8, kData = 1 << 19;
+  std::fill(theirs.begin(), theirs.begin() + 64, 0);
+  const auto counter = [&] {
+    return std::atomic_ref(*reinterpret_cast<uint64_t*>(theirs.data() + kCounter))
+        .load(std::memory_order_acquire);
+  };
+  const auto signal = [&](uint64_t add, int strong) {
+    slime_request request = 0;
+    EXPECT_EQ(slime_signal(here.engine, peer, remote, kCounter, add, strong, nullptr, &request),
+              SLIME_OK)
+        << slime_last_error();
+    return request;
+  };
+  std::vector<slime_request> requests;
+  for (uint64_t i = 1; i <= 1000; ++i) requests.push_back(signal(i, 0));
+  for (const slime_request request : requests) expect_ok(request);
+  EXPECT_EQ(counter(), 500'500u);
+  expect_ok(signal(UINT64_MAX, 0));  // less one
+  EXPECT_EQ(counter(), 500'499u);
+  for (int round = 1; round <= 20; ++round) {
+    const char value = static_cast<char>(round);
+    std::ranges::fill(mine, value);
+    const uint64_t before = counter();
+    const slime_request write = here.begin(peer, SLIME_WRITE, {local, remote, 64, 64, kData});
+    const slime_request after = signal(1, 1);
+    while (counter() == before) std::this_thread::yield();
+    EXPECT_EQ(std::count(theirs.begin() + 64, theirs.begin() + 64 + kData, value),
+              static_cast<ptrdiff_t>(kData));
+    expect_ok(write);
+    expect_ok(after);
+  }
+  EXPECT_EQ(slime_deregister(there.engine, owned, -1), SLIME_OK);
+  const slime_result refused = here.end(signal(1, 0));
+  EXPECT_EQ(refused.status, SLIME_ERR_REMOTE);
+  EXPECT_NE(std::strstr(refused.text, "no such region"), nullptr) << refused.text;
+}
+
 TEST_F(MessagesTest, BadArgumentsAreRefused) {
   slime_request request = 0;
   slime_extra extra = SLIME_EXTRA_INIT;
@@ -194,6 +234,13 @@ TEST_F(MessagesTest, BadArgumentsAreRefused) {
   EXPECT_EQ(slime_expect(here.engine, peer, 1, 0, nullptr, &request), SLIME_ERR_INVALID);
   EXPECT_EQ(slime_expect(here.engine, local, 1, 1, nullptr, &request), SLIME_ERR_INVALID);
   EXPECT_EQ(slime_forget(here.engine, local, 1), SLIME_ERR_INVALID);
+  const auto signals = [&](slime_remote to, uint64_t offset) {
+    return slime_signal(here.engine, peer, to, offset, 1, 0, nullptr, &request);
+  };
+  EXPECT_EQ(signals(remote, 4), SLIME_ERR_INVALID);
+  EXPECT_EQ(signals(remote, theirs.size()), SLIME_ERR_INVALID);
+  EXPECT_EQ(signals(remote, UINT64_MAX - 7), SLIME_ERR_INVALID);
+  EXPECT_EQ(signals(local, 0), SLIME_ERR_INVALID);
   size_t one = 1;
   EXPECT_EQ(slime_notifications(here.engine, nullptr, &one), SLIME_ERR_INVALID);
   one = 0;
