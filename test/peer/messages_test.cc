@@ -50,8 +50,9 @@ class MessagesTest : public testing::Test {
     return slime_wait(engine.engine, request, 20 * kMs, nullptr) == SLIME_AGAIN;
   }
 
-  std::vector<char> mine = std::vector<char>(1 << 20, 'm'),
-                    theirs = std::vector<char>(1 << 20, 't');
+  std::vector<char> mine = std::vector<char>(1 << 20, 'm');
+  std::vector<char> theirs = std::vector<char>(1 << 20, 't');
+  std::vector<char> more = std::vector<char>(4096, 'o');
   TestEngine here, there;
   const slime_region local = here.add(mine), owned = there.add(theirs);
   const slime_peer peer = here.know(there);
@@ -98,7 +99,7 @@ TEST_F(MessagesTest, NotificationsThatNobodyFetchesStopNothingElse) {
   EXPECT_TRUE(is_open(here, requests[kKept]));
   expect_ok(write_with(7, 4096));
   EXPECT_EQ(there.end(expect(there, SLIME_ANY_PEER, 7, 1)).status, SLIME_OK);
-  const slime_remote again = here.remote(peer, there.blob_of(there.add(mine)));
+  const slime_remote again = here.remote(peer, there.blob_of(there.add(more)));
   EXPECT_EQ(here.run(peer, SLIME_READ, {local, again, 0, 0, 4096}).status, SLIME_OK);
   const slime_result late = here.end(notify("late", 50 * kMs));
   EXPECT_EQ(late.status, SLIME_ERR_TIMEOUT) << late.text;

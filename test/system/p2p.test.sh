@@ -26,8 +26,12 @@ says sizes "'0' is no size of 1 byte to 64 GiB"
 run three 2 p2p --ranks 3
 run help 0 p2p --help
 
-if timeout -k 5 120 "${launcher[@]}" "$build/bin/example-read" >"$work/example.out" 2>"$work/example.err" &&
-  grep -q '^1048576 of 1048576 bytes are right' "$work/example.out"; then
-  ok "example-read"
-else not_ok "example-read" "$work/example.err"; fi
+example() { # NAME WORDS: it ends well, and says these
+  if timeout -k 5 120 "${launcher[@]}" "$build/bin/example-$1" >"$work/$1.out" 2>"$work/$1.err" &&
+    grep -q "^$2" "$work/$1.out"; then
+    ok "example-$1"
+  else not_ok "example-$1" "$work/$1.err"; fi
+}
+example read '1048576 of 1048576 bytes are right'
+example notify 'the peer says: request 12, page 3'
 exit $wrong
