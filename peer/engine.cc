@@ -207,15 +207,22 @@ bool Engine::accept(std::vector<std::shared_ptr<Peer>>* came) {
 }
 
 std::shared_ptr<Peer> Engine::itself() {
+  uint64_t handle = 0;
+  (void)peer_with_id(id_, &handle);
+  const std::lock_guard lock(mutex_);
   if (itself_ == nullptr) {
     itself_ = std::make_shared<Peer>(*world_, id_);
     (void)add_peer(itself_);
     // What comes from this engine comes from the peer that the program knows.
-    uint64_t handle = 0;
-    (void)peer_with_id(id_, &handle);
     itself_->set_handle(handle);
   }
   return itself_;
+}
+
+std::shared_ptr<Peer> Engine::listening_end_of(uint64_t handle) {
+  const auto peer = handles_.find(handle);
+  const std::lock_guard lock(mutex_);
+  return peer != nullptr && peer->id() == id_ ? itself_ : nullptr;
 }
 
 Result<uint64_t> Engine::add_peer(std::span<const std::byte> blob) {

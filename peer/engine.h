@@ -108,6 +108,8 @@ class Engine final : private ServiceHost {
                                               std::shared_ptr<void> keeps);
   uint64_t add_peer(const std::shared_ptr<Peer>& peer);
   std::shared_ptr<Peer> itself();
+  // Of the link to this engine itself; nullptr: of another peer.
+  std::shared_ptr<Peer> listening_end_of(uint64_t peer);
   std::shared_ptr<Peer> peer_with_id(const EngineId& id, uint64_t* handle);
 
   std::vector<std::shared_ptr<Peer>> peers() override { return handles_.all(); }

@@ -72,7 +72,9 @@ std::vector<Fetched> Engine::notifications(size_t most) {
     fetched.push_back({peer, fetched_.add(kept), *kept->bytes});
   }
   for (const uint64_t handle : with_room) {
-    if (auto peer = handles_.find(handle)) service_->attend(std::move(peer));
+    for (auto& peer : {handles_.find(handle), listening_end_of(handle)}) {
+      if (peer != nullptr) service_->attend(peer);
+    }
   }
   return fetched;
 }

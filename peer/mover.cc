@@ -145,10 +145,11 @@ void Mover::ended(PieceTransfer& transfer) {
   free_.push_back(&transfer);
 }
 
-Barriers::Requests Mover::open() const {
-  Barriers::Requests all(moving_.begin(), moving_.end());
-  all.insert(all.end(), waiting_.begin(), waiting_.end());
-  return all;
+void Mover::add_open(Requests* to) const {
+  for (const auto* requests : {&moving_, &waiting_}) {
+    std::ranges::copy_if(*requests, std::back_inserter(*to),
+                         [](const auto& request) { return !request->of_engine; });
+  }
 }
 
 std::vector<std::shared_ptr<PeerRequest>> Mover::take_all() {

@@ -17,7 +17,6 @@
 #include "link/transfer.h"
 #include "link/transfer_queue.h"
 #include "peer/keys.h"
-#include "peer/messages/barriers.h"
 #include "peer/messages/messages.h"
 #include "peer/peer_request.h"
 
@@ -50,7 +49,7 @@ class Mover {
   // Begins what can begin, and ends requests that have a result. Call it after Link::progress().
   void move(uint64_t now_ns);
   bool idle() const { return waiting_.empty() && moving_.empty(); }
-  Barriers::Requests open() const;
+  void add_open(Requests* to) const;  // of the program
   void end_those_done(uint64_t now_ns) { end_those_done(&moving_, now_ns); }
   // All that have not ended, for who ends them when the link touches their memory no more.
   std::vector<std::shared_ptr<PeerRequest>> take_all();

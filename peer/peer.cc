@@ -114,8 +114,10 @@ void Peer::take_handed() {
 }
 
 void Peer::begin(std::shared_ptr<PeerRequest> request) {
-  if (request->strong && !connection_->mover.idle()) {
-    barriers_.add(std::move(request), connection_->mover.open());
+  Requests before;
+  if (request->strong) before = open_requests();
+  if (!before.empty()) {
+    barriers_.add(std::move(request), std::move(before));
   } else if (request->pieces.empty()) {
     messages_.after(request, world_.devices.clock().now_ns());
   } else {
@@ -138,6 +140,14 @@ void Peer::move() {
   if (state() == State::kNew && wants_link()) dial();
   if (connector_ != nullptr) step_connector();
   if (state() == State::kGone && wants_link()) end(gone_);
+}
+
+Requests Peer::open_requests() const {
+  Requests all;
+  connection_->mover.add_open(&all);
+  messages_.add_open(&all);
+  barriers_.add_open(&all);
+  return all;
 }
 
 void Peer::release_barriers(uint64_t now_ns) {

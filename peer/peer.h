@@ -24,6 +24,7 @@
 #include "link/setup/setup.h"
 #include "peer/blobs.h"
 #include "peer/keys.h"
+#include "peer/messages/barriers.h"
 #include "peer/mover.h"
 #include "peer/owner.h"
 #include "peer/records.h"
@@ -139,6 +140,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   void drop_crossed();
   void expire_waiting(uint64_t now_ns);
   void begin(std::shared_ptr<PeerRequest> request);
+  Requests open_requests() const;
   void release_barriers(uint64_t now_ns);
   void move_link();
   Status take_records();

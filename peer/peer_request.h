@@ -44,6 +44,7 @@ class PeerRequest {
   std::vector<std::shared_ptr<Remote>> remotes;
   std::vector<Message> messages;  // for the peer, when all pieces have been moved
   uint64_t submitted_ns = 0, deadline_ns = UINT64_MAX;
+  bool of_engine = false;    // it reads a letter
   bool strong = false;       // it begins when all have ended that the peer was given before
   uint32_t round_trips = 1;  // to the peer, where nothing is in the way
 
@@ -118,6 +119,8 @@ class PeerRequest {
   mutable std::mutex mutex_;  // for those who sleep on changed_
   mutable std::condition_variable changed_;
 };
+
+using Requests = std::vector<std::shared_ptr<PeerRequest>>;
 
 inline void PeerRequest::append(const Piece& piece) {
   if (piece.bytes == 0) return;

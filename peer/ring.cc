@@ -27,6 +27,7 @@ void Ring::put(uint16_t kind, std::span<const std::byte> begin, std::span<const 
     image += part.size();
   }
   refused_ &= ~bit(slot);
+  unsaid_ &= ~bit(slot);
   ++sent_;
   submit(slot);
 }
@@ -102,7 +103,7 @@ void Ring::on_lost(uint32_t part) {
   } else if (part == kRefusal) {
     if (refusal_ == Refusal::kSent) refusal_ = Refusal::kOwed;
   } else if (part >= kSeenSlots) {
-    unsaid_ |= bit(part - kSeenSlots);
+    unsaid_ |= bit(part - kSeenSlots) & refused_;  // unless another record has the slot
   } else if (static_cast<int32_t>(header_in(part).sequence - peer_took_) < 0) {
     open_ &= ~bit(part);
   } else {

@@ -14,12 +14,13 @@ namespace slime {
 
 class Barriers {
  public:
-  using Requests = std::vector<std::shared_ptr<PeerRequest>>;
-
   void add(std::shared_ptr<PeerRequest> request, Requests before) {
     waiting_.push_back({std::move(request), std::move(before)});
   }
   bool idle() const { return waiting_.empty(); }
+  void add_open(Requests* to) const {
+    for (const Barrier& one : waiting_) to->push_back(one.request);
+  }
   // Those that may begin, or whose deadline has passed.
   Requests take(uint64_t now_ns) {
     Requests taken;

@@ -19,6 +19,7 @@ bool LetterReader::begin(const LetterAddress& letter, const MakeRegion& make_reg
                                                              .bytes = letter.bytes,
                                                              .rights = kRemoteRead});
   request_ = std::make_shared<PeerRequest>();
+  request_->of_engine = true;
   request_->submitted_ns = steady_now_ns();
   request_->append({(*region)->memory.address, &(*region)->memory, remote.get(), 0, letter.bytes});
   request_->regions.push_back(std::move(*region));

@@ -40,6 +40,7 @@ void Messages::on_new_link() {
 void Messages::forget_numbers() {
   for (MessageSender* to : {&events_, &notices_}) to->forget_numbers();
   for (MessageReceiver* from : {&events_from_, &notices_from_}) from->forget_numbers();
+  letters_ = {};
 }
 
 Verdict Messages::take_event(uint64_t peer, MessageKind kind, std::span<const std::byte> payload) {

@@ -46,6 +46,10 @@ class Messages {
   }
   void on_new_link();
   void forget_numbers();
+  void add_open(Requests* to) const {
+    events_.add_open(to);
+    notices_.add_open(to);
+  }
   // No request waits for the peer.
   bool idle() const { return events_.idle() && notices_.idle(); }
   bool reads_letter() const { return letters_.reads(); }

@@ -42,6 +42,11 @@ class MessageSender {
   // Another engine than the one that counted the numbers is at the other end.
   void forget_numbers();
   bool idle() const { return open_ == 0; }
+  void add_open(Requests* to) const {
+    for (const Entry& entry : messages_) {
+      if (entry.request != nullptr) to->push_back(entry.request);
+    }
+  }
 
  private:
   struct Entry {

@@ -27,6 +27,7 @@ inline bool carry_out(const Regions& regions, const SignalWords& signal) {
   const auto region = regions.find(signal.region);
   if (region == nullptr || region->nonce != signal.nonce) return false;
   const MemoryRegion& memory = region->memory;
+  if (memory.kind != MemoryKind::kHost) return false;
   const auto base = reinterpret_cast<uint64_t>(memory.address);
   if ((region->rights & kRemoteWrite) == 0) return false;
   if (!has_counter(base, memory.bytes, signal.offset)) return false;

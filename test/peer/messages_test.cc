@@ -1,5 +1,6 @@
 // Immediates and notifications between two engines of one process, over tcp.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -45,6 +46,10 @@ class MessagesTest : public testing::Test {
     EXPECT_EQ(slime_submit(here.engine, peer, op, &one, 1, &extra, &request), SLIME_OK)
         << slime_last_error();
     return request;
+  }
+  uint64_t counter_at(size_t offset) {
+    return std::atomic_ref(*reinterpret_cast<uint64_t*>(theirs.data() + offset))
+        .load(std::memory_order_acquire);
   }
   static bool is_open(TestEngine& engine, slime_request request) {
     return slime_wait(engine.engine, request, 20 * kMs, nullptr) == SLIME_AGAIN;
@@ -177,14 +182,30 @@ TEST_F(MessagesTest, TooManyKeptImmediatesAreRefusedAndNothingElse) {
   expect_ok(write_with(kKept, 0));
 }
 
+// Strong ones wait for messages too, and for each other.
+TEST_F(MessagesTest, AStrongSignalComesAfterAllThatWasBefore) {
+  std::fill(theirs.begin(), theirs.begin() + 8, 0);
+  std::vector<slime_request> kept;
+  for (size_t i = 0; i < 4096; ++i) kept.push_back(notify("x"));
+  for (const slime_request request : kept) expect_ok(request);
+  const slime_request waits = notify("one more");
+  std::array<slime_request, 2> strong = {};
+  for (slime_request& request : strong) {
+    ASSERT_EQ(slime_signal(here.engine, peer, remote, 0, 1, 1, nullptr, &request), SLIME_OK);
+  }
+  for (const slime_request request : strong) EXPECT_TRUE(is_open(here, request));
+  EXPECT_EQ(counter_at(0), 0u);
+  EXPECT_EQ(there.fetch(1).size(), 1u);
+  expect_ok(waits);
+  for (const slime_request request : strong) expect_ok(request);
+  EXPECT_EQ(counter_at(0), 2u);
+}
+
 // Each addition once; a strong one after the writes before it.
 TEST_F(MessagesTest, SignalsAdd) {
   constexpr size_t kCounter = 8, kData = 1 << 19;
   std::fill(theirs.begin(), theirs.begin() + 64, 0);
-  const auto counter = [&] {
-    return std::atomic_ref(*reinterpret_cast<uint64_t*>(theirs.data() + kCounter))
-        .load(std::memory_order_acquire);
-  };
+  const auto counter = [&] { return counter_at(kCounter); };
   const auto signal = [&](uint64_t add, int strong) {
     slime_request request = 0;
     EXPECT_EQ(slime_signal(here.engine, peer, remote, kCounter, add, strong, nullptr, &request),
