@@ -135,7 +135,6 @@ Result<uint64_t> Engine::submit(uint64_t peer_handle, Opcode opcode,
 // An expectation has no peer that moves it.
 void Engine::move_or_expire(const Submitted& submitted) {
   const PeerRequest& request = *submitted.request;
-  if (request.done()) return;
   if (submitted.peer != nullptr) {
     if (!submitted.peer->try_move()) service_->attend(submitted.peer);
   } else if (steady_now_ns() >= request.deadline_ns) {
@@ -149,7 +148,7 @@ Result<Status> Engine::test(uint64_t handle, Outcome* outcome) {
   const auto submitted = requests_.find(handle);
   if (submitted == nullptr) return fail(Status::kInvalid, "no such request (any more)");
   const PeerRequest& request = *submitted->request;
-  move_or_expire(*submitted);
+  if (!request.done()) move_or_expire(*submitted);
   if (!request.done()) return Status::kAgain;
   *outcome = request.outcome();
   (void)requests_.remove(handle);
@@ -167,7 +166,7 @@ Result<Status> Engine::wait(uint64_t handle, uint64_t limit_ns, Outcome* outcome
   while (submitted->peer != nullptr && !request.done() && steady_now_ns() - begin_ns < spin_ns) {
     (void)submitted->peer->try_move(true);
   }
-  move_or_expire(*submitted);
+  move_or_expire(*submitted);  // also when it is done: pollers name the link again
   const uint64_t end_ns = begin_ns + std::min(limit_ns, kLongestWaitNs);
   // Nobody else ends an expectation that is overdue.
   if (submitted->peer == nullptr && !request.wait_until(std::min(end_ns, request.deadline_ns))) {
