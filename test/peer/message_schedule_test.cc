@@ -17,7 +17,7 @@
 #include "peer/messages/receiver.h"
 #include "peer/messages/sender.h"
 #include "peer/rings.h"
-#include "test/support/environment.h"
+#include "test/support/seeds.h"
 #include "test/support/sim/lifeline.h"
 #include "test/support/sim_hosts.h"
 
@@ -292,17 +292,8 @@ class World {
 };
 
 TEST(MessageSchedules, EachMessageIsTakenOnceOrItsRequestSaysWhyNot) {
-  const uint64_t seed = from_environment("SLIME_SEED", 0);
-  const Effort effort("SLIME_SCHEDULES", seed ? 1 : kSchedules);
   World world;
-  size_t violations = 0;
-  for (uint64_t i = 0; effort.goes_on(i) && violations < 10; ++i) {
-    const uint64_t one = (seed ? seed : 1) + i;
-    const std::string violation = world.run(one);
-    if (violation.empty()) continue;
-    ADD_FAILURE() << "seed " << one << ": " << violation;
-    ++violations;
-  }
+  run_seeds(kSchedules, [&](uint64_t seed) { return world.run(seed); });
   const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
   const Totals& all = world.totals;
   std::printf(
