@@ -1,24 +1,8 @@
 #include "peer/keys.h"
 
-#include <cstring>
+#include "peer/messages/message.h"
 
 namespace slime {
-namespace {
-
-template <typename Message>
-std::optional<Message> read(std::span<const std::byte> payload) {
-  Message message;
-  if (payload.size() != sizeof message) return std::nullopt;
-  std::memcpy(&message, payload.data(), sizeof message);
-  return message;
-}
-
-template <typename Message>
-std::span<const std::byte> bytes_of(const Message& message) {
-  return std::as_bytes(std::span(&message, 1));
-}
-
-}  // namespace
 
 bool Keys::want(const std::shared_ptr<Remote>& remote) {
   if (remote->state != Remote::Keys::kUnknown) return true;
@@ -32,10 +16,10 @@ bool Keys::want(const std::shared_ptr<Remote>& remote) {
 
 Status Keys::on_record(const Record& record) {
   if (record.kind == static_cast<uint16_t>(RecordKind::kWantKeys)) {
-    const auto question = read<Question>(record.payload);
+    const auto question = words_of<Question>(record.payload);
     return question ? answer(*question) : link_.context().fail_protocol("a question cut short");
   }
-  const auto given = read<Answer>(record.payload);
+  const auto given = words_of<Answer>(record.payload);
   return given ? take(*given) : link_.context().fail_protocol("an answer cut short");
 }
 
