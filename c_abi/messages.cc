@@ -6,15 +6,20 @@ using namespace slime::api;
 
 namespace {
 
-constexpr const char* kOnlyDeadline = "of extra the deadline counts here: its flags are not 0";
-
 int tell(const Result<uint64_t>& submitted, slime_request* request) {
   if (!submitted) return failed(submitted.error());
   *request = *submitted;
   return SLIME_OK;
 }
 
-bool has_messages(const Extra& extra) { return extra.immediate || extra.notification; }
+// Of calls that have no other use for it. Returns what is wrong, or nullptr.
+const char* read_deadline(const slime_extra* extra, uint64_t* deadline_ns) {
+  Extra known;
+  if (!read_extra(extra, &known)) return kWrongExtra;
+  *deadline_ns = known.deadline_ns;
+  const bool more = known.immediate || known.notification;
+  return more ? "of extra the deadline counts here: its flags are not 0" : nullptr;
+}
 
 }  // namespace
 
@@ -26,12 +31,11 @@ int slime_notify(slime_engine* engine, slime_peer peer, const void* data, size_t
     if (engine == nullptr || request == nullptr || (data == nullptr && bytes > 0)) {
       return invalid("slime_notify: an argument is NULL");
     }
-    Extra known;
-    if (!read_extra(extra, &known)) return invalid(kWrongExtra);
-    if (has_messages(known)) return invalid(kOnlyDeadline);
-    return tell(engine->engine->notify(peer, {static_cast<const std::byte*>(data), bytes},
-                                       known.deadline_ns),
-                request);
+    uint64_t deadline_ns = 0;
+    if (const char* const wrong = read_deadline(extra, &deadline_ns)) return invalid(wrong);
+    return tell(
+        engine->engine->notify(peer, {static_cast<const std::byte*>(data), bytes}, deadline_ns),
+        request);
   });
 }
 
@@ -41,10 +45,9 @@ int slime_signal(slime_engine* engine, slime_peer peer, slime_remote remote, uin
     if (engine == nullptr || request == nullptr) {
       return invalid("slime_signal: an argument is NULL");
     }
-    Extra known;
-    if (!read_extra(extra, &known)) return invalid(kWrongExtra);
-    if (has_messages(known)) return invalid(kOnlyDeadline);
-    return tell(engine->engine->signal(peer, {remote, offset, add, strong != 0}, known.deadline_ns),
+    uint64_t deadline_ns = 0;
+    if (const char* const wrong = read_deadline(extra, &deadline_ns)) return invalid(wrong);
+    return tell(engine->engine->signal(peer, {remote, offset, add, strong != 0}, deadline_ns),
                 request);
   });
 }
@@ -69,10 +72,9 @@ int slime_expect(slime_engine* engine, slime_peer peer, uint32_t immediate, uint
     if (engine == nullptr || request == nullptr) {
       return invalid("slime_expect: an argument is NULL");
     }
-    Extra known;
-    if (!read_extra(extra, &known)) return invalid(kWrongExtra);
-    if (has_messages(known)) return invalid(kOnlyDeadline);
-    return tell(engine->engine->expect(peer, immediate, count, known.deadline_ns), request);
+    uint64_t deadline_ns = 0;
+    if (const char* const wrong = read_deadline(extra, &deadline_ns)) return invalid(wrong);
+    return tell(engine->engine->expect(peer, immediate, count, deadline_ns), request);
   });
 }
 

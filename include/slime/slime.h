@@ -194,11 +194,11 @@ int slime_test(slime_engine* engine, slime_request request, slime_result* result
 int slime_wait(slime_engine* engine, slime_request request, int64_t timeout_ns,
                slime_result* result);
 /* Messages: immediates, signals and notifications. Each comes exactly once, also when a NIC fails
- * or a link is replaced. One that comes with a request follows its bytes: whoever has it may use
- * what was written, or reuse what was read. So the order of notifications is that in which the
- * bytes of their requests were moved, and the same holds for immediates; between both there is
- * none. A request with messages is done when the peer's engine has them. If it ends with an error
- * before that, they may have come, or not.
+ * or a link is replaced. The message of a request comes after the bytes of that request have
+ * been moved. The peer's program may then use what was written, or reuse what was read. So the
+ * order of notifications is that in which the bytes of their requests were moved, and the same
+ * holds for immediates; between both there is none. A request with messages is done when the peer's
+ * engine has them. If it ends with an error before that, they may have come, or not.
  *
  * Sends so many bytes, 0 to SLIME_NOTIFICATION_BYTES, that this call copies. Of `extra` the
  * deadline counts. The peer keeps notifications that its program does not fetch, 4096 or 64 MiB for
