@@ -96,7 +96,6 @@ Result<void> Engine::set_up() {
                                                  id_,
                                                  proof,
                                                  options_.terms,
-                                                 regions_,
                                                  {regions_, expectations_, notices_, letter},
                                                  poller_list_,
                                                  name,

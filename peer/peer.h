@@ -40,7 +40,6 @@ struct PeerWorld {
   EngineId self = {};
   Nonce proof = {};  // EngineWords::proof of this engine
   LinkTerms terms;
-  const Regions& regions;
   Messages::To messages;
   const std::vector<Poller*>& pollers;
   // From now on pollers call the link of this peer so; nullptr: nobody's any more.
@@ -109,7 +108,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
           link(world.devices, *world.devices.device(world.device), std::move(parts)),
           rings(link),
           records(rings.engine),
-          keys(link, records, world.regions),
+          keys(link, records, world.messages.regions),
           mover(link, keys, messages, number) {}
     const LinkId id;
     Link link;
