@@ -12,8 +12,8 @@ MemoryCache::~MemoryCache() {
 
 Result<const MemoryRegion*> MemoryCache::acquire(const MemoryRange& range) {
   const std::lock_guard lock(mutex_);
-  const Range key{reinterpret_cast<uintptr_t>(range.address), range.bytes, range.kind,
-                  range.rights};
+  const Range key{reinterpret_cast<uintptr_t>(range.address), range.bytes, range.kind, range.rights,
+                  range.alone ? ++alone_ : 0};
   auto found = entries_.find(key);
   if (found == entries_.end()) {
     auto region = register_everywhere(range);

@@ -34,9 +34,9 @@ struct MemoryRegion {
 };
 
 // The cache behind regIsGlobal. Users of the same range, with the same rights of peers, share one
-// entry, and the last release() deregisters it. A part of a registered range gets an entry of its
-// own: if it shared the entry of the whole, it would keep the key of the whole valid after the
-// owner of that memory had deregistered it.
+// entry, unless they want to be alone, and the last release() deregisters it. A part of a
+// registered range gets an entry of its own: if it shared the entry of the whole, it would keep the
+// key of the whole valid after the owner of that memory had deregistered it.
 //
 // Invariants: an entry has at least one user, and does not move while it exists; regions_ has the
 // region of each entry and no other. Any thread may call; a mutex guards both.
@@ -56,6 +56,7 @@ class MemoryCache {
     size_t bytes = 0;
     MemoryKind kind = MemoryKind::kHost;
     uint8_t rights = 0;
+    uint64_t number = 0;  // not 0: of one that shares its entry with nobody
     auto operator<=>(const Range&) const = default;
   };
   struct Entry {
@@ -69,6 +70,7 @@ class MemoryCache {
   std::vector<Rail*> rails_;
   mutable Mutex mutex_;
   Entries entries_;
+  uint64_t alone_ = 0;  // how many there were that share with nobody
   std::unordered_map<const MemoryRegion*, Entries::iterator> regions_;
 };
 

@@ -149,6 +149,8 @@ struct MemoryRange {
   // Of peers: kRemoteWrite, kRemoteRead, both or none (RailCaps::keeps_rights). This end may write
   // in any case, so an RDMA NIC needs a range that is writable.
   uint8_t rights = kRemoteWrite;
+  // Its keys are those of this registration, and end with it, also if others have the same range.
+  bool alone = false;
 };
 
 inline bool takes(const RailCaps& caps, const MemoryRange& range) {

@@ -36,6 +36,22 @@ TEST_F(MemoryCacheTest, ARangeIsRegisteredOnceOnEveryRail) {
   EXPECT_EQ(second.registered.size(), 1u);
 }
 
+// So nobody has the keys of another registration.
+TEST_F(MemoryCacheTest, ARangeThatIsAloneSharesWithNobody) {
+  MemoryRange range{bytes.data(), bytes.size()};
+  const auto shared = *cache.acquire(range);
+  range.alone = true;
+  const auto one = *cache.acquire(range), other = *cache.acquire(range);
+  EXPECT_NE(one, other);
+  EXPECT_NE(one, shared);
+  EXPECT_EQ(first.registered.size(), 3u);
+  EXPECT_TRUE(cache.release(one));
+  EXPECT_EQ(first.registered.size(), 2u);
+  EXPECT_TRUE(cache.release(other));
+  EXPECT_TRUE(cache.release(shared));
+  EXPECT_TRUE(first.registered.empty());
+}
+
 TEST_F(MemoryCacheTest, ADmaBufReachesEveryRail) {
   ASSERT_TRUE(cache.acquire({bytes.data(), 512, MemoryKind::kCuda, 7, 4096}));
   for (const FakeRail* rail : {&first, &second}) {
