@@ -32,7 +32,9 @@ int tell(const Result<Status>& tested, const Outcome& outcome, slime_result* res
                              result_text().c_str(),
                              outcome.bytes,
                              outcome.queued_ns,
-                             outcome.moved_ns};
+                             outcome.moved_ns,
+                             outcome.peer,
+                             outcome.tag};
   return write_struct(told, result) ? static_cast<int>(SLIME_OK) : invalid(kNoResultSize);
 }
 

@@ -83,23 +83,26 @@ Result<void> Engine::set_up() {
   const auto attend = [this](std::shared_ptr<Peer> peer) {
     if (service_ != nullptr) service_->attend(std::move(peer));
   };
-  const MakeRegion letter = [this](std::shared_ptr<NoticeBytes> bytes, uint8_t rights) {
+  const MakeRegion letter = [this](std::span<std::byte> memory, uint8_t rights,
+                                   std::shared_ptr<void> keeps) {
     MemoryRange range;
-    range.address = bytes->data();
-    range.bytes = bytes->size();
+    range.address = memory.data();
+    range.bytes = memory.size();
     range.rights = rights;
-    return make_region(range, std::move(bytes));
+    range.alone = true;
+    return make_region(range, std::move(keeps));
   };
   const Nonce proof = nonce_of(listener_->address());
-  world_ = std::make_unique<PeerWorld>(PeerWorld{*devices_,
-                                                 device_index_,
-                                                 id_,
-                                                 proof,
-                                                 options_.terms,
-                                                 {regions_, expectations_, notices_, letter},
-                                                 poller_list_,
-                                                 name,
-                                                 attend});
+  world_ =
+      std::make_unique<PeerWorld>(PeerWorld{*devices_,
+                                            device_index_,
+                                            id_,
+                                            proof,
+                                            options_.terms,
+                                            {regions_, expectations_, notices_, tagged_, letter},
+                                            poller_list_,
+                                            name,
+                                            attend});
   auto service = Service::open(*this, listener_->descriptor(), poller_list_);
   if (!service) return fail(std::move(service.error()));
   service_ = std::move(*service);

@@ -75,6 +75,15 @@ class Engine final : private ServiceHost {
   // `peer`: Expectations::kAnyPeer for any.
   Result<uint64_t> expect(uint64_t peer, uint32_t immediate, uint64_t count, uint64_t deadline_ns);
   Result<void> forget(uint64_t peer, uint32_t immediate);
+  // The bytes stay as they are until the request is done.
+  Result<uint64_t> send(uint64_t peer, std::span<const std::byte> bytes, uint64_t tag,
+                        uint64_t deadline_ns);
+  // The first message of this peer (Tagged::kAnyPeer: of any) whose tag is the same in all bits of
+  // the mask.
+  struct Wanted {
+    uint64_t peer = 0, tag = 0, mask = 0;
+  };
+  Result<uint64_t> receive(const Wanted& wanted, std::span<std::byte> room, uint64_t deadline_ns);
   // kOk: it is done, with this outcome; kAgain: not yet.
   Result<Status> test(uint64_t request, Outcome* outcome);
   Result<Status> wait(uint64_t request, uint64_t limit_ns, Outcome* outcome);
@@ -86,9 +95,12 @@ class Engine final : private ServiceHost {
     uint64_t peer = 0;
     std::shared_ptr<Remote> remote;
   };
+  // Where a request waits that no peer moves, or not yet.
+  enum class Posted : uint8_t { kNowhere, kExpectations, kTagged };
   struct Submitted {
-    std::shared_ptr<Peer> peer;  // nullptr: of an expectation
+    std::shared_ptr<Peer> peer;  // whose link moves it; nullptr: of none, or any
     std::shared_ptr<PeerRequest> request;
+    Posted posted = Posted::kNowhere;
   };
   class Owner;
 
@@ -100,10 +112,16 @@ class Engine final : private ServiceHost {
   Result<void> resolve(std::span<const Assignment> assignments, uint64_t peer,
                        PeerRequest* request);
   std::shared_ptr<PeerRequest> new_request(uint64_t deadline_ns) const;
-  Result<uint64_t> keep(std::shared_ptr<Peer> peer, std::shared_ptr<PeerRequest> request);
+  Result<uint64_t> keep(Submitted submitted);
   Result<uint64_t> hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<PeerRequest> request);
   void move_or_expire(const Submitted& submitted);
+  void end_posted(const Submitted& submitted, const Error& why);
+  void end_if_gone(const std::shared_ptr<Peer>& peer, const Submitted& posted);
+  void attend(std::span<const uint64_t> peers);
+  Result<std::shared_ptr<Peer>> peer_or_any(uint64_t peer) const;
   Result<Message> message_of(std::span<const std::byte> notification);
+  Result<std::shared_ptr<const Letter>> letter_of(std::span<std::byte> memory,
+                                                  std::shared_ptr<void> keeps);
   Result<std::shared_ptr<Region>> make_region(const MemoryRange& range,
                                               std::shared_ptr<void> keeps);
   uint64_t add_peer(const std::shared_ptr<Peer>& peer);
@@ -129,6 +147,7 @@ class Engine final : private ServiceHost {
 
   Expectations expectations_;
   Notices notices_;
+  Tagged tagged_;
   Regions regions_{HandleKind::kRegion};
   HandleTable<Imported> remotes_{HandleKind::kRemote};
   HandleTable<Submitted> requests_{HandleKind::kRequest};

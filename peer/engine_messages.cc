@@ -6,6 +6,13 @@
 
 namespace slime {
 
+Result<std::shared_ptr<const Letter>> Engine::letter_of(std::span<std::byte> memory,
+                                                        std::shared_ptr<void> keeps) {
+  auto region = world_->messages.make_region(memory, kRemoteRead, std::move(keeps));
+  if (!region) return fail(std::move(region.error()));
+  return std::make_shared<const Letter>(regions_, std::move(*region));
+}
+
 // A long one is registered, and the peer reads it.
 Result<Message> Engine::message_of(std::span<const std::byte> notification) {
   if (notification.size() > kMostNoticeBytes) {
@@ -18,12 +25,11 @@ Result<Message> Engine::message_of(std::span<const std::byte> notification) {
   if (bytes.size() <= MessageSender::kMostBytes) {
     return Message{MessageKind::kNotice, std::move(bytes), nullptr};
   }
-  auto region =
-      world_->messages.make_region(std::make_shared<NoticeBytes>(std::move(bytes)), kRemoteRead);
-  if (!region) return fail(std::move(region.error()));
-  auto letter = std::make_shared<const Letter>(regions_, std::move(*region));
-  const LetterAddress address = letter->address();
-  return Message::of(MessageKind::kLetter, address, std::move(letter));
+  const auto copy = std::make_shared<NoticeBytes>(std::move(bytes));
+  auto letter = letter_of(*copy, copy);
+  if (!letter) return fail(std::move(letter.error()));
+  const LetterAddress address = (*letter)->address();
+  return Message::of(MessageKind::kLetter, address, std::move(*letter));
 }
 
 Result<uint64_t> Engine::notify(uint64_t peer_handle, std::span<const std::byte> notification,
@@ -71,40 +77,92 @@ std::vector<Fetched> Engine::notifications(size_t most) {
     const auto kept = std::make_shared<const Notice>(std::move(notice));
     fetched.push_back({peer, fetched_.add(kept), *kept->bytes});
   }
-  for (const uint64_t handle : with_room) {
+  attend(with_room);
+  return fetched;
+}
+
+void Engine::attend(std::span<const uint64_t> peers) {
+  for (const uint64_t handle : peers) {
     for (auto& peer : {handles_.find(handle), listening_end_of(handle)}) {
       if (peer != nullptr) service_->attend(peer);
     }
   }
-  return fetched;
+}
+
+// nullptr: any.
+Result<std::shared_ptr<Peer>> Engine::peer_or_any(uint64_t handle) const {
+  auto peer = handles_.find(handle);
+  if (handle != 0 && peer == nullptr) return fail(Status::kInvalid, "no such peer (any more)");
+  return peer;
 }
 
 Result<uint64_t> Engine::expect(uint64_t peer_handle, uint32_t immediate, uint64_t count,
                                 uint64_t deadline_ns) {
-  const auto peer = handles_.find(peer_handle);
-  if (peer_handle != Expectations::kAnyPeer && peer == nullptr) {
-    return fail(Status::kInvalid, "no such peer (any more)");
-  }
+  const auto peer = peer_or_any(peer_handle);
+  if (!peer) return fail(peer.error());
   if (count == 0) return fail(Status::kInvalid, "it expects no immediate: count is 0");
-  const auto request = new_request(deadline_ns);
-  auto handle = keep(nullptr, request);
+  const Submitted submitted{nullptr, new_request(deadline_ns), Posted::kExpectations};
+  auto handle = keep(submitted);
   if (!handle) return handle;
-  expectations_.expect(peer_handle, immediate, count, request);
-  if (peer == nullptr || peer->state() != Peer::State::kGone) return handle;
-  const Peer::Report report = peer->report();
-  if (report.state == Peer::State::kGone) {
-    expectations_.end(request.get(),
-                      make_error(Status::kRemote, 0, "%s", report.gone_because.c_str()));
-  }
+  expectations_.expect(peer_handle, immediate, count, submitted.request);
+  end_if_gone(*peer, submitted);
   return handle;
 }
 
+// What is posted after its peer has gone ends at once.
+void Engine::end_if_gone(const std::shared_ptr<Peer>& peer, const Submitted& posted) {
+  if (peer == nullptr || peer->state() != Peer::State::kGone) return;
+  const Peer::Report report = peer->report();
+  if (report.state != Peer::State::kGone) return;
+  end_posted(posted, make_error(Status::kRemote, 0, "%s", report.gone_because.c_str()));
+}
+
 Result<void> Engine::forget(uint64_t peer, uint32_t immediate) {
-  if (peer != Expectations::kAnyPeer && handles_.find(peer) == nullptr) {
-    return fail(Status::kInvalid, "no such peer (any more)");
-  }
+  if (const auto found = peer_or_any(peer); !found) return fail(found.error());
   expectations_.forget(peer, immediate);
   return {};
+}
+
+Result<uint64_t> Engine::send(uint64_t peer_handle, std::span<const std::byte> bytes, uint64_t tag,
+                              uint64_t deadline_ns) {
+  auto peer = handles_.find(peer_handle);
+  if (peer == nullptr) return fail(Status::kInvalid, "no such peer (any more)");
+  Message message;
+  if (bytes.size() <= Tagged::kMostBytes) {
+    message = Message::of(MessageKind::kTagged, tag);
+    message.payload.insert(message.payload.end(), bytes.begin(), bytes.end());
+  } else {
+    auto letter = letter_of({const_cast<std::byte*>(bytes.data()), bytes.size()}, nullptr);
+    if (!letter) return fail(std::move(letter.error()));
+    const TaggedLetter words{tag, (*letter)->address()};
+    message = Message::of(MessageKind::kTaggedLetter, words, std::move(*letter));
+    message.nonce = words.address.nonce;
+  }
+  auto request = new_request(deadline_ns);
+  request->messages.push_back(std::move(message));
+  return hand_over(std::move(peer), std::move(request));
+}
+
+Result<uint64_t> Engine::receive(const Wanted& wanted, std::span<std::byte> room,
+                                 uint64_t deadline_ns) {
+  const auto peer = peer_or_any(wanted.peer);
+  if (!peer) return fail(peer.error());
+  const Submitted submitted{*peer, new_request(deadline_ns), Posted::kTagged};
+  auto handle = keep(submitted);
+  if (!handle) return handle;
+  const TaggedReceive receive{wanted.peer, wanted.tag, wanted.mask, room, submitted.request};
+  std::vector<uint64_t> with_room;
+  const auto message = tagged_.post(receive, &with_room);
+  attend(with_room);
+  if (!message) {
+    end_if_gone(*peer, submitted);
+  } else if (deliver(*message, receive, world_->messages.make_region)) {
+    // The end of the link from which the message came.
+    auto from = listening_end_of(message->peer);
+    if (from == nullptr) from = handles_.find(message->peer);
+    if (!from->submit(submitted.request)) service_->attend(std::move(from));
+  }
+  return handle;
 }
 
 }  // namespace slime

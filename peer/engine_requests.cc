@@ -90,9 +90,8 @@ std::shared_ptr<PeerRequest> Engine::new_request(uint64_t deadline_ns) const {
   return request;
 }
 
-Result<uint64_t> Engine::keep(std::shared_ptr<Peer> peer, std::shared_ptr<PeerRequest> request) {
-  const uint64_t handle =
-      requests_.add(std::make_shared<Submitted>(Submitted{std::move(peer), std::move(request)}));
+Result<uint64_t> Engine::keep(Submitted submitted) {
+  const uint64_t handle = requests_.add(std::make_shared<Submitted>(std::move(submitted)));
   if (handle == 0) return fail(Status::kNoMemory, "too many requests were not waited for");
   return handle;
 }
@@ -100,7 +99,7 @@ Result<uint64_t> Engine::keep(std::shared_ptr<Peer> peer, std::shared_ptr<PeerRe
 Result<uint64_t> Engine::hand_over(std::shared_ptr<Peer> peer,
                                    std::shared_ptr<PeerRequest> request) {
   request->round_trips = (request->pieces.empty() ? 0 : 1) + (request->messages.empty() ? 0 : 1);
-  auto handle = keep(peer, request);
+  auto handle = keep({peer, request});
   if (handle && !peer->submit(std::move(request))) service_->attend(std::move(peer));
   return handle;
 }
@@ -132,16 +131,20 @@ Result<uint64_t> Engine::submit(uint64_t peer_handle, Opcode opcode,
   return hand_over(std::move(peer), request);
 }
 
-// An expectation has no peer that moves it.
+// No peer ends what is posted when it is overdue.
 void Engine::move_or_expire(const Submitted& submitted) {
-  const PeerRequest& request = *submitted.request;
-  if (submitted.peer != nullptr) {
-    if (!submitted.peer->try_move()) service_->attend(submitted.peer);
-  } else if (steady_now_ns() >= request.deadline_ns) {
-    expectations_.end(&request, make_error(Status::kTimeout, 0,
-                                           "its deadline has passed, and not all immediates that "
-                                           "it counts have come"));
-  }
+  if (submitted.peer != nullptr && !submitted.peer->try_move()) service_->attend(submitted.peer);
+  if (submitted.posted == Posted::kNowhere) return;
+  if (steady_now_ns() < submitted.request->deadline_ns) return;
+  const bool counts = submitted.posted == Posted::kExpectations;
+  end_posted(submitted, make_error(Status::kTimeout, 0, "its deadline has passed, and %s",
+                                   counts ? "not all immediates that it counts have come"
+                                          : "no message with its tag has come"));
+}
+
+void Engine::end_posted(const Submitted& submitted, const Error& why) {
+  if (submitted.posted == Posted::kExpectations) expectations_.end(submitted.request.get(), why);
+  if (submitted.posted == Posted::kTagged) tagged_.end(submitted.request.get(), why);
 }
 
 Result<Status> Engine::test(uint64_t handle, Outcome* outcome) {
@@ -160,16 +163,17 @@ Result<Status> Engine::wait(uint64_t handle, uint64_t limit_ns, Outcome* outcome
   const auto submitted = requests_.find(handle);
   if (submitted == nullptr) return fail(Status::kInvalid, "no such request (any more)");
   const PeerRequest& request = *submitted->request;
-  const uint64_t spun_for = std::min(request.total_bytes() / kBytesPerNs, kMostMovedNs) +
-                            request.round_trips * Peer::kSpinNs;
+  const bool posted = submitted->posted != Posted::kNowhere;  // its bytes are not known yet
+  const uint64_t bytes = posted ? 0 : request.total_bytes();
+  const uint64_t spun_for =
+      std::min(bytes / kBytesPerNs, kMostMovedNs) + request.round_trips * Peer::kSpinNs;
   const uint64_t begin_ns = steady_now_ns(), spin_ns = std::min(limit_ns, spun_for);
   while (submitted->peer != nullptr && !request.done() && steady_now_ns() - begin_ns < spin_ns) {
     (void)submitted->peer->try_move(true);
   }
   move_or_expire(*submitted);  // also when it is done: pollers name the link again
   const uint64_t end_ns = begin_ns + std::min(limit_ns, kLongestWaitNs);
-  // Nobody else ends an expectation that is overdue.
-  if (submitted->peer == nullptr && !request.wait_until(std::min(end_ns, request.deadline_ns))) {
+  if (posted && !request.wait_until(std::min(end_ns, request.deadline_ns))) {
     move_or_expire(*submitted);
   }
   (void)request.wait_until(end_ns);
@@ -181,8 +185,8 @@ Result<Status> Engine::wait(uint64_t handle, uint64_t limit_ns, Outcome* outcome
 
 bool Engine::release(uint64_t handle) {
   const auto submitted = requests_.remove(handle);
-  if (submitted != nullptr && submitted->peer == nullptr) {
-    expectations_.end(submitted->request.get(), make_error(Status::kInvalid, 0, "it was released"));
+  if (submitted != nullptr) {
+    end_posted(*submitted, make_error(Status::kInvalid, 0, "it was released"));
   }
   return submitted != nullptr || remotes_.remove(handle) != nullptr ||
          fetched_.remove(handle) != nullptr;

@@ -162,11 +162,11 @@ void Peer::release_barriers(uint64_t now_ns) {
 }
 
 void Peer::expire_waiting(uint64_t now_ns) {
-  std::erase_if(waiting_, [now_ns](const std::shared_ptr<PeerRequest>& request) {
+  std::erase_if(waiting_, [this, now_ns](const std::shared_ptr<PeerRequest>& request) {
     if (now_ns < request->deadline_ns) return false;
     request->give_up(make_error(Status::kTimeout, 0,
                                 "its deadline has passed, and the peer is not connected yet"));
-    request->end(now_ns);
+    messages_.after(request, now_ns);
     return true;
   });
 }
@@ -180,7 +180,7 @@ void Peer::move_link() {
   const uint64_t now_ns = world_.devices.clock().now_ns();
   if (!to.mover.in_time(now_ns)) return give_link_up();
   to.mover.move(now_ns);
-  if (messages_.reads_letter()) (void)take_messages();  // it may be here now
+  if (messages_.reads_notice()) (void)take_messages();  // it may be here now
   release_barriers(now_ns);
   messages_.move(to.rings, now_ns);
   messages_.expire(now_ns);
@@ -201,9 +201,8 @@ Status Peer::take_records() {
 }
 
 Status Peer::take_messages() {
-  return messages_.receive(
-      connection_->rings, handle_,
-      [this](const std::shared_ptr<PeerRequest>& letter) { connection_->mover.add(letter); });
+  return messages_.receive(connection_->rings, handle_,
+                           [this](const std::shared_ptr<PeerRequest>& letter) { begin(letter); });
 }
 
 Status Peer::on_arrived(size_t, uint32_t immediate, uint64_t) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct Piece {
 struct Outcome {
   Error error{Status::kOk, 0, {}};
   uint64_t bytes = 0;  // that were moved
+  // Of a receive: who sent the message that it has got, and with which tag.
+  uint64_t peer = 0, tag = 0;
   uint64_t queued_ns = 0, moved_ns = 0;
 };
 
@@ -44,9 +47,10 @@ class PeerRequest {
   std::vector<std::shared_ptr<Remote>> remotes;
   std::vector<Message> messages;  // for the peer, when all pieces have been moved
   uint64_t submitted_ns = 0, deadline_ns = UINT64_MAX;
-  bool of_engine = false;    // it reads a letter
-  bool strong = false;       // it begins when all have ended that the peer was given before
-  uint32_t round_trips = 1;  // to the peer, where nothing is in the way
+  bool of_engine = false;           // no program has it
+  bool strong = false;              // it begins when all have ended that the peer was given before
+  uint32_t round_trips = 1;         // to the peer, where nothing is in the way
+  std::optional<uint64_t> fetches;  // the nonce of the TaggedLetter that it reads
 
   // A piece more; nothing is moved where it has no bytes. One that goes on where the last one ends,
   // at both ends, is a part of it.
@@ -106,6 +110,13 @@ class PeerRequest {
     --open_;
     outcome_.bytes += bytes;
   }
+
+  // Who has taken it from the receives that wait (messages/tagged.h).
+  void fits(uint64_t peer, uint64_t tag) {
+    outcome_.peer = peer;
+    outcome_.tag = tag;
+  }
+  void received(uint64_t bytes) { outcome_.bytes = bytes; }
 
  private:
   uint64_t total_bytes_ = 0;

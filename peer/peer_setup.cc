@@ -50,8 +50,10 @@ void Peer::learn_address(const LinkAddress& address) {
   const Hold hold(*this);
   address_ = address;
   if (proof_ && !same_nonce(*proof_, nonce_of(address))) {
+    take_handed();
     end(make_error(Status::kRemote, 0, "another engine had connected in this peer's name"));
     messages_.forget_numbers();
+    world_.messages.tagged.drop_of(handle_);
     proof_.reset();
   }
   if (state() == State::kGone) set_state(State::kNew);
@@ -158,7 +160,7 @@ void Peer::drop_connection() {
   armed_ = false;
   for (auto& request : requests) {
     if (request->given_up()) {
-      request->end(now_ns);
+      messages_.after(request, now_ns);
     } else {
       request->restart();
       waiting_.push_back(std::move(request));
@@ -198,11 +200,10 @@ void Peer::end(Error why) {
   crossed_.reset();
   drop_connection();
   const uint64_t now_ns = world_.devices.clock().now_ns();
-  for (const auto& request : waiting_) {
+  for (const auto& request : std::exchange(waiting_, {})) {
     request->give_up(why);
-    request->end(now_ns);
+    messages_.after(request, now_ns);
   }
-  waiting_.clear();
   for (const auto& request : barriers_.take(UINT64_MAX)) {
     request->give_up(why);
     request->end(now_ns);
@@ -211,6 +212,7 @@ void Peer::end(Error why) {
   gone_ = std::move(why);
   set_state(State::kGone);
   world_.messages.expectations.end_of(handle_, gone_);
+  world_.messages.tagged.end_of(handle_, gone_);
 }
 
 }  // namespace slime

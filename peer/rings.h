@@ -2,12 +2,14 @@
 // others.
 #pragma once
 
+#include <array>
+
 #include "peer/ring.h"
 
 namespace slime {
 
 struct Rings {
-  static constexpr size_t kCount = 3;
+  static constexpr size_t kCount = 4;
   // At both ends. They lie at the beginning of the owner's part of the link's memory.
   static constexpr LinkMemoryBytes kMemory = {kCount * Ring::kBytes, kCount* Ring::kBytes};
 
@@ -15,15 +17,16 @@ struct Rings {
       : link(of),
         engine(of, {0, ControlOp{1}, ControlOp{3}, false}),
         events(of, {1, ControlOp{10}, ControlOp{11}}),
-        notices(of, {2, ControlOp{12}, ControlOp{13}}) {}
+        notices(of, {2, ControlOp{12}, ControlOp{13}}),
+        tagged(of, {3, ControlOp{14}, ControlOp{15}}) {}
 
   void move() {
-    for (Ring* ring : {&engine, &events, &notices}) ring->move();
+    for (Ring* ring : all()) ring->move();
   }
   Status on_arrived(uint32_t immediate) {
     const ControlOp op = control_op(immediate);
     const uint32_t value = control_value(immediate);
-    for (Ring* ring : {&engine, &events, &notices}) {
+    for (Ring* ring : all()) {
       if (is_control(immediate) && ring->takes(op, value)) return ring->on_arrived(op, value);
     }
     return link.context().fail_protocol("an immediate that means nothing between engines");
@@ -31,8 +34,12 @@ struct Rings {
 
   Link& link;
   Ring engine;   // what engines ask each other (records.h)
-  Ring events;   // what engines carry out at once (messages/events.h)
+  Ring events;   // what engines carry out at once (messages/messages.h)
   Ring notices;  // what programs fetch (messages/notices.h)
+  Ring tagged;   // what programs receive (messages/tagged.h)
+
+ private:
+  std::array<Ring*, kCount> all() { return {&engine, &events, &notices, &tagged}; }
 };
 
 }  // namespace slime

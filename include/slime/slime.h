@@ -121,12 +121,14 @@ typedef struct {
   int status;  /* SLIME_OK, or why it ended */
   int reserved;
   const char* text; /* why, for people; valid until the next call of this thread; "" if it is OK */
-  uint64_t bytes;   /* that were moved */
+  uint64_t bytes;   /* that were moved, or received */
   uint64_t queued_ns; /* from the call until it began */
   uint64_t moved_ns;  /* from then until it was done */
+  slime_peer peer;    /* of slime_recv(): who sent the message; 0: none has come */
+  uint64_t tag;       /* of that message */
 } slime_result;
 #define SLIME_RESULT_INIT \
-  { sizeof(slime_result), 0, 0, NULL, 0, 0, 0 }
+  { sizeof(slime_result), 0, 0, NULL, 0, 0, 0, 0, 0 }
 
 enum {
   SLIME_PEER_NEW = 0, /* known by its address; connected at the first request */
@@ -193,12 +195,12 @@ int slime_test(slime_engine* engine, slime_request request, slime_result* result
  * a request that is overdue, other requests to it begin again over a new link. */
 int slime_wait(slime_engine* engine, slime_request request, int64_t timeout_ns,
                slime_result* result);
-/* Messages: immediates, signals and notifications. Each comes exactly once, also when a NIC fails
- * or a link is replaced. The message of a request comes after the bytes of that request have
- * been moved. The peer's program may then use what was written, or reuse what was read. So the
- * order of notifications is that in which the bytes of their requests were moved, and the same
- * holds for immediates; between both there is none. A request with messages is done when the peer's
- * engine has them. If it ends with an error before that, they may have come, or not.
+/* Messages: immediates, signals, notifications and messages with tags. Each comes exactly once,
+ * also when a NIC fails or a link is replaced. The message of a request comes after the bytes of
+ * that request have been moved. The peer's program may then use what was written, or reuse what was
+ * read. So the order of notifications is that in which the bytes of their requests were moved, and
+ * the same holds for immediates; between both there is none. A request with messages is done when
+ * the peer's engine has them. If it ends with an error before that, they may have come, or not.
  *
  * Sends so many bytes, 0 to SLIME_NOTIFICATION_BYTES, that this call copies. Of `extra` the
  * deadline counts. The peer keeps notifications that its program does not fetch, 4096 or 64 MiB for
@@ -224,6 +226,25 @@ int slime_expect(slime_engine* engine, slime_peer peer, uint32_t immediate, uint
                  const slime_extra* extra, slime_request* request);
 /* Those that came and that nobody has expected count no more. */
 int slime_forget(slime_engine* engine, slime_peer peer, uint32_t immediate);
+/* Sends a message of any length, for one slime_recv() at the peer. Messages of one sender that fit
+ * the same receive are received in the order of these calls. One of SLIME_SHORT_BYTES or less is
+ * copied, and the request is done when the peer's engine has it. A longer one is read by the peer
+ * when a receive fits it: the memory, which need not be registered but must be writable for RDMA
+ * NICs, may change when the request is done. A peer keeps 4096 messages of each sender that nobody
+ * has received; further ones wait here, also for receives with other tags. Of `extra` the deadline
+ * counts. */
+int slime_send(slime_engine* engine, slime_peer peer, const void* data, size_t bytes, uint64_t tag,
+               const slime_extra* extra, slime_request* request);
+#define SLIME_SHORT_BYTES 296
+/* The request is done when the first message has come, of this peer or of SLIME_ANY_PEER, whose tag
+ * has the bits of `tag` where `tag_mask` has ones. The result says who sent it, its tag and its
+ * bytes. One that is longer than `bytes` ends the request with SLIME_ERR_INVALID and is gone; if it
+ * is not short its sender gets an error too. The memory need not be registered. Receives get
+ * messages in the order of these calls. The request ends with an error when the peer is gone. To
+ * receive no longer, release it: if no message has come for it, none will; else the memory is
+ * written until its deadline and 0.1 s, so wait for that. Of `extra` the deadline counts. */
+int slime_recv(slime_engine* engine, slime_peer peer, void* room, size_t bytes, uint64_t tag,
+               uint64_t tag_mask, const slime_extra* extra, slime_request* request);
 /* Of a request, a remote region or a notification. A request goes on, and nobody learns how it
  * ends. */
 int slime_release(slime_engine* engine, uint64_t handle);

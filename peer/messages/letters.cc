@@ -5,25 +5,29 @@
 
 namespace slime {
 
-bool LetterReader::begin(const LetterAddress& letter, const MakeRegion& make_region) {
-  bytes_ = std::make_shared<NoticeBytes>(letter.bytes);
-  auto region = make_region(bytes_, 0);
-  if (!region) {
-    SLIME_WARN("a notification of %zu bytes cannot be read: %s", bytes_->size(),
-               region.error().what.c_str());
-    return false;
-  }
+void set_letter(const LetterAddress& letter, std::shared_ptr<Region> into, PeerRequest* request) {
   const auto remote = std::make_shared<Remote>(RegionAddress{.region = letter.region,
                                                              .nonce = letter.nonce,
                                                              .base = letter.base,
                                                              .bytes = letter.bytes,
                                                              .rights = kRemoteRead});
+  request->append({into->memory.address, &into->memory, remote.get(), 0, letter.bytes});
+  request->regions.push_back(std::move(into));
+  request->remotes.push_back(remote);
+}
+
+bool LetterReader::begin(const LetterAddress& letter, const MakeRegion& make_region) {
+  bytes_ = std::make_shared<NoticeBytes>(letter.bytes);
+  auto region = make_region(*bytes_, 0, bytes_);
+  if (!region) {
+    SLIME_WARN("a notification of %zu bytes cannot be read: %s", bytes_->size(),
+               region.error().what.c_str());
+    return false;
+  }
   request_ = std::make_shared<PeerRequest>();
   request_->of_engine = true;
   request_->submitted_ns = steady_now_ns();
-  request_->append({(*region)->memory.address, &(*region)->memory, remote.get(), 0, letter.bytes});
-  request_->regions.push_back(std::move(*region));
-  request_->remotes.push_back(remote);
+  set_letter(letter, std::move(*region), request_.get());
   return true;
 }
 

@@ -1,5 +1,5 @@
-// Notifications that are too long for a record: their sender registers a copy and says where it
-// lies, and the receiver reads it, as any memory of a peer.
+// Messages that are too long for a record: their sender registers them and says where they lie, and
+// the receiver reads them, as any memory of a peer.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace slime {
 
-// The copy at its sender; peers may read it while this lives.
+// The message at its sender; the peer may read it while this lives.
 class Letter {
  public:
   Letter(HandleTable<Region>& regions, std::shared_ptr<Region> region)
@@ -35,11 +35,14 @@ class Letter {
   LetterAddress address_;
 };
 
-// Memory of an engine that is registered for itself.
-using MakeRegion =
-    std::function<Result<std::shared_ptr<Region>>(std::shared_ptr<NoticeBytes>, uint8_t rights)>;
+// Registers memory for one message. `keeps` lives as long as that.
+using MakeRegion = std::function<Result<std::shared_ptr<Region>>(
+    std::span<std::byte> memory, uint8_t rights, std::shared_ptr<void> keeps)>;
 
-// Reads the letters of one peer, one after the other.
+// What the request does: it reads the letter into the beginning of this region.
+void set_letter(const LetterAddress& letter, std::shared_ptr<Region> into, PeerRequest* request);
+
+// Reads the notifications of one peer that are letters, one after the other.
 //
 // States: idle; reading, until the request of that has ended, also over another link. It has no
 // deadline: it ends with the peer, or is refused when the sender has given the letter up. Memory:

@@ -14,17 +14,32 @@
 namespace slime {
 
 enum class MessageKind : uint16_t {
-  kNothing = 1,  // was one that its sender has given up
-  kImmediate,    // payload: the immediate, 32 bits
-  kNotice,       // payload: the notification
-  kSignal,       // payload: SignalWords (signal.h)
-  kLetter,       // payload: LetterAddress of a notification that is too long for a record
+  kNothing = 1,   // was one that its sender has given up
+  kImmediate,     // payload: the immediate, 32 bits
+  kNotice,        // payload: the notification
+  kSignal,        // payload: SignalWords (signal.h)
+  kLetter,        // payload: LetterAddress of a notification that is too long for a record
+  kTagged,        // payload: the tag, 64 bits, and the message that a program sends
+  kTaggedLetter,  // payload: TaggedLetter of one that is too long for a record
+  kFetched,       // payload: FetchedWords
+  kWithdrawn,     // payload: the nonce of a TaggedLetter that its sender has given up
 };
 
-// A notification that the peer's engine reads from this one's memory.
+// Memory of its sender that the peer's engine reads.
 struct LetterAddress {
   uint64_t region = 0, nonce = 0;  // as in RegionAddress
   uint64_t base = 0, bytes = 0;
+};
+
+struct TaggedLetter {
+  uint64_t tag = 0;
+  LetterAddress address;
+};
+
+// The receiver of a TaggedLetter does not need it any more.
+struct FetchedWords {
+  uint64_t nonce = 0;  // of its address
+  uint64_t read = 0;   // 1: it has been read; 0: it will not be
 };
 
 inline constexpr size_t kMostNoticeBytes = size_t{64} << 20;
@@ -46,8 +61,7 @@ struct Message {
   std::vector<std::byte> payload;
   // Memory that the peer reads, until the message has ended.
   std::shared_ptr<const void> letter;
-
-  bool is_event() const { return kind == MessageKind::kImmediate || kind == MessageKind::kSignal; }
+  uint64_t nonce = 0;  // of a kTaggedLetter
 
   template <typename Words>
   static Message of(MessageKind kind, const Words& words,

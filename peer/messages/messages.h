@@ -3,16 +3,19 @@
 //
 //   events    immediates, signals    taken at once, or refused
 //   notices   notifications, letters wait until the program has fetched others
+//   tagged    sends                  wait until the program has received others
 //
 // Thread: that of the peer's link.
 #pragma once
 
+#include <array>
 #include <memory>
 
 #include "peer/messages/expectations.h"
 #include "peer/messages/letters.h"
 #include "peer/messages/sender.h"
 #include "peer/messages/signal.h"
+#include "peer/messages/tagged.h"
 #include "peer/rings.h"
 
 namespace slime {
@@ -27,13 +30,18 @@ class Messages {
     const Regions& regions;
     Expectations& expectations;
     Notices& notices;
+    Tagged& tagged;
     MakeRegion make_region;
   };
   explicit Messages(const To& to) : to_(to) {}
 
+  // Further letters with tags are not taken while so many events wait for the peer: each one is
+  // answered by an event.
+  static constexpr size_t kMostAnswers = 4096;
+
   // Nothing of the request is under way. It ends here, or when the peer has its messages.
   void after(const std::shared_ptr<PeerRequest>& request, uint64_t now_ns);
-  // Takes what has come. `submit` moves a request that reads a letter.
+  // Takes what has come. `submit` moves a request that reads a letter, or that answers one.
   template <typename Submit>
   Status receive(Rings& rings, uint64_t peer, Submit submit);
   void move(Rings& rings, uint64_t now_ns);
@@ -43,26 +51,34 @@ class Messages {
   void end_taken(Rings& rings, uint64_t now_ns) {
     events_.end_taken(rings.events, now_ns);
     notices_.end_taken(rings.notices, now_ns);
+    tagged_.end_taken(rings.tagged, now_ns);
   }
   void on_new_link();
   void forget_numbers();
   void add_open(Requests* to) const {
-    events_.add_open(to);
-    notices_.add_open(to);
+    for (const MessageSender* from : {&events_, &notices_, &tagged_}) from->add_open(to);
   }
   // No request waits for the peer.
-  bool idle() const { return events_.idle() && notices_.idle(); }
-  bool reads_letter() const { return letters_.reads(); }
+  bool idle() const { return events_.idle() && notices_.idle() && tagged_.idle(); }
+  bool reads_notice() const { return letters_.reads(); }
 
  private:
+  std::array<MessageSender*, 3> senders() { return {&events_, &notices_, &tagged_}; }
+  MessageSender& sender_of(MessageKind kind);
+  void tell(const std::shared_ptr<PeerRequest>& request, uint64_t now_ns);
+  void tell(Message message, uint64_t now_ns);
+  void withdraw(uint64_t now_ns);
   Verdict take_event(uint64_t peer, MessageKind kind, std::span<const std::byte> payload);
   template <typename Submit>
   Verdict take_notice(uint64_t peer, uint64_t number, MessageKind kind,
                       std::span<const std::byte> payload, Submit submit);
+  template <typename Submit>
+  Verdict take_tagged(uint64_t peer, MessageKind kind, std::span<const std::byte> payload,
+                      Submit submit);
 
   const To& to_;
-  MessageSender events_, notices_;
-  MessageReceiver events_from_, notices_from_;
+  MessageSender events_, notices_, tagged_;
+  MessageReceiver events_from_, notices_from_, tagged_from_;
   LetterReader letters_;
   uint64_t look_ns_ = UINT64_MAX;  // when expire() looks at all of them
 };
@@ -81,7 +97,11 @@ Status Messages::receive(Rings& rings, uint64_t peer, Submit submit) {
         return take_notice(peer, number, kind, payload, submit);
       });
   letters_.drop_before(notices_from_.next());
-  return status;
+  if (status != Status::kOk) return status;
+  return tagged_from_.receive(rings.link, rings.tagged,
+                              [&](uint64_t, MessageKind kind, std::span<const std::byte> payload) {
+                                return take_tagged(peer, kind, payload, submit);
+                              });
 }
 
 template <typename Submit>
@@ -97,6 +117,18 @@ Verdict Messages::take_notice(uint64_t peer, uint64_t number, MessageKind kind,
     if (verdict != Verdict::kTaken) return verdict;
   }
   to_.notices.put({peer, std::move(bytes)});
+  return Verdict::kTaken;
+}
+
+template <typename Submit>
+Verdict Messages::take_tagged(uint64_t peer, MessageKind kind, std::span<const std::byte> payload,
+                              Submit submit) {
+  auto message = TaggedMessage::from(peer, kind, payload);
+  if (!message) return Verdict::kWrong;
+  if (message->letter && events_.waiting() >= kMostAnswers) return Verdict::kLater;
+  std::optional<TaggedReceive> receive;
+  if (!to_.tagged.put(*message, &receive)) return Verdict::kLater;
+  if (receive && deliver(*message, *receive, to_.make_region)) submit(receive->request);
   return Verdict::kTaken;
 }
 

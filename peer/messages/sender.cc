@@ -34,10 +34,7 @@ void MessageSender::end_taken(Ring& ring, uint64_t now_ns) {
   for (; base_ != ring.peer_took(); ++base_) {
     SLIME_CHECK(in_ring_ > 0 && written_ > 0);
     Entry& entry = messages_.front();
-    if (entry.request != nullptr && ring.was_refused(base_)) {
-      entry.request->give_up(make_error(Status::kRemote, 0, "%s", why_refused(entry.message.kind)));
-    }
-    if (entry.request != nullptr) end(entry, now_ns);
+    taken(entry, ring.was_refused(base_), now_ns);
     messages_.pop_front();
     ++first_;
     --written_;
@@ -45,28 +42,86 @@ void MessageSender::end_taken(Ring& ring, uint64_t now_ns) {
   }
 }
 
+void MessageSender::taken(Entry& entry, bool refused, uint64_t now_ns) {
+  if (entry.request == nullptr) {
+    if (entry.message.nonce != 0) withdrawn_.push_back(entry.message.nonce);
+    return;
+  }
+  if (refused) {
+    entry.request->give_up(make_error(Status::kRemote, 0, "%s", why_refused(entry.message.kind)));
+  } else if (entry.message.nonce != 0) {
+    return fetching_.push_back(std::move(entry));
+  }
+  end(entry, now_ns);
+}
+
 void MessageSender::end(Entry& entry, uint64_t now_ns) {
   --open_;
+  const uint64_t nonce = entry.message.nonce;
   entry.message = {};
+  entry.message.nonce = nonce;
   const auto request = std::exchange(entry.request, nullptr);
   request->message_ended(now_ns);
 }
 
+// The answer may come before the count of the ring that says the letter was taken.
+void MessageSender::fetched(uint64_t nonce, bool read, uint64_t now_ns) {
+  const auto has_nonce = [nonce](const Entry& entry) {
+    return entry.request != nullptr && entry.message.nonce == nonce;
+  };
+  const auto end_it = [&](Entry& entry) {
+    if (!read) {
+      entry.request->give_up(make_error(Status::kRemote, 0,
+                                        "the receive that it came for has ended before the message "
+                                        "was there, or has no room for it"));
+    }
+    entry.message.nonce = 0;  // the peer has no use for it any more
+    end(entry, now_ns);
+  };
+  const auto fetching = std::ranges::find_if(fetching_, has_nonce);
+  if (fetching != fetching_.end()) {
+    end_it(*fetching);
+    fetching_.erase(fetching);
+    return;
+  }
+  const auto written = messages_.begin() + static_cast<ptrdiff_t>(written_);
+  const auto found = std::find_if(messages_.begin(), written, has_nonce);
+  if (found != written) end_it(*found);
+}
+
+void MessageSender::give_up(Entry& entry, uint64_t now_ns, const Error* why) {
+  entry.request->give_up(why != nullptr
+                             ? *why
+                             : make_error(Status::kTimeout, 0,
+                                          "its deadline has passed, and the peer has not said "
+                                          "that it took the message; it may have"));
+  end(entry, now_ns);
+}
+
+void MessageSender::add_open(Requests* to) const {
+  const auto add = [to](const Entry& entry) {
+    if (entry.request != nullptr && !entry.request->of_engine) to->push_back(entry.request);
+  };
+  std::ranges::for_each(messages_, add);
+  std::ranges::for_each(fetching_, add);
+}
+
 uint64_t MessageSender::give_up(uint64_t now_ns, const Error* why) {
   uint64_t first_ns = UINT64_MAX;
-  for (Entry& entry : messages_) {
-    if (entry.request == nullptr) continue;
+  const auto look_at = [&](Entry& entry) {
+    if (entry.request == nullptr) return;
     if (why == nullptr && now_ns < entry.request->deadline_ns) {
       first_ns = std::min(first_ns, entry.request->deadline_ns);
-      continue;
+    } else {
+      give_up(entry, now_ns, why);
     }
-    entry.request->give_up(why != nullptr
-                               ? *why
-                               : make_error(Status::kTimeout, 0,
-                                            "its deadline has passed, and the peer has not said "
-                                            "that it took the message; it may have"));
-    end(entry, now_ns);
-  }
+  };
+  std::ranges::for_each(messages_, look_at);
+  std::ranges::for_each(fetching_, look_at);
+  std::erase_if(fetching_, [this](const Entry& entry) {
+    if (entry.request == nullptr) withdrawn_.push_back(entry.message.nonce);
+    return entry.request == nullptr;
+  });
   const auto waiting = messages_.begin() + static_cast<ptrdiff_t>(written_);
   messages_.erase(std::remove_if(waiting, messages_.end(),
                                  [](const Entry& entry) { return entry.request == nullptr; }),
@@ -79,6 +134,7 @@ void MessageSender::forget_numbers() {
   first_ = 0;
   written_ = in_ring_ = 0;
   base_ = 0;
+  withdrawn_.clear();
 }
 
 }  // namespace slime

@@ -5,7 +5,8 @@
 //   waiting   it has no number yet. Given up, it is gone
 //   written   it has a number, and lies in the ring of this link, or will in that of the next.
 //             Given up, its number stays, for a message of kind kNothing
-//   ended     the peer has taken or refused it
+//   fetching  a letter that is taken, and that the peer has not read yet (MessageKind::kFetched)
+//   ended     the peer has taken or refused it, and does not read it any more
 // The peer counts numbers, so a written one that comes again over a new link is seen there.
 //
 // Memory: what was added and has not ended. Thread: that of the peer's link.
@@ -14,6 +15,8 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "peer/messages/message.h"
 #include "peer/peer_request.h"
@@ -39,14 +42,16 @@ class MessageSender {
   // Gives up all for this reason; nullptr: those whose deadline has passed. Returns the first
   // deadline of the others.
   uint64_t give_up(uint64_t now_ns, const Error* why);
+  // The peer has read the letter with this nonce, or it will not. One that was given up is not
+  // known any more.
+  void fetched(uint64_t nonce, bool read, uint64_t now_ns);
+  // The nonces of letters that were given up when the peer had taken them, or may have.
+  std::vector<uint64_t> take_withdrawn() { return std::exchange(withdrawn_, {}); }
   // Another engine than the one that counted the numbers is at the other end.
   void forget_numbers();
   bool idle() const { return open_ == 0; }
-  void add_open(Requests* to) const {
-    for (const Entry& entry : messages_) {
-      if (entry.request != nullptr) to->push_back(entry.request);
-    }
-  }
+  size_t waiting() const { return messages_.size(); }  // for the peer to take them
+  void add_open(Requests* to) const;                   // of the program
 
  private:
   struct Entry {
@@ -54,9 +59,13 @@ class MessageSender {
     std::shared_ptr<PeerRequest> request;  // nullptr: given up
   };
 
+  void taken(Entry& entry, bool refused, uint64_t now_ns);
   void end(Entry& entry, uint64_t now_ns);
+  void give_up(Entry& entry, uint64_t now_ns, const Error* why);
 
   std::deque<Entry> messages_;
+  std::vector<Entry> fetching_;
+  std::vector<uint64_t> withdrawn_;
   size_t open_ = 0;     // that have a request
   uint64_t first_ = 0;  // the number of the first one
   size_t written_ = 0;  // the first so many have a number

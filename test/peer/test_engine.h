@@ -89,6 +89,26 @@ struct TestEngine {
         << slime_last_error();
     return request;
   }
+  // `text` stays as it is until the request is done.
+  slime_request send(slime_peer peer, const std::string& text, uint64_t tag,
+                     int64_t deadline_ns = 0) {
+    slime_extra extra = SLIME_EXTRA_INIT;
+    extra.deadline_ns = deadline_ns;
+    slime_request request = 0;
+    EXPECT_EQ(slime_send(engine, peer, text.data(), text.size(), tag, &extra, &request), SLIME_OK)
+        << slime_last_error();
+    return request;
+  }
+  slime_request receive(slime_peer peer, std::string& room, uint64_t tag,
+                        uint64_t mask = UINT64_MAX, int64_t deadline_ns = 0) {
+    slime_extra extra = SLIME_EXTRA_INIT;
+    extra.deadline_ns = deadline_ns;
+    slime_request request = 0;
+    EXPECT_EQ(slime_recv(engine, peer, room.data(), room.size(), tag, mask, &extra, &request),
+              SLIME_OK)
+        << slime_last_error();
+    return request;
+  }
   // Notifications that are here: who sent them, and their bytes.
   std::vector<std::pair<slime_peer, std::string>> fetch(size_t most) {
     std::vector<slime_notification> room(most);

@@ -1,0 +1,147 @@
+#include "peer/messages/tagged.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.h"
+
+namespace slime {
+
+std::optional<TaggedMessage> TaggedMessage::from(uint64_t peer, MessageKind kind,
+                                                 std::span<const std::byte> payload) {
+  TaggedMessage message;
+  message.peer = peer;
+  if (kind == MessageKind::kTaggedLetter) {
+    const auto words = words_of<TaggedLetter>(payload);
+    if (!words || words->address.bytes == 0) return std::nullopt;
+    message.tag = words->tag;
+    message.letter = words->address;
+    return message;
+  }
+  if (kind != MessageKind::kTagged || payload.size() < sizeof message.tag) return std::nullopt;
+  std::memcpy(&message.tag, payload.data(), sizeof message.tag);
+  payload = payload.subspan(sizeof message.tag);
+  message.bytes.assign(payload.begin(), payload.end());
+  return message;
+}
+
+// A message that is refused room is looked at again: this receive may be the one that it fits.
+std::optional<TaggedMessage> Tagged::post(const TaggedReceive& receive,
+                                          std::vector<uint64_t>* peers) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find_if(
+      here_, [&](const TaggedMessage& message) { return receive.fits(message); });
+  std::optional<TaggedMessage> fits;
+  if (found == here_.end()) {
+    posted_.push_back(receive);
+  } else {
+    fits = std::move(*found);
+    here_.erase(found);
+    --shares_[fits->peer].count;
+  }
+  for (auto& [peer, share] : shares_) {
+    if (std::exchange(share.waits, false)) peers->push_back(peer);
+  }
+  return fits;
+}
+
+bool Tagged::put(TaggedMessage& message, std::optional<TaggedReceive>* receive) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t now_ns = steady_now_ns();
+  const auto found = std::ranges::find_if(posted_, [&](const TaggedReceive& one) {
+    return one.fits(message) && now_ns < one.request->deadline_ns;
+  });
+  if (found != posted_.end()) {
+    *receive = std::move(*found);
+    posted_.erase(found);
+    return true;
+  }
+  Share& share = shares_[message.peer];
+  if (share.count == kMost) {
+    share.waits = true;
+    return false;
+  }
+  ++share.count;
+  here_.push_back(std::move(message));
+  return true;
+}
+
+void Tagged::end(const PeerRequest* request, const Error& why) {
+  std::shared_ptr<PeerRequest> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(
+        posted_, request, [](const TaggedReceive& one) { return one.request.get(); });
+    if (found == posted_.end()) return;
+    ended = std::move(found->request);
+    posted_.erase(found);
+  }
+  ended->give_up(why);
+  ended->end(steady_now_ns());
+}
+
+void Tagged::end_of(uint64_t peer, const Error& why) {
+  std::list<TaggedReceive> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto next = posted_.begin(); next != posted_.end();) {
+      const auto one = next++;
+      if (one->peer == peer) ended.splice(ended.end(), posted_, one);
+    }
+    drop([peer](const TaggedMessage& one) { return one.peer == peer && one.letter; });
+  }
+  for (const TaggedReceive& one : ended) {
+    one.request->give_up(why);
+    one.request->end(steady_now_ns());
+  }
+}
+
+void Tagged::withdrawn(uint64_t peer, uint64_t nonce) {
+  const std::lock_guard lock(mutex_);
+  drop([=](const TaggedMessage& one) {
+    return one.peer == peer && one.letter && one.letter->nonce == nonce;
+  });
+}
+
+void Tagged::drop_of(uint64_t peer) {
+  const std::lock_guard lock(mutex_);
+  drop([peer](const TaggedMessage& one) { return one.peer == peer; });
+}
+
+template <typename Which>
+void Tagged::drop(Which which) {
+  std::erase_if(here_, [&](const TaggedMessage& one) {
+    if (!which(one)) return false;
+    --shares_[one.peer].count;
+    return true;
+  });
+}
+
+bool deliver(const TaggedMessage& message, const TaggedReceive& receive,
+             const MakeRegion& make_region) {
+  PeerRequest& request = *receive.request;
+  const size_t bytes = message.letter ? message.letter->bytes : message.bytes.size();
+  request.fits(message.peer, message.tag);
+  if (message.letter) request.fetches = message.letter->nonce;
+  if (bytes > receive.room.size()) {
+    request.give_up(make_error(Status::kInvalid, 0,
+                               "the message has %zu bytes, and the receive has room for %zu; the "
+                               "message is gone",
+                               bytes, receive.room.size()));
+  } else if (message.letter) {
+    auto region = make_region(receive.room.first(bytes), 0, nullptr);
+    if (region) {
+      set_letter(*message.letter, std::move(*region), &request);
+    } else {
+      request.give_up(std::move(region.error()));
+    }
+  } else {
+    if (bytes > 0) std::memcpy(receive.room.data(), message.bytes.data(), bytes);
+    request.received(bytes);
+  }
+  if (message.letter) return true;
+  request.end(steady_now_ns());
+  return false;
+}
+
+}  // namespace slime
