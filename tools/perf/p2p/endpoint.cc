@@ -65,15 +65,8 @@ Requests Endpoint::requests(const Layout& layout, const Options& options) {
       assignments_[slot].push_back({region_, remote_, offset, offset, layout.piece});
     }
   }
-  const int op = options.operation == Operation::kRead ? SLIME_READ : SLIME_WRITE;
-  slime_extra extra = SLIME_EXTRA_INIT;
-  if (options.immediate) extra.flags = SLIME_WITH_IMMEDIATE;
-  const auto begin = [this, op, extra](uint32_t slot) -> Result<void> {
-    const auto& pieces = assignments_[slot];
-    if (slime_submit(engine_, peer_, op, pieces.data(), pieces.size(), &extra, &open_[slot]) !=
-        SLIME_OK) {
-      return refused("slime_submit");
-    }
+  const auto begin = [this, layout, &options](uint32_t slot) -> Result<void> {
+    if (this->begin(layout, options, slot) != SLIME_OK) return refused(name_of(options.operation));
     return {};
   };
   const auto wait = [this](uint32_t slot) -> Result<void> {
@@ -83,6 +76,60 @@ Requests Endpoint::requests(const Layout& layout, const Options& options) {
     return fail(Status::kRemote, "a request ended: %s", result.text);
   };
   return {begin, wait};
+}
+
+int Endpoint::begin(const Layout& layout, const Options& options, uint32_t slot) {
+  const uint64_t offset = layout.offset(slot, 0);
+  const auto& pieces = assignments_[slot];
+  slime_extra extra = SLIME_EXTRA_INIT;
+  if (options.immediate) extra.flags = SLIME_WITH_IMMEDIATE;
+  switch (options.operation) {
+    case Operation::kSend:
+      return slime_send(engine_, peer_, memory() + offset, layout.piece, slot, &extra,
+                        &open_[slot]);
+    case Operation::kSignal:
+      return slime_signal(engine_, peer_, remote_, offset, 1, 0, &extra, &open_[slot]);
+    default:
+      return slime_submit(engine_, peer_,
+                          options.operation == Operation::kRead ? SLIME_READ : SLIME_WRITE,
+                          pieces.data(), pieces.size(), &extra, &open_[slot]);
+  }
+}
+
+Result<void> Endpoint::post(const Layout& layout, uint32_t slot) {
+  if (slime_recv(engine_, SLIME_ANY_PEER, memory() + layout.offset(slot, 0), layout.piece, 0, 0,
+                 nullptr, &open_[slot]) != SLIME_OK) {
+    return refused("slime_recv");
+  }
+  return {};
+}
+
+Result<void> Endpoint::receive(const Layout& layout) {
+  open_.assign(layout.slots, 0);
+  for (uint32_t slot = 0; slot < layout.slots; ++slot) {
+    if (auto posted = post(layout, slot); !posted) return posted;
+  }
+  slime_result result = SLIME_RESULT_INIT;
+  for (uint32_t slot = 0;; slot = (slot + 1) % layout.slots) {
+    if (slime_wait(engine_, open_[slot], -1, &result) != SLIME_OK) return refused("slime_wait");
+    if (result.status != SLIME_OK) return fail(Status::kRemote, "a receive ended: %s", result.text);
+    open_[slot] = 0;
+    if (result.tag == kLastTag) break;
+    if (auto posted = post(layout, slot); !posted) return posted;
+  }
+  for (const slime_request left : open_) {
+    if (left != 0) (void)slime_release(engine_, left);
+  }
+  return {};
+}
+
+Result<void> Endpoint::send_last() {
+  slime_request request = 0;
+  if (slime_send(engine_, peer_, nullptr, 0, kLastTag, nullptr, &request) != SLIME_OK ||
+      slime_wait(engine_, request, -1, nullptr) != SLIME_OK) {
+    return refused("slime_send");
+  }
+  return {};
 }
 
 }  // namespace slime::perf::p2p

@@ -48,9 +48,17 @@ class Endpoint {
   Result<void> connect(const std::vector<std::byte>& address, const std::vector<std::byte>& region);
   uint32_t rails() const;  // of the link
   Requests requests(const Layout& layout, const Options& options);
+  // Receives what the other rank sends, each message into the place of its slot, until it has sent
+  // the last one.
+  Result<void> receive(const Layout& layout);
+  Result<void> send_last();
 
  private:
+  static constexpr uint64_t kLastTag = UINT64_MAX;
+
   Endpoint() = default;
+  int begin(const Layout& layout, const Options& options, uint32_t slot);
+  Result<void> post(const Layout& layout, uint32_t slot);
 
   std::vector<std::byte> memory_;
   slime_engine* engine_ = nullptr;

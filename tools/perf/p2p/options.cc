@@ -11,8 +11,11 @@ constexpr uint64_t kMostBytes = uint64_t{1} << 36;
 
 constexpr const char* kFooter =
     "Two processes of this host, or two ranks that mpirun, srun or torchrun start, with an engine\n"
-    "each. Rank 0 reads or writes memory of rank 1, which sleeps. Each request moves --batch\n"
-    "pieces of --size bytes, which do not touch each other; --concurrency requests are open.\n"
+    "each. Rank 0 reads or writes memory of rank 1, which sleeps, or adds to its counters "
+    "(signal),\n"
+    "or sends to it, which receives. Each request moves --batch pieces of --size bytes, which do "
+    "not\n"
+    "touch each other; --concurrency requests are open. Sends have one piece, signals 8 bytes.\n"
     "--raw: by turns in the same run, the same over a plain TCP connection, one thread a side,\n"
     "which spins 20 us and then sleeps.\n"
     "Exit code: 0 all right, 1 wrong bytes, 2 usage, 3 the engine, the network or a rank failed,\n"
@@ -32,15 +35,45 @@ bool read_sizes(const std::string& text, std::vector<uint64_t>* sizes) {
   return true;
 }
 
+bool fits_operation(const Options& options) {
+  const bool moves =
+      options.operation == Operation::kRead || options.operation == Operation::kWrite;
+  const char* const name = name_of(options.operation);
+  if (!moves && (options.batch != 1 || options.immediate)) {
+    fprintf(stderr, "slime-perf: --batch and --immediate are of reads and writes, not of %s\n",
+            name);
+    return false;
+  }
+  const bool counts = options.operation == Operation::kSignal;
+  if (counts && options.sizes != std::vector<uint64_t>{8}) {
+    fprintf(stderr, "slime-perf: a signal has 8 bytes; leave --size out\n");
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+const char* name_of(Operation operation) {
+  switch (operation) {
+    case Operation::kRead:
+      return "read";
+    case Operation::kSend:
+      return "send";
+    case Operation::kSignal:
+      return "signal";
+    default:
+      return "write";
+  }
+}
 
 std::variant<Options, int> parse_options(int argc, char** argv) {
   Options options;
-  CLI::App app("Reads and writes memory of another process through libslime", "slime-perf p2p");
+  CLI::App app("Moves bytes between two processes through libslime", "slime-perf p2p");
   app.footer(kFooter);
   std::string operation = "write", sizes;
-  app.add_option("--op", operation, "read or write")
-      ->check(CLI::IsMember({"read", "write"}))
+  app.add_option("--op", operation, "read, write, send or signal")
+      ->check(CLI::IsMember({"read", "write", "send", "signal"}))
       ->capture_default_str();
   app.add_option("--size", sizes, "Bytes of a piece: a list (8,4K,64K,1M,16M)");
   app.add_option("--batch", options.batch, "Pieces of a request")
@@ -67,8 +100,12 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--json", options.json_path, "Write the result there; -: to standard output");
   if (const auto code = tools::parse(&app, argc, argv, kExitFailure)) return *code;
-  if (operation == "read") options.operation = Operation::kRead;
+  for (const Operation one : {Operation::kRead, Operation::kSend, Operation::kSignal}) {
+    if (operation == name_of(one)) options.operation = one;
+  }
+  if (options.operation == Operation::kSignal) options.sizes = {8};
   if (!sizes.empty() && !read_sizes(sizes, &options.sizes)) return kExitUsage;
+  if (!fits_operation(options)) return kExitUsage;
   for (const uint64_t size : options.sizes) {
     if (size <= kMostBytes / 2 / options.batch / options.concurrency) continue;
     fprintf(

@@ -8,7 +8,9 @@
 
 namespace slime::perf::p2p {
 
-enum class Operation : uint8_t { kRead, kWrite };
+enum class Operation : uint8_t { kRead, kWrite, kSend, kSignal };
+
+const char* name_of(Operation operation);
 
 struct Options {
   Operation operation = Operation::kWrite;

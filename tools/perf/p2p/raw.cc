@@ -174,7 +174,7 @@ Requests RawInitiator::requests(const Layout& layout, Operation operation, uint6
   const auto begin = [this, layout, operation, most_a_call](uint32_t slot) -> Result<void> {
     Header header = header_of(layout, slot, operation, most_a_call);
     std::vector<iovec> vectors = {{&header, sizeof header}};
-    if (operation == Operation::kWrite) add_pieces(header, memory_, &vectors);
+    if (operation != Operation::kRead) add_pieces(header, memory_, &vectors);
     return send_all(fd_, vectors, most_a_call);
   };
   const auto wait = [this, layout, operation, most_a_call](uint32_t slot) -> Result<void> {

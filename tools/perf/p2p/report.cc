@@ -1,15 +1,14 @@
 #include "tools/perf/p2p/report.h"
 
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
 namespace slime::perf::p2p {
 namespace {
 
 using nlohmann::json;
 
 constexpr double kMs = 1e-6, kUs = 1e-3;  // of nanoseconds
-
-const char* name_of(Operation operation) {
-  return operation == Operation::kRead ? "read" : "write";
-}
 
 json json_of(const Sample& sample) {
   const auto bytes = static_cast<double>(sample.bytes);
@@ -22,12 +21,40 @@ json json_of(const Sample& sample) {
           {"cpu_ns_per_byte", bytes > 0 ? static_cast<double>(sample.cpu_ns) / bytes : 0}};
 }
 
+json json_of(const Options& options, const std::vector<Row>& rows) {
+  json all = json::array();
+  for (const Row& row : rows) {
+    json one = {{"size", row.size},
+                {"rails", row.rails},
+                {"engine", json_of(row.engine)},
+                {"wrong", row.wrong}};
+    if (row.raw) one["raw"] = json_of(*row.raw);
+    all.push_back(std::move(one));
+  }
+  return {{"operation", name_of(options.operation)},
+          {"batch", options.batch},
+          {"concurrency", options.concurrency},
+          {"seconds", options.seconds},
+          {"turns", options.turns},
+          {"immediate", options.immediate},
+          {"rows", std::move(all)}};
+}
+
 }  // namespace
+
+Result<void> write_json(const Options& options, const std::vector<Row>& rows) {
+  const std::string text = json_of(options, rows).dump(2) + "\n";
+  FILE* const file = options.json_path == "-" ? stdout : fopen(options.json_path.c_str(), "we");
+  if (file == nullptr || fputs(text.c_str(), file) < 0 || fflush(file) != 0) {
+    return fail(system_error(errno, "cannot write %s", options.json_path.c_str()));
+  }
+  if (file != stdout) fclose(file);
+  return {};
+}
 
 // The first columns are those of DLSlime's benchmark.
 void print_head(FILE* to, const Options& options) {
-  fprintf(to, "# %s, memory of another process; latencies of requests\n",
-          name_of(options.operation));
+  fprintf(to, "# %s, between two processes; latencies of requests\n", name_of(options.operation));
   fprintf(to, "%9s %12s %10s %15s %15s %15s %9s %9s %9s %11s", "#Channels", "Message Size",
           "Batch Size", "Num Concurrency", "Avg Latency(ms)", "Bandwidth(MB/s)", "p50(us)",
           "p99(us)", "max(us)", "CPU(ns/B)");
@@ -55,25 +82,6 @@ void print_row(FILE* to, const Options& options, const Row& row) {
   if (options.check) fprintf(to, " %6llu", static_cast<unsigned long long>(row.wrong));
   fprintf(to, "\n");
   fflush(to);
-}
-
-json json_of(const Options& options, const std::vector<Row>& rows) {
-  json all = json::array();
-  for (const Row& row : rows) {
-    json one = {{"size", row.size},
-                {"rails", row.rails},
-                {"engine", json_of(row.engine)},
-                {"wrong", row.wrong}};
-    if (row.raw) one["raw"] = json_of(*row.raw);
-    all.push_back(std::move(one));
-  }
-  return {{"operation", name_of(options.operation)},
-          {"batch", options.batch},
-          {"concurrency", options.concurrency},
-          {"seconds", options.seconds},
-          {"turns", options.turns},
-          {"immediate", options.immediate},
-          {"rows", std::move(all)}};
 }
 
 }  // namespace slime::perf::p2p

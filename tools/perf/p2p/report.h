@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <optional>
+#include <vector>
 
 #include "tools/perf/p2p/load.h"
 #include "tools/perf/p2p/options.h"
@@ -21,6 +21,6 @@ struct Row {
 
 void print_head(FILE* to, const Options& options);
 void print_row(FILE* to, const Options& options, const Row& row);
-nlohmann::json json_of(const Options& options, const std::vector<Row>& rows);
+Result<void> write_json(const Options& options, const std::vector<Row>& rows);
 
 }  // namespace slime::perf::p2p

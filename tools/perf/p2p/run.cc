@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <iterator>
 #include <optional>
 
@@ -54,7 +55,7 @@ class Rank {
       wrong_ |= row.wrong > 0;
       rows_.push_back(std::move(row));
     }
-    return write_json();
+    return initiator_ && !options_.json_path.empty() ? write_json(options_, rows_) : Result<void>{};
   }
   bool wrong() const { return wrong_; }
   rendezvous::Member* member() { return member_.get(); }
@@ -113,14 +114,10 @@ class Rank {
     const double seconds = options_.seconds / options_.turns;
     if (options_.raw) row->raw.emplace();
     for (uint32_t turn = 0; turn < options_.turns; ++turn) {
-      if (initiator_) {
-        const Requests requests = endpoint_->requests(layout, options_);
-        if (auto done =
-                measure(requests, layout.slots, layout.bytes_of_request(), seconds, &row->engine);
-            !done) {
-          return done;
-        }
-      }
+      auto done = engine_turn(layout, [&](const Requests& requests) {
+        return measure(requests, layout.slots, layout.bytes_of_request(), seconds, &row->engine);
+      });
+      if (!done) return done;
       auto met = exchange("a turn", {});
       if (!met) return fail(std::move(met.error()));
       if (!options_.raw) continue;
@@ -129,6 +126,15 @@ class Rank {
       if (!met) return fail(std::move(met.error()));
     }
     return {};
+  }
+
+  // Sends need a target that receives.
+  template <typename Load>
+  Result<void> engine_turn(const Layout& layout, Load load) {
+    const bool sends = options_.operation == Operation::kSend;
+    if (!initiator_) return sends ? endpoint_->receive(layout) : Result<void>{};
+    auto done = load(endpoint_->requests(layout, options_));
+    return done && sends ? endpoint_->send_last() : done;
   }
 
   Result<void> raw_turn(const Layout& layout, double seconds, Row* row) {
@@ -169,16 +175,19 @@ class Rank {
     const uint32_t salt = initiator_ ? 1 : 2;
     fill_pattern(endpoint_->memory(), layout.bytes(), salt);
     if (auto met = exchange("patterns", {}); !met) return fail(std::move(met.error()));
-    if (initiator_) {
-      const Requests requests = endpoint_->requests(layout, options_);
-      for (uint32_t slot = 0; slot < layout.slots; ++slot) {
-        auto done = requests.begin(slot);
+    auto moved = engine_turn(layout, [&](const Requests& requests) {
+      Result<void> done;
+      for (uint32_t slot = 0; done && slot < layout.slots; ++slot) {
+        done = requests.begin(slot);
         if (done) done = requests.wait(slot);
-        if (!done) return done;
       }
-    }
+      return done;
+    });
+    if (!moved) return moved;
     if (auto met = exchange("all moved", {}); !met) return fail(std::move(met.error()));
-    const bool changed = initiator_ == (options_.operation == Operation::kRead);
+    const bool counts = options_.operation == Operation::kSignal;
+    if (counts && !initiator_) count_back(layout);
+    const bool changed = !counts && initiator_ == (options_.operation == Operation::kRead);
     const uint64_t wrong =
         count_wrong(endpoint_->memory(), layout, changed ? 3 - salt : salt, salt);
     auto other = exchange("checked", {{"wrong", wrong}});
@@ -187,15 +196,15 @@ class Rank {
     return {};
   }
 
-  Result<void> write_json() const {
-    if (!initiator_ || options_.json_path.empty()) return {};
-    const std::string text = json_of(options_, rows_).dump(2) + "\n";
-    FILE* const file = options_.json_path == "-" ? stdout : fopen(options_.json_path.c_str(), "we");
-    if (file == nullptr || fputs(text.c_str(), file) < 0 || fflush(file) != 0) {
-      return fail(system_error(errno, "cannot write %s", options_.json_path.c_str()));
+  // Each signal has added 1.
+  void count_back(const Layout& layout) {
+    for (uint32_t slot = 0; slot < layout.slots; ++slot) {
+      uint64_t counter = 0;
+      std::byte* const at = endpoint_->memory() + layout.offset(slot, 0);
+      std::memcpy(&counter, at, sizeof counter);
+      --counter;
+      std::memcpy(at, &counter, sizeof counter);
     }
-    if (file != stdout) fclose(file);
-    return {};
   }
 
   const Options& options_;
