@@ -126,7 +126,8 @@ Status TcpChannel::poll(std::span<Done> done, size_t* count) {
     reported = receive(done.first(done.size() - std::min(queue_.sent(), done.size() / 2)));
     unread_polls_left_ = reported > 0 ? 1 : kMostUnreadPolls;
   }
-  if (state_ == State::kReady && has_output() && (!blocked() || pacer_.due(steady_now_ns()))) {
+  if (state_ == State::kReady && has_output() && !leaves_ack(reported) &&
+      (!blocked() || pacer_.due(steady_now_ns()))) {
     flush();
   }
   reported += queue_.take_sent(done.subspan(reported));
@@ -174,8 +175,18 @@ void TcpChannel::watch(uint64_t now_ns) {
   fail_with(prefixed(where(), std::move(error)), State::kBroken);
 }
 
+// An acknowledgement of what has just come costs no call of its own if the answer of this end goes
+// next. With a poller there is a next call at least: arm() wants a poll before.
+bool TcpChannel::leaves_ack(size_t reported) {
+  const bool leaves = poller_ != nullptr && reported > 0 && !ack_left_ && queue_.has_ack_alone() &&
+                      answers_.empty();
+  ack_left_ = leaves;
+  return leaves;
+}
+
 // Writes and answers take turns, so that neither waits for the other for long.
 void TcpChannel::flush() {
+  ack_left_ = false;
   if (!answers_.mid_frame()) {
     send_works();
     answers_due_ = !answers_.empty();

@@ -57,6 +57,7 @@ class TcpChannel final : public Channel {
   void append(std::span<const Work> works);
   bool has_output() const { return queue_.wants_to_send(reader_.awaited()) || !answers_.empty(); }
   bool blocked() const { return queue_.blocked() || answer_blocked_; }
+  bool leaves_ack(size_t reported);
   void flush();
   void send_works();
   void send_answer();
@@ -95,6 +96,7 @@ class TcpChannel final : public Channel {
   Reads reads_;
   Answers answers_;
   bool answers_due_ = false;     // it is their turn
+  bool ack_left_ = false;        // for the next post or poll
   bool answer_blocked_ = false;  // the kernel took less of an answer than it was offered
   FrameReader reader_;
   Error failure_;
