@@ -182,8 +182,8 @@ void Peer::move_link() {
   to.mover.move(now_ns);
   if (messages_.reads_notice()) (void)take_messages();  // it may be here now
   release_barriers(now_ns);
-  messages_.move(to.rings, now_ns);
   messages_.expire(now_ns);
+  messages_.move(to.rings, now_ns);
   to.records.move();
   to.rings.move();
   to.link.post_more();
@@ -211,6 +211,7 @@ Status Peer::on_arrived(size_t, uint32_t immediate, uint64_t) {
 
 Status Peer::on_both_fenced(const RailLife& life) {
   connection_->link.rails().hand_back_works(life.rail);
+  connection_->rings.count_again();
   return Status::kOk;
 }
 

@@ -41,7 +41,7 @@ void Ring::move() {
   if (owes_count() && rail_has_room(0)) {
     told_ = taken_;
     count_open_ = true;
-    submit_control(place_.taken, told_, kCount);
+    submit_control(place_.taken, told_, kCount, true);
   }
   submit_refusals();
 }
@@ -79,10 +79,13 @@ void Ring::submit(uint32_t slot) {
   rails.hurry(rail);
 }
 
-void Ring::submit_control(ControlOp op, uint32_t value, uint32_t part) {
+// A count needs no confirmation: when a rail has died the newest one is sent again.
+void Ring::submit_control(ControlOp op, uint32_t value, uint32_t part, bool unconfirmed) {
   LinkRails& rails = link_.rails();
   const size_t rail = rails.quickest_rail(0);
-  rails.submit(rail, rails.write_of({}, rail, control_immediate(op, value)), this, part);
+  Work work = rails.write_of({}, rail, control_immediate(op, value));
+  work.unconfirmed = unconfirmed;
+  rails.submit(rail, work, this, part);
 }
 
 void Ring::on_done(uint32_t part) {
@@ -94,12 +97,11 @@ void Ring::on_done(uint32_t part) {
   }
 }
 
-// A count that was lost is said again with a newer one. A record that the peer took, by a count
-// that has come since, is not written again.
+// A record that the peer took, by a count that has come since, is not written again.
 void Ring::on_lost(uint32_t part) {
   if (part == kCount) {
     count_open_ = false;
-    told_ = taken_ - kSlots / 2;
+    count_again();
   } else if (part == kRefusal) {
     if (refusal_ == Refusal::kSent) refusal_ = Refusal::kOwed;
   } else if (part >= kSeenSlots) {

@@ -74,6 +74,8 @@ class Ring final : private WorkOwner {
 
   // Submits what waits, as far as rails have room.
   void move();
+  // Both ends have fenced a rail. A count that was on it may not have come.
+  void count_again() { told_ = taken_ - kSlots / 2; }
   bool takes(ControlOp op, uint32_t value) const {
     if (op == kRefused || op == kRefusalSeen) return index_in(value) == place_.index;
     return op == place_.record || op == place_.taken;
@@ -99,7 +101,7 @@ class Ring final : private WorkOwner {
   bool rail_has_room(size_t bytes) const;
   void submit(uint32_t slot);
   size_t offset_of(uint32_t slot) const { return place_.index * kBytes + slot * kSlotBytes; }
-  void submit_control(ControlOp op, uint32_t value, uint32_t part);
+  void submit_control(ControlOp op, uint32_t value, uint32_t part, bool unconfirmed = false);
   void submit_refusals();
   uint32_t named(uint32_t number) const {
     return place_.index << kNumberBits | (number & kNumberMask);

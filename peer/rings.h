@@ -23,6 +23,9 @@ struct Rings {
   void move() {
     for (Ring* ring : all()) ring->move();
   }
+  void count_again() {
+    for (Ring* ring : all()) ring->count_again();
+  }
   Status on_arrived(uint32_t immediate) {
     const ControlOp op = control_op(immediate);
     const uint32_t value = control_value(immediate);

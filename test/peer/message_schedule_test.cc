@@ -16,7 +16,7 @@
 
 #include "peer/messages/receiver.h"
 #include "peer/messages/sender.h"
-#include "test/peer/ring_life.h"
+#include "test/support/ring_life.h"
 #include "test/support/seeds.h"
 
 namespace slime::test {
