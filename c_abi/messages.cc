@@ -21,8 +21,21 @@ const char* read_deadline(const slime_extra* extra, uint64_t* deadline_ns) {
   return more ? "of extra the deadline counts here: its flags are not 0" : nullptr;
 }
 
-bool wraps(const void* memory, size_t bytes) {
-  return bytes > UINTPTR_MAX - reinterpret_cast<uintptr_t>(memory);
+static_assert(SLIME_SHORT_BYTES == Tagged::kMostBytes);
+static_assert(SLIME_ANY_PEER == TaggedReceive::kAnyPeer &&
+              SLIME_ANY_PEER == Expectations::kAnyPeer);
+
+// What slime_send() and slime_recv() have alike. Returns as read_deadline().
+const char* read_tagged(const slime_engine* engine, std::span<const std::byte> memory,
+                        const slime_extra* extra, const slime_request* request,
+                        uint64_t* deadline_ns) {
+  if (engine == nullptr || request == nullptr || (memory.data() == nullptr && !memory.empty())) {
+    return "an argument of slime_send or slime_recv is NULL";
+  }
+  if (memory.size() > UINTPTR_MAX - reinterpret_cast<uintptr_t>(memory.data())) {
+    return "no memory has so many bytes from that address on";
+  }
+  return read_deadline(extra, deadline_ns);
 }
 
 }  // namespace
@@ -85,13 +98,11 @@ int slime_expect(slime_engine* engine, slime_peer peer, uint32_t immediate, uint
 int slime_send(slime_engine* engine, slime_peer peer, const void* data, size_t bytes, uint64_t tag,
                const slime_extra* extra, slime_request* request) {
   return guarded([&] {
-    if (engine == nullptr || request == nullptr || (data == nullptr && bytes > 0)) {
-      return invalid("slime_send: an argument is NULL");
-    }
-    if (wraps(data, bytes)) return invalid("slime_send: no memory has so many bytes");
     uint64_t deadline_ns = 0;
-    if (const char* const wrong = read_deadline(extra, &deadline_ns)) return invalid(wrong);
     const std::span message(static_cast<const std::byte*>(data), bytes);
+    if (const char* const wrong = read_tagged(engine, message, extra, request, &deadline_ns)) {
+      return invalid(wrong);
+    }
     return tell(engine->engine->send(peer, message, tag, deadline_ns), request);
   });
 }
@@ -99,13 +110,11 @@ int slime_send(slime_engine* engine, slime_peer peer, const void* data, size_t b
 int slime_recv(slime_engine* engine, slime_peer peer, void* room, size_t bytes, uint64_t tag,
                uint64_t tag_mask, const slime_extra* extra, slime_request* request) {
   return guarded([&] {
-    if (engine == nullptr || request == nullptr || (room == nullptr && bytes > 0)) {
-      return invalid("slime_recv: an argument is NULL");
-    }
-    if (wraps(room, bytes)) return invalid("slime_recv: no memory has so many bytes");
     uint64_t deadline_ns = 0;
-    if (const char* const wrong = read_deadline(extra, &deadline_ns)) return invalid(wrong);
     const std::span memory(static_cast<std::byte*>(room), bytes);
+    if (const char* const wrong = read_tagged(engine, memory, extra, request, &deadline_ns)) {
+      return invalid(wrong);
+    }
     return tell(engine->engine->receive({peer, tag, tag_mask}, memory, deadline_ns), request);
   });
 }

@@ -281,9 +281,9 @@ Result<RegionBlob> Engine::advertise(uint64_t handle) const {
 Result<uint64_t> Engine::import(uint64_t peer, std::span<const std::byte> blob) {
   auto address = unpack_region(blob);
   if (!address) return fail(std::move(address.error()));
-  const auto owner = handles_.find(peer);
-  if (owner == nullptr) return fail(Status::kInvalid, "no such peer (any more)");
-  if (owner->id() != address->engine) {
+  const auto owner = known_peer(peer);
+  if (!owner) return fail(owner.error());
+  if ((*owner)->id() != address->engine) {
     return fail(Status::kInvalid, "this region is of another engine than that peer");
   }
   return remotes_.add(

@@ -78,8 +78,8 @@ class Engine final : private ServiceHost {
   // The bytes stay as they are until the request is done.
   Result<uint64_t> send(uint64_t peer, std::span<const std::byte> bytes, uint64_t tag,
                         uint64_t deadline_ns);
-  // The first message of this peer (Tagged::kAnyPeer: of any) whose tag is the same in all bits of
-  // the mask.
+  // The first message of this peer (TaggedReceive::kAnyPeer: of any) whose tag is the same in all
+  // bits of the mask.
   struct Wanted {
     uint64_t peer = 0, tag = 0, mask = 0;
   };
@@ -98,7 +98,9 @@ class Engine final : private ServiceHost {
   // Where a request waits that no peer moves, or not yet.
   enum class Posted : uint8_t { kNowhere, kExpectations, kTagged };
   struct Submitted {
-    std::shared_ptr<Peer> peer;  // whose link moves it; nullptr: of none, or any
+    // Who moves it; nullptr: nobody, or a receive from any. One from this engine itself is moved by
+    // the end of the link that listens.
+    std::shared_ptr<Peer> peer;
     std::shared_ptr<PeerRequest> request;
     Posted posted = Posted::kNowhere;
   };
@@ -118,7 +120,8 @@ class Engine final : private ServiceHost {
   void end_posted(const Submitted& submitted, const Error& why);
   void end_if_gone(const std::shared_ptr<Peer>& peer, const Submitted& posted);
   void attend(std::span<const uint64_t> peers);
-  Result<std::shared_ptr<Peer>> peer_or_any(uint64_t peer) const;
+  Result<std::shared_ptr<Peer>> known_peer(uint64_t peer) const;
+  Result<std::shared_ptr<Peer>> peer_or_any(uint64_t peer) const;  // nullptr: any
   Result<Message> message_of(std::span<const std::byte> notification);
   Result<std::shared_ptr<const Letter>> letter_of(std::span<std::byte> memory,
                                                   std::shared_ptr<void> keeps);

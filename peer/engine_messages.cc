@@ -34,19 +34,19 @@ Result<Message> Engine::message_of(std::span<const std::byte> notification) {
 
 Result<uint64_t> Engine::notify(uint64_t peer_handle, std::span<const std::byte> notification,
                                 uint64_t deadline_ns) {
-  auto peer = handles_.find(peer_handle);
-  if (peer == nullptr) return fail(Status::kInvalid, "no such peer (any more)");
+  const auto peer = known_peer(peer_handle);
+  if (!peer) return fail(peer.error());
   auto message = message_of(notification);
   if (!message) return fail(std::move(message.error()));
   auto request = new_request(deadline_ns);
   request->messages.push_back(std::move(*message));
-  return hand_over(std::move(peer), std::move(request));
+  return hand_over(*peer, std::move(request));
 }
 
 Result<uint64_t> Engine::signal(uint64_t peer_handle, const Addition& addition,
                                 uint64_t deadline_ns) {
-  auto peer = handles_.find(peer_handle);
-  if (peer == nullptr) return fail(Status::kInvalid, "no such peer (any more)");
+  const auto peer = known_peer(peer_handle);
+  if (!peer) return fail(peer.error());
   const auto imported = remotes_.find(addition.remote);
   if (imported == nullptr || imported->peer != peer_handle) {
     return fail(Status::kInvalid, "no such region of that peer (any more)");
@@ -66,7 +66,7 @@ Result<uint64_t> Engine::signal(uint64_t peer_handle, const Addition& addition,
   request->strong = addition.strong;
   const SignalWords words{region.region, region.nonce, addition.offset, addition.add};
   request->messages.push_back(Message::of(MessageKind::kSignal, words));
-  return hand_over(std::move(peer), std::move(request));
+  return hand_over(*peer, std::move(request));
 }
 
 std::vector<Fetched> Engine::notifications(size_t most) {
@@ -89,11 +89,15 @@ void Engine::attend(std::span<const uint64_t> peers) {
   }
 }
 
-// nullptr: any.
-Result<std::shared_ptr<Peer>> Engine::peer_or_any(uint64_t handle) const {
+Result<std::shared_ptr<Peer>> Engine::known_peer(uint64_t handle) const {
   auto peer = handles_.find(handle);
-  if (handle != 0 && peer == nullptr) return fail(Status::kInvalid, "no such peer (any more)");
+  if (peer == nullptr) return fail(Status::kInvalid, "no such peer (any more)");
   return peer;
+}
+
+Result<std::shared_ptr<Peer>> Engine::peer_or_any(uint64_t handle) const {
+  if (handle == TaggedReceive::kAnyPeer) return std::shared_ptr<Peer>();
+  return known_peer(handle);
 }
 
 Result<uint64_t> Engine::expect(uint64_t peer_handle, uint32_t immediate, uint64_t count,
@@ -125,8 +129,8 @@ Result<void> Engine::forget(uint64_t peer, uint32_t immediate) {
 
 Result<uint64_t> Engine::send(uint64_t peer_handle, std::span<const std::byte> bytes, uint64_t tag,
                               uint64_t deadline_ns) {
-  auto peer = handles_.find(peer_handle);
-  if (peer == nullptr) return fail(Status::kInvalid, "no such peer (any more)");
+  const auto peer = known_peer(peer_handle);
+  if (!peer) return fail(peer.error());
   Message message;
   if (bytes.size() <= Tagged::kMostBytes) {
     message = Message::of(MessageKind::kTagged, tag);
@@ -140,7 +144,7 @@ Result<uint64_t> Engine::send(uint64_t peer_handle, std::span<const std::byte> b
   }
   auto request = new_request(deadline_ns);
   request->messages.push_back(std::move(message));
-  return hand_over(std::move(peer), std::move(request));
+  return hand_over(*peer, std::move(request));
 }
 
 Result<uint64_t> Engine::receive(const Wanted& wanted, std::span<std::byte> room,

@@ -106,8 +106,8 @@ Result<uint64_t> Engine::hand_over(std::shared_ptr<Peer> peer,
 
 Result<uint64_t> Engine::submit(uint64_t peer_handle, Opcode opcode,
                                 std::span<const Assignment> assignments, const Extra& extra) {
-  auto peer = handles_.find(peer_handle);
-  if (peer == nullptr) return fail(Status::kInvalid, "no such peer (any more)");
+  const auto peer = known_peer(peer_handle);
+  if (!peer) return fail(peer.error());
   if (assignments.empty()) {
     return fail(Status::kInvalid, "no assignments: a request moves one piece at least");
   }
@@ -128,7 +128,7 @@ Result<uint64_t> Engine::submit(uint64_t peer_handle, Opcode opcode,
   }
   if (extra.immediate)
     request->messages.push_back(Message::of(MessageKind::kImmediate, *extra.immediate));
-  return hand_over(std::move(peer), request);
+  return hand_over(*peer, request);
 }
 
 // No peer ends what is posted when it is overdue.

@@ -46,9 +46,14 @@ class HandleTable {
 
   // nullptr: no such object, or not any more.
   std::shared_ptr<Object> find(uint64_t handle) const {
+    return find(handle, [](const Object&) { return true; });
+  }
+  // Also nullptr if it is not the one that is meant: then nobody else shares it for a moment.
+  template <typename Meant>
+  std::shared_ptr<Object> find(uint64_t handle, Meant meant) const {
     const std::shared_lock lock(mutex_);
     const Place* const place = place_of(handle);
-    return place != nullptr ? place->object : nullptr;
+    return place != nullptr && meant(*place->object) ? place->object : nullptr;
   }
 
   std::shared_ptr<Object> remove(uint64_t handle) {

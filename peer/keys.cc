@@ -26,8 +26,8 @@ Status Keys::on_record(const Record& record) {
 // A peer that does not know the nonce gets the same answer as for a region that does not exist.
 Status Keys::answer(const Question& question) {
   Answer given{.region = question.region};
-  const auto region = regions_.find(question.region);
-  if (region != nullptr && region->nonce == question.nonce && region->rights != 0) {
+  const auto region = region_of(regions_, question.region, question.nonce);
+  if (region != nullptr && region->rights != 0) {
     const LinkRails& rails = link_.rails();
     given.known = 1;
     given.count = static_cast<uint32_t>(rails.count());

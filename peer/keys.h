@@ -19,6 +19,11 @@ namespace slime {
 
 using Regions = HandleTable<Region>;
 
+// What a peer names.
+inline std::shared_ptr<Region> region_of(const Regions& regions, uint64_t handle, uint64_t nonce) {
+  return regions.find(handle, [nonce](const Region& region) { return region.nonce == nonce; });
+}
+
 // States of a question: asked, until its answer comes; answers come in their order.
 // Thread: that of the link.
 class Keys {

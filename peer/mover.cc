@@ -84,9 +84,10 @@ void Mover::prepare(PeerRequest& request) {
     if (!keys_.want(remote) || remote->state == Remote::Keys::kAsked) known = false;
     if (remote->state != Remote::Keys::kRefused) continue;
     return request.give_up(make_error(
-        Status::kRemote, 0,
-        "the peer has no such region (any more): it was deregistered, or its address is an old "
-        "one; get a new address from the peer"));
+        Status::kRemote, 0, "%s",
+        request.fetches ? "its sender has given the message up; receive again"
+                        : "the peer has no such region (any more): it was deregistered, or its "
+                          "address is an old one; get a new address from the peer"));
   }
   request.has_keys = known;
 }

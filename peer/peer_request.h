@@ -111,8 +111,8 @@ class PeerRequest {
     outcome_.bytes += bytes;
   }
 
-  // Who has taken it from the receives that wait (messages/tagged.h).
-  void fits(uint64_t peer, uint64_t tag) {
+  // Of a receive: the message that it gets (messages/tagged.h).
+  void set_source(uint64_t peer, uint64_t tag) {
     outcome_.peer = peer;
     outcome_.tag = tag;
   }

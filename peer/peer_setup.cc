@@ -208,11 +208,9 @@ void Peer::end(Error why) {
     request->give_up(why);
     request->end(now_ns);
   }
-  messages_.give_up(why, now_ns);
   gone_ = std::move(why);
   set_state(State::kGone);
-  world_.messages.expectations.end_of(handle_, gone_);
-  world_.messages.tagged.end_of(handle_, gone_);
+  messages_.end(handle_, gone_, now_ns);
 }
 
 }  // namespace slime

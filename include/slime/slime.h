@@ -200,7 +200,8 @@ int slime_wait(slime_engine* engine, slime_request request, int64_t timeout_ns,
  * that request have been moved. The peer's program may then use what was written, or reuse what was
  * read. So the order of notifications is that in which the bytes of their requests were moved, and
  * the same holds for immediates; between both there is none. A request with messages is done when
- * the peer's engine has them. If it ends with an error before that, they may have come, or not.
+ * the peer's engine has them; a long one of slime_send(), when it has been received. If it ends
+ * with an error before that, they may have come, or not.
  *
  * Sends so many bytes, 0 to SLIME_NOTIFICATION_BYTES, that this call copies. Of `extra` the
  * deadline counts. The peer keeps notifications that its program does not fetch, 4096 or 64 MiB for
@@ -210,8 +211,8 @@ int slime_notify(slime_engine* engine, slime_peer peer, const void* data, size_t
 /* The peer's engine adds `add` to the 64-bit counter at `offset` of that region, which must let
  * peers write, and be memory of the host. One addition, whatever fails. The program there reads it
  * with an atomic load (acquire). `strong` 0: at once; else after all requests to this peer that
- * were submitted before have ended, also those that end with an error. Of `extra` the deadline
- * counts. */
+ * were submitted before have ended, also those that end with an error; long sends end when they
+ * have been received. Of `extra` the deadline counts. */
 int slime_signal(slime_engine* engine, slime_peer peer, slime_remote remote, uint64_t offset,
                  uint64_t add, int strong, const slime_extra* extra, slime_request* request);
 /* Never blocks. *count: how many there is room for, then how many have come; each of them is to be
@@ -229,10 +230,11 @@ int slime_forget(slime_engine* engine, slime_peer peer, uint32_t immediate);
 /* Sends a message of any length, for one slime_recv() at the peer. Messages of one sender that fit
  * the same receive are received in the order of these calls. One of SLIME_SHORT_BYTES or less is
  * copied, and the request is done when the peer's engine has it. A longer one is read by the peer
- * when a receive fits it: the memory, which need not be registered but must be writable for RDMA
- * NICs, may change when the request is done. A peer keeps 4096 messages of each sender that nobody
- * has received; further ones wait here, also for receives with other tags. Of `extra` the deadline
- * counts. */
+ * when a receive fits it: the memory may change when the request is done. It need not be
+ * registered; where there are RDMA NICs it must be writable, or this call fails. The request ends
+ * with an error if the receive ends before it has read the message, and if the link is lost before
+ * a receive has come for it. A peer keeps 4096 messages of each sender that nobody has received;
+ * further ones wait here, also for receives with other tags. Of `extra` the deadline counts. */
 int slime_send(slime_engine* engine, slime_peer peer, const void* data, size_t bytes, uint64_t tag,
                const slime_extra* extra, slime_request* request);
 #define SLIME_SHORT_BYTES 296
@@ -240,9 +242,11 @@ int slime_send(slime_engine* engine, slime_peer peer, const void* data, size_t b
  * has the bits of `tag` where `tag_mask` has ones. The result says who sent it, its tag and its
  * bytes. One that is longer than `bytes` ends the request with SLIME_ERR_INVALID and is gone; if it
  * is not short its sender gets an error too. The memory need not be registered. Receives get
- * messages in the order of these calls. The request ends with an error when the peer is gone. To
- * receive no longer, release it: if no message has come for it, none will; else the memory is
- * written until its deadline and 0.1 s, so wait for that. Of `extra` the deadline counts. */
+ * messages in the order of these calls. The request ends with an error when its peer is gone (of
+ * SLIME_ANY_PEER, only while it reads a message), and when the sender gives up a long message that
+ * it reads: receive again. To receive no longer, release it: if no message has come for it, none
+ * will; else the memory is written until its deadline and 0.1 s, so wait for that. Of `extra` the
+ * deadline counts. */
 int slime_recv(slime_engine* engine, slime_peer peer, void* room, size_t bytes, uint64_t tag,
                uint64_t tag_mask, const slime_extra* extra, slime_request* request);
 /* Of a request, a remote region or a notification. A request goes on, and nobody learns how it

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "peer/messages/posted.h"
 
 namespace slime {
 
@@ -64,32 +65,19 @@ void Expectations::forget(uint64_t peer, uint32_t immediate) {
 }
 
 void Expectations::end(const PeerRequest* request, const Error& why) {
-  std::shared_ptr<PeerRequest> ended;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found =
-        std::ranges::find(open_, request, [](const Open& one) { return one.request.get(); });
-    if (found == open_.end()) return;
-    ended = std::move(found->request);
-    open_.erase(found);
-  }
-  ended->give_up(why);
-  ended->end(steady_now_ns());
+  end_those(why, [request](const Open& one) { return one.request.get() == request; });
 }
 
 void Expectations::end_of(uint64_t peer, const Error& why) {
-  std::list<Open> ended;
-  {
-    const std::lock_guard lock(mutex_);
-    for (auto next = open_.begin(); next != open_.end();) {
-      const auto one = next++;
-      if (one->peer == peer) ended.splice(ended.end(), open_, one);
-    }
-  }
-  for (const Open& one : ended) {
-    one.request->give_up(why);
-    one.request->end(steady_now_ns());
-  }
+  end_those(why, [peer](const Open& one) { return one.peer == peer; });
+}
+
+template <typename Which>
+void Expectations::end_those(const Error& why, Which which) {
+  std::unique_lock lock(mutex_);
+  const std::list<Open> ended = take_out(open_, which);
+  lock.unlock();
+  end_all(ended, why);
 }
 
 }  // namespace slime

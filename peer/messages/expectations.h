@@ -31,7 +31,7 @@ class Expectations {
   bool take(uint64_t peer, uint32_t immediate);
   // Of those that came and that nobody has expected.
   void forget(uint64_t peer, uint32_t immediate);
-  // These end: this one (`why` kOk: nobody asks for it any more), or those of this peer alone.
+  // These end: this one, or those of this peer alone.
   void end(const PeerRequest* request, const Error& why);
   void end_of(uint64_t peer, const Error& why);
 
@@ -44,6 +44,8 @@ class Expectations {
   };
   using Counts = std::unordered_map<uint32_t, uint64_t>;  // of immediates
 
+  template <typename Which>
+  void end_those(const Error& why, Which which);
   static uint64_t take_kept(Counts& counts, uint32_t immediate, uint64_t most);
 
   std::mutex mutex_;

@@ -61,7 +61,7 @@ struct Message {
   std::vector<std::byte> payload;
   // Memory that the peer reads, until the message has ended.
   std::shared_ptr<const void> letter;
-  uint64_t nonce = 0;  // of a kTaggedLetter
+  uint64_t nonce = 0;  // of a kTaggedLetter, which ends by kFetched or is withdrawn; else 0
 
   template <typename Words>
   static Message of(MessageKind kind, const Words& words,

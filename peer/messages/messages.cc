@@ -7,15 +7,8 @@
 namespace slime {
 
 void Messages::after(const std::shared_ptr<PeerRequest>& request, uint64_t now_ns) {
-  if (request->fetches) {
-    const FetchedWords words{*request->fetches, request->given_up() ? 0U : 1U};
-    tell(Message::of(MessageKind::kFetched, words), now_ns);
-  }
+  if (request->fetches) answer(*request->fetches, !request->given_up());
   if (request->given_up() || request->messages.empty()) return request->end(now_ns);
-  tell(request, now_ns);
-}
-
-void Messages::tell(const std::shared_ptr<PeerRequest>& request, uint64_t now_ns) {
   request->begin(now_ns);
   look_ns_ = std::min(look_ns_, request->deadline_ns);
   for (Message& message : request->begin_telling()) {
@@ -24,17 +17,13 @@ void Messages::tell(const std::shared_ptr<PeerRequest>& request, uint64_t now_ns
   }
 }
 
-// No program waits for that.
-void Messages::tell(Message message, uint64_t now_ns) {
-  const auto request = std::make_shared<PeerRequest>();
-  request->of_engine = true;
-  request->messages.push_back(std::move(message));
-  tell(request, now_ns);
+void Messages::answer(uint64_t nonce, bool read) {
+  events_.add(Message::of(MessageKind::kFetched, FetchedWords{nonce, read ? 1U : 0U}), nullptr);
 }
 
-void Messages::withdraw(uint64_t now_ns) {
+void Messages::withdraw() {
   for (const uint64_t nonce : tagged_.take_withdrawn()) {
-    tell(Message::of(MessageKind::kWithdrawn, nonce), now_ns);
+    events_.add(Message::of(MessageKind::kWithdrawn, nonce), nullptr);
   }
 }
 
@@ -54,7 +43,7 @@ MessageSender& Messages::sender_of(MessageKind kind) {
 void Messages::move(Rings& rings, uint64_t now_ns) {
   notices_.move(rings.notices, now_ns);
   tagged_.move(rings.tagged, now_ns);
-  withdraw(now_ns);
+  withdraw();
   events_.move(rings.events, now_ns);
 }
 
@@ -62,13 +51,14 @@ void Messages::expire(uint64_t now_ns) {
   if (now_ns < look_ns_) return;
   uint64_t first_ns = UINT64_MAX;
   for (MessageSender* of : senders()) first_ns = std::min(first_ns, of->give_up(now_ns, nullptr));
-  withdraw(now_ns);
   look_ns_ = std::max(first_ns, now_ns + kLookNs);
 }
 
-void Messages::give_up(const Error& why, uint64_t now_ns) {
+// Its engine may live on, and learns what became of its letters when it connects again.
+void Messages::end(uint64_t peer, const Error& why, uint64_t now_ns) {
   for (MessageSender* of : senders()) (void)of->give_up(now_ns, &why);
-  (void)tagged_.take_withdrawn();  // the peer drops what came from here
+  to_.expectations.end_of(peer, why);
+  for (const uint64_t nonce : to_.tagged.end_of(peer, why)) answer(nonce, false);
 }
 
 void Messages::on_new_link() {
@@ -92,7 +82,7 @@ Verdict Messages::take_event(uint64_t peer, MessageKind kind, std::span<const st
   }
   if (kind == MessageKind::kFetched) {
     const auto fetched = words_of<FetchedWords>(payload);
-    if (!fetched) return Verdict::kWrong;
+    if (!fetched || fetched->nonce == 0) return Verdict::kWrong;
     tagged_.fetched(fetched->nonce, fetched->read != 0, steady_now_ns());
     return Verdict::kTaken;
   }

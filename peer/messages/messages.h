@@ -36,7 +36,7 @@ class Messages {
   explicit Messages(const To& to) : to_(to) {}
 
   // Further letters with tags are not taken while so many events wait for the peer: each one is
-  // answered by an event.
+  // answered by an event. Those that are here already are no more than this.
   static constexpr size_t kMostAnswers = 4096;
 
   // Nothing of the request is under way. It ends here, or when the peer has its messages.
@@ -46,7 +46,8 @@ class Messages {
   Status receive(Rings& rings, uint64_t peer, Submit submit);
   void move(Rings& rings, uint64_t now_ns);
   void expire(uint64_t now_ns);
-  void give_up(const Error& why, uint64_t now_ns);  // all
+  // This peer has gone, for now: all requests end, also those that wait for its messages.
+  void end(uint64_t peer, const Error& why, uint64_t now_ns);
   // Before the link goes: what the peer has taken has ended.
   void end_taken(Rings& rings, uint64_t now_ns) {
     events_.end_taken(rings.events, now_ns);
@@ -60,14 +61,14 @@ class Messages {
   }
   // No request waits for the peer.
   bool idle() const { return events_.idle() && notices_.idle() && tagged_.idle(); }
+  bool all_told() const { return idle() && events_.waiting() == 0; }  // answers too
   bool reads_notice() const { return letters_.reads(); }
 
  private:
   std::array<MessageSender*, 3> senders() { return {&events_, &notices_, &tagged_}; }
   MessageSender& sender_of(MessageKind kind);
-  void tell(const std::shared_ptr<PeerRequest>& request, uint64_t now_ns);
-  void tell(Message message, uint64_t now_ns);
-  void withdraw(uint64_t now_ns);
+  void answer(uint64_t nonce, bool read);
+  void withdraw();
   Verdict take_event(uint64_t peer, MessageKind kind, std::span<const std::byte> payload);
   template <typename Submit>
   Verdict take_notice(uint64_t peer, uint64_t number, MessageKind kind,

@@ -14,7 +14,7 @@ const char* why_refused(MessageKind kind) {
     case MessageKind::kSignal:
       return "the peer has no such region (any more), or nobody may write there";
     default:
-      return "the peer could not read the notification; its log may say why";
+      return "the peer could not read it; its log may say why";
   }
 }
 
@@ -44,7 +44,7 @@ void MessageSender::end_taken(Ring& ring, uint64_t now_ns) {
 
 void MessageSender::taken(Entry& entry, bool refused, uint64_t now_ns) {
   if (entry.request == nullptr) {
-    if (entry.message.nonce != 0) withdrawn_.push_back(entry.message.nonce);
+    if (entry.message.nonce != 0 && !refused) withdrawn_.push_back(entry.message.nonce);
     return;
   }
   if (refused) {
@@ -59,7 +59,7 @@ void MessageSender::end(Entry& entry, uint64_t now_ns) {
   --open_;
   const uint64_t nonce = entry.message.nonce;
   entry.message = {};
-  entry.message.nonce = nonce;
+  entry.message.nonce = nonce;  // to withdraw it
   const auto request = std::exchange(entry.request, nullptr);
   request->message_ended(now_ns);
 }
@@ -67,13 +67,15 @@ void MessageSender::end(Entry& entry, uint64_t now_ns) {
 // The answer may come before the count of the ring that says the letter was taken.
 void MessageSender::fetched(uint64_t nonce, bool read, uint64_t now_ns) {
   const auto has_nonce = [nonce](const Entry& entry) {
-    return entry.request != nullptr && entry.message.nonce == nonce;
+    return entry.request != nullptr && entry.message.nonce == nonce && nonce != 0;
   };
   const auto end_it = [&](Entry& entry) {
     if (!read) {
-      entry.request->give_up(make_error(Status::kRemote, 0,
-                                        "the receive that it came for has ended before the message "
-                                        "was there, or has no room for it"));
+      entry.request->give_up(
+          make_error(Status::kRemote, 0,
+                     "the peer does not read it: the receive that it came for "
+                     "has ended before, or has no room for it, or there was none "
+                     "when the link was lost"));
     }
     entry.message.nonce = 0;  // the peer has no use for it any more
     end(entry, now_ns);
@@ -100,7 +102,7 @@ void MessageSender::give_up(Entry& entry, uint64_t now_ns, const Error* why) {
 
 void MessageSender::add_open(Requests* to) const {
   const auto add = [to](const Entry& entry) {
-    if (entry.request != nullptr && !entry.request->of_engine) to->push_back(entry.request);
+    if (entry.request != nullptr) to->push_back(entry.request);
   };
   std::ranges::for_each(messages_, add);
   std::ranges::for_each(fetching_, add);
@@ -123,9 +125,9 @@ uint64_t MessageSender::give_up(uint64_t now_ns, const Error* why) {
     return entry.request == nullptr;
   });
   const auto waiting = messages_.begin() + static_cast<ptrdiff_t>(written_);
-  messages_.erase(std::remove_if(waiting, messages_.end(),
-                                 [](const Entry& entry) { return entry.request == nullptr; }),
-                  messages_.end());
+  messages_.erase(
+      std::remove_if(waiting, messages_.end(), [](const Entry& entry) { return entry.given_up(); }),
+      messages_.end());
   return first_ns;
 }
 

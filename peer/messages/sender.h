@@ -29,10 +29,11 @@ class MessageSender {
   // Of the payload of a message; its number goes before it.
   static constexpr size_t kMostBytes = Ring::kMostBytes - sizeof(uint64_t);
 
-  // The request ends when its messages have.
+  // The request ends when its messages have. nullptr: the engine itself says this to the peer. It
+  // is never given up, and no reason to connect.
   void add(Message message, std::shared_ptr<PeerRequest> request) {
+    if (request != nullptr) ++open_;
     messages_.push_back({std::move(message), std::move(request)});
-    ++open_;
   }
   // The next link has empty rings.
   void on_new_link() { in_ring_ = base_ = 0; }
@@ -42,8 +43,7 @@ class MessageSender {
   // Gives up all for this reason; nullptr: those whose deadline has passed. Returns the first
   // deadline of the others.
   uint64_t give_up(uint64_t now_ns, const Error* why);
-  // The peer has read the letter with this nonce, or it will not. One that was given up is not
-  // known any more.
+  // The peer has read the letter with this nonce, or it will not. Ignored if that was given up.
   void fetched(uint64_t nonce, bool read, uint64_t now_ns);
   // The nonces of letters that were given up when the peer had taken them, or may have.
   std::vector<uint64_t> take_withdrawn() { return std::exchange(withdrawn_, {}); }
@@ -56,7 +56,9 @@ class MessageSender {
  private:
   struct Entry {
     Message message;
-    std::shared_ptr<PeerRequest> request;  // nullptr: given up
+    std::shared_ptr<PeerRequest> request;  // nullptr: given up, or of the engine
+
+    bool given_up() const { return request == nullptr && message.kind == MessageKind::kNothing; }
   };
 
   void taken(Entry& entry, bool refused, uint64_t now_ns);
@@ -66,7 +68,7 @@ class MessageSender {
   std::deque<Entry> messages_;
   std::vector<Entry> fetching_;
   std::vector<uint64_t> withdrawn_;
-  size_t open_ = 0;     // that have a request
+  size_t open_ = 0;     // that have a request, fetching_ too
   uint64_t first_ = 0;  // the number of the first one
   size_t written_ = 0;  // the first so many have a number
   size_t in_ring_ = 0;  // the first so many are in the ring of this link

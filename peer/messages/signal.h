@@ -24,8 +24,8 @@ inline bool has_counter(uint64_t base, uint64_t bytes, uint64_t offset) {
 
 // False: there is no such region, or its counter is not the peer's to change. Threads: any.
 inline bool carry_out(const Regions& regions, const SignalWords& signal) {
-  const auto region = regions.find(signal.region);
-  if (region == nullptr || region->nonce != signal.nonce) return false;
+  const auto region = region_of(regions, signal.region, signal.nonce);
+  if (region == nullptr) return false;
   const MemoryRegion& memory = region->memory;
   if (memory.kind != MemoryKind::kHost) return false;
   const auto base = reinterpret_cast<uint64_t>(memory.address);

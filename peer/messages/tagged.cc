@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "peer/messages/posted.h"
 
 namespace slime {
 
@@ -37,11 +38,10 @@ std::optional<TaggedMessage> Tagged::post(const TaggedReceive& receive,
   } else {
     fits = std::move(*found);
     here_.erase(found);
-    --shares_[fits->peer].count;
+    left(fits->peer);
   }
-  for (auto& [peer, share] : shares_) {
-    if (std::exchange(share.waits, false)) peers->push_back(peer);
-  }
+  peers->insert(peers->end(), waiting_.begin(), waiting_.end());
+  waiting_.clear();
   return fits;
 }
 
@@ -56,44 +56,37 @@ bool Tagged::put(TaggedMessage& message, std::optional<TaggedReceive>* receive) 
     posted_.erase(found);
     return true;
   }
-  Share& share = shares_[message.peer];
-  if (share.count == kMost) {
-    share.waits = true;
+  size_t& count = counts_[message.peer];
+  if (count == kMost) {
+    waiting_.insert(message.peer);
     return false;
   }
-  ++share.count;
+  ++count;
   here_.push_back(std::move(message));
   return true;
 }
 
 void Tagged::end(const PeerRequest* request, const Error& why) {
-  std::shared_ptr<PeerRequest> ended;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = std::ranges::find(
-        posted_, request, [](const TaggedReceive& one) { return one.request.get(); });
-    if (found == posted_.end()) return;
-    ended = std::move(found->request);
-    posted_.erase(found);
-  }
-  ended->give_up(why);
-  ended->end(steady_now_ns());
+  std::unique_lock lock(mutex_);
+  const auto ended = take_out(
+      posted_, [request](const TaggedReceive& one) { return one.request.get() == request; });
+  lock.unlock();
+  end_all(ended, why);
 }
 
-void Tagged::end_of(uint64_t peer, const Error& why) {
-  std::list<TaggedReceive> ended;
-  {
-    const std::lock_guard lock(mutex_);
-    for (auto next = posted_.begin(); next != posted_.end();) {
-      const auto one = next++;
-      if (one->peer == peer) ended.splice(ended.end(), posted_, one);
-    }
-    drop([peer](const TaggedMessage& one) { return one.peer == peer && one.letter; });
-  }
-  for (const TaggedReceive& one : ended) {
-    one.request->give_up(why);
-    one.request->end(steady_now_ns());
-  }
+std::vector<uint64_t> Tagged::end_of(uint64_t peer, const Error& why) {
+  std::vector<uint64_t> nonces;
+  std::unique_lock lock(mutex_);
+  const auto ended =
+      take_out(posted_, [peer](const TaggedReceive& one) { return one.peer == peer; });
+  drop([&](const TaggedMessage& one) {
+    if (one.peer != peer || !one.letter) return false;
+    nonces.push_back(one.letter->nonce);
+    return true;
+  });
+  lock.unlock();
+  end_all(ended, why);
+  return nonces;
 }
 
 void Tagged::withdrawn(uint64_t peer, uint64_t nonce) {
@@ -112,16 +105,21 @@ template <typename Which>
 void Tagged::drop(Which which) {
   std::erase_if(here_, [&](const TaggedMessage& one) {
     if (!which(one)) return false;
-    --shares_[one.peer].count;
+    left(one.peer);
     return true;
   });
+}
+
+void Tagged::left(uint64_t peer) {
+  const auto count = counts_.find(peer);
+  if (--count->second == 0) counts_.erase(count);
 }
 
 bool deliver(const TaggedMessage& message, const TaggedReceive& receive,
              const MakeRegion& make_region) {
   PeerRequest& request = *receive.request;
   const size_t bytes = message.letter ? message.letter->bytes : message.bytes.size();
-  request.fits(message.peer, message.tag);
+  request.set_source(message.peer, message.tag);
   if (message.letter) request.fetches = message.letter->nonce;
   if (bytes > receive.room.size()) {
     request.give_up(make_error(Status::kInvalid, 0,

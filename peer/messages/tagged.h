@@ -3,7 +3,8 @@
 //
 // States of a message: here, until a receive comes that fits it, or nobody can read it any more:
 // its sender has given it up, or gone. Of a receive: posted, until a message fits it, or end(). The
-// oldest fits first, of both. Whoever brings the second of both gets them, and delivers them.
+// oldest fits first, of both. The thread that brings the second of both gets them, and delivers the
+// message.
 //
 // Memory: kMost messages of each peer, of a record each, and the posted receives. Threads: any; a
 // mutex guards all, and nothing is called while it is held.
@@ -16,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "peer/messages/letters.h"
@@ -36,19 +38,20 @@ struct TaggedMessage {
 };
 
 struct TaggedReceive {
-  uint64_t peer = 0;  // or Tagged::kAnyPeer
+  static constexpr uint64_t kAnyPeer = 0;  // never a handle
+
+  uint64_t peer = kAnyPeer;
   uint64_t tag = 0, mask = 0;
   std::span<std::byte> room;
   std::shared_ptr<PeerRequest> request;
 
   bool fits(const TaggedMessage& message) const {
-    return (peer == 0 || peer == message.peer) && ((tag ^ message.tag) & mask) == 0;
+    return (peer == kAnyPeer || peer == message.peer) && ((tag ^ message.tag) & mask) == 0;
   }
 };
 
 class Tagged {
  public:
-  static constexpr uint64_t kAnyPeer = 0;  // never a handle
   static constexpr size_t kMost = 4096;
   // Of a message that is no letter.
   static constexpr size_t kMostBytes = MessageSender::kMostBytes - sizeof(uint64_t);
@@ -58,26 +61,24 @@ class Tagged {
   std::optional<TaggedMessage> post(const TaggedReceive& receive, std::vector<uint64_t>* peers);
   // False: there is no room for it. Else it goes to *receive, or stays here without one.
   bool put(TaggedMessage& message, std::optional<TaggedReceive>* receive);
-  // A receive that is still posted ends (`why` kOk: nobody asks for it any more).
+  // The receive ends if it is still posted.
   void end(const PeerRequest* request, const Error& why);
-  // The peer has gone: receives from it alone end, and letters from it cannot be read.
-  void end_of(uint64_t peer, const Error& why);
+  // The peer has gone: receives from it alone end, and its letters are dropped. Returns the nonces
+  // of these.
+  std::vector<uint64_t> end_of(uint64_t peer, const Error& why);
   void withdrawn(uint64_t peer, uint64_t nonce);  // its sender has given up this letter
   void drop_of(uint64_t peer);                    // another engine had come in this peer's name
 
  private:
-  struct Share {
-    size_t count = 0;
-    bool waits = false;
-  };
-
   template <typename Which>
   void drop(Which which);
+  void left(uint64_t peer);  // a message of it
 
   std::mutex mutex_;
-  std::list<TaggedReceive> posted_;             // the oldest first
-  std::list<TaggedMessage> here_;               // the same
-  std::unordered_map<uint64_t, Share> shares_;  // of peers with messages here
+  std::list<TaggedReceive> posted_;              // the oldest first
+  std::list<TaggedMessage> here_;                // the same
+  std::unordered_map<uint64_t, size_t> counts_;  // of messages here, of peers with some
+  std::unordered_set<uint64_t> waiting_;         // peers that were refused room
 };
 
 // Gives a message to the receive that it fits. True: the peer has to move the request now, which

@@ -15,8 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "peer/messages/messages.h"
-#include "test/peer/ring_life.h"
+#include "test/support/messages_end.h"
+#include "test/support/ring_life.h"
 #include "test/support/seeds.h"
 
 namespace slime::test {
@@ -44,22 +44,9 @@ struct Received {
   bool given_up = false;
 };
 
-struct Side {
-  Side(RingLife& life, size_t side)
-      : to{regions, expectations, notices, tagged,
-           [&life, side](std::span<std::byte> memory, uint8_t rights, std::shared_ptr<void> keeps) {
-             MemoryCache& cache = life.host(side).device().memory();
-             const auto range = cache.acquire({.address = memory.data(), .bytes = memory.size()});
-             return Result<std::shared_ptr<Region>>(
-                 std::make_shared<Region>(cache, *range, rights, 0, std::move(keeps)));
-           }} {}
+struct Side : MessagesEnd {
+  explicit Side(MemoryCache& cache) : MessagesEnd(cache) {}
 
-  Regions regions{HandleKind::kRegion};
-  Expectations expectations;
-  Notices notices;
-  Tagged tagged;
-  const Messages::To to;
-  Messages messages{to};
   std::vector<Sent> sent;
   std::vector<std::unique_ptr<Received>> receives;
   Requests reading;
@@ -75,7 +62,9 @@ class World {
     violation_.clear();
     letters_.clear();
     life.reset(seed);
-    for (size_t side = 0; side < 2; ++side) sides_[side] = std::make_unique<Side>(life, side);
+    for (size_t side = 0; side < 2; ++side) {
+      sides_[side] = std::make_unique<Side>(life.host(side).device().memory());
+    }
     wanted_ = 1 + life.below(150);
     gives_up_ = life.chance(50) ? life.below(5) : 0;
     make_link();
@@ -102,13 +91,24 @@ class World {
       if (life.below(1000) < gives_up_) give_up_a_receive(*sides_[side]);
       if (life.chance(80)) move(side);
     }
-    if (life.pass()) {
-      for (size_t side = 0; side < 2; ++side) {
-        if (life.chance(50)) sides_[side]->messages.end_taken(life.end(side).rings, 0);
-      }
-      make_link();
-    }
+    if (life.pass()) lose_link();
     if (life.network.now_ns() > kDeadlineNs) violation_ = "a message hangs";
+  }
+
+  // An end may take the other one to have gone; the other one need not do the same.
+  void lose_link() {
+    for (size_t side = 0; side < 2; ++side) {
+      Side& one = *sides_[side];
+      if (life.chance(50)) one.messages.end_taken(life.end(side).rings, 0);
+      if (life.chance(80)) continue;
+      const Error why = make_error(Status::kTimeout, 0, "gone");
+      for (const auto& request : std::exchange(one.reading, {})) {
+        request->give_up(why);
+        one.messages.after(request, 0);
+      }
+      one.messages.end(kPeer, why, 0);
+    }
+    make_link();
   }
 
   // The bytes of a message begin with its number.
@@ -148,8 +148,9 @@ class World {
     one->mask = all ? 0 : life.below(4);
     one->room.assign(!all && life.chance(5) ? 4 : kLongBytes, '?');
     one->request = std::make_shared<PeerRequest>();
-    const TaggedReceive receive{life.chance(50) ? kPeer : Tagged::kAnyPeer, one->tag, one->mask,
-                                std::as_writable_bytes(std::span(one->room)), one->request};
+    const TaggedReceive receive{life.chance(50) ? kPeer : TaggedReceive::kAnyPeer, one->tag,
+                                one->mask, std::as_writable_bytes(std::span(one->room)),
+                                one->request};
     std::vector<uint64_t> peers;
     const auto message = side.tagged.post(receive, &peers);
     if (message && deliver(*message, receive, side.to.make_region)) {
@@ -185,8 +186,8 @@ class World {
       side.messages.after(request, now_ns);
       return true;
     });
-    side.messages.move(end.rings, now_ns);
     side.messages.expire(now_ns);
+    side.messages.move(end.rings, now_ns);
     end.rings.move();
     end.link.post_more();
   }
@@ -205,7 +206,7 @@ class World {
   bool done() const {
     if (wanted_ > 0) return false;
     for (const auto& side : sides_) {
-      if (!side->messages.idle() || !side->reading.empty()) return false;
+      if (!side->messages.all_told() || !side->reading.empty()) return false;
     }
     return true;
   }

@@ -48,7 +48,7 @@ class Endpoint {
   Result<void> connect(const std::vector<std::byte>& address, const std::vector<std::byte>& region);
   uint32_t rails() const;  // of the link
   Requests requests(const Layout& layout, const Options& options);
-  // Receives what the other rank sends, each message into the place of its slot, until it has sent
+  // Receives what the other rank sends into the places of the slots, by turns, until it has sent
   // the last one.
   Result<void> receive(const Layout& layout);
   Result<void> send_last();

@@ -134,7 +134,9 @@ class Rank {
     const bool sends = options_.operation == Operation::kSend;
     if (!initiator_) return sends ? endpoint_->receive(layout) : Result<void>{};
     auto done = load(endpoint_->requests(layout, options_));
-    return done && sends ? endpoint_->send_last() : done;
+    if (!sends) return done;
+    auto ended = endpoint_->send_last();  // in any case: the target waits for it
+    return done ? ended : done;
   }
 
   Result<void> raw_turn(const Layout& layout, double seconds, Row* row) {
